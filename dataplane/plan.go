@@ -1,0 +1,47 @@
+package dataplane
+
+// Impact says what a change costs the running HAProxy.
+type Impact int
+
+// Impacts, the cheapest first.
+const (
+	ImpactNone    Impact = iota // nothing that runs changes: a comment, a file nobody refers to
+	ImpactRuntime               // applied to the running process, no reload
+	ImpactReload                // HAProxy must read its configuration again
+)
+
+// Action is what happens to the subject of an [Op].
+type Action string
+
+// The actions.
+const (
+	Create Action = "create"
+	Update Action = "update"
+	Delete Action = "delete"
+)
+
+// Change is one difference within the subject of an [Op]: a field, or a line.
+// Old is empty where the field is new, New where it goes. Neither ever holds a
+// secret: values of secret fields read "(secret)".
+type Change struct {
+	Field string `json:"field"`
+	Old   string `json:"old,omitempty"`
+	New   string `json:"new,omitempty"`
+}
+
+// Op is one difference between two configurations.
+type Op struct {
+	Action  Action   `json:"action"`
+	Kind    string   `json:"kind"`             // "global", "backend", "server", "map entry", "certificate", ...
+	Parent  string   `json:"parent,omitempty"` // where the subject lives: "backend shop_web_80", "map hosts.map"
+	Name    string   `json:"name,omitempty"`
+	Changes []Change `json:"changes,omitempty"`
+	Impact  Impact   `json:"impact"`
+	Reason  string   `json:"reason,omitempty"` // why it takes a reload; empty otherwise
+}
+
+// Plan lists the differences between two configurations in the order in which
+// they are safe to apply. The zero value is the empty plan.
+type Plan struct {
+	Ops []Op `json:"ops"`
+}

@@ -1,0 +1,30 @@
+// Package deps pins the requirements while packages land.
+package deps
+
+import (
+	_ "github.com/fsnotify/fsnotify"
+	_ "github.com/google/btree"
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/haproxytech/client-native/v6/config-parser"
+	_ "github.com/haproxytech/client-native/v6/configuration"
+	_ "github.com/open2b/scriggo"
+	_ "github.com/open2b/scriggo/builtin"
+	_ "github.com/prometheus/client_golang/prometheus"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/prometheus/client_golang/prometheus/testutil"
+	_ "github.com/rogpeppe/go-internal/txtar"
+	_ "github.com/stretchr/testify/require"
+	_ "go.uber.org/goleak"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/sys/unix"
+	_ "k8s.io/api/discovery/v1"
+	_ "k8s.io/api/networking/v1"
+	_ "k8s.io/client-go/dynamic"
+	_ "k8s.io/client-go/kubernetes"
+	_ "k8s.io/client-go/kubernetes/fake"
+	_ "k8s.io/client-go/metadata"
+	_ "k8s.io/client-go/tools/cache"
+	_ "k8s.io/client-go/tools/clientcmd"
+	_ "k8s.io/client-go/tools/leaderelection"
+	_ "sigs.k8s.io/yaml"
+)
