@@ -1,0 +1,134 @@
+package dataplane
+
+import (
+	"fmt"
+	"strings"
+)
+
+var impactNames = [...]string{ImpactNone: "none", ImpactRuntime: "runtime", ImpactReload: "reload"}
+
+// String returns "none", "runtime" or "reload".
+func (i Impact) String() string {
+	if i < 0 || int(i) >= len(impactNames) {
+		return fmt.Sprintf("impact(%d)", int(i))
+	}
+	return impactNames[i]
+}
+
+// MarshalText gives what String gives, or an error for an unknown value.
+func (i Impact) MarshalText() ([]byte, error) {
+	if i < 0 || int(i) >= len(impactNames) {
+		return nil, fmt.Errorf("unknown impact %d", int(i))
+	}
+	return []byte(impactNames[i]), nil
+}
+
+// UnmarshalText takes "none", "runtime" or "reload".
+func (i *Impact) UnmarshalText(text []byte) error {
+	for v, name := range impactNames {
+		if name == string(text) {
+			*i = Impact(v)
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown impact %q", text)
+}
+
+// Empty reports whether nothing differs. A nil plan is empty.
+func (p *Plan) Empty() bool { return p == nil || len(p.Ops) == 0 }
+
+// Impact returns the greatest impact of all operations.
+func (p *Plan) Impact() Impact {
+	worst := ImpactNone
+	if p != nil {
+		for i := range p.Ops {
+			worst = max(worst, p.Ops[i].Impact)
+		}
+	}
+	return worst
+}
+
+// Summary tells the plan in one phrase, such as "2 to create, 1 to update, 0
+// to delete; runtime, no reload".
+func (p *Plan) Summary() string {
+	if p.Empty() {
+		return "no changes"
+	}
+	var create, update, del int
+	for i := range p.Ops {
+		switch p.Ops[i].Action {
+		case Create:
+			create++
+		case Delete:
+			del++
+		default:
+			update++
+		}
+	}
+	return fmt.Sprintf("%d to create, %d to update, %d to delete; %s", create, update, del, p.Impact().phrase())
+}
+
+func (i Impact) phrase() string {
+	switch i {
+	case ImpactNone:
+		return "nothing that runs changes"
+	case ImpactRuntime:
+		return "runtime, no reload"
+	default:
+		return "one reload"
+	}
+}
+
+// String prints the plan as a tree, one subject a line and its changes below
+// it, with the summary at the end. The output is stable and holds no secrets.
+func (p *Plan) String() string {
+	if p.Empty() {
+		return "No changes.\n"
+	}
+	var b strings.Builder
+	for i := range p.Ops {
+		p.Ops[i].print(&b)
+	}
+	fmt.Fprintf(&b, "Plan: %s.\n", p.Summary())
+	return b.String()
+}
+
+var actionMarks = map[Action]string{Create: "+", Update: "~", Delete: "-"}
+
+func (o *Op) print(b *strings.Builder) {
+	fmt.Fprintf(b, "%s %s", actionMarks[o.Action], o.Kind)
+	if o.Name != "" {
+		b.WriteString(" " + o.Name)
+	}
+	if o.Parent != "" {
+		b.WriteString(" in " + o.Parent)
+	}
+	fmt.Fprintf(b, " (%s", o.Impact)
+	if o.Reason != "" {
+		b.WriteString(": " + o.Reason)
+	}
+	b.WriteString(")\n")
+	for _, c := range o.Changes {
+		c.print(b)
+	}
+}
+
+func (c Change) print(b *strings.Builder) {
+	switch {
+	case c.Field == "" && c.Old == "":
+		fmt.Fprintf(b, "    + %s\n", c.New)
+	case c.Field == "" && c.New == "":
+		fmt.Fprintf(b, "    - %s\n", c.Old)
+	case c.Field == "":
+		fmt.Fprintf(b, "    - %s\n    + %s\n", c.Old, c.New)
+	default:
+		fmt.Fprintf(b, "    %s: %s -> %s\n", c.Field, orNone(c.Old), orNone(c.New))
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "(none)"
+	}
+	return s
+}
