@@ -1,0 +1,159 @@
+package reconcile
+
+import (
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// The events below are what a [Loop] publishes on its bus. They report and
+// never steer: losing one changes nothing that is deployed. All are values
+// that nobody changes after they were published. ID is the number of the
+// reconciliation that an event belongs to; numbers grow by one.
+
+// ReconciliationTriggered says that something asked for a reconciliation.
+type ReconciliationTriggered struct {
+	Reason string
+}
+
+// ReconciliationStarted opens a reconciliation; Reasons are all that were
+// given since the one before.
+type ReconciliationStarted struct {
+	ID      uint64
+	Reasons []string
+}
+
+// TemplateRendered says what a render made.
+type TemplateRendered struct {
+	ID        uint64
+	Hash      string // of the configuration and its files
+	Sections  int
+	Lines     int
+	Files     int
+	Refused   int            // resources, or parts of them, that were left out
+	Resources map[string]int // resources read, by kind
+	Took      time.Duration
+}
+
+// TemplateRenderFailed says why no configuration was made. What is deployed
+// stays.
+type TemplateRenderFailed struct {
+	ID   uint64
+	Err  error
+	Took time.Duration
+}
+
+// ValidationCompleted says that a configuration may be deployed.
+type ValidationCompleted struct {
+	ID   uint64
+	Hash string
+	Took time.Duration
+}
+
+// ValidationFailed says why a configuration will not be deployed. What is
+// deployed stays.
+type ValidationFailed struct {
+	ID   uint64
+	Hash string
+	Err  error
+	Took time.Duration
+}
+
+// ReconciliationCompleted closes a reconciliation that ended in a validated
+// configuration. Unchanged says that it equals the one before, so that there
+// is nothing to deploy.
+type ReconciliationCompleted struct {
+	ID        uint64
+	Hash      string
+	Unchanged bool
+	Took      time.Duration
+}
+
+// ReconciliationFailed closes a reconciliation that made nothing to deploy.
+type ReconciliationFailed struct {
+	ID   uint64
+	Err  error
+	Took time.Duration
+}
+
+// ResourceRefused says that a resource, or a part of it, is left out of the
+// configuration since this reconciliation. It is published once, not at each
+// render.
+type ResourceRefused struct {
+	ID uint64
+	Refusal
+}
+
+// ResourceAccepted takes a [ResourceRefused] back: the resource was mended or
+// deleted.
+type ResourceAccepted struct {
+	ID uint64
+	Refusal
+}
+
+// DeploymentScheduled says that an endpoint will get a configuration later,
+// because its last reload was less than the minimum interval ago.
+type DeploymentScheduled struct {
+	ID       uint64
+	Endpoint string
+	At       time.Time
+}
+
+// DeploymentStarted opens a deployment to one endpoint.
+type DeploymentStarted struct {
+	ID       uint64
+	Endpoint string
+}
+
+// InstanceDeployed says that an endpoint has the configuration.
+type InstanceDeployed struct {
+	ID       uint64
+	Endpoint string
+	Result   *dataplane.Result
+	Took     time.Duration
+}
+
+// InstanceDeploymentFailed says that an endpoint does not have the
+// configuration, and when it is tried again; other endpoints are untouched.
+type InstanceDeploymentFailed struct {
+	ID       uint64
+	Endpoint string
+	Err      error
+	Failures int       // in a row
+	RetryAt  time.Time // unless a new configuration comes first
+	Took     time.Duration
+}
+
+// DriftRepaired says that an idle endpoint no longer had what was deployed to
+// it, and that it has again.
+type DriftRepaired struct {
+	ID       uint64
+	Endpoint string
+	Result   *dataplane.Result
+}
+
+// EndpointsChanged says which endpoints are deployed to from now on.
+type EndpointsChanged struct {
+	Endpoints []string
+	Added     []string
+	Removed   []string
+}
+
+// IndexSynchronized says that all watched resources are in their stores.
+type IndexSynchronized struct {
+	Resources map[string]int
+	Took      time.Duration
+}
+
+// LeaderBecame and LeaderLost tell of this process, LeaderObserved of any.
+type (
+	LeaderBecame   struct{ Identity string }
+	LeaderLost     struct{ Identity string }
+	LeaderObserved struct{ Identity string }
+)
+
+// SourceFailed says that resources could not be read, such as a manifest that
+// does not parse; what was read before stays in use.
+type SourceFailed struct {
+	Err error
+}

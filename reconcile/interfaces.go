@@ -1,0 +1,87 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// Renderer makes a configuration from what is known now. The loop calls it
+// from one goroutine at a time.
+type Renderer interface {
+	Render(ctx context.Context) (*Rendered, error)
+}
+
+// RendererFunc is a [Renderer] made of a function.
+type RendererFunc func(ctx context.Context) (*Rendered, error)
+
+// Render calls f.
+func (f RendererFunc) Render(ctx context.Context) (*Rendered, error) { return f(ctx) }
+
+// Rendered is the outcome of a render.
+type Rendered struct {
+	Config    *dataplane.Config
+	Refused   []Refusal      // what was left out, so that it harms nobody else
+	Resources map[string]int // resources read, by kind
+}
+
+// Refusal says that a resource, or the part of it that Field names, is not in
+// the configuration, and why.
+type Refusal struct {
+	Resource string // kind and name: "Ingress shop/web"
+	Source   string // where the resource was read, if that is known: "web.yaml:12"
+	Field    string // "spec.rules[0].host"
+	Reason   string
+}
+
+// String reads as one line of a log.
+func (r Refusal) String() string {
+	s := r.Resource
+	if r.Source != "" {
+		s += " (" + r.Source + ")"
+	}
+	if r.Field != "" {
+		s += ": " + r.Field
+	}
+	return s + ": " + r.Reason
+}
+
+// Validator says whether a configuration may be deployed; nil says that it
+// may. The loop calls it from one goroutine at a time.
+type Validator interface {
+	Validate(ctx context.Context, cfg *dataplane.Config) error
+}
+
+// ValidatorFunc is a [Validator] made of a function.
+type ValidatorFunc func(ctx context.Context, cfg *dataplane.Config) error
+
+// Validate calls f.
+func (f ValidatorFunc) Validate(ctx context.Context, cfg *dataplane.Config) error { return f(ctx, cfg) }
+
+// Target is one HAProxy: a [dataplane.Client] or a [dataplane.Local]. The loop
+// makes one call at a time to each target, and calls several targets at once.
+type Target interface {
+	// Name tells targets apart, in events and metrics too.
+	Name() string
+	// DryRun says what Sync would do.
+	DryRun(ctx context.Context, cfg *dataplane.Config) (*dataplane.Plan, error)
+	// Sync makes the HAProxy have cfg.
+	Sync(ctx context.Context, cfg *dataplane.Config) (*dataplane.Result, error)
+}
+
+// Leader says whether this process may deploy. Leading is asked before every
+// deployment and must be false as soon as another process may lead, even where
+// this one was frozen in between.
+type Leader interface {
+	Leading() bool
+}
+
+// PanicError is a panic in a [Renderer], [Validator] or [Target], which the
+// loop takes as a failure of that call.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
