@@ -1,0 +1,79 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+)
+
+// The keys of the Secret that [ParseCredentials] reads.
+const (
+	KeyDataplaneUsername  = "dataplane_username"
+	KeyDataplanePassword  = "dataplane_password"
+	KeyValidationUsername = "validation_username"
+	KeyValidationPassword = "validation_password"
+)
+
+// Credentials open the Dataplane APIs: one pair deploys, the other may only
+// validate. They never print.
+type Credentials struct {
+	DataplaneUsername, DataplanePassword   string
+	ValidationUsername, ValidationPassword string
+}
+
+// ParseCredentials reads the data of a Secret. All four keys are required and
+// must not be empty; the error names all that are missing.
+func ParseCredentials(data map[string][]byte) (Credentials, error) {
+	var c Credentials
+	var missing []string
+	for _, f := range []struct {
+		key string
+		to  *string
+	}{
+		{KeyDataplaneUsername, &c.DataplaneUsername},
+		{KeyDataplanePassword, &c.DataplanePassword},
+		{KeyValidationUsername, &c.ValidationUsername},
+		{KeyValidationPassword, &c.ValidationPassword},
+	} {
+		if *f.to = string(data[f.key]); *f.to == "" {
+			missing = append(missing, f.key)
+		}
+	}
+	if len(missing) > 0 {
+		return Credentials{}, fmt.Errorf("credentials: missing or empty: %s", strings.Join(missing, ", "))
+	}
+	return c, nil
+}
+
+// CredentialsFromEnv reads the same four from environment variables, upper
+// case and with a prefix: HAPTIC_DATAPLANE_USERNAME and so on. Those for
+// validation may be missing.
+func CredentialsFromEnv(getenv func(string) string) (Credentials, error) {
+	get := func(key string) string { return getenv("HAPTIC_" + strings.ToUpper(key)) }
+	c := Credentials{
+		DataplaneUsername:  get(KeyDataplaneUsername),
+		DataplanePassword:  get(KeyDataplanePassword),
+		ValidationUsername: get(KeyValidationUsername),
+		ValidationPassword: get(KeyValidationPassword),
+	}
+	if c.DataplaneUsername == "" || c.DataplanePassword == "" {
+		return Credentials{}, errors.New("credentials: the environment variables HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD must be set")
+	}
+	return c, nil
+}
+
+// String tells that there are credentials, and nothing of them.
+func (c Credentials) String() string { return "credentials (secret)" }
+
+// GoString is String.
+func (c Credentials) GoString() string { return c.String() }
+
+// Format is String for every verb.
+func (c Credentials) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(c.String())) }
+
+// LogValue is String.
+func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// MarshalJSON is String.
+func (c Credentials) MarshalJSON() ([]byte, error) { return []byte(`"` + c.String() + `"`), nil }

@@ -1,0 +1,316 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/eventbus"
+)
+
+// Options of a [Loop]. Renderer is required; every other zero value is the
+// recommended behaviour.
+type Options struct {
+	Renderer  Renderer
+	Validator Validator // zero: whatever renders is deployed
+	Leader    Leader    // zero: this process always leads
+	Targets   []Target  // to start with; see SetTargets
+
+	// Bus gets the events of the loop; zero makes a bus that nobody hears.
+	Bus *eventbus.Bus
+
+	Debounce      time.Duration // between two renders; zero: 500 ms. The first trigger acts at once
+	MinInterval   time.Duration // between two reloads of one endpoint; zero: 2 s. Runtime changes do not wait
+	DriftInterval time.Duration // idle time after which an endpoint is checked; zero: 60 s
+	DeployTimeout time.Duration // of one deployment to one endpoint; zero: 30 s
+	RenderTimeout time.Duration // of one render; zero: 30 s
+	RetryBase     time.Duration // first wait after a failed deployment, doubling; zero: 1 s
+	RetryMax      time.Duration // longest wait between two tries; zero: 60 s
+}
+
+func (o *Options) setDefaults() {
+	for _, d := range []struct {
+		v    *time.Duration
+		zero time.Duration
+	}{
+		{&o.Debounce, 500 * time.Millisecond},
+		{&o.MinInterval, 2 * time.Second},
+		{&o.DriftInterval, time.Minute},
+		{&o.DeployTimeout, 30 * time.Second},
+		{&o.RenderTimeout, 30 * time.Second},
+		{&o.RetryBase, time.Second},
+		{&o.RetryMax, time.Minute},
+	} {
+		if *d.v == 0 {
+			*d.v = d.zero
+		}
+	}
+	if o.Bus == nil {
+		o.Bus = eventbus.New(nil)
+	}
+}
+
+// Loop keeps every target on the newest valid configuration. Its methods may
+// be called from any goroutine.
+type Loop struct {
+	opts Options
+	bus  *eventbus.Bus
+
+	wake chan struct{} // of size 1: a trigger while one waits is the same trigger
+
+	mu      sync.Mutex
+	reasons []string
+	targets []Target
+	changed chan struct{} // closed when targets change
+	workers map[string]*worker
+	newest  *validated
+	refused map[Refusal]bool
+	state   State
+	running bool
+
+	rendering sync.Mutex // one render at a time: Run, Once and Preview share the renderer
+	lastID    uint64     // guarded by rendering
+}
+
+// New makes a loop that waits for Run, Once or Preview.
+func New(opts Options) (*Loop, error) {
+	if opts.Renderer == nil {
+		return nil, errors.New("reconcile: Options.Renderer is missing")
+	}
+	for _, d := range []time.Duration{opts.Debounce, opts.MinInterval, opts.DriftInterval, opts.DeployTimeout,
+		opts.RenderTimeout, opts.RetryBase, opts.RetryMax} {
+		if d < 0 {
+			return nil, fmt.Errorf("reconcile: a duration in Options is negative: %s", d)
+		}
+	}
+	opts.setDefaults()
+	l := &Loop{
+		opts:    opts,
+		bus:     opts.Bus,
+		wake:    make(chan struct{}, 1),
+		changed: make(chan struct{}),
+		workers: map[string]*worker{},
+		refused: map[Refusal]bool{},
+	}
+	if err := l.SetTargets(opts.Targets...); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Trigger asks for a reconciliation. It never blocks; triggers that come while
+// one waits are one.
+func (l *Loop) Trigger(reason string) {
+	l.mu.Lock()
+	if len(l.reasons) < 16 { // enough to explain, bounded under a storm
+		l.reasons = append(l.reasons, reason)
+	}
+	l.mu.Unlock()
+	eventbus.Publish(l.bus, ReconciliationTriggered{Reason: reason})
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// LeadershipChanged makes every endpoint ask its [Leader] again, at once.
+func (l *Loop) LeadershipChanged() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.workers {
+		w.poke()
+	}
+}
+
+// Run reconciles until ctx ends, and returns nil when everything that it
+// started has ended. It may run once at a time.
+func (l *Loop) Run(ctx context.Context) error {
+	l.mu.Lock()
+	if l.running {
+		l.mu.Unlock()
+		return errors.New("reconcile: the loop is already running")
+	}
+	l.running = true
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		l.running = false
+		l.mu.Unlock()
+	}()
+
+	var wg sync.WaitGroup
+	wg.Go(func() { l.runWorkers(ctx) })
+	l.runRenders(ctx)
+	wg.Wait()
+	return nil
+}
+
+func (l *Loop) runRenders(ctx context.Context) {
+	pace := pacer{hold: l.opts.Debounce}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+		}
+		if !sleepUntil(ctx, pace.at(time.Now())) {
+			return
+		}
+		// What is triggered from here on is a new reconciliation: it may come
+		// from a change that this one does not see any more.
+		select {
+		case <-l.wake:
+		default:
+		}
+		pace.last = time.Now()
+		// A failure is published and kept in the state; the next trigger tries again.
+		_, _ = l.reconcile(ctx)
+	}
+}
+
+// sleepUntil reports false when ctx ended first.
+func sleepUntil(ctx context.Context, at time.Time) bool {
+	wait := time.Until(at)
+	if wait <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// reconcile renders and validates once, and hands the outcome to the workers.
+func (l *Loop) reconcile(ctx context.Context) (*validated, error) {
+	l.rendering.Lock()
+	defer l.rendering.Unlock()
+	l.lastID++
+	id, start := l.lastID, time.Now()
+	l.mu.Lock()
+	reasons := l.reasons
+	l.reasons = nil
+	l.mu.Unlock()
+	eventbus.Publish(l.bus, ReconciliationStarted{ID: id, Reasons: reasons})
+
+	v, err := l.renderAndValidate(ctx, id)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err() // the loop ends: nothing failed
+		}
+		l.mu.Lock()
+		l.state.LastError, l.state.LastErrorAt = err.Error(), time.Now()
+		l.mu.Unlock()
+		eventbus.Publish(l.bus, ReconciliationFailed{ID: id, Err: err, Took: time.Since(start)})
+		return nil, err
+	}
+	unchanged := l.accept(v)
+	eventbus.Publish(l.bus, ReconciliationCompleted{ID: id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start)})
+	return v, nil
+}
+
+// accept makes v the newest configuration and wakes the workers.
+func (l *Loop) accept(v *validated) (unchanged bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.LastError = ""
+	if v.same(l.newest) {
+		return true
+	}
+	l.newest = v
+	for _, w := range l.workers {
+		w.offer(v)
+	}
+	return false
+}
+
+func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, error) {
+	start := time.Now()
+	rendered, err := l.render(ctx)
+	if err != nil {
+		err = fmt.Errorf("render: %w", err)
+		eventbus.Publish(l.bus, TemplateRenderFailed{ID: id, Err: err, Took: time.Since(start)})
+		return nil, err
+	}
+	cfg := rendered.Config
+	l.reportRefusals(id, rendered.Refused)
+	l.mu.Lock()
+	l.state.Rendered = cfg.Hash()
+	l.mu.Unlock()
+	eventbus.Publish(l.bus, TemplateRendered{
+		ID: id, Hash: cfg.Hash(), Sections: cfg.SectionCount(), Lines: strings.Count(cfg.Main(), "\n"), Files: len(cfg.Files()),
+		Refused: len(rendered.Refused), Resources: rendered.Resources, Took: time.Since(start),
+	})
+
+	start = time.Now()
+	if l.opts.Validator != nil {
+		err := guard(func() error { return l.opts.Validator.Validate(ctx, cfg) })
+		if err != nil {
+			err = fmt.Errorf("validate: %w", err)
+			eventbus.Publish(l.bus, ValidationFailed{ID: id, Hash: cfg.Hash(), Err: err, Took: time.Since(start)})
+			return nil, err
+		}
+	}
+	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: time.Since(start)})
+	return &validated{id: id, config: cfg, at: time.Now()}, nil
+}
+
+func (l *Loop) render(ctx context.Context) (rendered *Rendered, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.opts.RenderTimeout)
+	defer cancel()
+	err = guard(func() (err error) {
+		rendered, err = l.opts.Renderer.Render(ctx)
+		return err
+	})
+	if err == nil && (rendered == nil || rendered.Config == nil) {
+		err = errors.New("the renderer returned no configuration")
+	}
+	return rendered, err
+}
+
+// reportRefusals publishes what is refused since now and what is no longer.
+func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
+	now := make(map[Refusal]bool, len(refused))
+	for _, r := range refused {
+		now[r] = true
+	}
+	l.mu.Lock()
+	before := l.refused
+	l.refused = now
+	l.state.Refused = refused
+	l.mu.Unlock()
+	for _, r := range refused {
+		if !before[r] {
+			eventbus.Publish(l.bus, ResourceRefused{ID: id, Refusal: r})
+		}
+	}
+	for r := range before {
+		if !now[r] {
+			eventbus.Publish(l.bus, ResourceAccepted{ID: id, Refusal: r})
+		}
+	}
+}
+
+// guard makes an error of a panic in f.
+func guard(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return f()
+}
+
+// retryable reports whether the same deployment may succeed later.
+func retryable(err error) bool {
+	var panicked *PanicError
+	return !errors.As(err, &panicked) && dataplane.Retryable(err)
+}

@@ -1,0 +1,81 @@
+package reconcile
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// State is what a [Loop] knows at one instant. It holds no configuration text
+// and no secret.
+type State struct {
+	Reconciliation uint64    `json:"reconciliation"` // number of the newest validated configuration
+	Rendered       string    `json:"rendered"`       // hash of the newest render
+	Validated      string    `json:"validated"`      // hash of the newest validated configuration
+	ValidatedAt    time.Time `json:"validatedAt"`
+	Leading        bool      `json:"leading"`
+	LastError      string    `json:"lastError,omitempty"` // of the newest reconciliation; empty if it did well
+	LastErrorAt    time.Time `json:"lastErrorAt,omitzero"`
+
+	Refused   []Refusal       `json:"refused,omitempty"`
+	Endpoints []EndpointState `json:"endpoints"` // sorted by name
+}
+
+// EndpointState is what a [Loop] knows of one endpoint.
+type EndpointState struct {
+	Name       string            `json:"name"`
+	Hash       string            `json:"hash"`                // of the configuration deployed last
+	DeployedAt time.Time         `json:"deployedAt,omitzero"` // and when that was
+	StaleSince time.Time         `json:"staleSince,omitzero"` // zero: it has the newest validated configuration
+	Error      string            `json:"error,omitempty"`     // of the last deployment; empty if it did well
+	Failures   int               `json:"failures,omitempty"`  // in a row
+	RetryAt    time.Time         `json:"retryAt,omitzero"`
+	Reloads    uint64            `json:"reloads"`  // since the endpoint is known
+	Commands   uint64            `json:"commands"` // runtime commands since then
+	Last       *dataplane.Result `json:"last,omitempty"`
+}
+
+// Ready reports whether there is a validated configuration and every endpoint
+// has it or, where this process does not lead, whether it could be deployed.
+func (s State) Ready() bool {
+	if s.Validated == "" {
+		return false
+	}
+	for _, e := range s.Endpoints {
+		if s.Leading && e.Hash == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// State returns one consistent snapshot of the loop.
+func (l *Loop) State() State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.state
+	s.Leading = l.leading()
+	s.Refused = slices.Clone(s.Refused)
+	if l.newest != nil {
+		s.Reconciliation, s.Validated, s.ValidatedAt = l.newest.id, l.newest.config.Hash(), l.newest.at
+	}
+	for _, w := range l.workers {
+		w.mu.Lock()
+		s.Endpoints = append(s.Endpoints, w.public)
+		w.mu.Unlock()
+	}
+	slices.SortFunc(s.Endpoints, func(a, b EndpointState) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}
+
+// Validated returns the newest validated configuration, nil before the first.
+func (l *Loop) Validated() *dataplane.Config {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.newest == nil {
+		return nil
+	}
+	return l.newest.config
+}
