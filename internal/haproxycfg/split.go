@@ -1,0 +1,127 @@
+package haproxycfg
+
+import (
+	"hash/maphash"
+	"strings"
+)
+
+// Section is one section of a configuration as it stands in the text.
+type Section struct {
+	Kind   string // "global", "backend", ...; "" for what stands before the first header
+	Name   string // "" for sections without a name
+	Line   int    // number of the first line of Text in the whole text, from 1
+	Header int    // number of the line with the header; Line if there is no header
+	Text   string // part of the text, not a copy
+	Hash   uint64 // hash of Text, good within this process; compare Text where hashes are equal
+}
+
+// seed never changes while the process lives, so that hashes of different
+// calls of Split compare.
+var seed = maphash.MakeSeed()
+
+// Split cuts a configuration into sections, in the order of the text. Joining
+// their texts gives the same bytes, whatever the input. What stands before the
+// first header is a section of kind "". Comment lines directly above a header,
+// with no empty line between, belong to that header's section: generated
+// comments come and go with what they describe.
+//
+// A header is a line whose first word is a section keyword of HAProxy 2.6 to
+// 3.2, at any indentation, as HAProxy itself decides. Unknown sections of newer
+// versions become part of the section before.
+func Split(text string) []Section {
+	sections := make([]Section, 0, strings.Count(text, "\nbackend ")+8)
+	current := Section{Line: 1, Header: 1}
+	start := 0                    // of the current section
+	comment, commentLine := -1, 0 // start of the comment lines directly above
+	line := 0
+	for pos := 0; pos < len(text); {
+		line++
+		end := len(text)
+		if i := strings.IndexByte(text[pos:], '\n'); i >= 0 {
+			end = pos + i + 1
+		}
+		first := pos
+		for first < end && (text[first] == ' ' || text[first] == '\t') {
+			first++
+		}
+		switch {
+		case first < end && text[first] == '#':
+			if comment < 0 {
+				comment, commentLine = pos, line
+			}
+		default:
+			if kind, name, ok := header(text[first:end]); ok {
+				next := Section{Kind: kind, Name: name, Line: line, Header: line}
+				cut := pos
+				if comment >= 0 {
+					cut, next.Line = comment, commentLine
+				}
+				sections = appendSection(sections, current, text[start:cut])
+				current, start = next, cut
+			}
+			comment = -1
+		}
+		pos = end
+	}
+	return appendSection(sections, current, text[start:])
+}
+
+func appendSection(sections []Section, s Section, text string) []Section {
+	if text == "" {
+		return sections
+	}
+	s.Text, s.Hash = text, maphash.String(seed, text)
+	return append(sections, s)
+}
+
+// header reports whether a line, without its leading blanks, opens a section.
+func header(line string) (kind, name string, ok bool) {
+	if line == "" || !mayOpen(line[0]) {
+		return "", "", false
+	}
+	end := strings.IndexAny(line, " \t\r\n#\"'\\")
+	if end < 0 {
+		end = len(line)
+	}
+	// HAProxy removes quotes and backslashes before it looks at the keyword.
+	if end < len(line) && strings.IndexByte("\"'\\", line[end]) >= 0 {
+		words, _ := Fields(line)
+		if len(words) == 0 || !isSection(words[0]) {
+			return "", "", false
+		}
+		return words[0], second(words), true
+	}
+	if !isSection(line[:end]) {
+		return "", "", false
+	}
+	words, _ := Fields(line)
+	return line[:end], second(words), true
+}
+
+func second(words []string) string {
+	if len(words) < 2 {
+		return ""
+	}
+	return words[1]
+}
+
+// mayOpen spares most lines a closer look: section keywords start with these
+// letters, or in quotes.
+func mayOpen(c byte) bool {
+	switch c {
+	case 'a', 'b', 'c', 'd', 'f', 'g', 'h', 'l', 'm', 'p', 'r', 't', 'u', '"', '\'', '\\':
+		return true
+	}
+	return false
+}
+
+func isSection(word string) bool {
+	switch word {
+	case "global", "defaults", "frontend", "backend", "listen",
+		"peers", "resolvers", "mailers", "userlist", "program", "cache",
+		"http-errors", "ring", "log-forward", "fcgi-app",
+		"crt-store", "traces", "log-profile", "acme":
+		return true
+	}
+	return false
+}

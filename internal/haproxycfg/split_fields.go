@@ -1,0 +1,127 @@
+package haproxycfg
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrSyntax is wrapped by the errors of [Fields].
+var ErrSyntax = errors.New("syntax error")
+
+// Fields cuts one line of configuration into words by the rules of section
+// 2.2 of HAProxy's configuration manual: blanks separate words, except in
+// quotes or after a backslash; a number sign outside of quotes starts a
+// comment; \n, \r, \t and \xNN stand for characters, outside of single quotes.
+// Environment variables stay as they are. An empty pair of quotes is an empty
+// word. With an error, which wraps [ErrSyntax], come the words before the one
+// that is wrong.
+func Fields(line string) ([]string, error) {
+	line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+	if strings.IndexAny(line, "\"'\\#") < 0 {
+		return plainFields(line), nil
+	}
+	var words []string
+	for i := 0; ; {
+		for i < len(line) && isBlank(line[i]) {
+			i++
+		}
+		if i == len(line) || line[i] == '#' {
+			return words, nil
+		}
+		word, next, err := readWord(line, i)
+		if err != nil {
+			return words, err
+		}
+		words = append(words, word)
+		i = next
+	}
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// plainFields does lines in which nothing is special, which most are.
+func plainFields(line string) []string {
+	return strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
+}
+
+// readWord reads the word that starts at line[i] and returns the index after it.
+func readWord(line string, i int) (word string, next int, err error) {
+	var b strings.Builder
+	start := i
+	quote := byte(0)
+	for i < len(line) {
+		c := line[i]
+		switch {
+		case quote == 0 && (isBlank(c) || c == '#'):
+			return b.String(), i, nil
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+			start = i
+		case quote != 0 && c == quote:
+			quote = 0
+		case c == '\\' && quote != '\'':
+			plain, size, err := unescape(line[i:], quote)
+			if err != nil {
+				return "", i, fmt.Errorf("column %d: %w", i+1, err)
+			}
+			b.WriteString(plain)
+			i += size
+			continue
+		default:
+			b.WriteByte(c)
+		}
+		i++
+	}
+	if quote != 0 {
+		return "", i, fmt.Errorf("column %d: %w: quote is not closed", start+1, ErrSyntax)
+	}
+	return b.String(), i, nil
+}
+
+// unescape reads the escape sequence that s starts with. Within double quotes
+// a backslash only escapes what is special there; before anything else it
+// stands for itself.
+func unescape(s string, quote byte) (plain string, size int, err error) {
+	if len(s) < 2 {
+		return "", 0, fmt.Errorf("%w: nothing follows the backslash", ErrSyntax)
+	}
+	switch c := s[1]; c {
+	case '\\', '"', '#', ' ', '\t':
+		return s[1:2], 2, nil
+	case '\'':
+		if quote == 0 {
+			return "'", 2, nil
+		}
+	case '$':
+		if quote == '"' {
+			return "$", 2, nil
+		}
+	case 'n':
+		return "\n", 2, nil
+	case 'r':
+		return "\r", 2, nil
+	case 't':
+		return "\t", 2, nil
+	case 'x':
+		if len(s) < 4 || !isHex(s[2]) || !isHex(s[3]) {
+			return "", 0, fmt.Errorf("%w: \\x wants two hexadecimal digits", ErrSyntax)
+		}
+		return string([]byte{unhex(s[2])<<4 | unhex(s[3])}), 4, nil
+	}
+	return s[:1], 1, nil
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+func unhex(c byte) byte {
+	switch {
+	case c >= 'a':
+		return c - 'a' + 10
+	case c >= 'A':
+		return c - 'A' + 10
+	}
+	return c - '0'
+}
