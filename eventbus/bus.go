@@ -1,0 +1,309 @@
+package eventbus
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Options of a [Bus]. The zero value is the recommended one.
+type Options struct {
+	// Logger receives one error for each handler or key function that panicked.
+	// Nil is slog.Default().
+	Logger *slog.Logger
+}
+
+// Bus carries events from publishers to subscribers. Make one with [New]; all
+// its methods may be called from several goroutines.
+type Bus struct {
+	log *slog.Logger
+
+	mu        sync.Mutex
+	slabs     map[reflect.Type]resetter // *slab[E] by E
+	head      *chunk                    // the first chunk, until Start
+	tail      *chunk                    // the chunk that is written to
+	sleepers  *subscriber               // linked through subscriber.nextSleeper
+	subs      []*subscriber
+	started   bool
+	closed    bool
+	discarded uint64
+	sweepDone chan struct{}
+
+	newChunk chan struct{} // of size 1: tells sweep that a chunk is full
+	closing  chan struct{}
+
+	// published is how many events the log holds, freed ones included. It is
+	// written under mu and read by all subscribers; the padding keeps what
+	// publishers write for themselves off their cache line.
+	_         [64]byte
+	published atomic.Uint64
+	_         [64]byte
+}
+
+// New returns a bus on which nothing is delivered before [Bus.Start]. Nil
+// options are the zero Options.
+func New(opts *Options) *Bus {
+	first := &chunk{}
+	b := &Bus{
+		log:       slog.Default(),
+		slabs:     map[reflect.Type]resetter{},
+		head:      first,
+		tail:      first,
+		sweepDone: make(chan struct{}),
+		newChunk:  make(chan struct{}, 1),
+		closing:   make(chan struct{}),
+	}
+	if opts != nil && opts.Logger != nil {
+		b.log = opts.Logger
+	}
+	return b
+}
+
+// Publish adds e to the bus. It never waits for a subscriber. The topic is E,
+// or the dynamic type of e where E is an interface. After [Bus.Close] it does
+// nothing but count ([Stats].Discarded). It panics when e is a nil interface.
+func Publish[E any](b *Bus, e E) {
+	typ := reflect.TypeFor[E]()
+	if typ.Kind() == reflect.Interface {
+		publishDynamic(b, e)
+		return
+	}
+	b.mu.Lock()
+	room := b.room()
+	if room == 0 {
+		b.mu.Unlock()
+		return
+	}
+	s, ok := b.slabs[typ].(*slab[E])
+	if !ok {
+		s = &slab[E]{}
+		b.slabs[typ] = s
+	}
+	b.append(s.put(e, room))
+}
+
+func publishDynamic(b *Bus, e any) {
+	if e == nil {
+		panic("eventbus: Publish of a nil event")
+	}
+	b.mu.Lock()
+	if b.room() == 0 {
+		b.mu.Unlock()
+		return
+	}
+	b.append(&dynamic{event: e})
+}
+
+// room returns how many places the tail has left, after adding a chunk where
+// there were none, or 0 when the bus is closed. The caller holds mu.
+func (b *Bus) room() int {
+	if b.closed {
+		b.discarded++
+		return 0
+	}
+	used := b.published.Load() - b.tail.base
+	if used < chunkSize {
+		return chunkSize - int(used)
+	}
+	next := &chunk{base: b.tail.base + chunkSize}
+	b.tail.next = next
+	b.tail = next
+	for _, s := range b.slabs {
+		s.reset()
+	}
+	select {
+	case b.newChunk <- struct{}{}:
+	default: // sweep has yet to act on the one before
+	}
+	return chunkSize
+}
+
+// append writes it to the log, releases mu and wakes who sleeps.
+func (b *Bus) append(it item) {
+	n := b.published.Load()
+	b.tail.items[n-b.tail.base] = it
+	b.published.Store(n + 1)
+	sleepers := b.takeSleepers()
+	b.mu.Unlock()
+	wake(sleepers)
+}
+
+func (b *Bus) takeSleepers() *subscriber {
+	s := b.sleepers
+	b.sleepers = nil
+	return s
+}
+
+// wake wakes a list of sleepers. The channel of each has room for the one
+// value that it gets for each time it was put on the list.
+func wake(s *subscriber) {
+	for s != nil {
+		next := s.nextSleeper // s may go back to sleep, on another list, at once
+		s.nextSleeper = nil
+		s.wake <- struct{}{}
+		s = next
+	}
+}
+
+// Start begins delivery: first what was published so far, in order, to all
+// subscribers there are. Further calls, and calls after Close, do nothing.
+func (b *Bus) Start() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.started || b.closed {
+		return
+	}
+	b.started = true
+	b.head = nil
+	for _, s := range b.subs {
+		go s.run()
+	}
+	go b.sweep()
+}
+
+// sweep moves bounded subscribers along each time a chunk is full, so that one
+// with a slow handler does not keep the log in memory. Publishers leave that
+// to this goroutine because it may call key functions, which are user code.
+func (b *Bus) sweep() {
+	defer close(b.sweepDone)
+	for {
+		select {
+		case <-b.closing:
+			return
+		case <-b.newChunk:
+		}
+		b.mu.Lock()
+		subs := b.subs // never written to in place
+		b.mu.Unlock()
+		for _, s := range subs {
+			if s.pull != nil {
+				s.fill()
+			}
+		}
+	}
+}
+
+// Close refuses further events, delivers all that were published before, and
+// returns when all handlers have returned. When ctx ends first, it cancels the
+// context of the handlers that still run, delivers nothing more, and returns a
+// [*CloseError] that names the subscribers that did not finish; their
+// goroutines end when their handlers return. A bus that was never started
+// delivers nothing. Close may be called again, to wait for those stragglers;
+// a handler must not call it, for it would wait for itself.
+func (b *Bus) Close(ctx context.Context) error {
+	b.mu.Lock()
+	subs, started := b.subs, b.started
+	if !b.closed {
+		b.closed = true
+		close(b.closing)
+		b.head = nil
+	}
+	sleepers := b.takeSleepers()
+	b.mu.Unlock()
+	wake(sleepers)
+	if !started {
+		for _, s := range subs {
+			s.finish()
+		}
+		return nil
+	}
+	for _, s := range subs {
+		if !ended(ctx, s.done) {
+			return b.giveUp(ctx)
+		}
+	}
+	if !ended(ctx, b.sweepDone) {
+		return &CloseError{Err: ctx.Err()}
+	}
+	for _, s := range subs {
+		if s.cutShort.Load() {
+			return b.giveUp(ctx)
+		}
+	}
+	return nil
+}
+
+// ended waits until done is closed or ctx ends; what is done counts as done
+// even when ctx has ended as well.
+func ended(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+	}
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// giveUp stops all subscribers that still run and reports who did not finish.
+func (b *Bus) giveUp(ctx context.Context) error {
+	b.mu.Lock()
+	subs := b.subs
+	b.mu.Unlock()
+	e := &CloseError{Err: context.Cause(ctx)}
+	for _, s := range subs {
+		select {
+		case <-s.done:
+			if !s.cutShort.Load() {
+				continue
+			}
+		default:
+			s.cutShort.Store(true)
+			s.stop()
+		}
+		e.Unfinished = append(e.Unfinished, s.stats())
+	}
+	return e
+}
+
+// CloseError reports the subscribers that had not seen all events, or whose
+// handler had not returned, when the context of [Bus.Close] ended.
+type CloseError struct {
+	Unfinished []SubscriberStats
+	Err        error // why Close stopped waiting; nil when only an earlier Close did
+}
+
+func (e *CloseError) Error() string {
+	var sb strings.Builder
+	fmt.Fprintf(&sb, "eventbus: close: %d subscribers did not finish", len(e.Unfinished)) // 0: the key function of one that left
+	sep := ": "
+	for _, s := range e.Unfinished {
+		fmt.Fprintf(&sb, "%s%s (%d pending)", sep, s.Name, s.Pending)
+		sep = ", "
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&sb, ": %v", e.Err)
+	}
+	return sb.String()
+}
+
+// Unwrap returns Err.
+func (e *CloseError) Unwrap() error { return e.Err }
+
+// Stats are the figures of a [Bus] at one moment.
+type Stats struct {
+	Published   uint64            // events accepted so far
+	Discarded   uint64            // events refused because the bus was closed
+	Subscribers []SubscriberStats // in the order in which they subscribed
+}
+
+// Stats returns the figures of the bus and of all its subscribers.
+func (b *Bus) Stats() Stats {
+	b.mu.Lock()
+	subs := b.subs
+	st := Stats{Published: b.published.Load(), Discarded: b.discarded}
+	b.mu.Unlock()
+	st.Subscribers = make([]SubscriberStats, len(subs))
+	for i, s := range subs {
+		st.Subscribers[i] = s.stats()
+	}
+	return st
+}

@@ -1,0 +1,350 @@
+package eventbus
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Delivery is an event on its way to one subscriber.
+type Delivery[E any] struct {
+	Event E
+	// Seq is the place of the event in the order of the bus, from 1.
+	Seq uint64
+	// Missed is the number of events that were dropped ([Lossy]) or replaced
+	// by this one ([Latest]). It is always 0 for [Lossless].
+	Missed uint64
+}
+
+// Subscribe has fn called for each event of type E, or, where E is an
+// interface, for each event that implements E: any receives everything. Calls
+// are made one after the other, on a goroutine of the subscription, from
+// [Bus.Start] on. The context ends when the subscription is closed or
+// [Bus.Close] gives up waiting.
+//
+// A panic of fn is logged and counted, and delivery goes on with the next
+// event: what observes must not take down what works.
+//
+// On a closed bus the subscription is over from the beginning. Subscribe
+// panics where the policy is [Latest] with a key of another event type.
+func Subscribe[E any](b *Bus, policy Policy, fn func(ctx context.Context, d Delivery[E])) *Subscription {
+	if fn == nil {
+		panic("eventbus: Subscribe without a function")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &subscriber{
+		bus:    b,
+		event:  reflect.TypeFor[E]().String(),
+		policy: policy,
+		cancel: cancel,
+		wake:   make(chan struct{}, 1),
+		done:   make(chan struct{}),
+	}
+	s.name = s.event + " " + callSite()
+	match := as[E]
+	if isInterface[E]() {
+		match = asInterface[E]
+	}
+	deliver := func(d Delivery[E]) {
+		defer s.recovered("handler", d.Seq)
+		fn(ctx, d)
+	}
+	if q := newQueue[E](policy); q == nil {
+		s.each = func(it item, seq uint64) {
+			if e, ok := match(it); ok {
+				deliver(Delivery[E]{Event: e, Seq: seq})
+				s.delivered.Add(1)
+			}
+		}
+	} else {
+		s.pull = func(it item, seq uint64) {
+			if e, ok := match(it); ok {
+				defer s.recovered("key function", seq)
+				s.missed.Add(uint64(q.add(Delivery[E]{Event: e, Seq: seq})))
+			}
+		}
+		s.queued = q.size
+		s.one = func() bool {
+			s.mu.Lock()
+			d, ok := q.next()
+			s.waiting.Store(uint64(q.size()))
+			s.mu.Unlock()
+			if ok {
+				deliver(d)
+				s.delivered.Add(1)
+			}
+			return ok
+		}
+	}
+	b.add(s)
+	return &Subscription{s}
+}
+
+// newQueue returns what the policy keeps waiting events in, nil for Lossless.
+func newQueue[E any](p Policy) queue[E] {
+	if p.latest != nil {
+		f, ok := p.latest.(func() queue[E])
+		if !ok {
+			panic(fmt.Sprintf("eventbus: Subscribe to %v with a Latest policy for another type (%T)", reflect.TypeFor[E](), p.latest))
+		}
+		return f()
+	}
+	if p.lossy > 0 {
+		return &lossyQueue[E]{limit: p.lossy}
+	}
+	return nil
+}
+
+// callSite returns the file, with its folder, and line of the caller of the
+// exported function that calls it.
+func callSite() string {
+	_, file, line, ok := runtime.Caller(2)
+	if !ok {
+		return "?"
+	}
+	dir, base := filepath.Split(file)
+	return fmt.Sprintf("%s/%s:%d", filepath.Base(dir), base, line)
+}
+
+// Subscription is the subscriber's hold on what [Subscribe] began.
+type Subscription struct{ s *subscriber }
+
+// Close ends the subscription: its context is cancelled and no further call
+// begins. It does not wait for a call that runs, so a handler may use it; wait
+// on Done for that. What waited is not delivered.
+func (s *Subscription) Close() { s.s.bus.unsubscribe(s.s) }
+
+// Done is closed when the subscription has ended and its handler has returned.
+func (s *Subscription) Done() <-chan struct{} { return s.s.done }
+
+// Stats returns the figures of this subscription.
+func (s *Subscription) Stats() SubscriberStats { return s.s.stats() }
+
+// SubscriberStats are the figures of one subscription at one moment.
+type SubscriberStats struct {
+	Name      string // event type, and file and line of the call to Subscribe
+	Event     string // event type
+	Policy    string // as Policy.String
+	Delivered uint64 // calls of the handler that have ended
+	Missed    uint64 // events dropped or replaced, as the policy says
+	Panics    uint64 // panics of the handler or of the key function
+	// Pending is the number of events that wait. Those of the log that the
+	// subscription has not looked at yet are counted whatever their type.
+	Pending uint64
+	// Watermark is the highest Pending there was, measured before each batch
+	// that the subscription takes from the log and each time Stats is called.
+	Watermark uint64
+}
+
+// subscriber is the part of a subscription that does not depend on its type.
+type subscriber struct {
+	bus         *Bus
+	name, event string
+	policy      Policy
+	cancel      context.CancelFunc
+	wake        chan struct{}
+	done        chan struct{}
+	nextSleeper *subscriber // under Bus.mu while on its list
+
+	each func(it item, seq uint64) // Lossless: hand it to the handler
+
+	mu     sync.Mutex                // guards cur and the queue of bounded policies
+	pull   func(it item, seq uint64) // bounded: put it in the queue
+	one    func() bool               // bounded: hand the first of the queue to the handler
+	queued func() int
+
+	cur cursor // of Lossless: only the goroutine of run looks at it
+
+	stopped   atomic.Bool
+	cutShort  atomic.Bool // Bus.Close gave up on it
+	end       sync.Once
+	waiting   atomic.Uint64 // bounded: events in the queue; written under mu
+	pos       atomic.Uint64
+	delivered atomic.Uint64
+	missed    atomic.Uint64
+	panics    atomic.Uint64
+	watermark atomic.Uint64
+}
+
+// add registers s, with its cursor at the first event before Start and behind
+// the last one after it.
+func (b *Bus) add(s *subscriber) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		s.finish()
+		return
+	}
+	s.cur = cursor{chunk: b.head}
+	if b.started {
+		s.cur = cursor{chunk: b.tail, pos: b.published.Load()}
+	}
+	s.pos.Store(s.cur.pos)
+	b.subs = append(slices.Clip(b.subs), s) // a copy: others read the old one
+	if b.started {
+		go s.run()
+	}
+}
+
+// unsubscribe ends s. One with a goroutine stays on the bus until that has
+// ended, so that Bus.Close waits for it.
+func (b *Bus) unsubscribe(s *subscriber) {
+	b.mu.Lock()
+	idle := !b.started
+	if idle {
+		b.drop(s)
+	}
+	b.mu.Unlock()
+	s.stop()
+	if idle {
+		s.finish()
+	}
+}
+
+// drop takes s off the bus, except after Close, when its last figures remain to
+// be seen. The caller holds mu.
+func (b *Bus) drop(s *subscriber) {
+	if i := slices.Index(b.subs, s); i >= 0 && !b.closed {
+		b.subs = slices.Concat(b.subs[:i], b.subs[i+1:])
+	}
+}
+
+// finish releases what s holds and tells those who wait for its end.
+func (s *subscriber) finish() {
+	s.end.Do(func() {
+		s.cancel()
+		s.mu.Lock()
+		s.cur.chunk = nil // let go of the log
+		s.mu.Unlock()
+		close(s.done)
+	})
+}
+
+// stop has the goroutine of s end after the call that it is in.
+func (s *subscriber) stop() {
+	s.stopped.Store(true)
+	s.cancel()
+	s.bus.mu.Lock()
+	sleepers := s.bus.takeSleepers() // all: who has nothing to do sleeps on
+	s.bus.mu.Unlock()
+	wake(sleepers)
+}
+
+// run delivers until the subscription is stopped or the bus is closed and
+// drained.
+func (s *subscriber) run() {
+	defer func() {
+		s.bus.mu.Lock()
+		s.bus.drop(s)
+		s.bus.mu.Unlock()
+		s.finish()
+	}()
+	for !s.stopped.Load() {
+		if s.pull != nil {
+			s.fill()
+			for s.one() && !s.stopped.Load() {
+				s.fill()
+			}
+		} else {
+			s.batch()
+		}
+		if !s.sleep() {
+			return
+		}
+	}
+}
+
+// batch hands the events that are in the log to the handler of a Lossless
+// subscription, one by one.
+func (s *subscriber) batch() {
+	limit := s.bus.published.Load()
+	s.mark(limit - s.cur.pos)
+	for s.cur.pos < limit && !s.stopped.Load() {
+		it := s.cur.take()
+		s.each(it, s.cur.pos)
+		s.pos.Store(s.cur.pos)
+	}
+}
+
+// fill moves what is in the log to the queue of a bounded subscription.
+func (s *subscriber) fill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cur.chunk == nil { // ended
+		return
+	}
+	limit := s.bus.published.Load()
+	if s.cur.pos == limit {
+		return
+	}
+	for s.cur.pos < limit {
+		it := s.cur.take()
+		s.pull(it, s.cur.pos)
+	}
+	s.waiting.Store(uint64(s.queued())) // before pos: sleep must not miss it
+	s.pos.Store(limit)
+	s.mark(s.waiting.Load())
+}
+
+// sleep waits for events. It returns false when there will be none.
+func (s *subscriber) sleep() bool {
+	b := s.bus
+	b.mu.Lock()
+	if s.stopped.Load() || b.published.Load() != s.pos.Load() || s.waiting.Load() > 0 {
+		b.mu.Unlock()
+		return true
+	}
+	if b.closed {
+		b.mu.Unlock()
+		return false
+	}
+	s.nextSleeper = b.sleepers
+	b.sleepers = s
+	b.mu.Unlock()
+	<-s.wake
+	return true
+}
+
+func (s *subscriber) mark(pending uint64) {
+	for {
+		old := s.watermark.Load()
+		if pending <= old || s.watermark.CompareAndSwap(old, pending) {
+			return
+		}
+	}
+}
+
+// recovered, deferred, keeps a panic of user code from ending the process.
+func (s *subscriber) recovered(what string, seq uint64) {
+	r := recover()
+	if r == nil {
+		return
+	}
+	s.panics.Add(1)
+	s.bus.log.Error("eventbus: "+what+" panicked", "subscriber", s.name, "seq", seq,
+		"panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+}
+
+func (s *subscriber) stats() SubscriberStats {
+	// No lock: a key function that hangs must not hide the figures. Read in this
+	// order the difference cannot be negative.
+	pos, waiting := s.pos.Load(), s.waiting.Load()
+	pending := waiting + s.bus.published.Load() - pos
+	s.mark(pending)
+	return SubscriberStats{
+		Name:      s.name,
+		Event:     s.event,
+		Policy:    s.policy.String(),
+		Delivered: s.delivered.Load(),
+		Missed:    s.missed.Load(),
+		Panics:    s.panics.Load(),
+		Pending:   pending,
+		Watermark: s.watermark.Load(),
+	}
+}
