@@ -1,0 +1,189 @@
+package haproxycfg
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	parser "github.com/haproxytech/client-native/v6/config-parser"
+	"github.com/haproxytech/client-native/v6/config-parser/options"
+)
+
+// normaliseMu guards the config parser, which keeps the name of the last
+// defaults section in a package variable.
+var normaliseMu sync.Mutex
+
+// Refusal says that the config parser of the Dataplane API, through which
+// every text goes that it stores, would change the meaning of a text without a
+// word.
+type Refusal struct {
+	Line int    // counted from 1
+	Text string // the line, without surrounding space
+	Why  string
+}
+
+// Error tells line, text and reason.
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("line %d: %s: %s", r.Line, r.Text, r.Why)
+}
+
+// Normalise returns the text as the Dataplane API stores it: sections ordered
+// by kind and name, directives in the order of the parser, unnamed defaults
+// named, proxies with an explicit "from". It returns a [*Refusal] where that
+// would lose or change something.
+//
+// The result has none of the lines that the API adds for itself.
+func Normalise(text string) (string, error) {
+	if err := CheckRoundTrip(text); err != nil {
+		return "", err
+	}
+	out, err := roundTrip(text)
+	if err != nil {
+		return "", err
+	}
+	if err := checkNothingLost(text, out); err != nil {
+		return "", err
+	}
+	return out, nil
+}
+
+func roundTrip(text string) (string, error) {
+	normaliseMu.Lock()
+	defer normaliseMu.Unlock()
+	p, err := parser.New(options.String(text))
+	if err != nil {
+		return "", fmt.Errorf("config parser: %w", err)
+	}
+	return p.String(), nil
+}
+
+// maxParserLine is the length of a line from which on the parser, without a
+// word, ignores the rest of the file.
+const maxParserLine = 64 << 10
+
+// knownHeaders are the words that start a section for the parser.
+var knownHeaders = map[string]bool{
+	"global": true, "defaults": true, "frontend": true, "backend": true, "listen": true,
+	"userlist": true, "peers": true, "mailers": true, "resolvers": true, "cache": true,
+	"ring": true, "traces": true, "log-forward": true, "log-profile": true, "http-errors": true,
+	"acme": true, "crt-store": true, "program": true, "fcgi-app": true,
+}
+
+// foreignHeaders start a section for HAProxy, but not for the parser, which
+// folds their lines into the section before. The value says that the word is
+// a header only at the start of a line, because it is a directive as well.
+var foreignHeaders = map[string]bool{"namespace_list": false, "healthcheck": true}
+
+// conditionals are the directives of section 2.4 of the configuration manual,
+// "Conditional blocks". The parser keeps them and drops what they enclose.
+var conditionals = map[string]bool{
+	".if": true, ".elif": true, ".else": true, ".endif": true,
+	".notice": true, ".warning": true, ".diag": true, ".alert": true,
+}
+
+// CheckRoundTrip returns a [*Refusal] for the first line that the parser of
+// the Dataplane API would change in silence: conditional blocks, lines of 64
+// KiB and more, sections that it does not know, two sections of one kind and
+// name, a default-server behind the servers it would then apply to.
+func CheckRoundTrip(text string) error {
+	var line, seenServer int
+	seen := map[string]int{}
+	for raw := range strings.Lines(text) {
+		line++
+		refuse := func(format string, args ...any) error {
+			return &Refusal{Line: line, Text: shorten(strings.TrimSpace(raw)), Why: fmt.Sprintf(format, args...)}
+		}
+		if len(raw) >= maxParserLine {
+			return refuse("the Dataplane API drops everything from a line of %d bytes on", len(raw))
+		}
+		words := strings.Fields(raw)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		word := words[0]
+		onlyAtStart, foreign := foreignHeaders[word]
+		switch {
+		case conditionals[word]:
+			return refuse("the Dataplane API loses what conditional blocks hold")
+		case foreign && (!onlyAtStart || raw[0] != ' ' && raw[0] != '\t'):
+			return refuse("the Dataplane API does not know this section and folds it into the one before")
+		case knownHeaders[word]:
+			seenServer = 0
+			if key := sectionKey(words); key != "" {
+				if seen[key] != 0 {
+					return refuse("the Dataplane API keeps only the last of two sections of one name, the first is in line %d", seen[key])
+				}
+				seen[key] = line
+			}
+		case word == "server" || word == "server-template":
+			if seenServer == 0 {
+				seenServer = line
+			}
+		case word == "default-server" && seenServer != 0:
+			return refuse("the Dataplane API moves a default-server above the servers, the first is in line %d", seenServer)
+		}
+	}
+	return nil
+}
+
+// sectionKey names a section for the search for doubles; sections that may
+// stand several times have none.
+func sectionKey(words []string) string {
+	switch {
+	case words[0] == "global", words[0] == "traces", len(words) < 2, words[1] == "from", strings.HasPrefix(words[1], "#"):
+		return ""
+	}
+	return words[0] + " " + words[1]
+}
+
+// checkNothingLost finds directives that stood in a section and do not any
+// more. One of several equal ones may go, for HAProxy too takes the last.
+func checkNothingLost(before, after string) error {
+	kept := map[string]bool{}
+	walkDirectives(after, func(_ int, section, word, _ string) bool {
+		kept[section+"\x00"+word] = true
+		return true
+	})
+	var lost error
+	walkDirectives(before, func(line int, section, word, raw string) bool {
+		if !kept[section+"\x00"+word] {
+			lost = &Refusal{Line: line, Text: shorten(raw), Why: "the Dataplane API loses this line"}
+		}
+		return lost == nil
+	})
+	return lost
+}
+
+// walkDirectives calls f with every directive that stands in a section that
+// has a name or is the only one of its kind.
+func walkDirectives(text string, f func(line int, section, word, raw string) bool) {
+	section, line := "", 0
+	for raw := range strings.Lines(text) {
+		line++
+		trimmed := strings.TrimSpace(raw)
+		word, _, _ := strings.Cut(trimmed, " ")
+		word, _, _ = strings.Cut(word, "\t")
+		switch {
+		case word == "" || word[0] == '#':
+		case knownHeaders[word]:
+			words := strings.Fields(trimmed)
+			section = sectionKey(words)
+			if section == "" {
+				section = words[0]
+			}
+			if section == "defaults" || strings.HasPrefix(section, "defaults ") {
+				section = "defaults" // unnamed ones get a name
+			}
+		case !f(line, section, word, trimmed):
+			return
+		}
+	}
+}
+
+func shorten(s string) string {
+	const most = 120
+	if len(s) > most {
+		return s[:most] + " ..."
+	}
+	return s
+}
