@@ -1,0 +1,198 @@
+package haproxyctl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+)
+
+// MaxPayload is the number of bytes up to which a command with its payload
+// fits into a buffer of HAProxy, whose default is 16 KiB (tune.bufsize), with
+// room to spare.
+const MaxPayload = 12 << 10
+
+// answerTimeout bounds the wait for one answer, so that a HAProxy that hangs
+// is an error also for callers without a deadline.
+const answerTimeout = 10 * time.Second
+
+// prompt ends every answer in interactive mode.
+var prompt = []byte("\n> ")
+
+// ErrCommand is wrapped by the error for a command that cannot be sent.
+var ErrCommand = errors.New("not a command")
+
+// Conn is a connection to the stats socket in interactive mode, which stays
+// open for many commands. It is not safe for concurrent use.
+type Conn struct {
+	net.Conn
+	buf []byte
+}
+
+// Dial connects to the stats socket at path.
+func Dial(ctx context.Context, path string) (*Conn, error) {
+	d := net.Dialer{Timeout: answerTimeout}
+	nc, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{Conn: nc}
+	if _, err := c.roundTrip(ctx, "prompt\n", 1); err != nil {
+		_ = nc.Close()
+		return nil, fmt.Errorf("interactive mode: %w", err)
+	}
+	return c, nil
+}
+
+// Exec sends one command and returns its answer without surrounding white
+// space. A command that HAProxy refuses is no error here: what is a refusal
+// depends on the command.
+func (c *Conn) Exec(ctx context.Context, command string) (string, error) {
+	answers, err := c.Batch(ctx, []string{command})
+	if len(answers) == 0 {
+		return "", err
+	}
+	return answers[0], err
+}
+
+// Batch sends commands that have no payload in as few packets as HAProxy takes
+// and returns one answer for each. With an error come the answers so far.
+func (c *Conn) Batch(ctx context.Context, commands []string) ([]string, error) {
+	var answers []string
+	for start := 0; start < len(commands); {
+		var b strings.Builder
+		end := start
+		for end < len(commands) && (end == start || b.Len()+len(commands[end]) < MaxPayload/4) {
+			if err := check(commands[end]); err != nil {
+				return answers, err
+			}
+			b.WriteString(commands[end])
+			b.WriteByte('\n')
+			end++
+		}
+		got, err := c.roundTrip(ctx, b.String(), end-start)
+		answers = append(answers, got...)
+		if err != nil {
+			return answers, err
+		}
+		start = end
+	}
+	return answers, nil
+}
+
+// ExecPayload sends a command with a payload of several lines. Empty lines in
+// it are left out, because an empty line ends a payload. A payload of more
+// than [MaxPayload] bytes is an error: HAProxy would cut it.
+func (c *Conn) ExecPayload(ctx context.Context, command string, payload []byte) (string, error) {
+	if err := check(command); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString(command)
+	b.WriteString(" <<\n")
+	for line := range bytes.Lines(payload) {
+		if line = bytes.TrimRight(line, "\r\n"); len(bytes.TrimSpace(line)) > 0 {
+			b.Write(line)
+			b.WriteByte('\n')
+		}
+	}
+	b.WriteByte('\n')
+	if b.Len() > MaxPayload {
+		return "", fmt.Errorf("%w: %d bytes of payload are too many, at most %d fit", ErrCommand, b.Len(), MaxPayload)
+	}
+	answers, err := c.roundTrip(ctx, b.String(), 1)
+	if len(answers) == 0 {
+		return "", err
+	}
+	// In interactive mode every line of a payload is asked for with "+ ".
+	answer := answers[0]
+	for strings.HasPrefix(answer, "+ ") {
+		answer = answer[2:]
+	}
+	return strings.TrimSpace(strings.TrimPrefix(answer, "+")), err
+}
+
+// check refuses what would become several commands, or a payload.
+func check(command string) error {
+	switch {
+	case strings.TrimSpace(command) == "":
+		return fmt.Errorf("%w: it is empty", ErrCommand)
+	case strings.ContainsAny(command, "\r\n\x00"):
+		return fmt.Errorf("%w: it has a line break", ErrCommand)
+	case strings.Contains(command, ";"):
+		return fmt.Errorf("%w: it has a semicolon", ErrCommand)
+	case strings.Contains(command, "<<"):
+		return fmt.Errorf("%w: it has the mark of a payload", ErrCommand)
+	case len(command) > MaxPayload:
+		return fmt.Errorf("%w: it has %d bytes, at most %d fit", ErrCommand, len(command), MaxPayload)
+	}
+	return nil
+}
+
+// Plain reports whether s can be an argument of a command as it is: one word
+// of letters, digits and signs that mean nothing to HAProxy's command line.
+func Plain(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case strings.IndexByte("-_.:/~+%=*[]()@,|^$?!&{}", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// roundTrip sends text and reads n answers.
+func (c *Conn) roundTrip(ctx context.Context, text string, n int) ([]string, error) {
+	stop, err := c.arm(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	if _, err := c.Write([]byte(text)); err != nil {
+		return nil, contextError(ctx, err)
+	}
+	var answers []string
+	chunk := make([]byte, 16<<10)
+	for len(answers) < n {
+		if i := bytes.Index(c.buf, prompt); i >= 0 {
+			answers = append(answers, strings.TrimSpace(string(c.buf[:i])))
+			c.buf = c.buf[i+len(prompt):]
+			continue
+		}
+		read, err := c.Read(chunk)
+		c.buf = append(c.buf, chunk[:read]...)
+		if err != nil {
+			return answers, contextError(ctx, err)
+		}
+	}
+	return answers, nil
+}
+
+// arm makes reads and writes end when ctx ends, and in any case after a while.
+func (c *Conn) arm(ctx context.Context) (stop func(), err error) {
+	return arm(ctx, c.Conn)
+}
+
+func arm(ctx context.Context, conn net.Conn) (stop func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return nil, err
+	}
+	cancel := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	return func() { cancel() }, nil
+}
+
+func contextError(ctx context.Context, err error) error {
+	if cause := ctx.Err(); cause != nil {
+		return cause
+	}
+	return err
+}
