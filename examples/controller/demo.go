@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The demo's backends listen on every one of these addresses and ports, so
+// that an EndpointSlice may name any of them.
+const (
+	demoFirst, demoLast = 11, 30 // 127.0.0.11 to 127.0.0.30
+)
+
+var demoPorts = [...]string{"18080", "18081"}
+
+// runDemoBackends serves, on loopback addresses, one HTTP server an address,
+// each of which answers with its own address, until ctx ends.
+func runDemoBackends(ctx context.Context) error {
+	server := &http.Server{
+		ReadHeaderTimeout: 5 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, "%s answers %s %s%s\n", r.Context().Value(http.LocalAddrContextKey), r.Method, r.Host, r.URL.Path)
+		}),
+	}
+	var listeners []net.Listener
+	defer func() {
+		for _, l := range listeners {
+			l.Close()
+		}
+	}()
+	for i := demoFirst; i <= demoLast; i++ {
+		for _, port := range demoPorts {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.%d:%s", i, port))
+			if err != nil {
+				return fmt.Errorf("demo backend: %w", err)
+			}
+			listeners = append(listeners, l)
+		}
+	}
+	var wg sync.WaitGroup
+	for _, l := range listeners {
+		wg.Go(func() { _ = server.Serve(l) })
+	}
+	<-ctx.Done()
+	server.Close()
+	wg.Wait()
+	return nil
+}
+
+// printDemo says what to try.
+func printDemo(w io.Writer, manifests, httpAddr, httpsAddr, debugAddr string) {
+	_, httpPort, _ := net.SplitHostPort(httpAddr)
+	_, httpsPort, _ := net.SplitHostPort(httpsAddr)
+	fmt.Fprintf(w, `
+The demo is live. In another terminal, try:
+
+  curl -H 'Host: shop.demo.test' http://127.0.0.1:%[1]s/
+  curl -H 'Host: shop.demo.test' http://127.0.0.1:%[1]s/cart/1      # Prefix: another Service
+  curl -H 'Host: shop.demo.test' http://127.0.0.1:%[1]s/health      # Exact
+  curl -H 'Host: blog.demo.test' http://127.0.0.1:%[1]s/posts       # ImplementationSpecific: by characters
+  curl -k --resolve shop.demo.test:%[2]s:127.0.0.1 https://shop.demo.test:%[2]s/
+  curl http://%[3]s/metrics
+
+Change an address in %[4]s and save it: the new one answers
+without a reload. Add an Ingress, or break one: you will read here what happened. Ctrl-C ends.
+`, httpPort, httpsPort, debugAddr, strings.TrimSuffix(manifests, "/")+"/shop-endpoints.yaml")
+}

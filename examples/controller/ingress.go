@@ -1,0 +1,358 @@
+package main
+
+import (
+	"cmp"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
+)
+
+// ControllerName is what spec.controller of our IngressClasses says.
+const ControllerName = "haptic.hapticsdk.dev/ingress"
+
+// Cluster is the one consistent view of the resources that a render reads.
+type Cluster struct {
+	Ingresses []*networkingv1.Ingress
+	Classes   []*networkingv1.IngressClass
+	Service   func(namespace, name string) *corev1.Service // nil where there is none
+	Secret    func(namespace, name string) *corev1.Secret
+	Slices    func(namespace, service string) []*discoveryv1.EndpointSlice
+}
+
+// Routes is what the templates print: what all Ingresses together mean.
+type Routes struct {
+	Hosts        []string // "shop.demo.test", "*.demo.test"
+	Exact        []Path   // Key: host and path, as a request has them
+	Prefix       []Path   // Key: the beginning of host, path and "/"
+	Backends     []Backend
+	Certificates []TLSCertificate
+	Default      string // backend of requests that no rule matches, "" if none
+	Files        []dataplane.File
+	Refused      []reconcile.Refusal
+}
+
+// Path is a line of a map: requests that match Key go to Backend.
+type Path struct{ Key, Backend string }
+
+// Backend is a port of a Service.
+type Backend struct {
+	Name    string // namespace_service_port
+	Servers []Server
+}
+
+// Server is an endpoint of a Service, under a name that it keeps.
+type Server struct {
+	Name     string // "s1"
+	Address  string // "192.0.2.1:8080"
+	Disabled bool   // a spare slot that waits for an endpoint
+}
+
+// TLSCertificate is a line of the crt-list.
+type TLSCertificate struct {
+	File  string
+	Hosts []string // server names to use it for; empty: those that it names itself
+}
+
+// anyHost stands for the host of rules that name none. No Host header can say
+// it, since hosts are looked up in a map that lacks it.
+const anyHost = "*"
+
+// builder collects Routes over all Ingresses.
+type builder struct {
+	cluster  *Cluster
+	slots    *Slots
+	routes   *Routes
+	ing      *networkingv1.Ingress            // being read
+	owner    map[string]*networkingv1.Ingress // by what must be unique: a path, the default backend
+	hosts    map[string]bool
+	backends map[string]bool
+	certs    map[string]*TLSCertificate // by file
+}
+
+// BuildRoutes says what the Ingresses of our classes mean. What cannot be
+// served is left out and refused by name, so that one resource never stops the
+// others. Where two Ingresses claim the same path the older one has it.
+func BuildRoutes(c *Cluster, slots *Slots) *Routes {
+	b := &builder{
+		cluster: c, slots: slots, routes: &Routes{},
+		owner: map[string]*networkingv1.Ingress{}, hosts: map[string]bool{},
+		backends: map[string]bool{}, certs: map[string]*TLSCertificate{},
+	}
+	mine := slices.DeleteFunc(slices.Clone(c.Ingresses), func(ing *networkingv1.Ingress) bool { return !isOurs(ing, c.Classes) })
+	slices.SortFunc(mine, func(x, y *networkingv1.Ingress) int {
+		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time),
+			cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
+	})
+	for _, ing := range mine {
+		b.ing = ing
+		b.addIngress()
+	}
+	return b.finish()
+}
+
+// isOurs applies the rules of IngressClass: by name, by the older annotation,
+// by default, and where the cluster has no classes at all, every Ingress.
+func isOurs(ing *networkingv1.Ingress, classes []*networkingv1.IngressClass) bool {
+	name := ing.Annotations["kubernetes.io/ingress.class"]
+	if ing.Spec.IngressClassName != nil {
+		name = *ing.Spec.IngressClassName
+	}
+	if name == "" && len(classes) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(classes, func(class *networkingv1.IngressClass) bool {
+		isDefault := class.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true"
+		return class.Spec.Controller == ControllerName && (class.Name == name || name == "" && isDefault)
+	})
+}
+
+func (b *builder) addIngress() {
+	spec := &b.ing.Spec
+	for i := range spec.TLS {
+		b.addTLS(fmt.Sprintf("spec.tls[%d]", i), &spec.TLS[i])
+	}
+	if spec.DefaultBackend != nil {
+		if name, ok := b.backend("spec.defaultBackend", spec.DefaultBackend); ok && b.claim("spec.defaultBackend", "the default backend", "default") {
+			b.routes.Default = name
+		}
+	}
+	for i := range spec.Rules {
+		b.addRule(fmt.Sprintf("spec.rules[%d]", i), &spec.Rules[i])
+	}
+}
+
+func (b *builder) addRule(field string, rule *networkingv1.IngressRule) {
+	host := rule.Host
+	if host == "" {
+		host = anyHost
+	} else if problem := hostProblem(host); problem != "" {
+		b.refuse(field+".host", problem)
+		return
+	}
+	if rule.HTTP == nil {
+		return
+	}
+	for i := range rule.HTTP.Paths {
+		b.addPath(fmt.Sprintf("%s.http.paths[%d]", field, i), host, &rule.HTTP.Paths[i])
+	}
+}
+
+func (b *builder) addPath(field, host string, p *networkingv1.HTTPIngressPath) {
+	path := cmp.Or(p.Path, "/")
+	if problem := pathProblem(path); problem != "" {
+		b.refuse(field+".path", problem)
+		return
+	}
+	kind := networkingv1.PathTypeImplementationSpecific
+	if p.PathType != nil {
+		kind = *p.PathType
+	}
+	name, ok := b.backend(field+".backend", &p.Backend)
+	if !ok {
+		return
+	}
+	list, key := &b.routes.Prefix, host+path // by characters: /foo matches /foobar
+	switch kind {
+	case networkingv1.PathTypeExact:
+		list = &b.routes.Exact
+	case networkingv1.PathTypePrefix: // by whole elements: /foo matches /foo/bar and not /foobar
+		key = host + strings.TrimRight(path, "/") + "/"
+	}
+	if !b.claim(field+".path", fmt.Sprintf("%s path %s", kind, key), fmt.Sprint(list == &b.routes.Exact, key)) {
+		return
+	}
+	*list = append(*list, Path{key, name})
+	if host != anyHost {
+		b.hosts[host] = true
+	}
+}
+
+// claim gives what must be unique to the first that asks for it.
+func (b *builder) claim(field, what, key string) bool {
+	if first := b.owner[key]; first != nil {
+		b.refuse(field, fmt.Sprintf("%s belongs to Ingress %s/%s, which is older", what, first.Namespace, first.Name))
+		return false
+	}
+	b.owner[key] = b.ing
+	return true
+}
+
+// backend returns the name of the backend for a port of a Service. A Service
+// without endpoints is a backend without servers, which answers 503.
+func (b *builder) backend(field string, ref *networkingv1.IngressBackend) (string, bool) {
+	if ref.Service == nil {
+		b.refuse(field, "only a Service can be a backend")
+		return "", false
+	}
+	ns := b.ing.Namespace
+	svc := b.cluster.Service(ns, ref.Service.Name)
+	if svc == nil {
+		b.refuse(field, fmt.Sprintf("Service %s/%s does not exist", ns, ref.Service.Name))
+		return "", false
+	}
+	i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool {
+		return p.Port == ref.Service.Port.Number || p.Name != "" && p.Name == ref.Service.Port.Name
+	})
+	if i < 0 {
+		b.refuse(field, fmt.Sprintf("Service %s/%s has no port %s", ns, svc.Name,
+			cmp.Or(ref.Service.Port.Name, strconv.Itoa(int(ref.Service.Port.Number)))))
+		return "", false
+	}
+	// No part may hold "_": the name of a Kubernetes object never does.
+	name := fmt.Sprintf("%s_%s_%d", ns, svc.Name, svc.Spec.Ports[i].Port)
+	if !b.backends[name] {
+		b.backends[name] = true
+		addresses := endpointAddresses(b.cluster.Slices(ns, svc.Name), svc.Spec.Ports[i].Name)
+		b.routes.Backends = append(b.routes.Backends, Backend{name, b.slots.Assign(name, addresses)})
+	}
+	return name, true
+}
+
+// endpointAddresses returns the addresses behind a port of a Service, by the
+// name of the port: those that are ready or, where none is, those that still
+// serve while they terminate.
+func endpointAddresses(endpointSlices []*discoveryv1.EndpointSlice, port string) []string {
+	var ready, serving []string
+	for _, s := range endpointSlices {
+		if s.AddressType == discoveryv1.AddressTypeFQDN {
+			continue
+		}
+		for _, p := range s.Ports {
+			if p.Port == nil || p.Name != nil && *p.Name != port || p.Name == nil && port != "" {
+				continue
+			}
+			for _, e := range s.Endpoints {
+				for _, ip := range e.Addresses {
+					address := net.JoinHostPort(ip, strconv.Itoa(int(*p.Port)))
+					switch {
+					case e.Conditions.Ready == nil || *e.Conditions.Ready:
+						ready = append(ready, address)
+					case e.Conditions.Serving != nil && *e.Conditions.Serving:
+						serving = append(serving, address)
+					}
+				}
+			}
+		}
+	}
+	if len(ready) == 0 {
+		ready = serving
+	}
+	slices.Sort(ready)
+	return slices.Compact(ready)
+}
+
+func (b *builder) addTLS(field string, t *networkingv1.IngressTLS) {
+	if t.SecretName == "" {
+		return
+	}
+	ns := b.ing.Namespace
+	file := dataplane.FileName(dataplane.Certificate, ns+"_"+t.SecretName)
+	cert := b.certs[file]
+	if cert == nil {
+		secret := b.cluster.Secret(ns, t.SecretName)
+		if secret == nil {
+			b.refuse(field+".secretName", fmt.Sprintf("Secret %s/%s does not exist", ns, t.SecretName))
+			return
+		}
+		crt, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
+		if _, err := tls.X509KeyPair(crt, key); err != nil {
+			b.refuse(field+".secretName", fmt.Sprintf("Secret %s/%s%s: %v", ns, secret.Name, at(secret), err))
+			return
+		}
+		cert = &TLSCertificate{File: file}
+		b.certs[file] = cert
+		b.routes.Files = append(b.routes.Files, dataplane.File{Kind: dataplane.Certificate, Name: file, Content: pem(crt, key)})
+	}
+	for _, host := range t.Hosts {
+		if problem := hostProblem(host); problem != "" {
+			b.refuse(field+".hosts", problem)
+		} else if !slices.Contains(cert.Hosts, host) {
+			cert.Hosts = append(cert.Hosts, host)
+		}
+	}
+}
+
+// pem joins certificate and key without blank lines, at which the payload of a
+// runtime command would end.
+func pem(parts ...[]byte) []byte {
+	var out []byte
+	for _, part := range parts {
+		for line := range strings.Lines(string(part)) {
+			if line = strings.TrimSpace(line); line != "" {
+				out = append(append(out, line...), '\n')
+			}
+		}
+	}
+	return out
+}
+
+func hostProblem(host string) string {
+	name := strings.TrimPrefix(host, "*.")
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return fmt.Sprintf("%q is not a host name", host)
+	}
+	return ""
+}
+
+func pathProblem(path string) string {
+	if !strings.HasPrefix(path, "/") {
+		return fmt.Sprintf("%q does not begin with a slash", path)
+	}
+	for _, r := range path {
+		if r <= ' ' || r >= 0x7f || r == '?' || r == '#' {
+			return fmt.Sprintf("%q holds %q, which the path of no request can", path, r)
+		}
+	}
+	return ""
+}
+
+func (b *builder) refuse(field, reason string) {
+	b.routes.Refused = append(b.routes.Refused, reconcile.Refusal{
+		Resource: "Ingress " + b.ing.Namespace + "/" + b.ing.Name,
+		Source:   b.ing.Annotations[k8swatch.SourceAnnotation],
+		Field:    field,
+		Reason:   reason,
+	})
+}
+
+// at says where an object was read, if that is known.
+func at(o metav1.Object) string {
+	if source := o.GetAnnotations()[k8swatch.SourceAnnotation]; source != "" {
+		return " (" + source + ")"
+	}
+	return ""
+}
+
+// finish puts everything in a stable order: the same resources make the same
+// configuration to the byte.
+func (b *builder) finish() *Routes {
+	r := b.routes
+	for host := range b.hosts {
+		r.Hosts = append(r.Hosts, host)
+	}
+	for _, c := range b.certs {
+		slices.Sort(c.Hosts)
+		r.Certificates = append(r.Certificates, *c)
+	}
+	slices.Sort(r.Hosts)
+	byKey := func(x, y Path) int { return cmp.Compare(x.Key, y.Key) }
+	slices.SortFunc(r.Exact, byKey)
+	slices.SortFunc(r.Prefix, byKey)
+	slices.SortFunc(r.Backends, func(x, y Backend) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortFunc(r.Certificates, func(x, y TLSCertificate) int { return cmp.Compare(x.File, y.File) })
+	b.slots.Forget(b.backends)
+	return r
+}

@@ -1,0 +1,112 @@
+package haptic
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/hapticsdk/haptic"
+
+// allowed says what a package may import beyond the standard library, in code
+// that is not a test: other packages of this module and, by prefix, of others.
+// What stands below a folder follows the rule of the folder.
+var allowed = map[string][]string{
+	"eventbus":            {},
+	"templating":          {"github.com/open2b/scriggo"},
+	"k8swatch":            {"internal/jsonpath", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/yaml", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify", "github.com/google/btree", "golang.org/x/net/http2", "golang.org/x/sync"},
+	"dataplane":           {"internal/haproxycfg", "internal/dpapi", "internal/haproxyctl", "golang.org/x/sys/unix"},
+	"validate":            {"dataplane", "internal/haproxycfg"},
+	"reconcile":           {"dataplane", "templating", "k8swatch", "eventbus", "k8s.io/"},
+	"reconcile/observe":   {"reconcile", "dataplane", "eventbus", "github.com/prometheus/client_golang/"},
+	"examples":            {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/observe", "eventbus", "k8s.io/"},
+	"internal/haproxycfg": {"github.com/haproxytech/client-native/v6/"},
+	"internal/dpapi":      {},
+	"internal/haproxyctl": {"golang.org/x/sys/unix"},
+	"internal/jsonpath":   {},
+
+	// Test kits may use what tests use.
+	"dataplane/dataplanetest": {"dataplane", "internal/haproxycfg", "internal/haproxyctl", "golang.org/x/sys/unix"},
+	"k8swatch/k8swatchtest":   {"k8swatch", "k8swatch/internal/memapi", "k8s.io/"},
+	"eventbus/eventbustest":   {"eventbus"},
+}
+
+// TestImports keeps the direction of imports: only what the list above says.
+func TestImports(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || isModule(name)) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		dir := filepath.ToSlash(filepath.Dir(name))
+		rule, ok := ruleFor(dir)
+		if !ok {
+			if dir != "." {
+				t.Errorf("%s: no rule says what package %s may import", name, dir)
+			}
+			return nil
+		}
+		seen[rule] = true
+		checkImports(t, name, dir, allowed[rule])
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rule := range allowed {
+		if !seen[rule] {
+			t.Errorf("the rule for %s applies to no package", rule)
+		}
+	}
+}
+
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}
+
+func ruleFor(dir string) (string, bool) {
+	for d := dir; d != "."; d = path.Dir(d) {
+		if _, ok := allowed[d]; ok {
+			return d, true
+		}
+	}
+	return "", false
+}
+
+func checkImports(t *testing.T, name, dir string, allow []string) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for _, spec := range file.Imports {
+		imported, _ := strconv.Unquote(spec.Path.Value)
+		if first, _, _ := strings.Cut(imported, "/"); !strings.Contains(first, ".") {
+			continue // standard library
+		}
+		local := strings.TrimPrefix(imported, module+"/")
+		ok := local == dir
+		for _, a := range allow {
+			ok = ok || local == a || imported == a || strings.Contains(a, ".") && strings.HasPrefix(imported, a)
+		}
+		if !ok {
+			t.Errorf("%s imports %s, which package %s may not", name, imported, dir)
+		}
+	}
+}
