@@ -24,6 +24,7 @@ type Bus struct {
 
 	mu        sync.Mutex
 	slabs     map[reflect.Type]resetter // *slab[E] by E
+	lastSlab  resetter                  // that of the last event
 	head      *chunk                    // the first chunk, until Start
 	tail      *chunk                    // the chunk that is written to
 	sleepers  *subscriber               // linked through subscriber.nextSleeper
@@ -65,10 +66,13 @@ func New(opts *Options) *Bus {
 
 // Publish adds e to the bus. It never waits for a subscriber. The topic is E,
 // or the dynamic type of e where E is an interface. After [Bus.Close] it does
-// nothing but count ([Stats].Discarded). It panics when e is a nil interface.
+// nothing but count ([Stats].Discarded). On a nil bus it does nothing, so that a
+// component's bus may be optional. It panics when e is a nil interface.
 func Publish[E any](b *Bus, e E) {
-	typ := reflect.TypeFor[E]()
-	if typ.Kind() == reflect.Interface {
+	if b == nil {
+		return
+	}
+	if isInterface[E]() {
 		publishDynamic(b, e)
 		return
 	}
@@ -78,12 +82,22 @@ func Publish[E any](b *Bus, e E) {
 		b.mu.Unlock()
 		return
 	}
+	s, ok := b.lastSlab.(*slab[E]) // events of a type come in bursts
+	if !ok {
+		s = slabOf[E](b)
+		b.lastSlab = s
+	}
+	b.append(s.put(e, room))
+}
+
+func slabOf[E any](b *Bus) *slab[E] {
+	typ := reflect.TypeFor[E]()
 	s, ok := b.slabs[typ].(*slab[E])
 	if !ok {
 		s = &slab[E]{}
 		b.slabs[typ] = s
 	}
-	b.append(s.put(e, room))
+	return s
 }
 
 func publishDynamic(b *Bus, e any) {
