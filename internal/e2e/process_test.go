@@ -1,0 +1,187 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// output keeps what a process prints.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// Len is a mark for After.
+func (o *output) Len() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Len()
+}
+
+// After is what was printed since the mark.
+func (o *output) After(mark int) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.buf.Bytes()[mark:])
+}
+
+// tail is the end of what was printed, for a failure message.
+func (o *output) tail() string {
+	const most = 6000
+	s := o.String()
+	if len(s) > most {
+		s = "..." + s[len(s)-most:]
+	}
+	return s
+}
+
+// process is a program under test, in a process group of its own.
+type process struct {
+	name string
+	out  *output
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+	err  error         // how it ended, once done
+}
+
+func startProcess(name, path string, args ...string) (*process, error) {
+	p := &process{name: name, out: &output{}, done: make(chan struct{})}
+	p.cmd = exec.Command(path, args...)
+	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// A child that outlives the process must not make Wait wait for its output.
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// ended reports whether the process has ended, in an error with what it
+// printed; nil while it runs.
+func (p *process) ended() error {
+	select {
+	case <-p.done:
+		return fmt.Errorf("%s has ended (%v):\n%s", p.name, p.err, p.out.tail())
+	default:
+		return nil
+	}
+}
+
+// kill ends the process and everything in its group at once.
+func (p *process) kill() {
+	_ = syscall.Kill(-p.pid(), syscall.SIGKILL)
+	<-p.done
+}
+
+// terminate asks with the signal and reports how long the end took; it kills
+// after the deadline, which is an error.
+func (p *process) terminate(sig syscall.Signal, deadline time.Duration) (time.Duration, error) {
+	start := time.Now()
+	_ = p.cmd.Process.Signal(sig)
+	select {
+	case <-p.done:
+		return time.Since(start), nil
+	case <-time.After(deadline):
+		p.kill()
+		return time.Since(start), fmt.Errorf("%s has not ended %v after %v", p.name, deadline, sig)
+	}
+}
+
+// procStat is a line of /proc/PID/stat, see proc_pid_stat(5).
+type procStat struct {
+	pid, parent int
+	name, state string
+}
+
+// processes lists the processes of the namespace; a zombie has ended and only
+// waits for its parent to notice, so it is none.
+func processes() []procStat {
+	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
+	var all []procStat
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has just ended
+		}
+		// The name stands in parentheses and may hold anything.
+		open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+		rest := strings.Fields(string(text[end+1:]))
+		pid, _ := strconv.Atoi(strings.TrimSpace(string(text[:open])))
+		parent, _ := strconv.Atoi(rest[1])
+		if rest[0] != "Z" {
+			all = append(all, procStat{pid: pid, parent: parent, name: string(text[open+1 : end]), state: rest[0]})
+		}
+	}
+	return all
+}
+
+// children lists the running children of a process, oldest pid first.
+func children(parent int) []int {
+	var pids []int
+	for _, p := range processes() {
+		if p.parent == parent {
+			pids = append(pids, p.pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// descendants lists all that a process started, directly or not.
+func descendants(pid int) []int {
+	var all []int
+	for _, child := range children(pid) {
+		all = append(all, child)
+		all = append(all, descendants(child)...)
+	}
+	return all
+}
+
+// running reports which of the pids still run.
+func running(pids []int) []int {
+	var left []int
+	for _, p := range processes() {
+		if slices.Contains(pids, p.pid) {
+			left = append(left, p.pid)
+		}
+	}
+	return left
+}
+
+// rss is the resident memory of a process, in bytes.
+func rss(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}

@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// traffic is visitors that never stop asking, to see whether anything a test
+// does to the controller or the cluster costs a request.
+type traffic struct {
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex
+	requests int
+	failures int
+	examples []string // of failures, the first few
+}
+
+// startTraffic asks for the host about 200 times a second on new connections.
+// Anything but status 200 is a failure.
+func startTraffic(t testing.TB, v *visitor, host string) *traffic {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	tr := &traffic{cancel: cancel}
+	t.Cleanup(func() { tr.stop() })
+	for range 4 {
+		tr.wg.Go(func() {
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+					tr.count(v.expectStatus(host, "/", 200)())
+				}
+			}
+		})
+	}
+	return tr
+}
+
+func (tr *traffic) count(err error) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.requests++
+	if err != nil {
+		tr.failures++
+		if len(tr.examples) < 10 {
+			tr.examples = append(tr.examples, time.Now().Format("15:04:05.000 ")+err.Error())
+		}
+	}
+}
+
+// answered is how many requests have come back well so far.
+func (tr *traffic) answered() int {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return tr.requests - tr.failures
+}
+
+func (tr *traffic) stop() {
+	tr.cancel()
+	tr.wg.Wait()
+}
+
+// noFailures ends the traffic and fails the test if a request failed, or if
+// there were so few that it proves nothing.
+func (tr *traffic) noFailures(t testing.TB, atLeast int) {
+	t.Helper()
+	tr.stop()
+	t.Logf("%d requests, %d failed", tr.requests, tr.failures)
+	if tr.failures > 0 {
+		t.Errorf("%d of %d requests failed: %q", tr.failures, tr.requests, tr.examples)
+	}
+	if tr.requests < atLeast {
+		t.Errorf("only %d requests were made, want %d: the test proves nothing", tr.requests, atLeast)
+	}
+}
+
+// keepsFlowing is a condition: that this many more requests are answered.
+func (tr *traffic) keepsFlowing(more int) func() error {
+	goal := tr.answered() + more
+	return func() error {
+		if n := tr.answered(); n < goal {
+			return fmt.Errorf("%d requests were answered, waiting for %d", n, goal)
+		}
+		return nil
+	}
+}
