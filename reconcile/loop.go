@@ -52,6 +52,7 @@ func (o *Options) setDefaults() {
 	}
 	if o.Bus == nil {
 		o.Bus = eventbus.New(nil)
+		o.Bus.Start() // what nobody hears is not kept
 	}
 }
 

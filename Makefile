@@ -1,0 +1,25 @@
+# haptic: make demo, make test, make e2e
+
+GO ?= go
+# A test that hangs says where, long before CI would end it.
+TEST_TIMEOUT ?= 15m
+
+.PHONY: demo test e2e bench lint haproxy
+
+demo: haproxy ## run the reference controller on a folder of manifests, until Ctrl-C
+	@$(GO) build -o bin/controller ./examples/controller
+	@exec bin/controller -demo -manifests examples/controller/demo
+
+test: haproxy ## all tests of the SDK, with the race detector
+	$(GO) vet ./...
+	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
+
+e2e: haproxy ## the controller against a real API server and a real haproxy
+	@internal/e2e/install-tools
+	cd internal/e2e && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...
+
+bench: ## figures: see the doc comment of each benchmark
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+haproxy: ## install haproxy where it is missing
+	@internal/tools/install-packages haproxy:haproxy
