@@ -1,0 +1,258 @@
+package templating
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/open2b/scriggo"
+	"github.com/open2b/scriggo/native"
+)
+
+// DefaultMaxOutput is the size at which a render is stopped unless
+// [Options.MaxOutput] says otherwise: 64 MiB.
+const DefaultMaxOutput = 64 << 20
+
+// Options says what is compiled and what templates may use. The zero value
+// compiles every file with the standard functions alone.
+type Options struct {
+	// Entries are the templates that are rendered on their own. Zero means
+	// every file of the file system but those whose base name starts with "_",
+	// which is how files that others include are told apart.
+	Entries []string
+
+	// Globals is what templates see by name and what never changes: functions,
+	// numbers, strings, booleans, a reflect.Type, and any other value, of which
+	// each render has its own shallow copy. A function that returns (T, error)
+	// is seen as one that returns T; its error ends the render with the position
+	// of the call. A global replaces the standard function of its name.
+	Globals map[string]any
+
+	// Vars is what is given anew at each render. Only the types count: the type
+	// of a variable is the type of its value here, which may be nil or zero
+	// (`[]*networkingv1.Ingress(nil)`). A nil pointer to an interface type
+	// declares a variable of that interface type.
+	Vars map[string]any
+
+	// MaxOutput bounds the output of one render, in bytes. Zero means
+	// [DefaultMaxOutput].
+	MaxOutput int
+}
+
+// Engine holds compiled templates. It is immutable and safe for concurrent
+// use.
+type Engine struct {
+	src     *sources
+	decl    *declared
+	max     int
+	names   []string
+	entries map[string]*entry
+}
+
+// entry is one compiled template.
+type entry struct {
+	name     string
+	template *scriggo.Template
+	sites    []site
+	size     atomic.Int64                 // of the last output, for the next buffer
+	traced   func() (*tracedEntry, error) // compiled when an error has no position
+}
+
+// Compile reads and type-checks all entries and the files that they use. It
+// fails with everything that is wrong in them, one *Error for each entry or
+// more, joined by errors.Join: Scriggo reports the first error of an entry.
+// The file system is not read again afterwards.
+func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	if fsys == nil {
+		return nil, errors.New("templating: no file system")
+	}
+	decl, err := declare(opts)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{src: newSources(fsys), decl: decl, max: opts.MaxOutput, entries: map[string]*entry{}}
+	if e.max <= 0 {
+		e.max = DefaultMaxOutput
+	}
+	e.names = slices.Sorted(slices.Values(opts.Entries))
+	if len(e.names) == 0 {
+		if e.names, err = e.src.entries(); err != nil {
+			return nil, fmt.Errorf("templating: listing the templates: %w", err)
+		}
+	}
+	e.names = slices.Compact(e.names)
+	var errs []error
+	seen := map[string]bool{} // an error in a shared file is reported once
+	for _, name := range e.names {
+		compiled, err := e.compile(name)
+		if err != nil {
+			for _, err := range e.src.buildErrors(name, err) {
+				if !seen[err.Error()] {
+					seen[err.Error()] = true
+					errs = append(errs, err)
+				}
+			}
+			continue
+		}
+		e.entries[name] = compiled
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return e, nil
+}
+
+// compile builds one entry.
+func (e *Engine) compile(name string) (*entry, error) {
+	t := newTransformer(e.src, name)
+	en := &entry{name: name}
+	tpl, err := e.build(t, name, &en.sites)
+	if err != nil {
+		return nil, err
+	}
+	en.template, en.sites = tpl, t.sites
+	en.traced = sync.OnceValues(func() (*tracedEntry, error) { return e.compileTraced(name) })
+	return en, nil
+}
+
+// build runs Scriggo's compiler. sites is where the escaper finds what t made.
+func (e *Engine) build(t *transformer, name string, sites *[]site) (tpl *scriggo.Template, err error) {
+	globals := maps.Clone(e.decl.globals)
+	globals[escapeName] = func(v any, id int) native.JSON { return escape(v, &(*sites)[id]) }
+	globals[traceName] = trace
+	defer func() {
+		if v := recover(); v != nil { // the compiler panics on what it did not foresee
+			tpl, err = nil, &Error{Entry: name, File: name, Message: fmt.Sprint(v)}
+		}
+	}()
+	return scriggo.BuildTemplate(e.src, name, &scriggo.BuildOptions{Globals: globals, TreeTransformer: t.transform})
+}
+
+// Entries returns the names of the compiled entries, sorted.
+func (e *Engine) Entries() []string { return slices.Clone(e.names) }
+
+// Render renders one entry. vars has a value for each variable of
+// [Options.Vars] and for nothing else.
+//
+// Render stops soon after ctx is done, also in a template that loops for ever;
+// the error then wraps ctx's. Whatever goes wrong in a template, a panic in
+// one of its functions included, is an *Error with the position; to find it,
+// the template may be run a second time. Output beyond [Options.MaxOutput] is
+// an *Error that wraps [ErrTooLarge].
+func (e *Engine) Render(ctx context.Context, name string, vars map[string]any) (string, error) {
+	en := e.entries[name]
+	if en == nil {
+		return "", &Error{Entry: name, File: name, Err: fs.ErrNotExist,
+			Message: "no such entry, there is " + strings.Join(e.names, ", ")}
+	}
+	values, err := e.decl.values(vars)
+	if err != nil {
+		return "", &Error{Entry: name, File: name, Message: err.Error(), Err: err}
+	}
+	if err := ctx.Err(); err != nil {
+		return "", stopped(name, err)
+	}
+	out := &output{max: e.max}
+	out.buf.Grow(int(en.size.Load()))
+	err = run(ctx, en.template, out, values)
+	if err == nil {
+		en.size.Store(int64(out.buf.Len()))
+		return out.buf.String(), nil
+	}
+	return "", e.renderError(ctx, en, err, values)
+}
+
+func stopped(name string, err error) *Error {
+	return &Error{Entry: name, File: name, Message: "stopped: " + err.Error(), Err: err}
+}
+
+// goPanic is a Go panic outside the template language: a nil pointer in a
+// function of the host, for example. Scriggo does not say where.
+type goPanic struct{ value any }
+
+func (p *goPanic) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+func (p *goPanic) Unwrap() error {
+	err, _ := p.value.(error)
+	return err
+}
+
+// run runs a template and turns every panic into an error.
+func run(ctx context.Context, tpl *scriggo.Template, out *output, values map[string]any) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &goPanic{v}
+		}
+	}()
+	return tpl.Run(out, values, &scriggo.RunOptions{Context: ctx, Print: func(any) {}})
+}
+
+// renderError gives the error of a render its position.
+func (e *Engine) renderError(ctx context.Context, en *entry, err error, values map[string]any) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return stopped(en.name, ctx.Err())
+	}
+	var panicked *scriggo.PanicError
+	if errors.As(err, &panicked) {
+		if r, ok := panicked.Message().(*refusal); ok {
+			return e.src.at(en.name, r.site.file, r.site.line, r.site.column, r.message, nil)
+		}
+		cause, _ := panicked.Message().(error)
+		pos := panicked.Position()
+		return e.src.at(en.name, panicked.Path(), pos.Line, pos.Column, panicked.String(), unwrapFailure(cause))
+	}
+	at := e.locate(ctx, en, values)
+	return e.src.at(en.name, at.file, at.line, at.column, err.Error(), err)
+}
+
+func unwrapFailure(err error) error {
+	var f failure
+	if errors.As(err, &f) {
+		return f.err
+	}
+	return err
+}
+
+// output is the bounded buffer of a render.
+type output struct {
+	buf strings.Builder
+	max int
+}
+
+func (o *output) fits(n int) error {
+	if o.buf.Len()+n > o.max {
+		return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, o.max)
+	}
+	return nil
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	if err := o.fits(len(b)); err != nil {
+		return 0, err
+	}
+	return o.buf.Write(b)
+}
+
+func (o *output) WriteString(s string) (int, error) {
+	if err := o.fits(len(s)); err != nil {
+		return 0, err
+	}
+	return o.buf.WriteString(s)
+}
+
+// declared is what templates see by name.
+type declared struct {
+	globals native.Declarations
+	vars    map[string]reflect.Type
+	fixed   map[string]reflect.Value // globals that are variables to Scriggo
+}

@@ -1,0 +1,96 @@
+package templating
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/open2b/scriggo"
+)
+
+// ErrTooLarge is wrapped by the error of a render whose output would exceed
+// [Options.MaxOutput].
+var ErrTooLarge = errors.New("output too large")
+
+// Error is what is wrong in a template, or what went wrong while one was
+// rendered, with its place in the template as its author wrote it.
+type Error struct {
+	Entry   string // the entry that was compiled or rendered
+	File    string // file the position refers to; an entry or a file that it uses
+	Line    int    // from 1; zero when only the file is known
+	Column  int    // in characters, from 1
+	Text    string // that line of the file
+	Message string // what is wrong
+	Err     error  // the cause, when there is one: a context's error, the error a function returned
+}
+
+// Error gives "file:line:column: message" and, on a second line, the text of
+// that line.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
+	}
+	b.WriteString(": ")
+	b.WriteString(e.Message)
+	if text := strings.TrimSpace(e.Text); text != "" {
+		fmt.Fprintf(&b, "\n\t%s", text)
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause, so that errors.Is and errors.As see it.
+func (e *Error) Unwrap() error { return e.Err }
+
+// refusal is the panic value of the escaper: the value cannot stand there.
+type refusal struct {
+	site    site
+	message string
+}
+
+// failure is the panic value of a template function that cannot do its work;
+// Scriggo adds the position of the call.
+type failure struct{ err error }
+
+func (f failure) Error() string { return f.err.Error() }
+func (f failure) Unwrap() error { return f.err }
+
+// failf stops the render with an error at the position of the call.
+func failf(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
+
+// buildErrors gives the errors of compiling one entry as *Error.
+func (s *sources) buildErrors(entry string, err error) []error {
+	var build *scriggo.BuildError
+	if errors.As(err, &build) {
+		pos := build.Position()
+		return []error{s.at(entry, build.Path(), pos.Line, pos.Column, build.Message(), nil)}
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	var own *Error
+	if errors.As(err, &own) {
+		return []error{own}
+	}
+	return []error{&Error{Entry: entry, File: entry, Message: err.Error(), Err: err}}
+}
+
+// at makes an *Error for a position in a template file.
+func (s *sources) at(entry, file string, line, column int, message string, cause error) *Error {
+	return &Error{Entry: entry, File: file, Line: line, Column: column, Text: s.line(file, line), Message: message, Err: cause}
+}
+
+// shorten quotes a value for an error message, at most 40 characters of it: it
+// may be hostile, long or secret.
+func shorten(s string) string {
+	const most = 40
+	if len(s) > most {
+		cut := most
+		for cut > 0 && s[cut]&0xc0 == 0x80 { // not in the middle of a character
+			cut--
+		}
+		return fmt.Sprintf("%q... (%d bytes)", s[:cut], len(s))
+	}
+	return fmt.Sprintf("%q", s)
+}

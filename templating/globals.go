@@ -1,0 +1,152 @@
+package templating
+
+import (
+	"errors"
+	"fmt"
+	"go/token"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// declare makes Scriggo's declarations from the options.
+func declare(opts *Options) (*declared, error) {
+	d := &declared{globals: standard(), vars: map[string]reflect.Type{}, fixed: map[string]reflect.Value{}}
+	var errs []error
+	wrong := func(what, name, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("templating: %s %q: %s", what, name, fmt.Sprintf(format, args...)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(opts.Globals)) {
+		if !token.IsIdentifier(name) {
+			wrong("global", name, "not a name that a template can use")
+		} else if err := d.global(name, opts.Globals[name]); err != nil {
+			wrong("global", name, "%v", err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(opts.Vars)) {
+		typ := varType(opts.Vars[name])
+		_, twice := opts.Globals[name]
+		switch {
+		case !token.IsIdentifier(name):
+			wrong("variable", name, "not a name that a template can use")
+		case twice:
+			wrong("variable", name, "also a global")
+		case typ == nil:
+			wrong("variable", name, "nil has no type: give a typed nil, or (*any)(nil) for any")
+		default:
+			d.vars[name] = typ
+			d.globals[name] = reflect.Zero(reflect.PointerTo(typ)).Interface()
+		}
+	}
+	return d, errors.Join(errs...)
+}
+
+// varType is the type that a value of Options.Vars declares.
+func varType(v any) reflect.Type {
+	typ := reflect.TypeOf(v)
+	if typ != nil && typ.Kind() == reflect.Pointer && typ.Elem().Kind() == reflect.Interface {
+		return typ.Elem()
+	}
+	return typ
+}
+
+// global declares one fixed value.
+func (d *declared) global(name string, v any) error {
+	if v == nil {
+		return errors.New("nil has no type")
+	}
+	if typ, ok := v.(reflect.Type); ok {
+		d.globals[name] = typ
+		return nil
+	}
+	rv := reflect.ValueOf(v)
+	switch rv.Kind() {
+	case reflect.Func:
+		if rv.IsNil() {
+			return errors.New("a nil function")
+		}
+		d.globals[name] = withoutError(rv).Interface()
+	case reflect.String, reflect.Bool, reflect.Float32, reflect.Float64,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		d.globals[name] = v
+	default:
+		// A variable to Scriggo, given at each render, so that a template that
+		// assigns to it changes its own copy.
+		d.globals[name] = reflect.Zero(reflect.PointerTo(rv.Type())).Interface()
+		d.fixed[name] = rv
+	}
+	return nil
+}
+
+// withoutError turns a function that returns (T, error) into one that returns
+// T and panics with the error. Scriggo on its own would show nothing at all
+// when there is an error.
+func withoutError(f reflect.Value) reflect.Value {
+	typ := f.Type()
+	if typ.NumOut() != 2 || typ.Out(1) != reflect.TypeFor[error]() {
+		return f
+	}
+	in := make([]reflect.Type, typ.NumIn())
+	for i := range in {
+		in[i] = typ.In(i)
+	}
+	call := f.Call
+	if typ.IsVariadic() {
+		call = f.CallSlice
+	}
+	return reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{typ.Out(0)}, typ.IsVariadic()), func(args []reflect.Value) []reflect.Value {
+		out := call(args)
+		if err, ok := out[1].Interface().(error); ok && err != nil {
+			panic(failure{err})
+		}
+		return out[:1]
+	})
+}
+
+// values checks the variables of one render and gives what Scriggo is to be
+// initialised with: a pointer to a fresh variable for each.
+func (d *declared) values(vars map[string]any) (map[string]any, error) {
+	var errs []error
+	values := make(map[string]any, len(d.vars)+len(d.fixed))
+	for name, typ := range d.vars {
+		v, ok := vars[name]
+		if !ok {
+			errs = append(errs, fmt.Errorf("variable %s is missing: %s wanted", name, typ))
+			continue
+		}
+		ptr := reflect.New(typ)
+		rv := reflect.ValueOf(v)
+		switch {
+		case rv.IsValid() && rv.Type().AssignableTo(typ):
+			ptr.Elem().Set(rv)
+		case !rv.IsValid() && nilable(typ): // nil: the zero value
+		default:
+			errs = append(errs, fmt.Errorf("variable %s is a %T: %s wanted", name, v, typ))
+			continue
+		}
+		values[name] = ptr.Interface()
+	}
+	for name := range vars {
+		if _, ok := d.vars[name]; !ok {
+			known := strings.Join(slices.Sorted(maps.Keys(d.vars)), ", ")
+			errs = append(errs, fmt.Errorf("variable %s is not declared, only: %s", name, known))
+		}
+	}
+	for name, rv := range d.fixed {
+		ptr := reflect.New(rv.Type())
+		ptr.Elem().Set(rv)
+		values[name] = ptr.Interface()
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return values, errors.Join(errs...)
+}
+
+func nilable(typ reflect.Type) bool {
+	switch typ.Kind() {
+	case reflect.Interface, reflect.Pointer, reflect.Slice, reflect.Map, reflect.Func, reflect.Chan:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,190 @@
+package templating
+
+import (
+	"path"
+	"strings"
+)
+
+// kind is the syntax of an entry's output, told by its name.
+type kind uint8
+
+const (
+	kindConfig  kind = iota // haproxy.cfg and whatever has no other kind
+	kindMap                 // *.map: "key value" lines, neither quotes nor escapes
+	kindCRTList             // *.txt: crt-list lines, neither quotes nor escapes
+	kindPlain               // error pages, Lua, PEM: no syntax that is known here
+)
+
+func kindOf(entry string) kind {
+	switch strings.ToLower(path.Ext(entry)) {
+	case ".map":
+		return kindMap
+	case ".txt":
+		return kindCRTList
+	case ".http", ".html", ".htm", ".json", ".lua", ".pem", ".crt", ".key":
+		return kindPlain
+	}
+	return kindConfig
+}
+
+// places is the set of places where the output may stand at one point of a
+// template. It is a set because branches, loops and shared files reach the
+// same point from different texts; usually it has one element.
+type places uint16
+
+const (
+	argument  places = 1 << iota // unquoted (configuration manual, section 2.2)
+	argEscape                    // behind a backslash, unquoted
+	double                       // inside double quotes
+	dblEscape                    // behind a backslash inside double quotes
+	single                       // inside single quotes
+	comment                      // behind an unquoted "#"
+	mapStart                     // a line of a map with nothing but white space so far
+	mapKey
+	mapValue
+	crtStart // a line of a crt-list with nothing so far
+	crtWord
+	plain
+)
+
+// start returns where a file or a macro begins.
+func (k kind) start() places {
+	switch k {
+	case kindMap:
+		return mapStart
+	case kindCRTList:
+		return crtStart
+	case kindPlain:
+		return plain
+	}
+	return argument
+}
+
+// after returns the places behind a text that starts at p.
+func (k kind) after(p places, text string) places {
+	if k == kindPlain || text == "" {
+		return p
+	}
+	// Only what follows the last line feed counts.
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		p, text = k.start(), text[i+1:]
+	}
+	for i := 0; i < len(text); i++ {
+		p = stepAll(p, text[i])
+	}
+	return p
+}
+
+func stepAll(p places, c byte) places {
+	if p&(p-1) == 0 { // the usual case: one place
+		return step(p, c)
+	}
+	var out places
+	for bit := argument; bit <= plain; bit <<= 1 {
+		if p&bit != 0 {
+			out |= step(bit, c)
+		}
+	}
+	return out
+}
+
+// step follows parse_line of HAProxy for one byte of a line.
+func step(p places, c byte) places {
+	space := c == ' ' || c == '\t' || c == '\r'
+	switch p {
+	case argument:
+		switch c {
+		case '\\':
+			return argEscape
+		case '"':
+			return double
+		case '\'':
+			return single
+		case '#':
+			return comment
+		}
+	case argEscape:
+		return argument
+	case double:
+		switch c {
+		case '\\':
+			return dblEscape
+		case '"':
+			return argument
+		}
+	case dblEscape:
+		return double
+	case single:
+		if c == '\'' {
+			return argument
+		}
+	case mapStart:
+		switch {
+		case c == '#':
+			return comment
+		case !space:
+			return mapKey
+		}
+	case mapKey:
+		if space {
+			return mapValue
+		}
+	case crtStart:
+		if c == '#' {
+			return comment
+		}
+		return crtWord
+	}
+	return p
+}
+
+// afterValue returns the places behind a shown value.
+func afterValue(p places) places {
+	if p&mapStart != 0 {
+		p = p&^mapStart | mapKey
+	}
+	if p&crtStart != 0 {
+		p = p&^crtStart | crtWord
+	}
+	return p
+}
+
+// placeFor picks the one place whose rules make a value safe in all places of
+// the set, or says why there is none.
+func placeFor(p places) (place places, problem string) {
+	if p&(argEscape|dblEscape) != 0 {
+		return 0, `a value cannot stand right behind a backslash: write \\ for a backslash`
+	}
+	for _, quote := range []places{double, single} {
+		if p&quote != 0 && p != quote {
+			return 0, "the value stands inside quotes in one branch, loop or use of this file and outside in another"
+		}
+	}
+	// From strict to lax; what is safe unquoted is safe in a comment too.
+	for _, strict := range []places{mapStart, mapKey, mapValue, crtStart, crtWord, argument, double, single, comment, plain} {
+		if p&strict != 0 {
+			return strict, ""
+		}
+	}
+	return 0, "no place known"
+}
+
+func (p places) String() string {
+	switch p {
+	case argument:
+		return "an argument"
+	case double:
+		return "double quotes"
+	case single:
+		return "single quotes"
+	case comment:
+		return "a comment"
+	case mapStart, mapKey:
+		return "the key of a map entry"
+	case mapValue:
+		return "the value of a map entry"
+	case crtStart, crtWord:
+		return "a word of a crt-list"
+	}
+	return "text"
+}

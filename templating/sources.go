@@ -1,0 +1,85 @@
+package templating
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/open2b/scriggo"
+)
+
+// sources is the file system that Scriggo reads: it remembers every file, so
+// that errors can show the line, and gives all of them one format.
+//
+// The format is JSON only because of the type that the result of a macro has
+// then: not string, as in the text format, but native.JSON. That is how the
+// escaper tells text that was made by a template from a value.
+type sources struct {
+	fsys  fs.FS
+	mu    sync.Mutex
+	files map[string]string
+}
+
+func newSources(fsys fs.FS) *sources { return &sources{fsys: fsys, files: map[string]string{}} }
+
+// Open gives a file as Scriggo is to see it.
+func (s *sources) Open(name string) (fs.File, error) {
+	text, err := s.read(name)
+	if err != nil {
+		return nil, err
+	}
+	return openText{Reader: strings.NewReader(allowRaw(text))}, nil
+}
+
+// read reads a file once; every entry is compiled from the same text.
+func (s *sources) read(name string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if text, ok := s.files[name]; ok {
+		return text, nil
+	}
+	b, err := fs.ReadFile(s.fsys, name)
+	if err != nil {
+		return "", err
+	}
+	s.files[name] = string(b)
+	return s.files[name], nil
+}
+
+// openText is an open file of which only the content matters.
+type openText struct{ *strings.Reader }
+
+func (openText) Stat() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
+func (openText) Close() error               { return nil }
+
+// Format gives all files the same one.
+func (s *sources) Format(string) (scriggo.Format, error) { return scriggo.FormatJSON, nil }
+
+// line returns a line of a file that was read.
+func (s *sources) line(name string, n int) string {
+	s.mu.Lock()
+	text := s.files[name]
+	s.mu.Unlock()
+	for line := range strings.Lines(text) {
+		if n--; n == 0 {
+			return strings.TrimRight(line, "\r\n")
+		}
+	}
+	return ""
+}
+
+// entries lists the files that are compiled when the options name none: all
+// but those whose base name starts with "_".
+func (s *sources) entries() ([]string, error) {
+	var names []string
+	err := fs.WalkDir(s.fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !strings.HasPrefix(path.Base(name), "_") {
+			names = append(names, name)
+		}
+		return err
+	})
+	slices.Sort(names)
+	return names, err
+}

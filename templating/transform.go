@@ -1,0 +1,361 @@
+package templating
+
+import (
+	"path"
+	"reflect"
+	"strconv"
+
+	"github.com/open2b/scriggo/ast"
+)
+
+// Names that no template can spell, for the functions that the transformer
+// puts into it.
+const (
+	escapeName = "escape "
+	traceName  = "trace "
+)
+
+// transformer finds the place of every shown expression of one entry and wraps
+// the expression in a call of the escaper.
+type transformer struct {
+	src   *sources
+	entry string
+	kind  kind
+	// traced asks for a template that says before each statement where it is.
+	traced bool
+
+	shows  []*shown
+	byNode map[*ast.Show]*shown
+	trees  map[visit]places // the end of a file, by where it began
+	loops  []*loop
+	file   string
+	macros map[*ast.Func]bool
+
+	sites  []site
+	errors []error
+}
+
+// shown is a show node and all places in which it may stand.
+type shown struct {
+	node   *ast.Show
+	file   string
+	places places
+}
+
+type visit struct {
+	tree *ast.Tree
+	from places
+}
+
+// loop collects the places at which a loop is left or continued early.
+type loop struct{ left, again places }
+
+func newTransformer(src *sources, entry string) *transformer {
+	return &transformer{src: src, entry: entry, kind: kindOf(entry), byNode: map[*ast.Show]*shown{},
+		trees: map[visit]places{}, macros: map[*ast.Func]bool{}}
+}
+
+// transform is the TreeTransformer of one compilation.
+func (t *transformer) transform(tree *ast.Tree) error {
+	t.tree(tree, t.kind.start())
+	for _, s := range t.shows {
+		t.wrap(s)
+	}
+	if t.traced {
+		t.instrument(tree)
+	}
+	if len(t.errors) > 0 {
+		return joined(t.errors)
+	}
+	return nil
+}
+
+type joined []error
+
+func (j joined) Error() string   { return j[0].Error() }
+func (j joined) Unwrap() []error { return j }
+
+// wrap puts the escaper around the expressions of a show node.
+func (t *transformer) wrap(s *shown) {
+	place, problem := placeFor(s.places)
+	if problem != "" {
+		t.fail(s.file, s.node.Pos(), problem)
+		return
+	}
+	s.node.Context = ast.ContextJSON
+	for i, expr := range s.node.Expressions {
+		pos := expr.Pos()
+		if _, ok := expr.(*ast.Render); ok {
+			// Scriggo writes a rendered file straight to the output; the file's
+			// own values are escaped for where it stands.
+			continue
+		}
+		t.sites = append(t.sites, site{file: s.file, line: pos.Line, column: pos.Column, place: place})
+		id := ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(len(t.sites)-1))
+		s.node.Expressions[i] = ast.NewCall(pos, ast.NewIdentifier(pos, escapeName), []ast.Expression{expr, id}, false)
+		if i == 0 && place&(mapStart|crtStart) != 0 {
+			place = afterValue(place)
+		}
+	}
+}
+
+func (t *transformer) fail(file string, pos *ast.Position, message string) {
+	t.errors = append(t.errors, t.src.at(t.entry, file, pos.Line, pos.Column, message, nil))
+}
+
+// tree walks a file that begins at p and returns where it ends.
+func (t *transformer) tree(tree *ast.Tree, p places) places {
+	if tree == nil {
+		return p
+	}
+	key := visit{tree, p}
+	if end, ok := t.trees[key]; ok {
+		return end
+	}
+	t.trees[key] = p
+	file, loops := t.file, t.loops
+	t.file, t.loops = tree.Path, nil
+	end := t.nodes(tree.Nodes, p)
+	t.file, t.loops = file, loops
+	t.trees[key] = end
+	return end
+}
+
+func (t *transformer) nodes(nodes []ast.Node, p places) places {
+	for _, n := range nodes {
+		p = t.node(n, p)
+	}
+	return p
+}
+
+// node walks one statement that begins at p and returns where it ends.
+func (t *transformer) node(n ast.Node, p places) places {
+	if isNil(n) {
+		return p
+	}
+	switch n := n.(type) {
+	case *ast.Text:
+		return t.kind.after(p, string(n.Text[n.Cut.Left:len(n.Text)-n.Cut.Right]))
+	case *ast.Raw:
+		return t.node(n.Text, p)
+	case *ast.Show:
+		return t.show(n, p)
+	case *ast.Block:
+		return t.nodes(n.Nodes, p)
+	case *ast.Statements:
+		return t.nodes(n.Nodes, p)
+	case *ast.URL:
+		return t.nodes(n.Value, p)
+	case *ast.Label:
+		return t.node(n.Statement, p)
+	case *ast.If:
+		t.node(n.Init, p)
+		t.expressions(n.Condition)
+		then := t.node(n.Then, p)
+		return then | t.node(n.Else, p)
+	case *ast.For:
+		t.node(n.Init, p)
+		t.expressions(n.Condition)
+		t.node(n.Post, p)
+		return t.loop(n.Body, nil, p)
+	case *ast.ForIn:
+		t.expressions(n.Expr)
+		return t.loop(n.Body, n.Else, p)
+	case *ast.ForRange:
+		t.expressions(n.Assignment)
+		return t.loop(n.Body, n.Else, p)
+	case *ast.Switch:
+		t.node(n.Init, p)
+		t.expressions(n.Expr)
+		return t.cases(n.LeadingText, n.Cases, p)
+	case *ast.TypeSwitch:
+		t.node(n.Init, p)
+		t.expressions(n.Assignment)
+		return t.cases(n.LeadingText, n.Cases, p)
+	case *ast.Break:
+		if len(t.loops) > 0 {
+			for _, l := range t.left(n.Label != nil) {
+				l.left |= p
+			}
+		}
+		return p
+	case *ast.Continue:
+		if len(t.loops) > 0 {
+			for _, l := range t.left(n.Label != nil) {
+				l.again |= p
+			}
+		}
+		return p
+	case *ast.Using:
+		t.apart(n.Body)
+		return t.node(n.Statement, p)
+	case *ast.Extends:
+		return t.tree(n.Tree, t.kind.start())
+	case *ast.Import:
+		t.extension(n, n.Path)
+		t.tree(n.Tree, t.kind.start())
+		return p
+	}
+	t.expressions(n)
+	return p
+}
+
+// extension refuses what Scriggo 0.60 accepts and then fails on: a rendered or
+// imported file without one.
+func (t *transformer) extension(n ast.Node, name string) {
+	if path.Ext(name) == "" {
+		t.fail(t.file, n.Pos(), "the name of a rendered or imported file needs an extension, such as .cfg")
+	}
+}
+
+// left returns the loops that a break or continue may concern.
+func (t *transformer) left(labelled bool) []*loop {
+	if labelled {
+		return t.loops
+	}
+	return t.loops[len(t.loops)-1:]
+}
+
+func (t *transformer) show(n *ast.Show, p places) places {
+	s := t.byNode[n]
+	if s == nil {
+		s = &shown{node: n, file: t.file}
+		t.byNode[n] = s
+		t.shows = append(t.shows, s)
+	}
+	for _, expr := range n.Expressions {
+		if r, ok := expr.(*ast.Render); ok {
+			t.extension(r, r.Path)
+			p = t.tree(r.Tree, p)
+			continue
+		}
+		t.expressions(expr)
+		s.places |= p
+		p = afterValue(p)
+	}
+	if s.places == 0 { // nothing but rendered files
+		s.places = t.kind.start()
+	}
+	return p
+}
+
+// loop walks a body until the places at its start no longer grow: the second
+// turn starts where the first one ended.
+func (t *transformer) loop(body []ast.Node, otherwise *ast.Block, p places) places {
+	end := p
+	for {
+		l := &loop{}
+		t.loops = append(t.loops, l)
+		again := t.nodes(body, p) | l.again
+		t.loops = t.loops[:len(t.loops)-1]
+		end |= again | l.left
+		if p|again == p {
+			break
+		}
+		p |= again
+	}
+	if otherwise != nil {
+		end |= t.node(otherwise, p)
+	}
+	return end
+}
+
+func (t *transformer) cases(leading *ast.Text, cases []*ast.Case, p places) places {
+	if leading != nil {
+		p = t.node(leading, p)
+	}
+	l := &loop{}
+	t.loops = append(t.loops, l)
+	end, through := p, places(0)
+	for _, c := range cases {
+		for _, e := range c.Expressions {
+			t.expressions(e)
+		}
+		through = t.nodes(c.Body, p|through) // a fallthrough goes on at the end of the case before
+		end |= through
+	}
+	t.loops = t.loops[:len(t.loops)-1]
+	if len(t.loops) > 0 { // a continue concerns the loop around the switch
+		t.loops[len(t.loops)-1].again |= l.again
+	}
+	return end | l.left
+}
+
+// apart walks a body whose text is not written where it stands: a macro.
+func (t *transformer) apart(body *ast.Block) {
+	if body == nil {
+		return
+	}
+	loops := t.loops
+	t.loops = nil
+	t.nodes(body.Nodes, t.kind.start())
+	t.loops = loops
+}
+
+// expressions finds what has a text of its own inside expressions: macros,
+// function literals and rendered files. It goes over the fields by reflection,
+// so that no kind of node is forgotten.
+func (t *transformer) expressions(n ast.Node) {
+	if isNil(n) {
+		return
+	}
+	switch n := n.(type) {
+	case *ast.Func:
+		if !t.macros[n] {
+			t.macros[n] = true
+			t.apart(n.Body)
+		}
+		return
+	case *ast.Render:
+		t.extension(n, n.Path)
+		t.tree(n.Tree, t.kind.start())
+		return
+	case *ast.Tree, *ast.Block:
+		return
+	case *ast.Call:
+		if id, ok := n.Func.(*ast.Identifier); ok && formatTypes[id.Name] && len(n.Args) == 1 {
+			t.fail(t.file, n.Pos(), "the conversion "+id.Name+"(...) is not available; raw(...) writes text as it is")
+		}
+	}
+	v := reflect.ValueOf(n)
+	if v.Kind() == reflect.Pointer {
+		t.fields(v.Elem())
+	}
+}
+
+// formatTypes are Scriggo's names for text that needs no escaping.
+var formatTypes = map[string]bool{"html": true, "css": true, "js": true, "json": true, "markdown": true}
+
+func (t *transformer) fields(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				t.fields(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			t.fields(v.Index(i))
+		}
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() || !v.CanInterface() {
+			return
+		}
+		if n, ok := v.Interface().(ast.Node); ok {
+			if _, ok := n.(*ast.Position); !ok {
+				t.expressions(n)
+			}
+		} else if v.Kind() == reflect.Pointer {
+			t.fields(v.Elem())
+		}
+	}
+}
+
+func isNil(n ast.Node) bool {
+	if n == nil {
+		return true
+	}
+	v := reflect.ValueOf(n)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
