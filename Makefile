@@ -4,6 +4,9 @@ GO ?= go
 # A test that hangs says where, long before CI would end it.
 TEST_TIMEOUT ?= 15m
 
+# Debian keeps haproxy where the PATH of an ordinary user does not look.
+export PATH := $(PATH):/usr/sbin:/sbin
+
 .PHONY: demo test e2e bench lint haproxy
 
 demo: haproxy ## run the reference controller on a folder of manifests, until Ctrl-C
@@ -15,7 +18,7 @@ test: haproxy ## all tests of the SDK, with the race detector
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
 
 e2e: haproxy ## the controller against a real API server and a real haproxy
-	@internal/e2e/install-tools
+	@internal/tools/install-packages etcd:etcd-server ip:iproute2
 	cd internal/e2e && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...
 
 bench: ## figures: see the doc comment of each benchmark

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	encpem "encoding/pem"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+)
+
+// world is a cluster written down as maps.
+type world struct {
+	ingresses []*networkingv1.Ingress
+	classes   []*networkingv1.IngressClass
+	services  map[string]*corev1.Service
+	secrets   map[string]*corev1.Secret
+	slices    map[string][]*discoveryv1.EndpointSlice
+}
+
+func (w *world) cluster() *Cluster {
+	return &Cluster{
+		Ingresses: w.ingresses,
+		Classes:   w.classes,
+		Service:   func(ns, name string) *corev1.Service { return w.services[ns+"/"+name] },
+		Secret:    func(ns, name string) *corev1.Secret { return w.secrets[ns+"/"+name] },
+		Slices:    func(ns, name string) []*discoveryv1.EndpointSlice { return w.slices[ns+"/"+name] },
+	}
+}
+
+func (w *world) build() *Routes { return BuildRoutes(w.cluster(), &Slots{}) }
+
+// newWorld has Services "a" and "b" in the namespace "ns", port 80 "http",
+// with one endpoint each.
+func newWorld(ingresses ...*networkingv1.Ingress) *world {
+	w := &world{
+		ingresses: ingresses,
+		services:  map[string]*corev1.Service{},
+		secrets:   map[string]*corev1.Secret{},
+		slices:    map[string][]*discoveryv1.EndpointSlice{},
+	}
+	for i, name := range []string{"a", "b"} {
+		w.services["ns/"+name] = &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+		}
+		w.slices["ns/"+name] = []*discoveryv1.EndpointSlice{slice("http", 8080, "192.0.2."+string(rune('1'+i)))}
+	}
+	return w
+}
+
+func slice(port string, number int32, addresses ...string) *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: &port, Port: &number}},
+	}
+	for _, a := range addresses {
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}})
+	}
+	return s
+}
+
+func ingress(name string, rules ...networkingv1.IngressRule) *networkingv1.Ingress {
+	return &networkingv1.Ingress{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+		Spec:       networkingv1.IngressSpec{Rules: rules},
+	}
+}
+
+func rule(host string, paths ...networkingv1.HTTPIngressPath) networkingv1.IngressRule {
+	return networkingv1.IngressRule{
+		Host:             host,
+		IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{Paths: paths}},
+	}
+}
+
+func path(kind networkingv1.PathType, p, service string) networkingv1.HTTPIngressPath {
+	return networkingv1.HTTPIngressPath{Path: p, PathType: &kind, Backend: backendOf(service)}
+}
+
+func backendOf(service string) networkingv1.IngressBackend {
+	return networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+		Name: service, Port: networkingv1.ServiceBackendPort{Number: 80}}}
+}
+
+const (
+	exact    = networkingv1.PathTypeExact
+	prefix   = networkingv1.PathTypePrefix
+	specific = networkingv1.PathTypeImplementationSpecific
+)
+
+func TestPathTypes(t *testing.T) {
+	r := newWorld(ingress("web", rule("x.test",
+		path(prefix, "/", "a"), path(prefix, "/foo", "b"), path(prefix, "/bar/", "b"),
+		path(exact, "/foo", "a"), path(specific, "/im", "b")), rule("", path(prefix, "/any", "a")))).build()
+	require.Empty(t, r.Refused)
+	require.Equal(t, []string{"x.test"}, r.Hosts)
+	require.Equal(t, []Path{{"x.test/foo", "ns_a_80"}}, r.Exact)
+	require.Equal(t, []Path{
+		{"*/any/", "ns_a_80"}, {"x.test/", "ns_a_80"}, {"x.test/bar/", "ns_b_80"}, {"x.test/foo/", "ns_b_80"}, {"x.test/im", "ns_b_80"},
+	}, r.Prefix)
+	require.Equal(t, []Backend{
+		{"ns_a_80", []Server{{Name: "s1", Address: "192.0.2.1:8080"}}},
+		{"ns_b_80", []Server{{Name: "s1", Address: "192.0.2.2:8080"}}},
+	}, r.Backends)
+}
+
+func TestBadPartsAreRefusedAndTheRestServed(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		bad   *networkingv1.Ingress
+		field string
+		why   string
+	}{
+		{"newline in a path", ingress("bad", rule("x.test", path(prefix, "/a\nevil.test/ ns_b_80", "a"))), "spec.rules[0].http.paths[0].path", `holds '\n'`},
+		{"space in a path", ingress("bad", rule("x.test", path(prefix, "/a b", "a"))), "spec.rules[0].http.paths[0].path", "holds ' '"},
+		{"relative path", ingress("bad", rule("x.test", path(exact, "a", "a"))), "spec.rules[0].http.paths[0].path", "slash"},
+		{"quote in a host", ingress("bad", rule(`x".test`, path(prefix, "/", "a"))), "spec.rules[0].host", "not a host name"},
+		{"# in a host", ingress("bad", rule(`x#.test`, path(prefix, "/", "a"))), "spec.rules[0].host", "not a host name"},
+		{"% in a host", ingress("bad", rule(`%[src].test`, path(prefix, "/", "a"))), "spec.rules[0].host", "not a host name"},
+		{"wildcard in the middle", ingress("bad", rule(`a.*.test`, path(prefix, "/", "a"))), "spec.rules[0].host", "not a host name"},
+		{"no such Service", ingress("bad", rule("x.test", path(prefix, "/", "nope"))), "spec.rules[0].http.paths[0].backend", "Service ns/nope does not exist"},
+		{"taken path", ingress("zbad", rule("good.test", path(prefix, "/good/", "b"))), "spec.rules[0].http.paths[0].path", "belongs to Ingress ns/good"},
+		{"the same key by another type", ingress("zbad", rule("good.test", path(specific, "/good/", "b"))), "spec.rules[0].http.paths[0].path", "belongs to Ingress ns/good"},
+		{"no such Secret", withTLS(ingress("bad"), "x.test", "nope"), "spec.tls[0].secretName", "Secret ns/nope does not exist"},
+		{"key of another certificate", withTLS(ingress("bad"), "x.test", "mixed"), "spec.tls[0].secretName", "Secret ns/mixed (tls.yaml:7): tls: private key does not match"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(ingress("good", rule("good.test", path(prefix, "/good", "a"))), c.bad)
+			crt, _ := certificate(t)
+			_, otherKey := certificate(t)
+			w.secrets["ns/mixed"] = secret("mixed", crt, otherKey)
+			w.secrets["ns/mixed"].Annotations = map[string]string{k8swatch.SourceAnnotation: "tls.yaml:7"}
+			c.bad.Annotations = map[string]string{k8swatch.SourceAnnotation: "bad.yaml:3"}
+			r := w.build()
+			require.Len(t, r.Refused, 1)
+			require.Equal(t, "Ingress ns/"+c.bad.Name, r.Refused[0].Resource)
+			require.Equal(t, "bad.yaml:3", r.Refused[0].Source)
+			require.Equal(t, c.field, r.Refused[0].Field)
+			require.Contains(t, r.Refused[0].Reason, c.why)
+			require.Equal(t, []Path{{"good.test/good/", "ns_a_80"}}, r.Prefix)
+			require.Equal(t, []string{"good.test"}, r.Hosts)
+			require.Empty(t, r.Exact)
+		})
+	}
+}
+
+func TestTheOlderIngressKeepsItsPath(t *testing.T) {
+	young, old := ingress("a", rule("x.test", path(prefix, "/", "a"))), ingress("z", rule("x.test", path(prefix, "/", "b")))
+	young.CreationTimestamp = metav1.Unix(200, 0)
+	old.CreationTimestamp = metav1.Unix(100, 0)
+	r := newWorld(young, old).build()
+	require.Equal(t, []Path{{"x.test/", "ns_b_80"}}, r.Prefix)
+	require.Equal(t, "Ingress ns/a", r.Refused[0].Resource)
+}
+
+func TestDefaultBackendAndClasses(t *testing.T) {
+	with := func(name string, class *string, annotation string) *networkingv1.Ingress {
+		ing := ingress(name, rule(name+".test", path(prefix, "/", "a")))
+		ing.Spec.IngressClassName = class
+		if annotation != "" {
+			ing.Annotations = map[string]string{"kubernetes.io/ingress.class": annotation}
+		}
+		return ing
+	}
+	ours, theirs := "haptic", "nginx"
+	w := newWorld(with("ours", &ours, ""), with("theirs", &theirs, ""), with("old-style", nil, "haptic"), with("none", nil, ""))
+	class := func(name, controller string) *networkingv1.IngressClass {
+		return &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.IngressClassSpec{Controller: controller}}
+	}
+	w.classes = []*networkingv1.IngressClass{class("haptic", ControllerName), class("nginx", "k8s.io/ingress-nginx")}
+	require.Equal(t, []string{"old-style.test", "ours.test"}, w.build().Hosts)
+	w.classes[0].Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}
+	require.Equal(t, []string{"none.test", "old-style.test", "ours.test"}, w.build().Hosts)
+
+	def := ingress("default")
+	b := backendOf("b")
+	def.Spec.DefaultBackend = &b
+	require.Equal(t, "ns_b_80", newWorld(def).build().Default)
+}
+
+func TestEndpoints(t *testing.T) {
+	no, yes := false, true
+	http := slice("http", 8080, "192.0.2.1", "192.0.2.2", "192.0.2.3")
+	http.Endpoints[1].Conditions.Ready = &no
+	other := slice("metrics", 9090, "192.0.2.9")
+	twice := slice("http", 8080, "192.0.2.1")
+	v6 := slice("http", 8080, "2001:db8::1")
+	require.Equal(t, []string{"192.0.2.1:8080", "192.0.2.3:8080", "[2001:db8::1]:8080"},
+		endpointAddresses([]*discoveryv1.EndpointSlice{http, other, twice, v6}, "http"))
+
+	ending := slice("http", 8080, "192.0.2.1")
+	ending.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: &no, Serving: &yes, Terminating: &yes}
+	require.Equal(t, []string{"192.0.2.1:8080"}, endpointAddresses([]*discoveryv1.EndpointSlice{ending}, "http"),
+		"what still serves while it terminates is better than nothing")
+
+	w := newWorld(ingress("web", rule("x.test", path(prefix, "/", "a"))))
+	w.slices = nil
+	r := w.build()
+	require.Empty(t, r.Refused, "a Service without endpoints is no error")
+	require.Equal(t, []Backend{{Name: "ns_a_80"}}, r.Backends)
+}
+
+func TestSlotsKeepTheirNames(t *testing.T) {
+	var s Slots
+	names := func(servers []Server) map[string]string {
+		m := map[string]string{}
+		for _, x := range servers {
+			m[x.Name] = x.Address
+		}
+		return m
+	}
+	s.Assign("b", []string{"1", "2", "3"})
+	require.Equal(t, map[string]string{"s1": "1", "s3": "3"}, names(s.Assign("b", []string{"1", "3"})))
+	require.Equal(t, map[string]string{"s1": "1", "s2": "0", "s3": "3"}, names(s.Assign("b", []string{"0", "1", "3"})))
+	require.Equal(t, map[string]string{"s1": "1"}, names(s.Assign("b", []string{"1"})))
+	s.Forget(nil)
+	require.Equal(t, map[string]string{"s1": "9"}, names(s.Assign("b", []string{"9"})))
+
+	spare := Slots{Step: 4}
+	servers := spare.Assign("b", []string{"1", "2"})
+	require.Len(t, servers, 4)
+	require.False(t, servers[1].Disabled)
+	require.Equal(t, Server{Name: "s4", Address: spareAddress, Disabled: true}, servers[3])
+	require.Len(t, spare.Assign("b", []string{"1", "2", "3", "4", "5"}), 8)
+	require.Len(t, spare.Assign("c", nil), 4)
+}
+
+func TestCertificates(t *testing.T) {
+	crt, key := certificate(t)
+	w := newWorld(withTLS(ingress("one"), "x.test", "cert.one"), withTLS(ingress("two"), "*.y.test", "cert.one"))
+	w.secrets["ns/cert.one"] = secret("cert.one", append([]byte("\n\n"), crt...), key)
+	r := w.build()
+	require.Equal(t, []TLSCertificate{{File: "ns_cert_one.pem", Hosts: []string{"*.y.test", "x.test"}}}, r.Certificates)
+	require.Len(t, r.Files, 1)
+	require.NotContains(t, string(r.Files[0].Content), "\n\n")
+}
+
+func withTLS(ing *networkingv1.Ingress, host, secretName string) *networkingv1.Ingress {
+	ing.Spec.TLS = append(ing.Spec.TLS, networkingv1.IngressTLS{Hosts: []string{host}, SecretName: secretName})
+	return ing
+}
+
+func secret(name string, crt, key []byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+		Data:       map[string][]byte{corev1.TLSCertKey: crt, corev1.TLSPrivateKeyKey: key},
+	}
+}
+
+func certificate(t *testing.T) (crt, key []byte) {
+	t.Helper()
+	priv, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "x.test"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &priv.PublicKey, priv)
+	require.NoError(t, err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(priv)
+	require.NoError(t, err)
+	return encpem.EncodeToMemory(&encpem.Block{Type: "CERTIFICATE", Bytes: der}),
+		encpem.EncodeToMemory(&encpem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+}
