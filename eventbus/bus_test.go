@@ -1,0 +1,469 @@
+package eventbus_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hapticsdk/haptic/eventbus"
+)
+
+type deployed struct {
+	Endpoint string
+	N        int
+}
+
+func (d deployed) Where() string { return d.Endpoint }
+
+type failed struct {
+	Endpoint string
+	Err      error
+}
+
+func (f *failed) Where() string { return f.Endpoint }
+
+type located interface{ Where() string }
+
+// record subscribes and returns what was delivered so far.
+func record[E any](b *eventbus.Bus, p eventbus.Policy) func() []E {
+	var mu sync.Mutex
+	var got []E
+	eventbus.Subscribe(b, p, func(_ context.Context, d eventbus.Delivery[E]) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, d.Event)
+	})
+	return func() []E {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(got)
+	}
+}
+
+func closeBus(t *testing.T, b *eventbus.Bus) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := b.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTopicsAreTypes(t *testing.T) {
+	b := eventbus.New(nil)
+	values := record[deployed](b, eventbus.Lossless)
+	pointers := record[*failed](b, eventbus.Lossless)
+	structs := record[failed](b, eventbus.Lossless)
+	implementers := record[located](b, eventbus.Lossless)
+	all := record[any](b, eventbus.Lossless)
+	b.Start()
+
+	f := &failed{Endpoint: "b"}
+	eventbus.Publish(b, deployed{"a", 1})
+	eventbus.Publish(b, f)
+	eventbus.Publish(b, failed{Endpoint: "c"}) // no pointer, so not located
+	eventbus.Publish(b, "text")
+	eventbus.Publish[located](b, deployed{"d", 2}) // the topic is the dynamic type
+	eventbus.Publish[any](b, f)
+	closeBus(t, b)
+
+	for _, c := range []struct {
+		name      string
+		got, want any
+	}{
+		{"values", values(), []deployed{{"a", 1}, {"d", 2}}},
+		{"pointers", pointers(), []*failed{f, f}},
+		{"structs", structs(), []failed{{Endpoint: "c"}}},
+		{"implementers", implementers(), []located{deployed{"a", 1}, f, deployed{"d", 2}, f}},
+		{"all", all(), []any{deployed{"a", 1}, f, failed{Endpoint: "c"}, "text", deployed{"d", 2}, f}},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestReplayAtStart(t *testing.T) {
+	b := eventbus.New(nil)
+	early := record[int](b, eventbus.Lossless)
+	const before = 1000 // several chunks
+	for i := range before {
+		eventbus.Publish(b, i)
+	}
+	middle := record[int](b, eventbus.Lossless)
+	newest := record[int](b, eventbus.Lossy(3))
+	b.Start()
+	b.Start() // does nothing
+	late := record[int](b, eventbus.Lossless)
+	eventbus.Publish(b, before)
+	closeBus(t, b)
+
+	want := make([]int, before+1)
+	for i := range want {
+		want[i] = i
+	}
+	if got := early(); !slices.Equal(got, want) {
+		t.Errorf("subscribed first: got %d events, want all %d in order", len(got), len(want))
+	}
+	if got := middle(); !slices.Equal(got, want) {
+		t.Errorf("subscribed before Start: got %d events, want all %d in order", len(got), len(want))
+	}
+	if got := late(); !slices.Equal(got, []int{before}) {
+		t.Errorf("subscribed after Start: got %v, want what was published from then on", got)
+	}
+	if got := newest(); len(got) == 0 || got[len(got)-1] != before {
+		t.Errorf("bounded: got %v, want the newest at the end", got)
+	}
+}
+
+func TestOneTotalOrder(t *testing.T) {
+	b := eventbus.New(nil)
+	type seen struct {
+		seq   uint64
+		event any
+	}
+	got := make([][]seen, 3)
+	for i := range got {
+		eventbus.Subscribe(b, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[any]) {
+			got[i] = append(got[i], seen{d.Seq, d.Event})
+		})
+	}
+	b.Start()
+	const publishers, each = 4, 2000
+	var wg sync.WaitGroup
+	for p := range publishers {
+		wg.Go(func() {
+			for n := range each {
+				if n%3 == 0 {
+					eventbus.Publish(b, &failed{Endpoint: string(rune('a' + p))})
+				} else {
+					eventbus.Publish(b, deployed{Endpoint: string(rune('a' + p)), N: n})
+				}
+			}
+		})
+	}
+	wg.Wait()
+	closeBus(t, b)
+
+	last := map[string]int{}
+	for i, s := range got[0] {
+		if s.seq != uint64(i+1) {
+			t.Fatalf("event %d has Seq %d", i, s.seq)
+		}
+		if d, ok := s.event.(deployed); ok {
+			if d.N <= last[d.Endpoint] {
+				t.Fatalf("publisher %s: %d after %d", d.Endpoint, d.N, last[d.Endpoint])
+			}
+			last[d.Endpoint] = d.N
+		}
+	}
+	if len(got[0]) != publishers*each {
+		t.Fatalf("got %d events, want %d", len(got[0]), publishers*each)
+	}
+	for i := range got {
+		if !slices.Equal(got[i], got[0]) {
+			t.Errorf("subscriber %d saw another order", i)
+		}
+	}
+}
+
+func TestLosslessNeverHoldsUpThePublisher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := eventbus.New(nil)
+		b.Start()
+		release := make(chan struct{})
+		var got []int
+		slow := eventbus.Subscribe(b, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[int]) {
+			<-release
+			got = append(got, d.Event)
+		})
+		quick := record[int](b, eventbus.Lossless)
+		const n = 5000
+		for i := range n {
+			eventbus.Publish(b, i) // would deadlock the bubble if it waited
+		}
+		synctest.Wait()
+		if len(quick()) != n {
+			t.Errorf("a slow subscriber held up another one: %d of %d", len(quick()), n)
+		}
+		if st := slow.Stats(); st.Pending != n || st.Watermark != n || st.Delivered != 0 {
+			t.Errorf("stats of the slow one: %+v, want %d pending, watermark %d, 0 delivered", st, n, n)
+		}
+		close(release)
+		closeBus(t, b)
+		if len(got) != n || !slices.IsSorted(got) {
+			t.Errorf("the slow one got %d of %d, sorted: %v", len(got), n, slices.IsSorted(got))
+		}
+		if st := slow.Stats(); st.Pending != 0 || st.Watermark != n || st.Delivered != n || st.Missed != 0 {
+			t.Errorf("stats at the end: %+v", st)
+		}
+	})
+}
+
+func TestLatestCoalescesByKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := eventbus.New(nil)
+		b.Start()
+		release := make(chan struct{})
+		var got []eventbus.Delivery[deployed]
+		byEndpoint := eventbus.Latest(func(d deployed) string { return d.Endpoint })
+		sub := eventbus.Subscribe(b, byEndpoint, func(_ context.Context, d eventbus.Delivery[deployed]) {
+			<-release
+			got = append(got, d)
+		})
+		eventbus.Publish(b, deployed{"a", 1}) // goes to the handler at once
+		synctest.Wait()
+		for i := range 3 {
+			eventbus.Publish(b, deployed{"b", 10 + i})
+			eventbus.Publish(b, deployed{"a", 20 + i})
+			eventbus.Publish(b, "unrelated")
+		}
+		close(release)
+		closeBus(t, b)
+		want := []eventbus.Delivery[deployed]{
+			{Event: deployed{"a", 1}, Seq: 1},
+			{Event: deployed{"b", 12}, Seq: 8, Missed: 2},
+			{Event: deployed{"a", 22}, Seq: 9, Missed: 2},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		if st := sub.Stats(); st.Missed != 4 || st.Delivered != 3 || st.Pending != 0 || st.Policy != "latest" {
+			t.Errorf("stats: %+v", st)
+		}
+	})
+}
+
+func TestLossyTellsWhatWasMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := eventbus.New(nil)
+		b.Start()
+		step := make(chan struct{})
+		var got []eventbus.Delivery[int]
+		sub := eventbus.Subscribe(b, eventbus.Lossy(2), func(_ context.Context, d eventbus.Delivery[int]) {
+			<-step
+			got = append(got, d)
+		})
+		eventbus.Publish(b, 1)
+		synctest.Wait()
+		for i := range 1000 {
+			eventbus.Publish(b, i+2)
+		}
+		step <- struct{}{} // 1
+		synctest.Wait()
+		eventbus.Publish(b, 1002)
+		close(step)
+		closeBus(t, b)
+		want := []eventbus.Delivery[int]{
+			{Event: 1, Seq: 1},
+			{Event: 1000, Seq: 1000, Missed: 998},
+			{Event: 1001, Seq: 1001},
+			{Event: 1002, Seq: 1002},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		if st := sub.Stats(); st.Missed != 998 || st.Delivered != 4 || st.Policy != "lossy(2)" {
+			t.Errorf("stats: %+v", st)
+		}
+	})
+}
+
+func TestPanicsAreContained(t *testing.T) {
+	var log bytes.Buffer
+	b := eventbus.New(&eventbus.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var got []int
+	handler := eventbus.Subscribe(b, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[int]) {
+		if d.Event == 2 {
+			panic("cannot take a two")
+		}
+		got = append(got, d.Event)
+	})
+	odd := eventbus.Latest(func(n int) int {
+		if n == 2 {
+			panic("no key")
+		}
+		return n
+	})
+	var keyed []int
+	key := eventbus.Subscribe(b, odd, func(_ context.Context, d eventbus.Delivery[int]) { keyed = append(keyed, d.Event) })
+	b.Start()
+	for _, n := range []int{1, 2, 3} {
+		eventbus.Publish(b, n)
+	}
+	closeBus(t, b)
+	if want := []int{1, 3}; !slices.Equal(got, want) || !slices.Equal(keyed, want) {
+		t.Errorf("got %v and %v, want %v from both", got, keyed, want)
+	}
+	if handler.Stats().Panics != 1 || key.Stats().Panics != 1 {
+		t.Errorf("panics: %d and %d, want 1 each", handler.Stats().Panics, key.Stats().Panics)
+	}
+	for _, want := range []string{"handler panicked", "cannot take a two", "key function panicked", "no key", "seq=2", "bus_test.go:"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("log lacks %q:\n%s", want, log.String())
+		}
+	}
+}
+
+func TestWrongUse(t *testing.T) {
+	b := eventbus.New(nil)
+	defer closeBus(t, b)
+	for _, c := range []struct {
+		name, want string
+		use        func()
+	}{
+		{"nil handler", "without a function", func() { eventbus.Subscribe[int](b, eventbus.Lossless, nil) }},
+		{"nil event", "nil event", func() { eventbus.Publish[error](b, nil) }},
+		{"key of another type", "Subscribe to string with a Latest policy for another type", func() {
+			eventbus.Subscribe(b, eventbus.Latest(func(int) int { return 0 }), func(context.Context, eventbus.Delivery[string]) {})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			defer func() {
+				if msg, _ := recover().(string); !strings.Contains(msg, c.want) {
+					t.Errorf("panic %q, want one about %q", msg, c.want)
+				}
+			}()
+			c.use()
+		})
+	}
+	eventbus.Publish[int](nil, 1) // an optional bus: nothing happens
+}
+
+func TestCloseNamesWhoDidNotFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := eventbus.New(nil)
+		b.Start()
+		release := make(chan struct{})
+		var handlerErr error
+		eventbus.Subscribe(b, eventbus.Lossless, func(ctx context.Context, d eventbus.Delivery[int]) {
+			<-ctx.Done()
+			handlerErr = ctx.Err()
+			<-release // does not care
+		})
+		quick := record[int](b, eventbus.Lossless)
+		for i := range 3 {
+			eventbus.Publish(b, i)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := b.Close(ctx)
+		var ce *eventbus.CloseError
+		if !errors.As(err, &ce) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Close: %v, want a CloseError for the deadline", err)
+		}
+		if len(ce.Unfinished) != 1 || ce.Unfinished[0].Pending != 3 || !strings.Contains(ce.Unfinished[0].Name, "eventbus/bus_test.go:") {
+			t.Errorf("unfinished: %+v, want the first subscriber with 3 pending", ce.Unfinished)
+		}
+		if !strings.Contains(err.Error(), "(3 pending): context deadline exceeded") {
+			t.Errorf("text: %v", err)
+		}
+		if len(quick()) != 3 {
+			t.Errorf("the other one got %d of 3", len(quick()))
+		}
+		close(release)
+		if err := b.Close(t.Context()); !errors.As(err, &ce) || ce.Unfinished[0].Pending != 2 {
+			t.Errorf("second Close: %v, want the 2 events that were not delivered", err)
+		}
+		if handlerErr == nil {
+			t.Error("the context of the handler did not end")
+		}
+	})
+}
+
+func TestPublishWhenClosed(t *testing.T) {
+	b := eventbus.New(nil)
+	got := record[int](b, eventbus.Lossless)
+	b.Start()
+	eventbus.Publish(b, 1)
+	closeBus(t, b)
+	eventbus.Publish(b, 2)
+	eventbus.Publish[any](b, 3)
+	closeBus(t, b)
+	if st := b.Stats(); st.Published != 1 || st.Discarded != 2 || len(st.Subscribers) != 1 {
+		t.Errorf("stats: %+v", st)
+	}
+	if !slices.Equal(got(), []int{1}) {
+		t.Errorf("got %v", got())
+	}
+	sub := eventbus.Subscribe(b, eventbus.Lossless, func(context.Context, eventbus.Delivery[int]) {})
+	<-sub.Done()
+	sub.Close()
+}
+
+func TestCloseWithoutStart(t *testing.T) {
+	b := eventbus.New(nil)
+	got := record[int](b, eventbus.Lossless)
+	sub := eventbus.Subscribe(b, eventbus.Lossy(1), func(context.Context, eventbus.Delivery[int]) {})
+	eventbus.Publish(b, 1)
+	closeBus(t, b)
+	b.Start()
+	<-sub.Done()
+	if len(got()) != 0 {
+		t.Errorf("delivered %v without Start", got())
+	}
+}
+
+func TestCloseSubscription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := eventbus.New(nil)
+		early := eventbus.Subscribe(b, eventbus.Lossless, func(context.Context, eventbus.Delivery[int]) {
+			t.Error("delivered after Close")
+		})
+		early.Close()
+		<-early.Done()
+
+		var self *eventbus.Subscription
+		var calls int
+		self = eventbus.Subscribe(b, eventbus.Lossless, func(ctx context.Context, _ eventbus.Delivery[int]) {
+			calls++
+			self.Close()
+			if ctx.Err() == nil {
+				t.Error("the context did not end")
+			}
+		})
+		idle := eventbus.Subscribe(b, eventbus.Lossy(4), func(context.Context, eventbus.Delivery[string]) {})
+		b.Start()
+		eventbus.Publish(b, 1)
+		eventbus.Publish(b, 2)
+		<-self.Done()
+		idle.Close() // while it sleeps
+		<-idle.Done()
+		idle.Close()
+		if calls != 1 {
+			t.Errorf("%d calls, want 1", calls)
+		}
+		if n := len(b.Stats().Subscribers); n != 0 {
+			t.Errorf("%d subscribers left", n)
+		}
+		closeBus(t, b)
+	})
+}
+
+// Close of the bus also waits for a handler whose subscription was closed.
+func TestCloseWaitsForClosedSubscription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := eventbus.New(nil)
+		b.Start()
+		ended := false
+		sub := eventbus.Subscribe(b, eventbus.Lossless, func(context.Context, eventbus.Delivery[int]) {
+			<-time.After(time.Minute) // of the bubble: takes no time
+			ended = true
+		})
+		eventbus.Publish(b, 1)
+		synctest.Wait()
+		sub.Close()
+		if err := b.Close(t.Context()); err != nil || !ended {
+			t.Errorf("Close: %v, handler ended: %v", err, ended)
+		}
+	})
+}
