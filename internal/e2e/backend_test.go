@@ -19,8 +19,8 @@ const backendPort = 8000
 // backends answer, on every address of the subnet and one port, the address
 // that was asked: the tests see which endpoint a request has reached.
 type backends struct {
-	port  int32
 	delay atomic.Int64 // nanoseconds before each answer
+	busy  atomic.Int64 // requests being answered
 }
 
 // startBackends listens until the test ends.
@@ -30,7 +30,7 @@ func startBackends(t testing.TB, port int32) *backends {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &backends{port: port}
+	b := &backends{}
 	srv := &http.Server{Handler: b, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
@@ -47,6 +47,8 @@ func startBackends(t testing.TB, port int32) *backends {
 func (b *backends) slow(d time.Duration) { b.delay.Store(int64(d)) }
 
 func (b *backends) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b.busy.Add(1)
+	defer b.busy.Add(-1)
 	if d := time.Duration(b.delay.Load()); d > 0 {
 		select {
 		case <-time.After(d):

@@ -95,16 +95,13 @@ func TestHundredEndpointChanges(t *testing.T) {
 	mark, worker := c.markReloads(), c.mustWorker()
 	tr := startTraffic(t, v, "web.test")
 
-	var took []time.Duration
-	for i := range 100 {
+	took := timed(100, func(i int) {
 		addr := host(fmt.Sprint(20 + i))
 		k.endpoints("web", backendPort, addr)
-		start := time.Now()
 		eventually(t, "the new address answers", v.expect("web.test", "/", endpoint(addr, backendPort)))
-		took = append(took, time.Since(start))
-	}
+	})
 	tr.noFailures(t, 100)
-	logQuantiles(t, "EndpointSlice saved -> new address answers", took)
+	logQuantiles(t, "saving an EndpointSlice -> new address answers", took)
 	c.expectReloads(mark, 0)
 	if now := c.mustWorker(); now != worker {
 		t.Errorf("the worker is %d now and was %d", now, worker)
@@ -112,11 +109,15 @@ func TestHundredEndpointChanges(t *testing.T) {
 }
 
 func logQuantiles(t testing.TB, what string, took []time.Duration) {
-	slices.Sort(took)
-	at := func(q float64) time.Duration {
-		return took[min(len(took)-1, int(q*float64(len(took))))].Round(100 * time.Microsecond)
-	}
-	t.Logf("%s, %d times: p50 %v, p99 %v, most %v", what, len(took), at(.5), at(.99), at(1))
+	t.Helper()
+	t.Logf("%s, %d times: p50 %v, p99 %v, most %v", what, len(took),
+		quantile(took, .5), quantile(took, .99), quantile(took, 1))
+}
+
+// quantile is the duration that the share q of all does not exceed.
+func quantile(took []time.Duration, q float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(took))
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))].Round(100 * time.Microsecond)
 }
 
 // A certificate is replaced for new handshakes, without a reload.

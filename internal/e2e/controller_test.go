@@ -133,6 +133,7 @@ func (c *controller) stop() {
 	if c.ended() != nil {
 		return
 	}
+	c.thaw() // or it would never hear the signal
 	started := descendants(c.pid())
 	took, err := c.terminate(syscall.SIGINT, 10*time.Second)
 	if err != nil {
@@ -146,6 +147,23 @@ func (c *controller) stop() {
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
+	}
+}
+
+// freeze stops the controller in its tracks, as a machine that hangs; its
+// HAProxy goes on.
+func (c *controller) freeze() {
+	c.t.Helper()
+	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// thaw lets a frozen controller go on.
+func (c *controller) thaw() {
+	c.t.Helper()
+	if err := c.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		c.t.Fatal(err)
 	}
 }
 

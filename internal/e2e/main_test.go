@@ -59,6 +59,11 @@ func outside() int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	// HAProxy may give up root and must still reach its files.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
 	return runInside(dir)
 }
 

@@ -1,0 +1,210 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// HAProxy is killed: the controller starts it again as it was, and later
+// changes reach the new one.
+func TestHAProxyKilled(t *testing.T) {
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", site("web.test", "web"))
+	c := startController(t, options{})
+	v := c.visit()
+	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	// A change of the running process alone must survive as well.
+	k.endpoints("web", backendPort, host("11"))
+	eventually(t, "a new endpoint answers", v.expect("web.test", "/", endpoint(host("11"), backendPort)))
+
+	for i, kind := range []string{"worker", "master"} {
+		t.Run(kind, func(t *testing.T) {
+			all, err := c.procs()
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := map[string]int{}
+			for _, p := range all {
+				before[p.kind] = p.pid
+			}
+			if err := syscall.Kill(before[kind], syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "HAProxy runs again", func() error {
+				if left := running([]int{before["worker"]}); len(left) > 0 {
+					return fmt.Errorf("worker %v still runs", left)
+				}
+				now, err := c.worker()
+				if err == nil && now == before["worker"] {
+					err = errors.New("the worker is the one from before")
+				}
+				return err
+			})
+			at := host(fmt.Sprint(11 + i))
+			eventually(t, "the site answers as before", v.expect("web.test", "/", endpoint(at, backendPort)))
+			at = host(fmt.Sprint(12 + i))
+			k.endpoints("web", backendPort, at)
+			eventually(t, "a change is taken", v.expect("web.test", "/", endpoint(at, backendPort)))
+			name := "after-" + kind
+			k.ingress(name, site(name+".test", "web"))
+			eventually(t, "a new Ingress is taken", v.expect(name+".test", "/", endpoint(at, backendPort)))
+		})
+	}
+}
+
+// Something else has the port: the error says which, and once it is free the
+// controller serves, by itself or when started again.
+func TestPortTaken(t *testing.T) {
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", site("web.test", "web"))
+	addr := host("2") + ":8080"
+	taken, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+
+	state := shortDir(t)
+	c := startController(t, options{state: state, notReady: true})
+	eventually(t, "the output names the port", func() error {
+		if !strings.Contains(c.out.String(), addr) || !strings.Contains(c.out.String(), "in use") {
+			return fmt.Errorf("nothing is said of %s in:\n%s", addr, c.out.tail())
+		}
+		return nil
+	})
+	if _, err := c.page("/readyz"); err == nil {
+		t.Error("the controller is ready although HAProxy cannot listen")
+	}
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c.ended() != nil {
+		t.Logf("the controller has ended: %v", c.err)
+		c = startController(t, options{state: state})
+	}
+	c.awaitReady(patience)
+	eventually(t, "the site answers", c.visit().expect("web.test", "/", endpoint(host("10"), backendPort)))
+}
+
+// The disk is full: the error says so, what is served stays, and when there is
+// space again the change arrives.
+func TestDiskFull(t *testing.T) {
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", site("web.test", "web"))
+
+	state := shortDir(t)
+	if err := unix.Mount("tmpfs", state, "tmpfs", 0, "size=1m,mode=755"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(state, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	c := startController(t, options{state: state})
+	v := c.visit()
+	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	mark := c.markReloads()
+	tr := startTraffic(t, v, "web.test")
+
+	ballast := filepath.Join(state, "ballast")
+	fillDisk(t, ballast)
+	printed := c.out.Len()
+	k.ingress("new", site("new.test", "web"))
+	eventually(t, "the output says why", func() error {
+		if !strings.Contains(c.out.After(printed), unix.ENOSPC.Error()) {
+			return errors.New("nothing is said of the disk")
+		}
+		return nil
+	})
+	if err := c.ended(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the site is still served", tr.keepsFlowing(50))
+	c.expectReloads(mark, 0)
+
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	eventuallyWithin(t, 2*patience, "the change arrives", v.expect("new.test", "/", endpoint(host("10"), backendPort)))
+	tr.noFailures(t, 100)
+}
+
+// fillDisk writes until no byte is left.
+func fillDisk(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(bytes.Repeat([]byte{'x'}, 4096))
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+}
+
+// Ctrl-C ends the controller and its HAProxy, soon, whatever is going on.
+func TestCtrlC(t *testing.T) {
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", site("web.test", "web"))
+
+	t.Run("in peace", func(t *testing.T) {
+		c := startController(t, options{})
+		if len(descendants(c.pid())) == 0 {
+			t.Fatal("the controller has no HAProxy")
+		}
+		c.stop() // it asserts
+		if code := c.cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("the controller ended with %d, want 0:\n%s", code, c.out.tail())
+		}
+	})
+	t.Run("with a slow request", func(t *testing.T) {
+		slow := startBackends(t, backendPort+1)
+		c := startController(t, options{})
+		v := c.visit()
+		k.endpoints("web", backendPort+1, host("10"))
+		eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort+1)))
+		slow.slow(patience)
+		asked := make(chan error, 1)
+		go func() {
+			_, err := v.get("web.test", "/")
+			asked <- err
+		}()
+		eventually(t, "the request has arrived", func() error {
+			if slow.busy.Load() == 0 {
+				return errors.New("no request is at the backend")
+			}
+			return nil
+		})
+		c.stop()
+		<-asked
+	})
+	t.Run("while the API server is away", func(t *testing.T) {
+		c := startController(t, options{})
+		env.cluster.api.kill()
+		c.stop()
+		if err := env.cluster.startAPI(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

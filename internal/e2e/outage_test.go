@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+)
+
+// outage is how long the API server stays away.
+const outage = 20 * time.Second
+
+// The API server goes without a farewell and stays away: traffic does not
+// notice, and the controller takes up where it was.
+func TestAPIServerOutage(t *testing.T) {
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", site("web.test", "web"))
+	c := startController(t, options{})
+	v := c.visit()
+	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	mark, worker := c.markReloads(), c.mustWorker()
+	tr := startTraffic(t, v, "web.test")
+
+	env.cluster.api.kill()
+	<-time.After(outage) // the length of the outage is what is tested
+	if err := env.cluster.startAPI(); err != nil {
+		t.Fatal(err)
+	}
+	back := time.Now()
+	k.endpoints("web", backendPort, host("11"))
+	eventuallyWithin(t, time.Minute, "a change after the return is taken",
+		v.expect("web.test", "/", endpoint(host("11"), backendPort)))
+	t.Logf("a change answered %v after the API server was back", time.Since(back).Round(time.Millisecond))
+
+	c.expectReloads(mark, 0)
+	if now := c.mustWorker(); now != worker {
+		t.Errorf("the worker is %d now and was %d", now, worker)
+	}
+	k.service("new", backendPort, host("12"))
+	k.ingress("new", site("new.test", "new"))
+	eventually(t, "so is a new Ingress", v.expect("new.test", "/", endpoint(host("12"), backendPort)))
+	c.expectReloads(mark, 1)
+	tr.noFailures(t, 1000)
+}
+
+// What changed while the controller could not see it is found, not missed: an
+// Ingress gone and another made in its place under the same name.
+func TestChangesDuringTheOutageAreFound(t *testing.T) {
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.service("other", backendPort, host("11"))
+	k.ingress("web", site("old.test", "web"))
+	c := startController(t, options{})
+	v := c.visit()
+	eventually(t, "the site answers", v.expect("old.test", "/", endpoint(host("10"), backendPort)))
+
+	c.freeze()
+	k.must(k.deleteIngresses(t.Context()))
+	k.ingress("web", site("new.test", "other"))
+	k.endpoints("other", backendPort, host("12"))
+	env.cluster.api.kill()
+	if err := env.cluster.startAPI(); err != nil {
+		t.Fatal(err)
+	}
+	c.thaw()
+	eventually(t, "the new site answers", v.expect("new.test", "/", endpoint(host("12"), backendPort)))
+	eventually(t, "the old one is gone", v.expectStatus("old.test", "/", 404))
+}
