@@ -1,0 +1,106 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// config is what the flags say.
+type config struct {
+	kubeconfig, namespace string // the cluster, or a folder of manifests in its place
+	manifests             string
+	demo, once, dryRun    bool
+
+	local          string // the HAProxy on this host, or those behind Dataplane APIs
+	endpoints      []string
+	pods           string
+	podPort        int
+	secret         string
+	endpointBase   string
+	endpointSocket string
+
+	leaderElect bool
+	lease       string
+
+	templates                      string
+	httpAddr, httpsAddr, debugAddr string
+	maxConn, spareSlots            int
+	hardStopAfter                  time.Duration
+	debounce, minInterval, drift   time.Duration
+}
+
+// parseFlags refuses what does not fit together, before anything is started.
+func parseFlags(args []string, stderr io.Writer) (*config, error) {
+	c := &config{}
+	fs := flag.NewFlagSet("controller", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.StringVar(&c.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "`file` that says how to reach the cluster; empty: the cluster that this runs in")
+	fs.StringVar(&c.namespace, "namespace", "", "watch this namespace only")
+	fs.StringVar(&c.manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
+	fs.BoolVar(&c.demo, "demo", false, "serve backends on 127.0.0.11 to 127.0.0.30 and say what to try")
+	fs.BoolVar(&c.once, "once", false, "render, validate and deploy once, and exit")
+	fs.BoolVar(&c.dryRun, "dry-run", false, "with -once: print the plan only; exit 0: no difference, 2: a difference, 1: an error")
+	fs.StringVar(&c.local, "local", "", "`folder` for the state of the HAProxy on this host; empty: a temporary one")
+	fs.Func("endpoint", "`URL` of a Dataplane API to deploy to; may be repeated", func(s string) error {
+		c.endpoints = append(c.endpoints, s)
+		return nil
+	})
+	fs.StringVar(&c.pods, "pods", "", "label `selector` of HAProxy pods whose Dataplane API to deploy to")
+	fs.IntVar(&c.podPort, "pod-port", 5555, "port of the Dataplane API in those pods")
+	fs.StringVar(&c.secret, "credentials", "", "Secret `namespace/name` with dataplane_username and so on; empty: HAPTIC_DATAPLANE_USERNAME and so on in the environment")
+	fs.StringVar(&c.endpointBase, "endpoint-base", "", "folder of haproxy.cfg where the Dataplane APIs run; empty: /etc/haproxy")
+	fs.StringVar(&c.endpointSocket, "endpoint-socket", "/var/run/haproxy/admin.sock", "runtime socket that HAProxy opens there")
+	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only while holding a Lease")
+	fs.StringVar(&c.lease, "lease", "default/haptic", "`namespace/name` of that Lease")
+	fs.StringVar(&c.templates, "templates", "", "`folder` of templates to use in place of the built-in ones")
+	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP")
+	fs.StringVar(&c.httpsAddr, "https-addr", ":8443", "address for HTTPS")
+	fs.StringVar(&c.debugAddr, "debug-addr", "127.0.0.1:9090", "loopback address for metrics, debug pages and probes; empty: none")
+	fs.IntVar(&c.maxConn, "maxconn", 10000, "connections that HAProxy takes at once")
+	fs.IntVar(&c.spareSlots, "slots", 0, "round servers of a backend up to a multiple of this; 0: 4 with Dataplane APIs, which cannot add a server at runtime, else none")
+	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
+	fs.DurationVar(&c.debounce, "debounce", 0, "time between two renders; the first change after a pause acts at once (default 500ms)")
+	fs.DurationVar(&c.minInterval, "min-interval", 0, "time between two reloads of one HAProxy (default 2s)")
+	fs.DurationVar(&c.drift, "drift-interval", 0, "idle time after which a HAProxy is checked (default 1m)")
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	return c, c.check(fs.Args())
+}
+
+func (c *config) check(rest []string) error {
+	for flag, name := range map[string]string{"-credentials": c.secret, "-lease": c.lease} {
+		if ns, n, ok := strings.Cut(name, "/"); name != "" && (!ok || ns == "" || n == "") {
+			return fmt.Errorf("%s %q: want namespace/name", flag, name)
+		}
+	}
+	for _, problem := range []struct {
+		is  bool
+		say string
+	}{
+		{len(rest) > 0, "unexpected argument " + strings.Join(rest, " ")},
+		{c.dryRun && !c.once, "-dry-run needs -once"},
+		{c.once && !c.dryRun && !c.remote(), "-once alone needs -endpoint: a HAProxy that this process starts would end with it"},
+		{c.local != "" && c.remote(), "-local and -endpoint or -pods exclude each other"},
+		{c.pods != "" && len(c.endpoints) > 0, "-pods and -endpoint exclude each other"},
+		{c.manifests != "" && c.pods != "", "-pods needs a cluster, not -manifests"},
+		{c.manifests != "" && c.leaderElect, "-leader-elect needs a cluster, not -manifests"},
+		{c.manifests != "" && c.secret != "", "-credentials needs a cluster, not -manifests"},
+		{c.once && c.pods != "", "-once needs -endpoint in place of -pods"},
+		{c.demo && c.manifests == "", "-demo needs -manifests"},
+	} {
+		if problem.is {
+			return fmt.Errorf("%s", problem.say)
+		}
+	}
+	if c.spareSlots == 0 && c.remote() {
+		c.spareSlots = 4
+	}
+	return nil
+}
+
+func (c *config) remote() bool { return len(c.endpoints) > 0 || c.pods != "" }
