@@ -29,8 +29,10 @@ func TestChunksAreFreed(t *testing.T) {
 			one := Latest(func(*[64]byte) int { return 1 })
 			Subscribe(b, one, func(context.Context, Delivery[*[64]byte]) { <-hang })
 		}},
-		{"subscription closed", func(b *Bus, _ <-chan struct{}) {
-			Subscribe(b, Lossless, none).Close()
+		{"subscription closed, its handle kept", func(b *Bus, hang <-chan struct{}) {
+			sub := Subscribe(b, Lossless, none)
+			sub.Close()
+			go func() { <-hang; sub.Close() }()
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,6 +73,55 @@ func publishEach(b *Bus, n int) *[64]byte {
 		Publish(b, last)
 	}
 	return last
+}
+
+// The last event of a rare type must not outlive its chunk either.
+func TestRareEventsAreFreed(t *testing.T) {
+	b := New(nil)
+	b.Start()
+	type rare struct{ p *[64]byte }
+	content := func() weak.Pointer[[64]byte] {
+		e := rare{new([64]byte)}
+		Publish(b, e)
+		return weak.Make(e.p)
+	}()
+	publishEach(b, 2*chunkSize)
+	runtime.GC()
+	if content.Value() != nil {
+		t.Error("still there")
+	}
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The sweeper and the subscriber both move events to the queue of a bounded
+// subscription. When the sweeper does, between a look into the queue and going
+// to sleep, the subscriber must not sleep on them.
+func TestNobodySleepsOnAQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(nil)
+		s := Subscribe(b, Lossy(9), func(context.Context, Delivery[int]) {}).s // no goroutine before Start
+		if s.one() {
+			t.Fatal("delivered something before anything was published")
+		}
+		Publish(b, 1)
+		s.fill() // as the sweeper does
+		awake := make(chan bool, 1)
+		go func() { awake <- s.sleep() }()
+		synctest.Wait()
+		select {
+		case more := <-awake:
+			if !more || !s.one() {
+				t.Error("the event is not delivered")
+			}
+		default:
+			t.Error("went to sleep with an event in the queue")
+		}
+		if err := b.Close(t.Context()); err != nil { // wakes it where it sleeps
+			t.Fatal(err)
+		}
+	})
 }
 
 // A slow lossless subscriber does keep the log: this is what proves that the

@@ -3,6 +3,7 @@ package eventbus_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -26,6 +27,7 @@ func FuzzModel(f *testing.F) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			m := &model{t: t, bus: eventbus.New(nil)}
+			defer m.release() // lets the bubble end where the test fails
 			for i, op := range ops {
 				what := m.apply(op)
 				synctest.Wait()
@@ -57,6 +59,7 @@ type modelSub struct {
 	kind   byte // of the policy
 	sub    *eventbus.Subscription
 	step   chan struct{} // lets the handler return
+	once   sync.Once     // closes step
 	got    []modelDelivery
 
 	busy, closed bool
@@ -198,10 +201,20 @@ func (s *modelSub) take() {
 	s.want = append(s.want, d)
 }
 
+// release lets all handlers return from now on.
+func (m *model) release() {
+	for _, s := range m.subs {
+		s.once.Do(func() { close(s.step) })
+	}
+	if m.t.Failed() {
+		_ = m.bus.Close(context.Background())
+	}
+}
+
 // finish closes the bus: all that waits is delivered, where it was started.
 func (m *model) finish() {
+	m.release()
 	for _, s := range m.subs {
-		close(s.step)
 		if m.started {
 			s.busy = false
 			for s.take(); s.busy; s.take() {
