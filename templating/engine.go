@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -116,7 +117,7 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 func (e *Engine) compile(name string) (*entry, error) {
 	t := newTransformer(e.src, name)
 	en := &entry{name: name}
-	tpl, err := e.build(t, name, &en.sites)
+	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &en.sites[id]) })
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +126,11 @@ func (e *Engine) compile(name string) (*entry, error) {
 	return en, nil
 }
 
-// build runs Scriggo's compiler. sites is where the escaper finds what t made.
-func (e *Engine) build(t *transformer, name string, sites *[]site) (tpl *scriggo.Template, err error) {
+// build runs Scriggo's compiler with an escaper for the sites that t makes.
+func (e *Engine) build(t *transformer, name string, escaper any) (tpl *scriggo.Template, err error) {
 	globals := maps.Clone(e.decl.globals)
-	globals[escapeName] = func(v any, id int) native.JSON { return escape(v, &(*sites)[id]) }
-	globals[traceName] = trace
+	globals[escapeName] = escaper
+	globals[traceName], globals[enterName], globals[leaveName] = trace, enter, leave
 	defer func() {
 		if v := recover(); v != nil { // the compiler panics on what it did not foresee
 			tpl, err = nil, &Error{Entry: name, File: name, Message: fmt.Sprint(v)}
@@ -180,11 +181,28 @@ func stopped(name string, err error) *Error {
 // function of the host, for example. Scriggo does not say where.
 type goPanic struct{ value any }
 
-func (p *goPanic) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+func (p *goPanic) Error() string {
+	if err, ok := p.value.(error); ok {
+		if _, ok := err.(runtime.Error); !ok {
+			return message(err.Error())
+		}
+	}
+	return fmt.Sprintf("panic: %v", p.value)
+}
 
 func (p *goPanic) Unwrap() error {
 	err, _ := p.value.(error)
 	return err
+}
+
+// message takes away what Scriggo puts around a message once for each macro
+// that it passes through.
+func message(s string) string {
+	const prefix = "fatal error: "
+	for strings.HasPrefix(s, prefix) {
+		s = strings.TrimPrefix(s, prefix)
+	}
+	return strings.TrimRight(s, "\n")
 }
 
 // run runs a template and turns every panic into an error.
@@ -194,25 +212,34 @@ func run(ctx context.Context, tpl *scriggo.Template, out *output, values map[str
 			err = &goPanic{v}
 		}
 	}()
-	return tpl.Run(out, values, &scriggo.RunOptions{Context: ctx, Print: func(any) {}})
+	return tpl.Run(out, values, &scriggo.RunOptions{Context: withDepth(ctx), Print: func(any) {}})
 }
 
 // renderError gives the error of a render its position.
 func (e *Engine) renderError(ctx context.Context, en *entry, err error, values map[string]any) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if ctx.Err() != nil {
 		return stopped(en.name, ctx.Err())
 	}
+	text, cause := err.Error(), err
 	var panicked *scriggo.PanicError
 	if errors.As(err, &panicked) {
 		if r, ok := panicked.Message().(*refusal); ok {
-			return e.src.at(en.name, r.site.file, r.site.line, r.site.column, r.message, nil)
+			return e.refused(en, r)
 		}
-		cause, _ := panicked.Message().(error)
-		pos := panicked.Position()
-		return e.src.at(en.name, panicked.Path(), pos.Line, pos.Column, panicked.String(), unwrapFailure(cause))
+		// The position of a PanicError is that of the instruction behind.
+		text = message(panicked.String())
+		cause, _ = panicked.Message().(error)
+		cause = unwrapFailure(cause)
 	}
-	at := e.locate(ctx, en, values)
-	return e.src.at(en.name, at.file, at.line, at.column, err.Error(), err)
+	at, r := e.locate(ctx, en, values)
+	if r != nil { // in a macro, through which Scriggo passes only a text
+		return e.refused(en, r)
+	}
+	return e.src.at(en.name, at.file, at.line, at.column, text, cause)
+}
+
+func (e *Engine) refused(en *entry, r *refusal) error {
+	return e.src.at(en.name, r.site.file, r.site.line, r.site.column, r.message, nil)
 }
 
 func unwrapFailure(err error) error {

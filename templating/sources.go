@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/open2b/scriggo"
 )
@@ -68,6 +69,18 @@ func (s *sources) line(name string, n int) string {
 		}
 	}
 	return ""
+}
+
+// position gives line and column of a byte of a file. The position of an
+// expression in Scriggo's tree is that of its operator or parenthesis; its
+// first byte is what a reader looks for.
+func (s *sources) position(name string, start int) (line, column int) {
+	s.mu.Lock()
+	text := s.files[name]
+	s.mu.Unlock()
+	text = text[:min(start, len(text))]
+	line = strings.Count(text, "\n") + 1
+	return line, utf8.RuneCountInString(text[strings.LastIndexByte(text, '\n')+1:]) + 1
 }
 
 // entries lists the files that are compiled when the options name none: all

@@ -20,13 +20,19 @@ type tracedEntry struct {
 	marks    []site
 }
 
-// traceKey finds the position of a traced run in its context.
+// traceKey finds the progress of a traced run in its context.
 type traceKey struct{}
+
+// progress is where a traced run is.
+type progress struct {
+	mark    int // the statement that began last; -1 before the first
+	refused *refusal
+}
 
 // trace is called before each statement of a traced template.
 func trace(env native.Env, mark int) {
-	if last, ok := env.Context().Value(traceKey{}).(*int); ok {
-		*last = mark
+	if p, ok := env.Context().Value(traceKey{}).(*progress); ok {
+		p.mark = mark
 	}
 }
 
@@ -34,7 +40,19 @@ func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
 	t := newTransformer(e.src, name)
 	t.traced = true
 	traced := &tracedEntry{}
-	tpl, err := e.build(t, name, &traced.marks)
+	escaper := func(env native.Env, v any, id int) native.JSON {
+		defer func() {
+			if panicked := recover(); panicked != nil {
+				r, refused := panicked.(*refusal)
+				if p, ok := env.Context().Value(traceKey{}).(*progress); ok && refused {
+					p.refused = r
+				}
+				panic(panicked)
+			}
+		}()
+		return escape(v, &traced.marks[id])
+	}
+	tpl, err := e.build(t, name, escaper)
 	if err != nil {
 		return nil, err
 	}
@@ -44,18 +62,18 @@ func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
 
 // locate runs the entry again and returns the statement at which it fails; the
 // file alone when it does not fail again.
-func (e *Engine) locate(ctx context.Context, en *entry, values map[string]any) site {
+func (e *Engine) locate(ctx context.Context, en *entry, values map[string]any) (site, *refusal) {
 	unknown := site{file: en.name}
 	traced, err := en.traced()
 	if err != nil {
-		return unknown
+		return unknown, nil
 	}
-	last := -1
-	ctx = context.WithValue(ctx, traceKey{}, &last)
-	if run(ctx, traced.template, &output{max: e.max}, values) == nil || last < 0 {
-		return unknown
+	p := &progress{mark: -1}
+	ctx = context.WithValue(ctx, traceKey{}, p)
+	if run(ctx, traced.template, &output{max: e.max}, values) == nil || p.mark < 0 {
+		return unknown, nil
 	}
-	return traced.marks[last]
+	return traced.marks[p.mark], p.refused
 }
 
 // instrument puts a call of trace before each statement of a tree, of its
@@ -68,8 +86,10 @@ func (t *transformer) instrument(tree *ast.Tree) {
 		nodes := v.Interface().([]ast.Node)
 		out := make([]ast.Node, 0, 2*len(nodes))
 		for _, n := range nodes {
-			switch n.(type) {
-			case *ast.Show, *ast.Text, *ast.If, *ast.For, *ast.ForIn, *ast.ForRange, *ast.Switch, *ast.TypeSwitch,
+			switch n := n.(type) {
+			case *ast.Show:
+				out = append(out, t.mark(file, n.Expressions[0].Pos()))
+			case *ast.Text, *ast.If, *ast.For, *ast.ForIn, *ast.ForRange, *ast.Switch, *ast.TypeSwitch,
 				*ast.Assignment, *ast.Var, *ast.Call:
 				out = append(out, t.mark(file, n.Pos()))
 			}
@@ -141,7 +161,8 @@ func onlyDeclares(tree *ast.Tree) bool {
 }
 
 func (t *transformer) mark(file string, pos *ast.Position) ast.Node {
-	t.sites = append(t.sites, site{file: file, line: pos.Line, column: pos.Column})
+	line, column := t.src.position(file, pos.Start)
+	t.sites = append(t.sites, site{file: file, line: line, column: column})
 	id := ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(len(t.sites)-1))
 	return ast.NewCall(pos, ast.NewIdentifier(pos, traceName), []ast.Expression{id}, false)
 }

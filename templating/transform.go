@@ -13,6 +13,8 @@ import (
 const (
 	escapeName = "escape "
 	traceName  = "trace "
+	enterName  = "enter "
+	leaveName  = "leave "
 )
 
 // transformer finds the place of every shown expression of one entry and wraps
@@ -90,7 +92,8 @@ func (t *transformer) wrap(s *shown) {
 			// own values are escaped for where it stands.
 			continue
 		}
-		t.sites = append(t.sites, site{file: s.file, line: pos.Line, column: pos.Column, place: place})
+		line, column := t.src.position(s.file, pos.Start)
+		t.sites = append(t.sites, site{file: s.file, line: line, column: column, place: place})
 		id := ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(len(t.sites)-1))
 		s.node.Expressions[i] = ast.NewCall(pos, ast.NewIdentifier(pos, escapeName), []ast.Expression{expr, id}, false)
 		if i == 0 && place&(mapStart|crtStart) != 0 {
@@ -100,7 +103,8 @@ func (t *transformer) wrap(s *shown) {
 }
 
 func (t *transformer) fail(file string, pos *ast.Position, message string) {
-	t.errors = append(t.errors, t.src.at(t.entry, file, pos.Line, pos.Column, message, nil))
+	line, column := t.src.position(file, pos.Start)
+	t.errors = append(t.errors, t.src.at(t.entry, file, line, column, message, nil))
 }
 
 // tree walks a file that begins at p and returns where it ends.
@@ -304,6 +308,7 @@ func (t *transformer) expressions(n ast.Node) {
 		if !t.macros[n] {
 			t.macros[n] = true
 			t.apart(n.Body)
+			t.guard(n)
 		}
 		return
 	case *ast.Render:
