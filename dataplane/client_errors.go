@@ -1,0 +1,117 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/internal/dpapi"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// configFile is what errors call the text of a configuration.
+const configFile = "haproxy.cfg"
+
+// errorAt makes an [*Error] of whatever a call of the API returned.
+func (c *Client) errorAt(stage string, err error) *Error {
+	var already *Error
+	if errors.As(err, &already) {
+		return already
+	}
+	e := &Error{Endpoint: c.Name(), Stage: stage, Err: err}
+	var s *dpapi.StatusError
+	if !errors.As(err, &s) {
+		return e
+	}
+	e.Status, e.Output = s.Status, s.Message
+	switch s.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		e.Err = ErrUnauthorized
+	case http.StatusConflict:
+		e.Err = ErrConflict
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge, http.StatusNotAcceptable:
+		e.Err = ErrInvalid
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		e.Err = ErrUnsupported
+	default:
+		e.Err = errors.New(s.Method + " " + s.Path + " failed")
+	}
+	return e
+}
+
+// probeError is errorAt for the first request to an endpoint.
+func (c *Client) probeError(err error) *Error {
+	e := c.errorAt("probe", err)
+	if errors.Is(e.Err, ErrUnsupported) {
+		e.Output = strings.TrimSpace("no Dataplane API of version 3 answers here: " + e.Output)
+	}
+	return e
+}
+
+func (c *Client) fileError(err error, kind FileKind, name string) *Error {
+	e := c.errorAt("files", err)
+	e.File = string(kind) + " " + name
+	return e
+}
+
+// refused makes an [*Error] of a text that must not be sent.
+func (c *Client) refused(err error) *Error {
+	e := &Error{Endpoint: c.Name(), Stage: "check", Err: ErrUnsupported, Output: err.Error()}
+	var r *haproxycfg.Refusal
+	if errors.As(err, &r) {
+		e.File, e.Line, e.Output = configFile, r.Line, r.Text+": "+r.Why
+	}
+	return e
+}
+
+// pushError says why a text was not taken. HAProxy counts the lines of the
+// normalised text there, which nobody but the API has seen, so the line comes
+// from a second, harmless look at the desired text.
+func (c *Client) pushError(ctx context.Context, err error, desired *Config, version int64) *Error {
+	e := c.errorAt("configuration", err)
+	if !errors.Is(e.Err, ErrInvalid) {
+		return e
+	}
+	e.File = configFile
+	var again *dpapi.StatusError
+	if _, err := c.api.Push(ctx, desired.Main(), version, dpapi.Validate); errors.As(err, &again) && again.Status == http.StatusBadRequest {
+		e.Output = again.Message
+		e.Line = lineOf(again.Message, strings.Count(desired.Main(), "\n"))
+	}
+	return e
+}
+
+// The API shortens "parsing [/file:12] : ..." to "line 12: ..." or "line=12".
+var lineNumber = regexp.MustCompile(`(?:\bline[ =]|\[[^\]\s]*:)(\d+)`)
+
+func lineOf(output string, most int) int {
+	for _, m := range lineNumber.FindAllStringSubmatch(output, -1) {
+		if n, err := strconv.Atoi(m[1]); err == nil && n >= 1 && n <= most {
+			return n
+		}
+	}
+	return 0
+}
+
+// pause waits before another attempt: about 100 ms, then twice that, ..., each
+// between half and all of it, so that two who collided do not do so again.
+func (c *Client) pause(ctx context.Context, attempt int) bool {
+	base := 100 * time.Millisecond << min(attempt-1, 6)
+	return sleep(ctx, base/2+rand.N(base/2))
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

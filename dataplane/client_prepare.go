@@ -1,0 +1,257 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hapticsdk/haptic/internal/dpapi"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// baseline is what a client knows to be deployed.
+type baseline struct {
+	hash     string  // of the desired configuration that led to it
+	version  int64   // that the API counts for it
+	deployed *Config // as stored: normalised text, and the files; nil if it cannot be one
+	text     string  // as stored
+}
+
+// normalised is the last text that went through the parser: every attempt and
+// every call with the same text can do without.
+type normalised struct{ from, to string }
+
+// job is all that one attempt is going to do.
+type job struct {
+	desired *Config
+	text    string   // the desired text, normalised
+	before  baseline // what is there now
+	repair  bool     // the API has another text in memory than on disk
+	api     dpapi.Info
+	plan    *Plan
+
+	writes  []fileWrite
+	deletes []fileRef
+	actions []string // for X-Runtime-Actions
+	entries []entryChange
+}
+
+// impact is what the whole job costs.
+func (j *job) impact() Impact { return j.plan.Impact() }
+
+func (j *job) pushes() bool {
+	return j.repair || j.text != j.before.text || j.impact() == ImpactReload || len(j.actions) > 0
+}
+
+func (j *job) empty() bool {
+	return !j.pushes() && len(j.writes) == 0 && len(j.deletes) == 0 && len(j.entries) == 0
+}
+
+// prepare finds out what differs. It reads from the endpoint only what is not
+// known, and changes nothing there.
+func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) (*job, error) {
+	j := &job{desired: desired, api: info}
+	if err := c.checkFiles(desired); err != nil {
+		return nil, err
+	}
+	var err error
+	if j.text, err = c.normalise(desired.Main()); err != nil {
+		return nil, c.refused(err)
+	}
+	wanted, err := NewConfig(j.text, desired.Files()...)
+	if err != nil {
+		return nil, &Error{Endpoint: c.Name(), Stage: "check", File: configFile, Err: err}
+	}
+	if c.known != nil && c.known.version == info.Version && c.known.deployed != nil {
+		j.before = *c.known
+		j.fromMemory()
+	} else if err := c.readRemote(ctx, j); err != nil {
+		return nil, err
+	}
+	if j.before.deployed == nil {
+		j.plan = &Plan{Ops: []Op{{
+			Action: Update, Kind: "configuration", Impact: ImpactReload, Reason: "what is stored cannot be compared",
+		}}}
+		return j, nil
+	}
+	diffed, err := Diff(j.before.deployed, wanted)
+	if err != nil {
+		return nil, &Error{Endpoint: c.Name(), Stage: "diff", Err: err}
+	}
+	j.plan = &Plan{Ops: append([]Op(nil), diffed.Ops...)}
+	c.settle(j)
+	return j, nil
+}
+
+// normalise remembers its last result.
+func (c *Client) normalise(text string) (string, error) {
+	if c.norm.from == text && text != "" {
+		return c.norm.to, nil
+	}
+	out, err := haproxycfg.Normalise(text)
+	if err != nil {
+		return "", err
+	}
+	c.norm = normalised{from: text, to: out}
+	return out, nil
+}
+
+// fromMemory lists the file changes against what was deployed before.
+func (j *job) fromMemory() {
+	old := map[fileRef]File{}
+	for _, f := range j.before.deployed.files {
+		old[refOf(f)] = f
+	}
+	for _, f := range j.desired.files {
+		ref := refOf(f)
+		was, ok := old[ref]
+		delete(old, ref)
+		switch {
+		case !ok:
+			j.writes = append(j.writes, fileWrite{file: f, create: true})
+		case string(was.Content) != string(f.Content):
+			j.writes = append(j.writes, fileWrite{file: f, old: was.Content, oldKnown: true})
+		}
+	}
+	for ref := range old {
+		j.deletes = append(j.deletes, ref)
+	}
+	sortRefs(j.deletes)
+}
+
+// readRemote reads the stored text and files.
+func (c *Client) readRemote(ctx context.Context, j *job) error {
+	raw, err := c.api.GetRaw(ctx)
+	if err != nil {
+		return c.errorAt("read", err)
+	}
+	j.before.text, j.before.version = raw.Text, raw.Version
+	j.repair = raw.FileVersion != 0 && raw.FileVersion != raw.Version
+	files, err := c.readFiles(ctx, j)
+	if err != nil {
+		return err
+	}
+	text := raw.Text
+	if text != j.text {
+		// A text that the API has not rewritten yet, or one of another version
+		// of it, compares better in the order of our parser.
+		if n, err := haproxycfg.Normalise(text); err == nil {
+			text = n
+		}
+	}
+	deployed, err := NewConfig(text, files...)
+	if err != nil {
+		c.log.Warn("what is stored cannot be compared", "error", err)
+		return nil
+	}
+	j.before.deployed = deployed
+	return nil
+}
+
+// readFiles reads the stored files as far as the API gives them out, and lists
+// what has to be written and deleted.
+func (c *Client) readFiles(ctx context.Context, j *job) ([]File, error) {
+	desired := map[fileRef]File{}
+	for _, f := range j.desired.files {
+		desired[refOf(f)] = f
+	}
+	keep := c.keeper(j.desired)
+	var files []File
+	for _, storage := range []dpapi.Storage{dpapi.Maps, dpapi.Certificates, dpapi.General} {
+		listed, err := c.api.Files(ctx, storage)
+		if err != nil {
+			return nil, c.errorAt("files", fmt.Errorf("list %s: %w", storage, err))
+		}
+		for _, info := range listed {
+			ref := fileRef{storage, info.Name}
+			want, ok := desired[ref]
+			if !ok {
+				if f := (File{Kind: ref.kind(), Name: info.Name}); CheckFileName(f.Kind, f.Name) == nil && !keep(ref) {
+					files = append(files, f)
+					j.deletes = append(j.deletes, ref)
+				}
+				continue
+			}
+			delete(desired, ref)
+			stored, write, err := c.readFile(ctx, want)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, stored)
+			if write != nil {
+				j.writes = append(j.writes, *write)
+			}
+		}
+	}
+	for _, f := range j.desired.files {
+		if _, missing := desired[refOf(f)]; missing {
+			j.writes = append(j.writes, fileWrite{file: f, create: true})
+		}
+	}
+	sortRefs(j.deletes)
+	return files, nil
+}
+
+// readFile returns the stored version of a desired file and what must be
+// written, nil if nothing.
+func (c *Client) readFile(ctx context.Context, want File) (File, *fileWrite, error) {
+	if want.Kind == Certificate {
+		return c.readCertificate(ctx, want)
+	}
+	content, err := c.api.ReadFile(ctx, refOf(want).storage, want.Name)
+	if err != nil {
+		return File{}, nil, c.fileError(err, want.Kind, want.Name)
+	}
+	if string(content) == string(onWire(want)) {
+		return want, nil, nil
+	}
+	return File{Kind: want.Kind, Name: want.Name, Content: content},
+		&fileWrite{file: want, old: content, oldKnown: true}, nil
+}
+
+// readCertificate compares by what the API tells. A certificate of the same
+// size and serial number is taken for the same, but what this client has not
+// stored itself it stores again, without a reload, for a key alone may differ.
+func (c *Client) readCertificate(ctx context.Context, want File) (File, *fileWrite, error) {
+	info, err := c.api.CertificateInfo(ctx, want.Name)
+	if err != nil {
+		return File{}, nil, c.fileError(err, want.Kind, want.Name)
+	}
+	content := onWire(want)
+	same := info.Size == int64(len(content)) && (info.Serial == "" || hasSerial(content, info.Serial))
+	switch {
+	case same && c.certs[want.Name] == hashOf(want.Content):
+		return want, nil, nil
+	case same && c.certs[want.Name] == "":
+		return want, &fileWrite{file: want, quiet: true}, nil
+	}
+	return File{Kind: want.Kind, Name: want.Name}, &fileWrite{file: want}, nil
+}
+
+// isStatus reports whether the API answered with that status.
+func isStatus(err error, status int) bool {
+	return status == dpapi.Status(err) && status != 0
+}
+
+// checkFiles refuses files that the storages would refuse, mix up or change.
+func (c *Client) checkFiles(desired *Config) error {
+	seen := map[fileRef]FileKind{}
+	var errs []error
+	refuse := func(f File, sentinel error, why string) {
+		errs = append(errs, &Error{
+			Endpoint: c.Name(), Stage: "check", File: string(f.Kind) + " " + f.Name, Err: sentinel, Output: why,
+		})
+	}
+	for _, f := range desired.files {
+		if other, ok := seen[refOf(f)]; ok {
+			refuse(f, ErrInvalid, fmt.Sprintf("a %s of that name lies in the same folder", other))
+		}
+		seen[refOf(f)] = f.Kind
+		if f.Kind == Certificate {
+			if sentinel, why := checkCertificate(f.Content); sentinel != nil {
+				refuse(f, sentinel, why)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

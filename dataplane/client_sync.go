@@ -1,0 +1,251 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/internal/dpapi"
+)
+
+// syncOnce is one attempt of a Sync. It adds to r what it did.
+func (c *Client) syncOnce(ctx context.Context, desired *Config, r *Result) error {
+	info, err := c.api.Info(ctx)
+	if err != nil {
+		return c.probeError(err)
+	}
+	if c.known != nil && c.known.version == info.Version && c.known.hash == desired.Hash() && !c.unsettled {
+		if r.Plan == nil {
+			r.Plan = &Plan{}
+		}
+		return nil
+	}
+	j, err := c.prepare(ctx, info, desired)
+	if err != nil {
+		return err
+	}
+	if r.Plan == nil {
+		r.Plan = j.plan
+	}
+	if err := c.apply(ctx, j, r); err != nil {
+		if !c.restored(err) {
+			c.known = nil
+		}
+		return err
+	}
+	c.unsettled = false
+	return nil
+}
+
+// restored reports whether an error left everything as it was before.
+func (c *Client) restored(err error) bool {
+	return c.known != nil && (errors.Is(err, ErrInvalid) || errors.Is(err, ErrReload))
+}
+
+// apply does a job: files, configuration, process, deletions.
+func (c *Client) apply(ctx context.Context, j *job, r *Result) error {
+	// Until the process has what is stored, a failure must not make the next
+	// attempt believe that nothing differs.
+	wasUnsettled := c.unsettled
+	c.unsettled = c.unsettled || j.touchesProcess()
+	written, err := c.writeFiles(ctx, j, r)
+	if err != nil {
+		if errors.Is(err, ErrInvalid) {
+			c.takeBack(ctx, j, written, wasUnsettled)
+		}
+		return err
+	}
+	after := j.before
+	if j.pushes() {
+		if after, err = c.push(ctx, j, r, written); err != nil {
+			return err
+		}
+	}
+	if err := c.changeEntries(ctx, j, r, written, &after); err != nil {
+		return err
+	}
+	deleted, err := c.deleteFiles(ctx, j.deletes)
+	r.Files += deleted
+	if err != nil {
+		c.unsettled = false // the process has it all
+		return err
+	}
+	return c.remember(j, after)
+}
+
+// touchesProcess reports whether the process must learn of any of it.
+func (j *job) touchesProcess() bool { return j.impact() != ImpactNone }
+
+// writeFiles stores all files. Where the process does not take a certificate
+// over, the job becomes one with a reload.
+func (c *Client) writeFiles(ctx context.Context, j *job, r *Result) (written []fileWrite, err error) {
+	for _, w := range j.writes {
+		reloadID, err := c.write(ctx, w)
+		if err != nil {
+			return written, err
+		}
+		written = append(written, w)
+		r.Files++
+		switch {
+		case reloadID != "":
+			j.fallBack(r, "the running process did not take over the certificate "+w.file.Name)
+		case w.swap:
+			r.Commands++
+		}
+	}
+	return written, nil
+}
+
+// fallBack turns the job into one with a reload. The plan stays what it was.
+func (j *job) fallBack(r *Result, why string) {
+	p := &Plan{Ops: append([]Op(nil), j.plan.Ops...)}
+	p.Ops = append(p.Ops, Op{Action: Update, Kind: "process", Impact: ImpactReload, Reason: why})
+	j.plan, j.actions, j.entries = p, nil, nil
+	r.Fallback = why
+}
+
+// push stores the text, without a reload if that will do.
+func (c *Client) push(ctx context.Context, j *job, r *Result, written []fileWrite) (baseline, error) {
+	if j.impact() == ImpactReload {
+		return c.reload(ctx, j, r, written, j.before.version)
+	}
+	raw, err := c.api.Push(ctx, j.desired.Main(), j.before.version, dpapi.SkipReload, j.actions...)
+	switch {
+	case err == nil:
+		r.Files++
+		r.Commands += len(j.actions)
+		return c.stored(j, raw, j.before.version)
+	case isStatus(err, http.StatusInternalServerError) && len(j.actions) > 0:
+		// The text is stored, some actions are done: a reload makes it whole.
+		return c.fallBackToReload(ctx, j, r, written, c.errorAt("runtime", err))
+	}
+	return baseline{}, c.failed(ctx, j, r, written, err)
+}
+
+// fallBackToReload reads the version again, which has moved, and reloads.
+func (c *Client) fallBackToReload(ctx context.Context, j *job, r *Result, written []fileWrite, cause *Error) (baseline, error) {
+	c.log.Warn("changing the running process failed, reloading instead", "error", cause)
+	why := "changing the running process failed"
+	if cause.Output != "" {
+		why += ": " + cause.Output
+	}
+	j.fallBack(r, why)
+	now, err := c.api.GetRaw(ctx)
+	if err != nil {
+		return baseline{}, c.errorAt("read", err)
+	}
+	if now.Text != j.text && now.Text != j.before.text {
+		return baseline{}, &Error{Endpoint: c.Name(), Stage: "runtime", Err: ErrConflict}
+	}
+	return c.reload(ctx, j, r, written, now.Version)
+}
+
+// reload stores the text and has HAProxy load it, and waits for the new worker.
+func (c *Client) reload(ctx context.Context, j *job, r *Result, written []fileWrite, version int64) (baseline, error) {
+	before, _ := c.api.Process(ctx) // unknown is fine: then nothing is compared
+	raw, err := c.api.Push(ctx, j.desired.Main(), version, dpapi.ForceReload)
+	if err != nil {
+		return baseline{}, c.failed(ctx, j, r, written, err)
+	}
+	r.Files++
+	r.Reloads++
+	if err := c.followReload(ctx, raw.ReloadID, before, r); err != nil {
+		return baseline{}, c.reloadFailed(ctx, j, written, err)
+	}
+	return c.stored(j, raw, version)
+}
+
+// followReload waits until the reload is through and another worker serves.
+// An HAProxy before 2.7 does not tell how a reload ended, so that the API calls
+// it a success: only the worker's process id proves it.
+func (c *Client) followReload(ctx context.Context, id string, before dpapi.Process, r *Result) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.ReloadTimeout, errors.New("no new worker process within "+c.opts.ReloadTimeout.String()))
+	defer cancel()
+	wait := 10 * time.Millisecond
+	for id != "" {
+		reload, err := c.api.Reload(ctx, id)
+		switch {
+		case err == nil && reload.Status == "failed":
+			return &Error{Endpoint: c.Name(), Stage: "reload", Output: strings.TrimSpace(reload.Response), Err: ErrReload}
+		case err == nil && reload.Status == "succeeded":
+			id = ""
+			continue
+		case err != nil && isStatus(err, http.StatusNotFound):
+			return &Error{Endpoint: c.Name(), Stage: "reload", Output: "the Dataplane API has forgotten the reload", Err: ErrReload}
+		}
+		if !sleep(ctx, wait) {
+			return c.reloadTimeout(ctx)
+		}
+		wait = min(2*wait, time.Second)
+	}
+	if before.PID == 0 {
+		return nil
+	}
+	for wait = 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		now, err := c.api.Process(ctx)
+		if err == nil && now.PID != 0 && now.PID != before.PID {
+			r.WorkerPID = now.PID
+			return nil
+		}
+		if !sleep(ctx, wait) {
+			return c.reloadTimeout(ctx)
+		}
+	}
+}
+
+func (c *Client) reloadTimeout(ctx context.Context) error {
+	return &Error{Endpoint: c.Name(), Stage: "reload", Output: context.Cause(ctx).Error(), Err: ErrReload}
+}
+
+// changeEntries changes map entries in the running process; their files are
+// stored already.
+func (c *Client) changeEntries(ctx context.Context, j *job, r *Result, written []fileWrite, after *baseline) error {
+	for _, e := range j.entries {
+		var err error
+		switch e.action {
+		case Create:
+			err = c.api.AddMapEntry(ctx, e.file, e.key, e.value)
+		case Delete:
+			err = c.api.DeleteMapEntry(ctx, e.file, e.key)
+		default:
+			err = c.api.SetMapEntry(ctx, e.file, e.key, e.value)
+		}
+		if err == nil {
+			r.Commands++
+			continue
+		}
+		cause := c.errorAt("runtime", err)
+		if cause.Status == 0 || errors.Is(cause, ErrUnauthorized) {
+			return cause
+		}
+		cause.File = "map " + e.file
+		*after, err = c.fallBackToReload(ctx, j, r, written, cause)
+		return err
+	}
+	return nil
+}
+
+// stored checks what the API says it has stored.
+func (c *Client) stored(j *job, raw dpapi.Raw, version int64) (baseline, error) {
+	if raw.FileVersion != version+1 {
+		// Between our write and the answer somebody else wrote.
+		return baseline{}, &Error{Endpoint: c.Name(), Stage: "verify", Err: ErrConflict}
+	}
+	if raw.Text != j.text {
+		c.log.Warn("the Dataplane API stores the configuration in another form than expected: its version differs from that of the parser here",
+			"api", j.api.APIVersion)
+	}
+	return baseline{version: raw.FileVersion, text: raw.Text}, nil
+}
+
+// remember keeps what is deployed now, so that the next call need not ask.
+func (c *Client) remember(j *job, after baseline) error {
+	deployed, err := NewConfig(j.text, j.desired.files...)
+	if err != nil {
+		return &Error{Endpoint: c.Name(), Stage: "check", File: configFile, Err: err}
+	}
+	c.known = &baseline{hash: j.desired.Hash(), version: after.version, deployed: deployed, text: j.text}
+	return nil
+}
