@@ -66,6 +66,7 @@ func endpoint(addr string, port int32) string { return fmt.Sprintf("%s:%d", addr
 type answer struct {
 	status int
 	body   string
+	proto  string
 }
 
 // visitor asks HAProxy, each time on a new connection.
@@ -97,7 +98,7 @@ func (v *visitor) get(host, path string) (answer, error) {
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	return answer{status: resp.StatusCode, body: string(body)}, err
+	return answer{resp.StatusCode, string(body), resp.Proto}, err
 }
 
 // expect is a condition: that host and path are answered by that endpoint.

@@ -72,10 +72,15 @@ func startCluster(dir string) (*cluster, error) {
 		c.stop()
 		return nil, err
 	}
+	return c, c.createClass(context.Background())
+}
+
+// createClass makes the class of the controller, not the default one.
+func (c *cluster) createClass(ctx context.Context) error {
 	class := &netv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: className},
 		Spec: netv1.IngressClassSpec{Controller: classController}}
-	_, err = c.client.NetworkingV1().IngressClasses().Create(context.Background(), class, metav1.CreateOptions{})
-	return c, err
+	_, err := c.client.NetworkingV1().IngressClasses().Create(ctx, class, metav1.CreateOptions{})
+	return err
 }
 
 // writeFiles makes the keys, the token and the kubeconfig.

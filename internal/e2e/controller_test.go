@@ -60,9 +60,10 @@ func startController(t testing.TB, o options) *controller {
 		t: t, state: o.state,
 		http: o.addr + ":8080", https: o.addr + ":8443", debug: fmt.Sprintf("127.0.0.1:%d", o.debugPort),
 	}
-	args := []string{"-kubeconfig", env.cluster.kubeconfig, "-debug-addr", c.debug}
+	args := []string{"-kubeconfig", env.cluster.kubeconfig,
+		"-http-addr", c.http, "-https-addr", c.https, "-debug-addr", c.debug}
 	if len(o.endpoints) == 0 {
-		args = append(args, "-local", c.state, "-http-addr", c.http, "-https-addr", c.https)
+		args = append(args, "-local", c.state)
 	}
 	for _, e := range o.endpoints {
 		args = append(args, "-endpoint", e)

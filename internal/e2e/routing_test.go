@@ -1,11 +1,14 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"testing"
 
 	netv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // host is an address of the subnet with a meaning in a test.
@@ -95,10 +98,46 @@ func otherClass(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := classes.Delete(t.Context(), class.Name, metav1.DeleteOptions{}); err != nil && t.Context().Err() == nil {
+		if err := classes.Delete(context.Background(), class.Name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// An Ingress without a class is served while the class of the controller is
+// the default, or where there are no classes at all.
+func TestIngressWithoutClass(t *testing.T) {
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", ofClass(""), site("web.test", "web"))
+	v := startController(t, options{}).visit()
+	served := v.expect("web.test", "/", endpoint(host("10"), backendPort))
+	notServed := v.expectStatus("web.test", "/", http.StatusNotFound)
+	if err := notServed(); err != nil {
+		t.Fatal(err)
+	}
+
+	classes := env.cluster.client.NetworkingV1().IngressClasses()
+	setDefault := func(value string) {
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, netv1.AnnotationIsDefaultIngressClass, value)
+		_, err := classes.Patch(t.Context(), className, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		k.must(err)
+	}
+	t.Cleanup(func() {
+		// Whatever has happened, the other tests find the class as it was.
+		ctx := context.Background()
+		_ = classes.Delete(ctx, className, metav1.DeleteOptions{})
+		if err := env.cluster.createClass(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	setDefault(`"true"`)
+	eventually(t, "it is served by the default class", served)
+	setDefault("null")
+	eventually(t, "it is not served any more", notServed)
+	k.must(classes.Delete(t.Context(), className, metav1.DeleteOptions{}))
+	eventually(t, "it is served where there is no class", served)
 }
 
 // Without a default backend, what no rule names is not found.
@@ -138,6 +177,10 @@ func TestTLS(t *testing.T) {
 	}
 	if err := c.visit().expect("plain.test", "/", endpoint(host("10"), backendPort))(); err != nil {
 		t.Error(err)
+	}
+	http2 := newVisitor("https", c.https, &http.Transport{TLSClientConfig: certs.client("a.test"), ForceAttemptHTTP2: true})
+	if a, err := http2.get("a.test", "/"); err != nil || a.proto != "HTTP/2.0" || a.body != endpoint(host("10"), backendPort) {
+		t.Errorf("over HTTP/2: got %+v, %v", a, err)
 	}
 
 	// A host that gets TLS while the controller runs.
