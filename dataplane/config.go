@@ -86,6 +86,7 @@ type Config struct {
 	main  string
 	files []File // by kind, then name
 	hash  func() string
+	split func() *sectionIndex // sections of main
 }
 
 // NewConfig makes a Config from the text of haproxy.cfg and its files, in any
@@ -93,7 +94,8 @@ type Config struct {
 // line or the file, what could not arrive at a HAProxy unchanged: text that is
 // empty, does not end in a line feed, has control characters or a line of
 // [MaxLine] bytes or more; file names that a storage would rename (see
-// [CheckFileName]); an unknown kind; two files of one kind and name.
+// [CheckFileName]); an unknown kind; two files that would lie at one path, as CA
+// files, crt-lists and general files share a folder.
 func NewConfig(main string, files ...File) (*Config, error) {
 	var errs []error
 	if err := checkText(main); err != nil {
@@ -101,6 +103,7 @@ func NewConfig(main string, files ...File) (*Config, error) {
 	}
 	sorted := slices.Clone(files)
 	slices.SortStableFunc(sorted, compareFiles)
+	general := make(map[string]FileKind)
 	for i, f := range sorted {
 		switch {
 		case !f.Kind.valid():
@@ -111,12 +114,20 @@ func NewConfig(main string, files ...File) (*Config, error) {
 		if err := CheckFileName(f.Kind, f.Name); err != nil {
 			errs = append(errs, err)
 		}
+		if f.Kind == Map || f.Kind == Certificate {
+			continue
+		}
+		if other, ok := general[f.Name]; ok && other != f.Kind {
+			errs = append(errs, fmt.Errorf("%w: %s %q: a file of kind %s has the same path", ErrInvalidConfig, f.Kind, f.Name, other))
+		}
+		general[f.Name] = f.Kind
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	c := &Config{main: main, files: sorted}
 	c.hash = sync.OnceValue(c.computeHash)
+	c.split = sync.OnceValue(func() *sectionIndex { return indexSections(c.main) })
 	return c, nil
 }
 

@@ -1,6 +1,114 @@
 package dataplane
 
-// Diff compares two configurations.
+import (
+	"cmp"
+	"errors"
+	"slices"
+)
+
+// Diff compares two configurations and says what has to happen to get from
+// current to desired, in the order in which it is safe to do. It does no I/O.
+// A nil current stands for an empty configuration.
+//
+// Sections are compared by their text first, so that the cost follows the
+// change. White space and comments are no difference. Everything else is: where
+// the configurations differ in meaning, an [Op] says so. Its impact is what
+// HAProxy 2.6 and later need:
+//
+//   - Servers change, come and go at runtime where the management manual
+//     (section 9.3, "set server", "add server", "del server") allows it. Adding
+//     and deleting takes a balance of roundrobin, leastconn or random, for which
+//     the order of servers means nothing, and no default-server or cookie in
+//     the backend; other backends reload.
+//   - The order of servers alone is shown, but needs no reload with those
+//     balances.
+//   - Entries of maps and crt-lists, and certificates, change at runtime where
+//     the running HAProxy has loaded the file by its name.
+//   - A file that nothing refers to has no impact.
+//   - All else takes a reload, and the reason says why.
+//
+// Diff fails only without a desired configuration.
 func Diff(current, desired *Config) (*Plan, error) {
-	return diffConfigs(current, desired)
+	d, err := compare(current, desired)
+	if err != nil {
+		return nil, err
+	}
+	return d.plan(), nil
+}
+
+// difference is a plan together with what carries it out at runtime.
+type difference struct {
+	current, desired *Config // current is never nil
+	steps            []step
+}
+
+// step is one operation of a plan. The operation itself is for people and holds
+// no secrets; do has what a HAProxy must be told, and is nil where that is
+// nothing or a reload.
+type step struct {
+	rank int
+	op   Op
+	do   *action
+}
+
+// Ranks order the steps: what is referred to comes before what refers to it,
+// and goes after it.
+const (
+	rankFile        = iota // files that come or change
+	rankCrtList            // entries that come or change
+	rankSection            // sections, in the order of the text
+	rankServer             // servers that come or change
+	rankMap                // entries of maps
+	rankServerGone         // servers that go
+	rankCrtListGone        // entries that go
+	rankFileGone           // files that go
+)
+
+func compare(current, desired *Config) (*difference, error) {
+	if desired == nil {
+		return nil, errors.New("no desired configuration to compare with")
+	}
+	d := &difference{current: current, desired: desired}
+	if current == nil {
+		d.current = emptyConfig()
+	}
+	if d.current == desired {
+		return d, nil
+	}
+	d.sections()
+	d.files()
+	slices.SortStableFunc(d.steps, func(a, b step) int { return cmp.Compare(a.rank, b.rank) })
+	return d, nil
+}
+
+// emptyConfig is the one configuration that [NewConfig] refuses to make.
+func emptyConfig() *Config {
+	return &Config{
+		hash:  func() string { return "" },
+		split: func() *sectionIndex { return &sectionIndex{} },
+	}
+}
+
+func (d *difference) add(rank int, op Op, do *action) {
+	d.steps = append(d.steps, step{rank: rank, op: op, do: do})
+}
+
+func (d *difference) plan() *Plan {
+	p := &Plan{Ops: make([]Op, len(d.steps))}
+	for i := range d.steps {
+		p.Ops[i] = d.steps[i].op
+	}
+	return p
+}
+
+// actions returns what to tell a HAProxy, in order. It is only meaningful where
+// the plan takes no reload.
+func (d *difference) actions() []*action {
+	var actions []*action
+	for i := range d.steps {
+		if do := d.steps[i].do; do != nil {
+			actions = append(actions, do)
+		}
+	}
+	return actions
 }

@@ -20,8 +20,8 @@ const (
 	Delete Action = "delete"
 )
 
-// Change is one difference within the subject of an [Op]: a field, or a line.
-// Old is empty where the field is new, New where it goes. Neither ever holds a
+// Change is one difference within the subject of an [Op]: a field, or a line,
+// whose Field is "line". Old is empty where the field is new, New where it goes. Neither ever holds a
 // secret: values of secret fields read "(secret)".
 type Change struct {
 	Field string `json:"field"`

@@ -93,6 +93,9 @@ func (p *Plan) String() string {
 	return b.String()
 }
 
+// fieldLine is the Field of a [Change] that is a whole line.
+const fieldLine = "line"
+
 var actionMarks = map[Action]string{Create: "+", Update: "~", Delete: "-"}
 
 func (o *Op) print(b *strings.Builder) {
@@ -114,15 +117,15 @@ func (o *Op) print(b *strings.Builder) {
 }
 
 func (c Change) print(b *strings.Builder) {
-	switch {
-	case c.Field == "" && c.Old == "":
-		fmt.Fprintf(b, "    + %s\n", c.New)
-	case c.Field == "" && c.New == "":
-		fmt.Fprintf(b, "    - %s\n", c.Old)
-	case c.Field == "":
-		fmt.Fprintf(b, "    - %s\n    + %s\n", c.Old, c.New)
-	default:
+	if c.Field != fieldLine {
 		fmt.Fprintf(b, "    %s: %s -> %s\n", c.Field, orNone(c.Old), orNone(c.New))
+		return
+	}
+	if c.Old != "" {
+		fmt.Fprintf(b, "    - %s\n", c.Old)
+	}
+	if c.New != "" {
+		fmt.Fprintf(b, "    + %s\n", c.New)
 	}
 }
 

@@ -1,0 +1,213 @@
+package dataplane
+
+import (
+	"slices"
+	"strings"
+)
+
+// mapEntry is a line of a map file.
+type mapEntry struct{ key, value string }
+
+// parseMap reads a map file as HAProxy does: a key, blanks, and a value that
+// goes to the end of the line; lines that start with "#" and empty lines mean
+// nothing.
+func parseMap(content []byte) []mapEntry {
+	var entries []mapEntry
+	for l := range strings.Lines(string(content)) {
+		l = strings.TrimRight(l, "\r\n")
+		if strings.HasPrefix(l, "#") {
+			continue
+		}
+		l = strings.TrimLeft(l, " \t")
+		if l == "" {
+			continue
+		}
+		end := strings.IndexAny(l, " \t")
+		if end < 0 {
+			end = len(l)
+		}
+		entries = append(entries, mapEntry{l[:end], strings.TrimLeft(l[end:], " \t")})
+	}
+	return entries
+}
+
+// valuesByKey groups the values of a map and lists its keys in their order.
+func valuesByKey(entries []mapEntry) (keys []string, values map[string][]string) {
+	values = make(map[string][]string, len(entries))
+	for _, e := range entries {
+		if _, ok := values[e.key]; !ok {
+			keys = append(keys, e.key)
+		}
+		values[e.key] = append(values[e.key], e.value)
+	}
+	return keys, values
+}
+
+// mapChanges lists the entries in which a map differs. They are carried out
+// together, by the step of the first.
+func (d *difference) mapChanges(old, now File, ordered bool) {
+	oldKeys, oldValues := valuesByKey(parseMap(old.Content))
+	newKeys, newValues := valuesByKey(parseMap(now.Content))
+	do := &action{kind: changeMap, file: now}
+	var ops []Op
+	note := func(a Action, key string, from, to []string) {
+		do.replace = do.replace || len(from) > 1 || len(to) > 1
+		do.changes = append(do.changes, mapChange{a, key, strings.Join(to, "")})
+		shown := redactValue(key, now.Name)
+		c := Change{Field: "value", Old: strings.Join(from, ", "), New: strings.Join(to, ", ")}
+		c.Old, c.New = redactValue(c.Old, now.Name, key), redactValue(c.New, now.Name, key)
+		ops = append(ops, Op{Action: a, Kind: "map entry", Parent: "map " + now.Name, Name: shown, Changes: []Change{c}, Impact: ImpactRuntime})
+	}
+	var kept, keptNow []string
+	for _, key := range newKeys {
+		before, ok := oldValues[key]
+		if ok {
+			keptNow = append(keptNow, key)
+		}
+		switch {
+		case !ok:
+			note(Create, key, nil, newValues[key])
+		case !slices.Equal(before, newValues[key]):
+			note(Update, key, before, newValues[key])
+		}
+	}
+	for _, key := range oldKeys {
+		if _, ok := newValues[key]; ok {
+			kept = append(kept, key)
+		} else {
+			note(Delete, key, oldValues[key], nil)
+		}
+	}
+	if ordered {
+		// What comes at runtime comes at the end.
+		do.replace = do.replace || !slices.Equal(kept, newKeys[:len(kept)])
+		if !slices.Equal(kept, keptNow) {
+			ops = append(ops, Op{Action: Update, Kind: "map", Name: now.Name, Impact: ImpactRuntime,
+				Changes: []Change{{"order of entries", redactValue(strings.Join(kept, ", "), now.Name), redactValue(strings.Join(keptNow, ", "), now.Name)}}})
+		}
+	}
+	for i, op := range ops {
+		if i > 0 {
+			do = nil
+		}
+		d.add(rankMap, op, do)
+	}
+}
+
+// parseCrtList reads a crt-list: for each line that means something, its words,
+// the certificate first (configuration manual, "crt-list").
+func parseCrtList(content []byte) [][]string {
+	var entries [][]string
+	for l := range strings.Lines(string(content)) {
+		words := strings.Fields(l)
+		if len(words) > 0 && !strings.HasPrefix(words[0], "#") {
+			entries = append(entries, words)
+		}
+	}
+	return entries
+}
+
+// crtListChanges lists the entries in which a crt-list differs. New entries go
+// to the end of the running list; that matters only for the first one, the
+// default certificate, and for entries that share a certificate.
+func (d *difference) crtListChanges(old, now File) {
+	before, after := parseCrtList(old.Content), parseCrtList(now.Content)
+	why := whyNotCrtList(before, after)
+	note := func(rank int, a Action, kind actionKind, entry []string, c []Change) {
+		op := Op{Action: a, Kind: "crt-list entry", Parent: "crt-list " + now.Name, Name: entry[0], Changes: c, Impact: ImpactRuntime}
+		do := &action{kind: kind, file: now, entry: entry}
+		if why != "" {
+			op.Impact, op.Reason, do = ImpactReload, why, nil
+		}
+		d.add(rank, op, do)
+	}
+	find := func(list [][]string, entry []string) []string {
+		i := slices.IndexFunc(list, func(e []string) bool { return e[0] == entry[0] })
+		if i < 0 {
+			return nil
+		}
+		return list[i]
+	}
+	if why == repeatedCertificate {
+		op := Op{Action: Update, Kind: string(CRTList), Name: now.Name, Impact: ImpactReload, Reason: why}
+		op.Changes = lineChanges(crtListLines(before), crtListLines(after))
+		if len(op.Changes) > 0 {
+			d.add(rankCrtList, op, nil)
+		}
+		return
+	}
+	for _, e := range after {
+		was := find(before, e)
+		switch {
+		case was == nil:
+			note(rankCrtList, Create, addCrtListEntry, e, filterChange(nil, e))
+		case !slices.Equal(was, e):
+			note(rankCrtList, Update, updateCrtListEntry, e, filterChange(was, e))
+		}
+	}
+	for _, e := range before {
+		if find(after, e) == nil {
+			note(rankCrtListGone, Delete, deleteCrtListEntry, e, filterChange(e, nil))
+		}
+	}
+	order := func(list, other [][]string) string {
+		var names []string
+		for _, e := range list {
+			if find(other, e) != nil {
+				names = append(names, e[0])
+			}
+		}
+		return strings.Join(names, ", ")
+	}
+	if from, to := order(before, after), order(after, before); from != to {
+		d.add(rankCrtList, Op{Action: Update, Kind: string(CRTList), Name: now.Name, Changes: []Change{{"order of entries", from, to}}}, nil)
+	}
+	if len(before) > 0 && len(after) > 0 && before[0][0] != after[0][0] {
+		d.add(rankCrtList, Op{Action: Update, Kind: string(CRTList), Name: now.Name, Impact: ImpactReload, Reason: why,
+			Changes: []Change{{"default certificate", before[0][0], after[0][0]}}}, nil)
+	}
+}
+
+const repeatedCertificate = "a certificate stands in several entries"
+
+// whyNotCrtList says why a list needs a reload to change, "" if it does not.
+func whyNotCrtList(before, after [][]string) string {
+	for _, list := range [][][]string{before, after} {
+		seen := make(map[string]bool)
+		for _, e := range list {
+			if seen[e[0]] {
+				return repeatedCertificate
+			}
+			seen[e[0]] = true
+		}
+	}
+	if len(before) == 0 || len(after) == 0 {
+		return "HAProxy loads an empty list only at a reload"
+	}
+	if !slices.Equal(before[0], after[0]) {
+		return "the first entry is the default certificate, which changes only at a reload"
+	}
+	return ""
+}
+
+func filterChange(old, now []string) []Change {
+	rest := func(e []string) string {
+		if len(e) < 2 {
+			return ""
+		}
+		return strings.Join(e[1:], " ")
+	}
+	if rest(old) == rest(now) {
+		return nil
+	}
+	return []Change{{"filters", rest(old), rest(now)}}
+}
+
+func crtListLines(entries [][]string) []line {
+	lines := make([]line, len(entries))
+	for i, e := range entries {
+		text := strings.Join(e, " ")
+		lines[i] = line{meaning: text, words: e, raw: text}
+	}
+	return lines
+}

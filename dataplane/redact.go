@@ -1,0 +1,74 @@
+package dataplane
+
+import (
+	"slices"
+	"strings"
+)
+
+// secret stands for a value that never prints.
+const secret = "(secret)"
+
+// secretWords mark what follows them in a line as secret, wherever one of them
+// is part of a word. Rather too many than too few: a plan must be fit for a log.
+var secretWords = []string{
+	"password", "passwd", "passphrase", "secret", "token", "credential",
+	"authorization", "api-key", "apikey", "x-api", "private-key", "cookie-key",
+}
+
+// secretExact are such words only as a whole.
+var secretExact = []string{"auth", "AUTH", "key", "pass", "Cookie", "Set-Cookie", "setenv", "presetenv"}
+
+// redactWords returns the words of a line for people to see: everything after
+// a word that announces a secret becomes one "(secret)".
+func redactWords(words []string) []string {
+	for i, w := range words {
+		if !announcesSecret(words, i) {
+			continue
+		}
+		keep := i + 1
+		if !isKeyword(w) {
+			keep = i // such as str(token=...), which holds the secret itself
+		}
+		if keep == len(words) {
+			return words
+		}
+		return append(slices.Clone(words[:keep]), secret)
+	}
+	return words
+}
+
+func announcesSecret(words []string, i int) bool {
+	if i == 0 && !slices.Contains(secretExact, words[0]) && !strings.Contains(words[0], "cookie-key") {
+		return false // a directive such as "cookie" names no secret
+	}
+	if i == 0 {
+		return true
+	}
+	if slices.Contains(secretExact, words[i]) {
+		return true
+	}
+	return namesSecret(words[i])
+}
+
+// namesSecret reports whether a word speaks of secrets.
+func namesSecret(word string) bool {
+	lower := strings.ToLower(word)
+	return slices.ContainsFunc(secretWords, func(s string) bool { return strings.Contains(lower, s) })
+}
+
+func isKeyword(word string) bool {
+	return strings.IndexFunc(word, func(r rune) bool { return !isNameRune(r) }) < 0
+}
+
+// redactRaw does the same for a line that cannot be cut into words.
+func redactRaw(raw string) string {
+	return strings.Join(redactWords(strings.Fields(raw)), " ")
+}
+
+// redactValue hides a value whose field or place speaks of secrets.
+func redactValue(value string, names ...string) string {
+	if value != "" && slices.ContainsFunc(names, namesSecret) {
+		return secret
+	}
+	return value
+}

@@ -1,0 +1,125 @@
+package dataplane
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// serverLine is a server line of a backend, taken apart.
+type serverLine struct {
+	name    string
+	args    []string            // words after the name, the address first
+	options map[string][]string // values by keyword; a keyword without a value has an empty one
+}
+
+// serverFlags are the keywords of a server line that take no value
+// (configuration manual, section 5.2). All others take one.
+var serverFlags = map[string]bool{
+	"allow-0rtt": true, "agent-check": true, "backup": true, "check": true, "check-send-proxy": true,
+	"check-ssl": true, "check-via-socks4": true, "disabled": true, "enabled": true,
+	"force-sslv3": true, "force-tlsv10": true, "force-tlsv11": true, "force-tlsv12": true, "force-tlsv13": true,
+	"no-agent-check": true, "no-backup": true, "no-check": true, "no-check-send-proxy": true, "no-check-ssl": true,
+	"no-send-proxy": true, "no-send-proxy-v2": true, "no-send-proxy-v2-ssl": true, "no-send-proxy-v2-ssl-cn": true,
+	"no-ssl": true, "no-ssl-reuse": true, "no-sslv3": true, "no-tlsv10": true, "no-tlsv11": true, "no-tlsv12": true,
+	"no-tlsv13": true, "no-tls-tickets": true, "no-tfo": true, "no-verifyhost": true, "non-stick": true,
+	"send-proxy": true, "send-proxy-v2": true, "send-proxy-v2-ssl": true, "send-proxy-v2-ssl-cn": true,
+	"ssl": true, "ssl-reuse": true, "stick": true, "tfo": true, "tls-tickets": true,
+}
+
+// addable are the keywords that "add server" takes in HAProxy 2.6 (management
+// manual, section 9.3), without those whose server would need more than that
+// command to work as it does after a reload: agent checks and tracking.
+var addable = map[string]bool{
+	"allow-0rtt": true, "alpn": true, "addr": true, "backup": true, "ca-file": true, "check": true,
+	"check-alpn": true, "check-proto": true, "check-send-proxy": true, "check-sni": true, "check-ssl": true,
+	"check-via-socks4": true, "ciphers": true, "ciphersuites": true, "crl-file": true, "crt": true,
+	"disabled": true, "downinter": true, "enabled": true, "error-limit": true, "fall": true, "fastinter": true,
+	"force-sslv3": true, "force-tlsv10": true, "force-tlsv11": true, "force-tlsv12": true, "force-tlsv13": true,
+	"id": true, "inter": true, "maxconn": true, "maxqueue": true, "minconn": true, "no-ssl-reuse": true,
+	"no-sslv3": true, "no-tlsv10": true, "no-tlsv11": true, "no-tlsv12": true, "no-tlsv13": true,
+	"no-tls-tickets": true, "npn": true, "observe": true, "on-error": true, "on-marked-down": true,
+	"on-marked-up": true, "pool-low-conn": true, "pool-max-conn": true, "pool-purge-delay": true, "port": true,
+	"proto": true, "proxy-v2-options": true, "rise": true, "send-proxy": true, "send-proxy-v2": true,
+	"send-proxy-v2-ssl": true, "send-proxy-v2-ssl-cn": true, "slowstart": true, "sni": true, "source": true,
+	"ssl": true, "ssl-max-ver": true, "ssl-min-ver": true, "tfo": true, "tls-tickets": true, "usesrc": true,
+	"verify": true, "verifyhost": true, "weight": true, "ws": true,
+}
+
+// parseServer takes the words of a server line apart.
+func parseServer(words []string) (serverLine, bool) {
+	if len(words) < 3 || words[0] != "server" {
+		return serverLine{}, false
+	}
+	s := serverLine{name: words[1], args: words[2:], options: make(map[string][]string)}
+	rest := words[3:]
+	for len(rest) > 0 {
+		keyword := rest[0]
+		rest = rest[1:]
+		value := ""
+		if !serverFlags[keyword] {
+			if len(rest) == 0 {
+				return serverLine{}, false
+			}
+			value, rest = rest[0], rest[1:]
+		}
+		if keyword == "disabled" || keyword == "enabled" {
+			s.options["state"] = []string{keyword} // the last one counts
+			continue
+		}
+		s.options[keyword] = append(s.options[keyword], value)
+	}
+	return s, true
+}
+
+// value returns the field of that name as a plan shows it: "" where the line
+// does not have it, the keyword itself where it takes no value.
+func (s *serverLine) value(field string) string {
+	if field == "address" {
+		return s.args[0]
+	}
+	values, ok := s.options[field]
+	if !ok {
+		return ""
+	}
+	if serverFlags[field] {
+		return "yes"
+	}
+	return strings.Join(values, ", ")
+}
+
+// fields returns the names of all fields of both servers: those that may change
+// at runtime first, then the others by name.
+func serverFields(a, b *serverLine) []string {
+	fields := []string{"address", "weight", "maxconn", "state"}
+	var others []string
+	for _, s := range []*serverLine{a, b} {
+		for name := range s.options {
+			if !slices.Contains(fields, name) && !slices.Contains(others, name) {
+				others = append(others, name)
+			}
+		}
+	}
+	slices.Sort(others)
+	return append(fields, others...)
+}
+
+// literal returns the address of a server if it is an IP address with a port,
+// in the form that the runtime commands take.
+func (s *serverLine) literal() (netip.AddrPort, bool) {
+	i := strings.LastIndexByte(s.args[0], ':')
+	if i < 0 {
+		return netip.AddrPort{}, false
+	}
+	host := strings.TrimSuffix(strings.TrimPrefix(s.args[0][:i], "["), "]")
+	addr, err := netip.ParseAddr(host)
+	if err != nil || addr.Zone() != "" {
+		return netip.AddrPort{}, false
+	}
+	port, err := strconv.ParseUint(s.args[0][i+1:], 10, 16)
+	if err != nil || port == 0 {
+		return netip.AddrPort{}, false
+	}
+	return netip.AddrPortFrom(addr, uint16(port)), true
+}
