@@ -21,7 +21,7 @@ type Options struct {
 	Leader    Leader    // zero: this process always leads
 	Targets   []Target  // to start with; see SetTargets
 
-	// Bus gets the events of the loop; zero makes a bus that nobody hears.
+	// Bus gets the events of the loop; nil: nobody hears them.
 	Bus *eventbus.Bus
 
 	Debounce      time.Duration // between two renders; zero: 500 ms. The first trigger acts at once
@@ -49,10 +49,6 @@ func (o *Options) setDefaults() {
 		if *d.v == 0 {
 			*d.v = d.zero
 		}
-	}
-	if o.Bus == nil {
-		o.Bus = eventbus.New(nil)
-		o.Bus.Start() // what nobody hears is not kept
 	}
 }
 

@@ -130,11 +130,13 @@ func play(t *testing.T, opts Options, f func(s *scene)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
+		defer func() { // also where a check in f ends the test
+			cancel()
+			require.NoError(t, <-done)
+			require.NoError(t, opts.Bus.Close(context.Background()))
+		}()
 		synctest.Wait()
 		f(s)
-		cancel()
-		require.NoError(t, <-done)
-		require.NoError(t, opts.Bus.Close(context.Background()))
 	})
 }
 
@@ -255,7 +257,7 @@ func TestEndpointsAreIndependent(t *testing.T) {
 		s.Trigger("start")
 		synctest.Wait()
 		require.Len(t, good.texts(), 1)
-		pass(31 * time.Second)
+		pass(30*time.Second + time.Millisecond)
 		failures := eventsOf[InstanceDeploymentFailed](s)
 		require.Len(t, failures, 2)
 		require.Equal(t, "panics", failures[0].Endpoint)

@@ -6,9 +6,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
+	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // The demo's backends listen on every one of these addresses and ports, so
@@ -53,10 +56,32 @@ func runDemoBackends(ctx context.Context) error {
 	return nil
 }
 
+// maxPlanOps is how long a plan may be to be printed whole; the log has a line
+// for each deployment anyhow.
+const maxPlanOps = 100
+
+// printPlans prints the plan of each deployment and, after the first one of the
+// demo, what to try.
+func (c *controller) printPlans() {
+	first := true
+	eventbus.Subscribe(c.bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
+		switch plan := d.Event.Result.Plan; {
+		case len(plan.Ops) > maxPlanOps:
+			fmt.Fprintf(c.out, "%s: %s\n", d.Event.Endpoint, plan.Summary())
+		case !plan.Empty():
+			fmt.Fprintf(c.out, "%s:\n%s", d.Event.Endpoint, plan)
+		}
+		if first && c.cfg.demo {
+			printDemo(c.out, c.cfg)
+		}
+		first = false
+	})
+}
+
 // printDemo says what to try.
-func printDemo(w io.Writer, manifests, httpAddr, httpsAddr, debugAddr string) {
-	_, httpPort, _ := net.SplitHostPort(httpAddr)
-	_, httpsPort, _ := net.SplitHostPort(httpsAddr)
+func printDemo(w io.Writer, cfg *config) {
+	_, httpPort, _ := net.SplitHostPort(cfg.httpAddr)
+	_, httpsPort, _ := net.SplitHostPort(cfg.httpsAddr)
 	fmt.Fprintf(w, `
 The demo is live. In another terminal, try:
 
@@ -69,5 +94,5 @@ The demo is live. In another terminal, try:
 
 Change an address in %[4]s and save it: the new one answers
 without a reload. Add an Ingress, or break one: you will read here what happened. Ctrl-C ends.
-`, httpPort, httpsPort, debugAddr, strings.TrimSuffix(manifests, "/")+"/shop-endpoints.yaml")
+`, httpPort, httpsPort, cfg.debugAddr, filepath.Join(cfg.manifests, "shop-endpoints.yaml"))
 }

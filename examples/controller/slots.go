@@ -3,7 +3,11 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+
+	"github.com/hapticsdk/haptic/dataplane"
 )
 
 // Slots gives the endpoints of a backend names that they keep from render to
@@ -70,6 +74,40 @@ func (s *Slots) Assign(backend string, addresses []string) []Server {
 func spare(i int) Server {
 	return Server{Name: fmt.Sprintf("s%d", i+1), Address: spareAddress, Disabled: true}
 }
+
+// Remember takes the slots from a configuration that these templates rendered
+// before; nil remembers nothing.
+func (s *Slots) Remember(previous *dataplane.Config) {
+	if previous == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = map[string][]string{}
+	backend := ""
+	for line := range strings.Lines(previous.Main()) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) >= 2 && words[0] == "backend":
+			backend = words[1]
+		case len(words) >= 3 && words[0] == "server" && words[2] != spareAddress:
+			n, err := strconv.Atoi(strings.TrimPrefix(words[1], "s"))
+			if err != nil || n < 1 || n > maxSlots {
+				continue // not a name that Assign gives
+			}
+			held := s.held[backend]
+			for len(held) < n {
+				held = append(held, "")
+			}
+			held[n-1] = words[2]
+			s.held[backend] = held
+		}
+	}
+}
+
+// maxSlots bounds what Remember believes of a configuration that somebody may
+// have changed.
+const maxSlots = 10000
 
 // Forget drops the slots of all backends but these.
 func (s *Slots) Forget(but map[string]bool) {

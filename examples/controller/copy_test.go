@@ -1,0 +1,40 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestCopyBuildsElsewhere does what a user does: copies this folder into a
+// module of their own and builds it there.
+func TestCopyBuildsElsewhere(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	module := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(module, "mycontroller"), os.DirFS(".")))
+
+	gomod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	theirs := strings.Replace(string(gomod), "module github.com/hapticsdk/haptic", "module example.com/mine", 1) +
+		"\nrequire github.com/hapticsdk/haptic v0.0.0\nreplace github.com/hapticsdk/haptic => " + root + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(module, "go.mod"), []byte(theirs), 0o644))
+	gosum, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(module, "go.sum"), gosum, 0o644))
+
+	build := exec.Command("go", "build", "-mod=mod", "-o", filepath.Join(module, "bin"), "./mycontroller")
+	build.Dir = module
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+func TestMainReadsTopToBottom(t *testing.T) {
+	text, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	require.LessOrEqual(t, strings.Count(string(text), "\n"), 330, "main.go is to be read and copied")
+}

@@ -1,0 +1,299 @@
+// Command controller is the reference ingress controller: Ingress resources of
+// a cluster, or of a folder of manifests, served by a HAProxy on this host or
+// by those behind Dataplane APIs. It is meant to be copied: this file wires the
+// packages of haptic together, ingress.go says what an Ingress means, and the
+// templates say how that reads as configuration.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/observe"
+	"github.com/hapticsdk/haptic/validate"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run returns the exit code: 0, 1 for an error, or 2 for a difference that
+// -once -dry-run found.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	cfg, err := parseFlags(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err == nil {
+		var c *controller
+		if c, err = newController(cfg, log, stdout); err == nil {
+			defer c.close()
+			if cfg.once {
+				var different bool
+				if different, err = c.once(ctx); err == nil && different {
+					return 2
+				}
+			} else {
+				err = c.run(ctx)
+			}
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "error:", err)
+		return 1
+	}
+	return 0
+}
+
+// controller is everything that runs, wired together.
+type controller struct {
+	cfg *config
+	log *slog.Logger
+	out io.Writer
+	bus *eventbus.Bus
+
+	cluster  *k8swatch.Cluster // or folder, never both
+	folder   *k8swatch.Folder
+	watchers *k8swatch.Group
+	ingresses, classes, services, slices, secrets,
+	pods, credentials *k8swatch.Watcher // the last two only where they are asked for
+
+	scratch  string // folder to remove at the end, "" for none
+	local    *dataplane.Local
+	clients  reconcile.Clients
+	settings Settings
+	slots    Slots
+	election *k8swatch.Election // nil: this process always leads
+	loop     *reconcile.Loop
+}
+
+func newController(cfg *config, log *slog.Logger, out io.Writer) (*controller, error) {
+	c := &controller{cfg: cfg, log: log, out: out, bus: eventbus.New(nil)}
+	for _, step := range []func() error{c.newWatchers, c.newTargets, c.newElection, c.newLoop} {
+		if err := step(); err != nil {
+			c.close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// close removes what a run leaves.
+func (c *controller) close() {
+	if c.scratch != "" {
+		os.RemoveAll(c.scratch)
+	}
+}
+
+// newTargets prepares the HAProxy on this host, or says how those behind
+// Dataplane APIs are laid out; which those are is found out by discover.
+func (c *controller) newTargets() (err error) {
+	var layout dataplane.Layout
+	if c.cfg.remote() {
+		layout = dataplane.Layout{Base: c.cfg.endpointBase}
+		c.clients.Options = &dataplane.ClientOptions{Layout: layout}
+		c.settings.Socket = c.cfg.endpointSocket
+	} else {
+		dir := c.cfg.local
+		if dir == "" {
+			if c.scratch, err = os.MkdirTemp("", "haptic-"); err != nil {
+				return err
+			}
+			dir = filepath.Join(c.scratch, "haproxy")
+		}
+		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: dir, Logger: c.log}); err != nil {
+			return err
+		}
+		layout, c.settings.Socket = c.local.Layout(), c.local.RuntimeSocket()
+	}
+	c.settings.layout = layout
+	c.settings.HTTP, c.settings.HTTPS = c.cfg.httpAddr, c.cfg.httpsAddr
+	c.settings.MaxConn = c.cfg.maxConn
+	c.settings.HardStopAfter = fmt.Sprintf("%ds", int(c.cfg.hardStopAfter.Seconds()))
+	c.slots.Step = c.cfg.spareSlots
+	return nil
+}
+
+func (c *controller) newElection() (err error) {
+	if !c.cfg.leaderElect {
+		return nil
+	}
+	namespace, name, _ := strings.Cut(c.cfg.lease, "/")
+	c.election, err = k8swatch.NewElection(&k8swatch.ElectionOptions{
+		Client: c.cluster.Clientset().CoordinationV1(), Namespace: namespace, Name: name, Logger: c.log,
+		OnLeader: func(id string) { eventbus.Publish(c.bus, reconcile.LeaderObserved{Identity: id}) },
+	})
+	return err
+}
+
+func (c *controller) newLoop() error {
+	engine, err := compileTemplates(c.cfg.templates, c.settings.layout)
+	if err != nil {
+		return err
+	}
+	templates := &reconcile.Templates{Engine: engine, Input: c.input}
+	if err := templates.Check(); err != nil {
+		return err
+	}
+	validator := &validate.Validator{Layout: c.settings.layout}
+	opts := reconcile.Options{
+		Renderer: templates,
+		Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
+			report, err := validator.Validate(ctx, cfg)
+			if err == nil && !report.Remembered {
+				for _, warning := range report.Warnings {
+					c.log.Warn("haproxy warns", "finding", warning)
+				}
+			}
+			return err
+		}),
+		Bus: c.bus, Debounce: c.cfg.debounce, MinInterval: c.cfg.minInterval, DriftInterval: c.cfg.drift,
+	}
+	if c.election != nil {
+		opts.Leader = c.election
+	}
+	if c.local != nil {
+		opts.Targets = []reconcile.Target{c.local}
+	}
+	c.loop, err = reconcile.New(opts)
+	return err
+}
+
+// start renders for the first time once everything that is watched is known.
+func (c *controller) start(ctx context.Context) error {
+	begin := time.Now()
+	for {
+		_, err := c.watchers.WaitForSync(ctx)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil || c.cfg.once {
+			return err
+		}
+		c.log.Warn("waiting for resources", "error", err) // the watchers go on trying behind
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second):
+		}
+	}
+	if c.local != nil {
+		previous, err := c.local.Current(ctx)
+		if err != nil {
+			return err
+		}
+		c.slots.Remember(previous) // endpoints keep the server that they had
+	}
+	count := map[string]int{}
+	for resource, state := range c.watchers.States() {
+		count[resource.Resource] = state.Objects
+	}
+	eventbus.Publish(c.bus, reconcile.IndexSynchronized{Resources: count, Took: time.Since(begin)})
+	return c.discover()
+}
+
+// run serves until ctx ends.
+func (c *controller) run(ctx context.Context) error {
+	metrics := observe.NewMetrics(c.bus)
+	observe.Commentate(c.bus, c.log)
+	c.printPlans()
+	c.bus.Start()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.watchers.Run(ctx) })
+	if c.folder != nil {
+		g.Go(func() error { return c.folder.Run(ctx) })
+	}
+	if c.local != nil {
+		g.Go(func() error { return c.local.Run(ctx) })
+	}
+	if c.cfg.demo {
+		g.Go(func() error { return runDemoBackends(ctx) })
+	}
+	if c.election != nil {
+		g.Go(func() error { return c.election.Run(ctx, c.lead) })
+	}
+	if c.cfg.debugAddr != "" {
+		debug := &observe.Server{Addr: c.cfg.debugAddr, Metrics: metrics, Ready: func() bool { return c.loop.State().Ready() }}
+		debug.Register("state", func() any { return c.loop.State() })
+		g.Go(func() error { return debug.Run(ctx) })
+	}
+	g.Go(func() error {
+		if err := c.start(ctx); err != nil {
+			return err
+		}
+		c.loop.Trigger("start")
+		return c.loop.Run(ctx)
+	})
+	err := g.Wait()
+	end, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := c.bus.Close(end); err != nil {
+		c.log.Warn("events not delivered", "error", err)
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// lead is one term as leader.
+func (c *controller) lead(ctx context.Context) {
+	eventbus.Publish(c.bus, reconcile.LeaderBecame{Identity: c.election.Identity()})
+	c.loop.LeadershipChanged()
+	<-ctx.Done()
+	eventbus.Publish(c.bus, reconcile.LeaderLost{Identity: c.election.Identity()})
+}
+
+// once is a preflight with -dry-run, and a single deployment without.
+func (c *controller) once(ctx context.Context) (different bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.watchers.Run(ctx) })
+	if c.folder != nil {
+		g.Go(func() error { return c.folder.Run(ctx) })
+	}
+	g.Go(func() error {
+		defer cancel()
+		if err := c.start(ctx); err != nil {
+			return err
+		}
+		if c.folder != nil && c.folder.Err() != nil {
+			return c.folder.Err()
+		}
+		act := c.loop.Once
+		if c.cfg.dryRun {
+			act = c.loop.Preview
+		}
+		outcomes, err := act(ctx)
+		for _, o := range outcomes {
+			if o.Plan != nil {
+				fmt.Fprintf(c.out, "%s:\n%s", o.Endpoint, o.Plan)
+				different = different || c.cfg.dryRun && !o.Plan.Empty()
+			}
+		}
+		for _, refused := range c.loop.State().Refused {
+			err = errors.Join(err, errors.New(refused.String()))
+		}
+		return err
+	})
+	return different, g.Wait()
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"embed"
+	"io/fs"
+	"os"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/templating"
+)
+
+//go:embed templates
+var builtin embed.FS
+
+// Settings is what the flags say that templates print.
+type Settings struct {
+	HTTP, HTTPS   string // addresses to listen on
+	Socket        string // runtime socket
+	MaxConn       int
+	HardStopAfter string // a duration of HAProxy: "30m"
+
+	layout dataplane.Layout // where HAProxy finds its files
+}
+
+// compileTemplates type-checks the built-in templates, or those of a folder.
+// They see the variables routes and settings, and the function path(kind,
+// name), which says where a file lies for HAProxy.
+func compileTemplates(folder string, layout dataplane.Layout) (*templating.Engine, error) {
+	files, err := fs.Sub(builtin, "templates")
+	if err != nil {
+		return nil, err
+	}
+	if folder != "" {
+		files = os.DirFS(folder)
+	}
+	return templating.Compile(files, &templating.Options{
+		Globals: map[string]any{
+			"path": func(kind, name string) string { return layout.Path(dataplane.FileKind(kind), name) },
+		},
+		Vars: map[string]any{"routes": (*Routes)(nil), "settings": Settings{}},
+	})
+}

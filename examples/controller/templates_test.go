@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
+)
+
+// renderRoutes renders the built-in templates.
+func renderRoutes(t *testing.T, layout dataplane.Layout, routes *Routes) *dataplane.Config {
+	t.Helper()
+	engine, err := compileTemplates("", layout)
+	require.NoError(t, err)
+	renderer := &reconcile.Templates{Engine: engine, Input: func(context.Context) (*reconcile.Input, error) {
+		return &reconcile.Input{
+			Vars: map[string]any{"routes": routes, "settings": Settings{HTTP: ":8080", HTTPS: ":8443",
+				Socket: filepath.Join(layout.Base, "run.sock"), MaxConn: 100, HardStopAfter: "30m"}},
+			Files: routes.Files,
+		}, nil
+	}}
+	require.NoError(t, renderer.Check())
+	rendered, err := renderer.Render(t.Context())
+	require.NoError(t, err)
+	return rendered.Config
+}
+
+func TestTemplatesMakeWhatHAProxyAccepts(t *testing.T) {
+	binary, err := exec.LookPath("haproxy")
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip("no haproxy: ", err)
+	}
+	require.NoError(t, err)
+	crt, key := certificate(t)
+	w := newWorld(withTLS(ingress("web", rule("x.test", path(prefix, "/", "a"), path(exact, "/e", "b")),
+		rule("*.y.test", path(specific, "/im", "b")), rule("", path(prefix, "/any", "a"))), "x.test", "cert"))
+	w.secrets["ns/cert"] = secret("cert", crt, key)
+	for name, routes := range map[string]*Routes{
+		"nothing":       newWorld().build(),
+		"all":           w.build(),
+		"spare servers": BuildRoutes(w.cluster(), &Slots{Step: 4}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			layout := dataplane.Layout{Base: t.TempDir()}
+			cfg := renderRoutes(t, layout, routes)
+			for _, f := range cfg.Files() {
+				require.NoError(t, os.MkdirAll(layout.Dir(f.Kind), 0o755))
+				require.NoError(t, os.WriteFile(layout.Path(f.Kind, f.Name), f.Content, 0o600))
+			}
+			require.NoError(t, os.WriteFile(layout.ConfigPath(), []byte(cfg.Main()), 0o600))
+			out, err := exec.CommandContext(t.Context(), binary, "-c", "-f", layout.ConfigPath()).CombinedOutput()
+			require.NoError(t, err, "%s\n%s", out, cfg.Main())
+			require.NotContains(t, string(out), "[WARNING]", "%s", cfg.Main())
+		})
+	}
+}
+
+func TestTemplatesPrintMaps(t *testing.T) {
+	cfg := renderRoutes(t, dataplane.Layout{}, newWorld(
+		ingress("web", rule("x.test", path(prefix, "/p", "a"), path(exact, "/e", "b")))).build())
+	lines := func(name string) []string {
+		f, ok := cfg.File(dataplane.Map, name)
+		require.True(t, ok)
+		return strings.Split(strings.TrimSpace(string(f.Content)), "\n")[1:]
+	}
+	require.Equal(t, []string{"x.test x.test"}, lines("hosts.map"))
+	require.Equal(t, []string{"x.test/e ns_b_80"}, lines("exact.map"))
+	require.Equal(t, []string{"x.test/p/ ns_a_80"}, lines("prefix.map"))
+	require.Contains(t, cfg.Main(), "\nbackend ns_a_80\n    balance roundrobin\n    server s1 192.0.2.1:8080\n")
+}

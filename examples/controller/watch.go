@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
+)
+
+// newWatchers says what is watched, and where.
+func (c *controller) newWatchers() (err error) {
+	var source k8swatch.Source
+	if c.cfg.manifests != "" {
+		c.folder, err = k8swatch.NewFolder(c.cfg.manifests, &k8swatch.FolderOptions{
+			OnError: func(err error) { eventbus.Publish(c.bus, reconcile.SourceFailed{Err: err}) },
+		})
+		source = c.folder
+	} else {
+		c.cluster, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.cfg.kubeconfig})
+		source = c.cluster
+	}
+	if err != nil {
+		return err
+	}
+	// The loop holds back renders already: one hold is enough.
+	c.watchers = k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1, OnChange: c.changed, Logger: c.log})
+	add := func(resource schema.GroupVersionResource, opts k8swatch.Options) *k8swatch.Watcher {
+		opts.Logger = c.log
+		w, e := k8swatch.New(source, resource, &opts)
+		if e == nil {
+			e = c.watchers.Add(w)
+		}
+		err = errors.Join(err, e)
+		return w
+	}
+	ns := c.cfg.namespace
+	c.ingresses = add(networkingv1.SchemeGroupVersion.WithResource("ingresses"), k8swatch.Options{Namespace: ns, IgnoreFields: []string{"status"}})
+	c.classes = add(networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), k8swatch.Options{})
+	c.services = add(corev1.SchemeGroupVersion.WithResource("services"), k8swatch.Options{Namespace: ns, IgnoreFields: []string{"status"}})
+	c.slices = add(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), k8swatch.Options{
+		Namespace: ns, IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"}})
+	c.secrets = add(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: ns, FieldSelector: "type=kubernetes.io/tls"})
+	if c.cfg.pods != "" {
+		c.pods = add(corev1.SchemeGroupVersion.WithResource("pods"), k8swatch.Options{Namespace: ns, LabelSelector: c.cfg.pods})
+	}
+	if namespace, name, ok := strings.Cut(c.cfg.secret, "/"); ok {
+		c.credentials = add(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: namespace, FieldSelector: "metadata.name=" + name})
+	}
+	return err
+}
+
+// input reads all watched resources at one instant, for one render.
+func (c *controller) input(context.Context) (*reconcile.Input, error) {
+	all := c.watchers.Snapshot()
+	services := k8swatch.Read[*corev1.Service](all.Of(c.services))
+	secrets := k8swatch.Read[*corev1.Secret](all.Of(c.secrets))
+	slices := k8swatch.Read[*discoveryv1.EndpointSlice](all.Of(c.slices))
+	ingresses := k8swatch.Read[*networkingv1.Ingress](all.Of(c.ingresses))
+	routes := BuildRoutes(&Cluster{
+		Ingresses: ingresses.List(),
+		Classes:   k8swatch.Read[*networkingv1.IngressClass](all.Of(c.classes)).List(),
+		Service:   func(ns, name string) *corev1.Service { return services.GetSingle(ns, name) },
+		Secret:    func(ns, name string) *corev1.Secret { return secrets.GetSingle(ns, name) },
+		Slices:    func(ns, service string) []*discoveryv1.EndpointSlice { return slices.Get(ns, service) },
+	}, &c.slots)
+	return &reconcile.Input{
+		Vars:    map[string]any{"routes": routes, "settings": c.settings},
+		Files:   routes.Files,
+		Refused: routes.Refused,
+		Resources: map[string]int{"ingresses": ingresses.Len(), "services": services.Len(),
+			"endpointslices": slices.Len(), "secrets": secrets.Len()},
+	}, nil
+}
+
+// changed is called, never twice at once, when watched resources changed.
+func (c *controller) changed(_ context.Context, changes k8swatch.Changes) error {
+	c.loop.Trigger(fmt.Sprintf("%d created, %d modified, %d deleted", changes.Created, changes.Modified, changes.Deleted))
+	return c.discover()
+}
+
+// discover tells the loop which Dataplane APIs there are now, with the
+// credentials of now.
+func (c *controller) discover() error {
+	if !c.cfg.remote() {
+		return nil
+	}
+	credentials, err := reconcile.CredentialsFromEnv(os.Getenv)
+	if c.credentials != nil {
+		namespace, name, _ := strings.Cut(c.cfg.secret, "/")
+		secret := k8swatch.Read[*corev1.Secret](c.credentials.Snapshot()).GetSingle(namespace, name)
+		if secret == nil {
+			return fmt.Errorf("credentials: Secret %s does not exist", c.cfg.secret)
+		}
+		credentials, err = reconcile.ParseCredentials(secret.Data)
+	}
+	if err != nil {
+		return err
+	}
+	var endpoints []dataplane.Endpoint
+	for _, url := range c.cfg.endpoints {
+		endpoints = append(endpoints, dataplane.Endpoint{URL: url, Username: credentials.DataplaneUsername, Password: credentials.DataplanePassword})
+	}
+	if c.pods != nil {
+		pods := k8swatch.Read[*corev1.Pod](c.pods.Snapshot())
+		endpoints = reconcile.PodEndpoints(pods.List(), credentials, reconcile.PodOptions{Port: c.cfg.podPort})
+	}
+	targets, err := c.clients.Targets(endpoints)
+	if err != nil {
+		return err
+	}
+	return c.loop.SetTargets(targets...)
+}
