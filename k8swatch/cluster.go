@@ -1,0 +1,221 @@
+package k8swatch
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// ClusterOptions of [NewCluster]. The zero value is for a pod: it uses the
+// service account.
+type ClusterOptions struct {
+	Kubeconfig string // file; "" means in-cluster, or $KUBECONFIG and ~/.kube/config outside a cluster
+	Context    string // of the kubeconfig; "" means its current one
+	Namespace  string // what OwnNamespace returns; "" finds out
+
+	// QPS and Burst limit requests of this process, zero meaning 50 and 100.
+	// Watches count once, when they begin. client-go's own default of 5 makes a
+	// controller with twenty watches start slowly.
+	QPS   float32
+	Burst int
+
+	UserAgent string // "" means client-go's default
+
+	// ReadIdleTimeout and PingTimeout find connections that are half open: after
+	// so long without a byte an HTTP/2 ping is sent, and its answer awaited.
+	// Zero means 5 s and 3 s.
+	ReadIdleTimeout time.Duration
+	PingTimeout     time.Duration
+}
+
+// Cluster is a Kubernetes API server as a [Source].
+type Cluster struct {
+	config    *rest.Config
+	http      *http.Client
+	clientset kubernetes.Interface
+	dynamic   dynamic.Interface
+	namespace string
+}
+
+const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// NewCluster reads the configuration and makes the clients. It does not connect.
+func NewCluster(opts *ClusterOptions) (*Cluster, error) {
+	if opts == nil {
+		opts = &ClusterOptions{}
+	}
+	config, namespace, err := loadConfig(opts)
+	if err != nil {
+		return nil, fmt.Errorf("k8swatch: cluster configuration: %w", err)
+	}
+	config.QPS, config.Burst = opts.QPS, opts.Burst
+	if config.QPS == 0 {
+		config.QPS = 50
+	}
+	if config.Burst == 0 {
+		config.Burst = 100
+	}
+	if opts.UserAgent != "" {
+		config.UserAgent = opts.UserAgent
+	}
+	setTransport(config, opts)
+
+	c := &Cluster{config: config, namespace: namespace}
+	if c.http, err = rest.HTTPClientFor(config); err != nil {
+		return nil, fmt.Errorf("k8swatch: %s: %w", config.Host, err)
+	}
+	if c.clientset, err = kubernetes.NewForConfigAndClient(protobuf(config), c.http); err != nil {
+		return nil, fmt.Errorf("k8swatch: %s: %w", config.Host, err)
+	}
+	if c.dynamic, err = dynamic.NewForConfigAndClient(config, c.http); err != nil {
+		return nil, fmt.Errorf("k8swatch: %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+func loadConfig(opts *ClusterOptions) (*rest.Config, string, error) {
+	namespace := opts.Namespace
+	if opts.Kubeconfig == "" && opts.Context == "" {
+		config, err := rest.InClusterConfig()
+		if err == nil {
+			if namespace == "" {
+				text, err := os.ReadFile(serviceAccountNamespace)
+				if err != nil {
+					return nil, "", err
+				}
+				namespace = strings.TrimSpace(string(text))
+			}
+			return config, namespace, nil
+		}
+		if err != rest.ErrNotInCluster { //nolint:errorlint // returned as it is
+			return nil, "", err
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = opts.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: opts.Context})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, "", err
+	}
+	if namespace == "" {
+		if namespace, _, err = loader.Namespace(); err != nil {
+			return nil, "", err
+		}
+	}
+	return config, namespace, nil
+}
+
+// setTransport bounds the dial and sets the pings. client-go takes the latter
+// from the environment alone, 30 and 15 s, hence the hook.
+func setTransport(config *rest.Config, opts *ClusterOptions) {
+	idle, ping := opts.ReadIdleTimeout, opts.PingTimeout
+	if idle == 0 {
+		idle = 5 * time.Second
+	}
+	if ping == 0 {
+		ping = 3 * time.Second
+	}
+	config.Dial = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	if config.Proxy == nil {
+		// client-go shares transports between configurations except where one has
+		// a proxy function; this one must not be shared, since it is changed.
+		config.Proxy = http.ProxyFromEnvironment
+	}
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+		if t, ok := rt.(*http.Transport); ok {
+			t.HTTP2 = &http.HTTP2Config{SendPingTimeout: idle, PingTimeout: ping}
+		}
+		return rt
+	})
+}
+
+// protobuf returns the configuration for kinds that are known to the scheme.
+func protobuf(config *rest.Config) *rest.Config {
+	c := rest.CopyConfig(config)
+	c.ContentType = runtime.ContentTypeProtobuf
+	c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return c
+}
+
+// OwnNamespace is the namespace of the pod's service account, or that of the
+// kubeconfig's context.
+func (c *Cluster) OwnNamespace() string { return c.namespace }
+
+// RESTConfig returns a copy of the configuration, for other clients.
+func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Clientset returns a client for the built-in resources, for leader election and
+// for writing status. It shares connections and limits with the watchers.
+func (c *Cluster) Clientset() kubernetes.Interface { return c.clientset }
+
+// Close drops idle connections.
+func (c *Cluster) Close() { c.http.CloseIdleConnections() }
+
+// ListWatch implements [Source].
+func (c *Cluster) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
+	if tweak == nil {
+		tweak = func(*metav1.ListOptions) {}
+	}
+	if TypeOf(gvr) == nil {
+		return c.untyped(gvr, namespace, tweak), nil
+	}
+	config := protobuf(c.config)
+	gv := gvr.GroupVersion()
+	config.GroupVersion = &gv
+	config.APIPath = "/apis"
+	if gv.Group == "" {
+		config.APIPath = "/api"
+	}
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	client, err := rest.RESTClientForConfigAndClient(config, c.http)
+	if err != nil {
+		return nil, err
+	}
+	request := func(opts *metav1.ListOptions) *rest.Request {
+		tweak(opts)
+		return client.Get().NamespaceIfScoped(namespace, namespace != "").
+			Resource(gvr.Resource).VersionedParams(opts, scheme.ParameterCodec)
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return request(&opts).Do(ctx).Get()
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			opts.Watch = true
+			return request(&opts).Watch(ctx)
+		},
+	}, nil
+}
+
+func (c *Cluster) untyped(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) cache.ListerWatcherWithContext {
+	client := dynamic.ResourceInterface(c.dynamic.Resource(gvr))
+	if namespace != "" {
+		client = c.dynamic.Resource(gvr).Namespace(namespace)
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			tweak(&opts)
+			return client.List(ctx, opts)
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			tweak(&opts)
+			return client.Watch(ctx, opts)
+		},
+	}
+}

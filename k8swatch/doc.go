@@ -1,0 +1,56 @@
+// Package k8swatch watches Kubernetes resources and reads them as consistent
+// snapshots.
+//
+// A [Watcher] keeps the objects of one resource in a store that is indexed by
+// JSONPath expressions, ordered, and trimmed of what nobody reads. It tells when
+// something changed, with counts, and gives a [Snapshot] at any time: immutable,
+// with a revision, free to take. [Read] gives it the type of its objects:
+//
+//	cluster, err := k8swatch.NewCluster(nil)
+//	slices, err := k8swatch.New(cluster, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), &k8swatch.Options{
+//		IndexBy:  []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"},
+//		OnChange: func(ctx context.Context, c k8swatch.Changes) error { trigger(); return nil },
+//	})
+//	go slices.Run(ctx)
+//	n, err := slices.WaitForSync(ctx)
+//	endpoints := k8swatch.Read[*discoveryv1.EndpointSlice](slices.Snapshot())
+//	for _, s := range endpoints.Get("shop", "web") { ... }
+//
+// Several watchers form a [Group]: run together, one OnChange, and one
+// [GroupSnapshot] in which all of them are of the same instant.
+//
+// # Sources
+//
+// A [Cluster] is a real API server. Kinds that client-go's scheme knows come as
+// protobuf and are typed; all others are unstructured. A [Folder] is a directory
+// of manifests behind the same interface, followed while it changes.
+// Package k8swatchtest has a source in memory, with faults on demand.
+//
+// # What a watcher promises
+//
+// It is synced when the last initial object is in the store, and OnSyncComplete
+// is called after that. Callbacks never overlap. The first change is delivered
+// at once, the following ones are held for the debounce time and delivered
+// together. A callback that fails or panics is called again with the same
+// changes. An object that was deleted and created again while the connection was
+// down counts as both. An object that cannot be stored is left out, counted and
+// logged, and holds nothing up.
+//
+// When the source is away it is tried again every 0.2 to 2 seconds, for as long
+// as it takes; snapshots stay readable and [Watcher.State] says since when they
+// are stale. Missing permissions and resources that are not installed are states
+// too: [Watcher.WaitForSync] returns a [SyncError] that names resource and verb,
+// and the watcher goes on trying behind it.
+//
+// # Memory
+//
+// metadata.managedFields and the last-applied annotation of kubectl are never
+// stored; they double the size of an object. [Options.IgnoreFields] drops more.
+// An update costs a few microseconds at any size of the store.
+//
+// # Leader election
+//
+// [Election] runs terms of leadership on a Lease and waits for the work of a
+// term before it gives the Lease up. [Election.Leading] goes by the clock, so a
+// process that was frozen knows that it lost.
+package k8swatch

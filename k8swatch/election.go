@@ -1,0 +1,262 @@
+package k8swatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+// ElectionOptions of an [Election]. Client, Namespace and Name are required.
+type ElectionOptions struct {
+	Client    coordinationv1.LeasesGetter // such as cluster.Clientset().CoordinationV1()
+	Namespace string                      // of the Lease
+	Name      string                      // of the Lease
+
+	// Identity of this candidate; "" means the host name and a random part, so
+	// that a restarted process is another candidate.
+	Identity string
+
+	// Zero means 15, 10 and 2 s, as in Kubernetes' own components: others take
+	// over LeaseDuration after the last renewal that they saw; the leader gives
+	// up RenewDeadline after its last one; tries are RetryPeriod apart.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+
+	// OnLeader is told of each leader that is observed, this candidate included.
+	// Calls do not overlap and must return soon.
+	OnLeader func(identity string)
+
+	Logger *slog.Logger // nil means slog.Default()
+}
+
+// Election takes part in the election of a leader by a Lease. All methods may be
+// called concurrently.
+type Election struct {
+	opts ElectionOptions
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	running bool
+	leader  string
+	renewed time.Time // when the last renewal that succeeded was sent; zero outside terms
+	term    *term
+}
+
+// term is one time of leadership.
+type term struct {
+	cancel context.CancelFunc
+	began  bool          // the Lease was won, so the work was started
+	done   chan struct{} // closed when the work has returned
+}
+
+// NewElection checks the options; nothing is requested before Run.
+func NewElection(opts *ElectionOptions) (*Election, error) {
+	if opts == nil || opts.Client == nil || opts.Namespace == "" || opts.Name == "" {
+		return nil, errors.New("k8swatch: an election needs a client, a namespace and the name of a Lease")
+	}
+	o := *opts
+	for _, d := range []struct {
+		value *time.Duration
+		zero  time.Duration
+	}{{&o.LeaseDuration, 15 * time.Second}, {&o.RenewDeadline, 10 * time.Second}, {&o.RetryPeriod, 2 * time.Second}} {
+		if *d.value == 0 {
+			*d.value = d.zero
+		}
+	}
+	if o.Identity == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, err
+		}
+		o.Identity = host + "_" + string(uuid.NewUUID())
+	}
+	e := &Election{opts: o, log: logger(opts.Logger).With("lease", o.Namespace+"/"+o.Name)}
+	if _, err := e.elector(nil); err != nil { // it checks how the times go together
+		return nil, err
+	}
+	return e, nil
+}
+
+// Identity is the name of this candidate.
+func (e *Election) Identity() string { return e.opts.Identity }
+
+// Leader is the last leader that was observed, or "".
+func (e *Election) Leader() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.leader
+}
+
+// Leading reports whether this candidate leads at this instant. It goes by the
+// clock as well: once the last renewal that succeeded is older than the renew
+// deadline it is false, even when nothing in this process could notice since.
+// Ask before each call that changes something: a process that was frozen sees
+// false as soon as it is thawed.
+func (e *Election) Leading() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.renewed.IsZero() {
+		return false
+	}
+	// The monotonic clock stands still while a machine is suspended, the wall
+	// clock can be set: the longer time counts.
+	now := time.Now()
+	age := max(now.Sub(e.renewed), now.Round(0).Sub(e.renewed.Round(0)))
+	return age < e.opts.RenewDeadline
+}
+
+// Run stands for election until ctx ends, and calls lead for each term. The
+// context of a term ends when leadership is lost, and with ctx; lead must then
+// return soon, and the next term does not begin before. When ctx ends the Lease
+// is released after lead has returned, so that another candidate takes over at
+// once; work that takes longer than the renew deadline to end forgoes that. When
+// lead returns early the Lease is released too and, a retry period later, Run
+// stands again. It returns nil, or [ErrStarted] when it runs already.
+func (e *Election) Run(ctx context.Context, lead func(ctx context.Context)) error {
+	e.mu.Lock()
+	if e.running {
+		e.mu.Unlock()
+		return ErrStarted
+	}
+	e.running = true
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		e.running = false
+		e.mu.Unlock()
+	}()
+	ctx = klog.NewContext(ctx, logr.Discard())
+	for ctx.Err() == nil {
+		if err := e.stand(ctx, lead); err != nil {
+			return err
+		}
+		sleep(ctx, e.opts.RetryPeriod)
+	}
+	return nil
+}
+
+// stand waits for one term and leads it to its end.
+func (e *Election) stand(ctx context.Context, lead func(context.Context)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t := &term{cancel: cancel, done: make(chan struct{})}
+	e.mu.Lock()
+	e.term = t
+	e.mu.Unlock()
+	elector, err := e.elector(func(term context.Context) {
+		defer close(t.done)
+		defer cancel() // lead returned early: give the Lease up
+		e.log.Info("leading", "identity", e.opts.Identity)
+		lead(term)
+	})
+	if err != nil {
+		return err
+	}
+	elector.Run(ctx)
+	e.mu.Lock()
+	began := t.began
+	e.renewed = time.Time{}
+	e.mu.Unlock()
+	if began {
+		<-t.done
+		e.log.Info("no longer leading", "identity", e.opts.Identity)
+	}
+	return nil
+}
+
+func (e *Election) elector(lead func(context.Context)) (*leaderelection.LeaderElector, error) {
+	if lead == nil {
+		lead = func(context.Context) {}
+	}
+	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name: e.opts.Name,
+		Lock: &lock{e: e, LeaseLock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: e.opts.Namespace, Name: e.opts.Name},
+			Client:     e.opts.Client,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: e.opts.Identity},
+		}},
+		LeaseDuration: e.opts.LeaseDuration, RenewDeadline: e.opts.RenewDeadline, RetryPeriod: e.opts.RetryPeriod,
+		ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: lead,
+			OnStoppedLeading: func() {},
+			OnNewLeader:      e.observed,
+		},
+	})
+}
+
+func (e *Election) observed(identity string) {
+	e.mu.Lock()
+	e.leader = identity
+	e.mu.Unlock()
+	if e.opts.OnLeader != nil {
+		e.opts.OnLeader(identity)
+	}
+}
+
+// lock notes when renewals were sent, and keeps the Lease until the work of the
+// term has ended.
+type lock struct {
+	*resourcelock.LeaseLock
+	e *Election
+}
+
+// Create implements resourcelock.Interface.
+func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, r, l.LeaseLock.Create)
+}
+
+// Update implements resourcelock.Interface.
+func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	if r.HolderIdentity == l.e.opts.Identity {
+		return l.write(ctx, r, l.LeaseLock.Update)
+	}
+	if err := l.e.workEnded(ctx); err != nil {
+		return err
+	}
+	return l.LeaseLock.Update(ctx, r)
+}
+
+func (l *lock) write(ctx context.Context, r resourcelock.LeaderElectionRecord, f func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+	sent := time.Now() // others count from the time within the record, which is not later
+	ctx, cancel := context.WithTimeout(ctx, l.e.opts.RenewDeadline/2)
+	defer cancel()
+	if err := f(ctx, r); err != nil {
+		return err
+	}
+	l.e.mu.Lock()
+	if l.e.term != nil { // nil once the term is being given up
+		l.e.renewed, l.e.term.began = sent, true
+	}
+	l.e.mu.Unlock()
+	return nil
+}
+
+// workEnded stops the work of the term and waits for it: releasing the Lease
+// earlier would let two lead.
+func (e *Election) workEnded(ctx context.Context) error {
+	e.mu.Lock()
+	t := e.term
+	e.renewed, e.term = time.Time{}, nil
+	e.mu.Unlock()
+	if t == nil {
+		return nil
+	}
+	t.cancel()
+	select {
+	case <-t.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,228 @@
+package k8swatch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupOptions of a [Group]. The fields mean what those of [Options] do, for all
+// watchers together: OnSyncComplete is called when the last of them is synced,
+// and what happens until then is part of the initial sync.
+type GroupOptions struct {
+	Debounce               time.Duration
+	OnChange               func(context.Context, Changes) error
+	OnSyncComplete         func(count int)
+	CallOnChangeDuringSync bool
+	Logger                 *slog.Logger
+}
+
+// Group runs several watchers and reads them at one instant. Its OnChange tells
+// of changes of any of them: the first acts at once, the next are held and
+// delivered together. All methods may be called concurrently.
+type Group struct {
+	notify *notifier
+
+	mu       sync.Mutex
+	members  []*Watcher
+	running  bool
+	unsynced int
+	count    int
+	revision Revision
+}
+
+// NewGroup returns a group without watchers.
+func NewGroup(opts *GroupOptions) *Group {
+	if opts == nil {
+		opts = &GroupOptions{}
+	}
+	return &Group{notify: newNotifier(logger(opts.Logger), opts.Debounce, opts.OnChange, opts.OnSyncComplete, opts.CallOnChangeDuringSync)}
+}
+
+// Add puts watchers into the group, which will run them. A watcher belongs to
+// one group at most. The error is [ErrInGroup], [ErrGroupRunning] or [ErrStarted];
+// then none of the watchers was added.
+func (g *Group) Add(watchers ...*Watcher) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running {
+		return ErrGroupRunning
+	}
+	for i, w := range watchers {
+		if err := w.join(g); err != nil {
+			for _, done := range watchers[:i] {
+				done.leave()
+			}
+			return fmt.Errorf("k8swatch: %s: %w", w.resource.Resource, err)
+		}
+	}
+	g.members = append(g.members, watchers...)
+	return nil
+}
+
+func (w *Watcher) join(g *Group) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.started:
+		return ErrStarted
+	case w.inGroup:
+		return ErrInGroup
+	}
+	w.inGroup, w.onCommit = true, g.committed
+	return nil
+}
+
+func (w *Watcher) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inGroup, w.onCommit = false, nil
+}
+
+// committed is called by the watchers; count is -1 except for an initial sync.
+func (g *Group) committed(c Changes, count int) {
+	g.mu.Lock()
+	c.InitialSync = g.unsynced > 0
+	c.From, c.To = g.revision, g.revision+c.To-c.From
+	g.revision = c.To
+	complete := false
+	if count >= 0 {
+		g.unsynced--
+		g.count += count
+		complete = g.unsynced == 0
+	}
+	count = g.count
+	g.mu.Unlock()
+	if c.Total() > 0 {
+		g.notify.add(c)
+	}
+	if complete {
+		g.notify.syncComplete(count)
+	}
+}
+
+// Run runs all watchers until ctx ends and returns nil when every goroutine has
+// ended. The only error is [ErrStarted].
+func (g *Group) Run(ctx context.Context) error {
+	g.mu.Lock()
+	if g.running {
+		g.mu.Unlock()
+		return ErrStarted
+	}
+	g.running, g.unsynced = true, len(g.members)
+	members := g.members
+	g.mu.Unlock()
+
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { g.notify.run(ctx); return nil })
+	for _, w := range members {
+		all.Go(func() error { return w.Run(ctx) })
+	}
+	if len(members) == 0 {
+		g.notify.syncComplete(0)
+	}
+	return all.Wait()
+}
+
+// WaitForSync waits until all watchers are synced and returns the number of
+// initial objects. It gives up as soon as one of them does; see
+// [Watcher.WaitForSync].
+func (g *Group) WaitForSync(ctx context.Context) (int, error) {
+	g.mu.Lock()
+	members := g.members
+	g.mu.Unlock()
+	counts := make([]int, len(members))
+	all, ctx := errgroup.WithContext(ctx)
+	for i, w := range members {
+		all.Go(func() (err error) {
+			counts[i], err = w.WaitForSync(ctx)
+			return err
+		})
+	}
+	err := all.Wait()
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	return total, err
+}
+
+// Synced reports whether all watchers are.
+func (g *Group) Synced() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, w := range g.members {
+		if !w.Synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// States reports on each watcher.
+func (g *Group) States() map[schema.GroupVersionResource]State {
+	g.mu.Lock()
+	members := g.members
+	g.mu.Unlock()
+	states := make(map[schema.GroupVersionResource]State, len(members))
+	for _, w := range members {
+		states[w.resource] = w.State()
+	}
+	return states
+}
+
+// ForceSync lists all resources again, in the background.
+func (g *Group) ForceSync() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, w := range g.members {
+		w.ForceSync()
+	}
+}
+
+// GroupSnapshot is what all watchers of a group knew at one instant. It is
+// immutable and safe for concurrent use.
+type GroupSnapshot struct {
+	of       map[*Watcher]*Snapshot
+	byGVR    map[schema.GroupVersionResource]*Snapshot
+	revision Revision
+}
+
+// Of returns the snapshot of one watcher, or nil if the group does not have it.
+func (s *GroupSnapshot) Of(w *Watcher) *Snapshot { return s.of[w] }
+
+// Resource returns the snapshot of the first watcher of a resource, or nil.
+func (s *GroupSnapshot) Resource(gvr schema.GroupVersionResource) *Snapshot { return s.byGVR[gvr] }
+
+// Revision is the sum of the revisions of the parts: it goes up with any change.
+func (s *GroupSnapshot) Revision() Revision { return s.revision }
+
+// Snapshot reads all watchers at one instant: no change of any of them falls
+// between two of the parts.
+func (g *Group) Snapshot() *GroupSnapshot {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	// A watcher has one group and the lock of the group is held, so the order of
+	// these locks is always the same.
+	for _, w := range g.members {
+		w.store.mu.Lock()
+	}
+	s := &GroupSnapshot{of: map[*Watcher]*Snapshot{}, byGVR: map[schema.GroupVersionResource]*Snapshot{}}
+	for _, w := range g.members {
+		snap := w.store.takeLocked()
+		s.of[w] = snap
+		if s.byGVR[w.resource] == nil {
+			s.byGVR[w.resource] = snap
+		}
+		s.revision += snap.revision
+	}
+	for _, w := range g.members {
+		w.store.mu.Unlock()
+	}
+	return s
+}

@@ -1,0 +1,159 @@
+package k8swatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Phase is how a watcher is doing.
+type Phase string
+
+// The phases. Snapshots stay readable in all of them.
+const (
+	PhaseStarting     Phase = "Starting"     // the initial objects are not all there
+	PhaseSynced       Phase = "Synced"       // connected, nothing known to be missing
+	PhaseStale        Phase = "Stale"        // was synced, cannot reach the source now
+	PhaseForbidden    Phase = "Forbidden"    // RBAC does not allow to list or watch
+	PhaseNotInstalled Phase = "NotInstalled" // the server does not have the resource
+	PhaseStopped      Phase = "Stopped"      // Run has returned
+)
+
+// State is a report on a watcher.
+type State struct {
+	Phase       Phase
+	Since       time.Time // when the phase began
+	StaleSince  time.Time // when the source was first found to be away; zero while it is not
+	Synced      bool      // the initial objects were all stored once
+	Err         error     // a *SyncError in the phases that have one
+	Objects     int
+	Quarantined int // objects left out because they cannot be stored; see the log
+	Revision    Revision
+}
+
+// health tracks the state. Its methods may be called concurrently.
+type health struct {
+	resource  schema.GroupVersionResource
+	namespace string
+
+	mu      sync.Mutex
+	current State
+	count   int           // objects of the initial sync
+	changed chan struct{} // closed and replaced on each change
+}
+
+func newHealth(gvr schema.GroupVersionResource, namespace string) *health {
+	return &health{
+		resource: gvr, namespace: namespace, changed: make(chan struct{}),
+		current: State{Phase: PhaseStarting, Since: time.Now()},
+	}
+}
+
+func (h *health) set(f func(*State)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.current.Phase
+	if before == PhaseStopped {
+		return
+	}
+	f(&h.current)
+	if h.current.Phase != before {
+		h.current.Since = time.Now()
+	}
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// syncedNow is called once, when the last initial object is in the store.
+func (h *health) syncedNow(count int) {
+	h.set(func(s *State) {
+		h.count = count
+		s.Phase, s.Synced, s.Err, s.StaleSince = PhaseSynced, true, nil, time.Time{}
+	})
+}
+
+// well is called when the source has answered.
+func (h *health) well() {
+	h.set(func(s *State) {
+		if s.Synced {
+			s.Phase, s.Err, s.StaleSince = PhaseSynced, nil, time.Time{}
+		}
+	})
+}
+
+func (h *health) failed(verb string, err error) {
+	h.set(func(s *State) {
+		e := &SyncError{Resource: h.resource, Namespace: h.namespace, Verb: verb, Reason: reason(err), Err: err}
+		s.Err = e
+		switch {
+		case e.Reason == ErrForbidden:
+			s.Phase = PhaseForbidden
+		case e.Reason == ErrNotInstalled:
+			s.Phase = PhaseNotInstalled
+		case s.Synced:
+			s.Phase = PhaseStale
+		default:
+			s.Phase = PhaseStarting
+		}
+		if s.Synced && s.StaleSince.IsZero() {
+			s.StaleSince = time.Now()
+		}
+	})
+}
+
+func reason(err error) error {
+	switch {
+	case apierrors.IsForbidden(err):
+		return ErrForbidden
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return ErrNotInstalled
+	}
+	return ErrUnreachable
+}
+
+func (h *health) stop() {
+	h.set(func(s *State) { s.Phase = PhaseStopped })
+}
+
+func (h *health) isSynced() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.current.Synced
+}
+
+func (h *health) state() State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.current
+}
+
+func (h *health) wait(ctx context.Context) (int, error) {
+	for {
+		h.mu.Lock()
+		s, count, changed := h.current, h.count, h.changed
+		h.mu.Unlock()
+		switch {
+		case s.Synced:
+			return count, nil
+		case s.Phase == PhaseStopped:
+			return 0, &SyncError{Resource: h.resource, Namespace: h.namespace, Reason: ErrStopped, Err: s.Err}
+		case s.Phase == PhaseForbidden, s.Phase == PhaseNotInstalled:
+			return 0, s.Err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			e := &SyncError{Resource: h.resource, Namespace: h.namespace, Reason: ErrUnreachable, Err: ctx.Err()}
+			var last *SyncError
+			if errors.As(s.Err, &last) {
+				e.Verb, e.Err = last.Verb, errors.Join(last.Err, ctx.Err())
+			}
+			return 0, e
+		}
+	}
+}

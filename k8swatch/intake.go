@@ -1,0 +1,248 @@
+package k8swatch
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
+)
+
+// lastApplied is a copy of the manifest that kubectl apply leaves on objects.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// intake stands between the reflector and the store: it trims objects, computes
+// their index keys, and keeps out those that cannot be stored. The reflector
+// calls it from one goroutine at a time.
+type intake struct {
+	store     *store
+	paths     *compiled
+	gvk       schema.GroupVersionKind // of typed objects
+	log       *slog.Logger
+	committed func(c Changes, initial bool)
+	replaced  func() // a full list is in the store
+
+	mu       sync.Mutex
+	synced   bool
+	bad      map[string]string // namespace/name -> reason
+	progress time.Time         // when the last object of a streaming list came
+}
+
+var _ cache.TransformingStore = (*intake)(nil)
+
+func newIntake(s *store, paths *compiled, log *slog.Logger, committed func(Changes, bool)) *intake {
+	return &intake{
+		store: s, paths: paths, gvk: memapi.KindFor(s.meta.resource).GVK, log: log,
+		committed: committed, bad: map[string]string{},
+	}
+}
+
+// Transformer trims the objects of a streaming list as they come, so that the
+// whole list never stands untrimmed in memory.
+func (in *intake) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		in.mu.Lock()
+		in.progress = time.Now()
+		in.mu.Unlock()
+		// An object that cannot be trimmed is dealt with in Replace.
+		if o, ok := obj.(Object); ok {
+			_ = in.guard(func() error { in.trim(o); return nil })
+		}
+		return obj, nil
+	}
+}
+
+func (in *intake) lastProgress() time.Time {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.progress
+}
+
+// guard turns a panic over one object into an error about it.
+func (in *intake) guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return f()
+}
+
+func (in *intake) trim(obj Object) {
+	obj.SetManagedFields(nil)
+	if a := obj.GetAnnotations(); a[lastApplied] != "" {
+		delete(a, lastApplied)
+		if len(a) == 0 {
+			a = nil
+		}
+		obj.SetAnnotations(a)
+	}
+	for _, p := range in.paths.ignore {
+		p.Delete(content(obj))
+	}
+}
+
+// content is what paths are read from.
+func content(obj Object) any {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.Object
+	}
+	return obj
+}
+
+// entry makes what the store files.
+func (in *intake) entry(obj any) (e *entry, err error) {
+	o, ok := obj.(Object)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a Kubernetes object", obj)
+	}
+	if have, want := reflect.TypeOf(obj), in.store.meta.typ; want != nil && have != want {
+		return nil, fmt.Errorf("the source sent a %s, not a %s", have, want)
+	} else if _, ok := obj.(*unstructured.Unstructured); want == nil && !ok {
+		return nil, fmt.Errorf("the source sent a %s, not an unstructured object", have)
+	}
+	if o.GetName() == "" {
+		return nil, errors.New("an object without a name")
+	}
+	err = in.guard(func() error {
+		in.trim(o)
+		if in.store.meta.typ != nil {
+			o.GetObjectKind().SetGroupVersionKind(in.gvk) // the API leaves it out of lists
+		}
+		e = &entry{obj: o, namespace: o.GetNamespace(), name: o.GetName(), uid: o.GetUID(), version: o.GetResourceVersion()}
+		e.keys = in.keys(o)
+		return nil
+	})
+	return e, err
+}
+
+// keys are all combinations of the values of the index paths.
+func (in *intake) keys(o Object) []string {
+	if len(in.paths.index) == 0 {
+		return nil
+	}
+	combos := [][]string{nil}
+	for _, p := range in.paths.index {
+		values := p.Values(nil, content(o))
+		if len(values) == 0 {
+			values = []string{""}
+		}
+		var next [][]string
+		for _, c := range combos {
+			for _, v := range values {
+				next = append(next, append(c[:len(c):len(c)], v))
+			}
+		}
+		combos = next
+	}
+	keys := make([]string, 0, len(combos))
+	for _, c := range combos {
+		if k := encodeKey(c); len(combos) == 1 || !contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// accept makes an entry or, failing that, quarantines the object: it is counted
+// and logged, its last good version stays, and everything else goes on.
+func (in *intake) accept(obj any) *entry {
+	e, err := in.entry(obj)
+	name := nameOf(obj)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if err == nil {
+		delete(in.bad, name)
+		return e
+	}
+	if in.bad[name] != err.Error() {
+		in.log.Error("object left out", "object", name, "error", err)
+	}
+	in.bad[name] = err.Error()
+	return nil
+}
+
+func nameOf(obj any) string {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return fmt.Sprintf("(%T)", obj)
+	}
+	return m.GetNamespace() + "/" + m.GetName()
+}
+
+func (in *intake) quarantined() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.bad)
+}
+
+// Add implements cache.ReflectorStore.
+func (in *intake) Add(obj any) error {
+	if e := in.accept(obj); e != nil {
+		in.committed(in.store.change(func(c *Changes) { in.store.put(e, c) }), false)
+	}
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (in *intake) Update(obj any) error { return in.Add(obj) }
+
+// Delete implements cache.ReflectorStore.
+func (in *intake) Delete(obj any) error {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil //nolint:nilerr // nothing is stored under it
+	}
+	in.mu.Lock()
+	delete(in.bad, nameOf(obj))
+	in.mu.Unlock()
+	e := &entry{namespace: m.GetNamespace(), name: m.GetName()}
+	in.committed(in.store.change(func(c *Changes) { in.store.remove(e, c) }), false)
+	return nil
+}
+
+// Replace implements cache.ReflectorStore: the store gets exactly the listed
+// objects, and what differs is counted.
+func (in *intake) Replace(objs []any, _ string) error {
+	in.mu.Lock()
+	in.bad = map[string]string{}
+	initial := !in.synced
+	in.synced = true
+	in.mu.Unlock()
+	entries := make([]*entry, 0, len(objs))
+	for _, obj := range objs {
+		e := in.accept(obj)
+		if e == nil {
+			e = in.lastGood(obj)
+		}
+		if e != nil {
+			entries = append(entries, e)
+		}
+	}
+	c := in.store.change(func(c *Changes) { in.store.replace(entries, c) })
+	in.replaced()
+	in.committed(c, initial)
+	return nil
+}
+
+func (in *intake) lastGood(obj any) *entry {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil
+	}
+	in.store.mu.Lock()
+	defer in.store.mu.Unlock()
+	e, _ := in.store.primary.Get(&entry{namespace: m.GetNamespace(), name: m.GetName()})
+	return e
+}
+
+// Resync implements cache.ReflectorStore; there is nothing to do again.
+func (in *intake) Resync() error { return nil }

@@ -1,0 +1,149 @@
+package k8swatch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/hapticsdk/haptic/internal/jsonpath"
+)
+
+// Options of a [Watcher]. The zero value watches all namespaces, indexes by
+// namespace and name, and calls nothing.
+type Options struct {
+	Namespace     string // one namespace; "" for all
+	LabelSelector string // as in kubectl -l
+	FieldSelector string // as in kubectl --field-selector, e.g. "type!=helm.sh/release.v1"
+
+	// IndexBy are the JSONPath expressions whose values, in this order, are the
+	// keys of Snapshot.Get, such as "metadata.namespace" and
+	// "metadata.labels['kubernetes.io/service-name']". An expression with [*]
+	// may have many values: the object is found under each. Empty means
+	// metadata.namespace, metadata.name.
+	IndexBy []string
+
+	// IgnoreFields are JSONPath expressions of what is dropped before an object
+	// is stored, such as "status". Dropped in any case, for nothing that renders
+	// a configuration needs these copies of the object: metadata.managedFields
+	// and the annotation kubectl.kubernetes.io/last-applied-configuration.
+	IgnoreFields []string
+
+	// Debounce is how long OnChange is held back after a call; the first change
+	// after a quiet time is delivered at once. Zero means 500 ms, negative none.
+	Debounce time.Duration
+
+	// OnChange tells of changes once the initial sync is complete, and of the
+	// initial sync too with CallOnChangeDuringSync. Calls of OnChange and
+	// OnSyncComplete never overlap. When it returns an error or panics, that is
+	// logged and the same changes, with what came since, are delivered again
+	// with back-off, 0.2 to 10 s. The context ends with Run.
+	OnChange func(context.Context, Changes) error
+
+	// OnSyncComplete is called once, after the last initial object is in the
+	// store, with the number of objects.
+	OnSyncComplete func(count int)
+
+	CallOnChangeDuringSync bool
+
+	// NoWatchList fetches the initial objects with paged LISTs instead of a
+	// stream. A stream in which nothing moves for 10 s is given up anyhow.
+	NoWatchList bool
+
+	Logger *slog.Logger // nil means slog.Default()
+}
+
+// Changes counts what happened since the last delivery. An object that was
+// deleted and created again under its name counts as both.
+type Changes struct {
+	Created, Modified, Deleted int
+	InitialSync                bool     // the objects that were there at the start
+	From, To                   Revision // the store went from one to the other
+}
+
+// Total is the number of changes.
+func (c Changes) Total() int { return c.Created + c.Modified + c.Deleted }
+
+// and adds what came later.
+func (c Changes) and(later Changes) Changes {
+	if c.Total() == 0 {
+		return later
+	}
+	c.Created += later.Created
+	c.Modified += later.Modified
+	c.Deleted += later.Deleted
+	c.InitialSync = c.InitialSync || later.InitialSync
+	c.To = max(c.To, later.To)
+	return c
+}
+
+const defaultDebounce = 500 * time.Millisecond
+
+func debounce(d time.Duration) time.Duration {
+	switch {
+	case d == 0:
+		return defaultDebounce
+	case d < 0:
+		return 0
+	}
+	return d
+}
+
+func logger(l *slog.Logger) *slog.Logger {
+	if l == nil {
+		return slog.Default()
+	}
+	return l
+}
+
+// compiled is what the expressions of Options become.
+type compiled struct {
+	index  []*jsonpath.Bound
+	ignore []*jsonpath.Bound
+}
+
+// compile checks everything in the options that can be wrong.
+func (o *Options) compile(typ reflect.Type) (*compiled, error) {
+	if _, err := labels.Parse(o.LabelSelector); err != nil {
+		return nil, fmt.Errorf("LabelSelector: %w", err)
+	}
+	if _, err := fields.ParseSelector(o.FieldSelector); err != nil {
+		return nil, fmt.Errorf("FieldSelector: %w", err)
+	}
+	var c compiled
+	var err error
+	if c.index, err = bind("IndexBy", o.IndexBy, typ); err != nil {
+		return nil, err
+	}
+	if c.ignore, err = bind("IgnoreFields", o.IgnoreFields, typ); err != nil {
+		return nil, err
+	}
+	for _, expr := range o.IgnoreFields {
+		switch strings.TrimLeft(strings.Trim(expr, "{}"), "$.") {
+		case "metadata", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion":
+			return nil, fmt.Errorf("IgnoreFields: %q: a watcher cannot do without it", expr)
+		}
+	}
+	return &c, nil
+}
+
+func bind(option string, exprs []string, typ reflect.Type) ([]*jsonpath.Bound, error) {
+	bound := make([]*jsonpath.Bound, 0, len(exprs))
+	for _, expr := range exprs {
+		path, err := jsonpath.Compile(expr)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", option, err)
+		}
+		b, err := path.Bind(typ)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", option, err)
+		}
+		bound = append(bound, b)
+	}
+	return bound, nil
+}

@@ -1,0 +1,183 @@
+package k8swatch
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	minPause = 200 * time.Millisecond
+	maxPause = 2 * time.Second
+	// streamDeadline is how long a streaming list may stand still. Some proxies
+	// and servers never send its last bookmark (kubernetes#135895).
+	streamDeadline = 10 * time.Second
+)
+
+// backoff waits 0.2 s, then twice as long each time up to 2 s, less up to half
+// of it at random so that many watchers do not come back at once. client-go's
+// own reflector waits up to a minute: far too long after a restart of the server.
+type backoff struct{ next time.Duration }
+
+func (b *backoff) reset() { b.next = 0 }
+
+func (b *backoff) wait(ctx context.Context) {
+	b.next = min(max(2*b.next, minPause), maxPause)
+	t := time.NewTimer(b.next - rand.N(b.next/2))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// retrier is the list-watch that the reflector sees. What may pass is retried
+// here, so that the reflector's own back-off never begins.
+type retrier struct {
+	inner    cache.ListerWatcherWithContext
+	health   *health
+	intake   *intake
+	deadline time.Duration
+	noStream atomic.Bool // streaming lists are off
+	lists    sync.WaitGroup
+
+	mu     sync.Mutex
+	timer  *time.Timer // the vigil over the open streaming list; nil when there is none
+	cancel func()      // ends the last streaming list
+}
+
+// temporary reports whether the same request can succeed later. The reflector
+// itself deals with the rest: expired and too large resource versions by listing
+// anew, a streaming list that is refused by a plain one.
+func temporary(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return !errors.Is(err, errNoStream)
+	}
+	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+		return false
+	}
+	code := status.Status().Code
+	return code == 429 || code >= 500
+}
+
+var errNoStream = errors.New("streaming lists are off")
+
+// ListWithContext implements cache.ListerWatcherWithContext.
+func (r *retrier) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	r.lists.Add(1)
+	defer r.lists.Done()
+	return attempt(ctx, r, "list", func() (runtime.Object, error) { return r.inner.ListWithContext(ctx, opts) })
+}
+
+// WatchWithContext implements cache.ListerWatcherWithContext.
+func (r *retrier) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	stream := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	if stream && r.noStream.Load() {
+		return nil, errNoStream
+	}
+	if stream {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		w, err := attempt(ctx, r, "watch", func() (watch.Interface, error) { return r.inner.WatchWithContext(ctx, opts) })
+		if err != nil {
+			cancel()
+			return nil, err
+		}
+		r.vigil(ctx, cancel)
+		return w, nil
+	}
+	w, err := attempt(ctx, r, "watch", func() (watch.Interface, error) { return r.inner.WatchWithContext(ctx, opts) })
+	if err == nil {
+		r.health.well()
+	}
+	return w, err
+}
+
+func attempt[T any](ctx context.Context, r *retrier, verb string, f func() (T, error)) (T, error) {
+	var pause backoff
+	for {
+		got, err := f()
+		if err == nil || ctx.Err() != nil {
+			return got, err
+		}
+		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) && !apierrors.IsInvalid(err) {
+			r.health.failed(verb, err)
+		}
+		if !temporary(err) {
+			return got, err
+		}
+		pause.wait(ctx)
+		if ctx.Err() != nil {
+			return got, err
+		}
+	}
+}
+
+// vigil cancels a streaming list in which nothing moves for the deadline; plain
+// lists are used from then on. The stream before it has ended.
+func (r *retrier) vigil(ctx context.Context, cancel context.CancelFunc) {
+	begun := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	if r.cancel != nil {
+		r.cancel()
+	}
+	r.cancel = cancel
+	var timer *time.Timer
+	timer = time.AfterFunc(r.deadline, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if ctx.Err() != nil || r.timer != timer {
+			return
+		}
+		last := r.intake.lastProgress()
+		if last.Before(begun) {
+			last = begun
+		}
+		if idle := time.Since(last); idle < r.deadline {
+			timer.Reset(r.deadline - idle)
+			return
+		}
+		r.noStream.Store(true)
+		cancel()
+	})
+	r.timer = timer
+}
+
+// synced is called when a list is in the store: the stream, if it was one, goes
+// on as the watch.
+func (r *retrier) synced() {
+	r.mu.Lock()
+	if r.timer != nil {
+		r.timer.Stop()
+		r.timer = nil
+	}
+	r.mu.Unlock()
+	r.health.well()
+}
+
+// wait returns when no list is under way: the reflector does not wait for them.
+func (r *retrier) wait() { r.lists.Wait() }
+
+// List implements the older half of cache.ListerWatcher.
+func (r *retrier) List(opts metav1.ListOptions) (runtime.Object, error) {
+	return r.ListWithContext(context.Background(), opts)
+}
+
+// Watch implements the older half of cache.ListerWatcher.
+func (r *retrier) Watch(opts metav1.ListOptions) (watch.Interface, error) {
+	return r.WatchWithContext(context.Background(), opts)
+}
