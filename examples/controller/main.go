@@ -72,9 +72,10 @@ type controller struct {
 	out io.Writer
 	bus *eventbus.Bus
 
-	cluster  *k8swatch.Cluster // or folder, never both
-	folder   *k8swatch.Folder
-	watchers *k8swatch.Group
+	cluster   *k8swatch.Cluster // or folder, never both
+	folder    *k8swatch.Folder
+	watchers  *k8swatch.Group // what a configuration is made of
+	instances *k8swatch.Group // which HAProxys there are
 	ingresses, classes, services, slices, secrets,
 	pods, credentials *k8swatch.Watcher // the last two only where they are asked for
 
@@ -185,6 +186,9 @@ func (c *controller) start(ctx context.Context) error {
 	for {
 		_, err := c.watchers.WaitForSync(ctx)
 		if err == nil {
+			_, err = c.instances.WaitForSync(ctx)
+		}
+		if err == nil {
 			break
 		}
 		if ctx.Err() != nil || c.cfg.once {
@@ -208,7 +212,7 @@ func (c *controller) start(ctx context.Context) error {
 		count[resource.Resource] = state.Objects
 	}
 	eventbus.Publish(c.bus, reconcile.IndexSynchronized{Resources: count, Took: time.Since(begin)})
-	return c.discover()
+	return c.discover(ctx, k8swatch.Changes{})
 }
 
 // run serves until ctx ends.
@@ -219,6 +223,7 @@ func (c *controller) run(ctx context.Context) error {
 	c.bus.Start()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.watchers.Run(ctx) })
+	g.Go(func() error { return c.instances.Run(ctx) })
 	if c.folder != nil {
 		g.Go(func() error { return c.folder.Run(ctx) })
 	}
@@ -268,6 +273,7 @@ func (c *controller) once(ctx context.Context) (different bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.watchers.Run(ctx) })
+	g.Go(func() error { return c.instances.Run(ctx) })
 	if c.folder != nil {
 		g.Go(func() error { return c.folder.Run(ctx) })
 	}

@@ -35,27 +35,28 @@ func (c *controller) newWatchers() (err error) {
 	}
 	// The loop holds back renders already: one hold is enough.
 	c.watchers = k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1, OnChange: c.changed, Logger: c.log})
-	add := func(resource schema.GroupVersionResource, opts k8swatch.Options) *k8swatch.Watcher {
+	c.instances = k8swatch.NewGroup(&k8swatch.GroupOptions{OnChange: c.discover, Logger: c.log})
+	add := func(group *k8swatch.Group, resource schema.GroupVersionResource, opts k8swatch.Options) *k8swatch.Watcher {
 		opts.Logger = c.log
 		w, e := k8swatch.New(source, resource, &opts)
 		if e == nil {
-			e = c.watchers.Add(w)
+			e = group.Add(w)
 		}
 		err = errors.Join(err, e)
 		return w
 	}
 	ns := c.cfg.namespace
-	c.ingresses = add(networkingv1.SchemeGroupVersion.WithResource("ingresses"), k8swatch.Options{Namespace: ns, IgnoreFields: []string{"status"}})
-	c.classes = add(networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), k8swatch.Options{})
-	c.services = add(corev1.SchemeGroupVersion.WithResource("services"), k8swatch.Options{Namespace: ns, IgnoreFields: []string{"status"}})
-	c.slices = add(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), k8swatch.Options{
+	c.ingresses = add(c.watchers, networkingv1.SchemeGroupVersion.WithResource("ingresses"), k8swatch.Options{Namespace: ns, IgnoreFields: []string{"status"}})
+	c.classes = add(c.watchers, networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), k8swatch.Options{})
+	c.services = add(c.watchers, corev1.SchemeGroupVersion.WithResource("services"), k8swatch.Options{Namespace: ns, IgnoreFields: []string{"status"}})
+	c.slices = add(c.watchers, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), k8swatch.Options{
 		Namespace: ns, IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"}})
-	c.secrets = add(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: ns, FieldSelector: "type=kubernetes.io/tls"})
+	c.secrets = add(c.watchers, corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: ns, FieldSelector: "type=kubernetes.io/tls"})
 	if c.cfg.pods != "" {
-		c.pods = add(corev1.SchemeGroupVersion.WithResource("pods"), k8swatch.Options{Namespace: ns, LabelSelector: c.cfg.pods})
+		c.pods = add(c.instances, corev1.SchemeGroupVersion.WithResource("pods"), k8swatch.Options{Namespace: ns, LabelSelector: c.cfg.pods})
 	}
 	if namespace, name, ok := strings.Cut(c.cfg.secret, "/"); ok {
-		c.credentials = add(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: namespace, FieldSelector: "metadata.name=" + name})
+		c.credentials = add(c.instances, corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: namespace, FieldSelector: "metadata.name=" + name})
 	}
 	return err
 }
@@ -86,12 +87,12 @@ func (c *controller) input(context.Context) (*reconcile.Input, error) {
 // changed is called, never twice at once, when watched resources changed.
 func (c *controller) changed(_ context.Context, changes k8swatch.Changes) error {
 	c.loop.Trigger(fmt.Sprintf("%d created, %d modified, %d deleted", changes.Created, changes.Modified, changes.Deleted))
-	return c.discover()
+	return nil
 }
 
 // discover tells the loop which Dataplane APIs there are now, with the
 // credentials of now.
-func (c *controller) discover() error {
+func (c *controller) discover(context.Context, k8swatch.Changes) error {
 	if !c.cfg.remote() {
 		return nil
 	}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
+)
+
+// manyIngresses is a cluster of n Ingresses, each with a Service and an
+// endpoint of its own.
+func manyIngresses(n int) *world {
+	w := newWorld()
+	for i := range n {
+		name := fmt.Sprintf("svc-%05d", i)
+		w.services["ns/"+name] = &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+		}
+		w.slices["ns/"+name] = []*discoveryv1.EndpointSlice{slice("http", 8080, fmt.Sprintf("10.%d.%d.1", i/250, i%250))}
+		w.ingresses = append(w.ingresses, ingress(name, rule(name+".test", path(prefix, "/", name))))
+	}
+	return w
+}
+
+func BenchmarkBuildRoutes(b *testing.B) {
+	for _, n := range []int{1000, 5000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w, slots := manyIngresses(n), &Slots{}
+			for b.Loop() {
+				BuildRoutes(w.cluster(), slots)
+			}
+		})
+	}
+}
+
+// BenchmarkRender goes from resources to a configuration, as each render does.
+func BenchmarkRender(b *testing.B) {
+	for _, n := range []int{1000, 5000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			engine, err := compileTemplates("", dataplane.Layout{})
+			require.NoError(b, err)
+			w, slots := manyIngresses(n), &Slots{}
+			renderer := &reconcile.Templates{Engine: engine, Input: func(context.Context) (*reconcile.Input, error) {
+				return &reconcile.Input{Vars: map[string]any{"routes": BuildRoutes(w.cluster(), slots), "settings": Settings{}}}, nil
+			}}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := renderer.Render(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
