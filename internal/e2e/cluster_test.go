@@ -52,7 +52,7 @@ func startCluster(dir string) (*cluster, error) {
 	}
 	url := "http://127.0.0.1:2379"
 	var err error
-	c.etcd, err = startProcess("etcd", "etcd", "--data-dir", data, "--log-level", "warn",
+	c.etcd, err = startProcess("etcd", nil, "etcd", "--data-dir", data, "--log-level", "warn",
 		"--listen-client-urls", url, "--advertise-client-urls", url,
 		"--listen-peer-urls", "http://127.0.0.1:2380", "--quota-backend-bytes", "2147483648")
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *cluster) writeFiles() error {
 func (c *cluster) startAPI() error {
 	file := func(name string) string { return filepath.Join(c.dir, name) }
 	var err error
-	c.api, err = startProcess("kube-apiserver", binary("kube-apiserver"),
+	c.api, err = startProcess("kube-apiserver", nil, binary("kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379",
 		"--bind-address="+apiHost, "--advertise-address="+apiHost, "--secure-port="+apiPort,
 		"--tls-cert-file="+file("tls.crt"), "--tls-private-key-file="+file("tls.key"), "--cert-dir="+c.dir,

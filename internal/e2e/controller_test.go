@@ -31,6 +31,7 @@ type options struct {
 	state     string   // folder of HAProxy; default a new one
 	endpoints []string // Dataplane APIs to deploy to, instead of a HAProxy of its own
 	args      []string // more flags
+	env       []string // more environment
 	notReady  bool     // do not wait until it is ready
 }
 
@@ -69,7 +70,7 @@ func startController(t testing.TB, o options) *controller {
 		args = append(args, "-endpoint", e)
 	}
 	var err error
-	c.process, err = startProcess("controller", env.controller, append(args, o.args...)...)
+	c.process, err = startProcess("controller", o.env, env.controller, append(args, o.args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

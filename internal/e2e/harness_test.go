@@ -53,7 +53,7 @@ listen web
 	if err := os.WriteFile(file, []byte(cfg), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := startProcess("haproxy", "haproxy", "-W", "-S", filepath.Join(dir, "master.sock"), "-f", file)
+	p, err := startProcess("haproxy", nil, "haproxy", "-W", "-S", filepath.Join(dir, "master.sock"), "-f", file)
 	if err != nil {
 		t.Fatal(err)
 	}

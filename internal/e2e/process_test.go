@@ -65,9 +65,10 @@ type process struct {
 	err  error         // how it ended, once done
 }
 
-func startProcess(name, path string, args ...string) (*process, error) {
+func startProcess(name string, environ []string, path string, args ...string) (*process, error) {
 	p := &process{name: name, out: &output{}, done: make(chan struct{})}
 	p.cmd = exec.Command(path, args...)
+	p.cmd.Env = append(os.Environ(), environ...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// A child that outlives the process must not make Wait wait for its output.
