@@ -1,0 +1,133 @@
+package observe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/observe"
+)
+
+func ExampleNewMetrics() {
+	bus := eventbus.New(nil)
+	metrics := observe.NewMetrics(bus)
+	bus.Start()
+	eventbus.Publish(bus, reconcile.ReconciliationFailed{ID: 1, Err: errors.New("no such map")})
+	_ = bus.Close(context.Background())
+
+	families, err := metrics.Registry().Gather()
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "haptic_reconciliation_errors_total" {
+			fmt.Println(f.GetName(), f.GetMetric()[0].GetCounter().GetValue())
+		}
+	}
+	// Output: haptic_reconciliation_errors_total 1
+}
+
+// plain logs to the standard output, without the time.
+func plain() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+}
+
+func ExampleComment() {
+	bus := eventbus.New(nil)
+	observe.Comment(bus, plain())
+	bus.Start()
+	eventbus.Publish(bus, reconcile.ReconciliationStarted{ID: 3, Reasons: []string{"Ingress changed"}})
+	eventbus.Publish(bus, reconcile.TemplateRendered{ID: 3, Lines: 80, Sections: 6, Files: 2, Resources: map[string]int{"Ingress": 2}})
+	eventbus.Publish(bus, reconcile.ReconciliationCompleted{ID: 3, Hash: "6b86b273ff34fce1"})
+	_ = bus.Close(context.Background())
+	// Output:
+	// level=INFO msg="new valid configuration of 80 lines in 6 sections and 2 files from 2 Ingress, after Ingress changed" reconciliation=3 took=0s hash=6b86b273
+}
+
+func ExampleNewHistory() {
+	bus := eventbus.New(nil)
+	history := observe.NewHistory(bus, 100)
+	bus.Start()
+	eventbus.Publish(bus, reconcile.LeaderBecame{Identity: "haptic-0"})
+	_ = bus.Close(context.Background())
+	for _, e := range history.All() {
+		fmt.Println(e.Level, e.Text)
+	}
+	// Output: INFO leads now and deploys, as haptic-0
+}
+
+func ExampleServer_Run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	server := &observe.Server{Addr: "127.0.0.1:0"} // a free port
+	server.Register("state", func() any { return map[string]bool{"leading": true} })
+	server.OnListen = func(addr net.Addr) {
+		go func() {
+			defer cancel() // stops the server
+			resp, err := http.Get("http://" + addr.String() + "/debug/vars/state")
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			defer resp.Body.Close()
+			_, _ = io.Copy(os.Stdout, resp.Body)
+			http.DefaultClient.CloseIdleConnections()
+		}()
+	}
+	if err := server.Run(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// {
+	//   "leading": true
+	// }
+}
+
+// An address that other machines can reach needs a token.
+func ExampleServer_Run_refused() {
+	err := (&observe.Server{Addr: ":9090"}).Run(context.Background())
+	fmt.Println(err, errors.Is(err, observe.ErrNoToken))
+	// Output: debug server: :9090: an address that is not loopback needs a Token true
+}
+
+func ExampleServer_Handler() {
+	server := &observe.Server{Ready: func() error { return errors.New("no valid configuration yet") }}
+	w := httptest.NewRecorder()
+	server.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/readyz", nil))
+	fmt.Print(w.Code, " ", w.Body)
+	// Output: 503 no valid configuration yet
+}
+
+func ExampleServer_Register() {
+	server := &observe.Server{}
+	server.Register("endpoints", func() any { return []string{"haproxy-0", "haproxy-1"} })
+	w := httptest.NewRecorder()
+	server.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/debug/vars/", nil))
+	fmt.Print(w.Body)
+	// Output:
+	// [
+	//   "endpoints"
+	// ]
+}
+
+func ExampleReady() {
+	fmt.Println(observe.Ready(reconcile.State{LastError: "render: hosts.tmpl:3: undefined: ing"}))
+	fmt.Println(observe.Ready(reconcile.State{Validated: "6b86b273ff34fce1"}))
+	// Output:
+	// no valid configuration yet: render: hosts.tmpl:3: undefined: ing
+	// <nil>
+}
