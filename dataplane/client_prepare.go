@@ -34,6 +34,7 @@ type job struct {
 	deletes []fileRef
 	actions []string // for X-Runtime-Actions
 	entries []entryChange
+	servers []serverChange
 }
 
 // impact is what the whole job costs.
@@ -74,12 +75,11 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) 
 		}}}
 		return j, nil
 	}
-	diffed, err := Diff(j.before.deployed, wanted)
+	d, err := compare(j.before.deployed, wanted)
 	if err != nil {
 		return nil, &Error{Endpoint: c.Name(), Stage: "diff", Err: err}
 	}
-	j.plan = &Plan{Ops: append([]Op(nil), diffed.Ops...)}
-	c.settle(j)
+	c.settle(j, d)
 	return j, nil
 }
 

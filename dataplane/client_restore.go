@@ -16,14 +16,14 @@ const restoreTimeout = 30 * time.Second
 
 // failed sorts out what a refused push means: bad text, a reload that did not
 // work, or anything else.
-func (c *Client) failed(ctx context.Context, j *job, r *Result, written []fileWrite, err error) error {
+func (c *Client) failed(ctx context.Context, j *job, written []fileWrite, version int64, err error) error {
 	e := c.errorAt("configuration", err)
 	if !errors.Is(e.Err, ErrInvalid) {
 		return e
 	}
 	if e.Status == http.StatusBadRequest && strings.HasPrefix(strings.ToLower(e.Output), "reload failed") {
 		e.Stage, e.Err = "reload", ErrReload
-		return c.reloadFailed(ctx, j, written, e)
+		return c.reloadFailed(ctx, j, written, version, e)
 	}
 	e = c.pushError(ctx, err, j.desired, j.before.version)
 	c.takeBack(ctx, j, written, false)
@@ -44,12 +44,12 @@ func (c *Client) takeBack(ctx context.Context, j *job, written []fileWrite, unse
 // reloadFailed puts the last good text and files back at once: on disk the API
 // has done so itself, but it keeps the failed text in memory and would write it
 // with the next change that anybody makes.
-func (c *Client) reloadFailed(ctx context.Context, j *job, written []fileWrite, cause error) error {
+func (c *Client) reloadFailed(ctx context.Context, j *job, written []fileWrite, version int64, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
 	defer cancel()
 	err := c.undoFiles(ctx, written)
 	if err == nil {
-		err = c.restoreText(ctx, j)
+		err = c.restoreText(ctx, j, version+1)
 	}
 	if err != nil {
 		c.known = nil
@@ -63,15 +63,13 @@ func (c *Client) reloadFailed(ctx context.Context, j *job, written []fileWrite, 
 	return cause
 }
 
-func (c *Client) restoreText(ctx context.Context, j *job) error {
-	now, err := c.api.GetRaw(ctx)
-	if err != nil {
-		return c.errorAt("restore", err)
-	}
+// restoreText pushes under the version that our failed text got, so that what
+// somebody else has written since stays.
+func (c *Client) restoreText(ctx context.Context, j *job, version int64) error {
 	if strings.TrimSpace(j.before.text) == "" {
 		return nil
 	}
-	raw, err := c.api.Push(ctx, j.before.text, now.Version, dpapi.SkipReload)
+	raw, err := c.api.Push(ctx, j.before.text, version, dpapi.SkipReload)
 	if err != nil {
 		return c.errorAt("restore", err)
 	}

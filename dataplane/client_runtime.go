@@ -1,15 +1,12 @@
 package dataplane
 
 import (
-	"bytes"
+	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // maxEntries is the number of map entries beyond which one reload is cheaper
@@ -18,55 +15,58 @@ const maxEntries = 2000
 
 // entryChange is one map entry to change in the running process.
 type entryChange struct {
-	action     Action
-	file       string
-	key, value string
+	file string
+	mapChange
+}
+
+// serverChange is what a server is set to, for the check afterwards.
+type serverChange struct {
+	backend, server string
+	fields          []serverField
 }
 
 // settle decides how each difference gets into the running process, and marks
 // in the plan those for which the Dataplane API has no way but a reload.
-func (c *Client) settle(j *job) {
+func (c *Client) settle(j *job, d *difference) {
+	j.plan = d.plan()
 	if c.unsettled {
 		j.plan.Ops = append(j.plan.Ops, Op{
 			Action: Update, Kind: "process", Impact: ImpactReload,
 			Reason: "an earlier attempt ended without saying what it achieved",
 		})
 	}
-	var servers serverIndex
 	swaps := map[string]bool{}
-	for i := range j.plan.Ops {
+	maps := map[string]string{} // map -> why its entries take a reload
+	for i := range d.steps {
 		op := &j.plan.Ops[i]
 		if op.Impact != ImpactRuntime {
 			continue
 		}
-		why := ""
-		switch op.Kind {
-		case "server":
-			if servers.before == nil {
-				servers = indexServers(j.before.deployed.main, j.text)
+		var why string
+		switch do := d.steps[i].do; {
+		case do == nil: // belongs to an earlier step of the same map
+			why = maps[op.Parent] + maps["map "+op.Name]
+		case do.kind == setServer:
+			why = j.setServer(do)
+		case do.kind == changeMap:
+			why = j.changeMap(do)
+			maps["map "+do.file.Name] = why
+		case do.kind == updateCertificate:
+			swaps[do.file.Name] = true
+			if !j.api.AtLeast(3, 2) {
+				why = "the Dataplane API before 3.2 cannot change a certificate in the running process"
 			}
-			var actions []string
-			if actions, why = servers.actions(op); why == "" {
-				j.actions = append(j.actions, actions...)
-			}
-		case "map entry":
-			why = j.mapEntry(op)
-		case "certificate":
-			if why = swappable(op, j.api); why == "" {
-				swaps[op.Name] = true
-			}
+		case do.kind == addServer || do.kind == deleteServer:
+			why = "the Dataplane API cannot add or remove a server in the running process"
 		default:
-			why = "the Dataplane API cannot change this in the running process"
+			why = "the Dataplane API cannot add or remove a certificate in the running process"
 		}
 		if why != "" {
 			op.Impact, op.Reason = ImpactReload, why
 		}
 	}
-	if len(j.entries) > maxEntries {
-		j.plan.Ops[slices.IndexFunc(j.plan.Ops, isEntry)].needReload("more than " + strconv.Itoa(maxEntries) + " map entries change")
-	}
 	if j.impact() == ImpactReload {
-		j.actions, j.entries = nil, nil // the new process reads it all from its files
+		j.actions, j.entries, j.servers = nil, nil, nil // the new process reads it all from its files
 		return
 	}
 	for i := range j.writes {
@@ -75,158 +75,58 @@ func (c *Client) settle(j *job) {
 	}
 }
 
-func isEntry(o Op) bool { return o.Kind == "map entry" }
-
-func (o *Op) needReload(why string) { o.Impact, o.Reason = ImpactReload, why }
-
-func swappable(op *Op, api dpapi.Info) string {
-	switch {
-	case op.Action != Update:
-		return "the Dataplane API cannot add or remove a certificate in the running process"
-	case !api.AtLeast(3, 2):
-		return "the Dataplane API before 3.2 cannot change a certificate in the running process"
+// setServer adds the runtime actions that change a server, or says why there
+// are none. A server goes to maintenance before anything else changes, and
+// leaves it last.
+func (j *job) setServer(do *action) (why string) {
+	if !dpapi.SafeWord(do.backend) || !dpapi.SafeWord(do.server) {
+		return "the name has characters that the Dataplane API cannot pass on"
 	}
-	return ""
-}
-
-// mapEntry takes over one map entry from the plan. It reads the value from the
-// file, for a plan is made to be read by people.
-func (j *job) mapEntry(op *Op) string {
-	file := strings.TrimPrefix(op.Parent, "map ")
-	e := entryChange{action: op.Action, file: file, key: op.Name}
-	value, times := lookup(j.desired, file, op.Name)
-	_, before := lookup(j.before.deployed, file, op.Name)
-	e.value = value
-	switch {
-	case !dpapi.SafeWord(e.key), op.Action != Delete && !dpapi.SafeWord(e.value):
-		return "the entry has characters that the Dataplane API cannot pass on"
-	case times > 1, before > 1:
-		return "the key stands in the map more than once"
-	case op.Action != Delete && times != 1:
-		return "the entry cannot be found in the file"
-	}
-	j.entries = append(j.entries, e)
-	return ""
-}
-
-// lookup finds the value of a key in a map, and how often the key is there.
-func lookup(c *Config, name, key string) (value string, times int) {
-	f, ok := c.File(Map, name)
-	if !ok {
-		return "", 0
-	}
-	for line := range bytes.Lines(f.Content) {
-		text := strings.TrimSpace(string(line))
-		k, v, _ := strings.Cut(strings.ReplaceAll(text, "\t", " "), " ")
-		if k == key && !strings.HasPrefix(text, "#") {
-			value, times = strings.TrimSpace(v), times+1
+	target := do.backend + " " + do.server + " "
+	var first, middle, last []string
+	for _, f := range do.fields {
+		if !dpapi.SafeWord(f.value) {
+			return "the value has characters that the Dataplane API cannot pass on"
 		}
-	}
-	return value, times
-}
-
-// serverIndex finds the server lines of two texts by "backend name/server".
-type serverIndex struct{ before, after map[string][]string }
-
-func indexServers(before, after string) serverIndex {
-	index := func(text string) map[string][]string {
-		servers := map[string][]string{}
-		for _, s := range haproxycfg.Split(text) {
-			if s.Kind != "backend" && s.Kind != "listen" {
-				continue
+		switch f.name {
+		case "state":
+			if f.value == "maint" {
+				first = append(first, "SetServerState "+target+f.value)
+			} else {
+				last = append(last, "SetServerState "+target+f.value)
 			}
-			for line := range strings.Lines(s.Text) {
-				if words, err := haproxycfg.Fields(line); err == nil && len(words) > 2 && words[0] == "server" {
-					servers[s.Kind+" "+s.Name+"/"+words[1]] = words[2:]
-				}
+		case "address":
+			host, port, err := net.SplitHostPort(f.value)
+			if err != nil {
+				return "the address has no port"
 			}
-		}
-		return servers
-	}
-	return serverIndex{index(before), index(after)}
-}
-
-// actions gives the runtime actions that change a server as the plan says, or
-// why there are none. Without a state to leave or enter they come in the order
-// address, weight; a server goes to maintenance before that and leaves it after.
-func (x serverIndex) actions(op *Op) (actions []string, why string) {
-	if op.Action != Update {
-		return nil, "the Dataplane API cannot add or remove a server in the running process and be sure of its state"
-	}
-	key := op.Parent + "/" + op.Name
-	before, okBefore := x.before[key]
-	after, okAfter := x.after[key]
-	_, backend, _ := strings.Cut(op.Parent, " ")
-	if !okBefore || !okAfter || !dpapi.SafeWord(backend) || !dpapi.SafeWord(op.Name) {
-		return nil, "the server cannot be named to the Dataplane API"
-	}
-	was, is := readServer(before), readServer(after)
-	if !slices.Equal(was.other, is.other) {
-		return nil, "the Dataplane API cannot change these settings in the running process"
-	}
-	target := backend + " " + op.Name + " "
-	if is.disabled && !was.disabled {
-		actions = append(actions, "SetServerState "+target+"maint")
-	}
-	if was.address != is.address {
-		ip, port, ok := literal(is.address)
-		if _, _, okWas := literal(was.address); !ok || !okWas {
-			return nil, "the address is not an IP address with a port"
-		}
-		actions = append(actions, "SetServerAddr "+target+ip+" "+port)
-	}
-	if was.weight != is.weight {
-		if is.weight == "" {
-			return nil, "the weight goes back to its default"
-		}
-		actions = append(actions, "SetServerWeight "+target+is.weight)
-	}
-	if was.disabled && !is.disabled {
-		actions = append(actions, "SetServerState "+target+"ready")
-	}
-	if len(actions) == 0 {
-		return nil, "the Dataplane API cannot change these settings in the running process"
-	}
-	return actions, ""
-}
-
-// server is a server line taken apart in what can change at runtime and the rest.
-type server struct {
-	address, weight string
-	disabled        bool
-	other           []string
-}
-
-func readServer(words []string) server {
-	s := server{address: words[0]}
-	for i := 1; i < len(words); i++ {
-		switch w := words[i]; {
-		case w == "weight" && i+1 < len(words):
-			i++
-			s.weight = words[i]
-		case w == "disabled":
-			s.disabled = true
-		case w == "enabled":
-			s.disabled = false
+			middle = append(middle, "SetServerAddr "+target+host+" "+port)
+		case "weight":
+			middle = append(middle, "SetServerWeight "+target+f.value)
 		default:
-			s.other = append(s.other, w)
+			return fmt.Sprintf("the Dataplane API cannot change the %s of a server in the running process", f.name)
 		}
 	}
-	return s
+	j.actions = slices.Concat(j.actions, first, middle, last)
+	j.servers = append(j.servers, serverChange{do.backend, do.server, do.fields})
+	return ""
 }
 
-// literal takes "192.0.2.1:80" or "[2001:db8::1]:80" apart.
-func literal(address string) (ip, port string, ok bool) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", "", false
+// changeMap adds the changes of one map, or says why there are none.
+func (j *job) changeMap(do *action) (why string) {
+	if do.replace {
+		return "the order of the entries, or a key that stands there twice, is beyond the Dataplane API"
 	}
-	a, err := netip.ParseAddr(host)
-	if err != nil || a.Zone() != "" {
-		return "", "", false
+	if len(j.entries)+len(do.changes) > maxEntries {
+		return "more than " + strconv.Itoa(maxEntries) + " map entries change"
 	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return "", "", false
+	for _, e := range do.changes {
+		if !dpapi.SafeWord(e.key) || e.action != Delete && !dpapi.SafeWord(e.value) {
+			return "an entry has characters that the Dataplane API cannot pass on"
+		}
 	}
-	return a.String(), port, true
+	for _, e := range do.changes {
+		j.entries = append(j.entries, entryChange{do.file.Name, e})
+	}
+	return ""
 }

@@ -63,7 +63,7 @@ func (c *Client) apply(ctx context.Context, j *job, r *Result) error {
 			return err
 		}
 	}
-	if err := c.changeEntries(ctx, j, r, written, &after); err != nil {
+	if err := c.changeProcess(ctx, j, r, written, &after); err != nil {
 		return err
 	}
 	deleted, err := c.deleteFiles(ctx, j.deletes)
@@ -73,6 +73,25 @@ func (c *Client) apply(ctx context.Context, j *job, r *Result) error {
 		return err
 	}
 	return c.remember(j, after)
+}
+
+// changeProcess changes map entries and then checks all that changed at
+// runtime. What did not arrive takes a reload.
+func (c *Client) changeProcess(ctx context.Context, j *job, r *Result, written []fileWrite, after *baseline) error {
+	err := c.changeEntries(ctx, j)
+	if err == nil {
+		err = c.verifyRuntime(ctx, j, written)
+	}
+	if err == nil {
+		r.Commands += len(j.entries)
+		return nil
+	}
+	cause := c.errorAt("runtime", err)
+	if cause.Status == 0 && !errors.Is(cause, errNotApplied) || errors.Is(cause, ErrUnauthorized) {
+		return cause // the next attempt will reload
+	}
+	*after, err = c.fallBackToReload(ctx, j, r, written, cause)
+	return err
 }
 
 // touchesProcess reports whether the process must learn of any of it.
@@ -121,7 +140,7 @@ func (c *Client) push(ctx context.Context, j *job, r *Result, written []fileWrit
 		// The text is stored, some actions are done: a reload makes it whole.
 		return c.fallBackToReload(ctx, j, r, written, c.errorAt("runtime", err))
 	}
-	return baseline{}, c.failed(ctx, j, r, written, err)
+	return baseline{}, c.failed(ctx, j, written, j.before.version, err)
 }
 
 // fallBackToReload reads the version again, which has moved, and reloads.
@@ -147,12 +166,12 @@ func (c *Client) reload(ctx context.Context, j *job, r *Result, written []fileWr
 	before, _ := c.api.Process(ctx) // unknown is fine: then nothing is compared
 	raw, err := c.api.Push(ctx, j.desired.Main(), version, dpapi.ForceReload)
 	if err != nil {
-		return baseline{}, c.failed(ctx, j, r, written, err)
+		return baseline{}, c.failed(ctx, j, written, version, err)
 	}
 	r.Files++
 	r.Reloads++
 	if err := c.followReload(ctx, raw.ReloadID, before, r); err != nil {
-		return baseline{}, c.reloadFailed(ctx, j, written, err)
+		return baseline{}, c.reloadFailed(ctx, j, written, version, err)
 	}
 	return c.stored(j, raw, version)
 }
@@ -201,7 +220,7 @@ func (c *Client) reloadTimeout(ctx context.Context) error {
 
 // changeEntries changes map entries in the running process; their files are
 // stored already.
-func (c *Client) changeEntries(ctx context.Context, j *job, r *Result, written []fileWrite, after *baseline) error {
+func (c *Client) changeEntries(ctx context.Context, j *job) error {
 	for _, e := range j.entries {
 		var err error
 		switch e.action {
@@ -212,17 +231,16 @@ func (c *Client) changeEntries(ctx context.Context, j *job, r *Result, written [
 		default:
 			err = c.api.SetMapEntry(ctx, e.file, e.key, e.value)
 		}
-		if err == nil {
-			r.Commands++
-			continue
+		switch dpapi.Status(err) {
+		case http.StatusNotFound, http.StatusConflict:
+			// Not to be trusted, see verifyEntries, which looks for itself.
+		case 0:
+			if err != nil {
+				return c.errorAt("runtime", err)
+			}
+		default:
+			return c.errorAt("runtime", err)
 		}
-		cause := c.errorAt("runtime", err)
-		if cause.Status == 0 || errors.Is(cause, ErrUnauthorized) {
-			return cause
-		}
-		cause.File = "map " + e.file
-		*after, err = c.fallBackToReload(ctx, j, r, written, cause)
-		return err
 	}
 	return nil
 }

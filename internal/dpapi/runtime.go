@@ -92,3 +92,56 @@ func (c *Client) mapEntry(ctx context.Context, method string, path []string, key
 	_, err = c.do(ctx, call{method: method, path: path, contentType: "application/json", body: body})
 	return err
 }
+
+// MapEntry is an entry of a map of the running process.
+type MapEntry struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// MapEntries lists a map of the running process. The API splits lines at
+// blanks, so values come without what follows the first; and with an HAProxy
+// before 2.7 behind a master socket there are entries made of an error message.
+func (c *Client) MapEntries(ctx context.Context, mapName string) ([]MapEntry, error) {
+	a, err := c.do(ctx, call{method: http.MethodGet, path: entriesPath(mapName)})
+	if err != nil {
+		return nil, err
+	}
+	var entries []MapEntry
+	return entries, a.json(&entries)
+}
+
+// LoadedCertificate is a certificate of the running process.
+type LoadedCertificate struct {
+	SHA1 string `json:"sha1_finger_print"` // in hexadecimal
+}
+
+// LoadedCertificate asks for the certificate that the running process has
+// loaded from that path.
+func (c *Client) LoadedCertificate(ctx context.Context, path string) (LoadedCertificate, error) {
+	a, err := c.do(ctx, call{method: http.MethodGet, path: []string{"services", "haproxy", "runtime", "ssl_certs", path}})
+	if err != nil {
+		return LoadedCertificate{}, err
+	}
+	var l LoadedCertificate
+	return l, a.json(&l)
+}
+
+// LoadedServer is a server of the running process.
+type LoadedServer struct {
+	Name       string `json:"name"`
+	Address    string `json:"address"`
+	Port       int    `json:"port"`
+	AdminState string `json:"admin_state"` // ready, drain or maint
+}
+
+// LoadedServers lists the servers of a backend of the running process. Status
+// 404 can mean that the API does not understand what HAProxy says.
+func (c *Client) LoadedServers(ctx context.Context, backend string) ([]LoadedServer, error) {
+	a, err := c.do(ctx, call{method: http.MethodGet, path: []string{"services", "haproxy", "runtime", "backends", backend, "servers"}})
+	if err != nil {
+		return nil, err
+	}
+	var servers []LoadedServer
+	return servers, a.json(&servers)
+}

@@ -37,7 +37,7 @@ func Normalise(text string) (string, error) {
 	if err := CheckRoundTrip(text); err != nil {
 		return "", err
 	}
-	out, err := roundTrip(text)
+	out, err := RoundTrip(text)
 	if err != nil {
 		return "", err
 	}
@@ -47,7 +47,9 @@ func Normalise(text string) (string, error) {
 	return out, nil
 }
 
-func roundTrip(text string) (string, error) {
+// RoundTrip is [Normalise] without any refusal: it returns what the Dataplane
+// API would store, whatever gets lost.
+func RoundTrip(text string) (string, error) {
 	normaliseMu.Lock()
 	defer normaliseMu.Unlock()
 	p, err := parser.New(options.String(text))
