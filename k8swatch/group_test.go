@@ -1,0 +1,112 @@
+package k8swatch_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
+)
+
+var services = corev1.SchemeGroupVersion.WithResource("services")
+
+func service(namespace, name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+func TestGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(ingress("a", "1"), service("a", "1"), service("a", "2"))
+		src.Forbid(services)
+		in, svc := mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)
+		var calls []k8swatch.Changes
+		count := -1
+		g := k8swatch.NewGroup(&k8swatch.GroupOptions{
+			OnChange:       func(_ context.Context, c k8swatch.Changes) error { calls = append(calls, c); return nil },
+			OnSyncComplete: func(n int) { count = n },
+		})
+		if err := g.Add(in, svc); err != nil {
+			t.Fatal(err)
+		}
+		if err := k8swatch.NewGroup(nil).Add(in); !errors.Is(err, k8swatch.ErrInGroup) {
+			t.Errorf("added twice: %v", err)
+		}
+		start(t, g)
+		synctest.Wait()
+		if err := g.Add(mustNew(t, src, ingresses, nil)); !errors.Is(err, k8swatch.ErrGroupRunning) {
+			t.Errorf("added while running: %v", err)
+		}
+		if _, err := g.WaitForSync(t.Context()); !errors.Is(err, k8swatch.ErrForbidden) {
+			t.Errorf("WaitForSync: %v", err)
+		}
+		// A change before the last watcher is synced belongs to the initial sync.
+		src.Apply(ingress("a", "2"))
+		time.Sleep(time.Second)
+		if count != -1 || len(calls) != 0 || g.Synced() {
+			t.Errorf("before the sync: count %d, calls %v", count, calls)
+		}
+		src.Allow(services)
+		time.Sleep(3 * time.Second)
+		if n, err := g.WaitForSync(t.Context()); n != 3 || err != nil {
+			t.Fatalf("%d, %v", n, err)
+		}
+		synctest.Wait()
+		if count != 3 || len(calls) != 0 {
+			t.Errorf("after the sync: count %d, calls %v", count, calls)
+		}
+		src.Apply(ingress("a", "3"))
+		synctest.Wait()
+		src.Apply(service("a", "3"))
+		src.Delete(ingress("a", "1"))
+		time.Sleep(time.Second)
+		want := []k8swatch.Changes{{Created: 1, From: 3, To: 4}, {Created: 1, Deleted: 1, From: 4, To: 6}}
+		if len(calls) != 2 || calls[0] != want[0] || calls[1] != want[1] {
+			t.Errorf("calls %+v, want %+v", calls, want)
+		}
+		snap := g.Snapshot()
+		if snap.Of(in).Len() != 2 || snap.Resource(services).Len() != 3 || snap.Revision() != 6 || snap.Resource(routes) != nil {
+			t.Errorf("snapshot %d, %d at %d", snap.Of(in).Len(), snap.Of(svc).Len(), snap.Revision())
+		}
+		if s := g.States()[services]; s.Phase != k8swatch.PhaseSynced {
+			t.Errorf("state %+v", s)
+		}
+	})
+}
+
+// TestGroupSnapshotIsOneInstant: objects are only ever created, one per revision,
+// so the revision of each snapshot tells how many there must be.
+func TestGroupSnapshotIsOneInstant(t *testing.T) {
+	src := k8swatchtest.NewSource()
+	in, svc := mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)
+	g := k8swatch.NewGroup(nil)
+	if err := g.Add(in, svc); err != nil {
+		t.Fatal(err)
+	}
+	start(t, g)
+	synced(t, g, 0)
+	const n = 200
+	go func() {
+		for i := range n {
+			src.Apply(ingress("a", string(rune('0'+i))))
+			src.Apply(service("a", string(rune('0'+i))))
+		}
+	}()
+	last := k8swatch.Revision(0)
+	eventually(t, "everything is stored", func() bool {
+		s := g.Snapshot()
+		if s.Revision() < last {
+			t.Fatalf("revision went from %d to %d", last, s.Revision())
+		}
+		if got := k8swatch.Revision(s.Of(in).Len() + s.Of(svc).Len()); got != s.Revision() {
+			t.Fatalf("%d objects at revision %d", got, s.Revision())
+		}
+		last = s.Revision()
+		return last == 2*n
+	})
+}

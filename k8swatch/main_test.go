@@ -1,0 +1,103 @@
+package k8swatch_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var ingresses = networkingv1.SchemeGroupVersion.WithResource("ingresses")
+
+var routes = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "routes"}
+
+func ingress(namespace, name string, hosts ...string) *networkingv1.Ingress {
+	i := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	for _, h := range hosts {
+		i.Spec.Rules = append(i.Spec.Rules, networkingv1.IngressRule{Host: h})
+	}
+	return i
+}
+
+// start runs a watcher or group, and stops it when the test ends.
+func start(t testing.TB, r interface{ Run(context.Context) error }) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// soon is a context that ends long after anything that works.
+func soon(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func synced(t testing.TB, w interface {
+	WaitForSync(context.Context) (int, error)
+}, want int) {
+	t.Helper()
+	n, err := w.WaitForSync(soon(t))
+	if err != nil {
+		t.Fatalf("WaitForSync: %v", err)
+	}
+	if n != want {
+		t.Fatalf("WaitForSync: %d objects, want %d", n, want)
+	}
+}
+
+// eventually polls a condition that no channel tells of.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+func names[T k8swatch.Object](objs []T) string {
+	text := ""
+	for _, o := range objs {
+		text += fmt.Sprintf("%s/%s ", o.GetNamespace(), o.GetName())
+	}
+	return text
+}
+
+func mustNew(t testing.TB, src k8swatch.Source, gvr schema.GroupVersionResource, opts *k8swatch.Options) *k8swatch.Watcher {
+	t.Helper()
+	w, err := k8swatch.New(src, gvr, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}

@@ -1,0 +1,60 @@
+package k8swatch_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+)
+
+// brokenSource sends what it is told to, whatever it is.
+type brokenSource struct {
+	list   []runtime.Object
+	events *watch.FakeWatcher
+}
+
+func (s brokenSource) ListWatch(schema.GroupVersionResource, string, func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
+	list := &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+	for _, o := range s.list {
+		list.Items = append(list.Items, runtime.RawExtension{Object: o})
+	}
+	return &cache.ListWatch{
+		ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return list.DeepCopy(), nil },
+		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return s.events, nil },
+	}, nil
+}
+
+// TestQuarantine: one object that cannot be stored holds nothing up.
+func TestQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		good, nameless := ingress("a", "good"), ingress("a", "")
+		src := brokenSource{list: []runtime.Object{nameless, service("a", "wrong"), good}, events: watch.NewFake()}
+		w := mustNew(t, src, ingresses, &k8swatch.Options{Logger: quiet, NoWatchList: true})
+		start(t, w)
+		if n, err := w.WaitForSync(t.Context()); n != 1 || err != nil {
+			t.Fatalf("%d, %v", n, err)
+		}
+		if s := w.State(); s.Quarantined != 2 || s.Objects != 1 {
+			t.Errorf("state %+v", s)
+		}
+		src.events.Modify(service("a", "good")) // the wrong type under a good name
+		synctest.Wait()
+		if w.Snapshot().ByName("a", "good") == nil || w.State().Quarantined != 3 {
+			t.Errorf("the last good version went: %+v", w.State())
+		}
+		next := ingress("a", "good", "x.test")
+		next.ResourceVersion = "9"
+		src.events.Modify(next)
+		src.events.Delete(service("a", "wrong"))
+		synctest.Wait()
+		if w.State().Quarantined != 1 {
+			t.Errorf("mended, but still in quarantine: %+v", w.State())
+		}
+	})
+}

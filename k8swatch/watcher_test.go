@@ -1,0 +1,427 @@
+package k8swatch_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+func TestNewRefuses(t *testing.T) {
+	tests := []struct {
+		name string
+		opts k8swatch.Options
+		want string
+	}{
+		{"filter in an index path", k8swatch.Options{IndexBy: []string{"spec.rules[?(@.host)].host"}}, "filters are not supported"},
+		{"misspelt field in an index path", k8swatch.Options{IndexBy: []string{"spec.rulez"}}, `no field "rulez"`},
+		{"misspelt ignored field", k8swatch.Options{IgnoreFields: []string{"metadata.managedfields"}}, `no field "managedfields"`},
+		{"a name ignored", k8swatch.Options{IgnoreFields: []string{"{.metadata.name}"}}, "cannot do without"},
+		{"label selector", k8swatch.Options{LabelSelector: "a=b=c"}, "LabelSelector"},
+		{"field selector", k8swatch.Options{FieldSelector: "x"}, "FieldSelector"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := k8swatch.New(k8swatchtest.NewSource(), ingresses, &tt.opts)
+			var option *k8swatch.OptionError
+			if !errors.As(err, &option) || !strings.Contains(err.Error(), tt.want) || option.Resource != ingresses {
+				t.Fatalf("got %v, want an OptionError with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestWatchTyped(t *testing.T) {
+	src := k8swatchtest.NewSource(ingress("shop", "b", "b.test"), ingress("shop", "a", "a.test", "b.test"), ingress("blog", "z"))
+	w := mustNew(t, src, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
+	start(t, w)
+	synced(t, w, 3)
+
+	before := w.Snapshot()
+	r := k8swatch.Read[*networkingv1.Ingress](before)
+	for _, tt := range []struct {
+		keys []string
+		want string
+	}{
+		{nil, "blog/z shop/a shop/b "},
+		{[]string{"b.test"}, "shop/a shop/b "},
+		{[]string{"a.test"}, "shop/a "},
+		{[]string{""}, "blog/z "},
+		{[]string{"c.test"}, ""},
+		{[]string{"a.test", "too", "many"}, ""},
+	} {
+		if got := names(r.Get(tt.keys...)); got != tt.want {
+			t.Errorf("Get(%q) = %q, want %q", tt.keys, got, tt.want)
+		}
+	}
+	if got := r.GetSingle("c.test"); got != nil {
+		t.Errorf("GetSingle of nothing = %v", got)
+	}
+	if kind := r.GetSingle("a.test").Kind; kind != "Ingress" {
+		t.Errorf("Kind = %q", kind)
+	}
+
+	// The object moves from one key to another, alone.
+	src.Apply(ingress("shop", "a", "c.test"))
+	eventually(t, "the move is stored", func() bool { return w.Snapshot().GetSingle("c.test") != nil })
+	after := k8swatch.Read[*networkingv1.Ingress](w.Snapshot())
+	if got := names(after.Get("b.test")); got != "shop/b " {
+		t.Errorf("b.test after the move: %q", got)
+	}
+	if got := names(r.Get("b.test")); got != "shop/a shop/b " {
+		t.Errorf("the snapshot from before changed: %q", got)
+	}
+	src.Delete(ingress("shop", "a"))
+	eventually(t, "the deletion is stored", func() bool { return w.Snapshot().Len() == 2 })
+	if w.Snapshot().ByName("shop", "a") != nil || w.Snapshot().Revision() != before.Revision()+2 {
+		t.Errorf("after the deletion: %v at %d", names(w.Snapshot().List()), w.Snapshot().Revision())
+	}
+}
+
+func TestWatchUnstructured(t *testing.T) {
+	route := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Route",
+		"metadata": map[string]any{"namespace": "shop", "name": "r", "managedFields": []any{}, "annotations": map[string]any{
+			"kubectl.kubernetes.io/last-applied-configuration": "{}", "keep": "me"}},
+		"spec":   map[string]any{"host": "r.test"},
+		"status": map[string]any{"big": "thing"},
+	}}
+	w := mustNew(t, k8swatchtest.NewSource(route), routes, &k8swatch.Options{IndexBy: []string{"spec.host"}, IgnoreFields: []string{"status"}})
+	start(t, w)
+	synced(t, w, 1)
+	got := k8swatch.Read[*unstructured.Unstructured](w.Snapshot()).GetSingle("r.test")
+	if got == nil || got.Object["status"] != nil || got.GetManagedFields() != nil || len(got.GetAnnotations()) != 1 {
+		t.Fatalf("stored %v", got)
+	}
+	if route.Object["status"] == nil {
+		t.Error("the caller's object was trimmed")
+	}
+}
+
+func TestTrimTyped(t *testing.T) {
+	i := ingress("shop", "web")
+	i.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
+	i.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+	i.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "192.0.2.1"}}
+	for _, noStream := range []bool{false, true} {
+		w := mustNew(t, k8swatchtest.NewSource(i), ingresses, &k8swatch.Options{IgnoreFields: []string{"status"}, NoWatchList: noStream})
+		start(t, w)
+		synced(t, w, 1)
+		got := k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).GetSingle("shop", "web")
+		if got.ManagedFields != nil || got.Annotations != nil || got.Status.LoadBalancer.Ingress != nil {
+			t.Errorf("stored %+v", got)
+		}
+	}
+}
+
+func TestSelectors(t *testing.T) {
+	labelled := ingress("shop", "a")
+	labelled.Labels = map[string]string{"app": "x"}
+	src := k8swatchtest.NewSource(labelled, ingress("shop", "b"), ingress("blog", "a"))
+	for _, tt := range []struct {
+		opts k8swatch.Options
+		want string
+	}{
+		{k8swatch.Options{Namespace: "blog"}, "blog/a "},
+		{k8swatch.Options{LabelSelector: "app=x"}, "shop/a "},
+		{k8swatch.Options{LabelSelector: "!app"}, "blog/a shop/b "},
+		{k8swatch.Options{FieldSelector: "metadata.name!=a"}, "shop/b "},
+		{k8swatch.Options{Namespace: "shop", FieldSelector: "metadata.name=a"}, "shop/a "},
+	} {
+		w := mustNew(t, src, ingresses, &tt.opts)
+		stop := start(t, w)
+		synced(t, w, strings.Count(tt.want, " "))
+		if got := names(w.Snapshot().List()); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.opts, got, tt.want)
+		}
+		stop()
+	}
+}
+
+// TestDebounce: OnSyncComplete after the last object; the first change at once;
+// then one call per 500 ms with everything that came.
+func TestDebounce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(ingress("a", "1"), ingress("a", "2"))
+		type call struct {
+			at time.Duration
+			c  k8swatch.Changes
+		}
+		var calls []call
+		var w *k8swatch.Watcher
+		begun := time.Now()
+		count, stored := -1, -1
+		w = mustNew(t, src, ingresses, &k8swatch.Options{
+			OnChange: func(_ context.Context, c k8swatch.Changes) error {
+				calls = append(calls, call{time.Since(begun), c})
+				return nil
+			},
+			OnSyncComplete: func(n int) { count, stored = n, w.Snapshot().Len() },
+		})
+		start(t, w)
+		synctest.Wait()
+		if count != 2 || stored != 2 || len(calls) != 0 {
+			t.Fatalf("OnSyncComplete(%d) with %d stored, %d calls of OnChange", count, stored, len(calls))
+		}
+		begun = time.Now()
+		src.Apply(ingress("a", "3"))
+		synctest.Wait()
+		src.Apply(ingress("a", "1", "x.test"))
+		src.Delete(ingress("a", "2"))
+		synctest.Wait()
+		time.Sleep(400 * time.Millisecond) // of the bubble's clock
+		src.Apply(ingress("a", "4"))
+		time.Sleep(2 * time.Second)
+		want := []call{
+			{0, k8swatch.Changes{Created: 1, From: 1, To: 2}},
+			{500 * time.Millisecond, k8swatch.Changes{Created: 1, Modified: 1, Deleted: 1, From: 2, To: 5}},
+		}
+		if len(calls) != 2 || calls[0] != want[0] || calls[1] != want[1] {
+			t.Fatalf("got %+v, want %+v", calls, want)
+		}
+	})
+}
+
+func TestOnChangeDuringSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var order []string
+		var got k8swatch.Changes
+		w := mustNew(t, k8swatchtest.NewSource(ingress("a", "1"), ingress("a", "2")), ingresses, &k8swatch.Options{
+			CallOnChangeDuringSync: true,
+			OnChange: func(_ context.Context, c k8swatch.Changes) error {
+				got = c
+				order = append(order, "change")
+				return nil
+			},
+			OnSyncComplete: func(int) { order = append(order, "sync") },
+		})
+		start(t, w)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if want := (k8swatch.Changes{Created: 2, InitialSync: true, To: 1}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if strings.Join(order, " ") != "change sync" {
+			t.Errorf("order %v", order)
+		}
+	})
+}
+
+// TestRedelivery: an error and a panic keep the changes for the next call.
+func TestRedelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource()
+		var log strings.Builder
+		var calls []k8swatch.Changes
+		w := mustNew(t, src, ingresses, &k8swatch.Options{
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			OnChange: func(_ context.Context, c k8swatch.Changes) error {
+				switch calls = append(calls, c); len(calls) {
+				case 1:
+					src.Apply(ingress("a", "2"))
+					return errors.New("not now")
+				case 2:
+					panic("neither now")
+				}
+				return nil
+			},
+		})
+		stop := start(t, w)
+		synctest.Wait()
+		src.Apply(ingress("a", "1"))
+		time.Sleep(5 * time.Second)
+		stop()
+		if len(calls) != 3 || calls[0].Created != 1 || calls[1].Created != 2 || calls[2].Created != 2 || calls[2].From != 0 || calls[2].To != 2 {
+			t.Errorf("calls %+v", calls)
+		}
+		for _, want := range []string{"not now", "neither now", "in=200ms", "in=400ms"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("%q is not in the log:\n%s", want, log.String())
+			}
+		}
+	})
+}
+
+// TestRecreatedWhileAway: what a relist finds is counted exactly.
+func TestRecreatedWhileAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(ingress("a", "same"), ingress("a", "gone"), ingress("a", "changed"), ingress("a", "again"))
+		var got k8swatch.Changes
+		w := mustNew(t, src, ingresses, &k8swatch.Options{OnChange: func(_ context.Context, c k8swatch.Changes) error { got = c; return nil }})
+		start(t, w)
+		synctest.Wait()
+		src.Partition()
+		time.Sleep(40 * time.Second)
+		if s := w.State(); s.Phase != k8swatch.PhaseStale || time.Since(s.StaleSince) < 39*time.Second || s.Objects != 4 || !errors.Is(s.Err, k8swatch.ErrUnreachable) {
+			t.Errorf("while away: %+v", s)
+		}
+		src.Delete(ingress("a", "gone"))
+		src.Delete(ingress("a", "again"))
+		again := ingress("a", "again")
+		again.UID = types.UID("another")
+		src.Apply(again, ingress("a", "changed", "x.test"), ingress("a", "new"))
+		src.Compact()
+		src.Restore()
+		restored := time.Now()
+		for got.Total() == 0 && time.Since(restored) < time.Minute {
+			time.Sleep(10 * time.Millisecond)
+			synctest.Wait()
+		}
+		if away := time.Since(restored); away > 3*time.Second {
+			t.Errorf("noticed %s after the return", away)
+		}
+		if want := (k8swatch.Changes{Created: 2, Modified: 1, Deleted: 2, From: 1, To: 2}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if s := w.State(); s.Phase != k8swatch.PhaseSynced || !s.StaleSince.IsZero() || s.Err != nil {
+			t.Errorf("after the return: %+v", s)
+		}
+	})
+}
+
+func TestForbiddenAndNotInstalled(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		begin, end func(*k8swatchtest.Source)
+		want       error
+		phase      k8swatch.Phase
+	}{
+		{"forbidden", func(s *k8swatchtest.Source) { s.Forbid(routes) }, func(s *k8swatchtest.Source) { s.Allow(routes) }, k8swatch.ErrForbidden, k8swatch.PhaseForbidden},
+		{"not installed", func(s *k8swatchtest.Source) { s.Uninstall(routes) }, func(s *k8swatchtest.Source) { s.Install(routes) }, k8swatch.ErrNotInstalled, k8swatch.PhaseNotInstalled},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				src := k8swatchtest.NewSource()
+				tt.begin(src)
+				w := mustNew(t, src, routes, nil)
+				start(t, w)
+				_, err := w.WaitForSync(t.Context())
+				var sync *k8swatch.SyncError
+				if !errors.As(err, &sync) || !errors.Is(err, tt.want) || sync.Resource != routes || (sync.Verb != "list" && sync.Verb != "watch") {
+					t.Fatalf("WaitForSync: %v", err)
+				}
+				if !strings.Contains(err.Error(), "routes.example.com") {
+					t.Errorf("%q does not name the resource", err)
+				}
+				if s := w.State(); s.Phase != tt.phase || s.Synced {
+					t.Errorf("state %+v", s)
+				}
+				tt.end(src)
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				if _, err := w.WaitForSync(t.Context()); err != nil {
+					t.Errorf("it did not go on behind the error: %v", err)
+				}
+				// Taken away while it runs: the snapshot stays, the state tells.
+				tt.begin(src)
+				time.Sleep(5 * time.Second)
+				if s := w.State(); s.Phase != tt.phase || s.StaleSince.IsZero() {
+					t.Errorf("taken away: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+func TestWaitForSyncEndsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource()
+		src.Partition()
+		w := mustNew(t, src, ingresses, nil)
+		stop := start(t, w)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := w.WaitForSync(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, k8swatch.ErrUnreachable) || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("got %v", err)
+		}
+		stop()
+		if _, err := w.WaitForSync(t.Context()); !errors.Is(err, k8swatch.ErrStopped) {
+			t.Errorf("after Run: %v", err)
+		}
+		if err := w.Run(t.Context()); !errors.Is(err, k8swatch.ErrStarted) {
+			t.Errorf("a second Run: %v", err)
+		}
+	})
+}
+
+// TestBookmarkEaten: a streaming list without end is given up for plain lists.
+func TestBookmarkEaten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(ingress("a", "1"))
+		src.EatBookmarks(true)
+		w := mustNew(t, src, ingresses, nil)
+		start(t, w)
+		begun := time.Now()
+		if n, err := w.WaitForSync(t.Context()); n != 1 || err != nil {
+			t.Fatalf("%d, %v", n, err)
+		}
+		if took := time.Since(begun); took < 10*time.Second || took > 12*time.Second {
+			t.Errorf("synced after %s", took)
+		}
+		src.Apply(ingress("a", "2"))
+		synctest.Wait()
+		if w.Snapshot().Len() != 2 {
+			t.Error("the watch does not go on")
+		}
+	})
+}
+
+func TestForceSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(ingress("a", "1"))
+		w := mustNew(t, src, ingresses, nil)
+		w.ForceSync() // nothing runs: nothing happens
+		start(t, w)
+		synctest.Wait()
+		before := w.Snapshot()
+		w.ForceSync()
+		synctest.Wait()
+		if w.Snapshot() != before {
+			t.Error("a list without news made a revision")
+		}
+		src.Apply(ingress("a", "2"))
+		synctest.Wait()
+		if w.Snapshot().Len() != 2 {
+			t.Error("the watch does not go on after ForceSync")
+		}
+	})
+}
+
+// TestWatchDrops: short-lived watches lose nothing.
+func TestWatchDrops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource()
+		w := mustNew(t, src, ingresses, nil)
+		start(t, w)
+		synctest.Wait()
+		for i := range 50 {
+			src.Apply(ingress("a", string(rune('a'+i%26))+string(rune('a'+i/26))))
+			if i%3 == 0 {
+				src.Drop()
+			}
+			if i%7 == 0 {
+				src.Compact()
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		if n := w.Snapshot().Len(); n != 50 {
+			t.Errorf("%d objects of 50", n)
+		}
+	})
+}
