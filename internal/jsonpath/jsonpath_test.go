@@ -1,0 +1,287 @@
+package jsonpath_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/hapticsdk/haptic/internal/jsonpath"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func ingress() *networkingv1.Ingress {
+	exact := networkingv1.PathTypeExact
+	return &networkingv1.Ingress{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web",
+			Labels:      map[string]string{"kubernetes.io/service-name": "web", "app": "shop"},
+			Annotations: map[string]string{"example.com/a.b": "x"},
+			Generation:  7,
+		},
+		Spec: networkingv1.IngressSpec{
+			IngressClassName: new(string),
+			Rules: []networkingv1.IngressRule{
+				{Host: "a.test", IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
+					Paths: []networkingv1.HTTPIngressPath{{Path: "/x", PathType: &exact}, {Path: "/y", PathType: &exact}},
+				}}},
+				{Host: "b.test"},
+			},
+		},
+	}
+}
+
+// unstructuredOf is the object as nested maps.
+func unstructuredOf(t testing.TB, obj any) map[string]any {
+	t.Helper()
+	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func mustBind(t testing.TB, expr string, typ reflect.Type) *jsonpath.Bound {
+	t.Helper()
+	p, err := jsonpath.Compile(expr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := p.Bind(typ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestValues(t *testing.T) {
+	service := &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{
+		{Port: 80, TargetPort: intstr.FromInt32(8080)}, {Port: 443, TargetPort: intstr.FromString("https")},
+	}, PublishNotReadyAddresses: true}}
+	secret := &corev1.Secret{Data: map[string][]byte{"b": []byte("2"), "a": []byte("1")}}
+	tests := []struct {
+		obj  any
+		expr string
+		want []string
+	}{
+		{ingress(), "metadata.namespace", []string{"shop"}},
+		{ingress(), "{.metadata.name}", []string{"web"}},
+		{ingress(), "$.metadata.name", []string{"web"}},
+		{ingress(), "$['metadata']['name']", []string{"web"}},
+		{ingress(), "metadata.labels['kubernetes.io/service-name']", []string{"web"}},
+		{ingress(), `metadata.labels["kubernetes.io/service-name"]`, []string{"web"}},
+		{ingress(), `metadata.labels.kubernetes\.io/service-name`, []string{"web"}},
+		{ingress(), "metadata.annotations['example.com/a.b']", []string{"x"}},
+		{ingress(), "metadata.labels.*", []string{"shop", "web"}},
+		{ingress(), "metadata.labels.missing", nil},
+		{ingress(), "metadata.labels", nil},
+		{ingress(), "metadata.generation", []string{"7"}},
+		{ingress(), "spec.rules[*].host", []string{"a.test", "b.test"}},
+		{ingress(), "spec.rules[1].host", []string{"b.test"}},
+		{ingress(), "spec.rules[9].host", nil},
+		{ingress(), "spec.rules[*].http.paths[*].path", []string{"/x", "/y"}},
+		{ingress(), "spec.rules.[*].http.paths[0].pathType", []string{"Exact"}},
+		{ingress(), "spec.defaultBackend.service.name", nil},
+		{service, "spec.ports[*].targetPort", []string{"8080", "https"}},
+		{service, "spec.ports[*].port", []string{"80", "443"}},
+		{service, "spec.publishNotReadyAddresses", []string{"true"}},
+		{secret, "data[*]", []string{"MQ==", "Mg=="}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.expr, func(t *testing.T) {
+			typed := mustBind(t, tt.expr, reflect.TypeOf(tt.obj)).Values(nil, tt.obj)
+			if d := cmp.Diff(tt.want, typed); d != "" {
+				t.Errorf("typed (-want +got)\n%s", d)
+			}
+			untyped := mustBind(t, tt.expr, nil).Values(nil, unstructuredOf(t, tt.obj))
+			if d := cmp.Diff(tt.want, untyped); d != "" {
+				t.Errorf("unstructured (-want +got)\n%s", d)
+			}
+		})
+	}
+}
+
+func TestCompileErrors(t *testing.T) {
+	tests := []struct{ expr, reason string }{
+		{"", "no field"},
+		{"{}", "no field"},
+		{"$", "no field"},
+		{".", "empty field name"},
+		{"a..b", "recursive"},
+		{"..a", "recursive"},
+		{"a.", "empty field name"},
+		{"{.a", "missing }"},
+		{"a[", "missing ]"},
+		{"a[0", "missing ]"},
+		{"a['x'", "missing ]"},
+		{"a['x", "closing quote"},
+		{"a['x','y']", "unions"},
+		{"a[0,1]", "unions"},
+		{"a[0:2]", "ranges"},
+		{"a[-1]", "positions from the end"},
+		{"a[?(@.b==1)]", "filters"},
+		{"a[x]", "quoted key"},
+		{"a[99999999999]", "quoted key"},
+		{"a b", "unexpected"},
+		{"a\nb", "unexpected"},
+		{"a[0]b", "expected ."},
+		{"$a", "expected . or [ after $"},
+		{"a\\", "backslash"},
+		{"{range .items[*]}{.a}{end}", "unexpected"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.expr, func(t *testing.T) {
+			_, err := jsonpath.Compile(tt.expr)
+			var syntax *jsonpath.SyntaxError
+			if !errors.As(err, &syntax) || !strings.Contains(syntax.Reason, tt.reason) {
+				t.Fatalf("got %v, want a SyntaxError with %q", err, tt.reason)
+			}
+		})
+	}
+}
+
+func TestBindErrors(t *testing.T) {
+	tests := []struct{ expr, reason string }{
+		{"spec.rulez", `no field "rulez"`},
+		{"spec.rules.host", "is a list"},
+		{"spec[*]", "not a list or map"},
+		{"metadata.name.x", "no parts"},
+		{"metadata.labels[0]", "no positions"},
+		{"metadata.creationTimestamp.x", "no parts"},
+		{"TypeMeta.kind", "no field"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.expr, func(t *testing.T) {
+			p, err := jsonpath.Compile(tt.expr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = p.Bind(reflect.TypeFor[*networkingv1.Ingress]())
+			var wrong *jsonpath.TypeError
+			if !errors.As(err, &wrong) || !strings.Contains(wrong.Reason, tt.reason) {
+				t.Fatalf("got %v, want a TypeError with %q", err, tt.reason)
+			}
+		})
+	}
+}
+
+func TestDelete(t *testing.T) {
+	tests := []struct {
+		expr string
+		want func(*networkingv1.Ingress)
+	}{
+		{"status", func(i *networkingv1.Ingress) { i.Status = networkingv1.IngressStatus{} }},
+		{"metadata.labels['kubernetes.io/service-name']", func(i *networkingv1.Ingress) { delete(i.Labels, "kubernetes.io/service-name") }},
+		{"metadata.labels.missing", func(*networkingv1.Ingress) {}},
+		{"spec.defaultBackend.service", func(*networkingv1.Ingress) {}},
+		{"spec.rules[*].http", func(i *networkingv1.Ingress) {
+			for n := range i.Spec.Rules {
+				i.Spec.Rules[n].HTTP = nil
+			}
+		}},
+		{"spec.rules[0]", func(i *networkingv1.Ingress) { i.Spec.Rules = i.Spec.Rules[1:] }},
+		{"spec.rules[5]", func(*networkingv1.Ingress) {}},
+		{"spec.rules[0].http.paths[1]", func(i *networkingv1.Ingress) {
+			i.Spec.Rules[0].HTTP.Paths = i.Spec.Rules[0].HTTP.Paths[:1]
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.expr, func(t *testing.T) {
+			want := ingress()
+			tt.want(want)
+			typed, untyped := ingress(), unstructuredOf(t, ingress())
+			mustBind(t, tt.expr, reflect.TypeOf(typed)).Delete(typed)
+			if d := cmp.Diff(want, typed); d != "" {
+				t.Errorf("typed (-want +got)\n%s", d)
+			}
+			mustBind(t, tt.expr, nil).Delete(untyped)
+			var back networkingv1.Ingress
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(untyped, &back); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want, &back); d != "" {
+				t.Errorf("unstructured (-want +got)\n%s", d)
+			}
+		})
+	}
+}
+
+// FuzzCompile: no input makes the compiler or a bound path panic, and typed and
+// unstructured objects give the same values.
+func FuzzCompile(f *testing.F) {
+	for _, s := range []string{
+		"metadata.namespace", "{.spec.rules[*].host}", "metadata.labels['a.b/c']", `a\.b[0].*`, "a..b", "[?(@)]", "$['x']",
+		"spec.rules[0].http.paths[*].backend.service.port.number",
+	} {
+		f.Add(s)
+	}
+	obj := ingress()
+	maps := unstructuredOf(f, obj)
+	f.Fuzz(func(t *testing.T, expr string) {
+		p, err := jsonpath.Compile(expr)
+		if err != nil {
+			var syntax *jsonpath.SyntaxError
+			if !errors.As(err, &syntax) || syntax.Offset > len(expr) {
+				t.Fatalf("%v is not a SyntaxError within the text", err)
+			}
+			return
+		}
+		untyped, err := p.Bind(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loose := untyped.Values(nil, maps)
+		typed, err := p.Bind(reflect.TypeOf(obj))
+		if err != nil {
+			if len(loose) > 0 {
+				t.Fatalf("%q finds %q in maps only", expr, loose)
+			}
+			return
+		}
+		strict := typed.Values(nil, obj)
+		// The type has zero values where the maps have nothing.
+		for _, v := range loose {
+			if !strings.Contains(fmt.Sprint(strict), v) {
+				t.Fatalf("%q: typed %q, unstructured %q", expr, strict, loose)
+			}
+		}
+		typed.Delete(ingress())
+		untyped.Delete(unstructuredOf(t, obj))
+	})
+}
+
+func ExampleCompile() {
+	path, err := jsonpath.Compile("metadata.labels['kubernetes.io/service-name']")
+	if err != nil {
+		panic(err)
+	}
+	bound, err := path.Bind(reflect.TypeFor[*networkingv1.Ingress]())
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(bound.Values(nil, ingress()))
+
+	_, err = jsonpath.Compile("spec.rules[?(@.host)]")
+	fmt.Println(err)
+	// Output:
+	// [web]
+	// jsonpath "spec.rules[?(@.host)]": filters are not supported at offset 11
+}
+
+func BenchmarkValues(b *testing.B) {
+	bound := mustBind(b, "metadata.labels['kubernetes.io/service-name']", reflect.TypeFor[*networkingv1.Ingress]())
+	obj, dst := ingress(), make([]string, 0, 4)
+	for b.Loop() {
+		dst = bound.Values(dst[:0], obj)
+	}
+}
