@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -137,12 +138,36 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
+// Whatever a Host header says, only loopback names and addresses get an answer.
+func FuzzHost(f *testing.F) {
+	for _, h := range []string{"localhost:9090", "127.0.0.1", "[::1]:80", "::1", "127.0.0.1.example:80", "localhost.example", "[localhost]", "", ":", "[::ffff:127.0.0.1]", "::1%lo"} {
+		f.Add(h)
+	}
+	s := &observe.Server{}
+	handler := s.Handler()
+	loopback := regexp.MustCompile(`^(?i:localhost|\[*127\.\d+\.\d+\.\d+\]*|\[*[0:]*:(0*1|ffff:127\.\d+\.\d+\.\d+|ffff:7f[0-9a-f]{2}:[0-9a-f]{1,4})(%.+)?\]*)(:.*)?$`)
+	f.Fuzz(func(t *testing.T, host string) {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/debug/vars/", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code == http.StatusOK && !loopback.MatchString(host) {
+			t.Errorf("host %q was answered", host)
+		}
+	})
+}
+
 func TestRefusesToBeOpen(t *testing.T) {
 	for _, addr := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "255.255.255.255:0"} {
 		err := (&observe.Server{Addr: addr}).Run(t.Context())
 		require.ErrorIs(t, err, observe.ErrNoToken, addr)
 		require.ErrorContains(t, err, addr)
 	}
+	// With a token it goes on to listen, which fails here: the address, for
+	// documentation, is nobody's.
+	err := (&observe.Server{Addr: "192.0.2.1:0", Token: "t"}).Run(t.Context())
+	require.ErrorContains(t, err, "cannot assign requested address")
+
 	for addr, want := range map[string]string{"127.0.0.1": "missing port", "127.0.0.1:nothing": "unknown port"} {
 		require.ErrorContains(t, (&observe.Server{Addr: addr}).Run(t.Context()), want)
 	}
@@ -177,7 +202,7 @@ func TestRun(t *testing.T) {
 		s    *observe.Server
 	}{
 		{"loopback", &observe.Server{Addr: "localhost:0"}},
-		{"everywhere, with a token", &observe.Server{Addr: "127.0.0.1:0", Token: "t"}},
+		{"with a token", &observe.Server{Addr: "127.0.0.1:0", Token: "t"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			url, stop := serve(t, c.s)
