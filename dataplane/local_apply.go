@@ -1,0 +1,286 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
+)
+
+// words returns what HAProxy said about a reload that failed.
+func (s *syncing) words(ctx context.Context, mark int, answer string) []string {
+	if s.process != nil {
+		s.process.output.waitFor(ctx, mark, "Loading failure")
+		return s.process.output.since(mark)
+	}
+	if strings.Contains(answer, "[ALERT]") {
+		return strings.Split(answer, "\n")
+	}
+	// Somebody else has its output: ask once more, without starting it.
+	out, _ := exec.CommandContext(ctx, s.l.opts.Binary, "-c", "-f", s.l.layout.ConfigPath()).CombinedOutput()
+	return strings.Split(string(out), "\n")
+}
+
+// refused is a command that HAProxy did not take.
+type refused struct{ command, answer string }
+
+func (r *refused) Error() string {
+	return fmt.Sprintf("HAProxy refused %q: %s", r.command, strings.Join(strings.Fields(r.answer), " "))
+}
+
+// applier tells one running process what changes.
+type applier struct {
+	l       *Local
+	conn    *haproxyctl.Conn
+	desired *Config
+	sent    int            // commands that change something
+	ids     map[string]int // highest identifier of a server, by backend
+	touched []serverRef    // to be read back, in order
+}
+
+// apply carries the actions out on the running process and reads back what it
+// changed. It returns how many commands changed something.
+func (l *Local) apply(ctx context.Context, actions []*action, desired *Config) (int, error) {
+	conn, err := haproxyctl.Dial(ctx, l.opts.RuntimeSocket)
+	if err != nil {
+		return 0, fmt.Errorf("the stats socket of the configuration does not answer: %w", err)
+	}
+	defer func() { _ = conn.Close() }()
+	a := &applier{l: l, conn: conn, desired: desired, ids: make(map[string]int)}
+	if err := a.retryLeaving(ctx); err != nil {
+		return a.sent, err
+	}
+	for i := 0; i < len(actions); {
+		// Changes of servers are many and short: they travel together.
+		n := 0
+		for i+n < len(actions) && actions[i+n].kind == setServer {
+			n++
+		}
+		if n > 0 {
+			err = a.setServers(ctx, actions[i:i+n])
+		} else {
+			n, err = 1, a.one(ctx, actions[i])
+		}
+		if err != nil {
+			return a.sent, err
+		}
+		i += n
+	}
+	return a.sent, a.readBack(ctx, actions)
+}
+
+func (a *applier) one(ctx context.Context, do *action) error {
+	switch do.kind {
+	case addServer:
+		return a.addServer(ctx, do)
+	case deleteServer:
+		return a.deleteServer(ctx, serverRef{do.backend, do.server})
+	case changeMap:
+		return a.changeMap(ctx, do)
+	case updateCertificate:
+		return a.updateCertificate(ctx, do.file)
+	case newCertificate:
+		return a.newCertificate(ctx, do.file)
+	case deleteCertificate:
+		return a.command(ctx, "del ssl cert "+a.path(do.file), "deleted", "doesn't exist", "not referenced")
+	case addCrtListEntry, updateCrtListEntry, deleteCrtListEntry:
+		return a.changeCrtList(ctx, do)
+	}
+	return fmt.Errorf("unknown action %d", do.kind)
+}
+
+func (a *applier) path(f File) string { return a.l.layout.Path(f.Kind, f.Name) }
+
+// command sends a command that HAProxy takes with one of the answers; "" stands
+// for an empty one.
+func (a *applier) command(ctx context.Context, command string, good ...string) error {
+	a.sent++
+	answer, err := a.conn.Exec(ctx, command)
+	if err != nil {
+		return err
+	}
+	if !isGood(answer, good) {
+		return &refused{command, answer}
+	}
+	return nil
+}
+
+func isGood(answer string, good []string) bool {
+	for _, g := range good {
+		if g == "" && answer == "" || g != "" && strings.Contains(answer, g) {
+			return true
+		}
+	}
+	return false
+}
+
+// setServers changes servers that exist.
+func (a *applier) setServers(ctx context.Context, actions []*action) error {
+	var commands []string
+	var good [][]string
+	for _, do := range actions {
+		name, err := serverPath(do.backend, do.server)
+		if err != nil {
+			return err
+		}
+		for _, f := range do.fields {
+			switch f.name {
+			case "address":
+				host, port := splitAddress(f.value)
+				commands = append(commands, fmt.Sprintf("set server %s addr %s port %s", name, host, port))
+				good = append(good, []string{"changed from", "no need to change"})
+			case "maxconn":
+				commands = append(commands, fmt.Sprintf("set maxconn server %s %s", name, f.value))
+				good = append(good, []string{""})
+			case "weight", "state":
+				commands = append(commands, fmt.Sprintf("set server %s %s %s", name, f.name, f.value))
+				good = append(good, []string{""})
+			}
+		}
+		a.touched = append(a.touched, serverRef{do.backend, do.server})
+	}
+	for _, c := range commands {
+		if err := plainCommand(c); err != nil {
+			return err
+		}
+	}
+	answers, err := a.conn.Batch(ctx, commands)
+	a.sent += len(answers)
+	for i, answer := range answers {
+		if !isGood(answer, good[i]) {
+			return &refused{commands[i], answer}
+		}
+	}
+	return err
+}
+
+// splitAddress cuts the form that netip.AddrPort prints.
+func splitAddress(s string) (host, port string) {
+	i := strings.LastIndexByte(s, ':')
+	return strings.Trim(s[:i], "[]"), s[i+1:]
+}
+
+// plainCommand refuses words that HAProxy's command line would read otherwise.
+func plainCommand(command string) error {
+	for _, word := range strings.Split(command, " ") {
+		if !haproxyctl.Plain(word) {
+			return fmt.Errorf("%q cannot be said on the command line", word)
+		}
+	}
+	return nil
+}
+
+func serverPath(backend, server string) (string, error) {
+	for _, s := range []string{backend, server} {
+		if !haproxyctl.Plain(s) || strings.Contains(s, "/") {
+			return "", fmt.Errorf("%q cannot be said on the command line", s)
+		}
+	}
+	return backend + "/" + server, nil
+}
+
+const noSuchServer = "No such server"
+
+// addServer adds a server as it would be after a reload: with checks, and
+// enabled. It gets an identifier, because up to HAProxy 2.8 servers added
+// without one push each other out of the tree of balance random.
+func (a *applier) addServer(ctx context.Context, do *action) error {
+	ref := serverRef{do.backend, do.server}
+	name, err := serverPath(do.backend, do.server)
+	if err != nil {
+		return err
+	}
+	if a.l.leaving[ref] {
+		return fmt.Errorf("server %s of before still has connections", name)
+	}
+	line, ok := parseServer(append([]string{"server", do.server}, do.args...))
+	if !ok {
+		return fmt.Errorf("server %s cannot be read", name)
+	}
+	words := []string{"add", "server", name}
+	for _, w := range do.args {
+		if w != "disabled" && w != "enabled" { // it starts in maintenance anyway
+			words = append(words, w)
+		}
+	}
+	if line.value("id") == "" {
+		id, err := a.nextID(ctx, do.backend)
+		if err != nil {
+			return err
+		}
+		words = append(words, "id", strconv.Itoa(id))
+	}
+	command := strings.Join(words, " ")
+	if err := plainCommand(command); err != nil {
+		return err
+	}
+	if err := a.command(ctx, command, "New server registered"); err != nil {
+		return err
+	}
+	if line.value("check") != "" {
+		if err := a.command(ctx, "enable health "+name, ""); err != nil {
+			return err
+		}
+	}
+	a.touched = append(a.touched, ref)
+	if line.value("state") == "disabled" {
+		return nil
+	}
+	return a.command(ctx, "set server "+name+" state ready", "")
+}
+
+// nextID returns an identifier that no server of the backend has.
+func (a *applier) nextID(ctx context.Context, backend string) (int, error) {
+	if _, ok := a.ids[backend]; !ok {
+		states, err := a.states(ctx, backend)
+		if err != nil {
+			return 0, err
+		}
+		highest := 0
+		for _, s := range states {
+			highest = max(highest, s.id)
+		}
+		a.ids[backend] = highest
+	}
+	a.ids[backend]++
+	return a.ids[backend], nil
+}
+
+// deleteServer takes a server out of service and deletes it, now or when its
+// last connection has ended.
+func (a *applier) deleteServer(ctx context.Context, ref serverRef) error {
+	name, err := serverPath(ref.backend, ref.server)
+	if err != nil {
+		return err
+	}
+	if err := a.command(ctx, "set server "+name+" state maint", "", noSuchServer); err != nil {
+		return err
+	}
+	a.sent++
+	answer, err := a.conn.Exec(ctx, "del server "+name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case isGood(answer, []string{"Server deleted", noSuchServer}):
+		delete(a.l.leaving, ref)
+	case strings.Contains(answer, "connection"):
+		a.l.leaving[ref] = true
+	default:
+		return &refused{"del server " + name, answer}
+	}
+	return nil
+}
+
+// retryLeaving tries to delete the servers that had connections when they went.
+func (a *applier) retryLeaving(ctx context.Context) error {
+	for ref := range a.l.leaving {
+		if err := a.deleteServer(ctx, ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}

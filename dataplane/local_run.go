@@ -1,0 +1,215 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// startRequest asks Run, which alone starts processes, for the running one.
+type startRequest struct {
+	start bool            // start one if none runs
+	reply chan startReply // with room for the reply
+}
+
+type startReply struct {
+	process *process // nil if none runs
+	err     error
+}
+
+// ErrBusy says that another process, or another Run, has the folder.
+var ErrBusy = errors.New("the folder is in use by another process")
+
+// Run starts HAProxy as soon as a configuration is stored, starts it again when
+// it ends, and stops it when ctx ends: softly at first, for good after a little
+// more than a second. It returns nil then, and leaves no process behind. With
+// [LocalOptions.NoStart] it only waits for ctx to end.
+//
+// A HAProxy that cannot start with the stored configuration is tried again
+// with growing pauses, and at once by the next [Local.Sync].
+func (l *Local) Run(ctx context.Context) error {
+	if l.opts.NoStart {
+		<-ctx.Done()
+		return nil
+	}
+	// It needs no turn: every Sync asks Run before it touches the folder.
+	release, err := l.takeFolder()
+	if err != nil {
+		return l.fail("folder", err)
+	}
+	defer release()
+	// See startProcess.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s := &supervisor{l: l}
+	s.loop(ctx)
+	return nil
+}
+
+// takeFolder makes the folder, locks it, and puts it in order.
+func (l *Local) takeFolder() (release func(), err error) {
+	if err := l.store.prepare(); err != nil {
+		return nil, err
+	}
+	release, err = l.flock()
+	if err != nil {
+		return nil, err
+	}
+	if err := l.store.recover(); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+func (l *Local) flock() (release func(), err error) {
+	f, err := os.OpenFile(filepath.Join(l.opts.Dir, "run", "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = ErrBusy
+		}
+		return nil, fmt.Errorf("%s: %w", l.opts.Dir, err)
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// supervisor is the state of one Run.
+type supervisor struct {
+	l       *Local
+	process *process
+	started time.Time
+	pause   time.Duration
+}
+
+const (
+	maxPause  = 10 * time.Second
+	lastsLong = 10 * time.Second // a HAProxy that ran that long starts anew without a pause
+)
+
+func (s *supervisor) loop(ctx context.Context) {
+	l := s.l
+	retry := time.NewTimer(0) // starts what is stored
+	defer retry.Stop()
+	for {
+		var ended chan struct{}
+		if s.process != nil {
+			ended = s.process.ended
+		}
+		select {
+		case <-ctx.Done():
+			if s.process != nil {
+				s.process.stop()
+			}
+			_ = os.Remove(l.opts.MasterSocket)
+			_ = os.Remove(l.opts.RuntimeSocket)
+			return
+		case <-ended:
+			s.process.kill() // its workers
+			l.log.Warn("haproxy ended", "error", s.process.err, "output", l.explain("", nil, s.process.output.since(0)).Output)
+			s.process = nil
+			if time.Since(s.started) > lastsLong {
+				s.pause = 0
+			}
+			retry.Reset(s.pause)
+			s.pause = min(max(2*s.pause, 100*time.Millisecond), maxPause)
+		case r := <-l.requests:
+			if r.start {
+				r.reply <- s.start(ctx)
+			} else {
+				r.reply <- startReply{process: s.process}
+			}
+		case <-retry.C:
+			if s.process == nil && l.store.exists() {
+				if reply := s.start(ctx); reply.err != nil && ctx.Err() == nil {
+					l.log.Error("haproxy does not start", "error", reply.err)
+					retry.Reset(s.pause)
+					s.pause = min(max(2*s.pause, 100*time.Millisecond), maxPause)
+				}
+			}
+		}
+	}
+}
+
+// start starts haproxy unless it runs, and waits until it serves.
+func (s *supervisor) start(ctx context.Context) startReply {
+	if s.process != nil && !s.process.hasEnded() {
+		return startReply{process: s.process}
+	}
+	if s.process != nil {
+		s.process.kill()
+		s.process = nil
+	}
+	p, err := s.l.startProcess()
+	if err != nil {
+		return startReply{err: err}
+	}
+	if err := s.l.awaitStart(ctx, p); err != nil {
+		p.stop()
+		return startReply{err: err}
+	}
+	s.process, s.started = p, time.Now()
+	s.l.log.Info("haproxy started", "pid", p.cmd.Process.Pid)
+	return startReply{process: p}
+}
+
+// waitForRun is how long a Sync waits for Run to begin.
+const waitForRun = 5 * time.Second
+
+// ask asks Run for the process, and to start one if start is set.
+func (l *Local) ask(ctx context.Context, start bool) (*process, error) {
+	r := startRequest{start: start, reply: make(chan startReply, 1)}
+	timer := time.NewTimer(waitForRun)
+	defer timer.Stop()
+	select {
+	case l.requests <- r:
+	case <-timer.C:
+		return nil, fmt.Errorf("%w: Local.Run is not running, or still busy with a start", ErrNotRunning)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case reply := <-r.reply:
+		return reply.process, reply.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// pollEvery is how often sockets are asked for what they give no notice of.
+const pollEvery = 2 * time.Millisecond
+
+// awaitStart waits until the master has a worker, which is after all sockets
+// have been bound.
+func (l *Local) awaitStart(ctx context.Context, p *process) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, l.timeout, fmt.Errorf("%w: it was not ready within %s", ErrNotRunning, l.timeout))
+	defer cancel()
+	for {
+		select {
+		case <-p.ended:
+			return l.explain("start", ErrReload, p.output.since(0))
+		default:
+		}
+		if procs, err := l.master.Procs(ctx); err == nil && procs.MasterPID == p.cmd.Process.Pid && procs.WorkerPID() != 0 {
+			return nil
+		}
+		timer := time.NewTimer(pollEvery)
+		select {
+		case <-p.ended:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return l.explain("start", context.Cause(ctx), p.output.since(0))
+		}
+		timer.Stop()
+	}
+}

@@ -1,0 +1,351 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
+)
+
+// DryRun says what [Local.Sync] would do, and changes nothing. HAProxy need not
+// run.
+func (l *Local) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
+	if err := l.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer l.unlock()
+	disk, err := l.store.load()
+	if err != nil {
+		return nil, l.fail("read", err)
+	}
+	running := disk
+	if procs, err := l.master.Procs(ctx); err == nil && l.applied != nil && procs.WorkerPID() == l.worker {
+		running = l.applied
+	}
+	d, err := withDrift(disk, running, desired)
+	if err != nil {
+		return nil, l.fail("compare", err)
+	}
+	return d.plan(), nil
+}
+
+// Sync brings HAProxy to the desired configuration, and returns when it serves
+// with it. What can change at runtime is told to the running process, and then
+// stored; everything else is stored and then takes one reload. Where HAProxy
+// refuses a command, Sync reloads after all, and Result.Fallback says why.
+//
+// When HAProxy cannot load the configuration, the error wraps [ErrReload] and
+// has HAProxy's words; the files are as before and the old process serves on.
+// Files that somebody else changed are put back.
+//
+// A server that still has connections when it goes is put into maintenance: it
+// gets no new ones and is deleted when the last has ended.
+//
+// Sync needs [Local.Run], which it gives a few seconds to begin. The Result
+// comes with an error, too, and says how far it got.
+func (l *Local) Sync(ctx context.Context, desired *Config) (*Result, error) {
+	start := time.Now()
+	if err := l.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer l.unlock()
+	s := &syncing{l: l, desired: desired, result: &Result{}}
+	err := s.run(ctx)
+	s.result.Duration = time.Since(start)
+	return s.result, l.fail("sync", err)
+}
+
+// syncing is one Sync under way.
+type syncing struct {
+	l       *Local
+	desired *Config
+	result  *Result
+	diff    *difference
+	process *process // nil if none runs, or with NoStart
+	worker  int      // the process that serves; 0 if none does
+}
+
+func (s *syncing) run(ctx context.Context) error {
+	l := s.l
+	disk, err := s.look(ctx)
+	if err != nil {
+		return err
+	}
+	running := disk
+	if l.applied != nil && s.worker == l.worker {
+		running = l.applied
+	}
+	if s.diff, err = withDrift(disk, running, s.desired); err != nil {
+		return l.fail("compare", err)
+	}
+	s.result.Plan = s.diff.plan()
+
+	w, err := l.store.stage(disk, s.desired)
+	if err != nil {
+		return l.fail("files", err)
+	}
+	s.result.Files = w.files()
+	if s.worker == 0 {
+		return s.byStart(ctx, w)
+	}
+	if l.dirty {
+		s.result.Fallback = "an earlier change may be half done"
+	}
+	if s.result.Fallback == "" && s.result.Plan.Impact() != ImpactReload {
+		done, err := s.byCommands(ctx, w)
+		if done || err != nil {
+			return err
+		}
+	}
+	return s.byReload(ctx, w)
+}
+
+// look finds out what is stored and what runs.
+func (s *syncing) look(ctx context.Context) (*Config, error) {
+	l := s.l
+	if l.opts.NoStart {
+		release, err := l.takeFolder()
+		if err != nil {
+			return nil, l.fail("folder", err)
+		}
+		release()
+		l.dirty = l.dirty || l.marked()
+	} else {
+		p, err := l.ask(ctx, false)
+		if err != nil {
+			return nil, l.fail("start", err)
+		}
+		s.process = p
+	}
+	disk, err := l.store.load()
+	if err != nil && !errors.Is(err, ErrInvalidConfig) {
+		return nil, l.fail("read", err) // a file that somebody spoilt is overwritten
+	}
+	if s.process == nil && !l.opts.NoStart {
+		return disk, nil
+	}
+	return disk, s.probe(ctx)
+}
+
+// probe asks for the worker. A master that reloads, because somebody else told
+// it to, is away for a moment.
+func (s *syncing) probe(ctx context.Context) error {
+	probing, cancel := context.WithTimeout(ctx, waitForMaster)
+	defer cancel()
+	for {
+		procs, err := s.l.master.Procs(probing)
+		s.worker = procs.WorkerPID()
+		switch {
+		case err == nil && (s.worker != 0 || s.l.opts.NoStart):
+			return nil
+		case s.process != nil && s.process.hasEnded():
+			s.process, s.worker = nil, 0
+			return nil
+		case s.process == nil || probing.Err() != nil:
+			return s.l.fail("probe", errors.Join(ErrNotRunning, err, ctx.Err()))
+		}
+		timer := time.NewTimer(pollEvery)
+		select {
+		case <-timer.C:
+		case <-probing.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// waitForMaster is how long a running master may not answer.
+const waitForMaster = 5 * time.Second
+
+// withDrift compares what runs with what is desired, and adds what differs only
+// on the disk, because somebody else changed the files.
+func withDrift(disk, running, desired *Config) (*difference, error) {
+	d, err := compare(running, desired)
+	if err != nil || disk == running {
+		return d, err
+	}
+	drift, err := compare(disk, desired)
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range drift.steps {
+		same := func(other step) bool {
+			return other.op.Kind == st.op.Kind && other.op.Name == st.op.Name && other.op.Parent == st.op.Parent
+		}
+		if !slices.ContainsFunc(d.steps, same) {
+			st.do, st.op.Impact, st.op.Reason = nil, ImpactNone, "only the stored file differs: somebody else changed it"
+			d.steps = append(d.steps, st)
+		}
+	}
+	return d, nil
+}
+
+// byStart stores the configuration and starts HAProxy with it.
+func (s *syncing) byStart(ctx context.Context, w *write) error {
+	l := s.l
+	if l.opts.NoStart {
+		return s.byReload(ctx, w)
+	}
+	if err := w.publish(); err != nil {
+		w.undo()
+		return l.fail("files", err)
+	}
+	l.applied = nil
+	p, err := l.ask(ctx, true)
+	if err != nil {
+		w.undo()
+		l.mark(ctx.Err() != nil) // it may start all the same
+		return l.fail("start", err)
+	}
+	s.process = p
+	procs, err := l.master.Procs(ctx)
+	if err != nil {
+		w.undo()
+		return l.fail("verify", err)
+	}
+	return s.settle(w, procs.WorkerPID())
+}
+
+// byCommands tells the running process what changes, and stores it. It reports
+// false where only a reload can help.
+func (s *syncing) byCommands(ctx context.Context, w *write) (done bool, err error) {
+	l := s.l
+	actions := s.diff.actions()
+	if len(actions) > 0 || len(l.leaving) > 0 {
+		l.mark(true)
+		sent, err := l.apply(ctx, actions, s.desired)
+		s.result.Commands = sent
+		if ctx.Err() != nil {
+			w.undo()
+			return false, l.fail("runtime", ctx.Err())
+		}
+		if err != nil {
+			l.log.Warn("reload instead of a runtime change", "reason", err)
+			s.result.Fallback = err.Error()
+			return false, nil
+		}
+	}
+	if err := w.publish(); err != nil {
+		// The process is ahead of the disk. The next Sync sees that.
+		w.undo()
+		l.applied, l.worker = s.desired, s.worker
+		l.mark(false)
+		return false, l.fail("files", err)
+	}
+	procs, err := l.master.Procs(ctx)
+	if err != nil || procs.WorkerPID() != s.worker {
+		// It ended meanwhile, and may have started from half the files.
+		s.result.Fallback = "the process was replaced meanwhile"
+		return false, nil
+	}
+	return true, s.settle(w, s.worker)
+}
+
+// settle remembers that the desired configuration is stored and runs.
+func (s *syncing) settle(w *write, worker int) error {
+	l := s.l
+	l.applied, l.worker = s.desired, worker
+	l.mark(false)
+	s.result.Hash, s.result.WorkerPID = s.desired.Hash(), worker
+	if err := w.finish(); err != nil {
+		return l.fail("clean up", err)
+	}
+	return nil
+}
+
+// byReload stores the configuration and reloads HAProxy with it.
+func (s *syncing) byReload(ctx context.Context, w *write) error {
+	l := s.l
+	if err := w.publish(); err != nil {
+		w.undo()
+		return l.fail("files", err)
+	}
+	worker, err := s.reload(ctx)
+	if err != nil {
+		w.undo()
+		// Commands that went before the reload stay applied, and a reload
+		// that nobody waited for may still succeed.
+		if s.result.Commands > 0 || !errors.Is(err, ErrReload) {
+			l.applied = nil
+			l.mark(true)
+		}
+		return err
+	}
+	s.result.Reloads = 1
+	clear(l.leaving)
+	return s.settle(w, worker)
+}
+
+// mark notes, also for a controller that comes after this one, that commands
+// may be half done.
+func (l *Local) mark(dirty bool) {
+	l.dirty = dirty
+	if !l.opts.NoStart {
+		return // the process ends with this one
+	}
+	if dirty {
+		if f, err := os.Create(l.markPath()); err == nil {
+			_ = f.Close()
+		}
+		return
+	}
+	_ = os.Remove(l.markPath())
+}
+
+func (l *Local) marked() bool {
+	_, err := os.Lstat(l.markPath())
+	return err == nil
+}
+
+func (l *Local) markPath() string { return filepath.Join(l.opts.Dir, "run", "half-done") }
+
+// reload tells the master to reload and follows it to the end.
+func (s *syncing) reload(ctx context.Context) (worker int, err error) {
+	l := s.l
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	before, err := l.master.Procs(ctx)
+	if err != nil {
+		return 0, l.fail("reload", errors.Join(ErrNotRunning, err))
+	}
+	mark := 0
+	if s.process != nil {
+		mark = s.process.output.mark()
+	}
+	answer, err := l.master.Reload(ctx)
+	if err != nil && ctx.Err() != nil {
+		return 0, l.fail("reload", ctx.Err())
+	}
+	after, err := s.awaitReload(ctx, before)
+	if err != nil {
+		return 0, l.fail("reload", err)
+	}
+	if after.Failed == before.Failed && after.WorkerPID() != before.WorkerPID() && after.WorkerPID() != 0 {
+		return after.WorkerPID(), nil
+	}
+	return 0, l.explain("reload", ErrReload, s.words(ctx, mark, answer))
+}
+
+// awaitReload waits until the master counts one more reload, or one more failed
+// one. Before HAProxy 2.7 the master answers nothing and is away for a while.
+func (s *syncing) awaitReload(ctx context.Context, before haproxyctl.Procs) (haproxyctl.Procs, error) {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		procs, err := s.l.master.Procs(ctx)
+		if err == nil && procs.MasterPID != before.MasterPID {
+			return procs, errors.Join(ErrNotRunning, errors.New("the master ended"))
+		}
+		if err == nil && procs.Reloads > before.Reloads && (procs.Failed > before.Failed || procs.WorkerPID() != before.WorkerPID()) {
+			return procs, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return procs, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package dataplane_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// needHAProxy skips a test where there is no haproxy, but not on CI.
+func needHAProxy(t testing.TB) {
+	t.Helper()
+	if _, err := exec.LookPath("haproxy"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("haproxy is missing:", err)
+		}
+		t.Skip("haproxy is missing:", err)
+	}
+}
+
+// eventually polls until the condition holds.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(10 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("not in 10 s: %s", what)
+		}
+	}
+}
+
+// host is a running Local with HTTP servers to stand behind it.
+type host struct {
+	t      testing.TB
+	local  *dataplane.Local
+	dir    string
+	port   int // of the frontend on 127.0.0.1
+	tls    int
+	cancel context.CancelFunc
+	ended  chan error
+
+	mu     sync.Mutex
+	output strings.Builder
+}
+
+func newHost(t testing.TB) *host {
+	t.Helper()
+	needHAProxy(t)
+	dir, err := os.MkdirTemp("", "haptic")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	h := &host{t: t, dir: filepath.Join(dir, "state"), port: localPort(t), tls: localPort(t)}
+	h.start()
+	t.Cleanup(func() {
+		h.stop()
+		if t.Failed() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			t.Logf("haproxy printed:\n%s", h.output.String())
+		}
+	})
+	return h
+}
+
+// start makes a new Local over the folder and runs it.
+func (h *host) start() {
+	h.t.Helper()
+	var err error
+	h.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: h.dir, Stderr: func(line string) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		fmt.Fprintln(&h.output, line)
+	}})
+	require.NoError(h.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	h.cancel, h.ended = cancel, make(chan error, 1)
+	local, ended := h.local, h.ended
+	go func() { ended <- local.Run(ctx) }()
+}
+
+// stop ends Run and checks that it takes less than two seconds.
+func (h *host) stop() {
+	if h.cancel == nil {
+		return
+	}
+	h.cancel()
+	h.cancel = nil
+	select {
+	case err := <-h.ended:
+		require.NoError(h.t, err)
+	case <-time.After(3 * time.Second):
+		h.t.Error("Run did not end")
+	}
+}
+
+func localPort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// server runs an HTTP server on that loopback address, which answers with its
+// own address.
+func (h *host) server(ip string) (address string) {
+	h.t.Helper()
+	l, err := net.Listen("tcp", ip+":0")
+	require.NoError(h.t, err)
+	address = l.Addr().String()
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, address)
+	})}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = srv.Serve(l) }()
+	h.t.Cleanup(func() { _ = srv.Close(); <-done })
+	return address
+}
+
+// global is the start of every configuration here.
+func (h *host) global() string {
+	return fmt.Sprintf(`global
+    maxconn 100
+    stats socket %s level admin expose-fd listeners
+defaults
+    mode http
+    timeout connect 2s
+    timeout client 5s
+    timeout server 5s
+    option redispatch
+`, h.local.RuntimeSocket())
+}
+
+// web is a frontend and one backend with the given lines.
+func (h *host) web(lines ...string) string {
+	return h.global() + fmt.Sprintf("frontend web\n    bind 127.0.0.1:%d\n    default_backend shop\nbackend shop\n", h.port) +
+		"    " + strings.Join(lines, "\n    ") + "\n"
+}
+
+func (h *host) config(text string, files ...dataplane.File) *dataplane.Config {
+	h.t.Helper()
+	c, err := dataplane.NewConfig(text, files...)
+	require.NoError(h.t, err)
+	return c
+}
+
+// sync brings the configuration in place.
+func (h *host) sync(text string, files ...dataplane.File) *dataplane.Result {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	result, err := h.local.Sync(ctx, h.config(text, files...))
+	require.NoError(h.t, err)
+	return result
+}
+
+// atRuntime syncs and checks that the process stayed and nothing was reloaded.
+func (h *host) atRuntime(before *dataplane.Result, text string, files ...dataplane.File) *dataplane.Result {
+	h.t.Helper()
+	result := h.sync(text, files...)
+	require.Empty(h.t, result.Fallback)
+	require.Zero(h.t, result.Reloads, "%s", result.Plan)
+	require.Equal(h.t, before.WorkerPID, result.WorkerPID)
+	require.Equal(h.t, dataplane.ImpactRuntime, result.Plan.Impact())
+	return result
+}
+
+// get returns status and body of a request through HAProxy on a new connection.
+func (h *host) get(hostname, path string) (int, string) {
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	req, err := http.NewRequest(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", h.port, path), nil)
+	require.NoError(h.t, err)
+	req.Host = hostname
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(body)
+}
+
+// answers returns who answers n requests.
+func (h *host) answers(n int) map[string]int {
+	seen := make(map[string]int)
+	for range n {
+		_, body := h.get("shop.test", "/")
+		seen[body]++
+	}
+	return seen
+}
+
+// handshake returns the common name of the certificate for a server name.
+func (h *host) handshake(name string) string {
+	d := tls.Dialer{Config: &tls.Config{ServerName: name, InsecureSkipVerify: true}} //nolint:gosec // the name is what is tested
+	conn, err := d.DialContext(context.Background(), "tcp", fmt.Sprintf("127.0.0.1:%d", h.tls))
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = conn.Close() }()
+	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName
+}
+
+// groupOf lists the processes of this test's haproxy: all that name its folder.
+func (h *host) processes() []string {
+	var pids []string
+	dirs, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	require.NoError(h.t, err)
+	for _, f := range dirs {
+		raw, err := os.ReadFile(f)
+		if err == nil && strings.Contains(string(raw), h.dir) {
+			pids = append(pids, filepath.Base(filepath.Dir(f)))
+		}
+	}
+	return pids
+}
+
+func TestLocalAddressChange(t *testing.T) {
+	h := newHost(t)
+	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
+	first := h.sync(h.web("server a " + one))
+	require.NotZero(t, first.WorkerPID)
+	require.Zero(t, first.Reloads)
+	_, body := h.get("shop.test", "/")
+	require.Equal(t, one, body)
+
+	second := h.atRuntime(first, h.web("server a "+two))
+	require.Equal(t, 1, second.Files)
+	_, body = h.get("shop.test", "/")
+	require.Equal(t, two, body)
+
+	again := h.sync(h.web("server a " + two))
+	require.True(t, again.Plan.Empty())
+	require.Zero(t, again.Commands+again.Files+again.Reloads)
+	require.Equal(t, first.WorkerPID, again.WorkerPID)
+}
+
+func TestLocalFailingReload(t *testing.T) {
+	h := newHost(t)
+	one := h.server("127.0.0.2")
+	first := h.sync(h.web("server a " + one))
+	result, err := h.local.Sync(t.Context(), h.config(h.web("server a "+one, "bogus keyword")))
+	require.ErrorIs(t, err, dataplane.ErrReload)
+	var e *dataplane.Error
+	require.True(t, errors.As(err, &e))
+	require.Equal(t, "haproxy.cfg", e.File)
+	require.Equal(t, 14, e.Line)
+	require.Contains(t, e.Output, "unknown keyword 'bogus'")
+	require.Zero(t, result.Reloads)
+	status, body := h.get("shop.test", "/")
+	require.Equal(t, 200, status)
+	require.Equal(t, one, body)
+	current, err := h.local.Current(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, h.web("server a "+one), current.Main())
+	third := h.sync(h.web("server a "+one, "timeout server 7s"))
+	require.Equal(t, 1, third.Reloads)
+	require.NotEqual(t, first.WorkerPID, third.WorkerPID)
+	h.stop()
+	require.Empty(t, h.processes())
+}

@@ -1,0 +1,138 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// serverState is what HAProxy says about a server.
+type serverState struct {
+	id                  int
+	address, port       string
+	weight, operational int
+	maintenance         bool
+}
+
+// states asks for the servers of a backend.
+func (a *applier) states(ctx context.Context, backend string) (map[string]serverState, error) {
+	answer, err := a.conn.Exec(ctx, "show servers state "+backend)
+	if err != nil {
+		return nil, err
+	}
+	return parseStates(answer)
+}
+
+// parseStates reads the answer to "show servers state" (management manual,
+// section 9.3): the columns by their names, which grow from version to version.
+func parseStates(answer string) (map[string]serverState, error) {
+	states := make(map[string]serverState)
+	column := make(map[string]int)
+	for l := range strings.Lines(answer) {
+		words := strings.Fields(l)
+		if len(words) < 2 {
+			continue
+		}
+		if words[0] == "#" {
+			for i, name := range words[1:] {
+				column[name] = i
+			}
+			continue
+		}
+		var err error
+		field := func(name string) string {
+			i, ok := column[name]
+			if !ok || i >= len(words) {
+				err = fmt.Errorf("show servers state: no %s in %q", name, strings.TrimSpace(l))
+				return "0"
+			}
+			return words[i]
+		}
+		number := func(name string) int {
+			n, convErr := strconv.Atoi(field(name))
+			err = errors.Join(err, convErr)
+			return n
+		}
+		const forcedMaintenance = 0x01
+		s := serverState{id: number("srv_id"), address: field("srv_addr"), port: field("srv_port"),
+			weight: number("srv_uweight"), operational: number("srv_op_state"),
+			maintenance: number("srv_admin_state")&forcedMaintenance != 0}
+		name := field("srv_name")
+		if err != nil {
+			return nil, err
+		}
+		states[name] = s
+	}
+	if len(column) == 0 {
+		return nil, &refused{"show servers state", answer}
+	}
+	return states, nil
+}
+
+// readBack checks that the servers that were touched are as they should be. The
+// answers to single commands do not tell all: a command may be taken and yet
+// another part of HAProxy have the last word.
+func (a *applier) readBack(ctx context.Context, actions []*action) error {
+	if len(a.touched) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(a.touched, func(x, y serverRef) int { return strings.Compare(x.backend, y.backend) })
+	want := make(map[serverRef]*action, len(actions))
+	for _, do := range actions {
+		want[serverRef{do.backend, do.server}] = do
+	}
+	var states map[string]serverState
+	for i, ref := range a.touched {
+		if i == 0 || a.touched[i-1].backend != ref.backend {
+			var err error
+			if states, err = a.states(ctx, ref.backend); err != nil {
+				return err
+			}
+		}
+		state, ok := states[ref.server]
+		if !ok {
+			return fmt.Errorf("server %s/%s is missing after the change", ref.backend, ref.server)
+		}
+		if what := state.misses(want[ref]); what != "" {
+			return fmt.Errorf("server %s/%s has another %s after the change", ref.backend, ref.server, what)
+		}
+	}
+	return nil
+}
+
+// misses names the field in which a server is not as the action wants it.
+func (s serverState) misses(do *action) string {
+	fields := do.fields
+	if do.kind == addServer {
+		line, ok := parseServer(append([]string{"server", do.server}, do.args...))
+		if !ok {
+			return "line"
+		}
+		addr, _ := line.literal()
+		state := "ready"
+		if line.value("state") == "disabled" {
+			state = "maint"
+		}
+		fields = []serverField{{"address", addr.String()}, {"state", state}}
+	}
+	for _, f := range fields {
+		switch f.name {
+		case "address":
+			if host, port := splitAddress(f.value); host != s.address || port != s.port {
+				return "address"
+			}
+		case "weight":
+			if f.value != strconv.Itoa(s.weight) {
+				return "weight"
+			}
+		case "state":
+			if (f.value == "maint") != s.maintenance {
+				return "state"
+			}
+		}
+	}
+	return ""
+}
