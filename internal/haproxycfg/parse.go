@@ -57,28 +57,28 @@ func Parse(s Section) []Finding {
 				add(i, "a %s section needs a name", s.Kind)
 			}
 		case !taken && !known(words):
-			add(i, "unknown keyword %q in %s", words[0], where(s))
+			add(i, "unknown keyword %q%s", keyword(words), where(s))
 		}
 	}
 	return findings
 }
 
 // known reports whether a line may be one of HAProxy's.
-func known(words []string) bool {
+func known(words []string) bool { return knownKeyword(keyword(words)) }
+
+// keyword returns the word that a line is named by.
+func keyword(words []string) string {
 	if (words[0] == "no" || words[0] == "default") && len(words) > 1 {
-		words = words[1:]
+		return words[1]
 	}
-	return knownKeyword(words[0])
+	return words[0]
 }
 
 func where(s Section) string {
-	switch {
-	case s.Kind == "":
-		return "front of the first section"
-	case s.Name == "":
-		return "section " + s.Kind
+	if s.Kind == "" {
+		return " in front of the first section"
 	}
-	return "section " + s.Kind + " " + s.Name
+	return ""
 }
 
 // needsName reports the sections that HAProxy refuses without a name.

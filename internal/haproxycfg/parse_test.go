@@ -1,6 +1,7 @@
 package haproxycfg
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,11 +43,11 @@ cache c
   total-max-size 4
 `},
 		{name: "unknown keyword", text: "global\n  maxconn 100\nbackend b\n  server a 127.0.0.1:80\n  sever b 127.0.0.1:80\n\n  foo\n", want: []Finding{
-			{Line: 5, Text: "sever b 127.0.0.1:80", Message: `unknown keyword "sever" in section backend b`},
-			{Line: 7, Text: "foo", Message: `unknown keyword "foo" in section backend b`},
+			{Line: 5, Text: "sever b 127.0.0.1:80", Message: `unknown keyword "sever"`},
+			{Line: 7, Text: "foo", Message: `unknown keyword "foo"`},
 		}},
 		{name: "unknown section", text: "backend b\n  server a 127.0.0.1:80\nbakend c\n  server b 127.0.0.1:80\n", want: []Finding{
-			{Line: 3, Text: "bakend c", Message: `unknown keyword "bakend" in section backend b`},
+			{Line: 3, Text: "bakend c", Message: `unknown keyword "bakend"`},
 		}},
 		{name: "in front of all", text: "# x\nfoo bar\nglobal\n", want: []Finding{
 			{Line: 2, Text: "foo bar", Message: `unknown keyword "foo" in front of the first section`},
@@ -59,7 +60,7 @@ cache c
 		}},
 		{name: "a keyword that client-native cannot read", text: "backend b\n  balance\n  server\n  timeout\n"},
 		{name: "with no", text: "backend b\n  no foo\n  no option foo\n", want: []Finding{
-			{Line: 2, Text: "no foo", Message: `unknown keyword "no" in section backend b`},
+			{Line: 2, Text: "no foo", Message: `unknown keyword "foo"`},
 		}},
 	}
 	for _, tt := range tests {
@@ -73,4 +74,26 @@ cache c
 			}
 		})
 	}
+}
+
+// FuzzParse checks that no section makes the parser panic, that findings lie
+// in the section, and that lines of known keywords make none.
+func FuzzParse(f *testing.F) {
+	f.Add("backend b\n  server a 127.0.0.1:80\n  foo\n")
+	f.Add("defaults\n  no option x \"\n")
+	f.Add("userlist\nuser a\n\\x\n")
+	f.Add("\nbackend b from c\n stick-table type ip size 1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, s := range Split(text) {
+			last := s.Line + strings.Count(s.Text, "\n")
+			for _, finding := range Parse(s) {
+				if finding.Line < s.Line || finding.Line > last {
+					t.Fatalf("finding in line %d of a section from %d to %d", finding.Line, s.Line, last)
+				}
+				if finding.Message == "" {
+					t.Fatal("finding without a message")
+				}
+			}
+		}
+	})
 }

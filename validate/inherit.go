@@ -1,0 +1,232 @@
+package validate
+
+import (
+	"bytes"
+	"crypto/tls"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// inherits reports whether base, which haproxy accepted, vouches for cfg: all
+// that differs is checked by a running HAProxy when it is told, and is of a
+// shape that haproxy -c would take too, should cfg ever be loaded from disk.
+// When in doubt the answer is no, which costs one run of haproxy.
+func inherits(base, cfg *dataplane.Config) bool {
+	plan, err := dataplane.Diff(base, cfg)
+	if err != nil || plan.Impact() > dataplane.ImpactRuntime {
+		return false
+	}
+	return sameButServers(base.Main(), cfg.Main()) && sameButEntries(base, cfg)
+}
+
+// sameButServers reports whether two texts have the same sections with the
+// same lines, but for servers of backends.
+func sameButServers(base, text string) bool {
+	if base == text {
+		return true
+	}
+	before, after := haproxycfg.Split(base), haproxycfg.Split(text)
+	if len(before) != len(after) {
+		return false
+	}
+	for i := range before {
+		if before[i].Hash == after[i].Hash && before[i].Text == after[i].Text {
+			continue
+		}
+		if before[i].Kind != after[i].Kind || before[i].Name != after[i].Name || before[i].Kind != "backend" {
+			return false
+		}
+		if !serversInherit(before[i].Text, after[i].Text, text) {
+			return false
+		}
+	}
+	return true
+}
+
+// server is a server line that inherits knows all about.
+type server struct{ name, options string }
+
+// serversInherit compares two texts of one backend. New servers must have the
+// options of one that haproxy has seen there.
+func serversInherit(before, after, text string) bool {
+	oldRest, oldServers, ok := splitServers(before)
+	if !ok {
+		return false
+	}
+	newRest, newServers, ok := splitServers(after)
+	if !ok || !slices.Equal(oldRest, newRest) {
+		return false
+	}
+	seen := map[string]bool{}
+	options := map[string]bool{}
+	gone := map[string]bool{}
+	for _, s := range oldServers {
+		options[s.options], gone[s.name] = true, true
+	}
+	for _, s := range newServers {
+		if seen[s.name] || !options[s.options] {
+			return false
+		}
+		seen[s.name] = true
+		delete(gone, s.name)
+	}
+	// A server may be named elsewhere: use-server, track, srv_is_up(...).
+	for name := range gone {
+		if mentions(text, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// mentions reports whether a line other than a server's own names a server.
+func mentions(text, name string) bool {
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, name) {
+			continue
+		}
+		words := strings.Fields(line)
+		if len(words) > 1 && words[0] == "server" {
+			words = words[2:]
+		}
+		for _, w := range words {
+			if w == name || strings.HasSuffix(w, "/"+name) || strings.Contains(w, "/"+name+")") || strings.Contains(w, "("+name+")") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// splitServers takes the servers out of the lines of a backend. It fails on a
+// server that is not plain.
+func splitServers(text string) (rest []string, servers []server, ok bool) {
+	for line := range strings.Lines(text) {
+		words, err := haproxycfg.Fields(line)
+		if err != nil {
+			return nil, nil, false
+		}
+		if len(words) == 0 {
+			continue
+		}
+		if words[0] != "server" {
+			rest = append(rest, strings.TrimSpace(line))
+			continue
+		}
+		s, plain := plainServer(words)
+		if !plain {
+			return nil, nil, false
+		}
+		servers = append(servers, s)
+	}
+	return rest, servers, true
+}
+
+// plainServer reads "server name address:port [options]". Options that must be
+// unique, and addresses that are no IP addresses, are not plain.
+func plainServer(words []string) (server, bool) {
+	if len(words) < 3 {
+		return server{}, false
+	}
+	addr, err := netip.ParseAddrPort(words[2])
+	if err != nil || addr.Port() == 0 || addr.Addr().Zone() != "" {
+		return server{}, false
+	}
+	if strings.ContainsFunc(words[1], func(r rune) bool { return r >= 0x80 || !pathByte(byte(r)) || r == '/' }) {
+		return server{}, false
+	}
+	s := server{name: words[1]}
+	for i := 3; i < len(words); i++ {
+		switch words[i] {
+		case "id", "guid", "cookie", "track":
+			return server{}, false
+		case "weight":
+			if i+1 == len(words) {
+				return server{}, false
+			}
+			if n, err := strconv.Atoi(words[i+1]); err != nil || n < 0 || n > 256 {
+				return server{}, false
+			}
+			i++ // the value itself is checked
+			s.options += "weight\n"
+			continue
+		}
+		s.options += words[i] + "\n"
+	}
+	return s, true
+}
+
+// sameButEntries compares the files: maps of strings may have other entries,
+// certificates may be others; everything else must be the same.
+func sameButEntries(base, cfg *dataplane.Config) bool {
+	before, after := base.Files(), cfg.Files()
+	if len(before) != len(after) {
+		return false
+	}
+	for i := range before {
+		if before[i].Kind != after[i].Kind || before[i].Name != after[i].Name {
+			return false
+		}
+		if bytes.Equal(before[i].Content, after[i].Content) {
+			continue
+		}
+		switch after[i].Kind {
+		case dataplane.Map:
+			if !onlyStringMaps(cfg.Main(), after[i].Name) || !plainEntries(after[i].Content) {
+				return false
+			}
+		case dataplane.Certificate:
+			if _, err := tls.X509KeyPair(after[i].Content, after[i].Content); err != nil {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// stringMaps are the converters that take any key and any value (section 7.3.1
+// of the configuration manual): neither expressions, addresses nor numbers.
+var stringMaps = []string{
+	"map", "map_str", "map_beg", "map_sub", "map_dir", "map_dom", "map_end",
+	"map_str_str", "map_beg_str", "map_sub_str", "map_dir_str", "map_dom_str", "map_end_str",
+}
+
+// onlyStringMaps reports whether all that names the file is one of those
+// converters. The name alone is looked for, in whatever folder.
+func onlyStringMaps(text, name string) bool {
+	for rest := text; ; {
+		i := strings.Index(rest, name)
+		if i < 0 {
+			return true
+		}
+		before := rest[:i]
+		rest = rest[i+len(name):]
+		before = before[strings.LastIndexAny(before, " \t\n\",'[")+1:]
+		converter, _, ok := strings.Cut(before, "(")
+		if !ok || !slices.Contains(stringMaps, converter) {
+			return false
+		}
+	}
+}
+
+// plainEntries reports whether a map has nothing but comments and lines of a
+// key and a value.
+func plainEntries(content []byte) bool {
+	for line := range bytes.Lines(content) {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		if len(bytes.Fields(line)) < 2 || bytes.ContainsFunc(line, func(r rune) bool { return r < 0x20 && r != '\t' || r == 0x7f }) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,214 @@
+package validate
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// message is one message of haproxy: "[ALERT]    (12) : config : parsing
+// [/etc/haproxy/haproxy.cfg:3] : ...", with the lines that go on after it.
+type message struct {
+	level string // "ALERT", "WARNING", "NOTICE", ...
+	text  string
+}
+
+// readMessages cuts the output of haproxy into messages.
+func readMessages(output string) []message {
+	var messages []message
+	for line := range strings.Lines(output) {
+		line = strings.TrimRight(line, "\r\n")
+		level, rest, ok := cutLevel(line)
+		switch {
+		case ok:
+			messages = append(messages, message{level, rest})
+		case strings.TrimSpace(line) == "":
+		case len(messages) > 0 && messages[len(messages)-1].level != "NOTICE" && strings.HasPrefix(line, " "):
+			messages[len(messages)-1].text += " " + strings.TrimSpace(line)
+		default:
+			messages = append(messages, message{"", line})
+		}
+	}
+	return messages
+}
+
+// cutLevel reads "[LEVEL]    (pid) : " at the start of a line.
+func cutLevel(line string) (level, text string, ok bool) {
+	rest, ok := strings.CutPrefix(line, "[")
+	if !ok {
+		return "", "", false
+	}
+	level, rest, ok = strings.Cut(rest, "]")
+	if !ok || strings.ToUpper(level) != level || strings.ContainsAny(level, " /:.") {
+		return "", "", false
+	}
+	rest = strings.TrimSpace(rest)
+	if strings.HasPrefix(rest, "(") {
+		_, rest, _ = strings.Cut(rest, ")")
+	}
+	rest = strings.TrimPrefix(strings.TrimSpace(rest), ": ")
+	return level, strings.TrimPrefix(rest, "config : "), true
+}
+
+// readOutput makes the verdict from the output of haproxy -c.
+func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane.Config, box *sandbox) *verdict {
+	l := &locator{layout: layout, cfg: cfg, sections: haproxycfg.Split(cfg.Main())}
+	d := &verdict{}
+	var summary []Finding // said in addition to what is wrong
+	var other []string
+	for _, m := range readMessages(output) {
+		text := box.back.Replace(m.text)
+		switch {
+		case m.level == "":
+			other = append(other, text)
+		case m.level == "WARNING":
+			d.warnings = append(d.warnings, l.finding(text))
+		case m.level == "NOTICE", m.level == "INFO", m.level == "DIAG":
+		case strings.Contains(text, "rror(s) found in configuration file"), strings.Contains(text, "atal errors found in configuration"):
+			summary = append(summary, Finding{File: layout.ConfigPath(), Message: text})
+		default:
+			d.findings = append(d.findings, l.finding(text))
+		}
+	}
+	if code == 0 {
+		// Alerts that did not keep haproxy from saying yes are warnings.
+		d.warnings, d.findings = append(d.findings, d.warnings...), nil
+		return d
+	}
+	slices.SortStableFunc(d.findings, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	if len(d.findings) == 0 {
+		d.findings = summary
+	}
+	if len(d.findings) == 0 { // no listener, for example
+		text := strings.Join(other, " ")
+		if text == "" {
+			text = fmt.Sprintf("haproxy -c ended with code %d", code)
+		}
+		d.findings = []Finding{{File: layout.ConfigPath(), Message: text}}
+	}
+	return d
+}
+
+// locator finds where a message belongs.
+type locator struct {
+	layout   dataplane.Layout
+	cfg      *dataplane.Config
+	sections []haproxycfg.Section
+}
+
+var (
+	// "parsing [file:12]", "[file:12]"
+	bracketed = regexp.MustCompile(`\[(/[^\]\[:]+):(\d+)\]`)
+	// "at line 3 of file '/etc/haproxy/maps/x.map'", "(at /etc/haproxy/haproxy.cfg:7)"
+	ofFile = regexp.MustCompile(`line (\d+) of (?:file )?'?(/[^\s':]+)'?`)
+	atFile = regexp.MustCompile(`\bat (/[^\s:]+):(\d+)`)
+	// "proxy 'web'", "backend 'shop', server 's1'"
+	inProxy = regexp.MustCompile(`(?i)\b(proxy|frontend|backend|listen|peers|resolvers|userlist|mailers|cache|defaults) '([^']+)'`)
+	quoted  = regexp.MustCompile(`'([^']*)'`)
+)
+
+// finding places one message.
+func (l *locator) finding(text string) Finding {
+	f := Finding{File: l.layout.ConfigPath(), Message: text}
+	if m := ofFile.FindStringSubmatch(text); m != nil { // the line in the file is what is wrong
+		f.File, f.Line = m[2], number(m[1])
+	} else if m := bracketed.FindStringSubmatch(text); m != nil {
+		f.File, f.Line = m[1], number(m[2])
+		f.Message = strings.TrimSpace(strings.Replace(text, m[0], "", 1))
+		f.Message = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(f.Message, "parsing"), "Parsing"))
+		f.Message = strings.TrimSpace(strings.TrimPrefix(f.Message, ":"))
+	} else if m := atFile.FindStringSubmatch(text); m != nil {
+		f.File, f.Line = m[1], number(m[2])
+	} else {
+		l.byName(&f)
+	}
+	line := ""
+	if f.File == l.layout.ConfigPath() && f.Line > 0 {
+		line = lineOf(l.cfg.Main(), f.Line)
+		f.Section = l.sectionAt(f.Line)
+	} else if f.Line > 0 {
+		line = l.lineOfFile(f.File, f.Line)
+	}
+	f.Text = mask(strings.TrimSpace(line))
+	f.Message = maskMessage(f.Message, line)
+	return f
+}
+
+func number(digits string) int {
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// byName finds the line of a message that names a section, and perhaps what in
+// it is wrong, but no line.
+func (l *locator) byName(f *Finding) {
+	m := inProxy.FindStringSubmatch(f.Message)
+	if m == nil {
+		return
+	}
+	kind := strings.ToLower(m[1])
+	i := slices.IndexFunc(l.sections, func(s haproxycfg.Section) bool {
+		if kind == "proxy" {
+			return s.Name == m[2] && slices.Contains([]string{"frontend", "backend", "listen"}, s.Kind)
+		}
+		return s.Name == m[2] && (s.Kind == kind || s.Kind == "listen")
+	})
+	if i < 0 {
+		return
+	}
+	s := l.sections[i]
+	f.Line = s.Header
+	// The last thing in quotes is mostly what is missing or wrong.
+	names := quoted.FindAllStringSubmatch(f.Message, -1)
+	for j := len(names) - 1; j > 0; j-- {
+		n := 0
+		for line := range strings.Lines(s.Text) {
+			words, _ := haproxycfg.Fields(line)
+			if s.Line+n != s.Header && slices.Contains(words, names[j][1]) {
+				f.Line = s.Line + n
+				return
+			}
+			n++
+		}
+	}
+}
+
+func (l *locator) sectionAt(line int) string {
+	for i := len(l.sections) - 1; i >= 0; i-- {
+		if l.sections[i].Line <= line {
+			return sectionName(l.sections[i])
+		}
+	}
+	return ""
+}
+
+// lineOfFile returns a line of a file of the configuration; never of one with
+// a private key.
+func (l *locator) lineOfFile(path string, n int) string {
+	for _, f := range l.cfg.Files() {
+		if f.Kind != dataplane.Certificate && l.layout.Path(f.Kind, f.Name) == path {
+			return lineOf(string(f.Content), n)
+		}
+	}
+	return ""
+}
+
+func lineOf(text string, n int) string {
+	for line := range strings.Lines(text) {
+		if n--; n == 0 {
+			return strings.TrimRight(line, "\r\n")
+		}
+	}
+	return ""
+}

@@ -1,0 +1,208 @@
+package validate_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"go.uber.org/goleak"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/validate"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// needHAProxy skips a test where there is no haproxy, except in CI.
+func needHAProxy(t testing.TB) {
+	t.Helper()
+	if _, err := exec.LookPath("/usr/sbin/haproxy"); err == nil {
+		return
+	}
+	if _, err := exec.LookPath("haproxy"); err == nil {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("haproxy is not installed")
+	}
+	t.Skip("haproxy is not installed")
+}
+
+// config makes a configuration from a txtar archive: haproxy.cfg and files in
+// maps/, ssl/, general/ and crt-list/.
+func config(t testing.TB, files []txtar.File) *dataplane.Config {
+	t.Helper()
+	var main string
+	var all []dataplane.File
+	kinds := map[string]dataplane.FileKind{"maps": dataplane.Map, "ssl": dataplane.Certificate,
+		"general": dataplane.General, "crt-list": dataplane.CRTList}
+	for _, f := range files {
+		dir, name := path.Split(f.Name)
+		if f.Name == "haproxy.cfg" {
+			main = string(f.Data)
+		} else if kind, ok := kinds[strings.TrimSuffix(dir, "/")]; ok {
+			all = append(all, dataplane.File{Kind: kind, Name: name, Content: f.Data})
+		}
+	}
+	cfg, err := dataplane.NewConfig(main, all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// text makes a configuration of nothing but haproxy.cfg.
+func text(t testing.TB, main string) *dataplane.Config {
+	t.Helper()
+	return config(t, []txtar.File{{Name: "haproxy.cfg", Data: []byte(main)}})
+}
+
+var update = flag.Bool("update", false, "write what was found into the scripts")
+
+// TestScripts runs both phases on the configurations in testdata. The files
+// "syntax", "semantics" and "warnings" hold the findings, one a line; a file
+// that is not there means none. The words of haproxy are those of 2.6; with
+// another version only the positions are compared.
+func TestScripts(t *testing.T) {
+	needHAProxy(t)
+	scripts, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	for _, script := range scripts {
+		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) { runScript(t, script) })
+	}
+}
+
+func runScript(t *testing.T, script string) {
+	archive, err := txtar.ParseFile(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	cfg := config(t, archive.Files)
+	v := &validate.Validator{}
+	got := map[string]string{"syntax": findings(t, validate.PhaseSyntax, v.Syntax(cfg))}
+	report, err := v.Semantics(t.Context(), cfg)
+	got["semantics"] = findings(t, validate.PhaseSemantics, err)
+	if report != nil {
+		got["warnings"] = list(report.Warnings)
+		if got["syntax"] != "" {
+			t.Errorf("phase 1 refuses what haproxy takes:\n%s", got["syntax"])
+		}
+	}
+	if *update {
+		rewrite(t, script, archive, got)
+		return
+	}
+	same := func(a, b string) bool { return a == b }
+	if _, err := v.Semantics(t.Context(), text(t, good)); err != nil {
+		t.Fatal(err)
+	} else if r, _ := v.Semantics(t.Context(), text(t, good)); !strings.HasPrefix(r.HAProxyVersion, "2.6.") {
+		same = func(a, b string) bool { return positions(a) == positions(b) }
+	}
+	for _, name := range []string{"syntax", "semantics", "warnings"} {
+		want := file(archive, name)
+		if name == "syntax" && got[name] != want || !same(got[name], want) {
+			t.Errorf("%s: got\n%swant\n%s", name, got[name], want)
+		}
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func file(archive *txtar.Archive, name string) string {
+	for _, f := range archive.Files {
+		if f.Name == name {
+			return string(f.Data)
+		}
+	}
+	return ""
+}
+
+// findings lists what an error of a phase says.
+func findings(t *testing.T, phase validate.Phase, err error) string {
+	t.Helper()
+	if err == nil {
+		return ""
+	}
+	var invalid *validate.Error
+	if !errors.As(err, &invalid) {
+		t.Fatal(err)
+	}
+	if invalid.Phase != phase {
+		t.Errorf("phase %s, want %s", invalid.Phase, phase)
+	}
+	return list(invalid.Findings)
+}
+
+func list(findings []validate.Finding) string {
+	var b strings.Builder
+	for _, f := range findings {
+		b.WriteString(f.String() + "\n")
+	}
+	return b.String()
+}
+
+// positions keeps file and line of each finding.
+func positions(list string) string {
+	var b strings.Builder
+	for line := range strings.Lines(list) {
+		b.WriteString(strings.SplitN(line, ": ", 2)[0] + "\n")
+	}
+	return b.String()
+}
+
+func rewrite(t *testing.T, script string, archive *txtar.Archive, got map[string]string) {
+	t.Helper()
+	archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool {
+		_, ours := got[f.Name]
+		return ours
+	})
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		if got[name] != "" {
+			archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(got[name])})
+		}
+	}
+	if err := os.WriteFile(script, txtar.Format(archive), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestContextAndBinary(t *testing.T) {
+	needHAProxy(t)
+	cfg := text(t, good)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := new(validate.Validator).Semantics(ctx, cfg); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled context: %v", err)
+	}
+	if _, err := (&validate.Validator{Binary: "/nonexistent/haproxy"}).Semantics(t.Context(), cfg); !errors.Is(err, validate.ErrNoBinary) {
+		t.Errorf("no binary: %v", err)
+	}
+}
+
+const good = `global
+  maxconn 100
+defaults
+  mode http
+  timeout connect 1s
+  timeout client 1s
+  timeout server 1s
+frontend web
+  bind 127.0.0.1:9999
+  default_backend shop
+backend shop
+  server a 127.0.0.1:8001 check
+  server b 127.0.0.1:8002 check
+`
