@@ -271,7 +271,9 @@ func (d *daemon) servers(backend string) ([]loadedServer, error) {
 		}
 		srv := loadedServer{Name: f[3], Address: f[4], AdminState: "ready", Operational: "up"}
 		srv.Port, _ = strconv.Atoi(f[18])
-		if admin, _ := strconv.Atoi(f[6]); admin&0x07 != 0 {
+		// 0x01 set to maintenance, 0x02 with a tracked server, 0x20 without an address;
+		// 0x04 only says that the configuration has it disabled (management manual, "show servers state").
+		if admin, _ := strconv.Atoi(f[6]); admin&0x23 != 0 {
 			srv.AdminState = "maint"
 		}
 		servers = append(servers, srv)
