@@ -2,10 +2,13 @@ package k8swatch
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,12 +20,39 @@ import (
 // value is not repeated in the message; it may be a part of a Secret.
 func (d *decoder) failJSON(data []byte, node *yamlnode.Node, err error) {
 	var wrong *json.UnmarshalTypeError
+	var corrupt base64.CorruptInputError
+	if errors.As(err, &corrupt) {
+		if path := notBase64(data); path != "" {
+			d.fail(lineOf(node, path), fmt.Errorf("%s: the value is not base64", path))
+			return
+		}
+	}
 	if !errors.As(err, &wrong) {
 		d.fail(node.Line, err)
 		return
 	}
 	path := pathAt(data, wrong.Offset)
 	d.fail(lineOf(node, path), fmt.Errorf("%s: a %s does not fit, %s is needed", path, strings.Fields(wrong.Value + " value")[0], wrong.Type))
+}
+
+// notBase64 finds the entry of a Secret or ConfigMap that cannot be decoded.
+func notBase64(data []byte) string {
+	var obj struct {
+		Data       map[string]any `json:"data"`
+		BinaryData map[string]any `json:"binaryData"`
+	}
+	if json.Unmarshal(data, &obj) != nil {
+		return ""
+	}
+	for field, values := range map[string]map[string]any{"data": obj.Data, "binaryData": obj.BinaryData} {
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			text, ok := values[key].(string)
+			if _, err := base64.StdEncoding.DecodeString(text); ok && err != nil {
+				return field + "." + key
+			}
+		}
+	}
+	return ""
 }
 
 // pathAt returns the path of the value that ends at, or contains, the offset.

@@ -1,0 +1,370 @@
+package k8swatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+)
+
+const ingressYAML = `apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: %s
+spec:
+  rules:
+  - host: %s
+`
+
+func write(t testing.TB, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// errorLog collects what OnError is told.
+type errorLog struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (l *errorLog) add(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.errs = append(l.errs, err)
+}
+
+func (l *errorLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return errors.Join(l.errs...).Error()
+}
+
+func (l *errorLog) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.errs)
+}
+
+// TestManifestErrors is the specification in testdata: each mistake with its line.
+func TestManifestErrors(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/manifests/errors.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := map[string]string{}
+	for _, f := range archive.Files {
+		content[f.Name] = string(f.Data)
+	}
+	for name, want := range content {
+		name, ok := strings.CutSuffix(name, ".want")
+		if !ok {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, name), content[name])
+			f, err := k8swatch.NewFolder(dir, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, err := range f.Errors() {
+				var m *k8swatch.ManifestError
+				if !errors.As(err, &m) || m.File != filepath.Join(dir, name) {
+					t.Fatalf("%v is not about the file", err)
+				}
+				got += strings.TrimPrefix(err.Error(), filepath.Join(dir, name)+":") + "\n"
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("(-want +got)\n%s", d)
+			}
+		})
+	}
+}
+
+func TestFolderObjects(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "all.yaml"), `
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: haproxy}
+spec: {controller: example.com/haproxy}
+--- # a List, whose items need not say what they are
+apiVersion: networking.k8s.io/v1
+kind: IngressList
+items:
+- metadata: {name: listed, namespace: shop}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: s}
+data: {a: MQ==, b: MQ==}
+stringData: {b: two, c: three}
+---
+apiVersion: example.com/v1
+kind: Route
+metadata: {name: r}
+spec: {count: 3, anything: [goes]}
+`)
+	write(t, filepath.Join(dir, "svc.json"), `{"apiVersion":"v1","kind":"Service","metadata":{"name":"j"}}`)
+	write(t, filepath.Join(dir, "README.md"), "not a manifest")
+	write(t, filepath.Join(dir, ".hidden.yaml"), "not: a manifest")
+	f, err := k8swatch.NewFolder(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if errs := f.Errors(); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
+	classes := networkingv1.SchemeGroupVersion.WithResource("ingressclasses")
+	g := k8swatch.NewGroup(nil)
+	for _, gvr := range []struct {
+		w    *k8swatch.Watcher
+		want string
+	}{
+		{mustNew(t, f, classes, nil), "/haproxy"},
+		{mustNew(t, f, ingresses, nil), "shop/listed"},
+		{mustNew(t, f, secrets, nil), "default/s"},
+		{mustNew(t, f, routes, nil), "default/r"},
+		{mustNew(t, f, services, nil), "default/j"},
+	} {
+		if err := g.Add(gvr.w); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if got := strings.TrimSpace(names(gvr.w.Snapshot().List())); got != gvr.want {
+				t.Errorf("%s: %q, want %q", gvr.w.Resource().Resource, got, gvr.want)
+			}
+		}()
+	}
+	start(t, g)
+	synced(t, g, 5)
+	snap := g.Snapshot()
+	secret := k8swatch.Read[*corev1.Secret](snap.Resource(secrets)).GetSingle("default", "s")
+	if d := cmp.Diff(map[string][]byte{"a": []byte("1"), "b": []byte("two"), "c": []byte("three")}, secret.Data); d != "" || secret.StringData != nil {
+		t.Errorf("secret %s", d)
+	}
+	if got, want := secret.Annotations[k8swatch.SourceAnnotation], filepath.Join(dir, "all.yaml")+":12"; got != want {
+		t.Errorf("source %q, want %q", got, want)
+	}
+	route := k8swatch.Read[*unstructured.Unstructured](snap.Resource(routes)).GetSingle()
+	if n, _, _ := unstructured.NestedInt64(route.Object, "spec", "count"); n != 3 {
+		t.Errorf("route %v", route)
+	}
+}
+
+// followed is a folder that runs, with a watcher of its ingresses.
+func followed(t *testing.T, files map[string]string) (dir string, f *k8swatch.Folder, w *k8swatch.Watcher, log *errorLog) {
+	t.Helper()
+	dir, log = t.TempDir(), &errorLog{}
+	for name, text := range files {
+		write(t, filepath.Join(dir, name), text)
+	}
+	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w = mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
+	start(t, f)
+	start(t, w)
+	if _, err := w.WaitForSync(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	// Events are followed from here on: this one comes through.
+	write(t, filepath.Join(dir, "ready.yaml"), fmt.Sprintf(ingressYAML, "ready", "ready.test"))
+	eventually(t, "the folder is followed", func() bool { return w.Snapshot().GetSingle("ready.test") != nil })
+	return dir, f, w, log
+}
+
+func TestFolderFollows(t *testing.T) {
+	dir, f, w, log := followed(t, map[string]string{"a.yaml": fmt.Sprintf(ingressYAML, "a", "a.test")})
+	path := filepath.Join(dir, "a.yaml")
+	has := func(host string) func() bool { return func() bool { return w.Snapshot().GetSingle(host) != nil } }
+	version := func() string { return w.Snapshot().ByName("default", "a").GetResourceVersion() }
+
+	write(t, path, fmt.Sprintf(ingressYAML, "a", "a2.test"))
+	eventually(t, "a save in place", has("a2.test"))
+
+	// Saved without a change: nothing happens. Another file shows that it was read.
+	before := version()
+	write(t, path, fmt.Sprintf(ingressYAML, "a", "a2.test"))
+	write(t, filepath.Join(dir, "b.yaml"), fmt.Sprintf(ingressYAML, "b", "b.test"))
+	eventually(t, "a new file", has("b.test"))
+	if version() != before {
+		t.Error("the resource version changed without the content")
+	}
+
+	// As editors do it: a new file is moved over the old one.
+	write(t, filepath.Join(dir, ".a.yaml.swp"), fmt.Sprintf(ingressYAML, "a", "a3.test"))
+	if err := os.Rename(filepath.Join(dir, ".a.yaml.swp"), path); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a rename", has("a3.test"))
+
+	// Broken: an error, and the last good content stays.
+	write(t, path, "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\nspecs: {}\n")
+	eventually(t, "the error is told", func() bool { return log.len() == 1 })
+	if want := path + `:4: Ingress: unknown field "specs"`; log.String() != want || len(f.Errors()) != 1 {
+		t.Errorf("told %q, want %q", log, want)
+	}
+	if !has("a3.test")() {
+		t.Error("the last good content went")
+	}
+	write(t, path, fmt.Sprintf(ingressYAML, "a", "a4.test"))
+	eventually(t, "mended", has("a4.test"))
+	if errs := f.Errors(); len(errs) != 0 {
+		t.Errorf("mended, but %v", errs)
+	}
+
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a deleted file", func() bool { return w.Snapshot().ByName("default", "a") == nil })
+	if log.len() != 1 {
+		t.Errorf("errors: %s", log)
+	}
+}
+
+// TestFolderHalfWritten: an editor that truncates and writes in steps never makes
+// an object disappear.
+func TestFolderHalfWritten(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.yaml")
+	text := fmt.Sprintf(ingressYAML, "a", "a.test") + "---\n" + fmt.Sprintf(ingressYAML, "b", "b.test")
+	write(t, path, text)
+	log := &errorLog{}
+	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleted := make(chan struct{}, 100)
+	w := mustNew(t, f, ingresses, &k8swatch.Options{
+		IndexBy: []string{"spec.rules[*].host"}, Debounce: -1,
+		OnChange: func(_ context.Context, c k8swatch.Changes) error {
+			if c.Deleted > 0 {
+				deleted <- struct{}{}
+			}
+			return nil
+		},
+	})
+	start(t, f)
+	start(t, w)
+	synced(t, w, 2)
+	for i := range 20 {
+		host := fmt.Sprintf("b%d.test", i)
+		text := strings.Replace(text, "b.test", host, 1)
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{text[:50], text[50 : len(text)/2], text[len(text)/2 : len(text)-3], text[len(text)-3:]} {
+			if _, err := file.WriteString(part); err != nil {
+				t.Fatal(err)
+			}
+			if err := file.Sync(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the save is taken in", func() bool { return w.Snapshot().GetSingle(host) != nil })
+	}
+	if len(deleted) > 0 || log.len() > 0 {
+		t.Errorf("%d deletions, errors %v", len(deleted), log.errs)
+	}
+	write(t, path, fmt.Sprintf(ingressYAML, "a", "a.test")) // this is meant
+	eventually(t, "the second document is gone", func() bool { return w.Snapshot().Len() == 1 })
+	write(t, path, "")
+	eventually(t, "the file was emptied", func() bool { return w.Snapshot().Len() == 0 })
+}
+
+func TestFolderConflict(t *testing.T) {
+	dir, f, w, log := followed(t, map[string]string{"b.yaml": fmt.Sprintf(ingressYAML, "x", "b.test")})
+	write(t, filepath.Join(dir, "a.yaml"), "\n"+fmt.Sprintf(ingressYAML, "x", "a.test"))
+	eventually(t, "the conflict is told", func() bool { return log.len() == 1 })
+	want := filepath.Join(dir, "a.yaml") + ":2: Ingress default/x is defined at " + filepath.Join(dir, "b.yaml") + ":1 already"
+	if log.String() != want || len(f.Errors()) != 1 {
+		t.Errorf("told %q, want %q", log, want)
+	}
+	if w.Snapshot().GetSingle("b.test") == nil {
+		t.Error("the object that was there first went")
+	}
+	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other takes its place", func() bool { return w.Snapshot().GetSingle("a.test") != nil })
+	if errs := f.Errors(); len(errs) != 0 {
+		t.Errorf("resolved, but %v", errs)
+	}
+}
+
+func TestFolderUnreadable(t *testing.T) {
+	if _, err := k8swatch.NewFolder(filepath.Join(t.TempDir(), "missing"), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing folder: %v", err)
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "dangling.yaml")
+	if err := os.Symlink(dir, path); err != nil { // a directory where a file should be
+		t.Fatal(err)
+	}
+	f, err := k8swatch.NewFolder(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m *k8swatch.ManifestError
+	if errs := f.Errors(); len(errs) != 1 || !errors.As(errs[0], &m) || m.File != path || m.Line != 0 {
+		t.Errorf("errors %v", errs)
+	}
+}
+
+// TestSecretsDoNotPrint: what is wrong with a Secret is told without its value.
+func TestSecretsDoNotPrint(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "s.yaml"), "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData:\n  number: 8675309\n  list: [hunter2]\n")
+	f, err := k8swatch.NewFolder(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprint(f.Errors()); len(f.Errors()) != 1 || strings.Contains(text, "8675309") || strings.Contains(text, "hunter2") {
+		t.Error(text)
+	}
+}
+
+// BenchmarkFolderSave is the time from a save to the change being readable.
+func BenchmarkFolderSave(b *testing.B) {
+	dir := b.TempDir()
+	path := filepath.Join(dir, "a.yaml")
+	write(b, path, fmt.Sprintf(ingressYAML, "a", "a.test"))
+	f, err := k8swatch.NewFolder(dir, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	changed := make(chan struct{}, 1)
+	w := mustNew(b, f, ingresses, &k8swatch.Options{Debounce: -1, OnChange: func(context.Context, k8swatch.Changes) error {
+		changed <- struct{}{}
+		return nil
+	}})
+	start(b, f)
+	start(b, w)
+	synced(b, w, 1)
+	for n := 0; b.Loop(); n++ {
+		write(b, path, fmt.Sprintf(ingressYAML, "a", fmt.Sprintf("h%d.test", n)))
+		<-changed
+	}
+}
