@@ -16,7 +16,11 @@ var announces = []string{
 func mask(line string) string {
 	words := strings.Fields(line)
 	if len(words) > 2 && words[0] == "user" { // of a userlist, however it is misspelt
-		return strings.Join(words[:2], " ") + " " + secret
+		keep := 2
+		if words[2] == "password" || words[2] == "insecure-password" {
+			keep = 3
+		}
+		return strings.Join(words[:keep], " ") + " " + secret
 	}
 	for i, word := range words {
 		lower := strings.ToLower(word)

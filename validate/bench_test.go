@@ -1,0 +1,78 @@
+package validate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hapticsdk/haptic/validate"
+)
+
+func large(sections, change int) string {
+	var b strings.Builder
+	b.WriteString(good)
+	for i := range sections {
+		port := 10000 + i%1000
+		if i == sections/2 {
+			port += change
+		}
+		fmt.Fprintf(&b, "backend app-%d\n  balance roundrobin\n  option httpchk GET /\n  server s1 10.0.0.1:%d check\n  server s2 10.0.0.2:%d check\n", i, port, port)
+	}
+	return b.String()
+}
+
+// BenchmarkSyntaxOneSectionChanged is phase 1 after one of 5,000 sections
+// changed.
+func BenchmarkSyntaxOneSectionChanged(b *testing.B) {
+	v := &validate.Validator{}
+	cfgs := []string{large(5000, 0), large(5000, 1)}
+	first, second := text(b, cfgs[0]), text(b, cfgs[1])
+	if err := v.Syntax(first); err != nil {
+		b.Fatal(err)
+	}
+	for i := 0; b.Loop(); i++ {
+		cfg := first
+		if i%2 == 0 {
+			cfg = second
+		}
+		if err := v.Syntax(cfg); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkSyntaxNew is phase 1 of 5,000 sections that were not seen before.
+func BenchmarkSyntaxNew(b *testing.B) {
+	cfg := text(b, large(5000, 0))
+	for b.Loop() {
+		if err := validate.Syntax(cfg); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkSemantics is haproxy -c and what is around it.
+func BenchmarkSemantics(b *testing.B) {
+	needHAProxy(b)
+	cfg := text(b, large(5000, 0))
+	for b.Loop() {
+		if _, err := new(validate.Validator).Semantics(b.Context(), cfg); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkInherited is phase 2 after an address changed.
+func BenchmarkInherited(b *testing.B) {
+	needHAProxy(b)
+	v := &validate.Validator{}
+	if _, err := v.Semantics(b.Context(), text(b, large(5000, 0))); err != nil {
+		b.Fatal(err)
+	}
+	cfg := text(b, large(5000, 1))
+	for b.Loop() {
+		if r, err := v.Semantics(b.Context(), cfg); err != nil || !r.Inherited {
+			b.Fatal(r, err)
+		}
+	}
+}
