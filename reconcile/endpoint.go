@@ -163,7 +163,7 @@ func (w *worker) failed(v *validated, result *dataplane.Result, err error, start
 	if p.StaleSince.IsZero() {
 		p.StaleSince = time.Now()
 	}
-	event := InstanceDeploymentFailed{ID: v.id, Endpoint: w.target.Name(), Err: err,
+	event := InstanceDeploymentFailed{ID: v.id, Endpoint: w.target.Name(), Result: result, Err: err,
 		Failures: p.Failures, RetryAt: p.RetryAt, Took: time.Since(start)}
 	w.mu.Unlock()
 	eventbus.Publish(w.loop.bus, event)

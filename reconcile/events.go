@@ -118,6 +118,7 @@ type InstanceDeployed struct {
 type InstanceDeploymentFailed struct {
 	ID       uint64
 	Endpoint string
+	Result   *dataplane.Result // what was done all the same; may be nil
 	Err      error
 	Failures int       // in a row
 	RetryAt  time.Time // unless a new configuration comes first

@@ -30,7 +30,7 @@ func (p *printer) Sync(_ context.Context, cfg *dataplane.Config) (*dataplane.Res
 
 func Example() {
 	engine, err := templating.Compile(fstest.MapFS{
-		"haproxy.cfg": {Data: []byte("backend web\n{% for i, a in addresses %}    server s{{ i }} {{ a }}\n{% end %}")},
+		"haproxy.cfg": {Data: []byte("backend web\n{% for i, a := range addresses %}    server s{{ i }} {{ a }}\n{% end %}")},
 	}, &templating.Options{Vars: map[string]any{"addresses": []string(nil)}})
 	if err != nil {
 		fmt.Println(err)

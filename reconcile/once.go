@@ -30,7 +30,8 @@ func (l *Loop) Once(ctx context.Context) ([]Outcome, error) {
 		}
 		result, err := t.Sync(ctx, v.config)
 		if err != nil {
-			eventbus.Publish(l.bus, InstanceDeploymentFailed{ID: v.id, Endpoint: t.Name(), Err: err, Failures: 1, Took: time.Since(start)})
+			eventbus.Publish(l.bus, InstanceDeploymentFailed{ID: v.id, Endpoint: t.Name(), Result: result,
+				Err: err, Failures: 1, Took: time.Since(start)})
 			return Outcome{Result: result, Err: err}
 		}
 		eventbus.Publish(l.bus, InstanceDeployed{ID: v.id, Endpoint: t.Name(), Result: result, Took: time.Since(start)})

@@ -120,6 +120,9 @@ func (c *controller) newTargets() (err error) {
 			if c.scratch, err = os.MkdirTemp("", "haptic-"); err != nil {
 				return err
 			}
+			if err := os.Chmod(c.scratch, 0o711); err != nil { // haproxy runs under an account of its own
+				return err
+			}
 			dir = filepath.Join(c.scratch, "haproxy")
 		}
 		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: dir, Logger: c.log}); err != nil {
@@ -161,7 +164,8 @@ func (c *controller) newLoop() error {
 		Renderer: templates,
 		Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
 			report, err := validator.Validate(ctx, cfg)
-			if err == nil && !report.Remembered {
+			if err == nil && !report.Remembered && !report.Inherited {
+				c.log.Info("haproxy accepts the configuration", "version", report.HAProxyVersion, "took", report.Duration)
 				for _, warning := range report.Warnings {
 					c.log.Warn("haproxy warns", "finding", warning)
 				}
@@ -218,7 +222,8 @@ func (c *controller) start(ctx context.Context) error {
 // run serves until ctx ends.
 func (c *controller) run(ctx context.Context) error {
 	metrics := observe.NewMetrics(c.bus)
-	observe.Commentate(c.bus, c.log)
+	observe.Comment(c.bus, c.log)
+	history := observe.NewHistory(c.bus, 0)
 	c.printPlans()
 	c.bus.Start()
 	g, ctx := errgroup.WithContext(ctx)
@@ -237,8 +242,10 @@ func (c *controller) run(ctx context.Context) error {
 		g.Go(func() error { return c.election.Run(ctx, c.lead) })
 	}
 	if c.cfg.debugAddr != "" {
-		debug := &observe.Server{Addr: c.cfg.debugAddr, Metrics: metrics, Ready: func() bool { return c.loop.State().Ready() }}
+		debug := &observe.Server{Addr: c.cfg.debugAddr, Metrics: metrics.Registry(), Logger: c.log,
+			Ready: func() error { return observe.Ready(c.loop.State()) }}
 		debug.Register("state", func() any { return c.loop.State() })
+		debug.Register("events", func() any { return history.All() })
 		g.Go(func() error { return debug.Run(ctx) })
 	}
 	g.Go(func() error {
@@ -282,8 +289,10 @@ func (c *controller) once(ctx context.Context) (different bool, err error) {
 		if err := c.start(ctx); err != nil {
 			return err
 		}
-		if c.folder != nil && c.folder.Err() != nil {
-			return c.folder.Err()
+		if c.folder != nil {
+			if err := errors.Join(c.folder.Errors()...); err != nil {
+				return err
+			}
 		}
 		act := c.loop.Once
 		if c.cfg.dryRun {

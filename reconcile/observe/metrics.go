@@ -120,7 +120,7 @@ func (m *Metrics) observe(event any) {
 		}
 		m.deployed(e.Endpoint, e.Result, took)
 	case reconcile.InstanceDeploymentFailed:
-		m.deployed(e.Endpoint, nil, e.Took)
+		m.deployed(e.Endpoint, e.Result, e.Took)
 		m.deploymentErrors.Inc()
 	case reconcile.EndpointsChanged:
 		m.setEndpoints(e)
