@@ -20,61 +20,40 @@ type Finding struct {
 	Message string
 }
 
-// Parse reads one section strictly, with client-native's parser, and returns
-// what is wrong in it, in the order of the lines: words that are not cut as
-// HAProxy cuts them (a quote that is not closed, a broken escape), a header
-// without the name that it needs, and lines that start with no keyword of
-// HAProxy.
+// Parse reads one section strictly and returns what is wrong in it, in the
+// order of the lines: words that are not cut as HAProxy cuts them (a quote that
+// is not closed, a broken escape), a header without the name that it needs, and
+// lines that start with no keyword of HAProxy.
 //
-// client-native on its own keeps a line that it does not understand and says
-// nothing. A finding is made of such a line only when its first word is no
-// keyword of any HAProxy either: where HAProxy knows more than client-native,
-// or where a keyword has arguments that client-native cannot read, HAProxy is
-// the judge.
+// client-native's parser on its own keeps a line that it does not understand
+// and says nothing. A finding is made of such a line only when its first word
+// is no keyword of any HAProxy either: where HAProxy knows more than
+// client-native, or where a keyword has arguments that client-native cannot
+// read, HAProxy is the judge. So the parser, which takes a hundred times as
+// long as the rest, is asked about the lines with an unknown keyword alone.
 func Parse(s Section) []Finding {
-	lines := make([]string, 0, strings.Count(s.Text, "\n")+1)
-	for line := range strings.Lines(s.Text) {
-		lines = append(lines, line)
-	}
 	var findings []Finding
-	add := func(i int, format string, args ...any) {
-		findings = append(findings, Finding{Line: s.Line + i, Text: strings.TrimSpace(lines[i]), Message: fmt.Sprintf(format, args...)})
-	}
-	var skipped []string
-	if anyUnknown(lines) {
-		skipped = unprocessed(s)
-	}
-	for i, line := range lines {
+	number := s.Line - 1
+	for line := range strings.Lines(s.Text) {
+		number++
 		words, err := Fields(line)
-		taken := true
-		if len(skipped) > 0 && skipped[0] == strings.TrimSpace(line) {
-			taken, skipped = false, skipped[1:]
-		}
+		message := ""
 		switch {
 		case err != nil:
-			add(i, "%v", err)
+			message = err.Error()
 		case len(words) == 0:
-		case s.Line+i == s.Header && s.Kind != "":
+		case number == s.Header && s.Kind != "":
 			if needsName(s.Kind) && s.Name == "" {
-				add(i, "a %s section needs a name", s.Kind)
+				message = fmt.Sprintf("a %s section needs a name", s.Kind)
 			}
-		case !taken && !known(words):
-			add(i, "unknown keyword %q%s", keyword(words), where(s))
+		case !known(words) && !parserTakes(s, line):
+			message = fmt.Sprintf("unknown keyword %q%s", keyword(words), where(s))
+		}
+		if message != "" {
+			findings = append(findings, Finding{Line: number, Text: strings.TrimSpace(line), Message: message})
 		}
 	}
 	return findings
-}
-
-// anyUnknown reports whether client-native has to be asked at all: where
-// HAProxy knows the first word of every line, its answer would change nothing,
-// and it takes a hundred times as long as the question.
-func anyUnknown(lines []string) bool {
-	for _, line := range lines {
-		if words, err := Fields(line); err == nil && len(words) > 0 && !known(words) && !isSection(words[0]) {
-			return true
-		}
-	}
-	return false
 }
 
 // known reports whether a line may be one of HAProxy's.
@@ -104,38 +83,32 @@ func needsName(kind string) bool {
 	return true
 }
 
-// unprocessed returns the lines, without surrounding space, of which
-// client-native's parser made nothing.
-func unprocessed(s Section) []string {
+// parserTakes reports whether client-native's parser makes something of a line
+// in a section of that kind.
+func parserTakes(s Section, line string) (taken bool) {
+	text, kind, name := line, parser.Comments, parser.CommentsSectionName
+	switch s.Kind {
+	case "":
+	case "global":
+		text, kind, name = "global\n"+line, parser.Global, parser.GlobalSectionName
+	default:
+		// The traces section has no name, for any other one will do.
+		text, kind, name = s.Kind+" x\n"+line, parser.Section(s.Kind), "x"
+		if kind == parser.Traces {
+			name = parser.TracesSectionName
+		}
+	}
 	parserMu.Lock()
 	defer parserMu.Unlock()
-	p, err := parser.New(options.String(s.Text), options.NoNamedDefaultsFrom)
+	defer func() {
+		if recover() != nil {
+			taken = true // it panics on some lines that are too short: HAProxy is the judge
+		}
+	}()
+	p, err := parser.New(options.String(text), options.NoNamedDefaultsFrom)
 	if err != nil {
-		return nil // only options fail
+		return true
 	}
-	var lines []string
-	collect := func(kind parser.Section, name string) {
-		results, err := p.GetResult(kind, name, "")
-		if err != nil {
-			return // none
-		}
-		for _, r := range results {
-			lines = append(lines, r.Data)
-		}
-	}
-	collect(parser.Comments, parser.CommentsSectionName) // in front of a header, or without one
-	if kind := parser.Section(s.Kind); kind != "" {
-		if kind == parser.Global {
-			collect(kind, parser.GlobalSectionName)
-			return lines
-		}
-		names, err := p.SectionsGet(kind)
-		if err != nil {
-			return lines
-		}
-		for _, name := range names {
-			collect(kind, name)
-		}
-	}
-	return lines
+	left, err := p.GetResult(kind, name, "")
+	return err != nil || len(left) == 0
 }
