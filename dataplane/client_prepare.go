@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
@@ -13,8 +12,8 @@ import (
 type baseline struct {
 	hash     string  // of the desired configuration that led to it
 	version  int64   // that the API counts for it
-	deployed *Config // as stored: normalised text, and the files; nil if it cannot be one
-	text     string  // as stored
+	deployed *Config // normalised text, and the files; nil if it cannot be one
+	text     string  // as stored, which may be in another form than that of deployed
 }
 
 // normalised is the last text that went through the parser: every attempt and
@@ -41,7 +40,8 @@ type job struct {
 func (j *job) impact() Impact { return j.plan.Impact() }
 
 func (j *job) pushes() bool {
-	return j.repair || j.text != j.before.text || j.impact() == ImpactReload || len(j.actions) > 0
+	return j.repair || j.before.deployed == nil || j.text != j.before.deployed.main ||
+		j.impact() == ImpactReload || len(j.actions) > 0
 }
 
 func (j *job) empty() bool {
@@ -233,25 +233,17 @@ func isStatus(err error, status int) bool {
 	return status == dpapi.Status(err) && status != 0
 }
 
-// checkFiles refuses files that the storages would refuse, mix up or change.
+// checkFiles refuses certificates that the storage would refuse.
 func (c *Client) checkFiles(desired *Config) error {
-	seen := map[fileRef]FileKind{}
-	var errs []error
-	refuse := func(f File, sentinel error, why string) {
-		errs = append(errs, &Error{
-			Endpoint: c.Name(), Stage: "check", File: string(f.Kind) + " " + f.Name, Err: sentinel, Output: why,
-		})
-	}
 	for _, f := range desired.files {
-		if other, ok := seen[refOf(f)]; ok {
-			refuse(f, ErrInvalid, fmt.Sprintf("a %s of that name lies in the same folder", other))
+		if f.Kind != Certificate {
+			continue
 		}
-		seen[refOf(f)] = f.Kind
-		if f.Kind == Certificate {
-			if sentinel, why := checkCertificate(f.Content); sentinel != nil {
-				refuse(f, sentinel, why)
+		if sentinel, why := checkCertificate(f.Content); sentinel != nil {
+			return &Error{
+				Endpoint: c.Name(), Stage: "check", File: string(f.Kind) + " " + f.Name, Err: sentinel, Output: why,
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }

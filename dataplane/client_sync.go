@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // syncOnce is one attempt of a Sync. It adds to r what it did.
@@ -155,7 +156,7 @@ func (c *Client) fallBackToReload(ctx context.Context, j *job, r *Result, writte
 	if err != nil {
 		return baseline{}, c.errorAt("read", err)
 	}
-	if now.Text != j.text && now.Text != j.before.text {
+	if n, _ := haproxycfg.Normalise(now.Text); n != j.text && now.Text != j.before.text {
 		return baseline{}, &Error{Endpoint: c.Name(), Stage: "runtime", Err: ErrConflict}
 	}
 	return c.reload(ctx, j, r, written, now.Version)
@@ -252,8 +253,11 @@ func (c *Client) stored(j *job, raw dpapi.Raw, version int64) (baseline, error) 
 		return baseline{}, &Error{Endpoint: c.Name(), Stage: "verify", Err: ErrConflict}
 	}
 	if raw.Text != j.text {
-		c.log.Warn("the Dataplane API stores the configuration in another form than expected: its version differs from that of the parser here",
-			"api", j.api.APIVersion)
+		// Harmless where only the form differs: before its first write, for
+		// one, the API leaves "from" away. But a directive may be missing.
+		if n, err := haproxycfg.Normalise(raw.Text); err != nil || n != j.text {
+			c.log.Warn("the Dataplane API has stored something else than it was sent", "api", j.api.APIVersion)
+		}
 	}
 	return baseline{version: raw.FileVersion, text: raw.Text}, nil
 }
@@ -264,6 +268,6 @@ func (c *Client) remember(j *job, after baseline) error {
 	if err != nil {
 		return &Error{Endpoint: c.Name(), Stage: "check", File: configFile, Err: err}
 	}
-	c.known = &baseline{hash: j.desired.Hash(), version: after.version, deployed: deployed, text: j.text}
+	c.known = &baseline{hash: j.desired.Hash(), version: after.version, deployed: deployed, text: after.text}
 	return nil
 }
