@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
@@ -276,11 +277,47 @@ func (a *applier) deleteServer(ctx context.Context, ref serverRef) error {
 }
 
 // retryLeaving tries to delete the servers that had connections when they went.
+// A connection whose last request has ended stays in the pool of idle ones,
+// from which only a change of the address removes it: entering maintenance did
+// so once, for those that were idle then.
 func (a *applier) retryLeaving(ctx context.Context) error {
 	for ref := range a.l.leaving {
+		name, err := serverPath(ref.backend, ref.server)
+		if err != nil {
+			return err
+		}
+		for _, port := range []string{"1", "2"} { // one of them is a change
+			if _, err := a.conn.Exec(ctx, "set server "+name+" addr 127.0.0.1 port "+port); err != nil {
+				return err
+			}
+		}
 		if err := a.deleteServer(ctx, ref); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tidyEvery is how often Run tries to delete servers that had connections.
+const tidyEvery = time.Second
+
+// tidy deletes servers whose last connection has ended, unless a Sync is under
+// way, which does the same.
+func (l *Local) tidy(ctx context.Context) {
+	select {
+	case <-l.turn:
+	default:
+		return
+	}
+	defer l.unlock()
+	if len(l.leaving) == 0 {
+		return
+	}
+	if procs, err := l.master.Procs(ctx); err != nil || procs.WorkerPID() != l.worker {
+		clear(l.leaving) // they went with their process
+		return
+	}
+	if _, err := l.apply(ctx, nil, nil); err != nil {
+		l.log.Debug("servers that go are not gone yet", "error", err)
+	}
 }

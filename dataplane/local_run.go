@@ -35,8 +35,16 @@ var ErrBusy = errors.New("the folder is in use by another process")
 // with growing pauses, and at once by the next [Local.Sync].
 func (l *Local) Run(ctx context.Context) error {
 	if l.opts.NoStart {
-		<-ctx.Done()
-		return nil
+		tidy := time.NewTicker(tidyEvery)
+		defer tidy.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tidy.C:
+				l.tidy(ctx)
+			}
+		}
 	}
 	// It needs no turn: every Sync asks Run before it touches the folder.
 	release, err := l.takeFolder()
@@ -100,6 +108,8 @@ func (s *supervisor) loop(ctx context.Context) {
 	l := s.l
 	retry := time.NewTimer(0) // starts what is stored
 	defer retry.Stop()
+	tidy := time.NewTicker(tidyEvery)
+	defer tidy.Stop()
 	for {
 		var ended chan struct{}
 		if s.process != nil {
@@ -122,6 +132,10 @@ func (s *supervisor) loop(ctx context.Context) {
 			}
 			retry.Reset(s.pause)
 			s.pause = min(max(2*s.pause, 100*time.Millisecond), maxPause)
+		case <-tidy.C:
+			if s.process != nil {
+				l.tidy(ctx)
+			}
 		case r := <-l.requests:
 			if r.start {
 				r.reply <- s.start(ctx)

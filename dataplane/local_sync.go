@@ -76,7 +76,9 @@ func (s *syncing) run(ctx context.Context) error {
 		return err
 	}
 	running := disk
-	if l.applied != nil && s.worker == l.worker {
+	if s.worker != l.worker {
+		clear(l.leaving)
+	} else if l.applied != nil {
 		running = l.applied
 	}
 	if s.diff, err = withDrift(disk, running, s.desired); err != nil {
@@ -323,7 +325,7 @@ func (s *syncing) reload(ctx context.Context) (worker int, err error) {
 	if err != nil {
 		return 0, l.fail("reload", err)
 	}
-	if after.Failed == before.Failed && after.WorkerPID() != before.WorkerPID() && after.WorkerPID() != 0 {
+	if after.Failed <= before.Failed && after.WorkerPID() != before.WorkerPID() && after.WorkerPID() != 0 {
 		return after.WorkerPID(), nil
 	}
 	return 0, l.explain("reload", ErrReload, s.words(ctx, mark, answer))

@@ -267,7 +267,7 @@ func TestLocalFailingReload(t *testing.T) {
 	var e *dataplane.Error
 	require.True(t, errors.As(err, &e))
 	require.Equal(t, "haproxy.cfg", e.File)
-	require.Equal(t, 14, e.Line)
+	require.Equal(t, 15, e.Line)
 	require.Contains(t, e.Output, "unknown keyword 'bogus'")
 	require.Zero(t, result.Reloads)
 	status, body := h.get("shop.test", "/")

@@ -1,0 +1,36 @@
+package dataplane_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// controllerDir makes the test binary a controller that runs a Local over that
+// folder until it is killed.
+const controllerDir = "HAPTIC_TEST_CONTROLLER_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(controllerDir); dir != "" {
+		controller(dir)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func controller(dir string) {
+	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: dir})
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		err = local.Run(ctx)
+	}
+	fmt.Fprintln(os.Stderr, "controller ended:", err)
+	os.Exit(1)
+}
