@@ -35,18 +35,24 @@ func (s *Slots) Assign(backend string, addresses []string) []Server {
 		s.held = map[string][]string{}
 	}
 	held := slices.Clone(s.held[backend])
+	var left, free []int // slots: an endpoint left them just now, or long ago
 	for i, a := range held {
-		if !slices.Contains(addresses, a) {
+		switch {
+		case a == "":
+			free = append(free, i)
+		case !slices.Contains(addresses, a):
 			held[i] = ""
+			left = append(left, i)
 		}
 	}
+	free = append(left, free...)
 	for _, a := range addresses {
-		if slices.Contains(held, a) {
-			continue
-		}
-		if free := slices.Index(held, ""); free >= 0 {
-			held[free] = a
-		} else {
+		switch {
+		case slices.Contains(held, a):
+		case len(free) > 0:
+			held[free[0]] = a
+			free = free[1:]
+		default:
 			held = append(held, a)
 		}
 	}
