@@ -94,6 +94,13 @@ func header(line string) (kind, name string, ok bool) {
 	if !isSection(line[:end]) {
 		return "", "", false
 	}
+	if strings.IndexAny(line, "\"'\\#") < 0 {
+		rest := strings.TrimLeft(line[end:], " \t\r\n")
+		if i := strings.IndexAny(rest, " \t\r\n"); i >= 0 {
+			rest = rest[:i]
+		}
+		return line[:end], rest, true
+	}
 	words, _ := Fields(line)
 	return line[:end], second(words), true
 }

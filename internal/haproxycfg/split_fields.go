@@ -87,12 +87,8 @@ func unescape(s string, quote byte) (plain string, size int, err error) {
 		return "", 0, fmt.Errorf("%w: nothing follows the backslash", ErrSyntax)
 	}
 	switch c := s[1]; c {
-	case '\\', '"', '#', ' ', '\t':
+	case '\\', '"', '\'', '#', ' ', '\t':
 		return s[1:2], 2, nil
-	case '\'':
-		if quote == 0 {
-			return "'", 2, nil
-		}
 	case '$':
 		if quote == '"' {
 			return "$", 2, nil
