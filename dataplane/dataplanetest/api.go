@@ -90,12 +90,12 @@ func reply(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-func fail(w http.ResponseWriter, status int, format string, args ...any) {
-	message := format
-	if len(args) > 0 {
-		message = fmt.Sprintf(format, args...)
-	}
+func fail(w http.ResponseWriter, status int, message string) {
 	reply(w, status, map[string]any{"code": status, "message": message})
+}
+
+func failf(w http.ResponseWriter, status int, format string, args ...any) {
+	fail(w, status, fmt.Sprintf(format, args...))
 }
 
 func flag(r *http.Request, name string) bool { return r.URL.Query().Get(name) == "true" }

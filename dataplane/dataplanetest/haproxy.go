@@ -38,6 +38,8 @@ type daemon struct {
 	cmd    *exec.Cmd
 	done   chan struct{} // closed when the master has ended
 	log    lockedBuffer
+
+	temporary string // folder to remove, "" if it is not ours
 }
 
 type lockedBuffer struct {
@@ -58,35 +60,35 @@ func (l *lockedBuffer) String() string {
 }
 
 // startHAProxy starts the haproxy of the options, with the initial text.
-func (s *Server) startHAProxy() {
-	s.t.Helper()
+func (s *Server) startHAProxy() error {
 	o := *s.opts.HAProxy
 	if o.Binary == "" {
 		o.Binary = "haproxy"
 	}
+	d := &daemon{s: s, binary: o.Binary, done: make(chan struct{})}
 	if o.Dir == "" {
 		// Not the folder of the test: its name can be too long for a socket.
 		dir, err := os.MkdirTemp("", "dpt")
 		if err != nil {
-			s.t.Fatal(err)
+			return err
 		}
-		s.t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		o.Dir = dir
+		o.Dir, d.temporary = dir, dir
 	}
-	s.opts.Layout = dataplane.Layout{Base: o.Dir}
-	d := &daemon{s: s, binary: o.Binary, layout: s.opts.Layout, done: make(chan struct{})}
-	d.master.Path = filepath.Join(o.Dir, "master.sock")
 	s.proc = d
+	s.opts.Layout = dataplane.Layout{Base: o.Dir}
+	d.layout = s.opts.Layout
+	d.master.Path = filepath.Join(o.Dir, "master.sock")
 	for _, kind := range []dataplane.FileKind{dataplane.Map, dataplane.Certificate, dataplane.General} {
-		if err := os.MkdirAll(s.opts.Layout.Dir(kind), 0o755); err != nil {
-			s.t.Fatal(err)
+		if err := os.MkdirAll(d.layout.Dir(kind), 0o755); err != nil {
+			return err
 		}
 	}
 	d.save(s.disk)
 	if err := d.start(); err != nil {
 		d.stop()
-		s.t.Fatalf("haproxy: %v\n%s", err, d.log.String())
+		return fmt.Errorf("haproxy: %w\n%s", err, d.log.String())
 	}
+	return nil
 }
 
 func (d *daemon) start() error {
@@ -128,6 +130,9 @@ func (d *daemon) await(wanted func(haproxyctl.Procs) bool) (haproxyctl.Procs, er
 }
 
 func (d *daemon) stop() {
+	if d.temporary != "" {
+		defer func() { _ = os.RemoveAll(d.temporary) }()
+	}
 	if d.cmd == nil {
 		return
 	}
@@ -169,7 +174,7 @@ func (d *daemon) saveFile(storage, name string, content []byte) {
 	path := d.s.pathOf(storage, name)
 	if content == nil {
 		if err := os.Remove(path); err != nil {
-			d.s.t.Errorf("remove %s: %v", path, err)
+			d.s.report(err)
 		}
 		return
 	}
@@ -178,7 +183,7 @@ func (d *daemon) saveFile(storage, name string, content []byte) {
 
 func (d *daemon) write(path string, content []byte) {
 	if err := os.WriteFile(path, content, 0o644); err != nil {
-		d.s.t.Errorf("write %s: %v", path, err)
+		d.s.report(err)
 	}
 }
 

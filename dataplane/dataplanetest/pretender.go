@@ -104,6 +104,9 @@ func readMap(content []byte) []entry {
 }
 
 func (p *pretender) action(words []string) error {
+	if words[0] != "SetServerAddr" && words[0] != "SetServerState" && words[0] != "SetServerWeight" {
+		return nil // the real one, too, ignores what it does not know
+	}
 	if len(words) < 4 {
 		return errors.New("not enough parameters")
 	}

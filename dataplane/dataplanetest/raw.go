@@ -41,7 +41,7 @@ func (s *Server) postRaw(w http.ResponseWriter, r *http.Request) {
 	}
 	if flag(r, "only_validate") {
 		if why := s.proc.validate(text); why != "" {
-			fail(w, http.StatusBadRequest, "validation error: exit status 1: %s", why)
+			failf(w, http.StatusBadRequest, "validation error: exit status 1: %s", why)
 			return
 		}
 		s.sendRaw(w, http.StatusAccepted, "")
@@ -57,7 +57,7 @@ func (s *Server) postRaw(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "version or transaction not specified, specify only one")
 		return
 	case !flag(r, "skip_version") && version != s.version:
-		fail(w, http.StatusConflict, "version mismatch: version in configuration file is %d, given version is %d", s.version, version)
+		failf(w, http.StatusConflict, "version mismatch: version in configuration file is %d, given version is %d", s.version, version)
 		return
 	}
 	stored, err := haproxycfg.RoundTrip(text)
@@ -66,7 +66,7 @@ func (s *Server) postRaw(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if why := s.proc.validate(stored); why != "" {
-		fail(w, http.StatusBadRequest, "validation error: exit status 1: %s", why)
+		failf(w, http.StatusBadRequest, "validation error: exit status 1: %s", why)
 		return
 	}
 	s.write(stored)
@@ -82,14 +82,14 @@ func (s *Server) afterPush(w http.ResponseWriter, r *http.Request) {
 			}
 			s.actions = append(s.actions, action)
 			if err := s.proc.action(strings.Split(action, " ")); err != nil {
-				fail(w, http.StatusInternalServerError, "cannot execute %s: %s", strings.Split(action, " ")[0], err)
+				failf(w, http.StatusInternalServerError, "cannot execute %s: %s", strings.Split(action, " ")[0], err)
 				return
 			}
 		}
 		s.sendRaw(w, http.StatusCreated, "")
 	case flag(r, "force_reload"):
 		if output, ok := s.reload(""); !ok {
-			fail(w, http.StatusBadRequest, "Reload failed: %s", output)
+			failf(w, http.StatusBadRequest, "Reload failed: %s", output)
 			return
 		}
 		s.sendRaw(w, http.StatusCreated, "")
@@ -155,5 +155,5 @@ func (s *Server) getReload(w http.ResponseWriter, id string) {
 		reply(w, http.StatusOK, map[string]any{"id": id, "status": "in_progress"})
 		return
 	}
-	fail(w, http.StatusNotFound, "Reload with ID %s does not exist", id)
+	failf(w, http.StatusNotFound, "Reload with ID %s does not exist", id)
 }

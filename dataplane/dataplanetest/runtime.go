@@ -60,12 +60,12 @@ func (s *Server) runtime(w http.ResponseWriter, r *http.Request, path []string) 
 	case len(path) == 3 && path[0] == "backends" && path[2] == "servers" && r.Method == http.MethodGet:
 		servers, err := s.proc.servers(path[1])
 		if err != nil {
-			fail(w, http.StatusNotFound, "no data for %s: not found", path[1])
+			failf(w, http.StatusNotFound, "no data for %s: not found", path[1])
 			return
 		}
 		reply(w, http.StatusOK, servers)
 	default:
-		fail(w, http.StatusNotFound, "path %s was not found", r.URL.Path)
+		failf(w, http.StatusNotFound, "path %s was not found", r.URL.Path)
 	}
 }
 
@@ -108,14 +108,14 @@ func (s *Server) mapEntries(w http.ResponseWriter, r *http.Request, file, name s
 		}
 		done(s.proc.addEntry(file, body.Key, body.Value), http.StatusCreated, "add map "+name+" "+body.Key+" "+body.Value)
 	case len(rest) == 1 && !find(rest[0]):
-		fail(w, http.StatusNotFound, "%s not found", rest[0])
+		failf(w, http.StatusNotFound, "%s not found", rest[0])
 	case len(rest) == 1 && r.Method == http.MethodPut:
 		body.Key = rest[0]
 		done(s.proc.setEntry(file, body.Key, body.Value), http.StatusOK, "set map "+name+" "+body.Key+" "+body.Value)
 	case len(rest) == 1 && r.Method == http.MethodDelete:
 		done(s.proc.deleteEntry(file, rest[0]), http.StatusNoContent, "del map "+name+" "+rest[0])
 	default:
-		fail(w, http.StatusMethodNotAllowed, "method %s is not allowed", r.Method)
+		failf(w, http.StatusMethodNotAllowed, "method %s is not allowed", r.Method)
 	}
 }
 

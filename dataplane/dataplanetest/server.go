@@ -51,10 +51,10 @@ defaults
 
 // Server is a Dataplane API for tests.
 type Server struct {
-	t    testing.TB
-	opts Options
-	http *httptest.Server
-	proc process
+	opts   Options
+	report func(error) // of what goes wrong with the files
+	http   *httptest.Server
+	proc   process
 
 	mu       sync.Mutex
 	disk     string // the text as stored, without the lines of the API
@@ -90,10 +90,25 @@ type Request struct {
 }
 
 // New starts a Server that stops at the end of the test. Nil options are the
-// zero options.
+// zero options. What goes wrong fails the test.
 func New(t testing.TB, options *Options) *Server {
 	t.Helper()
-	s := &Server{t: t, version: 1, files: map[string]map[string][]byte{"maps": {}, "ssl_certificates": {}, "general": {}}}
+	s, err := start(options, func(err error) { t.Errorf("dataplanetest: %v", err) })
+	if err != nil {
+		t.Fatalf("dataplanetest: %v", err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Start starts a Server outside of a test, such as in an example or a demo. The
+// caller closes it. Nil options are the zero options.
+func Start(options *Options) (*Server, error) {
+	return start(options, func(err error) { panic(err) })
+}
+
+func start(options *Options, report func(error)) (*Server, error) {
+	s := &Server{report: report, version: 1, files: map[string]map[string][]byte{"maps": {}, "ssl_certificates": {}, "general": {}}}
 	if options != nil {
 		s.opts = *options
 	}
@@ -111,14 +126,13 @@ func New(t testing.TB, options *Options) *Server {
 		s.opts.Config += "\n"
 	}
 	s.disk, s.memory, s.lastGood = s.opts.Config, s.opts.Config, s.opts.Config
-	if s.opts.HAProxy != nil {
-		s.startHAProxy()
-	} else {
+	if s.opts.HAProxy == nil {
 		s.proc = newPretender(s)
+	} else if err := s.startHAProxy(); err != nil {
+		return nil, err
 	}
 	s.http = httptest.NewServer(s)
-	t.Cleanup(s.Close)
-	return s
+	return s, nil
 }
 
 // Close stops the server and the haproxy behind it. It is called at the end of

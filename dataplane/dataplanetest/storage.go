@@ -22,7 +22,7 @@ func (s *Server) storage(w http.ResponseWriter, r *http.Request, storage string,
 		case http.MethodPost:
 			s.createFile(w, r, storage)
 		default:
-			fail(w, http.StatusMethodNotAllowed, "method %s is not allowed", r.Method)
+			failf(w, http.StatusMethodNotAllowed, "method %s is not allowed", r.Method)
 		}
 		return
 	}
@@ -34,7 +34,7 @@ func (s *Server) storage(w http.ResponseWriter, r *http.Request, storage string,
 	name = sanitise(name)
 	content, ok := s.files[storage][name]
 	if !ok {
-		fail(w, http.StatusNotFound, "file %s doesn't exist in dir: %s", name, path.Dir(s.pathOf(storage, name)))
+		failf(w, http.StatusNotFound, "file %s doesn't exist in dir: %s", name, path.Dir(s.pathOf(storage, name)))
 		return
 	}
 	switch {
@@ -48,7 +48,7 @@ func (s *Server) storage(w http.ResponseWriter, r *http.Request, storage string,
 	case r.Method == http.MethodDelete:
 		s.deleteFile(w, r, storage, name)
 	default:
-		fail(w, http.StatusMethodNotAllowed, "method %s is not allowed", r.Method)
+		failf(w, http.StatusMethodNotAllowed, "method %s is not allowed", r.Method)
 	}
 }
 
@@ -97,7 +97,7 @@ func (s *Server) createFile(w http.ResponseWriter, r *http.Request, storage stri
 		name += ".map"
 	}
 	if _, ok := s.files[storage][name]; ok {
-		fail(w, http.StatusConflict, "file %s already exists", s.pathOf(storage, name))
+		failf(w, http.StatusConflict, "file %s already exists", s.pathOf(storage, name))
 		return
 	}
 	if storage == "ssl_certificates" {
@@ -189,7 +189,7 @@ func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request, storage, nam
 	for text := range strings.Lines(s.memory) {
 		line++
 		if strings.Contains(text, file) && !strings.HasPrefix(strings.TrimSpace(text), "#") {
-			fail(w, http.StatusConflict, "rejecting attempt to delete file %s referenced in haproxy conf at line %d", file, line)
+			failf(w, http.StatusConflict, "rejecting attempt to delete file %s referenced in haproxy conf at line %d", file, line)
 			return
 		}
 	}

@@ -1,0 +1,76 @@
+package dataplanetest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+)
+
+// In a test, New(t, nil) does the same and closes the server at its end.
+func ExampleStart() {
+	s, err := dataplanetest.Start(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+
+	config, err := dataplane.NewConfig("defaults\n  mode http\nbackend shop\n  server s1 192.0.2.1:80\n")
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := dataplane.Sync(context.Background(), s.Endpoint(), config, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	address, state := s.LoadedServer("shop", "s1")
+	fmt.Println(result.Reloads, "reload,", len(s.Reloads()), "seen")
+	fmt.Println("s1 is", address, state)
+	// Output:
+	// 1 reload, 1 seen
+	// s1 is 192.0.2.1:80 ready
+}
+
+func ExampleServer_Fail() {
+	s, err := dataplanetest.Start(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+	s.Fail(dataplanetest.Fault{Method: "GET", Path: "/info", Status: 401})
+
+	config, err := dataplane.NewConfig("global\n  maxconn 10\n")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = dataplane.DryRun(context.Background(), s.Endpoint(), config, nil)
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, dataplane.ErrUnauthorized), dataplane.Retryable(err))
+	// Output:
+	// test: probe: not authorised (status 401): a fault that the test asked for
+	// true false
+}
+
+func ExampleServer_FailReload() {
+	s, err := dataplanetest.Start(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+	before := s.Raw()
+	s.FailReload("cannot bind socket (Address already in use) [0.0.0.0:80]")
+
+	config, err := dataplane.NewConfig("frontend f\n  bind :80\n")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = dataplane.Sync(context.Background(), s.Endpoint(), config, nil)
+	fmt.Println(err)
+	fmt.Println("as before:", s.Raw() != "" && len(s.Reloads()) == 1, len(before) > 0)
+	// Output:
+	// test: reload: reload failed (status 400): Reload failed: cannot bind socket (Address already in use) [0.0.0.0:80]
+	// as before: true true
+}
