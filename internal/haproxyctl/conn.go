@@ -13,7 +13,7 @@ import (
 // MaxPayload is the number of bytes up to which a command with its payload
 // fits into a buffer of HAProxy, whose default is 16 KiB (tune.bufsize), with
 // room to spare.
-const MaxPayload = 12 << 10
+const MaxPayload = 14 << 10
 
 // answerTimeout bounds the wait for one answer, so that a HAProxy that hangs
 // is an error also for callers without a deadline.
