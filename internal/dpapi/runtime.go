@@ -38,9 +38,9 @@ func (c *Client) Process(ctx context.Context) (Process, error) {
 
 // SafeWord reports whether a key or value can go through a runtime call: the
 // API pastes it into a command line, where a space ends a word, a semicolon
-// the command, and a backslash escapes.
+// the command, and a backslash escapes. A path of dots would lead elsewhere.
 func SafeWord(s string) bool {
-	if s == "" || strings.HasPrefix(s, "#") || strings.HasPrefix(s, "@") || strings.HasPrefix(s, "<<") {
+	if s == "" || s == "." || s == ".." || strings.HasPrefix(s, "#") || strings.HasPrefix(s, "@") || strings.HasPrefix(s, "<<") {
 		return false
 	}
 	for i := range len(s) {

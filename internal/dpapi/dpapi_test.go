@@ -1,0 +1,216 @@
+package dpapi_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/hapticsdk/haptic/internal/dpapi"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func serve(t *testing.T, h http.HandlerFunc) *dpapi.Client {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return client(t, s.URL, dpapi.Options{Username: "u", Password: "p"})
+}
+
+func client(t *testing.T, url string, o dpapi.Options) *dpapi.Client {
+	t.Helper()
+	c, err := dpapi.New(url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.CloseIdle)
+	return c
+}
+
+func TestNew(t *testing.T) {
+	for raw, want := range map[string]string{
+		"http://192.0.2.1:5555":        "http://192.0.2.1:5555/v3",
+		"http://192.0.2.1:5555/":       "http://192.0.2.1:5555/v3",
+		"https://host/v3":              "https://host/v3",
+		"https://host/behind/proxy/v3": "https://host/behind/proxy/v3",
+		"unix:///run/api.sock":         "http://unix/v3",
+		"":                             "",
+		"192.0.2.1:5555":               "",
+		"ftp://host":                   "",
+		"http://":                      "",
+		"unix://run/api.sock":          "",
+		"http://a:b@host":              "",
+		"http://host\x7f":              "",
+	} {
+		c, err := dpapi.New(raw, dpapi.Options{})
+		if (err == nil) != (want != "") || err == nil && c.String() != want {
+			t.Errorf("%q: %v %v, want %q", raw, c, err, want)
+		}
+	}
+}
+
+func TestErrorBodies(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"code":400,"message":"no\nluck"}`:                 "no\nluck",
+		`"{\"code\":409,\"message\":\"version mismatch\"}"`: "version mismatch",
+		"plain text\n":            "plain text",
+		"":                        "418 I'm a teapot",
+		"[1,2]":                   "[1,2]",
+		strings.Repeat("x", 9000): strings.Repeat("x", 4096) + " ...",
+	} {
+		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Configuration-Version", "7")
+			w.WriteHeader(http.StatusTeapot)
+			_, _ = w.Write([]byte(body))
+		})
+		_, err := c.Info(t.Context())
+		var s *dpapi.StatusError
+		if !errors.As(err, &s) || s.Message != want || s.Status != 418 || s.Version != 7 || dpapi.Status(err) != 418 {
+			t.Errorf("%q: %v", body, err)
+		}
+	}
+}
+
+func TestRequests(t *testing.T) {
+	var got string
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		got = r.Method + " " + r.URL.EscapedPath() + "?" + r.URL.RawQuery + " " + user + ":" + password + " " + r.Header.Get("X-Runtime-Actions")
+		_, _ = w.Write([]byte("{}"))
+	})
+	ctx := t.Context()
+	for want, do := range map[string]func() error{
+		"PUT /v3/services/haproxy/runtime/maps/m.map/entries/%2Fa%3Fb%2F..? u:p ": func() error {
+			return c.SetMapEntry(ctx, "m.map", "/a?b/..", "v")
+		},
+		"POST /v3/services/haproxy/configuration/raw?skip_reload=true&version=3 u:p SetServerState b s maint;SetServerWeight b s 1": func() error {
+			_, err := c.Push(ctx, "x\n", 3, dpapi.SkipReload, "SetServerState b s maint", "SetServerWeight b s 1")
+			return err
+		},
+		"PUT /v3/services/haproxy/storage/ssl_certificates/a.pem?skip_reload=true u:p ": func() error {
+			return c.ReplaceFile(ctx, dpapi.Certificates, "a.pem", []byte("x"))
+		},
+		"DELETE /v3/services/haproxy/storage/maps/a.map? u:p ": func() error { return c.DeleteFile(ctx, dpapi.Maps, "a.map") },
+	} {
+		if err := do(); err != nil || got != want {
+			t.Errorf("%v\ngot  %s\nwant %s", err, got, want)
+		}
+	}
+}
+
+func TestCutAnswerIsANetworkError(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = w.Write([]byte("{"))
+		panic(http.ErrAbortHandler)
+	})
+	_, err := c.Info(t.Context())
+	var n net.Error
+	var u *url.Error
+	if !errors.As(err, &n) || !errors.As(err, &u) {
+		t.Errorf("got %#v", err)
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	asked := 0
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		http.Redirect(w, r, "/elsewhere", http.StatusFound)
+	})
+	if _, err := c.Info(t.Context()); dpapi.Status(err) != 302 || asked != 1 {
+		t.Errorf("%v after %d requests", err, asked)
+	}
+}
+
+func TestTLSAndUnixSocket(t *testing.T) {
+	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"api":{"version":"v3.1.2"}}`)) })
+	secure := httptest.NewTLSServer(answer)
+	defer secure.Close()
+	pool := x509.NewCertPool()
+	pool.AddCert(secure.Certificate())
+	if _, err := client(t, secure.URL, dpapi.Options{}).Info(t.Context()); err == nil {
+		t.Error("trusted a certificate of nobody")
+	}
+	info, err := client(t, secure.URL, dpapi.Options{TLS: &tls.Config{RootCAs: pool}}).Info(t.Context())
+	if err != nil || info.AtLeast(3, 2) || !info.AtLeast(3, 1) {
+		t.Errorf("%+v %v", info, err)
+	}
+
+	dir, err := os.MkdirTemp("", "dpapi") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, "s")
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := &httptest.Server{Listener: l, Config: &http.Server{Handler: answer}} //nolint:gosec // a test
+	local.Start()
+	defer local.Close()
+	if _, err := client(t, "unix://"+path, dpapi.Options{}).Info(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAtLeast(t *testing.T) {
+	for version, want := range map[string]bool{
+		"v3.2.4 1eed677a": true, "3.2": true, "v3.10.0": true, "v4.0": true, "": true, " dev.dirty": true, "v3.1.9": false, "v2.9.0": false,
+	} {
+		if got := (dpapi.Info{APIVersion: version}).AtLeast(3, 2); got != want {
+			t.Errorf("%q: %v", version, got)
+		}
+	}
+}
+
+func TestSplitText(t *testing.T) {
+	for _, c := range []struct {
+		in, out string
+		version int64
+	}{
+		{"# _md5hash=ab\n# _version=12\n\nglobal\n", "\nglobal\n", 12},
+		{"# mine\n# _version=3\nglobal\n  # _version=4\n# _version=5\n", "# mine\nglobal\n  # _version=4\n# _version=5\n", 3},
+		{"global\n", "global\n", 0},
+		{"# _version=x\n", "", 0},
+		{"", "", 0},
+	} {
+		if out, version := dpapi.SplitText(c.in); out != c.out || version != c.version {
+			t.Errorf("%q: %q %d", c.in, out, version)
+		}
+	}
+}
+
+func FuzzSplitText(f *testing.F) {
+	f.Add("# _md5hash=ab\n# _version=12\n\nglobal\n")
+	f.Add("# c\n\n# _cluster_version=1\nx")
+	f.Fuzz(func(t *testing.T, text string) {
+		once, _ := dpapi.SplitText(text)
+		if again, version := dpapi.SplitText(once); strings.TrimRight(again, "\n") != strings.TrimRight(once, "\n") || version != 0 {
+			t.Errorf("%q -> %q -> %q %d", text, once, again, version)
+		}
+	})
+}
+
+func FuzzSafeWord(f *testing.F) {
+	for _, s := range []string{"a", "/path?x=1", "a b", "a;b", "#1", "@2", "<<", "ü", `a\`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if dpapi.SafeWord(s) && (s == "" || s == ".." || strings.ContainsAny(s, " \t\r\n\v\f;\\\"'")) {
+			t.Errorf("%q is not one word", s)
+		}
+	})
+}
