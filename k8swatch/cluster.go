@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/connrotation"
 )
 
 // ClusterOptions of [NewCluster]. The zero value is for a pod: it uses the
@@ -47,6 +48,7 @@ type ClusterOptions struct {
 type Cluster struct {
 	config    *rest.Config
 	http      *http.Client
+	dialer    *connrotation.Dialer
 	clientset kubernetes.Interface
 	dynamic   dynamic.Interface
 	namespace string
@@ -73,9 +75,10 @@ func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 	if opts.UserAgent != "" {
 		config.UserAgent = opts.UserAgent
 	}
-	setTransport(config, opts)
-
 	c := &Cluster{config: config, namespace: namespace}
+	c.dialer = connrotation.NewDialer((&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext)
+	config.Dial = c.dialer.DialContext
+	setTransport(config, opts)
 	if c.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("k8swatch: %s: %w", config.Host, err)
 	}
@@ -121,7 +124,7 @@ func loadConfig(opts *ClusterOptions) (*rest.Config, string, error) {
 	return config, namespace, nil
 }
 
-// setTransport bounds the dial and sets the pings. client-go takes the latter
+// setTransport sets the pings. client-go takes the latter
 // from the environment alone, 30 and 15 s, hence the hook.
 func setTransport(config *rest.Config, opts *ClusterOptions) {
 	idle, ping := opts.ReadIdleTimeout, opts.PingTimeout
@@ -131,7 +134,6 @@ func setTransport(config *rest.Config, opts *ClusterOptions) {
 	if ping == 0 {
 		ping = 3 * time.Second
 	}
-	config.Dial = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	if config.Proxy == nil {
 		// client-go shares transports between configurations except where one has
 		// a proxy function; this one must not be shared, since it is changed.
@@ -164,8 +166,11 @@ func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 // for writing status. It shares connections and limits with the watchers.
 func (c *Cluster) Clientset() kubernetes.Interface { return c.clientset }
 
-// Close drops idle connections.
-func (c *Cluster) Close() { c.http.CloseIdleConnections() }
+// Close closes all connections. Call it when nothing uses the cluster any more.
+func (c *Cluster) Close() {
+	c.http.CloseIdleConnections()
+	c.dialer.CloseAll()
+}
 
 // ListWatch implements [Source].
 func (c *Cluster) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {

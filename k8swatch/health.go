@@ -3,6 +3,7 @@ package k8swatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -151,7 +152,7 @@ func (h *health) wait(ctx context.Context) (int, error) {
 			e := &SyncError{Resource: h.resource, Namespace: h.namespace, Reason: ErrUnreachable, Err: ctx.Err()}
 			var last *SyncError
 			if errors.As(s.Err, &last) {
-				e.Verb, e.Err = last.Verb, errors.Join(last.Err, ctx.Err())
+				e.Verb, e.Err = last.Verb, fmt.Errorf("%w (%w)", last.Err, ctx.Err())
 			}
 			return 0, e
 		}

@@ -21,6 +21,8 @@ const (
 	// streamDeadline is how long a streaming list may stand still. Some proxies
 	// and servers never send its last bookmark (kubernetes#135895).
 	streamDeadline = 10 * time.Second
+	// answerDeadline is when a watch that has no answer counts as failing.
+	answerDeadline = 1500 * time.Millisecond
 )
 
 // backoff waits 0.2 s, then twice as long each time up to 2 s, less up to half
@@ -106,7 +108,9 @@ func (r *retrier) WatchWithContext(ctx context.Context, opts metav1.ListOptions)
 func attempt[T any](ctx context.Context, r *retrier, verb string, f func() (T, error)) (T, error) {
 	var pause backoff
 	for {
+		answered := r.overdue(verb)
 		got, err := f()
+		answered()
 		if err == nil || ctx.Err() != nil {
 			return got, err
 		}
@@ -122,6 +126,31 @@ func attempt[T any](ctx context.Context, r *retrier, verb string, f func() (T, e
 		}
 	}
 }
+
+// overdue makes a watch that nobody answers show in the state, until answered is
+// called: a connection that hangs takes long to fail. Lists may take their time.
+func (r *retrier) overdue(verb string) (answered func()) {
+	if verb != "watch" {
+		return func() {}
+	}
+	var mu sync.Mutex
+	done := false
+	t := time.AfterFunc(answerDeadline, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !done {
+			r.health.failed(verb, errNoAnswer)
+		}
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		done = true
+		t.Stop()
+	}
+}
+
+var errNoAnswer = errors.New("no answer yet")
 
 // vigil cancels a streaming list in which nothing moves for the deadline; plain
 // lists are used from then on. The stream before it has ended.

@@ -1,0 +1,132 @@
+package k8swatch_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+)
+
+// apiServer answers lists over HTTP/2 with TLS, and keeps watches open.
+type apiServer struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests []string
+}
+
+func newAPIServer(t *testing.T) *apiServer {
+	s := &apiServer{}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests = append(s.requests, fmt.Sprintf("%s %s %s %s", r.Proto, r.URL.Path, r.Header.Get("Accept"), r.URL.RawQuery))
+	s.mu.Unlock()
+	switch {
+	case r.URL.Query().Get("watch") != "":
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	case strings.HasSuffix(r.URL.Path, "/ingresses"):
+		list := &networkingv1.IngressList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []networkingv1.Ingress{*ingress("shop", "web", "a.test")}}
+		list.SetGroupVersionKind(networkingv1.SchemeGroupVersion.WithKind("IngressList"))
+		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+		if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(list, w); err != nil {
+			panic(err)
+		}
+	case strings.HasSuffix(r.URL.Path, "/routes"):
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"apiVersion":"example.com/v1","kind":"RouteList","metadata":{"resourceVersion":"7"},"items":[
+			{"apiVersion":"example.com/v1","kind":"Route","metadata":{"namespace":"shop","name":"r"},"spec":{"host":"r.test"}}]}`)
+	default:
+		status := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no")).Status()
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		if err := scheme.Codecs.LegacyCodec(schema.GroupVersion{Version: "v1"}).Encode(&status, w); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func (s *apiServer) kubeconfig(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	write(t, path, fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}]
+users: [{name: u, user: {token: hunter2}}]
+contexts: [{name: x, context: {cluster: c, user: u, namespace: mine}}]
+current-context: x
+`, s.URL))
+	return path
+}
+
+func TestCluster(t *testing.T) {
+	server := newAPIServer(t)
+	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: server.kubeconfig(t), UserAgent: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if c.OwnNamespace() != "mine" || c.RESTConfig().QPS != 50 {
+		t.Errorf("namespace %q, QPS %v", c.OwnNamespace(), c.RESTConfig().QPS)
+	}
+	typed := mustNew(t, c, ingresses, &k8swatch.Options{NoWatchList: true, LabelSelector: "app=x"})
+	untyped := mustNew(t, c, routes, &k8swatch.Options{NoWatchList: true, Namespace: "shop", IndexBy: []string{"spec.host"}})
+	forbidden := mustNew(t, c, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, &k8swatch.Options{NoWatchList: true, Namespace: "shop"})
+	for _, w := range []*k8swatch.Watcher{typed, untyped, forbidden} {
+		start(t, w)
+	}
+	synced(t, typed, 1)
+	synced(t, untyped, 1)
+	if got := k8swatch.Read[*networkingv1.Ingress](typed.Snapshot()).GetSingle("shop", "web"); got == nil || got.Spec.Rules[0].Host != "a.test" || got.Kind != "Ingress" {
+		t.Errorf("typed %+v", got)
+	}
+	if untyped.Snapshot().GetSingle("r.test") == nil {
+		t.Error("the custom resource is not there")
+	}
+	_, err = forbidden.WaitForSync(soon(t))
+	var sync *k8swatch.SyncError
+	if !errors.As(err, &sync) || !errors.Is(err, k8swatch.ErrForbidden) || sync.Verb != "list" || !apierrors.IsForbidden(err) ||
+		!strings.HasPrefix(err.Error(), "cannot list secrets in namespace shop: forbidden") {
+		t.Errorf("got %v", err)
+	}
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	all := strings.Join(server.requests, "\n")
+	for _, want := range []string{
+		"HTTP/2.0 /apis/networking.k8s.io/v1/ingresses application/vnd.kubernetes.protobuf,application/json",
+		"labelSelector=app%3Dx",
+		"HTTP/2.0 /apis/example.com/v1/namespaces/shop/routes application/json",
+		"HTTP/2.0 /api/v1/namespaces/shop/secrets application/vnd.kubernetes.protobuf",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q was not requested:\n%s", want, all)
+		}
+	}
+}
+
+func TestNewClusterRefuses(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	if _, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: missing}); err == nil || !strings.Contains(err.Error(), missing) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,162 @@
+package k8swatch_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
+)
+
+// Watch ingresses, indexed by host, and read them with their type.
+func ExampleNew() {
+	src := k8swatchtest.NewSource(ingress("shop", "web", "shop.test", "www.shop.test"), ingress("blog", "web", "blog.test"))
+
+	w, err := k8swatch.New(src, networkingv1.SchemeGroupVersion.WithResource("ingresses"), &k8swatch.Options{
+		IndexBy:      []string{"spec.rules[*].host"},
+		IgnoreFields: []string{"status"},
+	})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- w.Run(ctx) }()
+
+	n, err := w.WaitForSync(ctx)
+	fmt.Println(n, err)
+	ingresses := k8swatch.Read[*networkingv1.Ingress](w.Snapshot())
+	for _, i := range ingresses.Get("www.shop.test") {
+		fmt.Println(i.Namespace, i.Name)
+	}
+	stop()
+	fmt.Println(<-done)
+	// Output:
+	// 2 <nil>
+	// shop web
+	// <nil>
+}
+
+// OnChange says how much changed; what is there now is read from a snapshot.
+func ExampleOptions() {
+	src := k8swatchtest.NewSource()
+	changes := make(chan k8swatch.Changes)
+	w, err := k8swatch.New(src, ingresses, &k8swatch.Options{
+		OnChange: func(ctx context.Context, c k8swatch.Changes) error {
+			select {
+			case changes <- c:
+			case <-ctx.Done():
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- w.Run(ctx) }()
+	if _, err := w.WaitForSync(ctx); err != nil {
+		panic(err)
+	}
+	src.Apply(ingress("shop", "web", "shop.test"))
+	c := <-changes
+	fmt.Println(c.Created, c.Modified, c.Deleted, c.From, c.To)
+	stop()
+	<-done
+	// Output: 1 0 0 0 1
+}
+
+// A folder of manifests is a source like any other.
+func ExampleNewFolder() {
+	dir, err := os.MkdirTemp("", "manifests")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	manifest := "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\nspec:\n  rulez: []\n"
+	if err := os.WriteFile(filepath.Join(dir, "web.yaml"), []byte(manifest), 0o600); err != nil {
+		panic(err)
+	}
+
+	folder, err := k8swatch.NewFolder(dir, nil)
+	if err != nil {
+		panic(err)
+	}
+	for _, err := range folder.Errors() {
+		m := err.(*k8swatch.ManifestError)
+		fmt.Printf("%s:%d: %v\n", filepath.Base(m.File), m.Line, m.Err)
+	}
+	// Output: web.yaml:5: Ingress: unknown field "spec.rulez"
+}
+
+// A group reads all of its watchers at one instant.
+func ExampleGroup() {
+	src := k8swatchtest.NewSource(ingress("shop", "web", "shop.test"), service("shop", "web"))
+	in, err := k8swatch.New(src, ingresses, nil)
+	if err != nil {
+		panic(err)
+	}
+	svc, err := k8swatch.New(src, services, nil)
+	if err != nil {
+		panic(err)
+	}
+	g := k8swatch.NewGroup(nil)
+	if err := g.Add(in, svc); err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- g.Run(ctx) }()
+	if _, err := g.WaitForSync(ctx); err != nil {
+		panic(err)
+	}
+	snap := g.Snapshot()
+	fmt.Println(snap.Of(in).Len(), snap.Resource(services).Len())
+	stop()
+	<-done
+	// Output: 1 1
+}
+
+// NewSnapshot is a store without a watcher.
+func ExampleNewSnapshot() {
+	snap, err := k8swatch.NewSnapshot(ingresses, &k8swatch.Options{IndexBy: []string{"metadata.namespace", "spec.rules[*].host"}},
+		ingress("shop", "web", "shop.test"), ingress("shop", "api", "api.shop.test"))
+	if err != nil {
+		panic(err)
+	}
+	for o := range snap.All() {
+		fmt.Println(o.GetName())
+	}
+	fmt.Println(len(snap.Get("shop")), len(snap.Get("shop", "shop.test")))
+	// Output:
+	// api
+	// web
+	// 2 1
+}
+
+// Work that only one of several replicas may do.
+func ExampleElection() {
+	e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{
+		Client: fake.NewClientset().CoordinationV1(), Namespace: "haptic", Name: "controller", Identity: "pod-1", Logger: quiet,
+	})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	err = e.Run(ctx, func(term context.Context) {
+		fmt.Println("leading:", e.Leading()) // ask before each call that changes something
+		stop()
+		<-term.Done()
+	})
+	fmt.Println(err, e.Leading())
+	// Output:
+	// leading: true
+	// <nil> false
+}
