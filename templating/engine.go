@@ -115,7 +115,7 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 
 // compile builds one entry.
 func (e *Engine) compile(name string) (*entry, error) {
-	t := newTransformer(e.src, name)
+	t := newTransformer(e.src, name, e.decl.names())
 	en := &entry{name: name}
 	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &en.sites[id]) })
 	if err != nil {
@@ -129,8 +129,16 @@ func (e *Engine) compile(name string) (*entry, error) {
 // build runs Scriggo's compiler with an escaper for the sites that t makes.
 func (e *Engine) build(t *transformer, name string, escaper any) (tpl *scriggo.Template, err error) {
 	globals := maps.Clone(e.decl.globals)
-	globals[escapeName] = escaper
-	globals[traceName], globals[enterName], globals[leaveName] = trace, enter, leave
+	globals[escapeName], globals[bufferName] = escaper, escaper
+	if escape, ok := escaper.(func(any, int) native.JSON); ok {
+		globals[bufferName] = func(env native.Env, v any, id int) native.JSON {
+			text := escape(v, id)
+			grow(env, len(text))
+			return text
+		}
+	}
+	globals[traceName], globals[enterName], globals[leaveName], globals[growName] = trace, enter, leave, grow
+	globals[functionName] = enterFunction
 	defer func() {
 		if v := recover(); v != nil { // the compiler panics on what it did not foresee
 			tpl, err = nil, &Error{Entry: name, File: name, Message: fmt.Sprint(v)}
@@ -212,7 +220,7 @@ func run(ctx context.Context, tpl *scriggo.Template, out *output, values map[str
 			err = &goPanic{v}
 		}
 	}()
-	return tpl.Run(out, values, &scriggo.RunOptions{Context: withDepth(ctx), Print: func(any) {}})
+	return tpl.Run(out, values, &scriggo.RunOptions{Context: withLimits(ctx, out.max), Print: func(any) {}})
 }
 
 // renderError gives the error of a render its position.

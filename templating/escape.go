@@ -111,8 +111,8 @@ func escapeString(s string, at *site) native.JSON {
 	if high && !utf8.ValidString(s) {
 		refuseValue(at, s, "not UTF-8")
 	}
-	if at.place == mapStart {
-		checkKey(s, at)
+	if at.place&(mapStart|crtStart) != 0 {
+		checkStart(s, at)
 	}
 	if n == 0 {
 		return native.JSON(s)
@@ -130,11 +130,12 @@ func escapeString(s string, at *site) native.JSON {
 	return native.JSON(s)
 }
 
-// checkKey refuses what would turn the line of a map into another one.
-func checkKey(s string, at *site) {
+// checkStart refuses what would turn the line of a map or a crt-list into
+// another one.
+func checkStart(s string, at *site) {
 	switch {
 	case s == "":
-		refuseValue(at, s, "an empty key would make the value the key")
+		refuseValue(at, s, "with nothing here the next word would take its place")
 	case s[0] == '#':
 		refuseValue(at, s, "a line that starts with # is a comment")
 	}

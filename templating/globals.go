@@ -42,6 +42,18 @@ func declare(opts *Options) (*declared, error) {
 	return d, errors.Join(errs...)
 }
 
+// names returns what is a variable to Scriggo.
+func (d *declared) names() map[string]bool {
+	names := map[string]bool{}
+	for name := range d.vars {
+		names[name] = true
+	}
+	for name := range d.fixed {
+		names[name] = true
+	}
+	return names
+}
+
 // varType is the type that a value of Options.Vars declares.
 func varType(v any) reflect.Type {
 	typ := reflect.TypeOf(v)

@@ -37,7 +37,7 @@ func trace(env native.Env, mark int) {
 }
 
 func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
-	t := newTransformer(e.src, name)
+	t := newTransformer(e.src, name, e.decl.names())
 	t.traced = true
 	traced := &tracedEntry{}
 	escaper := func(env native.Env, v any, id int) native.JSON {
@@ -50,7 +50,9 @@ func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
 				panic(panicked)
 			}
 		}()
-		return escape(v, &traced.marks[id])
+		text := escape(v, &traced.marks[id])
+		grow(env, len(text))
+		return text
 	}
 	tpl, err := e.build(t, name, escaper)
 	if err != nil {

@@ -1,8 +1,10 @@
 package templating
 
 import (
+	"maps"
 	"path"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/open2b/scriggo/ast"
@@ -11,10 +13,13 @@ import (
 // Names that no template can spell, for the functions that the transformer
 // puts into it.
 const (
-	escapeName = "escape "
-	traceName  = "trace "
-	enterName  = "enter "
-	leaveName  = "leave "
+	escapeName   = "escape "
+	traceName    = "trace "
+	enterName    = "enter "
+	functionName = "enter function "
+	leaveName    = "leave "
+	growName     = "grow "
+	bufferName   = "escape in macro "
 )
 
 // transformer finds the place of every shown expression of one entry and wraps
@@ -26,12 +31,21 @@ type transformer struct {
 	// traced asks for a template that says before each statement where it is.
 	traced bool
 
-	shows  []*shown
-	byNode map[*ast.Show]*shown
-	trees  map[visit]places // the end of a file, by where it began
-	loops  []*loop
-	file   string
-	macros map[*ast.Func]bool
+	shows    []*shown
+	byNode   map[*ast.Show]*shown
+	imported map[*ast.Tree]bool // files that only declare
+	trees    map[visit]places   // the end of a file, by where it began
+	loops    []*loop
+	file     string
+	macros   map[*ast.Func]bool
+	// buffered is above zero inside text that goes to a buffer before it goes to
+	// the output, where nothing else bounds it.
+	buffered int
+	bounded  map[ast.Node]bool
+
+	// vars are the names of the host's variables, used those that occur.
+	vars map[string]bool
+	used map[string]bool
 
 	sites  []site
 	errors []error
@@ -39,9 +53,10 @@ type transformer struct {
 
 // shown is a show node and all places in which it may stand.
 type shown struct {
-	node   *ast.Show
-	file   string
-	places places
+	node     *ast.Show
+	file     string
+	places   places
+	buffered bool
 }
 
 type visit struct {
@@ -52,9 +67,9 @@ type visit struct {
 // loop collects the places at which a loop is left or continued early.
 type loop struct{ left, again places }
 
-func newTransformer(src *sources, entry string) *transformer {
-	return &transformer{src: src, entry: entry, kind: kindOf(entry), byNode: map[*ast.Show]*shown{},
-		trees: map[visit]places{}, macros: map[*ast.Func]bool{}}
+func newTransformer(src *sources, entry string, vars map[string]bool) *transformer {
+	return &transformer{src: src, entry: entry, vars: vars, used: map[string]bool{}, kind: kindOf(entry), byNode: map[*ast.Show]*shown{},
+		trees: map[visit]places{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
 }
 
 // transform is the TreeTransformer of one compilation.
@@ -63,6 +78,7 @@ func (t *transformer) transform(tree *ast.Tree) error {
 	for _, s := range t.shows {
 		t.wrap(s)
 	}
+	t.touchVars(tree)
 	if t.traced {
 		t.instrument(tree)
 	}
@@ -70,6 +86,71 @@ func (t *transformer) transform(tree *ast.Tree) error {
 		return joined(t.errors)
 	}
 	return nil
+}
+
+// touchVars makes every file that is written where it stands read the host's
+// variables first thing. Scriggo 0.60 gives a macro the zero value of a
+// variable that nothing outside of macros has read before.
+func (t *transformer) touchVars(entry *ast.Tree) {
+	trees := map[*ast.Tree]bool{entry: true}
+	for v := range t.trees {
+		trees[v.tree] = true
+	}
+	for tree := range trees {
+		if t.imported[tree] || onlyDeclares(tree) {
+			continue
+		}
+		tree.Nodes = append(t.touches(), tree.Nodes...)
+	}
+	for fn := range t.macros { // the same for what is nested in macros
+		if fn.Body != nil && hasClosure(reflect.ValueOf(fn.Body)) {
+			fn.Body.Nodes = append(t.touches(), fn.Body.Nodes...)
+		}
+	}
+}
+
+// touches returns "_ = name" for all variables of the host that occur.
+func (t *transformer) touches() (nodes []ast.Node) {
+	pos := &ast.Position{Line: 1, Column: 1}
+	for _, name := range slices.Sorted(maps.Keys(t.used)) {
+		if t.used[name] {
+			nodes = append(nodes, ast.NewAssignment(pos, []ast.Expression{ast.NewIdentifier(pos, "_")},
+				ast.AssignmentSimple, []ast.Expression{ast.NewIdentifier(pos, name)}))
+		}
+	}
+	return nodes
+}
+
+// hasClosure reports whether there is a function or a using block in a body.
+func hasClosure(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Interface:
+		return !v.IsNil() && hasClosure(v.Elem())
+	case reflect.Pointer:
+		if v.IsNil() {
+			return false
+		}
+		switch v.Interface().(type) {
+		case *ast.Func, *ast.Using:
+			return true
+		case *ast.Tree, *ast.Position:
+			return false
+		}
+		return hasClosure(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && hasClosure(v.Field(i)) {
+				return true
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if hasClosure(v.Index(i)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 type joined []error
@@ -95,7 +176,11 @@ func (t *transformer) wrap(s *shown) {
 		line, column := t.src.position(s.file, pos.Start)
 		t.sites = append(t.sites, site{file: s.file, line: line, column: column, place: place})
 		id := ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(len(t.sites)-1))
-		s.node.Expressions[i] = ast.NewCall(pos, ast.NewIdentifier(pos, escapeName), []ast.Expression{expr, id}, false)
+		name := escapeName
+		if s.buffered {
+			name = bufferName
+		}
+		s.node.Expressions[i] = ast.NewCall(pos, ast.NewIdentifier(pos, name), []ast.Expression{expr, id}, false)
 		if i == 0 && place&(mapStart|crtStart) != 0 {
 			place = afterValue(place)
 		}
@@ -161,13 +246,19 @@ func (t *transformer) node(n ast.Node, p places) places {
 		t.node(n.Init, p)
 		t.expressions(n.Condition)
 		t.node(n.Post, p)
-		return t.loop(n.Body, nil, p)
+		end := t.loop(n.Body, nil, p)
+		n.Body = t.bound(n, n.Body)
+		return end
 	case *ast.ForIn:
 		t.expressions(n.Expr)
-		return t.loop(n.Body, n.Else, p)
+		end := t.loop(n.Body, n.Else, p)
+		n.Body = t.bound(n, n.Body)
+		return end
 	case *ast.ForRange:
 		t.expressions(n.Assignment)
-		return t.loop(n.Body, n.Else, p)
+		end := t.loop(n.Body, n.Else, p)
+		n.Body = t.bound(n, n.Body)
+		return end
 	case *ast.Switch:
 		t.node(n.Init, p)
 		t.expressions(n.Expr)
@@ -197,6 +288,7 @@ func (t *transformer) node(n ast.Node, p places) places {
 		return t.tree(n.Tree, t.kind.start())
 	case *ast.Import:
 		t.extension(n, n.Path)
+		t.imported[n.Tree] = true
 		t.tree(n.Tree, t.kind.start())
 		return p
 	}
@@ -230,11 +322,15 @@ func (t *transformer) show(n *ast.Show, p places) places {
 	for _, expr := range n.Expressions {
 		if r, ok := expr.(*ast.Render); ok {
 			t.extension(r, r.Path)
+			if t.buffered > 0 {
+				delete(t.trees, visit{r.Tree, p})
+			}
 			p = t.tree(r.Tree, p)
 			continue
 		}
 		t.expressions(expr)
 		s.places |= p
+		s.buffered = s.buffered || t.buffered > 0
 		p = afterValue(p)
 	}
 	if s.places == 0 { // nothing but rendered files
@@ -292,7 +388,9 @@ func (t *transformer) apart(body *ast.Block) {
 	}
 	loops := t.loops
 	t.loops = nil
+	t.buffered++
 	t.nodes(body.Nodes, t.kind.start())
+	t.buffered--
 	t.loops = loops
 }
 
@@ -313,9 +411,15 @@ func (t *transformer) expressions(n ast.Node) {
 		return
 	case *ast.Render:
 		t.extension(n, n.Path)
+		t.buffered++
+		delete(t.trees, visit{n.Tree, t.kind.start()}) // it may have been walked unbuffered
 		t.tree(n.Tree, t.kind.start())
+		t.buffered--
 		return
 	case *ast.Tree, *ast.Block:
+		return
+	case *ast.Identifier:
+		t.used[n.Name] = t.vars[n.Name]
 		return
 	case *ast.Call:
 		if id, ok := n.Func.(*ast.Identifier); ok && formatTypes[id.Name] && len(n.Args) == 1 {

@@ -1,0 +1,83 @@
+package templating_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"text/template"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hapticsdk/haptic/templating"
+)
+
+func ingresses(n int) []*networkingv1.Ingress {
+	list := make([]*networkingv1.Ingress, n)
+	exact := networkingv1.PathTypePrefix
+	for i := range list {
+		list[i] = &networkingv1.Ingress{
+			ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("team-%d", i%100), Name: fmt.Sprintf("app-%d", i)},
+			Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{
+				Host: fmt.Sprintf("app-%d.example.com", i),
+				IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
+					Path: "/", PathType: &exact,
+					Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: fmt.Sprintf("svc-%d", i),
+						Port: networkingv1.ServiceBackendPort{Number: 8080}}},
+				}}}},
+			}}},
+		}
+	}
+	return list
+}
+
+const scriggoIngresses = `{% for _, ing := range ingresses %}{% for _, rule := range ing.Spec.Rules %}{% for _, path := range rule.HTTP.Paths %}backend {{ ing.Namespace }}_{{ ing.Name }}
+  # {{ rule.Host }}{{ path.Path }}
+  balance roundrobin
+  option httpchk GET /healthz
+  http-request set-header X-Forwarded-Host {{ rule.Host }}
+  server {{ path.Backend.Service.Name }} {{ path.Backend.Service.Name }}.{{ ing.Namespace }}:{{ path.Backend.Service.Port.Number }} check
+{% end %}{% end %}{% end %}`
+
+const goIngresses = `{{ range $ing := .ingresses }}{{ range $rule := $ing.Spec.Rules }}{{ range $path := $rule.HTTP.Paths }}backend {{ $ing.Namespace }}_{{ $ing.Name }}
+  # {{ $rule.Host }}{{ $path.Path }}
+  balance roundrobin
+  option httpchk GET /healthz
+  http-request set-header X-Forwarded-Host {{ $rule.Host }}
+  server {{ $path.Backend.Service.Name }} {{ $path.Backend.Service.Name }}.{{ $ing.Namespace }}:{{ $path.Backend.Service.Port.Number }} check
+{{ end }}{{ end }}{{ end }}`
+
+// BenchmarkIngresses renders 10,000 typed Ingresses with escaping, and the
+// same with text/template, which does not escape.
+func BenchmarkIngresses(b *testing.B) {
+	list := ingresses(10_000)
+	b.Run("templating", func(b *testing.B) {
+		e, err := templating.Compile(files("haproxy.cfg", scriggoIngresses), &templating.Options{
+			Vars: map[string]any{"ingresses": []*networkingv1.Ingress(nil)}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			out, err := e.Render(b.Context(), "haproxy.cfg", map[string]any{"ingresses": list})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(len(out)))
+		}
+	})
+	b.Run("text/template", func(b *testing.B) {
+		tpl, err := template.New("").Parse(goIngresses)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			var out bytes.Buffer
+			if err := tpl.Execute(&out, map[string]any{"ingresses": list}); err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(out.Len()))
+		}
+	})
+}

@@ -1,0 +1,483 @@
+package templating_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/hapticsdk/haptic/templating"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func files(pairs ...string) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for i := 0; i < len(pairs); i += 2 {
+		fsys[pairs[i]] = &fstest.MapFile{Data: []byte(pairs[i+1])}
+	}
+	return fsys
+}
+
+// render compiles the first file as the entry and renders it with x.
+func render(t *testing.T, x any, pairs ...string) (string, error) {
+	t.Helper()
+	e, err := templating.Compile(files(pairs...), &templating.Options{
+		Entries: pairs[:1],
+		Globals: map[string]any{"quotes": map[string]string{"a": "b"}, "answer": 42},
+		Vars:    map[string]any{"x": (*any)(nil)},
+	})
+	if err != nil {
+		return "", err
+	}
+	return e.Render(t.Context(), pairs[0], map[string]any{"x": x})
+}
+
+func TestPlaces(t *testing.T) {
+	hostile := `a b"c'd\e$f#g`
+	tests := []struct {
+		name, template string
+		x              any
+		want           string
+		refused        string // part of the error
+	}{
+		{name: "argument", template: "server {{ x }} y", x: hostile, want: `server a\ b\"c\'d\\e$f\#g y`},
+		{name: "part of an argument", template: "server a-{{ x }}-b", x: hostile, want: `server a-a\ b\"c\'d\\e$f\#g-b`},
+		{name: "double quotes", template: `set "{{ x }}" y`, x: hostile, want: `set "a b\"c'd\\e\$f#g" y`},
+		{name: "behind double quotes", template: `set "a" {{ x }}`, x: hostile, want: `set "a" a\ b\"c\'d\\e$f\#g`},
+		{name: "escaped quote", template: `set \" {{ x }}`, x: "a b", want: `set \" a\ b`},
+		{name: "single quotes", template: `set '{{ x }}'`, x: `a b"c\d$e#f`, want: `set 'a b"c\d$e#f'`},
+		{name: "single quote in single quotes", template: `set '{{ x }}'`, x: "a'b", refused: "single quote"},
+		{name: "comment", template: "# {{ x }}", x: hostile, want: "# " + hostile},
+		{name: "quote in a comment", template: "# it's\nset {{ x }}", x: "a b", want: "# it's\nset a\\ b"},
+		{name: "comment behind arguments", template: "set a # '{{ x }}", x: hostile, want: "set a # '" + hostile},
+		{name: "line feed", template: "# {{ x }}", x: "a\nb", refused: `control character '\n'`},
+		{name: "carriage return", template: "set {{ x }}", x: "a\rb", refused: `control character '\r'`},
+		{name: "tab", template: `set "{{ x }}"`, x: "a\tb", refused: `control character '\t'`},
+		{name: "NUL", template: "set {{ x }}", x: "a\x00", refused: `control character '\x00'`},
+		{name: "DEL", template: "set {{ x }}", x: "a\x7f", refused: `control character '\x7f'`},
+		{name: "not UTF-8", template: "set {{ x }}", x: "a\xff", refused: "not UTF-8"},
+		{name: "UTF-8", template: "set {{ x }}", x: "grüße 本", want: `set grüße\ 本`},
+		{name: "empty", template: "set {{ x }} y", x: "", want: "set  y"},
+		{name: "behind a backslash", template: `set \{{ x }}`, x: "a", refused: "right behind a backslash"},
+		{name: "raw", template: "set {{ raw(`a  b # c`) }}", want: "set a  b # c"},
+		{name: "raw in a string", template: "set {{ lower(`raw(X)`) }}", want: "set raw(x)"},
+		{name: "quote in one branch", template: "set {% if x != nil %}\"{% end %}{{ x }}", x: "a", refused: "inside quotes in one branch"},
+		{name: "quotes in both branches", template: "set \"{% if x == 1 %}a{% else %}b{% end %}{{ x }}\"", x: "$", want: `set "b\$"`},
+		{name: "quote opened in a loop", template: "{% for i := range []int{1,2} %}\"{{ x }}{% end %}", x: "a", refused: "inside quotes in one branch"},
+		{name: "lines in a loop", template: "{% for i := range []int{1,2} %}set {{ x }}\n{% end %}", x: "a b", want: "set a\\ b\nset a\\ b\n"},
+		{name: "break", template: "{% for i := range []int{1,2} %}\"{% break %}{% end %}{{ x }}", x: "a", refused: "inside quotes in one branch"},
+		{name: "switch", template: "{% switch x %}{% case 1 %}'{% default %}b {% end %}{{ x }}", x: "a", refused: "inside quotes in one branch"},
+		{name: "several values", template: "{% show x, ` `, x %}", x: "a b", want: `a\ b\ a\ b`},
+		{name: "number", template: "{{ x }} {{ 1.5 }} {{ true }} {{ answer }}", x: 12, want: "12 1.5 true 42"},
+		{name: "named string", template: "{{ x }}", x: metav1.ConditionStatus("a b"), want: `a\ b`},
+		{name: "pointer", template: "{{ x }}", x: new(int32), want: "0"},
+		{name: "stringer by pointer", template: "{{ x }}", x: intstr.FromString("a b"), want: `a\ b`},
+		{name: "stringer", template: "{{ x }}", x: time.Second, want: "1s"},
+		{name: "error", template: "{{ x }}", x: errors.New("a b"), want: `a\ b`},
+		{name: "bytes", template: "{{ x }}", x: []byte("a b"), want: `a\ b`},
+		{name: "nil", template: "{{ x }}", refused: "the value is nil"},
+		{name: "nil pointer", template: "{{ x }}", x: (*string)(nil), refused: "the value is nil"},
+		{name: "struct", template: "{{ x }}", x: struct{ A int }{}, refused: "has no text"},
+		{name: "raw block", template: "{% raw %}{{ raw(x) }}{% end raw %} {{ x }}", x: "a b", want: `{{ raw(x) }} a\ b`},
+		{name: "conversion", template: "{{ json(`a`) }}", refused: "raw(...)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := render(t, tt.x, "haproxy.cfg", tt.template)
+			check(t, got, err, tt.want, tt.refused)
+		})
+	}
+}
+
+func check(t *testing.T, got string, err error, want, refused string) {
+	t.Helper()
+	var e *templating.Error
+	switch {
+	case refused == "":
+		if err != nil || got != want {
+			t.Errorf("got %q, %v\nwant %q", got, err, want)
+		}
+	case !errors.As(err, &e) || !strings.Contains(e.Message, refused) || e.Line == 0 || e.Column == 0:
+		t.Errorf("got %q, %v, want an error with %q and a position", got, err, refused)
+	}
+}
+
+func TestOtherKinds(t *testing.T) {
+	tests := []struct {
+		name, entry, template string
+		x                     any
+		want, refused         string
+	}{
+		{name: "key", entry: "a.map", template: "{{ x }} v\n", x: `a"b'c\d$#`, want: "a\"b'c\\d$# v\n"},
+		{name: "white space in a key", entry: "a.map", template: "{{ x }} v\n", x: "a b", refused: "ends the key"},
+		{name: "white space later in a key", entry: "a.map", template: "x{{ x }} v\n", x: "a b", refused: "ends the key"},
+		{name: "number sign first", entry: "a.map", template: "  {{ x }} v\n", x: "#a", refused: "comment"},
+		{name: "number sign later", entry: "a.map", template: "x{{ x }} v\n", x: "#a", want: "x#a v\n"},
+		{name: "empty key", entry: "a.map", template: "{{ x }} v\n", x: "", refused: "take its place"},
+		{name: "value", entry: "a.map", template: "k {{ x }}\n", x: `a b#"`, want: "k a b#\"\n"},
+		{name: "second value", entry: "a.map", template: "k a {{ x }}\n", x: "a b", want: "k a a b\n"},
+		{name: "line feed in a value", entry: "a.map", template: "k {{ x }}\n", x: "a\nb c", refused: "control character"},
+		{name: "comment", entry: "a.map", template: "# {{ x }}\n", x: "a b", want: "# a b\n"},
+		{name: "value in one branch", entry: "a.map", template: "k{% if x == 1 %} {% end %}{{ x }}\n", x: "a b", refused: "ends the key"},
+		{name: "lines in a loop", entry: "a.map", template: "{% for i := range []int{1,2} %}{{ x }} {{ x }}\n{% end %}", x: "a", want: "a a\na a\n"},
+		{name: "crt-list", entry: "l.txt", template: "/c.pem [alpn {{ x }}] {{ x }}\n", x: "*.a", want: "/c.pem [alpn *.a] *.a\n"},
+		{name: "bracket in a crt-list", entry: "l.txt", template: "/c.pem {{ x }}\n", x: "a[b", refused: "brackets"},
+		{name: "space in a crt-list", entry: "l.txt", template: "/c.pem {{ x }}\n", x: "a b", refused: "white space"},
+		{name: "comment in a crt-list", entry: "l.txt", template: "{{ x }}\n", x: "#a", refused: "comment"},
+		{name: "plain", entry: "503.http", template: "It's \"{{ x }}\"\r\n", x: `a b"`, want: "It's \"a b\"\"\r\n"},
+		{name: "plain with a line feed", entry: "503.http", template: "{{ x }}", x: "a\nb", refused: "control character"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := render(t, tt.x, tt.entry, tt.template)
+			check(t, got, err, tt.want, tt.refused)
+		})
+	}
+}
+
+func TestMacrosAndFiles(t *testing.T) {
+	const macros = `{% macro Server(name any) %}  server {{ name }}
+{% end macro %}{% macro Name(name any) %}{{ name }}{% end macro %}`
+	tests := []struct {
+		name, template string
+		more           []string
+		want, refused  string
+	}{
+		{name: "macro", template: macros + "{{ Server(x) }}", want: "  server a\\ \\\"b\n"},
+		{name: "macro in a variable", template: macros + "{% var s = Server(x) %}{{ s }}{{ s }}", want: "  server a\\ \\\"b\n  server a\\ \\\"b\n"},
+		{name: "macro in a macro", template: macros + "{% macro Two(x any) %}{{ Server(x) }}{{ Server(1) }}{% end macro %}{{ Two(x) }}", want: "  server a\\ \\\"b\n  server 1\n"},
+		{name: "macro in an argument", template: macros + "set {{ Name(x) }}", want: "set a\\ \\\"b"},
+		{name: "macro in quotes", template: macros + "set \"{{ Name(x) }}\"", refused: "cannot stand inside quotes"},
+		{name: "plain macro in quotes", template: macros + "set \"{{ Name(1) }}\"", want: `set "1"`},
+		{name: "indented macro", template: macros + "{{ indent(Server(1), 2) }}", want: "    server 1\n"},
+		{name: "using a constant", template: "{% show itea; using %}set {{ `a b` }}{% end using %}", want: "set a\\ b"},
+		{name: "using", template: "{% show itea; using %}set {{ x }}{% end using %}", want: "set a\\ \\\"b"},
+		{name: "render", template: `{{ render "p.cfg" }}`, more: []string{"p.cfg", "set {{ x }}\n"}, want: "set a\\ \\\"b\n"},
+		{name: "render inside quotes", template: `set "{{ render "p.cfg" }}"`, more: []string{"p.cfg", "{{ x }}$"}, want: `set "a \"b$"`},
+		{name: "render in a variable", template: `{% var p = render "p.cfg" %}set {{ p }}`, more: []string{"p.cfg", "{{ x }}"}, want: `set a\ \"b`},
+		{name: "render inside and outside quotes", template: "{{ render \"p.cfg\" }}\n\"{{ render \"p.cfg\" }}\"", more: []string{"p.cfg", "{{ x }}"}, refused: "inside quotes in one branch"},
+		{name: "render that opens a quote", template: "{{ render \"p.cfg\" }}{{ x }}\"", more: []string{"p.cfg", "set \""}, want: `set "a \"b"`},
+		{name: "import", template: `{% import "m.cfg" %}{{ Server(x) }}`, more: []string{"m.cfg", macros}, want: "  server a\\ \\\"b\n"},
+		{name: "named import", template: `{% import m "m.cfg" %}{{ m.Server(x) }}`, more: []string{"m.cfg", macros}, want: "  server a\\ \\\"b\n"},
+		{name: "extends", template: `{% extends "base.cfg" %}{% macro Body %}set {{ x }}{% end macro %}`, more: []string{"base.cfg", "# base\n{{ Body() }}\n"}, want: "# base\nset a\\ \\\"b\n"},
+		{name: "no extension", template: `{{ render "p" }}`, more: []string{"p", "a"}, refused: "needs an extension"},
+		{name: "missing file", template: `{{ render "p.cfg" }}`, refused: "does not exist"},
+		{name: "refused in a macro", template: macros + "{{ Server(`a\nb`) }}", refused: "control character"},
+		{name: "refused in a recursive macro", template: "{% macro A(n int) %}{% if n == 0 %}{{ `a\tb` }}{% else %}{{ A(n-1) }}{% end %}{% end macro %}{{ A(3) }}", refused: "control character"},
+		{name: "fail in a recursive macro", template: "{% macro A(n int) %}{% if n == 0 %}{{ fail(`no`) }}{% else %}{{ A(n-1) }}{% end %}{% end macro %}{{ A(3) }}", refused: "no"},
+		{name: "recursive macro", template: "{% macro A(n int) %}{{ n }}{% if n > 0 %}{{ A(n-1) }}{% end %}{% end macro %}{{ A(3) }}{{ A(200) != `` }}", want: "3210true"},
+		{name: "endless recursion", template: "{% macro A(n int) %}{{ A(n+1) }}{% end macro %}{{ A(1) }}", refused: "deep"},
+		{name: "endless recursion of a function", template: "{% var f func(int) int %}{% f = func(n int) int { return f(n+1) } %}{{ f(1) }}", refused: "deep"},
+		{name: "recursive function", template: "{% var f func(int) int %}{% f = func(n int) int { if n == 0 { return 0 }; return 1 + f(n-1) } %}{{ f(50) }}", want: "50"},
+		{name: "endless recursion of imported macros", template: `{% import "r.cfg" %}{{ A() }}`, more: []string{"r.cfg", "{% macro A() %}{{ B() }}{% end macro %}{% macro B() %}{{ A() }}{% end macro %}"}, refused: "deep"},
+		{name: "return in a macro", template: "{% macro A(n int) %}a{% if n == 0 %}{% return %}{% end %}b{% end macro %}{{ A(0) }}{{ A(1) }}", want: "aab"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := render(t, `a "b`, append([]string{"haproxy.cfg", tt.template}, tt.more...)...)
+			check(t, got, err, tt.want, tt.refused)
+		})
+	}
+}
+
+// TestVariablesInMacros reads a variable of the host in macros and nowhere
+// else, each way that a macro can come about.
+func TestVariablesInMacros(t *testing.T) {
+	for _, template := range []string{
+		"{% macro A() %}{{ n }}{% end %}{{ A() }}",
+		"{% macro A() %}{{ n }}{% end %}{% macro B() %}{{ A() }}{% end %}{{ B() }}",
+		"{% macro A(i int) %}{% if i > 0 %}{{ A(i-1) }}{% else %}{{ n }}{% end %}{% end %}{{ A(1) }}",
+		"{% var f = func() int { return n } %}{{ f() }}",
+		"{% if true %}{% var f = func() int { return func() int { return n }() } %}{{ f() }}{% end %}",
+		`{% import "m.cfg" %}{{ M() }}`,
+		`{% import "m.cfg" %}{{ F() }}`,
+		`{% import "m.cfg" %}{{ U() }}`,
+		`{% extends "b.cfg" %}{% macro Body() %}{% var f = func() int { return n } %}{{ f() }}{% end %}`,
+		`{% extends "b.cfg" %}{% macro Body() %}{{ n }}{% end %}`,
+		`{% extends "c.cfg" %}{% macro Body() %}{% end %}`,
+		`{{ render "p.cfg" }}`,
+		`{{ render "q.cfg" }}`,
+		`{% var a = render "q.cfg" %}{{ a }}`,
+		`{% macro A() %}{{ render "q.cfg" }}{% end %}{{ A() }}`,
+		"{% show itea; using %}{{ n }}{% end using %}",
+		"{% macro A() %}{% show itea; using %}{{ n }}{% end using %}{% end %}{{ A() }}",
+		"{% macro A() %}{{ fixed[0] }}{% end %}{{ A() }}",
+	} {
+		t.Run(template, func(t *testing.T) {
+			e, err := templating.Compile(files("a.cfg", template,
+				"m.cfg", "{% macro M() %}{{ n }}{% end %}{% macro F() %}{% var f = func() int { return n } %}{{ f() }}{% end %}{% macro U() %}{% show itea; using %}{{ n }}{% end using %}{% end %}",
+				"b.cfg", "{{ Body() }}", "c.cfg", "{% macro A() %}{{ n }}{% end %}{{ A() }}{{ Body() }}",
+				"p.cfg", "{{ n }}", "q.cfg", "{% macro Q() %}{{ n }}{% end %}{{ Q() }}"), &templating.Options{
+				Entries: []string{"a.cfg"}, Vars: map[string]any{"n": 0}, Globals: map[string]any{"fixed": []int{7}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, err := e.Render(t.Context(), "a.cfg", map[string]any{"n": 7}); err != nil || out != "7" {
+				t.Errorf("got %q, %v", out, err)
+			}
+		})
+	}
+}
+
+func TestPositions(t *testing.T) {
+	var nilHost *host
+	tests := []struct {
+		name, template string
+		file           string
+		line, column   int
+		message        string
+	}{
+		{"syntax", "a\n  {{ x + }}\n", "haproxy.cfg", 2, 10, "unexpected"},
+		{"type", "a\n\n{{ nothing }}", "haproxy.cfg", 3, 4, "undefined: nothing"},
+		{"type of a field", "{% for _, h := range hosts %}\n  {{ h.Nme }}{% end %}", "haproxy.cfg", 2, 7, "h.Nme undefined"},
+		{"refused", "ä {{ 1 }} {{ \"a\" + \"\\n\" }}", "haproxy.cfg", 1, 14, "control character"},
+		{"refused in a file", "a\n{{ render \"p.cfg\" }}", "p.cfg", 2, 4, "control character"},
+		{"nil pointer", "a\n{% if true %}\n  {{ nilHost.Name }}\n{% end %}", "haproxy.cfg", 3, 6, "nil pointer"},
+		{"nil pointer in a method", "a\n  b {{ nilHost.Title() }}", "haproxy.cfg", 2, 8, "nil pointer"},
+		{"nil pointer in a function", "a {{ title(nilHost) }}", "haproxy.cfg", 1, 6, "nil pointer"},
+		{"panic in a function", "\n{{ boom() }}", "haproxy.cfg", 2, 4, "boom"},
+		{"error of a function", "\n{{ wrong() }}", "haproxy.cfg", 2, 4, "EOF-like"},
+		{"index", "\n\n{% var l = []string{} %}\n{{ l[len(l)] }}", "haproxy.cfg", 4, 4, "index out of range"},
+		{"fail", "{% if true %}\n{{ fail(\"no backend\") }}{% end %}", "haproxy.cfg", 2, 4, "no backend"},
+		{"dig", "{{ dig(obj, `spec.rules[0].hst`) }}", "haproxy.cfg", 1, 4, `spec.rules.0.hst: no field "hst", there is host`},
+		{"assignment", "a\n{% var s = wrong() %}{{ s }}", "haproxy.cfg", 2, 0, "EOF-like"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			fsys := files("haproxy.cfg", tt.template, "p.cfg", "\n{{ `a\tb` }}")
+			_, err := func() (string, error) {
+				e, err := templating.Compile(fsys, &templating.Options{
+					Entries: []string{"haproxy.cfg"},
+					Globals: map[string]any{
+						"title": func(h *host) string { return h.Name }, "boom": func() string { panic("boom") },
+						"wrong": func() (string, error) { return "", errWrong },
+					},
+					Vars: map[string]any{"x": 0, "hosts": []host(nil), "nilHost": nilHost, "obj": map[string]any(nil)},
+				})
+				if err != nil {
+					return "", err
+				}
+				obj := map[string]any{"spec": map[string]any{"rules": []any{map[string]any{"host": "a"}}}}
+				return e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": 1, "hosts": []host{{}}, "nilHost": nilHost, "obj": obj})
+			}()
+			var e *templating.Error
+			if !errors.As(err, &e) {
+				t.Fatalf("got %v", err)
+			}
+			if e.File != tt.file || e.Line != tt.line || tt.column > 0 && e.Column != tt.column || !strings.Contains(e.Message, tt.message) {
+				t.Errorf("got %s:%d:%d: %s\nwant %s:%d:%d: %s", e.File, e.Line, e.Column, e.Message, tt.file, tt.line, tt.column, tt.message)
+			}
+			if want := strings.Split(string(fsys[tt.file].Data), "\n")[tt.line-1]; e.Text != want {
+				t.Errorf("text %q, want %q", e.Text, want)
+			}
+			if strings.Contains(tt.message, "EOF-like") && !errors.Is(err, errWrong) {
+				t.Error("the cause is lost")
+			}
+		})
+	}
+}
+
+var errWrong = errors.New("EOF-like")
+
+type host struct{ Name string }
+
+func (h *host) Title() string { return strings.ToUpper(h.Name) }
+
+func TestCompileReportsAllEntries(t *testing.T) {
+	_, err := templating.Compile(files("a.cfg", "{{ x }}", "b.map", "ok", "c.cfg", "{% if %}", "sub/d.cfg", "\"\\{{ 1 }}\n'\\{{ 2 }}'", "_e.cfg", "{{ y }}"), nil)
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		t.Fatalf("got %v", err)
+	}
+	var got []string
+	for _, err := range joined.Unwrap() {
+		var e *templating.Error
+		if !errors.As(err, &e) {
+			t.Fatalf("%v is no *Error", err)
+		}
+		got = append(got, fmt.Sprintf("%s:%d", e.File, e.Line))
+	}
+	if want := "a.cfg:1 c.cfg:1 sub/d.cfg:1"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s\n%v", got, want, err)
+	}
+	if _, err := templating.Compile(files("a.cfg", ""), &templating.Options{Entries: []string{"b.cfg"}}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing entry: %v", err)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	tests := []struct {
+		name string
+		opts templating.Options
+		want string
+	}{
+		{"nil variable", templating.Options{Vars: map[string]any{"x": nil}}, `variable "x": nil has no type`},
+		{"twice", templating.Options{Vars: map[string]any{"x": 1}, Globals: map[string]any{"x": 1}}, "also a global"},
+		{"name", templating.Options{Vars: map[string]any{"a b": 1}}, "not a name"},
+		{"nil global", templating.Options{Globals: map[string]any{"x": nil}}, `global "x": nil has no type`},
+		{"nil function", templating.Options{Globals: map[string]any{"x": (func())(nil)}}, "a nil function"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := templating.Compile(files("a.cfg", ""), &tt.opts); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+	if _, err := templating.Compile(nil, nil); err == nil {
+		t.Error("no file system: no error")
+	}
+}
+
+func TestVariables(t *testing.T) {
+	e, err := templating.Compile(files("a.cfg", "{{ n }} {{ s }} {{ any }}"), &templating.Options{
+		Vars: map[string]any{"n": 0, "s": (*string)(nil), "any": (*fmt.Stringer)(nil)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := "b"
+	tests := []struct {
+		name string
+		vars map[string]any
+		want string
+	}{
+		{"good", map[string]any{"n": 1, "s": &s, "any": time.Second}, ""},
+		{"missing", map[string]any{"n": 1, "s": &s}, "variable any is missing: fmt.Stringer wanted"},
+		{"wrong type", map[string]any{"n": "1", "s": &s, "any": time.Second}, "variable n is a string: int wanted"},
+		{"wrong interface", map[string]any{"n": 1, "s": &s, "any": "x"}, "variable any is a string: fmt.Stringer wanted"},
+		{"nil number", map[string]any{"n": nil, "s": &s, "any": time.Second}, "variable n is a <nil>: int wanted"},
+		{"unknown", map[string]any{"n": 1, "s": &s, "any": time.Second, "m": 1}, "variable m is not declared, only: any, n, s"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			out, err := e.Render(t.Context(), "a.cfg", tt.vars)
+			switch {
+			case tt.want == "" && (err != nil || out != "1 b 1s"):
+				t.Errorf("got %q, %v", out, err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+	if _, err := e.Render(t.Context(), "b.cfg", nil); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "a.cfg") {
+		t.Errorf("unknown entry: %v", err)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for name, template := range map[string]string{
+		"output":         "{% for true %}\n0123456789{% end %}",
+		"value":          "{% for true %}\n{{ 123456789 }}{% end %}",
+		"macro":          "{% macro A() %}{% for true %}0123456789{% end %}{% end macro %}\n{{ A() }}",
+		"value in macro": "{% macro A() %}{% for true %}{{ 123456789 }}{% end %}{% end macro %}\n{{ A() }}",
+		"many macros":    "{% macro A() %}0123456789{% end macro %}\n{% for true %}{% var _ = A() %}{% end %}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := templating.Compile(files("a.cfg", template), &templating.Options{MaxOutput: 1000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = e.Render(t.Context(), "a.cfg", nil)
+			var at *templating.Error
+			if !errors.Is(err, templating.ErrTooLarge) || !errors.As(err, &at) || at.Line == 0 {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestContextStopsALoop(t *testing.T) {
+	e, err := templating.Compile(files("a.cfg", "{% for true %}{% end %}", "b.cfg", "{% macro A() %}{% for true %}{% end %}{% end macro %}{% var a = A() %}{{ a }}"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range e.Entries() {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if _, err := e.Render(ctx, name, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		cancel()
+		if _, err := e.Render(ctx, name, nil); err == nil {
+			t.Errorf("%s: rendered with a context that is done", name)
+		}
+	}
+}
+
+func TestConcurrentRenders(t *testing.T) {
+	e, err := templating.Compile(files("a.cfg", "{% list[0] = x %}{% for _, s := range list %}{{ s }} {% end %}{% if x == `7` %}{{ fail(x) }}{% end %}"), &templating.Options{
+		Globals: map[string]any{"list": [2]string{"a", "b"}}, Vars: map[string]any{"x": ""}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			x := fmt.Sprint(i)
+			out, err := e.Render(t.Context(), "a.cfg", map[string]any{"x": x})
+			if (i == 7) != (err != nil) || err == nil && out != x+" b " {
+				t.Errorf("%s: got %q, %v", x, out, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestFunctions(t *testing.T) {
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{"a.b/c": "d"}},
+		"spec":     map[string]any{"replicas": int64(3), "rules": []any{map[string]any{"host": "h"}}},
+	}}
+	tests := []struct{ expr, want, refused string }{
+		{expr: `lower("AB") + upper("ab") + trim(" x ")`, want: "abABx"},
+		{expr: `join(split("a,b", ","), "-")`, want: "a-b"},
+		{expr: `replace("aXbX", "X", "-")`, want: "a-b-"},
+		{expr: `hasPrefix("abc", "a") && hasSuffix("abc", "c") && includes("abc", "b") && "abc" contains "b"`, want: "true"},
+		{expr: `sprintf("%03d", 7)`, want: "007"},
+		{expr: `regex_search("app-12", "^app-[0-9]+$")`, want: "true"},
+		{expr: `regex_search("a", "(")`, refused: "missing closing"},
+		{expr: `regex_replace("a1b2", "[0-9]", "")`, want: "ab"},
+		{expr: `sanitize_regex("a.b")`, want: `a\\.b`},
+		{expr: `b64encode("a b")`, want: "YSBi"},
+		{expr: `b64decode("YWI=")`, want: "ab"},
+		{expr: `b64decode("?")`, refused: "b64decode"},
+		{expr: `toJson(map[string]int{"a": 1})`, want: `{\"a\":1}`},
+		{expr: `join(sort(unique([]string{"b", "a", "b"})), ",")`, want: "a,b"},
+		{expr: `coalesce("", nil, 0, "x", "y")`, want: "x"},
+		{expr: `dig(obj, "metadata.annotations['a.b/c']")`, want: "d"},
+		{expr: `dig(obj, "spec.rules[0].host")`, want: "h"},
+		{expr: `dig(obj, "spec.rules.1.host")`, refused: "spec.rules.1: the list has 1 elements"},
+		{expr: `dig(obj, "spec.rules.x")`, refused: "spec.rules.x: a list has no field"},
+		{expr: `dig(obj, "spec.replicas.x")`, refused: "spec.replicas.x: cannot look into a int64"},
+		{expr: `dig(obj, "spec..x")`, refused: "empty"},
+		{expr: `digString(obj, "spec.missing") + "-"`, want: "-"},
+		{expr: `digString(obj, "spec.replicas")`, refused: "spec.replicas is a int64, not a string"},
+		{expr: `digInt(obj, "spec.replicas") + digInt(obj, "spec.missing")`, want: "3"},
+		{expr: `len(digList(obj, "spec.rules"))`, want: "1"},
+		{expr: `join(sortedKeys(digMap(obj, "spec")), ",")`, want: "replicas,rules"},
+		{expr: `has(obj, "spec.rules") && !has(obj, "spec.x.y")`, want: "true"},
+		{expr: `sha256("a")`, want: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"},
+		{expr: `abbreviate("hello world", 8)`, want: "hello..."},
+		{expr: `fail("because")`, refused: "because"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.expr, func(t *testing.T) {
+			e, err := templating.Compile(files("a.cfg", "{{ "+tt.expr+" }}"), &templating.Options{Vars: map[string]any{"obj": obj}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := e.Render(t.Context(), "a.cfg", map[string]any{"obj": obj})
+			check(t, got, err, tt.want, tt.refused)
+		})
+	}
+}
