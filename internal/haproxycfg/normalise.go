@@ -1,7 +1,10 @@
 package haproxycfg
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"sort"
 	"strings"
 	"sync"
 
@@ -38,6 +41,9 @@ func Normalise(text string) (string, error) {
 		return "", err
 	}
 	out, err := RoundTrip(text)
+	if errors.Is(err, errPanic) {
+		return "", panics(text)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -49,14 +55,34 @@ func Normalise(text string) (string, error) {
 
 // RoundTrip is [Normalise] without any refusal: it returns what the Dataplane
 // API would store, whatever gets lost.
-func RoundTrip(text string) (string, error) {
+func RoundTrip(text string) (out string, err error) {
 	normaliseMu.Lock()
 	defer normaliseMu.Unlock()
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = "", fmt.Errorf("%w: %v", errPanic, p)
+		}
+	}()
 	p, err := parser.New(options.String(text))
 	if err != nil {
 		return "", fmt.Errorf("config parser: %w", err)
 	}
 	return p.String(), nil
+}
+
+// errPanic says that the parser panics, which it does on some lines that are
+// too short: here, and in the API as well.
+var errPanic = errors.New("the config parser panics")
+
+// panics finds the line on which the parser panics: the last of the shortest
+// beginning of the text that makes it do so.
+func panics(text string) *Refusal {
+	lines := slices.Collect(strings.Lines(text))
+	n := sort.Search(len(lines), func(n int) bool {
+		_, err := RoundTrip(strings.Join(lines[:n], ""))
+		return errors.Is(err, errPanic)
+	})
+	return &Refusal{Line: n, Text: shorten(strings.TrimSpace(lines[n-1])), Why: "the Dataplane API cannot read this line: something is missing"}
 }
 
 // maxParserLine is the length of a line from which on the parser, without a
