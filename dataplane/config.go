@@ -192,16 +192,19 @@ func checkText(main string) error {
 	if !strings.HasSuffix(main, "\n") {
 		return fmt.Errorf("%w: the last line does not end in a line feed", ErrInvalidConfig)
 	}
-	line := 0
-	for text := range strings.Lines(main) {
-		line++
-		if len(text) >= MaxLine {
-			return fmt.Errorf("%w: line %d: %d bytes are too many, a line must be shorter than %d",
-				ErrInvalidConfig, line, len(text), MaxLine)
-		}
-		text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
-		if i := strings.IndexFunc(text, isControl); i >= 0 {
-			return fmt.Errorf("%w: line %d: control character %q in column %d", ErrInvalidConfig, line, text[i], i+1)
+	line, start := 1, 0
+	for i := range len(main) {
+		c := main[i]
+		switch {
+		case c == '\n':
+			if n := i + 1 - start; n >= MaxLine {
+				return fmt.Errorf("%w: line %d: %d bytes are too many, a line must be shorter than %d",
+					ErrInvalidConfig, line, n, MaxLine)
+			}
+			line, start = line+1, i+1
+		case c == '\r' && main[i+1] == '\n': // the text ends in a line feed
+		case isControl(c):
+			return fmt.Errorf("%w: line %d: control character %q in column %d", ErrInvalidConfig, line, c, i+1-start)
 		}
 	}
 	return nil
@@ -209,7 +212,7 @@ func checkText(main string) error {
 
 // isControl reports the characters that no line of configuration may have: C0
 // controls but the tab, and DEL.
-func isControl(r rune) bool { return r < 0x20 && r != '\t' || r == 0x7f }
+func isControl(c byte) bool { return c < 0x20 && c != '\t' || c == 0x7f }
 
 // CheckFileName reports why a file of that kind cannot have that name, in an
 // error that wraps [ErrInvalidConfig]; nil says that it can. A name is a

@@ -75,7 +75,9 @@ func compare(current, desired *Config) (*difference, error) {
 	if d.current == desired {
 		return d, nil
 	}
-	d.sections()
+	if d.current.main != desired.main {
+		d.sections()
+	}
 	d.files()
 	slices.SortStableFunc(d.steps, func(a, b step) int { return cmp.Compare(a.rank, b.rank) })
 	return d, nil

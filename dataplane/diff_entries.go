@@ -56,7 +56,11 @@ func (d *difference) mapChanges(old, now File, ordered bool) {
 		shown := redactValue(key, now.Name)
 		c := Change{Field: "value", Old: strings.Join(from, ", "), New: strings.Join(to, ", ")}
 		c.Old, c.New = redactValue(c.Old, now.Name, key), redactValue(c.New, now.Name, key)
-		ops = append(ops, Op{Action: a, Kind: "map entry", Parent: "map " + now.Name, Name: shown, Changes: []Change{c}, Impact: ImpactRuntime})
+		op := Op{Action: a, Kind: "map entry", Parent: "map " + now.Name, Name: shown, Impact: ImpactRuntime}
+		if c.Old != "" || c.New != "" {
+			op.Changes = []Change{c}
+		}
+		ops = append(ops, op)
 	}
 	var kept, keptNow []string
 	for _, key := range newKeys {
@@ -159,7 +163,7 @@ func (d *difference) crtListChanges(old, now File) {
 		}
 		return strings.Join(names, ", ")
 	}
-	if from, to := order(before, after), order(after, before); from != to {
+	if from, to := order(before, after), order(after, before); from != to && why == "" {
 		d.add(rankCrtList, Op{Action: Update, Kind: string(CRTList), Name: now.Name, Changes: []Change{{"order of entries", from, to}}}, nil)
 	}
 	if len(before) > 0 && len(after) > 0 && before[0][0] != after[0][0] {

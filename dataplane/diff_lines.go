@@ -25,8 +25,8 @@ func (l line) keyword() string {
 
 // show returns the line for people, without secrets.
 func (l line) show() string {
-	if l.words == nil {
-		return redactRaw(l.raw)
+	if l.words == nil || strings.ContainsRune(l.raw, '$') {
+		return redactRaw(l.raw) // the quotes tell something
 	}
 	return strings.Join(redactWords(l.words), " ")
 }

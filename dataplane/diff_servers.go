@@ -163,7 +163,10 @@ func (d *difference) serverChanges(after *backendView, old, now *serverLine) {
 				to = a.String()
 			}
 		}
-		if from == to || name == "state" && !after.defaultServer && orEnabled(from) == orEnabled(to) {
+		if name == "state" && !after.defaultServer {
+			from, to = orEnabled(from), orEnabled(to)
+		}
+		if from == to {
 			continue
 		}
 		op.Changes = append(op.Changes, Change{name, redactValue(from, name), redactValue(to, name)})

@@ -44,10 +44,12 @@ func announcesSecret(words []string, i int) bool {
 	if i == 0 {
 		return true
 	}
-	if slices.Contains(secretExact, words[i]) {
+	exact := func(word string) bool { return slices.Contains(secretExact, word) }
+	if exact(words[i]) || namesSecret(words[i]) {
 		return true
 	}
-	return namesSecret(words[i])
+	inner := strings.Fields(words[i]) // of a quoted word, such as "AUTH secret"
+	return len(inner) > 1 && slices.ContainsFunc(inner, exact)
 }
 
 // namesSecret reports whether a word speaks of secrets.

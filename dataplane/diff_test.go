@@ -1,0 +1,211 @@
+package dataplane_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+var update = flag.Bool("update", false, "write the plans that come out into testdata/diff")
+
+// readCase makes the two configurations of a case: current is nil if it has no
+// text.
+func readCase(t *testing.T, archive *txtar.Archive) (current, desired *dataplane.Config) {
+	t.Helper()
+	texts := make(map[string]string)
+	files := make(map[string][]dataplane.File)
+	for _, f := range archive.Files {
+		side, rest, _ := strings.Cut(f.Name, "/")
+		kind, name, isFile := strings.Cut(rest, "/")
+		if isFile {
+			files[side] = append(files[side], dataplane.File{Kind: dataplane.FileKind(kind), Name: name, Content: f.Data})
+		} else {
+			texts[side] = string(f.Data)
+		}
+	}
+	configs := make(map[string]*dataplane.Config)
+	for side, text := range texts {
+		if side == "plan" {
+			continue
+		}
+		c, err := dataplane.NewConfig(text, files[side]...)
+		require.NoError(t, err)
+		configs[side] = c
+	}
+	return configs["current"], configs["desired"]
+}
+
+func TestDiff(t *testing.T) {
+	cases, err := filepath.Glob("testdata/diff/*.txtar")
+	require.NoError(t, err)
+	require.NotEmpty(t, cases)
+	for _, file := range cases {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			require.NoError(t, err)
+			current, desired := readCase(t, archive)
+			plan, err := dataplane.Diff(current, desired)
+			require.NoError(t, err)
+			got := plan.String()
+			n := len(archive.Files) - 1
+			if *update {
+				if archive.Files[n].Name != "plan" {
+					archive.Files = append(archive.Files, txtar.File{Name: "plan"})
+					n++
+				}
+				archive.Files[n].Data = []byte(got)
+				require.NoError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
+			}
+			require.Equal(t, "plan", archive.Files[n].Name)
+			if diff := cmp.Diff(string(archive.Files[n].Data), got); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			checkPlan(t, plan)
+
+			// There is nothing left to do, and nothing to do without a change.
+			for _, c := range []*dataplane.Config{desired, current} {
+				if c == nil {
+					continue
+				}
+				copied, err := dataplane.NewConfig(c.Main(), c.Files()...)
+				require.NoError(t, err)
+				none, err := dataplane.Diff(c, copied)
+				require.NoError(t, err)
+				require.True(t, none.Empty(), "%s", none)
+			}
+			// What is a difference one way is one the other way.
+			if current != nil {
+				back, err := dataplane.Diff(desired, current)
+				require.NoError(t, err)
+				require.Equal(t, plan.Empty(), back.Empty())
+				checkPlan(t, back)
+			}
+		})
+	}
+}
+
+// checkPlan checks what holds for every plan.
+func checkPlan(t *testing.T, plan *dataplane.Plan) {
+	t.Helper()
+	raw, err := json.Marshal(plan)
+	require.NoError(t, err)
+	var again dataplane.Plan
+	require.NoError(t, json.Unmarshal(raw, &again))
+	require.Empty(t, cmp.Diff(plan, &again))
+	for _, text := range []string{string(raw), plan.String(), fmt.Sprintf("%#v", plan)} {
+		require.NotContains(t, text, "hunter")
+	}
+	for _, op := range plan.Ops {
+		require.Equal(t, op.Impact == dataplane.ImpactReload, op.Reason != "", "%+v", op)
+	}
+}
+
+func TestDiffWithoutDesired(t *testing.T) {
+	_, err := dataplane.Diff(nil, nil)
+	require.Error(t, err)
+}
+
+// Whatever differs between two texts shows, and a text does not differ from
+// itself.
+func FuzzDiff(f *testing.F) {
+	f.Add("backend a\n server a 1.2.3.4:80\n", "backend a\n server b 1.2.3.4:80 check\n")
+	f.Add("global\n a b\ndefaults\n x\nlisten l\n server a :1\n", "defaults\n x\nglobal\n \"a\" b # c\n")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		one, err := dataplane.NewConfig(a + "\n")
+		if err != nil {
+			return
+		}
+		two, err := dataplane.NewConfig(b + "\n")
+		if err != nil {
+			return
+		}
+		plan, err := dataplane.Diff(one, two)
+		require.NoError(t, err)
+		back, err := dataplane.Diff(two, one)
+		require.NoError(t, err)
+		require.Equal(t, plan.Empty(), back.Empty(), "%s\n%s", plan, back)
+		inA, okA := meaning(a)
+		inB, okB := meaning(b)
+		if plan.Empty() && okA && okB {
+			require.Equal(t, inA, inB)
+		}
+	})
+}
+
+// meaning is a text without what certainly means nothing; it knows less than
+// Diff, so texts with quotes and the like are left out.
+func meaning(text string) (string, bool) {
+	if strings.ContainsAny(text, "\"'\\$#[]") || strings.Contains(text, "enabled") {
+		return "", false
+	}
+	var lines []string
+	for l := range strings.Lines(text) {
+		if words := strings.FieldsFunc(l, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == '\r' }); len(words) > 0 {
+			lines = append(lines, strings.Join(words, " "))
+		}
+	}
+	return strings.Join(lines, "\n"), true
+}
+
+// bigConfig is a configuration of that many backends with three servers each.
+func bigConfig(b testing.TB, backends int, line func(backend, server int) string) *dataplane.Config {
+	b.Helper()
+	var t strings.Builder
+	t.WriteString("global\n    maxconn 1000\n\ndefaults\n    mode http\n    timeout client 5s\n\n")
+	for i := range backends {
+		fmt.Fprintf(&t, "# Ingress default/app-%d\nbackend default_app-%d_http\n    mode http\n    balance roundrobin\n", i, i)
+		t.WriteString("    option httpchk GET /healthz\n    http-request set-header X-Forwarded-Proto https if { ssl_fc }\n")
+		for s := range 3 {
+			t.WriteString(line(i, s))
+		}
+	}
+	c, err := dataplane.NewConfig(t.String())
+	require.NoError(b, err)
+	return c
+}
+
+func BenchmarkDiff(b *testing.B) {
+	plain := func(i, s int) string {
+		return fmt.Sprintf("    server pod-%d 10.%d.%d.%d:8080 check inter 2s weight 100\n", s, i/250, i%250, s+1)
+	}
+	changed := func(n int) func(i, s int) string {
+		return func(i, s int) string {
+			if i < n && s == 0 {
+				return "    server pod-0 10.9.9.9:8080 check inter 2s weight 100\n"
+			}
+			return plain(i, s)
+		}
+	}
+	current := bigConfig(b, 5000, plain)
+	for _, bm := range []struct {
+		name    string
+		changed int
+	}{{"equal", 0}, {"one", 1}, {"hundred", 100}} {
+		b.Run(bm.name, func(b *testing.B) {
+			desired := bigConfig(b, 5000, changed(bm.changed))
+			main := desired.Main()
+			b.ReportAllocs()
+			for b.Loop() {
+				// A new Config each time: its sections are split as part of it.
+				desired, err := dataplane.NewConfig(main)
+				if err != nil {
+					b.Fatal(err)
+				}
+				plan, err := dataplane.Diff(current, desired)
+				if err != nil || len(plan.Ops) != bm.changed {
+					b.Fatal(plan, err)
+				}
+			}
+		})
+	}
+}
