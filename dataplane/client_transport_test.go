@@ -1,0 +1,117 @@
+package dataplane_test
+
+import (
+	"encoding/pem"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+)
+
+func TestClientTLS(t *testing.T) {
+	api := dataplanetest.New(t, nil)
+	secure := httptest.NewTLSServer(api)
+	defer secure.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := api.Endpoint()
+	e.URL = secure.URL
+	config, err := dataplane.NewConfig("global\n  maxconn 5\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dataplane.Sync(t.Context(), e, config, &dataplane.ClientOptions{Attempts: 1}); err == nil {
+		t.Error("trusted a certificate of nobody")
+	}
+	e.CAFile = ca
+	if _, err := dataplane.Sync(t.Context(), e, config, nil); err != nil {
+		t.Error(err)
+	}
+	for _, file := range []string{filepath.Join(t.TempDir(), "absent"), os.DevNull} {
+		e.CAFile = file
+		var de *dataplane.Error
+		if _, err := dataplane.NewClient(e, nil); !errors.As(err, &de) || de.Stage != "endpoint" {
+			t.Errorf("%s: got %v", file, err)
+		}
+	}
+}
+
+func TestClientFindsWhatFolderIsMeant(t *testing.T) {
+	for line, keeps := range map[string]bool{
+		"bind :443 ssl crt /etc/haproxy/ssl/":                   true,
+		"bind :443 ssl crt /etc/haproxy/ssl":                    true,
+		"bind :443 ssl crt /etc/haproxy/ssl/site.pem":           false,
+		"crt-base /etc/haproxy/ssl":                             false,
+		"bind :443 ssl crt /etc/haproxy/ssl-other/":             false,
+		"bind :443 ssl crt /etc/haproxy/ssl/stale.pem":          true, // named itself
+		"bind :443 ssl crt /etc/haproxy/ssl/%[env(S)].pem":      true,
+		"http-request set-header X %[path,f(/etc/haproxy/ssl)]": true,
+	} {
+		s := &site{Server: dataplanetest.New(t, nil)}
+		s.endpoint = s.Endpoint()
+		s.SetFile(dataplane.Certificate, "stale.pem", []byte("x"))
+		config, err := dataplane.NewConfig("frontend f\n  "+line+"\n",
+			dataplane.File{Kind: dataplane.Certificate, Name: "site.pem", Content: siteCertificate(t, "a.test")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		syncSite(t, s.client(t, nil), config)
+		if got := s.file(dataplane.Certificate, "stale.pem") != ""; got != keeps {
+			t.Errorf("%s: kept %v", line, got)
+		}
+	}
+}
+
+func BenchmarkClientSync(b *testing.B) {
+	text := func(backends, change int) string {
+		out := make([]byte, 0, backends*200)
+		out = append(out, "defaults\n  mode http\n  timeout connect 1s\n  timeout client 10s\n  timeout server 10s\n"...)
+		for i := range backends {
+			name := string(rune('a'+i%26)) + "_" + strconv.Itoa(i)
+			out = append(out, "backend "+name+"\n  balance roundrobin\n  option httpchk GET /health\n"...)
+			for s := range 3 {
+				port := 1000 + s
+				if i == 0 && s == 0 {
+					port += change % 1000
+				}
+				out = append(out, "  server s"+strconv.Itoa(s)+" 192.0.2.1:"+strconv.Itoa(port)+" check inter 2s\n"...)
+			}
+		}
+		return string(out)
+	}
+	for _, backends := range []int{10, 1000} {
+		for _, kind := range []string{"nothing", "one address"} {
+			b.Run(strconv.Itoa(backends)+" backends/"+kind, func(b *testing.B) {
+				api := dataplanetest.New(b, nil)
+				client, err := dataplane.NewClient(api.Endpoint(), nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer client.Close()
+				for i := 0; b.Loop(); i++ {
+					b.StopTimer()
+					change := 0
+					if kind != "nothing" {
+						change = i
+					}
+					config, err := dataplane.NewConfig(text(backends, change))
+					if err != nil {
+						b.Fatal(err)
+					}
+					config.Hash()
+					b.StartTimer()
+					if _, err := client.Sync(b.Context(), config); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
