@@ -23,7 +23,7 @@ func TestEndpointsChangeWithoutReload(t *testing.T) {
 	c := startController(t, options{})
 	v := c.visit()
 	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
-	mark, worker := c.markReloads(), c.mustWorker()
+	mark, worker := c.reloads(), c.mustWorker()
 
 	for _, step := range []struct {
 		name  string
@@ -92,7 +92,7 @@ func TestHundredEndpointChanges(t *testing.T) {
 	c := startController(t, options{})
 	v := c.visit()
 	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
-	mark, worker := c.markReloads(), c.mustWorker()
+	mark, worker := c.reloads(), c.mustWorker()
 	tr := startTraffic(t, v, "web.test")
 
 	took := timed(100, func(i int) {
@@ -131,7 +131,7 @@ func TestCertificateRotation(t *testing.T) {
 	c := startController(t, options{})
 	config := certs.client("web.test")
 	eventually(t, "the first certificate is shown", showsSerial(c.https, config, first.serial))
-	mark := c.markReloads()
+	mark := c.reloads()
 	for range 5 {
 		next := certs.issue("web.test")
 		k.secret("web", next)
@@ -175,7 +175,7 @@ func TestNewIngresses(t *testing.T) {
 
 	// One, with a Service of its own that is there before.
 	k.service("one", backendPort, host("11"))
-	mark, start := c.markReloads(), time.Now()
+	mark, start := c.reloads(), time.Now()
 	k.ingress("one", site("one.test", "one"))
 	eventually(t, "the new host answers", v.expect("one.test", "/", endpoint(host("11"), backendPort)))
 	t.Logf("one new Ingress answered after %v", time.Since(start).Round(time.Millisecond))
@@ -187,7 +187,7 @@ func TestNewIngresses(t *testing.T) {
 	inParallel(t, many, func(ctx context.Context, i int) error {
 		return k.createService(ctx, name(i), backendPort, host(fmt.Sprint(20+i)))
 	})
-	mark, start = c.markReloads(), time.Now()
+	mark, start = c.reloads(), time.Now()
 	inParallel(t, many, func(ctx context.Context, i int) error {
 		return k.createIngress(ctx, name(i), site(name(i)+".test", name(i)))
 	})
@@ -196,7 +196,7 @@ func TestNewIngresses(t *testing.T) {
 			v.expect(name(i)+".test", "/", endpoint(host(fmt.Sprint(20+i)), backendPort)))
 	}
 	took := time.Since(start)
-	reloads := c.reloads() - mark.haproxy
+	reloads := c.reloads() - mark
 	t.Logf("%d new Ingresses answered after %v with %d reloads", many, took.Round(time.Millisecond), reloads)
 	// One at once, then one per interval begun.
 	if most := 1 + int((took+minInterval-1)/minInterval); reloads < 1 || reloads > most {

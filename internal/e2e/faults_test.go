@@ -78,7 +78,9 @@ func TestPortTaken(t *testing.T) {
 	defer taken.Close()
 
 	state := shortDir(t)
-	c := startController(t, options{state: state, notReady: true})
+	// What cannot be mended by trying again is tried again at the drift interval.
+	soon := []string{"-drift-interval", "2s"}
+	c := startController(t, options{state: state, args: soon, notReady: true})
 	eventually(t, "the output names the port", func() error {
 		if !strings.Contains(c.out.String(), addr) || !strings.Contains(c.out.String(), "in use") {
 			return fmt.Errorf("nothing is said of %s in:\n%s", addr, c.out.tail())
@@ -119,7 +121,7 @@ func TestDiskFull(t *testing.T) {
 	c := startController(t, options{state: state})
 	v := c.visit()
 	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
-	mark := c.markReloads()
+	mark := c.reloads()
 	tr := startTraffic(t, v, "web.test")
 
 	ballast := filepath.Join(state, "ballast")

@@ -18,7 +18,7 @@ func TestAPIServerOutage(t *testing.T) {
 	c := startController(t, options{})
 	v := c.visit()
 	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
-	mark, worker := c.markReloads(), c.mustWorker()
+	mark, worker := c.reloads(), c.mustWorker()
 	tr := startTraffic(t, v, "web.test")
 
 	env.cluster.api.kill()
