@@ -31,6 +31,12 @@ func (s *sources) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if strings.HasSuffix(text, "#") && strings.Contains(text, "{#") {
+		// Scriggo 0.60 panics, where nothing can recover it, when the comment is
+		// not closed.
+		line, column := s.position(name, len(text)-1)
+		return nil, s.at(name, name, line, column, "a file with comments cannot end in #: close the comment, or end the line", nil)
+	}
 	return openText{Reader: strings.NewReader(allowRaw(text))}, nil
 }
 

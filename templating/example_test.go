@@ -1,0 +1,89 @@
+package templating_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing/fstest"
+
+	"github.com/hapticsdk/haptic/templating"
+)
+
+type backend struct {
+	Name    string
+	Servers []string
+	Note    string
+}
+
+func ExampleEngine_Render() {
+	templates := fstest.MapFS{
+		"haproxy.cfg": {Data: []byte(`{% for _, b := range backends %}
+# {{ b.Note }}
+backend {{ b.Name }}
+  http-request set-header X-Note "{{ b.Note }}"
+{% for i, s := range b.Servers %}
+  server s{{ i }} {{ s }}
+{% end for %}
+{% end for %}
+`)},
+	}
+	engine, err := templating.Compile(templates, &templating.Options{
+		Vars: map[string]any{"backends": []backend(nil)},
+	})
+	if err != nil {
+		panic(err)
+	}
+	text, err := engine.Render(context.Background(), "haproxy.cfg", map[string]any{
+		"backends": []backend{{Name: "shop front", Servers: []string{"10.0.0.1:80"}, Note: `say "hi" to $HOME`}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Print(text)
+	// Output:
+	// # say "hi" to $HOME
+	// backend shop\ front
+	//   http-request set-header X-Note "say \"hi\" to \$HOME"
+	//   server s0 10.0.0.1:80
+}
+
+func ExampleEngine_Render_refused() {
+	engine, err := templating.Compile(fstest.MapFS{
+		"hosts.map": {Data: []byte("{{ host }} shop\n")},
+	}, &templating.Options{Vars: map[string]any{"host": ""}})
+	if err != nil {
+		panic(err)
+	}
+	_, err = engine.Render(context.Background(), "hosts.map", map[string]any{"host": "a.example x\nb.example"})
+	fmt.Println(err)
+	// Output:
+	// hosts.map:1:4: refused in the key of a map entry: "a.example x\nb.example": control character '\n'
+	// 	{{ host }} shop
+}
+
+func ExampleCompile() {
+	_, err := templating.Compile(fstest.MapFS{
+		"haproxy.cfg": {Data: []byte("global\nbackend {{ first.Nmae }}\n")},
+	}, &templating.Options{Vars: map[string]any{"first": backend{}}})
+	var e *templating.Error
+	if errors.As(err, &e) {
+		fmt.Println(e.File, e.Line, e.Message)
+	}
+	// Output:
+	// haproxy.cfg 2 first.Nmae undefined (type templating_test.backend has no field or method Nmae)
+}
+
+func ExampleEngine_Entries() {
+	engine, err := templating.Compile(fstest.MapFS{
+		"haproxy.cfg": {Data: []byte(`{{ render "_backends.cfg" }}`)},
+		"hosts.map":   {},
+		// Not an entry, because of its name.
+		"_backends.cfg": {Data: []byte("backend shop\n")},
+	}, nil)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(engine.Entries())
+	// Output:
+	// [haproxy.cfg hosts.map]
+}
