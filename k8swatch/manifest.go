@@ -68,7 +68,8 @@ func parseManifests(file string, data []byte) ([]*manifest, []error) {
 	var all []*manifest
 	var errs []error
 	for _, doc := range splitDocuments(data) {
-		d := decoder{file: file, first: doc.line}
+		text := bytes.TrimSuffix(doc.text, []byte("\n"))
+		d := decoder{file: file, first: doc.line, lines: bytes.Count(text, []byte("\n")) + 1}
 		d.document(doc.text)
 		all, errs = append(all, d.found...), append(errs, d.errs...)
 	}
@@ -105,6 +106,7 @@ func splitDocuments(data []byte) []document {
 type decoder struct {
 	file  string
 	first int // line of the document in the file
+	lines int // of the document
 	root  yamlnode.Node
 	found []*manifest
 	errs  []error
@@ -112,7 +114,13 @@ type decoder struct {
 
 // fail notes an error at a line of the document, 1-based; 0 means its beginning.
 func (d *decoder) fail(line int, err error) {
-	d.errs = append(d.errs, &ManifestError{File: d.file, Line: d.first + max(line, 1) - 1, Err: err})
+	d.errs = append(d.errs, &ManifestError{File: d.file, Line: d.at(line), Err: err})
+}
+
+// at turns a line of the document into one of the file. YAML counts more
+// characters as line breaks than editors do, and errors may be past the end.
+func (d *decoder) at(line int) int {
+	return d.first + min(max(line, 1), max(d.lines, 1)) - 1
 }
 
 var yamlLine = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\n\s+)?line (\d+): `)
@@ -247,7 +255,7 @@ func (d *decoder) keep(obj runtime.Object, node *yamlnode.Node) {
 		}
 		s.StringData = nil
 	}
-	m := &manifest{gvr: gvr, obj: o, file: d.file, line: d.first + max(node.Line, 1) - 1}
+	m := &manifest{gvr: gvr, obj: o, file: d.file, line: d.at(node.Line)}
 	annotations := o.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
