@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math"
 	"math/big"
 	"net/http"
 	"slices"
@@ -82,8 +83,12 @@ func answeredBy(v *visitor, host string, endpoints []string) func() error {
 	}
 }
 
-// A hundred changes, one after the other while traffic runs: none reloads,
-// none costs a request.
+// hold is the time between two renders, by default; after a pause as long, a
+// change acts at once.
+const hold = 500 * time.Millisecond
+
+// A hundred changes while traffic runs, each by itself and then all at once:
+// none reloads, none costs a request.
 func TestHundredEndpointChanges(t *testing.T) {
 	startBackends(t, backendPort)
 	k := newKube(t)
@@ -95,17 +100,42 @@ func TestHundredEndpointChanges(t *testing.T) {
 	mark, worker := c.reloads(), c.mustWorker()
 	tr := startTraffic(t, v, "web.test")
 
+	pace := time.NewTicker(hold + hold/10)
+	defer pace.Stop()
 	took := timed(100, func(i int) {
+		<-pace.C
+	}, func(i int) {
 		addr := host(fmt.Sprint(20 + i))
 		k.endpoints("web", backendPort, addr)
 		eventually(t, "the new address answers", v.expect("web.test", "/", endpoint(addr, backendPort)))
 	})
-	tr.noFailures(t, 100)
 	logQuantiles(t, "saving an EndpointSlice -> new address answers", took)
+
+	start := time.Now()
+	for i := range 100 {
+		k.endpoints("web", backendPort, host(fmt.Sprint(120+i)))
+	}
+	eventually(t, "the last address answers", answeredBy(v, "web.test", []string{endpoint(host("219"), backendPort)}))
+	t.Logf("100 changes at once: the last address answered %v after the first change", time.Since(start).Round(time.Millisecond))
+
+	tr.noFailures(t, 1000)
 	c.expectReloads(mark, 0)
 	if now := c.mustWorker(); now != worker {
 		t.Errorf("the worker is %d now and was %d", now, worker)
 	}
+}
+
+// timed calls both functions for 0 to n-1 and returns how long each call of
+// the second took.
+func timed(n int, before, f func(i int)) []time.Duration {
+	var took []time.Duration
+	for i := range n {
+		before(i)
+		start := time.Now()
+		f(i)
+		took = append(took, time.Since(start))
+	}
+	return took
 }
 
 func logQuantiles(t testing.TB, what string, took []time.Duration) {
@@ -117,7 +147,7 @@ func logQuantiles(t testing.TB, what string, took []time.Duration) {
 // quantile is the duration that the share q of all does not exceed.
 func quantile(took []time.Duration, q float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(took))
-	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))].Round(100 * time.Microsecond)
+	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)].Round(100 * time.Microsecond)
 }
 
 // A certificate is replaced for new handshakes, without a reload.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -60,6 +61,52 @@ func TestHAProxyKilled(t *testing.T) {
 			k.ingress(name, site(name+".test", "web"))
 			eventually(t, "a new Ingress is taken", v.expect(name+".test", "/", endpoint(at, backendPort)))
 		})
+	}
+}
+
+// The controller is killed and has no time to clean up: started again in the
+// same folder, it serves, and nothing of the old one stays.
+func TestControllerKilled(t *testing.T) {
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", site("web.test", "web"))
+	state := shortDir(t)
+	c := startController(t, options{state: state})
+	if err := c.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-c.done
+	k.endpoints("web", backendPort, host("11"))
+	c = startController(t, options{state: state})
+	eventually(t, "the site answers", answeredBy(c.visit(), "web.test", []string{endpoint(host("11"), backendPort)}))
+	c.stop()
+	eventually(t, "no HAProxy is left", noHAProxy)
+}
+
+func noHAProxy() error {
+	for _, p := range processes() {
+		if p.name == "haproxy" {
+			return fmt.Errorf("haproxy %d still runs, a child of %d", p.pid, p.parent)
+		}
+	}
+	return nil
+}
+
+// There is no haproxy to start: the error says so, and which.
+func TestHAProxyMissing(t *testing.T) {
+	newKube(t)
+	c := startController(t, options{env: []string{"PATH=" + shortDir(t)}, notReady: true})
+	eventually(t, "the output says what is missing", func() error {
+		for line := range strings.Lines(c.out.String()) {
+			if strings.Contains(line, "haproxy") && strings.Contains(line, exec.ErrNotFound.Error()) {
+				return nil
+			}
+		}
+		return errors.New("it does not say so")
+	})
+	if _, err := c.page("/readyz"); err == nil {
+		t.Error("the controller is ready without a haproxy")
 	}
 }
 

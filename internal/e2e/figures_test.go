@@ -73,13 +73,17 @@ func measure(t *testing.T, n int, w *tabwriter.Writer) {
 		haproxy += rss(pid)
 	}
 
-	change := timed(50, func(i int) {
+	pace := time.NewTicker(hold + hold/10)
+	defer pace.Stop()
+	pause := func(int) { <-pace.C }
+	change := timed(50, pause, func(i int) {
 		i %= n
 		port := int32(backendPort + (i+1)%figurePorts)
 		k.endpoints(name(i), port, host("250"))
 		eventually(t, "the new endpoint answers", v.expect(name(i)+".test", "/", endpoint(host("250"), port)))
 	})
-	fresh := timed(10, func(i int) {
+	pace.Reset(minInterval + hold)
+	fresh := timed(10, pause, func(i int) {
 		k.must(create(t.Context(), n+i))
 		live(n + i)
 	})
@@ -96,17 +100,6 @@ func measure(t *testing.T, n int, w *tabwriter.Writer) {
 		ms(quantile(change, .5)), ms(quantile(change, .99)), ms(quantile(fresh, .5)), ms(quantile(fresh, 1)),
 		ms(burst), c.reloads()-mark)
 	c.stop()
-}
-
-// timed calls f for 0 to n-1 and returns how long each call took.
-func timed(n int, f func(i int)) []time.Duration {
-	var took []time.Duration
-	for i := range n {
-		start := time.Now()
-		f(i)
-		took = append(took, time.Since(start))
-	}
-	return took
 }
 
 var vmHWM = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)

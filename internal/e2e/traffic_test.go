@@ -17,6 +17,7 @@ type traffic struct {
 	mu       sync.Mutex
 	requests int
 	failures int
+	slowest  time.Duration
 	examples []string // of failures, the first few
 }
 
@@ -36,7 +37,9 @@ func startTraffic(t testing.TB, v *visitor, host string) *traffic {
 				case <-ctx.Done():
 					return
 				case <-tick.C:
-					tr.count(v.expectStatus(host, "/", 200)())
+					start := time.Now()
+					err := v.expectStatus(host, "/", 200)()
+					tr.count(err, time.Since(start))
 				}
 			}
 		})
@@ -44,10 +47,11 @@ func startTraffic(t testing.TB, v *visitor, host string) *traffic {
 	return tr
 }
 
-func (tr *traffic) count(err error) {
+func (tr *traffic) count(err error, took time.Duration) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	tr.requests++
+	tr.slowest = max(tr.slowest, took)
 	if err != nil {
 		tr.failures++
 		if len(tr.examples) < 10 {
@@ -73,7 +77,7 @@ func (tr *traffic) stop() {
 func (tr *traffic) noFailures(t testing.TB, atLeast int) {
 	t.Helper()
 	tr.stop()
-	t.Logf("%d requests, %d failed", tr.requests, tr.failures)
+	t.Logf("%d requests, %d failed, the slowest took %v", tr.requests, tr.failures, tr.slowest.Round(time.Millisecond))
 	if tr.failures > 0 {
 		t.Errorf("%d of %d requests failed: %q", tr.failures, tr.requests, tr.examples)
 	}
