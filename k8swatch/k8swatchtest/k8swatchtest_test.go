@@ -1,0 +1,197 @@
+package k8swatchtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var ingresses = networkingv1.SchemeGroupVersion.WithResource("ingresses")
+
+func ingress(name string, labels map[string]string) *networkingv1.Ingress {
+	return &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: labels}}
+}
+
+// next returns the kind and the name of the next event.
+func next(t *testing.T, w watch.Interface) string {
+	t.Helper()
+	e, ok := <-w.ResultChan()
+	if !ok {
+		return "end"
+	}
+	if e.Type == watch.Error {
+		return fmt.Sprint("ERROR ", apierrors.ReasonForError(apierrors.FromObject(e.Object)))
+	}
+	m, err := meta.Accessor(e.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(e.Type) + " " + m.GetName()
+}
+
+func TestSourceWatch(t *testing.T) {
+	src := k8swatchtest.NewSource(ingress("a", nil))
+	lw, err := src.ListWatch(ingresses, "", func(o *metav1.ListOptions) { o.LabelSelector = "!hidden" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, _ := meta.ExtractList(list)
+	if len(items) != 1 {
+		t.Fatalf("listed %d", len(items))
+	}
+	m, _ := meta.ListAccessor(list)
+	from := metav1.ListOptions{ResourceVersion: m.GetResourceVersion()}
+
+	// What comes between the list and the watch is not lost.
+	src.Apply(ingress("b", nil))
+	w, err := lw.WatchWithContext(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src.Apply(ingress("a", map[string]string{"x": "y"}))
+	src.Apply(ingress("a", map[string]string{"hidden": ""})) // leaves the selection
+	src.Apply(ingress("a", map[string]string{"hidden": "still"}))
+	src.Apply(ingress("a", nil)) // and comes back
+	if src.Delete(ingress("c", nil)) || !src.Delete(ingress("b", nil)) {
+		t.Error("Delete does not tell what was there")
+	}
+	for _, want := range []string{"ADDED b", "MODIFIED a", "DELETED a", "ADDED a", "DELETED b"} {
+		if got := next(t, w); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	src.Drop()
+	if got := next(t, w); got != "end" {
+		t.Errorf("dropped: %q", got)
+	}
+	src.Compact()
+	if _, err := lw.WatchWithContext(t.Context(), from); !apierrors.IsResourceExpired(err) {
+		t.Errorf("compacted: %v", err)
+	}
+
+	// A streaming list ends in a bookmark.
+	yes := true
+	stream, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: &yes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Stop()
+	if got := next(t, stream); got != "ADDED a" {
+		t.Errorf("stream: %q", got)
+	}
+	e := <-stream.ResultChan()
+	mark, _ := meta.Accessor(e.Object)
+	if e.Type != watch.Bookmark || mark.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
+		t.Errorf("stream ends in %+v", e)
+	}
+}
+
+func TestSourceFaults(t *testing.T) {
+	src := k8swatchtest.NewSource()
+	lw, err := src.ListWatch(ingresses, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func() (list, watched error) {
+		_, list = lw.ListWithContext(t.Context(), metav1.ListOptions{})
+		w, watched := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
+		if watched == nil {
+			w.Stop()
+		}
+		return list, watched
+	}
+	refused := func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+	none := func(err error) bool { return err == nil }
+	for _, tt := range []struct {
+		name        string
+		do          func()
+		list, watch func(error) bool
+	}{
+		{"well", func() {}, none, none},
+		{"partitioned", src.Partition, refused, refused},
+		{"restored", src.Restore, none, none},
+		{"forbidden to watch", func() { src.Forbid(ingresses, "watch") }, none, apierrors.IsForbidden},
+		{"forbidden", func() { src.Forbid(ingresses) }, apierrors.IsForbidden, apierrors.IsForbidden},
+		{"allowed", func() { src.Allow(ingresses) }, none, none},
+		{"uninstalled", func() { src.Uninstall(ingresses) }, apierrors.IsNotFound, apierrors.IsNotFound},
+		{"installed", func() { src.Install(ingresses) }, none, none},
+	} {
+		tt.do()
+		if list, watched := try(); !tt.list(list) || !tt.watch(watched) {
+			t.Errorf("%s: list %v, watch %v", tt.name, list, watched)
+		}
+	}
+}
+
+// TestApplyConverts: an unstructured object of a known kind is typed, as a
+// watcher expects it; the caller's object is left alone.
+func TestApplyConverts(t *testing.T) {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{"namespace": "shop", "name": "a"},
+	}}
+	snap := k8swatchtest.Snapshot(t, ingresses, nil, u)
+	if k8swatch.Read[*networkingv1.Ingress](snap).GetSingle("shop", "a") == nil || u.GetResourceVersion() != "" {
+		t.Errorf("snapshot %v, object %v", snap.List(), u)
+	}
+	for name, obj := range map[string]*unstructured.Unstructured{
+		"no kind": {Object: map[string]any{}},
+		"no name": {Object: map[string]any{"apiVersion": "v1", "kind": "Service"}},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			k8swatchtest.NewSource(obj)
+		}()
+	}
+}
+
+func ExampleSource() {
+	src := k8swatchtest.NewSource(ingress("web", nil))
+	w, err := k8swatch.New(src, ingresses, nil)
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- w.Run(ctx) }()
+	fmt.Println(w.WaitForSync(ctx))
+	stop()
+	<-done
+
+	src.Forbid(ingresses)
+	w, err = k8swatch.New(src, ingresses, &k8swatch.Options{NoWatchList: true})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop = context.WithCancel(context.Background())
+	go func() { done <- w.Run(ctx) }()
+	_, err = w.WaitForSync(ctx)
+	fmt.Println(errors.Is(err, k8swatch.ErrForbidden))
+	stop()
+	<-done
+	// Output:
+	// 1 <nil>
+	// true
+}
