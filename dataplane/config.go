@@ -164,7 +164,7 @@ func (c *Config) computeHash() string {
 // String describes the configuration without its text, which may hold
 // passwords.
 func (c *Config) String() string {
-	return fmt.Sprintf("configuration %s (%d bytes, %d files)", c.Hash()[:8], len(c.main), len(c.files))
+	return fmt.Sprintf("configuration %s (%d bytes, %s)", c.Hash()[:8], len(c.main), count(len(c.files), "file"))
 }
 
 // GoString is String.

@@ -1,3 +1,49 @@
 // Package dataplane brings a HAProxy to a desired configuration with as few
 // reloads as possible.
+//
+// A [Config] is the whole desired state of one HAProxy: the text of
+// haproxy.cfg and the files that it refers to. [Diff] compares two of them,
+// without any I/O, and returns a [Plan]: what would be created, updated and
+// deleted, and what each of it costs the running process.
+//
+//	~ server a in backend shop (runtime)
+//	    address: 192.0.2.1:80 -> 192.0.2.7:80
+//	+ map entry blog.example.com in map hosts.map (runtime)
+//	    value: (none) -> blog
+//	Plan: 1 to create, 1 to update, 0 to delete; runtime, no reload.
+//
+// Two types carry a plan out, and both offer DryRun and Sync:
+//
+//   - [Local] is a HAProxy on this host. It writes the files, speaks to the
+//     sockets of the process, and can start and supervise it.
+//   - [Client] is a HAProxy behind a Dataplane API, version 3.
+//
+// # What takes a reload
+//
+// Addresses, weights, connection limits and the state of servers change at
+// runtime; servers come and go at runtime in backends whose balance is
+// roundrobin, leastconn or random, without default-server and cookie. So do
+// entries of maps and crt-lists, and certificates. Everything else takes one
+// reload, however much changes, and each [Op] of the plan gives the reason.
+//
+// To spare reloads, write servers out in full instead of using default-server,
+// put a certificate that stays first into a crt-list, and let a map decide
+// which backend a host belongs to.
+//
+// # Errors
+//
+// A failed Sync leaves HAProxy serving what it served before. The error is an
+// [*Error]: it says which endpoint, at which stage, and in HAProxy's own words
+// why, with file and line where there is one. It wraps one of the Err values of
+// this package; [Retryable] says whether the same call may succeed later.
+//
+// # Secrets
+//
+// Nothing in this package prints the content of a file, and plans show
+// "(secret)" in the place of passwords, tokens and authorization headers.
+//
+// # Concurrency
+//
+// A Config is immutable. A Local and a Client may be used by any number of
+// goroutines; each does one Sync at a time.
 package dataplane

@@ -87,18 +87,27 @@ func (p *process) stop() {
 		signal syscall.Signal
 		grace  time.Duration
 	}{{syscall.SIGUSR1, graceSoft}, {syscall.SIGTERM, graceHard}} {
-		if p.hasEnded() {
-			break
-		}
-		_ = p.cmd.Process.Signal(step.signal)
-		timer := time.NewTimer(step.grace)
-		select {
-		case <-p.ended:
-		case <-timer.C:
-		}
-		timer.Stop()
+		p.signal(step.signal, step.grace)
 	}
 	p.kill()
+}
+
+// signal sends a signal to the master until it ends or the time is up: a
+// master that is about to start or to reload may miss the first one.
+func (p *process) signal(sig syscall.Signal, grace time.Duration) {
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for !p.hasEnded() {
+		_ = p.cmd.Process.Signal(sig)
+		select {
+		case <-p.ended:
+		case <-again.C:
+		case <-timer.C:
+			return
+		}
+	}
 }
 
 // kill ends whatever is left of the process group.

@@ -274,7 +274,8 @@ func (w *write) collect(disk *Config) error {
 			w.fresh = append(w.fresh, stored{filePath(f.Kind, f.Name), f.Content})
 		}
 	}
-	sameFiles := len(disk.files) == len(w.desired.files) && w.store.stats != nil
+	_, listed := w.store.stats[manifestFile]
+	sameFiles := listed && len(disk.files) == len(w.desired.files)
 	for _, f := range disk.files {
 		if _, ok := w.desired.File(f.Kind, f.Name); !ok {
 			sameFiles = false

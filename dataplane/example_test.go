@@ -1,0 +1,155 @@
+package dataplane_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+func ExampleNewConfig() {
+	var layout dataplane.Layout
+	config, err := dataplane.NewConfig(`frontend web
+    bind :8080
+    use_backend %[req.hdr(host),map(`+layout.Path(dataplane.Map, "hosts.map")+`)]
+`, dataplane.File{Kind: dataplane.Map, Name: "hosts.map", Content: []byte("shop.example.com shop\n")})
+	fmt.Println(config, err)
+
+	_, err = dataplane.NewConfig("frontend web\n    bind\x00:8080\n")
+	fmt.Println(err)
+	// Output:
+	// configuration 0f4b5c3f (94 bytes, 1 file) <nil>
+	// invalid configuration: line 2: control character '\x00' in column 9
+}
+
+func ExampleFileName() {
+	fmt.Println(dataplane.FileName(dataplane.Certificate, "shop.example.com"))
+	fmt.Println(dataplane.FileName(dataplane.Map, "hosts"))
+	// Output:
+	// shop_example_com.pem
+	// hosts.map
+}
+
+func ExampleCheckFileName() {
+	fmt.Println(dataplane.CheckFileName(dataplane.Map, "hosts.txt"))
+	// Output: invalid configuration: map "hosts.txt": the name must end in .map
+}
+
+func ExampleDiff() {
+	current, err := dataplane.NewConfig("backend shop\n    server a 192.0.2.1:80\n")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	desired, err := dataplane.NewConfig("backend shop\n    server a 192.0.2.7:80\n    server b 192.0.2.8:80 check\n")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	plan, err := dataplane.Diff(current, desired)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(plan)
+	fmt.Println("reload:", plan.Impact() == dataplane.ImpactReload)
+	// Output:
+	// ~ server a in backend shop (runtime)
+	//     address: 192.0.2.1:80 -> 192.0.2.7:80
+	// + server b in backend shop (runtime)
+	//     address: (none) -> 192.0.2.8:80
+	//     check: (none) -> yes
+	// Plan: 1 to create, 1 to update, 0 to delete; runtime, no reload.
+	// reload: false
+}
+
+func ExamplePlan_Summary() {
+	plan := &dataplane.Plan{Ops: []dataplane.Op{{Action: dataplane.Create, Kind: "backend", Name: "shop", Impact: dataplane.ImpactReload}}}
+	fmt.Println(plan.Summary())
+	// Output: 1 to create, 0 to update, 0 to delete; one reload
+}
+
+func ExampleRetryable() {
+	fmt.Println(dataplane.Retryable(&dataplane.Error{Stage: "push", Status: 503}))
+	fmt.Println(dataplane.Retryable(&dataplane.Error{Stage: "reload", Err: dataplane.ErrReload}))
+	// Output:
+	// true
+	// false
+}
+
+// A preflight needs neither HAProxy nor Run.
+func ExampleLocal_DryRun() {
+	dir, err := os.MkdirTemp("", "haptic-")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: dir})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	config, err := dataplane.NewConfig("global\n    stats socket " + local.RuntimeSocket() + " level admin expose-fd listeners\n")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	plan, err := local.DryRun(context.Background(), config)
+	fmt.Println(plan.Summary(), err)
+	// Output: 1 to create, 0 to update, 0 to delete; one reload <nil>
+}
+
+// A controller runs a HAProxy for as long as it lives, and brings it to each
+// new configuration.
+func ExampleLocal_Sync() {
+	dir, err := os.MkdirTemp("", "haptic-") // a controller would use a folder that stays
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.Chmod(dir, 0o755); err != nil { // HAProxy runs under another account
+		fmt.Println(err)
+		return
+	}
+	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: dir + "/state"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ended := make(chan error, 1)
+	go func() { ended <- local.Run(ctx) }()
+	for _, address := range []string{"192.0.2.1:80", "192.0.2.7:80"} {
+		config, err := dataplane.NewConfig(`global
+    stats socket ` + local.RuntimeSocket() + ` level admin expose-fd listeners
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 30s
+    timeout server 30s
+backend shop
+    server a ` + address + "\n")
+		if err != nil {
+			fmt.Println(err)
+			break
+		}
+		result, err := local.Sync(ctx, config)
+		var failed *dataplane.Error
+		if errors.As(err, &failed) {
+			fmt.Printf("%s line %d: %s\n", failed.File, failed.Line, failed.Output)
+			break
+		}
+		fmt.Printf("%s; %d reloads, %d commands\n", result.Plan.Summary(), result.Reloads, result.Commands)
+	}
+	stop()
+	fmt.Println("ended:", <-ended)
+	// Output:
+	// 3 to create, 0 to update, 0 to delete; one reload; 0 reloads, 0 commands
+	// 0 to create, 1 to update, 0 to delete; runtime, no reload; 0 reloads, 1 commands
+	// ended: <nil>
+}
