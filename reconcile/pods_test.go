@@ -1,16 +1,13 @@
 package reconcile
 
 import (
-	"context"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/templating"
 )
 
 func pod(name, ip string, containers ...corev1.ContainerStatus) *corev1.Pod {
@@ -64,35 +61,4 @@ func TestClientsAreKeptWhileNothingChanges(t *testing.T) {
 	require.NoError(t, err)
 	require.NotSame(t, first[0], rotated[0], "new credentials")
 	require.NotSame(t, first[1], rotated[1], "a new address under the old name")
-}
-
-func TestTemplatesSayWhatFileTheyAre(t *testing.T) {
-	files := fstest.MapFS{
-		"haproxy.cfg":         {Data: []byte("global\n")},
-		"maps/hosts.map":      {Data: []byte("a b\n")},
-		"crt-lists/certs.txt": {Data: []byte("# none\n")},
-		"general/503.http":    {Data: []byte("HTTP/1.0 503\r\n\r\n")},
-	}
-	compile := func() *Templates {
-		engine, err := templating.Compile(files, nil)
-		require.NoError(t, err)
-		return &Templates{Engine: engine, Input: func(context.Context) (*Input, error) { return &Input{}, nil }}
-	}
-	templates := compile()
-	require.NoError(t, templates.Check())
-	rendered, err := templates.Render(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, "global\n", rendered.Config.Main())
-	for kind, name := range map[dataplane.FileKind]string{dataplane.Map: "hosts.map", dataplane.CRTList: "certs.txt", dataplane.General: "503.http"} {
-		_, ok := rendered.Config.File(kind, name)
-		require.True(t, ok, "%s %s", kind, name)
-	}
-
-	delete(files, "haproxy.cfg")
-	files["maps/a.b.map"] = &fstest.MapFile{Data: []byte("x")}
-	files["elsewhere/x.txt"] = &fstest.MapFile{Data: []byte("x")}
-	err = compile().Check()
-	require.ErrorContains(t, err, "template haproxy.cfg: missing")
-	require.ErrorContains(t, err, "template maps/a.b.map:")
-	require.ErrorContains(t, err, "template elsewhere/x.txt:")
 }
