@@ -23,7 +23,7 @@ func allowRaw(src string) string {
 		case strings.HasPrefix(src[i:], "{%"):
 			end = rawBlockEnd(src[i:])
 			if end != "" {
-				i = skipTo(src, i+2, end)
+				i = skipTo(src, skipTo(src, i, "%}"), end)
 				continue
 			}
 			i = renameRaw(out, src, i+2, "%}")

@@ -81,67 +81,77 @@ func (e *Engine) locate(ctx context.Context, en *entry, values map[string]any) (
 // instrument puts a call of trace before each statement of a tree, of its
 // macros and of the files that it renders, extends and imports.
 func (t *transformer) instrument(tree *ast.Tree) {
-	seen := map[any]bool{}
-	var file string
-	var visit func(v reflect.Value, top bool)
-	list := func(v reflect.Value) {
-		nodes := v.Interface().([]ast.Node)
-		out := make([]ast.Node, 0, 2*len(nodes))
-		for _, n := range nodes {
-			switch n := n.(type) {
-			case *ast.Show:
-				out = append(out, t.mark(file, n.Expressions[0].Pos()))
-			case *ast.Text, *ast.If, *ast.For, *ast.ForIn, *ast.ForRange, *ast.Switch, *ast.TypeSwitch,
-				*ast.Assignment, *ast.Var, *ast.Call:
-				out = append(out, t.mark(file, n.Pos()))
-			}
-			out = append(out, n)
+	in := &instrumenter{t: t, seen: map[any]bool{}}
+	in.visit(reflect.ValueOf(tree), false)
+}
+
+type instrumenter struct {
+	t    *transformer
+	seen map[any]bool
+	file string // the file that is visited
+}
+
+// visit goes over all fields of a node. Statements cannot stand at the top of
+// a file that only declares.
+func (in *instrumenter) visit(v reflect.Value, declares bool) {
+	switch v.Kind() {
+	case reflect.Interface:
+		if !v.IsNil() {
+			in.visit(v.Elem(), false)
 		}
-		v.Set(reflect.ValueOf(out))
-	}
-	visit = func(v reflect.Value, top bool) {
-		switch v.Kind() {
-		case reflect.Interface:
-			if !v.IsNil() {
-				visit(v.Elem(), false)
+	case reflect.Pointer:
+		if v.IsNil() || in.seen[v.Interface()] {
+			return
+		}
+		in.seen[v.Interface()] = true
+		switch n := v.Interface().(type) {
+		case *ast.Tree:
+			in.visitFile(n, onlyDeclares(n))
+		case *ast.Import:
+			if n.Tree != nil && !in.seen[n.Tree] {
+				in.seen[n.Tree] = true
+				in.visitFile(n.Tree, true)
 			}
-		case reflect.Pointer:
-			if v.IsNil() || seen[v.Interface()] {
-				return
-			}
-			seen[v.Interface()] = true
-			if tree, ok := v.Interface().(*ast.Tree); ok {
-				outer := file
-				file = tree.Path
-				defer func() { file = outer }()
-				visit(v.Elem(), onlyDeclares(tree))
-				return
-			}
-			if imp, ok := v.Interface().(*ast.Import); ok && imp.Tree != nil {
-				outer := file
-				file = imp.Tree.Path
-				defer func() { file = outer }()
-				seen[imp.Tree] = true
-				visit(reflect.ValueOf(imp.Tree).Elem(), true)
-				return
-			}
-			visit(v.Elem(), false)
-		case reflect.Struct:
-			for i := range v.NumField() {
-				if v.Type().Field(i).IsExported() {
-					visit(v.Field(i), top)
-				}
-			}
-		case reflect.Slice:
-			for i := range v.Len() {
-				visit(v.Index(i), false)
-			}
-			if !top && v.CanSet() && v.Type() == reflect.TypeFor[[]ast.Node]() {
-				list(v)
+		default:
+			in.visit(v.Elem(), false)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				in.visit(v.Field(i), declares)
 			}
 		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			in.visit(v.Index(i), false)
+		}
+		if nodes, ok := v.Interface().([]ast.Node); ok && !declares && v.CanSet() {
+			v.Set(reflect.ValueOf(in.mark(nodes)))
+		}
 	}
-	visit(reflect.ValueOf(tree), false)
+}
+
+func (in *instrumenter) visitFile(tree *ast.Tree, declares bool) {
+	outer := in.file
+	in.file = tree.Path
+	in.visit(reflect.ValueOf(tree).Elem(), declares)
+	in.file = outer
+}
+
+// mark puts a call of trace before each statement of a list.
+func (in *instrumenter) mark(nodes []ast.Node) []ast.Node {
+	marked := make([]ast.Node, 0, 2*len(nodes))
+	for _, n := range nodes {
+		switch n := n.(type) {
+		case *ast.Show:
+			marked = append(marked, in.t.mark(in.file, n.Expressions[0].Pos()))
+		case *ast.Text, *ast.If, *ast.For, *ast.ForIn, *ast.ForRange, *ast.Switch, *ast.TypeSwitch,
+			*ast.Assignment, *ast.Var, *ast.Call:
+			marked = append(marked, in.t.mark(in.file, n.Pos()))
+		}
+		marked = append(marked, n)
+	}
+	return marked
 }
 
 // onlyDeclares reports whether a file extends another, so that statements

@@ -170,6 +170,40 @@ func (t *transformer) node(n ast.Node, p places) places {
 		return t.nodes(n.Value, p)
 	case *ast.Label:
 		return t.node(n.Statement, p)
+	case *ast.If, *ast.For, *ast.ForIn, *ast.ForRange, *ast.Switch, *ast.TypeSwitch:
+		return t.branches(n, p)
+	case *ast.Break:
+		if len(t.loops) > 0 {
+			for _, l := range t.left(n.Label != nil) {
+				l.left |= p
+			}
+		}
+		return p
+	case *ast.Continue:
+		if len(t.loops) > 0 {
+			for _, l := range t.left(n.Label != nil) {
+				l.again |= p
+			}
+		}
+		return p
+	case *ast.Using:
+		t.apart(n.Body)
+		return t.node(n.Statement, p)
+	case *ast.Extends:
+		return t.tree(n.Tree, t.kind.start())
+	case *ast.Import:
+		t.extension(n, n.Path)
+		t.imported[n.Tree] = true
+		t.tree(n.Tree, t.kind.start())
+		return p
+	}
+	t.expressions(n)
+	return p
+}
+
+// branches walks a statement with bodies of its own.
+func (t *transformer) branches(n ast.Node, p places) places {
+	switch n := n.(type) {
 	case *ast.If:
 		t.node(n.Init, p)
 		t.expressions(n.Condition)
@@ -200,32 +234,7 @@ func (t *transformer) node(n ast.Node, p places) places {
 		t.node(n.Init, p)
 		t.expressions(n.Assignment)
 		return t.cases(n.LeadingText, n.Cases, p)
-	case *ast.Break:
-		if len(t.loops) > 0 {
-			for _, l := range t.left(n.Label != nil) {
-				l.left |= p
-			}
-		}
-		return p
-	case *ast.Continue:
-		if len(t.loops) > 0 {
-			for _, l := range t.left(n.Label != nil) {
-				l.again |= p
-			}
-		}
-		return p
-	case *ast.Using:
-		t.apart(n.Body)
-		return t.node(n.Statement, p)
-	case *ast.Extends:
-		return t.tree(n.Tree, t.kind.start())
-	case *ast.Import:
-		t.extension(n, n.Path)
-		t.imported[n.Tree] = true
-		t.tree(n.Tree, t.kind.start())
-		return p
 	}
-	t.expressions(n)
 	return p
 }
 

@@ -1,0 +1,60 @@
+package templating
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAllowRaw(t *testing.T) {
+	tests := []struct{ src, want string }{
+		{"{{ raw(x) }}", "{{ Raw(x) }}"},
+		{"raw(x) {{ a }}", "raw(x) {{ a }}"},
+		{"{% var a = raw(`raw(`) + \"raw(\\\"raw(\" %}", "{% var a = Raw(`raw(`) + \"raw(\\\"raw(\" %}"},
+		{"{# raw(x) #}{{ x.raw(1) }}{{ draw(1) }}{{ raw (1) }}", "{# raw(x) #}{{ x.raw(1) }}{{ draw(1) }}{{ raw (1) }}"},
+		{"{% raw %}{{ raw(x) }}{% end raw %}{{ raw(x) }}", "{% raw %}{{ raw(x) }}{% end raw %}{{ Raw(x) }}"},
+		{"{% raw doc %}{% end %}{{ raw(x) }}{% end raw doc %}{{ raw(x) }}", "{% raw doc %}{% end %}{{ raw(x) }}{% end raw doc %}{{ Raw(x) }}"},
+		{"{%% x = raw(y) %%}", "{%% x = Raw(y) %%}"},
+		{"{{ raw(", "{{ Raw("},
+	}
+	for _, tt := range tests {
+		if got := allowRaw(tt.src); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.src, got, tt.want)
+		}
+	}
+}
+
+// FuzzAllowRaw checks that nothing but the case of one letter ever changes.
+func FuzzAllowRaw(f *testing.F) {
+	f.Add("{{ raw(x) }}{% raw %}{% end %}{# {{ raw(")
+	f.Fuzz(func(t *testing.T, src string) {
+		got := allowRaw(src)
+		if len(got) != len(src) || strings.ReplaceAll(got, "Raw(", "raw(") != strings.ReplaceAll(src, "Raw(", "raw(") {
+			t.Errorf("%q became %q", src, got)
+		}
+	})
+}
+
+// FuzzPath checks that a path is either refused or cut into steps, none of
+// which has lost anything but what delimits steps.
+func FuzzPath(f *testing.F) {
+	for _, seed := range []string{"spec.rules[0].host", "a['b.c/d'].e", "[\"x\"]", "..", "a[", "a['b]", ".a"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		steps, err := parsePath(path)
+		if err != nil {
+			return
+		}
+		rest := path
+		for _, step := range steps {
+			i := strings.Index(rest, step)
+			if i < 0 || strings.Trim(rest[:i], ".[]'\"") != "" {
+				t.Fatalf("%q became %q", path, steps)
+			}
+			rest = rest[i+len(step):]
+		}
+		if strings.Trim(rest, ".[]'\"") != "" {
+			t.Fatalf("%q became %q", path, steps)
+		}
+	})
+}
