@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // ClientOptions change how a [Client] works. The zero value, like nil, is
@@ -67,7 +68,7 @@ type Client struct {
 	known     *baseline         // what is deployed, nil if not known
 	unsettled bool              // stored files may differ from what the process has loaded
 	certs     map[string]string // certificate name -> hash of the content last stored by this client
-	norm      normalised        // the last text that was normalised
+	norm      haproxycfg.Normaliser
 }
 
 // NewClient makes a Client. It does not connect: a wrong address shows in the
@@ -140,7 +141,10 @@ func (c *Client) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.plan, nil
+	if j.empty() { // so the next Sync need not look again
+		err = c.remember(j, j.before)
+	}
+	return j.plan, err
 }
 
 // Sync makes the desired configuration the one that HAProxy runs. It stores

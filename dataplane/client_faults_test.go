@@ -121,6 +121,32 @@ func TestClientSecondWriter(t *testing.T) {
 	})
 }
 
+// After a failed reload whose aftermath failed as well, the API has another
+// text in memory than on disk. Who comes next repairs that without a reload.
+func TestClientRepairsTheMemoryOfTheAPI(t *testing.T) {
+	s := &site{Server: dataplanetest.New(t, nil)}
+	s.endpoint = s.Endpoint()
+	d := newDesired(t, s)
+	syncSite(t, s.client(t, nil), d.config(t))
+	good, reloads := s.Raw(), len(s.Reloads())
+
+	s.FailReload("no luck")
+	s.Fail(dataplanetest.Fault{Method: "POST", Query: "skip_reload", Status: 500})
+	bad := d
+	bad.global = "  nbthread 2\n"
+	_, err := s.client(t, nil).Sync(t.Context(), bad.config(t))
+	if !errors.Is(err, dataplane.ErrReload) || !strings.Contains(err.Error(), "no luck") || !strings.Contains(err.Error(), "back failed as well") {
+		t.Fatalf("got %v", err)
+	}
+	if s.Raw() != good || s.Memory() == good {
+		t.Fatal("disk and memory do not differ")
+	}
+	syncSite(t, s.client(t, nil), d.config(t))
+	if s.Memory() != good || s.Raw() != good || len(s.Reloads()) != reloads+1 {
+		t.Errorf("%d reloads, memory:\n%s", len(s.Reloads())-reloads, s.Memory())
+	}
+}
+
 func TestClientAtRest(t *testing.T) {
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()
@@ -128,6 +154,14 @@ func TestClientAtRest(t *testing.T) {
 	client := s.client(t, nil)
 	syncSite(t, client, config)
 	before := len(s.Requests())
+	syncSite(t, client, config)
+	if got := s.Requests()[before:]; len(got) != 1 {
+		t.Errorf("a sync with nothing to do asked %v", got)
+	}
+	if plan, err := client.DryRun(t.Context(), config); err != nil || !plan.Empty() {
+		t.Errorf("%v %v", plan, err)
+	}
+	before = len(s.Requests())
 	syncSite(t, client, config)
 	if got := s.Requests()[before:]; len(got) != 1 || got[0].Path != "/info" {
 		t.Errorf("a sync with nothing to do asked %v", got)

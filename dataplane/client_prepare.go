@@ -16,10 +16,6 @@ type baseline struct {
 	text     string  // as stored, which may be in another form than that of deployed
 }
 
-// normalised is the last text that went through the parser: every attempt and
-// every call with the same text can do without.
-type normalised struct{ from, to string }
-
 // job is all that one attempt is going to do.
 type job struct {
 	desired *Config
@@ -56,7 +52,7 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) 
 		return nil, err
 	}
 	var err error
-	if j.text, err = c.normalise(desired.Main()); err != nil {
+	if j.text, err = c.norm.Normalise(desired.Main()); err != nil {
 		return nil, c.refused(err)
 	}
 	wanted, err := NewConfig(j.text, desired.Files()...)
@@ -81,19 +77,6 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) 
 	}
 	c.settle(j, d)
 	return j, nil
-}
-
-// normalise remembers its last result.
-func (c *Client) normalise(text string) (string, error) {
-	if c.norm.from == text && text != "" {
-		return c.norm.to, nil
-	}
-	out, err := haproxycfg.Normalise(text)
-	if err != nil {
-		return "", err
-	}
-	c.norm = normalised{from: text, to: out}
-	return out, nil
 }
 
 // fromMemory lists the file changes against what was deployed before.

@@ -60,7 +60,10 @@ func (s *Server) postRaw(w http.ResponseWriter, r *http.Request) {
 		failf(w, http.StatusConflict, "version mismatch: version in configuration file is %d, given version is %d", s.version, version)
 		return
 	}
-	stored, err := haproxycfg.RoundTrip(text)
+	stored, err := s.norm.Normalise(text)
+	if err != nil { // the real one refuses nothing, and loses what it loses
+		stored, err = haproxycfg.RoundTrip(text)
+	}
 	if err != nil {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return

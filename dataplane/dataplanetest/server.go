@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // Options change what a [Server] is. The zero value, like nil, is an API of
@@ -63,6 +64,7 @@ type Server struct {
 	version  int64
 	lastGood string // what the last successful reload loaded
 	goodVer  int64
+	norm     haproxycfg.Normaliser
 	files    map[string]map[string][]byte // storage -> name -> content
 	reloads  []Reload
 	pending  *time.Timer

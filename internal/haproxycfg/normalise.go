@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	parser "github.com/haproxytech/client-native/v6/config-parser"
 	"github.com/haproxytech/client-native/v6/config-parser/options"
@@ -124,6 +125,9 @@ func CheckRoundTrip(text string) error {
 		if len(raw) >= maxParserLine {
 			return refuse("the Dataplane API drops everything from a line of %d bytes on", len(raw))
 		}
+		if !utf8.ValidString(raw) {
+			return refuse("the Dataplane API replaces what is not UTF-8")
+		}
 		words := strings.Fields(raw)
 		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 			continue
@@ -137,7 +141,7 @@ func CheckRoundTrip(text string) error {
 			return refuse("the Dataplane API does not know this section and folds it into the one before")
 		case knownHeaders[word]:
 			seenServer = 0
-			if key := sectionKey(words); key != "" {
+			if key := sectionKey(raw); key != "" {
 				if seen[key] != 0 {
 					return refuse("the Dataplane API keeps only the last of two sections of one name, the first is in line %d", seen[key])
 				}
@@ -154,11 +158,11 @@ func CheckRoundTrip(text string) error {
 	return nil
 }
 
-// sectionKey names a section for the search for doubles; sections that may
-// stand several times have none.
-func sectionKey(words []string) string {
-	switch {
-	case words[0] == "global", words[0] == "traces", len(words) < 2, words[1] == "from", strings.HasPrefix(words[1], "#"):
+// sectionKey names a section by its header for the search for doubles;
+// sections that may stand several times have none.
+func sectionKey(raw string) string {
+	words, _ := Fields(raw)
+	if len(words) < 2 || words[0] == "global" || words[0] == "traces" || words[1] == "from" {
 		return ""
 	}
 	return words[0] + " " + words[1]
@@ -194,10 +198,8 @@ func walkDirectives(text string, f func(line int, section, word, raw string) boo
 		switch {
 		case word == "" || word[0] == '#':
 		case knownHeaders[word]:
-			words := strings.Fields(trimmed)
-			section = sectionKey(words)
-			if section == "" {
-				section = words[0]
+			if section = sectionKey(trimmed); section == "" {
+				section = word
 			}
 			if section == "defaults" || strings.HasPrefix(section, "defaults ") {
 				section = "defaults" // unnamed ones get a name

@@ -1,0 +1,302 @@
+package dataplane_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha1" //nolint:gosec // the fingerprint that HAProxy shows
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+)
+
+// site is an API under test, with a haproxy or one who pretends behind it.
+type site struct {
+	*dataplanetest.Server
+	endpoint dataplane.Endpoint
+	real     bool // there is a haproxy
+	foreign  bool // the API is not ours: state comes from the disk, faults are not to be had
+}
+
+func (s *site) client(t *testing.T, o *dataplane.ClientOptions) *dataplane.Client {
+	t.Helper()
+	if o == nil {
+		o = &dataplane.ClientOptions{}
+	}
+	o.Layout = s.Layout()
+	c, err := dataplane.NewClient(s.endpoint, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// stored is the text on disk, without the lines of the API. The real one writes
+// "from unnamed_defaults_1" from its second write on only, so that is left out.
+func (s *site) stored(t *testing.T) string {
+	t.Helper()
+	if !s.foreign {
+		return s.Raw()
+	}
+	b, err := os.ReadFile(s.Layout().ConfigPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plain strings.Builder
+	for line := range strings.Lines(string(b)) {
+		if !strings.HasPrefix(line, "# _") {
+			plain.WriteString(strings.Replace(line, " from unnamed_defaults_1", "", 1))
+		}
+	}
+	return plain.String()
+}
+
+// file is the content of a stored file, "" if there is none.
+func (s *site) file(kind dataplane.FileKind, name string) string {
+	if !s.foreign {
+		content, _ := s.File(kind, name)
+		return string(content)
+	}
+	b, _ := os.ReadFile(s.Layout().Path(kind, name))
+	return string(b)
+}
+
+// interfere has somebody else write a text.
+func (s *site) interfere(t *testing.T, text string) {
+	t.Helper()
+	if !s.foreign {
+		s.Write(text)
+		return
+	}
+	do := func(method, path string, body io.Reader) *http.Response {
+		req, err := http.NewRequestWithContext(t.Context(), method, s.endpoint.URL+"/v3/"+path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.SetBasicAuth(s.endpoint.Username, s.endpoint.Password)
+		req.Header.Set("Content-Type", "text/plain")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res
+	}
+	version := do("GET", "info", http.NoBody).Header.Get("Configuration-Version")
+	res := do("POST", "services/haproxy/configuration/raw?skip_reload=true&version="+version, strings.NewReader(text))
+	if res.StatusCode != http.StatusCreated {
+		t.Fatalf("status %d", res.StatusCode)
+	}
+}
+
+// sites runs a test against each API that there is.
+func sites(t *testing.T, test func(t *testing.T, s *site)) {
+	t.Run("fake", func(t *testing.T) {
+		s := dataplanetest.New(t, nil)
+		test(t, &site{Server: s, endpoint: s.Endpoint()})
+	})
+	t.Run("haproxy", func(t *testing.T) {
+		s := dataplanetest.New(t, &dataplanetest.Options{HAProxy: siteHAProxy(t)})
+		test(t, &site{Server: s, endpoint: s.Endpoint(), real: true})
+	})
+	if binary := os.Getenv("DATAPLANEAPI_BIN"); binary != "" {
+		t.Run("dataplaneapi", func(t *testing.T) {
+			s := dataplanetest.New(t, &dataplanetest.Options{HAProxy: siteHAProxy(t)})
+			test(t, &site{Server: s, endpoint: startDataplaneAPI(t, binary, s), real: true, foreign: true})
+		})
+	}
+}
+
+func siteHAProxy(t *testing.T) *dataplanetest.HAProxy {
+	t.Helper()
+	binary, err := exec.LookPath("haproxy")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("there is no haproxy, which CI must have")
+		}
+		t.Skip("there is no haproxy")
+	}
+	return &dataplanetest.HAProxy{Binary: binary}
+}
+
+// startDataplaneAPI runs a real Dataplane API on the haproxy of a server.
+func startDataplaneAPI(t *testing.T, binary string, s *dataplanetest.Server) dataplane.Endpoint {
+	t.Helper()
+	port := sitePort(t)
+	reload, master := s.ReloadCommand()
+	l := s.Layout()
+	dir := filepath.Dir(l.ConfigPath())
+	settings := fmt.Sprintf(`config_version: 2
+name: test
+dataplaneapi:
+  host: 127.0.0.1
+  port: %d
+  scheme: [http]
+  user: [{name: admin, password: secret, insecure: true}]
+  transaction: {transaction_dir: %[2]s/tx, backups_number: 0}
+  resources: {maps_dir: %[3]s, ssl_certs_dir: %[4]s, general_storage_dir: %[5]s, spoe_dir: %[2]s/spoe, dataplane_storage_dir: %[2]s/dp}
+haproxy:
+  config_file: %[6]s
+  haproxy_bin: haproxy
+  master_worker_mode: true
+  master_runtime: %[7]s
+  reload: {reload_delay: 1, reload_strategy: custom, reload_cmd: %[8]s, restart_cmd: "true"}
+`, port, dir, l.Dir(dataplane.Map), l.Dir(dataplane.Certificate), l.Dir(dataplane.General), l.ConfigPath(), master, reload)
+	file := filepath.Join(dir, "dataplaneapi.yml")
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary, "-f", file)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+	waitForSite(t, func() bool {
+		res, err := http.Get(url + "/v3/info")
+		if err != nil {
+			return false
+		}
+		_ = res.Body.Close()
+		return true
+	})
+	return dataplane.Endpoint{Name: "real", URL: url, Username: "admin", Password: "secret"}
+}
+
+func waitForSite(t *testing.T, ready func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ready() {
+		select {
+		case <-tick.C:
+		case <-time.After(10 * time.Second):
+			t.Fatal("not ready in time")
+		}
+	}
+}
+
+func sitePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// desired is a configuration with something of everything.
+type desired struct {
+	layout      dataplane.Layout
+	global      string // lines for the global section
+	bind        string // more lines for the frontend
+	s1, s2      string // words of the servers
+	mapText     string
+	page        string
+	certificate []byte
+	noFiles     bool // leaves the general file out
+}
+
+func newDesired(t *testing.T, s *site) desired {
+	return desired{
+		layout: s.Layout(), s1: "127.0.0.1:1001 weight 10", s2: "127.0.0.1:1002 disabled",
+		mapText: "/a a\n/b b\n", page: "HTTP/1.0 503 Sorry\r\n\r\n", certificate: siteCertificate(t, "a.test"),
+	}
+}
+
+func (d desired) text() string {
+	errorfile := ""
+	if !d.noFiles {
+		errorfile = "  errorfile 503 " + d.layout.Path(dataplane.General, "sorry.http") + "\n"
+	}
+	return `global
+  maxconn 100
+` + d.global + `
+defaults
+  mode http
+  timeout connect 1s
+  timeout client 10s
+  timeout server 10s
+` + errorfile + `
+frontend f
+  bind unix@` + d.layout.Path(dataplane.General, "f.sock") + `
+  bind unix@` + d.layout.Path(dataplane.General, "t.sock") + ` ssl crt-list ` + d.layout.Path(dataplane.CRTList, "list.txt") + `
+` + d.bind + `  http-request set-header X-Map %[path,map(` + d.layout.Path(dataplane.Map, "m.map") + `)]
+  default_backend b
+
+backend b
+  balance roundrobin
+  server s1 ` + d.s1 + `
+  server s2 ` + d.s2 + `
+`
+}
+
+func (d desired) config(t *testing.T) *dataplane.Config {
+	t.Helper()
+	files := []dataplane.File{
+		{Kind: dataplane.Map, Name: "m.map", Content: []byte(d.mapText)},
+		{Kind: dataplane.Certificate, Name: "a.pem", Content: d.certificate},
+		{Kind: dataplane.CRTList, Name: "list.txt", Content: []byte(d.layout.Path(dataplane.Certificate, "a.pem") + "\n")},
+	}
+	if !d.noFiles {
+		files = append(files, dataplane.File{Kind: dataplane.General, Name: "sorry.http", Content: []byte(d.page)})
+	}
+	c, err := dataplane.NewConfig(d.text(), files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func siteCertificate(t testing.TB, name string) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return append(out, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})...)
+}
+
+func fingerprintOf(certificate []byte) string {
+	block, _ := pem.Decode(certificate)
+	sum := sha1.Sum(block.Bytes) //nolint:gosec // see the import
+	return strings.ToUpper(hex.EncodeToString(sum[:]))
+}
+
