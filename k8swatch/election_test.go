@@ -142,11 +142,13 @@ func TestElectionLoses(t *testing.T) {
 			t.Errorf("led for %s without a renewal", lost)
 		}
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if ended.Sub(down) > 12*time.Second || ended.IsZero() {
 			t.Errorf("the term went on for %s", ended.Sub(down))
 		}
 		l.down.Store(false)
 		time.Sleep(20 * time.Second)
+		synctest.Wait()
 		if !e.Leading() || terms != 2 {
 			t.Errorf("leading %v in term %d", e.Leading(), terms)
 		}
@@ -181,6 +183,7 @@ func TestElectionEarlyReturn(t *testing.T) {
 			t.Errorf("a second Run: %v", err)
 		}
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if !e.Leading() || terms != 2 {
 			t.Errorf("leading %v in term %d", e.Leading(), terms)
 		}

@@ -1,7 +1,6 @@
 package k8swatch_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -25,10 +24,10 @@ func TestGroup(t *testing.T) {
 		src := k8swatchtest.NewSource(ingress("a", "1"), service("a", "1"), service("a", "2"))
 		src.Forbid(services)
 		in, svc := mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)
-		var calls []k8swatch.Changes
+		var rec recorder
 		count := -1
 		g := k8swatch.NewGroup(&k8swatch.GroupOptions{
-			OnChange:       func(_ context.Context, c k8swatch.Changes) error { calls = append(calls, c); return nil },
+			OnChange:       rec.onChange,
 			OnSyncComplete: func(n int) { count = n },
 		})
 		if err := g.Add(in, svc); err != nil {
@@ -48,8 +47,9 @@ func TestGroup(t *testing.T) {
 		// A change before the last watcher is synced belongs to the initial sync.
 		src.Apply(ingress("a", "2"))
 		time.Sleep(time.Second)
-		if count != -1 || len(calls) != 0 || g.Synced() {
-			t.Errorf("before the sync: count %d, calls %v", count, calls)
+		synctest.Wait()
+		if count != -1 || len(rec.all()) != 0 || g.Synced() {
+			t.Errorf("before the sync: count %d, calls %v", count, rec.all())
 		}
 		src.Allow(services)
 		time.Sleep(3 * time.Second)
@@ -57,17 +57,18 @@ func TestGroup(t *testing.T) {
 			t.Fatalf("%d, %v", n, err)
 		}
 		synctest.Wait()
-		if count != 3 || len(calls) != 0 {
-			t.Errorf("after the sync: count %d, calls %v", count, calls)
+		if count != 3 || len(rec.all()) != 0 {
+			t.Errorf("after the sync: count %d, calls %v", count, rec.all())
 		}
 		src.Apply(ingress("a", "3"))
 		synctest.Wait()
 		src.Apply(service("a", "3"))
 		src.Delete(ingress("a", "1"))
 		time.Sleep(time.Second)
+		synctest.Wait()
 		want := []k8swatch.Changes{{Created: 1, From: 3, To: 4}, {Created: 1, Deleted: 1, From: 4, To: 6}}
-		if len(calls) != 2 || calls[0] != want[0] || calls[1] != want[1] {
-			t.Errorf("calls %+v, want %+v", calls, want)
+		if len(rec.all()) != 2 || rec.all()[0] != want[0] || rec.all()[1] != want[1] {
+			t.Errorf("calls %+v, want %+v", rec.all(), want)
 		}
 		snap := g.Snapshot()
 		if snap.Of(in).Len() != 2 || snap.Resource(services).Len() != 3 || snap.Revision() != 6 || snap.Resource(routes) != nil {

@@ -3,6 +3,8 @@ package k8swatch_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -100,4 +102,23 @@ func mustNew(t testing.TB, src k8swatch.Source, gvr schema.GroupVersionResource,
 		t.Fatal(err)
 	}
 	return w
+}
+
+// recorder is an OnChange that keeps what it was told.
+type recorder struct {
+	mu    sync.Mutex
+	calls []k8swatch.Changes
+}
+
+func (r *recorder) onChange(_ context.Context, c k8swatch.Changes) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, c)
+	return nil
+}
+
+func (r *recorder) all() []k8swatch.Changes {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.calls)
 }

@@ -186,6 +186,7 @@ func TestDebounce(t *testing.T) {
 		time.Sleep(400 * time.Millisecond) // of the bubble's clock
 		src.Apply(ingress("a", "4"))
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		want := []call{
 			{0, k8swatch.Changes{Created: 1, From: 1, To: 2}},
 			{500 * time.Millisecond, k8swatch.Changes{Created: 1, Modified: 1, Deleted: 1, From: 2, To: 5}},
@@ -210,8 +211,8 @@ func TestOnChangeDuringSync(t *testing.T) {
 			OnSyncComplete: func(int) { order = append(order, "sync") },
 		})
 		start(t, w)
-		synctest.Wait()
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if want := (k8swatch.Changes{Created: 2, InitialSync: true, To: 1}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
@@ -260,8 +261,8 @@ func TestRedelivery(t *testing.T) {
 func TestRecreatedWhileAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := k8swatchtest.NewSource(ingress("a", "same"), ingress("a", "gone"), ingress("a", "changed"), ingress("a", "again"))
-		var got k8swatch.Changes
-		w := mustNew(t, src, ingresses, &k8swatch.Options{OnChange: func(_ context.Context, c k8swatch.Changes) error { got = c; return nil }})
+		var rec recorder
+		w := mustNew(t, src, ingresses, &k8swatch.Options{OnChange: rec.onChange})
 		start(t, w)
 		synctest.Wait()
 		src.Partition()
@@ -277,15 +278,15 @@ func TestRecreatedWhileAway(t *testing.T) {
 		src.Compact()
 		src.Restore()
 		restored := time.Now()
-		for got.Total() == 0 && time.Since(restored) < time.Minute {
+		for len(rec.all()) == 0 && time.Since(restored) < time.Minute {
 			time.Sleep(10 * time.Millisecond)
 			synctest.Wait()
 		}
 		if away := time.Since(restored); away > 3*time.Second {
 			t.Errorf("noticed %s after the return", away)
 		}
-		if want := (k8swatch.Changes{Created: 2, Modified: 1, Deleted: 2, From: 1, To: 2}); got != want {
-			t.Errorf("got %+v, want %+v", got, want)
+		if want := (k8swatch.Changes{Created: 2, Modified: 1, Deleted: 2, From: 1, To: 2}); len(rec.all()) != 1 || rec.all()[0] != want {
+			t.Errorf("got %+v, want %+v", rec.all(), want)
 		}
 		if s := w.State(); s.Phase != k8swatch.PhaseSynced || !s.StaleSince.IsZero() || s.Err != nil {
 			t.Errorf("after the return: %+v", s)
