@@ -14,7 +14,8 @@
 //	text, err := engine.Render(ctx, "haproxy.cfg", map[string]any{"ingresses": list})
 //
 // Files whose name starts with "_" are not entries; they are for others to
-// render and import. Every rendered or imported file needs an extension.
+// render and import. Every rendered or imported file needs an extension;
+// {{ render "_site.cfg" default "" }} is for one that need not exist.
 //
 // # Values and where they stand
 //

@@ -187,6 +187,7 @@ func (t *transformer) node(n ast.Node, p places) places {
 		}
 		return p
 	case *ast.Using:
+		t.resultType(n.Type)
 		t.apart(n.Body)
 		return t.node(n.Statement, p)
 	case *ast.Extends:
@@ -261,7 +262,11 @@ func (t *transformer) show(n *ast.Show, p places) places {
 		t.byNode[n] = s
 		t.shows = append(t.shows, s)
 	}
-	for _, expr := range n.Expressions {
+	for i, expr := range n.Expressions {
+		if d, ok := expr.(*ast.Default); ok {
+			expr = t.optional(d)
+			n.Expressions[i] = expr
+		}
 		if r, ok := expr.(*ast.Render); ok {
 			t.extension(r, r.Path)
 			if t.buffered > 0 {
@@ -279,6 +284,29 @@ func (t *transformer) show(n *ast.Show, p places) places {
 		s.places = t.kind.start()
 	}
 	return p
+}
+
+// optional resolves "render path default value", which shows a file that need
+// not exist. Scriggo takes it only where it is shown itself, without the
+// escaper around it.
+func (t *transformer) optional(d *ast.Default) ast.Expression {
+	r, ok := d.Expr1.(*ast.Render)
+	if !ok {
+		t.fail(t.file, d.Pos(), "default is only available for rendered files; coalesce(a, b) is for values")
+		return d
+	}
+	if r.Tree == nil {
+		return d.Expr2
+	}
+	return r
+}
+
+// resultType finds macros and using blocks that declare a type of their own
+// for their text: the escaper would take it for a value.
+func (t *transformer) resultType(typ ast.Expression) {
+	if id, ok := typ.(*ast.Identifier); ok && id != nil && (id.Name == "string" || formatTypes[id.Name] && id.Name != "json") {
+		t.fail(t.file, id.Pos(), "leave out the type "+id.Name+": the text of a macro has the one that is not escaped twice")
+	}
 }
 
 // loop walks a body until the places at its start no longer grow: the second
@@ -347,6 +375,11 @@ func (t *transformer) expressions(n ast.Node) {
 	case *ast.Func:
 		if !t.macros[n] {
 			t.macros[n] = true
+			if n.Type != nil && n.Type.Macro {
+				for _, result := range n.Type.Result {
+					t.resultType(result.Type)
+				}
+			}
 			t.apart(n.Body)
 			t.guard(n)
 		}

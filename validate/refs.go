@@ -64,40 +64,45 @@ func appendReferences(refs []reference, line int, words []string) []reference {
 	return refs
 }
 
-// paths returns the absolute paths of files that a line makes HAProxy read.
-// Lines that name folders, sockets or files to write are left out.
+// fileKeywords are the words behind which HAProxy reads a file.
+var fileKeywords = map[string]bool{
+	"crt": true, "crt-list": true, "ca-file": true, "ca-verify-file": true, "ca-sign-file": true, "crl-file": true,
+	"key": true, "ocsp": true, "issuer": true, "sctl": true, "tls-ticket-keys": true, "ssl-dh-param-file": true,
+	"-f": true, "file": true, "lf-file": true, "errorfile": true, "lua-load": true, "lua-load-per-thread": true,
+	"h1-case-adjust-file": true,
+}
+
+// paths returns the absolute paths of files that a line makes HAProxy read:
+// behind a keyword, behind "errorfile" and a status, and as the first argument
+// of a map converter.
 func paths(words []string) []string {
-	from := 1
-	switch words[0] {
-	case "log", "pidfile", "chroot", "server-state-base", "server-state-file", "load-server-state-from-file",
-		"unix-bind", "stats", "crt-base", "ca-base", "key-base", "default-path", "lua-prepend-path",
-		"setenv", "presetenv", "description", "command", "redirect", "errorloc", "errorloc302", "errorloc303",
-		"tune.ssl.keylog", "mailer", "nameserver", "monitor-uri", "external-check", "localpeer":
-		return nil
-	case "bind", "server", "peer": // an address may be the path of a socket
-		from = 2
-		if words[0] != "bind" {
-			from = 3
-		}
-	}
 	var found []string
-	for i := from; i < len(words); i++ {
-		for rest := words[i]; ; {
-			start := strings.IndexByte(rest, '/')
+	for i, word := range words {
+		if i == 0 {
+			continue
+		}
+		if strings.HasPrefix(word, "/") {
+			if fileKeywords[words[i-1]] || i > 1 && words[i-2] == "errorfile" {
+				found = append(found, word)
+			}
+			continue
+		}
+		// With opt@ or virt@ (2.9) there need not be a file.
+		for rest := word; ; {
+			start := strings.Index(rest, "(/")
 			if start < 0 {
 				break
 			}
-			before, path := rest[:start], rest[start:]
-			if end := strings.IndexAny(path, ",)]}\"' "); end >= 0 {
-				path, rest = path[:end], path[end:]
-			} else {
-				rest = ""
+			before, path := rest[:start], rest[start+1:]
+			rest = path
+			converter := before[strings.LastIndexAny(before, ",[ !")+1:]
+			if converter != "map" && !strings.HasPrefix(converter, "map_") {
+				continue
 			}
-			// A path starts a word or an argument; opt@ and virt@ (2.9) need
-			// no file.
-			if before == "" || strings.HasSuffix(before, "(") || strings.HasSuffix(before, ",") {
-				found = append(found, path)
+			if end := strings.IndexAny(path, ",)"); end >= 0 {
+				path = path[:end]
 			}
+			found = append(found, path)
 		}
 	}
 	return found

@@ -29,8 +29,9 @@ type parsed struct {
 //
 // It never refuses what HAProxy takes, as far as that can be known without
 // asking it: a keyword that client-native's parser does not know is a finding
-// only when the manuals of HAProxy do not know it either. It does not look for
-// references in a text with conditional blocks (.if).
+// only when the manuals of HAProxy do not know it either. A text with
+// conditional blocks (.if), of which only HAProxy knows what holds, is left to
+// phase 2.
 func (v *Validator) Syntax(cfg *dataplane.Config) error {
 	if cfg == nil {
 		return errors.New("validate: no configuration")
@@ -38,17 +39,16 @@ func (v *Validator) Syntax(cfg *dataplane.Config) error {
 	sections := haproxycfg.Split(cfg.Main())
 	all := v.sections.parse(sections)
 	c := checker{file: v.Layout.ConfigPath(), layout: v.Layout, cfg: cfg, sections: sections}
-	conditional := false
 	for i, p := range all {
-		conditional = conditional || p.conditional
+		if p.conditional {
+			return nil
+		}
 		for _, f := range p.findings {
 			c.add(sections[i], f.Line, f.Text, f.Message)
 		}
 	}
-	if !conditional {
-		c.duplicates()
-		c.references(all)
-	}
+	c.duplicates()
+	c.references(all)
 	if len(c.findings) == 0 {
 		return nil
 	}
