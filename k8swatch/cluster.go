@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/connrotation"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // ClusterOptions of [NewCluster]. The zero value is for a pod: it uses the
@@ -72,6 +73,8 @@ func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 	if config.Burst == 0 {
 		config.Burst = 100
 	}
+	// One limiter for all clients; each would have its own otherwise.
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 	if opts.UserAgent != "" {
 		config.UserAgent = opts.UserAgent
 	}

@@ -3,12 +3,15 @@ package k8swatch_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,7 +70,7 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *apiServer) kubeconfig(t *testing.T) string {
+func (s *apiServer) kubeconfig(t *testing.T, url string) string {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	write(t, path, fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -75,13 +78,13 @@ clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}]
 users: [{name: u, user: {token: hunter2}}]
 contexts: [{name: x, context: {cluster: c, user: u, namespace: mine}}]
 current-context: x
-`, s.URL))
+`, url))
 	return path
 }
 
 func TestCluster(t *testing.T) {
 	server := newAPIServer(t)
-	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: server.kubeconfig(t), UserAgent: "test"})
+	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: server.kubeconfig(t, server.URL), UserAgent: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,4 +132,81 @@ func TestNewClusterRefuses(t *testing.T) {
 	if _, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: missing}); err == nil || !strings.Contains(err.Error(), missing) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// halfOpen is a network that can swallow everything without closing anything.
+type halfOpen struct {
+	net.Listener
+	target  string
+	swallow atomic.Bool
+	wg      sync.WaitGroup
+}
+
+func newHalfOpen(t *testing.T, target string) *halfOpen {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &halfOpen{Listener: l, target: target}
+	h.wg.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			h.wg.Go(func() { h.connect(in) })
+		}
+	})
+	t.Cleanup(func() { l.Close(); h.wg.Wait() })
+	return h
+}
+
+func (h *halfOpen) connect(in net.Conn) {
+	defer in.Close()
+	out, err := net.Dial("tcp", h.target)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	pipe := func(to, from net.Conn) {
+		buf := make([]byte, 4096)
+		for {
+			n, err := from.Read(buf)
+			if err != nil {
+				to.Close()
+				return
+			}
+			if !h.swallow.Load() {
+				_, _ = to.Write(buf[:n])
+			}
+		}
+	}
+	var back sync.WaitGroup
+	back.Go(func() { pipe(in, out) })
+	pipe(out, in)
+	back.Wait()
+}
+
+// TestHalfOpen: without pings the watch would be silent for ever.
+func TestHalfOpen(t *testing.T) {
+	server := newAPIServer(t)
+	network := newHalfOpen(t, server.Listener.Addr().String())
+	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{
+		Kubeconfig:      server.kubeconfig(t, "https://"+network.Addr().String()),
+		ReadIdleTimeout: 50 * time.Millisecond, PingTimeout: 50 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	w := mustNew(t, c, ingresses, &k8swatch.Options{NoWatchList: true})
+	start(t, w)
+	synced(t, w, 1)
+	network.swallow.Store(true)
+	eventually(t, "the silence is found", func() bool { return w.State().Phase == k8swatch.PhaseStale })
+	if s := w.State(); s.StaleSince.IsZero() || s.Objects != 1 || !errors.Is(s.Err, k8swatch.ErrUnreachable) {
+		t.Errorf("state %+v", s)
+	}
+	network.swallow.Store(false)
+	eventually(t, "the return is found", func() bool { return w.State().Phase == k8swatch.PhaseSynced })
 }

@@ -274,8 +274,9 @@ func (f *Folder) Run(ctx context.Context) error {
 			if e.Op == fsnotify.Chmod && !f.broken(e.Name) {
 				continue
 			}
-			f.event(e.Name, unsettled)
-			timer.Reset(settle)
+			if !f.event(e.Name, unsettled) {
+				timer.Reset(settle) // other files do not put this one off
+			}
 		case <-timer.C:
 			f.conclude(unsettled)
 		}
@@ -289,20 +290,23 @@ func (f *Folder) broken(name string) bool {
 	return len(f.errs[name]) > 0
 }
 
-func (f *Folder) event(name string, unsettled map[string]bool) {
+// event takes in what a file event is about; false means that it is unsettled.
+func (f *Folder) event(name string, unsettled map[string]bool) bool {
 	if !isManifest(name) {
 		// A mounted ConfigMap changes by its ..data link; its files have no events.
-		if strings.HasPrefix(filepath.Base(name), "..") {
-			f.scan(unsettled)
+		if !strings.HasPrefix(filepath.Base(name), "..") {
+			return true
 		}
-		return
+		f.scan(unsettled)
+		return false
 	}
 	if !f.read(name, false) {
 		unsettled[name] = true
-		return
+		return false
 	}
 	delete(unsettled, name)
 	f.publish()
+	return true
 }
 
 // conclude takes files as they are: nobody wrote to them for a while.

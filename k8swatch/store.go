@@ -162,6 +162,12 @@ func (s *store) change(f func(*Changes)) Changes {
 	return c
 }
 
+func (s *store) size() (objects int, revision Revision) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.primary.Len(), s.revision
+}
+
 // take returns the snapshot of now.
 func (s *store) take() *Snapshot {
 	s.mu.Lock()

@@ -156,8 +156,7 @@ func (w *Watcher) WaitForSync(ctx context.Context) (int, error) { return w.healt
 // State returns how the watcher is doing.
 func (w *Watcher) State() State {
 	s := w.health.state()
-	snap := w.store.take()
-	s.Objects, s.Revision = snap.Len(), snap.Revision()
+	s.Objects, s.Revision = w.store.size()
 	s.Quarantined = w.intake.quarantined()
 	return s
 }
@@ -170,7 +169,7 @@ func (w *Watcher) committed(c Changes, initial bool) {
 	}
 	count := -1
 	if initial {
-		count = w.store.take().Len()
+		count, _ = w.store.size()
 		w.health.syncedNow(count)
 		w.notify.syncComplete(count)
 	}
