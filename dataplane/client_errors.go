@@ -59,6 +59,15 @@ func (c *Client) fileError(err error, kind FileKind, name string) *Error {
 	return e
 }
 
+// readError is fileError for a file that was there a moment ago.
+func (c *Client) readError(err error, f File) *Error {
+	e := c.fileError(err, f.Kind, f.Name)
+	if e.Status == http.StatusNotFound {
+		e.Err = ErrConflict
+	}
+	return e
+}
+
 // refused makes an [*Error] of a text that must not be sent.
 func (c *Client) refused(err error) *Error {
 	e := &Error{Endpoint: c.Name(), Stage: "check", Err: ErrUnsupported, Output: err.Error()}

@@ -147,6 +147,19 @@ func TestClientRepairsTheMemoryOfTheAPI(t *testing.T) {
 	}
 }
 
+func TestClientFileGoesWhileItLooks(t *testing.T) {
+	s := &site{Server: dataplanetest.New(t, nil)}
+	s.endpoint = s.Endpoint()
+	d := newDesired(t, s)
+	syncSite(t, s.client(t, nil), d.config(t))
+	for _, path := range []string{"storage/maps/m.map", "storage/ssl_certificates/a.pem"} {
+		s.Fail(dataplanetest.Fault{Method: "GET", Path: path, Status: 404})
+		if r := syncSite(t, s.client(t, nil), d.config(t)); r.Reloads != 0 {
+			t.Errorf("%s: %v", path, r)
+		}
+	}
+}
+
 func TestClientAtRest(t *testing.T) {
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()

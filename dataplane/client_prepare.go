@@ -183,7 +183,7 @@ func (c *Client) readFile(ctx context.Context, want File) (File, *fileWrite, err
 	}
 	content, err := c.api.ReadFile(ctx, refOf(want).storage, want.Name)
 	if err != nil {
-		return File{}, nil, c.fileError(err, want.Kind, want.Name)
+		return File{}, nil, c.readError(err, want)
 	}
 	if string(content) == string(onWire(want)) {
 		return want, nil, nil
@@ -198,7 +198,7 @@ func (c *Client) readFile(ctx context.Context, want File) (File, *fileWrite, err
 func (c *Client) readCertificate(ctx context.Context, want File) (File, *fileWrite, error) {
 	info, err := c.api.CertificateInfo(ctx, want.Name)
 	if err != nil {
-		return File{}, nil, c.fileError(err, want.Kind, want.Name)
+		return File{}, nil, c.readError(err, want)
 	}
 	content := onWire(want)
 	same := info.Size == int64(len(content)) && (info.Serial == "" || hasSerial(content, info.Serial))

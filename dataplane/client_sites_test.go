@@ -299,4 +299,3 @@ func fingerprintOf(certificate []byte) string {
 	sum := sha1.Sum(block.Bytes) //nolint:gosec // see the import
 	return strings.ToUpper(hex.EncodeToString(sum[:]))
 }
-
