@@ -31,5 +31,7 @@
 // The local binary may be another version than the target's;
 // [Report.HAProxyVersion] says which it was. Files that the configuration names
 // outside of the folders of the layout are looked for where they are, on this
-// machine. Addresses that are names are resolved here.
+// machine. Addresses that are names are resolved here, and the users and groups
+// of a global section must exist here. Lua that the configuration loads is run,
+// as HAProxy does when it checks.
 package validate
