@@ -179,6 +179,10 @@ func (d *difference) serverChanges(after *backendView, old, now *serverLine) {
 		}
 		do.fields = append(do.fields, field)
 	}
+	if len(op.Changes) == 0 && !slices.Equal(old.args, now.args) && now.negates() {
+		op.Changes = []Change{{fieldLine, strings.Join(redactWords(old.args), " "), strings.Join(redactWords(now.args), " ")}}
+		op.Impact, op.Reason = ImpactReload, "the order of its keywords changed"
+	}
 	if len(op.Changes) == 0 {
 		return
 	}

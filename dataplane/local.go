@@ -139,7 +139,7 @@ func NewLocal(opts LocalOptions) (*Local, error) {
 	if l.account, err = findAccount(opts.User, opts.NoStart); err != nil {
 		return fail(err)
 	}
-	l.store = newStore(dir, l.account)
+	l.store = newStore(dir, l.account, opts.NoStart)
 	return l, nil
 }
 

@@ -13,12 +13,12 @@ import (
 
 // words returns what HAProxy said about a reload that failed.
 func (s *syncing) words(ctx context.Context, mark int, answer string) []string {
+	if strings.Contains(answer, "[ALERT]") { // HAProxy 2.7 and later
+		return strings.Split(answer, "\n")
+	}
 	if s.process != nil {
 		s.process.output.waitFor(ctx, mark, "Loading failure")
 		return s.process.output.since(mark)
-	}
-	if strings.Contains(answer, "[ALERT]") {
-		return strings.Split(answer, "\n")
 	}
 	// Somebody else has its output: ask once more, without starting it.
 	out, _ := exec.CommandContext(ctx, s.l.opts.Binary, "-c", "-f", s.l.layout.ConfigPath()).CombinedOutput()
@@ -127,7 +127,12 @@ func (a *applier) setServers(ctx context.Context, actions []*action) error {
 		if err != nil {
 			return err
 		}
-		for _, f := range do.fields {
+		fields := do.fields
+		if last := len(fields) - 1; fields[last] == (serverField{"state", "maint"}) {
+			// No request shall meet the new address of a server that goes.
+			fields = append([]serverField{fields[last]}, fields[:last]...)
+		}
+		for _, f := range fields {
 			switch f.name {
 			case "address":
 				host, port := splitAddress(f.value)

@@ -1,6 +1,7 @@
 package dataplane_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -306,4 +307,34 @@ func TestLocalRefusedCommand(t *testing.T) {
 	require.Contains(t, result.Fallback, "No such server")
 	_, body := h.get("shop.test", "/")
 	require.Equal(t, two, body)
+}
+
+// Requests go on through changes of every kind, none of them fails.
+func TestLocalTrafficDuringChanges(t *testing.T) {
+	h := newHost(t)
+	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
+	h.sync(h.web("server a " + one))
+	ctx, cancel := context.WithCancel(t.Context())
+	failures := make(chan string, 2)
+	for range cap(failures) {
+		go func() {
+			for ctx.Err() == nil {
+				if status, body := h.get("shop.test", "/"); status != http.StatusOK {
+					failures <- fmt.Sprint(status, " ", body)
+					return
+				}
+			}
+			failures <- ""
+		}()
+	}
+	for i := range 10 {
+		h.sync(h.web("server a " + two))
+		h.sync(h.web("server a "+one, "server b "+two))
+		h.sync(h.web("server b " + two))
+		h.sync(h.web("server a "+one, fmt.Sprintf("timeout server %ds", 5+i)))
+	}
+	cancel()
+	for range cap(failures) {
+		require.Empty(t, <-failures)
+	}
 }

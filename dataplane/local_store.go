@@ -18,8 +18,9 @@ import (
 // store keeps one configuration in a folder. Names of files in it that start
 // with a dot are its own; no file of a configuration can have such a name.
 type store struct {
-	dir     string
-	account *account
+	dir      string
+	account  *account
+	attached bool // the folders are somebody else's: keep owner and mode
 
 	disk  *Config              // what was read or written last
 	stats map[string]fileStamp // of every file of disk, by its path within dir
@@ -40,7 +41,9 @@ const (
 
 var storeDirs = []string{".", "maps", "ssl", "general", "run"}
 
-func newStore(dir string, a *account) *store { return &store{dir: dir, account: a} }
+func newStore(dir string, a *account, attached bool) *store {
+	return &store{dir: dir, account: a, attached: attached}
+}
 
 // exists reports whether a configuration is stored. It needs no turn.
 func (s *store) exists() bool {
@@ -81,10 +84,11 @@ func (s *store) prepare() error {
 	}
 	defer func() { _ = root.Close() }()
 	for _, dir := range storeDirs {
-		if err := root.Mkdir(dir, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
+		err := root.Mkdir(dir, 0o750)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		if s.account == nil {
+		if s.account == nil || s.attached && err != nil {
 			continue
 		}
 		uid := 0
@@ -100,7 +104,7 @@ func (s *store) prepare() error {
 
 // reachable checks that the account may enter all folders above.
 func (s *store) reachable() error {
-	if s.account == nil {
+	if s.account == nil || s.attached {
 		return nil
 	}
 	for dir := filepath.Dir(s.dir); ; dir = filepath.Dir(dir) {
@@ -181,7 +185,7 @@ func (s *store) load() (*Config, error) {
 	var m manifest
 	if raw, err := read(manifestFile); err == nil {
 		if err := json.Unmarshal(raw, &m); err != nil {
-			return nil, fmt.Errorf("%s: %w", manifestFile, err)
+			return nil, fmt.Errorf("%w: %s: %w", ErrInvalidConfig, manifestFile, err)
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

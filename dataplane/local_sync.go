@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
@@ -54,6 +55,13 @@ func (l *Local) Sync(ctx context.Context, desired *Config) (*Result, error) {
 	}
 	defer l.unlock()
 	s := &syncing{l: l, desired: desired, result: &Result{}}
+	if l.opts.NoStart {
+		release, err := l.takeFolder()
+		if err != nil {
+			return nil, l.fail("folder", err)
+		}
+		defer release()
+	}
 	err := s.run(ctx)
 	s.result.Duration = time.Since(start)
 	return s.result, l.fail("sync", err)
@@ -110,11 +118,6 @@ func (s *syncing) run(ctx context.Context) error {
 func (s *syncing) look(ctx context.Context) (*Config, error) {
 	l := s.l
 	if l.opts.NoStart {
-		release, err := l.takeFolder()
-		if err != nil {
-			return nil, l.fail("folder", err)
-		}
-		release()
 		l.dirty = l.dirty || l.marked()
 	} else {
 		p, err := l.ask(ctx, false)
@@ -320,6 +323,9 @@ func (s *syncing) reload(ctx context.Context) (worker int, err error) {
 	answer, err := l.master.Reload(ctx)
 	if err != nil && ctx.Err() != nil {
 		return 0, l.fail("reload", ctx.Err())
+	}
+	if strings.HasPrefix(answer, "Success=0") { // HAProxy 2.7 and later
+		return 0, l.explain("reload", ErrReload, s.words(ctx, mark, answer))
 	}
 	after, err := s.awaitReload(ctx, before)
 	if err != nil {

@@ -89,7 +89,7 @@ func (s *serverLine) value(field string) string {
 	return strings.Join(values, ", ")
 }
 
-// fields returns the names of all fields of both servers: those that may change
+// serverFields returns the names of all fields of both servers: those that may change
 // at runtime first, then the others by name.
 func serverFields(a, b *serverLine) []string {
 	fields := []string{"address", "weight", "maxconn", "state"}
@@ -103,6 +103,11 @@ func serverFields(a, b *serverLine) []string {
 	}
 	slices.Sort(others)
 	return append(fields, others...)
+}
+
+// negates reports whether a keyword undoes another, so that their order counts.
+func (s *serverLine) negates() bool {
+	return slices.ContainsFunc(s.args[1:], func(w string) bool { return strings.HasPrefix(w, "no-") })
 }
 
 // literal returns the address of a server if it is an IP address with a port,
