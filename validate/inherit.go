@@ -2,7 +2,9 @@ package validate
 
 import (
 	"bytes"
+	"crypto/rsa"
 	"crypto/tls"
+	"crypto/x509"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -181,10 +183,34 @@ func sameButEntries(base, cfg *dataplane.Config) bool {
 				return false
 			}
 		case dataplane.Certificate:
-			if _, err := tls.X509KeyPair(after[i].Content, after[i].Content); err != nil {
+			if !wholeCertificate(after[i].Content) {
 				return false
 			}
 		default:
+			return false
+		}
+	}
+	return true
+}
+
+// wholeCertificate reports whether a PEM file has a certificate with its key,
+// and nothing that OpenSSL refuses at its usual security level (2): RSA keys
+// of less than 2048 bits, signatures by MD5 and SHA-1.
+func wholeCertificate(content []byte) bool {
+	pair, err := tls.X509KeyPair(content, content)
+	if err != nil {
+		return false
+	}
+	for _, der := range pair.Certificate {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return false
+		}
+		if key, ok := cert.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() < 2048 {
+			return false
+		}
+		switch cert.SignatureAlgorithm {
+		case x509.UnknownSignatureAlgorithm, x509.MD2WithRSA, x509.MD5WithRSA, x509.SHA1WithRSA, x509.DSAWithSHA1, x509.ECDSAWithSHA1:
 			return false
 		}
 	}

@@ -2,9 +2,11 @@ package validate_test
 
 import (
 	"context"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -81,18 +83,32 @@ func pair(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "a.example"},
-		NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"a.example"}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	return pairOf(t, key)
+}
+
+func weakPair(t *testing.T) []byte {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
+	return pairOf(t, key)
+}
+
+func pairOf(t *testing.T, key crypto.Signer) []byte {
+	t.Helper()
+	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "a.example"},
+		NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"a.example"}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})...)
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})...)
 }
 
 const inheritable = `global
@@ -150,6 +166,7 @@ func TestInherits(t *testing.T) {
 		{name: "map of strings", files: files{"maps/paths.map": "/a two\n/b three\n"}, inherits: true},
 		{name: "certificate", files: files{"ssl/a.pem": string(other)}, inherits: true},
 		{name: "map of regular expressions", files: files{"maps/regs.map": "^/(a two\n"}, invalid: true},
+		{name: "weak certificate", files: files{"ssl/a.pem": string(weakPair(t))}, invalid: true},
 		{name: "broken certificate", files: files{"ssl/a.pem": string(cert[:100])}, invalid: true},
 		{name: "certificate of another key", files: files{"ssl/a.pem": string(cert[:len(cert)/2]) + string(other[len(other)/2:])}, invalid: true},
 		{name: "weight too high", old: "8002 check weight 10", new: "8002 check weight 300", invalid: true},
