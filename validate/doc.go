@@ -8,7 +8,7 @@
 // find everything that is wrong at once, and fail with an [*Error]:
 //
 //	v := &validate.Validator{Layout: layout}
-//	report, err := v.Validate(ctx, cfg)
+//	report, err := v.Check(ctx, cfg)
 //	var invalid *validate.Error
 //	switch {
 //	case errors.As(err, &invalid):

@@ -43,14 +43,14 @@ backend shop
   server a 10.0.0.1:80
 `
 
-func ExampleValidator_Validate() {
+func ExampleValidator_Check() {
 	ctx := context.Background()
 	cfg, err := dataplane.NewConfig(site)
 	if err != nil {
 		panic(err)
 	}
 	v := &validate.Validator{}
-	report, err := v.Validate(ctx, cfg)
+	report, err := v.Check(ctx, cfg)
 	if err != nil {
 		panic(err)
 	}
@@ -61,7 +61,7 @@ func ExampleValidator_Validate() {
 	if err != nil {
 		panic(err)
 	}
-	report, err = v.Validate(ctx, cfg)
+	report, err = v.Check(ctx, cfg)
 	if err != nil {
 		panic(err)
 	}
@@ -99,4 +99,16 @@ func ExampleValidator_Syntax() {
 	}
 	// Output:
 	// the configuration has no file /srv/certs/shop.pem
+}
+
+func ExampleValidator_Validate() {
+	cfg, err := dataplane.NewConfig("backend web\n    servr s1 192.0.2.1:80\n")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(new(validate.Validator).Validate(context.Background(), cfg))
+	// Output:
+	// configuration not valid (syntax)
+	// 	/etc/haproxy/haproxy.cfg:2: backend web: unknown keyword "servr": servr s1 192.0.2.1:80
 }

@@ -128,15 +128,15 @@ type Validator struct {
 	version  versionCache
 }
 
-// Syntax is phase 1 alone: what [Validator.Validate] checks first, with the
+// Syntax is phase 1 alone: what [Validator.Check] does first, with the
 // default layout. It returns nil or an *Error.
 func Syntax(cfg *dataplane.Config) error { return new(Validator).Syntax(cfg) }
 
-// Validate runs both phases; the second only when the first finds nothing. A
+// Check runs both phases; the second only when the first finds nothing. A
 // configuration that is not valid gives an *Error with everything that the
 // phase found. The other errors are about the binary: they wrap [ErrNoBinary],
 // [ErrBinary], or the error of a context that ended.
-func (v *Validator) Validate(ctx context.Context, cfg *dataplane.Config) (*Report, error) {
+func (v *Validator) Check(ctx context.Context, cfg *dataplane.Config) (*Report, error) {
 	if cfg == nil {
 		return nil, errors.New("validate: no configuration")
 	}
@@ -144,6 +144,14 @@ func (v *Validator) Validate(ctx context.Context, cfg *dataplane.Config) (*Repor
 		return nil, err
 	}
 	return v.Semantics(ctx, cfg)
+}
+
+// Validate is [Validator.Check] without the report: nil says that the
+// configuration may be deployed. It makes a Validator what a loop of package
+// reconcile asks for.
+func (v *Validator) Validate(ctx context.Context, cfg *dataplane.Config) error {
+	_, err := v.Check(ctx, cfg)
+	return err
 }
 
 // sectionCache holds the findings and references of the sections that the last

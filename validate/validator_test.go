@@ -60,7 +60,7 @@ func TestRemembers(t *testing.T) {
 	v := &validate.Validator{Binary: binary, NoInherit: true}
 	bad := text(t, strings.Replace(good, "mode http", "mode nonsense", 1))
 	for i := range 3 {
-		report, err := v.Validate(t.Context(), text(t, good))
+		report, err := v.Check(t.Context(), text(t, good))
 		if err != nil || report.Remembered != (i > 0) || report.Inherited {
 			t.Fatalf("call %d: %+v, %v", i, report, err)
 		}
@@ -68,7 +68,7 @@ func TestRemembers(t *testing.T) {
 			t.Errorf("version %q", report.HAProxyVersion)
 		}
 		var invalid *validate.Error
-		if _, err := v.Validate(t.Context(), bad); !errors.As(err, &invalid) || invalid.Findings[0].Line != 4 {
+		if _, err := v.Check(t.Context(), bad); !errors.As(err, &invalid) || invalid.Findings[0].Line != 4 {
 			t.Fatalf("call %d: %v", i, err)
 		}
 	}
@@ -214,13 +214,13 @@ func TestInheritsFromTheBaseOnly(t *testing.T) {
 	v := &validate.Validator{Binary: binary}
 	for i := range 5 {
 		main := strings.Replace(good, "8002", strconv.Itoa(8002+i), 1)
-		report, err := v.Validate(t.Context(), text(t, main))
+		report, err := v.Check(t.Context(), text(t, main))
 		if err != nil || report.Inherited != (i > 0) {
 			t.Fatalf("step %d: %+v %v", i, report, err)
 		}
 	}
 	// The base had no maxconn of 200; the last inherited one had neither.
-	if _, err := v.Validate(t.Context(), text(t, strings.Replace(good, "100", "200", 1))); err != nil {
+	if _, err := v.Check(t.Context(), text(t, strings.Replace(good, "100", "200", 1))); err != nil {
 		t.Fatal(err)
 	}
 	if n := checks(); n != 2 {
@@ -303,7 +303,7 @@ func TestLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := &validate.Validator{Layout: layout}
-	if _, err := v.Validate(t.Context(), cfg); err != nil {
+	if _, err := v.Check(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
 	bad, err := dataplane.NewConfig(strings.Replace(main, "mode http", "mode nonsense", 1), cfg.Files()...)
@@ -311,7 +311,7 @@ func TestLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	var invalid *validate.Error
-	if _, err := v.Validate(t.Context(), bad); !errors.As(err, &invalid) || invalid.Findings[0].File != "/srv/lb/haproxy.cfg" {
+	if _, err := v.Check(t.Context(), bad); !errors.As(err, &invalid) || invalid.Findings[0].File != "/srv/lb/haproxy.cfg" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -323,7 +323,7 @@ func TestConcurrentUse(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			main := strings.Replace(good, "maxconn 100", "maxconn "+strconv.Itoa(100+i%3), 1)
-			if _, err := v.Validate(context.Background(), text(t, main)); err != nil {
+			if _, err := v.Check(context.Background(), text(t, main)); err != nil {
 				t.Error(err)
 			}
 		})

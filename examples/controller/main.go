@@ -163,7 +163,7 @@ func (c *controller) newLoop() error {
 	opts := reconcile.Options{
 		Renderer: templates,
 		Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
-			report, err := validator.Validate(ctx, cfg)
+			report, err := validator.Check(ctx, cfg)
 			if err == nil && !report.Remembered && !report.Inherited {
 				c.log.Info("haproxy accepts the configuration", "version", report.HAProxyVersion, "took", report.Duration)
 				for _, warning := range report.Warnings {
