@@ -20,7 +20,7 @@ const module = "github.com/hapticsdk/haptic"
 var allowed = map[string][]string{
 	"eventbus":            {},
 	"templating":          {"github.com/open2b/scriggo"},
-	"k8swatch":            {"internal/jsonpath", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify", "github.com/go-logr/logr", "github.com/google/btree"},
+	"k8swatch":            {"internal/jsonpath", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
 	"dataplane":           {"internal/haproxycfg", "internal/dpapi", "internal/haproxyctl", "golang.org/x/sys/unix"},
 	"validate":            {"dataplane", "internal/haproxycfg"},
 	"reconcile":           {"dataplane", "templating", "k8swatch", "eventbus", "k8s.io/"},
