@@ -40,6 +40,7 @@ func Diff(current, desired *Config) (*Plan, error) {
 type difference struct {
 	current, desired *Config // current is never nil
 	steps            []step
+	was, is          *referrers // of the files that differ
 }
 
 // step is one operation of a plan. The operation itself is for people and holds

@@ -125,13 +125,6 @@ func (d *difference) crtListChanges(old, now File) {
 		}
 		d.add(rank, op, do)
 	}
-	find := func(list [][]string, entry []string) []string {
-		i := slices.IndexFunc(list, func(e []string) bool { return e[0] == entry[0] })
-		if i < 0 {
-			return nil
-		}
-		return list[i]
-	}
 	if why == repeatedCertificate {
 		op := Op{Action: Update, Kind: string(CRTList), Name: now.Name, Impact: ImpactReload, Reason: why}
 		op.Changes = lineChanges(crtListLines(before), crtListLines(after))
@@ -140,8 +133,9 @@ func (d *difference) crtListChanges(old, now File) {
 		}
 		return
 	}
+	entryWas, entryIs := byCertificate(before), byCertificate(after)
 	for _, e := range after {
-		was := find(before, e)
+		was := entryWas[e[0]]
 		switch {
 		case was == nil:
 			note(rankCrtList, Create, addCrtListEntry, e, filterChange(nil, e))
@@ -150,26 +144,36 @@ func (d *difference) crtListChanges(old, now File) {
 		}
 	}
 	for _, e := range before {
-		if find(after, e) == nil {
+		if entryIs[e[0]] == nil {
 			note(rankCrtListGone, Delete, deleteCrtListEntry, e, filterChange(e, nil))
 		}
 	}
-	order := func(list, other [][]string) string {
-		var names []string
-		for _, e := range list {
-			if find(other, e) != nil {
-				names = append(names, e[0])
-			}
-		}
-		return strings.Join(names, ", ")
-	}
-	if from, to := order(before, after), order(after, before); from != to && why == "" {
+	if from, to := orderWithin(before, entryIs), orderWithin(after, entryWas); from != to && why == "" {
 		d.add(rankCrtList, Op{Action: Update, Kind: string(CRTList), Name: now.Name, Changes: []Change{{"order of entries", from, to}}}, nil)
 	}
 	if len(before) > 0 && len(after) > 0 && before[0][0] != after[0][0] {
 		d.add(rankCrtList, Op{Action: Update, Kind: string(CRTList), Name: now.Name, Impact: ImpactReload, Reason: why,
 			Changes: []Change{{"default certificate", before[0][0], after[0][0]}}}, nil)
 	}
+}
+
+func byCertificate(entries [][]string) map[string][]string {
+	m := make(map[string][]string, len(entries))
+	for _, e := range entries {
+		m[e[0]] = e
+	}
+	return m
+}
+
+// orderWithin lists the certificates that the other list has as well.
+func orderWithin(entries [][]string, other map[string][]string) string {
+	var names []string
+	for _, e := range entries {
+		if other[e[0]] != nil {
+			names = append(names, e[0])
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 const repeatedCertificate = "a certificate stands in several entries"

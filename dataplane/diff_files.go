@@ -8,9 +8,10 @@ import (
 
 // files compares the files of both configurations.
 func (d *difference) files() {
+	type change struct{ old, now *File }
+	var changes []change
 	cur, des := d.current.files, d.desired.files
-	i, j := 0, 0
-	for i < len(cur) || j < len(des) {
+	for i, j := 0, 0; i < len(cur) || j < len(des); {
 		order := 0
 		switch {
 		case i == len(cur):
@@ -22,29 +23,51 @@ func (d *difference) files() {
 		}
 		switch {
 		case order < 0:
-			d.fileGoes(cur[i])
+			changes = append(changes, change{old: &cur[i]})
 			i++
 		case order > 0:
-			d.fileComes(des[j])
+			changes = append(changes, change{now: &des[j]})
 			j++
 		default:
 			if !bytes.Equal(cur[i].Content, des[j].Content) {
-				d.fileChanges(cur[i], des[j])
+				changes = append(changes, change{&cur[i], &des[j]})
 			}
 			i, j = i+1, j+1
+		}
+	}
+	if len(changes) == 0 {
+		return
+	}
+	names := make(map[string]bool, len(changes))
+	for _, c := range changes {
+		if c.now != nil {
+			names[c.now.Name] = true
+		} else {
+			names[c.old.Name] = true
+		}
+	}
+	d.was, d.is = findReferences(d.current, names), findReferences(d.desired, names)
+	for _, c := range changes {
+		switch {
+		case c.now == nil:
+			d.fileGoes(*c.old)
+		case c.old == nil:
+			d.fileComes(*c.now)
+		default:
+			d.fileChanges(*c.old, *c.now)
 		}
 	}
 }
 
 func (d *difference) fileComes(f File) {
 	op := Op{Action: Create, Kind: string(f.Kind), Name: f.Name}
-	refs := d.desired.references(f)
+	refs := d.is.of(f)
 	switch {
 	case f.Kind == Certificate && refs.onlyCrtList():
 		op.Impact = ImpactRuntime
 		d.add(rankFile, op, &action{kind: newCertificate, file: f})
 		return
-	case f.Kind == Certificate && d.desired.loadsFolder():
+	case f.Kind == Certificate && d.is.folder:
 		op.Impact, op.Reason = ImpactReload, "a bind line reads its certificates from a folder"
 	case refs.any():
 		op.Impact, op.Reason = ImpactReload, "HAProxy reads files that it does not know yet at a reload"
@@ -54,8 +77,8 @@ func (d *difference) fileComes(f File) {
 
 func (d *difference) fileGoes(f File) {
 	op := Op{Action: Delete, Kind: string(f.Kind), Name: f.Name}
-	refs := d.current.references(f)
-	still := d.desired.references(f)
+	refs := d.was.of(f)
+	still := d.is.of(f)
 	switch {
 	case still.any():
 		op.Impact, op.Reason = ImpactReload, "the configuration still refers to it"
@@ -63,15 +86,15 @@ func (d *difference) fileGoes(f File) {
 		op.Impact = ImpactRuntime
 		d.add(rankFileGone, op, &action{kind: deleteCertificate, file: f})
 		return
-	case f.Kind == Certificate && d.current.loadsFolder():
+	case f.Kind == Certificate && d.was.folder:
 		op.Impact, op.Reason = ImpactReload, "a bind line reads its certificates from a folder"
 	}
 	d.add(rankFileGone, op, nil)
 }
 
 func (d *difference) fileChanges(old, now File) {
-	was, is := d.current.references(now), d.desired.references(now)
-	if now.Kind == Certificate && d.desired.loadsFolder() && d.current.loadsFolder() {
+	was, is := d.was.of(now), d.is.of(now)
+	if now.Kind == Certificate && d.is.folder && d.was.folder {
 		was.crt, is.crt = true, true
 	}
 	op := Op{Action: Update, Kind: string(now.Kind), Name: now.Name}
@@ -115,42 +138,97 @@ type references struct {
 func (r references) any() bool         { return r.mapped || r.crt || r.inList || r.list || r.other }
 func (r references) onlyCrtList() bool { return r.inList && !r.crt && !r.other }
 
-// references looks for the name of a file at the end of a path, in the text and
-// in the files that can refer to others. A path is written as the template
-// pleases, so any folder will do: a reference too many is harmless.
-func (c *Config) references(f File) references {
-	var r references
-	eachPath(c.main, f.Name, func(before, previous string) {
-		converter, isCall := callOf(before)
-		switch {
-		case previous == "crt" && f.Kind == Certificate:
-			r.crt = true
-		case previous == "crt-list" && f.Kind == CRTList:
-			r.list = true
-		case f.Kind == Map && isCall && strings.HasPrefix(converter, "map"):
-			r.mapped = true
-			r.ordered = r.ordered || !unorderedMap(converter)
-		case f.Kind == Map && previous == "-f":
-			r.mapped = true
-		default:
-			r.other = true
-		}
-	})
-	for _, holder := range c.files {
-		switch holder.Kind {
-		case CRTList:
-			eachPath(string(holder.Content), f.Name, func(before, previous string) {
-				if f.Kind == Certificate && previous == "" && before == "" {
-					r.inList = true
-				} else {
-					r.other = true
-				}
-			})
-		case General:
-			eachPath(string(holder.Content), f.Name, func(string, string) { r.other = true })
+// referrers knows where a configuration speaks of some files.
+type referrers struct {
+	texts  []referrer // the main text first
+	folder bool       // a bind line may read all certificates of a folder
+}
+
+// referrer is a text that can refer to files.
+type referrer struct {
+	kind   FileKind // of the file; "" for the main text
+	text   string
+	places map[string][]int // by the name of a file
+}
+
+// findReferences looks for the names of files, in the text and in the files
+// that can refer to others. It looks for all names at once, so that the cost
+// does not depend on how many there are.
+func findReferences(c *Config, names map[string]bool) *referrers {
+	r := &referrers{folder: c.loadsFolder()}
+	add := func(kind FileKind, text string) {
+		r.texts = append(r.texts, referrer{kind, text, findNames(text, names)})
+	}
+	add("", c.main)
+	for _, f := range c.files {
+		if f.Kind == CRTList || f.Kind == General {
+			add(f.Kind, string(f.Content))
 		}
 	}
 	return r
+}
+
+// findNames returns where in the text the names stand as whole words, comments
+// excepted. A path is written as the template pleases, so any folder before
+// the name will do: a reference too many is harmless.
+func findNames(text string, names map[string]bool) map[string][]int {
+	found := make(map[string][]int)
+	isPart := func(c byte) bool { return c == '.' || isNameRune(rune(c)) }
+	for i := 0; i < len(text); i++ {
+		if !isPart(text[i]) {
+			continue
+		}
+		start := i
+		for i < len(text) && isPart(text[i]) {
+			i++
+		}
+		if name := text[start:i]; names[name] && !inComment(text, start) {
+			found[name] = append(found[name], start)
+		}
+	}
+	return found
+}
+
+func inComment(text string, at int) bool {
+	line := text[strings.LastIndexByte(text[:at], '\n')+1 : at]
+	return strings.HasPrefix(strings.TrimLeft(line, " \t"), "#")
+}
+
+// of says how the configuration refers to a file.
+func (r *referrers) of(f File) references {
+	var refs references
+	for _, from := range r.texts {
+		for _, at := range from.places[f.Name] {
+			before, previous := leadOf(from.text, at)
+			switch {
+			case from.kind == "":
+				refs.inMain(f.Kind, before, previous)
+			case from.kind == CRTList && f.Kind == Certificate && previous == "" && before == "":
+				refs.inList = true
+			default:
+				refs.other = true
+			}
+		}
+	}
+	return refs
+}
+
+// inMain notes a place in the main text.
+func (r *references) inMain(kind FileKind, before, previous string) {
+	converter, isCall := callOf(before)
+	switch {
+	case previous == "crt" && kind == Certificate:
+		r.crt = true
+	case previous == "crt-list" && kind == CRTList:
+		r.list = true
+	case kind == Map && isCall && strings.HasPrefix(converter, "map"):
+		r.mapped = true
+		r.ordered = r.ordered || !unorderedMap(converter)
+	case kind == Map && previous == "-f":
+		r.mapped = true
+	default:
+		r.other = true
+	}
 }
 
 // unorderedMap reports the converters that look their key up in a tree, where
@@ -175,34 +253,16 @@ func callOf(before string) (name string, ok bool) {
 	return before[start:], true
 }
 
-// eachPath calls found for every path in the text whose last element is name,
-// comments excepted, with what stands before the path in its word and with the
-// word before.
-func eachPath(text, name string, found func(before, previous string)) {
-	for from := 0; ; {
-		i := strings.Index(text[from:], name)
-		if i < 0 {
-			return
-		}
-		at := from + i
-		from = at + len(name)
-		if from < len(text) && (isNameRune(rune(text[from])) || text[from] == '.') ||
-			at > 0 && (isNameRune(rune(text[at-1])) || text[at-1] == '.') {
-			continue // part of a longer name
-		}
-		lineStart := strings.LastIndexByte(text[:at], '\n') + 1
-		lead := text[lineStart:at]
-		if strings.HasPrefix(strings.TrimLeft(lead, " \t"), "#") {
-			continue
-		}
-		path := strings.LastIndexAny(lead, " \t\"'(,=@") + 1
-		word := strings.LastIndexAny(lead[:path], " \t") + 1
-		previous := ""
-		if words := strings.Fields(lead[:word]); len(words) > 0 {
-			previous = words[len(words)-1]
-		}
-		found(strings.TrimLeft(lead[word:path], `"'`), previous)
+// leadOf returns what stands before a path within its word, and the word before
+// that; at is where the last element of the path starts.
+func leadOf(text string, at int) (before, previous string) {
+	lead := text[strings.LastIndexByte(text[:at], '\n')+1 : at]
+	path := strings.LastIndexAny(lead, " \t\"'(,=@") + 1
+	word := strings.LastIndexAny(lead[:path], " \t") + 1
+	if words := strings.Fields(lead[:word]); len(words) > 0 {
+		previous = words[len(words)-1]
 	}
+	return strings.TrimLeft(lead[word:path], `"'`), previous
 }
 
 // loadsFolder reports whether a bind line may read all certificates of a

@@ -209,3 +209,25 @@ func BenchmarkDiff(b *testing.B) {
 		})
 	}
 }
+
+// Every certificate of 10,000 hosts at once, as at the first deployment.
+func BenchmarkDiffCertificates(b *testing.B) {
+	var list strings.Builder
+	files := make([]dataplane.File, 0, 10001)
+	for i := range 10000 {
+		name := fmt.Sprintf("host-%d.pem", i)
+		fmt.Fprintf(&list, "/etc/haproxy/ssl/%s host-%d.test\n", name, i)
+		files = append(files, dataplane.File{Kind: dataplane.Certificate, Name: name, Content: []byte(name)})
+	}
+	files = append(files, dataplane.File{Kind: dataplane.CRTList, Name: "list.txt", Content: []byte(list.String())})
+	const main = "frontend web\n    bind :443 ssl crt-list /etc/haproxy/general/list.txt\n"
+	desired, err := dataplane.NewConfig(main, files...)
+	require.NoError(b, err)
+	current, err := dataplane.NewConfig(main, files[10000])
+	require.NoError(b, err)
+	for b.Loop() {
+		if plan, err := dataplane.Diff(current, desired); err != nil || len(plan.Ops) != 10000 {
+			b.Fatal(plan, err)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -432,19 +433,23 @@ func (w *write) finish() error {
 		}
 	}
 	s := w.store
-	s.disk, s.stats = w.desired, make(map[string]fileStamp)
-	names := []string{mainFile, manifestFile}
-	for _, f := range w.desired.files {
-		names = append(names, filePath(f.Kind, f.Name))
+	stats := maps.Clone(s.stats)
+	if stats == nil {
+		stats = make(map[string]fileStamp)
 	}
-	for _, at := range names {
-		info, err := w.root.Lstat(at)
+	for _, at := range w.gone {
+		delete(stats, at)
+	}
+	s.disk = w.desired
+	for _, f := range w.fresh {
+		info, err := w.root.Lstat(f.at)
 		if err != nil {
-			s.disk, s.stats = nil, nil
+			s.disk = nil // read again
 			errs = append(errs, err)
 			break
 		}
-		s.stats[at] = stampOf(info)
+		stats[f.at] = stampOf(info)
 	}
+	s.stats = stats
 	return errors.Join(errs...)
 }
