@@ -79,7 +79,7 @@ func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 		config.UserAgent = opts.UserAgent
 	}
 	c := &Cluster{config: config, namespace: namespace}
-	c.dialer = connrotation.NewDialer((&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext)
+	c.dialer = connrotation.NewDialer((&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 30 * time.Second}).DialContext)
 	config.Dial = c.dialer.DialContext
 	setTransport(config, opts)
 	if c.http, err = rest.HTTPClientFor(config); err != nil {
@@ -127,8 +127,8 @@ func loadConfig(opts *ClusterOptions) (*rest.Config, string, error) {
 	return config, namespace, nil
 }
 
-// setTransport sets the pings. client-go takes the latter
-// from the environment alone, 30 and 15 s, hence the hook.
+// setTransport sets time-outs and pings. client-go takes the latter
+// from the environment alone, 30 and 15 s by default, hence the hook.
 func setTransport(config *rest.Config, opts *ClusterOptions) {
 	idle, ping := opts.ReadIdleTimeout, opts.PingTimeout
 	if idle == 0 {
@@ -144,6 +144,8 @@ func setTransport(config *rest.Config, opts *ClusterOptions) {
 	}
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		if t, ok := rt.(*http.Transport); ok {
+			// A handshake that began while packets were lost would hold up the return.
+			t.TLSHandshakeTimeout = 5 * time.Second
 			t.HTTP2 = &http.HTTP2Config{SendPingTimeout: idle, PingTimeout: ping}
 		}
 		return rt

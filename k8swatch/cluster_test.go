@@ -46,7 +46,11 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	switch {
 	case r.URL.Query().Get("watch") != "":
-		w.WriteHeader(http.StatusOK)
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/ingresses") {
+			fmt.Fprint(w, `{"type":"ADDED","object":{"apiVersion":"networking.k8s.io/v1","kind":"Ingress",
+				"metadata":{"namespace":"shop","name":"late","resourceVersion":"8"}}}`)
+		}
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	case strings.HasSuffix(r.URL.Path, "/ingresses"):
@@ -140,6 +144,18 @@ type halfOpen struct {
 	target  string
 	swallow atomic.Bool
 	wg      sync.WaitGroup
+	mu      sync.Mutex
+	open    []net.Conn
+}
+
+// heal ends the silence and resets what was opened in it.
+func (h *halfOpen) heal() {
+	h.swallow.Store(false)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.open {
+		c.Close()
+	}
 }
 
 func newHalfOpen(t *testing.T, target string) *halfOpen {
@@ -163,6 +179,9 @@ func newHalfOpen(t *testing.T, target string) *halfOpen {
 
 func (h *halfOpen) connect(in net.Conn) {
 	defer in.Close()
+	h.mu.Lock()
+	h.open = append(h.open, in)
+	h.mu.Unlock()
 	out, err := net.Dial("tcp", h.target)
 	if err != nil {
 		return
@@ -202,11 +221,12 @@ func TestHalfOpen(t *testing.T) {
 	w := mustNew(t, c, ingresses, &k8swatch.Options{NoWatchList: true})
 	start(t, w)
 	synced(t, w, 1)
+	eventually(t, "the watch is open", func() bool { return w.Snapshot().Len() == 2 })
 	network.swallow.Store(true)
 	eventually(t, "the silence is found", func() bool { return w.State().Phase == k8swatch.PhaseStale })
-	if s := w.State(); s.StaleSince.IsZero() || s.Objects != 1 || !errors.Is(s.Err, k8swatch.ErrUnreachable) {
+	if s := w.State(); s.StaleSince.IsZero() || s.Objects != 2 || !errors.Is(s.Err, k8swatch.ErrUnreachable) {
 		t.Errorf("state %+v", s)
 	}
-	network.swallow.Store(false)
+	network.heal()
 	eventually(t, "the return is found", func() bool { return w.State().Phase == k8swatch.PhaseSynced })
 }
