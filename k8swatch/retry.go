@@ -21,7 +21,7 @@ const (
 	// streamDeadline is how long a streaming list may stand still. Some proxies
 	// and servers never send its last bookmark (kubernetes#135895).
 	streamDeadline = 10 * time.Second
-	// answerDeadline is when a watch that has no answer counts as failing.
+	// answerDeadline is when a request that has no answer counts as failing.
 	answerDeadline = 1500 * time.Millisecond
 )
 
@@ -127,12 +127,10 @@ func attempt[T any](ctx context.Context, r *retrier, verb string, f func() (T, e
 	}
 }
 
-// overdue makes a watch that nobody answers show in the state, until answered is
-// called: a connection that hangs takes long to fail. Lists may take their time.
+// overdue makes a request that nobody answers show in the state, until answered
+// is called: a connection that hangs takes long to fail. That holds for a long
+// list too: while it is under way nothing is watched.
 func (r *retrier) overdue(verb string) (answered func()) {
-	if verb != "watch" {
-		return func() {}
-	}
 	var mu sync.Mutex
 	done := false
 	t := time.AfterFunc(answerDeadline, func() {
