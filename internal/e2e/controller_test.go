@@ -62,7 +62,7 @@ func startController(t testing.TB, o options) *controller {
 		http: o.addr + ":8080", https: o.addr + ":8443", debug: fmt.Sprintf("127.0.0.1:%d", o.debugPort),
 	}
 	args := []string{"-kubeconfig", env.cluster.kubeconfig,
-		"-http-addr", c.http, "-https-addr", c.https, "-debug-addr", c.debug, "-maxconn", "2000"}
+		"-http-addr", c.http, "-https-addr", c.https, "-debug-addr", c.debug}
 	if len(o.endpoints) == 0 {
 		args = append(args, "-local", c.state)
 	}

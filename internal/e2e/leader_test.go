@@ -65,7 +65,8 @@ func TestFrozenLeader(t *testing.T) {
 			debugPort: 9090 + i, endpoints: []string{g.URL},
 			env: []string{"HAPTIC_DATAPLANE_USERNAME=admin", "HAPTIC_DATAPLANE_PASSWORD=e2e-password",
 				"HAPTIC_VALIDATION_USERNAME=admin", "HAPTIC_VALIDATION_PASSWORD=e2e-password"},
-			args: []string{"-leader-elect", "-lease", k.ns + "/e2e", "-endpoint-base", api.Layout().Base,
+			// How many files that HAProxy may open cannot be known here.
+			args: []string{"-maxconn", "1000", "-leader-elect", "-lease", k.ns + "/e2e", "-endpoint-base", api.Layout().Base,
 				"-endpoint-socket", filepath.Join(api.Layout().Base, "admin.sock")},
 		}), g
 	}
