@@ -1,0 +1,95 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile"
+)
+
+// fixed renders the same configuration each time.
+func fixed(text string) reconcile.Renderer {
+	return reconcile.RendererFunc(func(context.Context) (*reconcile.Rendered, error) {
+		cfg, err := dataplane.NewConfig(text)
+		return &reconcile.Rendered{Config: cfg}, err
+	})
+}
+
+func ExampleLoop_Run() {
+	bus := eventbus.New(nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
+		fmt.Println(d.Event.Endpoint, "has configuration", d.Event.ID)
+		cancel()
+	})
+	bus.Start()
+	loop, err := reconcile.New(reconcile.Options{
+		Renderer: fixed("global\n    maxconn 100\n"),
+		Targets:  []reconcile.Target{&printer{}},
+		Bus:      bus,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	loop.Trigger("start")
+	_ = loop.Run(ctx) // until the context ends
+	_ = bus.Close(context.Background())
+	fmt.Println("ready:", loop.State().Validated != "")
+	// Output:
+	// printer has configuration 1
+	// ready: true
+}
+
+func ExampleLoop_Preview() {
+	loop, err := reconcile.New(reconcile.Options{
+		Renderer: fixed("global\n    maxconn 100\n"),
+		Targets:  []reconcile.Target{&printer{}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	outcomes, err := loop.Preview(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(outcomes[0].Plan)
+	// Output:
+	// + global (reload: HAProxy reads new sections only at a reload)
+	// Plan: 1 to create, 0 to update, 0 to delete; one reload.
+}
+
+func ExamplePodEndpoints() {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lb", Name: "haproxy-0"},
+		Status: corev1.PodStatus{PodIP: "192.0.2.7", ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "dataplane", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+		}},
+	}
+	credentials := reconcile.Credentials{DataplaneUsername: "admin", DataplanePassword: "secret"}
+	endpoints := reconcile.PodEndpoints([]*corev1.Pod{pod}, credentials, reconcile.PodOptions{})
+	fmt.Println(endpoints[0].Name, endpoints[0].URL)
+
+	// Clients makes targets of them, and keeps a client while nothing changes.
+	var clients reconcile.Clients
+	targets, err := clients.Targets(endpoints)
+	fmt.Println(len(targets), err)
+	// Output:
+	// lb/haproxy-0 http://192.0.2.7:5555
+	// 1 <nil>
+}
+
+func ExampleCredentialsFromEnv() {
+	env := map[string]string{"HAPTIC_DATAPLANE_USERNAME": "admin", "HAPTIC_DATAPLANE_PASSWORD": "secret"}
+	credentials, err := reconcile.CredentialsFromEnv(func(key string) string { return env[key] })
+	fmt.Println(credentials, err)
+	// Output:
+	// credentials (secret) <nil>
+}
