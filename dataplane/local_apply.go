@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strconv"
@@ -42,12 +43,38 @@ type applier struct {
 	touched []serverRef    // to be read back, in order
 }
 
-// apply carries the actions out on the running process and reads back what it
+// dialWorker connects to the stats socket of that worker. For a moment after a
+// reload the old worker still accepts connections on the socket, which both
+// have: what it is told would be lost.
+func (l *Local) dialWorker(ctx context.Context, worker int) (*haproxyctl.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, waitForMaster)
+	defer cancel()
+	for {
+		conn, err := haproxyctl.Dial(ctx, l.opts.RuntimeSocket)
+		if err != nil {
+			return nil, fmt.Errorf("the stats socket of the configuration does not answer: %w", err)
+		}
+		info, err := conn.Exec(ctx, "show info")
+		if err == nil && strings.Contains(info, fmt.Sprintf("\nPid: %d\n", worker)) {
+			return conn, nil
+		}
+		_ = conn.Close()
+		timer := time.NewTimer(pollEvery)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fmt.Errorf("process %d does not answer on the stats socket: %w", worker, errors.Join(ctx.Err(), err))
+		}
+	}
+}
+
+// apply carries the actions out on that worker and reads back what it
 // changed. It returns how many commands changed something.
-func (l *Local) apply(ctx context.Context, actions []*action, desired *Config) (int, error) {
-	conn, err := haproxyctl.Dial(ctx, l.opts.RuntimeSocket)
+func (l *Local) apply(ctx context.Context, worker int, actions []*action, desired *Config) (int, error) {
+	conn, err := l.dialWorker(ctx, worker)
 	if err != nil {
-		return 0, fmt.Errorf("the stats socket of the configuration does not answer: %w", err)
+		return 0, err
 	}
 	defer func() { _ = conn.Close() }()
 	a := &applier{l: l, conn: conn, desired: desired, ids: make(map[string]int)}
@@ -284,15 +311,25 @@ func (a *applier) deleteServer(ctx context.Context, ref serverRef) error {
 // retryLeaving tries to delete the servers that had connections when they went.
 // A connection whose last request has ended stays in the pool of idle ones,
 // from which only a change of the address removes it: entering maintenance did
-// so once, for those that were idle then.
+// so once, for those that were idle then. The address changes back at once, as
+// a request may still be about to connect.
 func (a *applier) retryLeaving(ctx context.Context) error {
 	for ref := range a.l.leaving {
 		name, err := serverPath(ref.backend, ref.server)
 		if err != nil {
 			return err
 		}
-		for _, port := range []string{"1", "2"} { // one of them is a change
-			if _, err := a.conn.Exec(ctx, "set server "+name+" addr 127.0.0.1 port "+port); err != nil {
+		states, err := a.states(ctx, ref.backend)
+		if err != nil {
+			return err
+		}
+		if s, ok := states[ref.server]; ok {
+			other := "1"
+			if s.port == other {
+				other = "2"
+			}
+			addr := "set server " + name + " addr " + s.address + " port "
+			if _, err := a.conn.Batch(ctx, []string{addr + other, addr + s.port}); err != nil {
 				return err
 			}
 		}
@@ -322,7 +359,7 @@ func (l *Local) tidy(ctx context.Context) {
 		clear(l.leaving) // they went with their process
 		return
 	}
-	if _, err := l.apply(ctx, nil, nil); err != nil {
+	if _, err := l.apply(ctx, l.worker, nil, nil); err != nil {
 		l.log.Debug("servers that go are not gone yet", "error", err)
 	}
 }

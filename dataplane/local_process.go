@@ -80,33 +80,28 @@ const (
 	graceKill = 300 * time.Millisecond
 )
 
-// stop ends the master and all workers: first softly, then for good. It
-// returns when the process group is empty.
-func (p *process) stop() {
-	for _, step := range []struct {
-		signal syscall.Signal
-		grace  time.Duration
-	}{{syscall.SIGUSR1, graceSoft}, {syscall.SIGTERM, graceHard}} {
-		p.signal(step.signal, step.grace)
+// stop ends the master and all workers: first softly, if it serves, then for
+// good. It returns when the process group is empty.
+func (p *process) stop(serves bool) {
+	if serves {
+		// Only once: a second one cuts the requests that a worker finishes.
+		p.signal(syscall.SIGUSR1, graceSoft)
 	}
+	p.signal(syscall.SIGTERM, graceHard)
 	p.kill()
 }
 
-// signal sends a signal to the master until it ends or the time is up: a
-// master that is about to start or to reload may miss the first one.
+// signal sends a signal to the master and gives it time to end.
 func (p *process) signal(sig syscall.Signal, grace time.Duration) {
+	if p.hasEnded() {
+		return
+	}
+	_ = p.cmd.Process.Signal(sig)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	for !p.hasEnded() {
-		_ = p.cmd.Process.Signal(sig)
-		select {
-		case <-p.ended:
-		case <-again.C:
-		case <-timer.C:
-			return
-		}
+	select {
+	case <-p.ended:
+	case <-timer.C:
 	}
 }
 

@@ -118,7 +118,7 @@ func (s *supervisor) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			if s.process != nil {
-				s.process.stop()
+				s.process.stop(true)
 			}
 			_ = os.Remove(l.opts.MasterSocket)
 			_ = os.Remove(l.opts.RuntimeSocket)
@@ -168,7 +168,7 @@ func (s *supervisor) start(ctx context.Context) startReply {
 		return startReply{err: err}
 	}
 	if err := s.l.awaitStart(ctx, p); err != nil {
-		p.stop()
+		p.stop(false)
 		return startReply{err: err}
 	}
 	s.process, s.started = p, time.Now()

@@ -312,7 +312,11 @@ func TestLocalRefusedCommand(t *testing.T) {
 // Requests go on through changes of every kind, none of them fails.
 func TestLocalTrafficDuringChanges(t *testing.T) {
 	h := newHost(t)
-	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
+	// The servers have the same port, as pods of a service do: HAProxy 2.6 sets
+	// address and port one after the other, and a request that connects between
+	// the two goes astray.
+	one := h.server("127.0.0.2")
+	two := h.serverAt("127.0.0.3" + one[strings.IndexByte(one, ':'):])
 	h.sync(h.web("server a " + one))
 	ctx, cancel := context.WithCancel(t.Context())
 	failures := make(chan string, 2)
@@ -328,10 +332,13 @@ func TestLocalTrafficDuringChanges(t *testing.T) {
 		}()
 	}
 	for i := range 10 {
-		h.sync(h.web("server a " + two))
-		h.sync(h.web("server a "+one, "server b "+two))
-		h.sync(h.web("server b " + two))
-		h.sync(h.web("server a "+one, fmt.Sprintf("timeout server %ds", 5+i)))
+		// Every round starts with a reload; the servers of the old process
+		// must not be those that the next change is for.
+		timeout := fmt.Sprintf("timeout server %ds", 5+i)
+		last := h.sync(h.web(timeout, "server a "+one))
+		last = h.atRuntime(last, h.web(timeout, "server a "+two))
+		last = h.atRuntime(last, h.web(timeout, "server a "+one, "server b "+two))
+		h.atRuntime(last, h.web(timeout, "server b "+two))
 	}
 	cancel()
 	for range cap(failures) {

@@ -221,7 +221,7 @@ func (s *syncing) byCommands(ctx context.Context, w *write) (done bool, err erro
 	actions := s.diff.actions()
 	if len(actions) > 0 || len(l.leaving) > 0 {
 		l.mark(true)
-		sent, err := l.apply(ctx, actions, s.desired)
+		sent, err := l.apply(ctx, s.worker, actions, s.desired)
 		s.result.Commands = sent
 		if ctx.Err() != nil {
 			w.undo()

@@ -125,7 +125,12 @@ func localPort(t testing.TB) int {
 // own address.
 func (h *host) server(ip string) (address string) {
 	h.t.Helper()
-	l, err := net.Listen("tcp", ip+":0")
+	return h.serverAt(ip + ":0")
+}
+
+func (h *host) serverAt(listen string) (address string) {
+	h.t.Helper()
+	l, err := net.Listen("tcp", listen)
 	require.NoError(h.t, err)
 	address = l.Addr().String()
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
