@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -140,6 +142,7 @@ func TestErrors(t *testing.T) {
 		{dataplane.ErrConflict, true}, {dataplane.ErrNotRunning, true}, {context.DeadlineExceeded, true},
 		{status(409), true}, {status(429), true}, {status(503), true},
 		{&dataplane.Error{Err: &net.OpError{Op: "dial", Err: errors.New("refused")}}, true},
+		{&dataplane.Error{Err: &fs.PathError{Op: "write", Path: "a.map", Err: syscall.ENOSPC}}, true},
 	} {
 		require.Equal(t, tt.want, dataplane.Retryable(tt.err), "%v", tt.err)
 	}

@@ -82,10 +82,10 @@ func (e *Error) position() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Retryable reports whether the same call may succeed later without anybody
-// changing the configuration or the credentials: after conflicts, network
-// errors, time-outs, a HAProxy that does not run, and the statuses 409, 429
-// and 5xx. A configuration that was refused, a failed reload and a cancelled
-// context are not worth a retry.
+// changing the configuration or the credentials: after conflicts, errors
+// of the network or the operating system (a full disk), time-outs, a HAProxy
+// that does not run, and the statuses 409, 429 and 5xx. A configuration that
+// was refused, a failed reload and a cancelled context are not worth a retry.
 func Retryable(err error) bool {
 	switch {
 	case err == nil,
@@ -101,6 +101,6 @@ func Retryable(err error) bool {
 	if errors.As(err, &e) && e.Status != 0 {
 		return e.Status == 409 || e.Status == 429 || e.Status >= 500
 	}
-	var netErr net.Error
+	var netErr net.Error // which every syscall.Errno is, too
 	return errors.As(err, &netErr)
 }
