@@ -83,14 +83,14 @@ func TestElectionHandsOver(t *testing.T) {
 		lead := func(ctx context.Context) {
 			most.Store(max(most.Load(), working.Add(1)))
 			<-ctx.Done()
-			time.Sleep(3 * time.Second) // winding up takes time
+			elapse(3 * time.Second) // winding up takes time
 			working.Add(-1)
 		}
 		adone, bdone := make(chan error, 1), make(chan error, 1)
 		go func() { adone <- a.Run(actx, lead) }()
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		go func() { bdone <- b.Run(bctx, lead) }()
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		if !a.Leading() || b.Leading() || b.Leader() != "a" || l.holder(t) != "a" {
 			t.Fatalf("a %v, b %v, holder %q", a.Leading(), b.Leading(), l.holder(t))
 		}
@@ -102,7 +102,7 @@ func TestElectionHandsOver(t *testing.T) {
 		if err := <-adone; err != nil || l.holder(t) != "" {
 			t.Errorf("after Run: %v, holder %q", err, l.holder(t))
 		}
-		time.Sleep(5 * time.Second) // far less than the Lease would take to expire
+		elapse(5 * time.Second) // far less than the Lease would take to expire
 		if !b.Leading() || l.holder(t) != "b" {
 			t.Errorf("b leads: %v, holder %q", b.Leading(), l.holder(t))
 		}
@@ -132,22 +132,22 @@ func TestElectionLoses(t *testing.T) {
 				ended = time.Now()
 			})
 		}()
-		time.Sleep(10 * time.Second)
+		elapse(10 * time.Second)
 		l.down.Store(true)
 		down := time.Now()
 		for e.Leading() {
-			time.Sleep(100 * time.Millisecond)
+			elapse(100 * time.Millisecond)
 		}
 		if lost := time.Since(down); lost > 10*time.Second {
 			t.Errorf("led for %s without a renewal", lost)
 		}
-		time.Sleep(10 * time.Second)
+		elapse(10 * time.Second)
 		synctest.Wait()
 		if ended.Sub(down) > 12*time.Second || ended.IsZero() {
 			t.Errorf("the term went on for %s", ended.Sub(down))
 		}
 		l.down.Store(false)
-		time.Sleep(20 * time.Second)
+		elapse(20 * time.Second)
 		synctest.Wait()
 		if !e.Leading() || terms != 2 {
 			t.Errorf("leading %v in term %d", e.Leading(), terms)
@@ -174,7 +174,7 @@ func TestElectionEarlyReturn(t *testing.T) {
 				}
 			})
 		}()
-		time.Sleep(500 * time.Millisecond)
+		elapse(500 * time.Millisecond)
 		synctest.Wait()
 		if e.Leading() || l.holder(t) != "" {
 			t.Errorf("leading %v, holder %q", e.Leading(), l.holder(t))
@@ -182,7 +182,7 @@ func TestElectionEarlyReturn(t *testing.T) {
 		if err := e.Run(ctx, nil); !errors.Is(err, k8swatch.ErrStarted) {
 			t.Errorf("a second Run: %v", err)
 		}
-		time.Sleep(10 * time.Second)
+		elapse(10 * time.Second)
 		synctest.Wait()
 		if !e.Leading() || terms != 2 {
 			t.Errorf("leading %v in term %d", e.Leading(), terms)
@@ -218,19 +218,19 @@ func TestElectionFrozen(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- e.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) }()
-		time.Sleep(3 * time.Second)
+		elapse(3 * time.Second)
 		if !e.Leading() {
 			t.Fatal("not leading")
 		}
 		frozen.Store(true)
-		time.Sleep(20 * time.Second)
+		elapse(20 * time.Second)
 		if e.Leading() {
 			t.Error("leading 20 s after the last renewal")
 		}
 		l.take(t, "b")
 		taken.Store(true)
 		close(freeze)
-		time.Sleep(10 * time.Second)
+		elapse(10 * time.Second)
 		if e.Leading() || e.Leader() != "b" {
 			t.Errorf("thawed: leading %v, leader %q", e.Leading(), e.Leader())
 		}

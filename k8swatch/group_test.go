@@ -46,13 +46,13 @@ func TestGroup(t *testing.T) {
 		}
 		// A change before the last watcher is synced belongs to the initial sync.
 		src.Apply(ingress("a", "2"))
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		synctest.Wait()
 		if count != -1 || len(rec.all()) != 0 || g.Synced() {
 			t.Errorf("before the sync: count %d, calls %v", count, rec.all())
 		}
 		src.Allow(services)
-		time.Sleep(3 * time.Second)
+		elapse(3 * time.Second)
 		if n, err := g.WaitForSync(t.Context()); n != 3 || err != nil {
 			t.Fatalf("%d, %v", n, err)
 		}
@@ -64,7 +64,7 @@ func TestGroup(t *testing.T) {
 		synctest.Wait()
 		src.Apply(service("a", "3"))
 		src.Delete(ingress("a", "1"))
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		synctest.Wait()
 		want := []k8swatch.Changes{{Created: 1, From: 3, To: 4}, {Created: 1, Deleted: 1, From: 4, To: 6}}
 		if len(rec.all()) != 2 || rec.all()[0] != want[0] || rec.all()[1] != want[1] {

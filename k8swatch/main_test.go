@@ -122,3 +122,6 @@ func (r *recorder) all() []k8swatch.Changes {
 	defer r.mu.Unlock()
 	return slices.Clone(r.calls)
 }
+
+// elapse lets the time of a synctest bubble pass.
+func elapse(d time.Duration) { <-time.After(d) }

@@ -183,9 +183,9 @@ func TestDebounce(t *testing.T) {
 		src.Apply(ingress("a", "1", "x.test"))
 		src.Delete(ingress("a", "2"))
 		synctest.Wait()
-		time.Sleep(400 * time.Millisecond) // of the bubble's clock
+		elapse(400 * time.Millisecond) // of the bubble's clock
 		src.Apply(ingress("a", "4"))
-		time.Sleep(2 * time.Second)
+		elapse(2 * time.Second)
 		synctest.Wait()
 		want := []call{
 			{0, k8swatch.Changes{Created: 1, From: 1, To: 2}},
@@ -211,7 +211,7 @@ func TestOnChangeDuringSync(t *testing.T) {
 			OnSyncComplete: func(int) { order = append(order, "sync") },
 		})
 		start(t, w)
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		synctest.Wait()
 		if want := (k8swatch.Changes{Created: 2, InitialSync: true, To: 1}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
@@ -244,7 +244,7 @@ func TestRedelivery(t *testing.T) {
 		stop := start(t, w)
 		synctest.Wait()
 		src.Apply(ingress("a", "1"))
-		time.Sleep(5 * time.Second)
+		elapse(5 * time.Second)
 		stop()
 		if len(calls) != 3 || calls[0].Created != 1 || calls[1].Created != 2 || calls[2].Created != 2 || calls[2].From != 0 || calls[2].To != 2 {
 			t.Errorf("calls %+v", calls)
@@ -266,7 +266,7 @@ func TestRecreatedWhileAway(t *testing.T) {
 		start(t, w)
 		synctest.Wait()
 		src.Partition()
-		time.Sleep(40 * time.Second)
+		elapse(40 * time.Second)
 		if s := w.State(); s.Phase != k8swatch.PhaseStale || time.Since(s.StaleSince) < 39*time.Second || s.Objects != 4 || !errors.Is(s.Err, k8swatch.ErrUnreachable) {
 			t.Errorf("while away: %+v", s)
 		}
@@ -279,7 +279,7 @@ func TestRecreatedWhileAway(t *testing.T) {
 		src.Restore()
 		restored := time.Now()
 		for len(rec.all()) == 0 && time.Since(restored) < time.Minute {
-			time.Sleep(10 * time.Millisecond)
+			elapse(10 * time.Millisecond)
 			synctest.Wait()
 		}
 		if away := time.Since(restored); away > 3*time.Second {
@@ -322,14 +322,14 @@ func TestForbiddenAndNotInstalled(t *testing.T) {
 					t.Errorf("state %+v", s)
 				}
 				tt.end(src)
-				time.Sleep(2 * time.Second)
+				elapse(2 * time.Second)
 				synctest.Wait()
 				if _, err := w.WaitForSync(t.Context()); err != nil {
 					t.Errorf("it did not go on behind the error: %v", err)
 				}
 				// Taken away while it runs: the snapshot stays, the state tells.
 				tt.begin(src)
-				time.Sleep(5 * time.Second)
+				elapse(5 * time.Second)
 				if s := w.State(); s.Phase != tt.phase || s.StaleSince.IsZero() {
 					t.Errorf("taken away: %+v", s)
 				}
@@ -418,9 +418,9 @@ func TestWatchDrops(t *testing.T) {
 			if i%7 == 0 {
 				src.Compact()
 			}
-			time.Sleep(300 * time.Millisecond)
+			elapse(300 * time.Millisecond)
 		}
-		time.Sleep(5 * time.Second)
+		elapse(5 * time.Second)
 		if n := w.Snapshot().Len(); n != 50 {
 			t.Errorf("%d objects of 50", n)
 		}
