@@ -306,8 +306,13 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// retryable reports whether the same deployment may succeed later.
+// retryable reports whether the same deployment may succeed soon. A reload that
+// failed may: what it lacked, such as a free port, is often outside of the
+// configuration, which was validated after all.
 func retryable(err error) bool {
 	var panicked *PanicError
-	return !errors.As(err, &panicked) && dataplane.Retryable(err)
+	if errors.As(err, &panicked) {
+		return false
+	}
+	return errors.Is(err, dataplane.ErrReload) || dataplane.Retryable(err)
 }

@@ -295,6 +295,21 @@ func TestBackOffDoubles(t *testing.T) {
 	})
 }
 
+func TestWhichFailuresAreWorthAnotherTry(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{&dataplane.Error{Err: dataplane.ErrReload, Output: "cannot bind socket (Address already in use)"}, true},
+		{dataplane.ErrNotRunning, true},
+		{dataplane.ErrInvalid, false},
+		{dataplane.ErrUnauthorized, false},
+		{&PanicError{Value: dataplane.ErrReload}, false},
+	} {
+		require.Equal(t, c.want, retryable(c.err), "%v", c.err)
+	}
+}
+
 func TestTargetsComeAndGo(t *testing.T) {
 	one, two := &fakeTarget{name: "one"}, &fakeTarget{name: "two"}
 	play(t, Options{Targets: []Target{one}}, func(s *scene) {
