@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -228,5 +227,5 @@ func (c *certificates) issue(names ...string) keyPair {
 }
 
 func (c *certificates) client(host string) *tls.Config {
-	return &tls.Config{RootCAs: c.ca.pool(), ServerName: strings.TrimSuffix(host, "."), MinVersion: tls.VersionTLS12}
+	return &tls.Config{RootCAs: c.ca.pool(), ServerName: host, MinVersion: tls.VersionTLS12}
 }

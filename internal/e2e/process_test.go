@@ -119,7 +119,7 @@ func (p *process) terminate(sig syscall.Signal, deadline time.Duration) (time.Du
 // procStat is a line of /proc/PID/stat, see proc_pid_stat(5).
 type procStat struct {
 	pid, parent int
-	name, state string
+	name        string
 }
 
 // processes lists the processes of the namespace; a zombie has ended and only
@@ -138,7 +138,7 @@ func processes() []procStat {
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(text[:open])))
 		parent, _ := strconv.Atoi(rest[1])
 		if rest[0] != "Z" {
-			all = append(all, procStat{pid: pid, parent: parent, name: string(text[open+1 : end]), state: rest[0]})
+			all = append(all, procStat{pid: pid, parent: parent, name: string(text[open+1 : end])})
 		}
 	}
 	return all
