@@ -24,7 +24,7 @@ type Options struct {
 	// Bus gets the events of the loop; nil: nobody hears them.
 	Bus *eventbus.Bus
 
-	Debounce      time.Duration // between two renders; zero: 500 ms. The first trigger acts at once
+	Debounce      time.Duration // between two renders, at most; zero: 500 ms. The first trigger acts at once
 	MinInterval   time.Duration // between two reloads of one endpoint; zero: 2 s. Runtime changes do not wait
 	DriftInterval time.Duration // idle time after which an endpoint is checked; zero: 60 s
 	DeployTimeout time.Duration // of one deployment to one endpoint; zero: 30 s
@@ -164,9 +164,10 @@ func (l *Loop) runRenders(ctx context.Context) {
 		case <-l.wake:
 		default:
 		}
-		pace.last = time.Now()
+		start := time.Now()
 		// A failure is published and kept in the state; the next trigger tries again.
-		_, _ = l.reconcile(ctx)
+		_, unchanged, _ := l.reconcile(ctx)
+		pace.acted(start, time.Now(), unchanged)
 	}
 }
 
@@ -186,8 +187,9 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// reconcile renders and validates once, and hands the outcome to the workers.
-func (l *Loop) reconcile(ctx context.Context) (*validated, error) {
+// reconcile renders and validates once, and hands the outcome to the workers,
+// unless it is unchanged.
+func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err error) {
 	l.rendering.Lock()
 	defer l.rendering.Unlock()
 	l.lastID++
@@ -198,20 +200,20 @@ func (l *Loop) reconcile(ctx context.Context) (*validated, error) {
 	l.mu.Unlock()
 	eventbus.Publish(l.bus, ReconciliationStarted{ID: id, Reasons: reasons})
 
-	v, err := l.renderAndValidate(ctx, id)
+	v, err = l.renderAndValidate(ctx, id)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, ctx.Err() // the loop ends: nothing failed
+			return nil, false, ctx.Err() // the loop ends: nothing failed
 		}
 		l.mu.Lock()
 		l.state.LastError, l.state.LastErrorAt = err.Error(), time.Now()
 		l.mu.Unlock()
 		eventbus.Publish(l.bus, ReconciliationFailed{ID: id, Err: err, Took: time.Since(start)})
-		return nil, err
+		return nil, false, err
 	}
-	unchanged := l.accept(v)
+	unchanged = l.accept(v)
 	eventbus.Publish(l.bus, ReconciliationCompleted{ID: id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start)})
-	return v, nil
+	return v, unchanged, nil
 }
 
 // accept makes v the newest configuration and wakes the workers.

@@ -177,6 +177,21 @@ func TestFirstTriggerActsAtOnce(t *testing.T) {
 	})
 }
 
+func TestWhatChangesNothingHoldsNothingBack(t *testing.T) {
+	target := &fakeTarget{name: "one"}
+	play(t, Options{Targets: []Target{target}}, func(s *scene) {
+		s.Trigger("start")
+		pass(time.Second)
+		s.Trigger("a Service that no Ingress names")
+		pass(time.Millisecond)
+		require.Len(t, target.texts(), 1)
+		s.source.set("b", nil)
+		s.Trigger("its Ingress")
+		pass(time.Millisecond)
+		require.Equal(t, []string{text("a"), text("b")}, target.texts())
+	})
+}
+
 func TestReloadsKeepTheirDistanceAndRuntimeChangesDoNot(t *testing.T) {
 	target := &fakeTarget{name: "one", impact: dataplane.ImpactReload}
 	play(t, Options{Targets: []Target{target}, Debounce: time.Millisecond}, func(s *scene) {

@@ -49,7 +49,7 @@ func (l *Loop) Preview(ctx context.Context) ([]Outcome, error) {
 }
 
 func (l *Loop) each(ctx context.Context, do func(context.Context, Target, *validated) Outcome) ([]Outcome, error) {
-	v, err := l.reconcile(ctx)
+	v, _, err := l.reconcile(ctx)
 	if err != nil {
 		return nil, err
 	}

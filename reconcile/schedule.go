@@ -131,16 +131,29 @@ func (e *endpointState) ended(reloads int, now time.Time) {
 }
 
 // pacer spaces reconciliations: the first trigger acts at once, those that
-// follow wait until hold has passed since, however many they are.
+// follow wait until the hold is over, however many they are.
+//
+// The hold gathers changes that belong together, and bounds what a storm of
+// triggers can cost. After a reconciliation that found nothing to deploy there
+// is nothing to gather yet, as with a Service that no Ingress names so far: the
+// hold then only bounds the cost, to a third of one core.
 type pacer struct {
-	hold time.Duration
-	last time.Time
+	hold  time.Duration
+	until time.Time
 }
 
 // at says when a trigger at now may act.
 func (p *pacer) at(now time.Time) time.Time {
-	if held := p.last.Add(p.hold); !p.last.IsZero() && now.Before(held) {
-		return held
+	if now.Before(p.until) {
+		return p.until
 	}
 	return now
+}
+
+// acted records a reconciliation from start to end.
+func (p *pacer) acted(start, end time.Time, unchanged bool) {
+	p.until = start.Add(p.hold)
+	if short := end.Add(2 * end.Sub(start)); unchanged && short.Before(p.until) {
+		p.until = short
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/validate"
 )
 
 // manyIngresses is a cluster of n Ingresses, each with a Service and an
@@ -56,6 +57,40 @@ func BenchmarkRender(b *testing.B) {
 				if _, err := renderer.Render(b.Context()); err != nil {
 					b.Fatal(err)
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkChange is everything but the network and HAProxy itself: one
+// endpoint of many changes, and what follows is rendered, validated and planned.
+func BenchmarkChange(b *testing.B) {
+	needHAProxy(b)
+	for _, n := range []int{1000, 5000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			engine, err := compileTemplates("", dataplane.Layout{})
+			require.NoError(b, err)
+			w, slots, validator := manyIngresses(n), &Slots{}, &validate.Validator{}
+			settings := Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
+			renderer := &reconcile.Templates{Engine: engine, Input: func(context.Context) (*reconcile.Input, error) {
+				return &reconcile.Input{Vars: map[string]any{"routes": BuildRoutes(w.cluster(), slots), "settings": settings}}, nil
+			}}
+			var current *dataplane.Config
+			next := func(i int) {
+				w.slices["ns/svc-00007"] = []*discoveryv1.EndpointSlice{slice("http", 8080, fmt.Sprintf("192.0.2.%d", 1+i%200))}
+				rendered, err := renderer.Render(b.Context())
+				require.NoError(b, err)
+				_, err = validator.Check(b.Context(), rendered.Config)
+				require.NoError(b, err)
+				plan, err := dataplane.Diff(current, rendered.Config)
+				require.NoError(b, err)
+				require.True(b, current == nil || plan.Impact() == dataplane.ImpactRuntime, "%s", plan)
+				current = rendered.Config
+			}
+			next(0)
+			b.ReportAllocs()
+			for i := 1; b.Loop(); i++ {
+				next(i)
 			}
 		})
 	}
