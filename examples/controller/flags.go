@@ -61,7 +61,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP")
 	fs.StringVar(&c.httpsAddr, "https-addr", ":8443", "address for HTTPS")
 	fs.StringVar(&c.debugAddr, "debug-addr", "127.0.0.1:9090", "loopback address for metrics, debug pages and probes; empty: none")
-	fs.IntVar(&c.maxConn, "maxconn", 0, "connections that HAProxy takes at once; 0: 10000 or, on this host, as many as the limit of open files allows")
+	fs.IntVar(&c.maxConn, "maxconn", 0, "connections that HAProxy takes at once; 0: 10000 or as many as the limit of open files allows, behind a Dataplane API what HAProxy finds fit")
 	fs.IntVar(&c.spareSlots, "slots", 0, "round servers of a backend up to a multiple of this; 0: 4 with Dataplane APIs, which cannot add a server at runtime, else none")
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
 	fs.DurationVar(&c.debounce, "debounce", 0, "time between two renders; the first change after a pause acts at once (default 500ms)")
@@ -101,18 +101,18 @@ func (c *config) check(rest []string) error {
 	if c.spareSlots == 0 && c.remote() {
 		c.spareSlots = 4
 	}
-	if c.maxConn == 0 {
-		c.maxConn = c.defaultMaxConn()
+	if c.maxConn == 0 && !c.remote() {
+		c.maxConn = defaultMaxConn()
 	}
 	return nil
 }
 
 // defaultMaxConn keeps a HAProxy on this host within the limit of open files,
 // beyond which it refuses to start: a connection takes two of them.
-func (c *config) defaultMaxConn() int {
+func defaultMaxConn() int {
 	const wanted, reserve = 10000, 256
 	var limit syscall.Rlimit
-	if c.remote() || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || limit.Max > 2*wanted+reserve {
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || limit.Max > 2*wanted+reserve {
 		return wanted
 	}
 	return max(int(limit.Max)-reserve, reserve) / 2

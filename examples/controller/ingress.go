@@ -191,31 +191,30 @@ func (b *builder) claim(field, what, key string) bool {
 }
 
 // backend returns the name of the backend for a port of a Service. A Service
-// without endpoints is a backend without servers, which answers 503.
+// without endpoints is a backend without servers, which answers 503, and so is
+// one that does not exist: its requests must not fall to another path.
 func (b *builder) backend(field string, ref *networkingv1.IngressBackend) (string, bool) {
 	if ref.Service == nil {
 		b.refuse(field, "only a Service can be a backend")
 		return "", false
 	}
-	ns := b.ing.Namespace
-	svc := b.cluster.Service(ns, ref.Service.Name)
-	if svc == nil {
-		b.refuse(field, fmt.Sprintf("Service %s/%s does not exist", ns, ref.Service.Name))
-		return "", false
+	ns, wanted := b.ing.Namespace, ref.Service.Port
+	port := cmp.Or(wanted.Name, strconv.Itoa(int(wanted.Number)))
+	var addresses []string
+	if svc := b.cluster.Service(ns, ref.Service.Name); svc == nil {
+		b.refuse(field, fmt.Sprintf("Service %s/%s does not exist, requests get 503", ns, ref.Service.Name))
+	} else if i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool {
+		return wanted.Name == "" && p.Port == wanted.Number || wanted.Name != "" && p.Name == wanted.Name
+	}); i < 0 {
+		b.refuse(field, fmt.Sprintf("Service %s/%s has no port %s, requests get 503", ns, svc.Name, port))
+	} else {
+		port = strconv.Itoa(int(svc.Spec.Ports[i].Port))
+		addresses = endpointAddresses(b.cluster.Slices(ns, svc.Name), svc.Spec.Ports[i].Name)
 	}
-	i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool {
-		return p.Port == ref.Service.Port.Number || p.Name != "" && p.Name == ref.Service.Port.Name
-	})
-	if i < 0 {
-		b.refuse(field, fmt.Sprintf("Service %s/%s has no port %s", ns, svc.Name,
-			cmp.Or(ref.Service.Port.Name, strconv.Itoa(int(ref.Service.Port.Number)))))
-		return "", false
-	}
-	// No part may hold "_": the name of a Kubernetes object never does.
-	name := fmt.Sprintf("%s_%s_%d", ns, svc.Name, svc.Spec.Ports[i].Port)
+	// No part can hold "_": the name of a Kubernetes object never does.
+	name := ns + "_" + ref.Service.Name + "_" + port
 	if !b.backends[name] {
 		b.backends[name] = true
-		addresses := endpointAddresses(b.cluster.Slices(ns, svc.Name), svc.Spec.Ports[i].Name)
 		b.routes.Backends = append(b.routes.Backends, Backend{name, b.slots.Assign(name, addresses)})
 	}
 	return name, true

@@ -130,7 +130,6 @@ func TestBadPartsAreRefusedAndTheRestServed(t *testing.T) {
 		{"# in a host", ingress("bad", rule(`x#.test`, path(prefix, "/", "a"))), "spec.rules[0].host", "not a host name"},
 		{"% in a host", ingress("bad", rule(`%[src].test`, path(prefix, "/", "a"))), "spec.rules[0].host", "not a host name"},
 		{"wildcard in the middle", ingress("bad", rule(`a.*.test`, path(prefix, "/", "a"))), "spec.rules[0].host", "not a host name"},
-		{"no such Service", ingress("bad", rule("x.test", path(prefix, "/", "nope"))), "spec.rules[0].http.paths[0].backend", "Service ns/nope does not exist"},
 		{"taken path", ingress("zbad", rule("good.test", path(prefix, "/good/", "b"))), "spec.rules[0].http.paths[0].path", "belongs to Ingress ns/good"},
 		{"the same key by another type", ingress("zbad", rule("good.test", path(specific, "/good/", "b"))), "spec.rules[0].http.paths[0].path", "belongs to Ingress ns/good"},
 		{"no such Secret", withTLS(ingress("bad"), "x.test", "nope"), "spec.tls[0].secretName", "Secret ns/nope does not exist"},
@@ -210,6 +209,20 @@ func TestEndpoints(t *testing.T) {
 	r := w.build()
 	require.Empty(t, r.Refused, "a Service without endpoints is no error")
 	require.Equal(t, []Backend{{Name: "ns_a_80"}}, r.Backends)
+}
+
+func TestWhatDoesNotExistAnswers503(t *testing.T) {
+	noPort := path(prefix, "/port", "a")
+	noPort.Backend.Service.Port = networkingv1.ServiceBackendPort{Name: "grpc"}
+	r := newWorld(ingress("web", rule("x.test", path(prefix, "/", "a"), path(prefix, "/gone", "nope"), noPort))).build()
+	require.Equal(t, []Path{{"x.test/", "ns_a_80"}, {"x.test/gone/", "ns_nope_80"}, {"x.test/port/", "ns_a_grpc"}}, r.Prefix,
+		"its requests do not fall to the shorter path")
+	require.Equal(t, []Backend{
+		{Name: "ns_a_80", Servers: []Server{{Name: "s1", Address: "192.0.2.1:8080"}}}, {Name: "ns_a_grpc"}, {Name: "ns_nope_80"},
+	}, r.Backends)
+	require.Len(t, r.Refused, 2)
+	require.Equal(t, "Ingress ns/web: spec.rules[0].http.paths[1].backend: Service ns/nope does not exist, requests get 503", r.Refused[0].String())
+	require.Contains(t, r.Refused[1].Reason, "Service ns/a has no port grpc")
 }
 
 func TestSlotsKeepTheirNames(t *testing.T) {

@@ -16,7 +16,7 @@ var builtin embed.FS
 type Settings struct {
 	HTTP, HTTPS   string // addresses to listen on
 	Socket        string // runtime socket
-	MaxConn       int
+	MaxConn       int    // 0: whatever HAProxy finds fit
 	HardStopAfter string // a duration of HAProxy: "30m"
 
 	layout dataplane.Layout // where HAProxy finds its files
