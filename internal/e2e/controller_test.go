@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -63,7 +64,7 @@ func startController(t testing.TB, o options) *controller {
 	}
 	args := []string{"-kubeconfig", env.cluster.kubeconfig,
 		"-http-addr", c.http, "-https-addr", c.https, "-debug-addr", c.debug}
-	if len(o.endpoints) == 0 {
+	if len(o.endpoints) == 0 && !slices.Contains(o.args, "-pods") {
 		args = append(args, "-local", c.state)
 	}
 	for _, e := range o.endpoints {

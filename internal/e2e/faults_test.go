@@ -125,9 +125,7 @@ func TestPortTaken(t *testing.T) {
 	defer taken.Close()
 
 	state := shortDir(t)
-	// What cannot be mended by trying again is tried again at the drift interval.
-	soon := []string{"-drift-interval", "2s"}
-	c := startController(t, options{state: state, args: soon, notReady: true})
+	c := startController(t, options{state: state, notReady: true})
 	eventually(t, "the output names the port", func() error {
 		if !strings.Contains(c.out.String(), addr) || !strings.Contains(c.out.String(), "in use") {
 			return fmt.Errorf("nothing is said of %s in:\n%s", addr, c.out.tail())

@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"errors"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+)
+
+// haproxyPod creates a pod that says of itself that its Dataplane API is ready.
+func (k *kube) haproxyPod(name, ip string) {
+	k.t.Helper()
+	pods := env.cluster.client.CoreV1().Pods(k.ns)
+	pod, err := pods.Create(k.t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "haproxy"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "haproxy", Image: "haproxy"}, {Name: "dataplane", Image: "haproxy"}}},
+	}, metav1.CreateOptions{})
+	k.must(err)
+	pod.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
+		ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "haproxy", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+			{Name: "dataplane", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+		},
+	}
+	_, err = pods.UpdateStatus(k.t.Context(), pod, metav1.UpdateOptions{})
+	k.must(err)
+}
+
+// credentials writes the Secret with the four keys.
+func (k *kube) credentials(name, password string) {
+	k.t.Helper()
+	secrets := env.cluster.client.CoreV1().Secrets(k.ns)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{
+		"dataplane_username": "admin", "dataplane_password": password, "validation_username": "v", "validation_password": "v",
+	}}
+	if _, err := secrets.Update(k.t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+		_, err = secrets.Create(k.t.Context(), secret, metav1.CreateOptions{})
+		k.must(err)
+	}
+}
+
+// HAProxy pods are found by their label as they come, with credentials from a
+// Secret, which takes effect when it changes; those that go are forgotten.
+func TestDiscovery(t *testing.T) {
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", site("web.test", "web"))
+	api := dataplanetest.New(t, &dataplanetest.Options{Password: "canary-right", HAProxy: &dataplanetest.HAProxy{}})
+	at, err := url.Parse(api.URL())
+	k.must(err)
+	k.credentials("haproxy", "canary-wrong")
+	c := startController(t, options{args: []string{"-namespace", k.ns, "-pods", "app=haproxy", "-pod-port", at.Port(),
+		"-credentials", k.ns + "/haproxy", "-maxconn", "1000",
+		"-endpoint-base", api.Layout().Base, "-endpoint-socket", filepath.Join(api.Layout().Base, "admin.sock")}})
+	v := c.visit()
+
+	k.haproxyPod("haproxy-0", at.Hostname())
+	eventually(t, "the wrong password is reported by the name of the pod", c.names(0, "endpoint", k.ns, "haproxy-0"))
+	k.credentials("haproxy", "canary-right")
+	eventually(t, "the new password takes effect", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	k.endpoints("web", backendPort, host("11"))
+	eventually(t, "changes arrive", v.expect("web.test", "/", endpoint(host("11"), backendPort)))
+
+	mark := c.out.Len()
+	k.must(env.cluster.client.CoreV1().Pods(k.ns).Delete(t.Context(), "haproxy-0", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+	eventually(t, "the pod is forgotten", c.names(mark, "endpoint", k.ns, "haproxy-0"))
+	eventually(t, "no endpoint is left", func() error {
+		state, err := c.page("/debug/vars/state")
+		if err == nil && strings.Contains(state, "haproxy-0") {
+			err = errors.New(state)
+		}
+		return err
+	})
+	if strings.Contains(c.out.String(), "canary-") {
+		t.Error("a password was printed")
+	}
+}
