@@ -75,11 +75,44 @@ type builder struct {
 	cluster  *Cluster
 	slots    *Slots
 	routes   *Routes
-	ing      *networkingv1.Ingress            // being read
-	owner    map[string]*networkingv1.Ingress // by what must be unique: a path, the default backend
+	ing      *networkingv1.Ingress           // being read
+	owner    map[claim]*networkingv1.Ingress // who has what only one can have
 	hosts    map[string]bool
 	backends map[string]bool
 	certs    map[string]*TLSCertificate // by file
+}
+
+// claim is what only one Ingress can have: a line of a map, or, with the zero
+// value, the default backend.
+type claim struct {
+	kind networkingv1.PathType // Exact, or Prefix for both others
+	key  string
+}
+
+// fieldPath names a part of an Ingress. Nearly all of them are never printed,
+// so they are put together only when they are.
+type fieldPath struct {
+	tls, rule, path int // -1 for none
+	end             string
+}
+
+func (f fieldPath) String() string {
+	s := "spec"
+	if f.tls >= 0 {
+		s += fmt.Sprintf(".tls[%d]", f.tls)
+	}
+	if f.rule >= 0 {
+		s += fmt.Sprintf(".rules[%d]", f.rule)
+	}
+	if f.path >= 0 {
+		s += fmt.Sprintf(".http.paths[%d]", f.path)
+	}
+	return s + f.end
+}
+
+func (f fieldPath) sub(end string) fieldPath {
+	f.end += end
+	return f
 }
 
 // BuildRoutes says what the Ingresses of our classes mean. What cannot be
@@ -88,7 +121,7 @@ type builder struct {
 func BuildRoutes(c *Cluster, slots *Slots) *Routes {
 	b := &builder{
 		cluster: c, slots: slots, routes: &Routes{},
-		owner: map[string]*networkingv1.Ingress{}, hosts: map[string]bool{},
+		owner: map[claim]*networkingv1.Ingress{}, hosts: map[string]bool{},
 		backends: map[string]bool{}, certs: map[string]*TLSCertificate{},
 	}
 	mine := slices.DeleteFunc(slices.Clone(c.Ingresses), func(ing *networkingv1.Ingress) bool { return !isOurs(ing, c.Classes) })
@@ -122,78 +155,81 @@ func isOurs(ing *networkingv1.Ingress, classes []*networkingv1.IngressClass) boo
 func (b *builder) addIngress() {
 	spec := &b.ing.Spec
 	for i := range spec.TLS {
-		b.addTLS(fmt.Sprintf("spec.tls[%d]", i), &spec.TLS[i])
+		b.addTLS(fieldPath{i, -1, -1, ""}, &spec.TLS[i])
 	}
 	if spec.DefaultBackend != nil {
-		if name, ok := b.backend("spec.defaultBackend", spec.DefaultBackend); ok && b.claim("spec.defaultBackend", "the default backend", "default") {
+		field := fieldPath{-1, -1, -1, ".defaultBackend"}
+		if name, ok := b.backend(field, spec.DefaultBackend); ok && b.claims(field, claim{}) {
 			b.routes.Default = name
 		}
 	}
 	for i := range spec.Rules {
-		b.addRule(fmt.Sprintf("spec.rules[%d]", i), &spec.Rules[i])
+		b.addRule(fieldPath{-1, i, -1, ""}, &spec.Rules[i])
 	}
 }
 
-func (b *builder) addRule(field string, rule *networkingv1.IngressRule) {
+func (b *builder) addRule(field fieldPath, rule *networkingv1.IngressRule) {
 	host := rule.Host
 	if host == "" {
 		host = anyHost
 	} else if problem := hostProblem(host); problem != "" {
-		b.refuse(field+".host", problem)
+		b.refuse(field.sub(".host"), problem)
 		return
 	}
 	if rule.HTTP == nil {
 		return
 	}
 	for i := range rule.HTTP.Paths {
-		b.addPath(fmt.Sprintf("%s.http.paths[%d]", field, i), host, &rule.HTTP.Paths[i])
+		field.path = i
+		b.addPath(field, host, &rule.HTTP.Paths[i])
 	}
 }
 
-func (b *builder) addPath(field, host string, p *networkingv1.HTTPIngressPath) {
+func (b *builder) addPath(field fieldPath, host string, p *networkingv1.HTTPIngressPath) {
 	path := cmp.Or(p.Path, "/")
 	if problem := pathProblem(path); problem != "" {
-		b.refuse(field+".path", problem)
+		b.refuse(field.sub(".path"), problem)
 		return
 	}
-	kind := networkingv1.PathTypeImplementationSpecific
-	if p.PathType != nil {
-		kind = *p.PathType
-	}
-	name, ok := b.backend(field+".backend", &p.Backend)
+	name, ok := b.backend(field.sub(".backend"), &p.Backend)
 	if !ok {
 		return
 	}
-	list, key := &b.routes.Prefix, host+path // by characters: /foo matches /foobar
-	switch kind {
-	case networkingv1.PathTypeExact:
-		list = &b.routes.Exact
-	case networkingv1.PathTypePrefix: // by whole elements: /foo matches /foo/bar and not /foobar
-		key = host + strings.TrimRight(path, "/") + "/"
+	list, line := &b.routes.Prefix, claim{networkingv1.PathTypePrefix, host + path}
+	switch {
+	case p.PathType == nil, *p.PathType == networkingv1.PathTypeImplementationSpecific: // by characters: /foo matches /foobar
+	case *p.PathType == networkingv1.PathTypeExact:
+		list, line.kind = &b.routes.Exact, networkingv1.PathTypeExact
+	default: // by whole elements: /foo matches /foo/bar and not /foobar
+		line.key = host + strings.TrimRight(path, "/") + "/"
 	}
-	if !b.claim(field+".path", fmt.Sprintf("%s path %s", kind, key), fmt.Sprint(list == &b.routes.Exact, key)) {
+	if !b.claims(field.sub(".path"), line) {
 		return
 	}
-	*list = append(*list, Path{key, name})
+	*list = append(*list, Path{line.key, name})
 	if host != anyHost {
 		b.hosts[host] = true
 	}
 }
 
-// claim gives what must be unique to the first that asks for it.
-func (b *builder) claim(field, what, key string) bool {
-	if first := b.owner[key]; first != nil {
+// claims gives what only one can have to the first that asks for it.
+func (b *builder) claims(field fieldPath, c claim) bool {
+	if first := b.owner[c]; first != nil {
+		what := "the default backend"
+		if c.key != "" {
+			what = fmt.Sprintf("%s path %s", c.kind, c.key)
+		}
 		b.refuse(field, fmt.Sprintf("%s belongs to Ingress %s/%s, which is older", what, first.Namespace, first.Name))
 		return false
 	}
-	b.owner[key] = b.ing
+	b.owner[c] = b.ing
 	return true
 }
 
 // backend returns the name of the backend for a port of a Service. A Service
 // without endpoints is a backend without servers, which answers 503, and so is
 // one that does not exist: its requests must not fall to another path.
-func (b *builder) backend(field string, ref *networkingv1.IngressBackend) (string, bool) {
+func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (string, bool) {
 	if ref.Service == nil {
 		b.refuse(field, "only a Service can be a backend")
 		return "", false
@@ -253,7 +289,7 @@ func endpointAddresses(endpointSlices []*discoveryv1.EndpointSlice, port string)
 	return slices.Compact(ready)
 }
 
-func (b *builder) addTLS(field string, t *networkingv1.IngressTLS) {
+func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
 	if t.SecretName == "" {
 		return
 	}
@@ -263,12 +299,12 @@ func (b *builder) addTLS(field string, t *networkingv1.IngressTLS) {
 	if cert == nil {
 		secret := b.cluster.Secret(ns, t.SecretName)
 		if secret == nil {
-			b.refuse(field+".secretName", fmt.Sprintf("Secret %s/%s does not exist", ns, t.SecretName))
+			b.refuse(field.sub(".secretName"), fmt.Sprintf("Secret %s/%s does not exist", ns, t.SecretName))
 			return
 		}
 		crt, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
 		if _, err := tls.X509KeyPair(crt, key); err != nil {
-			b.refuse(field+".secretName", fmt.Sprintf("Secret %s/%s%s: %v", ns, secret.Name, at(secret), err))
+			b.refuse(field.sub(".secretName"), fmt.Sprintf("Secret %s/%s%s: %v", ns, secret.Name, at(secret), err))
 			return
 		}
 		cert = &TLSCertificate{File: file}
@@ -277,7 +313,7 @@ func (b *builder) addTLS(field string, t *networkingv1.IngressTLS) {
 	}
 	for _, host := range t.Hosts {
 		if problem := hostProblem(host); problem != "" {
-			b.refuse(field+".hosts", problem)
+			b.refuse(field.sub(".hosts"), problem)
 		} else if !slices.Contains(cert.Hosts, host) {
 			cert.Hosts = append(cert.Hosts, host)
 		}
@@ -318,11 +354,11 @@ func pathProblem(path string) string {
 	return ""
 }
 
-func (b *builder) refuse(field, reason string) {
+func (b *builder) refuse(field fieldPath, reason string) {
 	b.routes.Refused = append(b.routes.Refused, reconcile.Refusal{
 		Resource: "Ingress " + b.ing.Namespace + "/" + b.ing.Name,
 		Source:   b.ing.Annotations[k8swatch.SourceAnnotation],
-		Field:    field,
+		Field:    field.String(),
 		Reason:   reason,
 	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,7 +63,7 @@ func (s *Slots) Assign(backend string, addresses []string) []Server {
 	var servers []Server
 	for i, a := range held {
 		if a != "" {
-			servers = append(servers, Server{Name: fmt.Sprintf("s%d", i+1), Address: a})
+			servers = append(servers, Server{Name: "s" + strconv.Itoa(i+1), Address: a})
 		} else if s.Step > 0 {
 			servers = append(servers, spare(i))
 		}
@@ -78,7 +77,7 @@ func (s *Slots) Assign(backend string, addresses []string) []Server {
 }
 
 func spare(i int) Server {
-	return Server{Name: fmt.Sprintf("s%d", i+1), Address: spareAddress, Disabled: true}
+	return Server{Name: "s" + strconv.Itoa(i+1), Address: spareAddress, Disabled: true}
 }
 
 // Remember takes the slots from a configuration that these templates rendered
