@@ -15,7 +15,7 @@
 //     interval are one. A storm of triggers never postpones a render further.
 //   - What was validated is what is deployed: one immutable value travels. A
 //     render or validation that fails leaves the last good configuration where
-//     it is, and drift is repaired with it.
+//     it is, and drift is repaired with it; it is tried again with back-off.
 //   - Endpoints are independent: each has a schedule and back-off of its own,
 //     and one pending configuration, the latest.
 //   - Two reloads of one endpoint are at least the minimum interval apart. A

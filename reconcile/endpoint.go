@@ -47,7 +47,11 @@ func (w *worker) poke() {
 func (w *worker) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		w.mu.Lock()
-		w.state.leading = w.loop.leading()
+		leading := w.loop.leading()
+		if leading && !w.state.leading { // nobody may have reported it
+			w.state.newTerm()
+		}
+		w.state.leading = leading
 		what, at := w.state.next(w.loop.timing(), time.Now())
 		want := w.state.want
 		w.mu.Unlock()
@@ -111,6 +115,9 @@ func (w *worker) deploy(ctx context.Context, v *validated, check bool) {
 	if !w.loop.leading() { // asked last of all, so that a process that was frozen makes no call
 		return
 	}
+	w.mu.Lock()
+	term := w.state.term
+	w.mu.Unlock()
 	if !check {
 		eventbus.Publish(w.loop.bus, DeploymentStarted{ID: v.id, Endpoint: name})
 	}
@@ -132,6 +139,9 @@ func (w *worker) deploy(ctx context.Context, v *validated, check bool) {
 	w.mu.Lock()
 	now := time.Now()
 	w.state.succeeded(v, result.Reloads, now)
+	if w.state.term != term {
+		w.state.have = nil
+	}
 	p := &w.public
 	p.Hash, p.DeployedAt, p.Error, p.Failures, p.RetryAt = v.config.Hash(), now, "", 0, time.Time{}
 	p.Reloads += uint64(result.Reloads)
@@ -224,10 +234,11 @@ func (l *Loop) SetTargets(targets ...Target) error {
 func (l *Loop) runWorkers(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	gone := map[string]*worker{} // the last of each name that was told to stop
 	for {
 		l.mu.Lock()
 		changed := l.changed
-		gone := l.dropWorkers()
+		l.dropWorkers(gone)
 		for _, t := range l.targets {
 			if l.workers[t.Name()] != nil {
 				continue
@@ -254,10 +265,16 @@ func (l *Loop) runWorkers(ctx context.Context) {
 	}
 }
 
-// dropWorkers stops the workers whose target is no longer wanted. The caller
-// holds l.mu.
-func (l *Loop) dropWorkers() (gone map[string]*worker) {
-	gone = map[string]*worker{}
+// dropWorkers stops the workers whose target is no longer wanted, adds them to
+// gone, and forgets those of gone that have ended. The caller holds l.mu.
+func (l *Loop) dropWorkers(gone map[string]*worker) {
+	for name, w := range gone {
+		select {
+		case <-w.done:
+			delete(gone, name)
+		default:
+		}
+	}
 	for name, w := range l.workers {
 		if !slices.Contains(l.targets, w.target) {
 			w.stop()
@@ -265,7 +282,6 @@ func (l *Loop) dropWorkers() (gone map[string]*worker) {
 			gone[name] = w
 		}
 	}
-	return gone
 }
 
 // addWorker makes the worker of a target, with the newest configuration

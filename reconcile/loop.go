@@ -29,7 +29,7 @@ type Options struct {
 	DriftInterval time.Duration // idle time after which an endpoint is checked; zero: 60 s
 	DeployTimeout time.Duration // of one deployment to one endpoint; zero: 30 s
 	RenderTimeout time.Duration // of one render; zero: 30 s
-	RetryBase     time.Duration // first wait after a failed deployment, doubling; zero: 1 s
+	RetryBase     time.Duration // first wait after a failed deployment or reconciliation, doubling; zero: 1 s
 	RetryMax      time.Duration // longest wait between two tries; zero: 60 s
 }
 
@@ -115,11 +115,16 @@ func (l *Loop) Trigger(reason string) {
 	}
 }
 
-// LeadershipChanged makes every endpoint ask its [Leader] again, at once.
+// LeadershipChanged makes every endpoint ask its [Leader] again, at once, and
+// deploy in a new term whatever was deployed in an older one: another process
+// may have changed it in between.
 func (l *Loop) LeadershipChanged() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range l.workers {
+		w.mu.Lock()
+		w.state.newTerm()
+		w.mu.Unlock()
 		w.poke()
 	}
 }
@@ -149,11 +154,10 @@ func (l *Loop) Run(ctx context.Context) error {
 
 func (l *Loop) runRenders(ctx context.Context) {
 	pace := pacer{hold: l.opts.Debounce}
+	failures := 0
 	for {
-		select {
-		case <-ctx.Done():
+		if !l.triggered(ctx, failures) {
 			return
-		case <-l.wake:
 		}
 		if !sleepUntil(ctx, pace.at(time.Now())) {
 			return
@@ -165,10 +169,34 @@ func (l *Loop) runRenders(ctx context.Context) {
 		default:
 		}
 		start := time.Now()
-		// A failure is published and kept in the state; the next trigger tries again.
-		_, unchanged, _ := l.reconcile(ctx)
+		// A failure is published and kept in the state.
+		_, unchanged, err := l.reconcile(ctx)
 		pace.acted(start, time.Now(), unchanged)
+		failures++
+		if err == nil {
+			failures = 0
+		}
 	}
+}
+
+// triggered waits for a trigger. A reconciliation that failed is tried again
+// without one, with back-off: what it lacked, such as room on a disk, may come
+// back without a change of any resource. It reports false when ctx ended first.
+func (l *Loop) triggered(ctx context.Context, failures int) bool {
+	var retry <-chan time.Time
+	if failures > 0 {
+		timer := time.NewTimer(l.timing().backOff(failures))
+		defer timer.Stop()
+		retry = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-l.wake:
+	case <-retry:
+		l.Trigger("the failure before")
+	}
+	return true
 }
 
 // sleepUntil reports false when ctx ended first.

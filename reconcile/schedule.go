@@ -26,6 +26,17 @@ type timing struct {
 	retryMax    time.Duration
 }
 
+// backOff is the wait after so many failures in a row, 1 or more.
+func (t timing) backOff(failures int) time.Duration {
+	wait := t.retryBase
+	for range failures - 1 {
+		if wait *= 2; wait >= t.retryMax {
+			return t.retryMax
+		}
+	}
+	return wait
+}
+
 // endpointState is all that the schedule of one endpoint depends on.
 type endpointState struct {
 	want     *validated // the newest validated configuration: the one pending slot
@@ -38,6 +49,7 @@ type endpointState struct {
 	lastEnd    time.Time // of the last attempt
 	lastReload time.Time
 	leading    bool
+	term       int // counts those of leadership
 }
 
 // step is what an endpoint does next.
@@ -98,14 +110,14 @@ func (e *endpointState) retryAt(t timing) time.Time {
 	if e.hopeless {
 		return e.lastEnd.Add(t.drift)
 	}
-	wait := t.retryBase
-	for range e.failures - 1 {
-		if wait *= 2; wait >= t.retryMax {
-			wait = t.retryMax
-			break
-		}
-	}
-	return e.lastEnd.Add(wait)
+	return e.lastEnd.Add(t.backOff(e.failures))
+}
+
+// newTerm forgets what this process left at the endpoint, and takes from an
+// attempt under way that it may say so: another process may have led since.
+func (e *endpointState) newTerm() {
+	e.have = nil
+	e.term++
 }
 
 // succeeded and failedWith record how an attempt at v ended.
