@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -15,43 +17,70 @@ import (
 // Input is what a render reads: one consistent view of the resources.
 type Input struct {
 	Vars      map[string]any   // the variables that the templates were compiled with
+	Each      map[string]Each  // entries that are rendered for each of several items
 	Files     []dataplane.File // made without a template, such as certificates out of Secrets
 	Refused   []Refusal
 	Resources map[string]int
 }
 
+// Each says that an entry is rendered once for each item, one after the other,
+// with the variable Var set to it.
+type Each struct {
+	Var   string
+	Items []any // comparable: pointers, strings, ...
+}
+
 // Templates is a [Renderer] made of compiled templates. The path of an entry
-// says what it renders: "haproxy.cfg" the text of the configuration, and files
-// by the folder they stand in: "maps/hosts.map", "certificates/x.pem",
+// says what it renders: "haproxy.cfg" the text of the configuration, files in
+// "haproxy.d/" what follows that text, by name, and others a file of the kind
+// of the folder they stand in: "maps/hosts.map", "certificates/x.pem",
 // "ca/x.pem", "crt-lists/x.txt", "general/503.http".
 type Templates struct {
 	Engine *templating.Engine
 	Input  func(ctx context.Context) (*Input, error)
+
+	// Pure promises that what a template renders depends on its variables
+	// alone: that the functions it calls always answer the same, and that what a
+	// variable points to never changes. Then an entry is rendered again only
+	// when a variable that it uses is another value (for pointers, maps and
+	// slices: is stored elsewhere), and an item of [Each] only when it is
+	// another one, so that the cost of a render follows the change.
+	Pure bool
+
+	remembered map[string]remembered // by entry; what the last render made
+}
+
+// remembered is what an entry rendered, and from what.
+type remembered struct {
+	vars  map[string]any // that it uses, but for the item
+	text  string         // without Each
+	items map[any]string // with Each
 }
 
 // MainEntry is the name of the template that renders haproxy.cfg.
 const MainEntry = "haproxy.cfg"
 
+// mainFolder holds the templates whose text follows that of MainEntry.
+const mainFolder = "haproxy.d"
+
 // Check reports entries that are of no known kind, and a missing haproxy.cfg,
 // all at once: call it at start, before the first render.
 func (t *Templates) Check() error {
 	var errs []error
-	main := false
 	for _, entry := range t.Engine.Entries() {
-		if entry == MainEntry {
-			main = true
+		if isMain(entry) {
 			continue
 		}
 		kind, ok := kindOfEntry(entry)
 		if !ok {
-			errs = append(errs, fmt.Errorf("template %s: only %s and files in maps/, certificates/, ca/, crt-lists/ and general/ can be rendered", entry, MainEntry))
+			errs = append(errs, fmt.Errorf("template %s: only %s and files in %s/, maps/, certificates/, ca/, crt-lists/ and general/ can be rendered", entry, MainEntry, mainFolder))
 			continue
 		}
 		if err := dataplane.CheckFileName(kind, path.Base(entry)); err != nil {
 			errs = append(errs, fmt.Errorf("template %s: %w", entry, err))
 		}
 	}
-	if !main {
+	if !slices.Contains(t.Engine.Entries(), MainEntry) {
 		errs = append(errs, fmt.Errorf("template %s: missing", MainEntry))
 	}
 	return errors.Join(errs...)
@@ -63,15 +92,21 @@ func (t *Templates) Render(ctx context.Context) (*Rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	var main string
-	files := append([]dataplane.File(nil), in.Files...)
-	for _, entry := range t.Engine.Entries() {
-		text, err := t.Engine.Render(ctx, entry, in.Vars)
+	for entry := range in.Each {
+		if !slices.Contains(t.Engine.Entries(), entry) {
+			return nil, fmt.Errorf("template %s: missing, but its items are given", entry)
+		}
+	}
+	var main strings.Builder
+	files := slices.Clone(in.Files)
+	made := make(map[string]remembered, len(t.remembered))
+	for _, entry := range t.Engine.Entries() { // sorted: haproxy.cfg goes before haproxy.d/
+		text, err := t.entry(ctx, entry, in, made)
 		if err != nil {
 			return nil, err
 		}
-		if entry == MainEntry {
-			main = text
+		if isMain(entry) {
+			main.WriteString(text)
 			continue
 		}
 		kind, ok := kindOfEntry(entry)
@@ -80,11 +115,68 @@ func (t *Templates) Render(ctx context.Context) (*Rendered, error) {
 		}
 		files = append(files, dataplane.File{Kind: kind, Name: path.Base(entry), Content: []byte(text)})
 	}
-	cfg, err := dataplane.NewConfig(main, files...)
+	cfg, err := dataplane.NewConfig(main.String(), files...)
 	if err != nil {
 		return nil, err
 	}
+	if t.Pure {
+		t.remembered = made
+	}
 	return &Rendered{Config: cfg, Refused: in.Refused, Resources: maps.Clone(in.Resources)}, nil
+}
+
+// entry renders one entry, or remembers what it rendered from the same.
+func (t *Templates) entry(ctx context.Context, entry string, in *Input, made map[string]remembered) (string, error) {
+	each, forItems := in.Each[entry]
+	now := remembered{vars: map[string]any{}}
+	for _, name := range t.Engine.Uses(entry) {
+		if !forItems || name != each.Var {
+			now.vars[name] = in.Vars[name]
+		}
+	}
+	before, ok := t.remembered[entry]
+	ok = ok && sameVars(before.vars, now.vars)
+	if forItems {
+		return t.items(ctx, entry, in, each, before.items, ok, now, made)
+	}
+	if ok && before.items == nil {
+		made[entry] = before
+		return before.text, nil
+	}
+	text, err := t.Engine.Render(ctx, entry, in.Vars)
+	now.text = text
+	made[entry] = now
+	return text, err
+}
+
+func (t *Templates) items(ctx context.Context, entry string, in *Input, each Each, before map[any]string, valid bool, now remembered, made map[string]remembered) (string, error) {
+	now.items = make(map[any]string, len(each.Items))
+	vars := maps.Clone(in.Vars)
+	var all strings.Builder
+	for i, item := range each.Items {
+		if !reflect.ValueOf(item).Comparable() {
+			return "", fmt.Errorf("template %s: item %d is a %T, which cannot be compared: give a pointer to it", entry, i, item)
+		}
+		text, ok := "", false
+		if valid {
+			text, ok = before[item]
+		}
+		if !ok {
+			vars[each.Var] = item
+			var err error
+			if text, err = t.Engine.Render(ctx, entry, vars); err != nil {
+				return "", err
+			}
+		}
+		now.items[item] = text
+		all.WriteString(text)
+	}
+	made[entry] = now
+	return all.String(), nil
+}
+
+func isMain(entry string) bool {
+	return entry == MainEntry || path.Dir(entry) == mainFolder
 }
 
 func kindOfEntry(entry string) (dataplane.FileKind, bool) {

@@ -72,3 +72,90 @@ func TestTemplatesThatMisbehave(t *testing.T) {
 		})
 	}
 }
+
+// TestTemplatesRenderWhatChanged counts, with a function that every template
+// calls, what is rendered again.
+func TestTemplatesRenderWhatChanged(t *testing.T) {
+	type backend struct{ Name string }
+	renders := map[string]int{}
+	engine, err := templating.Compile(fstest.MapFS{
+		"haproxy.cfg":           {Data: []byte("{% count(`main`) %}global # {{ title }}\n")},
+		"haproxy.d/backend.cfg": {Data: []byte("{% count(`backend`) %}backend {{ b.Name }} # {{ suffix }}\n")},
+		"maps/hosts.map":        {Data: []byte("{% count(`hosts`) %}{% for h in hosts %}{{ h }} x\n{% end %}")},
+	}, &templating.Options{
+		Globals: map[string]any{"count": func(what string) { renders[what]++ }},
+		Vars:    map[string]any{"title": "", "suffix": "", "hosts": []string(nil), "b": (*backend)(nil)},
+	})
+	require.NoError(t, err)
+	in := &Input{Vars: map[string]any{"title": "one", "suffix": "s", "hosts": []string{"a.test"}, "b": (*backend)(nil)}}
+	web, shop := &backend{"web"}, &backend{"shop"}
+	templates := &Templates{Engine: engine, Input: func(context.Context) (*Input, error) { return in, nil }, Pure: true}
+	render := func(items ...any) *dataplane.Config {
+		in.Each = map[string]Each{"haproxy.d/backend.cfg": {Var: "b", Items: items}}
+		clear(renders)
+		rendered, err := templates.Render(t.Context())
+		require.NoError(t, err)
+		fresh, err := (&Templates{Engine: engine, Input: templates.Input}).Render(t.Context())
+		require.NoError(t, err)
+		for what, n := range map[string]int{"main": 1, "hosts": 1, "backend": len(items)} {
+			renders[what] -= n // those of the fresh one
+		}
+		require.Equal(t, fresh.Config.Hash(), rendered.Config.Hash(), "what is remembered is what would be rendered")
+		return rendered.Config
+	}
+	all := func(main, hosts, backends int) map[string]int {
+		return map[string]int{"main": main, "hosts": hosts, "backend": backends}
+	}
+
+	require.Equal(t, "global # one\nbackend web # s\nbackend shop # s\n", render(web, shop).Main())
+	require.Equal(t, all(1, 1, 2), renders, "the first time")
+	render(web, shop)
+	require.Equal(t, all(0, 0, 0), renders, "nothing changed")
+	require.Equal(t, "global # one\nbackend shop # s\nbackend web # s\n", render(shop, web).Main())
+	require.Equal(t, all(0, 0, 0), renders, "another order")
+	render(&backend{"new"}, web)
+	require.Equal(t, all(0, 0, 1), renders, "one item is new, one has gone")
+	render(shop, web)
+	require.Equal(t, all(0, 0, 1), renders, "what has gone is forgotten")
+	in.Vars["title"] = "two"
+	render(shop, web)
+	require.Equal(t, all(1, 0, 0), renders, "a variable of one entry")
+	in.Vars["hosts"] = []string{"b.test"}
+	render(shop, web)
+	require.Equal(t, all(0, 1, 0), renders, "a slice stored elsewhere")
+	in.Vars["suffix"] = "other"
+	render(shop, web)
+	require.Equal(t, all(0, 0, 2), renders, "a variable that all items use")
+
+	templates.Pure = false
+	templates.remembered = nil
+	render(web, shop)
+	render(web, shop)
+	require.Equal(t, all(1, 1, 2), renders, "without the promise everything is rendered each time")
+
+	in.Each = map[string]Each{"haproxy.d/backend.cfg": {Var: "b", Items: []any{[]string{"x"}}}}
+	_, err = templates.Render(t.Context())
+	require.ErrorContains(t, err, "cannot be compared")
+	in.Each = map[string]Each{"haproxy.d/nope.cfg": {Var: "b"}}
+	_, err = templates.Render(t.Context())
+	require.ErrorContains(t, err, "haproxy.d/nope.cfg: missing")
+}
+
+func TestSameValue(t *testing.T) {
+	list, other := []string{"a"}, []string{"a"}
+	m := map[string]int{}
+	p := &struct{ x int }{1}
+	for _, c := range []struct {
+		a, b any
+		want bool
+	}{
+		{1, 1, true}, {1, 2, false}, {1, int64(1), false}, {nil, nil, true}, {nil, 1, false},
+		{list, list, true}, {list, other, false}, {list, list[:0], false},
+		{m, m, true}, {m, map[string]int{}, false}, {p, p, true}, {p, &struct{ x int }{1}, false},
+		{struct{ s string }{"a"}, struct{ s string }{"a"}, true},
+		{struct{ s []string }{list}, struct{ s []string }{list}, false},
+		{func() {}, func() {}, false},
+	} {
+		require.Equal(t, c.want, sameValue(c.a, c.b), "%v %v", c.a, c.b)
+	}
+}

@@ -62,6 +62,7 @@ type entry struct {
 	name     string
 	template *scriggo.Template
 	sites    []site
+	uses     []string                     // variables, sorted
 	size     atomic.Int64                 // of the last output, for the next buffer
 	traced   func() (*tracedEntry, error) // compiled when an error has no position
 }
@@ -122,6 +123,12 @@ func (e *Engine) compile(name string) (*entry, error) {
 		return nil, err
 	}
 	en.template, en.sites = tpl, t.sites
+	for name := range e.decl.vars {
+		if t.used[name] || slices.Contains(tpl.UsedVars(), name) {
+			en.uses = append(en.uses, name)
+		}
+	}
+	slices.Sort(en.uses)
 	en.traced = sync.OnceValues(func() (*tracedEntry, error) { return e.compileTraced(name) })
 	return en, nil
 }
@@ -149,6 +156,17 @@ func (e *Engine) build(t *transformer, name string, escaper any) (tpl *scriggo.T
 
 // Entries returns the names of the compiled entries, sorted.
 func (e *Engine) Entries() []string { return slices.Clone(e.names) }
+
+// Uses returns the variables of [Options.Vars] that an entry may read, by
+// itself or through the files that it renders, imports or extends, sorted. What
+// a render makes depends on these alone, if that is true of the functions that
+// it calls.
+func (e *Engine) Uses(name string) []string {
+	if en := e.entries[name]; en != nil {
+		return slices.Clone(en.uses)
+	}
+	return nil
+}
 
 // Render renders one entry. vars has a value for each variable of
 // [Options.Vars] and for nothing else.

@@ -486,3 +486,29 @@ func TestFunctions(t *testing.T) {
 		})
 	}
 }
+
+func TestUses(t *testing.T) {
+	files := fstest.MapFS{
+		"none.cfg":   {Data: []byte("global\n")},
+		"one.cfg":    {Data: []byte("{% if a != `` %}{{ b }}{% end %}")},
+		"render.cfg": {Data: []byte("{{ render `_part.cfg` }}")},
+		"import.cfg": {Data: []byte("{% import `_lib.cfg` %}{{ M() }}")},
+		"macro.cfg":  {Data: []byte("{% macro M() %}{{ a }}{% end %}{{ M() }}")},
+		"_part.cfg":  {Data: []byte("{{ c }}")},
+		"_lib.cfg":   {Data: []byte("{% macro M() %}{{ b }}{% end %}")},
+	}
+	engine, err := templating.Compile(files, &templating.Options{
+		Vars:    map[string]any{"a": "", "b": "", "c": "", "d": ""},
+		Globals: map[string]any{"fixed": []string{"x"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for entry, want := range map[string]string{
+		"none.cfg": "", "one.cfg": "a b", "render.cfg": "c", "import.cfg": "b", "macro.cfg": "a", "unknown.cfg": "",
+	} {
+		if got := strings.Join(engine.Uses(entry), " "); got != want {
+			t.Errorf("%s uses %q, want %q", entry, got, want)
+		}
+	}
+}

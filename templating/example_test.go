@@ -87,3 +87,16 @@ func ExampleEngine_Entries() {
 	// Output:
 	// [haproxy.cfg hosts.map]
 }
+
+func ExampleEngine_Uses() {
+	engine, err := templating.Compile(fstest.MapFS{
+		"hosts.map": {Data: []byte("{% for h in hosts %}{{ h }} {{ h }}\n{% end %}")},
+	}, &templating.Options{Vars: map[string]any{"hosts": []string(nil), "certificates": []string(nil)}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(engine.Uses("hosts.map"))
+	// Output:
+	// [hosts]
+}
