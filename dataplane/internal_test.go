@@ -90,7 +90,7 @@ func TestParseStates(t *testing.T) {
 3 b1 7 s2 - 0 5 1 0
 `)
 	require.NoError(t, err)
-	require.Equal(t, map[string]serverState{
+	require.Equal(t, serverStates{
 		"s1": {id: 1, address: "127.0.0.3", port: "82", weight: 3, operational: 2},
 		"s2": {id: 7, address: "-", port: "0", weight: 1, maintenance: true},
 	}, got)
@@ -133,7 +133,7 @@ func TestExplain(t *testing.T) {
 	l, err := NewLocal(LocalOptions{Dir: "/srv/haptic"})
 	require.NoError(t, err)
 	s := &syncing{l: l}
-	answer := "Success=0\n--\n[NOTICE]   (1) : haproxy version is 3.0\n[ALERT]    (1) : config : parsing [/srv/haptic/haproxy.cfg:7] : unknown keyword 'x'\n"
-	e := l.explain("reload", ErrReload, s.words(t.Context(), 0, answer))
+	said := []string{"[NOTICE]   (1) : haproxy version is 3.0", "[ALERT]    (1) : config : parsing [/srv/haptic/haproxy.cfg:7] : unknown keyword 'x'"}
+	e := l.explain("reload", ErrReload, s.words(t.Context(), 0, said))
 	require.EqualError(t, e, "local: reload: haproxy.cfg:7: reload failed: config : parsing [haproxy.cfg:7] : unknown keyword 'x'")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,16 +13,22 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// words returns what HAProxy said about a reload that failed.
-func (s *syncing) words(ctx context.Context, mark int, answer string) []string {
-	if strings.Contains(answer, "[ALERT]") { // HAProxy 2.7 and later
-		return strings.Split(answer, "\n")
+// words returns what HAProxy said about a reload that failed. The master may
+// have said it already.
+func (s *syncing) words(ctx context.Context, mark int, said []string) []string {
+	hasAlert := func(line string) bool { return strings.HasPrefix(line, "[ALERT]") }
+	if slices.ContainsFunc(said, hasAlert) {
+		return said
 	}
 	if s.process != nil {
-		s.process.output.waitFor(ctx, mark, "Loading failure")
+		s.process.output.waitFor(ctx, mark, haproxyctl.ReloadFailed)
 		return s.process.output.since(mark)
 	}
-	// Somebody else has its output: ask once more, without starting it.
+	// Somebody else has its output.
+	if logs, err := s.l.master.StartupLogs(ctx); err == nil && slices.ContainsFunc(logs, hasAlert) {
+		return logs
+	}
+	// Ask once more, without starting it.
 	out, _ := exec.CommandContext(ctx, s.l.opts.Binary, "-c", "-f", s.l.layout.ConfigPath()).CombinedOutput()
 	return strings.Split(string(out), "\n")
 }
@@ -328,9 +335,15 @@ func (a *applier) retryLeaving(ctx context.Context) error {
 			if s.port == other {
 				other = "2"
 			}
-			addr := "set server " + name + " addr " + s.address + " port "
-			if _, err := a.conn.Batch(ctx, []string{addr + other, addr + s.port}); err != nil {
-				return err
+			for _, port := range []string{other, s.port} {
+				if _, err := a.conn.Exec(ctx, "set server "+name+" addr "+s.address+" port "+port); err != nil {
+					return err
+				}
+				// One after the other: HAProxy drops the second as no
+				// change at all while the first is not carried out.
+				if _, err := a.await(ctx, ref.backend, func(now serverStates) bool { return now[ref.server].port == port }); err != nil {
+					return err
+				}
 			}
 		}
 		if err := a.deleteServer(ctx, ref); err != nil {
@@ -355,7 +368,11 @@ func (l *Local) tidy(ctx context.Context) {
 	if len(l.leaving) == 0 {
 		return
 	}
-	if procs, err := l.master.Procs(ctx); err != nil || procs.WorkerPID() != l.worker {
+	procs, err := l.master.Procs(ctx)
+	if err != nil || len(procs.Loading) > 0 {
+		return // it reloads: whether the process goes is not known yet
+	}
+	if procs.WorkerPID() != l.worker {
 		clear(l.leaving) // they went with their process
 		return
 	}

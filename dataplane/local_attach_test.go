@@ -72,6 +72,35 @@ func TestLocalAttached(t *testing.T) {
 	h.atRuntime(second, h.web("server a "+two, "timeout server 7s"))
 }
 
+// Somebody else's reload is over before a Sync begins with its own.
+func TestLocalAttachedWhileItReloads(t *testing.T) {
+	h := attached(t)
+	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
+	var more strings.Builder // so that it takes a while
+	for i := range 2000 {
+		fmt.Fprintf(&more, "backend more_%d\n    server a 192.0.2.1:80\n", i)
+	}
+	h.sync(h.web("server a "+one) + more.String())
+	master := haproxyctl.Master{Path: filepath.Join(h.dir, "run", "master.sock")}
+	for i, text := range []string{h.web("server a "+one, "timeout server 7s"), h.web("server a "+two, "timeout server 7s")} {
+		before, err := master.Procs(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, syscall.Kill(before.MasterPID, syscall.SIGUSR2))
+		var result *dataplane.Result
+		eventually(t, "the master answers", func() bool {
+			result, err = h.local.Sync(t.Context(), h.config(text+more.String()))
+			require.True(t, err == nil || dataplane.Retryable(err), "%v", err)
+			return err == nil
+		})
+		eventually(t, "both reloads are over", func() bool {
+			procs, err := master.Procs(t.Context())
+			return err == nil && procs.Reloaded(before)
+		})
+		_, body := h.get("shop.test", "/")
+		require.Equal(t, []string{one, two}[i], body, "%s", result)
+	}
+}
+
 // A controller that dies between a command and the writing of the files leaves
 // a mark, and the next one reloads.
 func TestLocalAttachedHalfDone(t *testing.T) {

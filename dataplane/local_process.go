@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -189,19 +190,17 @@ func (o *outputLog) since(mark int) []string {
 	return append([]string(nil), o.lines[len(o.lines)-n:]...)
 }
 
-// waitFor waits until a line after the mark contains text, for a short while
-// only: haproxy prints before it acts, but the pipe may be slower than the sockets.
-func (o *outputLog) waitFor(ctx context.Context, mark int, text string) {
+// waitFor waits for such a line after the mark, for a short while only: haproxy
+// prints before it acts, but the pipe may be slower than the sockets.
+func (o *outputLog) waitFor(ctx context.Context, mark int, wanted func(line string) bool) {
 	ctx, cancel := context.WithTimeout(ctx, 250*time.Millisecond)
 	defer cancel()
 	for {
 		o.mu.Lock()
 		more := o.more
 		o.mu.Unlock()
-		for _, line := range o.since(mark) {
-			if strings.Contains(line, text) {
-				return
-			}
+		if slices.ContainsFunc(o.since(mark), wanted) {
+			return
 		}
 		select {
 		case <-more:

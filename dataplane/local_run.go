@@ -202,8 +202,8 @@ func (l *Local) ask(ctx context.Context, start bool) (*process, error) {
 // pollEvery is how often sockets are asked for what they give no notice of.
 const pollEvery = 2 * time.Millisecond
 
-// awaitStart waits until the master has a worker, which is after all sockets
-// have been bound.
+// awaitStart waits until the master has a worker that serves, which is after
+// all sockets have been bound. It needs nothing of the configuration.
 func (l *Local) awaitStart(ctx context.Context, p *process) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.timeout, fmt.Errorf("%w: it was not ready within %s", ErrNotRunning, l.timeout))
 	defer cancel()

@@ -105,6 +105,8 @@ func TestLocalServerWithConnections(t *testing.T) {
 	last = h.atRuntime(last, h.web("server b "+two))
 	require.Equal(t, map[string]int{two: 3}, h.answers(3))
 	require.Contains(t, h.ask("show servers state shop"), " slow ", "it stays in maintenance")
+	require.Equal(t, last.WorkerPID, h.sync(h.web("server b "+two)).WorkerPID)
+	require.Regexp(t, " slow .* "+slow[strings.IndexByte(slow, ':')+1:]+" ", h.ask("show servers state shop"), "it keeps its address")
 	require.NoError(t, release.Close())
 	require.NoError(t, <-answered, "the request is not cut")
 	eventually(t, "the server is gone", func() bool {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
@@ -137,20 +136,24 @@ func (s *syncing) look(ctx context.Context) (*Config, error) {
 }
 
 // probe asks for the worker. A master that reloads, because somebody else told
-// it to, is away for a moment.
+// it to, is away for a moment, or has a worker that is loading.
 func (s *syncing) probe(ctx context.Context) error {
-	probing, cancel := context.WithTimeout(ctx, waitForMaster)
+	probing, cancel := context.WithTimeout(ctx, s.l.timeout)
 	defer cancel()
 	for {
 		procs, err := s.l.master.Procs(probing)
 		s.worker = procs.WorkerPID()
+		loading := len(procs.Loading) > 0
+		if loading {
+			err = errors.New("its worker has yet to load the configuration")
+		}
 		switch {
 		case err == nil && (s.worker != 0 || s.l.opts.NoStart):
 			return nil
 		case s.process != nil && s.process.hasEnded():
 			s.process, s.worker = nil, 0
 			return nil
-		case s.process == nil || probing.Err() != nil:
+		case probing.Err() != nil, s.process == nil && !loading:
 			return s.l.fail("probe", errors.Join(ErrNotRunning, err, ctx.Err()))
 		}
 		timer := time.NewTimer(pollEvery)
@@ -162,7 +165,8 @@ func (s *syncing) probe(ctx context.Context) error {
 	}
 }
 
-// waitForMaster is how long a running master may not answer.
+// waitForMaster is how long a worker that serves may not be the one that
+// answers on the stats socket.
 const waitForMaster = 5 * time.Second
 
 // withDrift compares what runs with what is desired, and adds what differs only
@@ -312,46 +316,55 @@ func (s *syncing) reload(ctx context.Context) (worker int, err error) {
 	l := s.l
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	before, err := l.master.Procs(ctx)
-	if err != nil {
-		return 0, l.fail("reload", errors.Join(ErrNotRunning, err))
-	}
 	mark := 0
-	if s.process != nil {
-		mark = s.process.output.mark()
+	var before haproxyctl.Procs
+	outcome, words := haproxyctl.Busy, []string(nil)
+	for outcome == haproxyctl.Busy {
+		// Somebody else's reload ends first: it may be with the old files.
+		if before, err = s.await(ctx, func(p haproxyctl.Procs) bool { return len(p.Loading) == 0 }); err != nil {
+			return 0, l.fail("reload", err)
+		}
+		if s.process != nil {
+			mark = s.process.output.mark()
+		}
+		outcome, words, err = l.master.Reload(ctx)
+		if err != nil && ctx.Err() != nil {
+			return 0, l.fail("reload", ctx.Err())
+		}
 	}
-	answer, err := l.master.Reload(ctx)
-	if err != nil && ctx.Err() != nil {
-		return 0, l.fail("reload", ctx.Err())
+	if outcome == haproxyctl.Failed {
+		return 0, l.explain("reload", ErrReload, s.words(ctx, mark, words))
 	}
-	if strings.HasPrefix(answer, "Success=0") { // HAProxy 2.7 and later
-		return 0, l.explain("reload", ErrReload, s.words(ctx, mark, answer))
-	}
-	after, err := s.awaitReload(ctx, before)
-	if err != nil {
+	after, err := s.await(ctx, func(p haproxyctl.Procs) bool { return p.MasterPID != before.MasterPID || p.Reloaded(before) })
+	switch {
+	case err != nil:
 		return 0, l.fail("reload", err)
-	}
-	if after.Failed <= before.Failed && after.WorkerPID() != before.WorkerPID() && after.WorkerPID() != 0 {
+	case after.MasterPID != before.MasterPID:
+		return 0, l.fail("reload", errors.Join(ErrNotRunning, errors.New("the master ended")))
+	case after.WorkerPID() != before.WorkerPID() && after.WorkerPID() != 0:
 		return after.WorkerPID(), nil
 	}
-	return 0, l.explain("reload", ErrReload, s.words(ctx, mark, answer))
+	return 0, l.explain("reload", ErrReload, s.words(ctx, mark, words))
 }
 
-// awaitReload waits until the master counts one more reload, or one more failed
-// one. Before HAProxy 2.7 the master answers nothing and is away for a while.
-func (s *syncing) awaitReload(ctx context.Context, before haproxyctl.Procs) (haproxyctl.Procs, error) {
+// await asks the master until its processes are as wanted. A master that
+// reloads is away for a while.
+func (s *syncing) await(ctx context.Context, wanted func(haproxyctl.Procs) bool) (haproxyctl.Procs, error) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
+	var ended chan struct{}
+	if s.process != nil {
+		ended = s.process.ended
+	}
 	for {
 		procs, err := s.l.master.Procs(ctx)
-		if err == nil && procs.MasterPID != before.MasterPID {
-			return procs, errors.Join(ErrNotRunning, errors.New("the master ended"))
-		}
-		if err == nil && procs.Reloads > before.Reloads && (procs.Failed > before.Failed || procs.WorkerPID() != before.WorkerPID()) {
+		if err == nil && wanted(procs) {
 			return procs, nil
 		}
 		select {
 		case <-ticker.C:
+		case <-ended:
+			return procs, errors.Join(ErrNotRunning, errors.New("the master ended"))
 		case <-ctx.Done():
 			return procs, ctx.Err()
 		}

@@ -287,3 +287,30 @@ func TestLocalFailingReload(t *testing.T) {
 	h.stop()
 	require.Empty(t, h.processes())
 }
+
+// HAProxy refuses what is broken at different places, by version and by what it
+// is: in the worker or in the master. One failure after the other changes
+// nothing, runtime changes go on, and the next good configuration is loaded.
+func TestLocalFailingReloads(t *testing.T) {
+	h := newHost(t)
+	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
+	last := h.sync(h.web("server a " + one))
+	for i, broken := range []string{"bogus keyword", `timeout server "5s`, "bogus again", "bogus keyword"} {
+		_, err := h.local.Sync(t.Context(), h.config(h.web("server a "+one, broken)))
+		require.ErrorIs(t, err, dataplane.ErrReload)
+		var e *dataplane.Error
+		require.True(t, errors.As(err, &e))
+		require.Equal(t, "haproxy.cfg", e.File)
+		require.Equal(t, 15, e.Line, "%s", e.Output)
+		server := []string{two, one}[i%2]
+		last = h.atRuntime(last, h.web("server a "+server))
+		_, body := h.get("shop.test", "/")
+		require.Equal(t, server, body)
+	}
+	good := h.sync(h.web("server a "+two, "timeout server 7s"))
+	require.Equal(t, 1, good.Reloads)
+	require.Empty(t, good.Fallback)
+	require.NotEqual(t, last.WorkerPID, good.WorkerPID)
+	_, body := h.get("shop.test", "/")
+	require.Equal(t, two, body)
+}

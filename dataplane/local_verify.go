@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // serverState is what HAProxy says about a server.
@@ -17,8 +18,11 @@ type serverState struct {
 	maintenance         bool
 }
 
+// serverStates are the servers of a backend by name.
+type serverStates map[string]serverState
+
 // states asks for the servers of a backend.
-func (a *applier) states(ctx context.Context, backend string) (map[string]serverState, error) {
+func (a *applier) states(ctx context.Context, backend string) (serverStates, error) {
 	answer, err := a.conn.Exec(ctx, "show servers state "+backend)
 	if err != nil {
 		return nil, err
@@ -28,8 +32,8 @@ func (a *applier) states(ctx context.Context, backend string) (map[string]server
 
 // parseStates reads the answer to "show servers state" (management manual,
 // section 9.3): the columns by their names, which grow from version to version.
-func parseStates(answer string) (map[string]serverState, error) {
-	states := make(map[string]serverState)
+func parseStates(answer string) (serverStates, error) {
+	states := make(serverStates)
 	column := make(map[string]int)
 	for l := range strings.Lines(answer) {
 		words := strings.Fields(l)
@@ -84,23 +88,67 @@ func (a *applier) readBack(ctx context.Context, actions []*action) error {
 	for _, do := range actions {
 		want[serverRef{do.backend, do.server}] = do
 	}
-	var states map[string]serverState
+	var states serverStates
 	for i, ref := range a.touched {
+		var err error
 		if i == 0 || a.touched[i-1].backend != ref.backend {
-			var err error
 			if states, err = a.states(ctx, ref.backend); err != nil {
 				return err
 			}
 		}
-		state, ok := states[ref.server]
-		if !ok {
-			return fmt.Errorf("server %s/%s is missing after the change", ref.backend, ref.server)
+		what := states.misses(ref.server, want[ref])
+		if what == "address" {
+			if states, err = a.await(ctx, ref.backend, func(now serverStates) bool { return now.misses(ref.server, want[ref]) != what }); err != nil {
+				return err
+			}
+			what = states.misses(ref.server, want[ref])
 		}
-		if what := state.misses(want[ref]); what != "" {
+		switch what {
+		case "":
+		case missing:
+			return fmt.Errorf("server %s/%s is missing after the change", ref.backend, ref.server)
+		default:
 			return fmt.Errorf("server %s/%s has another %s after the change", ref.backend, ref.server, what)
 		}
 	}
 	return nil
+}
+
+// waitForAddress bounds how long a new address may take until it is in use.
+const waitForAddress = time.Second
+
+// await asks for the servers of a backend until they are as wanted, or for so
+// long that they will not become so. From HAProxy 2.9 on a command only queues
+// the change of an address, which a task of its own carries out.
+func (a *applier) await(ctx context.Context, backend string, wanted func(serverStates) bool) (serverStates, error) {
+	late := time.NewTimer(waitForAddress)
+	defer late.Stop()
+	pause := time.NewTicker(pollEvery)
+	defer pause.Stop()
+	for {
+		states, err := a.states(ctx, backend)
+		if err != nil || wanted(states) {
+			return states, err
+		}
+		select {
+		case <-pause.C:
+		case <-late.C:
+			return states, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+const missing = "nothing"
+
+// misses names what of a server is not as the action wants it.
+func (s serverStates) misses(server string, do *action) string {
+	state, ok := s[server]
+	if !ok {
+		return missing
+	}
+	return state.misses(do)
 }
 
 // misses names the field in which a server is not as the action wants it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -70,8 +71,10 @@ var update = flag.Bool("update", false, "write what was found into the scripts")
 
 // TestScripts runs both phases on the configurations in testdata. The files
 // "syntax", "semantics" and "warnings" hold the findings, one a line; a file
-// that is not there means none. The words of haproxy are those of 2.6; with
-// another version only the positions are compared.
+// that is not there means none. Where a later haproxy finds something else, a
+// file such as "semantics-3.1" holds all that it finds from that version on.
+// The words of haproxy are those of 2.6; with another version only the
+// positions are compared.
 func TestScripts(t *testing.T) {
 	needHAProxy(t)
 	scripts, err := filepath.Glob("testdata/*.txtar")
@@ -104,14 +107,13 @@ func runScript(t *testing.T, script string) {
 		rewrite(t, script, archive, got)
 		return
 	}
+	version := versionOf(t, v)
 	same := func(a, b string) bool { return a == b }
-	if _, err := v.Semantics(t.Context(), text(t, good)); err != nil {
-		t.Fatal(err)
-	} else if r, _ := v.Semantics(t.Context(), text(t, good)); !strings.HasPrefix(r.HAProxyVersion, "2.6.") {
+	if version != [2]int{2, 6} {
 		same = func(a, b string) bool { return positions(a) == positions(b) }
 	}
 	for _, name := range []string{"syntax", "semantics", "warnings"} {
-		want := file(archive, name)
+		want := expected(t, archive, name, version)
 		if name == "syntax" && got[name] != want || !same(got[name], want) {
 			t.Errorf("%s: got\n%swant\n%s", name, got[name], want)
 		}
@@ -121,13 +123,41 @@ func runScript(t *testing.T, script string) {
 	}
 }
 
-func file(archive *txtar.Archive, name string) string {
+// versionOf returns major and minor version of the haproxy that decides.
+func versionOf(t *testing.T, v *validate.Validator) [2]int {
+	t.Helper()
+	report, err := v.Semantics(t.Context(), text(t, good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parseVersion(t, report.HAProxyVersion)
+}
+
+func parseVersion(t *testing.T, s string) (version [2]int) {
+	t.Helper()
+	if _, err := fmt.Sscanf(s, "%d.%d", &version[0], &version[1]); err != nil {
+		t.Fatalf("version %q: %v", s, err)
+	}
+	return version
+}
+
+// expected returns the file of that name for the latest version up to this one.
+func expected(t *testing.T, archive *txtar.Archive, name string, version [2]int) string {
+	t.Helper()
+	var want string
+	var of [2]int
 	for _, f := range archive.Files {
-		if f.Name == name {
-			return string(f.Data)
+		var since [2]int // for every version
+		if suffix, ok := strings.CutPrefix(f.Name, name+"-"); ok {
+			since = parseVersion(t, suffix)
+		} else if f.Name != name {
+			continue
+		}
+		if slices.Compare(since[:], version[:]) <= 0 && slices.Compare(since[:], of[:]) >= 0 {
+			want, of = string(f.Data), since
 		}
 	}
-	return ""
+	return want
 }
 
 // findings lists what an error of a phase says.

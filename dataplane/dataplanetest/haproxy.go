@@ -196,9 +196,7 @@ func (d *daemon) reload() error {
 	if err := d.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
 		return err
 	}
-	after, err := d.await(func(p haproxyctl.Procs) bool {
-		return p.Failed > before.Failed || p.WorkerPID() != 0 && p.WorkerPID() != before.WorkerPID()
-	})
+	after, err := d.await(func(p haproxyctl.Procs) bool { return p.Reloaded(before) })
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -133,30 +135,141 @@ const procs26 = `#<PID>          <type>          <reloads>       <uptime>       
 
 `
 
-func TestMaster(t *testing.T) {
-	asked := make(chan string, 2)
+// answers is a master that gives these answers, and notes what it is asked.
+func answers(t *testing.T, byCommand map[string]string) (m *Master, asked func() []string) {
+	var mu sync.Mutex
+	var commands []string
 	path := listen(t, func(conn net.Conn) {
 		line, _ := bufio.NewReader(conn).ReadString('\n')
-		asked <- line
-		if line == "show proc\n" {
-			_, _ = conn.Write([]byte(procs26))
-		}
+		line = strings.TrimSuffix(line, "\n")
+		mu.Lock()
+		defer mu.Unlock()
+		commands = append(commands, line)
+		_, _ = conn.Write([]byte(byCommand[line]))
 	})
-	m := Master{Path: path}
+	return &Master{Path: path}, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(commands)
+	}
+}
+
+func TestMaster(t *testing.T) {
+	m, asked := answers(t, map[string]string{"show proc": procs26})
 	p, err := m.Procs(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, Procs{MasterPID: 1162, Reloads: 5, Failed: 2, Version: "2.5-dev13",
 		Workers: []Proc{{1271, 1}}, Old: []Proc{{1233, 3}}}, p)
 	require.Equal(t, 1271, p.WorkerPID())
-	answer, err := m.Reload(t.Context())
+	outcome, words, err := m.Reload(t.Context())
 	require.NoError(t, err)
-	require.Empty(t, answer)
-	require.Equal(t, "show proc\n", <-asked)
-	require.Equal(t, "reload\n", <-asked)
+	require.Equal(t, Unknown, outcome)
+	require.Empty(t, words)
+	require.Equal(t, []string{"show proc", "reload"}, asked())
 
-	_, err = Master{Path: path + "x"}.Procs(t.Context())
+	_, err = (&Master{Path: m.Path + "x"}).Procs(t.Context())
 	var opErr *net.OpError
 	require.True(t, errors.As(err, &opErr))
+}
+
+// Who serves, where HAProxy 3.1 and later list workers that do not.
+func TestMasterWhoServes(t *testing.T) {
+	const (
+		success  = "[NOTICE]   (7) : Initializing new worker (20)\n[NOTICE]   (7) : Loading success.\n\n"
+		failure  = "[NOTICE]   (7) : Initializing new worker (20)\n[ALERT]    (20) : config : x\n[WARNING]  (7) : Failed to load worker (20) exited with code 1 (Exit)\n\n"
+		atOnce   = "[ALERT]    (7) : config : x\n[WARNING]  (7) : config : Master failed to parse new configuration and can't start a new worker.\n\n"
+		under    = "[NOTICE]   (7) : Initializing new worker (20)\n\n"
+		misleads = "[NOTICE]   (20) : Loading success.\n[NOTICE]   (7) : config : parsing [/h.cfg:1]: 'Loading success.'\n" + under
+		fresh    = "20 worker 0 0d 3.2.26-1\n"
+		old      = "# old workers\n9 worker 3 0d 3.2.26-1\n10 worker 1 0d 3.2.26-1\n"
+	)
+	nine, ten, twenty := Proc{9, 3}, Proc{10, 1}, Proc{20, 0}
+	for name, c := range map[string]struct {
+		procs, logs           string
+		serves, loads, leaves []Proc
+		over                  bool // for good: nothing more is to be asked
+	}{
+		"a start":                    {fresh, under, nil, []Proc{twenty}, nil, false},
+		"a start without any word":   {fresh, "\n", nil, []Proc{twenty}, nil, false},
+		"words that mislead":         {fresh, misleads, nil, []Proc{twenty}, nil, false},
+		"the end of a start":         {fresh, success, []Proc{twenty}, nil, nil, true},
+		"a reload":                   {fresh + old, under, nil, []Proc{twenty}, []Proc{nine, ten}, false},
+		"the end of a reload":        {fresh + old, success, []Proc{twenty}, nil, []Proc{nine, ten}, true},
+		"a reload about to fail":     {fresh + old, failure, nil, []Proc{twenty}, []Proc{nine, ten}, false},
+		"a reload that failed":       {old, failure, []Proc{ten}, nil, []Proc{nine}, true},
+		"one that failed at once":    {old, atOnce, []Proc{ten}, nil, []Proc{nine}, true},
+		"a worker that ended after":  {old, success, nil, nil, []Proc{nine, ten}, false},
+		"the only worker that ended": {"", success, nil, nil, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			procs := "#<PID> <type> <reloads> <uptime> <version>\n7 master 4 [failed: 0] 0d 3.2.26-1\n# workers\n" + c.procs + "\n"
+			m, asked := answers(t, map[string]string{"show proc": procs, "show proc;show startup-logs": procs + c.logs})
+			for range 2 {
+				p, err := m.Procs(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, c.serves, p.Workers)
+				require.Equal(t, c.loads, p.Loading)
+				require.ElementsMatch(t, c.leaves, p.Old)
+				require.Equal(t, len(c.loads) == 0, p.Reloaded(Procs{Reloads: 3}))
+				require.False(t, p.Reloaded(Procs{Reloads: 4}))
+			}
+			want := []string{"show proc", "show proc;show startup-logs", "show proc", "show proc;show startup-logs"}
+			if c.over {
+				want = want[:3]
+			}
+			require.Equal(t, want, asked())
+		})
+	}
+}
+
+func TestLoadsInWorker(t *testing.T) {
+	for version, want := range map[string]bool{"2.6.12-1+deb12u4": false, "3.0.11-1+deb13u3": false, "3.1-dev5-ab12": true,
+		"3.1.0": true, "3.2.26-1": true, "3.10.1": true, "4.0.0": true, "": false, "x": false, "3": false, "-": false} {
+		require.Equal(t, want, loadsInWorker(version), version)
+	}
+}
+
+func TestMasterReload(t *testing.T) {
+	for answer, want := range map[string]struct {
+		outcome Outcome
+		words   []string
+	}{
+		"": {Unknown, nil},
+		"Success=1\n--\n[NOTICE]   (7) : Loading success.\n\n":               {Loaded, []string{"[NOTICE]   (7) : Loading success."}},
+		"Success=0\n--\n[ALERT]    (8) : config : x\n[WARNING]  (7) : y\n\n": {Failed, []string{"[ALERT]    (8) : config : x", "[WARNING]  (7) : y"}},
+		"Success=0\n": {Failed, nil},
+		"Success=0\n--\nAnother reload is still in progress.\n\n": {Busy, nil},
+	} {
+		m, _ := answers(t, map[string]string{"reload": answer})
+		outcome, words, err := m.Reload(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want.outcome, outcome, answer)
+		require.Equal(t, want.words, words, answer)
+	}
+}
+
+func TestMasterStartupLogs(t *testing.T) {
+	for answer, want := range map[string][]string{
+		"[NOTICE]   (7) : a\n[ALERT]    (8) : b\n\n":                                {"[NOTICE]   (7) : a", "[ALERT]    (8) : b"},
+		"Unknown command, but maybe one of the following ones is a better match:\n": nil,
+		"\n": nil,
+	} {
+		m, _ := answers(t, map[string]string{"show startup-logs": answer})
+		logs, err := m.StartupLogs(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, logs)
+	}
+}
+
+func TestReloadFailed(t *testing.T) {
+	for line, want := range map[string]bool{
+		"[WARNING]  (7) : Loading failure!":                                    true,
+		"[WARNING]  (7) : Failed to load worker (8) exited with code 1 (Exit)": true,
+		"[WARNING]  (7) : config : Master failed to parse new configuration and can't start a new worker. Already running worker will be kept.": true,
+		"[NOTICE]   (7) : Loading success.": false,
+	} {
+		require.Equal(t, want, ReloadFailed(line), line)
+	}
 }
 
 func TestParseProcsErrors(t *testing.T) {
