@@ -113,10 +113,15 @@ func parseCrtList(content []byte) [][]string {
 
 // crtListChanges lists the entries in which a crt-list differs. New entries go
 // to the end of the running list; that matters only for the first one, the
-// default certificate, and for entries that share a certificate.
+// default certificate, and for entries that share a certificate or a name.
 func (d *difference) crtListChanges(old, now File) {
 	before, after := parseCrtList(old.Content), parseCrtList(now.Content)
 	why := whyNotCrtList(before, after)
+	byOrder := ""
+	if why == "" {
+		byOrder = d.whyCrtListOrder(before, after)
+		why = byOrder
+	}
 	note := func(rank int, a Action, kind actionKind, entry []string, c []Change) {
 		op := Op{Action: a, Kind: "crt-list entry", Parent: "crt-list " + now.Name, Name: entry[0], Changes: c, Impact: ImpactRuntime}
 		do := &action{kind: kind, file: now, entry: entry}
@@ -148,8 +153,12 @@ func (d *difference) crtListChanges(old, now File) {
 			note(rankCrtListGone, Delete, deleteCrtListEntry, e, filterChange(e, nil))
 		}
 	}
-	if from, to := orderWithin(before, entryIs), orderWithin(after, entryWas); from != to && why == "" {
-		d.add(rankCrtList, Op{Action: Update, Kind: string(CRTList), Name: now.Name, Changes: []Change{{"order of entries", from, to}}}, nil)
+	if from, to := orderWithin(before, entryIs), orderWithin(after, entryWas); from != to && why == byOrder {
+		op := Op{Action: Update, Kind: string(CRTList), Name: now.Name, Changes: []Change{{"order of entries", from, to}}, Reason: why}
+		if why != "" {
+			op.Impact = ImpactReload
+		}
+		d.add(rankCrtList, op, nil)
 	}
 	if len(before) > 0 && len(after) > 0 && before[0][0] != after[0][0] {
 		d.add(rankCrtList, Op{Action: Update, Kind: string(CRTList), Name: now.Name, Impact: ImpactReload, Reason: why,

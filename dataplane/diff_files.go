@@ -3,6 +3,7 @@ package dataplane
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"strings"
 )
 
@@ -127,7 +128,7 @@ func (d *difference) fileChanges(old, now File) {
 
 // references says how a configuration refers to a file.
 type references struct {
-	mapped  bool // by a map converter or an ACL
+	mapped  bool // by a map converter, or an ACL that reads a map
 	ordered bool // by a converter that takes the first entry that matches
 	crt     bool // by "crt"
 	inList  bool // in a crt-list
@@ -140,8 +141,10 @@ func (r references) onlyCrtList() bool { return r.inList && !r.crt && !r.other }
 
 // referrers knows where a configuration speaks of some files.
 type referrers struct {
-	texts  []referrer // the main text first
-	folder bool       // a bind line may read all certificates of a folder
+	texts   []referrer // the main text first
+	folder  bool       // a bind line may read all certificates of a folder
+	cas     bool       // a ca-file may be a folder
+	issuers bool       // certificates of issuers are read from a folder
 }
 
 // referrer is a text that can refer to files.
@@ -149,15 +152,22 @@ type referrer struct {
 	kind   FileKind // of the file; "" for the main text
 	text   string
 	places map[string][]int // by the name of a file
+	loose  map[string]bool  // files that HAProxy may read without their full name
 }
 
 // findReferences looks for the names of files, in the text and in the files
 // that can refer to others. It looks for all names at once, so that the cost
 // does not depend on how many there are.
 func findReferences(c *Config, names map[string]bool) *referrers {
-	r := &referrers{folder: c.loadsFolder()}
+	r := &referrers{
+		folder:  c.loadsFolder(),
+		cas:     c.namesFolderAfter("ca-file") || c.namesFolderAfter("ca-verify-file"),
+		issuers: strings.Contains(c.main, "issuers-chain-path"),
+	}
+	beside := namesBeside(names)
 	add := func(kind FileKind, text string) {
-		r.texts = append(r.texts, referrer{kind, text, findNames(text, names)})
+		places, loose := findNames(text, names, beside)
+		r.texts = append(r.texts, referrer{kind, text, places, loose})
 	}
 	add("", c.main)
 	for _, f := range c.files {
@@ -171,8 +181,8 @@ func findReferences(c *Config, names map[string]bool) *referrers {
 // findNames returns where in the text the names stand as whole words, comments
 // excepted. A path is written as the template pleases, so any folder before
 // the name will do: a reference too many is harmless.
-func findNames(text string, names map[string]bool) map[string][]int {
-	found := make(map[string][]int)
+func findNames(text string, names map[string]bool, beside map[string][]string) (found map[string][]int, loose map[string]bool) {
+	found, loose = make(map[string][]int), make(map[string]bool)
 	isPart := func(c byte) bool { return c == '.' || isNameRune(rune(c)) }
 	for i := 0; i < len(text); i++ {
 		if !isPart(text[i]) {
@@ -182,27 +192,54 @@ func findNames(text string, names map[string]bool) map[string][]int {
 		for i < len(text) && isPart(text[i]) {
 			i++
 		}
-		if name := text[start:i]; names[name] && !inComment(text, start) {
+		name := text[start:i]
+		if names[name] && !inComment(text, start) {
 			found[name] = append(found[name], start)
 		}
+		if len(beside) > 0 {
+			stem, _ := splitExt(name)
+			for _, other := range beside[stem] {
+				loose[other] = loose[other] || other != name && !inComment(text, start)
+			}
+		}
 	}
-	return found
+	return found, loose
+}
+
+// namesBeside lists, by the name without its extension, the files that HAProxy
+// reads along with one of that name (configuration manual,
+// "ssl-load-extra-files"), and modules of Lua.
+func namesBeside(names map[string]bool) map[string][]string {
+	beside := make(map[string][]string)
+	for name := range names {
+		switch stem, ext := splitExt(name); ext {
+		case ".rsa", ".ecdsa", ".dsa", ".key", ".ocsp", ".issuer", ".sctl", ".lua":
+			beside[stem] = append(beside[stem], name)
+		}
+	}
+	return beside
 }
 
 func inComment(text string, at int) bool {
-	line := text[strings.LastIndexByte(text[:at], '\n')+1 : at]
-	return strings.HasPrefix(strings.TrimLeft(line, " \t"), "#")
+	return strings.HasPrefix(strings.TrimLeft(lineBefore(text, at), " \t"), "#")
+}
+
+// lineBefore returns the line at a place, up to there.
+func lineBefore(text string, at int) string {
+	return text[strings.LastIndexByte(text[:at], '\n')+1 : at]
 }
 
 // of says how the configuration refers to a file.
 func (r *referrers) of(f File) references {
 	var refs references
+	refs.other = r.cas && f.Kind == CA || r.issuers && f.Kind != Map && f.Kind != CRTList
 	for _, from := range r.texts {
+		refs.other = refs.other || from.loose[f.Name]
 		for _, at := range from.places[f.Name] {
 			before, previous := leadOf(from.text, at)
 			switch {
 			case from.kind == "":
-				refs.inMain(f.Kind, before, previous)
+				refs.inMain(f.Kind, lineBefore(from.text, at), before, previous)
 			case from.kind == CRTList && f.Kind == Certificate && previous == "" && before == "":
 				refs.inList = true
 			default:
@@ -214,7 +251,7 @@ func (r *referrers) of(f File) references {
 }
 
 // inMain notes a place in the main text.
-func (r *references) inMain(kind FileKind, before, previous string) {
+func (r *references) inMain(kind FileKind, lead, before, previous string) {
 	converter, isCall := callOf(before)
 	switch {
 	case previous == "crt" && kind == Certificate:
@@ -224,7 +261,7 @@ func (r *references) inMain(kind FileKind, before, previous string) {
 	case kind == Map && isCall && strings.HasPrefix(converter, "map"):
 		r.mapped = true
 		r.ordered = r.ordered || !unorderedMap(converter)
-	case kind == Map && previous == "-f":
+	case kind == Map && previous == "-f" && strings.Contains(lead, " -M "):
 		r.mapped = true
 	default:
 		r.other = true
@@ -256,7 +293,7 @@ func callOf(before string) (name string, ok bool) {
 // leadOf returns what stands before a path within its word, and the word before
 // that; at is where the last element of the path starts.
 func leadOf(text string, at int) (before, previous string) {
-	lead := text[strings.LastIndexByte(text[:at], '\n')+1 : at]
+	lead := lineBefore(text, at)
 	path := strings.LastIndexAny(lead, " \t\"'(,=@") + 1
 	word := strings.LastIndexAny(lead[:path], " \t") + 1
 	if words := strings.Fields(lead[:word]); len(words) > 0 {
@@ -269,19 +306,43 @@ func leadOf(text string, at int) (before, previous string) {
 // folder: whether a "crt" is followed by what is no certificate of the
 // configuration.
 func (c *Config) loadsFolder() bool {
-	for text := c.main; ; {
-		i := strings.Index(text, " crt ")
-		if i < 0 {
-			return false
-		}
-		text = text[i+len(" crt "):]
-		fields := strings.Fields(firstLine(text))
-		if len(fields) == 0 {
-			continue
-		}
-		path := strings.Trim(fields[0], `"'`)
-		if _, ok := c.File(Certificate, path[strings.LastIndexByte(path, '/')+1:]); !ok {
+	for word := range wordsAfter(c.main, "crt") {
+		if _, ok := c.File(Certificate, word[strings.LastIndexByte(word, '/')+1:]); !ok {
 			return true
+		}
+	}
+	return false
+}
+
+// namesFolderAfter reports whether a keyword is followed by a path whose last
+// element has no extension.
+func (c *Config) namesFolderAfter(keyword string) bool {
+	for word := range wordsAfter(c.main, keyword) {
+		if !strings.HasPrefix(word, "@") && !strings.Contains(word[strings.LastIndexByte(word, '/')+1:], ".") {
+			return true
+		}
+	}
+	return false
+}
+
+// wordsAfter goes through the words that follow a keyword, without quotes.
+func wordsAfter(text, keyword string) iter.Seq[string] {
+	blank := func(c byte) bool { return c == ' ' || c == '\t' }
+	return func(yield func(string) bool) {
+		for at := 0; ; {
+			i := strings.Index(text[at:], keyword)
+			if i < 0 {
+				return
+			}
+			start := at + i
+			at = start + len(keyword)
+			if start == 0 || !blank(text[start-1]) || at == len(text) || !blank(text[at]) {
+				continue
+			}
+			fields := strings.Fields(firstLine(text[at:]))
+			if len(fields) > 0 && !yield(strings.Trim(fields[0], `"'`)) {
+				return
+			}
 		}
 	}
 }

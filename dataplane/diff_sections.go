@@ -39,11 +39,15 @@ type section struct {
 type sectionIndex struct {
 	list  []section
 	byKey map[sectionKey]int
+
+	// conditional says that there are .if blocks: what of the text HAProxy
+	// reads, it alone knows.
+	conditional bool
 }
 
 func indexSections(text string) *sectionIndex {
 	parts := haproxycfg.Split(text)
-	x := &sectionIndex{list: make([]section, len(parts)), byKey: make(map[sectionKey]int, len(parts))}
+	x := &sectionIndex{list: make([]section, len(parts)), byKey: make(map[sectionKey]int, len(parts)), conditional: hasConditions(text)}
 	defaults := -1
 	for i, s := range parts {
 		key := sectionKey{kind: s.Kind, name: s.Name}
@@ -59,21 +63,58 @@ func indexSections(text string) *sectionIndex {
 	return x
 }
 
+// hasConditions reports whether a line starts with ".if".
+func hasConditions(text string) bool {
+	if !strings.Contains(text, ".if") {
+		return false
+	}
+	for l := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimLeft(l, " \t"), ".if") {
+			return true
+		}
+	}
+	return false
+}
+
 // defaultsOf returns the defaults section that applies to a proxy: the one it
 // names with "from", or else the last before it.
 func (x *sectionIndex) defaultsOf(s section) (section, bool) {
-	if _, text, ok := strings.Cut(headerOf(s.Section), " from "); ok {
-		if words, _ := haproxycfg.Fields(text); len(words) > 0 {
-			i, ok := x.byKey[sectionKey{kind: "defaults", name: words[0]}]
-			if ok {
-				return x.list[i], true
-			}
-		}
+	if d, ok := x.namedBy(s); ok {
+		return d, true
 	}
 	if s.defaults < 0 {
 		return section{}, false
 	}
 	return x.list[s.defaults], true
+}
+
+// namedBy returns the defaults section that a proxy, or another defaults
+// section, names with "from".
+func (x *sectionIndex) namedBy(s section) (section, bool) {
+	_, text, ok := strings.Cut(headerOf(s.Section), " from ")
+	if !ok {
+		return section{}, false
+	}
+	words, _ := haproxycfg.Fields(text)
+	if len(words) == 0 {
+		return section{}, false
+	}
+	i, ok := x.byKey[sectionKey{kind: "defaults", name: words[0]}]
+	if !ok {
+		return section{}, false
+	}
+	return x.list[i], true
+}
+
+// inherited returns all defaults sections that apply to a proxy, the most
+// distant first: each may name another one.
+func (x *sectionIndex) inherited(s section) []section {
+	var chain []section
+	for d, ok := x.defaultsOf(s); ok && len(chain) < len(x.list); d, ok = x.namedBy(d) {
+		chain = append(chain, d)
+	}
+	slices.Reverse(chain)
+	return chain
 }
 
 func headerOf(s haproxycfg.Section) string {

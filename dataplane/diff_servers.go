@@ -22,7 +22,7 @@ type backendView struct {
 // servers compares a backend in which nothing but server lines differs, and
 // reports whether that is the case. A listen section is a backend, too.
 func (d *difference) servers(have, want section, old, now []line) bool {
-	if want.Kind != "backend" && want.Kind != "listen" {
+	if want.Kind != "backend" && want.Kind != "listen" || d.current.split().conditional || d.desired.split().conditional {
 		return false
 	}
 	if !slices.EqualFunc(withoutServers(old), withoutServers(now), line.equal) {
@@ -50,7 +50,7 @@ func (d *difference) servers(have, want section, old, now []line) bool {
 	}
 	for i := range before.servers {
 		if s := &before.servers[i]; !after.has(s.name) {
-			d.serverGoes(&after, s)
+			d.serverGoes(&before, &after, s)
 		}
 	}
 	d.serverOrder(&before, &after)
@@ -85,19 +85,16 @@ func skeleton(lines []line, other backendView) []string {
 }
 
 // view reads a backend. It fails for what the comparison by server cannot do
-// justice to: conditional blocks, and servers that are unreadable or share a name.
+// justice to: servers that are unreadable or share a name.
 func view(x *sectionIndex, s section, lines []line) (backendView, bool) {
 	v := backendView{name: s.Name, kind: s.Kind, byName: make(map[string]int), algorithm: "roundrobin"}
-	if defaults, ok := x.defaultsOf(s); ok {
+	for _, defaults := range x.inherited(s) {
 		for _, l := range meaningfulLines(defaults.Text) {
-			if strings.HasPrefix(l.keyword(), ".") {
-				return v, false
-			}
 			v.read(l)
 		}
 	}
 	for _, l := range lines {
-		if l.words == nil || strings.HasPrefix(l.keyword(), ".") {
+		if l.words == nil {
 			return v, false
 		}
 		if l.keyword() != "server" {
@@ -179,8 +176,8 @@ func (d *difference) serverChanges(after *backendView, old, now *serverLine) {
 		}
 		do.fields = append(do.fields, field)
 	}
-	if len(op.Changes) == 0 && !slices.Equal(old.args, now.args) && now.negates() {
-		op.Changes = []Change{{fieldLine, strings.Join(redactWords(old.args), " "), strings.Join(redactWords(now.args), " ")}}
+	if op.Impact != ImpactReload && now.ordered() && !slices.Equal(old.fixed, now.fixed) {
+		op.Changes = append(op.Changes, Change{fieldLine, strings.Join(redactWords(old.args), " "), strings.Join(redactWords(now.args), " ")})
 		op.Impact, op.Reason = ImpactReload, "the order of its keywords changed"
 	}
 	if len(op.Changes) == 0 {
@@ -204,6 +201,9 @@ func runtimeField(v *backendView, old, now *serverLine, name string) (f serverFi
 	value := now.value(name)
 	if value == "" && v.defaultServer {
 		return f, fmt.Sprintf("the %s comes from a default-server", name)
+	}
+	if len(now.options[name]) > 1 {
+		return f, fmt.Sprintf("the %s is given twice", name)
 	}
 	switch name {
 	case "address":
@@ -289,7 +289,7 @@ func (v *backendView) whyFixed() string {
 	return ""
 }
 
-func (d *difference) serverGoes(v *backendView, s *serverLine) {
+func (d *difference) serverGoes(before, v *backendView, s *serverLine) {
 	op := Op{Action: Delete, Kind: "server", Parent: v.String(), Name: s.name, Impact: ImpactRuntime}
 	op.Changes = []Change{{Field: "address", Old: s.args[0]}}
 	op.Reason = v.whyFixed()
@@ -297,7 +297,7 @@ func (d *difference) serverGoes(v *backendView, s *serverLine) {
 	case op.Reason != "":
 	case slices.Contains(v.used, s.name):
 		op.Reason = "a use-server rule names it"
-	case strings.Contains(d.current.Main(), "track "+v.name+"/"+s.name):
+	case before.tracks(s.name), strings.Contains(d.current.Main(), "track "+v.name+"/"+s.name):
 		op.Reason = "another server tracks it"
 	}
 	if op.Reason != "" {
@@ -306,6 +306,11 @@ func (d *difference) serverGoes(v *backendView, s *serverLine) {
 		return
 	}
 	d.add(rankServerGone, op, &action{kind: deleteServer, backend: v.name, server: s.name})
+}
+
+// tracks reports whether a server of the backend tracks another one of it.
+func (v *backendView) tracks(name string) bool {
+	return slices.ContainsFunc(v.servers, func(s serverLine) bool { return slices.Contains(s.options["track"], name) })
 }
 
 // serverOrder shows that servers that stay changed places.

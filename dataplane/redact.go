@@ -12,8 +12,12 @@ const secret = "(secret)"
 // is part of a word. Rather too many than too few: a plan must be fit for a log.
 var secretWords = []string{
 	"password", "passwd", "passphrase", "secret", "token", "credential",
-	"authorization", "api-key", "apikey", "x-api", "private-key", "cookie-key",
+	"authorization", "api-key", "apikey", "x-api", "x-auth", "private-key", "cookie-key", "mac-key", "anonkey",
+	"sign-pass", "hmac(", "jwt_verify(", "aes_",
 }
+
+// secretDirectives are the directives whose arguments are secret.
+var secretDirectives = []string{"cookie-key", "cluster-secret", "anonkey", "mac-key"}
 
 // secretExact are such words only as a whole.
 var secretExact = []string{"auth", "AUTH", "key", "pass", "Cookie", "Set-Cookie", "setenv", "presetenv"}
@@ -38,7 +42,8 @@ func redactWords(words []string) []string {
 }
 
 func announcesSecret(words []string, i int) bool {
-	if i == 0 && !slices.Contains(secretExact, words[0]) && !strings.Contains(words[0], "cookie-key") {
+	isDirective := func(s string) bool { return strings.Contains(words[0], s) }
+	if i == 0 && !slices.Contains(secretExact, words[0]) && !slices.ContainsFunc(secretDirectives, isDirective) {
 		return false // a directive such as "cookie" names no secret
 	}
 	if i == 0 {

@@ -12,6 +12,7 @@ type serverLine struct {
 	name    string
 	args    []string            // words after the name, the address first
 	options map[string][]string // values by keyword; a keyword without a value has an empty one
+	fixed   []string            // keywords in their order, without those that change at runtime
 }
 
 // serverFlags are the keywords of a server line that take no value
@@ -68,6 +69,9 @@ func parseServer(words []string) (serverLine, bool) {
 			s.options["state"] = []string{keyword} // the last one counts
 			continue
 		}
+		if keyword != "weight" && keyword != "maxconn" {
+			s.fixed = append(s.fixed, keyword)
+		}
 		s.options[keyword] = append(s.options[keyword], value)
 	}
 	return s, true
@@ -105,9 +109,12 @@ func serverFields(a, b *serverLine) []string {
 	return append(fields, others...)
 }
 
-// negates reports whether a keyword undoes another, so that their order counts.
-func (s *serverLine) negates() bool {
-	return slices.ContainsFunc(s.args[1:], func(w string) bool { return strings.HasPrefix(w, "no-") })
+// ordered reports whether a keyword undoes what another one sets, so that
+// their order counts.
+func (s *serverLine) ordered() bool {
+	return slices.ContainsFunc(s.fixed, func(w string) bool {
+		return strings.HasPrefix(w, "no-") || strings.HasPrefix(w, "force-") || w == "non-stick" || w == "agent-addr"
+	})
 }
 
 // literal returns the address of a server if it is an IP address with a port,
