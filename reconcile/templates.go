@@ -151,25 +151,27 @@ func (t *Templates) entry(ctx context.Context, entry string, in *Input, made map
 
 func (t *Templates) items(ctx context.Context, entry string, in *Input, each Each, before map[any]string, valid bool, now remembered, made map[string]remembered) (string, error) {
 	now.items = make(map[any]string, len(each.Items))
-	vars := maps.Clone(in.Vars)
-	var all strings.Builder
+	var missing []any
 	for i, item := range each.Items {
 		if !reflect.ValueOf(item).Comparable() {
 			return "", fmt.Errorf("template %s: item %d is a %T, which cannot be compared: give a pointer to it", entry, i, item)
 		}
-		text, ok := "", false
-		if valid {
-			text, ok = before[item]
+		if text, ok := before[item]; ok && valid {
+			now.items[item] = text
+		} else {
+			missing = append(missing, item)
 		}
-		if !ok {
-			vars[each.Var] = item
-			var err error
-			if text, err = t.Engine.Render(ctx, entry, vars); err != nil {
-				return "", err
-			}
-		}
-		now.items[item] = text
-		all.WriteString(text)
+	}
+	texts, err := t.Engine.RenderEach(ctx, entry, each.Var, missing, in.Vars)
+	if err != nil {
+		return "", err
+	}
+	for i, item := range missing {
+		now.items[item] = texts[i]
+	}
+	var all strings.Builder
+	for _, item := range each.Items {
+		all.WriteString(now.items[item])
 	}
 	made[entry] = now
 	return all.String(), nil

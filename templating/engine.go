@@ -65,6 +65,7 @@ type entry struct {
 	uses     []string                     // variables, sorted
 	size     atomic.Int64                 // of the last output, for the next buffer
 	traced   func() (*tracedEntry, error) // compiled when an error has no position
+	loops    loops                        // for RenderEach
 }
 
 // Compile reads and type-checks all entries and the files that they use. It
@@ -118,7 +119,7 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 func (e *Engine) compile(name string) (*entry, error) {
 	t := newTransformer(e.src, name, e.decl.names())
 	en := &entry{name: name}
-	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &en.sites[id]) })
+	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &en.sites[id]) }, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +135,9 @@ func (e *Engine) compile(name string) (*entry, error) {
 }
 
 // build runs Scriggo's compiler with an escaper for the sites that t makes.
-func (e *Engine) build(t *transformer, name string, escaper any) (tpl *scriggo.Template, err error) {
+func (e *Engine) build(t *transformer, name string, escaper any, more native.Declarations) (tpl *scriggo.Template, err error) {
 	globals := maps.Clone(e.decl.globals)
+	maps.Copy(globals, more)
 	globals[escapeName], globals[bufferName] = escaper, escaper
 	if escape, ok := escaper.(func(any, int) native.JSON); ok {
 		globals[bufferName] = func(env native.Env, v any, id int) native.JSON {

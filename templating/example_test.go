@@ -100,3 +100,20 @@ func ExampleEngine_Uses() {
 	// Output:
 	// [hosts]
 }
+
+func ExampleEngine_RenderEach() {
+	type backend struct{ Name, Address string }
+	engine, err := templating.Compile(fstest.MapFS{
+		"backend.cfg": {Data: []byte("backend {{ b.Name }}\n    server s1 {{ b.Address }}\n")},
+	}, &templating.Options{Vars: map[string]any{"b": (*backend)(nil)}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	texts, err := engine.RenderEach(context.Background(), "backend.cfg", "b", []any{
+		&backend{"shop", "192.0.2.1:80"}, &backend{"blog", "192.0.2.2:80"},
+	}, map[string]any{"b": (*backend)(nil)})
+	fmt.Printf("%q %v\n", texts, err)
+	// Output:
+	// ["backend shop\n    server s1 192.0.2.1:80\n" "backend blog\n    server s1 192.0.2.2:80\n"] <nil>
+}

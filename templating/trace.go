@@ -54,7 +54,7 @@ func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
 		grow(env, len(text))
 		return text
 	}
-	tpl, err := e.build(t, name, escaper)
+	tpl, err := e.build(t, name, escaper, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func BenchmarkRender(b *testing.B) {
 			require.NoError(b, err)
 			w, slots := manyIngresses(n), &Slots{}
 			renderer := &reconcile.Templates{Engine: engine, Input: func(context.Context) (*reconcile.Input, error) {
-				return &reconcile.Input{Vars: map[string]any{"routes": BuildRoutes(w.cluster(), slots), "settings": Settings{}}}, nil
+				return BuildRoutes(w.cluster(), slots).input(Settings{}), nil
 			}}
 			b.ReportAllocs()
 			for b.Loop() {
@@ -72,8 +72,12 @@ func BenchmarkChange(b *testing.B) {
 			require.NoError(b, err)
 			w, slots, validator := manyIngresses(n), &Slots{}, &validate.Validator{}
 			settings := Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
-			renderer := &reconcile.Templates{Engine: engine, Input: func(context.Context) (*reconcile.Input, error) {
-				return &reconcile.Input{Vars: map[string]any{"routes": BuildRoutes(w.cluster(), slots), "settings": settings}}, nil
+			var last *Routes
+			renderer := &reconcile.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*reconcile.Input, error) {
+				routes := BuildRoutes(w.cluster(), slots)
+				routes.Keep(last)
+				last = routes
+				return routes.input(settings), nil
 			}}
 			var current *dataplane.Config
 			next := func(i int) {

@@ -258,7 +258,7 @@ func TestPreflight(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "Ingress demo/bad")
 
-	code, _, stderr = preflight("-manifests", "demo", "-local", state, "-templates", writeTemplates(t, "haproxy.cfg", "{{ routes.Nope }}\n"))
+	code, _, stderr = preflight("-manifests", "demo", "-local", state, "-templates", writeTemplates(t, "haproxy.cfg", "{{ settings.Nope }}\n"))
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "haproxy.cfg:1:")
 	code, _, stderr = preflight("-manifests", "demo", "-local", state, "-templates", writeTemplates(t, "haproxy.cfg", "global\n    nonsense\n"))

@@ -37,11 +37,33 @@ type Routes struct {
 	Hosts        []string // "shop.demo.test", "*.demo.test"
 	Exact        []Path   // Key: host and path, as a request has them
 	Prefix       []Path   // Key: the beginning of host, path and "/"
-	Backends     []Backend
+	Backends     []*Backend
 	Certificates []TLSCertificate
 	Default      string // backend of requests that no rule matches, "" if none
 	Files        []dataplane.File
 	Refused      []reconcile.Refusal
+}
+
+// Keep takes from the routes of the last render each list that is equal, so
+// that nothing is rendered again that did not change.
+func (r *Routes) Keep(last *Routes) {
+	if last == nil {
+		return
+	}
+	if slices.Equal(r.Hosts, last.Hosts) {
+		r.Hosts = last.Hosts
+	}
+	if slices.Equal(r.Exact, last.Exact) {
+		r.Exact = last.Exact
+	}
+	if slices.Equal(r.Prefix, last.Prefix) {
+		r.Prefix = last.Prefix
+	}
+	if slices.EqualFunc(r.Certificates, last.Certificates, func(a, b TLSCertificate) bool {
+		return a.File == b.File && slices.Equal(a.Hosts, b.Hosts)
+	}) {
+		r.Certificates = last.Certificates
+	}
 }
 
 // Path is a line of a map: requests that match Key go to Backend.
@@ -251,7 +273,7 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 	name := ns + "_" + ref.Service.Name + "_" + port
 	if !b.backends[name] {
 		b.backends[name] = true
-		b.routes.Backends = append(b.routes.Backends, Backend{name, b.slots.Assign(name, addresses)})
+		b.routes.Backends = append(b.routes.Backends, b.slots.Assign(name, addresses))
 	}
 	return name, true
 }
@@ -386,7 +408,7 @@ func (b *builder) finish() *Routes {
 	byKey := func(x, y Path) int { return cmp.Compare(x.Key, y.Key) }
 	slices.SortFunc(r.Exact, byKey)
 	slices.SortFunc(r.Prefix, byKey)
-	slices.SortFunc(r.Backends, func(x, y Backend) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortFunc(r.Backends, func(x, y *Backend) int { return cmp.Compare(x.Name, y.Name) })
 	slices.SortFunc(r.Certificates, func(x, y TLSCertificate) int { return cmp.Compare(x.File, y.File) })
 	b.slots.Forget(b.backends)
 	return r

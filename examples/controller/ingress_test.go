@@ -110,7 +110,7 @@ func TestPathTypes(t *testing.T) {
 	require.Equal(t, []Path{
 		{"*/any/", "ns_a_80"}, {"x.test/", "ns_a_80"}, {"x.test/bar/", "ns_b_80"}, {"x.test/foo/", "ns_b_80"}, {"x.test/im", "ns_b_80"},
 	}, r.Prefix)
-	require.Equal(t, []Backend{
+	require.Equal(t, []*Backend{
 		{"ns_a_80", []Server{{Name: "s1", Address: "192.0.2.1:8080"}}},
 		{"ns_b_80", []Server{{Name: "s1", Address: "192.0.2.2:8080"}}},
 	}, r.Backends)
@@ -208,7 +208,7 @@ func TestEndpoints(t *testing.T) {
 	w.slices = nil
 	r := w.build()
 	require.Empty(t, r.Refused, "a Service without endpoints is no error")
-	require.Equal(t, []Backend{{Name: "ns_a_80"}}, r.Backends)
+	require.Equal(t, []*Backend{{Name: "ns_a_80"}}, r.Backends)
 }
 
 func TestWhatDoesNotExistAnswers503(t *testing.T) {
@@ -217,7 +217,7 @@ func TestWhatDoesNotExistAnswers503(t *testing.T) {
 	r := newWorld(ingress("web", rule("x.test", path(prefix, "/", "a"), path(prefix, "/gone", "nope"), noPort))).build()
 	require.Equal(t, []Path{{"x.test/", "ns_a_80"}, {"x.test/gone/", "ns_nope_80"}, {"x.test/port/", "ns_a_grpc"}}, r.Prefix,
 		"its requests do not fall to the shorter path")
-	require.Equal(t, []Backend{
+	require.Equal(t, []*Backend{
 		{Name: "ns_a_80", Servers: []Server{{Name: "s1", Address: "192.0.2.1:8080"}}}, {Name: "ns_a_grpc"}, {Name: "ns_nope_80"},
 	}, r.Backends)
 	require.Len(t, r.Refused, 2)
@@ -227,9 +227,9 @@ func TestWhatDoesNotExistAnswers503(t *testing.T) {
 
 func TestSlotsKeepTheirNames(t *testing.T) {
 	var s Slots
-	names := func(servers []Server) map[string]string {
+	names := func(b *Backend) map[string]string {
 		m := map[string]string{}
-		for _, x := range servers {
+		for _, x := range b.Servers {
 			m[x.Name] = x.Address
 		}
 		return m
@@ -242,12 +242,12 @@ func TestSlotsKeepTheirNames(t *testing.T) {
 	require.Equal(t, map[string]string{"s1": "9"}, names(s.Assign("b", []string{"9"})))
 
 	spare := Slots{Step: 4}
-	servers := spare.Assign("b", []string{"1", "2"})
+	servers := spare.Assign("b", []string{"1", "2"}).Servers
 	require.Len(t, servers, 4)
 	require.False(t, servers[1].Disabled)
 	require.Equal(t, Server{Name: "s4", Address: spareAddress, Disabled: true}, servers[3])
-	require.Len(t, spare.Assign("b", []string{"1", "2", "3", "4", "5"}), 8)
-	require.Len(t, spare.Assign("c", nil), 4)
+	require.Len(t, spare.Assign("b", []string{"1", "2", "3", "4", "5"}).Servers, 8)
+	require.Len(t, spare.Assign("c", nil).Servers, 4)
 }
 
 func TestCertificates(t *testing.T) {
@@ -283,4 +283,22 @@ func certificate(t *testing.T) (crt, key []byte) {
 	require.NoError(t, err)
 	return encpem.EncodeToMemory(&encpem.Block{Type: "CERTIFICATE", Bytes: der}),
 		encpem.EncodeToMemory(&encpem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+}
+
+func TestWhatDidNotChangeIsTheSame(t *testing.T) {
+	w, slots := newWorld(ingress("web", rule("x.test", path(prefix, "/", "a"), path(exact, "/e", "b")))), &Slots{}
+	first := BuildRoutes(w.cluster(), slots)
+	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{slice("http", 8080, "192.0.2.77")}
+	second := BuildRoutes(w.cluster(), slots)
+	second.Keep(first)
+	require.NotSame(t, first.Backends[0], second.Backends[0])
+	require.Same(t, first.Backends[1], second.Backends[1])
+	require.Same(t, &first.Hosts[0], &second.Hosts[0])
+	require.Same(t, &first.Prefix[0], &second.Prefix[0])
+
+	w.ingresses = append(w.ingresses, ingress("more", rule("y.test", path(prefix, "/", "a"))))
+	third := BuildRoutes(w.cluster(), slots)
+	third.Keep(second)
+	require.NotSame(t, &second.Hosts[0], &third.Hosts[0])
+	require.Same(t, &second.Exact[0], &third.Exact[0])
 }

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -79,13 +80,15 @@ type controller struct {
 	ingresses, classes, services, slices, secrets,
 	pods, credentials *k8swatch.Watcher // the last two only where they are asked for
 
-	scratch  string // folder to remove at the end, "" for none
-	local    *dataplane.Local
-	clients  reconcile.Clients
-	settings Settings
-	slots    Slots
-	election *k8swatch.Election // nil: this process always leads
-	loop     *reconcile.Loop
+	scratch     string // folder to remove at the end, "" for none
+	local       *dataplane.Local
+	clients     reconcile.Clients
+	settings    Settings
+	slots       Slots
+	routes      *Routes            // of the last render
+	eachBackend bool               // whether the templates have an entry for that
+	election    *k8swatch.Election // nil: this process always leads
+	loop        *reconcile.Loop
 }
 
 func newController(cfg *config, log *slog.Logger, out io.Writer) (*controller, error) {
@@ -155,7 +158,8 @@ func (c *controller) newLoop() error {
 	if err != nil {
 		return err
 	}
-	templates := &reconcile.Templates{Engine: engine, Input: c.input}
+	c.eachBackend = slices.Contains(engine.Entries(), backendEntry)
+	templates := &reconcile.Templates{Engine: engine, Input: c.input, Pure: true}
 	if err := templates.Check(); err != nil {
 		return err
 	}

@@ -20,19 +20,34 @@ type Slots struct {
 
 	mu   sync.Mutex
 	held map[string][]string // backend -> address by slot, "" where a slot is free
+	last map[string]*Backend // what Assign returned
 }
 
 // spareAddress is where a disabled server points to: the discard port of this
 // host, which gets no traffic since the server is disabled.
 const spareAddress = "127.0.0.1:9"
 
-// Assign returns the servers for these addresses, in the order of their slots.
-func (s *Slots) Assign(backend string, addresses []string) []Server {
+// Assign returns the backend with servers for these addresses, in the order of
+// their slots: the same pointer as before if nothing changed.
+func (s *Slots) Assign(backend string, addresses []string) *Backend {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held == nil {
 		s.held = map[string][]string{}
 	}
+	servers := s.servers(backend, addresses)
+	last := s.last[backend]
+	if last == nil || !slices.Equal(last.Servers, servers) {
+		last = &Backend{backend, servers}
+		if s.last == nil {
+			s.last = map[string]*Backend{}
+		}
+		s.last[backend] = last
+	}
+	return last
+}
+
+func (s *Slots) servers(backend string, addresses []string) []Server {
 	held := slices.Clone(s.held[backend])
 	var left, free []int // slots: an endpoint left them just now, or long ago
 	for i, a := range held {
@@ -121,6 +136,7 @@ func (s *Slots) Forget(but map[string]bool) {
 	for name := range s.held {
 		if !but[name] {
 			delete(s.held, name)
+			delete(s.last, name)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -22,9 +23,28 @@ type Settings struct {
 	layout dataplane.Layout // where HAProxy finds its files
 }
 
+// backendEntry is the template that is rendered for each backend.
+const backendEntry = "haproxy.d/backend.cfg"
+
+// input is what the templates see of the routes.
+func (r *Routes) input(settings Settings) *reconcile.Input {
+	in := &reconcile.Input{
+		Vars: map[string]any{"settings": settings, "hosts": r.Hosts, "exact": r.Exact, "prefix": r.Prefix,
+			"certificates": r.Certificates, "fallback": r.Default, "backends": r.Backends, "backend": (*Backend)(nil)},
+		Files:   r.Files,
+		Refused: r.Refused,
+	}
+	each := reconcile.Each{Var: "backend"}
+	for _, b := range r.Backends {
+		each.Items = append(each.Items, b)
+	}
+	in.Each = map[string]reconcile.Each{backendEntry: each}
+	return in
+}
+
 // compileTemplates type-checks the built-in templates, or those of a folder.
-// They see the variables routes and settings, and the function path(kind,
-// name), which says where a file lies for HAProxy.
+// They see the variables that input gives, and the function path(kind, name),
+// which says where a file lies for HAProxy.
 func compileTemplates(folder string, layout dataplane.Layout) (*templating.Engine, error) {
 	files, err := fs.Sub(builtin, "templates")
 	if err != nil {
@@ -37,6 +57,6 @@ func compileTemplates(folder string, layout dataplane.Layout) (*templating.Engin
 		Globals: map[string]any{
 			"path": func(kind, name string) string { return layout.Path(dataplane.FileKind(kind), name) },
 		},
-		Vars: map[string]any{"routes": (*Routes)(nil), "settings": Settings{}},
+		Vars: new(Routes).input(Settings{}).Vars,
 	})
 }

@@ -20,11 +20,8 @@ func renderRoutes(t *testing.T, layout dataplane.Layout, routes *Routes) *datapl
 	engine, err := compileTemplates("", layout)
 	require.NoError(t, err)
 	renderer := &reconcile.Templates{Engine: engine, Input: func(context.Context) (*reconcile.Input, error) {
-		return &reconcile.Input{
-			Vars: map[string]any{"routes": routes, "settings": Settings{HTTP: ":8080", HTTPS: ":8443",
-				Socket: filepath.Join(layout.Base, "run.sock"), MaxConn: 100, HardStopAfter: "30m"}},
-			Files: routes.Files,
-		}, nil
+		return routes.input(Settings{HTTP: ":8080", HTTPS: ":8443",
+			Socket: filepath.Join(layout.Base, "run.sock"), MaxConn: 100, HardStopAfter: "30m"}), nil
 	}}
 	require.NoError(t, renderer.Check())
 	rendered, err := renderer.Render(t.Context())

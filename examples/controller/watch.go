@@ -75,13 +75,14 @@ func (c *controller) input(context.Context) (*reconcile.Input, error) {
 		Secret:    func(ns, name string) *corev1.Secret { return secrets.GetSingle(ns, name) },
 		Slices:    func(ns, service string) []*discoveryv1.EndpointSlice { return slices.Get(ns, service) },
 	}, &c.slots)
-	return &reconcile.Input{
-		Vars:    map[string]any{"routes": routes, "settings": c.settings},
-		Files:   routes.Files,
-		Refused: routes.Refused,
-		Resources: map[string]int{"ingresses": ingresses.Len(), "services": services.Len(),
-			"endpointslices": slices.Len(), "secrets": secrets.Len()},
-	}, nil
+	routes.Keep(c.routes)
+	c.routes = routes
+	in := routes.input(c.settings)
+	if !c.eachBackend { // templates of the user's own may do it another way
+		in.Each = nil
+	}
+	in.Resources = map[string]int{"ingresses": ingresses.Len(), "services": services.Len(), "endpointslices": slices.Len(), "secrets": secrets.Len()}
+	return in, nil
 }
 
 // changed is called, never twice at once, when watched resources changed.
