@@ -67,6 +67,7 @@ type Client struct {
 
 	known     *baseline         // what is deployed, nil if not known
 	unsettled bool              // stored files may differ from what the process has loaded
+	marked    bool              // the endpoint has a mark that says so, see mark
 	certs     map[string]string // certificate name -> hash of the content last stored by this client
 	norm      haproxycfg.Normaliser
 }
@@ -113,6 +114,15 @@ func NewClient(endpoint Endpoint, options *ClientOptions) (*Client, error) {
 // Name returns the name of the endpoint, as errors show it.
 func (c *Client) Name() string { return c.endpoint.name() }
 
+// String tells the endpoint, without its password.
+func (c *Client) String() string { return "client of " + c.endpoint.String() }
+
+// Format is String for every verb, so that none shows the password.
+func (c *Client) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(c.String())) }
+
+// LogValue is String.
+func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
 // Layout returns the layout that configurations for this endpoint must be
 // rendered with.
 func (c *Client) Layout() Layout { return c.opts.Layout }
@@ -153,10 +163,15 @@ func (c *Client) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
 // are no longer needed go last. The Plan of the Result is what differed when
 // the Sync began.
 //
+// While files that the process uses are ahead of it, a general file
+// haptic-unfinished.txt stands beside them. Another Client that finds it, after
+// this one was killed, has HAProxy reload.
+//
 // Every error is an [*Error]. After [ErrInvalid] and [ErrReload] HAProxy runs
 // on with the configuration that it had, which has also been put back where it
-// is stored. After any other error the outcome is open, and a later Sync
-// settles it, with one reload if need be.
+// is stored; what the process was told before, such as an address of a server,
+// goes with the reload of a later Sync. After any other error the outcome is
+// open, and a later Sync settles it, with one reload if need be.
 func (c *Client) Sync(ctx context.Context, desired *Config) (*Result, error) {
 	start := time.Now()
 	ctx, cancel, err := c.begin(ctx)

@@ -73,7 +73,7 @@ func (c *Client) refused(err error) *Error {
 	e := &Error{Endpoint: c.Name(), Stage: "check", Err: ErrUnsupported, Output: err.Error()}
 	var r *haproxycfg.Refusal
 	if errors.As(err, &r) {
-		e.File, e.Line, e.Output = configFile, r.Line, r.Text+": "+r.Why
+		e.File, e.Line, e.Output = configFile, r.Line, redactRaw(r.Text)+": "+r.Why
 	}
 	return e
 }
@@ -81,18 +81,38 @@ func (c *Client) refused(err error) *Error {
 // pushError says why a text was not taken. HAProxy counts the lines of the
 // normalised text there, which nobody but the API has seen, so the line comes
 // from a second, harmless look at the desired text.
-func (c *Client) pushError(ctx context.Context, err error, desired *Config, version int64) *Error {
+func (c *Client) pushError(ctx context.Context, err error, j *job) *Error {
 	e := c.errorAt("configuration", err)
 	if !errors.Is(e.Err, ErrInvalid) {
 		return e
 	}
-	e.File = configFile
+	e.File, e.Output = configFile, redactOutput(e.Output, j.text)
+	text := j.desired.Main()
 	var again *dpapi.StatusError
-	if _, err := c.api.Push(ctx, desired.Main(), version, dpapi.Validate); errors.As(err, &again) && again.Status == http.StatusBadRequest {
-		e.Output = again.Message
-		e.Line = lineOf(again.Message, strings.Count(desired.Main(), "\n"))
+	if _, err := c.api.Push(ctx, text, j.before.version, dpapi.Validate); errors.As(err, &again) && again.Status == http.StatusBadRequest {
+		e.Output = redactOutput(again.Message, text)
+		e.Line = lineOf(again.Message, strings.Count(text, "\n"))
 	}
 	return e
+}
+
+// ownLines is how many lines the API may have put in front of a text.
+const ownLines = 3
+
+// redactOutput hides in what HAProxy says of a text what is secret in the lines
+// that it speaks of, since it quotes words of them.
+func redactOutput(output, text string) string {
+	lines := strings.Split(text, "\n")
+	for _, m := range lineNumber.FindAllStringSubmatch(output, -1) {
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			continue
+		}
+		for i := max(n-ownLines, 1); i <= min(n, len(lines)); i++ {
+			output = redactQuoted(output, lines[i-1])
+		}
+	}
+	return output
 }
 
 // The API shortens "parsing [/file:12] : ..." to "line 12: ..." or "line=12".

@@ -22,6 +22,8 @@ type job struct {
 	text    string   // the desired text, normalised
 	before  baseline // what is there now
 	repair  bool     // the API has another text in memory than on disk
+	told    bool     // the running process may have part of it already
+	open    bool     // what an earlier attempt achieved was not known before
 	api     dpapi.Info
 	plan    *Plan
 
@@ -147,6 +149,10 @@ func (c *Client) readFiles(ctx context.Context, j *job) ([]File, error) {
 		}
 		for _, info := range listed {
 			ref := fileRef{storage, info.Name}
+			if ref == unfinished {
+				c.unsettled, c.marked = true, true
+				continue
+			}
 			want, ok := desired[ref]
 			if !ok {
 				if f := (File{Kind: ref.kind(), Name: info.Name}); CheckFileName(f.Kind, f.Name) == nil && !keep(ref) {
@@ -216,9 +222,15 @@ func isStatus(err error, status int) bool {
 	return status == dpapi.Status(err) && status != 0
 }
 
-// checkFiles refuses certificates that the storage would refuse.
+// checkFiles refuses certificates that the storage would refuse, and a file
+// in the place of the mark.
 func (c *Client) checkFiles(desired *Config) error {
 	for _, f := range desired.files {
+		if refOf(f) == unfinished {
+			return &Error{
+				Endpoint: c.Name(), Stage: "check", File: string(f.Kind) + " " + f.Name, Err: ErrInvalid, Output: "the name is taken",
+			}
+		}
 		if f.Kind != Certificate {
 			continue
 		}

@@ -22,23 +22,33 @@ func (c *Client) failed(ctx context.Context, j *job, written []fileWrite, versio
 		return e
 	}
 	if e.Status == http.StatusBadRequest && strings.HasPrefix(strings.ToLower(e.Output), "reload failed") {
-		e.Stage, e.Err = "reload", ErrReload
+		e.Stage, e.Err, e.Output = "reload", ErrReload, redactOutput(e.Output, j.text)
 		return c.reloadFailed(ctx, j, written, version, e)
 	}
-	e = c.pushError(ctx, err, j.desired, j.before.version)
-	c.takeBack(ctx, j, written, false)
+	e = c.pushError(ctx, err, j)
+	c.takeBack(ctx, j, written)
 	return e
 }
 
-// takeBack puts files back after nothing else has changed.
-func (c *Client) takeBack(ctx context.Context, j *job, written []fileWrite, unsettled bool) {
+// takeBack puts files back after the text was refused.
+func (c *Client) takeBack(ctx context.Context, j *job, written []fileWrite) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
 	defer cancel()
 	if err := c.undoFiles(ctx, written); err != nil {
 		c.log.Warn("files could not be put back", "error", err)
+		c.known = nil
 		return
 	}
-	c.unsettled = unsettled
+	c.asBefore(ctx, j)
+}
+
+// asBefore notes that what is stored is as it was before a job. What the
+// process was told meanwhile only a reload undoes.
+func (c *Client) asBefore(ctx context.Context, j *job) {
+	c.unsettled = j.open || j.told
+	if !c.unsettled {
+		c.unmark(ctx)
+	}
 }
 
 // reloadFailed puts the last good text and files back at once: on disk the API
@@ -59,7 +69,7 @@ func (c *Client) reloadFailed(ctx context.Context, j *job, written []fileWrite, 
 		}
 		return cause
 	}
-	c.unsettled = false
+	c.asBefore(ctx, j)
 	return cause
 }
 

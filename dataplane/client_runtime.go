@@ -114,6 +114,9 @@ func (j *job) setServer(do *action) (why string) {
 
 // changeMap adds the changes of one map, or says why there are none.
 func (j *job) changeMap(do *action) (why string) {
+	if namesSecret(do.file.Name) {
+		return "its keys would stand in the paths of requests, which are logged"
+	}
 	if do.replace {
 		return "the order of the entries, or a key that stands there twice, is beyond the Dataplane API"
 	}

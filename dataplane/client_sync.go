@@ -36,7 +36,6 @@ func (c *Client) syncOnce(ctx context.Context, desired *Config, r *Result) error
 		}
 		return err
 	}
-	c.unsettled = false
 	return nil
 }
 
@@ -49,12 +48,15 @@ func (c *Client) restored(err error) bool {
 func (c *Client) apply(ctx context.Context, j *job, r *Result) error {
 	// Until the process has what is stored, a failure must not make the next
 	// attempt believe that nothing differs.
-	wasUnsettled := c.unsettled
+	j.open = c.unsettled
+	if err := c.mark(ctx, j); err != nil {
+		return err
+	}
 	c.unsettled = c.unsettled || j.touchesProcess()
 	written, err := c.writeFiles(ctx, j, r)
 	if err != nil {
 		if errors.Is(err, ErrInvalid) {
-			c.takeBack(ctx, j, written, wasUnsettled)
+			c.takeBack(ctx, j, written)
 		}
 		return err
 	}
@@ -67,10 +69,12 @@ func (c *Client) apply(ctx context.Context, j *job, r *Result) error {
 	if err := c.changeProcess(ctx, j, r, written, &after); err != nil {
 		return err
 	}
+	c.unsettled = false // the process has it all
+	c.unmark(ctx)
 	deleted, err := c.deleteFiles(ctx, j.deletes)
 	r.Files += deleted
 	if err != nil {
-		c.unsettled = false // the process has it all
+		c.known = nil
 		return err
 	}
 	return c.remember(j, after)
@@ -111,8 +115,10 @@ func (c *Client) writeFiles(ctx context.Context, j *job, r *Result) (written []f
 		switch {
 		case reloadID != "":
 			j.fallBack(r, "the running process did not take over the certificate "+w.file.Name)
+			j.told = j.told || w.swap
 		case w.swap:
 			r.Commands++
+			j.told = true
 		}
 	}
 	return written, nil
@@ -136,9 +142,11 @@ func (c *Client) push(ctx context.Context, j *job, r *Result, written []fileWrit
 	case err == nil:
 		r.Files++
 		r.Commands += len(j.actions)
+		j.told = j.told || len(j.actions) > 0
 		return c.stored(j, raw, j.before.version)
 	case isStatus(err, http.StatusInternalServerError) && len(j.actions) > 0:
 		// The text is stored, some actions are done: a reload makes it whole.
+		j.told = true
 		return c.fallBackToReload(ctx, j, r, written, c.errorAt("runtime", err))
 	}
 	return baseline{}, c.failed(ctx, j, written, j.before.version, err)
@@ -171,8 +179,12 @@ func (c *Client) reload(ctx context.Context, j *job, r *Result, written []fileWr
 	}
 	r.Files++
 	r.Reloads++
-	if err := c.followReload(ctx, raw.ReloadID, before, r); err != nil {
+	// The API says that it has reloaded: from here on the process may have it all.
+	j.told = true
+	if err := c.followReload(ctx, raw.ReloadID, before, r); errors.Is(err, ErrReload) {
 		return baseline{}, c.reloadFailed(ctx, j, written, version, err)
+	} else if err != nil {
+		return baseline{}, err
 	}
 	return c.stored(j, raw, version)
 }
@@ -181,6 +193,7 @@ func (c *Client) reload(ctx context.Context, j *job, r *Result, written []fileWr
 // An HAProxy before 2.7 does not tell how a reload ended, so that the API calls
 // it a success: only the worker's process id proves it.
 func (c *Client) followReload(ctx context.Context, id string, before dpapi.Process, r *Result) error {
+	call := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.ReloadTimeout, errors.New("no new worker process within "+c.opts.ReloadTimeout.String()))
 	defer cancel()
 	wait := 10 * time.Millisecond
@@ -196,7 +209,7 @@ func (c *Client) followReload(ctx context.Context, id string, before dpapi.Proce
 			return &Error{Endpoint: c.Name(), Stage: "reload", Output: "the Dataplane API has forgotten the reload", Err: ErrReload}
 		}
 		if !sleep(ctx, wait) {
-			return c.reloadTimeout(ctx)
+			return c.reloadTimeout(call, ctx)
 		}
 		wait = min(2*wait, time.Second)
 	}
@@ -210,18 +223,23 @@ func (c *Client) followReload(ctx context.Context, id string, before dpapi.Proce
 			return nil
 		}
 		if !sleep(ctx, wait) {
-			return c.reloadTimeout(ctx)
+			return c.reloadTimeout(call, ctx)
 		}
 	}
 }
 
-func (c *Client) reloadTimeout(ctx context.Context) error {
+// reloadTimeout tells a worker that does not show from a call that was given up.
+func (c *Client) reloadTimeout(call, ctx context.Context) error {
+	if call.Err() != nil {
+		return c.errorAt("reload", context.Cause(call))
+	}
 	return &Error{Endpoint: c.Name(), Stage: "reload", Output: context.Cause(ctx).Error(), Err: ErrReload}
 }
 
 // changeEntries changes map entries in the running process; their files are
 // stored already.
 func (c *Client) changeEntries(ctx context.Context, j *job) error {
+	j.told = j.told || len(j.entries) > 0
 	for _, e := range j.entries {
 		var err error
 		switch e.action {

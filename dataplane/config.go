@@ -170,6 +170,9 @@ func (c *Config) String() string {
 // GoString is String.
 func (c *Config) GoString() string { return c.String() }
 
+// Format is String for every verb.
+func (c *Config) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(c.String())) }
+
 // LogValue is String.
 func (c *Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 

@@ -67,7 +67,19 @@ func isKeyword(word string) bool {
 	return strings.IndexFunc(word, func(r rune) bool { return !isNameRune(r) }) < 0
 }
 
-// redactRaw does the same for a line that cannot be cut into words.
+// redactQuoted hides in a message what is secret in the line that it quotes.
+func redactQuoted(message, line string) string {
+	words := strings.Fields(line)
+	shown := redactWords(words)
+	for _, w := range words {
+		if w = strings.Trim(w, `"'`); len(w) >= 3 && !slices.ContainsFunc(shown, func(s string) bool { return strings.Trim(s, `"'`) == w }) {
+			message = strings.ReplaceAll(message, w, secret)
+		}
+	}
+	return message
+}
+
+// redactRaw is redactWords for a line that cannot be cut into words.
 func redactRaw(raw string) string {
 	return strings.Join(redactWords(strings.Fields(raw)), " ")
 }
