@@ -13,6 +13,16 @@ type reference struct {
 	line int // of the section, from zero
 }
 
+// late reports the references that HAProxy follows only once it has read all,
+// and only from proxies that are in use.
+func (r reference) late() bool {
+	switch r.kind {
+	case "backend", "resolvers", "http-errors":
+		return true
+	}
+	return false
+}
+
 // text returns the line of the reference.
 func (r reference) text(s haproxycfg.Section) string {
 	n := 0
@@ -72,6 +82,11 @@ var fileKeywords = map[string]bool{
 	"h1-case-adjust-file": true,
 }
 
+// headerKeywords are the words behind which the name of a header stands.
+var headerKeywords = map[string]bool{
+	"set-header": true, "add-header": true, "del-header": true, "replace-header": true, "replace-value": true, "hdr": true,
+}
+
 // paths returns the absolute paths of files that a line makes HAProxy read:
 // behind a keyword, behind "errorfile" and a status, and as the first argument
 // of a map converter.
@@ -82,6 +97,9 @@ func paths(words []string) []string {
 			continue
 		}
 		if strings.HasPrefix(word, "/") {
+			if i > 1 && headerKeywords[words[i-2]] {
+				continue // words[i-1] is the name of a header
+			}
 			if fileKeywords[words[i-1]] || i > 1 && words[i-2] == "errorfile" {
 				found = append(found, word)
 			}
@@ -95,6 +113,9 @@ func paths(words []string) []string {
 			}
 			before, path := rest[:start], rest[start+1:]
 			rest = path
+			if strings.Contains(word, " ") && !strings.Contains(word, "%[") {
+				continue // of a text, not of an expression
+			}
 			converter := before[strings.LastIndexAny(before, ",[ !")+1:]
 			if converter != "map" && !strings.HasPrefix(converter, "map_") {
 				continue

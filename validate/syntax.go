@@ -18,6 +18,7 @@ type parsed struct {
 	findings    []haproxycfg.Finding // Line relative
 	refs        []reference
 	conditional bool // has .if blocks
+	unused      bool // disabled, or defaults that perhaps nobody uses
 }
 
 // Syntax is phase 1: unknown keywords and sections, quotes that are not
@@ -76,7 +77,7 @@ func (c *sectionCache) parse(sections []haproxycfg.Section) []*parsed {
 
 func parseSection(s haproxycfg.Section) *parsed {
 	first := s.Line
-	p := &parsed{section: s, findings: haproxycfg.Parse(s)}
+	p := &parsed{section: s, findings: haproxycfg.Parse(s), unused: s.Kind == "defaults"}
 	for i := range p.findings {
 		p.findings[i].Line -= first
 	}
@@ -85,6 +86,7 @@ func parseSection(s haproxycfg.Section) *parsed {
 		words, err := haproxycfg.Fields(line)
 		if err == nil && len(words) > 0 {
 			p.conditional = p.conditional || words[0] == ".if"
+			p.unused = p.unused || words[0] == "disabled"
 			if first+n != s.Header || s.Kind == "" {
 				p.refs = appendReferences(p.refs, n, words)
 			}
@@ -115,14 +117,17 @@ func sectionName(s haproxycfg.Section) string {
 }
 
 // duplicates finds two sections of one name where HAProxy refuses them: it
-// takes two defaults, global and traces sections, and ignores a second
-// userlist with a warning.
+// takes two defaults, global, traces and crt-store sections, and ignores a
+// second userlist with a warning.
 func (c *checker) duplicates() {
 	first := map[string]int{}
 	for i, s := range c.sections {
 		for _, space := range nameSpaces(s.Kind) {
 			key := space + " " + s.Name
-			if at, twice := first[key]; twice && s.Name != "" {
+			// Of a backend in front of a listen section of its name only versions
+			// from 3.3 on complain.
+			tolerated := s.Kind == "listen" && space == "backend"
+			if at, twice := first[key]; twice && s.Name != "" && !tolerated {
 				other := c.sections[at]
 				c.add(s, s.Header-s.Line, s.Kind+" "+s.Name,
 					fmt.Sprintf("a second section of this name, the first is %s in line %d", sectionName(other), other.Header))
@@ -137,7 +142,7 @@ func (c *checker) duplicates() {
 // frontend and a backend may share a name, a listen section is both.
 func nameSpaces(kind string) []string {
 	switch kind {
-	case "", "global", "defaults", "traces", "userlist":
+	case "", "global", "defaults", "traces", "userlist", "crt-store":
 		return nil
 	case "listen":
 		return []string{"frontend", "backend"}
@@ -153,6 +158,9 @@ func (c *checker) references(all []*parsed) {
 	}
 	for i, p := range all {
 		for _, r := range p.refs {
+			if p.unused && r.late() {
+				continue
+			}
 			if message := c.missing(r, names); message != "" {
 				c.add(c.sections[i], r.line, r.text(c.sections[i]), message)
 			}

@@ -77,7 +77,7 @@ func where(s Section) string {
 // needsName reports the sections that HAProxy refuses without a name.
 func needsName(kind string) bool {
 	switch kind {
-	case "global", "defaults", "traces", "":
+	case "global", "defaults", "traces", "crt-store", "":
 		return false
 	}
 	return true
