@@ -116,6 +116,9 @@ func splitServers(text string) (rest []string, servers []server, ok bool) {
 		if len(words) == 0 {
 			continue
 		}
+		if words[0] == "server-template" {
+			return nil, nil, false // its servers have names, too
+		}
 		if words[0] != "server" {
 			rest = append(rest, strings.TrimSpace(line))
 			continue

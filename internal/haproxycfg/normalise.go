@@ -51,6 +51,9 @@ func Normalise(text string) (string, error) {
 	if err := checkNothingLost(text, out); err != nil {
 		return "", err
 	}
+	if err := checkOrder(text, out); err != nil {
+		return "", err
+	}
 	return out, nil
 }
 
