@@ -33,7 +33,7 @@ type ElectionOptions struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 
 	// OnLeader is told of each leader that is observed, this candidate included.
-	// Calls do not overlap and must return soon.
+	// Calls do not overlap, and come in order.
 	OnLeader func(identity string)
 
 	Logger *slog.Logger // nil means slog.Default()
@@ -44,10 +44,12 @@ type ElectionOptions struct {
 type Election struct {
 	opts ElectionOptions
 	log  *slog.Logger
+	told chan struct{} // of size 1: there are news; made by Run
 
 	mu      sync.Mutex
 	running bool
 	leader  string
+	news    []string  // leaders that OnLeader has not been told of
 	renewed time.Time // when the last renewal that succeeded was sent; zero outside terms
 	term    *term
 }
@@ -128,14 +130,19 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context)) erro
 		e.mu.Unlock()
 		return ErrStarted
 	}
-	e.running = true
+	e.running, e.told = true, make(chan struct{}, 1)
 	e.mu.Unlock()
 	defer func() {
 		e.mu.Lock()
 		e.running = false
 		e.mu.Unlock()
 	}()
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	ctx = klog.NewContext(ctx, logr.Discard())
+	telling.Go(func() { e.tell(ctx) })
 	for ctx.Err() == nil {
 		if err := e.stand(ctx, lead); err != nil {
 			return err
@@ -190,17 +197,44 @@ func (e *Election) elector(lead func(context.Context)) (*leaderelection.LeaderEl
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: lead,
 			OnStoppedLeading: func() {},
-			OnNewLeader:      e.observed,
 		},
 	})
 }
 
+// observed notes who holds the Lease. client-go's own callback comes from a new
+// goroutine each time, in any order.
 func (e *Election) observed(identity string) {
 	e.mu.Lock()
+	defer e.mu.Unlock()
+	if identity == "" || identity == e.leader {
+		return
+	}
 	e.leader = identity
-	e.mu.Unlock()
-	if e.opts.OnLeader != nil {
-		e.opts.OnLeader(identity)
+	if e.opts.OnLeader == nil {
+		return
+	}
+	e.news = append(e.news, identity)
+	select {
+	case e.told <- struct{}{}:
+	default:
+	}
+}
+
+// tell calls OnLeader, away from the renewals: they must not wait for it.
+func (e *Election) tell(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.told:
+		}
+		e.mu.Lock()
+		news := e.news
+		e.news = nil
+		e.mu.Unlock()
+		for _, identity := range news {
+			e.opts.OnLeader(identity)
+		}
 	}
 }
 
@@ -209,6 +243,15 @@ func (e *Election) observed(identity string) {
 type lock struct {
 	*resourcelock.LeaseLock
 	e *Election
+}
+
+// Get implements resourcelock.Interface.
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	r, raw, err := l.LeaseLock.Get(ctx)
+	if err == nil {
+		l.e.observed(r.HolderIdentity)
+	}
+	return r, raw, err
 }
 
 // Create implements resourcelock.Interface.
@@ -234,6 +277,7 @@ func (l *lock) write(ctx context.Context, r resourcelock.LeaderElectionRecord, f
 	if err := f(ctx, r); err != nil {
 		return err
 	}
+	l.e.observed(r.HolderIdentity)
 	l.e.mu.Lock()
 	if l.e.term != nil { // nil once the term is being given up
 		l.e.renewed, l.e.term.began = sent, true

@@ -30,10 +30,14 @@ import (
 // editor has not finished. A file that is whole is never held back.
 const settle = 10 * time.Millisecond
 
+// lookAgain is how often a folder that went is looked for.
+const lookAgain = 200 * time.Millisecond
+
 // FolderOptions of a [Folder].
 type FolderOptions struct {
 	// OnError is told of each error in a manifest, a [*ManifestError], when it
-	// appears: from NewFolder and then from Run, never concurrently.
+	// appears, and of a folder that cannot be read any more: from NewFolder and
+	// then from Run, never concurrently.
 	OnError func(error)
 }
 
@@ -146,13 +150,23 @@ func (f *Folder) read(name string, final bool) bool {
 	default:
 		found, errs = parseManifests(name, data)
 	}
+	taken, tell := f.take(name, data, gone, found, errs, final)
+	for _, err := range tell {
+		f.onError(err)
+	}
+	return taken
+}
+
+// take files what was read, and returns what is to be told of it, which happens
+// without the lock: OnError may ask for all errors.
+func (f *Folder) take(name string, data []byte, gone bool, found []*manifest, errs []error, final bool) (taken bool, tell []error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	// Text may be cut at the end of a line's beginning and still parse: without
 	// its last newline it counts as unfinished, and so does one with less in it.
 	cut := len(data) > 0 && !bytes.HasSuffix(data, []byte("\n"))
 	if !final && (gone || len(errs) > 0 || cut || len(found) == 0 || len(found) < len(f.files[name])) {
-		return false
+		return false, nil
 	}
 	switch {
 	case gone:
@@ -160,16 +174,14 @@ func (f *Folder) read(name string, final bool) bool {
 		delete(f.errs, name)
 	case len(errs) > 0:
 		if !sameErrors(f.errs[name], errs) {
-			for _, err := range errs {
-				f.onError(err)
-			}
+			tell = errs
 		}
 		f.errs[name] = errs
 	default:
 		f.files[name] = found
 		delete(f.errs, name)
 	}
-	return true
+	return true, tell
 }
 
 func sameErrors(a, b []error) bool {
@@ -179,6 +191,13 @@ func sameErrors(a, b []error) bool {
 // publish makes the server hold what the files define. Where two define the same
 // object the one that came first stays, and both are named.
 func (f *Folder) publish() {
+	for _, err := range f.publishFiles() {
+		f.onError(err)
+	}
+}
+
+// publishFiles returns the conflicts, where they are news.
+func (f *Folder) publishFiles() (tell []error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	want := map[objectKey]*manifest{}
@@ -199,9 +218,7 @@ func (f *Folder) publish() {
 		}
 	}
 	if !sameErrors(f.doubly, conflicts) {
-		for _, err := range conflicts {
-			f.onError(err)
-		}
+		tell = conflicts
 	}
 	f.doubly = conflicts
 	for k := range f.shown {
@@ -213,6 +230,7 @@ func (f *Folder) publish() {
 		f.apply(k, m)
 	}
 	f.shown = want
+	return tell
 }
 
 func (f *Folder) apply(k objectKey, m *manifest) {
@@ -252,8 +270,10 @@ func (f *Folder) Run(ctx context.Context) error {
 	}
 	unsettled := map[string]bool{}
 	f.scan(unsettled) // what changed since NewFolder
-	timer := time.NewTimer(settle)
+	timer, back := time.NewTimer(settle), time.NewTimer(0)
 	defer timer.Stop()
+	defer back.Stop()
+	back.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -271,6 +291,12 @@ func (f *Folder) Run(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
+			if e.Name == f.dir && e.Has(fsnotify.Remove|fsnotify.Rename) {
+				f.onError(fmt.Errorf("k8swatch: manifests: %s is gone; what was read stays in use until it is back", f.dir))
+				_ = watcher.Remove(f.dir) // of the folder that was there
+				back.Reset(0)
+				continue
+			}
 			if e.Op == fsnotify.Chmod && !f.broken(e.Name) {
 				continue
 			}
@@ -279,6 +305,13 @@ func (f *Folder) Run(ctx context.Context) error {
 			}
 		case <-timer.C:
 			f.conclude(unsettled)
+		case <-back.C:
+			if watcher.Add(f.dir) != nil {
+				back.Reset(lookAgain)
+				continue
+			}
+			f.scan(unsettled)
+			timer.Reset(settle)
 		}
 	}
 }
@@ -329,12 +362,13 @@ func (f *Folder) scan(unsettled map[string]bool) {
 		return
 	}
 	f.mu.Lock()
-	for name := range f.files {
+	known := slices.AppendSeq(slices.Collect(maps.Keys(f.files)), maps.Keys(f.errs))
+	f.mu.Unlock()
+	for _, name := range known {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
-	f.mu.Unlock()
 	for _, name := range names {
 		if !f.read(name, false) {
 			unsettled[name] = true

@@ -34,6 +34,7 @@ type Group struct {
 	unsynced int
 	count    int
 	revision Revision
+	complete chan struct{} // closed when the last watcher is synced
 }
 
 // NewGroup returns a group without watchers.
@@ -41,7 +42,10 @@ func NewGroup(opts *GroupOptions) *Group {
 	if opts == nil {
 		opts = &GroupOptions{}
 	}
-	return &Group{notify: newNotifier(logger(opts.Logger), opts.Debounce, opts.OnChange, opts.OnSyncComplete, opts.CallOnChangeDuringSync)}
+	return &Group{
+		notify:   newNotifier(logger(opts.Logger), opts.Debounce, opts.OnChange, opts.OnSyncComplete, opts.CallOnChangeDuringSync),
+		complete: make(chan struct{}),
+	}
 }
 
 // Add puts watchers into the group, which will run them. A watcher belongs to
@@ -87,22 +91,20 @@ func (w *Watcher) leave() {
 // committed is called by the watchers; count is -1 except for an initial sync.
 func (g *Group) committed(c Changes, count int) {
 	g.mu.Lock()
+	defer g.mu.Unlock() // to the end: revisions are told in order
 	c.InitialSync = g.unsynced > 0
 	c.From, c.To = g.revision, g.revision+c.To-c.From
 	g.revision = c.To
-	complete := false
-	if count >= 0 {
-		g.unsynced--
-		g.count += count
-		complete = g.unsynced == 0
-	}
-	count = g.count
-	g.mu.Unlock()
 	if c.Total() > 0 {
 		g.notify.add(c)
 	}
-	if complete {
-		g.notify.syncComplete(count)
+	if count < 0 {
+		return
+	}
+	g.count += count
+	if g.unsynced--; g.unsynced == 0 {
+		g.notify.syncComplete(g.count)
+		close(g.complete)
 	}
 }
 
@@ -137,14 +139,22 @@ func (g *Group) WaitForSync(ctx context.Context) (int, error) {
 	members := g.members
 	g.mu.Unlock()
 	counts := make([]int, len(members))
-	all, ctx := errgroup.WithContext(ctx)
+	all, each := errgroup.WithContext(ctx)
 	for i, w := range members {
 		all.Go(func() (err error) {
-			counts[i], err = w.WaitForSync(ctx)
+			counts[i], err = w.WaitForSync(each)
 			return err
 		})
 	}
 	err := all.Wait()
+	if err == nil && len(members) > 0 {
+		// What is stored from here on is no longer part of the initial sync.
+		select {
+		case <-g.complete:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
 	total := 0
 	for _, n := range counts {
 		total += n

@@ -53,12 +53,16 @@ func (in *intake) Transformer() cache.TransformFunc {
 		in.progress = time.Now()
 		in.mu.Unlock()
 		// An object that cannot be trimmed is dealt with in Replace.
-		if o, ok := obj.(Object); ok {
-			_ = in.guard(func() error { in.trim(o); return nil })
+		if o, ok := obj.(Object); ok && in.guard(func() error { in.trim(o); return nil }) == nil {
+			return trimmed{o}, nil
 		}
 		return obj, nil
 	}
 }
+
+// trimmed marks what need not, and must not, be trimmed again: an ignored list
+// position would take the next element with it.
+type trimmed struct{ Object }
 
 func (in *intake) lastProgress() time.Time {
 	in.mu.Lock()
@@ -100,6 +104,10 @@ func content(obj Object) any {
 
 // entry makes what the store files.
 func (in *intake) entry(obj any) (e *entry, err error) {
+	marked, done := obj.(trimmed)
+	if done {
+		obj = marked.Object
+	}
 	o, ok := obj.(Object)
 	if !ok {
 		return nil, fmt.Errorf("%T is not a Kubernetes object", obj)
@@ -113,7 +121,9 @@ func (in *intake) entry(obj any) (e *entry, err error) {
 		return nil, errors.New("an object without a name")
 	}
 	err = in.guard(func() error {
-		in.trim(o)
+		if !done {
+			in.trim(o)
+		}
 		if in.store.meta.typ != nil {
 			o.GetObjectKind().SetGroupVersionKind(in.gvk) // the API leaves it out of lists
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -124,12 +123,29 @@ func (o *Options) compile(typ reflect.Type) (*compiled, error) {
 		return nil, err
 	}
 	for _, expr := range o.IgnoreFields {
-		switch strings.TrimLeft(strings.Trim(expr, "{}"), "$.") {
-		case "metadata", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion":
+		if needed(expr) {
 			return nil, fmt.Errorf("IgnoreFields: %q: a watcher cannot do without it", expr)
 		}
 	}
 	return &c, nil
+}
+
+// needed reports whether a path, however it is written, drops what identifies an
+// object and its version.
+func needed(expr string) bool {
+	path, err := jsonpath.Compile(expr)
+	if err != nil {
+		return false // refused elsewhere
+	}
+	probe, err := path.Bind(nil)
+	if err != nil {
+		return false
+	}
+	metadata := map[string]any{"name": "n", "namespace": "n", "uid": "u", "resourceVersion": "1"}
+	fields := len(metadata)
+	object := map[string]any{"metadata": metadata}
+	probe.Delete(object)
+	return len(object) == 0 || len(metadata) < fields
 }
 
 func bind(option string, exprs []string, typ reflect.Type) ([]*jsonpath.Bound, error) {

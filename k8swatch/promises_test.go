@@ -1,0 +1,189 @@
+package k8swatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
+)
+
+// TestIgnoreAPosition: dropping the first element is not done twice.
+func TestIgnoreAPosition(t *testing.T) {
+	for _, noStream := range []bool{false, true} {
+		t.Run(fmt.Sprintf("NoWatchList=%v", noStream), func(t *testing.T) {
+			src := k8swatchtest.NewSource(ingress("shop", "web", "a.test", "b.test", "c.test"))
+			w := mustNew(t, src, ingresses, &k8swatch.Options{IgnoreFields: []string{"spec.rules[0]"}, NoWatchList: noStream})
+			start(t, w)
+			synced(t, w, 1)
+			hosts := func() (all string) {
+				for _, r := range k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).GetSingle("shop", "web").Spec.Rules {
+					all += r.Host + " "
+				}
+				return all
+			}
+			if got := hosts(); got != "b.test c.test " {
+				t.Errorf("listed: %q", got)
+			}
+			src.Apply(ingress("shop", "web", "d.test", "e.test", "f.test"))
+			eventually(t, "the change is stored", func() bool { return w.Snapshot().Revision() == 2 })
+			if got := hosts(); got != "e.test f.test " {
+				t.Errorf("watched: %q", got)
+			}
+		})
+	}
+}
+
+func TestIgnoreFieldsThatAreNeeded(t *testing.T) {
+	for _, tt := range []struct{ path, resource string }{
+		{"metadata['name']", "ingresses"}, {`$["metadata"].uid`, "ingresses"}, {"metadata['resourceVersion']", "routes"},
+		{"metadata.*", "routes"}, {"*", "routes"}, {"*.name", "routes"}, {"metadata", "routes"},
+	} {
+		gvr := ingresses
+		if tt.resource == "routes" {
+			gvr = routes
+		}
+		_, err := k8swatch.New(k8swatchtest.NewSource(), gvr, &k8swatch.Options{IgnoreFields: []string{tt.path}})
+		if err == nil || !strings.Contains(err.Error(), "cannot do without") {
+			t.Errorf("%s: %v", tt.path, err)
+		}
+	}
+	if _, err := k8swatch.New(k8swatchtest.NewSource(), routes, &k8swatch.Options{IgnoreFields: []string{"metadata.labels", "spec.*"}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOnErrorMayAskTheFolder: a callback that looks at what is wrong.
+func TestOnErrorMayAskTheFolder(t *testing.T) {
+	dir := t.TempDir()
+	var folder atomic.Pointer[k8swatch.Folder]
+	counts := make(chan int, 10)
+	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: func(error) {
+		if f := folder.Load(); f != nil {
+			counts <- len(f.Errors())
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder.Store(f)
+	start(t, f)
+	write(t, filepath.Join(dir, "a.yaml"), "kind: [\n")
+	select {
+	case n := <-counts:
+		if n != 1 {
+			t.Errorf("%d errors while one is told", n)
+		}
+	case <-soon(t).Done():
+		t.Fatal("no error, or a deadlock")
+	}
+	write(t, filepath.Join(dir, "b.yaml"), fmt.Sprintf(ingressYAML, "web", "a.test"))
+	write(t, filepath.Join(dir, "c.yaml"), fmt.Sprintf(ingressYAML, "web", "a.test"))
+	select {
+	case n := <-counts:
+		if n != 2 {
+			t.Errorf("%d errors while the conflict is told", n)
+		}
+	case <-soon(t).Done():
+		t.Fatal("no conflict, or a deadlock")
+	}
+}
+
+// TestFolderThatIsReplaced: version control and deployment tools do that.
+func TestFolderThatIsReplaced(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "manifests")
+	create := func(host string) {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "web", host))
+	}
+	create("a.test")
+	write(t, filepath.Join(dir, "broken.yaml"), "kind: [\n")
+	var log errorLog
+	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
+	start(t, w)
+	start(t, f)
+	synced(t, w, 1)
+	if err := os.Rename(dir, dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the loss is told", func() bool { return log.len() > 1 })
+	if w.Snapshot().Len() != 1 {
+		t.Error("a folder that is away took its objects with it")
+	}
+	create("b.test")
+	eventually(t, "the new folder is followed", func() bool { return w.Snapshot().GetSingle("b.test") != nil })
+	eventually(t, "errors of files that are not in it are gone", func() bool { return len(f.Errors()) == 0 })
+	write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "web", "c.test"))
+	eventually(t, "a change in it too", func() bool { return w.Snapshot().GetSingle("c.test") != nil })
+}
+
+// TestOnLeaderInOrder: each leader once, in order, never two calls at once.
+func TestOnLeaderInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeases()
+		var taken atomic.Bool
+		l.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if taken.Load() { // the fake does not compare resource versions
+				return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "haptic", errors.New("changed"))
+			}
+			return false, nil, nil
+		})
+		var calls, most atomic.Int32
+		var mu sync.Mutex
+		var seen []string
+		e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{
+			Client: l.CoordinationV1(), Namespace: "ns", Name: "haptic", Identity: "a", Logger: quiet,
+			OnLeader: func(id string) {
+				most.Store(max(most.Load(), calls.Add(1)))
+				elapse(30 * time.Second)
+				mu.Lock()
+				seen = append(seen, id)
+				mu.Unlock()
+				calls.Add(-1)
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- e.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) }()
+		elapse(5 * time.Second)
+		taken.Store(true)
+		l.take(t, "b")
+		elapse(5 * time.Second)
+		l.take(t, "c")
+		elapse(2 * time.Minute)
+		stop()
+		<-done
+		mu.Lock()
+		defer mu.Unlock()
+		if most.Load() != 1 {
+			t.Errorf("%d calls at once", most.Load())
+		}
+		if strings.Join(seen, " ") != "a b c" || calls.Load() != 0 {
+			t.Errorf("seen %q, %d calls under way after Run", seen, calls.Load())
+		}
+	})
+}
