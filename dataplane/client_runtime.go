@@ -114,7 +114,7 @@ func (j *job) setServer(do *action) (why string) {
 
 // changeMap adds the changes of one map, or says why there are none.
 func (j *job) changeMap(do *action) (why string) {
-	if namesSecret(do.file.Name) {
+	if speaksOfSecrets(do.file.Name) {
 		return "its keys would stand in the paths of requests, which are logged"
 	}
 	if do.replace {

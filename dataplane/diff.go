@@ -24,6 +24,9 @@ import (
 //     balances.
 //   - Entries of maps and crt-lists, and certificates, change at runtime where
 //     the running HAProxy has loaded the file by its name.
+//   - The order of a crt-list needs a reload where two certificates are for one
+//     name, because the first counts.
+//   - In a text with conditional blocks (.if) every change of a section does.
 //   - A file that nothing refers to has no impact.
 //   - All else takes a reload, and the reason says why.
 //

@@ -109,6 +109,16 @@ func TestDiffSecretDirectives(t *testing.T) {
 		require.False(t, plan.Empty())
 		checkPlan(t, plan)
 	}
+	users := func(entries string) *dataplane.Config {
+		c, err := dataplane.NewConfig("frontend f\n http-request set-var(txn.a) req.hdr(a),map(/etc/haproxy/maps/basic_auth.map)\n",
+			dataplane.File{Kind: dataplane.Map, Name: "basic_auth.map", Content: []byte(entries)})
+		require.NoError(t, err)
+		return c
+	}
+	plan, err := dataplane.Diff(users("joe hunter1\nhunter3 x\n"), users("joe hunter2\n"))
+	require.NoError(t, err)
+	require.Len(t, plan.Ops, 2)
+	checkPlan(t, plan)
 }
 
 // Of two certificates for one name HAProxy serves the first.

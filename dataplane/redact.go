@@ -86,8 +86,14 @@ func redactRaw(raw string) string {
 
 // redactValue hides a value whose field or place speaks of secrets.
 func redactValue(value string, names ...string) string {
-	if value != "" && slices.ContainsFunc(names, namesSecret) {
+	if value != "" && slices.ContainsFunc(names, speaksOfSecrets) {
 		return secret
 	}
 	return value
+}
+
+// speaksOfSecrets is namesSecret for names of files and fields, which say less:
+// the entries of "auth.map" are no less secret than those of "tokens.map".
+func speaksOfSecrets(name string) bool {
+	return namesSecret(name) || strings.Contains(strings.ToLower(name), "auth")
 }

@@ -18,6 +18,10 @@ func TestMask(t *testing.T) {
 		{"http-request deny if { req.hdr(x-token) -m str(token=abc) }", "http-request deny if { (secret)"},
 		{"setenv TOKEN abc", "setenv (secret)"},
 		{"dynamic-cookie-key abc", "dynamic-cookie-key (secret)"},
+		{"cluster-secret abc", "cluster-secret (secret)"},
+		{"eab-mac-key abc", "eab-mac-key (secret)"},
+		{"http-request set-var(txn.a) req.hdr(a),hmac(sha256,abc)", "http-request set-var(txn.a) (secret)"},
+		{"http-request set-header X-Auth abc", "http-request set-header X-Auth (secret)"},
 	}
 	for _, tt := range tests {
 		if got := mask(tt.line); got != tt.want {

@@ -9,7 +9,8 @@ const secret = "(secret)"
 // many than too few: findings go to logs.
 var announces = []string{
 	"password", "passwd", "passphrase", "secret", "token", "credential",
-	"authorization", "api-key", "apikey", "private-key", "cookie-key",
+	"authorization", "api-key", "apikey", "x-api", "x-auth", "private-key", "cookie-key", "mac-key", "anonkey",
+	"sign-pass", "hmac(", "jwt_verify(", "aes_",
 }
 
 // mask hides what follows a word that announces a secret.
