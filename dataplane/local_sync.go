@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hapticsdk/haptic/internal/dpapi"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
@@ -198,6 +199,10 @@ func (s *syncing) byStart(ctx context.Context, w *write) error {
 	if l.opts.NoStart {
 		return s.byReload(ctx, w)
 	}
+	if err := dpapi.Fenced(ctx); err != nil {
+		w.undo()
+		return l.fail("fence", err)
+	}
 	if err := w.publish(); err != nil {
 		w.undo()
 		return l.fail("files", err)
@@ -222,6 +227,10 @@ func (s *syncing) byStart(ctx context.Context, w *write) error {
 // false where only a reload can help.
 func (s *syncing) byCommands(ctx context.Context, w *write) (done bool, err error) {
 	l := s.l
+	if err := dpapi.Fenced(ctx); err != nil {
+		w.undo()
+		return false, l.fail("fence", err)
+	}
 	actions := s.diff.actions()
 	if len(actions) > 0 || len(l.leaving) > 0 {
 		l.mark(true)
@@ -268,6 +277,10 @@ func (s *syncing) settle(w *write, worker int) error {
 // byReload stores the configuration and reloads HAProxy with it.
 func (s *syncing) byReload(ctx context.Context, w *write) error {
 	l := s.l
+	if err := dpapi.Fenced(ctx); err != nil {
+		w.undo()
+		return l.fail("fence", err)
+	}
 	if err := w.publish(); err != nil {
 		w.undo()
 		return l.fail("files", err)

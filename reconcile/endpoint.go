@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -123,11 +124,19 @@ func (w *worker) deploy(ctx context.Context, v *validated, check bool) {
 	}
 	var result *dataplane.Result
 	err := w.call(ctx, func(ctx context.Context) (err error) {
-		result, err = w.target.Sync(ctx, v.config)
+		result, err = w.target.Sync(w.loop.fenced(ctx), v.config)
 		return err
 	})
 	if err != nil && ctx.Err() != nil {
 		return // the loop ends, or the endpoint is gone
+	}
+	if errors.Is(err, errNotLeading) {
+		// Nothing failed: it is for another process to finish. What is there now
+		// is not known.
+		w.mu.Lock()
+		w.state.have = nil
+		w.mu.Unlock()
+		return
 	}
 	if err == nil && result == nil {
 		err = fmt.Errorf("%s: Sync returned neither a result nor an error", name)
@@ -184,6 +193,20 @@ func (w *worker) call(ctx context.Context, f func(context.Context) error) error 
 	ctx, cancel := context.WithTimeout(ctx, w.loop.opts.DeployTimeout)
 	defer cancel()
 	return guard(func() error { return f(ctx) })
+}
+
+// errNotLeading ends a deployment in the middle of which another process came
+// to lead.
+var errNotLeading = errors.New("another process leads")
+
+// fenced has leadership asked before each call that changes something.
+func (l *Loop) fenced(ctx context.Context) context.Context {
+	return dataplane.WithFence(ctx, func() error {
+		if !l.leading() {
+			return errNotLeading
+		}
+		return nil
+	})
 }
 
 func (l *Loop) leading() bool { return l.opts.Leader == nil || l.opts.Leader.Leading() }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
 // fakeTarget records what it is asked; behave says how it answers.
@@ -375,6 +376,36 @@ func TestOnlyTheLeaderDeploys(t *testing.T) {
 		pass(2 * time.Minute)
 		synctest.Wait()
 		require.Len(t, target.texts(), 1)
+	})
+}
+
+// TestLeadershipLostWithinADeployment does what a Client does that was frozen
+// between two of its calls.
+func TestLeadershipLostWithinADeployment(t *testing.T) {
+	leader := &fakeLeader{}
+	leader.Store(true)
+	calls := 0
+	target := &fakeTarget{name: "one"}
+	target.behave = func(ctx context.Context, _ *dataplane.Config) error {
+		for range 3 {
+			if err := dpapi.Fenced(ctx); err != nil {
+				return &dataplane.Error{Endpoint: "one", Stage: "push", Err: err}
+			}
+			calls++
+			leader.Store(false)
+		}
+		return nil
+	}
+	play(t, Options{Targets: []Target{target}, Leader: leader}, func(s *scene) {
+		s.Trigger("start")
+		pass(time.Minute)
+		require.Equal(t, 1, calls, "no further call that changes something")
+		require.Empty(t, eventsOf[InstanceDeploymentFailed](s), "nothing failed")
+		target.set(0, nil)
+		leader.Store(true)
+		s.LeadershipChanged()
+		pass(time.Millisecond)
+		require.Len(t, target.texts(), 1, "it deploys again when it leads again")
 	})
 }
 

@@ -26,9 +26,9 @@ func (l *Loop) Once(ctx context.Context) ([]Outcome, error) {
 	return l.each(ctx, func(ctx context.Context, t Target, v *validated) Outcome {
 		start := time.Now()
 		if !l.leading() {
-			return Outcome{Err: errors.New("another process leads")}
+			return Outcome{Err: errNotLeading}
 		}
-		result, err := t.Sync(ctx, v.config)
+		result, err := t.Sync(l.fenced(ctx), v.config)
 		if err != nil {
 			eventbus.Publish(l.bus, InstanceDeploymentFailed{ID: v.id, Endpoint: t.Name(), Result: result,
 				Err: err, Failures: 1, Took: time.Since(start)})

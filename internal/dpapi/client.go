@@ -156,6 +156,11 @@ func (c *Client) do(ctx context.Context, r call) (*answer, error) {
 	if c.username != "" || c.password != "" {
 		req.SetBasicAuth(c.username, c.password)
 	}
+	if r.changes() {
+		if err := Fenced(ctx); err != nil {
+			return nil, err
+		}
+	}
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, err // a *url.Error already

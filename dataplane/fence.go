@@ -1,0 +1,19 @@
+package dataplane
+
+import (
+	"context"
+
+	"github.com/hapticsdk/haptic/internal/dpapi"
+)
+
+// WithFence returns a context for Sync that has fence asked right before
+// whatever changes a HAProxy: each such call of a [Client], each stage of a
+// [Local]. An error of fence ends the Sync, and is wrapped by its error.
+//
+// It is for a process that may lose the right to deploy while a Sync is under
+// way, and not notice: one that was frozen goes on where it stopped, long after
+// another has taken over. The fence must go by the clock, as
+// k8swatch.Election.Leading does.
+func WithFence(ctx context.Context, fence func() error) context.Context {
+	return dpapi.WithFence(ctx, fence)
+}
