@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -84,6 +85,7 @@ type controller struct {
 	local       *dataplane.Local
 	clients     reconcile.Clients
 	settings    Settings
+	finding     sync.Mutex // held by discover, which start calls too
 	slots       Slots
 	routes      *Routes            // of the last render
 	eachBackend bool               // whether the templates have an entry for that
@@ -188,14 +190,19 @@ func (c *controller) newLoop() error {
 	return err
 }
 
+// syncTimeout is when a cluster that cannot be reached is spoken of.
+const syncTimeout = 10 * time.Second
+
 // start renders for the first time once everything that is watched is known.
 func (c *controller) start(ctx context.Context) error {
 	begin := time.Now()
 	for {
-		_, err := c.watchers.WaitForSync(ctx)
+		wait, cancel := context.WithTimeout(ctx, syncTimeout)
+		_, err := c.watchers.WaitForSync(wait)
 		if err == nil {
-			_, err = c.instances.WaitForSync(ctx)
+			_, err = c.instances.WaitForSync(wait)
 		}
+		cancel()
 		if err == nil {
 			break
 		}
@@ -314,5 +321,6 @@ func (c *controller) once(ctx context.Context) (different bool, err error) {
 		}
 		return err
 	})
-	return different, g.Wait()
+	err = g.Wait() // different is known from here on
+	return different, err
 }

@@ -97,6 +97,8 @@ func (c *controller) discover(context.Context, k8swatch.Changes) error {
 	if !c.cfg.remote() {
 		return nil
 	}
+	c.finding.Lock() // what was read last is what is told last
+	defer c.finding.Unlock()
 	credentials, err := reconcile.CredentialsFromEnv(os.Getenv)
 	if c.credentials != nil {
 		namespace, name, _ := strings.Cut(c.cfg.secret, "/")
