@@ -20,7 +20,8 @@ type LocalOptions struct {
 	// sockets). It is made where it is missing. One Dir serves one HAProxy.
 	Dir string
 
-	// Binary is the haproxy to run. Zero means "haproxy", looked up in PATH.
+	// Binary is the haproxy to run. Zero means haproxy in PATH, or else
+	// /usr/sbin/haproxy, /usr/local/sbin/haproxy.
 	Binary string
 
 	// User is the account that HAProxy runs under, if this process is root.
@@ -105,9 +106,6 @@ func NewLocal(opts LocalOptions) (*Local, error) {
 		return fail(err)
 	}
 	opts.Dir = dir
-	if opts.Binary == "" {
-		opts.Binary = "haproxy"
-	}
 	if opts.MasterSocket == "" {
 		opts.MasterSocket = filepath.Join(dir, "run", "master.sock")
 	}

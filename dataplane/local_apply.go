@@ -29,7 +29,11 @@ func (s *syncing) words(ctx context.Context, mark int, said []string) []string {
 		return logs
 	}
 	// Ask once more, without starting it.
-	out, _ := exec.CommandContext(ctx, s.l.opts.Binary, "-c", "-f", s.l.layout.ConfigPath()).CombinedOutput()
+	binary, err := haproxyctl.FindBinary(s.l.opts.Binary)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	out, _ := exec.CommandContext(ctx, binary, "-c", "-f", s.l.layout.ConfigPath()).CombinedOutput()
 	return strings.Split(string(out), "\n")
 }
 

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // process is a haproxy in master-worker mode, in a process group of its own.
@@ -31,7 +33,11 @@ type process struct {
 // a controller that is killed leaves no orphan behind.
 func (l *Local) startProcess() (*process, error) {
 	p := &process{output: &outputLog{tell: l.opts.Stderr, more: make(chan struct{})}, ended: make(chan struct{})}
-	p.cmd = exec.Command(l.opts.Binary, "-W", "-S", l.opts.MasterSocket+",level,admin,mode,600", "-f", l.layout.ConfigPath())
+	binary, err := haproxyctl.FindBinary(l.opts.Binary)
+	if err != nil {
+		return nil, &Error{Endpoint: l.Name(), Stage: "start", File: l.opts.Binary, Err: fmt.Errorf("%w: %w", ErrNotRunning, err)}
+	}
+	p.cmd = exec.Command(binary, "-W", "-S", l.opts.MasterSocket+",level,admin,mode,600", "-f", l.layout.ConfigPath())
 	p.cmd.Dir = l.opts.Dir
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	p.cmd.WaitDelay = 100 * time.Millisecond // workers that outlive the master hold its output

@@ -13,23 +13,17 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // binary finds haproxy.
 func (v *Validator) binary() (string, error) {
-	if v.Binary != "" {
-		path, err := exec.LookPath(v.Binary)
-		if err != nil {
-			return "", fmt.Errorf("%w: %w", ErrNoBinary, err)
-		}
-		return filepath.Abs(path)
+	path, err := haproxyctl.FindBinary(v.Binary)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrNoBinary, err)
 	}
-	for _, name := range []string{"haproxy", "/usr/sbin/haproxy", "/usr/local/sbin/haproxy"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return filepath.Abs(path)
-		}
-	}
-	return "", fmt.Errorf("%w: not in PATH, nor in /usr/sbin or /usr/local/sbin", ErrNoBinary)
+	return path, nil
 }
 
 // run runs haproxy in a process group of its own, which is killed when ctx

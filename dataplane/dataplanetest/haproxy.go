@@ -22,7 +22,7 @@ import (
 
 // HAProxy says which haproxy stands behind a [Server].
 type HAProxy struct {
-	Binary string // zero means "haproxy", from PATH
+	Binary string // zero means haproxy in PATH, or where packages put it
 	Dir    string // folder for its files, absolute and short, for sockets lie there; zero means one of its own
 }
 
@@ -62,10 +62,11 @@ func (l *lockedBuffer) String() string {
 // startHAProxy starts the haproxy of the options, with the initial text.
 func (s *Server) startHAProxy() error {
 	o := *s.opts.HAProxy
-	if o.Binary == "" {
-		o.Binary = "haproxy"
+	binary, err := haproxyctl.FindBinary(o.Binary)
+	if err != nil {
+		return err
 	}
-	d := &daemon{s: s, binary: o.Binary, done: make(chan struct{})}
+	d := &daemon{s: s, binary: binary, done: make(chan struct{})}
 	if o.Dir == "" {
 		// Not the folder of the test: its name can be too long for a socket.
 		dir, err := os.MkdirTemp("", "dpt")

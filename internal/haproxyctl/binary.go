@@ -1,0 +1,25 @@
+package haproxyctl
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+)
+
+// FindBinary returns the absolute path of a haproxy binary. An empty name is
+// looked for in PATH and then where packages put it, which the PATH of an
+// ordinary user often lacks.
+func FindBinary(name string) (string, error) {
+	names := []string{name}
+	if name == "" {
+		names = []string{"haproxy", "/usr/sbin/haproxy", "/usr/local/sbin/haproxy"}
+	}
+	for _, n := range names {
+		if path, err := exec.LookPath(n); err == nil {
+			return filepath.Abs(path)
+		} else if name != "" {
+			return "", err
+		}
+	}
+	return "", errors.New("haproxy is neither in PATH, nor in /usr/sbin or /usr/local/sbin")
+}
