@@ -76,63 +76,72 @@ func (s *Snapshot) ByName(namespace, name string) Object {
 // namespace and the name. A value that an object does not have is indexed as "".
 // An object that matches in several ways comes once.
 func (s *Snapshot) Get(keys ...string) []Object {
-	var objs []Object
-	for o := range s.matching(keys) {
-		objs = append(objs, o)
-	}
+	return collect[Object](s, keys)
+}
+
+// few is the room that a look-up makes at first: most find no more.
+const few = 4
+
+func collect[T Object](s *Snapshot, keys []string) []T {
+	var objs []T
+	s.matching(keys, func(o Object) bool {
+		if objs == nil {
+			objs = make([]T, 0, few)
+		}
+		objs = append(objs, o.(T))
+		return true
+	})
 	return objs
 }
 
 // GetSingle returns the first object that [Snapshot.Get] would, or nil.
 func (s *Snapshot) GetSingle(keys ...string) Object {
-	for o := range s.matching(keys) {
-		return o
-	}
-	return nil
+	var first Object
+	s.matching(keys, func(o Object) bool { first = o; return false })
+	return first
 }
 
-func (s *Snapshot) matching(keys []string) iter.Seq[Object] {
+// matching calls yield for each object until that returns false. It is no
+// iterator: those of nested calls allocate.
+func (s *Snapshot) matching(keys []string, yield func(Object) bool) {
 	switch {
 	case len(keys) > s.depth:
-		return func(func(Object) bool) {}
+		return
 	case s.index == nil:
-		return s.byName(keys)
+		s.byName(keys, yield)
+		return
 	}
-	return func(yield func(Object) bool) {
-		prefix := encodeKey(keys)
-		var seen map[*entry]struct{} // only a prefix can meet an object twice
-		if s.many > 0 && len(keys) < s.depth {
-			seen = map[*entry]struct{}{}
+	prefix := encodeKey(keys)
+	var seen map[*entry]struct{} // only a prefix can meet an object twice
+	if s.many > 0 && len(keys) < s.depth {
+		seen = map[*entry]struct{}{}
+	}
+	s.index.AscendGreaterOrEqual(indexed{key: prefix}, func(i indexed) bool {
+		if !strings.HasPrefix(i.key, prefix) {
+			return false
 		}
-		s.index.AscendGreaterOrEqual(indexed{key: prefix}, func(i indexed) bool {
-			if !strings.HasPrefix(i.key, prefix) {
-				return false
+		if seen != nil && len(i.e.keys) > 1 {
+			if _, again := seen[i.e]; again {
+				return true
 			}
-			if seen != nil && len(i.e.keys) > 1 {
-				if _, again := seen[i.e]; again {
-					return true
-				}
-				seen[i.e] = struct{}{}
-			}
-			return yield(i.e.obj)
-		})
-	}
+			seen[i.e] = struct{}{}
+		}
+		return yield(i.e.obj)
+	})
 }
 
 // byName is the index of a watcher without IndexBy.
-func (s *Snapshot) byName(keys []string) iter.Seq[Object] {
-	return func(yield func(Object) bool) {
-		switch len(keys) {
-		case 0:
-			s.primary.Ascend(func(e *entry) bool { return yield(e.obj) })
-		case 1:
-			s.primary.AscendGreaterOrEqual(&entry{namespace: keys[0]}, func(e *entry) bool {
-				return e.namespace == keys[0] && yield(e.obj)
-			})
-		default:
-			if e, ok := s.primary.Get(&entry{namespace: keys[0], name: keys[1]}); ok {
-				yield(e.obj)
-			}
+func (s *Snapshot) byName(keys []string, yield func(Object) bool) {
+	switch len(keys) {
+	case 0:
+		s.primary.Ascend(func(e *entry) bool { return yield(e.obj) })
+	case 1:
+		s.primary.AscendGreaterOrEqual(&entry{namespace: keys[0]}, func(e *entry) bool {
+			return e.namespace == keys[0] && yield(e.obj)
+		})
+	default:
+		if e, ok := s.primary.Get(&entry{namespace: keys[0], name: keys[1]}); ok {
+			yield(e.obj)
 		}
 	}
 }
@@ -187,11 +196,7 @@ func (r Reader[T]) Get(keys ...string) []T {
 	if r.s == nil {
 		return nil
 	}
-	var objs []T
-	for o := range r.s.matching(keys) {
-		objs = append(objs, o.(T))
-	}
-	return objs
+	return collect[T](r.s, keys)
 }
 
 // GetSingle returns the first object that Get would, or the zero T.
@@ -200,7 +205,7 @@ func (r Reader[T]) GetSingle(keys ...string) T {
 	if r.s == nil {
 		return none
 	}
-	for o := range r.s.matching(keys) {
+	if o := r.s.GetSingle(keys...); o != nil {
 		return o.(T)
 	}
 	return none

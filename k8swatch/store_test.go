@@ -143,7 +143,7 @@ func dump(s *Snapshot) string {
 	for o := range s.All() {
 		fmt.Fprintf(&b, "%s/%s@%s ", o.GetNamespace(), o.GetName(), o.GetResourceVersion())
 	}
-	for o := range s.matching(nil) {
+	for _, o := range s.Get() {
 		fmt.Fprintf(&b, "%s/%s ", o.GetNamespace(), o.GetName())
 	}
 	return b.String()
