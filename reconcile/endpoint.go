@@ -152,7 +152,10 @@ func (w *worker) deploy(ctx context.Context, v *validated, check bool) {
 		w.state.have = nil
 	}
 	p := &w.public
-	p.Hash, p.DeployedAt, p.Error, p.Failures, p.RetryAt = v.config.Hash(), now, "", 0, time.Time{}
+	p.Hash, p.Error, p.Failures, p.RetryAt = v.config.Hash(), "", 0, time.Time{}
+	if !check || !result.Plan.Empty() {
+		p.DeployedAt = now
+	}
 	p.Reloads += uint64(result.Reloads)
 	p.Commands += uint64(result.Commands)
 	p.Last = result

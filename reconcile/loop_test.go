@@ -25,12 +25,16 @@ type fakeTarget struct {
 	synced []*dataplane.Config
 	times  []time.Time
 	impact dataplane.Impact
+	same   bool // nothing ever differs
 	behave func(ctx context.Context, cfg *dataplane.Config) error
 }
 
 func (f *fakeTarget) Name() string { return f.name }
 
 func (f *fakeTarget) plan() *dataplane.Plan {
+	if f.same {
+		return &dataplane.Plan{}
+	}
 	return &dataplane.Plan{Ops: []dataplane.Op{{Action: dataplane.Update, Kind: "backend", Impact: f.impact}}}
 }
 
@@ -424,6 +428,23 @@ func TestRefusalsAreToldOnce(t *testing.T) {
 		pass(time.Second)
 		require.Equal(t, []ResourceAccepted{{ID: 4, Refusal: bad}}, eventsOf[ResourceAccepted](s))
 		require.Equal(t, "Ingress shop/web (web.yaml:3): spec.rules[0].host: not a host name", bad.String())
+	})
+}
+
+func TestACheckThatFindsNothingIsNoDeployment(t *testing.T) {
+	target := &fakeTarget{name: "one", same: true}
+	play(t, Options{Targets: []Target{target}}, func(s *scene) {
+		s.Trigger("start")
+		pass(time.Second)
+		first := s.State().Endpoints[0].DeployedAt
+		pass(2 * time.Minute)
+		require.Greater(t, len(target.texts()), 1, "checked")
+		require.Equal(t, first, s.State().Endpoints[0].DeployedAt)
+		require.Empty(t, eventsOf[DriftRepaired](s))
+		_, err := s.Once(t.Context())
+		require.ErrorContains(t, err, "is running")
+		_, err = s.Preview(t.Context())
+		require.ErrorContains(t, err, "is running")
 	})
 }
 

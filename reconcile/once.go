@@ -40,7 +40,7 @@ func (l *Loop) Once(ctx context.Context) ([]Outcome, error) {
 }
 
 // Preview renders, validates, and says what Once would change at each target,
-// without changing anything.
+// without changing anything. It is not for a loop that runs.
 func (l *Loop) Preview(ctx context.Context) ([]Outcome, error) {
 	return l.each(ctx, func(ctx context.Context, t Target, v *validated) Outcome {
 		plan, err := t.DryRun(ctx, v.config)
@@ -49,13 +49,16 @@ func (l *Loop) Preview(ctx context.Context) ([]Outcome, error) {
 }
 
 func (l *Loop) each(ctx context.Context, do func(context.Context, Target, *validated) Outcome) ([]Outcome, error) {
+	l.mu.Lock()
+	targets, running := l.targets, l.running
+	l.mu.Unlock()
+	if running {
+		return nil, errors.New("reconcile: the loop is running: Trigger it instead")
+	}
 	v, _, err := l.reconcile(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l.mu.Lock()
-	targets := l.targets
-	l.mu.Unlock()
 	outcomes := make([]Outcome, len(targets))
 	var wg sync.WaitGroup
 	for i, t := range targets {

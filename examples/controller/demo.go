@@ -14,17 +14,13 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// The demo's backends listen on every one of these addresses and ports, so
-// that an EndpointSlice may name any of them.
-const (
-	demoFirst, demoLast = 11, 30 // 127.0.0.11 to 127.0.0.30
-)
+// The demo's backends listen on every one of these addresses, so that an
+// EndpointSlice may name any of them.
+const demoFirst, demoLast = 11, 30 // 127.0.0.11 to 127.0.0.30
 
-var demoPorts = [...]string{"18080", "18081"}
-
-// runDemoBackends serves, on loopback addresses, one HTTP server an address,
-// each of which answers with its own address, until ctx ends.
-func runDemoBackends(ctx context.Context) error {
+// runDemoBackends serves, on loopback addresses and two ports, HTTP servers
+// that answer with their own address, until ctx ends.
+func runDemoBackends(ctx context.Context, firstPort int) error {
 	server := &http.Server{
 		ReadHeaderTimeout: 5 * time.Second,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -38,8 +34,8 @@ func runDemoBackends(ctx context.Context) error {
 		}
 	}()
 	for i := demoFirst; i <= demoLast; i++ {
-		for _, port := range demoPorts {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.%d:%s", i, port))
+		for _, port := range []int{firstPort, firstPort + 1} {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.%d:%d", i, port))
 			if err != nil {
 				return fmt.Errorf("demo backend: %w", err)
 			}

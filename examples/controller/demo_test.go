@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -47,6 +48,7 @@ type demo struct {
 	tb             testing.TB
 	manifests      string
 	http, https    string
+	port           int // first of the backends
 	stdout, stderr output
 	client         *http.Client
 	stop           func()
@@ -72,7 +74,9 @@ func startDemo(tb testing.TB, flags ...string) *demo {
 	}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan int, 1)
-	args := append([]string{"-demo", "-manifests", d.manifests, "-http-addr", d.http, "-https-addr", d.https, "-debug-addr", "127.0.0.1:0"}, flags...)
+	d.port = demoPort(tb)
+	d.rewrite("18080", "18081")
+	args := append([]string{"-demo", "-demo-port", strconv.Itoa(d.port), "-manifests", d.manifests, "-http-addr", d.http, "-https-addr", d.https, "-debug-addr", "127.0.0.1:0"}, flags...)
 	go func() { done <- run(ctx, args, &d.stdout, &d.stderr) }()
 	d.stop = sync.OnceFunc(func() {
 		cancel()
@@ -87,6 +91,43 @@ func startDemo(tb testing.TB, flags ...string) *demo {
 	d.until(func() bool { return strings.Contains(d.stdout.String(), "The demo is live") })
 	return d
 }
+
+// demoPort finds two ports that are free on all addresses of the demo, which
+// may be running on this machine with its own.
+func demoPort(tb testing.TB) int {
+	for range 100 {
+		port, err := strconv.Atoi(strings.TrimPrefix(freeAddress(tb), "127.0.0.1:"))
+		require.NoError(tb, err)
+		free := true
+		for i := demoFirst; i <= demoLast && free; i++ {
+			for _, p := range []int{port, port + 1} {
+				l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.%d:%d", i, p))
+				if free = free && err == nil; err == nil {
+					l.Close()
+				}
+			}
+		}
+		if free {
+			return port
+		}
+	}
+	tb.Fatal("no free ports")
+	return 0
+}
+
+// rewrite gives the manifests the ports of this demo.
+func (d *demo) rewrite(first, second string) {
+	names, err := filepath.Glob(filepath.Join(d.manifests, "*.yaml"))
+	require.NoError(d.tb, err)
+	for _, name := range names {
+		d.edit(filepath.Base(name), func(s string) string {
+			return strings.NewReplacer(first, d.first(), second, d.second()).Replace(s)
+		})
+	}
+}
+
+func (d *demo) first() string  { return strconv.Itoa(d.port) }
+func (d *demo) second() string { return strconv.Itoa(d.port + 1) }
 
 func freeAddress(tb testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -125,7 +166,7 @@ func (d *demo) get(url, host string) (int, string) {
 func (d *demo) answers(host, path string) string {
 	_, body := d.get("http://"+d.http+path, host)
 	address, _, _ := strings.Cut(body, " ")
-	return address
+	return strings.NewReplacer(":"+d.first(), ":18080", ":"+d.second(), ":18081").Replace(address)
 }
 
 // edit saves a manifest as an editor does: a new file in place of the old one.
@@ -139,7 +180,10 @@ func (d *demo) edit(name string, change func(string) string) {
 	require.NoError(d.tb, os.Rename(file+".new", file))
 }
 
-func (d *demo) plans() string { return d.stdout.String() }
+// plans are what was printed, with the ports of the usual demo.
+func (d *demo) plans() string {
+	return strings.NewReplacer(":"+d.first(), ":18080", ":"+d.second(), ":18081").Replace(d.stdout.String())
+}
 
 func TestDemo(t *testing.T) {
 	d := startDemo(t)
@@ -166,7 +210,9 @@ func TestDemo(t *testing.T) {
 	})
 
 	t.Run("a port alone, more endpoints, fewer", func(t *testing.T) {
-		d.edit("blog.yaml", func(s string) string { return strings.Replace(s, "18080}]\nendpoints", "18081}]\nendpoints", 1) })
+		d.edit("blog.yaml", func(s string) string {
+			return strings.Replace(s, d.first()+"}]\nendpoints", d.second()+"}]\nendpoints", 1)
+		})
 		d.until(func() bool { return d.answers("blog.demo.test", "/post") == "127.0.0.14:18081" })
 		d.edit("blog.yaml", func(s string) string { return s + "  - addresses: [127.0.0.15]\n" })
 		d.until(func() bool { return d.answers("blog.demo.test", "/post") == "127.0.0.15:18081" })
@@ -182,7 +228,7 @@ func TestDemo(t *testing.T) {
 		d.edit("wiki.yaml", func(string) string {
 			blog, err := os.ReadFile("demo/blog.yaml")
 			require.NoError(t, err)
-			return strings.NewReplacer("blog", "wiki", "127.0.0.14", "127.0.0.25").Replace(string(blog))
+			return strings.NewReplacer("blog", "wiki", "127.0.0.14", "127.0.0.25", "18080", d.first()).Replace(string(blog))
 		})
 		d.until(func() bool { return d.answers("wiki.demo.test", "/post") == "127.0.0.25:18080" })
 		d.until(func() bool { return strings.Contains(d.plans(), "+ backend demo_wiki_80") })
@@ -288,7 +334,7 @@ func TestPreflightAfterDeployment(t *testing.T) {
 	require.Equal(t, 0, run(t.Context(), args, &stdout, &stderr), "%s%s", stdout.String(), stderr.String())
 	d.edit("shop-endpoints.yaml", func(s string) string { return strings.Replace(s, "127.0.0.12", "127.0.0.17", 1) })
 	require.Equal(t, 2, run(t.Context(), args, &stdout, &stderr))
-	require.Contains(t, stdout.String(), "address: 127.0.0.12:18080 -> 127.0.0.17:18080")
+	require.Contains(t, stdout.String(), "address: 127.0.0.12:"+d.first()+" -> 127.0.0.17:"+d.first())
 }
 
 func writeTemplates(t *testing.T, name, text string) string {

@@ -14,6 +14,7 @@ type config struct {
 	kubeconfig, namespace string // the cluster, or a folder of manifests in its place
 	manifests             string
 	demo, once, dryRun    bool
+	demoPort              int
 
 	local          string // the HAProxy on this host, or those behind Dataplane APIs
 	endpoints      []string
@@ -42,6 +43,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.StringVar(&c.namespace, "namespace", "", "watch this namespace only")
 	fs.StringVar(&c.manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
 	fs.BoolVar(&c.demo, "demo", false, "serve backends on 127.0.0.11 to 127.0.0.30 and say what to try")
+	fs.IntVar(&c.demoPort, "demo-port", 18080, "first of the two ports of those backends")
 	fs.BoolVar(&c.once, "once", false, "render, validate and deploy once, and exit")
 	fs.BoolVar(&c.dryRun, "dry-run", false, "with -once: print the plan only; exit 0: no difference, 2: a difference, 1: an error")
 	fs.StringVar(&c.local, "local", "", "`folder` for the state of the HAProxy on this host; empty: a temporary one")

@@ -241,7 +241,11 @@ func (b *builder) claims(field fieldPath, c claim) bool {
 		if c.key != "" {
 			what = fmt.Sprintf("%s path %s", c.kind, c.key)
 		}
-		b.refuse(field, fmt.Sprintf("%s belongs to Ingress %s/%s, which is older", what, first.Namespace, first.Name))
+		if first == b.ing {
+			b.refuse(field, what+" is given twice")
+		} else {
+			b.refuse(field, fmt.Sprintf("%s belongs to Ingress %s/%s, which is older", what, first.Namespace, first.Name))
+		}
 		return false
 	}
 	b.owner[c] = b.ing
@@ -321,7 +325,7 @@ func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
 	if cert == nil {
 		secret := b.cluster.Secret(ns, t.SecretName)
 		if secret == nil {
-			b.refuse(field.sub(".secretName"), fmt.Sprintf("Secret %s/%s does not exist", ns, t.SecretName))
+			b.refuse(field.sub(".secretName"), fmt.Sprintf("there is no Secret %s/%s of type %s", ns, t.SecretName, corev1.SecretTypeTLS))
 			return
 		}
 		crt, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]

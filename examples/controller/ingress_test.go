@@ -132,7 +132,7 @@ func TestBadPartsAreRefusedAndTheRestServed(t *testing.T) {
 		{"wildcard in the middle", ingress("bad", rule(`a.*.test`, path(prefix, "/", "a"))), "spec.rules[0].host", "not a host name"},
 		{"taken path", ingress("zbad", rule("good.test", path(prefix, "/good/", "b"))), "spec.rules[0].http.paths[0].path", "belongs to Ingress ns/good"},
 		{"the same key by another type", ingress("zbad", rule("good.test", path(specific, "/good/", "b"))), "spec.rules[0].http.paths[0].path", "belongs to Ingress ns/good"},
-		{"no such Secret", withTLS(ingress("bad"), "x.test", "nope"), "spec.tls[0].secretName", "Secret ns/nope does not exist"},
+		{"no such Secret", withTLS(ingress("bad"), "x.test", "nope"), "spec.tls[0].secretName", "there is no Secret ns/nope of type kubernetes.io/tls"},
 		{"key of another certificate", withTLS(ingress("bad"), "x.test", "mixed"), "spec.tls[0].secretName", "Secret ns/mixed (tls.yaml:7): tls: private key does not match"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -153,6 +153,12 @@ func TestBadPartsAreRefusedAndTheRestServed(t *testing.T) {
 			require.Empty(t, r.Exact)
 		})
 	}
+}
+
+func TestAPathGivenTwice(t *testing.T) {
+	r := newWorld(ingress("web", rule("x.test", path(prefix, "/p", "a"), path(prefix, "/p/", "b")))).build()
+	require.Equal(t, []Path{{"x.test/p/", "ns_a_80"}}, r.Prefix)
+	require.Equal(t, "Ingress ns/web: spec.rules[0].http.paths[1].path: Prefix path x.test/p/ is given twice", r.Refused[0].String())
 }
 
 func TestTheOlderIngressKeepsItsPath(t *testing.T) {

@@ -190,30 +190,11 @@ func (c *controller) newLoop() error {
 	return err
 }
 
-// syncTimeout is when a cluster that cannot be reached is spoken of.
-const syncTimeout = 10 * time.Second
-
 // start renders for the first time once everything that is watched is known.
 func (c *controller) start(ctx context.Context) error {
 	begin := time.Now()
-	for {
-		wait, cancel := context.WithTimeout(ctx, syncTimeout)
-		_, err := c.watchers.WaitForSync(wait)
-		if err == nil {
-			_, err = c.instances.WaitForSync(wait)
-		}
-		cancel()
-		if err == nil {
-			break
-		}
-		if ctx.Err() != nil || c.cfg.once {
-			return err
-		}
-		c.log.Warn("waiting for resources", "error", err) // the watchers go on trying behind
-		select {
-		case <-ctx.Done():
-		case <-time.After(2 * time.Second):
-		}
+	if err := c.await(ctx); err != nil {
+		return err
 	}
 	if c.local != nil {
 		previous, err := c.local.Current(ctx)
@@ -227,7 +208,13 @@ func (c *controller) start(ctx context.Context) error {
 		count[resource.Resource] = state.Objects
 	}
 	eventbus.Publish(c.bus, reconcile.IndexSynchronized{Resources: count, Took: time.Since(begin)})
-	return c.discover(ctx, k8swatch.Changes{})
+	if err := c.discover(ctx, k8swatch.Changes{}); err != nil {
+		if c.cfg.once || c.credentials == nil {
+			return err
+		}
+		c.log.Warn("waiting for credentials", "error", err) // a change of the Secret tries again
+	}
+	return nil
 }
 
 // run serves until ctx ends.
@@ -247,7 +234,7 @@ func (c *controller) run(ctx context.Context) error {
 		g.Go(func() error { return c.local.Run(ctx) })
 	}
 	if c.cfg.demo {
-		g.Go(func() error { return runDemoBackends(ctx) })
+		g.Go(func() error { return runDemoBackends(ctx, c.cfg.demoPort) })
 	}
 	if c.election != nil {
 		g.Go(func() error { return c.election.Run(ctx, c.lead) })

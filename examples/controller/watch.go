@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -124,4 +125,30 @@ func (c *controller) discover(context.Context, k8swatch.Changes) error {
 		return err
 	}
 	return c.loop.SetTargets(targets...)
+}
+
+// syncTimeout is when a cluster that cannot be reached is spoken of.
+const syncTimeout = 10 * time.Second
+
+// await waits until all that is watched is known, and says what it waits for.
+func (c *controller) await(ctx context.Context) error {
+	for {
+		wait, cancel := context.WithTimeout(ctx, syncTimeout)
+		_, err := c.watchers.WaitForSync(wait)
+		if err == nil {
+			_, err = c.instances.WaitForSync(wait)
+		}
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil || c.cfg.once {
+			return err
+		}
+		c.log.Warn("waiting for resources", "error", err) // the watchers go on trying behind
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second):
+		}
+	}
 }
