@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -95,11 +96,28 @@ func noHAProxy() error {
 
 // There is no haproxy to start: the error says so, and which.
 func TestHAProxyMissing(t *testing.T) {
-	newKube(t)
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", site("web.test", "web"))
+	binary, err := exec.LookPath("haproxy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It is found without PATH, too, so it must really be away.
+	if err := unix.Mount(os.DevNull, binary, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	back := sync.OnceFunc(func() {
+		if err := unix.Unmount(binary, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(back)
 	c := startController(t, options{env: []string{"PATH=" + shortDir(t)}, notReady: true})
 	eventually(t, "the output says what is missing", func() error {
 		for line := range strings.Lines(c.out.String()) {
-			if strings.Contains(line, "haproxy") && strings.Contains(line, exec.ErrNotFound.Error()) {
+			if strings.Contains(line, "level=ERROR") && strings.Contains(line, "haproxy is neither in PATH") {
 				return nil
 			}
 		}
@@ -108,6 +126,9 @@ func TestHAProxyMissing(t *testing.T) {
 	if _, err := c.page("/readyz"); err == nil {
 		t.Error("the controller is ready without a haproxy")
 	}
+	back()
+	c.awaitReady(2 * patience)
+	eventually(t, "once it is there the site answers", c.visit().expect("web.test", "/", endpoint(host("10"), backendPort)))
 }
 
 // Something else has the port: the error says which, and once it is free the
