@@ -153,3 +153,12 @@ backend shop
 	// 0 to create, 1 to update, 0 to delete; runtime, no reload; 0 reloads, 1 commands
 	// ended: <nil>
 }
+
+func ExampleLayout_Path() {
+	var layout dataplane.Layout // of the Dataplane API; a Local has its own
+	fmt.Println(layout.Path(dataplane.Map, "hosts.map"))
+	fmt.Println(layout.Path(dataplane.Certificate, dataplane.FileName(dataplane.Certificate, "shop.example.com")))
+	// Output:
+	// /etc/haproxy/maps/hosts.map
+	// /etc/haproxy/ssl/shop_example_com.pem
+}

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/hapticsdk/haptic/k8swatch"
@@ -159,4 +161,25 @@ func ExampleElection() {
 	// Output:
 	// leading: true
 	// <nil> false
+}
+
+func ExampleRead() {
+	slices := discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
+	snapshot, err := k8swatch.NewSnapshot(slices, &k8swatch.Options{
+		IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"},
+	}, &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: "web-x7k2p", Labels: map[string]string{"kubernetes.io/service-name": "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	reader := k8swatch.Read[*discoveryv1.EndpointSlice](snapshot)
+	for _, slice := range reader.Get("shop", "web") {
+		fmt.Println(slice.Name, slice.Endpoints[0].Addresses)
+	}
+	// Output:
+	// web-x7k2p [192.0.2.1]
 }

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
+	"testing/fstest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +11,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/templating"
 )
 
 // fixed renders the same configuration each time.
@@ -92,4 +94,50 @@ func ExampleCredentialsFromEnv() {
 	fmt.Println(credentials, err)
 	// Output:
 	// credentials (secret) <nil>
+}
+
+func ExampleTemplates_Render() {
+	type backend struct{ Name, Address string }
+	engine, err := templating.Compile(fstest.MapFS{
+		"haproxy.cfg":           {Data: []byte("global\n    maxconn 100\n")},
+		"haproxy.d/backend.cfg": {Data: []byte("backend {{ b.Name }}\n    server s1 {{ b.Address }}\n")},
+		"maps/hosts.map":        {Data: []byte("{% for h in hosts %}{{ h }} shop\n{% end %}")},
+	}, &templating.Options{Vars: map[string]any{"hosts": []string(nil), "b": (*backend)(nil)}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	templates := &reconcile.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*reconcile.Input, error) {
+		return &reconcile.Input{
+			Vars: map[string]any{"hosts": []string{"shop.test"}, "b": (*backend)(nil)},
+			Each: map[string]reconcile.Each{"haproxy.d/backend.cfg": {Var: "b", Items: []any{&backend{"shop", "192.0.2.1:80"}}}},
+		}, nil
+	}}
+	rendered, err := templates.Render(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(rendered.Config.Main())
+	hosts, _ := rendered.Config.File(dataplane.Map, "hosts.map")
+	fmt.Printf("%s", hosts.Content)
+	// Output:
+	// global
+	//     maxconn 100
+	// backend shop
+	//     server s1 192.0.2.1:80
+	// shop.test shop
+}
+
+func ExampleLoop_Once() {
+	target := &printer{}
+	loop, err := reconcile.New(reconcile.Options{Renderer: fixed("global\n    maxconn 100\n"), Targets: []reconcile.Target{target}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	outcomes, err := loop.Once(context.Background())
+	fmt.Println(outcomes[0].Endpoint, outcomes[0].Plan.Summary(), err)
+	// Output:
+	// printer 1 to create, 0 to update, 0 to delete; one reload <nil>
 }
