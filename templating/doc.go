@@ -25,17 +25,20 @@
 // (configuration manual, section 2.2, "Quoting and escaping"):
 //
 //   - Unquoted, a value stays one argument: space, #, ", ' and \ get a
-//     backslash. $ does not, since it expands only inside double quotes. An
-//     empty value writes nothing: where an argument may be empty, put the
-//     value in double quotes.
-//   - Inside double quotes ", \ and $ get a backslash.
+//     backslash. $ does not, since it expands only inside double quotes (and
+//     in addresses, whatever stands around it: check those that come from
+//     others). An empty value writes nothing: where an argument may be empty,
+//     put the value in double quotes.
+//   - Inside double quotes ", \ and $ get a backslash. In the name of an
+//     environment variable, such as behind "$", Compile refuses a value.
 //   - Inside single quotes a single quote is refused.
 //   - In a comment the value stands as it is.
 //
 // Entries named *.map and *.txt (crt-lists) have neither quotes nor escapes,
 // so what cannot be written is refused: white space anywhere but in the value
 // of a map; in a crt-list brackets as well; at the start of a line an empty
-// value and one that starts with #. Error pages and other files with
+// value and one that starts with #; and lines of a map of more than 16383
+// bytes, which HAProxy would read as two. Error pages and other files with
 // extensions of their own (.http, .html, .json, .lua, .pem, .crt, .key) get
 // values as they are.
 //
@@ -48,7 +51,8 @@
 //
 // The text of a macro or a rendered file is not escaped again: the values in
 // it have been. Inside quotes it is refused when it has characters that mean
-// something there. Where branches or loops leave it open whether a value stands
+// something there, outside when it leaves quotes open or ends in a backslash,
+// and in a comment when it has line feeds. Where branches or loops leave it open whether a value stands
 // inside quotes, Compile says so.
 //
 // raw(s) writes a string as it is, and refuses nothing. It is the one way out,

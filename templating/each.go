@@ -40,13 +40,15 @@ func (e *Engine) RenderEach(ctx context.Context, name, variable string, items []
 	case ctx.Err() != nil:
 		return nil, stopped(name, ctx.Err())
 	}
-	if len(items) > 1 { // for one alone the loop does not pay
+	// For one item the loop does not pay, and in a loop an assignment to a
+	// variable would be seen by the next item.
+	if len(items) > 1 && !en.assigns {
 		if texts, ok := e.renderLoop(ctx, en, variable, typ, items, vars); ok {
 			return texts, nil
 		}
 	}
 	// One by one: also what gives an error its position.
-	own := maps.Clone(vars)
+	own := with(vars, variable, nil)
 	texts := make([]string, len(items))
 	for i, item := range items {
 		own[variable] = item
@@ -56,6 +58,14 @@ func (e *Engine) RenderEach(ctx context.Context, name, variable string, items []
 		}
 	}
 	return texts, nil
+}
+
+// with returns a copy of vars in which one variable has another value.
+func with(vars map[string]any, name string, value any) map[string]any {
+	own := make(map[string]any, len(vars)+1)
+	maps.Copy(own, vars)
+	own[name] = value
+	return own
 }
 
 // renderLoop renders all items in one run. It reports false where that fails,
@@ -73,9 +83,7 @@ func (e *Engine) renderLoop(ctx context.Context, en *entry, variable string, typ
 		}
 		list.Elem().Set(reflect.Append(list.Elem(), v))
 	}
-	own := maps.Clone(vars)
-	own[variable] = items[0]
-	values, err := e.decl.values(own)
+	values, err := e.decl.values(with(vars, variable, items[0]))
 	if err != nil {
 		return nil, false
 	}
@@ -85,6 +93,11 @@ func (e *Engine) renderLoop(ctx context.Context, en *entry, variable string, typ
 		return nil, false
 	}
 	texts := strings.Split(out.buf.String(), endOfItem)
+	for _, text := range texts {
+		if checkLines(en.name, text) != nil {
+			return nil, false
+		}
+	}
 	if len(texts) != len(items)+1 || texts[len(items)] != "" {
 		return nil, false
 	}
@@ -110,7 +123,7 @@ func (e *Engine) loop(en *entry, variable string, typ reflect.Type) *scriggo.Tem
 	e.src.files[name] = text
 	e.src.mu.Unlock()
 	var sites []site
-	t := newTransformer(e.src, name, e.decl.names())
+	t := newTransformer(e.src, name, e.decl)
 	t.kind = kindOf(en.name)
 	loop, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &sites[id]) }, native.Declarations{
 		eachItems: reflect.Zero(reflect.PointerTo(reflect.SliceOf(typ))).Interface(),

@@ -63,6 +63,7 @@ type entry struct {
 	template *scriggo.Template
 	sites    []site
 	uses     []string                     // variables, sorted
+	assigns  bool                         // to a variable of the host
 	size     atomic.Int64                 // of the last output, for the next buffer
 	traced   func() (*tracedEntry, error) // compiled when an error has no position
 	loops    loops                        // for RenderEach
@@ -117,13 +118,13 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 
 // compile builds one entry.
 func (e *Engine) compile(name string) (*entry, error) {
-	t := newTransformer(e.src, name, e.decl.names())
+	t := newTransformer(e.src, name, e.decl)
 	en := &entry{name: name}
 	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &en.sites[id]) }, nil)
 	if err != nil {
 		return nil, err
 	}
-	en.template, en.sites = tpl, t.sites
+	en.template, en.sites, en.assigns = tpl, t.sites, t.assigns
 	for name := range e.decl.vars {
 		if t.used[name] || slices.Contains(tpl.UsedVars(), name) {
 			en.uses = append(en.uses, name)
@@ -195,6 +196,9 @@ func (e *Engine) Render(ctx context.Context, name string, vars map[string]any) (
 	out.buf.Grow(int(en.size.Load()))
 	err = run(ctx, en.template, out, values)
 	if err == nil {
+		if err := checkLines(name, out.buf.String()); err != nil {
+			return "", err
+		}
 		en.size.Store(int64(out.buf.Len()))
 		return out.buf.String(), nil
 	}

@@ -19,6 +19,7 @@ type site struct {
 	file         string
 	line, column int
 	place        places
+	text         bool // it may be the text of a macro
 }
 
 // escape returns the text of a shown value as it may stand at the site, and
@@ -193,6 +194,22 @@ func backslash(s string, n int, set *asciiSet) string {
 func embed(s string, at *site) native.JSON {
 	if at.place&(double|single) != 0 && strings.ContainsAny(s, "\\\"'$\n") {
 		refuseValue(at, s, "a macro's text with quotes, backslashes, $ or line feeds cannot stand inside quotes")
+	}
+	// What stands behind the text is escaped for the place that the template
+	// shows, so the text must not lead to another one.
+	switch at.place {
+	case argument:
+		if kindConfig.after(argument, s)&^(argument|comment) != 0 {
+			refuseValue(at, s, "a macro's text must close its quotes, and cannot end in a backslash")
+		}
+	case comment:
+		if strings.Contains(s, "\n") {
+			refuseValue(at, s, "a macro's text with line feeds cannot stand in a comment")
+		}
+	case mapKey, mapValue, crtWord:
+		if !at.text && strings.Contains(s, "\n") {
+			refuseValue(at, s, "a macro's text with line feeds cannot stand in a line that began before: show the call itself")
+		}
 	}
 	return native.JSON(s)
 }

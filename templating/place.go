@@ -37,6 +37,9 @@ const (
 	argEscape                    // behind a backslash, unquoted
 	double                       // inside double quotes
 	dblEscape                    // behind a backslash inside double quotes
+	dblDollar                    // behind a "$" inside double quotes
+	dblName                      // in the name of an environment variable: "$A"
+	dblBrace                     // inside its braces: "${A"
 	single                       // inside single quotes
 	comment                      // behind an unquoted "#"
 	mapStart                     // a line of a map with nothing but white space so far
@@ -111,6 +114,20 @@ func step(p places, c byte) places {
 			return dblEscape
 		case '"':
 			return argument
+		case '$':
+			return dblDollar
+		}
+	case dblDollar, dblName:
+		switch {
+		case c == '{' && p == dblDollar:
+			return dblBrace
+		case isWord(c) && c < 0x80 || c == '.' && p == dblDollar:
+			return dblName
+		}
+		return step(double, c)
+	case dblBrace:
+		if c == '}' {
+			return double
 		}
 	case dblEscape:
 		return double
@@ -149,11 +166,26 @@ func afterValue(p places) places {
 	return p
 }
 
+// afterText returns the places behind the text of a macro. It may end a line of
+// a map or a crt-list, or be empty, unlike a value.
+func afterText(p places) places {
+	if p&(mapStart|mapKey|mapValue) != 0 {
+		return p | mapStart | mapKey
+	}
+	if p&(crtStart|crtWord) != 0 {
+		return p | crtStart | crtWord
+	}
+	return afterValue(p)
+}
+
 // placeFor picks the one place whose rules make a value safe in all places of
 // the set, or says why there is none.
 func placeFor(p places) (place places, problem string) {
 	if p&(argEscape|dblEscape) != 0 {
 		return 0, `a value cannot stand right behind a backslash: write \\ for a backslash`
+	}
+	if p&(dblDollar|dblName|dblBrace) != 0 {
+		return 0, `a value cannot stand in the name of an environment variable: write \$ for a dollar sign`
 	}
 	for _, quote := range []places{double, single} {
 		if p&quote != 0 && p != quote {

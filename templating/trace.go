@@ -37,7 +37,7 @@ func trace(env native.Env, mark int) {
 }
 
 func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
-	t := newTransformer(e.src, name, e.decl.names())
+	t := newTransformer(e.src, name, e.decl)
 	t.traced = true
 	traced := &tracedEntry{}
 	escaper := func(env native.Env, v any, id int) native.JSON {

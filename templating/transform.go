@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/open2b/scriggo/ast"
+	"github.com/open2b/scriggo/native"
 )
 
 // Names that no template can spell, for the functions that the transformer
@@ -44,6 +45,12 @@ type transformer struct {
 	// vars are the names of the host's variables, used those that occur.
 	vars map[string]bool
 	used map[string]bool
+	// globals are the names of the host's functions and of the standard ones,
+	// packages those of imported files.
+	globals  native.Declarations
+	packages map[string]bool
+	// assigns reports that the template changes a variable of the host.
+	assigns bool
 
 	sites  []site
 	errors []error
@@ -65,8 +72,8 @@ type visit struct {
 // loop collects the places at which a loop is left or continued early.
 type loop struct{ left, again places }
 
-func newTransformer(src *sources, entry string, vars map[string]bool) *transformer {
-	return &transformer{src: src, entry: entry, vars: vars, used: map[string]bool{}, kind: kindOf(entry), byNode: map[*ast.Show]*shown{},
+func newTransformer(src *sources, entry string, decl *declared) *transformer {
+	return &transformer{src: src, entry: entry, vars: decl.names(), globals: decl.globals, packages: map[string]bool{}, used: map[string]bool{}, kind: kindOf(entry), byNode: map[*ast.Show]*shown{},
 		trees: map[visit]places{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
 }
 
@@ -107,14 +114,14 @@ func (t *transformer) wrap(s *shown) {
 			continue
 		}
 		line, column := t.src.position(s.file, pos.Start)
-		t.sites = append(t.sites, site{file: s.file, line: line, column: column, place: place})
+		t.sites = append(t.sites, site{file: s.file, line: line, column: column, place: place, text: t.text(expr)})
 		id := ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(len(t.sites)-1))
 		name := escapeName
 		if s.buffered {
 			name = bufferName
 		}
 		s.node.Expressions[i] = ast.NewCall(pos, ast.NewIdentifier(pos, name), []ast.Expression{expr, id}, false)
-		if i == 0 && place&(mapStart|crtStart) != 0 {
+		if i == 0 && place&(mapStart|crtStart) != 0 && !t.text(expr) {
 			place = afterValue(place)
 		}
 	}
@@ -195,6 +202,9 @@ func (t *transformer) node(n ast.Node, p places) places {
 	case *ast.Import:
 		t.extension(n, n.Path)
 		t.imported[n.Tree] = true
+		if n.Ident != nil {
+			t.packages[n.Ident.Name] = true
+		}
 		t.tree(n.Tree, t.kind.start())
 		return p
 	}
@@ -278,7 +288,11 @@ func (t *transformer) show(n *ast.Show, p places) places {
 		t.expressions(expr)
 		s.places |= p
 		s.buffered = s.buffered || t.buffered > 0
-		p = afterValue(p)
+		if t.text(expr) {
+			p = afterText(p)
+		} else {
+			p = afterValue(p)
+		}
 	}
 	if s.places == 0 { // nothing but rendered files
 		s.places = t.kind.start()
@@ -396,6 +410,14 @@ func (t *transformer) expressions(n ast.Node) {
 	case *ast.Identifier:
 		t.used[n.Name] = t.vars[n.Name]
 		return
+	case *ast.Assignment:
+		for _, v := range n.Lhs {
+			t.assigned(v)
+		}
+	case *ast.UnaryOperator:
+		if n.Op == ast.OperatorAddress {
+			t.assigned(n.Expr)
+		}
 	case *ast.Call:
 		if id, ok := n.Func.(*ast.Identifier); ok && formatTypes[id.Name] && len(n.Args) == 1 {
 			t.fail(t.file, n.Pos(), "the conversion "+id.Name+"(...) is not available; raw(...) writes text as it is")

@@ -1,0 +1,144 @@
+package templating_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// TestUnfinishedMacros embeds text of macros that leaves the place where the
+// values behind it are taken to stand.
+func TestUnfinishedMacros(t *testing.T) {
+	tests := []struct {
+		name, entry, template string
+		x                     any
+		want, refused         string
+	}{
+		{name: "open double quote", template: "{% macro M() %}set \"{% end %}{{ M() }}{{ x }}\"", x: "$HOME", refused: "macro"},
+		{name: "open single quote", template: "{% macro M() %}set '{% end %}{{ M() }}{{ x }}'", x: "a'b", refused: "macro"},
+		{name: "backslash", template: "{% macro M() %}set \\{% end %}{{ M() }}{{ x }}", x: "#a", refused: "macro"},
+		{name: "cut escape", template: "{% macro M() %}{{ x }}{% end %}set {{ M()[:2] }}{{ x }}", x: "a b", refused: "slice of"},
+		{name: "line feed in a comment", template: "{% macro M() %}a\n{% end %}# {{ M() }}{{ x }}", x: "server evil 192.0.2.1:80", refused: "macro"},
+		{name: "comment", template: "{% macro M() %}set # it's{% end %}{{ M() }}{{ x }}", x: "a b", want: `set # it'sa\ b`},
+		{name: "lines", template: "{% macro M() %}set \"a\"\n{% end %}{{ M() }}set {{ x }}", x: "a b", want: "set \"a\"\nset a\\ b"},
+		{name: "line feed in the value of a map", entry: "a.map", template: "{% macro M() %}a\n{% end %}k {{ M() }}{{ x }}", x: "a b", refused: "ends the key"},
+		{name: "line feed from a variable", entry: "a.map", template: "{% macro M() %}a\n{% end %}{% var m = M() %}k {{ m }}{{ x }}", x: "a b", refused: "macro"},
+		{name: "line of a map", entry: "a.map", template: "{% macro M() %}k v\n{% end %}{{ M() }}{{ x }} v\n", x: "#a", refused: "comment"},
+		{name: "nothing in a map", entry: "a.map", template: "{% macro M() %}{% end %}{{ M() }}{{ x }} v\n", x: "", refused: "take its place"},
+		{name: "part of a key", entry: "a.map", template: "{{ lower(`A`) }}{{ x }} v\n", x: "", want: "a v\n"},
+		{name: "crt-list", entry: "a.txt", template: "{% macro M() %}a b\n{% end %}{{ M() }}{{ x }} v\n", x: "#a", refused: "comment"},
+		{name: "rendered into a variable", template: "{% var p = render \"_p.cfg\" %}{{ p }}{{ x }}\"", x: "$a", refused: "macro"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.entry == "" {
+				tt.entry = "haproxy.cfg"
+			}
+			got, err := render(t, tt.x, tt.entry, tt.template, "_p.cfg", "set \"")
+			check(t, got, err, tt.want, tt.refused)
+		})
+	}
+}
+
+// TestNamesOfVariables has a value where HAProxy reads the name of an
+// environment variable.
+func TestNamesOfVariables(t *testing.T) {
+	for _, template := range []string{`set "${{ x }}"`, `set "$A{{ x }}"`, `set "$A_0{{ x }}"`, `set "${A{{ x }}}"`, `set "${A-{{ x }}}"`, `set "\\${{ x }}"`} {
+		got, err := render(t, "HOME", "haproxy.cfg", template)
+		check(t, got, err, "", "environment variable")
+	}
+	for template, want := range map[string]string{
+		`set ${{ x }}`: `set $HOME`, `set "\${{ x }}"`: `set "\$HOME"`, `set '${{ x }}'`: `set '$HOME'`,
+		`set "${A}{{ x }}"`: `set "${A}HOME"`, `set "$A-{{ x }}"`: `set "$A-HOME"`, `set "$A" {{ x }}`: `set "$A" HOME`,
+		`set "$A\"{{ x }}"`: `set "$A\"HOME"`,
+	} {
+		got, err := render(t, "HOME", "haproxy.cfg", template)
+		check(t, got, err, want, "")
+	}
+}
+
+// TestLongLineOfMap: HAProxy reads a map by pieces of tune.bufsize, 16384 bytes
+// unless set otherwise, and takes each for a line.
+func TestLongLineOfMap(t *testing.T) {
+	e, err := templating.Compile(files("a.map", "{{ x }} v\n"), &templating.Options{Vars: map[string]any{"x": ""}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("a", 16380) // with " v\n" 16383 bytes: what fits
+	for _, tt := range []struct {
+		x  string
+		ok bool
+	}{{long, true}, {long + "a", false}} {
+		if _, err := e.Render(t.Context(), "a.map", map[string]any{"x": tt.x}); (err == nil) != tt.ok {
+			t.Errorf("%d bytes: %v", len(tt.x), err)
+		}
+		if _, err := e.RenderEach(t.Context(), "a.map", "x", []any{"b", tt.x}, map[string]any{}); (err == nil) != tt.ok {
+			t.Errorf("each, %d bytes: %v", len(tt.x), err)
+		}
+	}
+}
+
+// TestRenderEachIsRender renders items with templates that keep something from
+// one item to the next if they can.
+func TestRenderEachIsRender(t *testing.T) {
+	for name, template := range map[string]string{
+		"assignment":          "{% n = n + 1 %}{{ n }}{{ x }}\n",
+		"increment":           "{% n++ %}{{ n }}{{ x }}\n",
+		"in a macro":          "{% macro M() %}{% n++ %}{% end %}{{ M() }}{{ n }}{{ x }}\n",
+		"in a function":       "{% var f = func() int { n++; return n } %}{{ f() }}{{ x }}\n",
+		"address":             "{% var p = &n %}{% *p = *p + 1 %}{{ n }}{{ x }}\n",
+		"variable of a file":  "{% import \"_m.cfg\" %}{{ Next() }}{{ x }}\n",
+		"field":               "{% s.N++ %}{{ s.N }}{{ x }}\n",
+		"rendered":            "{{ render \"_r.cfg\" }}{{ n }}{{ x }}\n",
+		"variable of its own": "{% var n = 0 %}{% n++ %}{{ n }}{{ x }}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			type pair struct{ N int }
+			e, err := templating.Compile(files("a.cfg", template, "_r.cfg", "{% n++ %}",
+				"_m.cfg", "{% var count = 0 %}{% macro Next() %}{% count++ %}{{ count }}{% end %}"),
+				&templating.Options{Vars: map[string]any{"x": "", "n": 0, "s": pair{}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			vars := map[string]any{"n": 0, "s": pair{}}
+			got, err := e.RenderEach(t.Context(), "a.cfg", "x", []any{"a", "b", "c"}, vars)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, x := range []string{"a", "b", "c"} {
+				vars["x"] = x
+				if want, err := e.Render(t.Context(), "a.cfg", vars); err != nil || got[i] != want {
+					t.Errorf("item %s: %q instead of %q, %v", x, got[i], want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestRenderEachWithoutOtherVariables(t *testing.T) {
+	e, err := templating.Compile(files("a.cfg", "{{ x }}"), &templating.Options{Vars: map[string]any{"x": ""}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, items := range [][]any{{"a"}, {"a", "b"}} {
+		if got, err := e.RenderEach(t.Context(), "a.cfg", "x", items, nil); err != nil || len(got) != len(items) {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+}
+
+// TestAliasOfAFormat: raw is to be the one way out.
+func TestAliasOfAFormat(t *testing.T) {
+	for _, template := range []string{
+		"{% type J = json %}set {{ J(x.(string)) }}",
+		"{% var f = func(s string) json { return (json)(s) } %}set {{ f(x.(string)) }}",
+		"{%% type J = json; var j = J(x.(string)) %%}set {{ j }}",
+		"{% macro M(s json) %}{{ s }}{% end %}set {{ M(x.(string)) }}",
+		"{% for _, s := range []json{json(x.(string))} %}set {{ s }}{% end %}",
+	} {
+		if got, err := render(t, "a b", "haproxy.cfg", template); err == nil {
+			t.Errorf("%s: got %q", template, got)
+		}
+	}
+}
