@@ -2,9 +2,9 @@ package main
 
 import (
 	"cmp"
-	"crypto/tls"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,7 +85,7 @@ type Server struct {
 // TLSCertificate is a line of the crt-list.
 type TLSCertificate struct {
 	File  string
-	Hosts []string // server names to use it for; empty: those that it names itself
+	Hosts []string // server names to use it for
 }
 
 // anyHost stands for the host of rules that name none. No Host header can say
@@ -101,7 +101,8 @@ type builder struct {
 	owner    map[claim]*networkingv1.Ingress // who has what only one can have
 	hosts    map[string]bool
 	backends map[string]bool
-	certs    map[string]*TLSCertificate // by file
+	certs    map[string]*tlsFile // by file
+	tlsHosts map[string]*tlsFile // who has a server name
 }
 
 // claim is what only one Ingress can have: a line of a map, or, with the zero
@@ -144,7 +145,7 @@ func BuildRoutes(c *Cluster, slots *Slots) *Routes {
 	b := &builder{
 		cluster: c, slots: slots, routes: &Routes{},
 		owner: map[claim]*networkingv1.Ingress{}, hosts: map[string]bool{},
-		backends: map[string]bool{}, certs: map[string]*TLSCertificate{},
+		backends: map[string]bool{}, certs: map[string]*tlsFile{}, tlsHosts: map[string]*tlsFile{},
 	}
 	mine := slices.DeleteFunc(slices.Clone(c.Ingresses), func(ing *networkingv1.Ingress) bool { return !isOurs(ing, c.Classes) })
 	slices.SortFunc(mine, func(x, y *networkingv1.Ingress) int {
@@ -261,6 +262,12 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 		return "", false
 	}
 	ns, wanted := b.ing.Namespace, ref.Service.Port
+	for _, name := range []string{ns, ref.Service.Name, wanted.Name} {
+		if problem := nameProblem(name); problem != "" {
+			b.refuse(field, problem)
+			return "", false
+		}
+	}
 	port := cmp.Or(wanted.Name, strconv.Itoa(int(wanted.Number)))
 	var addresses []string
 	if svc := b.cluster.Service(ns, ref.Service.Name); svc == nil {
@@ -271,7 +278,11 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 		b.refuse(field, fmt.Sprintf("Service %s/%s has no port %s, requests get 503", ns, svc.Name, port))
 	} else {
 		port = strconv.Itoa(int(svc.Spec.Ports[i].Port))
-		addresses = endpointAddresses(b.cluster.Slices(ns, svc.Name), svc.Spec.Ports[i].Name)
+		var wrong []string
+		addresses, wrong = endpointAddresses(b.cluster.Slices(ns, svc.Name), svc.Spec.Ports[i].Name)
+		for _, a := range wrong {
+			b.refuse(field, fmt.Sprintf("Service %s/%s: %q is not the address of an endpoint", ns, svc.Name, a))
+		}
 	}
 	// No part can hold "_": the name of a Kubernetes object never does.
 	name := ns + "_" + ref.Service.Name + "_" + port
@@ -284,9 +295,10 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 
 // endpointAddresses returns the addresses behind a port of a Service, by the
 // name of the port: those that are ready or, where none is, those that still
-// serve while they terminate.
-func endpointAddresses(endpointSlices []*discoveryv1.EndpointSlice, port string) []string {
-	var ready, serving []string
+// serve while they terminate. wrong are those that no server can have: HAProxy
+// would take them for sockets, environment variables or names to look up.
+func endpointAddresses(endpointSlices []*discoveryv1.EndpointSlice, port string) (ready, wrong []string) {
+	var serving []string
 	for _, s := range endpointSlices {
 		if s.AddressType == discoveryv1.AddressTypeFQDN {
 			continue
@@ -298,7 +310,10 @@ func endpointAddresses(endpointSlices []*discoveryv1.EndpointSlice, port string)
 			for _, e := range s.Endpoints {
 				for _, ip := range e.Addresses {
 					address := net.JoinHostPort(ip, strconv.Itoa(int(*p.Port)))
+					addr, err := netip.ParseAddr(ip)
 					switch {
+					case err != nil || addr.Zone() != "" || *p.Port < 1 || *p.Port > 65535:
+						wrong = append(wrong, address)
 					case e.Conditions.Ready == nil || *e.Conditions.Ready:
 						ready = append(ready, address)
 					case e.Conditions.Serving != nil && *e.Conditions.Serving:
@@ -312,52 +327,7 @@ func endpointAddresses(endpointSlices []*discoveryv1.EndpointSlice, port string)
 		ready = serving
 	}
 	slices.Sort(ready)
-	return slices.Compact(ready)
-}
-
-func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
-	if t.SecretName == "" {
-		return
-	}
-	ns := b.ing.Namespace
-	file := dataplane.FileName(dataplane.Certificate, ns+"_"+t.SecretName)
-	cert := b.certs[file]
-	if cert == nil {
-		secret := b.cluster.Secret(ns, t.SecretName)
-		if secret == nil {
-			b.refuse(field.sub(".secretName"), fmt.Sprintf("there is no Secret %s/%s of type %s", ns, t.SecretName, corev1.SecretTypeTLS))
-			return
-		}
-		crt, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
-		if _, err := tls.X509KeyPair(crt, key); err != nil {
-			b.refuse(field.sub(".secretName"), fmt.Sprintf("Secret %s/%s%s: %v", ns, secret.Name, at(secret), err))
-			return
-		}
-		cert = &TLSCertificate{File: file}
-		b.certs[file] = cert
-		b.routes.Files = append(b.routes.Files, dataplane.File{Kind: dataplane.Certificate, Name: file, Content: pem(crt, key)})
-	}
-	for _, host := range t.Hosts {
-		if problem := hostProblem(host); problem != "" {
-			b.refuse(field.sub(".hosts"), problem)
-		} else if !slices.Contains(cert.Hosts, host) {
-			cert.Hosts = append(cert.Hosts, host)
-		}
-	}
-}
-
-// pem joins certificate and key without blank lines, at which the payload of a
-// runtime command would end.
-func pem(parts ...[]byte) []byte {
-	var out []byte
-	for _, part := range parts {
-		for line := range strings.Lines(string(part)) {
-			if line = strings.TrimSpace(line); line != "" {
-				out = append(append(out, line...), '\n')
-			}
-		}
-	}
-	return out
+	return slices.Compact(ready), wrong
 }
 
 func hostProblem(host string) string {
@@ -368,9 +338,28 @@ func hostProblem(host string) string {
 	return ""
 }
 
+// maxPath is how long a path may be, in bytes: a request must fit into HAProxy's
+// tune.bufsize, 16384, and so must a line of a map, which it reads as two
+// otherwise.
+const maxPath = 8192
+
+// nameProblem says what is wrong with the name of an object or a port. The API
+// server sees to it, but not everything comes from there.
+func nameProblem(name string) string {
+	for _, r := range name {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' {
+			return fmt.Sprintf("%q is not the name of an object", name)
+		}
+	}
+	return ""
+}
+
 func pathProblem(path string) string {
 	if !strings.HasPrefix(path, "/") {
 		return fmt.Sprintf("%q does not begin with a slash", path)
+	}
+	if len(path) > maxPath {
+		return fmt.Sprintf("it has %d bytes, which is more than the %d that are served", len(path), maxPath)
 	}
 	for _, r := range path {
 		if r <= ' ' || r >= 0x7f || r == '?' || r == '#' {
@@ -405,8 +394,11 @@ func (b *builder) finish() *Routes {
 		r.Hosts = append(r.Hosts, host)
 	}
 	for _, c := range b.certs {
+		if len(c.Hosts) == 0 {
+			continue // without server names HAProxy would use it for all that it names
+		}
 		slices.Sort(c.Hosts)
-		r.Certificates = append(r.Certificates, *c)
+		r.Certificates = append(r.Certificates, c.TLSCertificate)
 	}
 	slices.Sort(r.Hosts)
 	byKey := func(x, y Path) int { return cmp.Compare(x.Key, y.Key) }

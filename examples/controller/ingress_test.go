@@ -202,12 +202,14 @@ func TestEndpoints(t *testing.T) {
 	other := slice("metrics", 9090, "192.0.2.9")
 	twice := slice("http", 8080, "192.0.2.1")
 	v6 := slice("http", 8080, "2001:db8::1")
-	require.Equal(t, []string{"192.0.2.1:8080", "192.0.2.3:8080", "[2001:db8::1]:8080"},
-		endpointAddresses([]*discoveryv1.EndpointSlice{http, other, twice, v6}, "http"))
+	addresses, wrong := endpointAddresses([]*discoveryv1.EndpointSlice{http, other, twice, v6}, "http")
+	require.Equal(t, []string{"192.0.2.1:8080", "192.0.2.3:8080", "[2001:db8::1]:8080"}, addresses)
+	require.Empty(t, wrong)
 
 	ending := slice("http", 8080, "192.0.2.1")
 	ending.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: &no, Serving: &yes, Terminating: &yes}
-	require.Equal(t, []string{"192.0.2.1:8080"}, endpointAddresses([]*discoveryv1.EndpointSlice{ending}, "http"),
+	addresses, _ = endpointAddresses([]*discoveryv1.EndpointSlice{ending}, "http")
+	require.Equal(t, []string{"192.0.2.1:8080"}, addresses,
 		"what still serves while it terminates is better than nothing")
 
 	w := newWorld(ingress("web", rule("x.test", path(prefix, "/", "a"))))
