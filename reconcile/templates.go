@@ -24,7 +24,8 @@ type Input struct {
 }
 
 // Each says that an entry is rendered once for each item, one after the other,
-// with the variable Var set to it.
+// with the variable Var set to it. In a configuration, a map and a crt-list each
+// item begins on a line of its own.
 type Each struct {
 	Var   string
 	Items []any // comparable: pointers, strings, ...
@@ -97,7 +98,7 @@ func (t *Templates) Render(ctx context.Context) (*Rendered, error) {
 			return nil, fmt.Errorf("template %s: missing, but its items are given", entry)
 		}
 	}
-	var main strings.Builder
+	var main lines
 	files := slices.Clone(in.Files)
 	made := make(map[string]remembered, len(t.remembered))
 	for _, entry := range t.Engine.Entries() { // sorted: haproxy.cfg goes before haproxy.d/
@@ -106,7 +107,7 @@ func (t *Templates) Render(ctx context.Context) (*Rendered, error) {
 			return nil, err
 		}
 		if isMain(entry) {
-			main.WriteString(text)
+			main.add(text)
 			continue
 		}
 		kind, ok := kindOfEntry(entry)
@@ -115,7 +116,7 @@ func (t *Templates) Render(ctx context.Context) (*Rendered, error) {
 		}
 		files = append(files, dataplane.File{Kind: kind, Name: path.Base(entry), Content: []byte(text)})
 	}
-	cfg, err := dataplane.NewConfig(main.String(), files...)
+	cfg, err := dataplane.NewConfig(main.text.String(), files...)
 	if err != nil {
 		return nil, err
 	}
@@ -169,12 +170,32 @@ func (t *Templates) items(ctx context.Context, entry string, in *Input, each Eac
 	for i, item := range missing {
 		now.items[item] = texts[i]
 	}
-	var all strings.Builder
+	kind, _ := kindOfEntry(entry)
+	all := lines{plain: !isMain(entry) && kind != dataplane.Map && kind != dataplane.CRTList}
 	for _, item := range each.Items {
-		all.WriteString(now.items[item])
+		all.add(now.items[item])
 	}
 	made[entry] = now
-	return all.String(), nil
+	return all.text.String(), nil
+}
+
+// lines puts texts one behind the other. Each begins on a line of its own, as
+// its template was escaped for, unless they are plain.
+type lines struct {
+	text  strings.Builder
+	plain bool
+	open  bool // the last line has no line feed
+}
+
+func (l *lines) add(text string) {
+	if text == "" {
+		return
+	}
+	if l.open && !l.plain {
+		l.text.WriteByte('\n')
+	}
+	l.text.WriteString(text)
+	l.open = !strings.HasSuffix(text, "\n")
 }
 
 func isMain(entry string) bool {

@@ -159,3 +159,32 @@ func TestSameValue(t *testing.T) {
 		require.Equal(t, c.want, sameValue(c.a, c.b), "%v %v", c.a, c.b)
 	}
 }
+
+// TestTextsBeginOnTheirOwnLine: what an entry or an item begins with must not
+// become part of the last line of the one before it.
+func TestTextsBeginOnTheirOwnLine(t *testing.T) {
+	engine, err := templating.Compile(fstest.MapFS{
+		"haproxy.cfg":           {Data: []byte("global # the end")},
+		"haproxy.d/backend.cfg": {Data: []byte("backend {{ b }} # it's")},
+		"haproxy.d/last.cfg":    {Data: []byte("backend last\n")},
+		"maps/hosts.map":        {Data: []byte("{{ b }} x")},
+		"general/hosts.json":    {Data: []byte("[{{ b }}]")},
+		"haproxy.d/a.cfg":       {Data: []byte("")},
+	}, &templating.Options{Vars: map[string]any{"b": ""}})
+	require.NoError(t, err)
+	each := Each{Var: "b", Items: []any{"one", "two"}}
+	for _, pure := range []bool{false, true} {
+		templates := &Templates{Engine: engine, Pure: pure, Input: func(context.Context) (*Input, error) {
+			return &Input{Vars: map[string]any{"b": ""}, Each: map[string]Each{"haproxy.d/backend.cfg": each, "maps/hosts.map": each, "general/hosts.json": each}}, nil
+		}}
+		for range 2 {
+			rendered, err := templates.Render(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "global # the end\nbackend one # it's\nbackend two # it's\nbackend last\n", rendered.Config.Main())
+			hosts, _ := rendered.Config.File(dataplane.Map, "hosts.map")
+			require.Equal(t, "one x\ntwo x", string(hosts.Content))
+			plain, _ := rendered.Config.File(dataplane.General, "hosts.json")
+			require.Equal(t, "[one][two]", string(plain.Content))
+		}
+	}
+}
