@@ -124,6 +124,8 @@ func TestFolderThatIsReplaced(t *testing.T) {
 	start(t, w)
 	start(t, f)
 	synced(t, w, 1)
+	write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "web", "early.test"))
+	eventually(t, "the folder is followed", func() bool { return w.Snapshot().GetSingle("early.test") != nil })
 	if err := os.Rename(dir, dir+".old"); err != nil {
 		t.Fatal(err)
 	}
