@@ -142,3 +142,12 @@ func TestAliasOfAFormat(t *testing.T) {
 		}
 	}
 }
+
+// TestSelect: nothing stops a select without cases, and what is shown in one
+// has no place.
+func TestSelect(t *testing.T) {
+	for _, template := range []string{"{% select %}{% default %}set {{ x }}{% end %}", "{% select %}{% end %}"} {
+		_, err := templating.Compile(files("a.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
+		check(t, "", err, "", "select")
+	}
+}

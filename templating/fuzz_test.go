@@ -62,8 +62,8 @@ func FuzzStructure(f *testing.F) {
 	f.Add(`set a\\`, `#`)
 	f.Add(`set "a"'b'`, `\`)
 	f.Fuzz(func(t *testing.T, before, value string) {
-		if strings.ContainsAny(before, "{}\n\r") || value == "" {
-			t.Skip()
+		if strings.ContainsAny(before, "{}\n\r") || value == "" || strings.HasPrefix(before, "#!") {
+			t.Skip() // Scriggo leaves out a first line that starts with #!
 		}
 		e, err := compileShow(t, "a.cfg", before, "")
 		if err != nil {

@@ -197,6 +197,9 @@ func (t *transformer) node(n ast.Node, p places) places {
 		t.resultType(n.Type)
 		t.apart(n.Body)
 		return t.node(n.Statement, p)
+	case *ast.Select:
+		t.fail(t.file, n.Pos(), "select is not available: it may wait for ever")
+		return p
 	case *ast.Extends:
 		return t.tree(n.Tree, t.kind.start())
 	case *ast.Import:
