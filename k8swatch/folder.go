@@ -28,7 +28,7 @@ import (
 
 // settle is how long a file that is empty, broken or gone may be so because an
 // editor has not finished. A file that is whole is never held back.
-const settle = 10 * time.Millisecond
+const settle = 100 * time.Millisecond
 
 // lookAgain is how often a folder that went is looked for.
 const lookAgain = 200 * time.Millisecond

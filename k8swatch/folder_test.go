@@ -276,9 +276,6 @@ func TestFolderHalfWritten(t *testing.T) {
 			if _, err := file.WriteString(part); err != nil {
 				t.Fatal(err)
 			}
-			if err := file.Sync(); err != nil {
-				t.Fatal(err)
-			}
 		}
 		if err := file.Close(); err != nil {
 			t.Fatal(err)
