@@ -107,6 +107,9 @@ func certificateFile(crt, key []byte) (content []byte, leaf *x509.Certificate, e
 		if public, ok := c.PublicKey.(*rsa.PublicKey); ok && public.N.BitLen() < minRSA {
 			return nil, nil, fmt.Errorf("certificate %d of the chain: an RSA key of %d bits, at least %d are needed", i+1, public.N.BitLen(), minRSA)
 		}
+		if weakSignature(c) {
+			return nil, nil, fmt.Errorf("certificate %d of the chain: signed with %s, which is too weak", i+1, c.SignatureAlgorithm)
+		}
 		if i == 0 {
 			leaf = c
 		}
@@ -120,4 +123,14 @@ func certificateFile(crt, key []byte) (content []byte, leaf *x509.Certificate, e
 	}
 	err = pem.Encode(&out, &pem.Block{Type: "PRIVATE KEY", Bytes: der})
 	return out.Bytes(), leaf, err
+}
+
+// weakSignature reports a signature that OpenSSL refuses at its security level
+// 2. Of certificates that sign themselves it does not look at it.
+func weakSignature(c *x509.Certificate) bool {
+	switch c.SignatureAlgorithm {
+	case x509.MD2WithRSA, x509.MD5WithRSA, x509.SHA1WithRSA, x509.DSAWithSHA1, x509.ECDSAWithSHA1:
+		return !bytes.Equal(c.RawIssuer, c.RawSubject)
+	}
+	return false
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	encpem "encoding/pem"
 	"math/big"
+	"os"
 	"testing"
 	"time"
 
@@ -309,4 +310,27 @@ func TestWhatDidNotChangeIsTheSame(t *testing.T) {
 	third.Keep(second)
 	require.NotSame(t, &second.Hosts[0], &third.Hosts[0])
 	require.Same(t, &second.Exact[0], &third.Exact[0])
+}
+
+// TestWeakSignatures: HAProxy refuses a whole configuration for a certificate
+// that a CA signed with SHA-1 (crypto/x509 makes no such certificates any more).
+func TestWeakSignatures(t *testing.T) {
+	for file, want := range map[string]string{
+		"testdata/sha1-by-ca.pem":     "certificate 1 of the chain: signed with SHA1-RSA, which is too weak",
+		"testdata/sha1-by-itself.pem": "",
+	} {
+		both, err := os.ReadFile(file)
+		require.NoError(t, err)
+		w := newWorld(withTLS(ingress("web", rule("x.test", path(prefix, "/", "a"))), "x.test", "old"))
+		w.secrets["ns/old"] = secret("old", both, both)
+		r := w.build()
+		require.Len(t, r.Prefix, 1, "it is served, without TLS")
+		if want == "" {
+			require.Empty(t, r.Refused)
+			require.Len(t, r.Certificates, 1)
+			continue
+		}
+		require.Empty(t, r.Certificates)
+		require.Contains(t, r.Refused[0].Reason, "Secret ns/old: "+want)
+	}
 }
