@@ -13,6 +13,8 @@
 //
 //   - The first trigger acts at once; those that follow within the debounce
 //     interval are one. A storm of triggers never postpones a render further.
+//     After a render that found nothing to deploy the interval is shorter:
+//     twice what that took.
 //   - What was validated is what is deployed: one immutable value travels. A
 //     render or validation that fails leaves the last good configuration where
 //     it is, and drift is repaired with it; it is tried again with back-off.
@@ -20,7 +22,8 @@
 //     and one pending configuration, the latest.
 //   - Two reloads of one endpoint are at least the minimum interval apart. A
 //     change that needs no reload does not wait.
-//   - Only a process that leads deploys; it asks right before each deployment.
+//   - Only a process that leads deploys; it asks right before each call that
+//     changes something ([dataplane.WithFence]).
 //   - Events on the bus (events.go lists them) report what happens; no decision
 //     depends on them.
 //

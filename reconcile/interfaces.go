@@ -71,7 +71,7 @@ type Target interface {
 }
 
 // Leader says whether this process may deploy. Leading is asked before every
-// deployment and must be false as soon as another process may lead, even where
+// call that changes a HAProxy and must be false as soon as another process may lead, even where
 // this one was frozen in between.
 type Leader interface {
 	Leading() bool

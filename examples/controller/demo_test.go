@@ -337,6 +337,19 @@ func TestPreflightAfterDeployment(t *testing.T) {
 	require.Contains(t, stdout.String(), "address: 127.0.0.12:"+d.first()+" -> 127.0.0.17:"+d.first())
 }
 
+// TestSpoiltState serves all the same when the stored configuration cannot be
+// read any more.
+func TestSpoiltState(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o711))
+	state := filepath.Join(dir, "s")
+	require.NoError(t, os.Mkdir(state, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(state, "haproxy.cfg"), []byte("glob\x00al"), 0o644))
+	d := startDemo(t, "-local", state)
+	require.Equal(t, "127.0.0.13:18080", d.answers("shop.demo.test", "/cart"))
+	require.Contains(t, d.stderr.String(), "the stored configuration cannot be read")
+}
+
 func writeTemplates(t *testing.T, name, text string) string {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))

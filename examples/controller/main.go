@@ -198,8 +198,8 @@ func (c *controller) start(ctx context.Context) error {
 	}
 	if c.local != nil {
 		previous, err := c.local.Current(ctx)
-		if err != nil {
-			return err
+		if err != nil { // what somebody spoilt is written anew
+			c.log.Warn("the stored configuration cannot be read", "error", err)
 		}
 		c.slots.Remember(previous) // endpoints keep the server that they had
 	}
