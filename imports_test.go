@@ -18,21 +18,22 @@ const module = "github.com/hapticsdk/haptic"
 // that is not a test: other packages of this module and, by prefix, of others.
 // What stands below a folder follows the rule of the folder.
 var allowed = map[string][]string{
-	"eventbus":            {},
-	"templating":          {"github.com/open2b/scriggo"},
-	"k8swatch":            {"internal/jsonpath", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
-	"dataplane":           {"internal/haproxycfg", "internal/dpapi", "internal/haproxyctl", "golang.org/x/sys/unix"},
-	"validate":            {"dataplane", "internal/haproxycfg", "internal/haproxyctl"},
-	"reconcile":           {"dataplane", "templating", "k8swatch", "eventbus", "k8s.io/"},
-	"reconcile/observe":   {"reconcile", "dataplane", "eventbus", "github.com/prometheus/client_golang/"},
-	"examples":            {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/observe", "eventbus", "golang.org/x/sync/", "k8s.io/"},
-	"internal/haproxycfg": {"github.com/haproxytech/client-native/v6/"},
-	"internal/dpapi":      {},
-	"internal/haproxyctl": {"golang.org/x/sys/unix"},
-	"internal/jsonpath":   {},
+	"eventbus":              {},
+	"templating":            {"github.com/open2b/scriggo"},
+	"k8swatch":              {"internal/jsonpath", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
+	"dataplane":             {"internal/haproxycfg", "internal/haproxymodel", "internal/dpapi", "internal/haproxyctl", "golang.org/x/sys/unix"},
+	"validate":              {"dataplane", "internal/haproxycfg", "internal/haproxyctl"},
+	"reconcile":             {"dataplane", "templating", "k8swatch", "eventbus", "k8s.io/"},
+	"reconcile/observe":     {"reconcile", "dataplane", "eventbus", "github.com/prometheus/client_golang/"},
+	"examples":              {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/observe", "eventbus", "golang.org/x/sync/", "k8s.io/"},
+	"internal/haproxycfg":   {"github.com/haproxytech/client-native/v6/"},
+	"internal/haproxymodel": {"internal/haproxycfg", "github.com/haproxytech/client-native/v6/"},
+	"internal/dpapi":        {},
+	"internal/haproxyctl":   {"golang.org/x/sys/unix"},
+	"internal/jsonpath":     {},
 
 	// Test kits may use what tests use.
-	"dataplane/dataplanetest": {"dataplane", "internal/dpapi", "internal/haproxycfg", "internal/haproxyctl"},
+	"dataplane/dataplanetest": {"dataplane", "internal/dpapi", "internal/haproxycfg", "internal/haproxyctl", "internal/haproxymodel", "github.com/haproxytech/client-native/v6/"},
 	"k8swatch/k8swatchtest":   {"k8swatch", "k8swatch/internal/memapi", "k8s.io/"},
 	"eventbus/eventbustest":   {"eventbus"},
 }

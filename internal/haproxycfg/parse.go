@@ -13,6 +13,15 @@ import (
 // do so, whoever needs the parser in this package.
 var parserMu = &normaliseMu
 
+// WithParser runs f while nobody else in this process uses client-native's
+// config parser by way of this module. Whoever calls the parser outside this
+// package does so inside f, and f calls nothing of this package.
+func WithParser(f func()) {
+	parserMu.Lock()
+	defer parserMu.Unlock()
+	f()
+}
+
 // Finding is something wrong in a line of a section.
 type Finding struct {
 	Line    int    // in the whole text when the section came from [Split]; from 1
