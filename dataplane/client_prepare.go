@@ -73,7 +73,7 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) 
 		}}}
 		return j, nil
 	}
-	d, err := compare(j.before.deployed, wanted)
+	d, err := compare(j.before.deployed, wanted, Target{Transport: API})
 	if err != nil {
 		return nil, &Error{Endpoint: c.Name(), Stage: "diff", Err: err}
 	}

@@ -32,7 +32,7 @@ import (
 //
 // Diff fails only without a desired configuration.
 func Diff(current, desired *Config) (*Plan, error) {
-	d, err := compare(current, desired)
+	d, err := compare(current, desired, Target{})
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +42,7 @@ func Diff(current, desired *Config) (*Plan, error) {
 // difference is a plan together with what carries it out at runtime.
 type difference struct {
 	current, desired *Config // current is never nil
+	target           Target
 	steps            []step
 	was, is          *referrers // of the files that differ
 }
@@ -68,11 +69,11 @@ const (
 	rankFileGone           // files that go
 )
 
-func compare(current, desired *Config) (*difference, error) {
+func compare(current, desired *Config, target Target) (*difference, error) {
 	if desired == nil {
 		return nil, errors.New("no desired configuration to compare with")
 	}
-	d := &difference{current: current, desired: desired}
+	d := &difference{current: current, desired: desired, target: target}
 	if current == nil {
 		d.current = emptyConfig()
 	}

@@ -173,11 +173,11 @@ const waitForMaster = 5 * time.Second
 // withDrift compares what runs with what is desired, and adds what differs only
 // on the disk, because somebody else changed the files.
 func withDrift(disk, running, desired *Config) (*difference, error) {
-	d, err := compare(running, desired)
+	d, err := compare(running, desired, Target{})
 	if err != nil || disk == running {
 		return d, err
 	}
-	drift, err := compare(disk, desired)
+	drift, err := compare(disk, desired, Target{})
 	if err != nil {
 		return nil, err
 	}
