@@ -1,0 +1,48 @@
+package dataplane_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+)
+
+// One configuration for all the HAProxy pods of a controller, one of which is
+// not there.
+func ExampleSyncAll() {
+	api, err := dataplanetest.Start(nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer api.Close()
+
+	var pods []*dataplane.Client
+	for _, e := range []dataplane.Endpoint{
+		{Name: "haproxy-0", URL: api.URL(), Username: "admin", Password: "secret"},
+		{Name: "haproxy-1", URL: "http://127.0.0.1:1", Username: "admin", Password: "secret"},
+	} {
+		pod, err := dataplane.NewClient(e, &dataplane.ClientOptions{Attempts: 1})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer pod.Close()
+		pods = append(pods, pod)
+	}
+	desired := exampleConfig("192.0.2.1:80")
+	for _, o := range dataplane.SyncAll(context.Background(), dataplane.DeployTo(desired, pods...), nil) {
+		var failed *dataplane.Error
+		switch {
+		case o.Err == nil:
+			fmt.Printf("%s: done with %d reload\n", o.Endpoint, o.Result.Reloads)
+		case errors.As(o.Err, &failed):
+			fmt.Printf("%s: %s failed, worth a retry: %v\n", o.Endpoint, failed.Stage, dataplane.Retryable(o.Err))
+		}
+	}
+	// Output:
+	// haproxy-0: done with 1 reload
+	// haproxy-1: probe failed, worth a retry: true
+}
