@@ -69,11 +69,21 @@ func (l *Local) takeFolder() (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.store.recover(); err != nil {
+	if err := l.recover(); err != nil {
 		release()
 		return nil, err
 	}
 	return release, nil
+}
+
+// recover puts the folder in order. What a HAProxy that has outlived a
+// controller has loaded, the old files or the new ones, nobody knows then.
+func (l *Local) recover() error {
+	return l.store.recover(func() {
+		if l.opts.NoStart {
+			l.mark(true)
+		}
+	})
 }
 
 func (l *Local) flock() (release func(), err error) {
