@@ -39,9 +39,9 @@ const (
 )
 
 // Target says which HAProxy a plan is for: what it can change without a reload
-// depends on its version and on the way to it. The zero value is HAProxy 2.6 by
-// its own sockets.
+// depends on its version and on the way to it; [RuntimeChanges] is the table.
+// The zero value is HAProxy 2.6 by its own sockets.
 type Target struct {
-	Version   Version
+	Version   Version // of HAProxy; with API that of the Dataplane API, zero meaning 3.0
 	Transport Transport
 }
