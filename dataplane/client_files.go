@@ -59,6 +59,7 @@ type fileWrite struct {
 	create   bool   // it is not there yet
 	quiet    bool   // it is there already, as far as can be seen from outside
 	swap     bool   // a certificate that the running process takes over
+	load     bool   // one that it gets to know
 	old      []byte // content before
 	oldKnown bool
 }
@@ -84,12 +85,17 @@ func onWire(f File) []byte {
 	return b.Bytes()
 }
 
-// write stores one file without a reload. With swap it returns the id of the
-// reload that the API has scheduled because the process did not take the
+// write stores one file without a reload. With swap and load it returns the id
+// of the reload that the API has scheduled because the process did not take the
 // certificate over, "" if it did.
 func (c *Client) write(ctx context.Context, w fileWrite) (reloadID string, err error) {
 	ref, content := refOf(w.file), onWire(w.file)
 	switch {
+	case w.load:
+		reloadID, err = c.api.LoadCertificate(ctx, ref.name, content)
+		if isStatus(err, http.StatusConflict) {
+			reloadID, err = c.api.SwapCertificate(ctx, ref.name, content)
+		}
 	case w.create:
 		err = c.api.CreateFile(ctx, ref.storage, ref.name, content)
 		if isStatus(err, http.StatusConflict) { // somebody was faster, or our last answer got lost

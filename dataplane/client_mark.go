@@ -3,24 +3,23 @@ package dataplane
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
-// unfinished is a stored file that stands there from before files are written
-// that the running process uses until the process has what is in them. Whoever
-// finds it, such as the successor of a controller that was killed in between,
-// must not take equal files for a process that has read them.
+// unfinished is a stored file that stands there from before anything is written
+// that the running process uses until the process has it. Whoever finds it, such
+// as the successor of a controller that was killed in between, must not take
+// equal files and an equal text for a process that has read them.
 var unfinished = fileRef{dpapi.General, "haptic-unfinished.txt"}
 
-const unfinishedContent = "Files were changed that the running HAProxy may not have read yet.\n"
+const unfinishedContent = "Something was changed that the running HAProxy may not have yet.\n"
 
-// mark stores the mark where files or entries are about to change. A push of
-// the text alone needs none: the text is what the next one compares.
+// mark stores the mark where the process is about to change. A text that is
+// pushed needs it as much as files do: the API stores it before it carries out
+// runtime actions or reloads.
 func (c *Client) mark(ctx context.Context, j *job) error {
-	changes := len(j.entries) > 0 || slices.ContainsFunc(j.writes, func(w fileWrite) bool { return !w.quiet })
-	if c.marked || !changes || !j.touchesProcess() {
+	if c.marked || !j.touchesProcess() {
 		return nil
 	}
 	err := c.api.CreateFile(ctx, unfinished.storage, unfinished.name, []byte(unfinishedContent))

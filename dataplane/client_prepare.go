@@ -27,11 +27,19 @@ type job struct {
 	api     dpapi.Info
 	plan    *Plan
 
-	writes  []fileWrite
-	deletes []fileRef
-	actions []string // for X-Runtime-Actions
-	entries []entryChange
-	servers []serverChange
+	can     apiAbilities
+	haproxy Version // what runs; zero if the API does not tell
+	pid     int     // process that serves, 0 if the API does not tell
+
+	writes   []fileWrite
+	deletes  []fileRef
+	actions  []string // for X-Runtime-Actions
+	entries  []entryChange
+	replaces []mapReplace
+	servers  []serverChange
+	lists    []listChange
+	forgets  []File // certificates that the process need not have any more
+	pending  string // the reload that the API has scheduled of its own accord
 }
 
 // impact is what the whole job costs.
@@ -43,7 +51,7 @@ func (j *job) pushes() bool {
 }
 
 func (j *job) empty() bool {
-	return !j.pushes() && len(j.writes) == 0 && len(j.deletes) == 0 && len(j.entries) == 0
+	return !j.pushes() && len(j.writes) == 0 && len(j.deletes) == 0 && j.calls() == 0
 }
 
 // prepare finds out what differs. It reads from the endpoint only what is not
@@ -51,6 +59,9 @@ func (j *job) empty() bool {
 func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) (*job, error) {
 	j := &job{desired: desired, api: info}
 	if err := c.checkFiles(desired); err != nil {
+		return nil, err
+	}
+	if err := c.inspect(ctx, j); err != nil {
 		return nil, err
 	}
 	var err error
@@ -73,7 +84,7 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) 
 		}}}
 		return j, nil
 	}
-	d, err := compare(j.before.deployed, wanted, Target{Transport: API})
+	d, err := compare(j.before.deployed, wanted, Target{Version: j.haproxy})
 	if err != nil {
 		return nil, &Error{Endpoint: c.Name(), Stage: "diff", Err: err}
 	}

@@ -59,6 +59,7 @@ func (c *Client) reloadFailed(ctx context.Context, j *job, written []fileWrite, 
 	defer cancel()
 	err := c.undoFiles(ctx, written)
 	if err == nil {
+		c.asBefore(ctx, j)
 		err = c.restoreText(ctx, j, version+1)
 	}
 	if err != nil {
@@ -67,9 +68,7 @@ func (c *Client) reloadFailed(ctx context.Context, j *job, written []fileWrite, 
 		if errors.As(cause, &e) {
 			e.Output = strings.TrimSpace(e.Output + "\nputting the last good configuration back failed as well: " + err.Error())
 		}
-		return cause
 	}
-	c.asBefore(ctx, j)
 	return cause
 }
 

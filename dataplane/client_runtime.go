@@ -4,25 +4,17 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
+	"strings"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
-
-// maxEntries is the number of map entries beyond which one reload is cheaper
-// than a request for each.
-const maxEntries = 2000
-
-// entryChange is one map entry to change in the running process.
-type entryChange struct {
-	file string
-	mapChange
-}
 
 // serverChange is what a server is set to, for the check afterwards.
 type serverChange struct {
 	backend, server string
 	fields          []serverField
+	gone            bool
+	comes           map[string]any // what the API needs to add it; nil for one that is there
 }
 
 // settle decides how each difference gets into the running process, and marks
@@ -35,8 +27,8 @@ func (c *Client) settle(j *job, d *difference) {
 			Reason: "an earlier attempt ended without saying what it achieved",
 		})
 	}
-	swaps := map[string]bool{}
-	maps := map[string]string{} // map -> why its entries take a reload
+	certificates := map[string]actionKind{}
+	whole := map[string]string{} // file -> why it takes a reload
 	for i := range d.steps {
 		op := &j.plan.Ops[i]
 		if op.Impact != ImpactRuntime {
@@ -44,43 +36,79 @@ func (c *Client) settle(j *job, d *difference) {
 		}
 		var why string
 		switch do := d.steps[i].do; {
-		case do == nil: // belongs to an earlier step of the same map
-			why = maps[op.Parent] + maps["map "+op.Name]
-		case do.kind == setServer:
-			why = j.setServer(do)
-		case do.kind == changeMap:
-			why = j.changeMap(do)
-			maps["map "+do.file.Name] = why
-		case do.kind == updateCertificate:
-			swaps[do.file.Name] = true
-			if !j.api.AtLeast(3, 2) {
-				why = "the Dataplane API before 3.2 cannot change a certificate in the running process"
-			}
-		case do.kind == addServer || do.kind == deleteServer:
-			why = "the Dataplane API cannot add or remove a server in the running process"
+		case do == nil: // belongs to an earlier step of the same file
+			why = whole[op.Parent] + whole[op.Kind+" "+op.Name]
 		default:
-			why = "the Dataplane API cannot add or remove a certificate in the running process"
+			if why = c.settleAction(j, do); why != "" && do.file.Kind != "" {
+				whole[string(do.file.Kind)+" "+do.file.Name] = why
+			}
+			if do.kind == updateCertificate || do.kind == newCertificate {
+				certificates[do.file.Name] = do.kind
+			}
 		}
 		if why != "" {
 			op.Impact, op.Reason = ImpactReload, why
 		}
 	}
 	if j.impact() == ImpactReload {
-		j.actions, j.entries, j.servers = nil, nil, nil // the new process reads it all from its files
+		j.forgetRuntime() // the new process reads it all from its files
 		return
 	}
 	for i := range j.writes {
 		w := &j.writes[i]
-		w.swap = w.file.Kind == Certificate && !w.create && swaps[w.file.Name]
+		if kind, ok := certificates[w.file.Name]; ok && w.file.Kind == Certificate {
+			w.swap = kind == updateCertificate && !w.create
+			w.load = kind == newCertificate && w.create
+		}
 	}
+}
+
+// forgetRuntime leaves a reload to do what would have been done without one.
+func (j *job) forgetRuntime() {
+	j.actions, j.entries, j.replaces, j.servers, j.lists, j.forgets = nil, nil, nil, nil, nil, nil
+}
+
+// settleAction adds to the job what carries out an action, or says why the API
+// cannot.
+func (c *Client) settleAction(j *job, do *action) (why string) {
+	const tooOld = "the Dataplane API before 3.2 cannot change certificates and their lists in the running process"
+	switch do.kind {
+	case setServer:
+		return j.setServer(do)
+	case addServer:
+		return j.addServer(do)
+	case deleteServer:
+		return j.deleteServer(do)
+	case changeMap:
+		return j.changeMap(do)
+	case updateCertificate, newCertificate, deleteCertificate:
+		if !j.can.sslAtRuntime {
+			return tooOld
+		}
+		if do.kind == deleteCertificate {
+			j.forgets = append(j.forgets, do.file)
+		}
+		return ""
+	case addCrtListEntry, deleteCrtListEntry, updateCrtListEntry:
+		if !j.can.sslAtRuntime {
+			return tooOld
+		}
+		return j.changeList(do, c.opts.Layout)
+	}
+	return "the Dataplane API cannot make this change in the running process"
+}
+
+// serverAction is how X-Runtime-Actions sets one field of a server.
+var serverActions = map[string]string{
+	"weight": "SetServerWeight", "port": "SetServerCheckPort", "agent-addr": "SetServerAgentAddr", "agent-send": "SetServerAgentSend",
 }
 
 // setServer adds the runtime actions that change a server, or says why there
 // are none. A server goes to maintenance before anything else changes, and
 // leaves it last.
 func (j *job) setServer(do *action) (why string) {
-	if !dpapi.SafeWord(do.backend) || !dpapi.SafeWord(do.server) {
-		return "the name has characters that the Dataplane API cannot pass on"
+	if why := whyNotNamed(do); why != "" {
+		return why
 	}
 	target := do.backend + " " + do.server + " "
 	var first, middle, last []string
@@ -101,35 +129,171 @@ func (j *job) setServer(do *action) (why string) {
 				return "the address has no port"
 			}
 			middle = append(middle, "SetServerAddr "+target+host+" "+port)
-		case "weight":
-			middle = append(middle, "SetServerWeight "+target+f.value)
 		default:
-			return fmt.Sprintf("the Dataplane API cannot change the %s of a server in the running process", f.name)
+			name, ok := serverActions[f.name]
+			if !ok || f.name != "weight" {
+				// The API can set some, but not tell what they are.
+				return fmt.Sprintf("the Dataplane API cannot change the %s of a server in the running process", f.name)
+			}
+			middle = append(middle, name+" "+target+f.value)
 		}
 	}
 	j.actions = slices.Concat(j.actions, first, middle, last)
-	j.servers = append(j.servers, serverChange{do.backend, do.server, do.fields})
+	j.servers = append(j.servers, serverChange{backend: do.backend, server: do.server, fields: do.fields})
 	return ""
 }
 
-// changeMap adds the changes of one map, or says why there are none.
-func (j *job) changeMap(do *action) (why string) {
-	if speaksOfSecrets(do.file.Name) {
-		return "its keys would stand in the paths of requests, which are logged"
-	}
-	if do.replace {
-		return "the order of the entries, or a key that stands there twice, is beyond the Dataplane API"
-	}
-	if len(j.entries)+len(do.changes) > maxEntries {
-		return "more than " + strconv.Itoa(maxEntries) + " map entries change"
-	}
-	for _, e := range do.changes {
-		if !dpapi.SafeWord(e.key) || e.action != Delete && !dpapi.SafeWord(e.value) {
-			return "an entry has characters that the Dataplane API cannot pass on"
-		}
-	}
-	for _, e := range do.changes {
-		j.entries = append(j.entries, entryChange{do.file.Name, e})
+func whyNotNamed(do *action) string {
+	if !dpapi.SafeWord(do.backend) || !dpapi.SafeWord(do.server) {
+		return "the name has characters that the Dataplane API cannot pass on"
 	}
 	return ""
+}
+
+// addServer adds the calls that add a server, or says why there are none.
+func (j *job) addServer(do *action) (why string) {
+	if why := whyNotNamed(do); why != "" {
+		return why
+	}
+	if j.haproxy.Compare(dynamicServersHAProxy) < 0 {
+		return fmt.Sprintf("the Dataplane API can add a server to HAProxy %s and later only", dynamicServersHAProxy)
+	}
+	s, ok := parseServer(append([]string{"server", do.server}, do.args...))
+	if !ok {
+		return "the words of the server cannot be told apart"
+	}
+	fields, why := addedServer(&s)
+	if why != "" {
+		return why
+	}
+	state := "ready"
+	if slices.Contains(s.options["state"], "disabled") {
+		state = "maint"
+	}
+	address, _ := s.literal()
+	j.servers = append(j.servers, serverChange{
+		backend: do.backend, server: do.server, comes: fields,
+		fields: []serverField{{"address", address.String()}, {"state", state}},
+	})
+	return ""
+}
+
+// addedServer returns the fields of a server as the API wants them, or says why
+// it would not be the same as after a reload.
+func addedServer(s *serverLine) (fields map[string]any, why string) {
+	address, ok := s.literal()
+	if !ok {
+		return nil, "only a server with an IP address and a port can be added at runtime"
+	}
+	fields = map[string]any{"name": s.name, "address": address.Addr().String(), "port": int(address.Port())}
+	if address.Addr().Is6() {
+		fields["address"] = "[" + address.Addr().String() + "]"
+	}
+	for keyword, values := range s.options {
+		if keyword == "state" {
+			continue
+		}
+		if keyword == "check" || keyword == "agent-check" {
+			return nil, "nothing turns on the health checks of a server that the Dataplane API adds"
+		}
+		field, ok := addableFields[keyword]
+		if !ok || len(values) != 1 {
+			return nil, fmt.Sprintf("the Dataplane API cannot add a server with %s", keyword)
+		}
+		value, ok := field.value(values[0])
+		if !ok {
+			return nil, fmt.Sprintf("the Dataplane API cannot add a server with %s %s", keyword, values[0])
+		}
+		fields[field.name] = value
+	}
+	return fields, ""
+}
+
+// deleteServer adds the call that removes a server, or says why there is none.
+func (j *job) deleteServer(do *action) (why string) {
+	if why := whyNotNamed(do); why != "" {
+		return why
+	}
+	if j.haproxy.Compare(dynamicServersHAProxy) < 0 {
+		return fmt.Sprintf("the Dataplane API can remove a server from HAProxy %s and later only", dynamicServersHAProxy)
+	}
+	j.servers = append(j.servers, serverChange{backend: do.backend, server: do.server, gone: true})
+	return ""
+}
+
+// addableField is the name that the API has for a keyword of a server line.
+type addableField struct {
+	name string
+	kind fieldKind
+}
+
+type fieldKind int
+
+const (
+	fieldWord   fieldKind = iota // a string, as it is
+	fieldNumber                  // an integer
+	fieldFlag                    // "enabled"
+)
+
+// addableFields are the keywords with which the API adds a server that is as
+// after a reload (specification of the Dataplane API, "runtime_add_server").
+var addableFields = map[string]addableField{
+	"alpn": {"alpn", fieldWord}, "backup": {"backup", fieldFlag}, "ca-file": {"ssl_cafile", fieldWord},
+	"ciphers": {"ciphers", fieldWord}, "ciphersuites": {"ciphersuites", fieldWord}, "crt": {"ssl_certificate", fieldWord},
+	"maxconn": {"maxconn", fieldNumber}, "maxqueue": {"maxqueue", fieldNumber}, "minconn": {"minconn", fieldNumber},
+	"pool-low-conn": {"pool_low_conn", fieldNumber}, "pool-max-conn": {"pool_max_conn", fieldNumber},
+	"proto": {"proto", fieldWord}, "send-proxy": {"send-proxy", fieldFlag}, "send-proxy-v2": {"send-proxy-v2", fieldFlag},
+	"sni": {"sni", fieldWord}, "ssl": {"ssl", fieldFlag}, "ssl-max-ver": {"ssl_max_ver", fieldWord},
+	"ssl-min-ver": {"ssl_min_ver", fieldWord}, "verify": {"verify", fieldWord}, "verifyhost": {"verifyhost", fieldWord},
+	"weight": {"weight", fieldNumber}, "ws": {"ws", fieldWord},
+}
+
+func (f addableField) value(text string) (value any, ok bool) {
+	switch f.kind {
+	case fieldFlag:
+		return "enabled", true
+	case fieldNumber:
+		n, err := parseDecimal(text)
+		return n, err == nil
+	}
+	return text, dpapi.SafeWord(text)
+}
+
+// changeList adds the calls that change an entry of a crt-list, or says why
+// there are none.
+func (j *job) changeList(do *action, layout Layout) (why string) {
+	for _, word := range do.entry {
+		if !dpapi.SafeWord(word) {
+			return "the entry has characters that the Dataplane API cannot pass on"
+		}
+	}
+	entry := dpapi.CrtListEntry{File: do.entry[0]}
+	if i := strings.LastIndexByte(do.entry[0], '/'); i < 0 || strings.Contains(do.entry[0], ":") {
+		return "the certificate of the entry is not named by its path"
+	}
+	options := false
+	for _, word := range do.entry[1:] {
+		switch {
+		case strings.HasPrefix(word, "["):
+			options = true
+			entry.Options = strings.TrimPrefix(word, "[")
+		case options:
+			entry.Options += " " + word
+		default:
+			entry.Filters = append(entry.Filters, word)
+		}
+		if options && strings.HasSuffix(word, "]") {
+			options = false
+			entry.Options = strings.TrimSuffix(entry.Options, "]")
+		}
+	}
+	j.lists = append(j.lists, listChange{list: layout.Path(CRTList, do.file.Name), kind: do.kind, entry: entry})
+	return ""
+}
+
+// listChange is what happens to an entry of a crt-list.
+type listChange struct {
+	list  string // its path
+	kind  actionKind
+	entry dpapi.CrtListEntry
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // syncOnce is one attempt of a Sync. It adds to r what it did.
@@ -80,25 +79,6 @@ func (c *Client) apply(ctx context.Context, j *job, r *Result) error {
 	return c.remember(j, after)
 }
 
-// changeProcess changes map entries and then checks all that changed at
-// runtime. What did not arrive takes a reload.
-func (c *Client) changeProcess(ctx context.Context, j *job, r *Result, written []fileWrite, after *baseline) error {
-	err := c.changeEntries(ctx, j)
-	if err == nil {
-		err = c.verifyRuntime(ctx, j, written)
-	}
-	if err == nil {
-		r.Commands += len(j.entries)
-		return nil
-	}
-	cause := c.errorAt("runtime", err)
-	if cause.Status == 0 && !errors.Is(cause, errNotApplied) || errors.Is(cause, ErrUnauthorized) {
-		return cause // the next attempt will reload
-	}
-	*after, err = c.fallBackToReload(ctx, j, r, written, cause)
-	return err
-}
-
 // touchesProcess reports whether the process must learn of any of it.
 func (j *job) touchesProcess() bool { return j.impact() != ImpactNone }
 
@@ -116,7 +96,8 @@ func (c *Client) writeFiles(ctx context.Context, j *job, r *Result) (written []f
 		case reloadID != "":
 			j.fallBack(r, "the running process did not take over the certificate "+w.file.Name)
 			j.told = j.told || w.swap
-		case w.swap:
+			j.pending = reloadID
+		case w.swap || w.load:
 			r.Commands++
 			j.told = true
 		}
@@ -128,7 +109,8 @@ func (c *Client) writeFiles(ctx context.Context, j *job, r *Result) (written []f
 func (j *job) fallBack(r *Result, why string) {
 	p := &Plan{Ops: append([]Op(nil), j.plan.Ops...)}
 	p.Ops = append(p.Ops, Op{Action: Update, Kind: "process", Impact: ImpactReload, Reason: why})
-	j.plan, j.actions, j.entries = p, nil, nil
+	j.plan = p
+	j.forgetRuntime()
 	r.Fallback = why
 }
 
@@ -150,24 +132,6 @@ func (c *Client) push(ctx context.Context, j *job, r *Result, written []fileWrit
 		return c.fallBackToReload(ctx, j, r, written, c.errorAt("runtime", err))
 	}
 	return baseline{}, c.failed(ctx, j, written, j.before.version, err)
-}
-
-// fallBackToReload reads the version again, which has moved, and reloads.
-func (c *Client) fallBackToReload(ctx context.Context, j *job, r *Result, written []fileWrite, cause *Error) (baseline, error) {
-	c.log.Warn("changing the running process failed, reloading instead", "error", cause)
-	why := "changing the running process failed"
-	if cause.Output != "" {
-		why += ": " + cause.Output
-	}
-	j.fallBack(r, why)
-	now, err := c.api.GetRaw(ctx)
-	if err != nil {
-		return baseline{}, c.errorAt("read", err)
-	}
-	if n, _ := haproxycfg.Normalise(now.Text); n != j.text && now.Text != j.before.text {
-		return baseline{}, &Error{Endpoint: c.Name(), Stage: "runtime", Err: ErrConflict}
-	}
-	return c.reload(ctx, j, r, written, now.Version)
 }
 
 // reload stores the text and has HAProxy load it, and waits for the new worker.
@@ -236,34 +200,6 @@ func (c *Client) reloadTimeout(call, ctx context.Context) error {
 	return &Error{Endpoint: c.Name(), Stage: "reload", Output: context.Cause(ctx).Error(), Err: ErrReload}
 }
 
-// changeEntries changes map entries in the running process; their files are
-// stored already.
-func (c *Client) changeEntries(ctx context.Context, j *job) error {
-	j.told = j.told || len(j.entries) > 0
-	for _, e := range j.entries {
-		var err error
-		switch e.action {
-		case Create:
-			err = c.api.AddMapEntry(ctx, e.file, e.key, e.value)
-		case Delete:
-			err = c.api.DeleteMapEntry(ctx, e.file, e.key)
-		default:
-			err = c.api.SetMapEntry(ctx, e.file, e.key, e.value)
-		}
-		switch dpapi.Status(err) {
-		case http.StatusNotFound, http.StatusConflict:
-			// Not to be trusted, see verifyEntries, which looks for itself.
-		case 0:
-			if err != nil {
-				return c.errorAt("runtime", err)
-			}
-		default:
-			return c.errorAt("runtime", err)
-		}
-	}
-	return nil
-}
-
 // stored checks what the API says it has stored.
 func (c *Client) stored(j *job, raw dpapi.Raw, version int64) (baseline, error) {
 	if raw.FileVersion != version+1 {
@@ -273,7 +209,7 @@ func (c *Client) stored(j *job, raw dpapi.Raw, version int64) (baseline, error) 
 	if raw.Text != j.text {
 		// Harmless where only the form differs: before its first write, for
 		// one, the API leaves "from" away. But a directive may be missing.
-		if n, err := haproxycfg.Normalise(raw.Text); err != nil || n != j.text {
+		if !sameMeaning(raw.Text, j.text) {
 			c.log.Warn("the Dataplane API has stored something else than it was sent", "api", j.api.APIVersion)
 		}
 	}

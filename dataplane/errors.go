@@ -2,6 +2,8 @@ package dataplane
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -85,13 +87,14 @@ func (e *Error) Unwrap() error { return e.Err }
 // changing the configuration or the credentials: after conflicts, errors
 // of the network or the operating system (a full disk), time-outs, a HAProxy
 // that does not run, and the statuses 409, 429 and 5xx. A configuration that
-// was refused, a failed reload and a cancelled context are not worth a retry.
+// was refused, a failed reload, a certificate of an endpoint that is not
+// trusted, or not there, and a cancelled context are not worth a retry.
 func Retryable(err error) bool {
 	switch {
 	case err == nil,
 		errors.Is(err, ErrInvalid), errors.Is(err, ErrInvalidConfig), errors.Is(err, ErrReload),
 		errors.Is(err, ErrUnauthorized), errors.Is(err, ErrUnsupported),
-		errors.Is(err, context.Canceled):
+		errors.Is(err, context.Canceled), isTrustError(err):
 		return false
 	case errors.Is(err, ErrConflict), errors.Is(err, ErrNotRunning),
 		errors.Is(err, context.DeadlineExceeded):
@@ -103,4 +106,23 @@ func Retryable(err error) bool {
 	}
 	var netErr net.Error // which every syscall.Errno is, too
 	return errors.As(err, &netErr)
+}
+
+// isTrustError reports whether two ends could not agree to speak TLS, which
+// they will not without a change of their settings.
+func isTrustError(err error) bool {
+	var unverified *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var roots x509.SystemRootsError
+	var noTLS tls.RecordHeaderError
+	if errors.As(err, &unverified) || errors.As(err, &authority) || errors.As(err, &host) ||
+		errors.As(err, &invalid) || errors.As(err, &roots) || errors.As(err, &noTLS) {
+		return true
+	}
+	// What the other end says of our certificate is of an unexported type.
+	var remote *net.OpError
+	return errors.As(err, &remote) && remote.Op == "remote error" && remote.Err != nil &&
+		(strings.Contains(remote.Err.Error(), "certificate") || strings.Contains(remote.Err.Error(), "access denied"))
 }

@@ -85,12 +85,28 @@ func (c *Client) mapEntry(ctx context.Context, method string, path []string, key
 	if method == http.MethodPost {
 		entry["key"] = key
 	}
-	body, err := json.Marshal(entry)
-	if err != nil {
-		return err
+	return c.sendJSON(ctx, method, path, nil, entry)
+}
+
+// ReplacedMap is the size of a map, a blank and a line feed per entry included,
+// up to which the API adds entries instead of replacing all.
+const ReplacedMap = 8192
+
+// ReplaceMap replaces all entries of a map of the running process at once; the
+// file stays. The map must be larger than [ReplacedMap], and who reads it back
+// may find that the last entries are missing.
+func (c *Client) ReplaceMap(ctx context.Context, mapName string, entries []MapEntry) error {
+	size := 0
+	for _, e := range entries {
+		if !SafeWord(e.Key) || !SafeWord(e.Value) {
+			return fmt.Errorf("map entry %q %q cannot be changed at runtime", e.Key, e.Value)
+		}
+		size += len(e.Key) + len(e.Value) + 2
 	}
-	_, err = c.do(ctx, call{method: method, path: path, contentType: "application/json", body: body})
-	return err
+	if size <= ReplacedMap {
+		return fmt.Errorf("map %s: %d bytes would be added to what is there", mapName, size)
+	}
+	return c.sendJSON(ctx, http.MethodPut, runtimePath("maps", mapName), nil, entries)
 }
 
 // MapEntry is an entry of a map of the running process.
@@ -109,39 +125,4 @@ func (c *Client) MapEntries(ctx context.Context, mapName string) ([]MapEntry, er
 	}
 	var entries []MapEntry
 	return entries, a.json(&entries)
-}
-
-// LoadedCertificate is a certificate of the running process.
-type LoadedCertificate struct {
-	SHA1 string `json:"sha1_finger_print"` // in hexadecimal
-}
-
-// LoadedCertificate asks for the certificate that the running process has
-// loaded from that path.
-func (c *Client) LoadedCertificate(ctx context.Context, path string) (LoadedCertificate, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: []string{"services", "haproxy", "runtime", "ssl_certs", path}})
-	if err != nil {
-		return LoadedCertificate{}, err
-	}
-	var l LoadedCertificate
-	return l, a.json(&l)
-}
-
-// LoadedServer is a server of the running process.
-type LoadedServer struct {
-	Name       string `json:"name"`
-	Address    string `json:"address"`
-	Port       int    `json:"port"`
-	AdminState string `json:"admin_state"` // ready, drain or maint
-}
-
-// LoadedServers lists the servers of a backend of the running process. Status
-// 404 can mean that the API does not understand what HAProxy says.
-func (c *Client) LoadedServers(ctx context.Context, backend string) ([]LoadedServer, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: []string{"services", "haproxy", "runtime", "backends", backend, "servers"}})
-	if err != nil {
-		return nil, err
-	}
-	var servers []LoadedServer
-	return servers, a.json(&servers)
 }

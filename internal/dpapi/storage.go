@@ -109,6 +109,25 @@ func (c *Client) SwapCertificate(ctx context.Context, name string, content []byt
 	return "", nil
 }
 
+// LoadCertificate stores a new certificate and has the running process load it,
+// for crt-lists to refer to. Where that does not work, and with every API before
+// 3.2, the API schedules a reload instead and its id comes back. Status 409 says
+// that there is one of that name.
+func (c *Client) LoadCertificate(ctx context.Context, name string, content []byte) (reloadID string, err error) {
+	contentType, body, err := upload(name, content)
+	if err != nil {
+		return "", err
+	}
+	a, err := c.do(ctx, call{method: http.MethodPost, path: storagePath(Certificates), contentType: contentType, body: body})
+	if err != nil {
+		return "", err
+	}
+	if a.status == http.StatusAccepted {
+		return a.header.Get("Reload-ID"), nil
+	}
+	return "", nil
+}
+
 // DeleteFile removes a file without a reload. Status 409 says that the
 // configuration refers to it.
 func (c *Client) DeleteFile(ctx context.Context, s Storage, name string) error {
