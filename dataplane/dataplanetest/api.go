@@ -2,11 +2,10 @@ package dataplanetest
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,16 +18,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	s.mu.Lock()
+	number := len(s.requests)
 	s.requests = append(s.requests, Request{
 		Method: r.Method, Path: strings.TrimPrefix(r.URL.Path, "/v3"), Query: r.URL.RawQuery, Body: string(body),
 	})
 	f := s.take(r)
 	s.mu.Unlock()
-	if f != nil && f.suffer(w, r) {
+	answered := func(status int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.requests[number].Status = status
+	}
+	if f != nil && f.suffer(w, r, answered) {
 		return
 	}
 	answer := httptest.NewRecorder()
 	s.answer(answer, r)
+	answered(answer.Code)
 	for k, v := range answer.Header() {
 		w.Header()[k] = v
 	}
@@ -50,7 +56,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer func() { w.Header().Set("Configuration-Version", strconv.FormatInt(s.version, 10)) }()
+	defer func() {
+		version := s.engine.version(r.URL.Query().Get("transaction_id"))
+		w.Header().Set("Configuration-Version", strconv.FormatInt(version, 10))
+	}()
 	user, password, _ := r.BasicAuth()
 	if user != s.opts.Username || password != s.opts.Password {
 		w.Header().Set("WWW-Authenticate", `Basic realm="API"`)
@@ -59,43 +68,51 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), "/v3/")
 	if !ok {
-		fail(w, http.StatusNotFound, "path "+r.URL.Path+" was not found")
+		notFound(w, r)
 		return
 	}
-	rest = strings.TrimPrefix(rest, "services/haproxy/")
+	if rest == "info" || rest == "health" {
+		s.about(w, r, rest)
+		return
+	}
+	rest, ok = strings.CutPrefix(rest, "services/haproxy/")
 	path := strings.Split(rest, "/")
-	switch {
-	case rest == "info" && r.Method == http.MethodGet:
-		reply(w, http.StatusOK, map[string]any{"api": map[string]string{"version": s.opts.APIVersion}, "system": struct{}{}})
-	case rest == "health" && r.Method == http.MethodGet:
-		reply(w, http.StatusOK, map[string]string{"haproxy": "up"})
-	case rest == "configuration/raw" && r.Method == http.MethodGet:
-		s.sendRaw(w, http.StatusOK, "")
-	case rest == "configuration/raw" && r.Method == http.MethodPost:
-		s.postRaw(w, r)
-	case path[0] == "reloads" && len(path) == 2 && r.Method == http.MethodGet:
-		s.getReload(w, path[1])
-	case path[0] == "storage" && len(path) >= 2 && s.files[path[1]] != nil:
+	switch area := path[0]; {
+	case !ok:
+		notFound(w, r)
+	case rest == "configuration/raw":
+		s.raw(w, r)
+	case area == "configuration":
+		s.configuration(w, r, path[1:])
+	case area == "transactions":
+		s.transactions(w, r, path[1:])
+	case area == "reloads" && len(path) <= 2:
+		s.getReloads(w, r, path[1:])
+	case area == "storage" && len(path) >= 2:
 		s.storage(w, r, path[1], path[2:])
-	case path[0] == "runtime":
+	case area == "runtime":
 		s.runtime(w, r, path[1:])
 	default:
-		fail(w, http.StatusNotFound, "path "+r.URL.Path+" was not found")
+		notFound(w, r)
 	}
 }
 
-func reply(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body)
+func (s *Server) about(w http.ResponseWriter, r *http.Request, what string) {
+	switch {
+	case r.Method != http.MethodGet:
+		notAllowed(w, r, http.MethodGet)
+	case what == "info":
+		reply(w, http.StatusOK, map[string]any{"api": map[string]string{"version": s.opts.APIVersion}, "system": struct{}{}})
+	default:
+		reply(w, http.StatusOK, map[string]string{"haproxy": "up"})
+	}
 }
 
-func fail(w http.ResponseWriter, status int, message string) {
-	reply(w, status, map[string]any{"code": status, "message": message})
+func notFound(w http.ResponseWriter, r *http.Request) {
+	failf(w, http.StatusNotFound, "path %s was not found", r.URL.Path)
 }
 
-func failf(w http.ResponseWriter, status int, format string, args ...any) {
-	fail(w, status, fmt.Sprintf(format, args...))
+func notAllowed(w http.ResponseWriter, r *http.Request, methods ...string) {
+	slices.Sort(methods)
+	failf(w, http.StatusMethodNotAllowed, "method %s is not allowed, but [%s] are", r.Method, strings.Join(methods, ","))
 }
-
-func flag(r *http.Request, name string) bool { return r.URL.Query().Get(name) == "true" }

@@ -77,7 +77,7 @@ func TestAnswers(t *testing.T) {
 		"empty map":           {method: "PUT", path: maps + "/here.map", status: 422},
 		"absent map":          {method: "PUT", path: maps + "/absent.map", body: "x", status: 404},
 		"not a certificate":   {method: "PUT", path: certs + "/here.pem", body: "x", status: 500, want: "certificate"},
-		"unknown path":        {method: "GET", path: "services/haproxy/transactions", status: 404},
+		"unknown path":        {method: "GET", path: "services/haproxy/transactionz", status: 404},
 		"map not loaded":      {method: "GET", path: "services/haproxy/runtime/maps/here.map/entries", status: 404},
 		"unknown reload":      {method: "GET", path: "services/haproxy/reloads/2026-01-01-1", status: 404},
 	} {

@@ -77,7 +77,7 @@ func (s *Server) take(r *http.Request) *fault {
 }
 
 // suffer carries out a fault and reports whether the request is done with.
-func (f *fault) suffer(w http.ResponseWriter, r *http.Request) (done bool) {
+func (f *fault) suffer(w http.ResponseWriter, r *http.Request, answered func(status int)) (done bool) {
 	if f.Delay > 0 {
 		t := time.NewTimer(f.Delay)
 		defer t.Stop()
@@ -93,10 +93,12 @@ func (f *fault) suffer(w http.ResponseWriter, r *http.Request) (done bool) {
 	case f.Drop:
 		panic(http.ErrAbortHandler)
 	case f.Status != 0 && f.Body != "":
+		answered(f.Status)
 		w.WriteHeader(f.Status)
 		_, _ = w.Write([]byte(f.Body))
 		return true
 	case f.Status != 0:
+		answered(f.Status)
 		fail(w, f.Status, "a fault that the test asked for")
 		return true
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -38,8 +37,6 @@ type daemon struct {
 	cmd    *exec.Cmd
 	done   chan struct{} // closed when the master has ended
 	log    lockedBuffer
-
-	temporary string // folder to remove, "" if it is not ours
 }
 
 type lockedBuffer struct {
@@ -59,34 +56,12 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// startHAProxy starts the haproxy of the options, with the initial text.
-func (s *Server) startHAProxy() error {
-	o := *s.opts.HAProxy
-	binary, err := haproxyctl.FindBinary(o.Binary)
-	if err != nil {
-		return err
-	}
-	d := &daemon{s: s, binary: binary, done: make(chan struct{})}
-	if o.Dir == "" {
-		// Not the folder of the test: its name can be too long for a socket.
-		dir, err := os.MkdirTemp("", "dpt")
-		if err != nil {
-			return err
-		}
-		o.Dir, d.temporary = dir, dir
-	}
+// startHAProxy starts the haproxy of the options, over the files that are there.
+func (s *Server) startHAProxy(binary string) error {
+	d := &daemon{s: s, binary: binary, layout: s.opts.Layout, done: make(chan struct{})}
 	s.proc = d
-	s.opts.Layout = dataplane.Layout{Base: o.Dir}
-	d.layout = s.opts.Layout
-	d.master.Path = filepath.Join(o.Dir, "master.sock")
-	for _, kind := range []dataplane.FileKind{dataplane.Map, dataplane.Certificate, dataplane.General} {
-		if err := os.MkdirAll(d.layout.Dir(kind), 0o755); err != nil {
-			return err
-		}
-	}
-	d.save(s.disk)
+	d.master.Path = filepath.Join(filepath.Dir(d.layout.ConfigPath()), "master.sock")
 	if err := d.start(); err != nil {
-		d.stop()
 		return fmt.Errorf("haproxy: %w\n%s", err, d.log.String())
 	}
 	return nil
@@ -131,9 +106,6 @@ func (d *daemon) await(wanted func(haproxyctl.Procs) bool) (haproxyctl.Procs, er
 }
 
 func (d *daemon) stop() {
-	if d.temporary != "" {
-		defer func() { _ = os.RemoveAll(d.temporary) }()
-	}
 	if d.cmd == nil {
 		return
 	}
@@ -143,48 +115,6 @@ func (d *daemon) stop() {
 	case <-time.After(startTimeout):
 		_ = d.cmd.Process.Kill()
 		<-d.done
-	}
-}
-
-func (d *daemon) validate(text string) string {
-	f, err := os.CreateTemp(filepath.Dir(d.layout.ConfigPath()), "check")
-	if err != nil {
-		return err.Error()
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err.Error()
-	}
-	out, err := exec.Command(d.binary, "-W", "-c", "-f", f.Name()).CombinedOutput()
-	if err == nil {
-		return ""
-	}
-	var alerts []string
-	for line := range strings.Lines(string(out)) {
-		if _, message, ok := strings.Cut(line, " : "); ok && strings.HasPrefix(line, "[ALERT]") {
-			alerts = append(alerts, fmt.Sprintf("msg=%q", strings.TrimSpace(message)))
-		}
-	}
-	return strings.Join(alerts, "\n")
-}
-
-func (d *daemon) save(text string) { d.write(d.layout.ConfigPath(), []byte(text)) }
-
-func (d *daemon) saveFile(storage, name string, content []byte) {
-	path := d.s.pathOf(storage, name)
-	if content == nil {
-		if err := os.Remove(path); err != nil {
-			d.s.report(err)
-		}
-		return
-	}
-	d.write(path, content)
-}
-
-func (d *daemon) write(path string, content []byte) {
-	if err := os.WriteFile(path, content, 0o644); err != nil {
-		d.s.report(err)
 	}
 }
 
@@ -315,7 +245,12 @@ func (d *daemon) setEntry(path, key, value string) error {
 
 func (d *daemon) deleteEntry(path, key string) error { return d.quiet("del map " + path + " " + key) }
 
-func (d *daemon) swap(path string, content []byte) error {
+func (d *daemon) swap(path string, content []byte, create bool) error {
+	if create {
+		if out, err := d.worker("new ssl cert " + path); err != nil || !strings.Contains(out, "New empty certificate store") {
+			return errors.Join(err, errors.New(out))
+		}
+	}
 	out, err := d.worker("set ssl cert " + path + " <<\n" + string(content) + "\n")
 	if err == nil && !strings.Contains(out, "ransaction") {
 		err = errors.New(out)

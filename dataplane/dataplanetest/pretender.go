@@ -29,17 +29,8 @@ func newPretender(s *Server) *pretender {
 	return p
 }
 
-func (p *pretender) validate(text string) string {
-	if p.s.opts.Validate == nil {
-		return ""
-	}
-	return p.s.opts.Validate(text)
-}
-
-func (p *pretender) save(string)                     {}
-func (p *pretender) saveFile(string, string, []byte) {}
-func (p *pretender) stop()                           {}
-func (p *pretender) pid() int                        { return int(p.process.Load()) }
+func (p *pretender) stop()    {}
+func (p *pretender) pid() int { return int(p.process.Load()) }
 
 func (p *pretender) reload() error {
 	p.process.Add(1)
@@ -49,8 +40,9 @@ func (p *pretender) reload() error {
 
 // load reads servers from the text, and the files that it or a crt-list names.
 func (p *pretender) load() {
+	disk := p.s.diskText()
 	p.be, p.maps, p.certs = map[string][]loadedServer{}, map[string][]entry{}, map[string][]byte{}
-	for _, section := range haproxycfg.Split(p.s.disk) {
+	for _, section := range haproxycfg.Split(disk) {
 		if section.Kind != "backend" && section.Kind != "listen" {
 			continue
 		}
@@ -62,20 +54,34 @@ func (p *pretender) load() {
 			}
 		}
 	}
-	for name, content := range p.s.files["maps"] {
-		if path := p.s.pathOf("maps", name); strings.Contains(p.s.disk, path) {
+	p.each("maps", func(path string, content []byte) {
+		if strings.Contains(disk, path) {
 			p.maps[path] = readMap(content)
 		}
-	}
-	names := []string{p.s.disk}
-	for _, content := range p.s.files["general"] {
-		names = append(names, string(content))
-	}
-	for name, content := range p.s.files["ssl_certificates"] {
-		path := p.s.pathOf("ssl_certificates", name)
-		if slices.ContainsFunc(names, func(text string) bool { return strings.Contains(text, path) }) {
+	})
+	texts := []string{disk}
+	p.each("general", func(_ string, content []byte) { texts = append(texts, string(content)) })
+	p.each("ssl_crt_lists", func(_ string, content []byte) { texts = append(texts, string(content)) })
+	p.each("ssl_certificates", func(path string, content []byte) {
+		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, path) }) {
 			p.certs[path] = content
 		}
+	})
+}
+
+// each calls f with all files of a storage.
+func (p *pretender) each(store string, f func(path string, content []byte)) {
+	st := p.s.store(store)
+	names, err := st.names()
+	for _, name := range names {
+		var content []byte
+		if content, err = st.read(name); err != nil {
+			break
+		}
+		f(st.path(name), content)
+	}
+	if err != nil {
+		p.s.report(err)
 	}
 }
 
@@ -167,8 +173,8 @@ func (p *pretender) deleteEntry(path, key string) error {
 
 var errNoCertificate = errors.New("Can't replace a certificate which is not referenced by the configuration!")
 
-func (p *pretender) swap(path string, content []byte) error {
-	if _, ok := p.certs[path]; !ok {
+func (p *pretender) swap(path string, content []byte, create bool) error {
+	if _, ok := p.certs[path]; !ok && !create {
 		return errNoCertificate
 	}
 	p.certs[path] = content
@@ -188,7 +194,7 @@ func (p *pretender) fingerprint(path string) (string, error) {
 func (s *Server) LoadedMap(name string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entries, err := s.proc.entries(s.pathOf("maps", name))
+	entries, err := s.proc.entries(s.store("maps").path(name))
 	if err != nil {
 		return nil
 	}
@@ -224,7 +230,7 @@ func (s *Server) LoadedServer(backend, server string) (address, state string) {
 func (s *Server) LoadedCertificate(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum, err := s.proc.fingerprint(s.pathOf("ssl_certificates", name))
+	sum, err := s.proc.fingerprint(s.store("ssl_certificates").path(name))
 	if err != nil {
 		return ""
 	}

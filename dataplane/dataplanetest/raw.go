@@ -1,27 +1,47 @@
 package dataplanetest
 
 import (
-	"crypto/md5" //nolint:gosec // what the API uses to name a text
-	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
-	"github.com/hapticsdk/haptic/internal/dpapi"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
+	"github.com/haproxytech/client-native/v6/configuration"
 )
 
-func (s *Server) sendRaw(w http.ResponseWriter, status int, reloadID string) {
-	text := s.disk
-	if s.diskVer != 0 {
-		sum := fmt.Sprintf("%x", md5.Sum([]byte(s.disk))) //nolint:gosec // see the import
-		text = fmt.Sprintf("# _md5hash=%s\n# _version=%d\n%s", sum, s.diskVer, s.disk)
-		w.Header().Set("Configuration-Checksum", sum)
+// raw answers below configuration/raw. Whatever it says is plain text, errors
+// too, which have JSON in it.
+func (s *Server) raw(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodGet:
+		version, ok := number(w, r, "version")
+		if ok {
+			s.sendRaw(w, http.StatusOK, r.URL.Query().Get("transaction_id"), version)
+		}
+	case http.MethodPost:
+		s.postRaw(w, r)
+	default:
+		notAllowed(w, r, http.MethodGet, http.MethodPost)
 	}
-	if reloadID != "" {
-		w.Header().Set("Reload-ID", reloadID)
+}
+
+func failRaw(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "text/plain")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(strings.TrimSpace(string(asJSON(map[string]any{"code": status, "message": message})))))
+}
+
+func (s *Server) sendRaw(w http.ResponseWriter, status int, transaction string, version int64) {
+	var sum, text string
+	err := s.engine.do(func(cfg configuration.Configuration) (err error) {
+		_, _, sum, text, err = cfg.GetRawConfigurationWithClusterData(transaction, version)
+		return err
+	})
+	if err != nil {
+		failRaw(w, statusOf(err), s.shown(err.Error()))
+		return
+	}
+	if sum != "" {
+		w.Header().Set("Configuration-Checksum", sum)
 	}
 	w.Header().Set("Content-Type", "text/plain")
 	w.WriteHeader(status)
@@ -30,49 +50,31 @@ func (s *Server) sendRaw(w http.ResponseWriter, status int, reloadID string) {
 
 func (s *Server) postRaw(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	text, _ := dpapi.SplitText(string(body))
+	version, ok := number(w, r, "version")
 	switch {
-	case len(body) == 0:
-		fail(w, http.StatusUnprocessableEntity, "data in body is required")
+	case !ok:
 		return
-	case !strings.Contains(text, "\n"):
-		fail(w, http.StatusBadRequest, "invalid configuration: no newline character found")
+	case len(body) == 0:
+		w.Header().Set("Content-Type", "text/plain")
+		failRequired(w, "data in body")
+		return
+	case !strings.Contains(string(body), "\n"):
+		failRaw(w, http.StatusBadRequest, "invalid configuration: no newline character found")
 		return
 	}
 	if flag(r, "only_validate") {
-		if why := s.proc.validate(text); why != "" {
-			failf(w, http.StatusBadRequest, "validation error: exit status 1: %s", why)
+		if err := s.engine.validate(string(body)); err != nil {
+			failRaw(w, statusOf(err), err.Error())
 			return
 		}
-		s.sendRaw(w, http.StatusAccepted, "")
+		s.sendRaw(w, http.StatusAccepted, "", 0)
 		return
 	}
-	if len(s.behind) > 0 {
-		s.write(s.behind[0])
-		s.behind = s.behind[1:]
-	}
-	version, err := strconv.ParseInt(r.URL.Query().Get("version"), 10, 64)
-	switch {
-	case err != nil && !flag(r, "skip_version"):
-		fail(w, http.StatusBadRequest, "version or transaction not specified, specify only one")
-		return
-	case !flag(r, "skip_version") && version != s.version:
-		failf(w, http.StatusConflict, "version mismatch: version in configuration file is %d, given version is %d", s.version, version)
+	s.beforeWrite()
+	if err := s.engine.push(string(body), version, flag(r, "skip_version")); err != nil {
+		failRaw(w, statusOf(err), err.Error())
 		return
 	}
-	stored, err := s.norm.Normalise(text)
-	if err != nil { // the real one refuses nothing, and loses what it loses
-		stored, err = haproxycfg.RoundTrip(text)
-	}
-	if err != nil {
-		fail(w, http.StatusInternalServerError, err.Error())
-		return
-	}
-	if why := s.proc.validate(stored); why != "" {
-		failf(w, http.StatusBadRequest, "validation error: exit status 1: %s", why)
-		return
-	}
-	s.write(stored)
 	s.afterPush(w, r)
 }
 
@@ -85,78 +87,19 @@ func (s *Server) afterPush(w http.ResponseWriter, r *http.Request) {
 			}
 			s.actions = append(s.actions, action)
 			if err := s.proc.action(strings.Split(action, " ")); err != nil {
-				failf(w, http.StatusInternalServerError, "cannot execute %s: %s", strings.Split(action, " ")[0], err)
+				failRaw(w, http.StatusInternalServerError, "cannot execute "+strings.Split(action, " ")[0]+": "+err.Error())
 				return
 			}
 		}
-		s.sendRaw(w, http.StatusCreated, "")
+		s.sendRaw(w, http.StatusCreated, "", 0)
 	case flag(r, "force_reload"):
-		if output, ok := s.reload(""); !ok {
-			failf(w, http.StatusBadRequest, "Reload failed: %s", output)
+		if output, ok := s.reload(); !ok {
+			failRaw(w, http.StatusBadRequest, "Reload failed: "+output)
 			return
 		}
-		s.sendRaw(w, http.StatusCreated, "")
+		s.sendRaw(w, http.StatusCreated, "", 0)
 	default:
-		s.sendRaw(w, http.StatusAccepted, s.schedule())
+		w.Header().Set("Reload-ID", s.schedule())
+		s.sendRaw(w, http.StatusAccepted, "", 0)
 	}
-}
-
-// schedule has a reload take place soon, together with others.
-func (s *Server) schedule() string {
-	id := fmt.Sprintf("%s-%d", time.Now().Format("2006-01-02"), len(s.reloads))
-	if s.pending == nil {
-		s.pending = time.AfterFunc(s.opts.ReloadDelay, func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if s.pending != nil && !s.closed {
-				s.reload(id)
-			}
-		})
-	}
-	return id
-}
-
-// reload does what a reload does: on failure the disk goes back to what was
-// loaded last, while the memory stays.
-func (s *Server) reload(id string) (output string, ok bool) {
-	if s.pending != nil { // a forced reload does the scheduled one as well
-		s.pending.Stop()
-		s.pending = nil
-		if id == "" {
-			id = fmt.Sprintf("%s-%d", time.Now().Format("2006-01-02"), len(s.reloads))
-		}
-	}
-	if len(s.failing) > 0 {
-		output, s.failing = s.failing[0], s.failing[1:]
-	} else if err := s.proc.reload(); err != nil {
-		output = err.Error()
-	} else {
-		ok = true
-	}
-	s.reloads = append(s.reloads, Reload{ID: id, Failed: !ok, Output: output})
-	if ok {
-		s.lastGood, s.goodVer = s.disk, s.diskVer
-	} else {
-		s.disk, s.diskVer = s.lastGood, s.goodVer
-		s.proc.save(s.disk)
-	}
-	return output, ok
-}
-
-func (s *Server) getReload(w http.ResponseWriter, id string) {
-	for _, r := range s.reloads {
-		if r.ID == id {
-			status := "succeeded"
-			if r.Failed {
-				status = "failed"
-			}
-			reply(w, http.StatusOK, map[string]any{"id": id, "status": status, "response": r.Output})
-			return
-		}
-	}
-	if s.pending != nil {
-		reply(w, http.StatusOK, map[string]any{"id": id, "status": "in_progress"})
-		return
-	}
-	failf(w, http.StatusNotFound, "Reload with ID %s does not exist", id)
 }

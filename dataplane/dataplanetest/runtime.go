@@ -2,18 +2,19 @@ package dataplanetest
 
 import (
 	"crypto/sha1" //nolint:gosec // the fingerprint that HAProxy shows
+	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/haproxytech/client-native/v6/misc"
 )
 
 // process is what stands behind the API: a haproxy, or one who pretends.
 type process interface {
-	validate(text string) (why string)
-	save(text string)
-	saveFile(storage, name string, content []byte) // nil content removes it
 	reload() error
 	pid() int
 	stop()
@@ -24,7 +25,7 @@ type process interface {
 	addEntry(path, key, value string) error
 	setEntry(path, key, value string) error
 	deleteEntry(path, key string) error
-	swap(path string, content []byte) error
+	swap(path string, content []byte, create bool) error
 	fingerprint(path string) (sha1 string, err error)
 }
 
@@ -49,7 +50,7 @@ func (s *Server) runtime(w http.ResponseWriter, r *http.Request, path []string) 
 	case len(path) == 1 && path[0] == "info" && r.Method == http.MethodGet:
 		reply(w, http.StatusOK, map[string]any{"info": map[string]any{"pid": s.proc.pid(), "version": "0"}})
 	case len(path) >= 3 && path[0] == "maps" && path[2] == "entries":
-		s.mapEntries(w, r, s.pathOf("maps", sanitise(path[1])), path[1], path[3:])
+		s.mapEntries(w, r, s.store("maps").path(misc.SanitizeFilename(path[1])), path[1], path[3:])
 	case len(path) == 2 && path[0] == "ssl_certs" && r.Method == http.MethodGet:
 		sum, err := s.proc.fingerprint(path[1])
 		if err != nil {
@@ -126,4 +127,16 @@ func sha1Of(content []byte) string {
 	}
 	sum := sha1.Sum(cert.Raw) //nolint:gosec // see the import
 	return strings.ToUpper(hex.EncodeToString(sum[:]))
+}
+
+func firstCertificate(content []byte) *x509.Certificate {
+	block, _ := pem.Decode(content)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	return cert
 }

@@ -2,6 +2,7 @@ package dataplanetest
 
 import (
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -9,7 +10,8 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
+	"github.com/hapticsdk/haptic/internal/dpapi"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // Options change what a [Server] is. The zero value, like nil, is an API of
@@ -56,31 +58,22 @@ type Server struct {
 	report func(error) // of what goes wrong with the files
 	http   *httptest.Server
 	proc   process
+	dir    string // folder to remove, "" if there is none
 
-	mu       sync.Mutex
-	disk     string // the text as stored, without the lines of the API
-	diskVer  int64  // version that stands in it, 0 before the first write
-	memory   string // what the API believes is stored
-	version  int64
-	lastGood string // what the last successful reload loaded
-	goodVer  int64
-	norm     haproxycfg.Normaliser
-	files    map[string]map[string][]byte // storage -> name -> content
-	reloads  []Reload
-	pending  *time.Timer
-	requests []Request
-	actions  []string
-	faults   []*fault
-	behind   []string // texts that another writer gets in before a push
-	failing  []string // what the next reloads fail with
-	closed   bool
-}
-
-// Reload is one reload that took place.
-type Reload struct {
-	ID     string // of a scheduled reload, "" if it was forced
-	Failed bool
-	Output string
+	mu        sync.Mutex
+	engine    *engine
+	stores    []*store
+	lastGood  string // what the last successful reload loaded
+	reloads   []Reload
+	pending   *time.Timer
+	next      string // identifier of the pending reload
+	scheduled int    // identifiers given
+	requests  []Request
+	actions   []string
+	faults    []*fault
+	behind    []string // texts that another writer gets in before a push
+	failing   []string // what the next reloads fail with
+	closed    bool
 }
 
 // Request is one request that arrived, before any fault.
@@ -89,6 +82,7 @@ type Request struct {
 	Path   string // below /v3, not escaped
 	Query  string // raw
 	Body   string
+	Status int // of the answer, 0 if it has not been given, or never was
 }
 
 // New starts a Server that stops at the end of the test. Nil options are the
@@ -110,7 +104,7 @@ func Start(options *Options) (*Server, error) {
 }
 
 func start(options *Options, report func(error)) (*Server, error) {
-	s := &Server{report: report, version: 1, files: map[string]map[string][]byte{"maps": {}, "ssl_certificates": {}, "general": {}}}
+	s := &Server{report: report}
 	if options != nil {
 		s.opts = *options
 	}
@@ -127,14 +121,61 @@ func start(options *Options, report func(error)) (*Server, error) {
 	if !strings.HasSuffix(s.opts.Config, "\n") {
 		s.opts.Config += "\n"
 	}
-	s.disk, s.memory, s.lastGood = s.opts.Config, s.opts.Config, s.opts.Config
-	if s.opts.HAProxy == nil {
-		s.proc = newPretender(s)
-	} else if err := s.startHAProxy(); err != nil {
+	if err := s.open(); err != nil {
+		if s.proc != nil {
+			s.proc.stop()
+		}
+		s.removeDir()
 		return nil, err
 	}
 	s.http = httptest.NewServer(s)
 	return s, nil
+}
+
+// open makes the folder with its files, and the process behind the API.
+func (s *Server) open() (err error) {
+	base, binary := "", ""
+	if s.opts.HAProxy != nil {
+		base = s.opts.HAProxy.Dir
+		if binary, err = haproxyctl.FindBinary(s.opts.HAProxy.Binary); err != nil {
+			return err
+		}
+	}
+	if base == "" {
+		// Not the folder of the test: its name can be too long for a socket.
+		if base, err = os.MkdirTemp("", "dpt"); err != nil {
+			return err
+		}
+		s.dir = base
+	}
+	layout, check := dataplane.Layout{Base: base}, s.opts.Validate
+	if binary != "" {
+		s.opts.Layout, check = layout, nil
+	}
+	if err := s.openStores(layout); err != nil {
+		return err
+	}
+	if err := os.WriteFile(layout.ConfigPath(), []byte(s.opts.Config), 0o644); err != nil {
+		return err
+	}
+	if s.engine, err = openEngine(layout.ConfigPath(), binary, check); err != nil {
+		return err
+	}
+	s.lastGood = s.opts.Config
+	if binary == "" {
+		s.proc = newPretender(s)
+		return nil
+	}
+	return s.startHAProxy(binary)
+}
+
+func (s *Server) removeDir() {
+	if s.dir == "" {
+		return
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		s.report(err)
+	}
 }
 
 // Close stops the server and the haproxy behind it. It is called at the end of
@@ -156,6 +197,7 @@ func (s *Server) Close() {
 	s.http.CloseClientConnections()
 	s.http.Close()
 	s.proc.stop()
+	s.removeDir()
 }
 
 // URL returns the URL of the API.
@@ -173,7 +215,25 @@ func (s *Server) Layout() dataplane.Layout { return s.opts.Layout }
 func (s *Server) Raw() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.disk
+	return withoutHeader(s.diskText())
+}
+
+// diskText is the text on disk. The lock is held.
+func (s *Server) diskText() string {
+	text, err := s.engine.disk()
+	if err != nil {
+		s.report(err)
+	}
+	return text
+}
+
+// withoutHeader removes the lines that the API keeps at the top.
+func withoutHeader(text string) string {
+	plain, version := dpapi.SplitText(text)
+	if version != 0 {
+		plain = strings.TrimPrefix(plain, "\n")
+	}
+	return plain
 }
 
 // Memory returns the text that the API believes is stored. It differs from
@@ -181,14 +241,14 @@ func (s *Server) Raw() string {
 func (s *Server) Memory() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.memory
+	return withoutHeader(s.engine.memory())
 }
 
 // Version returns the version of the configuration.
 func (s *Server) Version() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.version
+	return s.engine.version("")
 }
 
 // Reloads returns all reloads so far, failed ones too.
@@ -196,34 +256,6 @@ func (s *Server) Reloads() []Reload {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.reloads)
-}
-
-// Files returns the names of all files of that kind, sorted. CA files and
-// crt-lists are general files.
-func (s *Server) Files(kind dataplane.FileKind) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var names []string
-	for name := range s.files[storageOf(kind)] {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// File returns the content of a file.
-func (s *Server) File(kind dataplane.FileKind, name string) (content []byte, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	content, ok = s.files[storageOf(kind)][name]
-	return slices.Clone(content), ok
-}
-
-// SetFile stores a file behind the back of the API's clients.
-func (s *Server) SetFile(kind dataplane.FileKind, name string, content []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.store(storageOf(kind), name, slices.Clone(content))
 }
 
 // Actions returns the runtime actions and map changes that were asked for, in
@@ -245,7 +277,8 @@ func (s *Server) Requests() []Request {
 // every reload changes.
 func (s *Server) WorkerPID() int { return s.proc.pid() }
 
-// Write replaces the configuration as somebody else would, without a reload.
+// Write replaces the configuration as another client of the API would, without
+// a reload.
 func (s *Server) Write(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,40 +286,15 @@ func (s *Server) Write(text string) {
 }
 
 func (s *Server) write(text string) {
-	s.version++
-	s.disk, s.memory, s.diskVer = text, text, s.version
-	s.proc.save(text)
-}
-
-func storageOf(kind dataplane.FileKind) string {
-	switch kind {
-	case dataplane.Map:
-		return "maps"
-	case dataplane.Certificate:
-		return "ssl_certificates"
-	default:
-		return "general"
+	if err := s.engine.overwrite(text); err != nil {
+		s.report(err)
 	}
 }
 
-func (s *Server) store(storage, name string, content []byte) {
-	s.files[storage][name] = content
-	s.proc.saveFile(storage, name, content)
-}
-
-func (s *Server) remove(storage, name string) {
-	delete(s.files[storage], name)
-	s.proc.saveFile(storage, name, nil)
-}
-
-// pathOf is where haproxy finds a file.
-func (s *Server) pathOf(storage, name string) string {
-	kind := dataplane.General
-	switch storage {
-	case "maps":
-		kind = dataplane.Map
-	case "ssl_certificates":
-		kind = dataplane.Certificate
+// beforeWrite lets another writer in before a push or a commit.
+func (s *Server) beforeWrite() {
+	if len(s.behind) > 0 {
+		s.write(s.behind[0])
+		s.behind = s.behind[1:]
 	}
-	return s.opts.Layout.Path(kind, name)
 }

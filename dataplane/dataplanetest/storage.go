@@ -1,264 +1,271 @@
 package dataplanetest
 
 import (
-	"crypto/ecdsa"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
+	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"path"
-	"slices"
+	"path/filepath"
+	"reflect"
 	"strings"
+	"time"
+
+	"github.com/haproxytech/client-native/v6/configuration"
+	"github.com/haproxytech/client-native/v6/models"
 )
 
-func (s *Server) storage(w http.ResponseWriter, r *http.Request, storage string, rest []string) {
+// storage answers below storage/.
+func (s *Server) storage(w http.ResponseWriter, r *http.Request, name string, rest []string) {
+	st := s.store(name)
+	if st == nil || len(rest) > 1 || name == "ssl_crt_lists" && !s.atLeast32() {
+		notFound(w, r)
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil { // client-native's storage, of an empty crt-list
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}()
 	if len(rest) == 0 {
 		switch r.Method {
 		case http.MethodGet:
-			s.listFiles(w, storage)
+			s.listFiles(w, st)
 		case http.MethodPost:
-			s.createFile(w, r, storage)
+			s.createFile(w, r, st)
 		default:
-			failf(w, http.StatusMethodNotAllowed, "method %s is not allowed", r.Method)
+			notAllowed(w, r, http.MethodGet, http.MethodPost)
 		}
 		return
 	}
-	name, err := url.PathUnescape(rest[0])
-	if err != nil || len(rest) > 1 {
-		fail(w, http.StatusNotFound, "path was not found")
+	file, err := url.PathUnescape(rest[0])
+	if err != nil {
+		notFound(w, r)
 		return
 	}
-	name = sanitise(name)
-	content, ok := s.files[storage][name]
-	if !ok {
-		failf(w, http.StatusNotFound, "file %s doesn't exist in dir: %s", name, path.Dir(s.pathOf(storage, name)))
-		return
-	}
-	switch {
-	case r.Method == http.MethodGet && storage == "ssl_certificates":
-		reply(w, http.StatusOK, s.certificateInfo(name, content))
-	case r.Method == http.MethodGet:
-		w.Header().Set("Content-Type", "application/octet-stream")
-		_, _ = w.Write(content)
-	case r.Method == http.MethodPut:
-		s.replaceFile(w, r, storage, name)
-	case r.Method == http.MethodDelete:
-		s.deleteFile(w, r, storage, name)
+	switch r.Method {
+	case http.MethodGet:
+		s.getFile(w, st, file)
+	case http.MethodPut:
+		s.replaceFile(w, r, st, file)
+	case http.MethodDelete:
+		s.deleteFile(w, r, st, file)
 	default:
-		failf(w, http.StatusMethodNotAllowed, "method %s is not allowed", r.Method)
+		notAllowed(w, r, http.MethodDelete, http.MethodGet, http.MethodPut)
 	}
 }
 
-func (s *Server) listFiles(w http.ResponseWriter, storage string) {
-	list := []map[string]any{}
-	var names []string
-	for name := range s.files[storage] {
-		names = append(names, name)
+// failStorage answers with an error of a storage.
+func (s *Server) failStorage(w http.ResponseWriter, err error) {
+	fail(w, statusOf(err), s.shown(err.Error()))
+}
+
+// description is what the API writes to each file.
+func (st *store) description() string {
+	switch st.name {
+	case "maps":
+		return "managed map file"
+	case "ssl_certificates":
+		return "managed SSL file"
+	case "ssl_crt_lists":
+		return "managed certificate list"
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		list = append(list, map[string]any{"file": s.pathOf(storage, name), "storage_name": name})
+	return "managed general use file"
+}
+
+// info is what the API tells of a file, whatever its kind: the fields are the
+// same in all models.
+func (st *store) info(name string, size *int64) models.GeneralFile {
+	return models.GeneralFile{Description: st.description(), File: st.path(name), StorageName: name, Size: size}
+}
+
+func (s *Server) listFiles(w http.ResponseWriter, st *store) {
+	files, err := st.GetAll()
+	if err != nil {
+		s.failStorage(w, err)
+		return
+	}
+	list := []models.GeneralFile{}
+	for _, file := range files {
+		list = append(list, st.info(filepath.Base(file), nil))
 	}
 	reply(w, http.StatusOK, list)
 }
 
-func (s *Server) certificateInfo(name string, content []byte) map[string]any {
-	info := map[string]any{"file": s.pathOf("ssl_certificates", name), "storage_name": name, "size": len(content)}
-	if cert := firstCertificate(content); cert != nil {
-		info["serial"] = cert.SerialNumber.String()
-		info["subject"] = cert.Subject.CommonName
-	}
-	return info
-}
-
-func firstCertificate(content []byte) *x509.Certificate {
-	block, _ := pem.Decode(content)
-	if block == nil || block.Type != "CERTIFICATE" {
-		return nil
-	}
-	cert, err := x509.ParseCertificate(block.Bytes)
+// getFile sends the content; of a certificate it tells only what is in it.
+func (s *Server) getFile(w http.ResponseWriter, st *store, name string) {
+	path, size, err := st.Get(name)
 	if err != nil {
-		return nil
-	}
-	return cert
-}
-
-func (s *Server) createFile(w http.ResponseWriter, r *http.Request, storage string) {
-	name, content, err := uploaded(r)
-	if err != nil {
-		fail(w, http.StatusBadRequest, err.Error())
+		s.failStorage(w, err)
 		return
 	}
-	name = sanitise(name)
-	if storage == "maps" && !strings.HasSuffix(name, ".map") {
-		name += ".map"
-	}
-	if _, ok := s.files[storage][name]; ok {
-		failf(w, http.StatusConflict, "file %s already exists", s.pathOf(storage, name))
+	if st.name == "ssl_certificates" {
+		s.sendCertificate(w, http.StatusOK, st, filepath.Base(path), size)
 		return
 	}
-	if storage == "ssl_certificates" {
-		if err := checkPEM(content); err != nil {
-			fail(w, http.StatusInternalServerError, err.Error())
-			return
-		}
+	content, err := st.read(filepath.Base(path))
+	if err != nil {
+		s.failStorage(w, err)
+		return
 	}
-	s.store(storage, name, content)
-	info := map[string]any{"file": s.pathOf(storage, name), "storage_name": name, "size": len(content)}
-	status := http.StatusCreated
-	if storage == "ssl_certificates" && !flag(r, "skip_reload") {
-		status = s.afterCertificate(w, r, status)
+	w.Header().Set("Content-Type", "application/octet-stream")
+	_, _ = w.Write(content)
+}
+
+func (s *Server) sendCertificate(w http.ResponseWriter, status int, st *store, name string, size int64) {
+	info, err := st.certificateInfo(name, size)
+	if err != nil {
+		s.failStorage(w, err)
+		return
 	}
 	reply(w, status, info)
 }
 
-func (s *Server) replaceFile(w http.ResponseWriter, r *http.Request, storage, name string) {
-	var content []byte
-	var err error
-	if storage == "general" {
-		_, content, err = uploaded(r)
-	} else {
-		content, err = io.ReadAll(r.Body)
+func (st *store) certificateInfo(name string, size int64) (*models.SslCertificate, error) {
+	info, err := st.GetCertificatesInfo(name)
+	if err != nil {
+		return nil, err
 	}
+	cert := &models.SslCertificate{
+		File: st.path(name), Description: st.description(), StorageName: name, Size: &size,
+		Issuers: info.Issuers, Domains: info.DNS, IPAddresses: info.IPs, Subject: info.Subject, Serial: info.Serial,
+	}
+	setTime(&cert.NotAfter, info.NotAfter)
+	setTime(&cert.NotBefore, info.NotBefore)
+	return cert, nil
+}
+
+// setTime sets a field to a time that it has a type of its own for.
+func setTime(field any, t *time.Time) {
+	f := reflect.ValueOf(field).Elem()
+	f.Set(reflect.ValueOf(t).Convert(f.Type()))
+}
+
+func (s *Server) createFile(w http.ResponseWriter, r *http.Request, st *store) {
+	name, content, ok := uploaded(w, r)
+	if !ok {
+		return
+	}
+	path, size, err := st.Create(name, io.NopCloser(bytes.NewReader(content)))
+	if err != nil {
+		s.failStorage(w, err)
+		return
+	}
+	name = filepath.Base(path)
+	info := st.info(name, &size)
+	switch st.name {
+	case "ssl_certificates":
+		s.certificateStored(w, r, st, name, content, true)
+	case "ssl_crt_lists":
+		s.finish(w, r, http.StatusCreated, info)
+	case "maps":
+		info.Description = "managed but not loaded map file (no runtime ID)"
+		reply(w, http.StatusCreated, info)
+	default:
+		reply(w, http.StatusCreated, info)
+	}
+}
+
+// certificateStored has the running process use a certificate, by a reload
+// where there is no other way.
+func (s *Server) certificateStored(w http.ResponseWriter, r *http.Request, st *store, name string, content []byte, created bool) {
+	status, what := http.StatusOK, "set ssl cert "+name
+	if created {
+		status, what = http.StatusCreated, "new ssl cert "+name
+	}
+	info, err := st.certificateInfo(name, int64(len(content)))
 	switch {
 	case err != nil:
-		fail(w, http.StatusBadRequest, err.Error())
-		return
-	case len(content) == 0 && storage != "general":
-		fail(w, http.StatusUnprocessableEntity, "data in body is required")
-		return
+		s.failStorage(w, err)
+	case flag(r, "skip_reload"):
+		reply(w, status, info)
+	case !flag(r, "force_reload") && s.atLeast32() && s.proc.swap(st.path(name), content, created) == nil:
+		s.actions = append(s.actions, what)
+		reply(w, status, info)
+	default:
+		s.finish(w, r, status, info)
 	}
-	if storage == "ssl_certificates" {
-		if err := checkPEM(content); err != nil {
-			fail(w, http.StatusInternalServerError, err.Error())
+}
+
+func (s *Server) replaceFile(w http.ResponseWriter, r *http.Request, st *store, name string) {
+	var content []byte
+	if st.name == "general" {
+		var ok bool
+		if _, content, ok = uploaded(w, r); !ok {
 			return
 		}
-	}
-	s.store(storage, name, content)
-	if storage != "ssl_certificates" {
-		w.WriteHeader(s.afterFile(w, r, http.StatusNoContent))
+	} else if content, _ = io.ReadAll(r.Body); len(content) == 0 {
+		failRequired(w, "data in body")
 		return
 	}
-	status := http.StatusOK
-	if !flag(r, "skip_reload") && !flag(r, "force_reload") {
-		if s.swapsCertificates() && s.proc.swap(s.pathOf(storage, name), content) == nil {
-			s.actions = append(s.actions, "set ssl cert "+name)
-		} else {
-			status = s.afterCertificate(w, r, status)
-		}
+	path, err := st.Replace(name, string(content))
+	if err != nil {
+		s.failStorage(w, err)
+		return
 	}
-	reply(w, status, s.certificateInfo(name, content))
-}
-
-// swapsCertificates reports whether the API is one of 3.2 or later.
-func (s *Server) swapsCertificates() bool {
-	return !strings.HasPrefix(s.opts.APIVersion, "v3.0") && !strings.HasPrefix(s.opts.APIVersion, "v3.1")
-}
-
-func (s *Server) afterCertificate(w http.ResponseWriter, r *http.Request, status int) int {
-	if flag(r, "force_reload") {
-		s.reload("")
-		return status
-	}
-	w.Header().Set("Reload-ID", s.schedule())
-	return http.StatusAccepted
-}
-
-func (s *Server) afterFile(w http.ResponseWriter, r *http.Request, status int) int {
+	name = filepath.Base(path)
+	size := int64(len(content))
+	skip := flag(r, "skip_reload")
 	switch {
-	case flag(r, "skip_reload"):
-	case flag(r, "force_reload"):
-		if _, ok := s.reload(""); !ok {
-			return http.StatusBadRequest
-		}
+	case st.name == "ssl_certificates":
+		s.certificateStored(w, r, st, name, content, false)
+	case st.name == "ssl_crt_lists" && skip:
+		reply(w, http.StatusOK, st.info(name, &size))
+	case st.name == "ssl_crt_lists":
+		s.finish(w, r, http.StatusOK, st.info(name, &size))
+	case skip:
+		w.WriteHeader(http.StatusNoContent)
 	default:
-		w.Header().Set("Reload-ID", s.schedule())
-		return http.StatusAccepted
+		s.finish(w, r, http.StatusNoContent, nil)
 	}
-	return status
 }
 
 // deleteFile refuses where the path stands in the configuration, but does not
 // look into crt-lists.
-func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request, storage, name string) {
-	file := s.pathOf(storage, name)
-	line := 0
-	for text := range strings.Lines(s.memory) {
-		line++
-		if strings.Contains(text, file) && !strings.HasPrefix(strings.TrimSpace(text), "#") {
-			failf(w, http.StatusConflict, "rejecting attempt to delete file %s referenced in haproxy conf at line %d", file, line)
+func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request, st *store, name string) {
+	path, _, err := st.Get(name)
+	if err != nil {
+		s.failStorage(w, err)
+		return
+	}
+	file := st.path(filepath.Base(path))
+	line := -1
+	for text := range strings.Lines(s.engine.memory()) {
+		text = strings.TrimSpace(text)
+		if strings.Contains(text, file) && !strings.HasPrefix(text, "#") {
+			failf(w, http.StatusConflict, "rejecting attempt to delete file %s referenced in haproxy conf at line %d: %s", file, line, text)
 			return
 		}
+		line++
 	}
-	s.remove(storage, name)
-	if storage == "ssl_certificates" && !flag(r, "skip_reload") {
-		w.WriteHeader(s.afterCertificate(w, r, http.StatusNoContent))
+	if err := st.Delete(name); err != nil {
+		s.failStorage(w, err)
+		return
+	}
+	if strings.HasPrefix(st.name, "ssl_") && !flag(r, "skip_reload") {
+		s.finish(w, r, http.StatusNoContent, nil)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func uploaded(r *http.Request) (name string, content []byte, err error) {
+// uploaded reads the file of a form, or answers that there is none.
+func uploaded(w http.ResponseWriter, r *http.Request) (name string, content []byte, ok bool) {
 	file, header, err := r.FormFile("file_upload")
 	if err != nil {
-		return "", nil, errors.New("No file_upload form param specified")
+		fail(w, http.StatusBadRequest, fmt.Sprintf("parsing file_upload formData from %q failed, because %s", "", err))
+		return "", nil, false
 	}
 	defer func() { _ = file.Close() }()
 	content, err = io.ReadAll(file)
-	return header.Filename, content, err
+	if err != nil {
+		failError(w, configuration.NewConfError(configuration.ErrGeneralError, err.Error()))
+		return "", nil, false
+	}
+	return header.Filename, content, true
 }
 
-// sanitise renames a file as the storages do.
-func sanitise(name string) string {
-	ext := path.Ext(name)
-	clean := func(s string) string {
-		return strings.Map(func(r rune) rune {
-			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
-				return r
-			}
-			return '_'
-		}, s)
-	}
-	stem := clean(strings.TrimSuffix(name, ext))
-	if ext == "" {
-		return stem
-	}
-	return stem + "." + clean(ext[1:])
-}
-
-// checkPEM refuses what the certificate storage refuses.
-func checkPEM(content []byte) error {
-	var cert, key bool
-	for rest := content; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		if block.Type == "CERTIFICATE" {
-			_, err := x509.ParseCertificate(block.Bytes)
-			cert = cert || err == nil
-			continue
-		}
-		if _, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
-			key = true
-		}
-		if _, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
-			key = true
-		}
-		parsed, _ := x509.ParsePKCS8PrivateKey(block.Bytes)
-		switch parsed.(type) {
-		case *rsa.PrivateKey, *ecdsa.PrivateKey:
-			key = true
-		}
-	}
-	switch {
-	case !cert:
-		return errors.New("failed to parse certificate")
-	case !key:
-		return errors.New("file should contain both certificate and private key")
-	}
-	return nil
+// atLeast32 reports whether the API is one of 3.2 or later.
+func (s *Server) atLeast32() bool {
+	return !strings.HasPrefix(s.opts.APIVersion, "v3.0") && !strings.HasPrefix(s.opts.APIVersion, "v3.1")
 }
