@@ -29,7 +29,7 @@ var seed = maphash.MakeSeed()
 // 3.2, at any indentation, as HAProxy itself decides. Unknown sections of newer
 // versions become part of the section before.
 func Split(text string) []Section {
-	sections := make([]Section, 0, strings.Count(text, "\nbackend ")+8)
+	sections := make([]Section, 0, len(text)/300+8) // which they often are, and more make it grow
 	current := Section{Line: 1, Header: 1}
 	start := 0                    // of the current section
 	comment, commentLine := -1, 0 // start of the comment lines directly above
@@ -50,7 +50,7 @@ func Split(text string) []Section {
 				comment, commentLine = pos, line
 			}
 		default:
-			if kind, name, ok := header(text[first:end]); ok {
+			if kind, name, ok := header(text[first:end]); ok { // few lines do
 				next := Section{Kind: kind, Name: name, Line: line, Header: line}
 				cut := pos
 				if comment >= 0 {
@@ -76,15 +76,18 @@ func appendSection(sections []Section, s Section, text string) []Section {
 
 // header reports whether a line, without its leading blanks, opens a section.
 func header(line string) (kind, name string, ok bool) {
-	if line == "" || !mayOpen(line[0]) {
+	if line == "" || !mayOpen[line[0]] {
 		return "", "", false
 	}
-	end := strings.IndexAny(line, " \t\r\n#\"'\\")
-	if end < 0 {
-		end = len(line)
+	end := 0
+	for end < len(line) && !wordEnd[line[end]] {
+		end++
+		if end > maxKeyword {
+			return "", "", false
+		}
 	}
 	// HAProxy removes quotes and backslashes before it looks at the keyword.
-	if end < len(line) && strings.IndexByte("\"'\\", line[end]) >= 0 {
+	if end < len(line) && (line[end] == '"' || line[end] == '\'' || line[end] == '\\') {
 		words, _ := Fields(line)
 		if len(words) == 0 || !isSection(words[0]) {
 			return "", "", false
@@ -94,14 +97,18 @@ func header(line string) (kind, name string, ok bool) {
 	if !isSection(line[:end]) {
 		return "", "", false
 	}
-	if strings.IndexAny(line, "\"'\\#") < 0 {
-		rest := strings.TrimLeft(line[end:], " \t\r\n")
-		if i := strings.IndexAny(rest, " \t\r\n"); i >= 0 {
-			rest = rest[:i]
-		}
-		return line[:end], rest, true
+	from := end
+	for from < len(line) && isBlank(line[from]) {
+		from++
 	}
-	words, _ := Fields(line)
+	to := from
+	for to < len(line) && !wordEnd[line[to]] {
+		to++
+	}
+	if to == len(line) || isBlank(line[to]) || line[to] == '\r' || line[to] == '\n' {
+		return line[:end], line[from:to], true
+	}
+	words, _ := Fields(line) // the name has quotes, or a comment follows at once
 	return line[:end], second(words), true
 }
 
@@ -114,13 +121,16 @@ func second(words []string) string {
 
 // mayOpen spares most lines a closer look: section keywords start with these
 // letters, or in quotes.
-func mayOpen(c byte) bool {
-	switch c {
-	case 'a', 'b', 'c', 'd', 'f', 'g', 'h', 'l', 'm', 'p', 'r', 't', 'u', '"', '\'', '\\':
-		return true
-	}
-	return false
+var mayOpen = [256]bool{
+	'a': true, 'b': true, 'c': true, 'd': true, 'f': true, 'g': true, 'h': true, 'l': true, 'm': true, 'p': true,
+	'r': true, 't': true, 'u': true, '"': true, '\'': true, '\\': true,
 }
+
+// maxKeyword is the length of the longest section keyword, log-forward.
+const maxKeyword = 11
+
+// wordEnd tells the characters that end a keyword.
+var wordEnd = [256]bool{' ': true, '\t': true, '\r': true, '\n': true, '#': true, '"': true, '\'': true, '\\': true}
 
 func isSection(word string) bool {
 	switch word {
