@@ -1,0 +1,159 @@
+package dataplane_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// contractSeries is how many series of steps run side by side at each place.
+const contractSeries = 2
+
+// TestContract applies each configuration of testdata/contract to each other
+// one, through everything that deploys. A step ends when HAProxy answers as
+// configured, what is stored is what was desired, and nothing is left to do.
+func TestContract(t *testing.T) {
+	names, archives := readArchives(t, "*.txtar")
+	require.GreaterOrEqual(t, len(names), 10)
+	w := newWorld(t)
+	w.prepare(t, archives)
+	walk := allPairs(len(names))
+	t.Run("at", func(t *testing.T) {
+		places(t, func(t *testing.T, settle func(t *testing.T) *place) {
+			for i := range contractSeries {
+				from, to := i*(len(walk)-1)/contractSeries, (i+1)*(len(walk)-1)/contractSeries
+				t.Run(fmt.Sprint("series", i), func(t *testing.T) {
+					t.Parallel()
+					c := &contract{world: w, place: settle(t), states: map[string][]string{}}
+					for j, at := range walk[from : to+1] {
+						before := "nothing"
+						if j > 0 {
+							before = names[walk[from+j-1]]
+						}
+						c.step(t, before, names[at], archives[names[at]], j > 0)
+						if t.Failed() {
+							t.Fatalf("from %s to %s", before, names[at])
+						}
+					}
+				})
+			}
+		})
+	})
+}
+
+// allPairs is a walk over n nodes that goes from each to each other one
+// exactly once.
+func allPairs(n int) []int {
+	var walk []int
+	for i := range n {
+		// From i there and back again to each later one; then on to the next.
+		for j := i + 2; j < n; j++ {
+			walk = append(walk, i, j)
+		}
+		walk = append(walk, i)
+	}
+	for i := n - 2; i >= 0; i-- {
+		walk = append(walk, i)
+	}
+	return walk
+}
+
+func TestAllPairs(t *testing.T) {
+	for n := 2; n < 13; n++ {
+		seen := map[[2]int]int{}
+		walk := allPairs(n)
+		for i := range len(walk) - 1 {
+			require.NotEqual(t, walk[i], walk[i+1])
+			seen[[2]int{walk[i], walk[i+1]}]++
+		}
+		require.Len(t, seen, n*(n-1))
+		require.Len(t, walk, n*(n-1)+1)
+	}
+}
+
+// contract is a series of steps at one place.
+type contract struct {
+	*world
+	*place
+	states map[string][]string // of each configuration, as it was first seen
+}
+
+// step goes to a configuration, and checks everything that is promised.
+func (c *contract) step(t *testing.T, before, after string, archive *txtar.Archive, running bool) {
+	t.Helper()
+	config, checks := c.render(t, archive, c.place)
+	planned, err := c.DryRun(t.Context(), config)
+	require.NoError(t, err)
+	worker := c.worker()
+	result, err := c.Sync(t.Context(), config)
+	require.NoError(t, err, "from %s to %s", before, after)
+	if running {
+		c.asPlanned(t, planned, result, worker)
+	}
+	c.serves(t, checks, result.Reloads > 0)
+	c.sameState(t, after)
+	c.isStored(t, config)
+	c.isDone(t, config)
+}
+
+// asPlanned checks that the step cost what the preflight said.
+func (c *contract) asPlanned(t *testing.T, planned *dataplane.Plan, result *dataplane.Result, worker string) {
+	t.Helper()
+	require.False(t, planned.Empty())
+	require.Equal(t, planned.String(), result.Plan.String())
+	require.Empty(t, result.Fallback, "%s", planned)
+	if planned.Impact() == dataplane.ImpactReload {
+		require.Equal(t, 1, result.Reloads, "%s", planned)
+		require.NotEqual(t, worker, fmt.Sprint(result.WorkerPID))
+		eventually(t, "the new worker has the socket", func() bool { now := c.worker(); return now != worker && now != "" })
+		return
+	}
+	require.Zero(t, result.Reloads, "%s", planned)
+	require.Equal(t, worker, c.worker(), "%s", planned)
+}
+
+// sameState checks that the process has the same in memory however it came to a
+// configuration.
+func (c *contract) sameState(t *testing.T, name string) {
+	t.Helper()
+	state := c.state(t)
+	if first, ok := c.states[name]; ok {
+		require.Equal(t, strings.Join(first, "\n"), strings.Join(state, "\n"))
+	}
+	c.states[name] = state
+}
+
+// isStored checks that reading back shows what was desired, and nothing else.
+func (c *contract) isStored(t *testing.T, config *dataplane.Config) {
+	t.Helper()
+	current := c.current(t, config)
+	plan, err := dataplane.Diff(current, config)
+	if c.api { // it normalises the text, which a client that knows nothing has to see through
+		plan, err = c.anew().DryRun(t.Context(), config)
+	} else {
+		require.Equal(t, config.Hash(), current.Hash())
+	}
+	require.NoError(t, err)
+	require.True(t, plan.Empty(), "%s\n%s", plan, current.Main())
+	for _, f := range config.Files() {
+		got, _ := current.File(f.Kind, f.Name)
+		require.Equal(t, string(f.Content), string(got.Content), "%s", f)
+	}
+	require.Len(t, c.names(t), len(config.Files()), "%s", c.names(t))
+}
+
+// isDone checks that nothing is left to do.
+func (c *contract) isDone(t *testing.T, config *dataplane.Config) {
+	t.Helper()
+	worker := c.worker()
+	again, err := c.Sync(t.Context(), config)
+	require.NoError(t, err)
+	require.True(t, again.Plan.Empty(), "%s", again.Plan)
+	require.Zero(t, again.Reloads+again.Commands+again.Files)
+	require.Equal(t, worker, c.worker())
+}
