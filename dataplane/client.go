@@ -38,6 +38,10 @@ type ClientOptions struct {
 	// network errors and answers that say "later". Zero means 3.
 	Attempts int
 
+	// Strategy says how the configuration is written. Zero means [Raw]: the
+	// endpoint is ours alone.
+	Strategy Strategy
+
 	// KeepFiles leaves stored files alone that are not part of the desired
 	// configuration. Otherwise a Sync deletes them, last of all, unless the
 	// configuration or a crt-list names them or the folder they lie in.
@@ -70,6 +74,11 @@ type Client struct {
 	marked    bool              // the endpoint has a mark that says so, see mark
 	certs     map[string]string // certificate name -> hash of the content last stored by this client
 	norm      haproxycfg.Normaliser
+
+	// With the strategy Transaction.
+	owned       owned // what we have deployed, nil if not known
+	ownedStored bool  // it stands in ownedFile
+	merged      haproxycfg.Normaliser
 }
 
 // NewClient makes a Client. It does not connect: a wrong address shows in the

@@ -87,11 +87,13 @@ func (c *Client) pushError(ctx context.Context, err error, j *job) *Error {
 		return e
 	}
 	e.File, e.Output = configFile, redactOutput(e.Output, j.text)
-	text := j.desired.Main()
+	text := j.push
 	var again *dpapi.StatusError
 	if _, err := c.api.Push(ctx, text, j.before.version, dpapi.Validate); errors.As(err, &again) && again.Status == http.StatusBadRequest {
 		e.Output = redactOutput(again.Message, text)
-		e.Line = lineOf(again.Message, strings.Count(text, "\n"))
+		if c.opts.Strategy == Raw { // else the lines are nobody's
+			e.Line = lineOf(again.Message, strings.Count(text, "\n"))
+		}
 	}
 	return e
 }

@@ -166,10 +166,10 @@ func (c *Client) deleteFiles(ctx context.Context, refs []fileRef) (int, error) {
 
 // keeper tells which stored files stay although they are not desired: those
 // that the text or a crt-list names, and all in a folder that is named as a
-// folder.
-func (c *Client) keeper(desired *Config) func(fileRef) bool {
-	texts := []string{desired.main}
-	for _, f := range desired.files {
+// folder. On an endpoint that is not ours alone all stay that are not ours.
+func (c *Client) keeper(j *job) func(fileRef) bool {
+	texts := []string{j.push}
+	for _, f := range j.desired.files {
 		if f.Kind == CRTList {
 			texts = append(texts, string(f.Content))
 		}
@@ -181,6 +181,7 @@ func (c *Client) keeper(desired *Config) func(fileRef) bool {
 	}
 	return func(ref fileRef) bool {
 		return c.opts.KeepFiles || whole[ref.kind()] ||
+			c.opts.Strategy == Transaction && !c.owned[ownedFileOf(ref)] ||
 			slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, ref.name) })
 	}
 }

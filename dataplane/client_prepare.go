@@ -19,7 +19,8 @@ type baseline struct {
 // job is all that one attempt is going to do.
 type job struct {
 	desired *Config
-	text    string   // the desired text, normalised
+	text    string   // what is to be stored, normalised
+	push    string   // what to send for it
 	before  baseline // what is there now
 	repair  bool     // the API has another text in memory than on disk
 	told    bool     // the running process may have part of it already
@@ -40,6 +41,9 @@ type job struct {
 	lists    []listChange
 	forgets  []File // certificates that the process need not have any more
 	pending  string // the reload that the API has scheduled of its own accord
+
+	ours    owned              // what belongs to us, with the strategy Transaction
+	changes []structuredChange // what makes j.text of the stored one then
 }
 
 // impact is what the whole job costs.
@@ -68,12 +72,23 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) 
 	if j.text, err = c.norm.Normalise(desired.Main()); err != nil {
 		return nil, c.refused(err)
 	}
+	j.push = desired.Main()
+	fromMemory := c.known != nil && c.known.version == info.Version && c.known.deployed != nil
+	if fromMemory {
+		j.before = *c.known
+	} else if err := c.readText(ctx, j); err != nil {
+		return nil, err
+	}
+	if c.opts.Strategy == Transaction {
+		if err := c.shared(ctx, j); err != nil {
+			return nil, err
+		}
+	}
 	wanted, err := NewConfig(j.text, desired.Files()...)
 	if err != nil {
 		return nil, &Error{Endpoint: c.Name(), Stage: "check", File: configFile, Err: err}
 	}
-	if c.known != nil && c.known.version == info.Version && c.known.deployed != nil {
-		j.before = *c.known
+	if fromMemory {
 		j.fromMemory()
 	} else if err := c.readRemote(ctx, j); err != nil {
 		return nil, err
@@ -89,7 +104,10 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) 
 		return nil, &Error{Endpoint: c.Name(), Stage: "diff", Err: err}
 	}
 	c.settle(j, d)
-	return j, nil
+	if c.opts.Strategy == Transaction && j.impact() == ImpactReload && j.text != j.before.deployed.main {
+		j.changes, err = c.structuredChanges(desired, j.before.deployed.main, j.text)
+	}
+	return j, err
 }
 
 // fromMemory lists the file changes against what was deployed before.
@@ -115,19 +133,26 @@ func (j *job) fromMemory() {
 	sortRefs(j.deletes)
 }
 
-// readRemote reads the stored text and files.
-func (c *Client) readRemote(ctx context.Context, j *job) error {
+// readText reads the stored text.
+func (c *Client) readText(ctx context.Context, j *job) error {
 	raw, err := c.api.GetRaw(ctx)
 	if err != nil {
 		return c.errorAt("read", err)
 	}
 	j.before.text, j.before.version = raw.Text, raw.Version
 	j.repair = raw.FileVersion != 0 && raw.FileVersion != raw.Version
+	c.owned = nil
+	return nil
+}
+
+// readRemote reads the stored files and makes a configuration of them and the
+// stored text.
+func (c *Client) readRemote(ctx context.Context, j *job) error {
 	files, err := c.readFiles(ctx, j)
 	if err != nil {
 		return err
 	}
-	text := raw.Text
+	text := j.before.text
 	if text != j.text {
 		// A text that the API has not rewritten yet, or one of another version
 		// of it, compares better in the order of our parser.
@@ -151,7 +176,7 @@ func (c *Client) readFiles(ctx context.Context, j *job) ([]File, error) {
 	for _, f := range j.desired.files {
 		desired[refOf(f)] = f
 	}
-	keep := c.keeper(j.desired)
+	keep := c.keeper(j)
 	var files []File
 	for _, storage := range []dpapi.Storage{dpapi.Maps, dpapi.Certificates, dpapi.General} {
 		listed, err := c.api.Files(ctx, storage)
@@ -162,6 +187,9 @@ func (c *Client) readFiles(ctx context.Context, j *job) ([]File, error) {
 			ref := fileRef{storage, info.Name}
 			if ref == unfinished {
 				c.unsettled, c.marked = true, true
+				continue
+			}
+			if ref == ownedFile && c.opts.Strategy == Transaction {
 				continue
 			}
 			want, ok := desired[ref]
@@ -233,11 +261,11 @@ func isStatus(err error, status int) bool {
 	return status == dpapi.Status(err) && status != 0
 }
 
-// checkFiles refuses certificates that the storage would refuse, and a file
-// in the place of the mark.
+// checkFiles refuses certificates that the storage would refuse, and files in
+// the places of our own.
 func (c *Client) checkFiles(desired *Config) error {
 	for _, f := range desired.files {
-		if refOf(f) == unfinished {
+		if refOf(f) == unfinished || refOf(f) == ownedFile {
 			return &Error{
 				Endpoint: c.Name(), Stage: "check", File: string(f.Kind) + " " + f.Name, Err: ErrInvalid, Output: "the name is taken",
 			}

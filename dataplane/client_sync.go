@@ -51,6 +51,9 @@ func (c *Client) apply(ctx context.Context, j *job, r *Result) error {
 	if err := c.mark(ctx, j); err != nil {
 		return err
 	}
+	if err := c.ownMore(ctx, j); err != nil {
+		return err
+	}
 	c.unsettled = c.unsettled || j.touchesProcess()
 	written, err := c.writeFiles(ctx, j, r)
 	if err != nil {
@@ -73,6 +76,10 @@ func (c *Client) apply(ctx context.Context, j *job, r *Result) error {
 	deleted, err := c.deleteFiles(ctx, j.deletes)
 	r.Files += deleted
 	if err != nil {
+		c.known = nil
+		return err
+	}
+	if err := c.ownLess(ctx, j); err != nil {
 		c.known = nil
 		return err
 	}
@@ -116,10 +123,13 @@ func (j *job) fallBack(r *Result, why string) {
 
 // push stores the text, without a reload if that will do.
 func (c *Client) push(ctx context.Context, j *job, r *Result, written []fileWrite) (baseline, error) {
+	if len(j.changes) > 0 {
+		return c.transact(ctx, j, r, written)
+	}
 	if j.impact() == ImpactReload {
 		return c.reload(ctx, j, r, written, j.before.version)
 	}
-	raw, err := c.api.Push(ctx, j.desired.Main(), j.before.version, dpapi.SkipReload, j.actions...)
+	raw, err := c.api.Push(ctx, j.push, j.before.version, dpapi.SkipReload, j.actions...)
 	switch {
 	case err == nil:
 		r.Files++
@@ -137,7 +147,7 @@ func (c *Client) push(ctx context.Context, j *job, r *Result, written []fileWrit
 // reload stores the text and has HAProxy load it, and waits for the new worker.
 func (c *Client) reload(ctx context.Context, j *job, r *Result, written []fileWrite, version int64) (baseline, error) {
 	before, _ := c.api.Process(ctx) // unknown is fine: then nothing is compared
-	raw, err := c.api.Push(ctx, j.desired.Main(), version, dpapi.ForceReload)
+	raw, err := c.api.Push(ctx, j.push, version, dpapi.ForceReload)
 	if err != nil {
 		return baseline{}, c.failed(ctx, j, written, version, err)
 	}

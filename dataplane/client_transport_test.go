@@ -56,7 +56,7 @@ func TestClientFindsWhatFolderIsMeant(t *testing.T) {
 	} {
 		s := &site{Server: dataplanetest.New(t, nil)}
 		s.endpoint = s.Endpoint()
-		s.SetFile(dataplane.Certificate, "stale.pem", []byte("x"))
+		s.SetFile(dataplane.Certificate, "stale.pem", siteCertificate(t, "stale.test"))
 		config, err := dataplane.NewConfig("frontend f\n  "+line+"\n",
 			dataplane.File{Kind: dataplane.Certificate, Name: "site.pem", Content: siteCertificate(t, "a.test")})
 		if err != nil {
