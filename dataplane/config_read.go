@@ -1,0 +1,79 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// ReadConfig reads a configuration from a folder: its text from the file of
+// that name, such as haproxy.cfg, and the files that go with it from the folders
+// of a [Layout] beside it: maps, ssl and general, any of which may be missing.
+// Names that start with a dot are left out, so a mounted ConfigMap can be read.
+//
+// A file in general is a crt-list or a CA file if the text names it after
+// "crt-list", "ca-file" or "ca-verify-file".
+//
+// The error says which file could not be read, or wraps [ErrInvalidConfig] as
+// that of [NewConfig] does.
+func ReadConfig(fsys fs.FS, name string) (*Config, error) {
+	text, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	main := string(text)
+	kinds := generalKinds(main)
+	var files []File
+	for _, dir := range []string{"maps", "ssl", "general"} {
+		entries, err := fs.ReadDir(fsys, path.Join(path.Dir(name), dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), ".") {
+				continue
+			}
+			at := path.Join(path.Dir(name), dir, e.Name())
+			if e.IsDir() {
+				return nil, fmt.Errorf("%w: %s is a folder, where only files can lie", ErrInvalidConfig, at)
+			}
+			f := File{Kind: General, Name: e.Name()}
+			switch kind, ok := kinds[e.Name()]; {
+			case dir == "maps":
+				f.Kind = Map
+			case dir == "ssl":
+				f.Kind = Certificate
+			case ok:
+				f.Kind = kind
+			}
+			if f.Content, err = fs.ReadFile(fsys, at); err != nil {
+				return nil, err
+			}
+			files = append(files, f)
+		}
+	}
+	return NewConfig(main, files...)
+}
+
+// generalKinds finds, by their names, the general files that are of a kind of
+// their own.
+func generalKinds(main string) map[string]FileKind {
+	kinds := make(map[string]FileKind)
+	for line := range strings.Lines(main) {
+		words := strings.Fields(line)
+		for i := range len(words) - 1 {
+			name := path.Base(words[i+1])
+			switch words[i] {
+			case "ca-file", "ca-verify-file":
+				kinds[name] = CA
+			case "crt-list":
+				if CheckFileName(CRTList, name) == nil { // otherwise it is one that takes a reload
+					kinds[name] = CRTList
+				}
+			}
+		}
+	}
+	return kinds
+}

@@ -1,0 +1,100 @@
+// Command diff prints what it takes to get from one HAProxy configuration to
+// another, in the manner of a terraform plan:
+//
+//	diff [-json] CURRENT DESIRED
+//
+// Both are files, or folders with haproxy.cfg and maps/, ssl/ and general/
+// beside it. Neither HAProxy nor a network is needed.
+//
+// It exits with 0 where there is no difference, with 2 where there is one, and
+// with 1 after an error.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+const (
+	same   = 0
+	failed = 1
+	differ = 2
+)
+
+func run(args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("diff", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		_, _ = fmt.Fprintln(stderr, "usage: diff [-json] CURRENT DESIRED\nEach is a file, or a folder with haproxy.cfg and maps/, ssl/, general/.")
+		flags.PrintDefaults()
+	}
+	asJSON := flags.Bool("json", false, "print the plan as JSON")
+	if err := flags.Parse(args); err != nil {
+		return failed
+	}
+	if flags.NArg() != 2 {
+		flags.Usage()
+		return failed
+	}
+	plan, err := compare(flags.Arg(0), flags.Arg(1))
+	if err == nil {
+		err = show(stdout, plan, *asJSON)
+	}
+	switch {
+	case err != nil:
+		_, _ = fmt.Fprintln(stderr, "diff:", err)
+		return failed
+	case plan.Empty():
+		return same
+	}
+	return differ
+}
+
+func compare(current, desired string) (*dataplane.Plan, error) {
+	before, err := read(current)
+	if err != nil {
+		return nil, err
+	}
+	after, err := read(desired)
+	if err != nil {
+		return nil, err
+	}
+	return dataplane.Diff(before, after)
+}
+
+func read(path string) (*dataplane.Config, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	var config *dataplane.Config
+	if info.IsDir() {
+		config, err = dataplane.ReadConfig(os.DirFS(path), "haproxy.cfg")
+	} else {
+		var text []byte
+		if text, err = os.ReadFile(path); err == nil {
+			config, err = dataplane.NewConfig(string(text))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return config, nil
+}
+
+func show(w io.Writer, plan *dataplane.Plan, asJSON bool) error {
+	if !asJSON {
+		_, err := fmt.Fprint(w, plan)
+		return err
+	}
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(plan)
+}

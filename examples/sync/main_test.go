@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// folder makes a folder with a configuration whose files lie below base.
+func folder(t *testing.T, base, server string) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "haproxy.cfg"), `global
+    stats socket `+filepath.Join(base, "run", "haproxy.sock")+` level admin expose-fd listeners
+defaults
+    mode http
+    timeout connect 1s
+    timeout client 10s
+    timeout server 10s
+frontend web
+    bind unix@`+filepath.Join(base, "run", "web.sock")+`
+    use_backend %[path,map(`+filepath.Join(base, "maps", "paths.map")+`,shop)]
+backend shop
+    server s1 `+server+`
+`)
+	write(t, filepath.Join(dir, "maps", "paths.map"), "/shop shop\n")
+	return dir
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+func environment(user, password string) func(string) string {
+	return func(name string) string {
+		return map[string]string{"HAPTIC_DATAPLANE_USERNAME": user, "HAPTIC_DATAPLANE_PASSWORD": password}[name]
+	}
+}
+
+// output takes lines from two goroutines.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+func TestSyncEndpoint(t *testing.T) {
+	api := dataplanetest.New(t, nil)
+	const base = "/etc/haproxy"
+	env := environment("admin", "secret")
+	step := func(code int, env func(string) string, want string, args ...string) {
+		t.Helper()
+		var stdout, stderr output
+		require.Equal(t, code, run(t.Context(), args, env, &stdout, &stderr), "%s%s", &stdout, &stderr)
+		if code == failed {
+			require.Empty(t, stdout.String())
+			require.Contains(t, stderr.String(), want)
+			require.NotContains(t, stderr.String(), "secret")
+			return
+		}
+		require.Contains(t, stdout.String(), want)
+		require.Empty(t, stderr.String())
+	}
+	one, two := folder(t, base, "192.0.2.1:80"), folder(t, base, "192.0.2.7:80")
+	step(differ, env, "+ backend shop", "-endpoint", api.URL(), "-dry-run", one)
+	require.EqualValues(t, 1, api.Version(), "nothing was changed")
+	step(done, env, "1 reload", "-endpoint", api.URL(), one)
+	require.Equal(t, []string{"paths.map"}, api.Files("map"))
+	step(done, env, "0 reloads", "-endpoint", api.URL(), one)
+	step(done, env, "No changes", "-endpoint", api.URL(), "-dry-run", one)
+	step(done, env, "0 reloads", "-endpoint", api.URL(), filepath.Join(two, "haproxy.cfg"))
+	require.Contains(t, api.Raw(), "192.0.2.7:80")
+
+	// Credentials from a file, which wins.
+	file := filepath.Join(t.TempDir(), "credentials")
+	write(t, file, "admin:secret\n")
+	step(done, environment("admin", "wrong"), "0 reloads", "-endpoint", api.URL(), "-credentials", file, two)
+	write(t, file, "secret\n")
+	step(failed, env, "want one line NAME:PASSWORD", "-endpoint", api.URL(), "-credentials", file, two)
+	step(failed, env, "no such file", "-endpoint", api.URL(), "-credentials", file+"x", two)
+	step(failed, environment("admin", "wrong"), "not authorised", "-endpoint", api.URL(), two)
+	step(failed, env, "connect", "-endpoint", "unix:///no/such.sock", "-timeout", "1s", two)
+
+	for want, args := range map[string][]string{
+		"want either -endpoint or -local": {two},
+		"-start goes with -local":         {"-endpoint", api.URL(), "-start", two},
+		"want one folder":                 {"-endpoint", api.URL()},
+		"flag provided but not defined":   {"-password", "x", two},
+		"no such file":                    {"-endpoint", api.URL(), filepath.Join(two, "x.cfg")},
+		"open haproxy.cfg":                {"-endpoint", api.URL(), t.TempDir()},
+	} {
+		step(failed, env, want, args...)
+	}
+}
+
+// The certificate of the API is checked against the CA that is named.
+func TestSyncHTTPS(t *testing.T) {
+	api := dataplanetest.New(t, nil)
+	behind, err := url.Parse(api.URL())
+	require.NoError(t, err)
+	proxy := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(behind))
+	t.Cleanup(proxy.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	write(t, ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw})))
+	dir := folder(t, "/etc/haproxy", "192.0.2.1:80")
+	var stdout, stderr output
+	code := run(t.Context(), []string{"-endpoint", proxy.URL, "-ca", ca, dir}, environment("admin", "secret"), &stdout, &stderr)
+	require.Equal(t, done, code, "%s", &stderr)
+	require.Contains(t, api.Raw(), "192.0.2.1:80")
+}
+
+// One run starts HAProxy, and stops it when it is interrupted.
+func TestSyncLocal(t *testing.T) {
+	if _, err := exec.LookPath("haproxy"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("haproxy is missing:", err)
+		}
+		t.Skip("haproxy is missing:", err)
+	}
+	base, err := os.MkdirTemp("", "sync") // short enough for sockets
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(base)) })
+	require.NoError(t, os.Chmod(base, 0o755))
+	base = filepath.Join(base, "state")
+	env := environment("", "")
+
+	var stdout, stderr output
+	require.Equal(t, differ, run(t.Context(), []string{"-local", base, "-dry-run", folder(t, base, "192.0.2.1:80")}, env, &stdout, &stderr), "%s", &stderr)
+
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	ended := make(chan int, 1)
+	var serving output
+	go func() {
+		ended <- run(ctx, []string{"-local", base, "-start", folder(t, base, "192.0.2.1:80")}, env, &serving, &stderr)
+	}()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !strings.Contains(serving.String(), "0 reloads") {
+		select {
+		case <-tick.C:
+		case code := <-ended:
+			t.Fatalf("ended with %d: %s", code, &stderr)
+		case <-deadline.C:
+			t.Fatal("does not serve in time")
+		}
+	}
+	// The folder has a master; a second run would disturb it, and says so.
+	require.Equal(t, failed, run(t.Context(), []string{"-local", base, folder(t, base, "192.0.2.7:80")}, env, &stdout, &stderr))
+	require.Contains(t, stderr.String(), "in use by another process")
+	interrupt()
+	require.Equal(t, done, <-ended, "%s", &stderr)
+
+	// A HAProxy that somebody else runs.
+	cmd := exec.Command("haproxy", "-W", "-db", "-S", filepath.Join(base, "run", "master.sock")+",level,admin", "-f", filepath.Join(base, "haproxy.cfg"))
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		require.NoError(t, cmd.Process.Signal(os.Interrupt))
+		_ = cmd.Wait()
+	})
+	stdout = output{}
+	for try := range 500 {
+		code := run(t.Context(), []string{"-local", base, folder(t, base, "192.0.2.7:80")}, env, &stdout, &stderr)
+		if code == done {
+			break
+		}
+		require.Less(t, try, 499, "%s", &stderr)
+		<-tick.C // it has only begun
+	}
+	require.Contains(t, stdout.String(), "address: 192.0.2.1:80 -> 192.0.2.7:80")
+	require.Contains(t, stdout.String(), "0 reloads")
+}
