@@ -42,8 +42,14 @@ func failCode(w http.ResponseWriter, status, code int, message string) {
 	reply(w, status, map[string]any{"code": code, "message": message})
 }
 
-// codeRequired is what the API's framework calls a value that is not there.
-const codeRequired = 602
+// What the framework of the API calls values that it refuses: of a wrong type,
+// not there, not like a pattern, not in a list.
+const (
+	codeType     = 601
+	codeRequired = 602
+	codePattern  = 605
+	codeOneOf    = 606
+)
 
 // failRequired answers that something is missing in the request.
 func failRequired(w http.ResponseWriter, what string) {
@@ -86,7 +92,6 @@ func number(w http.ResponseWriter, r *http.Request, name string) (n int64, ok bo
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		const codeType = 601
 		failCode(w, http.StatusUnprocessableEntity, codeType, fmt.Sprintf("%s in query must be of type int64: %q", name, text))
 		return 0, false
 	}

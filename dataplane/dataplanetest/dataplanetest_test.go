@@ -139,7 +139,7 @@ func TestRealHAProxyEndsWithTheServer(t *testing.T) {
 	if pid == 0 {
 		t.Fatal("no worker")
 	}
-	config, err := dataplane.NewConfig("global\n  maxconn 50\ndefaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\nbackend b\n  server s 127.0.0.1:1\n")
+	config, err := dataplane.NewConfig("global\n  maxconn 50\ndefaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\nfrontend f\n  bind unix@f.sock\nbackend b\n  server s 127.0.0.1:1\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	parser "github.com/haproxytech/client-native/v6/config-parser"
 	parseroptions "github.com/haproxytech/client-native/v6/config-parser/options"
+	"github.com/haproxytech/client-native/v6/config-parser/types"
 	"github.com/haproxytech/client-native/v6/configuration"
 	"github.com/haproxytech/client-native/v6/configuration/options"
 	"github.com/haproxytech/client-native/v6/models"
@@ -52,10 +54,36 @@ func openEngine(file, binary string, check func(string) string) (*engine, error)
 		opts = append(opts, options.HAProxyBin(binary))
 	}
 	err := e.do(func(configuration.Configuration) (err error) {
-		e.cfg, err = configuration.New(context.Background(), opts...)
-		return err
+		if e.cfg, err = configuration.New(context.Background(), opts...); err != nil {
+			return err
+		}
+		if binary == "" {
+			if err := believeBinary(e.cfg.Parser(), file); err != nil {
+				return err
+			}
+		}
+		return addDisclaimer(e.cfg.Parser())
 	})
 	return e, err
+}
+
+// believeBinary makes the engine's first parser what it would be with a binary
+// of today: the engine takes one whose version it cannot read for so old that
+// it does not know sections that inherit from a named defaults section.
+func believeBinary(p parser.Parser, file string) error {
+	reflect.ValueOf(p).Elem().FieldByName("Options").FieldByName("NoNamedDefaultsFrom").SetBool(false)
+	return p.LoadData(file)
+}
+
+// addDisclaimer puts the words of the API above the configuration, where the
+// first transaction finds them.
+func addDisclaimer(p parser.Parser) error {
+	for i, text := range []string{"Dataplaneapi managed File", "changing file directly can cause a conflict if dataplaneapi is running"} {
+		if err := p.Insert(parser.Comments, parser.CommentsSectionName, "#", types.Comments{Value: text}, i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // errPanic says that the engine panicked, which it does on some input.

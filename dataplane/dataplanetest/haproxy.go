@@ -148,15 +148,10 @@ func (d *daemon) pid() int {
 }
 
 func (d *daemon) action(words []string) error {
-	switch {
-	case words[0] == "SetServerAddr" && len(words) == 5:
-		return d.quiet("set server " + words[1] + "/" + words[2] + " addr " + words[3] + " port " + words[4])
-	case words[0] == "SetServerWeight" && len(words) == 4:
-		return d.quiet("set server " + words[1] + "/" + words[2] + " weight " + words[3])
-	case words[0] == "SetServerState" && len(words) == 4:
-		return d.quiet("set server " + words[1] + "/" + words[2] + " state " + words[3])
+	if command := actionCommand(words); command != "" {
+		return d.quiet(command)
 	}
-	return nil // an action that it does not know is ignored, as by the real one
+	return nil
 }
 
 // quiet runs a command that answers only if something is wrong, or with what

@@ -110,22 +110,16 @@ func readMap(content []byte) []entry {
 }
 
 func (p *pretender) action(words []string) error {
-	if words[0] != "SetServerAddr" && words[0] != "SetServerState" && words[0] != "SetServerWeight" {
-		return nil // the real one, too, ignores what it does not know
-	}
-	if len(words) < 4 {
-		return errors.New("not enough parameters")
+	if words[0] == "SetFrontendMaxConn" {
+		return nil
 	}
 	i := slices.IndexFunc(p.be[words[1]], func(s loadedServer) bool { return s.Name == words[2] })
 	if i < 0 {
-		return errors.New("No such server.")
+		return errNoServer
 	}
 	srv := &p.be[words[1]][i]
 	switch words[0] {
 	case "SetServerAddr":
-		if len(words) < 5 {
-			return errors.New("not enough parameters")
-		}
 		srv.Address = words[3]
 		srv.Port, _ = strconv.Atoi(words[4])
 	case "SetServerState":
@@ -133,6 +127,8 @@ func (p *pretender) action(words []string) error {
 	}
 	return nil
 }
+
+var errNoServer = errors.New("No such server.")
 
 func (p *pretender) servers(backend string) ([]loadedServer, error) {
 	servers, ok := p.be[backend]

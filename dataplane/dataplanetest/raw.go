@@ -1,6 +1,7 @@
 package dataplanetest
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -50,6 +51,14 @@ func (s *Server) sendRaw(w http.ResponseWriter, status int, transaction string, 
 
 func (s *Server) postRaw(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind == "application/json" && len(body) > 0 {
+		var text string
+		if err := json.Unmarshal(body, &text); err != nil {
+			failf(w, http.StatusBadRequest, "parsing data body from %q failed, because %s", "", err)
+			return
+		}
+		body = []byte(text)
+	}
 	version, ok := number(w, r, "version")
 	switch {
 	case !ok:
@@ -85,9 +94,8 @@ func (s *Server) afterPush(w http.ResponseWriter, r *http.Request) {
 			if action == "" {
 				continue
 			}
-			s.actions = append(s.actions, action)
-			if err := s.proc.action(strings.Split(action, " ")); err != nil {
-				failRaw(w, http.StatusInternalServerError, "cannot execute "+strings.Split(action, " ")[0]+": "+err.Error())
+			if err := s.act(action); err != nil {
+				failRaw(w, http.StatusInternalServerError, "cannot execute "+splitAction(action)[0]+": "+err.Error())
 				return
 			}
 		}

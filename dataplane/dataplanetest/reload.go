@@ -93,7 +93,6 @@ type reloadInfo struct {
 
 // getReloads answers below reloads.
 func (s *Server) getReloads(w http.ResponseWriter, r *http.Request, path []string) {
-	const codePattern = 605
 	switch {
 	case r.Method != http.MethodGet:
 		notAllowed(w, r, http.MethodGet)

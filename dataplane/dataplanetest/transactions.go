@@ -37,6 +37,12 @@ func (s *Server) transactions(w http.ResponseWriter, r *http.Request, path []str
 }
 
 func (s *Server) listTransactions(w http.ResponseWriter, status string) {
+	switch status {
+	case "", models.TransactionStatusFailed, models.TransactionStatusInProgress:
+	default:
+		failCode(w, http.StatusUnprocessableEntity, codeOneOf, "status in query should be one of [failed in_progress]")
+		return
+	}
 	list, err := s.engine.transactions(status)
 	if err != nil {
 		failError(w, err)
