@@ -34,6 +34,12 @@ type ClientOptions struct {
 	// a reload. Zero means 10 seconds.
 	ReloadTimeout time.Duration
 
+	// FileInterval is how often a Sync that has nothing to do looks at the stored
+	// files as well, for somebody may have changed them, which no version tells.
+	// It then reads them all. Zero means one minute, less than zero never; DryRun
+	// always looks.
+	FileInterval time.Duration
+
 	// Attempts is how often a Sync tries before it gives up on conflicts,
 	// network errors and answers that say "later". Zero means 3.
 	Attempts int
@@ -69,11 +75,14 @@ type Client struct {
 	log      *slog.Logger
 	turn     chan struct{} // holds one token; who has it owns the fields below
 
-	known     *baseline         // what is deployed, nil if not known
-	unsettled bool              // stored files may differ from what the process has loaded
-	marked    bool              // the endpoint has a mark that says so, see mark
-	certs     map[string]string // certificate name -> hash of the content last stored by this client
-	norm      haproxycfg.Normaliser
+	known     *baseline             // what is deployed, nil if not known
+	unsettled bool                  // stored files may differ from what the process has loaded
+	looked    time.Time             // when the stored files were last looked at
+	late      lateReload            // a reload that has not shown in time
+	marked    markState             // whether the endpoint says so, see mark
+	certs     map[string]string     // certificate name -> hash of the content last stored by this client
+	norm      haproxycfg.Normaliser // of desired texts
+	stored    haproxycfg.Normaliser // of stored texts
 
 	// With the strategy Transaction.
 	owned       owned // what we have deployed, nil if not known
@@ -96,6 +105,9 @@ func NewClient(endpoint Endpoint, options *ClientOptions) (*Client, error) {
 	}
 	if o.Attempts <= 0 {
 		o.Attempts = 3
+	}
+	if o.FileInterval == 0 {
+		o.FileInterval = time.Minute
 	}
 	fail := func(err error) (*Client, error) {
 		return nil, &Error{Endpoint: endpoint.name(), Stage: "endpoint", Err: err}
@@ -172,9 +184,10 @@ func (c *Client) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
 // are no longer needed go last. The Plan of the Result is what differed when
 // the Sync began.
 //
-// While files that the process uses are ahead of it, a general file
-// haptic-unfinished.txt stands beside them. Another Client that finds it, after
-// this one was killed, has HAProxy reload.
+// While what is stored is ahead of the process, a general file
+// haptic-unfinished.txt says so. Another Client that finds it, after this one
+// was killed, has HAProxy reload. Beside a large configuration the file stays
+// and then says that nothing is unfinished.
 //
 // Every error is an [*Error]. After [ErrInvalid] and [ErrReload] HAProxy runs
 // on with the configuration that it had, which has also been put back where it

@@ -15,31 +15,71 @@ var unfinished = fileRef{dpapi.General, "haptic-unfinished.txt"}
 
 const unfinishedContent = "Something was changed that the running HAProxy may not have yet.\n"
 
+// settledContent stands in the mark where it would cost too much to remove it:
+// the API looks through the whole configuration before it deletes a file.
+const settledContent = "All that was changed has reached the running HAProxy.\n"
+
+// largeText is the size of a configuration from which on the mark stays.
+const largeText = 128 << 10
+
+// markState is what is known of the mark of an endpoint.
+type markState struct {
+	set  bool // it says that a change is unfinished
+	file bool // there is such a file, whatever it says
+}
+
 // mark stores the mark where the process is about to change. A text that is
 // pushed needs it as much as files do: the API stores it before it carries out
 // runtime actions or reloads.
 func (c *Client) mark(ctx context.Context, j *job) error {
-	if c.marked || !j.touchesProcess() {
+	if c.marked.set || !j.touchesProcess() {
 		return nil
 	}
-	err := c.api.CreateFile(ctx, unfinished.storage, unfinished.name, []byte(unfinishedContent))
-	if err != nil && !isStatus(err, http.StatusConflict) {
+	if err := c.writeMark(ctx, unfinishedContent); err != nil {
 		return c.fileError(err, unfinished.kind(), unfinished.name)
 	}
-	c.marked = true
+	c.marked.set = true
 	return nil
+}
+
+func (c *Client) writeMark(ctx context.Context, content string) error {
+	_, err := c.write(ctx, fileWrite{
+		create: !c.marked.file,
+		file:   File{Kind: unfinished.kind(), Name: unfinished.name, Content: []byte(content)},
+	})
+	c.marked.file = c.marked.file || err == nil
+	return err
 }
 
 // unmark removes the mark: the process has what is stored. If that fails the
 // worst that comes of it is a needless reload by a successor.
-func (c *Client) unmark(ctx context.Context) {
-	if !c.marked {
+func (c *Client) unmark(ctx context.Context, j *job) {
+	if !c.marked.set {
 		return
 	}
-	err := c.api.DeleteFile(ctx, unfinished.storage, unfinished.name)
-	if err != nil && !isStatus(err, http.StatusNotFound) {
+	var err error
+	if len(j.text) >= largeText {
+		err = c.writeMark(ctx, settledContent)
+	} else if err = c.api.DeleteFile(ctx, unfinished.storage, unfinished.name); err == nil || isStatus(err, http.StatusNotFound) {
+		c.marked.file, err = false, nil
+	}
+	if err != nil {
 		c.log.Warn("the mark of an unfinished change could not be removed", "error", err)
 		return
 	}
-	c.marked = false
+	c.marked.set = false
+}
+
+// readMark finds out what a mark that is there says.
+func (c *Client) readMark(ctx context.Context) error {
+	content, err := c.api.ReadFile(ctx, unfinished.storage, unfinished.name)
+	switch {
+	case isStatus(err, http.StatusNotFound):
+		return nil
+	case err != nil:
+		return c.fileError(err, unfinished.kind(), unfinished.name)
+	}
+	c.marked = markState{set: string(content) != settledContent, file: true}
+	c.unsettled = c.unsettled || c.marked.set
+	return nil
 }

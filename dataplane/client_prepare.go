@@ -3,9 +3,9 @@ package dataplane
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // baseline is what a client knows to be deployed.
@@ -103,6 +103,10 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) 
 	if err != nil {
 		return nil, &Error{Endpoint: c.Name(), Stage: "diff", Err: err}
 	}
+	if c.unsettled && c.late.hasFailed(j.pid) {
+		c.unsettled, c.late = false, lateReload{}
+		c.unmark(ctx, j)
+	}
 	c.settle(j, d)
 	if c.opts.Strategy == Transaction && j.impact() == ImpactReload && j.text != j.before.deployed.main {
 		j.changes, err = c.structuredChanges(desired, j.before.deployed.main, j.text)
@@ -156,7 +160,7 @@ func (c *Client) readRemote(ctx context.Context, j *job) error {
 	if text != j.text {
 		// A text that the API has not rewritten yet, or one of another version
 		// of it, compares better in the order of our parser.
-		if n, err := haproxycfg.Normalise(text); err == nil {
+		if n, err := c.stored.Normalise(text); err == nil {
 			text = n
 		}
 	}
@@ -178,6 +182,7 @@ func (c *Client) readFiles(ctx context.Context, j *job) ([]File, error) {
 	}
 	keep := c.keeper(j)
 	var files []File
+	c.looked = time.Now()
 	for _, storage := range []dpapi.Storage{dpapi.Maps, dpapi.Certificates, dpapi.General} {
 		listed, err := c.api.Files(ctx, storage)
 		if err != nil {
@@ -186,7 +191,9 @@ func (c *Client) readFiles(ctx context.Context, j *job) ([]File, error) {
 		for _, info := range listed {
 			ref := fileRef{storage, info.Name}
 			if ref == unfinished {
-				c.unsettled, c.marked = true, true
+				if err := c.readMark(ctx); err != nil {
+					return nil, err
+				}
 				continue
 			}
 			if ref == ownedFile && c.opts.Strategy == Transaction {

@@ -135,7 +135,7 @@ func (c *Client) fallBackToReload(ctx context.Context, j *job, r *Result, writte
 	if err != nil {
 		return baseline{}, c.errorAt("read", err)
 	}
-	if now.Text != j.before.text && !sameMeaning(now.Text, j.text) {
+	if now.Text != j.before.text && !c.sameMeaning(now.Text, j.text) {
 		return baseline{}, &Error{Endpoint: c.Name(), Stage: "runtime", Err: ErrConflict}
 	}
 	return c.reload(ctx, j, r, written, now.Version)

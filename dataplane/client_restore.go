@@ -47,7 +47,7 @@ func (c *Client) takeBack(ctx context.Context, j *job, written []fileWrite) {
 func (c *Client) asBefore(ctx context.Context, j *job) {
 	c.unsettled = j.open || j.told
 	if !c.unsettled {
-		c.unmark(ctx)
+		c.unmark(ctx, j)
 	}
 }
 

@@ -33,7 +33,7 @@ type site struct {
 	foreign  bool // the API is not ours: state comes from the disk, faults are not to be had
 }
 
-func (s *site) client(t *testing.T, o *dataplane.ClientOptions) *dataplane.Client {
+func (s *site) client(t testing.TB, o *dataplane.ClientOptions) *dataplane.Client {
 	t.Helper()
 	if o == nil {
 		o = &dataplane.ClientOptions{}
@@ -123,7 +123,7 @@ func sites(t *testing.T, test func(t *testing.T, s *site)) {
 	}
 }
 
-func siteHAProxy(t *testing.T) *dataplanetest.HAProxy {
+func siteHAProxy(t testing.TB) *dataplanetest.HAProxy {
 	t.Helper()
 	binary, err := exec.LookPath("haproxy")
 	if err != nil {
@@ -136,7 +136,7 @@ func siteHAProxy(t *testing.T) *dataplanetest.HAProxy {
 }
 
 // startDataplaneAPI runs a real Dataplane API on the haproxy of a server.
-func startDataplaneAPI(t *testing.T, binary string, s *dataplanetest.Server) dataplane.Endpoint {
+func startDataplaneAPI(t testing.TB, binary string, s *dataplanetest.Server) dataplane.Endpoint {
 	t.Helper()
 	port := sitePort(t)
 	reload, master := s.ReloadCommand()
@@ -182,7 +182,7 @@ haproxy:
 	return dataplane.Endpoint{Name: "real", URL: url, Username: "admin", Password: "secret"}
 }
 
-func waitForSite(t *testing.T, ready func() bool) {
+func waitForSite(t testing.TB, ready func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -195,7 +195,7 @@ func waitForSite(t *testing.T, ready func() bool) {
 	}
 }
 
-func sitePort(t *testing.T) int {
+func sitePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

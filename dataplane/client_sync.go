@@ -17,10 +17,13 @@ func (c *Client) syncOnce(ctx context.Context, desired *Config, r *Result) error
 		return c.probeError(err)
 	}
 	if c.known != nil && c.known.version == info.Version && c.known.hash == desired.Hash() && !c.unsettled {
-		if r.Plan == nil {
-			r.Plan = &Plan{}
+		if !c.filesDue() {
+			if r.Plan == nil {
+				r.Plan = &Plan{}
+			}
+			return nil
 		}
-		return nil
+		c.known = nil // so that everything is read
 	}
 	j, err := c.prepare(ctx, info, desired)
 	if err != nil {
@@ -36,6 +39,11 @@ func (c *Client) syncOnce(ctx context.Context, desired *Config, r *Result) error
 		return err
 	}
 	return nil
+}
+
+// filesDue reports whether it is time to look at the stored files again.
+func (c *Client) filesDue() bool {
+	return c.opts.FileInterval > 0 && time.Since(c.looked) >= c.opts.FileInterval
 }
 
 // restored reports whether an error left everything as it was before.
@@ -71,8 +79,8 @@ func (c *Client) apply(ctx context.Context, j *job, r *Result) error {
 	if err := c.changeProcess(ctx, j, r, written, &after); err != nil {
 		return err
 	}
-	c.unsettled = false // the process has it all
-	c.unmark(ctx)
+	c.unsettled, c.late = false, lateReload{} // the process has it all
+	c.unmark(ctx, j)
 	deleted, err := c.deleteFiles(ctx, j.deletes)
 	r.Files += deleted
 	if err != nil {
@@ -135,7 +143,7 @@ func (c *Client) push(ctx context.Context, j *job, r *Result, written []fileWrit
 		r.Files++
 		r.Commands += len(j.actions)
 		j.told = j.told || len(j.actions) > 0
-		return c.stored(j, raw, j.before.version)
+		return c.checkStored(j, raw, j.before.version)
 	case isStatus(err, http.StatusInternalServerError) && len(j.actions) > 0:
 		// The text is stored, some actions are done: a reload makes it whole.
 		j.told = true
@@ -147,20 +155,47 @@ func (c *Client) push(ctx context.Context, j *job, r *Result, written []fileWrit
 // reload stores the text and has HAProxy load it, and waits for the new worker.
 func (c *Client) reload(ctx context.Context, j *job, r *Result, written []fileWrite, version int64) (baseline, error) {
 	before, _ := c.api.Process(ctx) // unknown is fine: then nothing is compared
+	if c.pendingIsOver(ctx, j) {
+		r.Reloads++ // it was faster than we
+	}
 	raw, err := c.api.Push(ctx, j.push, version, dpapi.ForceReload)
 	if err != nil {
 		return baseline{}, c.failed(ctx, j, written, version, err)
 	}
 	r.Files++
 	r.Reloads++
+	if j.pending != "" && !c.pendingIsOver(ctx, j) {
+		// A synchronous reload takes a scheduled one over; this one has not.
+		raw.ReloadID = j.pending
+		r.Reloads++
+	}
 	// The API says that it has reloaded: from here on the process may have it all.
+	toldBefore := j.told || j.open
 	j.told = true
 	if err := c.followReload(ctx, raw.ReloadID, before, r); errors.Is(err, ErrReload) {
+		if toldBefore {
+			c.late = lateReload{} // it is not for the reload alone that another is needed
+		}
 		return baseline{}, c.reloadFailed(ctx, j, written, version, err)
 	} else if err != nil {
 		return baseline{}, err
 	}
-	return c.stored(j, raw, version)
+	return c.checkStored(j, raw, version)
+}
+
+// pendingIsOver reports whether the reload that the API has scheduled for a
+// certificate has taken place, so that ours is another one.
+func (c *Client) pendingIsOver(ctx context.Context, j *job) bool {
+	if j.pending == "" {
+		return false
+	}
+	// One that is not known any more has been lost, or is long over.
+	reload, err := c.api.Reload(ctx, j.pending)
+	if err == nil && reload.Status == "in_progress" {
+		return false
+	}
+	j.pending = ""
+	return err == nil
 }
 
 // followReload waits until the reload is through and another worker serves.
@@ -197,9 +232,26 @@ func (c *Client) followReload(ctx context.Context, id string, before dpapi.Proce
 			return nil
 		}
 		if !sleep(ctx, wait) {
+			if call.Err() == nil {
+				c.late = lateReload{pid: before.PID, settled: time.Now().Add(3 * c.opts.ReloadTimeout)}
+			}
 			return c.reloadTimeout(call, ctx)
 		}
 	}
+}
+
+// lateReload is a reload of which no new worker has been seen. Where the old one
+// still serves long after, it has failed, and nobody will load what was taken
+// back meanwhile; before that, another reload makes sure.
+type lateReload struct {
+	pid     int
+	settled time.Time
+}
+
+// hasFailed reports whether it is certain by now that the reload has come to
+// nothing.
+func (l lateReload) hasFailed(pid int) bool {
+	return l.pid != 0 && l.pid == pid && time.Now().After(l.settled)
 }
 
 // reloadTimeout tells a worker that does not show from a call that was given up.
@@ -210,8 +262,8 @@ func (c *Client) reloadTimeout(call, ctx context.Context) error {
 	return &Error{Endpoint: c.Name(), Stage: "reload", Output: context.Cause(ctx).Error(), Err: ErrReload}
 }
 
-// stored checks what the API says it has stored.
-func (c *Client) stored(j *job, raw dpapi.Raw, version int64) (baseline, error) {
+// checkStored checks what the API says it has stored.
+func (c *Client) checkStored(j *job, raw dpapi.Raw, version int64) (baseline, error) {
 	if raw.FileVersion != version+1 {
 		// Between our write and the answer somebody else wrote.
 		return baseline{}, &Error{Endpoint: c.Name(), Stage: "verify", Err: ErrConflict}
@@ -219,7 +271,7 @@ func (c *Client) stored(j *job, raw dpapi.Raw, version int64) (baseline, error) 
 	if raw.Text != j.text {
 		// Harmless where only the form differs: before its first write, for
 		// one, the API leaves "from" away. But a directive may be missing.
-		if !sameMeaning(raw.Text, j.text) {
+		if !c.sameMeaning(raw.Text, j.text) {
 			c.log.Warn("the Dataplane API has stored something else than it was sent", "api", j.api.APIVersion)
 		}
 	}

@@ -93,7 +93,7 @@ func (c *Client) fillTransaction(ctx context.Context, id string, j *job) error {
 
 // checkTransaction compares what a transaction would store with what is wanted.
 func (c *Client) checkTransaction(text string, j *job) error {
-	if sameMeaning(text, j.text) {
+	if c.sameMeaning(text, j.text) {
 		return nil
 	}
 	wrong := &Error{Endpoint: c.Name(), Stage: "transaction", File: configFile, Err: ErrUnsupported}

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -65,53 +64,6 @@ func TestClientFindsWhatFolderIsMeant(t *testing.T) {
 		syncSite(t, s.client(t, nil), config)
 		if got := s.file(dataplane.Certificate, "stale.pem") != ""; got != keeps {
 			t.Errorf("%s: kept %v", line, got)
-		}
-	}
-}
-
-func BenchmarkClientSync(b *testing.B) {
-	text := func(backends, change int) string {
-		out := make([]byte, 0, backends*200)
-		out = append(out, "defaults\n  mode http\n  timeout connect 1s\n  timeout client 10s\n  timeout server 10s\n"...)
-		for i := range backends {
-			name := string(rune('a'+i%26)) + "_" + strconv.Itoa(i)
-			out = append(out, "backend "+name+"\n  balance roundrobin\n  option httpchk GET /health\n"...)
-			for s := range 3 {
-				port := 1000 + s
-				if i == 0 && s == 0 {
-					port += change % 1000
-				}
-				out = append(out, "  server s"+strconv.Itoa(s)+" 192.0.2.1:"+strconv.Itoa(port)+" check inter 2s\n"...)
-			}
-		}
-		return string(out)
-	}
-	for _, backends := range []int{10, 1000} {
-		for _, kind := range []string{"nothing", "one address"} {
-			b.Run(strconv.Itoa(backends)+" backends/"+kind, func(b *testing.B) {
-				api := dataplanetest.New(b, nil)
-				client, err := dataplane.NewClient(api.Endpoint(), nil)
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer client.Close()
-				for i := 0; b.Loop(); i++ {
-					b.StopTimer()
-					change := 0
-					if kind != "nothing" {
-						change = i
-					}
-					config, err := dataplane.NewConfig(text(backends, change))
-					if err != nil {
-						b.Fatal(err)
-					}
-					config.Hash()
-					b.StartTimer()
-					if _, err := client.Sync(b.Context(), config); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
 		}
 	}
 }

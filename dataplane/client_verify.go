@@ -15,7 +15,6 @@ import (
 	"sync"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // errNotApplied says that the process does not have what the API has accepted.
@@ -25,11 +24,11 @@ var errNotApplied = errors.New("the running process does not have the change")
 
 // sameMeaning reports whether a stored text is a normalised one, or normalises
 // to it.
-func sameMeaning(stored, normal string) bool {
+func (c *Client) sameMeaning(stored, normal string) bool {
 	if stored == normal {
 		return true
 	}
-	n, err := haproxycfg.Normalise(stored)
+	n, err := c.stored.Normalise(stored)
 	return err == nil && n == normal
 }
 
