@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,7 @@ type edit struct {
 	res         resource
 	section     string // name of the section around it, "" if there is none
 	key         any    // name (string) or index (int64) of the one that is meant, nil for all
+	single      bool   // there is but one, without a name
 	transaction string
 	inside      bool // a transaction is given
 	version     int64
@@ -129,12 +131,16 @@ func (res resource) methods(all bool) []string {
 // get answers with what a method returns. A list whose section there is not is
 // an empty one.
 func (s *Server) get(w http.ResponseWriter, e *edit, method string) {
+	if e.res.missing {
+		e.failMissing(w, method)
+		return
+	}
 	var found any
 	err := s.engine.do(func(cfg configuration.Configuration) (err error) {
 		found, err = e.call(cfg, method)
 		return err
 	})
-	if e.key == nil && errors.Is(err, configuration.ErrParentDoesNotExist) {
+	if e.key == nil && !e.single && errors.Is(err, configuration.ErrParentDoesNotExist) {
 		reply(w, http.StatusOK, []any{})
 		return
 	}
@@ -152,6 +158,10 @@ func (s *Server) get(w http.ResponseWriter, e *edit, method string) {
 // an answer that a reload went before.
 func (s *Server) change(w http.ResponseWriter, r *http.Request, e *edit, method string, forced int) {
 	if !e.readData(w, r, reflect.TypeOf(s.engine.cfg), method) {
+		return
+	}
+	if e.res.missing {
+		e.failMissing(w, method)
 		return
 	}
 	if e.inside && e.transaction != "" && flag(r, "force_reload") {
@@ -174,12 +184,12 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, e *edit, method 
 		return
 	}
 	var body any
-	if e.data.IsValid() {
+	if e.data.IsValid() && r.Method != http.MethodDelete {
 		body = e.data.Interface()
 	}
 	switch {
-	case e.inside && e.res.slow && forced == http.StatusOK:
-		reply(w, http.StatusOK, body)
+	case e.inside && (e.res.putDone && forced == http.StatusOK || e.res.postDone && forced == http.StatusCreated):
+		reply(w, forced, body)
 	case e.inside:
 		send(w, http.StatusAccepted, body)
 	case atRuntime != nil && (!flag(r, "force_reload") || forced == http.StatusOK) && atRuntime():
@@ -232,6 +242,24 @@ func (e *edit) readData(w http.ResponseWriter, r *http.Request, engine reflect.T
 	}
 	return true
 }
+
+// failMissing answers for an operation that the API has not implemented.
+func (e *edit) failMissing(w http.ResponseWriter, method string) {
+	group := strings.ToLower(camel.ReplaceAllString(e.res.one, "${1}_$2"))
+	verb, one := "Get", strings.HasSuffix(method, e.res.one)
+	for engine, api := range map[string]string{"Edit": "Replace", "Replace": "Replace", "Create": "Create", "Delete": "Delete"} {
+		if strings.HasPrefix(method, engine) {
+			verb = api
+		}
+	}
+	if !one {
+		verb += "All"
+	}
+	reply(w, http.StatusNotImplemented, "operation "+group+"."+verb+e.res.one+"Defaults has not yet been implemented")
+}
+
+// camel finds where the words of a name such as HTTPRequestRule meet.
+var camel = regexp.MustCompile(`([a-zP])([A-Z][a-z])`)
 
 // checkModel validates a model as the API does on its way in and returns the
 // first thing that is wrong. No model of the configuration has a field of a

@@ -27,7 +27,7 @@ func (s *Server) single(w http.ResponseWriter, r *http.Request, path string) boo
 			methods[http.MethodPut] = method{"PushStructuredGlobalConfiguration", http.StatusOK}
 		}
 	case "traces":
-		res.slow = true
+		res.putDone = true
 		methods[http.MethodGet] = method{"GetTraces", 0}
 		methods[http.MethodPost] = method{"CreateTraces", http.StatusCreated}
 		methods[http.MethodPut] = method{"EditTraces", http.StatusOK}
@@ -37,6 +37,7 @@ func (s *Server) single(w http.ResponseWriter, r *http.Request, path string) boo
 			methods[http.MethodPut] = method{"PushStructuredTraces", http.StatusOK}
 		}
 	case "traces/entries":
+		res.postDone = true
 		methods[http.MethodPost] = method{"CreateTraceEntry", http.StatusCreated}
 		methods[http.MethodDelete] = method{"DeleteTraceEntry", http.StatusNoContent}
 	default:
@@ -57,7 +58,7 @@ func (s *Server) single(w http.ResponseWriter, r *http.Request, path string) boo
 	case path == "version":
 		s.sendVersion(w, e.transaction)
 	case m.forced == 0:
-		e.key = "" // one, not a list
+		e.single = true
 		s.get(w, e, m.name)
 	default:
 		s.change(w, r, e, m.name, m.forced)

@@ -14,24 +14,26 @@ type resource struct {
 	full      bool   // has full_section, with the children in it
 	fixed     bool   // cannot be replaced
 	posts     bool   // is created by a POST of the list although it has an index
-	slow      bool   // answers 200 for what a transaction takes in, where others answer 202
+	putDone   bool   // answers 200 to a change within a transaction, where others answer 202
+	postDone  bool   // answers 201 to what is created within a transaction, where others answer 202
+	missing   bool   // has a path, but not a handler
 }
 
 // sections are the kinds of sections by their path below configuration/. The
 // global and the traces section, of which there is one each, are not in it.
 func sections() map[string]resource {
 	return map[string]resource{
-		"acme":                 {one: "AcmeProvider", many: "AcmeProviders"},
+		"acme":                 {one: "AcmeProvider", many: "AcmeProviders", putDone: true},
 		"backends":             {one: "Backend", many: "Backends", full: true},
 		"caches":               {one: "Cache", many: "Caches"},
-		"crt_stores":           {one: "CrtStore", many: "CrtStores"},
+		"crt_stores":           {one: "CrtStore", many: "CrtStores", putDone: true},
 		"defaults":             {one: "DefaultsSection", many: "DefaultsSections", full: true},
 		"fcgi_apps":            {one: "FCGIApplication", many: "FCGIApplications", full: true},
 		"frontends":            {one: "Frontend", many: "Frontends", full: true},
-		"http_errors_sections": {one: "HTTPErrorsSection", many: "HTTPErrorsSections"},
+		"http_errors_sections": {one: "HTTPErrorsSection", many: "HTTPErrorsSections", putDone: true},
 		"log_forwards":         {one: "LogForward", many: "LogForwards", full: true},
-		"log_profiles":         {one: "LogProfile", many: "LogProfiles"},
-		"mailers_section":      {one: "MailersSection", many: "MailersSections", full: true},
+		"log_profiles":         {one: "LogProfile", many: "LogProfiles", putDone: true},
+		"mailers_section":      {one: "MailersSection", many: "MailersSections", full: true, putDone: true},
 		"peer_section":         {one: "PeerSection", many: "PeerSections", full: true, fixed: true},
 		"programs":             {one: "Program", many: "Programs"},
 		"resolvers":            {one: "Resolver", many: "Resolvers", full: true},
@@ -43,7 +45,7 @@ func sections() map[string]resource {
 // entries are what is named by a section in the query.
 func entries() map[string]resource {
 	return map[string]resource{
-		"crt_loads":      {one: "CrtLoad", many: "CrtLoads", query: "crt_store"},
+		"crt_loads":      {one: "CrtLoad", many: "CrtLoads", query: "crt_store", putDone: true},
 		"groups":         {one: "Group", many: "Groups", query: "userlist"},
 		"mailer_entries": {one: "MailerEntry", many: "MailerEntries", query: "mailers_section"},
 		"nameservers":    {one: "Nameserver", many: "Nameservers", query: "resolver"},
@@ -84,7 +86,7 @@ func children() map[string]resource {
 		"backends/server_templates": {one: "ServerTemplate", many: "ServerTemplates"},
 		"backends/servers":          {one: "Server", many: "Servers", parent: "backend"},
 		"frontends/binds":           {one: "Bind", many: "Binds", parent: "frontend"},
-		"frontends/ssl_front_uses":  {one: "SSLFrontUse", many: "SSLFrontUses", parent: "frontend", byIndex: true, posts: true, slow: true},
+		"frontends/ssl_front_uses":  {one: "SSLFrontUse", many: "SSLFrontUses", parent: "frontend", byIndex: true, posts: true, putDone: true},
 		"log_forwards/binds":        {one: "Bind", many: "Binds", parent: "log_forward"},
 		"log_forwards/dgram_binds":  {one: "DgramBind", many: "DgramBinds"},
 		"peers/binds":               {one: "Bind", many: "Binds", parent: "peers"},
@@ -116,10 +118,22 @@ func children() map[string]resource {
 		for _, name := range section.rules {
 			r := byIndex[name]
 			r.parent = section.parent
+			r.missing = section.path == "defaults" && notInDefaults(name)
 			all[section.path+"/"+name] = r
 		}
 	}
 	return all
+}
+
+// notInDefaults reports the rules that stand in the specification of the API
+// for defaults sections, but that version 3.2.4 answers 501 for. A whole section
+// can have them.
+func notInDefaults(rules string) bool {
+	switch rules {
+	case "acls", "http_after_response_rules", "http_request_rules", "http_response_rules", "tcp_request_rules", "tcp_response_rules":
+		return true
+	}
+	return false
 }
 
 // find returns the resource of a path below configuration/, the name of the

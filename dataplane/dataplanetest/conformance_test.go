@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -319,8 +320,23 @@ func (sub *subject) mask(body string) string {
 	body = strings.TrimSpace(body)
 	var value any
 	if json.Unmarshal([]byte(body), &value) == nil {
+		sortNamed(value)
 		sorted, _ := json.Marshal(value)
 		return string(sorted)
 	}
 	return body
+}
+
+// sortNamed sorts a list of what has names, which comes in any order. Rules
+// with names have conditions too, and an order that counts.
+func sortNamed(value any) {
+	list, _ := value.([]any)
+	name := func(v any) string {
+		object, _ := v.(map[string]any)
+		if object["cond"] != nil {
+			return ""
+		}
+		return fmt.Sprint(object["name"], object["prefix"], object["username"])
+	}
+	slices.SortStableFunc(list, func(a, b any) int { return strings.Compare(name(a), name(b)) })
 }

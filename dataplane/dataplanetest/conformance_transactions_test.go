@@ -89,6 +89,5 @@ func transactionScenarios() []scenario {
 	}
 }
 
-func objectScenarios() []scenario  { return nil }
 func storageScenarios() []scenario { return nil }
 func runtimeScenarios() []scenario { return nil }
