@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -35,6 +36,9 @@ type Watcher struct {
 	onCommit func(Changes, int) // the group's; set before Run
 }
 
+// listWatchFunc is a method of a source.
+type listWatchFunc func(schema.GroupVersionResource, string, func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error)
+
 // New returns a watcher of one resource. Everything that can be wrong in the
 // options is an error here: a selector, a JSONPath that is not supported, a path
 // that a typed resource does not have. Nothing is requested before Run.
@@ -45,19 +49,26 @@ func New(src Source, gvr schema.GroupVersionResource, opts *Options) (*Watcher, 
 	if src == nil || gvr.Resource == "" || gvr.Version == "" {
 		return nil, errors.New("k8swatch: New needs a source and a resource with its version")
 	}
-	paths, err := opts.compile(TypeOf(gvr))
+	return newWatcher(src.ListWatch, gvr, TypeOf(gvr), opts)
+}
+
+// newWatcher makes a watcher of objects of a type, nil for unstructured ones.
+func newWatcher(listWatch listWatchFunc, gvr schema.GroupVersionResource, typ reflect.Type, opts *Options) (*Watcher, error) {
+	paths, err := opts.compile(typ)
 	if err != nil {
 		return nil, &OptionError{Resource: gvr, Err: err}
 	}
-	lw, err := src.ListWatch(gvr, opts.Namespace, func(o *metav1.ListOptions) {
+	lw, err := listWatch(gvr, opts.Namespace, func(o *metav1.ListOptions) {
 		o.LabelSelector, o.FieldSelector = opts.LabelSelector, opts.FieldSelector
 	})
 	if err != nil {
 		return nil, &OptionError{Resource: gvr, Err: err}
 	}
 	log := logger(opts.Logger).With("resource", gvr.Resource)
+	stored := newMeta(gvr, paths)
+	stored.typ = typ
 	w := &Watcher{
-		resource: gvr, namespace: opts.Namespace, log: log, store: newStore(newMeta(gvr, paths)),
+		resource: gvr, namespace: opts.Namespace, log: log, store: newStore(stored),
 		health: newHealth(gvr, opts.Namespace),
 		notify: newNotifier(log, opts.Debounce, opts.OnChange, opts.OnSyncComplete, opts.CallOnChangeDuringSync),
 	}
