@@ -44,7 +44,8 @@ type difference struct {
 	current, desired *Config // current is never nil
 	target           Target
 	steps            []step
-	was, is          *referrers // of the files that differ
+	pending          []groupPair // of sections that differ, until [difference.models] looks at them
+	was, is          *referrers  // of the files that differ
 }
 
 // step is one operation of a plan. The operation itself is for people and holds
@@ -59,14 +60,21 @@ type step struct {
 // Ranks order the steps: what is referred to comes before what refers to it,
 // and goes after it.
 const (
-	rankFile        = iota // files that come or change
-	rankCrtList            // entries that come or change
-	rankSection            // sections, in the order of the text
-	rankServer             // servers that come or change
-	rankMap                // entries of maps
-	rankServerGone         // servers that go
-	rankCrtListGone        // entries that go
-	rankFileGone           // files that go
+	rankFile         = iota // files that come or change
+	rankCrtList             // entries that come or change
+	rankSection             // sections that come, in the order of the text,
+	rankBackend             // of which backends may name the others
+	rankFrontend            // and frontends the backends
+	rankServer              // servers that come or change
+	rankChange              // what else changes in sections that stay
+	rankACLGone             // ACLs that go, after the rules that name them
+	rankMap                 // entries of maps
+	rankServerGone          // servers that go
+	rankFrontendGone        // sections that go
+	rankBackendGone         //
+	rankSectionGone         //
+	rankCrtListGone         // entries that go
+	rankFileGone            // files that go
 )
 
 func compare(current, desired *Config, target Target) (*difference, error) {

@@ -36,31 +36,57 @@ func (l line) show() string {
 func meaningfulLines(text string) []line {
 	var lines []line
 	for raw := range strings.Lines(text) {
-		raw = strings.TrimSpace(raw)
+		raw = strings.Trim(raw, " \t\r\n")
 		if raw == "" || raw[0] == '#' {
 			continue
 		}
-		l := line{raw: raw}
-		words, err := haproxycfg.Fields(raw)
-		switch {
-		case err != nil:
-			l.meaning = "raw\x00" + raw
-		case strings.ContainsRune(raw, '$'):
-			// Whether a variable is expanded depends on the quotes, which
-			// the words no longer show.
-			l.words, l.meaning = words, "raw\x00"+raw
-		default:
-			l.words, l.meaning = words, strings.Join(words, "\x00")
-		}
-		lines = append(lines, l)
+		lines = append(lines, newLine(raw))
 	}
 	return lines
+}
+
+func newLine(raw string) line {
+	l := line{raw: raw}
+	words, err := haproxycfg.Fields(raw)
+	switch {
+	case err != nil:
+		l.meaning = "raw\x00" + raw
+	case strings.ContainsRune(raw, '$'):
+		// Whether a variable is expanded depends on the quotes, which the words
+		// no longer show.
+		quoted, _ := haproxycfg.RawFields(raw) // without error, as the words are
+		l.words, l.meaning = words, "raw\x00"+strings.Join(quoted, "\x00")
+	default:
+		l.words, l.meaning = words, strings.Join(words, "\x00")
+	}
+	return l
+}
+
+// bodyOf returns the lines below the header of a section of that kind. Lines
+// with the same arguments in another order are equal where the order means
+// nothing.
+func bodyOf(kind, text string) []line {
+	lines := meaningfulLines(text)
+	body := lines[:0]
+	for _, l := range lines {
+		if kind != "" && l.keyword() == kind {
+			continue // a header: no line below one starts with that word
+		}
+		if len(l.words) > 0 && !strings.HasPrefix(l.meaning, "raw\x00") {
+			if sorted := sortedArguments(kind, l.words); &sorted[0] != &l.words[0] {
+				l.meaning = strings.Join(sorted, "\x00")
+			}
+		}
+		body = append(body, l)
+	}
+	return body
 }
 
 // lineChanges lists the lines in which two sections differ.
 func lineChanges(old, now []line) []Change {
 	var changes []Change
-	walkHunks(old, now, func(gone, come []line) {
+	for _, h := range align(old, now, line.equal) {
+		gone, come := old[h.oldFrom:h.oldTo], now[h.newFrom:h.newTo]
 		for len(gone) > 0 || len(come) > 0 {
 			c := Change{Field: fieldLine}
 			switch {
@@ -76,7 +102,7 @@ func lineChanges(old, now []line) []Change {
 			}
 			changes = append(changes, c)
 		}
-	})
+	}
 	return changes
 }
 
@@ -84,50 +110,65 @@ func lineChanges(old, now []line) []Change {
 // between the common beginning and the common end count as changed.
 const maxAlign = 1 << 20
 
-// walkHunks aligns two lists of lines by their longest common subsequence and
-// calls emit for each stretch that differs.
-func walkHunks(old, now []line, emit func(gone, come []line)) {
-	for len(old) > 0 && len(now) > 0 && old[0].equal(now[0]) {
-		old, now = old[1:], now[1:]
+// hunk is a stretch in which two lists differ.
+type hunk struct{ oldFrom, oldTo, newFrom, newTo int }
+
+// align aligns two lists by their longest common subsequence and returns the
+// stretches that differ.
+func align[T any](old, now []T, equal func(a, b T) bool) []hunk {
+	i, j, m, n := 0, 0, len(old), len(now)
+	for i < m && j < n && equal(old[i], now[j]) {
+		i, j = i+1, j+1
 	}
-	for len(old) > 0 && len(now) > 0 && old[len(old)-1].equal(now[len(now)-1]) {
-		old, now = old[:len(old)-1], now[:len(now)-1]
+	for i < m && j < n && equal(old[m-1], now[n-1]) {
+		m, n = m-1, n-1
 	}
-	if len(old) == 0 || len(now) == 0 || len(old)*len(now) > maxAlign {
-		if len(old) > 0 || len(now) > 0 {
-			emit(old, now)
+	if i == m && j == n {
+		return nil
+	}
+	if i == m || j == n || (m-i)*(n-j) > maxAlign {
+		return []hunk{{i, m, j, n}}
+	}
+	best := commonLengths(old[i:m], now[j:n], equal)
+	var hunks []hunk
+	h := hunk{oldFrom: i, newFrom: j}
+	width, top, left := n-j+1, i, j
+	for i < m || j < n {
+		at := (i-top)*width + j - left
+		switch {
+		case i < m && j < n && equal(old[i], now[j]):
+			if h.oldFrom < i || h.newFrom < j {
+				h.oldTo, h.newTo = i, j
+				hunks = append(hunks, h)
+			}
+			i, j = i+1, j+1
+			h = hunk{oldFrom: i, newFrom: j}
+		case j == n || i < m && best[at+width] >= best[at+1]:
+			i++
+		default:
+			j++
 		}
-		return
 	}
-	// best[i*w+j] is the length of the longest common subsequence of old[i:]
-	// and now[j:].
+	if h.oldFrom < m || h.newFrom < n {
+		h.oldTo, h.newTo = m, n
+		hunks = append(hunks, h)
+	}
+	return hunks
+}
+
+// commonLengths returns, at i*(len(now)+1)+j, the length of the longest common
+// subsequence of old[i:] and now[j:].
+func commonLengths[T any](old, now []T, equal func(a, b T) bool) []int32 {
 	w := len(now) + 1
 	best := make([]int32, (len(old)+1)*w)
 	for i := len(old) - 1; i >= 0; i-- {
 		for j := len(now) - 1; j >= 0; j-- {
-			if old[i].equal(now[j]) {
+			if equal(old[i], now[j]) {
 				best[i*w+j] = best[(i+1)*w+j+1] + 1
 			} else {
 				best[i*w+j] = max(best[(i+1)*w+j], best[i*w+j+1])
 			}
 		}
 	}
-	i, j, goneFrom, comeFrom := 0, 0, 0, 0
-	for i < len(old) && j < len(now) {
-		switch {
-		case old[i].equal(now[j]):
-			if i > goneFrom || j > comeFrom {
-				emit(old[goneFrom:i], now[comeFrom:j])
-			}
-			i, j = i+1, j+1
-			goneFrom, comeFrom = i, j
-		case best[(i+1)*w+j] >= best[i*w+j+1]:
-			i++
-		default:
-			j++
-		}
-	}
-	if goneFrom < len(old) || comeFrom < len(now) {
-		emit(old[goneFrom:], now[comeFrom:])
-	}
+	return best
 }

@@ -4,175 +4,96 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
-
-// sectionKey identifies a section: sections may repeat, as "global" does.
-type sectionKey struct {
-	kind, name string
-	nth        int
-}
-
-func (k sectionKey) String() string {
-	s := k.kind
-	if s == "" {
-		s = "preamble"
-	}
-	if k.name != "" {
-		s += " " + k.name
-	}
-	if k.nth > 0 {
-		s += fmt.Sprintf(" (%d)", k.nth+1)
-	}
-	return s
-}
-
-// section is one section with what applies to it.
-type section struct {
-	haproxycfg.Section
-	key      sectionKey
-	defaults int // index of the defaults section before it, -1 if there is none
-}
-
-// sectionIndex finds the sections of one configuration.
-type sectionIndex struct {
-	list  []section
-	byKey map[sectionKey]int
-
-	// conditional says that there are .if blocks: what of the text HAProxy
-	// reads, it alone knows.
-	conditional bool
-}
-
-func indexSections(text string) *sectionIndex {
-	parts := haproxycfg.Split(text)
-	x := &sectionIndex{list: make([]section, len(parts)), byKey: make(map[sectionKey]int, len(parts)), conditional: hasConditions(text)}
-	defaults := -1
-	for i, s := range parts {
-		key := sectionKey{kind: s.Kind, name: s.Name}
-		for _, taken := x.byKey[key]; taken; _, taken = x.byKey[key] {
-			key.nth++
-		}
-		x.byKey[key] = i
-		x.list[i] = section{Section: s, key: key, defaults: defaults}
-		if s.Kind == "defaults" {
-			defaults = i
-		}
-	}
-	return x
-}
-
-// hasConditions reports whether a line starts with ".if".
-func hasConditions(text string) bool {
-	if !strings.Contains(text, ".if") {
-		return false
-	}
-	for l := range strings.Lines(text) {
-		if strings.HasPrefix(strings.TrimLeft(l, " \t"), ".if") {
-			return true
-		}
-	}
-	return false
-}
-
-// defaultsOf returns the defaults section that applies to a proxy: the one it
-// names with "from", or else the last before it.
-func (x *sectionIndex) defaultsOf(s section) (section, bool) {
-	if d, ok := x.namedBy(s); ok {
-		return d, true
-	}
-	if s.defaults < 0 {
-		return section{}, false
-	}
-	return x.list[s.defaults], true
-}
-
-// namedBy returns the defaults section that a proxy, or another defaults
-// section, names with "from".
-func (x *sectionIndex) namedBy(s section) (section, bool) {
-	_, text, ok := strings.Cut(headerOf(s.Section), " from ")
-	if !ok {
-		return section{}, false
-	}
-	words, _ := haproxycfg.Fields(text)
-	if len(words) == 0 {
-		return section{}, false
-	}
-	i, ok := x.byKey[sectionKey{kind: "defaults", name: words[0]}]
-	if !ok {
-		return section{}, false
-	}
-	return x.list[i], true
-}
-
-// inherited returns all defaults sections that apply to a proxy, the most
-// distant first: each may name another one.
-func (x *sectionIndex) inherited(s section) []section {
-	var chain []section
-	for d, ok := x.defaultsOf(s); ok && len(chain) < len(x.list); d, ok = x.namedBy(d) {
-		chain = append(chain, d)
-	}
-	slices.Reverse(chain)
-	return chain
-}
-
-func headerOf(s haproxycfg.Section) string {
-	n := s.Header - s.Line
-	for line := range strings.Lines(s.Text) {
-		if n == 0 {
-			return strings.ReplaceAll(line, "\t", " ")
-		}
-		n--
-	}
-	return ""
-}
 
 func (d *difference) sections() {
 	cur, des := d.current.split(), d.desired.split()
-	sameOrder := len(cur.list) == len(des.list)
-	for i := range des.list {
-		want := des.list[i]
-		have, ok := section{}, false
-		if i < len(cur.list) && cur.list[i].key == want.key {
-			have, ok = cur.list[i], true // nearly always
-		} else {
-			sameOrder = false
-			var at int
-			if at, ok = cur.byKey[want.key]; ok {
-				have = cur.list[at]
-			}
-		}
-		switch {
-		case !ok:
-			d.sectionComes(want)
-		case have.Hash != want.Hash || have.Text != want.Text:
-			d.sectionChanges(have, want)
-		}
-	}
-	if sameOrder {
+	if cur.conditional || des.conditional {
+		d.sectionsInOrder(cur, des)
 		return
+	}
+	cur, des = cur.merged(), des.merged()
+	if sameKeys(cur, des) { // nearly always
+		for i := range des.list {
+			d.pair(cur, des, cur.list[i], des.list[i])
+		}
+		d.models()
+		return
+	}
+	for _, want := range des.list {
+		if at, ok := cur.byKey[want.key]; ok {
+			d.pair(cur, des, cur.list[at], want)
+		} else {
+			d.sectionComes(want)
+		}
 	}
 	for _, have := range cur.list {
 		if _, ok := des.byKey[have.key]; !ok {
 			d.sectionGoes(have)
 		}
 	}
-	d.order(cur, des)
+	d.models()
+}
+
+// sameKeys reports whether both have the same sections in the same order.
+func sameKeys(cur, des *sectionIndex) bool {
+	return slices.EqualFunc(cur.list, des.list, func(a, b section) bool { return a.key == b.key })
+}
+
+// pair compares two versions of a section. The order of sections means nothing
+// but for the defaults that apply to a proxy.
+func (d *difference) pair(cur, des *sectionIndex, have, want section) {
+	same := have.Hash == want.Hash && have.Text == want.Text
+	if same && have.defaults == want.defaults {
+		return
+	}
+	d.header(cur, des, have, want)
+	if !same {
+		d.sectionChanges(have, want)
+	}
+}
+
+// header compares what stands behind the name of a section, and the defaults
+// that apply to it, named or not.
+func (d *difference) header(cur, des *sectionIndex, have, want section) {
+	was, is := cur.headerOf(have), des.headerOf(want)
+	if was.from != is.from {
+		op := sectionOp(Update, want, "other defaults apply to it")
+		op.Changes = []Change{{Field: "defaults", Old: was.from, New: is.from}}
+		d.add(rankChange, op, nil)
+	}
+	if !slices.Equal(was.rest, is.rest) {
+		op := sectionOp(Update, want, "the header of a section can change only at a reload")
+		op.Changes = []Change{{"header", strings.Join(redactWords(was.rest), " "), strings.Join(redactWords(is.rest), " ")}}
+		d.add(rankChange, op, nil)
+	}
 }
 
 func (d *difference) sectionComes(s section) {
-	if len(meaningfulLines(s.Text)) == 0 {
-		return
+	if !s.empty() || d.current.main == "" {
+		d.add(rankOf(s.Kind, rankSection, rankBackend, rankFrontend), sectionOp(Create, s, "HAProxy reads new sections only at a reload"), nil)
 	}
-	d.add(rankSection, sectionOp(Create, s, "HAProxy reads new sections only at a reload"), nil)
 }
 
 func (d *difference) sectionGoes(s section) {
-	if len(meaningfulLines(s.Text)) == 0 {
-		return
+	if !s.empty() {
+		d.add(rankOf(s.Kind, rankSectionGone, rankBackendGone, rankFrontendGone), sectionOp(Delete, s, "HAProxy drops sections only at a reload"), nil)
 	}
-	d.add(rankSection, sectionOp(Delete, s, "HAProxy drops sections only at a reload"), nil)
+}
+
+// empty reports whether a section says nothing.
+func (s section) empty() bool {
+	return (s.Kind == "" || s.Kind == "global") && len(bodyOf(s.Kind, s.Text)) == 0
+}
+
+func rankOf(kind string, section, backend, frontend int) int {
+	switch kind {
+	case "backend":
+		return backend
+	case "frontend", "listen":
+		return frontend
+	}
+	return section
 }
 
 func sectionOp(a Action, s section, reason string) Op {
@@ -186,18 +107,77 @@ func sectionOp(a Action, s section, reason string) Op {
 	return op
 }
 
+// sectionChanges compares the lines of two versions of a section, group by
+// group.
 func (d *difference) sectionChanges(have, want section) {
-	old, now := meaningfulLines(have.Text), meaningfulLines(want.Text)
-	if slices.EqualFunc(old, now, line.equal) {
+	old, now := groupsOf(want.Kind, bodyOf(have.Kind, have.Text)), groupsOf(want.Kind, bodyOf(want.Kind, want.Text))
+	if equalGroups(old, now) {
 		return
 	}
-	if d.servers(have, want, old, now) {
+	if d.servers(have, want, flatten(old), flatten(now)) {
 		return
 	}
-	changes := lineChanges(old, now)
-	op := sectionOp(Update, want, reasonFor(changes))
-	op.Changes = changes
-	d.add(rankSection, op, nil)
+	// Servers change one by one also where other lines change with them.
+	if d.servers(have, want, withServersOf(now, old), flatten(now)) {
+		old, now = withoutServerLines(old), withoutServerLines(now)
+	}
+	d.compareGroups(want, old, now)
+}
+
+func equalGroups(a, b []group) bool {
+	return slices.EqualFunc(a, b, func(x, y group) bool {
+		return x.name == y.name && slices.EqualFunc(x.lines, y.lines, line.equal)
+	})
+}
+
+// withServersOf returns the lines of a section with the server lines of
+// another version of it. A default-server stays, where both have one.
+func withServersOf(groups, other []group) []line {
+	var lines []line
+	for _, g := range groups {
+		if g.name != groupServers {
+			lines = append(lines, g.lines...)
+		}
+	}
+	own, at := findGroup(groups, groupServers), 0
+	for _, l := range findGroup(other, groupServers) {
+		if l.keyword() != "server" {
+			for at < len(own) && own[at].keyword() == "server" {
+				at++
+			}
+			if at < len(own) && own[at].keyword() == l.keyword() {
+				l, at = own[at], at+1
+			}
+		}
+		lines = append(lines, l)
+	}
+	// The servers stand where their group does among the others.
+	slices.SortStableFunc(lines, func(a, b line) int {
+		return strings.Compare(groupName("backend", a.words), groupName("backend", b.words))
+	})
+	return lines
+}
+
+func findGroup(groups []group, name string) []line {
+	for _, g := range groups {
+		if g.name == name {
+			return g.lines
+		}
+	}
+	return nil
+}
+
+func withoutServerLines(groups []group) []group {
+	var rest []group
+	for _, g := range groups {
+		if g.name == groupServers {
+			g.lines = withoutServers(g.lines)
+		}
+		if len(g.lines) > 0 {
+			rest = append(rest, g)
+		}
+	}
+	return rest
 }
 
 // reasonFor names the keywords that stand in the way of a runtime change.
@@ -211,75 +191,61 @@ func reasonFor(changes []Change) string {
 			}
 		}
 	}
+	return onlyAtReload(keywords)
+}
+
+func onlyAtReload(keywords []string) string {
 	slices.Sort(keywords)
+	keywords = slices.Compact(keywords)
 	if len(keywords) > 3 {
 		return fmt.Sprintf("%s and %d other keywords change only at a reload", strings.Join(keywords[:3], ", "), len(keywords)-3)
 	}
 	return strings.Join(keywords, ", ") + " can change only at a reload"
 }
 
-// order compares the order of the sections that both have. It matters for
-// everything but the proxies that only name each other, as long as the same
-// defaults section precedes them.
-func (d *difference) order(cur, des *sectionIndex) {
-	common := func(x, other *sectionIndex, take func(section) bool) []string {
-		var keys []string
-		for _, s := range x.list {
-			if _, ok := other.byKey[s.key]; ok && take(s) {
-				keys = append(keys, s.key.String())
-			}
-		}
-		return keys
-	}
-	all := func(section) bool { return true }
-	before, after := common(cur, des, all), common(des, cur, all)
-	if slices.Equal(before, after) {
-		d.movedDefaults(cur, des)
-		return
-	}
-	op := Op{Action: Update, Kind: "configuration", Changes: []Change{movedSection(before, after)}}
-	fixed := func(s section) bool { return s.Kind != "backend" }
-	if !slices.Equal(common(cur, des, fixed), common(des, cur, fixed)) {
-		op.Impact, op.Reason = ImpactReload, "the order of sections other than backends may matter"
-	}
-	d.add(rankSection, op, nil)
-	d.movedDefaults(cur, des)
-}
+func isProxy(kind string) bool { return kind == "frontend" || kind == "backend" || kind == "listen" }
 
-// movedSection names the first section that another stands in place of.
-func movedSection(before, after []string) Change {
-	for i := range before {
-		if before[i] != after[i] {
-			return Change{Field: "order of sections", Old: "..., " + before[i] + ", ...", New: "..., " + after[i] + ", ..."}
-		}
-	}
-	return Change{Field: "order of sections"}
-}
-
-// movedDefaults shows the proxies that fall under another defaults section
-// without a change of their own text.
-func (d *difference) movedDefaults(cur, des *sectionIndex) {
+// sectionsInOrder compares texts with conditions: nobody but HAProxy knows what
+// of them counts, so that every difference and every order does.
+func (d *difference) sectionsInOrder(cur, des *sectionIndex) {
 	for _, want := range des.list {
 		at, ok := cur.byKey[want.key]
-		if !ok || !isProxy(want.Kind) {
+		if !ok {
+			d.sectionComes(want)
 			continue
 		}
-		old, hadOld := cur.defaultsOf(cur.list[at])
-		now, hasNow := des.defaultsOf(want)
-		if hadOld == hasNow && (!hadOld || old.key == now.key) {
+		have := cur.list[at]
+		changes := lineChanges(meaningfulLines(have.Text), meaningfulLines(want.Text))
+		if len(changes) > 0 {
+			op := sectionOp(Update, want, reasonFor(changes))
+			op.Changes = changes
+			d.add(rankChange, op, nil)
+		}
+	}
+	for _, have := range cur.list {
+		if _, ok := des.byKey[have.key]; !ok {
+			d.sectionGoes(have)
+		}
+	}
+	before, after := keysWithin(cur, des), keysWithin(des, cur)
+	for i := range before {
+		if before[i] == after[i] {
 			continue
 		}
-		op := sectionOp(Update, want, "other defaults apply to it")
-		op.Changes = []Change{{Field: "defaults", Old: keyName(old, hadOld), New: keyName(now, hasNow)}}
-		d.add(rankSection, op, nil)
+		op := Op{Action: Update, Kind: "configuration", Impact: ImpactReload, Reason: "among conditions the order of sections may matter"}
+		op.Changes = []Change{{"order of sections", "..., " + before[i].String() + ", ...", "..., " + after[i].String() + ", ..."}}
+		d.add(rankChange, op, nil)
+		return
 	}
 }
 
-func keyName(s section, ok bool) string {
-	if !ok {
-		return ""
+// keysWithin lists the sections that the other configuration has as well.
+func keysWithin(x, other *sectionIndex) []sectionKey {
+	var keys []sectionKey
+	for _, s := range x.list {
+		if _, ok := other.byKey[s.key]; ok && len(meaningfulLines(s.Text)) > 0 {
+			keys = append(keys, s.key)
+		}
 	}
-	return s.key.String()
+	return keys
 }
-
-func isProxy(kind string) bool { return kind == "frontend" || kind == "backend" || kind == "listen" }

@@ -35,6 +35,7 @@ type Op struct {
 	Kind    string   `json:"kind"`             // "global", "backend", "server", "map entry", "certificate", ...
 	Parent  string   `json:"parent,omitempty"` // where the subject lives: "backend shop_web_80", "map hosts.map"
 	Name    string   `json:"name,omitempty"`
+	Index   *int     `json:"index,omitempty"` // of a rule, an ACL and the like, from 0; of an update and a creation in the desired section
 	Changes []Change `json:"changes,omitempty"`
 	Impact  Impact   `json:"impact"`
 	Reason  string   `json:"reason,omitempty"` // why it takes a reload; empty otherwise

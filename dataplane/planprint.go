@@ -100,8 +100,11 @@ var actionMarks = map[Action]string{Create: "+", Update: "~", Delete: "-"}
 
 func (o *Op) print(b *strings.Builder) {
 	fmt.Fprintf(b, "%s %s", actionMarks[o.Action], o.Kind)
-	if o.Name != "" {
+	switch {
+	case o.Name != "":
 		b.WriteString(" " + o.Name)
+	case o.Index != nil:
+		fmt.Fprintf(b, " %d", *o.Index)
 	}
 	if o.Parent != "" {
 		b.WriteString(" in " + o.Parent)

@@ -116,10 +116,12 @@ var conditionals = map[string]bool{
 // CheckRoundTrip returns a [*Refusal] for the first line that the parser of
 // the Dataplane API would change in silence: conditional blocks, lines of 64
 // KiB and more, sections that it does not know, two sections of one kind and
-// name, a default-server behind the servers it would then apply to.
+// name, a default-server behind the servers it would then apply to, a proxy
+// above all defaults sections.
 func CheckRoundTrip(text string) error {
 	var line, seenServer int
 	seen := map[string]int{}
+	var early *Refusal // a proxy above all defaults sections
 	for raw := range strings.Lines(text) {
 		line++
 		refuse := func(format string, args ...any) error {
@@ -144,6 +146,15 @@ func CheckRoundTrip(text string) error {
 			return refuse("the Dataplane API does not know this section and folds it into the one before")
 		case knownHeaders[word]:
 			seenServer = 0
+			if word == "defaults" && early != nil {
+				return early
+			}
+			if early == nil && seen["defaults"] == 0 && takesDefaults(words) {
+				early = &Refusal{Line: line, Text: shorten(strings.TrimSpace(raw)), Why: "the Dataplane API moves a defaults section above this one, which stands above all of them"}
+			}
+			if word == "defaults" {
+				seen[word] = line
+			}
 			if key := sectionKey(raw); key != "" {
 				if seen[key] != 0 {
 					return refuse("the Dataplane API keeps only the last of two sections of one name, the first is in line %d", seen[key])
@@ -161,11 +172,20 @@ func CheckRoundTrip(text string) error {
 	return nil
 }
 
+// takesDefaults reports whether a header opens a proxy that falls under the
+// defaults section before it.
+func takesDefaults(words []string) bool {
+	return (words[0] == "frontend" || words[0] == "backend" || words[0] == "listen") && !slices.Contains(words, "from")
+}
+
 // sectionKey names a section by its header for the search for doubles;
 // sections that may stand several times have none.
 func sectionKey(raw string) string {
 	words, _ := Fields(raw)
-	if len(words) < 2 || words[0] == "global" || words[0] == "traces" || words[1] == "from" {
+	switch {
+	case len(words) == 1 && words[0] == "crt-store":
+		return words[0] // the one without a name
+	case len(words) < 2 || words[0] == "global" || words[0] == "traces" || words[1] == "from":
 		return ""
 	}
 	return words[0] + " " + words[1]

@@ -99,7 +99,7 @@ func orderGroups(text string) (groups map[string][]ordered, used int) {
 			}
 			continue
 		}
-		if used == 0 && strings.ContainsRune(raw, '$') {
+		if used == 0 && Expands(raw) {
 			used = line
 		}
 		second, _, _ := strings.Cut(strings.TrimLeft(rest, " \t"), " ")

@@ -23,8 +23,9 @@ func TestNormaliseOrder(t *testing.T) {
 		"frontend f\n  capture request header Host len 10\n  declare capture request len 10\n":            2,
 		"global\n  ssl-default-bind-options no-sslv3\n  ssl-default-bind-options no-tlsv10\n":             3,
 		"global\n  setenv A 1\n  unsetenv A\n  setenv A 2\n":                                              3,
-		"global\n  setenv A 1\n  setenv B 2\n  node $A\n":                                                 0,
-		"global\n  node $A\n  setenv A 1\n":                                                               3,
+		"global\n  setenv A 1\n  setenv B 2\n  node \"$A\"\n":                                             0,
+		"global\n  node \"$A\"\n  setenv A 1\n":                                                           3,
+		"global\n  node '$A'\n  setenv A 1\n":                                                             0,
 		"defaults\n  errorfile 503 /a\nfrontend f\n  bind :80\ndefaults\n  errorfile 503 /b\nbackend b\n": 0,
 	} {
 		_, err := Normalise(text)

@@ -38,6 +38,52 @@ func Fields(line string) ([]string, error) {
 	}
 }
 
+// RawFields cuts a line at the same places as [Fields], but leaves the quotes
+// and backslashes in the words: they tell which variables are expanded.
+func RawFields(line string) ([]string, error) {
+	line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+	var words []string
+	for i := 0; ; {
+		for i < len(line) && isBlank(line[i]) {
+			i++
+		}
+		if i == len(line) || line[i] == '#' {
+			return words, nil
+		}
+		_, next, err := readWord(line, i)
+		if err != nil {
+			return words, err
+		}
+		words = append(words, line[i:next])
+		i = next
+	}
+}
+
+// Expands reports whether HAProxy replaces a variable of the environment in a
+// line: a "$" within double quotes, without a backslash before it (configuration
+// manual, section 2.3).
+func Expands(line string) bool {
+	if strings.IndexByte(line, '$') < 0 {
+		return false
+	}
+	quote := byte(0)
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case quote == 0 && c == '#':
+			return false
+		case c == '\\' && quote != '\'':
+			i++
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+		case c == quote:
+			quote = 0
+		case c == '$' && quote == '"':
+			return true
+		}
+	}
+	return false
+}
+
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // plainFields does lines in which nothing is special, which most are.

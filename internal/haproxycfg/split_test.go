@@ -172,6 +172,40 @@ func TestFieldsAgreesWithHAProxy(t *testing.T) {
 	}
 }
 
+func TestExpands(t *testing.T) {
+	for line, want := range map[string]bool{
+		`a "$B"`: true, `a "x${B}"`: true, `a '$B'`: false, `a $B`: false, `a "\$B"`: false, `a 'x"'"$B"`: true,
+		`path-info ^(/.+\.php)$`: false, `a # "$B"`: false, `a "#$B"`: true, `a \"$B`: false, ``: false,
+	} {
+		if got := Expands(line); got != want {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
+
+// HAProxy itself says where it expands a variable.
+func TestExpandsAsHAProxy(t *testing.T) {
+	binary, err := exec.LookPath("haproxy")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("haproxy is missing:", err)
+		}
+		t.Skip("haproxy is missing:", err)
+	}
+	for _, word := range []string{`"$HAPTIC_X"`, `'$HAPTIC_X'`, `$HAPTIC_X`, `"\$HAPTIC_X"`, `"${HAPTIC_X}"`, `'"'"$HAPTIC_X"`} {
+		file := filepath.Join(t.TempDir(), "haproxy.cfg")
+		if err := os.WriteFile(file, []byte("global\n  bogus"+word+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), binary, "-c", "-f", file)
+		cmd.Env = append(os.Environ(), "HAPTIC_X=expanded")
+		out, _ := cmd.CombinedOutput()
+		if got := strings.Contains(string(out), "expanded'"); got != Expands(word) {
+			t.Errorf("%s: HAProxy expands: %v\n%s", word, got, out)
+		}
+	}
+}
+
 func FuzzFields(f *testing.F) {
 	f.Add(`a "b c" 'd' \# # x`)
 	f.Add(`"\x41\`)
