@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -189,7 +190,8 @@ func addedServer(s *serverLine) (fields map[string]any, why string) {
 	if address.Addr().Is6() {
 		fields["address"] = "[" + address.Addr().String() + "]"
 	}
-	for keyword, values := range s.options {
+	for _, keyword := range slices.Sorted(maps.Keys(s.options)) { // so that the reason is always the same
+		values := s.options[keyword]
 		if keyword == "state" {
 			continue
 		}

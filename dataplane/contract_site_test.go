@@ -10,9 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -42,6 +40,7 @@ type place struct {
 	sockets string // folder for what the configuration listens on
 	stats   string // path of the stats socket
 	api     bool   // by way of a Dataplane API, which normalises what it stores
+	foreign bool   // of the real one
 
 	// anew makes another deployer, which remembers nothing.
 	anew func() deployer
@@ -111,7 +110,7 @@ func sitePlace(t *testing.T, s *site) *place {
 	client := func() deployer { return s.client(t, nil) }
 	return &place{
 		deployer: client(), layout: layout, sockets: layout.Base, stats: filepath.Join(layout.Base, "stats.sock"),
-		api: true, anew: client,
+		api: true, foreign: s.foreign, anew: client,
 		current: func(t *testing.T, desired *dataplane.Config) *dataplane.Config {
 			var files []dataplane.File
 			for _, f := range desired.Files() {
@@ -268,13 +267,4 @@ func readArchives(t *testing.T, pattern string) (names []string, archives map[st
 		archives[name] = a
 	}
 	return names, archives
-}
-
-// freePort is one that nobody listens on for the moment.
-func takenPort(t *testing.T) (port string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
