@@ -215,6 +215,10 @@ type desired struct {
 	page        string
 	certificate []byte
 	noFiles     bool // leaves the general file out
+
+	more   string // more servers
+	second []byte // another certificate in the crt-list
+	filter string // what follows its name there
 }
 
 func newDesired(t *testing.T, s *site) desired {
@@ -248,7 +252,7 @@ backend b
   balance roundrobin
   server s1 ` + d.s1 + `
   server s2 ` + d.s2 + `
-`
+` + d.more
 }
 
 func (d desired) config(t *testing.T) *dataplane.Config {
@@ -257,6 +261,11 @@ func (d desired) config(t *testing.T) *dataplane.Config {
 		{Kind: dataplane.Map, Name: "m.map", Content: []byte(d.mapText)},
 		{Kind: dataplane.Certificate, Name: "a.pem", Content: d.certificate},
 		{Kind: dataplane.CRTList, Name: "list.txt", Content: []byte(d.layout.Path(dataplane.Certificate, "a.pem") + "\n")},
+	}
+	if d.second != nil {
+		list := &files[2]
+		list.Content = append(list.Content, d.layout.Path(dataplane.Certificate, "b.pem")+d.filter+"\n"...)
+		files = append(files, dataplane.File{Kind: dataplane.Certificate, Name: "b.pem", Content: d.second})
 	}
 	if !d.noFiles {
 		files = append(files, dataplane.File{Kind: dataplane.General, Name: "sorry.http", Content: []byte(d.page)})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // CrtListEntry is an entry of a crt-list of the running process.
@@ -27,7 +28,11 @@ func (c *Client) CrtListEntries(ctx context.Context, list string) ([]CrtListEntr
 		return nil, err
 	}
 	var entries []CrtListEntry
-	return entries, a.json(&entries)
+	err = a.json(&entries)
+	for i := range entries { // HAProxy ends options with a NUL
+		entries[i].Options = strings.TrimRight(entries[i].Options, "\x00")
+	}
+	return entries, err
 }
 
 // AddCrtListEntry adds an entry to the end of a crt-list of the running
