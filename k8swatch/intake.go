@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,10 @@ type intake struct {
 	committed func(c Changes, initial bool)
 	replaced  func() // a full list is in the store
 
+	shared  sync.Mutex // guards what objects share
+	strings *interner
+	symbols *symbols
+
 	mu       sync.Mutex
 	synced   bool
 	bad      map[string]string // namespace/name -> reason
@@ -41,28 +46,38 @@ var _ cache.TransformingStore = (*intake)(nil)
 func newIntake(s *store, paths *compiled, log *slog.Logger, committed func(Changes, bool)) *intake {
 	return &intake{
 		store: s, paths: paths, gvk: memapi.KindFor(s.meta.resource).GVK, log: log,
-		committed: committed, bad: map[string]string{},
+		committed: committed, bad: map[string]string{}, strings: newInterner(), symbols: newSymbols(),
 	}
 }
 
-// Transformer trims the objects of a streaming list as they come, so that the
-// whole list never stands untrimmed in memory.
+// Transformer makes the entries of a streaming list as its objects come, so that
+// the whole list never stands in memory as it was sent.
 func (in *intake) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		in.mu.Lock()
 		in.progress = time.Now()
 		in.mu.Unlock()
-		// An object that cannot be trimmed is dealt with in Replace.
-		if o, ok := obj.(Object); ok && in.guard(func() error { in.trim(o); return nil }) == nil {
-			return trimmed{o}, nil
-		}
-		return obj, nil
+		return in.early(obj), nil
 	}
 }
 
-// trimmed marks what need not, and must not, be trimmed again: an ignored list
-// position would take the next element with it.
-type trimmed struct{ Object }
+// early does what can be done with an object of a list that is not complete. The
+// result stands for the object in Replace.
+func (in *intake) early(obj any) any {
+	e, err := in.entry(obj)
+	if err != nil {
+		return refused{obj, err}
+	}
+	return e
+}
+
+// refused is an object of which no entry could be made. It is not tried again:
+// the object is trimmed, and an ignored list position would take the next
+// element with it.
+type refused struct {
+	obj any
+	err error
+}
 
 func (in *intake) lastProgress() time.Time {
 	in.mu.Lock()
@@ -104,62 +119,87 @@ func content(obj Object) any {
 
 // entry makes what the store files.
 func (in *intake) entry(obj any) (e *entry, err error) {
-	marked, done := obj.(trimmed)
-	if done {
-		obj = marked.Object
+	switch early := obj.(type) {
+	case *entry:
+		return early, nil
+	case refused:
+		return nil, early.err
 	}
 	o, ok := obj.(Object)
 	if !ok {
 		return nil, fmt.Errorf("%T is not a Kubernetes object", obj)
 	}
+	u, untyped := obj.(*unstructured.Unstructured)
 	if have, want := reflect.TypeOf(obj), in.store.meta.typ; want != nil && have != want {
 		return nil, fmt.Errorf("the source sent a %s, not a %s", have, want)
-	} else if _, ok := obj.(*unstructured.Unstructured); want == nil && !ok {
+	} else if want == nil && !untyped {
 		return nil, fmt.Errorf("the source sent a %s, not an unstructured object", have)
 	}
 	if o.GetName() == "" {
 		return nil, errors.New("an object without a name")
 	}
 	err = in.guard(func() error {
-		if !done {
-			in.trim(o)
-		}
-		if in.store.meta.typ != nil {
+		if !untyped {
 			o.GetObjectKind().SetGroupVersionKind(in.gvk) // the API leaves it out of lists
 		}
-		e = &entry{obj: o, namespace: o.GetNamespace(), name: o.GetName(), uid: o.GetUID(), version: o.GetResourceVersion()}
-		e.keys = in.keys(o)
+		in.trim(o)
+		e = &entry{name: o.GetName(), uid: o.GetUID(), version: o.GetResourceVersion()}
+		var err error
+		if e.keys, err = in.keys(o); err != nil {
+			return err
+		}
+		in.shared.Lock()
+		defer in.shared.Unlock()
+		e.namespace = in.strings.text(o.GetNamespace())
+		if untyped {
+			e.dense, ok = in.symbols.encode(u.Object)
+		}
+		if !untyped || !ok {
+			in.strings.object(o)
+			e.obj = o
+		}
 		return nil
 	})
 	return e, err
 }
 
+// maxKeys bounds the keys of one object: expressions with [*] multiply, and a
+// single object with a few hundred values in each of three would be filed under
+// millions of keys.
+const maxKeys = 1000
+
 // keys are all combinations of the values of the index paths.
-func (in *intake) keys(o Object) []string {
-	if len(in.paths.index) == 0 {
-		return nil
+func (in *intake) keys(o Object) ([]string, error) {
+	paths := in.paths.index
+	if len(paths) == 0 {
+		return []string{encodeKey([]string{o.GetNamespace(), o.GetName()})}, nil
 	}
-	combos := [][]string{nil}
-	for _, p := range in.paths.index {
-		values := p.Values(nil, content(o))
-		if len(values) == 0 {
-			values = []string{""}
+	values := make([][]string, len(paths))
+	combinations := 1
+	for i, p := range paths {
+		values[i] = p.Values(nil, content(o))
+		if len(values[i]) == 0 {
+			values[i] = []string{""}
 		}
-		var next [][]string
-		for _, c := range combos {
-			for _, v := range values {
-				next = append(next, append(c[:len(c):len(c)], v))
-			}
-		}
-		combos = next
-	}
-	keys := make([]string, 0, len(combos))
-	for _, c := range combos {
-		if k := encodeKey(c); len(combos) == 1 || !contains(keys, k) {
-			keys = append(keys, k)
+		if combinations *= len(values[i]); combinations > maxKeys {
+			return nil, fmt.Errorf("IndexBy: with the %d values of %q the object has %d index keys; at most %d are possible",
+				len(values[i]), p, combinations, maxKeys)
 		}
 	}
-	return keys
+	keys := make([]string, 0, combinations)
+	parts := make([]string, len(paths))
+	for n := range combinations {
+		for i := len(values) - 1; i >= 0; i-- {
+			parts[i] = values[i][n%len(values[i])]
+			n /= len(values[i])
+		}
+		keys = append(keys, encodeKey(parts))
+	}
+	if combinations > 1 {
+		slices.Sort(keys)
+		keys = slices.Clip(slices.Compact(keys))
+	}
+	return keys, nil
 }
 
 // accept makes an entry or, failing that, quarantines the object: it is counted
@@ -181,6 +221,12 @@ func (in *intake) accept(obj any) *entry {
 }
 
 func nameOf(obj any) string {
+	switch early := obj.(type) {
+	case *entry:
+		return early.namespace + "/" + early.name
+	case refused:
+		obj = early.obj
+	}
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		return fmt.Sprintf("(%T)", obj)
@@ -244,6 +290,9 @@ func (in *intake) Replace(objs []any, _ string) error {
 }
 
 func (in *intake) lastGood(obj any) *entry {
+	if early, ok := obj.(refused); ok {
+		obj = early.obj
+	}
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		return nil

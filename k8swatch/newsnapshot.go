@@ -34,9 +34,5 @@ func NewSnapshot(gvr schema.GroupVersionResource, opts *Options, objs ...Object)
 }
 
 func newMeta(gvr schema.GroupVersionResource, paths *compiled) snapshotMeta {
-	m := snapshotMeta{resource: gvr, typ: TypeOf(gvr), indexed: len(paths.index) > 0, depth: len(paths.index)}
-	if !m.indexed {
-		m.depth = 2
-	}
-	return m
+	return snapshotMeta{resource: gvr, typ: TypeOf(gvr), indexed: len(paths.index) > 0}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/google/btree"
@@ -20,7 +21,6 @@ type snapshotMeta struct {
 	resource schema.GroupVersionResource
 	typ      reflect.Type // what the objects are; nil: anything
 	indexed  bool
-	depth    int // number of parts of an index key
 }
 
 // Snapshot is what a watcher knew at one instant. It never changes, holds its
@@ -32,6 +32,7 @@ type Snapshot struct {
 	revision Revision
 	primary  *btree.BTreeG[*entry]
 	index    *btree.BTreeG[indexed]
+	keys     trie
 	many     int
 }
 
@@ -48,7 +49,7 @@ func (s *Snapshot) Len() int { return s.primary.Len() }
 // All iterates over the objects by namespace and name.
 func (s *Snapshot) All() iter.Seq[Object] {
 	return func(yield func(Object) bool) {
-		s.primary.Ascend(func(e *entry) bool { return yield(e.obj) })
+		s.primary.Ascend(func(e *entry) bool { return yield(e.object()) })
 	}
 }
 
@@ -63,11 +64,14 @@ func (s *Snapshot) List() []Object {
 
 // ByName returns one object, or nil. The namespace of cluster-scoped objects is "".
 func (s *Snapshot) ByName(namespace, name string) Object {
+	if s.index == nil {
+		return s.GetSingle(namespace, name)
+	}
 	e, ok := s.primary.Get(&entry{namespace: namespace, name: name})
 	if !ok {
 		return nil
 	}
-	return e.obj
+	return e.object()
 }
 
 // Get returns the objects whose index keys begin with the given ones, by index
@@ -75,73 +79,118 @@ func (s *Snapshot) ByName(namespace, name string) Object {
 // none for everything. The index is [Options.IndexBy]; without one it is the
 // namespace and the name. A value that an object does not have is indexed as "".
 // An object that matches in several ways comes once.
-func (s *Snapshot) Get(keys ...string) []Object {
-	return collect[Object](s, keys)
+//
+// The slice is shared with everybody who asks for the same: it must not be
+// changed, only copied. In return a look-up of typed objects allocates nothing,
+// except the first one after a change of what it finds.
+func (s *Snapshot) Get(keys ...string) []Object { return look[Object](s, keys) }
+
+// look must not let keys escape: the slice that a caller of Get makes for them
+// would be allocated.
+func look[T Object](s *Snapshot, keys []string) []T {
+	if len(keys) == 0 {
+		return gather[T](s, "", s.Len())
+	}
+	l := s.keys.find(keys)
+	if l == nil {
+		return nil
+	}
+	for f := l.found.Load(); f != nil; f = f.next {
+		if objs, ok := f.objs.([]T); ok {
+			return objs
+		}
+	}
+	return remember(s, l, gather[T](s, l.key, l.count))
 }
 
-// few is the room that a look-up makes at first: most find no more.
-const few = 4
-
-func collect[T Object](s *Snapshot, keys []string) []T {
-	var objs []T
-	s.matching(keys, func(o Object) bool {
-		if objs == nil {
-			objs = make([]T, 0, few)
-		}
-		objs = append(objs, o.(T))
+func gather[T Object](s *Snapshot, prefix string, count int) []T {
+	objs := make([]T, 0, count)
+	s.matching(prefix, func(e *entry) bool {
+		objs = append(objs, e.object().(T))
 		return true
 	})
-	return objs
+	return objs[:len(objs):len(objs)] // who appends gets a slice of their own
+}
+
+// remember keeps what was found in the leaf, or returns what somebody else put
+// there meanwhile. Dense objects are not kept: they would be in memory twice.
+func remember[T Object](s *Snapshot, l *leaf, objs []T) []T {
+	if t := reflect.TypeFor[T](); s.typ == nil || (t != s.typ && t != reflect.TypeFor[Object]()) {
+		return objs
+	}
+	mine := &found{objs: objs}
+	for {
+		mine.next = l.found.Load()
+		for f := mine.next; f != nil; f = f.next {
+			if theirs, ok := f.objs.([]T); ok {
+				return theirs
+			}
+		}
+		if l.found.CompareAndSwap(mine.next, mine) {
+			return objs
+		}
+	}
 }
 
 // GetSingle returns the first object that [Snapshot.Get] would, or nil.
-func (s *Snapshot) GetSingle(keys ...string) Object {
-	var first Object
-	s.matching(keys, func(o Object) bool { first = o; return false })
+func (s *Snapshot) GetSingle(keys ...string) Object { return single[Object](s, keys) }
+
+func single[T Object](s *Snapshot, keys []string) (first T) {
+	if len(keys) > 0 && s.typ != nil {
+		if objs := look[T](s, keys); len(objs) > 0 {
+			return objs[0]
+		}
+		return first
+	}
+	prefix := ""
+	if len(keys) > 0 {
+		l := s.keys.find(keys)
+		if l == nil {
+			return first
+		}
+		prefix = l.key
+	}
+	s.matching(prefix, func(e *entry) bool { first = e.object().(T); return false })
 	return first
 }
 
-// matching calls yield for each object until that returns false. It is no
-// iterator: those of nested calls allocate.
-func (s *Snapshot) matching(keys []string, yield func(Object) bool) {
-	switch {
-	case len(keys) > s.depth:
-		return
-	case s.index == nil:
-		s.byName(keys, yield)
+// matching calls yield for each entry under an encoded key or prefix, in order,
+// until that returns false.
+func (s *Snapshot) matching(prefix string, yield func(*entry) bool) {
+	if s.index == nil {
+		s.byName(decodeKey(prefix), yield)
 		return
 	}
-	prefix := encodeKey(keys)
-	var seen map[*entry]struct{} // only a prefix can meet an object twice
-	if s.many > 0 && len(keys) < s.depth {
+	var seen map[*entry]struct{}
+	if s.many > 0 {
 		seen = map[*entry]struct{}{}
 	}
 	s.index.AscendGreaterOrEqual(indexed{key: prefix}, func(i indexed) bool {
 		if !strings.HasPrefix(i.key, prefix) {
 			return false
 		}
-		if seen != nil && len(i.e.keys) > 1 {
+		if len(i.e.keys) > 1 {
 			if _, again := seen[i.e]; again {
 				return true
 			}
 			seen[i.e] = struct{}{}
 		}
-		return yield(i.e.obj)
+		return yield(i.e)
 	})
 }
 
 // byName is the index of a watcher without IndexBy.
-func (s *Snapshot) byName(keys []string, yield func(Object) bool) {
+func (s *Snapshot) byName(keys []string, yield func(*entry) bool) {
 	switch len(keys) {
 	case 0:
-		s.primary.Ascend(func(e *entry) bool { return yield(e.obj) })
+		s.primary.Ascend(yield)
 	case 1:
 		s.primary.AscendGreaterOrEqual(&entry{namespace: keys[0]}, func(e *entry) bool {
-			return e.namespace == keys[0] && yield(e.obj)
+			return e.namespace == keys[0] && yield(e)
 		})
 	default:
 		if e, ok := s.primary.Get(&entry{namespace: keys[0], name: keys[1]}); ok {
-			yield(e.obj)
+			yield(e)
 		}
 	}
 }
@@ -178,35 +227,42 @@ func (r Reader[T]) Len() int {
 	return r.s.Len()
 }
 
+// All iterates over the objects by namespace and name.
+func (r Reader[T]) All() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		if r.s == nil {
+			return
+		}
+		for o := range r.s.All() {
+			if !yield(o.(T)) {
+				return
+			}
+		}
+	}
+}
+
 // List returns all objects by namespace and name.
 func (r Reader[T]) List() []T {
 	if r.s == nil {
 		return nil
 	}
-	objs := make([]T, 0, r.s.Len())
-	for o := range r.s.All() {
-		objs = append(objs, o.(T))
-	}
-	return objs
+	return slices.AppendSeq(make([]T, 0, r.s.Len()), r.All())
 }
 
-// Get returns the objects whose index keys begin with the given ones; see
-// [Snapshot.Get].
+// Get returns the objects whose index keys begin with the given ones, in a slice
+// that is shared and must not be changed; see [Snapshot.Get].
 func (r Reader[T]) Get(keys ...string) []T {
 	if r.s == nil {
 		return nil
 	}
-	return collect[T](r.s, keys)
+	return look[T](r.s, keys)
 }
 
 // GetSingle returns the first object that Get would, or the zero T.
 func (r Reader[T]) GetSingle(keys ...string) T {
-	var none T
 	if r.s == nil {
+		var none T
 		return none
 	}
-	if o := r.s.GetSingle(keys...); o != nil {
-		return o.(T)
-	}
-	return none
+	return single[T](r.s, keys)
 }

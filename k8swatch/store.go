@@ -1,6 +1,7 @@
 package k8swatch
 
 import (
+	"hash/maphash"
 	"strings"
 	"sync"
 
@@ -11,11 +12,20 @@ import (
 // entry is one stored object with the index keys it is filed under. It never
 // changes: an update makes a new one, so that the old keys are known when it goes.
 type entry struct {
-	obj             Object
+	obj             Object // nil where dense holds it
+	dense           *dense
 	namespace, name string
 	uid             types.UID
 	version         string   // metadata.resourceVersion
-	keys            []string // encoded index keys, at least one where the store has an index
+	keys            []string // encoded index keys, at least one
+}
+
+// object returns the object, which must not be changed.
+func (e *entry) object() Object {
+	if e.dense != nil {
+		return e.dense.object()
+	}
+	return e.obj
 }
 
 // indexed files an entry under one of its keys.
@@ -45,19 +55,21 @@ func lessIndexed(a, b indexed) bool {
 const degree = 16
 
 // store holds the objects of one resource: copy-on-write trees with one writer.
-// A snapshot is a clone of both, taken lazily and shared until the next change.
+// A snapshot is a clone of them, taken lazily and shared until the next change.
 type store struct {
 	mu       sync.Mutex
 	primary  *btree.BTreeG[*entry]
 	index    *btree.BTreeG[indexed] // nil: the index is namespace, name
-	many     int                    // entries filed under more than one key
+	keys     trie
+	owner    *owner // of the nodes of keys that no snapshot has
+	many     int    // entries filed under more than one key
 	revision Revision
 	snapshot *Snapshot // of this revision; nil when none was taken
 	meta     snapshotMeta
 }
 
 func newStore(meta snapshotMeta) *store {
-	s := &store{primary: btree.NewG(degree, lessEntry), meta: meta}
+	s := &store{primary: btree.NewG(degree, lessEntry), keys: trie{seed: maphash.MakeSeed()}, owner: new(owner), meta: meta}
 	if meta.indexed {
 		s.index = btree.NewG(degree, lessIndexed)
 	}
@@ -79,9 +91,6 @@ func (s *store) put(e *entry, c *Changes) {
 		c.Modified++
 	}
 	s.primary.ReplaceOrInsert(e)
-	if s.index == nil {
-		return
-	}
 	if had {
 		s.unfile(old, e)
 	}
@@ -89,7 +98,14 @@ func (s *store) put(e *entry, c *Changes) {
 		s.many++
 	}
 	for _, k := range e.keys {
-		s.index.ReplaceOrInsert(indexed{k, e})
+		if s.index != nil {
+			s.index.ReplaceOrInsert(indexed{k, e})
+		}
+		delta := 1
+		if had && contains(old.keys, k) {
+			delta = 0
+		}
+		s.keys.file(s.owner, k, delta)
 	}
 }
 
@@ -100,9 +116,13 @@ func (s *store) unfile(old, next *entry) {
 		s.many--
 	}
 	for _, k := range old.keys {
-		if next == nil || !contains(next.keys, k) {
+		if next != nil && contains(next.keys, k) {
+			continue
+		}
+		if s.index != nil {
 			s.index.Delete(indexed{k, old})
 		}
+		s.keys.file(s.owner, k, -1)
 	}
 }
 
@@ -121,9 +141,7 @@ func (s *store) remove(e *entry, c *Changes) {
 		return
 	}
 	c.Deleted++
-	if s.index != nil {
-		s.unfile(old, nil)
-	}
+	s.unfile(old, nil)
 }
 
 // replace makes the store hold exactly the given entries.
@@ -177,10 +195,11 @@ func (s *store) take() *Snapshot {
 
 func (s *store) takeLocked() *Snapshot {
 	if s.snapshot == nil {
-		snap := &Snapshot{snapshotMeta: s.meta, revision: s.revision, primary: s.primary.Clone(), many: s.many}
+		snap := &Snapshot{snapshotMeta: s.meta, revision: s.revision, primary: s.primary.Clone(), keys: s.keys, many: s.many}
 		if s.index != nil {
 			snap.index = s.index.Clone()
 		}
+		s.owner = new(owner)
 		s.snapshot = snap
 	}
 	return s.snapshot
@@ -209,4 +228,15 @@ func encodeKey(parts []string) string {
 		b.WriteString(partEnd)
 	}
 	return b.String()
+}
+
+// decodeKey is the reverse of encodeKey.
+func decodeKey(key string) []string {
+	var parts []string
+	for key != "" {
+		part, rest, _ := strings.Cut(key, partEnd)
+		parts = append(parts, strings.ReplaceAll(part, escapedNul, "\x00"))
+		key = rest
+	}
+	return parts
 }

@@ -10,6 +10,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -23,19 +24,25 @@ func item(namespace, name string, uid, version int, hosts ...string) *networking
 	return i
 }
 
-// testIntake is a store with its intake and without a watcher.
+// testIntake is a store of ingresses with its intake and without a watcher.
 func testIntake(t testing.TB, indexBy ...string) (*intake, *Changes) {
 	t.Helper()
-	gvr := networkingv1.SchemeGroupVersion.WithResource("ingresses")
+	var total Changes
+	in := testIntakeOf(t, networkingv1.SchemeGroupVersion.WithResource("ingresses"), indexBy...)
+	in.committed = func(c Changes, _ bool) { total = total.and(c) }
+	return in, &total
+}
+
+func testIntakeOf(t testing.TB, gvr schema.GroupVersionResource, indexBy ...string) *intake {
+	t.Helper()
 	opts := &Options{IndexBy: indexBy}
 	paths, err := opts.compile(TypeOf(gvr))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var total Changes
-	in := newIntake(newStore(newMeta(gvr, paths)), paths, logger(nil), func(c Changes, _ bool) { total = total.and(c) })
+	in := newIntake(newStore(newMeta(gvr, paths)), paths, logger(nil), func(Changes, bool) {})
 	in.replaced = func() {}
-	return in, &total
+	return in
 }
 
 // TestStoreModel drives the store with random creates, updates, key changes,
@@ -219,74 +226,4 @@ func TestReadPanicsOnTheWrongType(t *testing.T) {
 		}
 	}()
 	Read[*networkingv1.NetworkPolicy](in.store.take())
-}
-
-func fill(b *testing.B, n int) *intake {
-	in, _ := testIntake(b, "metadata.namespace", "spec.rules[*].host")
-	list := make([]any, n)
-	for i := range list {
-		list[i] = item(fmt.Sprint("ns", i%100), fmt.Sprint("n", i), i, i, fmt.Sprint("h", i/4))
-	}
-	_ = in.Replace(list, "")
-	return in
-}
-
-const size = 50_000
-
-func BenchmarkGet(b *testing.B) {
-	in, _ := testIntake(b, "metadata.labels['app']", "metadata.name")
-	list := make([]any, size)
-	byKey := map[string][]*networkingv1.Ingress{}
-	for i := range list {
-		obj := item("ns", fmt.Sprint("n", i), i, i)
-		obj.Labels = map[string]string{"app": fmt.Sprint("app", i/4)}
-		list[i] = obj
-		byKey[obj.Labels["app"]] = append(byKey[obj.Labels["app"]], obj)
-	}
-	_ = in.Replace(list, "")
-	r := Read[*networkingv1.Ingress](in.store.take())
-	b.Run("exact", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if r.GetSingle("app99", "n399") == nil {
-				b.Fatal("not found")
-			}
-		}
-	})
-	b.Run("prefix of 4", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if len(r.Get("app99")) != 4 {
-				b.Fatal("not found")
-			}
-		}
-	})
-	b.Run("by name", func(b *testing.B) {
-		b.ReportAllocs()
-		s := in.store.take()
-		for b.Loop() {
-			if s.ByName("ns", "n399") == nil {
-				b.Fatal("not found")
-			}
-		}
-	})
-	b.Run("a plain map, 4", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if len(byKey["app99"]) != 4 {
-				b.Fatal("not found")
-			}
-		}
-	})
-}
-
-// BenchmarkUpdate changes one object of 50,000 and takes a snapshot each time.
-func BenchmarkUpdate(b *testing.B) {
-	in := fill(b, size)
-	b.ReportAllocs()
-	for n := 0; b.Loop(); n++ {
-		i := n * 7919 % size
-		_ = in.Update(item(fmt.Sprint("ns", i%100), fmt.Sprint("n", i), i, size+n, fmt.Sprint("h", i/4)))
-		in.store.take()
-	}
 }

@@ -129,3 +129,6 @@ func fields(t reflect.Type) func(func(reflect.StructField) bool) {
 		}
 	}
 }
+
+// String returns the expression as it was given to [Compile].
+func (b *Bound) String() string { return b.path.expr }

@@ -1,0 +1,173 @@
+package k8swatch
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// The figures of look-ups and updates, beside client-go's cache and a plain map
+// with a lock, in one run:
+//
+//	go test -run '^$' -bench 'Get|Update' -benchmem ./k8swatch
+
+// asked is how many different keys the benchmarks ask for in turn: so many that
+// no branch is foreseen, so few that the plain map stays in the cache as well.
+const asked = 1 << 10
+
+// question is a key that a benchmark asks for, in the forms that the stores want.
+type question struct{ namespace, name, service, composite string }
+
+func questions(n int) []question {
+	asks := make([]question, asked)
+	for q := range asks {
+		i := q * 7919 % n
+		obj := bigSlice(i)
+		asks[q] = question{obj.Namespace, obj.Name, serviceOf(i), obj.Namespace + "/" + serviceOf(i)}
+	}
+	return asks
+}
+
+type lockedMap[K comparable, V any] struct {
+	mu sync.RWMutex
+	m  map[K]V
+}
+
+func (l *lockedMap[K, V]) get(k K) V {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.m[k]
+}
+
+// sliceStore holds the endpoint slices by the given expressions.
+func sliceStore(tb testing.TB, n int, indexBy ...string) *intake {
+	in := testIntakeOf(tb, sliceResource, indexBy...)
+	list := make([]any, n)
+	for i := range list {
+		list[i] = bigSlice(i)
+	}
+	_ = in.Replace(list, "")
+	return in
+}
+
+const serviceName = "metadata.labels['kubernetes.io/service-name']"
+
+func run(b *testing.B, name string, want int, get func(q *question) int) {
+	asks := questions(size)
+	for i := range asks {
+		get(&asks[i]) // what is made at the first look-up
+	}
+	b.Run(name, func(b *testing.B) {
+		b.ReportAllocs()
+		n := 0
+		for b.Loop() {
+			if got := get(&asks[n&(asked-1)]); got != want {
+				b.Fatalf("found %d, want %d", got, want)
+			}
+			n++
+		}
+	})
+}
+
+// BenchmarkGet looks endpoint slices up among 50,000, four per service.
+func BenchmarkGet(b *testing.B) {
+	type name struct{ namespace, name string }
+	plain := lockedMap[name, *discoveryv1.EndpointSlice]{m: map[name]*discoveryv1.EndpointSlice{}}
+	grouped := lockedMap[name, []*discoveryv1.EndpointSlice]{m: map[name][]*discoveryv1.EndpointSlice{}}
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"service": func(obj any) ([]string, error) {
+		s := obj.(*discoveryv1.EndpointSlice)
+		return []string{s.Namespace + "/" + s.Labels["kubernetes.io/service-name"]}, nil
+	}})
+	for i := range size {
+		s := bigSlice(i)
+		plain.m[name{s.Namespace, s.Name}] = s
+		service := name{s.Namespace, serviceOf(i)}
+		grouped.m[service] = append(grouped.m[service], s)
+		_ = indexer.Add(s)
+	}
+	read := func(indexBy ...string) Reader[*discoveryv1.EndpointSlice] {
+		return Read[*discoveryv1.EndpointSlice](sliceStore(b, size, indexBy...).store.take())
+	}
+	byName, byService, composite := read(), read("metadata.namespace", serviceName), read("metadata.namespace", serviceName, "metadata.name")
+
+	one := func(ok bool) int {
+		if ok {
+			return 1
+		}
+		return 0
+	}
+	run(b, "exact/map", 1, func(q *question) int { return one(plain.get(name{q.namespace, q.name}) != nil) })
+	run(b, "exact/client-go GetByKey", 1, func(q *question) int {
+		_, ok, _ := indexer.GetByKey(q.namespace + "/" + q.name)
+		return one(ok)
+	})
+	run(b, "exact/Get", 1, func(q *question) int { return len(byName.Get(q.namespace, q.name)) })
+	run(b, "exact/GetSingle", 1, func(q *question) int { return one(byName.GetSingle(q.namespace, q.name) != nil) })
+	run(b, "exact/3 keys", 1, func(q *question) int { return len(composite.Get(q.namespace, q.service, q.name)) })
+	run(b, "exact/Snapshot.Get", 1, func(q *question) int { return len(byName.s.Get(q.namespace, q.name)) })
+	run(b, "exact/ByName", 1, func(q *question) int { return one(byName.s.ByName(q.namespace, q.name) != nil) })
+	run(b, "four/map", 4, func(q *question) int { return len(grouped.get(name{q.namespace, q.service})) })
+	run(b, "four/client-go ByIndex", 4, func(q *question) int {
+		objs, _ := indexer.ByIndex("service", q.composite)
+		return len(objs)
+	})
+	run(b, "four/Get", 4, func(q *question) int { return len(byService.Get(q.namespace, q.service)) })
+	run(b, "prefix/Get", 4, func(q *question) int { return len(composite.Get(q.namespace, q.service)) })
+}
+
+// BenchmarkFirstGet is the look-up after the objects of the key changed.
+func BenchmarkFirstGet(b *testing.B) {
+	in := sliceStore(b, size, "metadata.namespace", serviceName)
+	asks := questions(size)
+	b.ReportAllocs()
+	r := Read[*discoveryv1.EndpointSlice](in.store.take())
+	n := 0
+	for b.Loop() {
+		if n%asked == 0 {
+			b.StopTimer()
+			in = sliceStore(b, size, "metadata.namespace", serviceName)
+			r = Read[*discoveryv1.EndpointSlice](in.store.take())
+			b.StartTimer()
+		}
+		if q := &asks[n%asked]; len(r.Get(q.namespace, q.service)) != 4 {
+			b.Fatal("not found")
+		}
+		n++
+	}
+}
+
+// BenchmarkUpdate changes one object of 50,000 and takes a snapshot each time.
+func BenchmarkUpdate(b *testing.B) {
+	update := func(name string, in *intake, obj func(i int) Object) {
+		b.Run(name, func(b *testing.B) {
+			list := make([]any, size)
+			for i := range list {
+				list[i] = obj(i)
+			}
+			_ = in.Replace(list, "")
+			next := make([]Object, asked)
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				if n%asked == 0 {
+					b.StopTimer()
+					for i := range next {
+						next[i] = obj((n + i) * 7919 % size)
+						next[i].SetResourceVersion(fmt.Sprint(2*size + n + i))
+					}
+					b.StartTimer()
+				}
+				_ = in.Update(next[n%asked])
+				in.store.take()
+				n++
+			}
+		})
+	}
+	update("slices by service", testIntakeOf(b, sliceResource, "metadata.namespace", serviceName), func(i int) Object { return bigSlice(i) })
+	update("ingresses by name", testIntakeOf(b, ingressResource), func(i int) Object { return bigIngress(i) })
+	update("ingresses by host", testIntakeOf(b, ingressResource, "metadata.namespace", "spec.rules[*].host"), func(i int) Object { return bigIngress(i) })
+	update("custom resources", testIntakeOf(b, routeResource), func(i int) Object { return bigRoute(b, i) })
+}
