@@ -196,21 +196,43 @@ func checkText(main string) error {
 		return fmt.Errorf("%w: the last line does not end in a line feed", ErrInvalidConfig)
 	}
 	line, start := 1, 0
-	for i := range len(main) {
-		c := main[i]
-		switch {
+	for at := 0; at < len(main); at++ {
+		if at = nextControl(main, at); at == len(main) {
+			break
+		}
+		switch c := main[at]; {
 		case c == '\n':
-			if n := i + 1 - start; n >= MaxLine {
+			if n := at + 1 - start; n >= MaxLine {
 				return fmt.Errorf("%w: line %d: %d bytes are too many, a line must be shorter than %d",
 					ErrInvalidConfig, line, n, MaxLine)
 			}
-			line, start = line+1, i+1
-		case c == '\r' && main[i+1] == '\n': // the text ends in a line feed
+			line, start = line+1, at+1
+		case c == '\r' && main[at+1] == '\n': // the text ends in a line feed
 		case isControl(c):
-			return fmt.Errorf("%w: line %d: control character %q in column %d", ErrInvalidConfig, line, c, i+1-start)
+			return fmt.Errorf("%w: line %d: control character %q in column %d", ErrInvalidConfig, line, c, at+1-start)
 		}
 	}
 	return nil
+}
+
+// nextControl returns where the first control character stands from a place on,
+// the tab included, or else the length of the text. It looks at eight bytes at a
+// time, since it goes through all of every configuration.
+func nextControl(s string, at int) int {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	for ; at+8 <= len(s); at += 8 {
+		w := s[at : at+8]
+		x := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
+			uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
+		del := x ^ ones*0x7f
+		if ((x-ones*0x20)&^x|(del-ones)&^del)&high != 0 {
+			break
+		}
+	}
+	for at < len(s) && s[at] >= 0x20 && s[at] != 0x7f {
+		at++
+	}
+	return at
 }
 
 // isControl reports the characters that no line of configuration may have: C0

@@ -52,6 +52,21 @@ func TestNewConfigRefuses(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Wherever a control character stands, it is found, and nothing else is.
+func TestNewConfigFindsControls(t *testing.T) {
+	for at := range 40 {
+		for c := range 256 {
+			text := strings.Repeat("x", at) + string([]byte{byte(c)}) + strings.Repeat("\xff", 40-at) + "\n"
+			_, err := dataplane.NewConfig(text)
+			bad := c < 0x20 && c != '\t' && c != '\n' || c == 0x7f
+			require.Equal(t, bad, err != nil, "%q at %d: %v", c, at, err)
+			if bad {
+				require.ErrorContains(t, err, fmt.Sprintf("in column %d", at+1))
+			}
+		}
+	}
+}
+
 func TestFileNames(t *testing.T) {
 	for name, ok := range map[string]bool{
 		"a.pem": true, "A-b_9.pem": true, "noext": true, "": false, ".pem": false, "a.b.pem": false, "a b.pem": false,

@@ -100,7 +100,7 @@ func compare(current, desired *Config, target Target) (*difference, error) {
 func emptyConfig() *Config {
 	return &Config{
 		hash:  func() string { return "" },
-		split: func() *sectionIndex { return &sectionIndex{} },
+		split: func() *sectionIndex { return indexSections("") },
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
@@ -29,17 +30,22 @@ func (k sectionKey) String() string {
 	return s
 }
 
-// section is one section with what applies to it.
+// section is one section with what applies to it. Defaults without a name have
+// the one that the Dataplane API gives them.
 type section struct {
 	haproxycfg.Section
-	key      sectionKey
+	nth      int    // how many of its kind and name stand before it, once [sectionIndex.keys] counted
+	unnamed  bool   // defaults
 	defaults string // name of the defaults section before it, "" if there is none
 }
 
+func (s *section) key() sectionKey { return sectionKey{s.Kind, s.Name, s.nth} }
+
 // sectionIndex finds the sections of one configuration.
 type sectionIndex struct {
-	list  []section
-	byKey map[sectionKey]int
+	list     []section
+	defaults map[string]int // defaults sections by name, the first of that name
+	keys     func() map[sectionKey]int
 
 	// conditional says that the order of the text counts: there are .if blocks,
 	// of which HAProxy alone knows what it reads, or a variable is used above
@@ -51,65 +57,83 @@ type sectionIndex struct {
 func indexSections(text string) *sectionIndex {
 	parts := haproxycfg.Split(text)
 	x := &sectionIndex{
-		list: make([]section, len(parts)), byKey: make(map[sectionKey]int, len(parts)),
+		list: make([]section, len(parts)), defaults: make(map[string]int),
 		conditional: hasConditions(text) || usesBeforeSet(text),
 	}
-	defaults := ""
-	for i, s := range parts {
-		key := sectionKey{kind: s.Kind, name: s.Name}
-		if s.Kind == "defaults" {
-			key.name = x.nameDefaults(s)
-		}
-		for _, taken := x.byKey[key]; taken; _, taken = x.byKey[key] {
-			key.nth++
-		}
-		x.repeated = x.repeated || key.nth > 0 && addsUp(s.Kind)
-		x.byKey[key] = i
-		x.list[i] = section{Section: s, key: key, defaults: defaults}
-		if s.Kind == "defaults" {
-			defaults = key.name
+	x.keys = sync.OnceValue(x.findKeys)
+	defaults, seen := "", make(map[string]bool)
+	for i := range parts {
+		s := &x.list[i]
+		s.Section, s.defaults = parts[i], defaults
+		switch s.Kind {
+		case "global", "traces":
+			x.repeated = x.repeated || seen[s.Kind]
+			seen[s.Kind] = true
+		case "defaults":
+			x.nameDefaults(s)
+			defaults = s.Name
+			if _, ok := x.defaults[defaults]; !ok {
+				x.defaults[defaults] = i
+			}
 		}
 	}
 	return x
 }
 
-// nameDefaults returns the name of a defaults section. One without gets the
-// name that the Dataplane API gives it.
-func (x *sectionIndex) nameDefaults(s haproxycfg.Section) string {
-	if s.Name != "" && s.Name != "from" {
-		return s.Name
+// nameDefaults gives a name to defaults without one.
+func (x *sectionIndex) nameDefaults(s *section) {
+	switch s.Name {
+	case "":
+		s.unnamed = true
+	case "from":
+		words, _ := haproxycfg.Fields(headerLine(s.Section))
+		s.unnamed = len(words) == 3 // or else "from" is its name
 	}
-	if words, _ := haproxycfg.Fields(headerLine(s)); len(words) != 3 && s.Name == "from" {
-		return s.Name // it has that name
-	}
-	for i := 1; ; i++ {
-		name := unnamedDefaults + strconv.Itoa(i)
-		if _, taken := x.byKey[sectionKey{kind: "defaults", name: name}]; !taken {
-			return name
+	for i := 1; s.unnamed; i++ {
+		s.Name = unnamedDefaults + strconv.Itoa(i)
+		if _, taken := x.defaults[s.Name]; !taken {
+			return
 		}
 	}
 }
 
 const unnamedDefaults = "unnamed_defaults_"
 
-// addsUp tells the kinds of sections that go on where the last one of them
-// ended.
-func addsUp(kind string) bool { return kind == "global" || kind == "traces" }
+// findKeys finds sections by what they are called. Where the sections of two
+// configurations stand in the same order, which is nearly always, nobody asks.
+func (x *sectionIndex) findKeys() map[sectionKey]int {
+	keys := make(map[sectionKey]int, len(x.list))
+	for i := range x.list {
+		key := x.list[i].key()
+		for _, taken := keys[key]; taken; _, taken = keys[key] {
+			key.nth++
+		}
+		keys[key] = i
+	}
+	return keys
+}
 
-// merged returns an index in which sections that add up are one.
+// merged returns an index in which sections are one that go on where the last
+// one of their kind ended.
 func (x *sectionIndex) merged() *sectionIndex {
 	if !x.repeated {
 		return x
 	}
-	m := &sectionIndex{byKey: make(map[sectionKey]int, len(x.list))}
+	m := &sectionIndex{defaults: make(map[string]int)}
+	m.keys = sync.OnceValue(m.findKeys)
+	at := make(map[string]int)
 	for _, s := range x.list {
-		if addsUp(s.Kind) && s.key.nth > 0 {
-			first := &m.list[m.byKey[sectionKey{kind: s.Kind, name: s.Name}]]
-			first.Text += s.Text
-			first.Hash = 0 // of no text
-			continue
+		if s.Kind == "global" || s.Kind == "traces" {
+			if i, ok := at[s.Kind]; ok {
+				m.list[i].Text += s.Text
+				m.list[i].Hash = 0 // of no text
+				continue
+			}
+			at[s.Kind] = len(m.list)
 		}
-		m.byKey[s.key] = len(m.list)
+		if _, ok := m.defaults[s.Name]; !ok && s.Kind == "defaults" {
+			m.defaults[s.Name] = len(m.list)
+		}
 		m.list = append(m.list, s)
 	}
 	return m
@@ -131,7 +155,7 @@ func hasConditions(text string) bool {
 // usesBeforeSet reports whether a variable of the environment may be used above
 // a line that sets one: the order of sections and lines counts then.
 func usesBeforeSet(text string) bool {
-	if !strings.Contains(text, "env") || strings.IndexByte(text, '$') < 0 {
+	if strings.IndexByte(text, '$') < 0 || !strings.Contains(text, "env") {
 		return false
 	}
 	used := false
@@ -157,14 +181,14 @@ type header struct {
 
 // headerOf reads the header of a section. A proxy without "from" falls under
 // the defaults section before it.
-func (x *sectionIndex) headerOf(s section) header {
+func headerOf(s *section) header {
 	var h header
 	if isProxy(s.Kind) {
 		h.from = s.defaults
 	}
 	words, _ := haproxycfg.Fields(headerLine(s.Section))
 	skip := 2
-	if s.Kind == "" || s.Kind == "defaults" && (s.Name == "" || s.Name != s.key.name) {
+	if s.Kind == "" || s.unnamed {
 		skip = 1
 	}
 	if s.Kind == "" || len(words) <= skip {
@@ -181,13 +205,13 @@ func (x *sectionIndex) headerOf(s section) header {
 // distant first: each may name another one.
 func (x *sectionIndex) inherited(s section) []section {
 	var chain []section
-	for from := x.headerOf(s).from; from != "" && len(chain) < len(x.list); {
-		at, ok := x.byKey[sectionKey{kind: "defaults", name: from}]
+	for from := headerOf(&s).from; from != "" && len(chain) < len(x.list); {
+		at, ok := x.defaults[from]
 		if !ok {
 			break
 		}
 		chain = append(chain, x.list[at])
-		from = x.headerOf(x.list[at]).from
+		from = headerOf(&x.list[at]).from
 	}
 	slices.Reverse(chain)
 	return chain

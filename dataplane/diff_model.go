@@ -10,12 +10,12 @@ import (
 
 // groupPair is a group of lines that differs between two versions of a section.
 type groupPair struct {
-	section  section // the desired one
+	section  *section // the desired one
 	old, now []line
 }
 
 // compareGroups keeps the groups that differ until [difference.models].
-func (d *difference) compareGroups(want section, old, now []group) {
+func (d *difference) compareGroups(want *section, old, now []group) {
 	for len(old) > 0 || len(now) > 0 {
 		p := groupPair{section: want}
 		switch {
@@ -35,7 +35,7 @@ func (d *difference) compareGroups(want section, old, now []group) {
 // edit is a difference between two versions of a section: of a child, such as a
 // rule, or of the section itself. At least one of old and now is there.
 type edit struct {
-	section  section
+	section  *section
 	child    *haproxymodel.Child // nil for the section itself
 	old, now *line
 	index    int      // of the child among its kind, in the version that has it
@@ -53,8 +53,8 @@ func (d *difference) models() {
 	}
 	d.pending = nil
 	for len(edits) > 0 {
-		key := edits[0].section.key
-		n := slices.IndexFunc(edits, func(e edit) bool { return e.section.key != key })
+		own := edits[0].section
+		n := slices.IndexFunc(edits, func(e edit) bool { return e.section != own })
 		if n < 0 {
 			n = len(edits)
 		}

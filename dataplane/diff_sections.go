@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -13,50 +14,79 @@ func (d *difference) sections() {
 		return
 	}
 	cur, des = cur.merged(), des.merged()
-	if sameKeys(cur, des) { // nearly always
-		for i := range des.list {
-			d.pair(cur, des, cur.list[i], des.list[i])
+	d.eachPair(cur, des, func(have, want *section) {
+		same := have.Hash == want.Hash && have.Text == want.Text
+		if same && have.defaults == want.defaults {
+			return
 		}
-		d.models()
-		return
-	}
-	for _, want := range des.list {
-		if at, ok := cur.byKey[want.key]; ok {
-			d.pair(cur, des, cur.list[at], want)
-		} else {
-			d.sectionComes(want)
+		d.header(have, want)
+		if !same {
+			d.sectionChanges(*have, *want)
 		}
-	}
-	for _, have := range cur.list {
-		if _, ok := des.byKey[have.key]; !ok {
-			d.sectionGoes(have)
-		}
-	}
+	})
 	d.models()
 }
 
-// sameKeys reports whether both have the same sections in the same order.
-func sameKeys(cur, des *sectionIndex) bool {
-	return slices.EqualFunc(cur.list, des.list, func(a, b section) bool { return a.key == b.key })
-}
-
-// pair compares two versions of a section. The order of sections means nothing
-// but for the defaults that apply to a proxy.
-func (d *difference) pair(cur, des *sectionIndex, have, want section) {
-	same := have.Hash == want.Hash && have.Text == want.Text
-	if same && have.defaults == want.defaults {
+// eachPair finds the sections that both have, and notes those that come and go.
+// The order of sections means nothing but for the defaults of a proxy.
+func (d *difference) eachPair(cur, des *sectionIndex, compare func(have, want *section)) {
+	if sameSections(cur, des) {
+		for i := range des.list {
+			compare(&cur.list[i], &des.list[i])
+		}
 		return
 	}
-	d.header(cur, des, have, want)
-	if !same {
-		d.sectionChanges(have, want)
+	have, want := cur.keys(), des.keys()
+	for key, i := range inOrder(want) {
+		s := des.list[i]
+		s.nth = key.nth
+		if at, ok := have[key]; ok {
+			compare(&cur.list[at], &s)
+		} else {
+			d.sectionComes(&s)
+		}
 	}
+	for key, i := range inOrder(have) {
+		if _, ok := want[key]; !ok {
+			s := cur.list[i]
+			s.nth = key.nth
+			d.sectionGoes(&s)
+		}
+	}
+}
+
+// inOrder goes through the keys of sections in the order of the text.
+func inOrder(keys map[sectionKey]int) iter.Seq2[sectionKey, int] {
+	ordered := make([]sectionKey, len(keys))
+	for key, i := range keys {
+		ordered[i] = key
+	}
+	return func(yield func(sectionKey, int) bool) {
+		for i, key := range ordered {
+			if !yield(key, i) {
+				return
+			}
+		}
+	}
+}
+
+// sameSections reports whether both have the same sections in the same order.
+func sameSections(cur, des *sectionIndex) bool {
+	if len(cur.list) != len(des.list) {
+		return false
+	}
+	for i := range cur.list {
+		if cur.list[i].Name != des.list[i].Name || cur.list[i].Kind != des.list[i].Kind {
+			return false
+		}
+	}
+	return true
 }
 
 // header compares what stands behind the name of a section, and the defaults
 // that apply to it, named or not.
-func (d *difference) header(cur, des *sectionIndex, have, want section) {
-	was, is := cur.headerOf(have), des.headerOf(want)
+func (d *difference) header(have, want *section) {
+	was, is := headerOf(have), headerOf(want)
 	if was.from != is.from {
 		op := sectionOp(Update, want, "other defaults apply to it")
 		op.Changes = []Change{{Field: "defaults", Old: was.from, New: is.from}}
@@ -69,20 +99,20 @@ func (d *difference) header(cur, des *sectionIndex, have, want section) {
 	}
 }
 
-func (d *difference) sectionComes(s section) {
+func (d *difference) sectionComes(s *section) {
 	if !s.empty() || d.current.main == "" {
 		d.add(rankOf(s.Kind, rankSection, rankBackend, rankFrontend), sectionOp(Create, s, "HAProxy reads new sections only at a reload"), nil)
 	}
 }
 
-func (d *difference) sectionGoes(s section) {
+func (d *difference) sectionGoes(s *section) {
 	if !s.empty() {
 		d.add(rankOf(s.Kind, rankSectionGone, rankBackendGone, rankFrontendGone), sectionOp(Delete, s, "HAProxy drops sections only at a reload"), nil)
 	}
 }
 
 // empty reports whether a section says nothing.
-func (s section) empty() bool {
+func (s *section) empty() bool {
 	return (s.Kind == "" || s.Kind == "global") && len(bodyOf(s.Kind, s.Text)) == 0
 }
 
@@ -96,13 +126,13 @@ func rankOf(kind string, section, backend, frontend int) int {
 	return section
 }
 
-func sectionOp(a Action, s section, reason string) Op {
-	op := Op{Action: a, Kind: s.key.kind, Name: s.key.name, Impact: ImpactReload, Reason: reason}
+func sectionOp(a Action, s *section, reason string) Op {
+	op := Op{Action: a, Kind: s.Kind, Name: s.Name, Impact: ImpactReload, Reason: reason}
 	if op.Kind == "" {
 		op.Kind = "preamble"
 	}
-	if s.key.nth > 0 {
-		op.Name = strings.TrimPrefix(fmt.Sprintf("%s (%d)", op.Name, s.key.nth+1), " ")
+	if s.nth > 0 {
+		op.Name = strings.TrimPrefix(fmt.Sprintf("%s (%d)", op.Name, s.nth+1), " ")
 	}
 	return op
 }
@@ -121,7 +151,7 @@ func (d *difference) sectionChanges(have, want section) {
 	if d.servers(have, want, withServersOf(now, old), flatten(now)) {
 		old, now = withoutServerLines(old), withoutServerLines(now)
 	}
-	d.compareGroups(want, old, now)
+	d.compareGroups(&want, old, now)
 }
 
 func equalGroups(a, b []group) bool {
@@ -208,25 +238,14 @@ func isProxy(kind string) bool { return kind == "frontend" || kind == "backend" 
 // sectionsInOrder compares texts with conditions: nobody but HAProxy knows what
 // of them counts, so that every difference and every order does.
 func (d *difference) sectionsInOrder(cur, des *sectionIndex) {
-	for _, want := range des.list {
-		at, ok := cur.byKey[want.key]
-		if !ok {
-			d.sectionComes(want)
-			continue
-		}
-		have := cur.list[at]
+	d.eachPair(cur, des, func(have, want *section) {
 		changes := lineChanges(meaningfulLines(have.Text), meaningfulLines(want.Text))
 		if len(changes) > 0 {
 			op := sectionOp(Update, want, reasonFor(changes))
 			op.Changes = changes
 			d.add(rankChange, op, nil)
 		}
-	}
-	for _, have := range cur.list {
-		if _, ok := des.byKey[have.key]; !ok {
-			d.sectionGoes(have)
-		}
-	}
+	})
 	before, after := keysWithin(cur, des), keysWithin(des, cur)
 	for i := range before {
 		if before[i] == after[i] {
@@ -242,9 +261,9 @@ func (d *difference) sectionsInOrder(cur, des *sectionIndex) {
 // keysWithin lists the sections that the other configuration has as well.
 func keysWithin(x, other *sectionIndex) []sectionKey {
 	var keys []sectionKey
-	for _, s := range x.list {
-		if _, ok := other.byKey[s.key]; ok && len(meaningfulLines(s.Text)) > 0 {
-			keys = append(keys, s.key)
+	for key, i := range inOrder(x.keys()) {
+		if _, ok := other.keys()[key]; ok && len(meaningfulLines(x.list[i].Text)) > 0 {
+			keys = append(keys, key)
 		}
 	}
 	return keys

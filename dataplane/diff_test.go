@@ -157,59 +157,6 @@ func meaning(text string) (string, bool) {
 	return strings.Join(lines, "\n"), true
 }
 
-// bigConfig is a configuration of that many backends with three servers each.
-func bigConfig(b testing.TB, backends int, line func(backend, server int) string) *dataplane.Config {
-	b.Helper()
-	var t strings.Builder
-	t.WriteString("global\n    maxconn 1000\n\ndefaults\n    mode http\n    timeout client 5s\n\n")
-	for i := range backends {
-		fmt.Fprintf(&t, "# Ingress default/app-%d\nbackend default_app-%d_http\n    mode http\n    balance roundrobin\n", i, i)
-		t.WriteString("    option httpchk GET /healthz\n    http-request set-header X-Forwarded-Proto https if { ssl_fc }\n")
-		for s := range 3 {
-			t.WriteString(line(i, s))
-		}
-	}
-	c, err := dataplane.NewConfig(t.String())
-	require.NoError(b, err)
-	return c
-}
-
-func BenchmarkDiff(b *testing.B) {
-	plain := func(i, s int) string {
-		return fmt.Sprintf("    server pod-%d 10.%d.%d.%d:8080 check inter 2s weight 100\n", s, i/250, i%250, s+1)
-	}
-	changed := func(n int) func(i, s int) string {
-		return func(i, s int) string {
-			if i < n && s == 0 {
-				return "    server pod-0 10.9.9.9:8080 check inter 2s weight 100\n"
-			}
-			return plain(i, s)
-		}
-	}
-	current := bigConfig(b, 5000, plain)
-	for _, bm := range []struct {
-		name    string
-		changed int
-	}{{"equal", 0}, {"one", 1}, {"hundred", 100}} {
-		b.Run(bm.name, func(b *testing.B) {
-			desired := bigConfig(b, 5000, changed(bm.changed))
-			main := desired.Main()
-			b.ReportAllocs()
-			for b.Loop() {
-				// A new Config each time: its sections are split as part of it.
-				desired, err := dataplane.NewConfig(main)
-				if err != nil {
-					b.Fatal(err)
-				}
-				plan, err := dataplane.Diff(current, desired)
-				if err != nil || len(plan.Ops) != bm.changed {
-					b.Fatal(plan, err)
-				}
-			}
-		})
-	}
-}
-
 // Every certificate of 10,000 hosts at once, as at the first deployment.
 func BenchmarkDiffCertificates(b *testing.B) {
 	var list strings.Builder
