@@ -1,8 +1,11 @@
 package dataplane
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // mapEntry is a line of a map file.
@@ -57,6 +60,9 @@ func (d *difference) mapChanges(old, now File, ordered bool) {
 		c := Change{Field: "value", Old: strings.Join(from, ", "), New: strings.Join(to, ", ")}
 		c.Old, c.New = redactValue(c.Old, now.Name, key), redactValue(c.New, now.Name, key)
 		op := Op{Action: a, Kind: "map entry", Parent: "map " + now.Name, Name: shown, Impact: ImpactRuntime}
+		if op.Reason = d.target.whyNot("map entry", a, ""); op.Reason != "" {
+			op.Impact = ImpactReload
+		}
 		if c.Old != "" || c.New != "" {
 			op.Changes = []Change{c}
 		}
@@ -98,6 +104,73 @@ func (d *difference) mapChanges(old, now File, ordered bool) {
 	}
 }
 
+// parsePatterns reads a file of patterns as HAProxy does: one a line, blanks
+// before it excepted, empty lines and lines that start with "#" left out. A
+// pattern that stands there twice counts once.
+func parsePatterns(content []byte) []string {
+	var patterns []string
+	seen := make(map[string]bool)
+	for l := range strings.Lines(string(content)) {
+		if strings.HasPrefix(l, "#") {
+			continue
+		}
+		l = strings.TrimLeft(l, " \t")
+		if end := strings.IndexAny(l, "\r\n"); end >= 0 {
+			l = l[:end]
+		}
+		if l != "" && !seen[l] {
+			seen[l] = true
+			patterns = append(patterns, l)
+		}
+	}
+	return patterns
+}
+
+// patternChanges lists the patterns in which a file of an ACL differs. Their
+// order means nothing.
+func (d *difference) patternChanges(old, now File) {
+	before, after := parsePatterns(old.Content), parsePatterns(now.Content)
+	do := &action{kind: changePatterns, file: now}
+	why := ""
+	note := func(a Action, pattern string) {
+		do.changes = append(do.changes, mapChange{action: a, key: pattern})
+		why = cmp.Or(why, d.target.whyNot("acl entry", a, ""))
+		if !haproxyctl.Plain(pattern) {
+			why = cmp.Or(why, "a pattern has characters that the runtime commands do not take")
+		}
+	}
+	for _, p := range missingFrom(after, before) {
+		note(Create, p)
+	}
+	for _, p := range missingFrom(before, after) {
+		note(Delete, p)
+	}
+	if len(do.changes) > maxSingle && slices.ContainsFunc(after, func(p string) bool { return !haproxyctl.Plain(p) }) {
+		why = cmp.Or(why, "a pattern has characters that the runtime commands do not take")
+	}
+	for i, c := range do.changes {
+		op := Op{Action: c.action, Kind: "acl entry", Parent: string(now.Kind) + " " + now.Name,
+			Name: redactValue(c.key, now.Name), Impact: ImpactRuntime}
+		if why != "" {
+			op.Impact, op.Reason = ImpactReload, why
+		}
+		if i == 0 && why == "" {
+			d.add(rankMap, op, do)
+		} else {
+			d.add(rankMap, op, nil)
+		}
+	}
+}
+
+// missingFrom returns the words that the other list has not.
+func missingFrom(words, other []string) []string {
+	have := make(map[string]bool, len(other))
+	for _, w := range other {
+		have[w] = true
+	}
+	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return have[w] })
+}
+
 // parseCrtList reads a crt-list: for each line that means something, its words,
 // the certificate first (configuration manual, "crt-list").
 func parseCrtList(content []byte) [][]string {
@@ -116,7 +189,7 @@ func parseCrtList(content []byte) [][]string {
 // default certificate, and for entries that share a certificate or a name.
 func (d *difference) crtListChanges(old, now File) {
 	before, after := parseCrtList(old.Content), parseCrtList(now.Content)
-	why := whyNotCrtList(before, after)
+	why := d.whyNotCrtList(now, before, after)
 	byOrder := ""
 	if why == "" {
 		byOrder = d.whyCrtListOrder(before, after)
@@ -160,7 +233,7 @@ func (d *difference) crtListChanges(old, now File) {
 		}
 		d.add(rankCrtList, op, nil)
 	}
-	if len(before) > 0 && len(after) > 0 && before[0][0] != after[0][0] {
+	if len(before) > 0 && len(after) > 0 && before[0][0] != after[0][0] && why != "" {
 		d.add(rankCrtList, Op{Action: Update, Kind: string(CRTList), Name: now.Name, Impact: ImpactReload, Reason: why,
 			Changes: []Change{{"default certificate", before[0][0], after[0][0]}}}, nil)
 	}
@@ -188,7 +261,11 @@ func orderWithin(entries [][]string, other map[string][]string) string {
 const repeatedCertificate = "a certificate stands in several entries"
 
 // whyNotCrtList says why a list needs a reload to change, "" if it does not.
-func whyNotCrtList(before, after [][]string) string {
+func (d *difference) whyNotCrtList(list File, before, after [][]string) string {
+	if why := cmp.Or(d.target.whyNot("crt-list entry", Create, ""), d.target.whyNot("crt-list entry", Update, ""),
+		d.target.whyNot("crt-list entry", Delete, "")); why != "" {
+		return why
+	}
 	for _, list := range [][][]string{before, after} {
 		seen := make(map[string]bool)
 		for _, e := range list {
@@ -201,7 +278,7 @@ func whyNotCrtList(before, after [][]string) string {
 	if len(before) == 0 || len(after) == 0 {
 		return "HAProxy loads an empty list only at a reload"
 	}
-	if !slices.Equal(before[0], after[0]) {
+	if !slices.Equal(before[0], after[0]) && !(d.was.defaultIdle(list) && d.is.defaultIdle(list)) {
 		return "the first entry is the default certificate, which changes only at a reload"
 	}
 	return ""

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // files compares the files of both configurations.
@@ -65,8 +67,7 @@ func (d *difference) fileComes(f File) {
 	refs := d.is.of(f)
 	switch {
 	case f.Kind == Certificate && refs.onlyCrtList():
-		op.Impact = ImpactRuntime
-		d.add(rankFile, op, &action{kind: newCertificate, file: f})
+		d.bundleChanges(op, &action{kind: newCertificate, file: f})
 		return
 	case f.Kind == Certificate && d.is.folder:
 		op.Impact, op.Reason = ImpactReload, "a bind line reads its certificates from a folder"
@@ -108,9 +109,17 @@ func (d *difference) fileChanges(old, now File) {
 	case now.Kind == Map && was.mapped && is.mapped:
 		d.mapChanges(old, now, is.ordered)
 		return
+	case was.only(references{patterns: true}) && is.only(references{patterns: true}):
+		d.patternChanges(old, now)
+		return
 	case now.Kind == Certificate && (was.crt || was.inList):
-		op.Impact = ImpactRuntime
-		d.add(rankFile, op, &action{kind: updateCertificate, file: now})
+		d.bundleChanges(op, &action{kind: updateCertificate, file: now})
+		return
+	case was.only(references{ca: true}) && is.only(references{ca: true}):
+		d.bundleChanges(op, &action{kind: updateCA, file: now})
+		return
+	case was.only(references{crl: true}) && is.only(references{crl: true}):
+		d.bundleChanges(op, &action{kind: updateCRL, file: now})
 		return
 	case now.Kind == CRTList && was.list && is.list:
 		d.crtListChanges(old, now)
@@ -126,6 +135,34 @@ func (d *difference) fileChanges(old, now File) {
 	d.add(rankFile, op, nil)
 }
 
+// bundleChanges adds the change of a file that a command carries as a whole.
+func (d *difference) bundleChanges(op Op, do *action) {
+	kind, field := op.Kind, ""
+	switch do.kind {
+	case updateCA:
+		kind = "ca"
+		if !fitsCommand(do.file) {
+			field = "bundle"
+		}
+	case updateCRL:
+		kind = "crl"
+	}
+	op.Impact, op.Reason = ImpactRuntime, d.target.whyNot(kind, op.Action, field)
+	if op.Reason == "" && !fitsCommand(do.file) && do.kind != updateCA {
+		op.Reason = tooBig
+	}
+	if op.Reason != "" {
+		op.Impact, do = ImpactReload, nil
+	}
+	d.add(rankFile, op, do)
+}
+
+const tooBig = "the file does not fit into a runtime command"
+
+// fitsCommand reports whether a file fits into one command. It leaves room for
+// the path.
+func fitsCommand(f File) bool { return len(f.Content) <= haproxyctl.MaxPayload-512 }
+
 // references says how a configuration refers to a file.
 type references struct {
 	mapped  bool // by a map converter, or an ACL that reads a map
@@ -134,10 +171,15 @@ type references struct {
 	inList  bool // in a crt-list
 	list    bool // by "crt-list"
 	other   bool // in any other way
+
+	patterns bool // by an ACL that reads patterns
+	ca       bool // by "ca-file" or "ca-verify-file"
+	crl      bool // by "crl-file"
 }
 
-func (r references) any() bool         { return r.mapped || r.crt || r.inList || r.list || r.other }
-func (r references) onlyCrtList() bool { return r.inList && !r.crt && !r.other }
+func (r references) any() bool                  { return r != references{} && r != references{ordered: true} }
+func (r references) only(these references) bool { return r == these }
+func (r references) onlyCrtList() bool          { return r.inList && !r.crt && !r.other }
 
 // referrers knows where a configuration speaks of some files.
 type referrers struct {
@@ -253,6 +295,7 @@ func (r *referrers) of(f File) references {
 // inMain notes a place in the main text.
 func (r *references) inMain(kind FileKind, lead, before, previous string) {
 	converter, isCall := callOf(before)
+	isBundle := (kind == CA || kind == General) && before == ""
 	switch {
 	case previous == "crt" && kind == Certificate:
 		r.crt = true
@@ -263,6 +306,12 @@ func (r *references) inMain(kind FileKind, lead, before, previous string) {
 		r.ordered = r.ordered || !unorderedMap(converter)
 	case kind == Map && previous == "-f" && strings.Contains(lead, " -M "):
 		r.mapped = true
+	case kind == General && previous == "-f" && before == "" && !strings.Contains(lead, " -M "):
+		r.patterns = true
+	case isBundle && (previous == "ca-file" || previous == "ca-verify-file"):
+		r.ca = true
+	case isBundle && previous == "crl-file":
+		r.crl = true
 	default:
 		r.other = true
 	}

@@ -17,8 +17,8 @@ func TestDiffTakesReload(t *testing.T) {
 	}
 	for name, texts := range map[string][2]string{
 		"defaults from defaults with a default-server": {
-			"defaults a\n default-server check\ndefaults b from a\n mode http\nbackend b from b\n server s 192.0.2.1:80\n",
-			"defaults a\n default-server check\ndefaults b from a\n mode http\nbackend b from b\n server s 192.0.2.1:80\n server t 192.0.2.2:80\n",
+			"defaults a\n default-server init-addr none\ndefaults b from a\n mode http\nbackend b from b\n server s 192.0.2.1:80\n",
+			"defaults a\n default-server init-addr none\ndefaults b from a\n mode http\nbackend b from b\n server s 192.0.2.1:80\n server t 192.0.2.2:80\n",
 		},
 		"defaults from defaults with a balance": {
 			"defaults a\n balance source\ndefaults b from a\n mode http\nbackend b\n server s 192.0.2.1:80 weight 5\n",
@@ -28,7 +28,41 @@ func TestDiffTakesReload(t *testing.T) {
 		"order of forced versions":                        server("192.0.2.1:80 ssl force-tlsv12 force-tlsv13", "192.0.2.1:80 ssl force-tlsv13 force-tlsv12"),
 		"order of stick and non-stick":                    server("192.0.2.1:80 stick non-stick", "192.0.2.1:80 non-stick stick"),
 		"order of addr and agent-addr":                    server("192.0.2.1:80 agent-addr 192.0.2.2 addr 192.0.2.3", "192.0.2.1:80 addr 192.0.2.3 agent-addr 192.0.2.2"),
-		"weight twice":                                    server("192.0.2.1:80 weight 1", "192.0.2.1:80 weight 2 weight 3"),
+		"weight with an agent check":                      server("192.0.2.1:80 agent-check weight 1", "192.0.2.1:80 agent-check weight 2"),
+		"an agent check comes":                            server("192.0.2.1:80", "192.0.2.1:80 agent-check agent-port 1"),
+		"an agent check goes":                             server("192.0.2.1:80 agent-check agent-port 1", "192.0.2.1:80"),
+		"the check of a TLS server gets a port":           server("192.0.2.1:80 check ssl", "192.0.2.1:80 check ssl port 81"),
+		"an address of the check goes":                    server("192.0.2.1:80 check addr 192.0.2.2", "192.0.2.1:80 check"),
+		"a port of a check that does not run":             server("192.0.2.1:80 port 81", "192.0.2.1:80 port 82"),
+		"maxconn with the minconn of a default-server": {
+			"backend b\n default-server minconn 1\n server s 192.0.2.1:80 maxconn 5\n",
+			"backend b\n default-server minconn 1\n server s 192.0.2.1:80 maxconn 6\n",
+		},
+		"a server that would not inherit all of a default-server": {
+			"backend b\n default-server check check-proto h2\n server s 192.0.2.1:80\n",
+			"backend b\n default-server check check-proto h2\n server s 192.0.2.1:80\n server t 192.0.2.2:80\n",
+		},
+		"a default-server with a variable": {
+			"backend b\n default-server weight $W\n server s 192.0.2.1:80\n",
+			"backend b\n default-server weight $W\n server s 192.0.2.2:80\n",
+		},
+		"a server with a file that is not loaded": {
+			"backend b\n server s 192.0.2.1:80\n",
+			"backend b\n server s 192.0.2.1:80\n server t 192.0.2.2:80 ssl ca-file /etc/ca.pem\n",
+		},
+		"a server with a cookie on 2.6": {
+			"backend b\n cookie A insert\n server s 192.0.2.1:80 cookie s\n",
+			"backend b\n cookie A insert\n server s 192.0.2.1:80 cookie s\n server t 192.0.2.2:80 cookie t\n",
+		},
+		"a limit beyond that of the start": {"global\n maxconn 10\n", "global\n maxconn 11\n"},
+		"the limit of a process with pipes": {
+			"global\n maxconn 10\ndefaults\n option splice-auto\n", "global\n maxconn 9\ndefaults\n option splice-auto\n",
+		},
+		"the limit of a frontend with dynamic limits behind": {
+			"frontend f\n maxconn 10\nbackend b\n server s 192.0.2.1:80 minconn 1 maxconn 5\n",
+			"frontend f\n maxconn 11\nbackend b\n server s 192.0.2.1:80 minconn 1 maxconn 5\n",
+		},
+		"the first limit of a frontend": {"frontend f\n mode tcp\n", "frontend f\n mode tcp\n maxconn 10\n"},
 		"one of two backends in branches": {
 			".if defined(A)\nbackend x\n server s 192.0.2.1:80\nbackend y\n.else\nbackend x\n server s 192.0.2.2:80\nbackend y\n.endif\n",
 			".if defined(A)\nbackend x\n server s 192.0.2.1:80\nbackend y\n.else\nbackend x\n server s 192.0.2.3:80\nbackend y\n.endif\n",

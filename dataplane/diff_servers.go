@@ -1,9 +1,14 @@
 package dataplane
 
 import (
+	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // backendView is what of a backend and its defaults decides about its servers.
@@ -14,14 +19,18 @@ type backendView struct {
 	byName        map[string]int
 	algorithm     string // first word after balance
 	hashType      string
-	defaultServer bool
-	cookie        bool
+	defaultServer []string // words of all default-server lines so far
+	obscure       bool     // the words of a default-server are not what HAProxy reads
+	dynamicCookie bool
 	used          []string // servers that rules of the backend name
 }
 
 // servers compares a backend in which nothing but server lines differs, and
 // reports whether that is the case. A listen section is a backend, too.
 func (d *difference) servers(have, want section, old, now []line) bool {
+	if d.limits(have, want, old, now) {
+		return true
+	}
 	if want.Kind != "backend" && want.Kind != "listen" || d.current.split().conditional || d.desired.split().conditional {
 		return false
 	}
@@ -34,10 +43,6 @@ func (d *difference) servers(have, want section, old, now []line) bool {
 	}
 	after, ok := view(d.desired.split(), want, now)
 	if !ok {
-		return false
-	}
-	// A default-server counts for the servers below it only.
-	if hasOwn(now, "default-server") && !slices.Equal(skeleton(old, after), skeleton(now, before)) {
 		return false
 	}
 	for i := range after.servers {
@@ -65,25 +70,6 @@ func withoutServers(lines []line) []line {
 	return slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l.keyword() == "server" })
 }
 
-func hasOwn(lines []line, keyword string) bool {
-	return slices.ContainsFunc(lines, func(l line) bool { return l.keyword() == keyword })
-}
-
-// skeleton lists the keywords of the lines, with the names of the servers that
-// the other side has as well.
-func skeleton(lines []line, other backendView) []string {
-	var out []string
-	for _, l := range lines {
-		switch {
-		case l.keyword() != "server":
-			out = append(out, l.keyword())
-		case other.has(l.words[1]):
-			out = append(out, "server "+l.words[1])
-		}
-	}
-	return out
-}
-
 // view reads a backend. It fails for what the comparison by server cannot do
 // justice to: servers that are unreadable or share a name.
 func view(x *sectionIndex, s section, lines []line) (backendView, bool) {
@@ -102,8 +88,8 @@ func view(x *sectionIndex, s section, lines []line) (backendView, bool) {
 			continue
 		}
 		// Where variables stand, the words are not what HAProxy will read.
-		srv, ok := parseServer(l.words)
-		if !ok || v.has(srv.name) || strings.ContainsRune(l.raw, '$') {
+		srv, ok := parseServer(l.words, v.defaultServer...)
+		if !ok || v.obscure || v.has(srv.name) || strings.ContainsRune(l.raw, '$') {
 			return v, false
 		}
 		v.byName[srv.name] = len(v.servers)
@@ -123,13 +109,10 @@ func (v *backendView) read(l line) {
 	case "hash-type":
 		v.hashType = arg
 	case "default-server":
-		v.defaultServer = true
+		v.defaultServer = append(v.defaultServer, l.words[1:]...)
+		v.obscure = v.obscure || strings.ContainsRune(l.raw, '$')
 	case "cookie":
-		v.cookie = true
-	case "no":
-		if arg == "cookie" {
-			v.cookie = false
-		}
+		v.dynamicCookie = slices.Contains(l.words, "dynamic")
 	case "use-server":
 		v.used = append(v.used, arg)
 	}
@@ -160,14 +143,14 @@ func (d *difference) serverChanges(after *backendView, old, now *serverLine) {
 				to = a.String()
 			}
 		}
-		if name == "state" && !after.defaultServer {
+		if name == "state" {
 			from, to = orEnabled(from), orEnabled(to)
 		}
 		if from == to {
 			continue
 		}
 		op.Changes = append(op.Changes, Change{name, redactValue(from, name), redactValue(to, name)})
-		field, why := runtimeField(after, old, now, name)
+		field, why := d.runtimeField(after, old, now, name)
 		if why != "" {
 			if op.Reason == "" {
 				op.Impact, op.Reason = ImpactReload, why
@@ -197,45 +180,116 @@ func orEnabled(state string) string {
 }
 
 // runtimeField returns what to set, or why it cannot be set at runtime.
-func runtimeField(v *backendView, old, now *serverLine, name string) (f serverField, why string) {
+func (d *difference) runtimeField(v *backendView, old, now *serverLine, name string) (f serverField, why string) {
+	if !isRuntimeField(name) {
+		return f, fmt.Sprintf("%s of a server can change only at a reload", name)
+	}
+	if why := d.target.whyNot("server", Update, name); why != "" {
+		return f, why
+	}
+	if why := whyNoCommand(v.name, now.name); why != "" {
+		return f, why
+	}
 	value := now.value(name)
-	if value == "" && v.defaultServer {
-		return f, fmt.Sprintf("the %s comes from a default-server", name)
-	}
-	if len(now.options[name]) > 1 {
-		return f, fmt.Sprintf("the %s is given twice", name)
-	}
+	f = serverField{name, value}
 	switch name {
 	case "address":
 		_, wasLiteral := old.literal()
 		addr, ok := now.literal()
+		f.value = addr.String()
 		if !ok || !wasLiteral {
-			return f, "only an IP address with a port can change to another at runtime"
+			why = "only an IP address with a port can change to another at runtime"
 		}
-		return serverField{name, addr.String()}, ""
 	case "weight":
-		if !v.weighable() {
-			return f, fmt.Sprintf("balance %s has fixed weights", v.algorithm)
+		switch {
+		case !v.weighable():
+			why = fmt.Sprintf("balance %s has fixed weights", v.algorithm)
+		case old.has("agent-check") || now.has("agent-check"):
+			why = "an agent check counts its percentages from the weight at the start"
 		}
-		if value == "" {
-			value = "1"
-		}
-		return serverField{name, value}, ""
+		f.value = cmp.Or(value, "1")
 	case "maxconn":
-		if old.value("minconn") != "" || now.value("minconn") != "" || v.defaultServer {
-			return f, "the limit of connections depends on minconn"
+		if old.has("minconn") || now.has("minconn") {
+			why = "the limit of connections depends on minconn"
 		}
-		if value == "" {
-			value = "0"
-		}
-		return serverField{name, value}, ""
+		f.value = cmp.Or(value, "0")
 	case "state":
+		f.value = "ready"
 		if value == "disabled" {
-			return serverField{name, "maint"}, ""
+			f.value = "maint"
 		}
-		return serverField{name, "ready"}, ""
+	default:
+		return checkField(old, now, f)
 	}
-	return f, fmt.Sprintf("%s of a server can change only at a reload", name)
+	return f, why
+}
+
+// isRuntimeField reports whether the table has anything to say about a field.
+func isRuntimeField(name string) bool {
+	return slices.ContainsFunc(runtimeChanges, func(c RuntimeChange) bool {
+		return c.Kind == "server" && c.Action == Update && c.Field == name
+	})
+}
+
+// checkField is runtimeField for what belongs to health and agent checks.
+func checkField(old, now *serverLine, f serverField) (_ serverField, why string) {
+	both := func(keyword string) bool { return old.has(keyword) && now.has(keyword) }
+	switch f.name {
+	case "port", "addr":
+		switch {
+		case !both("check") || now.has("no-check"):
+			return f, "only a health check that runs can change"
+		case old.checkElsewhere() != now.checkElsewhere() && now.wrapped():
+			return f, "a health check with an address or a port of its own speaks TLS and the PROXY protocol in another way"
+		}
+		if f.name == "port" {
+			f.value = cmp.Or(f.value, "0")
+			return f, whyNotNumber(f)
+		}
+		if old.has("agent-check") || now.has("agent-check") {
+			return f, "the agent check has the same address"
+		}
+		return f, whyNotAddress(f)
+	case "agent-addr", "agent-port", "agent-send":
+		if !both("agent-check") || now.has("no-agent-check") {
+			return f, "only an agent check that runs can change"
+		}
+	}
+	switch {
+	case f.name == "agent-addr":
+		return f, whyNotAddress(f)
+	case f.name == "agent-port":
+		return f, whyNotNumber(f)
+	case !both(f.name):
+		return f, "what is sent to an agent can only change to something else"
+	case !haproxyctl.Plain(f.value):
+		return f, "it has characters that the runtime commands do not take"
+	}
+	return f, ""
+}
+
+func whyNotNumber(f serverField) string {
+	if _, err := strconv.ParseUint(f.value, 10, 16); err != nil {
+		return "only a number can be set at runtime"
+	}
+	return ""
+}
+
+func whyNotAddress(f serverField) string {
+	if _, err := netip.ParseAddr(f.value); err != nil {
+		return "only an IP address can be set at runtime"
+	}
+	return ""
+}
+
+// whyNoCommand says why names or words cannot stand in a runtime command.
+func whyNoCommand(words ...string) string {
+	for _, w := range words {
+		if !haproxyctl.Plain(w) {
+			return fmt.Sprintf("%q cannot stand in a runtime command", w)
+		}
+	}
+	return ""
 }
 
 func (d *difference) serverComes(v *backendView, s *serverLine) {
@@ -246,7 +300,7 @@ func (d *difference) serverComes(v *backendView, s *serverLine) {
 			op.Changes = append(op.Changes, Change{Field: name, New: redactValue(value, name)})
 		}
 	}
-	if op.Reason = v.whyNotAdd(s); op.Reason != "" {
+	if op.Reason = d.whyNotAdd(v, s); op.Reason != "" {
 		op.Impact = ImpactReload
 		d.add(rankServer, op, nil)
 		return
@@ -254,20 +308,47 @@ func (d *difference) serverComes(v *backendView, s *serverLine) {
 	d.add(rankServer, op, &action{kind: addServer, backend: v.name, server: s.name, args: s.args})
 }
 
+// maxAddWords keeps the words of a command, which may be 64, with room for those
+// that are added to them.
+const maxAddWords = 52
+
 // whyNotAdd says why a server needs a reload to come, "" if it does not.
-func (v *backendView) whyNotAdd(s *serverLine) string {
-	if why := v.whyFixed(); why != "" {
+func (d *difference) whyNotAdd(v *backendView, s *serverLine) string {
+	if why := d.target.whyNot("server", Create, ""); why != "" {
 		return why
 	}
-	if v.defaultServer {
-		return "a server that is added at runtime would ignore the default-server"
+	if why := v.whyFixed(); why != "" {
+		return why
 	}
 	if _, ok := s.literal(); !ok {
 		return "only a server with an IP address and a port can be added at runtime"
 	}
+	if why := d.whyNotAddable(v, s); why != "" {
+		return why
+	}
+	if len(s.args) > maxAddWords {
+		return "a server with so many words does not fit into a runtime command"
+	}
+	return whyNoCommand(append([]string{v.name, s.name}, s.args...)...)
+}
+
+// whyNotAddable names the keywords with which a server cannot be added.
+func (d *difference) whyNotAddable(v *backendView, s *serverLine) string {
 	var unknown []string
-	for name := range s.options {
-		if name != "state" && !addable[name] {
+	fresh := false
+	for name, values := range s.options {
+		switch name {
+		case "state":
+			continue
+		case "cookie":
+			if d.target.whyNot("server", Create, "cookie") == "" {
+				continue
+			}
+		case "ca-file", "crl-file", "crt":
+			// HAProxy may no longer be able to read files.
+			fresh = fresh || slices.ContainsFunc(values, func(path string) bool { return !strings.Contains(d.current.main, path) })
+		}
+		if !addable[name] {
 			unknown = append(unknown, name)
 		}
 	}
@@ -275,16 +356,26 @@ func (v *backendView) whyNotAdd(s *serverLine) string {
 		slices.Sort(unknown)
 		return fmt.Sprintf("a server with %s cannot be added at runtime", strings.Join(unknown, ", "))
 	}
+	for _, name := range s.defaults {
+		if notInherited[name] {
+			return fmt.Sprintf("%s of a default-server cannot be told to a server at runtime", name)
+		}
+	}
+	switch {
+	case fresh:
+		return "HAProxy reads files that it does not know yet at a reload"
+	case v.dynamicCookie && d.target.whyNot("server", Create, "cookie") != "":
+		return "a server that is added at runtime would have no dynamic cookie"
+	case s.has("agent-check") && s.has("addr") != s.has("agent-addr"):
+		return "the agent check takes its address from the health check"
+	}
 	return ""
 }
 
 // whyFixed says why servers cannot come and go at runtime, "" if they can.
 func (v *backendView) whyFixed() string {
-	switch {
-	case !v.unordered():
+	if !v.unordered() {
 		return fmt.Sprintf("balance %s depends on the list of servers", v.algorithm)
-	case v.cookie:
-		return "cookies of the backend name its servers"
 	}
 	return ""
 }
@@ -292,7 +383,7 @@ func (v *backendView) whyFixed() string {
 func (d *difference) serverGoes(before, v *backendView, s *serverLine) {
 	op := Op{Action: Delete, Kind: "server", Parent: v.String(), Name: s.name, Impact: ImpactRuntime}
 	op.Changes = []Change{{Field: "address", Old: s.args[0]}}
-	op.Reason = v.whyFixed()
+	op.Reason = cmp.Or(d.target.whyNot("server", Delete, ""), v.whyFixed(), whyNoCommand(v.name, s.name))
 	switch {
 	case op.Reason != "":
 	case slices.Contains(v.used, s.name):

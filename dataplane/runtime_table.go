@@ -56,56 +56,66 @@ const (
 // what takes a reload. Each row has been measured with HAProxy 2.6, 3.0 and 3.2,
 // each against a process that starts with the new configuration. The commands
 // are those of the management manual, section 9.3.
-func RuntimeChanges() []RuntimeChange {
-	haproxy26, haproxy30 := Version{2, 6}, Version{3, 0}
-	api30, api32 := Version{3, 0}, Version{3, 2}
-	return []RuntimeChange{
-		{"server", Update, "address", Sockets, haproxy26, "from an IP address and port to another"},
-		{"server", Update, "address", API, api30, "from an IP address and port to another"},
-		{"server", Update, "weight", Sockets, haproxy26, "the balance is dynamic or consistent; no agent check"},
-		{"server", Update, "weight", API, api30, "the balance is dynamic or consistent; no agent check"},
-		{"server", Update, "state", Sockets, haproxy26, "between enabled and disabled"},
-		{"server", Update, "state", API, api30, "between enabled and disabled"},
-		{"server", Update, "maxconn", Sockets, haproxy26, "no minconn"},
-		{"server", Update, "port", Sockets, haproxy26, whereChecked},
-		{"server", Update, "port", API, api30, whereChecked},
-		{"server", Update, "addr", Sockets, haproxy26, whereChecked + "; no agent check"},
-		{"server", Update, "agent-addr", Sockets, haproxy26, whereAgent},
-		{"server", Update, "agent-addr", API, api30, whereAgent},
-		{"server", Update, "agent-port", Sockets, haproxy26, whereAgent},
-		{"server", Update, "agent-send", Sockets, haproxy26, whereAgent},
-		{"server", Update, "agent-send", API, api30, whereAgent},
-		{"server", Create, "", Sockets, haproxy26, whereDynamic + "; an IP address and port; keywords that add server takes"},
-		{"server", Create, "cookie", Sockets, haproxy30, "not a dynamic one"},
-		{"server", Delete, "", Sockets, haproxy26, whereDynamic + "; no rule names it and no server tracks it"},
-		{"frontend", Update, "maxconn", Sockets, haproxy26, "a number before and after; no server has minconn"},
-		{"frontend", Update, "maxconn", API, api30, "a number before and after; no server has minconn"},
-		{"global", Update, "maxconn", Sockets, haproxy26, "up to what the process started with; no server has minconn"},
-		{"map entry", Create, "", Sockets, haproxy26, whereMap},
-		{"map entry", Create, "", API, api30, whereMap + "; " + whereWords},
-		{"map entry", Update, "", Sockets, haproxy26, whereMap},
-		{"map entry", Update, "", API, api30, whereMap + "; " + whereWords},
-		{"map entry", Delete, "", Sockets, haproxy26, whereMap},
-		{"map entry", Delete, "", API, api30, whereMap + "; " + whereWords},
-		{"acl entry", Create, "", Sockets, haproxy26, wherePatterns},
-		{"acl entry", Delete, "", Sockets, haproxy26, wherePatterns},
-		{"certificate", Update, "", Sockets, haproxy26, "crt or a crt-list uses the file"},
-		{"certificate", Update, "", API, api32, "crt or a crt-list uses the file"},
-		{"certificate", Create, "", Sockets, haproxy26, "only a crt-list uses the file"},
-		{"certificate", Delete, "", Sockets, haproxy26, "only a crt-list uses the file"},
-		{"crt-list entry", Create, "", Sockets, haproxy26, whereList},
-		{"crt-list entry", Update, "", Sockets, haproxy26, whereList},
-		{"crt-list entry", Delete, "", Sockets, haproxy26, whereList},
-		{"ca", Update, "", Sockets, haproxy26, "at most 14 KiB up to 2.6; only ca-file and ca-verify-file use it"},
-		{"crl", Update, "", Sockets, haproxy26, "at most 14 KiB; only crl-file uses it"},
-	}
+func RuntimeChanges() []RuntimeChange { return slices.Clone(runtimeChanges) }
+
+var (
+	haproxy26, haproxy30 = Version{2, 6}, Version{3, 0}
+	api30, api32         = Version{3, 0}, Version{3, 2}
+)
+
+var runtimeChanges = []RuntimeChange{
+	{"server", Update, "address", Sockets, haproxy26, "from an IP address and port to another"},
+	{"server", Update, "address", API, api30, "from an IP address and port to another"},
+	{"server", Update, "weight", Sockets, haproxy26, "the balance is dynamic or consistent; no agent check"},
+	{"server", Update, "weight", API, api30, "the balance is dynamic or consistent; no agent check"},
+	{"server", Update, "state", Sockets, haproxy26, "between enabled and disabled"},
+	{"server", Update, "state", API, api30, "between enabled and disabled"},
+	{"server", Update, "maxconn", Sockets, haproxy26, "no minconn"},
+	{"server", Update, "port", Sockets, haproxy26, whereChecked},
+	{"server", Update, "port", API, api30, whereChecked},
+	{"server", Update, "addr", Sockets, haproxy26, whereChecked + "; no agent check"},
+	{"server", Update, "agent-addr", Sockets, haproxy26, whereAgent},
+	{"server", Update, "agent-addr", API, api30, whereAgent},
+	{"server", Update, "agent-port", Sockets, haproxy26, whereAgent},
+	{"server", Update, "agent-send", Sockets, haproxy26, whereAgent},
+	{"server", Update, "agent-send", API, api30, whereAgent},
+	{"server", Create, "", Sockets, haproxy26, whereDynamic + "; an IP address and port; keywords that add server takes"},
+	{"server", Create, "", API, api30, whereDynamic + "; HAProxy 3.0; no check; keywords that the API knows"},
+	{"server", Create, "cookie", Sockets, haproxy30, "not a dynamic one"},
+	{"server", Delete, "", Sockets, haproxy26, whereDynamic + "; no rule names it and no server tracks it"},
+	{"server", Delete, "", API, api30, whereDynamic + "; HAProxy 3.0; no rule names it and no server tracks it"},
+	{"frontend", Update, "maxconn", Sockets, haproxy26, "a number before and after; no server has minconn"},
+	{"frontend", Update, "maxconn", API, api30, "a number before and after; no server has minconn"},
+	{"global", Update, "maxconn", Sockets, haproxy26, "up to what the process started with; no server has minconn"},
+	{"map entry", Create, "", Sockets, haproxy26, whereMap},
+	{"map entry", Create, "", API, api30, whereMap + "; " + whereWords},
+	{"map entry", Update, "", Sockets, haproxy26, whereMap},
+	{"map entry", Update, "", API, api30, whereMap + "; " + whereWords},
+	{"map entry", Delete, "", Sockets, haproxy26, whereMap},
+	{"map entry", Delete, "", API, api30, whereMap + "; " + whereWords},
+	{"acl entry", Create, "", Sockets, haproxy26, wherePatterns},
+	{"acl entry", Delete, "", Sockets, haproxy26, wherePatterns},
+	{"certificate", Update, "", Sockets, haproxy26, "crt or a crt-list uses the file"},
+	{"certificate", Update, "", API, api32, "crt or a crt-list uses the file"},
+	{"certificate", Create, "", Sockets, haproxy26, "only a crt-list uses the file"},
+	{"certificate", Create, "", API, api32, "only a crt-list uses the file"},
+	{"certificate", Delete, "", Sockets, haproxy26, "only a crt-list uses the file"},
+	{"certificate", Delete, "", API, api32, "only a crt-list uses the file"},
+	{"crt-list entry", Create, "", Sockets, haproxy26, whereList},
+	{"crt-list entry", Create, "", API, api32, whereList},
+	{"crt-list entry", Update, "", Sockets, haproxy26, whereList},
+	{"crt-list entry", Update, "", API, api32, whereList},
+	{"crt-list entry", Delete, "", Sockets, haproxy26, whereList},
+	{"crt-list entry", Delete, "", API, api32, whereList},
+	{"ca", Update, "", Sockets, haproxy26, "at most 14 KiB up to 2.6; only ca-file and ca-verify-file use it"},
+	{"crl", Update, "", Sockets, haproxy26, "at most 14 KiB; only crl-file uses it"},
 }
 
 // AtRuntime reports whether the table allows such a change for the target. An
 // unknown newer version counts as the newest one known. What a row needs beyond
 // the version, [RuntimeChange.Where] says; only [Diff] sees whether it is there.
 func (t Target) AtRuntime(kind string, action Action, field string) bool {
-	return slices.ContainsFunc(RuntimeChanges(), func(c RuntimeChange) bool {
+	return slices.ContainsFunc(runtimeChanges, func(c RuntimeChange) bool {
 		return c.Kind == kind && c.Action == action && c.Field == field && c.Transport == t.Transport &&
 			t.version().Compare(c.Since) >= 0
 	})

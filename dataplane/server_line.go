@@ -7,12 +7,15 @@ import (
 	"strings"
 )
 
-// serverLine is a server line of a backend, taken apart.
+// serverLine is a server line of a backend, taken apart. The words of the
+// default-server lines above it come before its own, which is how HAProxy reads
+// them: what stands later counts.
 type serverLine struct {
-	name    string
-	args    []string            // words after the name, the address first
-	options map[string][]string // values by keyword; a keyword without a value has an empty one
-	fixed   []string            // keywords in their order, without those that change at runtime
+	name     string
+	args     []string            // the address, then all words
+	options  map[string][]string // values by keyword; a keyword without a value has an empty one
+	fixed    []string            // keywords in their order, without those that change at runtime
+	defaults []string            // keywords that a default-server has
 }
 
 // serverFlags are the keywords of a server line that take no value
@@ -46,17 +49,34 @@ var addable = map[string]bool{
 	"send-proxy-v2-ssl": true, "send-proxy-v2-ssl-cn": true, "slowstart": true, "sni": true, "source": true,
 	"ssl": true, "ssl-max-ver": true, "ssl-min-ver": true, "tfo": true, "tls-tickets": true, "usesrc": true,
 	"verify": true, "verifyhost": true, "weight": true, "ws": true,
+	"agent-check": true, "agent-addr": true, "agent-inter": true, "agent-port": true, "agent-send": true,
 }
 
-// parseServer takes the words of a server line apart.
-func parseServer(words []string) (serverLine, bool) {
+// notInherited are the addable keywords that a server does not take from a
+// default-server, or not in the same way as if they stood on its own line.
+var notInherited = map[string]bool{
+	"addr": true, "agent-addr": true, "agent-send": true, "check-proto": true, "id": true,
+	"no-sslv3": true, "no-tlsv10": true, "no-tlsv11": true, "no-tlsv12": true, "no-tlsv13": true,
+}
+
+// lastCounts are the keywords of which the last one on a line counts.
+var lastCounts = map[string]bool{
+	"addr": true, "agent-addr": true, "agent-port": true, "agent-send": true, "maxconn": true, "minconn": true,
+	"port": true, "weight": true,
+}
+
+// parseServer takes the words of a server line apart, with those of the
+// default-server lines that apply to it.
+func parseServer(words []string, defaults ...string) (serverLine, bool) {
 	if len(words) < 3 || words[0] != "server" {
 		return serverLine{}, false
 	}
 	s := serverLine{name: words[1], args: words[2:], options: make(map[string][]string)}
-	rest := words[3:]
-	for len(rest) > 0 {
-		keyword := rest[0]
+	if len(defaults) > 0 {
+		s.args = slices.Concat(words[2:3], defaults, words[3:])
+	}
+	for rest := s.args[1:]; len(rest) > 0; {
+		keyword, inherited := rest[0], len(rest) > len(words)-3
 		rest = rest[1:]
 		value := ""
 		if !serverFlags[keyword] {
@@ -65,6 +85,9 @@ func parseServer(words []string) (serverLine, bool) {
 			}
 			value, rest = rest[0], rest[1:]
 		}
+		if inherited {
+			s.defaults = append(s.defaults, keyword)
+		}
 		if keyword == "disabled" || keyword == "enabled" {
 			s.options["state"] = []string{keyword} // the last one counts
 			continue
@@ -72,10 +95,15 @@ func parseServer(words []string) (serverLine, bool) {
 		if keyword != "weight" && keyword != "maxconn" {
 			s.fixed = append(s.fixed, keyword)
 		}
+		if lastCounts[keyword] {
+			s.options[keyword] = nil
+		}
 		s.options[keyword] = append(s.options[keyword], value)
 	}
 	return s, true
 }
+
+func (s *serverLine) has(keyword string) bool { _, ok := s.options[keyword]; return ok }
 
 // value returns the field of that name as a plan shows it: "" where the line
 // does not have it, the keyword itself where it takes no value.
@@ -115,6 +143,20 @@ func (s *serverLine) ordered() bool {
 	return slices.ContainsFunc(s.fixed, func(w string) bool {
 		return strings.HasPrefix(w, "no-") || strings.HasPrefix(w, "force-") || w == "non-stick" || w == "agent-addr"
 	})
+}
+
+// checkElsewhere reports whether the health check has an address or a port of
+// its own: without, it speaks TLS and the PROXY protocol as the traffic does.
+func (s *serverLine) checkElsewhere() bool { return s.has("port") || s.has("addr") }
+
+// wrapped reports whether the traffic is not plain TCP.
+func (s *serverLine) wrapped() bool {
+	for name := range s.options {
+		if name == "ssl" || name == "socks4" || name == "proto" || strings.Contains(name, "send-proxy") {
+			return true
+		}
+	}
+	return false
 }
 
 // literal returns the address of a server if it is an IP address with a port,

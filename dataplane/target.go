@@ -44,4 +44,8 @@ const (
 type Target struct {
 	Version   Version // of HAProxy; with API that of the Dataplane API, zero meaning 3.0
 	Transport Transport
+
+	// hardMaxconn is the number of connections that the process started with,
+	// beyond which it cannot go; 0 if not known.
+	hardMaxconn int
 }
