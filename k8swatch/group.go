@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -174,16 +175,35 @@ func (g *Group) Synced() bool {
 	return true
 }
 
-// States reports on each watcher.
-func (g *Group) States() map[schema.GroupVersionResource]State {
+// Watchers returns the watchers of the group in the order in which they were added.
+func (g *Group) Watchers() []*Watcher {
 	g.mu.Lock()
-	members := g.members
-	g.mu.Unlock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.members)
+}
+
+// States reports on each resource. Where several watchers share one, in different
+// namespaces for example, it is the state of the one that is worst off: not
+// synced before stale before well, and the first that was added among equals.
+// [Group.Watchers] and [Watcher.State] tell them apart.
+func (g *Group) States() map[schema.GroupVersionResource]State {
+	members := g.Watchers()
 	states := make(map[schema.GroupVersionResource]State, len(members))
 	for _, w := range members {
-		states[w.resource] = w.State()
+		state := w.State()
+		if other, ok := states[w.resource]; !ok || worse(state, other) {
+			states[w.resource] = state
+		}
 	}
 	return states
+}
+
+// worse reports whether a is in more trouble than b.
+func worse(a, b State) bool {
+	if a.Synced != b.Synced {
+		return !a.Synced
+	}
+	return a.Phase != PhaseSynced && b.Phase == PhaseSynced
 }
 
 // ForceSync lists all resources again, in the background.

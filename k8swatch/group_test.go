@@ -111,3 +111,38 @@ func TestGroupSnapshotIsOneInstant(t *testing.T) {
 		return last == 2*n
 	})
 }
+
+// TestGroupStatesOfOneResource: two watchers of a resource do not hide each other.
+func TestGroupStatesOfOneResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		good, bad := k8swatchtest.NewSource(ingress("a", "1")), k8swatchtest.NewSource(ingress("b", "1"))
+		bad.Forbid(ingresses)
+		for _, order := range [][2]*k8swatchtest.Source{{good, bad}, {bad, good}} {
+			g := k8swatch.NewGroup(nil)
+			for i, src := range order {
+				if err := g.Add(mustNew(t, src, ingresses, &k8swatch.Options{Namespace: string(rune('a' + i))})); err != nil {
+					t.Fatal(err)
+				}
+			}
+			stop := start(t, g)
+			synctest.Wait()
+			if s := g.States(); len(s) != 1 || s[ingresses].Phase != k8swatch.PhaseForbidden {
+				t.Errorf("states %+v", s)
+			}
+			all := g.Watchers()
+			if len(all) != 2 || all[0].Namespace() != "a" || all[1].Namespace() != "b" {
+				t.Fatalf("watchers %v", all)
+			}
+			for i, w := range all {
+				want := k8swatch.PhaseSynced
+				if order[i] == bad {
+					want = k8swatch.PhaseForbidden
+				}
+				if got := w.State().Phase; got != want {
+					t.Errorf("watcher %d is %s, want %s", i, got, want)
+				}
+			}
+			stop()
+		}
+	})
+}

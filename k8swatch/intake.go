@@ -63,20 +63,12 @@ func (in *intake) Transformer() cache.TransformFunc {
 
 // early does what can be done with an object of a list that is not complete. The
 // result stands for the object in Replace.
-func (in *intake) early(obj any) any {
+func (in *intake) early(obj any) *early {
 	e, err := in.entry(obj)
 	if err != nil {
-		return refused{obj, err}
+		return &early{obj: obj, err: err}
 	}
-	return e
-}
-
-// refused is an object of which no entry could be made. It is not tried again:
-// the object is trimmed, and an ignored list position would take the next
-// element with it.
-type refused struct {
-	obj any
-	err error
+	return &early{entry: e}
 }
 
 func (in *intake) lastProgress() time.Time {
@@ -119,11 +111,8 @@ func content(obj Object) any {
 
 // entry makes what the store files.
 func (in *intake) entry(obj any) (e *entry, err error) {
-	switch early := obj.(type) {
-	case *entry:
-		return early, nil
-	case refused:
-		return nil, early.err
+	if early, ok := obj.(*early); ok {
+		return early.entry, early.err
 	}
 	o, ok := obj.(Object)
 	if !ok {
@@ -221,10 +210,10 @@ func (in *intake) accept(obj any) *entry {
 }
 
 func nameOf(obj any) string {
-	switch early := obj.(type) {
-	case *entry:
-		return early.namespace + "/" + early.name
-	case refused:
+	if early, ok := obj.(*early); ok {
+		if early.entry != nil {
+			return early.entry.namespace + "/" + early.entry.name
+		}
 		obj = early.obj
 	}
 	m, err := meta.Accessor(obj)
@@ -290,7 +279,7 @@ func (in *intake) Replace(objs []any, _ string) error {
 }
 
 func (in *intake) lastGood(obj any) *entry {
-	if early, ok := obj.(refused); ok {
+	if early, ok := obj.(*early); ok {
 		obj = early.obj
 	}
 	m, err := meta.Accessor(obj)

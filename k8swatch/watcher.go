@@ -25,6 +25,7 @@ type Watcher struct {
 	store     *store
 	intake    *intake
 	list      *retrier
+	pages     *pages
 	reflector *cache.Reflector
 	notify    *notifier
 	health    *health
@@ -76,7 +77,8 @@ func newWatcher(listWatch listWatchFunc, gvr schema.GroupVersionResource, typ re
 	w.list = &retrier{inner: lw, health: w.health, intake: w.intake, deadline: streamDeadline}
 	w.list.noStream.Store(opts.NoWatchList)
 	w.intake.replaced = w.list.synced
-	w.reflector = cache.NewReflectorWithOptions(w.list, nil, w.intake,
+	w.pages = &pages{inner: w.list, intake: w.intake}
+	w.reflector = cache.NewReflectorWithOptions(w.pages, nil, w.intake,
 		cache.ReflectorOptions{Name: gvr.String(), TypeDescription: gvr.Resource})
 	return w, nil
 }
@@ -98,6 +100,9 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // Resource says what is watched.
 func (w *Watcher) Resource() schema.GroupVersionResource { return w.resource }
 
+// Namespace is the namespace that is watched, "" for all.
+func (w *Watcher) Namespace() string { return w.namespace }
+
 // Run watches until ctx ends, and returns nil when every goroutine that it
 // started has ended. Whatever goes wrong on the way is retried for as long as it
 // takes, every 0.2 to 2 s; see [Watcher.State]. The only error is [ErrStarted].
@@ -114,6 +119,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	callbacks.Go(func() { w.notify.run(ctx) })
 	w.rounds(klog.NewContext(ctx, logr.Discard()))
 	w.list.wait()
+	w.pages.wait()
 	callbacks.Wait()
 	w.health.stop()
 	return nil
@@ -129,7 +135,7 @@ func (w *Watcher) rounds(ctx context.Context) {
 		w.cancel = cancel
 		w.mu.Unlock()
 		begun := time.Now()
-		if err := w.reflector.ListAndWatchWithContext(round); err != nil && round.Err() == nil {
+		if err := w.reflector.ListAndWatchWithContext(detach(round)); err != nil && round.Err() == nil {
 			w.log.Debug("list and watch ended", "error", err)
 		}
 		if time.Since(begun) > 2*maxPause {
