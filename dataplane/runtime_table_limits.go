@@ -9,7 +9,7 @@ import (
 // limits compares a frontend or the global section in which nothing but maxconn
 // differs, and reports whether that is the case.
 func (d *difference) limits(have, want section, old, now []line) bool {
-	if d.current.split().conditional || d.desired.split().conditional || want.key.nth > 0 {
+	if d.current.split().conditional || d.desired.split().conditional || want.nth > 0 {
 		return false
 	}
 	from, ok := onlyLimit(old)
@@ -20,7 +20,7 @@ func (d *difference) limits(have, want section, old, now []line) bool {
 	if !ok || from == to || !slices.EqualFunc(withoutLimit(old), withoutLimit(now), line.equal) {
 		return false
 	}
-	op := sectionOp(Update, want, "")
+	op := sectionOp(Update, &want, "")
 	op.Impact = ImpactRuntime
 	op.Changes = []Change{{"maxconn", strconv.Itoa(from), strconv.Itoa(to)}}
 	do := &action{limit: strconv.Itoa(to)}
@@ -83,7 +83,7 @@ func (d *difference) whyNotGlobal(from, to int) string {
 		case "global":
 			globals++
 		case "peers", "log-forward":
-			return "the limit of section " + s.key.String() + " follows from it"
+			return "the limit of section " + s.key().String() + " follows from it"
 		}
 	}
 	if globals > 1 {

@@ -59,8 +59,8 @@ var notInherited = map[string]bool{
 	"no-sslv3": true, "no-tlsv10": true, "no-tlsv11": true, "no-tlsv12": true, "no-tlsv13": true,
 }
 
-// lastCounts are the keywords of which the last one on a line counts.
-var lastCounts = map[string]bool{
+// lastOnly are the keywords of which the last one on a line counts.
+var lastOnly = map[string]bool{
 	"addr": true, "agent-addr": true, "agent-port": true, "agent-send": true, "maxconn": true, "minconn": true,
 	"port": true, "weight": true,
 }
@@ -95,7 +95,7 @@ func parseServer(words []string, defaults ...string) (serverLine, bool) {
 		if keyword != "weight" && keyword != "maxconn" {
 			s.fixed = append(s.fixed, keyword)
 		}
-		if lastCounts[keyword] {
+		if lastOnly[keyword] {
 			s.options[keyword] = nil
 		}
 		s.options[keyword] = append(s.options[keyword], value)
