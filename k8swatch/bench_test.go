@@ -169,5 +169,5 @@ func BenchmarkUpdate(b *testing.B) {
 	update("slices by service", testIntakeOf(b, sliceResource, "metadata.namespace", serviceName), func(i int) Object { return bigSlice(i) })
 	update("ingresses by name", testIntakeOf(b, ingressResource), func(i int) Object { return bigIngress(i) })
 	update("ingresses by host", testIntakeOf(b, ingressResource, "metadata.namespace", "spec.rules[*].host"), func(i int) Object { return bigIngress(i) })
-	update("custom resources", testIntakeOf(b, routeResource), func(i int) Object { return bigRoute(b, i) })
+	update("custom resources", testIntakeOf(b, routeResource), func(i int) Object { return bigRoute(i) })
 }

@@ -122,25 +122,17 @@ func bigSlice(i int) *discoveryv1.EndpointSlice {
 func namespaceOf(i int) string { return fmt.Sprint("team-", i/slicesPerService%200) }
 func serviceOf(i int) string   { return fmt.Sprint("web-", i/slicesPerService) }
 
-// bigRoute is bigIngress as a custom resource.
-func bigRoute(t testing.TB, i int) *unstructured.Unstructured {
-	t.Helper()
-	u := unstructuredOf(t, bigIngress(i))
-	u.SetAPIVersion("example.com/v1")
-	u.SetKind("Route")
-	return u
-}
-
-// unstructuredOf is what the JSON of an object decodes to.
-func unstructuredOf(t testing.TB, obj any) *unstructured.Unstructured {
-	t.Helper()
+// bigRoute is bigIngress as a custom resource, as it is decoded from JSON.
+func bigRoute(i int) *unstructured.Unstructured {
+	obj := bigIngress(i)
+	obj.APIVersion, obj.Kind = "example.com/v1", "Route"
 	text, err := json.Marshal(obj)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(text); err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return u
 }

@@ -27,7 +27,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 	typed := func(i int) any { return decodedIngress(b, i) }
 	slices := func(i int) any { return decodedSlice(b, i) }
-	route := func(i int) any { return bigRoute(b, i) }
+	route := func(i int) any { return bigRoute(i) }
 	raw := func(obj func(i int) any) func() any {
 		return func() any {
 			store := cache.NewStore(cache.MetaNamespaceKeyFunc)
