@@ -2,6 +2,7 @@ package dataplanetest
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,7 +20,10 @@ func actionWords(action string) int {
 	return 0
 }
 
-var errTooFew = errors.New("not enough parameters")
+var (
+	errTooFew     = errors.New("not enough parameters")
+	errBadRequest = errors.New("bad request")
+)
 
 // splitAction splits a runtime action at its blanks, which nothing escapes.
 func splitAction(action string) []string { return strings.Split(action, " ") }
@@ -37,18 +41,23 @@ func (s *Server) act(action string) error {
 		return errTooFew
 	}
 	number := ""
+	state := []string{"ready", "drain", "maint"}
 	switch words[0] {
 	case "SetFrontendMaxConn", "SetServerCheckPort":
 		number = words[want-1]
 	case "SetServerAddr":
 		number = words[4]
 	}
+	if words[0] == "SetServerState" && !slices.Contains(state, words[3]) {
+		return errBadRequest
+	}
 	if number != "" {
 		if _, err := strconv.ParseInt(number, 10, 64); err != nil {
 			return err
 		}
 	}
-	return s.proc.action(words[:want])
+	_, err := s.exec(actionCommand(words), nil)
+	return err
 }
 
 // actionCommand is the command of HAProxy for a runtime action, "" if there is
@@ -63,6 +72,9 @@ func actionCommand(words []string) string {
 	case "SetServerCheckPort":
 		return "set server " + server() + " check-port " + words[3]
 	case "SetServerAddr":
+		if words[4] == "0" {
+			return "set server " + server() + " addr " + words[3]
+		}
 		return "set server " + server() + " addr " + words[3] + " port " + words[4]
 	case "SetServerState":
 		return "set server " + server() + " state " + words[3]

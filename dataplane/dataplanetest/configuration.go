@@ -232,15 +232,20 @@ func (e *edit) readData(w http.ResponseWriter, r *http.Request, engine reflect.T
 	}
 	e.data = e.data.Elem()
 	if err := checkModel(e.data); err != nil {
-		code := http.StatusUnprocessableEntity
-		var coded interface{ Code() int32 }
-		if errors.As(err, &coded) {
-			code = int(coded.Code())
-		}
-		failCode(w, http.StatusUnprocessableEntity, code, err.Error())
+		failModel(w, err)
 		return false
 	}
 	return true
+}
+
+// failModel answers that a model is not valid.
+func failModel(w http.ResponseWriter, err error) {
+	code := http.StatusUnprocessableEntity
+	var coded interface{ Code() int32 }
+	if errors.As(err, &coded) {
+		code = int(coded.Code())
+	}
+	failCode(w, http.StatusUnprocessableEntity, code, err.Error())
 }
 
 // failMissing answers for an operation that the API has not implemented.

@@ -72,7 +72,7 @@ func TestAnswers(t *testing.T) {
 		"only validated":      {method: "POST", path: raw + "?version=9&only_validate=true", body: "global\n  maxconn 5\n", status: 202, want: "maxconn 100"},
 		"conditionals vanish": {method: "POST", path: raw + "?version=1&skip_reload=true", body: "global\n.if true\n  maxconn 5\n.endif\n", status: 201, want: "# _version=2"},
 		"unknown action":      {method: "POST", path: raw + "?version=1&skip_reload=true", body: "backend b\n  server s 192.0.2.1:1\n", header: []string{"X-Runtime-Actions", "Dance b s now"}, status: 201},
-		"unknown server":      {method: "POST", path: raw + "?version=1&skip_reload=true", body: "global\n", header: []string{"X-Runtime-Actions", "SetServerState b s maint"}, status: 500, want: "No such server"},
+		"unknown server":      {method: "POST", path: raw + "?version=1&skip_reload=true", body: "global\n", header: []string{"X-Runtime-Actions", "SetServerState b s maint"}, status: 500, want: "No such backend"},
 		"renamed":             {method: "POST", path: maps, contentType: mapType, body: mapBody, status: 201, want: "site_example_com.txt.map"},
 		"empty map":           {method: "PUT", path: maps + "/here.map", status: 422},
 		"absent map":          {method: "PUT", path: maps + "/absent.map", body: "x", status: 404},

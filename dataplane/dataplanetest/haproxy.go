@@ -147,26 +147,20 @@ func (d *daemon) pid() int {
 	return procs.WorkerPID()
 }
 
-func (d *daemon) action(words []string) error {
-	if command := actionCommand(words); command != "" {
-		return d.quiet(command)
-	}
-	return nil
+// command sends a command in the words of client-native's runtime client. Before
+// HAProxy 2.7 the master relays but the first command of a line: severities are
+// not to be had then, and errors look like answers.
+func (d *daemon) command(command string) (string, error) {
+	return d.send("set severity-output number;@1 " + command + ";quit\n")
 }
 
-// quiet runs a command that answers only if something is wrong, or with what
-// it has changed.
-func (d *daemon) quiet(command string) error {
-	out, err := d.worker(command)
-	if err != nil || out == "" || strings.Contains(out, "changed from") {
-		return err
-	}
-	return errors.New(out)
-}
+func (d *daemon) ask(command string) (string, error) { return d.worker(command) }
 
 // worker sends one command to the worker, through the master, which closes the
 // connection when it has seen the end of what we have to say.
-func (d *daemon) worker(command string) (string, error) {
+func (d *daemon) worker(command string) (string, error) { return d.send("@1 " + command + "\n") }
+
+func (d *daemon) send(line string) (string, error) {
 	conn, err := net.DialTimeout("unix", d.master.Path, startTimeout)
 	if err != nil {
 		return "", err
@@ -175,7 +169,7 @@ func (d *daemon) worker(command string) (string, error) {
 	if err := conn.SetDeadline(time.Now().Add(startTimeout)); err != nil {
 		return "", err
 	}
-	if _, err := io.WriteString(conn, "@1 "+command+"\n"); err != nil {
+	if _, err := io.WriteString(conn, line); err != nil {
 		return "", err
 	}
 	if unix, ok := conn.(*net.UnixConn); ok {
@@ -185,91 +179,6 @@ func (d *daemon) worker(command string) (string, error) {
 	}
 	out, err := io.ReadAll(conn)
 	return strings.TrimSpace(string(out)), err
-}
-
-func (d *daemon) servers(backend string) ([]loadedServer, error) {
-	out, err := d.worker("show servers state " + backend)
-	if err != nil {
-		return nil, err
-	}
-	servers := []loadedServer{}
-	for line := range strings.Lines(out) {
-		f := strings.Fields(line)
-		if len(f) < 19 || f[0] == "#" {
-			continue
-		}
-		srv := loadedServer{Name: f[3], Address: f[4], AdminState: "ready", Operational: "up"}
-		srv.Port, _ = strconv.Atoi(f[18])
-		// 0x01 set to maintenance, 0x02 with a tracked server, 0x20 without an address;
-		// 0x04 only says that the configuration has it disabled (management manual, "show servers state").
-		if admin, _ := strconv.Atoi(f[6]); admin&0x23 != 0 {
-			srv.AdminState = "maint"
-		}
-		servers = append(servers, srv)
-	}
-	if len(servers) == 0 {
-		return nil, errors.New(out)
-	}
-	return servers, nil
-}
-
-func (d *daemon) entries(path string) ([]entry, error) {
-	out, err := d.worker("show map " + path)
-	if err != nil {
-		return nil, err
-	}
-	if strings.HasPrefix(out, "Unknown map") {
-		return nil, errors.New(out)
-	}
-	entries := []entry{}
-	for line := range strings.Lines(out) {
-		if f := strings.Fields(line); len(f) >= 3 {
-			entries = append(entries, entry{f[1], f[2]})
-		}
-	}
-	return entries, nil
-}
-
-func (d *daemon) addEntry(path, key, value string) error {
-	return d.quiet("add map " + path + " " + key + " " + value)
-}
-
-func (d *daemon) setEntry(path, key, value string) error {
-	return d.quiet("set map " + path + " " + key + " " + value)
-}
-
-func (d *daemon) deleteEntry(path, key string) error { return d.quiet("del map " + path + " " + key) }
-
-func (d *daemon) swap(path string, content []byte, create bool) error {
-	if create {
-		if out, err := d.worker("new ssl cert " + path); err != nil || !strings.Contains(out, "New empty certificate store") {
-			return errors.Join(err, errors.New(out))
-		}
-	}
-	out, err := d.worker("set ssl cert " + path + " <<\n" + string(content) + "\n")
-	if err == nil && !strings.Contains(out, "ransaction") {
-		err = errors.New(out)
-	}
-	if err != nil {
-		return err
-	}
-	if out, err = d.worker("commit ssl cert " + path); err == nil && !strings.Contains(out, "Success") {
-		err = errors.New(out)
-	}
-	return err
-}
-
-func (d *daemon) fingerprint(path string) (string, error) {
-	out, err := d.worker("show ssl cert " + path)
-	if err != nil {
-		return "", err
-	}
-	for line := range strings.Lines(out) {
-		if sum, ok := strings.CutPrefix(line, "SHA1 FingerPrint: "); ok {
-			return strings.TrimSpace(sum), nil
-		}
-	}
-	return "", errors.New(out)
 }
 
 // ReloadCommand returns a command, words parted by blanks, that makes the

@@ -1,8 +1,6 @@
 package dataplanetest
 
 import (
-	"errors"
-	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -13,14 +11,56 @@ import (
 )
 
 // pretender stands in for a haproxy: it knows what a process would have loaded
-// and what has been changed there since. The server's lock guards it.
+// and what has been changed there since, and answers to the commands of the
+// runtime API (management manual, section 9.3) that clients of the Dataplane
+// API lead to. The server's lock guards it.
 type pretender struct {
-	s       *Server
-	process atomic.Int64
-	be      map[string][]loadedServer
-	maps    map[string][]entry
-	certs   map[string][]byte
+	s        *Server
+	process  atomic.Int64
+	backends map[string]*loadedBackend
+	patterns []*patterns // maps and ACLs, in the order of their identifiers
+	objects  map[string]*sslObject
+	lists    map[string][]string // crt-lists by path
+	handles  int                 // given to entries
 }
+
+type loadedBackend struct {
+	dynamic bool // balances in a way that servers can be added to
+	servers []*loadedServer
+}
+
+type loadedServer struct {
+	name, address string
+	port          int
+	admin         int // flags of "show servers state"
+	weight        int
+	down          bool
+}
+
+// patterns are the entries of a map or an ACL.
+type patterns struct {
+	kind, path string
+	entries    []entry
+	versions   map[string][]entry // prepared
+	last       int                // version
+}
+
+type entry struct{ handle, key, value string }
+
+// sslObject is a certificate or a CA file.
+type sslObject struct {
+	content []byte
+	pending []byte // set and not committed
+	open    bool
+	used    bool
+}
+
+// forcedMaint is the flag of a server that was put into maintenance, and
+// forcedDrain of one that is to lose its clients.
+const (
+	forcedMaint = 0x01
+	forcedDrain = 0x08
+)
 
 func newPretender(s *Server) *pretender {
 	p := &pretender{s: s}
@@ -41,30 +81,37 @@ func (p *pretender) reload() error {
 // load reads servers from the text, and the files that it or a crt-list names.
 func (p *pretender) load() {
 	disk := p.s.diskText()
-	p.be, p.maps, p.certs = map[string][]loadedServer{}, map[string][]entry{}, map[string][]byte{}
+	p.patterns, p.lists = nil, map[string][]string{}
+	p.backends, p.objects = map[string]*loadedBackend{}, map[string]*sslObject{}
 	for _, section := range haproxycfg.Split(disk) {
-		if section.Kind != "backend" && section.Kind != "listen" {
-			continue
-		}
-		p.be[section.Name] = []loadedServer{}
-		for line := range strings.Lines(section.Text) {
-			words, err := haproxycfg.Fields(line)
-			if err == nil && len(words) > 2 && words[0] == "server" {
-				p.be[section.Name] = append(p.be[section.Name], readServer(words))
-			}
+		if section.Kind == "backend" || section.Kind == "listen" {
+			p.backends[section.Name] = readBackend(section.Text)
 		}
 	}
 	p.each("maps", func(path string, content []byte) {
 		if strings.Contains(disk, path) {
-			p.maps[path] = readMap(content)
+			p.addPatterns("map", path, content)
 		}
 	})
 	texts := []string{disk}
-	p.each("general", func(_ string, content []byte) { texts = append(texts, string(content)) })
-	p.each("ssl_crt_lists", func(_ string, content []byte) { texts = append(texts, string(content)) })
+	list := func(path string, content []byte) {
+		texts = append(texts, string(content))
+		switch {
+		case strings.Contains(disk, "crt-list "+path):
+			p.lists[path] = strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
+		case strings.Contains(disk, "-f "+path):
+			p.addPatterns("acl", path, content)
+		case strings.Contains(disk, "ca-file "+path):
+			p.objects["ca-file "+path] = &sslObject{content: content, used: true}
+		}
+	}
+	p.each("general", list)
+	p.each("ssl_certificates", func(path string, content []byte) {
+		list(path, content)
+	})
 	p.each("ssl_certificates", func(path string, content []byte) {
 		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, path) }) {
-			p.certs[path] = content
+			p.objects["cert "+path] = &sslObject{content: content, used: true}
 		}
 	})
 }
@@ -85,150 +132,59 @@ func (p *pretender) each(store string, f func(path string, content []byte)) {
 	}
 }
 
-func readServer(words []string) loadedServer {
-	srv := loadedServer{Name: words[1], Address: words[2], AdminState: "ready", Operational: "up"}
-	if host, port, err := net.SplitHostPort(words[2]); err == nil {
-		srv.Address = host
-		srv.Port, _ = strconv.Atoi(port)
+func readBackend(text string) *loadedBackend {
+	b := &loadedBackend{dynamic: true}
+	for line := range strings.Lines(text) {
+		words, err := haproxycfg.Fields(line)
+		switch {
+		case err != nil || len(words) < 2:
+		case words[0] == "balance":
+			b.dynamic = slices.Contains([]string{"roundrobin", "leastconn", "first", "random"}, words[1]) ||
+				strings.HasPrefix(words[1], "random(")
+		case words[0] == "server" && len(words) > 2:
+			b.servers = append(b.servers, readServer(words[1], words[2:]))
+		}
+	}
+	return b
+}
+
+// readServer reads the words of a server line behind its name.
+func readServer(name string, words []string) *loadedServer {
+	srv := &loadedServer{name: name, address: words[0], weight: 1}
+	if host, port, err := net.SplitHostPort(words[0]); err == nil {
+		srv.address = host
+		srv.port, _ = strconv.Atoi(port)
 	}
 	if slices.Contains(words, "disabled") {
-		srv.AdminState, srv.Operational = "maint", "down"
+		srv.admin, srv.down = forcedMaint, true
+	}
+	if i := slices.Index(words, "weight"); i > 0 && i+1 < len(words) {
+		srv.weight, _ = strconv.Atoi(words[i+1])
 	}
 	return srv
 }
 
-func readMap(content []byte) []entry {
-	entries := []entry{}
-	for line := range strings.Lines(string(content)) {
+func (p *pretender) addPatterns(kind, path string, content []byte) {
+	pt := &patterns{kind: kind, path: path, versions: map[string][]entry{}}
+	pt.entries = p.readEntries(kind, string(content))
+	p.patterns = append(p.patterns, pt)
+}
+
+func (p *pretender) readEntries(kind, text string) (entries []entry) {
+	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
-		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
-			continue
+		switch {
+		case len(words) == 0 || strings.HasPrefix(words[0], "#"):
+		case kind == "acl":
+			entries = append(entries, p.newEntry(strings.TrimSpace(line), ""))
+		default:
+			entries = append(entries, p.newEntry(words[0], strings.Join(words[1:], " ")))
 		}
-		entries = append(entries, entry{words[0], strings.Join(words[1:], " ")})
 	}
 	return entries
 }
 
-func (p *pretender) action(words []string) error {
-	if words[0] == "SetFrontendMaxConn" {
-		return nil
-	}
-	i := slices.IndexFunc(p.be[words[1]], func(s loadedServer) bool { return s.Name == words[2] })
-	if i < 0 {
-		return errNoServer
-	}
-	srv := &p.be[words[1]][i]
-	switch words[0] {
-	case "SetServerAddr":
-		srv.Address = words[3]
-		srv.Port, _ = strconv.Atoi(words[4])
-	case "SetServerState":
-		srv.AdminState = words[3]
-	}
-	return nil
-}
-
-var errNoServer = errors.New("No such server.")
-
-func (p *pretender) servers(backend string) ([]loadedServer, error) {
-	servers, ok := p.be[backend]
-	if !ok {
-		return nil, errors.New("Can't find backend.")
-	}
-	return servers, nil
-}
-
-var errNoMap = errors.New("Unknown map identifier. Please use #<id> or <file>.")
-
-func (p *pretender) entries(path string) ([]entry, error) {
-	entries, ok := p.maps[path]
-	if !ok {
-		return nil, errNoMap
-	}
-	return entries, nil
-}
-
-func (p *pretender) addEntry(path, key, value string) error {
-	p.maps[path] = append(p.maps[path], entry{key, value})
-	return nil
-}
-
-func (p *pretender) setEntry(path, key, value string) error {
-	for i := range p.maps[path] {
-		if p.maps[path][i].Key == key {
-			p.maps[path][i].Value = value
-		}
-	}
-	return nil
-}
-
-func (p *pretender) deleteEntry(path, key string) error {
-	p.maps[path] = slices.DeleteFunc(p.maps[path], func(e entry) bool { return e.Key == key })
-	return nil
-}
-
-var errNoCertificate = errors.New("Can't replace a certificate which is not referenced by the configuration!")
-
-func (p *pretender) swap(path string, content []byte, create bool) error {
-	if _, ok := p.certs[path]; !ok && !create {
-		return errNoCertificate
-	}
-	p.certs[path] = content
-	return nil
-}
-
-func (p *pretender) fingerprint(path string) (string, error) {
-	content, ok := p.certs[path]
-	if !ok {
-		return "", errNoCertificate
-	}
-	return sha1Of(content), nil
-}
-
-// LoadedMap returns the entries that a map has in the running process, nil if
-// no process has loaded it.
-func (s *Server) LoadedMap(name string) map[string]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	entries, err := s.proc.entries(s.store("maps").path(name))
-	if err != nil {
-		return nil
-	}
-	return maps.Collect(func(yield func(string, string) bool) {
-		for _, e := range entries {
-			if !yield(e.Key, e.Value) {
-				return
-			}
-		}
-	})
-}
-
-// LoadedServer returns the address and the administrative state (ready, drain
-// or maint) that a server has in the running process, "" if there is none.
-func (s *Server) LoadedServer(backend, server string) (address, state string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	servers, err := s.proc.servers(backend)
-	if err != nil {
-		return "", ""
-	}
-	for _, srv := range servers {
-		if srv.Name == server {
-			return net.JoinHostPort(srv.Address, strconv.Itoa(srv.Port)), srv.AdminState
-		}
-	}
-	return "", ""
-}
-
-// LoadedCertificate returns the SHA-1 fingerprint, in upper-case hexadecimal
-// digits, of the certificate that the running process has loaded from a file of
-// that name, "" if there is none.
-func (s *Server) LoadedCertificate(name string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sum, err := s.proc.fingerprint(s.store("ssl_certificates").path(name))
-	if err != nil {
-		return ""
-	}
-	return sum
+func (p *pretender) newEntry(key, value string) entry {
+	p.handles++
+	return entry{"0x" + strconv.FormatInt(int64(0x5500+p.handles*16), 16), key, value}
 }

@@ -179,7 +179,7 @@ func (s *Server) certificateStored(w http.ResponseWriter, r *http.Request, st *s
 		s.failStorage(w, err)
 	case flag(r, "skip_reload"):
 		reply(w, status, info)
-	case !flag(r, "force_reload") && s.atLeast32() && s.proc.swap(st.path(name), content, created) == nil:
+	case !flag(r, "force_reload") && s.atLeast32() && s.swap(st.path(name), content, created) == nil:
 		s.actions = append(s.actions, what)
 		reply(w, status, info)
 	default:
