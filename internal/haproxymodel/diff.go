@@ -1,8 +1,17 @@
 package haproxymodel
 
-// Action is what happens to a section or a child.
+import (
+	"cmp"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Action is what happens to a section, a child or a line.
 type Action int
 
+// The actions.
 const (
 	Create Action = iota + 1
 	Update
@@ -11,56 +20,248 @@ const (
 
 // String returns "create", "update" or "delete".
 func (a Action) String() string {
-	return [...]string{"", "create", "update", "delete"}[a]
+	switch a {
+	case Create:
+		return "create"
+	case Update:
+		return "update"
+	case Delete:
+		return "delete"
+	}
+	return ""
 }
 
 // Difference is one step from an old section to a new one.
 type Difference struct {
 	Action Action
-	Child  *Child // nil for the fields of the section itself, whose Action is Update
+	Child  *Child // nil for the section's own fields, whose Action is Update
 	Name   string // of a child that has one: its key, or the name of an ACL; else ""
 
-	// Positions of a child by position, from 0: OldIndex in the old section (-1
-	// for Create), NewIndex in the new one (-1 for Delete). -1 for all others.
+	// Positions of a child by position, from 0, in the old section (-1 for
+	// Create) and in the new one (-1 for Delete). -1 for all others.
 	OldIndex, NewIndex int
 
-	Fields []Field // what changed; for Create all fields that are set, for Delete none
-	Old    any     // the model of the child, or of the section's own fields, before; nil for Create
+	Fields []Field // what changed; all that is set for Create and Delete
+	Old    any     // pointer to the model of the child or of the whole section before; nil for Create
 	New    any     // and after; nil for Delete
 }
 
-// Body returns New in the JSON of the Dataplane API v3.
-func (d *Difference) Body() ([]byte, error) { return nil, nil }
-
 // Field is one field of a model with its value as text.
 type Field struct {
-	Name     string // JSON names, joined by dots: "cond_test", "balance.algorithm", "error_files.0.code"
+	Name     string // JSON names, joined by dots: "cond_test", "balance.algorithm", "log_steps.0"
 	Old, New string // "" for absent
 	Secret   bool   // the values must not be shown
 }
 
-// Diff returns what makes new from old in the order of the descriptor table:
-// the section's own fields, then its children. Children by position are
-// aligned by their longest common subsequence. Metadata, which are comments,
-// make no difference. Both must be of one kind and without error.
+// Diff returns the steps from old to new, in an order in which they can be made
+// one after the other: first the section's own fields, then collection by
+// collection as in the descriptor table. Within a collection come the updates,
+// addressed by OldIndex, then the deletions with the highest index first, then
+// the creations with the lowest index first.
 //
-// What the models do not hold is told by [DiffLines].
-func Diff(old, new *Section) []Difference { return nil }
-
-// LineDifference is a line that one of two sections has and that no
-// [Difference] explains.
-type LineDifference struct {
-	Action Action // Create, Delete; Update for a line that only moved
-	Line   Line   // in the new section, in the old one for Delete
+// Children by position are aligned by their longest common subsequence, so
+// that an insertion is one step. Metadata, which are comments, make no
+// difference. Sections of two kinds, or with an error, have none here: what the
+// models do not hold is told by [DiffLines].
+func Diff(old, new *Section) []Difference {
+	if old.err != nil || new.err != nil || old.Kind != new.Kind {
+		return nil
+	}
+	var differences []Difference
+	was, is := reflect.ValueOf(old.model).Elem(), reflect.ValueOf(new.model).Elem()
+	if fields := fieldsOf(old.Kind, nil, was, is); len(fields) > 0 {
+		differences = append(differences, Difference{
+			Action: Update, OldIndex: -1, NewIndex: -1, Fields: fields, Old: old.model, New: new.model,
+		})
+	}
+	for i := range old.Kind.Children {
+		c := &old.Kind.Children[i]
+		before, after := old.children(c), new.children(c)
+		switch {
+		case len(before) == 0 && len(after) == 0:
+		case c.ByName():
+			differences = append(differences, diffNamed(old.Kind, c, before, after)...)
+		default:
+			differences = append(differences, diffListed(old.Kind, c, before, after)...)
+		}
+	}
+	return differences
 }
 
-// DiffLines returns the differences between two sections that [Diff] cannot
-// see: lines that the models do not hold, and the order of lines where it means
-// something but the models do not keep it (servers, error files, ...). When Diff
-// and DiffLines are both empty, the sections mean the same. For sections with
-// an error it compares all lines.
-func DiffLines(old, new *Section) []LineDifference { return nil }
+// child is one child of a section: a pointer to its model, and its name with a
+// number behind it where several have one name.
+type child struct {
+	name  string
+	model reflect.Value
+}
 
-// Apply makes the differences, which [Diff] returned for s and another section,
-// in the model of s.
-func (s *Section) Apply(differences []Difference) error { return nil }
+// children returns the children of a collection, those by name in the order of
+// the text.
+func (s *Section) children(c *Child) []child {
+	children := childrenOf(s.model, c)
+	if !c.slice {
+		position := make(map[string]int, len(children))
+		for i, name := range s.order[c] {
+			position[name] = i + 1
+		}
+		slices.SortStableFunc(children, func(a, b child) int { return cmp.Compare(position[a.name], position[b.name]) })
+	}
+	return children
+}
+
+// childrenOf returns the children in the order of the model, those of a map by name.
+func childrenOf(model any, c *Child) []child {
+	v := reflect.ValueOf(model).Elem().FieldByIndex(c.index)
+	children := make([]child, 0, v.Len())
+	if !c.slice {
+		for _, key := range v.MapKeys() {
+			p := reflect.New(c.elem)
+			p.Elem().Set(v.MapIndex(key))
+			children = append(children, child{key.String(), p})
+		}
+		slices.SortFunc(children, func(a, b child) int { return strings.Compare(a.name, b.name) })
+		return children
+	}
+	for i := range v.Len() {
+		children = append(children, child{nameOf(c, v.Index(i)), v.Index(i)})
+	}
+	return children
+}
+
+// nameOf returns the name that a child has, if any.
+func nameOf(c *Child, model reflect.Value) string {
+	key := c.Key
+	if c.Field == "ACLList" {
+		key = "ACLName"
+	}
+	if key == "" {
+		return ""
+	}
+	return text(follow(model.Elem().FieldByName(key)))
+}
+
+func diffNamed(k *Kind, c *Child, old, new []child) (steps []Difference) {
+	type id struct {
+		name string
+		nth  int
+	}
+	was := map[id]child{}
+	count := map[string]int{}
+	for _, o := range old {
+		was[id{o.name, count[o.name]}] = o
+		count[o.name]++
+	}
+	clear(count)
+	var updates, deletes, creates []Difference
+	for _, n := range new {
+		key := id{n.name, count[n.name]}
+		count[n.name]++
+		o, ok := was[key]
+		delete(was, key)
+		if !ok {
+			creates = append(creates, step(k, c, Create, child{}, n))
+		} else if differ(k, c, o.model, n.model) {
+			updates = append(updates, step(k, c, Update, o, n))
+		}
+	}
+	clear(count)
+	for _, o := range old {
+		key := id{o.name, count[o.name]}
+		count[o.name]++
+		if _, gone := was[key]; gone {
+			deletes = append(deletes, step(k, c, Delete, o, child{}))
+		}
+	}
+	return slices.Concat(updates, deletes, creates)
+}
+
+func diffListed(k *Kind, c *Child, old, new []child) []Difference {
+	var updates, deletes, creates []Difference
+	i, j := 0, 0
+	matches := align(fingerprints(k, c, old), fingerprints(k, c, new))
+	for _, m := range append(matches, match{len(old), len(new)}) {
+		if i < m.old || j < m.new {
+			u, d, n := diffHunk(k, c, old[i:m.old], new[j:m.new])
+			updates = append(updates, shift(u, i, j)...)
+			deletes = append(deletes, shift(d, i, j)...)
+			creates = append(creates, shift(n, i, j)...)
+		}
+		i, j = m.old+1, m.new+1
+	}
+	slices.Reverse(deletes)
+	return slices.Concat(updates, deletes, creates)
+}
+
+// diffHunk compares stretches of two lists that have nothing in common.
+func diffHunk(k *Kind, c *Child, old, new []child) (updates, deletes, creates []Difference) {
+	var pairs []match
+	if !c.NoUpdate {
+		pairs = pair(len(old), len(new), func(i, j int) int {
+			return -len(fieldsOf(k, c, old[i].model, new[j].model))
+		})
+	}
+	i, j := 0, 0
+	for _, m := range append(pairs, match{len(old), len(new)}) {
+		for ; i < m.old; i++ {
+			d := step(k, c, Delete, old[i], child{})
+			d.OldIndex = i
+			deletes = append(deletes, d)
+		}
+		for ; j < m.new; j++ {
+			d := step(k, c, Create, child{}, new[j])
+			d.NewIndex = j
+			creates = append(creates, d)
+		}
+		if i < len(old) && j < len(new) {
+			d := step(k, c, Update, old[i], new[j])
+			d.OldIndex, d.NewIndex = i, j
+			updates = append(updates, d)
+			i, j = i+1, j+1
+		}
+	}
+	return updates, deletes, creates
+}
+
+func shift(steps []Difference, old, new int) []Difference {
+	for i := range steps {
+		if steps[i].OldIndex >= 0 {
+			steps[i].OldIndex += old
+		}
+		if steps[i].NewIndex >= 0 {
+			steps[i].NewIndex += new
+		}
+	}
+	return steps
+}
+
+func step(k *Kind, c *Child, action Action, old, new child) Difference {
+	d := Difference{
+		Action: action, Child: c, OldIndex: -1, NewIndex: -1,
+		Name: cmp.Or(new.name, old.name), Fields: fieldsOf(k, c, old.model, new.model),
+	}
+	if old.model.IsValid() {
+		d.Old = old.model.Interface()
+	}
+	if new.model.IsValid() {
+		d.New = new.model.Interface()
+	}
+	return d
+}
+
+// fingerprints makes a string of each child, equal where they do not differ.
+func fingerprints(k *Kind, c *Child, children []child) []string {
+	prints := make([]string, len(children))
+	for i, ch := range children {
+		var b strings.Builder
+		for _, f := range fieldsOf(k, c, reflect.Value{}, ch.model) {
+			words, _, err := cut(f.New)
+			if err != nil {
+				words = []string{f.New}
+			}
+			value, _ := json.Marshal(append([]string{f.Name}, words...))
+			b.Write(value)
+		}
+		prints[i] = b.String()
+	}
+	return prints
+}

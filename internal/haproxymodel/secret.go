@@ -1,0 +1,93 @@
+package haproxymodel
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Secret reports whether a field, named as in [Field], of a child of that kind
+// ("" for the section's own fields) always holds what must not be shown.
+// [Field].Secret says so of some values in other fields, too.
+func Secret(section, child, field string) bool {
+	last := field[strings.LastIndexByte(field, '.')+1:]
+	switch last {
+	case "password", "passwd", "dynamic_cookie_key", "cluster_secret", "account_key", "anonkey":
+		return true
+	case "value":
+		return section == "global" && strings.Contains(field, "env")
+	case "data", "data_list":
+		return child == "tcp-check rule"
+	}
+	return false
+}
+
+// secret reports whether a field holds a secret by its name or by its words.
+func (w *walker) secret(name, old, new string) bool {
+	child := ""
+	if w.child != nil {
+		child = w.child.Kind
+	}
+	return Secret(w.kind.Name, child, name) || tells(old) || tells(new) || w.secretHeader && strings.HasPrefix(name, "hdr_") && name != "hdr_name"
+}
+
+// secretHeader reports models that set a header of which the value is secret.
+func secretHeader(model reflect.Value) bool {
+	if model = follow(model); !model.IsValid() {
+		return false
+	}
+	name := model.FieldByName("HdrName")
+	return name.IsValid() && (tells(name.String()) || strings.Contains(strings.ToLower(name.String()), "cookie"))
+}
+
+// tells reports words that go with a secret.
+func tells(text string) bool {
+	text = strings.ToLower(text)
+	for _, word := range []string{"authorization", "password", "passwd", "secret", "api-key", "apikey", "bearer ", "token"} {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// redacted is what stands for a secret.
+const redacted = "(secret)"
+
+// Redacted returns the text of the line, without its secrets.
+func (l Line) Redacted() string {
+	words, _, err := cut(l.Text)
+	if err != nil || len(words) == 0 {
+		words = strings.Fields(l.Text)
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	for i, w := range words {
+		if i == 0 || i+1 == len(words) {
+			continue
+		}
+		if w == "password" || w == "insecure-password" || w == "auth" && words[0] == "stats" {
+			return strings.Join(words[:i+1], " ") + " " + redacted
+		}
+	}
+	keep := 1
+	switch words[0] {
+	case "setenv", "presetenv":
+		keep = 2
+	case "dynamic-cookie-key", "cluster-secret", "anonkey":
+	case "tcp-check":
+		if len(words) < 2 || !strings.HasPrefix(words[1], "send") {
+			return l.Text
+		}
+		keep = 2
+	default:
+		if !tells(l.Text) {
+			return l.Text
+		}
+		keep = 2
+	}
+	if len(words) <= keep {
+		return l.Text
+	}
+	return strings.Join(words[:keep], " ") + " " + redacted
+}
