@@ -169,4 +169,3 @@ func TestEveryCollection(t *testing.T) {
 		}
 	}
 }
-
