@@ -12,7 +12,7 @@ import (
 type mapEntry struct{ key, value string }
 
 // parseMap reads a map file as HAProxy does: a key, blanks, and a value that
-// goes to the end of the line; lines that start with "#" and empty lines mean
+// goes to the end of the line, blanks there excepted; lines that start with "#" and empty lines mean
 // nothing.
 func parseMap(content []byte) []mapEntry {
 	var entries []mapEntry
@@ -29,7 +29,7 @@ func parseMap(content []byte) []mapEntry {
 		if end < 0 {
 			end = len(l)
 		}
-		entries = append(entries, mapEntry{l[:end], strings.TrimLeft(l[end:], " \t")})
+		entries = append(entries, mapEntry{l[:end], strings.Trim(l[end:], " \t")})
 	}
 	return entries
 }

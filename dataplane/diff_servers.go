@@ -243,6 +243,9 @@ func checkField(old, now *serverLine, f serverField) (_ serverField, why string)
 			return f, "a health check with an address or a port of its own speaks TLS and the PROXY protocol in another way"
 		}
 		if f.name == "port" {
+			if old.has("agent-check") && !both("agent-port") || now.has("agent-check") && !now.has("agent-port") {
+				return f, "the agent check has the same port"
+			}
 			f.value = cmp.Or(f.value, "0")
 			return f, whyNotNumber(f)
 		}

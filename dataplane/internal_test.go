@@ -38,7 +38,7 @@ func TestRedactWords(t *testing.T) {
 
 func TestParseMap(t *testing.T) {
 	got := parseMap([]byte("# c\na b\r\n\n \t x \t y z \nonly\n#\n #no comment\n"))
-	want := []mapEntry{{"a", "b"}, {"x", "y z "}, {"only", ""}, {"#no", "comment"}}
+	want := []mapEntry{{"a", "b"}, {"x", "y z"}, {"only", ""}, {"#no", "comment"}}
 	require.Empty(t, cmp.Diff(want, got, cmp.AllowUnexported(mapEntry{})))
 }
 

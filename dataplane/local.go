@@ -77,6 +77,8 @@ type Local struct {
 	applied *Config // what the worker runs; nil if not known for sure
 	worker  int     // the process that applied is about
 	dirty   bool    // commands may be half done: only a reload will help
+	target  Target  // what targetOf found out about the process known
+	known   int
 	leaving map[serverRef]bool
 
 	requests chan startRequest // to Run

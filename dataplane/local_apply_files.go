@@ -3,6 +3,7 @@ package dataplane
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"fmt"
 	"slices"
 	"strconv"
@@ -44,22 +45,31 @@ func (a *applier) changeMap(ctx context.Context, do *action) error {
 			return &refused{"change of an entry of map " + path, answer}
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return a.checkEntries(ctx, do)
 }
 
 // replaceMap fills a new version of a map and makes it the current one.
 func (a *applier) replaceMap(ctx context.Context, f File) error {
 	path := a.path(f)
-	a.sent++
-	answer, err := a.conn.Exec(ctx, "prepare map "+path)
+	version, err := a.prepare(ctx, "map", path)
 	if err != nil {
 		return err
 	}
-	_, version, ok := strings.Cut(answer, "New version created:")
-	version = strings.TrimSpace(version)
-	if _, err := strconv.ParseUint(version, 10, 32); err != nil || !ok {
-		return &refused{"prepare map " + path, answer}
+	if err := a.fillMap(ctx, version, path, parseMap(f.Content)); err != nil {
+		a.forget(ctx, "map", version, path)
+		return err
 	}
+	if err := a.command(ctx, fmt.Sprintf("commit map @%s %s", version, path), ""); err != nil {
+		return err
+	}
+	return a.checkMap(ctx, f)
+}
+
+// fillMap adds entries to a version of a map, as many at once as fit.
+func (a *applier) fillMap(ctx context.Context, version, path string, entries []mapEntry) error {
 	var payload bytes.Buffer
 	send := func() error {
 		if payload.Len() == 0 {
@@ -69,7 +79,7 @@ func (a *applier) replaceMap(ctx context.Context, f File) error {
 		return a.payload(ctx, fmt.Sprintf("add map @%s %s", version, path), payload.Bytes(), "")
 	}
 	const room = 128 // for the command
-	for _, e := range parseMap(f.Content) {
+	for _, e := range entries {
 		line := e.key + " " + e.value + "\n"
 		if payload.Len()+len(line) > haproxyctl.MaxPayload-room-len(path) {
 			if err := send(); err != nil {
@@ -78,10 +88,86 @@ func (a *applier) replaceMap(ctx context.Context, f File) error {
 		}
 		payload.WriteString(line)
 	}
-	if err := send(); err != nil {
+	return send()
+}
+
+// changePatterns changes the patterns of ACLs, one by one or all at once.
+func (a *applier) changePatterns(ctx context.Context, do *action) error {
+	path := a.path(do.file)
+	if len(do.changes) > maxSingle {
+		return a.replacePatterns(ctx, do.file)
+	}
+	commands := make([]string, len(do.changes))
+	for i, c := range do.changes {
+		verb := "add"
+		if c.action == Delete {
+			verb = "del"
+		}
+		commands[i] = verb + " acl " + path + " " + c.key
+	}
+	if err := a.patternCommands(ctx, commands); err != nil {
 		return err
 	}
-	return a.command(ctx, fmt.Sprintf("commit map @%s %s", version, path), "")
+	return a.checkPatterns(ctx, do.file)
+}
+
+func (a *applier) patternCommands(ctx context.Context, commands []string) error {
+	for _, c := range commands {
+		if err := plainCommand(c); err != nil {
+			return err
+		}
+	}
+	answers, err := a.conn.Batch(ctx, commands)
+	a.sent += len(answers)
+	for i, answer := range answers {
+		if answer != "" && !(strings.HasPrefix(commands[i], "del ") && strings.Contains(answer, "not found")) {
+			return &refused{"change of a pattern of an ACL", answer}
+		}
+	}
+	return err
+}
+
+// replacePatterns fills a new version of the patterns and makes it the current
+// one.
+func (a *applier) replacePatterns(ctx context.Context, f File) error {
+	path := a.path(f)
+	version, err := a.prepare(ctx, "acl", path)
+	if err != nil {
+		return err
+	}
+	var commands []string
+	for _, p := range parsePatterns(f.Content) {
+		commands = append(commands, fmt.Sprintf("add acl @%s %s %s", version, path, p))
+	}
+	if err := a.patternCommands(ctx, commands); err != nil {
+		a.forget(ctx, "acl", version, path)
+		return err
+	}
+	if err := a.command(ctx, fmt.Sprintf("commit acl @%s %s", version, path), ""); err != nil {
+		return err
+	}
+	return a.checkPatterns(ctx, f)
+}
+
+// prepare begins a new version of a map or of the patterns of ACLs.
+func (a *applier) prepare(ctx context.Context, noun, path string) (version string, err error) {
+	a.sent++
+	command := "prepare " + noun + " " + path
+	answer, err := a.conn.Exec(ctx, command)
+	if err != nil {
+		return "", err
+	}
+	_, version, ok := strings.Cut(answer, "New version created:")
+	version = strings.TrimSpace(version)
+	if _, err := strconv.ParseUint(version, 10, 32); err != nil || !ok {
+		return "", &refused{command, answer}
+	}
+	return version, nil
+}
+
+// forget drops a version that was not finished, which would hold its memory.
+func (a *applier) forget(ctx context.Context, noun, version, path string) {
+	_, _ = a.conn.Exec(ctx, fmt.Sprintf("clear %s @%s %s", noun, version, path))
 }
 
 // payload sends a command with a payload, which no error shows.
@@ -107,8 +193,53 @@ func (a *applier) updateCertificate(ctx context.Context, f File) error {
 	if err != nil {
 		// A transaction that stays open would block the next one.
 		_, _ = a.conn.Exec(ctx, "abort ssl cert "+path)
+		return err
+	}
+	return a.checkCertificate(ctx, f)
+}
+
+// updateBundle puts new certificates, or revocation lists, in the place of a
+// loaded file. What does not fit into one command goes in several, which takes
+// "add ssl ca-file" of HAProxy 3.0.
+func (a *applier) updateBundle(ctx context.Context, noun string, f File) error {
+	path, verb := a.path(f), "set"
+	for _, part := range bundleParts(f.Content, haproxyctl.MaxPayload-512) {
+		if err := a.payload(ctx, verb+" ssl "+noun+" "+path, part, "transaction created", "transaction updated"); err != nil {
+			_, _ = a.conn.Exec(ctx, "abort ssl "+noun+" "+path)
+			return err
+		}
+		verb = "add"
+	}
+	err := a.command(ctx, "commit ssl "+noun+" "+path, "Success")
+	if err != nil {
+		_, _ = a.conn.Exec(ctx, "abort ssl "+noun+" "+path)
 	}
 	return err
+}
+
+// bundleParts cuts a file of PEM blocks into parts of at most that size, as far
+// as blocks allow. Text between blocks, which means nothing, is left out.
+func bundleParts(content []byte, size int) [][]byte {
+	if len(content) <= size {
+		return [][]byte{content}
+	}
+	var parts [][]byte
+	var part []byte
+	for rest := content; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		text := pem.EncodeToMemory(block)
+		if len(part) > 0 && len(part)+len(text) > size {
+			parts, part = append(parts, part), nil
+		}
+		part = append(part, text...)
+	}
+	if len(part) > 0 {
+		parts = append(parts, part)
+	}
+	return parts
 }
 
 func (a *applier) newCertificate(ctx context.Context, f File) error {

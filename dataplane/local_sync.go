@@ -3,9 +3,11 @@ package dataplane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
@@ -20,18 +22,59 @@ func (l *Local) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
 	}
 	defer l.unlock()
 	disk, err := l.store.load()
-	if err != nil {
-		return nil, l.fail("read", err)
+	if err != nil && !errors.Is(err, ErrInvalidConfig) {
+		return nil, l.fail("read", err) // a file that somebody spoilt is overwritten
 	}
-	running := disk
-	if procs, err := l.master.Procs(ctx); err == nil && l.applied != nil && procs.WorkerPID() == l.worker {
-		running = l.applied
+	running, target := disk, Target{}
+	if procs, err := l.master.Procs(ctx); err == nil {
+		target = l.targetOf(ctx, procs.WorkerPID(), procs.Version)
+		if l.applied != nil && procs.WorkerPID() == l.worker {
+			running = l.applied
+		}
 	}
-	d, err := withDrift(disk, running, desired)
+	d, err := withDrift(disk, running, desired, target)
 	if err != nil {
 		return nil, l.fail("compare", err)
 	}
 	return d.plan(), nil
+}
+
+// targetOf says what the running process can change at runtime. What it tells
+// is remembered for as long as it runs; without a stats socket the master alone
+// tells the version.
+func (l *Local) targetOf(ctx context.Context, worker int, version string) Target {
+	target := Target{Version: parseVersion(version)}
+	if worker == 0 {
+		return target
+	}
+	if l.known == worker {
+		return l.target
+	}
+	conn, err := haproxyctl.Dial(ctx, l.opts.RuntimeSocket)
+	if err != nil {
+		return target
+	}
+	defer func() { _ = conn.Close() }()
+	info, err := conn.Exec(ctx, "show info")
+	if err != nil || infoField(info, "Pid") != strconv.Itoa(worker) {
+		return target // an old one answers: without the limit, more takes a reload
+	}
+	if v := parseVersion(infoField(info, "Version")); v != (Version{}) {
+		target.Version = v
+	}
+	target.hardMaxconn, _ = strconv.Atoi(infoField(info, "Hard_maxconn"))
+	l.target, l.known = target, worker
+	return target
+}
+
+// parseVersion reads a version as HAProxy tells it, such as "3.2.26-1". What is
+// none gives the zero Version.
+func parseVersion(s string) Version {
+	var v Version
+	if n, err := fmt.Sscanf(s, "%d.%d", &v.Major, &v.Minor); n != 2 || err != nil || v.Major < 0 || v.Minor < 0 {
+		return Version{}
+	}
+	return v
 }
 
 // Sync brings HAProxy to the desired configuration, and returns when it serves
@@ -75,6 +118,7 @@ type syncing struct {
 	diff    *difference
 	process *process // nil if none runs, or with NoStart
 	worker  int      // the process that serves; 0 if none does
+	target  Target   // what that can do
 }
 
 func (s *syncing) run(ctx context.Context) error {
@@ -89,7 +133,7 @@ func (s *syncing) run(ctx context.Context) error {
 	} else if l.applied != nil {
 		running = l.applied
 	}
-	if s.diff, err = withDrift(disk, running, s.desired); err != nil {
+	if s.diff, err = withDrift(disk, running, s.desired, s.target); err != nil {
 		return l.fail("compare", err)
 	}
 	s.result.Plan = s.diff.plan()
@@ -144,12 +188,14 @@ func (s *syncing) probe(ctx context.Context) error {
 	for {
 		procs, err := s.l.master.Procs(probing)
 		s.worker = procs.WorkerPID()
+		s.target = Target{Version: parseVersion(procs.Version)}
 		loading := len(procs.Loading) > 0
 		if loading {
 			err = errors.New("its worker has yet to load the configuration")
 		}
 		switch {
 		case err == nil && (s.worker != 0 || s.l.opts.NoStart):
+			s.target = s.l.targetOf(ctx, s.worker, procs.Version)
 			return nil
 		case s.process != nil && s.process.hasEnded():
 			s.process, s.worker = nil, 0
@@ -172,12 +218,12 @@ const waitForMaster = 5 * time.Second
 
 // withDrift compares what runs with what is desired, and adds what differs only
 // on the disk, because somebody else changed the files.
-func withDrift(disk, running, desired *Config) (*difference, error) {
-	d, err := compare(running, desired, Target{})
+func withDrift(disk, running, desired *Config, target Target) (*difference, error) {
+	d, err := compare(running, desired, target)
 	if err != nil || disk == running {
 		return d, err
 	}
-	drift, err := compare(disk, desired, Target{})
+	drift, err := compare(disk, desired, target)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,8 @@ type serverState struct {
 	address, port       string
 	weight, operational int
 	maintenance         bool
+
+	checkPort, checkAddr, agentPort, agentAddr string // "" where that HAProxy does not tell
 }
 
 // serverStates are the servers of a backend by name.
@@ -60,10 +63,18 @@ func parseStates(answer string) (serverStates, error) {
 			err = errors.Join(err, convErr)
 			return n
 		}
+		optional := func(name string) string {
+			if i, ok := column[name]; ok && i < len(words) {
+				return words[i]
+			}
+			return ""
+		}
 		const forcedMaintenance = 0x01
 		s := serverState{id: number("srv_id"), address: field("srv_addr"), port: field("srv_port"),
 			weight: number("srv_uweight"), operational: number("srv_op_state"),
-			maintenance: number("srv_admin_state")&forcedMaintenance != 0}
+			maintenance: number("srv_admin_state")&forcedMaintenance != 0,
+			checkPort:   optional("srv_check_port"), checkAddr: optional("srv_check_addr"),
+			agentPort: optional("srv_agent_port"), agentAddr: optional("srv_agent_addr")}
 		name := field("srv_name")
 		if err != nil {
 			return nil, err
@@ -88,20 +99,19 @@ func (a *applier) readBack(ctx context.Context, actions []*action) error {
 	for _, do := range actions {
 		want[serverRef{do.backend, do.server}] = do
 	}
-	var states serverStates
-	for i, ref := range a.touched {
-		var err error
-		if i == 0 || a.touched[i-1].backend != ref.backend {
-			if states, err = a.states(ctx, ref.backend); err != nil {
-				return err
-			}
-		}
+	byBackend, err := a.touchedStates(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ref := range a.touched {
+		states := byBackend[ref.backend]
 		what := states.misses(ref.server, want[ref])
 		if what == "address" {
 			if states, err = a.await(ctx, ref.backend, func(now serverStates) bool { return now.misses(ref.server, want[ref]) != what }); err != nil {
 				return err
 			}
 			what = states.misses(ref.server, want[ref])
+			byBackend[ref.backend] = states
 		}
 		switch what {
 		case "":
@@ -112,6 +122,27 @@ func (a *applier) readBack(ctx context.Context, actions []*action) error {
 		}
 	}
 	return nil
+}
+
+// touchedStates asks for the servers of all backends with a change, at once.
+func (a *applier) touchedStates(ctx context.Context) (map[string]serverStates, error) {
+	var backends, commands []string
+	for i, ref := range a.touched {
+		if i == 0 || a.touched[i-1].backend != ref.backend {
+			backends, commands = append(backends, ref.backend), append(commands, "show servers state "+ref.backend)
+		}
+	}
+	answers, err := a.conn.Batch(ctx, commands)
+	if err != nil {
+		return nil, err
+	}
+	states := make(map[string]serverStates, len(backends))
+	for i, backend := range backends {
+		if states[backend], err = parseStates(answers[i]); err != nil {
+			return nil, err
+		}
+	}
+	return states, nil
 }
 
 // waitForAddress bounds how long a new address may take until it is in use.
@@ -169,7 +200,7 @@ func (s serverState) misses(do *action) string {
 	for _, f := range fields {
 		switch f.name {
 		case "address":
-			if host, port := splitAddress(f.value); host != s.address || port != s.port {
+			if host, port := splitAddress(f.value); !sameAddress(host, s.address) || port != s.port {
 				return "address"
 			}
 		case "weight":
@@ -180,6 +211,35 @@ func (s serverState) misses(do *action) string {
 			if (f.value == "maint") != s.maintenance {
 				return "state"
 			}
+		case "port", "agent-port":
+			if is := map[string]string{"port": s.checkPort, "agent-port": s.agentPort}[f.name]; is != "" && is != f.value {
+				return f.name
+			}
+		case "addr", "agent-addr":
+			if is := map[string]string{"addr": s.checkAddr, "agent-addr": s.agentAddr}[f.name]; is != "" && !sameAddress(is, f.value) {
+				return f.name
+			}
+		}
+	}
+	return ""
+}
+
+// sameAddress compares what HAProxy and this package write for an address, of
+// which there are several forms.
+func sameAddress(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, err1 := netip.ParseAddr(a)
+	y, err2 := netip.ParseAddr(b)
+	return err1 == nil && err2 == nil && x == y
+}
+
+// infoField returns a field of the answer to "show info", "" if it has none.
+func infoField(info, name string) string {
+	for l := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(l, name+": "); ok {
+			return strings.TrimSpace(value)
 		}
 	}
 	return ""

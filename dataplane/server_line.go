@@ -151,8 +151,13 @@ func (s *serverLine) checkElsewhere() bool { return s.has("port") || s.has("addr
 
 // wrapped reports whether the traffic is not plain TCP.
 func (s *serverLine) wrapped() bool {
+	return s.has("ssl") || s.has("socks4") || s.has("proto") || s.sendsProxy()
+}
+
+// sendsProxy reports whether the traffic starts with a PROXY header.
+func (s *serverLine) sendsProxy() bool {
 	for name := range s.options {
-		if name == "ssl" || name == "socks4" || name == "proto" || strings.Contains(name, "send-proxy") {
+		if strings.HasPrefix(name, "send-proxy") {
 			return true
 		}
 	}
