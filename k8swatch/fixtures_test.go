@@ -126,6 +126,11 @@ func serviceOf(i int) string   { return fmt.Sprint("web-", i/slicesPerService) }
 func bigRoute(i int) *unstructured.Unstructured {
 	obj := bigIngress(i)
 	obj.APIVersion, obj.Kind = "example.com/v1", "Route"
+	return unstructuredOf(obj)
+}
+
+// unstructuredOf is what the JSON of an object, which has a kind, decodes to.
+func unstructuredOf(obj any) *unstructured.Unstructured {
 	text, err := json.Marshal(obj)
 	if err != nil {
 		panic(err)

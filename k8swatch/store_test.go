@@ -1,7 +1,9 @@
 package k8swatch
 
 import (
+	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -45,19 +47,72 @@ func testIntakeOf(t testing.TB, gvr schema.GroupVersionResource, indexBy ...stri
 	return in
 }
 
-// TestStoreModel drives the store with random creates, updates, key changes,
-// deletes and relists. After each step it equals a plain map: order, every key
+// modelStore is a store under test and how its index is computed by hand.
+type modelStore struct {
+	name    string
+	in      *intake
+	total   *Changes
+	wire    func(*networkingv1.Ingress) Object // what the source sends
+	indexBy []string
+	keys    func(*networkingv1.Ingress) [][]string
+}
+
+func modelStores(t *testing.T) []*modelStore {
+	namespace := func(i *networkingv1.Ingress) string { return i.Namespace }
+	byHost := func(parts ...func(*networkingv1.Ingress) string) func(i *networkingv1.Ingress) [][]string {
+		return func(i *networkingv1.Ingress) (keys [][]string) {
+			for _, rule := range append(i.Spec.Rules, networkingv1.IngressRule{})[:max(1, len(i.Spec.Rules))] {
+				var key []string
+				for _, p := range parts {
+					key = append(key, p(i))
+				}
+				keys = append(keys, append(key, rule.Host))
+			}
+			return keys
+		}
+	}
+	typed := func(i *networkingv1.Ingress) Object { return i.DeepCopy() }
+	untyped := func(i *networkingv1.Ingress) Object {
+		i = i.DeepCopy()
+		i.APIVersion, i.Kind = "example.com/v1", "Route"
+		u := unstructuredOf(i)
+		for n, rule := range i.Spec.Rules { // JSON of the typed object leaves an empty host out
+			u.Object["spec"].(map[string]any)["rules"].([]any)[n].(map[string]any)["host"] = rule.Host
+		}
+		return u
+	}
+	stores := []*modelStore{
+		{name: "by name", wire: typed, keys: func(i *networkingv1.Ingress) [][]string { return [][]string{{i.Namespace, i.Name}} }},
+		{name: "by host", wire: typed, indexBy: []string{"metadata.namespace", "spec.rules[*].host"}, keys: byHost(namespace)},
+		{name: "by host of many", wire: typed, indexBy: []string{"spec.rules[*].host"}, keys: byHost()},
+		{name: "custom resources", wire: untyped, indexBy: []string{"metadata.namespace", "spec.rules[*].host"}, keys: byHost(namespace)},
+	}
+	for _, m := range stores {
+		gvr := ingressResource
+		if m.name == "custom resources" {
+			gvr = routeResource
+		}
+		m.in, m.total = testIntakeOf(t, gvr, m.indexBy...), new(Changes)
+		m.in.committed = func(c Changes, _ bool) { *m.total = m.total.and(c) }
+	}
+	return stores
+}
+
+// TestStoreModel drives stores with random creates, updates, key changes,
+// deletes and relists. After each step they equal a plain map: order, every key
 // and prefix, and the counts. Snapshots from before stay as they were.
 func TestStoreModel(t *testing.T) {
-	for seed := range uint64(20) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { modelRun(t, rand.New(rand.NewPCG(seed, 1))) })
+	for seed := range uint64(10) {
+		for _, m := range modelStores(t) {
+			t.Run(fmt.Sprint(m.name, "/", seed), func(t *testing.T) { m.run(t, rand.New(rand.NewPCG(seed, 1))) })
+		}
 	}
 }
 
-func modelRun(t *testing.T, r *rand.Rand) {
-	in, total := testIntake(t, "metadata.namespace", "spec.rules[*].host")
+func (m *modelStore) run(t *testing.T, r *rand.Rand) {
+	in, total := m.in, m.total
 	model := map[string]*networkingv1.Ingress{}
-	hosts := []string{"", "a", "b", "a\x00", "a\x00b", "ab"}
+	hosts := []string{"", "a", "b", "a\x00", "a\x00b", "ab", "a\x00\x01b"}
 	version := 0
 	type kept struct {
 		snap *Snapshot
@@ -72,7 +127,7 @@ func modelRun(t *testing.T, r *rand.Rand) {
 		}
 		return obj
 	}
-	for range 200 {
+	for range 150 {
 		want, before := Changes{}, in.store.take()
 		*total = Changes{}
 		note := func(obj *networkingv1.Ingress) {
@@ -95,17 +150,17 @@ func modelRun(t *testing.T, r *rand.Rand) {
 			}
 			note(obj)
 			model[obj.Namespace+"/"+obj.Name] = obj
-			_ = in.Update(obj)
+			_ = in.Update(m.wire(obj))
 		case 1: // delete
 			obj := random()
 			if model[obj.Namespace+"/"+obj.Name] != nil {
 				want.Deleted++
 				delete(model, obj.Namespace+"/"+obj.Name)
 			}
-			_ = in.Delete(obj)
+			_ = in.Delete(m.wire(obj))
 		case 2: // the same again
 			for _, obj := range model {
-				_ = in.Add(obj.DeepCopy())
+				_ = in.Add(m.wire(obj))
 			}
 		case 3: // a relist: some gone, some new, some the same
 			next := map[string]*networkingv1.Ingress{}
@@ -121,7 +176,7 @@ func modelRun(t *testing.T, r *rand.Rand) {
 			var list []any
 			for k, obj := range next {
 				note(obj)
-				list = append(list, obj.DeepCopy())
+				list = append(list, m.wire(obj))
 				delete(model, k)
 			}
 			want.Deleted += len(model)
@@ -135,86 +190,162 @@ func modelRun(t *testing.T, r *rand.Rand) {
 		if (want.Total() == 0) != (snap == before) {
 			t.Fatalf("%d changes: revision %d -> %d", want.Total(), before.Revision(), snap.Revision())
 		}
-		compareWithModel(t, snap, model, hosts)
-		snapshots = append(snapshots, kept{snap, dump(snap)})
+		m.compare(t, snap, model, hosts)
+		snapshots = append(snapshots, kept{snap, m.dump(snap, hosts)})
 	}
 	for _, k := range snapshots {
-		if dump(k.snap) != k.text {
+		if m.dump(k.snap, hosts) != k.text {
 			t.Fatalf("the snapshot at %d changed", k.snap.Revision())
 		}
 	}
 }
 
-func dump(s *Snapshot) string {
-	var b strings.Builder
-	for o := range s.All() {
-		fmt.Fprintf(&b, "%s/%s@%s ", o.GetNamespace(), o.GetName(), o.GetResourceVersion())
+// asks are all keys and prefixes that an object can have, and some that none has.
+func (m *modelStore) asks(hosts []string) [][]string {
+	firsts := []string{"ns0", "ns1", "ns2", "missing", ""}
+	seconds := append([]string{"missing", "n0", "n1", "n2", "n3", "n4", "\x00", "a\x00\xff"}, hosts...)
+	all := [][]string{nil}
+	for _, first := range append(firsts, seconds...) {
+		all = append(all, []string{first})
+		for _, second := range seconds {
+			all = append(all, []string{first, second}, []string{first, second, second})
+		}
 	}
-	for _, o := range s.Get() {
-		fmt.Fprintf(&b, "%s/%s ", o.GetNamespace(), o.GetName())
+	return all
+}
+
+func id(o Object) string {
+	return fmt.Sprintf("%s/%s@%s", o.GetNamespace(), o.GetName(), o.GetResourceVersion())
+}
+
+// dump is everything that can be read from a snapshot, with what is in the objects.
+func (m *modelStore) dump(s *Snapshot, hosts []string) string {
+	text, err := json.Marshal(s.List())
+	if err != nil {
+		panic(err)
+	}
+	b := strings.Builder{}
+	b.Write(text)
+	for _, keys := range m.asks(hosts) {
+		for _, o := range s.Get(keys...) {
+			b.WriteString(id(o) + " ")
+		}
+		b.WriteByte('\n')
 	}
 	return b.String()
 }
 
-// compareWithModel asks for every key and compares with a scan of the model.
-func compareWithModel(t *testing.T, s *Snapshot, model map[string]*networkingv1.Ingress, hosts []string) {
+// compare asks for every key and prefix, and compares with a sorted slice.
+func (m *modelStore) compare(t *testing.T, s *Snapshot, model map[string]*networkingv1.Ingress, hosts []string) {
 	t.Helper()
+	type filed struct {
+		keys []string
+		obj  *networkingv1.Ingress
+	}
+	var index []filed
 	var all []string
-	for o := range s.All() {
-		all = append(all, o.GetNamespace()+"/"+o.GetName())
-	}
-	if want := slices.Sorted(maps.Keys(model)); !slices.Equal(all, want) || s.Len() != len(want) {
-		t.Fatalf("holds %v, want %v", all, want)
-	}
-	for ns := range 3 {
-		namespace := fmt.Sprint("ns", ns)
-		inNamespace := 0
-		for _, host := range append(hosts, "missing") {
-			var want []string
-			for k, obj := range model {
-				matches := host == "" && len(obj.Spec.Rules) == 0
-				for _, rule := range obj.Spec.Rules {
-					matches = matches || rule.Host == host
-				}
-				if matches && obj.Namespace == namespace {
-					want = append(want, k)
-				}
-			}
-			slices.Sort(want)
-			var got []string
-			for _, o := range s.Get(namespace, host) {
-				got = append(got, o.GetNamespace()+"/"+o.GetName())
-			}
-			if !slices.Equal(got, want) {
-				t.Fatalf("Get(%q, %q) = %v, want %v", namespace, host, got, want)
-			}
-			if (s.GetSingle(namespace, host) == nil) != (len(want) == 0) {
-				t.Fatalf("GetSingle(%q, %q) does not agree with Get", namespace, host)
-			}
-		}
-		for _, obj := range model {
-			if obj.Namespace == namespace {
-				inNamespace++
-			}
-		}
-		if got := len(s.Get(namespace)); got != inNamespace {
-			t.Fatalf("Get(%q) = %d objects, want %d", namespace, got, inNamespace)
+	for _, k := range slices.Sorted(maps.Keys(model)) {
+		all = append(all, id(model[k]))
+		for _, keys := range m.keys(model[k]) {
+			index = append(index, filed{keys, model[k]})
 		}
 	}
-	// No key is left behind by an object that moved or went.
-	filed, many := 0, 0
+	slices.SortStableFunc(index, func(a, b filed) int { return slices.Compare(a.keys, b.keys) })
+	for _, keys := range m.asks(hosts) {
+		var want []string
+		for _, f := range index {
+			if len(f.keys) >= len(keys) && slices.Equal(f.keys[:len(keys)], keys) && !slices.Contains(want, id(f.obj)) {
+				want = append(want, id(f.obj))
+			}
+		}
+		got := ids(s.Get(keys...))
+		if !slices.Equal(got, want) {
+			t.Fatalf("Get(%q) = %q, want %q", keys, got, want)
+		}
+		first := s.GetSingle(keys...)
+		if (first == nil) != (len(want) == 0) || (first != nil && id(first) != want[0]) {
+			t.Fatalf("GetSingle(%q) = %v, want the first of %q", keys, first, want)
+		}
+		if s.typ != nil {
+			r := Read[*networkingv1.Ingress](s)
+			if got := ids(r.Get(keys...)); !slices.Equal(got, want) {
+				t.Fatalf("Read.Get(%q) = %q, want %q", keys, got, want)
+			}
+			if one := r.GetSingle(keys...); (one == nil) != (len(want) == 0) {
+				t.Fatalf("Read.GetSingle(%q) does not agree with Get", keys)
+			}
+		}
+	}
+	if got := ids(s.List()); !slices.Equal(got, all) || s.Len() != len(all) {
+		t.Fatalf("holds %v, want %v", got, all)
+	}
+	for k, obj := range model {
+		if o := s.ByName(obj.Namespace, obj.Name); o == nil || id(o) != id(obj) {
+			t.Fatalf("ByName(%s) = %v", k, o)
+		}
+	}
+	if s.ByName("ns0", "missing") != nil {
+		t.Fatal("ByName finds what is not there")
+	}
+	m.compareKeys(t, s, model)
+}
+
+func ids[T Object](objs []T) (all []string) {
+	for _, o := range objs {
+		all = append(all, id(o))
+	}
+	return all
+}
+
+// compareKeys: no key is left behind by an object that moved or went.
+func (m *modelStore) compareKeys(t *testing.T, s *Snapshot, model map[string]*networkingv1.Ingress) {
+	t.Helper()
+	counts, filed, many := map[string]int{}, 0, 0
 	for _, obj := range model {
 		distinct := map[string]bool{}
-		for _, rule := range obj.Spec.Rules {
-			distinct[rule.Host] = true
+		for _, parts := range m.keys(obj) {
+			if key := encodeKey(parts); !distinct[key] {
+				distinct[key] = true
+				for n := range parts {
+					counts[encodeKey(parts[:n+1])]++
+				}
+			}
 		}
-		filed += max(1, len(distinct))
+		filed += len(distinct)
 		if len(distinct) > 1 {
 			many++
 		}
 	}
-	if s.index.Len() != filed || s.many != many {
-		t.Fatalf("%d keys are filed and %d objects have many, want %d and %d", s.index.Len(), s.many, filed, many)
+	if s.many != many || (s.index != nil && s.index.Len() != filed) {
+		t.Fatalf("%d objects have many keys, want %d; %d keys, want %d", s.many, many, s.index.Len(), filed)
+	}
+	leaves := map[string]int{}
+	for l := range s.keys.root.all() {
+		leaves[l.key] += l.count
+	}
+	if !maps.Equal(leaves, counts) {
+		t.Fatalf("the leaves are %q, want %q", leaves, counts)
+	}
+}
+
+// all iterates over the leaves of a trie.
+func (n *node) all() iter.Seq[*leaf] {
+	return func(yield func(*leaf) bool) {
+		if n == nil {
+			return
+		}
+		for _, b := range n.branches {
+			for l := b.leaf; l != nil; l = l.next {
+				if !yield(l) {
+					return
+				}
+			}
+			for l := range b.node.all() {
+				if !yield(l) {
+					return
+				}
+			}
+		}
 	}
 }
 
