@@ -76,8 +76,8 @@ func TestDiffOfTheSame(t *testing.T) {
 				text, strings.ReplaceAll(text, "\n", "\r\n"), strings.ReplaceAll(text, "\n", " # comment\n"),
 				strings.ReplaceAll(text, "\n", "\n\n# comment\n"), strings.ReplaceAll(text, "\n    ", "\n\t "),
 			} {
-				if strings.Contains(text, "unterminated") && other != text {
-					continue // a quote that is not closed hides the end of the line
+				if !readable(text) && strings.Contains(other, " # comment\n") {
+					continue // within a quote that is not closed it is none
 				}
 				require.True(t, diffOf(t, text, other).Empty(), "%s", diffOf(t, text, other))
 				require.True(t, diffOf(t, other, text).Empty(), "%s", diffOf(t, other, text))
@@ -87,6 +87,16 @@ func TestDiffOfTheSame(t *testing.T) {
 			}
 		})
 	}
+}
+
+// readable reports whether all lines can be cut into words.
+func readable(text string) bool {
+	for l := range strings.Lines(text) {
+		if _, err := haproxycfg.Fields(l); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // shuffled returns the text with its sections, and the lines within them, in

@@ -144,12 +144,14 @@ func (d *difference) sectionChanges(have, want section) {
 	if equalGroups(old, now) {
 		return
 	}
-	if d.servers(have, want, flatten(old), flatten(now)) {
-		return
-	}
-	// Servers change one by one also where other lines change with them.
-	if d.servers(have, want, withServersOf(now, old), flatten(now)) {
-		old, now = withoutServerLines(old), withoutServerLines(now)
+	if serversApart(old, now) {
+		if d.servers(have, want, flatten(old), flatten(now)) {
+			return
+		}
+		// Servers change one by one also where other lines change with them.
+		if d.servers(have, want, withServersOf(now, old), flatten(now)) {
+			old, now = withoutServerLines(old), withoutServerLines(now)
+		}
 	}
 	d.compareGroups(&want, old, now)
 }
@@ -158,6 +160,29 @@ func equalGroups(a, b []group) bool {
 	return slices.EqualFunc(a, b, func(x, y group) bool {
 		return x.name == y.name && slices.EqualFunc(x.lines, y.lines, line.equal)
 	})
+}
+
+// serversApart reports whether servers can be compared apart from templates:
+// whether these stand at the same places among them.
+func serversApart(old, now []group) bool {
+	was, is := findGroup(old, groupServers), findGroup(now, groupServers)
+	template := func(l line) bool { return l.keyword() == "server-template" }
+	if !slices.ContainsFunc(was, template) && !slices.ContainsFunc(is, template) {
+		return true
+	}
+	return slices.Equal(serversAndTemplates(was, is), serversAndTemplates(is, was))
+}
+
+// serversAndTemplates lists the templates, and the servers that the other side has too.
+func serversAndTemplates(lines, other []line) []string {
+	var order []string
+	for _, l := range lines {
+		common := slices.ContainsFunc(other, func(o line) bool { return slices.Equal(firstTwo(o.words), firstTwo(l.words)) })
+		if l.keyword() == "server-template" || l.keyword() == "server" && common {
+			order = append(order, strings.Join(firstTwo(l.words), " "))
+		}
+	}
+	return order
 }
 
 // withServersOf returns the lines of a section with the server lines of

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,18 +143,28 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
-// meaning is a text without what certainly means nothing; it knows less than
-// Diff, so texts with quotes and the like are left out.
+// meaning is a text without what certainly means nothing. It knows less than
+// Diff, so texts with quotes and the like are left out, and those in which a
+// keyword repeats, as a later line may replace an earlier one.
 func meaning(text string) (string, bool) {
 	if strings.ContainsAny(text, "\"'\\$#[]") || strings.Contains(text, "enabled") {
 		return "", false
 	}
 	var lines []string
+	seen := make(map[string]bool)
 	for l := range strings.Lines(text) {
-		if words := strings.FieldsFunc(l, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == '\r' }); len(words) > 0 {
-			lines = append(lines, strings.Join(words, " "))
+		words := strings.FieldsFunc(l, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == '\r' })
+		if len(words) == 0 || len(words) == 1 && words[0] == "global" {
+			continue
 		}
+		if seen[words[0]] || words[0] == "no" || words[0] == "option" || slices.Contains(words, "from") {
+			return "", false
+		}
+		seen[words[0]] = true
+		slices.Sort(words)
+		lines = append(lines, strings.Join(words, " "))
 	}
+	slices.Sort(lines)
 	return strings.Join(lines, "\n"), true
 }
 
