@@ -98,7 +98,12 @@ func (l *Local) flock() (release func(), err error) {
 		}
 		return nil, fmt.Errorf("%s: %w", l.opts.Dir, err)
 	}
-	return func() { _ = f.Close() }, nil
+	return func() {
+		// Closing would not do: a process that another goroutine is starting
+		// just now has the file for a moment, too.
+		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+		_ = f.Close()
+	}, nil
 }
 
 // supervisor is the state of one Run.

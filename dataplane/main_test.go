@@ -21,6 +21,10 @@ func TestMain(m *testing.M) {
 		controller(dir)
 		return
 	}
+	if dir := os.Getenv(victimDir); dir != "" {
+		victim(dir)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -1,0 +1,229 @@
+package dataplane_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// victimDir makes the test binary a process that does one Sync of a Local that
+// is attached to the HAProxy of that folder, with what lies in its folder
+// "desired". It asks its parent before each step that changes the folder.
+const victimDir = "HAPTIC_TEST_VICTIM_DIR"
+
+func victim(dir string) {
+	run := filepath.Join(dir, "run")
+	local, err := dataplane.NewLocal(dataplane.LocalOptions{
+		Dir: dir, NoStart: true, User: "root", MasterSocket: filepath.Join(run, "master.via"), RuntimeSocket: filepath.Join(run, "haproxy.via"),
+	})
+	fail := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "victim:", err)
+			os.Exit(1)
+		}
+	}
+	fail(err)
+	desired, err := dataplane.ReadConfig(os.DirFS(filepath.Join(dir, "desired")), "haproxy.cfg")
+	fail(err)
+	answers := bufio.NewReader(os.Stdin)
+	local.SetFailpoint(func(step string) {
+		fmt.Println(step)
+		if _, err := answers.ReadString('\n'); err != nil {
+			select {} // until it is killed
+		}
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err = local.Sync(ctx, desired)
+	fail(err)
+}
+
+// executioner kills a process at its n-th point.
+type executioner struct {
+	mu     sync.Mutex
+	n      int
+	points []string
+	cmd    *exec.Cmd
+	killed bool
+}
+
+// at reports whether the process may go on.
+func (e *executioner) at(point string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.killed {
+		return false
+	}
+	e.points = append(e.points, point)
+	if len(e.points) > e.n {
+		e.killed = true
+		_ = e.cmd.Process.Kill()
+	}
+	return !e.killed
+}
+
+// relay passes on what comes in at a socket, and asks the executioner before
+// each command that changes something, and after "reload".
+func relay(t *testing.T, e *executioner, listen, target string) (stop func()) {
+	t.Helper()
+	l, err := net.Listen("unix", listen)
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer func() { _ = conn.Close() }()
+				to, err := net.Dial("unix", target)
+				if err != nil {
+					return
+				}
+				defer func() { _ = to.Close() }()
+				answered := make(chan struct{})
+				wg.Go(func() {
+					defer close(answered)
+					_, _ = io.Copy(conn, to)
+					_ = conn.Close()
+				})
+				if relayCommands(e, bufio.NewReader(conn), to) {
+					_ = to.(*net.UnixConn).CloseWrite()
+					<-answered
+				}
+			})
+		}
+	})
+	return func() { _ = l.Close(); wg.Wait() }
+}
+
+// relayCommands reports whether who sends them has come to the end.
+func relayCommands(e *executioner, from *bufio.Reader, to io.Writer) (ended bool) {
+	payload := false
+	for {
+		line, err := from.ReadString('\n')
+		if line != "" {
+			command := strings.TrimSpace(line)
+			counts := !payload && command != "" && !strings.HasPrefix(command, "show") && !strings.HasPrefix(command, "prompt")
+			if counts && !e.at("before "+command) {
+				return false
+			}
+			if payload {
+				payload = command != ""
+			} else {
+				payload = strings.HasSuffix(command, "<<")
+			}
+			if _, err := io.WriteString(to, line); err != nil {
+				return false
+			}
+			if command == "reload" && !e.at("after reload") {
+				return false
+			}
+		}
+		if err != nil {
+			return true
+		}
+	}
+}
+
+// killedVictim runs a process that does a Sync, and kills it at its n-th point.
+// It returns all points that it came to, and whether it was killed.
+func killedVictim(t *testing.T, dir string, n int, steps bool) (points []string, killed bool) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), victimDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	answers, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	asks, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	e := &executioner{n: n, cmd: cmd}
+	run := filepath.Join(dir, "run")
+	stopMaster := relay(t, e, filepath.Join(run, "master.via"), filepath.Join(run, "master.sock"))
+	defer stopMaster()
+	stopStats := relay(t, e, filepath.Join(run, "haproxy.via"), filepath.Join(run, "haproxy.sock"))
+	defer stopStats()
+	e.mu.Lock() // until there is a process to kill
+	require.NoError(t, cmd.Start())
+	e.mu.Unlock()
+	for lines := bufio.NewScanner(asks); lines.Scan(); {
+		if steps && strings.HasPrefix(lines.Text(), "before") && !e.at(lines.Text()) {
+			break
+		}
+		_, _ = io.WriteString(answers, "\n")
+	}
+	_ = answers.Close()
+	err = cmd.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.killed {
+		require.NoError(t, err)
+	}
+	return e.points, e.killed
+}
+
+// TestLocalProcessKilled kills a whole process with SIGKILL before each command
+// that it sends to HAProxy, and while HAProxy reloads. The next one gets to
+// where it was going, or back to where it came from.
+func TestLocalProcessKilled(t *testing.T) {
+	needHAProxy(t)
+	w, archives := crashWorld(t)
+	t.Run("on the way to", func(t *testing.T) {
+		for _, way := range append(slices.Clone(crashes), struct{ name, from, to string }{"map", "base", "maps"}, struct{ name, from, to string }{"weights", "addresses", "weights"}) {
+			t.Run(way.name, func(t *testing.T) {
+				t.Parallel()
+				p := attachedPlace(t)
+				c := newCrash(t, w, p, archives, way.from, way.to)
+				desired := filepath.Join(p.layout.Base, "desired")
+				writeConfig(t, desired, c.to)
+				for n := 0; ; n++ {
+					points, killed := killedVictim(t, p.layout.Base, n, way.name == "weights")
+					if !killed {
+						require.NotEmpty(t, points)
+						break
+					}
+					where := "killed at " + points[len(points)-1]
+					c.accepted(t, where)
+					if n%2 == 0 {
+						c.gets(t, p.anew(), c.to, where)
+					}
+					c.gets(t, p.anew(), c.from, where)
+				}
+			})
+		}
+	})
+}
+
+// writeConfig writes a configuration for ReadConfig.
+func writeConfig(t *testing.T, dir string, config *dataplane.Config) {
+	t.Helper()
+	layout := dataplane.Layout{Base: dir}
+	write := func(path string, content []byte) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+	}
+	write(layout.ConfigPath(), []byte(config.Main()))
+	for _, f := range config.Files() {
+		write(layout.Path(f.Kind, f.Name), f.Content)
+	}
+	read, err := dataplane.ReadConfig(os.DirFS(dir), "haproxy.cfg")
+	require.NoError(t, err)
+	require.Equal(t, config.Hash(), read.Hash())
+}
