@@ -32,7 +32,7 @@ func (s *Section) Apply(differences []Difference) error {
 		}
 	}
 	s.model = model.Addr().Interface()
-	s.held = nil
+	s.held, s.changed = nil, true
 	return nil
 }
 

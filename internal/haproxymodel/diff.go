@@ -69,13 +69,22 @@ func Diff(old, new *Section) []Difference {
 	}
 	var differences []Difference
 	was, is := reflect.ValueOf(old.model).Elem(), reflect.ValueOf(new.model).Elem()
-	if fields := fieldsOf(old.Kind, nil, was, is); len(fields) > 0 {
+	if sameLines(old, new, nil) && old.From == new.From && old.Name == new.Name {
+		// Most changes are in the children.
+	} else if fields := fieldsOf(old.Kind, nil, was, is); len(fields) > 0 {
 		differences = append(differences, Difference{
 			Action: Update, OldIndex: -1, NewIndex: -1, Fields: fields, Old: old.model, New: new.model,
 		})
 	}
 	for i := range old.Kind.Children {
 		c := &old.Kind.Children[i]
+		lines := c
+		if c.write == nil {
+			lines = nil // they are read with the section
+		}
+		if sameLines(old, new, lines) {
+			continue
+		}
 		before, after := old.children(c), new.children(c)
 		switch {
 		case len(before) == 0 && len(after) == 0:
@@ -160,8 +169,8 @@ func diffNamed(k *Kind, c *Child, old, new []child) (steps []Difference) {
 		delete(was, key)
 		if !ok {
 			creates = append(creates, step(k, c, Create, child{}, n))
-		} else if differ(k, c, o.model, n.model) {
-			updates = append(updates, step(k, c, Update, o, n))
+		} else if d := step(k, c, Update, o, n); len(d.Fields) > 0 {
+			updates = append(updates, d)
 		}
 	}
 	clear(count)

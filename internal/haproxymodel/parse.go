@@ -147,8 +147,9 @@ func readBatch(batch []*Section) {
 	p, why := parseText(batchText(batch))
 	switch {
 	case p != nil:
+		known := map[string]any{}
 		for i, s := range batch {
-			s.read(p, parserName(s.Kind, i))
+			s.read(p, parserName(s.Kind, i), known)
 		}
 	case len(batch) == 1:
 		s := batch[0]
@@ -217,14 +218,23 @@ func parseText(text string) (p parser.Parser, why string) {
 	return p, ""
 }
 
-// read makes the model of a section.
-func (s *Section) read(p parser.Parser, name string) {
-	model, err := guard(func() (any, error) { return s.Kind.parse(p, name) })
-	if err != nil {
-		s.unsupported(s.Kind.Name, line{Line: Line{Number: s.Line}}, err.Error())
-		return
+// read makes the model of a section. What the section itself says is read once
+// for all that say the same, which is most of the work; known remembers it.
+func (s *Section) read(p parser.Parser, name string, known map[string]any) {
+	same := s.Kind.Name + separator + s.said(nil)
+	model, ok := known[same]
+	if !ok {
+		var err error
+		model, err = guard(func() (any, error) { return s.Kind.parse(p, name) })
+		if err != nil {
+			s.unsupported(s.Kind.Name, line{Line: Line{Number: s.Line}}, err.Error())
+			return
+		}
+		known[same] = model
 	}
-	v := reflect.ValueOf(model).Elem()
+	v := reflect.New(s.Kind.model).Elem()
+	v.Set(reflect.ValueOf(model).Elem())
+	model = v.Addr().Interface()
 	setName(v, s.Name)
 	if from := v.FieldByName("From"); from.IsValid() {
 		from.SetString(s.From)
@@ -292,4 +302,26 @@ func guard[T any](f func() (T, error)) (result T, err error) {
 		}
 	}()
 	return f()
+}
+
+// said returns the lines of a collection, for nil of the section itself:
+// where they are equal, so are the models.
+func (s *Section) said(c *Child) string {
+	if s.says == nil {
+		s.says = map[*Child]string{}
+		texts := map[*Child][]string{}
+		for _, l := range s.body() {
+			texts[l.Child] = append(texts[l.Child], l.Text)
+		}
+		for c, lines := range texts {
+			s.says[c] = strings.Join(lines, "\n")
+		}
+	}
+	return s.says[c]
+}
+
+// sameLines reports that two sections, whose models are as they were read, say
+// the same of a collection, for nil of themselves.
+func sameLines(a, b *Section, c *Child) bool {
+	return !a.changed && !b.changed && a.said(c) == b.said(c)
 }

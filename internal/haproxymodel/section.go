@@ -28,6 +28,8 @@ type Section struct {
 	lines     []line
 	oddHeader bool                // the first of lines is the header
 	order     map[*Child][]string // names of children by name, as in the text
+	says      map[*Child]string   // see said
+	changed   bool                // the model is no longer what the lines say
 	held      map[*Child]held     // what the model says in lines, made when needed
 }
 
@@ -36,7 +38,8 @@ type Section struct {
 func (s *Section) Err() error { return s.err }
 
 // Model is the model of client-native, such as *models.Backend; nil when
-// [Section.Err] says that there is none. Whoever changes it, changes s.
+// [Section.Err] says that there is none. It shares memory with other sections:
+// only [Section.Apply] may change it.
 func (s *Section) Model() any { return s.model }
 
 // Lines returns all meaningful lines below the header, in the order of the

@@ -14,17 +14,8 @@ type walker struct {
 	kind   *Kind
 	child  *Child
 	fields []Field
-	found  bool // a field differs
-	probe  bool // stop at the first one
 
 	secretHeader bool // the model is about a header that holds secrets
-}
-
-// differ reports whether two models of one type differ.
-func differ(k *Kind, c *Child, old, new reflect.Value) bool {
-	w := walker{kind: k, child: c, probe: true}
-	w.walk("", old, new)
-	return w.found
 }
 
 // fieldsOf returns the fields in which two models differ. An invalid value
@@ -36,16 +27,10 @@ func fieldsOf(k *Kind, c *Child, old, new reflect.Value) []Field {
 }
 
 func (w *walker) add(name, old, new string) {
-	w.found = true
-	if !w.probe {
-		w.fields = append(w.fields, Field{Name: name, Old: old, New: new, Secret: w.secret(name, old, new)})
-	}
+	w.fields = append(w.fields, Field{Name: name, Old: old, New: new, Secret: w.secret(name, old, new)})
 }
 
 func (w *walker) walk(name string, old, new reflect.Value) {
-	if w.found && w.probe {
-		return
-	}
 	old, new = follow(old), follow(new)
 	if !old.IsValid() && !new.IsValid() {
 		return
@@ -84,9 +69,13 @@ func (w *walker) walkStruct(name string, old, new reflect.Value) {
 		if name == "" && w.child == nil && f.collection(w.kind) {
 			continue
 		}
-		w.walk(join(name, f.name), value(field(old, f.index), f.keepZero), value(field(new, f.index), f.keepZero))
+		a, b := field(old, f.index), field(new, f.index)
+		if absent(a) && absent(b) && a.IsValid() == b.IsValid() {
+			continue // as most are
+		}
+		w.walk(join(name, f.name), value(a, f.keepZero), value(b, f.keepZero))
 	}
-	if name != "" && old.IsValid() != new.IsValid() && len(w.fields) == before && !(w.probe && w.found) {
+	if name != "" && old.IsValid() != new.IsValid() && len(w.fields) == before {
 		w.add(name, presence(old), presence(new))
 	}
 }
@@ -124,6 +113,8 @@ func follow(v reflect.Value) reflect.Value {
 	}
 	return v
 }
+
+func absent(v reflect.Value) bool { return !v.IsValid() || v.IsZero() }
 
 // value leaves out the zero value of a field that is no pointer: it is absent.
 func value(v reflect.Value, keepZero bool) reflect.Value {
