@@ -1,6 +1,8 @@
 package dataplanetest
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -23,8 +25,44 @@ func (s *Server) runtimePath(cfg configuration.Configuration, e *edit, method st
 			return nil, err
 		}
 		return func() bool { return s.changeAtRuntime(e, reflect.ValueOf(old).Elem()) }, nil
+	case "CreateServer":
+		if e.inside || e.res.parent != "backend" || !addsAtRuntime(cfg, e) {
+			return nil, nil
+		}
+		return func() bool { return s.addAtRuntime(e) }, nil
 	}
 	return nil, nil
+}
+
+// addsAtRuntime reports whether the API tries to add a server to the running
+// process: where no default-server applies to it.
+func addsAtRuntime(cfg configuration.Configuration, e *edit) bool {
+	_, defaults, err := cfg.GetDefaultsConfiguration("")
+	if err != nil || defaults.DefaultServer != nil {
+		return false
+	}
+	_, backend, err := cfg.GetBackend(e.section, "")
+	return err == nil && backend.DefaultServer == nil
+}
+
+// addAtRuntime adds a server as far as a process can take what the model says.
+func (s *Server) addAtRuntime(e *edit) bool {
+	var data models.RuntimeAddServer
+	text, err := json.Marshal(e.data.Interface())
+	if err != nil {
+		return false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if decoder.Decode(&data) != nil {
+		return false
+	}
+	full := e.section + "/" + data.Name
+	if _, err := s.exec("add server "+full+" "+serverWords(&data), nil); err != nil {
+		return false
+	}
+	s.actions = append(s.actions, "add server "+full)
+	return true
 }
 
 // changeAtRuntime carries out a change of fields that the running process can

@@ -39,7 +39,7 @@ func rawScenarios() []scenario {
 			{do: "PUT configuration/raw", status: 405, differs: "the order of the methods"},
 			{do: "GET configuration/raw", status: 200, want: "server s1"},
 		}},
-		{name: "raw, not a configuration", from: 1, steps: []step{
+		{name: "raw, not a configuration", judge: true, steps: []step{
 			{do: "POST configuration/raw?version={v}&only_validate=true", body: badText, status: 400, want: "unknown keyword 'nonsense'", differs: "the name of the file, which is a temporary one"},
 			{do: "POST configuration/raw?version={v}", body: badText, status: 400, want: "validation error"},
 			{do: "GET configuration/version", status: 200, want: "1"},
@@ -65,6 +65,16 @@ func rawScenarios() []scenario {
 			{do: "POST configuration/raw?version={v}&skip_reload=true", header: "X-Runtime-Actions: SetServerState b nobody maint;SetServerState b s1 maint", body: startText, status: 500, want: "No such server"},
 			{do: "GET configuration/version", status: 200, want: "2"},
 			{do: "GET runtime/backends/b/servers/s1", status: 200, want: `"admin_state":"ready"`},
+		}},
+		{name: "raw, edited by hand", steps: []step{
+			{do: "POST configuration/raw?version={v}&skip_reload=true", body: otherText, status: 201, want: "# _version=2\n"},
+			{do: "EDIT", body: "# _version=5\n" + startText},
+			{do: "GET configuration/version", status: 200, want: "6"},
+			{do: "GET configuration/raw", status: 200, want: "server s1"},
+			{do: "GET configuration/backends/b", status: 200, want: `"name":"b"`},
+			{do: "EDIT", body: startText},
+			{do: "GET configuration/version", status: 200, want: "2"},
+			{do: "POST configuration/raw?version={v}&skip_reload=true", body: otherText, status: 201, want: "# _version=3\n"},
 		}},
 		{name: "reloads", steps: []step{
 			{do: "GET reloads", status: 200, want: "[]"},

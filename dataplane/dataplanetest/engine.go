@@ -27,6 +27,8 @@ type engine struct {
 	file string // haproxy.cfg
 	dir  string // of transactions
 
+	binary string // haproxy, "" if there is none
+
 	// defaults is the package variable of the config parser, which all engines
 	// of a process share, as this one left it.
 	defaults string
@@ -43,28 +45,43 @@ const noBinary = "echo"
 // openEngine opens the engine over a file that is there already. Without a
 // binary, check validates, and nil accepts every text.
 func openEngine(file, binary string, check func(string) string) (*engine, error) {
-	e := &engine{file: file, dir: filepath.Join(filepath.Dir(file), "tx"), check: check}
+	e := &engine{file: file, dir: filepath.Join(filepath.Dir(file), "tx"), binary: binary, check: check}
+	return e, e.do(func(configuration.Configuration) error { return e.open() })
+}
+
+func (e *engine) open() (err error) {
 	opts := []options.ConfigurationOption{
-		options.ConfigurationFile(file), options.TransactionsDir(e.dir),
+		options.ConfigurationFile(e.file), options.TransactionsDir(e.dir),
 		options.UsePersistentTransactions, options.UseMd5Hash, options.MasterWorker,
 	}
-	if binary == "" {
+	if e.binary == "" {
 		opts = append(opts, options.HAProxyBin(noBinary), options.SkipConfigurationFileValidation)
 	} else {
-		opts = append(opts, options.HAProxyBin(binary))
+		opts = append(opts, options.HAProxyBin(e.binary))
 	}
-	err := e.do(func(configuration.Configuration) (err error) {
-		if e.cfg, err = configuration.New(context.Background(), opts...); err != nil {
+	if e.cfg, err = configuration.New(context.Background(), opts...); err != nil {
+		return err
+	}
+	if e.binary == "" {
+		if err := believeBinary(e.cfg.Parser(), e.file); err != nil {
 			return err
 		}
-		if binary == "" {
-			if err := believeBinary(e.cfg.Parser(), file); err != nil {
-				return err
-			}
+	}
+	return addDisclaimer(e.cfg.Parser())
+}
+
+// edit is a change of the file that did not go through the engine, which is
+// opened anew then.
+func (e *engine) edit(text string) error {
+	if err := os.WriteFile(e.file, []byte(text), 0o644); err != nil {
+		return err
+	}
+	return e.do(func(configuration.Configuration) error {
+		if err := e.open(); err != nil {
+			return err
 		}
-		return addDisclaimer(e.cfg.Parser())
+		return e.cfg.IncrementVersion()
 	})
-	return e, err
 }
 
 // believeBinary makes the engine's first parser what it would be with a binary

@@ -32,8 +32,11 @@ func (p *pretender) ask(command string) (string, error) {
 }
 
 func (p *pretender) carryOut(command string) said {
-	line, payload, _ := strings.Cut(command, "<<\n")
-	payload, _, _ = strings.Cut(payload, "\n\n") // a blank line ends it
+	line, payload, has := strings.Cut(command, "<<\n")
+	payload, _, ended := strings.Cut(payload, "\n\n")
+	if has && !ended {
+		return shown("") // still waiting for the blank line that ends it
+	}
 	words := strings.Fields(line)
 	first := func(n int) string { return strings.Join(words[:min(n, len(words))], " ") }
 	rest := func(n int) []string { return append(words[min(n, len(words)):], "", "", "", "", "") }
@@ -126,7 +129,7 @@ func (p *pretender) setServer(words []string) said {
 		case "ready":
 			srv.admin, srv.down = 0, false
 		case "drain":
-			srv.admin = forcedDrain
+			srv.admin, srv.down = forcedDrain, false
 		case "maint":
 			srv.admin, srv.down = forcedMaint, true
 		default:

@@ -62,7 +62,8 @@ func (s *Server) sslObject(w http.ResponseWriter, r *http.Request, kind string, 
 
 // loadSSL puts content into the running process, by a transaction of its own.
 func (s *Server) loadSSL(kind, name, command, content string) error {
-	// The API closes the payload of a CA file by what the file ends in.
+	// The payload ends at an empty line. The API adds none to a CA file that
+	// replaces another, which has to end in one.
 	end := "\n"
 	if command == "set ssl ca-file" {
 		end = ""
@@ -85,7 +86,7 @@ func (s *Server) swap(path string, content []byte, create bool) error {
 			return err
 		}
 	}
-	return s.loadSSL("cert", path, "set ssl cert", string(content)+"\n")
+	return s.loadSSL("cert", path, "set ssl cert", string(content))
 }
 
 func (s *Server) newSSL(w http.ResponseWriter, r *http.Request, kind string) {

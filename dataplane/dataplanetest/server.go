@@ -291,6 +291,17 @@ func (s *Server) write(text string) {
 	}
 }
 
+// EditConfig replaces haproxy.cfg as somebody with an editor would, who leaves
+// out or keeps the lines at the top: the API sees it, reads it again and counts
+// the version up from that of the text. Nothing is validated or reloaded.
+func (s *Server) EditConfig(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.engine.edit(text); err != nil {
+		s.report(err)
+	}
+}
+
 // beforeWrite lets another writer in before a push or a commit.
 func (s *Server) beforeWrite() {
 	if len(s.behind) > 0 {
