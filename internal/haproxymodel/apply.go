@@ -62,9 +62,6 @@ func applyChild(d Difference, to reflect.Value) error {
 		return applyNamed(d, to)
 	}
 	index := d.OldIndex
-	if d.Child.ByName() {
-		index = indexOf(d.Child, to, d.Name)
-	}
 	switch d.Action {
 	case Create:
 		index = d.NewIndex
@@ -89,15 +86,6 @@ func applyChild(d Difference, to reflect.Value) error {
 	}
 	to.Set(reflect.AppendSlice(copyOf(to.Slice(0, index)), to.Slice(index+1, to.Len())))
 	return nil
-}
-
-func indexOf(c *Child, list reflect.Value, name string) int {
-	for i := range list.Len() {
-		if nameOf(c, list.Index(i)) == name {
-			return i
-		}
-	}
-	return -1
 }
 
 func applyNamed(d Difference, to reflect.Value) error {

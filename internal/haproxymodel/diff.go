@@ -37,8 +37,8 @@ type Difference struct {
 	Child  *Child // nil for the section's own fields, whose Action is Update
 	Name   string // of a child that has one: its key, or the name of an ACL; else ""
 
-	// Positions of a child by position, from 0, in the old section (-1 for
-	// Create) and in the new one (-1 for Delete). -1 for all others.
+	// Positions of a child in its list, from 0, in the old section (-1 for
+	// Create) and in the new one (-1 for Delete). -1 for all that are in no list.
 	OldIndex, NewIndex int
 
 	Fields []Field // what changed; all that is set for Create and Delete
@@ -102,6 +102,7 @@ func Diff(old, new *Section) []Difference {
 type child struct {
 	name  string
 	model reflect.Value
+	index int // in a list
 }
 
 // children returns the children of a collection, those by name in the order of
@@ -126,13 +127,13 @@ func childrenOf(model any, c *Child) []child {
 		for _, key := range v.MapKeys() {
 			p := reflect.New(c.elem)
 			p.Elem().Set(v.MapIndex(key))
-			children = append(children, child{key.String(), p})
+			children = append(children, child{name: key.String(), model: p})
 		}
 		slices.SortFunc(children, func(a, b child) int { return strings.Compare(a.name, b.name) })
 		return children
 	}
 	for i := range v.Len() {
-		children = append(children, child{nameOf(c, v.Index(i)), v.Index(i)})
+		children = append(children, child{nameOf(c, v.Index(i)), v.Index(i), i})
 	}
 	return children
 }
@@ -181,6 +182,7 @@ func diffNamed(k *Kind, c *Child, old, new []child) (steps []Difference) {
 			deletes = append(deletes, step(k, c, Delete, o, child{}))
 		}
 	}
+	slices.Reverse(deletes)
 	return slices.Concat(updates, deletes, creates)
 }
 
@@ -188,6 +190,9 @@ func diffListed(k *Kind, c *Child, old, new []child) []Difference {
 	var updates, deletes, creates []Difference
 	i, j := 0, 0
 	matches := align(fingerprints(k, c, old), fingerprints(k, c, new))
+	if c.Append {
+		matches = onlyAppend(matches, !c.NoUpdate)
+	}
 	for _, m := range append(matches, match{len(old), len(new)}) {
 		if i < m.old || j < m.new {
 			u, d, n := diffHunk(k, c, old[i:m.old], new[j:m.new])
@@ -201,6 +206,19 @@ func diffListed(k *Kind, c *Child, old, new []child) []Difference {
 	return slices.Concat(updates, deletes, creates)
 }
 
+// onlyAppend leaves the matches that may stay when children can only be created
+// at the end: those in place, and without updates only those in front of the
+// first change.
+func onlyAppend(matches []match, update bool) []match {
+	var stay []match
+	for i, m := range matches {
+		if m.old == m.new && (update || m.old == i) {
+			stay = append(stay, m)
+		}
+	}
+	return stay
+}
+
 // diffHunk compares stretches of two lists that have nothing in common.
 func diffHunk(k *Kind, c *Child, old, new []child) (updates, deletes, creates []Difference) {
 	var pairs []match
@@ -208,6 +226,12 @@ func diffHunk(k *Kind, c *Child, old, new []child) (updates, deletes, creates []
 		pairs = pair(len(old), len(new), func(i, j int) int {
 			return -len(fieldsOf(k, c, old[i].model, new[j].model))
 		})
+		if c.Append {
+			pairs = pairs[:0]
+			for i := range min(len(old), len(new)) {
+				pairs = append(pairs, match{i, i})
+			}
+		}
 	}
 	i, j := 0, 0
 	for _, m := range append(pairs, match{len(old), len(new)}) {
@@ -224,7 +248,9 @@ func diffHunk(k *Kind, c *Child, old, new []child) (updates, deletes, creates []
 		if i < len(old) && j < len(new) {
 			d := step(k, c, Update, old[i], new[j])
 			d.OldIndex, d.NewIndex = i, j
-			updates = append(updates, d)
+			if len(d.Fields) > 0 {
+				updates = append(updates, d)
+			}
 			i, j = i+1, j+1
 		}
 	}
@@ -247,6 +273,14 @@ func step(k *Kind, c *Child, action Action, old, new child) Difference {
 	d := Difference{
 		Action: action, Child: c, OldIndex: -1, NewIndex: -1,
 		Name: cmp.Or(new.name, old.name), Fields: fieldsOf(k, c, old.model, new.model),
+	}
+	if c.ByName() && c.slice {
+		if old.model.IsValid() {
+			d.OldIndex = old.index
+		}
+		if new.model.IsValid() {
+			d.NewIndex = new.index
+		}
 	}
 	if old.model.IsValid() {
 		d.Old = old.model.Interface()

@@ -41,6 +41,7 @@ type Child struct {
 	Words    string // first words of the lines that make it: "http-request"
 	Path     string // of the collection in the API, with {parent}: "backends/{parent}/acls"; "" where the API takes the children as fields of the section
 	NoUpdate bool   // the API can only create and delete
+	Append   bool   // children by position that the API can only create at the end
 
 	slice bool         // the field is a slice of pointers, not a map
 	elem  reflect.Type // models.HTTPRequestRule
@@ -86,8 +87,8 @@ func (k *Kind) Target(name string) string {
 }
 
 // Collection returns path and query of the children of one section below
-// /v3/services/haproxy/configuration/, "" for inline ones: for POST of children
-// by name.
+// /v3/services/haproxy/configuration/, "" for inline ones. POST goes there for
+// children by name and for those that are appended, see [Child.Append].
 func (c *Child) Collection(section string) string {
 	if c.Path == "" {
 		return ""
@@ -101,7 +102,8 @@ func (c *Child) Collection(section string) string {
 }
 
 // Target returns path and query of one child, for PUT and DELETE, and for POST
-// of children by position: "backends/shop/acls/3".
+// of other children by position: "backends/shop/acls/3". Children with NoUpdate
+// are deleted at the collection, with the old model as the body.
 func (c *Child) Target(section, name string, index int) string {
 	if c.Path == "" || c.NoUpdate {
 		return c.Collection(section)

@@ -281,7 +281,7 @@ func tracesKind() *Kind {
 			return configuration.SerializeTraces(p, model.(*models.Traces))
 		},
 		Children: []Child{{
-			Field: "Entries", Kind: "trace", Words: "trace", Path: "traces/entries", NoUpdate: true,
+			Field: "Entries", Kind: "trace", Words: "trace", Path: "traces/entries", NoUpdate: true, Append: true,
 		}},
 	}, models.Traces{})
 }

@@ -109,7 +109,7 @@ func logTargets(at parent) Child {
 }
 
 func sslFrontUses(at parent) Child {
-	return row(Child{Field: "SSLFrontUses", Kind: "ssl-f-use", Words: "ssl-f-use", Path: at.path + "/ssl_front_uses"},
+	return row(Child{Field: "SSLFrontUses", Kind: "ssl-f-use", Words: "ssl-f-use", Path: at.path + "/ssl_front_uses", Append: true},
 		of(configuration.ParseSSLFrontUses, at.name), sure(configuration.SerializeSSLFrontUse), func() lineParser { return &parsers.SSLFrontUse{} })
 }
 
