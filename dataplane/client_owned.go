@@ -132,6 +132,7 @@ func mergeOwned(stored, desired string, ours owned) (string, error) {
 			break
 		}
 	}
+	desired = alignSections(desired, stored)
 	want := map[string]haproxycfg.Section{}
 	sections := haproxycfg.Split(desired)
 	for _, s := range sections {
@@ -171,4 +172,27 @@ func mergeOwned(stored, desired string, ours owned) (string, error) {
 
 func equalSections(a, b string) bool {
 	return slices.EqualFunc(meaningfulLines(a), meaningfulLines(b), line.equal)
+}
+
+// alignSections returns a text in which the sections that mean the same in
+// another text are written as they are there: the Dataplane API writes times in
+// other units than one does, and names what has no name.
+func alignSections(text, other string) string {
+	same := map[string]bool{}
+	for _, p := range sectionPairs(other, text) {
+		same["section "+p.key] = p.same()
+	}
+	theirs := map[string]string{}
+	for _, s := range haproxycfg.Split(other) {
+		theirs[ownedSection(s)] = s.Text
+	}
+	var b strings.Builder
+	for _, s := range haproxycfg.Split(text) {
+		if key := ownedSection(s); same[key] {
+			b.WriteString(strings.TrimRight(theirs[key], "\n") + "\n\n")
+		} else {
+			b.WriteString(s.Text)
+		}
+	}
+	return b.String()
 }

@@ -11,9 +11,11 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -217,6 +219,7 @@ type desired struct {
 	noFiles     bool // leaves the general file out
 
 	more   string // more servers
+	list   string // more entries of the crt-list
 	second []byte // another certificate in the crt-list
 	filter string // what follows its name there
 }
@@ -260,7 +263,7 @@ func (d desired) config(t *testing.T) *dataplane.Config {
 	files := []dataplane.File{
 		{Kind: dataplane.Map, Name: "m.map", Content: []byte(d.mapText)},
 		{Kind: dataplane.Certificate, Name: "a.pem", Content: d.certificate},
-		{Kind: dataplane.CRTList, Name: "list.txt", Content: []byte(d.layout.Path(dataplane.Certificate, "a.pem") + "\n")},
+		{Kind: dataplane.CRTList, Name: "list.txt", Content: []byte(d.layout.Path(dataplane.Certificate, "a.pem") + "\n" + d.list)},
 	}
 	if d.second != nil {
 		list := &files[2]
@@ -308,3 +311,25 @@ func fingerprintOf(certificate []byte) string {
 	sum := sha1.Sum(block.Bytes) //nolint:gosec // see the import
 	return strings.ToUpper(hex.EncodeToString(sum[:]))
 }
+
+// memoryAPI is a Dataplane API that is asked without a socket in between.
+type memoryAPI struct {
+	*dataplanetest.Server
+	endpoint dataplane.Endpoint
+	client   *http.Client
+}
+
+type handlerTransport struct{ handler http.Handler }
+
+func (h handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	h.handler.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+func newMemoryAPI(t *testing.T) *memoryAPI {
+	s := dataplanetest.New(t, nil)
+	return &memoryAPI{s, s.Endpoint(), &http.Client{Transport: handlerTransport{s}}}
+}
+
+func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }

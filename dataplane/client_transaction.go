@@ -97,7 +97,7 @@ func (c *Client) checkTransaction(text string, j *job) error {
 		return nil
 	}
 	wrong := &Error{Endpoint: c.Name(), Stage: "transaction", File: configFile, Err: ErrUnsupported}
-	have, err := NewConfig(text)
+	have, err := NewConfig(alignSections(text, j.text))
 	if err != nil {
 		wrong.Output = "the Dataplane API would store something that cannot be compared"
 		return wrong

@@ -33,11 +33,10 @@ var kindRank = map[string]int{
 	"program": 15, "backend": 16, "frontend": 17,
 }
 
-// fullSections are the kinds that the API takes with all their children.
-var fullSections = map[string]bool{
-	"global": true, "defaults": true, "frontend": true, "backend": true, "resolvers": true, "peers": true, "mailers": true,
-	"userlist": true, "ring": true, "log-forward": true, "fcgi-app": true, "traces": true,
-}
+// wholeSections are the kinds that the API takes with all their children. It
+// says so of others as well, but then loses the name servers of resolvers, for
+// one.
+var wholeSections = map[string]bool{"global": true, "defaults": true, "frontend": true, "backend": true}
 
 // structuredChanges lists the changes that make one normal text of another:
 // sections that come or change in the order in which they refer to each other,
@@ -124,6 +123,7 @@ func sectionPairs(before, after string) []sectionPair {
 			continue
 		}
 		pairs = append(pairs, sectionPair{key: strings.TrimPrefix(key, "section ")})
+		was.Text, is.Text = withoutGivenNames(was.Text), withoutGivenNames(is.Text)
 		if hadOld {
 			inputs = append(inputs, haproxymodel.Input{Section: was})
 		}
@@ -147,6 +147,29 @@ func sectionPairs(before, after string) []sectionPair {
 	}
 	slices.SortStableFunc(pairs, func(a, b sectionPair) int { return cmp.Compare(rank(a), rank(b)) })
 	return pairs
+}
+
+// withoutGivenNames takes from the bind lines of a section the names that the API
+// has given them: a bind that has none is called by its address.
+func withoutGivenNames(text string) string {
+	if !strings.Contains(text, " name ") {
+		return text
+	}
+	var b strings.Builder
+	for l := range strings.Lines(text) {
+		words := strings.Fields(l)
+		if len(words) > 3 && (words[0] == "bind" || words[0] == "dgram-bind") {
+			l = strings.Replace(l, " name "+words[1], "", 1)
+		}
+		b.WriteString(l)
+	}
+	return b.String()
+}
+
+// same reports whether both mean the same.
+func (p *sectionPair) same() bool {
+	return p.old != nil && p.new != nil && p.old.Kind != nil && p.old.Err() == nil && p.new.Err() == nil &&
+		p.old.From == p.new.From && len(haproxymodel.Diff(p.old, p.new)) == 0 && len(haproxymodel.DiffLines(p.old, p.new)) == 0
 }
 
 // changes lists what makes new of old.
@@ -236,12 +259,13 @@ func (p *sectionPair) create() ([]structuredChange, error) {
 			most = max(most, named[d.Child])
 		}
 	}
-	whole := fullSections[kind.Name] && most <= 1
+	whole := wholeSections[kind.Name] && most <= 1
+	apart := slices.ContainsFunc(kind.Children, func(c haproxymodel.Child) bool { return !c.Inline() })
 	body, query := p.new.SectionBody, ""
 	switch {
 	case whole:
 		body, query = p.new.FullBody, "?full_section=true"
-	case !fullSections[kind.Name]:
+	case !apart:
 		body = p.new.FullBody
 	}
 	content, err := body()
@@ -252,7 +276,7 @@ func (p *sectionPair) create() ([]structuredChange, error) {
 	if kind.Single && (kind.Name == "global" || p.old != nil) {
 		head.method = http.MethodPut
 	}
-	if whole || !fullSections[kind.Name] {
+	if whole || !apart {
 		return []structuredChange{head}, nil
 	}
 	children, err := p.children(differences)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 )
 
@@ -118,7 +119,7 @@ func isTrustError(err error) bool {
 	var roots x509.SystemRootsError
 	var noTLS tls.RecordHeaderError
 	if errors.As(err, &unverified) || errors.As(err, &authority) || errors.As(err, &host) ||
-		errors.As(err, &invalid) || errors.As(err, &roots) || errors.As(err, &noTLS) {
+		errors.As(err, &invalid) || errors.As(err, &roots) || errors.As(err, &noTLS) || errors.Is(err, http.ErrSchemeMismatch) {
 		return true
 	}
 	// What the other end says of our certificate is of an unexported type.
