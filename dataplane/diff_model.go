@@ -52,6 +52,7 @@ func (d *difference) models() {
 		edits = append(edits, p.edits()...)
 	}
 	d.pending = nil
+	edits = readFields(edits)
 	for len(edits) > 0 {
 		own := edits[0].section
 		n := slices.IndexFunc(edits, func(e edit) bool { return e.section != own })
@@ -149,7 +150,9 @@ func similar(a, b line) bool {
 	if a.keyword() != b.keyword() {
 		return false
 	}
-	if k := a.keyword(); k == "acl" || strings.HasPrefix(k, "http-") || strings.HasPrefix(k, "tcp-") || k == "filter" || k == "stick" {
+	switch a.keyword() {
+	case "acl", "http-request", "http-response", "http-after-response", "http-check", "http-error",
+		"tcp-request", "tcp-response", "tcp-check", "quic-initial", "filter", "stick":
 		return slices.Equal(firstTwo(a.words), firstTwo(b.words))
 	}
 	return true

@@ -17,7 +17,7 @@ var secretWords = []string{
 }
 
 // secretDirectives are the directives whose arguments are secret.
-var secretDirectives = []string{"cookie-key", "cluster-secret", "anonkey", "mac-key"}
+var secretDirectives = []string{"cookie-key", "cluster-secret", "anonkey", "mac-key", "passphrase-cmd"}
 
 // secretExact are such words only as a whole.
 var secretExact = []string{"auth", "AUTH", "key", "pass", "Cookie", "Set-Cookie", "setenv", "presetenv"}
@@ -43,11 +43,8 @@ func redactWords(words []string) []string {
 
 func announcesSecret(words []string, i int) bool {
 	isDirective := func(s string) bool { return strings.Contains(words[0], s) }
-	if i == 0 && !slices.Contains(secretExact, words[0]) && !slices.ContainsFunc(secretDirectives, isDirective) {
-		return false // a directive such as "cookie" names no secret
-	}
 	if i == 0 {
-		return true
+		return slices.Contains(secretExact, words[0]) || namesSecret(words[0]) || slices.ContainsFunc(secretDirectives, isDirective)
 	}
 	exact := func(word string) bool { return slices.Contains(secretExact, word) }
 	if exact(words[i]) || namesSecret(words[i]) {
