@@ -50,6 +50,10 @@ func TestDiffTakesReload(t *testing.T) {
 			"backend b\n server s 192.0.2.1:80\n",
 			"backend b\n server s 192.0.2.1:80\n server t 192.0.2.2:80 ssl ca-file /etc/ca.pem\n",
 		},
+		"a server with an agent check comes, which would be down until the agent says up": {
+			"backend b\n server s 192.0.2.1:80\n",
+			"backend b\n server s 192.0.2.1:80\n server t 192.0.2.2:80 agent-check agent-port 1\n",
+		},
 		"a server with a cookie on 2.6": {
 			"backend b\n cookie A insert\n server s 192.0.2.1:80 cookie s\n",
 			"backend b\n cookie A insert\n server s 192.0.2.1:80 cookie s\n server t 192.0.2.2:80 cookie t\n",

@@ -369,8 +369,6 @@ func (d *difference) whyNotAddable(v *backendView, s *serverLine) string {
 		return "HAProxy reads files that it does not know yet at a reload"
 	case v.dynamicCookie && d.target.whyNot("server", Create, "cookie") != "":
 		return "a server that is added at runtime would have no dynamic cookie"
-	case s.has("agent-check") && s.has("addr") != s.has("agent-addr"):
-		return "the agent check takes its address from the health check"
 	}
 	return ""
 }

@@ -295,11 +295,8 @@ func (a *applier) addServer(ctx context.Context, do *action) error {
 	if err := a.command(ctx, command, "New server registered"); err != nil {
 		return err
 	}
-	for _, check := range [][2]string{{"check", "enable health "}, {"agent-check", "enable agent "}} {
-		if !line.has(check[0]) {
-			continue
-		}
-		if err := a.command(ctx, check[1]+name, ""); err != nil {
+	if line.has("check") {
+		if err := a.command(ctx, "enable health "+name, ""); err != nil {
 			return err
 		}
 	}
@@ -321,6 +318,9 @@ func (a *applier) addWords(ctx context.Context, backend string, line *serverLine
 		if w != "disabled" && w != "enabled" { // it starts in maintenance anyway
 			words = append(words, w)
 		}
+	}
+	if line.value("state") == "disabled" {
+		words = append(words, "disabled") // so that its checks pause
 	}
 	if limit := line.value("maxconn"); limit != "" && !line.has("minconn") {
 		words = append(words, "minconn", limit)

@@ -49,13 +49,12 @@ var addable = map[string]bool{
 	"send-proxy-v2-ssl": true, "send-proxy-v2-ssl-cn": true, "slowstart": true, "sni": true, "source": true,
 	"ssl": true, "ssl-max-ver": true, "ssl-min-ver": true, "tfo": true, "tls-tickets": true, "usesrc": true,
 	"verify": true, "verifyhost": true, "weight": true, "ws": true,
-	"agent-check": true, "agent-addr": true, "agent-inter": true, "agent-port": true, "agent-send": true,
 }
 
 // notInherited are the addable keywords that a server does not take from a
 // default-server, or not in the same way as if they stood on its own line.
 var notInherited = map[string]bool{
-	"addr": true, "agent-addr": true, "agent-send": true, "check-proto": true, "id": true,
+	"addr": true, "check-proto": true, "id": true,
 	"no-sslv3": true, "no-tlsv10": true, "no-tlsv11": true, "no-tlsv12": true, "no-tlsv13": true,
 }
 
