@@ -1,0 +1,195 @@
+package dataplane_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+)
+
+const sharedApp = `
+frontend ours
+  bind unix@DIR/ours.sock
+  default_backend app
+
+backend app
+  server s1 127.0.0.1:1001
+`
+
+// sharedFake is an endpoint without a haproxy on which both have deployed.
+func sharedFake(t *testing.T, o *dataplane.ClientOptions) (*site, *dataplane.Client) {
+	s := fakeSite(t, nil)
+	sharedSite(t, s)
+	if o == nil {
+		o = &dataplane.ClientOptions{}
+	}
+	o.Strategy = dataplane.Transaction
+	client := s.client(t, o)
+	syncSite(t, client, ourConfig(t, s, sharedApp))
+	return s, client
+}
+
+// changedApp takes a reload.
+var changedApp = strings.Replace(sharedApp, "  default_backend", "  http-request deny if { path /x }\n  default_backend", 1)
+
+// A second writer gets in between at each call of a Sync in turn: no update of
+// either is lost.
+func TestClientTransactionSecondWriter(t *testing.T) {
+	for skip := 0; ; skip++ {
+		require.Less(t, skip, 60)
+		s, client := sharedFake(t, &dataplane.ClientOptions{Attempts: 5})
+		asked := len(s.Requests())
+		slow := dataplanetest.Fault{Skip: skip, Delay: 60 * time.Millisecond}
+		s.Fail(slow)
+		done := make(chan error, 1)
+		go func() {
+			_, err := client.Sync(t.Context(), ourConfig(t, s, changedApp))
+			done <- err
+		}()
+		waitForSite(t, func() bool { return len(s.Requests()) > asked+skip || len(done) > 0 })
+		late := len(done) > 0
+		theirs := strings.Replace(s.Raw(), "X-Theirs yes", "X-Theirs again", 1)
+		s.Write(theirs)
+		require.NoError(t, <-done, "call %d", skip)
+		if !late {
+			require.NoError(t, errOf(client.Sync(t.Context(), ourConfig(t, s, changedApp))))
+		}
+		require.Contains(t, s.Raw(), "X-Theirs again", "call %d", skip)
+		if !late {
+			require.Contains(t, s.Raw(), "path /x", "call %d", skip)
+		}
+		require.Empty(t, s.transactions(t), "call %d", skip)
+		if late {
+			return
+		}
+	}
+}
+
+func errOf(_ *dataplane.Result, err error) error { return err }
+
+// Whatever happens to a transaction, it does not stay open, and in the end a
+// Sync gets there.
+func TestClientTransactionFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		faults []dataplanetest.Fault
+		err    error // nil: the Sync gets over it
+	}{
+		"too many are open":         {faults: []dataplanetest.Fault{{Method: "POST", Path: "transactions", Status: 429}}},
+		"version is stale":          {faults: []dataplanetest.Fault{{Method: "POST", Path: "transactions", Status: 409}}},
+		"a change fails":            {faults: []dataplanetest.Fault{{Method: "POST", Path: "http_request_rules", Status: 500}}},
+		"a change is cut":           {faults: []dataplanetest.Fault{{Method: "POST", Path: "http_request_rules", Cut: true}}},
+		"reading fails":             {faults: []dataplanetest.Fault{{Method: "GET", Query: "transaction_id", Status: 503}}},
+		"commit is outdated":        {faults: []dataplanetest.Fault{{Method: "PUT", Path: "transactions/", Status: 406}}},
+		"commit collides":           {faults: []dataplanetest.Fault{{Method: "PUT", Path: "transactions/", Status: 409}}},
+		"commit collides for long":  {faults: []dataplanetest.Fault{{Method: "PUT", Path: "transactions/", Status: 409, Times: 3}}, err: dataplane.ErrConflict},
+		"commit is done but cut":    {faults: []dataplanetest.Fault{{Method: "PUT", Path: "transactions/", Cut: true}}},
+		"commit is refused":         {faults: []dataplanetest.Fault{{Method: "PUT", Path: "transactions/", Status: 400}}, err: dataplane.ErrInvalid},
+		"a change is refused":       {faults: []dataplanetest.Fault{{Method: "POST", Path: "http_request_rules", Status: 422}}, err: dataplane.ErrInvalid},
+		"deleting it fails as well": {faults: []dataplanetest.Fault{{Method: "PUT", Path: "transactions/", Drop: true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, client := sharedFake(t, nil)
+			for _, f := range c.faults {
+				s.Fail(f)
+			}
+			_, err := client.Sync(t.Context(), ourConfig(t, s, changedApp))
+			require.ErrorIs(t, err, c.err)
+			require.Empty(t, s.transactions(t))
+			require.NoError(t, errOf(client.Sync(t.Context(), ourConfig(t, s, changedApp))))
+			require.Contains(t, s.Raw(), "path /x")
+			requireTheirs(t, s)
+			require.Empty(t, s.transactions(t))
+		})
+	}
+}
+
+// Who gives up in the middle of a transaction does not leave it open.
+func TestClientTransactionContextEnds(t *testing.T) {
+	s, client := sharedFake(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.Fail(dataplanetest.Fault{Method: "GET", Query: "transaction_id", Delay: time.Hour})
+	done := make(chan error, 1)
+	go func() { done <- errOf(client.Sync(ctx, ourConfig(t, s, changedApp))) }()
+	waitForSite(t, func() bool { return len(s.transactions(t)) > 0 })
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	require.Empty(t, s.transactions(t))
+}
+
+// Nothing that the models of the API cannot hold is sent.
+func TestClientTransactionRefusesBeforeSending(t *testing.T) {
+	s, client := sharedFake(t, nil)
+	asked := len(s.Requests())
+	odd := strings.Replace(sharedApp, "  server s1", "  stats scope .\n  frobnicate the widget\n  server s1", 1)
+	for _, call := range []func() error{
+		func() error { _, err := client.DryRun(t.Context(), ourConfig(t, s, odd)); return err },
+		func() error { return errOf(client.Sync(t.Context(), ourConfig(t, s, odd))) },
+	} {
+		err := call()
+		require.ErrorIs(t, err, dataplane.ErrUnsupported)
+		var e *dataplane.Error
+		require.True(t, errors.As(err, &e))
+		require.Equal(t, "haproxy.cfg", e.File)
+		require.NotZero(t, e.Line, "%v", err)
+	}
+	for _, r := range s.Requests()[asked:] {
+		require.Equal(t, "GET", r.Method, "%v", r)
+	}
+}
+
+// A reload that fails leaves both as they were.
+func TestClientTransactionFailedReload(t *testing.T) {
+	sites(t, func(t *testing.T, s *site) {
+		sharedSite(t, s)
+		client := s.client(t, &dataplane.ClientOptions{Strategy: dataplane.Transaction, ReloadTimeout: 3 * time.Second})
+		syncSite(t, client, ourConfig(t, s, sharedApp))
+		before, pid := s.stored(t), s.WorkerPID()
+		taken, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer func() { _ = taken.Close() }()
+		if !s.real {
+			s.FailReload("cannot bind socket")
+		}
+		bad := strings.Replace(sharedApp, "  default_backend", "  bind "+taken.Addr().String()+"\n  default_backend", 1)
+		_, err = client.Sync(t.Context(), ourConfig(t, s, bad))
+		require.ErrorIs(t, err, dataplane.ErrReload)
+		require.Equal(t, before, s.stored(t))
+		require.Equal(t, pid, s.WorkerPID())
+		require.Empty(t, s.transactions(t))
+		requireTheirs(t, s)
+		syncSite(t, client, ourConfig(t, s, sharedApp))
+		require.NoError(t, taken.Close())
+		syncSite(t, client, ourConfig(t, s, bad))
+	})
+}
+
+// Files of the other owner stay, ours go when they are not wanted any more, and
+// a Client that starts anew knows which is which.
+func TestClientTransactionFiles(t *testing.T) {
+	sites(t, func(t *testing.T, s *site) {
+		sharedSite(t, s)
+		if !s.foreign {
+			s.SetFile(dataplane.Map, "theirs.map", []byte("a b\n"))
+		}
+		options := &dataplane.ClientOptions{Strategy: dataplane.Transaction}
+		ours := dataplane.File{Kind: dataplane.Map, Name: "ours.map", Content: []byte("/a a\n")}
+		text := strings.Replace(sharedApp, "  default_backend", "  http-request set-header X %[path,map("+s.Layout().Path(dataplane.Map, "ours.map")+")]\n  default_backend", 1)
+		syncSite(t, s.client(t, options), ourConfig(t, s, text, ours))
+		require.NotEmpty(t, s.file(dataplane.Map, "ours.map"))
+		syncSite(t, s.client(t, options), ourConfig(t, s, "\nbackend app\n  server s1 127.0.0.1:1001\n"))
+		require.Empty(t, s.file(dataplane.Map, "ours.map"))
+		require.NotContains(t, s.stored(t), "frontend ours")
+		if !s.foreign {
+			require.NotEmpty(t, s.file(dataplane.Map, "theirs.map"))
+		}
+		requireTheirs(t, s)
+	})
+}
