@@ -76,21 +76,26 @@ func newStore(meta snapshotMeta) *store {
 	return s
 }
 
-// put files the entry and returns what changed.
+// same reports whether two entries hold the same version of one object.
+func (e *entry) same(other *entry) bool {
+	return e.uid == other.uid && e.version == other.version && e.version != ""
+}
+
+// put files the entry and counts what changed.
 func (s *store) put(e *entry, c *Changes) {
-	old, had := s.primary.Get(e)
+	old, had := s.primary.ReplaceOrInsert(e)
 	switch {
 	case !had:
 		c.Created++
 	case old.uid != e.uid: // deleted and created again while nobody looked
 		c.Deleted++
 		c.Created++
-	case old.version == e.version && e.version != "":
+	case old.same(e): // rare, so that it is not worth a look-up each time
+		s.primary.ReplaceOrInsert(old)
 		return
 	default:
 		c.Modified++
 	}
-	s.primary.ReplaceOrInsert(e)
 	if had {
 		s.unfile(old, e)
 	}
@@ -161,7 +166,9 @@ func (s *store) replace(entries []*entry, c *Changes) {
 		s.remove(e, c)
 	}
 	for _, e := range entries {
-		s.put(e, c)
+		if old, had := s.primary.Get(e); !had || !old.same(e) {
+			s.put(e, c)
+		}
 	}
 }
 
