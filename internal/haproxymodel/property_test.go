@@ -124,6 +124,42 @@ func TestRandomSections(t *testing.T) {
 	}
 }
 
+// TestNormalised compares sections with what the Dataplane API stores of them.
+func TestNormalised(t *testing.T) {
+	compared := 0
+	for _, k := range Kinds() {
+		if k.Name == "defaults" {
+			continue // compared with each frontend and backend
+		}
+		var body strings.Builder
+		for _, e := range allExamples() {
+			if e.section == k.Name {
+				body.WriteString("\t" + e.line + "   # a comment\n")
+			}
+		}
+		text := headerOf(k.Name) + body.String()
+		normal, err := haproxycfg.Normalise(text)
+		if err != nil {
+			t.Errorf("%s: %v", k.Name, err)
+			continue
+		}
+		for _, s := range haproxycfg.Split(normal) {
+			if s.Kind != k.Name {
+				continue
+			}
+			compared++
+			both := Parse([]Input{{Section: haproxycfg.Split(text)[0]}, {Section: s}})
+			both[0].changed = true
+			if d, l := Diff(both[0], both[1]), DiffLines(both[0], both[1]); len(d)+len(l) > 0 {
+				t.Errorf("%s: %+v %+v\n%s\nto\n%s", k.Name, d, l, text, s.Text)
+			}
+		}
+	}
+	if compared < 17 {
+		t.Errorf("only %d sections compared", compared)
+	}
+}
+
 func FuzzPair(f *testing.F) {
 	kinds := Kinds()
 	for i, k := range kinds {
@@ -169,7 +205,7 @@ func FuzzCut(f *testing.F) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q: %q, want %q", text, got, want)
 		}
-		if again, _ := haproxycfg.Fields(text[:end]); !slices.Equal(again, want) {
+		if again, _ := haproxycfg.Fields(text[:end] + " "); !slices.Equal(again, want) {
 			t.Fatalf("%q ends at %d: %q", text, end, again)
 		}
 	})

@@ -115,7 +115,7 @@ func markedWords(text string) []string {
 		}
 		b.WriteByte(c)
 	}
-	words, _ := haproxycfg.Fields(b.String())
+	words, _ := haproxycfg.Fields(b.String() + " ") // so that the end is not trimmed
 	back := strings.NewReplacer("\x02\x02", "\x02", variable, expands, zero, nul)
 	for i, w := range words {
 		words[i] = back.Replace(w)
