@@ -331,3 +331,24 @@ func TestLocalSyncsAreSerialised(t *testing.T) {
 	weight := strings.Fields(current.Main()[strings.Index(current.Main(), "weight"):])[1]
 	require.Equal(t, weight, strings.Fields(h.ask("get weight shop/a"))[0])
 }
+
+// One load that fails after another does not take the unix sockets away, as
+// HAProxy 3.1 and later would. Runtime changes go on.
+func TestLocalFailingLoadsKeepSockets(t *testing.T) {
+	h := newHost(t)
+	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
+	last := h.sync(h.web("server a " + one))
+	broken := h.web("server a "+one) + "frontend broken\n    bind unix@" + filepath.Join(h.dir, "run", "missing", "x.sock") + "\n"
+	for i := range 4 {
+		result, err := h.local.Sync(t.Context(), h.config(broken))
+		require.ErrorIs(t, err, dataplane.ErrReload)
+		if result.WorkerPID != 0 {
+			last = result
+		}
+		require.Contains(t, h.ask("show info"), fmt.Sprintf("\nPid: %d\n", last.WorkerPID))
+		server := []string{two, one}[i%2]
+		last = h.atRuntime(last, h.web("server a "+server))
+		_, body := h.get("shop.test", "/")
+		require.Equal(t, server, body)
+	}
+}

@@ -296,7 +296,7 @@ func (s *syncing) byCommands(ctx context.Context, w *write) (done bool, err erro
 		// The process is ahead of the disk. The next Sync sees that.
 		w.undo()
 		l.applied, l.worker = s.desired, s.worker
-		l.mark(false)
+		l.dirty = false // the mark stays, for one who has not seen it
 		return false, l.fail("files", err)
 	}
 	procs, err := l.master.Procs(ctx)
@@ -333,12 +333,16 @@ func (s *syncing) byReload(ctx context.Context, w *write) error {
 	}
 	worker, err := s.reload(ctx)
 	if err != nil {
-		w.undo()
 		// Commands that went before the reload stay applied, and a reload
-		// that nobody waited for may still succeed.
+		// that nobody waited for may still succeed. Who comes after a crash
+		// must know that before the files are the old ones again.
 		if s.result.Commands > 0 || !errors.Is(err, ErrReload) {
 			l.applied = nil
 			l.mark(true)
+		}
+		w.undo()
+		if errors.Is(err, ErrReload) {
+			s.keepSockets(ctx)
 		}
 		return err
 	}
