@@ -63,7 +63,7 @@ func (e *edit) op() Op {
 	parent := sectionOp(Update, e.section, "")
 	op.Parent = strings.TrimSpace(parent.Kind + " " + parent.Name)
 	if e.child.ByName() || e.child.Words == "acl" {
-		op.Name = childName(*l)
+		op.Name = visible(childName(*l), l)
 	}
 	if !e.child.ByName() {
 		op.Index = &e.index
@@ -72,19 +72,26 @@ func (e *edit) op() Op {
 	return op
 }
 
+// keyword names the line for a reason.
 func (e *edit) keyword() string {
 	l := e.now
 	if l == nil {
 		l = e.old
 	}
 	words := positive(l.words)
-	switch {
-	case len(words) == 0:
-		return "line"
-	case families[words[0]]:
-		return strings.Join(firstTwo(words), " ")
+	if len(words) > 1 && families[words[0]] && isDirective(words[1]) {
+		return words[0] + " " + words[1]
 	}
-	return words[0]
+	if len(words) > 0 && isDirective(words[0]) {
+		return words[0]
+	}
+	return "line"
+}
+
+// isDirective reports whether a word may be a keyword of HAProxy, and holds no
+// text of somebody's own.
+func isDirective(word string) bool {
+	return strings.IndexFunc(word, func(r rune) bool { return !isNameRune(r) && r != '.' }) < 0
 }
 
 // changes shows the edit: the fields where the models know them, and the line
@@ -119,19 +126,23 @@ func (e *edit) places() int {
 	return len(align(e.old.words, e.now.words, func(a, b string) bool { return a == b }))
 }
 
-// shown hides the value of a field unless the line, as it is shown, has it too.
+// shown hides the value of a field that is secret.
 func shown(f haproxymodel.Field, value string, l *line) string {
-	switch {
-	case value == "":
-		return ""
-	case f.Secret || namesSecret(f.Name):
+	if value != "" && (f.Secret || namesSecret(f.Name)) {
 		return secret
-	case l == nil:
-		return value
+	}
+	return visible(value, l)
+}
+
+// visible hides a part of a line that hides anything, unless the line shows
+// that part.
+func visible(part string, l *line) string {
+	if part == "" || l == nil {
+		return part
 	}
 	text := l.show()
-	if strings.Contains(text, secret) && !slices.Contains(strings.Fields(text), value) {
+	if strings.Contains(text, secret) && !slices.Contains(strings.Fields(text), part) {
 		return secret
 	}
-	return value
+	return part
 }

@@ -241,6 +241,9 @@ func reasonFor(changes []Change) string {
 	for _, c := range changes {
 		for _, text := range []string{c.Old, c.New} {
 			keyword, _, _ := strings.Cut(text, " ")
+			if !isDirective(keyword) {
+				keyword = "line"
+			}
 			if keyword != "" && !slices.Contains(keywords, keyword) {
 				keywords = append(keywords, keyword)
 			}
