@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
@@ -52,6 +53,7 @@ type Cluster struct {
 	dialer    *connrotation.Dialer
 	clientset kubernetes.Interface
 	dynamic   dynamic.Interface
+	metadata  metadata.Interface
 	namespace string
 }
 
@@ -89,6 +91,9 @@ func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 		return nil, fmt.Errorf("k8swatch: %s: %w", config.Host, err)
 	}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, c.http); err != nil {
+		return nil, fmt.Errorf("k8swatch: %s: %w", config.Host, err)
+	}
+	if c.metadata, err = metadata.NewForConfigAndClient(config, c.http); err != nil {
 		return nil, fmt.Errorf("k8swatch: %s: %w", config.Host, err)
 	}
 	return c, nil
@@ -185,15 +190,7 @@ func (c *Cluster) ListWatch(gvr schema.GroupVersionResource, namespace string, t
 	if TypeOf(gvr) == nil {
 		return c.untyped(gvr, namespace, tweak), nil
 	}
-	config := protobuf(c.config)
-	gv := gvr.GroupVersion()
-	config.GroupVersion = &gv
-	config.APIPath = "/apis"
-	if gv.Group == "" {
-		config.APIPath = "/api"
-	}
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	client, err := rest.RESTClientForConfigAndClient(config, c.http)
+	client, err := c.typed(gvr)
 	if err != nil {
 		return nil, err
 	}
@@ -211,6 +208,19 @@ func (c *Cluster) ListWatch(gvr schema.GroupVersionResource, namespace string, t
 			return request(&opts).Watch(ctx)
 		},
 	}, nil
+}
+
+// typed returns a client for a resource of the scheme.
+func (c *Cluster) typed(gvr schema.GroupVersionResource) (*rest.RESTClient, error) {
+	config := protobuf(c.config)
+	gv := gvr.GroupVersion()
+	config.GroupVersion = &gv
+	config.APIPath = "/apis"
+	if gv.Group == "" {
+		config.APIPath = "/api"
+	}
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	return rest.RESTClientForConfigAndClient(config, c.http)
 }
 
 func (c *Cluster) untyped(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) cache.ListerWatcherWithContext {

@@ -58,3 +58,23 @@ func (e *SyncError) Unwrap() []error {
 	}
 	return []error{e.Reason, e.Err}
 }
+
+// FetchError says which object a [Cached] could not fetch. It unwraps to the
+// error of the source, and to ErrStopped after Run.
+type FetchError struct {
+	Resource        schema.GroupVersionResource
+	Namespace, Name string
+	Err             error
+}
+
+// Error implements error.
+func (e *FetchError) Error() string {
+	name := e.Name
+	if e.Namespace != "" {
+		name = e.Namespace + "/" + name
+	}
+	return "cannot get " + e.Resource.GroupResource().String() + " " + name + ": " + e.Err.Error()
+}
+
+// Unwrap implements errors.Is and errors.As.
+func (e *FetchError) Unwrap() error { return e.Err }

@@ -8,20 +8,19 @@
 //	src.Apply(changedIngress)
 //	src.Partition() // connection refused, until Restore
 //
-// What it has in common with the real one: resource versions, selectors, events
-// in order, streaming lists with their bookmark, 410 after compaction. What it
-// lacks: validation, defaulting, generations, finalizers, paging.
+// What it has in common with the real one, by a suite that both pass: resource
+// versions, selectors, events in order, pages, bookmarks, streaming lists, 410
+// after compaction, metadata alone. What it lacks: validation, defaulting,
+// generations, conflicts, finalizers.
 package k8swatchtest
 
 import (
+	"context"
 	"fmt"
-	"net"
-	"slices"
 	"sync"
-	"syscall"
 	"testing"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,9 +38,11 @@ type Source struct {
 	partitioned bool
 	forbidden   map[schema.GroupVersionResource][]string
 	absent      map[schema.GroupVersionResource]bool
+	slow        time.Duration
+	onRequest   func(context.Context, Request) error
 }
 
-var _ k8swatch.Source = (*Source)(nil)
+var _ k8swatch.MetadataSource = (*Source)(nil)
 
 // NewSource returns a source that holds the objects. It panics on objects that
 // [Source.Apply] would panic on.
@@ -61,6 +62,16 @@ func (s *Source) ListWatch(gvr schema.GroupVersionResource, namespace string, tw
 	return s.server.ListWatch(gvr, namespace, tweak), nil
 }
 
+// MetadataListWatch implements k8swatch.MetadataSource.
+func (s *Source) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
+	return s.server.MetadataListWatch(gvr, namespace, tweak), nil
+}
+
+// Fetch implements k8swatch.MetadataSource.
+func (s *Source) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (k8swatch.Object, error) {
+	return s.server.Fetch(ctx, gvr, namespace, name)
+}
+
 // Apply creates or replaces objects, typed or unstructured. A uid is kept where
 // the object has one; a new uid under an old name is an object that was deleted
 // and created again. It panics on what cannot be in a cluster: a kind that
@@ -78,6 +89,23 @@ func (s *Source) Apply(objs ...runtime.Object) {
 	}
 }
 
+// Edit changes one object, such as the labels that it is indexed by, and reports
+// whether the object is there. The edit must not call the source.
+func (s *Source) Edit(gvr schema.GroupVersionResource, namespace, name string, edit func(k8swatch.Object)) bool {
+	return s.server.Edit(gvr, namespace, name, func(o memapi.Object) { edit(o) })
+}
+
+// List returns copies of all objects of a resource by namespace and name, as a
+// client would find them now. Faults do not apply.
+func (s *Source) List(gvr schema.GroupVersionResource) []k8swatch.Object {
+	found := s.server.Objects(gvr)
+	objs := make([]k8swatch.Object, len(found))
+	for i, o := range found {
+		objs[i] = o
+	}
+	return objs
+}
+
 // Delete removes objects; only their kind, namespace and name matter. It reports
 // whether all of them were there.
 func (s *Source) Delete(objs ...runtime.Object) bool {
@@ -90,68 +118,6 @@ func (s *Source) Delete(objs ...runtime.Object) bool {
 		all = s.server.Delete(gvr, o.GetNamespace(), o.GetName()) && all
 	}
 	return all
-}
-
-// Drop ends all open watches, as a restart of the API server does.
-func (s *Source) Drop() { s.server.DropWatches() }
-
-// Compact forgets the history: who watches from an older resource version gets
-// 410 Gone and must list again.
-func (s *Source) Compact() { s.server.Compact() }
-
-// EatBookmarks keeps the bookmark from being sent that ends a streaming list.
-func (s *Source) EatBookmarks(on bool) { s.server.SetNoBookmarks(on) }
-
-// Partition ends all watches and refuses connections until [Source.Restore].
-func (s *Source) Partition() { s.change(func() { s.partitioned = true }) }
-
-// Restore ends a partition.
-func (s *Source) Restore() { s.change(func() { s.partitioned = false }) }
-
-// Forbid takes away the permission for the verbs ("list", "watch"; none means
-// both) on a resource, and ends the watches.
-func (s *Source) Forbid(gvr schema.GroupVersionResource, verbs ...string) {
-	if len(verbs) == 0 {
-		verbs = []string{"list", "watch"}
-	}
-	s.change(func() { s.forbidden[gvr] = verbs })
-}
-
-// Allow gives the permission back.
-func (s *Source) Allow(gvr schema.GroupVersionResource) {
-	s.change(func() { delete(s.forbidden, gvr) })
-}
-
-// Uninstall makes the server answer 404 for a resource, as without its CRD.
-func (s *Source) Uninstall(gvr schema.GroupVersionResource) {
-	s.change(func() { s.absent[gvr] = true })
-}
-
-// Install ends that.
-func (s *Source) Install(gvr schema.GroupVersionResource) {
-	s.change(func() { delete(s.absent, gvr) })
-}
-
-func (s *Source) change(f func()) {
-	s.mu.Lock()
-	f()
-	s.mu.Unlock()
-	s.server.DropWatches()
-}
-
-// fault decides on each request.
-func (s *Source) fault(gvr schema.GroupVersionResource, verb string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.partitioned:
-		return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-	case s.absent[gvr]:
-		return apierrors.NewNotFound(gvr.GroupResource(), "")
-	case slices.Contains(s.forbidden[gvr], verb):
-		return apierrors.NewForbidden(gvr.GroupResource(), "", fmt.Errorf("cannot %s resource %q", verb, gvr.Resource))
-	}
-	return nil
 }
 
 // Snapshot returns a snapshot of the objects, indexed as by a watcher with these

@@ -12,8 +12,10 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -33,14 +35,24 @@ type Server struct {
 	log      []event
 	logBase  uint64        // number of events that left the log
 	changed  chan struct{} // closed and replaced when the log grows or watches are dropped
-	fault    func(gvr schema.GroupVersionResource, verb string) error
+	fault    func(context.Context, Request) error
 	noMarks  bool
+	pages    map[string]page // what follows the pages that were sent
+	tokens   uint64
+}
+
+// Request is what a fault decides on.
+type Request struct {
+	Resource schema.GroupVersionResource
+	Verb     string // "get", "list" or "watch"
+	Continue bool   // a list that asks for a later page
 }
 
 type event struct {
 	revision uint64
 	gvr      schema.GroupVersionResource
 	old, new Object // nil where absent
+	bookmark bool   // nothing happened: watches that want bookmarks get one
 }
 
 // maxLog bounds the log; older events are compacted, as etcd does after a while.
@@ -52,6 +64,7 @@ func New() *Server {
 		revision: 1,
 		objects:  map[schema.GroupVersionResource]map[string]Object{},
 		changed:  make(chan struct{}),
+		pages:    map[string]page{},
 	}
 }
 
@@ -62,6 +75,25 @@ func key(namespace, name string) string { return namespace + "/" + name }
 func (s *Server) Apply(gvr schema.GroupVersionResource, obj Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.apply(gvr, obj)
+}
+
+// Edit changes an object and reports whether it is there. The edit must not call
+// the server.
+func (s *Server) Edit(gvr schema.GroupVersionResource, namespace, name string, edit func(Object)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.objects[gvr][key(namespace, name)]
+	if old == nil {
+		return false
+	}
+	obj := old.DeepCopyObject().(Object)
+	edit(obj)
+	s.apply(gvr, obj)
+	return true
+}
+
+func (s *Server) apply(gvr schema.GroupVersionResource, obj Object) {
 	s.revision++
 	obj.SetResourceVersion(strconv.FormatUint(s.revision, 10))
 	k := key(obj.GetNamespace(), obj.GetName())
@@ -109,8 +141,9 @@ func (s *Server) Get(gvr schema.GroupVersionResource, namespace, name string) Ob
 	return nil
 }
 
-// SetFault makes f decide, before each list and each watch, whether it fails.
-func (s *Server) SetFault(f func(gvr schema.GroupVersionResource, verb string) error) {
+// SetFault makes f decide, before each request is served, whether it fails, and
+// after how long: it may wait.
+func (s *Server) SetFault(f func(context.Context, Request) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = f
@@ -140,7 +173,16 @@ func (s *Server) Compact() {
 	s.floor = s.revision
 	s.logBase += uint64(len(s.log))
 	s.log = nil
+	clear(s.pages)
 	s.wake()
+}
+
+// Bookmark sends a bookmark with the current revision to the watches that allow
+// them, as the API server does every minute.
+func (s *Server) Bookmark() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.append(event{bookmark: true})
 }
 
 func (s *Server) append(e event) {
@@ -160,17 +202,58 @@ func (s *Server) wake() {
 	s.changed = make(chan struct{})
 }
 
-func (s *Server) failure(gvr schema.GroupVersionResource, verb string) error {
-	if s.fault == nil {
-		return nil
+// admit lets the fault decide. A watch that began before the last drop, by the
+// number that is returned, ends at once.
+func (s *Server) admit(ctx context.Context, r Request) (dropped uint64, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
 	}
-	return s.fault(gvr, verb)
+	s.mu.Lock()
+	dropped, fault := s.dropped, s.fault
+	s.mu.Unlock()
+	if fault == nil {
+		return dropped, nil
+	}
+	if err := fault(ctx, r); err != nil {
+		return 0, err
+	}
+	return dropped, ctx.Err()
+}
+
+// Fetch returns a copy of one object; an error is what a client gets.
+func (s *Server) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error) {
+	if _, err := s.admit(ctx, Request{Resource: gvr, Verb: "get"}); err != nil {
+		return nil, err
+	}
+	if obj := s.Get(gvr, namespace, name); obj != nil {
+		return obj, nil
+	}
+	return nil, apierrors.NewNotFound(gvr.GroupResource(), name)
+}
+
+// Objects returns copies of all objects of a resource, sorted.
+func (s *Server) Objects(gvr schema.GroupVersionResource) []Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.matching(gvr, matcher{labels: labels.Everything()})
+	for i, obj := range found {
+		found[i] = obj.DeepCopyObject().(Object)
+	}
+	return found
 }
 
 // ListWatch returns a list-watch of one resource in one namespace, or in all
 // where namespace is empty. tweak, if not nil, changes the options of each call.
 func (s *Server) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) *ListWatch {
 	return &ListWatch{server: s, gvr: gvr, kind: KindFor(gvr), namespace: namespace, tweak: tweak}
+}
+
+// MetadataListWatch is ListWatch for metadata alone: what it sends are
+// *metav1.PartialObjectMetadata.
+func (s *Server) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) *ListWatch {
+	l := s.ListWatch(gvr, namespace, tweak)
+	l.metadata = true
+	return l
 }
 
 // ListWatch implements cache.ListerWatcherWithContext.
@@ -180,28 +263,76 @@ type ListWatch struct {
 	kind      Kind
 	namespace string
 	tweak     func(*metav1.ListOptions)
+	metadata  bool
 }
 
-// ListWithContext returns copies of all objects that match, sorted.
-func (l *ListWatch) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+// copy is what is sent of an object.
+func (l *ListWatch) copy(obj Object) Object {
+	if l.metadata {
+		p := meta.AsPartialObjectMetadata(obj).DeepCopy()
+		p.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
+		return p
 	}
+	return obj.DeepCopyObject().(Object)
+}
+
+// ListWithContext returns copies of the objects that match, sorted, in pages
+// where a limit is set. Like the real server's cache it gives a list from
+// resource version 0 as a whole.
+func (l *ListWatch) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	m, err := l.matcher(&opts)
 	if err != nil {
 		return nil, err
 	}
-	l.server.mu.Lock()
-	defer l.server.mu.Unlock()
-	if err := l.server.failure(l.gvr, "list"); err != nil {
+	if _, err := l.server.admit(ctx, Request{Resource: l.gvr, Verb: "list", Continue: opts.Continue != ""}); err != nil {
 		return nil, err
 	}
+	l.server.mu.Lock()
+	defer l.server.mu.Unlock()
+	all := page{revision: l.server.revision}
+	if opts.Continue == "" {
+		all.rest = l.server.matching(l.gvr, m)
+	} else {
+		var ok bool
+		if all, ok = l.server.pages[opts.Continue]; !ok {
+			return nil, apierrors.NewResourceExpired("the continue token is too old")
+		}
+	}
+	limit := int(opts.Limit)
+	if limit == 0 || (opts.ResourceVersion == "0" && opts.Continue == "") {
+		limit = len(all.rest)
+	}
 	list := &metav1.List{}
-	list.ResourceVersion = strconv.FormatUint(l.server.revision, 10)
-	for _, obj := range l.server.matching(l.gvr, m) {
-		list.Items = append(list.Items, runtime.RawExtension{Object: obj.DeepCopyObject()})
+	list.ResourceVersion = strconv.FormatUint(all.revision, 10)
+	for _, obj := range all.rest[:min(limit, len(all.rest))] {
+		list.Items = append(list.Items, runtime.RawExtension{Object: l.copy(obj)})
+	}
+	if limit < len(all.rest) {
+		list.Continue = l.server.keep(page{all.revision, all.rest[limit:]})
 	}
 	return list, nil
+}
+
+// page is what a list has not sent yet. Stored objects never change, so it stays
+// what it was at its revision.
+type page struct {
+	revision uint64
+	rest     []Object
+}
+
+// maxPages bounds what is kept for lists that are not read to their end.
+const maxPages = 1000
+
+// keep returns the token under which a page is fetched, again too: the answer
+// may get lost.
+func (s *Server) keep(p page) string {
+	if len(s.pages) >= maxPages {
+		clear(s.pages)
+	}
+	s.tokens++
+	token := strconv.FormatUint(s.tokens, 10)
+	s.pages[token] = p
+	return token
 }
 
 func (s *Server) matching(gvr schema.GroupVersionResource, m matcher) []Object {
@@ -223,20 +354,21 @@ func (s *Server) matching(gvr schema.GroupVersionResource, m matcher) []Object {
 // WatchWithContext starts a watch. It ends with ctx, with Stop, and when watches
 // are dropped.
 func (l *ListWatch) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	m, err := l.matcher(&opts)
 	if err != nil {
 		return nil, err
 	}
 	s := l.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.failure(l.gvr, "watch"); err != nil {
+	dropped, err := s.admit(ctx, Request{Resource: l.gvr, Verb: "watch"})
+	if err != nil {
 		return nil, err
 	}
-	w := &watching{server: s, list: l, match: m, dropped: s.dropped, events: make(chan watch.Event), end: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := &watching{
+		server: s, list: l, match: m, dropped: dropped, marks: opts.AllowWatchBookmarks,
+		events: make(chan watch.Event), end: make(chan struct{}),
+	}
 	w.next = s.logBase + uint64(len(s.log))
 	switch from, perr := strconv.ParseUint(opts.ResourceVersion, 10, 64); {
 	case opts.SendInitialEvents != nil && *opts.SendInitialEvents:
@@ -281,13 +413,22 @@ func (l *ListWatch) bookmark(revision uint64, send bool) Object {
 	if !send {
 		return nil
 	}
+	mark := l.mark(revision)
+	mark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	return mark
+}
+
+// mark is the object of a bookmark.
+func (l *ListWatch) mark(revision uint64) Object {
 	var mark Object = &unstructured.Unstructured{Object: map[string]any{}}
 	if l.kind.Type != nil {
 		if obj, err := scheme.Scheme.New(l.kind.GVK); err == nil {
 			mark = obj.(Object)
 		}
 	}
+	if l.metadata {
+		mark = &metav1.PartialObjectMetadata{}
+	}
 	mark.SetResourceVersion(strconv.FormatUint(revision, 10))
-	mark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	return mark
 }

@@ -28,6 +28,7 @@ type watching struct {
 	match    matcher
 	initial  []Object
 	bookmark Object
+	marks    bool   // bookmarks are welcome
 	next     uint64 // absolute number of the next event of the log
 	dropped  uint64
 	events   chan watch.Event
@@ -44,7 +45,7 @@ func (w *watching) Stop() { w.once.Do(func() { close(w.end) }) }
 func (w *watching) run(ctx context.Context) {
 	defer close(w.events)
 	for _, obj := range w.initial {
-		if !w.send(ctx, watch.Added, obj.DeepCopyObject().(Object)) {
+		if !w.send(ctx, watch.Added, w.list.copy(obj)) {
 			return
 		}
 	}
@@ -100,17 +101,20 @@ func (w *watching) batch() (batch []event, changed <-chan struct{}, err error) {
 // deliver translates an event as the API server does: an object that starts to
 // match a selector is added, one that no longer does is deleted.
 func (w *watching) deliver(ctx context.Context, e event) bool {
+	if e.bookmark && w.marks {
+		return w.send(ctx, watch.Bookmark, w.list.mark(e.revision))
+	}
 	if e.gvr != w.list.gvr {
 		return true
 	}
 	before, after := e.old != nil && w.match.match(e.old), e.new != nil && w.match.match(e.new)
 	switch {
 	case before && after:
-		return w.send(ctx, watch.Modified, e.new.DeepCopyObject().(Object))
+		return w.send(ctx, watch.Modified, w.list.copy(e.new))
 	case after:
-		return w.send(ctx, watch.Added, e.new.DeepCopyObject().(Object))
+		return w.send(ctx, watch.Added, w.list.copy(e.new))
 	case before:
-		gone := e.old.DeepCopyObject().(Object)
+		gone := w.list.copy(e.old)
 		gone.SetResourceVersion(strconv.FormatUint(e.revision, 10))
 		return w.send(ctx, watch.Deleted, gone)
 	}

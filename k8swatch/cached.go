@@ -1,0 +1,226 @@
+package k8swatch
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// CachedOptions of a [Cached]. The zero value watches all namespaces, indexes by
+// namespace and name, and keeps up to 64 MiB for 2m10s.
+type CachedOptions struct {
+	Namespace     string // one namespace; "" for all
+	LabelSelector string // as in kubectl -l
+	FieldSelector string // as in kubectl --field-selector
+
+	// IndexBy is as in [Options], but on metadata alone, for nothing else is
+	// watched: labels, annotations, names, owners.
+	IndexBy []string
+
+	// TTL is how long an object that was fetched is kept; it is fetched again
+	// before that when it changes. Zero means 2m10s, negative that none is kept.
+	TTL time.Duration
+
+	// MaxBytes bounds what is kept, in bytes of the objects as they are encoded
+	// for transport. Those that were not used for the longest time go first. An
+	// object that is larger than the bound is never kept. Zero means 64 MiB.
+	MaxBytes int64
+
+	// Parallel bounds how many objects are fetched at a time. Zero means 8.
+	Parallel int
+
+	// As in [Options].
+	Debounce               time.Duration
+	OnChange               func(context.Context, Changes) error
+	OnSyncComplete         func(count int)
+	CallOnChangeDuringSync bool
+	NoWatchList            bool
+	Logger                 *slog.Logger
+}
+
+const (
+	defaultTTL      = 2*time.Minute + 10*time.Second
+	defaultMaxBytes = 64 << 20
+	defaultParallel = 8
+)
+
+// Cached is a store for resources that are too big to be held, such as all
+// Secrets of a cluster: it watches their metadata and fetches the objects that
+// are asked for. Make one with [NewCached] and run it once. All methods may be
+// called concurrently.
+//
+// What it returns is complete or an error, never a shorter list. Objects are
+// shared and must not be changed. An object is at least as new as the metadata
+// that it was found by, and may be newer.
+type Cached[T Object] struct {
+	watcher  *Watcher
+	fetched  *fetched
+	parallel int
+}
+
+// NewCached returns a store that fetches on demand. T is the type of the objects
+// of the resource, see [TypeOf], or [Object]. What is wrong with the arguments is
+// an [*OptionError], also an index path that needs more than metadata; nothing is
+// requested before Run.
+func NewCached[T Object](src MetadataSource, gvr schema.GroupVersionResource, opts *CachedOptions) (*Cached[T], error) {
+	if opts == nil {
+		opts = &CachedOptions{}
+	}
+	if src == nil || gvr.Resource == "" || gvr.Version == "" {
+		return nil, &OptionError{Resource: gvr, Err: fmt.Errorf("NewCached needs a source and a resource with its version")}
+	}
+	if err := fits[T](gvr); err != nil {
+		return nil, err
+	}
+	w, err := newWatcher(src.MetadataListWatch, gvr, reflect.TypeFor[*metav1.PartialObjectMetadata](), &Options{
+		Namespace: opts.Namespace, LabelSelector: opts.LabelSelector, FieldSelector: opts.FieldSelector,
+		IndexBy: opts.IndexBy, Debounce: opts.Debounce,
+		OnChange: opts.OnChange, OnSyncComplete: opts.OnSyncComplete, CallOnChangeDuringSync: opts.CallOnChangeDuringSync,
+		NoWatchList: opts.NoWatchList, Logger: opts.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &Cached[T]{watcher: w, parallel: opts.Parallel}
+	if c.parallel <= 0 {
+		c.parallel = defaultParallel
+	}
+	c.fetched = newFetched(src, gvr, opts.TTL, opts.MaxBytes, c.parallel)
+	return c, nil
+}
+
+// Run watches until ctx ends, and returns nil when every goroutine that it or a
+// look-up started has ended; see [Watcher.Run]. The only error is [ErrStarted].
+func (c *Cached[T]) Run(ctx context.Context) error {
+	if !c.fetched.start() {
+		return ErrStarted
+	}
+	var sweep sync.WaitGroup
+	sweep.Go(func() { c.fetched.run(ctx, c.watcher.Snapshot) })
+	err := c.watcher.Run(ctx)
+	sweep.Wait()
+	c.fetched.stop()
+	return err
+}
+
+// Get returns the objects whose index keys begin with the given ones, in the
+// order of [Snapshot.Get], and fetches those that are not kept. It waits for the
+// initial sync first. The error is a [*SyncError] where the metadata cannot be
+// had, a [*FetchError] where an object cannot, or that of ctx.
+func (c *Cached[T]) Get(ctx context.Context, keys ...string) ([]T, error) {
+	found, err := c.find(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	return c.load(ctx, found)
+}
+
+// List returns all objects. They are all in memory then: see [Cached.All].
+func (c *Cached[T]) List(ctx context.Context) ([]T, error) { return c.Get(ctx) }
+
+// All iterates over all objects as [Cached.Get] returns them, and has no more of
+// them in memory than are kept or fetched at a time. After an error it ends.
+func (c *Cached[T]) All(ctx context.Context) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		found, err := c.find(ctx, nil)
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		for len(found) > 0 {
+			n := min(len(found), c.parallel)
+			objs, err := c.load(ctx, found[:n])
+			if err != nil {
+				yield(none, err)
+				return
+			}
+			for _, o := range objs {
+				if !yield(o, nil) {
+					return
+				}
+			}
+			found = found[n:]
+		}
+	}
+}
+
+func (c *Cached[T]) find(ctx context.Context, keys []string) ([]Object, error) {
+	if c.fetched.ended() {
+		return nil, &SyncError{Resource: c.watcher.resource, Namespace: c.watcher.namespace, Verb: "get", Reason: ErrStopped}
+	}
+	if _, err := c.watcher.WaitForSync(ctx); err != nil {
+		return nil, err
+	}
+	return c.watcher.Snapshot().Get(keys...), nil
+}
+
+// load fetches what is not kept. What is gone in the meantime is left out.
+func (c *Cached[T]) load(ctx context.Context, found []Object) ([]T, error) {
+	objs := make([]Object, len(found))
+	all, each := errgroup.WithContext(ctx)
+	all.SetLimit(c.parallel)
+	for i, m := range found {
+		if objs[i] = c.fetched.kept(m); objs[i] != nil {
+			continue
+		}
+		all.Go(func() (err error) {
+			objs[i], err = c.fetched.get(each, m)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	result := make([]T, 0, len(objs))
+	for _, o := range objs {
+		if o == nil {
+			continue
+		}
+		obj, ok := o.(T)
+		if !ok {
+			return nil, fmt.Errorf("k8swatch: the source sent a %T, not a %s", o, reflect.TypeFor[T]())
+		}
+		result = append(result, obj)
+	}
+	return result, nil
+}
+
+// Metadata returns what is known of the objects without fetching them: a
+// snapshot of *metav1.PartialObjectMetadata.
+func (c *Cached[T]) Metadata() *Snapshot { return c.watcher.Snapshot() }
+
+// CacheStats is what a [Cached] holds and did.
+type CacheStats struct {
+	Objects int   // kept now
+	Bytes   int64 // kept now, at most CachedOptions.MaxBytes
+	Fetches int64 // that were sent, since the start
+	Hits    int64 // objects that needed none
+}
+
+// Stats reports on the objects that are kept.
+func (c *Cached[T]) Stats() CacheStats { return c.fetched.stats() }
+
+// WaitForSync waits until the metadata of the initial objects is there; see
+// [Watcher.WaitForSync].
+func (c *Cached[T]) WaitForSync(ctx context.Context) (int, error) { return c.watcher.WaitForSync(ctx) }
+
+// Synced reports whether the metadata of the initial objects is there.
+func (c *Cached[T]) Synced() bool { return c.watcher.Synced() }
+
+// State returns how the watcher of the metadata is doing.
+func (c *Cached[T]) State() State { return c.watcher.State() }
+
+// ForceSync lists the metadata again, in the background.
+func (c *Cached[T]) ForceSync() { c.watcher.ForceSync() }

@@ -1,0 +1,546 @@
+package k8swatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
+)
+
+func mustCached[T k8swatch.Object](t testing.TB, src k8swatch.MetadataSource, gvr schema.GroupVersionResource, opts *k8swatch.CachedOptions) *k8swatch.Cached[T] {
+	t.Helper()
+	c, err := k8swatch.NewCached[T](src, gvr, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// passwords are what a look-up returns, in order.
+func passwords(t *testing.T, c *k8swatch.Cached[*corev1.Secret], keys ...string) string {
+	t.Helper()
+	found, err := c.Get(t.Context(), keys...)
+	if err != nil {
+		t.Fatalf("Get(%q): %v", keys, err)
+	}
+	all := make([]string, len(found))
+	for i, s := range found {
+		all[i] = password(s)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestCached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(secret("shop", "b", "2"), secret("shop", "a", "1"), secret("blog", "z", "3"))
+		var rec recorder
+		c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{OnChange: rec.onChange})
+		start(t, c)
+		synced(t, c, 3)
+		if s := c.Stats(); s.Fetches != 0 || s.Objects != 0 {
+			t.Errorf("before it is asked: %+v", s)
+		}
+		for _, tt := range []struct {
+			keys []string
+			want string
+		}{{[]string{"shop", "a"}, "1"}, {[]string{"shop"}, "1 2"}, {nil, "3 1 2"}, {[]string{"none"}, ""}} {
+			if got := passwords(t, c, tt.keys...); got != tt.want {
+				t.Errorf("Get(%q) = %q, want %q", tt.keys, got, tt.want)
+			}
+		}
+		if s := c.Stats(); s.Fetches != 3 || s.Hits != 3 || s.Objects != 3 {
+			t.Errorf("each fetched once: %+v", s)
+		}
+		// A new version makes what is kept invalid, at once.
+		src.Apply(secret("shop", "a", "one"))
+		synctest.Wait()
+		if got := passwords(t, c, "shop"); got != "one 2" {
+			t.Errorf("after the change: %q", got)
+		}
+		src.Delete(secret("shop", "b", ""))
+		synctest.Wait()
+		if got := passwords(t, c, "shop"); got != "one" {
+			t.Errorf("after the deletion: %q", got)
+		}
+		elapse(time.Minute) // what was deleted does not stay in memory
+		if s := c.Stats(); s.Fetches != 4 || s.Objects != 2 {
+			t.Errorf("a minute later: %+v", s)
+		}
+		elapse(2 * time.Minute)
+		if s := c.Stats(); s.Objects != 0 || s.Bytes != 0 {
+			t.Errorf("after the TTL: %+v", s)
+		}
+		if got := passwords(t, c); got != "3 one" {
+			t.Errorf("after the TTL: %q", got)
+		}
+		total := 0
+		for _, ch := range rec.all() {
+			total += ch.Total()
+		}
+		if total != 2 || c.Metadata().Len() != 2 || c.State().Objects != 2 {
+			t.Errorf("%d changes, %d objects", total, c.Metadata().Len())
+		}
+	})
+}
+
+// TestCachedTTL: an object is fetched again 2m10s after it was fetched.
+func TestCachedTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := mustCached[*corev1.Secret](t, k8swatchtest.NewSource(secret("shop", "a", "1")), secrets, nil)
+		start(t, c)
+		for _, step := range []struct {
+			wait    time.Duration
+			fetches int64
+		}{{0, 1}, {2*time.Minute + 9*time.Second, 1}, {time.Second, 2}} {
+			elapse(step.wait)
+			if passwords(t, c, "shop", "a"); c.Stats().Fetches != step.fetches {
+				t.Errorf("%s later: %+v", step.wait, c.Stats())
+			}
+		}
+		none := mustCached[*corev1.Secret](t, k8swatchtest.NewSource(secret("shop", "a", "1")), secrets, &k8swatch.CachedOptions{TTL: -1})
+		start(t, none)
+		passwords(t, none)
+		passwords(t, none)
+		if s := none.Stats(); s.Fetches != 2 || s.Objects != 0 {
+			t.Errorf("nothing is to be kept: %+v", s)
+		}
+	})
+}
+
+// TestCachedErrors: a fetch that fails is an error that names the object, never
+// a shorter list; an object that is gone is none.
+func TestCachedErrors(t *testing.T) {
+	broken := errors.New("broken")
+	status := apierrors.NewInternalError(broken)
+	for _, tt := range []struct {
+		name string
+		err  error
+		want error
+	}{
+		{"plain", broken, broken},
+		{"status", status, status},
+		{"no such resource", apierrors.NewGenericServerResponse(404, "get", secrets.GroupResource(), "b", "404 page not found", 0, true), nil},
+		{"forbidden", apierrors.NewForbidden(secrets.GroupResource(), "b", broken), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				src := k8swatchtest.NewSource(secret("shop", "a", "1"), secret("shop", "b", "2"))
+				c := mustCached[*corev1.Secret](t, src, secrets, nil)
+				start(t, c)
+				synced(t, c, 2)
+				passwords(t, c, "shop", "a")
+				src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error { return tt.err })
+				found, err := c.Get(t.Context(), "shop")
+				var fetch *k8swatch.FetchError
+				if found != nil || !errors.As(err, &fetch) || fetch.Name != "b" || fetch.Namespace != "shop" || fetch.Resource != secrets {
+					t.Fatalf("got %v, %v", found, err)
+				}
+				if tt.want != nil && !errors.Is(err, tt.want) {
+					t.Errorf("%v does not wrap %v", err, tt.want)
+				}
+				if want := "cannot get secrets shop/b: "; !strings.HasPrefix(err.Error(), want) {
+					t.Errorf("%q does not begin with %q", err, want)
+				}
+				count := 0
+				for _, err := range c.All(t.Context()) {
+					if count++; err == nil {
+						t.Error("All yields objects of an incomplete list")
+					}
+				}
+				if count != 1 {
+					t.Errorf("All yields %d times", count)
+				}
+				src.OnRequest(nil)
+				if got := passwords(t, c, "shop"); got != "1 2" {
+					t.Errorf("afterwards %q", got)
+				}
+			})
+		})
+	}
+}
+
+// TestCachedGone: deleted between the look at the metadata and the fetch.
+func TestCachedGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(secret("shop", "a", "1"), secret("shop", "b", "2"))
+		c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{Parallel: 1})
+		start(t, c)
+		synced(t, c, 2)
+		src.OnRequest(func(context.Context, k8swatchtest.Request) error {
+			src.OnRequest(nil)
+			src.Delete(secret("shop", "b", ""))
+			return nil
+		})
+		if got := passwords(t, c, "shop"); got != "1" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// TestCachedFlights: one fetch for all who ask for an object; who leaves does not
+// take it away from the others; the last that leaves ends it.
+func TestCachedFlights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(secret("shop", "a", "1"))
+		c := mustCached[*corev1.Secret](t, src, secrets, nil)
+		start(t, c)
+		synced(t, c, 1)
+		var begun, ended atomic.Int32
+		release := make(chan struct{})
+		src.OnRequest(func(ctx context.Context, r k8swatchtest.Request) error {
+			begun.Add(1)
+			defer ended.Add(1)
+			select {
+			case <-release:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		ask := func(ctx context.Context) chan error {
+			result := make(chan error, 1)
+			go func() {
+				found, err := c.Get(ctx, "shop", "a")
+				if err == nil && (len(found) != 1 || password(found[0]) != "1") {
+					err = fmt.Errorf("found %v", found)
+				}
+				result <- err
+			}()
+			synctest.Wait()
+			return result
+		}
+		first, cancel := context.WithCancel(t.Context())
+		leaves, stays := ask(first), ask(t.Context())
+		cancel()
+		if err := <-leaves; !errors.Is(err, context.Canceled) {
+			t.Errorf("who left: %v", err)
+		}
+		synctest.Wait()
+		if begun.Load() != 1 || ended.Load() != 0 {
+			t.Fatalf("%d fetches, %d ended", begun.Load(), ended.Load())
+		}
+		close(release)
+		if err := <-stays; err != nil {
+			t.Errorf("who stayed: %v", err)
+		}
+
+		release = make(chan struct{})
+		src.Apply(secret("shop", "a", "1"))
+		synctest.Wait()
+		only, cancel := context.WithCancel(t.Context())
+		left := ask(only)
+		cancel()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("the last: %v", err)
+		}
+		synctest.Wait()
+		if begun.Load() != 2 || ended.Load() != 2 {
+			t.Errorf("nobody waits: %d fetches, %d ended", begun.Load(), ended.Load())
+		}
+		close(release)
+		if err := <-ask(t.Context()); err != nil {
+			t.Errorf("after the flight was cancelled: %v", err)
+		}
+	})
+}
+
+// TestCachedNewVersionInFlight: an answer to an older question is never given to
+// a newer one.
+func TestCachedNewVersionInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &lateSource{Source: k8swatchtest.NewSource(secret("shop", "a", "old")), release: make(chan struct{})}
+		c := mustCached[*corev1.Secret](t, src, secrets, nil)
+		start(t, c)
+		synced(t, c, 1)
+		old := make(chan string, 1)
+		go func() { old <- passwords(t, c) }()
+		synctest.Wait() // the answer is on its way
+		src.Apply(secret("shop", "a", "new"))
+		synctest.Wait()
+		if got := passwords(t, c); got != "new" {
+			t.Errorf("got %q", got)
+		}
+		close(src.release)
+		if got := <-old; got != "old" {
+			t.Errorf("the older question: %q", got)
+		}
+		if got := passwords(t, c); got != "new" {
+			t.Errorf("after the late answer: %q", got)
+		}
+	})
+}
+
+// lateSource keeps its first answer until it is released.
+type lateSource struct {
+	*k8swatchtest.Source
+	release chan struct{}
+	asked   atomic.Bool
+}
+
+func (s *lateSource) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (k8swatch.Object, error) {
+	obj, err := s.Source.Fetch(ctx, gvr, namespace, name)
+	if s.asked.CompareAndSwap(false, true) {
+		<-s.release
+	}
+	return obj, err
+}
+
+// TestCachedBounds: the least used go first, what is too large is not kept, and
+// no more than so many are fetched at a time.
+func TestCachedBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(secret("shop", "huge", strings.Repeat("x", 5000)))
+		for i := range 20 {
+			src.Apply(secret("shop", fmt.Sprintf("s%02d", i), strings.Repeat("x", 1000)))
+		}
+		var now, most atomic.Int32
+		c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{MaxBytes: 4800, Parallel: 3})
+		start(t, c)
+		synced(t, c, 21)
+		src.OnRequest(func(context.Context, k8swatchtest.Request) error {
+			most.Store(max(most.Load(), now.Add(1)))
+			elapse(time.Millisecond)
+			now.Add(-1)
+			return nil
+		})
+		var askers sync.WaitGroup
+		for range 3 {
+			askers.Go(func() { passwords(t, c) })
+		}
+		askers.Wait()
+		if s := c.Stats(); most.Load() != 3 || s.Objects != 4 || s.Bytes > 4800 || s.Bytes < 4000 {
+			t.Errorf("%d at a time, %+v", most.Load(), s)
+		}
+		for _, name := range []string{"s01", "s02", "s03", "s04", "s01", "s05", "s01"} {
+			passwords(t, c, "shop", name)
+		}
+		before := c.Stats().Fetches
+		passwords(t, c, "shop", "s01")
+		if c.Stats().Fetches != before {
+			t.Error("what was used last was dropped")
+		}
+		passwords(t, c, "shop", "s02")
+		if c.Stats().Fetches != before+1 {
+			t.Error("what was not used was kept")
+		}
+	})
+}
+
+// TestCachedWaits: no list before the metadata is complete; an error that says
+// why; none after the end.
+func TestCachedWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(secret("shop", "a", "1"))
+		src.Partition()
+		c := mustCached[*corev1.Secret](t, src, secrets, nil)
+		stop := start(t, c)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if found, err := c.Get(ctx); found != nil || !errors.Is(err, k8swatch.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("not synced: %v, %v", found, err)
+		}
+		src.Restore()
+		if got := passwords(t, c); got != "1" {
+			t.Errorf("got %q", got)
+		}
+		src.Forbid(secrets)
+		elapse(5 * time.Second)
+		if got := passwords(t, c); got != "1" || c.State().Phase != k8swatch.PhaseForbidden {
+			t.Errorf("what is kept: %q, %+v", got, c.State())
+		}
+		elapse(3 * time.Minute)
+		if _, err := c.Get(t.Context()); !apierrors.IsForbidden(err) {
+			t.Errorf("forbidden: %v", err)
+		}
+		// A fetch that is under way ends with Run.
+		src.Allow(secrets)
+		src.OnRequest(func(ctx context.Context, r k8swatchtest.Request) error {
+			if r.Verb != "get" {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		result := make(chan error, 1)
+		go func() { _, err := c.Get(t.Context()); result <- err }()
+		synctest.Wait()
+		stop()
+		if err := <-result; !errors.Is(err, k8swatch.ErrStopped) {
+			t.Errorf("under way: %v", err)
+		}
+		if _, err := c.Get(t.Context()); !errors.Is(err, k8swatch.ErrStopped) {
+			t.Errorf("after the end: %v", err)
+		}
+		if err := c.Run(t.Context()); !errors.Is(err, k8swatch.ErrStarted) {
+			t.Errorf("a second Run: %v", err)
+		}
+	})
+}
+
+func TestCachedIndex(t *testing.T) {
+	a, b := secret("shop", "a", "1"), secret("shop", "b", "2")
+	a.Labels = map[string]string{"haptic.dev/role": "tls"}
+	b.Labels = map[string]string{"haptic.dev/role": "auth"}
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(a, b)
+		c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{IndexBy: []string{"metadata.labels['haptic.dev/role']"}})
+		start(t, c)
+		if got := passwords(t, c, "tls"); got != "1" {
+			t.Errorf("tls: %q", got)
+		}
+		src.Edit(secrets, "shop", "a", func(o k8swatch.Object) { o.SetLabels(map[string]string{"haptic.dev/role": "auth"}) })
+		synctest.Wait()
+		if got := passwords(t, c, "tls"); got != "" {
+			t.Errorf("tls after it moved: %q", got)
+		}
+		if got := passwords(t, c, "auth"); got != "1 2" {
+			t.Errorf("auth: %q", got)
+		}
+	})
+	for _, gvr := range []schema.GroupVersionResource{secrets, routes} {
+		_, err := k8swatch.NewCached[k8swatch.Object](k8swatchtest.NewSource(), gvr, &k8swatch.CachedOptions{IndexBy: []string{"type"}})
+		var option *k8swatch.OptionError
+		if !errors.As(err, &option) || !strings.Contains(err.Error(), `no field "type"`) {
+			t.Errorf("%s: an index on more than metadata: %v", gvr.Resource, err)
+		}
+	}
+	if _, err := k8swatch.NewCached[*corev1.Service](k8swatchtest.NewSource(), secrets, nil); err == nil {
+		t.Error("a wrong type was taken")
+	}
+}
+
+func TestCachedUnstructured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(k8swatchtest.Objects(`
+apiVersion: example.com/v1
+kind: Route
+metadata: {namespace: shop, name: a, annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}"}}
+spec: {hosts: [a.test, b.test], weight: 3}
+`)...)
+		c := mustCached[*unstructured.Unstructured](t, src, routes, &k8swatch.CachedOptions{MaxBytes: 10_000})
+		start(t, c)
+		found, err := c.List(t.Context())
+		if err != nil || len(found) != 1 || len(found[0].GetAnnotations()) != 0 {
+			t.Fatalf("%v, %v", found, err)
+		}
+		if s := c.Stats(); s.Bytes < 100 || s.Bytes > 1000 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// bigSource has Secrets of 1 MB that exist only while somebody holds them.
+type bigSource struct{ *k8swatchtest.Source }
+
+func (s bigSource) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (k8swatch.Object, error) {
+	obj, err := s.Source.Fetch(ctx, gvr, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	obj.(*corev1.Secret).Data["big"] = make([]byte, 1<<20)
+	return obj, nil
+}
+
+// TestCachedManyBigSecrets: 4,000 Secrets of 1 MB are read in bounded memory.
+func TestCachedManyBigSecrets(t *testing.T) {
+	const n, bound = 4000, 32 << 20
+	src := bigSource{k8swatchtest.NewSource()}
+	for i := range n {
+		src.Apply(secret("shop", fmt.Sprintf("s%04d", i), "x"))
+	}
+	c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{MaxBytes: bound})
+	start(t, c)
+	synced(t, c, n)
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before, count, most := heap(), 0, int64(0)
+	for s, err := range c.All(t.Context()) {
+		if err != nil || len(s.Data["big"]) != 1<<20 {
+			t.Fatalf("%v, %v", s.Name, err)
+		}
+		if count++; count%500 == 0 {
+			most = max(most, heap()-before)
+		}
+	}
+	if s := c.Stats(); count != n || s.Bytes > bound || s.Objects < 30 {
+		t.Errorf("%d objects, %+v", count, s)
+	}
+	if most > 4*bound {
+		t.Errorf("%d MiB of heap for a bound of %d MiB", most>>20, bound>>20)
+	}
+}
+
+// All Secrets of a cluster, of which few are ever read.
+func ExampleNewCached() {
+	tls := secret("shop", "web-tls", "s3cret")
+	tls.Labels = map[string]string{"role": "tls"}
+	src := k8swatchtest.NewSource(tls, secret("shop", "database", "s3cret"))
+
+	c, err := k8swatch.NewCached[*corev1.Secret](src, secrets, &k8swatch.CachedOptions{
+		IndexBy: []string{"metadata.labels['role']", "metadata.name"},
+	})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- c.Run(ctx) }()
+
+	found, err := c.Get(ctx, "tls") // waits for the initial sync, then fetches
+	fmt.Println(len(found), found[0].Name, err)
+	fmt.Println(c.Metadata().Len(), "known,", c.Stats().Fetches, "fetched")
+
+	src.Forbid(secrets, "get")
+	_, err = c.Get(ctx)
+	var fetch *k8swatch.FetchError
+	fmt.Println(errors.As(err, &fetch), fetch.Name)
+	stop()
+	fmt.Println(<-done)
+	// Output:
+	// 1 web-tls <nil>
+	// 2 known, 1 fetched
+	// true database
+	// <nil>
+}
+
+// All reads what would not fit into memory at once.
+func ExampleCached_All() {
+	src := k8swatchtest.NewSource(secret("shop", "a", "1"), secret("shop", "b", "2"))
+	c, err := k8swatch.NewCached[*corev1.Secret](src, secrets, nil)
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- c.Run(ctx) }()
+	for s, err := range c.All(ctx) {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(s.Name)
+	}
+	stop()
+	<-done
+	// Output:
+	// a
+	// b
+}
+

@@ -1,0 +1,127 @@
+package k8swatchtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
+)
+
+// Drop ends all open watches, as a restart of the API server does.
+func (s *Source) Drop() { s.server.DropWatches() }
+
+// Compact forgets the history: who watches from an older resource version gets
+// 410 Gone and must list again.
+func (s *Source) Compact() { s.server.Compact() }
+
+// Bookmark sends a bookmark to the watches that want them, as the API server does
+// once a minute.
+func (s *Source) Bookmark() { s.server.Bookmark() }
+
+// EatBookmarks keeps the bookmark from being sent that ends a streaming list.
+func (s *Source) EatBookmarks(on bool) { s.server.SetNoBookmarks(on) }
+
+// Partition ends all watches and refuses connections until [Source.Restore].
+func (s *Source) Partition() { s.change(func() { s.partitioned = true }) }
+
+// Restore ends a partition.
+func (s *Source) Restore() { s.change(func() { s.partitioned = false }) }
+
+// Forbid takes away the permission for the verbs ("get", "list", "watch"; none
+// means all) on a resource, gives back that for the others, and ends the watches.
+func (s *Source) Forbid(gvr schema.GroupVersionResource, verbs ...string) {
+	if len(verbs) == 0 {
+		verbs = []string{"get", "list", "watch"}
+	}
+	s.change(func() { s.forbidden[gvr] = verbs })
+}
+
+// Allow gives the permission back.
+func (s *Source) Allow(gvr schema.GroupVersionResource) {
+	s.change(func() { delete(s.forbidden, gvr) })
+}
+
+// Uninstall makes the server answer 404 for a resource, as without its CRD. The
+// objects are there again after Install.
+func (s *Source) Uninstall(gvr schema.GroupVersionResource) {
+	s.change(func() { s.absent[gvr] = true })
+}
+
+// Install ends that.
+func (s *Source) Install(gvr schema.GroupVersionResource) {
+	s.change(func() { delete(s.absent, gvr) })
+}
+
+func (s *Source) change(f func()) {
+	s.mu.Lock()
+	f()
+	s.mu.Unlock()
+	s.server.DropWatches()
+}
+
+// SlowPages makes each list, and each page of one, take so long; zero ends that.
+func (s *Source) SlowPages(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slow = d
+}
+
+// Request is what a client asks for.
+type Request struct {
+	Resource schema.GroupVersionResource
+	Verb     string // "get", "list" or "watch"
+	Continue bool   // a list that asks for a later page
+}
+
+// OnRequest lets f decide on each request: with an error, which the client gets,
+// or after a while. The context is that of the request. nil ends that.
+func (s *Source) OnRequest(f func(context.Context, Request) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onRequest = f
+}
+
+// fault decides on each request.
+func (s *Source) fault(ctx context.Context, r memapi.Request) error {
+	s.mu.Lock()
+	slow, onRequest := s.slow, s.onRequest
+	s.mu.Unlock()
+	if slow > 0 && r.Verb == "list" {
+		t := time.NewTimer(slow)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if onRequest != nil {
+		if err := onRequest(ctx, Request(r)); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.partitioned:
+		return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	case s.absent[r.Resource]:
+		return notInstalled(r.Resource)
+	case slices.Contains(s.forbidden[r.Resource], r.Verb):
+		return apierrors.NewForbidden(r.Resource.GroupResource(), "", fmt.Errorf("cannot %s resource %q", r.Verb, r.Resource.Resource))
+	}
+	return nil
+}
+
+// notInstalled is what the client makes of the plain 404 of a path that the
+// server does not know.
+func notInstalled(gvr schema.GroupVersionResource) error {
+	return apierrors.NewGenericServerResponse(404, "get", gvr.GroupResource(), "", "404 page not found", 0, true)
+}

@@ -1,0 +1,327 @@
+package k8swatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
+)
+
+var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
+
+func secret(namespace, name, password string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Data:       map[string][]byte{"password": []byte(password)},
+	}
+}
+
+func mustSingle[T k8swatch.Object](t testing.TB, src k8swatch.Source, gvr schema.GroupVersionResource, opts *k8swatch.SingleOptions[T]) *k8swatch.Single[T] {
+	t.Helper()
+	s, err := k8swatch.NewSingle(src, gvr, "shop", "main", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// told writes down what OnChange is told.
+type told[T k8swatch.Object] struct {
+	lines []string
+	text  func(T) string
+	after func(n int) error
+}
+
+func (r *told[T]) onChange(_ context.Context, c k8swatch.SingleChange[T]) error {
+	line := "changed"
+	switch {
+	case c.Deleted:
+		line = "deleted"
+	case c.Created:
+		line = "created"
+	}
+	if c.Initial {
+		line = "initially " + line
+	}
+	if !c.Deleted {
+		line += " " + r.text(c.Object)
+	}
+	r.lines = append(r.lines, line)
+	if r.after != nil {
+		return r.after(len(r.lines))
+	}
+	return nil
+}
+
+func (r *told[T]) expect(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if got := strings.Join(r.lines, ", "); got != strings.Join(want, ", ") {
+		t.Errorf("told %q, want %q", got, strings.Join(want, ", "))
+	}
+	r.lines = nil
+}
+
+func password(s *corev1.Secret) string { return string(s.Data["password"]) }
+
+// TestSingle: each change at once, although Secrets have no generation.
+func TestSingle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(secret("shop", "main", "one"), secret("shop", "other", "x"), secret("blog", "main", "x"))
+		rec := &told[*corev1.Secret]{text: password}
+		s := mustSingle(t, src, secrets, &k8swatch.SingleOptions[*corev1.Secret]{OnChange: rec.onChange})
+		if _, ok := s.Get(); ok || s.Synced() {
+			t.Error("something is known before Run")
+		}
+		stop := start(t, s)
+		synced(t, s, 1)
+		rec.expect(t, "initially created one")
+		begun := time.Now()
+		src.Apply(secret("shop", "main", "two"))
+		rec.expect(t, "changed two")
+		src.Apply(secret("shop", "main", "three"))
+		src.Apply(secret("shop", "other", "y"), secret("blog", "main", "y"))
+		rec.expect(t, "changed three")
+		src.Delete(secret("shop", "main", ""))
+		rec.expect(t, "deleted")
+		if _, ok := s.Get(); ok {
+			t.Error("Get returns what is deleted")
+		}
+		src.Apply(secret("shop", "main", "four"))
+		rec.expect(t, "created four")
+		if got, ok := s.Get(); !ok || password(got) != "four" {
+			t.Errorf("Get: %v, %v", got, ok)
+		}
+		if time.Since(begun) != 0 {
+			t.Errorf("it took %s", time.Since(begun))
+		}
+		if st := s.State(); st.Phase != k8swatch.PhaseSynced || st.Objects != 1 {
+			t.Errorf("state %+v", st)
+		}
+		stop()
+		if err := s.Run(t.Context()); !errors.Is(err, k8swatch.ErrStarted) {
+			t.Errorf("a second Run: %v", err)
+		}
+	})
+}
+
+// TestSingleAbsent: that there is nothing is told as well.
+func TestSingleAbsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource()
+		rec := &told[*corev1.Secret]{text: password}
+		s := mustSingle(t, src, secrets, &k8swatch.SingleOptions[*corev1.Secret]{OnChange: rec.onChange})
+		start(t, s)
+		synced(t, s, 0)
+		rec.expect(t, "initially deleted")
+		src.Apply(secret("shop", "main", "one"))
+		rec.expect(t, "created one")
+	})
+}
+
+// TestSingleAway: what happened while the source was away, by uid.
+func TestSingleAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(secret("shop", "main", "one"))
+		rec := &told[*corev1.Secret]{text: password}
+		s := mustSingle(t, src, secrets, &k8swatch.SingleOptions[*corev1.Secret]{OnChange: rec.onChange})
+		start(t, s)
+		synced(t, s, 1)
+		rec.expect(t, "initially created one")
+		src.Partition()
+		src.Delete(secret("shop", "main", ""))
+		src.Apply(secret("shop", "main", "one"))
+		elapse(30 * time.Second)
+		if got, ok := s.Get(); !ok || password(got) != "one" || s.State().Phase != k8swatch.PhaseStale {
+			t.Errorf("away: %v, %v, %+v", got, ok, s.State())
+		}
+		rec.expect(t)
+		src.Compact()
+		src.Restore()
+		elapse(3 * time.Second)
+		rec.expect(t, "deleted", "created one")
+		src.Partition()
+		src.Delete(secret("shop", "main", ""))
+		src.Compact()
+		src.Restore()
+		elapse(3 * time.Second)
+		rec.expect(t, "deleted")
+	})
+}
+
+// TestSingleRedelivery: an error and a panic, and what happens meanwhile.
+func TestSingleRedelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(secret("shop", "main", "one"))
+		rec := &told[*corev1.Secret]{text: password}
+		rec.after = func(n int) error {
+			switch n {
+			case 1:
+				src.Apply(secret("shop", "main", "two"))
+				return errors.New("not now")
+			case 2:
+				panic("neither now")
+			}
+			return nil
+		}
+		s := mustSingle(t, src, secrets, &k8swatch.SingleOptions[*corev1.Secret]{OnChange: rec.onChange, Logger: quiet})
+		start(t, s)
+		begun := time.Now()
+		elapse(time.Minute)
+		if len(rec.lines) != 3 {
+			t.Errorf("after %s: %q", time.Since(begun), rec.lines)
+		}
+		rec.expect(t, "initially created one", "initially created two", "initially created two")
+
+		// While the call lasts it is deleted and created again: told as that.
+		rec.after = func(n int) error {
+			if n == 1 {
+				src.Apply(secret("shop", "main", "x"))
+				src.Delete(secret("shop", "main", ""))
+				src.Apply(secret("shop", "main", "four"))
+				elapse(time.Second)
+			}
+			return nil
+		}
+		src.Apply(secret("shop", "main", "three"))
+		elapse(2 * time.Second)
+		rec.expect(t, "changed three", "deleted", "created four")
+	})
+}
+
+func TestSingleIgnoresStatus(t *testing.T) {
+	withStatus := func(host, ip string) *networkingv1.Ingress {
+		i := ingress("shop", "main", host)
+		i.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: ip}}
+		return i
+	}
+	for _, include := range []bool{false, true} {
+		t.Run(fmt.Sprintf("IncludeStatus=%v", include), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				src := k8swatchtest.NewSource(withStatus("a.test", "192.0.2.1"))
+				rec := &told[*networkingv1.Ingress]{text: func(i *networkingv1.Ingress) string { return i.Spec.Rules[0].Host }}
+				s := mustSingle(t, src, ingresses, &k8swatch.SingleOptions[*networkingv1.Ingress]{OnChange: rec.onChange, IncludeStatus: include})
+				start(t, s)
+				rec.expect(t, "initially created a.test")
+				src.Apply(withStatus("a.test", "192.0.2.2"))
+				if include {
+					rec.expect(t, "changed a.test")
+				} else {
+					rec.expect(t)
+				}
+				if got, _ := s.Get(); got.Status.LoadBalancer.Ingress[0].IP != "192.0.2.2" {
+					t.Errorf("Get returns an old status: %v", got.Status)
+				}
+				src.Apply(withStatus("b.test", "192.0.2.2"))
+				rec.expect(t, "changed b.test")
+				labelled := withStatus("b.test", "192.0.2.2")
+				labelled.Labels = map[string]string{"a": "b"}
+				src.Apply(labelled)
+				rec.expect(t, "changed b.test")
+			})
+		})
+	}
+}
+
+// TestSingleUnstructured: a custom resource, its status and an ignored field.
+func TestSingleUnstructured(t *testing.T) {
+	route := func(host, status string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Route", "metadata": map[string]any{"namespace": "shop", "name": "main"},
+			"spec": map[string]any{"host": host, "noise": status}, "status": map[string]any{"state": status},
+		}}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(route("a.test", "new"))
+		rec := &told[*unstructured.Unstructured]{text: func(u *unstructured.Unstructured) string {
+			host, _, _ := unstructured.NestedString(u.Object, "spec", "host")
+			return host
+		}}
+		s := mustSingle(t, src, routes, &k8swatch.SingleOptions[*unstructured.Unstructured]{
+			OnChange: rec.onChange, IgnoreFields: []string{"spec.noise"}, NoWatchList: true,
+		})
+		start(t, s)
+		rec.expect(t, "initially created a.test")
+		src.Apply(route("a.test", "ready"))
+		rec.expect(t)
+		src.Apply(route("b.test", "ready"))
+		rec.expect(t, "changed b.test")
+		if got, _ := s.Get(); got.Object["status"].(map[string]any)["state"] != "ready" {
+			t.Errorf("Get: %v", got)
+		}
+	})
+}
+
+func TestNewSingleRefuses(t *testing.T) {
+	src := k8swatchtest.NewSource()
+	_, noName := k8swatch.NewSingle[*corev1.Secret](src, secrets, "shop", "", nil)
+	_, wrongType := k8swatch.NewSingle[*corev1.ConfigMap](src, secrets, "shop", "main", nil)
+	_, notTyped := k8swatch.NewSingle[*corev1.ConfigMap](src, routes, "shop", "main", nil)
+	_, badPath := k8swatch.NewSingle(src, secrets, "shop", "main", &k8swatch.SingleOptions[k8swatch.Object]{IgnoreFields: []string{"spec"}})
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{noName, "needs the name"},
+		{wrongType, "its objects are *v1.Secret, not *v1.ConfigMap"},
+		{notTyped, "its objects are *unstructured.Unstructured, not *v1.ConfigMap"},
+		{badPath, `no field "spec"`},
+	} {
+		var option *k8swatch.OptionError
+		if !errors.As(tt.err, &option) || !strings.Contains(tt.err.Error(), tt.want) {
+			t.Errorf("got %v, want %q", tt.err, tt.want)
+		}
+	}
+}
+
+// A single watcher follows one Secret of credentials.
+func ExampleNewSingle() {
+	src := k8swatchtest.NewSource(secret("haptic", "credentials", "old"))
+	changes := make(chan string)
+	s, err := k8swatch.NewSingle(src, secrets, "haptic", "credentials", &k8swatch.SingleOptions[*corev1.Secret]{
+		OnChange: func(ctx context.Context, c k8swatch.SingleChange[*corev1.Secret]) error {
+			text := "gone"
+			if !c.Deleted {
+				text = fmt.Sprintf("%d keys at version %s", len(c.Object.Data), c.Object.ResourceVersion)
+			}
+			select {
+			case changes <- text:
+			case <-ctx.Done():
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	fmt.Println(<-changes)
+	src.Apply(secret("haptic", "credentials", "new"))
+	fmt.Println(<-changes)
+	src.Delete(secret("haptic", "credentials", ""))
+	fmt.Println(<-changes)
+	_, there := s.Get()
+	fmt.Println(there)
+	stop()
+	fmt.Println(<-done)
+	// Output:
+	// 1 keys at version 2
+	// 1 keys at version 3
+	// gone
+	// false
+	// <nil>
+}
