@@ -176,8 +176,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, e *edit, method 
 		if atRuntime, err = s.runtimePath(cfg, e, method); err != nil {
 			return err
 		}
-		_, err = e.call(cfg, method)
-		return err
+		return s.engine.checked(cfg, e, method)
 	})
 	if err != nil {
 		failError(w, err)

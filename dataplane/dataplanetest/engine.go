@@ -261,6 +261,30 @@ func (e *engine) commit(id string) (t *models.Transaction, err error) {
 	return t, err
 }
 
+// checked carries out an edit. Outside of a transaction the engine makes one of
+// its own, which a check of ours can only see if we make it instead.
+func (e *engine) checked(cfg configuration.Configuration, ed *edit, method string) error {
+	if e.check == nil || ed.inside || ed.version == 0 {
+		_, err := ed.call(cfg, method)
+		return err
+	}
+	t, err := cfg.StartTransaction(ed.version)
+	if err != nil {
+		return err
+	}
+	own := *ed
+	own.transaction, own.version = t.ID, 0
+	if _, err := own.call(cfg, method); err != nil {
+		_ = cfg.DeleteTransaction(t.ID)
+		return err
+	}
+	if err := e.checkCommit(cfg, t.ID); err != nil {
+		return err
+	}
+	_, err = cfg.CommitTransaction(t.ID)
+	return err
+}
+
 // checkCommit fails a transaction as the engine does when haproxy refuses it.
 func (e *engine) checkCommit(cfg configuration.Configuration, id string) error {
 	current, err := cfg.GetVersion("")

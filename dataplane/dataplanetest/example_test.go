@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
+	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
@@ -73,4 +75,51 @@ func ExampleServer_FailReload() {
 	// Output:
 	// test: reload: reload failed (status 400): Reload failed: cannot bind socket (Address already in use) [0.0.0.0:80]
 	// as before: true true
+}
+
+// A transaction that somebody has left open is one of twenty that there can be.
+func ExampleServer_Transactions() {
+	s, err := dataplanetest.Start(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+	e := s.Endpoint()
+	req, err := http.NewRequest("POST", e.URL+"/v3/services/haproxy/transactions?version=1", http.NoBody)
+	if err != nil {
+		log.Fatal(err)
+	}
+	req.SetBasicAuth(e.Username, e.Password)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_ = res.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	fmt.Println(res.StatusCode, len(s.Transactions()), "open")
+	last := s.Requests()[0]
+	fmt.Println(last.Method, last.Path, last.Query, last.Status)
+	// Output:
+	// 201 1 open
+	// POST /services/haproxy/transactions version=1 201
+}
+
+// Somebody puts a server into maintenance and edits the file.
+func ExampleServer_Runtime() {
+	const text = "defaults\n  mode http\nbackend shop\n  server s1 192.0.2.1:80\n"
+	s, err := dataplanetest.Start(&dataplanetest.Options{Config: text})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+	fmt.Println(s.Runtime("set server shop/nobody state maint"))
+	s.Runtime("set server shop/s1 state maint")
+	fmt.Println(s.LoadedServer("shop", "s1"))
+
+	s.EditConfig(text + "  server s2 192.0.2.2:80\n")
+	fmt.Println("version", s.Version(), strings.Contains(s.Raw(), "s2"))
+	// Output:
+	// No such server.
+	// 192.0.2.1:80 maint
+	// version 2 true
 }
