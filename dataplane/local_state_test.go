@@ -45,8 +45,10 @@ func (h *host) state() (state []string, ok bool) {
 				_, entry, _ := strings.Cut(strings.TrimRight(l, "\n"), " ")
 				entries = append(entries, fmt.Sprintf("%s %s: %s", noun, path, entry))
 			}
-			if noun == "acl" {
+			if filepath.Base(path) != "ordered.map" {
 				slices.Sort(entries)
+			}
+			if noun == "acl" {
 				entries = slices.Compact(entries)
 			}
 			state = append(state, entries...)

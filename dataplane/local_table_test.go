@@ -239,7 +239,7 @@ func fileCases(t testing.TB) map[string]runtimeCase {
 		"map entry delete":                             change(mapped, entries, file(dataplane.Map, "m.map", "b.test two")),
 		"map entry delete, twice":                      change(mapped, file(dataplane.Map, "m.map", "a 1", "a 2", "b 3"), file(dataplane.Map, "m.map", "a 2", "b 3")),
 		"map entry update, of all":                     change(mapped, file(dataplane.Map, "m.map", many(2000, "host-%d.test one")...), file(dataplane.Map, "m.map", many(2000, "host-%d.test two")...)),
-		"map entry create, in order":                   change(ordered, file(dataplane.Map, "m.map", "^a 1", "^b 2"), file(dataplane.Map, "m.map", "^c 3", "^a 1", "^b 2")),
+		"map entry create, in order":                   change(ordered, file(dataplane.Map, "ordered.map", "^a 1", "^b 2"), file(dataplane.Map, "ordered.map", "^c 3", "^a 1", "^b 2")),
 		"acl entry create":                             change(patterns, file(dataplane.General, "p.txt", "a.test"), file(dataplane.General, "p.txt", "a.test", "# c", " b.test")),
 		"acl entry delete":                             change(networks, file(dataplane.General, "p.txt", "192.0.2.0/24", "198.51.100.1"), file(dataplane.General, "p.txt", "198.51.100.1")),
 		"acl entry create, many":                       change(patterns, file(dataplane.General, "p.txt", "a.test"), file(dataplane.General, "p.txt", many(3000, "host-%d.test")...)),

@@ -159,12 +159,14 @@ func (c *Conn) roundTrip(ctx context.Context, text string, n int) ([]string, err
 	}
 	var answers []string
 	chunk := make([]byte, 16<<10)
+	seen := 0 // bytes in which no answer ends: some answers have millions
 	for len(answers) < n {
-		if i := bytes.Index(c.buf, prompt); i >= 0 {
-			answers = append(answers, strings.TrimSpace(string(c.buf[:i])))
-			c.buf = c.buf[i+len(prompt):]
+		if i := bytes.Index(c.buf[seen:], prompt); i >= 0 {
+			answers = append(answers, strings.TrimSpace(string(c.buf[:seen+i])))
+			c.buf, seen = c.buf[seen+i+len(prompt):], 0
 			continue
 		}
+		seen = max(0, len(c.buf)-len(prompt)+1)
 		read, err := c.Read(chunk)
 		c.buf = append(c.buf, chunk[:read]...)
 		if err != nil {

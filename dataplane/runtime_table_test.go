@@ -1,0 +1,89 @@
+package dataplane_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+func ExampleRuntimeChanges() {
+	for _, c := range dataplane.RuntimeChanges() {
+		fmt.Println(c)
+	}
+	// Output:
+	// update server address (sockets, 2.6): from an IP address and port to another
+	// update server address (api, 3.0): from an IP address and port to another
+	// update server weight (sockets, 2.6): the balance is dynamic or consistent; no agent check
+	// update server weight (api, 3.0): the balance is dynamic or consistent; no agent check
+	// update server state (sockets, 2.6): between enabled and disabled
+	// update server state (api, 3.0): between enabled and disabled
+	// update server maxconn (sockets, 2.6): no minconn
+	// update server port (sockets, 2.6): the server has a health check before and after
+	// update server addr (sockets, 2.6): the server has a health check before and after; no agent check
+	// update server agent-addr (sockets, 2.6): the server has an agent check before and after
+	// update server agent-port (sockets, 2.6): the server has an agent check before and after
+	// update server agent-send (sockets, 2.6): the server has an agent check before and after
+	// create server (sockets, 2.6): balance roundrobin, leastconn or random; an IP address and port; keywords that add server takes
+	// create server (api, 3.0): balance roundrobin, leastconn or random; HAProxy 3.0; no check; keywords that the API knows
+	// create server cookie (sockets, 3.0): not a dynamic one
+	// delete server (sockets, 2.6): balance roundrobin, leastconn or random; no rule names it and no server tracks it
+	// delete server (api, 3.0): balance roundrobin, leastconn or random; HAProxy 3.0; no rule names it and no server tracks it
+	// update frontend maxconn (sockets, 2.6): a number before and after; no server has minconn
+	// update global maxconn (sockets, 2.6): up to what the process started with; no server has minconn
+	// create map entry (sockets, 2.6): only map converters and ACLs with -M use the file
+	// create map entry (api, 3.0): only map converters and ACLs with -M use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
+	// update map entry (sockets, 2.6): only map converters and ACLs with -M use the file
+	// update map entry (api, 3.0): only map converters and ACLs with -M use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
+	// delete map entry (sockets, 2.6): only map converters and ACLs with -M use the file
+	// delete map entry (api, 3.0): only map converters and ACLs with -M use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
+	// create acl entry (sockets, 2.6): only ACLs with -f use the file
+	// delete acl entry (sockets, 2.6): only ACLs with -f use the file
+	// update certificate (sockets, 2.6): crt or a crt-list uses the file
+	// update certificate (api, 3.2): crt or a crt-list uses the file
+	// create certificate (sockets, 2.6): only a crt-list uses the file
+	// create certificate (api, 3.2): only a crt-list uses the file
+	// delete certificate (sockets, 2.6): only a crt-list uses the file
+	// delete certificate (api, 3.2): only a crt-list uses the file
+	// create crt-list entry (sockets, 2.6): the list is not empty, and its default certificate stays unless strict-sni makes it idle
+	// create crt-list entry (api, 3.2): the list is not empty, and its default certificate stays unless strict-sni makes it idle
+	// update crt-list entry (sockets, 2.6): the list is not empty, and its default certificate stays unless strict-sni makes it idle
+	// update crt-list entry (api, 3.2): the list is not empty, and its default certificate stays unless strict-sni makes it idle
+	// delete crt-list entry (sockets, 2.6): the list is not empty, and its default certificate stays unless strict-sni makes it idle
+	// delete crt-list entry (api, 3.2): the list is not empty, and its default certificate stays unless strict-sni makes it idle
+	// update ca (sockets, 2.6): at most 13 KiB; only ca-file and ca-verify-file use it
+	// update ca bundle (sockets, 3.0): more than that
+	// update crl (sockets, 2.6): at most 13 KiB; only crl-file uses it
+}
+
+func ExampleTarget_AtRuntime() {
+	for _, v := range []dataplane.Version{{Major: 2, Minor: 6}, {Major: 3, Minor: 0}, {Major: 3, Minor: 9}} {
+		target := dataplane.Target{Version: v}
+		fmt.Println(v, target.AtRuntime("server", dataplane.Create, ""), target.AtRuntime("server", dataplane.Create, "cookie"))
+	}
+	// Output:
+	// 2.6 true false
+	// 3.0 true true
+	// 3.9 true true
+}
+
+func TestTargetAtRuntime(t *testing.T) {
+	api := func(major, minor int) dataplane.Target {
+		return dataplane.Target{Version: dataplane.Version{Major: major, Minor: minor}, Transport: dataplane.API}
+	}
+	require.True(t, dataplane.Target{}.AtRuntime("certificate", dataplane.Update, ""))
+	require.True(t, dataplane.Target{}.AtRuntime("server", dataplane.Update, "maxconn"))
+	require.False(t, dataplane.Target{}.AtRuntime("server", dataplane.Update, "inter"))
+	require.False(t, dataplane.Target{}.AtRuntime("backend", dataplane.Create, ""))
+	require.False(t, api(3, 1).AtRuntime("certificate", dataplane.Update, ""))
+	require.True(t, api(3, 2).AtRuntime("certificate", dataplane.Update, ""))
+	require.True(t, api(4, 0).AtRuntime("certificate", dataplane.Update, ""))
+	require.True(t, dataplane.Target{Transport: dataplane.API}.AtRuntime("server", dataplane.Update, "weight"), "the oldest API is 3.0")
+	require.False(t, dataplane.Target{Transport: dataplane.API}.AtRuntime("server", dataplane.Update, "maxconn"))
+
+	// Who changes what he gets changes nothing.
+	dataplane.RuntimeChanges()[0].Kind = "x"
+	require.Equal(t, "server", dataplane.RuntimeChanges()[0].Kind)
+}
