@@ -98,9 +98,8 @@ func (s *Section) writeBase() (lines []string) {
 					return "", err
 				}
 			}
-			if err := s.Kind.write(p, name, copied.Interface()); err != nil {
-				return "", err
-			}
+			// What was written before an error is in the model, too.
+			_, _ = guard(func() (any, error) { return nil, s.Kind.write(p, name, copied.Interface()) })
 			return p.String(), nil
 		})
 		if err != nil {

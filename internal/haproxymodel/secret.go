@@ -27,16 +27,24 @@ func (w *walker) secret(name, old, new string) bool {
 	if w.child != nil {
 		child = w.child.Kind
 	}
-	return Secret(w.kind.Name, child, name) || tells(old) || tells(new) || w.secretHeader && strings.HasPrefix(name, "hdr_") && name != "hdr_name"
+	return Secret(w.kind.Name, child, name) || tells(old) || tells(new) || w.secretHeader && (strings.HasSuffix(name, "fmt") || strings.HasSuffix(name, "format") || strings.HasSuffix(name, "match"))
 }
 
 // secretHeader reports models that set a header of which the value is secret.
 func secretHeader(model reflect.Value) bool {
-	if model = follow(model); !model.IsValid() {
+	if !model.IsValid() {
 		return false
 	}
 	name := model.FieldByName("HdrName")
-	return name.IsValid() && (tells(name.String()) || strings.Contains(strings.ToLower(name.String()), "cookie"))
+	if !name.IsValid() && model.FieldByName("Fmt").IsValid() {
+		name = follow(model.FieldByName("Name"))
+	}
+	return name.IsValid() && secretName(name.String())
+}
+
+// secretName reports names of headers that hold secrets.
+func secretName(header string) bool {
+	return tells(header) || strings.Contains(strings.ToLower(header), "cookie")
 }
 
 // tells reports words that go with a secret.
@@ -81,10 +89,14 @@ func (l Line) Redacted() string {
 		}
 		keep = 2
 	default:
-		if !tells(l.Text) {
+		switch {
+		case len(words) > 3 && strings.HasSuffix(words[1], "-header") && secretName(words[2]):
+			keep = 3
+		case tells(l.Text):
+			keep = 2
+		default:
 			return l.Text
 		}
-		keep = 2
 	}
 	if len(words) <= keep {
 		return l.Text

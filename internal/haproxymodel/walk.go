@@ -15,13 +15,13 @@ type walker struct {
 	child  *Child
 	fields []Field
 
-	secretHeader bool // the model is about a header that holds secrets
+	secretHeader bool // the struct is about a header that holds secrets
 }
 
 // fieldsOf returns the fields in which two models differ. An invalid value
 // stands for a model that is not there.
 func fieldsOf(k *Kind, c *Child, old, new reflect.Value) []Field {
-	w := walker{kind: k, child: c, secretHeader: secretHeader(old) || secretHeader(new)}
+	w := walker{kind: k, child: c}
 	w.walk("", old, new)
 	return w.fields
 }
@@ -61,6 +61,9 @@ func (w *walker) walk(name string, old, new reflect.Value) {
 // one that is not there.
 func (w *walker) walkStruct(name string, old, new reflect.Value) {
 	before := len(w.fields)
+	outer := w.secretHeader
+	w.secretHeader = secretHeader(old) || secretHeader(new)
+	defer func() { w.secretHeader = outer }()
 	t := old
 	if !t.IsValid() {
 		t = new
