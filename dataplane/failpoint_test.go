@@ -3,7 +3,6 @@ package dataplane_test
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -183,8 +182,6 @@ func (c *crash) gets(t *testing.T, by dataplane.Syncer, config *dataplane.Config
 func crashWorld(t *testing.T) (*world, map[string]*txtar.Archive) {
 	t.Helper()
 	_, archives := readArchives(t, "*.txtar")
-	_, more := readArchives(t, "runtime/*.txtar")
-	maps.Copy(archives, more)
 	w := newWorld(t)
 	w.prepare(t, archives)
 	return w, archives
