@@ -39,6 +39,8 @@ type job struct {
 	replaces []mapReplace
 	servers  []serverChange
 	lists    []listChange
+	patterns []*action
+	cas      []File // CA files that change
 	forgets  []File // certificates that the process need not have any more
 	pending  string // the reload that the API has scheduled of its own accord
 

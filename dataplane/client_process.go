@@ -12,7 +12,10 @@ import (
 
 // calls is how many calls the endpoints of the running process get.
 func (j *job) calls() int {
-	n := len(j.entries) + len(j.replaces) + len(j.lists) + len(j.forgets)
+	n := len(j.entries) + len(j.replaces) + len(j.lists) + len(j.forgets) + len(j.cas)
+	for _, do := range j.patterns {
+		n += len(do.changes)
+	}
 	for _, s := range j.servers {
 		if s.comes != nil || s.gone {
 			n++
@@ -55,6 +58,16 @@ func (c *Client) callProcess(ctx context.Context, j *job) error {
 	}
 	if err := c.changeMaps(ctx, j); err != nil {
 		return err
+	}
+	for _, do := range j.patterns {
+		if err := c.callPatterns(ctx, do); err != nil {
+			return c.errorAt("runtime", err)
+		}
+	}
+	for _, f := range j.cas {
+		if err := c.api.SetCAFile(ctx, c.opts.Layout.Path(f.Kind, f.Name), f.Content); err != nil {
+			return c.errorAt("runtime", err)
+		}
 	}
 	for _, l := range j.lists {
 		if err := c.callList(ctx, l); err != nil {

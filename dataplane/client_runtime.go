@@ -67,6 +67,7 @@ func (c *Client) settle(j *job, d *difference) {
 // forgetRuntime leaves a reload to do what would have been done without one.
 func (j *job) forgetRuntime() {
 	j.actions, j.entries, j.replaces, j.servers, j.lists, j.forgets = nil, nil, nil, nil, nil, nil
+	j.patterns, j.cas = nil, nil
 }
 
 // settleAction adds to the job what carries out an action, or says why the API
@@ -95,11 +96,24 @@ func (c *Client) settleAction(j *job, do *action) (why string) {
 			return tooOld
 		}
 		return j.changeList(do, c.opts.Layout)
+	case changePatterns:
+		return j.changePatterns(do)
+	case updateCA:
+		switch {
+		case !j.can.sslAtRuntime:
+			return tooOld
+		case !fitsCommand(do.file):
+			return tooBig
+		}
+		j.cas = append(j.cas, do.file)
+		return ""
+	case setFrontend:
+		return j.setFrontend(do)
 	}
 	return "the Dataplane API cannot make this change in the running process"
 }
 
-// serverAction is how X-Runtime-Actions sets one field of a server.
+// serverActions is how X-Runtime-Actions sets one field of a server.
 var serverActions = map[string]string{
 	"weight": "SetServerWeight", "port": "SetServerCheckPort", "agent-addr": "SetServerAgentAddr", "agent-send": "SetServerAgentSend",
 }
@@ -132,8 +146,9 @@ func (j *job) setServer(do *action) (why string) {
 			middle = append(middle, "SetServerAddr "+target+host+" "+port)
 		default:
 			name, ok := serverActions[f.name]
-			if !ok || f.name != "weight" {
-				// The API can set some, but not tell what they are.
+			if !ok || f.name != "weight" && j.haproxy.Compare(readableHAProxy) < 0 {
+				// The API does not tell what they are: only HAProxy itself says whether
+				// it has set them.
 				return fmt.Sprintf("the Dataplane API cannot change the %s of a server in the running process", f.name)
 			}
 			middle = append(middle, name+" "+target+f.value)

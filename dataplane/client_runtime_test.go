@@ -1,6 +1,7 @@
 package dataplane_test
 
 import (
+	"encoding/pem"
 	"fmt"
 	"os/exec"
 	"regexp"
@@ -95,6 +96,32 @@ func TestClientRuntimeEndpoints(t *testing.T) {
 				require.Empty(t, s.file(dataplane.Certificate, "b.pem"))
 			},
 		},
+		"patterns of an ACL": {
+			before: func(_ *testing.T, d *desired) {
+				d.bind = "  http-request deny if { src -f " + d.layout.Path(dataplane.General, "deny.txt") + " }\n"
+				d.extra = []dataplane.File{{Kind: dataplane.General, Name: "deny.txt", Content: []byte("192.0.2.1\n192.0.2.2\n")}}
+			},
+			change: func(_ *testing.T, d *desired) { d.extra[0].Content = []byte("192.0.2.2\n198.51.100.0/24\n") }, runtime: always,
+		},
+		"CA file": {
+			before: func(t *testing.T, d *desired) {
+				d.bind = "  bind unix@" + d.layout.Path(dataplane.General, "c.sock") + " ssl crt " + d.layout.Path(dataplane.Certificate, "a.pem") +
+					" ca-file " + d.layout.Path(dataplane.CA, "ca.pem") + " verify optional\n"
+				d.extra = []dataplane.File{{Kind: dataplane.CA, Name: "ca.pem", Content: onlyCertificates(siteCertificate(t, "ca1.test"))}}
+			},
+			change: func(t *testing.T, d *desired) {
+				d.extra[0].Content = onlyCertificates(siteCertificate(t, "ca2.test"), siteCertificate(t, "ca3.test"))
+			},
+			runtime: always,
+		},
+		"limit of a frontend": {
+			before: func(_ *testing.T, d *desired) { d.bind = "  maxconn 40\n" },
+			change: func(_ *testing.T, d *desired) { d.bind = "  maxconn 50\n" }, runtime: since(207),
+		},
+		"port of a check": {
+			before: func(_ *testing.T, d *desired) { d.s1 = "127.0.0.1:1001 check port 7 inter 1h" },
+			change: func(_ *testing.T, d *desired) { d.s1 = "127.0.0.1:1001 check port 8 inter 1h" }, runtime: since(207),
+		},
 		"large map changes all over": {
 			before: func(_ *testing.T, d *desired) { d.mapText = strings.ReplaceAll(bigMap(""), "value", "old") },
 			change: func(_ *testing.T, d *desired) { d.mapText = bigMap("/last one\n") }, runtime: since(207),
@@ -142,4 +169,14 @@ func TestClientRuntimeEndpoints(t *testing.T) {
 			})
 		})
 	}
+}
+
+// onlyCertificates leaves the keys away.
+func onlyCertificates(bundles ...[]byte) []byte {
+	var out []byte
+	for _, b := range bundles {
+		block, _ := pem.Decode(b)
+		out = append(out, pem.EncodeToMemory(block)...)
+	}
+	return out
 }

@@ -219,6 +219,7 @@ type desired struct {
 	noFiles     bool // leaves the general file out
 
 	more   string // more servers
+	extra  []dataplane.File
 	list   string // more entries of the crt-list
 	second []byte // another certificate in the crt-list
 	filter string // what follows its name there
@@ -270,6 +271,7 @@ func (d desired) config(t *testing.T) *dataplane.Config {
 		list.Content = append(list.Content, d.layout.Path(dataplane.Certificate, "b.pem")+d.filter+"\n"...)
 		files = append(files, dataplane.File{Kind: dataplane.Certificate, Name: "b.pem", Content: d.second})
 	}
+	files = append(files, d.extra...)
 	if !d.noFiles {
 		files = append(files, dataplane.File{Kind: dataplane.General, Name: "sorry.http", Content: []byte(d.page)})
 	}

@@ -43,6 +43,12 @@ func (c *Client) verifyRuntime(ctx context.Context, j *job, written []fileWrite)
 	if err := c.verifyReplaces(ctx, j.replaces); err != nil {
 		return err
 	}
+	if err := c.verifyPatterns(ctx, j.patterns); err != nil {
+		return err
+	}
+	if err := c.verifyCAs(ctx, j.cas); err != nil {
+		return err
+	}
 	if err := c.verifyLists(ctx, j.lists); err != nil {
 		return err
 	}

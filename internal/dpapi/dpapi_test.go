@@ -102,10 +102,82 @@ func TestRequests(t *testing.T) {
 			return c.ReplaceFile(ctx, dpapi.Certificates, "a.pem", []byte("x"))
 		},
 		"DELETE /v3/services/haproxy/storage/maps/a.map? u:p ": func() error { return c.DeleteFile(ctx, dpapi.Maps, "a.map") },
+		"POST /v3/services/haproxy/runtime/backends/b/servers? u:p ": func() error {
+			return c.AddServer(ctx, "b", map[string]any{"name": "s", "address": "192.0.2.1", "port": 80})
+		},
+		"PUT /v3/services/haproxy/runtime/backends/b/servers/s? u:p ":    func() error { return c.SetServerState(ctx, "b", "s", "ready") },
+		"DELETE /v3/services/haproxy/runtime/backends/b/servers/s? u:p ": func() error { return c.DeleteServer(ctx, "b", "s") },
+		"DELETE /v3/services/haproxy/runtime/ssl_crt_lists/entries?cert_file=%2Fs%2Fa.pem&name=%2Fg%2Fl.txt u:p ": func() error {
+			return c.DeleteCrtListEntry(ctx, "/g/l.txt", "/s/a.pem")
+		},
+		"POST /v3/services/haproxy/runtime/ssl_crt_lists/entries?name=%2Fg%2Fl.txt u:p ": func() error {
+			return c.AddCrtListEntry(ctx, "/g/l.txt", dpapi.CrtListEntry{File: "/s/a.pem", Filters: []string{"a.test"}})
+		},
+		"PUT /v3/services/haproxy/runtime/ssl_ca_files/%2Fg%2Fca.pem? u:p ": func() error { return c.SetCAFile(ctx, "/g/ca.pem", []byte("x")) },
+		"DELETE /v3/services/haproxy/runtime/ssl_certs/%2Fs%2Fa.pem? u:p ":  func() error { return c.ForgetCertificate(ctx, "/s/a.pem") },
+		"POST /v3/services/haproxy/runtime/acls/3/entries? u:p ":            func() error { return c.AddACLEntry(ctx, "3", "192.0.2.0/24") },
+		"DELETE /v3/services/haproxy/runtime/acls/3/entries/0xab? u:p ":     func() error { return c.DeleteACLEntry(ctx, "3", "0xab") },
+		"POST /v3/services/haproxy/storage/ssl_certificates? u:p ":          func() error { _, err := c.LoadCertificate(ctx, "a.pem", []byte("x")); return err },
+		"PUT /v3/services/haproxy/transactions/t1?force_reload=true u:p ":   func() error { return c.Commit(ctx, "t1") },
+		"DELETE /v3/services/haproxy/transactions/t1? u:p ":                 func() error { return c.DeleteTransaction(ctx, "t1") },
+		"GET /v3/services/haproxy/configuration/raw?transaction_id=t1 u:p ": func() error { _, err := c.GetRawOf(ctx, "t1"); return err },
+		"PUT /v3/services/haproxy/configuration/frontends/a%2Fb/binds/unix@%2Fs?transaction_id=t1 u:p ": func() error {
+			return c.Change(ctx, "t1", "PUT", "frontends/a%2Fb/binds/unix@%2Fs", []byte("{}"))
+		},
+		"DELETE /v3/services/haproxy/configuration/nameservers/n?resolver=r&transaction_id=t1 u:p ": func() error {
+			return c.Change(ctx, "t1", "DELETE", "nameservers/n?resolver=r", nil)
+		},
 	} {
 		if err := do(); err != nil || got != want {
 			t.Errorf("%v\ngot  %s\nwant %s", err, got, want)
 		}
+	}
+}
+
+func TestTransactionsHaveAnID(t *testing.T) {
+	body := `{"id":"t1","_version":3}`
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.RawQuery != "version=3" {
+			t.Errorf("query %q", r.URL.RawQuery)
+		}
+		_, _ = w.Write([]byte(body))
+	})
+	if id, err := c.StartTransaction(t.Context(), 3); id != "t1" || err != nil {
+		t.Errorf("%q %v", id, err)
+	}
+	body = "{}"
+	if _, err := c.StartTransaction(t.Context(), 3); err == nil {
+		t.Error("a transaction without an id was taken")
+	}
+}
+
+// What HAProxy says beside what was asked for does not come through.
+func TestRuntimeAnswersAreCleaned(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "acls") {
+			_, _ = w.Write([]byte(`[{"id":"Unknown","value":"command,"},{"id":"0x5f","value":"192.0.2.1"}]`))
+			return
+		}
+		_, _ = w.Write([]byte(`[{"file":"/a.pem","ssl_bind_config":"alpn h2\u0000","sni_filter":["a"],"line_number":1}]`))
+	})
+	entries, err := c.ACLEntries(t.Context(), "0")
+	if err != nil || len(entries) != 1 || entries[0].Value != "192.0.2.1" {
+		t.Errorf("%v %v", entries, err)
+	}
+	list, err := c.CrtListEntries(t.Context(), "/l")
+	if err != nil || len(list) != 1 || list[0].Options != "alpn h2" {
+		t.Errorf("%v %v", list, err)
+	}
+}
+
+// Of a map that is too small the API would add the entries.
+func TestReplaceMapWantsALargeOne(t *testing.T) {
+	c := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("was asked") })
+	if err := c.ReplaceMap(t.Context(), "m.map", []dpapi.MapEntry{{Key: "a", Value: "b"}}); err == nil {
+		t.Error("a small map was sent")
+	}
+	if err := c.ReplaceMap(t.Context(), "m.map", []dpapi.MapEntry{{Key: "a", Value: strings.Repeat("b", 9000) + " c"}}); err == nil {
+		t.Error("a blank was sent")
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -92,10 +94,27 @@ func (c *Client) SetCAFile(ctx context.Context, path string, content []byte) err
 	return err
 }
 
+// LoadedCAs asks how many certificates the running process has loaded from that
+// path.
+func (c *Client) LoadedCAs(ctx context.Context, path string) (int, error) {
+	a, err := c.do(ctx, call{method: http.MethodGet, path: runtimePath("ssl_ca_files", path)})
+	if err != nil {
+		return 0, err
+	}
+	var f struct {
+		Count string `json:"count"` // "1 certificate(s)"
+	}
+	if err := a.json(&f); err != nil {
+		return 0, err
+	}
+	number, _, _ := strings.Cut(f.Count, " ")
+	return strconv.Atoi(number)
+}
+
 // LoadedCA asks for the n-th certificate, counted from 1, of those that the
 // running process has loaded from that path.
-func (c *Client) LoadedCA(ctx context.Context, path string, n string) (LoadedCertificate, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: runtimePath("ssl_ca_files", path, "entries", n)})
+func (c *Client) LoadedCA(ctx context.Context, path string, n int) (LoadedCertificate, error) {
+	a, err := c.do(ctx, call{method: http.MethodGet, path: runtimePath("ssl_ca_files", path, "entries", strconv.Itoa(n))})
 	if err != nil {
 		return LoadedCertificate{}, err
 	}
@@ -133,7 +152,9 @@ func (c *Client) ACLEntries(ctx context.Context, id string) ([]ACLEntry, error) 
 		return nil, err
 	}
 	var entries []ACLEntry
-	return entries, a.json(&entries)
+	err = a.json(&entries)
+	// Those that are made of an error message, see ACLFiles, have no address.
+	return slices.DeleteFunc(entries, func(e ACLEntry) bool { return !strings.HasPrefix(e.ID, "0x") }), err
 }
 
 // AddACLEntry adds a pattern to those of a file in the running process; the
