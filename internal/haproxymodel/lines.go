@@ -79,7 +79,7 @@ func DiffLines(old, new *Section) []LineDifference {
 		differences = list(Delete, gone, differences)
 		differences = list(Create, come, differences)
 	}
-	return list(Update, moved(old.lines, new.lines), differences)
+	return list(Update, moved(old, new), differences)
 }
 
 func list(action Action, lines []line, to []LineDifference) []LineDifference {
@@ -212,8 +212,8 @@ func partition(s *Section, lines []line) (held, lost []line) {
 
 // moved returns lines of new that stand in another order than in old, where
 // the order means something and is not told by Diff.
-func moved(old, new []line) []line {
-	was, is := orderGroups(old), orderGroups(new)
+func moved(old, new *Section) []line {
+	was, is := orderGroups(old.lines), orderGroups(new.lines)
 	var found []line
 	for group, now := range is {
 		before := was[group]
@@ -227,6 +227,9 @@ func moved(old, new []line) []line {
 		if slices.EqualFunc(before, now, func(a, b orderedLine) bool { return a.key == b.key }) {
 			continue
 		}
+		if c := now[0].line.Child; c != nil && group == c.Words && c.slice && holdsAll(old, c) && holdsAll(new, c) {
+			continue // Diff tells
+		}
 		stays := map[int]bool{}
 		for _, m := range align(orderKeys(before), orderKeys(now)) {
 			stays[m.new] = true
@@ -239,6 +242,17 @@ func moved(old, new []line) []line {
 	}
 	slices.SortFunc(found, func(a, b line) int { return a.Number - b.Number })
 	return slices.CompactFunc(found, func(a, b line) bool { return a.Number == b.Number })
+}
+
+// holdsAll reports whether the model holds all lines of a collection.
+func holdsAll(s *Section, c *Child) bool {
+	a := newAccount(s)
+	for _, l := range s.body() {
+		if l.Child == c && !a.take(l) {
+			return false
+		}
+	}
+	return true
 }
 
 // orderedLine is a line of an order group and what tells it apart in there.
@@ -286,12 +300,13 @@ func shared(a, b []orderedLine) ([]orderedLine, []orderedLine) {
 func orderGroups(lines []line) map[string][]orderedLine {
 	groups := map[string][]orderedLine{}
 	for _, l := range lines {
-		if l.Child != nil && l.Child.slice {
-			continue // the model keeps the order
+		groupsOf := orderGroup(l.words)
+		if l.Child != nil && l.Child.slice && l.words[0] != "http-error" {
+			groupsOf = []string{l.Child.Words} // not with the section's own lines
 		}
-		for _, group := range orderGroup(l.words) {
-			key := l.exact
-			if len(l.words) > 1 && (l.Child != nil || group == "environment") {
+		for _, group := range groupsOf {
+			key := loose(l.words)
+			if len(l.words) > 1 && (l.Child != nil && !l.Child.slice || group == "environment" || group == "errors") {
 				key = l.words[0] + separator + l.words[1]
 			}
 			groups[group] = append(groups[group], orderedLine{l, key})
@@ -309,8 +324,10 @@ func orderGroup(words []string) []string {
 		second = words[1]
 	}
 	switch word := words[0]; word {
-	case "errorfile", "errorfiles", "errorloc", "errorloc302", "errorloc303", "http-error":
+	case "errorfile", "errorfiles", "errorloc", "errorloc302", "errorloc303":
 		return []string{"errors"}
+	case "http-error":
+		return []string{"errors", word}
 	case "setenv", "presetenv", "unsetenv", "resetenv":
 		return []string{"environment"}
 	case "server", "server-template", "default-server":

@@ -83,6 +83,9 @@ func TestDiffLines(t *testing.T) {
 		{name: "last check wins", old: "backend x\n option httpchk\n option tcp-check\n", new: "backend x\n option tcp-check\n option httpchk\n", want: []string{"update option httpchk"}},
 		{name: "connection mode", old: "backend x\n option httpclose\n option http-server-close\n", new: "backend x\n option http-server-close\n option httpclose\n", want: []string{"update option httpclose"}},
 		{name: "environment", old: "global\n setenv A 1\n unsetenv A\n", new: "global\n unsetenv A\n setenv A 1\n", want: []string{"update setenv A 1"}},
+		{name: "rules that the model loses", old: "backend x\n http-request sc-inc-gpc(0,1)\n http-request sc-inc-gpc(0,2)\n", new: "backend x\n http-request sc-inc-gpc(0,2)\n http-request sc-inc-gpc(0,1)\n", want: []string{"update http-request sc-inc-gpc(0,1)"}},
+		{name: "rules that the model has", old: "backend x\n http-request deny\n http-request allow\n", new: "backend x\n http-request allow\n http-request deny\n"},
+		{name: "error files", old: "backend x\n errorfile 503 /a\n http-error status 503 file /b\n", new: "backend x\n http-error status 503 file /b\n errorfile 503 /a\n", want: []string{"update errorfile 503 /a"}},
 		{name: "free order", old: "backend x\n mode http\n timeout server 1s\n", new: "backend x\n timeout server 1s\n mode http\n"},
 	}
 	for _, tt := range tests {
