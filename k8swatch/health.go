@@ -44,13 +44,14 @@ type health struct {
 
 	mu      sync.Mutex
 	current State
+	failing map[string]*SyncError // by verb: what the last request of each ended in
 	count   int           // objects of the initial sync
 	changed chan struct{} // closed and replaced on each change
 }
 
 func newHealth(gvr schema.GroupVersionResource, namespace string) *health {
 	return &health{
-		resource: gvr, namespace: namespace, changed: make(chan struct{}),
+		resource: gvr, namespace: namespace, changed: make(chan struct{}), failing: map[string]*SyncError{},
 		current: State{Phase: PhaseStarting, Since: time.Now()},
 	}
 }
@@ -74,37 +75,78 @@ func (h *health) set(f func(*State)) {
 func (h *health) syncedNow(count int) {
 	h.set(func(s *State) {
 		h.count = count
-		s.Phase, s.Synced, s.Err, s.StaleSince = PhaseSynced, true, nil, time.Time{}
+		s.Synced = true
+		h.judge(s)
 	})
 }
 
-// well is called when the source has answered.
-func (h *health) well() {
+// The requests that a watcher needs to work.
+const (
+	verbList  = "list"
+	verbWatch = "watch"
+)
+
+// well is called when the source has done what the verbs ask for.
+func (h *health) well(verbs ...string) {
 	h.set(func(s *State) {
-		if s.Synced {
-			s.Phase, s.Err, s.StaleSince = PhaseSynced, nil, time.Time{}
+		for _, v := range verbs {
+			delete(h.failing, v)
 		}
+		h.judge(s)
 	})
 }
 
 func (h *health) failed(verb string, err error) {
 	h.set(func(s *State) {
 		e := &SyncError{Resource: h.resource, Namespace: h.namespace, Verb: verb, Reason: reason(err), Err: err}
-		s.Err = e
-		switch {
-		case e.Reason == ErrForbidden:
-			s.Phase = PhaseForbidden
-		case e.Reason == ErrNotInstalled:
-			s.Phase = PhaseNotInstalled
-		case s.Synced:
-			s.Phase = PhaseStale
-		default:
-			s.Phase = PhaseStarting
+		if e.Reason == ErrUnreachable && !errors.Is(err, errNoAnswer) {
+			// What an answer said once says nothing about a source that is away.
+			clear(h.failing)
 		}
-		if s.Synced && s.StaleSince.IsZero() {
-			s.StaleSince = time.Now()
-		}
+		h.failing[verb] = e
+		h.judge(s)
 	})
+}
+
+// judge derives the phase from all that fails. A list that works does not hide
+// that the watch is forbidden: both are needed, and they take turns.
+func (h *health) judge(s *State) {
+	var worst *SyncError
+	for _, verb := range []string{verbList, verbWatch} {
+		if e := h.failing[verb]; e != nil && (worst == nil || severity(e) > severity(worst)) {
+			worst = e
+		}
+	}
+	switch {
+	case worst == nil && s.Synced:
+		s.Phase, s.Err, s.StaleSince = PhaseSynced, nil, time.Time{}
+		return
+	case worst == nil: // the initial objects are on their way
+		s.Phase, s.Err = PhaseStarting, nil
+		return
+	case worst.Reason == ErrForbidden:
+		s.Phase = PhaseForbidden
+	case worst.Reason == ErrNotInstalled:
+		s.Phase = PhaseNotInstalled
+	case s.Synced:
+		s.Phase = PhaseStale
+	default:
+		s.Phase = PhaseStarting
+	}
+	s.Err = worst
+	if s.Synced && s.StaleSince.IsZero() {
+		s.StaleSince = time.Now()
+	}
+}
+
+func severity(e *SyncError) int {
+	switch e.Reason {
+	case ErrForbidden:
+		return 2
+	case ErrNotInstalled:
+		return 1
+	}
+	return 0
 }
 
 func reason(err error) error {

@@ -78,7 +78,8 @@ var errNoStream = errors.New("streaming lists are off")
 func (r *retrier) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	r.lists.Add(1)
 	defer r.lists.Done()
-	return attempt(ctx, r, "list", func() (runtime.Object, error) { return r.inner.ListWithContext(ctx, opts) })
+	r.endVigil() // a list follows a stream that has failed
+	return attempt(ctx, r, verbList, func() (runtime.Object, error) { return r.inner.ListWithContext(ctx, opts) })
 }
 
 // WatchWithContext implements cache.ListerWatcherWithContext.
@@ -90,7 +91,7 @@ func (r *retrier) WatchWithContext(ctx context.Context, opts metav1.ListOptions)
 	if stream {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
-		w, err := attempt(ctx, r, "watch", func() (watch.Interface, error) { return r.inner.WatchWithContext(ctx, opts) })
+		w, err := attempt(ctx, r, verbWatch, func() (watch.Interface, error) { return r.inner.WatchWithContext(ctx, opts) })
 		if err != nil {
 			cancel()
 			return nil, err
@@ -98,9 +99,9 @@ func (r *retrier) WatchWithContext(ctx context.Context, opts metav1.ListOptions)
 		r.vigil(ctx, cancel)
 		return w, nil
 	}
-	w, err := attempt(ctx, r, "watch", func() (watch.Interface, error) { return r.inner.WatchWithContext(ctx, opts) })
+	w, err := attempt(ctx, r, verbWatch, func() (watch.Interface, error) { return r.inner.WatchWithContext(ctx, opts) })
 	if err == nil {
-		r.health.well()
+		r.health.well(verbWatch)
 	}
 	return w, err
 }
@@ -187,13 +188,23 @@ func (r *retrier) vigil(ctx context.Context, cancel context.CancelFunc) {
 // synced is called when a list is in the store: the stream, if it was one, goes
 // on as the watch.
 func (r *retrier) synced() {
+	if r.endVigil() {
+		r.health.well(verbList, verbWatch)
+	} else {
+		r.health.well(verbList)
+	}
+}
+
+// endVigil reports whether a streaming list was open.
+func (r *retrier) endVigil() bool {
 	r.mu.Lock()
-	if r.timer != nil {
+	defer r.mu.Unlock()
+	open := r.timer != nil
+	if open {
 		r.timer.Stop()
 		r.timer = nil
 	}
-	r.mu.Unlock()
-	r.health.well()
+	return open
 }
 
 // wait returns when no list is under way: the reflector does not wait for them.

@@ -1,0 +1,242 @@
+package k8swatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
+)
+
+// TestForbiddenStays: while one of the verbs is forbidden the state says so all
+// the time, and which, although the other works and they take turns.
+func TestForbiddenStays(t *testing.T) {
+	for _, verb := range []string{"watch", "list"} {
+		for _, noStream := range []bool{false, true} {
+			if verb == "list" && !noStream {
+				continue // a streaming list is a watch and needs no other permission
+			}
+			t.Run(fmt.Sprintf("%s, NoWatchList=%v", verb, noStream), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					src := k8swatchtest.NewSource(ingress("a", "1"))
+					w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream})
+					start(t, w)
+					synced(t, w, 1)
+					src.Forbid(ingresses, verb)
+					if verb == "list" {
+						w.ForceSync()
+					}
+					elapse(time.Second)
+					stale := w.State().StaleSince
+					for range 1000 {
+						elapse(10 * time.Millisecond)
+						synctest.Wait()
+						s := w.State()
+						var why *k8swatch.SyncError
+						if s.Phase != k8swatch.PhaseForbidden || !errors.As(s.Err, &why) || why.Verb != verb || !errors.Is(s.Err, k8swatch.ErrForbidden) || s.StaleSince != stale || stale.IsZero() {
+							t.Fatalf("state %+v", s)
+						}
+					}
+					src.Allow(ingresses)
+					src.Apply(ingress("a", "2"))
+					elapse(3 * time.Second)
+					if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Err != nil || !s.StaleSince.IsZero() || s.Objects != 2 {
+						t.Errorf("allowed again: %+v", s)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestForbiddenThenAway: what the server said once is not what it says now.
+func TestForbiddenThenAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(ingress("a", "1"))
+		w := mustNew(t, src, ingresses, nil)
+		start(t, w)
+		synced(t, w, 1)
+		src.Forbid(ingresses)
+		elapse(5 * time.Second)
+		src.Partition()
+		elapse(5 * time.Second)
+		if s := w.State(); s.Phase != k8swatch.PhaseStale || !errors.Is(s.Err, k8swatch.ErrUnreachable) {
+			t.Errorf("state %+v", s)
+		}
+	})
+}
+
+// TestCutBetweenPages: a list that fails in the middle goes on where it was, and
+// one whose continue token is too old begins anew; the numbers are exact.
+func TestCutBetweenPages(t *testing.T) {
+	const n = 1203 // three pages of 500
+	for _, tt := range []struct {
+		name string
+		err  error
+	}{
+		{"cut", errors.New("http2: client connection lost")},
+		{"overloaded", apierrors.NewTooManyRequests("later", 1)},
+		{"expired", apierrors.NewResourceExpired("the continue token is too old")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				src := k8swatchtest.NewSource()
+				for i := range n {
+					src.Apply(ingress("a", fmt.Sprint(i)))
+				}
+				var rec recorder
+				w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: true, OnChange: rec.onChange})
+				start(t, w)
+				synced(t, w, n)
+				src.Partition()
+				src.Delete(ingress("a", "0"), ingress("a", "700"))
+				src.Apply(ingress("a", "1", "x.test"), ingress("a", "new"))
+				again := ingress("a", "1202")
+				again.UID = types.UID("another")
+				src.Apply(again)
+				src.Compact()
+				var pages, cuts atomic.Int32
+				src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error {
+					if r.Continue && pages.Add(1) <= 2 {
+						cuts.Add(1)
+						return tt.err
+					}
+					return nil
+				})
+				src.Restore()
+				elapse(20 * time.Second)
+				if want := (k8swatch.Changes{Created: 2, Modified: 1, Deleted: 3, From: 1, To: 2}); len(rec.all()) != 1 || rec.all()[0] != want {
+					t.Errorf("got %+v, want %+v", rec.all(), want)
+				}
+				if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Objects != n-1 {
+					t.Errorf("state %+v", s)
+				}
+				if tt.name == "cut" && cuts.Load() != 2 {
+					t.Errorf("%d cuts", cuts.Load())
+				}
+			})
+		})
+	}
+}
+
+// TestSlowPages: a list that takes its time shows in the state and arrives.
+func TestSlowPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(ingress("a", "1"))
+		src.SlowPages(5 * time.Second)
+		w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: true})
+		start(t, w)
+		elapse(2 * time.Second)
+		if s := w.State(); s.Synced || s.Err == nil || !strings.Contains(s.Err.Error(), "no answer yet") {
+			t.Errorf("state %+v", s)
+		}
+		synced(t, w, 1)
+		elapse(time.Millisecond)
+		if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Err != nil {
+			t.Errorf("state %+v", s)
+		}
+	})
+}
+
+// TestBookmarkMovesOn: after a bookmark the watch goes on from there, so that a
+// compaction of what came before costs no list.
+func TestBookmarkMovesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(ingress("a", "1"))
+		var lists atomic.Int32
+		src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error {
+			if r.Verb == "list" {
+				lists.Add(1)
+			}
+			return nil
+		})
+		w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: true})
+		start(t, w)
+		synced(t, w, 1)
+		for range 3 {
+			src.Apply(service("a", "noise")) // moves the resource version, unseen
+			synctest.Wait()
+			src.Compact()
+			src.Bookmark()
+			synctest.Wait()
+			src.Drop()
+			elapse(3 * time.Second)
+		}
+		if w.State().Phase != k8swatch.PhaseSynced || lists.Load() != 1 {
+			t.Errorf("%d lists, %+v", lists.Load(), w.State())
+		}
+	})
+}
+
+// TestRetryPauses: 0.2 to 2 s between tries, with jitter, however long it takes.
+func TestRetryPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource()
+		var tries []time.Time
+		src.OnRequest(func(context.Context, k8swatchtest.Request) error {
+			tries = append(tries, time.Now())
+			return errors.New("connection refused")
+		})
+		w := mustNew(t, src, ingresses, nil)
+		stop := start(t, w)
+		elapse(10 * time.Minute)
+		stop()
+		different := map[time.Duration]bool{}
+		for i := 1; i < len(tries); i++ {
+			d := tries[i].Sub(tries[i-1])
+			different[d] = true
+			if d < 100*time.Millisecond || d > 2*time.Second {
+				t.Fatalf("pause %d is %s", i, d)
+			}
+		}
+		if len(tries) < 300 || len(different) < len(tries)/2 {
+			t.Errorf("%d tries with %d different pauses", len(tries), len(different))
+		}
+	})
+}
+
+// TestTornBody: the connection ends in the middle of a list and of an event.
+func TestTornBody(t *testing.T) {
+	inner := newAPIServer(t)
+	var torn atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if torn.Add(1) > 4 || strings.Contains(r.URL.RawQuery, "sendInitialEvents") {
+			inner.serve(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("watch") != "" {
+			fmt.Fprint(w, `{"type":"ADDED","object":{"apiVersion":"example.com/v1","kind":"Route","meta`)
+		} else {
+			fmt.Fprint(w, `{"apiVersion":"example.com/v1","kind":"RouteList","metadata":{"resourceVersion":"7"},"items":[{"apiVersion":"exa`)
+		}
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: inner.kubeconfig(t, server.URL)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	w := mustNew(t, c, routes, &k8swatch.Options{NoWatchList: true})
+	start(t, w)
+	synced(t, w, 1)
+	if torn.Load() < 5 {
+		t.Errorf("%d requests", torn.Load())
+	}
+	eventually(t, "the watch is open", func() bool { return w.State().Phase == k8swatch.PhaseSynced })
+}
