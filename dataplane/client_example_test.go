@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
@@ -131,4 +132,30 @@ func ExampleEndpoint() {
 	e := dataplane.Endpoint{Name: "haproxy-0", URL: "https://192.0.2.1:5555", Username: "admin", Password: "hunter2"}
 	fmt.Println(e)
 	// Output: haproxy-0 (https://192.0.2.1:5555) as admin
+}
+
+// An endpoint that somebody else configures as well: their sections stay.
+func ExampleStrategy() {
+	api, err := dataplanetest.Start(&dataplanetest.Options{Config: "backend theirs\n  server s1 192.0.2.1:80\n"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer api.Close()
+	config, err := dataplane.NewConfig("backend ours\n  server s1 198.51.100.1:80\n")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	result, err := dataplane.Sync(context.Background(), api.Endpoint(), config, &dataplane.ClientOptions{Strategy: dataplane.Transaction})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(result.Plan)
+	fmt.Println(strings.Contains(api.Raw(), "backend theirs"))
+	// Output:
+	// + backend ours (reload: HAProxy reads new sections only at a reload)
+	// Plan: 1 to create, 0 to update, 0 to delete; one reload.
+	// true
 }

@@ -131,6 +131,12 @@ func (c *Client) verifyServers(ctx context.Context, j *job) error {
 		}
 		byBackend[s.backend] = append(byBackend[s.backend], s)
 	}
+	if len(backends) > 0 && j.haproxy.Compare(readableHAProxy) < 0 {
+		if _, err := c.api.LoadedServers(ctx, backends[0]); isStatus(err, http.StatusNotFound) {
+			c.log.Debug("the Dataplane API does not tell what the servers are", "haproxy", j.haproxy.String())
+			return nil
+		}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, min(readers, len(backends)))
@@ -138,7 +144,7 @@ func (c *Client) verifyServers(ctx context.Context, j *job) error {
 	for i := range errs {
 		wg.Go(func() {
 			for at := i; at < len(backends) && errs[i] == nil && ctx.Err() == nil; at += len(errs) {
-				if errs[i] = c.verifyBackend(ctx, j, backends[at], byBackend[backends[at]]); errs[i] != nil {
+				if errs[i] = c.verifyBackend(ctx, backends[at], byBackend[backends[at]]); errs[i] != nil {
 					cancel()
 				}
 			}
@@ -153,12 +159,8 @@ func (c *Client) verifyServers(ctx context.Context, j *job) error {
 	return errors.Join(errs...)
 }
 
-func (c *Client) verifyBackend(ctx context.Context, j *job, backend string, changes []serverChange) error {
+func (c *Client) verifyBackend(ctx context.Context, backend string, changes []serverChange) error {
 	servers, err := c.api.LoadedServers(ctx, backend)
-	if isStatus(err, http.StatusNotFound) && j.haproxy.Compare(readableHAProxy) < 0 {
-		c.log.Debug("the Dataplane API does not tell what the servers of a backend are", "backend", backend)
-		return nil
-	}
 	if err != nil {
 		return c.errorAt("verify", err)
 	}
