@@ -179,7 +179,7 @@ func limitCases() map[string]runtimeCase {
 	limits := func(global, own string) blueprint {
 		return func(h *host) (string, []dataplane.File) {
 			return strings.Replace(h.global(), "maxconn 100", "maxconn "+global, 1) +
-				"frontend f\n bind " + h.socket("f") + "\n mode http\n" + own + "listen l\n bind " + h.socket("l") + "\n maxconn 20\n", nil
+				"frontend f\n bind " + h.socket("f") + "\n mode http\n" + own + " default_backend b\nbackend b\n server s 192.0.2.1:80\nlisten l\n bind " + h.socket("l") + "\n maxconn 20\n", nil
 		}
 	}
 	return map[string]runtimeCase{
