@@ -11,24 +11,43 @@ import (
 // A nil current stands for an empty configuration.
 //
 // Sections are compared by their text first, so that the cost follows the
-// change. White space and comments are no difference. Everything else is: where
-// the configurations differ in meaning, an [Op] says so. Its impact is what
-// HAProxy 2.6 and later need:
+// change, and only lines that differ are read further. What HAProxy reads the
+// same way is no difference:
+//
+//   - blanks, comments, quotes that are not needed, and the order of arguments
+//     that stand each for itself;
+//   - the order of lines that say different things, and lines that a later one
+//     replaces. The order of rules, ACLs, servers, filters, error files and the
+//     like counts;
+//   - the order of sections, as long as each proxy falls under the same defaults;
+//     whether it names them; defaults without a name and those with the name
+//     that the Dataplane API gives them; one global section and several.
+//
+// In a text with conditional blocks (.if), or with variables above the lines
+// that set them, the order of everything counts.
+//
+// Everything else is a difference, and an [Op] says so: rules and other children
+// one by one, with the fields that differ where the models of client-native know
+// them, and the lines where they do not. Its impact is what HAProxy 2.6 and later
+// need:
 //
 //   - Servers change, come and go at runtime where the management manual
-//     (section 9.3, "set server", "add server", "del server") allows it. Adding
-//     and deleting takes a balance of roundrobin, leastconn or random, for which
-//     the order of servers means nothing, and no default-server or cookie in
-//     the backend; other backends reload.
-//   - The order of servers alone is shown, but needs no reload with those
-//     balances.
+//     (section 9.3, "set server", "add server", "del server") allows it;
+//     [RuntimeChanges] lists all such changes and what each of them takes.
+//   - The order of servers alone is shown, but needs no reload where the balance
+//     does not depend on it.
 //   - Entries of maps and crt-lists, and certificates, change at runtime where
 //     the running HAProxy has loaded the file by its name.
 //   - The order of a crt-list needs a reload where two certificates are for one
 //     name, because the first counts.
-//   - In a text with conditional blocks (.if) every change of a section does.
+//   - In a text with conditional blocks every change of a section does.
 //   - A file that nothing refers to has no impact.
 //   - All else takes a reload, and the reason says why.
+//
+// The operations are in an order in which they can be done one after the other:
+// what is referred to comes before what refers to it and goes after it, rules go
+// from the last to the first, and an index of what comes or changes is that in
+// the desired section.
 //
 // Diff fails only without a desired configuration.
 func Diff(current, desired *Config) (*Plan, error) {

@@ -52,7 +52,8 @@ func (d *difference) models() {
 		edits = append(edits, p.edits()...)
 	}
 	d.pending = nil
-	edits = readFields(edits)
+	edits = slices.DeleteFunc(edits, func(e edit) bool { return e.reordered() })
+	readFields(edits)
 	for len(edits) > 0 {
 		own := edits[0].section
 		n := slices.IndexFunc(edits, func(e edit) bool { return e.section != own })

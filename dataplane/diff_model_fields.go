@@ -17,10 +17,9 @@ const maxModelled = 500
 // linePair is what the fields that differ depend on.
 type linePair struct{ kind, old, now string }
 
-// readFields finds the fields that differ, and drops the edits of lines that
-// say the same in another order. One pass of the parser reads all lines, each
-// as a section of its own, and equal pairs only once.
-func readFields(edits []edit) []edit {
+// readFields finds the fields that differ. One pass of the parser reads all
+// lines, each as a section of its own, and equal pairs only once.
+func readFields(edits []edit) {
 	pairs := make(map[linePair]int)
 	var inputs []haproxymodel.Input
 	for i := range edits {
@@ -32,47 +31,36 @@ func readFields(edits []edit) []edit {
 		inputs = append(inputs, p.input(p.old), p.input(p.now))
 	}
 	if len(inputs) == 0 {
-		return edits
+		return
 	}
 	sections := haproxymodel.Parse(inputs)
-	kept := edits[:0]
-	for _, e := range edits {
-		p, ok := e.pair()
-		at, parsed := pairs[p]
-		if ok && parsed {
-			same := false
-			if e.fields, same = fieldsBetween(sections[at], sections[at+1], e.child != nil); same && e.sameWords() {
-				continue
-			}
+	for i := range edits {
+		p, ok := edits[i].pair()
+		if at, parsed := pairs[p]; ok && parsed {
+			edits[i].fields = fieldsBetween(sections[at], sections[at+1], edits[i].child != nil)
 		}
-		kept = append(kept, e)
 	}
-	return kept
 }
 
 // fieldsBetween returns the fields in which two sections of one line differ,
-// nil where the models do not hold all of it, and reports whether they hold all
-// and see no difference.
-func fieldsBetween(old, now *haproxymodel.Section, child bool) (fields []haproxymodel.Field, same bool) {
+// nil where the models do not hold all of it.
+func fieldsBetween(old, now *haproxymodel.Section, child bool) []haproxymodel.Field {
 	if old.Err() != nil || now.Err() != nil || len(haproxymodel.DiffLines(old, now)) > 0 {
-		return nil, false
+		return nil
 	}
 	differences := haproxymodel.Diff(old, now)
-	if len(differences) == 0 {
-		return nil, true
+	if len(differences) != 1 || differences[0].Action != haproxymodel.Update || (differences[0].Child != nil) != child {
+		return nil
 	}
-	if len(differences) > 1 || differences[0].Action != haproxymodel.Update || (differences[0].Child != nil) != child {
-		return nil, false
-	}
-	fields = differences[0].Fields
+	fields := differences[0].Fields
 	if !child && slices.ContainsFunc(fields, ofList) {
-		return nil, false // its place in the list is that among one line
+		return nil // its place in the list is that among one line
 	}
 	told := func(f haproxymodel.Field) bool { return f.Old == "{}" || f.New == "{}" } // by other fields
 	if slices.ContainsFunc(fields, func(f haproxymodel.Field) bool { return !told(f) }) {
 		fields = slices.DeleteFunc(slices.Clone(fields), told)
 	}
-	return fields, false
+	return fields
 }
 
 // ofList reports whether a field is within a list.
@@ -81,16 +69,6 @@ func ofList(f haproxymodel.Field) bool {
 		_, err := strconv.Atoi(name)
 		return err == nil
 	})
-}
-
-// sameWords reports whether both lines have the same words, in any order, and
-// are of a sort that [sortedArguments] leaves to the models.
-func (e *edit) sameWords() bool {
-	if e.old == nil || e.now == nil || strings.ContainsRune(e.old.raw+e.now.raw, '$') {
-		return false
-	}
-	_, known := freeArguments(e.section.Kind, e.now.words)
-	return !known && slices.Equal(slices.Sorted(slices.Values(e.old.words)), slices.Sorted(slices.Values(e.now.words)))
 }
 
 // pair returns the lines of an edit whose fields may tell more than they do.

@@ -18,17 +18,29 @@
 //     sockets of the process, and can start and supervise it.
 //   - [Client] is a HAProxy behind a Dataplane API, version 3.
 //
+// # What is a difference
+//
+// Diff compares what HAProxy reads, not how it is written: comments, quotes, the
+// order of sections and of lines that say different things are no difference, so
+// that what a Dataplane API makes of a text equals the text. Rules, ACLs, binds
+// and other lines are told one by one:
+//
+//	+ http-request rule 1 in frontend web (reload: http-request can change only at a reload)
+//	    + http-request deny if is_api
+//	~ backend shop (reload: balance can change only at a reload)
+//	    balance.algorithm: roundrobin -> leastconn
+//
 // # What takes a reload
 //
-// Addresses, weights, connection limits and the state of servers change at
-// runtime; servers come and go at runtime in backends whose balance is
-// roundrobin, leastconn or random, without default-server and cookie. So do
-// entries of maps and crt-lists, and certificates. Everything else takes one
-// reload, however much changes, and each [Op] of the plan gives the reason.
+// Addresses, weights, connection limits, checks and the state of servers change
+// at runtime; servers come and go at runtime in backends whose balance is
+// roundrobin, leastconn or random. So do entries of maps, ACL files and
+// crt-lists, and certificates. [RuntimeChanges] is the whole table, by version
+// and transport. Everything else takes one reload, however much changes, and
+// each [Op] of the plan gives the reason.
 //
-// To spare reloads, write servers out in full instead of using default-server,
-// put a certificate that stays first into a crt-list, and let a map decide
-// which backend a host belongs to.
+// To spare reloads, put a certificate that stays first into a crt-list, and let
+// a map decide which backend a host belongs to.
 //
 // # Errors
 //

@@ -21,8 +21,8 @@ const (
 )
 
 // Change is one difference within the subject of an [Op]: a field, or a line,
-// whose Field is "line". Old is empty where the field is new, New where it goes. Neither ever holds a
-// secret: values of secret fields read "(secret)".
+// whose Field is "line". Old is empty where the field is new, New where it goes.
+// Neither ever holds a secret: values of secret fields read "(secret)".
 type Change struct {
 	Field string `json:"field"`
 	Old   string `json:"old,omitempty"`
@@ -31,11 +31,17 @@ type Change struct {
 
 // Op is one difference between two configurations.
 type Op struct {
-	Action  Action   `json:"action"`
-	Kind    string   `json:"kind"`             // "global", "backend", "server", "map entry", "certificate", ...
-	Parent  string   `json:"parent,omitempty"` // where the subject lives: "backend shop_web_80", "map hosts.map"
-	Name    string   `json:"name,omitempty"`
-	Index   *int     `json:"index,omitempty"` // of a rule, an ACL and the like, from 0; of an update and a creation in the desired section
+	Action Action `json:"action"`
+	Kind   string `json:"kind"`             // "global", "backend", "server", "map entry", "certificate", ...
+	Parent string `json:"parent,omitempty"` // where the subject lives: "backend shop_web_80", "map hosts.map"
+	Name   string `json:"name,omitempty"`
+
+	// Index is the position of a child that has one, such as a rule or an ACL,
+	// counted from 0 as the Dataplane API counts: in the current section of a
+	// child that goes, in the desired one of all others. Nil for what has a name
+	// instead.
+	Index *int `json:"index,omitempty"`
+
 	Changes []Change `json:"changes,omitempty"`
 	Impact  Impact   `json:"impact"`
 	Reason  string   `json:"reason,omitempty"` // why it takes a reload; empty otherwise

@@ -117,7 +117,7 @@ var conditionals = map[string]bool{
 // the Dataplane API would change in silence: conditional blocks, lines of 64
 // KiB and more, sections that it does not know, two sections of one kind and
 // name, a default-server behind the servers it would then apply to, a proxy
-// above all defaults sections.
+// above all defaults sections, a password behind the groups of its user.
 func CheckRoundTrip(text string) error {
 	var line, seenServer int
 	seen := map[string]int{}
@@ -161,6 +161,8 @@ func CheckRoundTrip(text string) error {
 				}
 				seen[key] = line
 			}
+		case word == "user" && len(words) > 4 && words[2] == "groups":
+			return refuse("the Dataplane API loses a password that stands behind the groups")
 		case word == "server" || word == "server-template":
 			if seenServer == 0 {
 				seenServer = line

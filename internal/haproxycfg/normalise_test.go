@@ -81,6 +81,7 @@ func TestNormaliseRefuses(t *testing.T) {
 		"double section":         {"backend a\n  mode http\nbackend b\nbackend a\n  mode tcp\n", 4, "line 1"},
 		"two stores":             {"crt-store\n  load crt a.pem\ncrt-store\n  load crt b.pem\n", 3, "line 1"},
 		"defaults too low":       {"global\nbackend a\n  mode http\ndefaults\n  mode tcp\n", 2, "above this one"},
+		"password too late":      {"userlist u\n  user a groups x,y password b\n", 2, "loses a password"},
 		"not UTF-8":              {"global\n  description \xff\n", 2, "UTF-8"},
 		"parser panics":          {"global\n  daemon\n  setenv\nbackend b\n", 3, "something is missing"},
 		"default-server too low": {"backend a\n  server s 127.0.0.1:1\n  default-server check\n", 3, "line 2"},

@@ -76,6 +76,41 @@ func TestSplitHash(t *testing.T) {
 	}
 }
 
+// Whatever the text, its sections are all of it.
+func TestSplitJoins(t *testing.T) {
+	long := strings.Repeat("x", 70<<10)
+	for name, c := range map[string]struct {
+		text     string
+		sections int
+	}{
+		"line ends of Windows":   {"global\r\n  daemon\r\n\r\n# c\r\nbackend b\r\n  mode http\r\n", 2},
+		"tabs":                   {"\tglobal\n\t\tdaemon\n\tbackend\tb\n", 2},
+		"conditions":             {".if defined(A)\nbackend a\n.else\nbackend b\n.endif\n", 3},
+		"repeated and unnamed":   {"global\nglobal\ndefaults\ndefaults\ndefaults from a\nbackend\nbackend a\nbackend a\n", 8},
+		"unknown sections":       {"global\nnamespace_list\n  namespace a\nhealthcheck h\nbackend b\n", 2},
+		"lines over 64 KiB":      {"global\n  # " + long + "\nbackend b\n  acl a path " + long + "\nbackend " + long + "\n", 3},
+		"no line feed at last":   {"global\n  daemon\nbackend b", 2},
+		"only blanks":            {" \n\t\n\n", 1},
+		"a quote that is open":   {"backend \"b\n  mode http\nbackend c\n", 2},
+		"bytes that are no text": {"\x00\xffglobal\nbackend \xff\n\x00", 2},
+		"comments everywhere":    {"# a\n# b\n\n# c\nglobal # d\n# e\n  # f\n# g\nbackend b # h\n# i\n", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sections := Split(c.text)
+			if len(sections) != c.sections {
+				t.Errorf("%d sections, want %d", len(sections), c.sections)
+			}
+			var joined strings.Builder
+			for _, s := range sections {
+				joined.WriteString(s.Text)
+			}
+			if joined.String() != c.text {
+				t.Errorf("joined: %.200q", joined.String())
+			}
+		})
+	}
+}
+
 func FuzzSplit(f *testing.F) {
 	f.Add("global\n# c\nbackend b\n\n#x\n  'listen' l\n")
 	f.Add("#\n#\nbackend")
