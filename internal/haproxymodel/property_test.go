@@ -205,7 +205,11 @@ func FuzzCut(f *testing.F) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q: %q, want %q", text, got, want)
 		}
-		if again, _ := haproxycfg.Fields(text[:end] + " "); !slices.Equal(again, want) {
+		rest := text[:end]
+		if end < len(text) {
+			rest += " " // a carriage return in front of a comment is part of the word
+		}
+		if again, _ := haproxycfg.Fields(rest); !slices.Equal(again, want) {
 			t.Fatalf("%q ends at %d: %q", text, end, again)
 		}
 	})

@@ -37,6 +37,9 @@ func cut(text string) (words []string, end int, err error) {
 	if !marked {
 		return words, end, nil
 	}
+	if end == len(text) { // without a comment behind it, Fields takes this for a line end
+		return markedWords(strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")), end, nil
+	}
 	return markedWords(text[:end]), end, nil
 }
 
