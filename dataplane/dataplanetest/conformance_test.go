@@ -261,7 +261,7 @@ func (sub *subject) tell(t *testing.T, steps []step) (bodies []string) {
 			t.Errorf("%s: Reload-ID %q, want one: %v", where, res.Header.Get("Reload-ID"), st.reload)
 		}
 		if st.save != "" {
-			sub.keep(t, where, st.save, res, body)
+			sub.keep(t, where, st, res, body)
 		}
 		if !strings.Contains(st.do, "transaction_id") && st.status != http.StatusInternalServerError {
 			if _, err := fmt.Sscan(res.Header.Get("Configuration-Version"), &sub.version); err != nil {
@@ -273,17 +273,24 @@ func (sub *subject) tell(t *testing.T, steps []step) (bodies []string) {
 	return bodies
 }
 
-func (sub *subject) keep(t *testing.T, where, name string, res *http.Response, body string) {
-	id := res.Header.Get("Reload-ID")
+// keep saves an identifier: of the reload, or of the object, which is in a list
+// the first that is wanted.
+func (sub *subject) keep(t *testing.T, where string, st step, res *http.Response, body string) {
+	name, id := st.save, res.Header.Get("Reload-ID")
 	if id == "" {
+		list := []json.RawMessage{[]byte(body)}
+		_ = json.Unmarshal([]byte(body), &list)
+		i := slices.IndexFunc(list, func(one json.RawMessage) bool { return strings.Contains(sub.mask(string(one)), st.want) })
 		var object struct{ ID string }
-		if err := json.Unmarshal([]byte(body), &object); err != nil || object.ID == "" {
-			t.Fatalf("%s: no identifier in %s: %v", where, body, err)
+		if i < 0 || json.Unmarshal(list[i], &object) != nil || object.ID == "" {
+			t.Fatalf("%s: no identifier in %s", where, body)
 		}
 		id = object.ID
 	}
 	sub.saved[name] = id
-	sub.ids = append(sub.ids, id, "$"+name)
+	if len(id) > len("99") { // a number would be found elsewhere
+		sub.ids = append(sub.ids, id, "$"+name)
+	}
 }
 
 func (sub *subject) fill(text string) string {

@@ -44,9 +44,14 @@ func (p *pretender) ssl(verb string, args []string, payload string) said {
 	case o == nil:
 		return failed("Can't replace a certificate which is not referenced by the configuration!\nCan't update " + name + "!")
 	}
-	switch verb {
-	case "show":
+	if verb == "show" {
 		return o.show(name, index)
+	}
+	return p.changeObject(o, verb, kind, name, payload)
+}
+
+func (p *pretender) changeObject(o *sslObject, verb, kind, name, payload string) said {
+	switch verb {
 	case "set", "add":
 		o.pending, o.open = []byte(payload+"\n"), true
 		if verb == "add" {
@@ -70,7 +75,7 @@ func (p *pretender) ssl(verb string, args []string, payload string) said {
 		if o.used || p.inList(name) {
 			return failed("Can't remove the certificate: certificate '" + name + "' in use, can't be deleted!")
 		}
-		delete(p.objects, key)
+		delete(p.objects, kind+" "+name)
 		if kind == "ca-file" {
 			return told("CA file '%s' deleted!", name)
 		}

@@ -46,9 +46,14 @@ func (s *Server) loadedACLs() (list models.ACLFiles, err error) {
 	list = models.ACLFiles{}
 	for line := range strings.Lines(out) {
 		f := strings.Fields(line)
-		if len(f) >= 3 && f[0] != "#" {
-			list = append(list, &models.ACLFile{ID: f[0], StorageName: strings.Trim(f[1], "()"), Description: strings.Join(f[2:], " ")})
+		if len(f) < 3 || f[0] == "#" {
+			continue
 		}
+		a := &models.ACLFile{ID: f[0], StorageName: strings.Trim(f[1], "()"), Description: strings.Join(f[2:], " ")}
+		if _, name, ok := strings.Cut(line, "acl '"); ok && a.StorageName == "" { // of no file: what it looks at
+			a.StorageName, _, _ = strings.Cut(name, "' file")
+		}
+		list = append(list, a)
 	}
 	return list, s.withoutSocket(err)
 }
