@@ -42,11 +42,26 @@
 // too: [Watcher.WaitForSync] returns a [SyncError] that names resource and verb,
 // and the watcher goes on trying behind it.
 //
+// # Reading
+//
+// A look-up by all keys, or by the first of them, takes about as long as one in
+// a map with a lock, and allocates nothing: what [Reader.Get] returns is one
+// slice for all who ask for the same, until one of its objects changes. It must
+// not be changed, and neither must the objects; slices.Clone and DeepCopy make
+// copies that may be. Custom resources are the exception, see below.
+//
 // # Memory
 //
 // metadata.managedFields and the last-applied annotation of kubectl are never
 // stored; they double the size of an object. [Options.IgnoreFields] drops more.
-// An update costs a few microseconds at any size of the store.
+// Typed objects share their equal strings. Custom resources are stored encoded,
+// in a tenth of the memory of nested maps, and decoded when they are read, in
+// some microseconds. A decoded object is shared by all readers until none of
+// them holds it any more. Initial objects are trimmed as they arrive, so that the
+// first sync takes little more than what is stored in the end.
+//
+// An update costs microseconds at any size of the store, with a snapshot each
+// time as well.
 //
 // # Leader election
 //

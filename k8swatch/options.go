@@ -23,8 +23,9 @@ type Options struct {
 	// IndexBy are the JSONPath expressions whose values, in this order, are the
 	// keys of Snapshot.Get, such as "metadata.namespace" and
 	// "metadata.labels['kubernetes.io/service-name']". An expression with [*]
-	// may have many values: the object is found under each. Empty means
-	// metadata.namespace, metadata.name.
+	// may have many values: the object is found under each. Several of them make
+	// all combinations; an object with more than 1,000 keys is left out like any
+	// that cannot be stored. Empty means metadata.namespace, metadata.name.
 	IndexBy []string
 
 	// IgnoreFields are JSONPath expressions of what is dropped before an object
@@ -50,8 +51,9 @@ type Options struct {
 
 	CallOnChangeDuringSync bool
 
-	// NoWatchList fetches the initial objects with paged LISTs instead of a
-	// stream. A stream in which nothing moves for 10 s is given up anyhow.
+	// NoWatchList fetches the initial objects with LISTs of 500 instead of a
+	// stream. A stream in which nothing moves for 10 s is given up anyhow. Pages
+	// are of the latest state, which API servers before 1.34 read from etcd.
 	NoWatchList bool
 
 	Logger *slog.Logger // nil means slog.Default()
