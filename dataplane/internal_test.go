@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"encoding/pem"
 	"strings"
 	"testing"
 
@@ -136,4 +137,66 @@ func TestExplain(t *testing.T) {
 	said := []string{"[NOTICE]   (1) : haproxy version is 3.0", "[ALERT]    (1) : config : parsing [/srv/haptic/haproxy.cfg:7] : unknown keyword 'x'"}
 	e := l.explain("reload", ErrReload, s.words(t.Context(), 0, said))
 	require.EqualError(t, e, "local: reload: haproxy.cfg:7: reload failed: config : parsing [haproxy.cfg:7] : unknown keyword 'x'")
+}
+
+func TestParsePatterns(t *testing.T) {
+	got := parsePatterns([]byte("# c\na\r\n\n \tb c \n #no comment\na\nlast"))
+	require.Equal(t, []string{"a", "b c ", "#no comment", "last"}, got)
+}
+
+func FuzzParsePatterns(f *testing.F) {
+	f.Add("# c\na\n b\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		seen := make(map[string]bool)
+		for _, p := range parsePatterns([]byte(text)) {
+			if p == "" || seen[p] || strings.ContainsAny(p, "\r\n") || p[0] == ' ' || p[0] == '\t' {
+				t.Fatalf("pattern %q", p)
+			}
+			seen[p] = true
+		}
+	})
+}
+
+func TestParseVersion(t *testing.T) {
+	for text, want := range map[string]Version{"3.2.26-1": {3, 2}, "2.6.12-1+deb12u4": {2, 6}, "3.10-dev1": {3, 10}, "": {}, "x": {}, "3": {}, "-1.2": {}} {
+		require.Equal(t, want, parseVersion(text), text)
+	}
+}
+
+// The parts of a bundle hold the same blocks in the same order, and each fits.
+func FuzzBundleParts(f *testing.F) {
+	f.Add([]byte("one"), []byte("two"), uint8(9))
+	f.Fuzz(func(t *testing.T, a, b []byte, n uint8) {
+		var all []byte
+		for i := range int(n) {
+			block := &pem.Block{Type: "CERTIFICATE", Bytes: [][]byte{a, b}[i%2]}
+			all = append(append(all, "text\n\n"...), pem.EncodeToMemory(block)...)
+		}
+		const size = 400
+		var blocks []string
+		for _, part := range bundleParts(all, size) {
+			count := 0
+			for rest := part; ; count++ {
+				var block *pem.Block
+				if block, rest = pem.Decode(rest); block == nil {
+					break
+				}
+				blocks = append(blocks, string(block.Bytes))
+			}
+			if len(part) > size && count > 1 {
+				t.Fatalf("%d blocks in %d bytes", count, len(part))
+			}
+		}
+		require.Len(t, blocks, int(n))
+		for i, block := range blocks {
+			require.Equal(t, string([][]byte{a, b}[i%2]), block)
+		}
+	})
+}
+
+func TestInfoField(t *testing.T) {
+	const info = "Name: HAProxy\nPid: 12\nMaxconn: 100\nHard_maxconn: 200\n"
+	require.Equal(t, "12", infoField(info, "Pid"))
+	require.Equal(t, "100", infoField(info, "Maxconn"))
+	require.Empty(t, infoField(info, "conn"))
 }
