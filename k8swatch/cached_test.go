@@ -543,4 +543,3 @@ func ExampleCached_All() {
 	// a
 	// b
 }
-

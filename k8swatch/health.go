@@ -45,8 +45,8 @@ type health struct {
 	mu      sync.Mutex
 	current State
 	failing map[string]*SyncError // by verb: what the last request of each ended in
-	count   int           // objects of the initial sync
-	changed chan struct{} // closed and replaced on each change
+	count   int                   // objects of the initial sync
+	changed chan struct{}         // closed and replaced on each change
 }
 
 func newHealth(gvr schema.GroupVersionResource, namespace string) *health {

@@ -1,0 +1,108 @@
+package k8swatchtest_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hapticsdk/haptic/internal/watchtest"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
+)
+
+var (
+	seed  = flag.Uint64("seed", 0, "repeat the model with this seed alone")
+	seeds = flag.Uint64("seeds", 60, "run the model with so many seeds")
+)
+
+// server is the source in memory as one under test, in a bubble of synctest.
+type server struct{ src *k8swatchtest.Source }
+
+func (s server) Source() k8swatch.MetadataSource { return s.src }
+func (s server) Namespace() string               { return "shop" }
+
+func (s server) Apply(_ context.Context, cm *corev1.ConfigMap) error {
+	s.src.Apply(cm)
+	return nil
+}
+
+func (s server) Delete(_ context.Context, name string) error {
+	if !s.src.Delete(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}) {
+		return fmt.Errorf("%s is not there", name)
+	}
+	return nil
+}
+
+func (s server) Compact(context.Context) error {
+	s.src.Compact()
+	return nil
+}
+
+// Settle lets so much time pass that there is no excuse left.
+func (s server) Settle(check func() error) error {
+	<-time.After(15 * time.Second)
+	synctest.Wait()
+	return check()
+}
+
+// TestSuite: what the real API server does, too.
+func TestSuite(t *testing.T) {
+	watchtest.Suite(t, func(t *testing.T, test func(*testing.T, watchtest.Server)) {
+		synctest.Test(t, func(t *testing.T) { test(t, server{k8swatchtest.NewSource()}) })
+	})
+}
+
+// TestModel checks watchers against a fresh list while everything changes.
+func TestModel(t *testing.T) {
+	first, last := uint64(1), *seeds
+	if *seed != 0 {
+		first, last = *seed, *seed
+	}
+	for n := first; n <= last; n++ {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				src := k8swatchtest.NewSource()
+				watchtest.Model(t, server{src}, watchtest.ModelOptions{Seed: n, Rounds: 8, Steps: 25, Faults: faults(src)})
+			})
+		})
+	}
+}
+
+func faults(src *k8swatchtest.Source) []func(*rand.Rand) func() {
+	pass := func(r *rand.Rand) { <-time.After(time.Duration(r.IntN(3000)) * time.Millisecond) }
+	return []func(*rand.Rand) func(){
+		func(*rand.Rand) func() { src.Drop(); return nil },
+		func(*rand.Rand) func() { src.Compact(); return nil },
+		func(*rand.Rand) func() { src.Bookmark(); return nil },
+		func(*rand.Rand) func() { synctest.Wait(); return nil },
+		func(r *rand.Rand) func() { pass(r); return nil },
+		func(r *rand.Rand) func() { src.Partition(); pass(r); return src.Restore },
+		func(r *rand.Rand) func() {
+			verbs := [][]string{{"list"}, {"watch"}, {"get"}, nil}
+			src.Forbid(watchtest.ConfigMaps, verbs[r.IntN(len(verbs))]...)
+			pass(r)
+			return func() { src.Allow(watchtest.ConfigMaps) }
+		},
+		func(r *rand.Rand) func() {
+			src.Uninstall(watchtest.ConfigMaps)
+			pass(r)
+			return func() { src.Install(watchtest.ConfigMaps) }
+		},
+		func(r *rand.Rand) func() {
+			src.SlowPages(time.Duration(r.IntN(3000)) * time.Millisecond)
+			return func() { src.SlowPages(0) }
+		},
+		func(r *rand.Rand) func() {
+			src.EatBookmarks(true)
+			src.Drop()
+			return func() { src.EatBookmarks(false) }
+		},
+	}
+}
