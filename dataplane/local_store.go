@@ -141,6 +141,7 @@ func (s *store) load() (*Config, error) {
 		if err := s.recover(func() {}); err != nil {
 			return nil, err
 		}
+		s.unclean = false
 	}
 	if s.disk != nil && s.untouched() {
 		return s.disk, nil

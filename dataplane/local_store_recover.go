@@ -121,7 +121,8 @@ func (l *leftovers) source(at string) (string, error) {
 
 // recover puts back what was in place before a write that did not come to its
 // end, or does what is left of one that did, and removes what never got into
-// place. It calls unfinished first where it is going to put something back.
+// place. It calls unfinished first where it is going to put something back. It
+// touches only the folder, for Run calls it without a turn.
 func (s *store) recover(unfinished func()) error {
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
@@ -137,12 +138,9 @@ func (s *store) recover(unfinished func()) error {
 		unfinished()
 	}
 	if l.hasSettled {
-		err = l.clean()
-	} else {
-		err = l.rollBack()
+		return l.clean()
 	}
-	s.unclean = err != nil
-	return err
+	return l.rollBack()
 }
 
 // rollBack undoes a write, the last step first: the configuration is the old

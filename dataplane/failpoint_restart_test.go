@@ -1,0 +1,76 @@
+package dataplane_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// TestLocalKilledWithItsHAProxy ends a Local that supervises HAProxy, which
+// goes with it, at steps all along the way. The next one starts HAProxy with
+// one of both configurations, whole, and gets to the desired one.
+func TestLocalKilledWithItsHAProxy(t *testing.T) {
+	needHAProxy(t)
+	w, archives := crashWorld(t)
+	t.Run("on the way to", func(t *testing.T) {
+		for _, way := range []struct{ name, from, to string }{{"first", "", "rules"}, {"files", "certificates", "rules"}} {
+			t.Run(way.name, func(t *testing.T) {
+				t.Parallel()
+				for k, done := 0, false; !done; k += 5 {
+					h := newHost(t)
+					p := &place{layout: h.local.Layout(), sockets: filepath.Join(h.dir, "run"), stats: h.local.RuntimeSocket()}
+					to, checks := w.render(t, archives[way.to], p)
+					hashes := []string{to.Hash()}
+					fenced, lost := fenceAfter(t.Context(), 0)
+					_, err := h.local.Sync(fenced, to) // Run has the folder then
+					require.ErrorIs(t, err, lost)
+					if way.from != "" {
+						from, _ := w.render(t, archives[way.from], p)
+						_, err = h.local.Sync(t.Context(), from)
+						require.NoError(t, err)
+						hashes = append(hashes, from.Hash())
+					}
+					done = !diesAt(t, h.local, to, k)
+					h.stop()
+					h.start()
+
+					where := fmt.Sprint("killed at ", k)
+					current, err := h.local.Current(t.Context())
+					require.NoError(t, err)
+					if current != nil || way.from != "" {
+						require.Contains(t, hashes, current.Hash(), where)
+						eventually(t, "it serves what is stored: "+where, func() bool { return p.worker() != "" })
+					}
+					_, err = h.local.Sync(t.Context(), to)
+					require.NoError(t, err, where)
+					p.serves(t, checks, true)
+					require.Len(t, filesBelow(t, h.dir), len(to.Files()), where)
+					h.stop()
+				}
+			})
+		}
+	})
+}
+
+// diesAt reports whether a Local got to its k-th step, where it ended.
+func diesAt(t *testing.T, local *dataplane.Local, desired *dataplane.Config, k int) (died bool) {
+	t.Helper()
+	local.SetFailpoint(func(string) {
+		if k--; k < 0 {
+			panic(errKilled)
+		}
+	})
+	defer func() {
+		if r := recover(); r != nil {
+			require.Equal(t, errKilled, r)
+			died = true
+		}
+	}()
+	_, err := local.Sync(t.Context(), desired)
+	require.NoError(t, err)
+	return false
+}
