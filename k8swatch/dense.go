@@ -52,6 +52,11 @@ type symbols struct {
 	// repeats its own name many times.
 	seen   map[string]int
 	object int // number of the object that is being encoded
+
+	// Working memory of the encoder: the form of the object, and where in it its
+	// strings are.
+	buf []byte
+	at  map[string]int
 }
 
 const (
@@ -62,7 +67,7 @@ const (
 )
 
 func newSymbols() *symbols {
-	return &symbols{ids: map[string]int{}, seen: map[string]int{}}
+	return &symbols{ids: map[string]int{}, seen: map[string]int{}, at: map[string]int{}}
 }
 
 // all returns the strings so far. The slice only grows, so that what it holds
@@ -140,12 +145,24 @@ func (s *symbols) encode(obj map[string]any) (*dense, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.object++
-	e := denseEncoder{symbols: s, buf: make([]byte, 0, 1024), at: map[string]int{}}
+	e := denseEncoder{symbols: s, buf: s.buf[:0], at: s.at}
+	defer func() { s.done(&e) }()
 	e.value(obj)
 	if e.failed {
 		return nil, false
 	}
 	return &dense{text: string(e.buf), symbols: s}, true
+}
+
+// maxWorking is the most working memory that is kept for the next object.
+const maxWorking = 1 << 16
+
+func (s *symbols) done(e *denseEncoder) {
+	s.buf = e.buf
+	clear(s.at)
+	if cap(s.buf) > maxWorking {
+		s.buf, s.at = nil, map[string]int{}
+	}
 }
 
 func (e *denseEncoder) number(n int) { e.buf = binary.AppendUvarint(e.buf, uint64(n)) }
