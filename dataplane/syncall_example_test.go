@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
@@ -45,4 +46,32 @@ func ExampleSyncAll() {
 	// Output:
 	// haproxy-0: done with 1 reload
 	// haproxy-1: probe failed, worth a retry: true
+}
+
+// HAProxies whose files lie elsewhere get a configuration of their own.
+func ExampleDeployTo() {
+	var pods []*dataplane.Client // all alike
+	for _, name := range []string{"haproxy-0", "haproxy-1"} {
+		pod, err := dataplane.NewClient(dataplane.Endpoint{Name: name, URL: "http://192.0.2.1:5555"}, nil)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		pods = append(pods, pod)
+	}
+	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: "/var/lib/mycontroller"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	deployments := dataplane.DeployTo(exampleConfig("192.0.2.1:80"), pods...)
+	deployments = append(deployments, dataplane.Deployment{To: local, Desired: exampleConfig("192.0.2.2:80")})
+	for _, d := range deployments {
+		server := d.Desired.Main()[strings.LastIndex(d.Desired.Main(), " ")+1:]
+		fmt.Println(d.To.Name(), strings.TrimSpace(server))
+	}
+	// Output:
+	// haproxy-0 192.0.2.1:80
+	// haproxy-1 192.0.2.1:80
+	// local 192.0.2.2:80
 }
