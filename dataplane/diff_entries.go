@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -46,11 +47,77 @@ func valuesByKey(entries []mapEntry) (keys []string, values map[string][]string)
 	return keys, values
 }
 
+// maxDiffering bounds the lines that [differingLines] looks up in the others.
+const maxDiffering = 64
+
+// differingLines returns the contents of two maps without the lines that they
+// have in common at their beginnings and ends, so that the cost of one changed
+// entry among many is that of comparing bytes. Where a key that is left stands
+// among the common lines as well, or many lines are left, it returns everything.
+func differingLines(old, now []byte) (before, after []byte) {
+	head := 0
+	for n := min(len(old), len(now)); ; {
+		end := bytes.IndexByte(old[head:n], '\n') + 1
+		if end == 0 || !bytes.Equal(old[head:head+end], now[head:head+end]) {
+			break
+		}
+		head += end
+	}
+	before, after = old[head:], now[head:]
+	tail := 0
+	for i := 1; i <= min(len(before), len(after)) && before[len(before)-i] == after[len(after)-i]; i++ {
+		if i == len(before) || i == len(after) {
+			if i == len(before) && (i == len(after) || after[len(after)-i-1] == '\n') || i == len(after) && before[len(before)-i-1] == '\n' {
+				tail = i
+			}
+			break
+		}
+		if before[len(before)-i-1] == '\n' && after[len(after)-i-1] == '\n' {
+			tail = i
+		}
+	}
+	common := [][]byte{old[:head], before[len(before)-tail:]}
+	before, after = before[:len(before)-tail], after[:len(after)-tail]
+	left := append(parseMap(before), parseMap(after)...)
+	if len(left) > maxDiffering {
+		return old, now
+	}
+	for _, e := range left {
+		for _, text := range common {
+			if hasKey(text, e.key) {
+				return old, now
+			}
+		}
+	}
+	return before, after
+}
+
+// hasKey reports whether a line of the text may have that key.
+func hasKey(text []byte, key string) bool {
+	for at := 0; ; {
+		i := bytes.Index(text[at:], []byte(key))
+		if i < 0 {
+			return false
+		}
+		start, end := at+i, at+i+len(key)
+		if (start == 0 || isBlank(text[start-1])) && (end == len(text) || isBlank(text[end])) {
+			return true
+		}
+		at = start + 1
+	}
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
 // mapChanges lists the entries in which a map differs. They are carried out
 // together, by the step of the first.
 func (d *difference) mapChanges(old, now File, ordered bool) {
-	oldKeys, oldValues := valuesByKey(parseMap(old.Content))
-	newKeys, newValues := valuesByKey(parseMap(now.Content))
+	before, after := old.Content, now.Content
+	if !ordered {
+		before, after = differingLines(before, after)
+	}
+	oldKeys, oldValues := valuesByKey(parseMap(before))
+	newKeys, newValues := valuesByKey(parseMap(after))
 	do := &action{kind: changeMap, file: now}
 	var ops []Op
 	note := func(a Action, key string, from, to []string) {

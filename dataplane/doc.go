@@ -25,10 +25,10 @@
 // that what a Dataplane API makes of a text equals the text. Rules, ACLs, binds
 // and other lines are told one by one:
 //
-//	+ http-request rule 1 in frontend web (reload: http-request can change only at a reload)
-//	    + http-request deny if is_api
-//	~ backend shop (reload: balance can change only at a reload)
-//	    balance.algorithm: roundrobin -> leastconn
+//   - http-request rule 1 in frontend web (reload: http-request can change only at a reload)
+//   - http-request deny if is_api
+//     ~ backend shop (reload: balance can change only at a reload)
+//     balance.algorithm: roundrobin -> leastconn
 //
 // # What takes a reload
 //
