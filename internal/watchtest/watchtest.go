@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,10 @@ type Server interface {
 	Namespace() string
 	Apply(context.Context, *corev1.ConfigMap) error // creates or replaces
 	Delete(ctx context.Context, name string) error
-	Compact(context.Context) error // forgets the history
+
+	// Compact makes the server forget the history, also what it keeps of it in
+	// memory.
+	Compact(context.Context) error
 
 	// Settle returns nil once check does, or else its last error after a time in
 	// which it should have.
@@ -188,6 +192,13 @@ func (s *suite) stream() {
 	defer w.Stop()
 	var got []string
 	for e := range w.ResultChan() {
+		if e.Type == watch.Error {
+			err := apierrors.FromObject(e.Object)
+			if strings.Contains(err.Error(), "RequestWatchProgress is disabled") {
+				s.Skip("an API server with an etcd before 3.4.31 or 3.5.13 has no streaming lists:", err)
+			}
+			s.Fatal(err)
+		}
 		m, err := meta.Accessor(e.Object)
 		s.must(err)
 		if e.Type == watch.Bookmark && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
@@ -205,11 +216,11 @@ func (s *suite) stream() {
 
 func (s *suite) expired() {
 	s.apply("a", nil)
-	lw := s.listWatch(nil)
-	_, page := s.names(lw, metav1.ListOptions{Limit: 1})
 	s.apply("a", map[string]string{"a": "b"})
 	s.apply("b", nil)
-	_, page = s.names(lw, metav1.ListOptions{Limit: 1})
+	lw := s.listWatch(nil)
+	_, page := s.names(lw, metav1.ListOptions{Limit: 1})
+	s.apply("c", nil)
 	s.must(s.Compact(s.Context()))
 	w, err := lw.WatchWithContext(s.Context(), metav1.ListOptions{ResourceVersion: "1"})
 	if err == nil {
