@@ -295,18 +295,6 @@ func (f *fetched) stats() CacheStats {
 	return s
 }
 
-// trimCopies drops what is never stored; see the documentation of the package.
-func trimCopies(obj Object) {
-	obj.SetManagedFields(nil)
-	if a := obj.GetAnnotations(); a[lastApplied] != "" {
-		delete(a, lastApplied)
-		if len(a) == 0 {
-			a = nil
-		}
-		obj.SetAnnotations(a)
-	}
-}
-
 // sizeOf is the size of an object in bytes, as protobuf where it has that form
 // and about as JSON otherwise.
 func sizeOf(obj Object) int64 {

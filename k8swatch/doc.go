@@ -19,6 +19,10 @@
 // Several watchers form a [Group]: run together, one OnChange, and one
 // [GroupSnapshot] in which all of them are of the same instant.
 //
+// A [Single] follows one named object, such as a Secret of settings, and tells of
+// each change at once. A [Cached] is for what is too big to be held, such as all
+// Secrets of a cluster: it watches metadata and fetches objects on demand.
+//
 // # Sources
 //
 // A [Cluster] is a real API server. Kinds that client-go's scheme knows come as

@@ -88,6 +88,14 @@ func (in *intake) guard(f func() error) (err error) {
 }
 
 func (in *intake) trim(obj Object) {
+	trimCopies(obj)
+	for _, p := range in.paths.ignore {
+		p.Delete(content(obj))
+	}
+}
+
+// trimCopies drops what is never stored; see the documentation of the package.
+func trimCopies(obj Object) {
 	obj.SetManagedFields(nil)
 	if a := obj.GetAnnotations(); a[lastApplied] != "" {
 		delete(a, lastApplied)
@@ -95,9 +103,6 @@ func (in *intake) trim(obj Object) {
 			a = nil
 		}
 		obj.SetAnnotations(a)
-	}
-	for _, p := range in.paths.ignore {
-		p.Delete(content(obj))
 	}
 }
 
