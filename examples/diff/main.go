@@ -12,6 +12,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -36,10 +37,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 		flags.PrintDefaults()
 	}
 	asJSON := flags.Bool("json", false, "print the plan as JSON")
-	if err := flags.Parse(args); err != nil {
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return same
+	case err != nil:
 		return failed
-	}
-	if flags.NArg() != 2 {
+	case flags.NArg() != 2:
+		_, _ = fmt.Fprintln(stderr, "diff: want two configurations, and all flags in front of them")
 		flags.Usage()
 		return failed
 	}

@@ -66,6 +66,8 @@ func TestDiff(t *testing.T) {
 		"folder without one": {args: "a a/maps", code: 1, stderr: "a/maps: open haproxy.cfg"},
 		"wrong name":         {args: "bad a", code: 1, stderr: `bad: invalid configuration: map "hosts.txt": the name must end in .map`},
 		"one argument":       {args: "a", code: 1, stderr: "usage: diff"},
+		"flag at the end":    {args: "a b -json", code: 1, stderr: "all flags in front"},
+		"help":               {args: "-h", code: 0, stderr: "usage: diff"},
 		"unknown flag":       {args: "-x a b", code: 1, stderr: "usage: diff"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,11 +75,8 @@ func TestDiff(t *testing.T) {
 			require.Equal(t, c.code, run(strings.Fields(c.args), &stdout, &stderr), "%s%s", &stdout, &stderr)
 			require.Contains(t, stdout.String(), c.stdout)
 			require.Contains(t, stderr.String(), c.stderr)
-			if c.code == 1 {
-				require.Empty(t, stdout.String())
-			} else {
-				require.Empty(t, stderr.String())
-			}
+			require.Equal(t, c.stderr == "", stderr.Len() == 0, "errors and help go to stderr alone")
+			require.Equal(t, c.stderr != "", stdout.Len() == 0)
 		})
 	}
 }

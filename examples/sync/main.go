@@ -17,7 +17,8 @@
 //
 //	haproxy -W -S DIR/run/master.sock,level,admin -f DIR/haproxy.cfg
 //
-// or sync starts one and serves until it is interrupted.
+// or sync starts one and serves until it is interrupted; at a SIGHUP it reads
+// FOLDER again and goes over to what stands there now.
 //
 // With -dry-run it prints the plan and changes nothing: it exits with 0 where
 // there is no difference and with 2 where there is one. Every error is 1.
@@ -62,13 +63,13 @@ type options struct {
 
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
-	if err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			_, _ = fmt.Fprintln(stderr, "sync:", err)
-		}
-		return failed
+	if errors.Is(err, flag.ErrHelp) {
+		return done
 	}
-	changed, err := o.run(ctx, getenv, stdout)
+	var changed bool
+	if err == nil {
+		changed, err = o.run(ctx, getenv, stdout, stderr)
+	}
 	switch {
 	case err != nil:
 		_, _ = fmt.Fprintln(stderr, "sync:", err)
@@ -81,25 +82,31 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("sync", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags.SetOutput(io.Discard)
+	flags.Usage = func() {}
 	flags.StringVar(&o.endpoint, "endpoint", "", "`URL` of a Dataplane API")
 	flags.StringVar(&o.credentials, "credentials", "", "`file` with one line NAME:PASSWORD; empty: the environment says them")
 	flags.StringVar(&o.ca, "ca", "", "PEM `file` of the CAs to trust for https; empty: those of the system")
 	flags.StringVar(&o.base, "base", "", "`folder` of haproxy.cfg where the Dataplane API runs; empty: /etc/haproxy")
 	flags.StringVar(&o.local, "local", "", "`folder` of a HAProxy on this host")
-	flags.BoolVar(&o.start, "start", false, "with -local: start HAProxy, and serve until interrupted")
+	flags.BoolVar(&o.start, "start", false, "with -local: start HAProxy, and serve until interrupted; SIGHUP reads the folder again")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print the plan and change nothing; exit 2 if it is not empty")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "give up after that time")
-	if err := flags.Parse(args); err != nil {
-		return o, flag.ErrHelp // it has been told already
-	}
+	err = flags.Parse(args)
 	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, _ = fmt.Fprint(stderr, "usage: sync -endpoint URL [flags] FOLDER\n       sync -local DIR [flags] FOLDER\n")
+		flags.SetOutput(stderr)
+		flags.PrintDefaults()
+		return o, err
+	case err != nil:
+		return o, fmt.Errorf("%w; -h lists the flags", err)
 	case (o.endpoint == "") == (o.local == ""):
-		return o, errors.New("want either -endpoint or -local")
+		return o, errors.New("want either -endpoint or -local, in front of the folder; -h lists the flags")
 	case o.start && (o.local == "" || o.dryRun):
 		return o, errors.New("-start goes with -local, and not with -dry-run")
 	case flags.NArg() != 1:
-		return o, errors.New("want one folder, or file")
+		return o, errors.New("want one folder, or file, and all flags in front of it")
 	}
 	o.folder = flags.Arg(0)
 	return o, nil
@@ -112,7 +119,7 @@ type target interface {
 }
 
 // run reports whether there was a difference.
-func (o options) run(ctx context.Context, getenv func(string) string, stdout io.Writer) (changed bool, err error) {
+func (o options) run(ctx context.Context, getenv func(string) string, stdout, stderr io.Writer) (changed bool, err error) {
 	desired, err := read(o.folder)
 	if err != nil {
 		return false, err
@@ -131,7 +138,7 @@ func (o options) run(ctx context.Context, getenv func(string) string, stdout io.
 			return false, err
 		}
 		if o.start {
-			return true, serve(ctx, local, func() error { _, err := o.deploy(ctx, local, desired, stdout); return err })
+			return true, o.serve(ctx, local, desired, stdout, stderr)
 		}
 		to = local
 	}
@@ -151,6 +158,9 @@ func (o options) deploy(ctx context.Context, to target, desired *dataplane.Confi
 		return !plan.Empty(), err
 	}
 	result, err := to.Sync(ctx, desired)
+	if errors.Is(err, dataplane.ErrBusy) {
+		return false, fmt.Errorf("%w; a sync with -start takes a changed folder at a SIGHUP", err)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -159,16 +169,32 @@ func (o options) deploy(ctx context.Context, to target, desired *dataplane.Confi
 }
 
 // serve runs HAProxy until ctx ends.
-func serve(ctx context.Context, local *dataplane.Local, deploy func() error) error {
+func (o options) serve(ctx context.Context, local *dataplane.Local, desired *dataplane.Config, stdout, stderr io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGHUP)
+	defer signal.Stop(again)
 	ended := make(chan error, 1)
 	go func() { ended <- local.Run(ctx) }()
-	if err := deploy(); err != nil {
+	if _, err := o.deploy(ctx, local, desired, stdout); err != nil {
 		stop()
 		return errors.Join(err, <-ended)
 	}
-	return <-ended
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-again:
+			desired, err := read(o.folder)
+			if err == nil {
+				_, err = o.deploy(ctx, local, desired, stdout)
+			}
+			if err != nil && ctx.Err() == nil {
+				_, _ = fmt.Fprintln(stderr, "sync:", err) // it serves what it served
+			}
+		}
+	}
 }
 
 func (o options) client(getenv func(string) string) (*dataplane.Client, error) {
@@ -183,6 +209,9 @@ func (o options) client(getenv func(string) string) (*dataplane.Client, error) {
 		if e.Username, e.Password, ok = strings.Cut(strings.TrimRight(string(raw), "\r\n"), ":"); !ok {
 			return nil, fmt.Errorf("%s: want one line NAME:PASSWORD", o.credentials)
 		}
+	}
+	if e.Username == "" {
+		return nil, errors.New("want credentials: a -credentials FILE, or HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD")
 	}
 	return dataplane.NewClient(e, &dataplane.ClientOptions{Layout: dataplane.Layout{Base: o.base}})
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -115,12 +116,19 @@ func TestSyncEndpoint(t *testing.T) {
 		"want either -endpoint or -local": {two},
 		"-start goes with -local":         {"-endpoint", api.URL(), "-start", two},
 		"want one folder":                 {"-endpoint", api.URL()},
+		"flags in front of it":            {"-endpoint", api.URL(), two, "-dry-run"},
 		"flag provided but not defined":   {"-password", "x", two},
 		"no such file":                    {"-endpoint", api.URL(), filepath.Join(two, "x.cfg")},
 		"open haproxy.cfg":                {"-endpoint", api.URL(), t.TempDir()},
 	} {
 		step(failed, env, want, args...)
 	}
+	step(failed, environment("", ""), "want credentials", "-endpoint", api.URL(), two)
+
+	var stdout, stderr output
+	require.Equal(t, done, run(t.Context(), []string{"-h"}, env, &stdout, &stderr))
+	require.Contains(t, stderr.String(), "usage: sync -endpoint URL [flags] FOLDER")
+	require.Contains(t, stderr.String(), "-credentials")
 }
 
 // The certificate of the API is checked against the CA that is named.
@@ -160,28 +168,44 @@ func TestSyncLocal(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	ended := make(chan int, 1)
-	var serving output
+	var serving, complaints output
+	served := folder(t, base, "192.0.2.1:80")
 	go func() {
-		ended <- run(ctx, []string{"-local", base, "-start", folder(t, base, "192.0.2.1:80")}, env, &serving, &stderr)
+		ended <- run(ctx, []string{"-local", base, "-start", served}, env, &serving, &complaints)
 	}()
 	deadline := time.NewTimer(20 * time.Second)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for !strings.Contains(serving.String(), "0 reloads") {
-		select {
-		case <-tick.C:
-		case code := <-ended:
-			t.Fatalf("ended with %d: %s", code, &stderr)
-		case <-deadline.C:
-			t.Fatal("does not serve in time")
+	says := func(o *output, want string) {
+		t.Helper()
+		for !strings.Contains(o.String(), want) {
+			select {
+			case <-tick.C:
+			case code := <-ended:
+				t.Fatalf("ended with %d: %s", code, &complaints)
+			case <-deadline.C:
+				t.Fatalf("does not say %q in time: %s%s", want, &serving, &complaints)
+			}
 		}
 	}
+	says(&serving, "0 reloads")
+
+	// The folder is read again at a signal; what is wrong with it ends nothing.
+	write(t, filepath.Join(served, "maps", "paths.map"), "/shop shop\n/blog shop\n")
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
+	says(&serving, "+ map entry /blog in map paths.map (runtime)")
+	text, err := os.ReadFile(filepath.Join(served, "haproxy.cfg"))
+	require.NoError(t, err)
+	write(t, filepath.Join(served, "haproxy.cfg"), string(text)+"    bogus\n")
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
+	says(&complaints, "unknown keyword 'bogus'")
+
 	// The folder has a master; a second run would disturb it, and says so.
 	require.Equal(t, failed, run(t.Context(), []string{"-local", base, folder(t, base, "192.0.2.7:80")}, env, &stdout, &stderr))
-	require.Contains(t, stderr.String(), "in use by another process")
+	require.Contains(t, stderr.String(), "in use by another process; a sync with -start takes")
 	interrupt()
-	require.Equal(t, done, <-ended, "%s", &stderr)
+	require.Equal(t, done, <-ended, "%s", &complaints)
 
 	// A HAProxy that somebody else runs.
 	cmd := exec.Command("haproxy", "-W", "-db", "-S", filepath.Join(base, "run", "master.sock")+",level,admin", "-f", filepath.Join(base, "haproxy.cfg"))
