@@ -81,6 +81,25 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// What the README has its readers try.
+func TestDiffOfSamples(t *testing.T) {
+	var stdout, stderr strings.Builder
+	require.Equal(t, 2, run([]string{"testdata/before", "testdata/after"}, &stdout, &stderr), "%s", &stderr)
+	require.Equal(t, `~ server s1 in backend shop (runtime)
+    address: 192.0.2.1:80 -> 192.0.2.7:80
++ server s3 in backend shop (runtime)
+    address: (none) -> 192.0.2.3:80
+    weight: (none) -> 50
+    check: (none) -> yes
+    inter: (none) -> 2s
+~ http-request rule 0 in frontend web (reload: http-request can change only at a reload)
+    cond_test: { path_beg /admin } -> { path_beg /admin } !{ src 10.0.0.0/8 }
++ map entry www.example.com in map hosts.map (runtime)
+    value: (none) -> shop
+Plan: 2 to create, 2 to update, 0 to delete; one reload.
+`, stdout.String())
+}
+
 func TestDiffJSON(t *testing.T) {
 	folder(t, archive)
 	var stdout, stderr strings.Builder

@@ -13,7 +13,12 @@
 // below -base, which is /etc/haproxy unless it is said otherwise.
 //
 // With -local it is a HAProxy on this host whose state is in DIR, and the
-// configuration names its files below DIR. It runs already, with
+// configuration names its files below DIR by their whole path. What can change
+// without a reload does so through the socket that it declares:
+//
+//	stats socket DIR/run/haproxy.sock level admin expose-fd listeners
+//
+// HAProxy runs already, with
 //
 //	haproxy -W -S DIR/run/master.sock,level,admin -f DIR/haproxy.cfg
 //

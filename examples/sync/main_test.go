@@ -147,82 +147,99 @@ func TestSyncHTTPS(t *testing.T) {
 	require.Contains(t, api.Raw(), "192.0.2.1:80")
 }
 
-// One run starts HAProxy, and stops it when it is interrupted.
-func TestSyncLocal(t *testing.T) {
+// shortDir makes a folder whose path is short enough for sockets.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sync")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	return filepath.Join(dir, "state")
+}
+
+func needHAProxy(t *testing.T) {
+	t.Helper()
 	if _, err := exec.LookPath("haproxy"); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("haproxy is missing:", err)
 		}
 		t.Skip("haproxy is missing:", err)
 	}
-	base, err := os.MkdirTemp("", "sync") // short enough for sockets
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(base)) })
-	require.NoError(t, os.Chmod(base, 0o755))
-	base = filepath.Join(base, "state")
-	env := environment("", "")
+}
 
+// says waits until something has been printed.
+func (o *output) says(t *testing.T, want string) {
+	t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !strings.Contains(o.String(), want) {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("does not say %q in time: %s", want, o)
+		}
+	}
+}
+
+// One run starts HAProxy, serves what changes, and stops it when it is
+// interrupted.
+func TestSyncStart(t *testing.T) {
+	needHAProxy(t)
+	base, env := shortDir(t), environment("", "")
+	served := folder(t, base, "192.0.2.1:80")
 	var stdout, stderr output
-	require.Equal(t, differ, run(t.Context(), []string{"-local", base, "-dry-run", folder(t, base, "192.0.2.1:80")}, env, &stdout, &stderr), "%s", &stderr)
+	require.Equal(t, differ, run(t.Context(), []string{"-local", base, "-dry-run", served}, env, &stdout, &stderr), "%s", &stderr)
 
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	ended := make(chan int, 1)
 	var serving, complaints output
-	served := folder(t, base, "192.0.2.1:80")
 	go func() {
 		ended <- run(ctx, []string{"-local", base, "-start", served}, env, &serving, &complaints)
 	}()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	says := func(o *output, want string) {
-		t.Helper()
-		for !strings.Contains(o.String(), want) {
-			select {
-			case <-tick.C:
-			case code := <-ended:
-				t.Fatalf("ended with %d: %s", code, &complaints)
-			case <-deadline.C:
-				t.Fatalf("does not say %q in time: %s%s", want, &serving, &complaints)
-			}
-		}
-	}
-	says(&serving, "0 reloads")
+	serving.says(t, "0 reloads")
 
 	// The folder is read again at a signal; what is wrong with it ends nothing.
 	write(t, filepath.Join(served, "maps", "paths.map"), "/shop shop\n/blog shop\n")
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
-	says(&serving, "+ map entry /blog in map paths.map (runtime)")
+	serving.says(t, "+ map entry /blog in map paths.map (runtime)")
 	text, err := os.ReadFile(filepath.Join(served, "haproxy.cfg"))
 	require.NoError(t, err)
 	write(t, filepath.Join(served, "haproxy.cfg"), string(text)+"    bogus\n")
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
-	says(&complaints, "unknown keyword 'bogus'")
+	complaints.says(t, "unknown keyword 'bogus'")
 
-	// The folder has a master; a second run would disturb it, and says so.
-	require.Equal(t, failed, run(t.Context(), []string{"-local", base, folder(t, base, "192.0.2.7:80")}, env, &stdout, &stderr))
+	// A second run would disturb the first one, and says so.
+	require.Equal(t, failed, run(t.Context(), []string{"-local", base, served}, env, &stdout, &stderr))
 	require.Contains(t, stderr.String(), "in use by another process; a sync with -start takes")
 	interrupt()
 	require.Equal(t, done, <-ended, "%s", &complaints)
+}
 
-	// A HAProxy that somebody else runs.
+// A HAProxy that somebody else runs.
+func TestSyncLocal(t *testing.T) {
+	needHAProxy(t)
+	base, env := shortDir(t), environment("", "")
+	one := folder(t, base, "192.0.2.1:80")
+	require.NoError(t, os.MkdirAll(filepath.Join(base, "run"), 0o755))
+	require.NoError(t, os.CopyFS(base, os.DirFS(one)))
 	cmd := exec.Command("haproxy", "-W", "-db", "-S", filepath.Join(base, "run", "master.sock")+",level,admin", "-f", filepath.Join(base, "haproxy.cfg"))
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		require.NoError(t, cmd.Process.Signal(os.Interrupt))
 		_ = cmd.Wait()
 	})
-	stdout = output{}
-	for try := range 500 {
-		code := run(t.Context(), []string{"-local", base, folder(t, base, "192.0.2.7:80")}, env, &stdout, &stderr)
-		if code == done {
-			break
-		}
-		require.Less(t, try, 499, "%s", &stderr)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	var stdout, stderr output
+	for try := 0; run(t.Context(), []string{"-local", base, one}, env, &stdout, &stderr) != done; try++ {
+		require.Less(t, try, 500, "%s", &stderr)
 		<-tick.C // it has only begun
 	}
+	stdout = output{}
+	require.Equal(t, done, run(t.Context(), []string{"-local", base, folder(t, base, "192.0.2.7:80")}, env, &stdout, &stderr), "%s", &stderr)
 	require.Contains(t, stdout.String(), "address: 192.0.2.1:80 -> 192.0.2.7:80")
 	require.Contains(t, stdout.String(), "0 reloads")
 }
