@@ -108,7 +108,10 @@ func (l *Local) apply(ctx context.Context, worker int, actions []*action, desire
 		}
 		i += n
 	}
-	return a.sent, a.readBack(ctx, actions)
+	if err := a.readBack(ctx, actions); err != nil {
+		return a.sent, err
+	}
+	return a.sent, a.checkCrtLists(ctx, actions)
 }
 
 func (a *applier) one(ctx context.Context, do *action) error {
@@ -116,7 +119,9 @@ func (a *applier) one(ctx context.Context, do *action) error {
 	case addServer:
 		return a.addServer(ctx, do)
 	case deleteServer:
-		return a.deleteServer(ctx, serverRef{do.backend, do.server})
+		ref := serverRef{do.backend, do.server}
+		a.touched = append(a.touched, ref)
+		return a.deleteServer(ctx, ref)
 	case changeMap:
 		return a.changeMap(ctx, do)
 	case updateCertificate:
@@ -124,7 +129,7 @@ func (a *applier) one(ctx context.Context, do *action) error {
 	case newCertificate:
 		return a.newCertificate(ctx, do.file)
 	case deleteCertificate:
-		return a.command(ctx, "del ssl cert "+a.path(do.file), "deleted", "doesn't exist", "not referenced")
+		return a.deleteCertificate(ctx, do.file)
 	case addCrtListEntry, updateCrtListEntry, deleteCrtListEntry:
 		return a.changeCrtList(ctx, do)
 	case changePatterns:
@@ -185,6 +190,9 @@ func (a *applier) setLimits(ctx context.Context, do *action) error {
 		if answer != "" {
 			return &refused{commands[i], answer}
 		}
+	}
+	if err == nil {
+		err = a.checkFrontends(ctx, do)
 	}
 	if err != nil || do.kind == setFrontend {
 		return err

@@ -213,8 +213,12 @@ func (a *applier) updateBundle(ctx context.Context, noun string, f File) error {
 	err := a.command(ctx, "commit ssl "+noun+" "+path, "Success")
 	if err != nil {
 		_, _ = a.conn.Exec(ctx, "abort ssl "+noun+" "+path)
+		return err
 	}
-	return err
+	if noun == "crl-file" {
+		return a.checkRevocations(ctx, f)
+	}
+	return a.checkAuthorities(ctx, f)
 }
 
 // bundleParts cuts a file of PEM blocks into parts of at most that size, as far
@@ -247,6 +251,17 @@ func (a *applier) newCertificate(ctx context.Context, f File) error {
 		return err
 	}
 	return a.updateCertificate(ctx, f)
+}
+
+func (a *applier) deleteCertificate(ctx context.Context, f File) error {
+	if err := a.command(ctx, "del ssl cert "+a.path(f), "deleted", "doesn't exist", "not referenced"); err != nil {
+		return err
+	}
+	answer, err := a.conn.Exec(ctx, "show ssl cert "+a.path(f))
+	if err == nil && strings.Contains(answer, "Filename:") {
+		err = fmt.Errorf("%s %s is still there after the change", f.Kind, f.Name)
+	}
+	return err
 }
 
 // changeCrtList changes one entry of a list. A changed entry comes before the

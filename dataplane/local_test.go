@@ -92,6 +92,11 @@ func (h *host) start() {
 		fmt.Fprintln(&h.output, line)
 	}})
 	require.NoError(h.t, err)
+	h.run()
+}
+
+// run runs the Local.
+func (h *host) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.cancel, h.ended = cancel, make(chan error, 1)
 	local, ended := h.local, h.ended

@@ -105,6 +105,12 @@ func (a *applier) readBack(ctx context.Context, actions []*action) error {
 	}
 	for _, ref := range a.touched {
 		states := byBackend[ref.backend]
+		if want[ref].kind == deleteServer {
+			if _, ok := states[ref.server]; ok && !a.l.leaving[ref] {
+				return fmt.Errorf("server %s/%s is still there after the change", ref.backend, ref.server)
+			}
+			continue
+		}
 		what := states.misses(ref.server, want[ref])
 		if what == "address" {
 			if states, err = a.await(ctx, ref.backend, func(now serverStates) bool { return now.misses(ref.server, want[ref]) != what }); err != nil {
@@ -121,7 +127,7 @@ func (a *applier) readBack(ctx context.Context, actions []*action) error {
 			return fmt.Errorf("server %s/%s has another %s after the change", ref.backend, ref.server, what)
 		}
 	}
-	return nil
+	return a.checkServerLimits(ctx, want)
 }
 
 // touchedStates asks for the servers of all backends with a change, at once.
@@ -196,6 +202,9 @@ func (s serverState) misses(do *action) string {
 			state = "maint"
 		}
 		fields = []serverField{{"address", addr.String()}, {"state", state}}
+		if weight := line.value("weight"); weight != "" {
+			fields = append(fields, serverField{"weight", weight})
+		}
 	}
 	for _, f := range fields {
 		switch f.name {
@@ -204,7 +213,7 @@ func (s serverState) misses(do *action) string {
 				return "address"
 			}
 		case "weight":
-			if f.value != strconv.Itoa(s.weight) {
+			if n, err := strconv.Atoi(f.value); err != nil || n != s.weight {
 				return "weight"
 			}
 		case "state":

@@ -1,0 +1,151 @@
+package dataplane_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// liar passes commands on to HAProxy, but for those that start with a word of
+// it, to which it answers itself.
+func liar(t *testing.T, listen, target string, lies map[string]string) {
+	t.Helper()
+	l, err := net.Listen("unix", listen)
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer func() { _ = conn.Close() }()
+				to, err := net.Dial("unix", target)
+				if err != nil {
+					return
+				}
+				defer func() { _ = to.Close() }()
+				_ = to.SetDeadline(time.Now().Add(20 * time.Second))
+				liesTo(bufio.NewReader(conn), conn, to, bufio.NewReader(to), lies)
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+}
+
+// liesTo takes one command after the other.
+func liesTo(commands *bufio.Reader, replies, to io.Writer, answers *bufio.Reader, lies map[string]string) {
+	for {
+		text, err := commands.ReadString('\n')
+		if err != nil {
+			return
+		}
+		if strings.HasSuffix(text, "<<\n") {
+			for line := ""; line != "\n"; {
+				if line, err = commands.ReadString('\n'); err != nil {
+					return
+				}
+				text += line
+			}
+		}
+		lie := false
+		for prefix, answer := range lies {
+			if strings.HasPrefix(text, prefix) {
+				lie = true
+				_, err = io.WriteString(replies, answer+"\n\n> ")
+			}
+		}
+		if !lie {
+			if _, err = io.WriteString(to, text); err == nil {
+				err = passAnswer(answers, replies)
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// passAnswer copies an answer with the prompt that ends it.
+func passAnswer(from *bufio.Reader, to io.Writer) error {
+	var answer strings.Builder
+	for !strings.HasSuffix(answer.String(), "\n> ") {
+		b, err := from.ReadByte()
+		if err != nil {
+			return err
+		}
+		answer.WriteByte(b)
+	}
+	_, err := io.WriteString(to, answer.String())
+	return err
+}
+
+// A command that HAProxy says to have carried out, and that shows no effect when
+// it is read back, is followed by a reload.
+func TestLocalBelievesNoAnswer(t *testing.T) {
+	files, limits, servers := fileCases(t), limitCases(), serverCases(newUpstreams(t))
+	const success = "Success!"
+	for name, c := range map[string]struct {
+		runtimeCase
+		lies map[string]string
+	}{
+		"limit of a frontend":          {limits["frontend update maxconn"], map[string]string{"set maxconn frontend": ""}},
+		"limit of the process":         {limits["global update maxconn"], map[string]string{"set maxconn global": ""}},
+		"limits of the others":         {limits["global update maxconn"], map[string]string{"set maxconn frontend": ""}},
+		"limit of a server":            {servers["server update maxconn"], map[string]string{"set maxconn server": ""}},
+		"limit that goes":              {servers["server update maxconn that goes"], map[string]string{"set maxconn server": ""}},
+		"weight":                       {servers["server update weight"], map[string]string{"set server b/s weight": ""}},
+		"address":                      {servers["server update address"], map[string]string{"set server b/s addr": "no need to change"}},
+		"state":                        {servers["server update state"], map[string]string{"set server b/s state": ""}},
+		"new server":                   {servers["server create"], map[string]string{"add server": "New server registered.", "set server b/t": ""}},
+		"server that goes":             {servers["server delete"], map[string]string{"del server": "Server deleted."}},
+		"certificate":                  {files["certificate update"], map[string]string{"commit ssl cert": success}},
+		"certificate that goes":        {files["certificate delete and crt-list entry delete"], map[string]string{"del ssl cert": "deleted"}},
+		"entry of a crt-list":          {files["crt-list entry update, the first"], map[string]string{"add ssl crt-list": success, "del ssl crt-list": "Entry deleted"}},
+		"new entry of a crt-list":      {files["certificate create and crt-list entry create"], map[string]string{"add ssl crt-list": success}},
+		"old entry of a crt-list":      {files["crt-list entry update"], map[string]string{"del ssl crt-list": "Entry deleted"}},
+		"entry that leaves a crt-list": {files["certificate delete and crt-list entry delete"], map[string]string{"del ssl crt-list": "Entry deleted", "del ssl cert": "deleted"}},
+		"authorities":                  {files["ca update"], map[string]string{"commit ssl ca-file": success}},
+		"revocations":                  {files["crl update"], map[string]string{"commit ssl crl-file": success}},
+		"entry of a map":               {files["map entry update"], map[string]string{"set map": ""}},
+		"entry that leaves a map":      {files["map entry delete"], map[string]string{"del map": ""}},
+		"all of a map":                 {files["map entry update, of all"], map[string]string{"commit map": ""}},
+		"pattern":                      {files["acl entry create"], map[string]string{"add acl": ""}},
+		"pattern that goes":            {files["acl entry delete"], map[string]string{"del acl": ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NotNil(t, c.before, "no such case")
+			h := newHost(t)
+			real, via := h.local.RuntimeSocket(), h.dir+"/via.sock"
+			text, fs := c.before(h)
+			h.sync(text, fs...)
+			h.stop()
+
+			liar(t, via, real, c.lies)
+			local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: h.dir, RuntimeSocket: via})
+			require.NoError(t, err)
+			h.local = local
+			h.run()
+			sync := func(b blueprint) *dataplane.Result {
+				text, fs := b(h)
+				return h.sync(strings.ReplaceAll(text, via, real), fs...)
+			}
+			before := sync(c.before)
+			result := sync(c.after)
+			require.Equal(t, dataplane.ImpactRuntime, result.Plan.Impact())
+			require.NotEmpty(t, result.Fallback)
+			require.Equal(t, 1, result.Reloads)
+			require.NotEqual(t, before.WorkerPID, result.WorkerPID)
+			h.asFresh(c.after)
+		})
+	}
+}
