@@ -2,6 +2,7 @@ package dataplane_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -72,6 +73,90 @@ func ExamplePlan_Summary() {
 	// Output: 1 to create, 0 to update, 0 to delete; one reload
 }
 
+// A plan for people is text, one for programs JSON, from which it can be read
+// again.
+func ExamplePlan() {
+	plan := &dataplane.Plan{Ops: []dataplane.Op{{
+		Action: dataplane.Update, Kind: "server", Parent: "backend shop", Name: "a", Impact: dataplane.ImpactRuntime,
+		Changes: []dataplane.Change{{Field: "weight", Old: "1", New: "50"}},
+	}}}
+	text, err := json.Marshal(plan)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(string(text))
+	var again dataplane.Plan
+	fmt.Println(json.Unmarshal(text, &again), again.Impact(), again.Empty())
+	// Output:
+	// {"ops":[{"action":"update","kind":"server","parent":"backend shop","name":"a","changes":[{"field":"weight","old":"1","new":"50"}],"impact":"runtime"}]}
+	// <nil> runtime false
+}
+
+// A rule in front of others is one difference; its index says where it stands.
+func ExampleOp() {
+	current, err := dataplane.NewConfig("frontend web\n    http-request deny if { path_beg /b }\n    http-request deny if { path_beg /c }\n")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	desired, err := dataplane.NewConfig("frontend web\n    http-request deny if { path_beg /a }\n" +
+		"    http-request deny if { path_beg /b }\n    http-request deny if { path_beg /c }\n")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	plan, err := dataplane.Diff(current, desired)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, op := range plan.Ops {
+		fmt.Println(op.Action, op.Kind, *op.Index, "in", op.Parent)
+	}
+	// Output: create http-request rule 0 in frontend web
+}
+
+// An error says where and in whose words.
+func ExampleError() {
+	err := error(&dataplane.Error{Endpoint: "haproxy-0", Stage: "reload", File: "haproxy.cfg", Line: 12,
+		Output: "unknown keyword 'bogus' in 'backend' section", Err: dataplane.ErrReload})
+	var failed *dataplane.Error
+	if errors.As(err, &failed) && errors.Is(err, dataplane.ErrReload) {
+		fmt.Println(failed.File, failed.Line, failed.Output)
+	}
+	fmt.Println(err)
+	// Output:
+	// haproxy.cfg 12 unknown keyword 'bogus' in 'backend' section
+	// haproxy-0: reload: haproxy.cfg:12: reload failed: unknown keyword 'bogus' in 'backend' section
+}
+
+func ExampleVersion_Compare() {
+	running := dataplane.Version{Major: 3, Minor: 0}
+	fmt.Println(running, running.Compare(dataplane.Version{Major: 2, Minor: 6}))
+	// Output: 3.0 1
+}
+
+// Nothing prints what is in a file, which may be a key.
+func ExampleConfig_Files() {
+	config, err := dataplane.NewConfig("frontend web\n    bind :443 ssl crt /etc/haproxy/ssl/\n",
+		dataplane.File{Kind: dataplane.Certificate, Name: "shop.pem", Content: []byte("-----BEGIN ...")},
+		dataplane.File{Kind: dataplane.Map, Name: "hosts.map", Content: []byte("shop.example.com shop\n")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, f := range config.Files() {
+		fmt.Println(f)
+	}
+	hosts, ok := config.File(dataplane.Map, "hosts.map")
+	fmt.Println(len(hosts.Content), ok)
+	// Output:
+	// certificate shop.pem (14 bytes)
+	// map hosts.map (22 bytes, f731df16)
+	// 22 true
+}
+
 func ExampleRetryable() {
 	fmt.Println(dataplane.Retryable(&dataplane.Error{Stage: "push", Status: 503}))
 	fmt.Println(dataplane.Retryable(&dataplane.Error{Stage: "reload", Err: dataplane.ErrReload}))
@@ -99,8 +184,12 @@ func ExampleLocal_DryRun() {
 		return
 	}
 	plan, err := local.DryRun(context.Background(), config)
-	fmt.Println(plan.Summary(), err)
-	// Output: 1 to create, 0 to update, 0 to delete; one reload <nil>
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(plan.Summary())
+	// Output: 1 to create, 0 to update, 0 to delete; one reload
 }
 
 // A controller runs a HAProxy for as long as it lives, and brings it to each

@@ -109,9 +109,6 @@ func SyncAll(ctx context.Context, deployments []Deployment, options *SyncAllOpti
 	for i, d := range deployments {
 		o := &outcomes[i]
 		o.Index = i
-		if d.To != nil {
-			o.Endpoint = d.To.Name()
-		}
 		turns <- struct{}{} // not longer than others take, whose ctx is this one
 		wg.Go(func() {
 			defer func() {
@@ -134,10 +131,19 @@ func (o *Outcome) sync(ctx context.Context, d Deployment, timeout time.Duration)
 	fail := func(stage string, err error) {
 		o.Err = &Error{Endpoint: o.Endpoint, Stage: stage, Err: err}
 	}
-	switch {
-	case d.To == nil:
+	start := time.Now()
+	defer func() {
+		o.Duration = time.Since(start)
+		if p := recover(); p != nil {
+			o.Err = &Error{Endpoint: o.Endpoint, Stage: "sync", Err: fmt.Errorf("panic: %v", p), Output: string(debug.Stack())}
+		}
+	}()
+	if d.To == nil {
 		fail("options", fmt.Errorf("deployment %d has no endpoint", o.Index))
 		return
+	}
+	o.Endpoint = d.To.Name()
+	switch {
 	case d.Desired == nil:
 		fail("options", fmt.Errorf("%w: there is none for this endpoint", ErrInvalidConfig))
 		return
@@ -147,13 +153,6 @@ func (o *Outcome) sync(ctx context.Context, d Deployment, timeout time.Duration)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not done within %v: %w", timeout, context.DeadlineExceeded))
 	defer cancel()
-	start := time.Now()
-	defer func() {
-		o.Duration = time.Since(start)
-		if p := recover(); p != nil {
-			o.Err = &Error{Endpoint: o.Endpoint, Stage: "sync", Err: fmt.Errorf("panic: %v", p), Output: string(debug.Stack())}
-		}
-	}()
 	result, err := d.To.Sync(ctx, d.Desired)
 	o.Result = result
 	var e *Error

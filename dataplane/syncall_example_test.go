@@ -75,3 +75,17 @@ func ExampleDeployTo() {
 	// haproxy-1 192.0.2.1:80
 	// local 192.0.2.2:80
 }
+
+// Who does not care which endpoint failed takes all errors as one, in which each
+// names its endpoint.
+func ExampleOutcomes_Err() {
+	outcomes := dataplane.Outcomes{
+		{Endpoint: "haproxy-0"},
+		{Endpoint: "haproxy-1", Err: &dataplane.Error{Endpoint: "haproxy-1", Stage: "reload", Err: dataplane.ErrReload}},
+	}
+	fmt.Println(outcomes.Err())
+	fmt.Println(outcomes[:1].Err())
+	// Output:
+	// haproxy-1: reload: reload failed
+	// <nil>
+}

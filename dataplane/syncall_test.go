@@ -170,12 +170,13 @@ func TestSyncAllOfNothing(t *testing.T) {
 	require.Empty(t, dataplane.SyncAll(t.Context(), nil, nil))
 	require.NoError(t, dataplane.Outcomes(nil).Err())
 	outcomes := dataplane.SyncAll(t.Context(), []dataplane.Deployment{
-		{Desired: anyConfig(t)}, {To: &stub{name: "a", sync: hangs}},
+		{Desired: anyConfig(t)}, {To: &stub{name: "a", sync: hangs}}, {To: (*stub)(nil), Desired: anyConfig(t)},
 	}, nil)
 	require.ErrorContains(t, outcomes[0].Err, "deployment 0 has no endpoint")
 	require.ErrorIs(t, outcomes[1].Err, dataplane.ErrInvalidConfig)
 	require.ErrorContains(t, outcomes[1].Err, "a: ")
 	require.False(t, dataplane.Retryable(outcomes[0].Err))
+	require.ErrorContains(t, outcomes[2].Err, "nil pointer", "one that cannot even tell its name")
 }
 
 // The deadline of SyncAll is that of a Client, too, and a configuration of its
