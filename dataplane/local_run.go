@@ -20,6 +20,7 @@ type startRequest struct {
 
 type startReply struct {
 	process *process // nil if none runs
+	fresh   bool     // it was started for this request, with the files of now
 	err     error
 }
 
@@ -115,8 +116,9 @@ type supervisor struct {
 }
 
 const (
-	maxPause  = 10 * time.Second
-	lastsLong = 10 * time.Second // a HAProxy that ran that long starts anew without a pause
+	firstPause = 100 * time.Millisecond
+	maxPause   = 10 * time.Second
+	lastsLong  = 10 * time.Second // a HAProxy that ran that long starts anew without a pause
 )
 
 func (s *supervisor) loop(ctx context.Context) {
@@ -146,14 +148,18 @@ func (s *supervisor) loop(ctx context.Context) {
 				s.pause = 0
 			}
 			retry.Reset(s.pause)
-			s.pause = min(max(2*s.pause, 100*time.Millisecond), maxPause)
+			s.pause = min(max(2*s.pause, firstPause), maxPause)
 		case <-tidy.C:
 			if s.process != nil {
 				l.tidy(ctx)
 			}
 		case r := <-l.requests:
 			if r.start {
-				r.reply <- s.start(ctx)
+				reply := s.start(ctx)
+				if reply.err != nil {
+					retry.Reset(firstPause) // with the files of before, which Sync puts back
+				}
+				r.reply <- reply
 			} else {
 				r.reply <- startReply{process: s.process}
 			}
@@ -162,7 +168,7 @@ func (s *supervisor) loop(ctx context.Context) {
 				if reply := s.start(ctx); reply.err != nil && ctx.Err() == nil {
 					l.log.Error("haproxy does not start", "error", reply.err)
 					retry.Reset(s.pause)
-					s.pause = min(max(2*s.pause, 100*time.Millisecond), maxPause)
+					s.pause = min(max(2*s.pause, firstPause), maxPause)
 				}
 			}
 		}
@@ -188,29 +194,29 @@ func (s *supervisor) start(ctx context.Context) startReply {
 	}
 	s.process, s.started = p, time.Now()
 	s.l.log.Info("haproxy started", "pid", p.cmd.Process.Pid)
-	return startReply{process: p}
+	return startReply{process: p, fresh: true}
 }
 
 // waitForRun is how long a Sync waits for Run to begin.
 const waitForRun = 5 * time.Second
 
 // ask asks Run for the process, and to start one if start is set.
-func (l *Local) ask(ctx context.Context, start bool) (*process, error) {
+func (l *Local) ask(ctx context.Context, start bool) startReply {
 	r := startRequest{start: start, reply: make(chan startReply, 1)}
 	timer := time.NewTimer(waitForRun)
 	defer timer.Stop()
 	select {
 	case l.requests <- r:
 	case <-timer.C:
-		return nil, fmt.Errorf("%w: Local.Run is not running, or still busy with a start", ErrNotRunning)
+		return startReply{err: fmt.Errorf("%w: Local.Run is not running, or still busy with a start", ErrNotRunning)}
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return startReply{err: ctx.Err()}
 	}
 	select {
 	case reply := <-r.reply:
-		return reply.process, reply.err
+		return reply
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return startReply{err: ctx.Err()}
 	}
 }
 

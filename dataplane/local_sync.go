@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,11 +165,11 @@ func (s *syncing) look(ctx context.Context) (*Config, error) {
 	if l.opts.NoStart {
 		l.dirty = l.dirty || l.marked()
 	} else {
-		p, err := l.ask(ctx, false)
-		if err != nil {
-			return nil, l.fail("start", err)
+		reply := l.ask(ctx, false)
+		if reply.err != nil {
+			return nil, l.fail("start", reply.err)
 		}
-		s.process = p
+		s.process = reply.process
 	}
 	disk, err := l.store.load()
 	if err != nil && !errors.Is(err, ErrInvalidConfig) {
@@ -254,17 +255,24 @@ func (s *syncing) byStart(ctx context.Context, w *write) error {
 		return l.fail("files", err)
 	}
 	l.applied = nil
-	p, err := l.ask(ctx, true)
-	if err != nil {
-		w.undo()
+	reply := l.ask(ctx, true)
+	if reply.err != nil {
 		l.mark(ctx.Err() != nil) // it may start all the same
-		return l.fail("start", err)
-	}
-	s.process = p
-	procs, err := l.master.Procs(ctx)
-	if err != nil {
 		w.undo()
-		return l.fail("verify", err)
+		return l.fail("start", reply.err)
+	}
+	s.process = reply.process
+	if !reply.fresh {
+		// Run was faster, and nobody knows which files it has loaded.
+		l.mark(true)
+		s.result.Fallback = "it was started meanwhile"
+		return s.byReload(ctx, w)
+	}
+	procs, err := l.master.Procs(ctx)
+	if err != nil || procs.WorkerPID() == 0 {
+		l.mark(true) // it may serve all the same
+		w.undo()
+		return l.fail("verify", cmp.Or(err, ErrNotRunning))
 	}
 	return s.settle(w, procs.WorkerPID())
 }
