@@ -167,7 +167,7 @@ func (s *Single[T]) signal() {
 func (s *Single[T]) deliver(ctx context.Context) {
 	told := Object(nil)
 	initial := true
-	var retry time.Duration
+	var retry time.Duration // not 0 while the last call failed
 	for {
 		select {
 		case <-s.wake:
@@ -176,7 +176,9 @@ func (s *Single[T]) deliver(ctx context.Context) {
 		}
 		for s.watcher.Synced() && ctx.Err() == nil {
 			c, next, changed := s.next(told, initial)
-			if !changed {
+			// What failed may have done half of its work: it is called again even
+			// where the object is back to what was told before.
+			if !changed && retry == 0 {
 				break
 			}
 			if err := guard(func() error { return s.opts.OnChange(ctx, c) }); err != nil {
@@ -209,15 +211,13 @@ func (s *Single[T]) next(told Object, initial bool) (c SingleChange[T], next Obj
 	case told == nil:
 		c.Object, c.Created = now, true
 		return c, now, true
-	case told.GetResourceVersion() == now.GetResourceVersion(), !s.opts.IncludeStatus && s.same(told, now):
-		return c, told, false
 	}
 	c.Object = now
-	return c, now, true
+	return c, now, told.GetResourceVersion() != now.GetResourceVersion() && !s.same(told, now)
 }
 
 // same reports whether two versions of the object differ in nothing but what
-// counts updates, and the status.
+// counts updates and, unless that is asked for, the status.
 func (s *Single[T]) same(a, b Object) bool {
 	return apiequality.Semantic.DeepEqual(s.essence(a), s.essence(b))
 }
@@ -225,7 +225,7 @@ func (s *Single[T]) same(a, b Object) bool {
 func (s *Single[T]) essence(obj Object) Object {
 	obj = obj.DeepCopyObject().(Object)
 	obj.SetResourceVersion("")
-	if s.status != nil {
+	if s.status != nil && !s.opts.IncludeStatus {
 		s.status.Delete(content(obj))
 	}
 	return obj

@@ -197,6 +197,58 @@ func TestSingleRedelivery(t *testing.T) {
 	})
 }
 
+// TestSingleFailedHalfway: a call that failed may have done half of its work, so
+// that what holds then is told even where it is what was told before.
+func TestSingleFailedHalfway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(secret("shop", "main", "one"))
+		rec := &told[*corev1.Secret]{text: password}
+		s := mustSingle(t, src, secrets, &k8swatch.SingleOptions[*corev1.Secret]{OnChange: rec.onChange, Logger: quiet})
+		start(t, s)
+		rec.expect(t, "initially created one")
+		fails := func(then func()) func(int) error {
+			return func(n int) error {
+				if n > 1 {
+					return nil
+				}
+				then()
+				return errors.New("half of it is done")
+			}
+		}
+		rec.after = fails(func() { src.Apply(secret("shop", "main", "one")) })
+		src.Apply(secret("shop", "main", "two"))
+		elapse(time.Second)
+		rec.expect(t, "changed two", "changed one")
+
+		rec.after = nil
+		src.Delete(secret("shop", "main", ""))
+		rec.expect(t, "deleted")
+		rec.after = fails(func() { src.Delete(secret("shop", "main", "")) })
+		src.Apply(secret("shop", "main", "three"))
+		elapse(time.Minute)
+		rec.expect(t, "created three", "deleted")
+	})
+}
+
+// TestSingleIgnoresFields: with IncludeStatus too, what is ignored is no change.
+func TestSingleIgnoresFields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(secret("shop", "main", "one"))
+		rec := &told[*corev1.Secret]{text: password}
+		s := mustSingle(t, src, secrets, &k8swatch.SingleOptions[*corev1.Secret]{
+			OnChange: rec.onChange, IncludeStatus: true, IgnoreFields: []string{"metadata.annotations"},
+		})
+		start(t, s)
+		rec.expect(t, "initially created one")
+		annotated := secret("shop", "main", "one")
+		annotated.Annotations = map[string]string{"a": "b"}
+		src.Apply(annotated)
+		rec.expect(t)
+		src.Apply(secret("shop", "main", "two"))
+		rec.expect(t, "changed two")
+	})
+}
+
 func TestSingleIgnoresStatus(t *testing.T) {
 	withStatus := func(host, ip string) *networkingv1.Ingress {
 		i := ingress("shop", "main", host)
