@@ -86,3 +86,23 @@ func killMaster(t *testing.T, worker int) {
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(master, syscall.SIGKILL))
 }
+
+// Who writes a file during a Sync is noticed by the next one.
+func TestLocalDriftDuringSync(t *testing.T) {
+	h := newHost(t)
+	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
+	h.sync(h.web("server a " + one))
+	path := filepath.Join(h.dir, "haproxy.cfg")
+	h.local.SetFailpoint(func(step string) {
+		if step == "after rename .fresh-haproxy.cfg" {
+			require.NoError(t, os.WriteFile(path, []byte("spoilt"), 0o640))
+		}
+	})
+	h.sync(h.web("server a " + two))
+	h.local.SetFailpoint(nil)
+	result := h.sync(h.web("server a " + two))
+	require.Zero(t, result.Reloads)
+	raw, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, h.web("server a "+two), string(raw))
+}

@@ -38,6 +38,7 @@ type write struct {
 type stored struct {
 	at      string
 	content []byte
+	stamp   fileStamp // as it was written
 }
 
 // stage writes the files that differ from what is on the disk, beside those.
@@ -68,7 +69,7 @@ func (w *write) collect(disk *Config) error {
 	for _, f := range w.desired.files {
 		old, ok := disk.File(f.Kind, f.Name)
 		if !ok || string(old.Content) != string(f.Content) {
-			w.fresh = append(w.fresh, stored{filePath(f.Kind, f.Name), f.Content})
+			w.fresh = append(w.fresh, stored{at: filePath(f.Kind, f.Name), content: f.Content})
 		}
 	}
 	// Lists of certificates name files themselves, and so come after them.
@@ -93,10 +94,10 @@ func (w *write) collect(disk *Config) error {
 		if err != nil {
 			return err
 		}
-		w.fresh = append(w.fresh, stored{manifestFile, append(raw, '\n')})
+		w.fresh = append(w.fresh, stored{at: manifestFile, content: append(raw, '\n')})
 	}
 	if disk.main != w.desired.main {
-		w.fresh = append(w.fresh, stored{mainFile, []byte(w.desired.main)})
+		w.fresh = append(w.fresh, stored{at: mainFile, content: []byte(w.desired.main)})
 	}
 	return nil
 }
@@ -163,9 +164,15 @@ func (w *write) publish() error {
 			return err
 		}
 	}
-	for _, f := range w.fresh {
+	for i, f := range w.fresh {
+		// From now on somebody else may write it.
+		info, err := w.root.Lstat(freshPath(f.at))
+		if err != nil {
+			return err
+		}
+		w.fresh[i].stamp = stampOf(info)
 		entry := journalEntry{Path: f.at}
-		err := w.store.step("link "+backupPath(f.at), func() error { return w.root.Link(f.at, backupPath(f.at)) })
+		err = w.store.step("link "+backupPath(f.at), func() error { return w.root.Link(f.at, backupPath(f.at)) })
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			entry.New = true
@@ -195,7 +202,7 @@ func (w *write) writeJournal() error {
 	if err != nil {
 		return err
 	}
-	if err := w.put(stored{journalFile, raw}); err != nil {
+	if err := w.put(stored{at: journalFile, content: raw}); err != nil {
 		return err
 	}
 	w.journalled = true
@@ -271,7 +278,7 @@ func (w *write) finish() error {
 	err := w.commit()
 	s.unclean = s.unclean || err != nil
 	if err == nil {
-		err = w.remember()
+		w.remember()
 	}
 	if err != nil {
 		s.disk, s.stats = nil, nil // read again
@@ -298,7 +305,7 @@ func (w *write) commit() error {
 }
 
 // remember keeps what is stored now, and by which signs a change shows.
-func (w *write) remember() error {
+func (w *write) remember() {
 	s := w.store
 	stats := maps.Clone(s.stats)
 	if stats == nil {
@@ -308,12 +315,7 @@ func (w *write) remember() error {
 		delete(stats, at)
 	}
 	for _, f := range w.fresh {
-		info, err := w.root.Lstat(f.at)
-		if err != nil {
-			return err
-		}
-		stats[f.at] = stampOf(info)
+		stats[f.at] = f.stamp
 	}
 	s.disk, s.stats = w.desired, stats
-	return nil
 }
