@@ -11,6 +11,7 @@ type line struct {
 	meaning string   // equal for lines that HAProxy reads the same way
 	words   []string // nil where the line cannot be cut into words
 	raw     string   // without surrounding blanks
+	flush   bool     // stands at the margin, as headers do
 }
 
 func (l line) equal(other line) bool { return l.meaning == other.meaning }
@@ -36,26 +37,43 @@ func (l line) show() string {
 func meaningfulLines(text string) []line {
 	var lines []line
 	for raw := range strings.Lines(text) {
-		raw = strings.Trim(raw, " \t\r\n")
-		if raw == "" || raw[0] == '#' {
+		trimmed := trimBlanks(raw)
+		if trimmed == "" || trimmed[0] == '#' {
 			continue
 		}
-		lines = append(lines, newLine(raw))
+		l := newLine(trimmed)
+		l.flush = raw[0] == trimmed[0]
+		lines = append(lines, l)
 	}
 	return lines
 }
+
+// trimBlanks removes the blanks around a line, but not one at its end that a
+// backslash makes part of the last word.
+func trimBlanks(raw string) string {
+	raw = strings.Trim(raw, "\r\n")
+	text := strings.Trim(raw, " \t")
+	if strings.HasSuffix(text, `\`) {
+		return strings.TrimLeft(raw, " \t")
+	}
+	return text
+}
+
+// rawMark starts the meaning of lines that are compared as they are written. No
+// word starts with it.
+const rawMark = "\x00\n"
 
 func newLine(raw string) line {
 	l := line{raw: raw}
 	words, err := haproxycfg.Fields(raw)
 	switch {
 	case err != nil:
-		l.meaning = "raw\x00" + raw
-	case strings.ContainsRune(raw, '$'):
+		l.meaning = rawMark + raw
+	case strings.ContainsRune(raw, '$') || strings.Contains(raw, `\x00`):
 		// Whether a variable is expanded depends on the quotes, which the words
-		// no longer show.
+		// no longer show. A zero byte ends the word in HAProxy.
 		quoted, _ := haproxycfg.RawFields(raw) // without error, as the words are
-		l.words, l.meaning = words, "raw\x00"+strings.Join(quoted, "\x00")
+		l.words, l.meaning = words, rawMark+strings.Join(quoted, "\x00")
 	default:
 		l.words, l.meaning = words, strings.Join(words, "\x00")
 	}
@@ -72,7 +90,7 @@ func bodyOf(kind, text string) []line {
 		if kind != "" && l.keyword() == kind {
 			continue // a header: no line below one starts with that word
 		}
-		if len(l.words) > 0 && !strings.HasPrefix(l.meaning, "raw\x00") {
+		if len(l.words) > 0 && !strings.HasPrefix(l.meaning, rawMark) {
 			if sorted := sortedArguments(kind, l.words); &sorted[0] != &l.words[0] {
 				l.meaning = strings.Join(sorted, "\x00")
 			}

@@ -9,27 +9,30 @@ import (
 // Of lines in different groups it means nothing which comes first, since HAProxy
 // keeps what they say in different places.
 type group struct {
-	name  string
-	lines []line
+	name   string
+	joined bool // of several groups
+	lines  []line
 }
 
 // groupsOf sorts the lines of a section, without its header, into groups, in
 // the order of their names. Lines that a later one makes void are left out.
-func groupsOf(kind string, lines []line) []group {
+func groupsOf(kind string, lines []line, j joins) []group {
 	at := make(map[string]int)
 	var groups []group
 	for _, l := range lines {
-		name := groupName(kind, l.words)
+		name, joined := j.name(kind, l.words)
 		i, ok := at[name]
 		if !ok {
 			i = len(groups)
 			at[name] = i
-			groups = append(groups, group{name: name})
+			groups = append(groups, group{name: name, joined: joined})
 		}
 		groups[i].lines = append(groups[i].lines, l)
 	}
 	for i := range groups {
-		groups[i].lines = inForce(kind, groups[i])
+		if !groups[i].joined {
+			groups[i].lines = inForce(kind, groups[i])
+		}
 	}
 	slices.SortFunc(groups, func(a, b group) int { return strings.Compare(a.name, b.name) })
 	return groups
@@ -55,6 +58,12 @@ const (
 	groupLogFormat   = "log-format"
 	groupConnections = "connection mode"
 	groupChecks      = "check"
+	groupKeepAlive   = "keep-alive"
+	groupUnsafe      = "option unsafe requests"
+	groupUnsafeReply = "option unsafe responses"
+	groupPersistence = "persistence" // the first rule that matches counts
+	groupState       = "state"
+	groupProviders   = "ssl-provider"
 	groupUnreadable  = "" // lines that cannot be cut into words
 )
 
@@ -67,16 +76,25 @@ var groupOfKeyword = map[string]string{
 	"capture": groupCaptures, "declare": groupCaptures,
 	"set-var": groupVariables, "set-var-fmt": groupVariables,
 	"lua-load": groupLua, "lua-load-per-thread": groupLua, "lua-prepend-path": groupLua,
-	"log-format": groupLogFormat,
+	"log-format":    groupLogFormat,
+	"force-persist": groupPersistence, "ignore-persist": groupPersistence,
+	"enabled": groupState, "disabled": groupState,
+	"ssl-provider": groupProviders, "ssl-provider-path": groupProviders, "ssl-propquery": groupProviders,
+	"uid": "user", "gid": "group",
+	"tune.lua.bool-sample-conversion": groupLua,
 }
 
-// groupOfOption are options of which the last one counts.
+// groupOfOption are options that set the same thing, so that the last one counts.
 var groupOfOption = map[string]string{
 	"httplog": groupLogFormat, "tcplog": groupLogFormat, "httpslog": groupLogFormat,
 	"httpclose": groupConnections, "http-server-close": groupConnections, "http-keep-alive": groupConnections,
 	"httpchk": groupChecks, "tcp-check": groupChecks, "redis-check": groupChecks, "mysql-check": groupChecks,
 	"pgsql-check": groupChecks, "smtpchk": groupChecks, "ldap-check": groupChecks, "ssl-hello-chk": groupChecks,
 	"spop-check": groupChecks, "external-check": groupChecks,
+	"tcpka": groupKeepAlive, "clitcpka": groupKeepAlive, "srvtcpka": groupKeepAlive,
+	"accept-invalid-http-request": groupUnsafe, "accept-unsafe-violations-in-http-request": groupUnsafe,
+	"accept-invalid-http-response": groupUnsafeReply, "accept-unsafe-violations-in-http-response": groupUnsafeReply,
+	"independant-streams": "option independent-streams", "independent-streams": "option independent-streams",
 }
 
 // families are keywords whose second word says what the line is about.
@@ -125,7 +143,12 @@ func inForce(kind string, g group) []line {
 		return lines
 	}
 	switch g.name {
-	case groupLogFormat, groupConnections, groupChecks:
+	case groupLogFormat:
+		if slices.ContainsFunc(lines, func(l line) bool { return slices.Contains(l.words, "clf") }) {
+			return lines // it also decides about quotes in the formats below
+		}
+		return lastOfKind(lines)
+	case groupConnections, groupChecks:
 		return lastOfKind(lines)
 	}
 	if lastCounts(kind, g) {
@@ -161,12 +184,15 @@ func firstTwo(words []string) []string { return words[:min(2, len(words))] }
 var scalars = map[string]bool{
 	"mode": true, "balance": true, "maxconn": true, "retries": true, "fullconn": true, "backlog": true,
 	"default_backend": true, "hash-type": true, "http-reuse": true, "log-tag": true, "monitor-uri": true,
-	"nbthread": true, "hard-stop-after": true, "hash-balance-factor": true, "unique-id-header": true,
+	"hash-balance-factor": true, "unique-id-header": true,
 	"unique-id-format": true, "error-log-format": true, "log-format-sd": true, "dynamic-cookie-key": true,
 }
 
 // lastCounts reports whether each line of a group replaces those before it.
 func lastCounts(kind string, g group) bool {
+	if kind == "global" {
+		return false // the first one counts of many ("already specified")
+	}
 	if strings.HasPrefix(g.name, "option ") {
 		// Options with arguments may add to each other.
 		return !slices.ContainsFunc(g.lines, func(l line) bool { return len(positive(l.words)) != 2 })
@@ -175,5 +201,5 @@ func lastCounts(kind string, g group) bool {
 	if !plain(g.lines[len(g.lines)-1]) {
 		return false
 	}
-	return scalars[g.name] || strings.HasPrefix(g.name, "timeout ") || kind == "global" && strings.HasPrefix(g.name, "tune.")
+	return scalars[g.name] || strings.HasPrefix(g.name, "timeout ")
 }

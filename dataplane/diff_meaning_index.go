@@ -44,12 +44,12 @@ func (s *section) key() sectionKey { return sectionKey{s.Kind, s.Name, s.nth} }
 // sectionIndex finds the sections of one configuration.
 type sectionIndex struct {
 	list     []section
-	defaults map[string]int // defaults sections by name, the first of that name
+	defaults map[string]int // defaults sections by name, the second "x" as "x (2)"
 	keys     func() map[sectionKey]int
 
 	// conditional says that the order of the text counts: there are .if blocks,
-	// of which HAProxy alone knows what it reads, or a variable is used above
-	// the line that sets it.
+	// of which HAProxy alone knows what it reads, a variable is used above the
+	// line that sets it, or settings stand below what they may count for.
 	conditional bool
 	repeated    bool // sections of one kind stand several times and count as one
 }
@@ -58,7 +58,7 @@ func indexSections(text string) *sectionIndex {
 	parts := haproxycfg.Split(text)
 	x := &sectionIndex{
 		list: make([]section, len(parts)), defaults: make(map[string]int),
-		conditional: hasConditions(text) || usesBeforeSet(text),
+		conditional: hasConditions(text) || usesBeforeSet(text) || setsBelow(parts),
 	}
 	x.keys = sync.OnceValue(x.findKeys)
 	defaults, seen := "", make(map[string]bool)
@@ -72,9 +72,13 @@ func indexSections(text string) *sectionIndex {
 		case "defaults":
 			x.nameDefaults(s)
 			defaults = s.Name
-			if _, ok := x.defaults[defaults]; !ok {
-				x.defaults[defaults] = i
+			for n := 2; ; n++ {
+				if _, taken := x.defaults[defaults]; !taken {
+					break
+				}
+				defaults = fmt.Sprintf("%s (%d)", s.Name, n) // HAProxy takes them where nobody names them
 			}
+			x.defaults[defaults] = i
 		}
 	}
 	return x
@@ -119,7 +123,7 @@ func (x *sectionIndex) merged() *sectionIndex {
 	if !x.repeated {
 		return x
 	}
-	m := &sectionIndex{defaults: make(map[string]int)}
+	m := &sectionIndex{}
 	m.keys = sync.OnceValue(m.findKeys)
 	at := make(map[string]int)
 	for _, s := range x.list {
@@ -130,9 +134,6 @@ func (x *sectionIndex) merged() *sectionIndex {
 				continue
 			}
 			at[s.Kind] = len(m.list)
-		}
-		if _, ok := m.defaults[s.Name]; !ok && s.Kind == "defaults" {
-			m.defaults[s.Name] = len(m.list)
 		}
 		m.list = append(m.list, s)
 	}
@@ -147,6 +148,39 @@ func hasConditions(text string) bool {
 	for l := range strings.Lines(text) {
 		if strings.HasPrefix(strings.TrimLeft(l, " \t"), ".if") {
 			return true
+		}
+	}
+	return false
+}
+
+// lasting are the settings of a global section that count for the whole
+// process, so that nothing above or below reads them. Of others, such as log
+// targets, folders and defaults of TLS, only the lines below hear.
+var lasting = map[string]bool{
+	"maxconn": true, "maxconnrate": true, "maxsessrate": true, "maxsslconn": true, "maxsslrate": true, "maxpipes": true,
+	"maxcomprate": true, "maxcompcpuusage": true, "maxzlibmem": true, "spread-checks": true, "max-spread-checks": true,
+	"hard-stop-after": true, "ulimit-n": true, "fd-hard-limit": true, "daemon": true, "pidfile": true,
+	"chroot": true, "user": true, "group": true, "uid": true, "gid": true, "stats": true, "node": true,
+	"description": true, "quiet": true, "zero-warning": true, "server-state-file": true, "server-state-base": true,
+}
+
+// setsBelow reports whether settings stand below sections that they may count
+// for, if they stood above.
+func setsBelow(sections []haproxycfg.Section) bool {
+	others, proxies := false, false
+	for i := range sections {
+		switch s := &sections[i]; s.Kind {
+		case "":
+		case "global":
+			if others && slices.ContainsFunc(bodyOf(s.Kind, s.Text), func(l line) bool { return !lasting[l.keyword()] }) {
+				return true
+			}
+		case "crt-store":
+			if proxies {
+				return true
+			}
+		default:
+			others, proxies = true, proxies || isProxy(s.Kind)
 		}
 	}
 	return false

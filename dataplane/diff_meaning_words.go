@@ -58,7 +58,7 @@ var together = map[string]string{
 	"crt-list": "crt", "default-crt": "crt", "enabled": "disabled", "uid": "user", "gid": "group",
 	"send-proxy-v2": "send-proxy", "send-proxy-v2-ssl": "send-proxy", "send-proxy-v2-ssl-cn": "send-proxy",
 	"usesrc": "source", "interface": "source", "npn": "alpn", "ssl-max-ver": "ssl-min-ver",
-	"v6only": "v4v6", "rewrite": "insert", "prefix": "insert", "len": "type",
+	"uri-lf": "uri", "body-lf": "body", "v6only": "v4v6", "rewrite": "insert", "prefix": "insert", "len": "type",
 }
 
 // undoing tells arguments that undo what others set, whose order counts.

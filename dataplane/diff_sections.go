@@ -140,7 +140,9 @@ func sectionOp(a Action, s *section, reason string) Op {
 // sectionChanges compares the lines of two versions of a section, group by
 // group.
 func (d *difference) sectionChanges(have, want section) {
-	old, now := groupsOf(want.Kind, bodyOf(have.Kind, have.Text)), groupsOf(want.Kind, bodyOf(want.Kind, want.Text))
+	before, after := bodyOf(have.Kind, have.Text), bodyOf(want.Kind, want.Text)
+	j := joinsOf(want.Kind, before, after)
+	old, now := groupsOf(want.Kind, before, j), groupsOf(want.Kind, after, j)
 	if equalGroups(old, now) {
 		return
 	}
@@ -189,12 +191,22 @@ func serversAndTemplates(lines, other []line) []string {
 // another version of it. A default-server stays, where both have one.
 func withServersOf(groups, other []group) []line {
 	var lines []line
-	for _, g := range groups {
-		if g.name != groupServers {
-			lines = append(lines, g.lines...)
+	for i, g := range groups {
+		if g.name == groupServers {
+			return append(append(lines, otherServers(g.lines, other)...), flatten(groups[i+1:])...)
 		}
+		if g.name > groupServers {
+			return append(append(lines, otherServers(nil, other)...), flatten(groups[i:])...)
+		}
+		lines = append(lines, g.lines...)
 	}
-	own, at := findGroup(groups, groupServers), 0
+	return append(lines, otherServers(nil, other)...)
+}
+
+// otherServers is withServersOf for the lines of servers alone.
+func otherServers(own []line, other []group) []line {
+	var lines []line
+	at := 0
 	for _, l := range findGroup(other, groupServers) {
 		if l.keyword() != "server" {
 			for at < len(own) && own[at].keyword() == "server" {
@@ -206,10 +218,6 @@ func withServersOf(groups, other []group) []line {
 		}
 		lines = append(lines, l)
 	}
-	// The servers stand where their group does among the others.
-	slices.SortStableFunc(lines, func(a, b line) int {
-		return strings.Compare(groupName("backend", a.words), groupName("backend", b.words))
-	})
 	return lines
 }
 

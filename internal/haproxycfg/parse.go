@@ -66,7 +66,7 @@ func Parse(s Section) []Finding {
 }
 
 // known reports whether a line may be one of HAProxy's.
-func known(words []string) bool { return knownKeyword(keyword(words)) }
+func known(words []string) bool { return KnownKeyword(keyword(words)) }
 
 // keyword returns the word that a line is named by.
 func keyword(words []string) string {

@@ -2,12 +2,12 @@ package haproxycfg
 
 import "strings"
 
-// knownKeyword reports whether some section of some HAProxy from 2.6 to the
+// KnownKeyword reports whether some section of some HAProxy from 2.6 to the
 // current development version takes lines that start with the word. The list
 // comes from the configuration manuals and from what HAProxy itself lists
 // (haproxy -dKcfg); it is wider than client-native's parser, which lags behind
 // and refuses some lines that HAProxy takes.
-func knownKeyword(word string) bool {
+func KnownKeyword(word string) bool {
 	_, known := keywords[word]
 	return known
 }
