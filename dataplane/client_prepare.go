@@ -28,9 +28,8 @@ type job struct {
 	api     dpapi.Info
 	plan    *Plan
 
-	can     apiAbilities
-	haproxy Version // what runs; zero if the API does not tell
-	pid     int     // process that serves, 0 if the API does not tell
+	target Target // the API, and what runs; that is zero if the API does not tell
+	pid    int    // process that serves, 0 if the API does not tell
 
 	writes   []fileWrite
 	deletes  []fileRef
@@ -38,6 +37,7 @@ type job struct {
 	entries  []entryChange
 	replaces []mapReplace
 	servers  []serverChange
+	limits   map[string]string // connections at most, by frontend
 	lists    []listChange
 	patterns []*action
 	cas      []File // CA files that change
@@ -101,7 +101,7 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) 
 		}}}
 		return j, nil
 	}
-	d, err := compare(j.before.deployed, wanted, Target{Version: j.haproxy})
+	d, err := compare(j.before.deployed, wanted, j.target)
 	if err != nil {
 		return nil, &Error{Endpoint: c.Name(), Stage: "diff", Err: err}
 	}

@@ -67,13 +67,12 @@ func (c *Client) settle(j *job, d *difference) {
 // forgetRuntime leaves a reload to do what would have been done without one.
 func (j *job) forgetRuntime() {
 	j.actions, j.entries, j.replaces, j.servers, j.lists, j.forgets = nil, nil, nil, nil, nil, nil
-	j.patterns, j.cas = nil, nil
+	j.patterns, j.cas, j.limits = nil, nil, nil
 }
 
 // settleAction adds to the job what carries out an action, or says why the API
 // cannot.
 func (c *Client) settleAction(j *job, do *action) (why string) {
-	const tooOld = "the Dataplane API before 3.2 cannot change certificates and their lists in the running process"
 	switch do.kind {
 	case setServer:
 		return j.setServer(do)
@@ -83,39 +82,22 @@ func (c *Client) settleAction(j *job, do *action) (why string) {
 		return j.deleteServer(do)
 	case changeMap:
 		return j.changeMap(do)
-	case updateCertificate, newCertificate, deleteCertificate:
-		if !j.can.sslAtRuntime {
-			return tooOld
-		}
-		if do.kind == deleteCertificate {
-			j.forgets = append(j.forgets, do.file)
-		}
+	case updateCertificate, newCertificate:
+		return ""
+	case deleteCertificate:
+		j.forgets = append(j.forgets, do.file)
 		return ""
 	case addCrtListEntry, deleteCrtListEntry, updateCrtListEntry:
-		if !j.can.sslAtRuntime {
-			return tooOld
-		}
 		return j.changeList(do, c.opts.Layout)
 	case changePatterns:
 		return j.changePatterns(do)
 	case updateCA:
-		switch {
-		case !j.can.sslAtRuntime:
-			return tooOld
-		case !fitsCommand(do.file):
-			return tooBig
-		}
 		j.cas = append(j.cas, do.file)
 		return ""
 	case setFrontend:
 		return j.setFrontend(do)
 	}
 	return "the Dataplane API cannot make this change in the running process"
-}
-
-// serverActions is how X-Runtime-Actions sets one field of a server.
-var serverActions = map[string]string{
-	"weight": "SetServerWeight", "port": "SetServerCheckPort", "agent-addr": "SetServerAgentAddr", "agent-send": "SetServerAgentSend",
 }
 
 // setServer adds the runtime actions that change a server, or says why there
@@ -144,14 +126,10 @@ func (j *job) setServer(do *action) (why string) {
 				return "the address has no port"
 			}
 			middle = append(middle, "SetServerAddr "+target+host+" "+port)
+		case "weight":
+			middle = append(middle, "SetServerWeight "+target+f.value)
 		default:
-			name, ok := serverActions[f.name]
-			if !ok || f.name != "weight" && j.haproxy.Compare(readableHAProxy) < 0 {
-				// The API does not tell what they are: only HAProxy itself says whether
-				// it has set them.
-				return fmt.Sprintf("the Dataplane API cannot change the %s of a server in the running process", f.name)
-			}
-			middle = append(middle, name+" "+target+f.value)
+			return fmt.Sprintf("the Dataplane API cannot change the %s of a server in the running process", f.name)
 		}
 	}
 	j.actions = slices.Concat(j.actions, first, middle, last)
@@ -171,9 +149,6 @@ func (j *job) addServer(do *action) (why string) {
 	if why := whyNotNamed(do); why != "" {
 		return why
 	}
-	if j.haproxy.Compare(dynamicServersHAProxy) < 0 {
-		return fmt.Sprintf("the Dataplane API can add a server to HAProxy %s and later only", dynamicServersHAProxy)
-	}
 	s, ok := parseServer(append([]string{"server", do.server}, do.args...))
 	if !ok {
 		return "the words of the server cannot be told apart"
@@ -187,10 +162,14 @@ func (j *job) addServer(do *action) (why string) {
 		state = "maint"
 	}
 	address, _ := s.literal()
-	j.servers = append(j.servers, serverChange{
+	come := serverChange{
 		backend: do.backend, server: do.server, comes: fields,
 		fields: []serverField{{"address", address.String()}, {"state", state}},
-	})
+	}
+	if weight, ok := fields["weight"]; ok {
+		come.fields = append(come.fields, serverField{"weight", fmt.Sprint(weight)})
+	}
+	j.servers = append(j.servers, come)
 	return ""
 }
 
@@ -230,9 +209,6 @@ func addedServer(s *serverLine) (fields map[string]any, why string) {
 func (j *job) deleteServer(do *action) (why string) {
 	if why := whyNotNamed(do); why != "" {
 		return why
-	}
-	if j.haproxy.Compare(dynamicServersHAProxy) < 0 {
-		return fmt.Sprintf("the Dataplane API can remove a server from HAProxy %s and later only", dynamicServersHAProxy)
 	}
 	j.servers = append(j.servers, serverChange{backend: do.backend, server: do.server, gone: true})
 	return ""

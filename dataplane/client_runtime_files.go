@@ -139,12 +139,8 @@ func (c *Client) verifyCAs(ctx context.Context, files []File) error {
 }
 
 // setFrontend adds the runtime actions that limit frontends, or says why there
-// are none. HAProxy itself says whether it has done so; the API does not tell
-// the limit.
+// are none.
 func (j *job) setFrontend(do *action) (why string) {
-	if j.haproxy.Compare(readableHAProxy) < 0 {
-		return fmt.Sprintf("the Dataplane API cannot read what HAProxy before %s says of the limit", readableHAProxy)
-	}
 	if _, err := parseDecimal(do.limit); err != nil {
 		return "the limit is no plain number"
 	}
@@ -153,6 +149,10 @@ func (j *job) setFrontend(do *action) (why string) {
 			return "the name has characters that the Dataplane API cannot pass on"
 		}
 		j.actions = append(j.actions, "SetFrontendMaxConn "+name+" "+do.limit)
+		if j.limits == nil {
+			j.limits = map[string]string{}
+		}
+		j.limits[name] = do.limit
 	}
 	return ""
 }

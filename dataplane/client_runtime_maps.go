@@ -64,8 +64,9 @@ func (j *job) replaceMap(do *action) (why string) {
 		return "the order of the entries, or a key that stands there twice, is beyond the Dataplane API"
 	case size <= dpapi.ReplacedMap:
 		return "more than " + strconv.Itoa(maxEntries) + " map entries change"
-	case j.haproxy.Compare(readableHAProxy) < 0:
-		return fmt.Sprintf("the Dataplane API can replace a map of HAProxy %s and later only", readableHAProxy)
+	}
+	if why := j.target.lacks(wholeMap); why != "" {
+		return why
 	}
 	j.replaces = append(j.replaces, mapReplace{do.file.Name, entries})
 	return ""

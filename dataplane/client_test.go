@@ -32,14 +32,16 @@ func TestClientChanges(t *testing.T) {
 		change  func(t *testing.T, d *desired)
 		reloads int
 		impact  dataplane.Impact
+		servers bool // change, which takes a reload before HAProxy 2.7
 		check   func(t *testing.T, s *site, d desired)
 	}{
 		"nothing": {
 			change: func(*testing.T, *desired) {},
 		},
 		"address and weight": {
-			change: func(_ *testing.T, d *desired) { d.s1 = "127.0.0.2:1003 weight 20" },
-			impact: dataplane.ImpactRuntime,
+			servers: true,
+			change:  func(_ *testing.T, d *desired) { d.s1 = "127.0.0.2:1003 weight 20" },
+			impact:  dataplane.ImpactRuntime,
 			check: func(t *testing.T, s *site, _ desired) {
 				if address, _ := s.LoadedServer("b", "s1"); address != "127.0.0.2:1003" {
 					t.Errorf("s1 has %s", address)
@@ -47,8 +49,9 @@ func TestClientChanges(t *testing.T) {
 			},
 		},
 		"a slot comes to life": {
-			change: func(_ *testing.T, d *desired) { d.s2 = "127.0.0.3:1004" },
-			impact: dataplane.ImpactRuntime,
+			servers: true,
+			change:  func(_ *testing.T, d *desired) { d.s2 = "127.0.0.3:1004" },
+			impact:  dataplane.ImpactRuntime,
 			check: func(t *testing.T, s *site, _ desired) {
 				if address, state := s.LoadedServer("b", "s2"); address != "127.0.0.3:1004" || state != "ready" {
 					t.Errorf("s2 has %s %s", address, state)
@@ -122,7 +125,10 @@ func TestClientChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sites(t, func(t *testing.T, s *site) {
-				d := newDesired(t, s)
+				c, d := c, newDesired(t, s)
+				if c.servers && s.real && haproxyMinor(t) < 207 {
+					c.impact, c.reloads = dataplane.ImpactReload, 1
+				}
 				client := s.client(t, nil)
 				if r := syncSite(t, client, d.config(t)); r.Reloads != 1 || r.Files < 4 {
 					t.Errorf("first: %v", r)

@@ -7,19 +7,13 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
 // errNotApplied says that the process does not have what the API has accepted.
-// With an HAProxy before 2.7 behind a master socket the API cannot read the
-// answers of HAProxy and takes every command for a success.
 var errNotApplied = errors.New("the running process does not have the change")
 
 // sameMeaning reports whether a stored text is a normalised one, or normalises
@@ -52,7 +46,10 @@ func (c *Client) verifyRuntime(ctx context.Context, j *job, written []fileWrite)
 	if err := c.verifyLists(ctx, j.lists); err != nil {
 		return err
 	}
-	return c.verifyServers(ctx, j)
+	if err := c.verifyServers(ctx, j.servers); err != nil {
+		return err
+	}
+	return c.verifyLimits(ctx, j.limits)
 }
 
 // verifyCertificates compares fingerprints of certificates that were swapped
@@ -114,86 +111,4 @@ func (c *Client) verifyLists(ctx context.Context, changes []listChange) error {
 
 func equalEntries(a, b dpapi.CrtListEntry) bool {
 	return slices.Equal(strings.Fields(a.Options), strings.Fields(b.Options)) && slices.Equal(a.Filters, b.Filters)
-}
-
-// readers is how many backends are read at the same time.
-const readers = 4
-
-// verifyServers compares addresses, states and, where the API tells them,
-// weights. Where the API cannot tell anything, as with an HAProxy before 2.7
-// behind a master socket, there is nothing to compare.
-func (c *Client) verifyServers(ctx context.Context, j *job) error {
-	byBackend := map[string][]serverChange{}
-	var backends []string
-	for _, s := range j.servers {
-		if byBackend[s.backend] == nil {
-			backends = append(backends, s.backend)
-		}
-		byBackend[s.backend] = append(byBackend[s.backend], s)
-	}
-	if len(backends) > 0 && j.haproxy.Compare(readableHAProxy) < 0 {
-		if _, err := c.api.LoadedServers(ctx, backends[0]); isStatus(err, http.StatusNotFound) {
-			c.log.Debug("the Dataplane API does not tell what the servers are", "haproxy", j.haproxy.String())
-			return nil
-		}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	errs := make([]error, min(readers, len(backends)))
-	var wg sync.WaitGroup
-	for i := range errs {
-		wg.Go(func() {
-			for at := i; at < len(backends) && errs[i] == nil && ctx.Err() == nil; at += len(errs) {
-				if errs[i] = c.verifyBackend(ctx, backends[at], byBackend[backends[at]]); errs[i] != nil {
-					cancel()
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, context.Canceled) {
-			return err
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (c *Client) verifyBackend(ctx context.Context, backend string, changes []serverChange) error {
-	servers, err := c.api.LoadedServers(ctx, backend)
-	if err != nil {
-		return c.errorAt("verify", err)
-	}
-	byName := make(map[string]dpapi.LoadedServer, len(servers))
-	for _, s := range servers {
-		byName[s.Name] = s
-	}
-	for _, want := range changes {
-		have, ok := byName[want.server]
-		if ok == want.gone {
-			return fmt.Errorf("server %s/%s: %w", backend, want.server, errNotApplied)
-		}
-		for _, f := range want.fields {
-			if !isLoaded(have, f) {
-				return fmt.Errorf("server %s/%s, %s: %w", backend, want.server, f.name, errNotApplied)
-			}
-		}
-		if want.comes != nil && have.AdminState == "ready" && have.State != "up" {
-			return fmt.Errorf("server %s/%s is %s: %w", backend, want.server, have.State, errNotApplied)
-		}
-	}
-	return nil
-}
-
-// isLoaded reports whether a server has a value, as far as can be seen.
-func isLoaded(have dpapi.LoadedServer, f serverField) bool {
-	switch f.name {
-	case "address":
-		return f.value == net.JoinHostPort(have.Address, strconv.Itoa(have.Port))
-	case "state":
-		return (f.value == "maint") == (have.AdminState == "maint")
-	case "weight":
-		return have.Weight == nil || f.value == strconv.FormatInt(*have.Weight, 10)
-	}
-	return true
 }

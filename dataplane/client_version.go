@@ -9,56 +9,43 @@ import (
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
-// apiAbilities is what a Dataplane API of some version can do beyond what all
-// of version 3 do. A version that is not known counts as the newest.
-type apiAbilities struct {
-	// sslAtRuntime: it changes certificates, crt-lists and CA files of the
-	// running process (since 3.2). An older one takes a reload for each.
-	sslAtRuntime bool
-}
-
-// oldestAPI and the versions at which abilities came.
+// The oldest API that there can be at an endpoint, and the newest known, for
+// which one counts that does not tell, such as a build from a branch.
 var (
-	oldestAPI       = [2]int{3, 0}
-	sslAtRuntimeAPI = [2]int{3, 2}
+	oldestAPI = Version{3, 0}
+	newestAPI = Version{3, 4}
 )
 
-// abilitiesOf says what the API of an endpoint can do. It fails with
-// [ErrUnsupported] for one of version 2 or older.
-func abilitiesOf(info dpapi.Info) (apiAbilities, error) {
-	if !info.AtLeast(oldestAPI[0], oldestAPI[1]) {
-		return apiAbilities{}, &Error{
+// apiVersion says what API an endpoint has. It fails with [ErrUnsupported] for
+// one of version 2 or older.
+func apiVersion(info dpapi.Info) (Version, error) {
+	if !info.AtLeast(oldestAPI.Major, oldestAPI.Minor) {
+		return Version{}, &Error{
 			Stage: "probe", Err: ErrUnsupported,
-			Output: fmt.Sprintf("the Dataplane API is of version %s, which is older than %d.%d",
-				strings.TrimSpace(info.APIVersion), oldestAPI[0], oldestAPI[1]),
+			Output: fmt.Sprintf("the Dataplane API is of version %s, which is older than %s",
+				strings.TrimSpace(info.APIVersion), oldestAPI),
 		}
 	}
-	return apiAbilities{sslAtRuntime: info.AtLeast(sslAtRuntimeAPI[0], sslAtRuntimeAPI[1])}, nil
+	v := haproxyVersion(strings.TrimPrefix(strings.TrimSpace(info.APIVersion), "v"))
+	if v == (Version{}) {
+		v = newestAPI
+	}
+	return v, nil
 }
-
-// Versions of HAProxy at which something changed for who is behind an API.
-var (
-	// Before, the master socket answers what the API asks with an error first,
-	// so that it cannot tell what the servers are.
-	readableHAProxy = Version{2, 7}
-
-	// Since, servers that are added or deleted at runtime behave as after a
-	// reload: identifiers, cookies and deletion while connections end.
-	dynamicServersHAProxy = Version{3, 0}
-)
 
 // inspect asks what API and what HAProxy an endpoint has.
 func (c *Client) inspect(ctx context.Context, j *job) error {
-	var err error
-	if j.can, err = abilitiesOf(j.api); err != nil {
+	version, err := apiVersion(j.api)
+	if err != nil {
 		e := c.errorAt("probe", err)
 		e.Endpoint = c.Name()
 		return e
 	}
+	j.target = Target{Transport: API, API: version}
 	process, err := c.api.Process(ctx)
 	switch status := dpapi.Status(err); {
 	case err == nil:
-		j.haproxy, j.pid = haproxyVersion(process.Version), process.PID
+		j.target.Version, j.pid = haproxyVersion(process.Version), process.PID
 	case status == 0 || status == 401 || status == 403:
 		return c.errorAt("probe", err)
 	default:

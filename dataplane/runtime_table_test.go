@@ -14,48 +14,54 @@ func ExampleRuntimeChanges() {
 		fmt.Println(c)
 	}
 	// Output:
-	// update server address (sockets, 2.6): from an IP address and port to another
-	// update server address (api, 3.0): from an IP address and port to another
-	// update server weight (sockets, 2.6): the balance is dynamic or consistent; no agent check
-	// update server weight (api, 3.0): the balance is dynamic or consistent; no agent check
-	// update server state (sockets, 2.6): between enabled and disabled
-	// update server state (api, 3.0): between enabled and disabled
-	// update server maxconn (sockets, 2.6): no minconn
-	// update server port (sockets, 2.6): the server has a health check before and after
-	// update server addr (sockets, 2.6): the server has a health check before and after; no agent check
-	// update server agent-addr (sockets, 2.6): the server has an agent check before and after
-	// update server agent-port (sockets, 2.6): the server has an agent check before and after
-	// update server agent-send (sockets, 2.6): the server has an agent check before and after
-	// create server (sockets, 2.6): balance roundrobin, leastconn or random; an IP address and port; keywords that add server takes
-	// create server (api, 3.0): balance roundrobin, leastconn or random; HAProxy 3.0; no check; keywords that the API knows
-	// create server cookie (sockets, 3.0): not a dynamic one
-	// delete server (sockets, 2.6): balance roundrobin, leastconn or random; no rule names it and no server tracks it
-	// delete server (api, 3.0): balance roundrobin, leastconn or random; HAProxy 3.0; no rule names it and no server tracks it
-	// update frontend maxconn (sockets, 2.6): a number before and after; no server has minconn
-	// update global maxconn (sockets, 2.6): up to what the process started with; no server has minconn
-	// create map entry (sockets, 2.6): only map converters and ACLs with -M use the file
-	// create map entry (api, 3.0): only map converters and ACLs with -M use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
-	// update map entry (sockets, 2.6): only map converters and ACLs with -M use the file
-	// update map entry (api, 3.0): only map converters and ACLs with -M use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
-	// delete map entry (sockets, 2.6): only map converters and ACLs with -M use the file
-	// delete map entry (api, 3.0): only map converters and ACLs with -M use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
-	// create acl entry (sockets, 2.6): only ACLs with -f use the file
-	// delete acl entry (sockets, 2.6): only ACLs with -f use the file
-	// update certificate (sockets, 2.6): crt or a crt-list uses the file
-	// update certificate (api, 3.2): crt or a crt-list uses the file
-	// create certificate (sockets, 2.6): only a crt-list uses the file
-	// create certificate (api, 3.2): only a crt-list uses the file
-	// delete certificate (sockets, 2.6): only a crt-list uses the file
-	// delete certificate (api, 3.2): only a crt-list uses the file
-	// create crt-list entry (sockets, 2.6): the list is not empty, and its default certificate stays unless strict-sni makes it idle
-	// create crt-list entry (api, 3.2): the list is not empty, and its default certificate stays unless strict-sni makes it idle
-	// update crt-list entry (sockets, 2.6): the list is not empty, and its default certificate stays unless strict-sni makes it idle
-	// update crt-list entry (api, 3.2): the list is not empty, and its default certificate stays unless strict-sni makes it idle
-	// delete crt-list entry (sockets, 2.6): the list is not empty, and its default certificate stays unless strict-sni makes it idle
-	// delete crt-list entry (api, 3.2): the list is not empty, and its default certificate stays unless strict-sni makes it idle
-	// update ca (sockets, 2.6): at most 13 KiB; only ca-file and ca-verify-file use it
-	// update ca bundle (sockets, 3.0): more than that
-	// update crl (sockets, 2.6): at most 13 KiB; only crl-file uses it
+	// update server address (sockets, HAProxy 2.6): from an IP address and port to another
+	// update server address (api 3.0, HAProxy 2.7): from an IP address and port to another
+	// update server weight (sockets, HAProxy 2.6): the balance is dynamic or consistent; no agent check
+	// update server weight (api 3.0, HAProxy 2.7): the balance is dynamic or consistent; no agent check
+	// update server state (sockets, HAProxy 2.6): between enabled and disabled
+	// update server state (api 3.0, HAProxy 2.7): between enabled and disabled
+	// update server maxconn (sockets, HAProxy 2.6): no minconn
+	// update server port (sockets, HAProxy 2.6): the server has a health check before and after
+	// update server addr (sockets, HAProxy 2.6): the server has a health check before and after; no agent check
+	// update server agent-addr (sockets, HAProxy 2.6): the server has an agent check before and after
+	// update server agent-port (sockets, HAProxy 2.6): the server has an agent check before and after
+	// update server agent-send (sockets, HAProxy 2.6): the server has an agent check before and after
+	// create server (sockets, HAProxy 2.6): balance roundrobin, leastconn or random; an IP address and port; keywords that add server takes
+	// create server (api 3.0, HAProxy 3.0): balance roundrobin, leastconn or random; an IP address and port; no check; keywords that the API knows
+	// create server cookie (sockets, HAProxy 3.0): not a dynamic one
+	// create server cookie (api 3.0, HAProxy 3.0): a dynamic one
+	// delete server (sockets, HAProxy 2.6): balance roundrobin, leastconn or random; no rule names it and no server tracks it
+	// delete server (api 3.0, HAProxy 3.0): balance roundrobin, leastconn or random; no rule names it and no server tracks it
+	// update frontend maxconn (sockets, HAProxy 2.6): a number before and after; no server has minconn
+	// update frontend maxconn (api 3.0, HAProxy 2.7): a number before and after; no server has minconn
+	// update global maxconn (sockets, HAProxy 2.6): up to what the process started with; no server has minconn
+	// create map entry (sockets, HAProxy 2.6): only map converters and ACLs with -M use the file
+	// create map entry (api 3.0, HAProxy 2.6): only map converters and ACLs with -M use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
+	// update map entry (sockets, HAProxy 2.6): only map converters and ACLs with -M use the file
+	// update map entry (api 3.0, HAProxy 2.6): only map converters and ACLs with -M use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
+	// delete map entry (sockets, HAProxy 2.6): only map converters and ACLs with -M use the file
+	// delete map entry (api 3.0, HAProxy 2.6): only map converters and ACLs with -M use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
+	// update map entry (api 3.0, HAProxy 2.7): only map converters and ACLs with -M use the file; all at once: more than 8 KiB of keys and values of safe characters
+	// create acl entry (sockets, HAProxy 2.6): only ACLs with -f use the file
+	// create acl entry (api 3.0, HAProxy 2.6): only ACLs with -f use the file; safe characters, at most 500 patterns
+	// delete acl entry (sockets, HAProxy 2.6): only ACLs with -f use the file
+	// delete acl entry (api 3.0, HAProxy 2.6): only ACLs with -f use the file; safe characters, at most 500 patterns
+	// update certificate (sockets, HAProxy 2.6): crt or a crt-list uses the file
+	// update certificate (api 3.2, HAProxy 2.6): crt or a crt-list uses the file
+	// create certificate (sockets, HAProxy 2.6): only a crt-list uses the file
+	// create certificate (api 3.2, HAProxy 2.6): only a crt-list uses the file
+	// delete certificate (sockets, HAProxy 2.6): only a crt-list uses the file
+	// delete certificate (api 3.2, HAProxy 2.6): only a crt-list uses the file
+	// create crt-list entry (sockets, HAProxy 2.6): the list is not empty, and its default certificate stays unless strict-sni makes it idle
+	// create crt-list entry (api 3.2, HAProxy 2.6): the list is not empty, and its default certificate stays unless strict-sni makes it idle
+	// update crt-list entry (sockets, HAProxy 2.6): the list is not empty, and its default certificate stays unless strict-sni makes it idle
+	// update crt-list entry (api 3.2, HAProxy 2.6): the list is not empty, and its default certificate stays unless strict-sni makes it idle
+	// delete crt-list entry (sockets, HAProxy 2.6): the list is not empty, and its default certificate stays unless strict-sni makes it idle
+	// delete crt-list entry (api 3.2, HAProxy 2.6): the list is not empty, and its default certificate stays unless strict-sni makes it idle
+	// update ca (sockets, HAProxy 2.6): at most 13 KiB; only ca-file and ca-verify-file use it
+	// update ca (api 3.2, HAProxy 2.6): at most 13 KiB; only ca-file and ca-verify-file use it
+	// update ca bundle (sockets, HAProxy 3.0): more than that
+	// update crl (sockets, HAProxy 2.6): at most 13 KiB; only crl-file uses it
 }
 
 func ExampleTarget_AtRuntime() {
@@ -71,7 +77,7 @@ func ExampleTarget_AtRuntime() {
 
 func TestTargetAtRuntime(t *testing.T) {
 	api := func(major, minor int) dataplane.Target {
-		return dataplane.Target{Version: dataplane.Version{Major: major, Minor: minor}, Transport: dataplane.API}
+		return dataplane.Target{Version: dataplane.Version{Major: 3, Minor: 9}, API: dataplane.Version{Major: major, Minor: minor}, Transport: dataplane.API}
 	}
 	require.True(t, dataplane.Target{}.AtRuntime("certificate", dataplane.Update, ""))
 	require.True(t, dataplane.Target{}.AtRuntime("server", dataplane.Update, "maxconn"))
@@ -80,8 +86,10 @@ func TestTargetAtRuntime(t *testing.T) {
 	require.False(t, api(3, 1).AtRuntime("certificate", dataplane.Update, ""))
 	require.True(t, api(3, 2).AtRuntime("certificate", dataplane.Update, ""))
 	require.True(t, api(4, 0).AtRuntime("certificate", dataplane.Update, ""))
-	require.True(t, dataplane.Target{Transport: dataplane.API}.AtRuntime("server", dataplane.Update, "weight"), "the oldest API is 3.0")
-	require.False(t, dataplane.Target{Transport: dataplane.API}.AtRuntime("server", dataplane.Update, "maxconn"))
+	require.True(t, dataplane.Target{Transport: dataplane.API}.AtRuntime("map entry", dataplane.Update, ""), "the oldest API is 3.0")
+	require.False(t, dataplane.Target{Transport: dataplane.API}.AtRuntime("server", dataplane.Update, "weight"), "the oldest HAProxy is 2.6")
+	require.True(t, api(3, 0).AtRuntime("server", dataplane.Update, "weight"))
+	require.False(t, api(3, 4).AtRuntime("server", dataplane.Update, "maxconn"))
 
 	// Who changes what he gets changes nothing.
 	dataplane.RuntimeChanges()[0].Kind = "x"

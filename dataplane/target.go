@@ -42,10 +42,18 @@ const (
 // depends on its version and on the way to it; [RuntimeChanges] is the table.
 // The zero value is HAProxy 2.6 by its own sockets.
 type Target struct {
-	Version   Version // of HAProxy; with API that of the Dataplane API, zero meaning 3.0
+	Version   Version // of HAProxy
 	Transport Transport
+	API       Version // of the Dataplane API, where that is the transport; zero means 3.0
 
 	// hardMaxconn is the number of connections that the process started with,
 	// beyond which it cannot go; 0 if not known.
 	hardMaxconn int
+}
+
+func (t Target) apiVersion() Version {
+	if t.API == (Version{}) {
+		return oldestAPI
+	}
+	return t.API
 }

@@ -90,6 +90,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		s.getReloads(w, r, path[1:])
 	case area == "storage" && len(path) >= 2:
 		s.storage(w, r, path[1], path[2:])
+	case rest == "stats/native":
+		s.stats(w, r)
 	case area == "runtime":
 		s.runtime(w, r, path[1:])
 	default:

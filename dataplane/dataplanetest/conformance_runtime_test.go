@@ -46,6 +46,13 @@ func runtimeScenarios() []scenario {
 			{do: "DELETE " + servers + "/s2", status: 204},
 			{do: "GET configuration/version", status: 200, want: "1"},
 		}},
+		{name: "statistics", from: 30, steps: []step{
+			{do: "GET stats/native?type=server&parent=b&name=s1", status: 200, want: `"weight":`, differs: "only some columns"},
+			{do: "GET stats/native?type=server&parent=nobody", status: 200},
+			{do: "GET stats/native?type=frontend", status: 200, differs: "only some columns"},
+			{do: "GET stats/native?name=s1", status: 400, want: "Type required when filtering by name"},
+			{do: "GET stats/native?name=s1&type=server", status: 400, want: "Parent backend required when filtering by server"},
+		}},
 		{name: "servers, added to the configuration", from: 30, steps: []step{
 			{do: "POST configuration/backends/b/servers?version={v}", body: `{"name":"n","address":"127.0.0.9","port":1009}`, status: 201},
 			{do: "GET " + servers + "/n", status: 200, want: `"admin_state":"maint"`},

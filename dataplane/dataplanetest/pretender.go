@@ -18,7 +18,8 @@ type pretender struct {
 	s        *Server
 	process  atomic.Int64
 	backends map[string]*loadedBackend
-	patterns []*patterns // maps and ACLs, in the order of their identifiers
+	limits   map[string]int // connections at most, by frontend
+	patterns []*patterns    // maps and ACLs, in the order of their identifiers
 	objects  map[string]*sslObject
 	lists    map[string][]string // crt-lists by path
 	handles  int                 // given to entries
@@ -83,9 +84,13 @@ func (p *pretender) load() {
 	disk := p.s.diskText()
 	p.patterns, p.lists = nil, map[string][]string{}
 	p.backends, p.objects = map[string]*loadedBackend{}, map[string]*sslObject{}
+	p.limits = map[string]int{}
 	for _, section := range haproxycfg.Split(disk) {
 		if section.Kind == "backend" || section.Kind == "listen" {
 			p.backends[section.Name] = readBackend(section.Text)
+		}
+		if section.Kind == "frontend" || section.Kind == "listen" {
+			p.limits[section.Name] = readLimit(section.Text)
 		}
 	}
 	p.each("maps", func(path string, content []byte) {
@@ -146,6 +151,16 @@ func readBackend(text string) *loadedBackend {
 		}
 	}
 	return b
+}
+
+// readLimit returns the maxconn of a frontend, 0 if it has none of its own.
+func readLimit(text string) (limit int) {
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(line); len(words) == 2 && words[0] == "maxconn" {
+			limit, _ = strconv.Atoi(words[1])
+		}
+	}
+	return limit
 }
 
 // readServer reads the words of a server line behind its name.

@@ -2,6 +2,8 @@ package dataplanetest
 
 import (
 	"fmt"
+	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,7 +63,9 @@ func (p *pretender) carryOut(command string) said {
 		}
 		return shown("")
 	case first(3) == "set maxconn frontend":
-		return shown("")
+		return p.setLimit(rest(3))
+	case first(2) == "show stat":
+		return p.showStat()
 	case len(words) > 1 && words[1] == "ssl":
 		return p.ssl(words[0], rest(2), payload)
 	case len(words) > 1 && (words[1] == "map" || words[1] == "acl"):
@@ -83,6 +87,39 @@ func (p *pretender) findServer(full string) (*loadedBackend, *loadedServer) {
 		}
 	}
 	return b, nil
+}
+
+func (p *pretender) setLimit(words []string) said {
+	limit, err := strconv.Atoi(words[1])
+	switch _, ok := p.limits[words[0]]; {
+	case !ok:
+		return failed("No such frontend.")
+	case err != nil || limit < 0:
+		return failed("Value out of range.")
+	}
+	p.limits[words[0]] = limit
+	return shown("")
+}
+
+// showStat shows some columns of the statistics.
+func (p *pretender) showStat() said {
+	var out strings.Builder
+	out.WriteString("# pxname,svname,slim,status,weight,type,addr,mode,\n")
+	for _, name := range slices.Sorted(maps.Keys(p.limits)) {
+		fmt.Fprintf(&out, "%s,FRONTEND,%d,OPEN,,0,,http,\n", name, p.limits[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.backends)) {
+		for _, srv := range p.backends[name].servers {
+			status := "UP"
+			if srv.down {
+				status = "MAINT"
+			}
+			address := net.JoinHostPort(srv.address, strconv.Itoa(srv.port))
+			fmt.Fprintf(&out, "%s,%s,,%s,%d,2,%s,http,\n", name, srv.name, status, srv.weight, address)
+		}
+		fmt.Fprintf(&out, "%s,BACKEND,,UP,,1,,http,\n", name)
+	}
+	return shown(out.String())
 }
 
 func (p *pretender) showServers(backend string) said {
