@@ -206,6 +206,55 @@ func TestRetryPauses(t *testing.T) {
 	})
 }
 
+// TestWatchForbidden: what may be listed and not watched is listed now and then,
+// not all the time, and permission is noticed at once when it is given.
+func TestWatchForbidden(t *testing.T) {
+	for _, noStream := range []bool{false, true} {
+		t.Run(fmt.Sprintf("NoWatchList=%v", noStream), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				src := k8swatchtest.NewSource(ingress("a", "1"))
+				var lists, watches atomic.Int32
+				src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error {
+					if r.Verb == "list" {
+						lists.Add(1)
+					} else {
+						watches.Add(1)
+					}
+					return nil
+				})
+				src.Forbid(ingresses, "watch")
+				w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream})
+				start(t, w)
+				elapse(2 * time.Second)
+				src.Apply(ingress("a", "2"))
+				elapse(58 * time.Second)
+				if n := lists.Load(); n < 5 || n > 8 {
+					t.Errorf("%d lists in a minute", n)
+				}
+				if n := watches.Load(); n > 80 {
+					t.Errorf("%d watches in a minute", n)
+				}
+				if s := w.State(); s.Phase != k8swatch.PhaseForbidden || s.Objects != 2 {
+					t.Errorf("state %+v", s)
+				}
+				for range 10 { // at any moment
+					src.Compact()
+					src.Allow(ingresses)
+					elapse(4 * time.Second)
+					if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Err != nil {
+						t.Fatalf("4 s after it is allowed: %+v", s)
+					}
+					src.Forbid(ingresses, "watch")
+					elapse(17 * time.Second)
+					if s := w.State(); s.Phase != k8swatch.PhaseForbidden {
+						t.Fatalf("state %+v", s)
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestTornBody: the connection ends in the middle of a list and of an event.
 func TestTornBody(t *testing.T) {
 	inner := newAPIServer(t)

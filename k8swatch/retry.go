@@ -18,6 +18,8 @@ import (
 const (
 	minPause = 200 * time.Millisecond
 	maxPause = 2 * time.Second
+	// relist is how often a resource is listed that may not be watched.
+	relist = 10 * time.Second
 	// streamDeadline is how long a streaming list may stand still. Some proxies
 	// and servers never send its last bookmark (kubernetes#135895).
 	streamDeadline = 10 * time.Second
@@ -50,7 +52,7 @@ type retrier struct {
 	intake   *intake
 	deadline time.Duration
 	noStream atomic.Bool // streaming lists are off
-	lists    sync.WaitGroup
+	refused  atomic.Bool // the server does not let us watch
 
 	mu     sync.Mutex
 	timer  *time.Timer // the vigil over the open streaming list; nil when there is none
@@ -76,10 +78,12 @@ var errNoStream = errors.New("streaming lists are off")
 
 // ListWithContext implements cache.ListerWatcherWithContext.
 func (r *retrier) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	r.lists.Add(1)
-	defer r.lists.Done()
 	r.endVigil() // a list follows a stream that has failed
-	return attempt(ctx, r, verbList, func() (runtime.Object, error) { return r.inner.ListWithContext(ctx, opts) })
+	list, err := attempt(ctx, r, verbList, func() (runtime.Object, error) { return r.inner.ListWithContext(ctx, opts) })
+	if err != nil {
+		r.refused.Store(false) // no list, no load
+	}
+	return list, err
 }
 
 // WatchWithContext implements cache.ListerWatcherWithContext.
@@ -91,7 +95,7 @@ func (r *retrier) WatchWithContext(ctx context.Context, opts metav1.ListOptions)
 	if stream {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
-		w, err := attempt(ctx, r, verbWatch, func() (watch.Interface, error) { return r.inner.WatchWithContext(ctx, opts) })
+		w, err := r.watch(ctx, opts)
 		if err != nil {
 			cancel()
 			return nil, err
@@ -99,10 +103,16 @@ func (r *retrier) WatchWithContext(ctx context.Context, opts metav1.ListOptions)
 		r.vigil(ctx, cancel)
 		return w, nil
 	}
-	w, err := attempt(ctx, r, verbWatch, func() (watch.Interface, error) { return r.inner.WatchWithContext(ctx, opts) })
+	w, err := r.watch(ctx, opts)
 	if err == nil {
 		r.health.well(verbWatch)
 	}
+	return w, err
+}
+
+func (r *retrier) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	w, err := attempt(ctx, r, verbWatch, func() (watch.Interface, error) { return r.inner.WatchWithContext(ctx, opts) })
+	r.refused.Store(err != nil && !passes(err))
 	return w, err
 }
 
@@ -115,7 +125,7 @@ func attempt[T any](ctx context.Context, r *retrier, verb string, f func() (T, e
 		if err == nil || ctx.Err() != nil {
 			return got, err
 		}
-		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) && !apierrors.IsInvalid(err) {
+		if !passes(err) {
 			r.health.failed(verb, err)
 		}
 		if !temporary(err) {
@@ -126,6 +136,12 @@ func attempt[T any](ctx context.Context, r *retrier, verb string, f func() (T, e
 			return got, err
 		}
 	}
+}
+
+// passes reports whether the reflector gets by with another request: a new list,
+// or one that is no stream.
+func passes(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err)
 }
 
 // overdue makes a request that nobody answers show in the state, until answered
@@ -207,8 +223,21 @@ func (r *retrier) endVigil() bool {
 	return open
 }
 
-// wait returns when no list is under way: the reflector does not wait for them.
-func (r *retrier) wait() { r.lists.Wait() }
+// await waits for as long as the server refuses to let us watch, at most until
+// the next list is due: there is nothing to gain from all objects several times a
+// second, and much to lose for the server.
+func (r *retrier) await(ctx context.Context, version string) {
+	due := time.Now().Add(relist)
+	for pause := (backoff{}); r.refused.Load() && time.Now().Before(due); {
+		if pause.wait(ctx); ctx.Err() != nil {
+			return
+		}
+		w, err := r.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+		if err == nil {
+			w.Stop() // the reflector opens its own
+		}
+	}
+}
 
 // List implements the older half of cache.ListerWatcher.
 func (r *retrier) List(opts metav1.ListOptions) (runtime.Object, error) {

@@ -118,7 +118,6 @@ func (w *Watcher) Run(ctx context.Context) error {
 	var callbacks sync.WaitGroup
 	callbacks.Go(func() { w.notify.run(ctx) })
 	w.rounds(klog.NewContext(ctx, logr.Discard()))
-	w.list.wait()
 	w.pages.wait()
 	callbacks.Wait()
 	w.health.stop()
@@ -142,6 +141,7 @@ func (w *Watcher) rounds(ctx context.Context) {
 			pause.reset()
 		}
 		pause.wait(round) // ForceSync ends the pause as well
+		w.list.await(round, w.reflector.LastSyncResourceVersion())
 		cancel()
 	}
 }
