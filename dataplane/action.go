@@ -29,7 +29,7 @@ type action struct {
 	// setServer, addServer, deleteServer.
 	backend, server string
 	fields          []serverField // setServer: what changes
-	args            []string      // addServer: the words after the name, address first
+	args            []string      // addServer, deleteServer: the words after the name, address first
 
 	// setFrontend, setGlobal: connections at most, and the frontends that get it.
 	limit     string

@@ -133,6 +133,19 @@ func (v *backendView) weighable() bool {
 func (d *difference) serverChanges(after *backendView, old, now *serverLine) {
 	op := Op{Action: Update, Kind: "server", Parent: after.String(), Name: now.name, Impact: ImpactRuntime}
 	do := &action{kind: setServer, backend: after.name, server: now.name}
+	op.Changes, do.fields, op.Reason = d.changedFields(after, old, now)
+	if len(op.Changes) == 0 {
+		return
+	}
+	if op.Reason != "" {
+		op.Impact, do = ImpactReload, nil
+	}
+	d.add(rankServer, op, do)
+}
+
+// changedFields returns in what two servers differ, what to set so that the old
+// one becomes the new one, and why that is not possible at runtime, "" if it is.
+func (d *difference) changedFields(v *backendView, old, now *serverLine) (changes []Change, fields []serverField, why string) {
 	for _, name := range serverFields(old, now) {
 		from, to := old.value(name), now.value(name)
 		if name == "address" {
@@ -149,27 +162,18 @@ func (d *difference) serverChanges(after *backendView, old, now *serverLine) {
 		if from == to {
 			continue
 		}
-		op.Changes = append(op.Changes, Change{name, redactValue(from, name), redactValue(to, name)})
-		field, why := d.runtimeField(after, old, now, name)
-		if why != "" {
-			if op.Reason == "" {
-				op.Impact, op.Reason = ImpactReload, why
-			}
-			continue
+		changes = append(changes, Change{name, redactValue(from, name), redactValue(to, name)})
+		field, no := d.runtimeField(v, old, now, name)
+		why = cmp.Or(why, no)
+		if no == "" {
+			fields = append(fields, field)
 		}
-		do.fields = append(do.fields, field)
 	}
-	if op.Impact != ImpactReload && now.ordered() && !slices.Equal(old.fixed, now.fixed) {
-		op.Changes = append(op.Changes, Change{fieldLine, strings.Join(redactWords(old.args), " "), strings.Join(redactWords(now.args), " ")})
-		op.Impact, op.Reason = ImpactReload, "the order of its keywords changed"
+	if why == "" && now.ordered() && !slices.Equal(old.fixed, now.fixed) {
+		changes = append(changes, Change{fieldLine, strings.Join(redactWords(old.args), " "), strings.Join(redactWords(now.args), " ")})
+		why = "the order of its keywords changed"
 	}
-	if len(op.Changes) == 0 {
-		return
-	}
-	if op.Impact == ImpactReload {
-		do = nil
-	}
-	d.add(rankServer, op, do)
+	return changes, fields, why
 }
 
 func orEnabled(state string) string {
@@ -397,7 +401,7 @@ func (d *difference) serverGoes(before, v *backendView, s *serverLine) {
 		d.add(rankServerGone, op, nil)
 		return
 	}
-	d.add(rankServerGone, op, &action{kind: deleteServer, backend: v.name, server: s.name})
+	d.add(rankServerGone, op, &action{kind: deleteServer, backend: v.name, server: s.name, args: s.args})
 }
 
 // tracks reports whether a server of the backend tracks another one of it.

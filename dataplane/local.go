@@ -79,7 +79,7 @@ type Local struct {
 	dirty   bool    // commands may be half done: only a reload will help
 	target  Target  // what targetOf found out about the process known
 	known   int
-	leaving map[serverRef]bool
+	leaving map[serverRef][]string // the words of servers that go, and still have connections
 
 	requests chan startRequest // to Run
 }
@@ -126,7 +126,7 @@ func NewLocal(opts LocalOptions) (*Local, error) {
 		master:   haproxyctl.Master{Path: opts.MasterSocket},
 		timeout:  opts.StartTimeout,
 		turn:     make(chan struct{}, 1),
-		leaving:  make(map[serverRef]bool),
+		leaving:  make(map[serverRef][]string),
 		requests: make(chan startRequest),
 	}
 	l.turn <- struct{}{}

@@ -89,7 +89,8 @@ func (l *Local) apply(ctx context.Context, worker int, actions []*action, desire
 	}
 	defer func() { _ = conn.Close() }()
 	a := &applier{l: l, conn: conn, desired: desired, ids: make(map[string]int)}
-	if err := a.retryLeaving(ctx); err != nil {
+	returning := l.returning(actions)
+	if err := a.retryLeaving(ctx, returning); err != nil {
 		return a.sent, err
 	}
 	for i := 0; i < len(actions); {
@@ -111,7 +112,13 @@ func (l *Local) apply(ctx context.Context, worker int, actions []*action, desire
 	if err := a.readBack(ctx, actions); err != nil {
 		return a.sent, err
 	}
-	return a.sent, a.checkCrtLists(ctx, actions)
+	if err := a.checkCrtLists(ctx, actions); err != nil {
+		return a.sent, err
+	}
+	for ref := range returning {
+		delete(l.leaving, ref)
+	}
+	return a.sent, nil
 }
 
 func (a *applier) one(ctx context.Context, do *action) error {
@@ -121,7 +128,7 @@ func (a *applier) one(ctx context.Context, do *action) error {
 	case deleteServer:
 		ref := serverRef{do.backend, do.server}
 		a.touched = append(a.touched, ref)
-		return a.deleteServer(ctx, ref)
+		return a.deleteServer(ctx, ref, do.args)
 	case changeMap:
 		return a.changeMap(ctx, do)
 	case updateCertificate:
@@ -223,7 +230,7 @@ func (a *applier) setServers(ctx context.Context, actions []*action) error {
 			case "address":
 				host, port := splitAddress(f.value)
 				commands = append(commands, fmt.Sprintf("set server %s addr %s port %s", name, host, port))
-				good = append(good, []string{"changed from", "no need to change"})
+				good = append(good, []string{"changed from", "no need to change", "nothing changed"})
 			case "maxconn":
 				commands = append(commands, fmt.Sprintf("set maxconn server %s %s", name, f.value))
 				good = append(good, []string{""})
@@ -285,7 +292,7 @@ func (a *applier) addServer(ctx context.Context, do *action) error {
 	if err != nil {
 		return err
 	}
-	if a.l.leaving[ref] {
+	if _, ok := a.l.leaving[ref]; ok {
 		return fmt.Errorf("server %s of before still has connections", name)
 	}
 	line, ok := parseServer(append([]string{"server", do.server}, do.args...))
@@ -370,7 +377,7 @@ func (a *applier) nextID(ctx context.Context, backend string) (int, error) {
 
 // deleteServer takes a server out of service and deletes it, now or when its
 // last connection has ended.
-func (a *applier) deleteServer(ctx context.Context, ref serverRef) error {
+func (a *applier) deleteServer(ctx context.Context, ref serverRef, args []string) error {
 	name, err := serverPath(ref.backend, ref.server)
 	if err != nil {
 		return err
@@ -387,75 +394,9 @@ func (a *applier) deleteServer(ctx context.Context, ref serverRef) error {
 	case isGood(answer, []string{"Server deleted", noSuchServer}):
 		delete(a.l.leaving, ref)
 	case strings.Contains(answer, "connection"):
-		a.l.leaving[ref] = true
+		a.l.leaving[ref] = args
 	default:
 		return &refused{"del server " + name, answer}
 	}
 	return nil
-}
-
-// retryLeaving tries to delete the servers that had connections when they went.
-// A connection whose last request has ended stays in the pool of idle ones,
-// from which only a change of the address removes it: entering maintenance did
-// so once, for those that were idle then. The address changes back at once, as
-// a request may still be about to connect.
-func (a *applier) retryLeaving(ctx context.Context) error {
-	for ref := range a.l.leaving {
-		name, err := serverPath(ref.backend, ref.server)
-		if err != nil {
-			return err
-		}
-		states, err := a.states(ctx, ref.backend)
-		if err != nil {
-			return err
-		}
-		if s, ok := states[ref.server]; ok {
-			other := "1"
-			if s.port == other {
-				other = "2"
-			}
-			for _, port := range []string{other, s.port} {
-				if _, err := a.conn.Exec(ctx, "set server "+name+" addr "+s.address+" port "+port); err != nil {
-					return err
-				}
-				// One after the other: HAProxy drops the second as no
-				// change at all while the first is not carried out.
-				if _, err := a.await(ctx, ref.backend, func(now serverStates) bool { return now[ref.server].port == port }); err != nil {
-					return err
-				}
-			}
-		}
-		if err := a.deleteServer(ctx, ref); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tidyEvery is how often Run tries to delete servers that had connections.
-const tidyEvery = time.Second
-
-// tidy deletes servers whose last connection has ended, unless a Sync is under
-// way, which does the same.
-func (l *Local) tidy(ctx context.Context) {
-	select {
-	case <-l.turn:
-	default:
-		return
-	}
-	defer l.unlock()
-	if len(l.leaving) == 0 {
-		return
-	}
-	procs, err := l.master.Procs(ctx)
-	if err != nil || len(procs.Loading) > 0 {
-		return // it reloads: whether the process goes is not known yet
-	}
-	if procs.WorkerPID() != l.worker {
-		clear(l.leaving) // they went with their process
-		return
-	}
-	if _, err := l.apply(ctx, l.worker, nil, nil); err != nil {
-		l.log.Debug("servers that go are not gone yet", "error", err)
-	}
 }

@@ -26,16 +26,20 @@ func (l *Local) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
 	if err != nil && !errors.Is(err, ErrInvalidConfig) {
 		return nil, l.fail("read", err) // a file that somebody spoilt is overwritten
 	}
-	running, target := disk, Target{}
+	running, target, same := disk, Target{}, false
 	if procs, err := l.master.Procs(ctx); err == nil {
 		target = l.targetOf(ctx, procs.WorkerPID(), procs.Version)
-		if l.applied != nil && procs.WorkerPID() == l.worker {
+		same = procs.WorkerPID() == l.worker
+		if l.applied != nil && same {
 			running = l.applied
 		}
 	}
 	d, err := withDrift(disk, running, desired, target)
 	if err != nil {
 		return nil, l.fail("compare", err)
+	}
+	if same {
+		d.returning(l.leaving, nil)
 	}
 	return d.plan(), nil
 }
@@ -137,6 +141,14 @@ func (s *syncing) run(ctx context.Context) error {
 	if s.diff, err = withDrift(disk, running, s.desired, s.target); err != nil {
 		return l.fail("compare", err)
 	}
+	s.diff.returning(l.leaving, func() {
+		if dpapi.Fenced(ctx) != nil {
+			return
+		}
+		if _, err := l.apply(ctx, s.worker, nil, nil); err != nil {
+			l.log.Debug("servers that go are not gone yet", "error", err)
+		}
+	})
 	s.result.Plan = s.diff.plan()
 
 	w, err := l.store.stage(disk, s.desired)

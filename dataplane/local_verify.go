@@ -106,7 +106,8 @@ func (a *applier) readBack(ctx context.Context, actions []*action) error {
 	for _, ref := range a.touched {
 		states := byBackend[ref.backend]
 		if want[ref].kind == deleteServer {
-			if _, ok := states[ref.server]; ok && !a.l.leaving[ref] {
+			_, there := states[ref.server]
+			if _, leaves := a.l.leaving[ref]; there && !leaves {
 				return fmt.Errorf("server %s/%s is still there after the change", ref.backend, ref.server)
 			}
 			continue
