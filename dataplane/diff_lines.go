@@ -26,10 +26,20 @@ func (l line) keyword() string {
 
 // show returns the line for people, without secrets.
 func (l line) show() string {
-	if l.words == nil || strings.ContainsRune(l.raw, '$') {
-		return redactRaw(l.raw) // the quotes tell something
+	if l.words == nil {
+		return redactRaw(l.raw)
 	}
-	return strings.Join(redactWords(l.words), " ")
+	shown := redactWords(l.words)
+	if strings.ContainsRune(l.raw, '$') { // the quotes tell something
+		quoted, _ := haproxycfg.RawFields(l.raw)
+		for i, w := range shown {
+			if w != l.words[i] {
+				quoted[i] = w
+			}
+		}
+		shown = quoted[:len(shown)]
+	}
+	return strings.Join(shown, " ")
 }
 
 // meaningfulLines returns the lines of a section but for empty ones and

@@ -31,6 +31,22 @@ var secretLines = map[string][]string{
 		"bind :443 ssl ca-sign-file /etc/ca.pem ca-sign-pass %s", "http-after-response set-header X-Token %s",
 		"use_backend a if { req.hdr(x-auth) %s }", "http-request set-var(txn.token) str(%s)",
 	},
+	"frontend more": {
+		"http-request redirect location http://joe:%s@other.test/", `http-request set-header X-Any "Basic %s"`, "http-request set-header X-Any Bearer\\ %s",
+		"http-request set-header cookie a=%s", "http-request set-header X-Signing-Key %s", "errorloc 503 https://joe:%s@other.test/",
+		`http-request set-header "Auth\x6frization" "%s $HOME"`, "http-request set-header COOKIE %s", "http-response add-header set-cookie a=%s",
+		"redirect location https://%s@other.test/", "http-request set-uri http://joe:%s@other.test/", "monitor-uri http://a:%s@b/", `http-request return status 200 string "see http://a.test and http://b:%s@c.test"`,
+		"http-request set-var(txn.pwd) str(%s)", "http-request set-var-fmt(txn.my_password) %s",
+		"log 192.0.2.1 format raw local0 token %s", `"pass"word %s "$HOME"`, "acl ok http_auth_bearer -m str %s", "http-request set-header Proxy-Authorization %s",
+		"http-request set-query auth=%s", "http-request set-path /a?token=%s", "http-request return status 200 string password=%s", "http-request do-log profile a token=%s",
+	},
+	"backend more": {
+		"http-check send meth GET uri / hdr cookie a=%s", "http-check send uri /a body user=joe&password=%s",
+		"tcp-check send-lf \"AUTH %s\"", "option httpchk GET /h HTTP/1.1\\r\\nAuthorization:\\ Basic\\ %s", "option mysql-check user joe password %s",
+		"http-check expect string token=%s", "external-check command /a --password=%s",
+	},
+	"program p":  {"command a --token %s", "command curl https://joe:%s@other.test/"},
+	"peers more": {"table t type ip size 1 secret %s"},
 	"backend shop": {
 		"dynamic-cookie-key %s", "http-check send meth GET uri / hdr Authorization %s", "tcp-check send AUTH\\ %s\\r\\n",
 		`tcp-check send "AUTH %s"`, "http-request replace-header Authorization .* %s",

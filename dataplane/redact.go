@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,18 +14,24 @@ const secret = "(secret)"
 var secretWords = []string{
 	"password", "passwd", "passphrase", "secret", "token", "credential",
 	"authorization", "api-key", "apikey", "x-api", "x-auth", "private-key", "cookie-key", "mac-key", "anonkey",
-	"sign-pass", "hmac(", "jwt_verify(", "aes_",
+	"sign-pass", "hmac(", "jwt_verify(", "aes_", "bearer", "pwd", "auth=",
 }
 
 // secretDirectives are the directives whose arguments are secret.
 var secretDirectives = []string{"cookie-key", "cluster-secret", "anonkey", "mac-key", "passphrase-cmd"}
 
 // secretExact are such words only as a whole.
-var secretExact = []string{"auth", "AUTH", "key", "pass", "Cookie", "Set-Cookie", "setenv", "presetenv"}
+var secretExact = []string{"auth", "AUTH", "key", "pass", "Cookie", "Set-Cookie", "Basic", "setenv", "presetenv"}
+
+// secretHeaders are parts of names of headers that hold secrets. Elsewhere in a
+// line these words say nothing.
+var secretHeaders = []string{"auth", "cookie", "key", "pass", "session", "signature"}
 
 // redactWords returns the words of a line for people to see: everything after
-// a word that announces a secret becomes one "(secret)".
+// a word that announces a secret becomes one "(secret)", and so does what stands
+// before the host of a URL.
 func redactWords(words []string) []string {
+	words = redactURLs(words)
 	for i, w := range words {
 		if !announcesSecret(words, i) {
 			continue
@@ -47,11 +54,39 @@ func announcesSecret(words []string, i int) bool {
 		return slices.Contains(secretExact, words[0]) || namesSecret(words[0]) || slices.ContainsFunc(secretDirectives, isDirective)
 	}
 	exact := func(word string) bool { return slices.Contains(secretExact, word) }
-	if exact(words[i]) || namesSecret(words[i]) {
+	if exact(words[i]) || namesSecret(words[i]) || followsHeaderKeyword(words, i) && namesSecretHeader(words[i]) {
 		return true
 	}
 	inner := strings.Fields(words[i]) // of a quoted word, such as "AUTH secret"
 	return len(inner) > 1 && slices.ContainsFunc(inner, exact)
+}
+
+// followsHeaderKeyword reports whether a word is the name of a header.
+func followsHeaderKeyword(words []string, i int) bool {
+	switch before := words[i-1]; before {
+	case "hdr", "replace-value":
+		return true
+	default:
+		return strings.HasSuffix(before, "-header")
+	}
+}
+
+func namesSecretHeader(name string) bool {
+	lower := strings.ToLower(name)
+	return slices.ContainsFunc(secretHeaders, func(s string) bool { return strings.Contains(lower, s) })
+}
+
+// userinfo is the user and the password of a URL (RFC 3986, section 3.2.1).
+var userinfo = regexp.MustCompile(`://[^/?#\s]+@`)
+
+func redactURLs(words []string) []string {
+	shown := slices.Clone(words)
+	for i, w := range words {
+		if strings.Contains(w, "://") {
+			shown[i] = userinfo.ReplaceAllLiteralString(w, "://"+secret+"@")
+		}
+	}
+	return shown
 }
 
 // namesSecret reports whether a word speaks of secrets.
