@@ -181,10 +181,16 @@ func (o options) serve(ctx context.Context, local *dataplane.Local, desired *dat
 	signal.Notify(again, syscall.SIGHUP)
 	defer signal.Stop(again)
 	ended := make(chan error, 1)
-	go func() { ended <- local.Run(ctx) }()
+	go func() {
+		defer stop() // nobody has to wait for what has ended
+		ended <- local.Run(ctx)
+	}()
 	if _, err := o.deploy(ctx, local, desired, stdout); err != nil {
 		stop()
-		return errors.Join(err, <-ended)
+		if cause := <-ended; cause != nil {
+			return cause
+		}
+		return err
 	}
 	for {
 		select {

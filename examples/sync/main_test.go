@@ -218,6 +218,17 @@ func TestSyncStart(t *testing.T) {
 	require.Equal(t, done, <-ended, "%s", &complaints)
 }
 
+// A folder that cannot be used is an error at once.
+func TestSyncStartNowhere(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state")
+	write(t, file, "")
+	var stdout, stderr output
+	args := []string{"-local", file, "-start", folder(t, file, "192.0.2.1:80")}
+	require.Equal(t, failed, run(t.Context(), args, environment("", ""), &stdout, &stderr))
+	require.Contains(t, stderr.String(), file+": not a directory")
+	require.Equal(t, 1, strings.Count(stderr.String(), "\n"), "%s", &stderr)
+}
+
 // A HAProxy that somebody else runs.
 func TestSyncLocal(t *testing.T) {
 	needHAProxy(t)
