@@ -20,6 +20,7 @@ type shape struct {
 	certs    map[string][]byte
 	process  int
 	frontend int
+	timeout  int // of no interest, but changes at a reload only
 	backends [3]shapeBackend
 	hosts    map[string]string
 	blocked  map[string]bool
@@ -99,6 +100,7 @@ func (s *shape) config(h *host) (string, []dataplane.File) {
 	fmt.Fprintf(&b, "frontend f\n maxconn %d\n bind %s\n bind %s ssl strict-sni crt-list %s\n", s.frontend, h.socket("f"), h.socket("t"), layout.Path(dataplane.CRTList, "l.txt"))
 	fmt.Fprintf(&b, " http-request deny if { req.hdr(host) -f %s }\n use_backend %%[req.hdr(host),map_str(%s)]\n",
 		layout.Path(dataplane.General, "blocked.txt"), layout.Path(dataplane.Map, "hosts.map"))
+	fmt.Fprintf(&b, "backend unrelated\n timeout server %ds\n", 1+s.timeout)
 	for i, be := range s.backends {
 		fmt.Fprintf(&b, "backend b%d\n balance %s\n", i, be.balance)
 		if be.preset != "" {
@@ -125,7 +127,7 @@ func (s *shape) config(h *host) (string, []dataplane.File) {
 }
 
 // A plan that says runtime never changes the process, and leaves it as one that
-// starts with the new configuration.
+// starts with the new configuration. So does a later reload, for something else.
 func TestRuntimePlansHold(t *testing.T) {
 	steps := 40
 	if testing.Short() {
@@ -158,6 +160,18 @@ func TestRuntimePlansHold(t *testing.T) {
 					}
 				}
 				last = result
+				if step%8 < 7 {
+					continue
+				}
+				s.timeout++
+				text, files = s.config(h)
+				last = h.sync(text, files...)
+				require.Equal(t, 1, last.Reloads)
+				current, err := h.local.Current(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, h.config(text, files...).Hash(), current.Hash())
+				h.asFresh(s.config)
+				require.False(t, t.Failed(), "after the reload behind step %d", step)
 			}
 			require.Greater(t, atRuntime, steps/4)
 		})
