@@ -63,8 +63,9 @@ type difference struct {
 	current, desired *Config // current is never nil
 	target           Target
 	steps            []step
-	pending          []groupPair // of sections that differ, until [difference.models] looks at them
-	was, is          *referrers  // of the files that differ
+	pending          []groupPair     // of sections that differ, until [difference.models] looks at them
+	was, is          *referrers      // of the files that differ
+	fetched          map[string]bool // servers that sample fetches name, once asked for
 }
 
 // step is one operation of a plan. The operation itself is for people and holds

@@ -71,6 +71,20 @@ func TestDiffTakesReload(t *testing.T) {
 			".if defined(A)\nbackend x\n server s 192.0.2.1:80\nbackend y\n.else\nbackend x\n server s 192.0.2.2:80\nbackend y\n.endif\n",
 			".if defined(A)\nbackend x\n server s 192.0.2.1:80\nbackend y\n.else\nbackend x\n server s 192.0.2.3:80\nbackend y\n.endif\n",
 		},
+		"a server that a rule looks at": {
+			"frontend f\n acl d srv_is_up(b/s)\nbackend b\n server s 192.0.2.1:80\n server t 192.0.2.2:80\n",
+			"frontend f\n acl d srv_is_up(b/s)\nbackend b\n server t 192.0.2.2:80\n",
+		},
+		"a server that a rule of its backend looks at": {
+			"backend b\n http-request deny if { srv_conn(s) gt 5 }\n server s 192.0.2.1:80\n server t 192.0.2.2:80\n",
+			"backend b\n http-request deny if { srv_conn(s) gt 5 }\n server t 192.0.2.2:80\n",
+		},
+		"the address of a log server": {
+			"defaults\n mode log\nbackend b\n server s 192.0.2.1:514\n", "defaults\n mode log\nbackend b\n server s 192.0.2.2:514\n",
+		},
+		"a server of a log backend comes": {
+			"backend b\n mode log\n server s 192.0.2.1:514\n", "backend b\n mode log\n server s 192.0.2.1:514\n server t 192.0.2.2:514\n",
+		},
 		"a server that another one of its backend tracks": {
 			"backend b\n server s 192.0.2.1:80 check\n server t 192.0.2.2:80 track s\n",
 			"backend b\n server t 192.0.2.2:80 track s\n",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ type backendView struct {
 	hashType      string
 	defaultServer []string // words of all default-server lines so far
 	obscure       bool     // the words of a default-server are not what HAProxy reads
+	mode          string
 	dynamicCookie bool
 	used          []string // servers that rules of the backend name
 }
@@ -44,6 +46,9 @@ func (d *difference) servers(have, want section, old, now []line) bool {
 	after, ok := view(d.desired.split(), want, now)
 	if !ok {
 		return false
+	}
+	if before.mode == "log" || after.mode == "log" {
+		return false // such a backend copies the addresses of its servers when it starts
 	}
 	for i := range after.servers {
 		s := &after.servers[i]
@@ -111,6 +116,8 @@ func (v *backendView) read(l line) {
 	case "default-server":
 		v.defaultServer = append(v.defaultServer, l.words[1:]...)
 		v.obscure = v.obscure || strings.ContainsRune(l.raw, '$')
+	case "mode":
+		v.mode = arg
 	case "cookie":
 		v.dynamicCookie = slices.Contains(l.words, "dynamic")
 	case "use-server":
@@ -395,6 +402,8 @@ func (d *difference) serverGoes(before, v *backendView, s *serverLine) {
 		op.Reason = "a use-server rule names it"
 	case before.tracks(s.name), strings.Contains(d.current.Main(), "track "+v.name+"/"+s.name):
 		op.Reason = "another server tracks it"
+	case d.sampled(v.name, s.name):
+		op.Reason = "a sample fetch names it"
 	}
 	if op.Reason != "" {
 		op.Impact = ImpactReload
@@ -402,6 +411,22 @@ func (d *difference) serverGoes(before, v *backendView, s *serverLine) {
 		return
 	}
 	d.add(rankServerGone, op, &action{kind: deleteServer, backend: v.name, server: s.name, args: s.args})
+}
+
+// sampleFetch matches the sample fetches that take a server (configuration
+// manual, section 7.3.3), such as srv_is_up(shop/a).
+var sampleFetch = regexp.MustCompile(`srv_\w+\(([^),\s]+)`)
+
+// sampled reports whether a sample fetch may name a server, which HAProxy then
+// does not delete. One without a backend is taken to mean any backend.
+func (d *difference) sampled(backend, server string) bool {
+	if d.fetched == nil {
+		d.fetched = make(map[string]bool)
+		for _, match := range sampleFetch.FindAllStringSubmatch(d.current.main, -1) {
+			d.fetched[match[1]] = true
+		}
+	}
+	return d.fetched[server] || d.fetched[backend+"/"+server]
 }
 
 // tracks reports whether a server of the backend tracks another one of it.
