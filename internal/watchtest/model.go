@@ -28,6 +28,10 @@ type ModelOptions struct {
 	// returns how it ends, nil where it needs no end; it has ended when a quiet
 	// point begins.
 	Faults []func(*rand.Rand) (end func())
+
+	// Removals are faults that take all objects with them. They are over when
+	// they return.
+	Removals []func(*rand.Rand)
 }
 
 const (
@@ -179,6 +183,11 @@ func (m *model) round(n int) {
 			if end := m.opts.Faults[m.rand.IntN(len(m.opts.Faults))](m.rand); end != nil {
 				ends = append(ends, end)
 			}
+		}
+		if faulty && len(m.opts.Removals) > 0 && m.rand.IntN(20) == 0 {
+			m.opts.Removals[m.rand.IntN(len(m.opts.Removals))](m.rand)
+			m.want.Deleted += len(m.applied)
+			clear(m.applied)
 		}
 		if m.rand.IntN(20) == 0 {
 			m.bulk.ForceSync()

@@ -48,15 +48,22 @@ func (s *Source) Allow(gvr schema.GroupVersionResource) {
 	s.change(func() { delete(s.forbidden, gvr) })
 }
 
-// Uninstall makes the server answer 404 for a resource, as without its CRD. The
-// objects are there again after Install.
+// Uninstall removes a resource as the deletion of its CRD does: watches are told
+// that all objects are deleted, then they end, and the server answers 404 until
+// [Source.Install]. Before that no object of the resource can be applied.
 func (s *Source) Uninstall(gvr schema.GroupVersionResource) {
-	s.change(func() { s.absent[gvr] = true })
+	s.mu.Lock()
+	s.absent[gvr] = true
+	s.mu.Unlock()
+	s.server.Remove(gvr)
 }
 
-// Install ends that.
+// Install makes a resource known again, without objects. A source knows all
+// resources that were not uninstalled.
 func (s *Source) Install(gvr schema.GroupVersionResource) {
-	s.change(func() { delete(s.absent, gvr) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.absent, gvr)
 }
 
 func (s *Source) change(f func()) {

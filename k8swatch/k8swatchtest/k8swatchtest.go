@@ -75,7 +75,7 @@ func (s *Source) Fetch(ctx context.Context, gvr schema.GroupVersionResource, nam
 // Apply creates or replaces objects, typed or unstructured. A uid is kept where
 // the object has one; a new uid under an old name is an object that was deleted
 // and created again. It panics on what cannot be in a cluster: a kind that
-// nobody named, an object without a name.
+// nobody named, an object without a name, one of a resource that is uninstalled.
 func (s *Source) Apply(objs ...runtime.Object) {
 	for _, obj := range objs {
 		o, gvr, err := memapi.Normalize(obj.DeepCopyObject())
@@ -85,8 +85,17 @@ func (s *Source) Apply(objs ...runtime.Object) {
 		if o.GetName() == "" {
 			panic(fmt.Sprintf("k8swatchtest: a %s without a name", gvr.Resource))
 		}
-		s.server.Apply(gvr, o)
+		s.apply(gvr, o)
 	}
+}
+
+func (s *Source) apply(gvr schema.GroupVersionResource, o k8swatch.Object) {
+	s.mu.Lock() // a resource that is uninstalled must not get an object after that
+	defer s.mu.Unlock()
+	if s.absent[gvr] {
+		panic(fmt.Sprintf("k8swatchtest: a %s while the resource is uninstalled", gvr.GroupResource()))
+	}
+	s.server.Apply(gvr, o)
 }
 
 // Edit changes one object, such as the labels that it is indexed by, and reports

@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/hapticsdk/haptic/k8swatch"
@@ -113,7 +115,7 @@ func TestSourceFaults(t *testing.T) {
 	}
 	try := func() (list, watched error) {
 		_, list = lw.ListWithContext(t.Context(), metav1.ListOptions{})
-		w, watched := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
+		w, watched := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 		if watched == nil {
 			w.Stop()
 		}
@@ -139,6 +141,66 @@ func TestSourceFaults(t *testing.T) {
 		if list, watched := try(); !tt.list(list) || !tt.watch(watched) {
 			t.Errorf("%s: list %v, watch %v", tt.name, list, watched)
 		}
+	}
+}
+
+// TestUninstall: the objects go first, told to those who watch, then the
+// resource; the next one of that name has no history.
+func TestUninstall(t *testing.T) {
+	src := k8swatchtest.NewSource(ingress("a", nil), ingress("b", nil), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}})
+	watching := func(gvr schema.GroupVersionResource, from string) watch.Interface {
+		t.Helper()
+		lw, err := src.ListWatch(gvr, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: from})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Stop)
+		return w
+	}
+	services := corev1.SchemeGroupVersion.WithResource("services")
+	last := src.List(services)[0].GetResourceVersion()
+	w, other := watching(ingresses, last), watching(services, last)
+	uid := src.List(ingresses)[0].GetUID()
+	src.Uninstall(ingresses)
+	for _, want := range []string{"DELETED a", "DELETED b", "end"} {
+		if got := next(t, w); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if src.Delete(ingress("a", nil)) || src.Edit(ingresses, "shop", "a", func(k8swatch.Object) {}) {
+		t.Error("an object is left")
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("an object can be applied")
+			}
+		}()
+		src.Apply(ingress("a", nil))
+	}()
+	src.Apply(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "t"}})
+	if got := next(t, other); got != "ADDED t" {
+		t.Errorf("watch of another resource: %q", got)
+	}
+
+	src.Install(ingresses)
+	if left := src.List(ingresses); len(left) > 0 {
+		t.Errorf("%d objects were installed", len(left))
+	}
+	src.Apply(ingress("a", nil))
+	if a := src.List(ingresses)[0]; a.GetUID() == uid {
+		t.Error("an object has the uid that one of the same name had before")
+	}
+	lw, err := src.ListWatch(ingresses, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: last}); !apierrors.IsResourceExpired(err) {
+		t.Errorf("a watch from before: %v", err)
 	}
 }
 

@@ -69,14 +69,29 @@ func TestModel(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				src := k8swatchtest.NewSource()
-				watchtest.Model(t, server{src}, watchtest.ModelOptions{Seed: n, Rounds: 8, Steps: 25, Faults: faults(src)})
+				watchtest.Model(t, server{src}, watchtest.ModelOptions{
+					Seed: n, Rounds: 8, Steps: 25, Faults: faults(src), Removals: []func(*rand.Rand){removal(src)},
+				})
 			})
 		})
 	}
 }
 
+func pass(r *rand.Rand) { <-time.After(time.Duration(r.IntN(3000)) * time.Millisecond) }
+
+// removal uninstalls the resource and installs it again: at once, after a while,
+// or so long after that everybody knows.
+func removal(src *k8swatchtest.Source) func(*rand.Rand) {
+	return func(r *rand.Rand) {
+		src.Uninstall(watchtest.ConfigMaps)
+		if r.IntN(3) > 0 {
+			pass(r)
+		}
+		src.Install(watchtest.ConfigMaps)
+	}
+}
+
 func faults(src *k8swatchtest.Source) []func(*rand.Rand) func() {
-	pass := func(r *rand.Rand) { <-time.After(time.Duration(r.IntN(3000)) * time.Millisecond) }
 	return []func(*rand.Rand) func(){
 		func(*rand.Rand) func() { src.Drop(); return nil },
 		func(*rand.Rand) func() { src.Compact(); return nil },
@@ -89,11 +104,6 @@ func faults(src *k8swatchtest.Source) []func(*rand.Rand) func() {
 			src.Forbid(watchtest.ConfigMaps, verbs[r.IntN(len(verbs))]...)
 			pass(r)
 			return func() { src.Allow(watchtest.ConfigMaps) }
-		},
-		func(r *rand.Rand) func() {
-			src.Uninstall(watchtest.ConfigMaps)
-			pass(r)
-			return func() { src.Install(watchtest.ConfigMaps) }
 		},
 		func(r *rand.Rand) func() {
 			src.SlowPages(time.Duration(r.IntN(3000)) * time.Millisecond)

@@ -7,6 +7,7 @@ package memapi
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,8 +30,9 @@ import (
 type Server struct {
 	mu       sync.Mutex
 	revision uint64
-	floor    uint64 // watches from before this revision are too old
-	dropped  uint64 // counts DropWatches
+	floor    uint64                                 // watches from before this revision are too old
+	floors   map[schema.GroupVersionResource]uint64 // of resources that were removed
+	dropped  uint64                                 // counts DropWatches
 	objects  map[schema.GroupVersionResource]map[string]Object
 	log      []event
 	logBase  uint64        // number of events that left the log
@@ -53,6 +55,7 @@ type event struct {
 	gvr      schema.GroupVersionResource
 	old, new Object // nil where absent
 	bookmark bool   // nothing happened: watches that want bookmarks get one
+	removed  bool   // the resource went: its watches end
 }
 
 // maxLog bounds the log; older events are compacted, as etcd does after a while.
@@ -63,6 +66,7 @@ func New() *Server {
 	return &Server{
 		revision: 1,
 		objects:  map[schema.GroupVersionResource]map[string]Object{},
+		floors:   map[schema.GroupVersionResource]uint64{},
 		changed:  make(chan struct{}),
 		pages:    map[string]page{},
 	}
@@ -118,7 +122,10 @@ func (s *Server) apply(gvr schema.GroupVersionResource, obj Object) {
 func (s *Server) Delete(gvr schema.GroupVersionResource, namespace, name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := key(namespace, name)
+	return s.delete(gvr, key(namespace, name))
+}
+
+func (s *Server) delete(gvr schema.GroupVersionResource, k string) bool {
 	old := s.objects[gvr][k]
 	if old == nil {
 		return false
@@ -129,6 +136,20 @@ func (s *Server) Delete(gvr schema.GroupVersionResource, namespace, name string)
 	last.SetResourceVersion(strconv.FormatUint(s.revision, 10))
 	s.append(event{gvr: gvr, old: last})
 	return true
+}
+
+// Remove deletes all objects of a resource and ends its watches once they have
+// told so; a later watch cannot begin before. That is what becomes of a custom
+// resource whose definition is deleted.
+func (s *Server) Remove(gvr schema.GroupVersionResource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range slices.Sorted(maps.Keys(s.objects[gvr])) {
+		s.delete(gvr, k)
+	}
+	s.revision++
+	s.floors[gvr] = s.revision
+	s.append(event{gvr: gvr, removed: true})
 }
 
 // Get returns a copy of an object, or nil.
@@ -202,22 +223,29 @@ func (s *Server) wake() {
 	s.changed = make(chan struct{})
 }
 
-// admit lets the fault decide. A watch that began before the last drop, by the
-// number that is returned, ends at once.
-func (s *Server) admit(ctx context.Context, r Request) (dropped uint64, err error) {
+// endings are what ends watches that began before.
+type endings struct{ dropped, removed uint64 }
+
+func (s *Server) endings(gvr schema.GroupVersionResource) endings {
+	return endings{dropped: s.dropped, removed: s.floors[gvr]}
+}
+
+// admit lets the fault decide. A watch ends at once if there was an ending after
+// those that are returned.
+func (s *Server) admit(ctx context.Context, r Request) (before endings, err error) {
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return before, err
 	}
 	s.mu.Lock()
-	dropped, fault := s.dropped, s.fault
+	before, fault := s.endings(r.Resource), s.fault
 	s.mu.Unlock()
 	if fault == nil {
-		return dropped, nil
+		return before, nil
 	}
 	if err := fault(ctx, r); err != nil {
-		return 0, err
+		return before, err
 	}
-	return dropped, ctx.Err()
+	return before, ctx.Err()
 }
 
 // Fetch returns a copy of one object; an error is what a client gets.
@@ -359,14 +387,14 @@ func (l *ListWatch) WatchWithContext(ctx context.Context, opts metav1.ListOption
 		return nil, err
 	}
 	s := l.server
-	dropped, err := s.admit(ctx, Request{Resource: l.gvr, Verb: "watch"})
+	before, err := s.admit(ctx, Request{Resource: l.gvr, Verb: "watch"})
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &watching{
-		server: s, list: l, match: m, dropped: dropped, marks: opts.AllowWatchBookmarks,
+		server: s, list: l, match: m, dropped: before.dropped, marks: opts.AllowWatchBookmarks,
 		events: make(chan watch.Event), end: make(chan struct{}),
 	}
 	w.next = s.logBase + uint64(len(s.log))
@@ -378,11 +406,14 @@ func (l *ListWatch) WatchWithContext(ctx context.Context, opts metav1.ListOption
 		w.initial = s.matching(l.gvr, m)
 	case perr != nil:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is not a number", opts.ResourceVersion))
-	case from < s.floor:
-		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, s.floor))
+	case from < max(s.floor, s.floors[l.gvr]):
+		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, max(s.floor, s.floors[l.gvr])))
 	default:
 		i, _ := slices.BinarySearchFunc(s.log, from+1, func(e event, r uint64) int { return compare(e.revision, r) })
 		w.next = s.logBase + uint64(i)
+	}
+	if s.floors[l.gvr] != before.removed {
+		w.Stop()
 	}
 	go w.run(ctx)
 	return w, nil

@@ -107,6 +107,9 @@ func (w *watching) deliver(ctx context.Context, e event) bool {
 	if e.gvr != w.list.gvr {
 		return true
 	}
+	if e.removed {
+		return false
+	}
 	before, after := e.old != nil && w.match.match(e.old), e.new != nil && w.match.match(e.new)
 	switch {
 	case before && after:
