@@ -35,6 +35,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -138,7 +139,7 @@ func (o options) run(ctx context.Context, getenv func(string) string, stdout, st
 		defer client.Close()
 		to = client
 	} else {
-		local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: o.local, NoStart: !o.start})
+		local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: o.local, NoStart: !o.start, Logger: slog.New(slog.NewTextHandler(stderr, nil))})
 		if err != nil {
 			return false, err
 		}
