@@ -281,6 +281,9 @@ func TestCachedNewVersionInFlight(t *testing.T) {
 		if got := passwords(t, c); got != "new" {
 			t.Errorf("after the late answer: %q", got)
 		}
+		if n := c.Stats().Fetches; n != 2 {
+			t.Errorf("%d fetches: the late answer took the place of the new one", n)
+		}
 	})
 }
 

@@ -34,6 +34,7 @@ type objectName struct{ namespace, name string }
 // keeping is an object in the cache.
 type keeping struct {
 	asked, got version
+	begun      int64 // number of its fetch: those that begin later are not older
 	obj        Object
 	bytes      int64
 	until      time.Time
@@ -162,6 +163,9 @@ func (f *fetched) lookup(v version) Object {
 // nil where there is none any more.
 func (f *fetched) get(ctx context.Context, m Object) (Object, error) {
 	v := versionOf(m)
+	if ctx.Err() != nil { // somebody else's fetch for the same list has failed
+		return nil, ctx.Err()
+	}
 	f.mu.Lock()
 	if f.stopped {
 		f.mu.Unlock()
@@ -200,40 +204,46 @@ func (f *fetched) get(ctx context.Context, m Object) (Object, error) {
 
 func (f *fetched) fly(ctx context.Context, v version, fl *flight) {
 	defer fl.cancel()
-	obj, err := f.fetch(ctx, v)
+	obj, begun, err := f.fetch(ctx, v)
+	var k *keeping
+	if obj != nil {
+		k = &keeping{asked: v, got: versionOf(obj), begun: begun, obj: obj, bytes: sizeOf(obj), until: time.Now().Add(f.ttl)}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fl.obj, fl.err = obj, err
 	if f.flights[v] == fl {
 		delete(f.flights, v)
 	}
-	if obj != nil && !f.stopped {
-		f.keep(&keeping{asked: v, got: versionOf(obj), obj: obj, bytes: sizeOf(obj), until: time.Now().Add(f.ttl)})
+	if k != nil && !f.stopped {
+		f.keep(k)
 	}
 	close(fl.done)
 }
 
-func (f *fetched) fetch(ctx context.Context, v version) (obj Object, err error) {
+// fetch returns nil where the object is gone, and the number of the fetch.
+func (f *fetched) fetch(ctx context.Context, v version) (obj Object, begun int64, err error) {
 	select {
 	case f.slots <- struct{}{}:
 		defer func() { <-f.slots }()
 	case <-ctx.Done():
-		return nil, f.failure(v, f.why(ctx.Err()))
+		return nil, 0, f.failure(v, f.why(ctx.Err()))
 	}
 	f.mu.Lock()
 	f.counts.Fetches++
+	begun = f.counts.Fetches
 	f.mu.Unlock()
 	if err := guard(func() (err error) { obj, err = f.src.Fetch(ctx, f.resource, v.namespace, v.name); return err }); err != nil {
 		if gone(err) {
-			return nil, nil
+			return nil, 0, nil
 		}
-		return nil, f.failure(v, f.why(err))
+		return nil, 0, f.failure(v, f.why(err))
 	}
 	if obj == nil {
-		return nil, f.failure(v, errors.New("the source sent no object"))
+		return nil, 0, f.failure(v, errors.New("the source sent no object"))
 	}
 	trimCopies(obj)
-	return obj, nil
+	return obj, begun, nil
 }
 
 // why says whether an error comes from the end of Run.
@@ -265,10 +275,13 @@ func gone(err error) bool {
 	return d != nil && d.Name != ""
 }
 
-// keep stores an object in place of other versions of it, and makes room.
+// keep stores an object in place of older versions of it, and makes room.
 func (f *fetched) keep(k *keeping) {
 	name := objectName{k.asked.namespace, k.asked.name}
 	if e := f.byName[name]; e != nil {
+		if e.Value.(*keeping).begun > k.begun {
+			return
+		}
 		f.drop(e)
 	}
 	if f.ttl < 0 || k.bytes > f.maxBytes {

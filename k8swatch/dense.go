@@ -245,14 +245,15 @@ type denseDecoder struct {
 	at    int
 }
 
-func (d *denseDecoder) number() int {
-	var n uint64
+func (d *denseDecoder) number() int { return int(d.varint()) }
+
+func (d *denseDecoder) varint() (n uint64) {
 	for shift := 0; ; shift += 7 {
 		b := d.text[d.at]
 		d.at++
 		n |= uint64(b&0x7f) << shift
 		if b < 0x80 {
-			return int(n)
+			return n
 		}
 	}
 }
@@ -270,7 +271,7 @@ func (d *denseDecoder) value() any {
 	case tagFalse, tagTrue:
 		return tag == tagTrue
 	case tagInt:
-		n := uint64(d.number())
+		n := d.varint()
 		return int64(n>>1) ^ -int64(n&1)
 	case tagFloat:
 		d.at += 8
