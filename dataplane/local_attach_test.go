@@ -17,7 +17,7 @@ import (
 )
 
 // attached is a Local over a HAProxy that the test runs itself.
-func attached(t *testing.T) *host {
+func attached(t testing.TB) *host {
 	t.Helper()
 	needHAProxy(t)
 	dir, err := os.MkdirTemp("", "haptic")

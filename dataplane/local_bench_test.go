@@ -104,6 +104,26 @@ func BenchmarkLocal(b *testing.B) {
 	})
 }
 
+// BenchmarkLocalFiles syncs with 5,000 certificates: nothing changed, or the
+// address of a server.
+func BenchmarkLocalFiles(b *testing.B) {
+	for name, start := range map[string]func(testing.TB) *host{"started": newHost, "attached": attached} {
+		for _, changed := range []int{0, 1} {
+			b.Run(fmt.Sprintf("%s/changed=%d", name, changed), func(b *testing.B) {
+				h := start(b)
+				var files []dataplane.File
+				content := localCertificate(b, "a.test")
+				for i := range 5000 {
+					files = append(files, dataplane.File{Kind: dataplane.Certificate, Name: fmt.Sprintf("c%d.pem", i), Content: content})
+				}
+				measureSync(b, h, func(n int) *dataplane.Config {
+					return h.config(large(h, 10, 1, n*changed), files...)
+				})
+			})
+		}
+	}
+}
+
 // BenchmarkFsync is what the disk alone takes for the text of BenchmarkLocal.
 func BenchmarkFsync(b *testing.B) {
 	dir := b.TempDir()

@@ -116,3 +116,18 @@ func TestLocalServerReturnsAsAnother(t *testing.T) {
 	last = h.atRuntime(result, h.web("server b "+two))
 	h.atRuntime(last, h.web("server slow "+slow+" backup", "server b "+two))
 }
+
+// A request under way when Run ends comes to its end; no new ones are taken.
+func TestLocalStopsSoftly(t *testing.T) {
+	h := newHost(t)
+	h.sync(h.web("server a " + h.server("127.0.0.2")))
+	release := h.hold("a")
+	h.cancel()
+	eventually(t, "no new connections", func() bool {
+		status, _ := h.get("shop.test", "/")
+		return status == 0
+	})
+	release()
+	h.stop()
+	require.Empty(t, h.processes())
+}

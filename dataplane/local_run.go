@@ -147,8 +147,7 @@ func (s *supervisor) loop(ctx context.Context) {
 			if time.Since(s.started) > lastsLong {
 				s.pause = 0
 			}
-			retry.Reset(s.pause)
-			s.pause = min(max(2*s.pause, firstPause), maxPause)
+			retry.Reset(s.nextPause())
 		case <-tidy.C:
 			if s.process != nil {
 				l.tidy(ctx)
@@ -167,12 +166,19 @@ func (s *supervisor) loop(ctx context.Context) {
 			if s.process == nil && l.store.exists() {
 				if reply := s.start(ctx); reply.err != nil && ctx.Err() == nil {
 					l.log.Error("haproxy does not start", "error", reply.err)
-					retry.Reset(s.pause)
-					s.pause = min(max(2*s.pause, firstPause), maxPause)
+					retry.Reset(s.nextPause())
 				}
 			}
 		}
 	}
+}
+
+// nextPause is how long to wait before the next start: not at all at first, then
+// twice as long each time.
+func (s *supervisor) nextPause() time.Duration {
+	pause := s.pause
+	s.pause = min(max(2*pause, firstPause), maxPause)
+	return pause
 }
 
 // start starts haproxy unless it runs, and waits until it serves.

@@ -63,20 +63,36 @@ func findLeftovers(root *os.Root) (l *leftovers, err error) {
 		listed[e.Path] = true
 	}
 	for _, dir := range storeDirs {
-		entries, err := fs.ReadDir(root.FS(), dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		names, err := ownNames(root, dir)
+		if err != nil {
 			return nil, err
 		}
-		for _, e := range entries {
-			at := path.Join(dir, e.Name())
-			if strings.HasPrefix(e.Name(), freshPrefix) {
-				l.fresh = append(l.fresh, at)
-			} else if name, ok := strings.CutPrefix(e.Name(), backupPrefix); ok && !listed[path.Join(dir, name)] {
+		for _, n := range names {
+			if strings.HasPrefix(n, freshPrefix) {
+				l.fresh = append(l.fresh, path.Join(dir, n))
+			} else if name, ok := strings.CutPrefix(n, backupPrefix); ok && !listed[path.Join(dir, name)] {
 				l.journal.Files = append(l.journal.Files, journalEntry{Path: path.Join(dir, name)})
 			}
 		}
 	}
 	return l, nil
+}
+
+// ownNames lists, in order, the names in a folder that start with a dot. The
+// other files, which may be many, cost nothing but the reading of the folder.
+func ownNames(root *os.Root, dir string) ([]string, error) {
+	f, err := root.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	names, err := f.Readdirnames(-1)
+	names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, ".") })
+	slices.Sort(names)
+	return names, err
 }
 
 // readJournal returns nil where there is none, or somebody spoilt it: the
