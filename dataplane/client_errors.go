@@ -88,10 +88,13 @@ func (c *Client) pushError(ctx context.Context, err error, j *job) *Error {
 	}
 	e.File, e.Output = configFile, redactOutput(e.Output, j.text)
 	text := j.push
+	if c.opts.Strategy == Raw { // else the lines are nobody's
+		text = j.desired.Main()
+	}
 	var again *dpapi.StatusError
 	if _, err := c.api.Push(ctx, text, j.before.version, dpapi.Validate); errors.As(err, &again) && again.Status == http.StatusBadRequest {
 		e.Output = redactOutput(again.Message, text)
-		if c.opts.Strategy == Raw { // else the lines are nobody's
+		if c.opts.Strategy == Raw {
 			e.Line = lineOf(again.Message, strings.Count(text, "\n"))
 		}
 	}

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
@@ -86,6 +87,9 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) 
 			return nil, err
 		}
 	}
+	if severalDefaults(j.text) {
+		j.push = j.text
+	}
 	wanted, err := NewConfig(j.text, desired.Files()...)
 	if err != nil {
 		return nil, &Error{Endpoint: c.Name(), Stage: "check", File: configFile, Err: err}
@@ -114,6 +118,14 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) 
 		j.changes, err = c.structuredChanges(desired, j.before.deployed.main, j.text)
 	}
 	return j, err
+}
+
+// severalDefaults reports whether a normalised text has more than one defaults
+// section. Then its proxies must name theirs when it is sent: the API orders the
+// sections of what it gets, but adds no "from", so that all proxies without one
+// would fall under the last.
+func severalDefaults(normal string) bool {
+	return strings.Count("\n"+normal, "\ndefaults ") > 1
 }
 
 // fromMemory lists the file changes against what was deployed before.

@@ -78,12 +78,16 @@ func (c *Client) restoreText(ctx context.Context, j *job, version int64) error {
 	if strings.TrimSpace(j.before.text) == "" {
 		return nil
 	}
-	raw, err := c.api.Push(ctx, j.before.text, version, dpapi.SkipReload)
+	text := j.before.text
+	if was := j.before.deployed; was != nil && severalDefaults(was.main) {
+		text = was.main
+	}
+	raw, err := c.api.Push(ctx, text, version, dpapi.SkipReload)
 	if err != nil {
 		return c.errorAt("restore", err)
 	}
 	if c.known != nil {
-		c.known.version = raw.FileVersion
+		c.known.version, c.known.text = raw.FileVersion, raw.Text
 	}
 	return nil
 }

@@ -49,8 +49,7 @@ func (s *site) client(t testing.TB, o *dataplane.ClientOptions) *dataplane.Clien
 	return c
 }
 
-// stored is the text on disk, without the lines of the API. The real one writes
-// "from unnamed_defaults_1" from its second write on only, so that is left out.
+// stored is the text on disk, without the lines of the API.
 func (s *site) stored(t *testing.T) string {
 	t.Helper()
 	if !s.foreign {
@@ -63,7 +62,7 @@ func (s *site) stored(t *testing.T) string {
 	var plain strings.Builder
 	for line := range strings.Lines(string(b)) {
 		if !strings.HasPrefix(line, "# _") {
-			plain.WriteString(strings.Replace(line, " from unnamed_defaults_1", "", 1))
+			plain.WriteString(line)
 		}
 	}
 	return plain.String()

@@ -268,11 +268,11 @@ func (c *Client) checkStored(j *job, raw dpapi.Raw, version int64) (baseline, er
 		// Between our write and the answer somebody else wrote.
 		return baseline{}, &Error{Endpoint: c.Name(), Stage: "verify", Err: ErrConflict}
 	}
+	// Harmless where only the form differs: before its first write, for one, the
+	// API leaves "from" away. But a directive may be missing.
 	if raw.Text != j.text {
-		// Harmless where only the form differs: before its first write, for
-		// one, the API leaves "from" away. But a directive may be missing.
-		if !c.sameMeaning(raw.Text, j.text) {
-			c.log.Warn("the Dataplane API has stored something else than it was sent", "api", j.api.APIVersion)
+		if err := c.checkMeaning("verify", raw.Text, j); err != nil {
+			return baseline{}, err
 		}
 	}
 	return baseline{version: raw.FileVersion, text: raw.Text}, nil

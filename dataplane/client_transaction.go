@@ -88,15 +88,15 @@ func (c *Client) fillTransaction(ctx context.Context, id string, j *job) error {
 	if err != nil {
 		return c.errorAt("transaction", err)
 	}
-	return c.checkTransaction(raw.Text, j)
+	return c.checkMeaning("transaction", raw.Text, j)
 }
 
-// checkTransaction compares what a transaction would store with what is wanted.
-func (c *Client) checkTransaction(text string, j *job) error {
+// checkMeaning compares what the API has stored, or would, with what is wanted.
+func (c *Client) checkMeaning(stage, text string, j *job) error {
 	if c.sameMeaning(text, j.text) {
 		return nil
 	}
-	wrong := &Error{Endpoint: c.Name(), Stage: "transaction", File: configFile, Err: ErrUnsupported}
+	wrong := &Error{Endpoint: c.Name(), Stage: stage, File: configFile, Err: ErrUnsupported}
 	have, err := NewConfig(alignSections(text, j.text))
 	if err != nil {
 		wrong.Output = "the Dataplane API would store something that cannot be compared"
@@ -150,7 +150,7 @@ func (c *Client) committed(ctx context.Context, j *job, r *Result, written []fil
 	if raw.FileVersion != j.before.version+1 {
 		return baseline{}, &Error{Endpoint: c.Name(), Stage: "verify", Err: ErrConflict}
 	}
-	if err := c.checkTransaction(raw.Text, j); err != nil {
+	if err := c.checkMeaning("transaction", raw.Text, j); err != nil {
 		return baseline{}, err
 	}
 	return baseline{version: raw.FileVersion, text: raw.Text}, nil
