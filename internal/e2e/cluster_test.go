@@ -22,6 +22,7 @@ const (
 	apiHost         = subnet + "1"
 	apiPort         = "6443"
 	apiToken        = "e2e-token"
+	watcherToken    = "watcher-token" // of a user that may do nothing by itself
 	className       = "haptic"
 	classController = "haptic.hapticsdk.dev/ingress"
 )
@@ -105,7 +106,7 @@ func (c *cluster) writeFiles() error {
 	}
 	for name, content := range map[string][]byte{
 		"tls.crt": serving.cert, "tls.key": serving.key, "kubeconfig": kubeconfig,
-		"tokens": []byte(apiToken + `,e2e,1,"system:masters"` + "\n"),
+		"tokens": []byte(apiToken + `,e2e,1,"system:masters"` + "\n" + watcherToken + ",watcher,2\n"),
 	} {
 		if err := os.WriteFile(filepath.Join(c.dir, name), content, 0o600); err != nil {
 			return err
@@ -123,7 +124,7 @@ func (c *cluster) startAPI() error {
 		"--etcd-servers=http://127.0.0.1:2379",
 		"--bind-address="+apiHost, "--advertise-address="+apiHost, "--secure-port="+apiPort,
 		"--tls-cert-file="+file("tls.crt"), "--tls-private-key-file="+file("tls.key"), "--cert-dir="+c.dir,
-		"--token-auth-file="+file("tokens"), "--authorization-mode=AlwaysAllow", "--anonymous-auth=false",
+		"--token-auth-file="+file("tokens"), "--authorization-mode=RBAC", "--anonymous-auth=false",
 		"--service-account-issuer=https://e2e", "--service-account-key-file="+file("tls.key"),
 		"--service-account-signing-key-file="+file("tls.key"), "--disable-admission-plugins=ServiceAccount",
 		"--service-cluster-ip-range=10.96.0.0/16", "--endpoint-reconciler-type=none",

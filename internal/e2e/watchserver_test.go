@@ -145,16 +145,7 @@ type watchServer struct {
 func newWatchServer(t *testing.T) *watchServer {
 	t.Helper()
 	s := &watchServer{kube: newKube(t), wire: newWire(t)}
-	config, err := clientcmd.LoadFromFile(env.cluster.kubeconfig)
-	s.must(err)
-	for _, c := range config.Clusters {
-		c.Server = "https://" + s.wire.listener.Addr().String()
-	}
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	s.must(clientcmd.WriteToFile(*config, file))
-	s.source, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: file, QPS: 1000, Burst: 1000})
-	s.must(err)
-	t.Cleanup(s.source.Close)
+	s.source = s.connect(apiToken)
 	t.Cleanup(func() {
 		err := env.cluster.client.CoreV1().ConfigMaps(s.ns).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{})
 		if err != nil {
@@ -162,6 +153,25 @@ func newWatchServer(t *testing.T) *watchServer {
 		}
 	})
 	return s
+}
+
+// connect returns the cluster, at the end of the wire, for who has the token.
+func (s *watchServer) connect(token string) *k8swatch.Cluster {
+	s.t.Helper()
+	config, err := clientcmd.LoadFromFile(env.cluster.kubeconfig)
+	s.must(err)
+	for _, c := range config.Clusters {
+		c.Server = "https://" + s.wire.listener.Addr().String()
+	}
+	for _, user := range config.AuthInfos {
+		user.Token = token
+	}
+	file := filepath.Join(s.t.TempDir(), "kubeconfig")
+	s.must(clientcmd.WriteToFile(*config, file))
+	source, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: file, QPS: 1000, Burst: 1000})
+	s.must(err)
+	s.t.Cleanup(source.Close)
+	return source
 }
 
 func (s *watchServer) Source() k8swatch.MetadataSource { return s.source }
