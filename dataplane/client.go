@@ -80,7 +80,7 @@ type Client struct {
 	looked    time.Time             // when the stored files were last looked at
 	late      lateReload            // a reload that has not shown in time
 	marked    markState             // whether the endpoint says so, see mark
-	certs     map[string]string     // certificate name -> hash of the content last stored by this client
+	certs     map[string][]byte     // content of certificates as last stored by this client: the API tells none
 	norm      haproxycfg.Normaliser // of desired texts
 	stored    haproxycfg.Normaliser // of stored texts
 
@@ -123,7 +123,7 @@ func NewClient(endpoint Endpoint, options *ClientOptions) (*Client, error) {
 	if err != nil {
 		return fail(err)
 	}
-	c := &Client{endpoint: endpoint, opts: o, api: api, log: o.Logger, turn: make(chan struct{}, 1), certs: map[string]string{}}
+	c := &Client{endpoint: endpoint, opts: o, api: api, log: o.Logger, turn: make(chan struct{}, 1), certs: map[string][]byte{}}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}

@@ -114,7 +114,7 @@ func (c *Client) write(ctx context.Context, w fileWrite) (reloadID string, err e
 		return "", c.fileError(err, w.file.Kind, w.file.Name)
 	}
 	if w.file.Kind == Certificate {
-		c.certs[ref.name] = hashOf(w.file.Content)
+		c.certs[ref.name] = w.file.Content
 	}
 	return reloadID, nil
 }

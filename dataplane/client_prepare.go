@@ -266,15 +266,25 @@ func (c *Client) readCertificate(ctx context.Context, want File) (File, *fileWri
 	if err != nil {
 		return File{}, nil, c.readError(err, want)
 	}
-	content := onWire(want)
-	same := info.Size == int64(len(content)) && (info.Serial == "" || hasSerial(content, info.Serial))
+	known, ours := c.certs[want.Name]
+	same := looksLike(info, want)
+	old := File{Kind: want.Kind, Name: want.Name, Content: known}
 	switch {
-	case same && c.certs[want.Name] == hashOf(want.Content):
+	case same && string(known) == string(want.Content):
 		return want, nil, nil
-	case same && c.certs[want.Name] == "":
+	case ours && looksLike(info, old):
+		return old, &fileWrite{file: want, old: known, oldKnown: true}, nil
+	case same && !ours:
 		return want, &fileWrite{file: want, quiet: true}, nil
 	}
 	return File{Kind: want.Kind, Name: want.Name}, &fileWrite{file: want}, nil
+}
+
+// looksLike reports whether what the API tells of a stored certificate is true
+// of that one.
+func looksLike(info dpapi.FileInfo, f File) bool {
+	content := onWire(f)
+	return info.Size == int64(len(content)) && (info.Serial == "" || hasSerial(content, info.Serial))
 }
 
 // isStatus reports whether the API answered with that status.

@@ -227,3 +227,26 @@ func TestClientPrintsNoSecrets(t *testing.T) {
 	require.True(t, errors.As(err, &e))
 	require.Equal(t, 2, e.Line)
 }
+
+// A DryRun reads everything anew. The certificates, which the API never gives
+// back, the client still knows, so that a Sync that is refused puts them back.
+func TestClientKeepsCertificatesAfterDryRun(t *testing.T) {
+	s := &site{Server: dataplanetest.New(t, &dataplanetest.Options{Validate: func(text string) string {
+		if strings.Contains(text, "nbthread") {
+			return "no"
+		}
+		return ""
+	}})}
+	s.endpoint = s.Endpoint()
+	d := newDesired(t, s)
+	client := s.client(t, nil)
+	syncSite(t, client, d.config(t))
+	before := s.file(dataplane.Certificate, "a.pem")
+	d.certificate, d.global = siteCertificate(t, "a.test"), "  nbthread 2\n"
+	plan, err := client.DryRun(t.Context(), d.config(t))
+	require.NoError(t, err)
+	require.Contains(t, plan.String(), "certificate a.pem")
+	_, err = client.Sync(t.Context(), d.config(t))
+	require.ErrorIs(t, err, dataplane.ErrInvalid)
+	require.True(t, before == s.file(dataplane.Certificate, "a.pem"), "another certificate is stored")
+}

@@ -36,11 +36,7 @@ func TestContractRefused(t *testing.T) {
 				}
 				worker, names := c.worker(), c.names(t)
 				config, _ := w.render(t, archives[name], c.place)
-				asked := c.deployer
-				if c.api {
-					asked = c.anew() // ours remembers the certificates, which the API never gives back
-				}
-				planned, err := asked.DryRun(t.Context(), config)
+				planned, err := c.DryRun(t.Context(), config)
 				require.NoError(t, err, "a preflight does not ask HAProxy")
 				require.Equal(t, dataplane.ImpactReload, planned.Impact())
 				_, err = c.Sync(t.Context(), config)
