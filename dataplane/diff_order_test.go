@@ -44,8 +44,21 @@ func TestDiffSeesOrderThatCounts(t *testing.T) {
 		"the quotes of a CLF log": {
 			"frontend f\n  option httplog clf\n  log-format %ci\n", "frontend f\n  log-format %ci\n",
 		},
-		"global limit, of which the first counts":      {"global\n  maxconn 10\n  maxconn 20\n", "global\n  maxconn 20\n"},
-		"tuning, of which the first counts":            {"global\n  tune.maxaccept 10\n  tune.maxaccept 20\n", "global\n  tune.maxaccept 20\n"},
+		"global limit, of which the first counts": {"global\n  maxconn 10\n  maxconn 20\n", "global\n  maxconn 20\n"},
+		"tuning, of which the first counts":       {"global\n  tune.maxaccept 10\n  tune.maxaccept 20\n", "global\n  tune.maxaccept 20\n"},
+		"defaults of listeners": {
+			"peers p\n  bind :1\n  default-bind ssl crt /a\n", "peers p\n  default-bind ssl crt /a\n  bind :1\n",
+		},
+		"slots of captures of responses": {
+			"frontend f\n  capture response header A len 9\n  declare capture response len 9\n",
+			"frontend f\n  declare capture response len 9\n  capture response header A len 9\n",
+		},
+		"one variable, set in two ways": {
+			"global\n  set-var proc.a int(1)\n  set-var-fmt proc.a 2\n", "global\n  set-var-fmt proc.a 2\n  set-var proc.a int(1)\n",
+		},
+		"a variable that is used above": {
+			"global\n  log \"$A\" local0\n  setenv A 192.0.2.1\n", "global\n  setenv A 192.0.2.1\n  log \"$A\" local0\n",
+		},
 		"two ways to name a user":                      {"global\n  uid 5\n  user joe\n", "global\n  user joe\n  uid 5\n"},
 		"path of providers":                            {"global\n  ssl-provider-path /a\n  ssl-provider x\n", "global\n  ssl-provider x\n  ssl-provider-path /a\n"},
 		"global below what reads it":                   {"global\n  log 192.0.2.1 local0\ndefaults\n  log global\n" + servers, "defaults\n  log global\n" + servers + "global\n  log 192.0.2.1 local0\n"},
