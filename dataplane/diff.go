@@ -18,13 +18,18 @@ import (
 //     that stand each for itself;
 //   - the order of lines that say different things, and lines that a later one
 //     replaces. The order of rules, ACLs, servers, filters, error files and the
-//     like counts;
+//     like counts, and so does that between keywords that set one thing, such as
+//     force-persist and ignore-persist, or take numbers from one list, such as
+//     captures of requests. ACLs may stand below the rules that name them, where
+//     HAProxy wants them above, as the Dataplane API brings them there;
 //   - the order of sections, as long as each proxy falls under the same defaults;
 //     whether it names them; defaults without a name and those with the name
 //     that the Dataplane API gives them; one global section and several.
 //
-// In a text with conditional blocks (.if), or with variables above the lines
-// that set them, the order of everything counts.
+// The order of everything counts in a text with conditional blocks (.if), with
+// variables above the lines that set them, or with settings below sections that
+// they would count for if they stood above: certificates of a crt-store, log
+// targets, folders and TLS defaults of a global section.
 //
 // Everything else is a difference, and an [Op] says so: rules and other children
 // one by one, with the fields that differ where the models of client-native know

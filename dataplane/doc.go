@@ -2,7 +2,8 @@
 // reloads as possible.
 //
 // A [Config] is the whole desired state of one HAProxy: the text of
-// haproxy.cfg and the files that it refers to. [Diff] compares two of them,
+// haproxy.cfg and the files that it refers to. [NewConfig] makes one of what a
+// program has in memory, [ReadConfig] of a folder. [Diff] compares two of them,
 // without any I/O, and returns a [Plan]: what would be created, updated and
 // deleted, and what each of it costs the running process.
 //
@@ -16,19 +17,28 @@
 //
 //   - [Local] is a HAProxy on this host. It writes the files, speaks to the
 //     sockets of the process, and can start and supervise it.
-//   - [Client] is a HAProxy behind a Dataplane API, version 3.
+//   - [Client] is a HAProxy behind a Dataplane API, version 3. Its [Strategy]
+//     says whether the endpoint is its own, or shared with another owner whose
+//     sections stay as they are.
+//
+// [SyncAll] brings many of them to their configurations at once, each within a
+// deadline of its own, and tells the outcome of each.
+//
+// In the repository, examples/diff prints the plan between two files, and
+// examples/sync pushes a file with its maps and certificates to an endpoint.
 //
 // # What is a difference
 //
 // Diff compares what HAProxy reads, not how it is written: comments, quotes, the
 // order of sections and of lines that say different things are no difference, so
-// that what a Dataplane API makes of a text equals the text. Rules, ACLs, binds
-// and other lines are told one by one:
+// that what a Dataplane API makes of a text equals the text. Where HAProxy itself
+// looks at an order, it is one. Rules, ACLs, binds and other lines are told one by
+// one:
 //
-//   - http-request rule 1 in frontend web (reload: http-request can change only at a reload)
-//   - http-request deny if is_api
-//     ~ backend shop (reload: balance can change only at a reload)
-//     balance.algorithm: roundrobin -> leastconn
+//	+ http-request rule 1 in frontend web (reload: http-request can change only at a reload)
+//	    + http-request deny if is_api
+//	~ backend shop (reload: balance can change only at a reload)
+//	    balance.algorithm: roundrobin -> leastconn
 //
 // # What takes a reload
 //
@@ -52,7 +62,9 @@
 // # Secrets
 //
 // Nothing in this package prints the content of a file, and plans show
-// "(secret)" in the place of passwords, tokens and authorization headers.
+// "(secret)" in the place of passwords, tokens, authorization headers and the
+// users of URLs. What no word announces, such as a token in a path, they cannot
+// know.
 //
 // # Concurrency
 //

@@ -10,8 +10,9 @@
 // walk does the comparing. The models lose some lines and change others. What a
 // model holds is therefore written back to text, and a line without a
 // counterpart there is told by [Section.Unmodelled]; [DiffLines] compares those
-// as text, and the order of lines where it means something. When Diff and
-// DiffLines are both empty, two sections mean the same.
+// as text, and the order of lines of one keyword where it means something. When
+// Diff and DiffLines are both empty, two sections say the same; whether the order
+// between keywords counts is for the caller to know.
 //
 // The Dataplane API tells children apart by name (servers, binds, users, ...) or
 // by position (rules, ACLs, log targets, ...). The steps of Diff can be sent one
