@@ -29,8 +29,6 @@ func versionOf(m Object) version {
 	return version{m.GetNamespace(), m.GetName(), m.GetUID(), m.GetResourceVersion()}
 }
 
-type objectName struct{ namespace, name string }
-
 // keeping is an object in the cache.
 type keeping struct {
 	asked, got version

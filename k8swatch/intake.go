@@ -137,14 +137,14 @@ func (in *intake) entry(obj any) (e *entry, err error) {
 			o.GetObjectKind().SetGroupVersionKind(in.gvk) // the API leaves it out of lists
 		}
 		in.trim(o)
-		e = &entry{name: o.GetName(), uid: o.GetUID(), version: o.GetResourceVersion()}
+		e = &entry{place: &place{objectName: objectName{"", o.GetName()}}, uid: o.GetUID(), version: o.GetResourceVersion()}
 		var err error
 		if e.keys, err = in.keys(o); err != nil {
 			return err
 		}
 		in.shared.Lock()
 		defer in.shared.Unlock()
-		e.namespace = in.strings.text(o.GetNamespace())
+		e.place.namespace = in.strings.text(o.GetNamespace())
 		if untyped {
 			e.dense, ok = in.symbols.encode(u.Object)
 		}
@@ -217,7 +217,7 @@ func (in *intake) accept(obj any) *entry {
 func nameOf(obj any) string {
 	if early, ok := obj.(*early); ok {
 		if early.entry != nil {
-			return early.entry.namespace + "/" + early.entry.name
+			return early.entry.place.namespace + "/" + early.entry.place.name
 		}
 		obj = early.obj
 	}
@@ -254,8 +254,8 @@ func (in *intake) Delete(obj any) error {
 	in.mu.Lock()
 	delete(in.bad, nameOf(obj))
 	in.mu.Unlock()
-	e := &entry{namespace: m.GetNamespace(), name: m.GetName()}
-	in.committed(in.store.change(func(c *Changes) { in.store.remove(e, c) }), false)
+	gone := objectName{m.GetNamespace(), m.GetName()}
+	in.committed(in.store.change(func(c *Changes) { in.store.remove(gone, c) }), false)
 	return nil
 }
 
@@ -293,8 +293,7 @@ func (in *intake) lastGood(obj any) *entry {
 	}
 	in.store.mu.Lock()
 	defer in.store.mu.Unlock()
-	e, _ := in.store.primary.Get(&entry{namespace: m.GetNamespace(), name: m.GetName()})
-	return e
+	return in.store.get(objectName{m.GetNamespace(), m.GetName()})
 }
 
 // Resync implements cache.ReflectorStore; there is nothing to do again.

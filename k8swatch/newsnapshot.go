@@ -25,7 +25,7 @@ func NewSnapshot(gvr schema.GroupVersionResource, opts *Options, objs ...Object)
 		if err != nil {
 			return nil, fmt.Errorf("k8swatch: %s: %w", nameOf(obj), err)
 		}
-		if in.store.primary.Has(e) {
+		if in.store.get(e.place.objectName) != nil {
 			return nil, fmt.Errorf("k8swatch: %s: there are two of it", nameOf(obj))
 		}
 		in.store.change(func(c *Changes) { in.store.put(e, c) })

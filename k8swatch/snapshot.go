@@ -30,7 +30,8 @@ type snapshotMeta struct {
 type Snapshot struct {
 	snapshotMeta
 	revision Revision
-	primary  *btree.BTreeG[*entry]
+	entries  slots
+	primary  *btree.BTreeG[*place]
 	index    *btree.BTreeG[indexed]
 	keys     trie
 	many     int
@@ -49,7 +50,7 @@ func (s *Snapshot) Len() int { return s.primary.Len() }
 // All iterates over the objects by namespace and name.
 func (s *Snapshot) All() iter.Seq[Object] {
 	return func(yield func(Object) bool) {
-		s.primary.Ascend(func(e *entry) bool { return yield(e.object()) })
+		s.primary.Ascend(func(at *place) bool { return yield(s.entries.get(at.slot).object()) })
 	}
 }
 
@@ -67,11 +68,11 @@ func (s *Snapshot) ByName(namespace, name string) Object {
 	if s.index == nil {
 		return s.GetSingle(namespace, name)
 	}
-	e, ok := s.primary.Get(&entry{namespace: namespace, name: name})
+	at, ok := s.primary.Get(&place{objectName: objectName{namespace, name}})
 	if !ok {
 		return nil
 	}
-	return e.object()
+	return s.entries.get(at.slot).object()
 }
 
 // Get returns the objects whose index keys begin with the given ones, by index
@@ -169,13 +170,14 @@ func (s *Snapshot) matching(prefix string, yield func(*entry) bool) {
 		if !strings.HasPrefix(i.key, prefix) {
 			return false
 		}
-		if len(i.e.keys) > 1 {
-			if _, again := seen[i.e]; again {
+		e := s.entries.get(i.at.slot)
+		if len(e.keys) > 1 {
+			if _, again := seen[e]; again {
 				return true
 			}
-			seen[i.e] = struct{}{}
+			seen[e] = struct{}{}
 		}
-		return yield(i.e)
+		return yield(e)
 	})
 }
 
@@ -183,14 +185,14 @@ func (s *Snapshot) matching(prefix string, yield func(*entry) bool) {
 func (s *Snapshot) byName(keys []string, yield func(*entry) bool) {
 	switch len(keys) {
 	case 0:
-		s.primary.Ascend(yield)
+		s.primary.Ascend(func(at *place) bool { return yield(s.entries.get(at.slot)) })
 	case 1:
-		s.primary.AscendGreaterOrEqual(&entry{namespace: keys[0]}, func(e *entry) bool {
-			return e.namespace == keys[0] && yield(e)
+		s.primary.AscendGreaterOrEqual(&place{objectName: objectName{keys[0], ""}}, func(at *place) bool {
+			return at.namespace == keys[0] && yield(s.entries.get(at.slot))
 		})
 	default:
-		if e, ok := s.primary.Get(&entry{namespace: keys[0], name: keys[1]}); ok {
-			yield(e)
+		if at, ok := s.primary.Get(&place{objectName: objectName{keys[0], keys[1]}}); ok {
+			yield(s.entries.get(at.slot))
 		}
 	}
 }

@@ -9,15 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// entry is one stored object with the index keys it is filed under. It never
-// changes: an update makes a new one, so that the old keys are known when it goes.
+// entry is one version of a stored object with the index keys it is filed under.
+// It never changes once it is filed: an update makes a new one, so that the old
+// keys are known when it goes.
 type entry struct {
-	obj             Object // nil where dense holds it
-	dense           *dense
-	namespace, name string
-	uid             types.UID
-	version         string   // metadata.resourceVersion
-	keys            []string // encoded index keys, at least one
+	obj     Object // nil where dense holds it
+	dense   *dense
+	place   *place
+	uid     types.UID
+	version string   // metadata.resourceVersion
+	keys    []string // encoded index keys, at least one
 }
 
 // object returns the object, which must not be changed.
@@ -28,27 +29,20 @@ func (e *entry) object() Object {
 	return e.obj
 }
 
-// indexed files an entry under one of its keys.
+// indexed files an object under one of its keys.
 type indexed struct {
 	key string
-	e   *entry
-}
-
-func lessEntry(a, b *entry) bool {
-	if a.namespace != b.namespace {
-		return a.namespace < b.namespace
-	}
-	return a.name < b.name
+	at  *place
 }
 
 func lessIndexed(a, b indexed) bool {
 	if a.key != b.key {
 		return a.key < b.key
 	}
-	if a.e == nil || b.e == nil { // a pivot stands before all entries of its key
-		return a.e == nil && b.e != nil
+	if a.at == nil || b.at == nil { // a pivot stands before all objects of its key
+		return a.at == nil && b.at != nil
 	}
-	return lessEntry(a.e, b.e)
+	return lessPlace(a.at, b.at)
 }
 
 // degree of the trees: small nodes make the copy that follows a snapshot cheap.
@@ -56,12 +50,18 @@ const degree = 16
 
 // store holds the objects of one resource: copy-on-write trees with one writer.
 // A snapshot is a clone of them, taken lazily and shared until the next change.
+// An update that changes no key touches the slot of the object and the leaves of
+// its keys alone.
 type store struct {
 	mu       sync.Mutex
-	primary  *btree.BTreeG[*entry]
+	places   map[objectName]*place
+	entries  slots
+	used     int                    // slots that were ever in use
+	free     []int                  // those that are not in use any more
+	primary  *btree.BTreeG[*place]  // all objects
 	index    *btree.BTreeG[indexed] // nil: the index is namespace, name
 	keys     trie
-	owner    *owner // of the nodes of keys that no snapshot has
+	owner    *owner // of what no snapshot has of entries and keys
 	many     int    // entries filed under more than one key
 	revision Revision
 	snapshot *Snapshot // of this revision; nil when none was taken
@@ -69,7 +69,10 @@ type store struct {
 }
 
 func newStore(meta snapshotMeta) *store {
-	s := &store{primary: btree.NewG(degree, lessEntry), keys: trie{seed: maphash.MakeSeed()}, owner: new(owner), meta: meta}
+	s := &store{
+		places: map[objectName]*place{}, primary: btree.NewG(degree, lessPlace),
+		keys: trie{seed: maphash.MakeSeed()}, owner: new(owner), meta: meta,
+	}
 	if meta.indexed {
 		s.index = btree.NewG(degree, lessIndexed)
 	}
@@ -78,40 +81,62 @@ func newStore(meta snapshotMeta) *store {
 
 // same reports whether two entries hold the same version of one object.
 func (e *entry) same(other *entry) bool {
-	return e.uid == other.uid && e.version == other.version && e.version != ""
+	return e == other || e.uid == other.uid && e.version == other.version && e.version != ""
+}
+
+// get returns the entry of a name, or nil.
+func (s *store) get(name objectName) *entry {
+	if at := s.places[name]; at != nil {
+		return s.entries.get(at.slot)
+	}
+	return nil
 }
 
 // put files the entry and counts what changed.
 func (s *store) put(e *entry, c *Changes) {
-	old, had := s.primary.ReplaceOrInsert(e)
+	old := s.get(e.place.objectName)
 	switch {
-	case !had:
+	case old == nil:
 		c.Created++
+		s.open(e.place)
+	case old.same(e):
+		return
 	case old.uid != e.uid: // deleted and created again while nobody looked
 		c.Deleted++
 		c.Created++
-	case old.same(e): // rare, so that it is not worth a look-up each time
-		s.primary.ReplaceOrInsert(old)
-		return
 	default:
 		c.Modified++
 	}
-	if had {
+	if old != nil {
+		e.place = old.place
 		s.unfile(old, e)
 	}
+	s.entries.set(s.owner, e.place.slot, e)
 	if len(e.keys) > 1 {
 		s.many++
 	}
 	for _, k := range e.keys {
-		if s.index != nil {
-			s.index.ReplaceOrInsert(indexed{k, e})
-		}
-		delta := 1
-		if had && contains(old.keys, k) {
-			delta = 0
+		delta := 0
+		if old == nil || !contains(old.keys, k) {
+			delta = 1
+			if s.index != nil {
+				s.index.ReplaceOrInsert(indexed{k, e.place})
+			}
 		}
 		s.keys.file(s.owner, k, delta)
 	}
+}
+
+// open gives a place to a new name.
+func (s *store) open(at *place) {
+	if n := len(s.free); n > 0 {
+		at.slot, s.free = s.free[n-1], s.free[:n-1]
+	} else {
+		at.slot = s.used
+		s.used++
+	}
+	s.places[at.objectName] = at
+	s.primary.ReplaceOrInsert(at)
 }
 
 // unfile removes the keys of old that next does not have; the others are
@@ -125,7 +150,7 @@ func (s *store) unfile(old, next *entry) {
 			continue
 		}
 		if s.index != nil {
-			s.index.Delete(indexed{k, old})
+			s.index.Delete(indexed{k, old.place})
 		}
 		s.keys.file(s.owner, k, -1)
 	}
@@ -140,35 +165,36 @@ func contains(keys []string, k string) bool {
 	return false
 }
 
-func (s *store) remove(e *entry, c *Changes) {
-	old, had := s.primary.Delete(e)
-	if !had {
+func (s *store) remove(name objectName, c *Changes) {
+	old := s.get(name)
+	if old == nil {
 		return
 	}
 	c.Deleted++
 	s.unfile(old, nil)
+	s.primary.Delete(old.place)
+	delete(s.places, name)
+	s.entries.set(s.owner, old.place.slot, nil)
+	s.free = append(s.free, old.place.slot)
 }
 
 // replace makes the store hold exactly the given entries.
 func (s *store) replace(entries []*entry, c *Changes) {
-	keep := btree.NewG(degree, lessEntry)
+	keep := make(map[objectName]struct{}, len(entries))
 	for _, e := range entries {
-		keep.ReplaceOrInsert(e)
+		keep[e.place.objectName] = struct{}{}
 	}
-	var gone []*entry
-	s.primary.Ascend(func(e *entry) bool {
-		if !keep.Has(e) {
-			gone = append(gone, e)
+	var gone []objectName
+	for name := range s.places {
+		if _, ok := keep[name]; !ok {
+			gone = append(gone, name)
 		}
-		return true
-	})
-	for _, e := range gone {
-		s.remove(e, c)
+	}
+	for _, name := range gone {
+		s.remove(name, c)
 	}
 	for _, e := range entries {
-		if old, had := s.primary.Get(e); !had || !old.same(e) {
-			s.put(e, c)
-		}
+		s.put(e, c)
 	}
 }
 
@@ -202,7 +228,7 @@ func (s *store) take() *Snapshot {
 
 func (s *store) takeLocked() *Snapshot {
 	if s.snapshot == nil {
-		snap := &Snapshot{snapshotMeta: s.meta, revision: s.revision, primary: s.primary.Clone(), keys: s.keys, many: s.many}
+		snap := &Snapshot{snapshotMeta: s.meta, revision: s.revision, entries: s.entries, primary: s.primary.Clone(), keys: s.keys, many: s.many}
 		if s.index != nil {
 			snap.index = s.index.Clone()
 		}
