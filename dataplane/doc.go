@@ -35,10 +35,10 @@
 // looks at an order, it is one. Rules, ACLs, binds and other lines are told one by
 // one:
 //
-//	+ http-request rule 1 in frontend web (reload: http-request can change only at a reload)
-//	    + http-request deny if is_api
 //	~ backend shop (reload: balance can change only at a reload)
 //	    balance.algorithm: roundrobin -> leastconn
+//	+ http-request rule 1 in frontend web (reload: http-request can change only at a reload)
+//	    + http-request deny if is_api
 //
 // # What takes a reload
 //
