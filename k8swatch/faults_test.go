@@ -13,7 +13,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
@@ -253,6 +258,56 @@ func TestWatchForbidden(t *testing.T) {
 			})
 		})
 	}
+}
+
+// breaking is a source whose watches break with an error while broken says so,
+// as client-go tells of a connection that is lost.
+type breaking struct {
+	k8swatch.Source
+	broken         func(watches int32) bool
+	lists, watches atomic.Int32
+}
+
+func (b *breaking) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
+	inner, err := b.Source.ListWatch(gvr, namespace, tweak)
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			b.lists.Add(1)
+			return inner.ListWithContext(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			if !b.broken(b.watches.Add(1)) {
+				return inner.WatchWithContext(ctx, o)
+			}
+			w := watch.NewFakeWithChanSize(1, false)
+			status := apierrors.NewInternalError(errors.New("http2: client connection lost")).Status()
+			w.Error(&status)
+			return w, nil
+		},
+	}, err
+}
+
+// TestLostConnection: a watch whose connection is lost goes on from where it was;
+// only when it breaks again and again is everything listed anew.
+func TestLostConnection(t *testing.T) {
+	src := k8swatchtest.NewSource(ingress("a", "1"))
+	b := &breaking{Source: src, broken: func(n int32) bool { return n == 1 }}
+	w := mustNew(t, b, ingresses, &k8swatch.Options{NoWatchList: true})
+	start(t, w)
+	synced(t, w, 1)
+	src.Apply(ingress("a", "2"))
+	eventually(t, "the watch goes on", func() bool { return w.Snapshot().Len() == 2 })
+	if b.lists.Load() != 1 || b.watches.Load() != 2 {
+		t.Errorf("%d lists, %d watches", b.lists.Load(), b.watches.Load())
+	}
+
+	b = &breaking{Source: src}
+	b.broken = func(int32) bool { return b.lists.Load() < 3 }
+	w = mustNew(t, b, ingresses, &k8swatch.Options{NoWatchList: true})
+	start(t, w)
+	eventually(t, "the third list is followed by a watch that works", func() bool {
+		return b.lists.Load() == 3 && w.State().Phase == k8swatch.PhaseSynced
+	})
 }
 
 // TestTornBody: the connection ends in the middle of a list and of an event.

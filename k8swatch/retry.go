@@ -23,8 +23,15 @@ const (
 	// streamDeadline is how long a streaming list may stand still. Some proxies
 	// and servers never send its last bookmark (kubernetes#135895).
 	streamDeadline = 10 * time.Second
-	// answerDeadline is when a request that has no answer counts as failing.
-	answerDeadline = 1500 * time.Millisecond
+	// answerDeadline is when a list that has no answer counts as failing, and
+	// rewatchDeadline when a watch: the server answers that before it has anything
+	// to send.
+	answerDeadline  = 1500 * time.Millisecond
+	rewatchDeadline = 750 * time.Millisecond
+	// rewatchErrors is for how long a watch that broke in the middle of an answer,
+	// as one does whose connection is lost, is begun again from where it was. When
+	// it goes on breaking, everything is listed anew, with pauses.
+	rewatchErrors = 100 * time.Millisecond
 )
 
 // backoff waits 0.2 s, then twice as long each time up to 2 s, less up to half
@@ -79,7 +86,7 @@ var errNoStream = errors.New("streaming lists are off")
 // ListWithContext implements cache.ListerWatcherWithContext.
 func (r *retrier) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	r.endVigil() // a list follows a stream that has failed
-	list, err := attempt(ctx, r, verbList, func() (runtime.Object, error) { return r.inner.ListWithContext(ctx, opts) })
+	list, err := attempt(ctx, r, verbList, answerDeadline, func() (runtime.Object, error) { return r.inner.ListWithContext(ctx, opts) })
 	if err != nil {
 		r.refused.Store(false) // no list, no load
 	}
@@ -111,15 +118,15 @@ func (r *retrier) WatchWithContext(ctx context.Context, opts metav1.ListOptions)
 }
 
 func (r *retrier) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	w, err := attempt(ctx, r, verbWatch, func() (watch.Interface, error) { return r.inner.WatchWithContext(ctx, opts) })
+	w, err := attempt(ctx, r, verbWatch, rewatchDeadline, func() (watch.Interface, error) { return r.inner.WatchWithContext(ctx, opts) })
 	r.refused.Store(err != nil && !passes(err))
 	return w, err
 }
 
-func attempt[T any](ctx context.Context, r *retrier, verb string, f func() (T, error)) (T, error) {
+func attempt[T any](ctx context.Context, r *retrier, verb string, deadline time.Duration, f func() (T, error)) (T, error) {
 	var pause backoff
 	for {
-		answered := r.overdue(verb)
+		answered := r.overdue(verb, deadline)
 		got, err := f()
 		answered()
 		if err == nil || ctx.Err() != nil {
@@ -147,10 +154,10 @@ func passes(err error) bool {
 // overdue makes a request that nobody answers show in the state, until answered
 // is called: a connection that hangs takes long to fail. That holds for a long
 // list too: while it is under way nothing is watched.
-func (r *retrier) overdue(verb string) (answered func()) {
+func (r *retrier) overdue(verb string, deadline time.Duration) (answered func()) {
 	var mu sync.Mutex
 	done := false
-	t := time.AfterFunc(answerDeadline, func() {
+	t := time.AfterFunc(deadline, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if !done {

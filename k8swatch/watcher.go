@@ -80,6 +80,7 @@ func newWatcher(listWatch listWatchFunc, gvr schema.GroupVersionResource, typ re
 	w.pages = &pages{inner: w.list, intake: w.intake}
 	w.reflector = cache.NewReflectorWithOptions(w.pages, nil, w.intake,
 		cache.ReflectorOptions{Name: gvr.String(), TypeDescription: gvr.Resource})
+	w.reflector.MaxInternalErrorRetryDuration = rewatchErrors
 	return w, nil
 }
 
