@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,10 @@ type store struct {
 	disk    *Config              // what was read or written last
 	stats   map[string]fileStamp // of every file of disk, by its path within dir
 	unclean bool                 // a write of this process left something to recover
+
+	// While Run puts the folder in order, which it does without a turn, files
+	// are not where who reads them meanwhile has seen them.
+	order sync.Mutex
 
 	failpoint func(step string) // for tests: hears of each step before and after it
 }
@@ -145,6 +150,8 @@ func (s *store) load() (*Config, error) {
 		}
 		s.unclean = false
 	}
+	s.order.Lock()
+	defer s.order.Unlock()
 	if s.disk != nil && s.untouched() {
 		return s.disk, nil
 	}

@@ -140,6 +140,8 @@ func (l *leftovers) source(at string) (string, error) {
 // place. It calls unfinished first where it is going to put something back. It
 // touches only the folder, for Run calls it without a turn.
 func (s *store) recover(unfinished func()) error {
+	s.order.Lock()
+	defer s.order.Unlock()
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
 		return err

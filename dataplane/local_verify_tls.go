@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha1" //nolint:gosec // the fingerprint that HAProxy shows
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/hex"
 	"encoding/pem"
 	"fmt"
@@ -86,12 +87,11 @@ func (a *applier) checkAuthorities(ctx context.Context, f File) error {
 		}
 	}
 	for block := range blocksOf(f.Content, "CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE") {
-		certs, err := x509.ParseCertificates(block.Bytes)
-		if err != nil || len(certs) == 0 {
-			want = append(want, fingerprint(block.Bytes)) // HAProxy took it all the same
-			continue
+		var cert asn1.RawValue // which in a trusted one is followed by what it is trusted for
+		if _, err := asn1.Unmarshal(block.Bytes, &cert); err != nil {
+			return fmt.Errorf("%s %s: %w", f.Kind, f.Name, err)
 		}
-		want = append(want, fingerprint(certs[0].Raw))
+		want = append(want, fingerprint(cert.FullBytes))
 	}
 	return sameSet(f, shown, want)
 }

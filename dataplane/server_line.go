@@ -30,6 +30,10 @@ var serverFlags = map[string]bool{
 	"no-tlsv13": true, "no-tls-tickets": true, "no-tfo": true, "no-verifyhost": true, "non-stick": true,
 	"send-proxy": true, "send-proxy-v2": true, "send-proxy-v2-ssl": true, "send-proxy-v2-ssl-cn": true,
 	"ssl": true, "ssl-reuse": true, "stick": true, "tfo": true, "tls-tickets": true,
+
+	// Of later versions.
+	"check-reuse-pool": true, "check-sni-auto": true, "no-check-reuse-pool": true, "no-check-sni-auto": true,
+	"no-renegotiate": true, "no-sni-auto": true, "renegotiate": true, "sni-auto": true, "strict-maxconn": true,
 }
 
 // addable are the keywords that "add server" takes in HAProxy 2.6 (management
