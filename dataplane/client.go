@@ -75,14 +75,15 @@ type Client struct {
 	log      *slog.Logger
 	turn     chan struct{} // holds one token; who has it owns the fields below
 
-	known     *baseline             // what is deployed, nil if not known
-	unsettled bool                  // stored files may differ from what the process has loaded
-	looked    time.Time             // when the stored files were last looked at
-	late      lateReload            // a reload that has not shown in time
-	marked    markState             // whether the endpoint says so, see mark
-	certs     map[string][]byte     // content of certificates as last stored by this client: the API tells none
-	norm      haproxycfg.Normaliser // of desired texts
-	stored    haproxycfg.Normaliser // of stored texts
+	known       *baseline             // what is deployed, nil if not known
+	unsettled   bool                  // stored files may differ from what the process has loaded
+	looked      time.Time             // when the stored files were last looked at
+	late        lateReload            // a reload that has not shown in time
+	reloadFails bool                  // the last reload failed
+	marked      markState             // whether the endpoint says so, see mark
+	certs       map[string][]byte     // content of certificates as last stored by this client: the API tells none
+	norm        haproxycfg.Normaliser // of desired texts
+	stored      haproxycfg.Normaliser // of stored texts
 
 	// With the strategy Transaction.
 	owned       owned // what we have deployed, nil if not known

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // baseline is what a client knows to be deployed.
@@ -87,7 +88,7 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) 
 			return nil, err
 		}
 	}
-	if severalDefaults(j.text) {
+	if severalDefaults(j.text) && !keepsDefaults(j.push) {
 		j.push = j.text
 	}
 	wanted, err := NewConfig(j.text, desired.Files()...)
@@ -126,6 +127,25 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) 
 // would fall under the last.
 func severalDefaults(normal string) bool {
 	return strings.Count("\n"+normal, "\ndefaults ") > 1
+}
+
+// keepsDefaults reports whether a text has its defaults sections where the API
+// puts them: by name and above all else that falls under one, as in what it has
+// written itself.
+func keepsDefaults(text string) bool {
+	last, proxies := "", false
+	for _, s := range haproxycfg.Split(text) {
+		switch s.Kind {
+		case "defaults":
+			if proxies || s.Name == "" || s.Name == "from" || s.Name < last {
+				return false
+			}
+			last = s.Name
+		case "frontend", "backend", "listen":
+			proxies = true
+		}
+	}
+	return true
 }
 
 // fromMemory lists the file changes against what was deployed before.

@@ -14,6 +14,10 @@ import (
 // context of the call has ended.
 const restoreTimeout = 30 * time.Second
 
+// losesSockets is the version of HAProxy from which on a reload that fails after
+// another one takes unix sockets away.
+var losesSockets = Version{3, 1}
+
 // failed sorts out what a refused push means: bad text, a reload that did not
 // work, or anything else.
 func (c *Client) failed(ctx context.Context, j *job, written []fileWrite, version int64, err error) error {
@@ -57,10 +61,12 @@ func (c *Client) asBefore(ctx context.Context, j *job) {
 func (c *Client) reloadFailed(ctx context.Context, j *job, written []fileWrite, version int64, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
 	defer cancel()
+	again := c.reloadFails && j.target.Version.Compare(losesSockets) >= 0
+	c.reloadFails = true
 	err := c.undoFiles(ctx, written)
 	if err == nil {
 		c.asBefore(ctx, j)
-		err = c.restoreText(ctx, j, version+1)
+		err = c.restoreText(ctx, j, version+1, again)
 	}
 	if err != nil {
 		c.known = nil
@@ -74,17 +80,30 @@ func (c *Client) reloadFailed(ctx context.Context, j *job, written []fileWrite, 
 
 // restoreText pushes under the version that our failed text got, so that what
 // somebody else has written since stays.
-func (c *Client) restoreText(ctx context.Context, j *job, version int64) error {
+//
+// From HAProxy 3.1 on, a master whose last load failed does not hand its unix
+// sockets to the next worker, which binds them anew and, if it fails as well,
+// leaves nobody there. So HAProxy loads the text again after a second failure.
+func (c *Client) restoreText(ctx context.Context, j *job, version int64, again bool) error {
 	if strings.TrimSpace(j.before.text) == "" {
 		return nil
 	}
 	text := j.before.text
-	if was := j.before.deployed; was != nil && severalDefaults(was.main) {
+	if was := j.before.deployed; was != nil && severalDefaults(was.main) && !keepsDefaults(text) {
 		text = was.main
 	}
-	raw, err := c.api.Push(ctx, text, version, dpapi.SkipReload)
+	mode := dpapi.SkipReload
+	if again {
+		mode = dpapi.ForceReload
+	}
+	raw, err := c.api.Push(ctx, text, version, mode)
 	if err != nil {
 		return c.errorAt("restore", err)
+	}
+	if again {
+		c.log.Warn("HAProxy has loaded the last good configuration again, since another failed reload has taken its unix sockets away")
+		c.reloadFails, c.unsettled, c.late = false, false, lateReload{} // it runs what is stored
+		c.unmark(ctx, j)
 	}
 	if c.known != nil {
 		c.known.version, c.known.text = raw.FileVersion, raw.Text

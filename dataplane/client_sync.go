@@ -180,6 +180,7 @@ func (c *Client) reload(ctx context.Context, j *job, r *Result, written []fileWr
 	} else if err != nil {
 		return baseline{}, err
 	}
+	c.reloadFails = false
 	return c.checkStored(j, raw, version)
 }
 

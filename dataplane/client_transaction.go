@@ -143,6 +143,7 @@ func (c *Client) committed(ctx context.Context, j *job, r *Result, written []fil
 	} else if err != nil {
 		return baseline{}, err
 	}
+	c.reloadFails = false
 	raw, err := c.api.GetRaw(ctx)
 	if err != nil {
 		return baseline{}, c.errorAt("verify", err)
