@@ -96,6 +96,10 @@ func (in *intake) trim(obj Object) {
 
 // trimCopies drops what is never stored; see the documentation of the package.
 func trimCopies(obj Object) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		trimUntyped(u.Object)
+		return
+	}
 	obj.SetManagedFields(nil)
 	if a := obj.GetAnnotations(); a[lastApplied] != "" {
 		delete(a, lastApplied)
@@ -103,6 +107,20 @@ func trimCopies(obj Object) {
 			a = nil
 		}
 		obj.SetAnnotations(a)
+	}
+}
+
+// trimUntyped is trimCopies without the copies that the methods of
+// Unstructured make.
+func trimUntyped(obj map[string]any) {
+	metadata, _ := obj["metadata"].(map[string]any)
+	delete(metadata, "managedFields")
+	a, _ := metadata["annotations"].(map[string]any)
+	if text, ok := a[lastApplied].(string); ok && text != "" {
+		delete(a, lastApplied)
+		if len(a) == 0 {
+			delete(metadata, "annotations")
+		}
 	}
 }
 
@@ -145,10 +163,17 @@ func (in *intake) entry(obj any) (e *entry, err error) {
 		in.shared.Lock()
 		defer in.shared.Unlock()
 		e.place.namespace = in.strings.text(o.GetNamespace())
+		old := in.store.current(e.place.objectName)
+		if old != nil && slices.Equal(old.keys, e.keys) {
+			e.keys = old.keys
+		}
 		if untyped {
 			e.dense, ok = in.symbols.encode(u.Object)
 		}
 		if !untyped || !ok {
+			if old != nil && old.obj != nil {
+				in.strings.reuse(old.obj)
+			}
 			in.strings.object(o)
 			e.obj = o
 		}
@@ -291,9 +316,7 @@ func (in *intake) lastGood(obj any) *entry {
 	if err != nil {
 		return nil
 	}
-	in.store.mu.Lock()
-	defer in.store.mu.Unlock()
-	return in.store.get(objectName{m.GetNamespace(), m.GetName()})
+	return in.store.current(objectName{m.GetNamespace(), m.GetName()})
 }
 
 // Resync implements cache.ReflectorStore; there is nothing to do again.

@@ -1,6 +1,7 @@
 package k8swatch
 
 import (
+	"maps"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,8 @@ type interner struct {
 	// what was deleted is forgotten.
 	young, old map[string]string
 	plans      map[reflect.Type]plan
+	// The labels and annotations of the version before: most of them stay the same.
+	before [2]map[string]string
 }
 
 const (
@@ -46,8 +49,14 @@ func (in *interner) text(s string) string {
 // plan does one kind of value; nil where there is nothing to share in it.
 type plan func(reflect.Value)
 
+// reuse tells of the version before of the object that comes next.
+func (in *interner) reuse(old Object) {
+	in.before = [...]map[string]string{old.GetLabels(), old.GetAnnotations()}
+}
+
 // object shares what is in an object, a pointer to a struct of the API.
 func (in *interner) object(obj any) {
+	defer clear(in.before[:])
 	v := reflect.ValueOf(obj).Elem()
 	if p := in.plan(v.Type()); p != nil {
 		p(v)
@@ -145,6 +154,12 @@ func (in *interner) texts(v reflect.Value) {
 	old, ok := v.Interface().(map[string]string)
 	if !ok || len(old) == 0 {
 		return
+	}
+	for _, before := range in.before {
+		if maps.Equal(before, old) {
+			v.Set(reflect.ValueOf(before))
+			return
+		}
 	}
 	exact := make(map[string]string, len(old))
 	for k, text := range old {

@@ -100,3 +100,21 @@ func BenchmarkIntern(b *testing.B) {
 		in.object(obj)
 	}
 }
+
+// TestInternReuses: maps that are as in the version before are those.
+func TestInternReuses(t *testing.T) {
+	in := testIntakeOf(t, ingressResource)
+	_ = in.Add(decodedIngress(t, 1))
+	first := in.store.take().ByName("team-1", "app-1").(*networkingv1.Ingress)
+	next := decodedIngress(t, 1)
+	next.ResourceVersion = "2"
+	next.Annotations["more"] = "1"
+	_ = in.Update(next)
+	second := in.store.take().ByName("team-1", "app-1").(*networkingv1.Ingress)
+	if reflect.ValueOf(first.Labels).Pointer() != reflect.ValueOf(second.Labels).Pointer() {
+		t.Error("equal labels are two maps")
+	}
+	if len(second.Annotations) != len(first.Annotations)+1 || second.Annotations["more"] != "1" {
+		t.Errorf("annotations %v, after %v", second.Annotations, first.Annotations)
+	}
+}

@@ -213,6 +213,13 @@ func (s *store) change(f func(*Changes)) Changes {
 	return c
 }
 
+// current is get for those who do not hold the lock.
+func (s *store) current(name objectName) *entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.get(name)
+}
+
 func (s *store) size() (objects int, revision Revision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
