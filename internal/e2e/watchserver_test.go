@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/hapticsdk/haptic/k8swatch"
@@ -138,14 +139,18 @@ func (w *wire) silence(on bool) {
 // watchServer is the real API server as one under test.
 type watchServer struct {
 	*kube
-	wire   *wire
-	source *k8swatch.Cluster
+	wire    *wire
+	source  *k8swatch.Cluster
+	dynamic *dynamic.DynamicClient // past the wire, for custom resources
 }
 
 func newWatchServer(t *testing.T) *watchServer {
 	t.Helper()
 	s := &watchServer{kube: newKube(t), wire: newWire(t)}
 	s.source = s.connect(apiToken)
+	var err error
+	s.dynamic, err = dynamic.NewForConfig(env.cluster.config)
+	s.must(err)
 	t.Cleanup(func() {
 		err := env.cluster.client.CoreV1().ConfigMaps(s.ns).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{})
 		if err != nil {

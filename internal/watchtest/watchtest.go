@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
@@ -25,12 +27,28 @@ import (
 // ConfigMaps is the resource that the tests use: servers accept any content.
 var ConfigMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
+// Routes is a custom resource in the same tests.
+var Routes = schema.GroupVersionResource{Group: "test.haptic.dev", Version: "v1", Resource: "routes"}
+
+// Route is an object of it.
+func Route(namespace, name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": Routes.GroupVersion().String(), "kind": "Route", "spec": map[string]any{"host": name + ".test"},
+		"metadata": map[string]any{"namespace": namespace, "name": name},
+	}}
+}
+
 // Server is an API server under test, with an empty namespace.
 type Server interface {
 	Source() k8swatch.MetadataSource
 	Namespace() string
 	Apply(context.Context, *corev1.ConfigMap) error // creates or replaces
 	Delete(ctx context.Context, name string) error
+
+	// Install adds the definition of Routes and the named ones; Uninstall deletes
+	// the definition, and returns when the server does not know Routes any more.
+	Install(ctx context.Context, names ...string) error
+	Uninstall(context.Context) error
 
 	// Compact makes the server forget the history, also what it keeps of it in
 	// memory.
@@ -51,6 +69,7 @@ func Suite(t *testing.T, run func(t *testing.T, test func(*testing.T, Server))) 
 	for name, test := range map[string]func(*suite){
 		"list": (*suite).list, "pages": (*suite).pages, "watch": (*suite).watch, "streaming list": (*suite).stream,
 		"expired": (*suite).expired, "metadata": (*suite).metadata, "fetch": (*suite).fetch, "recreated": (*suite).recreated,
+		"definition": (*suite).definition,
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, s Server) { test(&suite{T: t, Server: s}) })
@@ -222,19 +241,56 @@ func (s *suite) expired() {
 	_, page := s.names(lw, metav1.ListOptions{Limit: 1})
 	s.apply("c", nil)
 	s.must(s.Compact(s.Context()))
-	w, err := lw.WatchWithContext(s.Context(), metav1.ListOptions{ResourceVersion: "1"})
-	if err == nil {
-		defer w.Stop()
-		if got := s.next(w); got != "ERROR Expired" {
-			s.Errorf("a watch from the beginning: %q", got)
-		}
-	} else if !apierrors.IsResourceExpired(err) {
-		s.Errorf("a watch from the beginning: %v", err)
-	}
-	_, err = lw.ListWithContext(s.Context(), metav1.ListOptions{Limit: 1, Continue: page.GetContinue()})
+	s.isExpired("a watch from the beginning", lw, "1")
+	_, err := lw.ListWithContext(s.Context(), metav1.ListOptions{Limit: 1, Continue: page.GetContinue()})
 	if !apierrors.IsResourceExpired(err) {
 		s.Errorf("a page after compaction: %v", err)
 	}
+}
+
+// isExpired watches from a resource version of which the server knows no more.
+func (s *suite) isExpired(what string, lw cache.ListerWatcherWithContext, version string) {
+	s.Helper()
+	w, err := lw.WatchWithContext(s.Context(), metav1.ListOptions{ResourceVersion: version})
+	if err == nil {
+		defer w.Stop()
+		if got := s.next(w); got != "ERROR Expired" {
+			s.Errorf("%s: %q", what, got)
+		}
+	} else if !apierrors.IsResourceExpired(err) {
+		s.Errorf("%s: %v", what, err)
+	}
+}
+
+// definition: when a custom resource goes, watches are told of each object and
+// end, and what is installed under its name later has no history.
+func (s *suite) definition() {
+	s.must(s.Install(s.Context(), "a", "b"))
+	lw, err := s.Source().ListWatch(Routes, s.Namespace(), nil)
+	s.must(err)
+	got, page := s.names(lw, metav1.ListOptions{})
+	s.expect("installed", got, []string{"a", "b"})
+	w, err := lw.WatchWithContext(s.Context(), metav1.ListOptions{ResourceVersion: page.GetResourceVersion()})
+	s.must(err)
+	defer w.Stop()
+	s.must(s.Uninstall(s.Context()))
+	told := []string{s.next(w), s.next(w)}
+	slices.Sort(told)
+	s.expect("told of the objects", told, []string{"DELETED a", "DELETED b"})
+	if got := s.next(w); got != "end" {
+		s.Errorf("and then %q", got)
+	}
+	if _, err := lw.ListWithContext(s.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+		s.Errorf("a list without the definition: %v", err)
+	}
+	if w, err := lw.WatchWithContext(s.Context(), metav1.ListOptions{ResourceVersion: page.GetResourceVersion()}); !apierrors.IsNotFound(err) {
+		s.Errorf("a watch without the definition: %v, %v", w, err)
+	}
+	s.must(s.Install(s.Context(), "c"))
+	got, _ = s.names(lw, metav1.ListOptions{})
+	s.expect("installed again", got, []string{"c"})
+	s.isExpired("a watch from before", lw, page.GetResourceVersion())
+	s.must(s.Uninstall(s.Context()))
 }
 
 func (s *suite) metadata() {

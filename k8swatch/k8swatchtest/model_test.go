@@ -45,6 +45,19 @@ func (s server) Compact(context.Context) error {
 	return nil
 }
 
+func (s server) Install(_ context.Context, names ...string) error {
+	s.src.Install(watchtest.Routes)
+	for _, name := range names {
+		s.src.Apply(watchtest.Route("shop", name))
+	}
+	return nil
+}
+
+func (s server) Uninstall(context.Context) error {
+	s.src.Uninstall(watchtest.Routes)
+	return nil
+}
+
 // Settle lets so much time pass that there is no excuse left.
 func (s server) Settle(check func() error) error {
 	<-time.After(15 * time.Second)
