@@ -123,6 +123,9 @@ func TestSecrets(t *testing.T) {
 			`http-check send hdr Authorization "Basic ` + secret + `"`,
 			"tcp-check send " + secret + "\\r\\n",
 			"http-request add-header Cookie " + secret,
+			"errorloc 503 https://joe:" + secret + "@a.test/", "http-request redirect location http://" + secret + "@a.test/",
+			`http-request set-header X-Any "Bearer ` + secret + `"`, "monitor-uri http://joe:" + secret + "@a.test/",
+			"http-request set-var(txn.a) req.hdr(a),hmac(sha256," + secret + ")", "http-request set-header X-Auth " + secret,
 		},
 		"global": {"setenv X " + secret, "presetenv X " + secret, "cluster-secret " + secret},
 	}

@@ -2,6 +2,8 @@ package haproxymodel
 
 import (
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -47,15 +49,20 @@ func secretName(header string) bool {
 	return tells(header) || strings.Contains(strings.ToLower(header), "cookie")
 }
 
+// secretWords go with a secret.
+var secretWords = []string{
+	"authorization", "password", "passwd", "passphrase", "pwd", "secret", "api-key", "apikey", "bearer", "basic ", "token",
+	"credential", "x-auth", "private-key", "mac-key", "sign-pass", "hmac(", "jwt_verify(", "aes_",
+}
+
+// userinfo is the user and the password of a URL (RFC 3986, section 3.2.1).
+var userinfo = regexp.MustCompile(`://[^/?#\s]+@`)
+
 // tells reports words that go with a secret.
 func tells(text string) bool {
 	text = strings.ToLower(text)
-	for _, word := range []string{"authorization", "password", "passwd", "secret", "api-key", "apikey", "bearer ", "token"} {
-		if strings.Contains(text, word) {
-			return true
-		}
-	}
-	return false
+	contained := func(word string) bool { return strings.Contains(text, word) }
+	return slices.ContainsFunc(secretWords, contained) || contained("://") && userinfo.MatchString(text)
 }
 
 // redacted is what stands for a secret.
@@ -63,6 +70,10 @@ const redacted = "(secret)"
 
 // Redacted returns the text of the line, without its secrets.
 func (l Line) Redacted() string {
+	return userinfo.ReplaceAllLiteralString(l.redacted(), "://"+redacted+"@")
+}
+
+func (l Line) redacted() string {
 	words, _, err := cut(l.Text)
 	if err != nil || len(words) == 0 {
 		words = strings.Fields(l.Text)
