@@ -50,7 +50,9 @@ func withFile(text string, f dataplane.File, others ...dataplane.File) blueprint
 		text := strings.NewReplacer("PATH", h.local.Layout().Path(f.Kind, f.Name), "DIR", h.dir, "SOCKET", h.socket("f")).Replace(text)
 		files := append([]dataplane.File{f}, others...)
 		for i := range files {
-			files[i].Content = bytes.ReplaceAll(files[i].Content, []byte("DIR"), []byte(h.dir))
+			if files[i].Kind == dataplane.CRTList { // in a certificate, these letters mean something else
+				files[i].Content = bytes.ReplaceAll(files[i].Content, []byte("DIR"), []byte(h.dir))
+			}
 		}
 		return h.global() + text, files
 	}
