@@ -56,7 +56,7 @@ type symbols struct {
 	// Working memory of the encoder: the form of the object, and where in it its
 	// strings are.
 	buf []byte
-	at  map[string]int
+	at  []span
 }
 
 const (
@@ -67,7 +67,7 @@ const (
 )
 
 func newSymbols() *symbols {
-	return &symbols{ids: map[string]int{}, seen: map[string]int{}, at: map[string]int{}}
+	return &symbols{ids: map[string]int{}, seen: map[string]int{}}
 }
 
 // all returns the strings so far. The slice only grows, so that what it holds
@@ -135,9 +135,16 @@ const (
 type denseEncoder struct {
 	symbols *symbols
 	buf     []byte
-	at      map[string]int // where the strings of this object are
+	at      []span // where the strings of this object are
 	failed  bool
 }
+
+// span is a string in the encoded form, with its length in front.
+type span struct{ at, text, end int }
+
+// maxSpans is how many strings of an object are compared with one that comes:
+// for so few that is faster than a map.
+const maxSpans = 64
 
 // encode returns the dense form of an object, or false where it has a value that
 // is not one of JSON as Kubernetes decodes it, such as an int.
@@ -145,7 +152,7 @@ func (s *symbols) encode(obj map[string]any) (*dense, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.object++
-	e := denseEncoder{symbols: s, buf: s.buf[:0], at: s.at}
+	e := denseEncoder{symbols: s, buf: s.buf[:0], at: s.at[:0]}
 	defer func() { s.done(&e) }()
 	e.value(obj)
 	if e.failed {
@@ -158,10 +165,9 @@ func (s *symbols) encode(obj map[string]any) (*dense, bool) {
 const maxWorking = 1 << 16
 
 func (s *symbols) done(e *denseEncoder) {
-	s.buf = e.buf
-	clear(s.at)
+	s.buf, s.at = e.buf, e.at
 	if cap(s.buf) > maxWorking {
-		s.buf, s.at = nil, map[string]int{}
+		s.buf = nil
 	}
 }
 
@@ -205,18 +211,24 @@ func (e *denseEncoder) value(v any) {
 }
 
 func (e *denseEncoder) text(v string) {
-	if at, ok := e.at[v]; ok {
-		e.tag(tagAgain, at)
-		return
+	for i := range e.at {
+		if s := &e.at[i]; s.end-s.text == len(v) && string(e.buf[s.text:s.end]) == v {
+			e.tag(tagAgain, s.at)
+			return
+		}
 	}
 	if id, ok := e.symbols.value(v); ok {
 		e.tag(tagSymbol, id)
 		return
 	}
 	e.buf = append(e.buf, tagString)
-	e.at[v] = len(e.buf)
+	at := len(e.buf)
 	e.number(len(v))
+	text := len(e.buf)
 	e.buf = append(e.buf, v...)
+	if len(e.at) < maxSpans {
+		e.at = append(e.at, span{at, text, len(e.buf)})
+	}
 }
 
 func (e *denseEncoder) pairs(v map[string]any) {
