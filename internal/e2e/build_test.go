@@ -15,7 +15,7 @@ func needs() error {
 		errs = append(errs, errors.New("namespaces need root"))
 	}
 	for program, pkg := range map[string]string{
-		"etcd": "etcd-server", "haproxy": "haproxy", "ip": "iproute2", "go": "golang-go",
+		"haproxy": "haproxy", "ip": "iproute2", "go": "golang-go",
 	} {
 		if _, err := exec.LookPath(program); err != nil {
 			errs = append(errs, fmt.Errorf("%s is not installed (apt-get install %s)", program, pkg))
@@ -34,10 +34,11 @@ func binary(name string) string {
 }
 
 // build compiles the programs under test. Go's build cache makes that a matter
-// of seconds, except for the very first kube-apiserver.
+// of seconds, except for the very first kube-apiserver and etcd.
 func build() error {
 	for _, p := range []struct{ dir, name, pkg string }{
 		{"apiserver", "kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
+		{"etcd", "etcd", "go.etcd.io/etcd/server/v3"},
 		{"../..", "controller", "./examples/controller"},
 	} {
 		fmt.Fprintf(os.Stderr, "e2e: building %s\n", p.name)

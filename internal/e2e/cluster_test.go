@@ -53,7 +53,7 @@ func startCluster(dir string) (*cluster, error) {
 	}
 	url := "http://127.0.0.1:2379"
 	var err error
-	c.etcd, err = startProcess("etcd", nil, "etcd", "--data-dir", data, "--log-level", "warn",
+	c.etcd, err = startProcess("etcd", nil, binary("etcd"), "--data-dir", data, "--log-level", "warn",
 		"--listen-client-urls", url, "--advertise-client-urls", url,
 		"--listen-peer-urls", "http://127.0.0.1:2380", "--quota-backend-bytes", "2147483648")
 	if err != nil {

@@ -2,15 +2,15 @@
 // kube-apiserver with etcd on one side and a real haproxy with real traffic on
 // the other.
 //
-// The tests build what they run (kube-apiserver from the pin in the folder
-// apiserver, and the controller) and then start themselves again in network,
-// process and mount namespaces of their own. In there nothing but the loopback
-// interface exists, all of 198.51.100.0/24 (RFC 5737) is local, because the API
-// server refuses loopback addresses in EndpointSlices, and whatever a test
-// starts ends with the test process, however that ends.
+// The tests build what they run (kube-apiserver and etcd from the pins in the
+// folders apiserver and etcd, and the controller) and then start themselves again
+// in network, process and mount namespaces of their own. In there nothing but the
+// loopback interface exists, all of 198.51.100.0/24 (RFC 5737) is local, because
+// the API server refuses loopback addresses in EndpointSlices, and whatever a
+// test starts ends with the test process, however that ends.
 //
-// They need root, and from Debian or Ubuntu the packages etcd-server, haproxy
-// and iproute2. What is missing is a reason to skip, or with CI=true to fail.
+// They need root, and from Debian or Ubuntu the packages haproxy and iproute2.
+// What is missing is a reason to skip, or with CI=true to fail.
 //
 //	go test -count=1 -timeout 30m ./...
 //	go test -count=1 -timeout 30m -run Figures -figures ./...

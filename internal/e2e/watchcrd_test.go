@@ -93,7 +93,7 @@ func newRouteServer(t *testing.T) *watchServer {
 // installed, see its objects go with it, and start again.
 func TestWatchDefinitionsComeAndGo(t *testing.T) {
 	s := newRouteServer(t)
-	w := startWatchers[*unstructured.Unstructured](t, s.source, routes, s.ns)
+	w := startWatchers[*unstructured.Unstructured](t, s.source, routes, s.ns, false)
 	absent := w.fail(k8swatch.PhaseNotInstalled, k8swatch.ErrNotInstalled, "list", "watch")
 	eventually(t, "the absence is found", absent)
 	if n, err := w.single.WaitForSync(t.Context()); n != 0 || !errors.Is(err, k8swatch.ErrNotInstalled) {
@@ -122,7 +122,7 @@ func TestWatchDefinitionsComeAndGo(t *testing.T) {
 func TestWatchDefinitionRemovedUnseen(t *testing.T) {
 	s := newRouteServer(t)
 	s.must(s.Install(t.Context(), "one", "two"))
-	w := startWatchers[*unstructured.Unstructured](t, s.source, routes, s.ns)
+	w := startWatchers[*unstructured.Unstructured](t, s.source, routes, s.ns, false)
 	eventually(t, "the routes are known", w.well(k8swatch.Changes{Created: 2}, "created", "one", "two"))
 
 	s.wire.refuse(true)

@@ -28,16 +28,17 @@ type watchers[T k8swatch.Object] struct {
 	tale []string         // by the single one
 }
 
-// startWatchers runs them until the test ends.
-func startWatchers[T k8swatch.Object](t *testing.T, src k8swatch.MetadataSource, gvr schema.GroupVersionResource, ns string) *watchers[T] {
+// startWatchers runs them until the test ends. They fetch the initial objects
+// with lists or by a stream.
+func startWatchers[T k8swatch.Object](t *testing.T, src k8swatch.MetadataSource, gvr schema.GroupVersionResource, ns string, lists bool) *watchers[T] {
 	t.Helper()
 	w := &watchers[T]{resource: gvr}
 	var errs [3]error
 	w.bulk, errs[0] = k8swatch.New(src, gvr, &k8swatch.Options{
-		Namespace: ns, NoWatchList: true, Debounce: -1, CallOnChangeDuringSync: true, OnChange: w.onChange,
+		Namespace: ns, NoWatchList: lists, Debounce: -1, CallOnChangeDuringSync: true, OnChange: w.onChange,
 	})
-	w.single, errs[1] = k8swatch.NewSingle(src, gvr, ns, "one", &k8swatch.SingleOptions[T]{NoWatchList: true, OnChange: w.onSingle})
-	w.cached, errs[2] = k8swatch.NewCached[T](src, gvr, &k8swatch.CachedOptions{Namespace: ns, NoWatchList: true, TTL: -1})
+	w.single, errs[1] = k8swatch.NewSingle(src, gvr, ns, "one", &k8swatch.SingleOptions[T]{NoWatchList: lists, OnChange: w.onSingle})
+	w.cached, errs[2] = k8swatch.NewCached[T](src, gvr, &k8swatch.CachedOptions{Namespace: ns, NoWatchList: lists, TTL: -1})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}

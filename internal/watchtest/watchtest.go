@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -212,11 +211,7 @@ func (s *suite) stream() {
 	var got []string
 	for e := range w.ResultChan() {
 		if e.Type == watch.Error {
-			err := apierrors.FromObject(e.Object)
-			if strings.Contains(err.Error(), "RequestWatchProgress is disabled") {
-				s.Skip("an API server with an etcd before 3.4.31 or 3.5.13 has no streaming lists:", err)
-			}
-			s.Fatal(err)
+			s.Fatal(apierrors.FromObject(e.Object))
 		}
 		m, err := meta.Accessor(e.Object)
 		s.must(err)
