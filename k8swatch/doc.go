@@ -65,7 +65,8 @@
 // first sync takes little more than what is stored in the end.
 //
 // An update costs microseconds at any size of the store, with a snapshot each
-// time as well.
+// time as well: one that changes no index key leaves the order of the objects alone
+// and replaces what is remembered under the keys of its object.
 //
 // # Leader election
 //
