@@ -215,3 +215,19 @@ func BenchmarkLocalSync(b *testing.B) {
 		})
 	}
 }
+
+// Run does not take the sockets of a HAProxy away that somebody else started.
+func TestLocalRunRefusesForeignHAProxy(t *testing.T) {
+	h := attached(t)
+	one := h.server("127.0.0.2")
+	h.sync(h.web("server a " + one))
+	own, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: h.dir, User: "root"})
+	require.NoError(t, err)
+	err = own.Run(t.Context())
+	require.ErrorIs(t, err, dataplane.ErrBusy)
+	require.ErrorContains(t, err, "somebody else started")
+
+	h.sync(h.web("server a "+one, "timeout server 7s")) // its sockets are still there
+	_, body := h.get("shop.test", "/")
+	require.Equal(t, one, body)
+}

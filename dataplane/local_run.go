@@ -48,7 +48,7 @@ func (l *Local) Run(ctx context.Context) error {
 		}
 	}
 	// It needs no turn: every Sync asks Run before it touches the folder.
-	release, err := l.takeFolder()
+	release, err := l.takeFolder(ctx)
 	if err != nil {
 		return l.fail("folder", err)
 	}
@@ -62,7 +62,7 @@ func (l *Local) Run(ctx context.Context) error {
 }
 
 // takeFolder makes the folder, locks it, and puts it in order.
-func (l *Local) takeFolder() (release func(), err error) {
+func (l *Local) takeFolder(ctx context.Context) (release func(), err error) {
 	if err := l.store.prepare(); err != nil {
 		return nil, err
 	}
@@ -70,11 +70,40 @@ func (l *Local) takeFolder() (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.recover(); err != nil {
+	if !l.opts.NoStart {
+		err = l.awaitNobody(ctx)
+	}
+	if err == nil {
+		err = l.recover()
+	}
+	if err != nil {
 		release()
 		return nil, err
 	}
 	return release, nil
+}
+
+// orphansEnd is how long a HAProxy may take to end whose Run was killed.
+const orphansEnd = 2 * time.Second
+
+// awaitNobody waits until no HAProxy answers on the master socket. One that
+// stays was started by somebody else: to start another one would take its
+// sockets away.
+func (l *Local) awaitNobody(ctx context.Context) error {
+	deadline := time.Now().Add(orphansEnd)
+	for {
+		procs, err := l.master.Procs(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("%s: %w: a HAProxy that somebody else started runs here, process %d; LocalOptions.NoStart attaches to it",
+				l.opts.Dir, ErrBusy, procs.MasterPID)
+		}
+		wait(20 * time.Millisecond)
+	}
 }
 
 // recover puts the folder in order. What a HAProxy that has outlived a
@@ -137,8 +166,10 @@ func (s *supervisor) loop(ctx context.Context) {
 			if s.process != nil {
 				s.process.stop(true)
 			}
-			_ = os.Remove(l.opts.MasterSocket)
-			_ = os.Remove(l.opts.RuntimeSocket)
+			if !s.started.IsZero() { // or else they are not ours
+				_ = os.Remove(l.opts.MasterSocket)
+				_ = os.Remove(l.opts.RuntimeSocket)
+			}
 			return
 		case <-ended:
 			s.process.kill() // its workers

@@ -104,7 +104,7 @@ func (l *Local) Sync(ctx context.Context, desired *Config) (*Result, error) {
 	defer l.unlock()
 	s := &syncing{l: l, desired: desired, result: &Result{}}
 	if l.opts.NoStart {
-		release, err := l.takeFolder()
+		release, err := l.takeFolder(ctx)
 		if err != nil {
 			return nil, l.fail("folder", err)
 		}
