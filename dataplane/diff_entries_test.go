@@ -67,3 +67,18 @@ func FuzzMapChanges(f *testing.F) {
 		}
 	})
 }
+
+// The commands know a map by the path that the configuration gives: one that is
+// relative is not that of the layout.
+func TestDiffRelativePath(t *testing.T) {
+	for path, impact := range map[string]Impact{"/etc/haproxy/maps/hosts.map": ImpactRuntime, "maps/hosts.map": ImpactReload, "hosts.map": ImpactReload} {
+		text := "frontend www\n    bind :80\n    use_backend %[hdr(host),map(" + path + ")]\n"
+		old, err := NewConfig(text, File{Map, "hosts.map", []byte("a b\n")})
+		require.NoError(t, err)
+		now, err := NewConfig(text, File{Map, "hosts.map", []byte("a c\n")})
+		require.NoError(t, err)
+		plan, err := Diff(old, now)
+		require.NoError(t, err)
+		require.Equal(t, impact, plan.Impact(), "%s: %s", path, plan)
+	}
+}

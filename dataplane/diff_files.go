@@ -280,6 +280,8 @@ func (r *referrers) of(f File) references {
 		for _, at := range from.places[f.Name] {
 			before, previous := leadOf(from.text, at)
 			switch {
+			case from.kind == "" && f.Kind != Certificate && f.Kind != CRTList && !isAbsolute(from.text, at):
+				refs.other = true // the commands would know the file by another path
 			case from.kind == "":
 				refs.inMain(f.Kind, lineBefore(from.text, at), before, previous)
 			case from.kind == CRTList && f.Kind == Certificate && previous == "" && before == "":
@@ -337,6 +339,13 @@ func callOf(before string) (name string, ok bool) {
 	}
 	start := strings.LastIndexFunc(before, func(r rune) bool { return !isNameRune(r) }) + 1
 	return before[start:], true
+}
+
+// isAbsolute reports whether the path whose last element starts at a place is
+// absolute.
+func isAbsolute(text string, at int) bool {
+	lead := lineBefore(text, at)
+	return strings.HasPrefix(lead[strings.LastIndexAny(lead, " \t\"'(,=@")+1:], "/")
 }
 
 // leadOf returns what stands before a path within its word, and the word before

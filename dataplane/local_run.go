@@ -94,9 +94,7 @@ func (l *Local) awaitNobody(ctx context.Context) error {
 	for {
 		procs, err := l.master.Procs(ctx)
 		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
+		case err != nil, ctx.Err() != nil:
 			return nil
 		case time.Now().After(deadline):
 			return fmt.Errorf("%s: %w: a HAProxy that somebody else started runs here, process %d; LocalOptions.NoStart attaches to it",

@@ -57,6 +57,7 @@ func (l *Local) targetOf(ctx context.Context, worker int, version string) Target
 	}
 	conn, err := haproxyctl.Dial(ctx, l.opts.RuntimeSocket)
 	if err != nil {
+		target.silent = true
 		return target
 	}
 	defer func() { _ = conn.Close() }()

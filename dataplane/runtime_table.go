@@ -140,6 +140,9 @@ func (t Target) AtRuntime(kind string, action Action, field string) bool {
 // whyNot says why the target cannot make such a change at runtime, "" if the
 // table allows it.
 func (t Target) whyNot(kind string, action Action, field string) (why string) {
+	if t.silent {
+		return "the running HAProxy has no stats socket that answers"
+	}
 	for _, c := range runtimeChanges {
 		if c.Kind != kind || c.Action != action || c.Field != field || c.Transport != t.Transport {
 			continue

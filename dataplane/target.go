@@ -49,6 +49,10 @@ type Target struct {
 	// hardMaxconn is the number of connections that the process started with,
 	// beyond which it cannot go; 0 if not known.
 	hardMaxconn int
+
+	// silent says that the process has no stats socket, or that it does not
+	// answer: nothing can change at runtime.
+	silent bool
 }
 
 func (t Target) apiVersion() Version {
