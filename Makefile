@@ -18,7 +18,7 @@ test: haproxy ## all tests of the SDK, with the race detector
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
 
 e2e: haproxy ## the controller against a real API server and a real haproxy
-	@internal/tools/install-packages etcd:etcd-server ip:iproute2
+	@internal/tools/install-packages ip:iproute2
 	cd internal/e2e && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...
 
 bench: ## figures: see the doc comment of each benchmark
