@@ -241,6 +241,16 @@ func (a *applier) setServers(ctx context.Context, actions []*action) error {
 		}
 		a.touched = append(a.touched, serverRef{do.backend, do.server})
 	}
+	return a.batch(ctx, commands, func(i int, answer string) error {
+		if !isGood(answer, good[i]) {
+			return &refused{commands[i], answer}
+		}
+		return nil
+	})
+}
+
+// batch sends commands together, and has each answer judged.
+func (a *applier) batch(ctx context.Context, commands []string, judge func(i int, answer string) error) error {
 	for _, c := range commands {
 		if err := plainCommand(c); err != nil {
 			return err
@@ -249,8 +259,8 @@ func (a *applier) setServers(ctx context.Context, actions []*action) error {
 	answers, err := a.conn.Batch(ctx, commands)
 	a.sent += len(answers)
 	for i, answer := range answers {
-		if !isGood(answer, good[i]) {
-			return &refused{commands[i], answer}
+		if err := judge(i, answer); err != nil {
+			return err
 		}
 	}
 	return err

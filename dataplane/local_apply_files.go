@@ -112,19 +112,12 @@ func (a *applier) changePatterns(ctx context.Context, do *action) error {
 }
 
 func (a *applier) patternCommands(ctx context.Context, commands []string) error {
-	for _, c := range commands {
-		if err := plainCommand(c); err != nil {
-			return err
-		}
-	}
-	answers, err := a.conn.Batch(ctx, commands)
-	a.sent += len(answers)
-	for i, answer := range answers {
+	return a.batch(ctx, commands, func(i int, answer string) error {
 		if answer != "" && !(strings.HasPrefix(commands[i], "del ") && strings.Contains(answer, "not found")) {
 			return &refused{"change of a pattern of an ACL", answer}
 		}
-	}
-	return err
+		return nil
+	})
 }
 
 // replacePatterns fills a new version of the patterns and makes it the current

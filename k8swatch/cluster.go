@@ -228,14 +228,23 @@ func (c *Cluster) untyped(gvr schema.GroupVersionResource, namespace string, twe
 	if namespace != "" {
 		client = c.dynamic.Resource(gvr).Namespace(namespace)
 	}
+	return listWatchOf(client.List, client.Watch, tweak)
+}
+
+// listWatchOf makes a list-watch of the methods of a client.
+func listWatchOf[L runtime.Object](
+	list func(context.Context, metav1.ListOptions) (L, error),
+	watches func(context.Context, metav1.ListOptions) (watch.Interface, error),
+	tweak func(*metav1.ListOptions),
+) cache.ListerWatcherWithContext {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			tweak(&opts)
-			return client.List(ctx, opts)
+			return list(ctx, opts)
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			tweak(&opts)
-			return client.Watch(ctx, opts)
+			return watches(ctx, opts)
 		},
 	}
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
@@ -42,16 +40,7 @@ func (c *Cluster) MetadataListWatch(gvr schema.GroupVersionResource, namespace s
 	if namespace != "" {
 		client = c.metadata.Resource(gvr).Namespace(namespace)
 	}
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			tweak(&opts)
-			return client.List(ctx, opts)
-		},
-		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			tweak(&opts)
-			return client.Watch(ctx, opts)
-		},
-	}, nil
+	return listWatchOf(client.List, client.Watch, tweak), nil
 }
 
 // Fetch implements [MetadataSource].

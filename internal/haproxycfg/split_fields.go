@@ -21,6 +21,17 @@ func Fields(line string) ([]string, error) {
 	if strings.IndexAny(line, "\"'\\#") < 0 {
 		return plainFields(line), nil
 	}
+	return cutWords(line, false)
+}
+
+// RawFields cuts a line at the same places as [Fields], but leaves the quotes
+// and backslashes in the words: they tell which variables are expanded.
+func RawFields(line string) ([]string, error) {
+	return cutWords(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), true)
+}
+
+// cutWords cuts a line that has no line feed any more.
+func cutWords(line string, raw bool) ([]string, error) {
 	var words []string
 	for i := 0; ; {
 		for i < len(line) && isBlank(line[i]) {
@@ -33,28 +44,10 @@ func Fields(line string) ([]string, error) {
 		if err != nil {
 			return words, err
 		}
+		if raw {
+			word = line[i:next]
+		}
 		words = append(words, word)
-		i = next
-	}
-}
-
-// RawFields cuts a line at the same places as [Fields], but leaves the quotes
-// and backslashes in the words: they tell which variables are expanded.
-func RawFields(line string) ([]string, error) {
-	line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
-	var words []string
-	for i := 0; ; {
-		for i < len(line) && isBlank(line[i]) {
-			i++
-		}
-		if i == len(line) || line[i] == '#' {
-			return words, nil
-		}
-		_, next, err := readWord(line, i)
-		if err != nil {
-			return words, err
-		}
-		words = append(words, line[i:next])
 		i = next
 	}
 }
