@@ -79,37 +79,20 @@ func (e *executioner) at(point string) bool {
 // relay passes on what comes in at a socket, and asks the executioner before
 // each command that changes something, and after "reload".
 func relay(t *testing.T, e *executioner, listen, target string) (stop func()) {
-	t.Helper()
-	l, err := net.Listen("unix", listen)
-	require.NoError(t, err)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer func() { _ = conn.Close() }()
-				to, err := net.Dial("unix", target)
-				if err != nil {
-					return
-				}
-				defer func() { _ = to.Close() }()
-				answered := make(chan struct{})
-				wg.Go(func() {
-					defer close(answered)
-					_, _ = io.Copy(conn, to)
-					_ = conn.Close()
-				})
-				if relayCommands(e, bufio.NewReader(conn), to) {
-					_ = to.(*net.UnixConn).CloseWrite()
-					<-answered
-				}
-			})
+	return between(t, listen, target, func(conn, to *net.UnixConn) {
+		answered := make(chan struct{})
+		go func() {
+			defer close(answered)
+			_, _ = io.Copy(conn, to)
+			_ = conn.Close()
+		}()
+		if relayCommands(e, bufio.NewReader(conn), to) {
+			_ = to.CloseWrite()
+		} else {
+			_ = to.Close()
 		}
+		<-answered
 	})
-	return func() { _ = l.Close(); wg.Wait() }
 }
 
 // relayCommands reports whether who sends them has come to the end.

@@ -14,32 +14,40 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// liar passes commands on to HAProxy, but for those that start with a word of
-// it, to which it answers itself.
-func liar(t *testing.T, listen, target string, lies map[string]string) {
+// between listens at one socket and serves each connection together with one to
+// another socket.
+func between(t *testing.T, listen, target string, serve func(conn, to *net.UnixConn)) (stop func()) {
 	t.Helper()
-	l, err := net.Listen("unix", listen)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: listen, Net: "unix"})
 	require.NoError(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
-			conn, err := l.Accept()
+			conn, err := l.AcceptUnix()
 			if err != nil {
 				return
 			}
 			wg.Go(func() {
 				defer func() { _ = conn.Close() }()
-				to, err := net.Dial("unix", target)
+				to, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: target, Net: "unix"})
 				if err != nil {
 					return
 				}
 				defer func() { _ = to.Close() }()
-				_ = to.SetDeadline(time.Now().Add(20 * time.Second))
-				liesTo(bufio.NewReader(conn), conn, to, bufio.NewReader(to), lies)
+				serve(conn, to)
 			})
 		}
 	})
-	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+	return func() { _ = l.Close(); wg.Wait() }
+}
+
+// liar passes commands on to HAProxy, but for those that start with a word of
+// it, to which it answers itself.
+func liar(t *testing.T, listen, target string, lies map[string]string) {
+	t.Cleanup(between(t, listen, target, func(conn, to *net.UnixConn) {
+		_ = to.SetDeadline(time.Now().Add(20 * time.Second))
+		liesTo(bufio.NewReader(conn), conn, to, bufio.NewReader(to), lies)
+	}))
 }
 
 // liesTo takes one command after the other.

@@ -247,7 +247,7 @@ func failModel(w http.ResponseWriter, err error) {
 	failCode(w, http.StatusUnprocessableEntity, code, err.Error())
 }
 
-// failMissing answers for an operation that the API has not implemented.
+// failMissing answers 501, as the API does for operations that it lacks.
 func (e *edit) failMissing(w http.ResponseWriter, method string) {
 	group := strings.ToLower(camel.ReplaceAllString(e.res.one, "${1}_$2"))
 	verb, one := "Get", strings.HasSuffix(method, e.res.one)
