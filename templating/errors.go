@@ -22,6 +22,7 @@ type Error struct {
 	Text    string // that line of the file
 	Message string // what is wrong
 	Err     error  // the cause, when there is one: a context's error, the error a function returned
+	Owners  []any  // what was being rendered, the innermost last; see [Origin]
 }
 
 // Error gives "file:line:column: message" and, on a second line, the text of

@@ -1,0 +1,68 @@
+package reconcile
+
+import (
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+)
+
+// Resource names one Kubernetes object as it was at one time. It is comparable.
+type Resource struct {
+	APIVersion string    `json:"apiVersion,omitempty"` // "" where a typed object does not say
+	Kind       string    `json:"kind"`
+	Namespace  string    `json:"namespace,omitempty"`
+	Name       string    `json:"name"`
+	UID        types.UID `json:"uid,omitempty"`
+	Version    string    `json:"version,omitempty"` // metadata.resourceVersion
+	Source     string    `json:"source,omitempty"`  // where it was read, if that is known: "web.yaml:12"
+}
+
+// String gives kind and name, as in "Ingress shop/web".
+func (r Resource) String() string {
+	if r.Namespace == "" {
+		return strings.TrimSpace(r.Kind + " " + r.Name)
+	}
+	return strings.TrimSpace(r.Kind + " " + r.Namespace + "/" + r.Name)
+}
+
+// Same reports whether two resources are the same object, in whatever version.
+func (r Resource) Same(o Resource) bool {
+	return r.Kind == o.Kind && r.Namespace == o.Namespace && r.Name == o.Name &&
+		(r.APIVersion == o.APIVersion || r.APIVersion == "" || o.APIVersion == "")
+}
+
+// ResourceOf names an object: a typed one of client-go, an unstructured one, or
+// the map inside of such a one. It reports false for anything else.
+//
+// The kind of a typed object that does not say its own, as those of a watch, is
+// the name of its Go type.
+func ResourceOf(v any) (Resource, bool) {
+	if r, ok := v.(Resource); ok {
+		return r, true
+	}
+	if m, ok := v.(map[string]any); ok {
+		v = &unstructured.Unstructured{Object: m}
+	}
+	o, ok := v.(metav1.Object)
+	if !ok || reflect.ValueOf(v).Kind() == reflect.Pointer && reflect.ValueOf(v).IsNil() || o.GetName() == "" {
+		return Resource{}, false
+	}
+	r := Resource{
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Version: o.GetResourceVersion(),
+		Source: o.GetAnnotations()[k8swatch.SourceAnnotation],
+	}
+	if ro, ok := v.(runtime.Object); ok {
+		gvk := ro.GetObjectKind().GroupVersionKind()
+		r.APIVersion, r.Kind = gvk.ToAPIVersionAndKind()
+	}
+	if r.Kind == "" {
+		r.Kind = reflect.Indirect(reflect.ValueOf(v)).Type().Name()
+	}
+	return r, true
+}
