@@ -1,0 +1,186 @@
+package k8swatch_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	yamlnode "go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+)
+
+func staticService(namespace, name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+func TestStaticIsWatchedLikeACluster(t *testing.T) {
+	src, err := k8swatch.NewStatic(staticService("shop", "b"), staticService("shop", "a"), staticService("blog", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	w, err := k8swatch.New(src, corev1.SchemeGroupVersion.WithResource("services"), &k8swatch.Options{Namespace: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- w.Run(ctx) }()
+	if n, err := w.WaitForSync(ctx); n != 2 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range k8swatch.Read[*corev1.Service](w.Snapshot()).List() {
+		if s.UID == "" || s.ResourceVersion == "" || s.Kind != "Service" {
+			t.Errorf("not as a cluster sends it: %+v", s)
+		}
+		names = append(names, s.Name)
+	}
+	if fmt.Sprint(names) != "[a b]" {
+		t.Errorf("%v", names)
+	}
+	if got := src.Objects(); len(got) != 3 || got[0].GetName() != "b" {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestStaticIdentity: who sorts by uid gets one order, whatever was given first.
+func TestStaticIdentity(t *testing.T) {
+	one, err := k8swatch.NewStatic(staticService("shop", "a"), staticService("shop", "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := k8swatch.NewStatic(staticService("shop", "b"), staticService("shop", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one.Objects()[0].GetUID() != two.Objects()[1].GetUID() || one.Objects()[0].GetUID() == one.Objects()[1].GetUID() {
+		t.Error("a uid depends on more than kind and name")
+	}
+}
+
+func TestStaticRefuses(t *testing.T) {
+	named, err := k8swatch.ParseManifests("web.yaml", []byte("apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: shop}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = k8swatch.NewStatic(staticService("shop", "a"), staticService("shop", ""), nil, named[0], &metav1.Status{})
+	for _, want := range []string{"object 1: a Service without a name", "object 2 is nil",
+		"web.yaml:1: Service shop/a is defined at object 0 already", "object 4"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+// TestDecodeManifest: lines are those of the file in which the manifest stands.
+func TestDecodeManifest(t *testing.T) {
+	const file = `name: a case
+shared: &ports
+  - port: 80
+fixtures:
+  - apiVersion: v1
+    kind: Service
+    metadata: {name: a}
+    spec:
+      ports: *ports
+  - apiVersion: v1
+    kind: Service
+    metadata: {name: b}
+    spec:
+      portz: []
+  - {apiVersion: v1, kind: Secret, metadata: {name: c},
+     data: {k: "not base64"}}
+  - apiVersion: v1
+    kind: Service
+    kind: Service
+    metadata: {name: d}
+`
+	var root yamlnode.Node
+	if err := yamlnode.Unmarshal([]byte(file), &root); err != nil {
+		t.Fatal(err)
+	}
+	fixtures := root.Content[0].Content[5]
+	var got strings.Builder
+	for _, node := range fixtures.Content {
+		objs, err := k8swatch.DecodeManifest("c.yaml", node)
+		if err == nil {
+			s := objs[0].(*corev1.Service)
+			fmt.Fprintln(&got, s.Namespace, s.Name, s.Spec.Ports[0].Port, s.Annotations[k8swatch.SourceAnnotation])
+			continue
+		}
+		fmt.Fprintln(&got, err)
+	}
+	want := `default a 80 c.yaml:5
+c.yaml:14: Service: unknown field "spec.portz"
+c.yaml:16: data.k: the value is not base64
+c.yaml:17: not YAML: key "kind" already set in map
+`
+	if got.String() != want {
+		t.Errorf("got\n%swant\n%s", got.String(), want)
+	}
+}
+
+// TestDecodeManifestIsBounded: aliases of aliases grow without end.
+func TestDecodeManifestIsBounded(t *testing.T) {
+	file := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	for i := 1; i < 10; i++ {
+		file += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))
+	}
+	var root yamlnode.Node
+	if err := yamlnode.Unmarshal([]byte(file), &root); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k8swatch.DecodeManifest("c.yaml", &root); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("%v", err)
+	}
+}
+
+func ExampleNewStatic() {
+	src, err := k8swatch.NewStatic(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	services, err := k8swatch.New(src, corev1.SchemeGroupVersion.WithResource("services"), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- services.Run(ctx) }()
+	fmt.Println(services.WaitForSync(ctx))
+	cancel()
+	fmt.Println(<-done)
+	// Output:
+	// 1 <nil>
+	// <nil>
+}
+
+func ExampleParseManifests() {
+	objs, err := k8swatch.ParseManifests("web.yaml", []byte("apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"))
+	fmt.Println(objs[0].GetNamespace(), objs[0].GetName(), err)
+	_, err = k8swatch.NewStatic(objs[0].(runtime.Object), objs[0])
+	fmt.Println(err)
+	// Output:
+	// default web <nil>
+	// k8swatch: web.yaml:1: Service default/web is defined at web.yaml:1 already
+}
+
+func ExampleDecodeManifest() {
+	var file struct{ Fixture yamlnode.Node }
+	_ = yamlnode.Unmarshal([]byte("fixture:\n  apiVersion: v1\n  kind: Service\n  metadata: {nam: web}\n"), &file)
+	_, err := k8swatch.DecodeManifest("case.yaml", &file.Fixture)
+	fmt.Println(err)
+	// Output:
+	// case.yaml:4: Service: unknown field "metadata.nam"
+}
