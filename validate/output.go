@@ -109,6 +109,8 @@ var (
 	bracketed = regexp.MustCompile(`\[(/[^\]\[:]+):(\d+)\]`)
 	// "at line 3 of file '/etc/haproxy/maps/x.map'", "(at /etc/haproxy/haproxy.cfg:7)"
 	ofFile = regexp.MustCompile(`line (\d+) of (?:file )?'?(/[^\s':]+)'?`)
+	// "processing line 2 in file '/etc/haproxy/general/certificates.txt'"
+	inFile = regexp.MustCompile(`line (\d+) in (?:file )?'?(/[^\s':]+)'?`)
 	atFile = regexp.MustCompile(`\bat (/[^\s:]+):(\d+)`)
 	// "proxy 'web'", "backend 'shop', server 's1'"
 	inProxy = regexp.MustCompile(`(?i)\b(proxy|frontend|backend|listen|peers|resolvers|userlist|mailers|cache|defaults) '([^']+)'`)
@@ -139,7 +141,45 @@ func (l *locator) finding(text string) Finding {
 	}
 	f.Text = mask(strings.TrimSpace(line))
 	f.Message = maskMessage(f.Message, line)
+	f.Position = l.position(text, f)
 	return f
+}
+
+// position finds the line of the configuration that a message is about: one of
+// a file, where the message names a file, since the line of the main text only
+// names that file, too.
+func (l *locator) position(text string, f Finding) dataplane.Position {
+	for _, pattern := range []*regexp.Regexp{ofFile, inFile, bracketed, atFile} {
+		for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+			file, line := m[1], m[2]
+			if !strings.HasPrefix(file, "/") {
+				file, line = line, file
+			}
+			if p, ok := l.inFiles(file); ok {
+				p.Line = number(line)
+				return p
+			}
+		}
+	}
+	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
+		if p, ok := l.inFiles(m[1]); ok {
+			return p
+		}
+	}
+	if f.File == l.layout.ConfigPath() {
+		return dataplane.Position{Line: f.Line}
+	}
+	return dataplane.Position{}
+}
+
+// inFiles finds the file of the configuration that lies at a path.
+func (l *locator) inFiles(path string) (dataplane.Position, bool) {
+	for _, f := range l.cfg.Files() {
+		if l.layout.Path(f.Kind, f.Name) == path {
+			return dataplane.Position{Kind: f.Kind, Name: f.Name}, true
+		}
+	}
+	return dataplane.Position{}, false
 }
 
 func number(digits string) int {

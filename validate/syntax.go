@@ -109,6 +109,7 @@ type checker struct {
 func (c *checker) add(s haproxycfg.Section, line int, text, message string) {
 	c.findings = append(c.findings, Finding{
 		File: c.file, Line: s.Line + line, Section: sectionName(s), Message: message, Text: mask(text),
+		Position: dataplane.Position{Line: s.Line + line},
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"time"
@@ -37,6 +38,11 @@ type Finding struct {
 	Section string `json:"section,omitempty"` // "backend shop"
 	Message string `json:"message"`
 	Text    string `json:"text,omitempty"` // that line, without surrounding space
+
+	// Position is the line of the [dataplane.Config] that is wrong; the zero
+	// value when nothing says which. It may be in a file where File and Line are
+	// of the text that names that file, such as a bind line with a certificate.
+	Position dataplane.Position `json:"-"`
 }
 
 // String gives "file:line: section: message: text".
@@ -71,6 +77,22 @@ func (e *Error) Error() string {
 		b.WriteString("\n\t" + f.String())
 	}
 	return b.String()
+}
+
+// Positions gives what is wrong by its position in the configuration, in the
+// order of the findings. What has no known position has the zero one.
+func (e *Error) Positions() iter.Seq2[dataplane.Position, string] {
+	return func(yield func(dataplane.Position, string) bool) {
+		for _, f := range e.Findings {
+			message := f.Message
+			if f.Text != "" {
+				message += ": " + f.Text
+			}
+			if !yield(f.Position, message) {
+				return
+			}
+		}
+	}
 }
 
 // Report is what is known of a valid configuration.
