@@ -1,12 +1,25 @@
 package reconcile
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
 // Excluded is the set of resources that a render leaves out, because the
-// configuration is not valid with them. A nil *Excluded is empty.
+// configuration is not valid with them. A nil *Excluded is empty. It is safe
+// for concurrent use.
 type Excluded struct {
-	resources []Resource
+	resources map[identity][]Resource
+
+	mu   sync.Mutex
+	left map[Resource]bool // what Has said yes to
 }
+
+// identity is what stays of a resource when it changes. The version of the API
+// is not part of it, since a typed object may not say it.
+type identity struct{ kind, namespace, name string }
+
+func (r Resource) identity() identity { return identity{r.Kind, r.Namespace, r.Name} }
 
 type excludedKey struct{}
 
@@ -26,11 +39,22 @@ func Excluding(ctx context.Context) *Excluded {
 
 // WithExcluded returns a context whose render leaves these resources out.
 func WithExcluded(ctx context.Context, resources ...Resource) context.Context {
-	return context.WithValue(ctx, excludedKey{}, &Excluded{resources: resources})
+	return context.WithValue(ctx, excludedKey{}, newExcluded(resources))
+}
+
+func newExcluded(resources []Resource) *Excluded {
+	e := &Excluded{resources: make(map[identity][]Resource, len(resources)), left: map[Resource]bool{}}
+	for _, r := range resources {
+		e.resources[r.identity()] = append(e.resources[r.identity()], r)
+	}
+	return e
 }
 
 // Has reports whether an object is left out: the same object in the same
 // version. One that has changed since is not.
+//
+// Ask it of every object that is read, at each render: of a resource in
+// quarantine that was not asked for the loop takes it that it is gone.
 func (e *Excluded) Has(obj any) bool {
 	if e == nil || len(e.resources) == 0 {
 		return false
@@ -39,10 +63,20 @@ func (e *Excluded) Has(obj any) bool {
 	if !ok {
 		return false
 	}
-	for _, x := range e.resources {
+	for _, x := range e.resources[r.identity()] {
 		if x.Same(r) && x.UID == r.UID && x.Version == r.Version {
+			e.mu.Lock()
+			e.left[x] = true
+			e.mu.Unlock()
 			return true
 		}
 	}
 	return false
+}
+
+// leftOut reports whether a render asked for the resource, and so left it out.
+func (e *Excluded) leftOut(r Resource) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.left[r]
 }

@@ -9,6 +9,9 @@ import (
 
 // Renderer makes a configuration from what is known now. The loop calls it
 // from one goroutine at a time.
+//
+// What the context says is to be left out (see [Excluding]) is not in the
+// configuration. With an error there may be a Rendered that has Origins alone.
 type Renderer interface {
 	Render(ctx context.Context) (*Rendered, error)
 }
@@ -24,6 +27,7 @@ type Rendered struct {
 	Config    *dataplane.Config
 	Refused   []Refusal      // what was left out, so that it harms nobody else
 	Resources map[string]int // resources read, by kind
+	Origins   Origins        // what wrote each line; nil: nobody knows
 }
 
 // Refusal says that a resource, or the part of it that Field names, is not in
@@ -33,6 +37,7 @@ type Refusal struct {
 	Source   string // where the resource was read, if that is known: "web.yaml:12"
 	Field    string // "spec.rules[0].host"
 	Reason   string
+	Object   Resource `json:"object,omitzero"` // the resource, where a [Recorder] is to speak of it
 }
 
 // String reads as one line of a log.

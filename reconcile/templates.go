@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,9 +17,14 @@ import (
 
 // Input is what a render reads: one consistent view of the resources.
 type Input struct {
-	Vars      map[string]any   // the variables that the templates were compiled with
-	Each      map[string]Each  // entries that are rendered for each of several items
-	Files     []dataplane.File // made without a template, such as certificates out of Secrets
+	Vars  map[string]any   // the variables that the templates were compiled with
+	Each  map[string]Each  // entries that are rendered for each of several items
+	Files []dataplane.File // made without a template, such as certificates out of Secrets
+
+	// Owners are the objects that each of Files was made of, the most important
+	// last, by kind and name of the file; so an error in one can name them.
+	Owners map[dataplane.Position][]any
+
 	Refused   []Refusal
 	Resources map[string]int
 }
@@ -87,7 +93,9 @@ func (t *Templates) Check() error {
 	return errors.Join(errs...)
 }
 
-// Render renders every entry with the same input.
+// Render renders every entry with the same input. An error has everything that
+// failed, with what was being rendered; what was made goes with it as
+// [Rendered.Origins] alone.
 func (t *Templates) Render(ctx context.Context) (*Rendered, error) {
 	in, err := t.Input(ctx)
 	if err != nil {
@@ -99,35 +107,55 @@ func (t *Templates) Render(ctx context.Context) (*Rendered, error) {
 		}
 	}
 	var main lines
+	var errs []error
 	files := slices.Clone(in.Files)
+	origins := &templateOrigins{engine: t.Engine, in: in, files: map[fileID]piece{}}
 	made := make(map[string]remembered, len(t.remembered))
 	for _, entry := range t.Engine.Entries() { // sorted: haproxy.cfg goes before haproxy.d/
-		text, err := t.entry(ctx, entry, in, made)
-		if err != nil {
+		p, err := t.entry(ctx, entry, in, made)
+		if ctx.Err() != nil && err != nil {
 			return nil, err
 		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		if isMain(entry) {
-			main.add(text)
+			main.add(p.text)
+			origins.main = append(origins.main, p)
 			continue
 		}
 		kind, ok := kindOfEntry(entry)
 		if !ok {
 			return nil, fmt.Errorf("template %s: of no known kind of file", entry)
 		}
-		files = append(files, dataplane.File{Kind: kind, Name: path.Base(entry), Content: []byte(text)})
+		files = append(files, dataplane.File{Kind: kind, Name: path.Base(entry), Content: []byte(p.text)})
+		origins.files[fileID{kind, path.Base(entry)}] = p
 	}
-	cfg, err := dataplane.NewConfig(main.text.String(), files...)
+	rendered := &Rendered{Refused: in.Refused, Resources: maps.Clone(in.Resources), Origins: origins}
+	if len(errs) > 0 {
+		return rendered, joined(errs)
+	}
+	rendered.Config, err = dataplane.NewConfig(main.text.String(), files...)
 	if err != nil {
-		return nil, err
+		return rendered, err
 	}
 	if t.Pure {
 		t.remembered = made
 	}
-	return &Rendered{Config: cfg, Refused: in.Refused, Resources: maps.Clone(in.Resources)}, nil
+	return rendered, nil
+}
+
+// joined is errors.Join, but for a single error that error.
+func joined(errs []error) error {
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
 }
 
 // entry renders one entry, or remembers what it rendered from the same.
-func (t *Templates) entry(ctx context.Context, entry string, in *Input, made map[string]remembered) (string, error) {
+func (t *Templates) entry(ctx context.Context, entry string, in *Input, made map[string]remembered) (piece, error) {
 	each, forItems := in.Each[entry]
 	now := remembered{vars: map[string]any{}}
 	for _, name := range t.Engine.Uses(entry) {
@@ -142,20 +170,44 @@ func (t *Templates) entry(ctx context.Context, entry string, in *Input, made map
 	}
 	if ok && before.items == nil {
 		made[entry] = before
-		return before.text, nil
+		return piece{entry: entry, text: before.text}, nil
 	}
 	text, err := t.Engine.Render(ctx, entry, in.Vars)
+	if err != nil {
+		return piece{}, t.allErrors(ctx, entry, in.Vars, err)
+	}
 	now.text = text
 	made[entry] = now
-	return text, err
+	return piece{entry: entry, text: text}, nil
 }
 
-func (t *Templates) items(ctx context.Context, entry string, in *Input, each Each, before map[any]string, valid bool, now remembered, made map[string]remembered) (string, error) {
+// allErrors renders an entry that failed once more, to find all values in it
+// that are refused, each with what it belongs to.
+func (t *Templates) allErrors(ctx context.Context, entry string, vars map[string]any, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	traced, again := t.Engine.RenderTraced(ctx, entry, vars)
+	if traced == nil || len(traced.Refused) == 0 {
+		return cmp.Or(again, err)
+	}
+	var errs []error
+	for _, refused := range traced.Refused {
+		errs = append(errs, refused)
+	}
+	var other *templating.Error
+	if errors.As(again, &other) && !slices.Contains(traced.Refused, other) {
+		errs = append(errs, other)
+	}
+	return joined(errs)
+}
+
+func (t *Templates) items(ctx context.Context, entry string, in *Input, each Each, before map[any]string, valid bool, now remembered, made map[string]remembered) (piece, error) {
 	now.items = make(map[any]string, len(each.Items))
 	var missing []any
 	for i, item := range each.Items {
 		if !reflect.ValueOf(item).Comparable() {
-			return "", fmt.Errorf("template %s: item %d is a %T, which cannot be compared: give a pointer to it", entry, i, item)
+			return piece{}, fmt.Errorf("template %s: item %d is a %T, which cannot be compared: give a pointer to it", entry, i, item)
 		}
 		if text, ok := before[item]; ok && valid {
 			now.items[item] = text
@@ -165,7 +217,7 @@ func (t *Templates) items(ctx context.Context, entry string, in *Input, each Eac
 	}
 	texts, err := t.Engine.RenderEach(ctx, entry, each.Var, missing, in.Vars)
 	if err != nil {
-		return "", err
+		return piece{}, t.eachError(ctx, entry, in, each, missing, err)
 	}
 	for i, item := range missing {
 		now.items[item] = texts[i]
@@ -176,7 +228,41 @@ func (t *Templates) items(ctx context.Context, entry string, in *Input, each Eac
 		all.add(now.items[item])
 	}
 	made[entry] = now
-	return all.text.String(), nil
+	return piece{entry: entry, text: all.text.String(), each: &each, items: now.items}, nil
+}
+
+// eachError finds all items with which an entry fails.
+func (t *Templates) eachError(ctx context.Context, entry string, in *Input, each Each, items []any, err error) error {
+	var errs []error
+	for _, item := range items {
+		vars := withItem(in.Vars, each.Var, item)
+		_, failed := t.Engine.Render(ctx, entry, vars)
+		if ctx.Err() != nil {
+			return err
+		}
+		if failed == nil {
+			continue
+		}
+		failed = t.allErrors(ctx, entry, vars, failed)
+		for _, e := range templateErrors(failed) {
+			if len(resourcesOf(e.Owners)) == 0 {
+				e.Owners = []any{item}
+			}
+		}
+		errs = append(errs, failed)
+	}
+	if len(errs) == 0 { // it failed with all of them in one run alone, such as by the size of the output
+		return err
+	}
+	return joined(errs)
+}
+
+// withItem returns the variables of a render for one item.
+func withItem(vars map[string]any, name string, item any) map[string]any {
+	own := make(map[string]any, len(vars)+1)
+	maps.Copy(own, vars)
+	own[name] = item
+	return own
 }
 
 // lines puts texts one behind the other. Each begins on a line of its own, as

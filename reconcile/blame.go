@@ -1,0 +1,208 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// ConfigError says why there is no new configuration, or why an endpoint
+// refused it: what is wrong, which line of which template wrote that, and for
+// which resource. It is in the errors of [ReconciliationFailed], of the events
+// before it, of [Loop.Once] and of [InstanceDeploymentFailed].
+type ConfigError struct {
+	Stage  string // "render", "validate" or "deploy"
+	Faults []Fault
+	Err    error // of the renderer, the validator or the target
+}
+
+// Fault is one thing that is wrong with a configuration.
+type Fault struct {
+	Position  dataplane.Position `json:"position,omitzero"` // in the configuration; zero where a render failed
+	Message   string             `json:"message"`           // what is wrong
+	Template  TemplateLine       `json:"template,omitzero"` // what wrote it; zero where that is not known
+	Resources []Resource         `json:"resources,omitempty"`
+}
+
+// TemplateLine is a line of a template.
+type TemplateLine struct {
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"`   // from 1; 0 where only the file is known
+	Column int    `json:"column,omitempty"` // in characters, from 1
+	Text   string `json:"text,omitempty"`
+}
+
+// String gives "haproxy.cfg:12".
+func (l TemplateLine) String() string {
+	if l.Line == 0 {
+		return l.File
+	}
+	return fmt.Sprintf("%s:%d", l.File, l.Line)
+}
+
+// Culprit is the resource that is to blame: the innermost of those that were
+// being rendered. It reports false where none is known.
+func (f Fault) Culprit() (Resource, bool) {
+	if len(f.Resources) == 0 {
+		return Resource{}, false
+	}
+	return f.Resources[len(f.Resources)-1], true
+}
+
+// String reads as one line of a log:
+//
+//	haproxy.cfg:812: unknown keyword "foo"; written by haproxy.d/backend.cfg:4 for Ingress shop/web (web.yaml:12)
+func (f Fault) String() string {
+	var b strings.Builder
+	if f.Position != (dataplane.Position{}) {
+		b.WriteString(f.Position.String() + ": ")
+	}
+	if f.Position == (dataplane.Position{}) && f.Template.File != "" {
+		b.WriteString(f.Template.String() + ": " + f.Message)
+	} else {
+		b.WriteString(f.Message)
+		if f.Template.File != "" {
+			b.WriteString("; written by " + f.Template.String())
+		}
+	}
+	if r, ok := f.Culprit(); ok {
+		if f.Template.File == "" {
+			b.WriteString("; caused by " + r.located())
+		} else {
+			b.WriteString(" for " + r.located())
+		}
+	}
+	return b.String()
+}
+
+// located is the name of a resource and, where that is known, its place.
+func (r Resource) located() string {
+	if r.Source != "" {
+		return r.String() + " (" + r.Source + ")"
+	}
+	return r.String()
+}
+
+// Error gives the stage and the faults, one a line where there are several.
+func (e *ConfigError) Error() string {
+	const most = 20 // a template that is wrong for thousands of resources has thousands
+	if len(e.Faults) == 0 {
+		return e.Stage + ": " + e.Err.Error()
+	}
+	if len(e.Faults) == 1 {
+		return e.Stage + ": " + e.Faults[0].String()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d faults", e.Stage, len(e.Faults))
+	for _, f := range e.Faults[:min(len(e.Faults), most)] {
+		b.WriteString("\n\t" + f.String())
+	}
+	if more := len(e.Faults) - most; more > 0 {
+		fmt.Fprintf(&b, "\n\tand %d more", more)
+	}
+	return b.String()
+}
+
+// Unwrap returns Err.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// located is an error that knows where in a configuration things are wrong, and
+// what, such as a [*validate.Error].
+//
+// [*validate.Error]: https://pkg.go.dev/github.com/hapticsdk/haptic/validate#Error
+type located interface {
+	Positions() iter.Seq2[dataplane.Position, string]
+}
+
+// blame explains an error about a configuration. Where it cannot, the error
+// has no faults. origins may be nil.
+func blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, origins Origins) *ConfigError {
+	e := &ConfigError{Stage: stage, Err: err}
+	if cfg == nil {
+		for _, t := range templateErrors(err) {
+			e.Faults = append(e.Faults, Fault{
+				Message:   t.Message,
+				Template:  TemplateLine{t.File, t.Line, t.Column, t.Text},
+				Resources: resourcesOf(t.Owners),
+			})
+		}
+		return e
+	}
+	for at, message := range positions(err, cfg) {
+		f := Fault{Position: at, Message: message}
+		if origins != nil && at != (dataplane.Position{}) {
+			// An origin that cannot be found only makes the error poorer.
+			if o, err := origins.Origin(ctx, at); err == nil {
+				f.Template, f.Resources = TemplateLine{o.File, o.Line, o.Column, o.Text}, resourcesOf(o.Owners)
+			}
+		}
+		e.Faults = append(e.Faults, f)
+	}
+	return e
+}
+
+// templateErrors are all errors of templates in a tree of errors.
+func templateErrors(err error) (found []*templating.Error) {
+	switch e := err.(type) {
+	case nil:
+	case *templating.Error:
+		return []*templating.Error{e}
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			found = append(found, templateErrors(err)...)
+		}
+	default:
+		return templateErrors(errors.Unwrap(err))
+	}
+	return found
+}
+
+// positions are where an error says that a configuration is wrong.
+func positions(err error, cfg *dataplane.Config) iter.Seq2[dataplane.Position, string] {
+	var known located
+	if errors.As(err, &known) {
+		return known.Positions()
+	}
+	return func(yield func(dataplane.Position, string) bool) {
+		var e *dataplane.Error
+		if !errors.As(err, &e) || e.File == "" {
+			return
+		}
+		at := dataplane.Position{Line: e.Line}
+		if i := slices.IndexFunc(cfg.Files(), func(f dataplane.File) bool { return e.File == string(f.Kind)+" "+f.Name }); i >= 0 {
+			at.Kind, at.Name = cfg.Files()[i].Kind, cfg.Files()[i].Name
+		}
+		if at != (dataplane.Position{}) {
+			yield(at, err.Error())
+		}
+	}
+}
+
+// resourcesOf names objects, and those to which others belong, each once.
+func resourcesOf(owners []any) (found []Resource) {
+	for _, o := range owners {
+		r, ok := ResourceOf(o)
+		if !ok {
+			if owned, is := o.(templating.Owned); is && o != nil {
+				for _, r := range resourcesOf(owned.Owners()) {
+					found = appendLast(found, r)
+				}
+			}
+			continue
+		}
+		found = appendLast(found, r)
+	}
+	return found
+}
+
+// appendLast puts a resource last, also where it stood before.
+func appendLast(all []Resource, r Resource) []Resource {
+	all = slices.DeleteFunc(all, func(x Resource) bool { return x == r })
+	return append(all, r)
+}
