@@ -20,7 +20,8 @@ type Options struct {
 // Bus carries events from publishers to subscribers. Make one with [New]; all
 // its methods may be called from several goroutines.
 type Bus struct {
-	log *slog.Logger
+	log  *slog.Logger
+	desk desk // who answers questions
 
 	mu        sync.Mutex
 	slabs     map[reflect.Type]resetter // *slab[E] by E
@@ -57,6 +58,11 @@ func New(opts *Options) *Bus {
 		sweepDone: make(chan struct{}),
 		newChunk:  make(chan struct{}, 1),
 		closing:   make(chan struct{}),
+		desk: desk{
+			present: map[question]map[string]*Responder{},
+			busy:    map[*Responder]bool{},
+			done:    make(chan struct{}),
+		},
 	}
 	if opts != nil && opts.Logger != nil {
 		b.log = opts.Logger
@@ -202,12 +208,14 @@ func (b *Bus) sweep() {
 }
 
 // Close refuses further events, delivers all that were published before, and
-// returns when all handlers have returned. When ctx ends first, it cancels the
-// context of the handlers that still run, delivers nothing more, and returns a
-// [*CloseError] that names the subscribers that did not finish; their
-// goroutines end when their handlers return. A bus that was never started
-// delivers nothing. Close may be called again, to wait for those stragglers;
-// a handler must not call it, for it would wait for itself.
+// returns when all handlers have returned. Questions, those that wait and
+// those to come, fail with [ErrClosed] at once; Close waits for the responders
+// that were asked. When ctx ends first, it cancels the context of the handlers
+// that still run, delivers nothing more, and returns a [*CloseError] that names
+// the subscribers and responders that did not finish; their goroutines end when
+// their functions return. A bus that was never started delivers nothing. Close
+// may be called again, to wait for those stragglers; a handler or a responder
+// must not call it, for it would wait for itself.
 func (b *Bus) Close(ctx context.Context) error {
 	b.mu.Lock()
 	subs, started := b.subs, b.started
@@ -219,19 +227,19 @@ func (b *Bus) Close(ctx context.Context) error {
 	sleepers := b.takeSleepers()
 	b.mu.Unlock()
 	wake(sleepers)
+	b.desk.close()
 	if !started {
 		for _, s := range subs {
 			s.finish()
 		}
-		return nil
 	}
 	for _, s := range subs {
 		if !ended(ctx, s.done) {
 			return b.giveUp(ctx)
 		}
 	}
-	if !ended(ctx, b.sweepDone) {
-		return &CloseError{Err: ctx.Err()}
+	if !ended(ctx, b.desk.done) || started && !ended(ctx, b.sweepDone) {
+		return b.giveUp(ctx)
 	}
 	for _, s := range subs {
 		if s.cutShort.Load() {
@@ -262,7 +270,7 @@ func (b *Bus) giveUp(ctx context.Context) error {
 	b.mu.Lock()
 	subs := b.subs
 	b.mu.Unlock()
-	e := &CloseError{Err: context.Cause(ctx)}
+	e := &CloseError{Err: context.Cause(ctx), Responders: b.desk.unfinished()}
 	for _, s := range subs {
 		select {
 		case <-s.done:
@@ -279,9 +287,11 @@ func (b *Bus) giveUp(ctx context.Context) error {
 }
 
 // CloseError reports the subscribers that had not seen all events, or whose
-// handler had not returned, when the context of [Bus.Close] ended.
+// handler had not returned, and the responders that had not returned, when the
+// context of [Bus.Close] ended.
 type CloseError struct {
 	Unfinished []SubscriberStats
+	Responders []ResponderStats
 	Err        error // why Close stopped waiting; nil when only an earlier Close did
 }
 
@@ -292,6 +302,9 @@ func (e *CloseError) Error() string {
 	for _, s := range e.Unfinished {
 		fmt.Fprintf(&sb, "%s%s (%d pending)", sep, s.Name, s.Pending)
 		sep = ", "
+	}
+	for _, r := range e.Responders {
+		fmt.Fprintf(&sb, "; responder %s to %s still runs", r.Name, r.Question)
 	}
 	if e.Err != nil {
 		fmt.Fprintf(&sb, ": %v", e.Err)
@@ -307,6 +320,7 @@ type Stats struct {
 	Published   uint64            // events accepted so far
 	Discarded   uint64            // events refused because the bus was closed
 	Subscribers []SubscriberStats // in the order in which they subscribed
+	Responders  []ResponderStats  // by types and name
 }
 
 // Stats returns the figures of the bus and of all its subscribers.
@@ -319,5 +333,6 @@ func (b *Bus) Stats() Stats {
 	for i, s := range subs {
 		st.Subscribers[i] = s.stats()
 	}
+	st.Responders = b.desk.stats()
 	return st
 }

@@ -46,6 +46,15 @@
 // Start, so that the order in which components are wired up does not matter. A
 // subscriber that comes later receives what is published from then on.
 //
+// # Questions
+//
+// Events tell; [Ask] wants to know. It puts a question, of any type, to all who
+// [Answer] it, each in a goroutine of its own, and returns their answers, or a
+// quorum of them, to the caller alone. A responder that is absent fails at once,
+// one that is late, panics or returns an error fails with that; see [AskError].
+// Questions need no Start, have no place in the order of events, and fail when
+// the bus is closed. To have them seen, publish them as well.
+//
 // # How it works
 //
 // The bus is an append-only log of fixed-size chunks, linked forward. A

@@ -2,6 +2,7 @@ package eventbus_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -100,6 +101,69 @@ func ExampleBus_Stats() {
 	_ = bus.Close(context.Background())
 	// Output:
 	// 2 published; eventbus_test.PodReady lossless 2 pending
+}
+
+type Settings struct{ Workers int }
+
+type Findings []string
+
+// Everyone who has to say something about settings is asked, at once.
+func ExampleAsk() {
+	bus := eventbus.New(nil)
+	defer func() { _ = bus.Close(context.Background()) }()
+	eventbus.Answer(bus, "limits", func(_ context.Context, s Settings) (Findings, error) {
+		if s.Workers > 64 {
+			return Findings{"more than 64 workers"}, nil
+		}
+		return nil, nil
+	})
+	eventbus.Answer(bus, "templates", func(ctx context.Context, s Settings) (Findings, error) {
+		return nil, errors.New("haproxy.cfg: line 3: unexpected }")
+	})
+
+	answers, err := eventbus.Ask[Findings](context.Background(), bus, Settings{Workers: 100}, &eventbus.AskOptions{
+		From: []string{"limits", "templates"},
+	})
+	fmt.Println(answers.Got["limits"])
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, eventbus.ErrRejected))
+	// Output:
+	// [more than 64 workers]
+	// eventbus: ask eventbus_test.Settings: 1 of 2 answers: templates: rejected: haproxy.cfg: line 3: unexpected }
+	// true
+}
+
+// Two of three answers are enough; who still works on one is told to stop.
+func ExampleAsk_quorum() {
+	bus := eventbus.New(nil)
+	defer func() { _ = bus.Close(context.Background()) }()
+	for _, name := range []string{"a", "b"} {
+		eventbus.Answer(bus, name, func(context.Context, PodReady) (bool, error) { return true, nil })
+	}
+	hung := eventbus.Answer(bus, "c", func(ctx context.Context, _ PodReady) (bool, error) {
+		<-ctx.Done()
+		return false, ctx.Err()
+	})
+	defer hung.Close()
+
+	answers, err := eventbus.Ask[bool](context.Background(), bus, PodReady{"haproxy-0"}, &eventbus.AskOptions{Quorum: 2})
+	fmt.Println(answers.Got, err)
+	// Output: map[a:true b:true] <nil>
+}
+
+func ExampleAnswer() {
+	bus := eventbus.New(nil)
+	double := eventbus.Answer(bus, "double", func(_ context.Context, n int) (int, error) { return 2 * n, nil })
+	answers, err := eventbus.Ask[int](context.Background(), bus, 21, nil)
+	fmt.Println(answers.Got["double"], err)
+
+	double.Close()
+	_, err = eventbus.Ask[int](context.Background(), bus, 21, &eventbus.AskOptions{From: []string{"double"}})
+	fmt.Println(err)
+	_ = bus.Close(context.Background())
+	// Output:
+	// 42 <nil>
+	// eventbus: ask int: 0 of 1 answers: double: no such responder
 }
 
 func ExampleRing() {

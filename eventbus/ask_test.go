@@ -1,0 +1,436 @@
+package eventbus_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hapticsdk/haptic/eventbus"
+)
+
+type candidate struct{ Name string }
+
+type verdict struct{ OK bool }
+
+var errTooLong = errors.New("too long")
+
+// How a responder of TestAsk behaves.
+func behave(ctx context.Context, how string) (verdict, error) {
+	switch how {
+	case "ok":
+		return verdict{true}, nil
+	case "slow":
+		select {
+		case <-time.After(time.Minute): // of the bubble: takes no time
+			return verdict{true}, nil
+		case <-ctx.Done():
+			return verdict{}, ctx.Err()
+		}
+	case "late":
+		<-time.After(time.Hour)
+		return verdict{true}, nil
+	case "reject":
+		return verdict{}, errTooLong
+	case "panic":
+		panic(errTooLong)
+	case "exit":
+		runtime.Goexit()
+	}
+	panic("unknown: " + how)
+}
+
+func TestAsk(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		responders string // name=behaviour
+		from       string
+		quorum     int
+		timeout    time.Duration
+		took       time.Duration
+		got        string
+		failed     []string
+		err        string // "" for none
+		is         []error
+	}{
+		{name: "everyone answers", responders: "a=ok b=slow c=ok", took: time.Minute, got: "a b c"},
+		{name: "nobody there", err: "0 of 1 answers: no such responder", is: []error{eventbus.ErrAbsent}},
+		{name: "absent fails at once", responders: "a=slow", from: "a tls dns", err: "0 of 3 answers: dns: no such responder; tls: no such responder",
+			failed: []string{"dns: no such responder", "tls: no such responder"}, is: []error{eventbus.ErrAbsent}},
+		{name: "named twice", responders: "a=ok", from: "a a b b", err: "0 of 2 answers: b: no such responder",
+			failed: []string{"b: no such responder"}},
+		{name: "those not named are asked as well", responders: "a=ok b=ok", from: "a", got: "a b"},
+		{name: "all failures are collected", responders: "a=reject b=slow c=panic d=exit", took: time.Minute, got: "b",
+			failed: []string{"a: rejected: too long", "c: panicked: too long", "d: no answer: the responder ended its goroutine"},
+			err:    "1 of 4 answers: a: rejected: too long; c: panicked: too long; d: no answer: the responder ended its goroutine",
+			is:     []error{eventbus.ErrRejected, eventbus.ErrPanicked, eventbus.ErrMissing, errTooLong}},
+		{name: "time-out", responders: "a=ok b=late c=slow", timeout: time.Second, took: time.Second, got: "a",
+			failed: []string{"b: no answer: context deadline exceeded", "c: no answer: context deadline exceeded"},
+			err:    "1 of 3 answers: b: no answer: context deadline exceeded; c: no answer: context deadline exceeded; context deadline exceeded",
+			is:     []error{eventbus.ErrMissing, context.DeadlineExceeded}},
+		{name: "no time at all", responders: "a=ok", timeout: -1, err: "0 of 1 answers: context deadline exceeded", is: []error{context.DeadlineExceeded}},
+		{name: "quorum", responders: "a=ok b=ok c=late", quorum: 2, got: "a b"},
+		{name: "quorum in spite of failures", responders: "a=reject b=slow c=panic d=late", quorum: 1, took: time.Minute, got: "b",
+			failed: []string{"a: rejected: too long", "c: panicked: too long"}},
+		{name: "quorum in spite of one that is absent", responders: "a=ok b=ok", from: "a b c", quorum: 2, got: "a b",
+			failed: []string{"c: no such responder"}},
+		{name: "quorum out of reach", responders: "a=reject b=late", quorum: 2, failed: []string{"a: rejected: too long"},
+			err: "0 of 2 answers: a: rejected: too long", is: []error{eventbus.ErrRejected}},
+		{name: "quorum above those present", responders: "a=late b=late", quorum: 3, err: "0 of 3 answers: no such responder",
+			is: []error{eventbus.ErrAbsent}},
+		{name: "quorum and time-out", responders: "a=late b=slow", quorum: 1, timeout: time.Second, took: time.Second,
+			failed: []string{"a: no answer: context deadline exceeded", "b: no answer: context deadline exceeded"},
+			err:    "0 of 1 answers: a: no answer: context deadline exceeded; b: no answer: context deadline exceeded; context deadline exceeded"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := eventbus.New(nil) // not started
+				defer closeBusIn(t, b, 2*time.Hour)
+				for _, r := range strings.Fields(c.responders) {
+					name, how, _ := strings.Cut(r, "=")
+					eventbus.Answer(b, name, func(ctx context.Context, q candidate) (verdict, error) { return behave(ctx, how) })
+				}
+				ctx := t.Context()
+				if c.timeout != 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.timeout)
+					defer cancel()
+				}
+				start := time.Now()
+				answers, err := eventbus.Ask[verdict](ctx, b, candidate{"x"}, &eventbus.AskOptions{From: strings.Fields(c.from), Quorum: c.quorum})
+				if took := time.Since(start); took != c.took {
+					t.Errorf("took %v, want %v", took, c.took)
+				}
+				if got := strings.Join(slices.Sorted(maps.Keys(answers.Got)), " "); got != c.got {
+					t.Errorf("got answers of %q, want %q", got, c.got)
+				}
+				var failed []string
+				for _, f := range answers.Failed {
+					failed = append(failed, f.Error())
+				}
+				if diff := cmp.Diff(c.failed, failed); diff != "" {
+					t.Errorf("failed (-want +got):\n%s", diff)
+				}
+				checkAskError(t, err, c.err, c.is)
+			})
+		})
+	}
+}
+
+func checkAskError(t *testing.T, err error, text string, is []error) {
+	t.Helper()
+	if text == "" {
+		if err != nil {
+			t.Errorf("error %v", err)
+		}
+		return
+	}
+	var ae *eventbus.AskError
+	if !errors.As(err, &ae) || err.Error() != "eventbus: ask eventbus_test.candidate: "+text {
+		t.Fatalf("error %v\nwant %s", err, text)
+	}
+	for _, target := range is {
+		if !errors.Is(err, target) {
+			t.Errorf("%v is not %v", err, target)
+		}
+	}
+}
+
+func closeBusIn(t *testing.T, b *eventbus.Bus, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	if err := b.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAskPanicHasStack(t *testing.T) {
+	b := eventbus.New(nil)
+	defer closeBus(t, b)
+	eventbus.Answer(b, "a", func(ctx context.Context, q candidate) (verdict, error) { return behave(ctx, "panic") })
+	_, err := eventbus.Ask[verdict](t.Context(), b, candidate{}, nil)
+	var p *eventbus.PanicError
+	if !errors.As(err, &p) || p.Value != errTooLong || !bytes.Contains(p.Stack, []byte("ask_test.go:")) {
+		t.Errorf("%v: want the panic with the stack of this file", err)
+	}
+	var failed *eventbus.AnswerError
+	if !errors.As(err, &failed) || failed.Responder != "a" || failed.Reason != eventbus.ErrPanicked {
+		t.Errorf("%v: want who it was", err)
+	}
+	if st := b.Stats().Responders; len(st) != 1 || st[0].Asked != 1 || st[0].Panics != 1 || st[0].Running != 0 {
+		t.Errorf("stats: %+v", st)
+	}
+}
+
+// Types tell questions apart: what is asked as well as what is answered.
+func TestAskIsByType(t *testing.T) {
+	b := eventbus.New(nil)
+	defer closeBus(t, b)
+	eventbus.Answer(b, "a", func(context.Context, candidate) (int, error) { return 1, nil })
+	eventbus.Answer(b, "a", func(context.Context, candidate) (string, error) { return "one", nil })
+	eventbus.Answer(b, "a", func(context.Context, *candidate) (int, error) { return 2, nil })
+	eventbus.Answer(b, "a", func(context.Context, any) (int, error) { return 3, nil })
+	ctx := t.Context()
+	n, err1 := eventbus.Ask[int](ctx, b, candidate{}, nil)
+	s, err2 := eventbus.Ask[string](ctx, b, candidate{}, nil)
+	p, err3 := eventbus.Ask[int](ctx, b, &candidate{}, nil)
+	a, err4 := eventbus.Ask[int, any](ctx, b, candidate{}, nil)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	if n.Got["a"] != 1 || s.Got["a"] != "one" || p.Got["a"] != 2 || a.Got["a"] != 3 {
+		t.Errorf("got %v %v %v %v", n.Got, s.Got, p.Got, a.Got)
+	}
+	if _, err := eventbus.Ask[bool](ctx, b, candidate{}, nil); !errors.Is(err, eventbus.ErrAbsent) {
+		t.Errorf("an answer nobody gives: %v", err)
+	}
+}
+
+func TestAskOnNilBus(t *testing.T) {
+	r := eventbus.Answer(nil, "a", func(context.Context, candidate) (verdict, error) { return verdict{}, nil })
+	answers, err := eventbus.Ask[verdict](t.Context(), nil, candidate{}, nil)
+	if !errors.Is(err, eventbus.ErrAbsent) || answers == nil {
+		t.Errorf("got %v, %v", answers, err)
+	}
+	if st := r.Stats(); st.Name != "a" || st.Asked != 0 {
+		t.Errorf("stats: %+v", st)
+	}
+	r.Close()
+	r.Close()
+}
+
+func TestWrongAnswers(t *testing.T) {
+	b := eventbus.New(nil)
+	defer closeBus(t, b)
+	ok := func(context.Context, candidate) (verdict, error) { return verdict{}, nil }
+	first := eventbus.Answer(b, "a", ok)
+	for want, use := range map[string]func(){
+		"without a function": func() { eventbus.Answer[candidate, verdict](b, "a", nil) },
+		"without a name":     func() { eventbus.Answer(b, "", ok) },
+		"two responders named a to eventbus_test.candidate": func() { eventbus.Answer(b, "a", ok) },
+	} {
+		func() {
+			defer func() {
+				if msg, _ := recover().(string); !strings.Contains(msg, want) {
+					t.Errorf("panic %q, want one about %q", msg, want)
+				}
+			}()
+			use()
+		}()
+	}
+	first.Close()
+	second := eventbus.Answer(b, "a", ok)
+	first.Close() // is not the second
+	if _, err := eventbus.Ask[verdict](t.Context(), b, candidate{}, nil); err != nil {
+		t.Error(err)
+	}
+	second.Close()
+	if st := b.Stats().Responders; len(st) != 0 {
+		t.Errorf("responders left: %+v", st)
+	}
+}
+
+// A quorum ends the others' context with the Ask, and its values reach them.
+func TestAskContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		b := eventbus.New(nil)
+		var ended atomic.Int32
+		for _, name := range []string{"a", "b"} {
+			eventbus.Answer(b, name, func(ctx context.Context, q candidate) (verdict, error) {
+				<-ctx.Done()
+				ended.Add(1)
+				return verdict{true}, nil
+			})
+		}
+		eventbus.Answer(b, "quick", func(ctx context.Context, q candidate) (verdict, error) {
+			return verdict{ctx.Value(key{}) == 1}, nil
+		})
+		ctx := context.WithValue(t.Context(), key{}, 1)
+		answers, err := eventbus.Ask[verdict](ctx, b, candidate{}, &eventbus.AskOptions{Quorum: 1})
+		if err != nil || len(answers.Got) != 1 || !answers.Got["quick"].OK {
+			t.Fatalf("got %+v, %v", answers, err)
+		}
+		synctest.Wait()
+		if ended.Load() != 2 {
+			t.Errorf("%d of 2 others were told", ended.Load())
+		}
+		closeBus(t, b)
+	})
+}
+
+func TestResponderLeavesWhileAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := eventbus.New(nil)
+		b.Start()
+		release := make(chan struct{})
+		var ctxErr error
+		r := eventbus.Answer(b, "deaf", func(ctx context.Context, q candidate) (verdict, error) {
+			<-release
+			ctxErr = context.Cause(ctx)
+			return verdict{true}, nil
+		})
+		go func() {
+			synctest.Wait()
+			r.Close()
+		}()
+		_, err := eventbus.Ask[verdict](t.Context(), b, candidate{}, nil)
+		checkAskError(t, err, "0 of 1 answers: deaf: no such responder", []error{eventbus.ErrAbsent})
+		if st := b.Stats().Responders; len(st) != 1 || st[0].Running != 1 {
+			t.Errorf("it still runs: %+v", st)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var ce *eventbus.CloseError
+		if err := b.Close(ctx); !errors.As(err, &ce) || len(ce.Responders) != 1 || ce.Responders[0].Name != "deaf" ||
+			err.Error() != "eventbus: close: 0 subscribers did not finish; responder deaf to eventbus_test.candidate still runs: context deadline exceeded" {
+			t.Errorf("Close: %v, want the one who still runs", err)
+		}
+		close(release)
+		closeBus(t, b)
+		if !errors.Is(ctxErr, eventbus.ErrAbsent) {
+			t.Errorf("cause of its context: %v", ctxErr)
+		}
+	})
+}
+
+// Close of the bus fails questions that wait, and those that a handler asks
+// while the bus drains.
+func TestCloseFailsQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := eventbus.New(nil)
+		b.Start()
+		eventbus.Answer(b, "polite", func(ctx context.Context, q candidate) (verdict, error) {
+			<-ctx.Done()
+			return verdict{}, ctx.Err()
+		})
+		eventbus.Answer(b, "ready", func(ctx context.Context, q candidate) (verdict, error) { return verdict{true}, nil })
+		asked := make(chan error, 2)
+		go func() {
+			_, err := eventbus.Ask[verdict](context.Background(), b, candidate{}, nil)
+			asked <- err
+		}()
+		eventbus.Subscribe(b, eventbus.Lossless, func(context.Context, eventbus.Delivery[int]) {
+			_, err := eventbus.Ask[verdict](context.Background(), b, candidate{}, nil)
+			asked <- err
+		})
+		eventbus.Publish(b, 1)
+		synctest.Wait()
+		closeBus(t, b)
+		for range 2 {
+			if err := <-asked; !errors.Is(err, eventbus.ErrClosed) || !errors.Is(err, eventbus.ErrMissing) {
+				t.Errorf("got %v, want that the bus is closed", err)
+			}
+		}
+		r := eventbus.Answer(b, "later", func(context.Context, candidate) (verdict, error) { return verdict{}, nil })
+		if _, err := eventbus.Ask[verdict](t.Context(), b, candidate{}, nil); !errors.Is(err, eventbus.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+		r.Close()
+		closeBus(t, b)
+	})
+}
+
+// Responders that ask, publish and close themselves lock nothing up.
+func TestRespondersUseTheBus(t *testing.T) {
+	b := eventbus.New(nil)
+	b.Start()
+	events := record[string](b, eventbus.Lossless)
+	eventbus.Answer(b, "leaf", func(_ context.Context, n int) (int, error) { return n * n, nil })
+	var self *eventbus.Responder
+	self = eventbus.Answer(b, "root", func(ctx context.Context, q candidate) (int, error) {
+		eventbus.Publish(b, "asked")
+		answers, err := eventbus.Ask[int](ctx, b, 7, nil)
+		self.Close()
+		return answers.Got["leaf"], err
+	})
+	answers, err := eventbus.Ask[int](t.Context(), b, candidate{}, nil)
+	// Either is right: it closed itself before it answered.
+	if err == nil && answers.Got["root"] != 49 || err != nil && !errors.Is(err, eventbus.ErrAbsent) {
+		t.Errorf("got %v, %v", answers.Got, err)
+	}
+	closeBus(t, b)
+	if got := events(); !slices.Equal(got, []string{"asked"}) {
+		t.Errorf("published %v, want nothing but what the responder did", got)
+	}
+}
+
+func TestPanicNobodyHearsIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		b := eventbus.New(&eventbus.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		eventbus.Answer(b, "late", func(ctx context.Context, q candidate) (verdict, error) {
+			<-ctx.Done()
+			<-time.After(time.Second)
+			panic("too late")
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := eventbus.Ask[verdict](ctx, b, candidate{}, nil); !errors.Is(err, eventbus.ErrMissing) {
+			t.Errorf("got %v", err)
+		}
+		closeBus(t, b)
+		for _, want := range []string{"responder panicked", "too late", "responder=late", "ask_test.go:"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("log lacks %q:\n%s", want, log.String())
+			}
+		}
+	})
+}
+
+// Many questions at once, with responders that come and go and a bus that
+// closes in between: no question hangs and no goroutine is left.
+func TestAskUnderChange(t *testing.T) {
+	for range 20 {
+		b := eventbus.New(nil)
+		b.Start()
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() {
+				for n := range 50 {
+					r := eventbus.Answer(b, fmt.Sprint("r", i), func(ctx context.Context, q int) (int, error) {
+						if q%7 == 0 {
+							panic(q)
+						}
+						return q + 1, nil
+					})
+					if n%2 == 0 {
+						runtime.Gosched()
+					}
+					r.Close()
+				}
+			})
+			wg.Go(func() {
+				for n := range 100 {
+					answers, err := eventbus.Ask[int](t.Context(), b, n, &eventbus.AskOptions{Quorum: n % 3})
+					for name, got := range answers.Got {
+						if got != n+1 {
+							t.Errorf("%s answered %d to %d", name, got, n)
+						}
+					}
+					if need := max(1, n%3); err == nil && len(answers.Got) < need {
+						t.Errorf("%d of %d answers and no error", len(answers.Got), need)
+					}
+				}
+			})
+		}
+		wg.Go(func() { closeBus(t, b) })
+		wg.Wait()
+		if st := b.Stats().Responders; len(st) != 0 {
+			t.Fatalf("left: %+v", st)
+		}
+	}
+}
