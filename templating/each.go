@@ -28,7 +28,9 @@ const endOfItem = "\x00"
 
 // RenderEach renders one entry once for each item, with the variable set to
 // it, and returns one text an item. It does what as many calls of [Engine.Render]
-// do, at a fraction of the cost. The other variables are those of vars.
+// do, at a fraction of the cost. The other variables are those of vars. An error
+// has what is wrong with all items, each *Error with its item as the owner if
+// that is a Kubernetes object or [Owned]; see [Errors].
 func (e *Engine) RenderEach(ctx context.Context, name, variable string, items []any, vars map[string]any) ([]string, error) {
 	en := e.entries[name]
 	typ := e.decl.vars[variable]
@@ -47,15 +49,25 @@ func (e *Engine) RenderEach(ctx context.Context, name, variable string, items []
 			return texts, nil
 		}
 	}
-	// One by one: also what gives an error its position.
+	// One by one: also what gives errors their position.
 	own := with(vars, variable, nil)
 	texts := make([]string, len(items))
+	var all refusals
 	for i, item := range items {
 		own[variable] = item
 		var err error
-		if texts[i], err = e.Render(ctx, name, own); err != nil {
-			return nil, err
+		if texts[i], err = e.render(ctx, name, own, variable); err != nil {
+			all = append(all, Errors(err)...)
 		}
+		if ctx.Err() != nil {
+			return nil, stopped(name, ctx.Err())
+		}
+		if len(all) >= maxRefused {
+			break
+		}
+	}
+	if len(all) > 0 {
+		return nil, all.err()
 	}
 	return texts, nil
 }

@@ -138,7 +138,6 @@ func (e *Engine) compile(name string) (*entry, error) {
 // build runs Scriggo's compiler with an escaper for the sites that t makes.
 func (e *Engine) build(t *transformer, name string, escaper any, more native.Declarations) (tpl *scriggo.Template, err error) {
 	globals := maps.Clone(e.decl.globals)
-	maps.Copy(globals, more)
 	globals[escapeName], globals[bufferName] = escaper, escaper
 	if escape, ok := escaper.(func(any, int) native.JSON); ok {
 		globals[bufferName] = func(env native.Env, v any, id int) native.JSON {
@@ -147,8 +146,9 @@ func (e *Engine) build(t *transformer, name string, escaper any, more native.Dec
 			return text
 		}
 	}
-	globals[traceName], globals[enterName], globals[leaveName], globals[growName] = trace, enter, leave, grow
+	globals[enterName], globals[leaveName], globals[growName] = enter, leave, grow
 	globals[functionName] = enterFunction
+	maps.Copy(globals, more)
 	defer func() {
 		if v := recover(); v != nil { // the compiler panics on what it did not foresee
 			tpl, err = nil, &Error{Entry: name, File: name, Message: fmt.Sprint(v)}
@@ -180,29 +180,43 @@ func (e *Engine) Uses(name string) []string {
 // the template may be run a second time. Output beyond [Options.MaxOutput] is
 // an *Error that wraps [ErrTooLarge].
 func (e *Engine) Render(ctx context.Context, name string, vars map[string]any) (string, error) {
-	en := e.entries[name]
-	if en == nil {
-		return "", &Error{Entry: name, File: name, Err: fs.ErrNotExist,
-			Message: "no such entry, there is " + strings.Join(e.names, ", ")}
-	}
-	values, err := e.decl.values(vars)
+	return e.render(ctx, name, vars, "")
+}
+
+// render renders an entry; item is the variable of [Engine.RenderEach].
+func (e *Engine) render(ctx context.Context, name string, vars map[string]any, item string) (string, error) {
+	en, values, err := e.prepare(ctx, name, vars)
 	if err != nil {
-		return "", &Error{Entry: name, File: name, Message: err.Error(), Err: err}
-	}
-	if err := ctx.Err(); err != nil {
-		return "", stopped(name, err)
+		return "", err
 	}
 	out := &output{max: e.max}
 	out.buf.Grow(int(en.size.Load()))
 	err = run(ctx, en.template, out, values)
 	if err == nil {
-		if err := checkLines(name, out.buf.String()); err != nil {
-			return "", err
-		}
-		en.size.Store(int64(out.buf.Len()))
-		return out.buf.String(), nil
+		err = checkLines(name, out.buf.String())
 	}
-	return "", e.renderError(ctx, en, err, values)
+	if err != nil {
+		return "", e.renderError(ctx, en, err, vars, item)
+	}
+	en.size.Store(int64(out.buf.Len()))
+	return out.buf.String(), nil
+}
+
+// prepare finds an entry and checks the variables of a render.
+func (e *Engine) prepare(ctx context.Context, name string, vars map[string]any) (*entry, map[string]any, error) {
+	en := e.entries[name]
+	if en == nil {
+		return nil, nil, &Error{Entry: name, File: name, Err: fs.ErrNotExist,
+			Message: "no such entry, there is " + strings.Join(e.names, ", ")}
+	}
+	values, err := e.decl.values(vars)
+	if err != nil {
+		return nil, nil, &Error{Entry: name, File: name, Message: err.Error(), Err: err}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, stopped(name, err)
+	}
+	return en, values, nil
 }
 
 func stopped(name string, err error) *Error {
@@ -247,31 +261,51 @@ func run(ctx context.Context, tpl *scriggo.Template, out *output, values map[str
 	return tpl.Run(out, values, &scriggo.RunOptions{Context: withLimits(ctx, out.max), Print: func(any) {}})
 }
 
-// renderError gives the error of a render its position.
-func (e *Engine) renderError(ctx context.Context, en *entry, err error, values map[string]any) error {
+// renderError gives the error of a render its position and its owners, and adds
+// the values that the render did not come to: it runs the template again, traced.
+func (e *Engine) renderError(ctx context.Context, en *entry, err error, vars map[string]any, item string) error {
 	if ctx.Err() != nil {
 		return stopped(en.name, ctx.Err())
 	}
-	text, cause := err.Error(), err
+	values, _ := e.decl.values(vars) // anew: the first run may have changed them
+	traced, again := e.traced(ctx, en, values, item, nil)
+	all := refusals(traced.Refused)
+	var located *Error
+	if errors.As(again, &located) && ctx.Err() == nil && located.Line > 0 {
+		all = append(all, located)
+	}
+	if len(all) == 0 { // it did not fail again
+		all = refusals{e.unlocated(en, err)}
+	}
+	return all.err()
+}
+
+// unlocated is the error of a render of which nothing is known but what Scriggo
+// says.
+func (e *Engine) unlocated(en *entry, err error) *Error {
+	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
 	var panicked *scriggo.PanicError
 	if errors.As(err, &panicked) {
 		if r, ok := panicked.Message().(*refusal); ok {
-			return e.refused(en, r)
+			return e.src.at(en.name, r.site.file, r.site.line, r.site.column, r.message, nil)
 		}
-		// The position of a PanicError is that of the instruction behind.
-		text = message(panicked.String())
-		cause, _ = panicked.Message().(error)
-		cause = unwrapFailure(cause)
 	}
-	at, r := e.locate(ctx, en, values)
-	if r != nil { // in a macro, through which Scriggo passes only a text
-		return e.refused(en, r)
-	}
-	return e.src.at(en.name, at.file, at.line, at.column, text, cause)
+	text, cause := explain(err)
+	return &Error{Entry: en.name, File: en.name, Message: text, Err: cause}
 }
 
-func (e *Engine) refused(en *entry, r *refusal) error {
-	return e.src.at(en.name, r.site.file, r.site.line, r.site.column, r.message, nil)
+// explain returns the message of a failed run and its cause. The position of a
+// PanicError is that of the instruction behind, and of no use.
+func explain(err error) (text string, cause error) {
+	var panicked *scriggo.PanicError
+	if !errors.As(err, &panicked) {
+		return err.Error(), err
+	}
+	cause, _ = panicked.Message().(error)
+	return message(panicked.String()), unwrapFailure(cause)
 }
 
 func unwrapFailure(err error) error {
@@ -314,4 +348,5 @@ type declared struct {
 	globals native.Declarations
 	vars    map[string]reflect.Type
 	fixed   map[string]reflect.Value // globals that are variables to Scriggo
+	owner   bool                     // the function owner is the standard one
 }

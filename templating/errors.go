@@ -25,8 +25,8 @@ type Error struct {
 	Owners  []any  // what was being rendered, the innermost last; see [Origin]
 }
 
-// Error gives "file:line:column: message" and, on a second line, the text of
-// that line.
+// Error gives "file:line:column: message (owner)" with the innermost owner, if
+// there is one, and, on a second line, the text of that line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -35,6 +35,9 @@ func (e *Error) Error() string {
 	}
 	b.WriteString(": ")
 	b.WriteString(e.Message)
+	if n := len(e.Owners); n > 0 {
+		fmt.Fprintf(&b, " (%s)", describeOwner(e.Owners[n-1]))
+	}
 	if text := strings.TrimSpace(e.Text); text != "" {
 		fmt.Fprintf(&b, "\n\t%s", text)
 	}
@@ -43,6 +46,67 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause, so that errors.Is and errors.As see it.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Errors returns every *Error in an error of [Compile] or of a render, in the
+// order in which they were found: one render may find several values that are
+// refused. It returns nil where there is none.
+func Errors(err error) []*Error {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *Error:
+		return []*Error{e}
+	case interface{ Unwrap() []error }:
+		var all []*Error
+		for _, err := range e.Unwrap() {
+			all = append(all, Errors(err)...)
+		}
+		return all
+	}
+	return Errors(errors.Unwrap(err))
+}
+
+// refusals are the errors of one render.
+type refusals []*Error
+
+// err returns one error as it is.
+func (r refusals) err() error {
+	switch len(r) {
+	case 0:
+		return nil
+	case 1:
+		return r[0]
+	}
+	return r
+}
+
+// maxPrinted is how many errors of one render are printed.
+const maxPrinted = 20
+
+// Error lists the first errors, each as it prints itself.
+func (r refusals) Error() string {
+	var b strings.Builder
+	for i, e := range r {
+		if i == maxPrinted {
+			fmt.Fprintf(&b, "\nand %d more", len(r)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(e.Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns all of them.
+func (r refusals) Unwrap() []error {
+	errs := make([]error, len(r))
+	for i, e := range r {
+		errs[i] = e
+	}
+	return errs
+}
 
 // refusal is the panic value of the escaper: the value cannot stand there.
 type refusal struct {

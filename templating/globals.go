@@ -13,6 +13,11 @@ import (
 // declare makes Scriggo's declarations from the options.
 func declare(opts *Options) (*declared, error) {
 	d := &declared{globals: standard(), vars: map[string]reflect.Type{}, fixed: map[string]reflect.Value{}}
+	_, global := opts.Globals[ownerName]
+	_, variable := opts.Vars[ownerName]
+	if d.owner = !global && !variable; d.owner {
+		d.globals[ownerName] = ignoreOwner
+	}
 	var errs []error
 	wrong := func(what, name, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("templating: %s %q: %s", what, name, fmt.Sprintf(format, args...)))

@@ -1,6 +1,11 @@
 package templating
 
-import "context"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+)
 
 // Owned is what says itself to whom it belongs: a value that the host made of
 // one or more Kubernetes objects, and that a template loops over.
@@ -43,9 +48,133 @@ func (t *Traced) Origin(line int) Origin {
 
 // RenderTraced renders an entry as [Engine.Render] does, and notes what wrote
 // each line. It goes on after a value that the escaper refuses, so that one
-// call finds all of them. It is several times slower than Render, and meant
+// call finds all of them, up to 1000: these are in Refused, not in the error,
+// which is for what ends a render. The result is never nil; with an error it
+// has what was found before. It is several times slower than Render, and meant
 // for when something is wrong.
+//
+// For one item of [Engine.RenderEach], set its variable in vars: variables that
+// are Kubernetes objects, or [Owned], are the outermost owners.
+//
+// The line of a macro is that in the macro. Where a template puts texts of
+// macros together, or indents them, a line of which the same was written more
+// than once may have the owners of another one.
 func (e *Engine) RenderTraced(ctx context.Context, name string, vars map[string]any) (*Traced, error) {
-	text, err := e.Render(ctx, name, vars)
-	return &Traced{Text: text}, err
+	en, values, err := e.prepare(ctx, name, vars)
+	if err != nil {
+		return &Traced{}, err
+	}
+	return e.traced(ctx, en, values, "", nil)
+}
+
+// traced runs an entry traced, with a source map unless it makes a profile. Its error is an *Error with position and owners.
+func (e *Engine) traced(ctx context.Context, en *entry, values map[string]any, item string, p *profiler) (*Traced, error) {
+	r, text, err := e.rerun(ctx, en, values, item, p)
+	if r == nil {
+		return &Traced{}, e.unlocated(en, err)
+	}
+	t := &Traced{Text: text, Refused: r.refused, lines: r.lines(text)}
+	switch {
+	case ctx.Err() != nil:
+		return t, stopped(en.name, ctx.Err())
+	case err != nil:
+		message, cause := explain(err)
+		at := r.spot()
+		if at.file == "" {
+			return t, e.unlocated(en, err)
+		}
+		located := e.src.at(en.name, at.file, at.line, at.column, message, cause)
+		located.Owners = r.owners.list()
+		return t, located
+	}
+	return t, t.check(en.name)
+}
+
+// check finds the line of a map that is too long.
+func (t *Traced) check(entry string) error {
+	err := checkLines(entry, t.Text)
+	var own *Error
+	if !errors.As(err, &own) {
+		return err
+	}
+	n := 0
+	for line := range strings.Lines(t.Text) {
+		if n++; checkLines(entry, line) != nil {
+			o := t.Origin(n)
+			own.File, own.Line, own.Column, own.Text, own.Owners = o.File, o.Line, o.Column, o.Text, o.Owners
+			break
+		}
+	}
+	return own
+}
+
+// lines makes the source map of the output. It knows nothing when the output is
+// not what the recorder saw: no origin is better than a wrong one.
+func (r *recorder) lines(text string) []Origin {
+	w := r.root().out
+	if !bytes.HasPrefix(w.text, []byte(text)) {
+		return nil
+	}
+	m := origins{src: r.src, places: map[spotAt]Origin{}, owners: map[*held][]any{}}
+	lines := make([]Origin, 0, strings.Count(text, "\n")+1)
+	at, i := 0, 0
+	for line := range strings.Lines(text) {
+		first := at
+		if key := strings.TrimLeft(line, " \t\r\n"); key != "" {
+			first += len(line) - len(key)
+		}
+		for i+1 < len(w.pieces) && w.pieces[i+1].at <= first {
+			i++
+		}
+		if len(w.pieces) > 0 {
+			lines = append(lines, m.origin(w.pieces[i], first))
+		}
+		at += len(line)
+	}
+	return lines
+}
+
+func (r *recorder) root() *frame {
+	f := r.top
+	for f.outer != nil {
+		f = f.outer
+	}
+	return f
+}
+
+// origins makes each origin once.
+type origins struct {
+	src    *sources
+	places map[spotAt]Origin
+	owners map[*held][]any
+}
+
+type spotAt struct {
+	from *spot
+	off  int
+}
+
+// origin is that of a byte of a text, in the piece that it belongs to.
+func (m *origins) origin(p piece, at int) Origin {
+	if p.from == nil {
+		return Origin{}
+	}
+	key := spotAt{from: p.from}
+	if p.from.start >= 0 {
+		key.off = min(p.off+at-p.at, len(p.from.text))
+	}
+	o, ok := m.places[key]
+	if !ok {
+		o = Origin{File: p.from.file, Line: p.from.line, Column: p.from.column}
+		if p.from.start >= 0 {
+			o.Line, o.Column = m.src.position(o.File, p.from.start+key.off)
+		}
+		o.Text = m.src.line(o.File, o.Line)
+		m.places[key] = o
+	}
+	if _, ok := m.owners[p.owners]; !ok {
+		m.owners[p.owners] = p.owners.list()
+	}
+	o.Owners = m.owners[p.owners]
+	return o
 }

@@ -89,6 +89,14 @@ func (s *sources) position(name string, start int) (line, column int) {
 	return line, utf8.RuneCountInString(text[strings.LastIndexByte(text, '\n')+1:]) + 1
 }
 
+// has reports whether a text stands at a byte of a file.
+func (s *sources) has(name string, start int, text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	file := s.files[name]
+	return start <= len(file) && strings.HasPrefix(file[start:], text)
+}
+
 // entries lists the files that are compiled when the options name none: all
 // but those whose base name starts with "_".
 func (s *sources) entries() ([]string, error) {

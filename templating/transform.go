@@ -13,7 +13,6 @@ import (
 // puts into it.
 const (
 	escapeName   = "escape "
-	traceName    = "trace "
 	enterName    = "enter "
 	functionName = "enter function "
 	leaveName    = "leave "
@@ -53,6 +52,7 @@ type transformer struct {
 	assigns bool
 
 	sites  []site
+	spots  []spot // of a traced template
 	errors []error
 }
 

@@ -1,0 +1,184 @@
+package templating
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/open2b/scriggo/native"
+)
+
+// ownerName is the function that templates call to say to whom what follows
+// belongs. In the normal render it does nothing.
+const ownerName = "owner"
+
+func ignoreOwner(any) {}
+
+// object is what every Kubernetes object can do, typed or not.
+type object interface {
+	GetNamespace() string
+	GetName() string
+}
+
+// held is one step in the stack of owners. Steps never change, so that a step
+// is also a copy of the whole stack.
+type held struct {
+	outer   *held
+	level   int   // of the block that it belongs to: how many loops are around it
+	element bool  // of a loop; not by a call of owner
+	objects []any // of one owner
+}
+
+// list returns the owners of a stack, the innermost last, each once.
+func (h *held) list() []any {
+	var out []any
+	for ; h != nil; h = h.outer {
+		for _, obj := range slices.Backward(h.objects) {
+			if !slices.ContainsFunc(out, func(o any) bool { return sameObject(o, obj) }) {
+				out = append(out, obj)
+			}
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// sameObject reports whether two values are one object.
+func sameObject(a, b any) bool {
+	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
+	if !va.IsValid() || !vb.IsValid() || va.Type() != vb.Type() {
+		return false
+	}
+	if va.Kind() == reflect.Map {
+		return va.Pointer() == vb.Pointer()
+	}
+	return va.Comparable() && va.Equal(vb)
+}
+
+// objectsOf returns the Kubernetes objects that a value is or is made of. It
+// panics where a method of the value does: see objectsOrNone.
+func objectsOf(v any) []any {
+	rv := reflect.ValueOf(v)
+	switch rv.Kind() {
+	case reflect.Invalid:
+		return nil
+	case reflect.Pointer:
+		if rv.IsNil() {
+			return nil
+		}
+	case reflect.Map:
+		if m, ok := v.(map[string]any); ok && isManifest(m) {
+			return []any{v}
+		}
+	case reflect.Struct: // methods of its pointer count
+		ptr := reflect.New(rv.Type())
+		ptr.Elem().Set(rv)
+		v = ptr.Interface()
+	}
+	if owned, ok := v.(Owned); ok {
+		return owned.Owners()
+	}
+	if o, ok := v.(object); ok && o.GetName() != "" {
+		return []any{v}
+	}
+	return nil
+}
+
+// isManifest reports whether a map is an object as Kubernetes writes it.
+func isManifest(m map[string]any) bool {
+	kind, _ := m["kind"].(string)
+	_, ok := m["metadata"].(map[string]any)
+	return ok && kind != ""
+}
+
+// objectsOrNone is objectsOf for values of which nobody said that they are
+// owners: a method that panics, on a nil pointer within for example, is not the
+// template's fault.
+func objectsOrNone(v any) (objects []any) {
+	defer func() {
+		if recover() != nil {
+			objects = nil
+		}
+	}()
+	return objectsOf(v)
+}
+
+// own is the function owner of a traced template.
+func own(env native.Env, v any) {
+	r := recorderOf(env)
+	if r == nil {
+		return
+	}
+	objects := objectsOrNone(v)
+	if objects == nil && v != nil {
+		objects = []any{v}
+	}
+	level := r.spot().level
+	r.drop(level + 1)
+	if h := r.owners; h != r.top.base && h.level == level && !h.element {
+		r.owners = h.outer
+	}
+	r.hold(level, false, objects)
+}
+
+// element is called with the variable of a loop at the start of each turn.
+func element(env native.Env, v any) {
+	if r := recorderOf(env); r != nil {
+		r.hold(r.spot().level, true, objectsOrNone(v))
+	}
+}
+
+// describeOwner names an owner as people do: "Ingress shop/web".
+func describeOwner(v any) (name string) {
+	defer func() {
+		if recover() != nil {
+			name = fmt.Sprintf("%T", v)
+		}
+	}()
+	kind := ""
+	if m, ok := v.(map[string]any); ok {
+		kind, _ = m["kind"].(string)
+		meta, _ := m["metadata"].(map[string]any)
+		namespace, _ := meta["namespace"].(string)
+		name, _ = meta["name"].(string)
+		return ownerText(kind, namespace, name)
+	}
+	o, ok := v.(object)
+	if !ok {
+		if s, ok := v.(fmt.Stringer); ok {
+			return plainly(s.String())
+		}
+		if s, ok := v.(string); ok {
+			return plainly(s)
+		}
+		return fmt.Sprintf("%T", v)
+	}
+	if k, ok := v.(interface{ GetKind() string }); ok { // unstructured objects
+		kind = k.GetKind()
+	} else {
+		kind = reflect.Indirect(reflect.ValueOf(v)).Type().Name()
+	}
+	return ownerText(kind, o.GetNamespace(), o.GetName())
+}
+
+func ownerText(kind, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return plainly(strings.TrimSpace(kind + " " + name))
+}
+
+// plainly returns a name as it is, and quoted where it is none.
+func plainly(s string) string {
+	const most = 200
+	for _, r := range s {
+		if r < ' ' || r == 0x7f || r == '\ufffd' {
+			return shorten(s)
+		}
+	}
+	if len(s) > most {
+		return shorten(s)
+	}
+	return s
+}
