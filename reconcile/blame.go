@@ -19,7 +19,8 @@ import (
 type ConfigError struct {
 	Stage  string // "render", "validate" or "deploy"
 	Faults []Fault
-	Err    error // of the renderer, the validator or the target
+	Why    string // no resource was left out because of it: "the template is to blame"
+	Err    error  // of the renderer, the validator or the target
 }
 
 // Fault is one thing that is wrong with a configuration.
@@ -92,11 +93,15 @@ func (r Resource) located() string {
 // Error gives the stage and the faults, one a line where there are several.
 func (e *ConfigError) Error() string {
 	const most = 20 // a template that is wrong for thousands of resources has thousands
+	why := ""
+	if e.Why != "" {
+		why = " (" + e.Why + ")"
+	}
 	if len(e.Faults) == 0 {
-		return e.Stage + ": " + e.Err.Error()
+		return e.Stage + ": " + e.Err.Error() + why
 	}
 	if len(e.Faults) == 1 {
-		return e.Stage + ": " + e.Faults[0].String()
+		return e.Stage + ": " + e.Faults[0].String() + why
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d faults", e.Stage, len(e.Faults))
@@ -106,7 +111,7 @@ func (e *ConfigError) Error() string {
 	if more := len(e.Faults) - most; more > 0 {
 		fmt.Fprintf(&b, "\n\tand %d more", more)
 	}
-	return b.String()
+	return b.String() + why
 }
 
 // Unwrap returns Err.

@@ -91,6 +91,21 @@ type ResourceAccepted struct {
 	Refusal
 }
 
+// ResourceQuarantined says that the configuration is not valid with a resource,
+// which is therefore left out of it as a whole. It is published once for each
+// version of the resource.
+type ResourceQuarantined struct {
+	ID uint64
+	Quarantined
+}
+
+// ResourceReleased takes a [ResourceQuarantined] back, and says why.
+type ResourceReleased struct {
+	ID       uint64
+	Resource Resource
+	Reason   string
+}
+
 // DeploymentScheduled says that an endpoint will get a configuration later,
 // because its last reload was less than the minimum interval ago.
 type DeploymentScheduled struct {

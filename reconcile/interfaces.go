@@ -46,10 +46,21 @@ func (r Refusal) String() string {
 	if r.Source != "" {
 		s += " (" + r.Source + ")"
 	}
+	return s + ": " + r.what()
+}
+
+// what is what is left out, and why.
+func (r Refusal) what() string {
 	if r.Field != "" {
-		s += ": " + r.Field
+		return r.Field + ": " + r.Reason
 	}
-	return s + ": " + r.Reason
+	return r.Reason
+}
+
+// still is the same for a resource that changes in another place.
+func (r Refusal) still() Refusal {
+	r.Object = r.Object.object()
+	return r
 }
 
 // Validator says whether a configuration may be deployed; nil says that it

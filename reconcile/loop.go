@@ -21,6 +21,18 @@ type Options struct {
 	Leader    Leader    // zero: this process always leads
 	Targets   []Target  // to start with; see SetTargets
 
+	// Recorder speaks of a resource that is left out, or in quarantine, once for
+	// each change of it; nil: nobody does.
+	Recorder Recorder
+
+	// NoQuarantine keeps the last good configuration whatever is wrong. Zero:
+	// where a resource is at fault, it alone is left out. That takes a Renderer
+	// that asks [Excluding] and knows its [Origins], as [Templates] do.
+	NoQuarantine    bool
+	QuarantineTries int           // rounds of leaving more out in one reconciliation; zero: 10
+	TrialBase       time.Duration // until a resource in quarantine is tried again though it did not change, doubling; zero: 1 min
+	TrialMax        time.Duration // longest wait between two trials; zero: 1 h
+
 	// Bus gets the events of the loop; nil: nobody hears them.
 	Bus *eventbus.Bus
 
@@ -45,10 +57,15 @@ func (o *Options) setDefaults() {
 		{&o.RenderTimeout, 30 * time.Second},
 		{&o.RetryBase, time.Second},
 		{&o.RetryMax, time.Minute},
+		{&o.TrialBase, time.Minute},
+		{&o.TrialMax, time.Hour},
 	} {
 		if *d.v == 0 {
 			*d.v = d.zero
 		}
+	}
+	if o.QuarantineTries == 0 {
+		o.QuarantineTries = 10
 	}
 }
 
@@ -70,8 +87,9 @@ type Loop struct {
 	state   State
 	running bool
 
-	rendering sync.Mutex // one render at a time: Run, Once and Preview share the renderer
-	lastID    uint64     // guarded by rendering
+	rendering  sync.Mutex // one render at a time: Run, Once and Preview share the renderer
+	lastID     uint64     // guarded by rendering, as is what follows
+	quarantine quarantine
 }
 
 // New makes a loop that waits for Run, Once or Preview.
@@ -80,10 +98,13 @@ func New(opts Options) (*Loop, error) {
 		return nil, errors.New("reconcile: Options.Renderer is missing")
 	}
 	for _, d := range []time.Duration{opts.Debounce, opts.MinInterval, opts.DriftInterval, opts.DeployTimeout,
-		opts.RenderTimeout, opts.RetryBase, opts.RetryMax} {
+		opts.RenderTimeout, opts.RetryBase, opts.RetryMax, opts.TrialBase, opts.TrialMax} {
 		if d < 0 {
 			return nil, fmt.Errorf("reconcile: a duration in Options is negative: %s", d)
 		}
+	}
+	if opts.QuarantineTries < 0 {
+		return nil, fmt.Errorf("reconcile: Options.QuarantineTries is negative: %d", opts.QuarantineTries)
 	}
 	opts.setDefaults()
 	l := &Loop{
@@ -189,12 +210,20 @@ func (l *Loop) triggered(ctx context.Context, failures int) bool {
 		defer timer.Stop()
 		retry = timer.C
 	}
+	var trial <-chan time.Time
+	if at := l.nextTrial(); !at.IsZero() {
+		timer := time.NewTimer(time.Until(at))
+		defer timer.Stop()
+		trial = timer.C
+	}
 	select {
 	case <-ctx.Done():
 		return false
 	case <-l.wake:
 	case <-retry:
 		l.Trigger("the failure before")
+	case <-trial:
+		l.Trigger("a trial of what is in quarantine")
 	}
 	return true
 }
@@ -259,35 +288,52 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 	return false
 }
 
+// renderAndValidate makes a valid configuration, if need be without what is at
+// fault.
 func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, error) {
-	start := time.Now()
-	rendered, err := l.render(ctx)
-	if err != nil {
-		err = fmt.Errorf("render: %w", err)
-		eventbus.Publish(l.bus, TemplateRenderFailed{ID: id, Err: err, Took: time.Since(start)})
-		return nil, err
+	first, s := l.settle(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
-	cfg := rendered.Config
-	l.reportRefusals(id, rendered.Refused)
+	l.report(id, first)
+	if s.last.err != nil {
+		l.quarantine.pending = nil
+		if s.tired && len(s.accused) > 0 { // the rest is found next time
+			l.quarantine.pending = s.accused
+			l.Trigger("the search for what is at fault goes on")
+		}
+		if first.blamed != nil {
+			first.blamed.Why = s.why
+		}
+		return nil, first.err
+	}
+	if s.last != first {
+		l.report(id, s.last)
+	}
+	l.adopt(id, s)
+	return &validated{id: id, config: s.last.rendered.Config, origins: s.last.rendered.Origins, at: time.Now()}, nil
+}
+
+// report publishes how an attempt went.
+func (l *Loop) report(id uint64, a *attempt) {
+	if a.rendered == nil || a.rendered.Config == nil {
+		eventbus.Publish(l.bus, TemplateRenderFailed{ID: id, Err: a.err, Took: a.renderTook})
+		return
+	}
+	cfg := a.rendered.Config
+	l.reportRefusals(id, a.rendered.Refused)
 	l.mu.Lock()
 	l.state.Rendered = cfg.Hash()
 	l.mu.Unlock()
 	eventbus.Publish(l.bus, TemplateRendered{
 		ID: id, Hash: cfg.Hash(), Sections: cfg.SectionCount(), Lines: strings.Count(cfg.Main(), "\n"), Files: len(cfg.Files()),
-		Refused: len(rendered.Refused), Resources: rendered.Resources, Took: time.Since(start),
+		Refused: len(a.rendered.Refused), Resources: a.rendered.Resources, Took: a.renderTook,
 	})
-
-	start = time.Now()
-	if l.opts.Validator != nil {
-		err := guard(func() error { return l.opts.Validator.Validate(ctx, cfg) })
-		if err != nil {
-			err = fmt.Errorf("validate: %w", err)
-			eventbus.Publish(l.bus, ValidationFailed{ID: id, Hash: cfg.Hash(), Err: err, Took: time.Since(start)})
-			return nil, err
-		}
+	if a.err != nil {
+		eventbus.Publish(l.bus, ValidationFailed{ID: id, Hash: cfg.Hash(), Err: a.err, Took: a.validateTook})
+		return
 	}
-	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: time.Since(start)})
-	return &validated{id: id, config: cfg, at: time.Now()}, nil
+	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: a.validateTook})
 }
 
 func (l *Loop) render(ctx context.Context) (rendered *Rendered, err error) {
@@ -307,7 +353,7 @@ func (l *Loop) render(ctx context.Context) (rendered *Rendered, err error) {
 func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
 	now := make(map[Refusal]bool, len(refused))
 	for _, r := range refused {
-		now[r] = true
+		now[r.still()] = true
 	}
 	l.mu.Lock()
 	before := l.refused
@@ -315,8 +361,9 @@ func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
 	l.state.Refused = refused
 	l.mu.Unlock()
 	for _, r := range refused {
-		if !before[r] {
+		if !before[r.still()] {
 			eventbus.Publish(l.bus, ResourceRefused{ID: id, Refusal: r})
+			l.record(r.Object, eventWarning, "Refused", r.what())
 		}
 	}
 	for r := range before {

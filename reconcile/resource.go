@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/hapticsdk/haptic/k8swatch"
 )
@@ -41,7 +42,7 @@ func (r Resource) Same(o Resource) bool {
 // the map inside of such a one. It reports false for anything else.
 //
 // The kind of a typed object that does not say its own, as those of a watch, is
-// the name of its Go type.
+// that under which client-go knows its Go type, or else the type's name.
 func ResourceOf(v any) (Resource, bool) {
 	if r, ok := v.(Resource); ok {
 		return r, true
@@ -60,6 +61,11 @@ func ResourceOf(v any) (Resource, bool) {
 	if ro, ok := v.(runtime.Object); ok {
 		gvk := ro.GetObjectKind().GroupVersionKind()
 		r.APIVersion, r.Kind = gvk.ToAPIVersionAndKind()
+	}
+	if ro, ok := v.(runtime.Object); ok && r.Kind == "" {
+		if kinds, _, err := scheme.Scheme.ObjectKinds(ro); err == nil && len(kinds) == 1 {
+			r.APIVersion, r.Kind = kinds[0].ToAPIVersionAndKind()
+		}
 	}
 	if r.Kind == "" {
 		r.Kind = reflect.Indirect(reflect.ValueOf(v)).Type().Name()

@@ -9,9 +9,10 @@ import (
 // validated is the one value that travels from validation to deployment: what
 // was validated is what is deployed.
 type validated struct {
-	id     uint64
-	config *dataplane.Config
-	at     time.Time
+	id      uint64
+	config  *dataplane.Config
+	origins Origins // may be nil
+	at      time.Time
 }
 
 func (v *validated) same(o *validated) bool {

@@ -19,8 +19,9 @@ type State struct {
 	LastError      string    `json:"lastError,omitempty"` // of the newest reconciliation; empty if it did well
 	LastErrorAt    time.Time `json:"lastErrorAt,omitzero"`
 
-	Refused   []Refusal       `json:"refused,omitempty"`
-	Endpoints []EndpointState `json:"endpoints"` // sorted by name
+	Refused     []Refusal       `json:"refused,omitempty"`
+	Quarantined []Quarantined   `json:"quarantined,omitempty"` // sorted by kind and name
+	Endpoints   []EndpointState `json:"endpoints"`             // sorted by name
 }
 
 // EndpointState is what a [Loop] knows of one endpoint.
@@ -57,7 +58,7 @@ func (l *Loop) State() State {
 	defer l.mu.Unlock()
 	s := l.state
 	s.Leading = l.leading()
-	s.Refused = slices.Clone(s.Refused)
+	s.Refused, s.Quarantined = slices.Clone(s.Refused), slices.Clone(s.Quarantined)
 	if l.newest != nil {
 		s.Reconciliation, s.Validated, s.ValidatedAt = l.newest.id, l.newest.config.Hash(), l.newest.at
 	}

@@ -1,0 +1,186 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/eventbus"
+)
+
+// Quarantined is a resource that is left out of the configuration, because
+// that is not valid with it.
+type Quarantined struct {
+	Resource Resource  `json:"resource"` // in the version that is left out: any other is taken at once
+	Fault    Fault     `json:"fault"`    // what is wrong with it
+	Since    time.Time `json:"since"`
+	RetryAt  time.Time `json:"retryAt"` // when it is tried again, since what it depends on may have changed
+	Trials   int       `json:"trials"`  // that failed
+	recorded bool      // by the Recorder
+}
+
+// String reads as one line of a log.
+func (q Quarantined) String() string { return q.Resource.located() + ": " + q.Fault.String() }
+
+// quarantine is what the loop leaves out. It is guarded by Loop.rendering; what
+// others see of it is in Loop.state.
+type quarantine struct {
+	held map[Resource]*Quarantined // by object
+
+	pending []accusation // found by a search that had to end before its time
+	proven  bool         // the templates of now have made a valid configuration
+	valid   Origins      // of the last valid configuration
+	gaveUp  string       // the failure for which a search found no resource to blame
+	why     string       // and why it found none
+}
+
+// object is what stays of a resource when it changes.
+func (r Resource) object() Resource {
+	r.UID, r.Version, r.Source = "", "", ""
+	return r
+}
+
+// resources returns what is in quarantine, but for what is due to be tried.
+func (q *quarantine) resources(now time.Time) (rest, due []Resource) {
+	for _, h := range q.sorted() {
+		if h.RetryAt.After(now) {
+			rest = append(rest, h.Resource)
+		} else {
+			due = append(due, h.Resource)
+		}
+	}
+	return rest, due
+}
+
+func (q *quarantine) sorted() []*Quarantined {
+	all := make([]*Quarantined, 0, len(q.held))
+	for _, h := range q.held {
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b *Quarantined) int {
+		return cmp.Or(strings.Compare(a.Resource.Kind, b.Resource.Kind), strings.Compare(a.Resource.Namespace, b.Resource.Namespace),
+			strings.Compare(a.Resource.Name, b.Resource.Name))
+	})
+	return all
+}
+
+// Release tries all that is in quarantine again at once. Call it when the
+// renderer means something else from now on, such as after a change of the
+// templates: what was wrong may be right.
+func (l *Loop) Release() {
+	l.rendering.Lock()
+	q := &l.quarantine
+	for _, h := range q.held {
+		h.RetryAt, h.Trials = time.Time{}, 0
+	}
+	q.pending, q.proven, q.gaveUp = nil, false, ""
+	l.showQuarantine()
+	l.rendering.Unlock()
+	l.Trigger("release from quarantine")
+}
+
+// showQuarantine gives others a copy. The caller holds l.rendering.
+func (l *Loop) showQuarantine() {
+	var public []Quarantined
+	for _, h := range l.quarantine.sorted() {
+		public = append(public, *h)
+	}
+	l.mu.Lock()
+	l.state.Quarantined = public
+	l.mu.Unlock()
+}
+
+// nextTrial says when something in quarantine is due; zero for never.
+func (l *Loop) nextTrial() (at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, h := range l.state.Quarantined {
+		if at.IsZero() || h.RetryAt.Before(at) {
+			at = h.RetryAt
+		}
+	}
+	return at
+}
+
+// settle makes a valid configuration of as much as possible. first is the
+// attempt to speak of where it failed, last is valid, or as first.
+func (l *Loop) settle(ctx context.Context) (first *attempt, s *search) {
+	q := &l.quarantine
+	now := time.Now()
+	rest, due := q.resources(now)
+	if len(due) > 0 {
+		s := newSearch(l, rest)
+		if first := s.run(ctx); s.last.err == nil || ctx.Err() != nil {
+			return first, s
+		}
+		// A trial that fails as a whole must not disturb.
+		for _, r := range due {
+			l.postpone(q.held[r.object()], now)
+		}
+		l.showQuarantine()
+		rest = append(rest, due...)
+	}
+	s = newSearch(l, rest)
+	return s.run(ctx), s
+}
+
+// postpone notes that a resource was tried and is still wrong.
+func (l *Loop) postpone(h *Quarantined, now time.Time) {
+	h.Trials++
+	t := timing{retryBase: l.opts.TrialBase, retryMax: l.opts.TrialMax}
+	h.RetryAt = now.Add(t.backOff(h.Trials + 1))
+}
+
+// adopt makes the outcome of a search that found a valid configuration the
+// quarantine of now.
+func (l *Loop) adopt(id uint64, s *search) {
+	q, now := &l.quarantine, time.Now()
+	before := q.held
+	q.held = make(map[Resource]*Quarantined, len(s.last.excluded))
+	accused := map[Resource]Fault{}
+	for _, a := range s.accused {
+		accused[a.resource] = a.fault
+	}
+	for _, r := range s.last.excluded {
+		if !s.last.left.leftOut(r) {
+			continue // changed, deleted, or nobody asks for it any more
+		}
+		fault, guilty := accused[r]
+		h := before[r.object()]
+		switch {
+		case h == nil || h.Resource.UID != r.UID || h.Resource.Version != r.Version:
+			h = &Quarantined{Resource: r, Fault: fault, Since: now, RetryAt: now.Add(l.opts.TrialBase)}
+			eventbus.Publish(l.bus, ResourceQuarantined{ID: id, Quarantined: *h})
+		case guilty:
+			h.Fault = fault
+			l.postpone(h, now)
+		}
+		q.held[r.object()] = h
+	}
+	for object, h := range before {
+		if q.held[object] == nil {
+			l.released(id, h, s)
+		}
+	}
+	q.pending, q.proven, q.valid, q.gaveUp = nil, true, s.last.rendered.Origins, ""
+	for _, h := range q.held {
+		h.recorded = h.recorded || l.record(h.Resource, eventWarning, "Quarantined", "left out of the configuration: "+h.Fault.String())
+	}
+	if len(before)+len(q.held) > 0 {
+		l.showQuarantine()
+	}
+}
+
+// released reports that a resource is no longer left out.
+func (l *Loop) released(id uint64, h *Quarantined, s *search) {
+	reason := "it changed or was deleted"
+	if !slices.Contains(s.last.excluded, h.Resource) {
+		reason = "the configuration is valid with it again"
+	}
+	eventbus.Publish(l.bus, ResourceReleased{ID: id, Resource: h.Resource, Reason: reason})
+	if h.recorded {
+		l.record(h.Resource, eventNormal, "Released", "no longer left out of the configuration: "+reason)
+	}
+}
