@@ -395,7 +395,7 @@ func TestPanicNobodyHearsIsLogged(t *testing.T) {
 // closes in between: no question hangs and no goroutine is left.
 func TestAskUnderChange(t *testing.T) {
 	for range 20 {
-		b := eventbus.New(nil)
+		b := eventbus.New(&eventbus.Options{Logger: slog.New(slog.DiscardHandler)})
 		b.Start()
 		var wg sync.WaitGroup
 		for i := range 4 {

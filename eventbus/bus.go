@@ -15,6 +15,12 @@ type Options struct {
 	// Logger receives one error for each handler or key function that panicked.
 	// Nil is slog.Default().
 	Logger *slog.Logger
+	// History is how many events of each type the bus keeps for subscribers that
+	// come after Start and ask for them: see [Policy.From]. Below 1 counts as 1,
+	// the last value of each type; [Unlimited] keeps all of them. It costs the
+	// memory of these events and a pointer for each, published or read by nobody
+	// else as they may be; what an event points to stays in memory with it.
+	History int
 }
 
 // Bus carries events from publishers to subscribers. Make one with [New]; all
@@ -25,6 +31,8 @@ type Bus struct {
 
 	mu        sync.Mutex
 	slabs     map[reflect.Type]resetter // *slab[E] by E
+	histories map[reflect.Type]*history // by the dynamic type of events
+	keep      int                       // limit of each history
 	lastSlab  resetter                  // that of the last event
 	head      *chunk                    // the first chunk, until Start
 	tail      *chunk                    // the chunk that is written to
@@ -53,6 +61,8 @@ func New(opts *Options) *Bus {
 	b := &Bus{
 		log:       slog.Default(),
 		slabs:     map[reflect.Type]resetter{},
+		histories: map[reflect.Type]*history{},
+		keep:      1,
 		head:      first,
 		tail:      first,
 		sweepDone: make(chan struct{}),
@@ -64,8 +74,15 @@ func New(opts *Options) *Bus {
 			done:    make(chan struct{}),
 		},
 	}
-	if opts != nil && opts.Logger != nil {
+	if opts == nil {
+		return b
+	}
+	if opts.Logger != nil {
 		b.log = opts.Logger
+	}
+	b.keep = max(1, opts.History)
+	if opts.History == Unlimited {
+		b.keep = Unlimited
 	}
 	return b
 }
@@ -93,14 +110,16 @@ func Publish[E any](b *Bus, e E) {
 		s = slabOf[E](b)
 		b.lastSlab = s
 	}
-	b.append(s.put(e, room))
+	it := s.put(e, room)
+	s.history.add(it, b.published.Load()+1)
+	b.append(it)
 }
 
 func slabOf[E any](b *Bus) *slab[E] {
 	typ := reflect.TypeFor[E]()
 	s, ok := b.slabs[typ].(*slab[E])
 	if !ok {
-		s = &slab[E]{}
+		s = &slab[E]{history: b.historyOf(typ)}
 		b.slabs[typ] = s
 	}
 	return s
@@ -115,7 +134,9 @@ func publishDynamic(b *Bus, e any) {
 		b.mu.Unlock()
 		return
 	}
-	b.append(&dynamic{event: e})
+	it := &dynamic{event: e}
+	b.historyOf(reflect.TypeOf(e)).add(it, b.published.Load()+1)
+	b.append(it)
 }
 
 // room returns how many places the tail has left, after adding a chunk where
@@ -319,6 +340,7 @@ func (e *CloseError) Unwrap() error { return e.Err }
 type Stats struct {
 	Published   uint64            // events accepted so far
 	Discarded   uint64            // events refused because the bus was closed
+	Kept        uint64            // events in memory for late subscribers, see Options.History
 	Subscribers []SubscriberStats // in the order in which they subscribed
 	Responders  []ResponderStats  // by types and name
 }
@@ -327,7 +349,7 @@ type Stats struct {
 func (b *Bus) Stats() Stats {
 	b.mu.Lock()
 	subs := b.subs
-	st := Stats{Published: b.published.Load(), Discarded: b.discarded}
+	st := Stats{Published: b.published.Load(), Discarded: b.discarded, Kept: b.kept()}
 	b.mu.Unlock()
 	st.Subscribers = make([]SubscriberStats, len(subs))
 	for i, s := range subs {

@@ -44,7 +44,9 @@
 // Nothing is delivered before [Bus.Start]. What was published before it is
 // kept without a bound and then goes to every subscriber that is there at
 // Start, so that the order in which components are wired up does not matter. A
-// subscriber that comes later receives what is published from then on.
+// subscriber that comes later receives what is published from then on, or, with
+// [Policy.From], begins with the last value or with everything the bus keeps
+// ([Options].History): by default the last event of each type.
 //
 // # Questions
 //
@@ -61,7 +63,8 @@
 // subscriber is a cursor into that log; replay at Start is a cursor at its
 // first chunk. Publishing stores the event once and wakes those who sleep. A
 // chunk that every cursor has left is unreachable and the garbage collector
-// frees it, so up to one chunk of delivered events (128) stays in memory.
+// frees it, so up to one chunk of delivered events (128) stays in memory, and
+// beside it what the history of each type refers to.
 // Subscribers with a bounded policy are moved along while their handler runs,
 // so a hung observer does not keep the log alive.
 //

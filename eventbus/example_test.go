@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/hapticsdk/haptic/eventbus"
@@ -87,6 +88,29 @@ func ExampleLossy() {
 	// Output:
 	// 8 missed 8
 	// 9 missed 0
+}
+
+// Who comes late may begin with what was published before.
+func ExamplePolicy_From() {
+	bus := eventbus.New(&eventbus.Options{History: 2})
+	bus.Start()
+	for _, name := range []string{"haproxy-0", "haproxy-1", "haproxy-2"} {
+		eventbus.Publish(bus, PodReady{name})
+	}
+	last := eventbus.Subscribe(bus, eventbus.Lossless.From(eventbus.Last), func(_ context.Context, d eventbus.Delivery[PodReady]) {
+		fmt.Println("last:", d.Event.Name)
+	})
+	for last.Stats().Delivered == 0 {
+		runtime.Gosched()
+	}
+	eventbus.Subscribe(bus, eventbus.Lossless.From(eventbus.Everything), func(_ context.Context, d eventbus.Delivery[PodReady]) {
+		fmt.Println("everything:", d.Event.Name, "missed", d.Missed)
+	})
+	_ = bus.Close(context.Background())
+	// Output:
+	// last: haproxy-2
+	// everything: haproxy-1 missed 1
+	// everything: haproxy-2 missed 0
 }
 
 func ExampleBus_Stats() {

@@ -75,20 +75,33 @@ func publishEach(b *Bus, n int) *[64]byte {
 	return last
 }
 
-// The last event of a rare type must not outlive its chunk either.
+// Of a rare type, only the last event outlives its chunk, and as many more as the
+// history is told to keep.
 func TestRareEventsAreFreed(t *testing.T) {
-	b := New(nil)
+	for _, keep := range []int{0, 1, 3} {
+		checkRareEventsAreFreed(t, keep)
+	}
+}
+
+func checkRareEventsAreFreed(t *testing.T, keep int) {
+	b := New(&Options{History: keep})
 	b.Start()
 	type rare struct{ p *[64]byte }
-	content := func() weak.Pointer[[64]byte] {
+	var contents []weak.Pointer[[64]byte]
+	for range 10 {
 		e := rare{new([64]byte)}
 		Publish(b, e)
-		return weak.Make(e.p)
-	}()
+		contents = append(contents, weak.Make(e.p))
+	}
 	publishEach(b, 2*chunkSize)
 	runtime.GC()
-	if content.Value() != nil {
-		t.Error("still there")
+	for i, content := range contents {
+		if want := i >= 10-max(1, keep); (content.Value() != nil) != want {
+			t.Errorf("history of %d: event %d is there: %v, want %v", keep, i, !want, want)
+		}
+	}
+	if st := b.Stats(); st.Kept != 2*uint64(max(1, keep)) {
+		t.Errorf("history of %d: keeps %d events of two types", keep, st.Kept)
 	}
 	if err := b.Close(t.Context()); err != nil {
 		t.Fatal(err)

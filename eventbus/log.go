@@ -71,6 +71,8 @@ func isInterface[E any]() bool { return reflect.TypeFor[E]().Kind() == reflect.I
 // so that publishing a struct takes no allocation of its own. Cells live as
 // long as the chunk that refers to them.
 type slab[E any] struct {
+	history *history
+
 	cells []cell[E]
 	used  int // cells handed out for the current chunk
 	want  int // the same for the chunk before: a good guess of what is needed
@@ -86,7 +88,18 @@ func (s *slab[E]) put(e E, room int) item {
 	return &s.cells[len(s.cells)-1]
 }
 
-// reset lets go of the cells of a chunk that is full.
-func (s *slab[E]) reset() { s.cells, s.want, s.used = nil, s.used, 0 }
+// reset lets go of the cells of a chunk that is full. What a history shorter than
+// these keeps of them is copied, or one event would keep all in memory.
+func (s *slab[E]) reset() {
+	if h := s.history; 0 < h.limit && h.limit < s.used {
+		for i := range h.ring {
+			if c, ok := h.ring[i].it.(*cell[E]); ok {
+				c := *c
+				h.ring[i].it = &c
+			}
+		}
+	}
+	s.cells, s.want, s.used = nil, s.used, 0
+}
 
 type resetter interface{ reset() }

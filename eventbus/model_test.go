@@ -2,7 +2,9 @@ package eventbus_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,24 +23,51 @@ func FuzzModel(f *testing.F) {
 	f.Add([]byte{0, 2, 3, 30, 10, 11, 10, 60, 11, 0, 35, 36, 37, 36, 37, 37, 50, 12, 60})
 	f.Add([]byte{30, 3, 10, 60, 60, 35, 35, 35, 35, 2, 60, 60, 36, 36, 36, 51, 10})
 	f.Add([]byte{10, 60, 0, 50, 3, 2, 60, 52, 30, 36, 36, 10})
-	f.Fuzz(func(t *testing.T, ops []byte) {
-		if len(ops) > 60 {
-			ops = ops[:60]
+	f.Add([]byte{30, 10, 11, 60, 12, 14, 64, 68, 72, 76, 80, 84, 35, 36, 37, 38, 39, 40, 60, 35, 36})
+	f.Add([]byte{1, 30, 10, 11, 12, 13, 10, 14, 64, 68, 72, 35, 36, 37, 35, 36, 37})
+	f.Add([]byte{255, 30, 10, 60, 60, 68, 69, 70, 71, 60, 35, 36, 37, 35, 36, 37})
+	f.Fuzz(checkModel)
+}
+
+var modelSeeds = flag.Int("model.seeds", 300, "how many random sequences of operations TestModel runs")
+
+// TestModel is FuzzModel with operations at random. To see one of them again,
+// say -run 'TestModel/seed=N$'.
+func TestModel(t *testing.T) {
+	for seed := range *modelSeeds {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(uint64(seed), 6))
+			ops := make([]byte, 10+r.IntN(50))
+			for i := range ops {
+				ops[i] = byte(r.IntN(80))
+			}
+			ops[r.IntN(10)] = 30 // mostly, the bus is started early
+			checkModel(t, ops)
+		})
+	}
+}
+
+func checkModel(t *testing.T, ops []byte) {
+	if len(ops) > 60 {
+		ops = ops[:60]
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m := &model{t: t}
+		if len(ops) > 0 {
+			m.keep = []int{0, 2, 200, eventbus.Unlimited}[ops[0]%4] // also an operation
 		}
-		synctest.Test(t, func(t *testing.T) {
-			m := &model{t: t, bus: eventbus.New(nil)}
-			defer m.release() // lets the bubble end where the test fails
-			for i, op := range ops {
-				what := m.apply(op)
-				synctest.Wait()
-				for j, s := range m.subs {
-					if diff := cmp.Diff(s.want, s.got); diff != "" {
-						t.Fatalf("operation %d (%s): subscriber %d (%v) (-model +bus):\n%s", i, what, j, s.policy, diff)
-					}
+		m.bus = eventbus.New(&eventbus.Options{History: m.keep})
+		defer m.release() // lets the bubble end where the test fails
+		for i, op := range ops {
+			what := m.apply(op)
+			synctest.Wait()
+			for j, s := range m.subs {
+				if diff := cmp.Diff(s.want, s.got); diff != "" {
+					t.Fatalf("operation %d (%s): subscriber %d (%v) (-model +bus):\n%s", i, what, j, s.policy, diff)
 				}
 			}
-			m.finish()
-		})
+		}
+		m.finish()
 	})
 }
 
@@ -49,6 +78,7 @@ type modelDelivery = eventbus.Delivery[modelEvent]
 type model struct {
 	t       *testing.T
 	bus     *eventbus.Bus
+	keep    int
 	log     []modelEvent // Key below 0 is an event of another type
 	started bool
 	subs    []*modelSub
@@ -72,7 +102,7 @@ type modelSub struct {
 func (m *model) apply(op byte) string {
 	switch {
 	case op < 10:
-		m.subscribe(op % 4)
+		m.subscribe(op%4, eventbus.Now)
 		return "subscribe"
 	case op < 30:
 		m.publish(int(op) % 5)
@@ -86,6 +116,10 @@ func (m *model) apply(op byte) string {
 	case op < 60:
 		m.close(int(op))
 		return "close subscription"
+	case op >= 64:
+		begin := eventbus.Begin(op / 4 % 3)
+		m.subscribe(op%4, begin)
+		return "subscribe from " + begin.String()
 	default:
 		for i := range 150 { // more than a chunk
 			m.publish(i % 7)
@@ -94,7 +128,7 @@ func (m *model) apply(op byte) string {
 	}
 }
 
-func (m *model) subscribe(kind byte) {
+func (m *model) subscribe(kind byte, begin eventbus.Begin) {
 	if len(m.subs) == 6 {
 		return
 	}
@@ -107,7 +141,7 @@ func (m *model) subscribe(kind byte) {
 	case 3:
 		s.policy = eventbus.Lossy(3)
 	}
-	s.sub = eventbus.Subscribe(m.bus, s.policy, func(_ context.Context, d modelDelivery) {
+	s.sub = eventbus.Subscribe(m.bus, s.policy.From(begin), func(_ context.Context, d modelDelivery) {
 		s.got = append(s.got, d)
 		<-s.step
 	})
@@ -116,7 +150,38 @@ func (m *model) subscribe(kind byte) {
 		for i, e := range m.log {
 			s.offer(e, uint64(i+1))
 		}
+		return
 	}
+	for _, d := range m.past(begin) {
+		s.offer(d.Event, d.Seq)
+		s.missed += d.Missed
+	}
+	s.take()
+}
+
+// past returns what a late subscriber begins with. The first of them says how
+// many more there once were.
+func (m *model) past(begin eventbus.Begin) []modelDelivery {
+	var all []modelDelivery
+	for i, e := range m.log {
+		if e.Key >= 0 {
+			all = append(all, modelDelivery{Event: e, Seq: uint64(i + 1)})
+		}
+	}
+	n := len(all)
+	switch {
+	case begin == eventbus.Now:
+		n = 0
+	case begin == eventbus.Last:
+		n = min(n, 1)
+	case m.keep != eventbus.Unlimited:
+		n = min(n, max(1, m.keep))
+	}
+	kept := all[len(all)-n:]
+	if begin == eventbus.Everything && n > 0 {
+		kept[0].Missed = uint64(len(all) - n)
+	}
+	return kept
 }
 
 func (m *model) publish(key int) {

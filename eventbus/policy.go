@@ -5,6 +5,7 @@ import "fmt"
 // Policy says what a subscription does with events that come faster than its
 // handler takes them. The zero value is [Lossless].
 type Policy struct {
+	begin  Begin
 	lossy  int
 	latest any // a func() queue[E] for the E of the subscription
 }
@@ -30,6 +31,17 @@ func Latest[E any, K comparable](key func(E) K) Policy {
 // oldest for a newer one. [Delivery.Missed] counts the events that were
 // dropped since the delivery before.
 func Lossy(n int) Policy { return Policy{lossy: max(n, 1)} }
+
+// From returns the policy for a subscription that, when it is made after
+// [Bus.Start], begins with events of the past. They and those that are published
+// meanwhile come in one order, each exactly once. The policy holds for them too:
+// Latest(key).From(Everything) begins with the last value of each key.
+//
+// Before Start it changes nothing: all subscribers begin with the first event.
+func (p Policy) From(begin Begin) Policy {
+	p.begin = begin
+	return p
+}
 
 // String returns "lossless", "latest" or "lossy(n)".
 func (p Policy) String() string {

@@ -18,7 +18,9 @@ type Delivery[E any] struct {
 	// Seq is the place of the event in the order of the bus, from 1.
 	Seq uint64
 	// Missed is the number of events that were dropped ([Lossy]) or replaced
-	// by this one ([Latest]). It is always 0 for [Lossless].
+	// by this one ([Latest]). For [Lossless] it is 0, unless the subscription
+	// asked for [Everything] and the history of the bus had let go of some: then
+	// its first delivery says how many.
 	Missed uint64
 }
 
@@ -53,6 +55,10 @@ func Subscribe[E any](b *Bus, policy Policy, fn func(ctx context.Context, d Deli
 	}
 	deliver := func(d Delivery[E]) {
 		defer s.recovered("handler", d.Seq)
+		if s.gone != 0 { // this is the first
+			d.Missed += s.gone
+			s.gone = 0
+		}
 		fn(ctx, d)
 	}
 	if q := newQueue[E](policy); q == nil {
@@ -82,7 +88,7 @@ func Subscribe[E any](b *Bus, policy Policy, fn func(ctx context.Context, d Deli
 			return ok
 		}
 	}
-	b.add(s)
+	b.add(s, reflect.TypeFor[E]())
 	return &Subscription{s}
 }
 
@@ -132,7 +138,7 @@ type SubscriberStats struct {
 	Event     string // event type
 	Policy    string // as Policy.String
 	Delivered uint64 // calls of the handler that have ended
-	Missed    uint64 // events dropped or replaced, as the policy says
+	Missed    uint64 // events dropped or replaced, as the policy says, or gone from the history
 	Panics    uint64 // panics of the handler or of the key function
 	// Pending is the number of events that wait. Those of the log that the
 	// subscription has not looked at yet are counted whatever their type.
@@ -154,16 +160,20 @@ type subscriber struct {
 
 	each func(it item, seq uint64) // Lossless: hand it to the handler
 
-	mu     sync.Mutex                // guards cur and the queue of bounded policies
+	mu     sync.Mutex                // guards cur, past and the queue of bounded policies
 	pull   func(it item, seq uint64) // bounded: put it in the queue
 	one    func() bool               // bounded: hand the first of the queue to the handler
 	queued func() int
 
-	cur cursor // of Lossless: only the goroutine of run looks at it
+	// Of Lossless, only the goroutine of run looks at these.
+	cur  cursor
+	past []kept // events from before the cursor, to be delivered first
+	gone uint64 // events that it asked for and does not get
 
 	stopped   atomic.Bool
 	cutShort  atomic.Bool // Bus.Close gave up on it
 	end       sync.Once
+	behind    atomic.Int64  // as len(past)
 	waiting   atomic.Uint64 // bounded: events in the queue; written under mu
 	pos       atomic.Uint64
 	delivered atomic.Uint64
@@ -173,8 +183,8 @@ type subscriber struct {
 }
 
 // add registers s, with its cursor at the first event before Start and behind
-// the last one after it.
-func (b *Bus) add(s *subscriber) {
+// the last one after it. What it wants of the past is a list of its own then.
+func (b *Bus) add(s *subscriber, typ reflect.Type) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -184,6 +194,9 @@ func (b *Bus) add(s *subscriber) {
 	s.cur = cursor{chunk: b.head}
 	if b.started {
 		s.cur = cursor{chunk: b.tail, pos: b.published.Load()}
+		s.past, s.gone = b.backlog(typ, s.policy.begin)
+		s.behind.Store(int64(len(s.past)))
+		s.missed.Store(s.gone)
 	}
 	s.pos.Store(s.cur.pos)
 	b.subs = append(slices.Clip(b.subs), s) // a copy: others read the old one
@@ -220,7 +233,7 @@ func (s *subscriber) finish() {
 	s.end.Do(func() {
 		s.cancel()
 		s.mu.Lock()
-		s.cur.chunk = nil // let go of the log
+		s.cur.chunk, s.past = nil, nil // let go of the log
 		s.mu.Unlock()
 		close(s.done)
 	})
@@ -245,6 +258,9 @@ func (s *subscriber) run() {
 		s.bus.mu.Unlock()
 		s.finish()
 	}()
+	if s.pull == nil {
+		sortKept(s.past)
+	}
 	for !s.stopped.Load() {
 		if s.pull != nil {
 			s.fill()
@@ -264,7 +280,13 @@ func (s *subscriber) run() {
 // subscription, one by one.
 func (s *subscriber) batch() {
 	limit := s.bus.published.Load()
-	s.mark(limit - s.cur.pos)
+	s.mark(limit - s.cur.pos + uint64(len(s.past)))
+	for len(s.past) > 0 && !s.stopped.Load() {
+		k := s.past[0]
+		s.past[0], s.past = kept{}, s.past[1:]
+		s.each(k.it, k.seq)
+		s.behind.Add(-1)
+	}
 	for s.cur.pos < limit && !s.stopped.Load() {
 		it := s.cur.take()
 		s.each(it, s.cur.pos)
@@ -279,8 +301,14 @@ func (s *subscriber) fill() {
 	if s.cur.chunk == nil { // ended
 		return
 	}
+	sortKept(s.past)
+	for _, k := range s.past {
+		s.pull(k.it, k.seq)
+	}
+	behind := s.past != nil
+	s.past = nil
 	limit := s.bus.published.Load()
-	if s.cur.pos == limit {
+	if s.cur.pos == limit && !behind {
 		return
 	}
 	for s.cur.pos < limit {
@@ -288,6 +316,7 @@ func (s *subscriber) fill() {
 		s.pull(it, s.cur.pos)
 	}
 	s.waiting.Store(uint64(s.queued())) // before pos: sleep must not miss it
+	s.behind.Store(0)
 	s.pos.Store(limit)
 	s.mark(s.waiting.Load())
 }
@@ -334,7 +363,7 @@ func (s *subscriber) recovered(what string, seq uint64) {
 func (s *subscriber) stats() SubscriberStats {
 	// No lock: a key function that hangs must not hide the figures. Read in this
 	// order the difference cannot be negative.
-	pos, waiting := s.pos.Load(), s.waiting.Load()
+	pos, waiting := s.pos.Load(), s.waiting.Load()+uint64(s.behind.Load())
 	pending := waiting + s.bus.published.Load() - pos
 	s.mark(pending)
 	return SubscriberStats{
