@@ -64,6 +64,7 @@ func (o *templateOrigins) Origin(ctx context.Context, at dataplane.Position) (te
 		}
 		return o.inPiece(ctx, p, at.Line)
 	}
+	at.Line = o.in.host.line(at.Line)
 	var seen lineCounter
 	for _, p := range o.main {
 		if first, has := seen.add(p.text, at.Line); has {

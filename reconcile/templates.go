@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +26,8 @@ type Input struct {
 
 	Refused   []Refusal
 	Resources map[string]int
+
+	host *host // of the render
 }
 
 // Each says that an entry is rendered once for each item, one after the other,
@@ -54,14 +55,21 @@ type Templates struct {
 	// another one, so that the cost of a render follows the change.
 	Pure bool
 
+	Layout dataplane.Layout // where HAProxy finds the files that templates register
+	HTTP   *HTTPStore       // for the variable http; nil: nothing is fetched
+	Post   []PostProcessor  // of what was rendered
+
 	remembered map[string]remembered // by entry; what the last render made
+	settling   settling
 }
 
 // remembered is what an entry rendered, and from what.
 type remembered struct {
-	vars  map[string]any // that it uses, but for the item
+	vars  map[string]any // that it uses, but for the item and those of the host
 	text  string         // without Each
+	notes *notes
 	items map[any]string // with Each
+	noted map[any]*notes // with Each, of items that asked the host
 }
 
 // MainEntry is the name of the template that renders haproxy.cfg.
@@ -87,6 +95,9 @@ func (t *Templates) Check() error {
 			errs = append(errs, fmt.Errorf("template %s: %w", entry, err))
 		}
 	}
+	if _, err := t.postProcessing(); err != nil {
+		errs = append(errs, err)
+	}
 	if !slices.Contains(t.Engine.Entries(), MainEntry) {
 		errs = append(errs, fmt.Errorf("template %s: missing", MainEntry))
 	}
@@ -106,6 +117,11 @@ func (t *Templates) Render(ctx context.Context) (*Rendered, error) {
 			return nil, fmt.Errorf("template %s: missing, but its items are given", entry)
 		}
 	}
+	return t.renderInput(ctx, in)
+}
+
+// render renders every entry with an input that its host has filled.
+func (t *Templates) render(ctx context.Context, in *Input) (*Rendered, error) {
 	var main lines
 	var errs []error
 	files := slices.Clone(in.Files)
@@ -136,7 +152,11 @@ func (t *Templates) Render(ctx context.Context) (*Rendered, error) {
 	if len(errs) > 0 {
 		return rendered, joined(errs)
 	}
-	rendered.Config, err = dataplane.NewConfig(main.text.String(), files...)
+	text, files, err := in.host.finish(main.text.String(), files)
+	if err != nil {
+		return rendered, err
+	}
+	rendered.Config, err = dataplane.NewConfig(text, files...)
 	if err != nil {
 		return rendered, err
 	}
@@ -159,68 +179,48 @@ func (t *Templates) entry(ctx context.Context, entry string, in *Input, made map
 	each, forItems := in.Each[entry]
 	now := remembered{vars: map[string]any{}}
 	for _, name := range t.Engine.Uses(entry) {
-		if !forItems || name != each.Var {
+		if (!forItems || name != each.Var) && !in.host.gives(in.Vars[name]) {
 			now.vars[name] = in.Vars[name]
 		}
 	}
 	before, ok := t.remembered[entry]
 	ok = ok && sameVars(before.vars, now.vars)
 	if forItems {
-		return t.items(ctx, entry, in, each, before.items, ok, now, made)
+		return t.items(ctx, entry, in, each, before, ok, now, made)
 	}
-	if ok && before.items == nil {
+	if ok && before.items == nil && in.host.again(entry, before.notes) {
 		made[entry] = before
 		return piece{entry: entry, text: before.text}, nil
 	}
+	now.notes = in.host.begin(entry)
 	text, err := t.Engine.Render(ctx, entry, in.Vars)
 	if err != nil {
-		return piece{}, t.allErrors(ctx, entry, in.Vars, err)
+		return piece{}, err
 	}
-	now.text = text
+	now.text = in.host.replace(entry, text)
 	made[entry] = now
-	return piece{entry: entry, text: text}, nil
+	return piece{entry: entry, text: now.text}, nil
 }
 
-// allErrors renders an entry that failed once more, to find all values in it
-// that are refused, each with what it belongs to.
-func (t *Templates) allErrors(ctx context.Context, entry string, vars map[string]any, err error) error {
-	if ctx.Err() != nil {
-		return err
-	}
-	traced, again := t.Engine.RenderTraced(ctx, entry, vars)
-	if traced == nil || len(traced.Refused) == 0 {
-		return cmp.Or(again, err)
-	}
-	var errs []error
-	for _, refused := range traced.Refused {
-		errs = append(errs, refused)
-	}
-	var other *templating.Error
-	if errors.As(again, &other) && !slices.Contains(traced.Refused, other) {
-		errs = append(errs, other)
-	}
-	return joined(errs)
-}
-
-func (t *Templates) items(ctx context.Context, entry string, in *Input, each Each, before map[any]string, valid bool, now remembered, made map[string]remembered) (piece, error) {
-	now.items = make(map[any]string, len(each.Items))
+func (t *Templates) items(ctx context.Context, entry string, in *Input, each Each, before remembered, valid bool, now remembered, made map[string]remembered) (piece, error) {
+	now.items, now.noted = make(map[any]string, len(each.Items)), map[any]*notes{}
 	var missing []any
 	for i, item := range each.Items {
 		if !reflect.ValueOf(item).Comparable() {
 			return piece{}, fmt.Errorf("template %s: item %d is a %T, which cannot be compared: give a pointer to it", entry, i, item)
 		}
-		if text, ok := before[item]; ok && valid {
-			now.items[item] = text
+		if text, ok := before.items[item]; ok && valid && in.host.again(entry, before.noted[item]) {
+			now.keep(item, text, before.noted[item])
 		} else {
 			missing = append(missing, item)
 		}
 	}
-	texts, err := t.Engine.RenderEach(ctx, entry, each.Var, missing, in.Vars)
+	texts, notes, err := t.renderItems(ctx, entry, each, missing, in)
 	if err != nil {
-		return piece{}, t.eachError(ctx, entry, in, each, missing, err)
+		return piece{}, err
 	}
 	for i, item := range missing {
-		now.items[item] = texts[i]
+		now.keep(item, in.host.replace(entry, texts[i]), notes[i])
 	}
 	kind, _ := kindOfEntry(entry)
 	all := lines{plain: !isMain(entry) && kind != dataplane.Map && kind != dataplane.CRTList}
@@ -229,32 +229,6 @@ func (t *Templates) items(ctx context.Context, entry string, in *Input, each Eac
 	}
 	made[entry] = now
 	return piece{entry: entry, text: all.text.String(), each: &each, items: now.items}, nil
-}
-
-// eachError finds all items with which an entry fails.
-func (t *Templates) eachError(ctx context.Context, entry string, in *Input, each Each, items []any, err error) error {
-	var errs []error
-	for _, item := range items {
-		vars := withItem(in.Vars, each.Var, item)
-		_, failed := t.Engine.Render(ctx, entry, vars)
-		if ctx.Err() != nil {
-			return err
-		}
-		if failed == nil {
-			continue
-		}
-		failed = t.allErrors(ctx, entry, vars, failed)
-		for _, e := range templateErrors(failed) {
-			if len(resourcesOf(e.Owners)) == 0 {
-				e.Owners = []any{item}
-			}
-		}
-		errs = append(errs, failed)
-	}
-	if len(errs) == 0 { // it failed with all of them in one run alone, such as by the size of the output
-		return err
-	}
-	return joined(errs)
 }
 
 // withItem returns the variables of a render for one item.

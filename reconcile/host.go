@@ -1,0 +1,308 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// HostVars declares the variables that [Templates] itself gives to templates:
+//
+//   - fileRegistry, a [*FileRegistry]
+//   - currentConfig, a [*CurrentConfig]
+//   - http, an [*HTTPFetcher]
+//
+// Add them to both the variables that the templates are compiled with and those
+// of an [Input]. Their names are free: Templates puts a value for the render in
+// the place of each variable of these types.
+func HostVars() map[string]any {
+	return map[string]any{
+		"fileRegistry":  (*FileRegistry)(nil),
+		"currentConfig": (*CurrentConfig)(nil),
+		"http":          (*HTTPFetcher)(nil),
+	}
+}
+
+// Settler is what a [Renderer] may be besides: it is told what became of what it
+// rendered. The calls come from any goroutine, also during a render.
+type Settler interface {
+	// Settle says that a target has the configuration or, with an error, that it
+	// is not valid. After an error it reports whether another render, made at
+	// once, may do better.
+	Settle(cfg *dataplane.Config, err error) (again bool)
+}
+
+// host is what one render gets from its host besides its input.
+type host struct {
+	id       uint64
+	registry *FileRegistry
+	current  *CurrentConfig
+	http     *HTTPFetcher
+	post     *postProcessing
+	lines    []int // of haproxy.cfg: where each line stood before it was squeezed; nil: all at the same place
+}
+
+// line returns the number that a line of the finished haproxy.cfg had in what
+// the templates rendered, both from 1.
+func (h *host) line(n int) int {
+	if h.lines == nil || n < 1 || n > len(h.lines) {
+		return n
+	}
+	return h.lines[n-1]
+}
+
+// notes is what an entry, or an item of one, asked of its host and left there
+// while it was rendered: what makes its text outlive the render. A nil *notes
+// takes none.
+type notes struct {
+	mu      sync.Mutex
+	files   map[string]dataplane.File // by path
+	asked   map[question]string
+	fetched map[httpKey]*httpVersion
+}
+
+func newNotes() *notes {
+	return &notes{files: map[string]dataplane.File{}, asked: map[question]string{}, fetched: map[httpKey]*httpVersion{}}
+}
+
+func (n *notes) file(key string, f dataplane.File) {
+	if n != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.files[key] = f
+	}
+}
+
+func (n *notes) ask(q question, answer string) {
+	if n != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.asked[q] = answer
+	}
+}
+
+func (n *notes) fetch(key httpKey, v *httpVersion) {
+	if n != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.fetched[key] = v
+	}
+}
+
+// fill returns the input with the host's values in the place of its variables.
+func (h *host) fill(in *Input) *Input {
+	filled := *in
+	filled.host = h
+	filled.Vars = make(map[string]any, len(in.Vars))
+	for name, v := range in.Vars {
+		switch v.(type) {
+		case *FileRegistry:
+			v = h.registry
+		case *CurrentConfig:
+			v = h.current
+		case *HTTPFetcher:
+			v = h.http
+		}
+		filled.Vars[name] = v
+	}
+	return &filled
+}
+
+// gives reports whether a variable comes from the host.
+func (h *host) gives(v any) bool {
+	switch v.(type) {
+	case *FileRegistry, *CurrentConfig, *HTTPFetcher:
+		return true
+	}
+	return false
+}
+
+// begin says what is rendered from here on, and returns the notes of it.
+func (h *host) begin(entry string) *notes {
+	n := newNotes()
+	n.ask(question{op: askAny}, h.current.read().answer(question{op: askAny}))
+	h.registry.begin(entry, n)
+	h.current.begin(n)
+	h.http.begin(n)
+	return n
+}
+
+// again does what was done when a text was rendered. It reports false where the
+// text would not be the same any more.
+func (h *host) again(entry string, n *notes) bool {
+	if n == nil {
+		return true
+	}
+	for q, answer := range n.asked {
+		if h.current.read().answer(q) != answer {
+			return false
+		}
+	}
+	for key, v := range n.fetched {
+		if !h.http.same(key, v) {
+			return false
+		}
+	}
+	return h.registry.again(entry, n.files)
+}
+
+// replace does the replacements of post-processors in what an entry rendered.
+// They are remembered with the text.
+func (h *host) replace(entry, text string) string {
+	if !isMain(entry) {
+		return text
+	}
+	return h.post.replace(text)
+}
+
+// finish gives the text and the files as they go into a configuration.
+func (h *host) finish(text string, files []dataplane.File) (string, []dataplane.File, error) {
+	files, err := h.registry.with(files)
+	if err != nil {
+		return "", nil, err
+	}
+	text, h.lines = h.post.squeeze(text)
+	return text, h.post.files(files), nil
+}
+
+// usesHost reports whether an entry uses a variable of the host.
+func (t *Templates) usesHost(entry string, in *Input) bool {
+	return slices.ContainsFunc(t.Engine.Uses(entry), func(name string) bool { return in.host.gives(in.Vars[name]) })
+}
+
+// renderItems renders an entry for each of these items, one by one where it must
+// be known which of them asked what of the host.
+func (t *Templates) renderItems(ctx context.Context, entry string, each Each, items []any, in *Input) ([]string, []*notes, error) {
+	made := make([]*notes, len(items))
+	if !t.Pure || !t.usesHost(entry, in) {
+		in.host.begin(entry)
+		texts, err := t.Engine.RenderEach(ctx, entry, each.Var, items, in.Vars)
+		return texts, made, err
+	}
+	texts := make([]string, len(items))
+	for i, item := range items {
+		made[i] = in.host.begin(entry)
+		text, err := t.Engine.RenderEach(ctx, entry, each.Var, []any{item}, in.Vars)
+		if err != nil {
+			return nil, nil, err
+		}
+		texts[i] = text[0]
+	}
+	return texts, made, nil
+}
+
+// keep adds the text of an item.
+func (r *remembered) keep(item any, text string, n *notes) {
+	r.items[item] = text
+	if n != nil {
+		r.noted[item] = n
+	}
+}
+
+// settling is what Templates knows of what became of its renders.
+type settling struct {
+	mu       sync.Mutex
+	last     uint64       // id of the last render
+	previous *previous    // that is deployed
+	deployed uint64       // id of the render that made it, 0 for SetPrevious
+	renders  []settleable // not older than that, by id
+	post     *postProcessing
+}
+
+// settleable is a render that may be deployed some day.
+type settleable struct {
+	id   uint64
+	hash string
+	http *HTTPFetcher
+}
+
+// maxSettleable bounds the renders that are remembered until one is deployed.
+const maxSettleable = 64
+
+// SetPrevious says what is deployed before the first render, or when another
+// process deployed before this one: what a target has ([dataplane.Local.Current]).
+// Templates see it as currentConfig; nil says that nothing is known.
+func (t *Templates) SetPrevious(cfg *dataplane.Config) {
+	s := &t.settling
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.previous = newPrevious(cfg)
+	s.deployed = s.last
+}
+
+// Settle takes a deployed configuration for what currentConfig says from now
+// on, and lets HTTP accept or reject what the configuration was made with. An
+// older configuration that is deployed after a newer one changes nothing.
+func (t *Templates) Settle(cfg *dataplane.Config, err error) (again bool) {
+	s := &t.settling
+	s.mu.Lock()
+	i := slices.IndexFunc(s.renders, func(r settleable) bool { return r.hash == cfg.Hash() })
+	if i < 0 {
+		s.mu.Unlock()
+		return false
+	}
+	r := s.renders[i]
+	if err == nil && r.id >= s.deployed {
+		if s.previous == nil || s.previous.config.Hash() != r.hash {
+			s.previous = newPrevious(cfg)
+		}
+		s.deployed = r.id
+		s.renders = slices.Clone(s.renders[i:])
+	}
+	s.mu.Unlock()
+	return r.http.Settle(err)
+}
+
+// newHost makes what a render gets.
+func (t *Templates) newHost(ctx context.Context, in *Input, post *postProcessing) *host {
+	s := &t.settling
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	h := &host{id: s.last, registry: newFileRegistry(t.Layout, in.Files), http: t.HTTP.Begin(ctx), post: post}
+	if s.previous != nil {
+		h.current = &CurrentConfig{config: s.previous}
+	}
+	return h
+}
+
+// rendered remembers a render until it is deployed, or settles it at once where
+// it made what is deployed already.
+func (t *Templates) rendered(h *host, cfg *dataplane.Config) {
+	s := &t.settling
+	s.mu.Lock()
+	s.renders = slices.DeleteFunc(s.renders, func(r settleable) bool { return r.hash == cfg.Hash() })
+	if len(s.renders) >= maxSettleable {
+		s.renders = slices.Clone(s.renders[1:])
+	}
+	s.renders = append(s.renders, settleable{h.id, cfg.Hash(), h.http})
+	there := s.previous != nil && s.previous.config.Hash() == cfg.Hash()
+	s.mu.Unlock()
+	if there {
+		t.Settle(cfg, nil)
+	}
+}
+
+// renderInput renders, and again without what HTTP fetched but nobody deployed
+// yet where that may be why it failed.
+func (t *Templates) renderInput(ctx context.Context, in *Input) (*Rendered, error) {
+	post, err := t.postProcessing()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		h := t.newHost(ctx, in, post)
+		made, err := t.render(ctx, h.fill(in))
+		if err == nil {
+			t.rendered(h, made.Config)
+			return made, nil
+		}
+		var unfetched *HTTPError
+		if ctx.Err() != nil || errors.As(err, &unfetched) || !h.http.Settle(err) {
+			return made, err
+		}
+	}
+}

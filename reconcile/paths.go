@@ -1,0 +1,56 @@
+package reconcile
+
+import (
+	"fmt"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// PathResolver tells templates where a file lies for HAProxy. Give it to them
+// as a global:
+//
+//	templating.Options{Globals: map[string]any{"pathResolver": reconcile.PathResolver{Layout: layout}}}
+type PathResolver struct {
+	Layout dataplane.Layout
+}
+
+// Path returns the path of a file of that kind: "map", "cert", "ca", "crt-list"
+// or "file" (also by the names of [dataplane.FileKind]). The file need not
+// exist. Errors are those of an unknown kind and of [dataplane.CheckFileName].
+func (p PathResolver) Path(name, kind string) (string, error) {
+	k, err := fileKind(kind)
+	if err != nil {
+		return "", err
+	}
+	if err := dataplane.CheckFileName(k, name); err != nil {
+		return "", err
+	}
+	return p.Layout.Path(k, name), nil
+}
+
+// GetPath is Path for templates: what is wrong ends the render, with the
+// position of the call. Called from Go it panics with that error.
+func (p PathResolver) GetPath(name, kind string) string {
+	path, err := p.Path(name, kind)
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
+// fileKind reads a kind as templates name it.
+func fileKind(name string) (dataplane.FileKind, error) {
+	switch name {
+	case "map":
+		return dataplane.Map, nil
+	case "cert", "certificate":
+		return dataplane.Certificate, nil
+	case "ca":
+		return dataplane.CA, nil
+	case "crt-list":
+		return dataplane.CRTList, nil
+	case "file", "general":
+		return dataplane.General, nil
+	}
+	return "", fmt.Errorf("%q is no kind of file: map, cert, ca, crt-list and file are", name)
+}

@@ -1,0 +1,204 @@
+package reconcile
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// CurrentConfig is what templates see of the configuration that is deployed, so
+// that what a render decided once, such as the slot of a server, survives into
+// the next. [Templates] gives it to them as the variable currentConfig
+// ([HostVars]); it is nil as long as nothing is known to be deployed. All
+// methods answer for nil too.
+//
+// A change of it makes no render: with the same resources, a template that gives
+// back what it read settles at the first.
+type CurrentConfig struct {
+	config *previous
+	notes  *notes // of what is rendered now
+	mu     sync.Mutex
+}
+
+// CurrentServer is one server line of the deployed configuration.
+type CurrentServer struct {
+	Name     string
+	Address  string   // as it stands there: "192.0.2.1:80"
+	Disabled bool     // "disabled" stands on its line
+	Options  []string // the words behind the address
+}
+
+// CurrentSection is a section of the deployed configuration.
+type CurrentSection struct {
+	Kind, Name string
+	Lines      [][]string // its words, line by line, without the header, comments and empty lines
+}
+
+// Sections returns the names of the sections of a kind, such as "backend", in
+// their order. Those without a name have "".
+func (c *CurrentConfig) Sections(kind string) []string {
+	return c.read().names(c.note(question{op: askNames, kind: kind}).kind)
+}
+
+// Section returns a section, nil if it is not there. Sections of the same kind
+// and name are one, as HAProxy takes several global sections.
+func (c *CurrentConfig) Section(kind, name string) *CurrentSection {
+	text := c.section(kind, name)
+	if text == "" {
+		return nil
+	}
+	s := &CurrentSection{Kind: kind, Name: name}
+	for _, part := range haproxycfg.Split(text) { // several where the section is there twice
+		n := part.Line
+		for line := range strings.Lines(part.Text) {
+			if n++; n-1 == part.Header && part.Kind != "" {
+				continue
+			}
+			if words, err := haproxycfg.Fields(line); err == nil && len(words) > 0 {
+				s.Lines = append(s.Lines, words)
+			}
+		}
+	}
+	return s
+}
+
+// Servers returns the servers of a section, such as the backend of that name,
+// in their order.
+func (c *CurrentConfig) Servers(kind, name string) []CurrentServer {
+	var servers []CurrentServer
+	for line := range strings.Lines(c.section(kind, name)) {
+		if !strings.Contains(line, "server") { // most lines, at a glance
+			continue
+		}
+		words, err := haproxycfg.Fields(line)
+		if err != nil || len(words) < 3 || words[0] != "server" {
+			continue
+		}
+		s := CurrentServer{Name: words[1], Address: words[2], Options: words[3:]}
+		for _, w := range s.Options {
+			if w == "disabled" || w == "enabled" { // the last one counts
+				s.Disabled = w == "disabled"
+			}
+		}
+		servers = append(servers, s)
+	}
+	return servers
+}
+
+// File returns the content of a file of the deployed configuration, "" if it is
+// not there. The kind is one of those of [PathResolver.Path]; another one ends
+// the render.
+func (c *CurrentConfig) File(kind, name string) string {
+	k, err := fileKind(kind)
+	if err != nil {
+		panic(err)
+	}
+	return c.read().answer(c.note(question{op: askFile, kind: string(k), name: name}))
+}
+
+func (c *CurrentConfig) section(kind, name string) string {
+	return c.read().answer(c.note(question{op: askSection, kind: kind, name: name}))
+}
+
+func (c *CurrentConfig) read() *previous {
+	if c == nil {
+		return nil
+	}
+	return c.config
+}
+
+// note remembers what an entry asked and was told, so that its text is used
+// again as long as the answers are the same.
+func (c *CurrentConfig) note(q question) question {
+	if c == nil {
+		return q // that it is nil was noted when the entry began
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.notes.ask(q, c.config.answer(q))
+	return q
+}
+
+func (c *CurrentConfig) begin(n *notes) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.notes = n
+}
+
+// question is what a template may ask of the deployed configuration.
+type question struct {
+	op         askOp
+	kind, name string
+}
+
+type askOp int
+
+const (
+	askSection askOp = iota
+	askNames
+	askFile
+	askAny // whether there is one at all
+)
+
+// previous is a deployed configuration, cut into sections when the first
+// template asks. It never changes.
+type previous struct {
+	config   *dataplane.Config
+	once     sync.Once
+	sections map[question]string // texts
+	order    map[string][]string // names by kind
+}
+
+func newPrevious(cfg *dataplane.Config) *previous {
+	if cfg == nil {
+		return nil
+	}
+	return &previous{config: cfg}
+}
+
+func (p *previous) index() {
+	p.sections, p.order = map[question]string{}, map[string][]string{}
+	for _, s := range haproxycfg.Split(p.config.Main()) {
+		if s.Kind == "" {
+			continue
+		}
+		q := question{askSection, s.Kind, s.Name}
+		before, twice := p.sections[q]
+		if !twice {
+			p.order[s.Kind] = append(p.order[s.Kind], s.Name)
+		}
+		p.sections[q] = before + s.Text
+	}
+}
+
+func (p *previous) names(kind string) []string {
+	if p == nil {
+		return nil
+	}
+	p.once.Do(p.index)
+	return append([]string(nil), p.order[kind]...) // a template may sort it
+}
+
+// answer gives the answer to a question as one text; two answers are the same
+// exactly if their texts are.
+func (p *previous) answer(q question) string {
+	switch {
+	case p == nil:
+		return ""
+	case q.op == askAny:
+		return "yes"
+	case q.op == askFile:
+		f, _ := p.config.File(dataplane.FileKind(q.kind), q.name)
+		return string(f.Content)
+	}
+	p.once.Do(p.index)
+	if q.op == askNames {
+		return strings.Join(p.order[q.kind], "\n")
+	}
+	return p.sections[q]
+}
