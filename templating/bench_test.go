@@ -81,3 +81,22 @@ func BenchmarkIngresses(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkRenderTraced is the render of BenchmarkIngresses with a source map,
+// as it is made when something is wrong.
+func BenchmarkRenderTraced(b *testing.B) {
+	list := ingresses(10_000)
+	e, err := templating.Compile(files("haproxy.cfg", scriggoIngresses), &templating.Options{
+		Vars: map[string]any{"ingresses": []*networkingv1.Ingress(nil)}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		traced, err := e.RenderTraced(b.Context(), "haproxy.cfg", map[string]any{"ingresses": list})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(int64(len(traced.Text)))
+	}
+}

@@ -40,7 +40,25 @@ func render(t *testing.T, x any, pairs ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return e.Render(t.Context(), pairs[0], map[string]any{"x": x})
+	got, err := e.Render(t.Context(), pairs[0], map[string]any{"x": x})
+	checkTraced(t, e, pairs[0], map[string]any{"x": x}, got, err)
+	return got, err
+}
+
+// checkTraced checks that a traced render does what the render did.
+func checkTraced(t *testing.T, e *templating.Engine, entry string, vars map[string]any, want string, wantErr error) {
+	t.Helper()
+	traced, err := e.RenderTraced(t.Context(), entry, vars)
+	switch {
+	case wantErr != nil:
+		if err == nil && len(traced.Refused) == 0 {
+			t.Errorf("traced: %q instead of %v", traced.Text, wantErr)
+		}
+	case err != nil || len(traced.Refused) > 0 || traced.Text != want:
+		t.Errorf("traced: %q, %v, %v\ninstead of %q", traced.Text, err, traced.Refused, want)
+	case want != "" && traced.Origin(1).File == "":
+		t.Errorf("%q has no origin", want)
+	}
 }
 
 func TestPlaces(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/open2b/scriggo/native"
 )
@@ -166,7 +165,10 @@ func ownerText(kind, namespace, name string) string {
 	if namespace != "" {
 		name = namespace + "/" + name
 	}
-	return plainly(strings.TrimSpace(kind + " " + name))
+	if kind != "" {
+		name = kind + " " + name
+	}
+	return plainly(name)
 }
 
 // plainly returns a name as it is, and quoted where it is none.

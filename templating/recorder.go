@@ -36,6 +36,7 @@ type piece struct {
 type written struct {
 	text   []byte
 	pieces []piece
+	owners *held // of the call
 	shown  bool
 	starts []int // of its lines that are not blank; see texts
 }
@@ -158,7 +159,7 @@ func (r *recorder) write(text string, from *spot) {
 // at that of a rendered file. The number tells it from what is around it.
 func begin(env native.Env, id int) {
 	if r := recorderOf(env); r != nil {
-		r.push(id, &written{})
+		r.push(id, &written{owners: r.owners})
 	}
 }
 
@@ -211,15 +212,15 @@ func (r *recorder) show(v any, text native.JSON, id int) {
 	if r.profiler != nil {
 		return
 	}
-	from := &r.values[id]
+	from, at := &r.values[id], shownAt{r.top.since, r.owners}
 	switch v := v.(type) {
 	case native.JSON:
 		if v == text {
-			r.embed(r.find(string(v), r.top.since), from)
+			r.embed(r.find(string(v), at), from)
 			return
 		}
 	case Raw:
-		if w, all := r.align(string(v), r.top.since); all {
+		if w, all := r.align(string(v), at); all {
 			r.embed(w, from)
 			return
 		}

@@ -10,7 +10,7 @@ import (
 // string comes from, and templates put texts together and indent them.
 type texts struct {
 	made    []*written
-	byText  map[string][]*written
+	byText  map[string][]lineOf // their line is of no meaning
 	byLine  map[string][]lineOf // of the texts that were indexed
 	indexed int
 }
@@ -24,47 +24,66 @@ func (t *texts) keep(w *written) {
 		return
 	}
 	if t.byText == nil {
-		t.byText = map[string][]*written{}
+		t.byText = map[string][]lineOf{}
 	}
 	t.made = append(t.made, w)
-	t.byText[string(w.text)] = append(t.byText[string(w.text)], w)
+	t.byText[string(w.text)] = append(t.byText[string(w.text)], lineOf{text: len(t.made) - 1})
+}
+
+// shownAt is when a text is shown: the number of texts before the statement
+// began, and the owners.
+type shownAt struct {
+	since  int
+	owners *held
+}
+
+// How likely it is that one of several equal texts is the one that is shown.
+const (
+	shownBefore = iota + 1
+	notShown
+	ofOwner     // made for whom it is shown for
+	ofStatement // made by the statement that shows it
+)
+
+func (t *texts) rank(text int, at shownAt) int {
+	switch w := t.made[text]; {
+	case w.shown:
+		return shownBefore
+	case text >= at.since:
+		return ofStatement
+	case w.owners == at.owners:
+		return ofOwner
+	}
+	return notShown
+}
+
+// best picks one of several texts, given by number: the first of those that are
+// most likely, the last of those that were shown before.
+func (t *texts) best(among []lineOf, at shownAt) (best lineOf) {
+	most := 0
+	for _, l := range among {
+		if rank := t.rank(l.text, at); rank > most || rank == shownBefore && most == shownBefore {
+			best, most = l, rank
+		}
+	}
+	return best
 }
 
 // find returns what wrote a text: a macro that wrote the same, or else what
-// wrote its lines. Texts from since on, which the statement made that is being
-// rendered, go first, then those that were not shown before. The spot of what
-// is not known is nil.
-func (t *texts) find(s string, since int) *written {
-	if w := t.pick(s, since); w != nil {
+// wrote its lines. The spot of what is not known is nil.
+func (t *texts) find(s string, at shownAt) *written {
+	if same := t.byText[s]; len(same) > 0 {
+		w := t.made[t.best(same, at).text]
 		w.shown = true
 		return w
 	}
-	w, _ := t.align(s, since)
+	w, _ := t.align(s, at)
 	return w
-}
-
-func (t *texts) pick(s string, since int) *written {
-	same := t.byText[s]
-	if len(same) == 0 {
-		return nil
-	}
-	for _, w := range t.made[min(since, len(t.made)):] {
-		if !w.shown && string(w.text) == s {
-			return w
-		}
-	}
-	for i, w := range same {
-		if !w.shown {
-			t.byText[s] = same[i:] // those before are not asked again
-			return w
-		}
-	}
-	return same[len(same)-1]
 }
 
 // align finds what wrote a text line by line, and reports whether it found all
 // of its lines. White space around them does not count.
-func (t *texts) align(s string, since int) (w *written, all bool) {
+func (t *texts) align(s string, shown shownAt) (w *written, all bool) {
 	t.index()
 	w = &written{text: []byte(s), pieces: []piece{{}}}
 	next := lineOf{text: -1}
@@ -77,7 +96,7 @@ func (t *texts) align(s string, since int) (w *written, all bool) {
 		if key == "" {
 			continue
 		}
-		found, ok := t.line(key, next, since)
+		found, ok := t.line(key, next, shown)
 		if !ok {
 			all, next = false, lineOf{text: -1}
 			w.pieces = append(w.pieces, piece{at: start})
@@ -94,28 +113,13 @@ func (t *texts) align(s string, since int) (w *written, all bool) {
 	return w, all
 }
 
-// line finds a line: the one behind the one before it, one of this statement,
-// one of a text that was not shown, any.
-func (t *texts) line(key string, next lineOf, since int) (found lineOf, ok bool) {
-	const ofStatement, notShown, any = 3, 2, 1
+// line finds a line: the one behind the one before it, or the likeliest.
+func (t *texts) line(key string, next lineOf, at shownAt) (found lineOf, ok bool) {
 	if next.text >= 0 && t.made[next.text].lineIs(next.line, key) {
 		return next, true
 	}
-	best := 0
-	for _, l := range t.byLine[key] {
-		rank := any
-		switch {
-		case t.made[l.text].shown:
-		case l.text >= since:
-			rank = ofStatement
-		default:
-			rank = notShown
-		}
-		if rank > best || rank == any && best == any { // of those that were shown the last
-			found, best = l, rank
-		}
-	}
-	return found, best > 0
+	among := t.byLine[key]
+	return t.best(among, at), len(among) > 0
 }
 
 // index notes the lines of the texts that were made since it was last called.

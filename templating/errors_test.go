@@ -1,0 +1,264 @@
+package templating_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// positions prints errors as "file:line:column [owners]".
+func positions(err error) string {
+	var all []string
+	for _, e := range templating.Errors(err) {
+		all = append(all, fmt.Sprintf("%s:%d:%d%s", e.File, e.Line, e.Column, named(e.Owners)))
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestErrorsHaveOwners has everything that can go wrong in a render go wrong
+// while an Ingress is rendered.
+func TestErrorsHaveOwners(t *testing.T) {
+	errOfHost := errors.New("of the host")
+	functions := map[string]any{
+		"panics": func(string) string { panic("oops") },
+		"fails":  func(string) (string, error) { return "", errOfHost },
+		"hostile": func(name string) string {
+			if name == "b" {
+				return "b\nserver evil 192.0.2.1:80"
+			}
+			return name
+		},
+	}
+	tests := []struct {
+		name, entry, template string
+		want                  string // positions of all errors
+		message               string
+		is                    error
+	}{
+		{name: "one refused", template: "{% for _, ing := range ings %}\n{{ hostile(ing.Name) }}\n{% end %}",
+			want: "a.cfg:2:4 [b]", message: `a.cfg:2:4: refused in an argument: "b\nserver evil 192.0.2.1:80": control character '\n' (Ingress shop/b)`},
+		{name: "several refused", template: "{% for _, ing := range ings %}\n{{ `\t` }} {{ hostile(ing.Name) }}\n{% end %}{{ nilText }}",
+			want: "a.cfg:2:4 [a], a.cfg:2:4 [b], a.cfg:2:14 [b], a.cfg:3:13"},
+		{name: "in a macro", template: "{% macro M(s string) %}\n{{ hostile(s) }}{% end %}{% for _, ing := range ings %}{{ M(ing.Name) }}{% end %}",
+			want: "a.cfg:2:4 [b]"},
+		{name: "in a rendered file", template: "{% for _, ing := range ings %}{% owner(ing.Name) %}{{ render `_p.cfg` }}{% end %}",
+			want: "_p.cfg:2:4 [a a], _p.cfg:2:4 [b b]"},
+		{name: "fail", template: "{% for _, ing := range ings %}\n{% if ing.Name == `b` %}{{ fail(`no`) }}{% end %}{% end %}",
+			want: "a.cfg:2:28 [b]", message: "a.cfg:2:28: no (Ingress shop/b)"},
+		{name: "fail behind a refused value", template: "{% for _, ing := range ings %}\n{{ hostile(ing.Name) }}{% end %}{{ fail(`no`) }}",
+			want: "a.cfg:2:4 [b], a.cfg:2:36"},
+		{name: "error of a function", template: "{% for _, ing := range ings %}\n{{ fails(ing.Name) }}{% end %}",
+			want: "a.cfg:2:4 [a]", is: errOfHost},
+		{name: "panic", template: "{% for _, ing := range ings %}\n{{ panics(ing.Name) }}{% end %}", want: "a.cfg:2:4 [a]", message: "oops"},
+		{name: "nil pointer", template: "{% for _, ing := range ings %}\n{{ *ing.Spec.IngressClassName }}{% end %}", want: "a.cfg:2:4 [a]"},
+		{name: "index", template: "{% for _, ing := range ings %}\n{{ ing.Spec.Rules[0].Host }}{% end %}", want: "a.cfg:2:4 [a]"},
+		{name: "behind a macro", template: "{% macro M() %}m{% end %}\n{% if string(M()) + fail(`no`) == `` %}{% end %}", want: "a.cfg:2:4"},
+		{name: "too large", template: "{% for _, ing := range ings %}\n{% for true %}{{ ing.Name }}{% end %}{% end %}", want: "a.cfg:2:18 [a]", is: templating.ErrTooLarge},
+		{name: "too deep", template: "{% macro M(i int) %}\n{{ M(i) }}{% end %}{% for _, ing := range ings %}{{ M(1) }}{% end %}", want: "a.cfg:2:4 [a]"},
+		{name: "line of a map", entry: "a.map", template: "{% for _, ing := range ings %}\n  {{ ing.Name }} {{ sprintf(`%016383d`, 1) }}\n{% end %}", want: "a.map:2:6 [a]"},
+		{name: "owned", template: "{% for _, s := range sites %}\n{{ fail(s.Name) }}{% end %}", want: "a.cfg:2:4 [a b]"},
+		{name: "variable", template: "{% for _, w := range []string{`w`} %}\n{{ fail(w + ing.Name) }}{% end %}", want: "a.cfg:2:4 [a]"},
+		{name: "changed by the first run", template: "{% n = n + 1 %}{% if n > 1 %}changed{% else %}{{ fail(`no`) }}{% end %}", want: "a.cfg:1:50"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.entry == "" {
+				tt.entry = "a.cfg"
+			}
+			e, err := templating.Compile(files(tt.entry, tt.template, "_p.cfg", "\n{{ `\t` }}"), &templating.Options{
+				Globals: functions, MaxOutput: 1 << 16,
+				Vars: map[string]any{"ings": []*networkingv1.Ingress(nil), "sites": []*hostSite(nil), "nilText": (*string)(nil),
+					"ing": (*networkingv1.Ingress)(nil), "n": 0}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, b := ingress("a"), ingress("b")
+			vars := map[string]any{"ings": []*networkingv1.Ingress{a, b}, "sites": []*hostSite{{"x", []any{a, b}}}, "nilText": (*string)(nil),
+				"ing": (*networkingv1.Ingress)(nil), "n": 0}
+			if strings.Contains(tt.template, "ing.Name)") && !strings.Contains(tt.template, ", ing :=") {
+				vars["ing"] = a
+			}
+			_, err = e.Render(t.Context(), tt.entry, vars)
+			if got := positions(err); got != tt.want {
+				t.Errorf("got %s, want %s\n%v", got, tt.want, err)
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.message) || tt.is != nil && !errors.Is(err, tt.is) {
+				t.Errorf("got %v, want %q, %v", err, tt.message, tt.is)
+			}
+			var first *templating.Error
+			if !errors.As(err, &first) || first != templating.Errors(err)[0] {
+				t.Errorf("the first error is %v", first)
+			}
+		})
+	}
+}
+
+// TestRefusedValuesAreLeftOut checks what a traced render makes of values that
+// are refused.
+func TestRefusedValuesAreLeftOut(t *testing.T) {
+	e := compileTraced(t, "a.cfg", "{% for _, ing := range ings %}\nserver {{ ing.Name }} {{ ing.Spec.IngressClassName }}!\n{% end %}{{ fail(`end`) }}never")
+	vars := tracedVars()
+	vars["ings"] = []*networkingv1.Ingress{ingress("a\n"), ingress("b")}
+	traced, err := e.RenderTraced(t.Context(), "a.cfg", vars)
+	if traced.Text != "server  !\nserver b !\n" || positions(err) != "a.cfg:3:13" {
+		t.Errorf("got %q, %v", traced.Text, err)
+	}
+	var got []error
+	for _, e := range traced.Refused {
+		got = append(got, e)
+	}
+	if at := positions(errors.Join(got...)); at != "a.cfg:2:11 [a\n], a.cfg:2:26 [a\n], a.cfg:2:26 [b]" {
+		t.Errorf("refused %s", at)
+	}
+	if text := traced.Refused[0].Error(); !strings.Contains(text, `("Ingress shop/a\n")`) || strings.Count(text, "\n") != 1 {
+		t.Errorf("%q", text)
+	}
+	if o := traced.Origin(2); o.Line != 2 || named(o.Owners) != " [b]" || o.Text != "server {{ ing.Name }} {{ ing.Spec.IngressClassName }}!" {
+		t.Errorf("%+v", o)
+	}
+	for _, line := range []int{-1, 0, 3, 99} {
+		if o := traced.Origin(line); o.File != "" {
+			t.Errorf("line %d: %+v", line, o)
+		}
+	}
+}
+
+func TestManyRefused(t *testing.T) {
+	e := compileTraced(t, "a.cfg", "{% for i := 0; i < 5000; i++ %}{% owner(i) %}{{ `\t` }}{% end %}")
+	_, err := e.Render(t.Context(), "a.cfg", tracedVars())
+	if n := len(templating.Errors(err)); n != 1000 {
+		t.Errorf("%d errors", n)
+	}
+	if text := err.Error(); !strings.Contains(text, "and 980 more") || strings.Count(text, "refused in") != 20 {
+		t.Errorf("%s", text)
+	}
+}
+
+func TestRenderEachNamesItems(t *testing.T) {
+	e, err := templating.Compile(files("a.cfg", "server {{ ing.Name }} {{ all.Name }}\n"), &templating.Options{
+		Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil), "all": (*networkingv1.Ingress)(nil), "zzz": (*networkingv1.Ingress)(nil)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := []any{ingress("a"), ingress("b\n"), ingress("c"), ingress("\td")}
+	vars := map[string]any{"all": ingress("all"), "zzz": ingress("zzz")}
+	texts, err := e.RenderEach(t.Context(), "a.cfg", "ing", items, vars)
+	if texts != nil || positions(err) != "a.cfg:1:11 [all b\n], a.cfg:1:11 [all \td]" {
+		t.Errorf("got %q, %v", texts, positions(err))
+	}
+	vars["ing"] = items[3]
+	traced, err := e.RenderTraced(t.Context(), "a.cfg", vars)
+	if err != nil || len(traced.Refused) != 1 || !slices.Contains(traced.Refused[0].Owners, items[3]) {
+		t.Errorf("%v, %v", err, traced.Refused)
+	}
+}
+
+// TestSecondRunDiffers has functions that do not fail again when the render is
+// traced.
+func TestSecondRunDiffers(t *testing.T) {
+	for name, want := range map[string]string{
+		"{{ once() }}": "a.cfg:0:0", "\n{{ hostile() }}": "a.cfg:2:4", "{{ stopping() }}": "a.cfg:0:0",
+	} {
+		runs := 0
+		ctx, cancel := context.WithCancel(t.Context())
+		e, err := templating.Compile(files("a.cfg", name), &templating.Options{Globals: map[string]any{
+			"once": func() (string, error) {
+				if runs++; runs == 1 {
+					return "", errors.New("once")
+				}
+				return "", nil
+			},
+			"hostile": func() string {
+				if runs++; runs == 1 {
+					return "\n"
+				}
+				return ""
+			},
+			"stopping": func() (string, error) {
+				if runs++; runs > 1 {
+					cancel()
+				}
+				return "", errors.New("stopping")
+			},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Render(ctx, "a.cfg", nil); positions(err) != want || runs != 2 {
+			t.Errorf("%s: %s (%v), %d runs", name, positions(err), err, runs)
+		}
+		cancel()
+	}
+}
+
+func TestTracedWithoutARender(t *testing.T) {
+	e := compileTraced(t, "a.cfg", "x")
+	traced, err := e.RenderTraced(t.Context(), "b.cfg", tracedVars())
+	if !errors.Is(err, fs.ErrNotExist) || traced == nil || traced.Text != "" {
+		t.Errorf("no entry: %v, %v", traced, err)
+	}
+	if _, err := e.RenderTraced(t.Context(), "a.cfg", nil); len(templating.Errors(err)) != 1 {
+		t.Errorf("no variables: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.RenderTraced(ctx, "a.cfg", tracedVars()); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestStopped checks that a traced render of an endless template ends with its
+// context as the render does.
+func TestStopped(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	e := compileTraced(t, "a.cfg", "a\n{% for true %}{% end %}")
+	traced, err := e.RenderTraced(ctx, "a.cfg", tracedVars())
+	if !errors.Is(err, context.DeadlineExceeded) || traced.Text != "a\n" || traced.Origin(1).Line != 1 {
+		t.Errorf("got %q, %v", traced.Text, err)
+	}
+}
+
+// TestTracedConcurrently renders one engine from many goroutines, also for the
+// first time.
+func TestTracedConcurrently(t *testing.T) {
+	e := compileTraced(t, "a.cfg", "{% macro M(s string) %}m {{ s }}\n{% end %}{% for _, ing := range ings %}{{ M(ing.Name) }}{% end %}")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			vars := tracedVars()
+			name := fmt.Sprint("i", i)
+			vars["ings"] = []*networkingv1.Ingress{ingress(name)}
+			traced, err := e.RenderTraced(t.Context(), "a.cfg", vars)
+			if err != nil || traced.Text != "m "+name+"\n" || named(traced.Origin(1).Owners) != " ["+name+"]" {
+				t.Errorf("%q, %v", traced.Text, err)
+			}
+			vars["ings"] = []*networkingv1.Ingress{ingress(name + "\t")}
+			if _, err := e.Render(t.Context(), "a.cfg", vars); positions(err) != "a.cfg:1:29 ["+name+"\t]" {
+				t.Error(positions(err))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestErrors(t *testing.T) {
+	a, b := &templating.Error{File: "a"}, &templating.Error{File: "b"}
+	err := fmt.Errorf("around: %w", errors.Join(a, errors.New("other"), fmt.Errorf("in: %w", b)))
+	if got := templating.Errors(err); !slices.Equal(got, []*templating.Error{a, b}) {
+		t.Errorf("%v", got)
+	}
+	if got := templating.Errors(nil); got != nil {
+		t.Errorf("%v", got)
+	}
+}
