@@ -130,7 +130,7 @@ type located interface {
 func blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, origins Origins) *ConfigError {
 	e := &ConfigError{Stage: stage, Err: err}
 	if cfg == nil {
-		for _, t := range templateErrors(err) {
+		for _, t := range templating.Errors(err) {
 			e.Faults = append(e.Faults, Fault{
 				Message:   t.Message,
 				Template:  TemplateLine{t.File, t.Line, t.Column, t.Text},
@@ -153,20 +153,7 @@ func blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, 
 }
 
 // templateErrors are all errors of templates in a tree of errors.
-func templateErrors(err error) (found []*templating.Error) {
-	switch e := err.(type) {
-	case nil:
-	case *templating.Error:
-		return []*templating.Error{e}
-	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			found = append(found, templateErrors(err)...)
-		}
-	default:
-		return templateErrors(errors.Unwrap(err))
-	}
-	return found
-}
+func templateErrors(err error) []*templating.Error { return templating.Errors(err) }
 
 // positions are where an error says that a configuration is wrong.
 func positions(err error, cfg *dataplane.Config) iter.Seq2[dataplane.Position, string] {

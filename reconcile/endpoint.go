@@ -142,7 +142,7 @@ func (w *worker) deploy(ctx context.Context, v *validated, check bool) {
 		err = fmt.Errorf("%s: Sync returned neither a result nor an error", name)
 	}
 	if err != nil {
-		w.failed(v, result, err, start)
+		w.failed(ctx, v, result, err, start)
 		return
 	}
 	w.mu.Lock()
@@ -172,7 +172,8 @@ func (w *worker) deploy(ctx context.Context, v *validated, check bool) {
 	}
 }
 
-func (w *worker) failed(v *validated, result *dataplane.Result, err error, start time.Time) {
+func (w *worker) failed(ctx context.Context, v *validated, result *dataplane.Result, err error, start time.Time) {
+	err = w.loop.explain(ctx, v, err)
 	reloads := 0
 	if result != nil {
 		reloads = result.Reloads
@@ -196,6 +197,22 @@ func (w *worker) call(ctx context.Context, f func(context.Context) error) error 
 	ctx, cancel := context.WithTimeout(ctx, w.loop.opts.DeployTimeout)
 	defer cancel()
 	return guard(func() error { return f(ctx) })
+}
+
+// explain says what wrote the line that an endpoint refused, and for which
+// resource; another error, or one that says no line, stays as it is.
+func (l *Loop) explain(ctx context.Context, v *validated, err error) error {
+	if !errors.Is(err, dataplane.ErrInvalid) && !errors.Is(err, dataplane.ErrReload) && !errors.Is(err, dataplane.ErrUnsupported) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.opts.RenderTimeout)
+	defer cancel()
+	var blamed *ConfigError
+	_ = guard(func() error { blamed = blame(ctx, "deploy", err, v.config, v.origins); return nil })
+	if blamed == nil || len(blamed.Faults) == 0 {
+		return err
+	}
+	return blamed
 }
 
 // errNotLeading ends a deployment in the middle of which another process came

@@ -30,6 +30,7 @@ func (l *Loop) Once(ctx context.Context) ([]Outcome, error) {
 		}
 		result, err := t.Sync(l.fenced(ctx), v.config)
 		if err != nil {
+			err = l.explain(ctx, v, err)
 			eventbus.Publish(l.bus, InstanceDeploymentFailed{ID: v.id, Endpoint: t.Name(), Result: result,
 				Err: err, Failures: 1, Took: time.Since(start)})
 			return Outcome{Result: result, Err: err}

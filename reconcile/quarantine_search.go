@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/templating"
 )
 
 // attempt is one render and its validation, with some resources left out.
@@ -73,7 +74,7 @@ func isVerdict(err error) bool {
 		return false
 	}
 	var known located
-	return errors.As(err, &known) || len(templateErrors(err)) > 0 ||
+	return errors.As(err, &known) || len(templating.Errors(err)) > 0 ||
 		errors.Is(err, dataplane.ErrInvalid) || errors.Is(err, dataplane.ErrInvalidConfig)
 }
 

@@ -59,7 +59,7 @@ func TestTemplatesThatMisbehave(t *testing.T) {
 			target := &fakeTarget{name: "one"}
 			loop, err := New(Options{
 				Renderer: &Templates{Engine: engine, Input: func(context.Context) (*Input, error) { return &Input{}, nil }},
-				Targets:  []Target{target}, RenderTimeout: 200 * time.Millisecond,
+				Targets:  []Target{target}, RenderTimeout: time.Second,
 			})
 			require.NoError(t, err)
 			_, err = loop.Once(t.Context())
