@@ -237,13 +237,17 @@ func (s *GroupSnapshot) Revision() Revision { return s.revision }
 func (g *Group) Snapshot() *GroupSnapshot {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	// A watcher has one group and the lock of the group is held, so the order of
-	// these locks is always the same.
-	for _, w := range g.members {
+	return snapshotOf(g.members)
+}
+
+// snapshotOf reads watchers at one instant. A watcher has one group, or set, and
+// the lock of that is held, so nobody takes these locks in another order.
+func snapshotOf(members []*Watcher) *GroupSnapshot {
+	for _, w := range members {
 		w.store.mu.Lock()
 	}
 	s := &GroupSnapshot{of: map[*Watcher]*Snapshot{}, byGVR: map[schema.GroupVersionResource]*Snapshot{}}
-	for _, w := range g.members {
+	for _, w := range members {
 		snap := w.store.takeLocked()
 		s.of[w] = snap
 		if s.byGVR[w.resource] == nil {
@@ -251,7 +255,7 @@ func (g *Group) Snapshot() *GroupSnapshot {
 		}
 		s.revision += snap.revision
 	}
-	for _, w := range g.members {
+	for _, w := range members {
 		w.store.mu.Unlock()
 	}
 	return s

@@ -1,0 +1,284 @@
+package reconcile
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// ProgramOptions say what the templates of settings have besides what the
+// settings name. The zero value is complete.
+type ProgramOptions struct {
+	// Globals are the host's own functions and values, as in
+	// [templating.Options.Globals].
+	Globals map[string]any
+
+	// Layout says where the HAProxys have their files. Zero: as the settings
+	// say. A [dataplane.Local] knows its own.
+	Layout dataplane.Layout
+
+	// HTTP is what templates fetch with the variable http; nil: nothing.
+	HTTP *HTTPStore
+
+	// MaxOutput is as in [templating.Options].
+	MaxOutput int
+}
+
+// Program is compiled settings: it renders what they say from what is watched.
+// What it was compiled from never changes. It renders one configuration at a time.
+//
+// Templates see resources.NAME for each watched resource, with List(),
+// Get(keys...) and GetSingle(keys...). Kinds that client-go knows are typed:
+// ing.Spec.Rules, and a misspelt field is an error of NewProgram. All others are
+// the maps that they are in YAML: route.spec.hostnames. All that one render reads
+// is of one instant, but for resources that are fetched on demand. controller.haproxy_pods
+// reads the pods of HAProxy in the same way. The other variables are those of
+// [HostVars]; the global pathResolver is a [PathResolver].
+type Program struct {
+	settings  *Settings // with defaults
+	files     *programFiles
+	templates *Templates
+	resources []programResource
+	layout    dataplane.Layout
+}
+
+// programResource is one watched resource as templates see it.
+type programResource struct {
+	name  string
+	watch WatchedResource
+	gvr   schema.GroupVersionResource
+	elem  reflect.Type // of the lists
+}
+
+// haproxyPods is the name of the resource that podSelector makes.
+const haproxyPods = "controller.haproxy_pods"
+
+// NewProgram compiles settings. The error is a [SettingsErrors]: all that is
+// wrong in the templates, with the lines of the settings that they stand in.
+func NewProgram(s *Settings, opts *ProgramOptions) (*Program, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	p, errs := compileProgram(s, opts)
+	return p, errs.orNil()
+}
+
+// ParseProgram reads settings and compiles them. The error is a [SettingsErrors]
+// of all that is wrong in either.
+func ParseProgram(name string, data []byte, opts *ProgramOptions) (*Program, error) {
+	s, errs := readSettings(name, data)
+	if s == nil {
+		return nil, errs.orNil()
+	}
+	p, more := compileProgram(s, opts)
+	if errs = append(errs, more...); len(errs) > 0 {
+		return nil, errs.orNil()
+	}
+	return p, nil
+}
+
+// compileProgram compiles settings that need not be right otherwise.
+func compileProgram(s *Settings, opts *ProgramOptions) (*Program, SettingsErrors) {
+	if opts == nil {
+		opts = &ProgramOptions{}
+	}
+	p := &Program{settings: s.Defaulted(), files: newProgramFiles(s), layout: opts.Layout}
+	if p.layout == (dataplane.Layout{}) {
+		p.layout = s.Layout()
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.settings.WatchedResources)) {
+		if resourceName.MatchString("resources." + name) {
+			p.watch(name, p.settings.WatchedResources[name])
+		}
+	}
+	if sel := s.Dataplane.PodSelector; len(sel.MatchLabels) > 0 {
+		p.watch(haproxyPods, WatchedResource{APIVersion: "v1", Resources: "pods", Namespace: sel.Namespace,
+			LabelSelector: sel.String(), Store: StoreFull, IndexBy: []string{"metadata.namespace", "metadata.name"}})
+	}
+	engine, err := templating.Compile(p.files, &templating.Options{
+		Entries: p.files.order, Globals: p.globals(opts), Vars: p.vars(context.Background(), nil), MaxOutput: opts.MaxOutput,
+	})
+	if err != nil {
+		return nil, p.files.problems(s, err)
+	}
+	p.templates = &Templates{Engine: engine, Input: p.input, Layout: p.layout, HTTP: opts.HTTP, Post: postProcessors(s)}
+	return p, nil
+}
+
+func (p *Program) watch(name string, r WatchedResource) {
+	gvr, err := r.gvr()
+	if err != nil {
+		return // reported by Check
+	}
+	elem := k8swatch.TypeOf(gvr)
+	if elem == nil {
+		elem = reflect.TypeFor[map[string]any]()
+	}
+	p.resources = append(p.resources, programResource{name: name, watch: r, gvr: gvr, elem: elem})
+}
+
+// Settings returns what was compiled, with all defaults. They must not be
+// changed.
+func (p *Program) Settings() *Settings { return p.settings }
+
+func (p *Program) globals(opts *ProgramOptions) map[string]any {
+	layout := p.layout
+	globals := map[string]any{
+		"path":         func(kind, name string) string { return layout.Path(dataplane.FileKind(kind), name) },
+		"pathResolver": PathResolver{Layout: layout},
+	}
+	maps.Copy(globals, opts.Globals)
+	return globals
+}
+
+// Stores reads watched resources at one instant, by their names in the settings.
+type Stores map[string]Store
+
+// Store reads one watched resource.
+type Store struct {
+	// Get returns the objects whose index keys begin with the given ones. Nobody
+	// changes the slice.
+	Get func(ctx context.Context, keys []string) ([]k8swatch.Object, error)
+	Len int // number of objects
+}
+
+func (s Stores) counts() map[string]int {
+	counts := make(map[string]int, len(s))
+	for name, store := range s {
+		counts[name] = store.Len
+	}
+	return counts
+}
+
+// vars makes the variables of one render.
+func (p *Program) vars(ctx context.Context, stores Stores) map[string]any {
+	var fields []reflect.StructField
+	var values []reflect.Value
+	pods := storeValue(ctx, reflect.TypeFor[*corev1.Pod](), stores[haproxyPods])
+	for _, r := range p.resources {
+		if r.name == haproxyPods {
+			continue
+		}
+		v := storeValue(ctx, r.elem, stores[r.name])
+		fields = append(fields, reflect.StructField{Name: strings.ToUpper(r.name[:1]) + r.name[1:], Type: v.Type()})
+		values = append(values, v)
+	}
+	resources := reflect.New(reflect.StructOf(fields)).Elem()
+	for i, v := range values {
+		resources.Field(i).Set(v)
+	}
+	controller := reflect.MakeMap(reflect.MapOf(reflect.TypeFor[string](), pods.Type()))
+	controller.SetMapIndex(reflect.ValueOf("haproxy_pods"), pods)
+	vars := HostVars()
+	vars["resources"], vars["controller"] = resources.Interface(), controller.Interface()
+	return vars
+}
+
+// storeValue makes what templates see of one resource: a struct of functions
+// that return its type.
+func storeValue(ctx context.Context, elem reflect.Type, store Store) reflect.Value {
+	list, keys := reflect.SliceOf(elem), reflect.TypeFor[[]string]()
+	get := func(keys []string) reflect.Value {
+		if store.Get == nil {
+			return reflect.Zero(list)
+		}
+		objs, err := store.Get(ctx, keys)
+		if err != nil {
+			panic(err) // the engine gives it the position of the call
+		}
+		return typedList(list, objs, Excluding(ctx))
+	}
+	funcs := []reflect.Value{
+		reflect.MakeFunc(reflect.FuncOf(nil, []reflect.Type{list}, false), func([]reflect.Value) []reflect.Value {
+			return []reflect.Value{get(nil)}
+		}),
+		reflect.MakeFunc(reflect.FuncOf([]reflect.Type{keys}, []reflect.Type{list}, true), func(args []reflect.Value) []reflect.Value {
+			return []reflect.Value{get(args[0].Interface().([]string))}
+		}),
+		reflect.MakeFunc(reflect.FuncOf([]reflect.Type{keys}, []reflect.Type{elem}, true), func(args []reflect.Value) []reflect.Value {
+			if found := get(args[0].Interface().([]string)); found.Len() > 0 {
+				return []reflect.Value{found.Index(0)}
+			}
+			return []reflect.Value{reflect.Zero(elem)}
+		}),
+	}
+	var fields []reflect.StructField
+	for i, name := range []string{"List", "Get", "GetSingle"} {
+		fields = append(fields, reflect.StructField{Name: name, Type: funcs[i].Type()})
+	}
+	v := reflect.New(reflect.StructOf(fields)).Elem()
+	for i, f := range funcs {
+		v.Field(i).Set(f)
+	}
+	return v
+}
+
+// typedList converts objects to the type that templates see, without those that
+// a render leaves out.
+func typedList(typ reflect.Type, objs []k8swatch.Object, excluded *Excluded) reflect.Value {
+	out := reflect.MakeSlice(typ, 0, len(objs))
+	for _, o := range objs {
+		if excluded.Has(o) {
+			continue
+		}
+		v := reflect.ValueOf(o)
+		if u, ok := o.(*unstructured.Unstructured); ok {
+			v = reflect.ValueOf(u.Object)
+		}
+		out = reflect.Append(out, v)
+	}
+	return out
+}
+
+// storesKey is the key of the stores in the context of a render.
+type storesKey struct{}
+
+// input is that of the templates.
+func (p *Program) input(ctx context.Context) (*Input, error) {
+	stores, _ := ctx.Value(storesKey{}).(Stores)
+	return &Input{Vars: p.vars(ctx, stores), Resources: stores.counts()}, nil
+}
+
+// Render renders everything from these stores. An error in a template has its
+// line in the settings, as a [SettingsErrors].
+func (p *Program) Render(ctx context.Context, stores Stores) (*Rendered, error) {
+	rendered, err := p.templates.Render(context.WithValue(ctx, storesKey{}, stores))
+	if err != nil && ctx.Err() == nil {
+		err = p.files.problems(p.settings, err).orNil()
+	}
+	return rendered, err
+}
+
+// postProcessors are the steps of all templates, as [Templates] want them.
+func postProcessors(s *Settings) []PostProcessor {
+	all := []PostProcessor{}
+	add := func(files string, t Template) {
+		for _, step := range t.PostProcessing {
+			all = append(all, step.processor(files))
+		}
+	}
+	add("", s.HAProxyConfig)
+	for _, set := range s.templateSets() {
+		for _, name := range slices.Sorted(maps.Keys(set.templates)) {
+			add(string(set.kind)+"/"+name, set.templates[name])
+		}
+	}
+	return all
+}
+
+func (p PostProcess) processor(files string) PostProcessor {
+	if p.Type == "squeeze" {
+		return PostProcessor{Squeeze: true, Files: files}
+	}
+	return PostProcessor{Pattern: p.Params.Pattern, Replacement: p.Params.Replace, Files: files}
+}

@@ -1,0 +1,176 @@
+package reconcile
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// programFiles are the templates of settings as the file system that the engine
+// compiles. A snippet is found from everywhere: "backends.cfg" in a map is
+// "maps/backends.cfg" to the engine, and means the snippet.
+type programFiles struct {
+	texts map[string]string // by entry or snippet
+	paths map[string]string // where each stands in the settings
+	order []string          // the entries, sorted
+}
+
+func newProgramFiles(s *Settings) *programFiles {
+	f := &programFiles{
+		texts: map[string]string{MainEntry: s.HAProxyConfig.Template},
+		paths: map[string]string{MainEntry: "haproxyConfig.template"},
+		order: []string{MainEntry},
+	}
+	for _, set := range s.templateSets() {
+		for name, t := range set.templates {
+			entry := path.Join(set.folder, name)
+			if set.kind != "" {
+				f.order = append(f.order, entry)
+			} else if entry == MainEntry {
+				continue // refused by Check
+			}
+			f.texts[entry], f.paths[entry] = t.Template, childPath(set.key, name)+".template"
+		}
+	}
+	slices.Sort(f.order)
+	return f
+}
+
+// resolve finds the template that a name of the engine means.
+func (f *programFiles) resolve(name string) (string, bool) {
+	if _, ok := f.texts[name]; ok {
+		return name, true
+	}
+	name = path.Base(name)
+	_, ok := f.texts[name]
+	return name, ok && name != MainEntry
+}
+
+// Open implements fs.FS.
+func (f *programFiles) Open(name string) (fs.File, error) {
+	found, ok := f.resolve(name)
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return textFile{strings.NewReader(exportResources(f.texts[found]))}, nil
+}
+
+// textFile is an open file of which only the content matters.
+type textFile struct{ *strings.Reader }
+
+func (textFile) Stat() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
+func (textFile) Close() error               { return nil }
+
+// resourceName is how templates name what is watched.
+var resourceName = regexp.MustCompile(`\bresources\.[a-z]`)
+
+// exportResources writes resources.ingresses as resources.Ingresses in the code
+// of a template, for Scriggo takes only fields that Go exports. It changes one
+// letter for one, so that no position moves.
+func exportResources(text string) string {
+	if !strings.Contains(text, "resources.") {
+		return text
+	}
+	out := []byte(text)
+	for start, end := range templateCode(text) {
+		for _, at := range resourceName.FindAllStringIndex(text[start:end], -1) {
+			last := start + at[1] - 1
+			if at[0] > 0 && text[start+at[0]-1] == '.' {
+				continue // a field of something else
+			}
+			out[last] -= 'a' - 'A'
+		}
+	}
+	return string(out)
+}
+
+// templateCode iterates over the pieces of code in a template: what stands
+// between the delimiters, without texts in quotes.
+func templateCode(text string) func(yield func(start, end int) bool) {
+	return func(yield func(start, end int) bool) {
+		for i := 0; i+1 < len(text); {
+			if text[i] != '{' || !strings.ContainsRune("{%#", rune(text[i+1])) {
+				i++
+				continue
+			}
+			closing := map[byte]string{'{': "}}", '%': "%}", '#': "#}"}[text[i+1]]
+			if strings.HasPrefix(text[i:], "{%%") {
+				closing = "%%}"
+			}
+			if closing == "#}" {
+				i = after(text, i+2, closing)
+				continue
+			}
+			begin := i
+			next, ok := codeUntil(text, i+2, closing, yield)
+			if !ok {
+				return
+			}
+			i = next
+			if words := strings.Fields(strings.Trim(text[begin:min(next, len(text))], "{%-}")); len(words) > 0 && words[0] == "raw" && closing == "%}" {
+				i = after(text, i, "{% end")
+			}
+		}
+	}
+}
+
+// codeUntil yields the code up to a delimiter, and returns what follows it.
+func codeUntil(text string, i int, closing string, yield func(start, end int) bool) (next int, ok bool) {
+	start := i
+	for i < len(text) {
+		switch c := text[i]; {
+		case strings.HasPrefix(text[i:], closing):
+			return i + len(closing), yield(start, i)
+		case c == '"' || c == '`' || c == '\'':
+			if !yield(start, i) {
+				return 0, false
+			}
+			for i++; i < len(text) && text[i] != c; i++ {
+				if text[i] == '\\' && c != '`' {
+					i++
+				}
+			}
+			start = min(i+1, len(text))
+		}
+		i++
+	}
+	return len(text), yield(start, len(text))
+}
+
+func after(text string, i int, end string) int {
+	if j := strings.Index(text[min(i, len(text)):], end); j >= 0 {
+		return i + j + len(end)
+	}
+	return len(text)
+}
+
+// What Scriggo says of a resource that is not watched, and how it names one that
+// is.
+var (
+	undefinedResource = regexp.MustCompile(`(resources\.\w+) undefined \(type struct.*`)
+	exportedResource  = regexp.MustCompile(`\bresources\.[A-Z]`)
+)
+
+// problems gives errors of the engine their place in the settings.
+func (f *programFiles) problems(s *Settings, err error) SettingsErrors {
+	var all SettingsErrors
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			all = append(all, f.problems(s, e)...)
+		}
+		return all
+	}
+	var at *templating.Error
+	if !errors.As(err, &at) {
+		return SettingsErrors{s.source.problem("", "%v", err)}
+	}
+	message := undefinedResource.ReplaceAllString(at.Message, "$1 undefined: it is not in watchedResources")
+	message = exportedResource.ReplaceAllStringFunc(message, strings.ToLower)
+	name, _ := f.resolve(at.File)
+	return SettingsErrors{s.source.inText(f.paths[name], at.Line, at.Column, err, message)}
+}

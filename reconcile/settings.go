@@ -1,0 +1,229 @@
+package reconcile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"path"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// Settings is the configuration of a controller as data: what is watched, what
+// is rendered from it, and how that is deployed. [ParseSettings] reads it from
+// YAML, [SettingsSchema] is its JSON schema, [NewProgram] compiles it, and a
+// [Live] makes it take effect while everything runs. The zero value of every field
+// is recommended; only haproxyConfig.template is required. Who has Settings must
+// not change them once they were given to a Program or a Live.
+type Settings struct {
+	WatchedResources map[string]WatchedResource `json:"watchedResources,omitempty" doc:"What is watched. Templates read it as resources.NAME.List(), .Get(keys...) and .GetSingle(keys...)."`
+	IgnoreFields     []string                   `json:"watchedResourcesIgnoreFields,omitempty" doc:"JSONPath of what no watched resource needs, such as status."`
+
+	HAProxyConfig    Template            `json:"haproxyConfig" doc:"The text of haproxy.cfg." required:"true"`
+	TemplateSnippets map[string]Template `json:"templateSnippets,omitempty" doc:"Templates that others render or import, by name. A name needs an extension, such as backends.cfg."`
+	Maps             map[string]Template `json:"maps,omitempty" doc:"Map files, by name: hosts.map."`
+	Files            map[string]Template `json:"files,omitempty" doc:"Other files, by name: 503.http."`
+	Certificates     map[string]Template `json:"sslCertificates,omitempty" doc:"Certificates with their keys, by name: default.pem."`
+	CAFiles          map[string]Template `json:"caFiles,omitempty" doc:"CA files, by name: clients.pem."`
+	CRTLists         map[string]Template `json:"crtLists,omitempty" doc:"Lists of certificates, by name: sites.txt."`
+
+	Reconcile   Intervals         `json:"reconcile,omitzero" doc:"When things happen."`
+	Dataplane   DataplaneSettings `json:"dataplane,omitzero" doc:"How the HAProxys are found and reached."`
+	Credentials SecretRef         `json:"credentialsSecretRef,omitzero" doc:"The Secret with dataplane_username, dataplane_password, validation_username and validation_password."`
+	Logging     Logging           `json:"logging,omitzero" doc:"What the controller logs."`
+
+	source *settingsSource // where each value stands; nil for settings made in Go
+}
+
+// WatchedResource is one kind of resource that is watched.
+type WatchedResource struct {
+	APIVersion    string   `json:"apiVersion" doc:"Group and version: networking.k8s.io/v1." required:"true"`
+	Resources     string   `json:"resources" doc:"The resource, in the plural: ingresses." required:"true"`
+	Namespace     string   `json:"namespace,omitempty" doc:"One namespace. Empty: all."`
+	IndexBy       []string `json:"indexBy,omitempty" doc:"JSONPath of the keys of Get, in this order. Empty: metadata.namespace, metadata.name."`
+	LabelSelector string   `json:"labelSelector,omitempty" doc:"As in kubectl -l."`
+	FieldSelector string   `json:"fieldSelector,omitempty" doc:"As in kubectl --field-selector."`
+	Store         string   `json:"store,omitempty" doc:"full: all objects are held in memory, and every render sees them at one instant. on-demand: only metadata is watched, and objects are fetched when a template asks for them." enum:"full,on-demand"`
+	IgnoreFields  []string `json:"ignoreFields,omitempty" doc:"JSONPath of what is not stored, besides watchedResourcesIgnoreFields."`
+}
+
+// The values of [WatchedResource.Store].
+const (
+	StoreFull     = "full"
+	StoreOnDemand = "on-demand"
+)
+
+// Template is the text of a template, and what is done to what it renders.
+type Template struct {
+	Template       string        `json:"template" doc:"The template." required:"true"`
+	PostProcessing []PostProcess `json:"postProcessing,omitempty" doc:"Steps that change the rendered text, in this order."`
+}
+
+// PostProcess is one step that changes a rendered text.
+type PostProcess struct {
+	Type   string            `json:"type" doc:"regex_replace: each line, by a regular expression. squeeze: empty lines in a row become one." enum:"regex_replace,squeeze" required:"true"`
+	Params PostProcessParams `json:"params,omitzero" doc:"Of regex_replace."`
+}
+
+// PostProcessParams are the parameters of a [PostProcess].
+type PostProcessParams struct {
+	Pattern string `json:"pattern,omitempty" doc:"A regular expression of Go (RE2)."`
+	Replace string `json:"replace,omitempty" doc:"What takes its place; $1 is the first group."`
+}
+
+// Intervals say when things happen. They mean what the fields of [Options] of
+// the same meaning do, and are durations of Go: "500ms", "2s", "1m30s".
+type Intervals struct {
+	Debounce         metav1.Duration `json:"debounceInterval,omitzero" doc:"Between two renders, at most. Empty: 500ms. The first change after a quiet time acts at once."`
+	MinDeployment    metav1.Duration `json:"minDeploymentInterval,omitzero" doc:"Between two reloads of one HAProxy. Empty: 2s."`
+	DriftPrevention  metav1.Duration `json:"driftPreventionInterval,omitzero" doc:"Idle time after which a HAProxy is checked. Empty: 1m."`
+	DeployTimeout    metav1.Duration `json:"deploymentTimeout,omitzero" doc:"Of one deployment to one HAProxy. Empty: 30s."`
+	RenderTimeout    metav1.Duration `json:"renderTimeout,omitzero" doc:"Of one render. Empty: 30s."`
+	RetryInterval    metav1.Duration `json:"retryInterval,omitzero" doc:"First wait after a failure, doubling. Empty: 1s."`
+	RetryMaxInterval metav1.Duration `json:"retryMaxInterval,omitzero" doc:"Longest wait between two tries. Empty: 1m."`
+}
+
+// DataplaneSettings say how the HAProxys are found and reached. The folders must be
+// absolute; they are those of the machine where HAProxy runs.
+type DataplaneSettings struct {
+	PodSelector PodSelector `json:"podSelector,omitzero" doc:"The pods of HAProxy."`
+	Container   string      `json:"container,omitempty" doc:"Container of the Dataplane API. Empty: dataplane."`
+	Port        int         `json:"port,omitempty" doc:"Port of the Dataplane API. Empty: 5555." min:"0" max:"65535"`
+	Scheme      string      `json:"scheme,omitempty" doc:"Empty: http." enum:"http,https"`
+	BaseDir     string      `json:"baseDir,omitempty" doc:"Folder of haproxy.cfg. Empty: /etc/haproxy."`
+	MapsDir     string      `json:"mapsDir,omitempty" doc:"Empty: maps in baseDir."`
+	SSLCertsDir string      `json:"sslCertsDir,omitempty" doc:"Empty: ssl in baseDir."`
+	GeneralDir  string      `json:"generalStorageDir,omitempty" doc:"Empty: general in baseDir."`
+	Strategy    string      `json:"strategy,omitempty" doc:"raw: the HAProxy is configured by this controller alone. transaction: sections of others are left alone." enum:"raw,transaction"`
+	KeepFiles   bool        `json:"keepFiles,omitempty" doc:"Leave stored files alone that the configuration does not need."`
+}
+
+// PodSelector selects pods by their labels.
+type PodSelector struct {
+	MatchLabels map[string]string `json:"matchLabels,omitempty" doc:"Labels that a pod must have."`
+	Namespace   string            `json:"namespace,omitempty" doc:"One namespace. Empty: all."`
+}
+
+// String gives the selector as in kubectl -l.
+func (p PodSelector) String() string { return labels.Set(p.MatchLabels).String() }
+
+// SecretRef names a Secret.
+type SecretRef struct {
+	Name      string `json:"name" doc:"Of the Secret." required:"true"`
+	Namespace string `json:"namespace,omitempty" doc:"Empty: that of the controller."`
+}
+
+// Logging says what the controller logs.
+type Logging struct {
+	Level  string `json:"level,omitempty" doc:"Empty: info." enum:"debug,info,warn,error"`
+	Format string `json:"format,omitempty" doc:"Empty: text." enum:"text,json"`
+}
+
+// Defaulted returns a copy in which nothing is left to a default. It is the one
+// place that knows them.
+func (s *Settings) Defaulted() *Settings {
+	d := *s
+	d.IgnoreFields, d.WatchedResources = nil, make(map[string]WatchedResource, len(s.WatchedResources))
+	for name, r := range s.WatchedResources {
+		r.IgnoreFields = slices.Concat(s.IgnoreFields, r.IgnoreFields)
+		if len(r.IndexBy) == 0 {
+			r.IndexBy = []string{"metadata.namespace", "metadata.name"}
+		}
+		orElse(&r.Store, StoreFull)
+		d.WatchedResources[name] = r
+	}
+	opts := s.Reconcile.options()
+	opts.setDefaults()
+	d.Reconcile = intervalsOf(opts)
+	p, layout := &d.Dataplane, s.Layout()
+	orElse(&p.Container, "dataplane")
+	orElse(&p.Port, 5555)
+	orElse(&p.Scheme, "http")
+	orElse(&p.Strategy, dataplane.Raw.String())
+	p.BaseDir = path.Dir(layout.ConfigPath())
+	p.MapsDir, p.SSLCertsDir, p.GeneralDir = layout.Dir(dataplane.Map), layout.Dir(dataplane.Certificate), layout.Dir(dataplane.General)
+	orElse(&d.Logging.Level, "info")
+	orElse(&d.Logging.Format, "text")
+	return &d
+}
+
+func orElse[T comparable](v *T, otherwise T) {
+	var zero T
+	if *v == zero {
+		*v = otherwise
+	}
+}
+
+// Layout says where the HAProxys have their files.
+func (s *Settings) Layout() dataplane.Layout {
+	p := s.Dataplane
+	return dataplane.Layout{Base: p.BaseDir, Maps: p.MapsDir, Certificates: p.SSLCertsDir, General: p.GeneralDir}
+}
+
+// Version is a hash of all that the settings say; how they are written, with
+// comments and in which order, does not count.
+func (s *Settings) Version() string {
+	text, err := json.Marshal(s)
+	if err != nil { // not of these types
+		return "unknown"
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// options gives the intervals as those of a loop.
+func (i Intervals) options() Options {
+	return Options{
+		Debounce: i.Debounce.Duration, MinInterval: i.MinDeployment.Duration, DriftInterval: i.DriftPrevention.Duration,
+		DeployTimeout: i.DeployTimeout.Duration, RenderTimeout: i.RenderTimeout.Duration,
+		RetryBase: i.RetryInterval.Duration, RetryMax: i.RetryMaxInterval.Duration,
+	}
+}
+
+func intervalsOf(o Options) Intervals {
+	d := func(v time.Duration) metav1.Duration { return metav1.Duration{Duration: v} }
+	return Intervals{
+		Debounce: d(o.Debounce), MinDeployment: d(o.MinInterval), DriftPrevention: d(o.DriftInterval),
+		DeployTimeout: d(o.DeployTimeout), RenderTimeout: d(o.RenderTimeout),
+		RetryInterval: d(o.RetryBase), RetryMaxInterval: d(o.RetryMax),
+	}
+}
+
+// gvr is what is watched, as client-go says it.
+func (r WatchedResource) gvr() (schema.GroupVersionResource, error) {
+	gv, err := schema.ParseGroupVersion(r.APIVersion)
+	return gv.WithResource(r.Resources), err
+}
+
+// same reports whether one watcher can serve both; both have their defaults.
+func (r WatchedResource) same(o WatchedResource) bool {
+	return r.APIVersion == o.APIVersion && r.Resources == o.Resources && r.Namespace == o.Namespace && r.Store == o.Store &&
+		r.LabelSelector == o.LabelSelector && r.FieldSelector == o.FieldSelector &&
+		slices.Equal(r.IndexBy, o.IndexBy) && slices.Equal(r.IgnoreFields, o.IgnoreFields)
+}
+
+// templateSet is one of the maps of templates, with its key in the settings, the
+// folder of its entries, and what its files are.
+type templateSet struct {
+	key, folder string
+	kind        dataplane.FileKind // "" for snippets
+	templates   map[string]Template
+}
+
+// templateSets lists the maps of templates.
+func (s *Settings) templateSets() []templateSet {
+	return []templateSet{
+		{"templateSnippets", "", "", s.TemplateSnippets},
+		{"maps", "maps", dataplane.Map, s.Maps},
+		{"files", "general", dataplane.General, s.Files},
+		{"sslCertificates", "certificates", dataplane.Certificate, s.Certificates},
+		{"caFiles", "ca", dataplane.CA, s.CAFiles},
+		{"crtLists", "crt-lists", dataplane.CRTList, s.CRTLists},
+	}
+}

@@ -1,0 +1,204 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"go/token"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/jsonpath"
+	"github.com/hapticsdk/haptic/k8swatch"
+)
+
+// Check reports all that [ParseSettings] does, but for what only a file can have
+// wrong: it is for settings made in Go. The error is a [SettingsErrors].
+func (s *Settings) Check() error { return s.check().orNil() }
+
+// settingsCheck gathers what is wrong.
+type settingsCheck struct {
+	src  *settingsSource
+	errs SettingsErrors
+}
+
+func (c *settingsCheck) fail(path, format string, args ...any) {
+	c.errs = append(c.errs, c.src.problem(path, format, args...))
+}
+
+func (c *settingsCheck) err(path string, err error) {
+	if err != nil {
+		c.fail(path, "%v", err)
+	}
+}
+
+func (s *Settings) check() SettingsErrors {
+	c := &settingsCheck{src: s.source}
+	for i, expr := range s.IgnoreFields {
+		_, err := jsonpath.Compile(expr)
+		c.err(fmt.Sprintf("watchedResourcesIgnoreFields[%d]", i), err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.WatchedResources)) {
+		c.resource(name, s.WatchedResources[name])
+	}
+	if _, given := c.marked("haproxyConfig.template"); s.HAProxyConfig.Template == "" && (given || s.source == nil) {
+		c.fail("haproxyConfig.template", "empty: the template of haproxy.cfg is required")
+	}
+	c.postProcessing("haproxyConfig", templateSet{}, s.HAProxyConfig)
+	for _, set := range s.templateSets() {
+		for _, name := range slices.Sorted(maps.Keys(set.templates)) {
+			c.template(set, name)
+		}
+	}
+	c.intervals(s.Reconcile)
+	c.dataplane(s.Dataplane)
+	if ref := s.Credentials; ref != (SecretRef{}) {
+		c.name("credentialsSecretRef.name", ref.Name, true)
+		c.name("credentialsSecretRef.namespace", ref.Namespace, false)
+	}
+	return c.errs
+}
+
+func (c *settingsCheck) marked(path string) (mark, bool) {
+	if c.src == nil {
+		return mark{}, false
+	}
+	m, ok := c.src.marks[path]
+	return m, ok
+}
+
+func (c *settingsCheck) name(path, name string, required bool) {
+	if name == "" && !required {
+		return
+	}
+	for _, problem := range validation.IsDNS1123Subdomain(name) {
+		c.fail(path, "%q: %s", name, problem)
+	}
+}
+
+// resource checks what is watched as k8swatch.New would, but all at once.
+func (c *settingsCheck) resource(name string, r WatchedResource) {
+	at := childPath("watchedResources", name)
+	if !token.IsIdentifier(name) || strings.ToLower(name[:1]) != name[:1] || name[0] == '_' {
+		c.fail(at, "templates cannot use this name: a letter of lower case, then letters, digits and _")
+	}
+	gvr, err := r.gvr()
+	switch {
+	case r.APIVersion == "":
+		c.given(at+".apiVersion", "empty")
+	case err != nil:
+		c.err(at+".apiVersion", err)
+	case len(validation.IsDNS1123Label(gvr.Version)) > 0:
+		c.fail(at+".apiVersion", "%q: want version, or group/version", r.APIVersion)
+	}
+	if r.Resources == "" {
+		c.given(at+".resources", "empty")
+	} else if len(validation.IsDNS1123Label(r.Resources)) > 0 {
+		c.fail(at+".resources", "%q is no resource, such as ingresses", r.Resources)
+	}
+	c.name(at+".namespace", r.Namespace, false)
+	if _, err := labels.Parse(r.LabelSelector); err != nil {
+		c.err(at+".labelSelector", err)
+	}
+	if _, err := fields.ParseSelector(r.FieldSelector); err != nil {
+		c.err(at+".fieldSelector", err)
+	}
+	typ := k8swatch.TypeOf(gvr)
+	for i, expr := range r.IndexBy {
+		p, err := jsonpath.Compile(expr)
+		if err == nil {
+			_, err = p.Bind(typ)
+		}
+		if err == nil && r.Store == StoreOnDemand && !strings.HasPrefix(strings.TrimLeft(expr, "{$."), "metadata") {
+			err = errors.New("of a resource that is fetched on demand only metadata is known")
+		}
+		c.err(fmt.Sprintf("%s.indexBy[%d]", at, i), err)
+	}
+	for i, expr := range r.IgnoreFields {
+		p, err := jsonpath.Compile(expr)
+		if err == nil {
+			_, err = p.Bind(typ)
+		}
+		c.err(fmt.Sprintf("%s.ignoreFields[%d]", at, i), err)
+	}
+}
+
+// given reports a value that is there and will not do; one that is not there is
+// reported by whoever reads the file.
+func (c *settingsCheck) given(path, problem string) {
+	if _, ok := c.marked(path); ok || c.src == nil {
+		c.fail(path, "%s", problem)
+	}
+}
+
+func (c *settingsCheck) template(set templateSet, name string) {
+	at := childPath(set.key, name)
+	if set.kind != "" {
+		c.err(at, dataplane.CheckFileName(set.kind, name))
+	} else if path.Ext(name) == "" || strings.ContainsAny(name, "/\\\x00") || strings.HasPrefix(name, ".") {
+		c.fail(at, "the name of a snippet needs an extension and no folder, such as backends.cfg")
+	} else if name == MainEntry {
+		c.fail(at, "haproxyConfig has this name")
+	}
+	c.postProcessing(at, set, set.templates[name])
+}
+
+func (c *settingsCheck) postProcessing(at string, set templateSet, t Template) {
+	for i, step := range t.PostProcessing {
+		path := fmt.Sprintf("%s.postProcessing[%d]", at, i)
+		switch {
+		case set.kind == "" && at != "haproxyConfig":
+			c.fail(path, "a snippet has none: it is part of what renders it")
+		case step.Type == "squeeze":
+			if step.Params != (PostProcessParams{}) {
+				c.fail(path+".params", "squeeze has no parameters")
+			}
+		case step.Type == "regex_replace":
+			if step.Params.Pattern == "" {
+				c.fail(path+".params.pattern", "missing")
+			} else {
+				c.err(path+".params.pattern", step.processor("").Check())
+			}
+		case c.src == nil: // who reads the file checks it
+			c.fail(path+".type", "%q is not one of regex_replace, squeeze", step.Type)
+		}
+	}
+}
+
+func (c *settingsCheck) intervals(i Intervals) {
+	o := i.options()
+	for name, d := range map[string]int64{
+		"debounceInterval": int64(o.Debounce), "minDeploymentInterval": int64(o.MinInterval), "driftPreventionInterval": int64(o.DriftInterval),
+		"deploymentTimeout": int64(o.DeployTimeout), "renderTimeout": int64(o.RenderTimeout), "retryInterval": int64(o.RetryBase), "retryMaxInterval": int64(o.RetryMax),
+	} {
+		if d < 0 {
+			c.fail("reconcile."+name, "negative")
+		}
+	}
+	if o.setDefaults(); o.RetryBase > o.RetryMax {
+		c.fail("reconcile.retryInterval", "longer than retryMaxInterval, %s", o.RetryMax)
+	}
+}
+
+func (c *settingsCheck) dataplane(d DataplaneSettings) {
+	if d.Port < 0 || d.Port > 65535 {
+		c.fail("dataplane.port", "%d is no port", d.Port)
+	}
+	for name, dir := range map[string]string{"baseDir": d.BaseDir, "mapsDir": d.MapsDir, "sslCertsDir": d.SSLCertsDir, "generalStorageDir": d.GeneralDir} {
+		if dir != "" && (!path.IsAbs(dir) || path.Clean(dir) != dir) {
+			c.fail("dataplane."+name, "%q: an absolute path wanted, without . and .. and a / at its end", dir)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.PodSelector.MatchLabels)) {
+		at := childPath("dataplane.podSelector.matchLabels", key)
+		for _, problem := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(d.PodSelector.MatchLabels[key])...) {
+			c.fail(at, "%s", problem)
+		}
+	}
+}
