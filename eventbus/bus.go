@@ -34,8 +34,10 @@ type Bus struct {
 	histories map[reflect.Type]*history // by the dynamic type of events
 	keep      int                       // limit of each history
 	lastSlab  resetter                  // that of the last event
-	head      *chunk                    // the first chunk, until Start
+	head      *chunk                    // the oldest chunk that somebody has yet to read
 	tail      *chunk                    // the chunk that is written to
+	laggard   *subscriber               // who was last when reclaim looked
+	spare     sync.Pool                 // of *chunk
 	sleepers  *subscriber               // linked through subscriber.nextSleeper
 	subs      []*subscriber
 	started   bool
@@ -110,7 +112,7 @@ func Publish[E any](b *Bus, e E) {
 		s = slabOf[E](b)
 		b.lastSlab = s
 	}
-	it := s.put(e, room)
+	it := s.put(e, b.tail, room)
 	s.history.add(it, b.published.Load()+1)
 	b.append(it)
 }
@@ -150,7 +152,12 @@ func (b *Bus) room() int {
 	if used < chunkSize {
 		return chunkSize - int(used)
 	}
-	next := &chunk{base: b.tail.base + chunkSize}
+	b.reclaim()
+	next, _ := b.spare.Get().(*chunk)
+	if next == nil {
+		next = &chunk{}
+	}
+	next.base = b.tail.base + chunkSize
 	b.tail.next = next
 	b.tail = next
 	for _, s := range b.slabs {
@@ -199,7 +206,7 @@ func (b *Bus) Start() {
 		return
 	}
 	b.started = true
-	b.head = nil
+	b.reclaim()
 	for _, s := range b.subs {
 		go s.run()
 	}
@@ -225,6 +232,9 @@ func (b *Bus) sweep() {
 				s.fill()
 			}
 		}
+		b.mu.Lock()
+		b.reclaim()
+		b.mu.Unlock()
 	}
 }
 
@@ -243,7 +253,7 @@ func (b *Bus) Close(ctx context.Context) error {
 	if !b.closed {
 		b.closed = true
 		close(b.closing)
-		b.head = nil
+		b.head, b.laggard = nil, nil
 	}
 	sleepers := b.takeSleepers()
 	b.mu.Unlock()

@@ -1,6 +1,9 @@
 package eventbus
 
-import "reflect"
+import (
+	"reflect"
+	"sync"
+)
 
 // chunkSize is the number of events in a chunk: large enough that allocating
 // one costs little per event, small enough that what it retains is little.
@@ -8,11 +11,15 @@ const chunkSize = 128
 
 // chunk is one link of the log. items and next are written under Bus.mu and
 // read without a lock: a reader looks only at what Bus.published covers, and
-// the atomic store of published comes after the writes.
+// the atomic store of published comes after the writes. A chunk is written to
+// again only when subscriber.pos of all subscribers is beyond it, and that is
+// stored after what was read, see Bus.reclaim.
 type chunk struct {
 	base  uint64 // number of events before items[0]
 	items [chunkSize]item
 	next  *chunk
+
+	blocks []recycler // memory of items; under Bus.mu
 }
 
 // cursor is a place in the log: the next event to read is number pos, counted
@@ -72,25 +79,49 @@ func isInterface[E any]() bool { return reflect.TypeFor[E]().Kind() == reflect.I
 // long as the chunk that refers to them.
 type slab[E any] struct {
 	history *history
+	spare   sync.Pool // of *block[E]
 
-	cells []cell[E]
-	used  int // cells handed out for the current chunk
-	want  int // the same for the chunk before: a good guess of what is needed
+	block *block[E] // cells come from here
+	used  int       // cells handed out for the current chunk
+	want  int       // the same for the chunk before: a good guess of what is needed
 }
 
-// put stores e; room is the number of places left in the chunk, 1 or more.
-func (s *slab[E]) put(e E, room int) item {
-	if len(s.cells) == cap(s.cells) {
-		s.cells = make([]cell[E], 0, min(room, max(s.want, 2*cap(s.cells), 1)))
+// block is memory for some cells of one chunk.
+type block[E any] struct {
+	slab   *slab[E]
+	cells  []cell[E]
+	prev   *block[E] // of the same chunk
+	pinned bool      // the history may refer to it
+}
+
+// put stores e in a cell for c, which has room places left, 1 or more.
+func (s *slab[E]) put(e E, c *chunk, room int) item {
+	if s.block == nil || len(s.block.cells) == cap(s.block.cells) {
+		s.grow(c, room)
 	}
-	s.cells = append(s.cells, cell[E]{event: e})
+	b := s.block
+	b.cells = append(b.cells, cell[E]{event: e})
 	s.used++
-	return &s.cells[len(s.cells)-1]
+	return &b.cells[len(b.cells)-1]
+}
+
+func (s *slab[E]) grow(c *chunk, room int) {
+	n := min(room, max(s.want-s.used, s.used, 1))
+	b, _ := s.spare.Get().(*block[E])
+	if b == nil || cap(b.cells) < n {
+		b = &block[E]{slab: s, cells: make([]cell[E], 0, n)}
+	}
+	b.prev, s.block = s.block, b
+	c.blocks = append(c.blocks, b)
 }
 
 // reset lets go of the cells of a chunk that is full. What a history shorter than
 // these keeps of them is copied, or one event would keep all in memory.
 func (s *slab[E]) reset() {
+	if s.used == 0 {
+		s.want = 0
+		return
+	}
 	if h := s.history; 0 < h.limit && h.limit < s.used {
 		for i := range h.ring {
 			if c, ok := h.ring[i].it.(*cell[E]); ok {
@@ -98,8 +129,54 @@ func (s *slab[E]) reset() {
 				h.ring[i].it = &c
 			}
 		}
+	} else {
+		for b := s.block; b != nil; b = b.prev {
+			b.pinned = true
+		}
 	}
-	s.cells, s.want, s.used = nil, s.used, 0
+	s.block, s.want, s.used = nil, s.used, 0
+}
+
+// recycle gives back the memory of a block whose chunk nobody reads any more.
+func (b *block[E]) recycle() {
+	if b.pinned {
+		return
+	}
+	clear(b.cells)
+	b.cells, b.prev = b.cells[:0], nil
+	b.slab.spare.Put(b)
 }
 
 type resetter interface{ reset() }
+
+type recycler interface{ recycle() }
+
+// reclaim gives back the chunks that all subscribers have left, to be written to
+// again: a bus whose subscribers keep up allocates nothing. One who has read a
+// chunk to its end still has to find the next one through it. The caller holds mu.
+func (b *Bus) reclaim() {
+	if !b.started || b.closed || b.head == b.tail {
+		return
+	}
+	end := b.head.base + chunkSize
+	if l := b.laggard; l != nil && l.pos.Load() <= end {
+		return // as the last time
+	}
+	least := b.tail.base + 1
+	b.laggard = nil
+	for _, s := range b.subs {
+		if pos := s.pos.Load(); pos < least {
+			least, b.laggard = pos, s
+		}
+	}
+	for b.head != b.tail && b.head.base+chunkSize < least {
+		c := b.head
+		b.head = c.next
+		for _, bl := range c.blocks {
+			bl.recycle()
+		}
+		clear(c.blocks)
+		*c = chunk{blocks: c.blocks[:0]}
+		b.spare.Put(c)
+	}
+}

@@ -225,6 +225,8 @@ func (b *Bus) unsubscribe(s *subscriber) {
 func (b *Bus) drop(s *subscriber) {
 	if i := slices.Index(b.subs, s); i >= 0 && !b.closed {
 		b.subs = slices.Concat(b.subs[:i], b.subs[i+1:])
+		b.laggard = nil
+		b.reclaim()
 	}
 }
 
@@ -232,11 +234,16 @@ func (b *Bus) drop(s *subscriber) {
 func (s *subscriber) finish() {
 	s.end.Do(func() {
 		s.cancel()
-		s.mu.Lock()
-		s.cur.chunk, s.past = nil, nil // let go of the log
-		s.mu.Unlock()
+		s.letGo()
 		close(s.done)
 	})
+}
+
+// letGo takes the cursor off the log, so that nobody fills the queue any more.
+func (s *subscriber) letGo() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cur.chunk, s.past = nil, nil
 }
 
 // stop has the goroutine of s end after the call that it is in.
@@ -253,6 +260,7 @@ func (s *subscriber) stop() {
 // drained.
 func (s *subscriber) run() {
 	defer func() {
+		s.letGo() // before drop, which may give the chunk away
 		s.bus.mu.Lock()
 		s.bus.drop(s)
 		s.bus.mu.Unlock()
@@ -321,9 +329,20 @@ func (s *subscriber) fill() {
 	s.mark(s.waiting.Load())
 }
 
+// patience is how often a subscriber that has nothing to do looks again, after it
+// let others run, before it sleeps. To be woken for each event of a burst costs
+// publishers and subscribers far more than the work on the event.
+const patience = 8
+
 // sleep waits for events. It returns false when there will be none.
 func (s *subscriber) sleep() bool {
 	b := s.bus
+	for range patience {
+		if b.published.Load() != s.pos.Load() {
+			return true
+		}
+		runtime.Gosched()
+	}
 	b.mu.Lock()
 	if s.stopped.Load() || b.published.Load() != s.pos.Load() || s.waiting.Load() > 0 {
 		b.mu.Unlock()
@@ -333,6 +352,7 @@ func (s *subscriber) sleep() bool {
 		b.mu.Unlock()
 		return false
 	}
+	b.reclaim()
 	s.nextSleeper = b.sleepers
 	b.sleepers = s
 	b.mu.Unlock()
