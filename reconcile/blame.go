@@ -152,9 +152,6 @@ func blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, 
 	return e
 }
 
-// templateErrors are all errors of templates in a tree of errors.
-func templateErrors(err error) []*templating.Error { return templating.Errors(err) }
-
 // positions are where an error says that a configuration is wrong.
 func positions(err error, cfg *dataplane.Config) iter.Seq2[dataplane.Position, string] {
 	var known located

@@ -145,6 +145,7 @@ func (w *worker) deploy(ctx context.Context, v *validated, check bool) {
 		w.failed(ctx, v, result, err, start)
 		return
 	}
+	w.loop.settled(v.rendered(), nil)
 	w.mu.Lock()
 	now := time.Now()
 	w.state.succeeded(v, result.Reloads, now)
@@ -173,6 +174,9 @@ func (w *worker) deploy(ctx context.Context, v *validated, check bool) {
 }
 
 func (w *worker) failed(ctx context.Context, v *validated, result *dataplane.Result, err error, start time.Time) {
+	if errors.Is(err, dataplane.ErrInvalid) && w.loop.settled(v.rendered(), err) {
+		w.loop.Trigger("an endpoint refused what was fetched")
+	}
 	err = w.loop.explain(ctx, v, err)
 	reloads := 0
 	if result != nil {

@@ -35,6 +35,7 @@ func (l *Loop) Once(ctx context.Context) ([]Outcome, error) {
 				Err: err, Failures: 1, Took: time.Since(start)})
 			return Outcome{Result: result, Err: err}
 		}
+		l.settled(v.rendered(), nil)
 		eventbus.Publish(l.bus, InstanceDeployed{ID: v.id, Endpoint: t.Name(), Result: result, Took: time.Since(start)})
 		return Outcome{Plan: result.Plan, Result: result}
 	})

@@ -24,16 +24,38 @@ type attempt struct {
 	renderTook, validateTook time.Duration
 }
 
-// attempt renders and validates.
+// attempt renders and validates. Where it fails because of what the renderer
+// itself brought along, such as what it fetched, it is done again without that:
+// no resource is to be blamed for it.
 func (l *Loop) attempt(ctx context.Context, excluded []Resource) *attempt {
+	for range 2 {
+		a := l.tryOnce(ctx, excluded)
+		if a.err == nil || !a.verdict || !l.settled(a.rendered, a.err) {
+			return a
+		}
+	}
+	return l.tryOnce(ctx, excluded)
+}
+
+// settled tells the renderer what became of what it rendered, and reports
+// whether another render may do better.
+func (l *Loop) settled(r *Rendered, outcome error) (again bool) {
+	settler, ok := l.opts.Renderer.(Settler)
+	if !ok || r == nil || r.Config == nil {
+		return false
+	}
+	failed := guard(func() error { again = settler.Settle(r.Config, outcome); return nil })
+	return again && failed == nil
+}
+
+func (l *Loop) tryOnce(ctx context.Context, excluded []Resource) *attempt {
 	a := &attempt{excluded: excluded, left: newExcluded(excluded)}
-	rctx := ctx
 	if len(excluded) > 0 {
-		rctx = context.WithValue(ctx, excludedKey{}, a.left)
+		ctx = context.WithValue(ctx, excludedKey{}, a.left)
 	}
 	start := time.Now()
 	var err error
-	a.rendered, err = l.render(rctx)
+	a.rendered, err = l.render(ctx)
 	a.renderTook = time.Since(start)
 	if err != nil {
 		a.fail(ctx, "render", err)

@@ -19,6 +19,9 @@ func (v *validated) same(o *validated) bool {
 	return v == o || v != nil && o != nil && v.config.Hash() == o.config.Hash()
 }
 
+// rendered is v as its renderer knows it.
+func (v *validated) rendered() *Rendered { return &Rendered{Config: v.config, Origins: v.origins} }
+
 // timing holds the intervals of the schedule, all set.
 type timing struct {
 	minInterval time.Duration // between two reloads of one endpoint
