@@ -123,10 +123,21 @@ func (h *host) gives(v any) bool {
 // begin says what is rendered from here on, and returns the notes of it.
 func (h *host) begin(entry string) *notes {
 	n := newNotes()
-	n.ask(question{op: askAny}, h.current.read().answer(question{op: askAny}))
 	h.registry.begin(entry, n)
 	h.current.begin(n)
 	h.http.begin(n)
+	return n
+}
+
+// begin is [host.begin], for an entry that looks whether there is a deployed
+// configuration at all.
+func (t *Templates) begin(entry string, in *Input) *notes {
+	n := in.host.begin(entry)
+	for _, name := range t.Engine.Uses(entry) {
+		if _, ok := in.Vars[name].(*CurrentConfig); ok {
+			n.ask(question{op: askAny}, in.host.current.read().answer(question{op: askAny}))
+		}
+	}
 	return n
 }
 
@@ -183,16 +194,29 @@ func (t *Templates) renderItems(ctx context.Context, entry string, each Each, it
 		return texts, made, err
 	}
 	texts := make([]string, len(items))
+	var errs []error
 	for i, item := range items {
-		made[i] = in.host.begin(entry)
+		made[i] = t.begin(entry, in)
 		text, err := t.Engine.RenderEach(ctx, entry, each.Var, []any{item}, in.Vars)
-		if err != nil {
+		if ctx.Err() != nil {
 			return nil, nil, err
+		}
+		if err != nil {
+			if errs = append(errs, err); len(errs) == maxItemErrors {
+				break
+			}
+			continue
 		}
 		texts[i] = text[0]
 	}
+	if len(errs) > 0 {
+		return nil, nil, joined(errs)
+	}
 	return texts, made, nil
 }
+
+// maxItemErrors bounds what one render says of the items of one entry.
+const maxItemErrors = 100
 
 // keep adds the text of an item.
 func (r *remembered) keep(item any, text string, n *notes) {

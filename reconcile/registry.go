@@ -133,7 +133,7 @@ func contentOf(kind dataplane.FileKind, content any) (string, error) {
 	if v := reflect.ValueOf(content); v.Kind() == reflect.String { // also what a macro wrote, and raw
 		return v.String(), nil
 	}
-	return "", fmt.Errorf("a %T is no content: give a text, a []string of lines, or for a map a map[string]string", content)
+	return "", fmt.Errorf("the content must be a text, a []string of lines or, for a map, a map[string]string, not a %T", content)
 }
 
 func isControl(c rune) bool { return c < 0x20 || c == 0x7f }

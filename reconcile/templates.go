@@ -192,7 +192,7 @@ func (t *Templates) entry(ctx context.Context, entry string, in *Input, made map
 		made[entry] = before
 		return piece{entry: entry, text: before.text}, nil
 	}
-	now.notes = in.host.begin(entry)
+	now.notes = t.begin(entry, in)
 	text, err := t.Engine.Render(ctx, entry, in.Vars)
 	if err != nil {
 		return piece{}, err
