@@ -64,6 +64,10 @@ func (b *builder) certificate(field fieldPath, secretName string) *tlsFile {
 		return cert
 	}
 	secret := b.cluster.Secret(ns, secretName)
+	if b.cluster.Excluded.Has(secret) {
+		b.refuse(field, fmt.Sprintf("Secret %s/%s is in quarantine", ns, secretName))
+		return nil
+	}
 	if secret == nil {
 		b.refuse(field, fmt.Sprintf("there is no Secret %s/%s of type %s", ns, secretName, corev1.SecretTypeTLS))
 		return nil
@@ -76,11 +80,12 @@ func (b *builder) certificate(field fieldPath, secretName string) *tlsFile {
 		b.refuse(field, fmt.Sprintf("Secret %s/%s%s: %v", ns, secret.Name, at(secret), err))
 		return nil
 	}
-	cert := &tlsFile{TLSCertificate{File: file}, ns + "/" + secretName, slices.Clone(leaf.DNSNames)}
+	cert := &tlsFile{TLSCertificate{File: file, Secret: secret}, ns + "/" + secretName, slices.Clone(leaf.DNSNames)}
 	if len(cert.names) == 0 && leaf.Subject.CommonName != "" {
 		cert.names = []string{leaf.Subject.CommonName}
 	}
 	b.certs[file] = cert
+	b.routes.FileOwners[dataplane.Position{Kind: dataplane.Certificate, Name: file}] = []any{secret}
 	b.routes.Files = append(b.routes.Files, dataplane.File{Kind: dataplane.Certificate, Name: file, Content: content})
 	return cert
 }

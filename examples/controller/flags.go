@@ -28,6 +28,7 @@ type config struct {
 	lease       string
 
 	templates                      string
+	noQuarantine                   bool
 	httpAddr, httpsAddr, debugAddr string
 	maxConn, spareSlots            int
 	hardStopAfter                  time.Duration
@@ -59,6 +60,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only while holding a Lease")
 	fs.StringVar(&c.lease, "lease", "default/haptic", "`namespace/name` of that Lease")
 	fs.StringVar(&c.templates, "templates", "", "`folder` of templates to use in place of the built-in ones")
+	fs.BoolVar(&c.noQuarantine, "no-quarantine", false, "keep the last good configuration where a resource makes the new one invalid, in place of leaving that resource out")
 	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP")
 	fs.StringVar(&c.httpsAddr, "https-addr", ":8443", "address for HTTPS")
 	fs.StringVar(&c.debugAddr, "debug-addr", "127.0.0.1:9090", "loopback address for metrics, debug pages and probes; empty: none")

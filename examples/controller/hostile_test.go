@@ -64,7 +64,7 @@ func TestHostileResources(t *testing.T) {
 			require.Len(t, r.Refused, 1)
 			require.Contains(t, r.Refused[0].String(), "ns/zbad")
 			require.Contains(t, r.Refused[0].Reason, c.why)
-			require.Equal(t, []TLSCertificate{{File: "ns_good.pem", Hosts: []string{"good.test"}}}, r.Certificates)
+			require.Equal(t, []TLSCertificate{{File: "ns_good.pem", Hosts: []string{"good.test"}}}, unsigned(r.Certificates))
 			cfg := renderRoutes(t, dataplane.Layout{Base: t.TempDir()}, r)
 			require.Contains(t, cfg.Main(), "server s1 192.0.2.1:8080")
 			require.NotContains(t, cfg.Main(), "70000")

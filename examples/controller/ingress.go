@@ -30,6 +30,7 @@ type Cluster struct {
 	Service   func(namespace, name string) *corev1.Service // nil where there is none
 	Secret    func(namespace, name string) *corev1.Secret
 	Slices    func(namespace, service string) []*discoveryv1.EndpointSlice
+	Excluded  *reconcile.Excluded // in quarantine; nil: nothing
 }
 
 // Routes is what the templates print: what all Ingresses together mean.
@@ -41,6 +42,7 @@ type Routes struct {
 	Certificates []TLSCertificate
 	Default      string // backend of requests that no rule matches, "" if none
 	Files        []dataplane.File
+	FileOwners   map[dataplane.Position][]any // of what a file was made
 	Refused      []reconcile.Refusal
 }
 
@@ -60,19 +62,36 @@ func (r *Routes) Keep(last *Routes) {
 		r.Prefix = last.Prefix
 	}
 	if slices.EqualFunc(r.Certificates, last.Certificates, func(a, b TLSCertificate) bool {
-		return a.File == b.File && slices.Equal(a.Hosts, b.Hosts)
+		return a.File == b.File && a.Secret == b.Secret && slices.Equal(a.Hosts, b.Hosts)
 	}) {
 		r.Certificates = last.Certificates
 	}
 }
 
 // Path is a line of a map: requests that match Key go to Backend.
-type Path struct{ Key, Backend string }
+type Path struct {
+	Key, Backend string
+	Ingress      *networkingv1.Ingress // that asks for it
+}
+
+// Owners makes the Ingress answer for what is wrong with the line.
+func (p Path) Owners() []any { return []any{p.Ingress} }
 
 // Backend is a port of a Service.
 type Backend struct {
 	Name    string // namespace_service_port
 	Servers []Server
+	Service *corev1.Service       // nil where there is none
+	Ingress *networkingv1.Ingress // the oldest that names it
+}
+
+// Owners makes the Service answer for what is wrong with the backend or, where
+// that is not it, the Ingress.
+func (b *Backend) Owners() []any {
+	if b.Service == nil {
+		return []any{b.Ingress}
+	}
+	return []any{b.Ingress, b.Service}
 }
 
 // Server is an endpoint of a Service, under a name that it keeps.
@@ -84,9 +103,13 @@ type Server struct {
 
 // TLSCertificate is a line of the crt-list.
 type TLSCertificate struct {
-	File  string
-	Hosts []string // server names to use it for
+	File   string
+	Hosts  []string // server names to use it for
+	Secret *corev1.Secret
 }
+
+// Owners makes the Secret answer for what is wrong with the certificate.
+func (c TLSCertificate) Owners() []any { return []any{c.Secret} }
 
 // anyHost stands for the host of rules that name none. No Host header can say
 // it, since hosts are looked up in a map that lacks it.
@@ -143,11 +166,13 @@ func (f fieldPath) sub(end string) fieldPath {
 // others. Where two Ingresses claim the same path the older one has it.
 func BuildRoutes(c *Cluster, slots *Slots) *Routes {
 	b := &builder{
-		cluster: c, slots: slots, routes: &Routes{},
+		cluster: c, slots: slots, routes: &Routes{FileOwners: map[dataplane.Position][]any{}},
 		owner: map[claim]*networkingv1.Ingress{}, hosts: map[string]bool{},
 		backends: map[string]bool{}, certs: map[string]*tlsFile{}, tlsHosts: map[string]*tlsFile{},
 	}
-	mine := slices.DeleteFunc(slices.Clone(c.Ingresses), func(ing *networkingv1.Ingress) bool { return !isOurs(ing, c.Classes) })
+	mine := slices.DeleteFunc(slices.Clone(c.Ingresses), func(ing *networkingv1.Ingress) bool {
+		return !isOurs(ing, c.Classes) || c.Excluded.Has(ing)
+	})
 	slices.SortFunc(mine, func(x, y *networkingv1.Ingress) int {
 		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time),
 			cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
@@ -229,7 +254,7 @@ func (b *builder) addPath(field fieldPath, host string, p *networkingv1.HTTPIngr
 	if !b.claims(field.sub(".path"), line) {
 		return
 	}
-	*list = append(*list, Path{line.key, name})
+	*list = append(*list, Path{line.key, name, b.ing})
 	if host != anyHost {
 		b.hosts[host] = true
 	}
@@ -270,7 +295,11 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 	}
 	port := cmp.Or(wanted.Name, strconv.Itoa(int(wanted.Number)))
 	var addresses []string
-	if svc := b.cluster.Service(ns, ref.Service.Name); svc == nil {
+	svc := b.cluster.Service(ns, ref.Service.Name)
+	if b.cluster.Excluded.Has(svc) {
+		b.refuse(field, fmt.Sprintf("Service %s/%s is in quarantine, requests get 503", ns, svc.Name))
+		svc = nil
+	} else if svc == nil {
 		b.refuse(field, fmt.Sprintf("Service %s/%s does not exist, requests get 503", ns, ref.Service.Name))
 	} else if i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool {
 		return wanted.Name == "" && p.Port == wanted.Number || wanted.Name != "" && p.Name == wanted.Name
@@ -288,7 +317,7 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 	name := ns + "_" + ref.Service.Name + "_" + port
 	if !b.backends[name] {
 		b.backends[name] = true
-		b.routes.Backends = append(b.routes.Backends, b.slots.Assign(name, addresses))
+		b.routes.Backends = append(b.routes.Backends, b.slots.Assign(name, addresses, svc, b.ing))
 	}
 	return name, true
 }
@@ -370,7 +399,9 @@ func pathProblem(path string) string {
 }
 
 func (b *builder) refuse(field fieldPath, reason string) {
+	object, _ := reconcile.ResourceOf(b.ing)
 	b.routes.Refused = append(b.routes.Refused, reconcile.Refusal{
+		Object:   object,
 		Resource: "Ingress " + b.ing.Namespace + "/" + b.ing.Name,
 		Source:   b.ing.Annotations[k8swatch.SourceAnnotation],
 		Field:    field.String(),
@@ -406,6 +437,8 @@ func (b *builder) finish() *Routes {
 	slices.SortFunc(r.Prefix, byKey)
 	slices.SortFunc(r.Backends, func(x, y *Backend) int { return cmp.Compare(x.Name, y.Name) })
 	slices.SortFunc(r.Certificates, func(x, y TLSCertificate) int { return cmp.Compare(x.File, y.File) })
-	b.slots.Forget(b.backends)
+	if b.cluster.Excluded == nil { // what is in quarantine may come back, with the servers that it had
+		b.slots.Forget(b.backends)
+	}
 	return r
 }

@@ -101,20 +101,42 @@ const (
 	specific = networkingv1.PathTypeImplementationSpecific
 )
 
+// bare, owned and unsigned take away whose something is.
+func bare(paths []Path) (out []Path) {
+	for _, p := range paths {
+		out = append(out, Path{Key: p.Key, Backend: p.Backend})
+	}
+	return out
+}
+
+func owned(backends []*Backend) (out []*Backend) {
+	for _, b := range backends {
+		out = append(out, &Backend{Name: b.Name, Servers: b.Servers})
+	}
+	return out
+}
+
+func unsigned(certificates []TLSCertificate) (out []TLSCertificate) {
+	for _, c := range certificates {
+		out = append(out, TLSCertificate{File: c.File, Hosts: c.Hosts})
+	}
+	return out
+}
+
 func TestPathTypes(t *testing.T) {
 	r := newWorld(ingress("web", rule("x.test",
 		path(prefix, "/", "a"), path(prefix, "/foo", "b"), path(prefix, "/bar/", "b"),
 		path(exact, "/foo", "a"), path(specific, "/im", "b")), rule("", path(prefix, "/any", "a")))).build()
 	require.Empty(t, r.Refused)
 	require.Equal(t, []string{"x.test"}, r.Hosts)
-	require.Equal(t, []Path{{"x.test/foo", "ns_a_80"}}, r.Exact)
+	require.Equal(t, []Path{{Key: "x.test/foo", Backend: "ns_a_80"}}, bare(r.Exact))
 	require.Equal(t, []Path{
-		{"*/any/", "ns_a_80"}, {"x.test/", "ns_a_80"}, {"x.test/bar/", "ns_b_80"}, {"x.test/foo/", "ns_b_80"}, {"x.test/im", "ns_b_80"},
-	}, r.Prefix)
+		{Key: "*/any/", Backend: "ns_a_80"}, {Key: "x.test/", Backend: "ns_a_80"}, {Key: "x.test/bar/", Backend: "ns_b_80"}, {Key: "x.test/foo/", Backend: "ns_b_80"}, {Key: "x.test/im", Backend: "ns_b_80"},
+	}, bare(r.Prefix))
 	require.Equal(t, []*Backend{
-		{"ns_a_80", []Server{{Name: "s1", Address: "192.0.2.1:8080"}}},
-		{"ns_b_80", []Server{{Name: "s1", Address: "192.0.2.2:8080"}}},
-	}, r.Backends)
+		{Name: "ns_a_80", Servers: []Server{{Name: "s1", Address: "192.0.2.1:8080"}}},
+		{Name: "ns_b_80", Servers: []Server{{Name: "s1", Address: "192.0.2.2:8080"}}},
+	}, owned(r.Backends))
 }
 
 func TestBadPartsAreRefusedAndTheRestServed(t *testing.T) {
@@ -149,7 +171,7 @@ func TestBadPartsAreRefusedAndTheRestServed(t *testing.T) {
 			require.Equal(t, "bad.yaml:3", r.Refused[0].Source)
 			require.Equal(t, c.field, r.Refused[0].Field)
 			require.Contains(t, r.Refused[0].Reason, c.why)
-			require.Equal(t, []Path{{"good.test/good/", "ns_a_80"}}, r.Prefix)
+			require.Equal(t, []Path{{Key: "good.test/good/", Backend: "ns_a_80"}}, bare(r.Prefix))
 			require.Equal(t, []string{"good.test"}, r.Hosts)
 			require.Empty(t, r.Exact)
 		})
@@ -158,7 +180,7 @@ func TestBadPartsAreRefusedAndTheRestServed(t *testing.T) {
 
 func TestAPathGivenTwice(t *testing.T) {
 	r := newWorld(ingress("web", rule("x.test", path(prefix, "/p", "a"), path(prefix, "/p/", "b")))).build()
-	require.Equal(t, []Path{{"x.test/p/", "ns_a_80"}}, r.Prefix)
+	require.Equal(t, []Path{{Key: "x.test/p/", Backend: "ns_a_80"}}, bare(r.Prefix))
 	require.Equal(t, "Ingress ns/web: spec.rules[0].http.paths[1].path: Prefix path x.test/p/ is given twice", r.Refused[0].String())
 }
 
@@ -167,7 +189,7 @@ func TestTheOlderIngressKeepsItsPath(t *testing.T) {
 	young.CreationTimestamp = metav1.Unix(200, 0)
 	old.CreationTimestamp = metav1.Unix(100, 0)
 	r := newWorld(young, old).build()
-	require.Equal(t, []Path{{"x.test/", "ns_b_80"}}, r.Prefix)
+	require.Equal(t, []Path{{Key: "x.test/", Backend: "ns_b_80"}}, bare(r.Prefix))
 	require.Equal(t, "Ingress ns/a", r.Refused[0].Resource)
 }
 
@@ -217,18 +239,18 @@ func TestEndpoints(t *testing.T) {
 	w.slices = nil
 	r := w.build()
 	require.Empty(t, r.Refused, "a Service without endpoints is no error")
-	require.Equal(t, []*Backend{{Name: "ns_a_80"}}, r.Backends)
+	require.Equal(t, []*Backend{{Name: "ns_a_80"}}, owned(r.Backends))
 }
 
 func TestWhatDoesNotExistAnswers503(t *testing.T) {
 	noPort := path(prefix, "/port", "a")
 	noPort.Backend.Service.Port = networkingv1.ServiceBackendPort{Name: "grpc"}
 	r := newWorld(ingress("web", rule("x.test", path(prefix, "/", "a"), path(prefix, "/gone", "nope"), noPort))).build()
-	require.Equal(t, []Path{{"x.test/", "ns_a_80"}, {"x.test/gone/", "ns_nope_80"}, {"x.test/port/", "ns_a_grpc"}}, r.Prefix,
+	require.Equal(t, []Path{{Key: "x.test/", Backend: "ns_a_80"}, {Key: "x.test/gone/", Backend: "ns_nope_80"}, {Key: "x.test/port/", Backend: "ns_a_grpc"}}, bare(r.Prefix),
 		"its requests do not fall to the shorter path")
 	require.Equal(t, []*Backend{
 		{Name: "ns_a_80", Servers: []Server{{Name: "s1", Address: "192.0.2.1:8080"}}}, {Name: "ns_a_grpc"}, {Name: "ns_nope_80"},
-	}, r.Backends)
+	}, owned(r.Backends))
 	require.Len(t, r.Refused, 2)
 	require.Equal(t, "Ingress ns/web: spec.rules[0].http.paths[1].backend: Service ns/nope does not exist, requests get 503", r.Refused[0].String())
 	require.Contains(t, r.Refused[1].Reason, "Service ns/a has no port grpc")
@@ -243,20 +265,20 @@ func TestSlotsKeepTheirNames(t *testing.T) {
 		}
 		return m
 	}
-	s.Assign("b", []string{"1", "2", "3"})
-	require.Equal(t, map[string]string{"s1": "1", "s3": "3"}, names(s.Assign("b", []string{"1", "3"})))
-	require.Equal(t, map[string]string{"s1": "1", "s2": "0", "s3": "3"}, names(s.Assign("b", []string{"0", "1", "3"})))
-	require.Equal(t, map[string]string{"s1": "1"}, names(s.Assign("b", []string{"1"})))
+	s.Assign("b", []string{"1", "2", "3"}, nil, nil)
+	require.Equal(t, map[string]string{"s1": "1", "s3": "3"}, names(s.Assign("b", []string{"1", "3"}, nil, nil)))
+	require.Equal(t, map[string]string{"s1": "1", "s2": "0", "s3": "3"}, names(s.Assign("b", []string{"0", "1", "3"}, nil, nil)))
+	require.Equal(t, map[string]string{"s1": "1"}, names(s.Assign("b", []string{"1"}, nil, nil)))
 	s.Forget(nil)
-	require.Equal(t, map[string]string{"s1": "9"}, names(s.Assign("b", []string{"9"})))
+	require.Equal(t, map[string]string{"s1": "9"}, names(s.Assign("b", []string{"9"}, nil, nil)))
 
 	spare := Slots{Step: 4}
-	servers := spare.Assign("b", []string{"1", "2"}).Servers
+	servers := spare.Assign("b", []string{"1", "2"}, nil, nil).Servers
 	require.Len(t, servers, 4)
 	require.False(t, servers[1].Disabled)
 	require.Equal(t, Server{Name: "s4", Address: spareAddress, Disabled: true}, servers[3])
-	require.Len(t, spare.Assign("b", []string{"1", "2", "3", "4", "5"}).Servers, 8)
-	require.Len(t, spare.Assign("c", nil).Servers, 4)
+	require.Len(t, spare.Assign("b", []string{"1", "2", "3", "4", "5"}, nil, nil).Servers, 8)
+	require.Len(t, spare.Assign("c", nil, nil, nil).Servers, 4)
 }
 
 func TestCertificates(t *testing.T) {
@@ -264,7 +286,7 @@ func TestCertificates(t *testing.T) {
 	w := newWorld(withTLS(ingress("one"), "x.test", "cert.one"), withTLS(ingress("two"), "*.y.test", "cert.one"))
 	w.secrets["ns/cert.one"] = secret("cert.one", append([]byte("\n\n"), crt...), key)
 	r := w.build()
-	require.Equal(t, []TLSCertificate{{File: "ns_cert_one.pem", Hosts: []string{"*.y.test", "x.test"}}}, r.Certificates)
+	require.Equal(t, []TLSCertificate{{File: "ns_cert_one.pem", Hosts: []string{"*.y.test", "x.test"}}}, unsigned(r.Certificates))
 	require.Len(t, r.Files, 1)
 	require.NotContains(t, string(r.Files[0].Content), "\n\n")
 }

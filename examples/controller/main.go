@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
@@ -91,6 +92,9 @@ type controller struct {
 	eachBackend bool               // whether the templates have an entry for that
 	election    *k8swatch.Election // nil: this process always leads
 	loop        *reconcile.Loop
+
+	broadcaster record.EventBroadcaster // of Kubernetes Events, nil for a folder
+	recorder    record.EventRecorder
 }
 
 func newController(cfg *config, log *slog.Logger, out io.Writer) (*controller, error) {
@@ -106,6 +110,9 @@ func newController(cfg *config, log *slog.Logger, out io.Writer) (*controller, e
 
 // close removes what a run leaves.
 func (c *controller) close() {
+	if c.broadcaster != nil {
+		c.broadcaster.Shutdown()
+	}
 	if c.scratch != "" {
 		os.RemoveAll(c.scratch)
 	}
@@ -178,10 +185,13 @@ func (c *controller) newLoop() error {
 			}
 			return err
 		}),
-		Bus: c.bus, Debounce: c.cfg.debounce, MinInterval: c.cfg.minInterval, DriftInterval: c.cfg.drift,
+		Bus: c.bus, NoQuarantine: c.cfg.noQuarantine, Debounce: c.cfg.debounce, MinInterval: c.cfg.minInterval, DriftInterval: c.cfg.drift,
 	}
 	if c.election != nil {
 		opts.Leader = c.election
+	}
+	if c.newRecorder(); c.recorder != nil {
+		opts.Recorder = c.recorder
 	}
 	if c.local != nil {
 		opts.Targets = []reconcile.Target{c.local}
@@ -305,6 +315,9 @@ func (c *controller) once(ctx context.Context) (different bool, err error) {
 		}
 		for _, refused := range c.loop.State().Refused {
 			err = errors.Join(err, errors.New(refused.String()))
+		}
+		for _, quarantined := range c.loop.State().Quarantined {
+			err = errors.Join(err, fmt.Errorf("in quarantine: %s", quarantined))
 		}
 		return err
 	})

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
@@ -29,7 +32,7 @@ const spareAddress = "127.0.0.1:9"
 
 // Assign returns the backend with servers for these addresses, in the order of
 // their slots: the same pointer as before if nothing changed.
-func (s *Slots) Assign(backend string, addresses []string) *Backend {
+func (s *Slots) Assign(backend string, addresses []string, svc *corev1.Service, ing *networkingv1.Ingress) *Backend {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held == nil {
@@ -37,8 +40,8 @@ func (s *Slots) Assign(backend string, addresses []string) *Backend {
 	}
 	servers := s.servers(backend, addresses)
 	last := s.last[backend]
-	if last == nil || !slices.Equal(last.Servers, servers) {
-		last = &Backend{backend, servers}
+	if last == nil || last.Service != svc || last.Ingress != ing || !slices.Equal(last.Servers, servers) {
+		last = &Backend{backend, servers, svc, ing}
 		if s.last == nil {
 			s.last = map[string]*Backend{}
 		}

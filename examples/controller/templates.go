@@ -32,6 +32,7 @@ func (r *Routes) input(settings Settings) *reconcile.Input {
 		Vars: map[string]any{"settings": settings, "hosts": r.Hosts, "exact": r.Exact, "prefix": r.Prefix,
 			"certificates": r.Certificates, "fallback": r.Default, "backends": r.Backends, "backend": (*Backend)(nil)},
 		Files:   r.Files,
+		Owners:  r.FileOwners,
 		Refused: r.Refused,
 	}
 	each := reconcile.Each{Var: "backend"}

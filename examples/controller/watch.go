@@ -63,7 +63,7 @@ func (c *controller) newWatchers() (err error) {
 }
 
 // input reads all watched resources at one instant, for one render.
-func (c *controller) input(context.Context) (*reconcile.Input, error) {
+func (c *controller) input(ctx context.Context) (*reconcile.Input, error) {
 	all := c.watchers.Snapshot()
 	services := k8swatch.Read[*corev1.Service](all.Of(c.services))
 	secrets := k8swatch.Read[*corev1.Secret](all.Of(c.secrets))
@@ -75,6 +75,7 @@ func (c *controller) input(context.Context) (*reconcile.Input, error) {
 		Service:   func(ns, name string) *corev1.Service { return services.GetSingle(ns, name) },
 		Secret:    func(ns, name string) *corev1.Secret { return secrets.GetSingle(ns, name) },
 		Slices:    func(ns, service string) []*discoveryv1.EndpointSlice { return slices.Get(ns, service) },
+		Excluded:  reconcile.Excluding(ctx),
 	}, &c.slots)
 	routes.Keep(c.routes)
 	c.routes = routes
