@@ -106,7 +106,7 @@ func (w *worker) tryRuntime(ctx context.Context, v *validated) {
 	}
 	w.mu.Lock()
 	w.state.probed = v
-	at := w.state.lastReload.Add(w.loop.opts.MinInterval)
+	at := w.state.lastReload.Add(w.loop.timing().minInterval)
 	w.mu.Unlock()
 	eventbus.Publish(w.loop.bus, DeploymentScheduled{ID: v.id, Endpoint: w.target.Name(), At: at})
 }
@@ -198,7 +198,7 @@ func (w *worker) failed(ctx context.Context, v *validated, result *dataplane.Res
 
 // call bounds one call to the target and takes a panic for a failure.
 func (w *worker) call(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, w.loop.opts.DeployTimeout)
+	ctx, cancel := context.WithTimeout(ctx, w.loop.live.Load().deployTimeout)
 	defer cancel()
 	return guard(func() error { return f(ctx) })
 }
@@ -209,7 +209,7 @@ func (l *Loop) explain(ctx context.Context, v *validated, err error) error {
 	if !errors.Is(err, dataplane.ErrInvalid) && !errors.Is(err, dataplane.ErrReload) && !errors.Is(err, dataplane.ErrUnsupported) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.opts.RenderTimeout)
+	ctx, cancel := context.WithTimeout(ctx, l.live.Load().renderTimeout)
 	defer cancel()
 	var blamed *ConfigError
 	_ = guard(func() error { blamed = blame(ctx, "deploy", err, v.config, v.origins); return nil })
@@ -235,10 +235,7 @@ func (l *Loop) fenced(ctx context.Context) context.Context {
 
 func (l *Loop) leading() bool { return l.opts.Leader == nil || l.opts.Leader.Leading() }
 
-func (l *Loop) timing() timing {
-	o := &l.opts
-	return timing{minInterval: o.MinInterval, drift: o.DriftInterval, retryBase: o.RetryBase, retryMax: o.RetryMax}
-}
+func (l *Loop) timing() timing { return l.live.Load().timing }
 
 // SetTargets says which HAProxys the loop deploys to from now on. A target
 // that stays (the same value) goes on undisturbed; a new one gets the newest

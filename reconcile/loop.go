@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -75,6 +76,8 @@ type Loop struct {
 	opts Options
 	bus  *eventbus.Bus
 
+	live atomic.Pointer[intervals]
+
 	wake chan struct{} // of size 1: a trigger while one waits is the same trigger
 
 	mu      sync.Mutex
@@ -115,6 +118,7 @@ func New(opts Options) (*Loop, error) {
 		workers: map[string]*worker{},
 		refused: map[Refusal]bool{},
 	}
+	l.live.Store(l.opts.intervals())
 	if err := l.SetTargets(opts.Targets...); err != nil {
 		return nil, err
 	}
@@ -174,7 +178,7 @@ func (l *Loop) Run(ctx context.Context) error {
 }
 
 func (l *Loop) runRenders(ctx context.Context) {
-	pace := pacer{hold: l.opts.Debounce}
+	pace := pacer{}
 	failures := 0
 	for {
 		if !l.triggered(ctx, failures) {
@@ -192,6 +196,7 @@ func (l *Loop) runRenders(ctx context.Context) {
 		start := time.Now()
 		// A failure is published and kept in the state.
 		_, unchanged, err := l.reconcile(ctx)
+		pace.hold = l.live.Load().debounce
 		pace.acted(start, time.Now(), unchanged)
 		failures++
 		if err == nil {
@@ -337,7 +342,7 @@ func (l *Loop) report(id uint64, a *attempt) {
 }
 
 func (l *Loop) render(ctx context.Context) (rendered *Rendered, err error) {
-	ctx, cancel := context.WithTimeout(ctx, l.opts.RenderTimeout)
+	ctx, cancel := context.WithTimeout(ctx, l.live.Load().renderTimeout)
 	defer cancel()
 	err = guard(func() (err error) {
 		rendered, err = l.opts.Renderer.Render(ctx)

@@ -65,7 +65,7 @@ func (l *Loop) each(ctx context.Context, do func(context.Context, Target, *valid
 	var wg sync.WaitGroup
 	for i, t := range targets {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, l.opts.DeployTimeout)
+			ctx, cancel := context.WithTimeout(ctx, l.live.Load().deployTimeout)
 			defer cancel()
 			err := guard(func() error {
 				outcomes[i] = do(ctx, t, v)
