@@ -19,7 +19,7 @@ const module = "github.com/hapticsdk/haptic"
 // What stands below a folder follows the rule of the folder.
 var allowed = map[string][]string{
 	"eventbus":              {},
-	"templating":            {"github.com/open2b/scriggo"},
+	"templating":            {"github.com/open2b/scriggo", "go.yaml.in/yaml/"},
 	"k8swatch":              {"internal/jsonpath", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
 	"dataplane":             {"internal/haproxycfg", "internal/haproxymodel", "internal/dpapi", "internal/haproxyctl", "golang.org/x/sys/unix"},
 	"validate":              {"dataplane", "internal/haproxycfg", "internal/haproxyctl"},

@@ -45,6 +45,11 @@ type Options struct {
 	// MaxOutput bounds the output of one render, in bytes. Zero means
 	// [DefaultMaxOutput].
 	MaxOutput int
+
+	// Debug is called with each value that a template gives to debug(...), while
+	// it is rendered. Nil drops them. Renders run concurrently, and a render that
+	// fails is run a second time.
+	Debug func(at Origin, value any)
 }
 
 // Engine holds compiled templates. It is immutable and safe for concurrent
@@ -53,8 +58,11 @@ type Engine struct {
 	src     *sources
 	decl    *declared
 	max     int
+	debug   func(Origin, any)
 	names   []string
 	entries map[string]*entry
+
+	snippets []snippet // sorted by name
 }
 
 // entry is one compiled template.
@@ -64,6 +72,7 @@ type entry struct {
 	sites    []site
 	uses     []string                     // variables, sorted
 	assigns  bool                         // to a variable of the host
+	shares   bool                         // values with other entries
 	size     atomic.Int64                 // of the last output, for the next buffer
 	traced   func() (*tracedEntry, error) // compiled when an error has no position
 	loops    loops                        // for RenderEach
@@ -84,9 +93,12 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{src: newSources(fsys), decl: decl, max: opts.MaxOutput, entries: map[string]*entry{}}
+	e := &Engine{src: newSources(fsys), decl: decl, max: opts.MaxOutput, debug: opts.Debug, entries: map[string]*entry{}}
 	if e.max <= 0 {
 		e.max = DefaultMaxOutput
+	}
+	if err := e.findSnippets(); err != nil {
+		return nil, err
 	}
 	e.names = slices.Sorted(slices.Values(opts.Entries))
 	if len(e.names) == 0 {
@@ -113,6 +125,7 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+	e.shareUses()
 	return e, nil
 }
 
@@ -131,6 +144,7 @@ func (e *Engine) compile(name string) (*entry, error) {
 		}
 	}
 	slices.Sort(en.uses)
+	en.shares = t.used[sharedName]
 	en.traced = sync.OnceValues(func() (*tracedEntry, error) { return e.compileTraced(name) })
 	return en, nil
 }
@@ -147,14 +161,14 @@ func (e *Engine) build(t *transformer, name string, escaper any, more native.Dec
 		}
 	}
 	globals[enterName], globals[leaveName], globals[growName] = enter, leave, grow
-	globals[functionName] = enterFunction
+	globals[functionName], globals[bindName], globals[debugName] = enterFunction, bindSnippet, e.debugAt
 	maps.Copy(globals, more)
 	defer func() {
 		if v := recover(); v != nil { // the compiler panics on what it did not foresee
 			tpl, err = nil, &Error{Entry: name, File: name, Message: fmt.Sprint(v)}
 		}
 	}()
-	return scriggo.BuildTemplate(e.src, name, &scriggo.BuildOptions{Globals: globals, TreeTransformer: t.transform})
+	return e.buildIncluding(t, name, &scriggo.BuildOptions{Globals: globals, TreeTransformer: t.transform})
 }
 
 // Entries returns the names of the compiled entries, sorted.
@@ -258,7 +272,7 @@ func run(ctx context.Context, tpl *scriggo.Template, out *output, values map[str
 			err = &goPanic{v}
 		}
 	}()
-	return tpl.Run(out, values, &scriggo.RunOptions{Context: withLimits(ctx, out.max), Print: func(any) {}})
+	return tpl.Run(out, values, &scriggo.RunOptions{Context: withState(withLimits(ctx, out.max), values), Print: func(any) {}})
 }
 
 // renderError gives the error of a render its position and its owners, and adds

@@ -1,14 +1,10 @@
 package templating
 
 import (
-	"cmp"
-	"encoding/base64"
-	"encoding/json"
-	"reflect"
+	"maps"
+	"path"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/open2b/scriggo/builtin"
 	"github.com/open2b/scriggo/native"
@@ -18,53 +14,129 @@ import (
 // A new set for each engine, because the compiled regular expressions are
 // remembered in it.
 func standard() native.Declarations {
+	all := native.Declarations{}
+	for _, family := range []native.Declarations{
+		textFunctions(), patternFunctions(), conversionFunctions(), encodingFunctions(),
+		listFunctions(), objectFunctions(), controlFunctions(), snippetFunctions(),
+	} {
+		maps.Copy(all, family)
+	}
+	return all
+}
+
+func textFunctions() native.Declarations {
+	return native.Declarations{
+		"lower":      builtin.ToLower,
+		"upper":      builtin.ToUpper,
+		"title":      title,
+		"trim":       strings.TrimSpace,
+		"strip":      strings.TrimSpace,
+		"trimPrefix": builtin.TrimPrefix,
+		"trimSuffix": builtin.TrimSuffix,
+		"split":      builtin.Split,
+		"join":       join,
+		"replace":    builtin.ReplaceAll,
+		"hasPrefix":  builtin.HasPrefix,
+		"hasSuffix":  builtin.HasSuffix,
+		"includes":   strings.Contains,
+		"indent":     indent,
+		"sprintf":    builtin.Sprintf,
+		"abbreviate": builtin.Abbreviate,
+		"basename":   basename,
+	}
+}
+
+func patternFunctions() native.Declarations {
 	patterns := &regexps{compiled: map[string]*regexp.Regexp{}}
 	return native.Declarations{
-		// Text.
-		"lower":     builtin.ToLower,
-		"upper":     builtin.ToUpper,
-		"trim":      strings.TrimSpace,
-		"split":     builtin.Split,
-		"join":      builtin.Join,
-		"replace":   builtin.ReplaceAll,
-		"hasPrefix": builtin.HasPrefix,
-		"hasSuffix": builtin.HasSuffix,
-		"includes":  strings.Contains,
-		"indent":    indent,
-		"sprintf":   builtin.Sprintf,
-		"abbreviate": func(s string, n int) string {
-			return builtin.Abbreviate(s, n)
-		},
-		// Regular expressions.
 		"regex_search":   patterns.search,
 		"regex_replace":  patterns.replace,
 		"sanitize_regex": regexp.QuoteMeta,
-		// Encodings and hashes.
-		"b64encode": builtin.Base64,
-		"b64decode": b64decode,
-		"toJson":    toJSON,
-		"sha256":    builtin.Sha256,
-		// Collections and objects.
+		"glob_match":     globMatch,
+	}
+}
+
+func conversionFunctions() native.Declarations {
+	return native.Declarations{
+		"tostring": tostring,
+		"toint":    toint,
+		"tofloat":  tofloat,
+		"ceil":     ceil,
+		"floor":    floor,
+		"abs":      builtin.Abs,
+		"min":      builtin.Min,
+		"max":      builtin.Max,
+		"seq":      seq,
+	}
+}
+
+func encodingFunctions() native.Declarations {
+	return native.Declarations{
+		"b64encode":   builtin.Base64,
+		"b64decode":   b64decode,
+		"to_json":     toJSON,
+		"toJson":      toJSON,
+		"from_json":   fromJSON,
+		"to_yaml":     toYAML,
+		"from_yaml":   fromYAML,
+		"md5":         builtin.Md5,
+		"sha1":        builtin.Sha1,
+		"sha256":      builtin.Sha256,
+		"hmac_sha256": hmacSHA256,
+		"crc32":       crc32Hex,
+	}
+}
+
+func listFunctions() native.Declarations {
+	return native.Declarations{
 		"sort":       sorted[string],
 		"unique":     unique,
-		"coalesce":   coalesce,
+		"reverse":    reversed,
+		"sort_by":    sortBy,
+		"unique_by":  uniqueBy,
+		"selectattr": selectattr,
+		"rejectattr": rejectattr,
+		"map_by":     mapBy,
+		"group_by":   groupBy,
+		"index_by":   indexBy,
+		"count_by":   countBy,
+	}
+}
+
+func objectFunctions() native.Declarations {
+	return native.Declarations{
 		"dig":        dig,
 		"digString":  digString,
 		"digInt":     digInt,
+		"digFloat":   digFloat,
+		"digBool":    digBool,
 		"digList":    digList,
 		"digMap":     digMap,
 		"has":        has,
+		"keys":       keys,
 		"sortedKeys": sortedKeys,
+		"merge":      merge,
+		"coalesce":   coalesce,
+	}
+}
+
+func controlFunctions() native.Declarations {
+	return native.Declarations{
+		"first_seen": firstSeen,
 		// The way out, which templates call raw (see allowRaw), and the way to stop.
-		"Raw":  func(s string) Raw { return Raw(s) },
-		"fail": func(message string) string { failf("%s", message); return "" },
+		"Raw":   func(s string) Raw { return Raw(s) },
+		"debug": debugNothing,
+		"fail":  func(message string) string { failf("%s", message); return "" },
 	}
 }
 
 // indent puts n spaces before each line that is not empty. What a macro wrote
 // stays what a macro wrote.
 func indent(text any, n int) any {
-	pad := strings.Repeat(" ", max(n, 0))
+	if n < 0 || n > maxIndent {
+		failf("indent: %d spaces wanted, only 0 to %d can be", n, maxIndent)
+	}
+	pad := strings.Repeat(" ", n)
 	shift := func(s string) string {
 		var b strings.Builder
 		for line := range strings.Lines(s) {
@@ -87,99 +159,34 @@ func indent(text any, n int) any {
 	return nil
 }
 
-// regexps remembers compiled regular expressions, up to a bound, since
-// patterns may be made from data.
-type regexps struct {
-	mu       sync.Mutex
-	compiled map[string]*regexp.Regexp
+const maxIndent = 1024
+
+// title writes the first letter of each word as a capital. Words are parted by
+// all that is neither letter, digit, apostrophe nor underscore.
+func title(s string) string { return builtin.CapitalizeAll(s) }
+
+// basename returns what is behind the last slash, "" for "".
+func basename(s string) string {
+	if s == "" {
+		return ""
+	}
+	return path.Base(s)
 }
 
-const maxRegexps = 1024
-
-func (r *regexps) get(pattern string) *regexp.Regexp {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if re := r.compiled[pattern]; re != nil {
-		return re
+// join writes the elements of a list, which may be all that tostring takes,
+// with a separator between them.
+func join(list any, sep string) string {
+	if list, ok := list.([]string); ok {
+		return strings.Join(list, sep)
 	}
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		panic(failure{err})
-	}
-	if len(r.compiled) >= maxRegexps {
-		clear(r.compiled)
-	}
-	r.compiled[pattern] = re
-	return re
-}
-
-func (r *regexps) search(s, pattern string) bool { return r.get(pattern).MatchString(s) }
-
-func (r *regexps) replace(s, pattern, replacement string) string {
-	return r.get(pattern).ReplaceAllString(s, replacement)
-}
-
-func b64decode(s string) string {
-	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(s))
-	if err != nil {
-		failf("b64decode: %w", err)
-	}
-	return string(b)
-}
-
-func toJSON(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		failf("toJson: %w", err)
-	}
-	return string(b)
-}
-
-func sorted[T cmp.Ordered](list []T) []T { return slices.Sorted(slices.Values(list)) }
-
-// unique keeps the first of equal strings.
-func unique(list []string) []string {
-	seen := make(map[string]bool, len(list))
-	var out []string
-	for _, s := range list {
-		if !seen[s] {
-			seen[s] = true
-			out = append(out, s)
+	items := listOf("join", list)
+	parts := make([]string, len(items))
+	for i, item := range items {
+		s, err := textOf(item)
+		if err != nil {
+			failf("join: element %d: %w", i, err)
 		}
+		parts[i] = s
 	}
-	return out
-}
-
-// coalesce returns the first argument that is neither nil nor the zero value
-// of its type, with pointers followed; nil if there is none.
-func coalesce(values ...any) any {
-	for _, v := range values {
-		rv := reflect.ValueOf(v)
-		for rv.IsValid() && rv.Kind() == reflect.Pointer {
-			rv = rv.Elem()
-		}
-		if rv.IsValid() && !rv.IsZero() && !(hasLen(rv) && rv.Len() == 0) {
-			return v
-		}
-	}
-	return nil
-}
-
-func hasLen(v reflect.Value) bool { return v.Kind() == reflect.Slice || v.Kind() == reflect.Map }
-
-// sortedKeys returns the keys of a map with string keys in order.
-func sortedKeys(m any) []string {
-	rv := reflect.ValueOf(m)
-	if !rv.IsValid() {
-		return nil
-	}
-	if rv.Kind() != reflect.Map || rv.Type().Key().Kind() != reflect.String {
-		failf("sortedKeys: a map with string keys wanted, not a %T", m)
-	}
-	keys := make([]string, 0, rv.Len())
-	for _, k := range rv.MapKeys() {
-		keys = append(keys, k.String())
-	}
-	slices.Sort(keys)
-	return keys
+	return strings.Join(parts, sep)
 }

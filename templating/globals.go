@@ -83,7 +83,7 @@ func (d *declared) global(name string, v any) error {
 		if rv.IsNil() {
 			return errors.New("a nil function")
 		}
-		d.globals[name] = withoutError(rv).Interface()
+		d.globals[name] = withoutError(withEnv(rv)).Interface()
 	case reflect.String, reflect.Bool, reflect.Float32, reflect.Float64,
 		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:

@@ -39,7 +39,7 @@ func (t *transformer) text(expr ast.Expression) bool {
 	switch f := call.Func.(type) {
 	case *ast.Identifier:
 		_, global := t.globals[f.Name]
-		return !global || f.Name == "indent"
+		return !global || givesText[f.Name]
 	case *ast.Selector:
 		base, ok := f.Expr.(*ast.Identifier)
 		return ok && t.packages[base.Name]

@@ -102,7 +102,7 @@ func (s *sources) has(name string, start int, text string) bool {
 func (s *sources) entries() ([]string, error) {
 	var names []string
 	err := fs.WalkDir(s.fsys, ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !strings.HasPrefix(path.Base(name), "_") {
+		if err == nil && !d.IsDir() && !strings.HasPrefix(path.Base(name), "_") && !isSnippet(name) {
 			names = append(names, name)
 		}
 		return err

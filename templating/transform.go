@@ -54,6 +54,10 @@ type transformer struct {
 	sites  []site
 	spots  []spot // of a traced template
 	errors []error
+
+	decl     *declared
+	includes bool      // a snippet
+	snippets []snippet // nil where none was found to be included
 }
 
 // shown is a show node and all places in which it may stand.
@@ -73,13 +77,17 @@ type visit struct {
 type loop struct{ left, again places }
 
 func newTransformer(src *sources, entry string, decl *declared) *transformer {
-	return &transformer{src: src, entry: entry, vars: decl.names(), globals: decl.globals, packages: map[string]bool{}, used: map[string]bool{}, kind: kindOf(entry), byNode: map[*ast.Show]*shown{},
+	return &transformer{decl: decl, src: src, entry: entry, vars: decl.names(), globals: decl.globals, packages: map[string]bool{}, used: map[string]bool{}, kind: kindOf(entry), byNode: map[*ast.Show]*shown{},
 		trees: map[visit]places{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
 }
 
 // transform is the TreeTransformer of one compilation.
 func (t *transformer) transform(tree *ast.Tree) error {
+	t.placeSnippets(tree)
 	t.tree(tree, t.kind.start())
+	if t.needsSnippets() {
+		return errIncludes
+	}
 	for _, s := range t.shows {
 		t.wrap(s)
 	}
@@ -412,6 +420,7 @@ func (t *transformer) expressions(n ast.Node) {
 		return
 	case *ast.Identifier:
 		t.used[n.Name] = t.vars[n.Name]
+		t.note(n.Name)
 		return
 	case *ast.Assignment:
 		for _, v := range n.Lhs {
@@ -422,6 +431,7 @@ func (t *transformer) expressions(n ast.Node) {
 			t.assigned(n.Expr)
 		}
 	case *ast.Call:
+		t.locateDebug(n)
 		if id, ok := n.Func.(*ast.Identifier); ok && formatTypes[id.Name] && len(n.Args) == 1 {
 			t.fail(t.file, n.Pos(), "the conversion "+id.Name+"(...) is not available; raw(...) writes text as it is")
 		}

@@ -1,0 +1,157 @@
+package templating
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// checkGlob refuses a malformed pattern: path.Match reports one only as far as
+// it reads it, which for a name that does not match is not to the end.
+func checkGlob(pattern string) error {
+	if _, err := path.Match(pattern, ""); err != nil {
+		return fmt.Errorf("pattern %s: %w", shorten(pattern), err)
+	}
+	return nil
+}
+
+// textOf returns the text of a value, by the same rules as showing it, without
+// escaping.
+func textOf(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case []byte:
+		return string(v), nil
+	}
+	rv := reflect.ValueOf(v)
+	if !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil() {
+		return "", fmt.Errorf("the value is nil")
+	}
+	switch v := v.(type) {
+	case fmt.Stringer:
+		return v.String(), nil
+	case error:
+		return v.Error(), nil
+	}
+	switch {
+	case rv.Kind() == reflect.Pointer:
+		return textOf(rv.Elem().Interface())
+	case rv.Kind() == reflect.String:
+		return rv.String(), nil
+	case rv.Kind() == reflect.Bool:
+		return strconv.FormatBool(rv.Bool()), nil
+	case rv.CanInt():
+		return strconv.FormatInt(rv.Int(), 10), nil
+	case rv.CanUint():
+		return strconv.FormatUint(rv.Uint(), 10), nil
+	case rv.CanFloat():
+		return strconv.FormatFloat(rv.Float(), 'f', -1, rv.Type().Bits()), nil
+	}
+	if ptr := reflect.New(rv.Type()); ptr.Type().Implements(stringerType) { // intstr.IntOrString
+		ptr.Elem().Set(rv)
+		return ptr.Interface().(fmt.Stringer).String(), nil
+	}
+	return "", fmt.Errorf("a value of type %T has no text", v)
+}
+
+func tostring(v any) string {
+	s, err := textOf(v)
+	if err != nil {
+		failf("tostring: %w", err)
+	}
+	return s
+}
+
+// number returns what toint and tofloat read a number from: a number or a text
+// of one.
+func number(name string, v any) reflect.Value {
+	if rv := deref(reflect.ValueOf(v)); isNumber(rv) {
+		return rv
+	}
+	s, err := textOf(v)
+	if err != nil {
+		failf("%s: %w", name, err)
+	}
+	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || strings.ContainsAny(s, "xXpP_") {
+		failf("%s: %s is not a number", name, shorten(s))
+	}
+	if n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64); err == nil { // exact
+		return reflect.ValueOf(n)
+	}
+	return reflect.ValueOf(f)
+}
+
+func toint(v any) int {
+	n, err := wholeNumber(number("toint", v))
+	if err != nil {
+		failf("toint: %w", err)
+	}
+	return n
+}
+
+func tofloat(v any) float64 {
+	f, err := floatNumber(number("tofloat", v))
+	if err != nil {
+		failf("tofloat: %w", err)
+	}
+	return f
+}
+
+func ceil(v any) int { return rounded("ceil", v, math.Ceil) }
+
+func floor(v any) int { return rounded("floor", v, math.Floor) }
+
+func rounded(name string, v any, round func(float64) float64) int {
+	rv := number(name, v)
+	if rv.CanFloat() {
+		rv = reflect.ValueOf(round(rv.Float()))
+	}
+	n, err := wholeNumber(rv)
+	if err != nil {
+		failf("%s: %w", name, err)
+	}
+	return n
+}
+
+// maxSeq bounds a sequence: 1 Mi numbers.
+const maxSeq = 1 << 20
+
+// seq returns the numbers from 0 to n-1, or those from the first argument up
+// to but without the second one, in steps of the third.
+func seq(n int, more ...int) []int {
+	from, to, step := 0, n, 1
+	switch len(more) {
+	case 0:
+	case 1, 2:
+		from, to = n, more[0]
+		if len(more) == 2 {
+			step = more[1]
+		}
+	default:
+		failf("seq: at most three numbers wanted, not %d", 1+len(more))
+	}
+	if step == 0 {
+		failf("seq: a step of 0 has no end")
+	}
+	// As unsigned numbers, differences cannot overflow.
+	var count uint64
+	switch {
+	case step > 0 && from < to:
+		count = (uint64(to)-uint64(from)-1)/uint64(step) + 1
+	case step < 0 && from > to:
+		count = (uint64(from)-uint64(to)-1)/-uint64(step) + 1
+	}
+	if count > maxSeq {
+		failf("seq: %d numbers wanted, only %d can be", count, maxSeq)
+	}
+	out := make([]int, count)
+	for i := range out {
+		out[i] = from + i*step
+	}
+	return out
+}

@@ -1,0 +1,220 @@
+package templating
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/open2b/scriggo/native"
+)
+
+// Shared holds values that are computed once and used by all templates of a
+// reconciliation. Templates have it as the variable shared:
+//
+//	{% var taken = shared.ComputeIfAbsent("taken", func() any { ... }) %}
+//
+// Give the same one to several renders with [WithShared]; without it each
+// render has its own. It is safe for concurrent use.
+type Shared struct {
+	mu      sync.Mutex
+	values  map[string]any
+	pending map[string]*computation
+}
+
+// computation is a value that is being computed.
+type computation struct {
+	key  string
+	by   *runState     // the render that computes it
+	done chan struct{} // closed when it has ended, well or not
+}
+
+// NewShared returns an empty Shared.
+func NewShared() *Shared {
+	return &Shared{values: map[string]any{}, pending: map[string]*computation{}}
+}
+
+type sharedKey struct{}
+
+// WithShared makes all renders with the context it returns use s.
+func WithShared(ctx context.Context, s *Shared) context.Context {
+	return context.WithValue(ctx, sharedKey{}, s)
+}
+
+func sharedOf(ctx context.Context) *Shared {
+	if s, ok := ctx.Value(sharedKey{}).(*Shared); ok && s != nil {
+		return s
+	}
+	return NewShared()
+}
+
+// Get returns a value that was computed, nil if there is none.
+func (s *Shared) Get(key string) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.values[key]
+}
+
+// ComputeIfAbsent returns the value of a key. Where there is none, it calls
+// compute, a function or a macro without parameters and with one result, once:
+// other renders that want the value wait for it. What fails leaves no value.
+// Values that wait for each other are an error that names them. Templates leave
+// out env.
+func (s *Shared) ComputeIfAbsent(env native.Env, key string, compute any) any {
+	state := stateOf(env)
+	call, err := computeFunc(compute)
+	if err != nil {
+		failf("shared.ComputeIfAbsent: %s: %w", shorten(key), err)
+	}
+	for {
+		v, own, other := s.claim(key, state)
+		switch {
+		case own != nil:
+			return s.compute(own, call)
+		case other == nil:
+			return v
+		}
+		if err := s.wait(env.Context(), state, other); err != nil {
+			failf("shared.ComputeIfAbsent: %s: %w", shorten(key), err)
+		}
+	}
+}
+
+// claim returns the value, or a computation: one's own, or that to wait for.
+func (s *Shared) claim(key string, by *runState) (v any, own, other *computation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v, ok := s.values[key]; ok {
+		return v, nil, nil
+	}
+	if c := s.pending[key]; c != nil {
+		return nil, nil, c
+	}
+	c := &computation{key: key, by: by, done: make(chan struct{})}
+	s.pending[key] = c
+	return nil, c, nil
+}
+
+func (s *Shared) compute(c *computation, call func() any) any {
+	var v any
+	ok := false
+	c.by.computes = append(c.by.computes, c.key)
+	defer func() { // also when it panics
+		c.by.computes = c.by.computes[:len(c.by.computes)-1]
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if ok {
+			s.values[c.key] = v
+		}
+		delete(s.pending, c.key)
+		close(c.done)
+	}()
+	v = call()
+	ok = true
+	return v
+}
+
+// wait waits for a computation of another render, or fails when that one, on
+// the way, waits for this render.
+func (s *Shared) wait(ctx context.Context, state *runState, c *computation) error {
+	s.mu.Lock()
+	chain := []string{c.key}
+	for at := c; ; {
+		if at.by == state {
+			if at == c { // all of them are computed here
+				chain = state.computes[slices.Index(state.computes, c.key):]
+			}
+			s.mu.Unlock()
+			return fmt.Errorf("values that need each other: %s", strings.Join(append(slices.Clone(chain), c.key), " > "))
+		}
+		next := at.by.waits
+		if next == nil || s.pending[next.key] != next {
+			break
+		}
+		at = next
+		chain = append(chain, at.key)
+	}
+	state.waits = c
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		state.waits = nil
+		s.mu.Unlock()
+	}()
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// computeFunc returns a template's function or macro as one that is called.
+func computeFunc(f any) (func() any, error) {
+	switch f := f.(type) {
+	case func() any:
+		return f, nil
+	case func() native.JSON: // a macro
+		return func() any { return f() }, nil
+	}
+	v := reflect.ValueOf(f)
+	if v.Kind() != reflect.Func || v.Type().NumIn() != 0 || v.Type().NumOut() != 1 {
+		return nil, fmt.Errorf("a function without parameters and with one result wanted, not a %T", f)
+	}
+	return func() any { return v.Call(nil)[0].Interface() }, nil
+}
+
+// runState is what one run of a template remembers.
+type runState struct {
+	seen     map[string]bool // by first_seen
+	snippets map[string]func() native.JSON
+	plain    bool     // the entry is of a kind without lines
+	chain    []string // snippets that are being rendered
+	data     *any     // the variable data; nil when the host has one of this name
+	computes []string // keys of shared values, the outermost first
+	waits    *computation
+}
+
+type stateKey struct{}
+
+// withState begins a run: values are the variables that it has.
+func withState(ctx context.Context, values map[string]any) context.Context {
+	state := &runState{}
+	state.data, _ = values[dataName].(*any)
+	if shared, ok := values[sharedName].(**Shared); ok {
+		*shared = sharedOf(ctx)
+	}
+	return context.WithValue(ctx, stateKey{}, state)
+}
+
+func stateOf(env native.Env) *runState {
+	state, ok := env.Context().Value(stateKey{}).(*runState)
+	if !ok {
+		failf("not inside a render")
+	}
+	return state
+}
+
+// firstSeen reports whether this is the first call with these values in this
+// render of an entry.
+func firstSeen(env native.Env, parts ...any) bool {
+	state := stateOf(env)
+	var key strings.Builder
+	for i, part := range parts {
+		text, err := textOf(part)
+		if err != nil {
+			failf("first_seen: argument %d: %w", i+1, err)
+		}
+		fmt.Fprintf(&key, "%d:%s", len(text), text) // "a","bc" is not "ab","c"
+	}
+	if state.seen[key.String()] {
+		return false
+	}
+	if state.seen == nil {
+		state.seen = map[string]bool{}
+	}
+	state.seen[key.String()] = true
+	return true
+}
