@@ -51,6 +51,9 @@ func TestErrorsHaveOwners(t *testing.T) {
 			want: "a.cfg:2:4 [a], a.cfg:2:4 [b], a.cfg:2:14 [b], a.cfg:3:13"},
 		{name: "in a macro", template: "{% macro M(s string) %}\n{{ hostile(s) }}{% end %}{% for _, ing := range ings %}{{ M(ing.Name) }}{% end %}",
 			want: "a.cfg:2:4 [b]"},
+		{name: "what lacks a value", template: "{% macro M(s string) %}\"{{ s }}{% if s == `a` %}\"{% end %}{% end %}" +
+			"{% for _, ing := range ings %}\nset {{ indent(M(hostile(ing.Name)), 1) }}{% end %}",
+			want: "a.cfg:1:28 [b]"},
 		{name: "in a rendered file", template: "{% for _, ing := range ings %}{% owner(ing.Name) %}{{ render `_p.cfg` }}{% end %}",
 			want: "_p.cfg:2:4 [a a], _p.cfg:2:4 [b b]"},
 		{name: "fail", template: "{% for _, ing := range ings %}\n{% if ing.Name == `b` %}{{ fail(`no`) }}{% end %}{% end %}",

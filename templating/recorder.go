@@ -38,6 +38,7 @@ type written struct {
 	pieces []piece
 	owners *held // of the call
 	shown  bool
+	lacks  bool  // a value that was refused
 	starts []int // of its lines that are not blank; see texts
 }
 
@@ -102,12 +103,10 @@ func withRecorder(ctx context.Context, r *recorder) context.Context {
 	return context.WithValue(ctx, recorderKey{}, r)
 }
 
-// nowhere is where a render is before its first statement.
-var nowhere = spot{start: -1} // never changed
-
+// spot returns the statement that began last.
 func (r *recorder) spot() *spot {
-	if r.mark < 0 {
-		return &nowhere
+	if r.mark < 0 { // a render begins with what is imported
+		return &spot{start: -1}
 	}
 	return &r.spots[r.mark]
 }
@@ -212,7 +211,7 @@ func (r *recorder) show(v any, text native.JSON, id int) {
 	if r.profiler != nil {
 		return
 	}
-	from, at := &r.values[id], shownAt{r.top.since, r.owners}
+	from, at := &r.values[id], r.shownAt()
 	switch v := v.(type) {
 	case native.JSON:
 		if v == text {
@@ -228,9 +227,12 @@ func (r *recorder) show(v any, text native.JSON, id int) {
 	r.write(string(text), from)
 }
 
+func (r *recorder) shownAt() shownAt { return shownAt{r.top.since, r.owners} }
+
 // embed writes a text with all that is known of it.
 func (r *recorder) embed(w *written, from *spot) {
 	out := r.top.out
+	out.lacks = out.lacks || w.lacks
 	at := len(out.text)
 	for _, p := range w.pieces {
 		p.at += at
@@ -247,6 +249,7 @@ func (r *recorder) embed(w *written, from *spot) {
 
 // refuse notes a refused value; nothing is written for it.
 func (r *recorder) refuse(refused *refusal, id int) {
+	r.top.out.lacks = true
 	at := refusedAt{id, r.owners, refused.message}
 	if len(r.refused) >= maxRefused || r.seen[at] {
 		return

@@ -105,6 +105,7 @@ func (t *texts) align(s string, shown shownAt) (w *written, all bool) {
 		next = lineOf{found.text, found.line + 1}
 		from := t.made[found.text]
 		from.shown = true
+		w.lacks = w.lacks || from.lacks
 		p := from.pieceAt(from.starts[found.line])
 		p.off += from.starts[found.line] - p.at
 		p.at = start

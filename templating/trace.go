@@ -62,8 +62,11 @@ func (r *recorder) escape(v any, id int, at *site) (text native.JSON) {
 		if !ok {
 			panic(panicked)
 		}
-		r.refuse(refused, id)
 		text = ""
+		if macro, ok := v.(native.JSON); ok && r.find(string(macro), r.shownAt()).lacks {
+			return // refused for what is missing in it
+		}
+		r.refuse(refused, id)
 	}()
 	return escape(v, at)
 }
