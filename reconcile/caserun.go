@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,13 +37,31 @@ func (in *CaseInput) Sync(ctx context.Context, watchers *k8swatch.Group) error {
 	return errors.Join(err, <-done)
 }
 
+// HTTPStore is a store that fetches the contents of the case and nothing else.
+func (in *CaseInput) HTTPStore() *HTTPStore {
+	return &HTTPStore{Client: &http.Client{Transport: caseTransport(in.HTTP)}, Retries: -1}
+}
+
+// caseTransport answers with the text of a URL.
+type caseTransport map[string]string
+
+func (c caseTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	text, ok := c[req.URL.String()]
+	if !ok {
+		return nil, errors.New("the case has no http content for this URL")
+	}
+	return &http.Response{StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
+		ContentLength: int64(len(text)), Body: io.NopCloser(strings.NewReader(text)), Request: req}, nil
+}
+
 // CaseRunner runs cases, each by itself: one that fails, panics or hangs never
 // stops another.
 type CaseRunner struct {
 	// Renderer makes the renderer of one case, as the controller makes its own.
 	// It is called again for each order of the fixtures that deterministic tries,
 	// and for several cases at once. What it starts must end before it returns;
-	// see [CaseInput.Sync].
+	// see [CaseInput.Sync]. A [*Templates] gets the previous configuration, and,
+	// where it has none, an HTTPStore with the contents of the case.
 	Renderer func(ctx context.Context, in *CaseInput) (Renderer, error)
 
 	// Validator is who haproxy_valid asks, one configuration at a time. Without
@@ -167,8 +188,9 @@ func (p *casePlay) prepare(ctx context.Context, fixtures []k8swatch.Object) (ren
 	if err != nil {
 		return nil, fmt.Errorf("fixtures: %w", err)
 	}
+	in := &CaseInput{Source: source, Previous: p.c.Previous, HTTP: p.c.HTTP}
 	err = guard(func() error {
-		renderer, err = p.runner.Renderer(ctx, &CaseInput{Source: source, Previous: p.c.Previous, HTTP: p.c.HTTP})
+		renderer, err = p.runner.Renderer(ctx, in)
 		return err
 	})
 	if err == nil && renderer == nil {
@@ -176,6 +198,12 @@ func (p *casePlay) prepare(ctx context.Context, fixtures []k8swatch.Object) (ren
 	}
 	if err != nil {
 		return nil, fmt.Errorf("renderer: %w", err)
+	}
+	if t, ok := renderer.(*Templates); ok && t != nil {
+		t.SetPrevious(p.c.Previous)
+		if t.HTTP == nil {
+			t.HTTP = in.HTTPStore()
+		}
 	}
 	return renderer, nil
 }

@@ -27,7 +27,7 @@ type config struct {
 	leaderElect bool
 	lease       string
 
-	templates                      string
+	templates, test                string
 	noQuarantine                   bool
 	httpAddr, httpsAddr, debugAddr string
 	maxConn, spareSlots            int
@@ -59,7 +59,8 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.StringVar(&c.endpointSocket, "endpoint-socket", "/var/run/haproxy/admin.sock", "runtime socket that HAProxy opens there")
 	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only while holding a Lease")
 	fs.StringVar(&c.lease, "lease", "default/haptic", "`namespace/name` of that Lease")
-	fs.StringVar(&c.templates, "templates", "", "`folder` of templates to use in place of the built-in ones")
+	fs.StringVar(&c.test, "test", "", "run the cases of the templates in a `file or folder`, print the results and exit: 0, or 1 if one fails; no cluster is needed")
+	fs.StringVar(&c.templates, "templates", "", "`folder` of templates to use in place of the built-in ones; its cases, in the folder cases, are run before anything is deployed")
 	fs.BoolVar(&c.noQuarantine, "no-quarantine", false, "keep the last good configuration where a resource makes the new one invalid, in place of leaving that resource out")
 	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP")
 	fs.StringVar(&c.httpsAddr, "https-addr", ":8443", "address for HTTPS")

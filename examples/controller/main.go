@@ -47,7 +47,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
-	if err == nil {
+	if err == nil && cfg.test != "" {
+		err = testTemplates(ctx, cfg, log, stdout)
+	} else if err == nil {
 		var c *controller
 		if c, err = newController(cfg, log, stdout); err == nil {
 			defer c.close()
@@ -77,8 +79,9 @@ type controller struct {
 
 	cluster   *k8swatch.Cluster // or folder, never both
 	folder    *k8swatch.Folder
-	watchers  *k8swatch.Group // what a configuration is made of
-	instances *k8swatch.Group // which HAProxys there are
+	fixtures  *k8swatch.Static // of a case, in place of both
+	watchers  *k8swatch.Group  // what a configuration is made of
+	instances *k8swatch.Group  // which HAProxys there are
 	ingresses, classes, services, slices, secrets,
 	pods, credentials *k8swatch.Watcher // the last two only where they are asked for
 
@@ -233,6 +236,7 @@ func (c *controller) run(ctx context.Context) error {
 	observe.Comment(c.bus, c.log)
 	history := observe.NewHistory(c.bus, 0)
 	c.printPlans()
+	c.logQuarantine()
 	c.bus.Start()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.watchers.Run(ctx) })

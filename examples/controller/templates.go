@@ -54,7 +54,7 @@ func compileTemplates(folder string, layout dataplane.Layout) (*templating.Engin
 	if folder != "" {
 		files = os.DirFS(folder)
 	}
-	return templating.Compile(files, &templating.Options{
+	return templating.Compile(reconcile.WithoutCases(files), &templating.Options{
 		Globals: map[string]any{
 			"path": func(kind, name string) string { return layout.Path(dataplane.FileKind(kind), name) },
 		},

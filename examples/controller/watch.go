@@ -22,7 +22,9 @@ import (
 // newWatchers says what is watched, and where.
 func (c *controller) newWatchers() (err error) {
 	var source k8swatch.Source
-	if c.cfg.manifests != "" {
+	if c.fixtures != nil {
+		source = c.fixtures
+	} else if c.cfg.manifests != "" {
 		c.folder, err = k8swatch.NewFolder(c.cfg.manifests, &k8swatch.FolderOptions{
 			OnError: func(err error) { eventbus.Publish(c.bus, reconcile.SourceFailed{Err: err}) },
 		})
@@ -131,8 +133,12 @@ func (c *controller) discover(context.Context, k8swatch.Changes) error {
 // syncTimeout is when a cluster that cannot be reached is spoken of.
 const syncTimeout = 10 * time.Second
 
-// await waits until all that is watched is known, and says what it waits for.
+// await runs the cases of templates that are not built in, waits until all that
+// is watched is known, and says what it waits for.
 func (c *controller) await(ctx context.Context) error {
+	if err := c.checkCases(ctx); err != nil {
+		return err
+	}
 	for {
 		wait, cancel := context.WithTimeout(ctx, syncTimeout)
 		_, err := c.watchers.WaitForSync(wait)

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/validate"
+)
+
+// testTemplates is -test: it runs cases through the watchers, templates and
+// checks that a controller with these flags would have.
+func testTemplates(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) error {
+	folder, only := cfg.test, ""
+	if info, err := os.Stat(folder); err != nil {
+		return err
+	} else if !info.IsDir() {
+		folder, only = filepath.Split(folder)
+	}
+	var cases []reconcile.Case
+	var err error
+	if only == "" {
+		cases, err = reconcile.ReadCases(os.DirFS(folder))
+	} else {
+		var data []byte
+		if data, err = os.ReadFile(cfg.test); err == nil {
+			cases, err = reconcile.ParseCases(only, data)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if len(cases) == 0 {
+		return fmt.Errorf("-test %s: there are no cases", cfg.test)
+	}
+	c := &controller{cfg: cfg, log: log, bus: eventbus.New(nil)}
+	defer c.close()
+	if err := c.newTargets(); err != nil {
+		return err
+	}
+	runner, err := c.caseRunner()
+	if err != nil {
+		return err
+	}
+	results := runner.Run(ctx, cases)
+	fmt.Fprint(out, results)
+	if !results.Passed() {
+		return errors.New("cases failed")
+	}
+	return nil
+}
+
+// checkCases runs the cases that stand with the user's own templates: templates
+// that fail them deploy nothing. Those of the built-in ones are for go test.
+func (c *controller) checkCases(ctx context.Context) error {
+	if c.cfg.templates == "" {
+		return nil
+	}
+	folder, err := fs.Sub(os.DirFS(c.cfg.templates), reconcile.CasesFolder)
+	if err != nil {
+		return err
+	}
+	cases, err := reconcile.ReadCases(folder)
+	if err != nil || len(cases) == 0 {
+		return err
+	}
+	runner, err := c.caseRunner()
+	if err != nil {
+		return err
+	}
+	return runner.Check(ctx, cases)
+}
+
+// caseRunner gives each case a controller of its own, with the fixtures in the
+// place of a cluster and without a HAProxy.
+func (c *controller) caseRunner() (*reconcile.CaseRunner, error) {
+	engine, err := compileTemplates(c.cfg.templates, c.settings.layout)
+	if err != nil {
+		return nil, err
+	}
+	check := &reconcile.Templates{Engine: engine}
+	if err := check.Check(); err != nil {
+		return nil, err
+	}
+	validator := &validate.Validator{Layout: c.settings.layout}
+	return &reconcile.CaseRunner{
+		Renderer: func(ctx context.Context, in *reconcile.CaseInput) (reconcile.Renderer, error) {
+			k := &controller{cfg: c.cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), fixtures: in.Source, settings: c.settings}
+			k.slots.Step = c.slots.Step
+			k.slots.Remember(in.Previous)
+			k.eachBackend = slices.Contains(engine.Entries(), backendEntry)
+			if err := k.newWatchers(); err != nil {
+				return nil, err
+			}
+			return &reconcile.Templates{Engine: engine, Input: k.input, Pure: true}, in.Sync(ctx, k.watchers)
+		},
+		Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
+			_, err := validator.Check(ctx, cfg)
+			return err
+		}),
+	}, nil
+}
