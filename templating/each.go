@@ -136,7 +136,7 @@ func (e *Engine) loop(en *entry, variable string, typ reflect.Type) *scriggo.Tem
 	e.src.mu.Unlock()
 	var sites []site
 	t := newTransformer(e.src, name, e.decl)
-	t.kind = kindOf(en.name)
+	t.points = newPointTable(kindOf(en.name))
 	loop, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &sites[id]) }, native.Declarations{
 		eachItems: reflect.Zero(reflect.PointerTo(reflect.SliceOf(typ))).Interface(),
 		eachMark:  Raw(endOfItem),

@@ -3,6 +3,7 @@ package templating
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -18,8 +19,14 @@ type Raw string
 type site struct {
 	file         string
 	line, column int
-	place        places
+	rules        []rule
 	text         bool // it may be the text of a macro
+	regexp       bool // the template quotes it for a regular expression
+	whole        bool // it is a word of its own
+	words        bool // HAProxy may know the word
+	// plain has the bytes that stand for themselves: a value that has no others
+	// is written as it is.
+	plain *[256]bool
 }
 
 // escape returns the text of a shown value as it may stand at the site, and
@@ -33,11 +40,11 @@ func escape(v any, at *site) native.JSON {
 	case Raw:
 		return native.JSON(v)
 	case int:
-		return native.JSON(strconv.Itoa(v))
+		return escapeInt(int64(v), at)
 	case int32:
-		return native.JSON(strconv.FormatInt(int64(v), 10))
+		return escapeInt(int64(v), at)
 	case int64:
-		return native.JSON(strconv.FormatInt(v, 10))
+		return escapeInt(v, at)
 	case bool:
 		return native.JSON(strconv.FormatBool(v))
 	case []byte:
@@ -61,11 +68,11 @@ func escapeOther(v any, at *site) native.JSON {
 	case reflect.Bool:
 		return native.JSON(strconv.FormatBool(rv.Bool()))
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return native.JSON(strconv.FormatInt(rv.Int(), 10))
+		return escapeInt(rv.Int(), at)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
 		return native.JSON(strconv.FormatUint(rv.Uint(), 10))
 	case reflect.Float32, reflect.Float64:
-		return native.JSON(strconv.FormatFloat(rv.Float(), 'f', -1, rv.Type().Bits()))
+		return escapeString(strconv.FormatFloat(rv.Float(), 'f', -1, rv.Type().Bits()), at)
 	case reflect.Pointer:
 		if !rv.IsNil() { // optional fields of Kubernetes objects
 			return escape(rv.Elem().Interface(), at)
@@ -88,58 +95,116 @@ var stringerType = reflect.TypeFor[fmt.Stringer]()
 
 func refuse(at *site, message string) { panic(&refusal{site: *at, message: message}) }
 
-func refuseValue(at *site, s, why string) {
-	refuse(at, fmt.Sprintf("refused in %s: %s: %s", at.place, shorten(s), why))
+func refuseValue(at *site, r rule, s, why string) {
+	refuse(at, fmt.Sprintf("refused in %s: %s: %s", r, shorten(s), why))
 }
 
-// escapeString is the table of section 2.2 of the configuration manual, read
-// backwards: which bytes need a backslash, and which cannot be written.
+// escapeInt shows a whole number: digits mean nothing anywhere, a sign may.
+func escapeInt(n int64, at *site) native.JSON {
+	if n < 0 {
+		return escapeString(strconv.FormatInt(n, 10), at)
+	}
+	return native.JSON(strconv.FormatInt(n, 10))
+}
+
 func escapeString(s string, at *site) native.JSON {
-	n := 0 // bytes that need a backslash
-	high := false
-	set := specials(at.place)
 	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case c < 0x20 || c == 0x7f:
-			refuseValue(at, s, fmt.Sprintf("control character %q", c))
-		case c >= 0x80:
-			high = true
-		case set[c>>6]&(1<<(c&63)) != 0:
-			n++
+		if !at.plain[s[i]] {
+			return escapeSpecial(s, at)
 		}
 	}
-	if high && !utf8.ValidString(s) {
-		refuseValue(at, s, "not UTF-8")
-	}
-	if at.place&(mapStart|crtStart) != 0 {
-		checkStart(s, at)
-	}
-	if n == 0 {
-		return native.JSON(s)
-	}
-	switch at.place {
-	case argument, double:
-		return native.JSON(backslash(s, n, set))
-	case single:
-		refuseValue(at, s, "a single quote cannot be written inside single quotes: use double quotes")
-	case mapStart, mapKey:
-		refuseValue(at, s, "white space ends the key")
-	case crtStart, crtWord:
-		refuseValue(at, s, "white space and brackets end the word")
+	if s == "" || at.whole && at.words && isReserved(s) {
+		return escapeSpecial(s, at)
 	}
 	return native.JSON(s)
 }
 
-// checkStart refuses what would turn the line of a map or a crt-list into
+// escapeSpecial goes by all rules of a site. Where they are several they must
+// agree.
+func escapeSpecial(s string, at *site) native.JSON {
+	var text string
+	for i, r := range at.rules {
+		escaped, why := r.escape(s, at)
+		if why != "" {
+			refuseValue(at, r, s, why)
+		}
+		if i > 0 && escaped != text {
+			refuseValue(at, r, s, fmt.Sprintf("the line is another one in another branch, loop or use of this file, where it would be %s", shorten(text)))
+		}
+		text = escaped
+	}
+	return native.JSON(text)
+}
+
+// escape does what the rule says, from the inside out: what HAProxy reads last
+// is done first.
+func (r rule) escape(s string, at *site) (text, why string) {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < 0x20 || c == 0x7f {
+			return "", fmt.Sprintf("control character %q", c)
+		}
+	}
+	if !utf8.ValidString(s) {
+		return "", "not UTF-8"
+	}
+	if why := r.refuses(s, at); why != "" {
+		return "", why
+	}
+	switch {
+	case r.reads == asRegexp && !at.regexp:
+		s = regexp.QuoteMeta(s)
+	case r.reads == asFormat:
+		s = strings.ReplaceAll(s, "%", "%%")
+	}
+	if r.arg {
+		if s, why = r.quoted(s); why != "" {
+			return "", why
+		}
+	}
+	return r.line(s)
+}
+
+// line is the table of section 2.2 of the configuration manual, read backwards:
+// which bytes need a backslash, and which cannot be written.
+func (r rule) line(s string) (text, why string) {
+	if r.place&(mapStart|crtStart) != 0 {
+		if why := startProblem(s); why != "" {
+			return "", why
+		}
+	}
+	n := 0 // bytes that need a backslash
+	set := specials(r.place)
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; set.has(c) {
+			n++
+		}
+	}
+	if n == 0 {
+		return s, ""
+	}
+	switch r.place {
+	case argument, double:
+		return backslash(s, n, set), ""
+	case single:
+		return "", "a single quote cannot be written inside single quotes: use double quotes"
+	case mapStart, mapKey:
+		return "", "white space ends the key"
+	case crtStart, crtWord:
+		return "", "white space and brackets end the word"
+	}
+	return s, ""
+}
+
+// startProblem says what would turn the line of a map or a crt-list into
 // another one.
-func checkStart(s string, at *site) {
+func startProblem(s string) string {
 	switch {
 	case s == "":
-		refuseValue(at, s, "with nothing here the next word would take its place")
+		return "with nothing here the next word would take its place"
 	case s[0] == '#':
-		refuseValue(at, s, "a line that starts with # is a comment")
+		return "a line that starts with # is a comment"
 	}
+	return ""
 }
 
 // asciiSet has a bit for each of the first 128 characters.
@@ -151,6 +216,8 @@ func setOf(chars string) (set asciiSet) {
 	}
 	return set
 }
+
+func (set *asciiSet) has(c byte) bool { return c < 0x80 && set[c>>6]&(1<<(c&63)) != 0 }
 
 var ( // constant in effect: Go has no array constants
 	argumentSet = setOf(` #"'\`) // "$" expands only inside double quotes
@@ -181,35 +248,10 @@ func backslash(s string, n int, set *asciiSet) string {
 	b.Grow(len(s) + n)
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		if c < 0x80 && set[c>>6]&(1<<(c&63)) != 0 {
+		if set.has(c) {
 			b.WriteByte('\\')
 		}
 		b.WriteByte(c)
 	}
 	return b.String()
-}
-
-// embed checks text that a macro wrote. Its values are escaped already, for
-// text outside quotes; inside quotes the same text would mean something else.
-func embed(s string, at *site) native.JSON {
-	if at.place&(double|single) != 0 && strings.ContainsAny(s, "\\\"'$\n") {
-		refuseValue(at, s, "a macro's text with quotes, backslashes, $ or line feeds cannot stand inside quotes")
-	}
-	// What stands behind the text is escaped for the place that the template
-	// shows, so the text must not lead to another one.
-	switch at.place {
-	case argument:
-		if kindConfig.after(argument, s)&^(argument|comment) != 0 {
-			refuseValue(at, s, "a macro's text must close its quotes, and cannot end in a backslash")
-		}
-	case comment:
-		if strings.Contains(s, "\n") {
-			refuseValue(at, s, "a macro's text with line feeds cannot stand in a comment")
-		}
-	case mapKey, mapValue, crtWord:
-		if !at.text && strings.Contains(s, "\n") {
-			refuseValue(at, s, "a macro's text with line feeds cannot stand in a line that began before: show the call itself")
-		}
-	}
-	return native.JSON(s)
 }

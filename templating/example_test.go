@@ -34,7 +34,7 @@ backend {{ b.Name }}
 		panic(err)
 	}
 	text, err := engine.Render(context.Background(), "haproxy.cfg", map[string]any{
-		"backends": []backend{{Name: "shop front", Servers: []string{"10.0.0.1:80"}, Note: `say "hi" to $HOME`}},
+		"backends": []backend{{Name: "shop", Servers: []string{"10.0.0.1:80"}, Note: `say "hi" to $HOME`}},
 	})
 	if err != nil {
 		panic(err)
@@ -42,7 +42,7 @@ backend {{ b.Name }}
 	fmt.Print(text)
 	// Output:
 	// # say "hi" to $HOME
-	// backend shop\ front
+	// backend shop
 	//   http-request set-header X-Note "say \"hi\" to \$HOME"
 	//   server s0 10.0.0.1:80
 }

@@ -27,9 +27,8 @@ func kindOf(entry string) kind {
 	return kindConfig
 }
 
-// places is the set of places where the output may stand at one point of a
-// template. It is a set because branches, loops and shared files reach the
-// same point from different texts; usually it has one element.
+// places is a place where the output may stand at one point of a template, or a
+// set of them.
 type places uint16
 
 const (
@@ -73,22 +72,9 @@ func (k kind) after(p places, text string) places {
 		p, text = k.start(), text[i+1:]
 	}
 	for i := 0; i < len(text); i++ {
-		p = stepAll(p, text[i])
+		p = step(p, text[i])
 	}
 	return p
-}
-
-func stepAll(p places, c byte) places {
-	if p&(p-1) == 0 { // the usual case: one place
-		return step(p, c)
-	}
-	var out places
-	for bit := argument; bit <= plain; bit <<= 1 {
-		if p&bit != 0 {
-			out |= step(bit, c)
-		}
-	}
-	return out
 }
 
 // step follows parse_line of HAProxy for one byte of a line.

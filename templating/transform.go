@@ -23,16 +23,16 @@ const (
 // transformer finds the place of every shown expression of one entry and wraps
 // the expression in a call of the escaper.
 type transformer struct {
-	src   *sources
-	entry string
-	kind  kind
+	src    *sources
+	entry  string
+	points *pointTable
 	// traced asks for a template that says before each statement where it is.
 	traced bool
 
 	shows    []*shown
 	byNode   map[*ast.Show]*shown
 	imported map[*ast.Tree]bool // files that only declare
-	trees    map[visit]places   // the end of a file, by where it began
+	trees    map[visit]points   // the end of a file, by where it began
 	loops    []*loop
 	file     string
 	macros   map[*ast.Func]bool
@@ -51,6 +51,7 @@ type transformer struct {
 	// assigns reports that the template changes a variable of the host.
 	assigns bool
 
+	values int // expressions that are shown
 	sites  []site
 	spots  []spot // of a traced template
 	errors []error
@@ -64,27 +65,28 @@ type transformer struct {
 type shown struct {
 	node     *ast.Show
 	file     string
-	places   places
+	at       []points // by expression
+	id       int      // of the first expression, from 1
 	buffered bool
 }
 
 type visit struct {
 	tree *ast.Tree
-	from places
+	from points
 }
 
 // loop collects the places at which a loop is left or continued early.
-type loop struct{ left, again places }
+type loop struct{ left, again points }
 
 func newTransformer(src *sources, entry string, decl *declared) *transformer {
-	return &transformer{decl: decl, src: src, entry: entry, vars: decl.names(), globals: decl.globals, packages: map[string]bool{}, used: map[string]bool{}, kind: kindOf(entry), byNode: map[*ast.Show]*shown{},
-		trees: map[visit]places{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
+	return &transformer{decl: decl, src: src, entry: entry, vars: decl.names(), globals: decl.globals, packages: map[string]bool{}, used: map[string]bool{}, points: newPointTable(kindOf(entry)), byNode: map[*ast.Show]*shown{},
+		trees: map[visit]points{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
 }
 
 // transform is the TreeTransformer of one compilation.
 func (t *transformer) transform(tree *ast.Tree) error {
 	t.placeSnippets(tree)
-	t.tree(tree, t.kind.start())
+	t.points.finishAll(t.tree(tree, t.points.start()))
 	if t.needsSnippets() {
 		return errIncludes
 	}
@@ -108,11 +110,6 @@ func (j joined) Unwrap() []error { return j }
 
 // wrap puts the escaper around the expressions of a show node.
 func (t *transformer) wrap(s *shown) {
-	place, problem := placeFor(s.places)
-	if problem != "" {
-		t.fail(s.file, s.node.Pos(), problem)
-		return
-	}
 	s.node.Context = ast.ContextJSON
 	for i, expr := range s.node.Expressions {
 		pos := expr.Pos()
@@ -121,18 +118,32 @@ func (t *transformer) wrap(s *shown) {
 			// own values are escaped for where it stands.
 			continue
 		}
+		rules, problem := t.points.rules(s.at[i])
+		if problem != "" {
+			t.fail(s.file, s.node.Pos(), problem)
+			return
+		}
 		line, column := t.src.position(s.file, pos.Start)
-		t.sites = append(t.sites, site{file: s.file, line: line, column: column, place: place, text: t.text(expr)})
+		t.sites = append(t.sites, newSite(site{file: s.file, line: line, column: column, rules: rules,
+			text: t.text(expr), regexp: isRegexp(expr), whole: t.points.whole[s.id+i]}))
 		id := ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(len(t.sites)-1))
 		name := escapeName
 		if s.buffered {
 			name = bufferName
 		}
 		s.node.Expressions[i] = ast.NewCall(pos, ast.NewIdentifier(pos, name), []ast.Expression{expr, id}, false)
-		if i == 0 && place&(mapStart|crtStart) != 0 && !t.text(expr) {
-			place = afterValue(place)
-		}
 	}
+}
+
+// isRegexp reports whether a template quotes a value for a regular expression
+// itself, so that it is not quoted twice.
+func isRegexp(expr ast.Expression) bool {
+	call, ok := expr.(*ast.Call)
+	if !ok {
+		return false
+	}
+	id, ok := call.Func.(*ast.Identifier)
+	return ok && id.Name == "sanitize_regex"
 }
 
 func (t *transformer) fail(file string, pos *ast.Position, message string) {
@@ -141,7 +152,7 @@ func (t *transformer) fail(file string, pos *ast.Position, message string) {
 }
 
 // tree walks a file that begins at p and returns where it ends.
-func (t *transformer) tree(tree *ast.Tree, p places) places {
+func (t *transformer) tree(tree *ast.Tree, p points) points {
 	if tree == nil {
 		return p
 	}
@@ -158,7 +169,7 @@ func (t *transformer) tree(tree *ast.Tree, p places) places {
 	return end
 }
 
-func (t *transformer) nodes(nodes []ast.Node, p places) places {
+func (t *transformer) nodes(nodes []ast.Node, p points) points {
 	for _, n := range nodes {
 		p = t.node(n, p)
 	}
@@ -166,13 +177,13 @@ func (t *transformer) nodes(nodes []ast.Node, p places) places {
 }
 
 // node walks one statement that begins at p and returns where it ends.
-func (t *transformer) node(n ast.Node, p places) places {
+func (t *transformer) node(n ast.Node, p points) points {
 	if isNil(n) {
 		return p
 	}
 	switch n := n.(type) {
 	case *ast.Text:
-		return t.kind.after(p, string(n.Text[n.Cut.Left:len(n.Text)-n.Cut.Right]))
+		return t.points.after(p, string(n.Text[n.Cut.Left:len(n.Text)-n.Cut.Right]))
 	case *ast.Raw:
 		return t.node(n.Text, p)
 	case *ast.Show:
@@ -190,14 +201,14 @@ func (t *transformer) node(n ast.Node, p places) places {
 	case *ast.Break:
 		if len(t.loops) > 0 {
 			for _, l := range t.left(n.Label != nil) {
-				l.left |= p
+				l.left = t.points.join(l.left, p)
 			}
 		}
 		return p
 	case *ast.Continue:
 		if len(t.loops) > 0 {
 			for _, l := range t.left(n.Label != nil) {
-				l.again |= p
+				l.again = t.points.join(l.again, p)
 			}
 		}
 		return p
@@ -209,14 +220,14 @@ func (t *transformer) node(n ast.Node, p places) places {
 		t.fail(t.file, n.Pos(), "select is not available: it may wait for ever")
 		return p
 	case *ast.Extends:
-		return t.tree(n.Tree, t.kind.start())
+		return t.tree(n.Tree, t.points.start())
 	case *ast.Import:
 		t.extension(n, n.Path)
 		t.imported[n.Tree] = true
 		if n.Ident != nil {
 			t.packages[n.Ident.Name] = true
 		}
-		t.tree(n.Tree, t.kind.start())
+		t.tree(n.Tree, t.points.startApart())
 		return p
 	}
 	t.expressions(n)
@@ -224,13 +235,13 @@ func (t *transformer) node(n ast.Node, p places) places {
 }
 
 // branches walks a statement with bodies of its own.
-func (t *transformer) branches(n ast.Node, p places) places {
+func (t *transformer) branches(n ast.Node, p points) points {
 	switch n := n.(type) {
 	case *ast.If:
 		t.node(n.Init, p)
 		t.expressions(n.Condition)
 		then := t.node(n.Then, p)
-		return then | t.node(n.Else, p)
+		return t.points.join(then, t.node(n.Else, p))
 	case *ast.For:
 		t.node(n.Init, p)
 		t.expressions(n.Condition)
@@ -276,10 +287,11 @@ func (t *transformer) left(labelled bool) []*loop {
 	return t.loops[len(t.loops)-1:]
 }
 
-func (t *transformer) show(n *ast.Show, p places) places {
+func (t *transformer) show(n *ast.Show, p points) points {
 	s := t.byNode[n]
 	if s == nil {
-		s = &shown{node: n, file: t.file}
+		s = &shown{node: n, file: t.file, at: make([]points, len(n.Expressions)), id: t.values + 1}
+		t.values += len(n.Expressions)
 		t.byNode[n] = s
 		t.shows = append(t.shows, s)
 	}
@@ -297,16 +309,13 @@ func (t *transformer) show(n *ast.Show, p places) places {
 			continue
 		}
 		t.expressions(expr)
-		s.places |= p
+		s.at[i] = t.points.join(p, s.at[i])
 		s.buffered = s.buffered || t.buffered > 0
 		if t.text(expr) {
-			p = afterText(p)
+			p = t.points.afterText(p, s.id+i)
 		} else {
-			p = afterValue(p)
+			p = t.points.afterValue(p, s.id+i)
 		}
-	}
-	if s.places == 0 { // nothing but rendered files
-		s.places = t.kind.start()
 	}
 	return p
 }
@@ -336,44 +345,46 @@ func (t *transformer) resultType(typ ast.Expression) {
 
 // loop walks a body until the places at its start no longer grow: the second
 // turn starts where the first one ended.
-func (t *transformer) loop(body []ast.Node, otherwise *ast.Block, p places) places {
+func (t *transformer) loop(body []ast.Node, otherwise *ast.Block, p points) points {
 	end := p
 	for {
 		l := &loop{}
 		t.loops = append(t.loops, l)
-		again := t.nodes(body, p) | l.again
+		again := t.points.join(t.nodes(body, p), l.again)
 		t.loops = t.loops[:len(t.loops)-1]
-		end |= again | l.left
-		if p|again == p {
+		end = t.points.join(t.points.join(end, again), l.left)
+		turn := t.points.join(p, again)
+		if turn == p {
 			break
 		}
-		p |= again
+		p = turn
 	}
 	if otherwise != nil {
-		end |= t.node(otherwise, p)
+		end = t.points.join(end, t.node(otherwise, p))
 	}
 	return end
 }
 
-func (t *transformer) cases(leading *ast.Text, cases []*ast.Case, p places) places {
+func (t *transformer) cases(leading *ast.Text, cases []*ast.Case, p points) points {
 	if leading != nil {
 		p = t.node(leading, p)
 	}
 	l := &loop{}
 	t.loops = append(t.loops, l)
-	end, through := p, places(0)
+	end, through := p, points("")
 	for _, c := range cases {
 		for _, e := range c.Expressions {
 			t.expressions(e)
 		}
-		through = t.nodes(c.Body, p|through) // a fallthrough goes on at the end of the case before
-		end |= through
+		through = t.nodes(c.Body, t.points.join(p, through)) // a fallthrough goes on at the end of the case before
+		end = t.points.join(end, through)
 	}
 	t.loops = t.loops[:len(t.loops)-1]
 	if len(t.loops) > 0 { // a continue concerns the loop around the switch
-		t.loops[len(t.loops)-1].again |= l.again
+		outer := t.loops[len(t.loops)-1]
+		outer.again = t.points.join(outer.again, l.again)
 	}
-	return end | l.left
+	return t.points.join(end, l.left)
 }
 
 // apart walks a body whose text is not written where it stands: a macro.
@@ -384,7 +395,7 @@ func (t *transformer) apart(body *ast.Block) {
 	loops := t.loops
 	t.loops = nil
 	t.buffered++
-	t.nodes(body.Nodes, t.kind.start())
+	t.points.finishAll(t.nodes(body.Nodes, t.points.startApart()))
 	t.buffered--
 	t.loops = loops
 }
@@ -412,8 +423,9 @@ func (t *transformer) expressions(n ast.Node) {
 	case *ast.Render:
 		t.extension(n, n.Path)
 		t.buffered++
-		delete(t.trees, visit{n.Tree, t.kind.start()}) // it may have been walked unbuffered
-		t.tree(n.Tree, t.kind.start())
+		start := t.points.startApart()
+		delete(t.trees, visit{n.Tree, start}) // it may have been walked unbuffered
+		t.points.finishAll(t.tree(n.Tree, start))
 		t.buffered--
 		return
 	case *ast.Tree, *ast.Block:

@@ -1,0 +1,75 @@
+package templating
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/open2b/scriggo/native"
+)
+
+// embed checks text that a macro wrote. Its values are escaped already, for
+// text outside quotes and for a word that nothing is known of; where that is
+// not enough the text is held to the rules of a value.
+func embed(s string, at *site) native.JSON {
+	for _, r := range at.rules {
+		if why := r.embeds(s, at); why != "" {
+			refuseValue(at, r, s, why)
+		}
+	}
+	return native.JSON(s)
+}
+
+func (r rule) embeds(s string, at *site) string {
+	if r.place&(double|single) != 0 && strings.ContainsAny(s, "\\\"'$\n") {
+		return "a macro's text with quotes, backslashes, $ or line feeds cannot stand inside quotes"
+	}
+	// What stands behind the text is escaped for the place that the template
+	// shows, so the text must not lead to another one.
+	switch r.place {
+	case argument:
+		if kindConfig.after(argument, s)&^(argument|comment) != 0 {
+			return "a macro's text must close its quotes, and cannot end in a backslash"
+		}
+	case comment:
+		if strings.Contains(s, "\n") {
+			return "a macro's text with line feeds cannot stand in a comment"
+		}
+	case mapKey, mapValue, crtWord:
+		if !at.text && strings.Contains(s, "\n") {
+			return "a macro's text with line feeds cannot stand in a line that began before: show the call itself"
+		}
+	}
+	return r.embedsInside(s, at)
+}
+
+// embedsInside is about what HAProxy reads inside the word.
+func (r rule) embedsInside(s string, at *site) string {
+	switch r.reads {
+	case asFormat:
+		var in inner
+		for i := range len(s) {
+			in.stepFormat(s[i])
+		}
+		if in.format != formatText {
+			return "a macro's text must close what it opens in a log-format string"
+		}
+	case asFetch:
+		var in inner
+		for i := range len(s) {
+			in.stepSample(s[i])
+		}
+		if in.sample != sampleName && in.sample != sampleEnd {
+			return "a macro's text must close the parentheses of a sample expression"
+		}
+	case asName, asNameOf, asVariable, asHeader, asAddress, asFile, asMethod, asStrict:
+		return r.refuses(s, at)
+	case asRegexp:
+		if !at.regexp && regexp.QuoteMeta(s) != s {
+			return "a macro's text cannot stand in a regular expression"
+		}
+	}
+	if r.arg && strings.ContainsAny(s, `,()'"\`) {
+		return "a macro's text with commas, parentheses, quotes or backslashes cannot stand in an argument of a sample expression"
+	}
+	return ""
+}

@@ -1,0 +1,187 @@
+package templating
+
+import (
+	"strings"
+)
+
+// reserved are the words that mean something wherever HAProxy finds them as
+// words of their own, quoted or not.
+var reserved = map[string]bool{"if": true, "unless": true, "or": true, "||": true, "{": true, "}": true, "!": true}
+
+var ( // constant in effect: Go has no array constants
+	alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	nameSet      = setOf(alphanumeric + "-_.:") // invalid_char of HAProxy
+	variableSet  = setOf(alphanumeric + "_.")
+	headerSet    = setOf(alphanumeric + "!#$%&'*+-.^_`|~") // RFC 9110, section 5.6.2
+	addressSet   = setOf(alphanumeric + "-_.:[]*%")
+	strictSet    = setOf(alphanumeric + "-_.:/*@+=~")
+	wordSpecials = setOf("%(),")
+	argSpecials  = setOf(`,()'"\ `)
+	quoteSpecial = setOf(`"\`)
+)
+
+// only reports whether a value has no characters but those of the set.
+func (set *asciiSet) only(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !set.has(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// any reports whether a value has one of the characters of the set.
+func (set *asciiSet) any(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if set.has(s[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isReserved reports whether a word may mean something by itself.
+func isReserved(s string) bool { return reserved[s] || isKeyword(s) }
+
+// refuses says why the value cannot stand where it would, whatever stands
+// around it in its line.
+func (r rule) refuses(s string, at *site) string {
+	if at.whole && r.word {
+		switch {
+		case s == "" && r.bare && r.reads != asKeyword && r.reads != asUnknown:
+			return "with nothing here the next word would take its place: put double quotes around it, or test it with if"
+		case reserved[s] && r.reads != asText && r.reads != asFormat && r.reads != asComment:
+			return "HAProxy reads this word as a part of a condition"
+		case (r.reads == asUnknown || r.reads == asKeyword) && isKeyword(s):
+			return "a value cannot choose what a line is: use if or switch, or raw"
+		}
+	}
+	switch r.reads {
+	case asFetch:
+		return "a value cannot choose a sample fetch or converter: use if or switch, or raw; in str(...) it is text"
+	case asUnknown, asWord:
+		return r.refusesWord(s)
+	case asPattern, asRegexp:
+		if r.word && !r.arg && strings.HasPrefix(s, "-") {
+			return "HAProxy would read it as a flag: write -- before the first pattern"
+		}
+	case asFile:
+		return r.refusesFile(s)
+	case asAddress:
+		if strings.HasPrefix(s, "-") || !addressSet.only(s) {
+			return "not a host, an IP address or a port"
+		}
+	}
+	if set, name := r.charset(); set != nil && !set.only(s) {
+		return "not " + name
+	}
+	return ""
+}
+
+// charset returns what a value may consist of, nil for everything.
+func (r rule) charset() (set *asciiSet, name string) {
+	switch r.reads {
+	case asName, asNameOf, asMethod:
+		return &nameSet, "a name: letters, digits and -_.: only"
+	case asVariable:
+		return &variableSet, "the name of a variable: letters, digits, _ and . only"
+	case asHeader:
+		return &headerSet, "the name of a header"
+	case asStrict:
+		return &strictSet, "plain enough for a place of which nothing is known: letters, digits and -_.:/*@+=~ only"
+	}
+	return nil, ""
+}
+
+func (r rule) refusesWord(s string) string {
+	switch {
+	case wordSpecials.any(s):
+		return "HAProxy may read %, commas and parentheses here, and how is not known: use raw if it does not"
+	case r.reads == asUnknown && r.word && strings.HasPrefix(s, "-"):
+		return "HAProxy may read it as a flag"
+	}
+	return ""
+}
+
+// refusesFile keeps a value that is a part of a path to one name, and any value
+// from leading up.
+func (r rule) refusesFile(s string) string {
+	for _, part := range strings.Split(s, "/") {
+		if part == ".." {
+			return ".. leads out of the folder"
+		}
+	}
+	switch {
+	case !r.first && (strings.Contains(s, "/") || strings.Contains(s, "..") || s == "."):
+		return "it stands in a path, and can only be a name in it"
+	case r.first && (strings.HasPrefix(s, "@") || strings.HasPrefix(s, "-")):
+		return "not the path of a file"
+	case strings.ContainsAny(s, "()$"):
+		return "not the path of a file"
+	}
+	return ""
+}
+
+// quoted writes an argument of a sample expression (section 2.2, "the second
+// level"): inside double quotes, and in single quotes as it is.
+func (r rule) quoted(s string) (text, why string) {
+	switch r.quote {
+	case sampleSingle:
+		if strings.Contains(s, "'") {
+			return "", "a single quote cannot be written inside single quotes: use double quotes"
+		}
+		return s, ""
+	case sampleArg:
+		if !argSpecials.any(s) {
+			return s, ""
+		}
+		return `"` + backslash(s, 0, &quoteSpecial) + `"`, ""
+	}
+	return backslash(s, 0, &quoteSpecial), ""
+}
+
+// newSite finds the bytes that all rules of a site leave as they are.
+func newSite(s site) site {
+	s.plain = new([256]bool)
+	for _, r := range s.rules {
+		s.words = s.words || r.word && r.reads != asText && r.reads != asFormat && r.reads != asComment
+	}
+	for c := 0x20; c < 0x7f; c++ {
+		s.plain[c] = true
+		for _, r := range s.rules {
+			s.plain[c] = s.plain[c] && r.leaves(byte(c), &s)
+		}
+	}
+	return s
+}
+
+// leaves reports whether the rule leaves a byte as it is wherever a value has it.
+func (r rule) leaves(c byte, at *site) bool {
+	if r.reads == asFetch || r.reads == asFile && (c == '.' || c == '/' || c == '@' || c == '-') {
+		return false
+	}
+	if c == '-' && (r.reads == asPattern || r.reads == asRegexp || r.reads == asUnknown || r.reads == asAddress) ||
+		c == '#' && r.place&(mapStart|crtStart) != 0 {
+		return false
+	}
+	text, why := r.escape(string(rune(c)), &site{regexp: at.regexp})
+	return why == "" && text == string(rune(c))
+}
+
+func (r rule) String() string {
+	place := r.place.String()
+	switch r.place {
+	case argument, double, single:
+	default:
+		return place
+	}
+	if name := map[what]string{asName: "a name", asNameOf: "a name", asVariable: "the name of a variable",
+		asHeader: "the name of a header", asAddress: "an address", asFile: "the path of a file", asFormat: "a log-format string",
+		asFetch: "a sample expression", asRegexp: "a regular expression", asPattern: "a pattern", asLater: "a pattern"}[r.reads]; name != "" {
+		return name
+	}
+	if r.arg {
+		return "an argument of a sample expression"
+	}
+	return place
+}

@@ -1,0 +1,230 @@
+package templating
+
+import "strings"
+
+// mode is what kind of words a line has where it is.
+type mode uint8
+
+const (
+	modeKeyword   mode = iota // nothing yet
+	modeUnknown               // nothing yet, in text that may be shown inside of another line
+	modeWords                 // behind the keyword
+	modeCondition             // behind if and unless, between ACLs
+	modeSample                // where the sample expression of an ACL stands
+	modeFlags                 // behind it
+	modePatterns              // behind "--" or the first pattern
+)
+
+// line is how far HAProxy has read a line of a configuration. It is comparable,
+// and for one template it has few values.
+type line struct {
+	mode    mode
+	form    *form  // what is known of the words, nil for nothing
+	pending string // what the next words are, of the form and its options
+	braces  bool   // of an anonymous ACL
+	regexp  bool   // the patterns are regular expressions
+	fetched bool   // the name of the sample fetch of an ACL is complete
+	lost    bool   // too many ways lead here to follow them all
+
+	begun bool   // a word has begun
+	text  bool   // it has text already
+	value bool   // it has text that is not known
+	word  string // what is known of the word, where it may be a keyword
+	reads what   // how the word is read
+	in    inner
+	sole  int // the value that the word begins with, if nothing else is in it; 0 for none
+}
+
+// maxWord is the length at which a word cannot be a keyword any more.
+const maxWord = 48
+
+// expected says how the word is read that begins now.
+func (l *line) expected() what {
+	if l.lost {
+		return asStrict
+	}
+	if l.pending != "" {
+		return what(l.pending[0])
+	}
+	switch l.mode {
+	case modeKeyword:
+		return asKeyword
+	case modeUnknown:
+		return asUnknown
+	case modeCondition:
+		return asName
+	case modeSample:
+		return asSample
+	case modeFlags, modePatterns:
+		switch {
+		case l.regexp:
+			return asRegexp
+		case l.mode == modeFlags:
+			return asPattern
+		}
+		return asLater
+	}
+	if l.regexp { // behind -m reg
+		return asRegexp
+	}
+	return asWord
+}
+
+// begin is called before the first byte, quote or value of a word.
+func (l *line) begin() {
+	if !l.begun {
+		l.reads, l.begun, l.in = l.expected(), true, inner{}
+	}
+}
+
+// content goes over one byte of a word, without quotes and escapes. 0 stands
+// for a byte that is not known.
+func (l *line) content(c byte) {
+	l.begin()
+	l.sole = 0
+	if l.mode == modeCondition && c == '!' && l.word == "" && l.pending == "" {
+		return
+	}
+	l.text = true
+	if l.mayBeKeyword() {
+		if c == 0 || len(l.word) >= maxWord {
+			l.unknown()
+		} else {
+			l.word += string(rune(c))
+		}
+	}
+	if l.mode == modeSample && !l.fetched && (c == '(' || c == ',') {
+		l.fetched, l.regexp = true, strings.HasSuffix(l.in.name, "_reg")
+	}
+	l.in.step(l.reads, c)
+	if c == '(' && l.word != "" {
+		if f := l.option(l.word); f != nil && f.inside != 0 {
+			l.in.inside, l.in.begun = f.inside, false
+		}
+	}
+}
+
+// mayBeKeyword reports whether it matters what the word is.
+func (l *line) mayBeKeyword() bool {
+	return !l.value && l.mode != modeSample && (l.pending == "" || l.reads == asMethod)
+}
+
+// unknown notes that what the word is cannot be known.
+func (l *line) unknown() { l.word, l.value = "", true }
+
+// shown goes over a value.
+func (l *line) shown(id int) {
+	l.begin()
+	if !l.text {
+		l.sole = id
+	}
+	l.text = true
+	l.unknown()
+	if l.in.sample == sampleName {
+		l.in.name = unknownName
+	}
+	l.in.begun = true
+}
+
+func (l *line) option(word string) *form {
+	if l.mode != modeWords || l.form == nil {
+		return nil
+	}
+	return l.form.options[word]
+}
+
+// end is called behind a word.
+func (l *line) end() {
+	if !l.begun {
+		return
+	}
+	word, reads, fetch := l.word, l.reads, l.in.name
+	l.begun, l.text, l.value, l.word, l.in, l.sole, l.reads = false, false, false, "", inner{}, 0, 0
+	if l.pending != "" {
+		l.pending = l.pending[1:]
+		switch {
+		case reads == asMethod:
+			l.regexp = word == "reg"
+		case l.pending == "" && l.form != nil && l.form.acl && l.mode == modeWords:
+			l.mode, l.form = modeSample, nil
+		}
+		return
+	}
+	switch l.mode {
+	case modeKeyword, modeUnknown:
+		l.endKeyword(word)
+	case modeWords:
+		l.endWord(word)
+	case modeCondition:
+		if word == "{" {
+			l.mode, l.braces = modeSample, true
+		}
+	case modeSample:
+		if !l.fetched {
+			l.regexp = strings.HasSuffix(fetch, "_reg")
+		}
+		l.mode, l.fetched = modeFlags, false
+	case modeFlags, modePatterns:
+		l.endPattern(word)
+	}
+}
+
+func (l *line) endKeyword(word string) {
+	switch word {
+	case "no", "default":
+		return
+	case "if", "unless", "{":
+		if l.mode == modeUnknown {
+			l.mode = modeWords
+			l.endWord(word)
+			return
+		}
+	}
+	l.mode = modeWords
+	if f := directives[word]; f != nil {
+		l.form, l.pending = f, f.args
+	}
+}
+
+func (l *line) endWord(word string) {
+	switch word {
+	case "if", "unless":
+		l.mode, l.form, l.regexp = modeCondition, nil, false
+		return
+	case "{":
+		l.mode, l.form, l.regexp, l.braces = modeSample, nil, false, true
+		return
+	}
+	f := l.option(word)
+	if i := strings.IndexByte(word, '('); f == nil && i >= 0 {
+		f = l.option(word[:i+1])
+	}
+	if f == nil {
+		return
+	}
+	l.pending = f.args
+	if f.options != nil {
+		l.form = f
+	}
+}
+
+func (l *line) endPattern(word string) {
+	if word == "}" && l.braces {
+		l.mode, l.braces, l.regexp = modeCondition, false, false
+		return
+	}
+	if l.mode == modePatterns {
+		return
+	}
+	switch word {
+	case "-f":
+		l.pending = string(asFile)
+	case "-m":
+		l.pending = string(asMethod)
+	case "-u":
+		l.pending = string(asText)
+	case "-i", "-n", "-M":
+	default:
+		l.mode = modePatterns
+	}
+}

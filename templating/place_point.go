@@ -1,0 +1,324 @@
+package templating
+
+import (
+	"slices"
+	"strings"
+)
+
+// point is one point of an output that the text before it leads to: the quotes
+// and escapes of its line, and in a configuration what HAProxy takes the line
+// for.
+type point struct {
+	place places
+	line  line
+}
+
+// points is the set of points at which the output may be at one point of a
+// template. It is a set because branches, loops and shared files reach the same
+// point from different texts; usually it has one element. Each rune is the
+// index of a point in pointTable.
+type points string
+
+// pointTable has the points of one template.
+type pointTable struct {
+	kind  kind
+	list  []point
+	index map[point]rune
+	// whole are the values which are a word of their own.
+	whole map[int]bool
+}
+
+// maxPoints is how many points are followed at one point of a template. Beyond it
+// values are held to the rules of every place.
+const maxPoints = 24
+
+func newPointTable(k kind) *pointTable {
+	return &pointTable{kind: k, index: map[point]rune{}, whole: map[int]bool{}}
+}
+
+func (t *pointTable) set(list ...point) points {
+	var runes []rune
+	for _, s := range list {
+		runes = append(runes, t.id(s))
+	}
+	slices.Sort(runes)
+	runes = slices.Compact(runes)
+	if len(runes) > maxPoints || slices.ContainsFunc(runes, func(id rune) bool { return t.at(id).line.lost }) {
+		runes = t.lose(runes)
+	}
+	return points(runes)
+}
+
+// lose gives up to tell points apart by what their lines are: one that is lost
+// stands for all of the same quotes but the start of a line. Once it is among
+// the points it stays, so that the walk around a loop comes to an end.
+func (t *pointTable) lose(runes []rune) []rune {
+	var kept []rune
+	for _, id := range runes {
+		p := t.at(id)
+		if p.line != (line{}) {
+			id = t.id(point{place: p.place, line: line{lost: true, begun: true, text: true, reads: asStrict}})
+		}
+		if !slices.Contains(kept, id) {
+			kept = append(kept, id)
+		}
+	}
+	slices.Sort(kept)
+	return kept
+}
+
+func (t *pointTable) id(p point) rune {
+	id, ok := t.index[p]
+	if !ok {
+		id = rune(len(t.list))
+		if id >= 0xd800 { // where runes have a gap
+			id += 0x800
+		}
+		t.index[p] = id
+		t.list = append(t.list, p)
+	}
+	return id
+}
+
+func (t *pointTable) at(id rune) point {
+	if id >= 0xe000 {
+		id -= 0x800
+	}
+	return t.list[id]
+}
+
+func (t *pointTable) points(p points) []point {
+	var list []point
+	for _, id := range p {
+		list = append(list, t.at(id))
+	}
+	return list
+}
+
+func (t *pointTable) join(p, q points) points {
+	if p == q || q == "" {
+		return p
+	}
+	return t.set(append(t.points(p), t.points(q)...)...)
+}
+
+// start returns where an entry begins.
+func (t *pointTable) start() points { return t.set(point{place: t.kind.start()}) }
+
+// startApart returns where text begins that may be shown anywhere.
+func (t *pointTable) startApart() points {
+	s := point{place: t.kind.start()}
+	if t.kind == kindConfig {
+		s.line.mode = modeUnknown
+	}
+	return t.set(s)
+}
+
+// after returns the points behind a text that starts at p.
+func (t *pointTable) after(p points, text string) points {
+	if t.kind == kindPlain || text == "" {
+		return p
+	}
+	list := t.points(p)
+	for i := range list {
+		list[i] = t.afterOne(list[i], text)
+	}
+	return t.set(list...)
+}
+
+func (t *pointTable) afterOne(s point, text string) point {
+	// Only the line that the text ends and the one that it leaves open count.
+	if first, last := strings.IndexByte(text, '\n'), strings.LastIndexByte(text, '\n'); first >= 0 {
+		for i := range first {
+			t.step(&s, text[i])
+		}
+		t.finish(&s)
+		s, text = point{place: t.kind.start()}, text[last+1:]
+	}
+	for i := range len(text) {
+		t.step(&s, text[i])
+	}
+	return s
+}
+
+// finish is called where the line of a point ends.
+func (t *pointTable) finish(s *point) {
+	if s.line.sole != 0 {
+		t.whole[s.line.sole] = true
+	}
+	s.line.end()
+}
+
+// finishAll is called where a text ends that is shown by itself.
+func (t *pointTable) finishAll(p points) {
+	for _, s := range t.points(p) {
+		t.finish(&s)
+	}
+}
+
+// step goes over one byte of a line.
+func (t *pointTable) step(s *point, c byte) {
+	before := s.place
+	s.place = step(before, c)
+	if t.kind != kindConfig || before == comment {
+		return
+	}
+	l := &s.line
+	switch before {
+	case argument:
+		switch {
+		case c == ' ' || c == '\t' || c == '\r' || c == '#':
+			t.finish(s)
+		case s.place == double || s.place == single:
+			l.begin()
+		case s.place == argument:
+			l.content(c)
+		}
+	case argEscape, dblEscape:
+		l.escaped(c)
+	case single:
+		if s.place == single {
+			l.content(c)
+		}
+	default: // inside double quotes
+		switch {
+		case s.place == double && before != dblBrace:
+			l.content(c)
+		case s.place == dblDollar:
+			l.content(0)
+		}
+	}
+}
+
+// escaped goes over a byte behind a backslash.
+func (l *line) escaped(c byte) {
+	switch c {
+	case ' ', '#', '"', '\'', '\\', '$':
+		l.content(c)
+	case 'n', 'r', 't', 'x':
+		l.content(0)
+	default:
+		l.content('\\')
+		l.content(c)
+	}
+}
+
+// afterValue returns the points behind a shown value.
+func (t *pointTable) afterValue(p points, id int) points {
+	list := t.points(p)
+	for i := range list {
+		list[i].place = afterValue(list[i].place)
+		if t.kind == kindConfig && list[i].place != comment {
+			list[i].line.shown(id)
+		}
+	}
+	return t.set(list...)
+}
+
+// afterText returns the points behind the text of a macro. It may end a line, or
+// be empty, unlike a value.
+func (t *pointTable) afterText(p points, id int) points {
+	if t.kind == kindConfig {
+		return t.join(t.afterValue(p, id), t.startApart())
+	}
+	var list []point
+	for _, s := range t.points(p) {
+		set := afterText(s.place)
+		for bit := argument; bit <= plain; bit <<= 1 {
+			if set&bit != 0 {
+				list = append(list, point{place: bit})
+			}
+		}
+	}
+	return t.set(list...)
+}
+
+// rule says what escape does with a value that stands at a point.
+type rule struct {
+	place places
+	reads what
+	first bool // nothing of the word, or of the argument, stands before the value
+	word  bool // nothing of the word does
+	bare  bool // nor a quote
+	arg   bool // it is an argument of a sample fetch or converter
+	quote sampleState
+}
+
+// rules returns what to do with a value in all points of a set, or says why it
+// cannot stand there.
+func (t *pointTable) rules(p points) (rules []rule, problem string) {
+	var set places
+	for _, s := range t.points(p) {
+		set |= s.place
+	}
+	place, problem := placeFor(set)
+	if problem != "" {
+		return nil, problem
+	}
+	for _, s := range t.points(p) {
+		if s.place == comment && place != comment {
+			continue // what is safe as an argument is so in a comment
+		}
+		if t.kind != kindConfig || s.place == comment {
+			s.line = line{begun: true, reads: asComment}
+		}
+		r, problem := s.rule()
+		if problem != "" {
+			return nil, problem
+		}
+		if !slices.Contains(rules, r) {
+			rules = append(rules, r)
+		}
+	}
+	return rules, ""
+}
+
+func (s point) rule() (r rule, problem string) {
+	l := s.line
+	r = rule{place: s.place, word: !l.text, bare: !l.begun}
+	l.begin()
+	r.reads, r.first = l.reads, !l.in.begun
+	in := l.in
+	switch r.reads {
+	case asFormat, asNameOf:
+		switch in.format {
+		case formatText:
+		case formatSample:
+			return r.inSample(in)
+		default:
+			return r, "a value cannot stand right behind a % or in a variable of a log-format string: write %% for a percent sign"
+		}
+	case asSample:
+		return r.inSample(in)
+	case asRegexp:
+		return r, in.regexpProblem()
+	case asWord, asUnknown, asKeyword:
+		if in.inside != 0 {
+			r.reads = in.inside
+		}
+	}
+	return r, ""
+}
+
+func (in *inner) regexpProblem() string {
+	if in.slash || in.class != classNone {
+		return "a value cannot stand behind a backslash, in brackets or behind \\Q of a regular expression"
+	}
+	return ""
+}
+
+// inSample turns the rule into that of an argument of a sample expression.
+func (r rule) inSample(in inner) (rule, string) {
+	switch in.sample {
+	case sampleName, sampleEnd:
+		r.reads = asFetch
+		return r, ""
+	case sampleSlash, sampleQuoted:
+		return r, `a value cannot stand right behind a backslash of a sample expression: write \\ for a backslash`
+	}
+	r.reads, r.arg, r.quote = in.reads(), true, in.sample
+	if r.reads == asRegexp {
+		return r, in.regexpProblem()
+	}
+	return r, ""
+}

@@ -1,0 +1,242 @@
+package templating
+
+import "strings"
+
+// what says how HAProxy reads a word of a line, or a part of one.
+type what byte
+
+const (
+	asText     what = 't' // as it is
+	asWord     what = 'w' // not known: an option, or the value of one
+	asKeyword  what = 'k' // the first word of a line
+	asUnknown  what = 'u' // the first word of a macro, which may stand anywhere
+	asName     what = 'n' // of a section, server, ACL
+	asMethod   what = 'm' // how patterns match: what follows -m
+	asVariable what = 'v' // of HAProxy: txn.host
+	asHeader   what = 'h' // name of a header
+	asAddress  what = 'a' // address and port
+	asFile     what = 'f' // path of a file
+	asFormat   what = 'l' // log-format string (section 8.2.6 of the manual of 3.2)
+	asNameOf   what = 'N' // a name that may be a log-format string
+	asSample   what = 'e' // sample expression (section 7.1)
+	asRegexp   what = 'r'
+	asPattern  what = 'p' // first pattern of an ACL, where flags may stand
+	asLater    what = 'P' // further patterns
+	asArgument what = 'A' // argument of a sample fetch or converter
+	asFetch    what = 'x' // name of a sample fetch or converter
+	asStrict   what = 's' // behind a parenthesis or a %[ of a word that is not known
+	asComment  what = '#'
+)
+
+// form is what is known of the words behind a keyword.
+type form struct {
+	args    string           // what the next words are, one letter each
+	options map[string]*form // what each later word may be, nil for nothing known
+	inside  what             // what the parentheses of the keyword hold: set-var(...)
+	acl     bool             // a sample expression and patterns follow the arguments
+}
+
+// directives is the table of what stands where, from sections 3 to 5, 7 and 10
+// to 13 of the configuration manuals of HAProxy 2.6 and 3.2. A line has a
+// keyword and the letters of its arguments, then options with the letters of
+// theirs; "@" before a word takes over the options of a list. A word that the
+// table does not have is asWord.
+var directives = parseDirectives(lists, sectionsTable+actionsTable+serversTable+globalTable)
+
+// lists are options that several directives have.
+const lists = `
+reply status:t content-type:t string:t lf-string:l file:f lf-file:f errorfile:f errorfiles:n hdr:hl deny_status:t
+redirect location:l prefix:l scheme:l code:t set-cookie:t set-cookie-fmt:l clear-cookie:t
+table type:t len:t size:t expire:t store:t peers:n srvkey:t write-to:n
+on table:n
+server addr:a agent-addr:a agent-inter:t agent-port:t agent-send:t alpn:t ca-file:f check-alpn:t check-proto:t check-sni:t ciphers:t ciphersuites:t client-sigalgs:t cookie:t crl-file:f crt:f curves:t downinter:t error-limit:t fall:t fastinter:t guid:n hash-key:t id:t idle-ping:t init-addr:t init-state:t inter:t log-bufsize:t log-proto:t max-reuse:t maxconn:t maxqueue:t minconn:t namespace:t npn:t observe:t on-error:t on-marked-down:t on-marked-up:t pool-conn-name:e pool-low-conn:t pool-max-conn:t pool-purge-delay:t port:t proto:t redir:t resolve-net:t resolve-opts:t resolve-prefer:t resolvers:n rise:t shard:t sigalgs:t slowstart:t sni:e socks4:a source:a interface:t ssl-max-ver:t ssl-min-ver:t tcp-ut:t track:t usesrc:a verify:t verifyhost:t weight:t ws:t set-proxy-v2-tlv-fmt(v:l
+bind accept-netscaler-cip:t alpn:t backlog:t ca-file:f ca-sign-file:f ca-sign-pass:t ca-verify-file:f ca-ignore-err:t ciphers:t ciphersuites:t client-sigalgs:t crl-file:f crt:f crt-ignore-err:t crt-list:f curves:t default-crt:f ecdhe:t gid:t group:t guid-prefix:n id:t idle-ping:t interface:t label:t level:t maxconn:t mode:t mss:t name:n namespace:t nice:t npn:t process:t proto:t quic-cc-algo:t quic-socket:t severity-output:t shards:t sigalgs:t ssl-max-ver:t ssl-min-ver:t tcp-ut:t thread:t tls-ticket-keys:f uid:t user:t verify:t
+expect comment:t min-recv:t ok-status:t error-status:t tout-status:t on-success:l on-error:l status-code:e rstatus:r rstring:r status:t string:t string-lf:l rbinary:r binary:t binary-lf:l hdr fhdr name: name-lf:l value: value-lf:l -m:m
+send meth:t uri:t uri-lf:l ver:t hdr:hl body:t body-lf:l comment:t
+connect addr:a port:t sni:t alpn:t proto:t comment:t
+action add-acl(f:l del-acl(f:l set-map(f:ll del-map(f:l set-var(v:e set-var-fmt(v:l unset-var(v: add-header:hl set-header:hl early-hint:hl del-header:h -m:m replace-header:hrl replace-value:hrl replace-path:rl replace-pathq:rl replace-uri:rl set-method:l set-path:l set-pathq:l set-query:l set-uri:l set-status:t reason:t set-log-level:t set-mark:t set-tos:t set-nice:t set-fc-mark:e set-bc-mark:e set-fc-tos:e set-bc-tos:e set-priority-class:e set-priority-offset:e set-src:e set-dst:e set-src-port:e set-dst-port:e sc-set-gpt(n:e sc-set-gpt0(n:e sc-add-gpc(n:e sc-inc-gpc(n: sc-inc-gpc0(n: sc-inc-gpc1(n: do-resolve(v:e do-log: capture:e len:t id:t track-sc0:e track-sc1:e track-sc2:e table:n auth realm:t cache-use:n cache-store:n wait-for-body time:t at-least:t send-spoe-group:tt strict-mode:t name:t attach-srv:n expect-proxy: expect-netscaler-cip: silent-drop rst-ttl:t
+`
+
+const sectionsTable = `
+defaults n from:n
+frontend n from:n
+backend n from:n
+listen n from:n
+peers n
+resolvers n
+userlist n
+mailers n
+program n
+ring n
+cache n
+http-errors n
+fcgi-app n
+log-forward n
+log-profile n
+crt-store n
+acme n
+`
+
+const actionsTable = `
+acl n acl
+http-request . @action return:@reply deny:@reply tarpit:@reply redirect:@redirect
+http-response . @action return:@reply deny:@reply redirect:@redirect
+http-after-response . @action
+tcp-request . connection:@action content:@action session:@action inspect-delay:t
+tcp-response . content:@action inspect-delay:t
+quic-initial . @action
+redirect . @redirect
+http-error . @reply
+errorfile tf
+errorfiles n
+errorloc tt
+errorloc302 tt
+errorloc303 tt
+http-check . expect:@expect send:@send connect:@connect comment:t set-var(v:e set-var-fmt(v:l unset-var(v:
+tcp-check . expect:@expect send:t send-lf:l send-binary:t send-binary-lf:l connect:@connect comment:t set-var(v:e set-var-fmt(v:l unset-var(v:
+use_backend N
+use-server N
+default_backend n
+stick . on:e match:e store-request:e store-response:e table:n
+stick-table . @table
+table n @table
+balance . url_param:t hash:e hdr(h: rdp-cookie(n: uri len:t depth:t
+log-format l
+log-format-sd l
+error-log-format l
+unique-id-format l
+unique-id-header h
+monitor-uri t
+cookie t domain:t maxidle:t maxlife:t attr:t
+capture . cookie:t request:h response:h header:h len:t
+http-send-name-header h
+option . httpchk:ttll smtpchk:tt mysql-check:tt user:t pgsql-check:tt forwardfor originalto except:t header:h if-none
+force-persist . if
+ignore-persist . if
+compression . algo:t algo-req:t algo-res:t type:t type-req:t type-res:t direction:t
+timeout wt
+retry-on t
+description tttttttttttttttt
+id t
+mode t
+retries t
+fullconn t
+dynamic-cookie-key t
+source a usesrc:a interface:t
+filter . config:f engine:n
+email-alert . to:t from:t level:t mailers:n myhostname:t
+stats . uri:t auth:t realm:t refresh:t scope:t timeout:t maxconn:t level:t mode:t user:t group:t uid:t gid:t bind-process:t socket:f http-request:@reply
+declare . len:t
+rate-limit . sessions:t
+external-check . path:t command:f
+pass-header h
+set-param tl
+docroot t
+index t
+path-info r
+log-stderr t
+`
+
+const serversTable = `
+server na @server
+server-template ntt @server
+default-server . @server
+peer na @server
+bind a @bind
+dgram-bind a @bind
+log a len:t format:t sample:t profile:n
+nameserver na
+mailer na
+hold tt
+resolve_retries t
+accepted_payload_size t
+parse-resolv-conf .
+user n password:t insecure-password:t groups:t
+group n users:t
+load . crt:f key:f ocsp:f issuer:f sctl:f alias:t domains:t
+crt-base f
+key-base f
+timeout wt
+max-age t
+max-object-size t
+total-max-size t
+size t
+`
+
+const globalTable = `
+chroot f
+pidfile f
+ca-base f
+lua-load f
+lua-load-per-thread f
+localpeer n
+log-tag t
+log-send-hostname t
+node t
+maxconn t
+nbthread t
+hard-stop-after t
+grace t
+uid t
+gid t
+setenv tt
+presetenv tt
+unsetenv t
+issuers-chain-path f
+server-state-base f
+server-state-file f
+ssl-default-bind-ciphers t
+ssl-default-bind-ciphersuites t
+ssl-default-server-ciphers t
+ssl-default-server-ciphersuites t
+ssl-dh-param-file f
+set-var ve
+set-var-fmt vl
+`
+
+func parseDirectives(lists, table string) map[string]*form {
+	known := map[string]map[string]*form{}
+	for line := range strings.Lines(lists) {
+		if words := strings.Fields(line); len(words) > 0 {
+			known[words[0]] = parseOptions(words[1:], known)
+		}
+	}
+	forms := map[string]*form{}
+	for line := range strings.Lines(table) {
+		words := strings.Fields(line)
+		if len(words) < 2 {
+			continue
+		}
+		f := &form{args: strings.Trim(words[1], ".")}
+		if f.acl = len(words) > 2 && words[2] == "acl"; !f.acl {
+			f.options = parseOptions(words[2:], known)
+		}
+		forms[words[0]] = f
+	}
+	return forms
+}
+
+// parseOptions reads "word:args", "word(inside:args", "word:@list" and "@list".
+func parseOptions(words []string, known map[string]map[string]*form) map[string]*form {
+	options := map[string]*form{}
+	for _, word := range words {
+		if list, ok := strings.CutPrefix(word, "@"); ok {
+			for name, f := range known[list] {
+				options[name] = f
+			}
+			continue
+		}
+		name, args, _ := strings.Cut(word, ":")
+		f := &form{}
+		if list, ok := strings.CutPrefix(args, "@"); ok {
+			f.options = known[list]
+		} else {
+			f.args = args
+		}
+		if i := strings.IndexByte(name, '('); i >= 0 {
+			f.inside, name = what(name[i+1]), name[:i+1]
+		}
+		options[name] = f
+	}
+	return options
+}
