@@ -47,6 +47,7 @@ type ProgramOptions struct {
 type Program struct {
 	settings  *Settings // with defaults
 	files     *programFiles
+	version   string // of the settings before defaults
 	templates *Templates
 	resources []programResource
 	layout    dataplane.Layout
@@ -92,7 +93,7 @@ func compileProgram(s *Settings, opts *ProgramOptions) (*Program, SettingsErrors
 	if opts == nil {
 		opts = &ProgramOptions{}
 	}
-	p := &Program{settings: s.Defaulted(), files: newProgramFiles(s), layout: opts.Layout}
+	p := &Program{version: s.Version(), settings: s.Defaulted(), files: newProgramFiles(s), layout: opts.Layout}
 	if p.layout == (dataplane.Layout{}) {
 		p.layout = s.Layout()
 	}

@@ -38,12 +38,24 @@ func (c *settingsCheck) err(path string, err error) {
 	}
 }
 
-func (s *Settings) check() SettingsErrors {
+func (s *Settings) check() SettingsErrors { return append(s.checkStructure(), s.checkPaths()...) }
+
+// checkPaths checks all JSONPath, against the types that it is for.
+func (s *Settings) checkPaths() SettingsErrors {
 	c := &settingsCheck{src: s.source}
 	for i, expr := range s.IgnoreFields {
 		_, err := jsonpath.Compile(expr)
 		c.err(fmt.Sprintf("watchedResourcesIgnoreFields[%d]", i), err)
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.WatchedResources)) {
+		c.paths(childPath("watchedResources", name), s.WatchedResources[name])
+	}
+	return c.errs
+}
+
+// checkStructure checks everything else but templates.
+func (s *Settings) checkStructure() SettingsErrors {
+	c := &settingsCheck{src: s.source}
 	for _, name := range slices.Sorted(maps.Keys(s.WatchedResources)) {
 		c.resource(name, s.WatchedResources[name])
 	}
@@ -109,6 +121,14 @@ func (c *settingsCheck) resource(name string, r WatchedResource) {
 	if _, err := fields.ParseSelector(r.FieldSelector); err != nil {
 		c.err(at+".fieldSelector", err)
 	}
+	if r.Store != "" && r.Store != StoreFull && r.Store != StoreOnDemand && c.src == nil {
+		c.fail(at+".store", "%q is not one of full, on-demand", r.Store)
+	}
+}
+
+// paths checks the JSONPath of a watched resource.
+func (c *settingsCheck) paths(at string, r WatchedResource) {
+	gvr, _ := r.gvr()
 	typ := k8swatch.TypeOf(gvr)
 	for i, expr := range r.IndexBy {
 		p, err := jsonpath.Compile(expr)

@@ -1,0 +1,209 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/k8swatch"
+)
+
+// The events below are what a [Live] publishes of settings. Name is the file or
+// ConfigMap that they come from, Version that of [Settings.Version].
+
+// ConfigParsed says that new settings came and are being checked. What is wrong
+// in the file follows as a ConfigInvalid.
+type ConfigParsed struct {
+	Name, Version string
+}
+
+// ConfigValidated says that all validators accept the settings. Whether they
+// render to something valid is found out next.
+type ConfigValidated struct {
+	Name, Version string
+	Took          time.Duration
+}
+
+// ConfigInvalid says why settings do not take effect. Those before stay in use.
+type ConfigInvalid struct {
+	Name, Version string
+	Err           error
+	Took          time.Duration
+}
+
+// ConfigApplied says that settings are in use from now on.
+type ConfigApplied struct {
+	Name, Version    string
+	Started, Stopped []string // watched resources that came and went; all others went on
+	Took             time.Duration
+}
+
+// LogValue implements slog.LogValuer.
+func (e ConfigApplied) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("name", e.Name), slog.String("version", e.Version),
+		slog.Any("started", e.Started), slog.Any("stopped", e.Stopped), slog.Duration("took", e.Took))
+}
+
+// LogValue implements slog.LogValuer.
+func (e ConfigInvalid) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("name", e.Name), slog.String("version", e.Version), slog.Any("error", e.Err))
+}
+
+// ConfigValidationRequest asks whether settings may take effect. Validators
+// answer with a [ConfigValidationResponse], or with an error that says what is
+// wrong, best a [SettingsErrors]:
+//
+//	eventbus.Answer(bus, "hosts", func(ctx context.Context, q reconcile.ConfigValidationRequest) (reconcile.ConfigValidationResponse, error) {
+//		...
+//	})
+//
+// All are asked at once, so settings that another one refuses are among those
+// that they see.
+type ConfigValidationRequest struct {
+	Name, Version string
+	Settings      *Settings // must not be changed
+
+	candidate *candidate
+}
+
+// ConfigValidationResponse accepts settings.
+type ConfigValidationResponse struct{}
+
+// candidate is settings that may take effect.
+type candidate struct {
+	name, version string
+	settings      *Settings      // nil where nothing could be read
+	errs          SettingsErrors // of reading
+
+	once     sync.Once
+	program  *Program
+	problems SettingsErrors
+}
+
+// compile compiles the candidate, once.
+func (c *candidate) compile(opts *ProgramOptions) (*Program, SettingsErrors) {
+	c.once.Do(func() { c.program, c.problems = compileProgram(c.settings, opts) })
+	return c.program, c.problems
+}
+
+// validators are those that every Live has.
+var validators = []string{"structure", "jsonpath", "templates"}
+
+// answer lets the built-in validators answer on the bus. A candidate of another
+// Live on the same bus is not theirs.
+func (l *Live) answer() {
+	checks := []func(context.Context, *candidate) error{
+		func(_ context.Context, c *candidate) error {
+			return append(slices.Clone(c.errs), c.settings.checkStructure()...).orNil()
+		},
+		func(_ context.Context, c *candidate) error { return c.settings.checkPaths().orNil() },
+		func(_ context.Context, c *candidate) error {
+			_, errs := c.compile(&l.opts.Program)
+			return errs.orNil()
+		},
+	}
+	for i, name := range validators {
+		eventbus.Answer(l.bus, name, func(ctx context.Context, q ConfigValidationRequest) (ConfigValidationResponse, error) {
+			if q.candidate == nil {
+				return ConfigValidationResponse{}, nil
+			}
+			return ConfigValidationResponse{}, checks[i](ctx, q.candidate)
+		})
+	}
+}
+
+// check asks all validators.
+func (l *Live) check(ctx context.Context, c *candidate) error {
+	if c.settings == nil {
+		return c.errs.orNil()
+	}
+	q := ConfigValidationRequest{Name: c.name, Version: c.version, Settings: c.settings, candidate: c}
+	_, err := eventbus.Ask[ConfigValidationResponse](ctx, l.bus, q, &eventbus.AskOptions{From: validators})
+	if err == nil {
+		return nil
+	}
+	var asked *eventbus.AskError
+	if !errors.As(err, &asked) {
+		return err
+	}
+	return refusals(c, asked)
+}
+
+// refusals puts what validators said into one list.
+func refusals(c *candidate, asked *eventbus.AskError) error {
+	var all SettingsErrors
+	for _, failed := range asked.Failed {
+		var errs SettingsErrors
+		var one *SettingsError
+		switch {
+		case errors.As(failed.Err, &errs):
+			all = append(all, errs...)
+		case errors.As(failed.Err, &one):
+			all = append(all, one)
+		default:
+			e := c.settings.source.problem("", "validator %v", failed)
+			e.Err = failed
+			all = append(all, e)
+		}
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("validators: %w", asked)
+	}
+	return all.orNil()
+}
+
+// SettingsState is what a [Live] knows of its settings at one instant.
+type SettingsState struct {
+	Name      string    `json:"name"`    // of those in use
+	Version   string    `json:"version"` // "" before the first
+	AppliedAt time.Time `json:"appliedAt,omitzero"`
+	Candidate string    `json:"candidate,omitempty"` // version that is being checked, or was refused last
+	Error     string    `json:"error,omitempty"`     // why it was refused
+	ErrorAt   time.Time `json:"errorAt,omitzero"`
+
+	Watched map[string]k8swatch.State `json:"watched,omitempty"` // by name in the settings
+}
+
+// State returns one consistent snapshot.
+func (l *Live) State() SettingsState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.state
+	if l.current != nil {
+		s.Watched = make(map[string]k8swatch.State, len(l.current.watchers))
+		for name, w := range l.current.watchers {
+			s.Watched[name] = w.state()
+		}
+	}
+	return s
+}
+
+func (l *Live) begin(c *candidate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.Candidate = c.version
+}
+
+// unchanged notes that the newest candidate is what is in use.
+func (l *Live) unchanged(c *candidate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.Name, l.state.Candidate, l.state.Error, l.state.ErrorAt = c.name, "", "", time.Time{}
+}
+
+// refuse reports an invalid candidate, but not twice the same in a row.
+func (l *Live) refuse(c *candidate, err error, start time.Time) error {
+	l.mu.Lock()
+	again := l.state.Error == err.Error()
+	l.state.Error, l.state.ErrorAt = err.Error(), time.Now()
+	l.mu.Unlock()
+	if !again {
+		eventbus.Publish(l.opts.Bus, ConfigInvalid{Name: c.name, Version: c.version, Err: err, Took: time.Since(start)})
+	}
+	return err
+}
