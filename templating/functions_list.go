@@ -2,7 +2,6 @@ package templating
 
 import (
 	"cmp"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -74,8 +73,7 @@ func keysAt(name string, list any, path string) []keyed {
 	return out
 }
 
-// textKeys are keys that must have a text; an element without one is an error
-// when strict, and left out otherwise.
+// textKeys gives each element with the text at a path, "" where nothing is.
 func textKeys(name string, list any, path string, each func(key string, item any)) {
 	for i, k := range keysAt(name, list, path) {
 		if !k.key.IsValid() {
@@ -110,18 +108,19 @@ func parseCriterion(s string) (criterion, error) {
 	return c, err
 }
 
-// sortBy returns a sorted copy of a list: by the first criterion, then by the
-// next, then as they stood. Elements without a value come last, whatever the
-// direction.
-func sortBy(list any, by ...any) []any {
-	var criteria []criterion
+// criteriaOf reads the criteria of sort_by: texts and lists of texts.
+func criteriaOf(by []any) (criteria []criterion) {
 	for _, arg := range by {
 		texts := []any{arg}
 		if _, ok := arg.(string); !ok {
 			texts = listOf("sort_by", arg)
 		}
 		for _, text := range texts {
-			c, err := parseCriterion(fmt.Sprint(text))
+			path, ok := text.(string)
+			if !ok {
+				failf("sort_by: a path wanted, not a %T", text)
+			}
+			c, err := parseCriterion(path)
 			if err != nil {
 				failf("sort_by: %w", err)
 			}
@@ -131,26 +130,46 @@ func sortBy(list any, by ...any) []any {
 	if len(criteria) == 0 {
 		failf("sort_by: nothing to sort by: give a path")
 	}
-	items := listOf("sort_by", list)
-	type row struct {
-		item any
-		keys []sortKey
-	}
-	rows := make([]row, len(items))
+	return criteria
+}
+
+// sortRow is an element and its keys, one for each criterion.
+type sortRow struct {
+	item any
+	keys []sortKey
+}
+
+// sortRows finds the keys of all elements; those of one criterion are of one
+// kind.
+func sortRows(items []any, criteria []criterion) []sortRow {
+	rows := make([]sortRow, len(items))
+	first := make([]int, len(criteria)) // the first element that has a key, from 1
 	for i, item := range items {
-		rows[i] = row{item, make([]sortKey, len(criteria))}
+		rows[i] = sortRow{item, make([]sortKey, len(criteria))}
 		for j, c := range criteria {
 			key, err := sortKeyOf(at("sort_by", i, item, c.path, c.steps))
-			if err != nil {
+			switch {
+			case err != nil:
 				failf("sort_by: %q of element %d: %w", c.path, i, err)
+			case key.kind == missingKey:
+			case first[j] == 0:
+				first[j] = i + 1
+			case rows[first[j]-1].keys[j].kind != key.kind:
+				failf("sort_by: %q is %s in element %d and %s in element %d", c.path, rows[first[j]-1].keys[j].kind, first[j]-1, key.kind, i)
 			}
 			rows[i].keys[j] = key
-			if other := rows[0].keys[j]; key.kind != missingKey && other.kind != missingKey && key.kind != other.kind {
-				failf("sort_by: %q is %s in element 0 and %s in element %d", c.path, other.kind, key.kind, i)
-			}
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b row) int {
+	return rows
+}
+
+// sortBy returns a sorted copy of a list: by the first criterion, then by the
+// next, then as they stood. Elements without a value come last, whatever the
+// direction.
+func sortBy(list any, by ...any) []any {
+	criteria := criteriaOf(by)
+	rows := sortRows(listOf("sort_by", list), criteria)
+	slices.SortStableFunc(rows, func(a, b sortRow) int {
 		for j, c := range criteria {
 			if n := a.keys[j].compare(b.keys[j], c.desc); n != 0 {
 				return n

@@ -1,0 +1,216 @@
+package templating_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating"
+)
+
+func TestFirstSeen(t *testing.T) {
+	e, err := templating.Compile(files(
+		"a.http", "{% for _, w := range words %}{% if first_seen(`w`, w) %}{{ w }}{% end %}{% end %}{{ first_seen(`a`, `bc`) }} {{ first_seen(`ab`, `c`) }} {{ first_seen(`ab`, `c`) }}",
+		"b.http", "{{ first_seen(words) }}", "c.cfg", "set {{ first_seen(`x`) }}\n{{ first_seen(`x`) }}",
+	), &templating.Options{Vars: map[string]any{"words": []string(nil)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars := map[string]any{"words": []string{"x", "y", "x"}}
+	for range 2 { // each render begins anew
+		got, err := e.Render(t.Context(), "a.http", vars)
+		check(t, got, err, "xytrue true false", "")
+	}
+	_, err = e.Render(t.Context(), "b.http", vars)
+	check(t, "", err, "", "first_seen: argument 1: a value of type []string has no text")
+
+	items := []any{[]string{"x"}, []string{"x"}} // each item is a render
+	texts, err := e.RenderEach(t.Context(), "c.cfg", "words", items, vars)
+	if err != nil || strings.Join(texts, "|") != "set true\nfalse|set true\nfalse" {
+		t.Errorf("got %q, %v", texts, err)
+	}
+}
+
+func TestShared(t *testing.T) {
+	tests := []struct{ name, template, want, refused string }{
+		{"computed once", "{% var f = func() any { return count() } %}{{ shared.ComputeIfAbsent(`a`, f) }}{{ shared.ComputeIfAbsent(`a`, f) }}{{ shared.Get(`a`) }}", "111", ""},
+		{"a macro", "{% macro M() %}m{{ count() }}{% end %}{{ shared.ComputeIfAbsent(`a`, M) }}{{ shared.ComputeIfAbsent(`a`, M) }}", "m1m1", ""},
+		{"a typed function", "{{ shared.ComputeIfAbsent(`a`, func() []string { return []string{`x`} }).([]string)[0] }}", "x", ""},
+		{"absent", "{{ shared.Get(`a`) == nil }}", "true", ""},
+		{"one needs another", "{{ shared.ComputeIfAbsent(`a`, func() any { return tostring(shared.ComputeIfAbsent(`b`, func() any { return 1 })) + `!` }) }}", "1!", ""},
+		{"fails", "{{ shared.ComputeIfAbsent(`a`, func() any { return fail(`no`) }) }}", "", "no"},
+		{"itself", "{% var f func() any %}{% f = func() any { return shared.ComputeIfAbsent(`a`, f) } %}{{ f() }}", "", "values that need each other: a > a"},
+		{"each other", "{% var f, g func() any %}{% f = func() any { return shared.ComputeIfAbsent(`b`, g) } %}{% g = func() any { return shared.ComputeIfAbsent(`a`, f) } %}{{ g() }}", "", "values that need each other: a > b > a"},
+		{"not a function", "{{ shared.ComputeIfAbsent(`a`, 1) }}", "", `shared.ComputeIfAbsent: "a": a function without parameters and with one result wanted, not a int`},
+		{"a function with parameters", "{{ shared.ComputeIfAbsent(`a`, func(n int) int { return n }) }}", "", "not a func(int) int"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			n := 0
+			e, err := templating.Compile(files("a.http", tt.template), &templating.Options{Globals: map[string]any{"count": func() int { n++; return n }}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := e.Render(t.Context(), "a.http", nil)
+			check(t, got, err, tt.want, tt.refused)
+		})
+	}
+}
+
+// TestSharedBetweenEntries renders entries of one reconciliation at once.
+func TestSharedBetweenEntries(t *testing.T) {
+	var calls atomic.Int32
+	e, err := templating.Compile(files("a.http", "{{ shared.ComputeIfAbsent(`k`, func() any { return slow() }) }}", "b.http", "{{ shared.Get(`k`) }}"),
+		&templating.Options{Globals: map[string]any{"slow": func() int { return int(calls.Add(1)) }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := templating.WithShared(t.Context(), templating.NewShared())
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if got, err := e.Render(ctx, "a.http", nil); got != "1" || err != nil {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+	wg.Wait()
+	got, err := e.Render(ctx, "b.http", nil)
+	check(t, got, err, "1", "")
+	if got, err := e.Render(t.Context(), "a.http", nil); got != "2" || err != nil {
+		t.Errorf("another reconciliation: got %q, %v", got, err)
+	}
+}
+
+// TestSharedDeadlock has two renders of which each computes what the other one
+// waits for.
+func TestSharedDeadlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var both sync.WaitGroup
+		both.Add(2)
+		meet := sync.OnceFunc(both.Wait)
+		met := map[string]func(){"a": sync.OnceFunc(both.Done), "b": sync.OnceFunc(both.Done)}
+		const text = "{{ shared.ComputeIfAbsent(`%s`, func() any { arrive(`%[1]s`); return shared.ComputeIfAbsent(`%s`, func() any { return 1 }) }) }}"
+		e, err := templating.Compile(files("a.http", fmt.Sprintf(text, "a", "b"), "b.http", fmt.Sprintf(text, "b", "a")),
+			&templating.Options{Globals: map[string]any{"arrive": func(name string) { met[name](); meet() }}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := templating.WithShared(t.Context(), templating.NewShared())
+		var wg sync.WaitGroup
+		errs := make([]error, 2)
+		for i, name := range []string{"a.http", "b.http"} {
+			wg.Go(func() { _, errs[i] = e.Render(ctx, name, nil) })
+		}
+		wg.Wait()
+		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "values that need each other: ") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestSharedWaitEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		e, err := templating.Compile(files("a.http", "{{ shared.ComputeIfAbsent(`a`, func() any { return block() }) }}"),
+			&templating.Options{Globals: map[string]any{"block": func() int { <-release; return 1 }}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared := templating.WithShared(t.Context(), templating.NewShared())
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = e.Render(shared, "a.http", nil) })
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(shared)
+		var waited error
+		wg.Go(func() { _, waited = e.Render(ctx, "a.http", nil) })
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if !errors.Is(waited, context.Canceled) {
+			t.Errorf("got %v", waited)
+		}
+		close(release)
+		wg.Wait()
+	})
+}
+
+// TestSharedUses checks that what an entry may get from another counts as read.
+func TestSharedUses(t *testing.T) {
+	e, err := templating.Compile(files("a.cfg", "{{ shared.Get(`k`) }}{{ y }}", "b.cfg", "{{ shared.ComputeIfAbsent(`k`, func() any { return x }) }}", "c.cfg", "{{ z }}"),
+		&templating.Options{Vars: map[string]any{"x": "", "y": "", "z": ""}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for entry, want := range map[string]string{"a.cfg": "x y", "b.cfg": "x y", "c.cfg": "z"} {
+		if got := strings.Join(e.Uses(entry), " "); got != want {
+			t.Errorf("%s uses %q, want %q", entry, got, want)
+		}
+	}
+}
+
+func TestDebug(t *testing.T) {
+	var got []string
+	e, err := templating.Compile(files("a.cfg", "set a\n  {% debug(x, 2) %}\n{{ render `_p.cfg` }}{% for _, i := range seq(2) %}{% debug(i) %}{% end %}{% macro M() %}{% debug(`m`) %}{% end %}{{ M() }}", "_p.cfg", "{% debug(`p`) %}"),
+		&templating.Options{Vars: map[string]any{"x": ""}, Debug: func(at templating.Origin, v any) {
+			got = append(got, fmt.Sprintf("%s:%d:%d %v", at.File, at.Line, at.Column, v))
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := e.Render(t.Context(), "a.cfg", map[string]any{"x": "a\nb"})
+	check(t, text, err, "set a\n", "")
+	if want := "a.cfg:2:6 a\nb|a.cfg:2:6 2|_p.cfg:1:4 p|a.cfg:3:55 0|a.cfg:3:55 1|a.cfg:3:93 m"; strings.Join(got, "|") != want {
+		t.Errorf("got  %q\nwant %q", strings.Join(got, "|"), want)
+	}
+	for name, opts := range map[string]*templating.Options{
+		"no hook":          nil,
+		"the host's debug": {Globals: map[string]any{"debug": func(v any) string { return "" }}},
+	} {
+		e, err := templating.Compile(files("a.cfg", "set a{% debug(1) %}"), opts)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		text, err = e.Render(t.Context(), "a.cfg", nil)
+		check(t, text, err, "set a", "")
+	}
+}
+
+type hostKey struct{}
+
+// TestHostFunctions calls Go functions that take a context or Scriggo's Env.
+func TestHostFunctions(t *testing.T) {
+	e, err := templating.Compile(files("a.http", "{{ value(`a`) }} {{ all(1, 2) }} {{ none() }} {{ env() }}", "b.http", "\n{{ value(`fail`) }}"), &templating.Options{Globals: map[string]any{
+		"value": func(ctx context.Context, s string) (string, error) {
+			if s == "fail" {
+				return "", hostError("no " + s)
+			}
+			return s + ctx.Value(hostKey{}).(string), nil
+		},
+		"all":  func(ctx context.Context, n ...int) int { return len(n) },
+		"none": func(ctx context.Context) bool { return ctx.Err() == nil },
+		"env":  func(env native.Env) string { return env.CallPath() },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.WithValue(t.Context(), hostKey{}, "!")
+	got, err := e.Render(ctx, "a.http", nil)
+	check(t, got, err, "a! 2 true a.http", "")
+	_, err = e.Render(ctx, "b.http", nil)
+	check(t, "", err, "", "no fail")
+	if !errors.Is(err, hostError("no fail")) {
+		t.Errorf("the cause is lost: %v", err)
+	}
+}
+
+type hostError string
+
+func (e hostError) Error() string { return string(e) }
