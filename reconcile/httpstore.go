@@ -74,6 +74,8 @@ const (
 	httpRenderWait   = 10 * time.Second       // for the first fetch, while a render waits
 	maxHTTPRedirects = 5
 	maxHTTPAtOnce    = 8 // fetches in the background
+
+	httpUnusedRenders = 100 // after which a URL gives way to another, whatever was deployed
 )
 
 // HTTPResourceUpdated says that a URL has a new content, which is pending from
@@ -247,6 +249,17 @@ func (s *HTTPStore) sorted() []*httpResource {
 	slices.SortFunc(all, func(a, b *httpResource) int { return a.key.compare(b.key) })
 	return all
 }
+
+// String says how many URLs there are; the store prints nothing of them.
+func (s *HTTPStore) String() string {
+	s.init()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("HTTP store with %d URLs", len(s.resources))
+}
+
+// Format is String for every verb, so that %+v shows no URL either.
+func (s *HTTPStore) Format(st fmt.State, _ rune) { _, _ = st.Write([]byte(s.String())) }
 
 func (s *HTTPStore) changed(reason string) {
 	if s.OnChange != nil {

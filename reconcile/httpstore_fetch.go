@@ -80,11 +80,21 @@ func display(raw string) string {
 	return displayURL(u)
 }
 
-// room refuses one URL too many. The caller holds s.mu.
+// room refuses one URL too many. What no render has used for long goes first:
+// where nothing is ever deployed, as by a process that does not lead, nothing
+// else says what can be forgotten. The caller holds s.mu.
 func (s *HTTPStore) room(key httpKey) error {
 	most := s.MaxURLs
 	if most <= 0 {
 		most = defaultHTTPMaxURLs
+	}
+	if len(s.resources) < most {
+		return nil
+	}
+	for key, r := range s.resources {
+		if r.used+httpUnusedRenders < s.renders && r.fetching == nil {
+			delete(s.resources, key)
+		}
 	}
 	if len(s.resources) < most {
 		return nil

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -20,6 +21,9 @@ type HTTPFetcher struct {
 	used  map[httpKey]*httpVersion
 	notes *notes // of what is rendered now
 }
+
+// Format tells nothing of what was fetched, for any verb.
+func (f *HTTPFetcher) Format(st fmt.State, _ rune) { _, _ = st.Write([]byte("HTTP fetcher")) }
 
 var errNoHTTP = errors.New("http.Fetch: this controller fetches nothing: Templates.HTTP is not set")
 

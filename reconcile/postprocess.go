@@ -218,6 +218,7 @@ func (t *Templates) postProcessing() (*postProcessing, error) {
 		return nil, err
 	}
 	s.post = p
+	t.remembered = nil // texts that other processors made
 	return p, nil
 }
 

@@ -1,0 +1,216 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing/fstest"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// hosted compiles one template with everything that a host gives.
+func hosted(text string) *reconcile.Templates {
+	layout := dataplane.Layout{Base: "/etc/haproxy"}
+	engine, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte(text)}}, &templating.Options{
+		Globals: map[string]any{"pathResolver": reconcile.PathResolver{Layout: layout}},
+		Vars:    reconcile.HostVars(),
+	})
+	if err != nil {
+		panic(err)
+	}
+	return &reconcile.Templates{Engine: engine, Layout: layout, Input: func(context.Context) (*reconcile.Input, error) {
+		return &reconcile.Input{Vars: reconcile.HostVars()}, nil
+	}}
+}
+
+func ExampleHostVars() {
+	templates := hosted(`frontend web
+    bind :80
+    errorfile 503 {{ fileRegistry.Register("file", "503.http", "HTTP/1.0 503\r\n\r\nsorry\n") }}
+    use_backend %[req.hdr(host),map({{ pathResolver.GetPath("hosts.map", "map") }})]
+`)
+	rendered, err := templates.Render(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(rendered.Config.Main())
+	fmt.Println(rendered.Config.Files()[0].Name)
+	// Output:
+	// frontend web
+	//     bind :80
+	//     errorfile 503 /etc/haproxy/general/503.http
+	//     use_backend %[req.hdr(host),map(/etc/haproxy/maps/hosts.map)]
+	// 503.http
+}
+
+func ExamplePathResolver_Path() {
+	paths := reconcile.PathResolver{}
+	fmt.Println(paths.Path("hosts.map", "map"))
+	_, err := paths.Path("../passwd", "file")
+	fmt.Println(err != nil)
+	// Output:
+	// /etc/haproxy/maps/hosts.map <nil>
+	// true
+}
+
+func ExamplePathResolver_GetPath() {
+	fmt.Println(reconcile.PathResolver{}.GetPath("shop.pem", "cert"))
+	// Output:
+	// /etc/haproxy/ssl/shop.pem
+}
+
+func ExampleFileRegistry_Register() {
+	// A value can neither add a line to a []string nor a word to a key.
+	templates := hosted(`{% var hosts = map[string]string{"shop.example.com": "shop"} %}global
+    # {{ fileRegistry.Register("map", "hosts.map", hosts) }}
+    # {{ fileRegistry.Register("file", "paths.lst", []string{"/a", "/b"}) }}
+`)
+	rendered, err := templates.Render(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, f := range rendered.Config.Files() {
+		fmt.Printf("%s %s: %q\n", f.Kind, f.Name, f.Content)
+	}
+	// Output:
+	// general paths.lst: "/a\n/b\n"
+	// map hosts.map: "shop.example.com shop\n"
+}
+
+// A server keeps the name that it has in the deployed configuration.
+func ExampleCurrentConfig_Servers() {
+	templates := hosted(`backend shop
+{% for _, s := range currentConfig.Servers("backend", "shop") %}    server {{ s.Name }} {{ s.Address }}
+{% end %}`)
+	previous, err := dataplane.NewConfig("backend shop\n    server s7 192.0.2.7:80 check\n")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	templates.SetPrevious(previous) // such as that of dataplane.Local.Current
+	rendered, err := templates.Render(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(rendered.Config.Main())
+	// Output:
+	// backend shop
+	//     server s7 192.0.2.7:80
+}
+
+func ExampleCurrentConfig_Section() {
+	templates := hosted(`global
+{% for _, name := range currentConfig.Sections("resolvers") %}    # {{ name }}: {{ join(currentConfig.Section("resolvers", name).Lines[0], " ") }}
+{% end %}    # {{ len(currentConfig.File("map", "hosts.map")) }} bytes
+`)
+	previous, err := dataplane.NewConfig("resolvers dns\n    nameserver one 192.0.2.53:53\n",
+		dataplane.File{Kind: dataplane.Map, Name: "hosts.map", Content: []byte("a b\n")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	templates.SetPrevious(previous)
+	rendered, err := templates.Render(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(rendered.Config.Main())
+	// Output:
+	// global
+	//     # dns: nameserver one 192.0.2.53:53
+	//     # 4 bytes
+}
+
+func ExampleHTTPStore() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "192.0.2.0/24") }))
+	defer server.Close()
+	templates := hosted(`frontend web
+    acl blocked src {{ http.Fetch("` + server.URL + `/blocked") }}
+`)
+	templates.HTTP = &reconcile.HTTPStore{
+		Allow: func(u *url.URL) error { // where templates may fetch from
+			if u.Hostname() != "127.0.0.1" {
+				return errors.New("not our server")
+			}
+			return nil
+		},
+		// OnChange: loop.Trigger. A long-lived controller calls HTTP.Run too.
+	}
+	rendered, err := templates.Render(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(rendered.Config.Main())
+	// The loop tells the templates what was deployed, and they tell the store.
+	templates.Settle(rendered.Config, nil)
+	for _, r := range templates.HTTP.Resources() {
+		fmt.Println(r.Bytes, r.Pending)
+	}
+	// Output:
+	// frontend web
+	//     acl blocked src 192.0.2.0/24
+	// 12 false
+}
+
+// A renderer of one's own uses the store without Templates.
+func ExampleHTTPStore_Begin() {
+	content := "one"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, content) }))
+	defer server.Close()
+	store := &reconcile.HTTPStore{}
+	render := store.Begin(context.Background())
+	fmt.Println(render.Fetch(server.URL))
+	fmt.Println(render.FetchWith(server.URL, map[string]any{"interval": "10s"}))
+	render.Settle(nil) // deployed
+	fmt.Println(store.Resources()[0].Pending)
+	// Output:
+	// one
+	// one
+	// false
+}
+
+func ExampleHTTPFetcher_Settle() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "bad") }))
+	defer server.Close()
+	store := &reconcile.HTTPStore{}
+	render := store.Begin(context.Background())
+	render.Fetch(server.URL)
+	// There is no older version that another render could use.
+	fmt.Println(render.Settle(errors.New("not valid")))
+	// Output:
+	// false
+}
+
+func ExampleHTTPStore_Run() {
+	store := &reconcile.HTTPStore{}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	fmt.Println(store.Run(ctx))
+	// Output:
+	// <nil>
+}
+
+func ExamplePostProcessor_Apply() {
+	p := reconcile.PostProcessor{Pattern: `\s+$`, Squeeze: true}
+	text, lines, err := p.Apply("global  \n\n\n    maxconn 7\n")
+	fmt.Printf("%q %v %v\n", text, lines, err)
+	// Output:
+	// "global\n\n    maxconn 7\n" [1 2 4] <nil>
+}
+
+func ExamplePostProcessor_Check() {
+	fmt.Println(reconcile.PostProcessor{Pattern: "a", Replacement: "b\nc"}.Check())
+	// Output:
+	// post-processor "a": the replacement "b\nc" has a line feed or another control character
+}

@@ -1,0 +1,124 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/eventbus"
+)
+
+// TestHTTPThroughTheLoop is what a user sees: a changed content is deployed, one
+// with which the configuration is not valid is not, and costs one render more;
+// one that the template itself refuses neither.
+func TestHTTPThroughTheLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &page{content: "192.0.2.1"}
+		w := &wire{answer: p.answer}
+		bus := eventbus.New(nil)
+		var mu sync.Mutex
+		var events []string
+		note := func(s string) {
+			mu.Lock()
+			defer mu.Unlock()
+			events = append(events, s)
+		}
+		eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[HTTPResourceUpdated]) { note("updated") })
+		eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[HTTPResourceAccepted]) { note("accepted") })
+		eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[HTTPResourceRejected]) {
+			note("rejected: " + d.Event.Err.Error())
+		})
+		bus.Start()
+		took := func() string {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			slices.Sort(events) // each type of event has a queue of its own
+			s := strings.Join(events, ", ")
+			events = nil
+			return s
+		}
+
+		templates := site(t, map[string]string{"haproxy.cfg": `{% for _, a := range split(http.Fetch("http://a.test/list"), "\n") %}{% if a == "fail" %}{{ fail("no address") }}{% end %}acl {{ a }}
+{% end %}`}, nil, nil)
+		templates.Pure = true
+		store := &HTTPStore{Client: &http.Client{Transport: w}, Bus: bus}
+		templates.HTTP = store
+		target := &fakeTarget{name: "one"}
+		validations := 0
+		loop, err := New(Options{Renderer: templates, Targets: []Target{target}, Validator: ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {
+			validations++
+			if strings.Contains(cfg.Main(), "bad") {
+				return fmt.Errorf("%w: bad address", dataplane.ErrInvalid)
+			}
+			return nil
+		})})
+		require.NoError(t, err)
+		store.OnChange = loop.Trigger
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = store.Run(ctx) })
+		wg.Go(func() { _ = loop.Run(ctx) })
+		newest := func() string {
+			texts := target.texts()
+			return texts[len(texts)-1]
+		}
+
+		loop.Trigger("start")
+		require.Equal(t, "accepted, updated", took())
+		require.Equal(t, "acl 192.0.2.1\n", newest())
+		require.Equal(t, 1, validations)
+
+		p.set("192.0.2.2\n192.0.2.3")
+		time.Sleep(time.Minute + 2*time.Second)
+		require.Equal(t, "accepted, updated", took())
+		require.Equal(t, "acl 192.0.2.2\nacl 192.0.2.3\n", newest())
+
+		for _, content := range []string{"bad", "fail"} {
+			before := validations
+			p.set(content)
+			time.Sleep(time.Minute + 2*time.Second)
+			what := took()
+			require.True(t, strings.HasPrefix(what, "rejected: ") && strings.HasSuffix(what, ", updated"), what)
+			require.Contains(t, what, map[string]string{"bad": "bad address", "fail": "no address"}[content])
+			require.Equal(t, "acl 192.0.2.2\nacl 192.0.2.3\n", newest())
+			require.LessOrEqual(t, validations, before+3)
+			before, asked := validations, w.count()
+			time.Sleep(10 * time.Minute)
+			require.Empty(t, took())
+			require.Equal(t, before, validations, "nothing is validated in a loop")
+			require.Equal(t, asked+10, w.count(), "nor fetched")
+			require.Empty(t, loop.State().LastError)
+		}
+		p.set("192.0.2.4")
+		time.Sleep(time.Minute + 2*time.Second)
+		require.Equal(t, "accepted, updated", took())
+		require.Equal(t, "acl 192.0.2.4\n", newest())
+
+		cancel()
+		wg.Wait()
+		require.NoError(t, bus.Close(context.Background()))
+	})
+}
+
+func TestHTTPNotThere(t *testing.T) {
+	templates := site(t, map[string]string{"haproxy.cfg": "global\n  # {{ http.Fetch(\"http://a.test/list?key=s3cret\") }}\n"}, nil, nil)
+	_, err := templates.Render(t.Context())
+	require.ErrorIs(t, err, errNoHTTP)
+	templates.HTTP = &HTTPStore{Client: &http.Client{Transport: &wire{answer: func(int, *http.Request) (*http.Response, error) { return response(404, ""), nil }}}}
+	_, err = templates.Render(t.Context())
+	require.ErrorContains(t, err, "haproxy.cfg:2:")
+	require.ErrorContains(t, err, "http.Fetch http://a.test/list?key=...: status 404 Not Found")
+	var failed *HTTPError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, 404, failed.Status)
+}

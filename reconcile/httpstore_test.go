@@ -1,0 +1,551 @@
+package reconcile
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// wire answers requests without a network, so that time can be a test's.
+type wire struct {
+	mu       sync.Mutex
+	requests []*http.Request
+	answer   func(n int, r *http.Request) (*http.Response, error) // n from 1
+}
+
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	w.requests = append(w.requests, r)
+	n := len(w.requests)
+	w.mu.Unlock()
+	return w.answer(n, r)
+}
+
+func (w *wire) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.requests)
+}
+
+func response(status int, body string, header ...string) *http.Response {
+	resp := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body))}
+	for i := 0; i < len(header); i += 2 {
+		resp.Header.Set(header[i], header[i+1])
+	}
+	return resp
+}
+
+// page is a server of one content that can be changed.
+type page struct {
+	mu      sync.Mutex
+	content string
+}
+
+func (p *page) set(content string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.content = content
+}
+
+func (p *page) answer(int, *http.Request) (*http.Response, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return response(200, p.content), nil
+}
+
+func gzipped(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Encoding", "gzip")
+	z := gzip.NewWriter(w)
+	_, _ = io.WriteString(z, text)
+	_ = z.Close()
+}
+
+func fetch(t *testing.T, s *HTTPStore, url string) (*HTTPFetcher, string) {
+	t.Helper()
+	f := s.Begin(t.Context())
+	content, err := f.fetch(url, nil)
+	require.NoError(t, err)
+	return f, content
+}
+
+func TestHTTPFetch(t *testing.T) {
+	hang := make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/ok", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "ok") })
+	mux.HandleFunc("/gone", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "hidden", http.StatusGone) })
+	mux.HandleFunc("/empty", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("/304", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNotModified) })
+	mux.HandleFunc("/large", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, strings.Repeat("x", 1001)) })
+	mux.HandleFunc("/endless", func(w http.ResponseWriter, r *http.Request) {
+		for i := 0; i < 1000; i++ {
+			fmt.Fprint(w, strings.Repeat("x", 1000))
+			w.(http.Flusher).Flush()
+		}
+	})
+	mux.HandleFunc("/bomb", func(w http.ResponseWriter, r *http.Request) { gzipped(w, strings.Repeat("x", 1<<20)) })
+	mux.HandleFunc("/exact", func(w http.ResponseWriter, r *http.Request) { gzipped(w, strings.Repeat("x", 1000)) })
+	mux.HandleFunc("/truncated", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		fmt.Fprint(w, "short")
+	})
+	mux.HandleFunc("/slow", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "begin")
+		w.(http.Flusher).Flush()
+		select {
+		case <-hang:
+		case <-r.Context().Done():
+		}
+	})
+	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
+	mux.HandleFunc("/there", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/ok", http.StatusFound) })
+	mux.HandleFunc("/file", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+	})
+	mux.HandleFunc("/forbidden", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/secret", http.StatusFound) })
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	defer close(hang)
+
+	for _, c := range []struct{ path, want, err string }{
+		{path: "/ok", want: "ok"},
+		{path: "/there", want: "ok"},
+		{path: "/exact", want: strings.Repeat("x", 1000)},
+		{path: "/gone", err: "status 410 Gone"},
+		{path: "/empty", err: "status 204 No Content"},
+		{path: "/304", err: "status 304 Not Modified"},
+		{path: "/large", err: "too large: 1001 bytes, 1000 are allowed"},
+		{path: "/endless", err: "too large: more than 1000 bytes"},
+		{path: "/bomb", err: "too large: more than 1000 bytes"},
+		{path: "/truncated", err: "unexpected EOF"},
+		{path: "/slow", err: "deadline exceeded"},
+		{path: "/loop", err: "more than 5, one after the other"},
+		{path: "/file", err: "not an http or https URL"},
+		{path: "/secret", err: "not allowed: no"},
+		{path: "/forbidden", err: "not allowed: no"},
+	} {
+		s := &HTTPStore{Retries: -1, MaxBytes: 1000, Timeout: 300 * time.Millisecond, Allow: func(u *url.URL) error {
+			if u.Path == "/secret" {
+				return errors.New("no")
+			}
+			return nil
+		}}
+		if c.path != "/slow" {
+			s.Timeout = 0
+		}
+		content, err := s.Begin(t.Context()).fetch(server.URL+c.path, nil)
+		if c.err != "" {
+			require.ErrorContains(t, err, c.err, c.path)
+			require.ErrorContains(t, err, server.URL+c.path)
+			continue
+		}
+		require.NoError(t, err, c.path)
+		require.Equal(t, c.want, content)
+	}
+
+	refused := httptest.NewServer(nil)
+	refused.Close()
+	_, err := (&HTTPStore{Retries: -1}).Begin(t.Context()).fetch(refused.URL, nil)
+	require.ErrorContains(t, err, "connection refused")
+}
+
+func TestHTTPURLsAndOptions(t *testing.T) {
+	s := &HTTPStore{}
+	s.init()
+	for _, c := range []struct {
+		url     string
+		options map[string]any
+		want    string
+	}{
+		{"https://a.test/x", nil, ""},
+		{"file:///etc/passwd", nil, "not an http or https URL"},
+		{"ftp://a.test/", nil, "not an http or https URL"},
+		{"a.test/x", nil, "not an http or https URL"},
+		{"http:opaque-s3cret", nil, "not an http or https URL"},
+		{"http:///x", nil, "not an http or https URL"},
+		{"", nil, "not an http or https URL"},
+		{"http://a.test/\nHost: b", nil, "not a URL"},
+		{"http://user:s3cret/@a.test/", nil, "not a URL"},
+		{"http://a.test/", map[string]any{"intervall": "1s"}, `no option is called "intervall"`},
+		{"http://a.test/", map[string]any{"interval": 7}, "option interval is a int, not a string"},
+		{"http://a.test/", map[string]any{"interval": "-1s"}, "not more than zero"},
+		{"http://a.test/", map[string]any{"timeout": "soon"}, "option timeout"},
+		{"http://a.test/", map[string]any{"token": "s3cret", "password": "s3cret"}, "two credentials"},
+		{"http://user:s3cret@a.test/?s3cret", map[string]any{"token": "s3cret"}, "two credentials"},
+		{"http://a.test/?a=s3cret&s3cret", map[string]any{"token": "s3cret\r\nX: y"}, "white space"},
+	} {
+		_, _, err := s.parse(c.url, c.options)
+		if c.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, c.want)
+		require.NotContains(t, err.Error(), "s3cret")
+	}
+	_, opts, err := s.parse("http://a.test/", map[string]any{"interval": "1ms"})
+	require.NoError(t, err)
+	require.Equal(t, time.Second, opts.interval, "a floor")
+}
+
+func TestHTTPCredentials(t *testing.T) {
+	var elsewhere atomic.Value
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		elsewhere.Store(r.Header.Get("Authorization"))
+		fmt.Fprint(w, "elsewhere")
+	}))
+	defer other.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, other.URL, http.StatusFound)
+			return
+		}
+		fmt.Fprint(w, r.Header.Get("Authorization"))
+	}))
+	defer server.Close()
+	s := &HTTPStore{Retries: -1}
+	f := s.Begin(t.Context())
+	get := func(url string, options map[string]any) string {
+		content, err := f.fetch(url, options)
+		require.NoError(t, err)
+		return content
+	}
+	withUser := strings.Replace(server.URL, "http://", "http://admin:s3cret@", 1)
+	require.Equal(t, "Basic YWRtaW46czNjcmV0", get(withUser+"/x?key=s3cret", nil))
+	require.Equal(t, "Basic YWRtaW46czNjcmV0", get(server.URL+"/x", map[string]any{"username": "admin", "password": "s3cret"}))
+	require.Equal(t, "Bearer s3cret", get(server.URL+"/x", map[string]any{"token": "s3cret"}))
+	require.Equal(t, "", get(server.URL+"/x", nil), "what was fetched with a credential is for who has it")
+	require.Equal(t, "elsewhere", get(server.URL+"/away", map[string]any{"token": "s3cret"}))
+	require.Equal(t, "", elsewhere.Load(), "another port is another server")
+
+	printed := fmt.Sprintf("%v %+v %#v %x %+v %+v %s", s, s, f, f, &Templates{HTTP: s}, s.Resources(), func() string {
+		_, err := s.Begin(t.Context()).fetch(strings.Replace(other.URL, "http://", "https://s3cret:s3cret@", 1)+"/?s3cret=1&t=s3cret", nil)
+		return err.Error()
+	}())
+	require.NotContains(t, strings.ReplaceAll(printed, "s3cret=...", ""), "s3cret")
+	require.NotContains(t, printed, "YWRtaW46czNjcmV0")
+}
+
+// TestHTTPRetries is about time: tries, back-off, and the memory of a failure.
+func TestHTTPRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{answer: func(n int, _ *http.Request) (*http.Response, error) {
+			if n < 4 {
+				return response(503, ""), nil
+			}
+			return response(200, "ok"), nil
+		}}
+		s := &HTTPStore{Client: &http.Client{Transport: w}}
+		start := time.Now()
+		_, content := fetch(t, s, "http://a.test/")
+		require.Equal(t, "ok", content)
+		require.Equal(t, 3500*time.Millisecond, time.Since(start), "0.5, 1 and 2 s")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{answer: func(int, *http.Request) (*http.Response, error) { return response(404, ""), nil }}
+		s := &HTTPStore{Client: &http.Client{Transport: w}}
+		for range 100 { // a storm of renders
+			_, err := s.Begin(t.Context()).fetch("http://a.test/", nil)
+			require.ErrorContains(t, err, "http.Fetch http://a.test/: status 404 Not Found")
+		}
+		require.Equal(t, 1, w.count(), "what cannot pass is not tried again at once")
+		time.Sleep(time.Second)
+		_, err := s.Begin(t.Context()).fetch("http://a.test/", nil)
+		require.Error(t, err)
+		require.Equal(t, 2, w.count())
+		time.Sleep(time.Second) // the back-off has doubled
+		_, err = s.Begin(t.Context()).fetch("http://a.test/", nil)
+		require.Error(t, err)
+		require.Equal(t, 2, w.count())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{answer: func(_ int, r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}}
+		s := &HTTPStore{Client: &http.Client{Transport: w}}
+		start := time.Now()
+		_, err := s.Begin(t.Context()).fetch("http://a.test/", nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, httpRenderWait, time.Since(start), "a render does not wait for ever")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = s.Begin(ctx).fetch("http://b.test/", nil)
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
+// TestHTTPRun: conditional requests, and what Run does with failures.
+func TestHTTPRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := &wire{answer: func(n int, r *http.Request) (*http.Response, error) {
+			switch {
+			case n == 1:
+				return response(200, "one", "ETag", `"1"`, "Last-Modified", "Sat, 01 Nov 2025 00:00:00 GMT"), nil
+			case n == 2:
+				require.Equal(t, `"1"`, r.Header.Get("If-None-Match"))
+				require.Equal(t, "Sat, 01 Nov 2025 00:00:00 GMT", r.Header.Get("If-Modified-Since"))
+				return response(304, ""), nil
+			case n == 3:
+				return response(400, ""), nil
+			}
+			return response(200, "two", "ETag", `"2"`), nil
+		}}
+		var changes atomic.Int32
+		s := &HTTPStore{Client: &http.Client{Transport: w}, OnChange: func(string) { changes.Add(1) }}
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		f, content := fetch(t, s, "http://a.test/")
+		require.Equal(t, "one", content)
+		f.Settle(nil)
+		synctest.Wait()
+		require.Equal(t, 1, w.count())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 2, w.count())
+		time.Sleep(time.Minute) // 400
+		synctest.Wait()
+		require.Equal(t, 3, w.count())
+		require.Contains(t, s.Resources()[0].Error, "status 400")
+		_, content = fetch(t, s, "http://a.test/")
+		require.Equal(t, "one", content, "a server that fails does no harm")
+		require.Zero(t, changes.Load())
+		time.Sleep(time.Second) // sooner after a failure
+		synctest.Wait()
+		require.Equal(t, 4, w.count())
+		require.Equal(t, int32(1), changes.Load())
+		require.True(t, s.Resources()[0].Pending)
+		_, content = fetch(t, s, "http://a.test/")
+		require.Equal(t, "two", content)
+		cancel()
+		require.NoError(t, <-done)
+	})
+}
+
+// TestHTTPVersions is the life of a version, step by step.
+func TestHTTPVersions(t *testing.T) {
+	bad := errors.New("not valid")
+	next := func(s *HTTPStore) { // what Run does when the interval is over
+		due, _ := s.due(time.Now().Add(time.Hour))
+		for _, r := range due {
+			s.refresh(t.Context(), r)
+		}
+	}
+	setup := func() (*page, *HTTPStore) {
+		p := &page{content: "one"}
+		s := &HTTPStore{Client: &http.Client{Transport: &wire{answer: p.answer}}}
+		f, content := fetch(t, s, "http://a.test/")
+		require.Equal(t, "one", content)
+		f.Settle(nil)
+		return p, s
+	}
+	t.Run("promoted when deployed", func(t *testing.T) {
+		p, s := setup()
+		p.set("two")
+		next(s)
+		f, content := fetch(t, s, "http://a.test/")
+		require.Equal(t, "two", content)
+		require.True(t, s.Resources()[0].Pending)
+		f.Settle(nil)
+		require.False(t, s.Resources()[0].Pending)
+	})
+	t.Run("one render, one version", func(t *testing.T) {
+		p, s := setup()
+		f, _ := fetch(t, s, "http://a.test/")
+		p.set("two")
+		next(s)
+		content, err := f.fetch("http://a.test/", nil)
+		require.NoError(t, err)
+		require.Equal(t, "one", content)
+		f.Settle(nil) // it did not use the new one
+		require.True(t, s.Resources()[0].Pending)
+	})
+	t.Run("rejected when only it fails", func(t *testing.T) {
+		p, s := setup()
+		p.set("two")
+		next(s)
+		f, _ := fetch(t, s, "http://a.test/")
+		require.True(t, f.Settle(bad))
+		require.True(t, s.Resources()[0].Suspect)
+		g, content := fetch(t, s, "http://a.test/")
+		require.Equal(t, "one", content)
+		g.Settle(nil)
+		require.Equal(t, 1, s.Resources()[0].Rejected)
+		next(s) // the same content again
+		_, content = fetch(t, s, "http://a.test/")
+		require.Equal(t, "one", content, "it is not tried again")
+		p.set("three")
+		next(s)
+		_, content = fetch(t, s, "http://a.test/")
+		require.Equal(t, "three", content)
+	})
+	t.Run("not to blame for what fails without it", func(t *testing.T) {
+		p, s := setup()
+		p.set("two")
+		next(s)
+		f, _ := fetch(t, s, "http://a.test/")
+		require.True(t, f.Settle(bad))
+		g, _ := fetch(t, s, "http://a.test/")
+		require.False(t, g.Settle(bad))
+		h, content := fetch(t, s, "http://a.test/")
+		require.Equal(t, "two", content)
+		h.Settle(nil)
+		require.False(t, s.Resources()[0].Pending)
+	})
+	t.Run("the first has nothing to fall back to", func(t *testing.T) {
+		s := &HTTPStore{Client: &http.Client{Transport: &wire{answer: (&page{content: "x"}).answer}}}
+		f, _ := fetch(t, s, "http://a.test/")
+		require.False(t, f.Settle(bad))
+		_, content := fetch(t, s, "http://a.test/")
+		require.Equal(t, "x", content)
+	})
+	t.Run("taken back by the server", func(t *testing.T) {
+		p, s := setup()
+		p.set("two")
+		next(s)
+		p.set("one")
+		next(s)
+		_, content := fetch(t, s, "http://a.test/")
+		require.Equal(t, "one", content)
+		require.False(t, s.Resources()[0].Pending)
+	})
+	t.Run("an older render that is deployed late", func(t *testing.T) {
+		p, s := setup()
+		old, _ := fetch(t, s, "http://a.test/")
+		p.set("two")
+		next(s)
+		f, _ := fetch(t, s, "http://a.test/")
+		f.Settle(nil)
+		old.Settle(nil)
+		_, content := fetch(t, s, "http://a.test/")
+		require.Equal(t, "two", content)
+	})
+	t.Run("unused URLs are forgotten", func(t *testing.T) {
+		_, s := setup()
+		f, _ := fetch(t, s, "http://b.test/")
+		require.Len(t, s.Resources(), 2)
+		f.Settle(errors.New("no")) // what is not deployed says nothing
+		require.Len(t, s.Resources(), 2)
+		g, _ := fetch(t, s, "http://b.test/")
+		g.Settle(nil)
+		require.Len(t, s.Resources(), 1)
+	})
+	t.Run("bounded", func(t *testing.T) {
+		_, s := setup()
+		s.MaxURLs = 1
+		_, err := s.Begin(t.Context()).fetch("http://b.test/", nil)
+		require.ErrorContains(t, err, "1 URLs are held already")
+		for range httpUnusedRenders {
+			s.Begin(t.Context())
+		}
+		_, err = s.Begin(t.Context()).fetch("http://b.test/", nil)
+		require.NoError(t, err, "what no render has used for long gives way")
+	})
+}
+
+// TestHTTPSuspectsTogether: one of several new contents is bad; the others are
+// accepted, whatever their order.
+func TestHTTPSuspectsTogether(t *testing.T) {
+	for bad := range 4 {
+		pages := map[string]*page{}
+		w := &wire{answer: func(n int, r *http.Request) (*http.Response, error) { return pages[r.URL.Host].answer(n, r) }}
+		triggered := 0
+		s := &HTTPStore{Client: &http.Client{Transport: w}, OnChange: func(string) { triggered++ }}
+		var hosts []string
+		for i := range 4 {
+			host := fmt.Sprintf("h%d.test", i)
+			hosts = append(hosts, host)
+			pages[host] = &page{content: "old"}
+		}
+		render := func() (valid bool, all string) { // as the loop does it
+			f := s.Begin(t.Context())
+			for _, host := range hosts {
+				content, err := f.fetch("http://"+host+"/", nil)
+				require.NoError(t, err)
+				all += content + " "
+			}
+			if strings.Contains(all, "bad") {
+				if f.Settle(errors.New("not valid")) {
+					triggered++ // the loop renders at once
+				}
+				return false, all
+			}
+			f.Settle(nil)
+			return true, all
+		}
+		valid, _ := render()
+		require.True(t, valid)
+		for i, host := range hosts {
+			pages[host].set("new")
+			if i == bad {
+				pages[host].set("bad")
+			}
+		}
+		due, _ := s.due(time.Now().Add(time.Hour))
+		for _, r := range due {
+			s.refresh(t.Context(), r)
+		}
+		renders, all := 0, ""
+		for triggered = 1; triggered > 0; renders++ {
+			triggered--
+			_, all = render()
+			require.Less(t, renders, 20)
+		}
+		want := []string{"new", "new", "new", "new"}
+		want[bad] = "old"
+		require.Equal(t, strings.Join(want, " ")+" ", all)
+		for _, r := range s.Resources() {
+			require.False(t, r.Pending || r.Suspect, "%+v", r)
+		}
+	}
+}
+
+func TestHTTPConcurrently(t *testing.T) {
+	var n atomic.Int64
+	w := &wire{answer: func(int, *http.Request) (*http.Response, error) {
+		return response(200, fmt.Sprint(n.Add(1))), nil
+	}}
+	s := &HTTPStore{Client: &http.Client{Transport: w}, Interval: time.Second, OnChange: func(string) {}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = s.Run(ctx) })
+	var renders sync.WaitGroup
+	for i := range 8 {
+		renders.Go(func() {
+			for k := range 100 {
+				f := s.Begin(t.Context())
+				url := fmt.Sprintf("http://h%d.test/", (i+k)%5)
+				a, err := f.fetch(url, nil)
+				b, _ := f.fetch(url, nil)
+				if err != nil || a != b {
+					t.Errorf("%q, %q, %v", a, b, err)
+				}
+				var failed error
+				if k%3 == 0 {
+					failed = errors.New("no")
+				}
+				f.Settle(failed)
+				due, _ := s.due(time.Now().Add(time.Hour))
+				for _, r := range due {
+					s.refresh(t.Context(), r)
+				}
+				s.Resources()
+			}
+		})
+	}
+	renders.Wait()
+	cancel()
+	wg.Wait()
+}
