@@ -8,7 +8,7 @@
 //   - exported fields of events, and of questions, through which a subscriber can
 //     reach a map, a slice or a variable behind a pointer. Pointers to structs
 //     without exported fields are fine: their methods decide. So are interfaces,
-//     functions and channels.
+//     functions and channels. What only tests publish is left alone.
 //   - functions that get a Delivery or a question and write to what others see:
 //     they assign through a pointer, a map or a slice, append to a slice, or hand
 //     one to delete, clear, copy, or a function of slices, maps or sort that

@@ -1,0 +1,7 @@
+package events
+
+import "github.com/hapticsdk/haptic/eventbus"
+
+type ofTest struct{ Items []string }
+
+func publishInTest(b *eventbus.Bus) { eventbus.Publish(b, ofTest{}) }
