@@ -108,6 +108,7 @@ func (t *Templates) Check() error {
 // failed, with what was being rendered; what was made goes with it as
 // [Rendered.Origins] alone.
 func (t *Templates) Render(ctx context.Context) (*Rendered, error) {
+	ctx = templating.WithShared(ctx, templating.NewShared())
 	in, err := t.Input(ctx)
 	if err != nil {
 		return nil, err
