@@ -79,11 +79,15 @@ func Subscribe[E any](b *Bus, policy Policy, fn func(ctx context.Context, d Deli
 		s.one = func() bool {
 			s.mu.Lock()
 			d, ok := q.next()
+			if ok {
+				s.busy.Store(1)
+			}
 			s.waiting.Store(uint64(q.size()))
 			s.mu.Unlock()
 			if ok {
 				deliver(d)
 				s.delivered.Add(1)
+				s.busy.Store(0)
 			}
 			return ok
 		}
@@ -140,7 +144,8 @@ type SubscriberStats struct {
 	Delivered uint64 // calls of the handler that have ended
 	Missed    uint64 // events dropped or replaced, as the policy says, or gone from the history
 	Panics    uint64 // panics of the handler or of the key function
-	// Pending is the number of events that wait. Those of the log that the
+	// Pending is the number of events that wait, with the one that the handler
+	// is at. Those of the log that the
 	// subscription has not looked at yet are counted whatever their type.
 	Pending uint64
 	// Watermark is the highest Pending there was, measured before each batch
@@ -175,6 +180,7 @@ type subscriber struct {
 	end       sync.Once
 	behind    atomic.Int64  // as len(past)
 	waiting   atomic.Uint64 // bounded: events in the queue; written under mu
+	busy      atomic.Uint64 // bounded: 1 while the handler is at one of them
 	pos       atomic.Uint64
 	delivered atomic.Uint64
 	missed    atomic.Uint64
@@ -384,7 +390,7 @@ func (s *subscriber) stats() SubscriberStats {
 	// No lock: a key function that hangs must not hide the figures. Read in this
 	// order the difference cannot be negative.
 	pos, waiting := s.pos.Load(), s.waiting.Load()+uint64(s.behind.Load())
-	pending := waiting + s.bus.published.Load() - pos
+	pending := waiting + s.busy.Load() + s.bus.published.Load() - pos
 	s.mark(pending)
 	return SubscriberStats{
 		Name:      s.name,

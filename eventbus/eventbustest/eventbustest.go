@@ -6,6 +6,9 @@
 //	seen := eventbustest.Watch(t, bus)
 //	loop.Trigger()
 //	done := eventbustest.Expect(t, seen, func(e reconcile.Deployed) bool { return e.Err == nil })
+//
+// For a component that asks, [Stub] stands in for those who answer; for one that
+// answers, [eventbus.Ask] is all a test needs.
 package eventbustest
 
 import (
@@ -93,24 +96,74 @@ func Expect[E any](t testing.TB, w *Watcher, match ...func(E) bool) E {
 	}
 }
 
+// Drain waits until all subscribers of bus have dealt with all that was published
+// before, and with what they published in turn: a test that expects nothing
+// more to happen looks afterwards. It ends the test where that takes longer than
+// [Timeout] and names who is behind. The bus must have been started.
+func Drain(t testing.TB, bus *eventbus.Bus) {
+	t.Helper()
+	deadline := time.Now().Add(Timeout)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		before := bus.Stats()
+		behind := pending(before)
+		if len(behind) == 0 && bus.Stats().Published == before.Published {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v, still to be delivered: %s", Timeout, strings.Join(behind, ", "))
+			return
+		}
+		<-tick.C
+	}
+}
+
+func pending(st eventbus.Stats) (names []string) {
+	for _, s := range st.Subscribers {
+		if s.Pending > 0 {
+			names = append(names, fmt.Sprintf("%s (%d pending)", s.Name, s.Pending))
+		}
+	}
+	return names
+}
+
+// ExpectNone fails the test where an event of type E for which all of match hold
+// came since the last call of [Expect], or comes until the bus has drained; see
+// [Drain]. It skips nothing: Expect still finds what came.
+func ExpectNone[E any](t testing.TB, bus *eventbus.Bus, w *Watcher, match ...func(E) bool) {
+	t.Helper()
+	Drain(t, bus)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.events[w.next:] {
+		if e, ok := e.(E); ok && fits(e, match) {
+			t.Errorf("a %T came: %+v", e, e)
+			return
+		}
+	}
+}
+
+func fits[E any](e E, match []func(E) bool) bool {
+	for _, m := range match {
+		if !m(e) {
+			return false
+		}
+	}
+	return true
+}
+
 // find advances w to behind the next event that fits. Otherwise it returns the
 // channel that announces more.
 func find[E any](w *Watcher, match []func(E) bool) (E, <-chan struct{}, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-next:
 	for w.next < len(w.events) {
 		e, ok := w.events[w.next].(E)
 		w.next++
-		if !ok {
-			continue
+		if ok && fits(e, match) {
+			return e, nil, true
 		}
-		for _, m := range match {
-			if !m(e) {
-				continue next
-			}
-		}
-		return e, nil, true
 	}
 	var zero E
 	return zero, w.changed, false

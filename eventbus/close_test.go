@@ -1,0 +1,169 @@
+package eventbus_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hapticsdk/haptic/eventbus"
+)
+
+// What a handler publishes while the bus drains is refused and counted.
+func TestCloseDuringPublishingHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := eventbus.New(nil)
+		b.Start()
+		calls := 0
+		eventbus.Subscribe(b, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[int]) {
+			<-time.After(time.Second) // of the bubble
+			calls++
+			eventbus.Publish(b, d.Event+1) // without end
+		})
+		eventbus.Publish(b, 0)
+		synctest.Wait()
+		closeBus(t, b)
+		if st := b.Stats(); calls != 1 || st.Published != 1 || st.Discarded != 1 {
+			t.Errorf("%d calls, %d published, %d discarded, want 1 of each", calls, st.Published, st.Discarded)
+		}
+	})
+}
+
+// A context that has ended is no reason to call finished work unfinished.
+func TestCloseWithEndedContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("shutting down")
+		cancel(why)
+
+		never := eventbus.New(nil)
+		eventbus.Subscribe(never, eventbus.Lossless, func(context.Context, eventbus.Delivery[int]) {})
+		if err := never.Close(ended); err != nil {
+			t.Errorf("never started: %v", err)
+		}
+
+		b := eventbus.New(nil)
+		b.Start()
+		var ce *eventbus.CloseError
+		eventbus.Subscribe(b, eventbus.Lossless, func(ctx context.Context, _ eventbus.Delivery[int]) { <-ctx.Done() })
+		eventbus.Publish(b, 1)
+		synctest.Wait()
+		if err := b.Close(ended); !errors.As(err, &ce) || !errors.Is(err, why) || len(ce.Unfinished) != 1 {
+			t.Errorf("Close: %v, want one unfinished and the cause", err)
+		}
+		synctest.Wait()
+	})
+}
+
+// Two that close the bus at once both wait for the handlers.
+func TestCloseTwiceAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := eventbus.New(nil)
+		b.Start()
+		done := false
+		eventbus.Subscribe(b, eventbus.Lossy(2), func(context.Context, eventbus.Delivery[int]) {
+			<-time.After(time.Minute)
+			done = true
+		})
+		eventbus.Publish(b, 1)
+		synctest.Wait()
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				if err := b.Close(t.Context()); err != nil || !done {
+					t.Errorf("Close: %v, handler done: %v", err, done)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// Pending counts the event that a handler is at, whatever the policy.
+func TestPendingCountsTheOneAtWork(t *testing.T) {
+	for _, policy := range []eventbus.Policy{eventbus.Lossless, eventbus.Lossy(5), eventbus.Latest(func(n int) int { return n })} {
+		synctest.Test(t, func(t *testing.T) {
+			b := eventbus.New(nil)
+			b.Start()
+			release := make(chan struct{})
+			sub := eventbus.Subscribe(b, policy, func(context.Context, eventbus.Delivery[int]) { <-release })
+			for want := range uint64(3) {
+				if st := sub.Stats(); st.Pending != want {
+					t.Errorf("%v: %d pending, want %d", policy, st.Pending, want)
+				}
+				eventbus.Publish(b, int(want))
+				synctest.Wait()
+			}
+			close(release)
+			synctest.Wait()
+			if st := sub.Stats(); st.Pending != 0 {
+				t.Errorf("%v: %d pending at the end", policy, st.Pending)
+			}
+			closeBus(t, b)
+		})
+	}
+}
+
+// Publishers, subscribers that come and go, slow ones, late ones and questions,
+// all at once: the memory that is written to again is never one that somebody
+// reads (the race detector would tell), and nothing is lost or mixed up.
+func TestChurn(t *testing.T) {
+	const publishers, each = 2, 4000
+	b := eventbus.New(&eventbus.Options{History: 300})
+	type pair struct{ a, b int } // written as one: a torn or recycled cell shows
+	var steady [3]int
+	for i := range steady {
+		last := uint64(0)
+		eventbus.Subscribe(b, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[pair]) {
+			if d.Event.a != -d.Event.b || d.Event.a == 0 || d.Seq <= last {
+				t.Errorf("%+v at %d after %d", d.Event, d.Seq, last)
+			}
+			last = d.Seq
+			steady[i]++
+			if i == 2 && d.Seq%50 == 0 {
+				runtime.Gosched()
+			}
+		})
+	}
+	b.Start()
+	var wg sync.WaitGroup
+	for range publishers {
+		wg.Go(func() {
+			for n := range each {
+				eventbus.Publish(b, pair{n + 1, -n - 1})
+				if n%5 == 0 {
+					eventbus.Publish(b, n)
+				}
+			}
+		})
+	}
+	policies := []eventbus.Policy{eventbus.Lossless, eventbus.Lossy(4), eventbus.Latest(func(p pair) int { return p.a % 9 })}
+	for g := range 2 {
+		wg.Go(func() {
+			for n := range 150 {
+				policy := policies[(n+g)%3].From(eventbus.Begin(n % 3))
+				sub := eventbus.Subscribe(b, policy, func(_ context.Context, d eventbus.Delivery[pair]) {
+					if d.Event.a != -d.Event.b || d.Event.a == 0 {
+						t.Errorf("%+v at %d", d.Event, d.Seq)
+					}
+				})
+				for range n % 7 {
+					runtime.Gosched()
+				}
+				b.Stats()
+				sub.Close()
+				<-sub.Done()
+			}
+		})
+	}
+	wg.Wait()
+	closeBus(t, b)
+	for i, n := range steady {
+		if n != publishers*each {
+			t.Errorf("subscriber %d got %d of %d", i, n, publishers*each)
+		}
+	}
+}
