@@ -23,7 +23,7 @@ var allowed = map[string][]string{
 	"k8swatch":              {"internal/jsonpath", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
 	"dataplane":             {"internal/haproxycfg", "internal/haproxymodel", "internal/dpapi", "internal/haproxyctl", "golang.org/x/sys/unix"},
 	"validate":              {"dataplane", "internal/haproxycfg", "internal/haproxyctl"},
-	"reconcile":             {"dataplane", "templating", "k8swatch", "eventbus", "internal/haproxycfg", "internal/jsonpath", "k8s.io/", "go.yaml.in/yaml/"},
+	"reconcile":             {"dataplane", "templating", "k8swatch", "eventbus", "internal/haproxycfg", "internal/jsonpath", "k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify"},
 	"reconcile/observe":     {"reconcile", "dataplane", "eventbus", "github.com/prometheus/client_golang/"},
 	"examples":              {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/observe", "eventbus", "golang.org/x/sync/", "k8s.io/"},
 	"internal/haproxycfg":   {"github.com/haproxytech/client-native/v6/"},
@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"k8swatch/k8swatchtest":   {"k8swatch", "k8swatch/internal/memapi", "k8s.io/"},
 	"internal/watchtest":      {"k8swatch", "k8s.io/", "github.com/google/go-cmp/"},
 	"eventbus/eventbustest":   {"eventbus"},
+	"reconcile/reconciletest": {"reconcile", "k8swatch", "k8swatch/k8swatchtest", "dataplane", "eventbus", "templating", "k8s.io/", "github.com/google/go-cmp/", "github.com/rogpeppe/go-internal/txtar"},
 }
 
 // TestImports keeps the direction of imports: only what the list above says.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -321,12 +320,12 @@ func (l *Live) try(ctx context.Context, use *inUse) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("render with the new settings: %w", err)
+		return &trialError{"render", err}
 	}
 	if validator != nil {
 		if err := guard(func() error { return validator.Validate(ctx, rendered.Config) }); err != nil {
 			use.program.templates.Settle(rendered.Config, err)
-			return fmt.Errorf("validate with the new settings: %w", err)
+			return &trialError{"validate", err}
 		}
 	}
 	if len(excluded) == 0 { // else the loop wants to see what is left out
@@ -334,6 +333,16 @@ func (l *Live) try(ctx context.Context, use *inUse) error {
 	}
 	return nil
 }
+
+// trialError says that settings are good as such, and yet make nothing valid of
+// the resources of now. Other resources may change that.
+type trialError struct {
+	stage string
+	err   error
+}
+
+func (e *trialError) Error() string { return e.stage + " with the new settings: " + e.err.Error() }
+func (e *trialError) Unwrap() error { return e.err }
 
 // swap makes a program the one in use.
 func (l *Live) swap(c *candidate, use *inUse, start time.Time) {

@@ -46,6 +46,19 @@ func ParseSettings(name string, data []byte) (*Settings, error) {
 // [ParseSettings] does; lines are those of its value. Other keys are refused:
 // they would be settings that nobody reads.
 func SettingsFromConfigMap(cm *corev1.ConfigMap) (*Settings, error) {
+	text, errs := settingsText(cm)
+	if len(errs) > 0 {
+		return nil, errs.orNil()
+	}
+	return ParseSettings(configMapName(cm), []byte(text))
+}
+
+// configMapName is what errors call the settings in a ConfigMap.
+func configMapName(cm *corev1.ConfigMap) string {
+	return "ConfigMap " + cm.Namespace + "/" + cm.Name + " " + SettingsKey
+}
+
+func settingsText(cm *corev1.ConfigMap) (string, SettingsErrors) {
 	name := "ConfigMap " + cm.Namespace + "/" + cm.Name
 	text, ok := cm.Data[SettingsKey]
 	var errs SettingsErrors
@@ -60,10 +73,7 @@ func SettingsFromConfigMap(cm *corev1.ConfigMap) (*Settings, error) {
 	for key := range cm.BinaryData {
 		errs = append(errs, &SettingsError{File: name, Message: fmt.Sprintf("unknown binary key %q, only %s is read", key, SettingsKey)})
 	}
-	if len(errs) > 0 {
-		return nil, errs.orNil()
-	}
-	return ParseSettings(name+" "+SettingsKey, []byte(text))
+	return text, errs
 }
 
 // readSettings returns what could be read along with what is wrong, so that the
