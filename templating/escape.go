@@ -155,6 +155,10 @@ func (r rule) escape(s string, at *site) (text, why string) {
 		s = regexp.QuoteMeta(s)
 	case r.reads == asFormat:
 		s = strings.ReplaceAll(s, "%", "%%")
+	case r.reads == asReplace: // exp_replace of HAProxy takes a doubled backslash for one
+		s = strings.ReplaceAll(strings.ReplaceAll(s, "%", "%%"), `\`, `\\`)
+	case r.reads == asSubst:
+		s = strings.ReplaceAll(s, `\`, `\\`)
 	}
 	if r.arg {
 		if s, why = r.quoted(s); why != "" {

@@ -45,7 +45,7 @@ func (r rule) embeds(s string, at *site) string {
 // embedsInside is about what HAProxy reads inside the word.
 func (r rule) embedsInside(s string, at *site) string {
 	switch r.reads {
-	case asFormat:
+	case asFormat, asReplace:
 		var in inner
 		for i := range len(s) {
 			in.stepFormat(s[i])

@@ -50,7 +50,7 @@ func (r rule) refuses(s string, at *site) string {
 		switch {
 		case s == "" && r.bare && r.reads != asKeyword && r.reads != asUnknown:
 			return "with nothing here the next word would take its place: put double quotes around it, or test it with if"
-		case reserved[s] && r.reads != asText && r.reads != asFormat && r.reads != asComment:
+		case reserved[s] && r.isCondition(s):
 			return "HAProxy reads this word as a part of a condition"
 		case (r.reads == asUnknown || r.reads == asKeyword) && isKeyword(s):
 			return "a value cannot choose what a line is: use if or switch, or raw"
@@ -76,6 +76,17 @@ func (r rule) refuses(s string, at *site) string {
 		return "not " + name
 	}
 	return ""
+}
+
+// isCondition reports whether a reserved word means something where it stands.
+func (r rule) isCondition(s string) bool {
+	switch r.reads {
+	case asPattern, asLater, asRegexp:
+		return s == "}" && !r.arg
+	case asText, asFormat, asReplace, asComment:
+		return false
+	}
+	return true
 }
 
 // charset returns what a value may consist of, nil for everything.
@@ -176,7 +187,7 @@ func (r rule) String() string {
 		return place
 	}
 	if name := map[what]string{asName: "a name", asNameOf: "a name", asVariable: "the name of a variable",
-		asHeader: "the name of a header", asAddress: "an address", asFile: "the path of a file", asFormat: "a log-format string",
+		asHeader: "the name of a header", asAddress: "an address", asFile: "the path of a file", asFormat: "a log-format string", asReplace: "a log-format string",
 		asFetch: "a sample expression", asRegexp: "a regular expression", asPattern: "a pattern", asLater: "a pattern"}[r.reads]; name != "" {
 		return name
 	}

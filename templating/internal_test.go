@@ -58,3 +58,16 @@ func FuzzPath(f *testing.F) {
 		}
 	})
 }
+
+// Shown is what the first value of an entry is written as; it reports false
+// where it is refused.
+func Shown(e *Engine, entry string, v any) (text string, ok bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, refused := r.(*refusal); !refused {
+				panic(r)
+			}
+		}
+	}()
+	return string(escape(v, &e.entries[entry].sites[0])), true
+}

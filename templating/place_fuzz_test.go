@@ -26,6 +26,11 @@ var readers = map[string]func(word string) (string, bool){
 		args, ok := readArguments(word)
 		return strings.Join(args, "\x00"), ok && len(args) == 1
 	},
+	// exp_replace reads what the format makes: a doubled backslash is one.
+	"replacement": func(word string) (string, bool) {
+		rest := strings.ReplaceAll(strings.ReplaceAll(word, "%%", ""), `\\`, "")
+		return strings.ReplaceAll(strings.ReplaceAll(word, "%%", "%"), `\\`, `\`), !strings.ContainsAny(rest, `%\`)
+	},
 	"regexp": literal,
 	"argument regexp": func(word string) (string, bool) {
 		args, ok := readArguments(word)
@@ -118,6 +123,9 @@ var linesWithPlaces = []struct {
 	{line: `http-request set-var(txn.a) 'str("{{ x }}")'`, word: 2, reader: "argument"},
 	{line: `http-request set-var(txn.a) path,regsub({{ x }},x)`, word: 2, reader: "argument regexp"},
 	{line: `http-request replace-path {{ x }} /a`, word: 2, reader: "regexp"},
+	{line: `http-request replace-path /a {{ x }}`, word: 3, reader: "replacement"},
+	{line: `http-response replace-value X a "b {{ x }}"`, word: 4, before: "b ", reader: "replacement"},
+	{line: `http-request set-header X a if { path_reg ^{{ x }}$ }`, word: 6, before: "^", after: "$", reader: "regexp"},
 	{line: `acl a path_reg {{ x }}`, word: 3, reader: "regexp"},
 	{line: `acl a path_beg {{ x }}`, word: 3, reader: "text"},
 	{line: `acl a path -m str -- {{ x }} /b`, word: 6, reader: "text"},
@@ -134,6 +142,7 @@ var linesWithPlaces = []struct {
 type placeTest struct {
 	engine *templating.Engine
 	index  int
+	words  []string // of the line, with x for the value
 }
 
 func placeTests(tb testing.TB) []placeTest {
@@ -144,7 +153,11 @@ func placeTests(tb testing.TB) []placeTest {
 		if err != nil {
 			tb.Fatal(l.line, err)
 		}
-		tests = append(tests, placeTest{e, i})
+		words, err := haproxycfg.Fields(strings.ReplaceAll(l.line, "{{ x }}", "x"))
+		if err != nil {
+			tb.Fatal(l.line, err)
+		}
+		tests = append(tests, placeTest{e, i, words})
 	}
 	return tests
 }
@@ -153,19 +166,22 @@ func placeTests(tb testing.TB) []placeTest {
 // value and nothing else, and all else is what it was. It reports whether the
 // value was rendered.
 func checkPlace(t *testing.T, tt placeTest, x string) bool {
-	l := linesWithPlaces[tt.index]
 	out, err := tt.engine.Render(t.Context(), "a.cfg", map[string]any{"x": x})
 	if err != nil {
 		return false
 	}
+	checkOutput(t, tt, x, out)
+	return true
+}
+
+func checkOutput(t *testing.T, tt placeTest, x, out string) {
+	t.Helper()
+	l := linesWithPlaces[tt.index]
 	lines := strings.Split(out, "\n")
 	if len(lines) != 4 || lines[0] != "before" || lines[2] != "after" || strings.ContainsAny(out, "\r\x00") {
 		t.Fatalf("%s with %q: the lines are %q", l.line, x, lines)
 	}
-	want, err := haproxycfg.Fields(strings.ReplaceAll(l.line, "{{ x }}", "x"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := tt.words
 	words, err := haproxycfg.Fields(lines[1])
 	if err != nil || len(words) != len(want) {
 		t.Fatalf("%s with %q: the words are %q, %v", l.line, x, words, err)
@@ -183,7 +199,6 @@ func checkPlace(t *testing.T, tt placeTest, x string) bool {
 	if !ok || got != x {
 		t.Fatalf("%s with %q: %q reads as %q", l.line, x, words[l.word], got)
 	}
-	return true
 }
 
 // fragments are what means something to HAProxy somewhere.
@@ -222,11 +237,15 @@ func TestHostileMillions(t *testing.T) {
 	tests := placeTests(t)
 	rendered := 0
 	for n := range *hostileRuns {
-		if checkPlace(t, tests[n%len(tests)], hostileValue(r)) {
+		tt, x := tests[n%len(tests)], hostileValue(r)
+		text, ok := templating.Shown(tt.engine, "a.cfg", x)
+		if ok {
 			rendered++
+			before, after, _ := strings.Cut(linesWithPlaces[tt.index].line, "{{ x }}")
+			checkOutput(t, tt, x, "before\n"+before+text+after+"\nafter\n")
 		}
-		if t.Failed() {
-			break
+		if n%101 == 0 && checkPlace(t, tt, x) != ok { // 101 is prime: all places in turn
+			t.Fatalf("%q: rendered otherwise", x)
 		}
 	}
 	t.Log(fmt.Sprintf("seed %d: %d values, %d rendered, the others refused", seed, *hostileRuns, rendered))

@@ -52,7 +52,7 @@ const (
 func (in *inner) step(w what, c byte) {
 	in.begun = true
 	switch w {
-	case asFormat, asNameOf:
+	case asFormat, asReplace, asNameOf:
 		in.stepFormat(c)
 	case asSample:
 		in.stepSample(c)
@@ -199,6 +199,8 @@ func (in *inner) reads() what {
 		return asFile
 	case in.arg == 0 && in.name == "regsub":
 		return asRegexp
+	case in.arg == 1 && in.name == "regsub":
+		return asSubst
 	case in.arg == 0 && (in.name == "var" || in.name == "set-var" || in.name == "unset-var" || in.name == "env"),
 		in.arg == 1 && in.name == "concat":
 		return asVariable

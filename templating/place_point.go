@@ -280,7 +280,7 @@ func (s point) rule() (r rule, problem string) {
 	r.reads, r.first = l.reads, !l.in.begun
 	in := l.in
 	switch r.reads {
-	case asFormat, asNameOf:
+	case asFormat, asReplace, asNameOf:
 		switch in.format {
 		case formatText:
 		case formatSample:

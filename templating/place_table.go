@@ -17,6 +17,8 @@ const (
 	asAddress  what = 'a' // address and port
 	asFile     what = 'f' // path of a file
 	asFormat   what = 'l' // log-format string (section 8.2.6 of the manual of 3.2)
+	asReplace  what = 'R' // log-format string in which \1 is a group of a regular expression
+	asSubst    what = 'S' // the same without the log-format
 	asNameOf   what = 'N' // a name that may be a log-format string
 	asSample   what = 'e' // sample expression (section 7.1)
 	asRegexp   what = 'r'
@@ -54,7 +56,7 @@ bind accept-netscaler-cip:t alpn:t backlog:t ca-file:f ca-sign-file:f ca-sign-pa
 expect comment:t min-recv:t ok-status:t error-status:t tout-status:t on-success:l on-error:l status-code:e rstatus:r rstring:r status:t string:t string-lf:l rbinary:r binary:t binary-lf:l hdr fhdr name: name-lf:l value: value-lf:l -m:m
 send meth:t uri:t uri-lf:l ver:t hdr:hl body:t body-lf:l comment:t
 connect addr:a port:t sni:t alpn:t proto:t comment:t
-action add-acl(f:l del-acl(f:l set-map(f:ll del-map(f:l set-var(v:e set-var-fmt(v:l unset-var(v: add-header:hl set-header:hl early-hint:hl del-header:h -m:m replace-header:hrl replace-value:hrl replace-path:rl replace-pathq:rl replace-uri:rl set-method:l set-path:l set-pathq:l set-query:l set-uri:l set-status:t reason:t set-log-level:t set-mark:t set-tos:t set-nice:t set-fc-mark:e set-bc-mark:e set-fc-tos:e set-bc-tos:e set-priority-class:e set-priority-offset:e set-src:e set-dst:e set-src-port:e set-dst-port:e sc-set-gpt(n:e sc-set-gpt0(n:e sc-add-gpc(n:e sc-inc-gpc(n: sc-inc-gpc0(n: sc-inc-gpc1(n: do-resolve(v:e do-log: capture:e len:t id:t track-sc0:e track-sc1:e track-sc2:e table:n auth realm:t cache-use:n cache-store:n wait-for-body time:t at-least:t send-spoe-group:tt strict-mode:t name:t attach-srv:n expect-proxy: expect-netscaler-cip: silent-drop rst-ttl:t
+action add-acl(f:l del-acl(f:l set-map(f:ll del-map(f:l set-var(v:e set-var-fmt(v:l unset-var(v: add-header:hl set-header:hl early-hint:hl del-header:h -m:m replace-header:hrR replace-value:hrR replace-path:rR replace-pathq:rR replace-uri:rR set-method:l set-path:l set-pathq:l set-query:l set-uri:l set-status:t reason:t set-log-level:t set-mark:t set-tos:t set-nice:t set-fc-mark:e set-bc-mark:e set-fc-tos:e set-bc-tos:e set-priority-class:e set-priority-offset:e set-src:e set-dst:e set-src-port:e set-dst-port:e sc-set-gpt(n:e sc-set-gpt0(n:e sc-add-gpc(n:e sc-inc-gpc(n: sc-inc-gpc0(n: sc-inc-gpc1(n: do-resolve(v:e do-log: capture:e len:t id:t track-sc0:e track-sc1:e track-sc2:e table:n auth realm:t cache-use:n cache-store:n wait-for-body time:t at-least:t send-spoe-group:tt strict-mode:t name:t attach-srv:n expect-proxy: expect-netscaler-cip: silent-drop rst-ttl:t
 `
 
 const sectionsTable = `
