@@ -300,7 +300,6 @@ func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, er
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	l.report(id, first)
 	if s.last.err != nil {
 		l.quarantine.pending = nil
 		if s.tired && len(s.accused) > 0 { // the rest is found next time
@@ -310,19 +309,23 @@ func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, er
 		if first.blamed != nil {
 			first.blamed.Why = s.why
 		}
+		l.reportRender(id, first)
+		l.reportFailure(id, first)
 		return nil, first.err
 	}
-	if s.last != first {
-		l.report(id, s.last)
+	if first.err != nil && !s.trial { // a trial that fails is no news
+		l.reportFailure(id, first)
 	}
+	l.reportRender(id, s.last)
+	cfg := s.last.rendered.Config
+	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: s.last.validateTook})
 	l.adopt(id, s)
-	return &validated{id: id, config: s.last.rendered.Config, origins: s.last.rendered.Origins, at: time.Now()}, nil
+	return &validated{id: id, config: cfg, origins: s.last.rendered.Origins, at: time.Now()}, nil
 }
 
-// report publishes how an attempt went.
-func (l *Loop) report(id uint64, a *attempt) {
+// reportRender says what an attempt rendered, if it did.
+func (l *Loop) reportRender(id uint64, a *attempt) {
 	if a.rendered == nil || a.rendered.Config == nil {
-		eventbus.Publish(l.bus, TemplateRenderFailed{ID: id, Err: a.err, Took: a.renderTook})
 		return
 	}
 	cfg := a.rendered.Config
@@ -334,11 +337,15 @@ func (l *Loop) report(id uint64, a *attempt) {
 		ID: id, Hash: cfg.Hash(), Sections: cfg.SectionCount(), Lines: strings.Count(cfg.Main(), "\n"), Files: len(cfg.Files()),
 		Refused: len(a.rendered.Refused), Resources: a.rendered.Resources, Took: a.renderTook,
 	})
-	if a.err != nil {
-		eventbus.Publish(l.bus, ValidationFailed{ID: id, Hash: cfg.Hash(), Err: a.err, Took: a.validateTook})
+}
+
+// reportFailure says why an attempt led to nothing.
+func (l *Loop) reportFailure(id uint64, a *attempt) {
+	if a.rendered == nil || a.rendered.Config == nil {
+		eventbus.Publish(l.bus, TemplateRenderFailed{ID: id, Err: a.err, Took: a.renderTook})
 		return
 	}
-	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: a.validateTook})
+	eventbus.Publish(l.bus, ValidationFailed{ID: id, Hash: a.rendered.Config.Hash(), Err: a.err, Took: a.validateTook})
 }
 
 func (l *Loop) render(ctx context.Context) (rendered *Rendered, err error) {

@@ -32,8 +32,9 @@ type templateOrigins struct {
 	main   []piece          // in their order
 	files  map[fileID]piece // made by templates
 
-	mu     sync.Mutex
-	traced map[tracedKey]*templating.Traced
+	mu      sync.Mutex
+	traced  map[tracedKey]*templating.Traced
+	indexes map[string]lineIndex // by entry
 }
 
 type fileID struct {
@@ -57,6 +58,8 @@ type tracedKey struct {
 // Origin finds the entry, and the item, whose text has the line, and renders
 // that one alone once more.
 func (o *templateOrigins) Origin(ctx context.Context, at dataplane.Position) (templating.Origin, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if at.Name != "" {
 		p, ok := o.files[fileID{at.Kind, at.Name}]
 		if !ok {
@@ -65,48 +68,48 @@ func (o *templateOrigins) Origin(ctx context.Context, at dataplane.Position) (te
 		return o.inPiece(ctx, p, at.Line)
 	}
 	at.Line = o.in.host.line(at.Line)
-	var seen lineCounter
-	for _, p := range o.main {
-		if first, has := seen.add(p.text, at.Line); has {
-			return o.inPiece(ctx, p, at.Line-first)
-		}
+	i, before := o.index("", len(o.main), func(i int) string { return o.main[i].text }).find(at.Line)
+	if i < 0 {
+		return templating.Origin{}, nil
 	}
-	return templating.Origin{}, nil
+	return o.inPiece(ctx, o.main[i], at.Line-before)
 }
 
 // inPiece finds what wrote a line of what one entry made.
 func (o *templateOrigins) inPiece(ctx context.Context, p piece, line int) (templating.Origin, error) {
-	if p.each == nil || line < 1 {
-		return o.trace(ctx, p.entry, o.in.Vars, tracedKey{entry: p.entry}, line)
+	if p.each == nil {
+		return o.trace(ctx, p.entry, p.text, o.in.Vars, tracedKey{entry: p.entry}, line)
 	}
-	var seen lineCounter
-	for _, item := range p.each.Items {
-		first, has := seen.add(p.items[item], line)
-		if !has {
-			continue
-		}
-		origin, err := o.trace(ctx, p.entry, withItem(o.in.Vars, p.each.Var, item), tracedKey{p.entry, item}, line-first)
-		if len(resourcesOf(origin.Owners)) == 0 {
-			origin.Owners = []any{item}
-		}
-		return origin, err
+	items := p.each.Items
+	i, before := o.index(p.entry, len(items), func(i int) string { return p.items[items[i]] }).find(line)
+	if i < 0 {
+		return templating.Origin{File: p.entry}, nil
 	}
-	return templating.Origin{File: p.entry}, nil
+	item := items[i]
+	origin, err := o.trace(ctx, p.entry, p.items[item], withItem(o.in.Vars, p.each.Var, item), tracedKey{p.entry, item}, line-before)
+	if len(resourcesOf(origin.Owners)) == 0 {
+		origin.Owners = []any{item}
+	}
+	return origin, err
 }
 
-func (o *templateOrigins) trace(ctx context.Context, entry string, vars map[string]any, key tracedKey, line int) (templating.Origin, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// trace renders a text again and returns the origin of a line, but only where
+// the text has as many lines again: no origin is better than a wrong one.
+func (o *templateOrigins) trace(ctx context.Context, entry, text string, vars map[string]any, key tracedKey, line int) (templating.Origin, error) {
+	unknown := templating.Origin{File: entry}
 	traced := o.traced[key]
 	if traced == nil {
 		var err error
 		if traced, err = o.engine.RenderTraced(ctx, entry, vars); err != nil {
-			return templating.Origin{File: entry}, err
+			return unknown, err
 		}
 		if o.traced == nil {
 			o.traced = map[tracedKey]*templating.Traced{}
 		}
 		o.traced[key] = traced
+	}
+	if strings.Count(traced.Text, "\n") != strings.Count(text, "\n") {
+		return unknown, nil
 	}
 	origin := traced.Origin(line)
 	if origin.File == "" {
@@ -174,17 +177,37 @@ func sortedKeys(m reflect.Value) []reflect.Value {
 	})
 }
 
-// lineCounter counts the lines of texts that are put one behind the other as
-// lines does.
-type lineCounter struct{ lines int }
+// lineIndex has, for texts that lines puts one behind the other, how many lines
+// go before each, and at the end how many there are.
+type lineIndex []int
 
-// add counts a text. It reports whether the line, from 1, is in it, and how
-// many lines went before.
-func (c *lineCounter) add(text string, line int) (before int, has bool) {
-	before = c.lines
-	c.lines += strings.Count(text, "\n")
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		c.lines++
+// index makes the index of an entry's items once, that of the main text under
+// no name.
+func (o *templateOrigins) index(name string, n int, text func(int) string) lineIndex {
+	if known, ok := o.indexes[name]; ok {
+		return known
 	}
-	return before, line > before && line <= c.lines
+	index := make(lineIndex, n+1)
+	for i := range n {
+		s := text(i)
+		index[i+1] = index[i] + strings.Count(s, "\n")
+		if s != "" && !strings.HasSuffix(s, "\n") {
+			index[i+1]++
+		}
+	}
+	if o.indexes == nil {
+		o.indexes = map[string]lineIndex{}
+	}
+	o.indexes[name] = index
+	return index
+}
+
+// find returns the text that has a line, counted from 1, and how many lines go
+// before that; -1 for a line that is not there.
+func (x lineIndex) find(line int) (text, before int) {
+	after, _ := slices.BinarySearch(x, line) // the first text before which there are that many lines, or more
+	if line < 1 || after >= len(x) {
+		return -1, 0
+	}
+	return after - 1, x[after-1]
 }

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -54,11 +55,10 @@ func (q *quarantine) resources(now time.Time) (rest, due []Resource) {
 	return rest, due
 }
 
-func (q *quarantine) sorted() []*Quarantined {
-	all := make([]*Quarantined, 0, len(q.held))
-	for _, h := range q.held {
-		all = append(all, h)
-	}
+func (q *quarantine) sorted() []*Quarantined { return sortedHeld(q.held) }
+
+func sortedHeld(held map[Resource]*Quarantined) []*Quarantined {
+	all := slices.Collect(maps.Values(held))
 	slices.SortFunc(all, func(a, b *Quarantined) int {
 		return cmp.Or(strings.Compare(a.Resource.Kind, b.Resource.Kind), strings.Compare(a.Resource.Namespace, b.Resource.Namespace),
 			strings.Compare(a.Resource.Name, b.Resource.Name))
@@ -104,8 +104,8 @@ func (l *Loop) nextTrial() (at time.Time) {
 	return at
 }
 
-// settle makes a valid configuration of as much as possible. first is the
-// attempt to speak of where it failed, last is valid, or as first.
+// settle makes a valid configuration of as much as possible, in the last attempt
+// of the search; where that failed, too, first is the one to speak of.
 func (l *Loop) settle(ctx context.Context) (first *attempt, s *search) {
 	q := &l.quarantine
 	now := time.Now()
@@ -159,13 +159,13 @@ func (l *Loop) adopt(id uint64, s *search) {
 		}
 		q.held[r.object()] = h
 	}
-	for object, h := range before {
-		if q.held[object] == nil {
+	for _, h := range sortedHeld(before) {
+		if q.held[h.Resource.object()] == nil {
 			l.released(id, h, s)
 		}
 	}
 	q.pending, q.proven, q.valid, q.gaveUp = nil, true, s.last.rendered.Origins, ""
-	for _, h := range q.held {
+	for _, h := range q.sorted() {
 		h.recorded = h.recorded || l.record(h.Resource, eventWarning, "Quarantined", "left out of the configuration: "+h.Fault.String())
 	}
 	if len(before)+len(q.held) > 0 {

@@ -58,7 +58,7 @@ func (l *Loop) tryOnce(ctx context.Context, excluded []Resource) *attempt {
 	a.rendered, err = l.render(ctx)
 	a.renderTook = time.Since(start)
 	if err != nil {
-		a.fail(ctx, "render", err)
+		a.fail(ctx, l.opts.RenderTimeout, "render", err)
 		return a
 	}
 	if l.opts.Validator == nil {
@@ -68,13 +68,15 @@ func (l *Loop) tryOnce(ctx context.Context, excluded []Resource) *attempt {
 	err = guard(func() error { return l.opts.Validator.Validate(ctx, a.rendered.Config) })
 	a.validateTook = time.Since(start)
 	if err != nil {
-		a.fail(ctx, "validate", err)
+		a.fail(ctx, l.opts.RenderTimeout, "validate", err)
 	}
 	return a
 }
 
 // fail finds out whom a failure is to be blamed on.
-func (a *attempt) fail(ctx context.Context, stage string, err error) {
+func (a *attempt) fail(ctx context.Context, timeout time.Duration, stage string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	var origins Origins
 	var cfg *dataplane.Config
 	if a.rendered != nil {
@@ -122,6 +124,7 @@ type search struct {
 	last    *attempt
 	why     string // no resource is to blame
 	tired   bool   // it ended before its time
+	trial   bool   // of what is in quarantine
 }
 
 func newSearch(l *Loop, start []Resource) *search {

@@ -1,0 +1,42 @@
+package reconcile
+
+import (
+	"context"
+	"testing"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// BenchmarkLoop is the loop around a render, a validation and a deployment that
+// do nothing: its own cost, on the way on which nothing is wrong.
+func BenchmarkLoop(b *testing.B) {
+	cfg, err := dataplane.NewConfig("global\n")
+	if err != nil {
+		b.Fatal(err)
+	}
+	loop, err := New(Options{
+		Renderer:  RendererFunc(func(context.Context) (*Rendered, error) { return &Rendered{Config: cfg}, nil }),
+		Validator: ValidatorFunc(func(context.Context, *dataplane.Config) error { return nil }),
+		Targets:   []Target{idle{}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := loop.Once(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// idle is a target that has whatever it shall have.
+type idle struct{}
+
+func (idle) Name() string { return "idle" }
+func (idle) DryRun(context.Context, *dataplane.Config) (*dataplane.Plan, error) {
+	return &dataplane.Plan{}, nil
+}
+func (idle) Sync(context.Context, *dataplane.Config) (*dataplane.Result, error) {
+	return &dataplane.Result{Plan: &dataplane.Plan{}}, nil
+}
