@@ -14,7 +14,7 @@
 //	text, err := engine.Render(ctx, "haproxy.cfg", map[string]any{"ingresses": list})
 //
 // Files whose name starts with "_" are not entries; they are for others to
-// render and import. Every rendered or imported file needs an extension;
+// render and import; files in "snippets" are included, see below. Every rendered or imported file needs an extension;
 // {{ render "_site.cfg" default "" }} is for one that need not exist.
 //
 // # Values and where they stand
@@ -62,27 +62,138 @@
 // variable in a log-format string (http-request set-header and others), and
 // commas and parentheses delimit the arguments of sample expressions.
 //
+// # Snippets
+//
+// Files in the folder "snippets" are no entries either: templates include them
+// by a name made while they are rendered, so that a library of templates is
+// extended by adding files. The name of "snippets/backend/auth.cfg" is
+// "backend/auth". An entry includes snippets of its own kind: a map includes
+// *.map. A snippet sees the variables of the host, and data, which is what
+// include was given. Its text is that of a macro: made for the start of a line,
+// outside quotes. An entry that includes anything is compiled with all snippets
+// of its kind, and [Engine.Uses] has what any of them reads. Snippets that
+// include each other in a circle are an error that names them.
+//
+//	{{ include("backend/auth", ing) }}
+//	{{ include_all("backend/*", ing) }}
+//	{% for _, name := range glob_match(templateSnippets, "frontend-*") %}{{ include(name) }}{% end %}
+//
 // # Functions
 //
-// Text: lower, upper, trim (white space at both ends), split(s, sep),
-// join(list, sep), replace(s, old, new), hasPrefix, hasSuffix, includes(s,
-// part), indent(text, n), sprintf, abbreviate(s, n). The operator "contains"
-// is the language's own: s contains "x".
+// Go functions of the host ([Options.Globals]) are called alike. One whose first
+// parameter is a context.Context gets that of the render, one whose first
+// parameter is a native.Env of Scriggo gets that; templates leave it out.
 //
-// Regular expressions (Go's): regex_search(s, pattern) reports a match,
-// regex_replace(s, pattern, replacement), sanitize_regex(s) quotes.
+// Every function fails with an [*Error] at the position of its call, which names
+// the function and, where there is one, the path and what was found. A path goes
+// through maps, lists, unstructured objects and structs, whose fields have their
+// names in JSON or in Go: "spec.rules[0].host", "metadata.annotations['a.b/c']".
+// A field that a struct does not have is always an error. Lists may be of any
+// type; where one is returned as []any, the elements are what they were.
+// What goes over a map does so in the order of its keys; the language's own loop
+// over a map has no order.
 //
-// Encodings: b64encode, b64decode, toJson, sha256.
+// Text. The operator s contains "x" is the language's own.
 //
-// Lists: sort, unique, coalesce(values...) for the first that is not empty,
-// sortedKeys(map).
+//	lower(s string) string
+//	upper(s string) string
+//	title(s string) string                    the first letter of each word in upper case
+//	trim(s string) string                     without white space at both ends
+//	strip(s string) string                    the same
+//	trimPrefix(s, prefix string) string
+//	trimSuffix(s, suffix string) string
+//	split(s, sep string) []string
+//	join(list any, sep string) string         of all that tostring takes
+//	replace(s, old, new string) string        all of them
+//	hasPrefix(s, prefix string) bool
+//	hasSuffix(s, suffix string) bool
+//	includes(s, part string) bool
+//	indent(text any, n int) any               n spaces before each line that is not empty; also of a macro's text
+//	sprintf(format string, a ...any) string
+//	abbreviate(s string, n int) string        at most n characters, with "..."
+//	basename(s string) string                 what is behind the last slash
 //
-// Unstructured objects: dig(obj, "spec.rules[0].host") fails, with the path,
-// when nothing is there; digString, digInt, digList and digMap give the zero
-// value then and fail only on another type; has(obj, path). A key with dots is
-// written metadata.annotations['a.b/c'].
+// Patterns: Go's regular expressions, and those of [path.Match], in which "*"
+// does not match a slash.
 //
-// fail(message) ends the render with an [*Error] at its position.
+//	regex_search(s, pattern string) bool
+//	regex_replace(s, pattern, replacement string) string    $1 is the first group
+//	sanitize_regex(s string) string           quotes what means something in one
+//	glob_match(list any, pattern string) []string           of strings
+//
+// Conversions. Texts of numbers are decimal.
+//
+//	tostring(v any) string                    as v would be shown, not escaped
+//	toint(v any) int                          fails on a fraction
+//	tofloat(v any) float64
+//	ceil(v any) int
+//	floor(v any) int
+//	abs(n int) int
+//	min(a, b int) int
+//	max(a, b int) int
+//	seq(n int) []int                          0 to n-1; seq(from, to) and seq(from, to, step), without to; at most 1048576
+//
+// Encodings and hashes, these in lower-case hexadecimal digits. What is read has
+// at most 4 MiB, 100 values in each other and, of YAML, one document; whole
+// numbers are int64, others float64.
+//
+//	b64encode(s string) string
+//	b64decode(s string) string
+//	to_json(v any) string                     fields sorted
+//	toJson(v any) string                      the same
+//	from_json(s string) any
+//	to_yaml(v any) string                     by the names in JSON
+//	from_yaml(s string) any
+//	md5(s string) string
+//	sha1(s string) string
+//	sha256(s string) string
+//	hmac_sha256(message, key string) string
+//	crc32(s string) string                    IEEE, 8 digits
+//
+// Lists. The criteria of a sort are paths, each with ":desc" or not; elements
+// with nothing there come last. The tests of selectattr are "eq", "ne", "lt",
+// "le", "gt", "ge", "in" and "contains".
+//
+//	sort(list []string) []string
+//	unique(list []string) []string            the first of equal ones
+//	reverse(list any) []any
+//	sort_by(list any, criteria ...any) []any
+//	order_by(list any, criteria ...any) []int               where they stand: list[i] has its type
+//	unique_by(list any, path string) []any    the first of those with the same text there
+//	selectattr(list any, path string, test ...any) []any    with something not empty there; or: path, "eq", value
+//	rejectattr(list any, path string, test ...any) []any    the others
+//	map_by(list any, path string) []any       what each has there, or nil
+//	group_by(list any, path string) []Group   see [Group], sorted by key
+//	index_by(list any, path string) map[string]any          the first with each text there
+//	count_by(list any, path string) map[string]int
+//
+// Objects. Those with a type in their name give its zero value where nothing or
+// null is, and fail on another type.
+//
+//	dig(obj any, path string, default ...any) any           fails where nothing is and there is no default
+//	digString(obj any, path string) string
+//	digInt(obj any, path string) int
+//	digFloat(obj any, path string) float64
+//	digBool(obj any, path string) bool
+//	digList(obj any, path string) []any
+//	digMap(obj any, path string) map[string]any
+//	has(obj any, path string) bool            something that is not null
+//	keys(m any) []string                      sorted
+//	sortedKeys(m any) []string                the same
+//	merge(maps ...any) map[string]any         of equal keys the last
+//	coalesce(values ...any) any               the first that is not nil, zero or empty
+//
+// The render.
+//
+//	include(name string, data ...any)         the text of a snippet
+//	include_all(pattern string, data ...any)  the texts of all that match, by name, each on lines of its own
+//	first_seen(key ...any) bool               true once a key in each render of an entry
+//	debug(values ...any)                      gives them to [Options.Debug]: {% debug(x) %}
+//	fail(message string)                      ends the render
+//	raw(s string)                             writes s as it is
+//
+// Variables that every template has, unless the host has others of the name:
+// data (any), templateSnippets ([]string, sorted) and shared (see [Shared]).
 //
 // # Bounds
 //

@@ -93,6 +93,7 @@ func listFunctions() native.Declarations {
 		"unique":     unique,
 		"reverse":    reversed,
 		"sort_by":    sortBy,
+		"order_by":   orderBy,
 		"unique_by":  uniqueBy,
 		"selectattr": selectattr,
 		"rejectattr": rejectattr,

@@ -74,17 +74,17 @@ func keysAt(name string, list any, path string) []keyed {
 }
 
 // textKeys gives each element with the text at a path, "" where nothing is.
-func textKeys(name string, list any, path string, each func(key string, item any)) {
+func textKeys(name string, list any, path string, each func(i int, key string, item any)) {
 	for i, k := range keysAt(name, list, path) {
 		if !k.key.IsValid() {
-			each("", k.item)
+			each(i, "", k.item)
 			continue
 		}
 		text, err := textOf(k.key.Interface())
 		if err != nil {
 			failf("%s: %q of element %d: %w", name, path, i, err)
 		}
-		each(text, k.item)
+		each(i, text, k.item)
 	}
 }
 
@@ -133,10 +133,12 @@ func criteriaOf(by []any) (criteria []criterion) {
 	return criteria
 }
 
-// sortRow is an element and its keys, one for each criterion.
+// sortRow is an element, its place in the list and its keys, one for each
+// criterion.
 type sortRow struct {
-	item any
-	keys []sortKey
+	item  any
+	index int
+	keys  []sortKey
 }
 
 // sortRows finds the keys of all elements; those of one criterion are of one
@@ -145,7 +147,7 @@ func sortRows(items []any, criteria []criterion) []sortRow {
 	rows := make([]sortRow, len(items))
 	first := make([]int, len(criteria)) // the first element that has a key, from 1
 	for i, item := range items {
-		rows[i] = sortRow{item, make([]sortKey, len(criteria))}
+		rows[i] = sortRow{item, i, make([]sortKey, len(criteria))}
 		for j, c := range criteria {
 			key, err := sortKeyOf(at("sort_by", i, item, c.path, c.steps))
 			switch {
@@ -163,10 +165,9 @@ func sortRows(items []any, criteria []criterion) []sortRow {
 	return rows
 }
 
-// sortBy returns a sorted copy of a list: by the first criterion, then by the
-// next, then as they stood. Elements without a value come last, whatever the
-// direction.
-func sortBy(list any, by ...any) []any {
+// sortedRows sorts a list: by the first criterion, then by the next, then as
+// the elements stood. Those without a value come last, whatever the direction.
+func sortedRows(list any, by []any) []sortRow {
 	criteria := criteriaOf(by)
 	rows := sortRows(listOf("sort_by", list), criteria)
 	slices.SortStableFunc(rows, func(a, b sortRow) int {
@@ -177,9 +178,26 @@ func sortBy(list any, by ...any) []any {
 		}
 		return 0
 	})
+	return rows
+}
+
+// sortBy returns a sorted copy of a list.
+func sortBy(list any, by ...any) []any {
+	rows := sortedRows(list, by)
 	out := make([]any, len(rows))
 	for i, r := range rows {
 		out[i] = r.item
+	}
+	return out
+}
+
+// orderBy returns where the elements of a sorted copy stand in the list, so that
+// a template has them with their type.
+func orderBy(list any, by ...any) []int {
+	rows := sortedRows(list, by)
+	out := make([]int, len(rows))
+	for i, r := range rows {
+		out[i] = r.index
 	}
 	return out
 }
@@ -189,7 +207,7 @@ func sortBy(list any, by ...any) []any {
 func uniqueBy(list any, path string) []any {
 	seen := map[string]bool{}
 	var out []any
-	textKeys("unique_by", list, path, func(key string, item any) {
+	textKeys("unique_by", list, path, func(_ int, key string, item any) {
 		if !seen[key] {
 			seen[key] = true
 			out = append(out, item)
@@ -203,20 +221,21 @@ func uniqueBy(list any, path string) []any {
 type Group struct {
 	Key   string // "" for elements that have nothing there
 	Items []any  // in the order of the list
+	At    []int  // where they stand in the list
 }
 
 // groupBy returns the groups by key. A list, because a map has no order.
 func groupBy(list any, path string) []Group {
 	index := map[string]int{}
 	var groups []Group
-	textKeys("group_by", list, path, func(key string, item any) {
-		i, ok := index[key]
+	textKeys("group_by", list, path, func(i int, key string, item any) {
+		n, ok := index[key]
 		if !ok {
-			i = len(groups)
-			index[key] = i
+			n = len(groups)
+			index[key] = n
 			groups = append(groups, Group{Key: key})
 		}
-		groups[i].Items = append(groups[i].Items, item)
+		groups[n].Items, groups[n].At = append(groups[n].Items, item), append(groups[n].At, i)
 	})
 	slices.SortFunc(groups, func(a, b Group) int { return strings.Compare(a.Key, b.Key) })
 	return groups
@@ -225,7 +244,7 @@ func groupBy(list any, path string) []Group {
 // indexBy finds elements by the text at a path; of several, the first.
 func indexBy(list any, path string) map[string]any {
 	out := map[string]any{}
-	textKeys("index_by", list, path, func(key string, item any) {
+	textKeys("index_by", list, path, func(_ int, key string, item any) {
 		if _, ok := out[key]; !ok {
 			out[key] = item
 		}
@@ -235,7 +254,7 @@ func indexBy(list any, path string) map[string]any {
 
 func countBy(list any, path string) map[string]int {
 	out := map[string]int{}
-	textKeys("count_by", list, path, func(key string, _ any) { out[key]++ })
+	textKeys("count_by", list, path, func(_ int, key string, _ any) { out[key]++ })
 	return out
 }
 

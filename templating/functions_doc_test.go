@@ -1,0 +1,95 @@
+package templating
+
+import (
+	doccomment "go/doc/comment"
+	"go/parser"
+	"go/token"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestDocumentation compares the reference of functions in doc.go with the
+// functions, names, parameters and results.
+func TestDocumentation(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]string{}
+	inside := false
+	entry := regexp.MustCompile(`(?m)^(\w+)(\(.*)$`)
+	for _, block := range new(doccomment.Parser).Parse(file.Doc.Text()).Content {
+		switch block := block.(type) {
+		case *doccomment.Heading:
+			inside = block.Text[0] == doccomment.Plain("Functions")
+		case *doccomment.Code:
+			if !inside {
+				continue
+			}
+			for line := range strings.Lines(block.Text) {
+				m := entry.FindStringSubmatch(strings.TrimRight(line, "\n"))
+				if m == nil {
+					t.Errorf("not a function: %q", line)
+					continue
+				}
+				signature, _, _ := strings.Cut(m[2], "  ")
+				listed[m[1]] = signature
+			}
+		}
+	}
+	have := standard()
+	have["raw"] = have["Raw"]
+	delete(have, "Raw")
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		signature, ok := listed[name]
+		if !ok {
+			t.Errorf("doc.go does not have %s", name)
+			continue
+		}
+		delete(listed, name)
+		checkSignature(t, name, signature, reflect.TypeOf(have[name]))
+	}
+	for name := range listed {
+		t.Errorf("doc.go has %s, and there is no such function", name)
+	}
+}
+
+// checkSignature compares the types that doc.go shows with those of a function.
+// Results of texts that are not escaped again have no type there.
+func checkSignature(t *testing.T, name, signature string, typ reflect.Type) {
+	t.Helper()
+	params, result, _ := strings.Cut(strings.TrimPrefix(signature, "("), ")")
+	var want []string
+	if params != "" {
+		kind := ""
+		for _, p := range slices.Backward(strings.Split(params, ", ")) { // "a, b int"
+			if _, k, ok := strings.Cut(p, " "); ok {
+				kind = strings.Replace(k, "...", "[]", 1)
+			}
+			want = slices.Insert(want, 0, kind)
+		}
+	}
+	var got []string
+	for i := range typ.NumIn() {
+		if typ.In(i) != envType {
+			got = append(got, typeName(typ.In(i)))
+		}
+	}
+	if name == "seq" {
+		got = got[:1] // its forms are told in words
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: doc.go has the parameters %q, the function %q", name, want, got)
+	}
+	if result = strings.TrimSpace(result); result != "" && result != typeName(typ.Out(0)) {
+		t.Errorf("%s: doc.go has the result %q, the function %q", name, result, typeName(typ.Out(0)))
+	}
+}
+
+func typeName(typ reflect.Type) string {
+	return strings.NewReplacer("interface {}", "any", "templating.", "").Replace(typ.String())
+}
