@@ -76,6 +76,7 @@ type Live struct {
 	validator Validator
 	deployed  *dataplane.Config
 	state     SettingsState
+	said      string // about the candidate that was refused last
 }
 
 // inUse is a program with its watchers.

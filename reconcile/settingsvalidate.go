@@ -198,9 +198,14 @@ func (l *Live) unchanged(c *candidate) {
 
 // refuse reports an invalid candidate, but not twice the same in a row.
 func (l *Live) refuse(c *candidate, err error, start time.Time) error {
+	said := c.version + " " + err.Error()
+	var sync *k8swatch.SyncError
+	if errors.As(err, &sync) { // whose words change from one request to the next
+		said = fmt.Sprint(c.version, sync.Resource, sync.Reason)
+	}
 	l.mu.Lock()
-	again := l.state.Error == err.Error()
-	l.state.Error, l.state.ErrorAt = err.Error(), time.Now()
+	again := l.state.Error != "" && l.said == said
+	l.said, l.state.Error, l.state.ErrorAt = said, err.Error(), time.Now()
 	l.mu.Unlock()
 	if !again {
 		eventbus.Publish(l.opts.Bus, ConfigInvalid{Name: c.name, Version: c.version, Err: err, Took: time.Since(start)})
