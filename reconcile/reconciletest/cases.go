@@ -1,0 +1,28 @@
+package reconciletest
+
+import (
+	"io/fs"
+	"testing"
+
+	"github.com/hapticsdk/haptic/reconcile"
+)
+
+// Cases runs the cases in a folder, each as a subtest. That there are none is a
+// failure.
+func Cases(t *testing.T, runner *reconcile.CaseRunner, fsys fs.FS) {
+	t.Helper()
+	cases, err := reconcile.ReadCases(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cases) == 0 {
+		t.Fatal("reconciletest: the folder has no cases")
+	}
+	for i := range cases {
+		t.Run(cases[i].Name, func(t *testing.T) {
+			if results := runner.Run(t.Context(), cases[i:i+1]); !results.Passed() {
+				t.Errorf("\n%s", results[0].Problems())
+			}
+		})
+	}
+}

@@ -1,0 +1,151 @@
+package reconciletest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// Target is a HAProxy that is not there: it has the configuration that it was
+// given last, and says of the next what it would take, as [dataplane.Diff] does.
+// All methods may be called concurrently.
+type Target struct {
+	name string
+
+	mu          sync.Mutex
+	current     *dataplane.Config
+	results     []*dataplane.Result
+	reloads     int
+	deployments int
+	fault       error // of each call; nil for none
+	hanging     bool
+}
+
+// NewTarget returns a target without a configuration.
+func NewTarget(name string) *Target { return &Target{name: name} }
+
+// Name implements reconcile.Target.
+func (t *Target) Name() string { return t.name }
+
+// Current returns what the target has; nil for nothing.
+func (t *Target) Current() *dataplane.Config {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.current
+}
+
+// Results returns those of all Syncs that were successful, also where nothing
+// differed.
+func (t *Target) Results() []*dataplane.Result {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]*dataplane.Result(nil), t.results...)
+}
+
+// Counts returns how many Syncs changed something, and how many reloads there
+// were.
+func (t *Target) Counts() (deployments, reloads int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.deployments, t.reloads
+}
+
+// Fail makes all calls fail with err from now on; nil ends that, and Hang.
+func (t *Target) Fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fault, t.hanging = err, false
+}
+
+// Hang makes all calls end with their context only.
+func (t *Target) Hang() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hanging = true
+}
+
+// Drift gives the target a configuration behind everybody's back; nil for none.
+func (t *Target) Drift(cfg *dataplane.Config) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.current = cfg
+}
+
+// DryRun implements reconcile.Target.
+func (t *Target) DryRun(ctx context.Context, cfg *dataplane.Config) (*dataplane.Plan, error) {
+	if err := t.faulty(ctx); err != nil {
+		return nil, err
+	}
+	return dataplane.Diff(t.Current(), cfg)
+}
+
+// Sync implements reconcile.Target.
+func (t *Target) Sync(ctx context.Context, cfg *dataplane.Config) (*dataplane.Result, error) {
+	if err := t.faulty(ctx); err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	plan, err := dataplane.Diff(t.current, cfg)
+	if err != nil {
+		return nil, err
+	}
+	result := &dataplane.Result{Plan: plan, Hash: cfg.Hash()}
+	switch plan.Impact() {
+	case dataplane.ImpactReload:
+		result.Reloads = 1
+	case dataplane.ImpactRuntime:
+		result.Commands = len(plan.Ops)
+	}
+	if !plan.Empty() {
+		t.deployments++
+	}
+	t.current = cfg
+	t.reloads += result.Reloads
+	t.results = append(t.results, result)
+	return result, nil
+}
+
+func (t *Target) faulty(ctx context.Context) error {
+	t.mu.Lock()
+	fault, hanging := t.fault, t.hanging
+	t.mu.Unlock()
+	if hanging {
+		<-ctx.Done()
+		return &dataplane.Error{Endpoint: t.name, Stage: "probe", Err: ctx.Err()}
+	}
+	if fault == nil {
+		return ctx.Err()
+	}
+	return fault
+}
+
+// faultOf is the error of an endpoint that fails for a reason of a script.
+func faultOf(endpoint, why string) (error, bool) {
+	e := &dataplane.Error{Endpoint: endpoint, Stage: "probe"}
+	switch why {
+	case "conflict":
+		e.Err = dataplane.ErrConflict
+	case "invalid":
+		e.Err = dataplane.ErrInvalid
+	case "reload":
+		e.Stage, e.Err = "reload", dataplane.ErrReload
+	case "unauthorized":
+		e.Err, e.Status = dataplane.ErrUnauthorized, 401
+	case "down":
+		e.Err = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	default:
+		status, err := strconv.Atoi(why)
+		if err != nil || status < 400 || status > 599 {
+			return nil, false
+		}
+		e.Status, e.Err = status, errors.New("unexpected answer")
+	}
+	return fmt.Errorf("sync: %w", e), true
+}
