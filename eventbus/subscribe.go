@@ -68,6 +68,21 @@ func Subscribe[E any](b *Bus, policy Policy, fn func(ctx context.Context, d Deli
 				s.delivered.Add(1)
 			}
 		}
+		s.some = func(limit uint64) {
+			defer s.ran()
+			for s.cur.pos < limit && !s.stopped.Load() {
+				e, ok := match(s.cur.take())
+				if !ok {
+					s.passed++
+					continue
+				}
+				if s.passed != 0 {
+					s.pass(s.cur.pos - 1)
+				}
+				fn(ctx, Delivery[E]{Event: e, Seq: s.cur.pos})
+				s.pos.Store(s.cur.pos)
+			}
+		}
 	} else {
 		s.pull = func(it item, seq uint64) {
 			if e, ok := match(it); ok {
@@ -164,6 +179,7 @@ type subscriber struct {
 	nextSleeper *subscriber // under Bus.mu while on its list
 
 	each func(it item, seq uint64) // Lossless: hand it to the handler
+	some func(limit uint64)        // Lossless: the same for those of the log, up to one that panics
 
 	mu     sync.Mutex                // guards cur, past and the queue of bounded policies
 	pull   func(it item, seq uint64) // bounded: put it in the queue
@@ -171,9 +187,13 @@ type subscriber struct {
 	queued func() int
 
 	// Of Lossless, only the goroutine of run looks at these.
-	cur  cursor
-	past []kept // events from before the cursor, to be delivered first
-	gone uint64 // events that it asked for and does not get
+	cur    cursor
+	past   []kept // events from before the cursor, to be delivered first
+	gone   uint64 // events that it asked for and does not get
+	passed uint64 // events of other types since pos
+
+	start   uint64 // of Lossless: pos at the beginning
+	skipped uint64 // of Lossless: events of other types up to pos; under mu
 
 	stopped   atomic.Bool
 	cutShort  atomic.Bool // Bus.Close gave up on it
@@ -204,7 +224,8 @@ func (b *Bus) add(s *subscriber, typ reflect.Type) {
 		s.behind.Store(int64(len(s.past)))
 		s.missed.Store(s.gone)
 	}
-	s.pos.Store(s.cur.pos)
+	s.start = s.cur.pos
+	s.pos.Store(s.start)
 	b.subs = append(slices.Clip(b.subs), s) // a copy: others read the old one
 	if b.started {
 		go s.run()
@@ -302,9 +323,28 @@ func (s *subscriber) batch() {
 		s.behind.Add(-1)
 	}
 	for s.cur.pos < limit && !s.stopped.Load() {
-		it := s.cur.take()
-		s.each(it, s.cur.pos)
+		s.some(limit)
+	}
+}
+
+// pass moves pos beyond events of other types. A change of pos on its own is a
+// delivery: one atomic operation for each is all that the figures cost.
+func (s *subscriber) pass(pos uint64) {
+	s.mu.Lock()
+	s.skipped += s.passed
+	s.passed = 0
+	s.pos.Store(pos)
+	s.mu.Unlock()
+}
+
+// ran, deferred, ends a run of deliveries, where the handler panicked too.
+func (s *subscriber) ran() {
+	if r := recover(); r != nil {
+		s.panicked("handler", s.cur.pos, r)
 		s.pos.Store(s.cur.pos)
+	}
+	if s.passed != 0 {
+		s.pass(s.cur.pos)
 	}
 }
 
@@ -377,10 +417,12 @@ func (s *subscriber) mark(pending uint64) {
 
 // recovered, deferred, keeps a panic of user code from ending the process.
 func (s *subscriber) recovered(what string, seq uint64) {
-	r := recover()
-	if r == nil {
-		return
+	if r := recover(); r != nil {
+		s.panicked(what, seq, r)
 	}
+}
+
+func (s *subscriber) panicked(what string, seq uint64, r any) {
 	s.panics.Add(1)
 	s.bus.log.Error("eventbus: "+what+" panicked", "subscriber", s.name, "seq", seq,
 		"panic", fmt.Sprint(r), "stack", string(debug.Stack()))
@@ -389,6 +431,12 @@ func (s *subscriber) recovered(what string, seq uint64) {
 func (s *subscriber) stats() SubscriberStats {
 	// No lock: a key function that hangs must not hide the figures. Read in this
 	// order the difference cannot be negative.
+	delivered := s.delivered.Load()
+	if s.some != nil {
+		s.mu.Lock() // there is no key function
+		delivered += s.pos.Load() - s.start - s.skipped
+		s.mu.Unlock()
+	}
 	pos, waiting := s.pos.Load(), s.waiting.Load()+uint64(s.behind.Load())
 	pending := waiting + s.busy.Load() + s.bus.published.Load() - pos
 	s.mark(pending)
@@ -396,7 +444,7 @@ func (s *subscriber) stats() SubscriberStats {
 		Name:      s.name,
 		Event:     s.event,
 		Policy:    s.policy.String(),
-		Delivered: s.delivered.Load(),
+		Delivered: delivered,
 		Missed:    s.missed.Load(),
 		Panics:    s.panics.Load(),
 		Pending:   pending,
