@@ -79,8 +79,9 @@ type entry struct {
 }
 
 // Compile reads and type-checks all entries and the files that they use. It
-// fails with everything that is wrong in them, one *Error for each entry or
-// more, joined by errors.Join: Scriggo reports the first error of an entry.
+// fails with everything that is wrong in them, joined by errors.Join; see
+// [Errors]. Of one entry these are at most ten errors of types: an error that
+// may be there only because of another one is not told.
 // The file system is not read again afterwards.
 func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	if opts == nil {
@@ -112,7 +113,7 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	for _, name := range e.names {
 		compiled, err := e.compile(name)
 		if err != nil {
-			for _, err := range e.src.buildErrors(name, err) {
+			for _, err := range e.allErrors(name, err) {
 				if !seen[err.Error()] {
 					seen[err.Error()] = true
 					errs = append(errs, err)

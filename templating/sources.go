@@ -97,6 +97,27 @@ func (s *sources) has(name string, start int, text string) bool {
 	return start <= len(file) && strings.HasPrefix(file[start:], text)
 }
 
+// offset is the byte of a file at a line and column; position turned around.
+func (s *sources) offset(name string, line, column int) int {
+	s.mu.Lock()
+	text := s.files[name]
+	s.mu.Unlock()
+	at := 0
+	for ; line > 1; line-- {
+		i := strings.IndexByte(text[at:], '\n')
+		if i < 0 {
+			return len(text)
+		}
+		at += i + 1
+	}
+	for i := range text[at:] {
+		if column--; column == 0 {
+			return at + i
+		}
+	}
+	return len(text)
+}
+
 // entries lists the files that are compiled when the options name none: all
 // but those whose base name starts with "_".
 func (s *sources) entries() ([]string, error) {

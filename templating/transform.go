@@ -28,6 +28,8 @@ type transformer struct {
 	points *pointTable
 	// traced asks for a template that says before each statement where it is.
 	traced bool
+	// cut takes statements out that are known to be wrong; nil: none.
+	cut *cutter
 
 	shows    []*shown
 	byNode   map[*ast.Show]*shown
@@ -85,6 +87,9 @@ func newTransformer(src *sources, entry string, decl *declared) *transformer {
 
 // transform is the TreeTransformer of one compilation.
 func (t *transformer) transform(tree *ast.Tree) error {
+	if t.cut != nil {
+		t.cut.trees(tree)
+	}
 	t.placeSnippets(tree)
 	t.points.finishAll(t.tree(tree, t.points.start()))
 	if t.needsSnippets() {
