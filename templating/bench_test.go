@@ -6,6 +6,8 @@ import (
 	"testing"
 	"text/template"
 
+	"github.com/open2b/scriggo"
+	"github.com/open2b/scriggo/native"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -99,4 +101,43 @@ func BenchmarkRenderTraced(b *testing.B) {
 		}
 		b.SetBytes(int64(len(traced.Text)))
 	}
+}
+
+// BenchmarkRender10k is the figure for the cost of escaping: the same render by
+// Scriggo alone, which writes every value as it is, and by text/template.
+func BenchmarkRender10k(b *testing.B) {
+	list := ingresses(10_000)
+	vars := map[string]any{"ingresses": list}
+	measure := func(name string, render func() error) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := render(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	escaped, err := templating.Compile(files("haproxy.cfg", scriggoIngresses), &templating.Options{Vars: map[string]any{"ingresses": []*networkingv1.Ingress(nil)}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	measure("escaped", func() error {
+		_, err := escaped.Render(b.Context(), "haproxy.cfg", vars)
+		return err
+	})
+	unescaped, err := scriggo.BuildTemplate(files("haproxy.txt", scriggoIngresses), "haproxy.txt",
+		&scriggo.BuildOptions{Globals: native.Declarations{"ingresses": (*[]*networkingv1.Ingress)(nil)}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	measure("unescaped", func() error {
+		var out bytes.Buffer
+		return unescaped.Run(&out, vars, nil)
+	})
+	tpl := template.Must(template.New("").Parse(goIngresses))
+	measure("text/template", func() error {
+		var out bytes.Buffer
+		return tpl.Execute(&out, vars)
+	})
 }

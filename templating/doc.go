@@ -25,14 +25,38 @@
 // (configuration manual, section 2.2, "Quoting and escaping"):
 //
 //   - Unquoted, a value stays one argument: space, #, ", ' and \ get a
-//     backslash. $ does not, since it expands only inside double quotes (and
-//     in addresses, whatever stands around it: check those that come from
-//     others). An empty value writes nothing: where an argument may be empty,
-//     put the value in double quotes.
+//     backslash. $ does not, since it expands only inside double quotes. An
+//     empty value that would be an argument of its own is refused, since the
+//     next one would take its place: put it in double quotes.
 //   - Inside double quotes ", \ and $ get a backslash. In the name of an
 //     environment variable, such as behind "$", Compile refuses a value.
 //   - Inside single quotes a single quote is refused.
 //   - In a comment the value stands as it is.
+//
+// What HAProxy reads inside an argument counts too. A table of directives, from
+// the manuals of 2.6 and 3.2, says what each argument is:
+//
+//   - a log-format string (http-request set-header, return lf-string, redirect
+//     location, log-format and others): % is doubled. Behind a lone %, Compile
+//     refuses a value.
+//   - an argument of a sample fetch or converter, str(...) or map_str(...), also
+//     inside of %[...]: quoted where it has commas, parentheses, quotes or
+//     spaces. A value cannot be the name of a fetch or converter.
+//   - a regular expression (path_reg, -m reg, replace-path, regsub): quoted, so
+//     that it matches itself alone; what sanitize_regex returns is not quoted
+//     again where it is shown by itself. raw(s) is for an expression. In its
+//     replacement backslashes are doubled.
+//   - a pattern of an ACL: a value that would be a flag, such as -f, is refused
+//     unless -- or another pattern stands before it, and so is "}".
+//   - a name (of a section, a server, an ACL, a variable, a header) has the
+//     characters of a name; an address no "$", "@", "," or path; a value that
+//     is a part of a file's path neither a slash nor "..".
+//   - the first word of a line: what HAProxy knows as a keyword is refused.
+//   - an argument of which the table knows nothing: %, parentheses and commas
+//     are refused, and the words of conditions (if, unless, or, ||).
+//
+// In the text of a macro, which may be shown anywhere, only what stands behind
+// a directive in the macro itself is known.
 //
 // Entries named *.map and *.txt (crt-lists) have neither quotes nor escapes,
 // so what cannot be written is refused: white space anywhere but in the value
@@ -57,26 +81,6 @@
 //
 // raw(s) writes a string as it is, and refuses nothing. It is the one way out,
 // and easy to search for.
-//
-// What HAProxy reads inside an argument is not the escaper's: "%" starts a
-// variable in a log-format string (http-request set-header and others), and
-// commas and parentheses delimit the arguments of sample expressions.
-//
-// # Snippets
-//
-// Files in the folder "snippets" are no entries either: templates include them
-// by a name made while they are rendered, so that a library of templates is
-// extended by adding files. The name of "snippets/backend/auth.cfg" is
-// "backend/auth". An entry includes snippets of its own kind: a map includes
-// *.map. A snippet sees the variables of the host, and data, which is what
-// include was given. Its text is that of a macro: made for the start of a line,
-// outside quotes. An entry that includes anything is compiled with all snippets
-// of its kind, and [Engine.Uses] has what any of them reads. Snippets that
-// include each other in a circle are an error that names them.
-//
-//	{{ include("backend/auth", ing) }}
-//	{{ include_all("backend/*", ing) }}
-//	{% for _, name := range glob_match(templateSnippets, "frontend-*") %}{{ include(name) }}{% end %}
 //
 // # Functions
 //

@@ -125,7 +125,7 @@ var linesWithPlaces = []struct {
 	{line: `http-request replace-path {{ x }} /a`, word: 2, reader: "regexp"},
 	{line: `http-request replace-path /a {{ x }}`, word: 3, reader: "replacement"},
 	{line: `http-response replace-value X a "b {{ x }}"`, word: 4, before: "b ", reader: "replacement"},
-	{line: `http-request set-header X a if { path_reg ^{{ x }}$ }`, word: 6, before: "^", after: "$", reader: "regexp"},
+	{line: `http-request set-header X a if { path_reg ^{{ x }}$ }`, word: 7, before: "^", after: "$", reader: "regexp"},
 	{line: `acl a path_reg {{ x }}`, word: 3, reader: "regexp"},
 	{line: `acl a path_beg {{ x }}`, word: 3, reader: "text"},
 	{line: `acl a path -m str -- {{ x }} /b`, word: 6, reader: "text"},
