@@ -2,6 +2,7 @@ package templating
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -102,6 +103,9 @@ func parseCriterion(s string) (criterion, error) {
 		c.path, c.desc = path, true
 	} else if path, ok := strings.CutSuffix(s, ":asc"); ok {
 		c.path = path
+	}
+	if i := strings.LastIndexByte(c.path, ':'); i > strings.LastIndexByte(c.path, ']') {
+		return c, fmt.Errorf("%s: %s: only :asc and :desc can follow a path; a key with a colon stands in brackets", shorten(s), shorten(c.path[i:]))
 	}
 	var err error
 	c.steps, err = parsePath(c.path)

@@ -263,6 +263,8 @@ func TestListFunctions(t *testing.T) {
 		{expr: n(`sort_by(later, "w")`), refused: `sort_by: "w" is true or false in element 1 and a text in element 2`},
 		{expr: n(`sort_by(plain, 1)`), refused: "sort_by: a list wanted, not a int"},
 		{expr: n(`sort_by(plain, []int{1})`), refused: "sort_by: a path wanted, not a int"},
+		{expr: n(`sort_by(plain, "w:dsc")`), refused: `sort_by: "w:dsc": ":dsc": only :asc and :desc can follow a path`},
+		{expr: n(`sort_by(plain, "['a:b']:desc")`), want: "bacd"},
 		{expr: n(`sort_by(plain)`), refused: "sort_by: nothing to sort by"},
 		{expr: n(`sort_by(plain, "a..b:desc")`), refused: `sort_by: path "a..b": an element is empty`},
 		{expr: n(`sort_by("ab", "w")`), refused: "sort_by: a list wanted, not a string"},
