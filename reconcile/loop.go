@@ -86,7 +86,8 @@ type Loop struct {
 	changed chan struct{} // closed when targets change
 	workers map[string]*worker
 	newest  *validated
-	refused map[Refusal]bool
+	refused map[Refusal]bool // and whether that was recorded
+	release bool             // what is in quarantine is to be tried
 	state   State
 	running bool
 
@@ -274,6 +275,9 @@ func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err
 		return nil, false, err
 	}
 	unchanged = l.accept(v)
+	if !l.leading() { // another process deploys it, or its like: nothing else would tell the renderer
+		l.settled(v.rendered(), nil)
+	}
 	eventbus.Publish(l.bus, ReconciliationCompleted{ID: id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start)})
 	return v, unchanged, nil
 }
@@ -364,22 +368,22 @@ func (l *Loop) render(ctx context.Context) (rendered *Rendered, err error) {
 // reportRefusals publishes what is refused since now and what is no longer.
 func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
 	now := make(map[Refusal]bool, len(refused))
-	for _, r := range refused {
-		now[r.still()] = true
-	}
 	l.mu.Lock()
 	before := l.refused
-	l.refused = now
 	l.state.Refused = refused
 	l.mu.Unlock()
 	for _, r := range refused {
-		if !before[r.still()] {
+		recorded, was := before[r.still()]
+		if !was {
 			eventbus.Publish(l.bus, ResourceRefused{ID: id, Refusal: r})
-			l.record(r.Object, eventWarning, "Refused", r.what())
 		}
+		now[r.still()] = recorded || l.record(r.Object, eventWarning, "Refused", r.what())
 	}
+	l.mu.Lock()
+	l.refused = now
+	l.mu.Unlock()
 	for r := range before {
-		if !now[r] {
+		if _, still := now[r]; !still {
 			eventbus.Publish(l.bus, ResourceAccepted{ID: id, Refusal: r})
 		}
 	}

@@ -86,3 +86,30 @@ balance x <- haproxy.d/item.cfg:2 Ingress c
 	require.NoError(t, err)
 	require.Len(t, resourcesOf(owners), 4)
 }
+
+// FuzzLineIndex finds for each line the text that has it, as lines puts texts
+// together.
+func FuzzLineIndex(f *testing.F) {
+	for _, seed := range []string{"a\n|b|c\n", "||\n|x", "one", "a\nb|\n\n|c"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed string) {
+		texts := strings.Split(seed, "|")
+		index := new(templateOrigins).index("x", len(texts), func(i int) string { return texts[i] })
+		var all lines
+		for _, text := range texts {
+			all.add(text)
+		}
+		n := 0
+		for line := range strings.Lines(all.text.String()) {
+			n++
+			i, before := index.find(n)
+			require.GreaterOrEqual(t, i, 0)
+			own := strings.Split(texts[i], "\n")
+			require.Equal(t, strings.TrimSuffix(line, "\n"), own[n-before-1])
+		}
+		require.Equal(t, n, index[len(index)-1])
+		i, _ := index.find(n + 1)
+		require.Equal(t, -1, i)
+	})
+}

@@ -68,17 +68,28 @@ func sortedHeld(held map[Resource]*Quarantined) []*Quarantined {
 
 // Release tries all that is in quarantine again at once. Call it when the
 // renderer means something else from now on, such as after a change of the
-// templates: what was wrong may be right.
+// templates: what was wrong may be right. It never blocks.
 func (l *Loop) Release() {
-	l.rendering.Lock()
+	l.mu.Lock()
+	l.release = true
+	l.mu.Unlock()
+	l.Trigger("release from quarantine")
+}
+
+// takeRelease does what Release asked for. The caller holds l.rendering.
+func (l *Loop) takeRelease() {
+	l.mu.Lock()
+	release := l.release
+	l.release = false
+	l.mu.Unlock()
+	if !release {
+		return
+	}
 	q := &l.quarantine
 	for _, h := range q.held {
 		h.RetryAt, h.Trials = time.Time{}, 0
 	}
 	q.pending, q.proven, q.gaveUp = nil, false, ""
-	l.showQuarantine()
-	l.rendering.Unlock()
-	l.Trigger("release from quarantine")
 }
 
 // showQuarantine gives others a copy. The caller holds l.rendering.
@@ -107,11 +118,13 @@ func (l *Loop) nextTrial() (at time.Time) {
 // settle makes a valid configuration of as much as possible, in the last attempt
 // of the search; where that failed, too, first is the one to speak of.
 func (l *Loop) settle(ctx context.Context) (first *attempt, s *search) {
+	l.takeRelease()
 	q := &l.quarantine
 	now := time.Now()
 	rest, due := q.resources(now)
 	if len(due) > 0 {
 		s := newSearch(l, rest)
+		s.trial = true
 		if first := s.run(ctx); s.last.err == nil || ctx.Err() != nil {
 			return first, s
 		}
