@@ -196,8 +196,21 @@
 //	fail(message string)                      ends the render
 //	raw(s string)                             writes s as it is
 //
+// owner(obj) is a statement, {% owner(ing) %}: what follows belongs to obj, until
+// the next owner of the same loop, macro or file, or its end. The normal render
+// ignores it. Elements of loops that are Kubernetes objects are owners by
+// themselves.
+//
 // Variables that every template has, unless the host has others of the name:
 // data (any), templateSnippets ([]string, sorted) and shared (see [Shared]).
+//
+// # Who wrote it
+//
+// [Engine.RenderTraced] says of each line of an output which line of a template
+// wrote it, and for which Kubernetes objects. An [*Error] of a render has them
+// too, and one render reports all values that are refused; see [Errors].
+// [Engine.Profile] says where the time goes. The normal render pays for none of
+// them: they are templates compiled a second time, when first used.
 //
 // # Bounds
 //
