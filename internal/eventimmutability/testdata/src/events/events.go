@@ -83,9 +83,9 @@ func publish(b *eventbus.Bus) {
 	eventbus.Publish(b, &opaque{})
 	eventbus.Publish(b, "text")
 	eventbus.Publish(b, generic[string]{})
-	eventbus.Publish[any](b, &open{})         // want `event \*open can be written to by everyone who gets it: publish a struct`
-	eventbus.Publish(b, []string{})           // want `event \[\]string can be written to`
-	eventbus.Publish(b, imported.Rendered{})  // want `event imported.Rendered: everyone who gets it can write to Plan \(\*imported.Plan\)`
+	eventbus.Publish[any](b, &open{})        // want `event \*open can be written to by everyone who gets it: publish a struct`
+	eventbus.Publish(b, []string{})          // want `event \[\]string can be written to`
+	eventbus.Publish(b, imported.Rendered{}) // want `event imported.Rendered: everyone who gets it can write to Plan \(\*imported.Plan\)`
 	eventbus.Publish[int](b, 1)
 	_ = unpublished{}
 }

@@ -31,18 +31,18 @@ func (p part) grown() part { p.Size++; return p }
 
 func bad(b *eventbus.Bus) {
 	eventbus.Subscribe(b, eventbus.Policy{}, func(_ context.Context, d eventbus.Delivery[event]) {
-		d.Event.Items[0] = "x"                    // want `writes to d.Event.Items\[0\]: it belongs to an event that others see as well`
-		d.Event.ByName["a"]++                     // want `writes to d.Event.ByName\["a"\]`
-		d.Event.Next.N = 1                        // want `writes to d.Event.Next.N`
-		*d.Event.Next = event{}                   // want `writes to \*d.Event.Next`
-		d.Event.Next.Array[1] = 2                 // want `writes to d.Event.Next.Array\[1\]`
-		_ = append(d.Event.Items, "y")            // want `append may write behind d.Event.Items`
-		delete(d.Event.ByName, "a")               // want `delete changes d.Event.ByName`
-		clear(d.Event.Items)                      // want `clear changes d.Event.Items`
-		copy(d.Event.Items[1:], []string{"a"})    // want `copy changes d.Event.Items\[1:\]`
-		slices.Sort(d.Event.Items)                // want `slices.Sort changes d.Event.Items`
+		d.Event.Items[0] = "x"                     // want `writes to d.Event.Items\[0\]: it belongs to an event that others see as well`
+		d.Event.ByName["a"]++                      // want `writes to d.Event.ByName\["a"\]`
+		d.Event.Next.N = 1                         // want `writes to d.Event.Next.N`
+		*d.Event.Next = event{}                    // want `writes to \*d.Event.Next`
+		d.Event.Next.Array[1] = 2                  // want `writes to d.Event.Next.Array\[1\]`
+		_ = append(d.Event.Items, "y")             // want `append may write behind d.Event.Items`
+		delete(d.Event.ByName, "a")                // want `delete changes d.Event.ByName`
+		clear(d.Event.Items)                       // want `clear changes d.Event.Items`
+		copy(d.Event.Items[1:], []string{"a"})     // want `copy changes d.Event.Items\[1:\]`
+		slices.Sort(d.Event.Items)                 // want `slices.Sort changes d.Event.Items`
 		sort.Sort(sort.StringSlice(d.Event.Items)) // want `sort.Sort changes`
-		maps.Copy(d.Event.ByName, d.Event.ByName) // want `maps.Copy changes d.Event.ByName`
+		maps.Copy(d.Event.ByName, d.Event.ByName)  // want `maps.Copy changes d.Event.ByName`
 		d.Event.Parts[0].grow()
 
 		e := d.Event
@@ -55,7 +55,7 @@ func bad(b *eventbus.Bus) {
 			part.Size = i // want `writes to part.Size`
 		}
 		var next = d.Event.Next
-		next.N, _ = 1, 2 // want `writes to next.N`
+		next.N, _ = 1, 2            // want `writes to next.N`
 		func() { items[0] = "y" }() // want `writes to items\[0\]`
 		helper(1, d.Event)
 	})
