@@ -121,9 +121,9 @@ func (h *host) gives(v any) bool {
 }
 
 // begin says what is rendered from here on, and returns the notes of it.
-func (h *host) begin(entry string) *notes {
+func (h *host) begin(entry string, item any) *notes {
 	n := newNotes()
-	h.registry.begin(entry, n)
+	h.registry.begin(entry, item, n)
 	h.current.begin(n)
 	h.http.begin(n)
 	return n
@@ -131,8 +131,8 @@ func (h *host) begin(entry string) *notes {
 
 // begin is [host.begin], for an entry that looks whether there is a deployed
 // configuration at all.
-func (t *Templates) begin(entry string, in *Input) *notes {
-	n := in.host.begin(entry)
+func (t *Templates) begin(entry string, item any, in *Input) *notes {
+	n := in.host.begin(entry, item)
 	for _, name := range t.Engine.Uses(entry) {
 		if _, ok := in.Vars[name].(*CurrentConfig); ok {
 			n.ask(question{op: askAny}, in.host.current.read().answer(question{op: askAny}))
@@ -143,7 +143,7 @@ func (t *Templates) begin(entry string, in *Input) *notes {
 
 // again does what was done when a text was rendered. It reports false where the
 // text would not be the same any more.
-func (h *host) again(entry string, n *notes) bool {
+func (h *host) again(entry string, item any, n *notes) bool {
 	if n == nil {
 		return true
 	}
@@ -157,7 +157,7 @@ func (h *host) again(entry string, n *notes) bool {
 			return false
 		}
 	}
-	return h.registry.again(entry, n.files)
+	return h.registry.again(entry, item, n.files)
 }
 
 // replace does the replacements of post-processors in what an entry rendered.
@@ -188,15 +188,14 @@ func (t *Templates) usesHost(entry string, in *Input) bool {
 // be known which of them asked what of the host.
 func (t *Templates) renderItems(ctx context.Context, entry string, each Each, items []any, in *Input) ([]string, []*notes, error) {
 	made := make([]*notes, len(items))
-	if !t.Pure || !t.usesHost(entry, in) {
-		in.host.begin(entry)
+	if !t.usesHost(entry, in) {
 		texts, err := t.Engine.RenderEach(ctx, entry, each.Var, items, in.Vars)
 		return texts, made, err
 	}
 	texts := make([]string, len(items))
 	var errs []error
 	for i, item := range items {
-		made[i] = t.begin(entry, in)
+		made[i] = t.begin(entry, item, in)
 		text, err := t.Engine.RenderEach(ctx, entry, each.Var, []any{item}, in.Vars)
 		if ctx.Err() != nil {
 			return nil, nil, err

@@ -122,3 +122,38 @@ func TestHTTPNotThere(t *testing.T) {
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, 404, failed.Status)
 }
+
+// TestHTTPWithoutLeading: where another process deploys, what is valid counts,
+// and what nobody uses is forgotten.
+func TestHTTPWithoutLeading(t *testing.T) {
+	p := &page{content: "192.0.2.1"}
+	templates := site(t, map[string]string{"haproxy.cfg": "global\n  # {{ http.Fetch(\"http://a.test/\") }}\n"}, nil, nil)
+	templates.HTTP = &HTTPStore{Client: &http.Client{Transport: &wire{answer: p.answer}}}
+	fetch(t, templates.HTTP, "http://b.test/")
+	loop, err := New(Options{Renderer: templates, Leader: &fakeLeader{}})
+	require.NoError(t, err)
+	_, err = loop.Once(t.Context())
+	require.NoError(t, err)
+	require.Len(t, templates.HTTP.Resources(), 1)
+	require.False(t, templates.HTTP.Resources()[0].Pending)
+}
+
+// TestHTTPRefusedByAnEndpoint: what validates may still be refused by a HAProxy.
+func TestHTTPRefusedByAnEndpoint(t *testing.T) {
+	p := &page{content: "one"}
+	templates := site(t, map[string]string{"haproxy.cfg": "global\n  # {{ http.Fetch(\"http://a.test/\") }}\n"}, nil, nil)
+	s := &HTTPStore{Client: &http.Client{Transport: &wire{answer: p.answer}}}
+	templates.HTTP = s
+	first := mustRender(t, templates)
+	templates.Settle(first, nil)
+	p.set("two")
+	due, _ := s.due(time.Now().Add(time.Hour))
+	require.True(t, s.refresh(t.Context(), due[0]))
+	second := mustRender(t, templates)
+	require.Contains(t, second.Main(), "two")
+	require.True(t, templates.Settle(second, dataplane.ErrInvalid))
+	require.Equal(t, first.Hash(), mustRender(t, templates).Hash())
+	require.Equal(t, 1, s.Resources()[0].Rejected, "the render equals what is deployed")
+	require.False(t, templates.Settle(second, nil), "an answer that comes late")
+	require.Equal(t, first.Hash(), mustRender(t, templates).Hash())
+}

@@ -63,6 +63,9 @@ func (o *templateOrigins) Origin(ctx context.Context, at dataplane.Position) (te
 	if at.Name != "" {
 		p, ok := o.files[fileID{at.Kind, at.Name}]
 		if !ok {
+			if origin := o.in.host.registry.origin(at.Kind, at.Name); origin.File != "" {
+				return origin, nil
+			}
 			return templating.Origin{Owners: o.in.Owners[dataplane.Position{Kind: at.Kind, Name: at.Name}]}, nil
 		}
 		return o.inPiece(ctx, p, at.Line)

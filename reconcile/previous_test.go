@@ -99,7 +99,7 @@ func FuzzRegister(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind, name, content string) {
 		for _, c := range []any{content, []string{content, content}, map[string]string{content: content}} {
 			r := newFileRegistry(dataplane.Layout{}, nil)
-			r.begin("haproxy.cfg", nil)
+			r.begin("haproxy.cfg", nil, nil)
 			file, err := newFile(kind, name, c)
 			if err != nil {
 				continue

@@ -30,13 +30,21 @@ type FileRegistry struct {
 	size  int
 	notes *notes // of what is rendered now
 	entry string
+	item  any // of the entry; nil where it is rendered once
 }
 
 // registered is a file and where it comes from.
 type registered struct {
 	dataplane.File
-	from  string // "template haproxy.cfg"; "the input"
-	given bool   // it is in the configuration without the registry
+	entry string // that made it; "" if it was given
+	item  any    // for which it was made, if for one
+}
+
+func (f registered) from() string {
+	if f.entry == "" {
+		return "the input"
+	}
+	return "template " + f.entry
 }
 
 // FileConflictError says that one file would have two contents.
@@ -57,7 +65,7 @@ const maxRegistered = 4 * templating.DefaultMaxOutput
 func newFileRegistry(layout dataplane.Layout, given []dataplane.File) *FileRegistry {
 	r := &FileRegistry{layout: layout, files: make(map[string]registered, len(given))}
 	for _, f := range given { // two of one name are for NewConfig to refuse
-		r.files[r.key(f)] = registered{f, "the input", true}
+		r.files[r.key(f)] = registered{File: f}
 	}
 	return r
 }
@@ -209,7 +217,7 @@ func (r *FileRegistry) check(f dataplane.File) error {
 	if !ok || before.Kind == f.Kind && bytes.Equal(before.Content, f.Content) {
 		return nil
 	}
-	return &FileConflictError{Kind: f.Kind, Name: f.Name, First: before.from, Other: "template " + r.entry}
+	return &FileConflictError{Kind: f.Kind, Name: f.Name, First: before.from(), Other: "template " + r.entry}
 }
 
 // put returns the file as it was registered first.
@@ -218,7 +226,7 @@ func (r *FileRegistry) put(f dataplane.File) dataplane.File {
 	if before, ok := r.files[key]; ok {
 		return before.File
 	}
-	r.files[key] = registered{f, "template " + r.entry, false}
+	r.files[key] = registered{f, r.entry, r.item}
 	r.order = append(r.order, key)
 	r.size += len(f.Name) + len(f.Content)
 	return f
@@ -226,10 +234,10 @@ func (r *FileRegistry) put(f dataplane.File) dataplane.File {
 
 // again registers what an entry registered when its text was made. It reports
 // false, and does nothing, where that is a conflict now.
-func (r *FileRegistry) again(entry string, files map[string]dataplane.File) bool {
+func (r *FileRegistry) again(entry string, item any, files map[string]dataplane.File) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.entry = entry
+	r.entry, r.item = entry, item
 	for _, f := range files {
 		if r.check(f) != nil {
 			return false
@@ -242,10 +250,22 @@ func (r *FileRegistry) again(entry string, files map[string]dataplane.File) bool
 }
 
 // begin says what is rendered from here on.
-func (r *FileRegistry) begin(entry string, n *notes) {
+func (r *FileRegistry) begin(entry string, item any, n *notes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.entry, r.notes = entry, n
+	r.entry, r.item, r.notes = entry, item, n
+}
+
+// origin says what registered a file, and for whom.
+func (r *FileRegistry) origin(kind dataplane.FileKind, name string) (o templating.Origin) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.files[r.key(dataplane.File{Kind: kind, Name: name})]
+	o.File = f.entry
+	if f.item != nil {
+		o.Owners = []any{f.item}
+	}
+	return o
 }
 
 // with returns the files given and those that were registered. A file that an
@@ -257,11 +277,11 @@ func (r *FileRegistry) with(files []dataplane.File) ([]dataplane.File, error) {
 	for _, f := range files {
 		key := r.key(f)
 		before, ok := r.files[key]
-		if !ok || before.given {
+		if !ok || before.entry == "" {
 			continue
 		}
 		if before.Kind != f.Kind || !bytes.Equal(before.Content, f.Content) {
-			return nil, &FileConflictError{Kind: f.Kind, Name: f.Name, First: before.from, Other: "template " + entryOf(f)}
+			return nil, &FileConflictError{Kind: f.Kind, Name: f.Name, First: before.from(), Other: "template " + entryOf(f)}
 		}
 		skip[key] = true
 	}

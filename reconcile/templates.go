@@ -189,11 +189,11 @@ func (t *Templates) entry(ctx context.Context, entry string, in *Input, made map
 	if forItems {
 		return t.items(ctx, entry, in, each, before, ok, now, made)
 	}
-	if ok && before.items == nil && in.host.again(entry, before.notes) {
+	if ok && before.items == nil && in.host.again(entry, nil, before.notes) {
 		made[entry] = before
 		return piece{entry: entry, text: before.text}, nil
 	}
-	now.notes = t.begin(entry, in)
+	now.notes = t.begin(entry, nil, in)
 	text, err := t.Engine.Render(ctx, entry, in.Vars)
 	if err != nil {
 		return piece{}, err
@@ -210,7 +210,7 @@ func (t *Templates) items(ctx context.Context, entry string, in *Input, each Eac
 		if !reflect.ValueOf(item).Comparable() {
 			return piece{}, fmt.Errorf("template %s: item %d is a %T, which cannot be compared: give a pointer to it", entry, i, item)
 		}
-		if text, ok := before.items[item]; ok && valid && in.host.again(entry, before.noted[item]) {
+		if text, ok := before.items[item]; ok && valid && in.host.again(entry, item, before.noted[item]) {
 			now.keep(item, text, before.noted[item])
 		} else {
 			missing = append(missing, item)
