@@ -27,6 +27,10 @@
 //   - Events on the bus (events.go lists them) report what happens; no decision
 //     depends on them.
 //
+// Besides the variables of their [Input], templates get from their host, by
+// [HostVars], a registry of files, the deployed configuration and contents
+// fetched by HTTP; [PathResolver] says where files lie.
+//
 // [PodEndpoints], [Clients] and [ParseCredentials] find the HAProxys to deploy
 // to. Package observe has metrics, log lines and debug pages for the loop.
 package reconcile

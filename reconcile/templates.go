@@ -52,7 +52,9 @@ type Templates struct {
 	// variable points to never changes. Then an entry is rendered again only
 	// when a variable that it uses is another value (for pointers, maps and
 	// slices: is stored elsewhere), and an item of [Each] only when it is
-	// another one, so that the cost of a render follows the change.
+	// another one, so that the cost of a render follows the change. The variables
+	// of [HostVars] keep that promise: what an entry or an item read through
+	// them is compared, and what it registered is registered again.
 	Pure bool
 
 	Layout dataplane.Layout // where HAProxy finds the files that templates register
