@@ -170,19 +170,22 @@ func decodeYAML(s string) (any, error) {
 
 // nodeSizes counts the values of a document with aliases written out, before
 // anything is: ten lines of aliases can stand for billions of values.
-type nodeSizes map[*yaml.Node]int
+type nodeSizes map[*yaml.Node]nodeSize
 
-func (sizes nodeSizes) of(n *yaml.Node, depth int) (int, error) {
-	if depth > maxNesting {
-		return 0, fmt.Errorf("line %d: values lie more than %d deep in each other", n.Line, maxNesting)
+type nodeSize struct{ values, height int }
+
+func (sizes nodeSizes) of(n *yaml.Node, depth int) (nodeSize, error) {
+	size, known := sizes[n]
+	if depth+size.height > maxNesting {
+		return size, fmt.Errorf("line %d: values lie more than %d deep in each other", n.Line, maxNesting)
 	}
-	if size, ok := sizes[n]; ok {
+	if known {
 		return size, nil
 	}
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
 		n.Tag = "!!str"
 	}
-	size := 1
+	size.values = 1
 	children := n.Content
 	if n.Kind == yaml.AliasNode {
 		children = []*yaml.Node{n.Alias}
@@ -190,10 +193,11 @@ func (sizes nodeSizes) of(n *yaml.Node, depth int) (int, error) {
 	for _, c := range children {
 		more, err := sizes.of(c, depth+1)
 		if err != nil {
-			return 0, err
+			return size, err
 		}
-		if size += more; size > maxValues {
-			return 0, fmt.Errorf("line %d: more than %d values with aliases written out", n.Line, maxValues)
+		size.height = max(size.height, more.height+1)
+		if size.values += more.values; size.values > maxValues {
+			return size, fmt.Errorf("line %d: more than %d values with aliases written out", n.Line, maxValues)
 		}
 	}
 	sizes[n] = size

@@ -3,6 +3,7 @@ package templating
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"path"
 	"reflect"
@@ -208,6 +209,16 @@ func bomb(levels, width int) string {
 	return b.String()
 }
 
+// chain is a document in which each line lies in the next one.
+func chain(n int) string {
+	var b strings.Builder
+	b.WriteString("k0: &k0 x\n")
+	for i := range n {
+		fmt.Fprintf(&b, "k%d: &k%[1]d [*k%d]\n", i+1, i)
+	}
+	return b.String()
+}
+
 func TestDocumentBounds(t *testing.T) {
 	tests := []struct {
 		name, doc string
@@ -216,6 +227,7 @@ func TestDocumentBounds(t *testing.T) {
 	}{
 		{"aliases", bomb(10, 10), true, "more than 1048576 values with aliases written out"},
 		{"alias of itself", "&a [*a]", true, ""},
+		{"deep by a chain of aliases", chain(60), true, "more than 100 deep"},
 		{"deep YAML", strings.Repeat("[", 101) + strings.Repeat("]", 101), true, "more than 100 deep"},
 		{"deep JSON", strings.Repeat("[", 102) + strings.Repeat("]", 102), false, "more than 100 deep"},
 		{"large YAML", strings.Repeat(" ", maxDocument+1), true, "a document of 4194305 bytes, only 4194304 can be"},
