@@ -162,6 +162,48 @@ FAIL  panics later
 	})
 }
 
+// TestValidatorThatHangs: whoever waits for it ends with its own time.
+func TestValidatorThatHangs(t *testing.T) {
+	cases := parse(t, "- {name: a, assertions: [{type: haproxy_valid}]}\n- {name: b, assertions: [{type: haproxy_valid}]}\n- {name: c, assertions: [{type: contains, pattern: global}]}\n")
+	synctest.Test(t, func(t *testing.T) {
+		let := make(chan struct{})
+		runner := &CaseRunner{Parallel: 3, Timeout: 10 * time.Second,
+			Renderer: func(context.Context, *CaseInput) (Renderer, error) {
+				return RendererFunc(func(context.Context) (*Rendered, error) {
+					cfg, err := dataplane.NewConfig("global\n")
+					return &Rendered{Config: cfg}, err
+				}), nil
+			},
+			Validator: ValidatorFunc(func(context.Context, *dataplane.Config) error { <-let; return nil })}
+		results := runner.Run(t.Context(), cases)
+		require.False(t, results[0].Passed())
+		require.False(t, results[1].Passed())
+		require.True(t, results[2].Passed())
+		require.Contains(t, results.String(), "haproxy_valid: context deadline exceeded")
+		require.Contains(t, results.String(), "it does not end with its context")
+		close(let)
+	})
+}
+
+// TestCaseHTTP: templates fetch what the case gives, and nothing else.
+func TestCaseHTTP(t *testing.T) {
+	vars := HostVars()
+	engine, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte("global\n# {{ http.Fetch(\"https://example.test/list\") }}, {{ len(currentConfig.Sections(\"backend\")) }} backends\n")}}, &templating.Options{Vars: vars})
+	require.NoError(t, err)
+	runner := &CaseRunner{Renderer: func(context.Context, *CaseInput) (Renderer, error) {
+		return &Templates{Engine: engine, Input: func(context.Context) (*Input, error) { return &Input{Vars: vars}, nil }}, nil
+	}}
+	results := runner.Run(t.Context(), parse(t, `
+- name: given
+  currentConfig: "backend a\nbackend b\n"
+  http: {"https://example.test/list": the list}
+  assertions: [{type: contains, pattern: "^# the list, 2 backends$"}]
+- name: not given
+  assertions: [{type: contains, target: rendering_error, pattern: no http content}]
+`))
+	require.True(t, results.Passed(), results.String())
+}
+
 // TestCasesThatAreNotRun fail: what was not looked at is not well.
 func TestCasesThatAreNotRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

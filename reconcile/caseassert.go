@@ -49,9 +49,7 @@ func (p *casePlay) valid(ctx context.Context) (string, error) {
 	if p.runner.Validator == nil {
 		return "", errors.New("CaseRunner.Validator is missing")
 	}
-	p.runner.validating.Lock()
-	defer p.runner.validating.Unlock()
-	if err := guard(func() error { return p.runner.Validator.Validate(ctx, p.rendered.Config) }); err != nil {
+	if err := p.runner.ask(ctx, p.rendered.Config); err != nil {
 		if ctx.Err() != nil {
 			return "", err
 		}

@@ -71,7 +71,20 @@ type CaseRunner struct {
 	Timeout  time.Duration // of one case; zero: 30 s
 	Parallel int           // cases at once; zero: one for each processor
 
-	validating sync.Mutex
+	once       sync.Once
+	validating chan struct{} // of size 1, full while the validator is asked
+}
+
+// ask asks the validator, once all who asked before have their answer.
+func (r *CaseRunner) ask(ctx context.Context, cfg *dataplane.Config) error {
+	r.once.Do(func() { r.validating = make(chan struct{}, 1) })
+	select {
+	case r.validating <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-r.validating }()
+	return guard(func() error { return r.Validator.Validate(ctx, cfg) })
 }
 
 // abandon is how long a case may still take after its time is over: what keeps

@@ -92,9 +92,11 @@ func (c *controller) caseRunner() (*reconcile.CaseRunner, error) {
 		return nil, err
 	}
 	validator := &validate.Validator{Layout: c.settings.layout}
+	cfg := *c.cfg
+	cfg.namespace, cfg.pods, cfg.secret = "", "", "" // fixtures are in namespaces of their own
 	return &reconcile.CaseRunner{
 		Renderer: func(ctx context.Context, in *reconcile.CaseInput) (reconcile.Renderer, error) {
-			k := &controller{cfg: c.cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), fixtures: in.Source, settings: c.settings}
+			k := &controller{cfg: &cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), fixtures: in.Source, settings: c.settings}
 			k.slots.Step = c.slots.Step
 			k.slots.Remember(in.Previous)
 			k.eachBackend = slices.Contains(engine.Entries(), backendEntry)

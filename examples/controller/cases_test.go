@@ -15,7 +15,7 @@ import (
 func TestBuiltinCases(t *testing.T) {
 	needHAProxy(t)
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"-test", "templates/cases"}, &stdout, &stderr)
+	code := run(t.Context(), []string{"-test", "templates/cases", "-namespace", "other"}, &stdout, &stderr)
 	require.Zero(t, code, "%s%s", stdout.String(), stderr.String())
 	require.Contains(t, stdout.String(), "10 cases: 10 passed, 0 failed")
 }

@@ -30,6 +30,9 @@ var defaultTemplates = fstest.MapFS{
 backend {{ s.Name }}
     balance roundrobin
     server s1 {{ s.Spec.ClusterIP }}:80
+{% if s.Spec.ExternalName != "" %}
+backend {{ s.Spec.ExternalName }}
+{% end %}
 {% end %}
 `)},
 	"maps/hosts.map": {Data: []byte("# hosts\n{% for s in services %}{{ s.Name }}.test {{ s.Name }}\n{% end %}")},
@@ -51,8 +54,15 @@ func compile(files fs.FS) (*templating.Engine, error) {
 
 // input reads what the templates see.
 func input(w *k8swatch.Watcher) func(context.Context) (*reconcile.Input, error) {
-	return func(context.Context) (*reconcile.Input, error) {
-		return &reconcile.Input{Vars: map[string]any{"services": k8swatch.Read[*corev1.Service](w.Snapshot()).List()}}, nil
+	return func(ctx context.Context) (*reconcile.Input, error) {
+		excluded := reconcile.Excluding(ctx)
+		var list []*corev1.Service
+		for _, s := range k8swatch.Read[*corev1.Service](w.Snapshot()).List() {
+			if !excluded.Has(s) {
+				list = append(list, s)
+			}
+		}
+		return &reconcile.Input{Vars: map[string]any{"services": list}}, nil
 	}
 }
 
