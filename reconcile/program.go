@@ -283,3 +283,42 @@ func (p PostProcess) processor(files string) PostProcessor {
 	}
 	return PostProcessor{Pattern: p.Params.Pattern, Replacement: p.Params.Replace, Files: files}
 }
+
+// CaseRenderer makes the renderer of a case: with the same watchers, of its
+// fixtures. It is for [CaseRunner.Renderer].
+func (p *Program) CaseRenderer(ctx context.Context, in *CaseInput) (Renderer, error) {
+	group := k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1})
+	stores := Stores{}
+	watchers := map[string]*k8swatch.Watcher{}
+	for _, r := range p.resources {
+		w, err := k8swatch.New(in.Source, r.gvr, &k8swatch.Options{
+			Namespace: r.watch.Namespace, LabelSelector: r.watch.LabelSelector, FieldSelector: r.watch.FieldSelector,
+			IndexBy: r.watch.IndexBy, IgnoreFields: r.watch.IgnoreFields,
+		})
+		if err == nil {
+			err = group.Add(w)
+		}
+		if err != nil {
+			return nil, err
+		}
+		watchers[r.name] = w
+	}
+	if err := in.Sync(ctx, group); err != nil {
+		return nil, err
+	}
+	all := group.Snapshot()
+	for name, w := range watchers {
+		stores[name] = storeOf(all.Of(w))
+	}
+	templates := &Templates{Engine: p.templates.Engine, Layout: p.layout, Post: p.templates.Post}
+	templates.Input = func(ctx context.Context) (*Input, error) {
+		return p.input(context.WithValue(ctx, storesKey{}, stores))
+	}
+	templates.SetPrevious(in.Previous)
+	return templates, nil
+}
+
+// storeOf reads a snapshot.
+func storeOf(s *k8swatch.Snapshot) Store {
+	return Store{Len: s.Len(), Get: func(_ context.Context, keys []string) ([]k8swatch.Object, error) { return s.Get(keys...), nil }}
+}

@@ -3,10 +3,12 @@ package reconcile
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hapticsdk/haptic/templating"
 )
@@ -31,7 +33,7 @@ func newProgramFiles(s *Settings) *programFiles {
 			entry := path.Join(set.folder, name)
 			if set.kind != "" {
 				f.order = append(f.order, entry)
-			} else if entry == MainEntry {
+			} else if path.Ext(name) == "" {
 				continue // refused by Check
 			}
 			f.texts[entry], f.paths[entry] = t.Template, childPath(set.key, name)+".template"
@@ -41,15 +43,54 @@ func newProgramFiles(s *Settings) *programFiles {
 	return f
 }
 
+// snippetsFolder is where the engine looks for what templates include.
+const snippetsFolder = "snippets"
+
 // resolve finds the template that a name of the engine means.
 func (f *programFiles) resolve(name string) (string, bool) {
 	if _, ok := f.texts[name]; ok {
 		return name, true
 	}
-	name = path.Base(name)
+	name = path.Join(snippetsFolder, path.Base(name))
 	_, ok := f.texts[name]
-	return name, ok && name != MainEntry
+	return name, ok
 }
+
+// Stat implements fs.StatFS.
+func (f *programFiles) Stat(name string) (fs.FileInfo, error) {
+	if name == snippetsFolder {
+		return fileInfo{name: name, mode: fs.ModeDir}, nil
+	}
+	if _, ok := f.resolve(name); !ok {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
+	}
+	return fileInfo{name: path.Base(name)}, nil
+}
+
+// ReadDir implements fs.ReadDirFS for the folder of snippets, the only one that
+// the engine reads.
+func (f *programFiles) ReadDir(name string) ([]fs.DirEntry, error) {
+	var entries []fs.DirEntry
+	for _, entry := range slices.Sorted(maps.Keys(f.texts)) {
+		if path.Dir(entry) == name {
+			entries = append(entries, fs.FileInfoToDirEntry(fileInfo{name: path.Base(entry)}))
+		}
+	}
+	return entries, nil
+}
+
+// fileInfo is what there is to say of a template.
+type fileInfo struct {
+	name string
+	mode fs.FileMode
+}
+
+func (i fileInfo) Name() string       { return i.name }
+func (i fileInfo) Size() int64        { return 0 }
+func (i fileInfo) Mode() fs.FileMode  { return i.mode }
+func (i fileInfo) ModTime() time.Time { return time.Time{} }
+func (i fileInfo) IsDir() bool        { return i.mode.IsDir() }
+func (i fileInfo) Sys() any           { return nil }
 
 // Open implements fs.FS.
 func (f *programFiles) Open(name string) (fs.File, error) {

@@ -34,6 +34,8 @@ func typeSchema(t reflect.Type, f settingsField) orderedObject {
 	switch {
 	case t == reflect.TypeFor[metav1.Duration]():
 		return orderedObject{{"type", "string"}, {"pattern", durationPattern}}
+	case t == reflect.TypeFor[Case]():
+		return orderedObject{{"type", "object"}}
 	case t.Kind() == reflect.Struct:
 		return structSchema(t)
 	case t.Kind() == reflect.Map:

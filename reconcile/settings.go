@@ -26,7 +26,7 @@ type Settings struct {
 	IgnoreFields     []string                   `json:"watchedResourcesIgnoreFields,omitempty" doc:"JSONPath of what no watched resource needs, such as status."`
 
 	HAProxyConfig    Template            `json:"haproxyConfig" doc:"The text of haproxy.cfg." required:"true"`
-	TemplateSnippets map[string]Template `json:"templateSnippets,omitempty" doc:"Templates that others render or import, by name. A name needs an extension, such as backends.cfg."`
+	TemplateSnippets map[string]Template `json:"templateSnippets,omitempty" doc:"Templates that others render, import or include, by name. A name needs an extension, such as backends.cfg."`
 	Maps             map[string]Template `json:"maps,omitempty" doc:"Map files, by name: hosts.map."`
 	Files            map[string]Template `json:"files,omitempty" doc:"Other files, by name: 503.http."`
 	Certificates     map[string]Template `json:"sslCertificates,omitempty" doc:"Certificates with their keys, by name: default.pem."`
@@ -37,6 +37,10 @@ type Settings struct {
 	Dataplane   DataplaneSettings `json:"dataplane,omitzero" doc:"How the HAProxys are found and reached."`
 	Credentials SecretRef         `json:"credentialsSecretRef,omitzero" doc:"The Secret with dataplane_username, dataplane_password, validation_username and validation_password."`
 	Logging     Logging           `json:"logging,omitzero" doc:"What the controller logs."`
+
+	// Cases are what the templates must make of fixtures, as in [ParseCases]. Those
+	// of settings made in Go are not part of their Version.
+	Cases []Case `json:"-" yaml:"validationTests" doc:"Cases: fixtures, and what the templates must make of them. Settings that fail one do not take effect."`
 
 	source *settingsSource // where each value stands; nil for settings made in Go
 }
@@ -173,6 +177,9 @@ func (s *Settings) Version() string {
 	if err != nil { // not of these types
 		return "unknown"
 	}
+	if s.source != nil {
+		text = append(text, s.source.cases...)
+	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
@@ -219,7 +226,7 @@ type templateSet struct {
 // templateSets lists the maps of templates.
 func (s *Settings) templateSets() []templateSet {
 	return []templateSet{
-		{"templateSnippets", "", "", s.TemplateSnippets},
+		{"templateSnippets", snippetsFolder, "", s.TemplateSnippets},
 		{"maps", "maps", dataplane.Map, s.Maps},
 		{"files", "general", dataplane.General, s.Files},
 		{"sslCertificates", "certificates", dataplane.Certificate, s.Certificates},

@@ -163,8 +163,6 @@ func (c *settingsCheck) template(set templateSet, name string) {
 		c.err(at, dataplane.CheckFileName(set.kind, name))
 	} else if path.Ext(name) == "" || strings.ContainsAny(name, "/\\\x00") || strings.HasPrefix(name, ".") {
 		c.fail(at, "the name of a snippet needs an extension and no folder, such as backends.cfg")
-	} else if name == MainEntry {
-		c.fail(at, "haproxyConfig has this name")
 	}
 	c.postProcessing(at, set, set.templates[name])
 }

@@ -77,6 +77,7 @@ type settingsSource struct {
 	file  string
 	lines []string
 	marks map[string]mark // by path
+	cases []byte          // the YAML of the cases
 }
 
 // mark is the place of a value.

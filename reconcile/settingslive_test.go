@@ -196,6 +196,14 @@ func TestLiveRefuses(t *testing.T) {
 			l.source.Forbid(services)
 			return strings.Replace(s, "haproxyConfig", "  services: {apiVersion: v1, resources: services}\nhaproxyConfig", 1)
 		}, "services in all namespaces: forbidden"},
+		"cases": {func(_ *liveTest, s string) string {
+			return strings.Replace(s, "hello", "hullo", 1) + `
+validationTests:
+- name: it greets by name
+  fixtures: [{apiVersion: v1, kind: ConfigMap, metadata: {namespace: a, name: somebody}}]
+  assertions: [{type: contains, pattern: "# somebody"}, {type: contains, pattern: "# hello"}]
+`
+		}, "s.yaml:12:1: validationTests: "},
 		"user's validator": {func(l *liveTest, s string) string {
 			eventbus.Answer(l.bus, "house rules", func(_ context.Context, q ConfigValidationRequest) (ConfigValidationResponse, error) {
 				return ConfigValidationResponse{}, errors.New("say please")
@@ -237,6 +245,20 @@ func TestLiveRefuses(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLiveCases: settings whose cases pass take effect.
+func TestLiveCases(t *testing.T) {
+	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
+		require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(liveSettings+`
+validationTests:
+- name: it greets by name
+  fixtures: [{apiVersion: v1, kind: ConfigMap, metadata: {namespace: a, name: somebody}}]
+  assertions: [{type: contains, pattern: "# somebody"}, {type: not_contains, pattern: "# one"}]
+`)))
+		l.happened()
+		require.Contains(t, l.deployed(), "# one\n")
+	})
 }
 
 // TestLiveSupersedes: newer settings end the check of older ones, and the older

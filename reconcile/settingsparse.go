@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -185,6 +186,10 @@ func (p *settingsParser) value(path string, n *yaml.Node, v reflect.Value, enum 
 		p.duration(path, n, v)
 		return
 	}
+	if v.Type() == reflect.TypeFor[[]Case]() {
+		p.cases(path, n, v)
+		return
+	}
 	switch v.Kind() {
 	case reflect.Struct:
 		p.object(path, n, v, depth)
@@ -315,6 +320,72 @@ func (p *settingsParser) duration(path string, n *yaml.Node, v reflect.Value) {
 	}
 }
 
+// cases decodes validation tests, which have a parser of their own.
+func (p *settingsParser) cases(path string, n *yaml.Node, v reflect.Value) {
+	if !p.is(path, n, "!!seq") {
+		return
+	}
+	if p.nodes += treeSize(n, maxSettingsNodes-p.nodes, 0); p.nodes >= maxSettingsNodes {
+		p.over = true
+		p.fail(n, path, "the cases are nested too deeply, or too large once aliases are followed")
+		return
+	}
+	cases, err := DecodeCases(p.src.file, n)
+	for _, err := range flatten(err) {
+		e := &SettingsError{File: p.src.file, Line: n.Line, Column: n.Column, Path: path, Message: err.Error(), Err: err}
+		var at *CaseError
+		if errors.As(err, &at) {
+			e.Message = at.Err.Error()
+			if at.Case != "" {
+				e.Message = fmt.Sprintf("case %q: %s", at.Case, e.Message)
+			}
+			if at.Line > 0 {
+				e.Line, e.Column = at.Line, 1
+			}
+		}
+		p.errs = append(p.errs, e)
+	}
+	v.Set(reflect.ValueOf(cases))
+	p.src.cases, err = yaml.Marshal(n)
+	if err != nil {
+		p.fail(n, path, "%v", err)
+	}
+}
+
+// treeSize counts nodes with aliases followed, up to most.
+func treeSize(n *yaml.Node, most, depth int) int {
+	if depth > maxSettingsDepth {
+		return most
+	}
+	size := 1
+	if n.Kind == yaml.AliasNode {
+		return size + treeSize(n.Alias, most-size, depth+1)
+	}
+	for _, child := range n.Content {
+		if size >= most {
+			return most
+		}
+		size += treeSize(child, most-size, depth+1)
+	}
+	return size
+}
+
+// flatten takes joined errors apart.
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, flatten(e)...)
+	}
+	return all
+}
+
 func (p *settingsParser) scalar(path string, n *yaml.Node, v reflect.Value, enum string) {
 	switch v.Kind() {
 	case reflect.String:
@@ -396,7 +467,7 @@ func settingsFields(t reflect.Type) []settingsField {
 	var fields []settingsField
 	for i := range t.NumField() {
 		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, _, _ := strings.Cut(cmp.Or(f.Tag.Get("yaml"), f.Tag.Get("json")), ",")
 		if !f.IsExported() || name == "" || name == "-" {
 			continue
 		}

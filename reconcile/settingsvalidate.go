@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,7 +93,7 @@ func (c *candidate) compile(opts *ProgramOptions) (*Program, SettingsErrors) {
 }
 
 // validators are those that every Live has.
-var validators = []string{"structure", "jsonpath", "templates"}
+var validators = []string{"structure", "jsonpath", "templates", "cases"}
 
 // answer lets the built-in validators answer on the bus. A candidate of another
 // Live on the same bus is not theirs.
@@ -106,6 +107,7 @@ func (l *Live) answer() {
 			_, errs := c.compile(&l.opts.Program)
 			return errs.orNil()
 		},
+		l.cases,
 	}
 	for i, name := range validators {
 		eventbus.Answer(l.bus, name, func(ctx context.Context, q ConfigValidationRequest) (ConfigValidationResponse, error) {
@@ -115,6 +117,28 @@ func (l *Live) answer() {
 			return ConfigValidationResponse{}, checks[i](ctx, q.candidate)
 		})
 	}
+}
+
+// cases runs the cases that stand in the settings. Templates that do not compile
+// are reported by another.
+func (l *Live) cases(ctx context.Context, c *candidate) error {
+	program, errs := c.compile(&l.opts.Program)
+	if len(errs) > 0 || len(c.settings.Cases) == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	validator := l.validator
+	l.mu.Unlock()
+	runner := &CaseRunner{Renderer: program.CaseRenderer, Validator: validator}
+	results := runner.Run(ctx, c.settings.Cases)
+	var wrong SettingsErrors
+	for i := range results {
+		if r := &results[i]; !r.Passed() {
+			wrong = append(wrong, &SettingsError{File: r.File, Line: r.Line, Column: 1, Path: "validationTests",
+				Message: strings.TrimSpace(r.String()), Err: &CasesError{Results: results[i : i+1]}})
+		}
+	}
+	return wrong.orNil()
 }
 
 // check asks all validators.

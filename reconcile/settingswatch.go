@@ -155,9 +155,7 @@ func (l *Live) read(use *inUse) (Stores, k8swatch.Revision) {
 			continue
 		}
 		if snapshot := all.Of(w.full); snapshot != nil {
-			stores[name] = Store{Len: snapshot.Len(), Get: func(_ context.Context, keys []string) ([]k8swatch.Object, error) {
-				return snapshot.Get(keys...), nil
-			}}
+			stores[name] = storeOf(snapshot)
 		}
 	}
 	return stores, revision
