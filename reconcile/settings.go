@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/jsonpath"
+	"github.com/hapticsdk/haptic/k8swatch"
 )
 
 // Settings is the configuration of a controller as data: what is watched, what
@@ -23,7 +25,7 @@ import (
 // not change them once they were given to a Program or a Live.
 type Settings struct {
 	WatchedResources map[string]WatchedResource `json:"watchedResources,omitempty" doc:"What is watched. Templates read it as resources.NAME.List(), .Get(keys...) and .GetSingle(keys...)."`
-	IgnoreFields     []string                   `json:"watchedResourcesIgnoreFields,omitempty" doc:"JSONPath of what no watched resource needs, such as status."`
+	IgnoreFields     []string                   `json:"watchedResourcesIgnoreFields,omitempty" doc:"JSONPath of what no watched resource needs, such as status. Those that do not have it are left alone."`
 
 	HAProxyConfig    Template            `json:"haproxyConfig" doc:"The text of haproxy.cfg." required:"true"`
 	TemplateSnippets map[string]Template `json:"templateSnippets,omitempty" doc:"Templates that others render, import or include, by name. A name needs an extension, such as backends.cfg."`
@@ -135,7 +137,7 @@ func (s *Settings) Defaulted() *Settings {
 	d := *s
 	d.IgnoreFields, d.WatchedResources = nil, make(map[string]WatchedResource, len(s.WatchedResources))
 	for name, r := range s.WatchedResources {
-		r.IgnoreFields = slices.Concat(s.IgnoreFields, r.IgnoreFields)
+		r.IgnoreFields = append(r.ignorable(s.IgnoreFields), r.IgnoreFields...)
 		if len(r.IndexBy) == 0 {
 			r.IndexBy = []string{"metadata.namespace", "metadata.name"}
 		}
@@ -206,6 +208,25 @@ func intervalsOf(o Options) Intervals {
 func (r WatchedResource) gvr() (schema.GroupVersionResource, error) {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	return gv.WithResource(r.Resources), err
+}
+
+// ignorable returns those paths that the resource has: what no resource needs
+// need not be in all of them, such as status.
+func (r WatchedResource) ignorable(paths []string) (has []string) {
+	gvr, err := r.gvr()
+	if err != nil {
+		return nil
+	}
+	for _, expr := range paths {
+		p, err := jsonpath.Compile(expr)
+		if err == nil {
+			_, err = p.Bind(k8swatch.TypeOf(gvr))
+		}
+		if err == nil {
+			has = append(has, expr)
+		}
+	}
+	return has
 }
 
 // same reports whether one watcher can serve both; both have their defaults.

@@ -97,7 +97,7 @@ func TestTemplateErrorIsTyped(t *testing.T) {
 
 func TestDefaulted(t *testing.T) {
 	s, err := ParseSettings("s.yaml", []byte(`
-watchedResources: {ingresses: {apiVersion: networking.k8s.io/v1, resources: ingresses, ignoreFields: [spec.rules]}}
+watchedResources: {slices: {apiVersion: discovery.k8s.io/v1, resources: endpointslices}, ingresses: {apiVersion: networking.k8s.io/v1, resources: ingresses, ignoreFields: [spec.rules]}}
 watchedResourcesIgnoreFields: [status]
 haproxyConfig: {template: x}
 reconcile: {debounceInterval: 20ms}
@@ -110,6 +110,9 @@ dataplane: {mapsDir: /maps}
 	r := d.WatchedResources["ingresses"]
 	if r.Store != StoreFull || !slices.Equal(r.IgnoreFields, []string{"status", "spec.rules"}) || len(r.IndexBy) != 2 {
 		t.Errorf("%+v", r)
+	}
+	if r := d.WatchedResources["slices"]; len(r.IgnoreFields) > 0 {
+		t.Errorf("endpoint slices have no status: %+v", r)
 	}
 	if d.Reconcile.Debounce.Duration != 20*time.Millisecond || d.Reconcile.MinDeployment.Duration != 2*time.Second {
 		t.Errorf("%+v", d.Reconcile)

@@ -47,7 +47,7 @@ func (l *Live) watch(ctx context.Context, use, before *inUse) (started []*liveWa
 		if i < 0 {
 			w, err := l.start(r)
 			if err != nil {
-				return started, use.program.settings.source.problem(childPath("watchedResources", r.name), "%v", err)
+				return started, SettingsErrors{use.program.settings.source.problem(childPath("watchedResources", r.name), "%v", err)}
 			}
 			i, started, known = len(known), append(started, w), append(known, w)
 		}
