@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/hapticsdk/haptic/reconcile"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestExampleCompiles: the example is right as it stands.
+func TestExampleCompiles(t *testing.T) {
+	data, err := os.ReadFile("testdata/settings.yaml")
+	require.NoError(t, err)
+	_, err = reconcile.ParseProgram("settings.yaml", data, &reconcile.ProgramOptions{Globals: map[string]any{"httpAddress": "", "runtimeSocket": ""}})
+	require.NoError(t, err)
+}
+
+// lockedText is what a controller printed, readable while it prints.
+type lockedText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func freeAddress(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// shop is an Ingress for a host, and a Service whose endpoints are given.
+func shop(host string, addresses ...string) string {
+	text := fmt.Sprintf(`apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop, namespace: demo}
+spec:
+  rules:
+    - host: %s
+      http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {name: http}}}}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: demo}
+spec: {ports: [{name: http, port: 80}]}
+`, host)
+	for i, address := range addresses {
+		ip, port, _ := net.SplitHostPort(address)
+		text += fmt.Sprintf(`---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-%d, namespace: demo, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{name: http, port: %s}]
+endpoints: [{addresses: [%s]}]
+`, i, port, ip)
+	}
+	return text
+}
+
+// stage is a controller that runs, with a backend behind its HAProxy.
+type stage struct {
+	t         *testing.T
+	manifests string
+	settings  string
+	text      string // of the settings
+	address   string
+	log       lockedText
+	client    *http.Client
+}
+
+func start(t *testing.T, settingsFlag func(s *stage) string) *stage {
+	if _, err := exec.LookPath("haproxy"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "served by %s", r.Header.Get("X-Served-By"))
+	}))
+	t.Cleanup(backend.Close)
+	s := &stage{t: t, manifests: t.TempDir(), address: freeAddress(t), client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
+	s.settings = filepath.Join(t.TempDir(), "settings.yaml")
+	data, err := os.ReadFile("testdata/settings.yaml")
+	require.NoError(t, err)
+	s.text = string(data)
+	s.write(s.settings, s.text)
+	s.write(filepath.Join(s.manifests, "shop.yaml"), shop("shop.test", strings.TrimPrefix(backend.URL, "http://")))
+	dir, err := os.MkdirTemp("", "haptic-") // haproxy runs under an account of its own, which must come in
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o711))
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	args := []string{"-settings", settingsFlag(s), "-manifests", s.manifests, "-local", filepath.Join(dir, "haproxy"),
+		"-http-addr", s.address, "-debug-addr", ""}
+	go func() { done <- run(ctx, args, &s.log) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("%v", err)
+		}
+		if t.Failed() {
+			t.Log(s.log.String())
+		}
+	})
+	s.until("the first answer", func() bool { return s.get("shop.test") == "served by haptic" })
+	return s
+}
+
+// write replaces a file in one step.
+func (s *stage) write(file, text string) {
+	require.NoError(s.t, os.WriteFile(file+".new", []byte(text), 0o644))
+	require.NoError(s.t, os.Rename(file+".new", file))
+}
+
+func (s *stage) get(host string) string {
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.address+"/", nil)
+	require.NoError(s.t, err)
+	r.Host = host
+	response, err := s.client.Do(r)
+	if err != nil {
+		return err.Error()
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(body)
+}
+
+// until waits for what must come true.
+func (s *stage) until(what string, is func() bool) {
+	s.t.Helper()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	deadline := time.After(30 * time.Second)
+	for !is() {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			s.t.Fatalf("%s does not come\n%s", what, s.log.String())
+		}
+	}
+}
+
+// traffic sends requests one after the other until stop, and returns how many
+// were sent and what answered otherwise than right returns.
+func (s *stage) traffic(right func(string) bool) (stop func() (int64, []string)) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	var wg sync.WaitGroup
+	var sent atomic.Int64
+	var mu sync.Mutex
+	var wrong []string
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			sent.Add(1)
+			if answer := s.get("shop.test"); !right(answer) {
+				mu.Lock()
+				wrong = append(wrong, answer)
+				mu.Unlock()
+			}
+		}
+	})
+	return func() (int64, []string) { cancel(); wg.Wait(); return sent.Load(), wrong }
+}
+
+// TestSettingsChangeUnderTraffic: a template is changed in the file, then broken,
+// then the manifests change; no request fails, and nothing starts anew.
+func TestSettingsChangeUnderTraffic(t *testing.T) {
+	s := start(t, func(s *stage) string { return s.settings })
+	stop := s.traffic(func(answer string) bool { return strings.HasPrefix(answer, "served by ") })
+
+	changed := strings.Replace(s.text, "X-Served-By haptic", "X-Served-By settings", 1)
+	s.write(s.settings, changed)
+	s.until("the new header", func() bool { return s.get("shop.test") == "served by settings" })
+	require.Equal(t, 2, strings.Count(s.log.String(), "settings are in use"))
+
+	// Three mistakes, each with its line; the old settings stay.
+	broken := strings.NewReplacer("svc.Spec.Ports", "svc.Spec.Prots", "100ms", "100", "IgnoreFields:", "IgnoreField:").Replace(changed)
+	s.write(s.settings, broken)
+	s.until("the report", func() bool { return strings.Contains(s.log.String(), "settings do not take effect") })
+	for _, want := range []string{
+		"watchedResourcesIgnoreField: unknown key; did you mean watchedResourcesIgnoreFields?",
+		"svc.Spec.Prots undefined",
+		"reconcile.debounceInterval: a duration with its unit wanted",
+	} {
+		require.Contains(t, s.log.String(), want)
+	}
+	line := strings.Count(broken[:strings.Index(broken, "Prots")], "\n") + 1
+	require.Contains(t, s.log.String(), fmt.Sprintf("%s:%d:", s.settings, line))
+
+	// What haproxy does not accept does not take effect either.
+	s.write(s.settings, strings.Replace(changed, "mode http", "mode smtp", 1))
+	s.until("the verdict of haproxy", func() bool { return strings.Contains(s.log.String(), "validate with the new settings") })
+	require.Equal(t, "served by settings", s.get("shop.test"))
+
+	// The settings in use go on: another host.
+	data, err := os.ReadFile(filepath.Join(s.manifests, "shop.yaml"))
+	require.NoError(t, err)
+	s.write(filepath.Join(s.manifests, "shop.yaml"), strings.Replace(string(data), "host: shop.test", "host: blog.test", 1)+
+		"---\n"+strings.Replace(strings.SplitN(string(data), "---\n", 2)[0], "name: shop,", "name: shop2,", 1))
+	s.until("the other host", func() bool { return s.get("blog.test") == "served by settings" })
+
+	sent, wrong := stop()
+	require.Empty(t, wrong, "of %d requests", sent)
+	require.Equal(t, 1, strings.Count(s.log.String(), "started=\"[endpointslices ingresses services]\""), s.log.String())
+	t.Logf("%d requests, none failed", sent)
+}
+
+// TestSettingsFromConfigMap: the same from a ConfigMap, which is a manifest here.
+func TestSettingsFromConfigMap(t *testing.T) {
+	configMap := func(text string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: haptic}\ndata:\n  settings.yaml: |\n    " +
+			strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ") + "\n"
+	}
+	s := start(t, func(s *stage) string {
+		s.write(filepath.Join(s.manifests, "settings.yaml"), configMap(s.text))
+		return "configmap:haptic/settings"
+	})
+	s.write(filepath.Join(s.manifests, "settings.yaml"), configMap(strings.Replace(s.text, "X-Served-By haptic", "X-Served-By settings", 1)))
+	s.until("the new header", func() bool { return s.get("shop.test") == "served by settings" })
+}
