@@ -54,6 +54,7 @@ func (l *Loop) tryOnce(ctx context.Context, excluded []Resource) *attempt {
 		ctx = context.WithValue(ctx, excludedKey{}, a.left)
 	}
 	start := time.Now()
+	defer l.attempted(a, start)
 	var err error
 	a.rendered, err = l.render(ctx)
 	a.renderTook = time.Since(start)
