@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"go/token"
 	"maps"
 	"reflect"
 	"slices"
@@ -98,7 +99,7 @@ func compileProgram(s *Settings, opts *ProgramOptions) (*Program, SettingsErrors
 		p.layout = s.Layout()
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.settings.WatchedResources)) {
-		if resourceName.MatchString("resources." + name) {
+		if usableName(name) {
 			p.watch(name, p.settings.WatchedResources[name])
 		}
 	}
@@ -114,6 +115,18 @@ func compileProgram(s *Settings, opts *ProgramOptions) (*Program, SettingsErrors
 	}
 	p.templates = &Templates{Engine: engine, Input: p.input, Layout: p.layout, HTTP: opts.HTTP, Post: postProcessors(s)}
 	return p, nil
+}
+
+// usableName reports whether templates can use the name of a watched resource.
+func usableName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		lower, other := 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_'
+		if !lower && (i == 0 || !other) {
+			return false
+		}
+	}
+	return token.IsIdentifier(name) // no keyword, and not empty
 }
 
 func (p *Program) watch(name string, r WatchedResource) {

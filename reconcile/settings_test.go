@@ -171,6 +171,7 @@ func FuzzParseSettings(f *testing.F) {
 			}
 		}
 	}
+	f.Add("---\n# nothing")
 	f.Add("a: &a [*a]\n")
 	f.Add("maps: &a {b: *a}\n")
 	f.Add("haproxyConfig: {template: |2\n   x\n}")

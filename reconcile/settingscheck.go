@@ -3,7 +3,6 @@ package reconcile
 import (
 	"errors"
 	"fmt"
-	"go/token"
 	"maps"
 	"path"
 	"slices"
@@ -97,8 +96,8 @@ func (c *settingsCheck) name(path, name string, required bool) {
 // resource checks what is watched as k8swatch.New would, but all at once.
 func (c *settingsCheck) resource(name string, r WatchedResource) {
 	at := childPath("watchedResources", name)
-	if !token.IsIdentifier(name) || strings.ToLower(name[:1]) != name[:1] || name[0] == '_' {
-		c.fail(at, "templates cannot use this name: a letter of lower case, then letters, digits and _")
+	if !usableName(name) {
+		c.fail(at, "templates cannot use this name: a letter of lower case, then letters, digits and _, and no keyword of Go")
 	}
 	gvr, err := r.gvr()
 	switch {

@@ -244,6 +244,8 @@ func (l *Live) consider(ctx context.Context, c *candidate) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	end := context.AfterFunc(l.running, func() { cancel(l.running.Err()) })
+	defer end()
 	l.checking.Lock()
 	defer l.checking.Unlock()
 	if ctx.Err() != nil {

@@ -321,3 +321,23 @@ func TestLiveAfterRun(t *testing.T) {
 	require.Error(t, live.ApplyYAML(t.Context(), "s.yaml", []byte(liveSettings)))
 	require.ErrorIs(t, live.Run(ctx), k8swatch.ErrStarted)
 }
+
+// TestLiveEndsWhileChecking: Run does not wait for a resource that does not come.
+func TestLiveEndsWhileChecking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := k8swatchtest.NewSource()
+		source.Partition()
+		live, err := NewLive(LiveOptions{Source: source, CheckTimeout: time.Hour})
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		ended, applied := make(chan error), make(chan error)
+		go func() { ended <- live.Run(ctx) }()
+		go func() { applied <- live.ApplyYAML(t.Context(), "s.yaml", []byte(liveSettings)) }()
+		time.Sleep(5 * time.Second)
+		start := time.Now()
+		stop()
+		require.ErrorIs(t, <-applied, context.Canceled)
+		require.NoError(t, <-ended)
+		require.Less(t, time.Since(start), time.Second)
+	})
+}

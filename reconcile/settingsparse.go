@@ -132,10 +132,10 @@ func (p *settingsParser) document(data []byte) (*yaml.Node, *SettingsError) {
 			line, _ = strconv.Atoi(m[1])
 			message = err.Error()[len(m[0]):]
 		}
-		return fail(line, "not YAML: %s", message)
+		return fail(min(line, len(p.src.lines)), "not YAML: %s", message)
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		return fail(max(second.Line, 1), "more than one document")
+		return fail(min(max(second.Line, 1), len(p.src.lines)), "more than one document")
 	}
 	if len(first.Content) != 1 {
 		return fail(1, "empty")
@@ -160,7 +160,9 @@ func flowDepth(data []byte) (most int) {
 }
 
 func (p *settingsParser) fail(n *yaml.Node, path, format string, args ...any) {
-	p.errs = append(p.errs, &SettingsError{File: p.src.file, Line: n.Line, Column: n.Column, Path: path, Message: fmt.Sprintf(format, args...)})
+	// The library puts a value that is not there behind the last line.
+	line := min(n.Line, len(p.src.lines))
+	p.errs = append(p.errs, &SettingsError{File: p.src.file, Line: line, Column: n.Column, Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
 // value decodes n into v. tag is the enum of the field, "" for none.
@@ -177,7 +179,7 @@ func (p *settingsParser) value(path string, n *yaml.Node, v reflect.Value, enum 
 		p.value(path, n.Alias, v, enum, depth+1)
 		return
 	}
-	p.src.marks[path] = mark{line: n.Line, column: n.Column, literal: n.Kind == yaml.ScalarNode && n.Style&yaml.LiteralStyle != 0}
+	p.src.marks[path] = mark{line: min(n.Line, len(p.src.lines)), column: n.Column, literal: n.Kind == yaml.ScalarNode && n.Style&yaml.LiteralStyle != 0}
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		p.fail(n, path, "no value: give one, or leave the key out")
 		return
