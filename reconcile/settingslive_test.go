@@ -322,6 +322,45 @@ func TestLiveAfterRun(t *testing.T) {
 	require.ErrorIs(t, live.Run(ctx), k8swatch.ErrStarted)
 }
 
+// TestLivePods: the pods of HAProxy are watched, templates see them, and they make
+// endpoints as the settings of the Dataplane API say.
+func TestLivePods(t *testing.T) {
+	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
+		l.source.Apply(k8swatchtest.Objects(`
+apiVersion: v1
+kind: Pod
+metadata: {namespace: edge, name: haproxy-0, labels: {app: haproxy}}
+status:
+  podIP: 192.0.2.7
+  containerStatuses: [{name: api, ready: true, state: {running: {}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {namespace: edge, name: other, labels: {app: other}}
+`)...)
+		require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(`
+haproxyConfig:
+  template: |
+    {% for pod in controller.haproxy_pods.List() %}
+    # {{ pod.Name }}
+    {% end %}
+dataplane: {podSelector: {matchLabels: {app: haproxy}}, container: api, port: 7777, scheme: https, strategy: transaction, baseDir: /srv}
+`)))
+		l.happened()
+		require.Contains(t, l.deployed(), "# haproxy-0\n")
+		require.NotContains(t, l.deployed(), "other")
+		settings := l.live.Program().Settings()
+		endpoints, err := settings.Endpoints(ctx, l.live.Stores(), Credentials{DataplaneUsername: "u", DataplanePassword: "p"})
+		require.NoError(t, err)
+		require.Len(t, endpoints, 1)
+		require.Equal(t, "https://192.0.2.7:7777", endpoints[0].URL)
+		opts := settings.ClientOptions()
+		require.Equal(t, dataplane.Transaction, opts.Strategy)
+		require.Equal(t, "/srv/haproxy.cfg", opts.Layout.ConfigPath())
+		require.Equal(t, "/srv/ssl/x.pem", opts.Layout.Path(dataplane.Certificate, "x.pem"))
+	})
+}
+
 // TestLiveEndsWhileChecking: Run does not wait for a resource that does not come.
 func TestLiveEndsWhileChecking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
