@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"dataplane":             {"internal/haproxycfg", "internal/haproxymodel", "internal/dpapi", "internal/haproxyctl", "golang.org/x/sys/unix"},
 	"validate":              {"dataplane", "internal/haproxycfg", "internal/haproxyctl"},
 	"reconcile":             {"dataplane", "templating", "k8swatch", "eventbus", "internal/haproxycfg", "internal/jsonpath", "k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify"},
-	"reconcile/observe":     {"reconcile", "dataplane", "eventbus", "github.com/prometheus/client_golang/"},
+	"reconcile/observe":     {"reconcile", "dataplane", "eventbus", "k8swatch", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel/", "k8s.io/client-go/util/jsonpath", "k8s.io/apimachinery/pkg/runtime/schema"},
 	"examples":              {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/observe", "eventbus", "golang.org/x/sync/", "k8s.io/"},
 	"internal/haproxycfg":   {"github.com/haproxytech/client-native/v6/"},
 	"internal/haproxymodel": {"internal/haproxycfg", "github.com/haproxytech/client-native/v6/"},
