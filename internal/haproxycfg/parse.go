@@ -52,8 +52,8 @@ func Parse(s Section) []Finding {
 			message = err.Error()
 		case len(words) == 0:
 		case number == s.Header && s.Kind != "":
-			if needsName(s.Kind) && s.Name == "" {
-				message = fmt.Sprintf("a %s section needs a name", s.Kind)
+			if !Expands(line) {
+				message = wrongHeader(s.Kind, words)
 			}
 		case !known(words) && !parserTakes(s, line):
 			message = fmt.Sprintf("unknown keyword %q%s", keyword(words), where(s))
@@ -81,15 +81,6 @@ func where(s Section) string {
 		return " in front of the first section"
 	}
 	return ""
-}
-
-// needsName reports the sections that HAProxy refuses without a name.
-func needsName(kind string) bool {
-	switch kind {
-	case "global", "defaults", "traces", "crt-store", "":
-		return false
-	}
-	return true
 }
 
 // parserTakes reports whether client-native's parser makes something of a line
