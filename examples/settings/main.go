@@ -78,16 +78,8 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	bus := eventbus.New(nil)
 	g, ctx := errgroup.WithContext(ctx)
 
-	var source k8swatch.Source
-	if cfg.manifests != "" {
-		folder, err := k8swatch.NewFolder(cfg.manifests, &k8swatch.FolderOptions{
-			OnError: func(err error) { eventbus.Publish(bus, reconcile.SourceFailed{Err: err}) }})
-		if err != nil {
-			return err
-		}
-		g.Go(func() error { return folder.Run(ctx) })
-		source = folder
-	} else if source, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: cfg.kubeconfig}); err != nil {
+	source, err := newSource(ctx, g, cfg, bus)
+	if err != nil {
 		return err
 	}
 	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: cfg.local, Logger: log})
@@ -112,20 +104,14 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 		return err
 	}
 	report(bus, log)
-	metrics := observe.NewMetrics(bus)
-	if cfg.debugAddr != "" {
-		debug := &observe.Server{Addr: cfg.debugAddr, Metrics: metrics.Registry(), Logger: log,
-			Ready: func() error { return observe.Ready(loop.State()) }}
-		debug.Register("state", func() any { return loop.State() })
-		debug.Register("settings", func() any { return live.State() })
-		g.Go(func() error { return debug.Run(ctx) })
-	}
+	debug(ctx, g, cfg, log, bus, loop, live)
 	bus.Start()
 	g.Go(func() error { return local.Run(ctx) })
 	g.Go(func() error { return live.Run(ctx) })
 	g.Go(func() error { return loop.Run(ctx) })
 	g.Go(func() error {
-		if namespace, name, ok := strings.Cut(strings.TrimPrefix(cfg.settings, "configmap:"), "/"); ok && strings.HasPrefix(cfg.settings, "configmap:") {
+		object, ok := strings.CutPrefix(cfg.settings, "configmap:")
+		if namespace, name, both := strings.Cut(object, "/"); ok && both {
 			return live.FollowConfigMap(ctx, namespace, name)
 		}
 		return live.FollowFile(ctx, cfg.settings)
@@ -140,6 +126,33 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 		return nil
 	}
 	return err
+}
+
+// newSource says where resources come from.
+func newSource(ctx context.Context, g *errgroup.Group, cfg *config, bus *eventbus.Bus) (k8swatch.Source, error) {
+	if cfg.manifests == "" {
+		return k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: cfg.kubeconfig})
+	}
+	folder, err := k8swatch.NewFolder(cfg.manifests, &k8swatch.FolderOptions{
+		OnError: func(err error) { eventbus.Publish(bus, reconcile.SourceFailed{Err: err}) }})
+	if err != nil {
+		return nil, err
+	}
+	g.Go(func() error { return folder.Run(ctx) })
+	return folder, nil
+}
+
+// debug serves metrics, debug pages and probes.
+func debug(ctx context.Context, g *errgroup.Group, cfg *config, log *slog.Logger, bus *eventbus.Bus, loop *reconcile.Loop, live *reconcile.Live) {
+	metrics := observe.NewMetrics(bus)
+	if cfg.debugAddr == "" {
+		return
+	}
+	server := &observe.Server{Addr: cfg.debugAddr, Metrics: metrics.Registry(), Logger: log,
+		Ready: func() error { return observe.Ready(loop.State()) }}
+	server.Register("state", func() any { return loop.State() })
+	server.Register("settings", func() any { return live.State() })
+	g.Go(func() error { return server.Run(ctx) })
 }
 
 // report logs what becomes of settings; the commentator speaks of the rest.
