@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,8 @@ type liveTest struct {
 	bus      *eventbus.Bus
 	validate func(context.Context, *dataplane.Config) error
 
+	renders atomic.Int64 // of templates that count()
+
 	mu     sync.Mutex
 	events []string
 	lists  map[string]int // LISTs and streams that began, by resource
@@ -72,7 +75,8 @@ func runLive(t *testing.T, f func(ctx context.Context, t *testing.T, l *liveTest
 			return nil
 		})
 		var err error
-		l.live, err = NewLive(LiveOptions{Source: l.source, Bus: l.bus, CheckTimeout: 10 * time.Second})
+		l.live, err = NewLive(LiveOptions{Source: l.source, Bus: l.bus, CheckTimeout: 10 * time.Second, Program: ProgramOptions{
+			Globals: map[string]any{"count": func() int64 { return l.renders.Add(1) }}}})
 		require.NoError(t, err)
 		l.loop, err = l.live.NewLoop(Options{Targets: []Target{l.target}, Validator: ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
 			if l.validate != nil {
@@ -245,6 +249,29 @@ validationTests:
 			})
 		})
 	}
+}
+
+// TestLiveRendersOnce: the render with which settings prove themselves is the one
+// that is deployed, unless something changed in between.
+func TestLiveRendersOnce(t *testing.T) {
+	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
+		counting := strings.Replace(liveSettings, "hello", "hello {{ count() }}", 1)
+		require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(counting)))
+		l.happened()
+		require.Contains(t, l.deployed(), "# hello 1\n")
+
+		l.validate = func(_ context.Context, cfg *dataplane.Config) error {
+			if strings.Contains(cfg.Main(), "# again 2\n") { // while it is being tried
+				l.source.Apply(k8swatchtest.Objects("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: default, name: two}\n")...)
+				synctest.Wait()
+			}
+			return nil
+		}
+		require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(strings.Replace(counting, "hello", "again", 1))))
+		l.happened()
+		require.Contains(t, l.deployed(), "# two\n")
+		require.NotContains(t, l.deployed(), "# again 2\n")
+	})
 }
 
 // TestLiveCases: settings whose cases pass take effect.
