@@ -36,7 +36,7 @@ func (t *transformer) needsSnippets() bool { return t.includes && t.snippets == 
 // snippets of its kind.
 func (t *transformer) restart(all []snippet) {
 	fresh := newTransformer(t.src, t.entry, t.decl)
-	fresh.traced, fresh.cut = t.traced, t.cut
+	fresh.traced, fresh.cut, fresh.quick = t.traced, t.cut, t.quick
 	fresh.snippets = []snippet{}
 	for _, sn := range all {
 		if sn.kind == kindOf(t.entry) {

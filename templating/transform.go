@@ -26,6 +26,8 @@ type transformer struct {
 	src    *sources
 	entry  string
 	points *pointTable
+	// quick has the names of the escapers of sites whose types are known.
+	quick map[int]string
 	// traced asks for a template that says before each statement where it is.
 	traced bool
 	// cut takes statements out that are known to be wrong; nil: none.
@@ -115,7 +117,11 @@ func (j joined) Unwrap() []error { return j }
 
 // wrap puts the escaper around the expressions of a show node.
 func (t *transformer) wrap(s *shown) {
+	quick := t.isQuick(s)
 	s.node.Context = ast.ContextJSON
+	if quick {
+		s.node.Context = ast.ContextText
+	}
 	for i, expr := range s.node.Expressions {
 		pos := expr.Pos()
 		if _, ok := expr.(*ast.Render); ok {
@@ -131,6 +137,10 @@ func (t *transformer) wrap(s *shown) {
 		line, column := t.src.position(s.file, pos.Start)
 		t.sites = append(t.sites, newSite(site{file: s.file, line: line, column: column, rules: rules,
 			text: t.text(expr), regexp: isRegexp(expr), whole: t.points.whole[s.id+i]}))
+		if quick {
+			s.node.Expressions[i] = t.quickCall(expr, len(t.sites)-1)
+			continue
+		}
 		id := ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(len(t.sites)-1))
 		name := escapeName
 		if s.buffered {
