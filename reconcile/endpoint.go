@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -12,29 +13,16 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
-// worker deploys to one endpoint, at its own pace: a slow or failing endpoint
-// holds back no other.
+// worker makes the calls to one endpoint that the schedule asks for: a slow or
+// failing endpoint holds back no other.
 type worker struct {
 	loop   *Loop
 	target Target
+	born   uint64        // of the endpoint in the schedule
 	wake   chan struct{} // of size 1
 	stop   context.CancelFunc
-	done   chan struct{} // closed when run has returned
 
-	mu     sync.Mutex
-	state  endpointState
-	public EndpointState // the part of the state that others see
-}
-
-// offer replaces what the endpoint shall have: the latest wins.
-func (w *worker) offer(v *validated) {
-	w.mu.Lock()
-	w.state.want = v
-	if w.public.StaleSince.IsZero() && !v.same(w.state.have) {
-		w.public.StaleSince = v.at
-	}
-	w.mu.Unlock()
-	w.poke()
+	public EndpointState // what others see; guarded by Loop.mu, as the schedule is
 }
 
 func (w *worker) poke() {
@@ -47,38 +35,42 @@ func (w *worker) poke() {
 // run follows the schedule until ctx ends.
 func (w *worker) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		w.mu.Lock()
-		leading := w.loop.leading()
-		if leading && !w.state.leading { // nobody may have reported it
-			w.state.newTerm()
-		}
-		w.state.leading = leading
-		what, at := w.state.next(w.loop.timing(), time.Now())
-		want := w.state.want
-		w.mu.Unlock()
-		switch what {
+		c, until := w.next()
+		switch c.what {
 		case stepWait:
-			w.wait(ctx, at)
+			w.wait(ctx, until)
+		case stepProbe:
+			w.probe(ctx, c)
 		case stepRuntime:
-			w.tryRuntime(ctx, want)
+			w.tryRuntime(ctx, c)
 		default:
-			w.deploy(ctx, want, what == stepCheck)
+			w.deploy(ctx, c)
 		}
 	}
 }
 
-// leadershipPoll is how often a process that may not deploy asks again, for a
-// [Leader] that nobody reports changes of.
-const leadershipPoll = time.Second
-
-func (w *worker) wait(ctx context.Context, at time.Time) {
-	var timer <-chan time.Time
-	wait := time.Until(at)
-	if at.IsZero() {
-		wait = leadershipPoll
+// next asks the schedule what to do now. Leadership is asked each time, for
+// nobody may have reported a change of it.
+func (w *worker) next() (call, time.Time) {
+	leading := w.loop.leading()
+	w.loop.mu.Lock()
+	defer w.loop.mu.Unlock()
+	s := &w.loop.schedule
+	s.leads(leading)
+	if e := s.endpoints[w.target.Name()]; e == nil || e.born != w.born {
+		return call{}, time.Time{} // it is being stopped
 	}
-	if !at.IsZero() || w.loop.opts.Leader != nil {
-		t := time.NewTimer(wait)
+	c, until := s.next(w.target.Name(), w.loop.timing(), time.Now())
+	if c.what != stepWait {
+		s.began(c)
+	}
+	return c, until
+}
+
+func (w *worker) wait(ctx context.Context, until time.Time) {
+	var timer <-chan time.Time
+	if !until.IsZero() {
+		t := time.NewTimer(time.Until(until))
 		defer t.Stop()
 		timer = t.C
 	}
@@ -89,116 +81,154 @@ func (w *worker) wait(ctx context.Context, at time.Time) {
 	}
 }
 
-// tryRuntime deploys v at once if that takes no reload, and otherwise notes
-// that v has to wait for the minimum interval.
-func (w *worker) tryRuntime(ctx context.Context, v *validated) {
+// ended tells the schedule how a call ended and, where the endpoint is still
+// wanted, has show say so to others.
+func (w *worker) ended(c call, o outcome, show func(p *EndpointState, e *endpointState, now time.Time)) {
+	l := w.loop
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if !l.schedule.ended(c, o, now) {
+		if successor := l.workers[c.endpoint]; successor != nil {
+			successor.poke() // it waited for this call
+		}
+		return
+	}
+	if show != nil {
+		show(&w.public, l.schedule.endpoints[c.endpoint], now)
+	}
+}
+
+// probe finds out what a target is.
+func (w *worker) probe(ctx context.Context, c call) {
+	start := time.Now()
+	var is dataplane.Target
+	err := w.call(ctx, c, func(ctx context.Context) (err error) {
+		is, err = w.target.(Prober).Probe(ctx)
+		return err
+	})
+	if err == nil {
+		w.ended(c, outcome{}, func(p *EndpointState, _ *endpointState, _ time.Time) {
+			p.HAProxy, p.API, p.Unfit = "", is.API.String(), ""
+			if is.Version != (dataplane.Version{}) { // which would read as the oldest
+				p.HAProxy = is.Version.String()
+			}
+			p.Error, p.Failures, p.RetryAt = "", 0, time.Time{}
+		})
+		return
+	}
+	w.failed(ctx, c, nil, err, start)
+}
+
+// tryRuntime deploys at once if that takes no reload, and otherwise notes that
+// it has to wait for the minimum interval.
+func (w *worker) tryRuntime(ctx context.Context, c call) {
 	var plan *dataplane.Plan
-	err := w.call(ctx, func(ctx context.Context) (err error) {
-		plan, err = w.target.DryRun(ctx, v.config)
+	err := w.call(ctx, c, func(ctx context.Context) (err error) {
+		plan, err = w.target.DryRun(ctx, c.want.config)
 		return err
 	})
 	if err == nil && plan.Impact() < dataplane.ImpactReload {
-		w.deploy(ctx, v, false)
+		w.deploy(ctx, c)
 		return
 	}
-	if ctx.Err() != nil {
-		return
+	w.ended(c, outcome{waits: true}, nil)
+	w.loop.mu.Lock()
+	var at time.Time
+	if e := w.loop.schedule.endpoints[c.endpoint]; e != nil {
+		at = e.spaced(w.loop.timing())
 	}
-	w.mu.Lock()
-	w.state.probed = v
-	at := w.state.lastReload.Add(w.loop.timing().minInterval)
-	w.mu.Unlock()
-	eventbus.Publish(w.loop.bus, DeploymentScheduled{ID: v.id, Endpoint: w.target.Name(), At: at})
+	w.loop.mu.Unlock()
+	if ctx.Err() == nil {
+		eventbus.Publish(w.loop.bus, DeploymentScheduled{ID: c.want.id, Endpoint: c.endpoint, At: at})
+	}
 }
 
-func (w *worker) deploy(ctx context.Context, v *validated, check bool) {
-	name, start := w.target.Name(), time.Now()
+func (w *worker) deploy(ctx context.Context, c call) {
+	start, check := time.Now(), c.what == stepCheck
 	if !w.loop.leading() { // asked last of all, so that a process that was frozen makes no call
+		w.ended(c, outcome{unknown: true}, nil)
 		return
 	}
-	w.mu.Lock()
-	term := w.state.term
-	w.mu.Unlock()
 	if !check {
-		eventbus.Publish(w.loop.bus, DeploymentStarted{ID: v.id, Endpoint: name})
+		eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Endpoint: c.endpoint})
 	}
 	var result *dataplane.Result
-	err := w.call(ctx, func(ctx context.Context) (err error) {
-		result, err = w.target.Sync(w.loop.fenced(ctx), v.config)
+	err := w.call(ctx, c, func(ctx context.Context) (err error) {
+		result, err = w.target.Sync(w.loop.fenced(ctx), c.want.config)
+		if err == nil && result == nil {
+			err = errors.New("Sync returned neither a result nor an error")
+		}
 		return err
 	})
-	if err != nil && ctx.Err() != nil {
-		return // the loop ends, or the endpoint is gone
-	}
-	if errors.Is(err, errNotLeading) {
-		// Nothing failed: it is for another process to finish. What is there now
-		// is not known.
-		w.mu.Lock()
-		w.state.have = nil
-		w.mu.Unlock()
-		return
-	}
-	if err == nil && result == nil {
-		err = fmt.Errorf("%s: Sync returned neither a result nor an error", name)
-	}
 	if err != nil {
-		w.failed(ctx, v, result, err, start)
+		w.failed(ctx, c, result, err, start)
 		return
 	}
-	w.loop.settled(v.rendered(), nil)
-	w.mu.Lock()
-	now := time.Now()
-	w.state.succeeded(v, result.Reloads, now)
-	if w.state.term != term {
-		w.state.have = nil
-	}
-	p := &w.public
-	p.Hash, p.Error, p.Failures, p.RetryAt = v.config.Hash(), "", 0, time.Time{}
-	if !check || !result.Plan.Empty() {
-		p.DeployedAt = now
-	}
-	p.Reloads += uint64(result.Reloads)
-	p.Commands += uint64(result.Commands)
-	p.Last = result
-	p.StaleSince = time.Time{}
-	if !v.same(w.state.want) {
-		p.StaleSince = w.state.want.at
-	}
-	w.mu.Unlock()
+	w.loop.settled(c.want.rendered(), nil)
+	w.deployed(c, result)
 	switch {
 	case !check:
-		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: v.id, Endpoint: name, Result: result, Took: time.Since(start)})
+		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Endpoint: c.endpoint, Result: result, Took: time.Since(start)})
 	case !result.Plan.Empty():
-		eventbus.Publish(w.loop.bus, DriftRepaired{ID: v.id, Endpoint: name, Result: result})
+		eventbus.Publish(w.loop.bus, DriftRepaired{ID: c.want.id, Endpoint: c.endpoint, Result: result})
 	}
 }
 
-func (w *worker) failed(ctx context.Context, v *validated, result *dataplane.Result, err error, start time.Time) {
-	if errors.Is(err, dataplane.ErrInvalid) && w.loop.settled(v.rendered(), err) {
-		w.loop.Trigger("an endpoint refused what was fetched")
-	}
-	err = w.loop.explain(ctx, v, err)
+func (w *worker) deployed(c call, result *dataplane.Result) {
+	changed := !result.Plan.Empty()
+	w.ended(c, outcome{reloads: result.Reloads, changed: changed}, func(p *EndpointState, e *endpointState, now time.Time) {
+		p.Hash, p.Error, p.Failures, p.RetryAt = c.want.config.Hash(), "", 0, time.Time{}
+		if c.what != stepCheck || changed {
+			p.DeployedAt = now
+		}
+		p.Reloads += uint64(result.Reloads)
+		p.Commands += uint64(result.Commands)
+		p.Last = result
+		p.StaleSince = time.Time{}
+		if !c.want.same(e.want) {
+			p.StaleSince = e.want.at
+		}
+	})
+}
+
+func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, err error, start time.Time) {
 	reloads := 0
 	if result != nil {
 		reloads = result.Reloads
 	}
-	w.mu.Lock()
-	w.state.failedWith(v, reloads, !retryable(err), time.Now())
-	p := &w.public
-	p.Error, p.Failures, p.RetryAt = err.Error(), w.state.failures, w.state.retryAt(w.loop.timing())
-	p.Reloads += uint64(reloads)
-	if p.StaleSince.IsZero() {
-		p.StaleSince = time.Now()
+	if ctx.Err() != nil || errors.Is(err, errNotLeading) {
+		// The loop ends, or the endpoint is gone, or it is for another process to
+		// finish: nothing failed, but what is there now is not known.
+		w.ended(c, outcome{unknown: true, reloads: reloads}, nil)
+		return
 	}
-	event := InstanceDeploymentFailed{ID: v.id, Endpoint: w.target.Name(), Result: result, Err: err,
-		Failures: p.Failures, RetryAt: p.RetryAt, Took: time.Since(start)}
-	w.mu.Unlock()
-	eventbus.Publish(w.loop.bus, event)
+	if errors.Is(err, dataplane.ErrInvalid) && w.loop.settled(c.want.rendered(), err) {
+		w.loop.Trigger("an endpoint refused what was fetched")
+	}
+	err = w.loop.explain(ctx, c.want, err)
+	event := InstanceDeploymentFailed{ID: c.want.id, Endpoint: c.endpoint, Result: result, Err: err, Took: time.Since(start)}
+	gone := true
+	w.ended(c, outcome{failed: true, hopeless: !retryable(err), reloads: reloads}, func(p *EndpointState, e *endpointState, now time.Time) {
+		p.Error, p.Failures, p.RetryAt = err.Error(), e.failures, e.retryAt(w.loop.timing())
+		p.Reloads += uint64(reloads)
+		if c.what == stepProbe && errors.Is(err, dataplane.ErrUnsupported) {
+			p.Unfit = err.Error()
+		}
+		if p.StaleSince.IsZero() {
+			p.StaleSince = now
+		}
+		event.Failures, event.RetryAt = p.Failures, p.RetryAt
+		gone = false
+	})
+	if !gone {
+		eventbus.Publish(w.loop.bus, event)
+	}
 }
 
 // call bounds one call to the target and takes a panic for a failure.
-func (w *worker) call(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, w.loop.live.Load().deployTimeout)
+func (w *worker) call(ctx context.Context, c call, f func(context.Context) error) error {
+	ctx, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()
 	return guard(func() error { return f(ctx) })
 }
@@ -240,14 +270,24 @@ func (l *Loop) timing() timing { return l.live.Load().timing }
 // SetTargets says which HAProxys the loop deploys to from now on. A target
 // that stays (the same value) goes on undisturbed; a new one gets the newest
 // validated configuration at once; one that goes is forgotten with its state.
-// Two targets of one name are an error, and nothing changes.
+// It is an error, and nothing changes, where a target is nil, has no name or the
+// name of another, or is of a type that cannot be compared.
 func (l *Loop) SetTargets(targets ...Target) error {
 	names := map[string]bool{}
-	for _, t := range targets {
-		if names[t.Name()] {
-			return fmt.Errorf("reconcile: two targets have the name %q", t.Name())
+	for i, t := range targets {
+		if v := reflect.ValueOf(t); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			return fmt.Errorf("reconcile: target %d of %d is nil", i+1, len(targets))
+		} else if !v.Comparable() {
+			return fmt.Errorf("reconcile: targets of type %T cannot be compared: make it a pointer", t)
 		}
-		names[t.Name()] = true
+		name := t.Name()
+		if name == "" {
+			return fmt.Errorf("reconcile: target %d of %d has no name", i+1, len(targets))
+		}
+		if names[name] {
+			return fmt.Errorf("reconcile: two targets have the name %q", name)
+		}
+		names[name] = true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -256,17 +296,9 @@ func (l *Loop) SetTargets(targets ...Target) error {
 	close(l.changed)
 	l.changed = make(chan struct{})
 
-	event := EndpointsChanged{}
+	event := EndpointsChanged{Added: missing(before, targets), Removed: missing(targets, before)}
 	for _, t := range targets {
 		event.Endpoints = append(event.Endpoints, t.Name())
-		if !slices.Contains(before, t) {
-			event.Added = append(event.Added, t.Name())
-		}
-	}
-	for _, t := range before {
-		if !slices.Contains(targets, t) {
-			event.Removed = append(event.Removed, t.Name())
-		}
 	}
 	if len(event.Added)+len(event.Removed) > 0 {
 		eventbus.Publish(l.bus, event)
@@ -274,34 +306,38 @@ func (l *Loop) SetTargets(targets ...Target) error {
 	return nil
 }
 
+// missing names those of targets that are not in list.
+func missing(list, targets []Target) (names []string) {
+	for _, t := range targets {
+		if !slices.Contains(list, t) {
+			names = append(names, t.Name())
+		}
+	}
+	return names
+}
+
 // runWorkers keeps one worker for each target, until ctx ends.
 func (l *Loop) runWorkers(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	gone := map[string]*worker{} // the last of each name that was told to stop
+	if l.opts.Leader != nil {
+		wg.Go(func() { l.followLeader(ctx) })
+	}
 	for {
 		l.mu.Lock()
 		changed := l.changed
-		l.dropWorkers(gone)
+		l.dropWorkers(l.targets)
 		for _, t := range l.targets {
-			if l.workers[t.Name()] != nil {
-				continue
+			if l.workers[t.Name()] == nil {
+				w, wctx := l.addWorker(ctx, t)
+				wg.Go(func() { w.run(wctx) })
 			}
-			w, wctx := l.addWorker(ctx, t)
-			predecessor := gone[t.Name()]
-			wg.Go(func() {
-				defer close(w.done)
-				if predecessor != nil {
-					<-predecessor.done // one call at a time to an endpoint, under any credentials
-				}
-				w.run(wctx)
-			})
 		}
 		l.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			l.mu.Lock()
-			clear(l.workers)
+			l.dropWorkers(nil)
 			l.mu.Unlock()
 			return
 		case <-changed:
@@ -309,21 +345,14 @@ func (l *Loop) runWorkers(ctx context.Context) {
 	}
 }
 
-// dropWorkers stops the workers whose target is no longer wanted, adds them to
-// gone, and forgets those of gone that have ended. The caller holds l.mu.
-func (l *Loop) dropWorkers(gone map[string]*worker) {
-	for name, w := range gone {
-		select {
-		case <-w.done:
-			delete(gone, name)
-		default:
-		}
-	}
+// dropWorkers stops the workers whose target is not wanted, and forgets what is
+// known of their endpoints. The caller holds l.mu.
+func (l *Loop) dropWorkers(wanted []Target) {
 	for name, w := range l.workers {
-		if !slices.Contains(l.targets, w.target) {
+		if !slices.Contains(wanted, w.target) {
 			w.stop()
 			delete(l.workers, name)
-			gone[name] = w
+			l.schedule.left(name)
 		}
 	}
 }
@@ -332,11 +361,44 @@ func (l *Loop) dropWorkers(gone map[string]*worker) {
 // waiting. The caller holds l.mu.
 func (l *Loop) addWorker(ctx context.Context, t Target) (*worker, context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &worker{loop: l, target: t, wake: make(chan struct{}, 1), done: make(chan struct{}), stop: cancel}
+	_, probe := t.(Prober)
+	w := &worker{loop: l, target: t, wake: make(chan struct{}, 1), stop: cancel}
+	w.born = l.schedule.arrived(t.Name(), probe)
 	w.public.Name = t.Name()
-	if l.newest != nil {
-		w.offer(l.newest)
+	if v := l.schedule.newest; v != nil {
+		w.public.StaleSince = v.at
 	}
 	l.workers[t.Name()] = w
 	return w, ctx
+}
+
+// leadershipPoll is how often a [Leader] is asked whose changes nobody reports.
+const leadershipPoll = 250 * time.Millisecond
+
+// followLeader wakes the workers when this process comes to lead or no longer
+// does.
+func (l *Loop) followLeader(ctx context.Context) {
+	ticker := time.NewTicker(leadershipPoll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		leading := l.leading()
+		l.mu.Lock()
+		if leading != l.schedule.leading {
+			l.schedule.leads(leading)
+			l.pokeWorkers()
+		}
+		l.mu.Unlock()
+	}
+}
+
+// pokeWorkers makes all workers ask the schedule again. The caller holds l.mu.
+func (l *Loop) pokeWorkers() {
+	for _, w := range l.workers {
+		w.poke()
+	}
 }

@@ -7,13 +7,13 @@ import (
 
 // intervals are those of the options that may change while a loop runs.
 type intervals struct {
-	debounce, deployTimeout, renderTimeout time.Duration
+	debounce, renderTimeout time.Duration
 	timing
 }
 
 func (o *Options) intervals() *intervals {
-	return &intervals{o.Debounce, o.DeployTimeout, o.RenderTimeout,
-		timing{minInterval: o.MinInterval, drift: o.DriftInterval, retryBase: o.RetryBase, retryMax: o.RetryMax}}
+	return &intervals{o.Debounce, o.RenderTimeout, timing{minInterval: o.MinInterval, holdRuntime: o.HoldRuntime, drift: o.DriftInterval,
+		deployTimeout: o.DeployTimeout, retryBase: o.RetryBase, retryMax: o.RetryMax}}
 }
 
 // SetIntervals changes the durations of a loop, which may run: Debounce,
@@ -28,12 +28,11 @@ func (l *Loop) SetIntervals(opts Options) error {
 			return fmt.Errorf("reconcile: a duration in Options is negative: %s", d)
 		}
 	}
+	opts.HoldRuntime = l.opts.HoldRuntime // no duration
 	opts.setDefaults()
 	l.live.Store(opts.intervals())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, w := range l.workers {
-		w.poke()
-	}
+	l.pokeWorkers()
 	return nil
 }

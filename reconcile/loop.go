@@ -39,6 +39,7 @@ type Options struct {
 
 	Debounce      time.Duration // between two renders, at most; zero: 500 ms. The first trigger acts at once
 	MinInterval   time.Duration // between two reloads of one endpoint; zero: 2 s. Runtime changes do not wait
+	HoldRuntime   bool          // MinInterval is between any two changes of an endpoint, with a reload or without
 	DriftInterval time.Duration // idle time after which an endpoint is checked; zero: 60 s
 	DeployTimeout time.Duration // of one deployment to one endpoint; zero: 30 s
 	RenderTimeout time.Duration // of one render; zero: 30 s
@@ -80,16 +81,16 @@ type Loop struct {
 
 	wake chan struct{} // of size 1: a trigger while one waits is the same trigger
 
-	mu      sync.Mutex
-	reasons []string
-	targets []Target
-	changed chan struct{} // closed when targets change
-	workers map[string]*worker
-	newest  *validated
-	refused map[Refusal]bool // and whether that was recorded
-	release bool             // what is in quarantine is to be tried
-	state   State
-	running bool
+	mu       sync.Mutex
+	reasons  []string
+	targets  []Target
+	changed  chan struct{} // closed when targets change
+	workers  map[string]*worker
+	schedule schedule
+	refused  map[Refusal]bool // and whether that was recorded
+	release  bool             // what is in quarantine is to be tried
+	state    State
+	running  bool
 
 	rendering  sync.Mutex // one render at a time: Run, Once and Preview share the renderer
 	lastID     uint64     // guarded by rendering, as is what follows
@@ -112,12 +113,13 @@ func New(opts Options) (*Loop, error) {
 	}
 	opts.setDefaults()
 	l := &Loop{
-		opts:    opts,
-		bus:     opts.Bus,
-		wake:    make(chan struct{}, 1),
-		changed: make(chan struct{}),
-		workers: map[string]*worker{},
-		refused: map[Refusal]bool{},
+		opts:     opts,
+		bus:      opts.Bus,
+		wake:     make(chan struct{}, 1),
+		changed:  make(chan struct{}),
+		workers:  map[string]*worker{},
+		schedule: schedule{endpoints: map[string]*endpointState{}},
+		refused:  map[Refusal]bool{},
 	}
 	l.live.Store(l.opts.intervals())
 	if err := l.SetTargets(opts.Targets...); err != nil {
@@ -147,12 +149,8 @@ func (l *Loop) Trigger(reason string) {
 func (l *Loop) LeadershipChanged() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, w := range l.workers {
-		w.mu.Lock()
-		w.state.newTerm()
-		w.mu.Unlock()
-		w.poke()
-	}
+	l.schedule.newTerm()
+	l.pokeWorkers()
 }
 
 // Run reconciles until ctx ends, and returns nil when everything that it
@@ -287,13 +285,16 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state.LastError = ""
-	if v.same(l.newest) {
+	if v.same(l.schedule.newest) {
 		return true
 	}
-	l.newest = v
-	for _, w := range l.workers {
-		w.offer(v)
+	l.schedule.accepted(v)
+	for name, w := range l.workers {
+		if w.public.StaleSince.IsZero() && !v.same(l.schedule.endpoints[name].have) {
+			w.public.StaleSince = v.at
+		}
 	}
+	l.pokeWorkers()
 	return false
 }
 

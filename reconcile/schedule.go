@@ -24,10 +24,12 @@ func (v *validated) rendered() *Rendered { return &Rendered{Config: v.config, Or
 
 // timing holds the intervals of the schedule, all set.
 type timing struct {
-	minInterval time.Duration // between two reloads of one endpoint
-	drift       time.Duration // idle time after which an endpoint is checked
-	retryBase   time.Duration // first wait after a failure; doubles
-	retryMax    time.Duration
+	minInterval   time.Duration // between two reloads of one endpoint
+	holdRuntime   bool          // minInterval is between any two changes
+	drift         time.Duration // idle time after which an endpoint is checked
+	deployTimeout time.Duration // of one call
+	retryBase     time.Duration // first wait after a failure; doubles
+	retryMax      time.Duration
 }
 
 // backOff is the wait after so many failures in a row, 1 or more.
@@ -41,55 +43,229 @@ func (t timing) backOff(failures int) time.Duration {
 	return wait
 }
 
+// probing is the back-off for an endpoint whose version does not fit, or that
+// does not let us in.
+var probing = timing{retryBase: 5 * time.Second, retryMax: time.Minute}
+
+// schedule decides what each endpoint does, and when. It knows no clock, no
+// goroutine and no network: what it decides follows from the events that it was
+// told and from the time that came with them. Its methods are the events, but
+// for next, which decides.
+type schedule struct {
+	newest    *validated // what every endpoint shall have
+	leading   bool
+	term      uint64 // counts those of leadership
+	born      uint64 // counts endpoints
+	endpoints map[string]*endpointState
+}
+
 // endpointState is all that the schedule of one endpoint depends on.
 type endpointState struct {
-	want     *validated // the newest validated configuration: the one pending slot
+	born uint64 // tells it from another endpoint that had the name before
+	busy uint64 // which endpoint of this name is being called; 0: none is
+	gone bool   // left, and is only kept until the call to it has returned
+
+	probe    bool // it is to be probed before it is deployed to
+	fits     bool // it was, and its version fits
+	want     *validated
 	have     *validated // what the last successful deployment left there
 	probed   *validated // found to need a reload when only a runtime change was allowed
 	failed   *validated // what the last attempt, a failure, wanted
 	failures int        // in a row
 	hopeless bool       // the last failure cannot be mended by trying again
 
-	lastEnd    time.Time // of the last attempt
+	lastEnd    time.Time // of the last call
 	lastReload time.Time
-	leading    bool
-	term       int // counts those of leadership
+	lastChange time.Time
 }
 
 // step is what an endpoint does next.
 type step int
 
 const (
-	stepWait    step = iota // until the time given, or a change of state where it is zero
+	stepWait    step = iota // until the time given, or an event where it is zero
+	stepProbe               // find out what it is
 	stepDeploy              // deploy want, whatever it takes
 	stepRuntime             // deploy want if that takes no reload
 	stepCheck               // deploy want, which should be there already
 )
 
-// next is the schedule of one endpoint: a pure function of its state and the
-// time.
-//
-//	leading  want          failed   reloaded lately  -> step
-//	no       -             -        -                   wait for leadership
-//	-        none          -        -                   wait for a configuration
-//	yes      failed        yes      -                   wait for the back-off, then deploy
-//	yes      not have      -        no                  deploy
-//	yes      not have      -        yes                 deploy if it takes no reload, else wait for the interval
-//	yes      have          -        -                   wait for the drift interval, then check
-func (e *endpointState) next(t timing, now time.Time) (step, time.Time) {
-	if e.want == nil || !e.leading {
-		return stepWait, time.Time{}
+// call is a call to an endpoint that the schedule asks for.
+type call struct {
+	endpoint   string
+	born, term uint64
+	what       step
+	want       *validated
+	deadline   time.Time
+}
+
+// outcome is how a call ended.
+type outcome struct {
+	reloads  int
+	changed  bool // something differed
+	waits    bool // nothing was done, since it would have taken a reload
+	failed   bool
+	hopeless bool // and trying again cannot help
+	unknown  bool // it was given up: nothing failed, but what is there now is not known
+}
+
+// accepted says that v was validated: the latest wins.
+func (s *schedule) accepted(v *validated) {
+	s.newest = v
+	for _, e := range s.endpoints {
+		e.want = v
 	}
-	if e.failures > 0 && e.want.same(e.failed) {
+}
+
+// leads says whether this process may deploy. Another process may have led
+// before: in a new term nothing is known of what endpoints have, and what
+// failed in an older one is tried at once.
+func (s *schedule) leads(leading bool) {
+	if leading && !s.leading {
+		s.newTerm()
+	}
+	s.leading = leading
+}
+
+func (s *schedule) newTerm() {
+	s.term++
+	for _, e := range s.endpoints {
+		e.have, e.failed, e.failures, e.hopeless = nil, nil, 0, false
+	}
+}
+
+// arrived adds an endpoint, with nothing of another that had its name but that
+// a call to that one has to return first. It returns what tells the two apart.
+func (s *schedule) arrived(name string, probe bool) (born uint64) {
+	s.born++
+	e := &endpointState{born: s.born, probe: probe, want: s.newest}
+	if before := s.endpoints[name]; before != nil {
+		e.busy = before.busy
+	}
+	s.endpoints[name] = e
+	return s.born
+}
+
+// left forgets an endpoint.
+func (s *schedule) left(name string) {
+	if e := s.endpoints[name]; e != nil && e.busy != 0 {
+		s.endpoints[name] = &endpointState{busy: e.busy, gone: true}
+		return
+	}
+	delete(s.endpoints, name)
+}
+
+// began says that a call that next asked for is made.
+func (s *schedule) began(c call) { s.endpoints[c.endpoint].busy = c.born }
+
+// ended says how a call ended. It reports whether the endpoint is still the one
+// that was called.
+func (s *schedule) ended(c call, o outcome, now time.Time) bool {
+	e := s.endpoints[c.endpoint]
+	if e == nil {
+		return false
+	}
+	if e.busy == c.born {
+		e.busy = 0
+	}
+	if e.born != c.born {
+		if e.gone && e.busy == 0 {
+			delete(s.endpoints, c.endpoint)
+		}
+		return false
+	}
+	e.ended(c, o, now)
+	if c.term != s.term { // another process may have led since
+		e.have, e.failures, e.failed = nil, 0, nil
+	}
+	return true
+}
+
+func (e *endpointState) ended(c call, o outcome, now time.Time) {
+	if o.waits {
+		e.probed = c.want
+		return
+	}
+	e.lastEnd, e.probed = now, nil
+	if o.reloads > 0 {
+		e.lastReload = now
+	}
+	if o.reloads > 0 || o.changed {
+		e.lastChange = now
+	}
+	switch {
+	case o.unknown:
+		e.have = nil
+	case o.failed:
+		// What the endpoint has now is not known any more: never trust a baseline
+		// that a failure may have left.
+		e.have, e.failed, e.hopeless = nil, c.want, o.hopeless
+		e.failures++
+	default:
+		e.failed, e.failures, e.hopeless = nil, 0, false
+		if c.what == stepProbe {
+			e.fits = true
+		} else {
+			e.have = c.want
+		}
+	}
+}
+
+// next decides what an endpoint does at now: a call, or to wait until the time
+// that is returned, until an event where that is zero.
+//
+//	leading  want          failed   changed lately  -> step
+//	-        -             -        -                  wait for a call under way to return
+//	-        none          -        -                  wait for a configuration
+//	-        not probed    no       -                  probe
+//	-        not probed    yes      -                  wait for the back-off, then probe
+//	no       -             -        -                  wait for leadership
+//	yes      failed        yes      -                  wait for the back-off, then deploy
+//	yes      not have      no       no                 deploy
+//	yes      not have      no       by a reload        deploy if it takes no reload, else wait for the interval
+//	yes      have          no       -                  wait for the drift interval, then check
+func (s *schedule) next(name string, t timing, now time.Time) (call, time.Time) {
+	e := s.endpoints[name]
+	if e == nil || e.gone || e.busy != 0 || e.want == nil {
+		return call{}, time.Time{}
+	}
+	e.notAhead(now)
+	what, until := e.next(t, now, s.leading)
+	if what == stepWait {
+		return call{}, until
+	}
+	return call{name, e.born, s.term, what, e.want, now.Add(t.deployTimeout)}, time.Time{}
+}
+
+// notAhead copes with a clock that was set back: what is in the future was now.
+// The clock of a loop only ever goes forward, see [time.Time].
+func (e *endpointState) notAhead(now time.Time) {
+	for _, t := range []*time.Time{&e.lastEnd, &e.lastReload, &e.lastChange} {
+		if t.After(now) {
+			*t = now
+		}
+	}
+}
+
+func (e *endpointState) next(t timing, now time.Time, leading bool) (step, time.Time) {
+	if e.failures > 0 {
 		if at := e.retryAt(t); now.Before(at) {
 			return stepWait, at
 		}
+	}
+	switch {
+	case e.probe && !e.fits:
+		return stepProbe, time.Time{}
+	case !leading:
+		return stepWait, time.Time{}
+	case !e.want.same(e.have):
 		return e.deploy(t, now)
 	}
-	if !e.want.same(e.have) {
-		return e.deploy(t, now)
+	at := e.lastEnd.Add(t.drift)
+	if spaced := e.spaced(t); spaced.After(at) { // for what has drifted may take a reload
+		at = spaced
 	}
-	if at := e.lastEnd.Add(t.drift); now.Before(at) {
+	if now.Before(at) {
 		return stepWait, at
 	}
 	return stepCheck, time.Time{}
@@ -98,52 +274,44 @@ func (e *endpointState) next(t timing, now time.Time) (step, time.Time) {
 // deploy keeps the minimum interval between reloads; what takes no reload need
 // not wait for an interval that exists because of reloads.
 func (e *endpointState) deploy(t timing, now time.Time) (step, time.Time) {
-	at := e.lastReload.Add(t.minInterval)
+	at := e.spaced(t)
 	switch {
-	case e.lastReload.IsZero() || !now.Before(at):
+	case !now.Before(at):
 		return stepDeploy, time.Time{}
-	case e.want.same(e.probed):
+	case t.holdRuntime, e.want.same(e.probed):
 		return stepWait, at
 	}
 	return stepRuntime, time.Time{}
 }
 
-// retryAt is when a failed deployment is tried again: doubling from retryBase
-// to retryMax, or after the drift interval where trying again cannot help.
+// spaced is when the next reload may be, zero for at once.
+func (e *endpointState) spaced(t timing) time.Time {
+	last := e.lastReload
+	if t.holdRuntime {
+		last = e.lastChange
+	}
+	if last.IsZero() {
+		return last
+	}
+	return last.Add(t.minInterval)
+}
+
+// retryAt is when an endpoint that failed is called again: doubling from
+// retryBase to retryMax, or after the drift interval where trying again cannot
+// help. Another configuration than the one that failed need not wait that long,
+// but where it is the endpoint that fails, a storm of them must not hammer it.
 func (e *endpointState) retryAt(t timing) time.Time {
-	if e.hopeless {
+	switch {
+	case e.probe && !e.fits && e.hopeless:
+		return e.lastEnd.Add(probing.backOff(e.failures))
+	case !e.want.same(e.failed) && e.hopeless:
+		return e.lastEnd
+	case !e.want.same(e.failed):
+		return e.lastEnd.Add(t.retryBase)
+	case e.hopeless:
 		return e.lastEnd.Add(t.drift)
 	}
 	return e.lastEnd.Add(t.backOff(e.failures))
-}
-
-// newTerm forgets what this process left at the endpoint, and takes from an
-// attempt under way that it may say so: another process may have led since.
-func (e *endpointState) newTerm() {
-	e.have = nil
-	e.term++
-}
-
-// succeeded and failedWith record how an attempt at v ended.
-func (e *endpointState) succeeded(v *validated, reloads int, now time.Time) {
-	e.have, e.failed, e.failures, e.hopeless = v, nil, 0, false
-	e.ended(reloads, now)
-}
-
-func (e *endpointState) failedWith(v *validated, reloads int, hopeless bool, now time.Time) {
-	e.failed, e.hopeless = v, hopeless
-	e.failures++
-	// What the endpoint has now is not known any more: never trust a baseline
-	// that a failure may have left.
-	e.have = nil
-	e.ended(reloads, now)
-}
-
-func (e *endpointState) ended(reloads int, now time.Time) {
-	e.lastEnd = now
-	if reloads > 0 {
-		e.lastReload = now
-	}
 }
 
 // pacer spaces reconciliations: the first trigger acts at once, those that
@@ -160,10 +328,13 @@ type pacer struct {
 
 // at says when a trigger at now may act.
 func (p *pacer) at(now time.Time) time.Time {
-	if now.Before(p.until) {
-		return p.until
+	if !now.Before(p.until) {
+		return now
 	}
-	return now
+	if latest := now.Add(p.hold); latest.Before(p.until) { // the clock was set back
+		return latest
+	}
+	return p.until
 }
 
 // acted records a reconciliation from start to end.

@@ -16,43 +16,70 @@ func configOf(t testing.TB, text string) *dataplane.Config {
 	return cfg
 }
 
+func seconds(s float64) time.Time {
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(s * float64(time.Second)))
+}
+
+func testTiming() timing {
+	return timing{minInterval: 2 * time.Second, drift: time.Minute, deployTimeout: 30 * time.Second, retryBase: time.Second, retryMax: 10 * time.Second}
+}
+
 func TestEndpointSchedule(t *testing.T) {
 	a := &validated{id: 1, config: configOf(t, "a")}
 	a2 := &validated{id: 2, config: configOf(t, "a")} // another reconciliation, the same configuration
 	b := &validated{id: 3, config: configOf(t, "b")}
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
-	timing := timing{minInterval: 2 * time.Second, drift: time.Minute, retryBase: time.Second, retryMax: 10 * time.Second}
+	at := seconds
 
 	for _, c := range []struct {
-		name  string
-		state endpointState
-		now   float64
-		want  step
-		until float64 // -1: until something changes
+		name     string
+		state    endpointState
+		follower bool
+		now      float64
+		want     step
+		until    float64 // -1: until something changes
 	}{
-		{"nothing validated yet", endpointState{leading: true}, 0, stepWait, -1},
-		{"another process leads", endpointState{want: a}, 0, stepWait, -1},
-		{"first configuration", endpointState{want: a, leading: true}, 0, stepDeploy, -1},
-		{"it is there", endpointState{want: a, have: a, leading: true, lastEnd: at(0)}, 1, stepWait, 60},
-		{"the same again", endpointState{want: a2, have: a, leading: true, lastEnd: at(0)}, 1, stepWait, 60},
-		{"idle for a minute", endpointState{want: a, have: a, leading: true, lastEnd: at(0)}, 60, stepCheck, -1},
-		{"a new one, reloaded long ago", endpointState{want: b, have: a, leading: true, lastReload: at(0), lastEnd: at(0)}, 2, stepDeploy, -1},
-		{"a new one, reloaded just now", endpointState{want: b, have: a, leading: true, lastReload: at(0), lastEnd: at(0)}, 1, stepRuntime, -1},
-		{"which takes a reload", endpointState{want: b, have: a, probed: b, leading: true, lastReload: at(0), lastEnd: at(0)}, 1, stepWait, 2},
-		{"whose time has come", endpointState{want: b, have: a, probed: b, leading: true, lastReload: at(0), lastEnd: at(0)}, 2, stepDeploy, -1},
-		{"newer than what was found to reload", endpointState{want: b, have: a, probed: a, leading: true, lastReload: at(0), lastEnd: at(0)}, 1, stepRuntime, -1},
-		{"failed once", endpointState{want: a, failed: a, failures: 1, leading: true, lastEnd: at(0)}, 0.5, stepWait, 1},
-		{"failed once, a second ago", endpointState{want: a, failed: a, failures: 1, leading: true, lastEnd: at(0)}, 1, stepDeploy, -1},
-		{"failed three times", endpointState{want: a, failed: a, failures: 3, leading: true, lastEnd: at(0)}, 1, stepWait, 4},
-		{"failed for ever", endpointState{want: a, failed: a, failures: 1000, leading: true, lastEnd: at(0)}, 1, stepWait, 10},
-		{"failed, no hope", endpointState{want: a, failed: a, failures: 1, hopeless: true, leading: true, lastEnd: at(0)}, 5, stepWait, 60},
-		{"failed, but that was another", endpointState{want: b, failed: a, failures: 3, hopeless: true, leading: true, lastEnd: at(0)}, 0.1, stepDeploy, -1},
-		{"failed, the clock was set back a day", endpointState{want: b, failed: a, failures: 1, leading: true, lastEnd: at(86400)}, 0, stepDeploy, -1},
+		{"nothing validated yet", endpointState{}, false, 0, stepWait, -1},
+		{"nothing validated yet, and not probed", endpointState{probe: true}, false, 0, stepWait, -1},
+		{"another process leads", endpointState{want: a}, true, 0, stepWait, -1},
+		{"first configuration", endpointState{want: a}, false, 0, stepDeploy, -1},
+		{"a call is under way", endpointState{want: a, busy: 1}, false, 0, stepWait, -1},
+		{"it is there", endpointState{want: a, have: a, lastEnd: at(0)}, false, 1, stepWait, 60},
+		{"the same again", endpointState{want: a2, have: a, lastEnd: at(0)}, false, 1, stepWait, 60},
+		{"idle for a minute", endpointState{want: a, have: a, lastEnd: at(0)}, false, 60, stepCheck, -1},
+		{"idle for a minute, another process leads", endpointState{want: a, have: a, lastEnd: at(0)}, true, 60, stepWait, -1},
+		{"a new one, reloaded long ago", endpointState{want: b, have: a, lastReload: at(0), lastEnd: at(0)}, false, 2, stepDeploy, -1},
+		{"a new one, reloaded just now", endpointState{want: b, have: a, lastReload: at(0), lastEnd: at(0)}, false, 1, stepRuntime, -1},
+		{"which takes a reload", endpointState{want: b, have: a, probed: b, lastReload: at(0), lastEnd: at(0)}, false, 1, stepWait, 2},
+		{"whose time has come", endpointState{want: b, have: a, probed: b, lastReload: at(0), lastEnd: at(0)}, false, 2, stepDeploy, -1},
+		{"newer than what was found to reload", endpointState{want: b, have: a, probed: a, lastReload: at(0), lastEnd: at(0)}, false, 1, stepRuntime, -1},
+		{"failed once", endpointState{want: a, failed: a, failures: 1, lastEnd: at(0)}, false, 0.5, stepWait, 1},
+		{"failed once, a second ago", endpointState{want: a, failed: a, failures: 1, lastEnd: at(0)}, false, 1, stepDeploy, -1},
+		{"failed three times", endpointState{want: a, failed: a, failures: 3, lastEnd: at(0)}, false, 1, stepWait, 4},
+		{"failed for ever", endpointState{want: a, failed: a, failures: 1000, lastEnd: at(0)}, false, 1, stepWait, 10},
+		{"failed, no hope", endpointState{want: a, failed: a, failures: 1, hopeless: true, lastEnd: at(0)}, false, 5, stepWait, 60},
+		{"refused, but that was another", endpointState{want: b, failed: a, failures: 3, hopeless: true, lastEnd: at(0)}, false, 0.1, stepDeploy, -1},
+		{"away, and a storm of new ones", endpointState{want: b, failed: a, failures: 9, lastEnd: at(0)}, false, 0.1, stepWait, 1},
+		{"failed, the clock was set back a day", endpointState{want: b, failed: a, failures: 1, lastEnd: at(86400)}, false, 0, stepWait, 1},
+		{"idle, the clock was set back a day", endpointState{want: a, have: a, lastEnd: at(86400)}, false, 0, stepWait, 60},
+		{"reloaded, the clock was set back a day", endpointState{want: b, have: a, probed: b, lastReload: at(86400)}, false, 0, stepWait, 2},
+		{"idle, the clock was set ahead a year", endpointState{want: a, have: a, lastEnd: at(0)}, false, 31536000, stepCheck, -1},
+		{"not probed", endpointState{want: a, probe: true}, false, 0, stepProbe, -1},
+		{"not probed, another process leads", endpointState{want: a, probe: true}, true, 0, stepProbe, -1},
+		{"its version fits", endpointState{want: a, probe: true, fits: true}, false, 0, stepDeploy, -1},
+		{"not reached when probed", endpointState{want: a, probe: true, failed: a, failures: 1, lastEnd: at(0)}, false, 0, stepWait, 1},
+		{"its version does not fit", endpointState{want: a, probe: true, failed: a, failures: 1, hopeless: true, lastEnd: at(0)}, false, 0, stepWait, 5},
+		{"nor a second time", endpointState{want: a, probe: true, failed: a, failures: 2, hopeless: true, lastEnd: at(0)}, false, 0, stepWait, 10},
+		{"nor ever", endpointState{want: a, probe: true, failed: a, failures: 99, hopeless: true, lastEnd: at(0)}, false, 0, stepWait, 60},
+		{"nor for another configuration", endpointState{want: b, probe: true, failed: a, failures: 1, hopeless: true, lastEnd: at(0)}, false, 0, stepWait, 5},
+		{"does not fit, tried again", endpointState{want: a, probe: true, failed: a, failures: 1, hopeless: true, lastEnd: at(0)}, false, 5, stepProbe, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, until := c.state.next(timing, at(c.now))
-			require.Equal(t, c.want, got)
+			s := schedule{leading: !c.follower, endpoints: map[string]*endpointState{"one": &c.state}}
+			got, until := s.next("one", testTiming(), at(c.now))
+			require.Equal(t, c.want, got.what)
+			if got.what != stepWait {
+				require.Equal(t, at(c.now+30), got.deadline)
+			}
 			if c.until < 0 {
 				require.Zero(t, until)
 			} else {
@@ -62,17 +89,78 @@ func TestEndpointSchedule(t *testing.T) {
 	}
 }
 
-func TestFailureForgetsTheBaseline(t *testing.T) {
+func TestAllChangesMayKeepTheirDistance(t *testing.T) {
+	a, b := &validated{config: configOf(t, "a")}, &validated{config: configOf(t, "b")}
+	timing := testTiming()
+	timing.holdRuntime = true
+	s := schedule{leading: true, endpoints: map[string]*endpointState{"one": {want: b, have: a, lastEnd: seconds(0), lastChange: seconds(0)}}}
+	got, until := s.next("one", timing, seconds(1))
+	require.Equal(t, stepWait, got.what)
+	require.Equal(t, seconds(2), until)
+	got, _ = s.next("one", timing, seconds(2))
+	require.Equal(t, stepDeploy, got.what)
+}
+
+// TestACheckKeepsTheDistanceToo: what has drifted may take a reload.
+func TestACheckKeepsTheDistanceToo(t *testing.T) {
 	a := &validated{config: configOf(t, "a")}
-	now := time.Unix(100, 0)
-	e := endpointState{want: a, have: a, leading: true}
-	e.failedWith(a, 1, false, now)
-	require.Nil(t, e.have, "nobody knows what a failure left")
-	require.Equal(t, now, e.lastReload, "a reload that failed counts")
-	e.succeeded(a, 0, now.Add(time.Second))
-	require.Zero(t, e.failures)
-	require.Equal(t, a, e.have)
-	require.Equal(t, now, e.lastReload, "no reload, no mark")
+	timing := testTiming()
+	timing.drift = time.Second
+	s := schedule{leading: true, endpoints: map[string]*endpointState{"one": {want: a, have: a, lastEnd: seconds(0), lastReload: seconds(0)}}}
+	_, until := s.next("one", timing, seconds(1))
+	require.Equal(t, seconds(2), until)
+}
+
+// TestScheduleEvents plays events against one endpoint and says what it does
+// next after each.
+func TestScheduleEvents(t *testing.T) {
+	a, b := &validated{config: configOf(t, "a")}, &validated{config: configOf(t, "b")}
+	s := &schedule{endpoints: map[string]*endpointState{}}
+	var c call
+	next := func(at float64, want step) {
+		t.Helper()
+		var until time.Time
+		c, until = s.next("one", testTiming(), seconds(at))
+		require.Equal(t, want, c.what, "%s", until)
+	}
+	begin := func(at float64, want step) { t.Helper(); next(at, want); s.began(c) }
+
+	s.accepted(a)
+	s.leads(true)
+	s.arrived("one", false)
+	begin(0, stepDeploy)
+	first := c
+	next(0, stepWait) // one call at a time
+	s.left("one")
+	next(1, stepWait)
+	s.arrived("one", false) // under the same name, with another address
+	next(1, stepWait)       // the old call has not returned
+	require.False(t, s.ended(first, outcome{reloads: 1}, seconds(1)), "nothing of it is inherited")
+	begin(1, stepDeploy)
+	require.True(t, s.ended(c, outcome{reloads: 1, changed: true}, seconds(2)))
+	next(2, stepWait)
+
+	s.accepted(b)
+	begin(3, stepRuntime)
+	s.ended(c, outcome{waits: true}, seconds(3))
+	next(3, stepWait)
+	begin(4, stepDeploy)
+	s.ended(c, outcome{failed: true, reloads: 1}, seconds(5))
+	next(5, stepWait)
+	require.Nil(t, s.endpoints["one"].have, "nobody knows what a failure left")
+	require.Equal(t, seconds(5), s.endpoints["one"].lastReload, "a reload that failed counts")
+
+	s.leads(false)
+	next(9, stepWait)
+	s.leads(true)
+	begin(9, stepDeploy) // what failed in another term is tried at once
+	s.newTerm()
+	s.ended(c, outcome{}, seconds(9))
+	next(9, stepDeploy) // another process may have led meanwhile
+
+	s.left("one")
+	require.Empty(t, s.endpoints)
+	next(9, stepWait)
 }
 
 func TestPacerActsAtOnceThenHolds(t *testing.T) {

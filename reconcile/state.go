@@ -27,6 +27,9 @@ type State struct {
 // EndpointState is what a [Loop] knows of one endpoint.
 type EndpointState struct {
 	Name       string            `json:"name"`
+	HAProxy    string            `json:"haproxy,omitempty"`   // version that a [Prober] found, such as 3.2; empty: not known
+	API        string            `json:"api,omitempty"`       // version of the Dataplane API
+	Unfit      string            `json:"unfit,omitempty"`     // why its versions do not fit: it is not deployed to, and does not count for Ready
 	Hash       string            `json:"hash"`                // of the configuration deployed last
 	DeployedAt time.Time         `json:"deployedAt,omitzero"` // and when that was
 	StaleSince time.Time         `json:"staleSince,omitzero"` // zero: it has the newest validated configuration
@@ -44,28 +47,32 @@ func (s State) Ready() bool {
 	if s.Validated == "" {
 		return false
 	}
+	counts := 0
 	for _, e := range s.Endpoints {
+		if e.Unfit != "" {
+			continue
+		}
+		counts++
 		if s.Leading && e.Hash == "" {
 			return false
 		}
 	}
-	return true
+	return counts > 0 || len(s.Endpoints) == 0
 }
 
 // State returns one consistent snapshot of the loop.
 func (l *Loop) State() State {
+	leading := l.leading()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.state
-	s.Leading = l.leading()
+	s.Leading = leading
 	s.Refused, s.Quarantined = slices.Clone(s.Refused), slices.Clone(s.Quarantined)
-	if l.newest != nil {
-		s.Reconciliation, s.Validated, s.ValidatedAt = l.newest.id, l.newest.config.Hash(), l.newest.at
+	if l.schedule.newest != nil {
+		s.Reconciliation, s.Validated, s.ValidatedAt = l.schedule.newest.id, l.schedule.newest.config.Hash(), l.schedule.newest.at
 	}
 	for _, w := range l.workers {
-		w.mu.Lock()
 		s.Endpoints = append(s.Endpoints, w.public)
-		w.mu.Unlock()
 	}
 	slices.SortFunc(s.Endpoints, func(a, b EndpointState) int { return strings.Compare(a.Name, b.Name) })
 	return s
@@ -75,8 +82,8 @@ func (l *Loop) State() State {
 func (l *Loop) Validated() *dataplane.Config {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.newest == nil {
+	if l.schedule.newest == nil {
 		return nil
 	}
-	return l.newest.config
+	return l.schedule.newest.config
 }
