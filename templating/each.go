@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/open2b/scriggo"
 	"github.com/open2b/scriggo/native"
@@ -45,8 +46,13 @@ func (e *Engine) RenderEach(ctx context.Context, name, variable string, items []
 	// For one item the loop does not pay, and in a loop an assignment to a
 	// variable would be seen by the next item.
 	if len(items) > 1 && !en.assigns {
-		if texts, ok := e.renderLoop(ctx, en, variable, typ, items, vars); ok {
+		start := time.Now()
+		texts, ended, ok := e.renderLoop(ctx, en, variable, typ, items, vars)
+		if ok {
 			return texts, nil
+		}
+		if ctx.Err() != nil && ended < len(items) {
+			return nil, e.hangingItem(ctx, en, vars, variable, items, ended, time.Since(start))
 		}
 	}
 	// One by one: also what gives errors their position.
@@ -81,39 +87,41 @@ func with(vars map[string]any, name string, value any) map[string]any {
 }
 
 // renderLoop renders all items in one run. It reports false where that fails,
-// for whatever reason.
-func (e *Engine) renderLoop(ctx context.Context, en *entry, variable string, typ reflect.Type, items []any, vars map[string]any) ([]string, bool) {
+// for whatever reason, and for how many items it ended.
+func (e *Engine) renderLoop(ctx context.Context, en *entry, variable string, typ reflect.Type, items []any, vars map[string]any) (texts []string, ended int, ok bool) {
 	loop := e.loop(en, variable, typ)
 	if loop == nil {
-		return nil, false
+		return nil, 0, false
 	}
 	list := reflect.New(reflect.SliceOf(typ))
 	for _, item := range items {
 		v := reflect.ValueOf(item)
 		if !v.IsValid() || !v.Type().AssignableTo(typ) {
-			return nil, false
+			return nil, 0, false
 		}
 		list.Elem().Set(reflect.Append(list.Elem(), v))
 	}
 	values, err := e.decl.values(with(vars, variable, items[0]))
 	if err != nil {
-		return nil, false
+		return nil, 0, false
 	}
 	values[eachItems] = list.Interface()
 	out := &output{max: e.max}
-	if run(ctx, loop, out, values) != nil {
-		return nil, false
+	err = run(ctx, loop, out, values)
+	texts = strings.Split(out.buf.String(), endOfItem)
+	ended = len(texts) - 1
+	if err != nil {
+		return nil, ended, false
 	}
-	texts := strings.Split(out.buf.String(), endOfItem)
 	for _, text := range texts {
 		if checkLines(en.name, text) != nil {
-			return nil, false
+			return nil, ended, false
 		}
 	}
 	if len(texts) != len(items)+1 || texts[len(items)] != "" {
-		return nil, false
+		return nil, ended, false
 	}
-	return texts[:len(items)], true
+	return texts[:len(items)], ended, true
 }
 
 // loops are the templates around an entry, by variable, made when first used.

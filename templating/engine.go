@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/open2b/scriggo"
 	"github.com/open2b/scriggo/native"
@@ -132,9 +133,8 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 
 // compile builds one entry.
 func (e *Engine) compile(name string) (*entry, error) {
-	t := newTransformer(e.src, name, e.decl)
 	en := &entry{name: name}
-	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &en.sites[id]) }, nil)
+	t, tpl, err := e.buildEscaped(name, en)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,9 @@ func (e *Engine) Uses(name string) []string {
 // [Options.Vars] and for nothing else.
 //
 // Render stops soon after ctx is done, also in a template that loops for ever;
-// the error then wraps ctx's. Whatever goes wrong in a template, a panic in
+// the error then wraps ctx's. Where the time-out is due to objects for which the
+// template does not end, it names them; to find them, the template runs again
+// for at most as long, or a second. Whatever goes wrong in a template, a panic in
 // one of its functions included, is an *Error with the position; to find it,
 // the template may be run a second time. Output beyond [Options.MaxOutput] is
 // an *Error that wraps [ErrTooLarge].
@@ -206,12 +208,13 @@ func (e *Engine) render(ctx context.Context, name string, vars map[string]any, i
 	}
 	out := &output{max: e.max}
 	out.buf.Grow(int(en.size.Load()))
+	start := time.Now()
 	err = run(ctx, en.template, out, values)
 	if err == nil {
 		err = checkLines(name, out.buf.String())
 	}
 	if err != nil {
-		return "", e.renderError(ctx, en, err, vars, item)
+		return "", e.renderError(ctx, en, err, vars, item, time.Since(start))
 	}
 	en.size.Store(int64(out.buf.Len()))
 	return out.buf.String(), nil
@@ -277,18 +280,13 @@ func run(ctx context.Context, tpl *scriggo.Template, out *output, values map[str
 }
 
 // renderError gives the error of a render its position and its owners, and adds
-// the values that the render did not come to: it runs the template again, traced.
-func (e *Engine) renderError(ctx context.Context, en *entry, err error, vars map[string]any, item string) error {
+// what is wrong where the render did not come to: it runs the template again,
+// traced.
+func (e *Engine) renderError(ctx context.Context, en *entry, err error, vars map[string]any, item string, took time.Duration) error {
 	if ctx.Err() != nil {
-		return stopped(en.name, ctx.Err())
+		return e.hanging(ctx, en, vars, item, took)
 	}
-	values, _ := e.decl.values(vars) // anew: the first run may have changed them
-	traced, again := e.traced(ctx, en, values, item, nil)
-	all := refusals(traced.Refused)
-	var located *Error
-	if errors.As(again, &located) && ctx.Err() == nil && located.Line > 0 {
-		all = append(all, located)
-	}
+	all := e.failures(ctx, en, vars, item)
 	if len(all) == 0 { // it did not fail again
 		all = refusals{e.unlocated(en, err)}
 	}

@@ -151,8 +151,8 @@ func (in *instrumenter) loop(n ast.Node, v reflect.Value) {
 	pos := n.Pos()
 	turn := []ast.Node{in.call(traceName, pos, in.spot(spot{level: in.level, turn: true}, pos))}
 	if id, ok := variable.(*ast.Identifier); ok && id != nil && id.Name != "_" {
-		turn = append(turn, ast.NewCall(pos, ast.NewIdentifier(pos, elementName),
-			[]ast.Expression{ast.NewIdentifier(pos, id.Name)}, false))
+		leave := ast.NewCall(pos, ast.NewIdentifier(pos, elementName), []ast.Expression{ast.NewIdentifier(pos, id.Name)}, false)
+		turn = append(turn, ast.NewIf(pos, nil, leave, ast.NewBlock(pos, []ast.Node{ast.NewContinue(pos, nil)}), nil))
 	}
 	*body = append(turn, inner...)
 }

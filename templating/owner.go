@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/open2b/scriggo/native"
 )
@@ -24,8 +25,9 @@ type object interface {
 // is also a copy of the whole stack.
 type held struct {
 	outer   *held
-	level   int   // of the block that it belongs to: how many loops are around it
-	element bool  // of a loop; not by a call of owner
+	level   int  // of the block that it belongs to: how many loops are around it
+	element bool // of a loop; not by a call of owner
+	since   time.Time
 	objects []any // of one owner
 }
 
@@ -121,11 +123,19 @@ func own(env native.Env, v any) {
 	r.hold(level, false, objects)
 }
 
-// element is called with the variable of a loop at the start of each turn.
-func element(env native.Env, v any) {
-	if r := recorderOf(env); r != nil {
-		r.hold(r.spot().level, true, objectsOrNone(v))
+// element is called with the variable of a loop at the start of each turn. It
+// reports whether the turn is to be left out.
+func element(env native.Env, v any) bool {
+	r := recorderOf(env)
+	if r == nil {
+		return false
 	}
+	objects := objectsOrNone(v)
+	if n := len(objects); n > 0 && len(r.left) > 0 && r.left[describeOwner(objects[n-1])] {
+		return true
+	}
+	r.hold(r.spot().level, true, objects)
+	return false
 }
 
 // describeOwner names an owner as people do: "Ingress shop/web".

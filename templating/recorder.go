@@ -3,6 +3,7 @@ package templating
 import (
 	"context"
 	"sort"
+	"time"
 
 	"github.com/open2b/scriggo/native"
 )
@@ -73,7 +74,8 @@ type recorder struct {
 	texts
 	refused  []*Error
 	seen     map[refusedAt]bool
-	profiler *profiler // for a profile, which needs no texts
+	left     map[string]bool // owners of what is left out, because it failed
+	profiler *profiler       // for a profile, which needs no texts
 }
 
 // refusedAt tells a refused value from the same one in the next turn of a loop.
@@ -88,7 +90,7 @@ const maxRefused = 1000
 
 func newRecorder(src *sources, traced *tracedEntry) *recorder {
 	return &recorder{src: src, entry: traced.name, spots: traced.spots, values: traced.values, mark: -1,
-		top: &frame{id: -1, mark: -1, out: &written{}}, seen: map[refusedAt]bool{}}
+		top: &frame{id: -1, mark: -1, out: &written{}}, seen: map[refusedAt]bool{}, left: map[string]bool{}}
 }
 
 // recorderKey finds the recorder of a traced render in its context.
@@ -141,7 +143,7 @@ func (r *recorder) drop(level int) {
 
 func (r *recorder) hold(level int, element bool, objects []any) {
 	if len(objects) > 0 {
-		r.owners = &held{outer: r.owners, level: level, element: element, objects: objects}
+		r.owners = &held{outer: r.owners, level: level, element: element, since: time.Now(), objects: objects}
 	}
 }
 
@@ -251,7 +253,7 @@ func (r *recorder) embed(w *written, from *spot) {
 func (r *recorder) refuse(refused *refusal, id int) {
 	r.top.out.lacks = true
 	at := refusedAt{id, r.owners, refused.message}
-	if len(r.refused) >= maxRefused || r.seen[at] {
+	if len(r.refused) >= maxRefused || r.seen[at] || len(r.left) > 0 && r.left[r.owners.innermost()] {
 		return
 	}
 	r.seen[at] = true

@@ -31,8 +31,9 @@ type Origin struct {
 type Traced struct {
 	// Text is what the render made, up to where it failed.
 	Text string
-	// Refused has every value that the escaper refused, with its position and
-	// owners; nothing was written in their place.
+	// Refused has every value that the escaper refused, and every function that
+	// failed in a loop over objects, with position and owners; nothing was written
+	// in their place.
 	Refused []*Error
 	lines   []Origin // by line of Text
 }
@@ -47,9 +48,10 @@ func (t *Traced) Origin(line int) Origin {
 }
 
 // RenderTraced renders an entry as [Engine.Render] does, and notes what wrote
-// each line. It goes on after a value that the escaper refuses, so that one
-// call finds all of them, up to 1000: these are in Refused, not in the error,
-// which is for what ends a render. The result is never nil; with an error it
+// each line. It goes on after a value that the escaper refuses and, for an
+// object of a loop, after a function that fails, so that one call finds all of
+// them, up to 1000: these are in Refused, not in the error, which is for what
+// ends a render. The result is never nil; with an error it
 // has what was found before. It is several times slower than Render, and meant
 // for when something is wrong.
 //
@@ -69,25 +71,36 @@ func (e *Engine) RenderTraced(ctx context.Context, name string, vars map[string]
 
 // traced runs an entry traced, with a source map unless it makes a profile. Its error is an *Error with position and owners.
 func (e *Engine) traced(ctx context.Context, en *entry, values map[string]any, item string, p *profiler) (*Traced, error) {
-	r, text, err := e.rerun(ctx, en, values, item, p)
+	_, t, err := e.tracedRun(ctx, en, values, item, p, nil)
+	return t, err
+}
+
+// tracedWithout is traced, without the elements of loops that belong to whom
+// left names; see [held.innermost].
+func (e *Engine) tracedWithout(ctx context.Context, en *entry, values map[string]any, item string, left map[string]bool) (*recorder, *Traced, error) {
+	return e.tracedRun(ctx, en, values, item, nil, left)
+}
+
+func (e *Engine) tracedRun(ctx context.Context, en *entry, values map[string]any, item string, p *profiler, left map[string]bool) (*recorder, *Traced, error) {
+	r, text, err := e.rerun(ctx, en, values, item, p, left)
 	if r == nil {
-		return &Traced{}, e.unlocated(en, err)
+		return nil, &Traced{}, e.unlocated(en, err)
 	}
 	t := &Traced{Text: text, Refused: r.refused, lines: r.lines(text)}
 	switch {
 	case ctx.Err() != nil:
-		return t, stopped(en.name, ctx.Err())
+		return r, t, stopped(en.name, ctx.Err())
 	case err != nil:
 		message, cause := explain(err)
 		at := r.spot()
 		if at.file == "" {
-			return t, e.unlocated(en, err)
+			return r, t, e.unlocated(en, err)
 		}
 		located := e.src.at(en.name, at.file, at.line, at.column, message, cause)
 		located.Owners = r.owners.list()
-		return t, located
+		return r, t, located
 	}
-	return t, t.check(en.name)
+	return r, t, t.check(en.name)
 }
 
 // check finds the line of a map that is too long.

@@ -2,6 +2,7 @@ package templating
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -40,6 +41,7 @@ func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
 	if e.decl.owner {
 		more[ownerName] = own
 	}
+	maps.Copy(more, e.decl.tolerant())
 	tpl, err := e.build(t, name, escaper, more)
 	if err != nil {
 		return nil, err
@@ -74,13 +76,14 @@ func (r *recorder) escape(v any, id int, at *site) (text native.JSON) {
 // rerun runs an entry traced. The values are those of [declared.values]; item is
 // the variable of RenderEach, the innermost of the variables that are owners.
 // The error, if there is one, is what Scriggo says; the recorder knows where.
-func (e *Engine) rerun(ctx context.Context, en *entry, values map[string]any, item string, p *profiler) (*recorder, string, error) {
+func (e *Engine) rerun(ctx context.Context, en *entry, values map[string]any, item string, p *profiler, left map[string]bool) (*recorder, string, error) {
 	traced, err := en.traced()
 	if err != nil {
 		return nil, "", err
 	}
 	r := newRecorder(e.src, traced)
 	r.profiler = p
+	maps.Copy(r.left, left)
 	for _, name := range variables(en.uses, item) {
 		if ptr, ok := values[name]; ok {
 			r.hold(0, true, objectsOrNone(reflect.ValueOf(ptr).Elem().Interface()))

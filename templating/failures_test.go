@@ -1,0 +1,203 @@
+package templating_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// failing is what goes wrong for Ingresses whose names end in "7".
+var failing = map[string]string{
+	"fail":                   "{% if bad(ing.Name) %}{{ fail(`no`) }}{% end %}",
+	"a function that fails":  "{{ fails(ing.Name) }}",
+	"a function that panics": "{{ panics(ing.Name) }}",
+	"a callback":             "{{ call(func() string { if bad(ing.Name) { fail(`no`) }; return ing.Name }) }}",
+	"refused":                "{% if bad(ing.Name) %}{{ `\t` }}{% end %}",
+	"a nil pointer":          "{% if bad(ing.Name) %}{{ *ing.Spec.IngressClassName }}{% end %}",
+	"an index":               "{% if bad(ing.Name) %}{{ ing.Spec.Rules[0].Host }}{% end %}",
+	"in a macro":             "{{ M(ing.Name) }}",
+	"in a method":            "{{ host.Check(ing.Name) }}",
+	"fail, and its sequel":   "{% if bad(ing.Name) %}{% fail(`no`) %}{{ *ing.Spec.IngressClassName }}{{ `\t` }}{% end %}",
+}
+
+type failingHost struct{}
+
+func (failingHost) Check(name string) string {
+	if isBad(name) {
+		panic("no")
+	}
+	return name
+}
+
+func isBad(name string) bool { return strings.HasSuffix(name, "7") }
+
+func compileFailing(tb testing.TB, template string) *templating.Engine {
+	e, err := templating.Compile(files("a.cfg", "{% macro M(s string) %}{% if bad(s) %}{{ fail(`no`) }}{% end %}{{ s }}{% end %}"+template), &templating.Options{
+		Globals: map[string]any{
+			"bad": isBad, "call": func(f func() string) string { return f() }, "host": failingHost{},
+			"fails": func(name string) (string, error) {
+				if isBad(name) {
+					return "", errors.New("no")
+				}
+				return name, nil
+			},
+			"panics": func(name string) string {
+				if isBad(name) {
+					panic("no")
+				}
+				return name
+			},
+		},
+		Vars: map[string]any{"ings": []*networkingv1.Ingress(nil), "ing": (*networkingv1.Ingress)(nil)}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return e
+}
+
+func manyObjects(n int) (all []*networkingv1.Ingress, items []any) {
+	for i := range n {
+		ing := ingress(fmt.Sprint("i", i))
+		all, items = append(all, ing), append(items, ing)
+	}
+	return all, items
+}
+
+// TestAllThatFails: one render finds each object for which it fails, and only
+// these.
+func TestAllThatFails(t *testing.T) {
+	const n = 500
+	all, items := manyObjects(n)
+	check := func(t *testing.T, err error) {
+		t.Helper()
+		var got, want []string
+		for _, e := range templating.Errors(err) {
+			if e.Line == 0 || e.Text == "" {
+				t.Errorf("no position: %+v", e)
+			}
+			got = append(got, strings.TrimSpace(named(e.Owners)))
+		}
+		for i := 7; i < n; i += 10 {
+			want = append(want, fmt.Sprintf("[i%d]", i))
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("got %d errors, want %d: %v", len(got), len(want), err)
+		}
+	}
+	for name, body := range failing {
+		t.Run(name, func(t *testing.T) {
+			for _, loop := range []string{
+				"{% for _, ing := range ings %}\n" + body + "\n{% end %}",
+				"{% for ing in ings %}" + body + "{% end %}",
+				"{% for i := 0; i < len(ings); i++ %}{% for _, ing := range ings[i:i+1] %}" + body + "{% end %}{% end %}",
+			} {
+				_, err := compileFailing(t, loop).Render(t.Context(), "a.cfg", map[string]any{"ings": all, "ing": (*networkingv1.Ingress)(nil)})
+				check(t, err)
+			}
+			_, err := compileFailing(t, body+"\n").RenderEach(t.Context(), "a.cfg", "ing", items, map[string]any{"ings": all})
+			check(t, err)
+		})
+	}
+}
+
+// TestFailuresOutsideOfLoops end the search: they are nobody's fault.
+func TestFailuresOutsideOfLoops(t *testing.T) {
+	all, _ := manyObjects(20)
+	vars := map[string]any{"ings": all, "ing": (*networkingv1.Ingress)(nil)}
+	for template, want := range map[string]int{
+		"{% fail(`a`) %}{% for ing in ings %}{{ fails(ing.Name) }}{% end %}":                         1,
+		"{% for ing in ings %}{{ fails(ing.Name) }}{% end %}{% fail(`a`) %}":                         3,
+		"{% for i := 0; i < 3; i++ %}{{ fail(`a`) }}{% end %}":                                       1,
+		"{% for i := 0; i < 20; i++ %}{% owner(ings[i]) %}{{ *ing.Spec.IngressClassName }}{% end %}": 1,
+		"{% for i := 0; i < 20; i++ %}{% owner(ings[i]) %}{{ fails(ings[i].Name) }}{% end %}":        2,
+	} {
+		if _, err := compileFailing(t, template).Render(t.Context(), "a.cfg", vars); len(templating.Errors(err)) != want {
+			t.Errorf("%s: want %d errors: %v", template, want, err)
+		}
+	}
+}
+
+// TestTimeOutsHaveOwners: a template that does not end for some objects says for
+// which.
+func TestTimeOutsHaveOwners(t *testing.T) {
+	const endless = "{% if bad(ing.Name) %}{% for true %}{% end %}{% end %}"
+	all, items := manyObjects(16)
+	slow := "{% for _, ing := range ings %}{% for i := 0; i < 2000000; i++ %}{% end %}{% end %}{% for true %}{% for _, ing := range ings %}{% for i := 0; i < 2000000; i++ %}{% end %}{% end %}{% end %}"
+	for name, c := range map[string]struct {
+		template, want string
+		each           bool
+	}{
+		"loop":               {template: "{% for _, ing := range ings %}\n" + endless + "{% end %}", want: "a.cfg:2:26 [i7]"},
+		"loop within a loop": {template: "{% for _, ing := range ings %}\n{% for _, x := range []string{`x`} %}" + endless + "{% end %}{% end %}", want: "a.cfg:2:63 [i7]"},
+		"each":               {template: endless, want: "a.cfg:1:105 [i7]", each: true},
+		"outside":            {template: "{% for true %}{% end %}", want: "a.cfg:0:0"},
+		"outside, each":      {template: "{% for true %}{% end %}", want: "a.cfg:0:0", each: true},
+		"slow for all":       {template: slow, want: "a.cfg:0:0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			e := compileFailing(t, c.template)
+			vars := map[string]any{"ings": all, "ing": (*networkingv1.Ingress)(nil)}
+			start := time.Now()
+			var err error
+			if c.each {
+				_, err = e.RenderEach(ctx, "a.cfg", "ing", items, vars)
+			} else {
+				_, err = e.Render(ctx, "a.cfg", vars)
+			}
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "stopped: ") {
+				t.Errorf("%v", err)
+			}
+			if got := positions(err); got != c.want {
+				t.Errorf("got %s, want %s: %v", got, c.want, err)
+			}
+			if took := time.Since(start); took > 20*time.Second {
+				t.Errorf("took %s", took)
+			}
+		})
+	}
+	t.Run("cancelled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(20*time.Millisecond, cancel)
+		_, err := compileFailing(t, "{% for _, ing := range ings %}"+endless+"{% end %}").Render(ctx, "a.cfg",
+			map[string]any{"ings": all, "ing": (*networkingv1.Ingress)(nil)})
+		if !errors.Is(err, context.Canceled) || positions(err) != "a.cfg:0:0" {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// BenchmarkAllThatFails is a render of 5,000 Ingresses that fails for 500 of them.
+func BenchmarkAllThatFails(b *testing.B) {
+	all, items := manyObjects(5000)
+	for name, body := range failing {
+		b.Run(name, func(b *testing.B) {
+			e := compileFailing(b, "{% for _, ing := range ings %}\n"+body+"{% end %}")
+			for b.Loop() {
+				if _, err := e.Render(b.Context(), "a.cfg", map[string]any{"ings": all, "ing": (*networkingv1.Ingress)(nil)}); len(templating.Errors(err)) < 500 {
+					b.Log(len(templating.Errors(err)))
+				}
+			}
+		})
+		b.Run("each/"+name, func(b *testing.B) {
+			e := compileFailing(b, body+"\n")
+			for b.Loop() {
+				if _, err := e.RenderEach(b.Context(), "a.cfg", "ing", items, map[string]any{"ings": all}); len(templating.Errors(err)) < 500 {
+					b.Log(len(templating.Errors(err)))
+				}
+			}
+		})
+	}
+}
