@@ -30,12 +30,27 @@ func readMessages(output string) []message {
 			messages = append(messages, message{level, rest})
 		case strings.TrimSpace(line) == "":
 		case len(messages) > 0 && messages[len(messages)-1].level != "NOTICE" && strings.HasPrefix(line, " "):
-			messages[len(messages)-1].text += " " + strings.TrimSpace(line)
+			messages = goOn(messages, strings.TrimSpace(line))
 		default:
 			messages = append(messages, message{"", line})
 		}
 	}
 	return messages
+}
+
+// goOn adds a line that goes on after the last message. Of "multiple argument
+// resolution errors" each line is a message.
+func goOn(messages []message, line string) []message {
+	last := &messages[len(messages)-1]
+	if !strings.HasPrefix(line, "parsing [") {
+		last.text += " " + line
+		return messages
+	}
+	if strings.HasPrefix(last.text, "multiple ") && strings.HasSuffix(last.text, ":") {
+		last.text = line
+		return messages
+	}
+	return append(messages, message{last.level, line})
 }
 
 // cutLevel reads "[LEVEL]    (pid) : " at the start of a line.
@@ -114,7 +129,7 @@ var (
 	atFile = regexp.MustCompile(`\bat (/[^\s:]+):(\d+)`)
 	// "proxy 'web'", "backend 'shop', server 's1'"
 	inProxy = regexp.MustCompile(`(?i)\b(proxy|frontend|backend|listen|peers|resolvers|userlist|mailers|cache|defaults) '([^']+)'`)
-	quoted  = regexp.MustCompile(`'([^']*)'`)
+	quoted  = regexp.MustCompile(`(?:^|[^A-Za-z])'([^']*)'`) // not the apostrophe of "can't"
 )
 
 // finding places one message.
@@ -157,19 +172,31 @@ func (l *locator) position(text string, f Finding) dataplane.Position {
 			}
 			if p, ok := l.inFiles(file); ok {
 				p.Line = number(line)
+				if named, ok := l.quotedFile(text); ok && p.Kind == dataplane.CRTList && named.Kind != dataplane.CRTList {
+					return named // the line of the list only names it
+				}
 				return p
 			}
 		}
 	}
-	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
-		if p, ok := l.inFiles(m[1]); ok {
-			return p
-		}
+	if p, ok := l.quotedFile(text); ok {
+		return p
 	}
 	if f.File == l.layout.ConfigPath() {
 		return dataplane.Position{Line: f.Line}
 	}
 	return dataplane.Position{}
+}
+
+// quotedFile finds the file of the configuration that a message names last in
+// quotes.
+func (l *locator) quotedFile(text string) (p dataplane.Position, found bool) {
+	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
+		if file, ok := l.inFiles(m[1]); ok {
+			p, found = file, true
+		}
+	}
+	return p, found
 }
 
 // inFiles finds the file of the configuration that lies at a path.
@@ -209,19 +236,44 @@ func (l *locator) byName(f *Finding) {
 	}
 	s := l.sections[i]
 	f.Line = s.Header
-	// The last thing in quotes is mostly what is missing or wrong.
 	names := quoted.FindAllStringSubmatch(f.Message, -1)
-	for j := len(names) - 1; j > 0; j-- {
-		n := 0
-		for line := range strings.Lines(s.Text) {
-			words, _ := haproxycfg.Fields(line)
-			if s.Line+n != s.Header && slices.Contains(words, names[j][1]) {
-				f.Line = s.Line + n
-				return
+	for _, has := range []func(word, name string) bool{sameWord, partOfWord} {
+		for _, keywords := range []bool{false, true} {
+			// The last thing in quotes is mostly what is missing or wrong.
+			for j := len(names) - 1; j > 0; j-- {
+				name := names[j][1]
+				if name == "" || haproxycfg.KnownKeyword(name) != keywords {
+					continue
+				}
+				if n := lineWith(s, func(word string) bool { return has(word, name) }); n > 0 {
+					f.Line = n
+					return
+				}
 			}
-			n++
 		}
 	}
+}
+
+// lineWith returns the number of the first line below the header of a section
+// that has such a word, or zero.
+func lineWith(s haproxycfg.Section, is func(string) bool) int {
+	number := s.Line - 1
+	for line := range strings.Lines(s.Text) {
+		number++
+		words, _ := haproxycfg.Fields(line)
+		if number != s.Header && slices.ContainsFunc(words, is) {
+			return number
+		}
+	}
+	return 0
+}
+
+func sameWord(word, name string) bool { return word == name }
+
+// partOfWord finds a name between other characters than those of names.
+func partOfWord(word, name string) bool {
+	before, after, ok := strings.Cut(word, name)
+	return ok && (before == "" || !pathByte(before[len(before)-1])) && (after == "" || !pathByte(after[0]))
 }
 
 func (l *locator) sectionAt(line int) string {

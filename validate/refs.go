@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
@@ -8,19 +9,10 @@ import (
 
 // reference is something a line refers to by name.
 type reference struct {
-	kind string // "backend", "userlist", "resolvers", "http-errors", "file"
-	name string
-	line int // of the section, from zero
-}
-
-// late reports the references that HAProxy follows only once it has read all,
-// and only from proxies that are in use.
-func (r reference) late() bool {
-	switch r.kind {
-	case "backend", "resolvers", "http-errors":
-		return true
-	}
-	return false
+	kind string // of section: "backend", "userlist", ...; "table", "server" or "file"
+	name string // of a server: "name", or "backend/name"
+	line int    // of the section, from zero
+	late bool   // HAProxy follows it only when something uses the section
 }
 
 // text returns the line of the reference.
@@ -35,43 +27,106 @@ func (r reference) text(s haproxycfg.Section) string {
 	return ""
 }
 
-// appendReferences adds what one line refers to by a name that is fixed.
-// Names with "%[" or an environment variable are known to HAProxy alone.
-func appendReferences(refs []reference, line int, words []string) []reference {
-	add := func(kind, name string) {
-		if name != "" && !strings.ContainsAny(name, "%$") {
-			refs = append(refs, reference{kind: kind, name: name, line: line})
-		}
+// referrer collects what the lines of a section refer to.
+type referrer struct {
+	refs []reference
+	line int
+}
+
+// add notes a reference by a name that is fixed. Names with "%[" or an
+// environment variable are known to HAProxy alone.
+func (r *referrer) add(kind, name string) {
+	if name != "" && !strings.ContainsAny(name, "%$\"' ") {
+		r.refs = append(r.refs, reference{kind: kind, name: name, line: r.line, late: true})
 	}
-	switch words[0] {
-	case "use_backend", "default_backend":
-		if len(words) > 1 {
-			add("backend", words[1])
-		}
-	case "server", "server-template", "default-server":
-		for i := 1; i+1 < len(words); i++ {
-			// HAProxy makes a resolvers section "default" itself.
-			if words[i] == "resolvers" && words[i+1] != "default" {
-				add("resolvers", words[i+1])
+}
+
+// read takes one line.
+func (r *referrer) read(line int, words []string) {
+	r.line = line
+	r.byKeyword(words)
+	for _, expression := range expressions(words) {
+		for call, args := range calls(expression) {
+			kind, i := argumentOf(call)
+			if i < 0 || i >= len(args) {
+				continue
 			}
-		}
-	case "errorfiles":
-		if len(words) > 1 {
-			add("http-errors", words[1])
-		}
-	}
-	for _, word := range words[1:] {
-		for _, fetch := range []string{"http_auth(", "http_auth_group("} {
-			if _, rest, ok := strings.Cut(word, fetch); ok {
-				name, _, _ := strings.Cut(rest, ")")
-				add("userlist", strings.TrimSpace(name))
+			name := strings.TrimSpace(args[i])
+			if kind != "server" || strings.Contains(name, "/") {
+				r.add(kind, name)
 			}
 		}
 	}
 	for _, path := range paths(words) {
-		add("file", path)
+		r.add("file", path)
+		if n := len(r.refs) - 1; n >= 0 && r.refs[n].kind == "file" {
+			r.refs[n].late = words[0] == "default-server"
+		}
 	}
-	return refs
+}
+
+// byKeyword takes what stands behind the keywords of a line.
+func (r *referrer) byKeyword(words []string) {
+	after := func(keyword string) string {
+		if i := slices.Index(words, keyword); i > 0 && i+1 < len(words) && !headerKeywords[words[i-1]] {
+			return words[i+1]
+		}
+		return ""
+	}
+	second := ""
+	if len(words) > 1 {
+		second = words[1]
+	}
+	switch words[0] {
+	case "use_backend", "default_backend":
+		r.add("backend", second)
+	case "use-server":
+		r.add("server", second)
+	case "server", "server-template", "default-server":
+		// HAProxy makes a resolvers section "default" itself.
+		if name := after("resolvers"); name != "default" {
+			r.add("resolvers", name)
+		}
+		if words[0] == "server" {
+			r.add("server", after("track"))
+		}
+	case "errorfiles":
+		r.add("http-errors", second)
+	case "stick-table":
+		r.add("peers", after("peers"))
+	case "stick":
+		r.add("table", after("table"))
+	case "use-fcgi-app":
+		r.add("fcgi-app", second)
+	case "filter":
+		if second == "cache" || second == "fcgi-app" {
+			r.add(second, after(second))
+		}
+	case "http-request", "http-response", "http-after-response", "tcp-request", "tcp-response", "http-error":
+		r.byAction(words, after)
+	}
+}
+
+// byAction takes the actions of rules.
+func (r *referrer) byAction(words []string, after func(string) string) {
+	if words[0] == "http-error" {
+		r.add("http-errors", after("errorfiles"))
+		return
+	}
+	for _, word := range words[1:min(3, len(words))] {
+		switch {
+		case strings.HasPrefix(word, "track-sc"):
+			r.add("table", after("table"))
+		case word == "cache-use", word == "cache-store":
+			r.add("cache", after(word))
+		case word == "deny", word == "tarpit", word == "return":
+			r.add("http-errors", after("errorfiles"))
+		case strings.HasPrefix(word, "do-resolve("):
+			if args := strings.Split(strings.TrimSuffix(word, ")"), ","); len(args) > 1 {
+				r.add("resolvers", strings.TrimSpace(args[1]))
+			}
+		}
+	}
 }
 
 // fileKeywords are the words behind which HAProxy reads a file.
@@ -100,30 +155,17 @@ func paths(words []string) []string {
 			if i > 1 && headerKeywords[words[i-2]] {
 				continue // words[i-1] is the name of a header
 			}
-			if fileKeywords[words[i-1]] || i > 1 && words[i-2] == "errorfile" {
+			if fileKeywords[words[i-1]] || i > 1 && words[i-2] == "errorfile" || words[0] == "filter" && words[i-1] == "config" {
 				found = append(found, word)
 			}
-			continue
 		}
-		// With opt@ or virt@ (2.9) there need not be a file.
-		for rest := word; ; {
-			start := strings.Index(rest, "(/")
-			if start < 0 {
-				break
+	}
+	for _, expression := range expressions(words) {
+		for call, args := range calls(expression) {
+			// With opt@ or virt@ (2.9) there need not be a file.
+			if (call == "map" || strings.HasPrefix(call, "map_")) && strings.HasPrefix(args[0], "/") {
+				found = append(found, args[0])
 			}
-			before, path := rest[:start], rest[start+1:]
-			rest = path
-			if strings.Contains(word, " ") && !strings.Contains(word, "%[") {
-				continue // of a text, not of an expression
-			}
-			converter := before[strings.LastIndexAny(before, ",[ !")+1:]
-			if converter != "map" && !strings.HasPrefix(converter, "map_") {
-				continue
-			}
-			if end := strings.IndexAny(path, ",)"); end >= 0 {
-				path = path[:end]
-			}
-			found = append(found, path)
 		}
 	}
 	return found

@@ -17,8 +17,18 @@ type parsed struct {
 	section     haproxycfg.Section
 	findings    []haproxycfg.Finding // Line relative
 	refs        []reference
-	conditional bool // has .if blocks
-	unused      bool // disabled, or defaults that perhaps nobody uses
+	key         string   // kind and name
+	conditional bool     // has .if blocks
+	disabled    bool     // HAProxy follows no reference of it
+	tables      []string // names of stick tables
+	servers     []string
+	template    bool // has servers that no line shows
+}
+
+// skips reports whether HAProxy perhaps does not follow a reference: defaults
+// may be used by nobody.
+func (p *parsed) skips(r reference) bool {
+	return p.disabled || r.late && p.section.Kind == "defaults"
 }
 
 // Syntax is phase 1: unknown keywords and sections, quotes that are not
@@ -77,23 +87,57 @@ func (c *sectionCache) parse(sections []haproxycfg.Section) []*parsed {
 
 func parseSection(s haproxycfg.Section) *parsed {
 	first := s.Line
-	p := &parsed{section: s, findings: haproxycfg.Parse(s), unused: s.Kind == "defaults"}
+	p := &parsed{section: s, findings: haproxycfg.Parse(s), key: s.Kind + " " + s.Name}
 	for i := range p.findings {
 		p.findings[i].Line -= first
 	}
+	var r referrer
 	n := 0
 	for line := range strings.Lines(s.Text) {
 		words, err := haproxycfg.Fields(line)
 		if err == nil && len(words) > 0 {
 			p.conditional = p.conditional || words[0] == ".if"
-			p.unused = p.unused || words[0] == "disabled"
-			if first+n != s.Header || s.Kind == "" {
-				p.refs = appendReferences(p.refs, n, words)
+			if first+n == s.Header && s.Kind != "" {
+				p.inherits(n, words, &r)
+			} else {
+				p.declare(words)
+				r.read(n, words)
 			}
 		}
 		n++
 	}
+	p.refs = r.refs
 	return p
+}
+
+// inherits takes the defaults section that a header names.
+func (p *parsed) inherits(line int, words []string, r *referrer) {
+	switch p.section.Kind {
+	case "frontend", "backend", "listen", "defaults":
+		if len(words) > 3 && words[2] == "from" {
+			r.line = line
+			r.add("defaults", words[3])
+			if n := len(r.refs) - 1; n >= 0 {
+				r.refs[n].late = false
+			}
+		}
+	}
+}
+
+// declare takes what other lines may refer to.
+func (p *parsed) declare(words []string) {
+	switch {
+	case words[0] == "disabled":
+		p.disabled = true
+	case words[0] == "stick-table":
+		p.tables = append(p.tables, p.section.Name)
+	case words[0] == "table" && p.section.Kind == "peers" && len(words) > 1:
+		p.tables = append(p.tables, p.section.Name+"/"+words[1])
+	case words[0] == "server" && len(words) > 1:
+		p.servers = append(p.servers, words[1])
+	case words[0] == "server-template":
+		p.template = true
+	}
 }
 
 // checker gathers the findings of one configuration.
@@ -153,40 +197,95 @@ func nameSpaces(kind string) []string {
 
 // references finds what is referred to and does not exist.
 func (c *checker) references(all []*parsed) {
-	names := map[string]bool{}
-	for _, s := range c.sections {
-		names[s.Kind+" "+s.Name] = true
-	}
+	in := index(all)
 	for i, p := range all {
 		for _, r := range p.refs {
-			if p.unused && r.late() {
+			if p.skips(r) {
 				continue
 			}
-			if message := c.missing(r, names); message != "" {
+			if message := c.missing(r, i, in); message != "" {
 				c.add(c.sections[i], r.line, r.text(c.sections[i]), message)
 			}
 		}
 	}
 }
 
-// missing says what is wrong with a reference; nothing when it is fine.
-func (c *checker) missing(r reference, names map[string]bool) string {
-	switch r.kind {
-	case "backend":
-		if !names["backend "+r.name] && !names["listen "+r.name] {
-			return fmt.Sprintf("there is no backend %q", r.name)
+// declared is what can be referred to.
+type declared struct {
+	all      []*parsed
+	sections map[string]int // the first by kind and name
+	tables   map[string]bool
+}
+
+func index(all []*parsed) declared {
+	k := declared{all: all, sections: make(map[string]int, len(all)), tables: map[string]bool{}}
+	for i, p := range all {
+		if _, twice := k.sections[p.key]; !twice {
+			k.sections[p.key] = i
 		}
-	case "file":
-		kind, name := c.inLayout(r.name)
-		if name != "" && !c.brings(kind, name) {
-			return fmt.Sprintf("the configuration has no file %s", r.name)
-		}
-	default:
-		if !names[r.kind+" "+r.name] {
-			return fmt.Sprintf("there is no %s %q", r.kind, r.name)
+		for _, table := range p.tables {
+			k.tables[table] = true
 		}
 	}
-	return ""
+	return k
+}
+
+// find returns the index of a section of one of these kinds, or -1.
+func (k declared) find(name string, kinds ...string) int {
+	for _, kind := range kinds {
+		if i, ok := k.sections[kind+" "+name]; ok {
+			return i
+		}
+	}
+	return -1
+}
+
+// missing says what is wrong with a reference from the section at an index;
+// nothing when it is fine.
+func (c *checker) missing(r reference, at int, in declared) string {
+	switch r.kind {
+	case "backend", "frontend":
+		if in.find(r.name, r.kind, "listen") >= 0 {
+			return ""
+		}
+	case "table":
+		if in.tables[r.name] {
+			return ""
+		}
+		return fmt.Sprintf("there is no stick table %q", r.name)
+	case "server":
+		return missingServer(r, at, in)
+	case "file":
+		if kind, name := c.inLayout(r.name); name != "" && !c.brings(kind, name) {
+			return fmt.Sprintf("the configuration has no file %s", r.name)
+		}
+		return ""
+	case "defaults": // above, since HAProxy reads from top to bottom
+		if i := in.find(r.name, "defaults"); i >= 0 && i < at {
+			return ""
+		}
+	default:
+		if in.find(r.name, r.kind) >= 0 {
+			return ""
+		}
+	}
+	return fmt.Sprintf("there is no %s %q", r.kind, r.name)
+}
+
+// missingServer looks for a server, of this section unless another is named.
+func missingServer(r reference, at int, in declared) string {
+	p, name := in.all[at], r.name
+	if backend, server, other := strings.Cut(r.name, "/"); other {
+		i := in.find(backend, "backend", "listen")
+		if i < 0 {
+			return fmt.Sprintf("there is no backend %q", backend)
+		}
+		p, name = in.all[i], server
+	}
+	if p.template || slices.Contains(p.servers, name) {
+		return ""
+	}
+	return fmt.Sprintf("there is no server %q in %s", name, sectionName(p.section))
 }
 
 // inLayout tells in which folder of the layout a path lies, the innermost where
@@ -197,6 +296,9 @@ func (c *checker) inLayout(path string) (kind dataplane.FileKind, name string) {
 		if inside && (name == "" || len(rest) < len(name)) {
 			kind, name = k, rest
 		}
+	}
+	if strings.Contains(strings.TrimSuffix(name, "/"), "/") {
+		return "", "" // of a folder in there, which no file of a configuration lies in
 	}
 	return kind, name
 }
