@@ -1,0 +1,186 @@
+package reconcile
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// world is a random controller around a schedule: endpoints that come, go, hang
+// and fail, configurations, terms of leadership. It plays the part of the loop,
+// and checks each call that the schedule asks for.
+type world struct {
+	t   *testing.T
+	rng *rand.Rand
+	s   *schedule
+	t0  timing
+	now time.Time
+
+	configs []*validated
+	newest  int // index of the newest that was accepted
+	seen    map[string]*worldEndpoint
+	calls   []*worldCall
+}
+
+type worldEndpoint struct {
+	probe      bool
+	probed     bool
+	broken     bool // every call fails
+	hopeless   bool
+	has        *validated
+	lastReload time.Time
+	lastFail   time.Time
+	failures   int
+	failedIn   uint64 // the term
+	failedCall outcome
+}
+
+type worldCall struct {
+	call
+	ends   time.Time
+	target *worldEndpoint
+}
+
+func newWorld(t *testing.T, seed uint64, configs []*validated) *world {
+	return &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), t0: testTiming(), now: seconds(0), configs: configs, newest: -1,
+		s: &schedule{endpoints: map[string]*endpointState{}}, seen: map[string]*worldEndpoint{}}
+}
+
+// happen lets one random thing happen.
+func (w *world) happen() {
+	name := fmt.Sprintf("pod-%d", w.rng.IntN(4))
+	switch n := w.rng.IntN(100); {
+	case n < 12 && w.seen[name] == nil:
+		e := &worldEndpoint{probe: w.rng.IntN(2) == 0}
+		w.s.arrived(name, e.probe)
+		w.seen[name] = e
+	case n < 18 && w.seen[name] != nil:
+		w.s.left(name)
+		delete(w.seen, name)
+	case n < 30:
+		w.newest = w.rng.IntN(len(w.configs))
+		w.s.accepted(w.configs[w.newest])
+	case n < 36:
+		w.s.leads(!w.s.leading)
+	case n < 38:
+		w.s.newTerm()
+	case n < 46 && w.seen[name] != nil:
+		e := w.seen[name]
+		e.broken, e.hopeless = !e.broken, w.rng.IntN(3) == 0
+	default:
+		w.now = w.now.Add(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
+	}
+	w.settle()
+}
+
+// settle ends the calls that are due and makes those that the schedule asks for.
+func (w *world) settle() {
+	for again := true; again; {
+		again = false
+		for i := 0; i < len(w.calls); i++ {
+			if c := w.calls[i]; !c.ends.After(w.now) {
+				w.calls = append(w.calls[:i], w.calls[i+1:]...)
+				w.end(c)
+				again, i = true, i-1
+			}
+		}
+		for name := range w.s.endpoints {
+			again = w.ask(name) || again
+		}
+	}
+}
+
+func (w *world) ask(name string) bool {
+	c, until := w.s.next(name, w.t0, w.now)
+	e := w.seen[name]
+	if c.what == stepWait {
+		require.True(w.t, until.IsZero() || until.After(w.now), "%s: waits for the past: %s", name, until)
+		require.False(w.t, until.After(w.now.Add(time.Minute)), "%s: waits beyond every back-off", name)
+		return false
+	}
+	require.NotNil(w.t, e, "%s: a call to an endpoint that is gone", name)
+	for _, other := range w.calls {
+		require.NotEqual(w.t, name, other.endpoint, "two calls at once")
+	}
+	require.GreaterOrEqual(w.t, w.newest, 0, "nothing was validated yet")
+	require.Same(w.t, w.configs[w.newest], c.want, "%s: not the newest that was validated", name)
+	require.Equal(w.t, w.now.Add(30*time.Second), c.deadline)
+	require.True(w.t, w.s.leading || c.what == stepProbe, "%s: step %d without leading", name, c.what)
+	require.True(w.t, c.what == stepProbe || !e.probe || e.probed, "%s: deployed to before it was known what it is", name)
+	if e.failures > 0 && e.failedIn == w.s.term && !e.failedCall.hopeless {
+		require.False(w.t, w.now.Before(e.lastFail.Add(w.t0.retryBase)), "%s: hammered", name)
+	}
+	w.s.began(c)
+	w.calls = append(w.calls, &worldCall{call: c, target: e, ends: w.now.Add(w.took())})
+	return true
+}
+
+// took is how long a call takes: most are short, some run into their time-out.
+func (w *world) took() time.Duration {
+	if w.rng.IntN(10) == 0 {
+		return w.t0.deployTimeout
+	}
+	return time.Duration(w.rng.Int64N(int64(time.Second)))
+}
+
+func (w *world) end(c *worldCall) {
+	e, o := c.target, outcome{}
+	reload := c.want != e.has && w.rng.IntN(2) == 0
+	switch {
+	case e.broken:
+		o.failed, o.hopeless = true, e.hopeless
+		e.failures, e.lastFail, e.failedIn, e.failedCall = e.failures+1, w.now, c.term, o
+	case c.what == stepProbe:
+		e.probed = true
+	case c.what == stepRuntime && reload:
+		o.waits = true
+	default:
+		if reload {
+			require.False(w.t, !e.lastReload.IsZero() && w.now.Sub(e.lastReload) < w.t0.minInterval, "%s: two reloads at once", c.endpoint)
+			o.reloads, e.lastReload = 1, w.now
+		}
+		o.changed = c.want != e.has
+		e.has, e.failures = c.want, 0
+	}
+	w.s.ended(c.call, o, w.now)
+}
+
+// calm lets all faults end, and time pass.
+func (w *world) calm() {
+	w.s.leads(true)
+	for _, e := range w.seen {
+		e.broken = false
+	}
+	for range 300 {
+		w.settle()
+		w.now = w.now.Add(500 * time.Millisecond)
+	}
+}
+
+// TestScheduleKeepsItsPromises plays random sequences of events. In each: only
+// what is validated, and the newest of it, is deployed; never two calls to one
+// endpoint at once; only by a process that leads; reloads keep their distance;
+// what fails is not hammered; and when all faults have ended, every endpoint has
+// the newest configuration.
+func TestScheduleKeepsItsPromises(t *testing.T) {
+	var configs []*validated
+	for i := range 5 {
+		configs = append(configs, &validated{id: uint64(i + 1), config: configOf(t, fmt.Sprint(i))})
+	}
+	for seed := range uint64(500) {
+		w := newWorld(t, seed, configs)
+		for range 100 {
+			w.happen()
+		}
+		w.calm()
+		for name, e := range w.seen {
+			if w.newest >= 0 {
+				require.Same(t, w.configs[w.newest], e.has, "seed %d: %s", seed, name)
+			}
+		}
+		require.Len(t, w.s.endpoints, len(w.seen), "seed %d: nothing is kept of what is gone", seed)
+	}
+}
