@@ -33,14 +33,17 @@ func (p *parsed) skips(r reference) bool {
 
 // Syntax is phase 1: unknown keywords and sections, quotes that are not
 // closed, sections without a name, two sections of one name where HAProxy
-// refuses them, and references to what does not exist: backends, userlists,
-// resolvers, http-errors, and files in the folders of the layout that the
-// configuration does not bring along. Sections that did not change since the
-// last call are not parsed again.
+// refuses them, and references to what does not exist: backends, servers, stick
+// tables, userlists, resolvers, peers, caches, http-errors, FastCGI applications,
+// defaults, and files in the folders of the layout that the configuration does
+// not bring along, also those that its crt-lists name. Sections and crt-lists
+// that did not change since the last call are not parsed again.
 //
 // It never refuses what HAProxy takes, as far as that can be known without
 // asking it: a keyword that client-native's parser does not know is a finding
-// only when the manuals of HAProxy do not know it either. A text with
+// only when the manuals of HAProxy do not know it either, and what a disabled
+// proxy refers to is none. The one exception are words behind the name of a
+// proxy, which HAProxy up to 3.0 drops and later ones refuse. A text with
 // conditional blocks (.if), of which only HAProxy knows what holds, is left to
 // phase 2.
 func (v *Validator) Syntax(cfg *dataplane.Config) error {
@@ -60,10 +63,13 @@ func (v *Validator) Syntax(cfg *dataplane.Config) error {
 	}
 	c.duplicates()
 	c.references(all)
+	c.inLists(all, &v.sections)
 	if len(c.findings) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(c.findings, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(c.findings, func(a, b Finding) int { // those of the main text first
+		return cmp.Or(strings.Compare(string(a.Position.Kind), string(b.Position.Kind)), strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
 	return &Error{Phase: PhaseSyntax, Findings: c.findings}
 }
 
@@ -78,6 +84,7 @@ func (c *sectionCache) parse(sections []haproxycfg.Section) []*parsed {
 		p := c.known[s.Text]
 		if p == nil {
 			p = parseSection(s)
+			c.count++
 		}
 		all[i], next[s.Text] = p, p
 	}

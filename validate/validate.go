@@ -176,9 +176,11 @@ func (v *Validator) Validate(ctx context.Context, cfg *dataplane.Config) error {
 	return err
 }
 
-// sectionCache holds the findings and references of the sections that the last
-// configuration had.
+// sectionCache holds the findings and references of the sections and crt-lists
+// that the last configuration had.
 type sectionCache struct {
 	mu    sync.Mutex
-	known map[string]*parsed // by the text of the section
+	known map[string]*parsed     // by the text of the section
+	lists map[string]*parsedList // by the name of the crt-list
+	count int                    // sections parsed so far
 }
