@@ -36,13 +36,18 @@ func binary(name string) string {
 // build compiles the programs under test. Go's build cache makes that a matter
 // of seconds, except for the very first kube-apiserver and etcd.
 func build() error {
-	for _, p := range []struct{ dir, name, pkg string }{
-		{"apiserver", "kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
-		{"etcd", "etcd", "go.etcd.io/etcd/server/v3"},
-		{"../..", "controller", "./examples/controller"},
-	} {
+	type program struct{ dir, name, pkg, flag string }
+	programs := []program{
+		{"apiserver", "kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", "-v=false"},
+		{"etcd", "etcd", "go.etcd.io/etcd/server/v3", "-v=false"},
+		{"../..", "controller", "./examples/controller", "-v=false"},
+	}
+	if *soakRace {
+		programs = append(programs, program{"../..", "controller-race", "./examples/controller", "-race"})
+	}
+	for _, p := range programs {
 		fmt.Fprintf(os.Stderr, "e2e: building %s\n", p.name)
-		cmd := exec.Command("go", "build", "-o", binary(p.name), p.pkg)
+		cmd := exec.Command("go", "build", p.flag, "-o", binary(p.name), p.pkg)
 		cmd.Dir = p.dir
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w\n%s", p.name, err, out)

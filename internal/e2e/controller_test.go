@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 )
@@ -27,6 +28,7 @@ const reloadMetric = "haptic_reloads_total"
 // options say how a controller is started; the zero value watches the cluster
 // and runs a HAProxy of its own.
 type options struct {
+	binary    string   // default env.controller
 	addr      string   // where HAProxy listens; default subnet.2
 	debugPort int      // on 127.0.0.1; default 9090
 	state     string   // folder of HAProxy; default a new one
@@ -70,8 +72,11 @@ func startController(t testing.TB, o options) *controller {
 	for _, e := range o.endpoints {
 		args = append(args, "-endpoint", e)
 	}
+	if o.binary == "" {
+		o.binary = env.controller
+	}
 	var err error
-	c.process, err = startProcess("controller", o.env, env.controller, append(args, o.args...)...)
+	c.process, err = startProcess("controller", o.env, o.binary, append(args, o.args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,20 +276,29 @@ func (c *controller) expectReloads(mark, want int) {
 // metric sums all series of a metric; one that does not exist yet is 0.
 func (c *controller) metric(name string) float64 {
 	c.t.Helper()
+	families, err := c.metrics()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return sum(families[name])
+}
+
+// metrics reads all metrics.
+func (c *controller) metrics() (map[string]*dto.MetricFamily, error) {
 	text, err := c.page("/metrics")
 	if err != nil {
-		c.t.Fatal(err)
+		return nil, err
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
-	if err != nil {
-		c.t.Fatal(err)
+	return parser.TextToMetricFamilies(strings.NewReader(text))
+}
+
+// sum adds up all series of a metric; nil is one that does not exist yet.
+func sum(family *dto.MetricFamily) (total float64) {
+	for _, m := range family.GetMetric() {
+		total += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 	}
-	var sum float64
-	for _, m := range families[name].GetMetric() {
-		sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-	}
-	return sum
+	return total
 }
 
 // sockets lists the unix sockets below a folder.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
@@ -16,12 +18,19 @@ import (
 // haproxyPod creates a pod that says of itself that its Dataplane API is ready.
 func (k *kube) haproxyPod(name, ip string) {
 	k.t.Helper()
+	k.must(k.createPod(k.t.Context(), name, ip))
+}
+
+// createPod may be tried again where it failed halfway.
+func (k *kube) createPod(ctx context.Context, name, ip string) error {
 	pods := env.cluster.client.CoreV1().Pods(k.ns)
-	pod, err := pods.Create(k.t.Context(), &corev1.Pod{
+	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "haproxy"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "haproxy", Image: "haproxy"}, {Name: "dataplane", Image: "haproxy"}}},
-	}, metav1.CreateOptions{})
-	k.must(err)
+	}
+	if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
 		ContainerStatuses: []corev1.ContainerStatus{
@@ -29,8 +38,12 @@ func (k *kube) haproxyPod(name, ip string) {
 			{Name: "dataplane", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
 		},
 	}
-	_, err = pods.UpdateStatus(k.t.Context(), pod, metav1.UpdateOptions{})
-	k.must(err)
+	_, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return err
+}
+
+func (k *kube) deletePod(ctx context.Context, name string) error {
+	return env.cluster.client.CoreV1().Pods(k.ns).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
 }
 
 // credentials writes the Secret with the four keys.
@@ -70,7 +83,7 @@ func TestDiscovery(t *testing.T) {
 	eventually(t, "changes arrive", v.expect("web.test", "/", endpoint(host("11"), backendPort)))
 
 	mark := c.out.Len()
-	k.must(env.cluster.client.CoreV1().Pods(k.ns).Delete(t.Context(), "haproxy-0", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+	k.must(k.deletePod(t.Context(), "haproxy-0"))
 	eventually(t, "the pod is forgotten", c.names(mark, "endpoint", k.ns, "haproxy-0"))
 	eventually(t, "no endpoint is left", func() error {
 		state, err := c.page("/debug/vars/state")

@@ -7,6 +7,7 @@ go 1.25.0
 replace github.com/hapticsdk/haptic => ../..
 
 require (
+	github.com/prometheus/client_model v0.6.2
 	github.com/prometheus/common v0.66.1
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.46.0
@@ -65,7 +66,6 @@ require (
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
-	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/spf13/pflag v1.0.9 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.yaml.in/yaml/v2 v2.4.3 // indirect

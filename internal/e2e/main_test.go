@@ -25,12 +25,20 @@ const subnet = "198.51.100."
 
 // env is what all tests share: the cluster and the programs.
 var env struct {
-	dir        string
-	controller string
-	cluster    *cluster
+	dir            string
+	controller     string
+	raceController string // built for the soak alone
+	cluster        *cluster
 }
 
 func TestMain(m *testing.M) {
+	if pod := os.Getenv(podEnv); pod != "" {
+		if err := runPod(pod); err != nil {
+			fmt.Fprintln(os.Stderr, "pod:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	flag.Parse()
 	dir := os.Getenv(insideEnv)
 	switch {
@@ -140,7 +148,7 @@ func prepare(dir string) (stop func(), err error) {
 		}
 	}
 	env.dir = dir
-	env.controller = binary("controller")
+	env.controller, env.raceController = binary("controller"), binary("controller-race")
 	env.cluster, err = startCluster(filepath.Join(dir, "k8s"))
 	if err != nil {
 		return nil, err

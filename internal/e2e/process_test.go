@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // output keeps what a process prints.
@@ -66,11 +68,24 @@ type process struct {
 }
 
 func startProcess(name string, environ []string, path string, args ...string) (*process, error) {
-	p := &process{name: name, out: &output{}, done: make(chan struct{})}
-	p.cmd = exec.Command(path, args...)
+	cmd := exec.Command(path, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return start(name, environ, cmd)
+}
+
+// startIsolated starts this program again, in network and mount namespaces of
+// its own.
+func startIsolated(name string, stdin *os.File, environ []string) (*process, error) {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Stdin = stdin
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
+	return start(name, environ, cmd)
+}
+
+func start(name string, environ []string, cmd *exec.Cmd) (*process, error) {
+	p := &process{name: name, out: &output{}, cmd: cmd, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), environ...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// A child that outlives the process must not make Wait wait for its output.
 	p.cmd.WaitDelay = time.Second
 	if err := p.cmd.Start(); err != nil {
