@@ -23,7 +23,7 @@ var allowed = map[string][]string{
 	"k8swatch":              {"internal/jsonpath", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
 	"dataplane":             {"internal/haproxycfg", "internal/haproxymodel", "internal/dpapi", "internal/haproxyctl", "golang.org/x/sys/unix"},
 	"validate":              {"dataplane", "internal/haproxycfg", "internal/haproxyctl"},
-	"reconcile":             {"dataplane", "templating", "k8swatch", "eventbus", "internal/haproxycfg", "internal/jsonpath", "k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify"},
+	"reconcile":             {"dataplane", "templating", "k8swatch", "eventbus", "internal/jsonpath", "k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify"},
 	"reconcile/observe":     {"reconcile", "dataplane", "eventbus", "k8swatch", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel/", "k8s.io/client-go/util/jsonpath", "k8s.io/apimachinery/pkg/runtime/schema"},
 	"examples":              {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/observe", "eventbus", "golang.org/x/sync/", "k8s.io/"},
 	"internal/haproxycfg":   {"github.com/haproxytech/client-native/v6/"},

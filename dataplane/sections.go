@@ -1,12 +1,58 @@
 package dataplane
 
-import "github.com/hapticsdk/haptic/internal/haproxycfg"
+import (
+	"strings"
+
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// Section is one section of the text of a [Config]. A section that stands there
+// twice, as global may, is two.
+type Section struct {
+	Kind string // "global", "backend", ...; "" for what stands before the first header
+	Name string // "" for sections without a name
+	Line int    // of the configuration on which Text begins, from 1
+	// Text has the header and the comment lines directly above it. The texts of
+	// all sections, one after the other, are the whole text.
+	Text   string
+	header int // of the configuration
+}
+
+// Sections returns the sections of the configuration in their order. The first
+// call cuts the text, later ones copy what it found.
+func (c *Config) Sections() []Section {
+	index := c.split()
+	sections := make([]Section, len(index.list))
+	for i, s := range index.list {
+		sections[i] = Section{Kind: s.Kind, Name: s.Name, Line: s.Line, Text: s.Text, header: s.Header}
+	}
+	return sections
+}
+
+// Lines returns the words of each line that begins with a keyword, as HAProxy
+// reads them (section 2.2 of its configuration manual): without quotes,
+// backslashes and comments. With the keyword "" it returns all lines but the
+// header and those without words. A line whose quotes do not match is left out.
+func (s Section) Lines(keyword string) [][]string {
+	var lines [][]string
+	n := s.Line - 1
+	for line := range strings.Lines(s.Text) {
+		if n++; n == s.header && s.Kind != "" || !strings.Contains(line, keyword) { // most lines, at a glance
+			continue
+		}
+		words, err := haproxycfg.Fields(line)
+		if err == nil && len(words) > 0 && (keyword == "" || words[0] == keyword) {
+			lines = append(lines, words)
+		}
+	}
+	return lines
+}
 
 // SectionCount returns the number of sections in the text: global, defaults,
 // frontends, backends and so on.
 func (c *Config) SectionCount() int {
 	n := 0
-	for _, s := range haproxycfg.Split(c.main) {
+	for _, s := range c.split().list {
 		if s.Kind != "" {
 			n++
 		}

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // CurrentConfig is what templates see of the configuration that is deployed, so
@@ -45,21 +44,13 @@ func (c *CurrentConfig) Sections(kind string) []string {
 // Section returns a section, nil if it is not there. Sections of the same kind
 // and name are one, as HAProxy takes several global sections.
 func (c *CurrentConfig) Section(kind, name string) *CurrentSection {
-	text := c.section(kind, name)
-	if text == "" {
+	parts := c.section(kind, name)
+	if len(parts) == 0 {
 		return nil
 	}
 	s := &CurrentSection{Kind: kind, Name: name}
-	for _, part := range haproxycfg.Split(text) { // several where the section is there twice
-		n := part.Line
-		for line := range strings.Lines(part.Text) {
-			if n++; n-1 == part.Header && part.Kind != "" {
-				continue
-			}
-			if words, err := haproxycfg.Fields(line); err == nil && len(words) > 0 {
-				s.Lines = append(s.Lines, words)
-			}
-		}
+	for _, part := range parts {
+		s.Lines = append(s.Lines, part.Lines("")...)
 	}
 	return s
 }
@@ -68,21 +59,19 @@ func (c *CurrentConfig) Section(kind, name string) *CurrentSection {
 // in their order.
 func (c *CurrentConfig) Servers(kind, name string) []CurrentServer {
 	var servers []CurrentServer
-	for line := range strings.Lines(c.section(kind, name)) {
-		if !strings.Contains(line, "server") { // most lines, at a glance
-			continue
-		}
-		words, err := haproxycfg.Fields(line)
-		if err != nil || len(words) < 3 || words[0] != "server" {
-			continue
-		}
-		s := CurrentServer{Name: words[1], Address: words[2], Options: words[3:]}
-		for _, w := range s.Options {
-			if w == "disabled" || w == "enabled" { // the last one counts
-				s.Disabled = w == "disabled"
+	for _, part := range c.section(kind, name) {
+		for _, words := range part.Lines("server") {
+			if len(words) < 3 {
+				continue
 			}
+			s := CurrentServer{Name: words[1], Address: words[2], Options: words[3:]}
+			for _, w := range s.Options {
+				if w == "disabled" || w == "enabled" { // the last one counts
+					s.Disabled = w == "disabled"
+				}
+			}
+			servers = append(servers, s)
 		}
-		servers = append(servers, s)
 	}
 	return servers
 }
@@ -98,8 +87,9 @@ func (c *CurrentConfig) File(kind, name string) string {
 	return c.read().answer(c.note(question{op: askFile, kind: string(k), name: name}))
 }
 
-func (c *CurrentConfig) section(kind, name string) string {
-	return c.read().answer(c.note(question{op: askSection, kind: kind, name: name}))
+// section returns the parts of a section, several where it is there twice.
+func (c *CurrentConfig) section(kind, name string) []dataplane.Section {
+	return c.read().parts(c.note(question{op: askSection, kind: kind, name: name}))
 }
 
 func (c *CurrentConfig) read() *previous {
@@ -150,7 +140,7 @@ const (
 type previous struct {
 	config   *dataplane.Config
 	once     sync.Once
-	sections map[question]string // texts
+	sections map[question][]dataplane.Section
 	order    map[string][]string // names by kind
 }
 
@@ -162,18 +152,25 @@ func newPrevious(cfg *dataplane.Config) *previous {
 }
 
 func (p *previous) index() {
-	p.sections, p.order = map[question]string{}, map[string][]string{}
-	for _, s := range haproxycfg.Split(p.config.Main()) {
+	p.sections, p.order = map[question][]dataplane.Section{}, map[string][]string{}
+	for _, s := range p.config.Sections() {
 		if s.Kind == "" {
 			continue
 		}
 		q := question{askSection, s.Kind, s.Name}
-		before, twice := p.sections[q]
-		if !twice {
+		if len(p.sections[q]) == 0 {
 			p.order[s.Kind] = append(p.order[s.Kind], s.Name)
 		}
-		p.sections[q] = before + s.Text
+		p.sections[q] = append(p.sections[q], s)
 	}
+}
+
+func (p *previous) parts(q question) []dataplane.Section {
+	if p == nil {
+		return nil
+	}
+	p.once.Do(p.index)
+	return p.sections[q]
 }
 
 func (p *previous) names(kind string) []string {
@@ -200,5 +197,13 @@ func (p *previous) answer(q question) string {
 	if q.op == askNames {
 		return strings.Join(p.order[q.kind], "\n")
 	}
-	return p.sections[q]
+	parts := p.sections[q]
+	if len(parts) == 1 { // nearly always
+		return parts[0].Text
+	}
+	var b strings.Builder
+	for _, part := range parts {
+		b.WriteString(part.Text)
+	}
+	return b.String()
 }
