@@ -28,8 +28,9 @@
 //
 // # What it does not know
 //
-// The local binary may be another version than the target's;
-// [Report.HAProxyVersion] says which it was. Files that the configuration names
+// The local binary may be another version than the target's: give the target's
+// by [Validator.TargetVersion], and [Report.OtherVersion] and
+// [Error.OtherVersion] say so. Files that the configuration names
 // outside of the folders of the layout are looked for where they are, on this
 // machine. Addresses that are names are resolved here, and the users and groups
 // of a global section must exist here. Lua that the configuration loads is run,

@@ -27,7 +27,8 @@ func (v *Validator) binary() (string, error) {
 }
 
 // run runs haproxy in a process group of its own, which is killed when ctx
-// ends or the time-out is over, and returns what it wrote and its exit code.
+// ends or the time-out is over, and returns what it wrote and its exit code. With
+// ErrBinary comes what it wrote before it broke, and a code other than zero.
 func (v *Validator) run(ctx context.Context, dir, binary string, args ...string) (output string, code int, err error) {
 	timeout := v.Timeout
 	if timeout <= 0 {
@@ -54,7 +55,7 @@ func (v *Validator) run(ctx context.Context, dir, binary string, args ...string)
 	case errors.Is(err, fs.ErrNotExist):
 		return "", 0, fmt.Errorf("%w: %w", ErrNoBinary, err)
 	}
-	return "", 0, fmt.Errorf("%w: %w", ErrBinary, err)
+	return out.String(), -1, fmt.Errorf("%w: %w", ErrBinary, err)
 }
 
 // limited keeps the start of an output.

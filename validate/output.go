@@ -38,6 +38,11 @@ func readMessages(output string) []message {
 	return messages
 }
 
+// hasAlert reports whether haproxy said that something is wrong.
+func hasAlert(output string) bool {
+	return slices.ContainsFunc(readMessages(output), func(m message) bool { return m.level == "ALERT" })
+}
+
 // goOn adds a line that goes on after the last message. Of "multiple argument
 // resolution errors" each line is a message.
 func goOn(messages []message, line string) []message {

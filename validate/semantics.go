@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ type verdict struct {
 	warnings []Finding
 	findings []Finding // not valid when there are any
 	version  string
+	crashed  bool // after it had said what is wrong
 }
 
 // verdictCache remembers verdicts by what they depend on, and the last
@@ -61,11 +63,11 @@ func (v *Validator) Semantics(ctx context.Context, cfg *dataplane.Config) (*Repo
 	}
 	options := fmt.Sprintf("%s\n%q", who, v.Layout)
 	if known, report := v.verdicts.recall(options, cfg); known != nil {
-		return known.result(report)
+		return v.result(known, report)
 	}
 	if !v.NoInherit {
 		if base, of := v.verdicts.baseOf(options); base != nil && inherits(base, cfg) {
-			return of.result(&Report{Inherited: true})
+			return v.result(of, &Report{Inherited: true})
 		}
 	}
 	start := time.Now()
@@ -74,8 +76,10 @@ func (v *Validator) Semantics(ctx context.Context, cfg *dataplane.Config) (*Repo
 		return nil, err
 	}
 	said.version = version
-	v.verdicts.remember(options, cfg, said)
-	return said.result(&Report{Duration: time.Since(start)})
+	if !said.crashed {
+		v.verdicts.remember(options, cfg, said)
+	}
+	return v.result(said, &Report{Duration: time.Since(start)})
 }
 
 // ask runs haproxy -c.
@@ -92,20 +96,33 @@ func (v *Validator) ask(ctx context.Context, binary string, cfg *dataplane.Confi
 		return nil, fmt.Errorf("validate: %w", err)
 	}
 	output, code, err := v.run(ctx, box.dir, binary, "-c", "-f", box.config)
-	if err != nil {
+	// Some versions crash over what they have just refused.
+	crashed := errors.Is(err, ErrBinary) && hasAlert(output)
+	if err != nil && !crashed {
 		return nil, err
 	}
 	said = readOutput(output, code, v.Layout, cfg, box)
+	said.crashed = crashed
 	return said, nil
 }
 
 // result completes a report, or makes the error.
-func (d *verdict) result(report *Report) (*Report, error) {
+func (v *Validator) result(d *verdict, report *Report) (*Report, error) {
+	other := v.TargetVersion != nil && otherVersion(d.version, v.TargetVersion())
 	if len(d.findings) > 0 {
-		return nil, &Error{Phase: PhaseSemantics, Findings: slices.Clone(d.findings)}
+		return nil, &Error{Phase: PhaseSemantics, Findings: slices.Clone(d.findings), HAProxyVersion: d.version, OtherVersion: other}
 	}
-	report.Warnings, report.HAProxyVersion = slices.Clone(d.warnings), d.version
+	report.Warnings, report.HAProxyVersion, report.OtherVersion = slices.Clone(d.warnings), d.version, other
 	return report, nil
+}
+
+// otherVersion compares as many numbers as the target's version has.
+func otherVersion(local, target string) bool {
+	target, _, _ = strings.Cut(target, "-")
+	if target == "" {
+		return false
+	}
+	return local != target && !strings.HasPrefix(local, target+".")
 }
 
 func (c *verdictCache) recall(options string, cfg *dataplane.Config) (*verdict, *Report) {

@@ -67,12 +67,24 @@ func (f Finding) String() string {
 type Error struct {
 	Phase    Phase
 	Findings []Finding
+
+	// HAProxyVersion is the version of the binary that decided, "2.6.12"; empty
+	// in phase 1.
+	HAProxyVersion string
+
+	// OtherVersion says that this is not the version of the target, which may
+	// decide otherwise. See [Validator.TargetVersion].
+	OtherVersion bool
 }
 
 // Error lists the findings, one a line.
 func (e *Error) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "configuration not valid (%s)", e.Phase)
+	fmt.Fprintf(&b, "configuration not valid (%s", e.Phase)
+	if e.OtherVersion {
+		fmt.Fprintf(&b, ", by HAProxy %s, which is not the target's version", e.HAProxyVersion)
+	}
+	b.WriteString(")")
 	for _, f := range e.Findings {
 		b.WriteString("\n\t" + f.String())
 	}
@@ -113,9 +125,12 @@ type Report struct {
 	// Warnings are those of that configuration.
 	Inherited bool
 
-	// HAProxyVersion is the version of the binary that decided, "2.6.12". It is
-	// not necessarily that of the target.
+	// HAProxyVersion is the version of the binary that decided, "2.6.12".
 	HAProxyVersion string
+
+	// OtherVersion says that this is not the version of the target, which may
+	// decide otherwise. See [Validator.TargetVersion].
+	OtherVersion bool
 }
 
 // DefaultTimeout is how long haproxy may take to check a configuration unless
@@ -140,6 +155,13 @@ type Validator struct {
 
 	// Timeout bounds one run of haproxy. Zero means [DefaultTimeout].
 	Timeout time.Duration
+
+	// TargetVersion tells the version of the HAProxy that the configurations are
+	// for, as far as it is known: "3.0", "3.0.11", "3.0.11-1+deb13u3" or "".
+	// Reports and errors then say whether the binary's is another one. It is
+	// called once per verdict, by several goroutines at a time. Nil means that it
+	// is not known.
+	TargetVersion func() string
 
 	// NoInherit runs haproxy for every new configuration, also where a verdict
 	// could be inherited.
