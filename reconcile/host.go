@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch"
 )
 
 // HostVars declares the variables that [Templates] itself gives to templates:
@@ -42,7 +43,8 @@ type host struct {
 	current  *CurrentConfig
 	http     *HTTPFetcher
 	post     *postProcessing
-	lines    []int // of haproxy.cfg: where each line stood before it was squeezed; nil: all at the same place
+	reads    *reads // of the stores of a Program; nil: none
+	lines    []int  // of haproxy.cfg: where each line stood before it was squeezed; nil: all at the same place
 }
 
 // line returns the number that a line of the finished haproxy.cfg had in what
@@ -62,6 +64,8 @@ type notes struct {
 	files   map[string]dataplane.File // by path
 	asked   map[question]string
 	fetched map[httpKey]*httpVersion
+	asks    map[storeQuestion]storeAnswer // nil: none
+	pool    map[string]k8swatch.Revision  // see reads.pooled
 }
 
 func newNotes() *notes {
@@ -95,7 +99,7 @@ func (n *notes) fetch(key httpKey, v *httpVersion) {
 // fill returns the input with the host's values in the place of its variables.
 func (h *host) fill(in *Input) *Input {
 	filled := *in
-	filled.host = h
+	filled.host, h.reads = h, in.reads
 	filled.Vars = make(map[string]any, len(in.Vars))
 	for name, v := range in.Vars {
 		switch v.(type) {
@@ -112,7 +116,10 @@ func (h *host) fill(in *Input) *Input {
 }
 
 // gives reports whether a variable comes from the host.
-func (h *host) gives(v any) bool {
+func (h *host) gives(name string, v any) bool {
+	if h.reads.gives(name) {
+		return true
+	}
 	switch v.(type) {
 	case *FileRegistry, *CurrentConfig, *HTTPFetcher:
 		return true
@@ -126,6 +133,7 @@ func (h *host) begin(entry string, item any) *notes {
 	h.registry.begin(entry, item, n)
 	h.current.begin(n)
 	h.http.begin(n)
+	h.reads.begin(n)
 	return n
 }
 
@@ -157,7 +165,7 @@ func (h *host) again(entry string, item any, n *notes) bool {
 			return false
 		}
 	}
-	return h.registry.again(entry, item, n.files)
+	return h.reads.again(n) && h.registry.again(entry, item, n.files)
 }
 
 // replace does the replacements of post-processors in what an entry rendered.
@@ -181,7 +189,7 @@ func (h *host) finish(text string, files []dataplane.File) (string, []dataplane.
 
 // usesHost reports whether an entry uses a variable of the host.
 func (t *Templates) usesHost(entry string, in *Input) bool {
-	return slices.ContainsFunc(t.Engine.Uses(entry), func(name string) bool { return in.host.gives(in.Vars[name]) })
+	return slices.ContainsFunc(t.Engine.Uses(entry), func(name string) bool { return in.host.gives(name, in.Vars[name]) })
 }
 
 // renderItems renders an entry for each of these items, one by one where it must

@@ -31,6 +31,11 @@ type ProgramOptions struct {
 	// HTTP is what templates fetch with the variable http; nil: nothing.
 	HTTP *HTTPStore
 
+	// Impure says that a function of Globals may answer differently from one render
+	// to the next. Then every template is rendered each time; otherwise those are
+	// that read something which changed.
+	Impure bool
+
 	// MaxOutput is as in [templating.Options].
 	MaxOutput int
 }
@@ -108,12 +113,12 @@ func compileProgram(s *Settings, opts *ProgramOptions) (*Program, SettingsErrors
 			LabelSelector: sel.String(), Store: StoreFull, IndexBy: []string{"metadata.namespace", "metadata.name"}})
 	}
 	engine, err := templating.Compile(p.files, &templating.Options{
-		Entries: p.files.order, Globals: p.globals(opts), Vars: p.vars(context.Background(), nil), MaxOutput: opts.MaxOutput,
+		Entries: p.files.order, Globals: p.globals(opts), Vars: p.vars(nil), MaxOutput: opts.MaxOutput,
 	})
 	if err != nil {
 		return nil, p.files.problems(s, err)
 	}
-	p.templates = &Templates{Engine: engine, Input: p.input, Layout: p.layout, HTTP: opts.HTTP, Post: postProcessors(s)}
+	p.templates = &Templates{Engine: engine, Input: p.input, Layout: p.layout, HTTP: opts.HTTP, Post: postProcessors(s), Pure: !opts.Impure}
 	return p, nil
 }
 
@@ -164,6 +169,18 @@ type Store struct {
 	// changes the slice.
 	Get func(ctx context.Context, keys []string) ([]k8swatch.Object, error)
 	Len int // number of objects
+
+	// Revision is another one whenever Get would answer something else. Zero:
+	// that is not known, and what was rendered from it is rendered each time.
+	Revision k8swatch.Revision
+}
+
+// list returns all objects.
+func (s Store) list(ctx context.Context) ([]k8swatch.Object, error) {
+	if s.Get == nil {
+		return nil, nil
+	}
+	return s.Get(ctx, nil)
 }
 
 func (s Stores) counts() map[string]int {
@@ -175,15 +192,15 @@ func (s Stores) counts() map[string]int {
 }
 
 // vars makes the variables of one render.
-func (p *Program) vars(ctx context.Context, stores Stores) map[string]any {
+func (p *Program) vars(from *reads) map[string]any {
 	var fields []reflect.StructField
 	var values []reflect.Value
-	pods := storeValue(ctx, reflect.TypeFor[*corev1.Pod](), stores[haproxyPods])
+	pods := storeValue(reflect.TypeFor[*corev1.Pod](), from, haproxyPods)
 	for _, r := range p.resources {
 		if r.name == haproxyPods {
 			continue
 		}
-		v := storeValue(ctx, r.elem, stores[r.name])
+		v := storeValue(r.elem, from, r.name)
 		fields = append(fields, reflect.StructField{Name: strings.ToUpper(r.name[:1]) + r.name[1:], Type: v.Type()})
 		values = append(values, v)
 	}
@@ -200,17 +217,14 @@ func (p *Program) vars(ctx context.Context, stores Stores) map[string]any {
 
 // storeValue makes what templates see of one resource: a struct of functions
 // that return its type.
-func storeValue(ctx context.Context, elem reflect.Type, store Store) reflect.Value {
+func storeValue(elem reflect.Type, from *reads, name string) reflect.Value {
 	list, keys := reflect.SliceOf(elem), reflect.TypeFor[[]string]()
 	get := func(keys []string) reflect.Value {
-		if store.Get == nil {
-			return reflect.Zero(list)
-		}
-		objs, err := store.Get(ctx, keys)
+		objs, err := from.get(name, keys)
 		if err != nil {
 			panic(err) // the engine gives it the position of the call
 		}
-		return typedList(list, objs, Excluding(ctx))
+		return typedList(list, objs)
 	}
 	funcs := []reflect.Value{
 		reflect.MakeFunc(reflect.FuncOf(nil, []reflect.Type{list}, false), func([]reflect.Value) []reflect.Value {
@@ -237,14 +251,10 @@ func storeValue(ctx context.Context, elem reflect.Type, store Store) reflect.Val
 	return v
 }
 
-// typedList converts objects to the type that templates see, without those that
-// a render leaves out.
-func typedList(typ reflect.Type, objs []k8swatch.Object, excluded *Excluded) reflect.Value {
+// typedList converts objects to the type that templates see.
+func typedList(typ reflect.Type, objs []k8swatch.Object) reflect.Value {
 	out := reflect.MakeSlice(typ, 0, len(objs))
 	for _, o := range objs {
-		if excluded.Has(o) {
-			continue
-		}
 		v := reflect.ValueOf(o)
 		if u, ok := o.(*unstructured.Unstructured); ok {
 			v = reflect.ValueOf(u.Object)
@@ -254,21 +264,29 @@ func typedList(typ reflect.Type, objs []k8swatch.Object, excluded *Excluded) ref
 	return out
 }
 
-// storesKey is the key of the stores in the context of a render.
-type storesKey struct{}
+// readsKey is the key of the reads in the context of a render.
+type readsKey struct{}
 
 // input is that of the templates.
 func (p *Program) input(ctx context.Context) (*Input, error) {
-	stores, _ := ctx.Value(storesKey{}).(Stores)
-	return &Input{Vars: p.vars(ctx, stores), Resources: stores.counts()}, nil
+	from, _ := ctx.Value(readsKey{}).(*reads)
+	return &Input{Vars: p.vars(from), Resources: from.stores.counts(), reads: from}, nil
 }
 
 // Render renders everything from these stores. An error in a template has its
-// line in the settings, as a [SettingsErrors].
+// line in the settings, as a [SettingsErrors]. What an entry read of a store
+// that knows its Revision is compared, and the entry rendered again only if that
+// changed; so the functions among [ProgramOptions.Globals] must always answer the same,
+// or ProgramOptions.Impure be set.
 func (p *Program) Render(ctx context.Context, stores Stores) (*Rendered, error) {
-	rendered, err := p.templates.Render(context.WithValue(ctx, storesKey{}, stores))
+	from := newReads(ctx, stores, p.files.share)
+	rendered, err := p.templates.Render(context.WithValue(ctx, readsKey{}, from))
+	from.begin(nil)
 	if err != nil && ctx.Err() == nil {
-		err = p.files.problems(p.settings, err).orNil()
+		err = p.files.failures(p.settings, err)
+	}
+	if rendered != nil {
+		rendered.Origins = &programOrigins{rendered.Origins, p, from}
 	}
 	return rendered, err
 }
@@ -325,7 +343,7 @@ func (p *Program) CaseRenderer(ctx context.Context, in *CaseInput) (Renderer, er
 	}
 	templates := &Templates{Engine: p.templates.Engine, Layout: p.layout, Post: p.templates.Post}
 	templates.Input = func(ctx context.Context) (*Input, error) {
-		return p.input(context.WithValue(ctx, storesKey{}, stores))
+		return p.input(context.WithValue(ctx, readsKey{}, newReads(ctx, stores, false)))
 	}
 	templates.SetPrevious(in.Previous)
 	return templates, nil
@@ -333,5 +351,5 @@ func (p *Program) CaseRenderer(ctx context.Context, in *CaseInput) (Renderer, er
 
 // storeOf reads a snapshot.
 func storeOf(s *k8swatch.Snapshot) Store {
-	return Store{Len: s.Len(), Get: func(_ context.Context, keys []string) ([]k8swatch.Object, error) { return s.Get(keys...), nil }}
+	return Store{Len: s.Len(), Revision: s.Revision() + 1, Get: func(_ context.Context, keys []string) ([]k8swatch.Object, error) { return s.Get(keys...), nil }}
 }

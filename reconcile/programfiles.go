@@ -20,6 +20,7 @@ type programFiles struct {
 	texts map[string]string // by entry or snippet
 	paths map[string]string // where each stands in the settings
 	order []string          // the entries, sorted
+	share bool              // whether a template may use shared
 }
 
 func newProgramFiles(s *Settings) *programFiles {
@@ -40,6 +41,9 @@ func newProgramFiles(s *Settings) *programFiles {
 		}
 	}
 	slices.Sort(f.order)
+	for _, text := range f.texts {
+		f.share = f.share || strings.Contains(text, "shared")
+	}
 	return f
 }
 
@@ -208,10 +212,34 @@ func (f *programFiles) problems(s *Settings, err error) SettingsErrors {
 	}
 	var at *templating.Error
 	if !errors.As(err, &at) {
-		return SettingsErrors{s.source.problem("", "%v", err)}
+		e := s.source.problem("", "%v", err)
+		e.Err = err
+		return SettingsErrors{e}
 	}
 	message := undefinedResource.ReplaceAllString(at.Message, "$1 undefined: it is not in watchedResources")
 	message = exportedResource.ReplaceAllStringFunc(message, strings.ToLower)
 	name, _ := f.resolve(at.File)
-	return SettingsErrors{s.source.inText(f.paths[name], at.Line, at.Column, err, message)}
+	e := s.source.inText(f.paths[name], at.Line, at.Column, err, message)
+	if s.source != nil && err == error(at) { // who reads the cause wants to know the line in the settings, too
+		moved := *at
+		moved.File, moved.Line, moved.Column, moved.Message = e.File, e.Line, e.Column, message
+		e.Err = &moved
+	}
+	return SettingsErrors{e}
+}
+
+// failures are the problems of a render. Two resources for which the same line
+// fails are two problems.
+func (f *programFiles) failures(s *Settings, err error) error {
+	all := f.problems(s, err)
+	for _, e := range all {
+		var at *templating.Error
+		if !errors.As(e.Err, &at) {
+			continue
+		}
+		if owners := resourcesOf(at.Owners); len(owners) > 0 {
+			e.Message += " (" + owners[len(owners)-1].String() + ")"
+		}
+	}
+	return all.orNil()
 }

@@ -149,7 +149,7 @@ func (l *Live) read(use *inUse) (Stores, k8swatch.Revision) {
 		if w.full == nil {
 			metadata := w.onDemand.Metadata()
 			revision += metadata.Revision()
-			stores[name] = Store{Len: metadata.Len(), Get: func(ctx context.Context, keys []string) ([]k8swatch.Object, error) {
+			stores[name] = Store{Len: metadata.Len(), Revision: metadata.Revision() + 1, Get: func(ctx context.Context, keys []string) ([]k8swatch.Object, error) {
 				return w.onDemand.Get(ctx, keys...)
 			}}
 			continue

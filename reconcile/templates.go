@@ -27,7 +27,8 @@ type Input struct {
 	Refused   []Refusal
 	Resources map[string]int
 
-	host *host // of the render
+	host  *host  // of the render
+	reads *reads // of a Program
 }
 
 // Each says that an entry is rendered once for each item, one after the other,
@@ -182,7 +183,7 @@ func (t *Templates) entry(ctx context.Context, entry string, in *Input, made map
 	each, forItems := in.Each[entry]
 	now := remembered{vars: map[string]any{}}
 	for _, name := range t.Engine.Uses(entry) {
-		if (!forItems || name != each.Var) && !in.host.gives(in.Vars[name]) {
+		if (!forItems || name != each.Var) && !in.host.gives(name, in.Vars[name]) {
 			now.vars[name] = in.Vars[name]
 		}
 	}
