@@ -25,6 +25,9 @@ func (c *Config) Sections() []Section {
 	sections := make([]Section, len(index.list))
 	for i, s := range index.list {
 		sections[i] = Section{Kind: s.Kind, Name: s.Name, Line: s.Line, Text: s.Text, header: s.Header}
+		if s.unnamed {
+			sections[i].Name = ""
+		}
 	}
 	return sections
 }

@@ -30,6 +30,9 @@ func TestSections(t *testing.T) {
 	require.Equal(t, [][]string{{"server", "a", "192.0.2.1:80"}, {"server", "b c", "192.0.2.2:80"}}, sections[2].Lines("server"))
 	require.Len(t, sections[2].Lines(""), 3)
 	require.Empty(t, sections[2].Lines("backend"), "that is its header")
+	unnamed, err := dataplane.NewConfig("defaults\n  mode http\n")
+	require.NoError(t, err)
+	require.Empty(t, unnamed.Sections()[0].Name)
 	sections[1].Kind = "changed"
 	require.Equal(t, "global", cfg.Sections()[1].Kind)
 }
@@ -41,11 +44,11 @@ func ExampleConfig_Sections() {
 		return
 	}
 	for _, s := range cfg.Sections() {
-		fmt.Println(s.Line, s.Kind, s.Name)
+		fmt.Printf("%d %s %q\n", s.Line, s.Kind, s.Name)
 	}
 	// Output:
-	// 1 global
-	// 3 backend shop
+	// 1 global ""
+	// 3 backend "shop"
 }
 
 func ExampleSection_Lines() {
