@@ -19,8 +19,9 @@ import (
 // failure, each resource that was refused. What led nowhere is at debug level.
 // A nil logger is slog.Default().
 //
-// The message is a sentence; figures to search for are in the attributes
-// "reconciliation", "endpoint", "hash" and "took".
+// The message is a sentence; what to search for is in the attributes
+// "reconciliation", "endpoint", "hash" and "took", and in "event": the name of
+// the event ([reconcile.Event]), such as "reconciliation.completed".
 func Comment(bus *eventbus.Bus, log *slog.Logger) *eventbus.Subscription {
 	if log == nil {
 		log = slog.Default()
@@ -41,81 +42,172 @@ type remark struct {
 }
 
 // commentator makes remarks of events. It remembers what the last event of a
-// reconciliation needs to tell its whole story.
+// reconciliation, and of an endpoint, needs to tell its whole story.
 type commentator struct {
 	started  reconcile.ReconciliationStarted
 	rendered reconcile.TemplateRendered
+	attempts int            // of the reconciliation under way
+	failures int            // reconciliations that failed, in a row
+	failing  map[string]int // deployments that failed in a row, by endpoint
+	refused  string         // version of the settings that were refused last, "" after good ones
 }
 
 // record returns the remark on an event, and whether there is one.
 func (c *commentator) record(event any) (remark, bool) {
-	switch e := event.(type) {
-	case reconcile.ReconciliationStarted:
-		c.started = e
-	case reconcile.TemplateRendered:
-		c.rendered = e
-	case reconcile.ReconciliationCompleted:
-		return c.completed(e), true
-	case reconcile.ReconciliationFailed:
-		return note(slog.LevelError, "the configuration stays as it is, as the new one failed"+c.because(e.ID)+": "+text(e.Err)).
-			id(e.ID).took(e.Took), true
-	case reconcile.ResourceRefused:
-		return note(slog.LevelWarn, "left out: "+e.Refusal.String()).id(e.ID), true
-	case reconcile.ResourceAccepted:
-		return note(slog.LevelInfo, "no longer left out: "+e.Refusal.Resource).id(e.ID), true
-	case reconcile.SourceFailed:
-		return note(slog.LevelError, "resources not read, those from before stay in use: "+text(e.Err)), true
-	case reconcile.IndexSynchronized:
-		return note(slog.LevelInfo, "watching "+kinds(e.Resources)).took(e.Took), true
+	known, ok := event.(reconcile.Event)
+	if !ok {
+		return remark{}, false
 	}
-	return c.deployment(event)
-}
-
-// deployment remarks on events about endpoints and leadership.
-func (c *commentator) deployment(event any) (remark, bool) {
-	switch e := event.(type) {
-	case reconcile.DeploymentScheduled:
-		return note(slog.LevelInfo, "waits for the minimum interval between two reloads, until "+clock(e.At)).
-			id(e.ID).endpoint(e.Endpoint), true
-	case reconcile.DeploymentStarted:
-		return note(slog.LevelDebug, "deploying").id(e.ID).endpoint(e.Endpoint), true
-	case reconcile.InstanceDeployed:
-		return note(slog.LevelInfo, "deployed: "+outcome(e.Result)).id(e.ID).endpoint(e.Endpoint).took(e.Took), true
-	case reconcile.InstanceDeploymentFailed:
-		return note(slog.LevelError, "deployment failed"+again(e)+": "+text(e.Err)).
-			id(e.ID).endpoint(e.Endpoint).took(e.Took), true
-	case reconcile.DriftRepaired:
-		return note(slog.LevelWarn, "was changed by somebody else and is repaired: "+outcome(e.Result)).
-			id(e.ID).endpoint(e.Endpoint), true
-	case reconcile.EndpointsChanged:
-		return note(slog.LevelInfo, endpoints(e)), true
-	case reconcile.LeaderBecame:
-		return note(slog.LevelInfo, "leads now and deploys, as "+e.Identity), true
-	case reconcile.LeaderLost:
-		return note(slog.LevelWarn, "leads no longer and deploys nothing, as "+e.Identity), true
-	case reconcile.LeaderObserved:
-		return note(slog.LevelInfo, "the leader is "+e.Identity), true
+	r := remark{level: known.Level()}
+	if c.reconciliation(&r, event) || c.resources(&r, event) || c.deployment(&r, event) || c.settings(&r, event) {
+		r.attrs = append(r.attrs, slog.String("event", known.EventName()))
+		return r, true
 	}
 	return remark{}, false
 }
 
-func (c *commentator) completed(e reconcile.ReconciliationCompleted) remark {
+// reconciliation remarks on how reconciliations end.
+func (c *commentator) reconciliation(r *remark, event any) bool {
+	switch e := event.(type) {
+	case reconcile.ReconciliationStarted:
+		c.started, c.attempts = e, 0
+	case reconcile.AttemptCompleted:
+		c.attempts++
+	case reconcile.TemplateRendered:
+		c.rendered = e
+	case reconcile.ReconciliationCompleted:
+		c.completed(r, e)
+		return true
+	case reconcile.ReconciliationFailed:
+		c.failures++
+		r.say("the configuration stays as it is, as the new one failed%s%s: %s", inARow(c.failures), c.because(e.ID), text(e.Err))
+		r.id(e.ID).took(e.Took)
+		return true
+	}
+	return false
+}
+
+// resources remarks on what is read and on what is left out of it.
+func (c *commentator) resources(r *remark, event any) bool {
+	switch e := event.(type) {
+	case reconcile.ResourceRefused:
+		r.say("left out: %s", e.Refusal).id(e.ID)
+	case reconcile.ResourceAccepted:
+		r.say("no longer left out: %s", e.Refusal.Resource).id(e.ID)
+	case reconcile.ResourceQuarantined:
+		r.say("in quarantine, all others are served").about(e.Resource, "fault", e.Fault.String()).id(e.ID)
+	case reconcile.ResourceReleased:
+		r.say("released from quarantine").about(e.Resource, "because", e.Reason).id(e.ID)
+	case reconcile.SourceFailed:
+		r.say("resources not read, those from before stay in use: %s", text(e.Err))
+	case reconcile.IndexSynchronized:
+		r.say("watching %s", kinds(e.Resources)).took(e.Took)
+	case reconcile.HTTPResourceUpdated:
+		r.say("fetched a new content of %s, %s, which is used once it has been deployed", e.URL, count(e.Bytes, "byte"))
+	case reconcile.HTTPResourceAccepted:
+		r.say("the new content of %s is deployed", e.URL)
+	case reconcile.HTTPResourceRejected:
+		r.say("the new content of %s is not used, the one from before stays: %s", e.URL, text(e.Err))
+	default:
+		return false
+	}
+	return true
+}
+
+// deployment remarks on events about endpoints and leadership.
+func (c *commentator) deployment(r *remark, event any) bool {
+	switch e := event.(type) {
+	case reconcile.DeploymentScheduled:
+		r.say("waits for the minimum interval between two reloads, until %s", clock(e.At)).id(e.ID).endpoint(e.Endpoint)
+	case reconcile.DeploymentStarted:
+		r.say("deploying").id(e.ID).endpoint(e.Endpoint)
+	case reconcile.InstanceDeployed:
+		r.say("deployed%s: %s", c.recovered(e.Endpoint), outcome(e.Result)).id(e.ID).endpoint(e.Endpoint).took(e.Took)
+	case reconcile.InstanceDeploymentFailed:
+		c.fails(e.Endpoint)
+		r.say("deployment failed%s: %s", again(e), text(e.Err)).id(e.ID).endpoint(e.Endpoint).took(e.Took)
+	case reconcile.DriftRepaired:
+		r.say("was changed by somebody else and is repaired: %s", outcome(e.Result)).id(e.ID).endpoint(e.Endpoint)
+	case reconcile.EndpointsChanged:
+		for _, name := range e.Removed {
+			delete(c.failing, name)
+		}
+		r.say("%s", endpoints(e))
+	case reconcile.LeaderBecame:
+		r.say("leads now and deploys, as %s", e.Identity)
+	case reconcile.LeaderLost:
+		r.say("leads no longer and deploys nothing, as %s", e.Identity)
+	case reconcile.LeaderObserved:
+		r.say("the leader is %s", e.Identity)
+	default:
+		return false
+	}
+	return true
+}
+
+// settings remarks on settings that take effect, or do not.
+func (c *commentator) settings(r *remark, event any) bool {
+	switch e := event.(type) {
+	case reconcile.ConfigApplied:
+		after := ""
+		if c.refused != "" {
+			after, c.refused = ", after version "+c.refused+" was refused", ""
+		}
+		r.say("new settings are in use%s: version %s of %s%s", after, e.Version, e.Name, watchers(e)).took(e.Took)
+	case reconcile.ConfigInvalid:
+		c.refused = e.Version
+		r.say("the settings stay as they are, as version %s of %s is wrong: %s", e.Version, e.Name, text(e.Err)).took(e.Took)
+	default:
+		return false
+	}
+	return true
+}
+
+// completed tells of a configuration that may be deployed, what it was made of
+// and, if that explains it, what went before.
+func (c *commentator) completed(r *remark, e reconcile.ReconciliationCompleted) {
+	before := ""
+	if c.failures > 0 {
+		before, r.level = ", after "+count(c.failures, "failure"), slog.LevelInfo
+	}
+	if c.attempts > 1 {
+		before += fmt.Sprintf(", at attempt %d", c.attempts)
+	}
+	c.failures = 0
 	if e.Unchanged {
-		return note(slog.LevelDebug, "nothing to change"+c.because(e.ID)).id(e.ID).took(e.Took)
+		r.say("nothing to change%s%s", c.because(e.ID), before).id(e.ID).took(e.Took)
+		return
 	}
 	s := "new valid configuration"
-	if r := c.rendered; r.ID == e.ID {
-		s += fmt.Sprintf(" of %s in %s and %s", count(r.Lines, "line"), count(r.Sections, "section"), count(r.Files, "file"))
-		if len(r.Resources) > 0 {
-			s += " from " + kinds(r.Resources)
+	if d := c.rendered; d.ID == e.ID {
+		s += fmt.Sprintf(" of %s in %s and %s", count(d.Lines, "line"), count(d.Sections, "section"), count(d.Files, "file"))
+		if len(d.Resources) > 0 {
+			s += " from " + kinds(d.Resources)
 		}
-		if r.Refused > 0 {
-			s += fmt.Sprintf(", %d left out", r.Refused)
+		if d.Refused > 0 {
+			s += fmt.Sprintf(", %d left out", d.Refused)
 		}
 	}
-	r := note(slog.LevelInfo, s+c.because(e.ID)).id(e.ID).took(e.Took)
+	r.say("%s%s%s", s, c.because(e.ID), before).id(e.ID).took(e.Took)
 	r.attrs = append(r.attrs, slog.String("hash", short(e.Hash)))
-	return r
+}
+
+// fails counts a failed deployment.
+func (c *commentator) fails(endpoint string) {
+	if c.failing == nil {
+		c.failing = map[string]int{}
+	}
+	c.failing[endpoint]++
+}
+
+// recovered says how often a deployment failed that has succeeded now.
+func (c *commentator) recovered(endpoint string) string {
+	n := c.failing[endpoint]
+	delete(c.failing, endpoint)
+	if n == 0 {
+		return ""
+	}
+	return ", after " + count(n, "failure")
 }
 
 // because says why a reconciliation began, "" where that is not known.
@@ -134,19 +226,33 @@ func (c *commentator) because(id uint64) string {
 	return ", after " + strings.Join(reasons, ", ")
 }
 
-func note(level slog.Level, text string) remark { return remark{level: level, text: text} }
+// say sets the text.
+func (r *remark) say(format string, args ...any) *remark {
+	r.text = fmt.Sprintf(format, args...)
+	return r
+}
 
-func (r remark) id(id uint64) remark {
+func (r *remark) id(id uint64) *remark {
 	r.attrs = append(r.attrs, slog.Uint64("reconciliation", id))
 	return r
 }
 
-func (r remark) endpoint(name string) remark {
+// about names the resource, so that it can be searched for, and says why.
+func (r *remark) about(resource reconcile.Resource, key, why string) *remark {
+	r.attrs = append(r.attrs, slog.String("resource", resource.String()))
+	if resource.Source != "" {
+		r.attrs = append(r.attrs, slog.String("source", resource.Source))
+	}
+	r.attrs = append(r.attrs, slog.String(key, why))
+	return r
+}
+
+func (r *remark) endpoint(name string) *remark {
 	r.attrs = append(r.attrs, slog.String("endpoint", name))
 	return r
 }
 
-func (r remark) took(d time.Duration) remark {
+func (r *remark) took(d time.Duration) *remark {
 	r.attrs = append(r.attrs, slog.String("took", d.Round(100*time.Microsecond).String()))
 	return r
 }
@@ -164,12 +270,29 @@ func outcome(r *dataplane.Result) string {
 }
 
 func again(e reconcile.InstanceDeploymentFailed) string {
-	s := ""
-	if e.Failures > 1 {
-		s = fmt.Sprintf(" %d times in a row", e.Failures)
-	}
+	s := inARow(e.Failures)
 	if !e.RetryAt.IsZero() {
 		s += ", next try at " + clock(e.RetryAt)
+	}
+	return s
+}
+
+// inARow says how often something failed, if it was more than once.
+func inARow(failures int) string {
+	if failures < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" %d times in a row", failures)
+}
+
+// watchers says what is watched from now on and what no longer.
+func watchers(e reconcile.ConfigApplied) string {
+	s := ""
+	if len(e.Started) > 0 {
+		s += ", watching now: " + strings.Join(e.Started, " ")
+	}
+	if len(e.Stopped) > 0 {
+		s += ", no longer: " + strings.Join(e.Stopped, " ")
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -29,8 +30,13 @@ func logTo(buf *bytes.Buffer) *slog.Logger {
 		}}))
 }
 
+// eventAttr is the same for all lines of an event: [reconcile.Event] has a test
+// of the names.
+var eventAttr = regexp.MustCompile(` event=[a-z.]+`)
+
 func TestComment(t *testing.T) {
 	plan := &dataplane.Plan{Ops: []dataplane.Op{{Action: dataplane.Update, Kind: "server", Impact: dataplane.ImpactRuntime}}}
+	web := reconcile.Resource{Kind: "Ingress", Namespace: "shop", Name: "web", Source: "web.yaml:12"}
 	refusal := reconcile.Refusal{Resource: "Ingress shop/web", Source: "web.yaml:12", Field: "spec.rules[0].host", Reason: "has a quote"}
 	for _, c := range []struct {
 		name   string
@@ -91,6 +97,56 @@ level=INFO msg="deployed: 0 to create, 1 to update, 0 to delete; runtime, no rel
 		}, `level=INFO msg="leads now and deploys, as one"
 level=WARN msg="leads no longer and deploys nothing, as one"
 level=INFO msg="the leader is two"`},
+		{"a change that took several attempts", []any{
+			reconcile.ReconciliationStarted{ID: 2},
+			reconcile.AttemptCompleted{ID: 2, Err: errors.New("boom")},
+			reconcile.AttemptCompleted{ID: 2},
+			reconcile.ResourceQuarantined{ID: 2, Quarantined: reconcile.Quarantined{Resource: web, Fault: reconcile.Fault{Message: "bad"}}},
+			reconcile.ReconciliationCompleted{ID: 2, Hash: "abc"},
+			reconcile.ResourceReleased{ID: 3, Resource: web, Reason: "it changed"},
+		}, `level=ERROR msg="in quarantine, all others are served" resource="Ingress shop/web" source=web.yaml:12 fault=bad reconciliation=2
+level=INFO msg="new valid configuration, at attempt 2" reconciliation=2 took=0s hash=abc
+level=INFO msg="released from quarantine" resource="Ingress shop/web" source=web.yaml:12 because="it changed" reconciliation=3`},
+		{"failures, and their end", []any{
+			reconcile.ReconciliationFailed{ID: 1, Err: errors.New("boom")},
+			reconcile.ReconciliationFailed{ID: 2, Err: errors.New("boom")},
+			reconcile.ReconciliationCompleted{ID: 3, Unchanged: true},
+			reconcile.ReconciliationCompleted{ID: 4, Unchanged: true},
+		}, `level=ERROR msg="the configuration stays as it is, as the new one failed: boom" reconciliation=1 took=0s
+level=ERROR msg="the configuration stays as it is, as the new one failed 2 times in a row: boom" reconciliation=2 took=0s
+level=INFO msg="nothing to change, after 2 failures" reconciliation=3 took=0s
+level=DEBUG msg="nothing to change" reconciliation=4 took=0s`},
+		{"deployed after failures of the same endpoint", []any{
+			reconcile.InstanceDeploymentFailed{ID: 7, Endpoint: "a", Err: errors.New("x"), Failures: 1},
+			reconcile.InstanceDeploymentFailed{ID: 7, Endpoint: "gone", Err: errors.New("x"), Failures: 1},
+			reconcile.EndpointsChanged{Endpoints: []string{"a", "b"}, Removed: []string{"gone"}},
+			reconcile.InstanceDeployed{ID: 7, Endpoint: "b"},
+			reconcile.InstanceDeployed{ID: 7, Endpoint: "a"},
+			reconcile.InstanceDeployed{ID: 7, Endpoint: "gone"},
+		}, `level=ERROR msg="deployment failed: x" reconciliation=7 endpoint=a took=0s
+level=ERROR msg="deployment failed: x" reconciliation=7 endpoint=gone took=0s
+level=INFO msg="deploying to 2 endpoints, gone: gone"
+level=INFO msg="deployed: nothing known about it" reconciliation=7 endpoint=b took=0s
+level=INFO msg="deployed, after 1 failure: nothing known about it" reconciliation=7 endpoint=a took=0s
+level=INFO msg="deployed: nothing known about it" reconciliation=7 endpoint=gone took=0s`},
+		{"settings", []any{
+			reconcile.ConfigParsed{Name: "s.yaml", Version: "v1"},
+			reconcile.ConfigValidated{Name: "s.yaml", Version: "v1"},
+			reconcile.ConfigApplied{Name: "s.yaml", Version: "v1", Started: []string{"ingresses", "services"}, Took: time.Second},
+			reconcile.ConfigInvalid{Name: "s.yaml", Version: "v2", Err: errors.New("s.yaml:3:1: no"), Took: time.Second},
+			reconcile.ConfigApplied{Name: "s.yaml", Version: "v3", Stopped: []string{"services"}},
+			reconcile.ConfigApplied{Name: "s.yaml", Version: "v4"},
+		}, `level=INFO msg="new settings are in use: version v1 of s.yaml, watching now: ingresses services" took=1s
+level=ERROR msg="the settings stay as they are, as version v2 of s.yaml is wrong: s.yaml:3:1: no" took=1s
+level=INFO msg="new settings are in use, after version v2 was refused: version v3 of s.yaml, no longer: services" took=0s
+level=INFO msg="new settings are in use: version v4 of s.yaml" took=0s`},
+		{"fetched", []any{
+			reconcile.HTTPResourceUpdated{URL: "http://h/", Bytes: 1},
+			reconcile.HTTPResourceAccepted{URL: "http://h/"},
+			reconcile.HTTPResourceRejected{URL: "http://h/", Err: errors.New("no")},
+		}, `level=INFO msg="fetched a new content of http://h/, 1 byte, which is used once it has been deployed"
+level=INFO msg="the new content of http://h/ is deployed"
+level=WARN msg="the new content of http://h/ is not used, the one from before stays: no"`},
 		{"somebody else's event", []any{"text", struct{}{}}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,7 +155,10 @@ level=INFO msg="the leader is two"`},
 			observe.Comment(bus, logTo(&log))
 			publish(bus, c.events...)
 			deliver(t, bus)
-			require.Equal(t, c.want, strings.TrimSpace(log.String()))
+			for line := range strings.Lines(log.String()) {
+				require.Regexp(t, ` event=[a-z.]+\n$`, line)
+			}
+			require.Equal(t, c.want, strings.TrimSpace(eventAttr.ReplaceAllString(log.String(), "")))
 		})
 	}
 }
@@ -120,8 +179,8 @@ func TestHistory(t *testing.T) {
 		all[i].Time = time.Time{}
 	}
 	require.Equal(t, []observe.Entry{
-		{Seq: 3, Level: "ERROR", Reconciliation: 4, Text: "the configuration stays as it is, as the new one failed: boom"},
-		{Seq: 4, Level: "INFO", Reconciliation: 5, Endpoint: "local", Text: "deployed: nothing known about it"},
+		{Seq: 3, Level: "ERROR", Event: "reconciliation.failed", Reconciliation: 4, Text: "the configuration stays as it is, as the new one failed: boom"},
+		{Seq: 4, Level: "INFO", Event: "instance.deployed", Reconciliation: 5, Endpoint: "local", Text: "deployed: nothing known about it"},
 	}, all)
 	require.Equal(t, uint64(4), h.Last(1)[0].Seq)
 }

@@ -56,7 +56,7 @@ func ExampleComment() {
 	eventbus.Publish(bus, reconcile.ReconciliationCompleted{ID: 3, Hash: "6b86b273ff34fce1"})
 	_ = bus.Close(context.Background())
 	// Output:
-	// level=INFO msg="new valid configuration of 80 lines in 6 sections and 2 files from 2 Ingress, after Ingress changed" reconciliation=3 took=0s hash=6b86b273
+	// level=INFO msg="new valid configuration of 80 lines in 6 sections and 2 files from 2 Ingress, after Ingress changed" reconciliation=3 took=0s hash=6b86b273 event=reconciliation.completed
 }
 
 func ExampleNewHistory() {

@@ -1,10 +1,18 @@
 package observe
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // Entry is one event of a [History], in words.
@@ -12,41 +20,130 @@ type Entry struct {
 	Time           time.Time `json:"time"` // when the history heard of it
 	Seq            uint64    `json:"seq"`  // place in the order of the bus
 	Level          string    `json:"level"`
+	Event          string    `json:"event,omitempty"` // its name: "reconciliation.completed"
 	Reconciliation uint64    `json:"reconciliation,omitempty"`
 	Endpoint       string    `json:"endpoint,omitempty"`
 	Text           string    `json:"text"`
 	Missed         uint64    `json:"missed,omitempty"` // events of the bus that were dropped before this one
 }
 
-// History keeps the newest remarks of a commentator, for a debug page.
-type History struct{ ring *eventbus.Ring[Entry] }
+// PlanEntry is what was done to one endpoint last, or was to be done.
+type PlanEntry struct {
+	Time           time.Time       `json:"time"` // when the history heard of it
+	Reconciliation uint64          `json:"reconciliation"`
+	Endpoint       string          `json:"endpoint"`
+	Drift          bool            `json:"drift,omitempty"` // it repaired what somebody else had changed
+	Plan           *dataplane.Plan `json:"plan"`
+	Summary        string          `json:"summary"`
+	Reloads        int             `json:"reloads"`
+	Commands       int             `json:"commands"`
+	Fallback       string          `json:"fallback,omitempty"`
+	Took           time.Duration   `json:"took"` // in nanoseconds
+	Error          string          `json:"error,omitempty"`
+}
+
+// History keeps the newest remarks of a commentator, for a debug page, and
+// besides them the newest failures, which no storm of other events takes away,
+// and the last plan of each endpoint.
+type History struct {
+	ring, failures *eventbus.Ring[Entry]
+
+	mu     sync.Mutex
+	plans  map[string]PlanEntry // by endpoint
+	leader string
+}
+
+// failuresKept and plansKept bound what a history keeps of these.
+const (
+	failuresKept = 64
+	plansKept    = maxEndpoints
+)
 
 // NewHistory subscribes to bus and keeps the last n remarks; n below 1 is 128.
 // It is an observer of the lossy kind: behind by more than 1024 events, it
 // drops the oldest of them and says so.
 func NewHistory(bus *eventbus.Bus, n int) *History {
-	h := &History{ring: eventbus.NewRing[Entry](n)}
+	h := &History{ring: eventbus.NewRing[Entry](n), failures: eventbus.NewRing[Entry](failuresKept), plans: map[string]PlanEntry{}}
 	var c commentator
 	var missed uint64
 	eventbus.Subscribe(bus, eventbus.Lossy(1024), func(_ context.Context, d eventbus.Delivery[any]) {
 		missed += d.Missed
+		now := time.Now()
+		h.keep(d.Event, now)
 		r, ok := c.record(d.Event)
 		if !ok {
 			return
 		}
-		e := Entry{Time: time.Now(), Seq: d.Seq, Level: r.level.String(), Text: r.text, Missed: missed}
+		e := r.entry(d.Event)
+		e.Time, e.Seq, e.Missed = now, d.Seq, missed
 		missed = 0
-		for _, a := range r.attrs {
-			switch a.Key {
-			case "reconciliation":
-				e.Reconciliation = a.Value.Uint64()
-			case "endpoint":
-				e.Endpoint = a.Value.String()
-			}
-		}
 		h.ring.Add(e)
+		if r.level >= slog.LevelError {
+			h.failures.Add(e)
+		}
 	})
 	return h
+}
+
+// entry is the remark on an event as a history has it.
+func (r remark) entry(event any) Entry {
+	e := Entry{Level: r.level.String(), Text: r.text}
+	if known, ok := event.(reconcile.Event); ok {
+		e.Event = known.EventName()
+	}
+	for _, a := range r.attrs {
+		switch a.Key {
+		case "reconciliation":
+			e.Reconciliation = a.Value.Uint64()
+		case "endpoint":
+			e.Endpoint = a.Value.String()
+		case "resource", "fault", "because":
+			e.Text += ": " + a.Value.String()
+		}
+	}
+	return e
+}
+
+// keep remembers plans and the leader.
+func (h *History) keep(event any, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch e := event.(type) {
+	case reconcile.InstanceDeployed:
+		h.plan(PlanEntry{Time: now, Reconciliation: e.ID, Endpoint: e.Endpoint, Took: e.Took}, e.Result)
+	case reconcile.InstanceDeploymentFailed:
+		h.plan(PlanEntry{Time: now, Reconciliation: e.ID, Endpoint: e.Endpoint, Took: e.Took, Error: text(e.Err)}, e.Result)
+	case reconcile.DriftRepaired:
+		h.plan(PlanEntry{Time: now, Reconciliation: e.ID, Endpoint: e.Endpoint, Drift: true}, e.Result)
+	case reconcile.EndpointsChanged:
+		for _, name := range e.Removed {
+			if !slices.Contains(e.Endpoints, name) { // else another one of that name has come
+				delete(h.plans, name)
+			}
+		}
+	case reconcile.LeaderObserved:
+		h.leader = e.Identity
+	case reconcile.LeaderBecame:
+		h.leader = e.Identity
+	}
+}
+
+// plan remembers one. The caller holds h.mu.
+func (h *History) plan(p PlanEntry, r *dataplane.Result) {
+	if r != nil {
+		p.Plan, p.Reloads, p.Commands, p.Fallback = r.Plan, r.Reloads, r.Commands, r.Fallback
+		if p.Took == 0 {
+			p.Took = r.Duration
+		}
+	}
+	if p.Plan.Empty() && p.Error == "" {
+		return // the one before tells more
+	}
+	p.Summary = p.Plan.Summary()
+	if _, ok := h.plans[p.Endpoint]; !ok && len(h.plans) >= plansKept {
+		return
+	}
+	h.plans[p.Endpoint] = p
 }
 
 // All returns what is kept, the oldest first.
@@ -54,3 +151,26 @@ func (h *History) All() []Entry { return h.ring.All() }
 
 // Last returns the newest n, the oldest of them first.
 func (h *History) Last(n int) []Entry { return h.ring.Last(n) }
+
+// Failures returns the newest remarks that are errors, the oldest first.
+func (h *History) Failures() []Entry { return h.failures.All() }
+
+// Plans returns, for each endpoint, the last deployment that changed something
+// or failed, the newest first.
+func (h *History) Plans() []PlanEntry {
+	h.mu.Lock()
+	plans := slices.Collect(maps.Values(h.plans))
+	h.mu.Unlock()
+	slices.SortFunc(plans, func(a, b PlanEntry) int {
+		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.Endpoint, b.Endpoint))
+	})
+	return plans
+}
+
+// Leader returns the identity of the process that leads, as it was observed
+// last; "" where nobody said.
+func (h *History) Leader() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.leader
+}

@@ -1,7 +1,12 @@
 package observe_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -9,9 +14,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
@@ -29,9 +36,23 @@ func publish(bus *eventbus.Bus, events ...any) {
 	}
 }
 
+// documented are the metrics in the doc comment, with the names of their labels.
+func documented(t *testing.T) []string {
+	text, err := os.ReadFile("metrics.go")
+	require.NoError(t, err)
+	var all []string
+	for _, m := range regexp.MustCompile(`(?m)^//\t(haptic_[a-z_]+(?:\{[a-z,]+\})?)  +\S`).FindAllStringSubmatch(string(text), -1) {
+		all = append(all, m[1])
+	}
+	slices.Sort(all)
+	return all
+}
+
+// The table in the documentation is what a scrape gets.
 func TestMetricNames(t *testing.T) {
 	bus := eventbus.New(nil)
 	m := observe.NewMetrics(bus)
+	m.Collect(fullSubject())
 	publish(bus,
 		reconcile.EndpointsChanged{Endpoints: []string{"local"}},
 		reconcile.TemplateRendered{Resources: map[string]int{"Ingress": 1}},
@@ -41,16 +62,30 @@ func TestMetricNames(t *testing.T) {
 	require.NoError(t, err)
 	var names []string
 	for _, f := range families {
-		names = append(names, f.GetName())
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		name := f.GetName()
+		if len(labels) > 0 {
+			slices.SortFunc(labels, func(a, b string) int { return strings.Compare(b, a) }) // (version, goversion), (state, resource)
+			name += "{" + strings.Join(labels, ",") + "}"
+		}
+		names = append(names, name)
 	}
-	want := []string{
-		"haptic_deployment_duration_seconds", "haptic_deployment_errors_total", "haptic_deployment_total",
-		"haptic_event_subscribers", "haptic_events_published_total",
-		"haptic_reconciliation_duration_seconds", "haptic_reconciliation_errors_total", "haptic_reconciliation_total",
-		"haptic_reloads_total", "haptic_resource_count", "haptic_runtime_changes_total",
-		"haptic_validation_errors_total", "haptic_validation_total",
+	want := documented(t)
+	for i, name := range want { // the same order of labels
+		base, labels, ok := strings.Cut(strings.TrimSuffix(name, "}"), "{")
+		if ok {
+			parts := strings.Split(labels, ",")
+			slices.SortFunc(parts, func(a, b string) int { return strings.Compare(b, a) })
+			want[i] = base + "{" + strings.Join(parts, ",") + "}"
+		}
 	}
+	slices.Sort(want)
+	slices.Sort(names)
 	require.Equal(t, want, names)
+	require.Greater(t, len(want), 30)
 
 	problems, err := testutil.GatherAndLint(m.Registry())
 	require.NoError(t, err)
@@ -64,6 +99,9 @@ func TestMetricNames(t *testing.T) {
 		var bounds []float64
 		for _, b := range f.GetMetric()[0].GetHistogram().GetBucket() {
 			bounds = append(bounds, b.GetUpperBound())
+		}
+		if f.GetMetric()[0].GetHistogram() == nil {
+			continue
 		}
 		require.Equal(t, []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10}, bounds, f.GetName())
 	}
@@ -177,3 +215,133 @@ func exposed(t *testing.T, m *observe.Metrics) []string {
 	lines := strings.Split(get(t, s.Handler(), "http://127.0.0.1/metrics", "").Body.String(), "\n")
 	return slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "#") })
 }
+
+// fixedLoop is a loop that is always in one state.
+type fixedLoop struct {
+	state  reconcile.State
+	config *dataplane.Config
+}
+
+func (l *fixedLoop) State() reconcile.State       { return l.state }
+func (l *fixedLoop) Validated() *dataplane.Config { return l.config }
+
+// fullSubject tells something of everything.
+func fullSubject() *observe.Subject {
+	health := &observe.Health{}
+	health.Check("discovery", observe.Live, func() error { return nil })
+	return &observe.Subject{
+		Health:  health,
+		Version: "v1",
+		Loop: &fixedLoop{state: reconcile.State{
+			Leading: true, Validated: "abc", ValidatedAt: noon,
+			Quarantined: []reconcile.Quarantined{{Resource: reconcile.Resource{Kind: "Ingress", Namespace: "shop", Name: "web"}}},
+			Refused:     []reconcile.Refusal{{Resource: "Ingress shop/web"}, {Resource: "Secret shop/tls"}, {Resource: "Secret shop/more"}},
+			Endpoints:   []reconcile.EndpointState{{Name: "local", Hash: "abc"}, {Name: "far", StaleSince: time.Now().Add(-time.Hour), Failures: 3, Error: "no route"}},
+		}},
+		Watched: []func() map[schema.GroupVersionResource]k8swatch.State{func() map[schema.GroupVersionResource]k8swatch.State {
+			return map[schema.GroupVersionResource]k8swatch.State{
+				{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}: {Phase: k8swatch.PhaseSynced, Synced: true, Objects: 3},
+				{Version: "v1", Resource: "secrets"}:                               {Phase: k8swatch.PhaseForbidden, Err: errors.New("not allowed")},
+			}
+		}},
+		Settings: func() reconcile.SettingsState {
+			return reconcile.SettingsState{Name: "s.yaml", Version: "0a1b", Error: "s.yaml:3: no",
+				Watched: map[string]k8swatch.State{"routes": {Phase: k8swatch.PhaseNotInstalled}}}
+		},
+	}
+}
+
+func TestCollect(t *testing.T) {
+	m := observe.NewMetrics(eventbus.New(nil))
+	m.Collect(fullSubject())
+	got := exposed(t, m)
+	for _, line := range []string{
+		`haptic_leading 1`,
+		`haptic_endpoints 2`,
+		`haptic_endpoint_staleness_seconds{endpoint="local"} 0`,
+		`haptic_endpoint_failures{endpoint="far"} 3`,
+		`haptic_quarantined_resources{kind="Ingress"} 1`,
+		`haptic_refused_resources{kind="Secret"} 2`,
+		`haptic_watch_state{resource="ingresses.networking.k8s.io",state="Synced"} 1`,
+		`haptic_watch_state{resource="ingresses.networking.k8s.io",state="Stale"} 0`,
+		`haptic_watch_state{resource="secrets",state="Forbidden"} 1`,
+		`haptic_watch_state{resource="routes",state="NotInstalled"} 1`,
+		`haptic_watch_objects{resource="ingresses.networking.k8s.io"} 3`,
+		`haptic_settings_info{version="0a1b"} 1`,
+		`haptic_settings_valid 0`,
+		`haptic_component_healthy{component="discovery"} 1`,
+	} {
+		require.Contains(t, got, line)
+	}
+	require.Contains(t, strings.Join(got, "\n"), `haptic_endpoint_staleness_seconds{endpoint="far"} 3600`)
+}
+
+// Thousands of names, endpoints that come and go, and names that nobody should
+// have: the number of series stays what it is, and every scrape works.
+func TestSeriesDoNotExplode(t *testing.T) {
+	bus := eventbus.New(nil)
+	m := observe.NewMetrics(bus)
+	subject := fullSubject()
+	loop := &fixedLoop{}
+	subject.Loop = loop
+	m.Collect(subject)
+	hostile := []string{"", "\xff\xfe", "a\nb\"}", strings.Repeat("é", 1000), strings.Repeat("é", 1000) + "2", "{}", "\x00"}
+	name := func(i int) string { return hostile[i%len(hostile)] + fmt.Sprint(i/len(hostile)*(i%2)) }
+	for i := range 10_000 {
+		n := name(i)
+		resource := reconcile.Resource{Kind: n, Namespace: n, Name: n}
+		publish(bus,
+			reconcile.TemplateRendered{Resources: map[string]int{n: 1, fmt.Sprint("kind", i): 1}},
+			reconcile.ResourceRefused{Refusal: reconcile.Refusal{Resource: n}},
+			reconcile.ResourceQuarantined{Quarantined: reconcile.Quarantined{Resource: resource}},
+			reconcile.EndpointsChanged{Endpoints: []string{n, fmt.Sprint("pod", i)}, Removed: []string{fmt.Sprint("pod", i-1)}},
+			reconcile.InstanceDeployed{Endpoint: n}, reconcile.InstanceDeployed{Endpoint: fmt.Sprint("pod", i)},
+			reconcile.InstanceDeployed{Endpoint: fmt.Sprint("gone", i)},
+			reconcile.HTTPResourceRejected{URL: n}, reconcile.ConfigApplied{Name: n, Version: n}, stranger(n))
+		loop.state.Endpoints = append(loop.state.Endpoints, reconcile.EndpointState{Name: n}, reconcile.EndpointState{Name: fmt.Sprint("pod", i)})
+		loop.state.Quarantined = append(loop.state.Quarantined, reconcile.Quarantined{Resource: resource})
+		loop.state.Refused = append(loop.state.Refused, reconcile.Refusal{Resource: fmt.Sprint("kind", i, " a/b")})
+		if i < 1000 {
+			subject.Health.Check(fmt.Sprint(n, i), observe.Reported, func() error { return nil })
+		}
+	}
+	many := map[string]k8swatch.State{}
+	for i := range 10_000 {
+		many[name(i)+fmt.Sprint(i)] = k8swatch.State{Phase: k8swatch.PhaseSynced}
+	}
+	subject.Settings = func() reconcile.SettingsState { return reconcile.SettingsState{Version: hostile[3], Watched: many} }
+	for range 300 {
+		eventbus.Subscribe(bus, eventbus.Lossless, func(context.Context, eventbus.Delivery[int]) {})
+	}
+	deliver(t, bus)
+	families, err := m.Registry().Gather()
+	require.NoError(t, err)
+	series := 0
+	for _, f := range families {
+		series += len(f.GetMetric())
+		limit := 101
+		switch f.GetName() {
+		case "haptic_endpoint_staleness_seconds", "haptic_endpoint_failures":
+			limit = 1000
+		case "haptic_reloads_total", "haptic_runtime_changes_total":
+			limit = 2 // of the two that there are now
+		case "haptic_watch_state":
+			limit = 600
+		}
+		require.LessOrEqual(t, len(f.GetMetric()), limit, f.GetName())
+		for _, one := range f.GetMetric() {
+			for _, l := range one.GetLabel() {
+				require.LessOrEqual(t, len(l.GetValue()), 128)
+			}
+		}
+	}
+	require.Less(t, series, 4000)
+	require.Regexp(t, `haptic_resource_count\{type="other"\} [12]\n`, strings.Join(exposed(t, m), "\n"))
+}
+
+// stranger is an event of the program's own, with a name that is never the same.
+type stranger string
+
+func (s stranger) EventName() string  { return string(s) }
+func (stranger) Level() slog.Level    { return slog.LevelInfo }
+func (stranger) LogValue() slog.Value { return slog.Value{} }

@@ -36,15 +36,16 @@ var ErrNoToken = errors.New("an address that is not loopback needs a Token")
 
 // Server is a debug server for people and for Prometheus:
 //
+//	/                    a page for people, of a server that [Observer.Server] made
 //	/metrics             of Metrics
 //	/debug/vars/         the names that were registered, as JSON
-//	/debug/vars/{name}   the value of one, as JSON
+//	/debug/vars/{name}   the value of one, as JSON; a part of it with ?field={.jsonpath}
 //	/debug/pprof/        profiles of the process (see net/http/pprof)
-//	/healthz, /readyz    200 or 503
+//	/healthz, /readyz    200 or 503, all components with ?verbose
 //
 // It only ever reads. The zero value listens on [DefaultAddr]. On an address
 // that is not loopback it demands the token of every request (a header
-// "Authorization: Bearer TOKEN"), except for /healthz and /readyz, which a
+// "Authorization: Bearer TOKEN", or in a browser TOKEN as the password of any user), except for /healthz and /readyz, which a
 // kubelet asks without one and which then do not say why.
 type Server struct {
 	Addr  string // host:port; zero is DefaultAddr, port 0 a free one
@@ -53,12 +54,14 @@ type Server struct {
 	Metrics prometheus.Gatherer // zero: no /metrics
 	Healthy func() error        // zero: always healthy
 	Ready   func() error        // zero: ready once it listens
+	Health  *Health             // what it finds counts beside Healthy and Ready; may be nil
 
 	OnListen func(net.Addr) // called when it listens, with the port that was found free
 	Logger   *slog.Logger   // zero is slog.Default()
 
 	mu   sync.Mutex
 	vars map[string]func() any
+	page func(http.ResponseWriter, *http.Request) // nil: none
 }
 
 // Token is a bearer token. It never prints.
@@ -178,13 +181,16 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	if s.page != nil {
+		mux.HandleFunc("GET /{$}", s.page)
+	}
 	if s.Metrics != nil {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{}))
 	}
 	outer := http.NewServeMux()
 	outer.Handle("/", s.guarded(mux))
-	outer.HandleFunc("GET /healthz", s.probe(s.Healthy))
-	outer.HandleFunc("GET /readyz", s.probe(s.Ready))
+	outer.HandleFunc("GET /healthz", s.probe(Live, s.Healthy))
+	outer.HandleFunc("GET /readyz", s.probe(ReadyToServe, s.Ready))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -202,7 +208,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			http.Error(w, "ask for a loopback address, such as 127.0.0.1", http.StatusForbidden)
 			return
 		}
-		w.Header().Set("WWW-Authenticate", "Bearer")
+		w.Header()["Www-Authenticate"] = []string{"Bearer", `Basic realm="haptic debug server"`}
 		http.Error(w, "a bearer token is needed", http.StatusUnauthorized)
 	})
 }
@@ -214,6 +220,9 @@ func (s *Server) allowed(r *http.Request) bool {
 		return loopbackName(r.Host)
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if _, password, ok := r.BasicAuth(); ok { // of a person with a browser
+		scheme, token = "Bearer", password
+	}
 	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.Token))
 	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
@@ -229,20 +238,32 @@ func loopbackName(host string) bool {
 }
 
 // probe answers 200 or 503, and why to those who may know.
-func (s *Server) probe(check func() error) http.HandlerFunc {
+func (s *Server) probe(p Probe, check func() error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var err error
 		if check != nil {
 			err = safely(check)
 		}
-		switch {
-		case err == nil:
-			_, _ = io.WriteString(w, "ok\n")
-		case s.allowed(r):
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		default:
-			http.Error(w, "not ok", http.StatusServiceUnavailable)
+		var findings []Finding
+		if s.Health != nil {
+			findings = s.Health.All()
+			err = errors.Join(err, failing(findings, p))
 		}
+		says, status := "ok", http.StatusOK
+		if err != nil {
+			says, status = "not ok", http.StatusServiceUnavailable
+		}
+		if s.allowed(r) {
+			if err != nil {
+				says = err.Error()
+			}
+			if r.URL.Query().Has("verbose") {
+				says = strings.TrimSuffix(verbose(findings), "\n") + "\n" + says
+			}
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, says+"\n")
 	}
 }
 
@@ -268,6 +289,21 @@ func (s *Server) variable(w http.ResponseWriter, r *http.Request) {
 	var value any
 	if err := safely(func() error { value = f(); return nil }); err != nil {
 		writeJSON(w, http.StatusInternalServerError, problem{err.Error()})
+		return
+	}
+	query := r.URL.Query()
+	if !query.Has("field") {
+		if text, ok := value.(Text); ok {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_, _ = io.WriteString(w, string(text))
+			return
+		}
+		writeJSON(w, http.StatusOK, value)
+		return
+	}
+	err := safely(func() (err error) { value, err = field(value, query.Get("field")); return err })
+	if err != nil {
+		writeJSON(w, http.StatusBadRequest, problem{"field: " + err.Error()})
 		return
 	}
 	writeJSON(w, http.StatusOK, value)

@@ -1,0 +1,89 @@
+package observe
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/client-go/util/jsonpath"
+)
+
+// Bounds of a field expression: what a short one can do to a value is bounded
+// too, as long as it descends at most once and does not list the same again and
+// again.
+const (
+	maxField       = 256 // bytes
+	maxFieldCommas = 8
+	maxFieldFound  = 10_000
+)
+
+// field picks a part of a value by JSONPath, as kubectl's -o jsonpath: {.a.b},
+// .a.b, {.endpoints[*].name}, {.endpoints[?(@.failures>0)].name}. One result is
+// returned as it is, any other number as a list.
+func field(value any, expr string) (any, error) {
+	expr, err := checkField(expr)
+	if err != nil {
+		return nil, err
+	}
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(value); err != nil {
+		return nil, err
+	}
+	var data any
+	if err := json.Unmarshal(buf.Bytes(), &data); err != nil {
+		return nil, err
+	}
+	path := jsonpath.New("field")
+	if err := path.Parse(expr); err != nil {
+		return nil, err
+	}
+	found := []any{}
+	results, err := path.FindResults(data)
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range results {
+		if len(found)+len(list) > maxFieldFound {
+			return nil, fmt.Errorf("more than %d results", maxFieldFound)
+		}
+		for _, r := range list {
+			if !r.IsValid() || !r.CanInterface() {
+				found = append(found, nil)
+				continue
+			}
+			found = append(found, r.Interface())
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	return found, nil
+}
+
+// checkField refuses expressions that could be made to cost much.
+func checkField(expr string) (string, error) {
+	if len(expr) > maxField {
+		return "", fmt.Errorf("longer than %d bytes", maxField)
+	}
+	if !strings.HasPrefix(expr, "{") {
+		if !strings.HasPrefix(expr, ".") && !strings.HasPrefix(expr, "[") && !strings.HasPrefix(expr, "$") {
+			expr = "." + expr
+		}
+		expr = "{" + expr + "}"
+	}
+	switch {
+	case strings.Count(expr, "{") != 1 || !strings.HasSuffix(expr, "}") || strings.Count(expr, "}") != 1:
+		return "", errors.New("want one expression, such as {.endpoints[*].name}")
+	case strings.Contains(expr, "range"):
+		return "", errors.New("range is not supported: use [*]")
+	case strings.Count(expr, "..") > 1:
+		return "", errors.New("more than one recursive descent (..)")
+	case strings.Count(expr, ",") > maxFieldCommas:
+		return "", fmt.Errorf("more than %d commas", maxFieldCommas)
+	case strings.Count(expr, "?") > 2:
+		return "", errors.New("more than two filters")
+	}
+	return expr, nil
+}
