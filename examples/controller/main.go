@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,8 +27,6 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
-	"github.com/hapticsdk/haptic/reconcile/observe"
-	"github.com/hapticsdk/haptic/validate"
 )
 
 func main() {
@@ -91,9 +88,11 @@ type controller struct {
 	settings    Settings
 	finding     sync.Mutex // held by discover, which start calls too
 	slots       Slots
-	routes      *Routes            // of the last render
-	eachBackend bool               // whether the templates have an entry for that
-	election    *k8swatch.Election // nil: this process always leads
+	routes      *Routes              // of the last render
+	eachBackend bool                 // whether the templates have an entry for that
+	templates   *reconcile.Templates // see render.go
+	http        reconcile.HTTPStore  // what templates fetch
+	election    *k8swatch.Election   // nil: this process always leads
 	loop        *reconcile.Loop
 
 	broadcaster record.EventBroadcaster // of Kubernetes Events, nil for a folder
@@ -165,44 +164,6 @@ func (c *controller) newElection() (err error) {
 	return err
 }
 
-func (c *controller) newLoop() error {
-	engine, err := compileTemplates(c.cfg.templates, c.settings.layout)
-	if err != nil {
-		return err
-	}
-	c.eachBackend = slices.Contains(engine.Entries(), backendEntry)
-	templates := &reconcile.Templates{Engine: engine, Input: c.input, Pure: true}
-	if err := templates.Check(); err != nil {
-		return err
-	}
-	validator := &validate.Validator{Layout: c.settings.layout}
-	opts := reconcile.Options{
-		Renderer: templates,
-		Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
-			report, err := validator.Check(ctx, cfg)
-			if err == nil && !report.Remembered && !report.Inherited {
-				c.log.Info("haproxy accepts the configuration", "version", report.HAProxyVersion, "took", report.Duration)
-				for _, warning := range report.Warnings {
-					c.log.Warn("haproxy warns", "finding", warning)
-				}
-			}
-			return err
-		}),
-		Bus: c.bus, NoQuarantine: c.cfg.noQuarantine, Debounce: c.cfg.debounce, MinInterval: c.cfg.minInterval, DriftInterval: c.cfg.drift,
-	}
-	if c.election != nil {
-		opts.Leader = c.election
-	}
-	if c.newRecorder(); c.recorder != nil {
-		opts.Recorder = c.recorder
-	}
-	if c.local != nil {
-		opts.Targets = []reconcile.Target{c.local}
-	}
-	c.loop, err = reconcile.New(opts)
-	return err
-}
-
 // start renders for the first time once everything that is watched is known.
 func (c *controller) start(ctx context.Context) error {
 	begin := time.Now()
@@ -215,6 +176,7 @@ func (c *controller) start(ctx context.Context) error {
 			c.log.Warn("the stored configuration cannot be read", "error", err)
 		}
 		c.slots.Remember(previous) // endpoints keep the server that they had
+		c.templates.SetPrevious(previous)
 	}
 	count := map[string]int{}
 	for resource, state := range c.watchers.States() {
@@ -232,15 +194,13 @@ func (c *controller) start(ctx context.Context) error {
 
 // run serves until ctx ends.
 func (c *controller) run(ctx context.Context) error {
-	metrics := observe.NewMetrics(c.bus)
-	observe.Comment(c.bus, c.log)
-	history := observe.NewHistory(c.bus, 0)
+	debug := c.newDebug()
 	c.printPlans()
-	c.logQuarantine()
 	c.bus.Start()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.watchers.Run(ctx) })
 	g.Go(func() error { return c.instances.Run(ctx) })
+	g.Go(func() error { return c.http.Run(ctx) })
 	if c.folder != nil {
 		g.Go(func() error { return c.folder.Run(ctx) })
 	}
@@ -254,10 +214,7 @@ func (c *controller) run(ctx context.Context) error {
 		g.Go(func() error { return c.election.Run(ctx, c.lead) })
 	}
 	if c.cfg.debugAddr != "" {
-		debug := &observe.Server{Addr: c.cfg.debugAddr, Metrics: metrics.Registry(), Logger: c.log,
-			Ready: func() error { return observe.Ready(c.loop.State()) }}
-		debug.Register("state", func() any { return c.loop.State() })
-		debug.Register("events", func() any { return history.All() })
+		debug.Register("http", func() any { return c.http.Resources() })
 		g.Go(func() error { return debug.Run(ctx) })
 	}
 	g.Go(func() error {

@@ -3,7 +3,6 @@ package observe
 import (
 	"maps"
 	"runtime/debug"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -46,11 +45,11 @@ type Subject struct {
 
 // CredentialsInfo says of credentials all that may be said.
 type CredentialsInfo struct {
-	Source          string    `json:"source"`                    // "Secret default/haptic"
-	Keys            []string  `json:"keys"`                      // that there are
-	ResourceVersion string    `json:"resourceVersion,omitempty"` // of the Secret
-	ReadAt          time.Time `json:"readAt,omitzero"`
-	Error           string    `json:"error,omitempty"` // why they cannot be used
+	Source          string   `json:"source"`                    // "Secret default/haptic"
+	Keys            []string `json:"keys"`                      // that there are
+	ResourceVersion string   `json:"resourceVersion,omitempty"` // of the Secret
+	Age             string   `json:"age,omitempty"`             // of the Secret
+	Error           string   `json:"error,omitempty"`           // why they cannot be used
 }
 
 // watches are all watches by the name of their resource.

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/observe"
+)
+
+// newDebug makes all that watches the controller: metrics, the log, traces, and
+// the server that shows them. It is called before the bus starts.
+//
+// There are no traces without a provider. To have them, make one with the
+// exporter of your choice and hand it over here:
+//
+//	observe.Trace(c.bus, provider)
+func (c *controller) newDebug() *observe.Server {
+	subject := observe.Subject{
+		Loop: c.loop, Config: c.cfg.public,
+		Watched: []func() map[schema.GroupVersionResource]k8swatch.State{c.watchers.States, c.instances.States},
+	}
+	if c.cfg.remote() {
+		subject.Credentials = c.credentialsInfo
+	}
+	server := observe.New(c.bus, subject, c.log).Server()
+	server.Addr, server.Logger = c.cfg.debugAddr, c.log
+	return server
+}
+
+// credentialsInfo says which credentials there are, and nothing of what they
+// are.
+func (c *controller) credentialsInfo() observe.CredentialsInfo {
+	if c.credentials == nil {
+		return observe.CredentialsInfo{Source: "environment"}
+	}
+	namespace, name, _ := strings.Cut(c.cfg.secret, "/")
+	info := observe.CredentialsInfo{Source: "Secret " + c.cfg.secret}
+	secret := k8swatch.Read[*corev1.Secret](c.credentials.Snapshot()).GetSingle(namespace, name)
+	if secret == nil {
+		info.Error = "it does not exist"
+		return info
+	}
+	info.ResourceVersion = secret.ResourceVersion
+	for key := range secret.Data {
+		info.Keys = append(info.Keys, key)
+	}
+	slices.Sort(info.Keys)
+	if _, err := reconcile.ParseCredentials(secret.Data); err != nil {
+		info.Error = err.Error()
+	}
+	if !secret.CreationTimestamp.IsZero() {
+		info.Age = time.Since(secret.CreationTimestamp.Time).Round(time.Second).String()
+	}
+	return info
+}
+
+// public is what the flags say, for people to see. URLs of Dataplane APIs may
+// hold a user and a password: they show on the page of endpoints by name.
+func (c *config) public() any {
+	return map[string]any{
+		"kubeconfig": c.kubeconfig, "namespace": c.namespace, "manifests": c.manifests, "demo": c.demo,
+		"local": c.local, "endpoints": len(c.endpoints), "pods": c.pods, "podPort": c.podPort, "credentials": c.secret,
+		"endpointBase": c.endpointBase, "endpointSocket": c.endpointSocket,
+		"leaderElect": c.leaderElect, "lease": c.lease,
+		"templates": c.templates, "noQuarantine": c.noQuarantine,
+		"httpAddr": c.httpAddr, "httpsAddr": c.httpsAddr, "debugAddr": c.debugAddr,
+		"maxconn": c.maxConn, "slots": c.spareSlots, "hardStopAfter": c.hardStopAfter.String(),
+		"debounce": c.debounce.String(), "minInterval": c.minInterval.String(), "driftInterval": c.drift.String(),
+	}
+}
