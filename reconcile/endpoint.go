@@ -55,7 +55,7 @@ func (w *worker) next() (call, time.Time) {
 	leading := w.loop.leading()
 	w.loop.mu.Lock()
 	defer w.loop.mu.Unlock()
-	s := &w.loop.schedule
+	s := &w.loop.sched
 	s.leads(leading)
 	if e := s.endpoints[w.target.Name()]; e == nil || e.born != w.born {
 		return call{}, time.Time{} // it is being stopped
@@ -88,14 +88,14 @@ func (w *worker) ended(c call, o outcome, show func(p *EndpointState, e *endpoin
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if !l.schedule.ended(c, o, now) {
+	if !l.sched.ended(c, o, now) {
 		if successor := l.workers[c.endpoint]; successor != nil {
 			successor.poke() // it waited for this call
 		}
 		return
 	}
 	if show != nil {
-		show(&w.public, l.schedule.endpoints[c.endpoint], now)
+		show(&w.public, l.sched.endpoints[c.endpoint], now)
 	}
 }
 
@@ -135,7 +135,7 @@ func (w *worker) tryRuntime(ctx context.Context, c call) {
 	w.ended(c, outcome{waits: true}, nil)
 	w.loop.mu.Lock()
 	var at time.Time
-	if e := w.loop.schedule.endpoints[c.endpoint]; e != nil {
+	if e := w.loop.sched.endpoints[c.endpoint]; e != nil {
 		at = e.spaced(w.loop.timing())
 	}
 	w.loop.mu.Unlock()
@@ -352,7 +352,7 @@ func (l *Loop) dropWorkers(wanted []Target) {
 		if !slices.Contains(wanted, w.target) {
 			w.stop()
 			delete(l.workers, name)
-			l.schedule.left(name)
+			l.sched.left(name)
 		}
 	}
 }
@@ -363,9 +363,9 @@ func (l *Loop) addWorker(ctx context.Context, t Target) (*worker, context.Contex
 	ctx, cancel := context.WithCancel(ctx)
 	_, probe := t.(Prober)
 	w := &worker{loop: l, target: t, wake: make(chan struct{}, 1), stop: cancel}
-	w.born = l.schedule.arrived(t.Name(), probe)
+	w.born = l.sched.arrived(t.Name(), probe)
 	w.public.Name = t.Name()
-	if v := l.schedule.newest; v != nil {
+	if v := l.sched.newest; v != nil {
 		w.public.StaleSince = v.at
 	}
 	l.workers[t.Name()] = w
@@ -388,8 +388,8 @@ func (l *Loop) followLeader(ctx context.Context) {
 		}
 		leading := l.leading()
 		l.mu.Lock()
-		if leading != l.schedule.leading {
-			l.schedule.leads(leading)
+		if leading != l.sched.leading {
+			l.sched.leads(leading)
 			l.pokeWorkers()
 		}
 		l.mu.Unlock()

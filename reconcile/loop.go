@@ -81,16 +81,16 @@ type Loop struct {
 
 	wake chan struct{} // of size 1: a trigger while one waits is the same trigger
 
-	mu       sync.Mutex
-	reasons  []string
-	targets  []Target
-	changed  chan struct{} // closed when targets change
-	workers  map[string]*worker
-	schedule schedule
-	refused  map[Refusal]bool // and whether that was recorded
-	release  bool             // what is in quarantine is to be tried
-	state    State
-	running  bool
+	mu      sync.Mutex
+	reasons []string
+	targets []Target
+	changed chan struct{} // closed when targets change
+	workers map[string]*worker
+	sched   schedule
+	refused map[Refusal]bool // and whether that was recorded
+	release bool             // what is in quarantine is to be tried
+	state   State
+	running bool
 
 	rendering  sync.Mutex // one render at a time: Run, Once and Preview share the renderer
 	lastID     uint64     // guarded by rendering, as is what follows
@@ -113,13 +113,13 @@ func New(opts Options) (*Loop, error) {
 	}
 	opts.setDefaults()
 	l := &Loop{
-		opts:     opts,
-		bus:      opts.Bus,
-		wake:     make(chan struct{}, 1),
-		changed:  make(chan struct{}),
-		workers:  map[string]*worker{},
-		schedule: schedule{endpoints: map[string]*endpointState{}},
-		refused:  map[Refusal]bool{},
+		opts:    opts,
+		bus:     opts.Bus,
+		wake:    make(chan struct{}, 1),
+		changed: make(chan struct{}),
+		workers: map[string]*worker{},
+		sched:   schedule{endpoints: map[string]*endpointState{}},
+		refused: map[Refusal]bool{},
 	}
 	l.live.Store(l.opts.intervals())
 	if err := l.SetTargets(opts.Targets...); err != nil {
@@ -149,7 +149,7 @@ func (l *Loop) Trigger(reason string) {
 func (l *Loop) LeadershipChanged() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.schedule.newTerm()
+	l.sched.newTerm()
 	l.pokeWorkers()
 }
 
@@ -285,12 +285,12 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state.LastError = ""
-	if v.same(l.schedule.newest) {
+	if v.same(l.sched.newest) {
 		return true
 	}
-	l.schedule.accepted(v)
+	l.sched.accepted(v)
 	for name, w := range l.workers {
-		if w.public.StaleSince.IsZero() && !v.same(l.schedule.endpoints[name].have) {
+		if w.public.StaleSince.IsZero() && !v.same(l.sched.endpoints[name].have) {
 			w.public.StaleSince = v.at
 		}
 	}

@@ -78,8 +78,10 @@ func (w *world) happen() {
 
 // settle ends the calls that are due and makes those that the schedule asks for.
 func (w *world) settle() {
-	for again := true; again; {
+	turns := 0
+	for again := true; again; turns++ {
 		again = false
+		require.Less(w.t, turns, 100, "calls follow each other without a wait")
 		for i := 0; i < len(w.calls); i++ {
 			if c := w.calls[i]; !c.ends.After(w.now) {
 				w.calls = append(w.calls[:i], w.calls[i+1:]...)

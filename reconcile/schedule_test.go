@@ -156,7 +156,12 @@ func TestScheduleEvents(t *testing.T) {
 	begin(9, stepDeploy) // what failed in another term is tried at once
 	s.newTerm()
 	s.ended(c, outcome{}, seconds(9))
-	next(9, stepDeploy) // another process may have led meanwhile
+	begin(9, stepDeploy) // another process may have led meanwhile
+	s.ended(c, outcome{}, seconds(9))
+	next(9, stepWait)
+	s.leads(false)
+	s.leads(true)
+	next(9, stepDeploy)
 
 	s.left("one")
 	require.Empty(t, s.endpoints)

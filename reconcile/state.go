@@ -68,8 +68,8 @@ func (l *Loop) State() State {
 	s := l.state
 	s.Leading = leading
 	s.Refused, s.Quarantined = slices.Clone(s.Refused), slices.Clone(s.Quarantined)
-	if l.schedule.newest != nil {
-		s.Reconciliation, s.Validated, s.ValidatedAt = l.schedule.newest.id, l.schedule.newest.config.Hash(), l.schedule.newest.at
+	if l.sched.newest != nil {
+		s.Reconciliation, s.Validated, s.ValidatedAt = l.sched.newest.id, l.sched.newest.config.Hash(), l.sched.newest.at
 	}
 	for _, w := range l.workers {
 		s.Endpoints = append(s.Endpoints, w.public)
@@ -82,8 +82,8 @@ func (l *Loop) State() State {
 func (l *Loop) Validated() *dataplane.Config {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.schedule.newest == nil {
+	if l.sched.newest == nil {
 		return nil
 	}
-	return l.schedule.newest.config
+	return l.sched.newest.config
 }
