@@ -4,6 +4,7 @@ import (
 	"context"
 	"go/token"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -56,6 +57,7 @@ type Program struct {
 	version   string // of the settings before defaults
 	templates *Templates
 	resources []programResource
+	each      map[string]ForEach // by entry
 	layout    dataplane.Layout
 }
 
@@ -112,6 +114,7 @@ func compileProgram(s *Settings, opts *ProgramOptions) (*Program, SettingsErrors
 		p.watch(haproxyPods, WatchedResource{APIVersion: "v1", Resources: "pods", Namespace: sel.Namespace,
 			LabelSelector: sel.String(), Store: StoreFull, IndexBy: []string{"metadata.namespace", "metadata.name"}})
 	}
+	p.each = eachOf(s)
 	engine, err := templating.Compile(p.files, &templating.Options{
 		Entries: p.files.order, Globals: p.globals(opts), Vars: p.vars(nil), MaxOutput: opts.MaxOutput,
 	})
@@ -212,7 +215,34 @@ func (p *Program) vars(from *reads) map[string]any {
 	controller.SetMapIndex(reflect.ValueOf("haproxy_pods"), pods)
 	vars := HostVars()
 	vars["resources"], vars["controller"] = resources.Interface(), controller.Interface()
+	for _, each := range p.each {
+		if elem := p.elem(each.Resource); elem != nil {
+			vars[each.As] = reflect.Zero(elem).Interface()
+		}
+	}
 	return vars
+}
+
+// eachOf lists the entries that are rendered for each object.
+func eachOf(s *Settings) map[string]ForEach {
+	all := map[string]ForEach{}
+	for _, set := range s.templateSets() {
+		for name, t := range set.templates {
+			if t.Each != (ForEach{}) && !set.snippets() {
+				all[path.Join(set.folder, name)] = t.Each
+			}
+		}
+	}
+	return all
+}
+
+// elem is the type of the objects of a resource, nil for what is not watched.
+func (p *Program) elem(resource string) reflect.Type {
+	i := slices.IndexFunc(p.resources, func(r programResource) bool { return r.name == resource })
+	if i < 0 {
+		return nil
+	}
+	return p.resources[i].elem
 }
 
 // storeValue makes what templates see of one resource: a struct of functions
@@ -270,7 +300,19 @@ type readsKey struct{}
 // input is that of the templates.
 func (p *Program) input(ctx context.Context) (*Input, error) {
 	from, _ := ctx.Value(readsKey{}).(*reads)
-	return &Input{Vars: p.vars(from), Resources: from.stores.counts(), reads: from}, nil
+	in := &Input{Vars: p.vars(from), Each: make(map[string]Each, len(p.each)), Resources: from.stores.counts(), reads: from}
+	for entry, each := range p.each {
+		objs, err := from.get(each.Resource, nil)
+		if err != nil {
+			return nil, err
+		}
+		items := make([]any, len(objs))
+		for i, o := range objs {
+			items[i] = o
+		}
+		in.Each[entry] = Each{Var: each.As, Items: items}
+	}
+	return in, nil
 }
 
 // Render renders everything from these stores. An error in a template has its

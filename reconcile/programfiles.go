@@ -32,7 +32,7 @@ func newProgramFiles(s *Settings) *programFiles {
 	for _, set := range s.templateSets() {
 		for name, t := range set.templates {
 			entry := path.Join(set.folder, name)
-			if set.kind != "" {
+			if !set.snippets() {
 				f.order = append(f.order, entry)
 			} else if path.Ext(name) == "" {
 				continue // refused by Check

@@ -28,6 +28,7 @@ type Settings struct {
 	IgnoreFields     []string                   `json:"watchedResourcesIgnoreFields,omitempty" doc:"JSONPath of what no watched resource needs, such as status. Those that do not have it are left alone."`
 
 	HAProxyConfig    Template            `json:"haproxyConfig" doc:"The text of haproxy.cfg." required:"true"`
+	Sections         map[string]Template `json:"haproxySections,omitempty" doc:"What follows haproxyConfig in haproxy.cfg, by name in alphabetical order: backends.cfg."`
 	TemplateSnippets map[string]Template `json:"templateSnippets,omitempty" doc:"Templates that others render, import or include, by name. A name needs an extension, such as backends.cfg."`
 	Maps             map[string]Template `json:"maps,omitempty" doc:"Map files, by name: hosts.map."`
 	Files            map[string]Template `json:"files,omitempty" doc:"Other files, by name: 503.http."`
@@ -68,7 +69,14 @@ const (
 // Template is the text of a template, and what is done to what it renders.
 type Template struct {
 	Template       string        `json:"template" doc:"The template." required:"true"`
+	Each           ForEach       `json:"each,omitzero" doc:"Render it once for each object of a watched resource, one behind the other. Then a change costs only the objects that read what changed. Not for haproxyConfig and templateSnippets."`
 	PostProcessing []PostProcess `json:"postProcessing,omitempty" doc:"Steps that change the rendered text, in this order."`
+}
+
+// ForEach says that a template is rendered once for each object.
+type ForEach struct {
+	Resource string `json:"resource" doc:"A name in watchedResources: one that is held in full, of a kind that client-go knows." required:"true"`
+	As       string `json:"as" doc:"The variable that is the object: svc." required:"true"`
 }
 
 // PostProcess is one step that changes a rendered text.
@@ -240,13 +248,17 @@ func (r WatchedResource) same(o WatchedResource) bool {
 // folder of its entries, and what its files are.
 type templateSet struct {
 	key, folder string
-	kind        dataplane.FileKind // "" for snippets
+	kind        dataplane.FileKind // "" for snippets and sections
 	templates   map[string]Template
 }
+
+// snippets reports whether the templates render nothing by themselves.
+func (t templateSet) snippets() bool { return t.folder == snippetsFolder }
 
 // templateSets lists the maps of templates.
 func (s *Settings) templateSets() []templateSet {
 	return []templateSet{
+		{"haproxySections", mainFolder, "", s.Sections},
 		{"templateSnippets", snippetsFolder, "", s.TemplateSnippets},
 		{"maps", "maps", dataplane.Map, s.Maps},
 		{"files", "general", dataplane.General, s.Files},

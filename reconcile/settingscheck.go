@@ -62,9 +62,16 @@ func (s *Settings) checkStructure() SettingsErrors {
 		c.fail("haproxyConfig.template", "empty: the template of haproxy.cfg is required")
 	}
 	c.postProcessing("haproxyConfig", templateSet{}, s.HAProxyConfig)
+	if s.HAProxyConfig.Each != (ForEach{}) {
+		c.fail("haproxyConfig.each", "haproxy.cfg is rendered once; what is there for each object goes into haproxySections")
+	}
+	variables := map[string]string{} // resource by variable
 	for _, set := range s.templateSets() {
 		for _, name := range slices.Sorted(maps.Keys(set.templates)) {
 			c.template(set, name)
+			if each := set.templates[name].Each; each != (ForEach{}) {
+				c.each(childPath(set.key, name)+".each", s, set, each, variables)
+			}
 		}
 	}
 	c.intervals(s.Reconcile)
@@ -160,18 +167,53 @@ func (c *settingsCheck) template(set templateSet, name string) {
 	at := childPath(set.key, name)
 	if set.kind != "" {
 		c.err(at, dataplane.CheckFileName(set.kind, name))
+	} else if !set.snippets() && (path.Ext(name) != ".cfg" || len(name) < 5 || dataplane.CheckFileName(dataplane.General, name) != nil) {
+		c.fail(at, "the name of sections is that of a file that ends with .cfg, such as backends.cfg")
 	} else if path.Ext(name) == "" || strings.ContainsAny(name, "/\\\x00") || strings.HasPrefix(name, ".") {
 		c.fail(at, "the name of a snippet needs an extension and no folder, such as backends.cfg")
 	}
 	c.postProcessing(at, set, set.templates[name])
 }
 
+// reservedVars are the variables that templates have anyway.
+var reservedVars = []string{"resources", "controller", "currentConfig", "fileRegistry", "http", "path", "pathResolver", "shared", "data", "it"}
+
+// each checks that the objects are there and the variable is free.
+func (c *settingsCheck) each(at string, s *Settings, set templateSet, each ForEach, variables map[string]string) {
+	r, ok := s.WatchedResources[each.Resource]
+	gvr, err := r.gvr()
+	switch {
+	case set.snippets():
+		c.fail(at, "a snippet is part of what renders it; give this to that")
+	case each.Resource == "":
+		c.given(at+".resource", "empty")
+	case !ok:
+		c.fail(at+".resource", "%q is not in watchedResources", each.Resource)
+	case r.Store == StoreOnDemand:
+		c.fail(at+".resource", "%s is fetched on demand, not held in full", each.Resource)
+	case err == nil && k8swatch.TypeOf(gvr) == nil:
+		c.fail(at+".resource", "%s is of no kind that client-go knows; use a loop over resources.%s.List()", each.Resource, each.Resource)
+	}
+	before, taken := variables[each.As]
+	switch {
+	case each.As == "":
+		c.given(at+".as", "empty")
+	case !usableName(each.As) || slices.Contains(reservedVars, each.As):
+		c.fail(at+".as", "%q is no name for a variable, or has a meaning: a letter of lower case, then letters, digits and _", each.As)
+	case taken && before != each.Resource:
+		c.fail(at+".as", "%s is an object of %s elsewhere: a variable is always of one resource", each.As, before)
+	}
+	variables[each.As] = each.Resource
+}
+
 func (c *settingsCheck) postProcessing(at string, set templateSet, t Template) {
 	for i, step := range t.PostProcessing {
 		path := fmt.Sprintf("%s.postProcessing[%d]", at, i)
 		switch {
-		case set.kind == "" && at != "haproxyConfig":
+		case set.snippets():
 			c.fail(path, "a snippet has none: it is part of what renders it")
+		case set.kind == "" && at != "haproxyConfig":
+			c.fail(path, "sections have none: haproxyConfig.postProcessing is for the whole haproxy.cfg")
 		case step.Type == "squeeze":
 			if step.Params != (PostProcessParams{}) {
 				c.fail(path+".params", "squeeze has no parameters")

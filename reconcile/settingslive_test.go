@@ -59,6 +59,7 @@ type liveTest struct {
 	renders atomic.Int64 // of templates that count()
 
 	mu     sync.Mutex
+	made   []string // what made() was called with
 	events []string
 	lists  map[string]int // LISTs and streams that began, by resource
 }
@@ -76,7 +77,7 @@ func runLive(t *testing.T, f func(ctx context.Context, t *testing.T, l *liveTest
 		})
 		var err error
 		l.live, err = NewLive(LiveOptions{Source: l.source, Bus: l.bus, CheckTimeout: 10 * time.Second, Program: ProgramOptions{
-			Globals: map[string]any{"count": func() int64 { return l.renders.Add(1) }}}})
+			Globals: map[string]any{"count": func() int64 { return l.renders.Add(1) }, "made": l.makes}}})
 		require.NoError(t, err)
 		l.loop, err = l.live.NewLoop(Options{Targets: []Target{l.target}, Validator: ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
 			if l.validate != nil {
@@ -103,6 +104,14 @@ func runLive(t *testing.T, f func(ctx context.Context, t *testing.T, l *liveTest
 		}()
 		f(ctx, t, l)
 	})
+}
+
+// makes is a function of templates that notes that they are rendered.
+func (l *liveTest) makes(name string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.made = append(l.made, name)
+	return name
 }
 
 func (l *liveTest) note(format string, args ...any) {
