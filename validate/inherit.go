@@ -2,9 +2,12 @@ package validate
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -77,28 +80,30 @@ func serversInherit(before, after, text string) bool {
 		seen[s.name] = true
 		delete(gone, s.name)
 	}
-	// A server may be named elsewhere: use-server, track, srv_is_up(...).
-	for name := range gone {
-		if mentions(text, name) {
-			return false
-		}
-	}
-	return true
+	return !mentions(text, gone)
 }
 
-// mentions reports whether a line other than a server's own names a server.
-func mentions(text, name string) bool {
+// mentions reports whether a line other than a server's own may name one of
+// these servers: use-server, track, srv_is_up(...). A name that stands in the
+// line by itself, in whatever quotes, is enough, and so is a variable of the
+// environment.
+func mentions(text string, servers map[string]bool) bool {
+	if len(servers) == 0 {
+		return false
+	}
 	for line := range strings.Lines(text) {
-		if !strings.Contains(line, name) {
-			continue
+		words, err := haproxycfg.Fields(line)
+		if err != nil || haproxycfg.Expands(line) {
+			return true
 		}
-		words := strings.Fields(line)
 		if len(words) > 1 && words[0] == "server" {
 			words = words[2:]
 		}
-		for _, w := range words {
-			if w == name || strings.HasSuffix(w, "/"+name) || strings.Contains(w, "/"+name+")") || strings.Contains(w, "("+name+")") {
-				return true
+		for _, word := range words {
+			for name := range strings.FieldsFuncSeq(word, func(r rune) bool { return r >= 0x80 || r == '/' || !pathByte(byte(r)) }) {
+				if servers[name] {
+					return true
+				}
 			}
 		}
 	}
@@ -116,8 +121,13 @@ func splitServers(text string) (rest []string, servers []server, ok bool) {
 		if len(words) == 0 {
 			continue
 		}
-		if words[0] == "server-template" {
-			return nil, nil, false // its servers have names, too
+		switch {
+		case words[0] == "server-template": // its servers have names, too
+			return nil, nil, false
+		case words[0] == "default-server" && len(servers) > 0: // the order tells what it holds for
+			return nil, nil, false
+		case words[0] == "use-fcgi-app", words[0][:min(1, len(words[0]))] == ".": // HAProxy counts servers, or skips lines
+			return nil, nil, false
 		}
 		if words[0] != "server" {
 			rest = append(rest, strings.TrimSpace(line))
@@ -186,11 +196,7 @@ func sameButEntries(base, cfg *dataplane.Config) bool {
 				return false
 			}
 		case dataplane.Certificate:
-			// Another security level than the usual one refuses more.
-			if strings.Contains(cfg.Main(), "ssl-security-level") || strings.Contains(cfg.Main(), "SECLEVEL") {
-				return false
-			}
-			if !wholeCertificate(after[i].Content) {
+			if refusesMore(cfg.Main()) || !wholeCertificate(after[i].Content) {
 				return false
 			}
 		default:
@@ -200,20 +206,32 @@ func sameButEntries(base, cfg *dataplane.Config) bool {
 	return true
 }
 
+// refusesMore reports whether a text asks more of certificates: another
+// security level than the usual one, or that OCSP can be asked about them.
+func refusesMore(text string) bool {
+	for _, word := range []string{"ssl-security-level", "SECLEVEL", "ocsp-update", "issuers-chain-path", "acme"} {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
 // wholeCertificate reports whether a PEM file has a certificate with its key,
-// and nothing that OpenSSL refuses at its usual security level (2): RSA keys
-// of less than 2048 bits, signatures by MD5 and SHA-1.
+// and nothing that OpenSSL refuses at its usual security level (2): keys of few
+// bits, signatures by MD5 and SHA-1. It wants blocks of the usual form and
+// nothing else, since OpenSSL stops at what Go's reader skips.
 func wholeCertificate(content []byte) bool {
+	if !plainPEM(content) {
+		return false
+	}
 	pair, err := tls.X509KeyPair(content, content)
 	if err != nil {
 		return false
 	}
 	for _, der := range pair.Certificate {
 		cert, err := x509.ParseCertificate(der)
-		if err != nil {
-			return false
-		}
-		if key, ok := cert.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() < 2048 {
+		if err != nil || !strongKey(cert.PublicKey) {
 			return false
 		}
 		switch cert.SignatureAlgorithm {
@@ -222,6 +240,51 @@ func wholeCertificate(content []byte) bool {
 		}
 	}
 	return true
+}
+
+// strongKey reports the public keys that OpenSSL takes.
+func strongKey(key any) bool {
+	switch key := key.(type) {
+	case *rsa.PublicKey:
+		return key.N.BitLen() >= 2048 && key.N.BitLen() <= 16384
+	case *ecdsa.PublicKey:
+		return key.Curve.Params().BitSize >= 256
+	case ed25519.PublicKey:
+		return true
+	}
+	return false
+}
+
+// plainPEM reports whether a file consists of certificates and one private key
+// as everybody writes them, and of empty lines.
+func plainPEM(content []byte) bool {
+	var plain []byte
+	keys := 0
+	for rest := content; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		switch block.Type {
+		case "CERTIFICATE":
+		case "PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY":
+			keys++
+		default:
+			return false
+		}
+		plain = append(plain, pem.EncodeToMemory(block)...)
+	}
+	return keys == 1 && bytes.Equal(plain, withoutEmptyLines(content))
+}
+
+func withoutEmptyLines(content []byte) []byte {
+	var b []byte
+	for line := range bytes.Lines(content) {
+		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
+			b = append(append(b, line...), '\n')
+		}
+	}
+	return b
 }
 
 // stringMaps are the converters that take any key and any value (section 7.3.1
@@ -234,6 +297,9 @@ var stringMaps = []string{
 // onlyStringMaps reports whether all that names the file is one of those
 // converters. The name alone is looked for, in whatever folder.
 func onlyStringMaps(text, name string) bool {
+	if strings.Contains(text, "lua-load") || expands(text) {
+		return false // Lua, or a variable, may name it
+	}
 	for rest := text; ; {
 		i := strings.Index(rest, name)
 		if i < 0 {
@@ -249,15 +315,35 @@ func onlyStringMaps(text, name string) bool {
 	}
 }
 
+// expands reports whether a text has variables of the environment.
+func expands(text string) bool {
+	if strings.IndexByte(text, '$') < 0 {
+		return false
+	}
+	for line := range strings.Lines(text) {
+		if haproxycfg.Expands(line) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxEntry is the length of a line in a map below which no setting of
+// tune.bufsize makes HAProxy cut it.
+const maxEntry = 1000
+
 // plainEntries reports whether a map has nothing but comments and lines of a
-// key and a value.
+// key and a value, which only blanks and tabs separate.
 func plainEntries(content []byte) bool {
 	for line := range bytes.Lines(content) {
-		line = bytes.TrimSpace(line)
+		line = bytes.Trim(line, " \t\r\n")
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
-		if len(bytes.Fields(line)) < 2 || bytes.ContainsFunc(line, func(r rune) bool { return r < 0x20 && r != '\t' || r == 0x7f }) {
+		if len(line) > maxEntry || bytes.IndexAny(line, " \t") < 0 {
+			return false
+		}
+		if bytes.ContainsFunc(line, func(r rune) bool { return r < 0x20 && r != '\t' || r == 0x7f }) {
 			return false
 		}
 	}
