@@ -7,19 +7,31 @@ TEST_TIMEOUT ?= 15m
 # Debian keeps haproxy where the PATH of an ordinary user does not look.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: demo test e2e bench lint haproxy
+# How long make soak makes trouble.
+SOAK ?= 10m
+
+.PHONY: demo test lint e2e soak bench haproxy
 
 demo: haproxy ## run the reference controller on a folder of manifests, until Ctrl-C
 	@$(GO) build -o bin/controller ./examples/controller
 	@exec bin/controller -demo -manifests examples/controller/demo
 
-test: haproxy ## all tests of the SDK, with the race detector
+test: haproxy lint ## all tests of the SDK, with the race detector
 	$(GO) vet ./...
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
+	cd internal/eventimmutability && $(GO) vet ./... && $(GO) test ./...
+
+lint: ## events that could be written to after they were published
+	cd internal/eventimmutability && $(GO) build -o $(CURDIR)/bin/eventimmutability ./cmd/eventimmutability
+	$(GO) vet -vettool=$(CURDIR)/bin/eventimmutability ./...
 
 e2e: haproxy ## the controller against a real API server and a real haproxy
 	@internal/tools/install-packages ip:iproute2
 	cd internal/e2e && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...
+
+soak: haproxy ## random faults under constant traffic, for SOAK=10m
+	@internal/tools/install-packages ip:iproute2
+	cd internal/e2e && $(GO) test -count=1 -v -run '^TestSoak$$' -soak $(SOAK) -soakrace -timeout 24h .
 
 bench: ## figures: see the doc comment of each benchmark
 	$(GO) test -run '^$$' -bench . -benchmem ./...

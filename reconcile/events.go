@@ -20,7 +20,7 @@ type ReconciliationTriggered struct {
 // given since the one before.
 type ReconciliationStarted struct {
 	ID      uint64
-	Reasons []string
+	Reasons []string //eventbus:immutable the loop begins another list when it publishes this one
 }
 
 // TemplateRendered says what a render made.
@@ -31,7 +31,7 @@ type TemplateRendered struct {
 	Lines     int
 	Files     int
 	Refused   int            // resources, or parts of them, that were left out
-	Resources map[string]int // resources read, by kind
+	Resources map[string]int //eventbus:immutable a copy; resources read, by kind
 	Took      time.Duration
 }
 
@@ -124,7 +124,7 @@ type DeploymentStarted struct {
 type InstanceDeployed struct {
 	ID       uint64
 	Endpoint string
-	Result   *dataplane.Result
+	Result   *dataplane.Result //eventbus:immutable nobody writes to it once Sync has returned it
 	Took     time.Duration
 }
 
@@ -133,7 +133,7 @@ type InstanceDeployed struct {
 type InstanceDeploymentFailed struct {
 	ID       uint64
 	Endpoint string
-	Result   *dataplane.Result // what was done all the same; may be nil
+	Result   *dataplane.Result //eventbus:immutable nobody writes to it once Sync has returned it. What was done all the same; may be nil
 	Err      error
 	Failures int       // in a row
 	RetryAt  time.Time // unless a new configuration comes first
@@ -145,19 +145,19 @@ type InstanceDeploymentFailed struct {
 type DriftRepaired struct {
 	ID       uint64
 	Endpoint string
-	Result   *dataplane.Result
+	Result   *dataplane.Result //eventbus:immutable nobody writes to it once Sync has returned it
 }
 
 // EndpointsChanged says which endpoints are deployed to from now on.
 type EndpointsChanged struct {
-	Endpoints []string
-	Added     []string
-	Removed   []string
+	Endpoints []string //eventbus:immutable made for this event
+	Added     []string //eventbus:immutable made for this event
+	Removed   []string //eventbus:immutable made for this event
 }
 
 // IndexSynchronized says that all watched resources are in their stores.
 type IndexSynchronized struct {
-	Resources map[string]int
+	Resources map[string]int //eventbus:immutable made for this event
 	Took      time.Duration
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -340,7 +341,7 @@ func (l *Loop) reportRender(id uint64, a *attempt) {
 	l.mu.Unlock()
 	eventbus.Publish(l.bus, TemplateRendered{
 		ID: id, Hash: cfg.Hash(), Sections: cfg.SectionCount(), Lines: strings.Count(cfg.Main(), "\n"), Files: len(cfg.Files()),
-		Refused: len(a.rendered.Refused), Resources: a.rendered.Resources, Took: a.renderTook,
+		Refused: len(a.rendered.Refused), Resources: maps.Clone(a.rendered.Resources), Took: a.renderTook,
 	})
 }
 
