@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,6 +14,7 @@ import (
 // PodOptions say how the Dataplane API of a HAProxy pod is reached.
 type PodOptions struct {
 	Container string // that runs the Dataplane API and must be ready; zero: "dataplane", or the only one there is
+	PortName  string // name of the port in the specification of that container; zero, or where it has none of that name: Port
 	Port      int    // zero: 5555
 	Scheme    string // zero: "http"
 }
@@ -31,12 +31,12 @@ func PodEndpoints(pods []*corev1.Pod, credentials Credentials, opts PodOptions) 
 	}
 	var endpoints []dataplane.Endpoint
 	for _, pod := range pods {
-		if pod.DeletionTimestamp != nil || pod.Status.PodIP == "" || !containerReady(pod, opts.Container) {
+		if pod.DeletionTimestamp != nil || pod.Status.PodIP == "" || !opts.ready(pod) {
 			continue
 		}
 		endpoints = append(endpoints, dataplane.Endpoint{
 			Name:     pod.Namespace + "/" + pod.Name,
-			URL:      opts.Scheme + "://" + net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(opts.Port)),
+			URL:      opts.Scheme + "://" + net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(opts.port(pod))),
 			Username: credentials.DataplaneUsername,
 			Password: credentials.DataplanePassword,
 		})
@@ -45,46 +45,45 @@ func PodEndpoints(pods []*corev1.Pod, credentials Credentials, opts PodOptions) 
 	return endpoints
 }
 
-func containerReady(pod *corev1.Pod, name string) bool {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == name || name == "" && (c.Name == "dataplane" || len(pod.Status.ContainerStatuses) == 1) {
+// container names the container that runs the API, "" where there is none. It
+// may be a sidecar, which Kubernetes lists with the init containers.
+func (o PodOptions) container(pod *corev1.Pod) string {
+	name := o.Container
+	if name == "" {
+		name = "dataplane"
+	}
+	for _, c := range append(slices.Clip(pod.Status.ContainerStatuses), pod.Status.InitContainerStatuses...) {
+		if c.Name == name {
+			return name
+		}
+	}
+	if o.Container == "" && len(pod.Status.ContainerStatuses) == 1 {
+		return pod.Status.ContainerStatuses[0].Name
+	}
+	return ""
+}
+
+func (o PodOptions) ready(pod *corev1.Pod) bool {
+	name := o.container(pod)
+	for _, c := range append(slices.Clip(pod.Status.ContainerStatuses), pod.Status.InitContainerStatuses...) {
+		if c.Name == name {
 			return c.Ready && c.State.Running != nil
 		}
 	}
 	return false
 }
 
-// Clients turns endpoints into targets and keeps, from call to call, the
-// client of an endpoint that did not change, with all that it remembers. An
-// endpoint whose address or credentials changed gets a new one. The zero value
-// is ready; it may be used from any goroutine.
-type Clients struct {
-	Options *dataplane.ClientOptions
-
-	mu   sync.Mutex
-	byID map[clientID]*dataplane.Client
-}
-
-type clientID struct{ name, url, username, password string }
-
-// Targets makes the targets for these endpoints, and forgets all others.
-func (c *Clients) Targets(endpoints []dataplane.Endpoint) ([]Target, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := make(map[clientID]*dataplane.Client, len(endpoints))
-	targets := make([]Target, 0, len(endpoints))
-	for _, e := range endpoints {
-		id := clientID{e.Name, e.URL, e.Username, e.Password}
-		client := c.byID[id]
-		if client == nil {
-			var err error
-			if client, err = dataplane.NewClient(e, c.Options); err != nil {
-				return nil, err
+func (o PodOptions) port(pod *corev1.Pod) int {
+	name := o.container(pod)
+	for _, c := range append(slices.Clip(pod.Spec.Containers), pod.Spec.InitContainers...) {
+		if c.Name != name || o.PortName == "" {
+			continue
+		}
+		for _, p := range c.Ports {
+			if p.Name == o.PortName {
+				return int(p.ContainerPort)
 			}
 		}
-		now[id] = client
-		targets = append(targets, client)
 	}
-	c.byID = now
-	return targets, nil
+	return o.Port
 }

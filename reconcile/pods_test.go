@@ -6,8 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/hapticsdk/haptic/dataplane"
 )
 
 func pod(name, ip string, containers ...corev1.ContainerStatus) *corev1.Pod {
@@ -44,21 +42,19 @@ func TestPodEndpoints(t *testing.T) {
 	require.Equal(t, "p", got[1].Password)
 }
 
-func TestClientsAreKeptWhileNothingChanges(t *testing.T) {
-	var clients Clients
-	a := dataplane.Endpoint{Name: "a", URL: "http://192.0.2.1:5555", Username: "u", Password: "p"}
-	b := dataplane.Endpoint{Name: "b", URL: "http://192.0.2.2:5555", Username: "u", Password: "p"}
-	first, err := clients.Targets([]dataplane.Endpoint{a, b})
-	require.NoError(t, err)
-	again, err := clients.Targets([]dataplane.Endpoint{b, a})
-	require.NoError(t, err)
-	require.Same(t, first[0], again[1])
-	require.Same(t, first[1], again[0])
+func TestPodEndpointsOfSidecarsAndNamedPorts(t *testing.T) {
+	sidecar := pod("sidecar", "192.0.2.1", container("haproxy", true))
+	sidecar.Status.InitContainerStatuses = []corev1.ContainerStatus{container("setup", false), container("dataplane", true)}
+	sidecar.Spec.InitContainers = []corev1.Container{{Name: "dataplane", Ports: []corev1.ContainerPort{{Name: "api", ContainerPort: 6666}}}}
+	notReady := pod("sidecar-not-ready", "192.0.2.2", container("haproxy", true))
+	notReady.Status.InitContainerStatuses = []corev1.ContainerStatus{container("dataplane", false)}
+	other := pod("z", "192.0.2.3", container("dataplane", true))
+	other.Spec.Containers = []corev1.Container{{Name: "dataplane", Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: 80}}}}
+	failed := pod("evicted", "192.0.2.4", corev1.ContainerStatus{Name: "dataplane", Ready: true})
 
-	a.Password = "rotated"
-	b.URL = "http://192.0.2.3:5555"
-	rotated, err := clients.Targets([]dataplane.Endpoint{a, b})
-	require.NoError(t, err)
-	require.NotSame(t, first[0], rotated[0], "new credentials")
-	require.NotSame(t, first[1], rotated[1], "a new address under the old name")
+	var urls []string
+	for _, e := range PodEndpoints([]*corev1.Pod{sidecar, notReady, other, failed}, Credentials{}, PodOptions{PortName: "api"}) {
+		urls = append(urls, e.URL)
+	}
+	require.Equal(t, []string{"http://192.0.2.1:6666", "http://192.0.2.3:5555"}, urls)
 }

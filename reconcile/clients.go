@@ -1,0 +1,216 @@
+package reconcile
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// Clients turns endpoints into targets and keeps, from call to call, the target
+// of an endpoint that did not change, with all that it remembers. An endpoint
+// whose address changed gets a new one, whatever its name. New credentials take
+// effect on the next call. The zero value is ready; it may be used from any
+// goroutine.
+type Clients struct {
+	Options *dataplane.ClientOptions
+
+	// Reread says what the credentials are now, where an endpoint refuses those
+	// that it is called with; where they differ the call is made once more.
+	// It should ask where they are kept, such as the API server: a watch may lag
+	// behind a Secret that changed in mid-deployment. Nil: such a call fails.
+	Reread func(ctx context.Context) (Credentials, error)
+
+	// Oldest is the oldest HAProxy that counts. Zero: 2.6. A validator with a
+	// newer HAProxy accepts what an older one may refuse.
+	Oldest dataplane.Version
+
+	mu   sync.Mutex
+	byID map[clientID]*remote
+}
+
+// clientID is what makes an endpoint another one.
+type clientID struct {
+	name, url, caFile string
+	tls               *tls.Config
+}
+
+// Targets makes the targets for these endpoints, each of which is a [Prober],
+// and forgets all others. Its error joins those of endpoints that cannot be
+// used; the others have their targets all the same.
+func (c *Clients) Targets(endpoints []dataplane.Endpoint) ([]Target, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := make(map[clientID]*remote, len(endpoints))
+	targets := make([]Target, 0, len(endpoints))
+	var errs []error
+	for _, e := range endpoints {
+		id := clientID{e.Name, e.URL, e.CAFile, e.TLS}
+		r := c.byID[id]
+		if r != nil && r.refusedBefore(e) {
+			r = nil // it waits: a new target is tried at once
+		}
+		var err error
+		if r == nil {
+			r = &remote{options: c.Options, reread: c.Reread, oldest: c.Oldest}
+		}
+		if err = r.use(e); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		now[id] = r
+		targets = append(targets, r)
+	}
+	for id, r := range c.byID {
+		if now[id] != r {
+			r.retire()
+		}
+	}
+	c.byID = now
+	return targets, errors.Join(errs...)
+}
+
+// remote is the target of one endpoint, under whatever credentials.
+type remote struct {
+	options *dataplane.ClientOptions
+	reread  func(context.Context) (Credentials, error)
+	oldest  dataplane.Version
+
+	mu       sync.Mutex
+	endpoint dataplane.Endpoint
+	client   *dataplane.Client
+	refused  bool // the last call was refused for its credentials
+	retired  bool // nobody is to keep a connection
+}
+
+func sameCredentials(a, b dataplane.Endpoint) bool {
+	return a.Username == b.Username && a.Password == b.Password
+}
+
+// refusedBefore reports whether the credentials of e are to be tried where
+// others were refused.
+func (r *remote) refusedBefore(e dataplane.Endpoint) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refused && !sameCredentials(r.endpoint, e)
+}
+
+// use has the calls from the next on made with these credentials.
+func (r *remote) use(e dataplane.Endpoint) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.client != nil && sameCredentials(r.endpoint, e) {
+		return nil
+	}
+	client, err := dataplane.NewClient(e, r.options)
+	if err != nil {
+		return err
+	}
+	if r.client != nil {
+		r.client.Close()
+	}
+	r.endpoint, r.client = e, client
+	return nil
+}
+
+func (r *remote) retire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.retired = true
+	r.client.Close()
+}
+
+// Name implements [Target].
+func (r *remote) Name() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.client.Name()
+}
+
+// String tells the endpoint, without its password.
+func (r *remote) String() string { return "client of " + r.Name() }
+
+// Format is String for every verb, so that none shows the password.
+func (r *remote) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(r.String())) }
+
+// DryRun implements [Target].
+func (r *remote) DryRun(ctx context.Context, cfg *dataplane.Config) (plan *dataplane.Plan, err error) {
+	err = r.do(ctx, func(c *dataplane.Client) (err error) {
+		plan, err = c.DryRun(ctx, cfg)
+		return err
+	})
+	return plan, err
+}
+
+// Sync implements [Target].
+func (r *remote) Sync(ctx context.Context, cfg *dataplane.Config) (result *dataplane.Result, err error) {
+	err = r.do(ctx, func(c *dataplane.Client) (err error) {
+		result, err = c.Sync(ctx, cfg)
+		return err
+	})
+	return result, err
+}
+
+// Probe implements [Prober].
+func (r *remote) Probe(ctx context.Context) (is dataplane.Target, err error) {
+	err = r.do(ctx, func(c *dataplane.Client) (err error) {
+		is, err = c.Probe(ctx)
+		return err
+	})
+	if err == nil && is.Version != (dataplane.Version{}) && is.Version.Compare(r.oldest) < 0 {
+		err = &dataplane.Error{Endpoint: r.Name(), Stage: "probe", Err: dataplane.ErrUnsupported,
+			Output: fmt.Sprintf("HAProxy is of version %s, which is older than %s", is.Version, r.oldest)}
+	}
+	return is, err
+}
+
+// do makes a call, and makes it once more where the credentials were refused
+// and others are to be had.
+func (r *remote) do(ctx context.Context, f func(*dataplane.Client) error) error {
+	r.mu.Lock()
+	client, with := r.client, r.endpoint
+	r.mu.Unlock()
+	err := f(client)
+	if errors.Is(err, dataplane.ErrUnauthorized) {
+		var others bool
+		if client, others, err = r.others(ctx, client, with, err); others {
+			err = f(client)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refused = errors.Is(err, dataplane.ErrUnauthorized)
+	if r.retired || client != r.client { // the call may have left a connection
+		client.Close()
+	}
+	return err
+}
+
+// others looks for credentials other than those that were refused: they may
+// have been rotated in the middle of the call.
+func (r *remote) others(ctx context.Context, client *dataplane.Client, refused dataplane.Endpoint, err error) (*dataplane.Client, bool, error) {
+	now := refused
+	if r.reread != nil {
+		credentials, e := r.reread(ctx)
+		if e != nil {
+			return client, false, errors.Join(err, fmt.Errorf("reading the credentials again: %w", e))
+		}
+		now.Username, now.Password = credentials.DataplaneUsername, credentials.DataplanePassword
+	} else {
+		r.mu.Lock()
+		now = r.endpoint
+		r.mu.Unlock()
+	}
+	if sameCredentials(now, refused) {
+		return client, false, err
+	}
+	if e := r.use(now); e != nil {
+		return client, false, e
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.client, true, err
+}

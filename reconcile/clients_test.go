@@ -1,0 +1,256 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+	"github.com/hapticsdk/haptic/eventbus"
+)
+
+func TestClientsAreKeptWhileNothingChanges(t *testing.T) {
+	var clients Clients
+	a := dataplane.Endpoint{Name: "a", URL: "http://192.0.2.1:5555", Username: "u", Password: "canary"}
+	b := dataplane.Endpoint{Name: "b", URL: "http://192.0.2.2:5555", Username: "u", Password: "canary"}
+	first, err := clients.Targets([]dataplane.Endpoint{a, b})
+	require.NoError(t, err)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		require.NotContains(t, fmt.Sprintf(verb, first[0]), "canary")
+	}
+	again, err := clients.Targets([]dataplane.Endpoint{b, a})
+	require.NoError(t, err)
+	require.Same(t, first[0], again[1])
+	require.Same(t, first[1], again[0])
+
+	a.Password = "rotated"
+	b.URL = "http://192.0.2.3:5555"
+	bad := dataplane.Endpoint{Name: "bad", URL: "ftp://192.0.2.4"}
+	next, err := clients.Targets([]dataplane.Endpoint{a, bad, b})
+	require.ErrorContains(t, err, "bad: ")
+	require.Len(t, next, 2, "one that cannot be used keeps nobody else from being served")
+	require.Same(t, first[0], next[0], "new credentials are for the next call")
+	require.NotSame(t, first[1], next[1], "a new address under the old name inherits nothing")
+}
+
+// rotating is a Dataplane API whose password can change at any request.
+type rotating struct {
+	*dataplanetest.Server
+	front    *httptest.Server
+	mu       sync.Mutex
+	password string
+	onWrite  func()
+	refused  int
+	conns    atomic.Int64
+}
+
+func newRotating(t *testing.T, o *dataplanetest.Options) *rotating {
+	r := &rotating{Server: dataplanetest.New(t, o), password: "old"}
+	back, err := url.Parse(r.URL())
+	require.NoError(t, err)
+	proxy := &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
+		p.SetURL(back)
+		p.Out.SetBasicAuth("admin", "secret")
+	}}
+	r.front = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		r.mu.Lock()
+		if q.Method != http.MethodGet && r.onWrite != nil {
+			r.onWrite()
+			r.onWrite = nil
+		}
+		_, password, _ := q.BasicAuth()
+		ok := password == r.password
+		if !ok {
+			r.refused++
+		}
+		r.mu.Unlock()
+		if !ok {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		proxy.ServeHTTP(w, q)
+	}))
+	r.front.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			r.conns.Add(1)
+		case http.StateClosed:
+			r.conns.Add(-1)
+		}
+	}
+	r.front.Start()
+	t.Cleanup(r.front.Close)
+	return r
+}
+
+func (r *rotating) endpoint(password string) dataplane.Endpoint {
+	return dataplane.Endpoint{Name: "pod", URL: r.front.URL, Username: "admin", Password: password}
+}
+
+// reread is what the Secret says now.
+func (r *rotating) reread(context.Context) (Credentials, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Credentials{DataplaneUsername: "admin", DataplanePassword: r.password}, nil
+}
+
+const twoSections = "global\n  maxconn 100\n\ndefaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\n\nbackend %s\n"
+
+func TestCredentialsRotatedInMidDeployment(t *testing.T) {
+	r := newRotating(t, nil)
+	clients := Clients{Reread: r.reread}
+	targets, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
+	require.NoError(t, err)
+	r.onWrite = func() { r.password = "new" } // between the reading and the first change
+	cfg, err := dataplane.NewConfig(fmt.Sprintf(twoSections, "web"))
+	require.NoError(t, err)
+	result, err := targets[0].Sync(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Equal(t, 1, r.refused)
+	require.Equal(t, 1, result.Reloads)
+	require.Contains(t, r.Raw(), "backend web")
+
+	_, err = targets[0].DryRun(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Equal(t, 1, r.refused, "what was read is used from then on")
+}
+
+func TestCredentialsThatStayWrongAreReadOnce(t *testing.T) {
+	r := newRotating(t, nil)
+	reads := 0
+	clients := Clients{Reread: func(context.Context) (Credentials, error) {
+		reads++
+		if reads > 1 {
+			return Credentials{}, errors.New("the API server is away")
+		}
+		return Credentials{DataplaneUsername: "admin", DataplanePassword: "canary"}, nil
+	}}
+	targets, err := clients.Targets([]dataplane.Endpoint{r.endpoint("wrong")})
+	require.NoError(t, err)
+	for i := 1; i < 3; i++ {
+		_, err = targets[0].DryRun(t.Context(), configOf(t, "a"))
+		require.ErrorIs(t, err, dataplane.ErrUnauthorized)
+		require.NotContains(t, err.Error(), "canary")
+		require.Equal(t, i, reads)
+	}
+	require.ErrorContains(t, err, "the API server is away")
+	require.False(t, retryable(err))
+
+	// The watch brings the right ones: the endpoint, which waits, is tried at once.
+	next, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
+	require.NoError(t, err)
+	require.NotSame(t, targets[0], next[0])
+	_, err = next[0].DryRun(t.Context(), configOf(t, "a"))
+	require.NoError(t, err)
+}
+
+func TestProbe(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		api    string
+		oldest dataplane.Version
+		unfit  string
+	}{
+		{"fits", "v3.2.4", dataplane.Version{}, ""},
+		{"an old API", "v2.9.1", dataplane.Version{}, "older than 3.0"},
+		{"an old HAProxy", "v3.2.4", dataplane.Version{Major: 9, Minor: 9}, "older than 9.9"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			api := dataplanetest.New(t, &dataplanetest.Options{APIVersion: c.api})
+			clients := Clients{Oldest: c.oldest}
+			endpoint := api.Endpoint()
+			endpoint.Name = "pod"
+			targets, err := clients.Targets([]dataplane.Endpoint{endpoint})
+			require.NoError(t, err)
+			state := stateOf(t, targets, func(s State) bool { return s.Endpoints[0].Hash != "" || s.Endpoints[0].Unfit != "" })
+			e := state.Endpoints[0]
+			if c.unfit == "" {
+				require.Equal(t, "3.2", e.API)
+				require.NotEmpty(t, e.HAProxy)
+				require.True(t, state.Ready())
+				return
+			}
+			require.Contains(t, e.Unfit, c.unfit)
+			require.False(t, state.Ready(), "there is no other")
+			require.Zero(t, api.Version()-1, "nothing is written to what does not fit")
+			wait := time.Until(e.RetryAt)
+			require.Greater(t, wait, 2*time.Second)
+			require.LessOrEqual(t, wait, 5*time.Second)
+		})
+	}
+}
+
+// stateOf runs a loop until its state is as wanted.
+func stateOf(t *testing.T, targets []Target, wanted func(State) bool) State {
+	t.Helper()
+	bus := eventbus.New(nil)
+	heard := make(chan struct{}, 1)
+	eventbus.Subscribe(bus, eventbus.Lossless, func(context.Context, eventbus.Delivery[any]) {
+		select {
+		case heard <- struct{}{}:
+		default:
+		}
+	})
+	bus.Start()
+	cfg, err := dataplane.NewConfig(fmt.Sprintf(twoSections, "web"))
+	require.NoError(t, err)
+	loop, err := New(Options{Targets: targets, Bus: bus,
+		Renderer: RendererFunc(func(context.Context) (*Rendered, error) { return &Rendered{Config: cfg}, nil })})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- loop.Run(ctx) }()
+	defer func() {
+		cancel()
+		require.NoError(t, <-done)
+		require.NoError(t, bus.Close(context.Background()))
+	}()
+	loop.Trigger("start")
+	deadline := time.After(20 * time.Second)
+	for {
+		if state := loop.State(); len(state.Endpoints) > 0 && wanted(state) {
+			return state
+		}
+		select {
+		case <-heard:
+		case <-deadline:
+			require.Failf(t, "not so in time", "%+v", loop.State())
+		}
+	}
+}
+
+// TestFlappingLeavesNothing: endpoints that come and go leave no connection,
+// whatever they were in the middle of; goleak looks for goroutines.
+func TestFlappingLeavesNothing(t *testing.T) {
+	r := newRotating(t, nil)
+	var clients Clients
+	for i := range 10 {
+		targets, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
+		require.NoError(t, err)
+		if i%2 == 0 {
+			stateOf(t, targets, func(s State) bool { return s.Endpoints[0].Hash != "" })
+		} else { // gone in mid-call
+			ctx, cancel := context.WithCancel(t.Context())
+			r.mu.Lock()
+			r.onWrite = cancel
+			r.mu.Unlock()
+			_, _ = targets[0].Sync(ctx, configOf(t, fmt.Sprint(i)))
+			cancel()
+		}
+		_, err = clients.Targets(nil)
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return r.conns.Load() == 0 }, 10*time.Second, 5*time.Millisecond, "connections are left")
+}
