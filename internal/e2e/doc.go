@@ -12,6 +12,11 @@
 // They need root, and from Debian or Ubuntu the packages haproxy and iproute2.
 // What is missing is a reason to skip, or with CI=true to fail.
 //
+// Which test proves which fault is in faultlist_test.go. TestSoak injects them at
+// random, in a short form with all other tests and for as long as is wanted with
+// -soak (see the target soak of the Makefile).
+//
 //	go test -count=1 -timeout 30m ./...
 //	go test -count=1 -timeout 30m -run Figures -figures ./...
+//	go test -count=1 -timeout 24h -run '^TestSoak$' -v -soak 10m -soakrace .
 package e2e

@@ -38,18 +38,19 @@ type podGate struct {
 	password string
 	trouble  trouble
 	over     chan struct{} // closed when the trouble is
-	calls    int
+	changes  int           // calls that change something, and have the right password
 }
 
-// newPodGate listens at an address of the pod that controllers see.
-func newPodGate(t testing.TB, addr, password string, p *haproxyPod) *podGate {
+// newPodGate listens at the address of the pod that controllers see. The target
+// is where the Dataplane API really is.
+func newPodGate(t testing.TB, addr, password, target string) *podGate {
 	t.Helper()
 	l, err := net.Listen("tcp4", net.JoinHostPort(addr, podAPIPort))
 	if err != nil {
 		t.Fatal(err)
 	}
 	transport := &http.Transport{}
-	to := &url.URL{Scheme: "http", Host: net.JoinHostPort(p.addr, podAPIPort)}
+	to := &url.URL{Scheme: "http", Host: target}
 	silent := log.New(io.Discard, "", 0) // failures are the point
 	g := &podGate{addr: addr, password: password, over: make(chan struct{}), done: make(chan struct{}), proxy: &httputil.ReverseProxy{
 		Transport: transport, ErrorLog: silent,
@@ -81,6 +82,13 @@ func (g *podGate) make(tr trouble) {
 	g.over = make(chan struct{})
 }
 
+// changing counts the calls so far that change something.
+func (g *podGate) changing() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.changes
+}
+
 // setPassword changes which password is right.
 func (g *podGate) setPassword(password string) {
 	g.mu.Lock()
@@ -89,15 +97,19 @@ func (g *podGate) setPassword(password string) {
 }
 
 func (g *podGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	changing := r.Method != http.MethodGet
 	g.mu.Lock()
-	g.calls++
 	right, now, over := g.password, g.trouble, g.over
 	g.mu.Unlock()
 	if _, password, _ := r.BasicAuth(); password != right {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	changing := r.Method != http.MethodGet
+	if changing {
+		g.mu.Lock()
+		g.changes++
+		g.mu.Unlock()
+	}
 	switch {
 	case now == failing:
 		w.WriteHeader(http.StatusServiceUnavailable)

@@ -116,7 +116,9 @@ func (s *soak) probes(t testing.TB) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				s.probe(ctx, host(fmt.Sprint(20+i%100)))
+				if !s.still.Load() {
+					s.probe(ctx, host(fmt.Sprint(20+i%100)))
+				}
 			}
 		}
 	}()

@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+)
+
+// Faults in the middle of a deployment: what was served stays served, and what
+// was wanted arrives once the fault is over.
+
+// A configuration is valid and HAProxy cannot load it all the same: a port that
+// it opens anew is taken.
+func TestPortTakenAtReload(t *testing.T) {
+	startBackends(t, backendPort)
+	k, certs := newKube(t), newCertificates(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", site("web.test", "web"))
+	c := startController(t, options{})
+	v := c.visit()
+	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	tr := startTraffic(t, v, "web.test")
+
+	taken, err := net.Listen("tcp", c.https)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	printed := c.out.Len()
+	k.secret("secure", certs.issue("secure.test"))
+	k.ingress("secure", withTLS("secure", "secure.test"), site("secure.test", "web"))
+	eventually(t, "the output names the port", func() error {
+		if text := c.out.After(printed); !strings.Contains(text, c.https) || !strings.Contains(text, "in use") {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	eventually(t, "the site is still served", tr.keepsFlowing(50))
+	k.endpoints("web", backendPort, host("11"))
+
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	good := endpoint(host("11"), backendPort)
+	eventuallyWithin(t, 2*patience, "the new site arrives", c.visitTLS(certs.client("secure.test")).expect("secure.test", "/", good))
+	eventually(t, "so does the change of the old one", v.expect("web.test", "/", good))
+	tr.noFailures(t, 100)
+}
+
+// The disk turns read-only: the error says so, what is served stays, and later
+// the change arrives.
+func TestDiskReadOnly(t *testing.T) {
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", site("web.test", "web"))
+	state := shortDir(t)
+	if err := unix.Mount("tmpfs", state, "tmpfs", 0, "size=16m,mode=755"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(state, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	c := startController(t, options{state: state})
+	v := c.visit()
+	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	tr := startTraffic(t, v, "web.test")
+
+	// A mount over it turns read-only while the files below stay open.
+	if err := unix.Mount(state, state, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("", state, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	printed := c.out.Len()
+	k.ingress("new", site("new.test", "web"))
+	eventually(t, "the output says why", func() error {
+		if !strings.Contains(c.out.After(printed), unix.EROFS.Error()) {
+			return errors.New("nothing is said of the disk")
+		}
+		return nil
+	})
+	eventually(t, "the site is still served", tr.keepsFlowing(50))
+	if err := unix.Unmount(state, unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	eventuallyWithin(t, 2*patience, "the change arrives", v.expect("new.test", "/", endpoint(host("10"), backendPort)))
+	tr.noFailures(t, 100)
+}
+
+// Endpoints that come and go ten times a second cost no reload and no request,
+// and the last ones are what is served.
+func TestEndpointsFlap(t *testing.T) {
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"), host("11"))
+	k.ingress("web", site("web.test", "web"))
+	c := startController(t, options{})
+	v := c.visit()
+	eventually(t, "the site answers", answeredBy(v, "web.test", []string{endpoint(host("10"), backendPort), endpoint(host("11"), backendPort)}))
+	mark := c.reloads()
+	tr := startTraffic(t, v, "web.test")
+	tick := time.NewTicker(100 * time.Millisecond) // the rate is what is tested
+	defer tick.Stop()
+	for i := range 50 {
+		<-tick.C
+		k.endpoints("web", backendPort, host(fmt.Sprint(20+i%7)), host(fmt.Sprint(30+i%3)))
+	}
+	k.endpoints("web", backendPort, host("40"))
+	eventually(t, "the last endpoint answers", answeredBy(v, "web.test", []string{endpoint(host("40"), backendPort)}))
+	c.expectReloads(mark, 0)
+	tr.noFailures(t, 200)
+}
+
+// The password of the Dataplane API changes while a configuration is on its way.
+func TestCredentialsRotatedInMidDeployment(t *testing.T) {
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", site("web.test", "web"))
+	api := dataplanetest.New(t, &dataplanetest.Options{Password: podPassword})
+	g := newPodGate(t, host("240"), "canary-old", strings.TrimPrefix(api.URL(), "http://"))
+	k.credentials("haproxy", "canary-old")
+	c := startController(t, options{args: []string{"-namespace", k.ns, "-pods", "app=haproxy", "-pod-port", podAPIPort,
+		"-credentials", k.ns + "/haproxy", "-maxconn", "1000", "-endpoint-base", api.Layout().Base,
+		"-endpoint-socket", filepath.Join(api.Layout().Base, "admin.sock")}})
+	k.haproxyPod("haproxy-0", g.addr)
+	t.Cleanup(func() { k.must(k.deletePod(context.Background(), "haproxy-0")) })
+	has := func(service string) func() error {
+		return func() error {
+			if !strings.Contains(api.Raw(), "backend "+k.ns+"_"+service+"_80") {
+				return errors.New("it is not there")
+			}
+			return nil
+		}
+	}
+	eventually(t, "the first configuration arrives", has("web"))
+
+	g.make(slow)
+	before := g.changing()
+	k.service("new", backendPort, host("11"))
+	k.ingress("new", site("new.test", "new"))
+	eventually(t, "a deployment is under way", func() error {
+		if g.changing() == before {
+			return errors.New("no call has changed anything")
+		}
+		return nil
+	})
+	g.setPassword("canary-new")
+	k.ingress("other", site("other.test", "web"))
+	k.credentials("haproxy", "canary-new")
+	g.make(calm)
+	eventually(t, "the rest arrives with the new password", has("new"))
+	eventually(t, "the controller is well", func() error {
+		state, err := c.loopState()
+		if err == nil && (len(state.Endpoints) != 1 || state.Endpoints[0].Hash != state.Validated || state.Endpoints[0].Error != "") {
+			err = fmt.Errorf("%+v", state)
+		}
+		return err
+	})
+	if strings.Contains(c.out.String(), "canary-") {
+		t.Error("a password was printed")
+	}
+}
+
+// The debug server of the controller answers nobody but this host, and the
+// controller does not start where it would have to.
+func TestDebugServerIsNotOpen(t *testing.T) {
+	k := newKube(t)
+	c := startController(t, options{notReady: true, args: []string{"-namespace", k.ns, "-debug-addr", subnet + "2:9191"}})
+	eventually(t, "it refuses, or asks for a token", func() error {
+		if c.ended() != nil {
+			return nil
+		}
+		resp, err := http.Get("http://" + subnet + "2:9191/debug/vars/state")
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+			t.Fatalf("the state is shown to everybody: %s", resp.Status)
+		}
+		return nil
+	})
+}
