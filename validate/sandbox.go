@@ -1,7 +1,9 @@
 package validate
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
@@ -15,6 +17,7 @@ import (
 type sandbox struct {
 	dir    string
 	config string     // path of the copy of haproxy.cfg
+	base   string     // of the target
 	moved  []movedDir // the longest target first
 	back   *strings.Replacer
 }
@@ -52,36 +55,65 @@ func newSandbox(cfg *dataplane.Config, layout dataplane.Layout) (*sandbox, error
 	return s, nil
 }
 
-// layOut makes the folders for files.
+// layOut makes the folders for files. Those below the target's base lie in the
+// same place below the sandbox, so that relative paths hold, and beside them
+// what else the base has on this machine.
 func (s *sandbox) layOut(layout dataplane.Layout) error {
+	s.base = filepath.Dir(layout.ConfigPath())
 	names := map[string]string{}
-	for kind, name := range map[dataplane.FileKind]string{dataplane.Map: "maps", dataplane.Certificate: "ssl", dataplane.General: "general"} {
+	for kind, name := range map[dataplane.FileKind]string{dataplane.Map: ".maps", dataplane.Certificate: ".ssl", dataplane.General: ".general"} {
 		target := layout.Dir(kind)
 		if have, twice := names[target]; !twice || name < have {
 			names[target] = name
 		}
 	}
-	pairs := []string{s.config, layout.ConfigPath()}
 	for target, name := range names {
+		if below, err := filepath.Rel(s.base, target); err == nil && below != ".." && !strings.HasPrefix(below, "../") {
+			name = below
+		}
 		local := filepath.Join(s.dir, name)
-		if err := os.Mkdir(local, 0o700); err != nil {
+		if err := os.MkdirAll(local, 0o700); err != nil {
 			return fmt.Errorf("folder for the check: %w", err)
 		}
 		s.moved = append(s.moved, movedDir{target, local})
-		pairs = append(pairs, local, target)
 	}
 	sort.Slice(s.moved, func(i, j int) bool { return len(s.moved[i].target) > len(s.moved[j].target) })
-	s.back = strings.NewReplacer(pairs...)
+	pairs := []string{s.config, layout.ConfigPath()}
+	for _, m := range s.moved {
+		pairs = append(pairs, m.local, m.target)
+	}
+	s.back = strings.NewReplacer(append(pairs, s.dir, s.base)...)
+	return s.linkBase()
+}
+
+// linkBase makes what the base has on this machine beside the files of
+// configurations, such as a folder of error pages, reachable by relative paths.
+// Where files of configurations lie in the base itself, folders alone are.
+func (s *sandbox) linkBase() error {
+	entries, err := os.ReadDir(s.base)
+	if err != nil {
+		return nil // it need not exist here
+	}
+	for _, entry := range entries {
+		if entry.Name() == filepath.Base(s.config) || s.local(s.base) != "" && !entry.IsDir() {
+			continue
+		}
+		err := os.Symlink(filepath.Join(s.base, entry.Name()), filepath.Join(s.dir, entry.Name()))
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("folder for the check: %w", err)
+		}
+	}
 	return nil
 }
 
+// local returns where the sandbox has a folder for files of the target, or "".
 func (s *sandbox) local(target string) string {
 	for _, m := range s.moved {
 		if m.target == target {
 			return m.local
 		}
 	}
-	return s.dir
+	return ""
 }
 
 // rewrite puts the folders of the sandbox in the place of the target's. Line
@@ -89,34 +121,55 @@ func (s *sandbox) local(target string) string {
 func (s *sandbox) rewrite(text string) string {
 	var b strings.Builder
 	b.Grow(len(text) + len(text)/8)
-	for text != "" {
-		i := strings.IndexByte(text, '/')
-		if i < 0 {
+	done := 0
+	for i := 0; ; {
+		slash := strings.IndexByte(text[i:], '/')
+		if slash < 0 {
 			break
 		}
-		b.WriteString(text[:i])
-		boundary := i == 0 && b.Len() == 0 || i > 0 && !pathByte(text[i-1])
-		text = text[i:]
-		length := 1
-		if boundary {
-			for _, m := range s.moved {
-				rest, ok := strings.CutPrefix(text, m.target)
-				if ok && (rest == "" || rest[0] == '/' || !pathByte(rest[0])) {
-					b.WriteString(m.local)
-					text, length = rest, 0
-					break
-				}
-			}
+		start := i + slash
+		i = start + 1
+		for i < len(text) && pathByte(text[i]) {
+			i++
 		}
-		// The rest of this path has no boundary in it.
-		for length > 0 && length < len(text) && pathByte(text[length]) {
-			length++
+		if start > 0 && pathByte(text[start-1]) {
+			continue
 		}
-		b.WriteString(text[:length])
-		text = text[length:]
+		if local, rest, ok := s.move(text[start:i], text[:start]); ok {
+			b.WriteString(text[done:start])
+			b.WriteString(local)
+			b.WriteString(rest)
+			done = i
+		}
 	}
-	b.WriteString(text)
+	b.WriteString(text[done:])
 	return b.String()
+}
+
+// move splits a path into the folder of the sandbox that it lies in and the
+// rest. No file of a configuration lies in a folder below those of the layout,
+// so such a path stays what it is. The base itself moves behind the words from
+// which relative paths start.
+func (s *sandbox) move(path, before string) (local, rest string, ok bool) {
+	for _, m := range s.moved {
+		rest, below := strings.CutPrefix(path, m.target)
+		if below && (rest == "" || rest[0] == '/') {
+			if strings.Contains(strings.Trim(rest, "/"), "/") {
+				return "", "", false
+			}
+			return m.local, rest, true
+		}
+	}
+	if strings.TrimRight(path, "/") != s.base {
+		return "", "", false
+	}
+	before = strings.TrimRight(before[max(0, len(before)-40):], " \t\"'")
+	for _, word := range []string{"crt-base", "ca-base", "key-base", "origin"} {
+		if strings.HasSuffix(before, word) {
+			return s.dir, path[len(s.base):], true
+		}
+	}
+	return "", "", false
 }
 
 // pathByte reports the characters that a path goes on with.
