@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -21,9 +22,12 @@ type sources struct {
 	fsys  fs.FS
 	mu    sync.Mutex
 	files map[string]string
+	lines map[string][]int // where the lines of a file begin, once that was asked
 }
 
-func newSources(fsys fs.FS) *sources { return &sources{fsys: fsys, files: map[string]string{}} }
+func newSources(fsys fs.FS) *sources {
+	return &sources{fsys: fsys, files: map[string]string{}, lines: map[string][]int{}}
+}
 
 // Open gives a file as Scriggo is to see it.
 func (s *sources) Open(name string) (fs.File, error) {
@@ -31,11 +35,9 @@ func (s *sources) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasSuffix(text, "#") && strings.Contains(text, "{#") {
-		// Scriggo 0.60 panics, where nothing can recover it, when the comment is
-		// not closed.
-		line, column := s.position(name, len(text)-1)
-		return nil, s.at(name, name, line, column, "a file with comments cannot end in #: close the comment, or end the line", nil)
+	if problem := checkCode(text); problem != nil {
+		line, column := s.position(name, problem.at)
+		return nil, s.at(name, name, line, column, problem.message, nil)
 	}
 	return openText{Reader: strings.NewReader(allowRaw(text))}, nil
 }
@@ -64,29 +66,42 @@ func (openText) Close() error               { return nil }
 // Format gives all files the same one.
 func (s *sources) Format(string) (scriggo.Format, error) { return scriggo.FormatJSON, nil }
 
+// starts returns a file and where its lines begin.
+func (s *sources) starts(name string) (text string, starts []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text = s.files[name]
+	starts, ok := s.lines[name]
+	if !ok {
+		starts = []int{0}
+		for i := range len(text) {
+			if text[i] == '\n' {
+				starts = append(starts, i+1)
+			}
+		}
+		s.lines[name] = starts
+	}
+	return text, starts
+}
+
 // line returns a line of a file that was read.
 func (s *sources) line(name string, n int) string {
-	s.mu.Lock()
-	text := s.files[name]
-	s.mu.Unlock()
-	for line := range strings.Lines(text) {
-		if n--; n == 0 {
-			return strings.TrimRight(line, "\r\n")
-		}
+	text, starts := s.starts(name)
+	if n < 1 || n > len(starts) {
+		return ""
 	}
-	return ""
+	line, _, _ := strings.Cut(text[starts[n-1]:], "\n")
+	return strings.TrimRight(line, "\r")
 }
 
 // position gives line and column of a byte of a file. The position of an
 // expression in Scriggo's tree is that of its operator or parenthesis; its
 // first byte is what a reader looks for.
 func (s *sources) position(name string, start int) (line, column int) {
-	s.mu.Lock()
-	text := s.files[name]
-	s.mu.Unlock()
-	text = text[:min(start, len(text))]
-	line = strings.Count(text, "\n") + 1
-	return line, utf8.RuneCountInString(text[strings.LastIndexByte(text, '\n')+1:]) + 1
+	text, starts := s.starts(name)
+	start = min(start, len(text))
+	line = sort.Search(len(starts), func(i int) bool { return starts[i] > start })
+	return line, utf8.RuneCountInString(text[starts[line-1]:start]) + 1
 }
 
 // has reports whether a text stands at a byte of a file.
@@ -99,17 +114,11 @@ func (s *sources) has(name string, start int, text string) bool {
 
 // offset is the byte of a file at a line and column; position turned around.
 func (s *sources) offset(name string, line, column int) int {
-	s.mu.Lock()
-	text := s.files[name]
-	s.mu.Unlock()
-	at := 0
-	for ; line > 1; line-- {
-		i := strings.IndexByte(text[at:], '\n')
-		if i < 0 {
-			return len(text)
-		}
-		at += i + 1
+	text, starts := s.starts(name)
+	if line > len(starts) {
+		return len(text)
 	}
+	at := starts[max(line, 1)-1]
 	for i := range text[at:] {
 		if column--; column == 0 {
 			return at + i
