@@ -12,7 +12,7 @@ type Excluded struct {
 	resources map[identity][]Resource
 
 	mu   sync.Mutex
-	left map[Resource]bool // what Has said yes to
+	left map[Resource]Resource // what Has said yes to, by what excluded it
 }
 
 // identity is what stays of a resource when it changes. The version of the API
@@ -43,7 +43,7 @@ func WithExcluded(ctx context.Context, resources ...Resource) context.Context {
 }
 
 func newExcluded(resources []Resource) *Excluded {
-	e := &Excluded{resources: make(map[identity][]Resource, len(resources)), left: map[Resource]bool{}}
+	e := &Excluded{resources: make(map[identity][]Resource, len(resources)), left: map[Resource]Resource{}}
 	for _, r := range resources {
 		e.resources[r.identity()] = append(e.resources[r.identity()], r)
 	}
@@ -64,9 +64,9 @@ func (e *Excluded) Has(obj any) bool {
 		return false
 	}
 	for _, x := range e.resources[r.identity()] {
-		if x.Same(r) && x.UID == r.UID && x.Version == r.Version {
+		if x.Same(r) && (x.Version == anyVersion || x.UID == r.UID && x.Version == r.Version) {
 			e.mu.Lock()
-			e.left[x] = true
+			e.left[x] = r
 			e.mu.Unlock()
 			return true
 		}
@@ -74,9 +74,15 @@ func (e *Excluded) Has(obj any) bool {
 	return false
 }
 
-// leftOut reports whether a render asked for the resource, and so left it out.
-func (e *Excluded) leftOut(r Resource) bool {
+// leftOut returns what a render asked for, and so left out, because the resource
+// is excluded.
+func (e *Excluded) leftOut(r Resource) (found Resource, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.left[r]
+	found, ok = e.left[r]
+	return found, ok
 }
+
+// anyVersion is the version of a resource that is left out of one render however
+// it changes. No object has it.
+const anyVersion = "\x00any"

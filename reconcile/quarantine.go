@@ -20,6 +20,7 @@ type Quarantined struct {
 	RetryAt  time.Time `json:"retryAt"` // when it is tried again, since what it depends on may have changed
 	Trials   int       `json:"trials"`  // that failed
 	recorded bool      // by the Recorder
+	hangs    bool      // a trial takes as long as a render may
 }
 
 // String reads as one line of a log.
@@ -142,8 +143,17 @@ func (l *Loop) settle(ctx context.Context) (first *attempt, s *search) {
 // postpone notes that a resource was tried and is still wrong.
 func (l *Loop) postpone(h *Quarantined, now time.Time) {
 	h.Trials++
+	l.schedule(h, now)
+}
+
+// schedule says when a resource is tried next. Nothing else is rendered while a
+// trial hangs, so that one is rare from the beginning.
+func (l *Loop) schedule(h *Quarantined, now time.Time) {
 	t := timing{retryBase: l.opts.TrialBase, retryMax: l.opts.TrialMax}
 	h.RetryAt = now.Add(t.backOff(h.Trials + 1))
+	if h.hangs {
+		h.RetryAt = now.Add(l.opts.TrialMax)
+	}
 }
 
 // adopt makes the outcome of a search that found a valid configuration the
@@ -152,22 +162,24 @@ func (l *Loop) adopt(id uint64, s *search) {
 	q, now := &l.quarantine, time.Now()
 	before := q.held
 	q.held = make(map[Resource]*Quarantined, len(s.last.excluded))
-	accused := map[Resource]Fault{}
+	accused := map[Resource]accusation{}
 	for _, a := range s.accused {
-		accused[a.resource] = a.fault
+		accused[a.resource] = a
 	}
-	for _, r := range s.last.excluded {
-		if !s.last.left.leftOut(r) {
+	for _, excluded := range s.last.excluded {
+		r, ok := s.last.left.leftOut(excluded)
+		if !ok {
 			continue // changed, deleted, or nobody asks for it any more
 		}
-		fault, guilty := accused[r]
+		a, guilty := accused[excluded]
 		h := before[r.object()]
 		switch {
 		case h == nil || h.Resource.UID != r.UID || h.Resource.Version != r.Version:
-			h = &Quarantined{Resource: r, Fault: fault, Since: now, RetryAt: now.Add(l.opts.TrialBase)}
+			h = &Quarantined{Resource: r, Fault: a.fault, Since: now, hangs: a.hangs}
+			l.schedule(h, now)
 			eventbus.Publish(l.bus, ResourceQuarantined{ID: id, Quarantined: *h})
 		case guilty:
-			h.Fault = fault
+			h.Fault, h.hangs = a.fault, a.hangs
 			l.postpone(h, now)
 		}
 		q.held[r.object()] = h

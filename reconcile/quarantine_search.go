@@ -91,10 +91,21 @@ func (a *attempt) fail(ctx context.Context, timeout time.Duration, stage string,
 	a.verdict = isVerdict(err)
 }
 
+// hangs reports a render that did not end in its time because of the resources
+// that its error names.
+func hangs(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) && slices.ContainsFunc(templating.Errors(err), func(e *templating.Error) bool {
+		return errors.Is(e, context.DeadlineExceeded) && len(resourcesOf(e.Owners)) > 0
+	})
+}
+
 // isVerdict tells an error about a configuration from one about whoever was
 // asked, such as a haproxy that is not there or did not answer in time: to
 // leave something out because of that would blame the innocent.
 func isVerdict(err error) bool {
+	if hangs(err) {
+		return true
+	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return false
 	}
@@ -115,6 +126,7 @@ func (a *attempt) key() string {
 type accusation struct {
 	resource Resource
 	fault    Fault
+	hangs    bool // a render with it does not end
 }
 
 // search looks for the resources without which the configuration is valid.
@@ -174,12 +186,27 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 			}
 			return first
 		}
-		s.accused = append(s.accused, culprits...)
+		s.accuse(culprits)
 		if s.last.err != nil {
 			s.last = s.loop.attempt(ctx, s.excluded())
 		}
 	}
 	return first
+}
+
+// accuse adds accusations. A resource that changes while it is looked for, and is
+// wrong again, is left out however it changes until the search ends: whoever
+// writes faster than renders are would hold up all others.
+func (s *search) accuse(culprits []accusation) {
+	for _, a := range culprits {
+		changed := slices.ContainsFunc(s.accused, func(b accusation) bool {
+			return b.resource != a.resource && b.resource.identity() == a.resource.identity()
+		})
+		if changed {
+			a.resource.Version, a.resource.UID, a.resource.Source = anyVersion, "", ""
+		}
+		s.accused = append(s.accused, a)
+	}
 }
 
 // byPosition takes for each fault the innermost of the resources that were
@@ -193,7 +220,7 @@ func (s *search) byPosition(ctx context.Context) (culprits []accusation) {
 			}
 			s.acquit(f, f.Resources[i])
 			if !slices.ContainsFunc(culprits, func(a accusation) bool { return a.resource == r }) {
-				culprits = append(culprits, accusation{r, f})
+				culprits = append(culprits, accusation{r, f, hangs(s.last.err)})
 			}
 			break
 		}
@@ -214,13 +241,16 @@ func (s *search) acquit(f Fault, culprit Resource) {
 
 // templatesAreWrong reports that a line of a template is wrong for every
 // resource of a kind that there is, or for the only one without printing
-// anything of it: with templates that were valid before it is the resources all
-// the same.
+// anything of it, or although that was right with the templates before: with
+// templates that were valid before it is the resources all the same.
 func (s *search) templatesAreWrong(ctx context.Context, culprits []accusation) bool {
 	if s.loop.quarantine.proven || len(culprits) == 0 {
 		return false
 	}
-	all := countKinds(s.known(ctx, s.last))
+	all, before := countKinds(s.known(ctx, s.last)), map[identity]bool{}
+	for _, r := range resourcesIn(ctx, s.loop.quarantine.valid) {
+		before[r.identity()] = true
+	}
 	type line struct {
 		file, kind string
 		line       int
@@ -242,7 +272,7 @@ func (s *search) templatesAreWrong(ctx context.Context, culprits []accusation) b
 				now++
 			}
 		}
-		if t.Line > 0 && now >= all[a.resource.Kind] && (len(wrong) > 1 || a.fault.fixed()) {
+		if t.Line > 0 && now >= all[a.resource.Kind] && (len(wrong) > 1 || a.fault.fixed() || before[a.resource.identity()]) {
 			s.why = fmt.Sprintf("%s is wrong for every %s, so the template is to blame", t, a.resource.Kind)
 			return true
 		}
@@ -337,5 +367,5 @@ func (s *search) bySearch(ctx context.Context) []accusation {
 	if enough == 1 {
 		s.last = valid
 	}
-	return []accusation{{culprit, fault}}
+	return []accusation{{resource: culprit, fault: fault}}
 }

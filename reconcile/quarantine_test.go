@@ -403,9 +403,6 @@ func TestTemplatesAreToBlame(t *testing.T) {
 	} {
 		for _, count := range []int{1, 5} {
 			t.Run(fmt.Sprintf("%s, of %d", name, count), func(t *testing.T) {
-				if count == 1 && name == "in the loop, shown" {
-					t.Skip("it cannot be told from a fault of the one resource")
-				}
 				w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
 				for i := range count {
 					w.put(fmt.Sprintf("web-%d", i))
@@ -471,12 +468,19 @@ func TestNoQuarantine(t *testing.T) {
 // TestQuarantineIsBounded: more bad resources than one reconciliation may look
 // for are found by those that follow.
 func TestQuarantineIsBounded(t *testing.T) {
-	w := newWard(t, map[string]string{"haproxy.cfg": "global\n{% for ing in ingresses %}\n" + itemTemplate + "{% end %}\n"})
+	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
 	opts := w.options()
 	opts.QuarantineTries = 3
+	opts.Validator = ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
+		var v *verdict
+		if err := w.Validate(ctx, cfg); !errors.As(err, &v) {
+			return err
+		}
+		return &verdict{lines: v.lines[:1]} // one is found at a time
+	})
 	w.put("good")
-	for i := range 10 { // each ends the render, so that one is found at a time
-		w.put(fmt.Sprintf("web-%d=fail", i))
+	for i := range 10 {
+		w.put(fmt.Sprintf("web-%d=bad", i))
 	}
 	play(t, opts, func(s *scene) {
 		s.Trigger("start")

@@ -77,10 +77,12 @@ func (r *FileRegistry) key(f dataplane.File) string { return dataplane.Layout{}.
 // Register adds a file to the configuration and returns its path. The kind is
 // one of those of [PathResolver.Path].
 //
-// The content is a text: a string, bytes, or what a macro wrote. For a map it
-// may also be a map[string]string, and for any kind a []string of lines; then no
-// value can add a line, nor a key turn into a key and a value. Registering the
-// same content again is nothing new.
+// The content is a text: what a macro wrote, raw(...), a string or bytes. For a
+// map it may also be a map[string]string, and for any kind a []string of lines.
+// A map and a crt-list of more than one line must be one of these, a macro or
+// raw(...): in a string that a template put together nobody can tell a line of
+// the template from one that a value brought along. Registering the same content
+// again is nothing new.
 //
 // What is wrong ends the render, with the position of the call: an unknown kind,
 // a name that [dataplane.CheckFileName] refuses, a content that is none, and a
@@ -121,7 +123,9 @@ func newFile(kind, name string, content any) (dataplane.File, error) {
 func contentOf(kind dataplane.FileKind, content any) (string, error) {
 	switch content := content.(type) {
 	case []byte:
-		return string(content), nil
+		return string(content), checkPlain(kind, string(content))
+	case string:
+		return content, checkPlain(kind, content)
 	case []string:
 		for i, line := range content {
 			if j := strings.IndexFunc(line, isControl); j >= 0 {
@@ -142,6 +146,15 @@ func contentOf(kind dataplane.FileKind, content any) (string, error) {
 		return v.String(), nil
 	}
 	return "", fmt.Errorf("the content must be a text, a []string of lines or, for a map, a map[string]string, not a %T", content)
+}
+
+// checkPlain refuses a text of several lines where each line counts and a value
+// may have added one.
+func checkPlain(kind dataplane.FileKind, text string) error {
+	if (kind == dataplane.Map || kind == dataplane.CRTList) && strings.Contains(strings.TrimSuffix(text, "\n"), "\n") {
+		return fmt.Errorf("a string or bytes may have one line only, so that no value adds another: give a []string of lines, what a macro wrote, raw(...) or, for a map, a map[string]string")
+	}
+	return nil
 }
 
 func isControl(c rune) bool { return c < 0x20 || c == 0x7f }

@@ -133,8 +133,8 @@ func (t *Templates) render(ctx context.Context, in *Input) (*Rendered, error) {
 	made := make(map[string]remembered, len(t.remembered))
 	for _, entry := range t.Engine.Entries() { // sorted: haproxy.cfg goes before haproxy.d/
 		p, err := t.entry(ctx, entry, in, made)
-		if ctx.Err() != nil && err != nil {
-			return nil, err
+		if ctx.Err() != nil && err != nil { // the origins say of what it was made, where it hangs
+			return &Rendered{Refused: in.Refused, Origins: origins}, err
 		}
 		if err != nil {
 			errs = append(errs, err)

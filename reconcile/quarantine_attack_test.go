@@ -1,0 +1,311 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// TestManyBad: however many are bad, and however they are, the rest is deployed
+// after two renders, unless haproxy itself stops to count.
+func TestManyBad(t *testing.T) {
+	inLoop := map[string]string{"haproxy.cfg": "global\n{% for ing in ingresses %}\n" + itemTemplate + "{% end %}\n"}
+	each := map[string]string{"haproxy.cfg": "global\n", "haproxy.d/ingress.cfg": itemTemplate}
+	nilPointer := strings.ReplaceAll(itemTemplate, `{{ fail("no " + ing.Name) }}`, "{{ *ing.Spec.IngressClassName }}")
+	for name, c := range map[string]struct {
+		files           map[string]string
+		bad             string
+		renders, checks int
+	}{
+		"an invalid line":       {inLoop, "bad", 2, 2},
+		"an invalid line, each": {each, "bad", 2, 2},
+		"fail":                  {inLoop, "fail", 2, 1},
+		"fail, each":            {each, "fail", 2, 1},
+		"refused":               {inLoop, "x\nbackend evil", 2, 1},
+		"refused, each":         {each, "x\nbackend evil", 2, 1},
+		"a nil pointer":         {map[string]string{"haproxy.cfg": "global\n{% for ing in ingresses %}\n" + nilPointer + "{% end %}\n"}, "fail", 2, 1},
+		"a nil pointer, each":   {map[string]string{"haproxy.cfg": "global\n", "haproxy.d/ingress.cfg": nilPointer}, "fail", 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWard(t, c.files)
+			for i := range 1000 {
+				if i%20 == 7 {
+					w.put(fmt.Sprintf("web-%d=%s", i, c.bad))
+				} else {
+					w.put(fmt.Sprintf("web-%d", i))
+				}
+			}
+			loop, err := New(w.options())
+			require.NoError(t, err)
+			_, err = loop.Once(t.Context())
+			require.NoError(t, err)
+			renders, checks := w.counted()
+			require.Equal(t, []int{c.renders, c.checks}, []int{renders, checks})
+			require.Len(t, loop.State().Quarantined, 50)
+			require.Equal(t, 950, len(strings.Fields(w.deployed())))
+		})
+	}
+}
+
+// TestAResourceThatHangs the templates is left out, and not tried again soon.
+func TestAResourceThatHangs(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"in a loop": {"haproxy.cfg": "global\n{% for ing in ingresses %}\nbackend {{ ing.Name }}\n{% for ing.Annotations[`text`] == `hang` %}{% end %}\n{% end %}\n"},
+		"each":      {"haproxy.cfg": "global\n", "haproxy.d/ingress.cfg": "backend {{ ing.Name }}\n{% for ing.Annotations[`text`] == `hang` %}{% end %}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWard(t, files)
+			w.put("a", "b=hang", "c")
+			opts := w.options()
+			opts.RenderTimeout = 300 * time.Millisecond
+			loop, err := New(opts)
+			require.NoError(t, err)
+			_, err = loop.Once(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "a c", w.deployed())
+			require.Equal(t, "b", held(loop))
+			q := loop.State().Quarantined[0]
+			require.Contains(t, q.Fault.String(), "stopped: context deadline exceeded for Ingress ns/b (b.yaml:1)")
+			require.Greater(t, time.Until(q.RetryAt), 50*time.Minute)
+			w.put("b=mended")
+			_, err = loop.Once(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "a b c", w.deployed())
+		})
+	}
+}
+
+// TestTemplatesThatHang are to blame themselves.
+func TestTemplatesThatHang(t *testing.T) {
+	w := newWard(t, map[string]string{"haproxy.cfg": "global\n{% for ing in ingresses %}{% for true %}{% end %}{% end %}\n"})
+	w.put("a", "b", "c", "d", "e")
+	opts := w.options()
+	opts.RenderTimeout = 100 * time.Millisecond
+	loop, err := New(opts)
+	require.NoError(t, err)
+	_, err = loop.Once(t.Context())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Empty(t, held(loop))
+	renders, _ := w.counted()
+	require.Equal(t, 1, renders)
+}
+
+// TestConflict: of two resources that are fine on their own, one is left out.
+func TestConflict(t *testing.T) {
+	for _, blind := range []bool{false, true} {
+		w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
+		w.put("a=same", "b", "c=same", "d=same")
+		opts := w.options()
+		opts.Validator = ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {
+			v, seen, n := &verdict{blind: blind}, false, 0
+			for line := range strings.Lines(cfg.Main()) {
+				if n++; strings.Contains(line, "same") {
+					if seen {
+						v.lines = append(v.lines, n)
+					}
+					seen = true
+				}
+			}
+			if len(v.lines) == 0 {
+				return nil
+			}
+			return v
+		})
+		play(t, opts, func(s *scene) {
+			s.Trigger("start")
+			pass(time.Second)
+			if blind {
+				require.Len(t, strings.Fields(held(s.Loop)), 2)
+				require.Len(t, strings.Fields(w.deployed()), 2)
+				return
+			}
+			require.Equal(t, "c d", held(s.Loop))
+			require.Equal(t, "a b", w.deployed())
+			w.remove("a")
+			s.Trigger("the first one goes")
+			pass(2 * time.Minute)
+			require.Equal(t, "d", held(s.Loop), "a trial finds that there is room for one")
+			require.Equal(t, "b c", w.deployed())
+		})
+	}
+}
+
+// TestAResourceThatAlwaysChanges holds up nobody, however fast it does.
+func TestAResourceThatAlwaysChanges(t *testing.T) {
+	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
+	w.put("a", "b=bad", "c")
+	opts := w.options()
+	opts.Renderer = RendererFunc(func(ctx context.Context) (*Rendered, error) {
+		w.put("b=bad") // another version at each render
+		return w.Render(ctx)
+	})
+	play(t, opts, func(s *scene) {
+		s.Trigger("start")
+		pass(300 * time.Millisecond)
+		require.Equal(t, "a c", w.deployed())
+		require.Equal(t, "b", held(s.Loop))
+		renders, _ := w.counted()
+		require.LessOrEqual(t, renders, 3)
+		require.NotEqual(t, anyVersion, s.State().Quarantined[0].Resource.Version)
+		for i := range 5 {
+			w.put(fmt.Sprint("new-", i))
+			s.Trigger("another")
+			pass(time.Second)
+		}
+		require.Equal(t, "a c new-0 new-1 new-2 new-3 new-4", w.deployed())
+	})
+}
+
+// TestDeletedAndCreatedAgain is another object, also in the same version.
+func TestDeletedAndCreatedAgain(t *testing.T) {
+	ing := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "7"}}
+	r, _ := ResourceOf(ing)
+	excluded := newExcluded([]Resource{r})
+	require.True(t, excluded.Has(ing))
+	again := ing.DeepCopy()
+	again.UID = types.UID("2")
+	require.False(t, excluded.Has(again))
+	r.Version, r.UID = anyVersion, ""
+	require.True(t, newExcluded([]Resource{r}).Has(again))
+}
+
+// TestReleaseAndStateDuringASearch from other goroutines.
+func TestReleaseAndStateDuringASearch(t *testing.T) {
+	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
+	w.blind = true
+	for i := range 32 {
+		w.put(fmt.Sprint("web-", i))
+	}
+	w.put("web-5=bad", "web-20=bad")
+	opts := w.options()
+	var loop *Loop
+	var wg sync.WaitGroup
+	opts.Validator = ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
+		wg.Go(func() { loop.Release(); _ = loop.State(); loop.LeadershipChanged() })
+		return w.Validate(ctx, cfg)
+	})
+	loop, err := New(opts)
+	require.NoError(t, err)
+	for range 3 {
+		_, err = loop.Once(t.Context())
+		require.NoError(t, err)
+		require.Len(t, loop.State().Quarantined, 2)
+	}
+	wg.Wait()
+	require.Len(t, strings.Fields(w.deployed()), 30)
+}
+
+// TestAValidatorThatFlaps blames nobody for what it says of itself.
+func TestAValidatorThatFlaps(t *testing.T) {
+	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
+	w.put("a", "b=bad", "c")
+	opts, n := w.options(), 0
+	opts.Validator = ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
+		if n++; n%2 == 0 {
+			return errors.New("haproxy was killed")
+		}
+		return w.Validate(ctx, cfg)
+	})
+	play(t, opts, func(s *scene) {
+		s.Trigger("start")
+		pass(time.Minute)
+		require.NotContains(t, held(s.Loop), "a")
+		require.NotContains(t, held(s.Loop), "c")
+	})
+}
+
+// TestNewTemplatesAndTheOnlyResource: what was valid in this version with the
+// templates before is not at fault.
+func TestNewTemplatesAndTheOnlyResource(t *testing.T) {
+	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
+	w.put("web")
+	play(t, w.options(), func(s *scene) {
+		s.Trigger("start")
+		pass(time.Second)
+		w.files["haproxy.cfg"].Data = []byte(strings.Replace(loopTemplate, "    #", "    bad {{ ing.Name }}\n    #", 1))
+		w.compile()
+		s.Release()
+		pass(10 * time.Second)
+		require.Empty(t, held(s.Loop))
+		require.Equal(t, "web", w.deployed())
+		require.Contains(t, s.State().LastError, "so the template is to blame")
+		w.put("web=other")
+		s.Trigger("it changes")
+		pass(10 * time.Second)
+		require.Equal(t, "web", w.deployed(), "what is deployed stays")
+	})
+}
+
+// TestQuarantineAndMemory: what templates remember of a resource is not stale
+// when it comes back.
+func TestQuarantineAndMemory(t *testing.T) {
+	files := fstest.MapFS{"haproxy.cfg": {Data: []byte("global\n")}, "haproxy.d/ingress.cfg": {Data: []byte(itemTemplate)}}
+	engine, err := templating.Compile(files, &templating.Options{Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil)}})
+	require.NoError(t, err)
+	w := newWard(t, map[string]string{"haproxy.cfg": "global\n"})
+	pure := &Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*Input, error) {
+		each := Each{Var: "ing"}
+		for _, ing := range w.ingresses {
+			if !Excluding(ctx).Has(ing) {
+				each.Items = append(each.Items, ing)
+			}
+		}
+		return &Input{Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil)}, Each: map[string]Each{"haproxy.d/ingress.cfg": each}}, nil
+	}}
+	opts := w.options()
+	opts.Renderer = pure
+	loop, err := New(opts)
+	require.NoError(t, err)
+	for i, text := range []string{"one", "bad", "two", "fail", "three", "bad\n", "four"} {
+		w.put("a", "b="+text, "c")
+		_, err = loop.Once(t.Context())
+		require.NoError(t, err)
+		if i%2 == 0 {
+			require.Contains(t, loop.Validated().Main(), "# "+text+"\n")
+			require.Empty(t, held(loop))
+		} else {
+			require.Equal(t, "b", held(loop))
+			require.Equal(t, "a c", w.deployed())
+		}
+	}
+}
+
+// TestPostProcessedLinesAreMapped to the lines of the templates.
+func TestPostProcessedLinesAreMapped(t *testing.T) {
+	w := newWard(t, map[string]string{"haproxy.cfg": strings.ReplaceAll(loopTemplate, "\nbackend", "\n\n\n\nbackend")})
+	w.put("a", "b=bad", "c")
+	opts := w.options()
+	opts.Renderer = RendererFunc(func(ctx context.Context) (*Rendered, error) {
+		t := &Templates{Engine: w.engine, Post: []PostProcessor{{Squeeze: true}, {Pattern: `^backend (.*)`, Replacement: `backend x-$1`}},
+			Input: func(context.Context) (*Input, error) {
+				var kept []*networkingv1.Ingress
+				for _, ing := range w.ingresses {
+					if !Excluding(ctx).Has(ing) {
+						kept = append(kept, ing)
+					}
+				}
+				return &Input{Vars: map[string]any{"ingresses": kept, "ing": (*networkingv1.Ingress)(nil)}}, nil
+			}}
+		return t.Render(ctx)
+	})
+	play(t, opts, func(s *scene) {
+		s.Trigger("start")
+		pass(time.Second)
+		require.Equal(t, "b", held(s.Loop))
+		require.Contains(t, s.State().Quarantined[0].Fault.String(), "written by haproxy.cfg:7 for Ingress ns/b")
+		require.Equal(t, "x-a x-c", w.deployed())
+	})
+}
