@@ -103,7 +103,7 @@ func (c *controller) caseRunner() (*reconcile.CaseRunner, error) {
 			if err := k.newWatchers(); err != nil {
 				return nil, err
 			}
-			return &reconcile.Templates{Engine: engine, Input: k.input, Pure: true}, in.Sync(ctx, k.watchers)
+			return &reconcile.Templates{Engine: engine, Input: k.input, Pure: true, Layout: c.settings.layout}, in.Sync(ctx, k.watchers)
 		},
 		Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
 			_, err := validator.Check(ctx, cfg)

@@ -3,6 +3,7 @@ package main
 import (
 	"embed"
 	"io/fs"
+	"maps"
 	"os"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -35,6 +36,7 @@ func (r *Routes) input(settings Settings) *reconcile.Input {
 		Owners:  r.FileOwners,
 		Refused: r.Refused,
 	}
+	maps.Copy(in.Vars, reconcile.HostVars())
 	each := reconcile.Each{Var: "backend"}
 	for _, b := range r.Backends {
 		each.Items = append(each.Items, b)
@@ -44,8 +46,9 @@ func (r *Routes) input(settings Settings) *reconcile.Input {
 }
 
 // compileTemplates type-checks the built-in templates, or those of a folder.
-// They see the variables that input gives, and the function path(kind, name),
-// which says where a file lies for HAProxy.
+// They see the variables that input gives, the function path(kind, name), which
+// says where a file lies for HAProxy, and pathResolver, which says the same by
+// pathResolver.GetPath(name, kind).
 func compileTemplates(folder string, layout dataplane.Layout) (*templating.Engine, error) {
 	files, err := fs.Sub(builtin, "templates")
 	if err != nil {
@@ -56,7 +59,8 @@ func compileTemplates(folder string, layout dataplane.Layout) (*templating.Engin
 	}
 	return templating.Compile(reconcile.WithoutCases(files), &templating.Options{
 		Globals: map[string]any{
-			"path": func(kind, name string) string { return layout.Path(dataplane.FileKind(kind), name) },
+			"pathResolver": reconcile.PathResolver{Layout: layout},
+			"path":         func(kind, name string) string { return layout.Path(dataplane.FileKind(kind), name) },
 		},
 		Vars: new(Routes).input(Settings{}).Vars,
 	})

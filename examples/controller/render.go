@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/validate"
+)
+
+// newLoop says how a configuration is made, checked and deployed.
+func (c *controller) newLoop() error {
+	engine, err := compileTemplates(c.cfg.templates, c.settings.layout)
+	if err != nil {
+		return err
+	}
+	c.eachBackend = slices.Contains(engine.Entries(), backendEntry)
+	c.http.Bus, c.http.OnChange = c.bus, func(reason string) { c.loop.Trigger(reason) }
+	c.templates = &reconcile.Templates{Engine: engine, Input: c.input, Pure: true, Layout: c.settings.layout, HTTP: &c.http}
+	if err := c.templates.Check(); err != nil {
+		return err
+	}
+	validator := &validate.Validator{Layout: c.settings.layout}
+	opts := reconcile.Options{
+		Renderer: c.templates,
+		Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
+			report, err := validator.Check(ctx, cfg)
+			if err == nil && !report.Remembered && !report.Inherited {
+				c.log.Info("haproxy accepts the configuration", "version", report.HAProxyVersion, "took", report.Duration)
+				for _, warning := range report.Warnings {
+					c.log.Warn("haproxy warns", "finding", warning)
+				}
+			}
+			return err
+		}),
+		Bus: c.bus, NoQuarantine: c.cfg.noQuarantine, Debounce: c.cfg.debounce, MinInterval: c.cfg.minInterval, DriftInterval: c.cfg.drift,
+	}
+	if c.election != nil {
+		opts.Leader = c.election
+	}
+	if c.newRecorder(); c.recorder != nil {
+		opts.Recorder = c.recorder
+	}
+	if c.local != nil {
+		opts.Targets = []reconcile.Target{c.local}
+	}
+	c.loop, err = reconcile.New(opts)
+	return err
+}
