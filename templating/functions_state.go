@@ -50,6 +50,15 @@ func sharedOf(ctx context.Context) *Shared {
 	return NewShared()
 }
 
+// Shares reports whether an entry may use values of a [Shared], by itself or
+// through the files that it renders, imports, extends or includes. What such an
+// entry renders depends on all entries that share, and on the order in which
+// they are rendered.
+func (e *Engine) Shares(name string) bool {
+	en := e.entries[name]
+	return en != nil && en.shares
+}
+
 // Get returns a value that was computed, nil if there is none.
 func (s *Shared) Get(key string) any {
 	s.mu.Lock()
