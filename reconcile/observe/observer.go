@@ -2,6 +2,7 @@ package observe
 
 import (
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/hapticsdk/haptic/eventbus"
@@ -55,7 +56,8 @@ func New(bus *eventbus.Bus, s Subject, log *slog.Logger) *Observer {
 //
 // Set Addr, Token and Logger, Register more, and Run it.
 func (o *Observer) Server() *Server {
-	s := &Server{Metrics: o.Metrics.Registry(), Health: o.Health, page: o.page}
+	s := &Server{Metrics: o.Metrics.Registry(), Health: o.Health}
+	s.page = func(w http.ResponseWriter, r *http.Request) { o.page(w, r, s.names()) }
 	sub := o.subject
 	if sub.Config != nil {
 		s.Register("config", sub.Config)

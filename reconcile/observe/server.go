@@ -267,10 +267,15 @@ func (s *Server) probe(p Probe, check func() error) http.HandlerFunc {
 	}
 }
 
-func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
+// names are those of the variables.
+func (s *Server) names() []string {
 	s.mu.Lock()
-	names := slices.Sorted(maps.Keys(s.vars))
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.vars))
+}
+
+func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
+	names := s.names()
 	if names == nil {
 		names = []string{} // [] and not null
 	}
