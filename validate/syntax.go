@@ -61,8 +61,11 @@ func (v *Validator) Syntax(cfg *dataplane.Config) error {
 			c.add(sections[i], f.Line, f.Text, f.Message)
 		}
 	}
-	c.duplicates()
-	c.references(all)
+	in := index(all)
+	if in.repeats {
+		c.duplicates()
+	}
+	c.references(all, in)
 	c.inLists(all, &v.sections)
 	if len(c.findings) == 0 {
 		return nil
@@ -203,8 +206,7 @@ func nameSpaces(kind string) []string {
 }
 
 // references finds what is referred to and does not exist.
-func (c *checker) references(all []*parsed) {
-	in := index(all)
+func (c *checker) references(all []*parsed, in declared) {
 	for i, p := range all {
 		for _, r := range p.refs {
 			if p.skips(r) {
@@ -222,6 +224,7 @@ type declared struct {
 	all      []*parsed
 	sections map[string]int // the first by kind and name
 	tables   map[string]bool
+	repeats  bool // perhaps two sections share a name
 }
 
 func index(all []*parsed) declared {
@@ -229,7 +232,10 @@ func index(all []*parsed) declared {
 	for i, p := range all {
 		if _, twice := k.sections[p.key]; !twice {
 			k.sections[p.key] = i
+		} else if p.section.Name != "" {
+			k.repeats = true
 		}
+		k.repeats = k.repeats || p.section.Kind == "listen" // shares names with two kinds
 		for _, table := range p.tables {
 			k.tables[table] = true
 		}
