@@ -73,6 +73,7 @@ type remembered struct {
 	notes *notes
 	items map[any]string // with Each
 	noted map[any]*notes // with Each, of items that asked the host
+	order []any          // with Each, of entries that share values
 }
 
 // MainEntry is the name of the template that renders haproxy.cfg.
@@ -131,6 +132,7 @@ func (t *Templates) render(ctx context.Context, in *Input) (*Rendered, error) {
 	files := slices.Clone(in.Files)
 	origins := &templateOrigins{engine: t.Engine, in: in, files: map[fileID]piece{}}
 	made := make(map[string]remembered, len(t.remembered))
+	t.forgetShared(in)
 	for _, entry := range t.Engine.Entries() { // sorted: haproxy.cfg goes before haproxy.d/
 		p, err := t.entry(ctx, entry, in, made)
 		if ctx.Err() != nil && err != nil { // the origins say of what it was made, where it hangs
@@ -208,6 +210,9 @@ func (t *Templates) entry(ctx context.Context, entry string, in *Input, made map
 
 func (t *Templates) items(ctx context.Context, entry string, in *Input, each Each, before remembered, valid bool, now remembered, made map[string]remembered) (piece, error) {
 	now.items, now.noted = make(map[any]string, len(each.Items)), map[any]*notes{}
+	if t.Engine.Shares(entry) {
+		now.order = slices.Clone(each.Items)
+	}
 	var missing []any
 	for i, item := range each.Items {
 		if !reflect.ValueOf(item).Comparable() {

@@ -34,3 +34,54 @@ func TestSharedByEntries(t *testing.T) {
 		}
 	}
 }
+
+// TestSharedIsNotStale changes, one after the other, what a shared value was
+// computed from, and compares each render with one that remembers nothing.
+func TestSharedIsNotStale(t *testing.T) {
+	engine, err := templating.Compile(fstest.MapFS{
+		"haproxy.cfg":     {Data: []byte("# {{ shared.ComputeIfAbsent(`title`, func() any { return title }) }}\n")},
+		"haproxy.d/a.cfg": {Data: []byte("# {{ item }} {{ shared.Get(`title`) }} {{ shared.ComputeIfAbsent(`first`, func() any { return item }) }}\n")},
+		"haproxy.d/b.cfg": {Data: []byte("# {{ item }} {{ shared.Get(`first`) }}\n")},
+		"haproxy.d/c.cfg": {Data: []byte("# {{ item }} {{ count() }}\n")},
+	}, &templating.Options{Vars: map[string]any{"title": "", "item": ""}, Globals: map[string]any{"count": counter()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in *reconcile.Input
+	templates := &reconcile.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*reconcile.Input, error) { return in, nil }}
+	steps := []struct {
+		name, title, a, b, c string
+		want                 string
+	}{
+		{"the first render", "t", "1 2", "x", "y", "# t|# 1 t 1|# 2 t 1|# x 1|# y 1"},
+		{"nothing changes", "t", "1 2", "x", "y", "# t|# 1 t 1|# 2 t 1|# x 1|# y 1"},
+		{"an item comes", "t", "1 2 3", "x", "y", "# t|# 1 t 1|# 2 t 1|# 3 t 1|# x 1|# y 1"},
+		{"the first item goes", "t", "2 3", "x", "y", "# t|# 2 t 2|# 3 t 2|# x 2|# y 1"},
+		{"the order changes", "t", "3 2", "x", "y", "# t|# 3 t 3|# 2 t 3|# x 3|# y 1"},
+		{"another entry has a new item", "t", "3 2", "x z", "y", "# t|# 3 t 3|# 2 t 3|# x 3|# z 3|# y 1"},
+		{"the variable changes", "u", "3 2", "x z", "y", "# u|# 3 u 3|# 2 u 3|# x 3|# z 3|# y 1"},
+	}
+	for _, step := range steps {
+		in = &reconcile.Input{Vars: map[string]any{"title": step.title, "item": ""}, Each: map[string]reconcile.Each{}}
+		for entry, items := range map[string]string{"haproxy.d/a.cfg": step.a, "haproxy.d/b.cfg": step.b, "haproxy.d/c.cfg": step.c} {
+			each := reconcile.Each{Var: "item"}
+			for _, item := range strings.Fields(items) {
+				each.Items = append(each.Items, item)
+			}
+			in.Each[entry] = each
+		}
+		rendered, err := templates.Render(t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if got := strings.ReplaceAll(strings.TrimSpace(rendered.Config.Main()), "\n", "|"); got != step.want {
+			t.Errorf("%s: got %s, want %s", step.name, got, step.want)
+		}
+	}
+}
+
+// counter returns a function that counts its calls.
+func counter() func() int {
+	n := 0
+	return func() int { n++; return n }
+}
