@@ -123,7 +123,7 @@ func (o *Observer) pageData(now time.Time, reload int, vars []string) *pageData 
 	d.Leading = s.Leading
 	findings := o.Health.All()
 	for _, f := range findings {
-		if f.Err != nil {
+		if f.Err != nil && f.Component != "endpoints" && f.Component != "quarantine" { // those have sections of their own
 			d.Problems = append(d.Problems, problemRow{classOf(f.Probe), f.Component, f.Err.Error()})
 		}
 	}
@@ -177,7 +177,7 @@ func figures(s reconcile.State, now time.Time) []figure {
 	}
 	validated := figure{Name: "Configuration", Value: "none yet", Class: "warn"}
 	if s.Validated != "" {
-		validated = figure{"Configuration", short(s.Validated), "valid " + ago(s.ValidatedAt, now) + ", reconciliation " + strconv.FormatUint(s.Reconciliation, 10), "good"}
+		validated = figure{"Configuration", short(s.Validated), "valid " + ago(s.ValidatedAt, now) + ", #" + strconv.FormatUint(s.Reconciliation, 10), "good"}
 	}
 	quarantined := figure{"In quarantine", strconv.Itoa(len(s.Quarantined)), "left out as a whole", "good"}
 	if len(s.Quarantined) > 0 {
@@ -256,7 +256,10 @@ func (d *pageData) plans(plans []PlanEntry, now time.Time) {
 			Error: p.Error, Reconciliation: p.Reconciliation}
 		switch {
 		case p.Error != "":
-			row.Class = "bad"
+			row.Class, row.Summary = "bad", "failed"
+			if p.Plan != nil {
+				row.Summary += "; " + p.Summary
+			}
 		case p.Drift || p.Fallback != "":
 			row.Class = "warn"
 		}
