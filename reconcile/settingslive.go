@@ -30,6 +30,11 @@ type LiveOptions struct {
 	// are checked by the built-in validators alone.
 	Bus *eventbus.Bus
 
+	// Validator makes the validator of configurations for HAProxys with these
+	// folders, which settings may change. It must be safe for concurrent use, as
+	// *validate.Validator is. Nil: the loop's Options.Validator is for all.
+	Validator func(dataplane.Layout) Validator
+
 	// OnApply is called when settings take effect, before the first render with
 	// them: for what the host does with them, such as the level of its log.
 	OnApply func(*Program)
@@ -63,6 +68,7 @@ type Live struct {
 	set  k8swatch.Set
 
 	started chan struct{} // closed when Run has begun
+	pods    chan struct{} // of size 1: FollowPods is to look again
 	running context.Context
 	wg      sync.WaitGroup // of watchers; only Run waits
 
@@ -73,7 +79,8 @@ type Live struct {
 	supersede context.CancelCauseFunc // of the newest candidate
 	current   *inUse
 	loop      *Loop
-	validator Validator
+	validator Validator // of the loop
+	layouts   map[dataplane.Layout]Validator
 	deployed  *dataplane.Config
 	state     SettingsState
 	said      string // about the candidate that was refused last
@@ -85,6 +92,7 @@ type inUse struct {
 	name     string
 	watchers map[string]*liveWatcher // by name in the settings
 	proof    *proof
+	previous *dataplane.Config // that the proof was rendered with
 }
 
 // proof is the render with which a program proved itself. The loop need not do it
@@ -102,7 +110,7 @@ func NewLive(opts LiveOptions) (*Live, error) {
 	if opts.CheckTimeout <= 0 {
 		opts.CheckTimeout = time.Minute
 	}
-	l := &Live{opts: opts, bus: opts.Bus, log: opts.Logger, started: make(chan struct{})}
+	l := &Live{opts: opts, bus: opts.Bus, log: opts.Logger, started: make(chan struct{}), pods: make(chan struct{}, 1)}
 	if l.bus == nil {
 		l.bus = eventbus.New(nil)
 	}
@@ -118,6 +126,9 @@ func NewLive(opts LiveOptions) (*Live, error) {
 // must be safe for concurrent use, as *validate.Validator is. Call it once.
 func (l *Live) NewLoop(opts Options) (*Loop, error) {
 	opts.Renderer = l
+	if opts.Validator == nil && l.opts.Validator != nil {
+		opts.Validator = ValidatorFunc(l.validate)
+	}
 	if opts.Bus == nil {
 		opts.Bus = l.opts.Bus
 	}
@@ -127,12 +138,44 @@ func (l *Live) NewLoop(opts Options) (*Loop, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.loop, l.validator = loop, opts.Validator
+	l.loop = loop
+	if l.opts.Validator == nil {
+		l.validator = opts.Validator
+	}
 	if l.current != nil {
 		err = loop.SetIntervals(l.current.program.settings.Reconcile.options())
 	}
 	return loop, err
 }
+
+// validate is the validator of the loop where that depends on the settings.
+func (l *Live) validate(ctx context.Context, cfg *dataplane.Config) error {
+	p := l.Program()
+	if p == nil {
+		return ErrNoSettings
+	}
+	return l.validatorOf(p).Validate(ctx, cfg)
+}
+
+// validatorOf returns the validator for what a program renders, nil for none. One
+// that is kept remembers what it said.
+func (l *Live) validatorOf(p *Program) Validator {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.opts.Validator == nil {
+		return l.validator
+	}
+	if l.layouts[p.layout] == nil {
+		if l.layouts == nil || len(l.layouts) >= maxLayouts {
+			l.layouts = map[dataplane.Layout]Validator{}
+		}
+		l.layouts[p.layout] = l.opts.Validator(p.layout)
+	}
+	return l.layouts[p.layout]
+}
+
+// maxLayouts bounds the validators that are kept.
+const maxLayouts = 4
 
 // Run watches what the settings name until ctx ends, and returns nil when
 // everything that it started has ended. It runs once.
@@ -306,8 +349,9 @@ func (l *Live) prepare(ctx context.Context, c *candidate) (*inUse, error) {
 // quarantine is left out.
 func (l *Live) try(ctx context.Context, use *inUse) error {
 	l.mu.Lock()
-	loop, validator, deployed := l.loop, l.validator, l.deployed
+	loop, deployed := l.loop, l.deployed
 	l.mu.Unlock()
+	validator := l.validatorOf(use.program)
 	var excluded []Resource
 	if loop != nil {
 		for _, q := range loop.State().Quarantined {
@@ -316,6 +360,7 @@ func (l *Live) try(ctx context.Context, use *inUse) error {
 	}
 	ctx = WithExcluded(ctx, excluded...)
 	use.program.templates.SetPrevious(deployed)
+	use.previous = deployed
 	stores, revision := l.read(use)
 	var rendered *Rendered
 	err := guard(func() (err error) {
@@ -352,6 +397,10 @@ func (l *Live) swap(c *candidate, use *inUse, start time.Time) {
 	l.mu.Lock()
 	before, loop := l.current, l.loop
 	l.current = use
+	if l.deployed != use.previous { // deployed meanwhile
+		use.program.templates.SetPrevious(l.deployed)
+		use.proof = nil
+	}
 	now := time.Now()
 	l.state.Name, l.state.Version, l.state.AppliedAt = c.name, c.version, now
 	l.state.Candidate, l.state.Error, l.state.ErrorAt = "", "", time.Time{}
@@ -367,6 +416,7 @@ func (l *Live) swap(c *candidate, use *inUse, start time.Time) {
 		l.opts.OnApply(use.program)
 	}
 	eventbus.Publish(l.opts.Bus, event)
+	l.wakePods()
 	if loop != nil {
 		loop.settingsChanged()
 	}

@@ -126,10 +126,7 @@ func (l *Live) cases(ctx context.Context, c *candidate) error {
 	if len(errs) > 0 || len(c.settings.Cases) == 0 {
 		return nil
 	}
-	l.mu.Lock()
-	validator := l.validator
-	l.mu.Unlock()
-	runner := &CaseRunner{Renderer: program.CaseRenderer, Validator: validator}
+	runner := &CaseRunner{Renderer: program.CaseRenderer, Validator: l.validatorOf(program)}
 	results := runner.Run(ctx, c.settings.Cases)
 	var wrong SettingsErrors
 	for i := range results {

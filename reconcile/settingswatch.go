@@ -128,6 +128,9 @@ func (l *Live) changed(name string, c k8swatch.Changes) {
 	if loop != nil {
 		loop.Trigger(fmt.Sprintf("%s: %d created, %d modified, %d deleted", name, c.Created, c.Modified, c.Deleted))
 	}
+	if name == haproxyPods {
+		l.wakePods()
+	}
 	if l.opts.OnChange != nil {
 		l.opts.OnChange()
 	}

@@ -2,12 +2,16 @@
 // watches, what it renders from that and when it deploys stand in a file of
 // settings or in a ConfigMap, and change while it runs.
 //
-//	settings -settings FILE|configmap:NAMESPACE/NAME [-manifests DIR | -kubeconfig FILE] [-local DIR] [-http-addr ADDRESS]
+//	settings -settings FILE|configmap:NAMESPACE/NAME [-manifests DIR | -kubeconfig FILE] [-local DIR] [-leader-elect]
+//	settings -settings FILE -test
 //
-// The HAProxy is one on this host. The templates see two values of this program
-// besides what the settings watch: httpAddress and runtimeSocket. testdata/settings.yaml is
-// an example that serves Ingress resources. Settings that are not good are reported,
-// with all that is wrong and the line of each, and those before stay in use.
+// With -local the HAProxy is one on this host. Without, the HAProxys are the pods
+// that the settings select with dataplane.podSelector, behind Dataplane APIs whose
+// credentials are in the Secret of credentialsSecretRef. The templates see two values
+// of this program besides what the settings watch: httpAddress and runtimeSocket.
+// testdata/settings.yaml is an example that serves Ingress resources; -test runs the
+// cases in it. Settings that are not good are reported, with all that is wrong and the
+// line of each, and those before stay in use.
 package main
 
 import (
@@ -35,7 +39,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stderr)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -45,123 +49,214 @@ func main() {
 
 // config is what the flags say.
 type config struct {
-	settings, manifests, kubeconfig, local, httpAddr, debugAddr string
+	settings, manifests, kubeconfig, local, namespace, httpAddr, socket, debugAddr string
+	test, leaderElect                                                              bool
 }
 
 func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	c := &config{}
 	fs := flag.NewFlagSet("settings", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	fs.StringVar(&c.settings, "settings", "", "`FILE` of settings, or configmap:NAMESPACE/NAME")
+	fs.StringVar(&c.settings, "settings", "", "`FILE` of settings, or configmap:NAMESPACE/NAME; required")
 	fs.StringVar(&c.manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty: as kubectl does")
-	fs.StringVar(&c.local, "local", "", "`folder` for the state of the HAProxy; required")
+	fs.StringVar(&c.local, "local", "", "`folder` for the state of a HAProxy on this host; empty: those behind Dataplane APIs")
+	fs.StringVar(&c.namespace, "namespace", "default", "of this controller: where the Lease is, and the Secret of settings that name no namespace")
+	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only as the leader, by the Lease haptic-settings")
+	fs.BoolVar(&c.test, "test", false, "run the cases in the settings, and end")
 	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP: httpAddress in templates")
-	fs.StringVar(&c.debugAddr, "debug-addr", "127.0.0.1:9090", "loopback address for metrics, debug pages and probes; empty: none")
+	fs.StringVar(&c.socket, "endpoint-socket", "/var/run/haproxy/admin.sock", "runtime socket without -local: runtimeSocket in templates")
+	fs.StringVar(&c.debugAddr, "debug-addr", observe.DefaultAddr, "loopback address for metrics, debug pages and probes; empty: none")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if c.settings == "" || c.local == "" || fs.NArg() > 0 {
-		return nil, errors.New("-settings and -local are required, and nothing else than flags; -h lists them")
+	switch {
+	case c.settings == "" || fs.NArg() > 0:
+		return nil, errors.New("-settings is required, and nothing else than flags; -h lists them")
+	case c.leaderElect && c.manifests != "":
+		return nil, errors.New("-leader-elect needs a cluster, not -manifests")
 	}
 	return c, nil
 }
 
+// controller is everything that runs, wired together.
+type controller struct {
+	*config
+	log      *slog.Logger
+	level    *slog.LevelVar
+	bus      *eventbus.Bus
+	source   k8swatch.Source
+	folder   *k8swatch.Folder // nil: a cluster
+	local    *dataplane.Local // nil: Dataplane APIs
+	election *k8swatch.Election
+	live     *reconcile.Live
+	loop     *reconcile.Loop
+}
+
 // run serves until ctx ends.
-func run(ctx context.Context, args []string, stderr io.Writer) error {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	cfg, err := parseFlags(args, stderr)
 	if err != nil {
 		return err
 	}
-	level := &slog.LevelVar{}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
-	bus := eventbus.New(nil)
-	g, ctx := errgroup.WithContext(ctx)
-
-	source, err := newSource(ctx, g, cfg, bus)
-	if err != nil {
-		return err
+	c := &controller{config: cfg, level: &slog.LevelVar{}, bus: eventbus.New(nil)}
+	c.log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: c.level}))
+	if c.test {
+		return c.runCases(ctx, stdout)
 	}
-	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: cfg.local, Logger: log})
-	if err != nil {
-		return err
-	}
-	live, err := reconcile.NewLive(reconcile.LiveOptions{
-		Source: source, Bus: bus, Logger: log,
-		Program: reconcile.ProgramOptions{Layout: local.Layout(), Globals: map[string]any{
-			"httpAddress": cfg.httpAddr, "runtimeSocket": local.RuntimeSocket(),
-		}},
-		OnApply: func(p *reconcile.Program) { _ = level.UnmarshalText([]byte(p.Settings().Logging.Level)) }, // checked before
-	})
-	if err != nil {
-		return err
-	}
-	if previous, err := local.Current(ctx); err == nil {
-		live.SetPrevious(previous)
-	}
-	loop, err := live.NewLoop(reconcile.Options{Validator: &validate.Validator{Layout: local.Layout()}, Targets: []reconcile.Target{local}})
-	if err != nil {
-		return err
-	}
-	report(bus, log)
-	debug(ctx, g, cfg, log, bus, loop, live)
-	bus.Start()
-	g.Go(func() error { return local.Run(ctx) })
-	g.Go(func() error { return live.Run(ctx) })
-	g.Go(func() error { return loop.Run(ctx) })
-	g.Go(func() error {
-		object, ok := strings.CutPrefix(cfg.settings, "configmap:")
-		if namespace, name, both := strings.Cut(object, "/"); ok && both {
-			return live.FollowConfigMap(ctx, namespace, name)
+	for _, step := range []func() error{c.newSource, c.newLive, c.newLoop} {
+		if err := step(); err != nil {
+			return err
 		}
-		return live.FollowFile(ctx, cfg.settings)
-	})
-	err = g.Wait()
-	end, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if err := bus.Close(end); err != nil {
-		log.Warn("events not delivered", "error", err)
 	}
-	if errors.Is(err, context.Canceled) {
-		return nil
+	if err := c.serve(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// newSource says where resources come from.
+func (c *controller) newSource() (err error) {
+	if c.manifests != "" {
+		c.folder, err = k8swatch.NewFolder(c.manifests, &k8swatch.FolderOptions{
+			OnError: func(err error) { eventbus.Publish(c.bus, reconcile.SourceFailed{Err: err}) }})
+		c.source = c.folder
+		return err
+	}
+	cluster, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.kubeconfig})
+	if err != nil {
+		return err
+	}
+	c.source = cluster
+	if c.leaderElect {
+		c.election, err = k8swatch.NewElection(&k8swatch.ElectionOptions{Client: cluster.Clientset().CoordinationV1(),
+			Namespace: c.namespace, Name: "haptic-settings", Logger: c.log,
+			OnLeader: func(id string) { eventbus.Publish(c.bus, reconcile.LeaderObserved{Identity: id}) }})
 	}
 	return err
 }
 
-// newSource says where resources come from.
-func newSource(ctx context.Context, g *errgroup.Group, cfg *config, bus *eventbus.Bus) (k8swatch.Source, error) {
-	if cfg.manifests == "" {
-		return k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: cfg.kubeconfig})
+// program says what templates have besides what the settings name.
+func (c *controller) program() reconcile.ProgramOptions {
+	opts := reconcile.ProgramOptions{Globals: map[string]any{"httpAddress": c.httpAddr, "runtimeSocket": c.socket}}
+	if c.local != nil {
+		opts.Layout, opts.Globals["runtimeSocket"] = c.local.Layout(), c.local.RuntimeSocket()
 	}
-	folder, err := k8swatch.NewFolder(cfg.manifests, &k8swatch.FolderOptions{
-		OnError: func(err error) { eventbus.Publish(bus, reconcile.SourceFailed{Err: err}) }})
+	return opts
+}
+
+func validator(layout dataplane.Layout) reconcile.Validator {
+	return &validate.Validator{Layout: layout}
+}
+
+func (c *controller) newLive() (err error) {
+	if c.config.local != "" {
+		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: c.config.local, Logger: c.log}); err != nil {
+			return err
+		}
+	}
+	c.live, err = reconcile.NewLive(reconcile.LiveOptions{
+		Source: c.source, Bus: c.bus, Logger: c.log, Program: c.program(), Validator: validator,
+		OnApply: func(p *reconcile.Program) { _ = c.level.UnmarshalText([]byte(p.Settings().Logging.Level)) }, // checked before
+	})
+	return err
+}
+
+func (c *controller) newLoop() (err error) {
+	opts := reconcile.Options{}
+	if c.election != nil {
+		opts.Leader = c.election
+	}
+	if c.local != nil {
+		opts.Targets = []reconcile.Target{c.local}
+	}
+	c.loop, err = c.live.NewLoop(opts)
+	return err
+}
+
+// serve runs everything until ctx ends, or something fails.
+func (c *controller) serve(ctx context.Context) error {
+	debug := observe.New(c.bus, observe.Subject{Loop: c.loop, Settings: c.live.State}, c.log).Server()
+	debug.Addr, debug.Logger = c.debugAddr, c.log
+	c.report()
+	if c.local != nil {
+		if previous, err := c.local.Current(ctx); err == nil {
+			c.live.SetPrevious(previous)
+		}
+	}
+	c.bus.Start()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.live.Run(ctx) })
+	g.Go(func() error { return c.loop.Run(ctx) })
+	g.Go(func() error { return c.follow(ctx) })
+	if c.local != nil {
+		g.Go(func() error { return c.local.Run(ctx) })
+	} else {
+		g.Go(func() error { return c.live.FollowPods(ctx, c.namespace) })
+	}
+	if c.folder != nil {
+		g.Go(func() error { return c.folder.Run(ctx) })
+	}
+	if c.election != nil {
+		g.Go(func() error { return c.election.Run(ctx, c.lead) })
+	}
+	if c.debugAddr != "" {
+		g.Go(func() error { return debug.Run(ctx) })
+	}
+	err := g.Wait()
+	end, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := c.bus.Close(end); err != nil {
+		c.log.Warn("events not delivered", "error", err)
+	}
+	return err
+}
+
+// follow applies the settings, now and whenever they change.
+func (c *controller) follow(ctx context.Context) error {
+	object, ok := strings.CutPrefix(c.settings, "configmap:")
+	if namespace, name, both := strings.Cut(object, "/"); ok && both {
+		return c.live.FollowConfigMap(ctx, namespace, name)
+	}
+	return c.live.FollowFile(ctx, c.settings)
+}
+
+// lead is one term as leader.
+func (c *controller) lead(ctx context.Context) {
+	eventbus.Publish(c.bus, reconcile.LeaderBecame{Identity: c.election.Identity()})
+	c.loop.LeadershipChanged()
+	<-ctx.Done()
+	eventbus.Publish(c.bus, reconcile.LeaderLost{Identity: c.election.Identity()})
+}
+
+// report logs what becomes of credentials; the commentator speaks of the rest.
+func (c *controller) report() {
+	say(c, slog.LevelInfo, "credentials are in use", func(e reconcile.CredentialsUpdated) slog.Attr { return slog.Any("credentials", e) })
+	say(c, slog.LevelError, "no HAProxy can be reached", func(e reconcile.CredentialsInvalid) slog.Attr { return slog.Any("credentials", e) })
+}
+
+func say[E any](c *controller, level slog.Level, message string, attr func(E) slog.Attr) {
+	eventbus.Subscribe(c.bus, eventbus.Lossless, func(ctx context.Context, d eventbus.Delivery[E]) {
+		c.log.LogAttrs(ctx, level, message, attr(d.Event))
+	})
+}
+
+// runCases is -test.
+func (c *controller) runCases(ctx context.Context, out io.Writer) error {
+	data, err := os.ReadFile(c.settings)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	g.Go(func() error { return folder.Run(ctx) })
-	return folder, nil
-}
-
-// debug serves metrics, debug pages and probes.
-func debug(ctx context.Context, g *errgroup.Group, cfg *config, log *slog.Logger, bus *eventbus.Bus, loop *reconcile.Loop, live *reconcile.Live) {
-	metrics := observe.NewMetrics(bus)
-	if cfg.debugAddr == "" {
-		return
+	opts := c.program()
+	program, err := reconcile.ParseProgram(c.settings, data, &opts)
+	if err != nil {
+		return err
 	}
-	server := &observe.Server{Addr: cfg.debugAddr, Metrics: metrics.Registry(), Logger: log,
-		Ready: func() error { return observe.Ready(loop.State()) }}
-	server.Register("state", func() any { return loop.State() })
-	server.Register("settings", func() any { return live.State() })
-	g.Go(func() error { return server.Run(ctx) })
-}
-
-// report logs what becomes of settings; the commentator speaks of the rest.
-func report(bus *eventbus.Bus, log *slog.Logger) {
-	observe.Comment(bus, log)
-	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.ConfigApplied]) {
-		log.Info("settings are in use", "settings", d.Event)
-	})
-	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.ConfigInvalid]) {
-		log.Error("settings do not take effect", "settings", d.Event)
-	})
+	runner := &reconcile.CaseRunner{Renderer: program.CaseRenderer, Validator: validator(program.Settings().Layout())}
+	results := runner.Run(ctx, program.Settings().Cases)
+	fmt.Fprint(out, results)
+	if len(results) == 0 || !results.Passed() {
+		return errors.New("cases failed, or there are none")
+	}
+	return nil
 }

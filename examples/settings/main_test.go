@@ -32,6 +32,30 @@ func TestExampleCompiles(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestExampleCases: -test runs the cases in the settings.
+func TestExampleCases(t *testing.T) {
+	needHAProxy(t)
+	var out strings.Builder
+	require.NoError(t, run(t.Context(), []string{"-settings", "testdata/settings.yaml", "-test"}, &out, io.Discard))
+	require.Contains(t, out.String(), "1 cases: 1 passed, 0 failed")
+	data, err := os.ReadFile("testdata/settings.yaml")
+	require.NoError(t, err)
+	broken := filepath.Join(t.TempDir(), "settings.yaml")
+	require.NoError(t, os.WriteFile(broken, []byte(strings.Replace(string(data), "lower(rule.Host)", "rule.Host", 1)), 0o600))
+	out.Reset()
+	require.Error(t, run(t.Context(), []string{"-settings", broken, "-test"}, &out, io.Discard))
+	require.Contains(t, out.String(), "Shop.test/cart/")
+}
+
+func needHAProxy(t *testing.T) {
+	if _, err := exec.LookPath("haproxy"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
 // lockedText is what a controller printed, readable while it prints.
 type lockedText struct {
 	mu   sync.Mutex
@@ -98,12 +122,7 @@ type stage struct {
 }
 
 func start(t *testing.T, settingsFlag func(s *stage) string) *stage {
-	if _, err := exec.LookPath("haproxy"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	needHAProxy(t)
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "served by %s", r.Header.Get("X-Served-By"))
 	}))
@@ -123,7 +142,7 @@ func start(t *testing.T, settingsFlag func(s *stage) string) *stage {
 	done := make(chan error, 1)
 	args := []string{"-settings", settingsFlag(s), "-manifests", s.manifests, "-local", filepath.Join(dir, "haproxy"),
 		"-http-addr", s.address, "-debug-addr", ""}
-	go func() { done <- run(ctx, args, &s.log) }()
+	go func() { done <- run(ctx, args, io.Discard, &s.log) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -209,7 +228,7 @@ func TestSettingsChangeUnderTraffic(t *testing.T) {
 	// Three mistakes, each with its line; the old settings stay.
 	broken := strings.NewReplacer("svc.Spec.Ports", "svc.Spec.Prots", "100ms", "100", "IgnoreFields:", "IgnoreField:").Replace(changed)
 	s.write(s.settings, broken)
-	s.until("the report", func() bool { return strings.Contains(s.log.String(), "settings do not take effect") })
+	s.until("the report", func() bool { return strings.Contains(s.log.String(), "the settings stay as they are") })
 	for _, want := range []string{
 		"watchedResourcesIgnoreField: unknown key; did you mean watchedResourcesIgnoreFields?",
 		"svc.Spec.Prots undefined",
@@ -222,7 +241,7 @@ func TestSettingsChangeUnderTraffic(t *testing.T) {
 
 	// What haproxy does not accept does not take effect either.
 	s.write(s.settings, strings.Replace(changed, "mode http", "mode smtp", 1))
-	s.until("the verdict of haproxy", func() bool { return strings.Contains(s.log.String(), "validate with the new settings") })
+	s.until("the verdict of haproxy", func() bool { return strings.Contains(s.log.String(), "unknown proxy mode 'smtp'") })
 	require.Equal(t, "served by settings", s.get("shop.test"))
 
 	// The settings in use go on: another host.
@@ -234,7 +253,7 @@ func TestSettingsChangeUnderTraffic(t *testing.T) {
 
 	sent, wrong := stop()
 	require.Empty(t, wrong, "of %d requests", sent)
-	require.Equal(t, 1, strings.Count(s.log.String(), "started=\"[endpointslices ingresses services]\""), s.log.String())
+	require.Equal(t, 1, strings.Count(s.log.String(), "watching now: controller.haproxy_pods endpointslices ingresses services"), s.log.String())
 	t.Logf("%d requests, none failed", sent)
 }
 

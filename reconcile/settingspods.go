@@ -1,0 +1,220 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/k8swatch"
+)
+
+// CredentialsUpdated says that credentials came, or changed. They are used from
+// the next call on.
+type CredentialsUpdated struct {
+	Secret  string // namespace/name
+	Version string // metadata.resourceVersion
+}
+
+// CredentialsInvalid says why the credentials of the settings cannot be used.
+// Those before stay in use.
+type CredentialsInvalid struct {
+	Secret string // namespace/name; "" where the settings name none
+	Err    error
+}
+
+// LogValue implements slog.LogValuer.
+func (e CredentialsInvalid) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("secret", e.Secret), slog.Any("error", e.Err))
+}
+
+// LogValue implements slog.LogValuer.
+func (e CredentialsUpdated) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("secret", e.Secret), slog.String("version", e.Version))
+}
+
+// FollowPods finds the HAProxys that the settings in use select with
+// dataplane.podSelector, now and whenever pods, settings or the Secret of the
+// credentials change, and gives them to the loop of [Live.NewLoop] as its targets,
+// until ctx ends. namespace is that of the controller, where a Secret is looked for
+// that the settings name without one. A Secret that is missing or wrong is reported
+// as [CredentialsInvalid]; an endpoint that refuses the credentials has the Secret
+// read once more, past the watch. The error says that there is no loop.
+func (l *Live) FollowPods(ctx context.Context, namespace string) error {
+	l.mu.Lock()
+	loop := l.loop
+	l.mu.Unlock()
+	if loop == nil {
+		return errors.New("reconcile: FollowPods needs a loop, made with NewLoop")
+	}
+	f := &podFollower{live: l, loop: loop, namespace: namespace}
+	defer f.wg.Wait()
+	defer f.unfollow()
+	for {
+		if err := f.find(ctx); err != nil && ctx.Err() == nil {
+			f.refuse(err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.pods:
+		}
+	}
+}
+
+// podFollower is what FollowPods knows.
+type podFollower struct {
+	live      *Live
+	loop      *Loop
+	namespace string
+
+	clients *Clients
+	targets bool // the loop has some from here
+
+	ref  SecretRef // that is watched
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	secret  *k8swatch.Single[*corev1.Secret]
+	version string // of the credentials in use
+	said    string // what is wrong
+}
+
+// find does everything once.
+func (f *podFollower) find(ctx context.Context) error {
+	program := f.live.Program()
+	if program == nil {
+		return nil
+	}
+	s := program.settings
+	if len(s.Dataplane.PodSelector.MatchLabels) == 0 {
+		if f.targets { // those were of other settings
+			f.targets = false
+			return f.loop.SetTargets()
+		}
+		return nil
+	}
+	if err := f.follow(ctx, s.Credentials); err != nil || !f.secret.Synced() {
+		return err
+	}
+	secret, _ := f.secret.Get()
+	credentials, err := credentialsIn(secret)
+	if err != nil {
+		return err
+	}
+	if f.said != "" || f.version != secret.ResourceVersion {
+		f.said, f.version = "", secret.ResourceVersion
+		eventbus.Publish(f.live.opts.Bus, CredentialsUpdated{Secret: f.ref.String(), Version: f.version})
+	}
+	endpoints, err := s.Endpoints(ctx, f.live.Stores(), credentials)
+	if err != nil {
+		return err
+	}
+	if opts := s.ClientOptions(); f.clients == nil || !reflect.DeepEqual(f.clients.Options, opts) {
+		ref := f.ref
+		f.clients = &Clients{Options: opts, Reread: func(ctx context.Context) (Credentials, error) { return f.reread(ctx, ref) }}
+	}
+	targets, err := f.clients.Targets(endpoints)
+	f.targets = true
+	return errors.Join(err, f.loop.SetTargets(targets...))
+}
+
+// String gives namespace/name.
+func (r SecretRef) String() string { return r.Namespace + "/" + r.Name }
+
+// follow watches the Secret that the settings name.
+func (f *podFollower) follow(ctx context.Context, ref SecretRef) error {
+	if ref.Name == "" {
+		f.unfollow()
+		return errors.New("the settings select pods, and have no credentialsSecretRef")
+	}
+	ref.Namespace = cmp.Or(ref.Namespace, f.namespace)
+	if ref == f.ref {
+		return nil
+	}
+	f.unfollow()
+	secret, err := k8swatch.NewSingle(f.live.opts.Source, secretResource, ref.Namespace, ref.Name,
+		&k8swatch.SingleOptions[*corev1.Secret]{Logger: f.live.log, OnChange: func(context.Context, k8swatch.SingleChange[*corev1.Secret]) error {
+			f.live.wakePods()
+			return nil
+		}})
+	if err != nil {
+		return fmt.Errorf("credentials: %w", err)
+	}
+	f.ref, f.secret, f.version = ref, secret, ""
+	ctx, f.stop = context.WithCancel(ctx)
+	f.wg.Go(func() { _ = secret.Run(ctx) }) // ErrStarted alone
+	return nil
+}
+
+func (f *podFollower) unfollow() {
+	if f.stop != nil {
+		f.stop()
+	}
+	f.ref, f.secret, f.stop = SecretRef{}, nil, nil
+}
+
+// refuse reports what is wrong, but not twice the same in a row.
+func (f *podFollower) refuse(err error) {
+	if f.said == err.Error() {
+		return
+	}
+	f.said = err.Error()
+	invalid := CredentialsInvalid{Err: err}
+	if f.ref.Name != "" {
+		invalid.Secret = f.ref.String()
+	}
+	eventbus.Publish(f.live.opts.Bus, invalid)
+}
+
+var secretResource = corev1.SchemeGroupVersion.WithResource("secrets")
+
+// credentialsIn reads a Secret, nil for one that does not exist.
+func credentialsIn(secret *corev1.Secret) (Credentials, error) {
+	if secret == nil {
+		return Credentials{}, errors.New("credentials: the Secret does not exist")
+	}
+	return ParseCredentials(secret.Data)
+}
+
+// reread asks the source for the Secret, since a watch may lag behind.
+func (f *podFollower) reread(ctx context.Context, ref SecretRef) (Credentials, error) {
+	lister, err := f.live.opts.Source.ListWatch(secretResource, ref.Namespace, func(o *metav1.ListOptions) {
+		o.FieldSelector = "metadata.name=" + ref.Name
+	})
+	if err != nil {
+		return Credentials{}, err
+	}
+	list, err := lister.ListWithContext(ctx, metav1.ListOptions{})
+	if err != nil {
+		return Credentials{}, err
+	}
+	var found *corev1.Secret
+	err = meta.EachListItem(list, func(o runtime.Object) error {
+		if secret, ok := o.(*corev1.Secret); ok && secret.Name == ref.Name {
+			found = secret
+		}
+		return nil
+	})
+	if err != nil {
+		return Credentials{}, err
+	}
+	return credentialsIn(found)
+}
+
+// wakePods has FollowPods look again.
+func (l *Live) wakePods() {
+	select {
+	case l.pods <- struct{}{}:
+	default: // it will
+	}
+}
