@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -58,6 +59,7 @@ func (c *controller) newWatchers() (err error) {
 	if c.cfg.pods != "" {
 		c.pods = add(c.instances, corev1.SchemeGroupVersion.WithResource("pods"), k8swatch.Options{Namespace: ns, LabelSelector: c.cfg.pods})
 	}
+	c.clients.Reread = c.reread
 	if namespace, name, ok := strings.Cut(c.cfg.secret, "/"); ok {
 		c.credentials = add(c.instances, corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: namespace, FieldSelector: "metadata.name=" + name})
 	}
@@ -124,10 +126,21 @@ func (c *controller) discover(context.Context, k8swatch.Changes) error {
 		endpoints = reconcile.PodEndpoints(pods.List(), credentials, reconcile.PodOptions{Port: c.cfg.podPort})
 	}
 	targets, err := c.clients.Targets(endpoints)
-	if err != nil {
-		return err
+	return errors.Join(err, c.loop.SetTargets(targets...)) // one that cannot be used stops no other
+}
+
+// reread reads the credentials where they are kept, once an endpoint refused
+// them: what is watched may lag behind.
+func (c *controller) reread(ctx context.Context) (reconcile.Credentials, error) {
+	namespace, name, ok := strings.Cut(c.cfg.secret, "/")
+	if !ok {
+		return reconcile.CredentialsFromEnv(os.Getenv)
 	}
-	return c.loop.SetTargets(targets...)
+	secret, err := c.cluster.Clientset().CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return reconcile.Credentials{}, err
+	}
+	return reconcile.ParseCredentials(secret.Data)
 }
 
 // syncTimeout is when a cluster that cannot be reached is spoken of.
