@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
 )
@@ -29,7 +30,7 @@ func TestInheritsNothingThatHAProxyRefuses(t *testing.T) {
 		}
 		t.Skip(err)
 	}
-	v := &Validator{NoInherit: true}
+	v := &Validator{NoInherit: true, Timeout: time.Minute}
 	for _, c := range append(serverChanges(), fileChanges(t)...) {
 		t.Run(c.name, func(t *testing.T) {
 			base, next := c.config(t, c.before, c.old), c.config(t, c.after, c.new)
