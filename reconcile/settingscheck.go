@@ -61,6 +61,7 @@ func (s *Settings) checkStructure() SettingsErrors {
 	if _, given := c.marked("haproxyConfig.template"); s.HAProxyConfig.Template == "" && (given || s.source == nil) {
 		c.fail("haproxyConfig.template", "empty: the template of haproxy.cfg is required")
 	}
+	c.text("haproxyConfig", s.HAProxyConfig.Template)
 	c.postProcessing("haproxyConfig", templateSet{}, s.HAProxyConfig)
 	if s.HAProxyConfig.Each != (ForEach{}) {
 		c.fail("haproxyConfig.each", "haproxy.cfg is rendered once; what is there for each object goes into haproxySections")
@@ -172,7 +173,16 @@ func (c *settingsCheck) template(set templateSet, name string) {
 	} else if path.Ext(name) == "" || strings.ContainsAny(name, "/\\\x00") || strings.HasPrefix(name, ".") {
 		c.fail(at, "the name of a snippet needs an extension and no folder, such as backends.cfg")
 	}
+	c.text(at, set.templates[name].Template)
 	c.postProcessing(at, set, set.templates[name])
+}
+
+// text refuses what YAML can write as an escape, and no file has.
+func (c *settingsCheck) text(at, text string) {
+	i := strings.IndexFunc(text, func(r rune) bool { return isControl(r) && r != '\t' && r != '\n' && r != '\r' })
+	if i >= 0 {
+		c.fail(at+".template", "the control character %q in line %d of the template", text[i], strings.Count(text[:i], "\n")+1)
+	}
 }
 
 // reservedVars are the variables that templates have anyway.

@@ -346,7 +346,9 @@ func (l *Live) prepare(ctx context.Context, c *candidate) (*inUse, error) {
 }
 
 // try renders and validates with a program that is not in use yet. What is in
-// quarantine is left out.
+// quarantine is left out, but nothing else is put there: a resource that is good
+// with the settings in use and bad with new ones speaks against these. What is in
+// quarantine is tried again once they are in use.
 func (l *Live) try(ctx context.Context, use *inUse) error {
 	l.mu.Lock()
 	loop, deployed := l.loop, l.deployed

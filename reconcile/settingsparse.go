@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -117,6 +118,9 @@ func (p *settingsParser) document(data []byte) (*yaml.Node, *SettingsError) {
 	if !utf8.Valid(data) {
 		return fail(0, "not UTF-8")
 	}
+	if line, what := oddBreak(data); line > 0 {
+		return fail(line, "has the line break %q, after which nobody counts lines alike", what)
+	}
 	if depth := flowDepth(data); depth > maxSettingsDepth*4 {
 		return fail(0, "brackets are nested too deeply")
 	}
@@ -141,6 +145,25 @@ func (p *settingsParser) document(data []byte) (*yaml.Node, *SettingsError) {
 		return fail(1, "empty")
 	}
 	return first.Content[0], nil
+}
+
+// oddBreak finds the first break that ends a line in YAML, but not in an editor
+// or in a template, and its line.
+func oddBreak(data []byte) (line int, what string) {
+	line = 1
+	for i := 0; i < len(data); i++ {
+		switch rest := data[i:]; {
+		case data[i] == '\n':
+			line++
+		case data[i] == '\r' && (len(rest) == 1 || rest[1] != '\n'):
+			return line, "\r"
+		case bytes.HasPrefix(rest, []byte("\u0085")):
+			return line, "\u0085"
+		case bytes.HasPrefix(rest, []byte("\u2028")), bytes.HasPrefix(rest, []byte("\u2029")):
+			return line, string(rest[:3])
+		}
+	}
+	return 0, ""
 }
 
 // flowDepth is the most brackets that are open at once; those in texts count too,

@@ -218,3 +218,15 @@ func (l *Live) wakePods() {
 	default: // it will
 	}
 }
+
+// EventName is as in the log.
+func (CredentialsUpdated) EventName() string { return "credentials.updated" }
+
+// EventName is as in the log.
+func (CredentialsInvalid) EventName() string { return "credentials.invalid" }
+
+// Level implements [slog.Leveler].
+func (CredentialsUpdated) Level() slog.Level { return slog.LevelInfo }
+
+// Level implements [slog.Leveler].
+func (CredentialsInvalid) Level() slog.Level { return slog.LevelError }

@@ -58,6 +58,7 @@
 //	deployments [NAME] N            that changed something, successful ones
 //	events TYPE...                  in this order, others in between, since the last expect events
 //	refused REGEXP                  a line of what was left out
+//	quarantined REGEXP              a line of the resources in quarantine, with what is wrong
 //	error REGEXP                    the error of the last reconciliation
 //	ready                           the loop is
 //

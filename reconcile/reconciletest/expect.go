@@ -57,6 +57,12 @@ func (p *player) expect(what string, args []string) (problem, err error) {
 			lines = append(lines, r.String())
 		}
 		return match("what was refused", strings.Join(lines, "\n"), args[0])
+	case what == "quarantined" && len(args) == 1:
+		var lines []string
+		for _, q := range p.loop.State().Quarantined {
+			lines = append(lines, q.String())
+		}
+		return match("what is in quarantine", strings.Join(lines, "\n"), args[0])
 	case what == "error" && len(args) == 1:
 		return match("the error", p.loop.State().LastError, args[0])
 	case what == "ready" && len(args) == 0:
