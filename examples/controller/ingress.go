@@ -296,7 +296,8 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 	port := cmp.Or(wanted.Name, strconv.Itoa(int(wanted.Number)))
 	var addresses []string
 	svc := b.cluster.Service(ns, ref.Service.Name)
-	if b.cluster.Excluded.Has(svc) {
+	excluded := b.cluster.Excluded.Has(svc)
+	if excluded {
 		b.refuse(field, fmt.Sprintf("Service %s/%s is in quarantine, requests get 503", ns, svc.Name))
 		svc = nil
 	} else if svc == nil {
@@ -315,8 +316,13 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 	}
 	// No part can hold "_": the name of a Kubernetes object never does.
 	name := ns + "_" + ref.Service.Name + "_" + port
-	if !b.backends[name] {
-		b.backends[name] = true
+	if b.backends[name] {
+		return name, true
+	}
+	b.backends[name] = true
+	if excluded {
+		b.routes.Backends = append(b.routes.Backends, b.slots.Keep(name, b.ing))
+	} else {
 		b.routes.Backends = append(b.routes.Backends, b.slots.Assign(name, addresses, svc, b.ing))
 	}
 	return name, true

@@ -182,6 +182,50 @@ func BenchmarkQuarantine(b *testing.B) {
 	}
 }
 
+// BenchmarkQuarantineMany is BenchmarkQuarantine for 200 bad Ingresses. Where
+// the templates find them, or the syntax check, it takes two renders. (HAProxy
+// itself ends with the first error of some rules: then it takes a render each.)
+func BenchmarkQuarantineMany(b *testing.B) {
+	needHAProxy(b)
+	const n, bad = 5000, 200
+	for name, c := range map[string]struct {
+		annotation, value string
+		renders           int32
+	}{
+		"refused": {"tag", "a\nb", 2},
+		"fail":    {"fail", "way", 2},
+		"line":    {"snippet", "foo bar", 2},
+	} {
+		b.Run(name, func(b *testing.B) {
+			engine, err := compileTemplates(ownTemplates(b), dataplane.Layout{})
+			require.NoError(b, err)
+			w, slots := manyIngresses(n), &Slots{}
+			for i, ing := range w.ingresses {
+				ing.ResourceVersion = "1"
+				if i%(n/bad) == 7 {
+					ing.Annotations = map[string]string{c.annotation: c.value}
+				}
+			}
+			settings := Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
+			for b.Loop() {
+				var renders atomic.Int32
+				templates := &reconcile.Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*reconcile.Input, error) {
+					renders.Add(1)
+					cluster := w.cluster()
+					cluster.Excluded = reconcile.Excluding(ctx)
+					return BuildRoutes(cluster, slots).input(settings), nil
+				}}
+				loop, err := reconcile.New(reconcile.Options{Renderer: templates, Validator: &validate.Validator{}})
+				require.NoError(b, err)
+				_, err = loop.Once(b.Context())
+				require.NoError(b, err)
+				require.Len(b, loop.State().Quarantined, bad)
+				require.LessOrEqual(b, renders.Load(), c.renders)
+			}
+		})
+	}
+}
+
 // TestQuarantineOfServices: a Service that is left out answers 503, whatever
 // names it.
 func TestQuarantineOfServices(t *testing.T) {
@@ -196,6 +240,19 @@ func TestQuarantineOfServices(t *testing.T) {
 	require.Contains(t, r.Refused[0].Reason, "Service ns/a is in quarantine")
 	require.IsType(t, &corev1.Service{}, r.Backends[1].Owners()[1])
 	require.Len(t, r.Backends[0].Owners(), 1)
+
+	slots := &Slots{}
+	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{slice("http", 8080, "192.0.2.1", "192.0.2.7")}
+	free, servers := w.cluster(), func(c *Cluster) []Server { return BuildRoutes(c, slots).Backends[0].Servers }
+	require.Len(t, servers(free), 2)
+	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{slice("http", 8080, "192.0.2.7")}
+	want := servers(free)
+	require.Equal(t, "s2", want[0].Name)
+	held := w.cluster()
+	held.Excluded = cluster.Excluded
+	require.Empty(t, servers(held))
+	require.Same(t, BuildRoutes(held, slots).Backends[0], BuildRoutes(held, slots).Backends[0])
+	require.Equal(t, want, servers(free), "endpoints find their slots again")
 
 	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{}
 	w.services["ns/a"].ResourceVersion = "2"

@@ -50,6 +50,22 @@ func (s *Slots) Assign(backend string, addresses []string, svc *corev1.Service, 
 	return last
 }
 
+// Keep returns the backend without servers, as its Service is left out for now:
+// its endpoints find their slots again when that comes back.
+func (s *Slots) Keep(backend string, ing *networkingv1.Ingress) *Backend {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.last[backend]
+	if last == nil || last.Service != nil || last.Ingress != ing || len(last.Servers) > 0 {
+		last = &Backend{Name: backend, Ingress: ing}
+		if s.last == nil {
+			s.last = map[string]*Backend{}
+		}
+		s.last[backend] = last
+	}
+	return last
+}
+
 func (s *Slots) servers(backend string, addresses []string) []Server {
 	held := slices.Clone(s.held[backend])
 	var left, free []int // slots: an endpoint left them just now, or long ago
