@@ -83,15 +83,15 @@ func TestLongLineOfMap(t *testing.T) {
 // one item to the next if they can.
 func TestRenderEachIsRender(t *testing.T) {
 	for name, template := range map[string]string{
-		"assignment":          "{% n = n + 1 %}{{ n }}{{ x }}\n",
-		"increment":           "{% n++ %}{{ n }}{{ x }}\n",
-		"in a macro":          "{% macro M() %}{% n++ %}{% end %}{{ M() }}{{ n }}{{ x }}\n",
-		"in a function":       "{% var f = func() int { n++; return n } %}{{ f() }}{{ x }}\n",
-		"address":             "{% var p = &n %}{% *p = *p + 1 %}{{ n }}{{ x }}\n",
-		"variable of a file":  "{% import \"_m.cfg\" %}{{ Next() }}{{ x }}\n",
-		"field":               "{% s.N++ %}{{ s.N }}{{ x }}\n",
-		"rendered":            "{{ render \"_r.cfg\" }}{{ n }}{{ x }}\n",
-		"variable of its own": "{% var n = 0 %}{% n++ %}{{ n }}{{ x }}\n",
+		"assignment":          "{% n = n + 1 %}{{ n }} {{ x }}\n",
+		"increment":           "{% n++ %}{{ n }} {{ x }}\n",
+		"in a macro":          "{% macro M() %}{% n++ %}{% end %}{{ M() }}{{ n }} {{ x }}\n",
+		"in a function":       "{% var f = func() int { n++; return n } %}{{ f() }} {{ x }}\n",
+		"address":             "{% var p = &n %}{% *p = *p + 1 %}{{ n }} {{ x }}\n",
+		"variable of a file":  "{% import \"_m.cfg\" %}{{ Next() }} {{ x }}\n",
+		"field":               "{% s.N++ %}{{ s.N }} {{ x }}\n",
+		"rendered":            "{{ render \"_r.cfg\" }}{{ n }} {{ x }}\n",
+		"variable of its own": "{% var n = 0 %}{% n++ %}{{ n }} {{ x }}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			type pair struct{ N int }

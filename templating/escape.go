@@ -23,7 +23,11 @@ type site struct {
 	text         bool // it may be the text of a macro
 	regexp       bool // the template quotes it for a regular expression
 	whole        bool // it is a word of its own
+	joined       bool // it is a word with other values beside it
+	chosen       bool // its first word is a value, where it is the text of a macro
 	words        bool // HAProxy may know the word
+	keywords     bool // as the first one of a line
+	parts        bool // of which the value may be a part
 	// plain has the bytes that stand for themselves: a value that has no others
 	// is written as it is.
 	plain *[256]bool
@@ -113,11 +117,21 @@ func escapeString(s string, at *site) native.JSON {
 			return escapeSpecial(s, at)
 		}
 	}
-	if s == "" || at.whole && at.words && isReserved(s) {
+	if s == "" || (at.words || at.parts) && at.isKnown(s) {
 		return escapeSpecial(s, at)
 	}
 	return native.JSON(s)
 }
+
+// isKnown reports whether a value may mean something to HAProxy as a word, or a
+// part of one.
+func (at *site) isKnown(s string) bool {
+	return at.whole && (reserved[s] || at.keywords && isKeyword(s)) ||
+		at.joined && isReservedPart(s) || at.parts && at.partial() && isKeywordPart(s)
+}
+
+// partial reports whether a value may be a part of a word.
+func (at *site) partial() bool { return at.joined || !at.whole }
 
 // escapeSpecial goes by all rules of a site. Where they are several they must
 // agree.

@@ -20,6 +20,9 @@ func embed(s string, at *site) native.JSON {
 }
 
 func (r rule) embeds(s string, at *site) string {
+	if why := r.embedsChoice(s, at); why != "" {
+		return why
+	}
 	if r.place&(double|single) != 0 && strings.ContainsAny(s, "\\\"'$\n") {
 		return "a macro's text with quotes, backslashes, $ or line feeds cannot stand inside quotes"
 	}
@@ -42,6 +45,25 @@ func (r rule) embeds(s string, at *site) string {
 	return r.embedsInside(s, at)
 }
 
+// embedsChoice is about text that begins with a value. Its first word may have
+// more of the template behind it.
+func (r rule) embedsChoice(s string, at *site) string {
+	if !at.chosen || s == "" {
+		return ""
+	}
+	why := choices[r.reads]
+	if r.reads == asKeyword {
+		word, _, more := strings.Cut(strings.NewReplacer("\t", " ", "\n", " ").Replace(strings.TrimLeft(s, " \t\n")), " ")
+		if isKeyword(word) || !more && at.partial() && isKeywordPart(word) {
+			why = chosenLine
+		}
+	}
+	if why != "" {
+		return "the macro's text begins with a value, and " + why
+	}
+	return ""
+}
+
 // embedsInside is about what HAProxy reads inside the word.
 func (r rule) embedsInside(s string, at *site) string {
 	switch r.reads {
@@ -61,7 +83,7 @@ func (r rule) embedsInside(s string, at *site) string {
 		if in.sample != sampleName && in.sample != sampleEnd {
 			return "a macro's text must close the parentheses of a sample expression"
 		}
-	case asName, asNameOf, asVariable, asHeader, asAddress, asFile, asMethod, asStrict:
+	case asName, asNameOf, asVariable, asHeader, asAddress, asFile, asMethod, asEnv, asStrict:
 		return r.refuses(s, at)
 	case asRegexp:
 		if !at.regexp && regexp.QuoteMeta(s) != s {

@@ -40,25 +40,45 @@ func (set *asciiSet) any(s string) bool {
 	return false
 }
 
-// isReserved reports whether a word may mean something by itself.
-func isReserved(s string) bool { return reserved[s] || isKeyword(s) }
+// isReservedPart reports whether a word that means something by itself may be
+// made of a value and others beside it.
+func isReservedPart(s string) bool {
+	for word := range reserved {
+		if strings.Contains(word, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// chosenLine is said of a value that would be the keyword of a line. Another
+// one makes a line that HAProxy does not accept.
+const chosenLine = "a value cannot choose what a line is: use if or switch, or raw"
+
+// Where HAProxy expects a word of its own, a value is none.
+var choices = map[what]string{ // constant in effect: Go has no constant maps
+	asOption: "a value cannot choose an option: use if or switch, or raw",
+	asFetch:  "a value cannot choose a sample fetch, a converter or a service: use if or switch, or raw; in str(...) it is text",
+	asEnv:    "a value cannot choose an environment variable: use if or switch, or raw",
+	asMethod: "a value cannot choose how patterns match: use if or switch, or raw",
+}
 
 // refuses says why the value cannot stand where it would, whatever stands
 // around it in its line.
 func (r rule) refuses(s string, at *site) string {
-	if at.whole && r.word {
-		switch {
-		case s == "" && r.bare && r.reads != asKeyword && r.reads != asUnknown:
-			return "with nothing here the next word would take its place: put double quotes around it, or test it with if"
-		case reserved[s] && r.isCondition(s):
-			return "HAProxy reads this word as a part of a condition"
-		case (r.reads == asUnknown || r.reads == asKeyword) && isKeyword(s):
-			return "a value cannot choose what a line is: use if or switch, or raw"
+	if why := choices[r.reads]; why != "" && s != "" {
+		return why
+	}
+	if r.word && (at.whole || at.joined) {
+		if why := r.refusesWhole(s, at); why != "" {
+			return why
 		}
 	}
 	switch r.reads {
-	case asFetch:
-		return "a value cannot choose a sample fetch or converter: use if or switch, or raw; in str(...) it is text"
+	case asKeyword:
+		if isKeyword(s) || s != "" && at.partial() && isKeywordPart(s) {
+			return chosenLine
+		}
 	case asUnknown, asWord:
 		return r.refusesWord(s)
 	case asPattern, asRegexp:
@@ -71,9 +91,32 @@ func (r rule) refuses(s string, at *site) string {
 		if strings.HasPrefix(s, "-") || !addressSet.only(s) {
 			return "not a host, an IP address or a port"
 		}
+	case asVariable:
+		const scope = "proc."
+		if r.lead && s != "" && (strings.HasPrefix(s, scope) || strings.HasPrefix(scope, s)) {
+			return "a value cannot choose a variable of the process: write its scope before it"
+		}
 	}
 	if set, name := r.charset(); set != nil && !set.only(s) {
 		return "not " + name
+	}
+	return ""
+}
+
+// refusesWhole is about a value that is a word of its own, or may be with others
+// beside it.
+func (r rule) refusesWhole(s string, at *site) string {
+	switch {
+	case s == "" && (!r.bare || choices[r.reads] != "" || r.reads == asUnknown || r.reads == asKeyword):
+		return ""
+	case s == "" && at.whole:
+		return "with nothing here the next word would take its place: put double quotes around it, or test it with if"
+	case s == "":
+		return "with nothing here and behind it the next word would take its place: join the values, {{ a + b }}, or put double quotes around them"
+	case at.whole && reserved[s] && r.isCondition(s), at.joined && isReservedPart(s) && r.isCondition(s):
+		return "HAProxy reads this word as a part of a condition"
+	case at.whole && r.reads == asUnknown && isKeyword(s):
+		return chosenLine
 	}
 	return ""
 }
@@ -92,7 +135,7 @@ func (r rule) isCondition(s string) bool {
 // charset returns what a value may consist of, nil for everything.
 func (r rule) charset() (set *asciiSet, name string) {
 	switch r.reads {
-	case asName, asNameOf, asMethod:
+	case asName, asNameOf:
 		return &nameSet, "a name: letters, digits and -_.: only"
 	case asVariable:
 		return &variableSet, "the name of a variable: letters, digits, _ and . only"
@@ -155,7 +198,10 @@ func (r rule) quoted(s string) (text, why string) {
 func newSite(s site) site {
 	s.plain = new([256]bool)
 	for _, r := range s.rules {
-		s.words = s.words || r.word && r.reads != asText && r.reads != asFormat && r.reads != asComment
+		words := r.word && r.reads != asText && r.reads != asFormat && r.reads != asComment
+		s.words = s.words || words
+		s.keywords = s.keywords || words && r.reads == asUnknown || r.reads == asKeyword
+		s.parts = s.parts || r.reads == asKeyword
 	}
 	for c := 0x20; c < 0x7f; c++ {
 		s.plain[c] = true
@@ -168,7 +214,7 @@ func newSite(s site) site {
 
 // leaves reports whether the rule leaves a byte as it is wherever a value has it.
 func (r rule) leaves(c byte, at *site) bool {
-	if r.reads == asFetch || r.reads == asFile && (c == '.' || c == '/' || c == '@' || c == '-') {
+	if choices[r.reads] != "" || r.reads == asVariable && c == 'p' || r.reads == asFile && (c == '.' || c == '/' || c == '@' || c == '-') {
 		return false
 	}
 	if c == '-' && (r.reads == asPattern || r.reads == asRegexp || r.reads == asUnknown || r.reads == asAddress) ||
@@ -188,7 +234,7 @@ func (r rule) String() string {
 	}
 	if name := map[what]string{asName: "a name", asNameOf: "a name", asVariable: "the name of a variable",
 		asHeader: "the name of a header", asAddress: "an address", asFile: "the path of a file", asFormat: "a log-format string", asReplace: "a log-format string",
-		asFetch: "a sample expression", asRegexp: "a regular expression", asPattern: "a pattern", asLater: "a pattern"}[r.reads]; name != "" {
+		asFetch: "a sample expression", asOption: "the place of an option", asEnv: "the name of an environment variable", asRegexp: "a regular expression", asPattern: "a pattern", asLater: "a pattern"}[r.reads]; name != "" {
 		return name
 	}
 	if r.arg {

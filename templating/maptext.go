@@ -34,7 +34,7 @@ func (t *transformer) text(expr ast.Expression) bool {
 	call, ok := expr.(*ast.Call)
 	if !ok {
 		id, ok := expr.(*ast.Identifier)
-		return ok && id.Name == "itea"
+		return ok && id.Name == iteaName
 	}
 	switch f := call.Func.(type) {
 	case *ast.Identifier:

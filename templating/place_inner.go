@@ -11,6 +11,7 @@ type inner struct {
 	arg    uint8  // argument of it, from 0
 	inside what   // what the parentheses of a keyword hold
 	begun  bool   // the word, or the argument, has text already
+	text   bool   // text of the template
 	class  classState
 	slash  bool // behind a backslash of a regular expression
 }
@@ -58,7 +59,8 @@ func (in *inner) step(w what, c byte) {
 		in.stepSample(c)
 	case asRegexp:
 		in.stepRegexp(c)
-	case asWord, asKeyword, asUnknown, asFetch:
+	case asWord, asOption, asKeyword, asUnknown, asFetch:
+		in.text = true
 		in.stepWord(c)
 	}
 }
@@ -127,7 +129,7 @@ func (in *inner) stepSample(c byte) {
 	}
 }
 
-func (in *inner) startArg() { in.begun, in.class, in.slash = false, classNone, false }
+func (in *inner) startArg() { in.begun, in.text, in.class, in.slash = false, false, classNone, false }
 
 // stepArgument is the table of quotes in arguments of section 2.2.
 func (in *inner) stepArgument(c byte) {
@@ -189,7 +191,7 @@ func (in *inner) content(c byte) {
 	if in.reads() == asRegexp {
 		in.stepRegexp(c)
 	}
-	in.begun = true
+	in.begun, in.text = true, true
 }
 
 // reads says how the argument of a fetch or converter is read (section 7.3).
@@ -201,8 +203,12 @@ func (in *inner) reads() what {
 		return asRegexp
 	case in.arg == 1 && in.name == "regsub":
 		return asSubst
-	case in.arg == 0 && (in.name == "var" || in.name == "set-var" || in.name == "unset-var" || in.name == "env"),
-		in.arg == 1 && in.name == "concat":
+	case in.arg == 0 && in.name == "env":
+		return asEnv
+	case in.arg == 1 && in.name == "jwt_verify": // a file, or a secret
+		return asFile
+	case in.arg == 0 && (in.name == "var" || in.name == "set-var" || in.name == "unset-var" || in.name == "strcmp" || in.name == "secure_memcmp"),
+		in.arg == 1 && (in.name == "concat" || in.name == "add_item"):
 		return asVariable
 	}
 	return asText

@@ -60,3 +60,23 @@ func wordSet(text string) map[string]bool {
 
 // isKeyword reports whether HAProxy knows a line that begins with the word.
 func isKeyword(word string) bool { return keywords[word] || directives[word] != nil }
+
+// isKeywordPart reports whether HAProxy knows a line that begins with a word in
+// which the text is. Digits alone choose none, and two letters make no such
+// word.
+func isKeywordPart(text string) bool {
+	if len(text) < 2 || strings.Trim(text, "0123456789") == "" {
+		return false
+	}
+	for word := range keywords {
+		if strings.Contains(word, text) {
+			return true
+		}
+	}
+	for word := range directives {
+		if strings.Contains(word, text) {
+			return true
+		}
+	}
+	return false
+}

@@ -24,15 +24,16 @@ type line struct {
 	braces  bool   // of an anonymous ACL
 	regexp  bool   // the patterns are regular expressions
 	fetched bool   // the name of the sample fetch of an ACL is complete
+	loose   bool   // behind an option that is not known, which may have a value
 	lost    bool   // too many ways lead here to follow them all
 
 	begun bool   // a word has begun
-	text  bool   // it has text already
+	text  bool   // it has text of the template already
 	value bool   // it has text that is not known
 	word  string // what is known of the word, where it may be a keyword
 	reads what   // how the word is read
 	in    inner
-	sole  int // the value that the word begins with, if nothing else is in it; 0 for none
+	sole  string // the values of which the word consists, a rune each, if nothing else is in it
 }
 
 // maxWord is the length at which a word cannot be a keyword any more.
@@ -64,8 +65,11 @@ func (l *line) expected() what {
 		}
 		return asLater
 	}
-	if l.regexp { // behind -m reg
+	switch {
+	case l.regexp: // behind -m reg
 		return asRegexp
+	case l.form != nil && !l.loose:
+		return asOption
 	}
 	return asWord
 }
@@ -81,7 +85,7 @@ func (l *line) begin() {
 // for a byte that is not known.
 func (l *line) content(c byte) {
 	l.begin()
-	l.sole = 0
+	l.sole = ""
 	if l.mode == modeCondition && c == '!' && l.word == "" && l.pending == "" {
 		return
 	}
@@ -99,14 +103,14 @@ func (l *line) content(c byte) {
 	l.in.step(l.reads, c)
 	if c == '(' && l.word != "" {
 		if f := l.option(l.word); f != nil && f.inside != 0 {
-			l.in.inside, l.in.begun = f.inside, false
+			l.in.inside, l.in.begun, l.in.text = f.inside, false, false
 		}
 	}
 }
 
 // mayBeKeyword reports whether it matters what the word is.
 func (l *line) mayBeKeyword() bool {
-	return !l.value && l.mode != modeSample && (l.pending == "" || l.reads == asMethod)
+	return !l.value && l.mode != modeSample && (l.pending == "" || l.reads == asMethod || l.reads == asWord)
 }
 
 // unknown notes that what the word is cannot be known.
@@ -115,10 +119,10 @@ func (l *line) unknown() { l.word, l.value = "", true }
 // shown goes over a value.
 func (l *line) shown(id int) {
 	l.begin()
-	if !l.text {
-		l.sole = id
+	// One that is shown again and again counts twice.
+	if only := string(rune(id)); !l.text && strings.Count(l.sole, only) < 2 {
+		l.sole += only
 	}
-	l.text = true
 	l.unknown()
 	if l.in.sample == sampleName {
 		l.in.name = unknownName
@@ -139,7 +143,10 @@ func (l *line) end() {
 		return
 	}
 	word, reads, fetch := l.word, l.reads, l.in.name
-	l.begun, l.text, l.value, l.word, l.in, l.sole, l.reads = false, false, false, "", inner{}, 0, 0
+	l.begun, l.text, l.value, l.word, l.in, l.sole, l.reads = false, false, false, "", inner{}, "", 0
+	if reads == asWord && l.pending != "" && l.endChoice(word) {
+		return
+	}
 	if l.pending != "" {
 		l.pending = l.pending[1:]
 		switch {
@@ -186,6 +193,30 @@ func (l *line) endKeyword(word string) {
 	}
 }
 
+// endChoice is called behind a word where the table has asWord, and reports
+// whether it was another one: an option or a condition may stand there too.
+func (l *line) endChoice(word string) bool {
+	rest := l.pending
+	f := l.find(word)
+	if f == nil && word != "if" && word != "unless" {
+		return false
+	}
+	l.pending = ""
+	if l.endWord(word); f != nil {
+		l.pending += rest
+	}
+	return true
+}
+
+// find returns the option that a word is, also one with parentheses.
+func (l *line) find(word string) *form {
+	f := l.option(word)
+	if i := strings.IndexByte(word, '('); f == nil && i >= 0 {
+		f = l.option(word[:i+1])
+	}
+	return f
+}
+
 func (l *line) endWord(word string) {
 	switch word {
 	case "if", "unless":
@@ -195,11 +226,8 @@ func (l *line) endWord(word string) {
 		l.mode, l.form, l.regexp, l.braces = modeSample, nil, false, true
 		return
 	}
-	f := l.option(word)
-	if i := strings.IndexByte(word, '('); f == nil && i >= 0 {
-		f = l.option(word[:i+1])
-	}
-	if f == nil {
+	f := l.find(word)
+	if l.loose = f == nil; l.loose {
 		return
 	}
 	l.pending = f.args

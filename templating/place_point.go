@@ -24,8 +24,9 @@ type pointTable struct {
 	kind  kind
 	list  []point
 	index map[point]rune
-	// whole are the values which are a word of their own.
-	whole map[int]bool
+	// whole are the values which are a word of their own, joined those which with
+	// others are one.
+	whole, joined map[int]bool
 }
 
 // maxPoints is how many points are followed at one point of a template. Beyond it
@@ -33,7 +34,7 @@ type pointTable struct {
 const maxPoints = 24
 
 func newPointTable(k kind) *pointTable {
-	return &pointTable{kind: k, index: map[point]rune{}, whole: map[int]bool{}}
+	return &pointTable{kind: k, index: map[point]rune{}, whole: map[int]bool{}, joined: map[int]bool{}}
 }
 
 func (t *pointTable) set(list ...point) points {
@@ -143,8 +144,10 @@ func (t *pointTable) afterOne(s point, text string) point {
 
 // finish is called where the line of a point ends.
 func (t *pointTable) finish(s *point) {
-	if s.line.sole != 0 {
-		t.whole[s.line.sole] = true
+	sole := []rune(s.line.sole)
+	for _, id := range sole {
+		t.whole[int(id)] = t.whole[int(id)] || len(sole) == 1
+		t.joined[int(id)] = t.joined[int(id)] || len(sole) > 1
 	}
 	s.line.end()
 }
@@ -238,8 +241,9 @@ type rule struct {
 	place places
 	reads what
 	first bool // nothing of the word, or of the argument, stands before the value
-	word  bool // nothing of the word does
-	bare  bool // nor a quote
+	lead  bool // nor another value does, or only values do
+	word  bool // nothing of the word does but values
+	bare  bool // nor a quote or a value
 	arg   bool // it is an argument of a sample fetch or converter
 	quote sampleState
 }
@@ -277,7 +281,7 @@ func (s point) rule() (r rule, problem string) {
 	l := s.line
 	r = rule{place: s.place, word: !l.text, bare: !l.begun}
 	l.begin()
-	r.reads, r.first = l.reads, !l.in.begun
+	r.reads, r.first, r.lead = l.reads, !l.in.begun, !l.in.text
 	in := l.in
 	switch r.reads {
 	case asFormat, asReplace, asNameOf:
@@ -292,12 +296,21 @@ func (s point) rule() (r rule, problem string) {
 		return r.inSample(in)
 	case asRegexp:
 		return r, in.regexpProblem()
-	case asWord, asUnknown, asKeyword:
+	case asWord, asOption, asUnknown, asKeyword:
 		if in.inside != 0 {
 			r.reads = in.inside
 		}
 	}
 	return r, ""
+}
+
+// beginsText reports whether what is shown may be the first word of text that
+// may stand anywhere.
+func (t *pointTable) beginsText(p points) bool {
+	return slices.ContainsFunc(t.points(p), func(s point) bool {
+		r, _ := s.rule()
+		return t.kind == kindConfig && s.place != comment && r.reads == asUnknown
+	})
 }
 
 func (in *inner) regexpProblem() string {

@@ -7,7 +7,8 @@ type what byte
 
 const (
 	asText     what = 't' // as it is
-	asWord     what = 'w' // not known: an option, or the value of one
+	asWord     what = 'w' // not known; in the table, a word of HAProxy's that a value may choose
+	asOption   what = 'o' // the name of an option, which a value may not choose
 	asKeyword  what = 'k' // the first word of a line
 	asUnknown  what = 'u' // the first word of a macro, which may stand anywhere
 	asName     what = 'n' // of a section, server, ACL
@@ -25,7 +26,8 @@ const (
 	asPattern  what = 'p' // first pattern of an ACL, where flags may stand
 	asLater    what = 'P' // further patterns
 	asArgument what = 'A' // argument of a sample fetch or converter
-	asFetch    what = 'x' // name of a sample fetch or converter
+	asFetch    what = 'x' // name of a sample fetch, a converter or a service
+	asEnv      what = 'E' // name of a variable of the environment
 	asStrict   what = 's' // behind a parenthesis or a %[ of a word that is not known
 	asComment  what = '#'
 )
@@ -41,22 +43,24 @@ type form struct {
 // directives is the table of what stands where, from sections 3 to 5, 7 and 10
 // to 13 of the configuration manuals of HAProxy 2.6 and 3.2. A line has a
 // keyword and the letters of its arguments, then options with the letters of
-// theirs; "@" before a word takes over the options of a list. A word that the
-// table does not have is asWord.
+// theirs; "@" before a word takes over the options of a list. Options may stand
+// before an argument that is asWord. A word that the table does not have is
+// asWord where the line, or the option before it, is not known either: it may be
+// the value of that.
 var directives = parseDirectives(lists, sectionsTable+actionsTable+serversTable+globalTable)
 
 // lists are options that several directives have.
 const lists = `
 reply status:t content-type:t string:t lf-string:l file:f lf-file:f errorfile:f errorfiles:n hdr:hl deny_status:t
-redirect location:l prefix:l scheme:l code:t set-cookie:t set-cookie-fmt:l clear-cookie:t
-table type:t len:t size:t expire:t store:t peers:n srvkey:t write-to:n
+redirect location:l prefix:l scheme:l code:t set-cookie:t set-cookie-fmt:l clear-cookie:t append-slash: drop-query: ignore-empty: keep-query:
+table type:t len:t size:t expire:t store:t peers:n srvkey:t write-to:n nopurge: recv-only:
 on table:n
-server addr:a agent-addr:a agent-inter:t agent-port:t agent-send:t alpn:t ca-file:f check-alpn:t check-proto:t check-sni:t ciphers:t ciphersuites:t client-sigalgs:t cookie:t crl-file:f crt:f curves:t downinter:t error-limit:t fall:t fastinter:t guid:n hash-key:t id:t idle-ping:t init-addr:t init-state:t inter:t log-bufsize:t log-proto:t max-reuse:t maxconn:t maxqueue:t minconn:t namespace:t npn:t observe:t on-error:t on-marked-down:t on-marked-up:t pool-conn-name:e pool-low-conn:t pool-max-conn:t pool-purge-delay:t port:t proto:t redir:t resolve-net:t resolve-opts:t resolve-prefer:t resolvers:n rise:t shard:t sigalgs:t slowstart:t sni:e socks4:a source:a interface:t ssl-max-ver:t ssl-min-ver:t tcp-ut:t track:t usesrc:a verify:t verifyhost:t weight:t ws:t set-proxy-v2-tlv-fmt(v:l
-bind accept-netscaler-cip:t alpn:t backlog:t ca-file:f ca-sign-file:f ca-sign-pass:t ca-verify-file:f ca-ignore-err:t ciphers:t ciphersuites:t client-sigalgs:t crl-file:f crt:f crt-ignore-err:t crt-list:f curves:t default-crt:f ecdhe:t gid:t group:t guid-prefix:n id:t idle-ping:t interface:t label:t level:t maxconn:t mode:t mss:t name:n namespace:t nice:t npn:t process:t proto:t quic-cc-algo:t quic-socket:t severity-output:t shards:t sigalgs:t ssl-max-ver:t ssl-min-ver:t tcp-ut:t thread:t tls-ticket-keys:f uid:t user:t verify:t
+server addr:a agent-addr:a agent-inter:t agent-port:t agent-send:t alpn:t ca-file:f check-alpn:t check-proto:t check-sni:t ciphers:t ciphersuites:t client-sigalgs:t cookie:t crl-file:f crt:f curves:t downinter:t error-limit:t fall:t fastinter:t guid:n hash-key:t id:t idle-ping:t init-addr:t init-state:t inter:t log-bufsize:t log-proto:t max-reuse:t maxconn:t maxqueue:t minconn:t namespace:t npn:t observe:t on-error:t on-marked-down:t on-marked-up:t pool-conn-name:e pool-low-conn:t pool-max-conn:t pool-purge-delay:t port:t proto:t redir:t resolve-net:t resolve-opts:t resolve-prefer:t resolvers:n rise:t shard:t sigalgs:t slowstart:t sni:e socks4:a source:a interface:t ssl-max-ver:t ssl-min-ver:t tcp-ut:t track:t usesrc:a verify:t verifyhost:t weight:t ws:t set-proxy-v2-tlv-fmt(v:l agent-check: allow-0rtt: backup: check: check-reuse-pool: check-send-proxy: check-ssl: check-via-socks4: disabled: enabled: force-sslv3: force-tlsv10: force-tlsv11: force-tlsv12: force-tlsv13: no-agent-check: no-backup: no-check: no-check-send-proxy: no-check-ssl: no-renegotiate: no-send-proxy: no-send-proxy-v2: no-send-proxy-v2-ssl: no-send-proxy-v2-ssl-cn: no-sni-auto: no-ssl: no-ssl-reuse: no-sslv3: no-strict-maxconn: no-tfo: no-tls-tickets: no-tlsv10: no-tlsv11: no-tlsv12: no-tlsv13: no-verifyhost: non-stick: proxy-v2-options:t renegotiate: send-proxy: send-proxy-v2: send-proxy-v2-ssl: send-proxy-v2-ssl-cn: sni-auto: ssl: ssl-reuse: ssl-ocsp-update: stick: strict-maxconn: tfo: tls-tickets:
+bind accept-netscaler-cip:t alpn:t backlog:t ca-file:f ca-sign-file:f ca-sign-pass:t ca-verify-file:f ca-ignore-err:t ciphers:t ciphersuites:t client-sigalgs:t crl-file:f crt:f crt-ignore-err:t crt-list:f curves:t default-crt:f ecdhe:t gid:t group:t guid-prefix:n id:t idle-ping:t interface:t label:t level:t maxconn:t mode:t mss:t name:n namespace:t nice:t npn:t process:t proto:t quic-cc-algo:t quic-socket:t severity-output:t shards:t sigalgs:t ssl-max-ver:t ssl-min-ver:t tcp-ut:t thread:t tls-ticket-keys:f uid:t user:t verify:t accept-proxy: allow-0rtt: defer-accept: expose-fd:t force-sslv3: force-tlsv10: force-tlsv11: force-tlsv12: force-tlsv13: generate-certificates: no-alpn: no-ca-names: no-sslv3: no-strict-sni: no-tls-tickets: no-tlsv10: no-tlsv11: no-tlsv12: no-tlsv13: prefer-client-ciphers: quic-force-retry: ssl: strict-sni: tcp-md5sig:t tfo: transparent: v4v6: v6only:
 expect comment:t min-recv:t ok-status:t error-status:t tout-status:t on-success:l on-error:l status-code:e rstatus:r rstring:r status:t string:t string-lf:l rbinary:r binary:t binary-lf:l hdr fhdr name: name-lf:l value: value-lf:l -m:m
 send meth:t uri:t uri-lf:l ver:t hdr:hl body:t body-lf:l comment:t
-connect addr:a port:t sni:t alpn:t proto:t comment:t
-action add-acl(f:l del-acl(f:l set-map(f:ll del-map(f:l set-var(v:e set-var-fmt(v:l unset-var(v: add-header:hl set-header:hl early-hint:hl del-header:h -m:m replace-header:hrR replace-value:hrR replace-path:rR replace-pathq:rR replace-uri:rR set-method:l set-path:l set-pathq:l set-query:l set-uri:l set-status:t reason:t set-log-level:t set-mark:t set-tos:t set-nice:t set-fc-mark:e set-bc-mark:e set-fc-tos:e set-bc-tos:e set-priority-class:e set-priority-offset:e set-src:e set-dst:e set-src-port:e set-dst-port:e sc-set-gpt(n:e sc-set-gpt0(n:e sc-add-gpc(n:e sc-inc-gpc(n: sc-inc-gpc0(n: sc-inc-gpc1(n: do-resolve(v:e do-log: capture:e len:t id:t track-sc0:e track-sc1:e track-sc2:e table:n auth realm:t cache-use:n cache-store:n wait-for-body time:t at-least:t send-spoe-group:tt strict-mode:t name:t attach-srv:n expect-proxy: expect-netscaler-cip: silent-drop rst-ttl:t
+connect default: linger: send-proxy: ssl: via-socks4: addr:a port:t sni:t alpn:t proto:t comment:t
+action accept: allow: close: deny: reject: dgram-drop: disable-l7-retry: pause:t set-timeout:tt set-bandwidth-limit:nt set-retries:t switch-mode:t use-service:x wait-for-handshake: normalize-uri:t sc-add-gpc(n:e add-acl(f:l del-acl(f:l set-map(f:ll del-map(f:l set-var(v:e set-var-fmt(v:l unset-var(v: add-header:hl set-header:hl early-hint:hl del-header:h -m:m replace-header:hrR replace-value:hrR replace-path:rR replace-pathq:rR replace-uri:rR set-method:l set-path:l set-pathq:l set-query:l set-uri:l set-status:t reason:t set-log-level:t set-mark:t set-tos:t set-nice:t set-fc-mark:e set-bc-mark:e set-fc-tos:e set-bc-tos:e set-priority-class:e set-priority-offset:e set-src:e set-dst:e set-src-port:e set-dst-port:e sc-set-gpt(n:e sc-set-gpt0(n:e sc-add-gpc(n:e sc-inc-gpc(n: sc-inc-gpc0(n: sc-inc-gpc1(n: do-resolve(v:e do-log: capture:e len:t id:t track-sc0:e track-sc1:e track-sc2:e table:n auth realm:t cache-use:n cache-store:n wait-for-body time:t at-least:t send-spoe-group:tt strict-mode:t name:t attach-srv:n expect-proxy: expect-netscaler-cip: silent-drop rst-ttl:t
 `
 
 const sectionsTable = `
@@ -102,22 +106,22 @@ default_backend n
 stick . on:e match:e store-request:e store-response:e table:n
 stick-table . @table
 table n @table
-balance . url_param:t hash:e hdr(h: rdp-cookie(n: uri len:t depth:t
+balance w url_param:t hash:e hdr(h: rdp-cookie(n: uri len:t depth:t
 log-format l
 log-format-sd l
 error-log-format l
 unique-id-format l
 unique-id-header h
 monitor-uri t
-cookie t domain:t maxidle:t maxlife:t attr:t
+cookie t rewrite: insert: prefix: indirect: nocache: postonly: preserve: httponly: secure: dynamic: domain:t maxidle:t maxlife:t attr:t
 capture . cookie:t request:h response:h header:h len:t
 http-send-name-header h
 option . httpchk:ttll smtpchk:tt mysql-check:tt user:t pgsql-check:tt forwardfor originalto except:t header:h if-none
 force-persist . if
 ignore-persist . if
-compression . algo:t algo-req:t algo-res:t type:t type-req:t type-res:t direction:t
+compression . algo:tttttttttttttttt algo-req:t algo-res:tttttttttttttttt type:tttttttttttttttt type-req:tttttttttttttttt type-res:tttttttttttttttt direction:t
 timeout wt
-retry-on t
+retry-on tttttttttttttttt
 description tttttttttttttttt
 id t
 mode t
@@ -127,7 +131,7 @@ dynamic-cookie-key t
 source a usesrc:a interface:t
 filter . config:f engine:n
 email-alert . to:t from:t level:t mailers:n myhostname:t
-stats . uri:t auth:t realm:t refresh:t scope:t timeout:t maxconn:t level:t mode:t user:t group:t uid:t gid:t bind-process:t socket:f http-request:@reply
+stats . admin: enable: hide-version: show-desc:tttttttttttttttt show-legends: show-modules: show-node:t expose-fd:t uri:t auth:t realm:t refresh:t scope:t timeout:t maxconn:t level:t mode:t user:t group:t uid:t gid:t bind-process:t socket:f http-request:@reply
 declare . len:t
 rate-limit . sessions:t
 external-check . path:t command:f
@@ -141,12 +145,12 @@ log-stderr t
 
 const serversTable = `
 server na @server
-server-template ntt @server
+server-template nta @server
 default-server . @server
 peer na @server
 bind a @bind
 dgram-bind a @bind
-log a len:t format:t sample:t profile:n
+log aww len:t format:t sample:t profile:n
 nameserver na
 mailer na
 hold tt
@@ -181,9 +185,10 @@ hard-stop-after t
 grace t
 uid t
 gid t
-setenv tt
-presetenv tt
-unsetenv t
+setenv Et
+presetenv Et
+unsetenv EEEEEEEEEEEEEEEE
+resetenv EEEEEEEEEEEEEEEE
 issuers-chain-path f
 server-state-base f
 server-state-file f

@@ -28,6 +28,10 @@ type transformer struct {
 	points *pointTable
 	// quick has the names of the escapers of sites whose types are known.
 	quick map[int]string
+	// macro is the one whose body is walked, beginners are those whose text
+	// begins with a value.
+	macro     string
+	beginners beginners
 	// traced asks for a template that says before each statement where it is.
 	traced bool
 	// cut takes statements out that are known to be wrong; nil: none.
@@ -83,7 +87,7 @@ type visit struct {
 type loop struct{ left, again points }
 
 func newTransformer(src *sources, entry string, decl *declared) *transformer {
-	return &transformer{decl: decl, src: src, entry: entry, vars: decl.names(), globals: decl.globals, packages: map[string]bool{}, used: map[string]bool{}, points: newPointTable(kindOf(entry)), byNode: map[*ast.Show]*shown{},
+	return &transformer{decl: decl, src: src, entry: entry, vars: decl.names(), beginners: beginners{}, globals: decl.globals, packages: map[string]bool{}, used: map[string]bool{}, points: newPointTable(kindOf(entry)), byNode: map[*ast.Show]*shown{},
 		trees: map[visit]points{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
 }
 
@@ -136,7 +140,7 @@ func (t *transformer) wrap(s *shown) {
 		}
 		line, column := t.src.position(s.file, pos.Start)
 		t.sites = append(t.sites, newSite(site{file: s.file, line: line, column: column, rules: rules,
-			text: t.text(expr), regexp: isRegexp(expr), whole: t.points.whole[s.id+i]}))
+			text: t.text(expr), regexp: isRegexp(expr), whole: t.points.whole[s.id+i], joined: t.points.joined[s.id+i], chosen: t.beginners.has(callee(expr))}))
 		if quick {
 			s.node.Expressions[i] = t.quickCall(expr, len(t.sites)-1)
 			continue
@@ -229,7 +233,7 @@ func (t *transformer) node(n ast.Node, p points) points {
 		return p
 	case *ast.Using:
 		t.resultType(n.Type)
-		t.apart(n.Body)
+		t.apart(iteaName, n.Body)
 		return t.node(n.Statement, p)
 	case *ast.Select:
 		t.fail(t.file, n.Pos(), "select is not available: it may wait for ever")
@@ -325,6 +329,7 @@ func (t *transformer) show(n *ast.Show, p points) points {
 		}
 		t.expressions(expr)
 		s.at[i] = t.points.join(p, s.at[i])
+		t.noteBeginner(expr, p)
 		s.buffered = s.buffered || t.buffered > 0
 		if t.text(expr) {
 			p = t.points.afterText(p, s.id+i)
@@ -354,7 +359,7 @@ func (t *transformer) optional(d *ast.Default) ast.Expression {
 // for their text: the escaper would take it for a value.
 func (t *transformer) resultType(typ ast.Expression) {
 	if id, ok := typ.(*ast.Identifier); ok && id != nil && (id.Name == "string" || formatTypes[id.Name] && id.Name != "json") {
-		t.fail(t.file, id.Pos(), "leave out the type "+id.Name+": the text of a macro has the one that is not escaped twice")
+		t.fail(t.file, id.Pos(), leaveOutType(id.Name))
 	}
 }
 
@@ -403,16 +408,16 @@ func (t *transformer) cases(leading *ast.Text, cases []*ast.Case, p points) poin
 }
 
 // apart walks a body whose text is not written where it stands: a macro.
-func (t *transformer) apart(body *ast.Block) {
+func (t *transformer) apart(macro string, body *ast.Block) {
 	if body == nil {
 		return
 	}
-	loops := t.loops
-	t.loops = nil
+	loops, outer := t.loops, t.macro
+	t.loops, t.macro = nil, macro
 	t.buffered++
 	t.points.finishAll(t.nodes(body.Nodes, t.points.startApart()))
 	t.buffered--
-	t.loops = loops
+	t.loops, t.macro = loops, outer
 }
 
 // expressions finds what has a text of its own inside expressions: macros,
@@ -431,7 +436,11 @@ func (t *transformer) expressions(n ast.Node) {
 					t.resultType(result.Type)
 				}
 			}
-			t.apart(n.Body)
+			name := t.macro // of a function literal: it may write the text of the macro
+			if n.Ident != nil {
+				name = n.Ident.Name
+			}
+			t.apart(name, n.Body)
 			t.guard(n)
 		}
 		return

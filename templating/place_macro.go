@@ -1,0 +1,83 @@
+package templating
+
+import (
+	"reflect"
+
+	"github.com/open2b/scriggo/ast"
+	"github.com/open2b/scriggo/native"
+)
+
+// iteaName is Scriggo's name for the text of a using statement.
+const iteaName = "itea"
+
+// beginners are the macros whose text begins with a value, by name: what it is
+// in a line is known where the macro is shown. Each has the macros that its text
+// may begin with.
+type beginners map[string]map[string]bool
+
+// itself is an element of a macro whose own values begin it.
+const itself = ""
+
+// noteBeginner notes that the text of the macro that is walked may begin with an
+// expression.
+func (t *transformer) noteBeginner(expr ast.Expression, p points) {
+	if t.macro == "" || !t.points.beginsText(p) || t.makesSafe(expr) {
+		return
+	}
+	if t.beginners[t.macro] == nil {
+		t.beginners[t.macro] = map[string]bool{}
+	}
+	from := itself
+	if t.text(expr) {
+		from = callee(expr)
+	}
+	t.beginners[t.macro][from] = true
+}
+
+// has reports whether the text of a macro begins with a value.
+func (b beginners) has(macro string) bool {
+	seen := map[string]bool{}
+	var find func(name string) bool
+	find = func(name string) bool {
+		if seen[name] {
+			return false
+		}
+		seen[name] = true
+		for from := range b[name] {
+			if from == itself || find(from) {
+				return true
+			}
+		}
+		return false
+	}
+	return macro != "" && find(macro)
+}
+
+// callee returns the name of the macro that an expression shows, as far as it
+// stands there.
+func callee(expr ast.Expression) string {
+	switch e := expr.(type) {
+	case *ast.Identifier:
+		return e.Name
+	case *ast.Selector:
+		return e.Ident
+	case *ast.Call:
+		return callee(e.Func)
+	}
+	return ""
+}
+
+// makesSafe reports whether an expression calls a function of the host that
+// answers for its text itself, such as raw.
+func (t *transformer) makesSafe(expr ast.Expression) bool {
+	call, ok := expr.(*ast.Call)
+	if !ok {
+		return false
+	}
+	id, ok := call.Func.(*ast.Identifier)
+	if !ok || t.globals[id.Name] == nil {
+		return false
+	}
+	typ := reflect.TypeOf(t.globals[id.Name])
+	return typ.Kind() == reflect.Func && typ.NumOut() > 0 && (typ.Out(0) == reflect.TypeFor[Raw]() || typ.Out(0) == reflect.TypeFor[native.JSON]())
+}
