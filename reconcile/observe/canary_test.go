@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
@@ -46,12 +48,16 @@ func (o *offline) Sync(ctx context.Context, cfg *dataplane.Config) (*dataplane.R
 // A loop whose configuration is full of secrets: none of them may show in the
 // log, the metrics or on any page.
 func TestSecretsDoNotShow(t *testing.T) {
-	var log bytes.Buffer
+	var log, log2 bytes.Buffer
 	bus := eventbus.New(nil)
 	m := observe.NewMetrics(bus)
 	observe.Comment(bus, logTo(&log))
 	history := observe.NewHistory(bus, 0)
 	target := &offline{}
+	spans := tracetest.NewSpanRecorder()
+	observe.Trace(bus, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))
+	observed := &lateLoop{}
+	o := observe.New(bus, observe.Subject{Loop: observed}, logTo(&log2))
 	var err error
 	if target.has, err = dataplane.NewConfig("global\n  maxconn 10\n"); err != nil {
 		t.Fatal(err)
@@ -69,6 +75,7 @@ func TestSecretsDoNotShow(t *testing.T) {
 		}),
 	})
 	require.NoError(t, err)
+	observed.Loop = loop
 	bus.Start()
 	outcomes, err := loop.Once(t.Context())
 	require.NoError(t, err)
@@ -97,4 +104,25 @@ func TestSecretsDoNotShow(t *testing.T) {
 	require.NotContains(t, log.String(), canary)
 	require.Contains(t, log.String(), "new valid configuration")
 	require.Contains(t, log.String(), "deployed")
+
+	all := o.Server()
+	all.Token = token
+	pages := []string{"/", "/metrics", "/healthz?verbose", "/readyz?verbose"}
+	for _, name := range []string{"rendered", "auxfiles", "state", "quarantine", "refused", "plan", "events", "errors", "health", "bus", "uptime", "build"} {
+		pages = append(pages, "/debug/vars/"+name, "/debug/vars/"+name+"?field={.*}")
+	}
+	for _, path := range pages {
+		w := get(t, all.Handler(), "http://127.0.0.1"+path, "Bearer "+token)
+		require.NotEqual(t, http.StatusNotFound, w.Code, path)
+		require.NotContains(t, w.Body.String(), canary, path)
+	}
+	require.Contains(t, get(t, all.Handler(), "http://127.0.0.1/debug/vars/rendered", "Bearer "+token).Body.String(), "user root insecure-password (secret)")
+	require.NotContains(t, log2.String(), canary)
+	require.NotEmpty(t, spans.Ended())
+	for _, span := range spans.Ended() {
+		require.NotContains(t, fmt.Sprint(span.Name(), span.Attributes(), span.Events(), span.Status()), canary)
+	}
 }
+
+// lateLoop is a loop that is made after what observes it.
+type lateLoop struct{ *reconcile.Loop }

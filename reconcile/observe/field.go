@@ -35,7 +35,9 @@ func field(value any, expr string) (any, error) {
 	if err := json.Unmarshal(buf.Bytes(), &data); err != nil {
 		return nil, err
 	}
+	data = whole(data)
 	path := jsonpath.New("field")
+	path.AllowMissingKeys(strings.Contains(expr, "?")) // a filter passes over what has not got the field
 	if err := path.Parse(expr); err != nil {
 		return nil, err
 	}
@@ -86,4 +88,24 @@ func checkField(expr string) (string, error) {
 		return "", errors.New("more than two filters")
 	}
 	return expr, nil
+}
+
+// whole makes integers of the whole numbers that JSON gave as floats, so that a
+// filter can compare them with one.
+func whole(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = whole(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = whole(e)
+		}
+	case float64:
+		if n := int64(v); float64(n) == v {
+			return n
+		}
+	}
+	return v
 }

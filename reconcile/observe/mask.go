@@ -33,13 +33,12 @@ var (
 func mask(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = maskLine(line)
+		lines[i] = userinfo.ReplaceAllLiteralString(maskLine(line), "://"+masked+"@")
 	}
 	return strings.Join(lines, "\n")
 }
 
 func maskLine(line string) string {
-	line = userinfo.ReplaceAllLiteralString(line, "://"+masked+"@")
 	words := wordAt.FindAllStringIndex(line, -1)
 	for i, at := range words {
 		word := line[at[0]:at[1]]
@@ -52,7 +51,10 @@ func maskLine(line string) string {
 		} else if i == len(words)-1 {
 			return line // with nothing behind it: the name of a section, or of a header
 		}
-		return strings.TrimRight(line[:end]+" "+masked, " ")
+		if end > at[0] {
+			return line[:end] + " " + masked
+		}
+		return line[:end] + masked
 	}
 	return line
 }

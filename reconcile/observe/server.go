@@ -296,8 +296,8 @@ func (s *Server) variable(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusInternalServerError, problem{err.Error()})
 		return
 	}
-	query := r.URL.Query()
-	if !query.Has("field") {
+	expr := r.URL.Query().Get("field")
+	if expr == "" {
 		if text, ok := value.(Text); ok {
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			_, _ = io.WriteString(w, string(text))
@@ -306,7 +306,7 @@ func (s *Server) variable(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, value)
 		return
 	}
-	err := safely(func() (err error) { value, err = field(value, query.Get("field")); return err })
+	err := safely(func() (err error) { value, err = field(value, expr); return err })
 	if err != nil {
 		writeJSON(w, http.StatusBadRequest, problem{"field: " + err.Error()})
 		return

@@ -1,0 +1,348 @@
+package observe_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/observe"
+)
+
+func fieldOf(t *testing.T, s *observe.Server, name, expr string) (int, string) {
+	t.Helper()
+	w := get(t, s.Handler(), "http://127.0.0.1/debug/vars/"+name+"?field="+url.QueryEscape(expr), "")
+	require.True(t, json.Valid(w.Body.Bytes()), w.Body)
+	return w.Code, strings.Join(strings.Fields(w.Body.String()), " ")
+}
+
+func TestField(t *testing.T) {
+	s := &observe.Server{}
+	s.Register("state", func() any { return badDay() })
+	s.Register("list", func() any { return []int{1, 2, 3} })
+	s.Register("text", func() any { return observe.Text("a\nb") })
+	for _, c := range []struct {
+		name, expr string
+		status     int
+		want       string // whole, or part of an error
+	}{
+		{"state", "{.validated}", 200, `"6b86b273ff34fce19d6b804eff5a3f57"`},
+		{"state", ".validated", 200, `"6b86b273ff34fce19d6b804eff5a3f57"`},
+		{"state", "reconciliation", 200, `41`},
+		{"state", "{.endpoints[*].name}", 200, `[ "ingress/haproxy-0", "ingress/haproxy-1", "ingress/haproxy-2" ]`},
+		{"state", "{.endpoints[?(@.failures>3)].name}", 200, `"ingress/haproxy-1"`},
+		{"state", "{.endpoints[?(@.failures>9)].name}", 200, `[]`},
+		{"state", "{..message}", 200, `"unknown keyword 'balanc' in 'backend' section"`},
+		{"list", "{[1]}", 200, `2`},
+		{"list", "{[0,2]}", 200, `[ 1, 3 ]`},
+		{"text", "{.a}", 400, `a is not found`},
+		{"state", "{.nothing}", 400, `nothing is not found`},
+		{"state", "{.endpoints[7]}", 400, `out of bounds`},
+		{"state", "{.endpoints[}", 400, `unterminated array`},
+		{"state", "", 200, ``}, // the whole
+		{"state", "{.a}{.b}", 400, `want one expression`},
+		{"state", "{range .endpoints[*]}", 400, `range is not supported`},
+		{"state", "{..a..b}", 400, `more than one recursive descent`},
+		{"list", "{[" + strings.Repeat("0,", 9) + "0]}", 400, `more than 8 commas`},
+		{"list", "{" + strings.Repeat("[?(@.a)]", 3) + "}", 400, `more than two filters`},
+		{"list", strings.Repeat("a", 257), 400, `longer than 256 bytes`},
+	} {
+		t.Run(c.name+" "+c.expr, func(t *testing.T) {
+			status, got := fieldOf(t, s, c.name, c.expr)
+			require.Equal(t, c.status, status, got)
+			if status == http.StatusOK && c.want != "" {
+				require.Equal(t, c.want, got)
+			} else {
+				require.Contains(t, got, c.want)
+			}
+		})
+	}
+}
+
+// No expression crashes the server, takes long, or is answered with something
+// that is not JSON.
+func FuzzField(f *testing.F) {
+	for _, expr := range []string{"{.a}", "{..}", "{.endpoints[?(@.name=='x')].hash}", "{.endpoints[-1:0:2]}", "{['a','b']}", "{.[*].*}", "{\"x\"}", "{'\\u0000'}", "{@}", "{$}", "{.a\\.b}", "{..[*]}", "{..*.*.*}"} {
+		f.Add(expr)
+	}
+	s := &observe.Server{}
+	s.Register("state", func() any { return badDay() })
+	handler := s.Handler()
+	f.Fuzz(func(t *testing.T, expr string) {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/debug/vars/state?field="+url.QueryEscape(expr), nil)
+		w := httptest.NewRecorder()
+		start := time.Now()
+		handler.ServeHTTP(w, r)
+		if !json.Valid(w.Body.Bytes()) || w.Code != http.StatusOK && w.Code != http.StatusBadRequest {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		if took := time.Since(start); took > 5*time.Second || w.Body.Len() > 16<<20 {
+			t.Errorf("%d bytes in %s", w.Body.Len(), took)
+		}
+	})
+}
+
+// renderedAs is what the variable rendered shows of a text.
+func renderedAs(t testing.TB, text string, files ...dataplane.File) (shown, auxfiles string) {
+	cfg, err := dataplane.NewConfig(text, files...)
+	require.NoError(t, err)
+	o := observe.New(eventbus.New(nil), observe.Subject{Loop: &fixedLoop{config: cfg}}, nil)
+	handler := o.Server().Handler()
+	for name, to := range map[string]*string{"rendered": &shown, "auxfiles": &auxfiles} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/debug/vars/"+name, nil))
+		require.Equal(t, http.StatusOK, w.Code)
+		*to = w.Body.String()
+	}
+	return shown, auxfiles
+}
+
+func TestRenderedIsMasked(t *testing.T) {
+	for in, want := range map[string]string{
+		"user root insecure-password hunter2":                          "user root insecure-password (secret)",
+		"user root password $5$abc groups admin":                       "user root password (secret)",
+		"stats auth admin:hunter2":                                     "stats auth (secret)",
+		"http-request set-header Authorization Basic\\ hunter2":        "http-request set-header Authorization (secret)",
+		"http-request set-header X-Session-Id hunter2":                 "http-request set-header X-Session-Id (secret)",
+		"http-check send hdr Cookie a=hunter2":                         "http-check send hdr Cookie (secret)",
+		"setenv DB hunter2":                                            "setenv (secret)",
+		"http-request redirect location https://me:hunter2@h/":         "http-request redirect location https://(secret)@h/",
+		"dynamic-cookie-key hunter2":                                   "dynamic-cookie-key (secret)",
+		`acl ok req.hdr(x-token) -m str hunter2`:                       "acl ok (secret)",
+		"http-request deny unless { var(txn.x),hmac(sha256,hunter2) }": "http-request deny unless { (secret)",
+		"# the password is hunter2":                                    "# the password (secret)",
+		"tcp-check send AUTH\\ hunter2":                                "tcp-check send AUTH\\ hunter2", // see the next test
+		"server a 10.0.0.1:80 check":                                   "server a 10.0.0.1:80 check",
+		"cookie SRV insert indirect":                                   "cookie (secret)", // rather too much
+		"acl path_token path_beg /token":                               "acl path_token (secret)",
+		"bind :443 ssl crt /etc/haproxy/ssl/shop.pem":                  "bind :443 ssl crt /etc/haproxy/ssl/shop.pem",
+		"backend auth": "backend auth",
+	} {
+		got, _ := renderedAs(t, "  "+in+"\n")
+		if strings.HasPrefix(in, "tcp-check") {
+			require.NotContains(t, got, "hunter2")
+			continue
+		}
+		require.Equal(t, "  "+want+"\n", got)
+	}
+}
+
+func TestFilesAreMasked(t *testing.T) {
+	_, got := renderedAs(t, "global\n",
+		dataplane.File{Kind: dataplane.Map, Name: "hosts.map", Content: []byte("shop.test shop\n")},
+		dataplane.File{Kind: dataplane.Map, Name: "api-keys.map", Content: []byte("hunter2 me\n")},
+		dataplane.File{Kind: dataplane.Map, Name: "big.map", Content: []byte(strings.Repeat("a b\n", 100_000))},
+		dataplane.File{Kind: dataplane.Certificate, Name: "shop.pem", Content: []byte("hunter2")},
+		dataplane.File{Kind: dataplane.General, Name: "users.txt", Content: []byte("hunter2")})
+	require.NotContains(t, got, "hunter2")
+	require.Contains(t, got, "shop.test shop")
+	require.Contains(t, got, "(too long)")
+	var files []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(got), &files))
+	require.Len(t, files, 5)
+	for _, f := range files {
+		hidden := f["name"] == "shop.pem" || f["name"] == "api-keys.map"
+		require.Equal(t, !hidden, f["hash"] != nil, f["name"])
+		require.Equal(t, f["kind"] == "map", f["content"] != nil, f["name"])
+	}
+}
+
+// Whatever stands around it, what follows a word that announces a secret does
+// not show, and no line is lost.
+func FuzzMask(f *testing.F) {
+	f.Add("user root ", " # comment")
+	f.Add("server a ", "\tcheck")
+	f.Add("\"", "'")
+	f.Add("stats auth a ", "\\")
+	f.Fuzz(func(t *testing.T, before, after string) {
+		before, after = strings.ReplaceAll(before, "\n", " "), strings.ReplaceAll(after, "\n", " ")
+		text := "global\n  maxconn 1\n" + before + " password " + canary + after + "\nbackend a\n"
+		if _, err := dataplane.NewConfig(text); err != nil || strings.Contains(before, canary) {
+			return
+		}
+		shown, _ := renderedAs(t, text)
+		if strings.Contains(shown, canary) {
+			t.Errorf("shows %q", shown)
+		}
+		if strings.Count(shown, "\n") != strings.Count(text, "\n") || !strings.HasSuffix(shown, "\nbackend a\n") {
+			t.Errorf("other lines have changed: %q", shown)
+		}
+	})
+}
+
+func TestVariables(t *testing.T) {
+	s := scene(t, badDay(), badPast(t)...)
+	for name, parts := range map[string][]string{
+		"plan":       {`"endpoint": "ingress/haproxy-1"`, `"summary": "2 to create, 1 to update, 0 to delete; one reload"`, `"error": "Dataplane API`},
+		"errors":     {`"event": "reconciliation.failed"`, `"event": "instance.deployment.failed"`, `"event": "resource.quarantined"`},
+		"events":     {`"event": "leader.became"`, `"event": "drift.repaired"`},
+		"quarantine": {`"name": "checkout"`},
+		"refused":    {`"Ingress blog/www"`},
+		"resources":  {`"ingresses.networking.k8s.io": {`, `"state": "Synced"`, `"objects": 312`},
+		"health":     {`"component": "endpoints"`, `"error": "endpoint ingress/haproxy-1 failed 4 times in a row`},
+		"bus":        {`"Watermark"`},
+		"uptime":     {`"seconds"`},
+		"build":      {`"version": "v1.4.0"`, `"go": "go1`},
+		"rendered":   {"# no valid configuration yet"},
+		"auxfiles":   {"[]"},
+		"state":      {`"leading": true`},
+	} {
+		page := pageOf(t, s, "/debug/vars/"+name)
+		for _, part := range parts {
+			require.Contains(t, page, part, name)
+		}
+	}
+}
+
+func TestProbes(t *testing.T) {
+	h := &observe.Health{}
+	var loop error
+	h.Check("loop", observe.Live, func() error { return loop })
+	h.Check("sync", observe.ReadyToServe, func() error { return errors.New("secrets is Forbidden") })
+	h.Check("settings", observe.Reported, func() error { return errors.New("line 3\nline 4") })
+	h.Check("panics", observe.Reported, func() error { panic("no") })
+	s := &observe.Server{Health: h, Ready: func() error { return errors.New("not yet") }}
+	w := get(t, s.Handler(), "http://127.0.0.1/healthz", "")
+	require.Equal(t, "200 ok\n", fmt.Sprint(w.Code, " ", w.Body))
+	w = get(t, s.Handler(), "http://127.0.0.1/readyz", "")
+	require.Equal(t, "503 not yet\nsync: secrets is Forbidden\n", fmt.Sprint(w.Code, " ", w.Body))
+	loop = errors.New("reconciliation 7 makes no progress")
+	w = get(t, s.Handler(), "http://127.0.0.1/healthz?verbose", "")
+	require.Equal(t, `503 [-]loop (live): reconciliation 7 makes no progress
+[-]sync (ready): secrets is Forbidden
+[!]settings (reported): line 3
+    line 4
+[!]panics (reported): panic: no
+loop: reconciliation 7 makes no progress
+`, fmt.Sprint(w.Code, " ", w.Body))
+	s.Token = "t"
+	w = get(t, s.Handler(), "http://127.0.0.1/healthz?verbose", "")
+	require.Equal(t, "503 not ok\n", fmt.Sprint(w.Code, " ", w.Body), "nothing for those who may not know")
+}
+
+// A check that hangs, because what it asks does, is what it is about: stalled.
+// It holds up no probe, and does not pile up.
+func TestCheckThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, release, calls := &observe.Health{}, make(chan struct{}), 0
+		h.Check("loop", observe.Live, func() error { calls++; <-release; return nil })
+		require.EqualError(t, h.Live(), "loop: no answer for 1s")
+		time.Sleep(time.Minute)
+		require.EqualError(t, h.Live(), "loop: no answer for 1m2s")
+		require.Equal(t, 1, calls)
+		close(release)
+		synctest.Wait()
+		require.NoError(t, h.Live())
+	})
+}
+
+func TestHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &observe.Health{}
+		beat := h.Heartbeat("discovery", time.Minute)
+		time.Sleep(59 * time.Second)
+		require.NoError(t, h.Live())
+		beat()
+		time.Sleep(59 * time.Second)
+		require.NoError(t, h.Live())
+		time.Sleep(11 * time.Second)
+		require.EqualError(t, h.Live(), "discovery: no sign of life for 1m10s")
+		beat()
+		require.NoError(t, h.Live())
+	})
+}
+
+// What has begun and does not end is named; what ends in whatever way is not.
+func TestStalls(t *testing.T) {
+	started := reconcile.ReconciliationStarted{ID: 7}
+	deploying := reconcile.DeploymentStarted{ID: 7, Endpoint: "a"}
+	boom := errors.New("boom")
+	for _, c := range []struct {
+		name   string
+		events []any
+		after  time.Duration
+		want   string
+	}{
+		{"a reconciliation", []any{started}, 6 * time.Minute, "reconciliation: reconciliation 7 makes no progress for 6m0s"},
+		{"one that takes its time", []any{started}, 4 * time.Minute, ""},
+		{"one that ends", []any{started, reconcile.ReconciliationCompleted{ID: 7}}, time.Hour, ""},
+		{"one that fails", []any{started, reconcile.ReconciliationFailed{ID: 7}}, time.Hour, ""},
+		{"a deployment", []any{deploying}, 6 * time.Minute, "deployment: endpoint a is being deployed to for 6m0s"},
+		{"one that succeeds", []any{deploying, reconcile.InstanceDeployed{Endpoint: "a"}}, time.Hour, ""},
+		{"one that does not", []any{deploying, reconcile.InstanceDeploymentFailed{Endpoint: "a", Err: boom}}, time.Hour, ""},
+		{"one whose endpoint goes", []any{deploying, reconcile.EndpointsChanged{Removed: []string{"a"}}}, time.Hour, ""},
+		{"one that leadership is lost in", []any{deploying, reconcile.LeaderLost{}}, time.Hour, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				bus := eventbus.New(nil)
+				o := observe.New(bus, observe.Subject{}, slog.New(slog.DiscardHandler))
+				bus.Start()
+				publish(bus, c.events...)
+				synctest.Wait()
+				time.Sleep(c.after)
+				if err := o.Health.Live(); c.want == "" {
+					require.NoError(t, err)
+				} else {
+					require.EqualError(t, err, c.want)
+				}
+				require.NoError(t, bus.Close(t.Context()))
+			})
+		})
+	}
+}
+
+func TestSubscriberThatIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus, release := eventbus.New(nil), make(chan struct{})
+		o := observe.New(bus, observe.Subject{}, slog.New(slog.DiscardHandler))
+		eventbus.Subscribe(bus, eventbus.Lossless, func(context.Context, eventbus.Delivery[int]) { <-release })
+		bus.Start()
+		for range 20 { // a kubelet
+			publish(bus, 1)
+			synctest.Wait()
+			if err := o.Health.Live(); err != nil {
+				require.ErrorContains(t, err, "bus: subscriber int observe/vars_test.go:")
+				require.ErrorContains(t, err, "has not moved for 1m10s, 8 events wait")
+				break
+			}
+			time.Sleep(10 * time.Second)
+		}
+		require.Error(t, o.Health.Live())
+		close(release)
+		synctest.Wait()
+		require.NoError(t, o.Health.Live())
+		require.NoError(t, bus.Close(t.Context()))
+	})
+}
+
+func TestHealthOfASubject(t *testing.T) {
+	subject := fullSubject()
+	subject.Health = nil
+	o := observe.New(eventbus.New(nil), *subject, nil)
+	require.NoError(t, o.Health.Live())
+	require.EqualError(t, o.Health.Ready(), "configuration: endpoint far has no configuration yet: no route\n"+
+		"sync: routes is NotInstalled\nsecrets is Forbidden: not allowed")
+	says := map[string]string{}
+	for _, f := range o.Health.All() {
+		if f.Err != nil {
+			says[f.Component] = f.Err.Error()
+		}
+	}
+	require.Equal(t, "s.yaml:3: no", says["settings"])
+	require.Equal(t, "endpoint far failed 3 times in a row: no route", says["endpoints"])
+	require.Contains(t, says["quarantine"], "Ingress shop/web")
+}
