@@ -214,10 +214,20 @@
 //
 // # Bounds
 //
-// A context that ends stops a template that loops. Output is bounded
+// A context that ends stops a template that loops; a function that is being
+// called, such as a sort of a million elements, ends first. Output is bounded
 // ([Options.MaxOutput]), and what macros write in memory by eight times as
-// much; macros may call each other 256 deep. A string that a template itself
-// makes longer and longer is not bounded.
+// much; macros may call each other 256 deep. A text that is made in a loop or a
+// function has at most 64 MiB, a list or map 4194304 elements; so have the
+// results of replace, join, indent, split and make. Beyond is [ErrTooLarge].
+//
+// Code that would end the process, or take minutes, when it is compiled is
+// refused: brackets and blocks more than 200 deep, a statement of more than 2000
+// words, arrays of more than 1024 elements.
+//
+// What is left to a hostile author: memory that many large values take together,
+// constants added to each other until they are huge, regular expressions over
+// large texts. Templates are as trusted as the configuration that they write.
 //
 // [Scriggo]: https://scriggo.com/templates
 package templating

@@ -1,9 +1,11 @@
 package templating
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/open2b/scriggo/builtin"
@@ -33,14 +35,14 @@ func textFunctions() native.Declarations {
 		"strip":      strings.TrimSpace,
 		"trimPrefix": builtin.TrimPrefix,
 		"trimSuffix": builtin.TrimSuffix,
-		"split":      builtin.Split,
+		"split":      split,
 		"join":       join,
-		"replace":    builtin.ReplaceAll,
+		"replace":    replace,
 		"hasPrefix":  builtin.HasPrefix,
 		"hasSuffix":  builtin.HasSuffix,
 		"includes":   strings.Contains,
 		"indent":     indent,
-		"sprintf":    builtin.Sprintf,
+		"sprintf":    sprintf,
 		"abbreviate": builtin.Abbreviate,
 		"basename":   basename,
 	}
@@ -139,6 +141,7 @@ func indent(text any, n int) any {
 	}
 	pad := strings.Repeat(" ", n)
 	shift := func(s string) string {
+		checkText("indent", len(s)+n*(strings.Count(s, "\n")+1))
 		var b strings.Builder
 		for line := range strings.Lines(s) {
 			if strings.TrimRight(line, "\r\n") != "" {
@@ -178,7 +181,7 @@ func basename(s string) string {
 // with a separator between them.
 func join(list any, sep string) string {
 	if list, ok := list.([]string); ok {
-		return strings.Join(list, sep)
+		return joinTexts(list, sep)
 	}
 	items := listOf("join", list)
 	parts := make([]string, len(items))
@@ -189,5 +192,48 @@ func join(list any, sep string) string {
 		}
 		parts[i] = s
 	}
+	return joinTexts(parts, sep)
+}
+
+func joinTexts(parts []string, sep string) string {
+	size := len(parts) * len(sep)
+	for _, part := range parts {
+		size += len(part)
+	}
+	checkText("join", size)
 	return strings.Join(parts, sep)
+}
+
+// replace writes another text for each that is found.
+func replace(s, old, new string) string {
+	checkText("replace", len(s)+strings.Count(s, old)*max(len(new)-len(old), 0))
+	return strings.ReplaceAll(s, old, new)
+}
+
+// split cuts a text wherever the separator stands.
+func split(s, sep string) []string {
+	if n := strings.Count(s, sep); n >= maxElements {
+		failf("%w: split: more than %d parts", ErrTooLarge, maxElements)
+	}
+	return strings.Split(s, sep)
+}
+
+// maxWidth bounds all widths and precisions of a format together.
+const maxWidth = 1 << 20
+
+var widths = regexp.MustCompile(`\d+|\*`)
+
+// sprintf is fmt.Sprintf. A width can make a long text of a short format.
+func sprintf(format string, a ...any) string {
+	sum := 0
+	for _, w := range widths.FindAllString(format, -1) {
+		n, err := strconv.Atoi(w)
+		if err != nil { // given as a value, or too large
+			n = maxWidth / 8
+		}
+		if sum += n; sum > maxWidth && strings.Contains(format, "%") {
+			failf("sprintf: widths of more than %d characters", maxWidth)
+		}
+	}
+	return fmt.Sprintf(format, a...)
 }

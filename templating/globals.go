@@ -13,6 +13,7 @@ import (
 // declare makes Scriggo's declarations from the options.
 func declare(opts *Options) (*declared, error) {
 	d := &declared{globals: standard(), vars: map[string]reflect.Type{}, fixed: map[string]reflect.Value{}}
+	d.globals[sizeName], d.globals[lengthName] = checkSize, checkLength
 	_, global := opts.Globals[ownerName]
 	_, variable := opts.Vars[ownerName]
 	if d.owner = !global && !variable; d.owner {

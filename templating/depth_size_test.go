@@ -1,0 +1,51 @@
+package templating_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// TestSizes makes values that grow without end.
+func TestSizes(t *testing.T) {
+	tests := []struct{ name, template, compile string }{
+		{name: "a text", template: "{% var s = x %}{% for true %}{% s = s + s %}{% end %}"},
+		{name: "a text, by +=", template: "{%% s := x\n for { s += s } %%}"},
+		{name: "a text, in the head of the loop", template: "{%% for s := x; true; s = s + s { } %%}"},
+		{name: "a text, through another variable", template: "{%% s := x\n for { u := s + s\n s = u } %%}"},
+		{name: "two at once", template: "{%% s, u := x, x\n for { s, u = u + s, s + u } %%}"},
+		{name: "in a macro", template: "{% macro M %}{% var s = x %}{% for true %}{% s = s + s %}{% end %}{% end macro %}{{ M() }}"},
+		{name: "a list", template: "{%% l := []string{x}\n for { l = append(l, l...) } %%}"},
+		{name: "make", template: "{% var n = 1 << 40 %}{{ len(make([]int, n)) }}"},
+		{name: "make with a capacity", template: "{{ len(make([]int, 0, 1<<40)) }}"},
+		{name: "replace", template: "{% var s = x %}{% for true %}{% s = replace(s, `a`, `aaaaaaaaaaaaaaaa`) %}{% end %}"},
+		{name: "join", template: "{%% s := x\n for { s = join([]string{s, s, s, s}, s) } %%}"},
+		{name: "indent", template: "{%% s := \"a\\n\"\n for { s = tostring(indent(s, 1024)) + s } %%}"},
+		{name: "an array", template: "{% var a [1 << 40]int %}{{ len(a) }}", compile: "1:10: the length of an array"},
+		{name: "an array in a function", template: "{% var f = func(a [2000]int) int { return 1 } %}{{ f(nil) }}", compile: "the length of an array"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e, err := templating.Compile(files("a.http", tt.template), &templating.Options{Vars: map[string]any{"x": ""}})
+			if tt.compile != "" || err != nil {
+				if tt.compile == "" || err == nil || !strings.Contains(err.Error(), tt.compile) {
+					t.Fatalf("got %v, want %q", err, tt.compile)
+				}
+				return
+			}
+			_, err = e.Render(t.Context(), "a.http", map[string]any{"x": "aaaaaaaaaaaaaaaa"})
+			var at *templating.Error
+			if !errors.Is(err, templating.ErrTooLarge) || !errors.As(err, &at) || at.Line == 0 {
+				t.Errorf("got %.300v", err)
+			}
+		})
+	}
+}
+
+// TestSizesOfArrays checks that small ones are what they were.
+func TestSizesOfArrays(t *testing.T) {
+	got, err := renderWith(t, nil, "a.http", "{%% a := [2]string{`a`, `b`}\n b := [...]int{1, 2, 3}\n l := make([]int, 2, 3)\n m := map[string]int{}\n for i := range l { m[a[i]] = i + b[i]\n a[i] = a[i] + `x` }\n show a[0], len(m), len(l), m[`b`] %%}")
+	check(t, got, err, "ax223", "")
+}
