@@ -41,22 +41,35 @@
 //     refuses a value.
 //   - an argument of a sample fetch or converter, str(...) or map_str(...), also
 //     inside of %[...]: quoted where it has commas, parentheses, quotes or
-//     spaces. A value cannot be the name of a fetch or converter.
+//     spaces. A value cannot be the name of a fetch, converter or service, nor
+//     of a variable of the environment, env(...) and setenv, nor lead to one of
+//     the process, proc.
 //   - a regular expression (path_reg, -m reg, replace-path, regsub): quoted, so
 //     that it matches itself alone; what sanitize_regex returns is not quoted
 //     again where it is shown by itself. raw(s) is for an expression. In its
 //     replacement backslashes are doubled.
 //   - a pattern of an ACL: a value that would be a flag, such as -f, is refused
-//     unless -- or another pattern stands before it, and so is "}".
+//     unless -- or another pattern stands before it, and so is "}". A value
+//     cannot be what follows -m.
 //   - a name (of a section, a server, an ACL, a variable, a header) has the
 //     characters of a name; an address no "$", "@", "," or path; a value that
 //     is a part of a file's path neither a slash nor "..".
-//   - the first word of a line: what HAProxy knows as a keyword is refused.
+//   - the first word of a line: what HAProxy knows as a keyword is refused, and
+//     a part of one (two characters and more) where other text or values stand
+//     beside it.
+//   - the name of an option, where the table knows the line and the option before
+//     it: every value is refused ("server s 192.0.2.1 {{ v }}"). The value of an
+//     option is one ("weight {{ v }}"), and so is the method of balance and what
+//     else the table leaves to values.
 //   - an argument of which the table knows nothing: %, parentheses and commas
 //     are refused, and the words of conditions (if, unless, or, ||).
 //
+// Values beside each other are held to what they may make together: {{ a }}{{ b }}
+// cannot be a flag, a part of a condition, or nothing.
+//
 // In the text of a macro, which may be shown anywhere, only what stands behind
-// a directive in the macro itself is known.
+// a directive in the macro itself is known. Where the text begins with a value,
+// it is refused if it is shown as an option or makes the keyword of a line.
 //
 // Entries named *.map and *.txt (crt-lists) have neither quotes nor escapes,
 // so what cannot be written is refused: white space anywhere but in the value
