@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"time"
 
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
@@ -130,4 +131,77 @@ func ExampleReady() {
 	// Output:
 	// no valid configuration yet: render: hosts.tmpl:3: undefined: ing
 	// <nil>
+}
+
+func ExampleNew() {
+	bus := eventbus.New(nil)
+	loop, err := reconcile.New(reconcile.Options{Bus: bus, Renderer: reconcile.RendererFunc(func(context.Context) (*reconcile.Rendered, error) {
+		return nil, errors.New("hosts.tmpl:3: undefined: ing")
+	})})
+	if err != nil {
+		fmt.Println(err)
+	}
+	observer := observe.New(bus, observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
+	bus.Start()
+	_, _ = loop.Once(context.Background())
+	fmt.Println(observer.Health.Ready())
+	_ = bus.Close(context.Background())
+	// Output: configuration: no valid configuration yet: render: hosts.tmpl:3: undefined: ing
+}
+
+func ExampleObserver_Server() {
+	bus := eventbus.New(nil)
+	server := observe.New(bus, observe.Subject{Version: "v1"}, slog.New(slog.DiscardHandler)).Server()
+	server.Register("shards", func() any { return 3 }) // beside all that are there
+	w := httptest.NewRecorder()
+	server.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/debug/vars/build?field={.version}", nil))
+	fmt.Print(w.Body)
+	// Output: "v1"
+}
+
+func ExampleTrace() {
+	bus := eventbus.New(nil)
+	fmt.Println(observe.Trace(bus, nil) == nil) // without a provider nobody listens
+	// Output: true
+}
+
+func ExampleMetrics_Collect() {
+	metrics := observe.NewMetrics(eventbus.New(nil))
+	metrics.Collect(&observe.Subject{Version: "v1"})
+	families, err := metrics.Registry().Gather()
+	fmt.Println(err, families[0].GetName())
+	// Output: <nil> haptic_build_info
+}
+
+func ExampleHealth_Check() {
+	var health observe.Health
+	health.Check("discovery", observe.Live, func() error { return errors.New("asks in vain for 6m0s") })
+	fmt.Println(health.Live())
+	fmt.Println(health.Ready())
+	// Output:
+	// discovery: asks in vain for 6m0s
+	// <nil>
+}
+
+func ExampleHealth_Heartbeat() {
+	var health observe.Health
+	beat := health.Heartbeat("importer", time.Minute)
+	beat() // in each round
+	fmt.Println(health.Live())
+	// Output: <nil>
+}
+
+func ExampleHistory_Plans() {
+	bus := eventbus.New(nil)
+	history := observe.NewHistory(bus, 0)
+	bus.Start()
+	eventbus.Publish(bus, reconcile.InstanceDeploymentFailed{Endpoint: "haproxy-0", Err: errors.New("no route to host")})
+	_ = bus.Close(context.Background())
+	for _, p := range history.Plans() {
+		fmt.Println(p.Endpoint, p.Error)
+	}
+	fmt.Println(len(history.Failures()))
+	// Output:
+	// haproxy-0 no route to host
+	// 1
 }
