@@ -219,13 +219,7 @@ func (f *programFiles) problems(s *Settings, err error) SettingsErrors {
 	message := undefinedResource.ReplaceAllString(at.Message, "$1 undefined: it is not in watchedResources")
 	message = exportedResource.ReplaceAllStringFunc(message, strings.ToLower)
 	name, _ := f.resolve(at.File)
-	e := s.source.inText(f.paths[name], at.Line, at.Column, err, message)
-	if s.source != nil && err == error(at) { // who reads the cause wants to know the line in the settings, too
-		moved := *at
-		moved.File, moved.Line, moved.Column, moved.Message = e.File, e.Line, e.Column, message
-		e.Err = &moved
-	}
-	return SettingsErrors{e}
+	return SettingsErrors{s.source.inText(f.paths[name], at.Line, at.Column, err, message)}
 }
 
 // failures are the problems of a render. Two resources for which the same line
@@ -236,6 +230,11 @@ func (f *programFiles) failures(s *Settings, err error) error {
 		var at *templating.Error
 		if !errors.As(e.Err, &at) {
 			continue
+		}
+		if s.source != nil && e.Err == error(at) { // the loop tells of the line, too
+			moved := *at
+			moved.File, moved.Line, moved.Column, moved.Message = e.File, e.Line, e.Column, e.Message
+			e.Err = &moved
 		}
 		if owners := resourcesOf(at.Owners); len(owners) > 0 {
 			e.Message += " (" + owners[len(owners)-1].String() + ")"
