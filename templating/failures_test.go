@@ -145,7 +145,6 @@ func TestTimeOutsHaveOwners(t *testing.T) {
 		"slow for all":       {template: slow, want: "a.cfg:0:0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			e := compileFailing(t, c.template)
