@@ -160,6 +160,8 @@ func judge(s reconcile.State, findings []Finding) verdict {
 		return verdict{"warn", "Serving", "with something to look at"}
 	case !s.Leading:
 		return verdict{"good", "Standing by", "another process leads; this one is ready to take over"}
+	case len(s.Endpoints) == 0:
+		return verdict{"warn", "Nobody to serve with", "no HAProxy is known to deploy to"}
 	}
 	return verdict{"good", "All is well", "every HAProxy has the newest valid configuration"}
 }
