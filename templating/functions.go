@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -221,19 +222,45 @@ func split(s, sep string) []string {
 // maxWidth bounds all widths and precisions of a format together.
 const maxWidth = 1 << 20
 
-var widths = regexp.MustCompile(`\d+|\*`)
+// Constants in effect: what stands between the % and the letter of a verb, and
+// the numbers in it. Those in brackets are of arguments.
+var (
+	verb   = regexp.MustCompile(`%([-+# 0-9.*\[\]]*)(?s:.)`)
+	widths = regexp.MustCompile(`\[\d*\]|\d+|\*`)
+)
 
 // sprintf is fmt.Sprintf. A width can make a long text of a short format.
 func sprintf(format string, a ...any) string {
 	sum := 0
-	for _, w := range widths.FindAllString(format, -1) {
-		n, err := strconv.Atoi(w)
-		if err != nil { // given as a value, or too large
-			n = maxWidth / 8
-		}
-		if sum += n; sum > maxWidth && strings.Contains(format, "%") {
-			failf("sprintf: widths of more than %d characters", maxWidth)
+	for _, v := range verb.FindAllStringSubmatch(format, -1) {
+		for _, w := range widths.FindAllString(v[1], -1) {
+			if sum += width(w, a); sum > maxWidth {
+				failf("sprintf: widths of more than %d characters", maxWidth)
+			}
 		}
 	}
 	return fmt.Sprintf(format, a...)
+}
+
+// width is what a width or a precision of a format may be. That of "*" is one
+// of the arguments, of which fmt takes up to a million: eight of those fit.
+func width(w string, a []any) (most int) {
+	if w[0] == '[' {
+		return 0
+	}
+	if w != "*" {
+		n, err := strconv.Atoi(w)
+		if err != nil || n > maxWidth { // or too large for an int
+			return maxWidth + 1
+		}
+		return n
+	}
+	for _, v := range a {
+		if rv := reflect.ValueOf(v); rv.CanInt() {
+			most = max(most, int(min(rv.Int(), maxWidth)), -int(max(rv.Int(), -maxWidth)))
+		} else if rv.CanUint() {
+			most = max(most, int(min(rv.Uint(), maxWidth)))
+		}
+	}
+	return min(most, maxWidth/8)
 }
