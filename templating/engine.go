@@ -150,6 +150,11 @@ func (e *Engine) compile(name string) (*entry, error) {
 	return en, nil
 }
 
+// compiler is held while Scriggo compiles: version 0.60 keeps what it finds out
+// about the predeclared constants, such as true, in variables of its own, so two
+// engines that compile at once would race.
+var compiler sync.Mutex
+
 // build runs Scriggo's compiler with an escaper for the sites that t makes.
 func (e *Engine) build(t *transformer, name string, escaper any, more native.Declarations) (tpl *scriggo.Template, err error) {
 	globals := maps.Clone(e.decl.globals)
@@ -169,6 +174,8 @@ func (e *Engine) build(t *transformer, name string, escaper any, more native.Dec
 			tpl, err = nil, &Error{Entry: name, File: name, Message: fmt.Sprint(v)}
 		}
 	}()
+	compiler.Lock()
+	defer compiler.Unlock()
 	return e.buildIncluding(t, name, &scriggo.BuildOptions{Globals: globals, TreeTransformer: t.transform})
 }
 
