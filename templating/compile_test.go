@@ -6,6 +6,7 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/templating"
 )
@@ -25,4 +26,14 @@ func TestCompileAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// A loop that shows nothing but what is refused writes nothing, so that no bound
+// of the output ends it.
+func TestEndlessRefusalsEnd(t *testing.T) {
+	engine, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte("{% for true %}# {{ s }}{% end %}\n")}},
+		&templating.Options{Vars: map[string]any{"s": ""}, MaxOutput: 1 << 30})
+	require.NoError(t, err)
+	_, err = engine.Render(t.Context(), "haproxy.cfg", map[string]any{"s": "a\nb"})
+	require.ErrorContains(t, err, "control character")
 }

@@ -73,6 +73,7 @@ type recorder struct {
 	owners *held
 	texts
 	refused  []*Error
+	refusals int // in all, those seen before included
 	seen     map[refusedAt]bool
 	left     map[string]bool // owners of what is left out, because it failed
 	profiler *profiler       // for a profile, which needs no texts
@@ -87,6 +88,11 @@ type refusedAt struct {
 
 // maxRefused bounds what one render remembers of refused values.
 const maxRefused = 1000
+
+// maxRefusals is how many values one render may have refused in all, those that
+// it has seen before included: where nothing is written, the bound of the output
+// ends no loop.
+const maxRefusals = 1 << 16
 
 func newRecorder(src *sources, traced *tracedEntry) *recorder {
 	return &recorder{src: src, entry: traced.name, spots: traced.spots, values: traced.values, mark: -1,
@@ -252,6 +258,9 @@ func (r *recorder) embed(w *written, from *spot) {
 // refuse notes a refused value; nothing is written for it.
 func (r *recorder) refuse(refused *refusal, id int) {
 	r.top.out.lacks = true
+	if r.refusals++; r.refusals > maxRefusals {
+		failf("more than %d values are refused", maxRefusals)
+	}
 	at := refusedAt{id, r.owners, refused.message}
 	if len(r.refused) >= maxRefused || r.seen[at] || len(r.left) > 0 && r.left[r.owners.innermost()] {
 		return
