@@ -1,6 +1,7 @@
 package templating
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -53,12 +54,9 @@ func escape(v any, at *site) native.JSON {
 		return native.JSON(strconv.FormatBool(v))
 	case []byte:
 		return escapeString(string(v), at)
-	case fmt.Stringer:
-		if rv := reflect.ValueOf(v); rv.Kind() != reflect.Pointer || !rv.IsNil() {
-			return escapeString(v.String(), at)
-		}
-	case error:
-		return escapeString(v.Error(), at)
+	}
+	if text, ok, err := ownText(v); ok {
+		return escapeOwn(text, err, at)
 	}
 	return escapeOther(v, at)
 }
@@ -81,21 +79,27 @@ func escapeOther(v any, at *site) native.JSON {
 		if !rv.IsNil() { // optional fields of Kubernetes objects
 			return escape(rv.Elem().Interface(), at)
 		}
-		refuse(at, "the value is nil; give a default with coalesce, or test it with if")
+		escapeOwn("", errNilValue, at)
 	case reflect.Invalid:
-		refuse(at, "the value is nil; give a default with coalesce, or test it with if")
+		escapeOwn("", errNilValue, at)
 	}
-	// Types whose String method has a pointer receiver, such as
-	// intstr.IntOrString.
-	if ptr := reflect.New(rv.Type()); ptr.Type().Implements(stringerType) {
-		ptr.Elem().Set(rv)
-		return escapeString(ptr.Interface().(fmt.Stringer).String(), at)
+	if text, ok, err := pointerText(rv); ok {
+		return escapeOwn(text, err, at)
 	}
 	refuse(at, fmt.Sprintf("a value of type %T has no text: show its fields or elements", v))
 	return ""
 }
 
-var stringerType = reflect.TypeFor[fmt.Stringer]()
+// escapeOwn shows the text that the methods of a value gave it.
+func escapeOwn(text string, err error, at *site) native.JSON {
+	switch {
+	case errors.Is(err, errNilValue):
+		refuse(at, "the value is nil; give a default with coalesce, or test it with if")
+	case err != nil:
+		refuse(at, "the value has no text: "+err.Error())
+	}
+	return escapeString(text, at)
+}
 
 func refuse(at *site, message string) { panic(&refusal{site: *at, message: message}) }
 

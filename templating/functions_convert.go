@@ -29,13 +29,10 @@ func textOf(v any) (string, error) {
 	}
 	rv := reflect.ValueOf(v)
 	if !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil() {
-		return "", fmt.Errorf("the value is nil")
+		return "", errNilValue
 	}
-	switch v := v.(type) {
-	case fmt.Stringer:
-		return v.String(), nil
-	case error:
-		return v.Error(), nil
+	if text, ok, err := ownText(v); ok {
+		return text, err
 	}
 	switch {
 	case rv.Kind() == reflect.Pointer:
@@ -51,9 +48,8 @@ func textOf(v any) (string, error) {
 	case rv.CanFloat():
 		return strconv.FormatFloat(rv.Float(), 'f', -1, rv.Type().Bits()), nil
 	}
-	if ptr := reflect.New(rv.Type()); ptr.Type().Implements(stringerType) { // intstr.IntOrString
-		ptr.Elem().Set(rv)
-		return ptr.Interface().(fmt.Stringer).String(), nil
+	if text, ok, err := pointerText(rv); ok {
+		return text, err
 	}
 	return "", fmt.Errorf("a value of type %T has no text", v)
 }
