@@ -138,7 +138,10 @@
 //	sanitize_regex(s string) string           quotes what means something in one
 //	glob_match(list any, pattern string) []string           of strings
 //
-// Conversions. Texts of numbers are decimal.
+// Conversions. Texts of numbers are decimal. A value with methods has the text
+// that it is in JSON, where that is a text or a number (a quantity, a port, a time
+// of Kubernetes), else that of its MarshalText, String or Error; an object of
+// Kubernetes as a whole has none.
 //
 //	tostring(v any) string                    as v would be shown, not escaped
 //	toint(v any) int                          fails on a fraction
@@ -209,6 +212,10 @@
 //	fail(message string)                      ends the render
 //	raw(s string)                             writes s as it is
 //
+// Snippets are the files below "snippets", by their path there without the
+// extension; an entry includes those of its own kind, by which values are escaped.
+// Two of one name and kind, such as a.cfg and a.conf, are refused by Compile.
+//
 // owner(obj) is a statement, {% owner(ing) %}: what follows belongs to obj, until
 // the next owner of the same loop, macro or file, or its end. The normal render
 // ignores it. Elements of loops that are Kubernetes objects are owners by
@@ -238,9 +245,11 @@
 // refused: brackets and blocks more than 200 deep, a statement of more than 2000
 // words, arrays of more than 1024 elements.
 //
-// What is left to a hostile author: memory that many large values take together,
-// constants added to each other until they are huge, regular expressions over
-// large texts. Templates are as trusted as the configuration that they write.
+// Not bounded, and so left to a hostile author: the memory that many large values
+// take together, constants added to each other until they are huge, regular
+// expressions over large texts, widths of sprintf for each element of a long list,
+// and what functions of the host do. Templates are as trusted as the configuration
+// that they write.
 //
 // [Scriggo]: https://scriggo.com/templates
 package templating
