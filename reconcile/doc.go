@@ -3,13 +3,25 @@
 //
 //	trigger -> render -> validate -> for each endpoint: schedule -> deploy
 //
-// A [Loop] is made of a [Renderer] (such as [Templates]), a [Validator] and
-// [Target]s (a [dataplane.Local] or a [dataplane.Client]); each is an interface
-// of one to three methods. [Loop.Trigger] says that something changed,
-// [Loop.Run] does the rest until its context ends, [Loop.Once] and
-// [Loop.Preview] do it a single time, and [Loop.State] tells how things are.
+// A [Loop] is made of a [Renderer], a [Validator] and [Target]s; each is an
+// interface of one to three methods. [Templates] and [Live] render, package
+// validate validates, a [dataplane.Local] or [dataplane.Client] is a target:
 //
-// What holds:
+//	templates := &reconcile.Templates{Engine: engine, Layout: local.Layout(), Input: input}
+//	loop, err := reconcile.New(reconcile.Options{
+//		Renderer:  templates,
+//		Validator: &validate.Validator{Layout: local.Layout()},
+//		Targets:   []reconcile.Target{local},
+//		Bus:       bus, // events.go lists what it gets
+//	})
+//	go loop.Run(ctx)
+//	loop.Trigger("an Ingress changed") // never blocks
+//
+// [Loop.Once] and [Loop.Preview] do it a single time, and [Loop.State] tells how
+// things are. Package observe has metrics, log lines, traces and debug pages for
+// the loop, package reconciletest scripts that test a controller.
+//
+// # What holds
 //
 //   - The first trigger acts at once; those that follow within the debounce
 //     interval are one. A storm of triggers never postpones a render further.
@@ -23,14 +35,74 @@
 //   - Two reloads of one endpoint are at least the minimum interval apart. A
 //     change that needs no reload does not wait.
 //   - Only a process that leads deploys; it asks right before each call that
-//     changes something ([dataplane.WithFence]).
-//   - Events on the bus (events.go lists them) report what happens; no decision
-//     depends on them.
+//     changes something ([Leader], [dataplane.WithFence]).
+//   - Events on the bus report what happens; no decision depends on them.
+//
+// # Quarantine
+//
+// Where the configuration does not render, or is not valid, because of a
+// resource, that resource alone is left out. The line that is wrong says which
+// one it is; where nothing says the line, leaving out halves of what changed finds
+// it. It is taken back when it changes, and is tried again after a minute,
+// doubling to an hour, since what it depends on may have changed. What is wrong for
+// every resource is the fault of the templates: then the last good configuration
+// stays.
+//
+// This takes a Renderer that knows its [Origins], as Templates and Live do, and
+// asks [Excluding] of each object that it reads: Live does by itself, for Templates
+// the Input function must. [State] names what is in quarantine with its
+// [Fault]: the line of the configuration, that of the template, and the resource.
+// [Options.NoQuarantine] turns it off.
+//
+// # What templates have
 //
 // Besides the variables of their [Input], templates get from their host, by
-// [HostVars], a registry of files, the deployed configuration and contents
-// fetched by HTTP; [PathResolver] says where files lie.
+// [HostVars]:
 //
-// [PodEndpoints], [Clients] and [ParseCredentials] find the HAProxys to deploy
-// to. Package observe has metrics, log lines and debug pages for the loop.
+//   - fileRegistry: files that templates make on the way; see [FileRegistry]
+//   - currentConfig: what is deployed, so that a choice survives; see [CurrentConfig]
+//   - http: contents by URL, which are in use only once something valid was made of
+//     them; see [HTTPStore]
+//
+// and, as a global, a [PathResolver], which knows where files lie.
+// [PostProcessor] changes what they rendered.
+//
+// # Settings
+//
+// [Settings] are a whole controller as data: what is watched, the templates, the
+// intervals, how HAProxys are found, and cases. [ParseSettings] reads them and
+// [SettingsSchema] describes them. A [Program] is settings compiled. A [Live]
+// follows a file or a ConfigMap: new settings take effect while everything runs,
+// after all checks and in one step, or not at all.
+//
+// # Cases
+//
+// A [Case] is a test that stands with the templates: fixtures, and what must be
+// made of them. [ParseCases] has the format; a [CaseRunner] runs cases, before
+// settings take effect or in a pipeline.
+//
+// # Which HAProxys
+//
+// [PodEndpoints] finds the Dataplane APIs of pods, [ParseCredentials] reads
+// the Secret for them, [Clients] makes targets of them, which [Loop.SetTargets]
+// takes while the loop runs; [Live.FollowPods] does all of this. A target that is a
+// [Prober] says its version first: one that does not fit is not deployed to, is
+// asked again, and holds up nobody.
+//
+// # What it costs
+//
+// With [Templates.Pure], and with Settings, an entry is rendered again only when
+// something that it reads changed, and of entries with [Each] only the items that
+// did. A validator that is kept does the same. So the cost of a change of endpoints
+// follows that change, with no reload and no run of haproxy. A search for what
+// is at fault is dearer: it renders and validates anew for each attempt, in at most
+// [Options.QuarantineTries] rounds.
+//
+// # What it does not do
+//
+// There is one loop for one configuration: all targets get the same. Nothing is
+// kept on disk: after a start everything is rendered anew, and what is deployed
+// then is what [Templates.SetPrevious] was told. Quarantine begins empty, too. A
+// Renderer, Validator or Target that panics has failed ([PanicError]); one that
+// ignores its context holds up what waits for it.
 package reconcile

@@ -33,7 +33,9 @@ type Input struct {
 
 // Each says that an entry is rendered once for each item, one after the other,
 // with the variable Var set to it. In a configuration, a map and a crt-list each
-// item begins on a line of its own.
+// item begins on a line of its own. The other entries need the variable, too, as
+// they are rendered with the same [Input.Vars]: put a zero value there, such as
+// a nil pointer.
 type Each struct {
 	Var   string
 	Items []any // comparable: pointers, strings, ...
