@@ -20,8 +20,10 @@ var surroundings = map[string]string{
 	"k8swatch":   `ctx context.Context, changed func(context.Context, k8swatch.Changes) error`,
 	"templating": `ctx context.Context, ingresses []*networkingv1.Ingress`,
 	"validate":   `ctx context.Context, local *dataplane.Local, desired *dataplane.Config`,
-	"eventbus":   `result *dataplane.Result`,
+	"eventbus":   `ctx context.Context, result *dataplane.Result`,
 	"reconcile":  `ctx context.Context, renderer reconcile.Renderer, validator reconcile.Validator, local *dataplane.Local, bus *eventbus.Bus`,
+	"observe":    `ctx context.Context, bus *eventbus.Bus, loop *reconcile.Loop`,
+	"settings":   `ctx context.Context, bus *eventbus.Bus, folder *k8swatch.Folder, local *dataplane.Local, validator reconcile.Validator`,
 }
 
 const snippetImports = `
@@ -30,12 +32,14 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"os"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/templating"
 	"github.com/hapticsdk/haptic/validate"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -48,7 +52,7 @@ import (
 func TestReadmeCompiles(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	snippet := regexp.MustCompile("(?s)\\*\\*([a-z8]+)\\*\\*:[^\n]*\n\n```go\n(.*?)```")
+	snippet := regexp.MustCompile("(?s)\\*\\*([a-z8]+)\\*\\*[^\n]*:[^\n]*\n\n```go\n(.*?)```")
 	var program strings.Builder
 	program.WriteString("package snippets\n" + snippetImports)
 	found := snippet.FindAllStringSubmatch(string(readme), -1)
