@@ -1,12 +1,10 @@
 package templating_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -398,64 +396,6 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
-	for name, template := range map[string]string{
-		"output":         "{% for true %}\n0123456789{% end %}",
-		"value":          "{% for true %}\n{{ 123456789 }}{% end %}",
-		"macro":          "{% macro A() %}{% for true %}0123456789{% end %}{% end macro %}\n{{ A() }}",
-		"value in macro": "{% macro A() %}{% for true %}{{ 123456789 }}{% end %}{% end macro %}\n{{ A() }}",
-		"many macros":    "{% macro A() %}0123456789{% end macro %}\n{% for true %}{% var _ = A() %}{% end %}",
-	} {
-		t.Run(name, func(t *testing.T) {
-			e, err := templating.Compile(files("a.cfg", template), &templating.Options{MaxOutput: 1000})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = e.Render(t.Context(), "a.cfg", nil)
-			var at *templating.Error
-			if !errors.Is(err, templating.ErrTooLarge) || !errors.As(err, &at) || at.Line == 0 {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-}
-
-func TestContextStopsALoop(t *testing.T) {
-	e, err := templating.Compile(files("a.cfg", "{% for true %}{% end %}", "b.cfg", "{% macro A() %}{% for true %}{% end %}{% end macro %}{% var a = A() %}{{ a }}"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range e.Entries() {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		if _, err := e.Render(ctx, name, nil); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: got %v", name, err)
-		}
-		cancel()
-		if _, err := e.Render(ctx, name, nil); err == nil {
-			t.Errorf("%s: rendered with a context that is done", name)
-		}
-	}
-}
-
-func TestConcurrentRenders(t *testing.T) {
-	e, err := templating.Compile(files("a.cfg", "{% list[0] = x %}{% for _, s := range list %}{{ s }} {% end %}{% if x == `7` %}{{ fail(x) }}{% end %}"), &templating.Options{
-		Globals: map[string]any{"list": [2]string{"a", "b"}}, Vars: map[string]any{"x": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	for i := range 16 {
-		wg.Go(func() {
-			x := fmt.Sprint(i)
-			out, err := e.Render(t.Context(), "a.cfg", map[string]any{"x": x})
-			if (i == 7) != (err != nil) || err == nil && out != x+" b " {
-				t.Errorf("%s: got %q, %v", x, out, err)
-			}
-		})
-	}
-	wg.Wait()
-}
-
 func TestFunctions(t *testing.T) {
 	obj := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{"a.b/c": "d"}},
@@ -503,122 +443,4 @@ func TestFunctions(t *testing.T) {
 			check(t, got, err, tt.want, tt.refused)
 		})
 	}
-}
-
-func TestUses(t *testing.T) {
-	files := fstest.MapFS{
-		"none.cfg":   {Data: []byte("global\n")},
-		"one.cfg":    {Data: []byte("{% if a != `` %}{{ b }}{% end %}")},
-		"render.cfg": {Data: []byte("{{ render `_part.cfg` }}")},
-		"import.cfg": {Data: []byte("{% import `_lib.cfg` %}{{ M() }}")},
-		"macro.cfg":  {Data: []byte("{% macro M() %}{{ a }}{% end %}{{ M() }}")},
-		"_part.cfg":  {Data: []byte("{{ c }}")},
-		"_lib.cfg":   {Data: []byte("{% macro M() %}{{ b }}{% end %}")},
-	}
-	engine, err := templating.Compile(files, &templating.Options{
-		Vars:    map[string]any{"a": "", "b": "", "c": "", "d": ""},
-		Globals: map[string]any{"fixed": []string{"x"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for entry, want := range map[string]string{
-		"none.cfg": "", "one.cfg": "a b", "render.cfg": "c", "import.cfg": "b", "macro.cfg": "a", "unknown.cfg": "",
-	} {
-		if got := strings.Join(engine.Uses(entry), " "); got != want {
-			t.Errorf("%s uses %q, want %q", entry, got, want)
-		}
-	}
-}
-
-type eachThing struct{ Name, Note string }
-
-func TestRenderEach(t *testing.T) {
-	fsys := files(
-		"haproxy.d/x.cfg", "backend {{ x.Name }} # {{ suffix }}\n{% if x.Note != `` %}    # {{ x.Note }}\n{% end %}",
-		"macro.cfg", "{% macro M() %}{{ x.Name }}{% end %}{{ M() }}\n",
-		"maps/x.map", "{{ x.Name }} {{ x.Note }}\n",
-	)
-	engine, err := templating.Compile(fsys, &templating.Options{Vars: map[string]any{"x": (*eachThing)(nil), "suffix": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	vars := map[string]any{"x": (*eachThing)(nil), "suffix": "s"}
-	items := []any{&eachThing{"a", "n"}, &eachThing{"b-c", ""}, &eachThing{"d", "n"}}
-	for _, entry := range engine.Entries() {
-		for n := range len(items) + 1 {
-			some := items[:n]
-			if entry == "maps/x.map" {
-				some = items[2:][:min(n, 1)] // no white space in a key
-			}
-			got, err := engine.RenderEach(t.Context(), entry, "x", some, vars)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, item := range some {
-				want, err := engine.Render(t.Context(), entry, map[string]any{"x": item, "suffix": "s"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got[i] != want || want == "" {
-					t.Errorf("%s, item %d of %d: %q, want %q", entry, i, n, got[i], want)
-				}
-			}
-		}
-	}
-
-	var e *templating.Error
-	_, err = engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], &eachThing{"a\nb", ""}}, vars)
-	if !errors.As(err, &e) || e.File != "haproxy.d/x.cfg" || e.Line != 1 || !strings.Contains(e.Message, "control character") {
-		t.Errorf("hostile item: %v", err)
-	}
-	_, err = engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], (*eachThing)(nil)}, vars)
-	if !errors.As(err, &e) || e.Line != 1 {
-		t.Errorf("nil item: %v", err)
-	}
-	_, err = engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], "text"}, vars)
-	if err == nil || !strings.Contains(err.Error(), "variable x is a string") {
-		t.Errorf("item of another type: %v", err)
-	}
-	for _, wrong := range [][2]string{{"nope.cfg", "x"}, {"macro.cfg", "nope"}} {
-		if _, err := engine.RenderEach(t.Context(), wrong[0], wrong[1], items, vars); !errors.As(err, &e) {
-			t.Errorf("%q: %v", wrong, err)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := engine.RenderEach(ctx, "macro.cfg", "x", items, vars); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
-}
-
-func BenchmarkRenderEach(b *testing.B) {
-	engine, err := templating.Compile(files("x.cfg", "backend {{ x.Name }}\n    # {{ x.Note }}\n"),
-		&templating.Options{Vars: map[string]any{"x": (*eachThing)(nil)}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var items []any
-	for i := range 1000 {
-		items = append(items, &eachThing{fmt.Sprint("b", i), "note"})
-	}
-	vars := map[string]any{"x": items[0]}
-	b.Run("together", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := engine.RenderEach(b.Context(), "x.cfg", "x", items, vars); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("one by one", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			for _, item := range items {
-				if _, err := engine.Render(b.Context(), "x.cfg", map[string]any{"x": item}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-	})
 }

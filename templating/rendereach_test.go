@@ -1,0 +1,130 @@
+package templating_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/hapticsdk/haptic/templating"
+)
+
+func TestUses(t *testing.T) {
+	files := fstest.MapFS{
+		"none.cfg":   {Data: []byte("global\n")},
+		"one.cfg":    {Data: []byte("{% if a != `` %}{{ b }}{% end %}")},
+		"render.cfg": {Data: []byte("{{ render `_part.cfg` }}")},
+		"import.cfg": {Data: []byte("{% import `_lib.cfg` %}{{ M() }}")},
+		"macro.cfg":  {Data: []byte("{% macro M() %}{{ a }}{% end %}{{ M() }}")},
+		"_part.cfg":  {Data: []byte("{{ c }}")},
+		"_lib.cfg":   {Data: []byte("{% macro M() %}{{ b }}{% end %}")},
+	}
+	engine, err := templating.Compile(files, &templating.Options{
+		Vars:    map[string]any{"a": "", "b": "", "c": "", "d": ""},
+		Globals: map[string]any{"fixed": []string{"x"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for entry, want := range map[string]string{
+		"none.cfg": "", "one.cfg": "a b", "render.cfg": "c", "import.cfg": "b", "macro.cfg": "a", "unknown.cfg": "",
+	} {
+		if got := strings.Join(engine.Uses(entry), " "); got != want {
+			t.Errorf("%s uses %q, want %q", entry, got, want)
+		}
+	}
+}
+
+type eachThing struct{ Name, Note string }
+
+func TestRenderEach(t *testing.T) {
+	fsys := files(
+		"haproxy.d/x.cfg", "backend {{ x.Name }} # {{ suffix }}\n{% if x.Note != `` %}    # {{ x.Note }}\n{% end %}",
+		"macro.cfg", "{% macro M() %}{{ x.Name }}{% end %}{{ M() }}\n",
+		"maps/x.map", "{{ x.Name }} {{ x.Note }}\n",
+	)
+	engine, err := templating.Compile(fsys, &templating.Options{Vars: map[string]any{"x": (*eachThing)(nil), "suffix": ""}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars := map[string]any{"x": (*eachThing)(nil), "suffix": "s"}
+	items := []any{&eachThing{"a", "n"}, &eachThing{"b-c", ""}, &eachThing{"d", "n"}}
+	for _, entry := range engine.Entries() {
+		for n := range len(items) + 1 {
+			some := items[:n]
+			if entry == "maps/x.map" {
+				some = items[2:][:min(n, 1)] // no white space in a key
+			}
+			got, err := engine.RenderEach(t.Context(), entry, "x", some, vars)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, item := range some {
+				want, err := engine.Render(t.Context(), entry, map[string]any{"x": item, "suffix": "s"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got[i] != want || want == "" {
+					t.Errorf("%s, item %d of %d: %q, want %q", entry, i, n, got[i], want)
+				}
+			}
+		}
+	}
+
+	var e *templating.Error
+	_, err = engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], &eachThing{"a\nb", ""}}, vars)
+	if !errors.As(err, &e) || e.File != "haproxy.d/x.cfg" || e.Line != 1 || !strings.Contains(e.Message, "control character") {
+		t.Errorf("hostile item: %v", err)
+	}
+	_, err = engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], (*eachThing)(nil)}, vars)
+	if !errors.As(err, &e) || e.Line != 1 {
+		t.Errorf("nil item: %v", err)
+	}
+	_, err = engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], "text"}, vars)
+	if err == nil || !strings.Contains(err.Error(), "variable x is a string") {
+		t.Errorf("item of another type: %v", err)
+	}
+	for _, wrong := range [][2]string{{"nope.cfg", "x"}, {"macro.cfg", "nope"}} {
+		if _, err := engine.RenderEach(t.Context(), wrong[0], wrong[1], items, vars); !errors.As(err, &e) {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := engine.RenderEach(ctx, "macro.cfg", "x", items, vars); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func BenchmarkRenderEach(b *testing.B) {
+	engine, err := templating.Compile(files("x.cfg", "backend {{ x.Name }}\n    # {{ x.Note }}\n"),
+		&templating.Options{Vars: map[string]any{"x": (*eachThing)(nil)}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var items []any
+	for i := range 1000 {
+		items = append(items, &eachThing{fmt.Sprint("b", i), "note"})
+	}
+	vars := map[string]any{"x": items[0]}
+	b.Run("together", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := engine.RenderEach(b.Context(), "x.cfg", "x", items, vars); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("one by one", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			for _, item := range items {
+				if _, err := engine.Render(b.Context(), "x.cfg", map[string]any{"x": item}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
+}
