@@ -17,7 +17,7 @@ import (
 var buckets = [...]float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
 // Metrics turns the events of a loop, and what a [Subject] tells at each scrape,
-// into Prometheus metrics. Those that users of the reference system know:
+// into Prometheus metrics. What every controller counts:
 //
 //	haptic_reconciliation_total                    reconciliations that ended, well or not
 //	haptic_reconciliation_errors_total             those that failed
