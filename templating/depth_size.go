@@ -234,7 +234,8 @@ func (s *sizer) checkLen(v ast.Expression) ast.Node {
 }
 
 // repeatable reports whether an expression can be evaluated again: it calls
-// nothing but functions of the host.
+// nothing. A function of the host, such as first_seen, may answer otherwise the
+// second time.
 func (s *sizer) repeatable(e ast.Expression) bool {
 	switch e := e.(type) {
 	case *ast.Identifier, *ast.BasicLiteral:
@@ -251,7 +252,7 @@ func (s *sizer) repeatable(e ast.Expression) bool {
 		return s.repeatable(e.Expr)
 	case *ast.Call:
 		id, ok := e.Func.(*ast.Identifier)
-		return ok && (id.Name == "len" || s.t.globals[id.Name] != nil) && !slices.ContainsFunc(e.Args, func(e ast.Expression) bool { return !s.repeatable(e) })
+		return ok && id.Name == "len" && !slices.ContainsFunc(e.Args, func(e ast.Expression) bool { return !s.repeatable(e) })
 	}
 	return false
 }
