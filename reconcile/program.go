@@ -388,7 +388,14 @@ func (p *Program) CaseRenderer(ctx context.Context, in *CaseInput) (Renderer, er
 		return p.input(context.WithValue(ctx, readsKey{}, newReads(ctx, stores, false)))
 	}
 	templates.SetPrevious(in.Previous)
-	return templates, nil
+	templates.HTTP = in.HTTPStore()
+	return RendererFunc(func(ctx context.Context) (*Rendered, error) {
+		rendered, err := templates.Render(ctx)
+		if err != nil && ctx.Err() == nil {
+			err = p.files.failures(p.settings, err)
+		}
+		return rendered, err
+	}), nil
 }
 
 // storeOf reads a snapshot.
