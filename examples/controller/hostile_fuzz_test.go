@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -119,15 +118,25 @@ func checkHostile(t *testing.T, engine *templating.Engine, frontend []string, h 
 
 func checkBackend(t *testing.T, h hostileIngress, b *Backend, text string) {
 	t.Helper()
+	cfg, err := dataplane.NewConfig(text)
+	if err != nil {
+		t.Fatalf("%+v: %q: %v", h, text, err)
+	}
 	var words [][]string
+	for _, s := range cfg.Sections() {
+		if s.Kind != "" {
+			words = append(words, strings.Fields(s.Kind+" "+s.Name))
+		}
+		words = append(words, s.Lines("")...)
+	}
+	lines := 0 // those with quotes that do not match are no words
 	for line := range strings.Lines(text) {
-		fields, err := haproxycfg.Fields(line)
-		if err != nil {
-			t.Fatalf("%+v: %q: %v", h, line, err)
+		if strings.TrimSpace(line) != "" {
+			lines++
 		}
-		if len(fields) > 0 {
-			words = append(words, fields)
-		}
+	}
+	if lines != len(words) || !strings.Contains(text, "\nbackend "+b.Name+"\n") {
+		t.Fatalf("%+v: %d lines, %d of them with words:\n%s", h, lines, len(words), text)
 	}
 	ok := len(words) == 2+len(b.Servers) && slices.Equal(words[0], []string{"backend", b.Name}) && slices.Equal(words[1], []string{"balance", "roundrobin"})
 	for i, s := range b.Servers {
