@@ -201,15 +201,29 @@ func (r *round[A]) collect(there []*Responder) error {
 			r.take(<-r.replies, waiting)
 		}
 		if !r.undecided(len(waiting)) {
-			return nil
+			break
 		}
-		cause := context.Cause(r.ctx)
 		for _, responder := range there {
 			if waiting[responder] {
-				r.failed = append(r.failed, &AnswerError{Responder: responder.name, Reason: ErrMissing, Err: cause})
+				r.failed = append(r.failed, unheard(responder.name, context.Cause(r.ctx)))
 			}
 		}
-		return cause
+		break
+	}
+	return r.cutShort()
+}
+
+// cutShort returns the cause of the context's end where that kept answers away,
+// whether Ask saw the end first or a responder did.
+func (r *round[A]) cutShort() error {
+	if r.ctx.Err() == nil || len(r.got) >= r.need {
+		return nil
+	}
+	cause := context.Cause(r.ctx)
+	for _, f := range r.failed {
+		if f.Reason == ErrMissing && f.Err == cause {
+			return cause
+		}
 	}
 	return nil
 }
@@ -258,13 +272,10 @@ func call[A, Q any](r *round[A], responder *Responder, q Q) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(context.Canceled)
 	stop := context.AfterFunc(responder.ctx, func() {
+		// Before the responder hears of it: its own reply must not come first.
 		cause := context.Cause(responder.ctx)
+		r.replies <- reply[A]{responder: responder, failed: unheard(responder.name, cause)}
 		cancel(cause)
-		failed := &AnswerError{Responder: responder.name, Reason: ErrAbsent}
-		if errors.Is(cause, ErrClosed) {
-			failed.Reason, failed.Err = ErrMissing, cause
-		}
-		r.replies <- reply[A]{responder: responder, failed: failed}
 	})
 	defer stop()
 	rep := reply[A]{responder: responder}
@@ -296,9 +307,19 @@ func failure(ctx context.Context, name string, failed *AnswerError, panicked any
 	case panicked != nil:
 		return &AnswerError{Responder: name, Reason: ErrPanicked, Err: &PanicError{Value: panicked, Stack: debug.Stack()}}
 	case failed != nil && ctx.Err() != nil && (errors.Is(failed.Err, ctx.Err()) || errors.Is(failed.Err, context.Cause(ctx))):
-		failed.Reason = ErrMissing
+		// As if the asker had seen first that the context ended.
+		return unheard(name, context.Cause(ctx))
 	}
 	return failed
+}
+
+// unheard returns the failure of a responder that nobody waits for any longer:
+// it has left (ErrAbsent), the bus closed, or the asker's context ended.
+func unheard(name string, cause error) *AnswerError {
+	if errors.Is(cause, ErrAbsent) {
+		return &AnswerError{Responder: name, Reason: ErrAbsent}
+	}
+	return &AnswerError{Responder: name, Reason: ErrMissing, Err: cause}
 }
 
 // tellUnheard logs a panic that came too late for the asker to hear of it.
