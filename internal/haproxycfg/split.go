@@ -2,6 +2,7 @@ package haproxycfg
 
 import (
 	"hash/maphash"
+	"iter"
 	"strings"
 )
 
@@ -30,6 +31,21 @@ var seed = maphash.MakeSeed()
 // versions become part of the section before.
 func Split(text string) []Section {
 	sections := make([]Section, 0, len(text)/300+8) // which they often are, and more make it grow
+	for s := range Sections(text) {
+		sections = append(sections, s)
+	}
+	return sections
+}
+
+// Sections yields the sections of [Split], and reads no further than to the
+// header behind the one that it yields. From the start of any section on it
+// yields the same ones, but for the numbers of their lines.
+func Sections(text string) iter.Seq[Section] {
+	return func(yield func(Section) bool) { cut(text, yield) }
+}
+
+// cut goes through the lines of a text until yield has had enough.
+func cut(text string, yield func(Section) bool) {
 	current := Section{Line: 1, Header: 1}
 	start := 0                    // of the current section
 	comment, commentLine := -1, 0 // start of the comment lines directly above
@@ -52,26 +68,30 @@ func Split(text string) []Section {
 		default:
 			if kind, name, ok := header(text[first:end]); ok { // few lines do
 				next := Section{Kind: kind, Name: name, Line: line, Header: line}
-				cut := pos
+				border := pos
 				if comment >= 0 {
-					cut, next.Line = comment, commentLine
+					border, next.Line = comment, commentLine
 				}
-				sections = appendSection(sections, current, text[start:cut])
-				current, start = next, cut
+				if !yieldSection(yield, current, text[start:border]) {
+					return
+				}
+				current, start = next, border
 			}
 			comment = -1
 		}
 		pos = end
 	}
-	return appendSection(sections, current, text[start:])
+	yieldSection(yield, current, text[start:])
 }
 
-func appendSection(sections []Section, s Section, text string) []Section {
+// yieldSection hands a section on, unless it is nothing: what stands before a
+// header in the first line.
+func yieldSection(yield func(Section) bool, s Section, text string) (more bool) {
 	if text == "" {
-		return sections
+		return true
 	}
 	s.Text, s.Hash = text, maphash.String(seed, text)
-	return append(sections, s)
+	return yield(s)
 }
 
 // header reports whether a line, without its leading blanks, opens a section.

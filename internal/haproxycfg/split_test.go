@@ -118,6 +118,12 @@ func FuzzSplit(f *testing.F) {
 		var joined strings.Builder
 		line := 1
 		for _, s := range Split(text) {
+			for from := range Sections(text[joined.Len():]) {
+				if from.Text != s.Text || from.Kind != s.Kind || from.Name != s.Name || from.Header-from.Line != s.Header-s.Line {
+					t.Errorf("from its start on, section %+v is %+v", s, from)
+				}
+				break
+			}
 			if s.Text == "" {
 				t.Error("a section without text")
 			}
