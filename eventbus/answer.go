@@ -124,6 +124,7 @@ type desk struct {
 	present map[question]map[string]*Responder
 	busy    map[*Responder]bool // those with calls that run; some have left
 	closed  bool
+	closing chan struct{} // closed when desk is and all responders know
 	done    chan struct{} // closed when desk is and no call runs
 }
 
@@ -225,6 +226,7 @@ func (d *desk) close() {
 			r.cancel(ErrClosed)
 		}
 	}
+	close(d.closing)
 }
 
 // unfinished returns the figures of the responders that are in a call.

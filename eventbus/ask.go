@@ -196,36 +196,43 @@ func (r *round[A]) collect(there []*Responder) error {
 			r.take(rep, waiting)
 			continue
 		case <-r.ctx.Done():
+		case <-r.bus.desk.closing:
 		}
-		for len(r.replies) > 0 { // came at the same moment
-			r.take(<-r.replies, waiting)
-		}
-		if !r.undecided(len(waiting)) {
-			break
-		}
-		for _, responder := range there {
-			if waiting[responder] {
-				r.failed = append(r.failed, unheard(responder.name, context.Cause(r.ctx)))
-			}
-		}
-		break
+		return r.giveUp(there, waiting)
 	}
-	return r.cutShort()
+	return nil
 }
 
-// cutShort returns the cause of the context's end where that kept answers away,
-// whether Ask saw the end first or a responder did.
-func (r *round[A]) cutShort() error {
-	if r.ctx.Err() == nil || len(r.got) >= r.need {
+// giveUp fails all who have not replied by the end of the context, the cause of
+// which it returns, or of the bus.
+func (r *round[A]) giveUp(there []*Responder, waiting map[*Responder]bool) error {
+	for len(r.replies) > 0 { // came at the same moment
+		r.take(<-r.replies, waiting)
+	}
+	if !r.undecided(len(waiting)) {
 		return nil
 	}
 	cause := context.Cause(r.ctx)
-	for _, f := range r.failed {
-		if f.Reason == ErrMissing && f.Err == cause {
-			return cause
+	for _, responder := range there {
+		if waiting[responder] {
+			r.failed = append(r.failed, unheard(responder, cause))
 		}
 	}
-	return nil
+	return cause
+}
+
+// unheard returns the failure of a responder that nobody waits for any longer,
+// as the asker's context ended for that cause, or, without one, the bus closed.
+func unheard(responder *Responder, cause error) *AnswerError {
+	failed := &AnswerError{Responder: responder.name, Reason: ErrMissing, Err: cause}
+	switch {
+	case cause != nil:
+	case errors.Is(context.Cause(responder.ctx), ErrAbsent): // had left before
+		failed.Reason = ErrAbsent
+	default:
+		failed.Err = ErrClosed
+	}
+	return failed
 }
 
 func (r *round[A]) undecided(waiting int) bool {
@@ -272,22 +279,27 @@ func call[A, Q any](r *round[A], responder *Responder, q Q) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(context.Canceled)
 	stop := context.AfterFunc(responder.ctx, func() {
-		// Before the responder hears of it: its own reply must not come first.
 		cause := context.Cause(responder.ctx)
-		r.replies <- reply[A]{responder: responder, failed: unheard(responder.name, cause)}
-		cancel(cause)
+		if errors.Is(cause, ErrAbsent) { // the asker sees for itself that the bus closes
+			r.replies <- reply[A]{responder: responder, failed: &AnswerError{Responder: responder.name, Reason: ErrAbsent}}
+		}
+		cancel(cause) // after the reply: what the responder says to it must not come first
 	})
 	defer stop()
 	rep := reply[A]{responder: responder}
 	defer func() {
-		rep.failed = failure(ctx, responder.name, rep.failed, recover())
+		if p := recover(); p != nil {
+			rep.failed = &AnswerError{Responder: responder.name, Reason: ErrPanicked, Err: &PanicError{Value: p, Stack: debug.Stack()}}
+		}
 		var reason error
 		if rep.failed != nil {
 			reason = rep.failed.Reason
 		}
-		r.tellUnheard(rep.failed)
+		r.tellUnheard(ctx, rep.failed)
 		r.bus.desk.end(responder, reason)
-		r.replies <- rep
+		if !echoes(ctx, rep.failed) {
+			r.replies <- rep
+		}
 	}()
 	// Until fn has returned, this is what stands: it may end its goroutine.
 	rep.failed = &AnswerError{Responder: responder.name, Reason: ErrMissing, Err: errGoexit}
@@ -300,31 +312,21 @@ func call[A, Q any](r *round[A], responder *Responder, q Q) {
 
 var errGoexit = errors.New("the responder ended its goroutine")
 
-// failure returns what became of a call: failed, unless there was a panic, or
-// the responder only reports that it was not waited for.
-func failure(ctx context.Context, name string, failed *AnswerError, panicked any) *AnswerError {
-	switch {
-	case panicked != nil:
-		return &AnswerError{Responder: name, Reason: ErrPanicked, Err: &PanicError{Value: panicked, Stack: debug.Stack()}}
-	case failed != nil && ctx.Err() != nil && (errors.Is(failed.Err, ctx.Err()) || errors.Is(failed.Err, context.Cause(ctx))):
-		// As if the asker had seen first that the context ended.
-		return unheard(name, context.Cause(ctx))
+// echoes reports whether a responder says no more than that its context ended.
+// That is no reply: the asker sees the same end, or was told of it before the
+// responder, and what it says of those who are silent must not depend on who
+// was first.
+func echoes(ctx context.Context, failed *AnswerError) bool {
+	if failed == nil || failed.Reason != ErrRejected || ctx.Err() == nil {
+		return false
 	}
-	return failed
+	return errors.Is(failed.Err, ctx.Err()) || errors.Is(failed.Err, context.Cause(ctx))
 }
 
-// unheard returns the failure of a responder that nobody waits for any longer:
-// it has left (ErrAbsent), the bus closed, or the asker's context ended.
-func unheard(name string, cause error) *AnswerError {
-	if errors.Is(cause, ErrAbsent) {
-		return &AnswerError{Responder: name, Reason: ErrAbsent}
-	}
-	return &AnswerError{Responder: name, Reason: ErrMissing, Err: cause}
-}
-
-// tellUnheard logs a panic that came too late for the asker to hear of it.
-func (r *round[A]) tellUnheard(failed *AnswerError) {
-	if r.ctx.Err() == nil || failed == nil || failed.Reason != ErrPanicked {
+// tellUnheard logs a panic that came too late for the asker to hear of it: ctx,
+// that of the responder, has ended.
+func (r *round[A]) tellUnheard(ctx context.Context, failed *AnswerError) {
+	if ctx.Err() == nil || failed == nil || failed.Reason != ErrPanicked {
 		return
 	}
 	p := failed.Err.(*PanicError)

@@ -344,53 +344,6 @@ func TestCloseFailsQuestions(t *testing.T) {
 	})
 }
 
-// A responder that returns the end of its context races with those who see that
-// end themselves. The error is the same, whoever comes first.
-func TestUnheardAnswersReadTheSame(t *testing.T) {
-	stop := errors.New("stop")
-	for _, tc := range []struct {
-		name string
-		end  func(*eventbus.Bus, *eventbus.Responder, context.CancelCauseFunc)
-		want string
-		is   []error
-	}{
-		{"the bus closes", func(b *eventbus.Bus, _ *eventbus.Responder, _ context.CancelCauseFunc) {
-			_ = b.Close(context.Background())
-		}, "0 of 1 answers: polite: no answer: the bus is closed", []error{eventbus.ErrClosed, eventbus.ErrMissing}},
-		{"the responder leaves", func(_ *eventbus.Bus, r *eventbus.Responder, _ context.CancelCauseFunc) {
-			r.Close()
-		}, "0 of 1 answers: polite: no such responder", []error{eventbus.ErrAbsent}},
-		{"the asker gives up", func(_ *eventbus.Bus, _ *eventbus.Responder, cancel context.CancelCauseFunc) {
-			cancel(stop)
-		}, "0 of 1 answers: polite: no answer: stop; stop", []error{eventbus.ErrMissing, stop}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			for range 300 {
-				b := eventbus.New(nil)
-				b.Start()
-				asked := make(chan struct{})
-				r := eventbus.Answer(b, "polite", func(ctx context.Context, q candidate) (verdict, error) {
-					close(asked)
-					<-ctx.Done()
-					return verdict{}, ctx.Err()
-				})
-				ctx, cancel := context.WithCancelCause(t.Context())
-				ended := make(chan struct{})
-				go func() {
-					defer close(ended)
-					<-asked
-					tc.end(b, r, cancel)
-				}()
-				_, err := eventbus.Ask[verdict](ctx, b, candidate{}, nil)
-				checkAskError(t, err, tc.want, tc.is)
-				<-ended
-				cancel(nil)
-				closeBus(t, b)
-			}
-		})
-	}
-}
-
 // Responders that ask, publish and close themselves lock nothing up.
 func TestRespondersUseTheBus(t *testing.T) {
 	b := eventbus.New(nil)

@@ -73,6 +73,7 @@ func New(opts *Options) *Bus {
 		desk: desk{
 			present: map[question]map[string]*Responder{},
 			busy:    map[*Responder]bool{},
+			closing: make(chan struct{}),
 			done:    make(chan struct{}),
 		},
 	}
@@ -286,12 +287,12 @@ func ended(ctx context.Context, done <-chan struct{}) bool {
 	select {
 	case <-done:
 		return true
-	default:
+	case <-ctx.Done():
 	}
 	select {
-	case <-done:
+	case <-done: // at the same moment, or before
 		return true
-	case <-ctx.Done():
+	default:
 		return false
 	}
 }

@@ -51,7 +51,7 @@ func record[E any](b *eventbus.Bus, p eventbus.Policy) func() []E {
 
 func closeBus(t *testing.T, b *eventbus.Bus) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // used up by a test that fails
 	defer cancel()
 	if err := b.Close(ctx); err != nil {
 		t.Fatal(err)

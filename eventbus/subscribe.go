@@ -437,8 +437,9 @@ func (s *subscriber) stats() SubscriberStats {
 		delivered += s.pos.Load() - s.start - s.skipped
 		s.mu.Unlock()
 	}
-	pos, waiting := s.pos.Load(), s.waiting.Load()+uint64(s.behind.Load())
-	pending := waiting + s.busy.Load() + s.bus.published.Load() - pos
+	pos, behind := s.pos.Load(), uint64(s.behind.Load())
+	waiting := s.waiting.Load() // after behind: fill moves events from that to this
+	pending := behind + waiting + s.busy.Load() + s.bus.published.Load() - pos
 	s.mark(pending)
 	return SubscriberStats{
 		Name:      s.name,

@@ -1,0 +1,106 @@
+package eventbus_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hapticsdk/haptic/eventbus"
+)
+
+// several is an error that cannot be compared with ==.
+type several []error
+
+func (s several) Error() string { return errors.Join(s...).Error() }
+
+// Responders that return the end of their context race with the asker, who sees
+// that end too, and with each other. The error is the same, whoever comes first.
+func TestUnheardAnswersReadTheSame(t *testing.T) {
+	stop := errors.New("stop")
+	closeBus := func(b *eventbus.Bus, _ []*eventbus.Responder, _ context.CancelCauseFunc) { _ = b.Close(context.Background()) }
+	leave := func(_ *eventbus.Bus, rs []*eventbus.Responder, _ context.CancelCauseFunc) {
+		for _, r := range rs {
+			r.Close()
+		}
+	}
+	giveUp := func(cause error) func(*eventbus.Bus, []*eventbus.Responder, context.CancelCauseFunc) {
+		return func(_ *eventbus.Bus, _ []*eventbus.Responder, cancel context.CancelCauseFunc) { cancel(cause) }
+	}
+	for _, tc := range []struct {
+		name       string
+		responders string
+		quorum     int
+		end        func(*eventbus.Bus, []*eventbus.Responder, context.CancelCauseFunc)
+		want       string
+		is         []error
+	}{
+		{"the bus closes", "a", 0, closeBus, "0 of 1 answers: a: no answer: the bus is closed", []error{eventbus.ErrClosed, eventbus.ErrMissing}},
+		{"the responder leaves", "a", 0, leave, "0 of 1 answers: a: no such responder", []error{eventbus.ErrAbsent}},
+		{"the asker gives up", "a", 0, giveUp(stop), "0 of 1 answers: a: no answer: stop; stop", []error{eventbus.ErrMissing, stop}},
+		{"the asker gives up for several reasons", "a", 0, giveUp(several{stop}), "0 of 1 answers: a: no answer: stop; stop", []error{eventbus.ErrMissing}},
+		// The first of them to be heard of would be the end of the quorum.
+		{"the bus closes on a quorum", "a b c", 2, closeBus,
+			"0 of 2 answers: a: no answer: the bus is closed; b: no answer: the bus is closed; c: no answer: the bus is closed", []error{eventbus.ErrClosed}},
+		{"the asker of a quorum gives up", "a b c", 2, giveUp(stop),
+			"0 of 2 answers: a: no answer: stop; b: no answer: stop; c: no answer: stop; stop", []error{eventbus.ErrMissing, stop}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for range 200 {
+				b := eventbus.New(nil)
+				b.Start()
+				names := strings.Fields(tc.responders)
+				asked := make(chan struct{}, len(names))
+				var responders []*eventbus.Responder
+				for _, name := range names {
+					responders = append(responders, eventbus.Answer(b, name, func(ctx context.Context, q candidate) (verdict, error) {
+						asked <- struct{}{}
+						<-ctx.Done()
+						return verdict{}, ctx.Err()
+					}))
+				}
+				ctx, cancel := context.WithCancelCause(t.Context())
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					for range names {
+						<-asked
+					}
+					tc.end(b, responders, cancel)
+				}()
+				_, err := eventbus.Ask[verdict](ctx, b, candidate{}, &eventbus.AskOptions{Quorum: tc.quorum})
+				checkAskError(t, err, tc.want, tc.is)
+				<-ended
+				cancel(nil)
+				closeBusIn(t, b, time.Minute)
+			}
+		})
+	}
+}
+
+// The asker was told that the responder left, and takes no second reply.
+func TestPanicOfOneThatLeftIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		b := eventbus.New(&eventbus.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		leaves := eventbus.Answer(b, "leaves", func(ctx context.Context, _ candidate) (verdict, error) {
+			<-ctx.Done()
+			panic("cannot leave")
+		})
+		eventbus.Answer(b, "slow", func(ctx context.Context, _ candidate) (verdict, error) { return behave(ctx, "slow") })
+		go func() {
+			synctest.Wait()
+			leaves.Close()
+		}()
+		_, err := eventbus.Ask[verdict](t.Context(), b, candidate{}, nil)
+		checkAskError(t, err, "1 of 2 answers: leaves: no such responder", []error{eventbus.ErrAbsent})
+		closeBus(t, b)
+		if !strings.Contains(log.String(), "cannot leave") {
+			t.Errorf("log lacks the panic:\n%s", log.String())
+		}
+	})
+}
