@@ -15,6 +15,10 @@ import (
 func large(sections, change int) string {
 	var b strings.Builder
 	b.WriteString(good)
+	b.WriteString("frontend apps\n  bind :8081\n")
+	for i := range sections {
+		fmt.Fprintf(&b, "  use_backend app-%d if { hdr(host) %d.test }\n", i, i)
+	}
 	for i := range sections {
 		port := 10000 + i%1000
 		if i == sections/2 {

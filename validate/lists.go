@@ -16,8 +16,6 @@ type parsedList struct {
 // list returns what is known of a crt-list, which it parses only when its
 // content changed.
 func (c *sectionCache) list(f dataplane.File) *parsedList {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	p := c.lists[f.Name]
 	if p == nil || !bytes.Equal(p.content, f.Content) {
 		p = parseList(f.Content)
@@ -31,8 +29,6 @@ func (c *sectionCache) list(f dataplane.File) *parsedList {
 
 // forgetLists forgets all crt-lists but these.
 func (c *sectionCache) forgetLists(but map[string]bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for name := range c.lists {
 		if !but[name] {
 			delete(c.lists, name)
@@ -67,9 +63,9 @@ func parseList(content []byte) *parsedList {
 
 // inLists finds what the crt-lists that bind lines name refer to and does not
 // exist.
-func (c *checker) inLists(all []*parsed, cache *sectionCache) {
+func (c *checker) inLists(cache *sectionCache) {
 	used := map[string]bool{}
-	for i, p := range all {
+	for _, p := range c.all {
 		for _, r := range p.refs {
 			if r.kind != "file" || p.skips(r) {
 				continue
@@ -80,7 +76,7 @@ func (c *checker) inLists(all []*parsed, cache *sectionCache) {
 			}
 			if f, ok := c.cfg.File(dataplane.CRTList, name); ok {
 				used[name] = true
-				c.inList(f, cache.list(f), c.sections[i].Kind+" "+c.sections[i].Name)
+				c.inList(f, cache.list(f), p.section.Kind+" "+p.section.Name)
 			}
 		}
 	}
@@ -89,7 +85,7 @@ func (c *checker) inLists(all []*parsed, cache *sectionCache) {
 
 func (c *checker) inList(f dataplane.File, list *parsedList, section string) {
 	for _, r := range list.refs {
-		if message := c.missing(r, 0, declared{}); message != "" {
+		if message := c.missing(r, nil); message != "" {
 			c.findings = append(c.findings, Finding{
 				File: c.layout.Path(f.Kind, f.Name), Line: r.line, Section: section, Message: message,
 				Text:     strings.TrimSpace(lineOf(string(f.Content), r.line)),

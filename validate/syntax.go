@@ -14,15 +14,22 @@ import (
 // parsed is what phase 1 knows of one section. Lines count from the first line
 // of the section, from zero, so that it holds wherever the section stands.
 type parsed struct {
-	section     haproxycfg.Section
+	section     haproxycfg.Section   // its Line and Header are of the text where it was parsed
 	findings    []haproxycfg.Finding // Line relative
 	refs        []reference
+	lines       int
 	key         string   // kind and name
 	conditional bool     // has .if blocks
 	disabled    bool     // HAProxy follows no reference of it
 	tables      []string // names of stick tables
 	servers     []string
 	template    bool // has servers that no line shows
+
+	// What the cache notes while it holds the section:
+	at    int     // index among the sections
+	round int     // the last configuration that had it; 0 for none
+	isNew bool    // the one before did not
+	twin  *parsed // another section of its kind and name
 }
 
 // skips reports whether HAProxy perhaps does not follow a reference: defaults
@@ -50,23 +57,25 @@ func (v *Validator) Syntax(cfg *dataplane.Config) error {
 	if cfg == nil {
 		return errors.New("validate: no configuration")
 	}
-	sections := haproxycfg.Split(cfg.Main())
-	all := v.sections.parse(sections)
-	c := checker{file: v.Layout.ConfigPath(), layout: v.Layout, cfg: cfg, sections: sections}
-	for i, p := range all {
+	v.sections.mu.Lock()
+	defer v.sections.mu.Unlock()
+	v.sections.take(cfg.Main())
+	c := checker{file: v.Layout.ConfigPath(), layout: v.Layout, cfg: cfg, all: v.sections.all, in: &v.sections.names}
+	listens := false
+	for _, p := range c.all {
 		if p.conditional {
 			return nil
 		}
 		for _, f := range p.findings {
-			c.add(sections[i], f.Line, f.Text, f.Message)
+			c.add(p, f.Line, f.Text, f.Message)
 		}
+		listens = listens || p.section.Kind == "listen" // shares names with two kinds
 	}
-	in := index(all)
-	if in.repeats {
+	if listens || c.in.twice > 0 {
 		c.duplicates()
 	}
-	c.references(all, in)
-	c.inLists(all, &v.sections)
+	c.references()
+	c.inLists(&v.sections)
 	if len(c.findings) == 0 {
 		return nil
 	}
@@ -76,26 +85,10 @@ func (v *Validator) Syntax(cfg *dataplane.Config) error {
 	return &Error{Phase: PhaseSyntax, Findings: c.findings}
 }
 
-// parse returns what is known of each section, and forgets the sections that
-// are gone.
-func (c *sectionCache) parse(sections []haproxycfg.Section) []*parsed {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next := make(map[string]*parsed, len(sections))
-	all := make([]*parsed, len(sections))
-	for i, s := range sections {
-		p := c.known[s.Text]
-		if p == nil {
-			p = parseSection(s)
-			c.count++
-		}
-		all[i], next[s.Text] = p, p
-	}
-	c.known = next
-	return all
-}
-
+// parseSection reads a section, of which it keeps a copy: what is known of a
+// section would keep the whole text that it stood in.
 func parseSection(s haproxycfg.Section) *parsed {
+	s.Text, s.Kind, s.Name = strings.Clone(s.Text), strings.Clone(s.Kind), strings.Clone(s.Name)
 	first := s.Line
 	p := &parsed{section: s, findings: haproxycfg.Parse(s), key: s.Kind + " " + s.Name}
 	for i := range p.findings {
@@ -116,7 +109,7 @@ func parseSection(s haproxycfg.Section) *parsed {
 		}
 		n++
 	}
-	p.refs = r.refs
+	p.refs, p.lines = r.refs, n
 	return p
 }
 
@@ -155,16 +148,31 @@ type checker struct {
 	file     string
 	layout   dataplane.Layout
 	cfg      *dataplane.Config
-	sections []haproxycfg.Section
+	all      []*parsed
+	in       *declared
+	first    []int // line of each section, once somebody asked
 	findings []Finding
 }
 
 // add notes a finding at a line of a section, counted from zero.
-func (c *checker) add(s haproxycfg.Section, line int, text, message string) {
+func (c *checker) add(p *parsed, line int, text, message string) {
+	line += c.line(p)
 	c.findings = append(c.findings, Finding{
-		File: c.file, Line: s.Line + line, Section: sectionName(s), Message: message, Text: mask(text),
-		Position: dataplane.Position{Line: s.Line + line},
+		File: c.file, Line: line, Section: sectionName(p.section), Message: message, Text: mask(text),
+		Position: dataplane.Position{Line: line},
 	})
+}
+
+// line returns the number of a section's first line.
+func (c *checker) line(p *parsed) int {
+	if c.first == nil {
+		line := 1
+		for _, p := range c.all {
+			c.first = append(c.first, line)
+			line += p.lines
+		}
+	}
+	return c.first[p.at]
 }
 
 func sectionName(s haproxycfg.Section) string {
@@ -175,20 +183,20 @@ func sectionName(s haproxycfg.Section) string {
 // takes two defaults, global, traces and crt-store sections, and ignores a
 // second userlist with a warning.
 func (c *checker) duplicates() {
-	first := map[string]int{}
-	for i, s := range c.sections {
+	first := map[string]*parsed{}
+	for _, p := range c.all {
+		s := p.section
 		for _, space := range nameSpaces(s.Kind) {
 			key := space + " " + s.Name
 			// Of a backend in front of a listen section of its name only versions
 			// from 3.3 on complain.
 			tolerated := s.Kind == "listen" && space == "backend"
-			if at, twice := first[key]; twice && s.Name != "" && !tolerated {
-				other := c.sections[at]
-				c.add(s, s.Header-s.Line, s.Kind+" "+s.Name,
-					fmt.Sprintf("a second section of this name, the first is %s in line %d", sectionName(other), other.Header))
+			if other := first[key]; other != nil && s.Name != "" && !tolerated {
+				c.add(p, s.Header-s.Line, s.Kind+" "+s.Name, fmt.Sprintf("a second section of this name, the first is %s in line %d",
+					sectionName(other.section), c.line(other)+other.section.Header-other.section.Line))
 				break
 			}
-			first[key] = i
+			first[key] = p
 		}
 	}
 }
@@ -206,79 +214,45 @@ func nameSpaces(kind string) []string {
 }
 
 // references finds what is referred to and does not exist.
-func (c *checker) references(all []*parsed, in declared) {
-	for i, p := range all {
+func (c *checker) references() {
+	for _, p := range c.all {
 		for _, r := range p.refs {
 			if p.skips(r) {
 				continue
 			}
-			if message := c.missing(r, i, in); message != "" {
-				c.add(c.sections[i], r.line, r.text(c.sections[i]), message)
+			if message := c.missing(r, p); message != "" {
+				c.add(p, r.line, r.text(p.section), message)
 			}
 		}
 	}
 }
 
-// declared is what can be referred to.
-type declared struct {
-	all      []*parsed
-	sections map[string]int // the first by kind and name
-	tables   map[string]bool
-	repeats  bool // perhaps two sections share a name
-}
-
-func index(all []*parsed) declared {
-	k := declared{all: all, sections: make(map[string]int, len(all)), tables: map[string]bool{}}
-	for i, p := range all {
-		if _, twice := k.sections[p.key]; !twice {
-			k.sections[p.key] = i
-		} else if p.section.Name != "" {
-			k.repeats = true
-		}
-		k.repeats = k.repeats || p.section.Kind == "listen" // shares names with two kinds
-		for _, table := range p.tables {
-			k.tables[table] = true
-		}
-	}
-	return k
-}
-
-// find returns the index of a section of one of these kinds, or -1.
-func (k declared) find(name string, kinds ...string) int {
-	for _, kind := range kinds {
-		if i, ok := k.sections[kind+" "+name]; ok {
-			return i
-		}
-	}
-	return -1
-}
-
-// missing says what is wrong with a reference from the section at an index;
-// nothing when it is fine.
-func (c *checker) missing(r reference, at int, in declared) string {
+// missing says what is wrong with a reference from a section; nothing when it
+// is fine.
+func (c *checker) missing(r reference, from *parsed) string {
 	switch r.kind {
 	case "backend", "frontend":
-		if in.find(r.name, r.kind, "listen") >= 0 {
+		if c.in.find(r.name, r.kind, "listen") != nil {
 			return ""
 		}
 	case "table":
-		if in.tables[r.name] {
+		if c.in.tables[r.name] > 0 {
 			return ""
 		}
 		return fmt.Sprintf("there is no stick table %q", r.name)
 	case "server":
-		return missingServer(r, at, in)
+		return c.missingServer(r, from)
 	case "file":
 		if kind, name := c.inLayout(r.name); name != "" && !c.brings(kind, name) {
 			return fmt.Sprintf("the configuration has no file %s", r.name)
 		}
 		return ""
 	case "defaults": // above, since HAProxy reads from top to bottom
-		if i := in.find(r.name, "defaults"); i >= 0 && i < at {
+		if p := c.in.find(r.name, "defaults"); p != nil && p.at < from.at {
 			return ""
 		}
 	default:
-		if in.find(r.name, r.kind) >= 0 {
+		if c.in.find(r.name, r.kind) != nil {
 			return ""
 		}
 	}
@@ -286,14 +260,13 @@ func (c *checker) missing(r reference, at int, in declared) string {
 }
 
 // missingServer looks for a server, of this section unless another is named.
-func missingServer(r reference, at int, in declared) string {
-	p, name := in.all[at], r.name
+func (c *checker) missingServer(r reference, p *parsed) string {
+	name := r.name
 	if backend, server, other := strings.Cut(r.name, "/"); other {
-		i := in.find(backend, "backend", "listen")
-		if i < 0 {
+		if p = c.in.find(backend, "backend", "listen"); p == nil {
 			return fmt.Sprintf("there is no backend %q", backend)
 		}
-		p, name = in.all[i], server
+		name = server
 	}
 	if p.template || slices.Contains(p.servers, name) {
 		return ""

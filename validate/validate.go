@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -196,13 +195,4 @@ func (v *Validator) Check(ctx context.Context, cfg *dataplane.Config) (*Report, 
 func (v *Validator) Validate(ctx context.Context, cfg *dataplane.Config) error {
 	_, err := v.Check(ctx, cfg)
 	return err
-}
-
-// sectionCache holds the findings and references of the sections and crt-lists
-// that the last configuration had.
-type sectionCache struct {
-	mu    sync.Mutex
-	known map[string]*parsed     // by the text of the section
-	lists map[string]*parsedList // by the name of the crt-list
-	count int                    // sections parsed so far
 }
