@@ -197,14 +197,14 @@ func (t *Templates) usesHost(entry string, in *Input) bool {
 func (t *Templates) renderItems(ctx context.Context, entry string, each Each, items []any, in *Input) ([]string, []*notes, error) {
 	made := make([]*notes, len(items))
 	if !t.usesHost(entry, in) {
-		texts, err := t.Engine.RenderEach(ctx, entry, each.Var, items, in.Vars)
+		texts, err := t.Engine.RenderEach(ctx, entry, each.Var, each.values(items, in.Vars), in.Vars)
 		return texts, made, err
 	}
 	texts := make([]string, len(items))
 	var errs []error
 	for i, item := range items {
 		made[i] = t.begin(entry, item, in)
-		text, err := t.Engine.RenderEach(ctx, entry, each.Var, []any{item}, in.Vars)
+		text, err := t.Engine.RenderEach(ctx, entry, each.Var, []any{each.value(item, in.Vars)}, in.Vars)
 		if ctx.Err() != nil {
 			return nil, nil, err
 		}

@@ -89,7 +89,7 @@ func (o *templateOrigins) inPiece(ctx context.Context, p piece, line int) (templ
 		return templating.Origin{File: p.entry}, nil
 	}
 	item := items[i]
-	origin, err := o.trace(ctx, p.entry, p.items[item], withItem(o.in.Vars, p.each.Var, item), tracedKey{p.entry, item}, line-before)
+	origin, err := o.trace(ctx, p.entry, p.items[item], p.each.withItem(o.in.Vars, item), tracedKey{p.entry, item}, line-before)
 	if len(resourcesOf(origin.Owners)) == 0 {
 		origin.Owners = []any{item}
 	}

@@ -199,6 +199,7 @@ func after(text string, i int, end string) int {
 var (
 	undefinedResource = regexp.MustCompile(`(resources\.\w+) undefined \(type struct.*`)
 	exportedResource  = regexp.MustCompile(`\bresources\.[A-Z]`)
+	untypedLoop       = regexp.MustCompile(`^cannot range over ([\pL_][\w\pL]*)\.([\w.\pL]+) \(type interface \{\}\)$`)
 )
 
 // problems gives errors of the engine their place in the settings.
@@ -218,6 +219,7 @@ func (f *programFiles) problems(s *Settings, err error) SettingsErrors {
 	}
 	message := undefinedResource.ReplaceAllString(at.Message, "$1 undefined: it is not in watchedResources")
 	message = exportedResource.ReplaceAllStringFunc(message, strings.ToLower)
+	message = untypedLoop.ReplaceAllString(message, `$0; digList($1, "$2") is a list`)
 	name, _ := f.resolve(at.File)
 	return SettingsErrors{s.source.inText(f.paths[name], at.Line, at.Column, err, message)}
 }

@@ -75,7 +75,7 @@ type Template struct {
 
 // ForEach says that a template is rendered once for each object.
 type ForEach struct {
-	Resource string `json:"resource" doc:"A name in watchedResources: one that is held in full, of a kind that client-go knows." required:"true"`
+	Resource string `json:"resource" doc:"A name in watchedResources: one that is held in full." required:"true"`
 	As       string `json:"as" doc:"The variable that is the object: svc." required:"true"`
 }
 

@@ -56,7 +56,7 @@ func TestParseSettingsAttacks(t *testing.T) {
 		"a directive":                 {"%YAML 1.1\n---\n" + smallest, ""},
 		"a directive nobody knows":    {"%YAML 3.0\n---\n" + smallest, "s.yaml:1:1: not YAML"},
 		"each without its resource":   {smallest + "maps: {a.map: {template: x, each: {resource: b, as: c}}}\n", `"b" is not in watchedResources`},
-		"each of maps":                {"watchedResources: {r: {apiVersion: x.test/v1, resources: rs}}\n" + smallest + "maps: {a.map: {template: x, each: {resource: r, as: c}}}\n", "of no kind that client-go knows"},
+		"each of maps":                {"watchedResources: {r: {apiVersion: x.test/v1, resources: rs}}\n" + smallest + "maps: {a.map: {template: x, each: {resource: r, as: c}}}\n", ""},
 		"each, on demand":             {"watchedResources: {r: {apiVersion: v1, resources: pods, store: on-demand}}\n" + smallest + "maps: {a.map: {template: x, each: {resource: r, as: c}}}\n", "fetched on demand"},
 		"each as what is taken":       {"watchedResources: {r: {apiVersion: v1, resources: pods}}\n" + smallest + "maps: {a.map: {template: x, each: {resource: r, as: shared}}}\n", "or has a meaning"},
 		"each as two":                 {"watchedResources: {r: {apiVersion: v1, resources: pods}, s: {apiVersion: v1, resources: services}}\n" + smallest + "maps: {a.map: {template: x, each: {resource: r, as: o}}, b.map: {template: x, each: {resource: s, as: o}}}\n", "a variable is always of one resource"},

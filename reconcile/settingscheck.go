@@ -191,18 +191,19 @@ var reservedVars = []string{"resources", "controller", "currentConfig", "fileReg
 // each checks that the objects are there and the variable is free.
 func (c *settingsCheck) each(at string, s *Settings, set templateSet, each ForEach, variables map[string]string) {
 	r, ok := s.WatchedResources[each.Resource]
-	gvr, err := r.gvr()
 	switch {
 	case set.snippets():
 		c.fail(at, "a snippet is part of what renders it; give this to that")
 	case each.Resource == "":
 		c.given(at+".resource", "empty")
 	case !ok:
-		c.fail(at+".resource", "%q is not in watchedResources", each.Resource)
+		hint := ""
+		if near := nearest(each.Resource, slices.Sorted(maps.Keys(s.WatchedResources))); near != "" {
+			hint = "; did you mean " + near + "?"
+		}
+		c.fail(at+".resource", "%q is not in watchedResources%s", each.Resource, hint)
 	case r.Store == StoreOnDemand:
 		c.fail(at+".resource", "%s is fetched on demand, not held in full", each.Resource)
-	case err == nil && k8swatch.TypeOf(gvr) == nil:
-		c.fail(at+".resource", "%s is of no kind that client-go knows; use a loop over resources.%s.List()", each.Resource, each.Resource)
 	}
 	before, taken := variables[each.As]
 	switch {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/templating"
 )
@@ -35,10 +37,30 @@ type Input struct {
 // with the variable Var set to it. In a configuration, a map and a crt-list each
 // item begins on a line of its own. The other entries need the variable, too, as
 // they are rendered with the same [Input.Vars]: put a zero value there, such as
-// a nil pointer.
+// a nil pointer. Where that is a map[string]any, an item that is an
+// [*unstructured.Unstructured] is seen as the map inside of it.
 type Each struct {
 	Var   string
 	Items []any // comparable: pointers, strings, ...
+}
+
+// value is an item as the template sees it.
+func (e Each) value(item any, vars map[string]any) any {
+	if u, ok := item.(*unstructured.Unstructured); ok && u != nil {
+		if _, isMap := vars[e.Var].(map[string]any); isMap {
+			return u.Object
+		}
+	}
+	return item
+}
+
+// values are items as the template sees them.
+func (e Each) values(items []any, vars map[string]any) []any {
+	seen := make([]any, len(items))
+	for i, item := range items {
+		seen[i] = e.value(item, vars)
+	}
+	return seen
 }
 
 // Templates is a [Renderer] made of compiled templates. The path of an entry
@@ -243,10 +265,10 @@ func (t *Templates) items(ctx context.Context, entry string, in *Input, each Eac
 }
 
 // withItem returns the variables of a render for one item.
-func withItem(vars map[string]any, name string, item any) map[string]any {
+func (e Each) withItem(vars map[string]any, item any) map[string]any {
 	own := make(map[string]any, len(vars)+1)
 	maps.Copy(own, vars)
-	own[name] = item
+	own[e.Var] = e.value(item, vars)
 	return own
 }
 

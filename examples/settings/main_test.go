@@ -24,12 +24,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestExampleCompiles: the example is right as it stands.
+// TestExampleCompiles: the examples are right as they stand.
 func TestExampleCompiles(t *testing.T) {
-	data, err := os.ReadFile("testdata/settings.yaml")
-	require.NoError(t, err)
-	_, err = reconcile.ParseProgram("settings.yaml", data, &reconcile.ProgramOptions{Globals: map[string]any{"httpAddress": "", "runtimeSocket": ""}})
-	require.NoError(t, err)
+	for _, file := range []string{"testdata/settings.yaml", "testdata/routes.yaml"} {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		_, err = reconcile.ParseProgram(file, data, &reconcile.ProgramOptions{Globals: map[string]any{"httpAddress": "", "runtimeSocket": ""}})
+		require.NoError(t, err)
+	}
 }
 
 // TestExampleCases: -test runs the cases in the settings.
@@ -37,6 +39,9 @@ func TestExampleCases(t *testing.T) {
 	needHAProxy(t)
 	var out strings.Builder
 	require.NoError(t, run(t.Context(), []string{"-settings", "testdata/settings.yaml", "-test"}, &out, io.Discard))
+	require.Contains(t, out.String(), "1 cases: 1 passed, 0 failed")
+	out.Reset()
+	require.NoError(t, run(t.Context(), []string{"-settings", "testdata/routes.yaml", "-test"}, &out, io.Discard), out.String())
 	require.Contains(t, out.String(), "1 cases: 1 passed, 0 failed")
 	data, err := os.ReadFile("testdata/settings.yaml")
 	require.NoError(t, err)
@@ -121,7 +126,9 @@ type stage struct {
 	client    *http.Client
 }
 
-func start(t *testing.T, settingsFlag func(s *stage) string) *stage {
+// newStage prepares for a controller with these settings. manifests makes the
+// resources for the address of the backend.
+func newStage(t *testing.T, settings string, manifests func(backend string) string) *stage {
 	needHAProxy(t)
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "served by %s", r.Header.Get("X-Served-By"))
@@ -129,18 +136,24 @@ func start(t *testing.T, settingsFlag func(s *stage) string) *stage {
 	t.Cleanup(backend.Close)
 	s := &stage{t: t, manifests: t.TempDir(), address: freeAddress(t), client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
 	s.settings = filepath.Join(t.TempDir(), "settings.yaml")
-	data, err := os.ReadFile("testdata/settings.yaml")
+	data, err := os.ReadFile(settings)
 	require.NoError(t, err)
 	s.text = string(data)
 	s.write(s.settings, s.text)
-	s.write(filepath.Join(s.manifests, "shop.yaml"), shop("shop.test", strings.TrimPrefix(backend.URL, "http://")))
+	s.write(filepath.Join(s.manifests, "shop.yaml"), manifests(strings.TrimPrefix(backend.URL, "http://")))
+	return s
+}
+
+// run starts the controller, which ends with the test.
+func (s *stage) run(settingsFlag string) {
+	t := s.t
 	dir, err := os.MkdirTemp("", "haptic-") // haproxy runs under an account of its own, which must come in
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o711))
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	args := []string{"-settings", settingsFlag(s), "-manifests", s.manifests, "-local", filepath.Join(dir, "haproxy"),
+	args := []string{"-settings", settingsFlag, "-manifests", s.manifests, "-local", filepath.Join(dir, "haproxy"),
 		"-http-addr", s.address, "-debug-addr", ""}
 	go func() { done <- run(ctx, args, io.Discard, &s.log) }()
 	t.Cleanup(func() {
@@ -152,6 +165,11 @@ func start(t *testing.T, settingsFlag func(s *stage) string) *stage {
 			t.Log(s.log.String())
 		}
 	})
+}
+
+func start(t *testing.T, settingsFlag func(s *stage) string) *stage {
+	s := newStage(t, "testdata/settings.yaml", func(backend string) string { return shop("shop.test", backend) })
+	s.run(settingsFlag(s))
 	s.until("the first answer", func() bool { return s.get("shop.test") == "served by haptic" })
 	return s
 }
@@ -269,4 +287,34 @@ func TestSettingsFromConfigMap(t *testing.T) {
 	})
 	s.write(filepath.Join(s.manifests, "settings.yaml"), configMap(strings.Replace(s.text, "X-Served-By haptic", "X-Served-By settings", 1)))
 	s.until("the new header", func() bool { return s.get("shop.test") == "served by settings" })
+}
+
+// TestCustomResources: each goes over the objects of a CRD, in a folder of
+// manifests; one that is wrong is named with the line of the settings, and all
+// others are served.
+func TestCustomResources(t *testing.T) {
+	const crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: routes.example.test}\n" +
+		"spec: {group: example.test, scope: Namespaced, names: {plural: routes, kind: Route}, versions: [{name: v1, served: true, storage: true}]}\n---\n"
+	route := func(name, host, address string) string {
+		ip, port, _ := net.SplitHostPort(address)
+		return fmt.Sprintf("apiVersion: example.test/v1\nkind: Route\nmetadata: {namespace: shop, name: %s}\nspec: {hosts: [%s], servers: [{address: %s, port: %s}]}\n", name, host, ip, port)
+	}
+	var backend string
+	s := newStage(t, "testdata/routes.yaml", func(address string) string {
+		backend = address
+		return crd + route("web", "Shop.test", address)
+	})
+	s.run(s.settings)
+	s.until("the first answer", func() bool { return s.get("shop.test") == "served by " })
+	s.write(filepath.Join(s.manifests, "blog.yaml"), route("blog", "blog.test", backend))
+	s.until("the other route", func() bool { return s.get("blog.test") == "served by " })
+
+	s.write(filepath.Join(s.manifests, "blog.yaml"), route("blog", "news.test", backend)+"---\n"+route("bad", "bad.test", "nowhere:x"))
+	s.until("the route that changed", func() bool { return s.get("news.test") == "served by " })
+	s.until("the report", func() bool { return strings.Contains(s.log.String(), "Route shop/bad") })
+	line := strings.Count(s.text[:strings.Index(s.text, "digInt(server")], "\n") + 1
+	require.Contains(t, s.log.String(), fmt.Sprintf("%s:%d", s.settings, line))
+	require.Contains(t, s.log.String(), "blog.yaml")
+	require.Equal(t, "served by ", s.get("shop.test"))
+	require.Equal(t, "no route\n", s.get("bad.test"))
 }
