@@ -315,7 +315,7 @@ func TestCachedBounds(t *testing.T) {
 		start(t, c)
 		synced(t, c, 21)
 		src.OnRequest(func(context.Context, k8swatchtest.Request) error {
-			most.Store(max(most.Load(), now.Add(1)))
+			rise(&most, now.Add(1))
 			elapse(time.Millisecond)
 			now.Add(-1)
 			return nil

@@ -211,8 +211,10 @@ func TestHalfOpen(t *testing.T) {
 	server := newAPIServer(t)
 	network := newHalfOpen(t, server.Listener.Addr().String())
 	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{
-		Kubeconfig:      server.kubeconfig(t, "https://"+network.Addr().String()),
-		ReadIdleTimeout: 50 * time.Millisecond, PingTimeout: 50 * time.Millisecond,
+		Kubeconfig: server.kubeconfig(t, "https://"+network.Addr().String()),
+		// Long enough for a busy machine to answer a ping: one that is lost by
+		// mistake has the list read again, in which the second object is not.
+		ReadIdleTimeout: 50 * time.Millisecond, PingTimeout: 500 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -81,7 +81,7 @@ func TestElectionHandsOver(t *testing.T) {
 		bctx, stopB := context.WithCancel(t.Context())
 		var working, most atomic.Int32
 		lead := func(ctx context.Context) {
-			most.Store(max(most.Load(), working.Add(1)))
+			rise(&most, working.Add(1))
 			<-ctx.Done()
 			elapse(3 * time.Second) // winding up takes time
 			working.Add(-1)

@@ -290,20 +290,22 @@ func (b *breaking) ListWatch(gvr schema.GroupVersionResource, namespace string, 
 // TestLostConnection: a watch whose connection is lost goes on from where it was;
 // only when it breaks again and again is everything listed anew.
 func TestLostConnection(t *testing.T) {
-	src := k8swatchtest.NewSource(ingress("a", "1"))
-	b := &breaking{Source: src, broken: func(n int32) bool { return n == 1 }}
-	w := mustNew(t, b, ingresses, &k8swatch.Options{NoWatchList: true})
-	start(t, w)
-	synced(t, w, 1)
-	src.Apply(ingress("a", "2"))
-	eventually(t, "the watch goes on", func() bool { return w.Snapshot().Len() == 2 })
-	if b.lists.Load() != 1 || b.watches.Load() != 2 {
-		t.Errorf("%d lists, %d watches", b.lists.Load(), b.watches.Load())
-	}
+	synctest.Test(t, func(t *testing.T) { // how long it takes decides: a busy machine must not
+		src := k8swatchtest.NewSource(ingress("a", "1"))
+		b := &breaking{Source: src, broken: func(n int32) bool { return n == 1 }}
+		w := mustNew(t, b, ingresses, &k8swatch.Options{NoWatchList: true})
+		start(t, w)
+		synced(t, w, 1)
+		src.Apply(ingress("a", "2"))
+		synctest.Wait()
+		if w.Snapshot().Len() != 2 || b.lists.Load() != 1 || b.watches.Load() != 2 {
+			t.Errorf("%d objects, %d lists, %d watches", w.Snapshot().Len(), b.lists.Load(), b.watches.Load())
+		}
+	})
 
-	b = &breaking{Source: src}
+	b := &breaking{Source: k8swatchtest.NewSource(ingress("a", "1"))}
 	b.broken = func(int32) bool { return b.lists.Load() < 3 }
-	w = mustNew(t, b, ingresses, &k8swatch.Options{NoWatchList: true})
+	w := mustNew(t, b, ingresses, &k8swatch.Options{NoWatchList: true})
 	start(t, w)
 	eventually(t, "the third list is followed by a watch that works", func() bool {
 		return b.lists.Load() == 3 && w.State().Phase == k8swatch.PhaseSynced

@@ -55,6 +55,7 @@ type Folder struct {
 	dir     string
 	onError func(error)
 	server  *memapi.Server
+	settle  time.Duration
 
 	mu     sync.Mutex
 	files  map[string][]*manifest // last good content by path
@@ -76,7 +77,7 @@ func NewFolder(dir string, opts *FolderOptions) (*Folder, error) {
 		opts = &FolderOptions{}
 	}
 	f := &Folder{
-		dir: filepath.Clean(dir), onError: opts.OnError, server: memapi.New(),
+		dir: filepath.Clean(dir), onError: opts.OnError, server: memapi.New(), settle: settle,
 		files: map[string][]*manifest{}, errs: map[string][]error{}, shown: map[objectKey]*manifest{},
 	}
 	if f.onError == nil {
@@ -141,6 +142,9 @@ func (f *Folder) ListWatch(gvr schema.GroupVersionResource, namespace string, tw
 func (f *Folder) read(name string, final bool) bool {
 	data, err := os.ReadFile(name)
 	gone := errors.Is(err, fs.ErrNotExist)
+	if gone && final && !f.there() {
+		return false // it went with the folder, which Run is about to hear of
+	}
 	var found []*manifest
 	var errs []error
 	switch {
@@ -155,6 +159,12 @@ func (f *Folder) read(name string, final bool) bool {
 		f.onError(err)
 	}
 	return taken
+}
+
+// there reports whether the folder can be found.
+func (f *Folder) there() bool {
+	_, err := os.Stat(f.dir)
+	return err == nil
 }
 
 // take files what was read, and returns what is to be told of it, which happens
@@ -270,7 +280,7 @@ func (f *Folder) Run(ctx context.Context) error {
 	}
 	unsettled := map[string]bool{}
 	f.scan(unsettled) // what changed since NewFolder
-	timer, back := time.NewTimer(settle), time.NewTimer(0)
+	timer, back := time.NewTimer(f.settle), time.NewTimer(0)
 	defer timer.Stop()
 	defer back.Stop()
 	back.Stop()
@@ -286,7 +296,7 @@ func (f *Folder) Run(ctx context.Context) error {
 				f.onError(fmt.Errorf("k8swatch: manifests: %w", err))
 			}
 			f.scan(unsettled)
-			timer.Reset(settle)
+			timer.Reset(f.settle)
 		case e, ok := <-watcher.Events:
 			if !ok {
 				return nil
@@ -301,7 +311,7 @@ func (f *Folder) Run(ctx context.Context) error {
 				continue
 			}
 			if !f.event(e.Name, unsettled) {
-				timer.Reset(settle) // other files do not put this one off
+				timer.Reset(f.settle) // other files do not put this one off
 			}
 		case <-timer.C:
 			f.conclude(unsettled)
@@ -311,7 +321,7 @@ func (f *Folder) Run(ctx context.Context) error {
 				continue
 			}
 			f.scan(unsettled)
-			timer.Reset(settle)
+			timer.Reset(f.settle)
 		}
 	}
 }
@@ -347,7 +357,7 @@ func (f *Folder) conclude(unsettled map[string]bool) {
 	if len(unsettled) == 0 {
 		return
 	}
-	for name := range unsettled {
+	for _, name := range slices.Sorted(maps.Keys(unsettled)) { // errors are told by file
 		f.read(name, true)
 	}
 	clear(unsettled)

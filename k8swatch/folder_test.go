@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -28,9 +30,15 @@ spec:
   - host: %s
 `
 
+// write replaces a file in one step: a reader sees the old or the new one, never
+// one that is cut, however slow the writer is.
 func write(t testing.TB, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+	next := filepath.Join(filepath.Dir(name), ".next-"+filepath.Base(name))
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, name); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -197,7 +205,9 @@ func TestFolderFollows(t *testing.T) {
 	has := func(host string) func() bool { return func() bool { return w.Snapshot().GetSingle(host) != nil } }
 	version := func() string { return w.Snapshot().ByName("default", "a").GetResourceVersion() }
 
-	write(t, path, fmt.Sprintf(ingressYAML, "a", "a2.test"))
+	if err := os.WriteFile(path, []byte(fmt.Sprintf(ingressYAML, "a", "a2.test")), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "a save in place", has("a2.test"))
 
 	// Saved without a change: nothing happens. Another file shows that it was read.
@@ -252,6 +262,7 @@ func TestFolderHalfWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.SetSettle(time.Hour) // a busy machine may put long pauses between the steps
 	deleted := make(chan struct{}, 100)
 	w := mustNew(t, f, ingresses, &k8swatch.Options{
 		IndexBy: []string{"spec.rules[*].host"}, Debounce: -1,
@@ -285,10 +296,68 @@ func TestFolderHalfWritten(t *testing.T) {
 	if len(deleted) > 0 || log.len() > 0 {
 		t.Errorf("%d deletions, errors %v", len(deleted), log.errs)
 	}
-	write(t, path, fmt.Sprintf(ingressYAML, "a", "a.test")) // this is meant
-	eventually(t, "the second document is gone", func() bool { return w.Snapshot().Len() == 1 })
-	write(t, path, "")
-	eventually(t, "the file was emptied", func() bool { return w.Snapshot().Len() == 0 })
+}
+
+// TestFolderEmptied: what stays less than it was is meant.
+func TestFolderEmptied(t *testing.T) {
+	dir, _, w, _ := followed(t, map[string]string{
+		"a.yaml": fmt.Sprintf(ingressYAML, "a", "a.test") + "---\n" + fmt.Sprintf(ingressYAML, "b", "b.test"),
+	})
+	write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "a", "a.test"))
+	eventually(t, "the second document is gone", func() bool { return w.Snapshot().GetSingle("b.test") == nil })
+	if w.Snapshot().GetSingle("a.test") == nil {
+		t.Error("the first document went, too")
+	}
+	write(t, filepath.Join(dir, "a.yaml"), "")
+	eventually(t, "the file was emptied", func() bool { return w.Snapshot().GetSingle("a.test") == nil })
+}
+
+// TestFolderGoesAfterASave: files of which the news comes when the folder is away
+// already are not taken for deleted.
+func TestFolderGoesAfterASave(t *testing.T) {
+	const n = 50
+	top := t.TempDir()
+	fill := func(dir, host string) {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			write(t, filepath.Join(dir, fmt.Sprintf("%d.yaml", i)), fmt.Sprintf(ingressYAML, fmt.Sprint("i", i), host))
+		}
+	}
+	dir, next := filepath.Join(top, "manifests"), filepath.Join(top, "next")
+	fill(dir, "a.test")
+	fill(next, "c.test")
+	var log errorLog
+	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.SetSettle(time.Nanosecond) // what is to be concluded is concluded before anybody looks
+	var deleted atomic.Int32
+	w := mustNew(t, f, ingresses, &k8swatch.Options{
+		IndexBy: []string{"spec.rules[*].host"}, Debounce: -1,
+		OnChange: func(_ context.Context, c k8swatch.Changes) error { deleted.Add(int32(c.Deleted)); return nil },
+	})
+	start(t, w)
+	start(t, f)
+	synced(t, w, n)
+	write(t, filepath.Join(dir, "0.yaml"), fmt.Sprintf(ingressYAML, "i0", "followed.test"))
+	eventually(t, "the folder is followed", func() bool { return w.Snapshot().GetSingle("followed.test") != nil })
+	for i := range n {
+		write(t, filepath.Join(dir, fmt.Sprintf("%d.yaml", i)), fmt.Sprintf(ingressYAML, fmt.Sprint("i", i), "b.test"))
+	}
+	if err := os.Rename(dir, dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the loss is told", func() bool { return log.len() > 0 })
+	if err := os.Rename(next, dir); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the new folder is followed", func() bool { return len(w.Snapshot().Get("c.test")) == n })
+	if deleted.Load() != 0 {
+		t.Errorf("%d objects were deleted while the folder was away", deleted.Load())
+	}
 }
 
 func TestFolderConflict(t *testing.T) {

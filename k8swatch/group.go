@@ -2,6 +2,7 @@ package k8swatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -134,20 +135,26 @@ func (g *Group) Run(ctx context.Context) error {
 
 // WaitForSync waits until all watchers are synced and returns the number of
 // initial objects. It gives up as soon as one of them does; see
-// [Watcher.WaitForSync].
+// [Watcher.WaitForSync]. Where several are in trouble by then, the error is of the
+// one that was added first.
 func (g *Group) WaitForSync(ctx context.Context) (int, error) {
 	g.mu.Lock()
 	members := g.members
 	g.mu.Unlock()
-	counts := make([]int, len(members))
+	counts, errs := make([]int, len(members)), make([]error, len(members))
 	all, each := errgroup.WithContext(ctx)
 	for i, w := range members {
-		all.Go(func() (err error) {
-			counts[i], err = w.WaitForSync(each)
-			return err
+		all.Go(func() error {
+			counts[i], errs[i] = w.WaitForSync(each)
+			return errs[i]
 		})
 	}
 	err := all.Wait()
+	for _, e := range slices.Backward(errs) {
+		if e != nil && (ctx.Err() != nil || !errors.Is(e, context.Canceled)) { // not one that another ended
+			err = e
+		}
+	}
 	if err == nil && len(members) > 0 {
 		// What is stored from here on is no longer part of the initial sync.
 		select {

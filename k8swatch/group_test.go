@@ -1,6 +1,7 @@
 package k8swatch_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -145,4 +146,32 @@ func TestGroupStatesOfOneResource(t *testing.T) {
 			stop()
 		}
 	})
+}
+
+// TestGroupErrorIsOfTheFirst: of several in trouble, whoever was scheduled first.
+func TestGroupErrorIsOfTheFirst(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			src := k8swatchtest.NewSource()
+			src.Partition()
+			g := k8swatch.NewGroup(nil)
+			if err := g.Add(mustNew(t, src, services, nil), mustNew(t, src, ingresses, nil), mustNew(t, src, secrets, nil)); err != nil {
+				t.Fatal(err)
+			}
+			start(t, g)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var sync *k8swatch.SyncError
+			if _, err := g.WaitForSync(ctx); !errors.As(err, &sync) || sync.Resource != services || !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("time-out: %v", err)
+			}
+			src.Forbid(ingresses)
+			src.Forbid(secrets)
+			src.Restore()
+			elapse(5 * time.Second)
+			if _, err := g.WaitForSync(t.Context()); !errors.As(err, &sync) || sync.Resource != ingresses || !errors.Is(err, k8swatch.ErrForbidden) {
+				t.Fatalf("forbidden: %v", err)
+			}
+		})
+	}
 }

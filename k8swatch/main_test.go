@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,10 +52,14 @@ func start(t testing.TB, r interface{ Run(context.Context) error }) (stop func()
 	return stop
 }
 
+// patience is used up by a test that fails alone, so it may be long: the machine
+// may have a lot else to do.
+const patience = 2 * time.Minute
+
 // soon is a context that ends long after anything that works.
 func soon(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -75,14 +80,14 @@ func synced(t testing.TB, w interface {
 // eventually polls a condition that no channel tells of.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patience)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("not within 30 s: %s", what)
+			t.Fatalf("not within %s: %s", patience, what)
 		}
 	}
 }
@@ -121,6 +126,15 @@ func (r *recorder) all() []k8swatch.Changes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.calls)
+}
+
+// rise makes most at least n.
+func rise(most *atomic.Int32, n int32) {
+	for {
+		if old := most.Load(); n <= old || most.CompareAndSwap(old, n) {
+			return
+		}
+	}
 }
 
 // elapse lets the time of a synctest bubble pass.

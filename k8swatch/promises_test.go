@@ -157,7 +157,7 @@ func TestOnLeaderInOrder(t *testing.T) {
 		e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{
 			Client: l.CoordinationV1(), Namespace: "ns", Name: "haptic", Identity: "a", Logger: quiet,
 			OnLeader: func(id string) {
-				most.Store(max(most.Load(), calls.Add(1)))
+				rise(&most, calls.Add(1))
 				elapse(30 * time.Second)
 				mu.Lock()
 				seen = append(seen, id)
