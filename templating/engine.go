@@ -51,6 +51,14 @@ type Options struct {
 	// it is rendered. Nil drops them. Renders run concurrently, and a render that
 	// fails is run a second time.
 	Debug func(at Origin, value any)
+
+	// Previous is an engine from which entries are taken over that would be
+	// compiled to the same again: their files are what they were, and so is all
+	// that templates see by name. Functions among Globals count as the same where
+	// they have the same type, so give an engine only if its functions do the same.
+	// Where one of both has Debug, nothing is taken over. Compile keeps no reference
+	// to the engine. Nil compiles everything.
+	Previous *Engine
 }
 
 // Engine holds compiled templates. It is immutable and safe for concurrent
@@ -68,15 +76,11 @@ type Engine struct {
 
 // entry is one compiled template.
 type entry struct {
-	name     string
-	template *scriggo.Template
-	sites    []site
-	uses     []string                     // variables, sorted
-	assigns  bool                         // to a variable of the host
-	shares   bool                         // values with other entries
-	size     atomic.Int64                 // of the last output, for the next buffer
-	traced   func() (*tracedEntry, error) // compiled when an error has no position
-	loops    loops                        // for RenderEach
+	*compiled
+	name   string
+	uses   []string                     // variables, sorted
+	size   atomic.Int64                 // of the last output, for the next buffer
+	traced func() (*tracedEntry, error) // compiled when an error has no position
 }
 
 // Compile reads and type-checks all entries and the files that they use. It
@@ -110,8 +114,13 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	}
 	e.names = slices.Compact(e.names)
 	var errs []error
+	previous := opts.Previous.compatible(e)
 	seen := map[string]bool{} // an error in a shared file is reported once
 	for _, name := range e.names {
+		if c := e.reuse(previous, name); c != nil {
+			e.entries[name] = e.entry(name, c)
+			continue
+		}
 		compiled, err := e.compile(name)
 		if err != nil {
 			for _, err := range e.allErrors(name, err) {
@@ -133,21 +142,26 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 
 // compile builds one entry.
 func (e *Engine) compile(name string) (*entry, error) {
-	en := &entry{name: name}
-	t, tpl, err := e.buildEscaped(name, en)
+	c := &compiled{}
+	t, tpl, err := e.buildEscaped(name, c)
 	if err != nil {
 		return nil, err
 	}
-	en.template, en.sites, en.assigns = tpl, t.sites, t.assigns
+	c.template, c.sites, c.assigns, c.includes, c.files = tpl, t.sites, t.assigns, t.includes, slices.Sorted(maps.Keys(t.files))
 	for name := range e.decl.vars {
 		if t.used[name] || slices.Contains(tpl.UsedVars(), name) {
-			en.uses = append(en.uses, name)
+			c.own = append(c.own, name)
 		}
 	}
-	slices.Sort(en.uses)
-	en.shares = t.used[sharedName]
-	en.traced = sync.OnceValues(func() (*tracedEntry, error) { return e.compileTraced(name) })
-	return en, nil
+	slices.Sort(c.own)
+	c.shares = t.used[sharedName]
+	return e.entry(name, c), nil
+}
+
+// entry makes an entry of what was compiled.
+func (e *Engine) entry(name string, c *compiled) *entry {
+	return &entry{compiled: c, name: name, uses: c.own,
+		traced: sync.OnceValues(func() (*tracedEntry, error) { return e.compileTraced(name) })}
 }
 
 // compiler is held while Scriggo compiles: version 0.60 keeps what it finds out
@@ -167,7 +181,7 @@ func (e *Engine) build(t *transformer, name string, escaper any, more native.Dec
 		}
 	}
 	globals[enterName], globals[leaveName], globals[growName] = enter, leave, grow
-	globals[functionName], globals[bindName], globals[debugName] = enterFunction, bindSnippet, e.debugAt
+	globals[functionName], globals[bindName], globals[debugName] = enterFunction, bindSnippet, debugAt(e.src, e.debug)
 	maps.Copy(globals, more)
 	defer func() {
 		if v := recover(); v != nil { // the compiler panics on what it did not foresee

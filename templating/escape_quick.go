@@ -28,8 +28,8 @@ var quickTypes = map[string]string{"string": stringName,
 // buildEscaped compiles an entry, twice: of which type a shown expression is does
 // not stand in its tree, but in what Scriggo makes of it. The first template is
 // right too, and is kept where the second one does not compile.
-func (e *Engine) buildEscaped(name string, en *entry) (*transformer, *scriggo.Template, error) {
-	escapeAny := func(v any, id int) native.JSON { return escape(v, &en.sites[id]) }
+func (e *Engine) buildEscaped(name string, c *compiled) (*transformer, *scriggo.Template, error) {
+	escapeAny := func(v any, id int) native.JSON { return escape(v, &c.sites[id]) }
 	t := newTransformer(e.src, name, e.decl)
 	tpl, err := e.build(t, name, escapeAny, nil)
 	if err != nil {
@@ -39,10 +39,10 @@ func (e *Engine) buildEscaped(name string, en *entry) (*transformer, *scriggo.Te
 		again := newTransformer(e.src, name, e.decl)
 		again.quick = quick
 		tpl, err := e.build(again, name, escapeAny, native.Declarations{
-			stringName: func(s string, id int) string { return string(escapeString(s, &en.sites[id])) },
+			stringName: func(s string, id int) string { return string(escapeString(s, &c.sites[id])) },
 			integerName: func(id string, n int) string {
 				site, _ := strconv.Atoi(id)
-				return string(escapeInt(int64(n), &en.sites[site]))
+				return string(escapeInt(int64(n), &c.sites[site]))
 			},
 			intName: reflect.TypeFor[int](),
 		})

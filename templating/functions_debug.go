@@ -13,13 +13,15 @@ func debugNothing(values ...any) string { return "" }
 var debugType = reflect.TypeOf(debugNothing)
 
 // debugAt returns what reports the values of debug(...) to the host.
-func (e *Engine) debugAt(env native.Env, file string, line, column int, values ...any) string {
-	if e.debug == nil {
+func debugAt(src *sources, report func(Origin, any)) func(env native.Env, file string, line, column int, values ...any) string {
+	return func(_ native.Env, file string, line, column int, values ...any) string {
+		if report == nil {
+			return ""
+		}
+		at := Origin{File: file, Line: line, Column: column, Text: src.line(file, line)}
+		for _, v := range values {
+			report(at, v)
+		}
 		return ""
 	}
-	at := Origin{File: file, Line: line, Column: column, Text: e.src.line(file, line)}
-	for _, v := range values {
-		e.debug(at, v)
-	}
-	return ""
 }

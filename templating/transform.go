@@ -65,8 +65,9 @@ type transformer struct {
 	errors []error
 
 	decl     *declared
-	includes bool      // a snippet
-	snippets []snippet // nil where none was found to be included
+	files    map[string]bool // that the compiler asked for
+	includes bool            // a snippet
+	snippets []snippet       // nil where none was found to be included
 }
 
 // shown is a show node and all places in which it may stand.
@@ -88,7 +89,7 @@ type loop struct{ left, again points }
 
 func newTransformer(src *sources, entry string, decl *declared) *transformer {
 	return &transformer{decl: decl, src: src, entry: entry, vars: decl.names(), beginners: beginners{}, globals: decl.globals, packages: map[string]bool{}, used: map[string]bool{}, points: newPointTable(kindOf(entry)), byNode: map[*ast.Show]*shown{},
-		trees: map[visit]points{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
+		files: map[string]bool{}, trees: map[visit]points{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
 }
 
 // transform is the TreeTransformer of one compilation.
