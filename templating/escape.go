@@ -26,6 +26,8 @@ type site struct {
 	whole        bool // it is a word of its own
 	joined       bool // it is a word with other values beside it
 	chosen       bool // its first word is a value, where it is the text of a macro
+	operators    bool // HAProxy may take it for an operator
+	casts        bool // or for a converter
 	words        bool // HAProxy may know the word
 	keywords     bool // as the first one of a line
 	parts        bool // of which the value may be a part
@@ -121,7 +123,7 @@ func escapeString(s string, at *site) native.JSON {
 			return escapeSpecial(s, at)
 		}
 	}
-	if s == "" || (at.words || at.parts) && at.isKnown(s) {
+	if s == "" || len(s) > maxHeader || (at.words || at.parts) && at.isKnown(s) {
 		return escapeSpecial(s, at)
 	}
 	return native.JSON(s)
@@ -131,7 +133,9 @@ func escapeString(s string, at *site) native.JSON {
 // part of one.
 func (at *site) isKnown(s string) bool {
 	return at.whole && (reserved[s] || at.keywords && isKeyword(s)) ||
-		at.joined && isReservedPart(s) || at.parts && at.partial() && isKeywordPart(s)
+		at.operators && (at.whole && operators[s] || at.joined && isReservedPart(s, operators)) ||
+		at.casts && (at.whole && isConverter(s) || at.joined && isReservedPart(s, converters)) ||
+		at.joined && isReservedPart(s, reserved) || at.parts && at.partial() && isKeywordPart(s)
 }
 
 // partial reports whether a value may be a part of a word.
@@ -171,10 +175,12 @@ func (r rule) escape(s string, at *site) (text, why string) {
 	switch {
 	case r.reads == asRegexp && !at.regexp:
 		s = regexp.QuoteMeta(s)
-	case r.reads == asFormat:
+	case r.reads == asFormat || r.reads == asURIFormat || r.reads == asPathFormat || r.reads == asCookieFmt:
 		s = strings.ReplaceAll(s, "%", "%%")
-	case r.reads == asReplace: // exp_replace of HAProxy takes a doubled backslash for one
+	case r.reads == asReplace || r.reads == asURIReplace || r.reads == asPathRepl: // exp_replace of HAProxy takes a doubled backslash for one
 		s = strings.ReplaceAll(strings.ReplaceAll(s, "%", "%%"), `\`, `\\`)
+	case r.reads == asQuoted: // so that it is the value to who reads the header
+		s = backslash(s, 0, &quoteSpecial)
 	case r.reads == asSubst:
 		s = strings.ReplaceAll(s, `\`, `\\`)
 	}
@@ -189,8 +195,8 @@ func (r rule) escape(s string, at *site) (text, why string) {
 // line is the table of section 2.2 of the configuration manual, read backwards:
 // which bytes need a backslash, and which cannot be written.
 func (r rule) line(s string) (text, why string) {
-	if r.place&(mapStart|crtStart) != 0 {
-		if why := startProblem(s); why != "" {
+	if r.place&(mapStart|crtStart|listStart) != 0 {
+		if why := startProblem(s, r.place); why != "" {
 			return "", why
 		}
 	}
@@ -219,12 +225,14 @@ func (r rule) line(s string) (text, why string) {
 
 // startProblem says what would turn the line of a map or a crt-list into
 // another one.
-func startProblem(s string) string {
+func startProblem(s string, place places) string {
 	switch {
 	case s == "":
 		return "with nothing here the next word would take its place"
 	case s[0] == '#':
 		return "a line that starts with # is a comment"
+	case s[0] == ' ' && place == listStart:
+		return "white space at the start of a line is left out"
 	}
 	return ""
 }

@@ -37,7 +37,7 @@ func (r rule) embeds(s string, at *site) string {
 		if strings.Contains(s, "\n") {
 			return "a macro's text with line feeds cannot stand in a comment"
 		}
-	case mapKey, mapValue, crtWord:
+	case mapKey, mapValue, crtWord, listText:
 		if !at.text && strings.Contains(s, "\n") {
 			return "a macro's text with line feeds cannot stand in a line that began before: show the call itself"
 		}
@@ -67,7 +67,7 @@ func (r rule) embedsChoice(s string, at *site) string {
 // embedsInside is about what HAProxy reads inside the word.
 func (r rule) embedsInside(s string, at *site) string {
 	switch r.reads {
-	case asFormat, asReplace:
+	case asFormat, asReplace, asURIFormat, asURIReplace, asPathFormat, asPathRepl, asCookieFmt:
 		var in inner
 		for i := range len(s) {
 			in.stepFormat(s[i])
@@ -83,12 +83,15 @@ func (r rule) embedsInside(s string, at *site) string {
 		if in.sample != sampleName && in.sample != sampleEnd {
 			return "a macro's text must close the parentheses of a sample expression"
 		}
-	case asName, asNameOf, asVariable, asHeader, asAddress, asFile, asMethod, asEnv, asStrict:
+	case asName, asNameOf, asVariable, asHeader, asAddress, asFile, asMethod, asEnv, asStrict, asNumber, asURI, asCookie, asSocket, asValue:
 		return r.refuses(s, at)
 	case asRegexp:
 		if !at.regexp && regexp.QuoteMeta(s) != s {
 			return "a macro's text cannot stand in a regular expression"
 		}
+	}
+	if r.reads == asQuoted && strings.ContainsAny(s, `"\`) {
+		return "a macro's text with quotes or backslashes cannot stand where HAProxy puts quotes around it"
 	}
 	if r.arg && strings.ContainsAny(s, `,()'"\`) {
 		return "a macro's text with commas, parentheses, quotes or backslashes cannot stand in an argument of a sample expression"

@@ -14,7 +14,9 @@ var ( // constant in effect: Go has no array constants
 	variableSet  = setOf(alphanumeric + "_.")
 	headerSet    = setOf(alphanumeric + "!#$%&'*+-.^_`|~") // RFC 9110, section 5.6.2
 	addressSet   = setOf(alphanumeric + "-_.:[]*%")
+	cookieSet    = setOf(alphanumeric + "!#$%&'()*+-./:<=>?@[]^_`{|}~") // RFC 6265, section 4.1.1
 	strictSet    = setOf(alphanumeric + "-_.:/*@+=~")
+	numberSet    = setOf(alphanumeric + ".")
 	wordSpecials = setOf("%(),")
 	argSpecials  = setOf(`,()'"\ `)
 	quoteSpecial = setOf(`"\`)
@@ -40,9 +42,16 @@ func (set *asciiSet) any(s string) bool {
 	return false
 }
 
+// operators are words that HAProxy takes for one between numbers, and not for a
+// pattern (section 7.1.2).
+var operators = map[string]bool{"eq": true, "ge": true, "gt": true, "le": true, "lt": true}
+
+// maxHeader is the longest name of a header: HTX has a byte for its length.
+const maxHeader = 255
+
 // isReservedPart reports whether a word that means something by itself may be
 // made of a value and others beside it.
-func isReservedPart(s string) bool {
+func isReservedPart(s string, reserved map[string]bool) bool {
 	for word := range reserved {
 		if strings.Contains(word, s) {
 			return true
@@ -81,15 +90,38 @@ func (r rule) refuses(s string, at *site) string {
 		}
 	case asUnknown, asWord:
 		return r.refusesWord(s)
-	case asPattern, asRegexp:
+	case asPattern, asRegexp, asValue:
 		if r.word && !r.arg && strings.HasPrefix(s, "-") {
 			return "HAProxy would read it as a flag: write -- before the first pattern"
 		}
 	case asFile:
 		return r.refusesFile(s)
 	case asAddress:
-		if strings.HasPrefix(s, "-") || !addressSet.only(s) {
-			return "not a host, an IP address or a port"
+		return refusesAddress(s)
+	case asHeader:
+		if len(s) > maxHeader {
+			return "HAProxy has no names of headers that are so long"
+		}
+	case asNumber:
+		if !isQuantity(s) {
+			return "not a number, a size or a time: HAProxy would read it as a sample expression"
+		}
+	case asAuth:
+		if r.first && at.partial() && strings.Contains(s, ":") {
+			return "a colon would end the name of the user"
+		}
+	case asSocket:
+		if r.first && !strings.HasPrefix(s, "/") {
+			return "not the path of a socket"
+		}
+		return r.refusesFile(s)
+	case asPathFormat, asPathRepl:
+		if strings.ContainsAny(s, " ?") {
+			return "a space or a question mark would end the path"
+		}
+	case asURI, asURIFormat, asURIReplace:
+		if strings.Contains(s, " ") {
+			return "a space would end it in the line of the request"
 		}
 	case asVariable:
 		const scope = "proc."
@@ -113,8 +145,12 @@ func (r rule) refusesWhole(s string, at *site) string {
 		return "with nothing here the next word would take its place: put double quotes around it, or test it with if"
 	case s == "":
 		return "with nothing here and behind it the next word would take its place: join the values, {{ a + b }}, or put double quotes around them"
-	case at.whole && reserved[s] && r.isCondition(s), at.joined && isReservedPart(s) && r.isCondition(s):
+	case at.whole && reserved[s] && r.isCondition(s), at.joined && isReservedPart(s, reserved) && r.isCondition(s):
 		return "HAProxy reads this word as a part of a condition"
+	case r.cast && (at.whole && isConverter(s) || at.joined && isReservedPart(s, converters)):
+		return "HAProxy reads this word as a converter: write -- before the first pattern"
+	case r.numeric && (at.whole && operators[s] || at.joined && isReservedPart(s, operators)):
+		return "HAProxy reads this word as an operator: write -m str before the first pattern, if it is none of a number"
 	case at.whole && r.reads == asUnknown && isKeyword(s):
 		return chosenLine
 	}
@@ -126,7 +162,7 @@ func (r rule) isCondition(s string) bool {
 	switch r.reads {
 	case asPattern, asLater, asRegexp:
 		return s == "}" && !r.arg
-	case asText, asFormat, asReplace, asComment:
+	case asText, asFormat, asReplace, asComment, asValue, asURI, asURIFormat, asURIReplace, asPathFormat, asPathRepl, asCookie, asCookieFmt, asQuoted, asAuth:
 		return false
 	}
 	return true
@@ -141,6 +177,8 @@ func (r rule) charset() (set *asciiSet, name string) {
 		return &variableSet, "the name of a variable: letters, digits, _ and . only"
 	case asHeader:
 		return &headerSet, "the name of a header"
+	case asCookie, asCookieFmt:
+		return &cookieSet, "the name or the value of a cookie"
 	case asStrict:
 		return &strictSet, "plain enough for a place of which nothing is known: letters, digits and -_.:/*@+=~ only"
 	}
@@ -155,6 +193,26 @@ func (r rule) refusesWord(s string) string {
 		return "HAProxy may read it as a flag"
 	}
 	return ""
+}
+
+// refusesAddress keeps a value from being several ports, or one that is counted
+// from that of the client.
+func refusesAddress(s string) string {
+	port := s[strings.LastIndexByte(s, ':')+1:]
+	from, to, isRange := strings.Cut(port, "-")
+	switch {
+	case strings.HasPrefix(s, "-") || strings.Contains(s, ":-") || !addressSet.only(s):
+		return "not a host, an IP address or a port"
+	case isRange && strings.Trim(from+to, "0123456789") == "":
+		return "a range of ports: use raw"
+	}
+	return ""
+}
+
+// isQuantity reports whether a value begins with a digit, as no sample fetch does,
+// and has but letters and digits. Nothing cannot be something else.
+func isQuantity(s string) bool {
+	return s == "" || s[0] >= '0' && s[0] <= '9' && numberSet.only(s)
 }
 
 // refusesFile keeps a value that is a part of a path to one name, and any value
@@ -201,6 +259,8 @@ func newSite(s site) site {
 		words := r.word && r.reads != asText && r.reads != asFormat && r.reads != asComment
 		s.words = s.words || words
 		s.keywords = s.keywords || words && r.reads == asUnknown || r.reads == asKeyword
+		s.operators = s.operators || r.numeric
+		s.casts = s.casts || r.cast
 		s.parts = s.parts || r.reads == asKeyword
 	}
 	for c := 0x20; c < 0x7f; c++ {
@@ -214,11 +274,11 @@ func newSite(s site) site {
 
 // leaves reports whether the rule leaves a byte as it is wherever a value has it.
 func (r rule) leaves(c byte, at *site) bool {
-	if choices[r.reads] != "" || r.reads == asVariable && c == 'p' || r.reads == asFile && (c == '.' || c == '/' || c == '@' || c == '-') {
+	if choices[r.reads] != "" || r.reads == asVariable && c == 'p' || r.reads == asAuth && c == ':' || r.reads == asFile && (c == '.' || c == '/' || c == '@' || c == '-') {
 		return false
 	}
-	if c == '-' && (r.reads == asPattern || r.reads == asRegexp || r.reads == asUnknown || r.reads == asAddress) ||
-		c == '#' && r.place&(mapStart|crtStart) != 0 {
+	if c == '-' && (r.reads == asPattern || r.reads == asValue || r.reads == asRegexp || r.reads == asUnknown || r.reads == asAddress) ||
+		(c == '#' || c == ' ') && r.place&(mapStart|crtStart|listStart) != 0 {
 		return false
 	}
 	text, why := r.escape(string(rune(c)), &site{regexp: at.regexp})
@@ -233,7 +293,8 @@ func (r rule) String() string {
 		return place
 	}
 	if name := map[what]string{asName: "a name", asNameOf: "a name", asVariable: "the name of a variable",
-		asHeader: "the name of a header", asAddress: "an address", asFile: "the path of a file", asFormat: "a log-format string", asReplace: "a log-format string",
+		asHeader: "the name of a header", asAddress: "an address", asFile: "the path of a file", asSocket: "the path of a socket", asFormat: "a log-format string", asReplace: "a log-format string",
+		asNumber: "the place of a number", asURI: "a line of a request", asURIFormat: "a line of a request", asURIReplace: "a line of a request", asPathFormat: "a path", asPathRepl: "a path", asCookie: "a cookie", asCookieFmt: "a cookie",
 		asFetch: "a sample expression", asOption: "the place of an option", asEnv: "the name of an environment variable", asRegexp: "a regular expression", asPattern: "a pattern", asLater: "a pattern"}[r.reads]; name != "" {
 		return name
 	}

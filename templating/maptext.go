@@ -10,12 +10,12 @@ import (
 // maxMapLine is the longest line of a map with its line feed, in bytes. HAProxy
 // reads a map into a buffer of tune.bufsize, 16384 bytes with the NUL at its end
 // unless set otherwise, and takes what does not fit for the next line: a long
-// value would become an entry with a key of its own.
+// value would become an entry with a key of its own. So it does with a list.
 const maxMapLine = 16383
 
-// checkLines refuses a map with a line that HAProxy would read as two.
+// checkLines refuses a map or a list with a line that HAProxy would read as two.
 func checkLines(entry, text string) error {
-	if kindOf(entry) != kindMap || len(text) <= maxMapLine {
+	if k := kindOf(entry); k != kindMap && k != kindList || len(text) <= maxMapLine {
 		return nil
 	}
 	n := 0

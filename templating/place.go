@@ -12,6 +12,7 @@ const (
 	kindConfig  kind = iota // haproxy.cfg and whatever has no other kind
 	kindMap                 // *.map: "key value" lines, neither quotes nor escapes
 	kindCRTList             // *.txt: crt-list lines, neither quotes nor escapes
+	kindList                // *.lst, *.acl: a pattern on each line (section 7.1, "-f"), neither quotes nor escapes
 	kindPlain               // error pages, Lua, PEM: no syntax that is known here
 )
 
@@ -21,6 +22,8 @@ func kindOf(entry string) kind {
 		return kindMap
 	case ".txt":
 		return kindCRTList
+	case ".lst", ".acl":
+		return kindList
 	case ".http", ".html", ".htm", ".json", ".lua", ".pem", ".crt", ".key":
 		return kindPlain
 	}
@@ -29,7 +32,7 @@ func kindOf(entry string) kind {
 
 // places is a place where the output may stand at one point of a template, or a
 // set of them.
-type places uint16
+type places uint32
 
 const (
 	argument  places = 1 << iota // unquoted (configuration manual, section 2.2)
@@ -46,6 +49,8 @@ const (
 	mapValue
 	crtStart // a line of a crt-list with nothing so far
 	crtWord
+	listStart // a line of a list of patterns with nothing but white space so far
+	listText
 	plain
 )
 
@@ -56,6 +61,8 @@ func (k kind) start() places {
 		return mapStart
 	case kindCRTList:
 		return crtStart
+	case kindList:
+		return listStart
 	case kindPlain:
 		return plain
 	}
@@ -137,6 +144,13 @@ func step(p places, c byte) places {
 			return comment
 		}
 		return crtWord
+	case listStart:
+		switch {
+		case c == '#':
+			return comment
+		case !space:
+			return listText
+		}
 	}
 	return p
 }
@@ -149,6 +163,9 @@ func afterValue(p places) places {
 	if p&crtStart != 0 {
 		p = p&^crtStart | crtWord
 	}
+	if p&listStart != 0 {
+		p = p&^listStart | listText
+	}
 	return p
 }
 
@@ -160,6 +177,9 @@ func afterText(p places) places {
 	}
 	if p&(crtStart|crtWord) != 0 {
 		return p | crtStart | crtWord
+	}
+	if p&(listStart|listText) != 0 {
+		return p | listStart | listText
 	}
 	return afterValue(p)
 }
@@ -179,7 +199,7 @@ func placeFor(p places) (place places, problem string) {
 		}
 	}
 	// From strict to lax; what is safe unquoted is safe in a comment too.
-	for _, strict := range []places{mapStart, mapKey, mapValue, crtStart, crtWord, argument, double, single, comment, plain} {
+	for _, strict := range []places{mapStart, mapKey, mapValue, crtStart, crtWord, listStart, listText, argument, double, single, comment, plain} {
 		if p&strict != 0 {
 			return strict, ""
 		}
@@ -203,6 +223,8 @@ func (p places) String() string {
 		return "the value of a map entry"
 	case crtStart, crtWord:
 		return "a word of a crt-list"
+	case listStart, listText:
+		return "a line of a list"
 	}
 	return "text"
 }

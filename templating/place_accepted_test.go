@@ -44,14 +44,15 @@ frontend f
   default_backend b
 backend b
   option httpchk
-  http-check send meth GET uri "/{{ x }}" hdr X-E "{{ x }}" body "{{ x }}"
+  http-check send meth GET uri /a hdr X-E "{{ x }}" body "{{ x }}"
   http-check expect string "{{ x }}"
+  http-check expect hdr name -m beg "{{ x }}" value -m reg "{{ x }}"
   http-check expect rstring ^{{ x }}
   stick-table type string len 100 size 1k expire 1m
   stick on str({{ x }})
   http-send-name-header X-F
   errorfile 503 {{ raw(errorfile) }}
-  server s 192.0.2.1:80 check inter 2s weight 7 cookie "{{ x }}"
+  server s 192.0.2.1:80 check inter 2s weight 7 cookie c
 backend tcp
   mode tcp
   tcp-check connect port 80 comment "{{ x }}"

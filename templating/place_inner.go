@@ -53,9 +53,9 @@ const (
 func (in *inner) step(w what, c byte) {
 	in.begun = true
 	switch w {
-	case asFormat, asReplace, asNameOf:
+	case asFormat, asReplace, asNameOf, asURIFormat, asURIReplace, asPathFormat, asPathRepl, asCookieFmt:
 		in.stepFormat(c)
-	case asSample:
+	case asSample, asNumber:
 		in.stepSample(c)
 	case asRegexp:
 		in.stepRegexp(c)

@@ -23,6 +23,8 @@ type line struct {
 	pending string // what the next words are, of the form and its options
 	braces  bool   // of an anonymous ACL
 	regexp  bool   // the patterns are regular expressions
+	numeric bool   // they may be numbers
+	cast    bool   // the next word may be a converter
 	fetched bool   // the name of the sample fetch of an ACL is complete
 	loose   bool   // behind an option that is not known, which may have a value
 	lost    bool   // too many ways lead here to follow them all
@@ -45,7 +47,10 @@ func (l *line) expected() what {
 		return asStrict
 	}
 	if l.pending != "" {
-		return what(l.pending[0])
+		if next := what(l.pending[0]); next != asValue || !l.regexp {
+			return next
+		}
+		return asRegexp
 	}
 	switch l.mode {
 	case modeKeyword:
@@ -98,7 +103,7 @@ func (l *line) content(c byte) {
 		}
 	}
 	if l.mode == modeSample && !l.fetched && (c == '(' || c == ',') {
-		l.fetched, l.regexp = true, strings.HasSuffix(l.in.name, "_reg")
+		l.fetched, l.regexp, l.cast = true, strings.HasSuffix(l.in.name, "_reg"), !aclKeywords[l.in.name]
 	}
 	l.in.step(l.reads, c)
 	if c == '(' && l.word != "" {
@@ -110,11 +115,17 @@ func (l *line) content(c byte) {
 
 // mayBeKeyword reports whether it matters what the word is.
 func (l *line) mayBeKeyword() bool {
-	return !l.value && l.mode != modeSample && (l.pending == "" || l.reads == asMethod || l.reads == asWord)
+	return !l.value && l.mode != modeSample && (l.pending == "" || l.reads == asMethod || l.reads == asWord || l.reads == asValue)
 }
 
-// unknown notes that what the word is cannot be known.
-func (l *line) unknown() { l.word, l.value = "", true }
+// unknown notes that what the word is cannot be known, but for what stands before
+// a parenthesis: set-map({{ path }}).
+func (l *line) unknown() {
+	name, _, inside := strings.Cut(l.word, "(")
+	if l.word, l.value = "", true; inside {
+		l.word = name + "("
+	}
+}
 
 // shown goes over a value.
 func (l *line) shown(id int) {
@@ -144,14 +155,17 @@ func (l *line) end() {
 	}
 	word, reads, fetch := l.word, l.reads, l.in.name
 	l.begun, l.text, l.value, l.word, l.in, l.sole, l.reads = false, false, false, "", inner{}, "", 0
-	if reads == asWord && l.pending != "" && l.endChoice(word) {
+	if (reads == asWord || reads == asValue) && l.pending != "" && l.endChoice(word) {
 		return
 	}
 	if l.pending != "" {
+		of := what(l.pending[0])
 		l.pending = l.pending[1:]
 		switch {
+		case of == asValue:
+			l.regexp = false
 		case reads == asMethod:
-			l.regexp = word == "reg"
+			l.regexp, l.numeric = word == "reg", word == "int" || word == ""
 		case l.pending == "" && l.form != nil && l.form.acl && l.mode == modeWords:
 			l.mode, l.form = modeSample, nil
 		}
@@ -168,11 +182,13 @@ func (l *line) end() {
 		}
 	case modeSample:
 		if !l.fetched {
-			l.regexp = strings.HasSuffix(fetch, "_reg")
+			l.regexp, l.cast = strings.HasSuffix(fetch, "_reg"), !aclKeywords[fetch]
 		}
-		l.mode, l.fetched = modeFlags, false
+		l.mode, l.fetched, l.numeric = modeFlags, false, !givesString(fetch)
 	case modeFlags, modePatterns:
-		l.endPattern(word)
+		if l.cast = l.cast && isConverter(word); !l.cast {
+			l.endPattern(word)
+		}
 	}
 }
 
@@ -238,7 +254,7 @@ func (l *line) endWord(word string) {
 
 func (l *line) endPattern(word string) {
 	if word == "}" && l.braces {
-		l.mode, l.braces, l.regexp = modeCondition, false, false
+		l.mode, l.braces, l.regexp, l.numeric = modeCondition, false, false, false
 		return
 	}
 	if l.mode == modePatterns {

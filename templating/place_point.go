@@ -246,6 +246,9 @@ type rule struct {
 	bare  bool // nor a quote or a value
 	arg   bool // it is an argument of a sample fetch or converter
 	quote sampleState
+
+	numeric bool // it may be a pattern of a number
+	cast    bool // behind a sample expression, where a converter may stand
 }
 
 // rules returns what to do with a value in all points of a set, or says why it
@@ -282,9 +285,11 @@ func (s point) rule() (r rule, problem string) {
 	r = rule{place: s.place, word: !l.text, bare: !l.begun}
 	l.begin()
 	r.reads, r.first, r.lead = l.reads, !l.in.begun, !l.in.text
+	r.numeric = l.numeric && (r.reads == asPattern || r.reads == asLater)
+	r.cast = l.cast && l.mode == modeFlags
 	in := l.in
 	switch r.reads {
-	case asFormat, asReplace, asNameOf:
+	case asFormat, asReplace, asNameOf, asURIFormat, asURIReplace, asPathFormat, asPathRepl, asCookieFmt:
 		switch in.format {
 		case formatText:
 		case formatSample:
@@ -292,6 +297,11 @@ func (s point) rule() (r rule, problem string) {
 		default:
 			return r, "a value cannot stand right behind a % or in a variable of a log-format string: write %% for a percent sign"
 		}
+	case asNumber:
+		if in.sample == sampleName && r.first {
+			return r, ""
+		}
+		return r.inSample(in)
 	case asSample:
 		return r.inSample(in)
 	case asRegexp:

@@ -30,6 +30,19 @@ const (
 	asEnv      what = 'E' // name of a variable of the environment
 	asStrict   what = 's' // behind a parenthesis or a %[ of a word that is not known
 	asComment  what = '#'
+
+	asNumber     what = 'D' // a number, a size or a time, or a sample expression in its place
+	asValue      what = 'W' // text before which options may stand, so that it cannot be one
+	asURI        what = 'U' // URI, method or version of a request: its line has spaces between them
+	asURIFormat  what = 'L' // the same in a log-format string
+	asURIReplace what = 'Y' // the same in a replacement
+	asPathFormat what = 'H' // the same for what cannot have a query
+	asPathRepl   what = 'J'
+	asCookie     what = 'c' // name or value of a cookie
+	asCookieFmt  what = 'C' // the same in a log-format string
+	asQuoted     what = 'Q' // HAProxy puts it between double quotes of HTTP (RFC 9110, section 5.6.4)
+	asAuth       what = 'b' // user:password
+	asSocket     what = 'q' // path of a UNIX socket
 )
 
 // form is what is known of the words behind a keyword.
@@ -52,15 +65,16 @@ var directives = parseDirectives(lists, sectionsTable+actionsTable+serversTable+
 // lists are options that several directives have.
 const lists = `
 reply status:t content-type:t string:t lf-string:l file:f lf-file:f errorfile:f errorfiles:n hdr:hl deny_status:t
-redirect location:l prefix:l scheme:l code:t set-cookie:t set-cookie-fmt:l clear-cookie:t append-slash: drop-query: ignore-empty: keep-query:
+redirect location:l prefix:l scheme:l code:t set-cookie:c set-cookie-fmt:C clear-cookie:c append-slash: drop-query: ignore-empty: keep-query:
 table type:t len:t size:t expire:t store:t peers:n srvkey:t write-to:n nopurge: recv-only:
-on table:n
-server addr:a agent-addr:a agent-inter:t agent-port:t agent-send:t alpn:t ca-file:f check-alpn:t check-proto:t check-sni:t ciphers:t ciphersuites:t client-sigalgs:t cookie:t crl-file:f crt:f curves:t downinter:t error-limit:t fall:t fastinter:t guid:n hash-key:t id:t idle-ping:t init-addr:t init-state:t inter:t log-bufsize:t log-proto:t max-reuse:t maxconn:t maxqueue:t minconn:t namespace:t npn:t observe:t on-error:t on-marked-down:t on-marked-up:t pool-conn-name:e pool-low-conn:t pool-max-conn:t pool-purge-delay:t port:t proto:t redir:t resolve-net:t resolve-opts:t resolve-prefer:t resolvers:n rise:t shard:t sigalgs:t slowstart:t sni:e socks4:a source:a interface:t ssl-max-ver:t ssl-min-ver:t tcp-ut:t track:t usesrc:a verify:t verifyhost:t weight:t ws:t set-proxy-v2-tlv-fmt(v:l agent-check: allow-0rtt: backup: check: check-reuse-pool: check-send-proxy: check-ssl: check-via-socks4: disabled: enabled: force-sslv3: force-tlsv10: force-tlsv11: force-tlsv12: force-tlsv13: no-agent-check: no-backup: no-check: no-check-send-proxy: no-check-ssl: no-renegotiate: no-send-proxy: no-send-proxy-v2: no-send-proxy-v2-ssl: no-send-proxy-v2-ssl-cn: no-sni-auto: no-ssl: no-ssl-reuse: no-sslv3: no-strict-maxconn: no-tfo: no-tls-tickets: no-tlsv10: no-tlsv11: no-tlsv12: no-tlsv13: no-verifyhost: non-stick: proxy-v2-options:t renegotiate: send-proxy: send-proxy-v2: send-proxy-v2-ssl: send-proxy-v2-ssl-cn: sni-auto: ssl: ssl-reuse: ssl-ocsp-update: stick: strict-maxconn: tfo: tls-tickets:
+plainredirect location:t prefix:t scheme:t code:t set-cookie:c set-cookie-fmt:C clear-cookie:c append-slash: drop-query: ignore-empty: keep-query:
+statsauth allow: deny: auth: realm:Q
+server addr:a agent-addr:a agent-inter:t agent-port:t agent-send:t alpn:t ca-file:f check-alpn:t check-proto:t check-sni:t ciphers:t ciphersuites:t client-sigalgs:t cookie:c crl-file:f crt:f curves:t downinter:t error-limit:t fall:t fastinter:t guid:n hash-key:t id:t idle-ping:t init-addr:t init-state:t inter:t log-bufsize:t log-proto:t max-reuse:t maxconn:t maxqueue:t minconn:t namespace:t npn:t observe:t on-error:t on-marked-down:t on-marked-up:t pool-conn-name:e pool-low-conn:t pool-max-conn:t pool-purge-delay:t port:t proto:t redir:t resolve-net:t resolve-opts:t resolve-prefer:t resolvers:n rise:t shard:t sigalgs:t slowstart:t sni:e socks4:a source:a interface:t ssl-max-ver:t ssl-min-ver:t tcp-ut:t track:t usesrc:a verify:t verifyhost:t weight:t ws:t set-proxy-v2-tlv-fmt(v:l agent-check: allow-0rtt: backup: check: check-reuse-pool: check-send-proxy: check-ssl: check-via-socks4: disabled: enabled: force-sslv3: force-tlsv10: force-tlsv11: force-tlsv12: force-tlsv13: no-agent-check: no-backup: no-check: no-check-send-proxy: no-check-ssl: no-renegotiate: no-send-proxy: no-send-proxy-v2: no-send-proxy-v2-ssl: no-send-proxy-v2-ssl-cn: no-sni-auto: no-ssl: no-ssl-reuse: no-sslv3: no-strict-maxconn: no-tfo: no-tls-tickets: no-tlsv10: no-tlsv11: no-tlsv12: no-tlsv13: no-verifyhost: non-stick: proxy-v2-options:t renegotiate: send-proxy: send-proxy-v2: send-proxy-v2-ssl: send-proxy-v2-ssl-cn: sni-auto: ssl: ssl-reuse: ssl-ocsp-update: stick: strict-maxconn: tfo: tls-tickets:
 bind accept-netscaler-cip:t alpn:t backlog:t ca-file:f ca-sign-file:f ca-sign-pass:t ca-verify-file:f ca-ignore-err:t ciphers:t ciphersuites:t client-sigalgs:t crl-file:f crt:f crt-ignore-err:t crt-list:f curves:t default-crt:f ecdhe:t gid:t group:t guid-prefix:n id:t idle-ping:t interface:t label:t level:t maxconn:t mode:t mss:t name:n namespace:t nice:t npn:t process:t proto:t quic-cc-algo:t quic-socket:t severity-output:t shards:t sigalgs:t ssl-max-ver:t ssl-min-ver:t tcp-ut:t thread:t tls-ticket-keys:f uid:t user:t verify:t accept-proxy: allow-0rtt: defer-accept: expose-fd:t force-sslv3: force-tlsv10: force-tlsv11: force-tlsv12: force-tlsv13: generate-certificates: no-alpn: no-ca-names: no-sslv3: no-strict-sni: no-tls-tickets: no-tlsv10: no-tlsv11: no-tlsv12: no-tlsv13: prefer-client-ciphers: quic-force-retry: ssl: strict-sni: tcp-md5sig:t tfo: transparent: v4v6: v6only:
-expect comment:t min-recv:t ok-status:t error-status:t tout-status:t on-success:l on-error:l status-code:e rstatus:r rstring:r status:t string:t string-lf:l rbinary:r binary:t binary-lf:l hdr fhdr name: name-lf:l value: value-lf:l -m:m
-send meth:t uri:t uri-lf:l ver:t hdr:hl body:t body-lf:l comment:t
-connect default: linger: send-proxy: ssl: via-socks4: addr:a port:t sni:t alpn:t proto:t comment:t
-action accept: allow: close: deny: reject: dgram-drop: disable-l7-retry: pause:t set-timeout:tt set-bandwidth-limit:nt set-retries:t switch-mode:t use-service:x wait-for-handshake: normalize-uri:t sc-add-gpc(n:e add-acl(f:l del-acl(f:l set-map(f:ll del-map(f:l set-var(v:e set-var-fmt(v:l unset-var(v: add-header:hl set-header:hl early-hint:hl del-header:h -m:m replace-header:hrR replace-value:hrR replace-path:rR replace-pathq:rR replace-uri:rR set-method:l set-path:l set-pathq:l set-query:l set-uri:l set-status:t reason:t set-log-level:t set-mark:t set-tos:t set-nice:t set-fc-mark:e set-bc-mark:e set-fc-tos:e set-bc-tos:e set-priority-class:e set-priority-offset:e set-src:e set-dst:e set-src-port:e set-dst-port:e sc-set-gpt(n:e sc-set-gpt0(n:e sc-add-gpc(n:e sc-inc-gpc(n: sc-inc-gpc0(n: sc-inc-gpc1(n: do-resolve(v:e do-log: capture:e len:t id:t track-sc0:e track-sc1:e track-sc2:e table:n auth realm:t cache-use:n cache-store:n wait-for-body time:t at-least:t send-spoe-group:tt strict-mode:t name:t attach-srv:n expect-proxy: expect-netscaler-cip: silent-drop rst-ttl:t
+expect comment:t min-recv:t ok-status:t error-status:t tout-status:t on-success:l on-error:l status-code:e rstatus:r rstring:r status:t string:t string-lf:l rbinary:r binary:t binary-lf:l hdr: fhdr: name:W name-lf:l value:W value-lf:l -m:m
+send meth:h uri:U uri-lf:L ver:U hdr:hl body:t body-lf:l comment:t
+connect default: linger: send-proxy: ssl: via-socks4: addr:a port:D sni:t alpn:t proto:t comment:t
+action accept: allow: close: deny: reject: dgram-drop: disable-l7-retry: pause:D set-timeout:tD set-bandwidth-limit:n limit:D period:D set-retries:D switch-mode:t use-service:x wait-for-handshake: normalize-uri:t add-acl(f:l del-acl(f:l set-map(f:ll del-map(f:l set-var(v:e set-var-fmt(v:l unset-var(v: add-header:hl set-header:hl early-hint:hl del-header:n -m:m replace-header:hrR replace-value:hrR replace-path:rJ replace-pathq:rY replace-uri:rY set-method:N set-path:H set-pathq:L set-query:L set-uri:L set-status:t reason:t set-log-level:t set-mark:D set-tos:D set-nice:t set-fc-mark:D set-bc-mark:D set-fc-tos:D set-bc-tos:D set-priority-class:e set-priority-offset:e set-src:e set-dst:e set-src-port:e set-dst-port:e sc-set-gpt(n:D sc-set-gpt0(n:D sc-add-gpc(n:D sc-inc-gpc(n: sc-inc-gpc0(n: sc-inc-gpc1(n: do-resolve(v:e do-log: capture:e len:t id:t track-sc0:e track-sc1:e track-sc2:e table:n auth: realm:Q cache-use:n cache-store:n wait-for-body: time:t at-least:t send-spoe-group:tt strict-mode:t attach-srv:n name:e expect-proxy: expect-netscaler-cip: silent-drop: rst-ttl:t
 `
 
 const sectionsTable = `
@@ -91,7 +105,7 @@ http-after-response . @action
 tcp-request . connection:@action content:@action session:@action inspect-delay:t
 tcp-response . content:@action inspect-delay:t
 quic-initial . @action
-redirect . @redirect
+redirect . @plainredirect
 http-error . @reply
 errorfile tf
 errorfiles n
@@ -113,10 +127,10 @@ error-log-format l
 unique-id-format l
 unique-id-header h
 monitor-uri t
-cookie t rewrite: insert: prefix: indirect: nocache: postonly: preserve: httponly: secure: dynamic: domain:t maxidle:t maxlife:t attr:t
-capture . cookie:t request:h response:h header:h len:t
+cookie c rewrite: insert: prefix: indirect: nocache: postonly: preserve: httponly: secure: dynamic: domain:t maxidle:t maxlife:t attr:t
+capture . cookie:c request: response: header:h len:t
 http-send-name-header h
-option . httpchk:ttll smtpchk:tt mysql-check:tt user:t pgsql-check:tt forwardfor originalto except:t header:h if-none
+option . httpchk:UUUl smtpchk:UU mysql-check: user:t post-41: pre-41: post-80: pgsql-check: forwardfor: originalto: except:t header:h if-none: forwarded: proto: host: by: for: by_port: for_port: host-expr:e by-expr:e for-expr:e by_port-expr:e for_port-expr:e
 force-persist . if
 ignore-persist . if
 compression . algo:tttttttttttttttt algo-req:t algo-res:tttttttttttttttt type:tttttttttttttttt type-req:tttttttttttttttt type-res:tttttttttttttttt direction:t
@@ -131,16 +145,17 @@ dynamic-cookie-key t
 source a usesrc:a interface:t
 filter . config:f engine:n
 email-alert . to:t from:t level:t mailers:n myhostname:t
-stats . admin: enable: hide-version: show-desc:tttttttttttttttt show-legends: show-modules: show-node:t expose-fd:t uri:t auth:t realm:t refresh:t scope:t timeout:t maxconn:t level:t mode:t user:t group:t uid:t gid:t bind-process:t socket:f http-request:@reply
+stats . admin: enable: hide-version: show-desc:tttttttttttttttt show-legends: show-modules: show-node:t expose-fd:t uri:t auth:b realm:Q refresh:t scope:t timeout:t maxconn:t level:t mode:t user:t group:t uid:t gid:t bind-process:t socket:q http-request:@statsauth
 declare . len:t
 rate-limit . sessions:t
 external-check . path:t command:f
 pass-header h
 set-param tl
-docroot t
+docroot f
 index t
 path-info r
-log-stderr t
+log-stderr aww len:t format:t sample:t profile:n
+on t drop: format:l sd:l
 `
 
 const serversTable = `
