@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	// Test kits may use what tests use.
 	"dataplane/dataplanetest": {"dataplane", "internal/dpapi", "internal/haproxycfg", "internal/haproxyctl", "internal/haproxymodel", "github.com/haproxytech/client-native/v6/"},
 	"k8swatch/k8swatchtest":   {"k8swatch", "k8swatch/internal/memapi", "k8s.io/"},
+	"internal/haproxytest":    {"go.uber.org/goleak"},
 	"internal/watchtest":      {"k8swatch", "k8s.io/", "github.com/google/go-cmp/"},
 	"eventbus/eventbustest":   {"eventbus"},
 	"reconcile/reconciletest": {"reconcile", "k8swatch", "k8swatch/k8swatchtest", "dataplane", "eventbus", "templating", "k8s.io/", "github.com/google/go-cmp/", "github.com/rogpeppe/go-internal/txtar"},

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/haproxytest"
 )
 
 // controllerDir makes the test binary a controller that runs a Local over that
@@ -25,7 +24,7 @@ func TestMain(m *testing.M) {
 		victim(dir)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	haproxytest.Main(m)
 }
 
 func controller(dir string) {

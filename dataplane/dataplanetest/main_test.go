@@ -3,7 +3,7 @@ package dataplanetest_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/hapticsdk/haptic/internal/haproxytest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { haproxytest.Main(m) }
