@@ -158,12 +158,22 @@ func TestClientGivesUpAfterTheReload(t *testing.T) {
 	// last answer never comes.
 	s.Fail(dataplanetest.Fault{Path: "runtime/info", Skip: 2, Delay: 1 << 40})
 	done := make(chan error, 1)
-	reloads := len(s.Reloads())
+	reloads, asked := len(s.Reloads()), len(s.Requests())
 	go func() {
 		_, err := client.Sync(ctx, d.config(t))
 		done <- err
 	}()
-	waitForSite(t, func() bool { return len(s.Reloads()) > reloads })
+	// Before that it would be the next Sync that gets no answer.
+	waitForSite(t, func() bool {
+		n := 0
+		for _, r := range s.Requests()[asked:] {
+			if strings.Contains(r.Path, "runtime/info") {
+				n++
+			}
+		}
+		return n == 3
+	})
+	require.Len(t, s.Reloads(), reloads+1)
 	cancel()
 	err := <-done
 	require.ErrorIs(t, err, context.Canceled)
