@@ -130,10 +130,11 @@ func splitServers(text string) (rest []string, servers []server, ok bool) {
 			return nil, nil, false
 		}
 		if words[0] != "server" {
-			rest = append(rest, strings.TrimSpace(line))
+			rest = append(rest, strings.Trim(line, " \t\r\n"))
 			continue
 		}
-		s, plain := plainServer(words)
+		raw, _ := haproxycfg.RawFields(line) // quotes decide what is a variable
+		s, plain := plainServer(raw)
 		if !plain {
 			return nil, nil, false
 		}
@@ -142,7 +143,7 @@ func splitServers(text string) (rest []string, servers []server, ok bool) {
 	return rest, servers, true
 }
 
-// plainServer reads "server name address:port [options]". Options that must be
+// plainServer reads "server name address:port [options]", with its quotes. Options that must be
 // unique, and addresses that are no IP addresses, are not plain.
 func plainServer(words []string) (server, bool) {
 	if len(words) < 3 {
@@ -152,7 +153,7 @@ func plainServer(words []string) (server, bool) {
 	if err != nil || addr.Port() == 0 || addr.Addr().Zone() != "" {
 		return server{}, false
 	}
-	if strings.ContainsFunc(words[1], func(r rune) bool { return r >= 0x80 || !pathByte(byte(r)) || r == '/' }) {
+	if words[1] == "" || strings.ContainsFunc(words[1], func(r rune) bool { return r >= 0x80 || !pathByte(byte(r)) || r == '/' }) {
 		return server{}, false
 	}
 	s := server{name: words[1]}
@@ -196,7 +197,8 @@ func sameButEntries(base, cfg *dataplane.Config) bool {
 				return false
 			}
 		case dataplane.Certificate:
-			if refusesMore(cfg.Main()) || !wholeCertificate(after[i].Content) {
+			// What was no such file may be read as something else, such as a CRL.
+			if refusesMore(cfg) || accompanied(after, after[i].Name) || !wholeCertificate(before[i].Content) || !wholeCertificate(after[i].Content) {
 				return false
 			}
 		default:
@@ -206,15 +208,29 @@ func sameButEntries(base, cfg *dataplane.Config) bool {
 	return true
 }
 
-// refusesMore reports whether a text asks more of certificates: another
-// security level than the usual one, or that OCSP can be asked about them.
-func refusesMore(text string) bool {
-	for _, word := range []string{"ssl-security-level", "SECLEVEL", "ocsp-update", "issuers-chain-path", "acme"} {
-		if strings.Contains(text, word) {
+// refusesMore reports whether a configuration asks more of certificates:
+// another security level than the usual one, that OCSP can be asked about them,
+// or keys that lie elsewhere.
+func refusesMore(cfg *dataplane.Config) bool {
+	for _, word := range []string{"ssl-security-level", "SECLEVEL", "ocsp-update", "issuers-chain-path", "acme", "crt-store"} {
+		if strings.Contains(cfg.Main(), word) {
 			return true
+		}
+		for _, f := range cfg.Files() {
+			if f.Kind == dataplane.CRTList && bytes.Contains(f.Content, []byte(word)) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// accompanied reports whether HAProxy reads other files with a certificate,
+// which may fit none but the one that it was: "a.pem.ocsp" and its like.
+func accompanied(files []dataplane.File, name string) bool {
+	return slices.ContainsFunc(files, func(f dataplane.File) bool {
+		return f.Kind == dataplane.Certificate && strings.HasPrefix(f.Name, name+".")
+	})
 }
 
 // wholeCertificate reports whether a PEM file has a certificate with its key,
@@ -297,9 +313,10 @@ var stringMaps = []string{
 // onlyStringMaps reports whether all that names the file is one of those
 // converters. The name alone is looked for, in whatever folder.
 func onlyStringMaps(text, name string) bool {
-	if strings.Contains(text, "lua-load") || expands(text) {
+	if strings.Contains(text, "lua-load") || strings.Contains(text, `\x`) || expands(text) {
 		return false // Lua, or a variable, may name it
 	}
+	text = strings.NewReplacer(`"`, "", "'", "", `\`, "").Replace(text) // m'.map' is m.map
 	for rest := text; ; {
 		i := strings.Index(rest, name)
 		if i < 0 {

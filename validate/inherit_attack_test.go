@@ -92,6 +92,11 @@ func serverChanges() []change {
 		gone("in quotes of a fetch", "  http-request deny if { srv_is_up('\"b/a\"') }\n"),
 		gone("in a log format", "  http-request set-header x \"%[srv_queue(b/a)]\"\n"),
 		gone("in a second argument", "  http-request set-var(txn.a) str(x),concat(),srv_queue\n  http-request deny if { srv_conn(a) gt 1 }\n"),
+		{name: "without a name", before: a + b, after: a + "  server '' 192.0.2.2:80\n"},
+		{name: "variable where a text was", before: "  server a 192.0.2.1:80 check-sni '$NOBODY'\n", after: "  server a 192.0.2.1:80 check-sni \"$NOBODY\"\n"},
+		{name: "a tab that is a word's end from 3.0 on", before: "  server a 192.0.2.1:80 check-sni x\\ty\n", after: "  server a 192.0.2.1:80 check-sni x\\\ty\n"},
+		{name: "a blank that is none", before: "  balance roundrobin\n" + a, after: "  balance roundrobin\u00a0\n" + a},
+		{name: "a comment that is none", before: a + "  retries 3\n", after: a + "  retries 3\\ # x\n"},
 		{name: "tracked", before: "  server a 192.0.2.1:80 check\n" + b, after: b, proxy: "backend t\n  server t 192.0.2.9:80 track \"b/a\"\n"},
 		{name: "names of another case", before: a + b, after: a + "  server A 192.0.2.2:80\n"},
 		{name: "IPv6", before: a + b, after: a + "  server b [2001:db8::1]:80\n"},
@@ -129,6 +134,10 @@ func fileChanges(t *testing.T) []change {
 	long := bytes.ReplaceAll(pem.EncodeToMemory(first), []byte("\n"), nil)
 	long = bytes.Replace(bytes.Replace(long, []byte("CERTIFICATE-----"), []byte("CERTIFICATE-----\n"), 1), []byte("-----END"), []byte("\n-----END"), 1)
 	_, key := pem.Decode(two)
+	quoted := entries("a regular expression in quotes", "[ b\n")
+	quoted.proxy += "  http-request deny if { path,map_reg(/etc/haproxy/maps/m'.map') -m found }\n"
+	escaped := entries("an expression in hexadecimal", "[ b\n")
+	escaped.proxy += "  http-request deny if { path,map_reg(/etc/haproxy/maps/\\x6d.map) -m found }\n"
 	return []change{
 		entries("another value", "a c\nd e\n"),
 		entries("no value", "a\n"),
@@ -139,6 +148,7 @@ func fileChanges(t *testing.T) []change {
 		entries("a line beyond the buffer, twice", "a "+strings.Repeat("x", 40000)+"\n"),
 		entries("no end of line", "a b"),
 		entries("no entries", "# none\n"),
+		quoted, escaped,
 		certificate("another", two),
 		certificate("twice in a chain", pem.EncodeToMemory(first), two),
 		certificate("key first", key, pem.EncodeToMemory(first)),

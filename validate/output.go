@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
@@ -90,7 +91,7 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 		case m.level == "WARNING":
 			d.warnings = append(d.warnings, l.finding(text))
 		case m.level == "NOTICE", m.level == "INFO", m.level == "DIAG":
-		case strings.Contains(text, "rror(s) found in configuration file"), strings.Contains(text, "atal errors found in configuration"):
+		case isSummary(text):
 			summary = append(summary, Finding{File: layout.ConfigPath(), Message: text})
 		default:
 			d.findings = append(d.findings, l.finding(text))
@@ -101,12 +102,13 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 		d.warnings, d.findings = append(d.findings, d.warnings...), nil
 		return d
 	}
-	slices.SortStableFunc(d.findings, func(a, b Finding) int {
-		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
-	})
-	if len(d.findings) == 0 {
-		d.findings = summary
+	if len(d.findings) == 0 && len(summary) > 0 {
+		// Of some things that it refuses haproxy only warns.
+		d.findings = append(d.warnings, summary...)
 	}
+	slices.SortStableFunc(d.findings, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(uint(a.Line)-1, uint(b.Line)-1)) // without a line: last
+	})
 	if len(d.findings) == 0 { // no listener, for example
 		text := strings.Join(other, " ")
 		if text == "" {
@@ -115,6 +117,29 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 		d.findings = []Finding{{File: layout.ConfigPath(), Message: text}}
 	}
 	return d
+}
+
+// isSummary reports what haproxy says in addition to what is wrong.
+func isSummary(text string) bool {
+	for _, part := range []string{
+		"rror(s) found in configuration file", "atal errors found in configuration", "Failed to initialize server(s) addr",
+	} {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// printable replaces what is no text: haproxy cuts characters in two, and where
+// an argument is missing it may quote bytes of its memory.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r // U+FFFD for what is no UTF-8
+	}, text)
 }
 
 // locator finds where a message belongs.
@@ -134,6 +159,7 @@ var (
 	atFile = regexp.MustCompile(`\bat (/[^\s:]+):(\d+)`)
 	// "proxy 'web'", "backend 'shop', server 's1'"
 	inProxy = regexp.MustCompile(`(?i)\b(proxy|frontend|backend|listen|peers|resolvers|userlist|mailers|cache|defaults) '([^']+)'`)
+	aPath   = regexp.MustCompile(`/[^\s':<>]+`)
 	quoted  = regexp.MustCompile(`(?:^|[^A-Za-z])'([^']*)'`) // not the apostrophe of "can't"
 )
 
@@ -151,6 +177,7 @@ func (l *locator) finding(text string) Finding {
 		f.File, f.Line = m[1], number(m[2])
 	} else {
 		l.byName(&f)
+		l.byPath(&f)
 	}
 	line := ""
 	if f.File == l.layout.ConfigPath() && f.Line > 0 {
@@ -160,7 +187,7 @@ func (l *locator) finding(text string) Finding {
 		line = l.lineOfFile(f.File, f.Line)
 	}
 	f.Text = mask(strings.TrimSpace(line))
-	f.Message = maskMessage(f.Message, line)
+	f.Message = printable(maskMessage(f.Message, line))
 	f.Position = l.position(text, f)
 	return f
 }
@@ -254,6 +281,26 @@ func (l *locator) byName(f *Finding) {
 					f.Line = n
 					return
 				}
+			}
+		}
+	}
+}
+
+// byPath finds the line of a message that says no more than which file is wrong:
+// the first that names it by its path, or by its name below some base.
+func (l *locator) byPath(f *Finding) {
+	path := aPath.FindString(f.Message)
+	if f.Line > 0 || path == "" || path == f.File {
+		return
+	}
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	for _, is := range []func(string) bool{
+		func(word string) bool { return partOfWord(word, path) },
+		func(word string) bool { return name != "" && (word == name || strings.HasSuffix(word, "/"+name)) },
+	} {
+		for _, s := range l.sections {
+			if f.Line = lineWith(s, is); f.Line > 0 {
+				return
 			}
 		}
 	}

@@ -9,11 +9,14 @@ import (
 
 // reference is something a line refers to by name.
 type reference struct {
-	kind string // of section: "backend", "userlist", ...; "table", "server" or "file"
+	kind string // of section: "backend", "userlist", ...; "table", ownTable, "server" or "file"
 	name string // of a server: "name", or "backend/name"
 	line int    // of the section, from zero
 	late bool   // HAProxy follows it only when something uses the section
 }
+
+// ownTable is the kind of what refers to the stick table of its section's name.
+const ownTable = "own table"
 
 // text returns the line of the reference.
 func (r reference) text(s haproxycfg.Section) string {
@@ -95,7 +98,7 @@ func (r *referrer) byKeyword(words []string) {
 	case "stick-table":
 		r.add("peers", after("peers"))
 	case "stick":
-		r.add("table", after("table"))
+		r.table(after("table"))
 	case "use-fcgi-app":
 		r.add("fcgi-app", second)
 	case "filter":
@@ -107,6 +110,15 @@ func (r *referrer) byKeyword(words []string) {
 	}
 }
 
+// table notes a stick table: that of the section where no other is named.
+func (r *referrer) table(name string) {
+	if name == "" {
+		r.refs = append(r.refs, reference{kind: ownTable, line: r.line, late: true})
+		return
+	}
+	r.add("table", name)
+}
+
 // byAction takes the actions of rules.
 func (r *referrer) byAction(words []string, after func(string) string) {
 	if words[0] == "http-error" {
@@ -116,7 +128,7 @@ func (r *referrer) byAction(words []string, after func(string) string) {
 	for _, word := range words[1:min(3, len(words))] {
 		switch {
 		case strings.HasPrefix(word, "track-sc"):
-			r.add("table", after("table"))
+			r.table(after("table"))
 		case word == "cache-use", word == "cache-store":
 			r.add("cache", after(word))
 		case word == "deny", word == "tarpit", word == "return":

@@ -50,7 +50,8 @@ func (p *parsed) skips(r reference) bool {
 // asking it: a keyword that client-native's parser does not know is a finding
 // only when the manuals of HAProxy do not know it either, and what a disabled
 // proxy refers to is none. The one exception are words behind the name of a
-// proxy, which HAProxy up to 3.0 drops and later ones refuse. A text with
+// proxy: later HAProxys refuse them, those up to 3.0 drop the section, and say
+// nothing where no line of it follows. A text with
 // conditional blocks (.if), of which only HAProxy knows what holds, is left to
 // phase 2.
 func (v *Validator) Syntax(cfg *dataplane.Config) error {
@@ -85,6 +86,9 @@ func (v *Validator) Syntax(cfg *dataplane.Config) error {
 	return &Error{Phase: PhaseSyntax, Findings: c.findings}
 }
 
+// maxWords is how many words HAProxy takes on a line (MAX_LINE_ARGS).
+const maxWords = 64
+
 // parseSection reads a section, of which it keeps a copy: what is known of a
 // section would keep the whole text that it stood in.
 func parseSection(s haproxycfg.Section) *parsed {
@@ -98,6 +102,10 @@ func parseSection(s haproxycfg.Section) *parsed {
 	n := 0
 	for line := range strings.Lines(s.Text) {
 		words, err := haproxycfg.Fields(line)
+		if len(words) > maxWords {
+			p.findings = append(p.findings, haproxycfg.Finding{Line: n, Text: strings.TrimSpace(line),
+				Message: fmt.Sprintf("%d words, and HAProxy reads no more than %d of a line", len(words), maxWords)})
+		}
 		if err == nil && len(words) > 0 {
 			p.conditional = p.conditional || words[0] == ".if"
 			if first+n == s.Header && s.Kind != "" {
@@ -240,6 +248,11 @@ func (c *checker) missing(r reference, from *parsed) string {
 			return ""
 		}
 		return fmt.Sprintf("there is no stick table %q", r.name)
+	case ownTable:
+		if c.in.tables[from.section.Name] > 0 { // or that of a frontend of its name
+			return ""
+		}
+		return fmt.Sprintf("%s has no stick table of its own, and no other is named", sectionName(from.section))
 	case "server":
 		return c.missingServer(r, from)
 	case "file":

@@ -122,8 +122,8 @@ func readWord(line string, i int) (word string, next int, err error) {
 // a backslash only escapes what is special there; before anything else it
 // stands for itself.
 func unescape(s string, quote byte) (plain string, size int, err error) {
-	if len(s) < 2 {
-		return "", 0, fmt.Errorf("%w: nothing follows the backslash", ErrSyntax)
+	if len(s) < 2 { // at the end of the line it stands for itself, too
+		return s, 1, nil
 	}
 	switch c := s[1]; c {
 	case '\\', '"', '\'', '#', ' ', '\t':
