@@ -29,25 +29,21 @@ func TestManyBad(t *testing.T) {
 		files           map[string]string
 		bad             string
 		renders, checks int
-		few             bool // each costs a traced render of its own, which is bounded in time
+		of, every       int // how many there are, and every which of them is bad
 	}{
-		"an invalid line":       {inLoop, "bad", 2, 2, false},
-		"an invalid line, each": {each, "bad", 2, 2, false},
-		"fail":                  {inLoop, "fail", 2, 1, false},
-		"fail, each":            {each, "fail", 2, 1, false},
-		"refused":               {inLoop, "x\nbackend evil", 2, 1, false},
-		"refused, each":         {each, "x\nbackend evil", 2, 1, false},
-		"a nil pointer":         {map[string]string{"haproxy.cfg": "global\n{% for ing in ingresses %}\n" + nilPointer + "{% end %}\n"}, "fail", 2, 1, true},
-		"a nil pointer, each":   {map[string]string{"haproxy.cfg": "global\n", "haproxy.d/ingress.cfg": nilPointer}, "fail", 2, 1, true},
-	} {
+		"an invalid line":       {inLoop, "bad", 2, 2, 1000, 20},
+		"an invalid line, each": {each, "bad", 2, 2, 1000, 20},
+		"fail":                  {inLoop, "fail", 2, 1, 1000, 20},
+		"fail, each":            {each, "fail", 2, 1, 1000, 20},
+		"refused":               {inLoop, "x\nbackend evil", 2, 1, 1000, 20},
+		"refused, each":         {each, "x\nbackend evil", 2, 1, 1000, 20},
+		"a nil pointer":         {map[string]string{"haproxy.cfg": "global\n{% for ing in ingresses %}\n" + nilPointer + "{% end %}\n"}, "fail", 2, 1, 100, 20},
+		"a nil pointer, each":   {map[string]string{"haproxy.cfg": "global\n", "haproxy.d/ingress.cfg": nilPointer}, "fail", 2, 1, 100, 20},
+	} { // nil pointers: few, as each costs a traced render of its own, for all of which there are five seconds
 		t.Run(name, func(t *testing.T) {
 			w := newWard(t, c.files)
-			every := 20
-			if c.few {
-				every = 200
-			}
-			for i := range 1000 {
-				if i%every == 7 {
+			for i := range c.of {
+				if i%c.every == 7 {
 					w.put(fmt.Sprintf("web-%d=%s", i, c.bad))
 				} else {
 					w.put(fmt.Sprintf("web-%d", i))
@@ -59,8 +55,8 @@ func TestManyBad(t *testing.T) {
 			require.NoError(t, err)
 			renders, checks := w.counted()
 			require.Equal(t, []int{c.renders, c.checks}, []int{renders, checks})
-			require.Len(t, loop.State().Quarantined, 1000/every)
-			require.Equal(t, 1000-1000/every, len(strings.Fields(w.deployed())))
+			require.Len(t, loop.State().Quarantined, c.of/c.every)
+			require.Equal(t, c.of-c.of/c.every, len(strings.Fields(w.deployed())))
 		})
 	}
 }
@@ -75,7 +71,7 @@ func TestAResourceThatHangs(t *testing.T) {
 			w := newWard(t, files)
 			w.put("a", "b=hang", "c")
 			opts := w.options()
-			opts.RenderTimeout = 300 * time.Millisecond
+			opts.RenderTimeout = 2 * time.Second // within which a busy machine must render what is good
 			loop, err := New(opts)
 			require.NoError(t, err)
 			_, err = loop.Once(t.Context())
