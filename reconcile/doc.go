@@ -48,6 +48,16 @@
 // every resource is the fault of the templates: then the last good configuration
 // stays.
 //
+// What only an endpoint refuses, such as a HAProxy of another version, goes the
+// same way where the error says the line of a resource: then the configuration of
+// all endpoints is without that resource, since they all get the same, but not
+// before the endpoint that refused it has taken the rest. It alone is asked, also
+// when the resource is tried again. Where it refuses a line of a template for every
+// resource of a kind, more than QuarantineTries resources, or whatever it gets,
+// nobody is left out, and it alone keeps what it has. A full disk, a time-out or a
+// failed reload blames nobody. The resource is free when it changes, and when no
+// endpoint is left that refuses it.
+//
 // This takes a Renderer that knows its [Origins], as Templates and Live do, and
 // asks [Excluding] of each object that it reads: Live does by itself, for Templates
 // the Input function must. [State] names what is in quarantine with its

@@ -43,6 +43,8 @@ func (w *worker) run(ctx context.Context) {
 			w.probe(ctx, c)
 		case stepRuntime:
 			w.tryRuntime(ctx, c)
+		case stepAsk:
+			w.ask(ctx, c)
 		default:
 			w.deploy(ctx, c)
 		}
@@ -96,6 +98,14 @@ func (w *worker) ended(c call, o outcome, show func(p *EndpointState, e *endpoin
 	}
 	if show != nil {
 		show(&w.public, l.sched.endpoints[c.endpoint], now)
+	}
+	switch asked := c.what == stepAsk; {
+	case asked && !o.unknown:
+		l.note(answer{endpoint: c.endpoint, born: c.born, to: c.want, asked: true, refused: o.refused, failed: o.failed})
+		l.trigger(c.endpoint + " was asked whether it takes the rest")
+	case o.refused != nil:
+		l.note(answer{endpoint: c.endpoint, born: c.born, to: c.want, refused: o.refused})
+		l.trigger(c.endpoint + " refused the configuration")
 	}
 }
 
@@ -153,14 +163,7 @@ func (w *worker) deploy(ctx context.Context, c call) {
 	if !check {
 		eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Endpoint: c.endpoint})
 	}
-	var result *dataplane.Result
-	err := w.call(ctx, c, func(ctx context.Context) (err error) {
-		result, err = w.target.Sync(w.loop.fenced(ctx), c.want.config)
-		if err == nil && result == nil {
-			err = errors.New("Sync returned neither a result nor an error")
-		}
-		return err
-	})
+	result, err := w.sync(ctx, c)
 	if err != nil {
 		w.failed(ctx, c, result, err, start)
 		return
@@ -203,13 +206,18 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 		w.ended(c, outcome{unknown: true, reloads: reloads}, nil)
 		return
 	}
-	if errors.Is(err, dataplane.ErrInvalid) && w.loop.settled(c.want.rendered(), err) {
+	fetched := errors.Is(err, dataplane.ErrInvalid) && w.loop.settled(c.want.rendered(), err)
+	if fetched {
 		w.loop.Trigger("an endpoint refused what was fetched")
 	}
 	err = w.loop.explain(ctx, c.want, err)
+	var refused *ConfigError
+	if !fetched {
+		refused = w.loop.refusal(err)
+	}
 	event := InstanceDeploymentFailed{ID: c.want.id, Endpoint: c.endpoint, Result: result, Err: err, Took: time.Since(start)}
 	gone := true
-	w.ended(c, outcome{failed: true, hopeless: !retryable(err), reloads: reloads}, func(p *EndpointState, e *endpointState, now time.Time) {
+	w.ended(c, outcome{failed: true, hopeless: !retryable(err), reloads: reloads, refused: refused}, func(p *EndpointState, e *endpointState, now time.Time) {
 		p.Error, p.Failures, p.RetryAt = err.Error(), e.failures, e.retryAt(w.loop.timing())
 		p.Reloads += uint64(reloads)
 		if c.what == stepProbe && errors.Is(err, dataplane.ErrUnsupported) {
@@ -224,6 +232,42 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 	if !gone {
 		eventbus.Publish(w.loop.bus, event)
 	}
+}
+
+// ask deploys what no other endpoint gets, to learn whether this one takes it.
+// That it does not is no news to anybody else.
+func (w *worker) ask(ctx context.Context, c call) {
+	start := time.Now()
+	result, err := w.sync(ctx, c)
+	if err == nil {
+		w.loop.settled(c.want.rendered(), nil)
+		w.deployed(c, result)
+		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Endpoint: c.endpoint, Result: result, Took: time.Since(start)})
+		return
+	}
+	o := outcome{failed: true, unknown: ctx.Err() != nil || errors.Is(err, errNotLeading)}
+	if result != nil {
+		o.reloads = result.Reloads
+	}
+	if !o.unknown {
+		o.refused = w.loop.refusal(w.loop.explain(ctx, c.want, err))
+	}
+	w.ended(c, o, func(p *EndpointState, _ *endpointState, _ time.Time) { p.Reloads += uint64(o.reloads) })
+}
+
+// sync makes the target have what a call wants, if this process leads.
+func (w *worker) sync(ctx context.Context, c call) (result *dataplane.Result, err error) {
+	if !w.loop.leading() { // asked last of all, so that a process that was frozen makes no call
+		return nil, errNotLeading
+	}
+	err = w.call(ctx, c, func(ctx context.Context) (err error) {
+		result, err = w.target.Sync(w.loop.fenced(ctx), c.want.config)
+		if err == nil && result == nil {
+			err = errors.New("Sync returned neither a result nor an error")
+		}
+		return err
+	})
+	return result, err
 }
 
 // call bounds one call to the target and takes a panic for a failure.
@@ -303,6 +347,9 @@ func (l *Loop) SetTargets(targets ...Target) error {
 	if len(event.Added)+len(event.Removed) > 0 {
 		eventbus.Publish(l.bus, event)
 	}
+	if slices.ContainsFunc(event.Removed, l.refusedSomething) {
+		l.trigger("an endpoint left that refused something")
+	}
 	return nil
 }
 
@@ -369,6 +416,7 @@ func (l *Loop) addWorker(ctx context.Context, t Target) (*worker, context.Contex
 		w.public.StaleSince = v.at
 	}
 	l.workers[t.Name()] = w
+	l.cameBack(t.Name())
 	return w, ctx
 }
 

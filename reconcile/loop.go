@@ -28,7 +28,8 @@ type Options struct {
 	Recorder Recorder
 
 	// NoQuarantine keeps the last good configuration whatever is wrong. Zero:
-	// where a resource is at fault, it alone is left out. That takes a Renderer
+	// where a resource is at fault, it alone is left out, also where only an
+	// endpoint refuses it. That takes a Renderer
 	// that asks [Excluding] and knows its [Origins], as [Templates] do.
 	NoQuarantine    bool
 	QuarantineTries int           // rounds of leaving more out in one reconciliation; zero: 10
@@ -90,8 +91,12 @@ type Loop struct {
 	sched   schedule
 	refused map[Refusal]bool // and whether that was recorded
 	release bool             // what is in quarantine is to be tried
-	state   State
-	running bool
+
+	answers   []answer // of endpoints, that the next reconciliation draws conclusions from
+	returned  []string // endpoints that refused something, and are new again
+	inquiring bool     // an endpoint is being asked
+	state     State
+	running   bool
 
 	rendering  sync.Mutex // one render at a time: Run, Once and Preview share the renderer
 	lastID     uint64     // guarded by rendering, as is what follows
@@ -133,10 +138,15 @@ func New(opts Options) (*Loop, error) {
 // one waits are one.
 func (l *Loop) Trigger(reason string) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trigger(reason)
+}
+
+// trigger is Trigger for a caller that holds l.mu.
+func (l *Loop) trigger(reason string) {
 	if len(l.reasons) < 16 { // enough to explain, bounded under a storm
 		l.reasons = append(l.reasons, reason)
 	}
-	l.mu.Unlock()
 	eventbus.Publish(l.bus, ReconciliationTriggered{Reason: reason})
 	select {
 	case l.wake <- struct{}{}:
@@ -262,6 +272,8 @@ func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err
 	l.mu.Unlock()
 	eventbus.Publish(l.bus, ReconciliationStarted{ID: id, Reasons: reasons})
 
+	heard := l.hear(ctx)
+	defer func() { l.concluded(heard) }()
 	v, err = l.renderAndValidate(ctx, id)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -278,6 +290,7 @@ func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err
 		l.settled(v.rendered(), nil)
 	}
 	eventbus.Publish(l.bus, ReconciliationCompleted{ID: id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start)})
+	l.inquire(ctx, id)
 	return v, unchanged, nil
 }
 
@@ -291,7 +304,10 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 	}
 	l.sched.accepted(v)
 	for name, w := range l.workers {
-		if w.public.StaleSince.IsZero() && !v.same(l.sched.endpoints[name].have) {
+		switch has := v.same(l.sched.endpoints[name].have); {
+		case has:
+			w.public.StaleSince = time.Time{}
+		case w.public.StaleSince.IsZero():
 			w.public.StaleSince = v.at
 		}
 	}

@@ -19,8 +19,14 @@ type Quarantined struct {
 	Since    time.Time `json:"since"`
 	RetryAt  time.Time `json:"retryAt"` // when it is tried again, since what it depends on may have changed
 	Trials   int       `json:"trials"`  // that failed
-	recorded bool      // by the Recorder
-	hangs    bool      // a trial takes as long as a render may
+
+	// Endpoints refuse it, though the validator takes it; sorted by name. Empty:
+	// it is the validator that does not take it.
+	Endpoints []string `json:"endpoints,omitempty"` //eventbus:immutable replaced as a whole
+
+	recorded bool // by the Recorder
+	hangs    bool // a trial takes as long as a render may
+	freed    bool // no endpoint refuses it any more
 }
 
 // String reads as one line of a log.
@@ -36,6 +42,10 @@ type quarantine struct {
 	valid   Origins      // of the last valid configuration
 	gaveUp  string       // the failure for which a search found no resource to blame
 	why     string       // and why it found none
+
+	inquiry *inquiry           // at an endpoint; nil: none
+	proved  []accusation       // without which an endpoint took the rest
+	weary   map[string]fatigue // by endpoint
 }
 
 // object is what stays of a resource when it changes.
@@ -44,12 +54,15 @@ func (r Resource) object() Resource {
 	return r
 }
 
-// resources returns what is in quarantine, but for what is due to be tried.
+// resources returns what is in quarantine, but for what is due to be tried here,
+// not at an endpoint.
 func (q *quarantine) resources(now time.Time) (rest, due []Resource) {
 	for _, h := range q.sorted() {
-		if h.RetryAt.After(now) {
+		switch {
+		case h.freed:
+		case len(h.Endpoints) > 0 || h.RetryAt.After(now):
 			rest = append(rest, h.Resource)
-		} else {
+		default:
 			due = append(due, h.Resource)
 		}
 	}
@@ -91,6 +104,7 @@ func (l *Loop) takeRelease() {
 		h.RetryAt, h.Trials = time.Time{}, 0
 	}
 	q.pending, q.proven, q.gaveUp = nil, false, ""
+	q.inquiry, q.proved, q.weary = nil, nil, nil
 }
 
 // showQuarantine gives others a copy. The caller holds l.rendering.
@@ -109,8 +123,15 @@ func (l *Loop) nextTrial() (at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, h := range l.state.Quarantined {
-		if at.IsZero() || h.RetryAt.Before(at) {
-			at = h.RetryAt
+		due := h.RetryAt
+		if blocked := l.inquiring || l.state.LastError != ""; blocked && len(h.Endpoints) > 0 {
+			// Its turn comes when the endpoint that is asked has answered.
+			if soon := time.Now().Add(l.timing().deployTimeout); due.Before(soon) {
+				due = soon
+			}
+		}
+		if at.IsZero() || due.Before(at) {
+			at = due
 		}
 	}
 	return at
@@ -175,11 +196,11 @@ func (l *Loop) adopt(id uint64, s *search) {
 		h := before[r.object()]
 		switch {
 		case h == nil || h.Resource.UID != r.UID || h.Resource.Version != r.Version:
-			h = &Quarantined{Resource: r, Fault: a.fault, Since: now, hangs: a.hangs}
+			h = &Quarantined{Resource: r, Fault: a.fault, Since: now, hangs: a.hangs, Endpoints: a.endpoints}
 			l.schedule(h, now)
 			eventbus.Publish(l.bus, ResourceQuarantined{ID: id, Quarantined: *h})
 		case guilty:
-			h.Fault, h.hangs = a.fault, a.hangs
+			h.Fault, h.hangs, h.Endpoints, h.freed = a.fault, a.hangs, a.endpoints, false
 			l.postpone(h, now)
 		}
 		q.held[r.object()] = h
@@ -189,7 +210,7 @@ func (l *Loop) adopt(id uint64, s *search) {
 			l.released(id, h, s)
 		}
 	}
-	q.pending, q.proven, q.valid, q.gaveUp = nil, true, s.last.rendered.Origins, ""
+	q.pending, q.proved, q.proven, q.valid, q.gaveUp = nil, nil, true, s.last.rendered.Origins, ""
 	for _, h := range q.sorted() {
 		h.recorded = h.recorded || l.record(h.Resource, eventWarning, "Quarantined", "left out of the configuration: "+h.Fault.String())
 	}

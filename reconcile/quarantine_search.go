@@ -127,6 +127,8 @@ type accusation struct {
 	resource Resource
 	fault    Fault
 	hangs    bool // a render with it does not end
+
+	endpoints []string // that refuse it; nil: the validator does
 }
 
 // search looks for the resources without which the configuration is valid.
@@ -141,7 +143,7 @@ type search struct {
 }
 
 func newSearch(l *Loop, start []Resource) *search {
-	return &search{loop: l, start: start, accused: slices.Clone(l.quarantine.pending)}
+	return &search{loop: l, start: start, accused: slices.Concat(l.quarantine.pending, l.quarantine.proved)}
 }
 
 func (s *search) excluded() []Resource {
@@ -209,9 +211,18 @@ func (s *search) accuse(culprits []accusation) {
 	}
 }
 
-// byPosition takes for each fault the innermost of the resources that were
-// being rendered.
-func (s *search) byPosition(ctx context.Context) (culprits []accusation) {
+// byPosition takes those whom the lines that are wrong belong to.
+func (s *search) byPosition(ctx context.Context) []accusation {
+	culprits := s.culprits()
+	if s.templatesAreWrong(ctx, culprits) {
+		return nil
+	}
+	return culprits
+}
+
+// culprits are, for each fault, the innermost of the resources that were being
+// rendered.
+func (s *search) culprits() (culprits []accusation) {
 	excluded := s.excluded()
 	for _, f := range s.last.blamed.Faults {
 		for i, r := range slices.Backward(f.Resources) {
@@ -220,13 +231,10 @@ func (s *search) byPosition(ctx context.Context) (culprits []accusation) {
 			}
 			s.acquit(f, f.Resources[i])
 			if !slices.ContainsFunc(culprits, func(a accusation) bool { return a.resource == r }) {
-				culprits = append(culprits, accusation{r, f, hangs(s.last.err)})
+				culprits = append(culprits, accusation{resource: r, fault: f, hangs: hangs(s.last.err)})
 			}
 			break
 		}
-	}
-	if s.templatesAreWrong(ctx, culprits) {
-		return nil
 	}
 	return culprits
 }

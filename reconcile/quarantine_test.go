@@ -446,22 +446,3 @@ func TestARendererThatDoesNotAsk(t *testing.T) {
 		require.Empty(t, w.told)
 	})
 }
-
-// TestAnEndpointThatRefusesALine is explained as well.
-func TestAnEndpointThatRefusesALine(t *testing.T) {
-	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
-	w.put("a", "b=unknown there")
-	w.target.behave = func(context.Context, *dataplane.Config) error {
-		return &dataplane.Error{Endpoint: "one", Stage: "configuration", File: "haproxy.cfg", Line: 5, Status: 400, Err: dataplane.ErrInvalid}
-	}
-	play(t, w.options(), func(s *scene) {
-		s.Trigger("start")
-		pass(time.Second)
-		const want = "written by haproxy.cfg:4 for Ingress ns/b (b.yaml:1)"
-		failed := eventsOf[InstanceDeploymentFailed](s)
-		require.ErrorIs(t, failed[0].Err, dataplane.ErrInvalid)
-		require.ErrorContains(t, failed[0].Err, want)
-		require.Contains(t, s.State().Endpoints[0].Error, want)
-		require.Empty(t, held(s.Loop), "other endpoints may take it")
-	})
-}

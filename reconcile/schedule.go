@@ -74,6 +74,9 @@ type endpointState struct {
 	failures int        // in a row
 	hopeless bool       // the last failure cannot be mended by trying again
 
+	ask      *validated // to be deployed here and nowhere else, to learn whether it can be
+	answered bool       // the last one was, and nobody has drawn conclusions from it yet
+
 	lastEnd    time.Time // of the last call
 	lastReload time.Time
 	lastChange time.Time
@@ -88,6 +91,7 @@ const (
 	stepDeploy              // deploy want, whatever it takes
 	stepRuntime             // deploy want if that takes no reload
 	stepCheck               // deploy want, which should be there already
+	stepAsk                 // deploy what only this endpoint is to get
 )
 
 // call is a call to an endpoint that the schedule asks for.
@@ -107,6 +111,8 @@ type outcome struct {
 	failed   bool
 	hopeless bool // and trying again cannot help
 	unknown  bool // it was given up: nothing failed, but what is there now is not known
+
+	refused *ConfigError // it failed for what is in some resource; not for the schedule to judge
 }
 
 // accepted says that v was validated: the latest wins.
@@ -121,14 +127,49 @@ func (s *schedule) accepted(v *validated) {
 // before: in a new term nothing is known of what endpoints have, and what
 // failed in an older one is tried at once.
 func (s *schedule) leads(leading bool) {
+	if leading != s.leading {
+		s.askNobody()
+	}
 	if leading && !s.leading {
 		s.newTerm()
 	}
 	s.leading = leading
 }
 
+// asks has an endpoint deploy v, which no other gets, before anything else. It
+// reports false for an endpoint that is not there any more.
+func (s *schedule) asks(name string, born uint64, v *validated) bool {
+	e := s.endpoints[name]
+	if e == nil || e.born != born || e.gone {
+		return false
+	}
+	e.ask = v
+	return true
+}
+
+// asking reports whether an endpoint still has to answer.
+func (s *schedule) asking(name string, born uint64, v *validated) bool {
+	e := s.endpoints[name]
+	return e != nil && e.born == born && e.ask == v
+}
+
+// concluded says that all conclusions from the answer of an endpoint have been
+// drawn: until then it keeps what it was asked to take.
+func (s *schedule) concluded(name string, born uint64) {
+	if e := s.endpoints[name]; e != nil && e.born == born {
+		e.answered = false
+	}
+}
+
+func (s *schedule) askNobody() {
+	for _, e := range s.endpoints {
+		e.ask, e.answered = nil, false
+	}
+}
+
 func (s *schedule) newTerm() {
 	s.term++
+	s.askNobody()
 	for _, e := range s.endpoints {
 		e.have, e.failed, e.failures, e.hopeless = nil, nil, 0, false
 	}
@@ -177,6 +218,7 @@ func (s *schedule) ended(c call, o outcome, now time.Time) bool {
 	e.ended(c, o, now)
 	if c.term != s.term { // another process may have led since
 		e.have, e.failures, e.failed = nil, 0, nil
+		e.ask, e.answered = nil, false
 	}
 	return true
 }
@@ -194,6 +236,8 @@ func (e *endpointState) ended(c call, o outcome, now time.Time) {
 		e.lastChange = now
 	}
 	switch {
+	case c.what == stepAsk:
+		e.answers(c, o)
 	case o.unknown:
 		e.have = nil
 	case o.failed:
@@ -211,6 +255,22 @@ func (e *endpointState) ended(c call, o outcome, now time.Time) {
 	}
 }
 
+// answers ends an ask. One that failed says nothing of what the endpoint shall
+// have; what it has is looked at again at once.
+func (e *endpointState) answers(c call, o outcome) {
+	if e.ask == c.want {
+		e.ask, e.answered = nil, !o.unknown
+	}
+	switch {
+	case o.unknown:
+		e.have = nil
+	case !o.failed:
+		e.have, e.failed, e.failures, e.hopeless = c.want, nil, 0, false
+	case e.have != nil:
+		e.lastEnd = time.Time{}
+	}
+}
+
 // next decides what an endpoint does at now: a call, or to wait until the time
 // that is returned, until an event where that is zero.
 //
@@ -220,6 +280,8 @@ func (e *endpointState) ended(c call, o outcome, now time.Time) {
 //	-        not probed    no       -                  probe
 //	-        not probed    yes      -                  wait for the back-off, then probe
 //	no       -             -        -                  wait for leadership
+//	yes      asked         -        -                  ask, when a reload may be
+//	yes      answered      -        -                  wait for the conclusions
 //	yes      failed        yes      -                  wait for the back-off, then deploy
 //	yes      not have      no       no                 deploy
 //	yes      not have      no       by a reload        deploy if it takes no reload, else wait for the interval
@@ -234,7 +296,11 @@ func (s *schedule) next(name string, t timing, now time.Time) (call, time.Time) 
 	if what == stepWait {
 		return call{}, until
 	}
-	return call{name, e.born, s.term, what, e.want, now.Add(t.deployTimeout)}, time.Time{}
+	want := e.want
+	if what == stepAsk {
+		want = e.ask
+	}
+	return call{name, e.born, s.term, what, want, now.Add(t.deployTimeout)}, time.Time{}
 }
 
 // notAhead copes with a clock that was set back: what is in the future was now.
@@ -248,6 +314,16 @@ func (e *endpointState) notAhead(now time.Time) {
 }
 
 func (e *endpointState) next(t timing, now time.Time, leading bool) (step, time.Time) {
+	if leading && (!e.probe || e.fits) {
+		switch at := e.spaced(t); {
+		case e.ask != nil && now.Before(at):
+			return stepWait, at
+		case e.ask != nil:
+			return stepAsk, time.Time{}
+		case e.answered:
+			return stepWait, time.Time{}
+		}
+	}
 	if e.failures > 0 {
 		if at := e.retryAt(t); now.Before(at) {
 			return stepWait, at
