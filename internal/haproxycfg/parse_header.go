@@ -15,7 +15,8 @@ type headerRule struct {
 
 // ruleOf returns the rule of one kind of section. Of a word too many behind the
 // name of a frontend, backend or listen section HAProxy up to 3.0 takes no
-// notice, later versions refuse it; where none of them minds, neither do we.
+// notice but that it drops the section, and complains only of the lines in it;
+// later versions refuse it. Where none of them minds, neither do we.
 func ruleOf(kind string) headerRule {
 	switch kind {
 	case "global", "traces":
@@ -60,7 +61,11 @@ func wrongHeader(kind string, words []string) string {
 		rest = rest[2:]
 	}
 	if len(rest) > 0 {
-		return fmt.Sprintf("a %s section cannot have %q here", kind, rest[0])
+		message := fmt.Sprintf("a %s section cannot have %q here", kind, rest[0])
+		if rule.from {
+			message += ": HAProxy refuses the section, or drops it in silence"
+		}
+		return message
 	}
 	return ""
 }
