@@ -56,11 +56,13 @@ func TestPrevious(t *testing.T) {
 		change   func(map[string]string, *Options)
 		compiled string // anew
 	}{
-		"nothing":             {func(map[string]string, *Options) {}, ""},
-		"an entry":            {func(f map[string]string, _ *Options) { f["alone.cfg"] += "# more\n" }, "alone.cfg"},
-		"a rendered file":     {func(f map[string]string, _ *Options) { f["_part.cfg"] += "# more\n" }, "renders.cfg"},
-		"a file appears":      {func(f map[string]string, _ *Options) { f["_absent.cfg"] = "# here\n" }, "may.cfg"},
-		"an imported file":    {func(f map[string]string, _ *Options) { f["_macros.cfg"] = strings.Replace(f["_macros.cfg"], "#", "# is", 1) }, "imports.cfg"},
+		"nothing":         {func(map[string]string, *Options) {}, ""},
+		"an entry":        {func(f map[string]string, _ *Options) { f["alone.cfg"] += "# more\n" }, "alone.cfg"},
+		"a rendered file": {func(f map[string]string, _ *Options) { f["_part.cfg"] += "# more\n" }, "renders.cfg"},
+		"a file appears":  {func(f map[string]string, _ *Options) { f["_absent.cfg"] = "# here\n" }, "may.cfg"},
+		"an imported file": {func(f map[string]string, _ *Options) {
+			f["_macros.cfg"] = strings.Replace(f["_macros.cfg"], "#", "# is", 1)
+		}, "imports.cfg"},
 		"an extended file":    {func(f map[string]string, _ *Options) { f["_base.cfg"] += "# more\n" }, "extends.cfg"},
 		"a snippet":           {func(f map[string]string, _ *Options) { f["snippets/a.cfg"] += "# more\n" }, "includes.cfg lists.cfg"},
 		"a snippet more":      {func(f map[string]string, _ *Options) { f["snippets/c.cfg"] = "# c\n" }, "includes.cfg lists.cfg"},
