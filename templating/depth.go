@@ -27,10 +27,11 @@ type limitsKey struct{}
 // bounds itself: the depth of macros, and what they wrote.
 type limits struct {
 	depth, bytes, max int
+	out               *output
 }
 
-func withLimits(ctx context.Context, maxOutput int) context.Context {
-	return context.WithValue(ctx, limitsKey{}, &limits{max: maxOutput})
+func withLimits(ctx context.Context, out *output) context.Context {
+	return context.WithValue(ctx, limitsKey{}, &limits{max: out.max, out: out})
 }
 
 // enter and leave are called at the start and at the end of every macro and

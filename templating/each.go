@@ -107,16 +107,19 @@ func (e *Engine) renderLoop(ctx context.Context, en *entry, variable string, typ
 	}
 	values[eachItems] = list.Interface()
 	out := &output{max: e.max}
-	err = run(ctx, loop, out, values)
+	err = run(ctx, loop.template, out, values)
 	texts = strings.Split(out.buf.String(), endOfItem)
 	ended = len(texts) - 1
 	if err != nil {
 		return nil, ended, false
 	}
 	for _, text := range texts {
-		if checkLines(en.name, text) != nil {
+		if err, _ := checkLines(en.name, text); err != nil {
 			return nil, ended, false
 		}
+	}
+	if _, n, _ := out.madeKeyword(loop.sites); n > 0 {
+		return nil, ended, false
 	}
 	if len(texts) != len(items)+1 || texts[len(items)] != "" {
 		return nil, ended, false
@@ -127,10 +130,16 @@ func (e *Engine) renderLoop(ctx context.Context, en *entry, variable string, typ
 // loops are the templates around an entry, by variable, made when first used.
 type loops struct {
 	mu   sync.Mutex
-	made map[string]*scriggo.Template // nil where it does not compile
+	made map[string]*eachLoop // nil where it does not compile
 }
 
-func (e *Engine) loop(en *entry, variable string, typ reflect.Type) *scriggo.Template {
+// eachLoop is a template around an entry.
+type eachLoop struct {
+	template *scriggo.Template
+	sites    []site
+}
+
+func (e *Engine) loop(en *entry, variable string, typ reflect.Type) *eachLoop {
 	en.loops.mu.Lock()
 	defer en.loops.mu.Unlock()
 	if loop, ok := en.loops.made[variable]; ok {
@@ -142,20 +151,19 @@ func (e *Engine) loop(en *entry, variable string, typ reflect.Type) *scriggo.Tem
 	e.src.mu.Lock()
 	e.src.files[name] = text
 	e.src.mu.Unlock()
-	var sites []site
+	made := &eachLoop{}
 	t := newTransformer(e.src, name, e.decl)
 	t.points = newPointTable(kindOf(en.name))
-	loop, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &sites[id]) }, native.Declarations{
+	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &made.sites[id]) }, native.Declarations{
 		eachItems: reflect.Zero(reflect.PointerTo(reflect.SliceOf(typ))).Interface(),
 		eachMark:  Raw(endOfItem),
 	})
-	if err != nil {
-		loop = nil
+	if made.template, made.sites = tpl, t.sites; err != nil {
+		made = nil
 	}
-	sites = t.sites
 	if en.loops.made == nil {
-		en.loops.made = map[string]*scriggo.Template{}
+		en.loops.made = map[string]*eachLoop{}
 	}
-	en.loops.made[variable] = loop
-	return loop
+	en.loops.made[variable] = made
+	return made
 }

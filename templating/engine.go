@@ -180,6 +180,7 @@ func (e *Engine) build(t *transformer, name string, escaper any, more native.Dec
 			return text
 		}
 	}
+	globals[firstName] = firstEscaper(escaper)
 	globals[enterName], globals[leaveName], globals[growName] = enter, leave, grow
 	globals[functionName], globals[bindName], globals[debugName] = enterFunction, bindSnippet, debugAt(e.src, e.debug)
 	maps.Copy(globals, more)
@@ -232,7 +233,7 @@ func (e *Engine) render(ctx context.Context, name string, vars map[string]any, i
 	start := time.Now()
 	err = run(ctx, en.template, out, values)
 	if err == nil {
-		err = checkLines(name, out.buf.String())
+		err, _ = out.check(name, en.sites)
 	}
 	if err != nil {
 		return "", e.renderError(ctx, en, err, vars, item, time.Since(start))
@@ -297,7 +298,7 @@ func run(ctx context.Context, tpl *scriggo.Template, out *output, values map[str
 			err = &goPanic{v}
 		}
 	}()
-	return tpl.Run(out, values, &scriggo.RunOptions{Context: withState(withLimits(ctx, out.max), values), Print: func(any) {}})
+	return tpl.Run(out, values, &scriggo.RunOptions{Context: withState(withLimits(ctx, out), values), Print: func(any) {}})
 }
 
 // renderError gives the error of a render its position and its owners, and adds
@@ -352,8 +353,9 @@ func unwrapFailure(err error) error {
 
 // output is the bounded buffer of a render.
 type output struct {
-	buf strings.Builder
-	max int
+	buf   strings.Builder
+	max   int
+	marks []mark
 }
 
 func (o *output) fits(n int) error {

@@ -31,6 +31,8 @@ type site struct {
 	words        bool // HAProxy may know the word
 	keywords     bool // as the first one of a line
 	parts        bool // of which the value may be a part
+	first        bool // which is read once it is written
+	strict       bool // which cannot be
 	// plain has the bytes that stand for themselves: a value that has no others
 	// is written as it is.
 	plain *[256]bool
@@ -135,7 +137,7 @@ func (at *site) isKnown(s string) bool {
 	return at.whole && (reserved[s] || at.keywords && isKeyword(s)) ||
 		at.operators && (at.whole && operators[s] || at.joined && isReservedPart(s, operators)) ||
 		at.casts && (at.whole && isConverter(s) || at.joined && isReservedPart(s, converters)) ||
-		at.joined && isReservedPart(s, reserved) || at.parts && at.partial() && isKeywordPart(s)
+		at.joined && isReservedPart(s, reserved) || at.parts && isKeyword(s) || at.strict && isKeywordPart(s)
 }
 
 // partial reports whether a value may be a part of a word.

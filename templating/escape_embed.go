@@ -54,7 +54,7 @@ func (r rule) embedsChoice(s string, at *site) string {
 	why := choices[r.reads]
 	if r.reads == asKeyword {
 		word, _, more := strings.Cut(strings.NewReplacer("\t", " ", "\n", " ").Replace(strings.TrimLeft(s, " \t\n")), " ")
-		if isKeyword(word) || !more && at.partial() && isKeywordPart(word) {
+		if isKeyword(word) || !more && at.strict && isKeywordPart(word) {
 			why = chosenLine
 		}
 	}

@@ -85,7 +85,7 @@ func (r rule) refuses(s string, at *site) string {
 	}
 	switch r.reads {
 	case asKeyword:
-		if isKeyword(s) || s != "" && at.partial() && isKeywordPart(s) {
+		if isKeyword(s) || at.strict && isKeywordPart(s) {
 			return chosenLine
 		}
 	case asUnknown, asWord:
@@ -111,8 +111,8 @@ func (r rule) refuses(s string, at *site) string {
 			return "a colon would end the name of the user"
 		}
 	case asSocket:
-		if r.first && !strings.HasPrefix(s, "/") {
-			return "not the path of a socket"
+		if r.first && !strings.HasPrefix(s, "/") && strings.Contains(s, ":") {
+			return "an address in place of the path of a socket"
 		}
 		return r.refusesFile(s)
 	case asPathFormat, asPathRepl:
@@ -162,7 +162,7 @@ func (r rule) isCondition(s string) bool {
 	switch r.reads {
 	case asPattern, asLater, asRegexp:
 		return s == "}" && !r.arg
-	case asText, asFormat, asReplace, asComment, asValue, asURI, asURIFormat, asURIReplace, asPathFormat, asPathRepl, asCookie, asCookieFmt, asQuoted, asAuth:
+	case asText, asKeyword, asFormat, asReplace, asComment, asValue, asURI, asURIFormat, asURIReplace, asPathFormat, asPathRepl, asCookie, asCookieFmt, asQuoted, asAuth:
 		return false
 	}
 	return true
@@ -253,7 +253,7 @@ func (r rule) quoted(s string) (text, why string) {
 }
 
 // newSite finds the bytes that all rules of a site leave as they are.
-func newSite(s site) site {
+func newSite(s site, buffered bool) site {
 	s.plain = new([256]bool)
 	for _, r := range s.rules {
 		words := r.word && r.reads != asText && r.reads != asFormat && r.reads != asComment
@@ -263,6 +263,7 @@ func newSite(s site) site {
 		s.casts = s.casts || r.cast
 		s.parts = s.parts || r.reads == asKeyword
 	}
+	s.first, s.strict = s.parts && s.partial() && !buffered, s.parts && s.partial() && buffered
 	for c := 0x20; c < 0x7f; c++ {
 		s.plain[c] = true
 		for _, r := range s.rules {
@@ -274,14 +275,14 @@ func newSite(s site) site {
 
 // leaves reports whether the rule leaves a byte as it is wherever a value has it.
 func (r rule) leaves(c byte, at *site) bool {
-	if choices[r.reads] != "" || r.reads == asVariable && c == 'p' || r.reads == asAuth && c == ':' || r.reads == asFile && (c == '.' || c == '/' || c == '@' || c == '-') {
+	if choices[r.reads] != "" || r.reads == asVariable && c == 'p' || (r.reads == asAuth || r.reads == asSocket) && c == ':' || r.reads == asFile && (c == '.' || c == '/' || c == '@' || c == '-') {
 		return false
 	}
 	if c == '-' && (r.reads == asPattern || r.reads == asValue || r.reads == asRegexp || r.reads == asUnknown || r.reads == asAddress) ||
 		(c == '#' || c == ' ') && r.place&(mapStart|crtStart|listStart) != 0 {
 		return false
 	}
-	text, why := r.escape(string(rune(c)), &site{regexp: at.regexp})
+	text, why := r.escape(string(rune(c)), &site{regexp: at.regexp, strict: at.strict})
 	return why == "" && text == string(rune(c))
 }
 

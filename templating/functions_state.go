@@ -180,6 +180,7 @@ type runState struct {
 	seen     map[string]bool // by first_seen
 	snippets map[string]func() native.JSON
 	plain    bool     // the entry is of a kind without lines
+	begin    []string // those whose text begins with a value
 	chain    []string // snippets that are being rendered
 	data     *any     // the variable data; nil when the host has one of this name
 	computes []string // keys of shared values, the outermost first

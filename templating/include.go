@@ -162,12 +162,15 @@ func includeAll(env native.Env, pattern string, data ...any) native.JSON {
 }
 
 // bindSnippet is called at the start of an entry for each snippet.
-func bindSnippet(env native.Env, name string, plain int, render func() native.JSON) {
+func bindSnippet(env native.Env, name string, plain, begins int, render func() native.JSON) {
 	state := stateOf(env)
 	if state.snippets == nil {
 		state.snippets = map[string]func() native.JSON{}
 	}
 	state.snippets[name] = render
+	if begins != 0 {
+		state.begin = append(state.begin, name)
+	}
 	state.plain = plain != 0
 }
 
@@ -196,7 +199,19 @@ func (s *runState) include(env native.Env, function, name string, data []any) na
 	}
 	text := s.snippets[name]()
 	grow(env, 1+len(text))
+	if slices.Contains(s.begin, name) {
+		checkBegin(function, name, string(text))
+	}
 	return text
+}
+
+// checkBegin refuses the text of a snippet that begins with a value where that
+// is a keyword, and not a name by itself.
+func checkBegin(function, name, text string) {
+	word, _ := firstWord(text, 0, 0)
+	if line := strings.TrimSpace(text); line != word && isKeyword(word) {
+		failf("%s: snippet %s begins with %s: %s", function, name, shorten(word), chosenLine)
+	}
 }
 
 // shareUses makes entries that share values use the same variables: what one of

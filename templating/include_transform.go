@@ -69,6 +69,7 @@ func (t *transformer) placeSnippets(entry *ast.Tree) {
 		binds = append(binds, ast.NewCall(pos, ast.NewIdentifier(pos, bindName), []ast.Expression{
 			ast.NewBasicLiteral(pos, ast.StringLiteral, strconv.Quote(t.snippets[i].name)),
 			ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(boolInt(kindOf(t.entry) == kindPlain))),
+			t.beginsFlag(fn.(*ast.Func).Ident.Name),
 			ast.NewIdentifier(pos, fn.(*ast.Func).Ident.Name),
 		}, false))
 	}
@@ -82,6 +83,14 @@ func (t *transformer) placeSnippets(entry *ast.Tree) {
 	}
 	entry.Nodes = append(own, macros...)
 	base.Nodes = append(binds, base.Nodes...)
+}
+
+// beginsFlag is a number in the tree that says whether the text of a snippet
+// begins with a value, once that is known.
+func (t *transformer) beginsFlag(macro string) ast.Expression {
+	flag := ast.NewBasicLiteral(&ast.Position{Line: 1, Column: 1}, ast.IntLiteral, "0")
+	t.begins = append(t.begins, func() { flag.Value = strconv.Itoa(boolInt(t.beginners.has(macro))) })
+	return flag
 }
 
 // cutLineFeed takes away the line feed that was put behind the text of an

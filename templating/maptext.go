@@ -14,18 +14,18 @@ import (
 const maxMapLine = 16383
 
 // checkLines refuses a map or a list with a line that HAProxy would read as two.
-func checkLines(entry, text string) error {
+func checkLines(entry, text string) (err error, number int) {
 	if k := kindOf(entry); k != kindMap && k != kindList || len(text) <= maxMapLine {
-		return nil
+		return nil, 0
 	}
 	n := 0
 	for line := range strings.Lines(text) {
 		if n++; len(line) > maxMapLine {
 			return &Error{Entry: entry, File: entry, Message: fmt.Sprintf("line %d of the output, %s, has %d bytes: HAProxy takes what is beyond %d for another line",
-				n, shorten(line), len(line), maxMapLine)}
+				n, shorten(line), len(line), maxMapLine)}, n
 		}
 	}
-	return nil
+	return nil, 0
 }
 
 // text reports whether an expression calls a macro, as far as its form tells:

@@ -62,10 +62,9 @@ func wordSet(text string) map[string]bool {
 func isKeyword(word string) bool { return keywords[word] || directives[word] != nil }
 
 // isKeywordPart reports whether HAProxy knows a line that begins with a word in
-// which the text is. Digits alone choose none, and two letters make no such
-// word.
+// which the text is. Digits alone choose none.
 func isKeywordPart(text string) bool {
-	if len(text) < 2 || strings.Trim(text, "0123456789") == "" {
+	if strings.Trim(text, "0123456789") == "" {
 		return false
 	}
 	for word := range keywords {

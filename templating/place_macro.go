@@ -29,7 +29,7 @@ func (t *transformer) noteBeginner(expr ast.Expression, p points) {
 	}
 	from := itself
 	if t.text(expr) {
-		from = callee(expr)
+		from = t.callee(expr)
 	}
 	t.beginners[t.macro][from] = true
 }
@@ -54,17 +54,36 @@ func (b beginners) has(macro string) bool {
 }
 
 // callee returns the name of the macro that an expression shows, as far as it
-// stands there.
-func callee(expr ast.Expression) string {
+// stands there, or that of a variable.
+func (t *transformer) callee(expr ast.Expression) string {
 	switch e := expr.(type) {
 	case *ast.Identifier:
 		return e.Name
 	case *ast.Selector:
 		return e.Ident
 	case *ast.Call:
-		return callee(e.Func)
+		if name := t.callee(e.Func); name != "indent" || len(e.Args) == 0 {
+			return name
+		}
+		return t.callee(e.Args[0])
 	}
 	return ""
+}
+
+// noteAlias notes that a variable may have the text of a macro.
+func (t *transformer) noteAlias(lhs []ast.Expression, rhs []ast.Expression) {
+	for i, v := range lhs {
+		id, ok := v.(*ast.Identifier)
+		if !ok || i >= len(rhs) {
+			continue
+		}
+		if from := t.callee(rhs[i]); from != "" && from != id.Name {
+			if t.beginners[id.Name] == nil {
+				t.beginners[id.Name] = map[string]bool{}
+			}
+			t.beginners[id.Name][from] = true
+		}
+	}
 }
 
 // makesSafe reports whether an expression calls a function of the host that

@@ -68,7 +68,7 @@ func TestInside(t *testing.T) {
 		{name: "port of the client", template: "server s {{ x }}", x: "a.test:-1", refused: "not a host"},
 		{name: "host with digits", template: "server s {{ x }}:80", x: "10-0-0-1.a.pod", want: "server s 10-0-0-1.a.pod:80"},
 		{name: "socket", template: "stats socket {{ x }} level admin", x: "/run/s", want: "stats socket /run/s level admin"},
-		{name: "address of a socket", template: "stats socket {{ x }} level admin", x: ":9999", refused: "path of a socket"},
+		{name: "address of a socket", template: "stats socket {{ x }} level admin", x: ":9999", refused: "an address in place"},
 		{name: "user and password", template: "stats auth {{ x }}:p", x: "a:b", refused: "end the name of the user"},
 		{name: "password", template: "stats auth u:{{ x }}", x: "a:b", want: "stats auth u:a:b"},
 		{name: "both", template: "stats auth {{ x }}", x: "a:b", want: "stats auth a:b"},

@@ -82,11 +82,11 @@ func (e *Engine) tracedWithout(ctx context.Context, en *entry, values map[string
 }
 
 func (e *Engine) tracedRun(ctx context.Context, en *entry, values map[string]any, item string, p *profiler, left map[string]bool) (*recorder, *Traced, error) {
-	r, text, err := e.rerun(ctx, en, values, item, p, left)
+	r, out, err := e.rerun(ctx, en, values, item, p, left)
 	if r == nil {
 		return nil, &Traced{}, e.unlocated(en, err)
 	}
-	t := &Traced{Text: text, Refused: r.refused, lines: r.lines(text)}
+	t := &Traced{Text: out.buf.String(), Refused: r.refused, lines: r.lines(out.buf.String())}
 	switch {
 	case ctx.Err() != nil:
 		return r, t, stopped(en.name, ctx.Err())
@@ -100,24 +100,18 @@ func (e *Engine) tracedRun(ctx context.Context, en *entry, values map[string]any
 		located.Owners = r.owners.list()
 		return r, t, located
 	}
-	return r, t, t.check(en.name)
+	return r, t, t.check(en, out)
 }
 
-// check finds the line of a map that is too long.
-func (t *Traced) check(entry string) error {
-	err := checkLines(entry, t.Text)
+// check finds what is wrong with the output, and who wrote it.
+func (t *Traced) check(en *entry, out *output) error {
+	err, n := out.check(en.name, en.sites)
 	var own *Error
 	if !errors.As(err, &own) {
 		return err
 	}
-	n := 0
-	for line := range strings.Lines(t.Text) {
-		if n++; checkLines(entry, line) != nil {
-			o := t.Origin(n)
-			own.File, own.Line, own.Column, own.Text, own.Owners = o.File, o.Line, o.Column, o.Text, o.Owners
-			break
-		}
-	}
+	o := t.Origin(n)
+	own.File, own.Line, own.Column, own.Text, own.Owners = o.File, o.Line, o.Column, o.Text, o.Owners
 	return own
 }
 

@@ -76,10 +76,10 @@ func (r *recorder) escape(v any, id int, at *site) (text native.JSON) {
 // rerun runs an entry traced. The values are those of [declared.values]; item is
 // the variable of RenderEach, the innermost of the variables that are owners.
 // The error, if there is one, is what Scriggo says; the recorder knows where.
-func (e *Engine) rerun(ctx context.Context, en *entry, values map[string]any, item string, p *profiler, left map[string]bool) (*recorder, string, error) {
+func (e *Engine) rerun(ctx context.Context, en *entry, values map[string]any, item string, p *profiler, left map[string]bool) (*recorder, *output, error) {
 	traced, err := en.traced()
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	r := newRecorder(e.src, traced)
 	r.profiler = p
@@ -94,7 +94,7 @@ func (e *Engine) rerun(ctx context.Context, en *entry, values map[string]any, it
 	stop := p.run(len(traced.spots))
 	err = run(withRecorder(ctx, r), traced.template, out, values)
 	stop()
-	return r, out.buf.String(), err
+	return r, out, err
 }
 
 // variables returns names with one of them last.

@@ -3,7 +3,6 @@ package templating
 import (
 	"path"
 	"reflect"
-	"strconv"
 
 	"github.com/open2b/scriggo/ast"
 	"github.com/open2b/scriggo/native"
@@ -18,6 +17,7 @@ const (
 	leaveName    = "leave "
 	growName     = "grow "
 	bufferName   = "escape in macro "
+	firstName    = "escape first word "
 )
 
 // transformer finds the place of every shown expression of one entry and wraps
@@ -32,6 +32,7 @@ type transformer struct {
 	// begins with a value.
 	macro     string
 	beginners beginners
+	begins    []func() // write what is known of them into the tree
 	// traced asks for a template that says before each statement where it is.
 	traced bool
 	// cut takes statements out that are known to be wrong; nil: none.
@@ -105,6 +106,9 @@ func (t *transformer) transform(tree *ast.Tree) error {
 	for _, s := range t.shows {
 		t.wrap(s)
 	}
+	for _, flag := range t.begins {
+		flag()
+	}
 	t.touchVars(tree)
 	if t.traced {
 		t.instrument(tree)
@@ -119,52 +123,6 @@ type joined []error
 
 func (j joined) Error() string   { return j[0].Error() }
 func (j joined) Unwrap() []error { return j }
-
-// wrap puts the escaper around the expressions of a show node.
-func (t *transformer) wrap(s *shown) {
-	quick := t.isQuick(s)
-	s.node.Context = ast.ContextJSON
-	if quick {
-		s.node.Context = ast.ContextText
-	}
-	for i, expr := range s.node.Expressions {
-		pos := expr.Pos()
-		if _, ok := expr.(*ast.Render); ok {
-			// Scriggo writes a rendered file straight to the output; the file's
-			// own values are escaped for where it stands.
-			continue
-		}
-		rules, problem := t.points.rules(s.at[i])
-		if problem != "" {
-			t.fail(s.file, s.node.Pos(), problem)
-			return
-		}
-		line, column := t.src.position(s.file, pos.Start)
-		t.sites = append(t.sites, newSite(site{file: s.file, line: line, column: column, rules: rules,
-			text: t.text(expr), regexp: isRegexp(expr), whole: t.points.whole[s.id+i], joined: t.points.joined[s.id+i], chosen: t.beginners.has(callee(expr))}))
-		if quick {
-			s.node.Expressions[i] = t.quickCall(expr, len(t.sites)-1)
-			continue
-		}
-		id := ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(len(t.sites)-1))
-		name := escapeName
-		if s.buffered {
-			name = bufferName
-		}
-		s.node.Expressions[i] = ast.NewCall(pos, ast.NewIdentifier(pos, name), []ast.Expression{expr, id}, false)
-	}
-}
-
-// isRegexp reports whether a template quotes a value for a regular expression
-// itself, so that it is not quoted twice.
-func isRegexp(expr ast.Expression) bool {
-	call, ok := expr.(*ast.Call)
-	if !ok {
-		return false
-	}
-	id, ok := call.Func.(*ast.Identifier)
-	return ok && id.Name == "sanitize_regex"
-}
 
 func (t *transformer) fail(file string, pos *ast.Position, message string) {
 	line, column := t.src.position(file, pos.Start)
@@ -459,7 +417,12 @@ func (t *transformer) expressions(n ast.Node) {
 		t.used[n.Name] = t.vars[n.Name]
 		t.note(n.Name)
 		return
+	case *ast.Var:
+		for i, id := range n.Lhs {
+			t.noteAlias([]ast.Expression{id}, n.Rhs[min(i, len(n.Rhs)):])
+		}
 	case *ast.Assignment:
+		t.noteAlias(n.Lhs, n.Rhs)
 		for _, v := range n.Lhs {
 			t.assigned(v)
 		}

@@ -1,0 +1,55 @@
+package templating
+
+import (
+	"strconv"
+
+	"github.com/open2b/scriggo/ast"
+)
+
+// wrap puts the escaper around the expressions of a show node.
+func (t *transformer) wrap(s *shown) {
+	quick := t.isQuick(s)
+	s.node.Context = ast.ContextJSON
+	for i, expr := range s.node.Expressions {
+		pos := expr.Pos()
+		if _, ok := expr.(*ast.Render); ok {
+			// Scriggo writes a rendered file straight to the output; the file's
+			// own values are escaped for where it stands.
+			continue
+		}
+		rules, problem := t.points.rules(s.at[i])
+		if problem != "" {
+			t.fail(s.file, s.node.Pos(), problem)
+			return
+		}
+		line, column := t.src.position(s.file, pos.Start)
+		at := newSite(site{file: s.file, line: line, column: column, rules: rules, text: t.text(expr), regexp: isRegexp(expr),
+			whole: t.points.whole[s.id+i], joined: t.points.joined[s.id+i], chosen: t.beginners.has(t.callee(expr))}, s.buffered)
+		t.sites = append(t.sites, at)
+		if quick && !at.first {
+			s.node.Context = ast.ContextText
+			s.node.Expressions[i] = t.quickCall(expr, len(t.sites)-1)
+			continue
+		}
+		id := ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(len(t.sites)-1))
+		name := escapeName
+		switch {
+		case s.buffered:
+			name = bufferName
+		case at.first:
+			name = firstName
+		}
+		s.node.Expressions[i] = ast.NewCall(pos, ast.NewIdentifier(pos, name), []ast.Expression{expr, id}, false)
+	}
+}
+
+// isRegexp reports whether a template quotes a value for a regular expression
+// itself, so that it is not quoted twice.
+func isRegexp(expr ast.Expression) bool {
+	call, ok := expr.(*ast.Call)
+	if !ok {
+		return false
+	}
+	id, ok := call.Func.(*ast.Identifier)
+	return ok && id.Name == "sanitize_regex"
+}
