@@ -22,7 +22,9 @@ func (s several) Error() string { return errors.Join(s...).Error() }
 // that end too, and with each other. The error is the same, whoever comes first.
 func TestUnheardAnswersReadTheSame(t *testing.T) {
 	stop := errors.New("stop")
-	closeBus := func(b *eventbus.Bus, _ []*eventbus.Responder, _ context.CancelCauseFunc) { _ = b.Close(context.Background()) }
+	closeBus := func(b *eventbus.Bus, _ []*eventbus.Responder, _ context.CancelCauseFunc) {
+		_ = b.Close(context.Background())
+	}
 	leave := func(_ *eventbus.Bus, rs []*eventbus.Responder, _ context.CancelCauseFunc) {
 		for _, r := range rs {
 			r.Close()

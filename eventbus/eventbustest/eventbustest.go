@@ -24,7 +24,7 @@ import (
 
 // Timeout is how long [Expect] waits for an event and how long a bus of
 // [NewBus] may take to drain. It is only ever used up by a test that fails.
-const Timeout = 10 * time.Second
+const Timeout = 30 * time.Second
 
 // NewBus returns a started bus that is closed at the end of the test, which
 // fails when a subscriber does not finish by then.

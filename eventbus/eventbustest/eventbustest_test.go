@@ -70,8 +70,8 @@ func TestExpectFails(t *testing.T) {
 		publish []any
 		want    string
 	}{
-		{"nothing", nil, "no eventbustest_test.opened came within 10s; came instead: nothing"},
-		{"others", []any{"a", 1, opened{0}}, "no eventbustest_test.opened came within 10s; came instead: string, int, eventbustest_test.opened"},
+		{"nothing", nil, "no eventbustest_test.opened came within 30s; came instead: nothing"},
+		{"others", []any{"a", 1, opened{0}}, "no eventbustest_test.opened came within 30s; came instead: string, int, eventbustest_test.opened"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestDrainNamesWhoIsBehind(t *testing.T) {
 		f := &failing{TB: t}
 		f.run(func() { eventbustest.Drain(f, bus) })
 		close(release)
-		if len(f.messages) != 1 || !strings.Contains(f.messages[0], "after 10s, still to be delivered: eventbustest_test.opened eventbustest/eventbustest_test.go:") {
+		if len(f.messages) != 1 || !strings.Contains(f.messages[0], "after 30s, still to be delivered: eventbustest_test.opened eventbustest/eventbustest_test.go:") {
 			t.Errorf("reported %q", f.messages)
 		}
 	})
