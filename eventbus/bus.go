@@ -36,10 +36,12 @@ type Bus struct {
 	lastSlab  resetter                  // that of the last event
 	head      *chunk                    // the oldest chunk that somebody has yet to read
 	tail      *chunk                    // the chunk that is written to
+	count     uint64                    // events in the log, freed ones included
 	laggard   *subscriber               // who was last when reclaim looked
 	spare     sync.Pool                 // of *chunk
 	sleepers  *subscriber               // linked through subscriber.nextSleeper
 	subs      []*subscriber
+	bounded   int // how many of subs have a bounded policy
 	started   bool
 	closed    bool
 	discarded uint64
@@ -48,9 +50,10 @@ type Bus struct {
 	newChunk chan struct{} // of size 1: tells sweep that a chunk is full
 	closing  chan struct{}
 
-	// published is how many events the log holds, freed ones included. It is
-	// written under mu and read by all subscribers; the padding keeps what
-	// publishers write for themselves off their cache line.
+	// published is how many events subscribers may read without mu: count, less
+	// the last few, see reveal. It is written under mu and read by all
+	// subscribers; the padding keeps what publishers write for themselves off
+	// their cache line.
 	_         [64]byte
 	published atomic.Uint64
 	_         [64]byte
@@ -114,7 +117,7 @@ func Publish[E any](b *Bus, e E) {
 		b.lastSlab = s
 	}
 	it := s.put(e, b.tail, room)
-	s.history.add(it, b.published.Load()+1)
+	s.history.add(it, b.count+1)
 	b.append(it)
 }
 
@@ -138,7 +141,7 @@ func publishDynamic(b *Bus, e any) {
 		return
 	}
 	it := &dynamic{event: e}
-	b.historyOf(reflect.TypeOf(e)).add(it, b.published.Load()+1)
+	b.historyOf(reflect.TypeOf(e)).add(it, b.count+1)
 	b.append(it)
 }
 
@@ -149,10 +152,15 @@ func (b *Bus) room() int {
 		b.discarded++
 		return 0
 	}
-	used := b.published.Load() - b.tail.base
-	if used < chunkSize {
+	if used := b.count - b.tail.base; used < chunkSize {
 		return chunkSize - int(used)
 	}
+	b.extend()
+	return chunkSize
+}
+
+// extend adds a chunk to the log. The caller holds mu.
+func (b *Bus) extend() {
 	b.reclaim()
 	next, _ := b.spare.Get().(*chunk)
 	if next == nil {
@@ -164,21 +172,45 @@ func (b *Bus) room() int {
 	for _, s := range b.slabs {
 		s.reset()
 	}
+	if b.bounded == 0 {
+		return // nothing to sweep
+	}
 	select {
 	case b.newChunk <- struct{}{}:
 	default: // sweep has yet to act on the one before
 	}
-	return chunkSize
 }
 
-// append writes it to the log, releases mu and wakes who sleeps.
+// stride is how many events of a burst subscribers come to see at once. Each
+// time that published changes costs a publisher about as much as the lock does,
+// and the subscribers that read it the same again.
+const stride = 16
+
+// append writes it to the log, releases mu and wakes who sleeps. Whoever is awake
+// looks under mu before it sleeps, so the end of a burst need not be revealed. A
+// bounded subscription must see it all the same: what waits behind decides what
+// it delivers next.
 func (b *Bus) append(it item) {
-	n := b.published.Load()
-	b.tail.items[n-b.tail.base] = it
-	b.published.Store(n + 1)
+	b.tail.items[b.count-b.tail.base] = it
+	b.count++
+	if b.sleepers == nil && b.bounded == 0 && b.count%stride != 0 {
+		b.mu.Unlock()
+		return
+	}
+	b.reveal()
 	sleepers := b.takeSleepers()
 	b.mu.Unlock()
 	wake(sleepers)
+}
+
+// reveal lets subscribers read all events there are. The caller holds mu.
+func (b *Bus) reveal() { b.published.Store(b.count) }
+
+// total returns how many events there ever were, revealed or not.
+func (b *Bus) total() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.count
 }
 
 func (b *Bus) takeSleepers() *subscriber {
@@ -360,7 +392,7 @@ type Stats struct {
 func (b *Bus) Stats() Stats {
 	b.mu.Lock()
 	subs := b.subs
-	st := Stats{Published: b.published.Load(), Discarded: b.discarded, Kept: b.kept()}
+	st := Stats{Published: b.count, Discarded: b.discarded, Kept: b.kept()}
 	b.mu.Unlock()
 	st.Subscribers = make([]SubscriberStats, len(subs))
 	for i, s := range subs {

@@ -62,9 +62,12 @@
 // The bus is an append-only log of fixed-size chunks, linked forward. A
 // subscriber is a cursor into that log; replay at Start is a cursor at its
 // first chunk. Publishing stores the event once and wakes those who sleep.
-// Chunks that every cursor has left are cleared and written to again, so a bus
-// whose subscribers keep up allocates nothing; up to two chunks of delivered
-// events (128 each) stay in memory, and beside them the history of each type.
+// Subscribers that are busy come to see a burst in strides of 16 events, and the
+// rest of it when they have dealt with these; on a bus with a bounded policy,
+// one by one. Chunks that every cursor has left are cleared and written to again,
+// so a bus whose subscribers keep up allocates nothing; up to two chunks of
+// delivered events (128 each) stay in memory, and beside them the history of
+// each type.
 // Subscribers with a bounded policy are moved along while their handler runs,
 // so a hung observer does not keep the log alive.
 //

@@ -164,7 +164,8 @@ type SubscriberStats struct {
 	// subscription has not looked at yet are counted whatever their type.
 	Pending uint64
 	// Watermark is the highest Pending there was, measured before each batch
-	// that the subscription takes from the log and each time Stats is called.
+	// that the subscription takes from the log, where the newest few events may
+	// be left out, and each time Stats is called.
 	Watermark uint64
 }
 
@@ -217,9 +218,10 @@ func (b *Bus) add(s *subscriber, typ reflect.Type) {
 		s.finish()
 		return
 	}
+	b.reveal()
 	s.cur = cursor{chunk: b.head}
 	if b.started {
-		s.cur = cursor{chunk: b.tail, pos: b.published.Load()}
+		s.cur = cursor{chunk: b.tail, pos: b.count}
 		s.past, s.gone = b.backlog(typ, s.policy.begin)
 		s.behind.Store(int64(len(s.past)))
 		s.missed.Store(s.gone)
@@ -227,6 +229,9 @@ func (b *Bus) add(s *subscriber, typ reflect.Type) {
 	s.start = s.cur.pos
 	s.pos.Store(s.start)
 	b.subs = append(slices.Clip(b.subs), s) // a copy: others read the old one
+	if s.pull != nil {
+		b.bounded++
+	}
 	if b.started {
 		go s.run()
 	}
@@ -252,6 +257,9 @@ func (b *Bus) unsubscribe(s *subscriber) {
 func (b *Bus) drop(s *subscriber) {
 	if i := slices.Index(b.subs, s); i >= 0 && !b.closed {
 		b.subs = slices.Concat(b.subs[:i], b.subs[i+1:])
+		if s.pull != nil {
+			b.bounded--
+		}
 		b.laggard = nil
 		b.reclaim()
 	}
@@ -390,7 +398,8 @@ func (s *subscriber) sleep() bool {
 		runtime.Gosched()
 	}
 	b.mu.Lock()
-	if s.stopped.Load() || b.published.Load() != s.pos.Load() || s.waiting.Load() > 0 {
+	b.reveal()
+	if s.stopped.Load() || b.count != s.pos.Load() || s.waiting.Load() > 0 {
 		b.mu.Unlock()
 		return true
 	}
@@ -429,7 +438,7 @@ func (s *subscriber) panicked(what string, seq uint64, r any) {
 }
 
 func (s *subscriber) stats() SubscriberStats {
-	// No lock: a key function that hangs must not hide the figures. Read in this
+	// Not s.mu: a key function that hangs must not hide the figures. Read in this
 	// order the difference cannot be negative.
 	delivered := s.delivered.Load()
 	if s.some != nil {
@@ -439,7 +448,7 @@ func (s *subscriber) stats() SubscriberStats {
 	}
 	pos, behind := s.pos.Load(), uint64(s.behind.Load())
 	waiting := s.waiting.Load() // after behind: fill moves events from that to this
-	pending := behind + waiting + s.busy.Load() + s.bus.published.Load() - pos
+	pending := behind + waiting + s.busy.Load() + s.bus.total() - pos
 	s.mark(pending)
 	return SubscriberStats{
 		Name:      s.name,
