@@ -64,12 +64,14 @@ type Options struct {
 // Engine holds compiled templates. It is immutable and safe for concurrent
 // use.
 type Engine struct {
-	src     *sources
-	decl    *declared
-	max     int
-	debug   func(Origin, any)
-	names   []string
-	entries map[string]*entry
+	src   *sources
+	decl  *declared
+	max   int
+	debug func(Origin, any)
+	// patience is how long it is looked for all that is wrong.
+	patience time.Duration
+	names    []string
+	entries  map[string]*entry
 
 	snippets []snippet // sorted by name
 }
@@ -99,7 +101,7 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{src: newSources(fsys), decl: decl, max: opts.MaxOutput, debug: opts.Debug, entries: map[string]*entry{}}
+	e := &Engine{src: newSources(fsys), decl: decl, max: opts.MaxOutput, debug: opts.Debug, patience: maxFailing, entries: map[string]*entry{}}
 	if e.max <= 0 {
 		e.max = DefaultMaxOutput
 	}

@@ -136,7 +136,7 @@ func (e *Error) innermost() string {
 }
 
 // maxFailing is how long it is looked for all that ends a render, one run after
-// the other.
+// the other: what an engine has in Engine.patience.
 const maxFailing = 5 * time.Second
 
 // failures runs an entry that failed again, traced, and returns what is wrong.
@@ -154,7 +154,7 @@ func (e *Engine) failures(ctx context.Context, en *entry, vars map[string]any, i
 		if !r.left[who] { // else it failed before, and this is due to that
 			ended = append(ended, located)
 		}
-		if left[who] || who == "" || who == r.root().base.innermost() || len(ended) >= maxRefused || time.Since(start) > maxFailing {
+		if left[who] || who == "" || who == r.root().base.innermost() || len(ended) >= maxRefused || time.Since(start) > e.patience {
 			return append(append(traced.Refused, all...), ended...)
 		}
 		left[who] = true

@@ -60,6 +60,7 @@ func compileFailing(tb testing.TB, template string) *templating.Engine {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	templating.BePatient(e)
 	return e
 }
 

@@ -3,6 +3,7 @@ package templating
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestAllowRaw(t *testing.T) {
@@ -58,6 +59,9 @@ func FuzzPath(f *testing.F) {
 		}
 	})
 }
+
+// BePatient lets an engine look for all that is wrong however slow the machine is.
+func BePatient(e *Engine) { e.patience = time.Hour }
 
 // Shown is what the first value of an entry is written as; it reports false
 // where it is refused.
