@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/hapticsdk/haptic/dataplane"
 )
@@ -103,11 +104,14 @@ func FuzzRewrite(f *testing.F) {
 }
 
 // FuzzOutput checks that no output of haproxy makes the reader panic, that a
-// verdict of "no" has a finding, and that lines are those of the file.
+// verdict of "no" has a finding, that lines are those of the file, and that what
+// is said is text.
 func FuzzOutput(f *testing.F) {
 	f.Add("[ALERT]    (12) : config : parsing [/etc/haproxy/haproxy.cfg:2] : unknown keyword 'x' in 'defaults' section\n", 1)
 	f.Add("[NOTICE]   (12) : haproxy version is 2.6.12\n[WARNING]  (12) : config : x\n  more\nConfiguration file is valid\n", 0)
 	f.Add("[ALERT] (1) : config : Proxy 'web': unable to find required use_backend: 'nob'.\n", 1)
+	f.Add("[ALERT] (1) : config : 'ca-file' : unable to load /etc/haproxy/ssl/a.pem.\n[ALERT] (1) : missing userlist in '\x01\xff\x85'\n", 1)
+	f.Add("[WARNING] (1) : config : parsing [/etc/haproxy/haproxy.cfg:2]: wrong value\n[ALERT] (1) : config : Error(s) found in configuration file : x\n", 1)
 	f.Add("[ALERT] : line 99999999999999999999 of file '/x'", 1)
 	cfg, err := dataplane.NewConfig("defaults\n  mode http\nfrontend web\n  use_backend nob\n")
 	if err != nil {
@@ -122,6 +126,9 @@ func FuzzOutput(f *testing.F) {
 		for _, finding := range append(d.findings, d.warnings...) {
 			if finding.Line < 0 || finding.File == "" {
 				t.Fatalf("%+v", finding)
+			}
+			if strings.ContainsFunc(finding.Message, func(r rune) bool { return r < ' ' && r != '\t' }) || !utf8.ValidString(finding.Message) {
+				t.Fatalf("no text: %q", finding.Message)
 			}
 		}
 	})

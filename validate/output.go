@@ -92,7 +92,7 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 			d.warnings = append(d.warnings, l.finding(text))
 		case m.level == "NOTICE", m.level == "INFO", m.level == "DIAG":
 		case isSummary(text):
-			summary = append(summary, Finding{File: layout.ConfigPath(), Message: text})
+			summary = append(summary, Finding{File: layout.ConfigPath(), Message: printable(text)})
 		default:
 			d.findings = append(d.findings, l.finding(text))
 		}
@@ -110,7 +110,7 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(uint(a.Line)-1, uint(b.Line)-1)) // without a line: last
 	})
 	if len(d.findings) == 0 { // no listener, for example
-		text := strings.Join(other, " ")
+		text := printable(strings.Join(other, " "))
 		if text == "" {
 			text = fmt.Sprintf("haproxy -c ended with code %d", code)
 		}
