@@ -1,17 +1,16 @@
 package dataplanetest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -26,7 +25,7 @@ type HAProxy struct {
 }
 
 // startTimeout bounds the start, a reload and the stop of a haproxy.
-const startTimeout = 15 * time.Second
+const startTimeout = time.Minute
 
 // daemon is a haproxy in master-worker mode in a folder of its own.
 type daemon struct {
@@ -36,41 +35,31 @@ type daemon struct {
 	master haproxyctl.Master
 	cmd    *exec.Cmd
 	done   chan struct{} // closed when the master has ended
-	log    lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log    string        // file with what it printed: a pipe could be slower than its sockets
 }
 
 // startHAProxy starts the haproxy of the options, over the files that are there.
 func (s *Server) startHAProxy(binary string) error {
 	d := &daemon{s: s, binary: binary, layout: s.opts.Layout, done: make(chan struct{})}
 	s.proc = d
-	d.master.Path = filepath.Join(filepath.Dir(d.layout.ConfigPath()), "master.sock")
+	dir := filepath.Dir(d.layout.ConfigPath())
+	d.master.Path, d.log = filepath.Join(dir, "master.sock"), filepath.Join(dir, "haproxy.log")
 	if err := d.start(); err != nil {
-		return fmt.Errorf("haproxy: %w\n%s", err, d.log.String())
+		return fmt.Errorf("haproxy: %w\n%s", err, d.printed(0))
 	}
 	return nil
 }
 
 func (d *daemon) start() error {
+	log, err := os.OpenFile(d.log, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		close(d.done)
+		return err
+	}
+	defer func() { _ = log.Close() }()
 	d.cmd = exec.Command(d.binary, "-W", "-db", "-S", d.master.Path+",level,admin", "-f", d.layout.ConfigPath())
 	d.cmd.Dir = filepath.Dir(d.layout.ConfigPath())
-	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
+	d.cmd.Stdout, d.cmd.Stderr = log, log
 	if err := d.cmd.Start(); err != nil {
 		close(d.done)
 		d.cmd = nil
@@ -80,8 +69,17 @@ func (d *daemon) start() error {
 		_ = d.cmd.Wait()
 		close(d.done)
 	}()
-	_, err := d.await(func(p haproxyctl.Procs) bool { return p.WorkerPID() != 0 })
+	_, err = d.await(func(p haproxyctl.Procs) bool { return p.WorkerPID() != 0 })
 	return err
+}
+
+// printed is what haproxy has printed, but for so many bytes at the beginning.
+func (d *daemon) printed(seen int) string {
+	all, err := os.ReadFile(d.log)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(all[min(seen, len(all)):]))
 }
 
 // await asks the master until its processes are as wanted.
@@ -123,7 +121,10 @@ func (d *daemon) reload() error {
 	if err != nil {
 		return err
 	}
-	seen := len(d.log.String())
+	var seen int
+	if info, err := os.Stat(d.log); err == nil {
+		seen = int(info.Size())
+	}
 	if err := d.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func (d *daemon) reload() error {
 		return err
 	}
 	if after.WorkerPID() == before.WorkerPID() {
-		return errors.New(strings.TrimSpace(d.log.String()[seen:]))
+		return errors.New(d.printed(seen))
 	}
 	return nil
 }
