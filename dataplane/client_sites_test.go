@@ -13,7 +13,6 @@ import (
 	"io"
 	"log"
 	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -47,6 +46,15 @@ func (s *site) client(t testing.TB, o *dataplane.ClientOptions) *dataplane.Clien
 	}
 	t.Cleanup(c.Close)
 	return c
+}
+
+// reloadTimeout is for tests of reloads that fail: one of an API that does not
+// tell so takes as long.
+func (s *site) reloadTimeout() time.Duration {
+	if s.foreign {
+		return 3 * time.Second
+	}
+	return patience
 }
 
 // stored is the text on disk, without the lines of the API.
@@ -139,7 +147,7 @@ func siteHAProxy(t testing.TB) *dataplanetest.HAProxy {
 // startDataplaneAPI runs a real Dataplane API on the haproxy of a server.
 func startDataplaneAPI(t testing.TB, binary string, s *dataplanetest.Server) dataplane.Endpoint {
 	t.Helper()
-	port := sitePort(t)
+	port := localPort(t)
 	reload, master := s.ReloadCommand()
 	l := s.Layout()
 	dir := filepath.Dir(l.ConfigPath())
@@ -185,25 +193,7 @@ haproxy:
 
 func waitForSite(t testing.TB, ready func() bool) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !ready() {
-		select {
-		case <-tick.C:
-		case <-time.After(10 * time.Second):
-			t.Fatal("not ready in time")
-		}
-	}
-}
-
-func sitePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
+	eventually(t, "the site is ready", ready)
 }
 
 // desired is a configuration with something of everything.

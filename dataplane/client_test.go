@@ -6,7 +6,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
@@ -223,7 +222,7 @@ func TestClientRefusedConfiguration(t *testing.T) {
 func TestClientFailedReload(t *testing.T) {
 	sites(t, func(t *testing.T, s *site) {
 		d := newDesired(t, s)
-		client := s.client(t, &dataplane.ClientOptions{ReloadTimeout: 3 * time.Second})
+		client := s.client(t, &dataplane.ClientOptions{ReloadTimeout: s.reloadTimeout()})
 		syncSite(t, client, d.config(t))
 		text, pid := s.stored(t), s.WorkerPID()
 		bad := d

@@ -149,7 +149,7 @@ func TestClientTransactionRefusesBeforeSending(t *testing.T) {
 func TestClientTransactionFailedReload(t *testing.T) {
 	sites(t, func(t *testing.T, s *site) {
 		sharedSite(t, s)
-		client := s.client(t, &dataplane.ClientOptions{Strategy: dataplane.Transaction, ReloadTimeout: 3 * time.Second})
+		client := s.client(t, &dataplane.ClientOptions{Strategy: dataplane.Transaction, ReloadTimeout: s.reloadTimeout()})
 		syncSite(t, client, ourConfig(t, s, sharedApp))
 		before, pid := s.stored(t), s.WorkerPID()
 		taken, err := net.Listen("tcp", "127.0.0.1:0")

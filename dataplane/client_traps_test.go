@@ -162,7 +162,8 @@ func TestClientTraps(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := fakeSite(t, nil)
+			// A reload that the API has scheduled is for the Client to take over.
+			s := fakeSite(t, &dataplanetest.Options{ReloadDelay: time.Hour})
 			d := newDesired(t, s)
 			c := s.client(t, nil)
 			syncSite(t, c, d.config(t))

@@ -61,7 +61,7 @@ func (p *place) socket(name string) string { return filepath.Join(p.sockets, nam
 // get sends a request on a connection of its own.
 func (p *place) get(socket, path string, prepare func(*http.Request)) (*http.Response, string, error) {
 	client := &http.Client{
-		Timeout: 5 * time.Second,
+		Timeout: patience,
 		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", p.socket(socket))
 		}},
@@ -130,7 +130,7 @@ func (p *place) checkSpread(path string, servers []string) error {
 
 func (p *place) checkCertificate(sni, want string) error {
 	d := tls.Dialer{Config: &tls.Config{ServerName: sni, InsecureSkipVerify: true}} //nolint:gosec // the name is what is tested
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	conn, err := d.DialContext(ctx, "unix", p.socket("tls"))
 	if err != nil {
@@ -150,7 +150,7 @@ func (p *place) serves(t *testing.T, checks []string, patient bool) {
 	t.Helper()
 	for _, line := range checks {
 		err := p.check(line)
-		for deadline := time.Now().Add(5 * time.Second); err != nil && patient && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(patience); err != nil && patient && time.Now().Before(deadline); {
 			err = p.check(line)
 		}
 		if err != nil {
@@ -162,7 +162,7 @@ func (p *place) serves(t *testing.T, checks []string, patient bool) {
 // ask sends a command to the worker. The connection is refused for a moment
 // while workers change.
 func (p *place) ask(commands ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	conn, err := haproxyctl.Dial(ctx, p.stats)
 	if err != nil {
@@ -184,10 +184,21 @@ func (p *place) worker() string {
 	return ""
 }
 
+// alone waits until no other worker than the last can accept a connection: both
+// have the stats socket for as long as the old one does not know that it goes.
+func (p *place) alone(t *testing.T) {
+	t.Helper()
+	eventually(t, "the old workers have ended", func() bool {
+		procs, err := p.master.Procs(t.Context())
+		return err == nil && procs.WorkerPID() != 0 && len(procs.Old)+len(procs.Loading) == 0
+	})
+}
+
 // state is what the worker has loaded, as far as it can change at runtime, in a
 // form that does not depend on how it came to that.
 func (p *place) state(t *testing.T) []string {
 	t.Helper()
+	p.alone(t)
 	ask := func(command string) []string {
 		answer, err := p.ask(command)
 		require.NoError(t, err)

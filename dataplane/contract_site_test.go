@@ -25,6 +25,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // deployer is what the contract asks of Client and Local.
@@ -39,8 +40,9 @@ type place struct {
 	layout  dataplane.Layout
 	sockets string // folder for what the configuration listens on
 	stats   string // path of the stats socket
-	api     bool   // by way of a Dataplane API, which normalises what it stores
-	foreign bool   // of the real one
+	master  haproxyctl.Master
+	api     bool // by way of a Dataplane API, which normalises what it stores
+	foreign bool // of the real one
 
 	// anew makes another deployer, which remembers nothing.
 	anew func() deployer
@@ -79,6 +81,7 @@ func localPlace(t *testing.T) *place {
 	h := newHost(t)
 	return &place{
 		deployer: h.local, layout: h.local.Layout(), sockets: filepath.Join(h.dir, "run"), stats: h.local.RuntimeSocket(),
+		master: haproxyctl.Master{Path: filepath.Join(h.dir, "run", "master.sock")},
 		anew: func() deployer {
 			h.stop()
 			h.start()
@@ -110,7 +113,8 @@ func sitePlace(t *testing.T, s *site) *place {
 	client := func() deployer { return s.client(t, nil) }
 	return &place{
 		deployer: client(), layout: layout, sockets: layout.Base, stats: filepath.Join(layout.Base, "stats.sock"),
-		api: true, foreign: s.foreign, anew: client,
+		master: haproxyctl.Master{Path: filepath.Join(layout.Base, "master.sock")},
+		api:    true, foreign: s.foreign, anew: client,
 		current: func(t *testing.T, desired *dataplane.Config) *dataplane.Config {
 			var files []dataplane.File
 			for _, f := range desired.Files() {

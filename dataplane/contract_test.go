@@ -110,7 +110,10 @@ func (c *contract) asPlanned(t *testing.T, planned *dataplane.Plan, result *data
 	if planned.Impact() == dataplane.ImpactReload {
 		require.Equal(t, 1, result.Reloads, "%s", planned)
 		require.NotEqual(t, worker, fmt.Sprint(result.WorkerPID))
-		eventually(t, "the new worker has the socket", func() bool { now := c.worker(); return now != worker && now != "" })
+		c.alone(t)
+		now := c.worker()
+		require.NotEmpty(t, now)
+		require.NotEqual(t, worker, now)
 		return
 	}
 	require.Zero(t, result.Reloads, "%s", planned)

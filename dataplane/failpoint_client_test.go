@@ -141,9 +141,6 @@ func (c *clientCrash) gets(t *testing.T, by deployer, config *dataplane.Config, 
 	require.LessOrEqual(t, result.Reloads, 1, where)
 	want := strings.Join(c.states[config.Hash()], "\n")
 	got := strings.Join(c.state(t), "\n")
-	if got != want && result.Reloads > 0 {
-		eventually(t, "the new worker answers: "+where, func() bool { got = strings.Join(c.state(t), "\n"); return got == want })
-	}
 	require.Equal(t, want, got, "%s: %s", where, result)
 	c.isStored(t, config)
 	again, err := by.Sync(t.Context(), config)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // TestLocalKilledWithItsHAProxy ends a Local that supervises HAProxy, which
@@ -22,7 +23,8 @@ func TestLocalKilledWithItsHAProxy(t *testing.T) {
 				t.Parallel()
 				for k, done := 0, false; !done; k += 5 {
 					h := newHost(t)
-					p := &place{layout: h.local.Layout(), sockets: filepath.Join(h.dir, "run"), stats: h.local.RuntimeSocket()}
+					p := &place{layout: h.local.Layout(), sockets: filepath.Join(h.dir, "run"), stats: h.local.RuntimeSocket(),
+						master: haproxyctl.Master{Path: filepath.Join(h.dir, "run", "master.sock")}}
 					to, checks := w.render(t, archives[way.to], p)
 					hashes := []string{to.Hash()}
 					fenced, lost := fenceAfter(t.Context(), 0)

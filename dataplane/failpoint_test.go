@@ -51,7 +51,8 @@ func attachedPlace(t *testing.T) *place {
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	run := filepath.Join(dir, "run")
 	require.NoError(t, os.Mkdir(run, 0o750))
-	p := &place{layout: dataplane.Layout{Base: dir}, sockets: run, stats: filepath.Join(run, "haproxy.sock")}
+	p := &place{layout: dataplane.Layout{Base: dir}, sockets: run, stats: filepath.Join(run, "haproxy.sock"),
+		master: haproxyctl.Master{Path: filepath.Join(run, "master.sock")}}
 	p.anew = func() deployer {
 		local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: dir, NoStart: true, User: "root"})
 		require.NoError(t, err)
@@ -74,9 +75,8 @@ func attachedPlace(t *testing.T) *place {
 		require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL))
 		require.Error(t, cmd.Wait())
 	})
-	master := haproxyctl.Master{Path: filepath.Join(run, "master.sock")}
 	eventually(t, "the master answers", func() bool {
-		procs, err := master.Procs(t.Context())
+		procs, err := p.master.Procs(t.Context())
 		return err == nil && procs.WorkerPID() != 0
 	})
 	return p
@@ -123,23 +123,9 @@ func newCrash(t *testing.T, w *world, p *place, archives map[string]*txtar.Archi
 			require.NoError(t, err)
 			require.LessOrEqual(t, result.Reloads, 1)
 		}
-		c.states[config.Hash()] = c.settledState(t)
+		c.states[config.Hash()] = c.state(t)
 	}
 	return c
-}
-
-// settledState is the state once the new worker has the sockets.
-func (c *crash) settledState(t *testing.T) []string {
-	t.Helper()
-	var last []string
-	eventually(t, "the worker answers", func() bool {
-		if c.worker() == "" {
-			return false
-		}
-		last = c.state(t)
-		return true
-	})
-	return last
 }
 
 // accepted checks that what lies in the folder now is one of both, and that a
@@ -166,9 +152,6 @@ func (c *crash) gets(t *testing.T, by dataplane.Syncer, config *dataplane.Config
 	require.LessOrEqual(t, result.Reloads, 1)
 	want := strings.Join(c.states[config.Hash()], "\n")
 	got := strings.Join(c.state(t), "\n")
-	if got != want && result.Reloads > 0 { // the old worker has the socket for a moment
-		eventually(t, "the new worker answers", func() bool { got = strings.Join(c.state(t), "\n"); return got == want })
-	}
 	require.Equal(t, want, got, "%s: %s", where, result)
 	require.Equal(t, config.Hash(), c.current(t, nil).Hash(), where)
 	var names []string

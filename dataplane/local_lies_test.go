@@ -45,7 +45,7 @@ func between(t *testing.T, listen, target string, serve func(conn, to *net.UnixC
 // it, to which it answers itself.
 func liar(t *testing.T, listen, target string, lies map[string]string) {
 	t.Cleanup(between(t, listen, target, func(conn, to *net.UnixConn) {
-		_ = to.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = to.SetDeadline(time.Now().Add(2 * patience))
 		liesTo(bufio.NewReader(conn), conn, to, bufio.NewReader(to), lies)
 	}))
 }

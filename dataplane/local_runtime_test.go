@@ -41,19 +41,19 @@ func TestLocalServersAtRuntime(t *testing.T) {
 	last := h.sync(h.web("server a " + one))
 
 	// A server comes, with checks, and takes its share.
-	last = h.atRuntime(last, h.web("server a "+one, "server b "+two+" check inter 100ms"))
+	last = h.atRuntime(last, h.web("server a "+one, "server b "+two+" check inter 100ms fall 1000"))
 	eventually(t, "b answers", func() bool { return h.answers(4)[two] == 2 })
 
 	// Another, and one that is disabled.
-	last = h.atRuntime(last, h.web("server a "+one, "server b "+two+" check inter 100ms", "server c "+three+" disabled"))
+	last = h.atRuntime(last, h.web("server a "+one, "server b "+two+" check inter 100ms fall 1000", "server c "+three+" disabled"))
 	require.Zero(t, h.answers(6)[three])
-	last = h.atRuntime(last, h.web("server a "+one, "server b "+two+" check inter 100ms", "server c "+three))
+	last = h.atRuntime(last, h.web("server a "+one, "server b "+two+" check inter 100ms fall 1000", "server c "+three))
 	require.Equal(t, map[string]int{one: 2, two: 2, three: 2}, h.answers(6))
 
 	// Weights.
-	last = h.atRuntime(last, h.web("server a "+one+" weight 0", "server b "+two+" check inter 100ms", "server c "+three+" weight 2 maxconn 7"))
+	last = h.atRuntime(last, h.web("server a "+one+" weight 0", "server b "+two+" check inter 100ms fall 1000", "server c "+three+" weight 2 maxconn 7"))
 	require.Equal(t, map[string]int{two: 2, three: 4}, h.answers(6))
-	last = h.atRuntime(last, h.web("server a "+one, "server b "+two+" check inter 100ms", "server c "+three))
+	last = h.atRuntime(last, h.web("server a "+one, "server b "+two+" check inter 100ms fall 1000", "server c "+three))
 	require.Equal(t, map[string]int{one: 2, two: 2, three: 2}, h.answers(6))
 
 	// Servers go, also one that was in the configuration from the start.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/haproxytest"
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 func controller(dir string) {
 	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: dir})
 	if err == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 		defer cancel()
 		err = local.Run(ctx)
 	}
