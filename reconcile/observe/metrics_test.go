@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -252,28 +253,30 @@ func fullSubject() *observe.Subject {
 }
 
 func TestCollect(t *testing.T) {
-	m := observe.NewMetrics(eventbus.New(nil))
-	m.Collect(fullSubject())
-	got := exposed(t, m)
-	for _, line := range []string{
-		`haptic_leading 1`,
-		`haptic_endpoints 2`,
-		`haptic_endpoint_staleness_seconds{endpoint="local"} 0`,
-		`haptic_endpoint_failures{endpoint="far"} 3`,
-		`haptic_quarantined_resources{kind="Ingress"} 1`,
-		`haptic_refused_resources{kind="Secret"} 2`,
-		`haptic_watch_state{resource="ingresses.networking.k8s.io",state="Synced"} 1`,
-		`haptic_watch_state{resource="ingresses.networking.k8s.io",state="Stale"} 0`,
-		`haptic_watch_state{resource="secrets",state="Forbidden"} 1`,
-		`haptic_watch_state{resource="routes",state="NotInstalled"} 1`,
-		`haptic_watch_objects{resource="ingresses.networking.k8s.io"} 3`,
-		`haptic_settings_info{version="0a1b"} 1`,
-		`haptic_settings_valid 0`,
-		`haptic_component_healthy{component="discovery"} 1`,
-	} {
-		require.Contains(t, got, line)
-	}
-	require.Contains(t, strings.Join(got, "\n"), `haptic_endpoint_staleness_seconds{endpoint="far"} 3600`)
+	synctest.Test(t, func(t *testing.T) { // which knows how many seconds an endpoint is behind
+		m := observe.NewMetrics(eventbus.New(nil))
+		m.Collect(fullSubject())
+		got := exposed(t, m)
+		for _, line := range []string{
+			`haptic_leading 1`,
+			`haptic_endpoints 2`,
+			`haptic_endpoint_staleness_seconds{endpoint="local"} 0`,
+			`haptic_endpoint_failures{endpoint="far"} 3`,
+			`haptic_quarantined_resources{kind="Ingress"} 1`,
+			`haptic_refused_resources{kind="Secret"} 2`,
+			`haptic_watch_state{resource="ingresses.networking.k8s.io",state="Synced"} 1`,
+			`haptic_watch_state{resource="ingresses.networking.k8s.io",state="Stale"} 0`,
+			`haptic_watch_state{resource="secrets",state="Forbidden"} 1`,
+			`haptic_watch_state{resource="routes",state="NotInstalled"} 1`,
+			`haptic_watch_objects{resource="ingresses.networking.k8s.io"} 3`,
+			`haptic_settings_info{version="0a1b"} 1`,
+			`haptic_settings_valid 0`,
+			`haptic_component_healthy{component="discovery"} 1`,
+		} {
+			require.Contains(t, got, line)
+		}
+		require.Contains(t, strings.Join(got, "\n"), `haptic_endpoint_staleness_seconds{endpoint="far"} 3600`)
+	})
 }
 
 // Thousands of names, endpoints that come and go, and names that nobody should

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -120,33 +121,41 @@ func pageOf(t *testing.T, s *observe.Server, path string) string {
 func TestPage(t *testing.T) {
 	for _, c := range []struct {
 		name        string
-		state       reconcile.State
-		events      []any
+		state       func() reconcile.State
+		events      func(*testing.T) []any
 		has, hasNot []string
 	}{
-		{"before anything has happened", reconcile.State{}, nil,
+		{"before anything has happened", func() reconcile.State { return reconcile.State{} }, nil,
 			[]string{"<h1><i class=\"dot warn\"></i>Not ready</h1>", "no valid configuration yet", "No HAProxy is known yet.", "Nothing has happened yet.", "stands by"},
 			[]string{"In quarantine</h2>", "Refused</h2>"}},
-		{"a good day", goodDay(), pastDay(t),
+		{"a good day", goodDay, pastDay,
 			[]string{"All is well", "3 / 3", "6b86b273", "haptic-7d9f4-x2x9p", "leads", "ingress/haproxy-0", "leader.became", "1 to update", "v1.4.0", "endpointslices.discovery.k8s.io"},
 			[]string{"To look at", `<b class="tag bad"`, "In quarantine</h2>"}},
-		{"a bad day", badDay(), badPast(t),
+		{"a bad day", badDay, badPast,
 			[]string{"Last good configuration", "2 / 3", "failed 4 times in a row, next try in", "no route to host", "Ingress shop/checkout", "checkout.yaml:12",
 				"written by backend.cfg:4", "unknown keyword &#39;balanc&#39;", "Ingress blog/www", "spec.rules[0].host", "To look at", "6m0s", "drift.repaired"}, nil},
-		{"no HAProxy is found", reconcile.State{Validated: "abc", Leading: true}, nil,
+		{"no HAProxy is found", func() reconcile.State { return reconcile.State{Validated: "abc", Leading: true} }, nil,
 			[]string{"Nobody to serve with", "no HAProxy is known to deploy to"}, []string{"All is well"}},
-		{"another one leads", reconcile.State{Validated: "abc", Endpoints: []reconcile.EndpointState{{Name: "a"}}}, nil,
+		{"another one leads", func() reconcile.State {
+			return reconcile.State{Validated: "abc", Endpoints: []reconcile.EndpointState{{Name: "a"}}}
+		}, nil,
 			[]string{"Standing by", "left to the leader"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			page := pageOf(t, scene(t, c.state, c.events...), "/")
-			for _, part := range c.has {
-				require.Contains(t, page, part)
-			}
-			for _, part := range c.hasNot {
-				require.NotContains(t, page, part)
-			}
-			wellFormed(t, page)
+			synctest.Test(t, func(t *testing.T) { // the page says how long ago things were
+				var events []any
+				if c.events != nil {
+					events = c.events(t)
+				}
+				page := pageOf(t, scene(t, c.state(), events...), "/")
+				for _, part := range c.has {
+					require.Contains(t, page, part)
+				}
+				for _, part := range c.hasNot {
+					require.NotContains(t, page, part)
+				}
+				wellFormed(t, page)
+			})
 		})
 	}
 }
