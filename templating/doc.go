@@ -55,17 +55,30 @@
 //     characters of a name; an address no "$", "@", "," or path; a value that
 //     is a part of a file's path neither a slash nor "..".
 //   - the first word of a line: what HAProxy knows as a keyword is refused, and
-//     a part of one (two characters and more) where other text or values stand
-//     beside it.
+//     what becomes one with the text or the values beside it; in the further lines
+//     of a macro any part of one, but digits.
 //   - the name of an option, where the table knows the line and the option before
 //     it: every value is refused ("server s 192.0.2.1 {{ v }}"). The value of an
 //     option is one ("weight {{ v }}"), and so is the method of balance and what
 //     else the table leaves to values.
+//   - a number, a size or a time where HAProxy takes a sample expression as well
+//     (set-timeout server {{ v }}): nothing that begins with a letter.
+//   - a pattern right behind a sample expression, { req.fhdr(a) {{ v }} }: not the
+//     name of a converter, since HAProxy would apply it; a flag such as -m str, or
+//     --, before the pattern makes every value one. Between numbers gt, ge, eq, le
+//     and lt are refused too.
+//   - what HAProxy writes into lines of HTTP: no space in a URI or a method, no
+//     question mark in a path, nothing in a cookie that would be an attribute; in a
+//     realm quotes and backslashes get a backslash more.
+//   - an address: no range of ports, nor a port counted from that of the client.
 //   - an argument of which the table knows nothing: %, parentheses and commas
 //     are refused, and the words of conditions (if, unless, or, ||).
 //
 // Values beside each other are held to what they may make together: {{ a }}{{ b }}
-// cannot be a flag, a part of a condition, or nothing.
+// cannot be a flag, a part of a condition, or nothing. Where they make the first
+// word of a line, it is read once the line is written: a keyword is refused.
+// A list stays a list: in "groups {{ v }}" or "alpn {{ v }}" a value has as many
+// elements as it has commas.
 //
 // In the text of a macro, which may be shown anywhere, only what stands behind
 // a directive in the macro itself is known. Where the text begins with a value,
@@ -78,6 +91,10 @@
 // bytes, which HAProxy would read as two. Error pages and other files with
 // extensions of their own (.http, .html, .json, .lua, .pem, .crt, .key) get
 // values as they are.
+//
+// Entries named *.lst and *.acl are lists of patterns, one on each line, for -f.
+// A value may have spaces there, but neither begin with one or with #, nor be
+// nothing.
 //
 // Everywhere control characters are refused, tabs and line feeds included, and
 // what is not UTF-8. A refusal is an [*Error] with the position of the
