@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,9 @@ func (m *maker) draft() *draft {
 		"  http-request deny if { path,map_reg(/etc/haproxy/maps/m'.map') -m found }", "  http-request deny if { src,map_ip(/etc/haproxy/maps/m.map) -m found }",
 		"  http-request deny if { path -f /etc/haproxy/maps/m.map }", "  http-request set-map(/etc/haproxy/maps/m.map) %[path] x",
 		"  http-request deny unless { srv_is_up(b/a) }", "  http-request set-header y \"%[srv_queue('b/c')]\"", "  use_backend c if { nbsrv(b) lt 1 }")...)
+	// What reads the map, or names servers, often: those are the ways to be wrong.
+	d.add(pick(m, "", "  http-request deny if { path,map_reg(/etc/haproxy/maps/m.map) -m found }", "  http-request deny if { path,map_sub(/etc/haproxy/maps/m.map) -m found }"))
+	d.add(pick(m, "", "  http-request deny unless { srv_is_up(b/a) } || { srv_is_up(c/d) }", "  http-request set-header z %[srv_conn(c/c)]"))
 	d.add("  default_backend b")
 	for _, name := range []string{"b", "c"} {
 		d.add("backend " + name)
@@ -125,7 +129,7 @@ func (m *maker) draft() *draft {
 			"  default-server verify none", "  source 127.0.0.1", "  # a comment", "", "  option redispatch\t", "  retries 3 # often")...)
 		// All names once, so that most drafts are valid.
 		for i, name := range []string{"a", "c", "d", "b"}[:2+m.IntN(3)] {
-			d.add(fmt.Sprintf("  server %s 192.0.2.%d:80%s", name, i+1, pick(m, "", " check", " check weight 10", " "+m.option())))
+			d.add(fmt.Sprintf("  server %s 192.0.2.%d:80%s", name, i+1, pick(m, "", " check", " weight 10", " check weight 10", " "+m.option())))
 		}
 		d.add(m.some("  use-server a if TRUE", "  use-server \"c\" if { path /c }", "  default-server weight 3", "  stick match src table b")...)
 	}
@@ -162,7 +166,7 @@ func (m *maker) change(from *draft) *draft {
 	d := &draft{lines: append([]string(nil), from.lines...), entries: from.entries, certificate: from.certificate}
 	for range 1 + m.IntN(3) {
 		switch m.IntN(12) {
-		case 0:
+		case 0, 2:
 			d.entries = m.entries()
 		case 1:
 			d.certificate = pick(m, m.certificates...)
@@ -192,6 +196,10 @@ func (m *maker) changeServer(d *draft) {
 	case 2, 3:
 		words[2] = m.address()
 	case 4:
+		if at := slices.Index(words, "weight"); at > 0 && at+1 < len(words) {
+			words[at+1] = pick(m, "0", "1", "256", "257", "-1", "+5", "007", "1e1", "x", "\"30\"", "4\\ 0")
+			break
+		}
 		words = append(words, m.option())
 	case 5: // options of another
 		words = append(words[:min(3, len(words))], strings.Split(strings.TrimSpace(d.lines[j]), " ")[min(3, len(words)):]...)
