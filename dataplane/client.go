@@ -220,6 +220,10 @@ func (c *Client) Sync(ctx context.Context, desired *Config) (*Result, error) {
 func (c *Client) begin(ctx context.Context) (context.Context, func(), error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout,
 		fmt.Errorf("not done within %v: %w", c.opts.Timeout, context.DeadlineExceeded))
+	if ctx.Err() != nil { // or else chance would say at which stage it ended
+		cancel()
+		return nil, nil, c.errorAt("wait", context.Cause(ctx))
+	}
 	select {
 	case <-c.turn:
 		return ctx, func() { cancel(); c.turn <- struct{}{} }, nil

@@ -276,6 +276,18 @@ func TestClientContext(t *testing.T) {
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()
 	config := newDesired(t, s).config(t)
+	t.Run("cancelled before", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		client := s.client(t, nil)
+		for range 100 {
+			_, err := client.Sync(ctx, config)
+			var e *dataplane.Error
+			if !errors.As(err, &e) || e.Stage != "wait" || !errors.Is(err, context.Canceled) {
+				t.Fatalf("got %v", err)
+			}
+		}
+	})
 	t.Run("cancelled while it waits", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s.Fail(dataplanetest.Fault{Path: "/info", Delay: time.Hour})

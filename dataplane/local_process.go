@@ -40,7 +40,7 @@ func (l *Local) startProcess() (*process, error) {
 	p.cmd = exec.Command(binary, "-W", "-S", l.opts.MasterSocket+",level,admin,mode,600", "-f", l.layout.ConfigPath())
 	p.cmd.Dir = l.opts.Dir
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
-	p.cmd.WaitDelay = 100 * time.Millisecond // workers that outlive the master hold its output
+	p.cmd.WaitDelay = time.Second // workers that outlive the master hold its output
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if l.account != nil {
 		p.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(l.account.uid), Gid: uint32(l.account.gid)}
@@ -196,10 +196,14 @@ func (o *outputLog) since(mark int) []string {
 	return append([]string(nil), o.lines[len(o.lines)-n:]...)
 }
 
+// printedLate is how long what haproxy has printed may take through the pipe,
+// on a host without a free processor.
+const printedLate = 2 * time.Second
+
 // waitFor waits for such a line after the mark, for a short while only: haproxy
 // prints before it acts, but the pipe may be slower than the sockets.
 func (o *outputLog) waitFor(ctx context.Context, mark int, wanted func(line string) bool) {
-	ctx, cancel := context.WithTimeout(ctx, 250*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, printedLate)
 	defer cancel()
 	for {
 		o.mu.Lock()

@@ -278,6 +278,9 @@ func (l *Local) awaitStart(ctx context.Context, p *process) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
+			if p.hasEnded() {
+				continue // that it ended says more than that it took too long
+			}
 			return l.explain("start", context.Cause(ctx), p.output.since(0))
 		}
 		timer.Stop()
