@@ -32,6 +32,9 @@ func newProgramFiles(s *Settings) *programFiles {
 	for _, set := range s.templateSets() {
 		for name, t := range set.templates {
 			entry := path.Join(set.folder, name)
+			if path.Dir(entry) != set.folder {
+				continue // refused by Check: it leaves its folder
+			}
 			if !set.snippets() {
 				f.order = append(f.order, entry)
 			} else if path.Ext(name) == "" {

@@ -106,16 +106,17 @@ type Intervals struct {
 // DataplaneSettings say how the HAProxys are found and reached. The folders must be
 // absolute; they are those of the machine where HAProxy runs.
 type DataplaneSettings struct {
-	PodSelector PodSelector `json:"podSelector,omitzero" doc:"The pods of HAProxy."`
-	Container   string      `json:"container,omitempty" doc:"Container of the Dataplane API. Empty: dataplane."`
-	Port        int         `json:"port,omitempty" doc:"Port of the Dataplane API. Empty: 5555." min:"0" max:"65535"`
-	Scheme      string      `json:"scheme,omitempty" doc:"Empty: http." enum:"http,https"`
-	BaseDir     string      `json:"baseDir,omitempty" doc:"Folder of haproxy.cfg. Empty: /etc/haproxy."`
-	MapsDir     string      `json:"mapsDir,omitempty" doc:"Empty: maps in baseDir."`
-	SSLCertsDir string      `json:"sslCertsDir,omitempty" doc:"Empty: ssl in baseDir."`
-	GeneralDir  string      `json:"generalStorageDir,omitempty" doc:"Empty: general in baseDir."`
-	Strategy    string      `json:"strategy,omitempty" doc:"raw: the HAProxy is configured by this controller alone. transaction: sections of others are left alone." enum:"raw,transaction"`
-	KeepFiles   bool        `json:"keepFiles,omitempty" doc:"Leave stored files alone that the configuration does not need."`
+	PodSelector PodSelector  `json:"podSelector,omitzero" doc:"The pods of HAProxy."`
+	Container   string       `json:"container,omitempty" doc:"Container of the Dataplane API. Empty: dataplane."`
+	Port        int          `json:"port,omitempty" doc:"Port of the Dataplane API. Empty: 5555." min:"0" max:"65535"`
+	Scheme      string       `json:"scheme,omitempty" doc:"Empty: http." enum:"http,https"`
+	TLS         DataplaneTLS `json:"tls,omitzero" doc:"How https is checked."`
+	BaseDir     string       `json:"baseDir,omitempty" doc:"Folder of haproxy.cfg. Empty: /etc/haproxy."`
+	MapsDir     string       `json:"mapsDir,omitempty" doc:"Empty: maps in baseDir."`
+	SSLCertsDir string       `json:"sslCertsDir,omitempty" doc:"Empty: ssl in baseDir."`
+	GeneralDir  string       `json:"generalStorageDir,omitempty" doc:"Empty: general in baseDir."`
+	Strategy    string       `json:"strategy,omitempty" doc:"raw: the HAProxy is configured by this controller alone. transaction: sections of others are left alone." enum:"raw,transaction"`
+	KeepFiles   bool         `json:"keepFiles,omitempty" doc:"Leave stored files alone that the configuration does not need."`
 }
 
 // PodSelector selects pods by their labels.
@@ -160,6 +161,11 @@ func (s *Settings) Defaulted() *Settings {
 	orElse(&p.Port, 5555)
 	orElse(&p.Scheme, "http")
 	orElse(&p.Strategy, dataplane.Raw.String())
+	for _, ref := range []*KeyRef{&p.TLS.CASecret, &p.TLS.CAConfigMap} {
+		if *ref != (KeyRef{}) {
+			orElse(&ref.Key, defaultCAKey)
+		}
+	}
 	p.BaseDir = path.Dir(layout.ConfigPath())
 	p.MapsDir, p.SSLCertsDir, p.GeneralDir = layout.Dir(dataplane.Map), layout.Dir(dataplane.Certificate), layout.Dir(dataplane.General)
 	orElse(&d.Logging.Level, "info")

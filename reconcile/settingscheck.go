@@ -7,10 +7,14 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/jsonpath"
@@ -58,8 +62,8 @@ func (s *Settings) checkStructure() SettingsErrors {
 	for _, name := range slices.Sorted(maps.Keys(s.WatchedResources)) {
 		c.resource(name, s.WatchedResources[name])
 	}
-	if _, given := c.marked("haproxyConfig.template"); s.HAProxyConfig.Template == "" && (given || s.source == nil) {
-		c.fail("haproxyConfig.template", "empty: the template of haproxy.cfg is required")
+	if s.HAProxyConfig.Template == "" {
+		c.given("haproxyConfig.template", "empty: the template of haproxy.cfg is required")
 	}
 	c.text("haproxyConfig", s.HAProxyConfig.Template)
 	c.postProcessing("haproxyConfig", templateSet{}, s.HAProxyConfig)
@@ -93,7 +97,10 @@ func (c *settingsCheck) marked(path string) (mark, bool) {
 }
 
 func (c *settingsCheck) name(path, name string, required bool) {
-	if name == "" && !required {
+	if name == "" {
+		if required {
+			c.given(path, "empty")
+		}
 		return
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(name) {
@@ -120,6 +127,8 @@ func (c *settingsCheck) resource(name string, r WatchedResource) {
 		c.given(at+".resources", "empty")
 	} else if len(validation.IsDNS1123Label(r.Resources)) > 0 {
 		c.fail(at+".resources", "%q is no resource, such as ingresses", r.Resources)
+	} else if plural := pluralOf(gvr); plural != "" {
+		c.fail(at+".resources", "%q is the singular; did you mean %s?", r.Resources, plural)
 	}
 	c.name(at+".namespace", r.Namespace, false)
 	if _, err := labels.Parse(r.LabelSelector); err != nil {
@@ -131,6 +140,21 @@ func (c *settingsCheck) resource(name string, r WatchedResource) {
 	if r.Store != "" && r.Store != StoreFull && r.Store != StoreOnDemand && c.src == nil {
 		c.fail(at+".store", "%q is not one of full, on-demand", r.Store)
 	}
+}
+
+// pluralOf returns the resource of which somebody wrote the singular, "" for
+// others: of a kind that client-go knows that is a mistake for sure.
+func pluralOf(gvr schema.GroupVersionResource) string {
+	if k8swatch.TypeOf(gvr) != nil {
+		return ""
+	}
+	for kind := range scheme.Scheme.KnownTypes(gvr.GroupVersion()) {
+		plural, singular := meta.UnsafeGuessKindToResource(gvr.GroupVersion().WithKind(kind))
+		if singular == gvr && plural != gvr && k8swatch.TypeOf(plural) != nil {
+			return plural.Resource
+		}
+	}
+	return ""
 }
 
 // paths checks the JSONPath of a watched resource.
@@ -152,14 +176,26 @@ func (c *settingsCheck) paths(at string, r WatchedResource) {
 		if err == nil {
 			_, err = p.Bind(typ)
 		}
+		if err == nil && typ != nil {
+			err = ignorable(gvr, expr)
+		}
 		c.err(fmt.Sprintf("%s.ignoreFields[%d]", at, i), err)
 	}
+}
+
+// ignorable says what a watcher would: that it cannot do without a field.
+func ignorable(gvr schema.GroupVersionResource, expr string) error {
+	nothing, err := k8swatch.NewStatic()
+	if err == nil {
+		_, err = k8swatch.New(nothing, gvr, &k8swatch.Options{IgnoreFields: []string{expr}})
+	}
+	return err
 }
 
 // given reports a value that is there and will not do; one that is not there is
 // reported by whoever reads the file.
 func (c *settingsCheck) given(path, problem string) {
-	if _, ok := c.marked(path); ok || c.src == nil {
+	if _, ok := c.marked(path); c.src == nil || ok && !c.src.wrong[path] {
 		c.fail(path, "%s", problem)
 	}
 }
@@ -241,14 +277,34 @@ func (c *settingsCheck) postProcessing(at string, set templateSet, t Template) {
 	}
 }
 
+// Bounds of intervals: beyond them a letter was forgotten, or one too many typed.
+const (
+	minTimeout  = 10 * time.Millisecond
+	maxInterval = 24 * time.Hour
+)
+
 func (c *settingsCheck) intervals(i Intervals) {
 	o := i.options()
-	for name, d := range map[string]int64{
-		"debounceInterval": int64(o.Debounce), "minDeploymentInterval": int64(o.MinInterval), "driftPreventionInterval": int64(o.DriftInterval),
-		"deploymentTimeout": int64(o.DeployTimeout), "renderTimeout": int64(o.RenderTimeout), "retryInterval": int64(o.RetryBase), "retryMaxInterval": int64(o.RetryMax),
+	for _, f := range []struct {
+		name        string
+		is          time.Duration
+		least, most time.Duration // zero: none
+	}{
+		{"debounceInterval", o.Debounce, 0, maxInterval},
+		{"minDeploymentInterval", o.MinInterval, 0, maxInterval},
+		{"driftPreventionInterval", o.DriftInterval, 0, 0}, // a long one turns it off
+		{"deploymentTimeout", o.DeployTimeout, minTimeout, maxInterval},
+		{"renderTimeout", o.RenderTimeout, minTimeout, maxInterval},
+		{"retryInterval", o.RetryBase, 0, maxInterval},
+		{"retryMaxInterval", o.RetryMax, 0, maxInterval},
 	} {
-		if d < 0 {
-			c.fail("reconcile."+name, "negative")
+		switch {
+		case f.is < 0:
+			c.fail("reconcile."+f.name, "negative")
+		case f.is > 0 && f.is < f.least:
+			c.fail("reconcile."+f.name, "%s is less than %s, in which nothing can be done", f.is, f.least)
+		case f.most > 0 && f.is > f.most:
+			c.fail("reconcile."+f.name, "%s is more than a day", f.is)
 		}
 	}
 	if o.setDefaults(); o.RetryBase > o.RetryMax {
@@ -257,6 +313,7 @@ func (c *settingsCheck) intervals(i Intervals) {
 }
 
 func (c *settingsCheck) dataplane(d DataplaneSettings) {
+	c.tls(d)
 	if d.Port < 0 || d.Port > 65535 {
 		c.fail("dataplane.port", "%d is no port", d.Port)
 	}

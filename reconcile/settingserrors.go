@@ -77,6 +77,7 @@ type settingsSource struct {
 	file  string
 	lines []string
 	marks map[string]mark // by path
+	wrong map[string]bool // paths of values that are of another type, which was said
 	cases []byte          // the YAML of the cases
 }
 

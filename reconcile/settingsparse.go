@@ -82,7 +82,7 @@ func settingsText(cm *corev1.ConfigMap) (string, SettingsErrors) {
 // templates of settings with a mistake elsewhere can be compiled all the same. It
 // is nil where nothing could be read.
 func readSettings(name string, data []byte) (*Settings, SettingsErrors) {
-	p := &settingsParser{src: &settingsSource{file: name, marks: map[string]mark{}}}
+	p := &settingsParser{src: &settingsSource{file: name, marks: map[string]mark{}, wrong: map[string]bool{}}}
 	root, err := p.document(data)
 	if err != nil {
 		return nil, SettingsErrors{err}
@@ -238,11 +238,17 @@ func (p *settingsParser) is(path string, n *yaml.Node, tag string) bool {
 	if have == "" {
 		have = n.ShortTag()
 	}
-	hint := ""
-	if tag == "!!str" && n.Kind == yaml.ScalarNode {
+	want, hint := yamlTypes[tag], ""
+	switch {
+	case tag == "!!str" && n.Kind == yaml.ScalarNode:
 		hint = "; put it in quotes"
+	case tag == "!!int" && n.ShortTag() == "!!float":
+		want, have = "a whole number that fits", n.Value
+	case tag == "!!bool" && n.Kind == yaml.ScalarNode:
+		want = "true or false"
 	}
-	p.fail(n, path, "%s wanted, not %s%s", yamlTypes[tag], have, hint)
+	p.src.wrong[path] = true
+	p.fail(n, path, "%s wanted, not %s%s", want, have, hint)
 	return false
 }
 

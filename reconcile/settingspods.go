@@ -21,14 +21,14 @@ import (
 // CredentialsUpdated says that credentials came, or changed. They are used from
 // the next call on.
 type CredentialsUpdated struct {
-	Secret  string // namespace/name
+	Secret  string // namespace/name; of a ConfigMap where that has the CAs
 	Version string // metadata.resourceVersion
 }
 
 // CredentialsInvalid says why the credentials of the settings cannot be used.
 // Those before stay in use.
 type CredentialsInvalid struct {
-	Secret string // namespace/name; "" where the settings name none
+	Secret string // namespace/name; "" where the settings name none, or a file
 	Err    error
 }
 
@@ -46,8 +46,8 @@ func (e CredentialsUpdated) LogValue() slog.Value {
 // dataplane.podSelector, now and whenever pods, settings or the Secret of the
 // credentials change, and gives them to the loop of [Live.NewLoop] as its targets,
 // until ctx ends. namespace is that of the controller, where a Secret is looked for
-// that the settings name without one. A Secret that is missing or wrong is reported
-// as [CredentialsInvalid]; an endpoint that refuses the credentials has the Secret
+// that the settings name without one. A Secret that is missing or wrong, or what
+// dataplane.tls names, is reported as [CredentialsInvalid]; an endpoint that refuses the credentials has the Secret
 // read once more, past the watch. The error says that there is no loop.
 func (l *Live) FollowPods(ctx context.Context, namespace string) error {
 	l.mu.Lock()
@@ -56,8 +56,9 @@ func (l *Live) FollowPods(ctx context.Context, namespace string) error {
 	if loop == nil {
 		return errors.New("reconcile: FollowPods needs a loop, made with NewLoop")
 	}
-	f := &podFollower{live: l, loop: loop, namespace: namespace}
+	f := &podFollower{live: l, loop: loop, namespace: namespace, tls: &tlsFollower{live: l}}
 	defer f.wg.Wait()
+	defer f.tls.end()
 	defer f.unfollow()
 	for {
 		if err := f.find(ctx); err != nil && ctx.Err() == nil {
@@ -87,6 +88,8 @@ type podFollower struct {
 	secret  *k8swatch.Single[*corev1.Secret]
 	version string // of the credentials in use
 	said    string // what is wrong
+
+	tls *tlsFollower
 }
 
 // find does everything once.
@@ -111,6 +114,10 @@ func (f *podFollower) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	tlsConfig, ready, err := f.tls.now(ctx, s.Dataplane.TLS, f.namespace)
+	if err != nil || !ready {
+		return err
+	}
 	if f.said != "" || f.version != secret.ResourceVersion {
 		f.said, f.version = "", secret.ResourceVersion
 		eventbus.Publish(f.live.opts.Bus, CredentialsUpdated{Secret: f.ref.String(), Version: f.version})
@@ -118,6 +125,9 @@ func (f *podFollower) find(ctx context.Context) error {
 	endpoints, err := s.Endpoints(ctx, f.live.Stores(), credentials)
 	if err != nil {
 		return err
+	}
+	for i := range endpoints {
+		endpoints[i].TLS = tlsConfig
 	}
 	if opts := s.ClientOptions(); f.clients == nil || !reflect.DeepEqual(f.clients.Options, opts) {
 		ref := f.ref
@@ -170,7 +180,13 @@ func (f *podFollower) refuse(err error) {
 	}
 	f.said = err.Error()
 	invalid := CredentialsInvalid{Err: err}
-	if f.ref.Name != "" {
+	var tls *objectError
+	switch {
+	case errors.As(err, &tls):
+		if tls.ref != (objectRef{}) {
+			invalid.Secret = tls.ref.namespace + "/" + tls.ref.name
+		}
+	case f.ref.Name != "":
 		invalid.Secret = f.ref.String()
 	}
 	eventbus.Publish(f.live.opts.Bus, invalid)
