@@ -1,7 +1,6 @@
 package dataplane_test
 
 import (
-	"fmt"
 	"net"
 	"testing"
 
@@ -14,18 +13,16 @@ import (
 // From HAProxy 3.1 on a master whose last load failed does not hand its unix
 // sockets to the next worker: a second failure must not leave nobody there.
 func TestClientKeepsSockets(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = taken.Close() })
 	s := &site{real: true, Server: dataplanetest.New(t, &dataplanetest.Options{HAProxy: siteHAProxy(t)})}
 	s.endpoint = s.Endpoint()
 	d := newDesired(t, s)
 	client := s.client(t, nil)
 	good := d.config(t)
 	syncSite(t, client, good)
-	d.bind = fmt.Sprintf("  bind 127.0.0.1:%d\n", taken.Addr().(*net.TCPAddr).Port)
+	// Not a port that is taken, for which HAProxy waits a while.
+	d.bind = "  bind unix@" + s.Layout().Path(dataplane.General, "missing/x.sock") + "\n"
 	for range 4 {
-		_, err = client.Sync(t.Context(), d.config(t))
+		_, err := client.Sync(t.Context(), d.config(t))
 		require.ErrorIs(t, err, dataplane.ErrReload)
 		conn, err := net.Dial("unix", s.Layout().Path(dataplane.General, "f.sock"))
 		require.NoError(t, err)

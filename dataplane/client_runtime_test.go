@@ -123,6 +123,7 @@ func TestClientRuntimeEndpoints(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			sites(t, func(t *testing.T, s *site) {
 				if !s.real {
 					t.Skip("without a haproxy there is nothing to see")

@@ -123,6 +123,7 @@ func TestClientChanges(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			sites(t, func(t *testing.T, s *site) {
 				c, d := c, newDesired(t, s)
 				if c.servers && s.real && haproxyMinor(t) < 207 {
@@ -220,6 +221,7 @@ func TestClientRefusedConfiguration(t *testing.T) {
 }
 
 func TestClientFailedReload(t *testing.T) {
+	t.Parallel()
 	sites(t, func(t *testing.T, s *site) {
 		d := newDesired(t, s)
 		client := s.client(t, &dataplane.ClientOptions{ReloadTimeout: s.reloadTimeout()})

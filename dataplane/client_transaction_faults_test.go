@@ -42,6 +42,7 @@ var changedApp = strings.Replace(sharedApp, "  default_backend", "  http-request
 // A second writer gets in between at each call of a Sync in turn: no update of
 // either is lost.
 func TestClientTransactionSecondWriter(t *testing.T) {
+	t.Parallel()
 	for skip := 0; ; skip++ {
 		require.Less(t, skip, 60)
 		s, client := sharedFake(t, &dataplane.ClientOptions{Attempts: 5})
@@ -147,6 +148,7 @@ func TestClientTransactionRefusesBeforeSending(t *testing.T) {
 
 // A reload that fails leaves both as they were.
 func TestClientTransactionFailedReload(t *testing.T) {
+	t.Parallel()
 	sites(t, func(t *testing.T, s *site) {
 		sharedSite(t, s)
 		client := s.client(t, &dataplane.ClientOptions{Strategy: dataplane.Transaction, ReloadTimeout: s.reloadTimeout()})

@@ -218,6 +218,7 @@ func BenchmarkLocalSync(b *testing.B) {
 
 // Run does not take the sockets of a HAProxy away that somebody else started.
 func TestLocalRunRefusesForeignHAProxy(t *testing.T) {
+	t.Parallel()
 	h := attached(t)
 	one := h.server("127.0.0.2")
 	h.sync(h.web("server a " + one))

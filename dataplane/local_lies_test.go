@@ -131,6 +131,7 @@ func TestLocalBelievesNoAnswer(t *testing.T) {
 		"pattern that goes":            {files["acl entry delete"], map[string]string{"del acl": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			require.NotNil(t, c.before, "no such case")
 			h := newHost(t)
 			real, via := h.local.RuntimeSocket(), h.dir+"/via.sock"

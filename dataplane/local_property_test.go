@@ -135,6 +135,7 @@ func TestRuntimePlansHold(t *testing.T) {
 	}
 	for seed := range int64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
 			s := newShape(t, rand.New(rand.NewSource(seed)), newUpstreams(t)) //nolint:gosec // to be repeatable
 			h := newHost(t)
 			text, files := s.config(h)

@@ -76,8 +76,10 @@ func newUpstreams(t testing.TB) *upstreams {
 				if err != nil {
 					return
 				}
-				handle(conn)
-				_ = conn.Close()
+				all.Go(func() {
+					handle(conn)
+					_ = conn.Close()
+				})
 			}
 		})
 		t.Cleanup(func() { _ = l.Close(); all.Wait() })
@@ -296,6 +298,7 @@ func TestRuntimeChangesHold(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait for processes and health checks
 			h := newHost(t)
 			text, files := c.before(h)
 			last := h.sync(text, files...)
