@@ -291,8 +291,8 @@ func (l *Live) consider(ctx context.Context, c *candidate) error {
 	defer end()
 	l.checking.Lock()
 	defer l.checking.Unlock()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if ctx.Err() != nil || l.running.Err() != nil { // which ends ctx, but a moment later
+		return cmp.Or(context.Cause(ctx), l.running.Err())
 	}
 	ctx, stop := context.WithTimeout(ctx, l.opts.CheckTimeout)
 	defer stop()

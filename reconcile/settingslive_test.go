@@ -354,7 +354,10 @@ func TestLiveAfterRun(t *testing.T) {
 	cancel()
 	require.Error(t, live.ApplyYAML(ctx, "s.yaml", []byte(liveSettings)), "Run has not begun")
 	require.NoError(t, live.Run(ctx))
-	require.Error(t, live.ApplyYAML(t.Context(), "s.yaml", []byte(liveSettings)))
+	for range 20 {
+		require.ErrorIs(t, live.ApplyYAML(t.Context(), "s.yaml", []byte(liveSettings)), context.Canceled)
+		require.Empty(t, live.State().Candidate, "nothing is checked any more")
+	}
 	require.ErrorIs(t, live.Run(ctx), k8swatch.ErrStarted)
 }
 
