@@ -26,6 +26,7 @@ type follower struct {
 	live *Live
 	wg   sync.WaitGroup
 	stop context.CancelFunc // of the newest attempt; nil before the first
+	done chan struct{}      // closed when that has ended
 }
 
 // apply is called by one goroutine at a time. It does not block.
@@ -34,7 +35,13 @@ func (f *follower) apply(ctx context.Context, try func(context.Context) error) {
 		f.stop()
 	}
 	ctx, f.stop = context.WithCancel(ctx)
+	before, done := f.done, make(chan struct{})
+	f.done = done
 	f.wg.Go(func() {
+		defer close(done)
+		if before != nil {
+			<-before // or it might come later, and supersede this one
+		}
 		wait := timing{retryBase: time.Second, retryMax: time.Minute}
 		for failures := 1; ctx.Err() == nil; failures++ {
 			err := try(ctx)

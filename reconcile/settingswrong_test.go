@@ -82,6 +82,51 @@ func configMapObjects(name string) []runtime.Object {
 	return k8swatchtest.Objects("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: default, name: " + name + "}\n")
 }
 
+// TestLiveFlips: a ConfigMap of settings that is good, bad, gone and good again in
+// no time ends on what it said last, and its watchers never begin anew.
+func TestLiveFlips(t *testing.T) {
+	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
+		settings := func(text string) []runtime.Object {
+			return k8swatchtest.Objects("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: haptic, name: settings}\ndata:\n  settings.yaml: |\n    " +
+				strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ") + "\n")
+		}
+		good := func(greeting string) []runtime.Object {
+			return settings(strings.Replace(liveSettings, "hello", greeting, 1))
+		}
+		ctx, stop := context.WithCancel(ctx)
+		done := make(chan error)
+		go func() { done <- l.live.FollowConfigMap(ctx, "haptic", "settings") }()
+		defer func() { stop(); require.NoError(t, <-done) }()
+		l.source.Apply(good("one")...)
+		l.happened()
+		require.Contains(t, l.deployed(), "# one\n")
+		watcher := l.live.current.watchers["configs"].full
+
+		requests := l.listed("configmaps")
+		for range 20 {
+			l.source.Apply(settings("maps: [")...)
+			l.source.Apply(good("two")...)
+			l.source.Delete(good("two")...)
+			l.source.Apply(settings(strings.Replace(liveSettings, "resources: configmaps", "resources: nothings, apiVersion: absent.test/v1", 1))...)
+		}
+		l.source.Apply(good("three")...)
+		l.happened()
+		require.Contains(t, l.deployed(), "# three\n")
+		require.Empty(t, l.live.State().Error)
+		require.Same(t, watcher, l.live.current.watchers["configs"].full)
+		require.Equal(t, requests, l.listed("configmaps"), "nothing was listed again")
+
+		// Gone, and nothing stops; made again, and it counts.
+		l.source.Delete(good("three")...)
+		require.Contains(t, strings.Join(l.happened(), ""), "it does not exist")
+		require.Contains(t, l.deployed(), "# three\n")
+		l.source.Apply(good("four")...)
+		l.happened()
+		require.Contains(t, l.deployed(), "# four\n")
+		require.Equal(t, requests, l.listed("configmaps"), "nothing was listed again")
+	})
+}
+
 // TestLiveNotInstalled: settings that watch what the cluster does not know are
 // refused by name, and those before stay; once it is there they take effect.
 func TestLiveNotInstalled(t *testing.T) {

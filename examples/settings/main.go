@@ -7,10 +7,11 @@
 //
 // With -local the HAProxy is one on this host. Without, the HAProxys are the pods
 // that the settings select with dataplane.podSelector, behind Dataplane APIs whose
-// credentials are in the Secret of credentialsSecretRef. The templates see two values
-// of this program besides what the settings watch: httpAddress and runtimeSocket.
-// testdata/settings.yaml is an example that serves Ingress resources; -test runs the
-// cases in it. Settings that are not good are reported, with all that is wrong and the
+// credentials are in the Secret of credentialsSecretRef; dataplane.tls says whom to
+// trust where they speak https. The templates see two values of this program besides
+// what the settings watch: httpAddress and runtimeSocket. testdata/settings.yaml is an
+// example that serves Ingress resources, testdata/routes.yaml one for a custom
+// resource; -test runs the cases in them. Settings that are not good are reported, with all that is wrong and the
 // line of each, and those before stay in use.
 package main
 
@@ -57,10 +58,10 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	c := &config{}
 	fs := flag.NewFlagSet("settings", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	fs.StringVar(&c.settings, "settings", "", "`FILE` of settings, or configmap:NAMESPACE/NAME; required")
+	fs.StringVar(&c.settings, "settings", "", "`FILE` of settings, or configmap:NAMESPACE/NAME, whose key is settings.yaml; required")
 	fs.StringVar(&c.manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty: as kubectl does")
-	fs.StringVar(&c.local, "local", "", "`folder` for the state of a HAProxy on this host; empty: those behind Dataplane APIs")
+	fs.StringVar(&c.local, "local", "", "`folder` for the state of a HAProxy on this host; empty: those behind Dataplane APIs, by http or https as dataplane in the settings says")
 	fs.StringVar(&c.namespace, "namespace", "default", "of this controller: where the Lease is, and the Secret of settings that name no namespace")
 	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only as the leader, by the Lease haptic-settings")
 	fs.BoolVar(&c.test, "test", false, "run the cases in the settings, and end")
