@@ -213,6 +213,9 @@ func (r *round[A]) giveUp(there []*Responder, waiting map[*Responder]bool) error
 		return nil
 	}
 	cause := context.Cause(r.ctx)
+	if cause == nil {
+		r.cancel(ErrClosed) // what the responders hear, too
+	}
 	for _, responder := range there {
 		if waiting[responder] {
 			r.failed = append(r.failed, unheard(responder, cause))
@@ -280,10 +283,10 @@ func call[A, Q any](r *round[A], responder *Responder, q Q) {
 	defer cancel(context.Canceled)
 	stop := context.AfterFunc(responder.ctx, func() {
 		cause := context.Cause(responder.ctx)
+		cancel(cause)                    // before the reply, after which Ask may end the context for a reason of its own
 		if errors.Is(cause, ErrAbsent) { // the asker sees for itself that the bus closes
 			r.replies <- reply[A]{responder: responder, failed: &AnswerError{Responder: responder.name, Reason: ErrAbsent}}
 		}
-		cancel(cause) // after the reply: what the responder says to it must not come first
 	})
 	defer stop()
 	rep := reply[A]{responder: responder}
@@ -295,9 +298,12 @@ func call[A, Q any](r *round[A], responder *Responder, q Q) {
 		if rep.failed != nil {
 			reason = rep.failed.Reason
 		}
-		r.tellUnheard(ctx, rep.failed)
+		left := responder.ctx.Err() != nil
+		if left || ctx.Err() != nil {
+			r.tellUnheard(rep.failed)
+		}
 		r.bus.desk.end(responder, reason)
-		if !echoes(ctx, rep.failed) {
+		if rep.failed == nil || !left && !echoes(ctx, rep.failed) {
 			r.replies <- rep
 		}
 	}()
@@ -312,21 +318,20 @@ func call[A, Q any](r *round[A], responder *Responder, q Q) {
 
 var errGoexit = errors.New("the responder ended its goroutine")
 
-// echoes reports whether a responder says no more than that its context ended.
-// That is no reply: the asker sees the same end, or was told of it before the
-// responder, and what it says of those who are silent must not depend on who
-// was first.
+// echoes reports whether a responder says no more than that the asker's context
+// ended. That is no reply, and neither is a failure of one that has left or whose
+// bus has closed: the asker sees the same end, or is told of it, and what it says
+// of those who are silent must not depend on who was first.
 func echoes(ctx context.Context, failed *AnswerError) bool {
-	if failed == nil || failed.Reason != ErrRejected || ctx.Err() == nil {
+	if failed.Reason != ErrRejected || ctx.Err() == nil {
 		return false
 	}
 	return errors.Is(failed.Err, ctx.Err()) || errors.Is(failed.Err, context.Cause(ctx))
 }
 
-// tellUnheard logs a panic that came too late for the asker to hear of it: ctx,
-// that of the responder, has ended.
-func (r *round[A]) tellUnheard(ctx context.Context, failed *AnswerError) {
-	if ctx.Err() == nil || failed == nil || failed.Reason != ErrPanicked {
+// tellUnheard logs a panic that came too late for the asker to hear of it.
+func (r *round[A]) tellUnheard(failed *AnswerError) {
+	if failed == nil || failed.Reason != ErrPanicked {
 		return
 	}
 	p := failed.Err.(*PanicError)

@@ -39,29 +39,35 @@ func TestUnheardAnswersReadTheSame(t *testing.T) {
 		quorum     int
 		end        func(*eventbus.Bus, []*eventbus.Responder, context.CancelCauseFunc)
 		want       string
-		is         []error
+		is         []error // the last is the cause that the responders see
 	}{
-		{"the bus closes", "a", 0, closeBus, "0 of 1 answers: a: no answer: the bus is closed", []error{eventbus.ErrClosed, eventbus.ErrMissing}},
+		{"the bus closes", "a", 0, closeBus, "0 of 1 answers: a: no answer: the bus is closed", []error{eventbus.ErrMissing, eventbus.ErrClosed}},
 		{"the responder leaves", "a", 0, leave, "0 of 1 answers: a: no such responder", []error{eventbus.ErrAbsent}},
 		{"the asker gives up", "a", 0, giveUp(stop), "0 of 1 answers: a: no answer: stop; stop", []error{eventbus.ErrMissing, stop}},
-		{"the asker gives up for several reasons", "a", 0, giveUp(several{stop}), "0 of 1 answers: a: no answer: stop; stop", []error{eventbus.ErrMissing}},
+		{"the asker gives up for several reasons", "a", 0, giveUp(several{stop}), "0 of 1 answers: a: no answer: stop; stop", nil},
+		{"the bus closes, and it has its own words", "own words", 0, closeBus, "0 of 1 answers: own words: no answer: the bus is closed", []error{eventbus.ErrClosed}},
+		{"the responder leaves with its own words", "own words", 0, leave, "0 of 1 answers: own words: no such responder", []error{eventbus.ErrAbsent}},
 		// The first of them to be heard of would be the end of the quorum.
-		{"the bus closes on a quorum", "a b c", 2, closeBus,
+		{"the bus closes on a quorum", "a, b, c", 2, closeBus,
 			"0 of 2 answers: a: no answer: the bus is closed; b: no answer: the bus is closed; c: no answer: the bus is closed", []error{eventbus.ErrClosed}},
-		{"the asker of a quorum gives up", "a b c", 2, giveUp(stop),
+		{"the asker of a quorum gives up", "a, b, c", 2, giveUp(stop),
 			"0 of 2 answers: a: no answer: stop; b: no answer: stop; c: no answer: stop; stop", []error{eventbus.ErrMissing, stop}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for range 200 {
+			for range 150 {
 				b := eventbus.New(nil)
 				b.Start()
-				names := strings.Fields(tc.responders)
-				asked := make(chan struct{}, len(names))
+				names := strings.Split(tc.responders, ", ")
+				asked, causes := make(chan struct{}, len(names)), make(chan error, len(names))
 				var responders []*eventbus.Responder
 				for _, name := range names {
 					responders = append(responders, eventbus.Answer(b, name, func(ctx context.Context, q candidate) (verdict, error) {
 						asked <- struct{}{}
 						<-ctx.Done()
+						causes <- context.Cause(ctx)
+						if name == "own words" {
+							return verdict{}, errors.New("so be it")
+						}
 						return verdict{}, ctx.Err()
 					}))
 				}
@@ -79,6 +85,11 @@ func TestUnheardAnswersReadTheSame(t *testing.T) {
 				<-ended
 				cancel(nil)
 				closeBusIn(t, b, time.Minute)
+				for range names {
+					if cause := <-causes; len(tc.is) > 0 && !errors.Is(cause, tc.is[len(tc.is)-1]) {
+						t.Fatalf("a responder was told %v", cause)
+					}
+				}
 			}
 		})
 	}
