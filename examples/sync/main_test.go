@@ -170,7 +170,7 @@ func needHAProxy(t *testing.T) {
 // says waits until something has been printed.
 func (o *output) says(t *testing.T, want string) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
