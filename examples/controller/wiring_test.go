@@ -3,25 +3,23 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"fmt"
 	"io"
-	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 )
 
 // TestClusterThatDoesNotAnswer: a preflight ends with an error, and does not
 // wait for ever.
 func TestClusterThatDoesNotAnswer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close() // nobody is there any more
+	address := freeAddress(t) // nobody is there
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,
 contexts: [{name: c, context: {cluster: c, user: u}}],
@@ -46,5 +44,41 @@ func TestKubeconfigList(t *testing.T) {
 	cfg, err := parseFlags(nil, io.Discard)
 	if err != nil || cfg.kubeconfig != "" {
 		t.Errorf("%+v, %v", cfg, err)
+	}
+}
+
+// TestEndpointsByHTTPS: only with the CA and the name that they have.
+func TestEndpointsByHTTPS(t *testing.T) {
+	t.Setenv("HAPTIC_DATAPLANE_USERNAME", "admin")
+	t.Setenv("HAPTIC_DATAPLANE_PASSWORD", "secret")
+	t.Setenv("HAPTIC_VALIDATION_USERNAME", "admin")
+	t.Setenv("HAPTIC_VALIDATION_PASSWORD", "secret")
+	api := httptest.NewTLSServer(dataplanetest.New(t, nil)) // its certificate is for example.com
+	t.Cleanup(api.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
+	if err := os.WriteFile(ca, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		flags string
+		code  int
+		want  string
+	}{
+		{"-endpoint-ca " + ca + " -endpoint-server-name example.com", 2, ""},
+		{"-endpoint-ca " + ca + " -endpoint-server-name other.test", 1, "not other.test"},
+		{"-endpoint-server-name example.com", 1, "certificate signed by unknown authority"},
+		{"-endpoint-ca " + ca + "x", 1, "no such file"},
+	} {
+		var stderr bytes.Buffer
+		args := append(strings.Fields(c.flags), "-once", "-dry-run", "-manifests", "demo", "-endpoint", api.URL)
+		if code := run(t.Context(), args, io.Discard, &stderr); code != c.code || !strings.Contains(stderr.String(), c.want) {
+			t.Errorf("%s: code %d: %s", c.flags, code, stderr.String())
+		}
+	}
+	for _, flags := range []string{"-endpoint-ca x", "-pods app=haproxy -pod-scheme ftp"} {
+		if _, err := parseFlags(strings.Fields(flags), io.Discard); err == nil {
+			t.Errorf("%s: accepted", flags)
+		}
 	}
 }
