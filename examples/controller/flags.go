@@ -20,6 +20,9 @@ type config struct {
 	endpoints      []string
 	pods           string
 	podPort        int
+	podScheme      string
+	endpointCA     string
+	endpointName   string
 	secret         string
 	endpointBase   string
 	endpointSocket string
@@ -54,6 +57,9 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	})
 	fs.StringVar(&c.pods, "pods", "", "label `selector` of HAProxy pods whose Dataplane API to deploy to")
 	fs.IntVar(&c.podPort, "pod-port", 5555, "port of the Dataplane API in those pods")
+	fs.StringVar(&c.podScheme, "pod-scheme", "http", "http or https, of the Dataplane API in those pods")
+	fs.StringVar(&c.endpointCA, "endpoint-ca", "", "PEM `file` of the CAs that sign for Dataplane APIs with https; empty: those of the system")
+	fs.StringVar(&c.endpointName, "endpoint-server-name", "", "name in the certificates of those Dataplane APIs; empty: the host in the URL, or the address of the pod")
 	fs.StringVar(&c.secret, "credentials", "", "Secret `namespace/name` with dataplane_username and so on; empty: HAPTIC_DATAPLANE_USERNAME and so on in the environment")
 	fs.StringVar(&c.endpointBase, "endpoint-base", "", "folder of haproxy.cfg where the Dataplane APIs run; empty: /etc/haproxy")
 	fs.StringVar(&c.endpointSocket, "endpoint-socket", "/var/run/haproxy/admin.sock", "runtime socket that HAProxy opens there")
@@ -95,6 +101,8 @@ func (c *config) check(rest []string) error {
 		{c.manifests != "" && c.pods != "", "-pods needs a cluster, not -manifests"},
 		{c.manifests != "" && c.leaderElect, "-leader-elect needs a cluster, not -manifests"},
 		{c.manifests != "" && c.secret != "", "-credentials needs a cluster, not -manifests"},
+		{c.podScheme != "http" && c.podScheme != "https", "-pod-scheme " + c.podScheme + ": want http or https"},
+		{(c.endpointCA != "" || c.endpointName != "") && !c.remote(), "-endpoint-ca and -endpoint-server-name need -endpoint or -pods"},
 		{c.once && c.pods != "", "-once needs -endpoint in place of -pods"},
 		{c.demo && c.manifests == "", "-demo needs -manifests"},
 	} {

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -85,6 +86,7 @@ type controller struct {
 	scratch     string // folder to remove at the end, "" for none
 	local       *dataplane.Local
 	clients     reconcile.Clients
+	endpointTLS *tls.Config // one value: another one is another endpoint
 	settings    Settings
 	finding     sync.Mutex // held by discover, which start calls too
 	slots       Slots
@@ -128,6 +130,7 @@ func (c *controller) newTargets() (err error) {
 		layout = dataplane.Layout{Base: c.cfg.endpointBase}
 		c.clients.Options = &dataplane.ClientOptions{Layout: layout}
 		c.settings.Socket = c.cfg.endpointSocket
+		c.endpointTLS = &tls.Config{ServerName: c.cfg.endpointName, MinVersion: tls.VersionTLS12}
 	} else {
 		dir := c.cfg.local
 		if dir == "" {

@@ -123,7 +123,10 @@ func (c *controller) discover(context.Context, k8swatch.Changes) error {
 	}
 	if c.pods != nil {
 		pods := k8swatch.Read[*corev1.Pod](c.pods.Snapshot())
-		endpoints = reconcile.PodEndpoints(pods.List(), credentials, reconcile.PodOptions{Port: c.cfg.podPort})
+		endpoints = reconcile.PodEndpoints(pods.List(), credentials, reconcile.PodOptions{Port: c.cfg.podPort, Scheme: c.cfg.podScheme})
+	}
+	for i := range endpoints {
+		endpoints[i].CAFile, endpoints[i].TLS = c.cfg.endpointCA, c.endpointTLS
 	}
 	targets, err := c.clients.Targets(endpoints)
 	return errors.Join(err, c.loop.SetTargets(targets...)) // one that cannot be used stops no other
