@@ -2,6 +2,7 @@ package templating
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"runtime"
 	"strconv"
@@ -39,9 +40,9 @@ func withLimits(ctx context.Context, out *output) context.Context {
 func enter(env native.Env, size int) {
 	if l, ok := env.Context().Value(limitsKey{}).(*limits); ok {
 		if l.depth++; l.depth > maxDepth {
-			failf("macros call each other more than %d deep", maxDepth)
+			failBound(env, "macros call each other more than %d deep", maxDepth)
 		}
-		l.grow(size)
+		l.grow(env, size)
 	}
 }
 
@@ -54,11 +55,11 @@ func leave(env native.Env) {
 // enterFunction is called at the start of every function literal. There is no
 // leave at its end, because Scriggo 0.60 fails on such a deferred call and
 // arguments of a return are evaluated after it; so the Go stack is asked.
-func enterFunction() {
+func enterFunction(env native.Env) {
 	const framesOfACall = 8 // at least
 	var pc [1]uintptr
 	if runtime.Callers(maxDepth*framesOfACall, pc[:]) > 0 {
-		failf("functions call each other more than %d deep", maxDepth)
+		failBound(env, "functions call each other more than %d deep", maxDepth)
 	}
 }
 
@@ -66,14 +67,22 @@ func enterFunction() {
 // and for each value that a macro shows.
 func grow(env native.Env, size int) {
 	if l, ok := env.Context().Value(limitsKey{}).(*limits); ok {
-		l.grow(size)
+		l.grow(env, size)
 	}
 }
 
-func (l *limits) grow(size int) {
+func (l *limits) grow(env native.Env, size int) {
 	if l.bytes += size; l.bytes/maxBuffered > l.max {
-		failf("%w: macros wrote more than %d times %d bytes", ErrTooLarge, maxBuffered, l.max)
+		failBound(env, "macros wrote more than %d times %d bytes", maxBuffered, l.max)
 	}
+}
+
+// failBound stops the render with an error that wraps ErrTooLarge. The recorder
+// keeps it, if there is one: Scriggo may keep its text alone.
+func failBound(env native.Env, format string, args ...any) {
+	err := failure{fmt.Errorf("%w: "+format, append([]any{ErrTooLarge}, args...)...)}
+	recorderOf(env).note(err)
+	panic(err)
 }
 
 // bound puts grow into the body of a loop whose text goes to a buffer.

@@ -67,7 +67,7 @@ func tolerate(f reflect.Value) reflect.Value {
 // the failure and calls zero where the render can go on, and panics on where it
 // cannot.
 func (r *recorder) resume(env native.Env, zero func()) func() {
-	if r == nil || r.profiler != nil {
+	if r == nil {
 		return func() {}
 	}
 	top, owners, mark := r.top, r.owners, r.mark
@@ -76,7 +76,8 @@ func (r *recorder) resume(env native.Env, zero func()) func() {
 		if v == nil {
 			return
 		}
-		if env.Context().Err() != nil || !owners.inLoop() {
+		r.note(v)
+		if env.Context().Err() != nil || r.profiler != nil || !owners.inLoop() {
 			panic(v)
 		}
 		r.top, r.owners, r.mark = top, owners, mark // a function of the template may have failed within
@@ -98,7 +99,7 @@ func (r *recorder) failed(v any) {
 	if _, is := v.(failure); !ok || !is {
 		err = &goPanic{v}
 	}
-	text, cause := explain(err)
+	text, cause := r.explain(err)
 	at := r.spot()
 	e := r.src.at(r.entry, at.file, at.line, at.column, message(text), unwrapFailure(cause))
 	e.Owners = r.owners.list()

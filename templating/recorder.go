@@ -2,7 +2,9 @@ package templating
 
 import (
 	"context"
+	"errors"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/open2b/scriggo/native"
@@ -77,6 +79,24 @@ type recorder struct {
 	seen     map[refusedAt]bool
 	left     map[string]bool // owners of what is left out, because it failed
 	profiler *profiler       // for a profile, which needs no texts
+	cause    error           // of the last function that failed
+}
+
+// note remembers why a function failed. Of what fails in a function or macro of a
+// template that Go calls, Scriggo keeps the text alone.
+func (r *recorder) note(v any) {
+	if f, ok := v.(failure); ok && r != nil {
+		r.cause = f
+	}
+}
+
+// explain is [explain] with the cause that Scriggo lost.
+func (r *recorder) explain(err error) (text string, cause error) {
+	text, cause = explain(err)
+	if lost := unwrapFailure(r.cause); lost != nil && !errors.Is(cause, lost) && strings.HasSuffix(strings.TrimRight(text, "\n"), lost.Error()) {
+		cause = lost
+	}
+	return text, cause
 }
 
 // refusedAt tells a refused value from the same one in the next turn of a loop.

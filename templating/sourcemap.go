@@ -91,7 +91,7 @@ func (e *Engine) tracedRun(ctx context.Context, en *entry, values map[string]any
 	case ctx.Err() != nil:
 		return r, t, stopped(en.name, ctx.Err())
 	case err != nil:
-		message, cause := explain(err)
+		message, cause := r.explain(err)
 		at := r.spot()
 		if at.file == "" {
 			return r, t, e.unlocated(en, err)
