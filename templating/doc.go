@@ -254,7 +254,7 @@
 // A context that ends stops a template that loops; a function that is being
 // called, such as a sort of a million elements, ends first. Output is bounded
 // ([Options.MaxOutput]), and what macros write in memory by eight times as
-// much; macros may call each other 256 deep. A text that is made in a loop or a
+// much; macros and functions may call each other 256 deep. A text that is made in a loop or a
 // function has at most 64 MiB, a list or map 4194304 elements; so have the
 // results of replace, join, indent, split and make. Beyond is [ErrTooLarge].
 //

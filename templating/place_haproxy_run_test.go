@@ -57,9 +57,7 @@ func startHAProxy(t *testing.T, dir, cfg string) {
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for {
-		conn, err := new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "stats"))
-		if err == nil {
-			_ = conn.Close()
+		if isServing(ctx, filepath.Join(dir, "stats")) {
 			return
 		}
 		select {
@@ -71,6 +69,24 @@ func startHAProxy(t *testing.T, dir, cfg string) {
 		case <-again.C:
 		}
 	}
+}
+
+// isServing reports whether HAProxy says something on its socket: it listens there
+// before it does so on others, but answers once it does on all.
+func isServing(ctx context.Context, socket string) bool {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }()
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	if _, err := io.WriteString(conn, "show version\n"); err != nil {
+		return false
+	}
+	said, err := io.ReadAll(conn)
+	return err == nil && len(said) > 0
 }
 
 // quoteLines puts the lines of the configuration behind what HAProxy says of them.
