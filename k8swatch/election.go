@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -29,7 +30,9 @@ type ElectionOptions struct {
 
 	// Zero means 15, 10 and 2 s, as in Kubernetes' own components: others take
 	// over LeaseDuration after the last renewal that they saw; the leader gives
-	// up RenewDeadline after its last one; tries are RetryPeriod apart.
+	// up RenewDeadline after its last one; tries are RetryPeriod apart. A
+	// candidate that may watch Leases tries at once when the Lease is released,
+	// deleted or runs out; one that may not, up to 2.2 RetryPeriods later.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 
 	// OnLeader is told of each leader that is observed, this candidate included.
@@ -83,7 +86,7 @@ func NewElection(opts *ElectionOptions) (*Election, error) {
 		o.Identity = host + "_" + string(uuid.NewUUID())
 	}
 	e := &Election{opts: o, log: logger(opts.Logger).With("lease", o.Namespace+"/"+o.Name)}
-	if _, err := e.elector(nil); err != nil { // it checks how the times go together
+	if _, err := e.elector(&lock{e: e}, func(context.Context) {}); err != nil { // it checks how the times go together
 		return nil, err
 	}
 	return e, nil
@@ -160,20 +163,26 @@ func (e *Election) stand(ctx context.Context, lead func(context.Context)) error 
 	e.mu.Lock()
 	e.term = t
 	e.mu.Unlock()
-	elector, err := e.elector(func(term context.Context) {
+	c := newCandidacy(e)
+	watching, stop := context.WithCancel(ctx)
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	defer stop()
+	watches.Go(func() { c.watch(watching) })
+	work := func(term context.Context) {
 		defer close(t.done)
 		defer cancel() // lead returned early: give the Lease up
+		stop()
 		e.log.Info("leading", "identity", e.opts.Identity)
 		lead(term)
-	})
-	if err != nil {
-		return err
 	}
-	elector.Run(ctx)
-	e.mu.Lock()
-	began := t.began
-	e.renewed = time.Time{}
-	e.mu.Unlock()
+	began := false
+	for !began && c.await(ctx) {
+		var err error
+		if began, err = e.try(ctx, c, t, work); err != nil {
+			return err
+		}
+	}
 	if began {
 		<-t.done
 		e.log.Info("no longer leading", "identity", e.opts.Identity)
@@ -181,17 +190,31 @@ func (e *Election) stand(ctx context.Context, lead func(context.Context)) error 
 	return nil
 }
 
-func (e *Election) elector(lead func(context.Context)) (*leaderelection.LeaderElector, error) {
-	if lead == nil {
-		lead = func(context.Context) {}
+// try tries once for the Lease and, where that succeeds, leads until the end of
+// the term.
+func (e *Election) try(ctx context.Context, c *candidacy, t *term, work func(context.Context)) (began bool, err error) {
+	once, end := context.WithCancel(ctx)
+	defer end()
+	elector, err := e.elector(&lock{e: e, c: c, end: end}, work)
+	if err != nil {
+		return false, err
+	}
+	elector.Run(once)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.renewed = time.Time{}
+	return t.began, nil
+}
+
+func (e *Election) elector(l *lock, lead func(context.Context)) (*leaderelection.LeaderElector, error) {
+	l.LeaseLock = &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: e.opts.Namespace, Name: e.opts.Name},
+		Client:     e.opts.Client,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: e.opts.Identity},
 	}
 	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: e.opts.Name,
-		Lock: &lock{e: e, LeaseLock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: e.opts.Namespace, Name: e.opts.Name},
-			Client:     e.opts.Client,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: e.opts.Identity},
-		}},
+		Name:          e.opts.Name,
+		Lock:          l,
 		LeaseDuration: e.opts.LeaseDuration, RenewDeadline: e.opts.RenewDeadline, RetryPeriod: e.opts.RetryPeriod,
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
@@ -239,19 +262,47 @@ func (e *Election) tell(ctx context.Context) {
 }
 
 // lock notes when renewals were sent, and keeps the Lease until the work of the
-// term has ended.
+// term has ended. client-go calls it from one goroutine.
 type lock struct {
 	*resourcelock.LeaseLock
 	e *Election
+
+	c   *candidacy
+	won bool   // what follows are renewals
+	end func() // ends a try that came to nothing
 }
 
 // Get implements resourcelock.Interface.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.e.opts.RenewDeadline/2)
+	defer cancel()
 	r, raw, err := l.LeaseLock.Get(ctx)
 	if err == nil {
 		l.e.observed(r.HolderIdentity)
 	}
+	switch {
+	case l.won || apierrors.IsNotFound(err): // in which case it is created
+	case err != nil:
+		l.failed()
+	default:
+		seen := *r
+		switch free := l.c.saw(&seen); {
+		case free:
+			// client-go has only just begun to look, so it would wait once more
+			// for the Lease to run out. That it is still this one when it is
+			// written, its resource version tells.
+			r.HolderIdentity = ""
+		case r.HolderIdentity != l.e.opts.Identity:
+			l.end() // it is held
+		}
+	}
 	return r, raw, err
+}
+
+// failed ends a try that is not to be repeated at once.
+func (l *lock) failed() {
+	l.c.failed()
+	l.end()
 }
 
 // Create implements resourcelock.Interface.
@@ -275,8 +326,12 @@ func (l *lock) write(ctx context.Context, r resourcelock.LeaderElectionRecord, f
 	ctx, cancel := context.WithTimeout(ctx, l.e.opts.RenewDeadline/2)
 	defer cancel()
 	if err := f(ctx, r); err != nil {
+		if !l.won {
+			l.failed()
+		}
 		return err
 	}
+	l.won = true
 	l.e.observed(r.HolderIdentity)
 	l.e.mu.Lock()
 	if l.e.term != nil { // nil once the term is being given up
