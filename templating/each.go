@@ -107,7 +107,7 @@ func (e *Engine) renderLoop(ctx context.Context, en *entry, variable string, typ
 	}
 	values[eachItems] = list.Interface()
 	out := &output{max: e.max}
-	err = run(ctx, loop.template, out, values)
+	err = e.decl.run(ctx, loop.template, out, values)
 	texts = strings.Split(out.buf.String(), endOfItem)
 	ended = len(texts) - 1
 	if err != nil {
@@ -154,10 +154,10 @@ func (e *Engine) loop(en *entry, variable string, typ reflect.Type) *eachLoop {
 	made := &eachLoop{}
 	t := newTransformer(e.src, name, e.decl)
 	t.points = newPointTable(kindOf(en.name))
-	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &made.sites[id]) }, native.Declarations{
-		eachItems: reflect.Zero(reflect.PointerTo(reflect.SliceOf(typ))).Interface(),
-		eachMark:  Raw(endOfItem),
-	})
+	more := e.decl.itself(en.handed)
+	more[eachItems] = reflect.Zero(reflect.PointerTo(reflect.SliceOf(typ))).Interface()
+	more[eachMark] = Raw(endOfItem)
+	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &made.sites[id]) }, more)
 	if made.template, made.sites = tpl, t.sites; err != nil {
 		made = nil
 	}

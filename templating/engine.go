@@ -54,8 +54,9 @@ type Options struct {
 
 	// Previous is an engine from which entries are taken over that would be
 	// compiled to the same again: their files are what they were, and so is all
-	// that templates see by name. Functions among Globals count as the same where
-	// they have the same type, so give an engine only if its functions do the same.
+	// that templates see by name. Functions among Globals may be others of the same
+	// types: each engine calls its own. What hands one of them on as a value is
+	// compiled anew.
 	// Where one of both has Debug, nothing is taken over. Compile keeps no reference
 	// to the engine. Nil compiles everything.
 	Previous *Engine
@@ -156,7 +157,7 @@ func (e *Engine) compile(name string) (*entry, error) {
 		}
 	}
 	slices.Sort(c.own)
-	c.shares = t.used[sharedName]
+	c.shares, c.handed = t.used[sharedName], t.handed
 	return e.entry(name, c), nil
 }
 
@@ -233,7 +234,7 @@ func (e *Engine) render(ctx context.Context, name string, vars map[string]any, i
 	out := &output{max: e.max}
 	out.buf.Grow(int(en.size.Load()))
 	start := time.Now()
-	err = run(ctx, en.template, out, values)
+	err = e.decl.run(ctx, en.template, out, values)
 	if err == nil {
 		err, _ = out.check(name, en.sites)
 	}
@@ -294,13 +295,13 @@ func message(s string) string {
 }
 
 // run runs a template and turns every panic into an error.
-func run(ctx context.Context, tpl *scriggo.Template, out *output, values map[string]any) (err error) {
+func (d *declared) run(ctx context.Context, tpl *scriggo.Template, out *output, values map[string]any) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &goPanic{v}
 		}
 	}()
-	return tpl.Run(out, values, &scriggo.RunOptions{Context: withState(withLimits(ctx, out), values), Print: func(any) {}})
+	return tpl.Run(out, values, &scriggo.RunOptions{Context: withState(withLimits(d.withHost(ctx), out), values), Print: func(any) {}})
 }
 
 // renderError gives the error of a render its position and its owners, and adds
@@ -386,5 +387,6 @@ type declared struct {
 	globals native.Declarations
 	vars    map[string]reflect.Type
 	fixed   map[string]reflect.Value // globals that are variables to Scriggo
+	host    map[string]reflect.Value // functions
 	owner   bool                     // the function owner is the standard one
 }

@@ -1,6 +1,7 @@
 package templating
 
 import (
+	"maps"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -32,13 +33,18 @@ func (e *Engine) buildEscaped(name string, c *compiled) (*transformer, *scriggo.
 	escapeAny := func(v any, id int) native.JSON { return escape(v, &c.sites[id]) }
 	t := newTransformer(e.src, name, e.decl)
 	tpl, err := e.build(t, name, escapeAny, nil)
+	more := e.decl.itself(t.handed)
+	if len(more) > 0 {
+		t = newTransformer(e.src, name, e.decl)
+		tpl, err = e.build(t, name, escapeAny, more)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
 	if quick := quickSites(tpl); len(quick) > 0 {
 		again := newTransformer(e.src, name, e.decl)
 		again.quick = quick
-		tpl, err := e.build(again, name, escapeAny, native.Declarations{
+		maps.Copy(more, native.Declarations{
 			stringName: func(s string, id int) string { return string(escapeString(s, &c.sites[id])) },
 			integerName: func(id string, n int) string {
 				site, _ := strconv.Atoi(id)
@@ -46,6 +52,7 @@ func (e *Engine) buildEscaped(name string, c *compiled) (*transformer, *scriggo.
 			},
 			intName: reflect.TypeFor[int](),
 		})
+		tpl, err := e.build(again, name, escapeAny, more)
 		if err == nil && len(again.sites) == len(t.sites) {
 			return again, tpl, nil
 		}

@@ -12,7 +12,7 @@ import (
 
 // declare makes Scriggo's declarations from the options.
 func declare(opts *Options) (*declared, error) {
-	d := &declared{globals: standard(), vars: map[string]reflect.Type{}, fixed: map[string]reflect.Value{}}
+	d := &declared{globals: standard(), vars: map[string]reflect.Type{}, fixed: map[string]reflect.Value{}, host: map[string]reflect.Value{}}
 	d.globals[sizeName], d.globals[lengthName] = checkSize, checkLength
 	_, global := opts.Globals[ownerName]
 	_, variable := opts.Vars[ownerName]
@@ -84,7 +84,7 @@ func (d *declared) global(name string, v any) error {
 		if rv.IsNil() {
 			return errors.New("a nil function")
 		}
-		d.globals[name] = withoutError(withEnv(rv)).Interface()
+		d.function(name, rv)
 	case reflect.String, reflect.Bool, reflect.Float32, reflect.Float64,
 		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
@@ -96,31 +96,6 @@ func (d *declared) global(name string, v any) error {
 		d.fixed[name] = rv
 	}
 	return nil
-}
-
-// withoutError turns a function that returns (T, error) into one that returns
-// T and panics with the error. Scriggo on its own would show nothing at all
-// when there is an error.
-func withoutError(f reflect.Value) reflect.Value {
-	typ := f.Type()
-	if typ.NumOut() != 2 || typ.Out(1) != reflect.TypeFor[error]() {
-		return f
-	}
-	in := make([]reflect.Type, typ.NumIn())
-	for i := range in {
-		in[i] = typ.In(i)
-	}
-	call := f.Call
-	if typ.IsVariadic() {
-		call = f.CallSlice
-	}
-	return reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{typ.Out(0)}, typ.IsVariadic()), func(args []reflect.Value) []reflect.Value {
-		out := call(args)
-		if err, ok := out[1].Interface().(error); ok && err != nil {
-			panic(failure{err})
-		}
-		return out[:1]
-	})
 }
 
 // values checks the variables of one render and gives what Scriggo is to be

@@ -15,12 +15,13 @@ import (
 type compiled struct {
 	template *scriggo.Template
 	sites    []site
-	own      []string // the variables that it may read by itself, sorted
-	assigns  bool     // to a variable of the host
-	shares   bool     // values with other entries
-	includes bool     // snippets
-	files    []string // that the compiler asked for, found or not
-	loops    loops    // for RenderEach
+	own      []string        // the variables that it may read by itself, sorted
+	assigns  bool            // to a variable of the host
+	shares   bool            // values with other entries
+	includes bool            // snippets
+	handed   map[string]bool // functions of the host that it has as values
+	files    []string        // that the compiler asked for, found or not
+	loops    loops           // for RenderEach
 }
 
 // asked is the file system of one compilation; it notes the files that the
@@ -38,13 +39,14 @@ func (a asked) Open(name string) (fs.File, error) {
 // reuse returns what an engine before made of an entry, if compiling it would
 // make the same again: all files and snippets that it was compiled from are what
 // they were, and whatever a template sees by name has the types and values that
-// it had. Of functions only the types are compared; see [Options.Previous].
+// it had. Of functions of the host only the types are compared: what is compiled calls
+// them by their names, unless it hands them to others.
 func (e *Engine) reuse(before *Engine, name string) *compiled {
 	if before == nil || before.entries[name] == nil {
 		return nil
 	}
 	c := before.entries[name].compiled
-	if c.includes && !slices.Equal(before.snippets, e.snippets) {
+	if len(c.handed) > 0 || c.includes && !slices.Equal(before.snippets, e.snippets) {
 		return nil
 	}
 	for _, file := range c.files {
@@ -61,12 +63,14 @@ func (e *Engine) reuse(before *Engine, name string) *compiled {
 // with these declarations would compile, else nil.
 func (e *Engine) compatible(to *Engine) *Engine {
 	if e == nil || e.debug != nil || to.debug != nil || !maps.Equal(e.decl.vars, to.decl.vars) ||
-		!maps.EqualFunc(e.decl.globals, to.decl.globals, sameDeclaration) || e.decl.owner != to.decl.owner ||
-		!maps.EqualFunc(e.decl.fixed, to.decl.fixed, func(a, b reflect.Value) bool { return a.Type() == b.Type() }) {
+		!maps.EqualFunc(e.decl.globals, to.decl.globals, sameDeclaration) || !maps.EqualFunc(e.decl.host, to.decl.host, sameType) || e.decl.owner != to.decl.owner ||
+		!maps.EqualFunc(e.decl.fixed, to.decl.fixed, sameType) {
 		return nil
 	}
 	return e
 }
+
+func sameType(a, b reflect.Value) bool { return a.Type() == b.Type() }
 
 // sameDeclaration compares two declarations of one name.
 func sameDeclaration(a, b native.Declaration) bool {

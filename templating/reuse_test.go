@@ -2,6 +2,7 @@ package templating
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"runtime"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing/fstest"
 	"weak"
 
+	"github.com/open2b/scriggo/native"
 	"github.com/stretchr/testify/require"
 )
 
@@ -152,4 +154,76 @@ func TestPreviousIsForgotten(t *testing.T) {
 	require.Nil(t, first.Value())
 	_, err = engine.Render(context.Background(), "alone.cfg", map[string]any{"n": 1, "text": ""})
 	require.NoError(t, err)
+}
+
+// TestPreviousFunctions: the functions of the host that are called are those of the
+// engine that renders, in whatever way they are called.
+func TestPreviousFunctions(t *testing.T) {
+	files := filesOf(map[string]string{
+		"called.cfg":   "# {{ say(text) }}\n",
+		"value.cfg":    "{% var f = say %}# {{ f(text) }}\n",
+		"argument.cfg": "# {{ shared.ComputeIfAbsent(`k`, none) }}\n",
+		"macro.cfg":    "{% macro M(s string) %}{{ say(s) }}{% end %}# {{ M(text) }}\n",
+		"context.cfg":  "# {{ long(text, 1, 2) }}\n",
+		"env.cfg":      "# {{ env(text) }}\n",
+		"lower.cfg":    "# {{ lower(text) }}\n",
+		"fails.cfg":    "# {{ fails(text) }}\n",
+	})
+	options := func(who string) *Options {
+		return &Options{Vars: map[string]any{"text": ""}, Globals: map[string]any{
+			"say":   func(s string) string { return who },
+			"none":  func() string { return who },
+			"long":  func(ctx context.Context, s string, n ...int) (string, error) { return who, ctx.Err() },
+			"env":   func(env native.Env, s string) string { return who },
+			"lower": func(s string) string { return who },
+			"fails": func(s string) (string, error) { return "", errors.New(who) },
+		}}
+	}
+	vars := map[string]any{"text": "x"}
+	first, err := Compile(files, options("first"))
+	require.NoError(t, err)
+	opts := options("second")
+	opts.Previous = first
+	second, err := Compile(files, opts)
+	require.NoError(t, err)
+	for _, name := range second.Entries() {
+		reused := first.entries[name].compiled == second.entries[name].compiled
+		require.Equal(t, name != "value.cfg" && name != "argument.cfg", reused, name)
+		for _, c := range []struct {
+			engine *Engine
+			who    string
+		}{{second, "second"}, {first, "first"}, {second, "second"}} {
+			text, err := c.engine.Render(t.Context(), name, vars)
+			texts, each := c.engine.RenderEach(t.Context(), name, "text", []any{"x", "y"}, vars)
+			if name == "fails.cfg" {
+				require.ErrorContains(t, err, c.who)
+				require.ErrorContains(t, each, c.who)
+				continue
+			}
+			require.NoError(t, err, name)
+			require.NoError(t, each, name)
+			traced, err := c.engine.RenderTraced(t.Context(), name, vars)
+			require.NoError(t, err, name)
+			require.Equal(t, text, traced.Text, name)
+			require.Equal(t, "# "+c.who+"\n", text, name)
+			require.Equal(t, []string{text, text}, texts, name)
+		}
+	}
+
+	// The standard function of the name is another one.
+	opts = options("third")
+	delete(opts.Globals, "lower")
+	opts.Previous = first
+	third, err := Compile(files, opts)
+	require.NoError(t, err)
+	text, err := third.Render(t.Context(), "lower.cfg", map[string]any{"text": "X"})
+	require.NoError(t, err)
+	require.Equal(t, "# x\n", text)
+	opts = options("fourth")
+	opts.Previous = third
+	fourth, err := Compile(files, opts)
+	require.NoError(t, err)
+	text, err = fourth.Render(t.Context(), "lower.cfg", vars)
+	require.NoError(t, err)
+	require.Equal(t, "# fourth\n", text)
 }

@@ -42,6 +42,9 @@ func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
 		more[ownerName] = own
 	}
 	maps.Copy(more, e.decl.tolerant())
+	if en := e.entries[name]; en != nil {
+		maps.Copy(more, e.decl.itself(en.handed))
+	}
 	tpl, err := e.build(t, name, escaper, more)
 	if err != nil {
 		return nil, err
@@ -92,7 +95,7 @@ func (e *Engine) rerun(ctx context.Context, en *entry, values map[string]any, it
 	r.top.base = r.owners
 	out := &output{max: e.max}
 	stop := p.run(len(traced.spots))
-	err = run(withRecorder(ctx, r), traced.template, out, values)
+	err = e.decl.run(withRecorder(ctx, r), traced.template, out, values)
 	stop()
 	return r, out, err
 }

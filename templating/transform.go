@@ -67,6 +67,8 @@ type transformer struct {
 
 	decl     *declared
 	files    map[string]bool // that the compiler asked for
+	called   map[*ast.Identifier]bool
+	handed   map[string]bool // functions of the host that are not called where their names stand
 	includes bool            // a snippet
 	snippets []snippet       // nil where none was found to be included
 }
@@ -90,7 +92,7 @@ type loop struct{ left, again points }
 
 func newTransformer(src *sources, entry string, decl *declared) *transformer {
 	return &transformer{decl: decl, src: src, entry: entry, vars: decl.names(), beginners: beginners{}, globals: decl.globals, packages: map[string]bool{}, used: map[string]bool{}, points: newPointTable(kindOf(entry)), byNode: map[*ast.Show]*shown{},
-		files: map[string]bool{}, trees: map[visit]points{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
+		called: map[*ast.Identifier]bool{}, handed: map[string]bool{}, files: map[string]bool{}, trees: map[visit]points{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
 }
 
 // transform is the TreeTransformer of one compilation.
@@ -415,6 +417,9 @@ func (t *transformer) expressions(n ast.Node) {
 		return
 	case *ast.Identifier:
 		t.used[n.Name] = t.vars[n.Name]
+		if _, host := t.decl.host[n.Name]; host && !t.called[n] {
+			t.handed[n.Name] = true
+		}
 		t.note(n.Name)
 		return
 	case *ast.Var:
@@ -432,7 +437,11 @@ func (t *transformer) expressions(n ast.Node) {
 		}
 	case *ast.Call:
 		t.locateDebug(n)
-		if id, ok := n.Func.(*ast.Identifier); ok && formatTypes[id.Name] && len(n.Args) == 1 {
+		id, ok := n.Func.(*ast.Identifier)
+		if ok {
+			t.called[id] = true
+		}
+		if ok && formatTypes[id.Name] && len(n.Args) == 1 {
 			t.fail(t.file, n.Pos(), "the conversion "+id.Name+"(...) is not available; raw(...) writes text as it is")
 		}
 	}
