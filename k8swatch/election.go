@@ -146,17 +146,19 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context)) erro
 	defer cancel()
 	ctx = klog.NewContext(ctx, logr.Discard())
 	telling.Go(func() { e.tell(ctx) })
+	rest := time.Duration(0)
 	for ctx.Err() == nil {
-		if err := e.stand(ctx, lead); err != nil {
+		if err := e.stand(ctx, rest, lead); err != nil {
 			return err
 		}
-		sleep(ctx, e.opts.RetryPeriod)
+		rest = e.opts.RetryPeriod
 	}
 	return nil
 }
 
-// stand waits for one term and leads it to its end.
-func (e *Election) stand(ctx context.Context, lead func(context.Context)) error {
+// stand waits for one term, for which it does not try before it has rested, and
+// leads it to its end.
+func (e *Election) stand(ctx context.Context, rest time.Duration, lead func(context.Context)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t := &term{cancel: cancel, done: make(chan struct{})}
@@ -176,6 +178,7 @@ func (e *Election) stand(ctx context.Context, lead func(context.Context)) error 
 		e.log.Info("leading", "identity", e.opts.Identity)
 		lead(term)
 	}
+	sleep(ctx, rest)
 	began := false
 	for !began && c.await(ctx) {
 		var err error
