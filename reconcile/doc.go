@@ -53,10 +53,16 @@
 // all endpoints is without that resource, since they all get the same, but not
 // before the endpoint that refused it has taken the rest. It alone is asked, also
 // when the resource is tried again. Where it refuses a line of a template for every
-// resource of a kind, more than QuarantineTries resources, or whatever it gets,
-// nobody is left out, and it alone keeps what it has. A full disk, a time-out or a
-// failed reload blames nobody. The resource is free when it changes, and when no
-// endpoint is left that refuses it.
+// resource of a kind, more than QuarantineTries resources in all, or whatever it
+// gets, no more is left out, and it alone keeps what it has. A full disk, a
+// time-out or a failed reload blames nobody.
+//
+// When such a resource changes, the endpoint is asked at once, and the others get
+// it when that has taken it: most changes of what is still wrong do not mend it,
+// such as one of its status, and each would bring it to the others for a moment,
+// with two reloads. It is free without that when the endpoint does not answer
+// within two DeployTimeouts, when this process does not lead, and when no endpoint
+// is left that refuses it.
 //
 // This takes a Renderer that knows its [Origins], as Templates and Live do, and
 // asks [Excluding] of each object that it reads: Live does by itself, for Templates

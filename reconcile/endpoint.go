@@ -235,9 +235,14 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 }
 
 // ask deploys what no other endpoint gets, to learn whether this one takes it.
-// That it does not is no news to anybody else.
+// That it does not changes nothing that others see of its state.
 func (w *worker) ask(ctx context.Context, c call) {
 	start := time.Now()
+	if !w.loop.leading() {
+		w.ended(c, outcome{unknown: true}, nil)
+		return
+	}
+	eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Endpoint: c.endpoint})
 	result, err := w.sync(ctx, c)
 	if err == nil {
 		w.loop.settled(c.want.rendered(), nil)
@@ -250,9 +255,18 @@ func (w *worker) ask(ctx context.Context, c call) {
 		o.reloads = result.Reloads
 	}
 	if !o.unknown {
-		o.refused = w.loop.refusal(w.loop.explain(ctx, c.want, err))
+		err = w.loop.explain(ctx, c.want, err)
+		o.refused = w.loop.refusal(err)
 	}
-	w.ended(c, o, func(p *EndpointState, _ *endpointState, _ time.Time) { p.Reloads += uint64(o.reloads) })
+	gone := true
+	w.ended(c, o, func(p *EndpointState, _ *endpointState, _ time.Time) {
+		p.Reloads += uint64(o.reloads)
+		gone = false
+	})
+	if !gone && !o.unknown {
+		eventbus.Publish(w.loop.bus, InstanceDeploymentFailed{ID: c.want.id, Endpoint: c.endpoint, Result: result, Err: err,
+			Took: time.Since(start), Asked: true})
+	}
 }
 
 // sync makes the target have what a call wants, if this process leads.

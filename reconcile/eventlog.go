@@ -56,36 +56,35 @@ func (HTTPResourceRejected) EventName() string     { return "http.resource.rejec
 // Level implements [slog.Leveler]. What changed something is worth a line; what
 // is only on its way is not; what somebody should look at is a warning; what
 // keeps HAProxy from being up to date is an error.
-func (ReconciliationTriggered) Level() slog.Level  { return slog.LevelDebug }
-func (ReconciliationStarted) Level() slog.Level    { return slog.LevelDebug }
-func (AttemptCompleted) Level() slog.Level         { return slog.LevelDebug }
-func (ReconciliationFailed) Level() slog.Level     { return slog.LevelError }
-func (TemplateRendered) Level() slog.Level         { return slog.LevelDebug }
-func (TemplateRenderFailed) Level() slog.Level     { return slog.LevelDebug } // ReconciliationFailed says it
-func (ValidationCompleted) Level() slog.Level      { return slog.LevelDebug }
-func (ValidationFailed) Level() slog.Level         { return slog.LevelDebug } // as does that
-func (ResourceRefused) Level() slog.Level          { return slog.LevelWarn }
-func (ResourceAccepted) Level() slog.Level         { return slog.LevelInfo }
-func (ResourceQuarantined) Level() slog.Level      { return slog.LevelError }
-func (ResourceReleased) Level() slog.Level         { return slog.LevelInfo }
-func (DeploymentScheduled) Level() slog.Level      { return slog.LevelInfo }
-func (DeploymentStarted) Level() slog.Level        { return slog.LevelDebug }
-func (InstanceDeployed) Level() slog.Level         { return slog.LevelInfo }
-func (InstanceDeploymentFailed) Level() slog.Level { return slog.LevelError }
-func (DriftRepaired) Level() slog.Level            { return slog.LevelWarn }
-func (EndpointsChanged) Level() slog.Level         { return slog.LevelInfo }
-func (IndexSynchronized) Level() slog.Level        { return slog.LevelInfo }
-func (LeaderBecame) Level() slog.Level             { return slog.LevelInfo }
-func (LeaderLost) Level() slog.Level               { return slog.LevelWarn }
-func (LeaderObserved) Level() slog.Level           { return slog.LevelInfo }
-func (SourceFailed) Level() slog.Level             { return slog.LevelError }
-func (ConfigParsed) Level() slog.Level             { return slog.LevelDebug }
-func (ConfigValidated) Level() slog.Level          { return slog.LevelDebug }
-func (ConfigInvalid) Level() slog.Level            { return slog.LevelError }
-func (ConfigApplied) Level() slog.Level            { return slog.LevelInfo }
-func (HTTPResourceUpdated) Level() slog.Level      { return slog.LevelInfo }
-func (HTTPResourceAccepted) Level() slog.Level     { return slog.LevelInfo }
-func (HTTPResourceRejected) Level() slog.Level     { return slog.LevelWarn }
+func (ReconciliationTriggered) Level() slog.Level { return slog.LevelDebug }
+func (ReconciliationStarted) Level() slog.Level   { return slog.LevelDebug }
+func (AttemptCompleted) Level() slog.Level        { return slog.LevelDebug }
+func (ReconciliationFailed) Level() slog.Level    { return slog.LevelError }
+func (TemplateRendered) Level() slog.Level        { return slog.LevelDebug }
+func (TemplateRenderFailed) Level() slog.Level    { return slog.LevelDebug } // ReconciliationFailed says it
+func (ValidationCompleted) Level() slog.Level     { return slog.LevelDebug }
+func (ValidationFailed) Level() slog.Level        { return slog.LevelDebug } // as does that
+func (ResourceRefused) Level() slog.Level         { return slog.LevelWarn }
+func (ResourceAccepted) Level() slog.Level        { return slog.LevelInfo }
+func (ResourceQuarantined) Level() slog.Level     { return slog.LevelError }
+func (ResourceReleased) Level() slog.Level        { return slog.LevelInfo }
+func (DeploymentScheduled) Level() slog.Level     { return slog.LevelInfo }
+func (DeploymentStarted) Level() slog.Level       { return slog.LevelDebug }
+func (InstanceDeployed) Level() slog.Level        { return slog.LevelInfo }
+func (DriftRepaired) Level() slog.Level           { return slog.LevelWarn }
+func (EndpointsChanged) Level() slog.Level        { return slog.LevelInfo }
+func (IndexSynchronized) Level() slog.Level       { return slog.LevelInfo }
+func (LeaderBecame) Level() slog.Level            { return slog.LevelInfo }
+func (LeaderLost) Level() slog.Level              { return slog.LevelWarn }
+func (LeaderObserved) Level() slog.Level          { return slog.LevelInfo }
+func (SourceFailed) Level() slog.Level            { return slog.LevelError }
+func (ConfigParsed) Level() slog.Level            { return slog.LevelDebug }
+func (ConfigValidated) Level() slog.Level         { return slog.LevelDebug }
+func (ConfigInvalid) Level() slog.Level           { return slog.LevelError }
+func (ConfigApplied) Level() slog.Level           { return slog.LevelInfo }
+func (HTTPResourceUpdated) Level() slog.Level     { return slog.LevelInfo }
+func (HTTPResourceAccepted) Level() slog.Level    { return slog.LevelInfo }
+func (HTTPResourceRejected) Level() slog.Level    { return slog.LevelWarn }
 
 // Level implements [slog.Leveler]: what changed nothing is not worth a line.
 func (e ReconciliationCompleted) Level() slog.Level {
@@ -211,14 +210,26 @@ func (e InstanceDeployed) LogValue() slog.Value {
 	return group(attrID(e.ID), attrEndpoint(e.Endpoint), attrResult(e.Result), attrTook(e.Took))
 }
 
+// Level is lower for what an endpoint was only asked.
+func (e InstanceDeploymentFailed) Level() slog.Level {
+	if e.Asked {
+		return slog.LevelInfo
+	}
+	return slog.LevelError
+}
+
 // LogValue implements [slog.LogValuer].
 func (e InstanceDeploymentFailed) LogValue() slog.Value {
 	retry := slog.Attr{}
 	if !e.RetryAt.IsZero() {
 		retry = slog.Time("retryAt", e.RetryAt)
 	}
+	asked := slog.Attr{}
+	if e.Asked {
+		asked = slog.Bool("asked", true)
+	}
 	return group(attrID(e.ID), attrEndpoint(e.Endpoint), attrErr(e.Err), slog.Int("failures", e.Failures), retry,
-		attrResult(e.Result), attrTook(e.Took))
+		attrResult(e.Result), attrTook(e.Took), asked)
 }
 
 // LogValue implements [slog.LogValuer].

@@ -138,6 +138,10 @@ type InstanceDeploymentFailed struct {
 	Failures int       // in a row
 	RetryAt  time.Time // unless a new configuration comes first
 	Took     time.Duration
+
+	// Asked says that it was only asked whether it takes a configuration that no
+	// other endpoint gets: what it has is what it should have, as far as can be.
+	Asked bool
 }
 
 // DriftRepaired says that an idle endpoint no longer had what was deployed to

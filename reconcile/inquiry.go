@@ -17,18 +17,24 @@ import (
 // is left out of that of all of them: but only once the endpoint that refused it
 // has proved that it takes the rest. It is asked to, and no other endpoint
 // notices. An endpoint that refuses whatever it gets harms nobody but itself.
+//
+// For the same reason a resource that changes stays left out until the endpoint
+// that refused it has been asked about what it is now: most changes are of its
+// status, or mend something else. An endpoint that does not answer holds it back
+// no longer than one that hangs can: then all get it.
 
 // inquiry finds out without which resources an endpoint takes the configuration
-// that it refused or, where again is set, whether it takes one with a resource
+// that it refused or, where again is set, whether it takes one with resources
 // that it refused once.
 type inquiry struct {
 	endpoint string
-	born     uint64 // of the endpoint in the schedule
-	again    *Quarantined
+	born     uint64         // of the endpoint in the schedule
+	again    []*Quarantined // one that is due to be tried, or all that have changed
 	accused  []accusation
 	all      map[string]int // how many resources of each kind the refused configuration was made of
 	rounds   int
 	asked    *validated // whose answer is awaited; nil: it is still to be asked
+	until    time.Time  // when the answer must be there
 }
 
 // answer is what an endpoint made of a configuration.
@@ -71,7 +77,7 @@ func (l *Loop) note(a answer) {
 
 // hear draws the conclusions from what endpoints answered since the last
 // reconciliation, and returns what they said. The caller holds l.rendering.
-func (l *Loop) hear(ctx context.Context) (heard []answer) {
+func (l *Loop) hear(ctx context.Context, id uint64) (heard []answer) {
 	q := &l.quarantine
 	l.mu.Lock()
 	heard, l.answers = l.answers, nil
@@ -81,20 +87,25 @@ func (l *Loop) hear(ctx context.Context) (heard []answer) {
 	for _, t := range l.targets {
 		here[t.Name()] = true
 	}
-	lost := q.inquiry != nil && q.inquiry.asked != nil && !l.sched.asking(q.inquiry.endpoint, q.inquiry.born, q.inquiry.asked)
+	refusals := slices.DeleteFunc(slices.Concat(q.waiting, heard), func(a answer) bool {
+		return a.asked || !l.sched.refuses(a.endpoint, a.born, a.to)
+	})
+	i := q.inquiry
+	lost := i != nil && i.asked != nil && (!l.sched.asking(i.endpoint, i.born, i.asked) || !time.Now().Before(i.until))
 	l.mu.Unlock()
 
 	for _, a := range heard {
-		switch {
-		case !a.asked:
-			l.complain(ctx, a)
-		case q.inquiry != nil && q.inquiry.asked == a.to:
-			l.conclude(ctx, a)
+		if a.asked && i != nil && i.asked == a.to {
+			l.conclude(id, a)
 			lost = false
 		}
 	}
-	if lost { // the endpoint went, or another process leads
-		q.inquiry = nil
+	if lost { // the endpoint went or does not answer, or another process leads
+		l.abandon()
+	}
+	q.waiting = nil
+	for _, a := range refusals {
+		l.complain(ctx, a)
 	}
 	for name := range q.weary {
 		if !here[name] {
@@ -110,13 +121,44 @@ func (l *Loop) hear(ctx context.Context) (heard []answer) {
 	return heard
 }
 
+// abandon ends an inquiry to which there is no answer. What changed waits for it
+// no longer: whoever still refuses it will say so. The caller holds l.rendering.
+func (l *Loop) abandon() {
+	i := l.quarantine.inquiry
+	l.forgetInquiry()
+	for _, h := range i.again {
+		if h.changed {
+			h.forget(func(string) bool { return true })
+			l.Trigger("there is no answer of " + i.endpoint + " about " + h.Resource.String())
+		}
+	}
+}
+
+// forgetInquiry ends an inquiry without any conclusion.
+func (l *Loop) forgetInquiry() {
+	i := l.quarantine.inquiry
+	l.quarantine.inquiry = nil
+	if i == nil || i.asked == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sched.unask(i.endpoint, i.born, i.asked)
+	if w := l.workers[i.endpoint]; w != nil {
+		w.poke()
+	}
+}
+
 // concluded lets the endpoints go on that were asked. The caller holds
 // l.rendering.
 func (l *Loop) concluded(heard []answer) {
-	inquiring := l.quarantine.inquiry != nil
+	var until time.Time
+	if i := l.quarantine.inquiry; i != nil && i.asked != nil {
+		until = i.until
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.inquiring = inquiring
+	l.inquiring = until
 	for _, a := range heard {
 		if w := l.workers[a.endpoint]; a.asked && w != nil {
 			l.sched.concluded(a.endpoint, a.born)
@@ -125,40 +167,27 @@ func (l *Loop) concluded(heard []answer) {
 	}
 }
 
-// cameBack has an endpoint asked again about what it refused before it went: it
-// may be of another version now. The caller holds l.mu.
-func (l *Loop) cameBack(name string) {
-	if l.refusedSomething(name) {
-		l.returned = append(l.returned, name)
-		l.trigger(name + " is new again")
-	}
-}
-
-// refusedSomething reports whether something is in quarantine because of an
-// endpoint. The caller holds l.mu.
-func (l *Loop) refusedSomething(name string) bool {
-	return slices.ContainsFunc(l.state.Quarantined, func(h Quarantined) bool { return slices.Contains(h.Endpoints, name) })
-}
-
-// forget drops the endpoints that no longer count; one of which none is left is
-// free.
-func (h *Quarantined) forget(gone func(name string) bool) {
-	if len(h.Endpoints) == 0 {
-		return
-	}
-	h.Endpoints = slices.DeleteFunc(slices.Clone(h.Endpoints), gone) // a copy: it is in events
-	h.freed = len(h.Endpoints) == 0
-}
-
 // complain begins an inquiry for what an endpoint refused, unless it is known
 // already who is at fault.
 func (l *Loop) complain(ctx context.Context, a answer) {
 	q := &l.quarantine
-	if q.knows(a) || q.inquiry != nil || time.Now().Before(q.weary[a.endpoint].until) {
-		return // where another inquiry is under way, it will be refused again
+	switch {
+	case q.knows(a) || time.Now().Before(q.weary[a.endpoint].until):
+	case q.inquiry != nil:
+		q.waiting = append(q.waiting, a)
+	default:
+		all := countKinds(resourcesIn(ctx, a.to.origins))
+		for _, h := range q.refusedBy(a.endpoint) {
+			all[h.Resource.Kind]++
+		}
+		q.inquiry = &inquiry{endpoint: a.endpoint, born: a.born, all: all}
+		l.accuse(a)
 	}
-	q.inquiry = &inquiry{endpoint: a.endpoint, born: a.born, all: countKinds(resourcesIn(ctx, a.to.origins))}
-	l.accuse(a.refused)
+}
+
+// refusedBy returns what is left out because of an endpoint.
+func (q *quarantine) refusedBy(name string) []*Quarantined {
+	return slices.DeleteFunc(q.sorted(), func(h *Quarantined) bool { return !slices.Contains(h.Endpoints, name) })
 }
 
 // knows reports whether all that an endpoint complains of is left out already,
@@ -174,7 +203,7 @@ func (q *quarantine) knows(a answer) bool {
 		if !ok {
 			continue
 		}
-		if h := q.held[r.object()]; h != nil && h.Resource == r && len(h.Endpoints) > 0 {
+		if h := q.held[r.object()]; h != nil && len(h.Endpoints) > 0 {
 			h.Endpoints = withName(h.Endpoints, a.endpoint)
 			continue
 		}
@@ -206,23 +235,24 @@ func withName(list []string, name string) []string {
 }
 
 // conclude takes the answer to an inquiry.
-func (l *Loop) conclude(ctx context.Context, a answer) {
-	q, now := &l.quarantine, time.Now()
+func (l *Loop) conclude(id uint64, a answer) {
+	q := &l.quarantine
 	i := q.inquiry
 	switch {
+	case i.again != nil && a.refused != nil:
+		l.refusedAgain(id, a)
+	case i.again != nil && a.failed:
+		l.abandon()
 	case i.again != nil:
 		q.inquiry = nil
-		switch {
-		case a.refused != nil:
-			i.again.Trials++
-			l.schedule(i.again, now)
-		case !a.failed:
-			i.again.forget(func(name string) bool { return name == a.endpoint })
-			i.again.RetryAt = now // the next of them is asked
+		for _, h := range i.again {
+			changed := h.changed
+			h.forget(func(name string) bool { return changed || name == a.endpoint })
+			h.RetryAt = time.Now() // the next of them is asked
 		}
 	case a.refused != nil:
 		i.asked = nil
-		l.accuse(a.refused)
+		l.accuse(a)
 	case a.failed:
 		l.giveUp("")
 	default: // it takes the rest
@@ -231,44 +261,80 @@ func (l *Loop) conclude(ctx context.Context, a answer) {
 	}
 }
 
+// of names the endpoint that a fault comes from.
+func (f Fault) of(endpoint string) Fault {
+	if !strings.HasPrefix(f.Message, endpoint+": ") {
+		f.Message = endpoint + ": " + f.Message
+	}
+	return f
+}
+
 // accuse adds those to an inquiry whom the endpoint blames now, or gives up.
-func (l *Loop) accuse(refused *ConfigError) {
+func (l *Loop) accuse(a answer) {
 	q := &l.quarantine
 	i := q.inquiry
 	if i.rounds++; i.rounds > l.opts.QuarantineTries {
-		l.giveUp("it refuses more than may be left out at once")
+		l.giveUp(tooMany)
 		return
 	}
-	s := &search{loop: l, start: q.resourcesHeld(nil), accused: i.accused, last: &attempt{blamed: refused, err: refused}}
+	blamed := *a.refused
+	blamed.Faults = slices.DeleteFunc(slices.Clone(blamed.Faults), func(f Fault) bool { return q.dealtWith(f, a.to) })
+	if len(blamed.Faults) == 0 {
+		q.inquiry = nil // it has what was left out meanwhile
+		return
+	}
+	s := &search{loop: l, start: a.to.without, accused: i.accused, last: &attempt{blamed: &blamed, err: &blamed}}
 	culprits := s.culprits()
 	if len(culprits) == 0 {
 		l.giveUp("it is refused without every resource that it was written for, too")
 		return
 	}
 	for _, c := range culprits {
-		if !strings.Contains(c.fault.Message, i.endpoint) {
-			c.fault.Message = i.endpoint + ": " + c.fault.Message
-		}
-		c.endpoints = []string{i.endpoint}
+		c.fault, c.endpoints = c.fault.of(i.endpoint), []string{i.endpoint}
+		s.accused = slices.DeleteFunc(s.accused, func(b accusation) bool { return b.resource.object() == c.resource.object() })
 		s.accused = append(s.accused, c)
 	}
 	i.accused = s.accused
-	if t, kind := i.allOfAKind(); kind != "" {
+	if len(i.accused)+len(q.refusedBy(i.endpoint)) > l.opts.QuarantineTries {
+		l.giveUp(tooMany)
+	} else if t, kind := i.allOfAKind(q.refusedBy(i.endpoint)); kind != "" {
 		l.giveUp(fmt.Sprintf("%s is refused for every %s, so the template is to blame", t, kind))
 	}
 }
 
+const tooMany = "it refuses more than may be left out at once"
+
+// dealtWith reports a fault of a resource that is left out by now, though it was
+// not of what was refused.
+func (q *quarantine) dealtWith(f Fault, refused *validated) bool {
+	r, ok := f.Culprit()
+	if !ok {
+		return false
+	}
+	if slices.ContainsFunc(refused.without, func(x Resource) bool { return x.object() == r.object() }) {
+		return false
+	}
+	h := q.held[r.object()]
+	return h != nil && !h.freed && (len(h.Endpoints) > 0 || h.Resource == r) ||
+		slices.ContainsFunc(q.proved, func(p accusation) bool { return p.resource == r })
+}
+
 // allOfAKind finds a line of a template that was refused for all resources of a
-// kind that there are.
-func (i *inquiry) allOfAKind() (TemplateLine, string) {
+// kind that there are, those included that are left out already.
+func (i *inquiry) allOfAKind(held []*Quarantined) (TemplateLine, string) {
+	type fault struct {
+		kind, file string
+		line       int
+	}
+	count := map[fault]int{}
+	for _, h := range held {
+		count[fault{h.Resource.Kind, h.Fault.Template.File, h.Fault.Template.Line}]++
+	}
 	for _, a := range i.accused {
-		n := 0
-		for _, b := range i.accused {
-			if b.resource.Kind == a.resource.Kind && b.fault.Template.File == a.fault.Template.File && b.fault.Template.Line == a.fault.Template.Line {
-				n++
-			}
-		}
-		if n >= i.all[a.resource.Kind] {
+		count[fault{a.resource.Kind, a.fault.Template.File, a.fault.Template.Line}]++
+	}
+	for _, a := range i.accused {
+		if count[fault{a.resource.Kind, a.fault.Template.File, a.fault.Template.Line}] >= i.all[a.resource.Kind] {
 			return a.fault.Template, a.resource.Kind
 		}
 	}
@@ -280,10 +346,7 @@ func (i *inquiry) allOfAKind() (TemplateLine, string) {
 func (l *Loop) giveUp(why string) {
 	q := &l.quarantine
 	i := q.inquiry
-	q.inquiry = nil
-	if i.again != nil {
-		return // it stays where it is
-	}
+	l.forgetInquiry()
 	f := q.weary[i.endpoint]
 	f.failures++
 	f.until = time.Now().Add(timing{retryBase: l.opts.TrialBase, retryMax: l.opts.TrialMax}.backOff(f.failures))
@@ -302,6 +365,11 @@ func (l *Loop) giveUp(why string) {
 // what is due in quarantine. The caller holds l.rendering.
 func (l *Loop) inquire(ctx context.Context, id uint64) {
 	q := &l.quarantine
+	defer func() {
+		if q.inquiry == nil && len(q.waiting) > 0 {
+			l.Trigger("another endpoint refused the configuration, too")
+		}
+	}()
 	if q.inquiry == nil {
 		q.inquiry = l.dueAgain()
 	}
@@ -309,74 +377,56 @@ func (l *Loop) inquire(ctx context.Context, id uint64) {
 	if i == nil || i.asked != nil {
 		return
 	}
-	var again *Quarantined
-	if again = i.again; again != nil {
-		l.schedule(again, time.Now()) // whatever comes of it
+	if i.again != nil {
+		for _, h := range i.again {
+			l.schedule(h, time.Now()) // whatever comes of it
+		}
 		l.showQuarantine()
 	}
 	if !l.leading() {
-		q.inquiry = nil
+		l.abandon()
 		return
 	}
-	excluded := q.resourcesHeld(again)
+	excluded := q.excluded(i.again)
 	for _, a := range i.accused {
 		excluded = append(excluded, a.resource)
 	}
 	a := l.attempt(ctx, excluded)
-	if a.err != nil {
+	switch {
+	case a.err != nil && ctx.Err() != nil:
+		return // the loop ends
+	case a.err != nil && i.again == nil:
 		l.giveUp("")
 		return
+	case a.err != nil: // what changed is for the validator to refuse now
+		l.abandon()
+		return
 	}
-	v := &validated{id: id, config: a.rendered.Config, origins: a.rendered.Origins, at: time.Now()}
+	v := &validated{id: id, config: a.rendered.Config, origins: a.rendered.Origins, at: time.Now(), without: excluded}
+	if !l.ask(i, v) {
+		l.abandon()
+	}
+}
+
+// ask hands a configuration to the endpoint of an inquiry. It reports false where
+// there is nothing to ask, or nobody.
+func (l *Loop) ask(i *inquiry, v *validated) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	same := v.same(l.sched.newest)
-	switch {
-	case same && again != nil: // nothing comes of it any more
-		again.forget(func(string) bool { return true })
-		l.trigger("no endpoint refuses " + again.Resource.String() + " any more")
-		fallthrough
-	case same: // what was at fault has changed meanwhile, or nobody asks what is excluded
-		q.inquiry = nil
-		return
-	case !l.sched.asks(i.endpoint, i.born, v):
-		q.inquiry = nil
-		return
+	if v.same(l.sched.newest) {
+		// What was at fault has changed meanwhile, or it makes no difference any more.
+		for _, h := range i.again {
+			h.forget(func(string) bool { return true })
+			l.trigger("no endpoint refuses " + h.Resource.String() + " any more")
+		}
+		return false
 	}
-	i.asked = v
+	if !l.sched.asks(i.endpoint, i.born, v) {
+		return false
+	}
+	// The call under way may run into its time-out, and so may its own.
+	t := l.timing()
+	i.asked, i.until = v, v.at.Add(2*t.deployTimeout+t.minInterval)
 	l.workers[i.endpoint].poke()
-}
-
-// dueAgain begins an inquiry for a resource that an endpoint refused and that is
-// due to be tried: one at a time, for others may be at fault alone.
-func (l *Loop) dueAgain() *inquiry {
-	if len(l.quarantine.held) == 0 {
-		return nil
-	}
-	now := time.Now()
-	defer l.showQuarantine()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, h := range l.quarantine.sorted() {
-		if len(h.Endpoints) == 0 || h.RetryAt.After(now) {
-			continue
-		}
-		for _, name := range h.Endpoints {
-			if w := l.workers[name]; w != nil {
-				return &inquiry{endpoint: name, born: w.born, again: h}
-			}
-		}
-		l.schedule(h, now) // there is nobody to ask
-	}
-	return nil
-}
-
-// resourcesHeld returns all that is in quarantine, but for one.
-func (q *quarantine) resourcesHeld(but *Quarantined) (held []Resource) {
-	for _, h := range q.sorted() {
-		if h != but && !h.freed {
-			held = append(held, h.Resource)
-		}
-	}
-	return held
+	return true
 }

@@ -42,7 +42,7 @@ func TestSeveralOldEndpoints(t *testing.T) {
 		require.Equal(t, []string{"old-1", "old-2"}, s.State().Quarantined[0].Endpoints)
 		require.Equal(t, []string{"a b c", "a c"}, history(recent))
 		require.Equal(t, "a c", has(olds[1]))
-		require.Len(t, eventsOf[InstanceDeploymentFailed](s), 2)
+		require.Len(t, failures(s), 2)
 
 		require.NoError(t, s.SetTargets(olds[1], recent))
 		pass(5 * time.Second)

@@ -92,9 +92,9 @@ type Loop struct {
 	refused map[Refusal]bool // and whether that was recorded
 	release bool             // what is in quarantine is to be tried
 
-	answers   []answer // of endpoints, that the next reconciliation draws conclusions from
-	returned  []string // endpoints that refused something, and are new again
-	inquiring bool     // an endpoint is being asked
+	answers   []answer  // of endpoints, that the next reconciliation draws conclusions from
+	returned  []string  // endpoints that refused something, and are new again
+	inquiring time.Time // when the endpoint that is asked must have answered; zero: none is
 	state     State
 	running   bool
 
@@ -272,7 +272,7 @@ func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err
 	l.mu.Unlock()
 	eventbus.Publish(l.bus, ReconciliationStarted{ID: id, Reasons: reasons})
 
-	heard := l.hear(ctx)
+	heard := l.hear(ctx, id)
 	defer func() { l.concluded(heard) }()
 	v, err = l.renderAndValidate(ctx, id)
 	if err != nil {
@@ -342,7 +342,7 @@ func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, er
 	cfg := s.last.rendered.Config
 	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: s.last.validateTook})
 	l.adopt(id, s)
-	return &validated{id: id, config: cfg, origins: s.last.rendered.Origins, at: time.Now()}, nil
+	return &validated{id: id, config: cfg, origins: s.last.rendered.Origins, at: time.Now(), without: s.last.excluded}, nil
 }
 
 // reportRender says what an attempt rendered, if it did.

@@ -14,7 +14,7 @@ import (
 // Quarantined is a resource that is left out of the configuration, because
 // that is not valid with it.
 type Quarantined struct {
-	Resource Resource  `json:"resource"` // in the version that is left out: any other is taken at once
+	Resource Resource  `json:"resource"` // in the version that is left out: any other is tried at once
 	Fault    Fault     `json:"fault"`    // what is wrong with it
 	Since    time.Time `json:"since"`
 	RetryAt  time.Time `json:"retryAt"` // when it is tried again, since what it depends on may have changed
@@ -27,6 +27,7 @@ type Quarantined struct {
 	recorded bool // by the Recorder
 	hangs    bool // a trial takes as long as a render may
 	freed    bool // no endpoint refuses it any more
+	changed  bool // since an endpoint refused it
 }
 
 // String reads as one line of a log.
@@ -44,6 +45,7 @@ type quarantine struct {
 	why     string       // and why it found none
 
 	inquiry *inquiry           // at an endpoint; nil: none
+	waiting []answer           // refusals that wait for it to end
 	proved  []accusation       // without which an endpoint took the rest
 	weary   map[string]fatigue // by endpoint
 }
@@ -54,6 +56,17 @@ func (r Resource) object() Resource {
 	return r
 }
 
+// excluded is what is left out because of h. What an endpoint refuses is left
+// out however it changes, until that endpoint has been asked: others are not to
+// have it and to lose it again at each change of something that is still wrong.
+func (h *Quarantined) excluded() Resource {
+	r := h.Resource
+	if len(h.Endpoints) > 0 {
+		r.Version, r.UID, r.Source = anyVersion, "", ""
+	}
+	return r
+}
+
 // resources returns what is in quarantine, but for what is due to be tried here,
 // not at an endpoint.
 func (q *quarantine) resources(now time.Time) (rest, due []Resource) {
@@ -61,7 +74,7 @@ func (q *quarantine) resources(now time.Time) (rest, due []Resource) {
 		switch {
 		case h.freed:
 		case len(h.Endpoints) > 0 || h.RetryAt.After(now):
-			rest = append(rest, h.Resource)
+			rest = append(rest, h.excluded())
 		default:
 			due = append(due, h.Resource)
 		}
@@ -104,7 +117,8 @@ func (l *Loop) takeRelease() {
 		h.RetryAt, h.Trials = time.Time{}, 0
 	}
 	q.pending, q.proven, q.gaveUp = nil, false, ""
-	q.inquiry, q.proved, q.weary = nil, nil, nil
+	l.forgetInquiry()
+	q.waiting, q.proved, q.weary = nil, nil, nil
 }
 
 // showQuarantine gives others a copy. The caller holds l.rendering.
@@ -122,9 +136,10 @@ func (l *Loop) showQuarantine() {
 func (l *Loop) nextTrial() (at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	at = l.inquiring
 	for _, h := range l.state.Quarantined {
 		due := h.RetryAt
-		if blocked := l.inquiring || l.state.LastError != ""; blocked && len(h.Endpoints) > 0 {
+		if blocked := !l.inquiring.IsZero() || l.state.LastError != ""; blocked && (len(h.Endpoints) > 0 || h.freed) {
 			// Its turn comes when the endpoint that is asked has answered.
 			if soon := time.Now().Add(l.timing().deployTimeout); due.Before(soon) {
 				due = soon
@@ -195,6 +210,10 @@ func (l *Loop) adopt(id uint64, s *search) {
 		a, guilty := accused[excluded]
 		h := before[r.object()]
 		switch {
+		case h != nil && excluded == h.excluded() && len(h.Endpoints) > 0:
+			if h.Resource.UID != r.UID || h.Resource.Version != r.Version {
+				h.Resource, h.changed, h.RetryAt, h.Trials = r, true, now, 0
+			}
 		case h == nil || h.Resource.UID != r.UID || h.Resource.Version != r.Version:
 			h = &Quarantined{Resource: r, Fault: a.fault, Since: now, hangs: a.hangs, Endpoints: a.endpoints}
 			l.schedule(h, now)
@@ -222,7 +241,11 @@ func (l *Loop) adopt(id uint64, s *search) {
 // released reports that a resource is no longer left out.
 func (l *Loop) released(id uint64, h *Quarantined, s *search) {
 	reason := "it changed or was deleted"
-	if !slices.Contains(s.last.excluded, h.Resource) {
+	switch {
+	case h.changed || slices.Contains(s.last.excluded, h.excluded()):
+	case h.freed:
+		reason = "no endpoint refuses it any more"
+	default:
 		reason = "the configuration is valid with it again"
 	}
 	eventbus.Publish(l.bus, ResourceReleased{ID: id, Resource: h.Resource, Reason: reason})

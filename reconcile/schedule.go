@@ -13,6 +13,7 @@ type validated struct {
 	config  *dataplane.Config
 	origins Origins // may be nil
 	at      time.Time
+	without []Resource // left out of it
 }
 
 func (v *validated) same(o *validated) bool {
@@ -151,6 +152,19 @@ func (s *schedule) asks(name string, born uint64, v *validated) bool {
 func (s *schedule) asking(name string, born uint64, v *validated) bool {
 	e := s.endpoints[name]
 	return e != nil && e.born == born && e.ask == v
+}
+
+// unask takes asks back.
+func (s *schedule) unask(name string, born uint64, v *validated) {
+	if e := s.endpoints[name]; e != nil && e.born == born && e.ask == v {
+		e.ask = nil
+	}
+}
+
+// refuses reports whether v is what an endpoint failed with last.
+func (s *schedule) refuses(name string, born uint64, v *validated) bool {
+	e := s.endpoints[name]
+	return e != nil && e.born == born && e.failed == v
 }
 
 // concluded says that all conclusions from the answer of an endpoint have been

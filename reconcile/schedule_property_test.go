@@ -3,6 +3,7 @@ package reconcile
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +24,10 @@ type world struct {
 	newest  int // index of the newest that was accepted
 	seen    map[string]*worldEndpoint
 	calls   []*worldCall
+
+	asks  []*validated          // that no endpoint gets but one that is asked
+	asked map[string]*validated // by endpoint, and not answered yet
+	open  map[string]time.Time  // when conclusions will be drawn from an answer
 }
 
 type worldEndpoint struct {
@@ -46,7 +51,29 @@ type worldCall struct {
 
 func newWorld(t *testing.T, seed uint64, configs []*validated) *world {
 	return &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), t0: testTiming(), now: seconds(0), configs: configs, newest: -1,
-		s: &schedule{endpoints: map[string]*endpointState{}}, seen: map[string]*worldEndpoint{}}
+		s: &schedule{endpoints: map[string]*endpointState{}}, seen: map[string]*worldEndpoint{},
+		asked: map[string]*validated{}, open: map[string]time.Time{}}
+}
+
+// nobodyIsAsked is so in each new term, and after a change of leadership.
+func (w *world) nobodyIsAsked() {
+	clear(w.asked)
+	clear(w.open)
+}
+
+// inquire asks an endpoint, or takes that back.
+func (w *world) inquire(name string) {
+	e := w.s.endpoints[name]
+	if v := w.asked[name]; v != nil && w.rng.IntN(3) == 0 {
+		w.s.unask(name, e.born, v)
+		delete(w.asked, name)
+		return
+	}
+	v := w.asks[w.rng.IntN(len(w.asks))]
+	require.False(w.t, w.s.asks(name, e.born+1, v), "of another endpoint of that name")
+	require.True(w.t, w.s.asks(name, e.born, v))
+	require.True(w.t, w.s.asking(name, e.born, v))
+	w.asked[name] = v
 }
 
 // happen lets one random thing happen.
@@ -60,16 +87,23 @@ func (w *world) happen() {
 	case n < 18 && w.seen[name] != nil:
 		w.s.left(name)
 		delete(w.seen, name)
+		delete(w.asked, name)
+		delete(w.open, name)
+		require.False(w.t, w.s.asks(name, w.s.born, w.asks[0]), "of one that is gone")
 	case n < 30:
 		w.newest = w.rng.IntN(len(w.configs))
 		w.s.accepted(w.configs[w.newest])
 	case n < 36:
 		w.s.leads(!w.s.leading)
+		w.nobodyIsAsked()
 	case n < 38:
 		w.s.newTerm()
+		w.nobodyIsAsked()
 	case n < 46 && w.seen[name] != nil:
 		e := w.seen[name]
 		e.broken, e.hopeless = !e.broken, w.rng.IntN(3) == 0
+	case n < 54 && w.seen[name] != nil:
+		w.inquire(name)
 	default:
 		w.now = w.now.Add(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
 	}
@@ -89,6 +123,13 @@ func (w *world) settle() {
 				again, i = true, i-1
 			}
 		}
+		for name, at := range w.open {
+			if !at.After(w.now) {
+				w.s.concluded(name, w.s.endpoints[name].born)
+				delete(w.open, name)
+				again = true
+			}
+		}
 		for name := range w.s.endpoints {
 			again = w.ask(name) || again
 		}
@@ -101,18 +142,27 @@ func (w *world) ask(name string) bool {
 	if c.what == stepWait {
 		require.True(w.t, until.IsZero() || until.After(w.now), "%s: waits for the past: %s", name, until)
 		require.False(w.t, until.After(w.now.Add(time.Minute)), "%s: waits beyond every back-off", name)
+		if _, open := w.open[name]; e != nil && w.newest >= 0 && w.s.leading && until.IsZero() && !open {
+			require.True(w.t, w.busy(name), "%s: waits for somebody else", name)
+		}
 		return false
 	}
+	require.True(w.t, c.what == stepAsk || w.open[name].IsZero(), "%s: goes on before conclusions have been drawn from its answer", name)
 	require.NotNil(w.t, e, "%s: a call to an endpoint that is gone", name)
 	for _, other := range w.calls {
 		require.NotEqual(w.t, name, other.endpoint, "two calls at once")
 	}
 	require.GreaterOrEqual(w.t, w.newest, 0, "nothing was validated yet")
-	require.Same(w.t, w.configs[w.newest], c.want, "%s: not the newest that was validated", name)
+	if want := w.asked[name]; c.what == stepAsk {
+		require.Same(w.t, want, c.want, "%s: not what it is to be asked", name)
+	} else {
+		require.True(w.t, want == nil || c.what == stepProbe, "%s: step %d in place of the question", name, c.what)
+		require.Same(w.t, w.configs[w.newest], c.want, "%s: not the newest that was validated", name)
+	}
 	require.Equal(w.t, w.now.Add(30*time.Second), c.deadline)
 	require.True(w.t, w.s.leading || c.what == stepProbe, "%s: step %d without leading", name, c.what)
 	require.True(w.t, c.what == stepProbe || !e.probe || e.probed, "%s: deployed to before it was known what it is", name)
-	if e.failures > 0 && e.failedIn == w.s.term && !e.failedCall.hopeless {
+	if c.what != stepAsk && e.failures > 0 && e.failedIn == w.s.term && !e.failedCall.hopeless {
 		require.False(w.t, w.now.Before(e.lastFail.Add(w.t0.retryBase)), "%s: hammered", name)
 	}
 	w.s.began(c)
@@ -128,7 +178,41 @@ func (w *world) took() time.Duration {
 	return time.Duration(w.rng.Int64N(int64(time.Second)))
 }
 
+func (w *world) busy(name string) bool {
+	return slices.ContainsFunc(w.calls, func(c *worldCall) bool { return c.endpoint == name })
+}
+
+// answer ends a call that asked. What is left of one that failed nobody knows.
+func (w *world) answer(c *worldCall) {
+	e, o := c.target, outcome{failed: c.target.broken || w.rng.IntN(2) == 0, unknown: w.rng.IntN(10) == 0}
+	switch {
+	case o.unknown || o.failed:
+		e.has = nil
+	default:
+		if c.want != e.has && w.rng.IntN(2) == 0 {
+			require.False(w.t, !e.lastReload.IsZero() && w.now.Sub(e.lastReload) < w.t0.minInterval, "%s: two reloads at once", c.endpoint)
+			o.reloads, e.lastReload = 1, w.now
+		}
+		o.changed = c.want != e.has
+		e.has, e.failures = c.want, 0
+	}
+	if there := w.s.ended(c.call, o, w.now); there && w.asked[c.endpoint] == c.want && c.term == w.s.term {
+		delete(w.asked, c.endpoint)
+		delete(w.open, c.endpoint)
+		if !o.unknown {
+			w.open[c.endpoint] = w.now.Add(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
+		}
+	} else if there && c.term != w.s.term {
+		delete(w.asked, c.endpoint)
+		delete(w.open, c.endpoint)
+	}
+}
+
 func (w *world) end(c *worldCall) {
+	if c.what == stepAsk {
+		w.answer(c)
+		return
+	}
 	e, o := c.target, outcome{}
 	reload := c.want != e.has && w.rng.IntN(2) == 0
 	switch {
@@ -147,11 +231,16 @@ func (w *world) end(c *worldCall) {
 		o.changed = c.want != e.has
 		e.has, e.failures = c.want, 0
 	}
-	w.s.ended(c.call, o, w.now)
+	if w.s.ended(c.call, o, w.now) && c.term != w.s.term {
+		delete(w.asked, c.endpoint)
+	}
 }
 
 // calm lets all faults end, and time pass.
 func (w *world) calm() {
+	if !w.s.leading {
+		w.nobodyIsAsked()
+	}
 	w.s.leads(true)
 	for _, e := range w.seen {
 		e.broken = false
@@ -167,13 +256,19 @@ func (w *world) calm() {
 // endpoint at once; only by a process that leads; reloads keep their distance;
 // what fails is not hammered; and when all faults have ended, every endpoint has
 // the newest configuration.
+//
+// Where endpoints are asked what no other gets: nobody else ever gets that, nor
+// waits for it; it takes leadership, and one is asked once; until conclusions are
+// drawn from its answer it keeps what it has; and each question ends.
 func TestScheduleKeepsItsPromises(t *testing.T) {
 	var configs []*validated
 	for i := range 5 {
 		configs = append(configs, &validated{id: uint64(i + 1), config: configOf(t, fmt.Sprint(i))})
 	}
+	asks := []*validated{{id: 8, config: configOf(t, "asked 8")}, {id: 9, config: configOf(t, "asked 9")}}
 	for seed := range uint64(500) {
 		w := newWorld(t, seed, configs)
+		w.asks = asks
 		for range 100 {
 			w.happen()
 		}
@@ -182,6 +277,9 @@ func TestScheduleKeepsItsPromises(t *testing.T) {
 			if w.newest >= 0 {
 				require.Same(t, w.configs[w.newest], e.has, "seed %d: %s", seed, name)
 			}
+		}
+		if w.newest >= 0 {
+			require.Empty(t, w.asked, "seed %d: a question did not end", seed)
 		}
 		require.Len(t, w.s.endpoints, len(w.seen), "seed %d: nothing is kept of what is gone", seed)
 	}

@@ -124,6 +124,10 @@ func (c *commentator) deployment(r *remark, event any) bool {
 	case reconcile.InstanceDeployed:
 		r.say("deployed%s: %s", c.recovered(e.Endpoint), outcome(e.Result)).id(e.ID).endpoint(e.Endpoint).took(e.Took)
 	case reconcile.InstanceDeploymentFailed:
+		if e.Asked {
+			r.say("was asked, and does not take it: %s", text(e.Err)).id(e.ID).endpoint(e.Endpoint).took(e.Took)
+			break
+		}
 		c.fails(e.Endpoint)
 		r.say("deployment failed%s: %s", again(e), text(e.Err)).id(e.ID).endpoint(e.Endpoint).took(e.Took)
 	case reconcile.DriftRepaired:

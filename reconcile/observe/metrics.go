@@ -187,7 +187,9 @@ func (m *Metrics) observe(event any) {
 		m.deployed(e.Endpoint, e.Result, took)
 	case reconcile.InstanceDeploymentFailed:
 		m.deployed(e.Endpoint, e.Result, e.Took)
-		m.deploymentErrors.Inc()
+		if !e.Asked { // then nothing is wrong but what is in quarantine
+			m.deploymentErrors.Inc()
+		}
 	case reconcile.EndpointsChanged:
 		m.known = true
 		m.setEndpoints(e.Endpoints)
