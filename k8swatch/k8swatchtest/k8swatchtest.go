@@ -131,7 +131,7 @@ func (s *Source) Delete(objs ...runtime.Object) bool {
 
 // Snapshot returns a snapshot of the objects, indexed as by a watcher with these
 // options (nil: by namespace and name). The objects are copied. Anything that is
-// wrong fails the test.
+// wrong fails the test, such as an object of another resource than gvr.
 func Snapshot(t testing.TB, gvr schema.GroupVersionResource, opts *k8swatch.Options, objs ...runtime.Object) *k8swatch.Snapshot {
 	t.Helper()
 	all := make([]k8swatch.Object, 0, len(objs))
