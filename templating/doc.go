@@ -27,7 +27,8 @@
 //   - Unquoted, a value stays one argument: space, #, ", ' and \ get a
 //     backslash. $ does not, since it expands only inside double quotes. An
 //     empty value that would be an argument of its own is refused, since the
-//     next one would take its place: put it in double quotes.
+//     next one would take its place; so it is between quotes, since HAProxy takes
+//     an empty argument for the end of the line, and leaves out the rest of it.
 //   - Inside double quotes ", \ and $ get a backslash. In the name of an
 //     environment variable, such as behind "$", Compile refuses a value.
 //   - Inside single quotes a single quote is refused.
@@ -41,7 +42,8 @@
 //     refuses a value.
 //   - an argument of a sample fetch or converter, str(...) or map_str(...), also
 //     inside of %[...]: quoted where it has commas, parentheses, quotes or
-//     spaces. A value cannot be the name of a fetch, converter or service, nor
+//     spaces. Where nothing would be all names, req.hdr(), it is refused. A value
+//     cannot be the name of a fetch, converter or service, nor
 //     of a variable of the environment, env(...) and setenv, nor lead to one of
 //     the process, proc.
 //   - a regular expression (path_reg, -m reg, replace-path, regsub): quoted, so

@@ -25,6 +25,7 @@ type site struct {
 	regexp       bool // the template quotes it for a regular expression
 	whole        bool // it is a word of its own
 	joined       bool // it is a word with other values beside it
+	lone         bool // it is an argument of a sample expression
 	chosen       bool // its first word is a value, where it is the text of a macro
 	operators    bool // HAProxy may take it for an operator
 	casts        bool // or for a converter

@@ -78,6 +78,9 @@ func (r rule) refuses(s string, at *site) string {
 	if why := choices[r.reads]; why != "" && s != "" {
 		return why
 	}
+	if s == "" && r.named && at.lone {
+		return "with nothing here HAProxy takes all that there are, or another one: test it with if"
+	}
 	if r.word && (at.whole || at.joined) {
 		if why := r.refusesWhole(s, at); why != "" {
 			return why
@@ -139,12 +142,18 @@ func (r rule) refuses(s string, at *site) string {
 // beside it.
 func (r rule) refusesWhole(s string, at *site) string {
 	switch {
+	case s == "" && r.reads == asComment:
+		return ""
+	case s == "" && !r.bare && at.whole && r.place != argument:
+		return "HAProxy takes an empty argument for the end of its line, and leaves out what stands behind it: test it with if"
+	case s == "" && at.whole && r.negated:
+		return "with nothing here the next word would take its place: test it with if"
 	case s == "" && (!r.bare || choices[r.reads] != "" || r.reads == asUnknown || r.reads == asKeyword):
 		return ""
 	case s == "" && at.whole:
-		return "with nothing here the next word would take its place: put double quotes around it, or test it with if"
+		return "with nothing here the next word would take its place: test it with if"
 	case s == "":
-		return "with nothing here and behind it the next word would take its place: join the values, {{ a + b }}, or put double quotes around them"
+		return "with nothing here and behind it the next word would take its place: join the values, {{ a + b }}"
 	case at.whole && reserved[s] && r.isCondition(s), at.joined && isReservedPart(s, reserved) && r.isCondition(s):
 		return "HAProxy reads this word as a part of a condition"
 	case r.cast && (at.whole && isConverter(s) || at.joined && isReservedPart(s, converters)):
@@ -162,7 +171,7 @@ func (r rule) isCondition(s string) bool {
 	switch r.reads {
 	case asPattern, asLater, asRegexp:
 		return s == "}" && !r.arg
-	case asText, asKeyword, asFormat, asReplace, asComment, asValue, asURI, asURIFormat, asURIReplace, asPathFormat, asPathRepl, asCookie, asCookieFmt, asQuoted, asAuth:
+	case asText, asKeyword, asFormat, asReplace, asComment, asValue, asURI, asURIFormat, asURIReplace, asPathFormat, asPathRepl, asCookie, asCookieFmt, asQuoted, asAuth, asList:
 		return false
 	}
 	return true

@@ -14,6 +14,7 @@ type inner struct {
 	text   bool   // text of the template
 	class  classState
 	slash  bool // behind a backslash of a regular expression
+	alone  rune // the value that the argument begins with, if nothing else is in it
 }
 
 // formatState follows parse_logformat_string and its successor of 3.0,
@@ -59,7 +60,7 @@ func (in *inner) step(w what, c byte) {
 		in.stepSample(c)
 	case asRegexp:
 		in.stepRegexp(c)
-	case asWord, asOption, asKeyword, asUnknown, asFetch:
+	case asWord, asOption, asKeyword, asUnknown, asFetch, asList:
 		in.text = true
 		in.stepWord(c)
 	}
@@ -129,7 +130,9 @@ func (in *inner) stepSample(c byte) {
 	}
 }
 
-func (in *inner) startArg() { in.begun, in.text, in.class, in.slash = false, false, classNone, false }
+func (in *inner) startArg() {
+	in.begun, in.text, in.class, in.slash, in.alone = false, false, classNone, false, 0
+}
 
 // stepArgument is the table of quotes in arguments of section 2.2.
 func (in *inner) stepArgument(c byte) {
@@ -191,7 +194,7 @@ func (in *inner) content(c byte) {
 	if in.reads() == asRegexp {
 		in.stepRegexp(c)
 	}
-	in.begun, in.text = true, true
+	in.begun, in.text, in.alone = true, true, 0
 }
 
 // reads says how the argument of a fetch or converter is read (section 7.3).
@@ -212,6 +215,17 @@ func (in *inner) reads() what {
 		return asVariable
 	}
 	return asText
+}
+
+// takesNothing reports whether an empty argument is a text like another. Most names
+// that are empty stand for all that there are, req.hdr() for example, or for
+// another one.
+func (in *inner) takesNothing() bool {
+	switch in.name {
+	case "str", "concat", "iif", "regsub", "strcmp", "secure_memcmp", "map", "jwt_verify", unknownName:
+		return true
+	}
+	return strings.HasPrefix(in.name, "map_") || strings.HasPrefix(in.name, "lua.")
 }
 
 // classState is where a regular expression is read by rules of its own.

@@ -35,6 +35,7 @@ type line struct {
 	word  string // what is known of the word, where it may be a keyword
 	reads what   // how the word is read
 	in    inner
+	lone  string // the values that are arguments of a sample expression, a rune each
 	sole  string // the values of which the word consists, a rune each, if nothing else is in it
 }
 
@@ -105,7 +106,11 @@ func (l *line) content(c byte) {
 	if l.mode == modeSample && !l.fetched && (c == '(' || c == ',') {
 		l.fetched, l.regexp, l.cast = true, strings.HasSuffix(l.in.name, "_reg"), !aclKeywords[l.in.name]
 	}
+	before := l.in
 	l.in.step(l.reads, c)
+	if before.alone != 0 && (l.in.arg != before.arg || l.in.sample == sampleEnd) && !strings.ContainsRune(l.lone, before.alone) {
+		l.lone += string(before.alone)
+	}
 	if c == '(' && l.word != "" {
 		if f := l.option(l.word); f != nil && f.inside != 0 {
 			l.in.inside, l.in.begun, l.in.text = f.inside, false, false
@@ -138,6 +143,10 @@ func (l *line) shown(id int) {
 	if l.in.sample == sampleName {
 		l.in.name = unknownName
 	}
+	l.in.alone = 0
+	if !l.in.begun {
+		l.in.alone = rune(id)
+	}
 	l.in.begun = true
 }
 
@@ -154,7 +163,7 @@ func (l *line) end() {
 		return
 	}
 	word, reads, fetch := l.word, l.reads, l.in.name
-	l.begun, l.text, l.value, l.word, l.in, l.sole, l.reads = false, false, false, "", inner{}, "", 0
+	l.begun, l.text, l.value, l.word, l.in, l.sole, l.lone, l.reads = false, false, false, "", inner{}, "", "", 0
 	if (reads == asWord || reads == asValue) && l.pending != "" && l.endChoice(word) {
 		return
 	}

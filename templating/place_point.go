@@ -27,6 +27,7 @@ type pointTable struct {
 	// whole are the values which are a word of their own, joined those which with
 	// others are one.
 	whole, joined map[int]bool
+	lone          map[int]bool // an argument of a sample expression
 }
 
 // maxPoints is how many points are followed at one point of a template. Beyond it
@@ -34,7 +35,7 @@ type pointTable struct {
 const maxPoints = 24
 
 func newPointTable(k kind) *pointTable {
-	return &pointTable{kind: k, index: map[point]rune{}, whole: map[int]bool{}, joined: map[int]bool{}}
+	return &pointTable{kind: k, index: map[point]rune{}, whole: map[int]bool{}, joined: map[int]bool{}, lone: map[int]bool{}}
 }
 
 func (t *pointTable) set(list ...point) points {
@@ -149,6 +150,9 @@ func (t *pointTable) finish(s *point) {
 		t.whole[int(id)] = t.whole[int(id)] || len(sole) == 1
 		t.joined[int(id)] = t.joined[int(id)] || len(sole) > 1
 	}
+	for _, id := range s.line.lone {
+		t.lone[int(id)] = true
+	}
 	s.line.end()
 }
 
@@ -238,14 +242,16 @@ func (t *pointTable) afterText(p points, id int) points {
 
 // rule says what escape does with a value that stands at a point.
 type rule struct {
-	place places
-	reads what
-	first bool // nothing of the word, or of the argument, stands before the value
-	lead  bool // nor another value does, or only values do
-	word  bool // nothing of the word does but values
-	bare  bool // nor a quote or a value
-	arg   bool // it is an argument of a sample fetch or converter
-	quote sampleState
+	place   places
+	reads   what
+	first   bool // nothing of the word, or of the argument, stands before the value
+	lead    bool // nor another value does, or only values do
+	word    bool // nothing of the word does but values
+	bare    bool // nor a quote or a value
+	negated bool // behind the ! of a condition
+	arg     bool // it is an argument of a sample fetch or converter
+	named   bool // which has to be something
+	quote   sampleState
 
 	numeric bool // it may be a pattern of a number
 	cast    bool // behind a sample expression, where a converter may stand
@@ -282,7 +288,7 @@ func (t *pointTable) rules(p points) (rules []rule, problem string) {
 
 func (s point) rule() (r rule, problem string) {
 	l := s.line
-	r = rule{place: s.place, word: !l.text, bare: !l.begun}
+	r = rule{place: s.place, word: !l.text, bare: !l.begun, negated: l.begun && l.sole == "" && l.mode == modeCondition}
 	l.begin()
 	r.reads, r.first, r.lead = l.reads, !l.in.begun, !l.in.text
 	r.numeric = l.numeric && (r.reads == asPattern || r.reads == asLater)
@@ -306,7 +312,7 @@ func (s point) rule() (r rule, problem string) {
 		return r.inSample(in)
 	case asRegexp:
 		return r, in.regexpProblem()
-	case asWord, asOption, asUnknown, asKeyword:
+	case asWord, asOption, asUnknown, asKeyword, asList:
 		if in.inside != 0 {
 			r.reads = in.inside
 		}
@@ -340,6 +346,7 @@ func (r rule) inSample(in inner) (rule, string) {
 		return r, `a value cannot stand right behind a backslash of a sample expression: write \\ for a backslash`
 	}
 	r.reads, r.arg, r.quote = in.reads(), true, in.sample
+	r.named = r.first && !in.takesNothing()
 	if r.reads == asRegexp {
 		return r, in.regexpProblem()
 	}

@@ -43,6 +43,7 @@ const (
 	asQuoted     what = 'Q' // HAProxy puts it between double quotes of HTTP (RFC 9110, section 5.6.4)
 	asAuth       what = 'b' // user:password
 	asSocket     what = 'q' // path of a UNIX socket
+	asList       what = 'i' // words with commas between them, which may have parentheses
 )
 
 // form is what is known of the words behind a keyword.
@@ -66,7 +67,7 @@ var directives = parseDirectives(lists, sectionsTable+actionsTable+serversTable+
 const lists = `
 reply status:t content-type:t string:t lf-string:l file:f lf-file:f errorfile:f errorfiles:n hdr:hl deny_status:t
 redirect location:l prefix:l scheme:l code:t set-cookie:c set-cookie-fmt:C clear-cookie:c append-slash: drop-query: ignore-empty: keep-query:
-table type:t len:t size:t expire:t store:t peers:n srvkey:t write-to:n nopurge: recv-only:
+table type:t len:t size:t expire:t store:i peers:n srvkey:t write-to:n nopurge: recv-only:
 plainredirect location:t prefix:t scheme:t code:t set-cookie:c set-cookie-fmt:C clear-cookie:c append-slash: drop-query: ignore-empty: keep-query:
 statsauth allow: deny: auth: realm:Q
 server addr:a agent-addr:a agent-inter:t agent-port:t agent-send:t alpn:t ca-file:f check-alpn:t check-proto:t check-sni:t ciphers:t ciphersuites:t client-sigalgs:t cookie:c crl-file:f crt:f curves:t downinter:t error-limit:t fall:t fastinter:t guid:n hash-key:t id:t idle-ping:t init-addr:t init-state:t inter:t log-bufsize:t log-proto:t max-reuse:t maxconn:t maxqueue:t minconn:t namespace:t npn:t observe:t on-error:t on-marked-down:t on-marked-up:t pool-conn-name:e pool-low-conn:t pool-max-conn:t pool-purge-delay:t port:t proto:t redir:t resolve-net:t resolve-opts:t resolve-prefer:t resolvers:n rise:t shard:t sigalgs:t slowstart:t sni:e socks4:a source:a interface:t ssl-max-ver:t ssl-min-ver:t tcp-ut:t track:t usesrc:a verify:t verifyhost:t weight:t ws:t set-proxy-v2-tlv-fmt(v:l agent-check: allow-0rtt: backup: check: check-reuse-pool: check-send-proxy: check-ssl: check-via-socks4: disabled: enabled: force-sslv3: force-tlsv10: force-tlsv11: force-tlsv12: force-tlsv13: no-agent-check: no-backup: no-check: no-check-send-proxy: no-check-ssl: no-renegotiate: no-send-proxy: no-send-proxy-v2: no-send-proxy-v2-ssl: no-send-proxy-v2-ssl-cn: no-sni-auto: no-ssl: no-ssl-reuse: no-sslv3: no-strict-maxconn: no-tfo: no-tls-tickets: no-tlsv10: no-tlsv11: no-tlsv12: no-tlsv13: no-verifyhost: non-stick: proxy-v2-options:t renegotiate: send-proxy: send-proxy-v2: send-proxy-v2-ssl: send-proxy-v2-ssl-cn: sni-auto: ssl: ssl-reuse: ssl-ocsp-update: stick: strict-maxconn: tfo: tls-tickets:

@@ -24,7 +24,7 @@ func (t *transformer) wrap(s *shown) {
 		}
 		line, column := t.src.position(s.file, pos.Start)
 		at := newSite(site{file: s.file, line: line, column: column, rules: rules, text: t.text(expr), regexp: isRegexp(expr),
-			whole: t.points.whole[s.id+i], joined: t.points.joined[s.id+i], chosen: t.beginners.has(t.callee(expr))}, s.buffered)
+			whole: t.points.whole[s.id+i], joined: t.points.joined[s.id+i], lone: t.points.lone[s.id+i], chosen: t.beginners.has(t.callee(expr))}, s.buffered)
 		t.sites = append(t.sites, at)
 		if quick && !at.first {
 			s.node.Context = ast.ContextText

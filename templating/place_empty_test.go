@@ -1,0 +1,107 @@
+package templating_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// TestEmptyValues: a value of nothing is refused where HAProxy would read what
+// stands behind it in its place, end the line there, or take a name of nothing for
+// all names.
+func TestEmptyValues(t *testing.T) {
+	const (
+		slides = "the next word would take its place"
+		ends   = "for the end of its line"
+		all    = "all that there are"
+	)
+	for template, refused := range map[string]string{
+		// Of 2.6 to 3.2, HAProxy accepts these with nothing in place of x, and denies all.
+		"http-request deny if {{ x }}":                                               slides,
+		"http-request deny unless {{ x }}":                                           slides,
+		`http-request deny if "{{ x }}"`:                                             ends,
+		`http-request deny if "{{ x }}" { path /a }`:                                 ends,
+		`http-request deny if '{{ x }}' { path /a }`:                                 ends,
+		`http-request deny if TRUE "{{ x }}" { path /a }`:                            ends,
+		`tcp-request connection reject if "{{ x }}"`:                                 ends,
+		"http-request deny if !{{ x }} { path /a }":                                  slides,
+		"http-request deny if ! {{ x }} { path /a }":                                 slides,
+		"http-request deny deny_status {{ x }} if TRUE":                              slides,
+		"http-request deny if { path {{ x }} /a }":                                   slides,
+		`acl a path -- "{{ x }}" /a`:                                                 ends,
+		`acl a src -- "{{ x }}" 10.0.0.0/8`:                                          ends,
+		`server s 192.0.2.1:80 cookie "{{ x }}" ssl verify required`:                 ends,
+		`server s 192.0.2.1:80 "{{ x }}" ssl verify required`:                        ends,
+		`http-request set-var-fmt(txn.a) "{{ x }}" if { path /a }`:                   ends,
+		`option httpchk GET "{{ x }}" HTTP/1.1`:                                      ends,
+		`capture cookie "{{ x }}" len 3`:                                             ends,
+		`"{{ x }}" a`:                                                                ends,
+		"{% if x == `` %}http-request deny if \"{{ x }}\"{% end %}":                  ends,
+		"{% macro M(s string) %}deny if \"{{ s }}\"{% end %}http-request {{ M(x) }}": ends,
+
+		// The header of any name, the cookie, the parameter, the backend.
+		"http-request deny if { req.hdr({{ x }}) -m str a }":            all,
+		`http-request deny if { req.hdr("{{ x }}") -m str a }`:          all,
+		"http-request deny if { req.hdr('{{ x }}') -m str a }":          all,
+		"http-request deny if { req.hdr(a,{{ x }}) -m str a }":          all,
+		"http-request deny if { path -m str a } { hdr_beg({{ x }}) a }": all,
+		"use_backend b if { req.cook({{ x }}) -m str always }":          all,
+		"use_backend b if { url_param({{ x }}) -m str always }":         all,
+		"use_backend b if { nbsrv({{ x }}) lt 1 }":                      all,
+		`http-request set-header X "%[req.hdr({{ x }}),lower]"`:         all,
+		"http-request track-sc0 req.hdr({{ x }})":                       all,
+		"stick on req.cook({{ x }}) table t":                            all,
+		"http-request deny if { sc_http_req_rate(0,{{ x }}) gt 1 }":     all,
+
+		// Nothing is a text like another, or a part of a word.
+		"http-request set-header X %[str({{ x }}),concat({{ x }}),map_str(/a.map,{{ x }})]": "",
+		"http-request set-header X %[str(a),regsub(a,{{ x }})]":                             "",
+		"http-request deny if { req.hdr(X-{{ x }}) -m str a }":                              "",
+		"http-request deny if { req.hdr({{ x }}X) -m str a }":                               "",
+		`http-request set-header X "{{ x }} a"`:                                             "",
+		`http-request set-header X "a {{ x }}"`:                                             "",
+		"http-request set-header X {{ x }}%[src]":                                           "",
+		"http-request deny if { path a{{ x }} }":                                            "",
+		"http-request deny{% if x != `` %} if {{ x }}{% end %}":                             "",
+		"server s 192.0.2.1:80 {{ x }}":                                                     "",
+		"# {{ x }}":                                                                         "",
+		`# "{{ x }}"`:                                                                       "",
+	} {
+		e, err := templating.Compile(files("haproxy.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
+		if err != nil {
+			t.Fatal(template, err)
+		}
+		got, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": ""})
+		if refused == "" && err != nil || refused != "" && !isRefused(err, refused) {
+			t.Errorf("%s: got %q, %v; refused should be %q", template, got, err, refused)
+		}
+		if _, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": "7"}); err != nil && !isRefused(err, "choose an option") {
+			t.Errorf("%s: %v", template, err)
+		}
+	}
+}
+
+// TestStored: what a table stores is no more than the template says.
+func TestStored(t *testing.T) {
+	const template = "stick-table type ip size 1k store http_req_rate({{ x }}),gpc0"
+	for x, refused := range map[string]string{"10s": "", "1s),gpc1,http_err_rate(2s": "not plain enough", "1s),conn_cur": "not plain enough"} {
+		got, err := renderWith(t, x, "haproxy.cfg", template)
+		want := ""
+		if refused == "" {
+			want = "stick-table type ip size 1k store http_req_rate(10s),gpc0"
+		}
+		check(t, got, err, want, refused)
+	}
+	got, err := renderWith(t, "gpc0,conn_cur", "haproxy.cfg", "stick-table type ip size 1k store {{ x }}")
+	check(t, got, err, "stick-table type ip size 1k store gpc0,conn_cur", "")
+}
+
+func isRefused(err error, why string) bool {
+	for _, e := range templating.Errors(err) {
+		if strings.Contains(e.Message, why) {
+			return true
+		}
+	}
+	return false
+}
