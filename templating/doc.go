@@ -33,6 +33,8 @@
 //     environment variable, such as behind "$", Compile refuses a value.
 //   - Inside single quotes a single quote is refused.
 //   - In a comment the value stands as it is.
+//   - A rule that ends with "if" or "unless", as a branch or a macro may write one,
+//     is refused, whoever wrote it: HAProxy would take it for one without a condition.
 //
 // What HAProxy reads inside an argument counts too. A table of directives, from
 // the manuals of 2.6 and 3.2, says what each argument is:

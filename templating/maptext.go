@@ -13,9 +13,14 @@ import (
 // value would become an entry with a key of its own. So it does with a list.
 const maxMapLine = 16383
 
-// checkLines refuses a map or a list with a line that HAProxy would read as two.
+// checkLines refuses a map or a list with a line that HAProxy would read as two,
+// and a rule whose condition is missing.
 func checkLines(entry, text string) (err error, number int) {
-	if k := kindOf(entry); k != kindMap && k != kindList || len(text) <= maxMapLine {
+	k := kindOf(entry)
+	if k == kindConfig {
+		return checkConditions(entry, text)
+	}
+	if k != kindMap && k != kindList || len(text) <= maxMapLine {
 		return nil, 0
 	}
 	n := 0

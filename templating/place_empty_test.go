@@ -97,6 +97,44 @@ func TestStored(t *testing.T) {
 	check(t, got, err, "stick-table type ip size 1k store gpc0,conn_cur", "")
 }
 
+// TestMissingConditions: a rule whose condition is not written is none that applies
+// always. HAProxy 2.6 to 3.2 accept each of those that are refused.
+func TestMissingConditions(t *testing.T) {
+	for template, refused := range map[string]bool{
+		"http-request deny if {% if x != `` %}{ path {{ x }} }{% end %}\n":                                        true,
+		"http-request deny if{% if x != `` %} { path {{ x }} }{% end %}":                                          true,
+		"http-request deny unless {% for _, a := range split(x, `a`) %}{% if a != `` %}{{ a }}{% end %}{% end %}": true,
+		"backend b\n  http-request deny if {% if x != `` %}a{% end %} # why\n":                                    true,
+		"\thttp-request deny deny_status 429 if\t{% if x != `` %}a{% end %}\n":                                    true,
+		"use_backend b if {% if x != `` %}a{% end %}":                                                             true,
+		"redirect location / if {% if x != `` %}a{% end %}":                                                       true,
+		"tcp-request content reject unless {% if x != `` %}a{% end %}":                                            true,
+		"{% macro R(x string) %}http-request deny if {% if x != `` %}a{% end %}\n{% end %}{{ R(x) }}":             true,
+		"http-request deny \"if\" {% if x != `` %}a{% end %}":                                                     false, // not what is looked for
+		"http-request deny if{% if x == `` %} TRUE{% end %}":                                                      false,
+		"http-request set-header X if":                                                                            false,
+		"http-request return status 200 string if":                                                                false,
+		"http-request deny if if":                                                                                 false,
+		"http-request deny if a # if":                                                                             false,
+		"server s 192.0.2.1:80 cookie if":                                                                         false,
+		"description what if":                                                                                     false,
+		"# http-request deny if":                                                                                  false,
+	} {
+		e, err := templating.Compile(files("haproxy.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
+		if err != nil {
+			t.Fatal(template, err)
+		}
+		got, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": ""})
+		if refused != isRefused(err, "has no condition") || !refused && err != nil {
+			t.Errorf("%s: got %q, %v", template, got, err)
+		}
+		texts, err := e.RenderEach(t.Context(), "haproxy.cfg", "x", []any{"", ""}, nil)
+		if refused != isRefused(err, "has no condition") {
+			t.Errorf("%s: each: got %q, %v", template, texts, err)
+		}
+	}
+}
+
 func isRefused(err error, why string) bool {
 	for _, e := range templating.Errors(err) {
 		if strings.Contains(e.Message, why) {
