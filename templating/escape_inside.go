@@ -148,7 +148,7 @@ func (r rule) refusesWhole(s string, at *site) string {
 		return "HAProxy takes an empty argument for the end of its line, and leaves out what stands behind it: test it with if"
 	case s == "" && at.whole && r.negated:
 		return "with nothing here the next word would take its place: test it with if"
-	case s == "" && (!r.bare || choices[r.reads] != "" || r.reads == asUnknown || r.reads == asKeyword):
+	case s == "" && (!r.bare || r.reads == asOption || r.reads == asUnknown || r.reads == asKeyword):
 		return ""
 	case s == "" && at.whole:
 		return "with nothing here the next word would take its place: test it with if"

@@ -40,6 +40,11 @@ func TestEmptyValues(t *testing.T) {
 		"{% if x == `` %}http-request deny if \"{{ x }}\"{% end %}":                  ends,
 		"{% macro M(s string) %}deny if \"{{ s }}\"{% end %}http-request {{ M(x) }}": ends,
 
+		// What stands behind it would be the method, the sample or the variable.
+		"http-request deny if { var(txn.a) -m {{ x }} str a }": slides,
+		"http-request set-var(txn.a) {{ x }} if TRUE":          slides,
+		"global\n  setenv {{ x }} a":                           slides,
+
 		// The header of any name, the cookie, the parameter, the backend.
 		"http-request deny if { req.hdr({{ x }}) -m str a }":            all,
 		`http-request deny if { req.hdr("{{ x }}") -m str a }`:          all,
@@ -76,7 +81,7 @@ func TestEmptyValues(t *testing.T) {
 		if refused == "" && err != nil || refused != "" && !isRefused(err, refused) {
 			t.Errorf("%s: got %q, %v; refused should be %q", template, got, err, refused)
 		}
-		if _, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": "7"}); err != nil && !isRefused(err, "choose an option") {
+		if _, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": "7"}); err != nil && !isRefused(err, "a value cannot choose") {
 			t.Errorf("%s: %v", template, err)
 		}
 	}
