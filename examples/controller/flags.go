@@ -48,7 +48,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.StringVar(&c.manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
 	fs.BoolVar(&c.demo, "demo", false, "serve backends on 127.0.0.11 to 127.0.0.30 and say what to try")
 	fs.IntVar(&c.demoPort, "demo-port", 18080, "first of the two ports of those backends")
-	fs.BoolVar(&c.once, "once", false, "render, validate and deploy once, and exit")
+	fs.BoolVar(&c.once, "once", false, "render, validate and deploy once to Dataplane APIs, and exit; with -local only beside -dry-run")
 	fs.BoolVar(&c.dryRun, "dry-run", false, "with -once: print the plan only; exit 0: no difference, 2: a difference, 1: an error")
 	fs.StringVar(&c.local, "local", "", "`folder` for the state of the HAProxy on this host; empty: a temporary one")
 	fs.Func("endpoint", "`URL` of a Dataplane API to deploy to; may be repeated", func(s string) error {
