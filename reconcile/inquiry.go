@@ -31,7 +31,7 @@ type inquiry struct {
 	born     uint64         // of the endpoint in the schedule
 	again    []*Quarantined // one that is due to be tried, or all that have changed
 	accused  []accusation
-	all      map[string]int // how many resources of each kind the refused configuration was made of
+	of       []Resource // that the refused configuration was made of
 	rounds   int
 	asked    *validated // whose answer is awaited; nil: it is still to be asked
 	until    time.Time  // when the answer must be there
@@ -173,14 +173,11 @@ func (l *Loop) complain(ctx context.Context, a answer) {
 	q := &l.quarantine
 	switch {
 	case q.knows(a) || time.Now().Before(q.weary[a.endpoint].until):
+	case q.inquiry != nil && q.inquiry.endpoint == a.endpoint && q.inquiry.again == nil:
 	case q.inquiry != nil:
 		q.waiting = append(q.waiting, a)
 	default:
-		all := countKinds(resourcesIn(ctx, a.to.origins))
-		for _, h := range q.refusedBy(a.endpoint) {
-			all[h.Resource.Kind]++
-		}
-		q.inquiry = &inquiry{endpoint: a.endpoint, born: a.born, all: all}
+		q.inquiry = &inquiry{endpoint: a.endpoint, born: a.born, of: resourcesIn(ctx, a.to.origins)}
 		l.accuse(a)
 	}
 }
@@ -194,9 +191,6 @@ func (q *quarantine) refusedBy(name string) []*Quarantined {
 // or about to be, because of others; it is then noted that this one refuses it,
 // too.
 func (q *quarantine) knows(a answer) bool {
-	if q.inquiry != nil && q.inquiry.endpoint == a.endpoint {
-		return true
-	}
 	known := true
 	for _, f := range a.refused.Faults {
 		r, ok := f.Culprit()
@@ -207,19 +201,11 @@ func (q *quarantine) knows(a answer) bool {
 			h.Endpoints = withName(h.Endpoints, a.endpoint)
 			continue
 		}
-		lists := [][]accusation{q.proved}
-		if q.inquiry != nil {
-			lists = append(lists, q.inquiry.accused)
+		i := slices.IndexFunc(q.proved, func(p accusation) bool { return p.resource == r })
+		if i >= 0 {
+			q.proved[i].endpoints = withName(q.proved[i].endpoints, a.endpoint)
 		}
-		found := false
-		for _, list := range lists {
-			for i := range list {
-				if list[i].resource == r {
-					list[i].endpoints, found = withName(list[i].endpoints, a.endpoint), true
-				}
-			}
-		}
-		known = known && found
+		known = known && i >= 0
 	}
 	return known
 }
@@ -297,7 +283,7 @@ func (l *Loop) accuse(a answer) {
 	i.accused = s.accused
 	if len(i.accused)+len(q.refusedBy(i.endpoint)) > l.opts.QuarantineTries {
 		l.giveUp(tooMany)
-	} else if t, kind := i.allOfAKind(q.refusedBy(i.endpoint)); kind != "" {
+	} else if t, kind := i.allOfAKind(q); kind != "" {
 		l.giveUp(fmt.Sprintf("%s is refused for every %s, so the template is to blame", t, kind))
 	}
 }
@@ -319,22 +305,18 @@ func (q *quarantine) dealtWith(f Fault, refused *validated) bool {
 		slices.ContainsFunc(q.proved, func(p accusation) bool { return p.resource == r })
 }
 
-// allOfAKind finds a line of a template that was refused for all resources of a
-// kind that there are, those included that are left out already.
-func (i *inquiry) allOfAKind(held []*Quarantined) (TemplateLine, string) {
-	type fault struct {
-		kind, file string
-		line       int
-	}
-	count := map[fault]int{}
-	for _, h := range held {
-		count[fault{h.Resource.Kind, h.Fault.Template.File, h.Fault.Template.Line}]++
+// allOfAKind finds a kind of which nothing would be left: neither what is accused
+// nor what is left out already, for whatever reason.
+func (i *inquiry) allOfAKind(q *quarantine) (TemplateLine, string) {
+	out := map[Resource]bool{}
+	for object, h := range q.held {
+		out[object] = !h.freed
 	}
 	for _, a := range i.accused {
-		count[fault{a.resource.Kind, a.fault.Template.File, a.fault.Template.Line}]++
+		out[a.resource.object()] = true
 	}
 	for _, a := range i.accused {
-		if count[fault{a.resource.Kind, a.fault.Template.File, a.fault.Template.Line}] >= i.all[a.resource.Kind] {
+		if !slices.ContainsFunc(i.of, func(r Resource) bool { return r.Kind == a.resource.Kind && !out[r.object()] }) {
 			return a.fault.Template, a.resource.Kind
 		}
 	}

@@ -3,8 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -185,61 +183,4 @@ func TestWhatChangesDuringAnInquiry(t *testing.T) {
 		require.Equal(t, "a b c", has(recent))
 		require.Equal(t, "a b c", has(olds[1]))
 	})
-}
-
-// TestRandomFleets: whatever comes and goes, in the end what some endpoint refuses
-// is left out, and nothing else, and all endpoints have the same.
-func TestRandomFleets(t *testing.T) {
-	for seed := range uint64(30) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(seed, 7))
-			w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
-			w.put("good")
-			all := []*fakeTarget{old("e0", "x"), old("e1", "y"), old("e2", "x", "y"), {name: "e3"}, {name: "e4"}}
-			words := map[string][]string{"e0": {"x"}, "e1": {"y"}, "e2": {"x", "y"}}
-			here, texts := []*fakeTarget{all[3]}, map[string]string{}
-			opts := w.options()
-			opts.Targets = []Target{all[3]}
-			play(t, opts, func(s *scene) {
-				start(s)
-				for range 40 {
-					switch name := fmt.Sprintf("ing-%d", rng.IntN(5)); rng.IntN(5) {
-					case 0:
-						w.remove(name)
-						delete(texts, name)
-					case 1, 2:
-						texts[name] = []string{"x", "y", "fine", "bad"}[rng.IntN(4)]
-						w.put(name + "=" + texts[name])
-					case 3:
-						here = nil
-						var targets []Target
-						for _, f := range all {
-							if rng.IntN(2) == 0 {
-								here, targets = append(here, f), append(targets, f)
-							}
-						}
-						require.NoError(t, s.SetTargets(targets...))
-					}
-					s.Trigger("random")
-					pass(time.Duration(rng.IntN(10000)) * time.Millisecond)
-				}
-				pass(3 * time.Hour) // every trial has been made
-				refused := map[string]bool{}
-				for _, f := range here {
-					for _, word := range words[f.name] {
-						refused[word] = true
-					}
-				}
-				for name, text := range texts {
-					out := text == "bad" || refused[text]
-					for _, f := range here {
-						require.Equal(t, !out, strings.Contains(" "+has(f)+" ", " "+name+" "), "%s of %s at %s", name, text, f.name)
-					}
-				}
-				for _, e := range s.State().Endpoints {
-					require.Zero(t, e.StaleSince, "%s: %s", e.Name, e.Error)
-				}
-			})
-		})
-	}
 }

@@ -299,7 +299,10 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state.LastError = ""
-	if v.same(l.sched.newest) {
+	if newest := l.sched.newest; v.same(newest) {
+		// It is the same text, but of other versions of the resources: who is
+		// accused because of it must be so as it is now.
+		l.sched.accepted(&validated{id: newest.id, config: newest.config, origins: v.origins, at: newest.at, without: v.without})
 		return true
 	}
 	l.sched.accepted(v)
