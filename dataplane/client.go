@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
@@ -74,6 +75,8 @@ type Client struct {
 	api      *dpapi.Client
 	log      *slog.Logger
 	turn     chan struct{} // holds one token; who has it owns the fields below
+
+	forgotten atomic.Bool // what is known below no longer counts; anybody's
 
 	known       *baseline             // what is deployed, nil if not known
 	unsettled   bool                  // stored files may differ from what the process has loaded

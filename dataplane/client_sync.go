@@ -16,6 +16,9 @@ func (c *Client) syncOnce(ctx context.Context, desired *Config, r *Result) error
 	if err != nil {
 		return c.probeError(err)
 	}
+	if c.forgotten.Swap(false) {
+		c.known = nil
+	}
 	if c.known != nil && c.known.version == info.Version && c.known.hash == desired.Hash() && !c.unsettled {
 		if !c.filesDue() {
 			if r.Plan == nil {

@@ -89,6 +89,12 @@ type Target interface {
 // Leader says whether this process may deploy. Leading is asked before every
 // call that changes a HAProxy and must be false as soon as another process may lead, even where
 // this one was frozen in between.
+//
+// Nothing else keeps two processes apart. One that was frozen in the middle of a
+// deployment makes no further changing call; of the one that was on its way then,
+// an endpoint refuses only a configuration, for its version is an old one. Two
+// that both go on believing that they lead, for the clock of one is wrong, take
+// what the other deploys for drift, and undo it in turns.
 type Leader interface {
 	Leading() bool
 }

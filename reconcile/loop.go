@@ -128,6 +128,9 @@ func New(opts Options) (*Loop, error) {
 		refused: map[Refusal]bool{},
 	}
 	l.live.Store(l.opts.intervals())
+	if l.opts.Leader != nil {
+		l.opts.Leader = &terms{Leader: l.opts.Leader, began: l.forget}
+	}
 	if err := l.SetTargets(opts.Targets...); err != nil {
 		return nil, err
 	}
@@ -158,6 +161,7 @@ func (l *Loop) trigger(reason string) {
 // deploy in a new term whatever was deployed in an older one: another process
 // may have changed it in between.
 func (l *Loop) LeadershipChanged() {
+	l.forget()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sched.newTerm()
