@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -340,6 +341,9 @@ func (l *Live) prepare(ctx context.Context, c *candidate) (*inUse, error) {
 	started, err := l.watch(ctx, use, before)
 	if err == nil {
 		err = l.try(ctx, use)
+		if before == nil && l.quarantines(err) {
+			err = nil
+		}
 	}
 	if err != nil {
 		l.end(started)
@@ -351,7 +355,8 @@ func (l *Live) prepare(ctx context.Context, c *candidate) (*inUse, error) {
 // try renders and validates with a program that is not in use yet. What is in
 // quarantine is left out, but nothing else is put there: a resource that is good
 // with the settings in use and bad with new ones speaks against these. What is in
-// quarantine is tried again once they are in use.
+// quarantine is tried again once they are in use. The first settings have none
+// to be compared with; see quarantines.
 func (l *Live) try(ctx context.Context, use *inUse) error {
 	l.mu.Lock()
 	loop, deployed := l.loop, l.deployed
@@ -373,12 +378,12 @@ func (l *Live) try(ctx context.Context, use *inUse) error {
 		return err
 	})
 	if err != nil {
-		return &trialError{"render", err}
+		return &trialError{"render", err, blame(ctx, "render", err, nil, nil)}
 	}
 	if validator != nil {
 		if err := guard(func() error { return validator.Validate(ctx, rendered.Config) }); err != nil {
 			use.program.templates.Settle(rendered.Config, err)
-			return &trialError{"validate", err}
+			return &trialError{"validate", err, blame(ctx, "validate", err, rendered.Config, rendered.Origins)}
 		}
 	}
 	if len(excluded) == 0 { // else the loop wants to see what is left out
@@ -390,12 +395,26 @@ func (l *Live) try(ctx context.Context, use *inUse) error {
 // trialError says that settings are good as such, and yet make nothing valid of
 // the resources of now. Other resources may change that.
 type trialError struct {
-	stage string
-	err   error
+	stage  string
+	err    error
+	blamed *ConfigError
 }
 
 func (e *trialError) Error() string { return e.stage + " with the new settings: " + e.err.Error() }
 func (e *trialError) Unwrap() error { return e.err }
+
+// quarantines reports whether the loop leaves out what a trial failed for. So a
+// resource that is wrong keeps a controller that starts from nothing but itself.
+func (l *Live) quarantines(err error) bool {
+	l.mu.Lock()
+	loop := l.loop
+	l.mu.Unlock()
+	var trial *trialError
+	if loop == nil || loop.opts.NoQuarantine || !errors.As(err, &trial) || !isVerdict(trial.err) {
+		return false
+	}
+	return slices.ContainsFunc(trial.blamed.Faults, func(f Fault) bool { _, ok := f.Culprit(); return ok })
+}
 
 // swap makes a program the one in use.
 func (l *Live) swap(c *candidate, use *inUse, start time.Time) {
