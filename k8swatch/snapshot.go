@@ -200,9 +200,7 @@ func (s *Snapshot) byName(keys []string, yield func(*entry) bool) {
 // Reader reads a snapshot with the type of its objects. A Reader is a small value,
 // immutable, and safe for concurrent use; the zero Reader holds nothing.
 //
-// A Reader can be a variable of templates. There the keys are written as a list,
-// pods.Get([]string{ns, name}...), since Scriggo adds an empty argument to those
-// that a method of a variable gets one by one, and nothing has that key.
+// A Reader can be a variable of templates: pods.Get(ns, name).
 type Reader[T Object] struct {
 	s *Snapshot
 }

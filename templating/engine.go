@@ -389,4 +389,6 @@ type declared struct {
 	fixed   map[string]reflect.Value // globals that are variables to Scriggo
 	host    map[string]reflect.Value // functions
 	owner   bool                     // the function owner is the standard one
+
+	variadic func() map[string]variadicMethod
 }

@@ -8,11 +8,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // declare makes Scriggo's declarations from the options.
 func declare(opts *Options) (*declared, error) {
 	d := &declared{globals: standard(), vars: map[string]reflect.Type{}, fixed: map[string]reflect.Value{}, host: map[string]reflect.Value{}}
+	d.variadic = sync.OnceValue(func() map[string]variadicMethod { return variadicMethods(d.types()) })
 	d.globals[sizeName], d.globals[lengthName] = checkSize, checkLength
 	_, global := opts.Globals[ownerName]
 	_, variable := opts.Vars[ownerName]

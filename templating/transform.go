@@ -437,6 +437,7 @@ func (t *transformer) expressions(n ast.Node) {
 		}
 	case *ast.Call:
 		t.locateDebug(n)
+		t.spread(n)
 		id, ok := n.Func.(*ast.Identifier)
 		if ok {
 			t.called[id] = true
