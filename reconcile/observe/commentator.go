@@ -93,7 +93,7 @@ func (c *commentator) resources(r *remark, event any) bool {
 	case reconcile.ResourceRefused:
 		r.say("left out: %s", e.Refusal).id(e.ID)
 	case reconcile.ResourceAccepted:
-		r.say("no longer left out: %s", e.Refusal.Resource).id(e.ID)
+		r.say("no longer left out: %s", strings.TrimSuffix(e.Refusal.Resource+": "+e.Refusal.Field, ": ")).id(e.ID)
 	case reconcile.ResourceQuarantined:
 		r.say("in quarantine, all others are served").about(e.Resource, "fault", e.Fault.String()).id(e.ID)
 	case reconcile.ResourceReleased:

@@ -67,6 +67,8 @@ func TestComment(t *testing.T) {
 		{"refused", []any{reconcile.ResourceRefused{ID: 1, Refusal: refusal}},
 			`level=WARN msg="left out: Ingress shop/web (web.yaml:12): spec.rules[0].host: has a quote" reconciliation=1`},
 		{"accepted", []any{reconcile.ResourceAccepted{ID: 2, Refusal: refusal}},
+			`level=INFO msg="no longer left out: Ingress shop/web: spec.rules[0].host" reconciliation=2`},
+		{"accepted as a whole", []any{reconcile.ResourceAccepted{ID: 2, Refusal: reconcile.Refusal{Resource: "Ingress shop/web"}}},
 			`level=INFO msg="no longer left out: Ingress shop/web" reconciliation=2`},
 		{"source", []any{reconcile.SourceFailed{Err: errors.New("web.yaml:3: not YAML")}},
 			`level=ERROR msg="resources not read, those from before stay in use: web.yaml:3: not YAML"`},

@@ -156,7 +156,7 @@ func judge(s reconcile.State, findings []Finding) verdict {
 		return verdict{"bad", "Last good configuration", "the newest one failed, the one before stays deployed"}
 	case failing(findings, ReadyToServe) != nil:
 		return verdict{"warn", "Not ready", "something is not there yet"}
-	case failing(findings, Reported) != nil:
+	case failing(findings, Reported) != nil || len(s.Refused) > 0:
 		return verdict{"warn", "Serving", "with something to look at"}
 	case !s.Leading:
 		return verdict{"good", "Standing by", "another process leads; this one is ready to take over"}

@@ -136,6 +136,11 @@ func TestPage(t *testing.T) {
 				"written by backend.cfg:4", "unknown keyword &#39;balanc&#39;", "Ingress blog/www", "spec.rules[0].host", "To look at", "6m0s", "drift.repaired"}, nil},
 		{"no HAProxy is found", func() reconcile.State { return reconcile.State{Validated: "abc", Leading: true} }, nil,
 			[]string{"Nobody to serve with", "no HAProxy is known to deploy to"}, []string{"All is well"}},
+		{"a resource is left out in part", func() reconcile.State {
+			s := goodDay()
+			s.Refused = badDay().Refused
+			return s
+		}, pastDay, []string{"Serving", "with something to look at", "Ingress blog/www"}, []string{"All is well"}},
 		{"another one leads", func() reconcile.State {
 			return reconcile.State{Validated: "abc", Endpoints: []reconcile.EndpointState{{Name: "a"}}}
 		}, nil,
