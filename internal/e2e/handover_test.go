@@ -274,4 +274,3 @@ func TestHandover(t *testing.T) {
 		p.swap()
 	}
 }
-
