@@ -272,8 +272,8 @@ func TestSettingsChangeUnderTraffic(t *testing.T) {
 	// The settings in use go on: another host.
 	data, err := os.ReadFile(filepath.Join(s.manifests, "shop.yaml"))
 	require.NoError(t, err)
-	s.write(filepath.Join(s.manifests, "shop.yaml"), strings.Replace(string(data), "host: shop.test", "host: blog.test", 1)+
-		"---\n"+strings.Replace(strings.SplitN(string(data), "---\n", 2)[0], "name: shop,", "name: shop2,", 1))
+	blog := strings.NewReplacer("name: shop,", "name: blog,", "host: shop.test", "host: blog.test")
+	s.write(filepath.Join(s.manifests, "blog.yaml"), blog.Replace(strings.SplitN(string(data), "---\n", 2)[0]))
 	s.until("the other host", func() bool { return s.get("blog.test") == "served by settings" })
 
 	sent, wrong := stop()
