@@ -138,11 +138,15 @@ func (c *chaos) told() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	began, newest := map[string]uint64{}, map[string]uint64{}
+	// A reconciliation that changes nothing leaves the one before deployed.
+	hashOf, newestOf := map[uint64]string{}, map[string]uint64{}
 	for _, e := range c.events {
 		switch e := e.(type) {
+		case ReconciliationCompleted:
+			hashOf[e.ID], newestOf[e.Hash] = e.Hash, e.ID
 		case DeploymentStarted:
 			began[e.Endpoint] = e.ID
-			require.GreaterOrEqual(c.t, e.ID, newest[e.Endpoint], "%s gets an older one", e.Endpoint)
+			require.GreaterOrEqual(c.t, max(e.ID, newestOf[hashOf[e.ID]]), newest[e.Endpoint], "%s gets an older one", e.Endpoint)
 		case InstanceDeployed:
 			require.Equal(c.t, began[e.Endpoint], e.ID, "%s: an end without a beginning", e.Endpoint)
 			newest[e.Endpoint] = e.ID
