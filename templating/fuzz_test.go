@@ -1,8 +1,10 @@
 package templating_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 	"github.com/hapticsdk/haptic/templating"
@@ -119,13 +121,12 @@ func FuzzCompile(f *testing.F) {
 	f.Add("{% switch x %}{% case `a` %}b{% default %}{% end %}{# c #}{% raw %}{{{% end raw %}")
 	f.Add("{% show itea; using %}{{ x }}{% end using %}{%% var y = x %%}{{ y }}")
 	f.Fuzz(func(t *testing.T, src string) {
-		if strings.Contains(src, "for") && !strings.Contains(src, "range") {
-			t.Skip() // may be endless
-		}
 		e, err := templating.Compile(files("a.cfg", src), &templating.Options{MaxOutput: 1 << 16, Vars: map[string]any{"x": ""}})
 		if err != nil {
 			return
 		}
-		_, _ = e.Render(t.Context(), "a.cfg", map[string]any{"x": "a b"})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // it may be endless
+		defer cancel()
+		_, _ = e.Render(ctx, "a.cfg", map[string]any{"x": "a b"})
 	})
 }

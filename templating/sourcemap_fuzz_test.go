@@ -1,11 +1,13 @@
 package templating_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hapticsdk/haptic/templating"
 )
@@ -24,8 +26,8 @@ func FuzzTraced(f *testing.F) {
 	}
 	f.Add("{% macro A(n int) %}{{ n }}{% if n > 0 %}{{ A(n-1) }}{% end %}{% end %}{{ A(3) }}{{ A(9) != `` }}{% owner(1) %}")
 	f.Fuzz(func(t *testing.T, src string) {
-		if strings.Contains(src, "for") && !strings.Contains(src, "range") || strings.Contains(src, "go ") {
-			t.Skip() // may be endless
+		if strings.Contains(src, "go ") {
+			return // what it writes when is chance
 		}
 		compareTraced(t, map[string]any{"words": []string{"one", "a b"}, "ings": tracedVars()["ings"], "x": any("x")}, "a.cfg", src)
 	})
@@ -40,8 +42,13 @@ func compareTraced(t *testing.T, vars map[string]any, pairs ...string) {
 	if err != nil {
 		return
 	}
-	want, wantErr := e.Render(t.Context(), "a.cfg", vars)
-	traced, err := e.RenderTraced(t.Context(), "a.cfg", vars)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // it may be endless
+	defer cancel()
+	want, wantErr := e.Render(ctx, "a.cfg", vars)
+	if ctx.Err() != nil {
+		return
+	}
+	traced, err := e.RenderTraced(ctx, "a.cfg", vars)
 	if wantErr != nil {
 		if err == nil && len(traced.Refused) == 0 {
 			t.Fatalf("%q\ntraced without the error %v", pairs, wantErr)
