@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
@@ -44,10 +45,14 @@ func (s Strategy) String() string {
 	return fmt.Sprintf("strategy(%d)", int(s))
 }
 
+// startGrace is how long the request that opens a transaction may outlive the
+// context of its call.
+const startGrace = 5 * time.Second
+
 // transact changes our sections in one transaction, whose commit reloads.
 func (c *Client) transact(ctx context.Context, j *job, r *Result, written []fileWrite) (baseline, error) {
 	before, _ := c.api.Process(ctx) // unknown is fine: then nothing is compared
-	id, err := c.api.StartTransaction(ctx, j.before.version)
+	id, err := c.startTransaction(ctx, j.before.version)
 	if err != nil {
 		return baseline{}, c.errorAt("transaction", err)
 	}
@@ -73,6 +78,24 @@ func (c *Client) transact(ctx context.Context, j *job, r *Result, written []file
 		c.takeBack(ctx, j, written)
 	}
 	return baseline{}, e
+}
+
+// startTransaction opens a transaction. A context that ends while its answer is
+// on the way does not end the request at once: only that answer names the
+// transaction, and one without a name is never given up. The caller's next
+// request then fails with the context, which drops it.
+func (c *Client) startTransaction(ctx context.Context, version int64) (string, error) {
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	asking, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(startGrace, cancel) })()
+	id, err := c.api.StartTransaction(asking, version)
+	if err != nil && ctx.Err() != nil && dpapi.Status(err) == 0 {
+		err = context.Cause(ctx) // and not how the request ended
+	}
+	return id, err
 }
 
 // fillTransaction makes the changes and then reads what they would give.
@@ -124,9 +147,10 @@ func (c *Client) checkMeaning(stage, text string, j *job) error {
 }
 
 // dropTransaction gives a transaction up, also when the context of the call has
-// ended: one that stays open blocks a place for good.
+// ended or its fence is closed: one that stays open blocks a place for good, and
+// HAProxy has seen nothing of it.
 func (c *Client) dropTransaction(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+	ctx, cancel := context.WithTimeout(dpapi.WithoutFence(context.WithoutCancel(ctx)), restoreTimeout)
 	defer cancel()
 	if err := c.api.DeleteTransaction(ctx, id); err != nil && !isStatus(err, http.StatusNotFound) {
 		c.log.Warn("a transaction could not be deleted", "transaction", id, "error", err)

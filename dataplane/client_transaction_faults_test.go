@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,18 +114,109 @@ func TestClientTransactionFaults(t *testing.T) {
 	}
 }
 
-// Who gives up in the middle of a transaction does not leave it open.
+// Who gives up before the answer to a request has arrived, whichever it is, does
+// not leave a transaction open.
 func TestClientTransactionContextEnds(t *testing.T) {
+	t.Parallel()
+	for calls := 1; ; calls++ {
+		require.Less(t, calls, 60)
+		wire := &http.Transport{}
+		t.Cleanup(wire.CloseIdleConnections)
+		gone := &leaver{next: wire}
+		s, client := sharedFake(t, &dataplane.ClientOptions{HTTPClient: &http.Client{Transport: gone}})
+		ctx, cancel := context.WithCancel(t.Context())
+		gone.after(calls, cancel)
+		_, err := client.Sync(ctx, ourConfig(t, s, changedApp))
+		ended := ctx.Err() != nil
+		cancel()
+		require.Empty(t, s.transactions(t), "call %d", calls)
+		if !ended {
+			require.NoError(t, err)
+			require.Greater(t, calls, 5)
+			return
+		}
+		if err != nil {
+			require.ErrorIs(t, err, context.Canceled, "call %d", calls)
+		}
+		require.NoError(t, errOf(client.Sync(t.Context(), ourConfig(t, s, changedApp))), "call %d", calls)
+		require.Contains(t, s.Raw(), "path /x", "call %d", calls)
+		requireTheirs(t, s)
+		require.Empty(t, s.transactions(t), "call %d", calls)
+	}
+}
+
+// leaver ends a context when the server has done the n-th request and its answer
+// has not arrived yet.
+type leaver struct {
+	next  http.RoundTripper
+	mu    sync.Mutex
+	left  int
+	leave func()
+}
+
+func (l *leaver) after(n int, leave func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left, l.leave = n, leave
+}
+
+func (l *leaver) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := l.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	l.left--
+	if l.left == 0 {
+		l.leave()
+	}
+	l.mu.Unlock()
+	if err := r.Context().Err(); err != nil {
+		_ = answer.Body.Close()
+		return nil, err
+	}
+	return answer, nil
+}
+
+// Who loses the lead before a change does not leave a transaction open either.
+func TestClientTransactionFence(t *testing.T) {
+	t.Parallel()
+	for changes := 0; ; changes++ {
+		require.Less(t, changes, 60)
+		s, client := sharedFake(t, nil)
+		ctx, lost := fenceAfter(t.Context(), changes)
+		_, err := client.Sync(ctx, ourConfig(t, s, changedApp))
+		require.Empty(t, s.transactions(t), "change %d", changes)
+		if err == nil {
+			require.Greater(t, changes, 2)
+			return
+		}
+		require.ErrorIs(t, err, lost, "change %d", changes)
+		require.NoError(t, errOf(client.Sync(t.Context(), ourConfig(t, s, changedApp))), "change %d", changes)
+		require.Contains(t, s.Raw(), "path /x", "change %d", changes)
+		requireTheirs(t, s)
+	}
+}
+
+// An endpoint that never answers the opening of a transaction does not hold up
+// for ever who gives up.
+func TestClientTransactionStartHangs(t *testing.T) {
+	t.Parallel()
 	s, client := sharedFake(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s.Fail(dataplanetest.Fault{Method: "GET", Query: "transaction_id", Delay: time.Hour})
+	asked := len(s.Requests())
+	s.Fail(dataplanetest.Fault{Method: "POST", Path: "transactions", Delay: time.Hour})
 	done := make(chan error, 1)
 	go func() { done <- errOf(client.Sync(ctx, ourConfig(t, s, changedApp))) }()
-	waitForSite(t, func() bool { return len(s.transactions(t)) > 0 })
+	waitForSite(t, func() bool { return slices.ContainsFunc(s.Requests()[asked:], isStart) })
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
 	require.Empty(t, s.transactions(t))
+}
+
+func isStart(r dataplanetest.Request) bool {
+	return r.Method == "POST" && strings.HasSuffix(r.Path, "transactions")
 }
 
 // Nothing that the models of the API cannot hold is sent.

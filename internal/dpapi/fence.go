@@ -13,6 +13,12 @@ func WithFence(ctx context.Context, fence func() error) context.Context {
 	return context.WithValue(ctx, fenceKey{}, fence)
 }
 
+// WithoutFence returns a context without the fence of ctx, for what cleans up and
+// changes nothing that HAProxy reads.
+func WithoutFence(ctx context.Context) context.Context {
+	return WithFence(ctx, func() error { return nil })
+}
+
 // Fenced asks the fence of a context whether something may be changed now.
 func Fenced(ctx context.Context) error {
 	if fence, ok := ctx.Value(fenceKey{}).(func() error); ok {
