@@ -74,7 +74,8 @@
 //   - what HAProxy writes into lines of HTTP: no space in a URI or a method, no
 //     question mark in a path, nothing in a cookie that would be an attribute; in a
 //     realm quotes and backslashes get a backslash more.
-//   - an address: no range of ports, nor a port counted from that of the client.
+//   - an address: no range of ports, nor a port counted from that of the client, nor
+//     nothing, which would be all addresses or the one that the client asked for.
 //   - an argument of which the table knows nothing: %, parentheses and commas
 //     are refused, and the words of conditions (if, unless, or, ||).
 //

@@ -110,6 +110,9 @@ func (r rule) refuses(s string, at *site) string {
 			return "not a number, a size or a time: HAProxy would read it as a sample expression"
 		}
 	case asAuth:
+		if s == "" {
+			return "with nothing here anybody may have the name or the password: test it with if"
+		}
 		if r.first && at.partial() && strings.Contains(s, ":") {
 			return "a colon would end the name of the user"
 		}
@@ -204,12 +207,14 @@ func (r rule) refusesWord(s string) string {
 	return ""
 }
 
-// refusesAddress keeps a value from being several ports, or one that is counted
-// from that of the client.
+// refusesAddress keeps a value from being nothing, several ports, or one that is
+// counted from that of the client.
 func refusesAddress(s string) string {
 	port := s[strings.LastIndexByte(s, ':')+1:]
 	from, to, isRange := strings.Cut(port, "-")
 	switch {
+	case s == "": // "server s :80" is the address that the client asked for, "bind :80" all there are
+		return "with nothing here HAProxy takes another address or port: test it with if, or join the values, {{ a + b }}"
 	case strings.HasPrefix(s, "-") || strings.Contains(s, ":-") || !addressSet.only(s):
 		return "not a host, an IP address or a port"
 	case isRange && strings.Trim(from+to, "0123456789") == "":
@@ -225,7 +230,7 @@ func isQuantity(s string) bool {
 }
 
 // refusesFile keeps a value that is a part of a path to one name, and any value
-// from leading up.
+// from leading up, or nowhere.
 func (r rule) refusesFile(s string) string {
 	for _, part := range strings.Split(s, "/") {
 		if part == ".." {
@@ -233,6 +238,8 @@ func (r rule) refusesFile(s string) string {
 		}
 	}
 	switch {
+	case s == "": // "crt /certs/" is all that lies there, "/a.pem" another folder
+		return "with nothing here it is another path: test it with if, or join the values, {{ a + b }}"
 	case !r.first && (strings.Contains(s, "/") || strings.Contains(s, "..") || s == "."):
 		return "it stands in a path, and can only be a name in it"
 	case r.first && (strings.HasPrefix(s, "@") || strings.HasPrefix(s, "-")):
