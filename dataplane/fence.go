@@ -8,7 +8,8 @@ import (
 
 // WithFence returns a context for Sync that has fence asked right before
 // whatever changes a HAProxy: each such call of a [Client], each stage of a
-// [Local]. An error of fence ends the Sync, and is wrapped by its error.
+// [Local]. An error of fence ends the Sync, and is wrapped by its error; a
+// transaction that is open then is given up, which HAProxy does not see.
 //
 // It is for a process that may lose the right to deploy while a Sync is under
 // way, and not notice: one that was frozen goes on where it stopped, long after
