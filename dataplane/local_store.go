@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,8 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // store keeps one configuration in a folder. Names of files in it that start
@@ -168,73 +165,13 @@ func (s *store) load() (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	stats := make(map[string]fileStamp)
-	read := func(at string) ([]byte, error) {
-		at, err := open.source(at)
-		if err != nil {
-			return nil, err
-		}
-		info, err := root.Lstat(at)
-		if err != nil {
-			return nil, err
-		}
-		stats[at] = stampOf(info)
-		return root.ReadFile(at)
-	}
-	text, err := read(mainFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var m manifest
-	if raw, err := read(manifestFile); err == nil {
-		if err := json.Unmarshal(raw, &m); err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", ErrInvalidConfig, manifestFile, err)
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	var files []File
-	for _, e := range m.Files {
-		content, err := read(filePath(e.Kind, e.Name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // the next Sync finds it missing and writes it
-		}
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, File{e.Kind, e.Name, content})
-	}
-	config, err := NewConfig(string(text), files...)
-	if err != nil {
+	r := &storeReader{root: root, open: open, stats: make(map[string]fileStamp)}
+	config, err := r.config()
+	if err != nil || config == nil {
 		return nil, err
 	}
 	if !open.rollsBack() { // else what is read is about to move
-		s.disk, s.stats = config, stats
+		s.disk, s.stats = config, r.stats
 	}
 	return config, nil
-}
-
-// untouched looks at each file: the time of a folder tells of files that come
-// and go, but not of one that somebody writes in its place.
-func (s *store) untouched() bool {
-	dir := s.dir + string(filepath.Separator)
-	var info unix.Stat_t
-	for at, stamp := range s.stats {
-		if err := unix.Lstat(dir+at, &info); err != nil ||
-			stamp != (fileStamp{size: info.Size, mtime: info.Mtim.Nano(), inode: info.Ino}) {
-			return false
-		}
-	}
-	return true
-}
-
-func stampOf(info fs.FileInfo) fileStamp {
-	stamp := fileStamp{size: info.Size(), mtime: info.ModTime().UnixNano()}
-	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
-		stamp.inode = sys.Ino
-	}
-	return stamp
 }
