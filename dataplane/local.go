@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
@@ -82,6 +83,8 @@ type Local struct {
 	leaving map[serverRef][]string // the words of servers that go, and still have connections
 
 	requests chan startRequest // to Run
+	runs     atomic.Int32      // of Run, under way
+	grace    time.Duration     // for requests under way when Run ends
 }
 
 // serverRef names a server of a backend.
@@ -128,6 +131,7 @@ func NewLocal(opts LocalOptions) (*Local, error) {
 		turn:     make(chan struct{}, 1),
 		leaving:  make(map[serverRef][]string),
 		requests: make(chan startRequest),
+		grace:    graceSoft,
 	}
 	l.turn <- struct{}{}
 	if l.log == nil {

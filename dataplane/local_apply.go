@@ -54,36 +54,57 @@ type applier struct {
 	touched []serverRef    // to be read back, in order
 }
 
-// dialWorker connects to the stats socket of that worker. For a moment after a
-// reload the old worker still accepts connections on the socket, which both
-// have: what it is told would be lost.
-func (l *Local) dialWorker(ctx context.Context, worker int) (*haproxyctl.Conn, error) {
+// errAnotherWorker says that the stats socket is that of another process.
+var errAnotherWorker = errors.New("another process answers on the stats socket")
+
+// dialWorker connects to the stats socket of that worker, and returns what it
+// tells about itself. For a moment after a reload the old worker still accepts
+// connections on the socket, which both have: what it is told would be lost. So
+// it is tried again for as long as the master has an old one.
+func (l *Local) dialWorker(ctx context.Context, worker int) (conn *haproxyctl.Conn, info string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, waitForMaster)
 	defer cancel()
-	for {
-		conn, err := haproxyctl.Dial(ctx, l.opts.RuntimeSocket)
-		if err != nil {
-			return nil, fmt.Errorf("the stats socket of the configuration does not answer: %w", err)
+	for alone := false; ; alone = l.alone(ctx, worker) {
+		conn, info, err = l.askWorker(ctx, worker)
+		if err == nil || alone || haproxyctl.Absent(err) {
+			return conn, info, err
 		}
-		info, err := conn.Exec(ctx, "show info")
-		if err == nil && infoField(info, "Pid") == strconv.Itoa(worker) {
-			return conn, nil
-		}
-		_ = conn.Close()
 		timer := time.NewTimer(pollEvery)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, fmt.Errorf("process %d does not answer on the stats socket: %w", worker, errors.Join(ctx.Err(), err))
+			return nil, "", fmt.Errorf("process %d does not answer on the stats socket: %w", worker, errors.Join(ctx.Err(), err))
 		}
 	}
+}
+
+func (l *Local) askWorker(ctx context.Context, worker int) (*haproxyctl.Conn, string, error) {
+	conn, err := haproxyctl.Dial(ctx, l.opts.RuntimeSocket)
+	if err != nil {
+		return nil, "", fmt.Errorf("the stats socket of the configuration does not answer: %w", err)
+	}
+	info, err := conn.Exec(ctx, "show info")
+	if is := infoField(info, "Pid"); err == nil && is != strconv.Itoa(worker) {
+		err = fmt.Errorf("%w: %s instead of %d", errAnotherWorker, is, worker)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, "", err
+	}
+	return conn, info, nil
+}
+
+// alone reports whether the master has that worker and no other.
+func (l *Local) alone(ctx context.Context, worker int) bool {
+	procs, err := l.master.Procs(ctx)
+	return err == nil && procs.WorkerPID() == worker && len(procs.Old)+len(procs.Loading) == 0
 }
 
 // apply carries the actions out on that worker and reads back what it
 // changed. It returns how many commands changed something.
 func (l *Local) apply(ctx context.Context, worker int, actions []*action, desired *Config) (int, error) {
-	conn, err := l.dialWorker(ctx, worker)
+	conn, _, err := l.dialWorker(ctx, worker)
 	if err != nil {
 		return 0, err
 	}

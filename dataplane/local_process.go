@@ -24,6 +24,7 @@ import (
 type process struct {
 	cmd    *exec.Cmd
 	output *outputLog
+	grace  time.Duration // for requests under way, when it is stopped
 	ended  chan struct{} // closed when the master is gone and waited for
 	err    error         // of the master, readable once ended is closed
 }
@@ -32,7 +33,7 @@ type process struct {
 // long as haproxy may: when that thread ends, the kernel stops haproxy, so that
 // a controller that is killed leaves no orphan behind.
 func (l *Local) startProcess() (*process, error) {
-	p := &process{output: &outputLog{tell: l.opts.Stderr, more: make(chan struct{})}, ended: make(chan struct{})}
+	p := &process{output: &outputLog{tell: l.opts.Stderr, more: make(chan struct{})}, grace: l.grace, ended: make(chan struct{})}
 	binary, err := haproxyctl.FindBinary(l.opts.Binary)
 	if err != nil {
 		return nil, &Error{Endpoint: l.Name(), Stage: "start", File: l.opts.Binary, Err: fmt.Errorf("%w: %w", ErrNotRunning, err)}
@@ -92,7 +93,7 @@ const (
 func (p *process) stop(serves bool) {
 	if serves {
 		// Only once: a second one cuts the requests that a worker finishes.
-		p.signal(syscall.SIGUSR1, graceSoft)
+		p.signal(syscall.SIGUSR1, p.grace)
 	}
 	p.signal(syscall.SIGTERM, graceHard)
 	p.kill()
@@ -198,7 +199,7 @@ func (o *outputLog) since(mark int) []string {
 
 // printedLate is how long what haproxy has printed may take through the pipe,
 // on a host without a free processor.
-const printedLate = 2 * time.Second
+const printedLate = 10 * time.Second
 
 // waitFor waits for such a line after the mark, for a short while only: haproxy
 // prints before it acts, but the pipe may be slower than the sockets.

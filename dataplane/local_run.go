@@ -10,12 +10,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // startRequest asks Run, which alone starts processes, for the running one.
 type startRequest struct {
-	start bool            // start one if none runs
-	reply chan startReply // with room for the reply
+	start   bool            // start one if none runs
+	settled <-chan struct{} // closed when the files are in order again after a start that failed
+	reply   chan startReply // with room for the reply
 }
 
 type startReply struct {
@@ -47,6 +50,8 @@ func (l *Local) Run(ctx context.Context) error {
 			}
 		}
 	}
+	l.runs.Add(1)
+	defer l.runs.Add(-1)
 	// It needs no turn: every Sync asks Run before it touches the folder.
 	release, err := l.takeFolder(ctx)
 	if err != nil {
@@ -83,19 +88,22 @@ func (l *Local) takeFolder(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// orphansEnd is how long a HAProxy may take to end whose Run was killed.
-const orphansEnd = 2 * time.Second
+// orphansEnd is how long a HAProxy may take to end whose Run was killed: on a
+// busy host, too, where its workers get no processor for seconds.
+const orphansEnd = 10 * time.Second
 
-// awaitNobody waits until no HAProxy answers on the master socket. One that
+// awaitNobody waits until nobody listens on the master socket. A HAProxy that
 // stays was started by somebody else: to start another one would take its
-// sockets away.
+// sockets away. One that only does not answer is still there.
 func (l *Local) awaitNobody(ctx context.Context) error {
 	deadline := time.Now().Add(orphansEnd)
 	for {
 		procs, err := l.master.Procs(ctx)
 		switch {
-		case err != nil, ctx.Err() != nil:
+		case haproxyctl.Absent(err), ctx.Err() != nil:
 			return nil
+		case time.Now().After(deadline) && err != nil:
+			return fmt.Errorf("%s: %w: whoever listens on the master socket does not answer: %w", l.opts.Dir, ErrBusy, err)
 		case time.Now().After(deadline):
 			return fmt.Errorf("%s: %w: a HAProxy that somebody else started runs here, process %d; LocalOptions.NoStart attaches to it",
 				l.opts.Dir, ErrBusy, procs.MasterPID)
@@ -140,6 +148,8 @@ type supervisor struct {
 	process *process
 	started time.Time
 	pause   time.Duration
+	retry   *time.Timer     // starts what is stored
+	settled <-chan struct{} // of a start that failed; nil if none did
 }
 
 const (
@@ -149,11 +159,12 @@ const (
 )
 
 func (s *supervisor) loop(ctx context.Context) {
-	l := s.l
-	retry := time.NewTimer(0) // starts what is stored
-	defer retry.Stop()
+	s.retry = time.NewTimer(maxPause)
+	defer s.retry.Stop()
 	tidy := time.NewTicker(tidyEvery)
 	defer tidy.Stop()
+	// Before the first request, which may be about to store something else.
+	s.startStored(ctx)
 	for {
 		var ended chan struct{}
 		if s.process != nil {
@@ -161,44 +172,73 @@ func (s *supervisor) loop(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			if s.process != nil {
-				s.process.stop(true)
-			}
-			if !s.started.IsZero() { // or else they are not ours
-				_ = os.Remove(l.opts.MasterSocket)
-				_ = os.Remove(l.opts.RuntimeSocket)
-			}
+			s.stop()
 			return
 		case <-ended:
-			s.process.kill() // its workers
-			l.log.Warn("haproxy ended", "error", s.process.err, "output", l.explain("", nil, s.process.output.since(0)).Output)
-			s.process = nil
-			if time.Since(s.started) > lastsLong {
-				s.pause = 0
-			}
-			retry.Reset(s.nextPause())
+			s.lost()
 		case <-tidy.C:
 			if s.process != nil {
-				l.tidy(ctx)
+				s.l.tidy(ctx)
 			}
-		case r := <-l.requests:
-			if r.start {
-				reply := s.start(ctx)
-				if reply.err != nil {
-					retry.Reset(firstPause) // with the files of before, which Sync puts back
-				}
-				r.reply <- reply
-			} else {
-				r.reply <- startReply{process: s.process}
-			}
-		case <-retry.C:
-			if s.process == nil && l.store.exists() {
-				if reply := s.start(ctx); reply.err != nil && ctx.Err() == nil {
-					l.log.Error("haproxy does not start", "error", reply.err)
-					retry.Reset(s.nextPause())
-				}
-			}
+		case r := <-s.l.requests:
+			s.take(ctx, r)
+		case <-s.settled:
+			s.settled = nil
+			s.retry.Reset(firstPause)
+		case <-s.retry.C:
+			s.startStored(ctx)
 		}
+	}
+}
+
+// stop ends the process, and what it leaves behind.
+func (s *supervisor) stop() {
+	if s.process != nil {
+		s.process.stop(true)
+	}
+	if !s.started.IsZero() { // or else they are not ours
+		_ = os.Remove(s.l.opts.MasterSocket)
+		_ = os.Remove(s.l.opts.RuntimeSocket)
+	}
+}
+
+// lost is for a process that has ended.
+func (s *supervisor) lost() {
+	l := s.l
+	s.process.kill() // its workers
+	l.log.Warn("haproxy ended", "error", s.process.err, "output", l.explain("", nil, s.process.output.since(0)).Output)
+	s.process = nil
+	if time.Since(s.started) > lastsLong {
+		s.pause = 0
+	}
+	s.retry.Reset(s.nextPause())
+}
+
+// take answers a request. After a start that failed, the next one waits for the
+// files of before, which Sync puts back.
+func (s *supervisor) take(ctx context.Context, r startRequest) {
+	if !r.start {
+		r.reply <- startReply{process: s.process}
+		return
+	}
+	reply := s.start(ctx)
+	if reply.err != nil {
+		s.retry.Stop()
+		s.settled = r.settled
+	}
+	r.reply <- reply
+}
+
+// startStored starts haproxy with what is stored, and once more after a pause
+// if it does not start.
+func (s *supervisor) startStored(ctx context.Context) {
+	s.retry.Stop()
+	if s.process != nil || ctx.Err() != nil || !s.l.store.exists() {
+		return
+	}
+	if reply := s.start(ctx); reply.err != nil && ctx.Err() == nil {
+		s.l.log.Error("haproxy does not start", "error", reply.err)
+		s.retry.Reset(s.nextPause())
 	}
 }
 
@@ -235,23 +275,39 @@ func (s *supervisor) start(ctx context.Context) startReply {
 // waitForRun is how long a Sync waits for Run to begin.
 const waitForRun = 5 * time.Second
 
-// ask asks Run for the process, and to start one if start is set.
-func (l *Local) ask(ctx context.Context, start bool) startReply {
-	r := startRequest{start: start, reply: make(chan startReply, 1)}
-	timer := time.NewTimer(waitForRun)
-	defer timer.Stop()
-	select {
-	case l.requests <- r:
-	case <-timer.C:
-		return startReply{err: fmt.Errorf("%w: Local.Run is not running, or still busy with a start", ErrNotRunning)}
-	case <-ctx.Done():
-		return startReply{err: ctx.Err()}
+// ask asks Run for the process, and to start one if the request says so.
+func (l *Local) ask(ctx context.Context, r startRequest) startReply {
+	r.reply = make(chan startReply, 1)
+	if err := l.hand(ctx, r); err != nil {
+		return startReply{err: err}
 	}
 	select {
 	case reply := <-r.reply:
 		return reply
 	case <-ctx.Done():
 		return startReply{err: ctx.Err()}
+	}
+}
+
+// hand gives a request to Run. One that is busy with a start takes it when that
+// is over.
+func (l *Local) hand(ctx context.Context, r startRequest) error {
+	late := time.NewTicker(waitForRun)
+	defer late.Stop()
+	for {
+		select {
+		case l.requests <- r:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late.C:
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if l.runs.Load() == 0 {
+				return fmt.Errorf("%w: Local.Run is not running", ErrNotRunning)
+			}
+		}
 	}
 }
 

@@ -55,16 +55,13 @@ func (l *Local) targetOf(ctx context.Context, worker int, version string) Target
 	if l.known == worker {
 		return l.target
 	}
-	conn, err := haproxyctl.Dial(ctx, l.opts.RuntimeSocket)
+	conn, info, err := l.dialWorker(ctx, worker)
 	if err != nil {
-		target.silent = true
+		// Another one answers: without the limit, more takes a reload.
+		target.silent = !errors.Is(err, errAnotherWorker)
 		return target
 	}
-	defer func() { _ = conn.Close() }()
-	info, err := conn.Exec(ctx, "show info")
-	if err != nil || infoField(info, "Pid") != strconv.Itoa(worker) {
-		return target // an old one answers: without the limit, more takes a reload
-	}
+	_ = conn.Close()
 	if v := parseVersion(infoField(info, "Version")); v != (Version{}) {
 		target.Version = v
 	}
@@ -178,7 +175,7 @@ func (s *syncing) look(ctx context.Context) (*Config, error) {
 	if l.opts.NoStart {
 		l.dirty = l.dirty || l.marked()
 	} else {
-		reply := l.ask(ctx, false)
+		reply := l.ask(ctx, startRequest{})
 		if reply.err != nil {
 			return nil, l.fail("start", reply.err)
 		}
@@ -228,7 +225,7 @@ func (s *syncing) probe(ctx context.Context) error {
 
 // waitForMaster is how long a worker that serves may not be the one that
 // answers on the stats socket.
-const waitForMaster = 5 * time.Second
+const waitForMaster = 10 * time.Second
 
 // withDrift compares what runs with what is desired, and adds what differs only
 // on the disk, because somebody else changed the files.
@@ -268,7 +265,9 @@ func (s *syncing) byStart(ctx context.Context, w *write) error {
 		return l.fail("files", err)
 	}
 	l.applied = nil
-	reply := l.ask(ctx, true)
+	settled := make(chan struct{})
+	defer close(settled)
+	reply := l.ask(ctx, startRequest{start: true, settled: settled})
 	if reply.err != nil {
 		l.mark(ctx.Err() != nil) // it may start all the same
 		w.undo()

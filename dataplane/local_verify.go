@@ -152,26 +152,30 @@ func (a *applier) touchedStates(ctx context.Context) (map[string]serverStates, e
 	return states, nil
 }
 
-// waitForAddress bounds how long a new address may take until it is in use.
-const waitForAddress = time.Second
+// A new address is in use after a few turns of HAProxy's loop, in each of which
+// it may answer. On a busy host, time alone says little.
+const (
+	waitForAddress   = 3 * time.Second
+	answersToAddress = 100
+)
 
 // await asks for the servers of a backend until they are as wanted, or for so
-// long that they will not become so. From HAProxy 2.9 on a command only queues
-// the change of an address, which a task of its own carries out.
+// long and so often that they will not become so. From HAProxy 2.9 on a command
+// only queues the change of an address, which a task of its own carries out.
 func (a *applier) await(ctx context.Context, backend string, wanted func(serverStates) bool) (serverStates, error) {
-	late := time.NewTimer(waitForAddress)
-	defer late.Stop()
 	pause := time.NewTicker(pollEvery)
 	defer pause.Stop()
-	for {
+	start := time.Now()
+	for answers := 1; ; answers++ {
 		states, err := a.states(ctx, backend)
 		if err != nil || wanted(states) {
 			return states, err
 		}
+		if answers >= answersToAddress && time.Since(start) > waitForAddress {
+			return states, nil
+		}
 		select {
 		case <-pause.C:
-		case <-late.C:
-			return states, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

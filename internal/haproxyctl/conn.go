@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -24,6 +26,12 @@ var prompt = []byte("\n> ")
 
 // ErrCommand is wrapped by the error for a command that cannot be sent.
 var ErrCommand = errors.New("not a command")
+
+// Absent reports whether err says that nobody listens on a socket. One who does
+// not answer is there.
+func Absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+}
 
 // Conn is a connection to the stats socket in interactive mode, which stays
 // open for many commands. It is not safe for concurrent use.
