@@ -96,6 +96,7 @@ func TestLocalAttachedWhileItReloads(t *testing.T) {
 			procs, err := master.Procs(t.Context())
 			return err == nil && procs.Reloaded(before)
 		})
+		h.alone()
 		_, body := h.get("shop.test", "/")
 		require.Equal(t, []string{one, two}[i], body, "%s", result)
 	}

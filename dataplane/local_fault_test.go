@@ -122,7 +122,7 @@ func TestLocalPortTaken(t *testing.T) {
 	var e *dataplane.Error
 	require.True(t, errors.As(err, &e))
 	require.Equal(t, "haproxy.cfg", e.File)
-	require.Equal(t, 11, e.Line)
+	require.Equal(t, 12, e.Line)
 	current, err := h.local.Current(t.Context())
 	require.NoError(t, err)
 	require.Nil(t, current)

@@ -31,8 +31,10 @@ func (h *host) hold(server string) (release func()) {
 	eventually(h.t, "the request is under way", func() bool {
 		return strings.Contains(h.ask("show sess"), "srv="+server)
 	})
+	h.held++
 	return func() {
 		h.t.Helper()
+		h.held--
 		require.NoError(h.t, rest.Close())
 		require.NoError(h.t, <-answered, "the request is not cut")
 		client.CloseIdleConnections()
@@ -120,6 +122,9 @@ func TestLocalServerReturnsAsAnother(t *testing.T) {
 // A request under way when Run ends comes to its end; no new ones are taken.
 func TestLocalStopsSoftly(t *testing.T) {
 	h := newHost(t)
+	h.stop()
+	h.local.SetGrace(2 * patience) // the default is for users: a test may be slow
+	h.run()
 	h.sync(h.web("server a " + h.server("127.0.0.2")))
 	release := h.hold("a")
 	h.cancel()

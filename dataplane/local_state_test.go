@@ -182,7 +182,13 @@ func (h *host) asFresh(s blueprint) {
 		var ok1, ok2 bool
 		is, ok1 = h.state()
 		want, ok2 = fresh.state()
-		return ok1 && ok2
+		if !ok1 || !ok2 {
+			return false
+		}
+		// One that changes while it is told is told as it never was.
+		again, _ := h.state()
+		wantAgain, _ := fresh.state()
+		return slices.Equal(is, again) && slices.Equal(want, wantAgain)
 	})
 	if diff := cmp.Diff(want, is); diff != "" {
 		h.t.Errorf("the process is not as after a start (-fresh +running):\n%s", diff)

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // needHAProxy skips a test where there is no haproxy, but not on CI.
@@ -59,6 +60,7 @@ type host struct {
 	dir    string
 	port   int // of the frontend on 127.0.0.1
 	tls    int
+	held   int // requests under way
 	cancel context.CancelFunc
 	ended  chan error
 
@@ -165,7 +167,8 @@ func (h *host) global() string {
     stats socket %s level admin expose-fd listeners
 defaults
     mode http
-    timeout connect 2s
+    timeout connect 5m
+    timeout check 5m
     timeout client 5m
     timeout server 5m
     option redispatch
@@ -185,8 +188,30 @@ func (h *host) config(text string, files ...dataplane.File) *dataplane.Config {
 	return c
 }
 
-// sync brings the configuration in place.
+// sync brings the configuration in place, where no other process answers any
+// more.
 func (h *host) sync(text string, files ...dataplane.File) *dataplane.Result {
+	h.t.Helper()
+	result := h.syncOnly(text, files...)
+	if result.Reloads > 0 && h.held == 0 {
+		h.alone()
+	}
+	return result
+}
+
+// alone waits until the workers of before have ended. Until then they may take
+// connections, as a reload does not wait for them.
+func (h *host) alone() {
+	h.t.Helper()
+	master := haproxyctl.Master{Path: filepath.Join(h.dir, "run", "master.sock")}
+	eventually(h.t, "the old workers have ended", func() bool {
+		procs, err := master.Procs(h.t.Context())
+		return err == nil && procs.WorkerPID() != 0 && len(procs.Old)+len(procs.Loading) == 0
+	})
+}
+
+// syncOnly brings the configuration in place.
+func (h *host) syncOnly(text string, files ...dataplane.File) *dataplane.Result {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
@@ -245,7 +270,7 @@ func (h *host) handshake(name string) string {
 	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName
 }
 
-// groupOf lists the processes of this test's haproxy: all that name its folder.
+// processes lists the processes of this test's haproxy: all that name its folder.
 func (h *host) processes() []string {
 	var pids []string
 	dirs, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -288,7 +313,7 @@ func TestLocalFailingReload(t *testing.T) {
 	var e *dataplane.Error
 	require.True(t, errors.As(err, &e))
 	require.Equal(t, "haproxy.cfg", e.File)
-	require.Equal(t, 15, e.Line)
+	require.Equal(t, 16, e.Line)
 	require.Contains(t, e.Output, "unknown keyword 'bogus'")
 	require.Zero(t, result.Reloads)
 	status, body := h.get("shop.test", "/")
@@ -317,7 +342,7 @@ func TestLocalFailingReloads(t *testing.T) {
 		var e *dataplane.Error
 		require.True(t, errors.As(err, &e))
 		require.Equal(t, "haproxy.cfg", e.File)
-		require.Equal(t, 15, e.Line, "%s", e.Output)
+		require.Equal(t, 16, e.Line, "%s", e.Output)
 		server := []string{two, one}[i%2]
 		last = h.atRuntime(last, h.web("server a "+server))
 		_, body := h.get("shop.test", "/")
