@@ -137,14 +137,16 @@ func (e *Error) innermost() string {
 }
 
 // maxFailing is how long it is looked for all that ends a render, one run after
-// the other: what an engine has in Engine.patience.
+// the other, by a [stopwatch]: what an engine has in Engine.patience.
 const maxFailing = 5 * time.Second
 
 // failures runs an entry that failed again, traced, and returns what is wrong.
 func (e *Engine) failures(ctx context.Context, en *entry, vars map[string]any, item string) (all refusals) {
 	var ended refusals // what ended a run
 	left := map[string]bool{}
-	for start := time.Now(); ; {
+	watch := startStopwatch(e.patience, nil)
+	defer watch.stop()
+	for {
 		values, _ := e.decl.values(vars) // anew: the run before may have changed them
 		r, traced, again := e.tracedWithout(ctx, en, values, item, left)
 		var located *Error
@@ -155,7 +157,7 @@ func (e *Engine) failures(ctx context.Context, en *entry, vars map[string]any, i
 		if !r.left[who] { // else it failed before, and this is due to that
 			ended = append(ended, located)
 		}
-		if left[who] || who == "" || who == r.root().base.innermost() || len(ended) >= maxRefused || time.Since(start) > e.patience {
+		if left[who] || who == "" || who == r.root().base.innermost() || len(ended) >= maxRefused || watch.elapsed() >= e.patience {
 			return append(append(traced.Refused, all...), ended...)
 		}
 		left[who] = true
@@ -167,8 +169,8 @@ func (e *Engine) failures(ctx context.Context, en *entry, vars map[string]any, i
 	}
 }
 
-// How long it is looked for what does not end: a part of the time that the render
-// took for each run.
+// How long it is looked for what does not end, by a [stopwatch]: a part of the time
+// that the render took for each run.
 const (
 	minHanging = time.Second
 	maxHanging = 5 * time.Second
@@ -230,16 +232,18 @@ func (e *Engine) hangs(ctx context.Context, en *entry, vars map[string]any, item
 		return nil
 	}
 	probe := min(max(took/8, minHanging), maxHanging)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probe)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r, _, _ := e.tracedWithout(ctx, en, values, item, left)
+	watch := startStopwatch(probe, cancel)
+	defer watch.stop()
+	r, _, _ := e.tracedWithout(withStopwatch(ctx, watch), en, values, item, left)
 	if r == nil || ctx.Err() == nil {
 		return nil
 	}
 	base := r.root().base
 	ofItem := item != "" && len(objectsOrNone(vars[item])) > 0
 	for h := r.owners; h != nil; h = h.outer {
-		if h.level == 0 && (h != base || !ofItem) || len(h.objects) == 0 || time.Since(h.since) < probe/2 {
+		if h.level == 0 && (h != base || !ofItem) || len(h.objects) == 0 || watch.elapsed()-h.since < probe/2 {
 			continue
 		}
 		at := r.spot()

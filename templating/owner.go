@@ -25,10 +25,10 @@ type object interface {
 // is also a copy of the whole stack.
 type held struct {
 	outer   *held
-	level   int  // of the block that it belongs to: how many loops are around it
-	element bool // of a loop; not by a call of owner
-	since   time.Time
-	objects []any // of one owner
+	level   int           // of the block that it belongs to: how many loops are around it
+	element bool          // of a loop; not by a call of owner
+	since   time.Duration // when it began, by the stopwatch of the render
+	objects []any         // of one owner
 }
 
 // list returns the owners of a stack, the innermost last, each once.

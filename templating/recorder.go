@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/open2b/scriggo/native"
 )
@@ -80,6 +79,7 @@ type recorder struct {
 	left     map[string]bool // owners of what is left out, because it failed
 	profiler *profiler       // for a profile, which needs no texts
 	cause    error           // of the last function that failed
+	watch    *stopwatch      // where it is to be known how long it takes; else nil
 }
 
 // note remembers why a function failed. Of what fails in a function or macro of a
@@ -169,7 +169,7 @@ func (r *recorder) drop(level int) {
 
 func (r *recorder) hold(level int, element bool, objects []any) {
 	if len(objects) > 0 {
-		r.owners = &held{outer: r.owners, level: level, element: element, since: time.Now(), objects: objects}
+		r.owners = &held{outer: r.owners, level: level, element: element, since: r.watch.elapsed(), objects: objects}
 	}
 }
 

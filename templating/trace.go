@@ -85,7 +85,7 @@ func (e *Engine) rerun(ctx context.Context, en *entry, values map[string]any, it
 		return nil, nil, err
 	}
 	r := newRecorder(e.src, traced)
-	r.profiler = p
+	r.profiler, r.watch = p, stopwatchOf(ctx)
 	maps.Copy(r.left, left)
 	for _, name := range variables(en.uses, item) {
 		if ptr, ok := values[name]; ok {
