@@ -167,50 +167,47 @@ func (r *remote) Probe(ctx context.Context) (is dataplane.Target, err error) {
 	return is, err
 }
 
-// do makes a call, and makes it once more where the credentials were refused
-// and others are to be had.
+// do makes a call, and makes it again where the credentials were refused and
+// others are to be had: they may have been rotated in the middle of the call.
 func (r *remote) do(ctx context.Context, f func(*dataplane.Client) error) error {
 	r.mu.Lock()
 	client, with := r.client, r.endpoint
 	r.mu.Unlock()
-	err := f(client)
-	if errors.Is(err, dataplane.ErrUnauthorized) {
-		var others bool
-		if client, others, err = r.others(ctx, client, with, err); others {
-			err = f(client)
+	for read := false; ; {
+		err := f(client)
+		refused := errors.Is(err, dataplane.ErrUnauthorized)
+		if refused && !read && r.reread != nil {
+			read, err = true, r.readAgain(ctx, with, err)
+		}
+		r.mu.Lock()
+		// Others may also have come by Targets while these were being refused.
+		again := refused && !sameCredentials(r.endpoint, with)
+		r.refused = refused && !again
+		if r.retired || client != r.client { // the call may have left a connection
+			client.Close()
+		}
+		client, with = r.client, r.endpoint
+		r.mu.Unlock()
+		if !again {
+			return err
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.refused = errors.Is(err, dataplane.ErrUnauthorized)
-	if r.retired || client != r.client { // the call may have left a connection
-		client.Close()
-	}
-	return err
 }
 
-// others looks for credentials other than those that were refused: they may
-// have been rotated in the middle of the call.
-func (r *remote) others(ctx context.Context, client *dataplane.Client, refused dataplane.Endpoint, err error) (*dataplane.Client, bool, error) {
-	now := refused
-	if r.reread != nil {
-		credentials, e := r.reread(ctx)
-		if e != nil {
-			return client, false, errors.Join(err, fmt.Errorf("reading the credentials again: %w", e))
-		}
-		now.Username, now.Password = credentials.DataplaneUsername, credentials.DataplanePassword
-	} else {
-		r.mu.Lock()
-		now = r.endpoint
-		r.mu.Unlock()
+// readAgain takes the credentials that are now where they are kept. It returns the
+// error of the call that they were refused for, with what else went wrong.
+func (r *remote) readAgain(ctx context.Context, refused dataplane.Endpoint, err error) error {
+	credentials, e := r.reread(ctx)
+	if e != nil {
+		return errors.Join(err, fmt.Errorf("reading the credentials again: %w", e))
 	}
+	now := refused
+	now.Username, now.Password = credentials.DataplaneUsername, credentials.DataplanePassword
 	if sameCredentials(now, refused) {
-		return client, false, err
+		return err
 	}
 	if e := r.use(now); e != nil {
-		return client, false, e
+		return errors.Join(err, e)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.client, true, err
+	return err
 }

@@ -156,6 +156,22 @@ func TestCredentialsThatStayWrongAreReadOnce(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestCredentialsThatComeWhileOthersAreRefused: where the watch brings the right
+// ones before the call with the wrong ones has ended, nobody would try again.
+func TestCredentialsThatComeWhileOthersAreRefused(t *testing.T) {
+	r := newRotating(t, nil)
+	var clients Clients
+	clients.Reread = func(context.Context) (Credentials, error) { // still the wrong ones
+		_, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
+		return Credentials{DataplaneUsername: "admin", DataplanePassword: "wrong"}, err
+	}
+	targets, err := clients.Targets([]dataplane.Endpoint{r.endpoint("wrong")})
+	require.NoError(t, err)
+	_, err = targets[0].DryRun(t.Context(), configOf(t, "a"))
+	require.NoError(t, err)
+	require.Equal(t, 1, r.refused)
+}
+
 func TestProbe(t *testing.T) {
 	for _, c := range []struct {
 		name   string
