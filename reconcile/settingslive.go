@@ -255,7 +255,8 @@ func (l *Live) Program() *Program {
 // Apply makes settings take effect, if they are good, and returns when they
 // have. It waits for Run to have begun. The error is a [SettingsErrors] for what is
 // wrong in the settings; [ErrSuperseded]; a [k8swatch.SyncError] where a new resource
-// cannot be watched; or what a validator, a render or the validation said.
+// cannot be watched; what a validator, a render or the validation said; or that of
+// ctx where that ended before, which is reported to nobody else.
 // Settings that say the same as those in use are in use already.
 func (l *Live) Apply(ctx context.Context, s *Settings) error {
 	name := "settings"
@@ -274,7 +275,7 @@ func (l *Live) ApplyYAML(ctx context.Context, name string, data []byte) error {
 
 // consider does all of Apply.
 func (l *Live) consider(ctx context.Context, c *candidate) error {
-	start := time.Now()
+	start, caller := time.Now(), ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l.mu.Lock()
@@ -304,7 +305,8 @@ func (l *Live) consider(ctx context.Context, c *candidate) error {
 	l.begin(c)
 	use, err := l.prepare(ctx, c)
 	if err != nil {
-		if cause := context.Cause(ctx); errors.Is(cause, ErrSuperseded) || l.running.Err() != nil {
+		// Nothing is known of settings that nobody waits for any more.
+		if cause := context.Cause(ctx); errors.Is(cause, ErrSuperseded) || caller.Err() != nil || l.running.Err() != nil {
 			return cmp.Or(cause, l.running.Err())
 		}
 		return l.refuse(c, err, start)

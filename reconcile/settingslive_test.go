@@ -320,6 +320,30 @@ func TestLiveSupersedes(t *testing.T) {
 	})
 }
 
+// TestLiveGivenUp: settings that nobody waits for any more are not wrong.
+func TestLiveGivenUp(t *testing.T) {
+	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
+		asked := make(chan struct{})
+		eventbus.Answer(l.bus, "slow", func(ctx context.Context, q ConfigValidationRequest) (ConfigValidationResponse, error) {
+			if q.Name == "slow" {
+				close(asked)
+				<-ctx.Done()
+			}
+			return ConfigValidationResponse{}, ctx.Err()
+		})
+		given, giveUp := context.WithCancel(ctx)
+		applied := make(chan error)
+		go func() { applied <- l.live.ApplyYAML(given, "slow", []byte(liveSettings)) }()
+		<-asked
+		giveUp()
+		require.ErrorIs(t, <-applied, context.Canceled)
+		require.Empty(t, l.happened())
+		require.Empty(t, l.live.State().Error)
+		require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(liveSettings)))
+		require.Equal(t, []string{"applied, started [configs], stopped []"}, l.happened())
+	})
+}
+
 // TestLiveIntervals: intervals are those of the settings in use.
 func TestLiveIntervals(t *testing.T) {
 	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
