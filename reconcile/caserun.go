@@ -131,16 +131,20 @@ func (r *CaseRunner) one(ctx context.Context, c *Case) CaseResult {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	blank := CaseResult{Name: c.Name, File: c.File, Line: c.Line}
+	result := blank
+	if err := ctx.Err(); err != nil {
+		result.Error = err.Error()
+		return result
+	}
 	done := make(chan CaseResult, 1)
 	go func() {
-		p := &casePlay{runner: r, c: c, mask: newCaseMask(c)}
-		p.result = CaseResult{Name: c.Name, File: c.File, Line: c.Line}
+		p := &casePlay{runner: r, c: c, mask: newCaseMask(c), result: blank}
 		if err := guard(func() error { return p.run(ctx) }); err != nil {
 			p.result.Error = p.mask.text(err.Error())
 		}
 		done <- p.result
 	}()
-	result := CaseResult{Name: c.Name, File: c.File, Line: c.Line}
 	select {
 	case result = <-done:
 	case <-ctx.Done():
@@ -173,9 +177,6 @@ type casePlay struct {
 }
 
 func (p *casePlay) run(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	if p.runner.Renderer == nil {
 		return errors.New("CaseRunner.Renderer is missing")
 	}

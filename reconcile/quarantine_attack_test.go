@@ -61,6 +61,43 @@ func TestManyBad(t *testing.T) {
 	}
 }
 
+// overdue is a context whose deadline is over when done is closed.
+type overdue struct {
+	context.Context
+	done chan struct{}
+}
+
+func (o *overdue) Done() <-chan struct{} { return o.done }
+
+func (o *overdue) Err() error {
+	select {
+	case <-o.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// becomeOverdue gives a template the time to come to what does not end: turns of a
+// ticker, of which there is one while the machine stands still.
+func becomeOverdue(ctx context.Context) (late context.Context, stop func()) {
+	o, quit := &overdue{ctx, make(chan struct{})}, make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		ticker := time.NewTicker(10 * time.Millisecond)
+		defer ticker.Stop()
+		for range 50 {
+			select {
+			case <-ticker.C:
+			case <-quit:
+				return
+			}
+		}
+		close(o.done)
+	})
+	return o, func() { close(quit); wg.Wait() }
+}
+
 // TestAResourceThatHangs the templates is left out, and not tried again soon.
 func TestAResourceThatHangs(t *testing.T) {
 	for name, files := range map[string]map[string]string{
@@ -70,8 +107,15 @@ func TestAResourceThatHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWard(t, files)
 			w.put("a", "b=hang", "c")
-			opts := w.options()
-			opts.RenderTimeout = 2 * time.Second // within which a busy machine must render what is good
+			opts, n := w.options(), 0
+			opts.Renderer = RendererFunc(func(ctx context.Context) (*Rendered, error) {
+				if n++; n == 1 { // the others are of what is good, and have all the time of a render
+					var stop func()
+					ctx, stop = becomeOverdue(ctx)
+					defer stop()
+				}
+				return w.Render(ctx)
+			})
 			loop, err := New(opts)
 			require.NoError(t, err)
 			_, err = loop.Once(t.Context())

@@ -141,7 +141,7 @@ func newStage(t *testing.T, settings string, manifests func(backend string) stri
 		fmt.Fprintf(w, "served by %s", r.Header.Get("X-Served-By"))
 	}))
 	t.Cleanup(backend.Close)
-	s := &stage{t: t, manifests: t.TempDir(), address: freeAddress(t), client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
+	s := &stage{t: t, manifests: t.TempDir(), address: freeAddress(t), client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
 	s.settings = filepath.Join(t.TempDir(), "settings.yaml")
 	data, err := os.ReadFile(settings)
 	require.NoError(t, err)
@@ -248,6 +248,7 @@ func TestSettingsChangeUnderTraffic(t *testing.T) {
 	changed := strings.Replace(s.text, "X-Served-By haptic", "X-Served-By settings", 1)
 	s.write(s.settings, changed)
 	s.until("the new header", func() bool { return s.get("shop.test") == "served by settings" })
+	s.until("the report", func() bool { return strings.Count(s.log.String(), "settings are in use") > 1 })
 	require.Equal(t, 2, strings.Count(s.log.String(), "settings are in use"))
 
 	// Three mistakes, each with its line; the old settings stay.

@@ -27,8 +27,8 @@ stringData: {dataplane_username: admin, dataplane_password: %s, validation_usern
 // are rotated; the settings say another port, and the pods are found there.
 func TestRemote(t *testing.T) {
 	needHAProxy(t)
-	first := dataplanetest.New(t, &dataplanetest.Options{Password: "first"})
-	second := dataplanetest.New(t, &dataplanetest.Options{Password: "second"})
+	first := dataplanetest.New(t, &dataplanetest.Options{Password: "c4nary-one"})
+	second := dataplanetest.New(t, &dataplanetest.Options{Password: "c4nary-two"})
 	port := func(s *dataplanetest.Server) string {
 		u, err := url.Parse(s.URL())
 		require.NoError(t, err)
@@ -50,11 +50,10 @@ func TestRemote(t *testing.T) {
 	defer func() {
 		cancel()
 		require.NoError(t, <-done)
-		require.NotContains(t, s.log.String(), "first")
-		require.NotContains(t, s.log.String(), "second")
+		require.NotContains(t, s.log.String(), "c4nary")
 	}()
 	s.until("the report of missing credentials", func() bool { return strings.Contains(s.log.String(), "Secret does not exist") })
-	s.write(filepath.Join(s.manifests, "secret.yaml"), fmt.Sprintf(secretText, "first"))
+	s.write(filepath.Join(s.manifests, "secret.yaml"), fmt.Sprintf(secretText, "c4nary-one"))
 	s.write(filepath.Join(s.manifests, "pod.yaml"), `apiVersion: v1
 kind: Pod
 metadata: {name: haproxy-0, namespace: edge, labels: {app: haproxy}}
@@ -67,7 +66,7 @@ status: {podIP: 127.0.0.1, containerStatuses: [{name: dataplane, ready: true, st
 	// Another port: other HAProxys, whose credentials come with the rotation.
 	s.write(s.settings, text(second))
 	s.until("the refused call", func() bool { return len(second.Requests()) > 0 })
-	s.write(filepath.Join(s.manifests, "secret.yaml"), fmt.Sprintf(secretText, "second"))
+	s.write(filepath.Join(s.manifests, "secret.yaml"), fmt.Sprintf(secretText, "c4nary-two"))
 	rotated := time.Now()
 	s.until("the deployment with new credentials", func() bool { return strings.Contains(second.Raw(), "server 192-0-2-1 192.0.2.1:80") })
 	t.Logf("deployed %v after the rotation", time.Since(rotated))
