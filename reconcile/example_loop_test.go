@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing/fstest"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
@@ -71,4 +73,46 @@ assertions:
 	// Output:
 	// <nil>
 	// hosts.yaml nothing at all is valid
+}
+
+// elected is a reconcile.Leader, as k8swatch.Election is.
+type elected struct{ atomic.Bool }
+
+func (e *elected) Leading() bool { return e.Load() }
+
+// Whoever follows the election reports that its outcome changed. In a new term all
+// is deployed again: the leader in between may have changed it.
+func ExampleLoop_LeadershipChanged() {
+	bus := eventbus.New(nil)
+	deployed := make(chan string, 10)
+	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
+		deployed <- fmt.Sprintf("%s: %s", d.Event.Endpoint, d.Event.Result.Plan.Summary())
+	})
+	bus.Start()
+	leader := &elected{}
+	loop, err := reconcile.New(reconcile.Options{
+		Renderer: fixed("global\n    maxconn 100\n"), Targets: []reconcile.Target{&printer{}}, Leader: leader, Bus: bus,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- loop.Run(ctx) }()
+	loop.Trigger("start") // rendered and validated, and deployed by nobody yet
+	for range 2 {
+		leader.Store(true) // in Election.Run's callback
+		loop.LeadershipChanged()
+		fmt.Println(<-deployed)
+		leader.Store(false)
+		loop.LeadershipChanged()
+	}
+	stop()
+	fmt.Println(<-ended)
+	_ = bus.Close(context.Background())
+	// Output:
+	// printer: 1 to create, 0 to update, 0 to delete; one reload
+	// printer: no changes
+	// <nil>
 }
