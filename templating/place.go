@@ -84,75 +84,84 @@ func (k kind) after(p places, text string) places {
 	return p
 }
 
-// step follows parse_line of HAProxy for one byte of a line.
+// step follows HAProxy for one byte of a line: parse_line in a configuration, and
+// what reads maps and lists elsewhere.
 func step(p places, c byte) places {
-	space := c == ' ' || c == '\t' || c == '\r'
 	switch p {
 	case argument:
-		switch c {
-		case '\\':
-			return argEscape
-		case '"':
-			return double
-		case '\'':
-			return single
-		case '#':
-			return comment
-		}
+		return stepUnquoted(c)
+	case double, dblDollar, dblName, dblBrace:
+		return stepDouble(p, c)
 	case argEscape:
 		return argument
-	case double:
-		switch c {
-		case '\\':
-			return dblEscape
-		case '"':
-			return argument
-		case '$':
-			return dblDollar
-		}
-	case dblDollar, dblName:
-		switch {
-		case c == '{' && p == dblDollar:
-			return dblBrace
-		case isWord(c) && c < 0x80 || c == '.' && p == dblDollar:
-			return dblName
-		}
-		return step(double, c)
-	case dblBrace:
-		if c == '}' {
-			return double
-		}
 	case dblEscape:
 		return double
 	case single:
 		if c == '\'' {
 			return argument
 		}
-	case mapStart:
-		switch {
-		case c == '#':
-			return comment
-		case !space:
-			return mapKey
-		}
-	case mapKey:
-		if space {
-			return mapValue
-		}
-	case crtStart:
-		if c == '#' {
-			return comment
-		}
-		return crtWord
-	case listStart:
-		switch {
-		case c == '#':
-			return comment
-		case !space:
-			return listText
-		}
+	case mapStart, mapKey, crtStart, listStart:
+		return stepEntry(p, c)
 	}
 	return p
+}
+
+// stepUnquoted is step outside of quotes.
+func stepUnquoted(c byte) places {
+	switch c {
+	case '\\':
+		return argEscape
+	case '"':
+		return double
+	case '\'':
+		return single
+	case '#':
+		return comment
+	}
+	return argument
+}
+
+// stepDouble is step inside double quotes, where environment variables have names.
+func stepDouble(p places, c byte) places {
+	switch {
+	case p == dblBrace && c != '}':
+		return dblBrace
+	case p == dblBrace:
+		return double
+	case p == dblDollar && c == '{':
+		return dblBrace
+	case p == dblDollar && c == '.', p != double && isWord(c) && c < 0x80:
+		return dblName
+	}
+	switch c {
+	case '\\':
+		return dblEscape
+	case '"':
+		return argument
+	case '$':
+		return dblDollar
+	}
+	return double
+}
+
+// stepEntry is step in a line of a map, a crt-list or a list of patterns.
+func stepEntry(p places, c byte) places {
+	space := c == ' ' || c == '\t' || c == '\r'
+	switch {
+	case p == mapKey && space:
+		return mapValue
+	case p == mapKey:
+		return mapKey
+	case c == '#':
+		return comment
+	case p == crtStart: // white space is a word there
+		return crtWord
+	case space:
+		return p
+	case p == mapStart:
+		return mapKey
+	}
+	return listText
 }
 
 // afterValue returns the places behind a shown value.

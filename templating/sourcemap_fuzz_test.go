@@ -49,6 +49,9 @@ func compareTraced(t *testing.T, vars map[string]any, pairs ...string) {
 		return
 	}
 	traced, err := e.RenderTraced(ctx, "a.cfg", vars)
+	if ctx.Err() != nil {
+		return
+	}
 	if wantErr != nil {
 		if err == nil && len(traced.Refused) == 0 {
 			t.Fatalf("%q\ntraced without the error %v", pairs, wantErr)
