@@ -41,6 +41,7 @@ func build() error {
 		{"apiserver", "kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", "-v=false"},
 		{"etcd", "etcd", "go.etcd.io/etcd/server/v3", "-v=false"},
 		{"../..", "controller", "./examples/controller", "-v=false"},
+		{"../..", "settings", "./examples/settings", "-v=false"},
 	}
 	if *soakRace {
 		programs = append(programs, program{"../..", "controller-race", "./examples/controller", "-race"})

@@ -59,6 +59,11 @@ func startCluster(dir string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The API server gives up where etcd lets it wait.
+	if err := poll(context.Background(), startTime, c.etcdAnswers); err != nil {
+		c.stop()
+		return nil, err
+	}
 	c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig)
 	if err != nil {
 		return nil, err
@@ -133,15 +138,27 @@ func (c *cluster) startAPI() error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	return poll(ctx, 2*time.Minute, func() error {
+	return poll(ctx, startTime, func() error {
 		if err := errors.Join(c.etcd.ended(), c.api.ended()); err != nil {
 			cancel()
 			return err
 		}
-		return c.client.Discovery().RESTClient().Get().AbsPath("/readyz").Timeout(time.Second).Do(ctx).Error()
+		return c.client.Discovery().RESTClient().Get().AbsPath("/readyz").Timeout(pageTime).Do(ctx).Error()
 	})
+}
+
+// startTime is how long etcd or the API server may take to start on a machine
+// that has much else to do.
+const startTime = 3 * time.Minute
+
+// etcdAnswers asks etcd for something.
+func (c *cluster) etcdAnswers() error {
+	if err := c.etcd.ended(); err != nil {
+		return err
+	}
+	return askEtcd(context.Background(), "range", map[string]any{"key": []byte("none")}, nil)
 }
 
 func (c *cluster) stop() {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -119,9 +120,13 @@ func (c *controller) awaitReady(limit time.Duration) {
 	})
 }
 
+// pageTime is how long a page of the debug server may take: a process that gets
+// no processor for seconds is no failure.
+const pageTime = 10 * time.Second
+
 // page reads a page of the debug server.
 func (c *controller) page(path string) (string, error) {
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: pageTime, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get("http://" + c.debug + path)
 	if err != nil {
 		return "", err
@@ -150,9 +155,10 @@ func (c *controller) stop() {
 	if took > 2*time.Second { // a processor that is busy is no failure
 		c.t.Logf("the controller took %v to end, which should be less than 2 s", took)
 	}
-	if left := running(started); len(left) > 0 {
-		c.t.Errorf("the controller left processes behind: %v", left)
-		for _, pid := range left {
+	// What was killed is gone as soon as it gets the processor to die on.
+	if err := poll(context.Background(), patience, func() error { return gone(started) }); err != nil {
+		c.t.Errorf("the controller left processes behind: %v", err)
+		for _, pid := range running(started) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
@@ -266,21 +272,18 @@ func (c *controller) expectReloads(mark, want int) {
 	}
 	// The answer to a request can come before the deployment has ended.
 	eventually(c.t, "the metric agrees with HAProxy", func() error {
-		if got := int(c.metric(reloadMetric)); got != now {
-			return fmt.Errorf("%s is %d after %d reloads", reloadMetric, got, now)
+		got, err := c.metric(reloadMetric)
+		if err == nil && int(got) != now {
+			err = fmt.Errorf("%s is %v after %d reloads", reloadMetric, got, now)
 		}
-		return nil
+		return err
 	})
 }
 
 // metric sums all series of a metric; one that does not exist yet is 0.
-func (c *controller) metric(name string) float64 {
-	c.t.Helper()
+func (c *controller) metric(name string) (float64, error) {
 	families, err := c.metrics()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return sum(families[name])
+	return sum(families[name]), err
 }
 
 // metrics reads all metrics.
@@ -320,7 +323,7 @@ func command(socket, line string) (string, error) {
 		return "", err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(pageTime))
 	if _, err := fmt.Fprintln(conn, line); err != nil {
 		return "", err
 	}

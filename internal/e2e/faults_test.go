@@ -32,20 +32,23 @@ func TestHAProxyKilled(t *testing.T) {
 
 	for i, kind := range []string{"worker", "master"} {
 		t.Run(kind, func(t *testing.T) {
-			all, err := c.procs()
-			if err != nil {
-				t.Fatal(err)
-			}
 			before := map[string]int{}
-			for _, p := range all {
-				before[p.kind] = p.pid
-			}
+			eventually(t, "HAProxy says which processes it has", func() error {
+				all, err := c.procs()
+				for _, p := range all {
+					before[p.kind] = p.pid
+				}
+				if err == nil && len(before) != 2 {
+					err = fmt.Errorf("it has %v", all)
+				}
+				return err
+			})
 			if err := syscall.Kill(before[kind], syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "HAProxy runs again", func() error {
-				if left := running([]int{before["worker"]}); len(left) > 0 {
-					return fmt.Errorf("worker %v still runs", left)
+				if err := gone([]int{before["worker"]}); err != nil {
+					return err
 				}
 				now, err := c.worker()
 				if err == nil && now == before["worker"] {
@@ -163,7 +166,7 @@ func TestPortTaken(t *testing.T) {
 		t.Logf("the controller has ended: %v", c.err)
 		c = startController(t, options{state: state})
 	}
-	c.awaitReady(patience)
+	c.awaitReady(2 * patience)
 	eventually(t, "the site answers", c.visit().expect("web.test", "/", endpoint(host("10"), backendPort)))
 }
 

@@ -94,10 +94,5 @@ listen web
 		}
 		return nil
 	})
-	eventually(t, "its worker ends with it", func() error {
-		if left := running([]int{p.pid(), worker}); len(left) > 0 {
-			return fmt.Errorf("%v still run", left)
-		}
-		return nil
-	})
+	eventually(t, "its worker ends with it", func() error { return gone([]int{p.pid(), worker}) })
 }

@@ -97,14 +97,17 @@ func TestFrozenLeader(t *testing.T) {
 			return nil
 		})
 		addr = host(fmt.Sprint(30 + round))
-		seen := leader.metric("haptic_reconciliation_total")
+		reconciliations := func() (float64, error) { return leader.metric("haptic_reconciliation_total") }
+		var seen float64
+		eventually(t, "the thawed leader tells its metrics", func() (err error) { seen, err = reconciliations(); return err })
 		k.endpoints("web", backendPort, addr)
 		eventually(t, "the new leader deploys", v.expect("web.test", "/", endpoint(addr, backendPort)))
 		eventually(t, "the thawed one has seen the change too", func() error {
-			if now := leader.metric("haptic_reconciliation_total"); now <= seen {
-				return fmt.Errorf("it has made %v reconciliations, as before", now)
+			now, err := reconciliations()
+			if err == nil && now <= seen {
+				err = fmt.Errorf("it has made %v reconciliations, as before", now)
 			}
-			return nil
+			return err
 		})
 		if calls := leaderGate.changing()[before:]; len(calls) > 0 {
 			t.Errorf("the thawed controller made calls: %q", calls)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -27,6 +28,7 @@ const subnet = "198.51.100."
 var env struct {
 	dir            string
 	controller     string
+	settings       string // the example of a controller whose settings are a ConfigMap
 	raceController string // built for the soak alone
 	cluster        *cluster
 }
@@ -124,7 +126,8 @@ func inside(m *testing.M, dir string) int {
 	}
 	code := m.Run()
 	stop()
-	if err := goleak.Find(); err != nil && code == 0 {
+	// What a killed process had open is closed by the kernel, in its own time.
+	if err := poll(context.Background(), patience, func() error { return goleak.Find() }); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		code = 1
 	}
@@ -148,7 +151,7 @@ func prepare(dir string) (stop func(), err error) {
 		}
 	}
 	env.dir = dir
-	env.controller, env.raceController = binary("controller"), binary("controller-race")
+	env.controller, env.settings, env.raceController = binary("controller"), binary("settings"), binary("controller-race")
 	env.cluster, err = startCluster(filepath.Join(dir, "k8s"))
 	if err != nil {
 		return nil, err

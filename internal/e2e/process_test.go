@@ -192,6 +192,14 @@ func running(pids []int) []int {
 	return left
 }
 
+// gone is nil once none of the pids runs any more.
+func gone(pids []int) error {
+	if left := running(pids); len(left) > 0 {
+		return fmt.Errorf("%v still run", left)
+	}
+	return nil
+}
+
 // rss is the resident memory of a process, in bytes.
 func rss(pid int) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,22 +95,19 @@ func (k *kube) event(ingress, reason string, says ...string) func() error {
 		if err != nil {
 			return err
 		}
+		err = fmt.Errorf("no Event %s of Ingress %s", reason, ingress)
 		for _, e := range events.Items {
-			missing := ""
-			for _, s := range says {
-				if !strings.Contains(e.Message, s) {
-					missing = s
-				}
+			missing := slices.DeleteFunc(slices.Clone(says), func(s string) bool { return strings.Contains(e.Message, s) })
+			switch {
+			case len(missing) > 0:
+				err = fmt.Errorf("%q is not in %q", missing, e.Message)
+			case e.InvolvedObject.APIVersion != "networking.k8s.io/v1" || e.InvolvedObject.UID == "":
+				err = fmt.Errorf("the Event is of %+v", e.InvolvedObject)
+			default:
+				return nil
 			}
-			if missing != "" {
-				return fmt.Errorf("%q is not in %q", missing, e.Message)
-			}
-			if e.InvolvedObject.APIVersion != "networking.k8s.io/v1" || e.InvolvedObject.UID == "" {
-				return fmt.Errorf("the Event is of %+v", e.InvolvedObject)
-			}
-			return nil
 		}
-		return fmt.Errorf("no Event %s of Ingress %s", reason, ingress)
+		return err
 	}
 }
 

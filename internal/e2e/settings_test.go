@@ -3,8 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,15 +29,9 @@ func startSettings(t *testing.T) *settingsStage {
 	text, err := os.ReadFile("../../examples/settings/testdata/settings.yaml")
 	s.must(err)
 	s.text = string(text)
-	program := filepath.Join(t.TempDir(), "settings")
-	build := exec.Command("go", "build", "-o", program, "./examples/settings")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	address := subnet + "2:8080"
 	s.visit = newVisitor("http", address, noTLS())
-	s.process, err = startProcess("settings", nil, program, "-kubeconfig", env.cluster.kubeconfig,
+	s.process, err = startProcess("settings", nil, env.settings, "-kubeconfig", env.cluster.kubeconfig,
 		"-settings", "configmap:"+s.ns+"/settings", "-local", shortDir(t), "-http-addr", address, "-debug-addr", "")
 	s.must(err)
 	t.Cleanup(func() {
@@ -93,6 +86,17 @@ func (s *settingsStage) watches(resource string) string {
 	return strings.Join(found, "")
 }
 
+// openWatches adds up what the API server says of open watches.
+func openWatches(text string) (n int) {
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); strings.HasPrefix(line, "apiserver_longrunning_requests") {
+			open, _ := strconv.Atoi(fields[len(fields)-1])
+			n += open
+		}
+	}
+	return n
+}
+
 // TestSettingsLive changes the settings of a controller under traffic: each change
 // is live without a restart, what is wrong is reported with its line and changes
 // nothing, and watches that are not concerned go on.
@@ -107,7 +111,14 @@ func TestSettingsLive(t *testing.T) {
 	s.status(404)
 	tr := startTraffic(t, s.visit, "web.test")
 	eventually(t, "requests are answered", tr.keepsFlowing(10))
-	before := s.watches("ingresses")
+	before := ""
+	eventually(t, "the API server has seen the controllers of earlier tests end", func() error {
+		if before = s.watches("ingresses"); openWatches(before) != 1 {
+			return fmt.Errorf("it counts\n%s", before)
+		}
+		before = s.watches("ingresses") // it counts requests that have ended last
+		return nil
+	})
 
 	// A template changes.
 	changed := strings.Replace(s.text, "status 404", "status 410", 1)

@@ -21,7 +21,7 @@ import (
 var (
 	soakFor  = flag.Duration("soak", 0, "how long TestSoak makes trouble; 0: a short form of it")
 	soakPace = flag.Duration("soakpace", 5*time.Second, "time between two faults of TestSoak, less in the short form")
-	soakSeed = flag.Uint64("soakseed", 0, "seed of TestSoak; 0: a new one, which is printed")
+	soakSeed = flag.Uint64("soakseed", 0, "seed of TestSoak; 0: a new one, which is printed, or that of the short form")
 	soakRace = flag.Bool("soakrace", false, "TestSoak runs controllers with the race detector")
 )
 

@@ -133,7 +133,7 @@ func (s *soak) served() error {
 
 // stored compares how many resources there are with how many were rendered.
 func (s *soak) stored() error {
-	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), pageTime)
 	defer cancel()
 	client, all := env.cluster.client, metav1.ListOptions{}
 	ingresses, err1 := client.NetworkingV1().Ingresses(s.k.ns).List(ctx, all)
@@ -327,14 +327,16 @@ func (s *soak) endOf(c *controller) {
 func (s *soak) finish(took time.Duration) {
 	s.t.Helper()
 	for _, c := range s.controllers() {
-		r, err := c.resources()
-		s.k.must(err)
+		var r resources
+		eventually(s.t, "the resources are told", func() (err error) { r, err = c.resources(); return err })
 		base := s.baselines[c]
 		s.resources = append(s.resources, fmt.Sprintf("%s: %d goroutines (%d), %d descriptors (%d), %d MB (%d)", c.debug,
 			r.goroutines, base.goroutines, r.descriptors, base.descriptors, r.memory>>20, base.memory>>20))
 		for _, page := range []string{"/metrics", "/debug/vars/state", "/debug/vars/events"} {
-			if text, err := c.page(page); err != nil || strings.Contains(text, "canary-") {
-				s.t.Errorf("%s%s shows a password, or fails: %v", c.debug, page, err)
+			var text string
+			eventually(s.t, "a page is shown", func() (err error) { text, err = c.page(page); return err })
+			if strings.Contains(text, "canary-") {
+				s.t.Errorf("%s%s shows a password", c.debug, page)
 			}
 		}
 		s.endOf(c)

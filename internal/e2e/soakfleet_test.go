@@ -110,7 +110,7 @@ func (p *haproxyPod) control(method, port, path, body string) (string, error) {
 	}
 	req.SetBasicAuth("admin", podPassword)
 	req.Header.Set("Content-Type", "text/plain")
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: pageTime, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
 	if err != nil {
 		return "", err

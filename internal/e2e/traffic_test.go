@@ -72,17 +72,27 @@ func (tr *traffic) stop() {
 	tr.wg.Wait()
 }
 
-// noFailures ends the traffic and fails the test if a request failed, or if
-// there were so few that it proves nothing.
+// noFailures ends the traffic, once there was enough of it to prove something,
+// and fails the test if a request failed.
 func (tr *traffic) noFailures(t testing.TB, atLeast int) {
 	t.Helper()
+	eventually(t, "there is traffic", tr.reaches(atLeast))
 	tr.stop()
 	t.Logf("%d requests, %d failed, the slowest took %v", tr.requests, tr.failures, tr.slowest.Round(time.Millisecond))
 	if tr.failures > 0 {
 		t.Errorf("%d of %d requests failed: %q", tr.failures, tr.requests, tr.examples)
 	}
-	if tr.requests < atLeast {
-		t.Errorf("only %d requests were made, want %d: the test proves nothing", tr.requests, atLeast)
+}
+
+// reaches is a condition: that so many requests were made in all.
+func (tr *traffic) reaches(goal int) func() error {
+	return func() error {
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		if tr.requests < goal {
+			return fmt.Errorf("%d requests were made, waiting for %d", tr.requests, goal)
+		}
+		return nil
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // patience is how long a condition may take that should hold in moments: wide,
@@ -26,18 +24,25 @@ func eventuallyWithin(t testing.TB, limit time.Duration, what string, check func
 	}
 }
 
-// poll waits until check returns nil and returns its last error otherwise.
+// poll waits until check returns nil and returns its last error otherwise. It
+// asks often at first, for what is measured by it, and then less often: what it
+// waits for needs the processor too.
 func poll(ctx context.Context, limit time.Duration, check func() error) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 2*time.Millisecond, limit, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil && last == nil {
-		last = err
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	pause, often := 2*time.Millisecond, time.Now().Add(2*time.Second)
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(often) {
+			pause = 50 * time.Millisecond
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
 	}
-	if err == nil {
-		return nil
-	}
-	return last
 }

@@ -14,10 +14,19 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 )
 
+// newPatientServer is for tests in which no connection may be lost that the test
+// does not cut: an API server that stands still for a while keeps it.
+func newPatientServer(t *testing.T) *watchServer {
+	t.Helper()
+	s := newWatchServer(t)
+	s.source = s.connect(apiToken, &k8swatch.ClusterOptions{PingTimeout: patience})
+	return s
+}
+
 // TestWatchSuite: the API server does what the one in memory does.
 func TestWatchSuite(t *testing.T) {
 	watchtest.Suite(t, func(t *testing.T, test func(*testing.T, watchtest.Server)) {
-		test(t, newWatchServer(t))
+		test(t, newPatientServer(t))
 	})
 }
 
@@ -26,7 +35,7 @@ func TestWatchSuite(t *testing.T) {
 func TestWatchModel(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			s := newWatchServer(t)
+			s := newPatientServer(t)
 			watchtest.Model(t, s, watchtest.ModelOptions{Seed: seed, Rounds: 6, Steps: 15, Faults: []func(*rand.Rand) func(){
 				func(*rand.Rand) func() { s.wire.cut(); return nil },
 				func(*rand.Rand) func() { s.must(compactEtcd(t.Context())); return nil },

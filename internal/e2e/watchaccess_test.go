@@ -67,7 +67,7 @@ func TestWatchPermissionsComeAndGo(t *testing.T) {
 	s := newWatchServer(t)
 	s.bindWatcher()
 	s.must(s.Apply(t.Context(), s.configMap("one")))
-	w := startWatchers[*corev1.ConfigMap](t, s.connect(watcherToken), watchtest.ConfigMaps, s.ns, true)
+	w := startWatchers[*corev1.ConfigMap](t, s.connect(watcherToken, nil), watchtest.ConfigMaps, s.ns, true)
 	forbidden := func(verbs ...string) func() error {
 		return w.fail(k8swatch.PhaseForbidden, k8swatch.ErrForbidden, verbs...)
 	}
@@ -121,7 +121,7 @@ func TestWatchFetchForbidden(t *testing.T) {
 	s.bindWatcher()
 	s.must(s.Apply(t.Context(), s.configMap("one")))
 	s.permit("list", "watch")
-	w := startWatchers[*corev1.ConfigMap](t, s.connect(watcherToken), watchtest.ConfigMaps, s.ns, true)
+	w := startWatchers[*corev1.ConfigMap](t, s.connect(watcherToken, nil), watchtest.ConfigMaps, s.ns, true)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	all, err := w.cached.List(ctx)

@@ -47,6 +47,9 @@ func (s *watchServer) Install(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		err := poll(ctx, patience, func() error { // the API server says 404 for a while
 			_, err := s.dynamic.Resource(routes).Namespace(s.ns).Create(ctx, watchtest.Route(s.ns, name), metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) { // a call that failed may have been carried out
+				err = nil
+			}
 			return err
 		})
 		if err != nil {

@@ -147,7 +147,7 @@ type watchServer struct {
 func newWatchServer(t *testing.T) *watchServer {
 	t.Helper()
 	s := &watchServer{kube: newKube(t), wire: newWire(t)}
-	s.source = s.connect(apiToken)
+	s.source = s.connect(apiToken, nil)
 	var err error
 	s.dynamic, err = dynamic.NewForConfig(env.cluster.config)
 	s.must(err)
@@ -161,8 +161,12 @@ func newWatchServer(t *testing.T) *watchServer {
 }
 
 // connect returns the cluster, at the end of the wire, for who has the token.
-func (s *watchServer) connect(token string) *k8swatch.Cluster {
+// Options may say when a connection counts as lost.
+func (s *watchServer) connect(token string, opts *k8swatch.ClusterOptions) *k8swatch.Cluster {
 	s.t.Helper()
+	if opts == nil {
+		opts = &k8swatch.ClusterOptions{}
+	}
 	config, err := clientcmd.LoadFromFile(env.cluster.kubeconfig)
 	s.must(err)
 	for _, c := range config.Clusters {
@@ -173,7 +177,8 @@ func (s *watchServer) connect(token string) *k8swatch.Cluster {
 	}
 	file := filepath.Join(s.t.TempDir(), "kubeconfig")
 	s.must(clientcmd.WriteToFile(*config, file))
-	source, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: file, QPS: 1000, Burst: 1000})
+	opts.Kubeconfig, opts.QPS, opts.Burst = file, 1000, 1000
+	source, err := k8swatch.NewCluster(opts)
 	s.must(err)
 	s.t.Cleanup(source.Close)
 	return source
