@@ -76,7 +76,7 @@ func (l *Local) takeFolder(ctx context.Context) (release func(), err error) {
 		return nil, err
 	}
 	if !l.opts.NoStart {
-		err = l.awaitNobody(ctx)
+		err = l.awaitNobody(ctx, orphansEnd)
 	}
 	if err == nil {
 		err = l.recover()
@@ -95,8 +95,8 @@ const orphansEnd = 10 * time.Second
 // awaitNobody waits until nobody listens on the master socket. A HAProxy that
 // stays was started by somebody else: to start another one would take its
 // sockets away. One that only does not answer is still there.
-func (l *Local) awaitNobody(ctx context.Context) error {
-	deadline := time.Now().Add(orphansEnd)
+func (l *Local) awaitNobody(ctx context.Context, patience time.Duration) error {
+	deadline := time.Now().Add(patience)
 	for {
 		procs, err := l.master.Procs(ctx)
 		switch {
