@@ -49,81 +49,9 @@ func Subscribe[E any](b *Bus, policy Policy, fn func(ctx context.Context, d Deli
 		done:   make(chan struct{}),
 	}
 	s.name = s.event + " " + callSite()
-	match := as[E]
-	if isInterface[E]() {
-		match = asInterface[E]
-	}
-	deliver := func(d Delivery[E]) {
-		defer s.recovered("handler", d.Seq)
-		if s.gone != 0 { // this is the first
-			d.Missed += s.gone
-			s.gone = 0
-		}
-		fn(ctx, d)
-	}
-	if q := newQueue[E](policy); q == nil {
-		s.each = func(it item, seq uint64) {
-			if e, ok := match(it); ok {
-				deliver(Delivery[E]{Event: e, Seq: seq})
-				s.delivered.Add(1)
-			}
-		}
-		s.some = func(limit uint64) {
-			defer s.ran()
-			for s.cur.pos < limit && !s.stopped.Load() {
-				e, ok := match(s.cur.take())
-				if !ok {
-					s.passed++
-					continue
-				}
-				if s.passed != 0 {
-					s.pass(s.cur.pos - 1)
-				}
-				fn(ctx, Delivery[E]{Event: e, Seq: s.cur.pos})
-				s.pos.Store(s.cur.pos)
-			}
-		}
-	} else {
-		s.pull = func(it item, seq uint64) {
-			if e, ok := match(it); ok {
-				defer s.recovered("key function", seq)
-				s.missed.Add(uint64(q.add(Delivery[E]{Event: e, Seq: seq})))
-			}
-		}
-		s.queued = q.size
-		s.one = func() bool {
-			s.mu.Lock()
-			d, ok := q.next()
-			if ok {
-				s.busy.Store(1)
-			}
-			s.waiting.Store(uint64(q.size()))
-			s.mu.Unlock()
-			if ok {
-				deliver(d)
-				s.delivered.Add(1)
-				s.busy.Store(0)
-			}
-			return ok
-		}
-	}
+	bind(ctx, s, fn)
 	b.add(s, reflect.TypeFor[E]())
 	return &Subscription{s}
-}
-
-// newQueue returns what the policy keeps waiting events in, nil for Lossless.
-func newQueue[E any](p Policy) queue[E] {
-	if p.latest != nil {
-		f, ok := p.latest.(func() queue[E])
-		if !ok {
-			panic(fmt.Sprintf("eventbus: Subscribe to %v with a Latest policy for another type (%T)", reflect.TypeFor[E](), p.latest))
-		}
-		return f()
-	}
-	if p.lossy > 0 {
-		return &lossyQueue[E]{limit: p.lossy}
-	}
-	return nil
 }
 
 // callSite returns the file, with its folder, and line of the caller of the
