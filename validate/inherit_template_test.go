@@ -11,7 +11,7 @@ func TestInheritNotBesideAServerTemplate(t *testing.T) {
 	needHAProxy(t)
 	const proxy = "defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\n" +
 		"frontend f\n  bind 127.0.0.1:9999\n  default_backend b\nbackend b\n  server-template web 2 192.0.2.9:80 check\n  server a 192.0.2.1:80 check\n"
-	v := &validate.Validator{}
+	v := &validate.Validator{Timeout: patience}
 	if err := v.Validate(t.Context(), text(t, proxy)); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestPositions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := dataplane.NewConfig(c.text, c.files...)
 			require.NoError(t, err)
-			_, err = new(validate.Validator).Check(t.Context(), cfg)
+			_, err = (&validate.Validator{Timeout: patience}).Check(t.Context(), cfg)
 			var invalid *validate.Error
 			require.True(t, errors.As(err, &invalid), "%v", err)
 			var got []dataplane.Position

@@ -42,7 +42,7 @@ func TestSandboxPaths(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := &validate.Validator{Layout: dataplane.Layout{Base: base}}
+			v := &validate.Validator{Layout: dataplane.Layout{Base: base}, Timeout: patience}
 			if _, err := v.Check(t.Context(), cfg); err != nil {
 				t.Error(err)
 			}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
@@ -37,7 +36,7 @@ func TestSpecification(t *testing.T) {
 	if err != nil || len(archives) == 0 {
 		t.Fatal("no archives", err)
 	}
-	v := &validate.Validator{Binary: os.Getenv("HAPROXY_BIN"), NoInherit: true, Timeout: time.Minute}
+	v := &validate.Validator{Binary: os.Getenv("HAPROXY_BIN"), NoInherit: true, Timeout: patience}
 	version := versionOf(t, v)
 	for _, archive := range archives {
 		t.Run(strings.TrimSuffix(filepath.Base(archive), ".txtar"), func(t *testing.T) {

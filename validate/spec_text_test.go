@@ -44,7 +44,7 @@ var unusual = []struct {
 
 func TestUnusualTexts(t *testing.T) {
 	needHAProxy(t)
-	v := &validate.Validator{Binary: os.Getenv("HAPROXY_BIN"), NoInherit: true, Timeout: time.Minute}
+	v := &validate.Validator{Binary: os.Getenv("HAPROXY_BIN"), NoInherit: true, Timeout: patience}
 	of := func(line string) string {
 		return "frontend f\n  mode http\n" + line + "\n  bind 127.0.0.1:9998\n" + listener
 	}

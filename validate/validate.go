@@ -133,8 +133,9 @@ type Report struct {
 }
 
 // DefaultTimeout is how long haproxy may take to check a configuration unless
-// [Validator.Timeout] says otherwise.
-const DefaultTimeout = 10 * time.Second
+// [Validator.Timeout] says otherwise: as long as a start of HAProxy, which reads
+// the same certificates and maps.
+const DefaultTimeout = 30 * time.Second
 
 // Validator validates configurations and remembers what it needs to do so
 // again at the cost of what changed: the parse of each section, the verdicts on

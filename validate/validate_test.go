@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 	"go.uber.org/goleak"
@@ -22,6 +23,10 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is for a haproxy that takes half a second on a machine that has
+// nothing else to do.
+const patience = time.Minute
 
 // needHAProxy skips a test where there is no haproxy, except in CI.
 func needHAProxy(t testing.TB) {
@@ -93,7 +98,7 @@ func runScript(t *testing.T, script string) {
 	}
 	t.Setenv("TMPDIR", t.TempDir())
 	cfg := config(t, archive.Files)
-	v := &validate.Validator{}
+	v := &validate.Validator{Timeout: patience}
 	got := map[string]string{"syntax": findings(t, validate.PhaseSyntax, v.Syntax(cfg))}
 	report, err := v.Semantics(t.Context(), cfg)
 	got["semantics"] = findings(t, validate.PhaseSemantics, err)

@@ -57,7 +57,7 @@ func counting(t *testing.T) (binary string, checks func() int) {
 
 func TestRemembers(t *testing.T) {
 	binary, checks := counting(t)
-	v := &validate.Validator{Binary: binary, NoInherit: true}
+	v := &validate.Validator{Binary: binary, NoInherit: true, Timeout: patience}
 	bad := text(t, strings.Replace(good, "mode http", "mode nonsense", 1))
 	for i := range 3 {
 		report, err := v.Check(t.Context(), text(t, good))
@@ -179,7 +179,7 @@ func TestInherits(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			binary, checks := counting(t)
-			v := &validate.Validator{Binary: binary}
+			v := &validate.Validator{Binary: binary, Timeout: patience}
 			if _, err := v.Semantics(t.Context(), with(t, inheritable, nil)); err != nil {
 				t.Fatal(err)
 			}
@@ -200,7 +200,7 @@ func TestInherits(t *testing.T) {
 				t.Errorf("haproxy ran %d times, want %d", n, want)
 			}
 			// What is inherited must be what haproxy itself would say.
-			if _, real := (&validate.Validator{NoInherit: true}).Semantics(t.Context(), cfg); (real == nil) != (err == nil) {
+			if _, real := (&validate.Validator{NoInherit: true, Timeout: patience}).Semantics(t.Context(), cfg); (real == nil) != (err == nil) {
 				t.Errorf("haproxy says %v", real)
 			}
 		})
@@ -211,7 +211,7 @@ func TestInherits(t *testing.T) {
 // is compared with what haproxy checked, never with what was inherited.
 func TestInheritsFromTheBaseOnly(t *testing.T) {
 	binary, checks := counting(t)
-	v := &validate.Validator{Binary: binary}
+	v := &validate.Validator{Binary: binary, Timeout: patience}
 	for i := range 5 {
 		main := strings.Replace(good, "8002", strconv.Itoa(8002+i), 1)
 		report, err := v.Check(t.Context(), text(t, main))
@@ -228,26 +228,66 @@ func TestInheritsFromTheBaseOnly(t *testing.T) {
 	}
 }
 
+// hanging is a haproxy that starts a child and does not end. The child's number
+// stands in the file from the moment when it is there.
+func hanging(t *testing.T) (binary, pidFile string) {
+	pidFile = filepath.Join(t.TempDir(), "pid")
+	return script(t, "[ \"$1\" = -v ] && { echo 'HAProxy version 9.9.9-dev'; exit; }\n"+
+		"sleep 1000 & echo $! >"+pidFile+".new; mv "+pidFile+".new "+pidFile+"\nwait\n"), pidFile
+}
+
+// TestHangingBinary ends a check while its process group does something.
 func TestHangingBinary(t *testing.T) {
-	pidFile := filepath.Join(t.TempDir(), "pid")
-	binary := script(t, "[ \"$1\" = -v ] && { echo 'HAProxy version 9.9.9-dev'; exit; }\n"+
-		"sleep 1000 & echo $! >"+pidFile+"\nwait\n")
+	binary, pidFile := hanging(t)
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	v := &validate.Validator{Binary: binary, Timeout: 3 * time.Second} // enough to start its child
-	_, err := v.Semantics(t.Context(), text(t, good))
-	if !errors.Is(err, context.DeadlineExceeded) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	pid := make(chan string, 1)
+	go func() {
+		pid <- strings.TrimSpace(awaitFile(ctx, pidFile))
+		cancel()
+	}()
+	v := &validate.Validator{Binary: binary, Timeout: patience}
+	_, err := v.Semantics(ctx, text(t, good))
+	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
-	b, err := os.ReadFile(pidFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if state := processState(t, strings.TrimSpace(string(b))); state != "" && state != "Z" {
+	if state := processState(t, <-pid); state != "" && state != "Z" {
 		t.Errorf("the child of the binary is still there, in state %s", state)
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+// TestTimeout ends a check that nobody else ends.
+func TestTimeout(t *testing.T) {
+	binary, _ := hanging(t)
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	v := &validate.Validator{Binary: binary, Timeout: 500 * time.Millisecond}
+	if _, err := v.Semantics(t.Context(), text(t, good)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v", err)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+// awaitFile returns the content of a file once it is there.
+func awaitFile(ctx context.Context, path string) string {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if b, err := os.ReadFile(path); err == nil {
+			return string(b)
+		}
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-tick.C:
+		}
 	}
 }
 
@@ -256,7 +296,7 @@ func processState(t *testing.T, pid string) string {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(time.Minute)
+	deadline := time.After(patience)
 	for {
 		b, err := os.ReadFile("/proc/" + pid + "/stat")
 		if err != nil {
@@ -275,11 +315,11 @@ func processState(t *testing.T, pid string) string {
 }
 
 func TestBrokenBinary(t *testing.T) {
-	v := &validate.Validator{Binary: script(t, "[ \"$1\" = -v ] && { echo 'HAProxy version 9.9.9-dev'; exit; }\nkill -9 $$\n")}
+	v := &validate.Validator{Timeout: patience, Binary: script(t, "[ \"$1\" = -v ] && { echo 'HAProxy version 9.9.9-dev'; exit; }\nkill -9 $$\n")}
 	if _, err := v.Semantics(t.Context(), text(t, good)); !errors.Is(err, validate.ErrBinary) {
 		t.Errorf("killed: %v", err)
 	}
-	v = &validate.Validator{Binary: script(t, "echo something else\n")}
+	v = &validate.Validator{Timeout: patience, Binary: script(t, "echo something else\n")}
 	if _, err := v.Semantics(t.Context(), text(t, good)); !errors.Is(err, validate.ErrBinary) {
 		t.Errorf("not haproxy: %v", err)
 	}
@@ -302,7 +342,7 @@ func TestLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &validate.Validator{Layout: layout}
+	v := &validate.Validator{Layout: layout, Timeout: patience}
 	if _, err := v.Check(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +358,7 @@ func TestLayout(t *testing.T) {
 
 func TestConcurrentUse(t *testing.T) {
 	needHAProxy(t)
-	v := &validate.Validator{}
+	v := &validate.Validator{Timeout: patience}
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {

@@ -17,14 +17,14 @@ func TestTargetVersion(t *testing.T) {
 		"": false, "3": false, "3.0": false, "3.0.11": false, "3.0.11-1+deb13u3": false,
 		"2.6": true, "3.0.1": true, "3.00": true, "3.2-dev": true, "3.0.11.1": true,
 	} {
-		v := &validate.Validator{Binary: yes, TargetVersion: func() string { return target }}
+		v := &validate.Validator{Timeout: patience, Binary: yes, TargetVersion: func() string { return target }}
 		for range 2 { // the second is remembered
 			report, err := v.Semantics(t.Context(), text(t, good))
 			if err != nil || report.OtherVersion != other || report.HAProxyVersion != "3.0.11" {
 				t.Errorf("target %q: %+v %v", target, report, err)
 			}
 		}
-		v = &validate.Validator{Binary: no, TargetVersion: func() string { return target }}
+		v = &validate.Validator{Timeout: patience, Binary: no, TargetVersion: func() string { return target }}
 		_, err := v.Semantics(t.Context(), text(t, good))
 		var invalid *validate.Error
 		if !errors.As(err, &invalid) || invalid.OtherVersion != other || invalid.HAProxyVersion != "3.0.11" {
@@ -41,7 +41,7 @@ func TestTargetVersion(t *testing.T) {
 func TestCrashAfterAlert(t *testing.T) {
 	binary := script(t, "[ \"$1\" = -v ] && { echo 'HAProxy version 3.2.26'; exit; }\n"+
 		"echo \"[ALERT]    (1) : userlist 'u': no such group 'g' specified in user 'a'\"\nkill -SEGV $$\n")
-	v := &validate.Validator{Binary: binary}
+	v := &validate.Validator{Binary: binary, Timeout: patience}
 	for range 2 {
 		report, err := v.Semantics(t.Context(), text(t, good))
 		var invalid *validate.Error
@@ -55,7 +55,7 @@ func TestCrashAfterAlert(t *testing.T) {
 func TestRemembersForItself(t *testing.T) {
 	binary, checks := counting(t)
 	for i := 1; i <= 2; i++ {
-		report, err := (&validate.Validator{Binary: binary}).Check(t.Context(), text(t, good))
+		report, err := (&validate.Validator{Binary: binary, Timeout: patience}).Check(t.Context(), text(t, good))
 		if err != nil || report.Remembered || report.Inherited || checks() != i {
 			t.Fatalf("%+v %v after %d checks", report, err, checks())
 		}
