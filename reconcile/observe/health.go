@@ -26,8 +26,13 @@ const (
 // String returns "live", "ready" or "reported".
 func (p Probe) String() string { return [...]string{"live", "ready", "reported"}[p] }
 
-// checkTime is how long a check may take: one that does not answer has stalled.
-const checkTime = time.Second
+// checkTime is how long a check may take: one that does not answer has stalled. It
+// is waited for in steps, so that a process that had no processor for a while, in
+// which a timer runs off, leaves its checks time to answer.
+const (
+	checkTime  = time.Second
+	checkSteps = 10
+)
 
 // Finding is what a check has found.
 type Finding struct {
@@ -144,18 +149,28 @@ func (c *check) ask() error {
 	}
 	one := c.call
 	c.mu.Unlock()
-	timer := time.NewTimer(checkTime)
-	defer timer.Stop()
-	select {
-	case <-one.done:
+	if one.endsWithin(checkSteps) {
 		return one.err
-	case <-timer.C:
+	}
+	return fmt.Errorf("no answer for %s", brief(time.Since(one.began)))
+}
+
+// endsWithin waits for the end of a call, for so many steps.
+func (c *call) endsWithin(steps int) bool {
+	step := time.NewTicker(checkTime / checkSteps)
+	defer step.Stop()
+	for range steps {
+		select {
+		case <-c.done:
+			return true
+		case <-step.C:
+		}
 	}
 	select {
-	case <-one.done: // at the same moment, or before, as where the process had no processor for a second
-		return one.err
+	case <-c.done: // at the same moment, or before
+		return true
 	default:
-		return fmt.Errorf("no answer for %s", brief(time.Since(one.began)))
+		return false
 	}
 }
 

@@ -90,7 +90,7 @@ func FuzzField(f *testing.F) {
 		if !json.Valid(w.Body.Bytes()) || w.Code != http.StatusOK && w.Code != http.StatusBadRequest {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
-		if took := time.Since(start); took > 5*time.Second || w.Body.Len() > 16<<20 {
+		if took := time.Since(start); took > 30*time.Second || w.Body.Len() > 16<<20 {
 			t.Errorf("%d bytes in %s", w.Body.Len(), took)
 		}
 	})
