@@ -2,7 +2,6 @@ package k8swatch
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -16,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -138,13 +136,17 @@ func (f *Folder) ListWatch(gvr schema.GroupVersionResource, namespace string, tw
 }
 
 // read takes in one file. Without final, content that an editor may not have
-// finished is left for later; read then returns false.
+// finished is left for later; read then returns false. So it does where the file
+// went with the folder, which Run is about to hear of.
 func (f *Folder) read(name string, final bool) bool {
 	data, err := os.ReadFile(name)
-	gone := errors.Is(err, fs.ErrNotExist)
-	if gone && final && !f.there() {
-		return false // it went with the folder, which Run is about to hear of
+	if final && errors.Is(err, fs.ErrNotExist) {
+		var there bool
+		if data, there, err = f.readAgain(name); !there {
+			return false
+		}
 	}
+	gone := errors.Is(err, fs.ErrNotExist)
 	var found []*manifest
 	var errs []error
 	switch {
@@ -161,10 +163,19 @@ func (f *Folder) read(name string, final bool) bool {
 	return taken
 }
 
-// there reports whether the folder can be found.
-func (f *Folder) there() bool {
-	_, err := os.Stat(f.dir)
-	return err == nil
+// readAgain reads a file that was not there, and reports whether the folder was
+// there all the time. It may have been away for a moment, in which another took
+// its place.
+func (f *Folder) readAgain(name string) (data []byte, there bool, err error) {
+	before, missing := os.Stat(f.dir)
+	if missing != nil {
+		return nil, false, missing
+	}
+	if data, err = os.ReadFile(name); !errors.Is(err, fs.ErrNotExist) {
+		return data, true, err
+	}
+	after, missing := os.Stat(f.dir)
+	return nil, missing == nil && os.SameFile(before, after), err
 }
 
 // take files what was read, and returns what is to be told of it, which happens
@@ -259,73 +270,6 @@ func (f *Folder) apply(k objectKey, m *manifest) {
 	f.server.Apply(k.gvr, m.obj)
 }
 
-// Run follows the folder until ctx ends: a saved file is taken in within
-// milliseconds, one that is deleted takes its objects with it. It returns an
-// error when the folder cannot be watched, and [ErrStarted] when it ran before.
-func (f *Folder) Run(ctx context.Context) error {
-	f.mu.Lock()
-	ran := f.ran
-	f.ran = true
-	f.mu.Unlock()
-	if ran {
-		return ErrStarted
-	}
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("k8swatch: manifests: %w", err)
-	}
-	defer watcher.Close()
-	if err := watcher.Add(f.dir); err != nil {
-		return fmt.Errorf("k8swatch: manifests: %s: %w", f.dir, err)
-	}
-	unsettled := map[string]bool{}
-	f.scan(unsettled) // what changed since NewFolder
-	timer, back := time.NewTimer(f.settle), time.NewTimer(0)
-	defer timer.Stop()
-	defer back.Stop()
-	back.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case err, ok := <-watcher.Errors:
-			if !ok {
-				return nil
-			}
-			if !errors.Is(err, fsnotify.ErrEventOverflow) {
-				f.onError(fmt.Errorf("k8swatch: manifests: %w", err))
-			}
-			f.scan(unsettled)
-			timer.Reset(f.settle)
-		case e, ok := <-watcher.Events:
-			if !ok {
-				return nil
-			}
-			if e.Name == f.dir && e.Has(fsnotify.Remove|fsnotify.Rename) {
-				f.onError(fmt.Errorf("k8swatch: manifests: %s is gone; what was read stays in use until it is back", f.dir))
-				_ = watcher.Remove(f.dir) // of the folder that was there
-				back.Reset(0)
-				continue
-			}
-			if e.Op == fsnotify.Chmod && !f.broken(e.Name) {
-				continue
-			}
-			if !f.event(e.Name, unsettled) {
-				timer.Reset(f.settle) // other files do not put this one off
-			}
-		case <-timer.C:
-			f.conclude(unsettled)
-		case <-back.C:
-			if watcher.Add(f.dir) != nil {
-				back.Reset(lookAgain)
-				continue
-			}
-			f.scan(unsettled)
-			timer.Reset(f.settle)
-		}
-	}
-}
-
 // broken reports whether a file has errors; a change of its mode may mend them.
 func (f *Folder) broken(name string) bool {
 	f.mu.Lock()
@@ -333,56 +277,9 @@ func (f *Folder) broken(name string) bool {
 	return len(f.errs[name]) > 0
 }
 
-// event takes in what a file event is about; false means that it is unsettled.
-func (f *Folder) event(name string, unsettled map[string]bool) bool {
-	if !isManifest(name) {
-		// A mounted ConfigMap changes by its ..data link; its files have no events.
-		if !strings.HasPrefix(filepath.Base(name), "..") {
-			return true
-		}
-		f.scan(unsettled)
-		return false
-	}
-	if !f.read(name, false) {
-		unsettled[name] = true
-		return false
-	}
-	delete(unsettled, name)
-	f.publish()
-	return true
-}
-
-// conclude takes files as they are: nobody wrote to them for a while.
-func (f *Folder) conclude(unsettled map[string]bool) {
-	if len(unsettled) == 0 {
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(unsettled)) { // errors are told by file
-		f.read(name, true)
-	}
-	clear(unsettled)
-	f.publish()
-}
-
-// scan reads everything again.
-func (f *Folder) scan(unsettled map[string]bool) {
-	names, err := f.names()
-	if err != nil {
-		f.onError(fmt.Errorf("k8swatch: manifests: %w", err))
-		return
-	}
+// known lists the files that were read.
+func (f *Folder) known() []string {
 	f.mu.Lock()
-	known := slices.AppendSeq(slices.Collect(maps.Keys(f.files)), maps.Keys(f.errs))
-	f.mu.Unlock()
-	for _, name := range known {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
-		if !f.read(name, false) {
-			unsettled[name] = true
-		}
-	}
-	f.publish()
+	defer f.mu.Unlock()
+	return slices.AppendSeq(slices.Collect(maps.Keys(f.files)), maps.Keys(f.errs))
 }

@@ -1,0 +1,64 @@
+package k8swatch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestFolderReplacedWhileItIsRead: a file that is not there because its folder is
+// away for a moment was not deleted, although the folder is back when that is
+// looked for.
+func TestFolderReplacedWhileItIsRead(t *testing.T) {
+	const replacements = 500
+	top := t.TempDir()
+	dir := filepath.Join(top, "manifests")
+	path := func(n int) string { return filepath.Join(top, fmt.Sprint(n)) }
+	text := []byte("apiVersion: v1\nkind: Service\nmetadata: {name: a}\n")
+	for n := range replacements {
+		if err := os.Mkdir(path(n), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(path(n), "a.yaml"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(path(0), dir); err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFolder(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaced := make(chan error, 1)
+	go func() {
+		for n := range replacements - 1 {
+			// The old ones stay, so that each has an inode of its own.
+			if err := os.Rename(dir, path(n)); err != nil {
+				replaced <- err
+				return
+			}
+			if err := os.Rename(path(n+1), dir); err != nil {
+				replaced <- err
+				return
+			}
+		}
+		replaced <- nil
+	}()
+	name := filepath.Join(dir, "a.yaml")
+	for {
+		f.read(name, true)
+		if len(f.files[name]) != 1 {
+			t.Fatalf("taken for deleted: %v, %v", f.files, f.errs)
+		}
+		select {
+		case err := <-replaced:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
+	}
+}
