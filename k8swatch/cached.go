@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -114,7 +113,9 @@ func (c *Cached[T]) Run(ctx context.Context) error {
 // Get returns the objects whose index keys begin with the given ones, in the
 // order of [Snapshot.Get], and fetches those that are not kept. It waits for the
 // initial sync first. The error is a [*SyncError] where the metadata cannot be
-// had, a [*FetchError] where an object cannot, or that of ctx.
+// had, a [*FetchError] where an object cannot, or that of ctx. Where several
+// objects cannot be had, it names the first of them in this order, whichever
+// failed first; what comes after one that failed is not waited for.
 func (c *Cached[T]) Get(ctx context.Context, keys ...string) ([]T, error) {
 	found, err := c.find(ctx, keys)
 	if err != nil {
@@ -165,22 +166,8 @@ func (c *Cached[T]) find(ctx context.Context, keys []string) ([]Object, error) {
 
 // load fetches what is not kept. What is gone in the meantime is left out.
 func (c *Cached[T]) load(ctx context.Context, found []Object) ([]T, error) {
-	objs := make([]Object, len(found))
-	all, each := errgroup.WithContext(ctx)
-	all.SetLimit(c.parallel)
-	for i, m := range found {
-		if objs[i] = c.fetched.kept(m); objs[i] != nil {
-			continue
-		}
-		all.Go(func() (err error) {
-			objs[i], err = c.fetched.get(each, m)
-			return err
-		})
-	}
-	if err := all.Wait(); err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
+	objs, err := c.fetched.getAll(ctx, found, c.parallel)
+	if err != nil {
 		return nil, err
 	}
 	result := make([]T, 0, len(objs))

@@ -66,3 +66,28 @@ func ExampleCached_All() {
 	// a
 	// b
 }
+
+// List is for what is small enough to be in memory as a whole.
+func ExampleCached_List() {
+	src := k8swatchtest.NewSource(secret("shop", "a", "1"), secret("shop", "b", "2"), secret("blog", "c", "3"))
+	c, err := k8swatch.NewCached[*corev1.Secret](src, secrets, &k8swatch.CachedOptions{Namespace: "shop"})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- c.Run(ctx) }()
+
+	src.Forbid(secrets, "get")
+	_, err = c.List(ctx)
+	fmt.Println(err)
+
+	src.Allow(secrets)
+	all, err := c.List(ctx) // complete, or an error
+	fmt.Println(len(all), err)
+	stop()
+	<-done
+	// Output:
+	// cannot get secrets shop/a: secrets is forbidden: cannot get resource "secrets"
+	// 2 <nil>
+}
