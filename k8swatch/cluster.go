@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +52,7 @@ type Cluster struct {
 	config    *rest.Config
 	http      *http.Client
 	dialer    *connrotation.Dialer
+	closed    atomic.Bool
 	clientset kubernetes.Interface
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
@@ -82,7 +84,7 @@ func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 	}
 	c := &Cluster{config: config, namespace: namespace}
 	c.dialer = connrotation.NewDialer((&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 30 * time.Second}).DialContext)
-	config.Dial = c.dialer.DialContext
+	config.Dial = c.dial
 	setTransport(config, opts)
 	if c.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("k8swatch: %s: %w", config.Host, err)
@@ -176,8 +178,21 @@ func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 // for writing status. It shares connections and limits with the watchers.
 func (c *Cluster) Clientset() kubernetes.Interface { return c.clientset }
 
-// Close closes all connections. Call it when nothing uses the cluster any more.
+// dial opens a connection that Close will close, or has closed: a transport goes
+// on dialling for a request that has been given up.
+func (c *Cluster) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := c.dialer.DialContext(ctx, network, address)
+	if err == nil && c.closed.Load() {
+		_ = conn.Close()
+		return nil, net.ErrClosed
+	}
+	return conn, err
+}
+
+// Close closes all connections, and lets no further ones be made. Call it when
+// nothing uses the cluster any more.
 func (c *Cluster) Close() {
+	c.closed.Store(true)
 	c.http.CloseIdleConnections()
 	c.dialer.CloseAll()
 }

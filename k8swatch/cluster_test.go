@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -29,6 +30,7 @@ type apiServer struct {
 	*httptest.Server
 	mu       sync.Mutex
 	requests []string
+	told     bool // of an ingress that came later, which is in lists from then on
 }
 
 func newAPIServer(t *testing.T) *apiServer {
@@ -41,26 +43,34 @@ func newAPIServer(t *testing.T) *apiServer {
 }
 
 func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
+	watched, of := r.URL.Query().Get("watch") != "", path.Base(r.URL.Path)
 	s.mu.Lock()
 	s.requests = append(s.requests, fmt.Sprintf("%s %s %s %s", r.Proto, r.URL.Path, r.Header.Get("Accept"), r.URL.RawQuery))
+	s.told = s.told || watched && of == "ingresses"
+	told := s.told
 	s.mu.Unlock()
 	switch {
-	case r.URL.Query().Get("watch") != "":
+	case watched:
 		w.Header().Set("Content-Type", "application/json")
-		if strings.HasSuffix(r.URL.Path, "/ingresses") {
+		if of == "ingresses" {
 			fmt.Fprint(w, `{"type":"ADDED","object":{"apiVersion":"networking.k8s.io/v1","kind":"Ingress",
 				"metadata":{"namespace":"shop","name":"late","resourceVersion":"8"}}}`)
 		}
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
-	case strings.HasSuffix(r.URL.Path, "/ingresses"):
+	case of == "ingresses":
 		list := &networkingv1.IngressList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []networkingv1.Ingress{*ingress("shop", "web", "a.test")}}
+		if told {
+			late := ingress("shop", "late")
+			late.ResourceVersion, list.ResourceVersion = "8", "8"
+			list.Items = append(list.Items, *late)
+		}
 		list.SetGroupVersionKind(networkingv1.SchemeGroupVersion.WithKind("IngressList"))
 		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
 		if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(list, w); err != nil {
 			panic(err)
 		}
-	case strings.HasSuffix(r.URL.Path, "/routes"):
+	case of == "routes":
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"apiVersion":"example.com/v1","kind":"RouteList","metadata":{"resourceVersion":"7"},"items":[
 			{"apiVersion":"example.com/v1","kind":"Route","metadata":{"namespace":"shop","name":"r"},"spec":{"host":"r.test"}}]}`)
@@ -212,8 +222,8 @@ func TestHalfOpen(t *testing.T) {
 	network := newHalfOpen(t, server.Listener.Addr().String())
 	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{
 		Kubeconfig: server.kubeconfig(t, "https://"+network.Addr().String()),
-		// Long enough for a busy machine to answer a ping: one that is lost by
-		// mistake has the list read again, in which the second object is not.
+		// Long enough for a busy machine to answer most pings. One that is lost by
+		// mistake has the objects read again: they are the same.
 		ReadIdleTimeout: 50 * time.Millisecond, PingTimeout: 500 * time.Millisecond,
 	})
 	if err != nil {
@@ -225,10 +235,33 @@ func TestHalfOpen(t *testing.T) {
 	synced(t, w, 1)
 	eventually(t, "the watch is open", func() bool { return w.Snapshot().Len() == 2 })
 	network.swallow.Store(true)
-	eventually(t, "the silence is found", func() bool { return w.State().Phase == k8swatch.PhaseStale })
-	if s := w.State(); s.StaleSince.IsZero() || s.Objects != 2 || !errors.Is(s.Err, k8swatch.ErrUnreachable) {
+	var s k8swatch.State
+	eventually(t, "the silence is found", func() bool { s = w.State(); return s.Phase == k8swatch.PhaseStale })
+	if s.StaleSince.IsZero() || s.Objects != 2 || !errors.Is(s.Err, k8swatch.ErrUnreachable) {
 		t.Errorf("state %+v", s)
 	}
 	network.heal()
 	eventually(t, "the return is found", func() bool { return w.State().Phase == k8swatch.PhaseSynced })
+}
+
+// TestClusterClose: no connection that is opened late outlives it. A transport
+// goes on dialling for a request that was given up.
+func TestClusterClose(t *testing.T) {
+	server := newAPIServer(t)
+	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: server.kubeconfig(t, server.URL)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial, address := c.RESTConfig().Dial, server.Listener.Addr().String()
+	before, err := dial(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if _, err := before.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("open before Close: %v", err)
+	}
+	if _, err := dial(t.Context(), "tcp", address); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("opened after Close: %v", err)
+	}
 }
