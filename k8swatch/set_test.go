@@ -111,3 +111,31 @@ func ExampleSet() {
 	wg.Wait()
 	// Output: 1 0
 }
+
+// A member that is taken out goes on, but is in no snapshot of the set any more.
+func ExampleSet_Remove() {
+	source := k8swatchtest.NewSource(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
+	w, err := k8swatch.New(source, corev1.SchemeGroupVersion.WithResource("configmaps"), nil)
+	if err != nil {
+		panic(err)
+	}
+	var set k8swatch.Set
+	if err := set.Add(w); err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- w.Run(ctx) }()
+	if _, err := w.WaitForSync(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println(set.Snapshot(w).Of(w).Len(), "in the set")
+
+	set.Remove(w)
+	fmt.Println(set.Snapshot(w).Of(w) == nil, w.Snapshot().Len())
+	stop()
+	<-done
+	// Output:
+	// 1 in the set
+	// true 1
+}
