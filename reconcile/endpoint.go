@@ -181,7 +181,10 @@ func (w *worker) deploy(ctx context.Context, c call) {
 func (w *worker) deployed(c call, result *dataplane.Result) {
 	changed := !result.Plan.Empty()
 	w.ended(c, outcome{reloads: result.Reloads, changed: changed}, func(p *EndpointState, e *endpointState, now time.Time) {
-		p.Hash, p.Error, p.Failures, p.RetryAt = c.want.config.Hash(), "", 0, time.Time{}
+		p.Hash = c.want.config.Hash()
+		if c.what != stepAsk || !e.want.same(e.refused) { // else it still has not what it shall have, for that reason
+			p.Error, p.Failures, p.RetryAt = "", 0, time.Time{}
+		}
 		if c.what != stepCheck || changed {
 			p.DeployedAt = now
 		}
@@ -217,7 +220,7 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 	}
 	event := InstanceDeploymentFailed{ID: c.want.id, Endpoint: c.endpoint, Result: result, Err: err, Took: time.Since(start)}
 	gone := true
-	w.ended(c, outcome{failed: true, hopeless: !retryable(err), reloads: reloads, refused: refused}, func(p *EndpointState, e *endpointState, now time.Time) {
+	w.ended(c, outcome{failed: true, hopeless: !retryable(err), invalid: invalid(err), reloads: reloads, refused: refused}, func(p *EndpointState, e *endpointState, now time.Time) {
 		p.Error, p.Failures, p.RetryAt = err.Error(), e.failures, e.retryAt(w.loop.timing())
 		p.Reloads += uint64(reloads)
 		if c.what == stepProbe && errors.Is(err, dataplane.ErrUnsupported) {

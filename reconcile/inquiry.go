@@ -58,7 +58,7 @@ type fatigue struct {
 // about the configuration, not about the endpoint: a full disk, a reload that
 // failed and an answer that did not come are nobody's fault.
 func (l *Loop) refusal(err error) *ConfigError {
-	if l.opts.NoQuarantine || !errors.Is(err, dataplane.ErrInvalid) && !errors.Is(err, dataplane.ErrUnsupported) {
+	if l.opts.NoQuarantine || !invalid(err) {
 		return nil
 	}
 	var e *ConfigError
@@ -66,6 +66,11 @@ func (l *Loop) refusal(err error) *ConfigError {
 		return nil
 	}
 	return e
+}
+
+// invalid reports an error about the configuration, not about the endpoint.
+func invalid(err error) bool {
+	return errors.Is(err, dataplane.ErrInvalid) || errors.Is(err, dataplane.ErrUnsupported)
 }
 
 // note keeps what an endpoint answered for the next reconciliation, in place of
@@ -161,7 +166,7 @@ func (l *Loop) concluded(heard []answer) {
 	l.inquiring = until
 	for _, a := range heard {
 		if w := l.workers[a.endpoint]; a.asked && w != nil {
-			l.sched.concluded(a.endpoint, a.born)
+			l.sched.concluded(a.endpoint, a.born, a.to)
 			w.poke()
 		}
 	}

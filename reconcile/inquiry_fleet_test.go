@@ -30,6 +30,8 @@ type chaos struct {
 	lead  atomic.Bool
 	hung  sync.Map // endpoints that hang
 	valid sync.Map // hashes of what was validated
+
+	refusals resent
 }
 
 func newChaos(t *testing.T, seed uint64) *chaos {
@@ -56,6 +58,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 			}
 			return nil
 		}
+		f.behave = c.refusals.remember(c, f)
 	}
 	return c
 }
@@ -100,6 +103,7 @@ func (c *chaos) happen() {
 			c.LeadershipChanged()
 		}
 	case 9:
+		c.refusals.releases.Add(1)
 		c.Release()
 	case 10:
 		if f := c.all[c.rng.IntN(len(c.all))]; c.rng.IntN(2) == 0 {
@@ -107,6 +111,8 @@ func (c *chaos) happen() {
 		} else {
 			c.hung.Delete(f.name)
 		}
+	case 11:
+		c.breaks(c.rng.IntN(2) == 0)
 	}
 	c.Trigger("random")
 	pass(time.Duration(c.rng.IntN(10000)) * time.Millisecond)
@@ -168,7 +174,7 @@ func (c *chaos) told() {
 
 // TestRandomFleets: whatever comes and goes, hangs and leads, in the end what some
 // endpoint refuses is left out, and nothing else; all endpoints have the same, and
-// keep it.
+// keep it. On the way none is sent again what it refused, unless there is a reason.
 func TestRandomFleets(t *testing.T) {
 	for seed := range uint64(15) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -182,6 +188,7 @@ func TestRandomFleets(t *testing.T) {
 				synctest.Wait()
 				c.lead.Store(true)
 				c.hung.Clear()
+				c.breaks(false)
 				s.Trigger("calm")
 				pass(3 * time.Hour) // every trial has been made
 				c.settled()

@@ -314,6 +314,7 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 		switch has := v.same(l.sched.endpoints[name].have); {
 		case has:
 			w.public.StaleSince = time.Time{}
+			w.public.Error, w.public.Failures, w.public.RetryAt = "", 0, time.Time{}
 		case w.public.StaleSince.IsZero():
 			w.public.StaleSince = v.at
 		}

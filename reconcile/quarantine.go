@@ -119,6 +119,20 @@ func (l *Loop) takeRelease() {
 	q.pending, q.proven, q.gaveUp = nil, false, ""
 	l.forgetInquiry()
 	q.waiting, q.proved, q.weary = nil, nil, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name := range l.workers {
+		l.forgive(name)
+	}
+}
+
+// forgive has an endpoint say once more what it makes of what it refused. The
+// caller holds l.mu.
+func (l *Loop) forgive(name string) {
+	if w := l.workers[name]; w != nil {
+		l.sched.forgive(name)
+		w.poke()
+	}
 }
 
 // showQuarantine gives others a copy. The caller holds l.rendering.
@@ -229,12 +243,28 @@ func (l *Loop) adopt(id uint64, s *search) {
 			l.released(id, h, s)
 		}
 	}
+	l.forgiveChanged()
 	q.pending, q.proved, q.proven, q.valid, q.gaveUp = nil, nil, true, s.last.rendered.Origins, ""
 	for _, h := range q.sorted() {
 		h.recorded = h.recorded || l.record(h.Resource, eventWarning, "Quarantined", "left out of the configuration: "+h.Fault.String())
 	}
 	if len(before)+len(q.held) > 0 {
 		l.showQuarantine()
+	}
+}
+
+// forgiveChanged asks again whoever was proved to refuse something that has
+// changed since: it may be right now, or is to be left out as it is now.
+func (l *Loop) forgiveChanged() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.quarantine.proved {
+		if l.quarantine.held[p.resource.object()] != nil {
+			continue
+		}
+		for _, name := range p.endpoints {
+			l.forgive(name)
+		}
 	}
 }
 

@@ -75,8 +75,11 @@ type endpointState struct {
 	failures int        // in a row
 	hopeless bool       // the last failure cannot be mended by trying again
 
+	refused   *validated // what it was to have and does not take: until refusedAt and the drift interval it is not sent that again
+	refusedAt time.Time
+
 	ask      *validated // to be deployed here and nowhere else, to learn whether it can be
-	answered bool       // the last one was, and nobody has drawn conclusions from it yet
+	answered *validated // the last one that was, until conclusions have been drawn from the answer
 
 	lastEnd    time.Time // of the last call
 	lastReload time.Time
@@ -111,6 +114,7 @@ type outcome struct {
 	waits    bool // nothing was done, since it would have taken a reload
 	failed   bool
 	hopeless bool // and trying again cannot help
+	invalid  bool // for what is in the configuration, not for the endpoint: whatever else that takes, it does not take this
 	unknown  bool // it was given up: nothing failed, but what is there now is not known
 
 	refused *ConfigError // it failed for what is in some resource; not for the schedule to judge
@@ -161,23 +165,32 @@ func (s *schedule) unask(name string, born uint64, v *validated) {
 	}
 }
 
-// refuses reports whether v is what an endpoint failed with last.
+// refuses reports whether v is what an endpoint was to have last, and refused.
 func (s *schedule) refuses(name string, born uint64, v *validated) bool {
 	e := s.endpoints[name]
-	return e != nil && e.born == born && e.failed == v
+	return e != nil && e.born == born && e.refused == v
 }
 
-// concluded says that all conclusions from the answer of an endpoint have been
-// drawn: until then it keeps what it was asked to take.
-func (s *schedule) concluded(name string, born uint64) {
-	if e := s.endpoints[name]; e != nil && e.born == born {
-		e.answered = false
+// concluded says that all conclusions have been drawn from the answer of an
+// endpoint about v: until then it keeps what it was asked to take. It may have
+// answered the next question by now, of which that says nothing.
+func (s *schedule) concluded(name string, born uint64, v *validated) {
+	if e := s.endpoints[name]; e != nil && e.born == born && e.answered == v {
+		e.answered = nil
+	}
+}
+
+// forgive has an endpoint sent once more what it refused: it may take that now, or
+// is to say of what that is made of now what is wrong with it.
+func (s *schedule) forgive(name string) {
+	if e := s.endpoints[name]; e != nil {
+		e.refused = nil
 	}
 }
 
 func (s *schedule) askNobody() {
 	for _, e := range s.endpoints {
-		e.ask, e.answered = nil, false
+		e.ask, e.answered = nil, nil
 	}
 }
 
@@ -185,8 +198,13 @@ func (s *schedule) newTerm() {
 	s.term++
 	s.askNobody()
 	for _, e := range s.endpoints {
-		e.have, e.failed, e.failures, e.hopeless = nil, nil, 0, false
+		e.forget()
 	}
+}
+
+// forget drops what another process may have changed since.
+func (e *endpointState) forget() {
+	e.have, e.failed, e.failures, e.hopeless, e.refused = nil, nil, 0, false, nil
 }
 
 // arrived adds an endpoint, with nothing of another that had its name but that
@@ -231,8 +249,8 @@ func (s *schedule) ended(c call, o outcome, now time.Time) bool {
 	}
 	e.ended(c, o, now)
 	if c.term != s.term { // another process may have led since
-		e.have, e.failures, e.failed = nil, 0, nil
-		e.ask, e.answered = nil, false
+		e.forget()
+		e.ask, e.answered = nil, nil
 	}
 	return true
 }
@@ -259,8 +277,11 @@ func (e *endpointState) ended(c call, o outcome, now time.Time) {
 		// that a failure may have left.
 		e.have, e.failed, e.hopeless = nil, c.want, o.hopeless
 		e.failures++
+		if o.invalid {
+			e.refused, e.refusedAt = c.want, now
+		}
 	default:
-		e.failed, e.failures, e.hopeless = nil, 0, false
+		e.failed, e.failures, e.hopeless, e.refused = nil, 0, false, nil
 		if c.what == stepProbe {
 			e.fits = true
 		} else {
@@ -269,17 +290,24 @@ func (e *endpointState) ended(c call, o outcome, now time.Time) {
 	}
 }
 
-// answers ends an ask. One that failed says nothing of what the endpoint shall
-// have; what it has is looked at again at once.
+// answers ends an ask. It says nothing of what the endpoint shall have, which it
+// refuses whatever else it takes. What it has is looked at again at once after an
+// ask that failed.
 func (e *endpointState) answers(c call, o outcome) {
 	if e.ask == c.want {
-		e.ask, e.answered = nil, !o.unknown
+		e.ask, e.answered = nil, nil
+		if !o.unknown {
+			e.answered = c.want
+		}
 	}
 	switch {
 	case o.unknown:
 		e.have = nil
 	case !o.failed:
 		e.have, e.failed, e.failures, e.hopeless = c.want, nil, 0, false
+		if c.want.same(e.refused) {
+			e.refused = nil
+		}
 	case e.have != nil:
 		e.lastEnd = time.Time{}
 	}
@@ -297,6 +325,7 @@ func (e *endpointState) answers(c call, o outcome) {
 //	yes      asked         -        -                  ask, when a reload may be
 //	yes      answered      -        -                  wait for the conclusions
 //	yes      failed        yes      -                  wait for the back-off, then deploy
+//	yes      refused       no       -                  wait for the drift interval, then deploy
 //	yes      not have      no       no                 deploy
 //	yes      not have      no       by a reload        deploy if it takes no reload, else wait for the interval
 //	yes      have          no       -                  wait for the drift interval, then check
@@ -320,7 +349,7 @@ func (s *schedule) next(name string, t timing, now time.Time) (call, time.Time) 
 // notAhead copes with a clock that was set back: what is in the future was now.
 // The clock of a loop only ever goes forward, see [time.Time].
 func (e *endpointState) notAhead(now time.Time) {
-	for _, t := range []*time.Time{&e.lastEnd, &e.lastReload, &e.lastChange} {
+	for _, t := range []*time.Time{&e.lastEnd, &e.lastReload, &e.lastChange, &e.refusedAt} {
 		if t.After(now) {
 			*t = now
 		}
@@ -334,7 +363,7 @@ func (e *endpointState) next(t timing, now time.Time, leading bool) (step, time.
 			return stepWait, at
 		case e.ask != nil:
 			return stepAsk, time.Time{}
-		case e.answered:
+		case e.answered != nil:
 			return stepWait, time.Time{}
 		}
 	}
@@ -348,7 +377,10 @@ func (e *endpointState) next(t timing, now time.Time, leading bool) (step, time.
 		return stepProbe, time.Time{}
 	case !leading:
 		return stepWait, time.Time{}
-	case !e.want.same(e.have):
+	case e.want.same(e.have):
+	case e.want.same(e.refused) && now.Before(e.refusedAt.Add(t.drift)):
+		return stepWait, e.refusedAt.Add(t.drift)
+	default:
 		return e.deploy(t, now)
 	}
 	at := e.lastEnd.Add(t.drift)

@@ -28,6 +28,7 @@ type world struct {
 	asks  []*validated          // that no endpoint gets but one that is asked
 	asked map[string]*validated // by endpoint, and not answered yet
 	open  map[string]time.Time  // when conclusions will be drawn from an answer
+	about map[string]*validated // which that is about
 }
 
 type worldEndpoint struct {
@@ -41,6 +42,10 @@ type worldEndpoint struct {
 	failures   int
 	failedIn   uint64 // the term
 	failedCall outcome
+
+	refused   *validated // that it was to have last
+	refusedAt time.Time
+	refusedIn uint64
 }
 
 type worldCall struct {
@@ -52,7 +57,7 @@ type worldCall struct {
 func newWorld(t *testing.T, seed uint64, configs []*validated) *world {
 	return &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), t0: testTiming(), now: seconds(0), configs: configs, newest: -1,
 		s: &schedule{endpoints: map[string]*endpointState{}}, seen: map[string]*worldEndpoint{},
-		asked: map[string]*validated{}, open: map[string]time.Time{}}
+		asked: map[string]*validated{}, open: map[string]time.Time{}, about: map[string]*validated{}}
 }
 
 // nobodyIsAsked is so in each new term, and after a change of leadership.
@@ -104,6 +109,10 @@ func (w *world) happen() {
 		e.broken, e.hopeless = !e.broken, w.rng.IntN(3) == 0
 	case n < 54 && w.seen[name] != nil:
 		w.inquire(name)
+	case n < 56 && w.seen[name] != nil: // conclusions from an answer before
+		if before := w.asks[w.rng.IntN(len(w.asks))]; before != w.about[name] {
+			w.s.concluded(name, w.s.endpoints[name].born, before)
+		}
 	default:
 		w.now = w.now.Add(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
 	}
@@ -125,7 +134,7 @@ func (w *world) settle() {
 		}
 		for name, at := range w.open {
 			if !at.After(w.now) {
-				w.s.concluded(name, w.s.endpoints[name].born)
+				w.s.concluded(name, w.s.endpoints[name].born, w.about[name])
 				delete(w.open, name)
 				again = true
 			}
@@ -165,6 +174,9 @@ func (w *world) ask(name string) bool {
 	if c.what != stepAsk && e.failures > 0 && e.failedIn == w.s.term && !e.failedCall.hopeless {
 		require.False(w.t, w.now.Before(e.lastFail.Add(w.t0.retryBase)), "%s: hammered", name)
 	}
+	if c.what != stepAsk && c.what != stepProbe && c.want == e.refused && e.refusedIn == w.s.term {
+		require.False(w.t, w.now.Before(e.refusedAt.Add(w.t0.drift)), "%s: sent again what it refused", name)
+	}
 	w.s.began(c)
 	w.calls = append(w.calls, &worldCall{call: c, target: e, ends: w.now.Add(w.took())})
 	return true
@@ -200,6 +212,7 @@ func (w *world) answer(c *worldCall) {
 		delete(w.asked, c.endpoint)
 		delete(w.open, c.endpoint)
 		if !o.unknown {
+			w.about[c.endpoint] = c.want
 			w.open[c.endpoint] = w.now.Add(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
 		}
 	} else if there && c.term != w.s.term {
@@ -217,7 +230,10 @@ func (w *world) end(c *worldCall) {
 	reload := c.want != e.has && w.rng.IntN(2) == 0
 	switch {
 	case e.broken:
-		o.failed, o.hopeless = true, e.hopeless
+		o.failed, o.hopeless, o.invalid = true, e.hopeless, e.hopeless
+		if o.invalid && c.what != stepProbe {
+			e.refused, e.refusedAt, e.refusedIn = c.want, w.now, c.term
+		}
 		e.failures, e.lastFail, e.failedIn, e.failedCall = e.failures+1, w.now, c.term, o
 	case c.what == stepProbe:
 		e.probed = true
@@ -229,7 +245,7 @@ func (w *world) end(c *worldCall) {
 			o.reloads, e.lastReload = 1, w.now
 		}
 		o.changed = c.want != e.has
-		e.has, e.failures = c.want, 0
+		e.has, e.failures, e.refused = c.want, 0, nil
 	}
 	if w.s.ended(c.call, o, w.now) && c.term != w.s.term {
 		delete(w.asked, c.endpoint)
@@ -254,7 +270,8 @@ func (w *world) calm() {
 // TestScheduleKeepsItsPromises plays random sequences of events. In each: only
 // what is validated, and the newest of it, is deployed; never two calls to one
 // endpoint at once; only by a process that leads; reloads keep their distance;
-// what fails is not hammered; and when all faults have ended, every endpoint has
+// what fails is not hammered; what an endpoint refused it is not sent again within
+// the drift interval of one term, whatever else it takes meanwhile; and when all faults have ended, every endpoint has
 // the newest configuration.
 //
 // Where endpoints are asked what no other gets: nobody else ever gets that, nor
