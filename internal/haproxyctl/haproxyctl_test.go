@@ -124,6 +124,30 @@ func TestConnHeedsTheContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// One who does not answer is there, one whose socket is left over is not.
+func TestAbsent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	dial := func() error {
+		conn, err := Dial(t.Context(), path)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	}
+	require.True(t, Absent(dial()), "no socket")
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	left.SetUnlinkOnClose(false)
+	require.NoError(t, left.Close())
+	require.True(t, Absent(dial()), "a socket that somebody left")
+
+	path = listen(t, func(net.Conn) {})
+	err = dial()
+	require.Error(t, err)
+	require.False(t, Absent(err), "%v", err)
+	require.False(t, Absent(nil))
+}
+
 const procs26 = `#<PID>          <type>          <reloads>       <uptime>        <version>
 1162            master          5 [failed: 2]   0d00h02m07s     2.5-dev13
 # workers
