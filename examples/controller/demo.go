@@ -18,32 +18,34 @@ import (
 // EndpointSlice may name any of them.
 const demoFirst, demoLast = 11, 30 // 127.0.0.11 to 127.0.0.30
 
-// runDemoBackends serves, on loopback addresses and two ports, HTTP servers
-// that answer with their own address, until ctx ends.
-func runDemoBackends(ctx context.Context, firstPort int) error {
+// newDemo opens the addresses of those backends, before anything leads there.
+func (c *controller) newDemo() error {
+	if !c.cfg.demo {
+		return nil
+	}
+	for i := demoFirst; i <= demoLast; i++ {
+		for _, port := range []int{c.cfg.demoPort, c.cfg.demoPort + 1} {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.%d:%d", i, port))
+			if err != nil {
+				return fmt.Errorf("demo backend: %w", err)
+			}
+			c.backends = append(c.backends, l)
+		}
+	}
+	return nil
+}
+
+// runDemo serves, on all of them, HTTP servers that answer with their own
+// address, until ctx ends.
+func (c *controller) runDemo(ctx context.Context) error {
 	server := &http.Server{
 		ReadHeaderTimeout: 5 * time.Second,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, "%s answers %s %s%s\n", r.Context().Value(http.LocalAddrContextKey), r.Method, r.Host, r.URL.Path)
 		}),
 	}
-	var listeners []net.Listener
-	defer func() {
-		for _, l := range listeners {
-			l.Close()
-		}
-	}()
-	for i := demoFirst; i <= demoLast; i++ {
-		for _, port := range []int{firstPort, firstPort + 1} {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.%d:%d", i, port))
-			if err != nil {
-				return fmt.Errorf("demo backend: %w", err)
-			}
-			listeners = append(listeners, l)
-		}
-	}
 	var wg sync.WaitGroup
-	for _, l := range listeners {
+	for _, l := range c.backends {
 		wg.Go(func() { _ = server.Serve(l) })
 	}
 	<-ctx.Done()

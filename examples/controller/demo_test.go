@@ -94,21 +94,18 @@ func startDemo(tb testing.TB, flags ...string) *demo {
 }
 
 // demoPort finds two ports that are free on all addresses of the demo, which
-// may be running on this machine with its own.
+// may be running on this machine with its own, and holds them.
 func demoPort(tb testing.TB) int {
 	for range 100 {
-		port, err := strconv.Atoi(strings.TrimPrefix(freeAddress(tb), "127.0.0.1:"))
+		port, err := hold(tb, demoFirst, 0)
 		require.NoError(tb, err)
-		free := true
-		for i := demoFirst; i <= demoLast && free; i++ {
-			for _, p := range []int{port, port + 1} {
-				l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.%d:%d", i, p))
-				if free = free && err == nil; err == nil {
-					l.Close()
-				}
+		_, err = hold(tb, demoFirst, port+1)
+		for i := byte(demoFirst + 1); i <= demoLast && err == nil; i++ {
+			if _, err = hold(tb, i, port); err == nil {
+				_, err = hold(tb, i, port+1)
 			}
 		}
-		if free {
+		if err == nil {
 			return port
 		}
 	}
@@ -133,18 +130,27 @@ func (d *demo) second() string { return strconv.Itoa(d.port + 1) }
 // patience is for what happens at once on a machine that has nothing else to do.
 const patience = time.Minute
 
-// freeAddress is one that nobody listens at, and that the kernel gives to nobody
-// else as long as the test runs, not to a connection either: a socket that does
-// not listen holds it, beside which others can bind to it.
+// freeAddress is one that nobody listens at.
 func freeAddress(tb testing.TB) string {
+	port, err := hold(tb, 1, 0)
+	require.NoError(tb, err)
+	return fmt.Sprintf("127.0.0.1:%d", port)
+}
+
+// hold keeps the kernel from giving a port of 127.0.0.host to anybody as long as
+// the test runs, to a connection either: a socket that does not listen has it,
+// beside which others can bind to it. Port 0 is any that is free.
+func hold(tb testing.TB, host byte, port int) (held int, err error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { _ = syscall.Close(fd) })
 	require.NoError(tb, syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1))
-	require.NoError(tb, syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, host}, Port: port}); err != nil {
+		return 0, err
+	}
 	address, err := syscall.Getsockname(fd)
 	require.NoError(tb, err)
-	return fmt.Sprintf("127.0.0.1:%d", address.(*syscall.SockaddrInet4).Port)
+	return address.(*syscall.SockaddrInet4).Port, nil
 }
 
 // until waits for a condition, and shows what was printed where it never holds.
@@ -251,7 +257,7 @@ func TestDemo(t *testing.T) {
 		d.edit("blog.yaml", func(s string) string { return strings.Replace(s, "rules:", "ruels:", 1) })
 		d.until(func() bool { return regexp.MustCompile(`blog\.yaml:\d+: .*ruels`).MatchString(d.stderr.String()) })
 		require.Equal(t, "127.0.0.15:18081", d.answers("blog.demo.test", "/post"))
-		require.Equal(t, before, d.plans())
+		require.NotContains(t, strings.TrimPrefix(d.plans(), before), "blog") // the wiki's servers may come now
 		d.edit("blog.yaml", func(s string) string { return strings.Replace(s, "ruels:", "rules:", 1) })
 	})
 

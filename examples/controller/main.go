@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -97,13 +98,14 @@ type controller struct {
 	election    *k8swatch.Election   // nil: this process always leads
 	loop        *reconcile.Loop
 
+	backends    []net.Listener          // of the demo
 	broadcaster record.EventBroadcaster // of Kubernetes Events, nil for a folder
 	recorder    record.EventRecorder
 }
 
 func newController(cfg *config, log *slog.Logger, out io.Writer) (*controller, error) {
 	c := &controller{cfg: cfg, log: log, out: out, bus: eventbus.New(nil)}
-	for _, step := range []func() error{c.newWatchers, c.newTargets, c.newElection, c.newLoop} {
+	for _, step := range []func() error{c.newWatchers, c.newTargets, c.newElection, c.newLoop, c.newDemo} {
 		if err := step(); err != nil {
 			c.close()
 			return nil, err
@@ -116,6 +118,9 @@ func newController(cfg *config, log *slog.Logger, out io.Writer) (*controller, e
 func (c *controller) close() {
 	if c.broadcaster != nil {
 		c.broadcaster.Shutdown()
+	}
+	for _, l := range c.backends {
+		l.Close()
 	}
 	if c.scratch != "" {
 		os.RemoveAll(c.scratch)
@@ -211,7 +216,7 @@ func (c *controller) run(ctx context.Context) error {
 		g.Go(func() error { return c.local.Run(ctx) })
 	}
 	if c.cfg.demo {
-		g.Go(func() error { return runDemoBackends(ctx, c.cfg.demoPort) })
+		g.Go(func() error { return c.runDemo(ctx) })
 	}
 	if c.election != nil {
 		g.Go(func() error { return c.election.Run(ctx, c.lead) })

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 )
@@ -29,7 +28,7 @@ users: [{name: u, user: {}}]}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
 	var stderr bytes.Buffer
 	code := run(ctx, []string{"-once", "-dry-run", "-kubeconfig", file}, io.Discard, &stderr)
