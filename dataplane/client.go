@@ -176,7 +176,7 @@ func (c *Client) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.empty() { // so the next Sync need not look again
+	if j.empty() && (c.opts.Strategy != Transaction || c.ownsJust(j.ours)) { // so the next Sync need not look again
 		err = c.remember(j, j.before)
 	}
 	return j.plan, err

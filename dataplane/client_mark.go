@@ -26,19 +26,20 @@ const largeText = 128 << 10
 type markState struct {
 	set  bool // it says that a change is unfinished
 	file bool // there is such a file, whatever it says
+	late bool // set, but the change is finished and whether the mark could be removed is not known
 }
 
 // mark stores the mark where the process is about to change. A text that is
 // pushed needs it as much as files do: the API stores it before it carries out
 // runtime actions or reloads.
 func (c *Client) mark(ctx context.Context, j *job) error {
-	if c.marked.set || !j.touchesProcess() {
+	if c.marked.set && !c.marked.late || !j.touchesProcess() {
 		return nil
 	}
 	if err := c.writeMark(ctx, unfinishedContent); err != nil {
 		return c.fileError(err, unfinished.kind(), unfinished.name)
 	}
-	c.marked.set = true
+	c.marked.set, c.marked.late = true, false
 	return nil
 }
 
@@ -51,23 +52,25 @@ func (c *Client) writeMark(ctx context.Context, content string) error {
 	return err
 }
 
-// unmark removes the mark: the process has what is stored. If that fails the
-// worst that comes of it is a needless reload by a successor.
-func (c *Client) unmark(ctx context.Context, j *job) {
+// unmark removes the mark: the process has what is stored, that text. If that
+// fails the worst that comes of it is a needless reload by a successor, until a
+// later Sync tries again that finds all as this one leaves it.
+func (c *Client) unmark(ctx context.Context, text string) {
 	if !c.marked.set {
 		return
 	}
 	var err error
-	if len(j.text) >= largeText {
+	if len(text) >= largeText {
 		err = c.writeMark(ctx, settledContent)
 	} else if err = c.api.DeleteFile(ctx, unfinished.storage, unfinished.name); err == nil || isStatus(err, http.StatusNotFound) {
 		c.marked.file, err = false, nil
 	}
 	if err != nil {
+		c.marked.late = true
 		c.log.Warn("the mark of an unfinished change could not be removed", "error", err)
 		return
 	}
-	c.marked.set = false
+	c.marked.set, c.marked.late = false, false
 }
 
 // readMark finds out what a mark that is there says.

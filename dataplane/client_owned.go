@@ -83,9 +83,14 @@ func (c *Client) readOwned(ctx context.Context) error {
 	return nil
 }
 
+// ownsJust reports whether what is known to stand there is that.
+func (c *Client) ownsJust(o owned) bool {
+	return c.ownedStored && c.owned.includes(o) && o.includes(c.owned)
+}
+
 // own stores what belongs to us, unless it is known to stand there.
 func (c *Client) own(ctx context.Context, o owned) error {
-	if c.ownedStored && c.owned.includes(o) && o.includes(c.owned) {
+	if c.ownsJust(o) {
 		return nil
 	}
 	w := fileWrite{create: !c.ownedStored, file: File{Kind: ownedFile.kind(), Name: ownedFile.name, Content: o.content()}}
@@ -104,6 +109,7 @@ func (c *Client) ownMore(ctx context.Context, j *job) error {
 		return nil
 	}
 	all := owned{}
+	j.owned = c.owned
 	for _, o := range []owned{c.owned, j.ours} {
 		for name := range o {
 			all[name] = true

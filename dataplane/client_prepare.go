@@ -47,6 +47,7 @@ type job struct {
 	pending  string // the reload that the API has scheduled of its own accord
 
 	ours    owned              // what belongs to us, with the strategy Transaction
+	owned   owned              // what did before, where that has been written over
 	changes []structuredChange // what makes j.text of the stored one then
 }
 
@@ -112,7 +113,7 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *Config) 
 	}
 	if c.unsettled && c.late.hasFailed(j.pid) {
 		c.unsettled, c.late = false, lateReload{}
-		c.unmark(ctx, j)
+		c.unmark(ctx, j.text)
 	}
 	c.settle(j, d)
 	if c.opts.Strategy == Transaction && j.impact() == ImpactReload && j.text != j.before.deployed.main {
@@ -221,6 +222,9 @@ func (c *Client) readFiles(ctx context.Context, j *job) ([]File, error) {
 		listed, err := c.api.Files(ctx, storage)
 		if err != nil {
 			return nil, c.errorAt("files", fmt.Errorf("list %s: %w", storage, err))
+		}
+		if storage == unfinished.storage {
+			c.marked = markState{} // until it is found
 		}
 		for _, info := range listed {
 			ref := fileRef{storage, info.Name}

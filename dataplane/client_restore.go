@@ -49,9 +49,15 @@ func (c *Client) takeBack(ctx context.Context, j *job, written []fileWrite) {
 // asBefore notes that what is stored is as it was before a job. What the
 // process was told meanwhile only a reload undoes.
 func (c *Client) asBefore(ctx context.Context, j *job) {
+	if j.owned != nil {
+		if err := c.own(ctx, j.owned); err != nil {
+			c.log.Warn("what belongs to us could not be written as it was", "error", err)
+			c.known = nil
+		}
+	}
 	c.unsettled = j.open || j.told
 	if !c.unsettled {
-		c.unmark(ctx, j)
+		c.unmark(ctx, j.text)
 	}
 }
 
@@ -103,7 +109,7 @@ func (c *Client) restoreText(ctx context.Context, j *job, version int64, again b
 	if again {
 		c.log.Warn("HAProxy has loaded the last good configuration again, since another failed reload has taken its unix sockets away")
 		c.reloadFails, c.unsettled, c.late = false, false, lateReload{} // it runs what is stored
-		c.unmark(ctx, j)
+		c.unmark(ctx, j.text)
 	}
 	if c.known != nil {
 		c.known.version, c.known.text = raw.FileVersion, raw.Text

@@ -147,7 +147,7 @@ func TestClientGivesUpAfterTheReload(t *testing.T) {
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()
 	d := newDesired(t, s)
-	client := s.client(t, nil)
+	client := s.client(t, &dataplane.ClientOptions{ReloadTimeout: patience})
 	syncSite(t, client, d.config(t))
 	old := d
 

@@ -20,6 +20,9 @@ func (c *Client) syncOnce(ctx context.Context, desired *Config, r *Result) error
 		c.known = nil
 	}
 	if c.known != nil && c.known.version == info.Version && c.known.hash == desired.Hash() && !c.unsettled {
+		if c.marked.late {
+			c.unmark(ctx, c.known.deployed.main)
+		}
 		if !c.filesDue() {
 			if r.Plan == nil {
 				r.Plan = &Plan{}
@@ -83,7 +86,7 @@ func (c *Client) apply(ctx context.Context, j *job, r *Result) error {
 		return err
 	}
 	c.unsettled, c.late = false, lateReload{} // the process has it all
-	c.unmark(ctx, j)
+	c.unmark(ctx, j.text)
 	deleted, err := c.deleteFiles(ctx, j.deletes)
 	r.Files += deleted
 	if err != nil {
@@ -134,7 +137,7 @@ func (j *job) fallBack(r *Result, why string) {
 
 // push stores the text, without a reload if that will do.
 func (c *Client) push(ctx context.Context, j *job, r *Result, written []fileWrite) (baseline, error) {
-	if len(j.changes) > 0 {
+	if len(j.changes) > 0 && !j.repair { // or else it would begin with what did not load
 		return c.transact(ctx, j, r, written)
 	}
 	if j.impact() == ImpactReload {

@@ -229,7 +229,7 @@ func TestClientFailedReload(t *testing.T) {
 		text, pid := s.stored(t), s.WorkerPID()
 		bad := d
 		bad.mapText = "/a another\n"
-		taken, err := net.Listen("tcp", "127.0.0.1:0") // valid, but not to be had
+		taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", localPort(t))) // valid, but not to be had
 		if err != nil {
 			t.Fatal(err)
 		}

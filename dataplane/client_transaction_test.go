@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 )
 
 // ask sends a request of our own to the API.
@@ -150,4 +152,45 @@ backend app
 		}
 		require.NotContains(t, s.stored(t), "frontend ours", "what we had deployed and do not want goes")
 	})
+}
+
+// Where a reload of somebody else has failed, the API has another text in memory
+// than on disk, which a transaction would begin with.
+func TestClientTransactionAfterAFailedReload(t *testing.T) {
+	s, client := sharedFake(t, nil)
+	s.FailReload("no memory")
+	version := strconv.FormatInt(s.Version(), 10)
+	status, answer, _ := s.ask(t, "POST", "services/haproxy/configuration/raw?force_reload=true&version="+version, s.Raw()+"\nbackend bad\n  server s1 192.0.2.1:80\n")
+	require.Equal(t, 400, status, answer)
+	require.Contains(t, s.Memory(), "backend bad")
+	require.Equal(t, 1, syncSite(t, client, ourConfig(t, s, changedApp)).Reloads)
+	require.Contains(t, s.Raw(), "path /x")
+	require.NotContains(t, s.Memory(), "backend bad")
+	requireTheirs(t, s)
+	require.Empty(t, s.transactions(t))
+}
+
+// What was refused, or did not load, belongs to nobody: who makes a section of
+// that name later keeps it.
+func TestClientTransactionOwnsWhatIsDeployed(t *testing.T) {
+	for name, fail := range map[string]func(s *site){
+		"refused": func(s *site) {
+			s.Fail(dataplanetest.Fault{Method: "PUT", Path: "transactions/", Status: 400})
+		},
+		"failed reload": func(s *site) { s.FailReload("no memory") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, client := sharedFake(t, nil)
+			const more = "\nbackend more\n  server s1 192.0.2.1:80\n"
+			before := s.file(dataplane.General, "haptic-owned.txt")
+			fail(s)
+			_, err := client.Sync(t.Context(), ourConfig(t, s, sharedApp+more))
+			require.Error(t, err)
+			require.Equal(t, before, s.file(dataplane.General, "haptic-owned.txt"))
+			s.Write(s.Raw() + more)
+			syncSite(t, client, ourConfig(t, s, changedApp))
+			require.Contains(t, s.Raw(), "backend more")
+			requireTheirs(t, s)
+		})
+	}
 }

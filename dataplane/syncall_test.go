@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -13,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 )
 
 // stub is an endpoint whose Sync does what it is told.
@@ -182,34 +182,52 @@ func TestSyncAllOfNothing(t *testing.T) {
 // The deadline of SyncAll is that of a Client, too, and a configuration of its
 // own for each endpoint reaches that endpoint.
 func TestSyncAllClients(t *testing.T) {
-	var deployments []dataplane.Deployment
-	var servers []*dataplanetest.Server
-	for i := range 3 {
-		s := dataplanetest.New(t, nil)
-		c, err := dataplane.NewClient(s.Endpoint(), nil)
-		require.NoError(t, err)
-		t.Cleanup(c.Close)
-		config, err := dataplane.NewConfig(fmt.Sprintf("global\n  maxconn %d\n", 10+i))
-		require.NoError(t, err)
-		servers = append(servers, s)
-		deployments = append(deployments, dataplane.Deployment{To: c, Desired: config})
+	var apis []*memoryAPI // outside the bubble, see newMemoryAPI
+	for range 3 {
+		apis = append(apis, newMemoryAPI(t))
 	}
-	servers[1].Fail(dataplanetest.Fault{Delay: time.Hour})
-	var order []int
-	outcomes := dataplane.SyncAll(t.Context(), deployments, &dataplane.SyncAllOptions{
-		Timeout: 2 * time.Second,
-		Done:    func(o dataplane.Outcome) { order = append(order, o.Index) },
+	hanging := apis[1].client.Transport
+	apis[1].client.Transport = hangsOnce{hanging, new(atomic.Bool)}
+	synctest.Test(t, func(t *testing.T) {
+		var deployments []dataplane.Deployment
+		for i, api := range apis {
+			c, err := dataplane.NewClient(api.endpoint, &dataplane.ClientOptions{HTTPClient: api.client})
+			require.NoError(t, err)
+			config, err := dataplane.NewConfig(fmt.Sprintf("global\n  maxconn %d\n", 10+i))
+			require.NoError(t, err)
+			deployments = append(deployments, dataplane.Deployment{To: c, Desired: config})
+		}
+		var order []int
+		outcomes := dataplane.SyncAll(t.Context(), deployments, &dataplane.SyncAllOptions{
+			Timeout: 2 * time.Second,
+			Done:    func(o dataplane.Outcome) { order = append(order, o.Index) },
+		})
+		require.ErrorIs(t, outcomes[1].Err, context.DeadlineExceeded)
+		require.Equal(t, 2*time.Second, outcomes[1].Duration)
+		require.Equal(t, 1, order[len(order)-1])
+		slices.Sort(order)
+		require.Equal(t, []int{0, 1, 2}, order)
+		for _, i := range []int{0, 2} {
+			require.NoError(t, outcomes[i].Err)
+			require.Contains(t, apis[i].Raw(), fmt.Sprintf("maxconn %d\n", 10+i))
+		}
+		// Again: who is done costs one request.
+		before := len(apis[0].Requests())
+		require.NoError(t, dataplane.SyncAll(t.Context(), deployments, nil).Err())
+		require.Len(t, apis[0].Requests()[before:], 1)
 	})
-	require.ErrorIs(t, outcomes[1].Err, context.DeadlineExceeded)
-	require.Equal(t, 1, order[len(order)-1])
-	slices.Sort(order)
-	require.Equal(t, []int{0, 1, 2}, order)
-	for _, i := range []int{0, 2} {
-		require.NoError(t, outcomes[i].Err)
-		require.Contains(t, servers[i].Raw(), fmt.Sprintf("maxconn %d\n", 10+i))
+}
+
+// hangsOnce answers the first request when nobody waits for it any more.
+type hangsOnce struct {
+	http.RoundTripper
+	hung *atomic.Bool
+}
+
+func (h hangsOnce) RoundTrip(r *http.Request) (*http.Response, error) {
+	if h.hung.CompareAndSwap(false, true) {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
 	}
-	// Again: who is done costs one request.
-	before := len(servers[0].Requests())
-	require.NoError(t, dataplane.SyncAll(t.Context(), deployments, nil).Err())
-	require.Len(t, servers[0].Requests()[before:], 1)
+	return h.RoundTripper.RoundTrip(r)
 }

@@ -153,6 +153,39 @@ func ExampleServer_WriteBehind() {
 	// true false
 }
 
+// Somebody else writes: the next Sync sees it by the version and puts its own
+// configuration back.
+func ExampleServer_Write() {
+	s, err := dataplanetest.Start(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+	client, err := dataplane.NewClient(s.Endpoint(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	config, err := dataplane.NewConfig("defaults\n  mode http\nbackend shop\n  server s1 192.0.2.1:80\n")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		result, err := client.Sync(context.Background(), config)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(result.Plan.Summary(), strings.Contains(s.Raw(), "192.0.2.9"))
+		s.Write(strings.Replace(s.Raw(), "192.0.2.1", "192.0.2.9", 1))
+		fmt.Println("version", s.Version(), strings.Contains(s.Raw(), "192.0.2.9"))
+	}
+	// Output:
+	// 1 to create, 1 to update, 1 to delete; one reload false
+	// version 3 true
+	// 0 to create, 1 to update, 0 to delete; runtime, no reload false
+	// version 5 true
+}
+
 // A file behind the back of everybody: a client that looks finds it out.
 func ExampleServer_SetFile() {
 	s, err := dataplanetest.Start(nil)

@@ -138,10 +138,10 @@ func (d *daemon) reload() error {
 	return nil
 }
 
+// pid waits for an answer: a master that is asked in the middle of something
+// may break a connection off.
 func (d *daemon) pid() int {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	procs, err := d.master.Procs(ctx)
+	procs, err := d.await(func(p haproxyctl.Procs) bool { return p.WorkerPID() != 0 })
 	if err != nil {
 		return 0
 	}

@@ -1,0 +1,255 @@
+package dataplane_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+)
+
+// impatient is a way to an API on which whoever waits gives up at the n-th
+// request: before that is sent, or when it has been done and before its answer
+// comes.
+type impatient struct {
+	api *dataplanetest.Server
+
+	mu          sync.Mutex
+	n           int // requests until then
+	after       bool
+	failsReload bool // the first reload on this way fails
+	give        context.CancelFunc
+	asked       []string
+}
+
+func (w *impatient) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	now := w.n == 0
+	w.n--
+	w.asked = append(w.asked, r.Method+" "+r.URL.Path)
+	fails := w.failsReload && strings.Contains(r.URL.RawQuery, "force_reload")
+	w.failsReload = w.failsReload && !fails
+	w.mu.Unlock()
+	if now && !w.after {
+		w.give()
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	if fails {
+		w.api.FailReload("no memory")
+	}
+	answer := httptest.NewRecorder()
+	w.api.ServeHTTP(answer, r)
+	if now && w.after {
+		w.give()
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return answer.Result(), nil
+}
+
+// whole is all that there is at an endpoint without a haproxy: what is stored,
+// what is open, and what the process has loaded.
+func (s *site) whole(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(s.Raw())
+	if s.Memory() != s.Raw() {
+		b.WriteString("\nthe API has another text in memory:\n" + s.Memory())
+	}
+	for _, kind := range []dataplane.FileKind{dataplane.Map, dataplane.Certificate, dataplane.General} {
+		names := s.Files(kind)
+		slices.Sort(names)
+		for _, name := range names {
+			fmt.Fprintf(&b, "\n%s %s:\n%s", kind, name, s.file(kind, name))
+		}
+	}
+	fmt.Fprintln(&b, "\nopen:", s.Transactions())
+	for _, server := range []string{"b/s1", "b/s2", "app/s1", "their_app/one"} {
+		backend, name, _ := strings.Cut(server, "/")
+		address, state := s.LoadedServer(backend, name)
+		fmt.Fprintln(&b, server, address, state)
+	}
+	fmt.Fprintln(&b, s.LoadedMap("m.map"), s.LoadedCertificate("a.pem"), s.LoadedCertificate("b.pem"))
+	fmt.Fprintln(&b, s.Runtime("show ssl crt-list "+s.Layout().Path(dataplane.CRTList, "list.txt")))
+	return b.String()
+}
+
+// steps are two configurations, and how a Client gets from one to the other.
+type steps struct {
+	strategy    dataplane.Strategy
+	failsReload bool
+	configs     func(t *testing.T, s *site) (from, to *dataplane.Config)
+}
+
+func giveUps() map[string]steps {
+	stray := func(name string) dataplane.File {
+		return dataplane.File{Kind: dataplane.General, Name: name, Content: []byte("x\n")}
+	}
+	alone := func(global string) func(t *testing.T, s *site) (from, to *dataplane.Config) {
+		return func(t *testing.T, s *site) (from, to *dataplane.Config) {
+			d := newDesired(t, s)
+			d.extra = []dataplane.File{stray("goes.txt")}
+			from = d.config(t)
+			d.s1, d.mapText, d.certificate, d.second = "127.0.0.7:7 weight 9", "/a a\n/n new\n", siteCertificate(t, "a.test"), siteCertificate(t, "b.test")
+			d.extra, d.global = []dataplane.File{stray("comes.txt")}, global
+			return from, d.config(t)
+		}
+	}
+	shared := func(old, now string) func(t *testing.T, s *site) (from, to *dataplane.Config) {
+		return func(t *testing.T, s *site) (from, to *dataplane.Config) {
+			sharedSite(t, s)
+			s.SetFile(dataplane.General, "theirs.txt", []byte("x\n"))
+			m := func(text string) dataplane.File {
+				return dataplane.File{Kind: dataplane.Map, Name: "m.map", Content: []byte(text)}
+			}
+			app := strings.Replace(sharedApp, "  default_backend",
+				"  http-request set-header X %[path,map("+s.Layout().Path(dataplane.Map, "m.map")+")]\n  default_backend", 1)
+			return ourConfig(t, s, app, m("/a a\n"), stray("goes.txt")),
+				ourConfig(t, s, strings.Replace(app, old, now, 1), m("/a b\n"), stray("comes.txt"))
+		}
+	}
+	rule := shared("  default_backend", "  http-request deny if { path /x }\n  default_backend")
+	return map[string]steps{
+		"runtime":                    {configs: alone("")},
+		"failed reload":              {configs: alone("  nbthread 2\n"), failsReload: true},
+		"transaction":                {strategy: dataplane.Transaction, configs: rule},
+		"transaction, failed reload": {strategy: dataplane.Transaction, configs: rule, failsReload: true},
+	}
+}
+
+// giver gives up Syncs from one configuration of an endpoint to the other.
+type giver struct {
+	*site
+	steps
+	from, to *dataplane.Config
+	wholes   map[*dataplane.Config]string
+}
+
+func newGiver(t *testing.T, c steps) *giver {
+	g := &giver{site: fakeSite(t, nil), steps: c, wholes: map[*dataplane.Config]string{}}
+	g.from, g.to = c.configs(t, g.site)
+	for _, config := range []*dataplane.Config{g.to, g.from, g.to, g.from} {
+		syncSite(t, g.client(t, &dataplane.ClientOptions{Strategy: c.strategy}), config)
+		g.wholes[config] = g.whole(t)
+	}
+	return g
+}
+
+// gives up a Sync at its n-th request, and returns the Client, which may have
+// deployed before, and all requests until then.
+func (g *giver) gives(t *testing.T, n int, warm, after bool) (*dataplane.Client, []string) {
+	t.Helper()
+	way := &impatient{api: g.Server, n: -1}
+	client := g.client(t, &dataplane.ClientOptions{Strategy: g.strategy, HTTPClient: &http.Client{Transport: way}})
+	if warm {
+		syncSite(t, client, g.from)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	way.n, way.after, way.give, way.failsReload, way.asked = n, after, cancel, g.failsReload, nil
+	_, err := client.Sync(ctx, g.to)
+	way.n, way.failsReload = -1, false
+	if err != nil && !errors.Is(err, dataplane.ErrReload) {
+		require.ErrorIs(t, err, context.Canceled, "%v", way.asked)
+	}
+	return client, way.asked
+}
+
+// arrives wherever it is to go now, with one reload at most, knows that it has,
+// and leaves nothing behind.
+func (g *giver) arrives(t *testing.T, client *dataplane.Client, config *dataplane.Config, where string) {
+	t.Helper()
+	r, err := client.Sync(t.Context(), config)
+	require.NoError(t, err, where)
+	require.LessOrEqual(t, r.Reloads, 1, where)
+	asked := len(g.Requests())
+	again := syncSite(t, client, config)
+	require.True(t, again.Plan.Empty(), "%s: %s", where, again.Plan)
+	require.LessOrEqual(t, len(g.Requests())-asked, 2, where) // its mark goes, perhaps
+	require.Equal(t, g.wholes[config], g.whole(t), where)
+}
+
+// TestClientGivesUpAnywhere ends the context of a Sync at each of its requests,
+// before that is sent, or when it is done and its answer has not been read.
+// Wherever the same Client then is to go, on or back, it gets there.
+func TestClientGivesUpAnywhere(t *testing.T) {
+	thens := []string{"on", "back", "look and back"}
+	for name, c := range giveUps() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGiver(t, c)
+			for i, warm := range []bool{false, true} {
+				client, requests := g.gives(t, -1, warm, true)
+				g.arrives(t, client, g.from, "at the end")
+				require.Greater(t, len(requests), 10)
+				for n, request := range requests {
+					changes := !strings.HasPrefix(request, "GET ")
+					for j, after := range []bool{true, false} {
+						if !changes && (!warm || !after) {
+							continue // as if at a change before it
+						}
+						then := thens[(n+i+j)%len(thens)]
+						where := fmt.Sprintf("%d, %s, warm %v, after %v, %s", n, request, warm, after, then)
+						client, until := g.gives(t, n, warm, after)
+						require.Greater(t, len(until), n, where)
+						if then == "look and back" {
+							_, err := client.DryRun(t.Context(), g.from)
+							require.NoError(t, err, where)
+						}
+						if then == "on" {
+							g.arrives(t, client, g.to, where)
+						}
+						g.arrives(t, client, g.from, where)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A mark that may be gone is set anew before the next change: whoever comes after
+// one that is killed then must find it.
+func TestClientMarksAgain(t *testing.T) {
+	s := fakeSite(t, nil)
+	d := newDesired(t, s)
+	client := s.client(t, nil)
+	syncSite(t, client, d.config(t))
+	d.s1 = "127.0.0.7:7 weight 10"
+	s.Fail(dataplanetest.Fault{Method: "DELETE", Path: "haptic-unfinished", Cut: true}) // it is done
+	syncSite(t, client, d.config(t))
+	require.Empty(t, s.file(dataplane.General, "haptic-unfinished.txt"))
+
+	d.mapText = "/a a\n/n new\n"
+	s.Fail(dataplanetest.Fault{Path: "/entries", Status: 403}) // as if it were killed there
+	_, err := client.Sync(t.Context(), d.config(t))
+	require.Error(t, err)
+	require.NotEmpty(t, s.file(dataplane.General, "haptic-unfinished.txt"))
+	require.Equal(t, 1, syncSite(t, s.client(t, nil), d.config(t)).Reloads)
+	require.Equal(t, "new", s.LoadedMap("m.map")["/n"])
+}
+
+// A mark that could not be removed goes with the next Sync that finds all as it
+// left it, and costs no reload.
+func TestClientUnmarksLater(t *testing.T) {
+	s := fakeSite(t, nil)
+	d := newDesired(t, s)
+	client := s.client(t, nil)
+	s.Fail(dataplanetest.Fault{Method: "DELETE", Path: "haptic-unfinished", Drop: true})
+	syncSite(t, client, d.config(t))
+	require.NotEmpty(t, s.file(dataplane.General, "haptic-unfinished.txt"))
+	require.True(t, syncSite(t, client, d.config(t)).Plan.Empty())
+	require.Empty(t, s.file(dataplane.General, "haptic-unfinished.txt"))
+	require.True(t, syncSite(t, s.client(t, nil), d.config(t)).Plan.Empty())
+}
