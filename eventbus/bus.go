@@ -298,12 +298,15 @@ func (b *Bus) Close(ctx context.Context) error {
 		}
 	}
 	for _, s := range subs {
-		if !ended(ctx, s.done) {
+		if !ended(ctx, s.done) && !s.over() {
 			return b.giveUp(ctx)
 		}
 	}
-	if !ended(ctx, b.desk.done) || started && !ended(ctx, b.sweepDone) {
+	if !ended(ctx, b.desk.done) {
 		return b.giveUp(ctx)
+	}
+	if started {
+		<-b.sweepDone // at once: nobody has a queue to fill any more
 	}
 	for _, s := range subs {
 		if s.cutShort.Load() {
@@ -336,12 +339,11 @@ func (b *Bus) giveUp(ctx context.Context) error {
 	b.mu.Unlock()
 	e := &CloseError{Err: context.Cause(ctx), Responders: b.desk.unfinished()}
 	for _, s := range subs {
-		select {
-		case <-s.done:
+		if s.over() {
 			if !s.cutShort.Load() {
 				continue
 			}
-		default:
+		} else {
 			s.cutShort.Store(true)
 			s.stop()
 		}
@@ -361,7 +363,7 @@ type CloseError struct {
 
 func (e *CloseError) Error() string {
 	var sb strings.Builder
-	fmt.Fprintf(&sb, "eventbus: close: %d subscribers did not finish", len(e.Unfinished)) // 0: the key function of one that left
+	fmt.Fprintf(&sb, "eventbus: close: %d subscribers did not finish", len(e.Unfinished)) // 0: responders did not
 	sep := ": "
 	for _, s := range e.Unfinished {
 		fmt.Fprintf(&sb, "%s%s (%d pending)", sep, s.Name, s.Pending)

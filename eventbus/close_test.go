@@ -58,6 +58,39 @@ func TestCloseWithEndedContext(t *testing.T) {
 	})
 }
 
+// Who has delivered everything is not called unfinished, not even beside one that
+// hangs.
+func TestCloseCallsNobodyIdleUnfinished(t *testing.T) {
+	for _, hangs := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			b := eventbus.New(nil)
+			release := make(chan struct{})
+			subscribe := func(policy eventbus.Policy) {
+				eventbus.Subscribe(b, policy, func(context.Context, eventbus.Delivery[int]) {})
+			}
+			for range 3 {
+				subscribe(eventbus.Lossless)
+				subscribe(eventbus.Lossy(2))
+				subscribe(eventbus.Latest(func(n int) int { return n }))
+			}
+			for range hangs {
+				eventbus.Subscribe(b, eventbus.Lossless, func(context.Context, eventbus.Delivery[int]) { <-release })
+			}
+			b.Start()
+			eventbus.Publish(b, 1)
+			synctest.Wait() // they sleep
+			var ce *eventbus.CloseError
+			err := b.Close(ended)
+			if errors.As(err, &ce) != (hangs > 0) || ce != nil && len(ce.Unfinished) != hangs {
+				t.Errorf("%d hang: %v", hangs, err)
+			}
+			close(release)
+		})
+	}
+}
+
 // Two that close the bus at once both wait for the handlers.
 func TestCloseTwiceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -202,6 +202,21 @@ func (s *subscriber) finish() {
 	})
 }
 
+// over reports, on a closed bus, whether s has ended. One that has delivered
+// everything ends by itself, with no code of others in between, and is waited for.
+func (s *subscriber) over() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+	}
+	if s.stats().Pending > 0 {
+		return false
+	}
+	<-s.done
+	return true
+}
+
 // letGo takes the cursor off the log, so that nobody fills the queue any more.
 func (s *subscriber) letGo() {
 	s.mu.Lock()
