@@ -159,7 +159,7 @@ func (o *overdue) Err() error {
 func TestTimeOutsHaveOwners(t *testing.T) {
 	const endless = "{% if bad(ing.Name) %}{% for true %}{% end %}{% end %}"
 	all, items := manyObjects(16)
-	slow := "{% for _, ing := range ings %}{% for i := 0; i < 5000; i++ %}{% end %}{% end %}{% for true %}{% for _, ing := range ings %}{% for i := 0; i < 5000; i++ %}{% end %}{% end %}{% end %}"
+	slow := "{% for _, ing := range ings %}{% for i := 0; i < 50; i++ %}{% end %}{% end %}{% for true %}{% for _, ing := range ings %}{% for i := 0; i < 50; i++ %}{% end %}{% end %}{% end %}"
 	for name, c := range map[string]struct {
 		template, want string
 		each           bool
