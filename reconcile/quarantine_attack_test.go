@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -39,113 +40,75 @@ func TestManyBad(t *testing.T) {
 		"refused, each":         {each, "x\nbackend evil", 2, 1, 1000, 20},
 		"a nil pointer":         {map[string]string{"haproxy.cfg": "global\n{% for ing in ingresses %}\n" + nilPointer + "{% end %}\n"}, "fail", 2, 1, 100, 20},
 		"a nil pointer, each":   {map[string]string{"haproxy.cfg": "global\n", "haproxy.d/ingress.cfg": nilPointer}, "fail", 2, 1, 100, 20},
-	} { // nil pointers: few, as each costs a traced render of its own, for all of which there are five seconds
+	} {
+		// The time that is kept for what is wrong besides is virtual: none of it passes.
 		t.Run(name, func(t *testing.T) {
-			w := newWard(t, c.files)
-			for i := range c.of {
-				if i%c.every == 7 {
-					w.put(fmt.Sprintf("web-%d=%s", i, c.bad))
-				} else {
-					w.put(fmt.Sprintf("web-%d", i))
-				}
-			}
-			loop, err := New(w.options())
-			require.NoError(t, err)
-			_, err = loop.Once(t.Context())
-			require.NoError(t, err)
-			renders, checks := w.counted()
-			require.Equal(t, []int{c.renders, c.checks}, []int{renders, checks})
-			require.Len(t, loop.State().Quarantined, c.of/c.every)
-			require.Equal(t, c.of-c.of/c.every, len(strings.Fields(w.deployed())))
+			synctest.Test(t, func(t *testing.T) { manyBad(t, c.files, c.bad, c.of, c.every, c.renders, c.checks) })
 		})
 	}
 }
 
-// overdue is a context whose deadline is over when done is closed.
-type overdue struct {
-	context.Context
-	done chan struct{}
-}
-
-func (o *overdue) Done() <-chan struct{} { return o.done }
-
-func (o *overdue) Err() error {
-	select {
-	case <-o.done:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
-}
-
-// becomeOverdue gives a template the time to come to what does not end: turns of a
-// ticker, of which there is one while the machine stands still.
-func becomeOverdue(ctx context.Context) (late context.Context, stop func()) {
-	o, quit := &overdue{ctx, make(chan struct{})}, make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		ticker := time.NewTicker(10 * time.Millisecond)
-		defer ticker.Stop()
-		for range 50 {
-			select {
-			case <-ticker.C:
-			case <-quit:
-				return
-			}
+func manyBad(t *testing.T, files map[string]string, bad string, of, every, renders, checks int) {
+	w := newWard(t, files)
+	for i := range of {
+		if i%every == 7 {
+			w.put(fmt.Sprintf("web-%d=%s", i, bad))
+		} else {
+			w.put(fmt.Sprintf("web-%d", i))
 		}
-		close(o.done)
-	})
-	return o, func() { close(quit); wg.Wait() }
+	}
+	loop, err := New(w.options())
+	require.NoError(t, err)
+	_, err = loop.Once(t.Context())
+	require.NoError(t, err)
+	rendered, checked := w.counted()
+	require.Equal(t, []int{renders, checks}, []int{rendered, checked})
+	require.Len(t, loop.State().Quarantined, of/every)
+	require.Equal(t, of-of/every, len(strings.Fields(w.deployed())))
 }
 
 // TestAResourceThatHangs the templates is left out, and not tried again soon.
 func TestAResourceThatHangs(t *testing.T) {
+	const hang = "{% for ing.Annotations[`text`] == `hang` %}{{ linger() }}{% end %}\n"
 	for name, files := range map[string]map[string]string{
-		"in a loop": {"haproxy.cfg": "global\n{% for ing in ingresses %}\nbackend {{ ing.Name }}\n{% for ing.Annotations[`text`] == `hang` %}{% end %}\n{% end %}\n"},
-		"each":      {"haproxy.cfg": "global\n", "haproxy.d/ingress.cfg": "backend {{ ing.Name }}\n{% for ing.Annotations[`text`] == `hang` %}{% end %}\n"},
+		"in a loop": {"haproxy.cfg": "global\n{% for ing in ingresses %}\nbackend {{ ing.Name }}\n" + hang + "{% end %}\n"},
+		"each":      {"haproxy.cfg": "global\n", "haproxy.d/ingress.cfg": "backend {{ ing.Name }}\n" + hang},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWard(t, files)
-			w.put("a", "b=hang", "c")
-			opts, n := w.options(), 0
-			opts.Renderer = RendererFunc(func(ctx context.Context) (*Rendered, error) {
-				if n++; n == 1 { // the others are of what is good, and have all the time of a render
-					var stop func()
-					ctx, stop = becomeOverdue(ctx)
-					defer stop()
-				}
-				return w.Render(ctx)
+			synctest.Test(t, func(t *testing.T) {
+				w := newWard(t, files)
+				w.put("a", "b=hang", "c")
+				loop, err := New(w.options())
+				require.NoError(t, err)
+				_, err = loop.Once(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, "a c", w.deployed())
+				require.Equal(t, "b", held(loop))
+				q := loop.State().Quarantined[0]
+				require.Contains(t, q.Fault.String(), "stopped: context deadline exceeded for Ingress ns/b (b.yaml:1)")
+				require.Equal(t, time.Hour, time.Until(q.RetryAt))
+				w.put("b=mended")
+				_, err = loop.Once(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, "a b c", w.deployed())
 			})
-			loop, err := New(opts)
-			require.NoError(t, err)
-			_, err = loop.Once(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, "a c", w.deployed())
-			require.Equal(t, "b", held(loop))
-			q := loop.State().Quarantined[0]
-			require.Contains(t, q.Fault.String(), "stopped: context deadline exceeded for Ingress ns/b (b.yaml:1)")
-			require.Greater(t, time.Until(q.RetryAt), 50*time.Minute)
-			w.put("b=mended")
-			_, err = loop.Once(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, "a b c", w.deployed())
 		})
 	}
 }
 
 // TestTemplatesThatHang are to blame themselves.
 func TestTemplatesThatHang(t *testing.T) {
-	w := newWard(t, map[string]string{"haproxy.cfg": "global\n{% for ing in ingresses %}{% for true %}{% end %}{% end %}\n"})
-	w.put("a", "b", "c", "d", "e")
-	opts := w.options()
-	opts.RenderTimeout = 100 * time.Millisecond
-	loop, err := New(opts)
-	require.NoError(t, err)
-	_, err = loop.Once(t.Context())
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Empty(t, held(loop))
-	renders, _ := w.counted()
-	require.Equal(t, 1, renders)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWard(t, map[string]string{"haproxy.cfg": "global\n{% for ing in ingresses %}{% for true %}{{ linger() }}{% end %}{% end %}\n"})
+		w.put("a", "b", "c", "d", "e")
+		loop, err := New(w.options())
+		require.NoError(t, err)
+		_, err = loop.Once(t.Context())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Empty(t, held(loop))
+		renders, _ := w.counted()
+		require.Equal(t, 1, renders)
+	})
 }
 
 // TestConflict: of two resources that are fine on their own, one is left out.

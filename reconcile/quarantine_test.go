@@ -59,12 +59,21 @@ func newWard(tb testing.TB, files map[string]string) *ward {
 }
 
 func (w *ward) compile() {
-	engine, err := templating.Compile(w.files, &templating.Options{Vars: map[string]any{
-		"ingresses": []*networkingv1.Ingress(nil), "ing": (*networkingv1.Ingress)(nil)}})
+	engine, err := templating.Compile(w.files, &templating.Options{
+		Vars:    map[string]any{"ingresses": []*networkingv1.Ingress(nil), "ing": (*networkingv1.Ingress)(nil)},
+		Globals: map[string]any{"linger": linger},
+	})
 	require.NoError(w.tb, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.engine = engine
+}
+
+// linger is for templates that hang: they take time, which in a bubble is none of
+// the machine's, so that one that is busy stops no other render.
+func linger() string {
+	time.Sleep(100 * time.Millisecond)
+	return ""
 }
 
 // put writes Ingresses: name=text, or name alone.

@@ -2,6 +2,8 @@ package reconcile
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -132,17 +134,25 @@ func (w *world) settle() {
 				again, i = true, i-1
 			}
 		}
-		for name, at := range w.open {
-			if !at.After(w.now) {
+		for _, name := range w.inSomeOrder(maps.Keys(w.open)) {
+			if !w.open[name].After(w.now) {
 				w.s.concluded(name, w.s.endpoints[name].born, w.about[name])
 				delete(w.open, name)
 				again = true
 			}
 		}
-		for name := range w.s.endpoints {
+		for _, name := range w.inSomeOrder(maps.Keys(w.s.endpoints)) {
 			again = w.ask(name) || again
 		}
 	}
+}
+
+// inSomeOrder gives names in an order that follows from the seed, so that what one
+// seed finds it finds each time.
+func (w *world) inSomeOrder(names iter.Seq[string]) []string {
+	all := slices.Sorted(names)
+	w.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
 }
 
 func (w *world) ask(name string) bool {
