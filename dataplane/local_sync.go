@@ -92,8 +92,9 @@ func parseVersion(s string) Version {
 // A server that still has connections when it goes is put into maintenance: it
 // gets no new ones and is deleted when the last has ended.
 //
-// Sync needs [Local.Run], which it gives a few seconds to begin. The Result
-// comes with an error, too, and says how far it got.
+// Sync needs [Local.Run], which it gives a few seconds to begin, and for which it
+// waits while that starts HAProxy. The Result comes with an error, too, and says
+// how far it got.
 func (l *Local) Sync(ctx context.Context, desired *Config) (*Result, error) {
 	start := time.Now()
 	if err := l.lock(ctx); err != nil {
