@@ -197,8 +197,8 @@ func TestClientGivesUpAnywhere(t *testing.T) {
 				for n, request := range requests {
 					changes := !strings.HasPrefix(request, "GET ")
 					for j, after := range []bool{true, false} {
-						if !changes && (!warm || !after) {
-							continue // as if at a change before it
+						if !warm && !after || !changes && !(warm && after) {
+							continue // much as at a request before it
 						}
 						then := thens[(n+i+j)%len(thens)]
 						where := fmt.Sprintf("%d, %s, warm %v, after %v, %s", n, request, warm, after, then)

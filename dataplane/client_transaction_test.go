@@ -194,3 +194,19 @@ func TestClientTransactionOwnsWhatIsDeployed(t *testing.T) {
 		})
 	}
 }
+
+// A look that finds nothing to do does not make a client forget that more is
+// said to belong to it than it has deployed.
+func TestClientTransactionOwnsAfterALook(t *testing.T) {
+	s, client := sharedFake(t, nil)
+	before := s.file(dataplane.General, "haptic-owned.txt")
+	s.Fail(dataplanetest.Fault{Method: "POST", Path: "storage/general", Status: 503, Times: 3})
+	_, err := client.Sync(t.Context(), ourConfig(t, s, sharedApp, dataplane.File{Kind: dataplane.General, Name: "a.txt", Content: []byte("a\n")}))
+	require.Error(t, err)
+	require.NotEqual(t, before, s.file(dataplane.General, "haptic-owned.txt"))
+	plan, err := client.DryRun(t.Context(), ourConfig(t, s, sharedApp))
+	require.NoError(t, err)
+	require.True(t, plan.Empty(), "%s", plan)
+	syncSite(t, client, ourConfig(t, s, sharedApp))
+	require.Equal(t, before, s.file(dataplane.General, "haptic-owned.txt"))
+}
