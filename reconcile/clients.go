@@ -82,8 +82,9 @@ type remote struct {
 	mu       sync.Mutex
 	endpoint dataplane.Endpoint
 	client   *dataplane.Client
-	refused  bool // the last call was refused for its credentials
-	retired  bool // nobody is to keep a connection
+	refused  bool   // the last call was refused for its credentials
+	known    func() // ends the reading of others, which may hang where they are kept; nil before the first
+	retired  bool   // nobody is to keep a connection
 }
 
 func sameCredentials(a, b dataplane.Endpoint) bool {
@@ -111,6 +112,9 @@ func (r *remote) use(e dataplane.Endpoint) error {
 	}
 	if r.client != nil {
 		r.client.Close()
+	}
+	if r.known != nil {
+		r.known()
 	}
 	r.endpoint, r.client = e, client
 	return nil
@@ -197,6 +201,15 @@ func (r *remote) do(ctx context.Context, f func(*dataplane.Client) error) error 
 // readAgain takes the credentials that are now where they are kept. It returns the
 // error of the call that they were refused for, with what else went wrong.
 func (r *remote) readAgain(ctx context.Context, refused dataplane.Endpoint, err error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.mu.Lock()
+	r.known = cancel
+	come := !sameCredentials(r.endpoint, refused)
+	r.mu.Unlock()
+	if come {
+		return err
+	}
 	credentials, e := r.reread(ctx)
 	if e != nil {
 		return errors.Join(err, fmt.Errorf("reading the credentials again: %w", e))

@@ -83,6 +83,7 @@ type Live struct {
 	validator Validator // of the loop
 	layouts   map[dataplane.Layout]Validator
 	deployed  *dataplane.Config
+	reads     map[string]func() k8swatch.State // what FollowPods reads, by kind and name
 	state     SettingsState
 	said      string // about the candidate that was refused last
 }

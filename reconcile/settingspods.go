@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"reflect"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,8 +48,11 @@ func (e CredentialsUpdated) LogValue() slog.Value {
 // credentials change, and gives them to the loop of [Live.NewLoop] as its targets,
 // until ctx ends. namespace is that of the controller, where a Secret is looked for
 // that the settings name without one. A Secret that is missing or wrong, or what
-// dataplane.tls names, is reported as [CredentialsInvalid]; an endpoint that refuses the credentials has the Secret
-// read once more, past the watch. The error says that there is no loop.
+// dataplane.tls names, is reported as [CredentialsInvalid], and so is one that has
+// not been read within 10 s; the HAProxys that the loop has stay its targets
+// meanwhile. An endpoint that refuses the credentials has the Secret read once more,
+// past the watch. How what is read does stands in [Live.State] beside what the
+// settings watch. The error says that there is no loop.
 func (l *Live) FollowPods(ctx context.Context, namespace string) error {
 	l.mu.Lock()
 	loop := l.loop
@@ -60,16 +64,11 @@ func (l *Live) FollowPods(ctx context.Context, namespace string) error {
 	defer f.wg.Wait()
 	defer f.tls.end()
 	defer f.unfollow()
-	for {
-		if err := f.find(ctx); err != nil && ctx.Err() == nil {
-			f.refuse(err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-l.pods:
-		}
+	defer l.readFor(nil)
+	for ctx.Err() == nil {
+		f.look(ctx)
 	}
+	return nil
 }
 
 // podFollower is what FollowPods knows.
@@ -89,7 +88,62 @@ type podFollower struct {
 	version string // of the credentials in use
 	said    string // what is wrong
 
+	unread      string // what could not be read yet
+	unreadSince time.Time
+
 	tls *tlsFollower
+}
+
+// readTime is how long what FollowPods reads may take before somebody is told. A
+// request that fails is made again within 2 s.
+const readTime = 10 * time.Second
+
+// unreadError says that something has not been read yet.
+type unreadError struct {
+	what string
+	err  error // why, where that is known
+}
+
+func (e *unreadError) Error() string {
+	if e.err == nil {
+		return "could not be read yet"
+	}
+	return "could not be read yet: " + e.err.Error()
+}
+
+func (e *unreadError) Unwrap() error { return e.err }
+
+// look finds the HAProxys of now, and waits until there may be others.
+func (f *podFollower) look(ctx context.Context) {
+	err := f.find(ctx)
+	f.live.readFor(f)
+	var overdue <-chan time.Time
+	switch left := f.patience(err); {
+	case left > 0:
+		timer := time.NewTimer(left)
+		defer timer.Stop()
+		overdue = timer.C
+	case err != nil && ctx.Err() == nil:
+		f.refuse(err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-f.live.pods:
+	case <-overdue:
+	}
+}
+
+// patience is how much longer what has not been read may take.
+func (f *podFollower) patience(err error) time.Duration {
+	var unread *unreadError
+	if !errors.As(err, &unread) {
+		f.unread = ""
+		return 0
+	}
+	if f.unread != unread.what {
+		f.unread, f.unreadSince = unread.what, time.Now()
+	}
+	return readTime - time.Since(f.unreadSince)
 }
 
 // find does everything once.
@@ -106,16 +160,19 @@ func (f *podFollower) find(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := f.follow(ctx, s.Credentials); err != nil || !f.secret.Synced() {
+	if err := f.follow(ctx, s.Credentials); err != nil {
 		return err
+	}
+	if state := f.secret.State(); !state.Synced {
+		return fmt.Errorf("credentials: the Secret %w", &unreadError{"Secret " + f.ref.String(), state.Err})
 	}
 	secret, _ := f.secret.Get()
 	credentials, err := credentialsIn(secret)
 	if err != nil {
 		return err
 	}
-	tlsConfig, ready, err := f.tls.now(ctx, s.Dataplane.TLS, f.namespace)
-	if err != nil || !ready {
+	tlsConfig, err := f.tls.now(ctx, s.Dataplane.TLS, f.namespace)
+	if err != nil {
 		return err
 	}
 	if f.said != "" || f.version != secret.ResourceVersion {
@@ -175,10 +232,15 @@ func (f *podFollower) unfollow() {
 
 // refuse reports what is wrong, but not twice the same in a row.
 func (f *podFollower) refuse(err error) {
-	if f.said == err.Error() {
+	said := err.Error()
+	var unread *unreadError
+	if errors.As(err, &unread) { // the words for why change from one request to the next
+		said = "unread: " + unread.what
+	}
+	if f.said == said {
 		return
 	}
-	f.said = err.Error()
+	f.said = said
 	invalid := CredentialsInvalid{Err: err}
 	var tls *objectError
 	switch {
@@ -225,6 +287,39 @@ func (f *podFollower) reread(ctx context.Context, ref SecretRef) (Credentials, e
 		return Credentials{}, err
 	}
 	return credentialsIn(found)
+}
+
+// reads are what FollowPods watches beside what the settings name, by kind and
+// name. What it found before stays in use, and what does not come then keeps
+// nobody from being ready.
+func (f *podFollower) reads() map[string]func() k8swatch.State {
+	reads := map[string]func() k8swatch.State{}
+	found := f.targets
+	add := func(name string, state func() k8swatch.State) {
+		reads[name] = func() k8swatch.State {
+			s := state()
+			s.Synced = s.Synced || found
+			return s
+		}
+	}
+	if f.secret != nil {
+		add("Secret "+f.ref.String(), f.secret.State)
+	}
+	for ref, o := range f.tls.objects {
+		add(ref.String(), o.state)
+	}
+	return reads
+}
+
+// readFor has the state tell what a follower reads; nil: nothing any more.
+func (l *Live) readFor(f *podFollower) {
+	var reads map[string]func() k8swatch.State
+	if f != nil {
+		reads = f.reads()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reads = reads
 }
 
 // wakePods has FollowPods look again.

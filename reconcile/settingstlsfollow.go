@@ -6,8 +6,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,35 +61,35 @@ func (e *objectError) Unwrap() error { return e.err }
 
 // followedObject is a Secret or a ConfigMap that is watched.
 type followedObject struct {
-	stop   context.CancelFunc
-	synced func() bool
-	get    func() (data map[string][]byte, version string, ok bool)
+	stop  context.CancelFunc
+	state func() k8swatch.State
+	get   func() (data map[string][]byte, version string, ok bool)
 }
 
-// now returns the configuration for these settings, and whether all is known that
-// it takes. namespace is that of the controller.
-func (f *tlsFollower) now(ctx context.Context, settings DataplaneTLS, namespace string) (config *tls.Config, ready bool, err error) {
+// now returns the configuration for these settings. namespace is that of the
+// controller. The error is an [*unreadError] while not all is known that it takes.
+func (f *tlsFollower) now(ctx context.Context, settings DataplaneTLS, namespace string) (config *tls.Config, err error) {
 	if err := f.follow(ctx, settings, namespace); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	for _, o := range f.objects {
-		if !o.synced() {
-			return nil, false, nil
+	for _, ref := range f.names() {
+		if state := f.objects[ref].state(); !state.Synced {
+			return nil, &objectError{ref, &unreadError{ref.String(), state.Err}}
 		}
 	}
 	m, versions, err := f.read(settings, namespace)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if settings == f.settings && m == f.material && (f.config != nil || settings == DataplaneTLS{}) {
-		return f.config, true, nil
+		return f.config, nil
 	}
 	if config, err = settings.Config([]byte(m.ca), []byte(m.certificate), []byte(m.key)); err != nil {
 		ref := settings.clientRef(namespace)
 		if _, wrong := certPool([]byte(m.ca)); wrong != nil && settings.hasCA() {
 			ref, _ = settings.caRef(namespace)
 		}
-		return nil, false, &objectError{ref, err}
+		return nil, &objectError{ref, err}
 	}
 	for ref, version := range versions {
 		if f.versions[ref] != version {
@@ -94,7 +97,12 @@ func (f *tlsFollower) now(ctx context.Context, settings DataplaneTLS, namespace 
 		}
 	}
 	f.settings, f.material, f.versions, f.config = settings, m, versions, config
-	return config, true, nil
+	return config, nil
+}
+
+// names are those of what is watched, in a fixed order.
+func (f *tlsFollower) names() []objectRef {
+	return slices.SortedFunc(maps.Keys(f.objects), func(a, b objectRef) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // caRef is the object with the CAs, and its key; zero where there is none.
@@ -208,7 +216,7 @@ func followObject[T k8swatch.Object](ctx context.Context, f *tlsFollower, gvr sc
 	}
 	ctx, stop := context.WithCancel(ctx)
 	f.wg.Go(func() { _ = single.Run(ctx) }) // ErrStarted alone
-	return &followedObject{stop: stop, synced: single.Synced, get: func() (map[string][]byte, string, bool) {
+	return &followedObject{stop: stop, state: single.State, get: func() (map[string][]byte, string, bool) {
 		obj, ok := single.Get()
 		if !ok {
 			return nil, "", false

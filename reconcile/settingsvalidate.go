@@ -188,7 +188,9 @@ type SettingsState struct {
 	Error     string    `json:"error,omitempty"`     // why it was refused
 	ErrorAt   time.Time `json:"errorAt,omitzero"`
 
-	Watched map[string]k8swatch.State `json:"watched,omitempty"` // by name in the settings
+	// Watched are by name in the settings; what FollowPods reads besides is by
+	// kind and name, such as "Secret haproxy/credentials".
+	Watched map[string]k8swatch.State `json:"watched,omitempty"`
 }
 
 // State returns one consistent snapshot.
@@ -200,6 +202,9 @@ func (l *Live) State() SettingsState {
 		s.Watched = make(map[string]k8swatch.State, len(l.current.watchers))
 		for name, w := range l.current.watchers {
 			s.Watched[name] = w.state()
+		}
+		for name, state := range l.reads {
+			s.Watched[name] = state()
 		}
 	}
 	return s
