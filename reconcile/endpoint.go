@@ -112,22 +112,36 @@ func (w *worker) ended(c call, o outcome, show func(p *EndpointState, e *endpoin
 // probe finds out what a target is.
 func (w *worker) probe(ctx context.Context, c call) {
 	start := time.Now()
-	var is dataplane.Target
-	err := w.call(ctx, c, func(ctx context.Context) (err error) {
-		is, err = w.target.(Prober).Probe(ctx)
-		return err
-	})
+	is, err := w.identify(ctx, c)
 	if err == nil {
 		w.ended(c, outcome{}, func(p *EndpointState, _ *endpointState, _ time.Time) {
-			p.HAProxy, p.API, p.Unfit = "", is.API.String(), ""
-			if is.Version != (dataplane.Version{}) { // which would read as the oldest
-				p.HAProxy = is.Version.String()
-			}
+			p.identified(is)
 			p.Error, p.Failures, p.RetryAt = "", 0, time.Time{}
 		})
 		return
 	}
 	w.failed(ctx, c, nil, err, start)
+}
+
+// identify probes a [Prober]. Of any other target nothing is known.
+func (w *worker) identify(ctx context.Context, c call) (is dataplane.Target, err error) {
+	prober, ok := w.target.(Prober)
+	if !ok {
+		return is, nil
+	}
+	err = w.call(ctx, c, func(ctx context.Context) (err error) {
+		is, err = prober.Probe(ctx)
+		return err
+	})
+	return is, err
+}
+
+// identified notes what a target is, and that it fits.
+func (p *EndpointState) identified(is dataplane.Target) {
+	p.HAProxy, p.API, p.Unfit = "", is.API.String(), ""
+	if is.Version != (dataplane.Version{}) { // which would read as the oldest
+		p.HAProxy = is.Version.String()
+	}
 }
 
 // tryRuntime deploys at once if that takes no reload, and otherwise notes that

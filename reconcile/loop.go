@@ -96,6 +96,7 @@ type Loop struct {
 	returned  []string  // endpoints that refused something, and are new again
 	inquiring time.Time // when the endpoint that is asked must have answered; zero: none is
 	state     State
+	atRest    map[Target]EndpointState // outside of Run: what Once found
 	running   bool
 
 	rendering  sync.Mutex // one render at a time: Run, Once and Preview share the renderer
@@ -176,7 +177,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		l.mu.Unlock()
 		return errors.New("reconcile: the loop is already running")
 	}
-	l.running = true
+	l.running, l.atRest = true, nil // whatever Once found: it looks anew
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()

@@ -20,37 +20,23 @@ type Outcome struct {
 }
 
 // Once renders, validates, and deploys to all targets, all of it once and at
-// once: no debounce, no minimum interval, no retry. Its error joins those of
-// the endpoints; the outcomes are in the order of the targets.
+// once: no debounce, no minimum interval, no retry, and nothing is left out for
+// what an endpoint refuses. For the rest it is what one reconciliation of Run is: a
+// [Prober] is probed first, and one that does not fit is not deployed to; events
+// tell of it all, and [Loop.State] of each endpoint, until Run begins. Its error
+// joins those of the endpoints; the outcomes are in the order of the targets.
 func (l *Loop) Once(ctx context.Context) ([]Outcome, error) {
-	return l.each(ctx, func(ctx context.Context, t Target, v *validated) Outcome {
-		start := time.Now()
-		if !l.leading() {
-			return Outcome{Err: errNotLeading}
-		}
-		result, err := t.Sync(l.fenced(ctx), v.config)
-		if err != nil {
-			err = l.explain(ctx, v, err)
-			eventbus.Publish(l.bus, InstanceDeploymentFailed{ID: v.id, Endpoint: t.Name(), Result: result,
-				Err: err, Failures: 1, Took: time.Since(start)})
-			return Outcome{Result: result, Err: err}
-		}
-		l.settled(v.rendered(), nil)
-		eventbus.Publish(l.bus, InstanceDeployed{ID: v.id, Endpoint: t.Name(), Result: result, Took: time.Since(start)})
-		return Outcome{Plan: result.Plan, Result: result}
-	})
+	return l.each(ctx, (*worker).once)
 }
 
 // Preview renders, validates, and says what Once would change at each target,
-// without changing anything. It is not for a loop that runs.
+// without changing anything. A [Prober] is probed first here, too, so that it fails
+// where Once would. It is not for a loop that runs.
 func (l *Loop) Preview(ctx context.Context) ([]Outcome, error) {
-	return l.each(ctx, func(ctx context.Context, t Target, v *validated) Outcome {
-		plan, err := t.DryRun(ctx, v.config)
-		return Outcome{Plan: plan, Err: err}
-	})
+	return l.each(ctx, (*worker).preview)
 }
 
-func (l *Loop) each(ctx context.Context, do func(context.Context, Target, *validated) Outcome) ([]Outcome, error) {
+func (l *Loop) each(ctx context.Context, do func(*worker, context.Context, *validated) Outcome) ([]Outcome, error) {
 	l.mu.Lock()
 	targets, running := l.targets, l.running
 	l.mu.Unlock()
@@ -65,13 +51,8 @@ func (l *Loop) each(ctx context.Context, do func(context.Context, Target, *valid
 	var wg sync.WaitGroup
 	for i, t := range targets {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, l.live.Load().deployTimeout)
-			defer cancel()
-			err := guard(func() error {
-				outcomes[i] = do(ctx, t, v)
-				return outcomes[i].Err
-			})
-			outcomes[i].Endpoint, outcomes[i].Err = t.Name(), err
+			outcomes[i] = do(&worker{loop: l, target: t}, ctx, v)
+			outcomes[i].Endpoint = t.Name()
 		})
 	}
 	wg.Wait()
@@ -82,4 +63,103 @@ func (l *Loop) each(ctx context.Context, do func(context.Context, Target, *valid
 		}
 	}
 	return outcomes, errors.Join(errs...)
+}
+
+// singly is a call of its own, outside of any schedule.
+func (w *worker) singly(v *validated) call {
+	return call{endpoint: w.target.Name(), want: v, deadline: time.Now().Add(w.loop.timing().deployTimeout)}
+}
+
+// preview is Preview for one target.
+func (w *worker) preview(ctx context.Context, v *validated) (o Outcome) {
+	if _, o.Err = w.identify(ctx, w.singly(v)); o.Err != nil {
+		return o
+	}
+	o.Err = w.call(ctx, w.singly(v), func(ctx context.Context) (err error) {
+		o.Plan, err = w.target.DryRun(ctx, v.config)
+		return err
+	})
+	return o
+}
+
+// once is Once for one target.
+func (w *worker) once(ctx context.Context, v *validated) Outcome {
+	start, name := time.Now(), w.target.Name()
+	if !w.loop.leading() {
+		return Outcome{Err: errNotLeading}
+	}
+	w.public = w.loop.endpointAtRest(w.target)
+	is, err := w.identify(ctx, w.singly(v))
+	if err != nil {
+		return w.onceFailed(ctx, v, nil, err, start, errors.Is(err, dataplane.ErrUnsupported))
+	}
+	if _, ok := w.target.(Prober); ok {
+		w.public.identified(is)
+	}
+	eventbus.Publish(w.loop.bus, DeploymentStarted{ID: v.id, Endpoint: name})
+	result, err := w.sync(ctx, w.singly(v))
+	if err != nil {
+		return w.onceFailed(ctx, v, result, err, start, false)
+	}
+	w.loop.settled(v.rendered(), nil)
+	p := &w.public
+	p.Hash, p.DeployedAt, p.Last = v.config.Hash(), time.Now(), result
+	p.Reloads += uint64(result.Reloads)
+	p.Commands += uint64(result.Commands)
+	p.StaleSince, p.Error, p.Failures = time.Time{}, "", 0
+	w.loop.rests(w)
+	eventbus.Publish(w.loop.bus, InstanceDeployed{ID: v.id, Endpoint: name, Result: result, Took: time.Since(start)})
+	return Outcome{Plan: result.Plan, Result: result}
+}
+
+// onceFailed reports what failed; nobody tries it again.
+func (w *worker) onceFailed(ctx context.Context, v *validated, result *dataplane.Result, err error, start time.Time, unfit bool) Outcome {
+	if errors.Is(err, dataplane.ErrInvalid) {
+		w.loop.settled(v.rendered(), err)
+	}
+	err = w.loop.explain(ctx, v, err)
+	p := &w.public
+	p.Error, p.Failures = err.Error(), p.Failures+1
+	if unfit {
+		p.Unfit = err.Error()
+	}
+	if result != nil {
+		p.Reloads += uint64(result.Reloads)
+	}
+	if p.StaleSince.IsZero() {
+		p.StaleSince = time.Now()
+	}
+	w.loop.rests(w)
+	eventbus.Publish(w.loop.bus, InstanceDeploymentFailed{ID: v.id, Endpoint: p.Name, Result: result, Err: err,
+		Failures: p.Failures, Took: time.Since(start)})
+	return Outcome{Result: result, Err: err}
+}
+
+// rests keeps what Once found of an endpoint.
+func (l *Loop) rests(w *worker) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.atRest == nil {
+		l.atRest = map[Target]EndpointState{}
+	}
+	l.atRest[w.target] = w.public
+}
+
+// endpointAtRest is what is known of an endpoint that has no worker.
+func (l *Loop) endpointAtRest(t Target) EndpointState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.restingAs(t)
+}
+
+// restingAs is endpointAtRest for a caller that holds l.mu.
+func (l *Loop) restingAs(t Target) EndpointState {
+	p, ok := l.atRest[t]
+	if !ok {
+		p.Name = t.Name()
+	}
+	if v := l.sched.newest; v != nil && p.StaleSince.IsZero() && p.Hash != v.config.Hash() {
+		p.StaleSince = v.at
+	}
+	return p
 }

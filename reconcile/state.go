@@ -21,7 +21,7 @@ type State struct {
 
 	Refused     []Refusal       `json:"refused,omitempty"`
 	Quarantined []Quarantined   `json:"quarantined,omitempty"` // sorted by kind and name
-	Endpoints   []EndpointState `json:"endpoints"`             // sorted by name
+	Endpoints   []EndpointState `json:"endpoints"`             // sorted by name; before Run as Once left them
 }
 
 // EndpointState is what a [Loop] knows of one endpoint.
@@ -73,6 +73,11 @@ func (l *Loop) State() State {
 	}
 	for _, w := range l.workers {
 		s.Endpoints = append(s.Endpoints, w.public)
+	}
+	for _, t := range l.targets {
+		if l.workers[t.Name()] == nil {
+			s.Endpoints = append(s.Endpoints, l.restingAs(t))
+		}
 	}
 	slices.SortFunc(s.Endpoints, func(a, b EndpointState) int { return strings.Compare(a.Name, b.Name) })
 	return s
