@@ -151,6 +151,10 @@ func content(seen string) string { _, rest, _ := strings.Cut(seen, "\n"); return
 // never is a file interval.
 const never = -1
 
+// enough time for a call that is held until the other loop has deployed, on
+// whatever machine: it is the other loop that ends the wait, not the clock.
+const enough = 5 * time.Minute
+
 // contender is one of two loops.
 type contender struct {
 	*Loop
@@ -164,10 +168,11 @@ func newContender(t *testing.T, api *dataplanetest.Server, fileInterval time.Dur
 	c := &contender{leader: &fakeLeader{}, way: newFreezer(t, api)}
 	endpoint := api.Endpoint()
 	endpoint.URL, endpoint.Name = c.way.URL, "one"
-	client, err := dataplane.NewClient(endpoint, &dataplane.ClientOptions{FileInterval: fileInterval})
+	client, err := dataplane.NewClient(endpoint, &dataplane.ClientOptions{FileInterval: fileInterval,
+		Timeout: enough, RequestTimeout: enough, ReloadTimeout: enough})
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
-	c.Loop, err = New(Options{Leader: c.leader, Targets: []Target{client}, Renderer: RendererFunc(func(context.Context) (*Rendered, error) {
+	c.Loop, err = New(Options{Leader: c.leader, Targets: []Target{client}, DeployTimeout: enough, Renderer: RendererFunc(func(context.Context) (*Rendered, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return &Rendered{Config: c.cfg}, nil
@@ -194,6 +199,8 @@ func frozenAt(t *testing.T, config versions, call int, arrived bool) bool {
 	require.NoError(t, older.deploy(t.Context(), config(t, "start")))
 
 	older.way.freezeAt(call, arrived)
+	thaw := sync.OnceFunc(func() { close(older.way.thaw) })
+	defer thaw() // also where a check ends the test: the server waits for the call
 	done := make(chan error, 1)
 	go func() { done <- older.deploy(t.Context(), config(t, "older")) }()
 	var held string
@@ -208,7 +215,7 @@ func frozenAt(t *testing.T, config versions, call int, arrived bool) bool {
 	require.NoError(t, newer.deploy(t.Context(), config(t, "newer")))
 	want, made := seen(api), len(older.way.changes())
 
-	close(older.way.thaw)
+	thaw()
 	err := <-done
 	what := fmt.Sprintf("call %d, %s, held %s", call, held, map[bool]string{true: "with its answer", false: "on its way"}[arrived])
 	require.Len(t, older.way.changes(), made, "%s: it made another changing call", what)
