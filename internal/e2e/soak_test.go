@@ -25,10 +25,12 @@ var (
 	soakRace = flag.Bool("soakrace", false, "TestSoak runs controllers with the race detector")
 )
 
-// The short form of the soak, for each run of all tests.
+// The short form of the soak, for each run of all tests: the same faults each
+// time, so that a failure tells of a change.
 const (
 	shortSoak = 24 * time.Second
 	shortPace = 2 * time.Second
+	shortSeed = 1
 )
 
 // calmEvery is how many faults come between two times at which all must be as
@@ -113,7 +115,11 @@ func TestSoak(t *testing.T) {
 
 func newSoak(t *testing.T) *soak {
 	seed := *soakSeed
-	if seed == 0 {
+	switch {
+	case seed != 0:
+	case *soakFor == 0:
+		seed = shortSeed
+	default:
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("to see these faults again: -soakseed %d", seed)

@@ -63,14 +63,15 @@ func startPod(t testing.TB, i int, dir, api, haproxy string) *haproxyPod {
 	if err != nil {
 		t.Fatal(err)
 	}
+	link := fmt.Sprintf("pod%d", i)
 	t.Cleanup(func() {
 		_ = out.Close()
 		<-p.done
+		_ = ip("link", "del", link) // the kernel does so as well, when it finds the time
 		if t.Failed() {
 			t.Logf("%s printed:\n%s", p.name, p.out.tail())
 		}
 	})
-	link := fmt.Sprintf("pod%d", i)
 	for _, args := range [][]string{
 		{"link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", fmt.Sprint(p.pid())},
 		{"addr", "add", gateway + "/30", "dev", link},
