@@ -49,7 +49,7 @@ func TestPortTakenAtReload(t *testing.T) {
 	k.endpoints("web", backendPort, host("11"))
 
 	// A HAProxy that gets the port after it has failed to, and has had the process
-	// before it stop listening, never opens the ports that both share (2.6).
+	// before it stop listening, never opens the ports that both share (2.6 to 3.0).
 	c.betweenReloads(func() { k.must(taken.Close()) })
 	good := endpoint(host("11"), backendPort)
 	eventuallyWithin(t, 2*patience, "the new site arrives", c.visitTLS(certs.client("secure.test")).expect("secure.test", "/", good))
