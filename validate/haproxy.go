@@ -40,7 +40,7 @@ func (v *Validator) run(ctx context.Context, dir, binary string, args ...string)
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second // for a child that kept the output open
+	cmd.WaitDelay = waitDelay
 	out := &limited{max: 4 << 20}
 	cmd.Stdout, cmd.Stderr = out, out
 	err = cmd.Run()
@@ -57,6 +57,11 @@ func (v *Validator) run(ctx context.Context, dir, binary string, args ...string)
 	}
 	return out.String(), -1, fmt.Errorf("%w: %w", ErrBinary, err)
 }
+
+// waitDelay is how long what haproxy wrote may take to arrive once it has ended:
+// a child that keeps the output open must not hold up the check for ever, and a
+// host without a free processor must not spoil it.
+const waitDelay = 10 * time.Second
 
 // limited keeps the start of an output.
 type limited struct {
