@@ -3,6 +3,7 @@ package dataplane_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -248,7 +249,7 @@ func TestClientTransactionFailedReload(t *testing.T) {
 		client := s.client(t, &dataplane.ClientOptions{Strategy: dataplane.Transaction, ReloadTimeout: s.reloadTimeout()})
 		syncSite(t, client, ourConfig(t, s, sharedApp))
 		before, pid := s.stored(t), s.WorkerPID()
-		taken, err := net.Listen("tcp", "127.0.0.1:0")
+		taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", localPort(t)))
 		require.NoError(t, err)
 		defer func() { _ = taken.Close() }()
 		if !s.real {
