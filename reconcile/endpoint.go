@@ -58,7 +58,10 @@ func (w *worker) next() (call, time.Time) {
 	w.loop.mu.Lock()
 	defer w.loop.mu.Unlock()
 	s := &w.loop.sched
-	s.leads(leading)
+	if leading != s.leading {
+		s.leads(leading)
+		w.loop.pokeWorkers() // whoever sees it first: followLeader finds nothing new any more
+	}
 	if e := s.endpoints[w.target.Name()]; e == nil || e.born != w.born {
 		return call{}, time.Time{} // it is being stopped
 	}
