@@ -26,6 +26,15 @@ var readers = map[string]func(word string) (string, bool){
 		args, ok := readArguments(word)
 		return strings.Join(args, "\x00"), ok && len(args) == 1
 	},
+	"map": func(word string) (string, bool) {
+		args, ok := readArguments(word)
+		if !ok || len(args) != 1 {
+			return "", false
+		}
+		name, begins := strings.CutPrefix(args[0], "/m/")
+		name, ends := strings.CutSuffix(name, ".map")
+		return name, begins && ends
+	},
 	// exp_replace reads what the format makes: a doubled backslash is one.
 	"replacement": func(word string) (string, bool) {
 		rest := strings.ReplaceAll(strings.ReplaceAll(word, "%%", ""), `\\`, "")
@@ -132,7 +141,7 @@ var linesWithPlaces = []struct {
 	{line: `http-request deny if { hdr(host) -i {{ x }} } { path /a }`, word: 6, reader: "text"},
 	{line: `use_backend {{ x }} if { path /a }`, word: 1, reader: "text"},
 	{line: `log-format "a {{ x }} %ci"`, word: 1, before: "a ", after: " %ci", reader: "format"},
-	{line: `http-request set-var(txn.a) path,map_str(/m/{{ x }}.map)`, word: 2, reader: "argument"},
+	{line: `http-request set-var(txn.a) path,map_str(/m/{{ x }}.map)`, word: 2, reader: "map"},
 	{line: `errorfile 503 /e/{{ x }}.http`, word: 2, before: "/e/", after: ".http", reader: "text"},
 	{line: `unheard-of {{ x }} b`, word: 1, reader: "text"},
 	{line: `unheard-of "{{ x }}" b`, word: 1, reader: "text"},
@@ -193,9 +202,6 @@ func checkOutput(t *testing.T, tt placeTest, x, out string) {
 	}
 	word := strings.TrimSuffix(strings.TrimPrefix(words[l.word], l.before), l.after)
 	got, ok := readers[l.reader](word)
-	if strings.HasPrefix(got, "/m/") { // a part of a path
-		got = strings.TrimSuffix(strings.TrimPrefix(got, "/m/"), ".map")
-	}
 	if !ok || got != x {
 		t.Fatalf("%s with %q: %q reads as %q", l.line, x, words[l.word], got)
 	}
