@@ -1,12 +1,18 @@
 package dataplane_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
@@ -40,6 +46,29 @@ func TestClientTLS(t *testing.T) {
 			t.Errorf("%s: got %v", file, err)
 		}
 	}
+}
+
+// Endpoints may have one TLS configuration in common, to which nobody writes.
+func TestClientSharedTLS(t *testing.T) {
+	api := dataplanetest.New(t, nil)
+	secure := httptest.NewTLSServer(api)
+	defer secure.Close()
+	shared := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	shared.RootCAs.AddCert(secure.Certificate())
+	e := api.Endpoint()
+	e.URL, e.TLS = secure.URL, shared
+	var all sync.WaitGroup
+	for range 4 {
+		client, err := dataplane.NewClient(e, nil)
+		require.NoError(t, err)
+		defer client.Close()
+		all.Go(func() {
+			_, err := client.Probe(t.Context())
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
+	require.Empty(t, shared.NextProtos)
 }
 
 func TestClientFindsWhatFolderIsMeant(t *testing.T) {

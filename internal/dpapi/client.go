@@ -71,7 +71,7 @@ func New(rawURL string, o Options) (*Client, error) {
 func newHTTPClient(tlsConfig *tls.Config, socket string) *http.Client {
 	t := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		TLSClientConfig:     tlsConfig,
+		TLSClientConfig:     tlsConfig.Clone(), // the transport writes to it, and endpoints may share one
 		MaxIdleConnsPerHost: 2,
 		IdleConnTimeout:     90 * time.Second,
 		ForceAttemptHTTP2:   true,

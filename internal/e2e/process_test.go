@@ -48,14 +48,28 @@ func (o *output) After(mark int) string {
 	return string(o.buf.Bytes()[mark:])
 }
 
+// mostPrinted is how much of it a failure message has.
+const mostPrinted = 6000
+
 // tail is the end of what was printed, for a failure message.
 func (o *output) tail() string {
-	const most = 6000
 	s := o.String()
-	if len(s) > most {
-		s = "..." + s[len(s)-most:]
+	if len(s) > mostPrinted {
+		s = "..." + s[len(s)-mostPrinted:]
 	}
 	return s
+}
+
+// from is what was printed from the first of some words on, as much as tail.
+func (o *output) from(words ...string) string {
+	s := o.String()
+	first := len(s)
+	for _, w := range words {
+		if i := strings.Index(s, w); i >= 0 {
+			first = min(first, i)
+		}
+	}
+	return s[first:min(len(s), first+mostPrinted)]
 }
 
 // process is a program under test, in a process group of its own.

@@ -345,7 +345,7 @@ func (s *soak) finish(took time.Duration) {
 		if text := c.out.String(); strings.Contains(text, "canary-") || strings.Contains(text, "PRIVATE KEY") {
 			s.t.Errorf("%s has printed a secret", c.debug)
 		} else if strings.Contains(text, "DATA RACE") || strings.Contains(text, "panic") {
-			s.t.Errorf("%s has a race or panicked:\n%s", c.debug, c.out.tail())
+			s.t.Errorf("%s has a race or panicked:\n%s", c.debug, c.out.from("DATA RACE", "panic"))
 		}
 	}
 	s.report(took)
