@@ -110,12 +110,7 @@ func (r rule) refuses(s string, at *site) string {
 			return "not a number, a size or a time: HAProxy would read it as a sample expression"
 		}
 	case asAuth:
-		if s == "" {
-			return "with nothing here anybody may have the name or the password: test it with if"
-		}
-		if r.first && at.partial() && strings.Contains(s, ":") {
-			return "a colon would end the name of the user"
-		}
+		return r.refusesAuth(s, at)
 	case asSocket:
 		if r.first && !strings.HasPrefix(s, "/") && strings.Contains(s, ":") {
 			return "an address in place of the path of a socket"
@@ -203,6 +198,17 @@ func (r rule) refusesWord(s string) string {
 		return "HAProxy may read %, commas and parentheses here, and how is not known: use raw if it does not"
 	case r.reads == asUnknown && r.word && strings.HasPrefix(s, "-"):
 		return "HAProxy may read it as a flag"
+	}
+	return ""
+}
+
+// refusesAuth keeps both the name and the password of a user in their places.
+func (r rule) refusesAuth(s string, at *site) string {
+	switch {
+	case s == "":
+		return "with nothing here anybody may have the name or the password: test it with if"
+	case r.first && at.partial() && strings.Contains(s, ":"):
+		return "a colon would end the name of the user"
 	}
 	return ""
 }
