@@ -8,6 +8,7 @@ import (
 
 // What some HAProxy from 2.6 on takes is not for phase 1 to refuse.
 func TestSyntaxTakesWhatHAProxyTakes(t *testing.T) {
+	t.Parallel()
 	const frontend = "frontend f\n  mode http\n  bind 127.0.0.1:9999\n"
 	for name, main := range map[string]string{
 		"crt-store without a name":        "crt-store\n  crt-base /tmp\n",
@@ -20,6 +21,7 @@ func TestSyntaxTakesWhatHAProxyTakes(t *testing.T) {
 		"header with a name like key":     frontend + "  http-request set-header key /etc/haproxy/ssl/x\n",
 		"header of a response":            frontend + "  http-request return status 200 hdr file /etc/haproxy/general/x\n",
 		"fetch in a text":                 frontend + "  http-request set-header x nbsrv(b)\n  http-request set-header on map(/etc/haproxy/maps/x.map)\n  http-request set-header x http_auth(u)\n",
+		"header with a name like a word":  frontend + "  http-request set-header stick x\n  http-request set-header server track if TRUE\n  http-request set-header return errorfiles if TRUE\n",
 		"userlist of what is disabled":    frontend + "  disabled\n  http-request auth unless { http_auth(u) }\n",
 		"tables of what is disabled":      frontend + "  disabled\n  http-request track-sc0 src table t\n  http-request deny if { src_conn_rate(t) gt 1 }\n",
 		"certificate of what is disabled": frontend + "backend b\n  disabled\n  server a 192.0.2.1:80 ssl crt /etc/haproxy/ssl/x.pem\n",

@@ -6,29 +6,43 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
-
-	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// binary finds haproxy.
-func (v *Validator) binary() (string, error) {
-	path, err := haproxyctl.FindBinary(v.Binary)
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrNoBinary, err)
+// versionOf asks haproxy for its version, once.
+func (v *Validator) versionOf(ctx context.Context, binary string) (string, error) {
+	v.version.Lock()
+	defer v.version.Unlock()
+	if v.version.number != "" {
+		return v.version.number, nil
 	}
-	return path, nil
+	out, _, err := v.run(ctx, "", binary, "-v")
+	if err != nil {
+		return "", err
+	}
+	_, rest, _ := strings.Cut(out, "version ")
+	number, _, _ := strings.Cut(append(strings.Fields(rest), "")[0], "-")
+	if number == "" {
+		return "", fmt.Errorf("%w: %s -v does not tell a version", ErrBinary, binary)
+	}
+	v.version.number = number
+	return number, nil
 }
 
-// run runs haproxy in a process group of its own, which is killed when ctx
-// ends or the time-out is over, and returns what it wrote and its exit code. With
-// ErrBinary comes what it wrote before it broke, and a code other than zero.
+// waitDelay is how long run waits for output when haproxy has ended: a child may
+// keep the output open for ever, and a busy host may be slow.
+const waitDelay = 10 * time.Second
+
+// maxOutput is how much of its output run keeps.
+const maxOutput = 4 << 20
+
+// run runs haproxy in a process group of its own. It kills the group when ctx
+// ends or the time is over. It returns what haproxy wrote and its exit code; with
+// ErrBinary, what haproxy wrote before it broke.
 func (v *Validator) run(ctx context.Context, dir, binary string, args ...string) (output string, code int, err error) {
 	timeout := v.Timeout
 	if timeout <= 0 {
@@ -41,7 +55,7 @@ func (v *Validator) run(ctx context.Context, dir, binary string, args ...string)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = waitDelay
-	out := &limited{max: 4 << 20}
+	out := &limited{}
 	cmd.Stdout, cmd.Stderr = out, out
 	err = cmd.Run()
 	var exit *exec.ExitError
@@ -58,57 +72,10 @@ func (v *Validator) run(ctx context.Context, dir, binary string, args ...string)
 	return out.String(), -1, fmt.Errorf("%w: %w", ErrBinary, err)
 }
 
-// waitDelay is how long what haproxy wrote may take to arrive once it has ended:
-// a child that keeps the output open must not hold up the check for ever, and a
-// host without a free processor must not spoil it.
-const waitDelay = 10 * time.Second
-
 // limited keeps the start of an output.
-type limited struct {
-	bytes.Buffer
-	max int
-}
+type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(b []byte) (int, error) {
-	if room := l.max - l.Len(); room > 0 {
-		l.Buffer.Write(b[:min(room, len(b))])
-	}
+	l.Buffer.Write(b[:min(maxOutput-l.Len(), len(b))])
 	return len(b), nil
-}
-
-// identity tells one binary from another at the same path.
-func identity(binary string) string {
-	info, err := os.Stat(binary)
-	if err != nil {
-		return binary
-	}
-	return fmt.Sprintf("%s %d %d", binary, info.Size(), info.ModTime().UnixNano())
-}
-
-// versionCache remembers the version of one binary.
-type versionCache struct {
-	mu       sync.Mutex
-	identity string
-	version  string
-}
-
-// versionOf asks a binary for its version, once.
-func (v *Validator) versionOf(ctx context.Context, binary, identity string) (string, error) {
-	v.version.mu.Lock()
-	defer v.version.mu.Unlock()
-	if v.version.identity == identity {
-		return v.version.version, nil
-	}
-	out, _, err := v.run(ctx, "", binary, "-v")
-	if err != nil {
-		return "", err
-	}
-	_, rest, ok := strings.Cut(out, "version ")
-	words := strings.Fields(rest)
-	if !ok || len(words) == 0 {
-		return "", fmt.Errorf("%w: %s -v does not tell a version", ErrBinary, binary)
-	}
-	number, _, _ := strings.Cut(words[0], "-")
-	v.version.identity, v.version.version = identity, number
-	return number, nil
 }

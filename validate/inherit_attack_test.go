@@ -24,6 +24,7 @@ type change struct {
 
 // TestInheritsNothingThatHAProxyRefuses holds inherits against haproxy itself.
 func TestInheritsNothingThatHAProxyRefuses(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("haproxy"); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
@@ -33,6 +34,7 @@ func TestInheritsNothingThatHAProxyRefuses(t *testing.T) {
 	v := &Validator{NoInherit: true, Timeout: time.Minute}
 	for _, c := range append(serverChanges(), fileChanges(t)...) {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			base, next := c.config(t, c.before, c.old), c.config(t, c.after, c.new)
 			if _, err := v.Semantics(t.Context(), base); err != nil {
 				t.Fatalf("the base is not valid: %v", err)

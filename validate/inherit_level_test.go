@@ -14,6 +14,7 @@ import (
 
 // What OpenSSL refuses at another security level is for haproxy to say.
 func TestInheritsNotAtAnotherSecurityLevel(t *testing.T) {
+	t.Parallel()
 	const frontend = "frontend f\n  bind :443 ssl crt /etc/haproxy/ssl/a.pem"
 	for text, want := range map[string]bool{
 		frontend + "\n": true,

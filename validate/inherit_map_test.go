@@ -4,6 +4,7 @@ import "testing"
 
 // Who may read a map is told by the text; where it does not tell, haproxy is asked.
 func TestOnlyStringMaps(t *testing.T) {
+	t.Parallel()
 	const use = "  http-request set-header x %[path,map_beg(/etc/haproxy/maps/m.map)]\n"
 	for text, want := range map[string]bool{
 		use: true,

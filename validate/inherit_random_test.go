@@ -24,6 +24,7 @@ var (
 // ways, and asks haproxy about whatever was inherited. HAPROXY_BIN names
 // another haproxy than that on the PATH.
 func TestInheritsAtRandom(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("haproxy"); err != nil && os.Getenv("HAPROXY_BIN") == "" {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestMask(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ line, want string }{
 		{"server a 10.0.0.1:80 check", "server a 10.0.0.1:80 check"},
 		{"user bob insecure-password hunter2 groups g", "user bob insecure-password (secret)"},
@@ -62,6 +63,7 @@ func testSandbox(tb testing.TB, layout dataplane.Layout) *sandbox {
 }
 
 func TestRewrite(t *testing.T) {
+	t.Parallel()
 	s := testSandbox(t, dataplane.Layout{})
 	at := func(name string) string { return s.dir + "/" + name }
 	tests := []struct{ text, want string }{

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -13,28 +12,41 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// message is one message of haproxy: "[ALERT]    (12) : config : parsing
-// [/etc/haproxy/haproxy.cfg:3] : ...", with the lines that go on after it.
+// message is one message of haproxy, with the lines that go on after it.
 type message struct {
-	level string // "ALERT", "WARNING", "NOTICE", ...
+	level string // "ALERT", "WARNING", "NOTICE", ...; "" for a line without
 	text  string
 }
+
+// leveled is "[ALERT]    (12) : config : parsing [/etc/haproxy/haproxy.cfg:3] : ...".
+var leveled = regexp.MustCompile(`^\[([A-Z]+)\]\s*(?:\(\d*\))?\s*(?:: )?(?:config : )?(.*)$`)
 
 // readMessages cuts the output of haproxy into messages.
 func readMessages(output string) []message {
 	var messages []message
+	last := &message{}
 	for line := range strings.Lines(output) {
 		line = strings.TrimRight(line, "\r\n")
-		level, rest, ok := cutLevel(line)
+		text := strings.TrimSpace(line)
+		goesOn := strings.HasPrefix(line, " ") && last.text != "" && last.level != "NOTICE"
+		m := leveled.FindStringSubmatch(line)
 		switch {
-		case ok:
-			messages = append(messages, message{level, rest})
-		case strings.TrimSpace(line) == "":
-		case len(messages) > 0 && messages[len(messages)-1].level != "NOTICE" && strings.HasPrefix(line, " "):
-			messages = goOn(messages, strings.TrimSpace(line))
+		case text == "":
+			continue
+		case m != nil:
+			messages = append(messages, message{m[1], m[2]})
+		case goesOn && !strings.HasPrefix(text, "parsing ["):
+			last.text += " " + text
+			continue
+		case goesOn && strings.HasPrefix(last.text, "multiple ") && strings.HasSuffix(last.text, ":"):
+			last.text = text // each line below "multiple argument resolution errors:" is a message
+			continue
+		case goesOn:
+			messages = append(messages, message{last.level, text})
 		default:
 			messages = append(messages, message{"", line})
 		}
+		last = &messages[len(messages)-1]
 	}
 	return messages
 }
@@ -44,44 +56,14 @@ func hasAlert(output string) bool {
 	return slices.ContainsFunc(readMessages(output), func(m message) bool { return m.level == "ALERT" })
 }
 
-// goOn adds a line that goes on after the last message. Of "multiple argument
-// resolution errors" each line is a message.
-func goOn(messages []message, line string) []message {
-	last := &messages[len(messages)-1]
-	if !strings.HasPrefix(line, "parsing [") {
-		last.text += " " + line
-		return messages
-	}
-	if strings.HasPrefix(last.text, "multiple ") && strings.HasSuffix(last.text, ":") {
-		last.text = line
-		return messages
-	}
-	return append(messages, message{last.level, line})
-}
-
-// cutLevel reads "[LEVEL]    (pid) : " at the start of a line.
-func cutLevel(line string) (level, text string, ok bool) {
-	rest, ok := strings.CutPrefix(line, "[")
-	if !ok {
-		return "", "", false
-	}
-	level, rest, ok = strings.Cut(rest, "]")
-	if !ok || strings.ToUpper(level) != level || strings.ContainsAny(level, " /:.") {
-		return "", "", false
-	}
-	rest = strings.TrimSpace(rest)
-	if strings.HasPrefix(rest, "(") {
-		_, rest, _ = strings.Cut(rest, ")")
-	}
-	rest = strings.TrimPrefix(strings.TrimSpace(rest), ": ")
-	return level, strings.TrimPrefix(rest, "config : "), true
-}
+// summaries are parts of messages that haproxy adds to those of what is wrong.
+var summaries = []string{"rror(s) found in configuration file", "atal errors found in configuration", "Failed to initialize server(s) addr"}
 
 // readOutput makes the verdict from the output of haproxy -c.
 func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane.Config, box *sandbox) *verdict {
 	l := &locator{layout: layout, cfg: cfg, sections: haproxycfg.Split(cfg.Main())}
-	d := &verdict{}
-	var summary []Finding // said in addition to what is wrong
+	said := &verdict{}
+	var summary []Finding
 	var other []string
 	for _, m := range readMessages(output) {
 		text := box.back.Replace(m.text)
@@ -89,50 +71,33 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 		case m.level == "":
 			other = append(other, text)
 		case m.level == "WARNING":
-			d.warnings = append(d.warnings, l.finding(text))
+			said.warnings = append(said.warnings, l.finding(text))
 		case m.level == "NOTICE", m.level == "INFO", m.level == "DIAG":
-		case isSummary(text):
+		case containsAny(text, summaries):
 			summary = append(summary, Finding{File: layout.ConfigPath(), Message: printable(text)})
 		default:
-			d.findings = append(d.findings, l.finding(text))
+			said.findings = append(said.findings, l.finding(text))
 		}
 	}
-	if code == 0 {
-		// Alerts that did not keep haproxy from saying yes are warnings.
-		d.warnings, d.findings = append(d.findings, d.warnings...), nil
-		return d
+	switch {
+	case code == 0: // alerts that did not keep haproxy from saying yes are warnings
+		said.warnings, said.findings = append(said.findings, said.warnings...), nil
+		return said
+	case len(said.findings) > 0:
+	case len(summary) > 0: // haproxy only warns of some things that it refuses
+		said.findings = append(said.warnings, summary...)
+	default: // no listener, for example
+		text := cmp.Or(printable(strings.Join(other, " ")), fmt.Sprintf("haproxy -c ended with code %d", code))
+		said.findings = []Finding{{File: layout.ConfigPath(), Message: text}}
 	}
-	if len(d.findings) == 0 && len(summary) > 0 {
-		// Of some things that it refuses haproxy only warns.
-		d.findings = append(d.warnings, summary...)
-	}
-	slices.SortStableFunc(d.findings, func(a, b Finding) int {
+	slices.SortStableFunc(said.findings, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(uint(a.Line)-1, uint(b.Line)-1)) // without a line: last
 	})
-	if len(d.findings) == 0 { // no listener, for example
-		text := printable(strings.Join(other, " "))
-		if text == "" {
-			text = fmt.Sprintf("haproxy -c ended with code %d", code)
-		}
-		d.findings = []Finding{{File: layout.ConfigPath(), Message: text}}
-	}
-	return d
+	return said
 }
 
-// isSummary reports what haproxy says in addition to what is wrong.
-func isSummary(text string) bool {
-	for _, part := range []string{
-		"rror(s) found in configuration file", "atal errors found in configuration", "Failed to initialize server(s) addr",
-	} {
-		if strings.Contains(text, part) {
-			return true
-		}
-	}
-	return false
-}
-
-// printable replaces what is no text: haproxy cuts characters in two, and where
-// an argument is missing it may quote bytes of its memory.
+// printable replaces what is no text. HAProxy cuts characters in two. Where an
+// argument is missing, it may quote bytes of its memory.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\t' {
@@ -142,217 +107,68 @@ func printable(text string) string {
 	}, text)
 }
 
-// locator finds where a message belongs.
-type locator struct {
-	layout   dataplane.Layout
-	cfg      *dataplane.Config
-	sections []haproxycfg.Section
-}
+// secret stands for a value that never prints.
+const secret = "(secret)"
 
 var (
-	// "parsing [file:12]", "[file:12]"
-	bracketed = regexp.MustCompile(`\[(/[^\]\[:]+):(\d+)\]`)
-	// "at line 3 of file '/etc/haproxy/maps/x.map'", "(at /etc/haproxy/haproxy.cfg:7)"
-	ofFile = regexp.MustCompile(`line (\d+) of (?:file )?'?(/[^\s':]+)'?`)
-	// "processing line 2 in file '/etc/haproxy/general/certificates.txt'"
-	inFile = regexp.MustCompile(`line (\d+) in (?:file )?'?(/[^\s':]+)'?`)
-	atFile = regexp.MustCompile(`\bat (/[^\s:]+):(\d+)`)
-	// "proxy 'web'", "backend 'shop', server 's1'"
-	inProxy = regexp.MustCompile(`(?i)\b(proxy|frontend|backend|listen|peers|resolvers|userlist|mailers|cache|defaults) '([^']+)'`)
-	aPath   = regexp.MustCompile(`/[^\s':<>]+`)
-	quoted  = regexp.MustCompile(`(?:^|[^A-Za-z])'([^']*)'`) // not the apostrophe of "can't"
+	// announces finds a word behind which a secret may stand, rather too often
+	// than too seldom: findings go to logs.
+	announces = regexp.MustCompile(`password|passwd|passphrase|secret|token|credential|authorization|api-?key|x-api|x-auth|-key|anonkey|` +
+		`sign-pass|hmac\(|jwt_verify\(|aes_|agent-send|^set-cookie|^(auth|key|pass|setenv|presetenv)$`)
+
+	// userInfo is "user:password@" of a URL or an address.
+	userInfo = regexp.MustCompile(`[^\s/@:"'=,(]+:[^\s/@"']+@`)
 )
 
-// finding places one message.
-func (l *locator) finding(text string) Finding {
-	f := Finding{File: l.layout.ConfigPath(), Message: text}
-	if m := ofFile.FindStringSubmatch(text); m != nil { // the line in the file is what is wrong
-		f.File, f.Line = m[2], number(m[1])
-	} else if m := bracketed.FindStringSubmatch(text); m != nil {
-		f.File, f.Line = m[1], number(m[2])
-		f.Message = strings.TrimSpace(strings.Replace(text, m[0], "", 1))
-		f.Message = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(f.Message, "parsing"), "Parsing"))
-		f.Message = strings.TrimSpace(strings.TrimPrefix(f.Message, ":"))
-	} else if m := atFile.FindStringSubmatch(text); m != nil {
-		f.File, f.Line = m[1], number(m[2])
-	} else {
-		l.byName(&f)
-		l.byPath(&f)
+// mask hides what follows a word of a line that announces a secret.
+func mask(line string) string {
+	words := strings.Fields(line)
+	keep := -1
+	switch { // however the keyword is misspelt
+	case len(words) < 3:
+	case words[0] == "user" && (words[2] == "password" || words[2] == "insecure-password"):
+		keep = 3
+	case words[0] == "user", words[0] == "stats" && strings.HasPrefix(words[1], "au"),
+		words[0] == "tcp-check" && strings.HasPrefix(words[1], "send"): // such as AUTH of Redis
+		keep = 2
 	}
-	line := ""
-	if f.File == l.layout.ConfigPath() && f.Line > 0 {
-		line = lineOf(l.cfg.Main(), f.Line)
-		f.Section = l.sectionAt(f.Line)
-	} else if f.Line > 0 {
-		line = l.lineOfFile(f.File, f.Line)
-	}
-	f.Text = mask(strings.TrimSpace(line))
-	f.Message = printable(maskMessage(f.Message, line))
-	f.Position = l.position(text, f)
-	return f
-}
-
-// position finds the line of the configuration that a message is about: one of
-// a file, where the message names a file, since the line of the main text only
-// names that file, too.
-func (l *locator) position(text string, f Finding) dataplane.Position {
-	for _, pattern := range []*regexp.Regexp{ofFile, inFile, bracketed, atFile} {
-		for _, m := range pattern.FindAllStringSubmatch(text, -1) {
-			file, line := m[1], m[2]
-			if !strings.HasPrefix(file, "/") {
-				file, line = line, file
-			}
-			if p, ok := l.inFiles(file); ok {
-				p.Line = number(line)
-				if named, ok := l.quotedFile(text); ok && p.Kind == dataplane.CRTList && named.Kind != dataplane.CRTList {
-					return named // the line of the list only names it
-				}
-				return p
-			}
+	for i := 0; i < len(words) && keep < 0; i++ {
+		switch {
+		case !announcesSecret(words, i):
+		case strings.ContainsAny(words[i], "=(:"): // such as str(token=...)
+			keep = i
+		case i+1 < len(words):
+			keep = i + 1
 		}
 	}
-	if p, ok := l.quotedFile(text); ok {
-		return p
+	if keep < 0 {
+		return userInfo.ReplaceAllString(line, secret+"@")
 	}
-	if f.File == l.layout.ConfigPath() {
-		return dataplane.Position{Line: f.Line}
-	}
-	return dataplane.Position{}
+	return strings.Join(append(words[:keep:keep], secret), " ")
 }
 
-// quotedFile finds the file of the configuration that a message names last in
-// quotes.
-func (l *locator) quotedFile(text string) (p dataplane.Position, found bool) {
-	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
-		if file, ok := l.inFiles(m[1]); ok {
-			p, found = file, true
+// announcesSecret reports whether a secret may stand in or behind a word.
+func announcesSecret(words []string, i int) bool {
+	word := strings.ToLower(strings.Trim(words[i], `"'`))
+	if strings.HasPrefix(word, "/") || i == 1 && word == "auth" && words[0] == "http-request" {
+		return false // a path of a file, or the action "auth"
+	}
+	return announces.MatchString(word) || i > 0 && word == "cookie" && headerKeywords[words[i-1]]
+}
+
+// maskMessage hides in a message the words that are secret in the line that the
+// message is about.
+func maskMessage(message, line string) string {
+	masked := mask(line)
+	if masked == line {
+		return message
+	}
+	shown := setOf(masked)
+	for word := range strings.FieldsSeq(line) {
+		word = strings.Trim(word, `"'`)
+		if len(word) >= 3 && !shown[word] {
+			message = strings.ReplaceAll(message, word, secret)
 		}
 	}
-	return p, found
-}
-
-// inFiles finds the file of the configuration that lies at a path.
-func (l *locator) inFiles(path string) (dataplane.Position, bool) {
-	for _, f := range l.cfg.Files() {
-		if l.layout.Path(f.Kind, f.Name) == path {
-			return dataplane.Position{Kind: f.Kind, Name: f.Name}, true
-		}
-	}
-	return dataplane.Position{}, false
-}
-
-func number(digits string) int {
-	n, err := strconv.Atoi(digits)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-// byName finds the line of a message that names a section, and perhaps what in
-// it is wrong, but no line.
-func (l *locator) byName(f *Finding) {
-	m := inProxy.FindStringSubmatch(f.Message)
-	if m == nil {
-		return
-	}
-	kind := strings.ToLower(m[1])
-	i := slices.IndexFunc(l.sections, func(s haproxycfg.Section) bool {
-		if kind == "proxy" {
-			return s.Name == m[2] && slices.Contains([]string{"frontend", "backend", "listen"}, s.Kind)
-		}
-		return s.Name == m[2] && (s.Kind == kind || s.Kind == "listen")
-	})
-	if i < 0 {
-		return
-	}
-	s := l.sections[i]
-	f.Line = s.Header
-	names := quoted.FindAllStringSubmatch(f.Message, -1)
-	for _, has := range []func(word, name string) bool{sameWord, partOfWord} {
-		for _, keywords := range []bool{false, true} {
-			// The last thing in quotes is mostly what is missing or wrong.
-			for j := len(names) - 1; j > 0; j-- {
-				name := names[j][1]
-				if name == "" || haproxycfg.KnownKeyword(name) != keywords {
-					continue
-				}
-				if n := lineWith(s, func(word string) bool { return has(word, name) }); n > 0 {
-					f.Line = n
-					return
-				}
-			}
-		}
-	}
-}
-
-// byPath finds the line of a message that says no more than which file is wrong:
-// the first that names it by its path, or by its name below some base.
-func (l *locator) byPath(f *Finding) {
-	path := aPath.FindString(f.Message)
-	if f.Line > 0 || path == "" || path == f.File {
-		return
-	}
-	name := path[strings.LastIndexByte(path, '/')+1:]
-	for _, is := range []func(string) bool{
-		func(word string) bool { return partOfWord(word, path) },
-		func(word string) bool { return name != "" && (word == name || strings.HasSuffix(word, "/"+name)) },
-	} {
-		for _, s := range l.sections {
-			if f.Line = lineWith(s, is); f.Line > 0 {
-				return
-			}
-		}
-	}
-}
-
-// lineWith returns the number of the first line below the header of a section
-// that has such a word, or zero.
-func lineWith(s haproxycfg.Section, is func(string) bool) int {
-	number := s.Line - 1
-	for line := range strings.Lines(s.Text) {
-		number++
-		words, _ := haproxycfg.Fields(line)
-		if number != s.Header && slices.ContainsFunc(words, is) {
-			return number
-		}
-	}
-	return 0
-}
-
-func sameWord(word, name string) bool { return word == name }
-
-// partOfWord finds a name between other characters than those of names.
-func partOfWord(word, name string) bool {
-	before, after, ok := strings.Cut(word, name)
-	return ok && (before == "" || !pathByte(before[len(before)-1])) && (after == "" || !pathByte(after[0]))
-}
-
-func (l *locator) sectionAt(line int) string {
-	for i := len(l.sections) - 1; i >= 0; i-- {
-		if l.sections[i].Line <= line {
-			return sectionName(l.sections[i])
-		}
-	}
-	return ""
-}
-
-// lineOfFile returns a line of a file of the configuration; never of one with
-// a private key.
-func (l *locator) lineOfFile(path string, n int) string {
-	for _, f := range l.cfg.Files() {
-		if f.Kind != dataplane.Certificate && l.layout.Path(f.Kind, f.Name) == path {
-			return lineOf(string(f.Content), n)
-		}
-	}
-	return ""
-}
-
-func lineOf(text string, n int) string {
-	for line := range strings.Lines(text) {
-		if n--; n == 0 {
-			return strings.TrimRight(line, "\r\n")
-		}
-	}
-	return ""
+	return message
 }

@@ -13,6 +13,7 @@ import (
 // TestPositions: what is wrong has a line in the configuration, or in the file
 // that a line of it names.
 func TestPositions(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	const head = "global\ndefaults\n    mode http\n    timeout connect 1s\n    timeout client 1s\n    timeout server 1s\nfrontend f\n"
 	cert := dataplane.File{Kind: dataplane.Certificate, Name: "x.pem", Content: []byte("none")}
@@ -33,6 +34,7 @@ func TestPositions(t *testing.T) {
 		"no listener":   {"global\n", nil, []dataplane.Position{{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cfg, err := dataplane.NewConfig(c.text, c.files...)
 			require.NoError(t, err)
 			_, err = (&validate.Validator{Timeout: patience}).Check(t.Context(), cfg)

@@ -1,12 +1,13 @@
 package validate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -22,11 +23,11 @@ type sandbox struct {
 	back   *strings.Replacer
 }
 
-// movedDir is a folder of the target and where the sandbox has it.
+// movedDir is a folder of the target and its place in the sandbox.
 type movedDir struct{ target, local string }
 
-// newSandbox writes the files. The caller removes the sandbox, also after an
-// error when it is not nil.
+// newSandbox writes the files. The caller removes the sandbox when it is not
+// nil, also after an error.
 func newSandbox(cfg *dataplane.Config, layout dataplane.Layout) (*sandbox, error) {
 	dir, err := os.MkdirTemp("", "haproxy-check-")
 	if err != nil {
@@ -34,50 +35,47 @@ func newSandbox(cfg *dataplane.Config, layout dataplane.Layout) (*sandbox, error
 	}
 	s := &sandbox{dir: dir, config: filepath.Join(dir, "haproxy.cfg")}
 	if strings.ContainsAny(dir, " \t\"'\\#$") {
-		return s, fmt.Errorf("folder for the check: %q cannot be written into a configuration", dir)
+		return s, fmt.Errorf("folder for the check: %q cannot be written into a configuration: set TMPDIR to another folder", dir)
 	}
 	if err := s.layOut(layout); err != nil {
-		return s, err
+		return s, fmt.Errorf("folder for the check: %w", err)
 	}
+	files := map[string]string{s.config: s.rewrite(cfg.Main())}
 	for _, f := range cfg.Files() {
-		content := f.Content
+		content := string(f.Content)
 		if f.Kind == dataplane.CRTList {
-			content = []byte(s.rewrite(string(content)))
+			content = s.rewrite(content)
 		}
-		// Certificates have private keys in them.
-		if err := os.WriteFile(filepath.Join(s.local(layout.Dir(f.Kind)), f.Name), content, 0o600); err != nil {
+		files[filepath.Join(s.local(layout.Dir(f.Kind)), f.Name)] = content
+	}
+	for path, content := range files {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil { // some have private keys
 			return s, fmt.Errorf("file for the check: %w", err)
 		}
-	}
-	if err := os.WriteFile(s.config, []byte(s.rewrite(cfg.Main())), 0o600); err != nil {
-		return s, fmt.Errorf("file for the check: %w", err)
 	}
 	return s, nil
 }
 
-// layOut makes the folders for files. Those below the target's base lie in the
-// same place below the sandbox, so that relative paths hold, and beside them
-// what else the base has on this machine.
+// layOut makes the folders for files. Folders below the target's base lie in the
+// same place below the sandbox, so that relative paths hold.
 func (s *sandbox) layOut(layout dataplane.Layout) error {
 	s.base = filepath.Dir(layout.ConfigPath())
-	names := map[string]string{}
-	for kind, name := range map[dataplane.FileKind]string{dataplane.Map: ".maps", dataplane.Certificate: ".ssl", dataplane.General: ".general"} {
+	for _, kind := range []dataplane.FileKind{dataplane.General, dataplane.Map, dataplane.Certificate} {
 		target := layout.Dir(kind)
-		if have, twice := names[target]; !twice || name < have {
-			names[target] = name
+		if s.local(target) != "" {
+			continue
 		}
-	}
-	for target, name := range names {
-		if below, err := filepath.Rel(s.base, target); err == nil && below != ".." && !strings.HasPrefix(below, "../") {
-			name = below
+		below, err := filepath.Rel(s.base, target)
+		if err != nil || below == ".." || strings.HasPrefix(below, "../") {
+			below = "." + string(kind)
 		}
-		local := filepath.Join(s.dir, name)
+		local := filepath.Join(s.dir, below)
 		if err := os.MkdirAll(local, 0o700); err != nil {
-			return fmt.Errorf("folder for the check: %w", err)
+			return err
 		}
 		s.moved = append(s.moved, movedDir{target, local})
 	}
-	sort.Slice(s.moved, func(i, j int) bool { return len(s.moved[i].target) > len(s.moved[j].target) })
+	slices.SortFunc(s.moved, func(a, b movedDir) int { return cmp.Compare(len(b.target), len(a.target)) })
 	pairs := []string{s.config, layout.ConfigPath()}
 	for _, m := range s.moved {
 		pairs = append(pairs, m.local, m.target)
@@ -86,9 +84,9 @@ func (s *sandbox) layOut(layout dataplane.Layout) error {
 	return s.linkBase()
 }
 
-// linkBase makes what the base has on this machine beside the files of
-// configurations, such as a folder of error pages, reachable by relative paths.
-// Where files of configurations lie in the base itself, folders alone are.
+// linkBase makes reachable by relative paths what else the base has on this
+// machine, such as a folder of error pages. It links only folders when files of
+// configurations lie in the base itself.
 func (s *sandbox) linkBase() error {
 	entries, err := os.ReadDir(s.base)
 	if err != nil {
@@ -100,13 +98,13 @@ func (s *sandbox) linkBase() error {
 		}
 		err := os.Symlink(filepath.Join(s.base, entry.Name()), filepath.Join(s.dir, entry.Name()))
 		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("folder for the check: %w", err)
+			return err
 		}
 	}
 	return nil
 }
 
-// local returns where the sandbox has a folder for files of the target, or "".
+// local returns the place of one of the target's folders for files, or "".
 func (s *sandbox) local(target string) string {
 	for _, m := range s.moved {
 		if m.target == target {
@@ -125,57 +123,49 @@ func (s *sandbox) rewrite(text string) string {
 	for i := 0; ; {
 		slash := strings.IndexByte(text[i:], '/')
 		if slash < 0 {
-			break
+			b.WriteString(text[done:])
+			return b.String()
 		}
 		start := i + slash
-		i = start + 1
-		for i < len(text) && pathByte(text[i]) {
-			i++
+		for i = start + 1; i < len(text) && pathByte(text[i]); i++ {
 		}
 		if start > 0 && pathByte(text[start-1]) {
 			continue
 		}
-		if local, rest, ok := s.move(text[start:i], text[:start]); ok {
+		if moved := s.move(text[start:i], text[:start]); moved != "" {
 			b.WriteString(text[done:start])
-			b.WriteString(local)
-			b.WriteString(rest)
+			b.WriteString(moved)
 			done = i
 		}
 	}
-	b.WriteString(text[done:])
-	return b.String()
 }
 
-// move splits a path into the folder of the sandbox that it lies in and the
-// rest. No file of a configuration lies in a folder below those of the layout,
-// so such a path stays what it is. The base itself moves behind the words from
-// which relative paths start.
-func (s *sandbox) move(path, before string) (local, rest string, ok bool) {
+// basePaths are the words from which relative paths start.
+var basePaths = []string{"crt-base", "ca-base", "key-base", "origin"}
+
+// move returns a path in the sandbox, or "" for one that stays. No file of a
+// configuration lies in a folder below those of the layout, so that such a path
+// stays. The base itself moves only behind words from which relative paths start.
+func (s *sandbox) move(path, before string) string {
 	for _, m := range s.moved {
 		rest, below := strings.CutPrefix(path, m.target)
 		if below && (rest == "" || rest[0] == '/') {
 			if strings.Contains(strings.Trim(rest, "/"), "/") {
-				return "", "", false
+				return ""
 			}
-			return m.local, rest, true
+			return m.local + rest
 		}
-	}
-	if strings.TrimRight(path, "/") != s.base {
-		return "", "", false
 	}
 	before = strings.TrimRight(before[max(0, len(before)-40):], " \t\"'")
-	for _, word := range []string{"crt-base", "ca-base", "key-base", "origin"} {
-		if strings.HasSuffix(before, word) {
-			return s.dir, path[len(s.base):], true
+	for _, word := range basePaths {
+		if strings.TrimRight(path, "/") == s.base && strings.HasSuffix(before, word) {
+			return s.dir + path[len(s.base):]
 		}
 	}
-	return "", "", false
+	return ""
 }
 
 // pathByte reports the characters that a path goes on with.
 func pathByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("/._-", c) >= 0
 }
-
-// remove leaves nothing behind.
-func (s *sandbox) remove() error { return os.RemoveAll(s.dir) }

@@ -11,6 +11,7 @@ import (
 
 // TestSandboxPaths names one and the same files in all ways that HAProxy knows.
 func TestSandboxPaths(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	base := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(base, "errors"), 0o755); err != nil {
@@ -35,6 +36,7 @@ func TestSandboxPaths(t *testing.T) {
 		"lua":                    {"  lua-load " + base + "/general/x.lua\n", "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cfg, err := dataplane.NewConfig("global\n  maxconn 10\n"+c.global+proxy+c.use,
 				dataplane.File{Kind: dataplane.Map, Name: "m.map", Content: []byte("a b\n")},
 				dataplane.File{Kind: dataplane.Certificate, Name: "a.pem", Content: pair(t)},
@@ -48,6 +50,12 @@ func TestSandboxPaths(t *testing.T) {
 			}
 		})
 	}
+	t.Cleanup(func() { onlyPage(t, base) })
+}
+
+// onlyPage wants the base of this machine to be as it was.
+func onlyPage(t *testing.T, base string) {
+	t.Helper()
 	var left []string
 	if err := filepath.WalkDir(base, func(path string, d os.DirEntry, err error) error {
 		if !d.IsDir() {

@@ -1,159 +1,119 @@
 package validate
 
 import (
+	"fmt"
+	"maps"
 	"strings"
-	"sync"
 
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// sectionCache holds what is known of the sections and crt-lists of the last
-// configuration, so that the next one costs what changed in it.
-type sectionCache struct {
-	mu    sync.Mutex             // held for the whole of phase 1
-	all   []*parsed              // in the order of the text
-	known map[string]*parsed     // by the text of the section, of equal ones one
-	names declared               // of all
-	lists map[string]*parsedList // by the name of the crt-list
-	count int                    // sections parsed so far
-	round int                    // configurations seen so far
+// parsed is what phase 1 knows of the text of one section. Lines count from 1
+// within the section, so that it holds wherever the section stands.
+type parsed struct {
+	section     haproxycfg.Section
+	findings    []haproxycfg.Finding
+	refs        []reference
+	conditional bool     // has .if blocks
+	disabled    bool     // HAProxy follows no reference of it
+	tables      []string // names of stick tables
+	servers     []string
+	template    bool // has servers that no line shows
 }
 
-// take makes the cache that of a text. What follows on a section most often is
-// what followed on it in the last text, so that comparing with that is enough.
-func (c *sectionCache) take(text string) {
-	c.round++
-	before := c.all
-	next := make([]*parsed, 0, len(before)+8)
-	guess := 0
-	for at := 0; at < len(text); {
-		run := len(next)
-		for guess < len(before) && before[guess].round < c.round && strings.HasPrefix(text[at:], before[guess].section.Text) {
-			p := before[guess]
-			c.place(p, len(next))
-			next, guess, at = append(next, p), guess+1, at+len(p.section.Text)
-		}
-		if at == len(text) {
-			break
-		}
-		if len(next) > run { // where the last of them ends, the header behind it must tell
-			p := next[len(next)-1]
-			p.round, p.at = c.round-1, guess-1
-			next, guess, at = next[:len(next)-1], guess-1, at-len(p.section.Text)
-		}
-		for s := range haproxycfg.Sections(text[at:]) {
-			p := c.section(s)
-			guess++
-			if p.round > 0 {
-				guess = p.at + 1
-			}
-			c.place(p, len(next))
-			next, at = append(next, p), at+len(s.Text)
-			break
-		}
+// maxWords is how many words HAProxy takes on a line (MAX_LINE_ARGS).
+const maxWords = 64
+
+func parseSection(text string) *parsed {
+	p := &parsed{}
+	for p.section = range haproxycfg.Sections(text) {
+		break
 	}
-	c.all = next
-	c.change(before)
-}
-
-// section returns what is known of a section that is not placed yet.
-func (c *sectionCache) section(s haproxycfg.Section) *parsed {
-	p := c.known[s.Text]
-	switch {
-	case p == nil:
-		p = parseSection(s)
-		c.count++
-	case p.round == c.round: // two sections of one text
-		again := *p
-		again.round, again.twin = 0, nil
-		p = &again
+	p.findings = haproxycfg.Parse(p.section)
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		words, err := haproxycfg.Fields(line)
+		if len(words) > maxWords {
+			p.findings = append(p.findings, haproxycfg.Finding{Line: n, Text: strings.TrimSpace(line),
+				Message: fmt.Sprintf("%d words, and HAProxy reads no more than %d of a line", len(words), maxWords)})
+		}
+		switch {
+		case err != nil || len(words) == 0:
+		case n == p.section.Header && p.section.Kind != "":
+			p.inherits(words)
+		default:
+			p.declares(words)
+			p.refs = append(p.refs, referencesOf(n, words)...)
+		}
 	}
 	return p
 }
 
-// place notes where a section stands.
-func (c *sectionCache) place(p *parsed, at int) {
-	p.isNew = p.round == 0
-	p.round, p.at = c.round, at
-}
-
-// change brings what is known by name and by text from the sections before to
-// those of this round.
-func (c *sectionCache) change(before []*parsed) {
-	if c.known == nil {
-		c.known = make(map[string]*parsed, len(c.all))
-		c.names = declared{sections: make(map[string]*parsed, len(c.all)), tables: map[string]int{}}
-	}
-	for _, p := range before {
-		if p.round < c.round {
-			c.names.remove(p)
-			if c.known[p.section.Text] == p {
-				delete(c.known, p.section.Text)
-			}
-		}
-	}
-	for _, p := range c.all {
-		if p.isNew {
-			c.names.add(p)
-			c.known[p.section.Text] = p
+// inherits notes the defaults section that a header names.
+func (p *parsed) inherits(words []string) {
+	switch p.section.Kind {
+	case "frontend", "backend", "listen", "defaults":
+		if len(words) > 3 && words[2] == "from" && fixed(words[3]) {
+			p.refs = append(p.refs, reference{"defaults", words[3], p.section.Header})
 		}
 	}
 }
 
-// declared is what can be referred to.
-type declared struct {
-	sections map[string]*parsed // those with a name by kind and name, one of those that share them
-	tables   map[string]int     // how many declare it
-	twice    int                // sections whose kind and name another one has
-}
-
-func (d *declared) add(p *parsed) {
-	if p.section.Name != "" {
-		p.twin = d.sections[p.key]
-		d.sections[p.key] = p
-		if p.twin != nil {
-			d.twice++
-		}
-	}
-	for _, table := range p.tables {
-		d.tables[table]++
+// declares notes what other lines may refer to.
+func (p *parsed) declares(words []string) {
+	switch {
+	case words[0] == ".if":
+		p.conditional = true
+	case words[0] == "disabled":
+		p.disabled = true
+	case words[0] == "stick-table":
+		p.tables = append(p.tables, p.section.Name)
+	case words[0] == "table" && p.section.Kind == "peers" && len(words) > 1:
+		p.tables = append(p.tables, p.section.Name+"/"+words[1])
+	case words[0] == "server" && len(words) > 1:
+		p.servers = append(p.servers, words[1])
+	case words[0] == "server-template":
+		p.template = true
 	}
 }
 
-func (d *declared) remove(p *parsed) {
-	switch twin := d.sections[p.key]; {
-	case p.section.Name == "":
-	case twin == p && p.twin == nil:
-		delete(d.sections, p.key)
-	case twin == p:
-		d.sections[p.key] = p.twin
-		d.twice--
-	default:
-		for twin.twin != p {
-			twin = twin.twin
-		}
-		twin.twin = p.twin
-		d.twice--
-	}
-	for _, table := range p.tables {
-		if d.tables[table]--; d.tables[table] == 0 {
-			delete(d.tables, table)
-		}
-	}
+// skips reports whether HAProxy may leave a reference alone: perhaps no proxy
+// uses a defaults section, of which HAProxy reads only the files at once.
+func (p *parsed) skips(r reference) bool {
+	return p.disabled || p.section.Kind == "defaults" && r.kind != "file" && r.kind != "defaults"
 }
 
-// find returns the first section in the text of the first of these kinds that
-// has one of that name, or nil.
-func (d *declared) find(name string, kinds ...string) *parsed {
-	for _, kind := range kinds {
-		if p := d.sections[kind+" "+name]; p != nil {
-			for twin := p.twin; twin != nil; twin = twin.twin {
-				if twin.at < p.at {
-					p = twin
-				}
-			}
-			return p
+// memo remembers what was made of the texts of the last configuration, so that
+// the next one costs what changed in it.
+type memo[T any] struct {
+	known map[string]*memory[T]
+	round int
+}
+
+type memory[T any] struct {
+	made  T
+	round int
+}
+
+// of returns what parse makes of a text. It keeps a copy of the text, which
+// would else keep the whole configuration.
+func (m *memo[T]) of(text string, parse func(string) T) T {
+	r := m.known[text]
+	if r == nil {
+		text = strings.Clone(text)
+		if m.known == nil {
+			m.known = map[string]*memory[T]{}
 		}
+		r = &memory[T]{made: parse(text)}
+		m.known[text] = r
 	}
-	return nil
+	r.round = m.round
+	return r.made
+}
+
+// turn forgets the texts that nothing asked for since the last turn.
+func (m *memo[T]) turn() {
+	maps.DeleteFunc(m.known, func(_ string, r *memory[T]) bool { return r.round != m.round })
+	m.round++
 }

@@ -3,12 +3,10 @@ package validate
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // pieces are sections, and what may stand between them, that refer to each
@@ -70,6 +68,7 @@ func edit(r *rand.Rand, text []string) []string {
 // TestSyntaxAgain compares what a Validator says that saw other texts before
 // with what a new one says.
 func TestSyntaxAgain(t *testing.T) {
+	t.Parallel()
 	files := []dataplane.File{
 		{Kind: dataplane.CRTList, Name: "l.txt", Content: []byte("/etc/haproxy/ssl/none.pem a.test\n")},
 		{Kind: dataplane.Map, Name: "m.map", Content: []byte("a b\n")},
@@ -88,48 +87,69 @@ func TestSyntaxAgain(t *testing.T) {
 			if got, want := fmt.Sprint(v.Syntax(cfg)), fmt.Sprint(Syntax(cfg)); got != want {
 				t.Fatalf("seed %d: %s\nsays\n%s\nwant\n%s", seed, main, got, want)
 			}
-			holds(t, &v.sections, main)
 		}
 	}
 }
 
-// holds checks that a cache is that of a text, as if it had seen no other one.
-func holds(t *testing.T, c *sectionCache, text string) {
-	t.Helper()
-	sections := haproxycfg.Split(text)
-	if len(sections) != len(c.all) {
-		t.Fatalf("%q: %d sections, want %d", text, len(c.all), len(sections))
-	}
-	fresh := &sectionCache{}
-	fresh.take(text)
-	for i, s := range sections {
-		if p := c.all[i]; p.section.Text != s.Text || p.section.Kind != s.Kind || p.section.Name != s.Name || p.at != i {
-			t.Fatalf("%q: section %d is %+v at %d, want %+v", text, i, p.section, p.at, s)
-		}
-		if s.Name != "" && c.names.find(s.Name, s.Kind).at != fresh.names.find(s.Name, s.Kind).at {
-			t.Fatalf("%q: not the first section %s %s is found", text, s.Kind, s.Name)
-		}
-	}
-	for text, p := range c.known { // of two sections with one text none may be left, once one is gone
-		if p.section.Text != text || c.all[p.at] != p {
-			t.Fatalf("%q: section %q is known, but not there", text, p.section.Text)
-		}
-	}
-	if len(c.names.sections) != len(fresh.names.sections) ||
-		c.names.twice != fresh.names.twice || !reflect.DeepEqual(c.names.tables, fresh.names.tables) {
-		t.Fatalf("%q: remembers %+v, want %+v", text, c.names, fresh.names)
-	}
-}
-
-// FuzzSectionsAgain does so for any two texts.
-func FuzzSectionsAgain(f *testing.F) {
+// FuzzSyntaxAgain does so for any two texts.
+func FuzzSyntaxAgain(f *testing.F) {
 	f.Add("# c\n\nbackend a\n", "# c\nbackend a\n", "backend a\nbackend a\n")
 	f.Add("a\nglobal\n# x\nlisten b\n", "global\n# x\n", "# x\nlisten b\na\n")
 	f.Fuzz(func(t *testing.T, a, b, c string) {
-		var cache sectionCache
-		for _, text := range []string{a + b + c + "\n", a + c + "\n", b + a + "\n", a + b + b + "\n", c + "\n"} {
-			cache.take(text)
-			holds(t, &cache, text)
+		v := &Validator{}
+		for _, main := range []string{a + b + c + "\n", a + c + "\n", b + a + "\n", a + b + b + "\n", c + "\n"} {
+			cfg, err := dataplane.NewConfig(main)
+			if err != nil {
+				continue
+			}
+			if got, want := fmt.Sprint(v.Syntax(cfg)), fmt.Sprint(Syntax(cfg)); got != want {
+				t.Fatalf("%q says\n%s\nwant\n%s", main, got, want)
+			}
 		}
 	})
+}
+
+// Phase 1 costs what changed: a kept Validator parses one section of 101, and
+// forgets what the last configuration does not have.
+func TestSyntaxParsesWhatChanged(t *testing.T) {
+	t.Parallel()
+	config := func(port int, list string) *dataplane.Config {
+		var b strings.Builder
+		b.WriteString("frontend f\n  bind 127.0.0.1:9999 ssl crt-list /etc/haproxy/general/l.txt\n")
+		for i := range 100 {
+			fmt.Fprintf(&b, "backend b%d\n  server a 192.0.2.1:%d\n", i, 1000+i+port/(1+(i-50)*(i-50)))
+		}
+		cfg, err := dataplane.NewConfig(b.String(), dataplane.File{Kind: dataplane.CRTList, Name: "l.txt", Content: []byte(list)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	v := &Validator{}
+	known := map[any]bool{}
+	for i, step := range []struct {
+		cfg    *dataplane.Config
+		parsed int
+	}{{config(0, "a.pem\n"), 102}, {config(0, "a.pem\n"), 0}, {config(1, "a.pem\n"), 1}, {config(1, "b.pem\n"), 1}} {
+		if err := v.Syntax(step.cfg); err != nil {
+			t.Fatal(err)
+		}
+		now := map[any]bool{}
+		for _, m := range v.parsed.sections.known {
+			now[m] = true
+		}
+		for _, m := range v.parsed.lists.known {
+			now[m] = true
+		}
+		parsed := 0
+		for m := range now {
+			if !known[m] {
+				parsed++
+			}
+		}
+		if parsed != step.parsed || len(now) != 102 {
+			t.Errorf("step %d parsed %d texts and remembers %d, want %d and 102", i, parsed, len(now), step.parsed)
+		}
+		known = now
+	}
 }

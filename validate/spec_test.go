@@ -2,6 +2,7 @@ package validate_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,8 +30,10 @@ import (
 //     configuration: "- text" is replaced by the "+ text" behind it.
 //
 // What all cases need to start stands behind their text, see [listener].
-// HAPROXY_BIN names another haproxy than that on the PATH.
+// HAPROXY_BIN names another haproxy than that on the PATH. It needs not take the
+// fixed ones again unless -fixed says so.
 func TestSpecification(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	archives, err := filepath.Glob("testdata/spec/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -50,6 +53,8 @@ func TestSpecification(t *testing.T) {
 		})
 	}
 }
+
+var fixedToo = flag.Bool("fixed", false, "run haproxy over the fixed configurations of TestSpecification, too")
 
 // listener makes haproxy start, whatever stands above it.
 const listener = `
@@ -160,7 +165,12 @@ func (c *specCase) run(t *testing.T, v *validate.Validator, version [2]int) {
 		}
 		return
 	}
-	if _, err := v.Check(t.Context(), config(t, withMaterial(t, c.fix(t)))); err != nil {
+	fixed := config(t, withMaterial(t, c.fix(t)))
+	err := v.Syntax(fixed)
+	if err == nil && *fixedToo {
+		_, err = v.Semantics(t.Context(), fixed)
+	}
+	if err != nil {
 		t.Errorf("the fixed one: %v", err)
 	}
 }
@@ -202,7 +212,7 @@ func place(f validate.Finding) string {
 }
 
 // ownPath is what may not get out of the folder of the check.
-var ownPath = regexp.MustCompile(`haproxy-check-|\.(maps|ssl|general)/`)
+var ownPath = regexp.MustCompile(`haproxy-check-|/\.(map|certificate|general)/`)
 
 // placed checks what holds for each finding: the text is that of its line, and
 // nothing names the folder of the check.

@@ -43,6 +43,7 @@ var unusual = []struct {
 }
 
 func TestUnusualTexts(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	v := &validate.Validator{Binary: os.Getenv("HAPROXY_BIN"), NoInherit: true, Timeout: patience}
 	of := func(line string) string {
@@ -83,6 +84,7 @@ func says(t *testing.T, err error, message string) {
 
 // Very many sections and entries are no reason to hang.
 func TestLargeText(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	main := large(20000, 0)
 	v := &validate.Validator{Binary: os.Getenv("HAPROXY_BIN"), NoInherit: true, Timeout: 2 * time.Minute}

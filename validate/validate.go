@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -16,53 +17,51 @@ type Phase string
 
 // The phases.
 const (
-	PhaseSyntax    Phase = "syntax"    // the text on its own, by client-native's parser and the references in it
+	PhaseSyntax    Phase = "syntax"    // the text on its own
 	PhaseSemantics Phase = "semantics" // the haproxy binary
 )
 
 // Errors of the binary, as opposed to errors of the configuration.
 var (
-	// ErrNoBinary says that there is no haproxy to ask.
-	ErrNoBinary = errors.New("no haproxy binary")
-
-	// ErrBinary says that haproxy ended without a verdict: killed, or broken.
-	ErrBinary = errors.New("haproxy gave no verdict")
+	ErrNoBinary = errors.New("no haproxy binary")       // haproxy is not installed
+	ErrBinary   = errors.New("haproxy gave no verdict") // haproxy was killed, or is broken
 )
 
 // Finding is one thing that is wrong, or that HAProxy warns of. Passwords in
 // Text and Message read "(secret)".
 type Finding struct {
 	File    string `json:"file"`              // as the target knows it, by the layout
-	Line    int    `json:"line,omitempty"`    // from 1; zero when nothing says which
+	Line    int    `json:"line,omitempty"`    // from 1; zero when it is not known
 	Section string `json:"section,omitempty"` // "backend shop"
 	Message string `json:"message"`
 	Text    string `json:"text,omitempty"` // that line, without surrounding space
 
 	// Position is the line of the [dataplane.Config] that is wrong; the zero
-	// value when nothing says which. It may be in a file where File and Line are
-	// of the text that names that file, such as a bind line with a certificate.
+	// value when it is not known. File and Line may be those of a bind line, and
+	// Position in the certificate that the line names.
 	Position dataplane.Position `json:"-"`
 }
 
 // String gives "file:line: section: message: text".
 func (f Finding) String() string {
-	var b strings.Builder
-	b.WriteString(f.File)
+	file := f.File
 	if f.Line > 0 {
-		fmt.Fprintf(&b, ":%d", f.Line)
+		file = fmt.Sprintf("%s:%d", f.File, f.Line)
 	}
 	if f.Section != "" {
-		b.WriteString(": " + f.Section)
+		file += ": " + f.Section
 	}
-	b.WriteString(": " + f.Message)
-	if f.Text != "" {
-		b.WriteString(": " + f.Text)
-	}
-	return b.String()
+	return file + ": " + f.said()
 }
 
-// Error says that a configuration is not valid, with everything that the phase
-// found.
+func (f Finding) said() string {
+	if f.Text == "" {
+		return f.Message
+	}
+	return f.Message + ": " + f.Text
+}
+
+// Error says that a configuration is not valid. It has all findings of one phase.
 type Error struct {
 	Phase    Phase
 	Findings []Finding
@@ -90,38 +89,30 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Positions gives what is wrong by its position in the configuration, in the
-// order of the findings. What has no known position has the zero one.
+// Positions yields the position and the message of each finding. The position is
+// zero when it is not known.
 func (e *Error) Positions() iter.Seq2[dataplane.Position, string] {
 	return func(yield func(dataplane.Position, string) bool) {
 		for _, f := range e.Findings {
-			message := f.Message
-			if f.Text != "" {
-				message += ": " + f.Text
-			}
-			if !yield(f.Position, message) {
+			if !yield(f.Position, f.said()) {
 				return
 			}
 		}
 	}
 }
 
-// Report is what is known of a valid configuration.
+// Report is about a valid configuration.
 type Report struct {
-	// Warnings are what HAProxy warns of. It takes the configuration all the
-	// same.
-	Warnings []Finding
+	Warnings []Finding     // HAProxy takes the configuration all the same
+	Duration time.Duration // of the run of haproxy, if there was one
 
-	// Duration is how long the haproxy binary took when it was asked.
-	Duration time.Duration
-
-	// Remembered says that the same configuration was asked for before, and
-	// that haproxy was not run again.
+	// Remembered says that haproxy was not run, because the same configuration
+	// was checked before.
 	Remembered bool
 
-	// Inherited says that haproxy was not run, because the configuration differs
-	// from one that it accepted only in what a running HAProxy checks itself.
-	// Warnings are those of that configuration.
+	// Inherited says that haproxy was not run. The configuration differs from one
+	// that haproxy accepted only in what a running HAProxy checks itself. Warnings
+	// are those of that configuration.
 	Inherited bool
 
 	// HAProxyVersion is the version of the binary that decided, "2.6.12".
@@ -132,58 +123,59 @@ type Report struct {
 	OtherVersion bool
 }
 
-// DefaultTimeout is how long haproxy may take to check a configuration unless
-// [Validator.Timeout] says otherwise: as long as a start of HAProxy, which reads
-// the same certificates and maps.
+// DefaultTimeout bounds one run of haproxy unless [Validator.Timeout] is set. A
+// start of HAProxy takes as long: it reads the same certificates and maps.
 const DefaultTimeout = 30 * time.Second
 
-// Validator validates configurations and remembers what it needs to do so
-// again at the cost of what changed: the parse of each section, the verdicts on
-// whole configurations, and the last configuration that haproxy itself
-// accepted. The zero value is ready to use. It is safe for concurrent use; the
-// fields must not change once it is used.
+// Validator validates configurations. It remembers the parse of each section, the
+// verdicts on whole configurations, and the configuration that haproxy accepted
+// last. The zero value is ready to use. A Validator is safe for concurrent use;
+// do not change its fields once it is used.
 //
-// Files that a configuration names but does not bring along are not part of
-// what is remembered.
+// A Validator does not notice changes on this machine: of the binary, and of files
+// that a configuration names but does not bring along. Make a new one then.
 type Validator struct {
-	// Binary is haproxy's path. Zero means haproxy in PATH, or else
+	// Binary is the path of haproxy. Zero means haproxy in PATH, or else
 	// /usr/sbin/haproxy, /usr/local/sbin/haproxy.
 	Binary string
 
-	// Layout is the target's: where the files of the configuration lie.
+	// Layout says where the files of the configuration lie on the target.
 	Layout dataplane.Layout
 
 	// Timeout bounds one run of haproxy. Zero means [DefaultTimeout].
 	Timeout time.Duration
 
-	// TargetVersion tells the version of the HAProxy that the configurations are
-	// for, as far as it is known: "3.0", "3.0.11", "3.0.11-1+deb13u3" or "".
-	// Reports and errors then say whether the binary's is another one. It is
-	// called once per verdict, by several goroutines at a time. Nil means that it
-	// is not known.
+	// TargetVersion returns the version of the target's HAProxy: "3.0", "3.0.11",
+	// "3.0.11-1+deb13u3", or "" when it is not known. Reports and errors then say
+	// whether the binary has another one. Each verdict calls it once, perhaps from
+	// several goroutines at a time. Nil means that it is not known.
 	TargetVersion func() string
 
-	// NoInherit runs haproxy for every new configuration, also where a verdict
-	// could be inherited.
+	// NoInherit makes the Validator run haproxy for every new configuration.
 	NoInherit bool
 
-	sections sectionCache
-	verdicts verdictCache
-	version  versionCache
+	parsed struct {
+		sync.Mutex
+		sections memo[*parsed]
+		lists    memo[[]reference]
+	}
+	memory  verdicts
+	version struct {
+		sync.Mutex
+		number string
+	}
 }
 
-// Syntax is phase 1 alone: what [Validator.Check] does first, with the
-// default layout. It returns nil or an *Error.
+var errNoConfig = errors.New("validate: no configuration: pass one that is not nil")
+
+// Syntax is phase 1 alone, with the default layout. It returns nil or an *Error.
+// See [Validator.Syntax].
 func Syntax(cfg *dataplane.Config) error { return new(Validator).Syntax(cfg) }
 
-// Check runs both phases; the second only when the first finds nothing. A
-// configuration that is not valid gives an *Error with everything that the
-// phase found. The other errors are about the binary: they wrap [ErrNoBinary],
-// [ErrBinary], or the error of a context that ended.
+// Check runs phase 1, and phase 2 if phase 1 finds nothing. An *Error means that
+// the configuration is not valid. Other errors are about the binary: they wrap
+// [ErrNoBinary], [ErrBinary], or the error of a context that ended.
 func (v *Validator) Check(ctx context.Context, cfg *dataplane.Config) (*Report, error) {
-	if cfg == nil {
-		return nil, errors.New("validate: no configuration")
-	}
 	if err := v.Syntax(cfg); err != nil {
 		return nil, err
 	}
@@ -191,8 +183,8 @@ func (v *Validator) Check(ctx context.Context, cfg *dataplane.Config) (*Report, 
 }
 
 // Validate is [Validator.Check] without the report: nil says that the
-// configuration may be deployed. It makes a Validator what a loop of package
-// reconcile asks for.
+// configuration may be deployed. It makes a Validator the validator of a loop of
+// package reconcile.
 func (v *Validator) Validate(ctx context.Context, cfg *dataplane.Config) error {
 	_, err := v.Check(ctx, cfg)
 	return err

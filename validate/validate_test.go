@@ -22,7 +22,26 @@ import (
 	"github.com/hapticsdk/haptic/validate"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain wants that no test leaves a folder of a check behind.
+func TestMain(m *testing.M) {
+	tmp, err := os.MkdirTemp("", "v-") // Lua cuts long paths
+	if err == nil {
+		err = os.Setenv("TMPDIR", tmp)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		left, err := filepath.Glob(filepath.Join(tmp, "haproxy-check-*"))
+		if err != nil || len(left) > 0 {
+			fmt.Fprintln(os.Stderr, "left behind:", left, err)
+			code = 1
+		}
+		_ = os.RemoveAll(tmp)
+		os.Exit(code)
+	}))
+}
 
 // patience is for a haproxy that takes half a second on a machine that has
 // nothing else to do.
@@ -81,6 +100,7 @@ var update = flag.Bool("update", false, "write what was found into the scripts")
 // The words of haproxy are those of 2.6; with another version only the
 // positions are compared.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	scripts, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(scripts) == 0 {
@@ -92,11 +112,11 @@ func TestScripts(t *testing.T) {
 }
 
 func runScript(t *testing.T, script string) {
+	t.Parallel()
 	archive, err := txtar.ParseFile(script)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("TMPDIR", t.TempDir())
 	cfg := config(t, archive.Files)
 	v := &validate.Validator{Timeout: patience}
 	got := map[string]string{"syntax": findings(t, validate.PhaseSyntax, v.Syntax(cfg))}
@@ -122,9 +142,6 @@ func runScript(t *testing.T, script string) {
 		if name == "syntax" && got[name] != want || !same(got[name], want) {
 			t.Errorf("%s: got\n%swant\n%s", name, got[name], want)
 		}
-	}
-	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v %v", left, err)
 	}
 }
 
@@ -215,6 +232,7 @@ func rewrite(t *testing.T, script string, archive *txtar.Archive, got map[string
 }
 
 func TestContextAndBinary(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	cfg := text(t, good)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,6 +10,7 @@ import (
 
 // A verdict by another version than the target's says so, whatever it is.
 func TestTargetVersion(t *testing.T) {
+	t.Parallel()
 	const body = "[ \"$1\" = -v ] && { echo 'HAProxy version 3.0.11-1+deb13u3 2026/05/20'; exit; }\n"
 	yes := script(t, body+"exit 0\n")
 	no := script(t, body+"echo '[ALERT]    (1) : config : parsing [haproxy.cfg:1] : wrong'\nexit 1\n")
@@ -39,6 +40,7 @@ func TestTargetVersion(t *testing.T) {
 // A haproxy that crashes over what it refuses has refused it all the same, but
 // that is not remembered: it may have crashed for another reason.
 func TestCrashAfterAlert(t *testing.T) {
+	t.Parallel()
 	binary := script(t, "[ \"$1\" = -v ] && { echo 'HAProxy version 3.2.26'; exit; }\n"+
 		"echo \"[ALERT]    (1) : userlist 'u': no such group 'g' specified in user 'a'\"\nkill -SEGV $$\n")
 	v := &validate.Validator{Binary: binary, Timeout: patience}
@@ -53,6 +55,7 @@ func TestCrashAfterAlert(t *testing.T) {
 
 // Verdicts belong to one Validator.
 func TestRemembersForItself(t *testing.T) {
+	t.Parallel()
 	binary, checks := counting(t)
 	for i := 1; i <= 2; i++ {
 		report, err := (&validate.Validator{Binary: binary, Timeout: patience}).Check(t.Context(), text(t, good))

@@ -1,0 +1,200 @@
+package validate
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// locator finds the line that a message of haproxy is about.
+type locator struct {
+	layout   dataplane.Layout
+	cfg      *dataplane.Config
+	sections []haproxycfg.Section
+}
+
+var (
+	// "at line 3 of file '/etc/haproxy/maps/x.map'"
+	ofFile = regexp.MustCompile(`line (?P<line>\d+) of (?:file )?'?(?P<file>/[^\s':]+)'?`)
+	// "processing line 2 in file '/etc/haproxy/general/certificates.txt'"
+	inFile = regexp.MustCompile(`line (?P<line>\d+) in (?:file )?'?(?P<file>/[^\s':]+)'?`)
+	// "parsing [/etc/haproxy/haproxy.cfg:12] : "
+	bracketed = regexp.MustCompile(`\[(?P<file>/[^\]\[:]+):(?P<line>\d+)\]`)
+	// "(declared at /etc/haproxy/haproxy.cfg:7)"
+	atFile = regexp.MustCompile(`\bat (?P<file>/[^\s:]+):(?P<line>\d+)`)
+
+	// "proxy 'web'", "backend 'shop', server 's1'"
+	inProxy = regexp.MustCompile(`(?i)\b(proxy|frontend|backend|listen|peers|resolvers|userlist|mailers|cache|defaults) '([^']+)'`)
+	aPath   = regexp.MustCompile(`/[^\s':<>]+`)
+	quoted  = regexp.MustCompile(`(?:^|[^A-Za-z])'([^']*)'`) // not the apostrophe of "can't"
+	lead    = regexp.MustCompile(`^\s*(?:[Pp]arsing)?\s*:?\s*`)
+)
+
+// namedLine is a line that a message names by file and number.
+type namedLine struct {
+	by   *regexp.Regexp
+	file string
+	line int
+}
+
+// namedLines returns those lines, the most telling first.
+func namedLines(text string) (named []namedLine) {
+	for _, by := range []*regexp.Regexp{ofFile, inFile, bracketed, atFile} {
+		for _, m := range by.FindAllStringSubmatch(text, -1) {
+			line, err := strconv.Atoi(m[by.SubexpIndex("line")])
+			if err != nil {
+				line = 0
+			}
+			named = append(named, namedLine{by, m[by.SubexpIndex("file")], line})
+		}
+	}
+	return named
+}
+
+// finding places one message.
+func (l *locator) finding(text string) Finding {
+	f := Finding{File: l.layout.ConfigPath(), Message: text}
+	named := namedLines(text)
+	if i := slices.IndexFunc(named, func(n namedLine) bool { return n.by != inFile }); i >= 0 {
+		f.File, f.Line = named[i].file, named[i].line
+		if named[i].by == bracketed {
+			f.Message = lead.ReplaceAllString(strings.Replace(text, bracketed.FindString(text), "", 1), "")
+		}
+	} else if f.Line = l.byName(text); f.Line == 0 {
+		f.Line = l.byPath(text)
+	}
+	line := ""
+	if f.File == l.layout.ConfigPath() {
+		line = lineOf(l.cfg.Main(), f.Line)
+		f.Section = l.sectionAt(f.Line)
+	} else if p, ok := l.inFiles(f.File); ok && p.Kind != dataplane.Certificate { // which has a private key
+		file, _ := l.cfg.File(p.Kind, p.Name)
+		line = lineOf(string(file.Content), f.Line)
+	}
+	f.Text = mask(strings.TrimSpace(line))
+	f.Message = printable(maskMessage(strings.TrimSpace(f.Message), line))
+	f.Position = l.position(text, f, named)
+	return f
+}
+
+// position finds the line of the configuration that a message is about. That is
+// a line of a file where the message names one: the line of the main text only
+// names that file. A line of a crt-list may name another file in turn.
+func (l *locator) position(text string, f Finding, named []namedLine) dataplane.Position {
+	var last dataplane.Position // the file that stands last in quotes
+	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
+		if p, ok := l.inFiles(m[1]); ok {
+			last = p
+		}
+	}
+	for _, n := range named {
+		p, ok := l.inFiles(n.file)
+		switch {
+		case !ok:
+		case p.Kind == dataplane.CRTList && last.Name != "" && last.Kind != dataplane.CRTList:
+			return last
+		default:
+			p.Line = n.line
+			return p
+		}
+	}
+	if last.Name == "" && f.File == l.layout.ConfigPath() {
+		return dataplane.Position{Line: f.Line}
+	}
+	return last
+}
+
+// inFiles finds the file of the configuration that lies at a path.
+func (l *locator) inFiles(path string) (dataplane.Position, bool) {
+	for _, f := range l.cfg.Files() {
+		if l.layout.Path(f.Kind, f.Name) == path {
+			return dataplane.Position{Kind: f.Kind, Name: f.Name}, true
+		}
+	}
+	return dataplane.Position{}, false
+}
+
+// byName finds the line of a message that names a section in quotes, and perhaps
+// what is wrong in it: mostly what stands last in quotes and is no keyword.
+func (l *locator) byName(text string) int {
+	m := inProxy.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	kinds := []string{strings.ToLower(m[1]), "listen"}
+	if kinds[0] == "proxy" {
+		kinds = []string{"frontend", "backend", "listen"}
+	}
+	i := slices.IndexFunc(l.sections, func(s haproxycfg.Section) bool { return s.Name == m[2] && slices.Contains(kinds, s.Kind) })
+	if i < 0 {
+		return 0
+	}
+	for _, m := range slices.Backward(quoted.FindAllStringSubmatch(text, -1)[1:]) {
+		if m[1] == "" || haproxycfg.KnownKeyword(m[1]) {
+			continue
+		}
+		if n := lineWith(l.sections[i], func(word string) bool { return partOfWord(word, m[1]) }); n > 0 {
+			return n
+		}
+	}
+	return l.sections[i].Header
+}
+
+// byPath finds the first line that names the file of a message, by its path or
+// by its name below some base.
+func (l *locator) byPath(text string) int {
+	file := aPath.FindString(text)
+	if file == "" || file == l.layout.ConfigPath() {
+		return 0
+	}
+	for _, s := range l.sections {
+		if n := lineWith(s, func(word string) bool { return partOfWord(word, file) || path.Base(word) == path.Base(file) }); n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// lineWith returns the number of the first line below the header of a section
+// that has such a word, or zero.
+func lineWith(s haproxycfg.Section, is func(string) bool) int {
+	number := s.Line - 1
+	for line := range strings.Lines(s.Text) {
+		number++
+		words, _ := haproxycfg.Fields(line)
+		if number != s.Header && slices.ContainsFunc(words, is) {
+			return number
+		}
+	}
+	return 0
+}
+
+// partOfWord finds a name between other characters than those of names.
+func partOfWord(word, name string) bool {
+	before, after, ok := strings.Cut(word, name)
+	return ok && (before == "" || !pathByte(before[len(before)-1])) && (after == "" || !pathByte(after[0]))
+}
+
+func (l *locator) sectionAt(line int) string {
+	for _, s := range slices.Backward(l.sections) {
+		if s.Line <= line {
+			return sectionName(s.Kind, s.Name)
+		}
+	}
+	return ""
+}
+
+// lineOf returns a line of a text, counted from 1.
+func lineOf(text string, n int) string {
+	for line := range strings.Lines(text) {
+		if n--; n == 0 {
+			return strings.TrimRight(line, "\r\n")
+		}
+	}
+	return ""
+}
