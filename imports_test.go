@@ -18,22 +18,29 @@ const module = "github.com/hapticsdk/haptic"
 // that is not a test: other packages of this module and, by prefix, of others.
 // What stands below a folder follows the rule of the folder.
 var allowed = map[string][]string{
-	"eventbus":              {},
-	"templating":            {"github.com/open2b/scriggo", "go.yaml.in/yaml/"},
-	"k8swatch":              {"internal/jsonpath", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
-	"dataplane":             {"internal/haproxycfg", "internal/haproxymodel", "internal/dpapi", "internal/haproxyctl", "golang.org/x/sys/unix"},
-	"validate":              {"dataplane", "internal/haproxycfg", "internal/haproxyctl"},
-	"reconcile":             {"dataplane", "templating", "k8swatch", "eventbus", "internal/jsonpath", "k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify"},
-	"reconcile/observe":     {"reconcile", "dataplane", "eventbus", "k8swatch", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel/", "k8s.io/client-go/util/jsonpath", "k8s.io/apimachinery/pkg/runtime/schema"},
-	"examples":              {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/observe", "eventbus", "golang.org/x/sync/", "k8s.io/"},
-	"internal/haproxycfg":   {"github.com/haproxytech/client-native/v6/"},
-	"internal/haproxymodel": {"internal/haproxycfg", "github.com/haproxytech/client-native/v6/"},
-	"internal/dpapi":        {},
-	"internal/haproxyctl":   {"golang.org/x/sys/unix"},
-	"internal/jsonpath":     {},
+	"eventbus":            {},
+	"templating":          {"github.com/open2b/scriggo", "go.yaml.in/yaml/"},
+	"k8swatch":            {"internal/jsonpath", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
+	"dataplane":           {"dataplane/internal/api", "dataplane/internal/change", "dataplane/internal/config", "dataplane/internal/diff", "dataplane/internal/host", "internal/dpapi", "internal/haproxycfg"},
+	"validate":            {"dataplane", "internal/haproxycfg", "internal/haproxyctl"},
+	"reconcile":           {"dataplane", "templating", "k8swatch", "eventbus", "internal/jsonpath", "k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify"},
+	"reconcile/observe":   {"reconcile", "dataplane", "eventbus", "k8swatch", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel/", "k8s.io/client-go/util/jsonpath", "k8s.io/apimachinery/pkg/runtime/schema"},
+	"examples":            {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/observe", "eventbus", "golang.org/x/sync/", "k8s.io/"},
+	"internal/haproxycfg": {"github.com/haproxytech/client-native/v6/"},
+	"internal/dpapi":      {},
+	"internal/haproxyctl": {"golang.org/x/sys/unix"},
+	"internal/jsonpath":   {},
+
+	// Below dataplane data flows down this list: each knows those above it only.
+	"dataplane/internal/config": {"internal/haproxycfg"},
+	"dataplane/internal/change": {"dataplane/internal/config"},
+	"dataplane/internal/diff":   {"dataplane/internal/change", "dataplane/internal/config", "internal/haproxycfg", "internal/haproxyctl"},
+	"dataplane/internal/socket": {"dataplane/internal/change", "dataplane/internal/config", "internal/haproxyctl"},
+	"dataplane/internal/host":   {"dataplane/internal/socket", "dataplane/internal/diff", "dataplane/internal/change", "dataplane/internal/config", "internal/haproxyctl", "golang.org/x/sys/unix"},
+	"dataplane/internal/api":    {"dataplane/internal/diff", "dataplane/internal/change", "dataplane/internal/config", "internal/dpapi", "internal/haproxycfg"},
 
 	// Test kits may use what tests use.
-	"dataplane/dataplanetest": {"dataplane", "internal/dpapi", "internal/haproxycfg", "internal/haproxyctl", "internal/haproxymodel", "github.com/haproxytech/client-native/v6/"},
+	"dataplane/dataplanetest": {"dataplane", "dataplane/dataplanetest/internal/certs", "dataplane/dataplanetest/internal/daemon", "dataplane/dataplanetest/internal/pretender", "internal/dpapi", "internal/haproxycfg", "internal/haproxyctl"},
 	"k8swatch/k8swatchtest":   {"k8swatch", "k8swatch/internal/memapi", "k8s.io/"},
 	"internal/haproxytest":    {"go.uber.org/goleak"},
 	"internal/watchtest":      {"k8swatch", "k8s.io/", "github.com/google/go-cmp/"},

@@ -9,11 +9,11 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"sync/atomic"
 	"time"
 
+	"github.com/hapticsdk/haptic/dataplane/internal/api"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/dpapi"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // ClientOptions change how a [Client] works. The zero value, like nil, is
@@ -35,19 +35,22 @@ type ClientOptions struct {
 	// a reload. Zero means 10 seconds.
 	ReloadTimeout time.Duration
 
-	// FileInterval is how often a Sync that has nothing to do looks at the stored
-	// files as well, for somebody may have changed them, which no version tells.
-	// It then reads them all. Zero means one minute, less than zero never; DryRun
-	// always looks.
-	FileInterval time.Duration
+	// CheckInterval is how often a Sync that has nothing to do looks for drift:
+	// stored files, and servers, map entries and certificates of the running
+	// process, which no version tells. Zero means one minute, less than zero never;
+	// DryRun always looks.
+	CheckInterval time.Duration
 
 	// Attempts is how often a Sync tries before it gives up on conflicts,
 	// network errors and answers that say "later". Zero means 3.
 	Attempts int
 
-	// Strategy says how the configuration is written. Zero means [Raw]: the
-	// endpoint is ours alone.
-	Strategy Strategy
+	// Shared is for an endpoint that another owner configures as well. Sections
+	// and files that are neither in the desired configuration nor were deployed by
+	// a Client before belong to the other and stay as they are. A section of the
+	// desired configuration is ours, also if the other has made it; so name
+	// defaults sections, since unnamed ones get the same name.
+	Shared bool
 
 	// KeepFiles leaves stored files alone that are not part of the desired
 	// configuration. Otherwise a Sync deletes them, last of all, unless the
@@ -58,8 +61,8 @@ type ClientOptions struct {
 	// sockets of the endpoint then are its business.
 	HTTPClient *http.Client
 
-	// Logger hears what goes on, at level debug, and what is odd, at level
-	// warn. Nil means nobody does.
+	// Logger gets records at level debug, and of odd findings at level warn. Nil
+	// discards them.
 	Logger *slog.Logger
 }
 
@@ -71,27 +74,9 @@ type ClientOptions struct {
 // A Client is safe for concurrent use; its calls run one after the other.
 type Client struct {
 	endpoint Endpoint
-	opts     ClientOptions
-	api      *dpapi.Client
-	log      *slog.Logger
-	turn     chan struct{} // holds one token; who has it owns the fields below
-
-	forgotten atomic.Bool // what is known below no longer counts; anybody's
-
-	known       *baseline             // what is deployed, nil if not known
-	unsettled   bool                  // stored files may differ from what the process has loaded
-	looked      time.Time             // when the stored files were last looked at
-	late        lateReload            // a reload that has not shown in time
-	reloadFails bool                  // the last reload failed
-	marked      markState             // whether the endpoint says so, see mark
-	certs       map[string][]byte     // content of certificates as last stored by this client: the API tells none
-	norm        haproxycfg.Normaliser // of desired texts
-	stored      haproxycfg.Normaliser // of stored texts
-
-	// With the strategy Transaction.
-	owned       owned // what we have deployed, nil if not known
-	ownedStored bool  // it stands in ownedFile
-	merged      haproxycfg.Normaliser
+	layout   Layout
+	http     *dpapi.Client
+	engine   *api.Client
 }
 
 // NewClient makes a Client. It does not connect: a wrong address shows in the
@@ -101,18 +86,6 @@ func NewClient(endpoint Endpoint, options *ClientOptions) (*Client, error) {
 	if options != nil {
 		o = *options
 	}
-	if o.Timeout <= 0 {
-		o.Timeout = 2 * time.Minute
-	}
-	if o.ReloadTimeout <= 0 {
-		o.ReloadTimeout = 10 * time.Second
-	}
-	if o.Attempts <= 0 {
-		o.Attempts = 3
-	}
-	if o.FileInterval == 0 {
-		o.FileInterval = time.Minute
-	}
 	fail := func(err error) (*Client, error) {
 		return nil, &Error{Endpoint: endpoint.name(), Stage: "endpoint", Err: err}
 	}
@@ -120,20 +93,33 @@ func NewClient(endpoint Endpoint, options *ClientOptions) (*Client, error) {
 	if err != nil {
 		return fail(err)
 	}
-	api, err := dpapi.New(endpoint.URL, dpapi.Options{
+	http, err := dpapi.New(endpoint.URL, dpapi.Options{
 		Username: endpoint.Username, Password: endpoint.Password,
 		TLS: tlsConfig, HTTPClient: o.HTTPClient, Timeout: o.RequestTimeout,
 	})
 	if err != nil {
 		return fail(err)
 	}
-	c := &Client{endpoint: endpoint, opts: o, api: api, log: o.Logger, turn: make(chan struct{}, 1), certs: map[string][]byte{}}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
+	log := o.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
-	c.log = c.log.With("endpoint", endpoint.name())
-	c.turn <- struct{}{}
-	return c, nil
+	engine := api.New(http, api.Options{
+		Layout:        config.Layout(o.Layout),
+		Timeout:       positiveOr(o.Timeout, 2*time.Minute),
+		ReloadTimeout: positiveOr(o.ReloadTimeout, 10*time.Second),
+		CheckInterval: o.CheckInterval, Attempts: o.Attempts,
+		Shared: o.Shared, KeepFiles: o.KeepFiles,
+		Logger: log.With("endpoint", endpoint.name()),
+	})
+	return &Client{endpoint: endpoint, layout: o.Layout, http: http, engine: engine}, nil
+}
+
+func positiveOr(d, otherwise time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return otherwise
 }
 
 // Name returns the name of the endpoint, as errors show it.
@@ -150,36 +136,49 @@ func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 // Layout returns the layout that configurations for this endpoint must be
 // rendered with.
-func (c *Client) Layout() Layout { return c.opts.Layout }
+func (c *Client) Layout() Layout { return c.layout }
 
 // Close gives up idle connections. The Client can still be used.
-func (c *Client) Close() { c.api.CloseIdle() }
+func (c *Client) Close() { c.http.CloseIdle() }
 
-// DryRun tells what [Client.Sync] would do and changes nothing. It always
-// reads what is stored, files included, and so finds what somebody else
-// changed there. The Impact of each operation is what it costs by way of the
-// Dataplane API, which is more than HAProxy itself would need for some.
+// Forget has the next [Client.Sync] read all that is stored, and what the process
+// has, in place of trusting what this Client left there. Call it when another
+// process may have deployed since, such as before leading again. It never waits,
+// and may be called from any goroutine.
+func (c *Client) Forget() { c.engine.Forget() }
+
+// Probe asks what Dataplane API and what HAProxy there are, and changes nothing.
+// The Version of the HAProxy is zero where the API does not tell it, as before
+// the process has started. It fails with [ErrUnsupported] for an API older than
+// 3.0, and otherwise as [Client.DryRun] does before it reads anything.
+func (c *Client) Probe(ctx context.Context) (Target, error) {
+	target, err := c.engine.Probe(ctx)
+	return outerTarget(target), errorOf(c.Name(), err)
+}
+
+// Current returns the configuration that is stored, and nil without an error when
+// there is none. The Dataplane API tells the text, maps and general files, but no
+// certificates.
+func (c *Client) Current(ctx context.Context) (*Config, error) {
+	current, err := c.engine.Current(ctx)
+	return outerConfig(current), errorOf(c.Name(), err)
+}
+
+// DryRun tells what [Client.Sync] would do and changes nothing. It always reads
+// what is stored, files included, and what the running process has, and so finds
+// what another writer changed there. The Impact of each operation is what it costs
+// by way of the Dataplane API, which is more than HAProxy itself would need for some.
 //
 // It fails with what Sync fails with before it sends anything.
 func (c *Client) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
-	ctx, cancel, err := c.begin(ctx)
+	if desired == nil {
+		return nil, errorOf(c.Name(), config.At("check", errNoConfig))
+	}
+	steps, err := c.engine.DryRun(ctx, desired.inner)
 	if err != nil {
-		return nil, err
+		return nil, errorOf(c.Name(), err)
 	}
-	defer cancel()
-	info, err := c.api.Info(ctx)
-	if err != nil {
-		return nil, c.probeError(err)
-	}
-	c.known = nil
-	j, err := c.prepare(ctx, info, desired)
-	if err != nil {
-		return nil, err
-	}
-	if j.empty() && (c.opts.Strategy != Transaction || c.ownsJust(j.ours)) { // so the next Sync need not look again
-		err = c.remember(j, j.before)
-	}
-	return j.plan, err
+	return planOf(steps), nil
 }
 
 // Sync makes the desired configuration the one that HAProxy runs. It stores
@@ -188,57 +187,25 @@ func (c *Client) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
 // are no longer needed go last. The Plan of the Result is what differed when
 // the Sync began.
 //
-// While what is stored is ahead of the process, a general file
-// haptic-unfinished.txt says so. Another Client that finds it, after this one
-// was killed, has HAProxy reload. Beside a large configuration the file stays
-// and then says that nothing is unfinished.
+// A general file haptic-ledger.txt at the endpoint says what a Client has deployed,
+// and whether HAProxy has loaded it. Another Client that finds an unfinished change
+// there, after this one was killed, has HAProxy reload.
 //
 // Every error is an [*Error]. After [ErrInvalid] and [ErrReload] HAProxy runs
 // on with the configuration that it had, which has also been put back where it
-// is stored; what the process was told before, such as an address of a server,
-// goes with the reload of a later Sync. After any other error the outcome is
-// open, and a later Sync settles it, with one reload if need be.
-func (c *Client) Sync(ctx context.Context, desired *Config) (*Result, error) {
+// is stored. After any other error the outcome is open: a later Sync reads
+// everything again, and reloads once if need be.
+func (c *Client) Sync(ctx context.Context, desired *Config, options ...SyncOption) (*Result, error) {
 	start := time.Now()
-	ctx, cancel, err := c.begin(ctx)
-	if err != nil {
-		return nil, err
+	if desired == nil {
+		return nil, errorOf(c.Name(), config.At("check", errNoConfig))
 	}
-	defer cancel()
-	r := &Result{Hash: desired.Hash()}
-	for attempt := 1; ; attempt++ {
-		err := c.syncOnce(ctx, desired, r)
-		if err == nil {
-			r.Duration = time.Since(start)
-			return r, nil
-		}
-		if attempt == c.opts.Attempts || !Retryable(err) || !c.pause(ctx, attempt) {
-			return nil, err
-		}
-		c.log.Debug("trying again", "attempt", attempt, "error", err)
-	}
-}
-
-// begin waits for the turn of a call. The function it returns ends the turn.
-func (c *Client) begin(ctx context.Context) (context.Context, func(), error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout,
-		fmt.Errorf("not done within %v: %w", c.opts.Timeout, context.DeadlineExceeded))
-	if ctx.Err() != nil { // or else chance would say at which stage it ended
-		cancel()
-		return nil, nil, c.errorAt("wait", context.Cause(ctx))
-	}
-	select {
-	case <-c.turn:
-		return ctx, func() { cancel(); c.turn <- struct{}{} }, nil
-	case <-ctx.Done():
-		cancel()
-		return nil, nil, c.errorAt("wait", context.Cause(ctx))
-	}
+	outcome, err := c.engine.Sync(ctx, desired.inner, limitsOf(options))
+	return resultOf(outcome, start), errorOf(c.Name(), err)
 }
 
 // Sync makes the desired configuration the one that the HAProxy of that
-// endpoint runs, as [Client.Sync] does. Who does so again and again keeps a
-// [Client].
+// endpoint runs, as [Client.Sync] does. To do so again and again, keep a [Client].
 func Sync(ctx context.Context, endpoint Endpoint, desired *Config, options *ClientOptions) (*Result, error) {
 	c, err := NewClient(endpoint, options)
 	if err != nil {

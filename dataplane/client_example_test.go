@@ -135,7 +135,7 @@ func ExampleEndpoint() {
 }
 
 // An endpoint that somebody else configures as well: their sections stay.
-func ExampleStrategy() {
+func ExampleClientOptions_shared() {
 	api, err := dataplanetest.Start(&dataplanetest.Options{Config: "backend theirs\n  server s1 192.0.2.1:80\n"})
 	if err != nil {
 		fmt.Println(err)
@@ -147,7 +147,7 @@ func ExampleStrategy() {
 		fmt.Println(err)
 		return
 	}
-	result, err := dataplane.Sync(context.Background(), api.Endpoint(), config, &dataplane.ClientOptions{Strategy: dataplane.Transaction})
+	result, err := dataplane.Sync(context.Background(), api.Endpoint(), config, &dataplane.ClientOptions{Shared: true})
 	if err != nil {
 		fmt.Println(err)
 		return

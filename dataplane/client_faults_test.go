@@ -198,7 +198,7 @@ func TestClientStoredFileDrifts(t *testing.T) {
 	if got := s.file(dataplane.Map, "m.map"); got != d.mapText {
 		t.Errorf("map %q", got)
 	}
-	if got := s.Files(dataplane.General); !slices.Equal(got, []string{"list.txt", "odd name.txt", "sorry.http"}) {
+	if got := s.Files(dataplane.General); !slices.Equal(got, []string{"haptic-ledger.txt", "list.txt", "odd name.txt", "sorry.http"}) {
 		t.Errorf("files %q", got)
 	}
 }

@@ -64,7 +64,7 @@ func TestClientTakesBackWhatTheProcessHas(t *testing.T) {
 			faults: []dataplanetest.Fault{{Method: "POST", Path: "configuration/raw", Status: 400}}, err: dataplane.ErrInvalid,
 		},
 		"reload fails after runtime changes": {
-			faults: []dataplanetest.Fault{{Method: "GET", Path: "/entries", Status: 500}}, reload: "no memory", err: dataplane.ErrReload,
+			faults: []dataplanetest.Fault{{Method: "POST", Path: "/entries", Status: 500}}, reload: "no memory", err: dataplane.ErrReload,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestClientStaysUnsettled(t *testing.T) {
 	syncSite(t, client, d.config(t))
 
 	d.mapText = "/a a\n/n new\n"
-	s.Fail(dataplanetest.Fault{Path: "/entries", Drop: true, Times: 9})
+	s.Fail(dataplanetest.Fault{Method: "POST", Path: "/entries", Drop: true, Times: 9})
 	s.Fail(dataplanetest.Fault{Method: "POST", Path: "configuration/raw", Status: 503, Times: 2})
 	_, err := client.Sync(t.Context(), d.config(t))
 	require.Error(t, err)

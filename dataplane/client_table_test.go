@@ -32,9 +32,6 @@ func tableChanges() map[string]change {
 	entries := func(text string) func(*testing.T, *desired) {
 		return func(_ *testing.T, d *desired) { d.mapText = text }
 	}
-	limit := func(n string) func(*testing.T, *desired) {
-		return func(_ *testing.T, d *desired) { d.bind = "  maxconn " + n + "\n" }
-	}
 	patterns := func(text string) func(*testing.T, *desired) {
 		return func(_ *testing.T, d *desired) {
 			d.bind = "  http-request deny if { src -f " + d.layout.Path(dataplane.General, "deny.txt") + " }\n"
@@ -46,13 +43,6 @@ func tableChanges() map[string]change {
 			" ca-file " + d.layout.Path(dataplane.CA, "ca.pem") + " verify optional\n"
 		d.extra = []dataplane.File{{Kind: dataplane.CA, Name: "ca.pem", Content: onlyCertificates(siteCertificate(t, "ca.test"))}}
 	}
-	long := func(value string) string {
-		var b strings.Builder
-		for i := range 2500 {
-			fmt.Fprintf(&b, "/path/%05d %s\n", i, value)
-		}
-		return b.String()
-	}
 	return map[string]change{
 		"server update address":                     {address("127.0.0.1:1001"), address("127.0.0.1:1002")},
 		"server update weight":                      {address("127.0.0.1:1001 weight 3"), address("127.0.0.1:1001 weight 7")},
@@ -60,11 +50,9 @@ func tableChanges() map[string]change {
 		"server create":                             {nothing, more("  server s3 127.0.0.1:1003 weight 9\n")},
 		"server create cookie":                      {more("  cookie A insert dynamic\n  dynamic-cookie-key k\n"), more("  cookie A insert dynamic\n  dynamic-cookie-key k\n  server s3 127.0.0.1:1003\n")},
 		"server delete":                             {more("  server s3 127.0.0.1:1003\n"), more("")},
-		"frontend update maxconn":                   {limit("40"), limit("50")},
 		"map entry create":                          {entries("/a a\n"), entries("/a a\n/b b\n")},
 		"map entry update":                          {entries("/a a\n"), entries("/a b\n")},
 		"map entry delete":                          {entries("/a a\n/b b\n"), entries("/b b\n")},
-		"map entry update whole":                    {entries(long("old")), entries(long("new"))},
 		"acl entry create":                          {patterns("192.0.2.1\n"), patterns("192.0.2.1\n192.0.2.2\n")},
 		"acl entry delete":                          {patterns("192.0.2.1\n192.0.2.2\n"), patterns("192.0.2.2\n")},
 		"certificate update":                        {nothing, func(t *testing.T, d *desired) { d.certificate = siteCertificate(t, "a.test") }},
@@ -85,9 +73,6 @@ func TestClientTableHolds(t *testing.T) {
 			continue
 		}
 		name := strings.TrimSpace(fmt.Sprintf("%s %s %s", row.Kind, row.Action, row.Field))
-		if strings.Contains(row.Where, "all at once") {
-			name += " whole"
-		}
 		var c change
 		for what, found := range changes {
 			for part := range strings.SplitSeq(what, ", ") {

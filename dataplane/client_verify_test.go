@@ -28,10 +28,9 @@ func (l losing) RoundTrip(r *http.Request) (*http.Response, error) {
 // What reading back does not show is not acknowledged.
 func TestClientBelievesNothing(t *testing.T) {
 	for action, change := range map[string]func(d *desired){
-		"SetServerAddr":      func(d *desired) { d.s1 = "127.0.0.9:9 weight 10" },
-		"SetServerWeight":    func(d *desired) { d.s1 = "127.0.0.1:1001 weight 11" },
-		"SetServerState":     func(d *desired) { d.s1 = "127.0.0.1:1001 weight 10 disabled" },
-		"SetFrontendMaxConn": func(d *desired) { d.bind = "  maxconn 41\n" },
+		"SetServerAddr":   func(d *desired) { d.s1 = "127.0.0.9:9 weight 10" },
+		"SetServerWeight": func(d *desired) { d.s1 = "127.0.0.1:1001 weight 11" },
+		"SetServerState":  func(d *desired) { d.s1 = "127.0.0.1:1001 weight 10 disabled" },
 	} {
 		t.Run(action, func(t *testing.T) {
 			s := &site{Server: dataplanetest.New(t, nil)}

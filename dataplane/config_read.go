@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
 // ReadConfig reads a configuration from a folder: its text from the file of
@@ -24,7 +26,7 @@ func ReadConfig(fsys fs.FS, name string) (*Config, error) {
 		return nil, err
 	}
 	main := string(text)
-	kinds := generalKinds(main)
+	kinds := config.GeneralKinds(main)
 	var files []File
 	for _, dir := range []string{"maps", "ssl", "general"} {
 		entries, err := fs.ReadDir(fsys, path.Join(path.Dir(name), dir))
@@ -46,7 +48,7 @@ func ReadConfig(fsys fs.FS, name string) (*Config, error) {
 			case dir == "ssl":
 				f.Kind = Certificate
 			case ok:
-				f.Kind = kind
+				f.Kind = FileKind(kind)
 			}
 			if f.Content, err = fs.ReadFile(fsys, at); err != nil {
 				return nil, err
@@ -55,25 +57,4 @@ func ReadConfig(fsys fs.FS, name string) (*Config, error) {
 		}
 	}
 	return NewConfig(main, files...)
-}
-
-// generalKinds finds, by their names, the general files that are of a kind of
-// their own.
-func generalKinds(main string) map[string]FileKind {
-	kinds := make(map[string]FileKind)
-	for line := range strings.Lines(main) {
-		words := strings.Fields(line)
-		for i := range len(words) - 1 {
-			name := path.Base(words[i+1])
-			switch words[i] {
-			case "ca-file", "ca-verify-file":
-				kinds[name] = CA
-			case "crt-list":
-				if CheckFileName(CRTList, name) == nil { // otherwise it is one that takes a reload
-					kinds[name] = CRTList
-				}
-			}
-		}
-	}
-	return kinds
 }

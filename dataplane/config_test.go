@@ -32,7 +32,7 @@ func TestNewConfigRefuses(t *testing.T) {
 		{"a control character", "global\n  x\x01\n", nil, []string{`line 2: control character '\x01' in column 4`}},
 		{"a lone carriage return", "global\r\na\rb\n", nil, []string{`line 2: control character '\r' in column 2`}},
 		{"delete", "\x7f\n", nil, []string{"line 1: control character"}},
-		{"a long line", "global\n" + strings.Repeat("x", dataplane.MaxLine-1) + "\n", nil, []string{"line 2: 65536 bytes are too many"}},
+		{"a long line", "global\n" + strings.Repeat("x", (64<<10)-1) + "\n", nil, []string{"line 2: 65536 bytes are too many"}},
 		{"bad files", "global\n", append(file("photo", "x.txt"), file(dataplane.Map, "x.txt")...),
 			[]string{`unknown kind "photo"`, "must end in .map"}},
 		{"a file twice", "global\n", append(file(dataplane.Map, "a.map"), file(dataplane.Map, "a.map")...), []string{"given twice"}},
@@ -48,7 +48,7 @@ func TestNewConfigRefuses(t *testing.T) {
 			require.False(t, dataplane.Retryable(err))
 		})
 	}
-	_, err := dataplane.NewConfig("a\tb\r\n"+strings.Repeat("x", dataplane.MaxLine-2)+"\n", append(file(dataplane.Map, "a.map"), file(dataplane.Certificate, "a")...)...)
+	_, err := dataplane.NewConfig("a\tb\r\n"+strings.Repeat("x", (64<<10)-2)+"\n", append(file(dataplane.Map, "a.map"), file(dataplane.Certificate, "a")...)...)
 	require.NoError(t, err)
 }
 

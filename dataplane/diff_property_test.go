@@ -119,7 +119,7 @@ func shuffled(text string, r *rand.Rand) string {
 				return ""
 			}
 			switch w := words[0]; w {
-			case "option", "timeout", "compression", "email-alert", "hold":
+			case "option", "timeout", "compression", "hold":
 				return words[0] + words[1]
 			case "default-server", "server-template", "errorfile", "errorloc302", "http-error":
 				return "group"

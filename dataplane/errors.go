@@ -1,40 +1,38 @@
 package dataplane
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
-	"net"
-	"net/http"
-	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
 // The reasons why a HAProxy did not take a configuration. Test for them with
 // [errors.Is]; the [*Error] around them has the details.
 var (
-	// ErrConflict says that somebody else changed the configuration while a
+	// ErrConflict says that another writer changed the configuration while a
 	// Sync was under way, more often than it tried again.
-	ErrConflict = errors.New("changed by somebody else")
+	ErrConflict = config.ErrConflict
 
 	// ErrInvalid says that HAProxy, or its Dataplane API, refuses the
 	// configuration. The same configuration will be refused again.
-	ErrInvalid = errors.New("configuration refused")
+	ErrInvalid = config.ErrInvalid
 
 	// ErrReload says that HAProxy could not load the configuration. It serves
 	// on with the one it had, which has also been put back where it is stored.
-	ErrReload = errors.New("reload failed")
+	ErrReload = config.ErrReload
 
 	// ErrUnauthorized says that the credentials are wrong.
-	ErrUnauthorized = errors.New("not authorised")
+	ErrUnauthorized = config.ErrUnauthorized
 
 	// ErrUnsupported says that this HAProxy or Dataplane API lacks a
 	// capability that the configuration needs.
-	ErrUnsupported = errors.New("not supported")
+	ErrUnsupported = config.ErrUnsupported
 
 	// ErrNotRunning says that there is no HAProxy to talk to.
-	ErrNotRunning = errors.New("haproxy is not running")
+	ErrNotRunning = config.ErrNotRunning
+
+	// ErrBusy says that another process, or another [Local.Run], has the folder.
+	ErrBusy = config.ErrBusy
 )
 
 // Error says what failed, where, and in whose words. Every error of DryRun and
@@ -51,34 +49,24 @@ type Error struct {
 
 // Error tells all fields on one line, but for Output, which may have several.
 func (e *Error) Error() string {
-	var b strings.Builder
-	for _, s := range []string{e.Endpoint, e.Stage, e.position()} {
-		if s != "" {
-			b.WriteString(s)
-			b.WriteString(": ")
-		}
+	text := e.inner().Error()
+	if e.Endpoint != "" {
+		text = e.Endpoint + ": " + text
 	}
-	switch {
-	case e.Err != nil:
-		b.WriteString(e.Err.Error())
-	default:
-		b.WriteString("failed")
-	}
-	if e.Status != 0 {
-		fmt.Fprintf(&b, " (status %d)", e.Status)
-	}
-	if e.Output != "" {
-		b.WriteString(": ")
-		b.WriteString(e.Output)
-	}
-	return b.String()
+	return text
 }
 
-func (e *Error) position() string {
-	if e.File != "" && e.Line > 0 {
-		return fmt.Sprintf("%s:%d", e.File, e.Line)
+func (e *Error) inner() *config.Error {
+	return &config.Error{Stage: e.Stage, File: e.File, Line: e.Line, Status: e.Status, Output: e.Output, Err: e.Err}
+}
+
+// errorOf adds the name of the instance to an error.
+func errorOf(endpoint string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return e.File
+	e := config.At("sync", err)
+	return &Error{Endpoint: endpoint, Stage: e.Stage, File: e.File, Line: e.Line, Status: e.Status, Output: e.Output, Err: e.Err}
 }
 
 // Unwrap returns Err.
@@ -91,39 +79,10 @@ func (e *Error) Unwrap() error { return e.Err }
 // was refused, a failed reload, a certificate of an endpoint that is not
 // trusted, or not there, and a cancelled context are not worth a retry.
 func Retryable(err error) bool {
-	switch {
-	case err == nil,
-		errors.Is(err, ErrInvalid), errors.Is(err, ErrInvalidConfig), errors.Is(err, ErrReload),
-		errors.Is(err, ErrUnauthorized), errors.Is(err, ErrUnsupported),
-		errors.Is(err, context.Canceled), isTrustError(err):
-		return false
-	case errors.Is(err, ErrConflict), errors.Is(err, ErrNotRunning),
-		errors.Is(err, context.DeadlineExceeded):
-		return true
-	}
+	status := 0
 	var e *Error
-	if errors.As(err, &e) && e.Status != 0 {
-		return e.Status == 409 || e.Status == 429 || e.Status >= 500
+	if errors.As(err, &e) {
+		status = e.Status
 	}
-	var netErr net.Error // which every syscall.Errno is, too
-	return errors.As(err, &netErr)
-}
-
-// isTrustError reports whether two ends could not agree to speak TLS, which
-// they will not without a change of their settings.
-func isTrustError(err error) bool {
-	var unverified *tls.CertificateVerificationError
-	var authority x509.UnknownAuthorityError
-	var host x509.HostnameError
-	var invalid x509.CertificateInvalidError
-	var roots x509.SystemRootsError
-	var noTLS tls.RecordHeaderError
-	if errors.As(err, &unverified) || errors.As(err, &authority) || errors.As(err, &host) ||
-		errors.As(err, &invalid) || errors.As(err, &roots) || errors.As(err, &noTLS) || errors.Is(err, http.ErrSchemeMismatch) {
-		return true
-	}
-	// What the other end says of our certificate is of an unexported type.
-	var remote *net.OpError
-	return errors.As(err, &remote) && remote.Op == "remote error" && remote.Err != nil &&
-		(strings.Contains(remote.Err.Error(), "certificate") || strings.Contains(remote.Err.Error(), "access denied"))
+	return config.Retryable(err, status)
 }

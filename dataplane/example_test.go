@@ -114,7 +114,7 @@ func ExampleOp() {
 	for _, op := range plan.Ops {
 		fmt.Println(op.Action, op.Kind, *op.Index, "in", op.Parent)
 	}
-	// Output: create http-request rule 0 in frontend web
+	// Output: create http-request 0 in frontend web
 }
 
 // An error says where and in whose words.
@@ -189,7 +189,7 @@ func ExampleLocal_DryRun() {
 		return
 	}
 	fmt.Println(plan.Summary())
-	// Output: 1 to create, 0 to update, 0 to delete; one reload
+	// Output: 1 to create, 0 to update, 0 to delete; HAProxy starts
 }
 
 // A controller runs a HAProxy for as long as it lives, and brings it to each
@@ -238,7 +238,7 @@ backend shop
 	stop()
 	fmt.Println("ended:", <-ended)
 	// Output:
-	// 3 to create, 0 to update, 0 to delete; one reload; 0 reloads, 0 commands
+	// 3 to create, 0 to update, 0 to delete; HAProxy starts; 0 reloads, 0 commands
 	// 0 to create, 1 to update, 0 to delete; runtime, no reload; 0 reloads, 1 commands
 	// ended: <nil>
 }

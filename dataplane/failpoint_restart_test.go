@@ -27,8 +27,8 @@ func TestLocalKilledWithItsHAProxy(t *testing.T) {
 						master: haproxyctl.Master{Path: filepath.Join(h.dir, "run", "master.sock")}}
 					to, checks := w.render(t, archives[way.to], p)
 					hashes := []string{to.Hash()}
-					fenced, lost := fenceAfter(t.Context(), 0)
-					_, err := h.local.Sync(fenced, to) // Run has the folder then
+					fence, lost := fenceAfter(0)
+					_, err := h.local.Sync(t.Context(), to, fence) // Run has the folder then
 					require.ErrorIs(t, err, lost)
 					if way.from != "" {
 						from, _ := w.render(t, archives[way.from], p)

@@ -140,7 +140,7 @@ func (c *crash) accepted(t *testing.T, where string) {
 
 // gets checks that a new deployer gets to a configuration whatever the killed
 // one left, and that nothing of that stays.
-func (c *crash) gets(t *testing.T, by dataplane.Syncer, config *dataplane.Config, where string) {
+func (c *crash) gets(t *testing.T, by deployer, config *dataplane.Config, where string) {
 	t.Helper()
 	var result *dataplane.Result
 	eventually(t, where, func() bool { // a master that reloads is away for a moment

@@ -14,9 +14,9 @@ import (
 )
 
 // fenceAfter lets n changes pass.
-func fenceAfter(ctx context.Context, n int) (context.Context, error) {
+func fenceAfter(n int) (dataplane.SyncOption, error) {
 	lost := errors.New("lost the lead")
-	return dataplane.WithFence(ctx, func() error {
+	return dataplane.WithFence(func() error {
 		if n--; n < 0 {
 			return lost
 		}
@@ -42,8 +42,8 @@ func TestClientFence(t *testing.T) {
 			}
 			return n
 		}
-		ctx, lost := fenceAfter(t.Context(), calls)
-		_, err = client.Sync(ctx, desired)
+		fence, lost := fenceAfter(calls)
+		_, err = client.Sync(t.Context(), desired, fence)
 		if err == nil {
 			require.Greater(t, calls, 1, "a file and the configuration take calls")
 			return
@@ -78,8 +78,8 @@ backend shop
 func TestLocalFence(t *testing.T) {
 	h := newHost(t)
 	lead := func(text string) {
-		ctx, lost := fenceAfter(t.Context(), 0)
-		_, err := h.local.Sync(ctx, h.config(text))
+		fence, lost := fenceAfter(0)
+		_, err := h.local.Sync(t.Context(), h.config(text), fence)
 		require.ErrorIs(t, err, lost)
 	}
 	one, two := h.web("server s1 "+h.server("127.0.0.2")), h.web("server s1 "+h.server("127.0.0.3"))
@@ -103,14 +103,18 @@ func ExampleWithFence() {
 	}
 	defer api.Close()
 	leading := func() bool { return false } // such as k8swatch.Election.Leading
-	ctx := dataplane.WithFence(context.Background(), func() error {
+	client, err := dataplane.NewClient(api.Endpoint(), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	_, err = client.Sync(context.Background(), exampleConfig("192.0.2.1:80"), dataplane.WithFence(func() error {
 		if !leading() {
 			return errors.New("another process leads")
 		}
 		return nil
-	})
-	_, err = dataplane.Sync(ctx, dataplane.Endpoint{Name: "haproxy-0", URL: api.URL(), Username: "admin", Password: "secret"},
-		exampleConfig("192.0.2.1:80"), nil)
+	}))
 	fmt.Println(err != nil, api.Version() == 1)
 	// Output:
 	// true true

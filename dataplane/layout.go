@@ -1,6 +1,6 @@
 package dataplane
 
-import "path"
+import "github.com/hapticsdk/haptic/dataplane/internal/config"
 
 // Layout says in which folders a HAProxy finds its files, as absolute paths on
 // the machine where that HAProxy runs. The text of a configuration names files
@@ -14,32 +14,12 @@ type Layout struct {
 }
 
 // Path returns the path under which the configuration refers to a file.
-func (l Layout) Path(kind FileKind, name string) string { return path.Join(l.Dir(kind), name) }
+func (l Layout) Path(kind FileKind, name string) string {
+	return config.Layout(l).Path(config.FileKind(kind), name)
+}
 
 // Dir returns the folder in which files of that kind lie.
-func (l Layout) Dir(kind FileKind) string {
-	pick := func(dir, sub string) string {
-		if dir != "" {
-			return dir
-		}
-		return path.Join(l.base(), sub)
-	}
-	switch kind {
-	case Map:
-		return pick(l.Maps, "maps")
-	case Certificate:
-		return pick(l.Certificates, "ssl")
-	default:
-		return pick(l.General, "general")
-	}
-}
-
-func (l Layout) base() string {
-	if l.Base == "" {
-		return "/etc/haproxy"
-	}
-	return l.Base
-}
+func (l Layout) Dir(kind FileKind) string { return config.Layout(l).Dir(config.FileKind(kind)) }
 
 // ConfigPath returns the path of haproxy.cfg.
-func (l Layout) ConfigPath() string { return path.Join(l.base(), "haproxy.cfg") }
+func (l Layout) ConfigPath() string { return config.Layout(l).ConfigPath() }

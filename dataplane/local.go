@@ -2,17 +2,11 @@ package dataplane
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"os/user"
-	"path/filepath"
-	"strconv"
-	"sync/atomic"
 	"time"
 
-	"github.com/hapticsdk/haptic/internal/haproxyctl"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/dataplane/internal/host"
 )
 
 // LocalOptions say where a [Local] keeps its state and which HAProxy it runs.
@@ -27,10 +21,10 @@ type LocalOptions struct {
 
 	// User is the account that HAProxy runs under, if this process is root.
 	// Zero means haproxy, or nobody where there is no such account. The files
-	// are readable for its group and for nobody else.
+	// are readable for its group and for no other account.
 	User string
 
-	// NoStart attaches to a HAProxy in master-worker mode that somebody else
+	// NoStart attaches to a HAProxy in master-worker mode that another program
 	// starts with Dir/haproxy.cfg, instead of running one.
 	NoStart bool
 
@@ -46,7 +40,7 @@ type LocalOptions struct {
 	// Zero means 30 s.
 	StartTimeout time.Duration
 
-	// Logger hears of starts, ends and fall-backs. Zero means none does.
+	// Logger gets records of starts, ends and fall-backs. Nil discards them.
 	Logger *slog.Logger
 
 	// Stderr gets every line that HAProxy prints, from one goroutine at a time.
@@ -64,172 +58,90 @@ type LocalOptions struct {
 //
 // with the path that [Local.RuntimeSocket] returns. Without it every change
 // takes a reload.
-type Local struct {
-	opts    LocalOptions
-	layout  Layout
-	log     *slog.Logger
-	account *account // nil: HAProxy runs as this process does
-	master  haproxyctl.Master
-	store   *store
-	timeout time.Duration
+//
+// In its folder, haproxy.cfg, maps, ssl and general lead to one generation of
+// files. A Sync makes a new generation beside it and flips to that in one step, so
+// that what HAProxy reads is never half old and half new, after a crash either.
+type Local struct{ host *host.Host }
 
-	turn chan struct{} // holds one token: who has it may touch what follows
-
-	applied *Config // what the worker runs; nil if not known for sure
-	worker  int     // the process that applied is about
-	dirty   bool    // commands may be half done: only a reload will help
-	target  Target  // what targetOf found out about the process known
-	known   int
-	leaving map[serverRef][]string // the words of servers that go, and still have connections
-
-	requests chan startRequest // to Run
-	runs     atomic.Int32      // of Run, under way
-	grace    time.Duration     // for requests under way when Run ends
-}
-
-// serverRef names a server of a backend.
-type serverRef struct{ backend, server string }
-
-// account is who HAProxy runs as.
-type account struct {
-	name     string
-	uid, gid int
-}
-
-// maxSocketPath leaves room for what HAProxy appends to the path while it
-// binds, within the 108 bytes of sockaddr_un.
-const maxSocketPath = 90
+const localName = "local"
 
 // NewLocal prepares a Local. It does not touch the disk.
 func NewLocal(opts LocalOptions) (*Local, error) {
-	fail := func(err error) (*Local, error) { return nil, &Error{Endpoint: "local", Stage: "options", Err: err} }
-	if opts.Dir == "" {
-		return fail(errors.New("no folder for the state (LocalOptions.Dir)"))
-	}
-	dir, err := filepath.Abs(opts.Dir)
+	h, err := host.New(host.Options(opts))
 	if err != nil {
-		return fail(err)
+		return nil, errorOf(localName, err)
 	}
-	opts.Dir = dir
-	if opts.MasterSocket == "" {
-		opts.MasterSocket = filepath.Join(dir, "run", "master.sock")
-	}
-	if opts.RuntimeSocket == "" {
-		opts.RuntimeSocket = filepath.Join(dir, "run", "haproxy.sock")
-	}
-	for _, path := range []string{opts.MasterSocket, opts.RuntimeSocket} {
-		if len(path) > maxSocketPath {
-			return fail(fmt.Errorf("the path of a socket has %d bytes, more than %d: %s", len(path), maxSocketPath, path))
-		}
-	}
-	l := &Local{
-		opts:     opts,
-		layout:   Layout{Base: dir},
-		log:      opts.Logger,
-		master:   haproxyctl.Master{Path: opts.MasterSocket},
-		timeout:  opts.StartTimeout,
-		turn:     make(chan struct{}, 1),
-		leaving:  make(map[serverRef][]string),
-		requests: make(chan startRequest),
-		grace:    graceSoft,
-	}
-	l.turn <- struct{}{}
-	if l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
-	}
-	if l.timeout <= 0 {
-		l.timeout = 30 * time.Second
-	}
-	if l.account, err = findAccount(opts.User, opts.NoStart); err != nil {
-		return fail(err)
-	}
-	l.store = newStore(dir, l.account, opts.NoStart)
-	return l, nil
-}
-
-// findAccount looks the account up that HAProxy shall run under.
-func findAccount(name string, noStart bool) (*account, error) {
-	if os.Geteuid() != 0 {
-		return nil, nil // only root can choose
-	}
-	candidates := []string{name}
-	if name == "" {
-		candidates = []string{"haproxy", "nobody"}
-	}
-	var firstErr error
-	for _, candidate := range candidates {
-		u, err := user.Lookup(candidate)
-		if err != nil {
-			if firstErr == nil {
-				firstErr = err
-			}
-			continue
-		}
-		uid, err1 := strconv.Atoi(u.Uid)
-		gid, err2 := strconv.Atoi(u.Gid)
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, err
-		}
-		if uid == 0 {
-			return nil, nil
-		}
-		return &account{name: candidate, uid: uid, gid: gid}, nil
-	}
-	if noStart && name == "" {
-		return nil, nil
-	}
-	return nil, fmt.Errorf("no account for HAProxy to run under: %w", firstErr)
+	return &Local{h}, nil
 }
 
 // Name returns "local", by which errors and events speak of this HAProxy.
-func (l *Local) Name() string { return "local" }
+func (l *Local) Name() string { return localName }
 
 // Layout returns where this HAProxy finds its files.
-func (l *Local) Layout() Layout { return l.layout }
+func (l *Local) Layout() Layout { return Layout(l.host.Layout()) }
 
 // RuntimeSocket returns the path that the configuration must give to "stats
 // socket".
-func (l *Local) RuntimeSocket() string { return l.opts.RuntimeSocket }
+func (l *Local) RuntimeSocket() string { return l.host.RuntimeSocket() }
+
+// Run starts HAProxy as soon as a configuration is stored, starts it again when
+// it ends, and stops it when ctx ends: softly at first, for good after a little
+// more than a second. It returns nil then, and leaves no process behind. With
+// [LocalOptions.NoStart] it only waits for ctx to end.
+//
+// A HAProxy that cannot start with the stored configuration is tried again
+// with growing pauses, and at once by the next [Local.Sync].
+func (l *Local) Run(ctx context.Context) error { return errorOf(localName, l.host.Run(ctx)) }
 
 // Current returns the configuration that is stored, and nil without an error
 // when there is none.
 func (l *Local) Current(ctx context.Context) (*Config, error) {
-	if err := l.lock(ctx); err != nil {
-		return nil, err
+	current, err := l.host.Current(ctx)
+	return outerConfig(current), errorOf(localName, err)
+}
+
+// Probe tells the version of the HAProxy that runs, and changes nothing. It is
+// zero where none runs.
+func (l *Local) Probe(ctx context.Context) (Target, error) {
+	target, err := l.host.Probe(ctx)
+	return outerTarget(target), errorOf(localName, err)
+}
+
+// DryRun says what [Local.Sync] would do, and changes nothing. HAProxy need not
+// run. Where it does, DryRun also compares what the process was told since it has
+// loaded its configuration: servers, map entries and certificates.
+func (l *Local) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
+	if desired == nil {
+		return nil, errorOf(localName, config.At("check", errNoConfig))
 	}
-	defer l.unlock()
-	disk, err := l.store.load()
+	steps, err := l.host.DryRun(ctx, desired.inner)
 	if err != nil {
-		return nil, l.fail("read", err)
+		return nil, errorOf(localName, err)
 	}
-	return disk, nil
+	return planOf(steps), nil
 }
 
-// lock waits for its turn, no longer than ctx allows.
-func (l *Local) lock(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return l.fail("wait", err)
+// Sync brings HAProxy to the desired configuration, and returns when it serves
+// with it. What can change at runtime is told to the running process, and then
+// stored; everything else is stored and then takes one reload. Where HAProxy
+// refuses a command, Sync reloads after all, and Result.Fallback says why.
+//
+// When HAProxy cannot load the configuration, the error wraps [ErrReload] and
+// has HAProxy's words; the files are as before and the old process serves on.
+// Files that another program changed are put back.
+//
+// A server that still has connections when it goes is put into maintenance: it
+// gets no new ones and is deleted at a later change.
+//
+// Sync needs [Local.Run], which it gives a few seconds to begin, and for which it
+// waits while that starts HAProxy. The Result comes with an error, too, and says
+// how far it got.
+func (l *Local) Sync(ctx context.Context, desired *Config, options ...SyncOption) (*Result, error) {
+	start := time.Now()
+	if desired == nil {
+		return nil, errorOf(localName, config.At("check", errNoConfig))
 	}
-	select {
-	case <-l.turn:
-		return nil
-	case <-ctx.Done():
-		return l.fail("wait", ctx.Err())
-	}
-}
-
-func (l *Local) unlock() { l.turn <- struct{}{} }
-
-// fail wraps an error, unless it already says where it comes from.
-func (l *Local) fail(stage string, err error) error {
-	var e *Error
-	if err == nil || errors.As(err, &e) {
-		return err
-	}
-	e = &Error{Endpoint: l.Name(), Stage: stage, Err: err}
-	var pathErr *os.PathError
-	if errors.As(err, &pathErr) {
-		e.File = pathErr.Path
-	}
-	return e
+	outcome, err := l.host.Sync(ctx, desired.inner, limitsOf(options))
+	return resultOf(outcome, start), errorOf(localName, err)
 }

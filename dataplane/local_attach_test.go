@@ -120,28 +120,6 @@ func TestLocalAttachedHalfDone(t *testing.T) {
 	require.Zero(t, again.Reloads)
 }
 
-// A controller that dies during a reload leaves the files of before, which the
-// next one puts back: nobody knows whether HAProxy takes the new ones.
-func TestLocalPutsBackAfterACrash(t *testing.T) {
-	h := newHost(t)
-	one := h.server("127.0.0.2")
-	text := h.web("server a " + one)
-	h.sync(text)
-	h.stop()
-	cfg := filepath.Join(h.dir, "haproxy.cfg")
-	require.NoError(t, os.Rename(cfg, filepath.Join(h.dir, ".last-good-haproxy.cfg")))
-	require.NoError(t, os.WriteFile(cfg, []byte("bogus\n"), 0o640))
-	require.NoError(t, os.WriteFile(filepath.Join(h.dir, "maps", ".fresh-a.map"), []byte("half"), 0o640))
-	h.start()
-	eventually(t, "it serves", func() bool { status, _ := h.get("shop.test", "/"); return status == 200 })
-	raw, err := os.ReadFile(cfg)
-	require.NoError(t, err)
-	require.Equal(t, text, string(raw))
-	for _, name := range h.leftovers() {
-		require.False(t, strings.HasPrefix(filepath.Base(name), "."), name)
-	}
-}
-
 // HAProxy runs unprivileged when this process is root, and may bind to low
 // ports all the same.
 func TestLocalRunsUnprivileged(t *testing.T) {
@@ -217,7 +195,7 @@ func BenchmarkLocalSync(b *testing.B) {
 	}
 }
 
-// Run does not take the sockets of a HAProxy away that somebody else started.
+// Run does not take the sockets of a HAProxy away that another program started.
 func TestLocalRunRefusesForeignHAProxy(t *testing.T) {
 	t.Parallel()
 	h := attached(t)
@@ -227,7 +205,7 @@ func TestLocalRunRefusesForeignHAProxy(t *testing.T) {
 	require.NoError(t, err)
 	err = own.Run(t.Context())
 	require.ErrorIs(t, err, dataplane.ErrBusy)
-	require.ErrorContains(t, err, "somebody else started")
+	require.ErrorContains(t, err, "another program started")
 
 	h.sync(h.web("server a "+one, "timeout server 7s")) // its sockets are still there
 	_, body := h.get("shop.test", "/")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -140,9 +141,11 @@ func (h *host) leftovers() []string {
 	var names []string
 	for _, dir := range []string{".", "maps", "ssl", "general"} {
 		entries, err := os.ReadDir(filepath.Join(h.dir, dir))
-		require.NoError(h.t, err)
+		if !errors.Is(err, fs.ErrNotExist) {
+			require.NoError(h.t, err)
+		}
 		for _, e := range entries {
-			if !e.IsDir() {
+			if e.Type().IsRegular() {
 				names = append(names, filepath.Join(dir, e.Name()))
 			}
 		}
@@ -179,24 +182,6 @@ func TestLocalDriftIsRepaired(t *testing.T) {
 	h.atRuntime(result, h.web("server a "+two), file)
 	_, body := h.get("shop.test", "/")
 	require.Equal(t, two, body)
-}
-
-func TestLocalUnwritableFolder(t *testing.T) {
-	h := newHost(t)
-	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
-	text := h.web("server a " + one)
-	first := h.sync(text)
-	// A folder stands where the file would be written, which stops root, too.
-	require.NoError(t, os.Mkdir(filepath.Join(h.dir, ".fresh-haproxy.cfg"), 0o700))
-	_, err := h.local.Sync(t.Context(), h.config(h.web("server a "+two)))
-	var e *dataplane.Error
-	require.True(t, errors.As(err, &e))
-	require.Equal(t, "files", e.Stage)
-	require.Contains(t, e.File, "haproxy.cfg")
-	_, body := h.get("shop.test", "/")
-	require.Equal(t, one, body)
-	require.NoError(t, os.RemoveAll(filepath.Join(h.dir, ".fresh-haproxy.cfg")))
-	h.atRuntime(first, h.web("server a "+two))
 }
 
 func TestLocalFullDisk(t *testing.T) {

@@ -174,7 +174,7 @@ func TestRuntimePlansHold(t *testing.T) {
 				h.asFresh(s.config)
 				require.False(t, t.Failed(), "after the reload behind step %d", step)
 			}
-			require.Greater(t, atRuntime, steps/4)
+			require.Greater(t, atRuntime, steps/5)
 		})
 	}
 }

@@ -2,23 +2,14 @@ package dataplane_test
 
 import (
 	"bytes"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"os/exec"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -127,7 +118,6 @@ func serverCases(u *upstreams) map[string]runtimeCase {
 	}
 	const check = " check inter 50ms fastinter 50ms rise 1 fall 2 "
 	const http = "option httpchk"
-	agent := check + "agent-check agent-inter 50ms agent-port " + port(u.agent) + " "
 	cases := map[string]runtimeCase{
 		"server update address":                  one(u.plain, u.other),
 		"server update address with a check":     one(u.plain+check, u.other+check),
@@ -140,14 +130,6 @@ func serverCases(u *upstreams) map[string]runtimeCase {
 		"server update maxconn":                  one(u.plain+" maxconn 5", u.plain+" maxconn 6"),
 		"server update maxconn that comes":       one(u.plain, u.plain+" maxconn 6"),
 		"server update maxconn that goes":        one(u.plain+" maxconn 5", u.plain),
-		"server update port":                     one("127.0.0.1:1"+check+"port "+port(u.plain), "127.0.0.1:1"+check+"port "+port(u.other)),
-		"server update port that comes":          one(u.plain+check, u.plain+check+"port "+port(u.other)),
-		"server update port that goes":           one(u.plain+check+"port "+port(u.other), u.plain+check),
-		"server update addr":                     one(u.plain+check+"addr 127.0.0.2", u.plain+check+"addr 127.0.0.1"),
-		"server update addr that comes":          one(u.plain+check, u.plain+check+"addr 127.0.0.1"),
-		"server update agent-addr":               one(u.plain+agent+"agent-addr 127.0.0.1", u.plain+agent+"agent-addr 127.0.0.2"),
-		"server update agent-port":               one(u.plain+agent, u.plain+strings.Replace(agent, port(u.agent), port(u.plain), 1)),
-		"server update agent-send":               one(u.plain+agent+"agent-send one", u.plain+agent+"agent-send two"),
 
 		"server update weight of a default-server":    with("default-server weight 5", u.plain+" weight 3", u.plain),
 		"server update maxconn over a default-server": with("default-server maxconn 5", u.plain, u.plain+" maxconn 3"),
@@ -179,19 +161,6 @@ func serverCases(u *upstreams) map[string]runtimeCase {
 	return cases
 }
 
-func limitCases() map[string]runtimeCase {
-	limits := func(global, own string) blueprint {
-		return func(h *host) (string, []dataplane.File) {
-			return strings.Replace(h.global(), "maxconn 100", "maxconn "+global, 1) +
-				"frontend f\n bind " + h.socket("f") + "\n mode http\n" + own + " default_backend b\nbackend b\n server s 192.0.2.1:80\nlisten l\n bind " + h.socket("l") + "\n maxconn 20\n", nil
-		}
-	}
-	return map[string]runtimeCase{
-		"frontend update maxconn": {before: limits("100", " maxconn 10\n"), after: limits("100", " maxconn 11\n")},
-		"global update maxconn":   {before: limits("100", ""), after: limits("60", "")},
-	}
-}
-
 func fileCases(t testing.TB) map[string]runtimeCase {
 	file := func(kind dataplane.FileKind, name string, lines ...string) dataplane.File {
 		return dataplane.File{Kind: kind, Name: name, Content: []byte(strings.Join(lines, "\n") + "\n")}
@@ -208,7 +177,6 @@ func fileCases(t testing.TB) map[string]runtimeCase {
 		}
 		return lines
 	}
-	root, authority, key := newAuthority(t)
 	const (
 		mapped   = "frontend f\n bind SOCKET\n use_backend %[req.hdr(host),map(PATH)]\n"
 		ordered  = "frontend f\n bind SOCKET\n use_backend %[req.hdr(host),map_reg(PATH)]\n"
@@ -233,9 +201,6 @@ func fileCases(t testing.TB) map[string]runtimeCase {
 		}
 		return dataplane.File{Kind: dataplane.CA, Name: "ca.pem", Content: all}
 	}
-	revoked := func(serial int64) dataplane.File {
-		return dataplane.File{Kind: dataplane.General, Name: "crl.pem", Content: revocations(t, authority, key, serial)}
-	}
 	entries := file(dataplane.Map, "m.map", "a.test one  ", "b.test two", "c.test")
 	cases := map[string]runtimeCase{
 		"map entry create":                             change(mapped, entries, file(dataplane.Map, "m.map", "a.test one", "b.test two", "c.test", "d.test three words  ")),
@@ -253,37 +218,9 @@ func fileCases(t testing.TB) map[string]runtimeCase {
 		"crt-list entry update":                        change(listed, list("a.pem", "b.pem"), list("a.pem", "b.pem c.test"), a, b),
 		"crt-list entry update, the first":             change(strict, list("a.pem", "b.pem"), list("a.pem c.test", "b.pem"), a, b),
 		"crt-list entry delete, the first":             {before: withFile(strict, list("a.pem", "b.pem"), a, b), after: withFile(strict, list("b.pem"), b)},
-		"crl update": change("backend b\n server s 192.0.2.1:443 ssl verify required ca-file DIR/general/root.pem crl-file PATH\n", revoked(1), revoked(2),
-			dataplane.File{Kind: dataplane.CA, Name: "root.pem", Content: root}),
-		"ca update":        change(ca, bundle(1), bundle(2)),
-		"ca update bundle": change(ca, bundle(1), bundle(60)),
+		"ca update":                                    change(ca, bundle(1), bundle(2)),
 	}
-	c := cases["ca update bundle"]
-	c.since = dataplane.Version{Major: 3, Minor: 0}
-	cases["ca update bundle"] = c
 	return cases
-}
-
-// newAuthority makes a certificate that signs revocation lists.
-func newAuthority(t testing.TB) ([]byte, *x509.Certificate, crypto.Signer) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "root.test"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	parsed, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), parsed, key
-}
-
-// revocations makes a list with one certificate.
-func revocations(t testing.TB, authority *x509.Certificate, key crypto.Signer, serial int64) []byte {
-	template := &x509.RevocationList{Number: big.NewInt(serial), ThisUpdate: time.Now(), NextUpdate: time.Now().Add(time.Hour),
-		RevokedCertificateEntries: []x509.RevocationListEntry{{SerialNumber: big.NewInt(100 + serial), RevocationTime: time.Now()}}}
-	der, err := x509.CreateRevocationList(rand.Reader, template, authority, key)
-	require.NoError(t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
 }
 
 // Every row of the table, on the haproxy that is there: the process stays and
@@ -291,7 +228,7 @@ func revocations(t testing.TB, authority *x509.Certificate, key crypto.Signer, s
 func TestRuntimeChangesHold(t *testing.T) {
 	version := haproxyVersion(t)
 	cases := serverCases(newUpstreams(t))
-	for _, more := range []map[string]runtimeCase{limitCases(), fileCases(t)} {
+	for _, more := range []map[string]runtimeCase{fileCases(t)} {
 		for name, c := range more {
 			cases[name] = c
 		}

@@ -1,11 +1,14 @@
 package dataplane
 
+import "github.com/hapticsdk/haptic/dataplane/internal/change"
+
 // Impact says what a change costs the running HAProxy.
 type Impact int
 
 // Impacts, the cheapest first.
 const (
-	ImpactNone    Impact = iota // nothing that runs changes: a comment, a file nobody refers to
+	ImpactNone    Impact = iota // the running HAProxy does not notice: a file that nothing refers to
+	ImpactStart                 // no HAProxy runs: it starts with the configuration
 	ImpactRuntime               // applied to the running process, no reload
 	ImpactReload                // HAProxy must read its configuration again
 )
@@ -20,9 +23,10 @@ const (
 	Delete Action = "delete"
 )
 
-// Change is one difference within the subject of an [Op]: a field, or a line,
-// whose Field is "line". Old is empty where the field is new, New where it goes.
-// Neither ever holds a secret: values of secret fields read "(secret)".
+// Change is one difference within the subject of an [Op]. Field is the field of a
+// server, the words that both versions of a line begin with, such as "timeout
+// client", or "line", where a whole line comes or goes. Old is empty where the field
+// is new, New where it goes. Neither ever holds a secret: a secret reads "(secret)".
 type Change struct {
 	Field string `json:"field"`
 	Old   string `json:"old,omitempty"`
@@ -32,7 +36,7 @@ type Change struct {
 // Op is one difference between two configurations.
 type Op struct {
 	Action Action `json:"action"`
-	Kind   string `json:"kind"`             // "global", "backend", "server", "map entry", "certificate", ...
+	Kind   string `json:"kind"`             // first word of a line or a section, or "map entry", "certificate", ...
 	Parent string `json:"parent,omitempty"` // where the subject lives: "backend shop_web_80", "map hosts.map"
 	Name   string `json:"name,omitempty"`
 
@@ -51,4 +55,20 @@ type Op struct {
 // they are safe to apply. The zero value is the empty plan.
 type Plan struct {
 	Ops []Op `json:"ops"`
+}
+
+// planOf converts steps.
+func planOf(steps []change.Step) *Plan {
+	p := &Plan{Ops: make([]Op, len(steps))}
+	for i := range steps {
+		s := &steps[i]
+		p.Ops[i] = Op{
+			Action: Action(s.Action), Kind: s.Kind, Parent: s.Parent, Name: s.Name, Index: s.Index,
+			Impact: Impact(s.Impact), Reason: s.Reason,
+		}
+		for _, f := range s.Fields {
+			p.Ops[i].Changes = append(p.Ops[i].Changes, Change{Field: f.Name, Old: f.Old, New: f.New})
+		}
+	}
+	return p
 }

@@ -3,11 +3,13 @@ package dataplane
 import (
 	"fmt"
 	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/diff"
 )
 
-var impactNames = [...]string{ImpactNone: "none", ImpactRuntime: "runtime", ImpactReload: "reload"}
+var impactNames = [...]string{ImpactNone: "none", ImpactStart: "start", ImpactRuntime: "runtime", ImpactReload: "reload"}
 
-// String returns "none", "runtime" or "reload".
+// String returns "none", "start", "runtime" or "reload".
 func (i Impact) String() string {
 	if i < 0 || int(i) >= len(impactNames) {
 		return fmt.Sprintf("impact(%d)", int(i))
@@ -23,7 +25,7 @@ func (i Impact) MarshalText() ([]byte, error) {
 	return []byte(impactNames[i]), nil
 }
 
-// UnmarshalText takes "none", "runtime" or "reload".
+// UnmarshalText takes what String gives.
 func (i *Impact) UnmarshalText(text []byte) error {
 	for v, name := range impactNames {
 		if name == string(text) {
@@ -72,6 +74,8 @@ func (i Impact) phrase() string {
 	switch i {
 	case ImpactNone:
 		return "nothing that runs changes"
+	case ImpactStart:
+		return "HAProxy starts"
 	case ImpactRuntime:
 		return "runtime, no reload"
 	default:
@@ -94,7 +98,7 @@ func (p *Plan) String() string {
 }
 
 // fieldLine is the Field of a [Change] that is a whole line.
-const fieldLine = "line"
+const fieldLine = diff.Line
 
 var actionMarks = map[Action]string{Create: "+", Update: "~", Delete: "-"}
 
@@ -115,13 +119,27 @@ func (o *Op) print(b *strings.Builder) {
 	}
 	b.WriteString(")\n")
 	for _, c := range o.Changes {
-		c.print(b)
+		c.print(b, o.hasFields())
 	}
 }
 
-func (c Change) print(b *strings.Builder) {
-	if c.Field != fieldLine {
+// hasFields reports whether the subject has fields of its own names. The changes of
+// all others are words of a line.
+func (o *Op) hasFields() bool {
+	switch o.Kind {
+	case "server", "map entry", "acl entry", "crt-list entry", string(Map), string(CRTList):
+		return true
+	}
+	return false
+}
+
+func (c Change) print(b *strings.Builder, field bool) {
+	switch {
+	case c.Field != fieldLine && (field && !strings.Contains(c.Field, " ") || strings.HasPrefix(c.Field, "order of ")):
 		fmt.Fprintf(b, "    %s: %s -> %s\n", c.Field, orNone(c.Old), orNone(c.New))
+		return
+	case c.Field != fieldLine:
+		fmt.Fprintf(b, "    %s %s -> %s\n", c.Field, orNone(c.Old), orNone(c.New))
 		return
 	}
 	if c.Old != "" {

@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
 )
 
 // Result says what a Sync did.
 type Result struct {
 	Plan      *Plan         `json:"plan"`               // what differed when the Sync began
+	Left      *Plan         `json:"left,omitempty"`     // what still differs: it waits for a reload (see [WithoutReload])
+	Started   bool          `json:"started,omitempty"`  // HAProxy was started with it, which is no reload
 	Reloads   int           `json:"reloads"`            // reloads it took: 0 or 1
 	Commands  int           `json:"commands"`           // commands that changed the running process
 	Files     int           `json:"files"`              // files written or deleted, haproxy.cfg among them
@@ -30,11 +34,40 @@ func (r *Result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "configuration %s in %s: %s; %s, %s, %s", hash, r.Duration.Round(100*time.Microsecond), r.Plan.Summary(),
 		count(r.Reloads, "reload"), count(r.Commands, "command"), count(r.Files, "file"))
+	if r.Started {
+		b.WriteString("; HAProxy started")
+	}
+	if !r.Left.Empty() {
+		fmt.Fprintf(&b, "; %s for a reload", r.Left.waiting())
+	}
 	if r.Fallback != "" {
 		b.WriteString("; reloaded because ")
 		b.WriteString(r.Fallback)
 	}
 	return b.String()
+}
+
+// waiting tells how many operations wait.
+func (p *Plan) waiting() string {
+	if len(p.Ops) == 1 {
+		return "1 operation waits"
+	}
+	return fmt.Sprintf("%d operations wait", len(p.Ops))
+}
+
+// resultOf converts an outcome; nil stays nil.
+func resultOf(o *change.Outcome, start time.Time) *Result {
+	if o == nil {
+		return nil
+	}
+	r := &Result{
+		Plan: planOf(o.Steps), Started: o.Started, Reloads: o.Reloads, Commands: o.Commands, Files: o.Files,
+		Duration: time.Since(start), Hash: o.Hash, WorkerPID: o.WorkerPID, Fallback: o.Fallback,
+	}
+	if len(o.Left) > 0 {
+		r.Left = planOf(o.Left)
+	}
+	return r
 }
 
 func count(n int, noun string) string {

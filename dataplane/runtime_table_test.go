@@ -21,31 +21,22 @@ func ExampleRuntimeChanges() {
 	// update server state (sockets, HAProxy 2.6): between enabled and disabled
 	// update server state (api 3.0, HAProxy 2.7): between enabled and disabled
 	// update server maxconn (sockets, HAProxy 2.6): no minconn
-	// update server port (sockets, HAProxy 2.6): the server has a health check before and after
-	// update server addr (sockets, HAProxy 2.6): the server has a health check before and after; no agent check
-	// update server agent-addr (sockets, HAProxy 2.6): the server has an agent check before and after
-	// update server agent-port (sockets, HAProxy 2.6): the server has an agent check before and after
-	// update server agent-send (sockets, HAProxy 2.6): the server has an agent check before and after
 	// create server (sockets, HAProxy 2.6): balance roundrobin, leastconn or random; an IP address and port; keywords that add server takes
 	// create server (api 3.0, HAProxy 3.0): balance roundrobin, leastconn or random; an IP address and port; no check; keywords that the API knows
 	// create server cookie (sockets, HAProxy 3.0): not a dynamic one
 	// create server cookie (api 3.0, HAProxy 3.0): a dynamic one
 	// delete server (sockets, HAProxy 2.6): balance roundrobin, leastconn or random; no rule names it and no server tracks it
 	// delete server (api 3.0, HAProxy 3.0): balance roundrobin, leastconn or random; no rule names it and no server tracks it
-	// update frontend maxconn (sockets, HAProxy 2.6): a number before and after; no server has minconn
-	// update frontend maxconn (api 3.0, HAProxy 2.7): a number before and after; no server has minconn
-	// update global maxconn (sockets, HAProxy 2.6): up to what the process started with; no server has minconn
 	// create map entry (sockets, HAProxy 2.6): only map converters and ACLs with -M use the file
 	// create map entry (api 3.0, HAProxy 2.6): only map converters and ACLs with -M use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
 	// update map entry (sockets, HAProxy 2.6): only map converters and ACLs with -M use the file
 	// update map entry (api 3.0, HAProxy 2.6): only map converters and ACLs with -M use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
 	// delete map entry (sockets, HAProxy 2.6): only map converters and ACLs with -M use the file
 	// delete map entry (api 3.0, HAProxy 2.6): only map converters and ACLs with -M use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
-	// update map entry (api 3.0, HAProxy 2.7): only map converters and ACLs with -M use the file; all at once: more than 8 KiB of keys and values of safe characters
 	// create acl entry (sockets, HAProxy 2.6): only ACLs with -f use the file
-	// create acl entry (api 3.0, HAProxy 2.6): only ACLs with -f use the file; safe characters, at most 500 patterns
+	// create acl entry (api 3.0, HAProxy 2.6): only ACLs with -f use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
 	// delete acl entry (sockets, HAProxy 2.6): only ACLs with -f use the file
-	// delete acl entry (api 3.0, HAProxy 2.6): only ACLs with -f use the file; safe characters, at most 500 patterns
+	// delete acl entry (api 3.0, HAProxy 2.6): only ACLs with -f use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
 	// update certificate (sockets, HAProxy 2.6): crt or a crt-list uses the file
 	// update certificate (api 3.2, HAProxy 2.6): crt or a crt-list uses the file
 	// create certificate (sockets, HAProxy 2.6): only a crt-list uses the file
@@ -60,8 +51,6 @@ func ExampleRuntimeChanges() {
 	// delete crt-list entry (api 3.2, HAProxy 2.6): the list is not empty, and its default certificate stays unless strict-sni makes it idle
 	// update ca (sockets, HAProxy 2.6): at most 13 KiB; only ca-file and ca-verify-file use it
 	// update ca (api 3.2, HAProxy 2.6): at most 13 KiB; only ca-file and ca-verify-file use it
-	// update ca bundle (sockets, HAProxy 3.0): more than that
-	// update crl (sockets, HAProxy 2.6): at most 13 KiB; only crl-file uses it
 }
 
 func ExampleTarget_AtRuntime() {

@@ -21,15 +21,28 @@ type Section struct {
 // Sections returns the sections of the configuration in their order. The first
 // call cuts the text, later ones copy what it found.
 func (c *Config) Sections() []Section {
-	index := c.split()
-	sections := make([]Section, len(index.list))
-	for i, s := range index.list {
-		sections[i] = Section{Kind: s.Kind, Name: s.Name, Line: s.Line, Text: s.Text, header: s.Header}
-		if s.unnamed {
+	index := c.inner.Index()
+	sections := make([]Section, len(index.List))
+	for i := range index.List {
+		s := &index.List[i]
+		sections[i] = Section{Kind: s.Kind, Name: s.Name, Line: s.Line, Text: s.Text, header: s.Section.Header}
+		if s.Unnamed {
 			sections[i].Name = ""
 		}
 	}
 	return sections
+}
+
+// SectionCount returns the number of sections in the text: global, defaults,
+// frontends, backends and so on.
+func (c *Config) SectionCount() int {
+	n := 0
+	for i := range c.inner.Index().List {
+		if c.inner.Index().List[i].Kind != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // Lines returns the words of each line that begins with a keyword, as HAProxy
@@ -49,16 +62,4 @@ func (s Section) Lines(keyword string) [][]string {
 		}
 	}
 	return lines
-}
-
-// SectionCount returns the number of sections in the text: global, defaults,
-// frontends, backends and so on.
-func (c *Config) SectionCount() int {
-	n := 0
-	for _, s := range c.split().list {
-		if s.Kind != "" {
-			n++
-		}
-	}
-	return n
 }

@@ -1,8 +1,9 @@
 package dataplane
 
 import (
-	"cmp"
 	"fmt"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
 )
 
 // Version is a version of HAProxy, such as 3.2. The zero value stands for 2.6,
@@ -10,24 +11,11 @@ import (
 type Version struct{ Major, Minor int }
 
 // String returns the version as HAProxy writes it, such as "3.2".
-func (v Version) String() string {
-	v = v.orOldest()
-	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
-}
+func (v Version) String() string { return change.Version(v).String() }
 
 // Compare returns -1 where v is older than other, 0 where they are equal and 1
 // where it is newer.
-func (v Version) Compare(other Version) int {
-	v, other = v.orOldest(), other.orOldest()
-	return cmp.Or(cmp.Compare(v.Major, other.Major), cmp.Compare(v.Minor, other.Minor))
-}
-
-func (v Version) orOldest() Version {
-	if v == (Version{}) {
-		return Version{2, 6}
-	}
-	return v
-}
+func (v Version) Compare(other Version) int { return change.Version(v).Compare(change.Version(other)) }
 
 // Transport is the way in which a change reaches a running HAProxy.
 type Transport int
@@ -38,6 +26,9 @@ const (
 	API                      // a Dataplane API beside it, as [Client] uses it
 )
 
+// String returns "sockets" or "api".
+func (t Transport) String() string { return change.Transport(t).String() }
+
 // Target says which HAProxy a plan is for: what it can change without a reload
 // depends on its version and on the way to it; [RuntimeChanges] is the table.
 // The zero value is HAProxy 2.6 by its own sockets.
@@ -45,19 +36,70 @@ type Target struct {
 	Version   Version // of HAProxy
 	Transport Transport
 	API       Version // of the Dataplane API, where that is the transport; zero means 3.0
-
-	// hardMaxconn is the number of connections that the process started with,
-	// beyond which it cannot go; 0 if not known.
-	hardMaxconn int
-
-	// silent says that the process has no stats socket, or that it does not
-	// answer: nothing can change at runtime.
-	silent bool
 }
 
-func (t Target) apiVersion() Version {
-	if t.API == (Version{}) {
-		return oldestAPI
+func outerTarget(t change.Target) Target {
+	return Target{Version: Version(t.Version), Transport: Transport(t.Transport), API: Version(t.API)}
+}
+
+func (t Target) inner() change.Target {
+	return change.Target{Version: change.Version(t.Version), Transport: change.Transport(t.Transport), API: change.Version(t.API)}
+}
+
+// AtRuntime reports whether the table allows such a change for the target. An
+// unknown newer version counts as the newest one known. What a row needs beyond
+// the versions, [RuntimeChange.Where] says; only [Diff] sees whether it is there.
+func (t Target) AtRuntime(kind string, action Action, field string) bool {
+	return t.inner().WhyNot(kind, change.Action(action), field) == ""
+}
+
+// RuntimeChange is a kind of change that a running HAProxy takes without a
+// reload, through one transport. What has no RuntimeChange takes one reload.
+type RuntimeChange struct {
+	Kind      string    // as in [Op.Kind]: "server", "map entry", "certificate", ...
+	Action    Action    // as in [Op.Action]
+	Field     string    // as in [Change.Field]: "address", ...; "" for the whole
+	Transport Transport // the way to the process
+	Since     Version   // of HAProxy
+	API       Version   // of the Dataplane API, where that is the way
+	Where     string    // what it takes beyond the versions; "" for nothing
+}
+
+// String tells the change on one line, such as "update server weight (sockets,
+// HAProxy 2.6): a dynamic balance".
+func (c RuntimeChange) String() string {
+	what := string(c.Action) + " " + c.Kind
+	if c.Field != "" {
+		what += " " + c.Field
 	}
-	return t.API
+	s := fmt.Sprintf("%s (%s, HAProxy %s)", what, c.Transport, c.Since)
+	if c.Transport == API {
+		s = fmt.Sprintf("%s (%s %s, HAProxy %s)", what, c.Transport, c.API, c.Since)
+	}
+	if c.Where != "" {
+		s += ": " + c.Where
+	}
+	return s
+}
+
+// RuntimeChanges returns the table by which [Diff], [Local] and [Client] decide
+// what takes a reload. The rows for sockets have been measured with HAProxy 2.6,
+// 3.0 and 3.2, each against a process that starts with the new configuration;
+// the commands are those of the management manual, section 9.3. The rows for the
+// API have been measured with version 3.2 of it.
+func RuntimeChanges() []RuntimeChange {
+	var changes []RuntimeChange
+	for _, r := range change.Table() {
+		c := RuntimeChange{Kind: r.Kind, Action: Action(r.Action), Field: r.Field, Since: Version(r.Since), Where: r.Where}
+		changes = append(changes, c)
+		if r.API == (change.Version{}) {
+			continue
+		}
+		c.Transport, c.Since, c.API = API, Version(r.SinceAPI), Version(r.API)
+		if r.WhereAPI != "" {
+			c.Where = r.WhereAPI
+		}
+		changes = append(changes, c)
+	}
+	return changes
 }

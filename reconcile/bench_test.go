@@ -37,6 +37,6 @@ func (idle) Name() string { return "idle" }
 func (idle) DryRun(context.Context, *dataplane.Config) (*dataplane.Plan, error) {
 	return &dataplane.Plan{}, nil
 }
-func (idle) Sync(context.Context, *dataplane.Config) (*dataplane.Result, error) {
+func (idle) Sync(context.Context, *dataplane.Config, ...dataplane.SyncOption) (*dataplane.Result, error) {
 	return &dataplane.Result{Plan: &dataplane.Plan{}}, nil
 }

@@ -5,7 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
 )
@@ -71,6 +75,35 @@ func (c *Clients) Targets(endpoints []dataplane.Endpoint) ([]Target, error) {
 	}
 	c.byID = now
 	return targets, errors.Join(errs...)
+}
+
+// currentTimeout is what one endpoint gets to tell what it has.
+const currentTimeout = 5 * time.Second
+
+// Current returns what the first of the endpoints has that answers, and nil where none
+// has anything: a controller that starts anew gives it to [Templates.SetPrevious]. The
+// error joins those of the endpoints that were asked in vain.
+func (c *Clients) Current(ctx context.Context) (*dataplane.Config, error) {
+	c.mu.Lock()
+	remotes := slices.SortedFunc(maps.Values(c.byID), func(a, b *remote) int { return strings.Compare(a.Name(), b.Name()) })
+	c.mu.Unlock()
+	var errs []error
+	for _, r := range remotes {
+		var current *dataplane.Config
+		err := func() error {
+			ctx, cancel := context.WithTimeout(ctx, currentTimeout)
+			defer cancel()
+			return r.do(ctx, func(client *dataplane.Client) (err error) {
+				current, err = client.Current(ctx)
+				return err
+			})
+		}()
+		if current != nil {
+			return current, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
 }
 
 // remote is the target of one endpoint, under whatever credentials.
@@ -150,9 +183,9 @@ func (r *remote) DryRun(ctx context.Context, cfg *dataplane.Config) (plan *datap
 }
 
 // Sync implements [Target].
-func (r *remote) Sync(ctx context.Context, cfg *dataplane.Config) (result *dataplane.Result, err error) {
+func (r *remote) Sync(ctx context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (result *dataplane.Result, err error) {
 	err = r.do(ctx, func(c *dataplane.Client) (err error) {
-		result, err = c.Sync(ctx, cfg)
+		result, err = c.Sync(ctx, cfg, options...)
 		return err
 	})
 	return result, err

@@ -147,27 +147,33 @@ func (p *EndpointState) identified(is dataplane.Target) {
 	}
 }
 
-// tryRuntime deploys at once if that takes no reload, and otherwise notes that
-// it has to wait for the minimum interval.
+// tryRuntime applies at once what takes no reload. The rest waits for the minimum
+// interval between reloads.
 func (w *worker) tryRuntime(ctx context.Context, c call) {
-	var plan *dataplane.Plan
-	err := w.call(ctx, c, func(ctx context.Context) (err error) {
-		plan, err = w.target.DryRun(ctx, c.want.config)
-		return err
-	})
-	if err == nil && plan.Impact() < dataplane.ImpactReload {
-		w.deploy(ctx, c)
+	start := time.Now()
+	if !w.loop.leading() { // asked last of all, so that a process that was frozen makes no call
+		w.ended(c, outcome{unknown: true}, nil)
 		return
 	}
-	w.ended(c, outcome{waits: true}, nil)
-	w.loop.mu.Lock()
-	var at time.Time
-	if e := w.loop.sched.endpoints[c.endpoint]; e != nil {
-		at = e.spaced(w.loop.timing())
+	result, err := w.sync(ctx, c, dataplane.WithoutReload())
+	switch {
+	case err != nil:
+		w.failed(ctx, c, result, err, start)
+		return
+	case result.Left.Empty():
+		w.loop.settled(c.want.rendered(), nil)
+		w.deployed(c, result)
+		eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Endpoint: c.endpoint})
+		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Endpoint: c.endpoint, Result: result, Took: time.Since(start)})
+		return
 	}
-	w.loop.mu.Unlock()
+	var at time.Time
+	w.ended(c, outcome{waits: true}, func(p *EndpointState, e *endpointState, _ time.Time) {
+		p.Commands += uint64(result.Commands)
+		at = e.spaced(w.loop.timing())
+	})
 	if ctx.Err() == nil {
-		eventbus.Publish(w.loop.bus, DeploymentScheduled{ID: c.want.id, Endpoint: c.endpoint, At: at})
+		eventbus.Publish(w.loop.bus, DeploymentScheduled{ID: c.want.id, Endpoint: c.endpoint, At: at, Applied: result})
 	}
 }
 
@@ -290,12 +296,12 @@ func (w *worker) ask(ctx context.Context, c call) {
 }
 
 // sync makes the target have what a call wants, if this process leads.
-func (w *worker) sync(ctx context.Context, c call) (result *dataplane.Result, err error) {
+func (w *worker) sync(ctx context.Context, c call, options ...dataplane.SyncOption) (result *dataplane.Result, err error) {
 	if !w.loop.leading() { // asked last of all, so that a process that was frozen makes no call
 		return nil, errNotLeading
 	}
 	err = w.call(ctx, c, func(ctx context.Context) (err error) {
-		result, err = w.target.Sync(w.loop.fenced(ctx), c.want.config)
+		result, err = w.target.Sync(ctx, c.want.config, append(options, w.loop.fence())...)
 		if err == nil && result == nil {
 			err = errors.New("Sync returned neither a result nor an error")
 		}
@@ -331,9 +337,9 @@ func (l *Loop) explain(ctx context.Context, v *validated, err error) error {
 // to lead.
 var errNotLeading = errors.New("another process leads")
 
-// fenced has leadership asked before each call that changes something.
-func (l *Loop) fenced(ctx context.Context) context.Context {
-	return dataplane.WithFence(ctx, func() error {
+// fence has leadership asked before each call that changes something.
+func (l *Loop) fence() dataplane.SyncOption {
+	return dataplane.WithFence(func() error {
 		if !l.leading() {
 			return errNotLeading
 		}

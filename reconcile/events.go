@@ -106,12 +106,14 @@ type ResourceReleased struct {
 	Reason   string
 }
 
-// DeploymentScheduled says that an endpoint will get a configuration later,
-// because its last reload was less than the minimum interval ago.
+// DeploymentScheduled says that an endpoint gets a configuration later, because
+// its last reload was less than the minimum interval ago. Changes without a reload
+// are applied already.
 type DeploymentScheduled struct {
 	ID       uint64
 	Endpoint string
 	At       time.Time
+	Applied  *dataplane.Result // Left has what waits
 }
 
 // DeploymentStarted opens a deployment to one endpoint.

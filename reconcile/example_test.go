@@ -19,7 +19,7 @@ func (p *printer) DryRun(_ context.Context, cfg *dataplane.Config) (*dataplane.P
 	return dataplane.Diff(p.current, cfg)
 }
 
-func (p *printer) Sync(_ context.Context, cfg *dataplane.Config) (*dataplane.Result, error) {
+func (p *printer) Sync(_ context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (*dataplane.Result, error) {
 	plan, err := dataplane.Diff(p.current, cfg)
 	if err != nil {
 		return nil, err

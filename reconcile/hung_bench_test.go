@@ -22,7 +22,7 @@ type slow struct {
 
 func (s *slow) Name() string { return s.name }
 
-func (s *slow) Sync(ctx context.Context, _ *dataplane.Config) (*dataplane.Result, error) {
+func (s *slow) Sync(ctx context.Context, _ *dataplane.Config, options ...dataplane.SyncOption) (*dataplane.Result, error) {
 	if s.hang {
 		<-ctx.Done()
 		return nil, ctx.Err()

@@ -38,11 +38,11 @@ func (h *hungTarget) DryRun(ctx context.Context, cfg *dataplane.Config) (*datapl
 	return h.fakeTarget.DryRun(ctx, cfg)
 }
 
-func (h *hungTarget) Sync(ctx context.Context, cfg *dataplane.Config) (*dataplane.Result, error) {
+func (h *hungTarget) Sync(ctx context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (*dataplane.Result, error) {
 	if err := h.hang(ctx, "sync"); err != nil {
 		return nil, err
 	}
-	return h.fakeTarget.Sync(ctx, cfg)
+	return h.fakeTarget.Sync(ctx, cfg, options...)
 }
 
 // TestManyHang: however many of 100 endpoints hang, and in which call, each of

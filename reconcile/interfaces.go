@@ -82,8 +82,9 @@ type Target interface {
 	Name() string
 	// DryRun says what Sync would do.
 	DryRun(ctx context.Context, cfg *dataplane.Config) (*dataplane.Plan, error)
-	// Sync makes the HAProxy have cfg.
-	Sync(ctx context.Context, cfg *dataplane.Config) (*dataplane.Result, error)
+	// Sync makes the HAProxy have cfg. With [dataplane.WithoutReload] it applies what
+	// it can at once, or nothing, and tells the rest as Left of the Result.
+	Sync(ctx context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (*dataplane.Result, error)
 }
 
 // Leader says whether this process may deploy. Leading is asked before every

@@ -168,7 +168,7 @@ func newContender(t *testing.T, api *dataplanetest.Server, fileInterval time.Dur
 	c := &contender{leader: &fakeLeader{}, way: newFreezer(t, api)}
 	endpoint := api.Endpoint()
 	endpoint.URL, endpoint.Name = c.way.URL, "one"
-	client, err := dataplane.NewClient(endpoint, &dataplane.ClientOptions{FileInterval: fileInterval,
+	client, err := dataplane.NewClient(endpoint, &dataplane.ClientOptions{CheckInterval: fileInterval,
 		Timeout: enough, RequestTimeout: enough, ReloadTimeout: enough})
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })

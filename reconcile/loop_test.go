@@ -14,7 +14,6 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
-	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
 // fakeTarget records what it is asked; behave says how it answers.
@@ -25,7 +24,8 @@ type fakeTarget struct {
 	synced []*dataplane.Config
 	times  []time.Time
 	impact dataplane.Impact
-	same   bool // nothing ever differs
+	same   bool         // nothing ever differs
+	fence  func() error // of the last Sync
 	behave func(ctx context.Context, cfg *dataplane.Config) error
 }
 
@@ -44,9 +44,10 @@ func (f *fakeTarget) DryRun(context.Context, *dataplane.Config) (*dataplane.Plan
 	return f.plan(), nil
 }
 
-func (f *fakeTarget) Sync(ctx context.Context, cfg *dataplane.Config) (*dataplane.Result, error) {
+func (f *fakeTarget) Sync(ctx context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (*dataplane.Result, error) {
 	f.mu.Lock()
 	behave := f.behave
+	f.fence = dataplane.LimitsOf(options...).Fence
 	f.mu.Unlock()
 	if behave != nil {
 		if err := behave(ctx, cfg); err != nil {
@@ -55,6 +56,9 @@ func (f *fakeTarget) Sync(ctx context.Context, cfg *dataplane.Config) (*dataplan
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.impact == dataplane.ImpactReload && dataplane.LimitsOf(options...).WithoutReload {
+		return &dataplane.Result{Plan: f.plan(), Left: f.plan()}, nil
+	}
 	f.synced = append(f.synced, cfg)
 	f.times = append(f.times, time.Now())
 	result := &dataplane.Result{Plan: f.plan(), Hash: cfg.Hash()}
@@ -390,9 +394,9 @@ func TestLeadershipLostWithinADeployment(t *testing.T) {
 	leader.Store(true)
 	calls := 0
 	target := &fakeTarget{name: "one"}
-	target.behave = func(ctx context.Context, _ *dataplane.Config) error {
+	target.behave = func(context.Context, *dataplane.Config) error {
 		for range 3 {
-			if err := dpapi.Fenced(ctx); err != nil {
+			if err := target.fence(); err != nil {
 				return &dataplane.Error{Endpoint: "one", Stage: "push", Err: err}
 			}
 			calls++

@@ -115,7 +115,7 @@ type DataplaneSettings struct {
 	MapsDir     string       `json:"mapsDir,omitempty" doc:"Empty: maps in baseDir."`
 	SSLCertsDir string       `json:"sslCertsDir,omitempty" doc:"Empty: ssl in baseDir."`
 	GeneralDir  string       `json:"generalStorageDir,omitempty" doc:"Empty: general in baseDir."`
-	Strategy    string       `json:"strategy,omitempty" doc:"raw: the HAProxy is configured by this controller alone. transaction: sections of others are left alone." enum:"raw,transaction"`
+	Strategy    string       `json:"strategy,omitempty" doc:"raw: the HAProxy is configured by this controller alone. shared: sections of others are left alone." enum:"raw,shared"`
 	KeepFiles   bool         `json:"keepFiles,omitempty" doc:"Leave stored files alone that the configuration does not need."`
 }
 
@@ -160,7 +160,7 @@ func (s *Settings) Defaulted() *Settings {
 	orElse(&p.Container, "dataplane")
 	orElse(&p.Port, 5555)
 	orElse(&p.Scheme, "http")
-	orElse(&p.Strategy, dataplane.Raw.String())
+	orElse(&p.Strategy, strategyRaw)
 	for _, ref := range []*KeyRef{&p.TLS.CASecret, &p.TLS.CAConfigMap} {
 		if *ref != (KeyRef{}) {
 			orElse(&ref.Key, defaultCAKey)

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -117,7 +116,7 @@ dataplane: {mapsDir: /maps}
 	if d.Reconcile.Debounce.Duration != 20*time.Millisecond || d.Reconcile.MinDeployment.Duration != 2*time.Second {
 		t.Errorf("%+v", d.Reconcile)
 	}
-	if p := d.Dataplane; p.MapsDir != "/maps" || p.GeneralDir != "/etc/haproxy/general" || p.Port != 5555 || p.Strategy != dataplane.Raw.String() {
+	if p := d.Dataplane; p.MapsDir != "/maps" || p.GeneralDir != "/etc/haproxy/general" || p.Port != 5555 || p.Strategy != "raw" {
 		t.Errorf("%+v", p)
 	}
 	if len(s.WatchedResources["ingresses"].IndexBy) != 0 {

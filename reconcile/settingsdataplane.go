@@ -11,12 +11,16 @@ import (
 // ClientOptions are those for the Dataplane APIs of these settings: give them to
 // [Clients].
 func (s *Settings) ClientOptions() *dataplane.ClientOptions {
-	opts := &dataplane.ClientOptions{Layout: s.Layout(), KeepFiles: s.Dataplane.KeepFiles}
-	if s.Dataplane.Strategy == dataplane.Transaction.String() {
-		opts.Strategy = dataplane.Transaction
+	return &dataplane.ClientOptions{
+		Layout: s.Layout(), KeepFiles: s.Dataplane.KeepFiles, Shared: s.Dataplane.Strategy == strategyShared,
 	}
-	return opts
 }
+
+// The strategies of the settings.
+const (
+	strategyRaw    = "raw"
+	strategyShared = "shared"
+)
 
 // Endpoints lists the Dataplane APIs of the pods that dataplane.podSelector
 // selects, as they are in the stores; see [PodEndpoints]. Without a selector there

@@ -407,7 +407,7 @@ haproxyConfig:
     {% for pod in controller.haproxy_pods.List() %}
     # {{ pod.Name }}
     {% end %}
-dataplane: {podSelector: {matchLabels: {app: haproxy}}, container: api, port: 7777, scheme: https, strategy: transaction, baseDir: /srv}
+dataplane: {podSelector: {matchLabels: {app: haproxy}}, container: api, port: 7777, scheme: https, strategy: shared, baseDir: /srv}
 `)))
 		l.happened()
 		require.Contains(t, l.deployed(), "# haproxy-0\n")
@@ -418,7 +418,7 @@ dataplane: {podSelector: {matchLabels: {app: haproxy}}, container: api, port: 77
 		require.Len(t, endpoints, 1)
 		require.Equal(t, "https://192.0.2.7:7777", endpoints[0].URL)
 		opts := settings.ClientOptions()
-		require.Equal(t, dataplane.Transaction, opts.Strategy)
+		require.True(t, opts.Shared)
 		require.Equal(t, "/srv/haproxy.cfg", opts.Layout.ConfigPath())
 		require.Equal(t, "/srv/ssl/x.pem", opts.Layout.Path(dataplane.Certificate, "x.pem"))
 	})

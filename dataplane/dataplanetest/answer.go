@@ -1,99 +1,163 @@
 package dataplanetest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
-
-	"github.com/haproxytech/client-native/v6/configuration"
-	clienterrors "github.com/haproxytech/client-native/v6/errors"
 )
 
-// asJSON encodes without escaping what only HTML needs escaped.
-func asJSON(body any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(body); err != nil {
-		return []byte(strconv.Quote(err.Error()))
+// answer is what a handler has to say. The body is sent as JSON, a string as
+// plain text, bytes as they are, nil not at all.
+type answer struct {
+	status   int
+	body     any
+	reloadID string // of the reload that completes the request
+	checksum string // of the configuration
+	version  int64  // of the configuration, 0 if it is not told
+}
+
+// send writes the answer.
+func (a *answer) send(w http.ResponseWriter) {
+	kind, body := a.content()
+	headers := map[string]string{"Content-Type": kind, "Reload-ID": a.reloadID, "Configuration-Checksum": a.checksum}
+	if a.version != 0 {
+		headers["Configuration-Version"] = strconv.FormatInt(a.version, 10)
 	}
-	return b.Bytes()
+	if a.status == http.StatusUnauthorized {
+		headers["WWW-Authenticate"] = `Basic realm="API"`
+	}
+	if a.status != http.StatusNoContent {
+		headers["Content-Length"] = strconv.Itoa(len(body))
+	}
+	for name, value := range headers {
+		if value != "" {
+			w.Header().Set(name, value)
+		}
+	}
+	w.WriteHeader(a.status)
+	_, _ = w.Write(body)
 }
 
-func reply(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(asJSON(body))
+// cut breaks the connection off in the middle of the answer.
+func (a *answer) cut(w http.ResponseWriter) {
+	_, body := a.content()
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(a.status)
+	_, _ = w.Write(body[:len(body)/2])
+	if flusher, ok := w.(http.Flusher); ok && len(body) > 1 {
+		flusher.Flush()
+	}
+	panic(http.ErrAbortHandler)
 }
 
-func fail(w http.ResponseWriter, status int, message string) {
-	failCode(w, status, status, message)
+func (a *answer) content() (kind string, body []byte) {
+	switch content := a.body.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return "text/plain", []byte(content)
+	case []byte:
+		return "application/octet-stream", content
+	}
+	body, err := json.Marshal(a.body)
+	if err != nil {
+		body = []byte(strconv.Quote(err.Error()))
+	}
+	return "application/json", body
 }
 
-func failf(w http.ResponseWriter, status int, format string, args ...any) {
-	fail(w, status, fmt.Sprintf(format, args...))
+// problem is an error with the status that the API answers it with.
+type problem struct {
+	status int
+	code   int // in the body; 0 means the status
+	text   string
 }
 
-// failCode answers with a code in the body that is not the status.
-func failCode(w http.ResponseWriter, status, code int, message string) {
-	reply(w, status, map[string]any{"code": code, "message": message})
+func (p *problem) Error() string { return p.text }
+
+func problemf(status int, format string, args ...any) error {
+	return &problem{status: status, text: fmt.Sprintf(format, args...)}
 }
 
-// What the framework of the API calls values that it refuses: of a wrong type,
-// not there, not like a pattern, not in a list.
+// invalid is what the framework of the API says of a parameter, with a code of
+// its own.
+func invalid(code int, format string, args ...any) error {
+	return &problem{http.StatusUnprocessableEntity, code, fmt.Sprintf(format, args...)}
+}
+
+// Codes of the framework: a value has a wrong type, is missing, does not match
+// a pattern.
 const (
 	codeType     = 601
 	codeRequired = 602
 	codePattern  = 605
-	codeOneOf    = 606
 )
 
-// failRequired answers that something is missing in the request.
-func failRequired(w http.ResponseWriter, what string) {
-	failCode(w, http.StatusUnprocessableEntity, codeRequired, what+" is required")
+// What client-native calls the errors of HAProxy.
+var (
+	errNotFound = errors.New("not found")
+	errExists   = errors.New("already exists")
+	errGeneral  = errors.New("general error")
+)
+
+// refusal is the answer for an error.
+func refusal(err error) answer {
+	p := &problem{status: http.StatusInternalServerError, text: err.Error()}
+	if !errors.As(err, &p) && errors.Is(err, errNotFound) {
+		p.status = http.StatusNotFound
+	}
+	if p.code == 0 {
+		p.code = p.status
+	}
+	return answer{status: p.status, body: map[string]any{"code": p.code, "message": p.text}}
 }
 
-// failError answers with an error of the engine.
-func failError(w http.ResponseWriter, err error) { fail(w, statusOf(err), err.Error()) }
-
-// statusOf is the status for an error of client-native, as the API has it.
-func statusOf(err error) int {
-	var conf *configuration.ConfError
-	if !errors.As(err, &conf) {
-		if errors.Is(err, clienterrors.ErrNotFound) {
-			return http.StatusNotFound
-		}
-		return http.StatusInternalServerError
-	}
-	switch conf.Err() {
-	case configuration.ErrObjectDoesNotExist:
-		return http.StatusNotFound
-	case configuration.ErrObjectAlreadyExists, configuration.ErrVersionMismatch, configuration.ErrTransactionAlreadyExists:
-		return http.StatusConflict
-	case configuration.ErrObjectIndexOutOfRange, configuration.ErrValidationError, configuration.ErrBothVersionTransaction,
-		configuration.ErrNoVersionTransaction, configuration.ErrNoParentSpecified, configuration.ErrParentDoesNotExist,
-		configuration.ErrTransactionDoesNotExist, configuration.ErrGeneralError:
-		return http.StatusBadRequest
-	}
-	return http.StatusInternalServerError
+// request is a request with its body, and with the elements of its path that
+// an endpoint leaves open.
+type request struct {
+	*http.Request
+	body []byte
+	args []string
 }
 
-func flag(r *http.Request, name string) bool { return r.URL.Query().Get(name) == "true" }
+func (q *request) flag(name string) bool { return q.param(name) == "true" }
 
-// number reads a parameter of the query, 0 if it is absent. On a wrong one it
-// answers itself.
-func number(w http.ResponseWriter, r *http.Request, name string) (n int64, ok bool) {
-	text := r.URL.Query().Get(name)
+func (q *request) param(name string) string { return q.URL.Query().Get(name) }
+
+// number reads a parameter of the query, 0 if it is absent.
+func (q *request) number(name string) (int64, error) {
+	text := q.param(name)
 	if text == "" {
-		return 0, true
+		return 0, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		failCode(w, http.StatusUnprocessableEntity, codeType, fmt.Sprintf("%s in query must be of type int64: %q", name, text))
-		return 0, false
+		return 0, invalid(codeType, "%s in query must be of type int64: %q", name, text)
 	}
-	return n, true
+	return n, nil
+}
+
+// decode reads a JSON body.
+func (q *request) decode(into any) error {
+	if len(q.body) == 0 {
+		return invalid(codeRequired, "data in body is required")
+	}
+	if err := json.Unmarshal(q.body, into); err != nil {
+		return problemf(http.StatusBadRequest, "parsing data body from \"\" failed, because %s", err)
+	}
+	return nil
+}
+
+// uploaded reads the file of a form.
+func (q *request) uploaded() (name string, content []byte, err error) {
+	file, header, err := q.FormFile("file_upload")
+	if err != nil {
+		return "", nil, problemf(http.StatusBadRequest, "parsing file_upload formData from \"\" failed, because %s", err)
+	}
+	defer func() { _ = file.Close() }()
+	content, err = io.ReadAll(file)
+	return header.Filename, content, err
 }

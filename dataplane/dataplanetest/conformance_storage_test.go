@@ -9,7 +9,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
-	"testing"
 	"time"
 )
 
@@ -45,9 +44,8 @@ func pemOf(name string, key, edwards bool) string {
 }
 
 func storageScenarios() []scenario {
-	const maps, general, certs, lists = "storage/maps", "storage/general", "storage/ssl_certificates", "storage/ssl_crt_lists"
+	const maps, general = "storage/maps", "storage/general"
 	withMap := startText + "frontend m\n  bind unix@m.sock\n  http-request deny if { path,map({dir}/maps/m.map) -m found }\n"
-	one, two := pemOf("a.test", true, false), pemOf("b.test", true, false)
 	return []scenario{
 		{name: "storage, maps", steps: []step{
 			{do: "GET " + maps, status: 200, want: "[]"},
@@ -87,6 +85,13 @@ func storageScenarios() []scenario {
 			{do: "DELETE " + general + "/sorry.http", status: 204},
 			{do: "GET " + general + "/sorry.http", status: 404},
 		}},
+	}
+}
+
+func certificateScenarios() []scenario {
+	const certs = "storage/ssl_certificates"
+	one, two := pemOf("a.test", true, false), pemOf("b.test", true, false)
+	return []scenario{
 		{name: "storage, certificates", from: 27, steps: []step{
 			{do: "GET " + certs, status: 200, want: "[]"},
 			{do: "POST " + certs + "?skip_reload=true", file: "site.example.com.pem", body: one, status: 201, want: `"storage_name":"site_example_com.pem"`},
@@ -108,28 +113,5 @@ func storageScenarios() []scenario {
 			{do: "DELETE " + certs + "/now.pem", status: 202, reload: true},
 			{do: "DELETE " + certs + "/now.pem", status: 404},
 		}},
-		{name: "storage, crt-lists", steps: []step{
-			{do: "POST " + lists, file: "list.txt", body: "/a.pem a.test", status: 202, reload: true, want: `"storage_name":"list.txt"`},
-			{do: "POST " + lists + "?force_reload=true", file: "other.list", body: "/a.pem a.test\n", status: 201},
-			{do: "POST " + lists, file: "list.txt", body: "x", status: 409},
-			{do: "POST " + lists, file: "empty.txt", status: 500, differs: "nothing but a panic"},
-			{do: "GET " + lists, status: 200, want: `"storage_name":"list.txt"`},
-			{do: "GET " + lists + "/list.txt", status: 200, want: "/a.pem a.test"},
-			{do: "PUT " + lists + "/list.txt?skip_reload=true", body: "/b.pem", status: 200},
-			{do: "PUT " + lists + "/list.txt", body: "/c.pem", status: 202, reload: true},
-			{do: "GET " + lists + "/list.txt", status: 200, want: "/c.pem"},
-			{do: "DELETE " + lists + "/list.txt", status: 202, reload: true},
-			{do: "DELETE " + lists + "/other.list?skip_reload=true", status: 204},
-			{do: "GET " + lists, status: 200, want: "[]"},
-		}},
-	}
-}
-
-func TestNoCrtListsBefore32(t *testing.T) {
-	for version, want := range map[string]int{"v3.0.15": 404, "v3.1.2": 404, "v3.2.4": 200, "v3.4.0": 200} {
-		s := newServer(t, version)
-		if status, _, body := ask(t, s, "GET", "services/haproxy/storage/ssl_crt_lists", "", ""); status != want {
-			t.Errorf("%s: got %d %s", version, status, body)
-		}
 	}
 }

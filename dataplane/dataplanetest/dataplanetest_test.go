@@ -52,6 +52,7 @@ func upload(name, content string) (contentType, body string) {
 
 // TestAnswers lists what has been seen of the real API, one request a row.
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	const raw = "services/haproxy/configuration/raw"
 	const maps, certs = "services/haproxy/storage/maps", "services/haproxy/storage/ssl_certificates"
 	mapType, mapBody := upload("site.example.com.txt", "a b\n")
@@ -78,10 +79,12 @@ func TestAnswers(t *testing.T) {
 		"absent map":          {method: "PUT", path: maps + "/absent.map", body: "x", status: 404},
 		"not a certificate":   {method: "PUT", path: certs + "/here.pem", body: "x", status: 500, want: "certificate"},
 		"unknown path":        {method: "GET", path: "services/haproxy/transactionz", status: 404},
+		"structured":          {method: "GET", path: "services/haproxy/configuration/backends", status: 404},
 		"map not loaded":      {method: "GET", path: "services/haproxy/runtime/maps/here.map/entries", status: 404},
 		"unknown reload":      {method: "GET", path: "services/haproxy/reloads/2026-01-01-1", status: 404},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := dataplanetest.New(t, nil)
 			s.SetFile(dataplane.Map, "here.map", []byte("a b\n"))
 			s.SetFile(dataplane.Certificate, "here.pem", []byte("x"))
@@ -96,7 +99,18 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+func TestRuntimeCertificatesSince32(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]string{"v3.0.15": "was not found", "v3.1.2": "was not found", "v3.2.4": "Not found", "v3.4.0": "Not found"} {
+		s := dataplanetest.New(t, &dataplanetest.Options{APIVersion: version})
+		if status, _, body := ask(t, s, "GET", "services/haproxy/runtime/ssl_certs/a.pem", "", ""); status != 404 || !strings.Contains(body, want) {
+			t.Errorf("%s: got %d %s", version, status, body)
+		}
+	}
+}
+
 func TestScheduledReload(t *testing.T) {
+	t.Parallel()
 	s := dataplanetest.New(t, &dataplanetest.Options{ReloadDelay: time.Millisecond})
 	status, header, _ := ask(t, s, "POST", "services/haproxy/configuration/raw?version=1", "text/plain", "global\n")
 	id := header.Get("Reload-ID")
@@ -115,6 +129,7 @@ func TestScheduledReload(t *testing.T) {
 }
 
 func TestFailedReloadRevertsTheDiskOnly(t *testing.T) {
+	t.Parallel()
 	s := dataplanetest.New(t, nil)
 	s.FailReload("no luck")
 	before := s.Raw()
@@ -128,6 +143,7 @@ func TestFailedReloadRevertsTheDiskOnly(t *testing.T) {
 }
 
 func TestRealHAProxyEndsWithTheServer(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("haproxy"); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("there is no haproxy, which CI must have")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"net/http"
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -76,34 +75,37 @@ func ExampleServer_FailReload() {
 	// stored: false
 }
 
-// A transaction that somebody has left open is one of twenty that there can be.
-func ExampleServer_Transactions() {
+// A second Sync of the same configuration is one request.
+func ExampleServer_Requests() {
 	s, err := dataplanetest.Start(nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer s.Close()
-	e := s.Endpoint()
-	req, err := http.NewRequest("POST", e.URL+"/v3/services/haproxy/transactions?version=1", http.NoBody)
+	client, err := dataplane.NewClient(s.Endpoint(), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	req.SetBasicAuth(e.Username, e.Password)
-	res, err := http.DefaultClient.Do(req)
+	defer client.Close()
+	config, err := dataplane.NewConfig("global\n  maxconn 10\n")
 	if err != nil {
 		log.Fatal(err)
 	}
-	_ = res.Body.Close()
-	http.DefaultClient.CloseIdleConnections()
-	fmt.Println(res.StatusCode, len(s.Transactions()), "open")
-	last := s.Requests()[0]
-	fmt.Println(last.Method, last.Path, last.Query, last.Status)
+	before := 0
+	for range 2 {
+		before = len(s.Requests())
+		if _, err := client.Sync(context.Background(), config); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for _, r := range s.Requests()[before:] {
+		fmt.Println(r.Method, r.Path, r.Status)
+	}
 	// Output:
-	// 201 1 open
-	// POST /services/haproxy/transactions version=1 201
+	// GET /info 200
 }
 
-// Somebody puts a server into maintenance and edits the file.
+// An operator puts a server into maintenance and edits the file.
 func ExampleServer_Runtime() {
 	const text = "defaults\n  mode http\nbackend shop\n  server s1 192.0.2.1:80\n"
 	s, err := dataplanetest.Start(&dataplanetest.Options{Config: text})
@@ -123,7 +125,7 @@ func ExampleServer_Runtime() {
 	// version 2 true
 }
 
-// Somebody else writes between the moment when a client reads and the moment
+// Another client writes between the moment when a client reads and the moment
 // when it pushes: the push is refused with 409, and the client begins anew.
 func ExampleServer_WriteBehind() {
 	const text = "defaults\n  mode http\nbackend shop\n  server s1 192.0.2.1:80\n"
@@ -153,7 +155,7 @@ func ExampleServer_WriteBehind() {
 	// true false
 }
 
-// Somebody else writes: the next Sync sees it by the version and puts its own
+// Another client writes: the next Sync sees it by the version and puts its own
 // configuration back.
 func ExampleServer_Write() {
 	s, err := dataplanetest.Start(nil)
@@ -182,11 +184,11 @@ func ExampleServer_Write() {
 	// Output:
 	// 1 to create, 1 to update, 1 to delete; one reload false
 	// version 3 true
-	// 0 to create, 1 to update, 0 to delete; runtime, no reload false
+	// 0 to create, 1 to update, 0 to delete; nothing that runs changes false
 	// version 5 true
 }
 
-// A file behind the back of everybody: a client that looks finds it out.
+// A file is removed behind the API: a client that looks finds it out.
 func ExampleServer_SetFile() {
 	s, err := dataplanetest.Start(nil)
 	if err != nil {

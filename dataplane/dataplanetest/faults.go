@@ -50,12 +50,47 @@ func (s *Server) FailReload(output string) {
 	s.failing = append(s.failing, output)
 }
 
-// WriteBehind makes somebody else write that text just before the next push of
-// a configuration takes place, so that its version is stale.
+// Write replaces the configuration as another client of the API would, without
+// a reload.
+func (s *Server) Write(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.write(text)
+}
+
+// write is Write. The lock is held.
+func (s *Server) write(text string) {
+	if err := s.config.overwrite(text); err != nil {
+		s.report(err)
+	}
+}
+
+// WriteBehind has another client write that text just before the next push of a
+// configuration takes place, so that its version is stale.
 func (s *Server) WriteBehind(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.behind = append(s.behind, text)
+}
+
+// EditConfig replaces haproxy.cfg as an editor does, with or without the lines
+// at the top. The API sees it, reads the file again and counts the version up
+// from that of the text. It validates and reloads nothing.
+func (s *Server) EditConfig(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.config.edit(text); err != nil {
+		s.report(err)
+	}
+}
+
+// Runtime sends a command to the running process behind the API's back, such as
+// "set server be/s1 state maint", and returns its answer: drift. What a Server
+// without a haproxy understands is what the API's own endpoints lead to.
+func (s *Server) Runtime(command string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked(command)
 }
 
 // take finds the fault for a request. The lock is held.
@@ -99,7 +134,8 @@ func (f *fault) suffer(w http.ResponseWriter, r *http.Request, answered func(sta
 		return true
 	case f.Status != 0:
 		answered(f.Status)
-		fail(w, f.Status, "a fault that the test asked for")
+		a := refusal(problemf(f.Status, "a fault that the test asked for"))
+		a.send(w)
 		return true
 	}
 	return false

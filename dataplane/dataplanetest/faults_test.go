@@ -31,6 +31,7 @@ func get(ctx context.Context, s *dataplanetest.Server) (status int, body string,
 }
 
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	const failed = -1
 	for name, c := range map[string]struct {
 		fault dataplanetest.Fault
@@ -41,7 +42,7 @@ func TestFaults(t *testing.T) {
 		"second and on":  {dataplanetest.Fault{Status: 503, Skip: 1, Times: 5}, []int{200, 503, 503}},
 		"with a body":    {dataplanetest.Fault{Status: 418, Body: "short and stout"}, []int{418, 200, 200}},
 		"other method":   {dataplanetest.Fault{Method: "POST", Status: 503}, []int{200, 200, 200}},
-		"other path":     {dataplanetest.Fault{Path: "/transactions", Status: 503}, []int{200, 200, 200}},
+		"other path":     {dataplanetest.Fault{Path: "/reloads", Status: 503}, []int{200, 200, 200}},
 		"other query":    {dataplanetest.Fault{Query: "version=", Status: 503}, []int{200, 200, 200}},
 		"dropped":        {dataplanetest.Fault{Drop: true}, []int{failed, 200, 200}},
 		"cut":            {dataplanetest.Fault{Cut: true, Skip: 2}, []int{200, 200, failed}},
@@ -49,6 +50,7 @@ func TestFaults(t *testing.T) {
 		"late and wrong": {dataplanetest.Fault{Delay: time.Millisecond, Status: 500}, []int{500, 200, 200}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := dataplanetest.New(t, nil)
 			s.Fail(c.fault)
 			for i, want := range c.want {
@@ -68,6 +70,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestCutHappensInTheMiddle(t *testing.T) {
+	t.Parallel()
 	s := dataplanetest.New(t, nil)
 	_, whole, err := get(t.Context(), s)
 	if err != nil {
@@ -81,6 +84,7 @@ func TestCutHappensInTheMiddle(t *testing.T) {
 }
 
 func TestDelayEndsWithTheClient(t *testing.T) {
+	t.Parallel()
 	s := dataplanetest.New(t, nil)
 	s.Fail(dataplanetest.Fault{Delay: time.Hour})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -97,6 +101,7 @@ func TestDelayEndsWithTheClient(t *testing.T) {
 }
 
 func TestOthersInterfere(t *testing.T) {
+	t.Parallel()
 	const text = "defaults\n  mode http\nbackend b\n  server s 192.0.2.1:80\n"
 	const push = "services/haproxy/configuration/raw?skip_reload=true&version="
 	s := dataplanetest.New(t, &dataplanetest.Options{Config: text})
@@ -118,46 +123,28 @@ func TestOthersInterfere(t *testing.T) {
 	}
 }
 
-// TestFailedReloadIsWrittenBackByTheNextEdit: the disk is as before, but the
-// API goes on from what it believes.
-func TestFailedReloadIsWrittenBackByTheNextEdit(t *testing.T) {
-	s := dataplanetest.New(t, nil)
-	s.FailReload("no luck")
-	before := s.Raw()
-	if status, _, _ := ask(t, s, "POST", "services/haproxy/configuration/backends?version=1&force_reload=true", "application/json", `{"name":"bad"}`); status != 400 {
-		t.Errorf("got %d", status)
-	}
-	if s.Raw() != before || s.Version() != 2 {
-		t.Errorf("version %d, disk %s", s.Version(), s.Raw())
-	}
-	if status, _, body := ask(t, s, "POST", "services/haproxy/configuration/backends?version=2&force_reload=true", "application/json", `{"name":"good"}`); status != 201 {
-		t.Errorf("got %d %s", status, body)
-	}
-	if !strings.Contains(s.Raw(), "backend bad") {
-		t.Errorf("the configuration that failed has not come back: %s", s.Raw())
-	}
-}
-
-func TestValidateRefusesTransactions(t *testing.T) {
+func TestValidateRefuses(t *testing.T) {
+	t.Parallel()
 	s := dataplanetest.New(t, &dataplanetest.Options{Validate: func(text string) string {
 		if strings.Contains(text, "backend bad") {
 			return "it is bad"
 		}
 		return ""
 	}})
-	if status, _, body := ask(t, s, "POST", "services/haproxy/configuration/backends?version=1", "application/json", `{"name":"bad"}`); status != 400 || !strings.Contains(body, "it is bad") {
-		t.Errorf("an edit: got %d %s", status, body)
+	for _, query := range []string{"version=1", "only_validate=true"} {
+		status, _, body := ask(t, s, "POST", "services/haproxy/configuration/raw?"+query, "text/plain", "backend bad\n")
+		if status != 400 || !strings.Contains(body, "it is bad") {
+			t.Errorf("%s: got %d %s", query, status, body)
+		}
 	}
-	if status, _, body := ask(t, s, "POST", "services/haproxy/configuration/raw?version=1", "text/plain", "backend bad\n"); status != 400 || !strings.Contains(body, "it is bad") {
-		t.Errorf("a push: got %d %s", status, body)
-	}
-	if open := s.Transactions(); len(open) != 0 || s.Version() != 1 {
-		t.Errorf("version %d, open %v", s.Version(), open)
+	if s.Version() != 1 || strings.Contains(s.Raw(), "bad") {
+		t.Errorf("version %d, stored %s", s.Version(), s.Raw())
 	}
 }
 
 // TestConcurrentPushes has several clients push with one version: one wins.
 func TestConcurrentPushes(t *testing.T) {
+	t.Parallel()
 	s := dataplanetest.New(t, nil)
 	other := dataplanetest.New(t, nil)
 	var wg sync.WaitGroup

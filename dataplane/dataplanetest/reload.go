@@ -3,10 +3,7 @@ package dataplanetest
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"regexp"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -46,42 +43,28 @@ func (s *Server) reload() (output string, ok bool) {
 	}
 	if len(s.failing) > 0 {
 		output, s.failing = s.failing[0], s.failing[1:]
-	} else if err := s.proc.reload(); err != nil {
+	} else if err := s.proc.Reload(); err != nil {
 		output = err.Error()
 	} else {
 		ok = true
 	}
 	s.reloads = append(s.reloads, Reload{ID: id, Failed: !ok, Output: output})
-	if ok {
-		s.lastGood = s.diskText()
-	} else if err := os.WriteFile(s.engine.file, []byte(s.lastGood), 0o644); err != nil {
+	if err := s.config.loaded(ok); err != nil {
 		s.report(err)
 	}
 	return output, ok
 }
 
-// finish answers for a request that only a reload completes: at once where it
-// is forced, with a status of its own, else 202 and an identifier.
-func (s *Server) finish(w http.ResponseWriter, r *http.Request, forced int, body any) {
-	if !flag(r, "force_reload") {
-		w.Header().Set("Reload-ID", s.schedule())
-		send(w, http.StatusAccepted, body)
-		return
+// reloaded answers a request that only a reload completes: at once where it is
+// forced, with a status of its own, else with 202 and an identifier.
+func (s *Server) reloaded(q *request, forced int, body any) (answer, error) {
+	if !q.flag("force_reload") {
+		return answer{status: http.StatusAccepted, body: body, reloadID: s.schedule()}, nil
 	}
 	if output, ok := s.reload(); !ok {
-		fail(w, http.StatusBadRequest, "Reload failed: "+output)
-		return
+		return answer{}, problemf(http.StatusBadRequest, "Reload failed: %s", output)
 	}
-	send(w, forced, body)
-}
-
-// send answers with a body, or without one if it is nil.
-func send(w http.ResponseWriter, status int, body any) {
-	if body == nil {
-		w.WriteHeader(status)
-		return
-	}
-	reply(w, status, body)
+	return answer{status: forced, body: body}, nil
 }
 
 // reloadInfo is what the API tells of a reload.
@@ -91,86 +74,25 @@ type reloadInfo struct {
 	Response string `json:"response,omitempty"`
 }
 
-// getReloads answers below reloads.
-func (s *Server) getReloads(w http.ResponseWriter, r *http.Request, path []string) {
-	switch {
-	case r.Method != http.MethodGet:
-		notAllowed(w, r, http.MethodGet)
-	case len(path) == 0:
-		s.listReloads(w)
-	case !reloadID.MatchString(path[0]):
-		failCode(w, http.StatusUnprocessableEntity, codePattern, "id in path should match '"+reloadID.String()+"'")
-	default:
-		s.getReload(w, path[0])
-	}
-}
-
 var reloadID = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}-\d+$`)
 
-// getReload answers as the API does, which remembers failures and the last
-// success, takes every earlier one for a success, and does not repeat the
-// identifier of one that has yet to come.
-func (s *Server) getReload(w http.ResponseWriter, id string) {
-	if s.pending != nil && id == s.next {
-		reply(w, http.StatusOK, reloadInfo{Status: "in_progress"})
-		return
+func (s *Server) getReload(q *request) (answer, error) {
+	id := q.args[0]
+	if !reloadID.MatchString(id) {
+		return answer{}, invalid(codePattern, "id in path should match '%s'", reloadID)
+	}
+	if s.pending != nil && id == s.next { // the API does not repeat the identifier
+		return answer{status: http.StatusOK, body: reloadInfo{Status: "in_progress"}}, nil
 	}
 	for _, r := range s.reloads {
-		if r.ID == id && id != "" && r.Failed {
-			reply(w, http.StatusOK, reloadInfo{ID: id, Status: "failed", Response: r.Output})
-			return
+		if r.ID != id {
+			continue
 		}
-	}
-	if last := s.lastSuccess(); last != nil {
-		if last.ID == id {
-			reply(w, http.StatusOK, reloadInfo{ID: id, Status: "succeeded", Response: last.Output})
-			return
+		status := "succeeded"
+		if r.Failed {
+			status = "failed"
 		}
-		day, index, ok := cutReloadID(id)
-		lastDay, lastIndex, _ := cutReloadID(last.ID)
-		if ok && (day < lastDay || index < lastIndex) {
-			reply(w, http.StatusOK, reloadInfo{ID: id, Status: "succeeded"})
-			return
-		}
+		return answer{status: http.StatusOK, body: reloadInfo{id, status, r.Output}}, nil
 	}
-	failf(w, http.StatusNotFound, "Reload with ID %s does not exist", id)
-}
-
-// listReloads tells of all reloads that are remembered.
-func (s *Server) listReloads(w http.ResponseWriter) {
-	list := []reloadInfo{}
-	for _, r := range s.reloads {
-		if r.Failed && r.ID != "" {
-			list = append(list, reloadInfo{ID: r.ID, Status: "failed", Response: r.Output})
-		}
-	}
-	if last := s.lastSuccess(); last != nil {
-		list = append(list, reloadInfo{ID: last.ID, Status: "succeeded", Response: last.Output})
-	}
-	if s.pending != nil {
-		list = append(list, reloadInfo{ID: s.next, Status: "in_progress"})
-	}
-	reply(w, http.StatusOK, list)
-}
-
-// lastSuccess is the last scheduled reload that succeeded.
-func (s *Server) lastSuccess() *Reload {
-	for i := len(s.reloads) - 1; i >= 0; i-- {
-		if r := &s.reloads[i]; r.ID != "" && !r.Failed {
-			return r
-		}
-	}
-	return nil
-}
-
-func cutReloadID(id string) (day string, index int, ok bool) {
-	i := strings.LastIndexByte(id, '-')
-	if i < 0 {
-		return "", 0, false
-	}
-	if _, err := time.Parse(time.DateOnly, id[:i]); err != nil {
-		return "", 0, false
-	}
-	index, err := strconv.Atoi(id[i+1:])
-	return id[:i], index, err == nil
+	return answer{}, problemf(http.StatusNotFound, "Reload with ID %s does not exist", id)
 }

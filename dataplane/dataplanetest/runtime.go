@@ -1,54 +1,14 @@
 package dataplanetest
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
-
-	clienterrors "github.com/haproxytech/client-native/v6/errors"
-	"github.com/haproxytech/client-native/v6/misc"
-	"github.com/haproxytech/client-native/v6/models"
 )
-
-// process is what stands behind the API: a haproxy, or one who pretends. Both
-// understand HAProxy's runtime API.
-type process interface {
-	// command sends a command as the Dataplane API does, which has messages
-	// come with a severity: "[3]: No such server.".
-	command(command string) (string, error)
-	// ask sends a command for the methods of Server.
-	ask(command string) (string, error)
-	reload() error
-	pid() int
-	stop()
-}
-
-// runtime answers below runtime/.
-func (s *Server) runtime(w http.ResponseWriter, r *http.Request, path []string) {
-	for i := range path {
-		path[i], _ = url.PathUnescape(path[i])
-	}
-	switch {
-	case len(path) == 1 && path[0] == "info" && r.Method == http.MethodGet:
-		s.processInfo(w)
-	case path[0] == "maps":
-		s.runtimeMaps(w, r, path[1:])
-	case path[0] == "acls":
-		s.runtimeACLs(w, r, path[1:])
-	case path[0] == "backends" && len(path) >= 3 && path[2] == "servers":
-		s.runtimeServers(w, r, path[1], path[3:])
-	case strings.HasPrefix(path[0], "ssl_") && s.atLeast32():
-		s.runtimeSSL(w, r, path)
-	default:
-		notFound(w, r)
-	}
-}
 
 // socket is the path that messages about the running process begin with.
 func (s *Server) socket() string {
@@ -56,9 +16,12 @@ func (s *Server) socket() string {
 }
 
 // exec sends a command and tells errors from answers by their severity, as far
-// as HAProxy gives one. Kind, if not nil, is what such an error means.
-func (s *Server) exec(command string, kind error) (string, error) {
-	out, err := s.proc.command(command)
+// as HAProxy gives one.
+func (s *Server) exec(command string) (string, error) { return s.execAs(command, nil) }
+
+// execAs is exec for a command whose errors are of a kind.
+func (s *Server) execAs(command string, kind error) (string, error) {
+	out, err := s.proc.Command(command)
 	if err == nil && len(out) > 4 && out[0] == '[' && strings.ContainsRune("0123", rune(out[1])) && out[2:4] == "]:" {
 		err = fmt.Errorf("[%c] %s [%s]", out[1], out[4:], command)
 	}
@@ -73,202 +36,146 @@ func (s *Server) exec(command string, kind error) (string, error) {
 
 // expect sends a command whose answer has to hold some words.
 func (s *Server) expect(command string, words ...string) error {
-	out, err := s.exec(command, clienterrors.ErrGeneral)
+	out, err := s.execAs(command, errGeneral)
 	if err != nil {
 		return err
 	}
-	for _, word := range words {
-		if strings.Contains(strings.ToLower(out), word) {
-			return nil
-		}
+	said := func(word string) bool { return strings.Contains(strings.ToLower(out), word) }
+	if !slices.ContainsFunc(words, said) {
+		return s.runtimeError(out, errGeneral)
 	}
-	return fmt.Errorf("%s %s %w", s.socket(), out, clienterrors.ErrGeneral)
+	return nil
 }
 
-// statusOfRuntime is the status for an error about maps, and about ACLs that
-// are replaced.
-func statusOfRuntime(err error) int {
-	switch {
-	case errors.Is(err, clienterrors.ErrAlreadyExists):
-		return http.StatusConflict
-	case errors.Is(err, clienterrors.ErrNotFound):
-		return http.StatusNotFound
-	case errors.Is(err, clienterrors.ErrGeneral):
-		return http.StatusBadRequest
-	}
-	return http.StatusInternalServerError
+// runtimeError is an error of that kind in the words of client-native.
+func (s *Server) runtimeError(text string, kind error) error {
+	return fmt.Errorf("%s %s %w", s.socket(), text, kind)
 }
 
 // did records a change of the running process and answers.
-func (s *Server) did(w http.ResponseWriter, status int, body any, what ...string) {
+func (s *Server) did(status int, body any, what ...string) (answer, error) {
 	s.actions = append(s.actions, strings.Join(what, " "))
-	send(w, status, body)
+	return answer{status: status, body: body}, nil
 }
 
-// decode reads a JSON body, or answers that there is none.
-func decode(w http.ResponseWriter, r *http.Request, into any) bool {
-	body, _ := io.ReadAll(r.Body)
-	if len(body) == 0 {
-		failRequired(w, "data in body")
-		return false
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		failf(w, http.StatusBadRequest, "parsing data body from %q failed, because %s", "", err)
-		return false
-	}
-	return true
-}
-
-func (s *Server) processInfo(w http.ResponseWriter) {
-	info := map[string]any{}
-	out, err := s.exec("show info typed", nil)
+// rows returns the words of each line that has so many at least, without
+// headers.
+func rows(out string, least int) (list [][]string) {
 	for line := range strings.Lines(out) {
-		// 5.Pid.1:CGS:u32:1234
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		fields := strings.SplitN(value, ":", 3)
-		name := strings.Split(key, ".")
-		if len(fields) != 3 || len(name) < 2 {
+		if f := strings.Fields(line); len(f) >= least && !strings.HasPrefix(f[0], "#") {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+func (s *Server) processInfo(*request) (answer, error) {
+	info := map[string]any{}
+	out, err := s.exec("show info typed")
+	for line := range strings.Lines(out) {
+		// 6.Pid.1:CGS:u32:1234
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 4)
+		name := strings.Split(fields[0], ".")
+		if len(fields) != 4 || len(name) < 2 {
 			continue
 		}
 		switch name[1] {
 		case "Version":
-			info["version"] = fields[2]
+			info["version"] = fields[3]
 		case "Pid":
-			info["pid"], _ = strconv.Atoi(fields[2])
+			info["pid"], _ = strconv.Atoi(fields[3])
 		case "Uptime_sec":
-			info["uptime"], _ = strconv.Atoi(fields[2])
+			info["uptime"], _ = strconv.Atoi(fields[3])
 		}
 	}
-	answer := map[string]any{"info": info, "runtimeAPI": s.socket()}
+	body := map[string]any{"info": info, "runtimeAPI": s.socket()}
 	if err != nil {
-		answer["error"] = err.Error()
+		body["error"] = err.Error()
 	}
-	reply(w, http.StatusOK, answer)
+	return answer{status: http.StatusOK, body: body}, nil
 }
 
-func (s *Server) runtimeServers(w http.ResponseWriter, r *http.Request, backend string, rest []string) {
-	switch {
-	case len(rest) == 0 && r.Method == http.MethodGet:
-		servers, err := s.serversOf(backend)
-		if err != nil {
-			failError(w, err)
-			return
-		}
-		reply(w, http.StatusOK, servers)
-	case len(rest) == 0 && r.Method == http.MethodPost:
-		s.addServer(w, r, backend)
-	case len(rest) == 0:
-		notAllowed(w, r, http.MethodGet, http.MethodPost)
-	case len(rest) > 1:
-		notFound(w, r)
-	case r.Method == http.MethodGet || r.Method == http.MethodPut || r.Method == http.MethodDelete:
-		srv, err := s.serverOf(backend, rest[0])
-		if err != nil {
-			failError(w, err)
-			return
-		}
-		switch r.Method {
-		case http.MethodGet:
-			reply(w, http.StatusOK, srv)
-		case http.MethodPut:
-			s.setServer(w, r, backend, srv)
-		default:
-			s.deleteServer(w, backend, srv)
-		}
-	default:
-		notAllowed(w, r, http.MethodDelete, http.MethodGet, http.MethodPut)
-	}
+// stat is an element of the answer of stats/native.
+type stat struct {
+	Name    string         `json:"name,omitempty"`
+	Type    string         `json:"type,omitempty"`
+	Backend string         `json:"backend_name,omitempty"`
+	Stats   map[string]any `json:"stats"`
 }
 
-// serversOf lists the servers of a backend. Whatever goes wrong, the API has not
-// found any; so it does of all with an HAProxy before 2.7, whose answer it
-// cannot read.
-func (s *Server) serversOf(backend string) ([]*models.RuntimeServer, error) {
-	out, err := s.exec("show servers state "+backend, nil)
-	if first, _, _ := strings.Cut(out, "\n"); err != nil || strings.TrimSpace(first) != "1" {
-		return nil, fmt.Errorf("no data for %s: %w", backend, clienterrors.ErrNotFound)
+func (s *Server) stats(q *request) (answer, error) {
+	kind, parent := q.param("type"), q.param("parent")
+	body := map[string]any{"runtimeAPI": s.socket() + "@1"}
+	out, err := s.exec("show stat")
+	if err != nil {
+		body["error"] = err.Error()
+		return answer{status: http.StatusInternalServerError, body: body}, nil
 	}
-	return parseServers(out), nil
+	stats := slices.DeleteFunc(readStats(out), func(st stat) bool {
+		return kind != "" && st.Type != kind || parent != "" && st.Backend != parent
+	})
+	if len(stats) > 0 {
+		body["stats"] = stats
+	}
+	return answer{status: http.StatusOK, body: body}, nil
 }
 
-func (s *Server) serverOf(backend, name string) (*models.RuntimeServer, error) {
-	servers, _ := s.serversOf(backend)
-	for _, srv := range servers {
-		if srv.Name == name {
-			return srv, nil
-		}
-	}
-	return nil, fmt.Errorf("no data for %s/%s: %w", backend, name, clienterrors.ErrNotFound)
-}
+// Columns that answers carry: words and numbers. The API carries more.
+var (
+	wordColumns   = []string{"addr", "algo", "check_status", "cookie", "mode", "status"}
+	numberColumns = []string{"act", "bck", "iid", "lastchg", "pid", "scur", "sid", "slim", "smax", "stot", "weight"}
+)
 
-// parseServers reads the answer to "show servers state" (management manual,
-// section 9.3).
-func parseServers(out string) []*models.RuntimeServer {
-	servers := []*models.RuntimeServer{}
-	for line := range strings.Lines(out) {
-		f := strings.Fields(line)
-		if len(f) < 19 || f[0] == "#" {
+// readStats reads the answer to "show stat" as the API does, which takes the
+// first line for the names of the columns, whatever it is: before HAProxy 2.7
+// the master socket has an error there, and nothing can be told of the rest.
+func readStats(out string) (stats []stat) {
+	header, rest, _ := strings.Cut(out, "\n")
+	keys := strings.Split(strings.TrimPrefix(header, "# "), ",")
+	for line := range strings.Lines(rest) {
+		fields := strings.Split(strings.TrimRight(line, "\n"), ",")
+		if len(fields) < len(keys) {
 			continue
 		}
-		srv := &models.RuntimeServer{Name: f[3], Address: f[4], ID: f[2]}
-		if port, err := strconv.ParseInt(f[18], 10, 64); err == nil {
-			srv.Port = &port
+		st := stat{Stats: map[string]any{}}
+		for i, key := range keys {
+			switch n, err := strconv.ParseInt(fields[i], 10, 64); {
+			case fields[i] == "":
+			case key == "type":
+				st.Name, st.Type, st.Backend = named(fields, fields[i])
+			case slices.Contains(numberColumns, key) && err == nil:
+				st.Stats[key] = n
+			case slices.Contains(wordColumns, key):
+				st.Stats[key] = fields[i]
+			}
 		}
-		srv.AdminState, _ = misc.GetServerAdminState(f[6])
-		switch f[5] {
-		case "0":
-			srv.OperationalState = "down"
-		case "3":
-			srv.OperationalState = "stopping"
-		case "1", "2":
-			srv.OperationalState = "up"
-		}
-		servers = append(servers, srv)
+		stats = append(stats, st)
 	}
-	return servers
+	return stats
 }
 
-// setServer changes the states of a server, the only things that the API of 3.2
-// takes here.
-func (s *Server) setServer(w http.ResponseWriter, r *http.Request, backend string, now *models.RuntimeServer) {
-	var data models.RuntimeServer
-	if !decode(w, r, &data) {
-		return
+// named tells what a line is about, by the number of its type. The API does not
+// tell of a listener.
+func named(fields []string, number string) (name, kind, backend string) {
+	switch number {
+	case "0", "1":
+		return fields[0], strings.ToLower(fields[1]), ""
+	case "2":
+		return fields[1], "server", fields[0]
 	}
-	full := backend + "/" + now.Name
-	if data.OperationalState != "" && data.OperationalState != now.OperationalState {
-		if _, err := s.exec("set server "+full+" health "+data.OperationalState, nil); err != nil {
-			failError(w, err)
-			return
-		}
-	}
-	if data.AdminState != "" && data.AdminState != now.AdminState {
-		if _, err := s.exec("set server "+full+" state "+data.AdminState, nil); err != nil {
-			failError(w, err)
-			return
-		}
-	}
-	after, err := s.serverOf(backend, now.Name)
-	if err != nil {
-		failError(w, err)
-		return
-	}
-	s.did(w, http.StatusOK, after, "set server", full, data.AdminState+data.OperationalState)
+	return "", "", ""
 }
 
-// deleteServer puts a server into maintenance and removes it.
-func (s *Server) deleteServer(w http.ResponseWriter, backend string, srv *models.RuntimeServer) {
-	full := backend + "/" + srv.Name
-	var err error
-	if srv.AdminState != "maint" {
-		_, err = s.exec("disable server "+full, nil)
+// ofMaps wraps an endpoint of maps, which has statuses of its own for errors.
+func ofMaps(do func(*Server, *request) (answer, error)) func(*Server, *request) (answer, error) {
+	return func(s *Server, q *request) (answer, error) {
+		a, err := do(s, q)
+		switch {
+		case errors.Is(err, errExists):
+			err = problemf(http.StatusConflict, "%s", err)
+		case errors.Is(err, errGeneral):
+			err = problemf(http.StatusBadRequest, "%s", err)
+		}
+		return a, err
 	}
-	if err == nil {
-		_, err = s.exec("del server "+full, nil)
-	}
-	if err != nil {
-		failError(w, err)
-		return
-	}
-	s.did(w, http.StatusNoContent, nil, "del server", full)
 }

@@ -1,15 +1,17 @@
 package dataplanetest
 
 import (
+	"errors"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest/internal/daemon"
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest/internal/pretender"
 	"github.com/hapticsdk/haptic/internal/dpapi"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
@@ -24,8 +26,8 @@ type Options struct {
 	// reloads for every certificate that changes.
 	APIVersion string
 
-	// Config is the text that it starts with, as somebody would have written
-	// it by hand. Zero means a small one that listens nowhere.
+	// Config is the text that it starts with, as written by hand. Zero means a
+	// small one that listens nowhere.
 	Config string
 
 	// Layout says where its files lie. It is ignored with HAProxy.
@@ -52,6 +54,24 @@ defaults
   timeout server 10s
 `
 
+// HAProxy says which haproxy stands behind a [Server].
+type HAProxy struct {
+	Binary string // zero means haproxy in PATH, or where packages put it
+	Dir    string // folder for its files, absolute and short, for sockets lie there; zero means one of its own
+}
+
+// process is what stands behind the API: a haproxy, or one that is pretended.
+type process interface {
+	// Command sends a command as the Dataplane API does, which has messages
+	// come with a severity: "[3]: No such server.".
+	Command(command string) (string, error)
+	// Ask sends a command for the methods of Server.
+	Ask(command string) (string, error)
+	Reload() error
+	PID() int
+	Stop()
+}
+
 // Server is a Dataplane API for tests.
 type Server struct {
 	opts   Options
@@ -61,9 +81,8 @@ type Server struct {
 	dir    string // folder to remove, "" if there is none
 
 	mu        sync.Mutex
-	engine    *engine
+	config    config
 	stores    []*store
-	lastGood  string // what the last successful reload loaded
 	reloads   []Reload
 	pending   *time.Timer
 	next      string // identifier of the pending reload
@@ -122,9 +141,6 @@ func start(options *Options, report func(error)) (*Server, error) {
 		s.opts.Config += "\n"
 	}
 	if err := s.open(); err != nil {
-		if s.proc != nil {
-			s.proc.stop()
-		}
 		s.removeDir()
 		return nil, err
 	}
@@ -148,25 +164,27 @@ func (s *Server) open() (err error) {
 		}
 		s.dir = base
 	}
-	layout, check := dataplane.Layout{Base: base}, s.opts.Validate
-	if binary != "" {
-		s.opts.Layout, check = layout, nil
+	layout := dataplane.Layout{Base: base}
+	s.config.file = layout.ConfigPath()
+	switch validate := s.opts.Validate; {
+	case binary != "":
+		s.opts.Layout = layout
+		s.config.check = func(file, _ string) string { return daemon.Check(binary, file) }
+	case validate != nil:
+		s.config.check = func(_, text string) string {
+			plain, _ := dpapi.SplitText(text)
+			return validate(plain)
+		}
 	}
-	if err := s.openStores(layout); err != nil {
+	if err := errors.Join(s.openStores(layout), s.config.open(s.opts.Config)); err != nil {
 		return err
 	}
-	if err := os.WriteFile(layout.ConfigPath(), []byte(s.opts.Config), 0o644); err != nil {
-		return err
-	}
-	if s.engine, err = openEngine(layout.ConfigPath(), binary, check); err != nil {
-		return err
-	}
-	s.lastGood = s.opts.Config
 	if binary == "" {
-		s.proc = newPretender(s)
+		s.proc = pretender.New(s.toLoad)
 		return nil
 	}
-	return s.startHAProxy(binary)
+	s.proc, err = daemon.Start(binary, layout.ConfigPath())
+	return err
 }
 
 func (s *Server) removeDir() {
@@ -196,7 +214,7 @@ func (s *Server) Close() {
 	s.mu.Unlock()
 	s.http.CloseClientConnections()
 	s.http.Close()
-	s.proc.stop()
+	s.proc.Stop()
 	s.removeDir()
 }
 
@@ -210,102 +228,3 @@ func (s *Server) Endpoint() dataplane.Endpoint {
 
 // Layout returns where the files of this HAProxy lie.
 func (s *Server) Layout() dataplane.Layout { return s.opts.Layout }
-
-// Raw returns the text on disk, without the lines that the API adds.
-func (s *Server) Raw() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return withoutHeader(s.diskText())
-}
-
-// diskText is the text on disk. The lock is held.
-func (s *Server) diskText() string {
-	text, err := s.engine.disk()
-	if err != nil {
-		s.report(err)
-	}
-	return text
-}
-
-// withoutHeader removes the lines that the API keeps at the top.
-func withoutHeader(text string) string {
-	plain, version := dpapi.SplitText(text)
-	if version != 0 {
-		plain = strings.TrimPrefix(plain, "\n")
-	}
-	return plain
-}
-
-// Memory returns the text that the API believes is stored. It differs from
-// [Server.Raw] after a failed reload, until the next push.
-func (s *Server) Memory() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return withoutHeader(s.engine.memory())
-}
-
-// Version returns the version of the configuration.
-func (s *Server) Version() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.engine.version("")
-}
-
-// Reloads returns all reloads so far, failed ones too.
-func (s *Server) Reloads() []Reload {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.reloads)
-}
-
-// Actions returns the runtime actions and map changes that were asked for, in
-// order: "SetServerAddr be s1 192.0.2.1 80", "set map hosts.map key value".
-func (s *Server) Actions() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.actions)
-}
-
-// Requests returns all requests so far.
-func (s *Server) Requests() []Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.requests)
-}
-
-// WorkerPID returns the process that serves; without a haproxy, a number that
-// every reload changes.
-func (s *Server) WorkerPID() int { return s.proc.pid() }
-
-// Write replaces the configuration as another client of the API would, without
-// a reload.
-func (s *Server) Write(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.write(text)
-}
-
-func (s *Server) write(text string) {
-	if err := s.engine.overwrite(text); err != nil {
-		s.report(err)
-	}
-}
-
-// EditConfig replaces haproxy.cfg as somebody with an editor would, who leaves
-// out or keeps the lines at the top: the API sees it, reads it again and counts
-// the version up from that of the text. Nothing is validated or reloaded.
-func (s *Server) EditConfig(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.engine.edit(text); err != nil {
-		s.report(err)
-	}
-}
-
-// beforeWrite lets another writer in before a push or a commit.
-func (s *Server) beforeWrite() {
-	if len(s.behind) > 0 {
-		s.write(s.behind[0])
-		s.behind = s.behind[1:]
-	}
-}

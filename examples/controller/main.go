@@ -178,14 +178,6 @@ func (c *controller) start(ctx context.Context) error {
 	if err := c.await(ctx); err != nil {
 		return err
 	}
-	if c.local != nil {
-		previous, err := c.local.Current(ctx)
-		if err != nil { // what somebody spoilt is written anew
-			c.log.Warn("the stored configuration cannot be read", "error", err)
-		}
-		c.slots.Remember(previous) // endpoints keep the server that they had
-		c.templates.SetPrevious(previous)
-	}
 	count := map[string]int{}
 	for resource, state := range c.watchers.States() {
 		count[resource.Resource] = state.Objects
@@ -197,6 +189,16 @@ func (c *controller) start(ctx context.Context) error {
 		}
 		c.log.Warn("waiting for credentials", "error", err) // a change of the Secret tries again
 	}
+	current := c.clients.Current
+	if c.local != nil {
+		current = c.local.Current
+	}
+	previous, err := current(ctx)
+	if err != nil { // the first deployment writes it anew
+		c.log.Warn("the stored configuration cannot be read", "error", err)
+	}
+	c.slots.Remember(previous) // endpoints keep the server that they had
+	c.templates.SetPrevious(previous)
 	return nil
 }
 

@@ -92,8 +92,8 @@ func TestDiffOfSamples(t *testing.T) {
     weight: (none) -> 50
     check: (none) -> yes
     inter: (none) -> 2s
-~ http-request rule 0 in frontend web (reload: http-request can change only at a reload)
-    cond_test: { path_beg /admin } -> { path_beg /admin } !{ src 10.0.0.0/8 }
+~ http-request 0 in frontend web (reload: http-request can change only at a reload)
+    http-request deny if { path_beg /admin } (none) -> !{ src 10.0.0.0/8 }
 + map entry www.example.com in map hosts.map (runtime)
     value: (none) -> shop
 Plan: 2 to create, 2 to update, 0 to delete; one reload.

@@ -121,7 +121,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 // target is a HAProxy, wherever it is.
 type target interface {
 	DryRun(ctx context.Context, desired *dataplane.Config) (*dataplane.Plan, error)
-	Sync(ctx context.Context, desired *dataplane.Config) (*dataplane.Result, error)
+	Sync(ctx context.Context, desired *dataplane.Config, options ...dataplane.SyncOption) (*dataplane.Result, error)
 }
 
 // run reports whether there was a difference.

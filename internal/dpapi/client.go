@@ -17,9 +17,12 @@ import (
 	"time"
 )
 
-// maxBody is the size at which an answer is given up: no configuration comes
-// near it, and a broken proxy must not fill the memory.
-const maxBody = 512 << 20
+// The sizes, after decompression, at which an answer is given up: a broken proxy
+// must not fill the memory.
+const (
+	maxAnswer = 16 << 20
+	maxLarge  = 512 << 20 // a configuration, a file, or statistics of all servers
+)
 
 // Options say how to reach an API.
 type Options struct {
@@ -36,6 +39,15 @@ type Client struct {
 	username string
 	password string
 	timeout  time.Duration
+	fence    func() error // nil for none
+}
+
+// Fenced returns a client that asks fence right before each call that changes
+// something. An error of fence takes the place of the call.
+func (c *Client) Fenced(fence func() error) *Client {
+	fenced := *c
+	fenced.fence = fence
+	return &fenced
 }
 
 // New makes a client from http://host:port, https://host:port or
@@ -44,7 +56,7 @@ func New(rawURL string, o Options) (*Client, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		// The error of url.Parse quotes the URL, which may hold a password.
-		return nil, errors.New("the URL cannot be parsed")
+		return nil, errors.New("the URL cannot be parsed: want http://host:port, https://host:port or unix:///path")
 	}
 	if u.User != nil {
 		return nil, errors.New("the URL has credentials in it, which would show in logs: give them apart")
@@ -63,7 +75,7 @@ func New(rawURL string, o Options) (*Client, error) {
 		c.base = &url.URL{Scheme: "http", Host: "unix", Path: "/v3"}
 		c.http = newHTTPClient(nil, u.Path)
 	default:
-		return nil, fmt.Errorf("the URL must be http://host:port, https://host:port or unix:///path, not %q", u.Redacted())
+		return nil, fmt.Errorf("want http://host:port, https://host:port or unix:///path as URL, not %q", u.Redacted())
 	}
 	return c, nil
 }
@@ -127,6 +139,7 @@ type call struct {
 	header      http.Header
 	contentType string
 	body        []byte
+	large       bool // the answer may be
 }
 
 // answer is what came back from a successful request.
@@ -156,8 +169,8 @@ func (c *Client) do(ctx context.Context, r call) (*answer, error) {
 	if c.username != "" || c.password != "" {
 		req.SetBasicAuth(c.username, c.password)
 	}
-	if r.changes() {
-		if err := Fenced(ctx); err != nil {
+	if c.fence != nil && r.method != http.MethodGet {
+		if err := c.fence(); err != nil {
 			return nil, err
 		}
 	}
@@ -166,9 +179,13 @@ func (c *Client) do(ctx context.Context, r call) (*answer, error) {
 		return nil, err // a *url.Error already
 	}
 	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody+1))
-	if err == nil && len(body) > maxBody {
-		err = fmt.Errorf("the answer is larger than %d bytes", maxBody)
+	limit := int64(maxAnswer)
+	if r.large && res.StatusCode < 300 {
+		limit = maxLarge
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, limit+1))
+	if err == nil && int64(len(body)) > limit {
+		err = fmt.Errorf("the answer is larger than %d bytes: something else than a Dataplane API answers", limit)
 	}
 	if err != nil {
 		return nil, &url.Error{Op: "read the answer to " + r.method, URL: u.String(), Err: err}
@@ -194,9 +211,9 @@ func joinPath(base string, elements []string) (plain, escaped string) {
 	return plain, escaped
 }
 
-// message finds the words in an error body: {"code":…,"message":…}, for some
+// words finds the words in an error body: {"code":…,"message":…}, for some
 // calls once more quoted as a JSON string, or plain text.
-func message(body []byte, status string) string {
+func words(body []byte, status string) string {
 	text := strings.TrimSpace(string(body))
 	var quoted string
 	if json.Unmarshal([]byte(text), &quoted) == nil {
@@ -211,7 +228,13 @@ func message(body []byte, status string) string {
 	if text == "" {
 		return status
 	}
+	return text
+}
+
+// message is what the API said, cut to a length that fits into logs and events.
+func message(body []byte, status string) string {
 	const most = 4 << 10
+	text := words(body, status)
 	if len(text) > most {
 		text = text[:most] + " ..."
 	}

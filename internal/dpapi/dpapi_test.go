@@ -118,36 +118,10 @@ func TestRequests(t *testing.T) {
 		"POST /v3/services/haproxy/runtime/acls/3/entries? u:p ":            func() error { return c.AddACLEntry(ctx, "3", "192.0.2.0/24") },
 		"DELETE /v3/services/haproxy/runtime/acls/3/entries/0xab? u:p ":     func() error { return c.DeleteACLEntry(ctx, "3", "0xab") },
 		"POST /v3/services/haproxy/storage/ssl_certificates? u:p ":          func() error { _, err := c.LoadCertificate(ctx, "a.pem", []byte("x")); return err },
-		"PUT /v3/services/haproxy/transactions/t1?force_reload=true u:p ":   func() error { return c.Commit(ctx, "t1") },
-		"DELETE /v3/services/haproxy/transactions/t1? u:p ":                 func() error { return c.DeleteTransaction(ctx, "t1") },
-		"GET /v3/services/haproxy/configuration/raw?transaction_id=t1 u:p ": func() error { _, err := c.GetRawOf(ctx, "t1"); return err },
-		"PUT /v3/services/haproxy/configuration/frontends/a%2Fb/binds/unix@%2Fs?transaction_id=t1 u:p ": func() error {
-			return c.Change(ctx, "t1", "PUT", "frontends/a%2Fb/binds/unix@%2Fs", []byte("{}"))
-		},
-		"DELETE /v3/services/haproxy/configuration/nameservers/n?resolver=r&transaction_id=t1 u:p ": func() error {
-			return c.Change(ctx, "t1", "DELETE", "nameservers/n?resolver=r", nil)
-		},
 	} {
 		if err := do(); err != nil || got != want {
 			t.Errorf("%v\ngot  %s\nwant %s", err, got, want)
 		}
-	}
-}
-
-func TestTransactionsHaveAnID(t *testing.T) {
-	body := `{"id":"t1","_version":3}`
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.RawQuery != "version=3" {
-			t.Errorf("query %q", r.URL.RawQuery)
-		}
-		_, _ = w.Write([]byte(body))
-	})
-	if id, err := c.StartTransaction(t.Context(), 3); id != "t1" || err != nil {
-		t.Errorf("%q %v", id, err)
-	}
-	body = "{}"
-	if _, err := c.StartTransaction(t.Context(), 3); err == nil {
-		t.Error("a transaction without an id was taken")
 	}
 }
 
@@ -167,17 +141,6 @@ func TestRuntimeAnswersAreCleaned(t *testing.T) {
 	list, err := c.CrtListEntries(t.Context(), "/l")
 	if err != nil || len(list) != 1 || list[0].Options != "alpn h2" {
 		t.Errorf("%v %v", list, err)
-	}
-}
-
-// Of a map that is too small the API would add the entries.
-func TestReplaceMapWantsALargeOne(t *testing.T) {
-	c := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("was asked") })
-	if err := c.ReplaceMap(t.Context(), "m.map", []dpapi.MapEntry{{Key: "a", Value: "b"}}); err == nil {
-		t.Error("a small map was sent")
-	}
-	if err := c.ReplaceMap(t.Context(), "m.map", []dpapi.MapEntry{{Key: "a", Value: strings.Repeat("b", 9000) + " c"}}); err == nil {
-		t.Error("a blank was sent")
 	}
 }
 

@@ -43,7 +43,7 @@ func SplitText(text string) (plain string, version int64) {
 
 // GetRaw reads the configuration.
 func (c *Client) GetRaw(ctx context.Context) (Raw, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: rawPath()})
+	a, err := c.do(ctx, call{method: http.MethodGet, path: rawPath(), large: true})
 	if err != nil {
 		return Raw{}, err
 	}
@@ -83,7 +83,7 @@ func (c *Client) Push(ctx context.Context, text string, version int64, mode Push
 	}
 	a, err := c.do(ctx, call{
 		method: http.MethodPost, path: rawPath(), query: q, header: h,
-		contentType: "text/plain", body: []byte(text),
+		contentType: "text/plain", body: []byte(text), large: true,
 	})
 	if err != nil {
 		return Raw{}, err

@@ -88,27 +88,6 @@ func (c *Client) mapEntry(ctx context.Context, method string, path []string, key
 	return c.sendJSON(ctx, method, path, nil, entry)
 }
 
-// ReplacedMap is the size of a map, a blank and a line feed per entry included,
-// up to which the API adds entries instead of replacing all.
-const ReplacedMap = 8192
-
-// ReplaceMap replaces all entries of a map of the running process at once; the
-// file stays. The map must be larger than [ReplacedMap], and who reads it back
-// may find that the last entries are missing.
-func (c *Client) ReplaceMap(ctx context.Context, mapName string, entries []MapEntry) error {
-	size := 0
-	for _, e := range entries {
-		if !SafeWord(e.Key) || !SafeWord(e.Value) {
-			return fmt.Errorf("map entry %q %q cannot be changed at runtime", e.Key, e.Value)
-		}
-		size += len(e.Key) + len(e.Value) + 2
-	}
-	if size <= ReplacedMap {
-		return fmt.Errorf("map %s: %d bytes would be added to what is there", mapName, size)
-	}
-	return c.sendJSON(ctx, http.MethodPut, runtimePath("maps", mapName), nil, entries)
-}
-
 // MapEntry is an entry of a map of the running process.
 type MapEntry struct {
 	Key   string `json:"key"`

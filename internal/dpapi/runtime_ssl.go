@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -92,34 +91,6 @@ func (c *Client) SetCAFile(ctx context.Context, path string, content []byte) err
 	}
 	_, err = c.do(ctx, call{method: http.MethodPut, path: runtimePath("ssl_ca_files", path), contentType: contentType, body: body})
 	return err
-}
-
-// LoadedCAs asks how many certificates the running process has loaded from that
-// path.
-func (c *Client) LoadedCAs(ctx context.Context, path string) (int, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: runtimePath("ssl_ca_files", path)})
-	if err != nil {
-		return 0, err
-	}
-	var f struct {
-		Count string `json:"count"` // "1 certificate(s)"
-	}
-	if err := a.json(&f); err != nil {
-		return 0, err
-	}
-	number, _, _ := strings.Cut(f.Count, " ")
-	return strconv.Atoi(number)
-}
-
-// LoadedCA asks for the n-th certificate, counted from 1, of those that the
-// running process has loaded from that path.
-func (c *Client) LoadedCA(ctx context.Context, path string, n int) (LoadedCertificate, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: runtimePath("ssl_ca_files", path, "entries", strconv.Itoa(n))})
-	if err != nil {
-		return LoadedCertificate{}, err
-	}
-	var l LoadedCertificate
-	return l, a.json(&l)
 }
 
 // ACLFile is a list of patterns of the running process.

@@ -7,18 +7,14 @@ import (
 	"net/url"
 )
 
-// Stat is what the statistics of the running process say of a frontend or a
-// server (management manual, section 9.1); nil where they do not.
+// Stat is what the statistics of the running process say of a server (management
+// manual, section 9.1).
 type Stat struct {
 	Name    string
-	Backend string // of a server
-	Limit   *int64 // connections at most, "slim"
-	Weight  *int64 // effective weight
-}
-
-// FrontendStats reads the statistics of all frontends.
-func (c *Client) FrontendStats(ctx context.Context) ([]Stat, error) {
-	return c.stats(ctx, url.Values{"type": {"frontend"}})
+	Backend string
+	Address string // with its port; "" where the process does not tell
+	Status  string // "UP", "MAINT", "no check", ...
+	Weight  *int64 // effective weight; nil where the process does not tell
 }
 
 // ServerStats reads the statistics of the servers of a backend, or of all
@@ -28,11 +24,7 @@ func (c *Client) ServerStats(ctx context.Context, backend string) ([]Stat, error
 	if backend != "" {
 		query.Set("parent", backend)
 	}
-	return c.stats(ctx, query)
-}
-
-func (c *Client) stats(ctx context.Context, query url.Values) ([]Stat, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: []string{"services", "haproxy", "stats", "native"}, query: query})
+	a, err := c.do(ctx, call{method: http.MethodGet, path: []string{"services", "haproxy", "stats", "native"}, query: query, large: true})
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +33,9 @@ func (c *Client) stats(ctx context.Context, query url.Values) ([]Stat, error) {
 			Name    string `json:"name"`
 			Backend string `json:"backend_name"`
 			Stats   struct {
-				Limit  *int64 `json:"slim"`
-				Weight *int64 `json:"weight"`
+				Address string `json:"addr"`
+				Status  string `json:"status"`
+				Weight  *int64 `json:"weight"`
 			} `json:"stats"`
 		} `json:"stats"`
 	}
@@ -57,7 +50,7 @@ func (c *Client) stats(ctx context.Context, query url.Values) ([]Stat, error) {
 	}
 	stats := make([]Stat, 0, len(one.Stats))
 	for _, s := range one.Stats {
-		stats = append(stats, Stat{s.Name, s.Backend, s.Stats.Limit, s.Stats.Weight})
+		stats = append(stats, Stat{s.Name, s.Backend, s.Stats.Address, s.Stats.Status, s.Stats.Weight})
 	}
 	return stats, nil
 }

@@ -6,6 +6,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // Storage is one of the folders for files that the API keeps.
@@ -25,6 +26,9 @@ type FileInfo struct {
 	Path   string `json:"file"`
 	Size   int64  `json:"size"`
 	Serial string `json:"serial"`
+
+	NotBefore time.Time `json:"not_before"`
+	NotAfter  time.Time `json:"not_after"`
 }
 
 func storagePath(s Storage, name ...string) []string {
@@ -44,7 +48,7 @@ func (c *Client) Files(ctx context.Context, s Storage) ([]FileInfo, error) {
 // ReadFile reads a map or a general file. The API never gives a certificate
 // back: see [Client.CertificateInfo].
 func (c *Client) ReadFile(ctx context.Context, s Storage, name string) ([]byte, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: storagePath(s, name)})
+	a, err := c.do(ctx, call{method: http.MethodGet, path: storagePath(s, name), large: true})
 	if err != nil {
 		return nil, err
 	}

@@ -161,6 +161,9 @@ func CheckRoundTrip(text string) error {
 				}
 				seen[key] = line
 			}
+		case word == "http-check" && (slices.Contains(words, "uri") && slices.Contains(words, "uri-lf") ||
+			slices.Contains(words, "body") && slices.Contains(words, "body-lf")):
+			return refuse("the Dataplane API changes the order of arguments that replace each other")
 		case word == "user" && len(words) > 4 && words[2] == "groups":
 			return refuse("the Dataplane API loses a password that stands behind the groups")
 		case word == "server" || word == "server-template":
@@ -196,15 +199,21 @@ func sectionKey(raw string) string {
 // checkNothingLost finds directives that stood in a section and do not any
 // more. One of several equal ones may go, for HAProxy too takes the last.
 func checkNothingLost(before, after string) error {
-	kept := map[string]bool{}
+	kept := map[string]int{}
 	walkDirectives(after, func(_ int, section, word, _ string) bool {
-		kept[section+"\x00"+word] = true
+		kept[section+"\x00"+word]++
 		return true
 	})
+	seen := map[string]int{}
 	var lost error
 	walkDirectives(before, func(line int, section, word, raw string) bool {
-		if !kept[section+"\x00"+word] {
+		key := section + "\x00" + word
+		seen[key]++
+		switch {
+		case kept[key] == 0:
 			lost = &Refusal{Line: line, Text: shorten(raw), Why: "the Dataplane API loses this line"}
+		case section == "global" && seen[key] > kept[key]:
+			lost = &Refusal{Line: line, Text: shorten(raw), Why: "the Dataplane API keeps the last of several such lines in a global section, and HAProxy takes the first"}
 		}
 		return lost == nil
 	})

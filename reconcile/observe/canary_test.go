@@ -34,7 +34,7 @@ func (o *offline) DryRun(_ context.Context, cfg *dataplane.Config) (*dataplane.P
 	return dataplane.Diff(o.has, cfg)
 }
 
-func (o *offline) Sync(ctx context.Context, cfg *dataplane.Config) (*dataplane.Result, error) {
+func (o *offline) Sync(ctx context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (*dataplane.Result, error) {
 	plan, err := o.DryRun(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -118,7 +118,11 @@ func (c *commentator) resources(r *remark, event any) bool {
 func (c *commentator) deployment(r *remark, event any) bool {
 	switch e := event.(type) {
 	case reconcile.DeploymentScheduled:
-		r.say("waits for the minimum interval between two reloads, until %s", clock(e.At)).id(e.ID).endpoint(e.Endpoint)
+		done := ""
+		if r := e.Applied; r != nil && r.Commands > 0 {
+			done = fmt.Sprintf("; applied at once: %s", outcome(r))
+		}
+		r.say("waits for the minimum interval between two reloads, until %s%s", clock(e.At), done).id(e.ID).endpoint(e.Endpoint)
 	case reconcile.DeploymentStarted:
 		r.say("deploying").id(e.ID).endpoint(e.Endpoint)
 	case reconcile.InstanceDeployed:

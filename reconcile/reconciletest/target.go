@@ -85,8 +85,9 @@ func (t *Target) DryRun(ctx context.Context, cfg *dataplane.Config) (*dataplane.
 	return dataplane.Diff(t.Current(), cfg)
 }
 
-// Sync implements reconcile.Target.
-func (t *Target) Sync(ctx context.Context, cfg *dataplane.Config) (*dataplane.Result, error) {
+// Sync implements reconcile.Target. Without a reload it applies a configuration
+// whole or not at all.
+func (t *Target) Sync(ctx context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (*dataplane.Result, error) {
 	if err := t.faulty(ctx); err != nil {
 		return nil, err
 	}
@@ -95,6 +96,9 @@ func (t *Target) Sync(ctx context.Context, cfg *dataplane.Config) (*dataplane.Re
 	plan, err := dataplane.Diff(t.current, cfg)
 	if err != nil {
 		return nil, err
+	}
+	if plan.Impact() == dataplane.ImpactReload && dataplane.LimitsOf(options...).WithoutReload {
+		return &dataplane.Result{Plan: plan, Left: plan}, nil
 	}
 	result := &dataplane.Result{Plan: plan, Hash: cfg.Hash()}
 	switch plan.Impact() {

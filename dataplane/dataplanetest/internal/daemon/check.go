@@ -1,0 +1,40 @@
+package daemon
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// Check has haproxy check a configuration file and says what is wrong, in the
+// form that client-native brings its messages into; "" if all is right.
+func Check(binary, file string) string {
+	cmd := exec.Command(binary, "-W", "-f", file, "-c")
+	var printed strings.Builder
+	cmd.Stderr = &printed
+	err := cmd.Run()
+	if err == nil {
+		return ""
+	}
+	var lines []string
+	for line := range strings.Lines(printed.String()) {
+		if line = alert(strings.TrimSpace(line)); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return err.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// alert reads a line such as "[ALERT] (12) : config : parsing [file:3] : text",
+// "" for one that says nothing of its own.
+func alert(line string) string {
+	parts := strings.Split(line, " : ")
+	if !strings.HasPrefix(line, "[ALERT]") || len(parts) < 2 || strings.HasSuffix(line, "fatal errors found in configuration.") ||
+		strings.Contains(line, "error(s) found in configuration file : ") {
+		return ""
+	}
+	return fmt.Sprintf("msg=\"%s\"", strings.TrimSpace(strings.Join(parts[1:], " ")))
+}

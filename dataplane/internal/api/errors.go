@@ -1,0 +1,130 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/dpapi"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// errorAt makes an error of what a call of the API returned.
+func errorAt(stage string, err error) *config.Error {
+	e := config.At(stage, err)
+	var s *dpapi.StatusError
+	if e.Status != 0 || !errors.As(e.Err, &s) {
+		return e
+	}
+	e.Status, e.Output = s.Status, s.Message
+	switch s.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		e.Err = config.ErrUnauthorized
+	case http.StatusConflict:
+		e.Err = config.ErrConflict
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge, http.StatusNotAcceptable:
+		e.Err = config.ErrInvalid
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		e.Err = config.ErrUnsupported
+	default:
+		e.Err = errors.New(s.Method + " " + s.Path + " failed")
+	}
+	return e
+}
+
+// isStatus reports whether the API answered with that status.
+func isStatus(err error, status int) bool { return status == dpapi.Status(err) && status != 0 }
+
+// certain reports whether the API refused a call before it changed anything.
+func certain(err error) bool {
+	status := dpapi.Status(err)
+	return status >= 400 && status < 500
+}
+
+// probeError is errorAt for the first request to an endpoint.
+func probeError(err error) *config.Error {
+	e := errorAt("probe", err)
+	if errors.Is(e.Err, config.ErrUnsupported) {
+		e.Output = strings.TrimSpace("no Dataplane API of version 3 answers here: " + e.Output)
+	}
+	return e
+}
+
+func fileError(err error, kind config.FileKind, name string) *config.Error {
+	e := errorAt("files", err)
+	e.File = string(kind) + " " + name
+	return e
+}
+
+// readError is fileError for a file that was there a moment ago.
+func readError(err error, f config.File) *config.Error {
+	e := fileError(err, f.Kind, f.Name)
+	if e.Status == http.StatusNotFound {
+		e.Err = config.ErrConflict
+	}
+	return e
+}
+
+// refused makes an error of a text that must not be sent.
+func refused(err error) *config.Error {
+	e := &config.Error{Stage: "check", Err: config.ErrUnsupported, Output: err.Error()}
+	var r *haproxycfg.Refusal
+	if errors.As(err, &r) {
+		e.File, e.Line, e.Output = config.MainFile, r.Line, config.RedactRaw(r.Text)+": "+r.Why
+	}
+	return e
+}
+
+// pushError says why a text was not taken. HAProxy counts the lines of the text as
+// the API has written it. So the line comes from a second, harmless look at the
+// desired text.
+func (c *call) pushError(ctx context.Context, e *config.Error, j *job) *config.Error {
+	text := j.push
+	if !c.opts.Shared { // or else the lines are not those of the desired text
+		text = j.desired.Main
+	}
+	e.File, e.Output = config.MainFile, redactOutput(e.Output, j.text)
+	var again *dpapi.StatusError
+	if _, err := c.api.Push(ctx, text, j.before.version, dpapi.Validate); errors.As(err, &again) && again.Status == http.StatusBadRequest {
+		e.Output = redactOutput(again.Message, text)
+		if !c.opts.Shared {
+			e.Line = lineOf(again.Message, strings.Count(text, "\n"))
+		}
+	}
+	return e
+}
+
+// ownLines is how many lines the API may have put in front of a text.
+const ownLines = 3
+
+// redactOutput hides in what HAProxy says of a text what is secret in the lines that
+// it speaks of, since it quotes words of them.
+func redactOutput(output, text string) string {
+	lines := strings.Split(text, "\n")
+	for _, m := range lineNumber.FindAllStringSubmatch(output, -1) {
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			continue
+		}
+		for i := max(n-ownLines, 1); i <= min(n, len(lines)); i++ {
+			output = config.RedactQuoted(output, lines[i-1])
+		}
+	}
+	return output
+}
+
+// The API shortens "parsing [/file:12] : ..." to "line 12: ..." or "line=12".
+var lineNumber = regexp.MustCompile(`(?:\bline[ =]|\[[^\]\s]*:)(\d+)`)
+
+func lineOf(output string, most int) int {
+	for _, m := range lineNumber.FindAllStringSubmatch(output, -1) {
+		if n, err := strconv.Atoi(m[1]); err == nil && n >= 1 && n <= most {
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,284 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/rsa"
+	"crypto/x509"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/dpapi"
+)
+
+const generalStorage = dpapi.General
+
+// fileRef names a stored file. CA files, crt-lists and all others share one storage.
+type fileRef struct {
+	storage dpapi.Storage
+	name    string
+}
+
+func refOf(f config.File) fileRef {
+	switch f.Kind {
+	case config.Map:
+		return fileRef{dpapi.Maps, f.Name}
+	case config.Certificate:
+		return fileRef{dpapi.Certificates, f.Name}
+	default:
+		return fileRef{generalStorage, f.Name}
+	}
+}
+
+// kind is the kind of a stored file of which nothing else is known.
+func (r fileRef) kind() config.FileKind {
+	switch r.storage {
+	case dpapi.Maps:
+		return config.Map
+	case dpapi.Certificates:
+		return config.Certificate
+	default:
+		return config.General
+	}
+}
+
+func sortRefs(refs []fileRef) {
+	slices.SortFunc(refs, func(a, b fileRef) int {
+		return strings.Compare(string(a.storage)+"/"+a.name, string(b.storage)+"/"+b.name)
+	})
+}
+
+// fileWrite is one file to store.
+type fileWrite struct {
+	file     config.File
+	create   bool   // it is not there yet
+	tell     bool   // a certificate that the running process takes over, too
+	old      []byte // content before
+	oldKnown bool
+}
+
+// onWire is what is sent for the content of a file. An empty map becomes one with a
+// comment, because an empty body is refused. A certificate goes without blank lines
+// and with a line feed at its end, because HAProxy ends a payload at the first blank
+// line.
+func onWire(f config.File) []byte {
+	switch {
+	case f.Kind == config.Map && len(bytes.TrimSpace(f.Content)) == 0:
+		return []byte("# empty\n")
+	case f.Kind != config.Certificate:
+		return f.Content
+	}
+	var b bytes.Buffer
+	for line := range bytes.Lines(f.Content) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			b.Write(line)
+			b.WriteByte('\n')
+		}
+	}
+	return b.Bytes()
+}
+
+// write stores one file. It returns the id of the reload that the API has scheduled
+// because the process did not take a certificate over, or "".
+func (c *call) write(ctx context.Context, w fileWrite) (reloadID string, err error) {
+	ref, content := refOf(w.file), onWire(w.file)
+	create := func() error {
+		if w.tell {
+			reloadID, err = c.api.LoadCertificate(ctx, ref.name, content)
+			return err
+		}
+		return c.api.CreateFile(ctx, ref.storage, ref.name, content)
+	}
+	replace := func() error {
+		if w.tell {
+			reloadID, err = c.api.SwapCertificate(ctx, ref.name, content)
+			return err
+		}
+		return c.api.ReplaceFile(ctx, ref.storage, ref.name, content)
+	}
+	if w.create {
+		if err = create(); isStatus(err, http.StatusConflict) { // another writer was faster, or our last answer got lost
+			err = replace()
+		}
+	} else if err = replace(); isStatus(err, http.StatusNotFound) { // another writer deleted it
+		err = create()
+	}
+	if err != nil {
+		delete(c.certs, ref.name)
+		return "", fileError(err, w.file.Kind, w.file.Name)
+	}
+	if w.file.Kind == config.Certificate {
+		c.certs[ref.name] = w.file.Content
+	}
+	return reloadID, nil
+}
+
+// undoFiles puts back what was stored before, as far as it is known, and deletes what
+// was new. It leaves certificates that the process has taken over.
+func (c *call) undoFiles(ctx context.Context, written []fileWrite) error {
+	for _, w := range slices.Backward(written) {
+		ref := refOf(w.file)
+		var err error
+		switch {
+		case w.create:
+			if err = c.api.DeleteFile(ctx, ref.storage, ref.name); isStatus(err, http.StatusConflict) || isStatus(err, http.StatusNotFound) {
+				err = nil
+			}
+		case w.oldKnown:
+			_, err = c.write(ctx, fileWrite{file: config.File{Kind: w.file.Kind, Name: w.file.Name, Content: w.old}})
+		}
+		if err != nil {
+			return fileError(err, w.file.Kind, w.file.Name)
+		}
+	}
+	return nil
+}
+
+// deleteFiles removes files that nothing needs any more. The API refuses to remove
+// what its configuration names; such a file stays.
+func (c *call) deleteFiles(ctx context.Context, refs []fileRef) (deleted int, err error) {
+	for _, ref := range refs {
+		err := c.api.DeleteFile(ctx, ref.storage, ref.name)
+		switch {
+		case err == nil:
+			deleted++
+			if ref.storage == dpapi.Certificates {
+				delete(c.certs, ref.name)
+			}
+		case isStatus(err, http.StatusNotFound):
+		case isStatus(err, http.StatusConflict):
+			c.log.Warn("a file stays because the configuration names it", "storage", ref.storage, "file", ref.name)
+		default:
+			return deleted, fileError(err, ref.kind(), ref.name)
+		}
+	}
+	return deleted, nil
+}
+
+// keeper tells which stored files stay although they are not desired: those that the
+// text or a crt-list names, and all in a folder that is named as a folder. Beside
+// another owner all stay that are not ours.
+func (c *call) keeper(j *job) func(fileRef) bool {
+	texts := []string{j.push}
+	for _, f := range j.desired.Files {
+		if f.Kind == config.CRTList {
+			texts = append(texts, string(f.Content))
+		}
+	}
+	whole := map[config.FileKind]bool{}
+	for _, kind := range []config.FileKind{config.Map, config.Certificate, config.General} {
+		dir := c.opts.Layout.Dir(kind)
+		whole[kind] = slices.ContainsFunc(texts, func(t string) bool { return namesFolder(t, dir) })
+	}
+	return func(ref fileRef) bool {
+		_, owned := c.ledger.owned[ref.entry()]
+		return c.opts.KeepFiles || whole[ref.kind()] || c.opts.Shared && !owned ||
+			slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, ref.name) })
+	}
+}
+
+// namesFolder reports whether a text names a folder as such, or files in it by a
+// pattern. The bases that file names are relative to do not count, for the names
+// follow elsewhere.
+func namesFolder(text, dir string) bool {
+	for line := range strings.Lines(text) {
+		i := strings.Index(line, dir)
+		if i < 0 {
+			continue
+		}
+		if first, _, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasSuffix(first, "-base") {
+			continue
+		}
+		for ; i >= 0; i = strings.Index(line, dir) {
+			line = line[i+len(dir):]
+			rest := line
+			if end := strings.IndexAny(rest, " \t\n\"',()"); end >= 0 {
+				rest = rest[:end]
+			}
+			if rest == "" || rest == "/" || rest[0] == '/' && strings.ContainsAny(rest, "?*%$[") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checkFiles refuses certificates that the storage would refuse with status 500, and
+// a file in the place of the ledger.
+func checkFiles(desired *config.Config) error {
+	for _, f := range desired.Files {
+		sentinel, why := error(nil), ""
+		switch {
+		case refOf(f) == ledgerFile:
+			sentinel, why = config.ErrInvalid, "the name is taken by the ledger: choose another one"
+		case f.Kind == config.Certificate:
+			sentinel, why = checkCertificate(f.Content)
+		}
+		if sentinel != nil {
+			return &config.Error{Stage: "check", File: string(f.Kind) + " " + f.Name, Err: sentinel, Output: why}
+		}
+	}
+	return nil
+}
+
+func checkCertificate(content []byte) (sentinel error, why string) {
+	var hasCert, hasKey bool
+	for block := range config.Blocks(content) {
+		switch {
+		case block.Type == "CERTIFICATE":
+			if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+				return config.ErrInvalid, "the certificate cannot be parsed: " + err.Error()
+			}
+			hasCert = true
+		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
+			hasKey = true
+			if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil && !storable(key) {
+				return config.ErrUnsupported, "the storage takes RSA and ECDSA keys only"
+			}
+		}
+	}
+	switch {
+	case !hasCert:
+		return config.ErrInvalid, "there is no certificate in it"
+	case !hasKey:
+		return config.ErrInvalid, "there is no private key in it"
+	}
+	return nil, ""
+}
+
+func storable(key any) bool {
+	switch key.(type) {
+	case *rsa.PrivateKey, *ecdsa.PrivateKey:
+		return true
+	}
+	return false
+}
+
+// looksLike reports whether what the API tells of a stored certificate is true of
+// that one: the size, the serial number of one certificate in the file, and the
+// earliest end of all.
+func looksLike(info dpapi.FileInfo, f config.File) bool {
+	content := onWire(f)
+	if info.Size != int64(len(content)) {
+		return false
+	}
+	serial, earliest := info.Serial == "", time.Time{}
+	for block := range config.Blocks(content) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			continue
+		}
+		serial = serial || cert.SerialNumber.String() == info.Serial
+		if earliest.IsZero() || cert.NotAfter.Before(earliest) {
+			earliest = cert.NotAfter
+		}
+	}
+	return serial && (info.NotAfter.IsZero() || earliest.Equal(info.NotAfter))
+}

@@ -1,0 +1,139 @@
+package api
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// ledgerFile is a stored file in which a client notes what it has deployed, and
+// whether the running process has it. A client that comes after one that was killed
+// must not take equal files and an equal text for a process that has loaded them.
+var ledgerFile = fileRef{generalStorage, "haptic-ledger.txt"}
+
+// ledger is the content of that file.
+type ledger struct {
+	there  bool              // the file exists
+	loaded string            // hash of the configuration that the process has; "" while that is open
+	owned  map[string]string // "section backend shop", "file maps hosts.map"; of a certificate its hash
+}
+
+const ledgerHead = "# Kept by haptic: the configuration that HAProxy has loaded, and the sections and files that are ours.\n"
+
+func (l ledger) content() []byte {
+	var b strings.Builder
+	b.WriteString(ledgerHead + "loaded " + l.loaded + "\n")
+	for _, name := range slices.Sorted(maps.Keys(l.owned)) {
+		b.WriteString(strings.TrimSpace(name+" "+l.owned[name]) + "\n")
+	}
+	return []byte(b.String())
+}
+
+func parseLedger(content []byte) ledger {
+	l := ledger{there: true, owned: map[string]string{}}
+	for line := range strings.Lines(string(content)) {
+		line = strings.TrimSpace(line)
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0 || words[0][0] == '#':
+		case words[0] == "loaded":
+			l.loaded = strings.TrimSpace(strings.TrimPrefix(line, "loaded"))
+		case words[0] == "file" && len(words) == 4:
+			l.owned[strings.Join(words[:3], " ")] = words[3]
+		default:
+			l.owned[line] = ""
+		}
+	}
+	return l
+}
+
+func (l ledger) equal(other ledger) bool {
+	return l.there == other.there && l.loaded == other.loaded && maps.Equal(l.owned, other.owned)
+}
+
+// newLedger is the ledger of a configuration that is deployed; text is its normal
+// form. Sections are only of interest beside another owner's.
+func newLedger(desired *config.Config, text string, shared bool) ledger {
+	l := ledger{there: true, loaded: desired.Hash(), owned: map[string]string{}}
+	for _, f := range desired.Files {
+		hash := ""
+		if f.Kind == config.Certificate {
+			hash = config.HashOf(f.Content)[:32]
+		}
+		l.owned[refOf(f).entry()] = hash
+	}
+	if !shared {
+		return l
+	}
+	for _, s := range haproxycfg.Split(text) {
+		if s.Kind != "" {
+			l.owned[sectionEntry(s)] = ""
+		}
+	}
+	return l
+}
+
+// lacks reports whether something that the other owns is not in this one.
+func (l ledger) lacks(other ledger) bool {
+	for name := range other.owned {
+		if _, ok := l.owned[name]; !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// open is the ledger while a change from one to the other is under way. What either
+// has is ours, so that it does not count as another owner's after a crash.
+func (l ledger) open(after ledger) ledger {
+	both := maps.Clone(l.owned)
+	if both == nil {
+		both = map[string]string{}
+	}
+	for name := range after.owned {
+		if _, ok := both[name]; !ok {
+			both[name] = ""
+		}
+	}
+	return ledger{there: true, owned: both}
+}
+
+func sectionEntry(s haproxycfg.Section) string {
+	return strings.TrimRight("section "+s.Kind+" "+s.Name, " ")
+}
+
+func (r fileRef) entry() string { return "file " + string(r.storage) + " " + r.name }
+
+// readLedger reads the ledger. One that says that a change is open means doubt.
+func (c *call) readLedger(ctx context.Context) error {
+	content, err := c.api.ReadFile(ctx, ledgerFile.storage, ledgerFile.name)
+	switch {
+	case isStatus(err, http.StatusNotFound):
+		c.ledger = ledger{}
+	case err != nil:
+		return fileError(err, ledgerFile.kind(), ledgerFile.name)
+	default:
+		c.ledger = parseLedger(content)
+		c.doubt = c.doubt || c.ledger.loaded == "" && !c.closing
+	}
+	return nil
+}
+
+// writeLedger stores a ledger, unless it is known to stand there.
+func (c *call) writeLedger(ctx context.Context, l ledger) error {
+	if c.ledger.equal(l) {
+		return nil
+	}
+	f := config.File{Kind: config.General, Name: ledgerFile.name, Content: l.content()}
+	if _, err := c.write(ctx, fileWrite{file: f, create: !c.ledger.there}); err != nil {
+		c.known = nil
+		return err
+	}
+	c.ledger = l
+	return nil
+}

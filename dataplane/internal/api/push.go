@@ -1,0 +1,229 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/dataplane/internal/diff"
+	"github.com/hapticsdk/haptic/internal/dpapi"
+)
+
+// restoreTimeout bounds putting things back, which also happens when the context of
+// the call has ended.
+const restoreTimeout = 30 * time.Second
+
+// push stores the text, without a reload if that will do.
+func (c *call) push(ctx context.Context, j *job, out *change.Outcome) (known, error) {
+	if j.impact() == change.Reload {
+		return c.reload(ctx, j, out, j.before.version)
+	}
+	header := j.header()
+	raw, err := c.api.Push(ctx, j.push, j.before.version, dpapi.SkipReload, header...)
+	switch {
+	case err == nil:
+		out.Files++
+		out.Commands += len(header)
+		j.told = j.told || len(header) > 0
+		return c.checkStored(j, raw, j.before.version)
+	case isStatus(err, http.StatusInternalServerError) && len(header) > 0:
+		// The text is stored, some actions are done: a reload makes it whole.
+		return c.reloadInstead(ctx, j, out, errorAt("runtime", err))
+	}
+	return known{}, c.refusal(ctx, j, err)
+}
+
+// refusal says what a push means that was not taken.
+func (c *call) refusal(ctx context.Context, j *job, err error) error {
+	e := errorAt("configuration", err)
+	if !errors.Is(e.Err, config.ErrInvalid) {
+		return e
+	}
+	return c.pushError(ctx, e, j)
+}
+
+// reload stores the text, has HAProxy load it, and waits for the new worker.
+func (c *call) reload(ctx context.Context, j *job, out *change.Outcome, version int64) (known, error) {
+	before, _ := c.api.Process(ctx) // if unknown, nothing is compared
+	if c.pendingIsOver(ctx, j) {
+		out.Reloads++ // it was faster than we
+	}
+	raw, err := c.api.Push(ctx, j.push, version, dpapi.ForceReload)
+	if err != nil {
+		e := errorAt("configuration", err)
+		if e.Status == http.StatusBadRequest && strings.HasPrefix(strings.ToLower(e.Output), "reload failed") {
+			e.Stage, e.Err, e.Output = "reload", config.ErrReload, redactOutput(e.Output, j.text)
+			return known{}, c.reloadFailed(ctx, j, version, e)
+		}
+		return known{}, c.refusal(ctx, j, err)
+	}
+	out.Files++
+	out.Reloads++
+	if j.pending != "" && !c.pendingIsOver(ctx, j) {
+		// A synchronous reload takes a scheduled one over. This one has not.
+		raw.ReloadID = j.pending
+		out.Reloads++
+	}
+	if err := c.followReload(ctx, raw.ReloadID, before, out); errors.Is(err, config.ErrReload) {
+		j.told = true // the API says that it has reloaded: the process may have it all
+		return known{}, c.reloadFailed(ctx, j, version, err)
+	} else if err != nil {
+		return known{}, err
+	}
+	c.failedReload = false
+	return c.checkStored(j, raw, version)
+}
+
+// pendingIsOver reports whether the reload that the API has scheduled for a
+// certificate has taken place, so that ours is another one.
+func (c *call) pendingIsOver(ctx context.Context, j *job) bool {
+	if j.pending == "" {
+		return false
+	}
+	// One that is not known any more has been lost, or is long over.
+	reload, err := c.api.Reload(ctx, j.pending)
+	if err == nil && reload.Status == "in_progress" {
+		return false
+	}
+	j.pending = ""
+	return err == nil
+}
+
+// followReload waits until the reload is through and another worker serves. A HAProxy
+// before 2.7 does not tell how a reload ended, so that the API calls it a success:
+// only the worker's process id proves it.
+func (c *call) followReload(ctx context.Context, id string, before dpapi.Process, out *change.Outcome) error {
+	limit, cancel := context.WithTimeoutCause(ctx, c.opts.ReloadTimeout, errors.New("no new worker process within "+c.opts.ReloadTimeout.String()))
+	defer cancel()
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		if id != "" {
+			reload, err := c.api.Reload(limit, id)
+			switch {
+			case err == nil && reload.Status == "failed":
+				return &config.Error{Stage: "reload", Output: strings.TrimSpace(reload.Response), Err: config.ErrReload}
+			case err == nil && reload.Status == "succeeded":
+				id = ""
+			case isStatus(err, http.StatusNotFound):
+				return &config.Error{Stage: "reload", Output: "the Dataplane API has forgotten the reload", Err: config.ErrReload}
+			}
+		}
+		if id == "" {
+			if before.PID == 0 {
+				return nil
+			}
+			now, err := c.api.Process(limit)
+			if err == nil && now.PID != 0 && now.PID != before.PID {
+				out.WorkerPID = now.PID
+				return nil
+			}
+		}
+		if !sleep(limit, wait) {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return config.At("reload", context.Cause(ctx))
+	}
+	return &config.Error{Stage: "reload", Output: context.Cause(limit).Error(), Err: config.ErrReload}
+}
+
+// reloadFailed puts the last good files and text back at once. On disk the API has
+// done so with the text, but it keeps the failed one in memory, and would write it
+// with the next change that anyone makes.
+func (c *call) reloadFailed(ctx context.Context, j *job, version int64, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+	defer cancel()
+	again := c.failedReload && j.target.Version.Compare(change.HAProxy31) >= 0
+	c.failedReload = !again
+	err := c.undoFiles(ctx, j.written)
+	j.told = j.told || err != nil
+	if err == nil {
+		err = c.restoreText(ctx, j, version+1, again)
+	}
+	if err != nil {
+		c.known = nil
+		var e *config.Error
+		if errors.As(cause, &e) {
+			e.Output = strings.TrimSpace(e.Output + "\nputting the last good configuration back failed as well: " + err.Error())
+		}
+	}
+	return cause
+}
+
+// restoreText pushes under the version that our failed text got, so that what another
+// writer has written since stays.
+//
+// From HAProxy 3.1 on, a master whose last load failed does not hand its unix sockets
+// to the next worker. That binds them anew and, if it fails as well, leaves none. So
+// HAProxy loads the text again after a second failure.
+func (c *call) restoreText(ctx context.Context, j *job, version int64, again bool) error {
+	text := j.before.text
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	if was := j.before.config; was != nil && severalDefaults(was.Main) && !keepsDefaults(text) {
+		text = was.Main
+	}
+	mode := dpapi.SkipReload
+	if again {
+		mode = dpapi.ForceReload
+	}
+	raw, err := c.api.Push(ctx, text, version, mode)
+	if err != nil {
+		return errorAt("restore", err)
+	}
+	if again {
+		j.told = false // it runs what is stored
+	}
+	if c.known != nil {
+		c.known.version, c.known.text = raw.FileVersion, raw.Text
+	}
+	return nil
+}
+
+// checkStored checks what the API says it has stored.
+func (c *call) checkStored(j *job, raw dpapi.Raw, version int64) (known, error) {
+	if raw.FileVersion != version+1 {
+		// Between our write and the answer another writer wrote.
+		return known{}, &config.Error{Stage: "verify", Err: config.ErrConflict}
+	}
+	if err := c.checkMeaning(raw.Text, j); err != nil {
+		return known{}, err
+	}
+	return known{version: raw.FileVersion, text: raw.Text}, nil
+}
+
+// sameMeaning reports whether a stored text is a normalised one, or normalises to it.
+func (c *call) sameMeaning(stored, normal string) bool {
+	if stored == normal {
+		return true
+	}
+	n, err := c.stored.Normalise(stored)
+	return err == nil && n == normal
+}
+
+// checkMeaning compares what the API has stored with what is wanted. Another form is
+// harmless: before its first write, for one, the API leaves "from" away.
+func (c *call) checkMeaning(text string, j *job) error {
+	if c.sameMeaning(text, j.text) {
+		return nil
+	}
+	wrong := &config.Error{Stage: "verify", File: config.MainFile, Err: config.ErrUnsupported}
+	have, err := config.New(text)
+	if err != nil {
+		wrong.Output = "the Dataplane API has stored something that cannot be compared"
+		return wrong
+	}
+	for _, step := range diff.Compare(have, config.Empty().With(j.text), change.Target{}) {
+		if step.Impact != change.None {
+			wrong.Output = fmt.Sprintf("the Dataplane API cannot store %s %s as it is", step.Kind, step.Name)
+			return wrong
+		}
+	}
+	return nil
+}

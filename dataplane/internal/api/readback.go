@@ -1,0 +1,135 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/internal/dpapi"
+)
+
+// readers is how many backends are read at the same time.
+const readers = 4
+
+// applies is how long HAProxy may take to carry out what it has accepted. From 2.9 on
+// a command only queues the change of an address.
+const applies = time.Second
+
+// readBack compares address, state and weight of the servers that were told.
+func (c *call) readBack(ctx context.Context, j *job, dos []*change.Do) error {
+	byBackend := map[string][]*change.Do{}
+	for _, do := range dos {
+		if do.Ref.Backend != "" {
+			byBackend[do.Ref.Backend] = append(byBackend[do.Ref.Backend], do)
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	places := make(chan struct{}, readers)
+	var wg sync.WaitGroup
+	for backend, dos := range byBackend {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			if err := c.readBackend(ctx, backend, dos); err != nil {
+				cancel(err)
+			}
+		})
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// readBackend asks for the servers of a backend until they are as told.
+func (c *call) readBackend(ctx context.Context, backend string, dos []*change.Do) error {
+	deadline := time.Now().Add(applies)
+	for wait := time.Millisecond; ; wait *= 2 {
+		servers, err := c.loadedServers(ctx, backend, dos)
+		if err != nil {
+			return err
+		}
+		missed := ""
+		for _, do := range dos {
+			if what := misses(servers, do); what != "" {
+				missed = fmt.Sprintf("server %s: %s", do.Ref, what)
+			}
+		}
+		if missed == "" {
+			return nil
+		}
+		if time.Now().Add(wait).After(deadline) || !sleep(ctx, wait) {
+			return fmt.Errorf("%s: %w", missed, errNotApplied)
+		}
+	}
+}
+
+// misses names what a server does not have that it was told, or "".
+func misses(servers map[string]change.ServerState, do *change.Do) string {
+	state, ok := servers[do.Ref.Server]
+	switch {
+	case ok == (do.Verb == change.DeleteServer):
+		return string(map[bool]change.Action{true: change.Delete, false: change.Create}[ok])
+	case do.Verb == change.AddServer:
+		return state.Misses(settingsOf(do))
+	case do.Verb == change.SetServer:
+		return state.Misses(do.Set)
+	}
+	return ""
+}
+
+// settingsOf returns what a server has that was added.
+func settingsOf(do *change.Do) []change.Setting {
+	var settings []change.Setting
+	c := &change.ServerChange{Old: do.Server, New: do.Server, Balance: change.Balance{Algorithm: "roundrobin"}}
+	for _, field := range []string{"address", "weight", "state"} {
+		row := change.FieldRow(field)
+		if value, why := row.Value(c); why == "" {
+			settings = append(settings, change.Setting{Row: row, Value: value})
+		}
+	}
+	return settings
+}
+
+// loadedServers reads the servers of a backend. Before version 3.3, the API tells the
+// weights in the statistics only.
+func (c *call) loadedServers(ctx context.Context, backend string, dos []*change.Do) (map[string]change.ServerState, error) {
+	loaded, err := c.api.LoadedServers(ctx, backend)
+	if err != nil {
+		return nil, errorAt("verify", err)
+	}
+	weights := map[string]*int64{}
+	weighs := slices.ContainsFunc(dos, func(do *change.Do) bool {
+		return do.Verb == change.AddServer || slices.ContainsFunc(do.Set, func(s change.Setting) bool { return s.Row.Field == "weight" })
+	})
+	if weighs && slices.ContainsFunc(loaded, func(s dpapi.LoadedServer) bool { return s.Weight == nil }) {
+		stats, err := c.api.ServerStats(ctx, backend)
+		if err != nil {
+			return nil, errors.Join(errNotApplied, errorAt("verify", err))
+		}
+		for _, s := range stats {
+			weights[s.Name] = s.Weight
+		}
+	}
+	servers := make(map[string]change.ServerState, len(loaded))
+	for _, s := range loaded {
+		state := change.ServerState{State: s.AdminState, Weight: -1}
+		state.Address, _ = netip.ParseAddrPort(net.JoinHostPort(s.Address, strconv.Itoa(s.Port)))
+		if w := s.Weight; w != nil {
+			state.Weight = int(*w)
+		} else if w = weights[s.Name]; w != nil {
+			state.Weight = int(*w)
+		}
+		servers[s.Name] = state
+	}
+	return servers, nil
+}

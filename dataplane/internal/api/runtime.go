@@ -1,0 +1,287 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/dpapi"
+)
+
+// maxEntries is the number of entries of maps and patterns beyond which one reload is
+// cheaper than a request for each.
+const maxEntries = 2000
+
+// limit turns those steps into reloads for which the Dataplane API has no way.
+func limit(steps []change.Step) {
+	whole := map[string]string{} // why a file takes a reload
+	entries := 0
+	for i := range steps {
+		s := &steps[i]
+		if s.Do == nil {
+			continue
+		}
+		why := whyNot(s.Do)
+		if entries += len(s.Do.Entries); why == "" && entries > maxEntries {
+			why = "more than " + strconv.Itoa(maxEntries) + " entries change"
+		}
+		if why != "" && s.Do.Verb == change.ChangeEntries {
+			whole[string(s.Do.File.Kind)+" "+s.Do.File.Name] = why
+		}
+		s.Needs(why)
+	}
+	for i := range steps { // the other steps of the same file
+		if s := &steps[i]; s.Impact == change.Runtime && s.Do == nil {
+			s.Needs(whole[s.Parent] + whole[s.Kind+" "+s.Name])
+		}
+	}
+}
+
+const whyUnsafe = "it has characters that the Dataplane API cannot pass on"
+
+// whyNot says why the Dataplane API cannot carry a change out, or "".
+func whyNot(do *change.Do) string {
+	if do.Ref.Server != "" && (!dpapi.SafeWord(do.Ref.Backend) || !dpapi.SafeWord(do.Ref.Server)) {
+		return whyUnsafe
+	}
+	switch do.Verb {
+	case change.SetServer:
+		for _, set := range do.Set {
+			if !dpapi.SafeWord(set.Value) {
+				return whyUnsafe
+			}
+		}
+	case change.AddServer:
+		_, why := addedServer(do.Server)
+		return why
+	case change.ChangeEntries:
+		switch {
+		case config.SpeaksOfSecrets(do.File.Name):
+			return "its entries would stand in requests, which are logged"
+		case do.Whole:
+			return "the order of the entries, or a key that stands there twice, is beyond the Dataplane API"
+		}
+		for _, e := range do.Entries {
+			if !dpapi.SafeWord(e.Key) || e.Action != change.Delete && do.File.Kind == config.Map && !dpapi.SafeWord(e.Value) {
+				return whyUnsafe
+			}
+		}
+	case change.AddListEntry, change.SetListEntry, change.DeleteListEntry:
+		if slices.ContainsFunc(do.Entry, func(w string) bool { return !dpapi.SafeWord(w) }) {
+			return whyUnsafe
+		}
+		if cert := do.Entry.Certificate(); !strings.Contains(cert, "/") || strings.Contains(cert, ":") {
+			return "the certificate of the entry is not named by its path"
+		}
+		if options, filters := do.Entry.Split(); len(options) > 0 && len(filters) == 0 {
+			return "the Dataplane API cannot send an entry with options but without filters"
+		}
+	}
+	return ""
+}
+
+// addedServer returns the fields of a server as the API wants them, or says why it
+// would not be the same as after a reload.
+func addedServer(s *config.Server) (fields map[string]any, why string) {
+	address, _ := s.Literal()
+	fields = map[string]any{"name": s.Name, "address": address.Addr().String(), "port": int(address.Port())}
+	if address.Addr().Is6() {
+		fields["address"] = "[" + address.Addr().String() + "]"
+	}
+	for _, keyword := range slices.Sorted(maps.Keys(s.Options)) { // so that the reason is always the same
+		values := s.Options[keyword]
+		row, _ := change.AddableKeyword(keyword)
+		switch {
+		case keyword == "state":
+			continue
+		case keyword == "check" || keyword == "agent-check":
+			return nil, "nothing turns on the health checks of a server that the Dataplane API adds"
+		case row.Field == "" || len(values) != 1:
+			return nil, fmt.Sprintf("the Dataplane API cannot add a server with %s", keyword)
+		}
+		n, err := strconv.ParseInt(values[0], 10, 64)
+		switch {
+		case row.As == change.AsFlag:
+			fields[row.Field] = "enabled"
+		case row.As == change.AsNumber && err == nil:
+			fields[row.Field] = n
+		case row.As == change.AsWord && dpapi.SafeWord(values[0]):
+			fields[row.Field] = values[0]
+		default:
+			return nil, fmt.Sprintf("the Dataplane API cannot add a server with %s %s", keyword, values[0])
+		}
+	}
+	return fields, ""
+}
+
+// header returns the runtime actions that go with a push without a reload. A server
+// goes to maintenance before anything else changes, and leaves it last.
+func (j *job) header() (actions []string) {
+	if j.impact() == change.Reload {
+		return nil
+	}
+	for _, do := range change.Tells(j.steps) {
+		var first, middle, last []string
+		for _, set := range do.Set {
+			action := set.Row.Header(do.Ref, set.Value)
+			switch {
+			case set.Row.Field == "state" && set.Value == change.Maint:
+				first = append(first, action)
+			case set.Row.Field == "state":
+				last = append(last, action)
+			default:
+				middle = append(middle, action)
+			}
+		}
+		actions = slices.Concat(actions, first, middle, last)
+	}
+	return actions
+}
+
+// tell makes the changes of the running process that go neither with a push nor with
+// a stored certificate, and reads back what the process has of servers.
+func (c *call) tell(ctx context.Context, j *job, out *change.Outcome) error {
+	deadline := time.Now().Add(serverLeaves)
+	dos := change.Tells(j.steps)
+	for _, do := range dos {
+		if do.Verb == change.SetServer || do.Verb == change.SetCertificate || do.Verb == change.NewCertificate {
+			continue // done
+		}
+		j.told = true
+		n, err := c.tellOne(ctx, do, deadline)
+		out.Commands += n
+		if err != nil {
+			return errorAt("runtime", err)
+		}
+	}
+	return c.readBack(ctx, j, dos)
+}
+
+func (c *call) tellOne(ctx context.Context, do *change.Do, deadline time.Time) (calls int, err error) {
+	path := c.opts.Layout.Path(do.File.Kind, do.File.Name)
+	switch do.Verb {
+	case change.AddServer:
+		return 1, c.addServer(ctx, do)
+	case change.DeleteServer:
+		return 1, c.deleteServer(ctx, do.Ref, deadline)
+	case change.ChangeEntries:
+		return len(do.Entries), c.changeEntries(ctx, do, path)
+	case change.DeleteCertificate:
+		if err = c.api.ForgetCertificate(ctx, path); isStatus(err, http.StatusNotFound) {
+			err = nil
+		}
+		return 1, err
+	case change.AddListEntry, change.SetListEntry, change.DeleteListEntry:
+		return 1, c.changeList(ctx, do, path)
+	case change.SetCA:
+		return 1, c.api.SetCAFile(ctx, path, do.File.Content)
+	}
+	return 0, fmt.Errorf("the Dataplane API has no way for change %d", do.Verb)
+}
+
+func (c *call) addServer(ctx context.Context, do *change.Do) error {
+	fields, _ := addedServer(do.Server)
+	if err := c.api.AddServer(ctx, do.Ref.Backend, fields); err != nil || do.Server.Value("state") == "disabled" {
+		return err
+	}
+	return c.api.SetServerState(ctx, do.Ref.Backend, do.Ref.Server, change.Ready)
+}
+
+// serverLeaves is how long servers may take, all together, until their last connection
+// has ended. After that a reload is the better way: the old process serves the
+// connections to their end.
+const serverLeaves = time.Second
+
+func (c *call) deleteServer(ctx context.Context, r change.ServerRef, deadline time.Time) error {
+	for wait := 10 * time.Millisecond; ; wait *= 2 {
+		err := c.api.DeleteServer(ctx, r.Backend, r.Server)
+		switch status := dpapi.Status(err); {
+		case err == nil || status == http.StatusNotFound:
+			return nil
+		case status != http.StatusInternalServerError || time.Now().Add(wait).After(deadline) || !sleep(ctx, wait):
+			return err
+		}
+	}
+}
+
+// changeEntries changes entries of a map, or patterns of ACLs. Patterns have an id that
+// is another one after each reload, so that it is looked up by the path.
+func (c *call) changeEntries(ctx context.Context, do *change.Do, path string) error {
+	if do.File.Kind != config.Map {
+		return c.changePatterns(ctx, do, path)
+	}
+	for _, e := range do.Entries {
+		var err error
+		switch e.Action {
+		case change.Create:
+			if err = c.api.AddMapEntry(ctx, do.File.Name, e.Key, e.Value); isStatus(err, http.StatusConflict) {
+				err = c.api.SetMapEntry(ctx, do.File.Name, e.Key, e.Value)
+			}
+		case change.Delete:
+			if err = c.api.DeleteMapEntry(ctx, do.File.Name, e.Key); isStatus(err, http.StatusNotFound) {
+				err = nil
+			}
+		default:
+			err = c.api.SetMapEntry(ctx, do.File.Name, e.Key, e.Value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) changePatterns(ctx context.Context, do *change.Do, path string) error {
+	files, err := c.api.ACLFiles(ctx)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(files, func(f dpapi.ACLFile) bool { return f.Path == path })
+	if at < 0 {
+		return fmt.Errorf("%s %s is not loaded: %w", do.File.Kind, do.File.Name, errNotApplied)
+	}
+	id := files[at].ID
+	loaded, err := c.api.ACLEntries(ctx, id)
+	if err != nil && !isStatus(err, http.StatusNotFound) { // which it says of an empty one
+		return err
+	}
+	for _, e := range do.Entries {
+		has := false
+		for _, entry := range loaded {
+			if entry.Value != e.Key {
+				continue
+			}
+			has = true
+			if e.Action == change.Delete {
+				if err := c.api.DeleteACLEntry(ctx, id, entry.ID); err != nil && !isStatus(err, http.StatusNotFound) {
+					return err
+				}
+			}
+		}
+		if e.Action != change.Delete && !has {
+			if err := c.api.AddACLEntry(ctx, id, e.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *call) changeList(ctx context.Context, do *change.Do, list string) error {
+	if do.Verb != change.AddListEntry {
+		if err := c.api.DeleteCrtListEntry(ctx, list, do.Entry.Certificate()); err != nil || do.Verb == change.DeleteListEntry {
+			return err
+		}
+	}
+	options, filters := do.Entry.Split()
+	return c.api.AddCrtListEntry(ctx, list, dpapi.CrtListEntry{
+		File: do.Entry.Certificate(), Options: strings.Join(options, " "), Filters: filters,
+	})
+}

@@ -1,0 +1,79 @@
+package api
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// merge prepares a job beside another owner: our sections take the place of those that
+// we have deployed before, and all others stay as they are. j.text is the desired
+// text, in normal form, when it begins.
+func (c *call) merge(j *job) error {
+	merged, err := mergeSections(j.before.text, j.text, c.ledger.owned)
+	if err != nil {
+		return refused(err)
+	}
+	j.push = merged
+	if j.text, err = c.merged.Normalise(merged); err != nil {
+		e := refused(err)
+		e.Line, e.Output = 0, strings.TrimSpace("in what is stored together with what is desired: "+e.Output)
+		return e
+	}
+	return nil
+}
+
+// mergeSections puts the sections of a desired text, in normal form, in the place of
+// ours in a stored one. Sections of others stay to the byte.
+func mergeSections(stored, desired string, ours map[string]string) (string, error) {
+	if slices.ContainsFunc(haproxycfg.Split(stored), func(s haproxycfg.Section) bool { return s.Kind == "defaults" && s.Name == "" }) {
+		// It will get a name, that of ours perhaps.
+		var err error
+		if stored, err = haproxycfg.Normalise(stored); err != nil {
+			return "", err
+		}
+	}
+	want := map[string]haproxycfg.Section{}
+	sections := haproxycfg.Split(desired)
+	for _, s := range sections {
+		if s.Kind != "" {
+			want[sectionEntry(s)] = s
+		}
+	}
+	var b strings.Builder
+	write := func(text string) {
+		b.WriteString(text)
+		if !strings.HasSuffix(text, "\n") {
+			b.WriteByte('\n')
+		}
+	}
+	for _, s := range haproxycfg.Split(stored) {
+		name := sectionEntry(s)
+		is, wanted := want[name]
+		_, owned := ours[name]
+		switch {
+		case s.Kind == "" || !wanted && !owned:
+			write(s.Text)
+		case wanted:
+			if strings.HasPrefix(s.Name, "unnamed_defaults_") && !owned && !equalLines(s, is) {
+				return "", &haproxycfg.Refusal{Line: is.Header, Text: "defaults", Why: "another owner has a defaults section without a name, too: give yours one"}
+			}
+			write(is.Text)
+			delete(want, name)
+		}
+	}
+	for _, s := range sections {
+		if _, missing := want[sectionEntry(s)]; missing && s.Kind != "" {
+			b.WriteByte('\n')
+			write(s.Text)
+		}
+	}
+	return b.String(), nil
+}
+
+func equalLines(a, b haproxycfg.Section) bool {
+	x, y := config.Section{Section: a}, config.Section{Section: b}
+	return slices.EqualFunc(x.Lines(), y.Lines(), config.Line.Equal)
+}

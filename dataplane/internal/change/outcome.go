@@ -1,0 +1,32 @@
+package change
+
+// Limits bound what a Sync may do.
+type Limits struct {
+	// NoReload applies only what changes at runtime. The rest is left.
+	NoReload bool
+
+	// Fence is asked right before each change of an instance, if it is set. Its
+	// error ends the Sync.
+	Fence func() error
+}
+
+// Fenced asks the fence.
+func (l Limits) Fenced() error {
+	if l.Fence == nil {
+		return nil
+	}
+	return l.Fence()
+}
+
+// Outcome says what a Sync did.
+type Outcome struct {
+	Steps     []Step // what differed when the Sync began
+	Left      []Step // what still differs, and waits for a reload
+	Started   bool   // HAProxy was started, which is no reload
+	Reloads   int
+	Commands  int // commands that changed the running process
+	Files     int // files written or deleted
+	Hash      string
+	WorkerPID int
+	Fallback  string // why a change without reload became a reload
+}

@@ -1,0 +1,201 @@
+package change
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+)
+
+// Row is one kind of change that a running HAProxy takes without a reload. A
+// change without a row takes one.
+type Row struct {
+	Kind   string // as in Step.Kind
+	Action Action
+	Field  string // "" for the whole
+	Where  string // what the change takes beyond the versions
+
+	Since    Version // HAProxy by its sockets
+	API      Version // the Dataplane API; zero where it has no way
+	SinceAPI Version // HAProxy by the Dataplane API
+	WhereAPI string  // what the change takes there, if it is something else
+
+	// The rest is for fields of servers.
+	Value   func(*ServerChange) (value, why string)     // what to set, or why it takes a reload
+	Command func(server ServerRef, value string) string // for the stats socket
+	Good    []string                                    // parts of its good answers; nil for an empty one
+	Header  func(server ServerRef, value string) string // for X-Runtime-Actions of the Dataplane API
+	Loaded  func(ServerState) string                    // what the process has; nil where it does not tell
+}
+
+// ServerChange is a server before and after a change.
+type ServerChange struct {
+	Old, New *config.Server
+	Balance  Balance // of its backend
+}
+
+const (
+	whereDynamic  = "balance roundrobin, leastconn or random"
+	whereMap      = "only map converters and ACLs with -M use the file"
+	whereWords    = "; keys and values of safe characters, at most 2,000 entries, no repeated key and no order"
+	wherePatterns = "only ACLs with -f use the file"
+	whereList     = "the list is not empty, and its default certificate stays unless strict-sni makes it idle"
+	whereListed   = "only a crt-list uses the file"
+	whereUsed     = "crt or a crt-list uses the file"
+)
+
+// table is what the running HAProxy takes. The commands are those of the
+// management manual, section 9.3. The rows for sockets have been measured with
+// HAProxy 2.6, 3.0 and 3.2, each against a process that starts with the new
+// configuration. The rows for the API have been measured with its version 3.2.
+// Before HAProxy 2.7, the master socket answers with an error what the API asks
+// first about servers.
+var table = []Row{
+	{Kind: "server", Action: Update, Field: "address", Where: "from an IP address and port to another",
+		Since: HAProxy26, API: API30, SinceAPI: HAProxy27, Value: newAddress, Loaded: ServerState.address,
+		Command: func(s ServerRef, v string) string {
+			return "set server " + s.String() + " addr " + hostPort(v, " port ")
+		},
+		Good:   []string{"changed from", "no need to change", "nothing changed"},
+		Header: func(s ServerRef, v string) string { return headerOf("SetServerAddr", s, hostPort(v, " ")) }},
+	{Kind: "server", Action: Update, Field: "weight", Where: "the balance is dynamic or consistent; no agent check",
+		Since: HAProxy26, API: API30, SinceAPI: HAProxy27, Value: newWeight, Loaded: ServerState.weight,
+		Command: func(s ServerRef, v string) string { return "set server " + s.String() + " weight " + v },
+		Header:  func(s ServerRef, v string) string { return headerOf("SetServerWeight", s, v) }},
+	{Kind: "server", Action: Update, Field: "state", Where: "between enabled and disabled",
+		Since: HAProxy26, API: API30, SinceAPI: HAProxy27, Value: newState, Loaded: ServerState.state,
+		Command: func(s ServerRef, v string) string { return "set server " + s.String() + " state " + v },
+		Header:  func(s ServerRef, v string) string { return headerOf("SetServerState", s, v) }},
+	{Kind: "server", Action: Update, Field: "maxconn", Where: "no minconn", Since: HAProxy26, Value: newMaxconn,
+		Command: func(s ServerRef, v string) string { return "set maxconn server " + s.String() + " " + v }},
+
+	{Kind: "server", Action: Create, Where: whereDynamic + "; an IP address and port; keywords that add server takes", Since: HAProxy26,
+		API: API30, SinceAPI: HAProxy30, WhereAPI: whereDynamic + "; an IP address and port; no check; keywords that the API knows"},
+	{Kind: "server", Action: Create, Field: "cookie", Where: "not a dynamic one", Since: HAProxy30,
+		API: API30, SinceAPI: HAProxy30, WhereAPI: "a dynamic one"},
+	{Kind: "server", Action: Delete, Where: whereDynamic + "; no rule names it and no server tracks it", Since: HAProxy26,
+		API: API30, SinceAPI: HAProxy30},
+
+	{Kind: "map entry", Action: Create, Where: whereMap, Since: HAProxy26, API: API30, SinceAPI: HAProxy26, WhereAPI: whereMap + whereWords},
+	{Kind: "map entry", Action: Update, Where: whereMap, Since: HAProxy26, API: API30, SinceAPI: HAProxy26, WhereAPI: whereMap + whereWords},
+	{Kind: "map entry", Action: Delete, Where: whereMap, Since: HAProxy26, API: API30, SinceAPI: HAProxy26, WhereAPI: whereMap + whereWords},
+	{Kind: "acl entry", Action: Create, Where: wherePatterns, Since: HAProxy26, API: API30, SinceAPI: HAProxy26, WhereAPI: wherePatterns + whereWords},
+	{Kind: "acl entry", Action: Delete, Where: wherePatterns, Since: HAProxy26, API: API30, SinceAPI: HAProxy26, WhereAPI: wherePatterns + whereWords},
+	{Kind: "certificate", Action: Update, Where: whereUsed, Since: HAProxy26, API: API32, SinceAPI: HAProxy26},
+	{Kind: "certificate", Action: Create, Where: whereListed, Since: HAProxy26, API: API32, SinceAPI: HAProxy26},
+	{Kind: "certificate", Action: Delete, Where: whereListed, Since: HAProxy26, API: API32, SinceAPI: HAProxy26},
+	{Kind: "crt-list entry", Action: Create, Where: whereList, Since: HAProxy26, API: API32, SinceAPI: HAProxy26},
+	{Kind: "crt-list entry", Action: Update, Where: whereList, Since: HAProxy26, API: API32, SinceAPI: HAProxy26},
+	{Kind: "crt-list entry", Action: Delete, Where: whereList, Since: HAProxy26, API: API32, SinceAPI: HAProxy26},
+	{Kind: "ca", Action: Update, Where: "at most 13 KiB; only ca-file and ca-verify-file use it", Since: HAProxy26, API: API32, SinceAPI: HAProxy26},
+}
+
+// Table returns a copy of the table.
+func Table() []Row { return slices.Clone(table) }
+
+// FieldRow returns the row of a field of a server that stays, or nil.
+func FieldRow(field string) *Row {
+	for i := range table {
+		if r := &table[i]; r.Value != nil && r.Field == field {
+			return r
+		}
+	}
+	return nil
+}
+
+// SettingsOf returns what a server has that is added, as far as a running HAProxy
+// tells it.
+func SettingsOf(server *config.Server) []Setting {
+	var settings []Setting
+	for i := range table {
+		if r := &table[i]; r.Value != nil && r.Loaded != nil {
+			if value, _ := r.Value(&ServerChange{Old: server, New: server}); value != "" {
+				settings = append(settings, Setting{Row: r, Value: value})
+			}
+		}
+	}
+	return settings
+}
+
+// hostPort returns an address of the form that netip.AddrPort prints.
+func hostPort(address, between string) string {
+	host, port, _ := net.SplitHostPort(address)
+	return host + between + port
+}
+
+func headerOf(action string, s ServerRef, value string) string {
+	return action + " " + s.Backend + " " + s.Server + " " + value
+}
+
+func newAddress(c *ServerChange) (value, why string) {
+	_, literal := c.Old.Literal()
+	address, ok := c.New.Literal()
+	if !ok || !literal {
+		return "", "only an IP address with a port can change to another at runtime"
+	}
+	return address.String(), ""
+}
+
+func newWeight(c *ServerChange) (value, why string) {
+	switch {
+	case !c.Balance.Weighs():
+		why = fmt.Sprintf("balance %s has fixed weights", c.Balance.Algorithm)
+	case c.Old.Has("agent-check") || c.New.Has("agent-check"):
+		why = "an agent check counts its percentages from the weight at the start"
+	}
+	return cmp.Or(c.New.Value("weight"), "1"), why
+}
+
+func newState(c *ServerChange) (value, why string) {
+	if c.New.Value("state") == "disabled" {
+		return Maint, ""
+	}
+	return Ready, ""
+}
+
+func newMaxconn(c *ServerChange) (value, why string) {
+	if c.Old.Has("minconn") || c.New.Has("minconn") {
+		why = "the limit of connections depends on minconn"
+	}
+	return cmp.Or(c.New.Value("maxconn"), "0"), why // 0 means no limit
+}
+
+// WhyNot says why the target cannot make such a change at runtime. It returns ""
+// if the table allows it.
+func (t Target) WhyNot(kind string, action Action, field string) string {
+	if t.Silent {
+		return "the running HAProxy has no stats socket that answers"
+	}
+	what := fmt.Sprintf("%s a %s", action, kind)
+	if field != "" {
+		what = fmt.Sprintf("%s the %s of a %s", action, field, kind)
+	}
+	for _, r := range table {
+		if r.Kind == kind && r.Action == action && r.Field == field {
+			return t.lacks(&r, what)
+		}
+	}
+	if t.Transport == API {
+		return fmt.Sprintf("the Dataplane API cannot %s in the running process", what)
+	}
+	return fmt.Sprintf("HAProxy %s cannot %s at runtime", t.Version, what)
+}
+
+// lacks says which version the target would need for a row, or "" if it has it.
+func (t Target) lacks(r *Row, what string) string {
+	switch {
+	case t.Transport == Sockets && t.Version.Compare(r.Since) < 0:
+		return fmt.Sprintf("HAProxy %s cannot %s at runtime", t.Version, what)
+	case t.Transport == Sockets:
+		return ""
+	case r.API == Version{}:
+		return fmt.Sprintf("the Dataplane API cannot %s in the running process", what)
+	case t.api().Compare(r.API) < 0:
+		return fmt.Sprintf("the Dataplane API before %s cannot %s in the running process", r.API, what)
+	case t.Version.Compare(r.SinceAPI) < 0:
+		return fmt.Sprintf("the Dataplane API can %s in the running process of HAProxy %s and later only", what, r.SinceAPI)
+	}
+	return ""
+}

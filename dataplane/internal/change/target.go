@@ -1,0 +1,88 @@
+package change
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// Version is a version of HAProxy or of the Dataplane API. The zero value stands
+// for the oldest one that counts.
+type Version struct{ Major, Minor int }
+
+// The versions that the table names.
+var (
+	HAProxy26 = Version{2, 6} // the oldest
+	HAProxy27 = Version{2, 7}
+	HAProxy30 = Version{3, 0}
+	HAProxy31 = Version{3, 1}
+	API30     = Version{3, 0} // the oldest
+	API32     = Version{3, 2}
+	APINewest = Version{3, 4} // counts for an API that does not tell its version
+)
+
+// String returns the version of a HAProxy, such as "3.2".
+func (v Version) String() string {
+	v = v.orOldest()
+	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
+}
+
+// Compare returns -1, 0 or 1 where v is older, equal or newer.
+func (v Version) Compare(other Version) int {
+	v, other = v.orOldest(), other.orOldest()
+	return cmp.Or(cmp.Compare(v.Major, other.Major), cmp.Compare(v.Minor, other.Minor))
+}
+
+func (v Version) orOldest() Version {
+	if v == (Version{}) {
+		return HAProxy26
+	}
+	return v
+}
+
+// ParseVersion reads a version as HAProxy or the API tells it, such as
+// "3.2.26-1", "v3.2.4 1eed677a" or "3.3-dev1". An unreadable one is the zero value.
+func ParseVersion(s string) Version {
+	var v Version
+	if s != "" && s[0] == 'v' {
+		s = s[1:]
+	}
+	if n, err := fmt.Sscanf(s, "%d.%d", &v.Major, &v.Minor); n != 2 || err != nil || v.Major < 0 || v.Minor < 0 {
+		return Version{}
+	}
+	return v
+}
+
+// Transport is the way in which a change reaches a running HAProxy.
+type Transport int
+
+// The transports.
+const (
+	Sockets Transport = iota
+	API
+)
+
+// String returns "sockets" or "api".
+func (t Transport) String() string {
+	switch t {
+	case Sockets:
+		return "sockets"
+	case API:
+		return "api"
+	}
+	return fmt.Sprintf("transport(%d)", int(t))
+}
+
+// Target says which HAProxy a plan is for.
+type Target struct {
+	Version   Version // of HAProxy
+	Transport Transport
+	API       Version // of the Dataplane API; zero means the oldest
+	Silent    bool    // the process has no stats socket that answers
+}
+
+func (t Target) api() Version {
+	if t.API == (Version{}) {
+		return API30
+	}
+	return t.API
+}

@@ -1,0 +1,170 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+	"github.com/hapticsdk/haptic/internal/haproxytest"
+)
+
+func TestMain(m *testing.M) { haproxytest.Main(m) }
+
+func TestRedactWords(t *testing.T) {
+	for in, want := range map[string]string{
+		"bind :80":                                     "bind :80",
+		"cookie SRV insert":                            "cookie SRV insert",
+		"server a 1.2.3.4:80 cookie a":                 "server a 1.2.3.4:80 cookie a",
+		"user a password x groups b":                   "user a password (secret)",
+		"user a insecure-password x":                   "user a insecure-password (secret)",
+		"stats auth a:b":                               "stats auth (secret)",
+		"http-request set-header Authorization x y":    "http-request set-header Authorization (secret)",
+		"http-request set-header X-Auth-Token x":       "http-request set-header X-Auth-Token (secret)",
+		"http-check send hdr Cookie x":                 "http-check send hdr Cookie (secret)",
+		"http-request set-var(txn.a) str(token=abc)":   "http-request set-var(txn.a) (secret)",
+		"acl a req.hdr(authorization) -m str x":        "acl a (secret)",
+		"tcp-check send 'AUTH x'":                      "tcp-check send (secret)",
+		"setenv A b":                                   "setenv (secret)",
+		"dynamic-cookie-key x":                         "dynamic-cookie-key (secret)",
+		"http-request auth realm x if { path /private": "http-request auth (secret)",
+		"use_backend a if { path_beg /auth }":          "use_backend a if { path_beg /auth }",
+		"no option password":                           "no option password",
+	} {
+		words, err := haproxycfg.Fields(in)
+		require.NoError(t, err)
+		require.Equal(t, want, strings.Join(RedactWords(words), " "), in)
+	}
+}
+
+func TestParseMap(t *testing.T) {
+	got := ParseMap([]byte("# c\na b\r\n\n \t x \t y z \nonly\n#\n #no comment\n"))
+	want := []MapEntry{{"a", "b"}, {"x", "y z"}, {"only", ""}, {"#no", "comment"}}
+	require.Equal(t, want, got)
+}
+
+func FuzzParseMap(f *testing.F) {
+	f.Add("# c\na b\n\n x  y z\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		entries := ParseMap([]byte(text))
+		var b strings.Builder
+		for _, e := range entries {
+			if e.Key == "" || strings.ContainsAny(e.Key, " \t\n") || strings.Contains(e.Value, "\n") || strings.HasPrefix(e.Value, " ") {
+				t.Fatalf("entry %q", e)
+			}
+			if strings.HasPrefix(e.Key, "#") {
+				return // it is one only because blanks stand before it
+			}
+			b.WriteString(e.Key + " " + e.Value + "\n")
+		}
+		require.Equal(t, entries, ParseMap([]byte(b.String())))
+	})
+}
+
+func FuzzParseServer(f *testing.F) {
+	f.Add("server a 1.2.3.4:80 check inter 2s disabled")
+	f.Add("server a [::1]:80 ssl verify")
+	f.Fuzz(func(t *testing.T, text string) {
+		words, err := haproxycfg.Fields(text)
+		if err != nil {
+			return
+		}
+		s, ok := ParseServer(words)
+		if !ok {
+			return
+		}
+		for _, name := range ServerFields(&s, &s) {
+			_ = s.Value(name)
+		}
+		if addr, ok := s.Literal(); ok {
+			require.NotZero(t, addr.Port())
+		}
+	})
+}
+
+// A secret never shows, wherever in a line it stands behind such a word.
+func FuzzRedact(f *testing.F) {
+	f.Add("stats auth", "a:hunter2")
+	f.Fuzz(func(t *testing.T, before, after string) {
+		words, err := haproxycfg.Fields("x " + before)
+		if err != nil {
+			return
+		}
+		words = append(words, "password", "hunter2"+after)
+		require.NotContains(t, strings.Join(RedactWords(words), " "), "hunter2"+after)
+	})
+}
+
+func TestParseCrtList(t *testing.T) {
+	got := ParseCRTList([]byte("# c\n\n a.pem  [alpn h2]\t*.x !y\nb.pem\n"))
+	require.Equal(t, []ListEntry{{"a.pem", "[alpn", "h2]", "*.x", "!y"}, {"b.pem"}}, got)
+}
+
+func TestParsePatterns(t *testing.T) {
+	got := ParsePatterns([]byte("# c\na\r\n\n \tb c \n #no comment\na\nlast"))
+	require.Equal(t, []MapEntry{{Key: "a"}, {Key: "b c "}, {Key: "#no comment"}, {Key: "last"}}, got)
+}
+
+func FuzzParsePatterns(f *testing.F) {
+	f.Add("# c\na\n b\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		seen := make(map[string]bool)
+		for _, e := range ParsePatterns([]byte(text)) {
+			p := e.Key
+			if p == "" || seen[p] || strings.ContainsAny(p, "\r\n") || p[0] == ' ' || p[0] == '\t' {
+				t.Fatalf("pattern %q", p)
+			}
+			seen[p] = true
+		}
+	})
+}
+
+// Equal durations and sizes are equal lines.
+func TestLineEqualUnits(t *testing.T) {
+	for _, c := range []struct {
+		a, b  string
+		equal bool
+	}{
+		{"timeout client 1s", "timeout client 1000", true},
+		{"timeout client 1s", "timeout client 1000ms", true},
+		{"timeout client 1m", "timeout client 60s", true},
+		{"timeout client 1s", "timeout client 2s", false},
+		{"timeout client 1x", "timeout client 1", false},
+		{"hold valid 1h", "hold valid 3600s", true},
+		{"default-server inter 2s", "default-server inter 2000", true},
+		{"server a 192.0.2.1:80 inter 2s", "server a 192.0.2.1:80 inter 2000", true},
+		{"stick-table type ip size 1k expire 1m", "stick-table type ip size 1024 expire 60000", true},
+		{"maxconn 1k", "maxconn 1024", false},
+		{"timeout client 99999999999999999999", "timeout client 99999999999999999998", false},
+		{"bind :80", `bind ":80"`, true},
+		{"http-request set-header A $B", `http-request set-header A "$B"`, false},
+	} {
+		require.Equal(t, c.equal, NewLine(c.a).Equal(NewLine(c.b)), "%s / %s", c.a, c.b)
+	}
+}
+
+func FuzzNewLine(f *testing.F) {
+	f.Add("timeout client 1s", "hold 9d")
+	f.Add("server a :80 inter", "stick-table size 1m expire")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		x, y := NewLine(a), NewLine(b)
+		if !x.Equal(NewLine(a)) || x.Equal(y) != y.Equal(x) {
+			t.Fatal("not an equality")
+		}
+		_ = x.Show()
+	})
+}
+
+func TestListEntrySplit(t *testing.T) {
+	for text, want := range map[string][2][]string{
+		"a.pem":                         {},
+		"a.pem *.x !y":                  {nil, {"*.x", "!y"}},
+		"a.pem [alpn h2] b.test":        {{"alpn", "h2"}, {"b.test"}},
+		"a.pem [ alpn h2 ] b.test":      {{"alpn", "h2"}, {"b.test"}},
+		"a.pem [verify required] *.c d": {{"verify", "required"}, {"*.c", "d"}},
+	} {
+		options, filters := ListEntry(strings.Fields(text)).Split()
+		require.Equal(t, want, [2][]string{options, filters}, text)
+	}
+}

@@ -1,0 +1,125 @@
+package config
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// The reasons why an instance did not take a configuration. Package dataplane
+// documents them under the same names.
+var (
+	ErrConflict     = errors.New("the configuration was changed by another writer")
+	ErrInvalid      = errors.New("configuration refused")
+	ErrReload       = errors.New("reload failed")
+	ErrUnauthorized = errors.New("not authorised")
+	ErrUnsupported  = errors.New("not supported")
+	ErrNotRunning   = errors.New("haproxy is not running")
+	ErrBusy         = errors.New("the folder is in use by another process")
+)
+
+// MainFile is what errors call the text of a configuration.
+const MainFile = "haproxy.cfg"
+
+// Error says what failed. Package dataplane adds the name of the instance.
+type Error struct {
+	Stage  string // what was being done: "probe", "files", "runtime", "reload", ...
+	File   string // file that the error is about, "" if none
+	Line   int    // line in File, counted from 1; 0 if not known
+	Status int    // HTTP status of the answer, 0 if there was none
+	Output string // what HAProxy or the API said
+	Err    error  // cause
+}
+
+// Error tells all fields on one line, but for Output, which may have several.
+func (e *Error) Error() string {
+	var b strings.Builder
+	for _, s := range []string{e.Stage, e.Position()} {
+		if s != "" {
+			b.WriteString(s)
+			b.WriteString(": ")
+		}
+	}
+	switch {
+	case e.Err != nil:
+		b.WriteString(e.Err.Error())
+	default:
+		b.WriteString("failed")
+	}
+	if e.Status != 0 {
+		fmt.Fprintf(&b, " (status %d)", e.Status)
+	}
+	if e.Output != "" {
+		b.WriteString(": ")
+		b.WriteString(e.Output)
+	}
+	return b.String()
+}
+
+// Position returns "haproxy.cfg:12", or "" where no file is known. It is also ""
+// where Output begins with the position, which then stands once.
+func (e *Error) Position() string {
+	position := e.File
+	if e.File != "" && e.Line > 0 {
+		position = fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
+	if strings.Contains(e.Output, position) && e.Line > 0 {
+		return ""
+	}
+	return position
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// At makes an *Error of any error, unless it is or wraps one already.
+func At(stage string, err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Stage: stage, Err: err}
+}
+
+// Retryable reports whether the same call may succeed later without a change of the
+// configuration or the credentials. The status is that of the answer, 0 for none.
+func Retryable(err error, status int) bool {
+	switch {
+	case err == nil,
+		errors.Is(err, ErrInvalid), errors.Is(err, ErrInvalidConfig), errors.Is(err, ErrReload),
+		errors.Is(err, ErrUnauthorized), errors.Is(err, ErrUnsupported),
+		errors.Is(err, context.Canceled), isTrustError(err):
+		return false
+	case errors.Is(err, ErrConflict), errors.Is(err, ErrNotRunning), errors.Is(err, context.DeadlineExceeded):
+		return true
+	}
+	if status != 0 {
+		return status == 409 || status == 429 || status >= 500
+	}
+	var netErr net.Error // which every syscall.Errno is, too
+	return errors.As(err, &netErr)
+}
+
+// isTrustError reports whether two ends could not agree to speak TLS, which
+// they will not without a change of their settings.
+func isTrustError(err error) bool {
+	var unverified *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var roots x509.SystemRootsError
+	var noTLS tls.RecordHeaderError
+	if errors.As(err, &unverified) || errors.As(err, &authority) || errors.As(err, &host) ||
+		errors.As(err, &invalid) || errors.As(err, &roots) || errors.As(err, &noTLS) || errors.Is(err, http.ErrSchemeMismatch) {
+		return true
+	}
+	// What the other end says of our certificate is of an unexported type.
+	var remote *net.OpError
+	return errors.As(err, &remote) && remote.Op == "remote error" && remote.Err != nil &&
+		(strings.Contains(remote.Err.Error(), "certificate") || strings.Contains(remote.Err.Error(), "access denied"))
+}

@@ -1,0 +1,131 @@
+package config
+
+import (
+	"crypto/sha1" //nolint:gosec // the fingerprint that HAProxy shows, nothing rests on it
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"iter"
+	"strings"
+)
+
+// MapEntry is a line of a map file.
+type MapEntry struct{ Key, Value string }
+
+// ParseMap reads a map file as HAProxy does: a key, blanks, and a value that goes
+// to the end of the line without the blanks there. Empty lines and lines that
+// start with "#" mean nothing.
+func ParseMap(content []byte) []MapEntry {
+	var entries []MapEntry
+	for l := range strings.Lines(string(content)) {
+		l = strings.TrimRight(l, "\r\n")
+		if strings.HasPrefix(l, "#") {
+			continue
+		}
+		l = strings.TrimLeft(l, " \t")
+		if l == "" {
+			continue
+		}
+		end := strings.IndexAny(l, " \t")
+		if end < 0 {
+			end = len(l)
+		}
+		entries = append(entries, MapEntry{l[:end], strings.Trim(l[end:], " \t")})
+	}
+	return entries
+}
+
+// ParsePatterns reads a file of ACL patterns as HAProxy does: one a line, without
+// the blanks before it. Empty lines and lines that start with "#" mean nothing. A
+// pattern that stands there twice counts once. The values are empty.
+func ParsePatterns(content []byte) []MapEntry {
+	var patterns []MapEntry
+	seen := make(map[string]bool)
+	for l := range strings.Lines(string(content)) {
+		if strings.HasPrefix(l, "#") {
+			continue
+		}
+		l = strings.TrimLeft(l, " \t")
+		if end := strings.IndexAny(l, "\r\n"); end >= 0 {
+			l = l[:end]
+		}
+		if l != "" && !seen[l] {
+			seen[l] = true
+			patterns = append(patterns, MapEntry{Key: l})
+		}
+	}
+	return patterns
+}
+
+// ListEntry is an entry of a crt-list: its words, the certificate first
+// (configuration manual, "crt-list").
+type ListEntry []string
+
+// ParseCRTList reads a crt-list.
+func ParseCRTList(content []byte) []ListEntry {
+	var entries []ListEntry
+	for l := range strings.Lines(string(content)) {
+		words := strings.Fields(l)
+		if len(words) > 0 && !strings.HasPrefix(words[0], "#") {
+			entries = append(entries, words)
+		}
+	}
+	return entries
+}
+
+// Certificate returns the path of the certificate.
+func (e ListEntry) Certificate() string { return e[0] }
+
+// Split returns the options, without their brackets, and the filters.
+func (e ListEntry) Split() (options, filters []string) {
+	inside := false
+	for _, w := range e[1:] {
+		opens := strings.HasPrefix(w, "[")
+		inside = inside || opens
+		if !inside {
+			filters = append(filters, w)
+			continue
+		}
+		closes := strings.HasSuffix(w, "]")
+		if w = strings.Trim(w, "[]"); w != "" {
+			options = append(options, w)
+		}
+		inside = !closes
+	}
+	return options, filters
+}
+
+// Blocks goes through the PEM blocks of a file.
+func Blocks(content []byte) iter.Seq[*pem.Block] {
+	return func(yield func(*pem.Block) bool) {
+		for rest := content; ; {
+			var block *pem.Block
+			if block, rest = pem.Decode(rest); block == nil || !yield(block) {
+				return
+			}
+		}
+	}
+}
+
+// Leaf returns the first certificate of a PEM file, or nil where none can be read.
+func Leaf(content []byte) *x509.Certificate {
+	for block := range Blocks(content) {
+		if block.Type == "CERTIFICATE" {
+			cert, _ := x509.ParseCertificate(block.Bytes)
+			return cert
+		}
+	}
+	return nil
+}
+
+// Fingerprint returns the SHA-1 of the first certificate of a PEM file as HAProxy
+// shows it, or "" where there is none.
+func Fingerprint(content []byte) string {
+	for block := range Blocks(content) {
+		if block.Type == "CERTIFICATE" {
+			sum := sha1.Sum(block.Bytes) //nolint:gosec // see the import
+			return strings.ToUpper(hex.EncodeToString(sum[:]))
+		}
+	}
+	return ""
+}

@@ -1,0 +1,102 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// Line is a line of configuration that means something.
+type Line struct {
+	Words []string // nil where the line cannot be cut into words
+	Raw   string   // without surrounding blanks
+	same  string   // equal for lines that HAProxy reads the same way
+}
+
+// Lines returns the lines of a section below its header, but for empty ones and
+// comments.
+func (s *Section) Lines() []Line {
+	lines := make([]Line, 0, strings.Count(s.Text, "\n"))
+	n := s.Line - 1
+	for raw := range strings.Lines(s.Text) {
+		if n++; n == s.Section.Header && s.Kind != "" {
+			continue
+		}
+		if text := trimBlanks(raw); text != "" && text[0] != '#' {
+			lines = append(lines, NewLine(text))
+		}
+	}
+	return lines
+}
+
+// trimBlanks removes the blanks around a line, but not one at its end that a
+// backslash makes part of the last word.
+func trimBlanks(raw string) string {
+	raw = strings.Trim(raw, "\r\n")
+	text := strings.Trim(raw, " \t")
+	if strings.HasSuffix(text, `\`) {
+		return strings.TrimLeft(raw, " \t")
+	}
+	return text
+}
+
+// asWritten marks lines that compare as they are written. No word starts with it.
+const asWritten = "\x00\n"
+
+// NewLine reads one line without blanks around it.
+func NewLine(raw string) Line {
+	l := Line{Raw: raw}
+	words, err := haproxycfg.Fields(raw)
+	switch {
+	case err != nil:
+		l.same = asWritten + raw
+	case strings.ContainsRune(raw, '$') || strings.Contains(raw, `\x00`):
+		// The quotes decide whether a variable is expanded, and the words no longer
+		// show them. A zero byte ends the word in HAProxy.
+		quoted, _ := haproxycfg.RawFields(raw) // without error, as the words are
+		l.Words, l.same = words, asWritten+strings.Join(quoted, "\x00")
+	default:
+		l.Words, l.same = words, strings.Join(equalUnits(words), "\x00")
+	}
+	return l
+}
+
+// Equal reports whether HAProxy reads both lines the same way.
+func (l Line) Equal(other Line) bool { return l.same == other.same }
+
+// Word returns a word, counted from 0, or "" where there is none.
+func (l Line) Word(i int) string {
+	if i < len(l.Words) {
+		return l.Words[i]
+	}
+	return ""
+}
+
+// Keyword returns the first word.
+func (l Line) Keyword() string { return l.Word(0) }
+
+// Expands reports whether the words may not be what HAProxy reads, because the
+// line has a variable.
+func (l Line) Expands() bool { return strings.ContainsRune(l.Raw, '$') }
+
+// Show returns the line for people, without secrets.
+func (l Line) Show() string { return strings.Join(l.ShowWords(), " ") }
+
+// ShowWords returns the words for people, without secrets: what follows a word
+// that announces a secret is one "(secret)".
+func (l Line) ShowWords() []string {
+	if l.Words == nil {
+		return []string{RedactRaw(l.Raw)}
+	}
+	shown := RedactWords(l.Words)
+	if !l.Expands() {
+		return shown
+	}
+	quoted, _ := haproxycfg.RawFields(l.Raw) // the quotes tell something
+	for i, w := range shown {
+		if w != l.Words[i] {
+			quoted[i] = w
+		}
+	}
+	return quoted[:len(shown)]
+}

@@ -1,0 +1,212 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// Section is one section of a text. Defaults without a name have the one that the
+// Dataplane API gives them.
+type Section struct {
+	haproxycfg.Section
+	Nth     int    // how many of its kind and name stand before it
+	Unnamed bool   // a defaults section without a name
+	Above   string // the defaults section above it, "" if there is none
+}
+
+// Key identifies a section of a text. Sections may repeat, as "global" does.
+type Key struct {
+	Kind, Name string
+	Nth        int
+}
+
+// Key returns what identifies the section.
+func (s *Section) Key() Key { return Key{s.Kind, s.Name, s.Nth} }
+
+// String returns "backend shop", and "global (2)" for the second one.
+func (k Key) String() string {
+	s := strings.TrimSpace(k.Kind + " " + k.Name)
+	if k.Kind == "" {
+		s = "preamble"
+	}
+	if k.Nth > 0 {
+		s += fmt.Sprintf(" (%d)", k.Nth+1)
+	}
+	return s
+}
+
+// IsProxy reports whether a section of that kind falls under a defaults section.
+func IsProxy(kind string) bool { return kind == "frontend" || kind == "backend" || kind == "listen" }
+
+// Index finds the sections of one text.
+type Index struct {
+	Text     string
+	List     []Section
+	defaults map[string]int // by name; of two with one name the last
+	byKey    func() map[Key]int
+
+	conditional func() bool
+}
+
+func newIndex(text string) *Index {
+	parts := haproxycfg.Split(text)
+	x := &Index{Text: text, List: make([]Section, len(parts)), defaults: make(map[string]int)}
+	x.byKey = sync.OnceValue(x.findKeys)
+	x.conditional = sync.OnceValue(func() bool { return hasConditions(text) })
+	above := ""
+	repeated := make(map[Key]int) // of those that HAProxy lets repeat
+	for i := range parts {
+		s := &x.List[i]
+		s.Section, s.Above = parts[i], above
+		switch {
+		case s.Kind == "defaults":
+			x.nameDefaults(s)
+			s.Nth = count(repeated, s.Key())
+			above = s.Name
+			x.defaults[above] = i
+		case !IsProxy(s.Kind):
+			s.Nth = count(repeated, s.Key())
+		}
+	}
+	return x
+}
+
+func count(seen map[Key]int, key Key) int {
+	n := seen[key]
+	seen[key] = n + 1
+	return n
+}
+
+// nameDefaults gives a name to defaults without one, as the Dataplane API does.
+func (x *Index) nameDefaults(s *Section) {
+	switch s.Name {
+	case "":
+		s.Unnamed = true
+	case "from":
+		s.Unnamed = len(s.headerWords()) == 3 // or else "from" is its name
+	}
+	for i := 1; s.Unnamed; i++ {
+		s.Name = "unnamed_defaults_" + strconv.Itoa(i)
+		if _, taken := x.defaults[s.Name]; !taken {
+			return
+		}
+	}
+}
+
+// findKeys finds sections by their keys. Proxies that share a name get a number
+// only here: two texts with the same sections in the same order never need it.
+func (x *Index) findKeys() map[Key]int {
+	keys := make(map[Key]int, len(x.List))
+	for i := range x.List {
+		key := x.List[i].Key()
+		for _, taken := keys[key]; taken; _, taken = keys[key] {
+			key.Nth++
+		}
+		x.List[i].Nth = key.Nth
+		keys[key] = i
+	}
+	return keys
+}
+
+// Find returns the section with that key, or nil.
+func (x *Index) Find(key Key) *Section {
+	if i, ok := x.byKey()[key]; ok {
+		return &x.List[i]
+	}
+	return nil
+}
+
+// SameKeys reports whether both have the same sections in the same order.
+func (x *Index) SameKeys(other *Index) bool {
+	return slices.EqualFunc(x.List, other.List, func(a, b Section) bool { return a.Name == b.Name && a.Kind == b.Kind })
+}
+
+// Header is what the first line of a section says beyond kind and name.
+type Header struct {
+	From string   // the defaults that apply, named or not; "" for none
+	Rest []string // words beyond that
+}
+
+// Header reads the header of a section.
+func (s *Section) Header() Header {
+	var h Header
+	if IsProxy(s.Kind) {
+		h.From = s.Above
+	}
+	words := s.headerWords()
+	skip := 2
+	if s.Kind == "" || s.Unnamed {
+		skip = 1
+	}
+	if s.Kind == "" || len(words) <= skip {
+		return h
+	}
+	h.Rest = words[skip:]
+	if (IsProxy(s.Kind) || s.Kind == "defaults") && len(h.Rest) > 1 && h.Rest[0] == "from" {
+		h.From, h.Rest = h.Rest[1], h.Rest[2:]
+	}
+	return h
+}
+
+func (s *Section) headerWords() []string {
+	words, _ := haproxycfg.Fields(s.HeaderLine())
+	return words
+}
+
+// HeaderLine returns the line with the name of the section.
+func (s *Section) HeaderLine() string {
+	n := s.Section.Header - s.Line
+	for l := range strings.Lines(s.Text) {
+		if n == 0 {
+			return l
+		}
+		n--
+	}
+	return ""
+}
+
+// Inherited returns all defaults sections that apply to a proxy, the most distant
+// first: each may name another one.
+func (x *Index) Inherited(s *Section) []*Section {
+	var chain []*Section
+	for from := s.Header().From; from != "" && len(chain) < len(x.List); {
+		at, ok := x.defaults[from]
+		if !ok {
+			break
+		}
+		chain = append(chain, &x.List[at])
+		from = x.List[at].Header().From
+	}
+	slices.Reverse(chain)
+	return chain
+}
+
+// Lines returns the lines of all sections.
+func (x *Index) Lines() []Line {
+	var lines []Line
+	for i := range x.List {
+		lines = append(lines, x.List[i].Lines()...)
+	}
+	return lines
+}
+
+// Conditional reports whether the text has conditional blocks (configuration
+// manual, section 2.4). Only HAProxy knows which of their lines it reads.
+func (x *Index) Conditional() bool { return x.conditional() }
+
+func hasConditions(text string) bool {
+	if !strings.Contains(text, ".if") {
+		return false
+	}
+	for l := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimLeft(l, " \t"), ".if") {
+			return true
+		}
+	}
+	return false
+}

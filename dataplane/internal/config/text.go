@@ -1,0 +1,161 @@
+package config
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxLine is the number of bytes at which a line is refused: the parser of the
+// Dataplane API silently drops everything from the first line of 64 KiB on.
+const MaxLine = 64 << 10
+
+func checkText(main string) error {
+	if main == "" {
+		return fmt.Errorf("%w: the text is empty", ErrInvalidConfig)
+	}
+	if !strings.HasSuffix(main, "\n") {
+		return fmt.Errorf("%w: the last line does not end in a line feed", ErrInvalidConfig)
+	}
+	line, start := 1, 0
+	for at := 0; at < len(main); at++ {
+		if at = nextControl(main, at); at == len(main) {
+			break
+		}
+		switch c := main[at]; {
+		case c == '\n':
+			if n := at + 1 - start; n >= MaxLine {
+				return fmt.Errorf("%w: line %d: %d bytes are too many, a line must be shorter than %d",
+					ErrInvalidConfig, line, n, MaxLine)
+			}
+			line, start = line+1, at+1
+		case c == '\r' && main[at+1] == '\n': // the text ends in a line feed
+		case isControl(c):
+			return fmt.Errorf("%w: line %d: control character %q in column %d", ErrInvalidConfig, line, c, at+1-start)
+		}
+	}
+	return nil
+}
+
+// nextControl returns where the first control character stands from a place on,
+// the tab included, or else the length of the text. It looks at eight bytes at a
+// time, since it goes through all of every configuration.
+func nextControl(s string, at int) int {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	for ; at+8 <= len(s); at += 8 {
+		w := s[at : at+8]
+		x := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
+			uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
+		del := x ^ ones*0x7f
+		if ((x-ones*0x20)&^x|(del-ones)&^del)&high != 0 {
+			break
+		}
+	}
+	for at < len(s) && s[at] >= 0x20 && s[at] != 0x7f {
+		at++
+	}
+	return at
+}
+
+// isControl reports the characters that no line of configuration may have: C0
+// controls but the tab, and DEL.
+func isControl(c byte) bool { return c < 0x20 && c != '\t' || c == 0x7f }
+
+// CheckFileName reports why a file of that kind cannot have that name, in an
+// error that wraps [ErrInvalidConfig]; nil says that it can. A name is a
+// single path element of at most 255 bytes. Only ASCII letters, digits, "_"
+// and "-" may stand before the last dot, because the storage of the Dataplane
+// API silently renames everything else; [FileName] makes such a name from any
+// text. Maps must end in ".map" and crt-lists in ".txt", which that storage
+// appends or insists on.
+func CheckFileName(kind FileKind, name string) error {
+	refuse := func(why string) error {
+		return fmt.Errorf("%w: %s %q: %s", ErrInvalidConfig, kind, name, why)
+	}
+	stem, ext := SplitExt(name)
+	switch {
+	case name == "":
+		return refuse("the name is empty")
+	case len(name) > 255:
+		return refuse("the name is longer than 255 bytes")
+	case !utf8.ValidString(name):
+		return refuse("the name is not UTF-8")
+	case stem == "":
+		return refuse("the name starts with a dot")
+	}
+	if i := strings.IndexFunc(stem+strings.TrimPrefix(ext, "."), func(r rune) bool { return !IsNameRune(r) }); i >= 0 {
+		return refuse("only letters, digits, _ and - may stand in a name, and one dot before the extension")
+	}
+	if want := requiredExt(kind); want != "" && ext != want {
+		return refuse("the name must end in " + want)
+	}
+	return nil
+}
+
+// FileName makes a name for a file of that kind from any text, such as a host
+// name: characters that a storage would rename become "_", and the extension
+// of the kind is appended (.map, .pem, .txt). Texts that differ only in such
+// characters give the same name.
+func FileName(kind FileKind, text string) string {
+	stem := strings.Map(func(r rune) rune {
+		if IsNameRune(r) {
+			return r
+		}
+		return '_'
+	}, text)
+	ext := requiredExt(kind)
+	if ext == "" {
+		switch kind {
+		case Certificate, CA:
+			ext = ".pem"
+		default:
+			ext = ".txt"
+		}
+	}
+	return stem + ext
+}
+
+func requiredExt(kind FileKind) string {
+	switch kind {
+	case Map:
+		return ".map"
+	case CRTList:
+		return ".txt"
+	}
+	return ""
+}
+
+// SplitExt cuts a file name before its last dot.
+func SplitExt(name string) (stem, ext string) {
+	if i := strings.LastIndexByte(name, '.'); i >= 0 {
+		return name[:i], name[i:]
+	}
+	return name, ""
+}
+
+// IsNameRune reports the characters that a storage keeps in the name of a file.
+func IsNameRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
+}
+
+// GeneralKinds finds, by their names, the general files that are of a kind of their own:
+// CA files and crt-lists, which share a folder with them.
+func GeneralKinds(main string) map[string]FileKind {
+	kinds := make(map[string]FileKind)
+	for line := range strings.Lines(main) {
+		words := strings.Fields(line)
+		for i := range len(words) - 1 {
+			name := path.Base(words[i+1])
+			switch words[i] {
+			case "ca-file", "ca-verify-file":
+				kinds[name] = CA
+			case "crt-list":
+				if CheckFileName(CRTList, name) == nil { // otherwise it is one that takes a reload
+					kinds[name] = CRTList
+				}
+			}
+		}
+	}
+	return kinds
+}

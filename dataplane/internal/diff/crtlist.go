@@ -1,0 +1,178 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+)
+
+// listChanges lists the entries in which a crt-list differs.
+func (d *difference) listChanges(old, now config.File) {
+	before, after := config.ParseCRTList(old.Content), config.ParseCRTList(now.Content)
+	was, is := byCertificate(before), byCertificate(after)
+	reason := d.whyNotList(now, before, after)
+	if len(was) < len(before) || len(is) < len(after) {
+		step := fileStep(change.Update, now)
+		step.Needs("a certificate stands in several entries")
+		d.add(rankList, step)
+		return
+	}
+	note := func(r rank, action change.Action, verb change.Verb, e, from, to config.ListEntry) {
+		step := change.Step{Action: action, Kind: "crt-list entry", Parent: "crt-list " + now.Name, Name: e.Certificate(), Impact: change.Runtime}
+		f := change.Field{Name: "filters", Old: restOf(from), New: restOf(to)}
+		if f.Old != f.New {
+			step.Fields = []change.Field{f}
+		}
+		step.Do = &change.Do{Verb: verb, File: now, Entry: e}
+		step.Needs(reason)
+		d.add(r, step)
+	}
+	for _, e := range after {
+		if entry, ok := was[e.Certificate()]; !ok {
+			note(rankList, change.Create, change.AddListEntry, e, nil, e)
+		} else if !slices.Equal(entry, e) {
+			note(rankList, change.Update, change.SetListEntry, e, entry, e)
+		}
+	}
+	for _, e := range before {
+		if _, ok := is[e.Certificate()]; !ok {
+			note(rankListGone, change.Delete, change.DeleteListEntry, e, e, nil)
+		}
+	}
+	if from, to := certificatesIn(before, is), certificatesIn(after, was); from != to {
+		step := fileStep(change.Update, now)
+		step.Fields = []change.Field{{Name: "order of entries", Old: from, New: to}}
+		step.Needs(reason)
+		d.add(rankList, step)
+	}
+}
+
+func byCertificate(entries []config.ListEntry) map[string]config.ListEntry {
+	m := make(map[string]config.ListEntry, len(entries))
+	for _, e := range entries {
+		m[e.Certificate()] = e
+	}
+	return m
+}
+
+func restOf(e config.ListEntry) string {
+	if len(e) < 2 {
+		return ""
+	}
+	return strings.Join(e[1:], " ")
+}
+
+// certificatesIn lists the certificates that the other list has as well.
+func certificatesIn(entries []config.ListEntry, other map[string]config.ListEntry) string {
+	var names []string
+	for _, e := range entries {
+		if other[e.Certificate()] != nil {
+			names = append(names, e.Certificate())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// whyNotList says why a list needs a reload to change, or "" if it does not. New
+// entries go to the end of the running list. That matters only for the first one,
+// the default certificate, and for entries that share a name.
+func (d *difference) whyNotList(list config.File, before, after []config.ListEntry) string {
+	for _, action := range []change.Action{change.Create, change.Update, change.Delete} {
+		if why := d.target.WhyNot("crt-list entry", action, ""); why != "" {
+			return why
+		}
+	}
+	switch {
+	case len(before) == 0 || len(after) == 0:
+		return "HAProxy loads an empty list only at a reload"
+	case !slices.Equal(before[0], after[0]) && !(d.was.defaultIdle(list) && d.is.defaultIdle(list)):
+		return "the first entry is the default certificate, which changes only at a reload"
+	}
+	for _, e := range slices.Concat(before, after) {
+		if why := whyNoCommand(e.Certificate()); why != "" {
+			return why
+		}
+	}
+	return d.whyNotOrder(before, after)
+}
+
+// defaultIdle reports whether no bind line takes its default certificate from the
+// list. With strict-sni there is none in use, and a certificate that stands before
+// the list on the line is the default one (configuration manual, "strict-sni",
+// "crt").
+func (r *references) defaultIdle(list config.File) bool {
+	for _, from := range r.texts {
+		for _, at := range from.places[list.Name] {
+			start := at - len(lineBefore(from.text, at))
+			words := strings.Fields(firstLine(from.text[start:]))
+			before := strings.Fields(lineBefore(from.text, at))
+			switch {
+			case from.kind != "" || words[0] != "bind":
+				return false
+			case slices.Contains(before, "crt"):
+			case !slices.Contains(words, "strict-sni") || slices.Contains(words, "no-strict-sni"):
+				return false
+			}
+		}
+	}
+	return !strings.Contains(r.texts[0].text, "generate-certificates") // which are made with the default one
+}
+
+// whyNotOrder says why a list needs a reload to get into its order, or "". Of two
+// certificates for one name HAProxy serves the one that it has loaded first.
+func (d *difference) whyNotOrder(before, after []config.ListEntry) string {
+	was, is := byCertificate(before), byCertificate(after)
+	var running []config.ListEntry // the list as commands would leave it
+	for _, e := range before {
+		if slices.Equal(e, is[e.Certificate()]) {
+			running = append(running, e)
+		}
+	}
+	for _, e := range after {
+		if !slices.Equal(e, was[e.Certificate()]) {
+			running = append(running, e)
+		}
+	}
+	if slices.EqualFunc(running, after, func(a, b config.ListEntry) bool { return a.Certificate() == b.Certificate() }) {
+		return ""
+	}
+	have := d.certificatesByName(running)
+	for name, want := range d.certificatesByName(after) {
+		if len(want) > 1 && !slices.Equal(want, have[name]) {
+			return "of two certificates for one name the first counts, and an order changes only at a reload"
+		}
+	}
+	return ""
+}
+
+func (d *difference) certificatesByName(entries []config.ListEntry) map[string][]string {
+	m := make(map[string][]string)
+	for _, e := range entries {
+		for _, name := range d.namesOf(e) {
+			m[name] = append(m[name], e.Certificate())
+		}
+	}
+	return m
+}
+
+// namesOf returns the names that an entry is for: its filters, or else those in the
+// certificate. An unknown certificate counts as having none in common with others.
+func (d *difference) namesOf(e config.ListEntry) []string {
+	_, filters := e.Split()
+	names := slices.DeleteFunc(filters, func(f string) bool { return strings.HasPrefix(f, "!") })
+	if len(names) == 0 {
+		file, _ := d.desired.File(config.Certificate, e.Certificate()[strings.LastIndexByte(e.Certificate(), '/')+1:])
+		leaf := config.Leaf(file.Content)
+		if leaf == nil {
+			return nil
+		}
+		names = append(slices.Clone(leaf.DNSNames), leaf.Subject.CommonName)
+	}
+	for i := range names {
+		names[i] = strings.ToLower(names[i])
+	}
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	return slices.DeleteFunc(names, func(n string) bool { return n == "" })
+}

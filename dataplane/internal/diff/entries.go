@@ -1,0 +1,100 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
+)
+
+// entries lists the entries in which a map, or a file of ACL patterns, differs. The
+// first of their steps carries all of them out.
+func (d *difference) entries(old, now config.File, parse func([]byte) []config.MapEntry, ordered bool) {
+	before, after := newEntries(parse(old.Content)), newEntries(parse(now.Content))
+	do := &change.Do{Verb: change.ChangeEntries, File: now}
+	kind := "map entry"
+	if now.Kind != config.Map {
+		kind = "acl entry"
+	}
+	var steps []change.Step
+	reason := ""
+	note := func(action change.Action, key string) {
+		from, to := before.values[key], after.values[key]
+		do.Whole = do.Whole || len(from) > 1 || len(to) > 1
+		do.Entries = append(do.Entries, change.Entry{Action: action, Key: key, Value: strings.Join(to, "")})
+		f := change.Field{Name: "value", Old: strings.Join(from, ", "), New: strings.Join(to, ", ")}
+		f.Old, f.New = config.RedactValue(f.Old, now.Name, key), config.RedactValue(f.New, now.Name, key)
+		step := change.Step{
+			Action: action, Kind: kind, Parent: string(now.Kind) + " " + now.Name, Name: config.RedactValue(key, now.Name), Impact: change.Runtime,
+		}
+		if f.Old != "" || f.New != "" {
+			step.Fields = []change.Field{f}
+		}
+		if reason == "" {
+			reason = d.target.WhyNot(kind, action, "")
+		}
+		if reason == "" && now.Kind != config.Map && !haproxyctl.Plain(key) {
+			reason = "a pattern has characters that the runtime commands do not take"
+		}
+		steps = append(steps, step)
+	}
+	for _, key := range after.keys {
+		if values, ok := before.values[key]; !ok {
+			note(change.Create, key)
+		} else if !slices.Equal(values, after.values[key]) {
+			note(change.Update, key)
+		}
+	}
+	for _, key := range before.keys {
+		if _, ok := after.values[key]; !ok {
+			note(change.Delete, key)
+		}
+	}
+	if ordered {
+		steps = append(steps, orderOfEntries(do, now, before, after)...)
+	}
+	for i := range steps {
+		if i == 0 {
+			steps[i].Do = do
+		}
+		steps[i].Needs(reason)
+		d.add(rankEntry, steps[i])
+	}
+}
+
+// orderOfEntries tells entries that stay and change places. An entry that comes at
+// runtime comes at the end.
+func orderOfEntries(do *change.Do, now config.File, before, after *entries) []change.Step {
+	kept, keptNow := before.common(after), after.common(before)
+	do.Whole = do.Whole || !slices.Equal(kept, after.keys[:len(kept)])
+	if slices.Equal(kept, keptNow) {
+		return nil
+	}
+	f := change.Field{Name: "order of entries", Old: strings.Join(kept, ", "), New: strings.Join(keptNow, ", ")}
+	f.Old, f.New = config.RedactValue(f.Old, now.Name), config.RedactValue(f.New, now.Name)
+	return []change.Step{{Action: change.Update, Kind: string(config.Map), Name: now.Name, Impact: change.Runtime, Fields: []change.Field{f}}}
+}
+
+// entries are the entries of one file, by their keys.
+type entries struct {
+	keys   []string // in their order
+	values map[string][]string
+}
+
+func newEntries(list []config.MapEntry) *entries {
+	e := &entries{values: make(map[string][]string, len(list))}
+	for _, entry := range list {
+		if _, ok := e.values[entry.Key]; !ok {
+			e.keys = append(e.keys, entry.Key)
+		}
+		e.values[entry.Key] = append(e.values[entry.Key], entry.Value)
+	}
+	return e
+}
+
+// common lists the keys that the other file has as well.
+func (e *entries) common(other *entries) []string {
+	return slices.DeleteFunc(slices.Clone(e.keys), func(key string) bool { _, ok := other.values[key]; return !ok })
+}

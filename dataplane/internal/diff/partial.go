@@ -1,0 +1,219 @@
+package diff
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+)
+
+// RuntimePart returns the configuration that comes out if of these steps, from
+// running to desired, only those are done that need no reload and make sense ahead
+// of one. It returns running itself if there are none.
+//
+// A server waits for the reload if its backend changes what it means: the
+// default-server, the mode or the balance. A file waits if a section that names it
+// changes, and a map entry also if its value names a section that is to come.
+func RuntimePart(running, desired *config.Config, steps []change.Step, target change.Target) *config.Config {
+	p := &part{running: running, desired: desired, steps: steps, target: target}
+	partial := running
+	if text := p.text(); text != running.Main {
+		partial = partial.With(text)
+	}
+	if files, changed := p.files(); changed {
+		partial = partial.WithFiles(files)
+	}
+	if partial != running && change.ImpactOf(Compare(running, partial, target)) > change.Runtime {
+		return running // rather nothing than a reload
+	}
+	return partial
+}
+
+// part is the making of one partial configuration.
+type part struct {
+	running, desired *config.Config
+	steps            []change.Step
+	target           change.Target
+}
+
+// text is the running text with the servers of the steps.
+func (p *part) text() string {
+	bySection := make(map[config.Key]map[string]*change.Step)
+	for i := range p.steps {
+		s := &p.steps[i]
+		if s.Kind != "server" || s.Impact != change.Runtime || !s.Ahead {
+			continue
+		}
+		if bySection[s.Section] == nil {
+			bySection[s.Section] = make(map[string]*change.Step)
+		}
+		bySection[s.Section][s.Name] = s
+	}
+	if len(bySection) == 0 {
+		return p.running.Main
+	}
+	return patch(p.running.Index(), func(s *config.Section) (string, bool) {
+		steps, ok := bySection[s.Key()]
+		if !ok {
+			return "", false
+		}
+		return p.servers(s, steps), true
+	})
+}
+
+func (p *part) servers(s *config.Section, steps map[string]*change.Step) string {
+	text := eachServer(s, func(name, line string) string {
+		step, ok := steps[name]
+		switch {
+		case !ok:
+			return line
+		case step.Action == change.Delete:
+			return ""
+		}
+		set := make(map[string]string)
+		for _, setting := range step.Do.Set {
+			set[setting.Row.Field] = setting.Value
+		}
+		switch set["state"] {
+		case change.Ready:
+			set["state"] = "enabled"
+		case change.Maint:
+			set["state"] = "disabled"
+		}
+		return withValues(line, set)
+	})
+	comes := p.desired.Index().Find(s.Key())
+	var lines strings.Builder
+	eachServer(comes, func(name, line string) string {
+		if step := steps[name]; step != nil && step.Action == change.Create {
+			lines.WriteString(line)
+		}
+		return ""
+	})
+	if lines.Len() == 0 {
+		return text
+	}
+	body := strings.TrimRight(text, " \t\r\n")
+	return body + "\n" + lines.String() + strings.TrimPrefix(text[len(body):], "\n")
+}
+
+// files are the running files with the contents of the desired ones.
+func (p *part) files() (files []config.File, changed bool) {
+	files = slices.Clone(p.running.Files)
+	waits := p.waitingFiles()
+	for _, f := range p.desired.Files {
+		at, ok := slices.BinarySearchFunc(files, f, config.CompareFiles)
+		w := waits[fileID{string(f.Kind), f.Name}]
+		switch {
+		case w == nil || w.waits || ok && bytes.Equal(files[at].Content, f.Content):
+			continue
+		case !ok:
+			files = slices.Insert(files, at, f)
+		case f.Kind == config.Map && len(w.keys) > 0:
+			files[at].Content = p.entries(files[at], f, w.keys)
+		default:
+			files[at].Content = f.Content
+		}
+		changed = true
+	}
+	return files, changed
+}
+
+type fileID struct{ kind, name string }
+
+// fileWait says what of a file has to wait for the reload.
+type fileWait struct {
+	waits bool
+	keys  map[string]bool // of entries that lead to sections that are to come
+}
+
+// waitingFiles looks at all steps about files that change at runtime.
+func (p *part) waitingFiles() map[fileID]*fileWait {
+	changing := make(map[config.Key]bool) // sections with other steps than servers
+	coming := make(map[string]bool)
+	for i := range p.steps {
+		s := &p.steps[i]
+		if s.Impact != change.Reload {
+			continue
+		}
+		kind, name, _ := strings.Cut(s.Parent, " ")
+		if s.Parent == "" {
+			kind, name = s.Kind, s.Name
+		}
+		changing[config.Key{Kind: kind, Name: name}] = true
+		if s.Action == change.Create && s.Parent == "" {
+			coming[s.Name] = true
+		}
+	}
+	files := make(map[fileID]*fileWait)
+	for i := range p.steps {
+		s := &p.steps[i]
+		id := fileID{s.Kind, s.Name}
+		if kind, name, ok := strings.Cut(s.Parent, " "); ok {
+			id = fileID{kind, name}
+		}
+		if s.Impact == change.None || s.Kind == "server" || s.Action == change.Delete && s.Parent == "" {
+			continue
+		}
+		w := files[id]
+		if w == nil {
+			w = &fileWait{keys: make(map[string]bool), waits: p.namedIn(changing, id.name)}
+			files[id] = w
+		}
+		w.waits = w.waits || s.Impact == change.Reload
+		if s.Do == nil || s.Do.Verb != change.ChangeEntries {
+			continue
+		}
+		for _, e := range s.Do.Entries {
+			if e.Action != change.Delete && leadsTo(coming, e.Value) {
+				w.keys[e.Key] = true
+				w.waits = w.waits || s.Do.Whole
+			}
+		}
+	}
+	return files
+}
+
+// namedIn reports whether one of the sections names a file, before or after.
+func (p *part) namedIn(sections map[config.Key]bool, file string) bool {
+	for _, x := range []*config.Index{p.running.Index(), p.desired.Index()} {
+		for i := range x.List {
+			s := &x.List[i]
+			if sections[config.Key{Kind: s.Kind, Name: s.Name}] && strings.Contains(s.Text, file) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// leadsTo reports whether a value of a map names one of the sections.
+func leadsTo(sections map[string]bool, value string) bool {
+	if sections[value] {
+		return true
+	}
+	for name := range sections {
+		if name != "" && strings.Contains(value, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// entries returns the desired content of a map with those keys as they were.
+func (p *part) entries(old, now config.File, keep map[string]bool) []byte {
+	was := newEntries(config.ParseMap(old.Content))
+	var b bytes.Buffer
+	for _, e := range config.ParseMap(now.Content) {
+		values := []string{e.Value}
+		if keep[e.Key] {
+			values = was.values[e.Key]
+		}
+		for _, value := range values {
+			b.WriteString(strings.TrimSpace(e.Key+" "+value) + "\n")
+		}
+	}
+	return b.Bytes()
+}

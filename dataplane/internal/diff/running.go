@@ -1,0 +1,220 @@
+package diff
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// Running returns the configuration that a process runs which has loaded stored
+// and was told other things since. It returns stored itself if there are none.
+func Running(stored *config.Config, p *change.Process) *config.Config {
+	running := stored
+	if text := runningText(stored, p); text != stored.Main {
+		running = running.With(text)
+	}
+	if files, changed := runningFiles(stored, p); changed {
+		running = running.WithFiles(files)
+	}
+	return running
+}
+
+// WithDrift adds to the steps from running to desired what differs only where it is
+// stored, because another writer changed that.
+func WithDrift(steps []change.Step, stored, running, desired *config.Config, target change.Target) []change.Step {
+	if stored == running {
+		return steps
+	}
+	type subject struct{ kind, name, parent string }
+	known := make(map[subject]bool, len(steps))
+	for i := range steps {
+		known[subject{steps[i].Kind, steps[i].Name, steps[i].Parent}] = true
+	}
+	for _, s := range Compare(stored, desired, target) {
+		if !known[subject{s.Kind, s.Name, s.Parent}] {
+			s.Impact, s.Reason, s.Do = change.None, "only the stored file differs: another writer changed it", nil
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+func runningText(stored *config.Config, p *change.Process) string {
+	x := stored.Index()
+	if p.Servers == nil || x.Conditional() {
+		return stored.Main
+	}
+	extra := make(map[string][]string) // servers of the process by backend
+	for ref := range p.Servers {
+		extra[ref.Backend] = append(extra[ref.Backend], ref.Server)
+	}
+	return patch(x, func(s *config.Section) (string, bool) {
+		if s.Kind != "backend" && s.Kind != "listen" || s.Nth > 0 {
+			return "", false
+		}
+		b := newBackend(x, s, s.Lines())
+		b.read(s.Lines(), b.defaultServer)
+		if b.obscure || len(extra[s.Name]) == 0 && len(b.servers) > 0 { // the process does not tell
+			return "", false
+		}
+		return runningServers(b, p, extra[s.Name])
+	})
+}
+
+// runningServers returns the text of a backend with the servers of the process.
+func runningServers(b *backend, p *change.Process, names []string) (string, bool) {
+	changed := false
+	text := eachServer(b.section, func(name, line string) string {
+		state, ok := p.Servers[b.ref(name)]
+		if !ok {
+			changed = true
+			return ""
+		}
+		s := &b.servers[b.byName[name]]
+		set := told(s, state)
+		if len(set) == 0 {
+			return line
+		}
+		changed = true
+		return withValues(line, set)
+	})
+	slices.Sort(names)
+	for _, name := range names {
+		// A server in maintenance may be one that goes and still has connections.
+		if state := p.Servers[b.ref(name)]; !b.has(name) && state.State == change.Ready && state.Address.IsValid() {
+			changed = true
+			text += "  server " + name + " " + state.Address.String() + "\n"
+		}
+	}
+	return text, changed
+}
+
+// told returns what a process says of a server that its line does not say.
+func told(s *config.Server, state change.ServerState) map[string]string {
+	set := make(map[string]string)
+	if address, ok := s.Literal(); ok && state.Address.IsValid() && state.Address != address {
+		set["address"] = state.Address.String()
+	}
+	weight := s.Value("weight")
+	if weight == "" {
+		weight = "1"
+	}
+	if n, err := strconv.Atoi(weight); err == nil && n != state.Weight && !s.Has("agent-check") && state.Weight >= 0 {
+		set["weight"] = strconv.Itoa(state.Weight)
+	}
+	disabled := s.Value("state") == "disabled"
+	switch {
+	case s.Has("track") || state.State == "":
+	case !disabled && state.State != change.Ready:
+		set["state"] = "disabled"
+	case disabled && state.State != change.Maint:
+		set["state"] = "enabled"
+	}
+	return set
+}
+
+// runningFiles returns the files as the process has them.
+func runningFiles(stored *config.Config, p *change.Process) (files []config.File, changed bool) {
+	files = slices.Clone(stored.Files)
+	for i, f := range files {
+		switch f.Kind {
+		case config.Map:
+			content, ok := p.Maps[f.Name]
+			if ok && !writtenByRules(stored.Main, f.Name) && !sameEntries(f.Content, []byte(content)) {
+				files[i].Content, changed = []byte(content), true
+			}
+		case config.Certificate:
+			is, ok := p.Certificates[f.Name]
+			if want := config.Fingerprint(f.Content); ok && want != "" && is != want {
+				files[i].Content, changed = []byte("# another one, with fingerprint "+is+"\n"), true
+			}
+		}
+	}
+	return files, changed
+}
+
+// writtenByRules reports whether rules of the configuration change a map.
+func writtenByRules(text, name string) bool {
+	if !strings.Contains(text, "set-map(") && !strings.Contains(text, "del-map(") {
+		return false
+	}
+	for l := range strings.Lines(text) {
+		if strings.Contains(l, "-map(") && strings.Contains(l, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func sameEntries(a, b []byte) bool {
+	x, y := config.ParseMap(a), config.ParseMap(b)
+	byKey := func(a, b config.MapEntry) int { return strings.Compare(a.Key+" "+a.Value, b.Key+" "+b.Value) }
+	slices.SortFunc(x, byKey)
+	slices.SortFunc(y, byKey)
+	return slices.Equal(x, y)
+}
+
+// patch returns the text with other sections in the place of some.
+func patch(x *config.Index, other func(*config.Section) (string, bool)) string {
+	var b strings.Builder
+	b.Grow(len(x.Text) + 256)
+	for i := range x.List {
+		if text, ok := other(&x.List[i]); ok {
+			b.WriteString(text)
+		} else {
+			b.WriteString(x.List[i].Text)
+		}
+	}
+	return b.String()
+}
+
+// eachServer returns the text of a section with other lines for its servers. An
+// empty line takes a server away.
+func eachServer(s *config.Section, other func(name, line string) string) string {
+	var b strings.Builder
+	for line := range strings.Lines(s.Text) {
+		words, err := haproxycfg.Fields(line)
+		if err == nil && len(words) > 2 && words[0] == "server" {
+			line = other(words[1], line)
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// withValues returns a server line with other values of fields that change at
+// runtime.
+func withValues(line string, set map[string]string) string {
+	words, err := haproxycfg.RawFields(line)
+	if err != nil {
+		return line
+	}
+	out := slices.Clone(words[:3])
+	for i := 3; i < len(words); i++ {
+		_, other := set[words[i]]
+		switch {
+		case other && i+1 < len(words): // weight, maxconn
+			i++
+		case set["state"] != "" && (words[i] == "disabled" || words[i] == "enabled"):
+		default:
+			out = append(out, words[i])
+		}
+	}
+	for _, field := range []string{"address", "weight", "maxconn", "state"} {
+		value, ok := set[field]
+		switch {
+		case !ok:
+		case field == "address":
+			out[2] = value
+		case field == "state":
+			out = append(out, value)
+		default:
+			out = append(out, field, value)
+		}
+	}
+	return "  " + strings.Join(out, " ") + "\n"
+}

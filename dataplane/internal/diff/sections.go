@@ -1,0 +1,219 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// sections compares the texts section by section.
+func (d *difference) sections() {
+	cur, des := d.current.Index(), d.desired.Index()
+	if cur.SameKeys(des) {
+		for i := range des.List {
+			d.section(&cur.List[i], &des.List[i])
+		}
+		return
+	}
+	var common []config.Key
+	for i := range des.List {
+		s := &des.List[i]
+		_ = des.Find(s.Key()) // numbers sections that share a name
+		if have := cur.Find(s.Key()); have != nil {
+			d.section(have, s)
+			common = append(common, s.Key())
+		} else {
+			d.sectionComes(s)
+		}
+	}
+	var before []config.Key
+	for i := range cur.List {
+		s := &cur.List[i]
+		if des.Find(s.Key()) == nil {
+			d.sectionGoes(s)
+		} else {
+			before = append(before, s.Key())
+		}
+	}
+	d.sectionOrder(before, common)
+}
+
+// sectionOrder compares the order of the sections that both have. It counts for
+// those that say something about the sections below them. The others may change
+// places between two of these.
+func (d *difference) sectionOrder(before, after []config.Key) {
+	bound := func(k config.Key) bool {
+		return d.conditional() || k.Kind == "" || k.Kind == "global" || k.Kind == "defaults" || k.Kind == "crt-store"
+	}
+	before, after = sortRuns(before, bound), sortRuns(after, bound)
+	for i := range before {
+		if before[i] == after[i] {
+			continue
+		}
+		d.rearranged = true
+		d.add(rankChange, change.Step{
+			Action: change.Update, Kind: "configuration", Impact: change.Reload, Reason: "the order of these sections counts",
+			Fields: []change.Field{{Name: "order of sections", Old: before[i].String(), New: after[i].String()}},
+		})
+		return
+	}
+}
+
+// conditional reports whether one of the texts has conditional blocks.
+func (d *difference) conditional() bool {
+	return d.current.Index().Conditional() || d.desired.Index().Conditional()
+}
+
+// sortRuns sorts the keys between those that keep their places.
+func sortRuns(keys []config.Key, bound func(config.Key) bool) []config.Key {
+	start := 0
+	for i := 0; i <= len(keys); i++ {
+		if i == len(keys) || bound(keys[i]) {
+			slices.SortFunc(keys[start:i], func(a, b config.Key) int { return strings.Compare(a.String(), b.String()) })
+			start = i + 1
+		}
+	}
+	return keys
+}
+
+func (d *difference) sectionComes(s *config.Section) {
+	if saysNothing(s) && d.current.Main != "" {
+		return
+	}
+	d.rearranged = d.rearranged || s.Nth > 0
+	step := sectionStep(change.Create, s)
+	step.Needs("HAProxy reads new sections only at a reload")
+	d.add(rankOf(s.Kind, rankSection, rankBackend, rankFrontend), step)
+}
+
+func (d *difference) sectionGoes(s *config.Section) {
+	if saysNothing(s) {
+		return
+	}
+	d.rearranged = d.rearranged || s.Nth > 0
+	step := sectionStep(change.Delete, s)
+	step.Needs("HAProxy drops sections only at a reload")
+	d.add(rankOf(s.Kind, rankSectionGone, rankBackendGone, rankFrontendGone), step)
+}
+
+func saysNothing(s *config.Section) bool {
+	return (s.Kind == "" || s.Kind == "global") && len(s.Lines()) == 0
+}
+
+func rankOf(kind string, section, backend, frontend rank) rank {
+	switch kind {
+	case "backend":
+		return backend
+	case "frontend", "listen":
+		return frontend
+	}
+	return section
+}
+
+// sectionStep is a step about a section as a whole.
+func sectionStep(action change.Action, s *config.Section) change.Step {
+	step := change.Step{Action: action, Kind: s.Kind, Name: s.Name}
+	if step.Kind == "" {
+		step.Kind = "preamble"
+	}
+	if s.Nth > 0 {
+		step.Name = strings.TrimPrefix(fmt.Sprintf("%s (%d)", step.Name, s.Nth+1), " ")
+	}
+	return step
+}
+
+// section compares two versions of a section.
+func (d *difference) section(have, want *config.Section) {
+	same := have.Hash == want.Hash && have.Text == want.Text
+	d.header(have, want, same)
+	if same {
+		return
+	}
+	before, after := have.Lines(), want.Lines()
+	if slices.EqualFunc(before, after, config.Line.Equal) {
+		return
+	}
+	if d.servers(have, want, before, after) {
+		before, after = withoutServers(before), withoutServers(after)
+	}
+	if slices.EqualFunc(before, after, config.Line.Equal) {
+		return
+	}
+	if a, b, ok := d.normalForms(have, want, before, after); ok {
+		before, after = a, b
+	}
+	d.lines(want, before, after)
+}
+
+// header compares what stands behind the name of a section, and the defaults that
+// apply to it, named or not.
+func (d *difference) header(have, want *config.Section, same bool) {
+	if same && have.Above == want.Above {
+		return
+	}
+	was, is := have.Header(), want.Header()
+	if was.From != is.From {
+		step := sectionStep(change.Update, want)
+		step.Needs("other defaults apply to it")
+		step.Fields = []change.Field{{Name: "defaults", Old: was.From, New: is.From}}
+		d.add(rankChange, step)
+	}
+	if !slices.Equal(was.Rest, is.Rest) {
+		step := sectionStep(change.Update, want)
+		step.Needs("the header of a section can change only at a reload")
+		step.Fields = []change.Field{{Name: "header", Old: strings.Join(config.RedactWords(was.Rest), " "), New: strings.Join(config.RedactWords(is.Rest), " ")}}
+		d.add(rankChange, step)
+	}
+}
+
+// maxNormalised bounds the sections that are brought into the normal form, which
+// takes some hundred times as long as comparing them. Beyond it the text decides.
+const maxNormalised = 1000
+
+// normalForms brings lines of two versions of a section into the order that the
+// Dataplane API gives them. It has none where the API would lose or change
+// something.
+func (d *difference) normalForms(have, want *config.Section, before, after []config.Line) (a, b []config.Line, ok bool) {
+	if d.normalised++; d.normalised > maxNormalised || want.Kind == "" {
+		return nil, nil, false
+	}
+	if a, ok = normalForm(have, before); ok {
+		b, ok = normalForm(want, after)
+	}
+	return a, b, ok
+}
+
+func normalForm(s *config.Section, lines []config.Line) ([]config.Line, bool) {
+	var text strings.Builder
+	text.WriteString(strings.TrimSpace(s.Kind+" "+s.Name) + "\n")
+	for _, l := range lines {
+		text.WriteString("  " + l.Raw + "\n")
+	}
+	normal, err := haproxycfg.Normalise(text.String())
+	if err != nil {
+		return nil, false
+	}
+	x := config.Empty().With(normal).Index()
+	for i := range x.List {
+		if x.List[i].Kind == s.Kind && x.List[i].Name == s.Name {
+			in := x.List[i].Lines()
+			return in, keepsWords(lines, in)
+		}
+	}
+	return nil, false
+}
+
+// keepsWords reports whether each line of the normal form has all words of one line of
+// the text. The Dataplane API loses words that it does not understand.
+func keepsWords(text, normal []config.Line) bool {
+	sorted := func(l config.Line) string { return strings.Join(slices.Sorted(slices.Values(l.Words)), "\x00") }
+	known := make(map[string]bool, len(text))
+	for _, l := range text {
+		known[sorted(l)] = true
+	}
+	return !slices.ContainsFunc(normal, func(l config.Line) bool { return !known[sorted(l)] })
+}

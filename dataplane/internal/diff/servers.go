@@ -1,0 +1,335 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
+)
+
+// backend is what of a backend and its defaults decides about its servers.
+type backend struct {
+	section       *config.Section
+	servers       []config.Server
+	byName        map[string]int
+	balance       change.Balance
+	mode          string
+	defaultServer []string // words of all default-server lines
+	dynamicCookie bool
+	used          []string // servers that rules of the backend name
+	obscure       bool     // the words of its lines are not what HAProxy reads
+	ahead         bool     // see change.Step
+}
+
+// servers compares the servers of two versions of a section by their names, and
+// reports whether that is possible. Where it is not, the lines decide.
+func (d *difference) servers(have, want *config.Section, before, after []config.Line) bool {
+	if want.Kind != "backend" && want.Kind != "listen" || want.Nth > 0 || d.conditional() {
+		return false
+	}
+	was, is := newBackend(d.current.Index(), have, before), newBackend(d.desired.Index(), want, after)
+	// The process learns of other defaults only at a reload, and has all servers
+	// with them then.
+	was.read(before, is.defaultServer)
+	is.read(after, is.defaultServer)
+	if was.obscure || is.obscure || was.mode == "log" || is.mode == "log" {
+		return false // a backend of mode log copies the addresses of its servers when it starts
+	}
+	is.ahead = slices.Equal(was.defaultServer, is.defaultServer) && was.mode == is.mode && was.balance == is.balance
+	for i := range is.servers {
+		s := &is.servers[i]
+		if at, ok := was.byName[s.Name]; ok {
+			d.serverChanges(was, is, &was.servers[at], s)
+		} else {
+			d.serverComes(was, is, s)
+		}
+	}
+	for i := range was.servers {
+		if s := &was.servers[i]; !is.has(s.Name) {
+			d.serverGoes(was, is, s)
+		}
+	}
+	d.serverOrder(was, is)
+	return true
+}
+
+func (b *backend) has(name string) bool { _, ok := b.byName[name]; return ok }
+
+func withoutServers(lines []config.Line) []config.Line {
+	return slices.DeleteFunc(slices.Clone(lines), func(l config.Line) bool { return l.Keyword() == "server" })
+}
+
+// newBackend reads the lines that are no servers. It is obscure where servers
+// cannot be compared one by one.
+func newBackend(x *config.Index, s *config.Section, lines []config.Line) *backend {
+	b := &backend{section: s, byName: make(map[string]int), balance: change.Balance{Algorithm: "roundrobin"}}
+	for _, defaults := range x.Inherited(s) {
+		for _, l := range defaults.Lines() {
+			b.setting(l)
+		}
+	}
+	servers := false
+	for _, l := range lines {
+		servers = servers || l.Keyword() == "server"
+		b.setting(l)
+		b.obscure = b.obscure || l.Words == nil || l.Keyword() == "server-template" ||
+			servers && l.Keyword() == "default-server" // it counts only for the servers below it
+	}
+	return b
+}
+
+func (b *backend) setting(l config.Line) {
+	switch l.Keyword() {
+	case "balance":
+		b.balance.Algorithm, _, _ = strings.Cut(l.Word(1), "(")
+	case "hash-type":
+		b.balance.HashType = l.Word(1)
+	case "default-server":
+		b.defaultServer = append(b.defaultServer, l.Words[1:]...)
+		b.obscure = b.obscure || l.Expands()
+	case "mode":
+		b.mode = l.Word(1)
+	case "cookie":
+		b.dynamicCookie = slices.Contains(l.Words, "dynamic")
+	case "use-server":
+		b.used = append(b.used, l.Word(1))
+	}
+}
+
+// read reads the servers. Servers that share a name, or have variables, make the
+// backend obscure.
+func (b *backend) read(lines []config.Line, defaults []string) {
+	for _, l := range lines {
+		if l.Keyword() != "server" {
+			continue
+		}
+		s, ok := config.ParseServer(l.Words, defaults...)
+		if !ok || b.has(s.Name) || l.Expands() {
+			b.obscure = true
+			return
+		}
+		b.byName[s.Name] = len(b.servers)
+		b.servers = append(b.servers, s)
+	}
+}
+
+func (b *backend) step(action change.Action, server string) change.Step {
+	return change.Step{
+		Action: action, Kind: "server", Parent: b.section.Kind + " " + b.section.Name, Name: server,
+		Impact: change.Runtime, Section: b.section.Key(), Ahead: b.ahead,
+	}
+}
+
+func (b *backend) ref(server string) change.ServerRef {
+	return change.ServerRef{Backend: b.section.Name, Server: server}
+}
+
+func (d *difference) serverChanges(was, is *backend, old, now *config.Server) {
+	step := is.step(change.Update, now.Name)
+	step.Do = &change.Do{Verb: change.SetServer, Ref: is.ref(now.Name)}
+	reason := ""
+	c := &change.ServerChange{Old: old, New: now, Balance: is.balance}
+	for _, name := range config.ServerFields(old, now) {
+		from, to := shownValue(old, name), shownValue(now, name)
+		if from == to || config.SameDuration("server", name, from, to) {
+			continue
+		}
+		step.Fields = append(step.Fields, change.Field{Name: name, Old: config.RedactValue(from, name), New: config.RedactValue(to, name)})
+		setting, why := d.setting(was, c, name)
+		reason = cmp.Or(reason, why)
+		step.Do.Set = append(step.Do.Set, setting)
+	}
+	if reason == "" && now.Ordered() && !slices.Equal(old.Fixed, now.Fixed) {
+		step.Fields = append(step.Fields, change.Field{Name: Line, Old: strings.Join(config.RedactWords(old.Args), " "), New: strings.Join(config.RedactWords(now.Args), " ")})
+		reason = "the order of its keywords changed"
+	}
+	if len(step.Fields) == 0 {
+		return
+	}
+	step.Needs(cmp.Or(reason, whyNoName(step.Do.Ref)))
+	d.add(rankServer, step)
+}
+
+// setting returns what to set, or why the field changes only at a reload.
+func (d *difference) setting(was *backend, c *change.ServerChange, name string) (s change.Setting, why string) {
+	row := change.FieldRow(name)
+	if row == nil {
+		return s, fmt.Sprintf("%s of a server can change only at a reload", name)
+	}
+	if why := d.target.WhyNot("server", change.Update, name); why != "" {
+		return s, why
+	}
+	value, why := row.Value(c)
+	if why == "" && name == "weight" && was.balance != c.Balance {
+		why = whyOtherBalance
+	}
+	return change.Setting{Row: row, Value: value}, why
+}
+
+const whyOtherBalance = "the balance changes as well"
+
+// shownValue returns the value of a field in the one form that compares.
+func shownValue(s *config.Server, field string) string {
+	value := s.Value(field)
+	switch field {
+	case "address":
+		if a, ok := s.Literal(); ok {
+			return a.String()
+		}
+	case "state":
+		return cmp.Or(value, "enabled")
+	}
+	return value
+}
+
+// whyNoName says why a runtime command cannot name a server.
+func whyNoName(r change.ServerRef) string {
+	if strings.Contains(r.Backend+r.Server, "/") {
+		return fmt.Sprintf("%q cannot stand in a runtime command", r)
+	}
+	return whyNoCommand(r.Backend, r.Server)
+}
+
+// whyNoCommand says why words cannot stand in a runtime command.
+func whyNoCommand(words ...string) string {
+	for _, w := range words {
+		if !haproxyctl.Plain(w) {
+			return fmt.Sprintf("%q cannot stand in a runtime command", w)
+		}
+	}
+	return ""
+}
+
+func (d *difference) serverComes(was, is *backend, s *config.Server) {
+	step := is.step(change.Create, s.Name)
+	step.Fields = []change.Field{{Name: "address", New: s.Args[0]}}
+	for _, name := range config.ServerFields(s, s)[1:] {
+		if value := s.Value(name); value != "" {
+			step.Fields = append(step.Fields, change.Field{Name: name, New: config.RedactValue(value, name)})
+		}
+	}
+	step.Do = &change.Do{Verb: change.AddServer, Ref: is.ref(s.Name), Server: s}
+	step.Needs(cmp.Or(d.target.WhyNot("server", change.Create, ""), whyFixed(was, is), whyNoName(step.Do.Ref), d.whyNotAddable(is, s)))
+	d.add(rankServer, step)
+}
+
+// maxAddWords keeps the words of a command, which may be 64, with room for those
+// that are added to them.
+const maxAddWords = 52
+
+// whyNotAddable says why a server cannot be added with its words.
+func (d *difference) whyNotAddable(b *backend, s *config.Server) string {
+	if _, ok := s.Literal(); !ok {
+		return "only a server with an IP address and a port can be added at runtime"
+	}
+	noCookies := d.target.WhyNot("server", change.Create, "cookie")
+	var unknown []string
+	for name, values := range s.Options {
+		_, ok := change.AddableKeyword(name)
+		switch name {
+		case "state":
+			ok = true
+		case "cookie":
+			ok = noCookies == ""
+		case "ca-file", "crl-file", "crt":
+			if slices.ContainsFunc(values, func(path string) bool { return !strings.Contains(d.current.Main, path) }) {
+				return "HAProxy reads files that it does not know yet at a reload"
+			}
+		}
+		if !ok {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		return fmt.Sprintf("a server with %s cannot be added at runtime", strings.Join(unknown, ", "))
+	}
+	for _, name := range s.Defaults {
+		if k, _ := change.AddableKeyword(name); k.Own {
+			return fmt.Sprintf("%s of a default-server cannot be told to a server at runtime", name)
+		}
+	}
+	switch {
+	case b.dynamicCookie && noCookies != "":
+		return "a server that is added at runtime would have no dynamic cookie"
+	case len(s.Args) > maxAddWords:
+		return "a server with so many words does not fit into a runtime command"
+	}
+	return whyNoCommand(s.Args...)
+}
+
+// whyFixed says why servers cannot come and go at runtime, or "" if they can.
+func whyFixed(was, is *backend) string {
+	switch {
+	case !is.balance.Dynamic():
+		return fmt.Sprintf("balance %s depends on the list of servers", is.balance.Algorithm)
+	case was.balance != is.balance:
+		return whyOtherBalance
+	}
+	return ""
+}
+
+func (d *difference) serverGoes(was, is *backend, s *config.Server) {
+	step := is.step(change.Delete, s.Name)
+	step.Fields = []change.Field{{Name: "address", Old: s.Args[0]}}
+	step.Do = &change.Do{Verb: change.DeleteServer, Ref: is.ref(s.Name)}
+	reason := cmp.Or(d.target.WhyNot("server", change.Delete, ""), whyFixed(was, is), whyNoName(step.Do.Ref))
+	tracks := func(other config.Server) bool { return slices.Contains(other.Options["track"], s.Name) }
+	switch {
+	case reason != "":
+	case slices.Contains(was.used, s.Name), slices.Contains(is.used, s.Name):
+		reason = "a use-server rule names it"
+	case slices.ContainsFunc(was.servers, tracks), strings.Contains(d.current.Main, "track "+is.section.Name+"/"+s.Name):
+		reason = "another server tracks it"
+	case d.sampled(is.section.Name, s.Name):
+		reason = "a sample fetch names it"
+	}
+	step.Needs(reason)
+	d.add(rankServerGone, step)
+}
+
+// sampleFetch matches the sample fetches that take a server (configuration manual,
+// section 7.3.3), such as srv_is_up(shop/a).
+var sampleFetch = regexp.MustCompile(`srv_\w+\(([^),\s]+)`)
+
+// sampled reports whether a sample fetch may name a server, which HAProxy then does
+// not delete. One without a backend is taken to mean any backend.
+func (d *difference) sampled(backend, server string) bool {
+	if d.fetched == nil {
+		d.fetched = make(map[string]bool)
+		for _, match := range sampleFetch.FindAllStringSubmatch(d.current.Main, -1) {
+			d.fetched[match[1]] = true
+		}
+	}
+	return d.fetched[server] || d.fetched[backend+"/"+server]
+}
+
+// serverOrder shows that servers that stay changed places.
+func (d *difference) serverOrder(was, is *backend) {
+	old, now := was.common(is), is.common(was)
+	if slices.Equal(old, now) {
+		return
+	}
+	step := sectionStep(change.Update, is.section)
+	step.Fields = []change.Field{{Name: "order of servers", Old: strings.Join(old, ", "), New: strings.Join(now, ", ")}}
+	if !is.balance.Dynamic() {
+		step.Needs(fmt.Sprintf("balance %s depends on the order of servers", is.balance.Algorithm))
+	}
+	d.add(rankServer, step)
+}
+
+// common lists the servers that the other version has as well.
+func (b *backend) common(other *backend) []string {
+	var names []string
+	for i := range b.servers {
+		if other.has(b.servers[i].Name) {
+			names = append(names, b.servers[i].Name)
+		}
+	}
+	return names
+}

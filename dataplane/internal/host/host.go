@@ -1,0 +1,189 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/dataplane/internal/socket"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
+)
+
+// Options say where a [Host] keeps its state and which HAProxy it runs. Package
+// dataplane documents them as LocalOptions.
+type Options struct {
+	Dir, Binary, User           string
+	NoStart                     bool
+	MasterSocket, RuntimeSocket string
+	StartTimeout                time.Duration
+	Logger                      *slog.Logger
+	Stderr                      func(line string)
+}
+
+// Host is one HAProxy on this machine. It is safe for concurrent use; calls of
+// Sync run one after the other.
+type Host struct {
+	opts    Options
+	layout  config.Layout
+	log     *slog.Logger
+	account *account // nil: HAProxy runs as this process does
+	master  haproxyctl.Master
+	store   *store
+
+	turn chan struct{} // holds one token; its holder may touch the next fields
+
+	running *config.Config // what the worker runs; nil if not known
+	worker  int            // the process that running is about
+	doubt   bool           // the process may run something else: read again and reload once
+	leaving socket.Leaving // servers that go and still have connections
+
+	requests chan startRequest // to Run
+	runs     atomic.Int32      // calls of Run under way
+
+	grace      time.Duration // for requests under way when Run ends
+	orphans    time.Duration // for a HAProxy to end whose Run was killed
+	waitForRun time.Duration // for Run to begin, in Sync
+}
+
+// maxSocketPath leaves room for what HAProxy appends to the path while it
+// binds, within the 108 bytes of sockaddr_un.
+const maxSocketPath = 90
+
+// New prepares a Host. It does not touch the disk.
+func New(opts Options) (*Host, error) {
+	fail := func(err error) (*Host, error) { return nil, &config.Error{Stage: "options", Err: err} }
+	if opts.Dir == "" {
+		return fail(errors.New("no folder for the state: set Dir"))
+	}
+	dir, err := filepath.Abs(opts.Dir)
+	if err != nil {
+		return fail(err)
+	}
+	opts.Dir = dir
+	if opts.MasterSocket == "" {
+		opts.MasterSocket = filepath.Join(dir, "run", "master.sock")
+	}
+	if opts.RuntimeSocket == "" {
+		opts.RuntimeSocket = filepath.Join(dir, "run", "haproxy.sock")
+	}
+	for _, path := range []string{opts.MasterSocket, opts.RuntimeSocket} {
+		if len(path) > maxSocketPath {
+			return fail(fmt.Errorf("the path of a socket has %d bytes, more than %d: choose a shorter one than %s", len(path), maxSocketPath, path))
+		}
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.StartTimeout <= 0 {
+		opts.StartTimeout = 30 * time.Second
+	}
+	h := &Host{
+		opts: opts, layout: config.Layout{Base: dir}, log: opts.Logger, master: haproxyctl.Master{Path: opts.MasterSocket},
+		turn: make(chan struct{}, 1), leaving: make(socket.Leaving), requests: make(chan startRequest),
+		grace: 1200 * time.Millisecond, orphans: 10 * time.Second, waitForRun: 5 * time.Second,
+	}
+	h.turn <- struct{}{}
+	if h.account, err = findAccount(opts.User, opts.NoStart); err != nil {
+		return fail(err)
+	}
+	h.store = &store{dir: dir, account: h.account, attached: opts.NoStart}
+	return h, nil
+}
+
+// SetFailpoint is for tests: f hears "before X" and "after X" of each step that
+// changes the folder. A process that never returns from f is as good as killed.
+func (h *Host) SetFailpoint(f func(step string)) { h.store.failpoint = f }
+
+// SetGrace is for tests: requests under way may take so long when Run ends. It is
+// called before Run.
+func (h *Host) SetGrace(grace time.Duration) { h.grace = grace }
+
+// Layout returns where this HAProxy finds its files.
+func (h *Host) Layout() config.Layout { return h.layout }
+
+// RuntimeSocket returns the path that the configuration must give to "stats
+// socket".
+func (h *Host) RuntimeSocket() string { return h.opts.RuntimeSocket }
+
+// Current returns the stored configuration, or nil without an error if there is
+// none.
+func (h *Host) Current(ctx context.Context) (*config.Config, error) {
+	if err := h.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer h.unlock()
+	stored, err := h.store.load()
+	return stored, fail("read", err)
+}
+
+// Probe says which HAProxy runs. It returns the zero Target if none does.
+func (h *Host) Probe(ctx context.Context) (change.Target, error) {
+	procs, err := h.master.Procs(ctx)
+	if err != nil && !haproxyctl.Absent(err) {
+		return change.Target{}, fail("probe", err)
+	}
+	conn, target, err := h.dial(ctx, procs)
+	if conn != nil {
+		_ = conn.Close()
+	}
+	return target, fail("probe", err)
+}
+
+// dial connects to the stats socket of the worker, and says what that HAProxy
+// can do. The connection is nil if none answers, and then every change takes a
+// reload. The error is that of ctx.
+func (h *Host) dial(ctx context.Context, procs haproxyctl.Procs) (*socket.Worker, change.Target, error) {
+	pid, target := procs.WorkerPID(), change.Target{Version: change.ParseVersion(procs.Version)}
+	if pid == 0 {
+		return nil, target, nil
+	}
+	alone := func(ctx context.Context) bool {
+		now, err := h.master.Procs(ctx)
+		return err == nil && now.WorkerPID() == pid && len(now.Old)+len(now.Loading) == 0
+	}
+	conn, err := socket.Dial(ctx, h.opts.RuntimeSocket, pid, alone)
+	switch {
+	case err == nil:
+		target.Version = conn.Version()
+	case ctx.Err() != nil:
+		return nil, target, ctx.Err()
+	default:
+		h.log.Debug("the stats socket does not answer", "error", err)
+		target.Silent = true
+	}
+	return conn, target, nil
+}
+
+// lock waits for its turn, no longer than ctx allows.
+func (h *Host) lock(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fail("wait", err)
+	}
+	select {
+	case <-h.turn:
+		return nil
+	case <-ctx.Done():
+		return fail("wait", ctx.Err())
+	}
+}
+
+func (h *Host) unlock() { h.turn <- struct{}{} }
+
+// fail wraps an error, unless it says already where it comes from.
+func fail(stage string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := config.At(stage, err)
+	if pathErr := (*os.PathError)(nil); e.File == "" && errors.As(err, &pathErr) {
+		e.File = pathErr.Path
+	}
+	return e
+}

@@ -1,0 +1,91 @@
+package host
+
+import (
+	"bytes"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+)
+
+// output keeps the last lines that haproxy printed.
+type output struct {
+	tell func(line string)
+
+	mu    sync.Mutex
+	part  []byte // of a line that is not complete
+	lines []string
+}
+
+const keptLines = 500
+
+// Write takes output of haproxy.
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.part = append(o.part, b...)
+	for {
+		line, rest, ok := bytes.Cut(o.part, []byte("\n"))
+		if !ok {
+			return len(b), nil
+		}
+		o.part = rest
+		o.lines = append(o.lines[max(0, len(o.lines)-keptLines):], string(line))
+		if o.tell != nil {
+			o.tell(string(line))
+		}
+	}
+}
+
+// forget drops all lines, so that those of a reload are found.
+func (o *output) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lines = nil
+}
+
+// last returns the lines.
+func (o *output) last() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.lines)
+}
+
+var (
+	haproxyPrefix   = regexp.MustCompile(`^\[[A-Z]+\] +(?:[0-9/]+ +)?\([0-9]+\) : `)
+	haproxyPosition = regexp.MustCompile(`\[([^\[\]:]+):([0-9]+)\]`)
+)
+
+// maxOutput bounds what of HAProxy's output an error carries.
+const maxOutput = 4 << 10
+
+func isAlert(line string) bool { return strings.HasPrefix(line, "[ALERT]") }
+
+// explain makes an error of what haproxy printed: its alerts, or everything if
+// there is none, and the first place that it names.
+func (h *Host) explain(stage string, err error, lines []string) *config.Error {
+	wanted := isAlert
+	if !slices.ContainsFunc(lines, isAlert) {
+		wanted = func(line string) bool { return !strings.HasPrefix(line, "[NOTICE]") }
+	}
+	var said strings.Builder
+	for _, line := range lines {
+		if wanted(line) {
+			said.WriteString(haproxyPrefix.ReplaceAllString(line, "") + "\n")
+		}
+	}
+	text := strings.TrimSpace(strings.ReplaceAll(said.String(), h.opts.Dir+string(filepath.Separator), ""))
+	e := &config.Error{Stage: stage, Err: err, Output: text}
+	if m := haproxyPosition.FindStringSubmatch(text); m != nil {
+		e.File = m[1]
+		e.Line, _ = strconv.Atoi(m[2])
+	}
+	if len(text) > maxOutput {
+		e.Output = text[:maxOutput] + "..."
+	}
+	return e
+}

@@ -1,0 +1,238 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
+)
+
+// Run starts HAProxy as soon as a configuration is stored, starts it again when it
+// ends, and stops it when ctx ends. It returns nil then, and leaves no process
+// behind. With NoStart it only waits for ctx to end.
+//
+// A HAProxy that cannot start with the stored configuration is tried again with
+// growing pauses, and at once by the next Sync.
+func (h *Host) Run(ctx context.Context) error {
+	if h.opts.NoStart {
+		<-ctx.Done()
+		return nil
+	}
+	h.runs.Add(1)
+	defer h.runs.Add(-1)
+	// It needs no turn: every Sync asks Run before it touches the folder.
+	release, err := h.takeFolder(ctx)
+	if err != nil {
+		return fail("folder", err)
+	}
+	defer release()
+	runtime.LockOSThread() // see startProcess
+	defer runtime.UnlockOSThread()
+	s := &supervisor{h: h, retry: time.NewTimer(maxPause)}
+	defer s.retry.Stop()
+	s.startStored(ctx) // before the first request, which may store something else
+	for {
+		select {
+		case <-ctx.Done():
+			s.stop()
+			return nil
+		case <-s.process.done():
+			s.lost()
+		case r := <-h.requests:
+			reply := startReply{process: s.process}
+			if r.start {
+				reply = s.start(ctx)
+			}
+			r.reply <- reply
+		case <-s.retry.C:
+			s.startStored(ctx)
+		}
+	}
+}
+
+// takeFolder makes the folder, locks it, and puts it in order.
+func (h *Host) takeFolder(ctx context.Context) (release func(), err error) {
+	if err := h.store.prepare(); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(h.store.path("run", "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	release = func() {
+		// A process that another goroutine starts just now has the file for a
+		// moment, too, so that closing it does not unlock it.
+		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+		_ = f.Close()
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		_ = f.Close()
+		return nil, fmt.Errorf("%s: %w", h.opts.Dir, config.ErrBusy)
+	}
+	if err == nil && !h.opts.NoStart {
+		err = h.awaitOrphan(ctx)
+	}
+	if err == nil {
+		err = h.recover()
+	}
+	if err != nil {
+		release()
+	}
+	return release, err
+}
+
+// awaitOrphan waits until no HAProxy listens on the master socket. To start
+// another one would take the sockets of the first away.
+func (h *Host) awaitOrphan(ctx context.Context) error {
+	var procs haproxyctl.Procs
+	var err error
+	late := pollFor(h.orphans, func() bool {
+		procs, err = h.master.Procs(ctx)
+		return haproxyctl.Absent(err) || ctx.Err() != nil
+	})
+	if late == nil {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("%s: %w: another program started a HAProxy here, process %d: LocalOptions.NoStart attaches to it",
+		h.opts.Dir, config.ErrBusy, procs.MasterPID), err)
+}
+
+// startRequest asks Run, which alone starts processes, for the running one.
+type startRequest struct {
+	start bool            // start one if none runs
+	reply chan startReply // with room for the reply
+}
+
+type startReply struct {
+	process *process // nil if none runs
+	fresh   bool     // it was started for this request, with the files of now
+	err     error
+}
+
+// ask asks Run for the process. A Run that is busy with a start replies when that
+// is over.
+func (h *Host) ask(ctx context.Context, start bool) startReply {
+	r := startRequest{start: start, reply: make(chan startReply, 1)}
+	late := time.NewTicker(h.waitForRun)
+	defer late.Stop()
+	requests := h.requests
+	for {
+		select {
+		case requests <- r:
+			requests = nil
+		case reply := <-r.reply:
+			return reply
+		case <-ctx.Done():
+			return startReply{err: ctx.Err()}
+		case <-late.C:
+			if h.runs.Load() == 0 && ctx.Err() == nil {
+				return startReply{err: fmt.Errorf("%w: Run is not running", config.ErrNotRunning)}
+			}
+		}
+	}
+}
+
+// supervisor is the state of one Run.
+type supervisor struct {
+	h       *Host
+	process *process
+	started time.Time
+	pause   time.Duration
+	retry   *time.Timer // starts what is stored
+}
+
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 10 * time.Second
+	lastsLong  = 10 * time.Second // a HAProxy that ran that long starts anew at once
+)
+
+// again starts what is stored after a pause, which grows.
+func (s *supervisor) again() {
+	s.retry.Reset(s.pause)
+	s.pause = min(max(2*s.pause, firstPause), maxPause)
+}
+
+// stop ends the process, and removes the sockets that it leaves behind.
+func (s *supervisor) stop() {
+	if s.process != nil {
+		s.process.stop(s.h.grace)
+	}
+	if !s.started.IsZero() {
+		_ = os.Remove(s.h.opts.MasterSocket)
+		_ = os.Remove(s.h.opts.RuntimeSocket)
+	}
+}
+
+// lost is for a process that has ended.
+func (s *supervisor) lost() {
+	s.process.kill() // its workers
+	s.h.log.Warn("haproxy ended", "error", s.process.err, "output", s.h.explain("", nil, s.process.output.last()).Output)
+	s.process = nil
+	if time.Since(s.started) > lastsLong {
+		s.pause = 0
+	}
+	s.again()
+}
+
+// startStored starts haproxy with what is stored.
+func (s *supervisor) startStored(ctx context.Context) {
+	if s.process != nil || ctx.Err() != nil || !s.h.store.exists() {
+		return
+	}
+	if reply := s.start(ctx); reply.err != nil && ctx.Err() == nil {
+		s.h.log.Error("haproxy does not start", "error", reply.err)
+	}
+}
+
+// start starts haproxy unless it runs, and waits until it serves. What is stored
+// is tried again after one that does not start.
+func (s *supervisor) start(ctx context.Context) startReply {
+	if s.process != nil && !s.process.hasEnded() {
+		return startReply{process: s.process}
+	}
+	if s.process != nil {
+		s.lost()
+	}
+	p, err := s.h.startProcess()
+	if err == nil {
+		if err = s.h.awaitStart(ctx, p); err != nil {
+			p.stop(0)
+		}
+	}
+	if err != nil {
+		s.pause = max(s.pause, firstPause) // a Sync has put the files of before back by then
+		s.again()
+		return startReply{err: err}
+	}
+	s.retry.Stop()
+	s.process, s.started = p, time.Now()
+	s.h.log.Info("haproxy started", "pid", p.cmd.Process.Pid)
+	return startReply{process: p, fresh: true}
+}
+
+// awaitStart waits until the master has a worker that serves, which is after all
+// sockets have been bound.
+func (h *Host) awaitStart(ctx context.Context, p *process) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, h.opts.StartTimeout, fmt.Errorf("%w: it was not ready within %s", config.ErrNotRunning, h.opts.StartTimeout))
+	defer cancel()
+	err := poll(ctx, p.ended, func() bool {
+		procs, err := h.master.Procs(ctx)
+		return err == nil && procs.MasterPID == p.cmd.Process.Pid && procs.WorkerPID() != 0
+	})
+	if p.hasEnded() {
+		err = config.ErrReload // says more than that it took too long
+	}
+	if err != nil {
+		return h.explain("start", err, p.output.last())
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+)
+
+// Leaving are servers of one process in maintenance that still had connections.
+type Leaving map[change.ServerRef]struct{}
+
+// applier is one Apply under way.
+type applier struct {
+	*Worker
+	layout  config.Layout
+	leaving Leaving
+	sent    int
+	queue   []command                             // changes of servers, which are many and short
+	ids     map[string]int                        // highest identifier of a server, by backend
+	want    map[change.ServerRef][]change.Setting // what is to be read back
+}
+
+// Apply carries out the changes in order, and reads back what can be read of the
+// servers that it told something. It returns how many commands changed
+// something. The error is a *[Refused] for a command that HAProxy did not take.
+//
+// A server that still has connections when it goes stays in maintenance. Apply
+// puts it into leaving, and each later Apply tries to delete it again.
+func (w *Worker) Apply(ctx context.Context, layout config.Layout, leaving Leaving, dos []*change.Do) (sent int, err error) {
+	a := &applier{Worker: w, layout: layout, leaving: leaving,
+		ids: make(map[string]int), want: make(map[change.ServerRef][]change.Setting)}
+	for ref := range leaving {
+		// A change of the state closes the idle connections that are left.
+		again := "set server " + ref.String() + " state "
+		if err := a.tell(ctx, command{text: again + "drain"}, command{text: again + "maint"}); err != nil {
+			return a.sent, err
+		}
+		if err := a.remove(ctx, ref); err != nil {
+			return a.sent, err
+		}
+	}
+	for _, do := range dos {
+		if err := a.one(ctx, do); err != nil {
+			return a.sent, err
+		}
+	}
+	if err := a.flush(ctx); err != nil {
+		return a.sent, err
+	}
+	return a.sent, a.readBack(ctx)
+}
+
+func (a *applier) one(ctx context.Context, do *change.Do) error {
+	if do.Verb == change.SetServer {
+		a.setServer(do)
+		return nil
+	}
+	if err := a.flush(ctx); err != nil {
+		return err
+	}
+	switch do.Verb {
+	case change.AddServer:
+		return a.addServer(ctx, do.Ref, do.Server)
+	case change.DeleteServer:
+		return a.deleteServer(ctx, do.Ref)
+	case change.ChangeEntries:
+		return a.changeEntries(ctx, do)
+	case change.NewCertificate:
+		if err := a.tell(ctx, command{text: "new ssl cert", args: []string{a.path(do.File)}, good: []string{"New empty", "already exists"}}); err != nil {
+			return err
+		}
+		fallthrough
+	case change.SetCertificate:
+		return a.commit(ctx, "cert", do.File)
+	case change.DeleteCertificate:
+		return a.tell(ctx, command{text: "del ssl cert", args: []string{a.path(do.File)}, good: []string{"' deleted", "doesn't exist", "not referenced"}})
+	case change.AddListEntry, change.SetListEntry, change.DeleteListEntry:
+		return a.changeList(ctx, do)
+	case change.SetCA:
+		return a.commit(ctx, "ca-file", do.File)
+	}
+	return fmt.Errorf("unknown verb %d", do.Verb)
+}
+
+// flush sends the changes of servers that wait to travel together.
+func (a *applier) flush(ctx context.Context) error {
+	queue := a.queue
+	a.queue = nil
+	return a.tell(ctx, queue...)
+}
+
+func (a *applier) path(f config.File) string { return a.layout.Path(f.Kind, f.Name) }
+
+// setServer queues the commands that change a server. No request shall meet the
+// new address of one that goes, or the old address of one that comes.
+func (a *applier) setServer(do *change.Do) {
+	turn := map[string]int{change.Maint: -1, change.Ready: 1}
+	settings := slices.SortedStableFunc(slices.Values(do.Set), func(x, y change.Setting) int { return turn[x.Value] - turn[y.Value] })
+	for _, s := range settings {
+		a.queue = append(a.queue, command{text: s.Row.Command(do.Ref, s.Value), good: s.Row.Good})
+	}
+	a.want[do.Ref] = append(a.want[do.Ref], settings...)
+}
+
+// addServer adds a server as it would be after a reload: with checks, and
+// enabled.
+func (a *applier) addServer(ctx context.Context, ref change.ServerRef, server *config.Server) error {
+	if _, ok := a.leaving[ref]; ok {
+		return fmt.Errorf("the server %s of before still has connections", ref)
+	}
+	args, err := a.addArgs(ctx, ref, server)
+	if err != nil {
+		return err
+	}
+	if err := a.tell(ctx, command{text: "add server", args: args, good: []string{"New server registered"}}); err != nil {
+		return err
+	}
+	a.want[ref] = change.SettingsOf(server)
+	var commands []command
+	if server.Has("check") {
+		commands = append(commands, command{text: "enable health", args: args[:1]})
+	}
+	if server.Value("state") != "disabled" {
+		commands = append(commands, command{text: change.FieldRow("state").Command(ref, change.Ready)})
+	}
+	return a.tell(ctx, commands...)
+}
+
+// addArgs returns the words with which a server is after "add server" what it
+// is after a reload. Of what HAProxy works out for servers of its configuration,
+// it leaves some undone for those (management manual, section 9.3): the health
+// check does not speak TLS and the PROXY protocol by itself, and up to 2.6
+// minconn does not follow maxconn. Up to 2.8 servers without an identifier push
+// each other out of the tree of balance random.
+func (a *applier) addArgs(ctx context.Context, ref change.ServerRef, server *config.Server) ([]string, error) {
+	words := append([]string{ref.String()}, server.Args...)
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "disabled" || w == "enabled" }) // it starts in maintenance anyway
+	if server.Value("state") == "disabled" {
+		words = append(words, "disabled") // so that its checks pause
+	}
+	if limit := server.Value("maxconn"); limit != "" && !server.Has("minconn") {
+		words = append(words, "minconn", limit)
+	}
+	likeTraffic := server.Has("check") && !server.CheckElsewhere()
+	if likeTraffic && server.Has("ssl") && !server.Has("check-ssl") {
+		words = append(words, "check-ssl")
+	}
+	if likeTraffic && server.SendsProxy() && !server.Has("check-send-proxy") {
+		words = append(words, "check-send-proxy")
+	}
+	if server.Has("id") {
+		return words, nil
+	}
+	id, err := a.nextID(ctx, ref.Backend)
+	return append(words, "id", strconv.Itoa(id)), err
+}
+
+// nextID returns an identifier that no server of the backend has.
+func (a *applier) nextID(ctx context.Context, backend string) (int, error) {
+	if a.ids[backend] == 0 {
+		states, err := a.servers(ctx, backend)
+		if err != nil {
+			return 0, err
+		}
+		for _, s := range states {
+			a.ids[backend] = max(a.ids[backend], s.ID)
+		}
+	}
+	a.ids[backend]++
+	return a.ids[backend], nil
+}
+
+// deleteServer takes a server out of service and deletes it, now or when its
+// last connection has ended.
+func (a *applier) deleteServer(ctx context.Context, ref change.ServerRef) error {
+	delete(a.want, ref)
+	if err := a.tell(ctx, command{text: change.FieldRow("state").Command(ref, change.Maint), good: []string{"", "No such server"}}); err != nil {
+		return err
+	}
+	return a.remove(ctx, ref)
+}
+
+// remove deletes a server in maintenance, unless it still has connections.
+func (a *applier) remove(ctx context.Context, ref change.ServerRef) error {
+	err := a.tell(ctx, command{text: "del server", args: []string{ref.String()}, good: []string{"Server deleted", "No such server"}})
+	if refused := (*Refused)(nil); errors.As(err, &refused) && strings.Contains(refused.Answer, "connection") {
+		a.leaving[ref] = struct{}{}
+		return nil
+	}
+	if err == nil {
+		delete(a.leaving, ref)
+	}
+	return err
+}
+
+// readBack checks that the servers are as they were told to be: a command may be
+// taken and yet another part of HAProxy have the last word. What does not show
+// is asked for again, because from HAProxy 2.9 on a task applies addresses.
+func (a *applier) readBack(ctx context.Context) error {
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	late := time.After(waitForChange)
+	for len(a.want) > 0 {
+		backends := make(map[string]bool)
+		for ref := range a.want {
+			backends[ref.Backend] = true
+		}
+		states, err := a.servers(ctx, slices.Collect(maps.Keys(backends))...)
+		if err != nil {
+			return err
+		}
+		for ref, settings := range a.want {
+			state, there := states[ref]
+			if field := state.Misses(settings); !there || field != "" {
+				err = fmt.Errorf("server %s does not show what it was told: %s", ref, field)
+			} else {
+				delete(a.want, ref)
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-poll.C:
+		case <-late:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}

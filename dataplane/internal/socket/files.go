@@ -1,0 +1,129 @@
+package socket
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
+)
+
+// maxSingle is up to how many entries change one by one, not in one atomic step.
+const maxSingle = 64
+
+// changeEntries changes a map or the patterns of ACLs, entry by entry or all at
+// once.
+func (a *applier) changeEntries(ctx context.Context, do *change.Do) error {
+	noun, parse := "acl", config.ParsePatterns
+	if do.File.Kind == config.Map {
+		noun, parse = "map", config.ParseMap
+	}
+	verbs := map[change.Action]string{change.Create: "add ", change.Update: "set ", change.Delete: "del "}
+	whole := do.Whole || len(do.Entries) > maxSingle
+	var commands []command
+	for _, e := range do.Entries {
+		c := command{text: verbs[e.Action] + noun, args: []string{a.path(do.File), e.Key}, secret: secretly(do.File.Name, e.Key)}
+		whole = whole || !haproxyctl.Plain(e.Key)
+		if e.Action == change.Delete {
+			c.good = []string{"", "not found"}
+		} else if noun == "map" {
+			c.args = append(c.args, e.Value)
+			whole = whole || !haproxyctl.Plain(e.Value) // such as several words
+		}
+		commands = append(commands, c)
+	}
+	if whole {
+		return a.replaceEntries(ctx, noun, do.File, parse(do.File.Content))
+	}
+	return a.tell(ctx, commands...)
+}
+
+// secretly is what an error shows in place of a command with entries of a file
+// and of its answer, or "" where it may show them.
+func secretly(file, key string) string {
+	if config.SpeaksOfSecrets(file) || config.SpeaksOfSecrets(key) {
+		return "change of " + file
+	}
+	return ""
+}
+
+// replaceEntries fills a new version of the entries and makes it the current one.
+func (a *applier) replaceEntries(ctx context.Context, noun string, f config.File, entries []config.MapEntry) error {
+	path := []string{a.path(f)}
+	prepare := command{text: "prepare " + noun, args: path}
+	answer, err := a.conn.Exec(ctx, prepare.line())
+	if err != nil {
+		return err
+	}
+	var version uint32
+	if _, err := fmt.Sscanf(answer, "New version created: %d", &version); err != nil {
+		return prepare.refused(answer)
+	}
+	a.sent++
+	at := fmt.Sprintf(" %s @%d", noun, version)
+	if err := a.tell(ctx, fill(command{text: "add" + at, args: path, secret: secretly(f.Name, "")}, noun, entries)...); err != nil {
+		_, _ = a.conn.Exec(ctx, "clear"+at+" "+path[0]) // it would hold its memory
+		return err
+	}
+	return a.tell(ctx, command{text: "commit" + at, args: path})
+}
+
+// fill returns commands that add all entries: those of a map in as few payloads
+// as they fit into, patterns one a command, which takes no payload.
+func fill(add command, noun string, entries []config.MapEntry) []command {
+	var commands []command
+	for _, e := range entries {
+		c, last := add, len(commands)-1
+		line := e.Key + " " + e.Value + "\n"
+		switch {
+		case noun == "acl":
+			c.args = []string{add.args[0], e.Key}
+		case last >= 0 && len(c.line())+len(commands[last].payload)+len(line) < haproxyctl.MaxPayload-16:
+			commands[last].payload = append(commands[last].payload, line...)
+			continue
+		default:
+			c.payload = []byte(line)
+		}
+		commands = append(commands, c)
+	}
+	return commands
+}
+
+// commit puts the content of a file in the place of what HAProxy has loaded.
+func (a *applier) commit(ctx context.Context, noun string, f config.File) error {
+	object, path := " ssl "+noun, []string{a.path(f)}
+	err := a.tell(ctx, command{text: "set" + object, args: path, payload: f.Content, good: []string{"ransaction created", "ransaction updated"}})
+	if err == nil {
+		err = a.tell(ctx, command{text: "commit" + object, args: path, good: []string{"Success"}})
+	}
+	if err != nil {
+		_, _ = a.conn.Exec(ctx, "abort"+object+" "+path[0]) // an open transaction would block the next one
+	}
+	return err
+}
+
+// changeList changes one entry of a crt-list. A changed entry comes before the
+// old one goes, so that its names are served all the time.
+func (a *applier) changeList(ctx context.Context, do *change.Do) error {
+	list, gone := a.path(do.File), do.Entry.Certificate()
+	if do.Verb != change.DeleteListEntry {
+		add := command{text: "add ssl crt-list", args: []string{list}, payload: []byte(strings.Join(do.Entry, " ") + "\n"), good: []string{"Success"}}
+		if err := a.tell(ctx, add); err != nil {
+			return err
+		}
+	}
+	switch do.Verb {
+	case change.AddListEntry:
+		return nil
+	case change.SetListEntry:
+		answer, err := a.conn.Exec(ctx, "show ssl crt-list -n "+list)
+		if err != nil {
+			return err
+		}
+		_, line, _ := strings.Cut(answer, "\n"+gone+":") // the first entry with it, as new ones stand at the end
+		gone += ":" + line[:len(line)-len(strings.TrimLeft(line, "0123456789"))]
+	}
+	return a.tell(ctx, command{text: "del ssl crt-list", args: []string{list, gone}, good: []string{"' deleted"}})
+}

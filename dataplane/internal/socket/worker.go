@@ -1,0 +1,146 @@
+// Package socket tells one running HAProxy, through its stats socket, what
+// changes, and reads what the process has.
+//
+// The commands for fields of servers, their good answers, and what shows that a
+// field has its value stand in the table of package change.
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
+)
+
+// ErrAnotherWorker says that the stats socket is that of another process.
+var ErrAnotherWorker = errors.New("another process answers on the stats socket")
+
+const (
+	pollEvery     = 2 * time.Millisecond // for what a socket gives no notice of
+	waitForWorker = 10 * time.Second     // until the worker that serves is the one that answers
+	waitForChange = 3 * time.Second      // until what a command has only queued shows
+)
+
+// Worker is a connection to the stats socket of one worker process. It is not
+// safe for concurrent use.
+type Worker struct {
+	conn    *haproxyctl.Conn
+	version change.Version
+}
+
+// Dial connects to the stats socket of the worker with that process id. For a
+// moment after a reload the old worker still accepts connections there, and what
+// it is told would be lost. So Dial tries again until alone says that the master
+// has no other worker. Then the error may wrap [ErrAnotherWorker].
+func Dial(ctx context.Context, path string, pid int, alone func(context.Context) bool) (*Worker, error) {
+	ctx, cancel := context.WithTimeout(ctx, waitForWorker)
+	defer cancel()
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for last := false; ; last = alone(ctx) {
+		w, err := dial(ctx, path, pid)
+		if err == nil || last || haproxyctl.Absent(err) {
+			return w, err
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("process %d does not answer on the stats socket: %w", pid, errors.Join(ctx.Err(), err))
+		}
+	}
+}
+
+func dial(ctx context.Context, path string, pid int) (*Worker, error) {
+	conn, err := haproxyctl.Dial(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("the stats socket of the configuration does not answer: %w", err)
+	}
+	info, err := conn.Exec(ctx, "show info")
+	if is := field(info, "Pid"); err == nil && is != strconv.Itoa(pid) {
+		err = fmt.Errorf("%w: %s instead of %d", ErrAnotherWorker, is, pid)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return &Worker{conn: conn, version: change.ParseVersion(field(info, "Version"))}, nil
+}
+
+// Close ends the connection.
+func (w *Worker) Close() error { return w.conn.Close() }
+
+// Version returns the version that the worker tells.
+func (w *Worker) Version() change.Version { return w.version }
+
+// Refused is a command that HAProxy did not take. It holds no secrets.
+type Refused struct{ Command, Answer string }
+
+func (r *Refused) Error() string {
+	return fmt.Sprintf("HAProxy refused %q: %s", r.Command, strings.Join(strings.Fields(r.Answer), " "))
+}
+
+// command is one command with what HAProxy answers when it takes it.
+type command struct {
+	text    string
+	args    []string // each one word, the first names what is changed
+	payload []byte   // never shown
+	good    []string // parts of good answers, "" for an empty one; nil takes only an empty one
+	secret  string   // what to show in place of the command, if that and the answer may be secret
+}
+
+func (c command) line() string { return strings.Join(append([]string{c.text}, c.args...), " ") }
+
+func (c command) refused(answer string) *Refused {
+	if c.secret != "" {
+		return &Refused{Command: c.secret, Answer: config.Secret}
+	}
+	shown, rest := c, c.args[min(1, len(c.args)):]
+	shown.args = slices.Concat(c.args[:len(c.args)-len(rest)], config.RedactWords(rest))
+	return &Refused{Command: shown.line(), Answer: config.RedactQuoted(answer, strings.Join(rest, " "))}
+}
+
+// tell sends commands together and judges each answer. Either all of them have a
+// payload, or none.
+func (a *applier) tell(ctx context.Context, commands ...command) error {
+	var batch []string
+	for _, c := range commands {
+		words := append(strings.Split(c.text, " "), c.args...)
+		if slices.ContainsFunc(words, func(word string) bool { return !haproxyctl.Plain(word) }) {
+			return fmt.Errorf("the command line of HAProxy cannot say %q", c.refused("").Command)
+		}
+		if c.payload == nil {
+			batch = append(batch, c.line())
+			continue
+		}
+		answer, err := a.conn.ExecPayload(ctx, c.line(), c.payload)
+		if err == nil {
+			err = a.judge(c, answer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	answers, err := a.conn.Batch(ctx, batch)
+	for i, answer := range answers {
+		if no := a.judge(commands[i], answer); err == nil {
+			err = no
+		}
+	}
+	return err
+}
+
+func (a *applier) judge(c command, answer string) error {
+	isGood := func(good string) bool { return good == answer || good != "" && strings.Contains(answer, good) }
+	if c.good == nil && answer != "" || c.good != nil && !slices.ContainsFunc(c.good, isGood) {
+		return c.refused(answer)
+	}
+	a.sent++
+	return nil
+}
