@@ -87,7 +87,6 @@ func (c *call) writeFiles(ctx context.Context, j *job, out *change.Outcome) erro
 		switch {
 		case reloadID != "":
 			j.needsReload(out, "the running process did not take over the certificate "+w.file.Name)
-			j.pending = reloadID
 			j.written = append(j.written, w)
 		case w.tell:
 			out.Commands++

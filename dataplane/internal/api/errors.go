@@ -83,7 +83,7 @@ func refused(err error) *config.Error {
 // the API has written it. So the line comes from a second, harmless look at the
 // desired text.
 func (c *call) pushError(ctx context.Context, e *config.Error, j *job) *config.Error {
-	text := j.push
+	text := j.text
 	if !c.opts.Shared { // or else the lines are not those of the desired text
 		text = j.desired.Main
 	}

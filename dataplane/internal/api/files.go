@@ -163,7 +163,7 @@ func (c *call) deleteFiles(ctx context.Context, refs []fileRef) (deleted int, er
 // text or a crt-list names, and all in a folder that is named as a folder. Beside
 // another owner all stay that are not ours.
 func (c *call) keeper(j *job) func(fileRef) bool {
-	texts := []string{j.push}
+	texts := []string{j.text}
 	for _, f := range j.desired.Files {
 		if f.Kind == config.CRTList {
 			texts = append(texts, string(f.Content))

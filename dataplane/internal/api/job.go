@@ -3,20 +3,17 @@ package api
 import (
 	"bytes"
 	"context"
-	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/dataplane/internal/diff"
 	"github.com/hapticsdk/haptic/internal/dpapi"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // job is all that one attempt is going to do.
 type job struct {
 	desired *config.Config
-	text    string // what is to be stored, in normal form
-	push    string // what to send for it
+	text    string // what is to be stored, in the normal form that the API gives it
 	before  known  // what is there now; its config is nil where that cannot be compared
 	ledger  ledger // when the job is done
 	repair  bool   // the API has another text in memory than on disk
@@ -30,8 +27,7 @@ type job struct {
 
 	// What happens while the job is carried out.
 	written []fileWrite
-	told    bool   // the process has been told something that the stored text does not undo
-	pending string // the reload that the API has scheduled of its own accord
+	told    bool // the process has been told something that the stored text does not undo
 }
 
 func (j *job) impact() change.Impact { return change.ImpactOf(j.steps) }
@@ -58,7 +54,6 @@ func (c *call) prepare(ctx context.Context, info dpapi.Info, desired *config.Con
 	if j.text, err = c.Client.desired.Normalise(desired.Main); err != nil {
 		return nil, refused(err)
 	}
-	j.push = desired.Main
 	fromMemory := c.known != nil && c.known.version == info.Version
 	if fromMemory {
 		j.before = *c.known
@@ -70,9 +65,6 @@ func (c *call) prepare(ctx context.Context, info dpapi.Info, desired *config.Con
 		if err := c.merge(j); err != nil {
 			return nil, err
 		}
-	}
-	if severalDefaults(j.text) && !keepsDefaults(j.push) {
-		j.push = j.text
 	}
 	if fromMemory {
 		j.writes, j.deletes = fileChanges(j.before.config, desired)
@@ -162,29 +154,6 @@ func fileChanges(before, desired *config.Config) (writes []fileWrite, deletes []
 	return writes, deletes
 }
 
-// severalDefaults reports whether a normalised text has more than one defaults
-// section. Then its proxies must name theirs when it is sent: the API orders the
-// sections of what it gets, but adds no "from", so that all proxies without one would
-// fall under the last.
-func severalDefaults(normal string) bool { return strings.Count("\n"+normal, "\ndefaults ") > 1 }
-
-// keepsDefaults reports whether a text has its defaults sections where the API puts
-// them: by name and above all else that falls under one.
-func keepsDefaults(text string) bool {
-	last, proxies := "", false
-	for _, s := range haproxycfg.Split(text) {
-		switch {
-		case s.Kind == "defaults" && (proxies || s.Name == "" || s.Name == "from" || s.Name < last):
-			return false
-		case s.Kind == "defaults":
-			last = s.Name
-		case config.IsProxy(s.Kind):
-			proxies = true
-		}
-	}
-	return true
-}
-
 // onlyRuntime cuts a job down to what needs no reload. It returns nil where nothing is
 // left to do now.
 func (c *call) onlyRuntime(j *job, out *change.Outcome) (*job, error) {
@@ -197,7 +166,7 @@ func (c *call) onlyRuntime(j *job, out *change.Outcome) (*job, error) {
 	if partial == j.running {
 		return nil, nil
 	}
-	p := &job{desired: partial, text: partial.Main, push: partial.Main, before: j.before, info: j.info, target: j.target}
+	p := &job{desired: partial, text: partial.Main, before: j.before, info: j.info, target: j.target}
 	p.ledger = newLedger(partial, partial.Main, c.opts.Shared)
 	for name, hash := range c.ledger.owned {
 		if _, ok := p.ledger.owned[name]; !ok {

@@ -24,7 +24,7 @@ func (c *call) push(ctx context.Context, j *job, out *change.Outcome) (known, er
 		return c.reload(ctx, j, out, j.before.version)
 	}
 	header := j.header()
-	raw, err := c.api.Push(ctx, j.push, j.before.version, dpapi.SkipReload, header...)
+	raw, err := c.api.Push(ctx, j.text, j.before.version, dpapi.SkipReload, header...)
 	switch {
 	case err == nil:
 		out.Files++
@@ -50,10 +50,7 @@ func (c *call) refusal(ctx context.Context, j *job, err error) error {
 // reload stores the text, has HAProxy load it, and waits for the new worker.
 func (c *call) reload(ctx context.Context, j *job, out *change.Outcome, version int64) (known, error) {
 	before, _ := c.api.Process(ctx) // if unknown, nothing is compared
-	if c.pendingIsOver(ctx, j) {
-		out.Reloads++ // it was faster than we
-	}
-	raw, err := c.api.Push(ctx, j.push, version, dpapi.ForceReload)
+	raw, err := c.api.Push(ctx, j.text, version, dpapi.ForceReload)
 	if err != nil {
 		e := errorAt("configuration", err)
 		if e.Status == http.StatusBadRequest && strings.HasPrefix(strings.ToLower(e.Output), "reload failed") {
@@ -64,12 +61,7 @@ func (c *call) reload(ctx context.Context, j *job, out *change.Outcome, version 
 	}
 	out.Files++
 	out.Reloads++
-	if j.pending != "" && !c.pendingIsOver(ctx, j) {
-		// A synchronous reload takes a scheduled one over. This one has not.
-		raw.ReloadID = j.pending
-		out.Reloads++
-	}
-	if err := c.followReload(ctx, raw.ReloadID, before, out); errors.Is(err, config.ErrReload) {
+	if err := c.awaitWorker(ctx, before, out); errors.Is(err, config.ErrReload) {
 		j.told = true // the API says that it has reloaded: the process may have it all
 		return known{}, c.reloadFailed(ctx, j, version, err)
 	} else if err != nil {
@@ -79,57 +71,28 @@ func (c *call) reload(ctx context.Context, j *job, out *change.Outcome, version 
 	return c.checkStored(j, raw, version)
 }
 
-// pendingIsOver reports whether the reload that the API has scheduled for a
-// certificate has taken place, so that ours is another one.
-func (c *call) pendingIsOver(ctx context.Context, j *job) bool {
-	if j.pending == "" {
-		return false
+// awaitWorker waits until another worker serves. A HAProxy before 2.7 does not tell how
+// a reload ended, so that the API calls it a success: only the worker's process id
+// proves it.
+func (c *call) awaitWorker(ctx context.Context, before dpapi.Process, out *change.Outcome) error {
+	if before.PID == 0 {
+		return nil
 	}
-	// One that is not known any more has been lost, or is long over.
-	reload, err := c.api.Reload(ctx, j.pending)
-	if err == nil && reload.Status == "in_progress" {
-		return false
-	}
-	j.pending = ""
-	return err == nil
-}
-
-// followReload waits until the reload is through and another worker serves. A HAProxy
-// before 2.7 does not tell how a reload ended, so that the API calls it a success:
-// only the worker's process id proves it.
-func (c *call) followReload(ctx context.Context, id string, before dpapi.Process, out *change.Outcome) error {
-	limit, cancel := context.WithTimeoutCause(ctx, c.opts.ReloadTimeout, errors.New("no new worker process within "+c.opts.ReloadTimeout.String()))
+	limit, cancel := context.WithTimeout(ctx, c.opts.ReloadTimeout)
 	defer cancel()
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		if id != "" {
-			reload, err := c.api.Reload(limit, id)
-			switch {
-			case err == nil && reload.Status == "failed":
-				return &config.Error{Stage: "reload", Output: strings.TrimSpace(reload.Response), Err: config.ErrReload}
-			case err == nil && reload.Status == "succeeded":
-				id = ""
-			case isStatus(err, http.StatusNotFound):
-				return &config.Error{Stage: "reload", Output: "the Dataplane API has forgotten the reload", Err: config.ErrReload}
-			}
-		}
-		if id == "" {
-			if before.PID == 0 {
-				return nil
-			}
-			now, err := c.api.Process(limit)
-			if err == nil && now.PID != 0 && now.PID != before.PID {
-				out.WorkerPID = now.PID
-				return nil
-			}
-		}
-		if !sleep(limit, wait) {
-			break
+		now, err := c.api.Process(limit)
+		switch {
+		case err == nil && now.PID != 0 && now.PID != before.PID:
+			out.WorkerPID = now.PID
+			return nil
+		case sleep(limit, wait):
+		case ctx.Err() != nil:
+			return config.At("reload", context.Cause(ctx))
+		default:
+			return &config.Error{Stage: "reload", Output: "no new worker process within " + c.opts.ReloadTimeout.String(), Err: config.ErrReload}
 		}
 	}
-	if ctx.Err() != nil {
-		return config.At("reload", context.Cause(ctx))
-	}
-	return &config.Error{Stage: "reload", Output: context.Cause(limit).Error(), Err: config.ErrReload}
 }
 
 // reloadFailed puts the last good files and text back at once. On disk the API has
@@ -166,8 +129,8 @@ func (c *call) restoreText(ctx context.Context, j *job, version int64, again boo
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
-	if was := j.before.config; was != nil && severalDefaults(was.Main) && !keepsDefaults(text) {
-		text = was.Main
+	if was := j.before.config; was != nil {
+		text = was.Main // in which proxies name their defaults, which the API parts them from
 	}
 	mode := dpapi.SkipReload
 	if again {

@@ -16,7 +16,6 @@ func (c *call) merge(j *job) error {
 	if err != nil {
 		return refused(err)
 	}
-	j.push = merged
 	if j.text, err = c.merged.Normalise(merged); err != nil {
 		e := refused(err)
 		e.Line, e.Output = 0, strings.TrimSpace("in what is stored together with what is desired: "+e.Output)
