@@ -22,6 +22,7 @@ type fakeTarget struct {
 
 	mu     sync.Mutex
 	synced []*dataplane.Config
+	early  []string // what it got without a reload
 	times  []time.Time
 	impact dataplane.Impact
 	same   bool         // nothing ever differs
@@ -57,7 +58,8 @@ func (f *fakeTarget) Sync(ctx context.Context, cfg *dataplane.Config, options ..
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.impact == dataplane.ImpactReload && dataplane.LimitsOf(options...).WithoutReload {
-		return &dataplane.Result{Plan: f.plan(), Left: f.plan()}, nil
+		f.early = append(f.early, cfg.Main())
+		return &dataplane.Result{Plan: f.plan(), Left: f.plan(), Commands: 1}, nil
 	}
 	f.synced = append(f.synced, cfg)
 	f.times = append(f.times, time.Now())
@@ -214,7 +216,11 @@ func TestReloadsKeepTheirDistanceAndRuntimeChangesDoNot(t *testing.T) {
 		change("b")
 		change("c")
 		require.Equal(t, []string{text("a")}, target.texts(), "one reload, the rest waits")
-		require.NotEmpty(t, eventsOf[DeploymentScheduled](s))
+		require.Equal(t, []string{text("b"), text("c")}, target.early, "what takes no reload does not wait")
+		scheduled := eventsOf[DeploymentScheduled](s)
+		require.Len(t, scheduled, 2)
+		require.Equal(t, 1, scheduled[0].Applied.Commands)
+		require.NotEmpty(t, scheduled[0].Applied.Left)
 		target.set(dataplane.ImpactRuntime, nil)
 		change("d")
 		require.Equal(t, []string{text("a"), text("d")}, target.texts(), "a runtime change does not wait")
