@@ -185,6 +185,8 @@ func (w *worker) deploy(ctx context.Context, c call) {
 	}
 	if !check {
 		eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Endpoint: c.endpoint})
+	} else if f, ok := w.target.(forgetter); ok {
+		f.Forget() // a check for drift trusts nothing
 	}
 	result, err := w.sync(ctx, c)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 )
 
 // forgetter is a [Target] that remembers what it deployed, as [dataplane.Client]
-// does. It is told when another process may have deployed since.
+// does. It is told when another process may have deployed since, and before each check
+// for drift.
 type forgetter interface {
 	Forget()
 }
