@@ -87,19 +87,22 @@ func killMaster(t *testing.T, worker int) {
 	require.NoError(t, syscall.Kill(master, syscall.SIGKILL))
 }
 
-// Who writes a file during a Sync is noticed by the next one.
+// The next Sync notices a file that another program writes during a Sync.
 func TestLocalDriftDuringSync(t *testing.T) {
 	h := newHost(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	h.sync(h.web("server a " + one))
 	path := filepath.Join(h.dir, "haproxy.cfg")
+	spoilt := false
 	h.local.SetFailpoint(func(step string) {
-		if step == "after rename .fresh-haproxy.cfg" {
+		if step == "after rename current" {
 			require.NoError(t, os.WriteFile(path, []byte("spoilt"), 0o640))
+			spoilt = true
 		}
 	})
 	h.sync(h.web("server a " + two))
-	h.local.SetFailpoint(nil)
+	require.True(t, spoilt)
+	h.local.SetFailpoint(func(string) {})
 	result := h.sync(h.web("server a " + two))
 	require.Zero(t, result.Reloads)
 	raw, err := os.ReadFile(path)
