@@ -6,13 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	parser "github.com/haproxytech/client-native/v6/config-parser"
-	"github.com/haproxytech/client-native/v6/config-parser/options"
 	"github.com/stretchr/testify/require"
 
-	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
-)
+	"github.com/hapticsdk/haptic/dataplane")
 
 const bigBackends = 5000
 
@@ -63,20 +59,8 @@ func movedAddress(int) string { return "10.200.0.1" }
 
 func none(int) string { return "" }
 
-// parseBoth is the plain way: both texts go through client-native's parser.
-func parseBoth(b *testing.B, texts ...string) {
-	for _, text := range texts {
-		haproxycfg.WithParser(func() {
-			if _, err := parser.New(options.String(text)); err != nil {
-				b.Fatal(err)
-			}
-		})
-	}
-}
-
 // Each text is a string of its own, and each Config is made within the time
-// that counts, so that nothing is known from before. "plain" parses both texts
-// and does not even compare.
+// that counts, so that nothing is known from before.
 func BenchmarkDiff(b *testing.B) {
 	rule := func(i int) string { return fmt.Sprintf("    http-request set-header X-App app-%d\n", i) }
 	other := func(i int) string { return fmt.Sprintf("    http-request set-header X-App other-%d\n", i) }
@@ -101,11 +85,6 @@ func BenchmarkDiff(b *testing.B) {
 				if len(plan.Ops) != bm.ops {
 					b.Fatal(plan)
 				}
-			}
-		})
-		b.Run(bm.name+"/plain", func(b *testing.B) {
-			for b.Loop() {
-				parseBoth(b, current, desired)
 			}
 		})
 	}
