@@ -8,7 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hapticsdk/haptic/dataplane")
+	"github.com/hapticsdk/haptic/dataplane"
+)
 
 const bigBackends = 5000
 
