@@ -168,7 +168,7 @@ func (w *worker) tryRuntime(ctx context.Context, c call) {
 		return
 	}
 	var at time.Time
-	w.ended(c, outcome{waits: true}, func(p *EndpointState, e *endpointState, _ time.Time) {
+	w.ended(c, outcome{waits: true, changed: result.Commands > 0 || result.Files > 0}, func(p *EndpointState, e *endpointState, _ time.Time) {
 		p.Commands += uint64(result.Commands)
 		at = e.spaced(w.loop.timing())
 	})

@@ -221,6 +221,8 @@ func TestReloadsKeepTheirDistanceAndRuntimeChangesDoNot(t *testing.T) {
 		require.Len(t, scheduled, 2)
 		require.Equal(t, 1, scheduled[0].Applied.Commands)
 		require.NotEmpty(t, scheduled[0].Applied.Left)
+		change("a")
+		require.Equal(t, []string{text("b"), text("c"), text("a")}, target.early, "a part of c has taken the place of a")
 		target.set(dataplane.ImpactRuntime, nil)
 		change("d")
 		require.Equal(t, []string{text("a"), text("d")}, target.texts(), "a runtime change does not wait")

@@ -111,7 +111,7 @@ type call struct {
 type outcome struct {
 	reloads  int
 	changed  bool // something differed
-	waits    bool // nothing was done, since it would have taken a reload
+	waits    bool // at most a part was done, since the rest takes a reload
 	failed   bool
 	hopeless bool // and trying again cannot help
 	invalid  bool // for what is in the configuration, not for the endpoint: whatever else that takes, it does not take this
@@ -258,6 +258,9 @@ func (s *schedule) ended(c call, o outcome, now time.Time) bool {
 func (e *endpointState) ended(c call, o outcome, now time.Time) {
 	if o.waits {
 		e.probed = c.want
+		if o.changed { // it has a part of that now, and no longer what it had
+			e.have = nil
+		}
 		return
 	}
 	e.lastEnd, e.probed = now, nil
