@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,46 +15,19 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 )
 
-// impatient is a way to an API on which whoever waits gives up at the n-th
-// request: before that is sent, or when it has been done and before its answer
-// comes.
-type impatient struct {
-	api *dataplanetest.Server
-
-	mu          sync.Mutex
-	n           int // requests until then
-	after       bool
-	failsReload bool // the first reload on this way fails
-	give        context.CancelFunc
-	asked       []string
+// reloading is an API that is asked without a socket, and whose next reload that a
+// request demands may fail.
+type reloading struct {
+	api   *dataplanetest.Server
+	fails bool
 }
 
-func (w *impatient) RoundTrip(r *http.Request) (*http.Response, error) {
-	w.mu.Lock()
-	now := w.n == 0
-	w.n--
-	w.asked = append(w.asked, r.Method+" "+r.URL.Path)
-	fails := w.failsReload && strings.Contains(r.URL.RawQuery, "force_reload")
-	w.failsReload = w.failsReload && !fails
-	w.mu.Unlock()
-	if now && !w.after {
-		w.give()
-	}
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	if fails {
+func (w *reloading) RoundTrip(r *http.Request) (*http.Response, error) {
+	if w.fails && strings.Contains(r.URL.RawQuery, "force_reload") {
+		w.fails = false
 		w.api.FailReload("no memory")
 	}
-	answer := httptest.NewRecorder()
-	w.api.ServeHTTP(answer, r)
-	if now && w.after {
-		w.give()
-	}
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	return answer.Result(), nil
+	return handlerTransport{w.api}.RoundTrip(r)
 }
 
 // whole is all that there is at an endpoint without a haproxy: what is stored,
@@ -151,20 +122,22 @@ func newGiver(t *testing.T, c steps) *giver {
 // deployed before, and all requests until then.
 func (g *giver) gives(t *testing.T, n int, warm, after bool) (*dataplane.Client, []string) {
 	t.Helper()
-	way := &impatient{api: g.Server, n: -1}
+	next := &reloading{api: g.Server}
+	way := &severed{cut: &cut{n: never}, next: next, reading: true, after: after}
 	client := g.client(t, &dataplane.ClientOptions{Shared: g.shared, HTTPClient: &http.Client{Transport: way}})
 	if warm {
 		syncSite(t, client, g.from)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	way.n, way.after, way.give, way.failsReload, way.asked = n, after, cancel, g.failsReload, nil
+	way.cut, next.fails = &cut{n: n, end: cancel}, g.failsReload
 	_, err := client.Sync(ctx, g.to)
-	way.n, way.failsReload = -1, false
+	asked, _ := way.reached()
+	next.fails = false
 	if err != nil && !errors.Is(err, dataplane.ErrReload) {
-		require.ErrorIs(t, err, context.Canceled, "%v", way.asked)
+		require.ErrorIs(t, err, context.Canceled, "%v", asked)
 	}
-	return client, way.asked
+	return client, asked
 }
 
 // arrives wherever it is to go now, with one reload at most, knows that it has,
@@ -185,16 +158,19 @@ func (g *giver) arrives(t *testing.T, client *dataplane.Client, config *dataplan
 // before that is sent, or when it is done and its answer has not been read.
 // Wherever the same Client then is to go, on or back, it gets there.
 func TestClientGivesUpAnywhere(t *testing.T) {
+	t.Parallel()
 	thens := []string{"on", "back", "look and back"}
 	for name, c := range giveUps() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := newGiver(t, c)
 			for i, warm := range []bool{false, true} {
-				client, requests := g.gives(t, -1, warm, true)
+				client, requests := g.gives(t, never, warm, true)
 				g.arrives(t, client, g.from, "at the end")
 				require.Greater(t, len(requests), 8)
-				for n, request := range requests {
+				first, distance := each(t, 2)
+				for n := first; n < len(requests); n += distance {
+					request := requests[n]
 					changes := !strings.HasPrefix(request, "GET ")
 					for j, after := range []bool{true, false} {
 						if !warm && !after || !changes && !(warm && after) {

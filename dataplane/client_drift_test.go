@@ -192,6 +192,7 @@ func TestClientCurrent(t *testing.T) {
 
 // A position stands once in a line, and a wrong URL says what is wanted.
 func TestErrorsSayItOnce(t *testing.T) {
+	t.Parallel()
 	s := fakeSite(t, nil)
 	config, err := dataplane.NewConfig("global\n.if feature(LUA)\n  maxconn 10\n.endif\n")
 	require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 // the way. Whatever happens, once the fault is over a Sync with the same
 // client gets there, and the process has what was desired.
 func TestClientFaults(t *testing.T) {
+	t.Parallel()
 	const push = "configuration/raw"
 	for name, c := range map[string]struct {
 		fault   dataplanetest.Fault
@@ -90,6 +91,7 @@ func TestClientFaults(t *testing.T) {
 }
 
 func TestClientSecondWriter(t *testing.T) {
+	t.Parallel()
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()
 	d := newDesired(t, s)
@@ -124,6 +126,7 @@ func TestClientSecondWriter(t *testing.T) {
 // After a failed reload whose aftermath failed as well, the API has another
 // text in memory than on disk. Who comes next repairs that without a reload.
 func TestClientRepairsTheMemoryOfTheAPI(t *testing.T) {
+	t.Parallel()
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()
 	d := newDesired(t, s)
@@ -148,6 +151,7 @@ func TestClientRepairsTheMemoryOfTheAPI(t *testing.T) {
 }
 
 func TestClientFileGoesWhileItLooks(t *testing.T) {
+	t.Parallel()
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()
 	d := newDesired(t, s)
@@ -161,6 +165,7 @@ func TestClientFileGoesWhileItLooks(t *testing.T) {
 }
 
 func TestClientAtRest(t *testing.T) {
+	t.Parallel()
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()
 	config := newDesired(t, s).config(t)
@@ -182,6 +187,7 @@ func TestClientAtRest(t *testing.T) {
 }
 
 func TestClientStoredFileDrifts(t *testing.T) {
+	t.Parallel()
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()
 	d := newDesired(t, s)
@@ -204,6 +210,7 @@ func TestClientStoredFileDrifts(t *testing.T) {
 }
 
 func TestClientKeepsFiles(t *testing.T) {
+	t.Parallel()
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()
 	d := newDesired(t, s)
@@ -221,6 +228,7 @@ func TestClientKeepsFiles(t *testing.T) {
 }
 
 func TestClientOldAPI(t *testing.T) {
+	t.Parallel()
 	s := &site{Server: dataplanetest.New(t, &dataplanetest.Options{APIVersion: "v3.0.5"})}
 	s.endpoint = s.Endpoint()
 	d := newDesired(t, s)
@@ -237,6 +245,7 @@ func TestClientOldAPI(t *testing.T) {
 }
 
 func TestClientRefusesBeforeSending(t *testing.T) {
+	t.Parallel()
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()
 	for name, c := range map[string]struct {
@@ -273,6 +282,7 @@ func TestClientRefusesBeforeSending(t *testing.T) {
 }
 
 func TestClientContext(t *testing.T) {
+	t.Parallel()
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()
 	config := newDesired(t, s).config(t)
@@ -312,6 +322,7 @@ func TestClientContext(t *testing.T) {
 }
 
 func TestEndpointKeepsItsPassword(t *testing.T) {
+	t.Parallel()
 	const password = "hunter2"
 	e := dataplane.Endpoint{URL: "http://192.0.2.1:5555", Username: "admin", Password: password}
 	encoded, err := json.Marshal(e)
@@ -339,6 +350,7 @@ func TestEndpointKeepsItsPassword(t *testing.T) {
 }
 
 func TestClientWrongPassword(t *testing.T) {
+	t.Parallel()
 	s := dataplanetest.New(t, nil)
 	e := s.Endpoint()
 	e.Password = "wrong"

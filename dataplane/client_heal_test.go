@@ -13,6 +13,7 @@ import (
 // From HAProxy 3.1 on a master whose last load failed does not hand its unix
 // sockets to the next worker: a second failure must not leave nobody there.
 func TestClientKeepsSockets(t *testing.T) {
+	t.Parallel()
 	s := &site{real: true, Server: dataplanetest.New(t, &dataplanetest.Options{HAProxy: siteHAProxy(t)})}
 	s.endpoint = s.Endpoint()
 	d := newDesired(t, s)

@@ -21,6 +21,7 @@ func haproxyMinor(t *testing.T) int {
 // running process, over a real haproxy: without a reload where its version and
 // the API can, with one, planned as such, elsewhere.
 func TestClientRuntimeEndpoints(t *testing.T) {
+	t.Parallel()
 	since := func(minor int) func(*testing.T) bool {
 		return func(t *testing.T) bool { return haproxyMinor(t) >= minor }
 	}

@@ -1,14 +1,11 @@
 package dataplane_test
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,32 +42,26 @@ var changedApp = strings.Replace(sharedApp, "  default_backend", "  http-request
 // either is lost.
 func TestClientSharedSecondWriter(t *testing.T) {
 	t.Parallel()
-	for skip := 0; ; skip++ {
-		require.Less(t, skip, 60)
-		s, client := sharedFake(t, &dataplane.ClientOptions{Attempts: 5})
-		asked := len(s.Requests())
-		slow := dataplanetest.Fault{Skip: skip, Delay: 60 * time.Millisecond}
-		s.Fail(slow)
-		done := make(chan error, 1)
-		go func() {
-			_, err := client.Sync(t.Context(), ourConfig(t, s, changedApp))
-			done <- err
-		}()
-		waitForSite(t, func() bool { return len(s.Requests()) > asked+skip || len(done) > 0 })
-		late := len(done) > 0
-		theirs := strings.Replace(s.Raw(), "X-Theirs yes", "X-Theirs again", 1)
-		s.Write(theirs)
-		require.NoError(t, <-done, "call %d", skip)
-		if !late {
-			require.NoError(t, errOf(client.Sync(t.Context(), ourConfig(t, s, changedApp))))
+	for skip, late := 0, false; !late; skip++ {
+		wire := &http.Transport{}
+		way := &severed{cut: &cut{n: never}, next: wire}
+		s, client := sharedFake(t, &dataplane.ClientOptions{Attempts: 5, HTTPClient: &http.Client{Transport: way}})
+		first := way.all
+		late = true
+		way.between = func(all int) {
+			if all == first+skip {
+				late = false
+				s.Write(strings.Replace(s.Raw(), "X-Theirs yes", "X-Theirs again", 1))
+			}
 		}
-		require.Contains(t, s.Raw(), "X-Theirs again", "call %d", skip)
-		if !late {
-			require.Contains(t, s.Raw(), "path /x", "call %d", skip)
-		}
-		if late {
-			return
-		}
+		require.NoError(t, errOf(client.Sync(t.Context(), ourConfig(t, s, changedApp))), "call %d", skip)
+		way.between = nil
+		require.Equal(t, !late, strings.Contains(s.Raw(), "X-Theirs again"), "call %d", skip)
+		require.NoError(t, errOf(client.Sync(t.Context(), ourConfig(t, s, changedApp))), "call %d", skip)
+		require.Equal(t, !late, strings.Contains(s.Raw(), "X-Theirs again"), "call %d", skip)
+		require.Contains(t, s.Raw(), "path /x", "call %d", skip)
+		require.True(t, !late || skip > 5)
+		wire.CloseIdleConnections()
 	}
 }
 
@@ -79,6 +70,7 @@ func errOf(_ *dataplane.Result, err error) error { return err }
 // Whatever happens to the push, both owners keep what is theirs, and in the end a
 // Sync gets there.
 func TestClientSharedFaults(t *testing.T) {
+	t.Parallel()
 	const push = "configuration/raw"
 	for name, c := range map[string]struct {
 		fault dataplanetest.Fault
@@ -104,68 +96,6 @@ func TestClientSharedFaults(t *testing.T) {
 			requireTheirs(t, s)
 		})
 	}
-}
-
-// Who gives up before the answer to a request has arrived, whichever it is, does
-// not leave a transaction open.
-func TestClientSharedContextEnds(t *testing.T) {
-	t.Parallel()
-	for calls := 1; ; calls++ {
-		require.Less(t, calls, 60)
-		wire := &http.Transport{}
-		t.Cleanup(wire.CloseIdleConnections)
-		gone := &leaver{next: wire}
-		s, client := sharedFake(t, &dataplane.ClientOptions{HTTPClient: &http.Client{Transport: gone}})
-		ctx, cancel := context.WithCancel(t.Context())
-		gone.after(calls, cancel)
-		_, err := client.Sync(ctx, ourConfig(t, s, changedApp))
-		ended := ctx.Err() != nil
-		cancel()
-		if !ended {
-			require.NoError(t, err)
-			require.Greater(t, calls, 5)
-			return
-		}
-		if err != nil {
-			require.ErrorIs(t, err, context.Canceled, "call %d", calls)
-		}
-		require.NoError(t, errOf(client.Sync(t.Context(), ourConfig(t, s, changedApp))), "call %d", calls)
-		require.Contains(t, s.Raw(), "path /x", "call %d", calls)
-		requireTheirs(t, s)
-	}
-}
-
-// leaver ends a context when the server has done the n-th request and its answer
-// has not arrived yet.
-type leaver struct {
-	next  http.RoundTripper
-	mu    sync.Mutex
-	left  int
-	leave func()
-}
-
-func (l *leaver) after(n int, leave func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.left, l.leave = n, leave
-}
-
-func (l *leaver) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := l.next.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	l.left--
-	if l.left == 0 {
-		l.leave()
-	}
-	l.mu.Unlock()
-	if err := r.Context().Err(); err != nil {
-		_ = answer.Body.Close()
-		return nil, err
-	}
-	return answer, nil
 }
 
 // Who loses the lead before a change does not leave a transaction open either.
@@ -216,6 +146,7 @@ func TestClientSharedFailedReload(t *testing.T) {
 // Files of the other owner stay, ours go when they are not wanted any more, and
 // a Client that starts anew knows which is which.
 func TestClientSharedFiles(t *testing.T) {
+	t.Parallel()
 	sites(t, func(t *testing.T, s *site) {
 		sharedSite(t, s)
 		if !s.foreign {

@@ -81,6 +81,7 @@ func requireTheirs(t *testing.T, s *site) {
 // TestClientSharedChanges goes from one configuration to the next on an
 // endpoint that somebody else uses as well.
 func TestClientSharedChanges(t *testing.T) {
+	t.Parallel()
 	const web = `
 frontend ours
   bind unix@DIR/ours.sock
@@ -139,6 +140,7 @@ backend app
 // Where a reload of somebody else has failed, the API has another text in memory
 // than on disk, which a transaction would begin with.
 func TestClientSharedAfterAFailedReload(t *testing.T) {
+	t.Parallel()
 	s, client := sharedFake(t, nil)
 	s.FailReload("no memory")
 	version := strconv.FormatInt(s.Version(), 10)
@@ -154,6 +156,7 @@ func TestClientSharedAfterAFailedReload(t *testing.T) {
 // What was refused, or did not load, belongs to nobody: who makes a section of
 // that name later keeps it.
 func TestClientSharedOwnsWhatIsDeployed(t *testing.T) {
+	t.Parallel()
 	for name, fail := range map[string]func(s *site){
 		"refused": func(s *site) {
 			s.Fail(dataplanetest.Fault{Method: "POST", Path: "configuration/raw", Status: 400})
@@ -179,6 +182,7 @@ func TestClientSharedOwnsWhatIsDeployed(t *testing.T) {
 // A look that finds nothing to do does not make a client forget that more is
 // said to belong to it than it has deployed.
 func TestClientSharedOwnsAfterALook(t *testing.T) {
+	t.Parallel()
 	s, client := sharedFake(t, nil)
 	before := s.file(dataplane.General, "haptic-ledger.txt")
 	s.Fail(dataplanetest.Fault{Method: "POST", Path: "storage/general", Status: 503, Times: 3})

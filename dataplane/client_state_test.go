@@ -17,6 +17,7 @@ import (
 // A controller that ends in the middle leaves files behind that are as desired,
 // and a process that has not read them. The next one must not believe the files.
 func TestClientSuccessor(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]dataplanetest.Fault{
 		"map stored, push fails":       {Method: "POST", Path: "configuration/raw", Status: 503},
 		"all stored, no entry changed": {Path: "/entries", Status: 403},
@@ -55,6 +56,7 @@ func TestClientSuccessor(t *testing.T) {
 
 // What a process was told before the rest was refused is taken back as well.
 func TestClientTakesBackWhatTheProcessHas(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		faults []dataplanetest.Fault
 		reload string // what the reload fails with
@@ -98,6 +100,7 @@ func TestClientTakesBackWhatTheProcessHas(t *testing.T) {
 // A refused configuration does not make a client forget that the process may
 // lack what an earlier attempt has stored.
 func TestClientStaysUnsettled(t *testing.T) {
+	t.Parallel()
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()
 	d := newDesired(t, s)
@@ -122,6 +125,7 @@ func TestClientStaysUnsettled(t *testing.T) {
 
 // Files that could not be put back are not taken for those that were there.
 func TestClientFilesNotPutBack(t *testing.T) {
+	t.Parallel()
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()
 	d := newDesired(t, s)
@@ -144,6 +148,7 @@ func TestClientFilesNotPutBack(t *testing.T) {
 // Who gives up while a reload is followed does not make the client believe
 // that the reload failed.
 func TestClientGivesUpAfterTheReload(t *testing.T) {
+	t.Parallel()
 	s := &site{Server: dataplanetest.New(t, nil)}
 	s.endpoint = s.Endpoint()
 	d := newDesired(t, s)
@@ -186,6 +191,7 @@ func TestClientGivesUpAfterTheReload(t *testing.T) {
 
 // A client, printed in whatever way, and its errors do not show secrets.
 func TestClientPrintsNoSecrets(t *testing.T) {
+	t.Parallel()
 	s := dataplanetest.New(t, &dataplanetest.Options{Password: "hunter2"})
 	client, err := dataplane.NewClient(s.Endpoint(), nil)
 	require.NoError(t, err)
@@ -241,6 +247,7 @@ func TestClientPrintsNoSecrets(t *testing.T) {
 // A DryRun reads everything anew. The certificates, which the API never gives
 // back, the client still knows, so that a Sync that is refused puts them back.
 func TestClientKeepsCertificatesAfterDryRun(t *testing.T) {
+	t.Parallel()
 	s := &site{Server: dataplanetest.New(t, &dataplanetest.Options{Validate: func(text string) string {
 		if strings.Contains(text, "nbthread") {
 			return "no"

@@ -66,6 +66,7 @@ func tableChanges() map[string]change {
 // Each row of the table for the API: a Client changes it at runtime from those
 // versions on, says so before, and plans a reload with those before them.
 func TestClientTableHolds(t *testing.T) {
+	t.Parallel()
 	running := haproxyVersion(t)
 	changes := tableChanges()
 	for _, row := range dataplane.RuntimeChanges() {

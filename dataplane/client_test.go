@@ -27,6 +27,7 @@ func syncSite(t *testing.T, c *dataplane.Client, config *dataplane.Config) *data
 // the change must cost. Afterwards nothing may differ, also for a client that
 // knows nothing.
 func TestClientChanges(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change  func(t *testing.T, d *desired)
 		reloads int
@@ -168,6 +169,7 @@ func TestClientChanges(t *testing.T) {
 }
 
 func TestClientSomebodyElseWrites(t *testing.T) {
+	t.Parallel()
 	sites(t, func(t *testing.T, s *site) {
 		d := newDesired(t, s)
 		client := s.client(t, nil)
@@ -185,6 +187,7 @@ func TestClientSomebodyElseWrites(t *testing.T) {
 }
 
 func TestClientRefusedConfiguration(t *testing.T) {
+	t.Parallel()
 	sites(t, func(t *testing.T, s *site) {
 		if !s.real {
 			s = &site{Server: dataplanetest.New(t, &dataplanetest.Options{Validate: func(text string) string {

@@ -19,6 +19,7 @@ import (
 )
 
 func TestClientTLS(t *testing.T) {
+	t.Parallel()
 	api := dataplanetest.New(t, nil)
 	secure := httptest.NewTLSServer(api)
 	defer secure.Close()
@@ -50,6 +51,7 @@ func TestClientTLS(t *testing.T) {
 
 // Endpoints may have one TLS configuration in common, to which nobody writes.
 func TestClientSharedTLS(t *testing.T) {
+	t.Parallel()
 	api := dataplanetest.New(t, nil)
 	secure := httptest.NewTLSServer(api)
 	defer secure.Close()
@@ -72,6 +74,7 @@ func TestClientSharedTLS(t *testing.T) {
 }
 
 func TestClientFindsWhatFolderIsMeant(t *testing.T) {
+	t.Parallel()
 	for line, keeps := range map[string]bool{
 		"bind :443 ssl crt /etc/haproxy/ssl/":                   true,
 		"bind :443 ssl crt /etc/haproxy/ssl":                    true,

@@ -30,6 +30,7 @@ func fakeSite(t *testing.T, o *dataplanetest.Options) *site {
 // TestClientTraps has one test for each thing that the Dataplane API does to who
 // does not know it.
 func TestClientTraps(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]func(t *testing.T, s *site, d desired, c *dataplane.Client){
 		"skip_version resets the version": func(t *testing.T, s *site, d desired, c *dataplane.Client) {
 			d.s1 = "127.0.0.2:1003 weight 20"
@@ -163,6 +164,7 @@ func TestClientTraps(t *testing.T) {
 }
 
 func TestClientAPIVersions(t *testing.T) {
+	t.Parallel()
 	for version, reloads := range map[string]int{"v3.0.0": 1, "v3.1.9 abc": 1, "v3.2.4 1eed677a": 0, "v3.4.1": 0, "v7.0.0": 0, " dev.dirty": 0} {
 		t.Run(version, func(t *testing.T) {
 			s := fakeSite(t, &dataplanetest.Options{APIVersion: version})
@@ -182,6 +184,7 @@ func TestClientAPIVersions(t *testing.T) {
 }
 
 func TestRetryableTLS(t *testing.T) {
+	t.Parallel()
 	for name, err := range map[string]error{
 		"unknown authority": x509.UnknownAuthorityError{},
 		"wrong host":        x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"},
@@ -201,6 +204,7 @@ func TestRetryableTLS(t *testing.T) {
 
 // A client tries once where it does not trust the endpoint, over a real handshake.
 func TestClientTrustsNobody(t *testing.T) {
+	t.Parallel()
 	api := dataplanetest.New(t, nil)
 	secure := httptest.NewUnstartedServer(api)
 	secure.Config.ErrorLog = discardLog()

@@ -27,6 +27,7 @@ func (l losing) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // What reading back does not show is not acknowledged.
 func TestClientBelievesNothing(t *testing.T) {
+	t.Parallel()
 	for action, change := range map[string]func(d *desired){
 		"SetServerAddr":   func(d *desired) { d.s1 = "127.0.0.9:9 weight 10" },
 		"SetServerWeight": func(d *desired) { d.s1 = "127.0.0.1:1001 weight 11" },

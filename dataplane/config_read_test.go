@@ -33,6 +33,7 @@ func ExampleReadConfig() {
 }
 
 func TestReadConfig(t *testing.T) {
+	t.Parallel()
 	const text = `frontend f
     bind :1 ssl crt-list general/odd.list crt-list general/list.txt ca-file /x/general/a.pem ca-verify-file general/b.pem
 `

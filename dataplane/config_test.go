@@ -19,6 +19,7 @@ import (
 )
 
 func TestNewConfigRefuses(t *testing.T) {
+	t.Parallel()
 	file := func(kind dataplane.FileKind, name string) []dataplane.File {
 		return []dataplane.File{{Kind: kind, Name: name, Content: []byte("x")}}
 	}
@@ -54,6 +55,7 @@ func TestNewConfigRefuses(t *testing.T) {
 
 // Wherever a control character stands, it is found, and nothing else is.
 func TestNewConfigFindsControls(t *testing.T) {
+	t.Parallel()
 	for at := range 40 {
 		for c := range 256 {
 			text := strings.Repeat("x", at) + string([]byte{byte(c)}) + strings.Repeat("\xff", 40-at) + "\n"
@@ -68,6 +70,7 @@ func TestNewConfigFindsControls(t *testing.T) {
 }
 
 func TestFileNames(t *testing.T) {
+	t.Parallel()
 	for name, ok := range map[string]bool{
 		"a.pem": true, "A-b_9.pem": true, "noext": true, "": false, ".pem": false, "a.b.pem": false, "a b.pem": false,
 		"../a.pem": false, "a/b": false, "é.pem": false, "\xff.pem": false, "a.": true,
@@ -96,6 +99,7 @@ func FuzzFileName(f *testing.F) {
 }
 
 func TestConfigHash(t *testing.T) {
+	t.Parallel()
 	m := func(content string) dataplane.File {
 		return dataplane.File{Kind: dataplane.Map, Name: "a.map", Content: []byte(content)}
 	}
@@ -115,6 +119,7 @@ func TestConfigHash(t *testing.T) {
 
 // Nothing that prints a configuration or a file prints what is in it.
 func TestConfigKeepsSecrets(t *testing.T) {
+	t.Parallel()
 	file := dataplane.File{Kind: dataplane.Certificate, Name: "a.pem", Content: []byte("hunter2")}
 	config, err := dataplane.NewConfig("global\n  setenv X hunter2\n", file)
 	require.NoError(t, err)
@@ -131,6 +136,7 @@ func TestConfigKeepsSecrets(t *testing.T) {
 }
 
 func TestLayout(t *testing.T) {
+	t.Parallel()
 	var l dataplane.Layout
 	require.Equal(t, "/etc/haproxy/haproxy.cfg", l.ConfigPath())
 	require.Equal(t, "/etc/haproxy/maps/a.map", l.Path(dataplane.Map, "a.map"))
@@ -142,6 +148,7 @@ func TestLayout(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	e := &dataplane.Error{Endpoint: "local", Stage: "reload", File: "haproxy.cfg", Line: 7, Status: 400, Output: "unknown keyword", Err: dataplane.ErrReload}
 	require.EqualError(t, e, "local: reload: haproxy.cfg:7: reload failed (status 400): unknown keyword")
 	require.EqualError(t, &dataplane.Error{Stage: "files", File: "a.map"}, "files: a.map: failed")
@@ -164,6 +171,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestImpactText(t *testing.T) {
+	t.Parallel()
 	for _, i := range []dataplane.Impact{dataplane.ImpactNone, dataplane.ImpactRuntime, dataplane.ImpactReload} {
 		text, err := i.MarshalText()
 		require.NoError(t, err)
@@ -179,6 +187,7 @@ func TestImpactText(t *testing.T) {
 }
 
 func TestEmptyPlanAndResult(t *testing.T) {
+	t.Parallel()
 	var p *dataplane.Plan
 	require.True(t, p.Empty())
 	require.Equal(t, "no changes", p.Summary())

@@ -17,6 +17,7 @@ import (
 // API orders sections and writes no "from" of its own, so that all of them would
 // fall under the last.
 func TestContractInherits(t *testing.T) {
+	t.Parallel()
 	_, archives := readArchives(t, "inherit/*.txtar")
 	w := newWorld(t)
 	w.prepare(t, archives)

@@ -16,6 +16,7 @@ import (
 // before it loads it. Everything stays as it was, in the process and on the
 // disk, and what comes next is as cheap as if nothing had been tried.
 func TestContractRefused(t *testing.T) {
+	t.Parallel()
 	refused, archives := readArchives(t, "refused/*.txtar")
 	_, good := readArchives(t, "*.txtar")
 	w := newWorld(t)
@@ -85,6 +86,7 @@ func (c *contract) cannotTell() bool {
 
 // A configuration that is refused says where, and in HAProxy's words.
 func TestContractSaysWhere(t *testing.T) {
+	t.Parallel()
 	_, archives := readArchives(t, "refused/keyword.txtar")
 	w := newWorld(t)
 	w.prepare(t, archives)

@@ -10,6 +10,7 @@ import (
 // Lines and sections whose order HAProxy looks at, although their keywords
 // differ, and repeated ones of which not the last counts.
 func TestDiffSeesOrderThatCounts(t *testing.T) {
+	t.Parallel()
 	const servers = "backend b\n  server s 192.0.2.1:80\n"
 	for name, texts := range map[string][2]string{
 		"persistence rules, of which the first counts": {

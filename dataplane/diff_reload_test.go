@@ -12,6 +12,7 @@ import (
 // What a runtime change would get wrong, or what a process in operation would
 // not hear of, takes a reload.
 func TestDiffTakesReload(t *testing.T) {
+	t.Parallel()
 	server := func(old, now string) [2]string {
 		return [2]string{"backend b\n server s " + old + "\n", "backend b\n server s " + now + "\n"}
 	}
@@ -104,6 +105,7 @@ func TestDiffTakesReload(t *testing.T) {
 
 // Files that HAProxy reads without the text naming them in full.
 func TestDiffFilesByOtherNames(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		text  string
 		kind  dataplane.FileKind
@@ -142,6 +144,7 @@ func TestDiffFilesByOtherNames(t *testing.T) {
 
 // The words of a plan never hold these.
 func TestDiffSecretDirectives(t *testing.T) {
+	t.Parallel()
 	for _, line := range []string{
 		"global\n cluster-secret %s\n",
 		"global\n anonkey %s\n",
@@ -175,6 +178,7 @@ func TestDiffSecretDirectives(t *testing.T) {
 
 // Of two certificates for one name HAProxy serves the first.
 func TestDiffCrtListOrder(t *testing.T) {
+	t.Parallel()
 	const text = "frontend f\n bind :443 ssl crt-list /etc/haproxy/general/l.txt\n"
 	certificate := siteCertificate(t, "a.test")
 	for name, c := range map[string]struct {

@@ -73,6 +73,7 @@ func showsNothing(t testing.TB, plan *dataplane.Plan, secrets ...string) {
 }
 
 func TestDiffShowsNoSecrets(t *testing.T) {
+	t.Parallel()
 	for section, lines := range secretLines {
 		for _, l := range lines {
 			t.Run(section+" "+l, func(t *testing.T) {

@@ -47,6 +47,7 @@ func readCase(t *testing.T, archive *txtar.Archive) (current, desired *dataplane
 }
 
 func TestDiff(t *testing.T) {
+	t.Parallel()
 	cases, err := filepath.Glob("testdata/diff/*.txtar")
 	require.NoError(t, err)
 	require.NotEmpty(t, cases)
@@ -112,6 +113,7 @@ func checkPlan(t *testing.T, plan *dataplane.Plan) {
 }
 
 func TestDiffWithoutDesired(t *testing.T) {
+	t.Parallel()
 	_, err := dataplane.Diff(nil, nil)
 	require.Error(t, err)
 }

@@ -33,6 +33,7 @@ func frontend(lines ...string) string {
 }
 
 func TestDiffDeletesFromTheEnd(t *testing.T) {
+	t.Parallel()
 	plan := diffOf(t,
 		frontend("http-request deny if a", "http-request deny if b", "http-request deny if c", "http-request deny if d"),
 		frontend("http-request deny if b", "http-request deny if d"))
@@ -40,6 +41,7 @@ func TestDiffDeletesFromTheEnd(t *testing.T) {
 }
 
 func TestDiffInsertionIsOneInsertion(t *testing.T) {
+	t.Parallel()
 	plan := diffOf(t,
 		frontend("http-request deny if a", "http-request deny if b", "http-request deny if c"),
 		frontend("http-request deny if a", "http-request deny if x", "http-request deny if b", "http-request deny if c"))
@@ -47,6 +49,7 @@ func TestDiffInsertionIsOneInsertion(t *testing.T) {
 }
 
 func TestDiffACLsOfOneName(t *testing.T) {
+	t.Parallel()
 	plan := diffOf(t,
 		frontend("acl a path /1", "acl a path /2", "acl b path /3", "acl a path /4"),
 		frontend("acl a path /1", "acl b path /3", "acl a path /4", "acl a path /5"))
@@ -54,6 +57,7 @@ func TestDiffACLsOfOneName(t *testing.T) {
 }
 
 func TestDiffUpdateHasTheDesiredIndex(t *testing.T) {
+	t.Parallel()
 	plan := diffOf(t,
 		frontend("http-request deny if a", "http-request set-header X a", "http-request set-path /a"),
 		frontend("http-request set-query a", "http-request deny if a", "http-request set-header X b", "http-request set-path /a"))
@@ -62,6 +66,7 @@ func TestDiffUpdateHasTheDesiredIndex(t *testing.T) {
 
 // Each line that comes, goes or changes is one operation, whatever its kind.
 func TestDiffEveryChild(t *testing.T) {
+	t.Parallel()
 	for _, child := range []string{
 		"frontend acl", "frontend http-request", "frontend use_backend", "frontend bind", "backend stick", "backend filter", "global log",
 		"userlist user", "userlist group", "resolvers nameserver", "mailers mailer", "peers peer", "log-forward dgram-bind", "cache x",
@@ -88,6 +93,7 @@ func TestDiffEveryChild(t *testing.T) {
 
 // A section that cannot be read in full is still there.
 func TestDiffUnreadableLine(t *testing.T) {
+	t.Parallel()
 	for _, line := range []string{`http-request set-header X "open`, `acl a path \`, "nonsense x", "http-request nonsense", "bind"} {
 		plan := diffOf(t, frontend("mode http"), frontend("mode http", line))
 		for _, op := range plan.Ops {
@@ -101,6 +107,7 @@ func TestDiffUnreadableLine(t *testing.T) {
 }
 
 func TestDiffOnlyDefaultServer(t *testing.T) {
+	t.Parallel()
 	for _, texts := range [][2]string{
 		{"backend b\n  default-server check\n  server s 192.0.2.1:80\n", "backend b\n  default-server check inter 5s\n  server s 192.0.2.1:80\n"},
 		{"backend b\n  default-server check\n  server s 192.0.2.1:80\n", "backend b\n  server s 192.0.2.1:80\n"},
@@ -114,6 +121,7 @@ func TestDiffOnlyDefaultServer(t *testing.T) {
 }
 
 func TestDiffNamesAreNoDescriptions(t *testing.T) {
+	t.Parallel()
 	plan := diffOf(t, "frontend 'a in frontend b'\n  acl in path /1\n", "frontend 'a in frontend b'\n  acl in path /1\n  acl frontend path /2\n")
 	require.Len(t, plan.Ops, 1)
 	op := plan.Ops[0]
@@ -123,6 +131,7 @@ func TestDiffNamesAreNoDescriptions(t *testing.T) {
 // Rules may be carried out one after the other: what comes out is the desired
 // list.
 func TestDiffApplied(t *testing.T) {
+	t.Parallel()
 	for i, c := range [][2]string{
 		{"a b c d e", "a c e"}, {"a c e", "a b c d e"}, {"a b c", "c b a"}, {"", "a b"}, {"a b", ""}, {"a b c d", "x b y d z"},
 		{"a a b a", "a b a a"}, {"a b c d e f", "b x d f y a"},

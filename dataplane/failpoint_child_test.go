@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,33 +50,9 @@ func victim(dir string) {
 	fail(err)
 }
 
-// executioner kills a process at its n-th point.
-type executioner struct {
-	mu     sync.Mutex
-	n      int
-	points []string
-	cmd    *exec.Cmd
-	killed bool
-}
-
-// at reports whether the process may go on.
-func (e *executioner) at(point string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.killed {
-		return false
-	}
-	e.points = append(e.points, point)
-	if len(e.points) > e.n {
-		e.killed = true
-		_ = e.cmd.Process.Kill()
-	}
-	return !e.killed
-}
-
-// relay passes on what comes in at a socket, and asks the executioner before
-// each command that changes something, and after "reload".
-func relay(t *testing.T, e *executioner, listen, target string) (stop func()) {
+// relay passes on what comes in at a socket, and asks before each
+// command that changes something, and after "reload".
+func relay(t *testing.T, c *cut, listen, target string) (stop func()) {
 	return between(t, listen, target, func(conn, to *net.UnixConn) {
 		answered := make(chan struct{})
 		go func() {
@@ -85,7 +60,7 @@ func relay(t *testing.T, e *executioner, listen, target string) (stop func()) {
 			_, _ = io.Copy(conn, to)
 			_ = conn.Close()
 		}()
-		if relayCommands(e, bufio.NewReader(conn), to) {
+		if relayCommands(c, bufio.NewReader(conn), to) {
 			_ = to.CloseWrite()
 		} else {
 			_ = to.Close()
@@ -95,14 +70,14 @@ func relay(t *testing.T, e *executioner, listen, target string) (stop func()) {
 }
 
 // relayCommands reports whether who sends them has come to the end.
-func relayCommands(e *executioner, from *bufio.Reader, to io.Writer) (ended bool) {
+func relayCommands(c *cut, from *bufio.Reader, to io.Writer) (ended bool) {
 	payload := false
 	for {
 		line, err := from.ReadString('\n')
 		if line != "" {
 			command := strings.TrimSpace(line)
 			counts := !payload && command != "" && !strings.HasPrefix(command, "show") && !strings.HasPrefix(command, "prompt")
-			if counts && !e.at("before "+command) {
+			if counts && !c.at("before "+command) {
 				return false
 			}
 			if payload {
@@ -113,7 +88,7 @@ func relayCommands(e *executioner, from *bufio.Reader, to io.Writer) (ended bool
 			if _, err := io.WriteString(to, line); err != nil {
 				return false
 			}
-			if command == "reload" && !e.at("after reload") {
+			if command == "reload" && !c.at("after reload") {
 				return false
 			}
 		}
@@ -136,35 +111,36 @@ func killedVictim(t *testing.T, dir string, n int, steps bool) (points []string,
 	require.NoError(t, err)
 	asks, err := cmd.StdoutPipe()
 	require.NoError(t, err)
-	e := &executioner{n: n, cmd: cmd}
+	c := &cut{n: n, end: func() { _ = cmd.Process.Kill() }}
 	run := filepath.Join(dir, "run")
-	stopMaster := relay(t, e, filepath.Join(run, "master.via"), filepath.Join(run, "master.sock"))
+	stopMaster := relay(t, c, filepath.Join(run, "master.via"), filepath.Join(run, "master.sock"))
 	defer stopMaster()
-	stopStats := relay(t, e, filepath.Join(run, "haproxy.via"), filepath.Join(run, "haproxy.sock"))
+	stopStats := relay(t, c, filepath.Join(run, "haproxy.via"), filepath.Join(run, "haproxy.sock"))
 	defer stopStats()
-	e.mu.Lock() // until there is a process to kill
-	require.NoError(t, cmd.Start())
-	e.mu.Unlock()
+	c.mu.Lock() // until there is a process to kill
+	err = cmd.Start()
+	c.mu.Unlock()
+	require.NoError(t, err)
 	for lines := bufio.NewScanner(asks); lines.Scan(); {
-		if steps && strings.HasPrefix(lines.Text(), "before") && !e.at(lines.Text()) {
+		if steps && strings.HasPrefix(lines.Text(), "before") && !c.at(lines.Text()) {
 			break
 		}
 		_, _ = io.WriteString(answers, "\n")
 	}
 	_ = answers.Close()
 	err = cmd.Wait()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.killed {
+	points, killed = c.reached()
+	if !killed {
 		require.NoError(t, err)
 	}
-	return e.points, e.killed
+	return points, killed
 }
 
 // TestLocalProcessKilled kills a whole process with SIGKILL before each command
 // that it sends to HAProxy, and while HAProxy reloads. The next one gets to
 // where it was going, or back to where it came from.
 func TestLocalProcessKilled(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	w, archives := crashWorld(t)
 	t.Run("on the way to", func(t *testing.T) {
@@ -175,19 +151,22 @@ func TestLocalProcessKilled(t *testing.T) {
 				c := newCrash(t, w, p, archives, way.from, way.to)
 				desired := filepath.Join(p.layout.Base, "desired")
 				writeConfig(t, desired, c.to)
-				for n := 0; ; n++ {
+				try := 0
+				cutAt(t, 2, func(n int) bool {
 					points, killed := killedVictim(t, p.layout.Base, n, way.name == "weights")
+					require.NotEmpty(t, points)
 					if !killed {
-						require.NotEmpty(t, points)
-						break
+						return false
 					}
 					where := "killed at " + points[len(points)-1]
 					c.accepted(t, where)
-					if n%2 == 0 {
+					if try%2 == 0 {
 						c.gets(t, p.anew(), c.to, where)
 					}
+					try++
 					c.gets(t, p.anew(), c.from, where)
-				}
+					return true
+				})
 			})
 		}
 	})

@@ -1,13 +1,11 @@
 package dataplane_test
 
 import (
-	"fmt"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
@@ -15,13 +13,14 @@ import (
 // goes with it, at steps all along the way. The next one starts HAProxy with
 // one of both configurations, whole, and gets to the desired one.
 func TestLocalKilledWithItsHAProxy(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	w, archives := crashWorld(t)
 	t.Run("on the way to", func(t *testing.T) {
 		for _, way := range []struct{ name, from, to string }{{"first", "", "rules"}, {"files", "certificates", "rules"}} {
 			t.Run(way.name, func(t *testing.T) {
 				t.Parallel()
-				for k, done := 0, false; !done; k += 5 {
+				cutAt(t, 8, func(n int) bool {
 					h := newHost(t)
 					p := &place{layout: h.local.Layout(), sockets: filepath.Join(h.dir, "run"), stats: h.local.RuntimeSocket(),
 						master: haproxyctl.Master{Path: filepath.Join(h.dir, "run", "master.sock")}}
@@ -36,11 +35,10 @@ func TestLocalKilledWithItsHAProxy(t *testing.T) {
 						require.NoError(t, err)
 						hashes = append(hashes, from.Hash())
 					}
-					done = !diesAt(t, h.local, to, k)
+					where, died := diesAt(t, h.local, to, n)
 					h.stop()
 					h.start()
 
-					where := fmt.Sprint("killed at ", k)
 					current, err := h.local.Current(t.Context())
 					require.NoError(t, err)
 					if current != nil || way.from != "" {
@@ -52,27 +50,9 @@ func TestLocalKilledWithItsHAProxy(t *testing.T) {
 					p.serves(t, checks, true)
 					require.Len(t, filesBelow(t, h.dir), len(to.Files()), where)
 					h.stop()
-				}
+					return died
+				})
 			})
 		}
 	})
-}
-
-// diesAt reports whether a Local got to its k-th step, where it ended.
-func diesAt(t *testing.T, local *dataplane.Local, desired *dataplane.Config, k int) (died bool) {
-	t.Helper()
-	local.SetFailpoint(func(string) {
-		if k--; k < 0 {
-			panic(errKilled)
-		}
-	})
-	defer func() {
-		if r := recover(); r != nil {
-			require.Equal(t, errKilled, r)
-			died = true
-		}
-	}()
-	_, err := local.Sync(t.Context(), desired)
-	require.NoError(t, err)
-	return false
 }

@@ -29,18 +29,28 @@ var crashes = []struct{ name, from, to string }{
 // errKilled is what a failpoint panics with.
 var errKilled = errors.New("killed")
 
-// killedAt has a Local sync, and end in the middle of that, at its k-th step.
-func killedAt(t *testing.T, local *dataplane.Local, desired *dataplane.Config, k int) {
+// diesAt has a Local sync until its n-th step, where it ends. It reports false if
+// there are fewer.
+func diesAt(t *testing.T, local *dataplane.Local, desired *dataplane.Config, n int) (where string, died bool) {
 	t.Helper()
-	local.SetFailpoint(func(string) {
-		if k--; k < 0 {
+	c := &cut{n: n}
+	local.SetFailpoint(func(step string) {
+		if !c.at(step) {
 			panic(errKilled)
 		}
 	})
-	require.PanicsWithError(t, errKilled.Error(), func() {
-		result, err := local.Sync(t.Context(), desired)
-		t.Errorf("not killed: %v %v", result, err)
-	})
+	defer func() {
+		if r := recover(); r != nil {
+			require.Equal(t, errKilled, r)
+			died = true
+		}
+		if steps, _ := c.reached(); len(steps) > 0 {
+			where = fmt.Sprintf("killed at %d: %s", len(steps)-1, steps[len(steps)-1])
+		}
+	}()
+	_, err := local.Sync(t.Context(), desired)
+	require.NoError(t, err)
+	return "", false
 }
 
 // attachedPlace is a HAProxy that the test runs, and that outlives a Local.
@@ -174,6 +184,7 @@ func crashWorld(t *testing.T) (*world, map[string]*txtar.Archive) {
 // that changes its folder. A new one gets to where the old one was going, or
 // back to where it came from, with a HAProxy that has lived on.
 func TestLocalKilledAtEachStep(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	w, archives := crashWorld(t)
 	t.Run("on the way to", func(t *testing.T) {
@@ -182,26 +193,20 @@ func TestLocalKilledAtEachStep(t *testing.T) {
 				t.Parallel()
 				p := attachedPlace(t)
 				c := newCrash(t, w, p, archives, way.from, way.to)
-				var steps []string
-				first := p.anew().(*dataplane.Local)
-				first.SetFailpoint(func(at string) { steps = append(steps, at) })
-				_, err := first.Sync(t.Context(), c.to)
-				require.NoError(t, err)
-				require.Greater(t, len(steps), 6)
-				c.gets(t, p.anew(), c.from, "before")
-				for k, step := range steps {
-					if k%2 == 1 && k < len(steps)-1 {
-						require.Contains(t, step, "after") // is where the next begins
-						continue
+				try := 0
+				cutAt(t, 4, func(n int) bool {
+					where, died := diesAt(t, p.anew().(*dataplane.Local), c.to, n)
+					if !died {
+						return false
 					}
-					where := fmt.Sprintf("killed at %d: %s", k, step)
-					killedAt(t, p.anew().(*dataplane.Local), c.to, k)
 					c.accepted(t, where)
-					if k%4 == 0 {
+					if try%2 == 0 {
 						c.gets(t, p.anew(), c.to, where)
 					}
+					try++
 					c.gets(t, p.anew(), c.from, where)
-				}
+					return true
+				})
 			})
 		}
 	})

@@ -27,6 +27,7 @@ func fenceAfter(n int) (dataplane.SyncOption, error) {
 // TestClientFence has the lead lost before each changing call of a Sync in
 // turn: no further one is made, and the next Sync that leads ends well.
 func TestClientFence(t *testing.T) {
+	t.Parallel()
 	for calls := 0; ; calls++ {
 		require.Less(t, calls, 50)
 		api := dataplanetest.New(t, nil)
@@ -76,6 +77,7 @@ backend shop
 }
 
 func TestLocalFence(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	lead := func(text string) {
 		fence, lost := fenceAfter(0)

@@ -55,6 +55,7 @@ func (h *host) attach() {
 }
 
 func TestLocalAttached(t *testing.T) {
+	t.Parallel()
 	h := attached(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	first := h.sync(h.web("server a " + one))
@@ -74,6 +75,7 @@ func TestLocalAttached(t *testing.T) {
 
 // Somebody else's reload is over before a Sync begins with its own.
 func TestLocalAttachedWhileItReloads(t *testing.T) {
+	t.Parallel()
 	h := attached(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	var more strings.Builder // so that it takes a while
@@ -105,6 +107,7 @@ func TestLocalAttachedWhileItReloads(t *testing.T) {
 // A controller that dies between a command and the writing of the files leaves
 // a mark, and the next one reloads.
 func TestLocalAttachedHalfDone(t *testing.T) {
+	t.Parallel()
 	h := attached(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	h.sync(h.web("server a " + one))
@@ -123,6 +126,7 @@ func TestLocalAttachedHalfDone(t *testing.T) {
 // HAProxy runs unprivileged when this process is root, and may bind to low
 // ports all the same.
 func TestLocalRunsUnprivileged(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("CI must run as root")
@@ -148,6 +152,7 @@ func TestLocalRunsUnprivileged(t *testing.T) {
 }
 
 func TestNewLocalRefuses(t *testing.T) {
+	t.Parallel()
 	for want, opts := range map[string]dataplane.LocalOptions{
 		"no folder":            {},
 		"the path of a socket": {Dir: "/" + strings.Repeat("x", 100)},

@@ -24,6 +24,7 @@ import (
 )
 
 func TestLocalKilledWorkerComesBack(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	h.sync(h.web("server a " + one))
@@ -39,6 +40,7 @@ func TestLocalKilledWorkerComesBack(t *testing.T) {
 }
 
 func TestLocalKilledMasterComesBack(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one := h.server("127.0.0.2")
 	last := h.sync(h.web("server a " + one))
@@ -55,6 +57,7 @@ func TestLocalKilledMasterComesBack(t *testing.T) {
 }
 
 func TestLocalStopLeavesNothing(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.sync(h.web("server a " + h.server("127.0.0.2")))
 	require.Len(t, h.processes(), 2)
@@ -74,6 +77,7 @@ func TestLocalStopLeavesNothing(t *testing.T) {
 }
 
 func TestLocalStateSurvives(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one := h.server("127.0.0.2")
 	ca := dataplane.File{Kind: dataplane.CA, Name: "ca.pem", Content: localCertificate(t, "ca.test")}
@@ -92,6 +96,7 @@ func TestLocalStateSurvives(t *testing.T) {
 
 // A controller that is killed takes its HAProxy with it.
 func TestLocalKilledControllerLeavesNothing(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one := h.server("127.0.0.2")
 	h.sync(h.web("server a " + one))
@@ -112,6 +117,7 @@ func TestLocalKilledControllerLeavesNothing(t *testing.T) {
 }
 
 func TestLocalPortTaken(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one := h.server("127.0.0.2")
 	taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", h.port))
@@ -154,6 +160,7 @@ func (h *host) leftovers() []string {
 }
 
 func TestLocalDriftIsRepaired(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	file := dataplane.File{Kind: dataplane.General, Name: "x.txt", Content: []byte("x\n")}
@@ -185,6 +192,7 @@ func TestLocalDriftIsRepaired(t *testing.T) {
 }
 
 func TestLocalFullDisk(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=0755"); err != nil {
@@ -216,6 +224,7 @@ func TestLocalFullDisk(t *testing.T) {
 }
 
 func TestLocalMissingHAProxy(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: dir, Binary: filepath.Join(dir, "no-such-haproxy"), User: "root"})
 	require.NoError(t, err)
@@ -232,6 +241,7 @@ func TestLocalMissingHAProxy(t *testing.T) {
 }
 
 func TestLocalHangingHAProxy(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "haproxy")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho '[WARNING]  (1) : thinking' >&2\nexec sleep 600\n"), 0o700))
@@ -258,6 +268,7 @@ func run(t *testing.T, local *dataplane.Local) {
 }
 
 func TestLocalOneFolderOneRun(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.sync(h.web("server a " + h.server("127.0.0.2")))
 	other, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: h.dir})
@@ -270,6 +281,7 @@ func TestLocalOneFolderOneRun(t *testing.T) {
 }
 
 func TestLocalWithoutRun(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: filepath.Join(dir, "state")})
 	require.NoError(t, err)
@@ -287,6 +299,7 @@ func TestLocalWithoutRun(t *testing.T) {
 }
 
 func TestLocalCancelledSync(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	h.sync(h.web("server a " + one))
@@ -299,6 +312,7 @@ func TestLocalCancelledSync(t *testing.T) {
 }
 
 func TestLocalSyncsAreSerialised(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one := h.server("127.0.0.2")
 	h.sync(h.web("server a " + one))
@@ -319,6 +333,7 @@ func TestLocalSyncsAreSerialised(t *testing.T) {
 // One load that fails after another does not take the unix sockets away, as
 // HAProxy 3.1 and later would. Runtime changes go on.
 func TestLocalFailingLoadsKeepSockets(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	last := h.sync(h.web("server a " + one))

@@ -57,6 +57,7 @@ func TestLocalServerReturns(t *testing.T) {
 
 // A request under way when Run ends comes to its end; no new ones are taken.
 func TestLocalStopsSoftly(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.stop()
 	h.local.SetGrace(2 * patience) // the default is for users: a test may be slow

@@ -100,6 +100,7 @@ func passAnswer(from *bufio.Reader, to io.Writer) error {
 // A command that HAProxy says to have carried out, and that shows no effect when
 // it is read back, is followed by a reload.
 func TestLocalBelievesNoAnswer(t *testing.T) {
+	t.Parallel()
 	servers := serverCases(newUpstreams(t))
 	for name, c := range map[string]struct {
 		runtimeCase

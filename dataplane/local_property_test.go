@@ -129,6 +129,7 @@ func (s *shape) config(h *host) (string, []dataplane.File) {
 // A plan that says runtime never changes the process, and leaves it as one that
 // starts with the new configuration. So does a later reload, for something else.
 func TestRuntimePlansHold(t *testing.T) {
+	t.Parallel()
 	steps := 40
 	if testing.Short() {
 		steps = 10

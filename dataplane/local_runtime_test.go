@@ -36,6 +36,7 @@ func (h *host) ask(command string) string {
 }
 
 func TestLocalServersAtRuntime(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one, two, three := h.server("127.0.0.2"), h.server("127.0.0.3"), h.server("127.0.0.4")
 	last := h.sync(h.web("server a " + one))
@@ -72,6 +73,7 @@ func TestLocalServersAtRuntime(t *testing.T) {
 // Up to HAProxy 2.8 servers added without an identifier to an empty backend push
 // each other out of the tree of balance random.
 func TestLocalServersOfEmptyRandomBackend(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	addresses := []string{h.server("127.0.0.2"), h.server("127.0.0.3"), h.server("127.0.0.4")}
 	last := h.sync(h.web("balance random"))
@@ -80,6 +82,7 @@ func TestLocalServersOfEmptyRandomBackend(t *testing.T) {
 }
 
 func TestLocalServerWithConnections(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	two := h.server("127.0.0.3")
 	// A server that answers slowly holds a connection while it goes.
@@ -117,6 +120,7 @@ func TestLocalServerWithConnections(t *testing.T) {
 }
 
 func TestLocalMapsAtRuntime(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	path := h.local.Layout().Path(dataplane.Map, "hosts.map")
@@ -190,6 +194,7 @@ func localCertificate(t testing.TB, commonName string) []byte {
 }
 
 func TestLocalCertificatesAtRuntime(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one := h.server("127.0.0.2")
 	layout := h.local.Layout()
@@ -248,6 +253,7 @@ func TestLocalCertificatesAtRuntime(t *testing.T) {
 }
 
 func TestLocalReloads(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one := h.server("127.0.0.2")
 	page := dataplane.File{Kind: dataplane.General, Name: "503.http", Content: []byte("HTTP/1.0 503 No\r\n\r\nfirst\n")}
@@ -282,6 +288,7 @@ func TestLocalReloads(t *testing.T) {
 
 // Without a stats socket every change takes a reload, and the plan says why.
 func TestLocalWithoutStatsSocket(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	without := func(s string) string {
@@ -302,6 +309,7 @@ func TestLocalWithoutStatsSocket(t *testing.T) {
 
 // What HAProxy refuses at runtime becomes a reload.
 func TestLocalRefusedCommand(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	h.sync(h.web("server a " + one))
@@ -317,6 +325,7 @@ func TestLocalRefusedCommand(t *testing.T) {
 
 // Requests go on through changes of every kind, none of them fails.
 func TestLocalTrafficDuringChanges(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	// The servers have the same port, as pods of a service do: HAProxy 2.6 sets
 	// address and port one after the other, and a request that connects between

@@ -20,6 +20,7 @@ import (
 // A HAProxy that Run starts again while a Sync writes has loaded the files of
 // before: Sync does not take it for one with the new ones.
 func TestLocalStartedMeanwhile(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	h.sync(h.web("server a " + one))
@@ -49,6 +50,7 @@ func TestLocalStartedMeanwhile(t *testing.T) {
 // A HAProxy that ended, and that a Sync could not start with what is desired,
 // comes back with what is stored, without another Sync.
 func TestLocalComesBackAfterAFailedStart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	needHAProxy(t)
 	h := newHost(t)
@@ -89,6 +91,7 @@ func killMaster(t *testing.T, worker int) {
 
 // The next Sync notices a file that another program writes during a Sync.
 func TestLocalDriftDuringSync(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	h.sync(h.web("server a " + one))

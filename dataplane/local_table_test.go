@@ -226,6 +226,7 @@ func fileCases(t testing.TB) map[string]runtimeCase {
 // Every row of the table, on the haproxy that is there: the process stays and
 // is then as one that starts with the new configuration.
 func TestRuntimeChangesHold(t *testing.T) {
+	t.Parallel()
 	version := haproxyVersion(t)
 	cases := serverCases(newUpstreams(t))
 	for _, more := range []map[string]runtimeCase{fileCases(t)} {

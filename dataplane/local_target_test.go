@@ -12,6 +12,7 @@ import (
 
 // A file that somebody spoilt stops neither DryRun nor Sync.
 func TestLocalSpoiltFiles(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	last := h.sync(h.web("server a " + one))

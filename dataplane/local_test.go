@@ -98,6 +98,7 @@ func (h *host) start() {
 		fmt.Fprintln(&h.output, line)
 	}})
 	require.NoError(h.t, err)
+	h.local.SetGrace(50 * time.Millisecond)
 	h.run()
 }
 
@@ -285,6 +286,7 @@ func (h *host) processes() []string {
 }
 
 func TestLocalAddressChange(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	first := h.sync(h.web("server a " + one))
@@ -305,6 +307,7 @@ func TestLocalAddressChange(t *testing.T) {
 }
 
 func TestLocalFailingReload(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one := h.server("127.0.0.2")
 	first := h.sync(h.web("server a " + one))
@@ -333,6 +336,7 @@ func TestLocalFailingReload(t *testing.T) {
 // is: in the worker or in the master. One failure after the other changes
 // nothing, runtime changes go on, and the next good configuration is loaded.
 func TestLocalFailingReloads(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	last := h.sync(h.web("server a " + one))

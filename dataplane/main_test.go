@@ -2,8 +2,11 @@ package dataplane_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -22,6 +25,10 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(victimDir); dir != "" {
 		victim(dir)
 		return
+	}
+	// A test waits for HAProxy most of its time. The command line may say otherwise.
+	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
 	}
 	haproxytest.Main(m)
 }

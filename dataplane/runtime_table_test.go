@@ -65,6 +65,7 @@ func ExampleTarget_AtRuntime() {
 }
 
 func TestTargetAtRuntime(t *testing.T) {
+	t.Parallel()
 	api := func(major, minor int) dataplane.Target {
 		return dataplane.Target{Version: dataplane.Version{Major: 3, Minor: 9}, API: dataplane.Version{Major: major, Minor: minor}, Transport: dataplane.API}
 	}

@@ -11,6 +11,7 @@ import (
 )
 
 func TestSections(t *testing.T) {
+	t.Parallel()
 	const text = "# first\n\nglobal\n  maxconn 7 # seven\n# the shop\nbackend shop\n  server a 192.0.2.1:80\n" +
 		"  server \"b c\" 192.0.2.2:80\n  # server d\n  servers no\n  server \"\n\"global\"\n  nbthread 2\n"
 	cfg, err := dataplane.NewConfig(text)
