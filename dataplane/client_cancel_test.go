@@ -168,7 +168,7 @@ func TestClientGivesUpAnywhere(t *testing.T) {
 				client, requests := g.gives(t, never, warm, true)
 				g.arrives(t, client, g.from, "at the end")
 				require.Greater(t, len(requests), 8)
-				first, distance := each(t, 2)
+				first, distance := each(t, 4)
 				for n := first; n < len(requests); n += distance {
 					request := requests[n]
 					changes := !strings.HasPrefix(request, "GET ")

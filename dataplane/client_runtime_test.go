@@ -73,11 +73,6 @@ func TestClientRuntimeEndpoints(t *testing.T) {
 				require.Equal(t, fingerprintOf(d.second), s.LoadedCertificate("b.pem"))
 			},
 		},
-		"entry gets a filter": {
-			before:  func(t *testing.T, d *desired) { d.second = siteCertificate(t, "b.test") },
-			change:  func(_ *testing.T, d *desired) { d.filter = " [alpn h2] b.test *.b.test" },
-			runtime: always,
-		},
 		"certificate and its entry go": {
 			before:  func(t *testing.T, d *desired) { d.second = siteCertificate(t, "b.test") },
 			change:  func(_ *testing.T, d *desired) { d.second = nil },
@@ -85,24 +80,6 @@ func TestClientRuntimeEndpoints(t *testing.T) {
 			check: func(t *testing.T, s *site, _ desired) {
 				require.Empty(t, s.file(dataplane.Certificate, "b.pem"))
 			},
-		},
-		"patterns of an ACL": {
-			before: func(_ *testing.T, d *desired) {
-				d.bind = "  http-request deny if { src -f " + d.layout.Path(dataplane.General, "deny.txt") + " }\n"
-				d.extra = []dataplane.File{{Kind: dataplane.General, Name: "deny.txt", Content: []byte("192.0.2.1\n192.0.2.2\n")}}
-			},
-			change: func(_ *testing.T, d *desired) { d.extra[0].Content = []byte("192.0.2.2\n198.51.100.0/24\n") }, runtime: always,
-		},
-		"CA file": {
-			before: func(t *testing.T, d *desired) {
-				d.bind = "  bind unix@" + d.layout.Path(dataplane.General, "c.sock") + " ssl crt " + d.layout.Path(dataplane.Certificate, "a.pem") +
-					" ca-file " + d.layout.Path(dataplane.CA, "ca.pem") + " verify optional\n"
-				d.extra = []dataplane.File{{Kind: dataplane.CA, Name: "ca.pem", Content: onlyCertificates(siteCertificate(t, "ca1.test"))}}
-			},
-			change: func(t *testing.T, d *desired) {
-				d.extra[0].Content = onlyCertificates(siteCertificate(t, "ca2.test"), siteCertificate(t, "ca3.test"))
-			},
-			runtime: always,
 		},
 		"limit of a frontend": {
 			before: func(_ *testing.T, d *desired) { d.bind = "  maxconn 40\n" },

@@ -130,9 +130,9 @@ func (s *shape) config(h *host) (string, []dataplane.File) {
 // starts with the new configuration. So does a later reload, for something else.
 func TestRuntimePlansHold(t *testing.T) {
 	t.Parallel()
-	steps := 40
-	if testing.Short() {
-		steps = 10
+	steps := 16
+	if *full {
+		steps = 40
 	}
 	for seed := range int64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

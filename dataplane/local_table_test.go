@@ -50,7 +50,7 @@ func withFile(text string, f dataplane.File, others ...dataplane.File) blueprint
 }
 
 // upstreams are servers that answer to health checks.
-type upstreams struct{ plain, other, tls, proxied, agent string }
+type upstreams struct{ plain, other, tls, proxied string }
 
 func newUpstreams(t testing.TB) *upstreams {
 	u := &upstreams{}
@@ -94,7 +94,6 @@ func newUpstreams(t testing.TB) *upstreams {
 			answer(conn)
 		}
 	})
-	u.agent = serve(func(conn net.Conn) { _, _ = io.WriteString(conn, "ready\n") })
 	return u
 }
 
