@@ -115,14 +115,13 @@ func filesBelow(t *testing.T, dir string) []string {
 // crash is a series of kills on one of the ways.
 type crash struct {
 	contract
-	from, to         *dataplane.Config
-	states           map[string][]string // by hash, of a process that has loaded it
-	fromName, toName string
+	from, to *dataplane.Config
+	states   map[string][]string // by hash, of a process that has loaded it
 }
 
 func newCrash(t *testing.T, w *world, p *place, archives map[string]*txtar.Archive, from, to string) *crash {
 	t.Helper()
-	c := &crash{contract: contract{world: w, place: p}, states: map[string][]string{}, fromName: from, toName: to}
+	c := &crash{contract: contract{world: w, place: p}, states: map[string][]string{}}
 	c.from, _ = w.render(t, archives[from], p)
 	c.to, _ = w.render(t, archives[to], p)
 	// What the process has when it has loaded each from its start.
