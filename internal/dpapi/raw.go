@@ -2,8 +2,8 @@ package dpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 )
@@ -20,39 +20,31 @@ type Raw struct {
 // "# _version=", "# _md5hash=" and "# _cluster_version=", and returns the
 // version. Only the leading block of comments can hold them.
 func SplitText(text string) (plain string, version int64) {
-	var b strings.Builder
+	var kept strings.Builder
 	rest := text
-	for rest != "" {
-		line, after, _ := strings.Cut(rest, "\n")
-		trimmed := strings.TrimSpace(line)
-		if trimmed != "" && !strings.HasPrefix(trimmed, "#") {
+	for line := range strings.Lines(text) {
+		if words := strings.TrimSpace(line); words != "" && words[0] != '#' {
 			break
 		}
-		switch {
-		case strings.HasPrefix(line, "# _version="):
-			version, _ = strconv.ParseInt(strings.TrimSpace(line[len("# _version="):]), 10, 64)
-		case strings.HasPrefix(line, "# _md5hash="), strings.HasPrefix(line, "# _cluster_version="):
-		default:
-			b.WriteString(line)
-			b.WriteByte('\n')
+		rest = rest[len(line):]
+		if number, ok := strings.CutPrefix(line, "# _version="); ok {
+			version, _ = strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+		} else if !strings.HasPrefix(line, "# _md5hash=") && !strings.HasPrefix(line, "# _cluster_version=") {
+			kept.WriteString(line)
 		}
-		rest = after
 	}
-	return b.String() + rest, version
+	return kept.String() + rest, version
 }
 
 // GetRaw reads the configuration.
 func (c *Client) GetRaw(ctx context.Context) (Raw, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: rawPath(), large: true})
-	if err != nil {
-		return Raw{}, err
-	}
-	return a.raw(), nil
+	a, err := c.do(ctx, call{method: http.MethodGet, path: at("configuration/raw"), large: true})
+	return a.raw(), err
 }
 
-func (a *answer) raw() Raw {
+func (a answer) raw() Raw {
 	text, version := SplitText(string(a.body))
-	r := Raw{Text: text, FileVersion: version, Version: a.version, ReloadID: a.header.Get("Reload-ID")}
+	r := Raw{Text: text, FileVersion: version, Version: a.version, ReloadID: a.reloadID}
 	if r.Version == 0 {
 		r.Version = version
 	}
@@ -76,26 +68,15 @@ const (
 // the text or, with [ForceReload], could not load it. After a 500 the text may
 // have been written and some of the actions done.
 func (c *Client) Push(ctx context.Context, text string, version int64, mode PushMode, actions ...string) (Raw, error) {
-	q := url.Values{"version": {strconv.FormatInt(version, 10)}, string(mode): {"true"}}
-	h := http.Header{}
-	if len(actions) > 0 {
-		h.Set("X-Runtime-Actions", strings.Join(actions, ";"))
-	}
 	a, err := c.do(ctx, call{
-		method: http.MethodPost, path: rawPath(), query: q, header: h,
-		contentType: "text/plain", body: []byte(text), large: true,
+		method: http.MethodPost, path: fmt.Sprintf("%s?%s=true&version=%d", at("configuration/raw"), mode, version),
+		kind: "text/plain", body: []byte(text), actions: strings.Join(actions, ";"), large: true,
 	})
-	if err != nil {
-		return Raw{}, err
-	}
-	return a.raw(), nil
+	return a.raw(), err
 }
-
-func rawPath() []string { return []string{"services", "haproxy", "configuration", "raw"} }
 
 // Reload is one reload and what became of it.
 type Reload struct {
-	ID       string `json:"id"`
 	Status   string `json:"status"` // in_progress, succeeded or failed
 	Response string `json:"response"`
 }
@@ -103,10 +84,5 @@ type Reload struct {
 // Reload asks what became of a reload. Status 404 says that it is not known:
 // the API has been restarted before it took place.
 func (c *Client) Reload(ctx context.Context, id string) (Reload, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: []string{"services", "haproxy", "reloads", id}})
-	if err != nil {
-		return Reload{}, err
-	}
-	var r Reload
-	return r, a.json(&r)
+	return get[Reload](ctx, c, at("reloads/%s", id))
 }

@@ -2,9 +2,8 @@ package dpapi
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -17,91 +16,94 @@ type Process struct {
 // Process asks which process serves now. The zero Process says that the API
 // does not know.
 func (c *Client) Process(ctx context.Context) (Process, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: []string{"services", "haproxy", "runtime", "info"}})
-	if err != nil {
-		return Process{}, err
-	}
-	type native struct {
+	v, err := get[struct {
 		Info Process `json:"info"`
-	}
-	// Older versions answer with a list of one element per process.
-	var one native
-	if json.Unmarshal(a.body, &one) == nil {
-		return one.Info, nil
-	}
-	var many []native
-	if err := a.json(&many); err != nil || len(many) == 0 {
-		return Process{}, err
-	}
-	return many[0].Info, nil
+	}](ctx, c, at("runtime/info"))
+	return v.Info, err
 }
 
 // SafeWord reports whether a key or value can go through a runtime call: the
 // API pastes it into a command line, where a space ends a word, a semicolon
 // the command, and a backslash escapes. A path of dots would lead elsewhere.
 func SafeWord(s string) bool {
-	if s == "" || s == "." || s == ".." || strings.HasPrefix(s, "#") || strings.HasPrefix(s, "@") || strings.HasPrefix(s, "<<") {
-		return false
+	unsafe := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`;\"'`, r) }
+	return s != "" && s != "." && s != ".." && !strings.HasPrefix(s, "#") && !strings.HasPrefix(s, "@") &&
+		!strings.HasPrefix(s, "<<") && !strings.ContainsFunc(s, unsafe)
+}
+
+// Stat is what the statistics of the running process say of a server (management
+// manual, section 9.1).
+type Stat struct {
+	Name    string
+	Backend string
+	Address string // with its port; "" where the process does not tell
+	Status  string // "UP", "MAINT", "no check", ...
+	Weight  *int64 // effective weight; nil where the process does not tell
+}
+
+// ServerStats reads the statistics of the servers of a backend, or of all
+// backends if that is "". HAProxy counts them all either way.
+func (c *Client) ServerStats(ctx context.Context, backend string) ([]Stat, error) {
+	path := at("stats/native?type=server")
+	if backend != "" {
+		path += "&parent=" + url.QueryEscape(backend)
 	}
-	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c == 0x7f || strings.IndexByte(`;\"'`, c) >= 0 {
-			return false
-		}
+	native, _, err := read[struct {
+		Stats []struct {
+			Name    string `json:"name"`
+			Backend string `json:"backend_name"`
+			Stats   struct {
+				Address string `json:"addr"`
+				Status  string `json:"status"`
+				Weight  *int64 `json:"weight"`
+			} `json:"stats"`
+		} `json:"stats"`
+	}](ctx, c, call{method: http.MethodGet, path: path, large: true})
+	stats := make([]Stat, 0, len(native.Stats))
+	for _, s := range native.Stats {
+		stats = append(stats, Stat{s.Name, s.Backend, s.Stats.Address, s.Stats.Status, s.Stats.Weight})
 	}
-	return true
+	return stats, err
 }
 
-func entriesPath(mapName string, key ...string) []string {
-	return append([]string{"services", "haproxy", "runtime", "maps", mapName, "entries"}, key...)
+// LoadedServer is a server of the running process.
+type LoadedServer struct {
+	Name       string `json:"name"`
+	Address    string `json:"address"`
+	Port       int    `json:"port"`
+	AdminState string `json:"admin_state"`       // ready, drain or maint
+	State      string `json:"operational_state"` // up, down or stopping
+	Weight     *int64 `json:"weight"`            // nil where the API does not tell, as before 3.3
 }
 
-// AddMapEntry adds an entry to a map of the running process; the file stays.
-// Status 409 says that the key is there.
-func (c *Client) AddMapEntry(ctx context.Context, mapName, key, value string) error {
-	return c.mapEntry(ctx, http.MethodPost, entriesPath(mapName), key, value)
+func serversPath(backend string) string { return at("runtime/backends/%s/servers", backend) }
+func serverPath(backend, server string) string {
+	return at("runtime/backends/%s/servers/%s", backend, server)
 }
 
-// SetMapEntry changes the value of a key of a map of the running process; the
-// file stays. Status 404 says that the key is not there.
-func (c *Client) SetMapEntry(ctx context.Context, mapName, key, value string) error {
-	return c.mapEntry(ctx, http.MethodPut, entriesPath(mapName, key), key, value)
+// LoadedServers lists the servers of a backend of the running process. Status
+// 404 can mean that the API does not understand what HAProxy says.
+func (c *Client) LoadedServers(ctx context.Context, backend string) ([]LoadedServer, error) {
+	return get[[]LoadedServer](ctx, c, serversPath(backend))
 }
 
-// DeleteMapEntry removes all entries of a key from a map of the running
-// process; the file stays.
-func (c *Client) DeleteMapEntry(ctx context.Context, mapName, key string) error {
-	if !SafeWord(key) {
-		return fmt.Errorf("map %s: key %q cannot be changed at runtime", mapName, key)
-	}
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: entriesPath(mapName, key)})
-	return err
+// AddServer adds a server to a backend of the running process; the
+// configuration stays. The fields are those of the API for a server that is
+// added at runtime, "name" and "address" among them. The server is in
+// maintenance until [Client.SetServerState] says otherwise, with its health
+// checks off for good. Status 409 says that there is one of that name.
+func (c *Client) AddServer(ctx context.Context, backend string, fields map[string]any) error {
+	return c.sendJSON(ctx, http.MethodPost, serversPath(backend), fields)
 }
 
-func (c *Client) mapEntry(ctx context.Context, method string, path []string, key, value string) error {
-	if !SafeWord(key) || !SafeWord(value) {
-		return fmt.Errorf("map entry %q %q cannot be changed at runtime", key, value)
-	}
-	entry := map[string]string{"value": value}
-	if method == http.MethodPost {
-		entry["key"] = key
-	}
-	return c.sendJSON(ctx, method, path, nil, entry)
+// SetServerState makes a server of the running process ready, drain or maint.
+func (c *Client) SetServerState(ctx context.Context, backend, server, state string) error {
+	return c.sendJSON(ctx, http.MethodPut, serverPath(backend, server), map[string]string{"admin_state": state})
 }
 
-// MapEntry is an entry of a map of the running process.
-type MapEntry struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
-}
-
-// MapEntries lists a map of the running process. The API splits lines at
-// blanks, so values come without what follows the first; and with an HAProxy
-// before 2.7 behind a master socket there are entries made of an error message.
-func (c *Client) MapEntries(ctx context.Context, mapName string) ([]MapEntry, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: entriesPath(mapName)})
-	if err != nil {
-		return nil, err
-	}
-	var entries []MapEntry
-	return entries, a.json(&entries)
+// DeleteServer puts a server of the running process in maintenance and removes
+// it; the configuration stays. It fails with status 500 while the server has
+// connections, and then leaves it in maintenance.
+func (c *Client) DeleteServer(ctx context.Context, backend, server string) error {
+	return c.delete(ctx, serverPath(backend, server))
 }

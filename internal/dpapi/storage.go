@@ -1,11 +1,8 @@
 package dpapi
 
 import (
-	"bytes"
 	"context"
-	"mime/multipart"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -19,81 +16,52 @@ const (
 	General      Storage = "general"
 )
 
-// FileInfo is a stored file. Only Name and Path are known for maps and general
-// files; a listing of certificates gives no more either.
+// FileInfo is a stored file. A listing tells the name alone.
 type FileInfo struct {
-	Name   string `json:"storage_name"`
-	Path   string `json:"file"`
-	Size   int64  `json:"size"`
-	Serial string `json:"serial"`
-
-	NotBefore time.Time `json:"not_before"`
-	NotAfter  time.Time `json:"not_after"`
+	Name     string    `json:"storage_name"`
+	Size     int64     `json:"size"`
+	Serial   string    `json:"serial"`
+	NotAfter time.Time `json:"not_after"`
 }
 
-func storagePath(s Storage, name ...string) []string {
-	return append([]string{"services", "haproxy", "storage", string(s)}, name...)
-}
+func storagePath(s Storage) string           { return at("storage/%s", string(s)) }
+func filePath(s Storage, name string) string { return at("storage/%s/%s", string(s), name) }
+
+const skipReload = "?skip_reload=true"
 
 // Files lists a storage.
 func (c *Client) Files(ctx context.Context, s Storage) ([]FileInfo, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: storagePath(s)})
-	if err != nil {
-		return nil, err
-	}
-	var files []FileInfo
-	return files, a.json(&files)
+	return get[[]FileInfo](ctx, c, storagePath(s))
 }
 
 // ReadFile reads a map or a general file. The API never gives a certificate
 // back: see [Client.CertificateInfo].
 func (c *Client) ReadFile(ctx context.Context, s Storage, name string) ([]byte, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: storagePath(s, name), large: true})
-	if err != nil {
-		return nil, err
-	}
-	return a.body, nil
+	a, err := c.do(ctx, call{method: http.MethodGet, path: filePath(s, name), large: true})
+	return a.body, err
 }
 
 // CertificateInfo reads what the API tells of a certificate.
 func (c *Client) CertificateInfo(ctx context.Context, name string) (FileInfo, error) {
-	a, err := c.do(ctx, call{method: http.MethodGet, path: storagePath(Certificates, name)})
-	if err != nil {
-		return FileInfo{}, err
-	}
-	var f FileInfo
-	return f, a.json(&f)
+	return get[FileInfo](ctx, c, filePath(Certificates, name))
 }
 
 // CreateFile stores a new file and never reloads. Status 409 says that there
 // is one of that name.
 func (c *Client) CreateFile(ctx context.Context, s Storage, name string, content []byte) error {
-	contentType, body, err := upload(name, content)
-	if err != nil {
-		return err
-	}
-	q := url.Values{}
-	if s == Certificates {
-		q.Set("skip_reload", "true")
-	}
-	_, err = c.do(ctx, call{method: http.MethodPost, path: storagePath(s), query: q, contentType: contentType, body: body})
+	_, err := c.sendFile(ctx, http.MethodPost, storagePath(s)+skipReload, name, content)
 	return err
 }
 
 // ReplaceFile overwrites a file without a reload. Status 404 says that there
 // is none of that name.
-func (c *Client) ReplaceFile(ctx context.Context, s Storage, name string, content []byte) error {
-	contentType, body := "text/plain", content
+func (c *Client) ReplaceFile(ctx context.Context, s Storage, name string, content []byte) (err error) {
+	path := filePath(s, name) + skipReload
 	if s == General {
-		var err error
-		if contentType, body, err = upload(name, content); err != nil {
-			return err
-		}
+		_, err = c.sendFile(ctx, http.MethodPut, path, name, content)
+	} else {
+		_, err = c.sendText(ctx, http.MethodPut, path, content)
 	}
-	_, err := c.do(ctx, call{
-		method: http.MethodPut, path: storagePath(s, name), query: url.Values{"skip_reload": {"true"}},
-		contentType: contentType, body: body,
-	})
 	return err
 }
 
@@ -101,60 +69,20 @@ func (c *Client) ReplaceFile(ctx context.Context, s Storage, name string, conten
 // over. Where that does not work, and with every API before 3.2, the API
 // schedules a reload instead and its id comes back.
 func (c *Client) SwapCertificate(ctx context.Context, name string, content []byte) (reloadID string, err error) {
-	a, err := c.do(ctx, call{
-		method: http.MethodPut, path: storagePath(Certificates, name), contentType: "text/plain", body: content,
-	})
-	if err != nil {
-		return "", err
-	}
-	if a.status == http.StatusAccepted {
-		return a.header.Get("Reload-ID"), nil
-	}
-	return "", nil
+	a, err := c.sendText(ctx, http.MethodPut, filePath(Certificates, name), content)
+	return a.reloadID, err
 }
 
 // LoadCertificate stores a new certificate and has the running process load it,
-// for crt-lists to refer to. Where that does not work, and with every API before
-// 3.2, the API schedules a reload instead and its id comes back. Status 409 says
-// that there is one of that name.
+// for crt-lists to refer to. Otherwise it is as [Client.SwapCertificate]. Status
+// 409 says that there is one of that name.
 func (c *Client) LoadCertificate(ctx context.Context, name string, content []byte) (reloadID string, err error) {
-	contentType, body, err := upload(name, content)
-	if err != nil {
-		return "", err
-	}
-	a, err := c.do(ctx, call{method: http.MethodPost, path: storagePath(Certificates), contentType: contentType, body: body})
-	if err != nil {
-		return "", err
-	}
-	if a.status == http.StatusAccepted {
-		return a.header.Get("Reload-ID"), nil
-	}
-	return "", nil
+	a, err := c.sendFile(ctx, http.MethodPost, storagePath(Certificates), name, content)
+	return a.reloadID, err
 }
 
 // DeleteFile removes a file without a reload. Status 409 says that the
 // configuration refers to it.
 func (c *Client) DeleteFile(ctx context.Context, s Storage, name string) error {
-	q := url.Values{}
-	if s == Certificates {
-		q.Set("skip_reload", "true")
-	}
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: storagePath(s, name), query: q})
-	return err
-}
-
-func upload(name string, content []byte) (contentType string, body []byte, err error) {
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
-	part, err := w.CreateFormFile("file_upload", name)
-	if err != nil {
-		return "", nil, err
-	}
-	if _, err := part.Write(content); err != nil {
-		return "", nil, err
-	}
-	if err := w.Close(); err != nil {
-		return "", nil, err
-	}
-	return w.FormDataContentType(), b.Bytes(), nil
+	return c.delete(ctx, filePath(s, name)+skipReload)
 }

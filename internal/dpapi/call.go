@@ -1,0 +1,180 @@
+package dpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// StatusError is an answer that is not success.
+type StatusError struct {
+	Method  string
+	Path    string
+	Status  int    // HTTP status
+	Message string // what the API said
+}
+
+// Error tells call, status and message.
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("%s %s: status %d: %s", e.Method, e.Path, e.Status, e.Message)
+}
+
+// Status returns the HTTP status within an error, 0 if there is none.
+func Status(err error) int {
+	var s *StatusError
+	if errors.As(err, &s) {
+		return s.Status
+	}
+	return 0
+}
+
+// call is one request.
+type call struct {
+	method  string
+	path    string // below /v3, escaped, with the query
+	kind    string // media type of the body
+	body    []byte
+	actions string // for the running process
+	large   bool   // the answer may be
+}
+
+// answer is what came back from a successful request.
+type answer struct {
+	body     []byte
+	version  int64  // of the configuration, 0 if absent
+	reloadID string // of the reload that completes the request, "" if it is complete
+}
+
+// at fills a path below the one that most calls begin with. Each %s is one
+// element of it, whatever characters it has.
+func at(format string, elements ...string) string {
+	escaped := make([]any, len(elements))
+	for i, e := range elements {
+		escaped[i] = url.PathEscape(e)
+	}
+	return "services/haproxy/" + fmt.Sprintf(format, escaped...)
+}
+
+func (c *Client) do(ctx context.Context, r call) (answer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("no answer within %v: %w", c.opts.Timeout, context.DeadlineExceeded))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, r.method, c.base+"/"+r.path, bytes.NewReader(r.body))
+	if err != nil {
+		return answer{}, err
+	}
+	for name, value := range map[string]string{"Content-Type": r.kind, "X-Runtime-Actions": r.actions} {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	if c.opts.Username != "" || c.opts.Password != "" {
+		req.SetBasicAuth(c.opts.Username, c.opts.Password)
+	}
+	if c.fence != nil && r.method != http.MethodGet {
+		if err := c.fence(); err != nil {
+			return answer{}, err
+		}
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return answer{}, err // a *url.Error already
+	}
+	defer func() { _ = res.Body.Close() }()
+	limit := int64(maxAnswer)
+	if r.large && res.StatusCode < 300 {
+		limit = maxLarge
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, limit+1))
+	if err == nil && int64(len(body)) > limit {
+		err = fmt.Errorf("the answer is larger than %d bytes: something else than a Dataplane API answers", limit)
+	}
+	if err != nil {
+		return answer{}, &url.Error{Op: "read the answer to " + r.method, URL: req.URL.String(), Err: err}
+	}
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		return answer{}, &StatusError{Method: r.method, Path: req.URL.Path, Status: res.StatusCode, Message: message(body, res.Status)}
+	}
+	version, _ := strconv.ParseInt(res.Header.Get("Configuration-Version"), 10, 64)
+	return answer{body: body, version: version, reloadID: res.Header.Get("Reload-ID")}, nil
+}
+
+// message is what the API said: {"code":…,"message":…}, for some calls once more
+// quoted as a JSON string, or plain text. It is cut to a length that fits into
+// logs and events.
+func message(body []byte, status string) string {
+	const most = 4 << 10
+	text := strings.TrimSpace(string(body))
+	_ = json.Unmarshal([]byte(text), &text) // fails unless it is quoted
+	var m struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal([]byte(text), &m) == nil && m.Message != "" {
+		text = m.Message
+	}
+	switch text = strings.TrimSpace(text); {
+	case text == "":
+		return status
+	case len(text) > most:
+		return text[:most] + " ..."
+	}
+	return text
+}
+
+// read makes a call whose answer is JSON.
+func read[T any](ctx context.Context, c *Client, r call) (value T, a answer, err error) {
+	if a, err = c.do(ctx, r); err != nil {
+		return value, a, err
+	}
+	if err := json.Unmarshal(a.body, &value); err != nil {
+		return value, a, &url.Error{Op: "decode", URL: "answer", Err: err}
+	}
+	return value, a, nil
+}
+
+// get reads one thing.
+func get[T any](ctx context.Context, c *Client, path string) (T, error) {
+	value, _, err := read[T](ctx, c, call{method: http.MethodGet, path: path})
+	return value, err
+}
+
+func (c *Client) delete(ctx context.Context, path string) error {
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: path})
+	return err
+}
+
+// sendJSON sends a value.
+func (c *Client) sendJSON(ctx context.Context, method, path string, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	_, err = c.do(ctx, call{method: method, path: path, kind: "application/json", body: body})
+	return err
+}
+
+// sendFile sends a file in a form.
+func (c *Client) sendFile(ctx context.Context, method, path, name string, content []byte) (answer, error) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	part, err := w.CreateFormFile("file_upload", name)
+	if err == nil {
+		_, err = part.Write(content)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return answer{}, err
+	}
+	return c.do(ctx, call{method: method, path: path, kind: w.FormDataContentType(), body: b.Bytes()})
+}
+
+// sendText sends a text as it is.
+func (c *Client) sendText(ctx context.Context, method, path string, text []byte) (answer, error) {
+	return c.do(ctx, call{method: method, path: path, kind: "text/plain", body: text})
+}
