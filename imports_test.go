@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 	"dataplane/internal/api":    {"dataplane/internal/diff", "dataplane/internal/change", "dataplane/internal/config", "internal/dpapi", "internal/haproxycfg"},
 
 	// Test kits may use what tests use.
-	"dataplane/dataplanetest": {"dataplane", "dataplane/dataplanetest/internal/certs", "dataplane/dataplanetest/internal/daemon", "dataplane/dataplanetest/internal/pretender", "internal/dpapi", "internal/haproxycfg", "internal/haproxyctl"},
+	"dataplane/dataplanetest": {"dataplane", "dataplane/internal/config", "dataplane/dataplanetest/internal/daemon", "dataplane/dataplanetest/internal/pretender", "internal/dpapi", "internal/haproxycfg", "internal/haproxyctl"},
 	"k8swatch/k8swatchtest":   {"k8swatch", "k8swatch/internal/memapi", "k8s.io/"},
 	"internal/haproxytest":    {"go.uber.org/goleak"},
 	"internal/watchtest":      {"k8swatch", "k8s.io/", "github.com/google/go-cmp/"},

@@ -2,117 +2,68 @@ package dataplanetest
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"net/url"
-	"slices"
+	"net/http/httptest"
+	"strconv"
 	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// endpoint is a method of a path below /v3, in which {} leaves an element open.
-type endpoint struct {
-	method, path string
-	do           func(*Server, *request) (answer, error)
-}
+// handler answers requests of one kind, with a body that is sent as JSON. Bytes
+// are sent as they are.
+type handler func(*request) (status int, body any, err error)
 
-// haproxy is what most paths begin with.
-const haproxy = "services/haproxy/"
-
-// endpoints are all that there are.
-func endpoints() []endpoint {
-	const runtime = haproxy + "runtime/"
-	list := []endpoint{
-		{"GET", "info", (*Server).info},
-		{"GET", "health", (*Server).health},
-		{"GET", haproxy + "configuration/version", (*Server).getVersion},
-		{"GET", haproxy + "configuration/raw", (*Server).getRaw},
-		{"POST", haproxy + "configuration/raw", (*Server).postRaw},
-		{"GET", haproxy + "reloads/{}", (*Server).getReload},
-		{"GET", haproxy + "stats/native", (*Server).stats},
-		{"GET", runtime + "info", (*Server).processInfo},
-		{"GET", runtime + "backends/{}/servers", (*Server).listServers},
-		{"POST", runtime + "backends/{}/servers", (*Server).addServer},
-		{"GET", runtime + "backends/{}/servers/{}", (*Server).getServer},
-		{"PUT", runtime + "backends/{}/servers/{}", (*Server).setServer},
-		{"DELETE", runtime + "backends/{}/servers/{}", (*Server).deleteServer},
-		{"GET", runtime + "maps/{}/entries", ofMaps((*Server).listMap)},
-		{"POST", runtime + "maps/{}/entries", ofMaps((*Server).addMapEntry)},
-		{"GET", runtime + "maps/{}/entries/{}", ofMaps((*Server).getMapEntry)},
-		{"PUT", runtime + "maps/{}/entries/{}", ofMaps((*Server).setMapEntry)},
-		{"DELETE", runtime + "maps/{}/entries/{}", ofMaps((*Server).deleteMapEntry)},
-		{"GET", runtime + "acls", (*Server).listACLs},
-		{"GET", runtime + "acls/{}/entries", (*Server).listACL},
-		{"POST", runtime + "acls/{}/entries", (*Server).addACLEntry},
-		{"DELETE", runtime + "acls/{}/entries/{}", (*Server).deleteACLEntry},
-		{"GET", runtime + "ssl_certs/{}", (*Server).getCertificate},
-		{"DELETE", runtime + "ssl_certs/{}", (*Server).deleteCertificate},
-		{"GET", runtime + "ssl_ca_files/{}", (*Server).getCAFile},
-		{"PUT", runtime + "ssl_ca_files/{}", (*Server).setCAFile},
-		{"GET", runtime + "ssl_ca_files/{}/entries/{}", (*Server).getCA},
-		{"GET", runtime + "ssl_crt_lists/entries", (*Server).listCrtList},
-		{"POST", runtime + "ssl_crt_lists/entries", (*Server).addToCrtList},
-		{"DELETE", runtime + "ssl_crt_lists/entries", (*Server).dropFromCrtList},
+// routes returns all endpoints.
+func (s *Server) routes() *http.ServeMux {
+	const servers, maps, acls = "runtime/backends/{backend}/servers", "runtime/maps/{map}/entries", "runtime/acls/{acl}/entries"
+	table := map[string]handler{
+		"GET configuration/version":     s.getVersion,
+		"GET configuration/raw":         s.getRaw,
+		"POST configuration/raw":        s.postRaw,
+		"GET reloads/{id}":              s.getReload,
+		"GET stats/native":              s.stats,
+		"GET runtime/info":              s.processInfo,
+		"GET " + servers:                s.listServers,
+		"POST " + servers:               s.addServer,
+		"PUT " + servers + "/{name}":    s.setServer,
+		"DELETE " + servers + "/{name}": s.deleteServer,
+		"GET " + maps:                   s.listMap,
+		"POST " + maps:                  s.addMapEntry,
+		"PUT " + maps + "/{key}":        s.setMapEntry,
+		"DELETE " + maps + "/{key}":     s.deleteMapEntry,
+		"GET runtime/acls":              s.listACLs,
+		"GET " + acls:                   s.listACL,
+		"POST " + acls:                  s.addACLEntry,
+		"DELETE " + acls + "/{entry}":   s.deleteACLEntry,
 	}
-	for _, kind := range []string{"maps", "general", "ssl_certificates"} {
-		of := func(do func(*Server, *request, *store) (answer, error)) func(*Server, *request) (answer, error) {
-			return func(s *Server, q *request) (answer, error) { return do(s, q, s.store(kind)) }
-		}
-		list = append(list,
-			endpoint{"GET", haproxy + "storage/" + kind, of((*Server).listFiles)},
-			endpoint{"POST", haproxy + "storage/" + kind, of((*Server).createFile)},
-			endpoint{"GET", haproxy + "storage/" + kind + "/{}", of((*Server).getFile)},
-			endpoint{"PUT", haproxy + "storage/" + kind + "/{}", of((*Server).replaceFile)},
-			endpoint{"DELETE", haproxy + "storage/" + kind + "/{}", of((*Server).deleteFile)})
+	if s.atLeast32() {
+		table["GET runtime/ssl_certs/{file}"] = s.getCertificate
+		table["DELETE runtime/ssl_certs/{file}"] = s.deleteCertificate
+		table["PUT runtime/ssl_ca_files/{file}"] = s.setCAFile
+		table["POST runtime/ssl_crt_lists/entries"] = s.addToCrtList
+		table["DELETE runtime/ssl_crt_lists/entries"] = s.dropFromCrtList
 	}
-	return list
-}
-
-// matches finds the open elements of a path.
-func (e *endpoint) matches(path []string) (args []string, ok bool) {
-	pattern := strings.Split(e.path, "/")
-	if len(pattern) != len(path) {
-		return nil, false
-	}
-	for i, element := range path {
-		switch pattern[i] {
-		case "{}":
-			plain, err := url.PathUnescape(element)
-			if err != nil || plain == "" {
-				return nil, false
-			}
-			args = append(args, plain)
-		case element:
-		default:
-			return nil, false
+	for name, kind := range map[string]dataplane.FileKind{"maps": dataplane.Map, "general": dataplane.General, "ssl_certificates": dataplane.Certificate} {
+		for call, do := range map[string]func(*request, dataplane.FileKind) (int, any, error){
+			"GET storage/%s": s.listFiles, "POST storage/%s": s.createFile,
+			"GET storage/%s/{file}": s.getFile, "PUT storage/%s/{file}": s.replaceFile, "DELETE storage/%s/{file}": s.deleteFile,
+		} {
+			table[fmt.Sprintf(call, name)] = func(q *request) (int, any, error) { return do(q, kind) }
 		}
 	}
-	return args, true
-}
-
-// route has the endpoint of a request answer it.
-func (s *Server) route(q *request) (answer, error) {
-	notFound := problemf(http.StatusNotFound, "path %s was not found", q.URL.Path)
-	below, ok := strings.CutPrefix(q.URL.EscapedPath(), "/v3/")
-	if !ok || strings.HasPrefix(below, haproxy+"runtime/ssl_") && !s.atLeast32() {
-		return answer{}, notFound
+	mux := http.NewServeMux()
+	mux.Handle("GET /v3/info", handler(s.info))
+	for pattern, do := range table {
+		method, path, _ := strings.Cut(pattern, " ")
+		mux.Handle(method+" /v3/services/haproxy/"+path, do)
 	}
-	path := strings.Split(below, "/")
-	var methods []string
-	for _, e := range endpoints() {
-		args, ok := e.matches(path)
-		if ok && e.method == q.Method {
-			q.args = args
-			return e.do(s, q)
-		}
-		if ok {
-			methods = append(methods, e.method)
-		}
-	}
-	if len(methods) == 0 {
-		return answer{}, notFound
-	}
-	slices.Sort(methods)
-	return answer{}, problemf(http.StatusMethodNotAllowed, "method %s is not allowed, but [%s] are", q.Method, strings.Join(methods, ","))
+	return mux
 }
 
 // atLeast32 reports whether the API is one of 3.2 or later.
@@ -120,12 +71,8 @@ func (s *Server) atLeast32() bool {
 	return !strings.HasPrefix(s.opts.APIVersion, "v3.0") && !strings.HasPrefix(s.opts.APIVersion, "v3.1")
 }
 
-func (s *Server) info(*request) (answer, error) {
-	return answer{status: http.StatusOK, body: map[string]any{"api": map[string]string{"version": s.opts.APIVersion}, "system": struct{}{}}}, nil
-}
-
-func (s *Server) health(*request) (answer, error) {
-	return answer{status: http.StatusOK, body: map[string]string{"haproxy": "up"}}, nil
+func (s *Server) info(*request) (int, any, error) {
+	return http.StatusOK, map[string]any{"api": map[string]string{"version": s.opts.APIVersion}}, nil
 }
 
 // ServeHTTP answers as the Dataplane API does.
@@ -135,41 +82,123 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // the client has gone
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	s.mu.Lock()
-	number := len(s.requests)
-	s.requests = append(s.requests, Request{
-		Method: r.Method, Path: strings.TrimPrefix(r.URL.Path, "/v3"), Query: r.URL.RawQuery, Body: string(body),
-	})
-	f := s.take(r)
-	s.mu.Unlock()
-	answered := func(status int) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.requests[number].Status = status
-	}
-	if f != nil && f.suffer(w, r, answered) {
+	number, f := s.arrived(r, body)
+	if !f.wait(r.Context()) {
 		return
 	}
-	a := s.answer(&request{Request: r, body: body})
-	answered(a.status)
-	if f != nil && f.Cut {
-		a.cut(w)
+	if f.Drop {
+		panic(http.ErrAbortHandler)
 	}
-	a.send(w)
+	out := httptest.NewRecorder()
+	if f.Status != 0 {
+		f.answer(out)
+	} else {
+		s.answer(out, r)
+	}
+	content := out.Body.Bytes()
+	if len(content) > 0 {
+		out.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	}
+	s.mu.Lock()
+	s.requests[number].Status = out.Code
+	s.mu.Unlock()
+	maps.Copy(w.Header(), out.Header())
+	w.WriteHeader(out.Code)
+	if f.Cut {
+		_, _ = w.Write(content[:len(content)/2])
+		if len(content) > 1 {
+			_ = http.NewResponseController(w).Flush()
+		}
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = w.Write(content)
 }
 
 // answer does what is asked under the lock. The version on the answer is that
 // of afterwards.
-func (s *Server) answer(q *request) (a answer) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := problemf(http.StatusUnauthorized, "unauthenticated for invalid credentials")
-	if user, password, _ := q.BasicAuth(); user == s.opts.Username && password == s.opts.Password {
-		a, err = s.route(q)
+	if user, password, _ := r.BasicAuth(); user == s.opts.Username && password == s.opts.Password {
+		s.mux.ServeHTTP(w, r)
+	} else {
+		handler(func(*request) (int, any, error) {
+			return 0, nil, problemf(http.StatusUnauthorized, "unauthenticated for invalid credentials")
+		}).ServeHTTP(w, r)
 	}
+	w.Header().Set("Configuration-Version", strconv.FormatInt(s.version, 10))
+}
+
+// ServeHTTP answers one request, an error in the form of the API.
+func (do handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	status, body, err := do(&request{Request: r, header: w.Header()})
 	if err != nil {
-		a = refusal(err)
+		p := &problem{http.StatusInternalServerError, err.Error()}
+		errors.As(err, &p)
+		status, body = p.status, map[string]any{"code": p.status, "message": p.text}
 	}
-	a.version = s.config.version
-	return a
+	content, raw := body.([]byte)
+	if !raw && body != nil {
+		w.Header().Set("Content-Type", "application/json")
+		content, _ = json.Marshal(body) // of types that have no other outcome
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(content)
+}
+
+// problem is an error with the status that the API answers it with.
+type problem struct {
+	status int
+	text   string
+}
+
+func (p *problem) Error() string { return p.text }
+
+func problemf(status int, format string, args ...any) error {
+	return &problem{status, fmt.Sprintf(format, args...)}
+}
+
+// as gives a status to an error.
+func as(status int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &problem{status, err.Error()}
+}
+
+// request is a request with the headers of its answer.
+type request struct {
+	*http.Request
+	header http.Header
+}
+
+func (q *request) flag(name string) bool { return q.URL.Query().Get(name) == "true" }
+
+// content reads the body, which must not be empty.
+func (q *request) content() ([]byte, error) {
+	content, err := io.ReadAll(q.Body)
+	if err == nil && len(content) == 0 {
+		err = problemf(http.StatusUnprocessableEntity, "data in body is required")
+	}
+	return content, err
+}
+
+// decode reads a JSON body.
+func (q *request) decode(into any) error {
+	content, err := q.content()
+	if err != nil {
+		return err
+	}
+	return as(http.StatusBadRequest, json.Unmarshal(content, into))
+}
+
+// uploaded reads the file of a form.
+func (q *request) uploaded() (name string, content []byte, err error) {
+	file, header, err := q.FormFile("file_upload")
+	if err != nil {
+		return "", nil, as(http.StatusBadRequest, err)
+	}
+	defer func() { _ = file.Close() }()
+	content, err = io.ReadAll(file)
+	return header.Filename, content, err
 }

@@ -2,186 +2,91 @@ package dataplanetest
 
 import (
 	"crypto/md5" //nolint:gosec // the checksum that the API keeps in the file
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// config is the stored configuration. The API reads haproxy.cfg when it starts
-// and when an editor changed it, and otherwise believes what it has in memory.
-type config struct {
+// stored is the stored configuration. The API reads haproxy.cfg when it starts
+// and otherwise believes its memory.
+type stored struct {
 	file    string // haproxy.cfg
 	good    string // content of the file at the last successful load
 	memory  string // with the lines of the API, without the checksum
 	version int64
-
-	// check says why a text in a file is refused, "" if it is not.
-	check func(file, text string) string
-}
-
-// disclaimer is what the API puts above a text that it reads from the file.
-const disclaimer = "# Dataplaneapi managed File\n# changing file directly can cause a conflict if dataplaneapi is running\n"
-
-// open writes the file and reads it as the API does when it starts.
-func (c *config) open(text string) (err error) {
-	c.good = text
-	plain, version := splitVersion(text)
-	c.version = max(version, 1)
-	if c.memory, err = rewrite(disclaimer+plain, c.version); err != nil {
-		return err
-	}
-	return os.WriteFile(c.file, []byte(text), 0o644)
-}
-
-// edit is a change of the file with an editor: the API reads it, counts the
-// version up and writes it back.
-func (c *config) edit(text string) error {
-	plain, version := splitVersion(text)
-	stored, err := rewrite(disclaimer+plain, max(version, 1)+1)
-	if err != nil {
-		return err
-	}
-	return c.save(stored, max(version, 1)+1)
-}
-
-// overwrite is a push by another client that nothing checks.
-func (c *config) overwrite(text string) error {
-	plain, _ := splitVersion(text)
-	stored, err := rewritePushed(plain, c.version+1)
-	if err != nil {
-		return err
-	}
-	return c.save(stored, c.version+1)
 }
 
 // splitVersion takes the lines with a version out of a text.
-func splitVersion(text string) (plain string, version int64) {
-	_, version = dpapi.SplitText(text)
+func splitVersion(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "# _version=") {
 			b.WriteString(line)
 		}
 	}
-	return b.String(), version
-}
-
-// rewrite returns a text as the config parser of the API writes it.
-func rewrite(plain string, version int64) (string, error) {
-	return haproxycfg.RoundTrip(fmt.Sprintf("# _version=%d\n%s", version, plain))
+	return b.String()
 }
 
 // proxy finds the header of a proxy that names its defaults.
 var proxy = regexp.MustCompile(`(?m)^[ \t]*(frontend|backend|listen)\s+(\S+)\s+from\s+\S+`)
 
-// rewritePushed is rewrite for a text that a client pushes. Its proxies do not
-// learn the names of their defaults, unlike those of a text in the file.
-func rewritePushed(plain string, version int64) (string, error) {
-	named := map[[2]string]bool{}
+// rewritten returns a text as the config parser of the API writes it. Proxies that
+// do not name their defaults stay so.
+func rewritten(text string, version int64) (string, error) {
+	plain := splitVersion(text)
+	named := map[string]bool{}
 	for _, m := range proxy.FindAllStringSubmatch(plain, -1) {
-		named[[2]string{m[1], m[2]}] = true
+		named[m[1]+" "+m[2]] = true
 	}
-	stored, err := rewrite(plain, version)
-	return proxy.ReplaceAllStringFunc(stored, func(header string) string {
+	out, err := haproxycfg.RoundTrip(fmt.Sprintf("# _version=%d\n%s", version, plain))
+	return proxy.ReplaceAllStringFunc(out, func(header string) string {
 		m := proxy.FindStringSubmatch(header)
-		if named[[2]string{m[1], m[2]}] {
-			return header
+		if name := m[1] + " " + m[2]; !named[name] {
+			return name
 		}
-		return m[1] + " " + m[2]
+		return header
 	}), err
 }
 
-func (c *config) save(stored string, version int64) error {
-	if err := os.WriteFile(c.file, []byte(withChecksum(stored)), 0o644); err != nil {
+// save makes a text that is rewritten the next version.
+func (c *stored) save(text string) error {
+	if err := os.WriteFile(c.file, []byte(withChecksum(text)), 0o644); err != nil {
 		return err
 	}
-	c.memory, c.version = stored, version
+	c.memory, c.version = text, c.version+1
 	return nil
 }
 
-func withChecksum(stored string) string {
-	return fmt.Sprintf("# _md5hash=%x\n%s", md5.Sum([]byte(stored)), stored) //nolint:gosec // see the import
+func withChecksum(text string) string {
+	return fmt.Sprintf("# _md5hash=%x\n%s", md5.Sum([]byte(text)), text) //nolint:gosec // see the import
 }
 
-// push replaces the configuration if it has that version. If the version is not
-// to be looked at, the text says what it will be.
-func (c *config) push(text string, version int64, skipVersion bool) error {
-	plain, next := splitVersion(text)
-	switch {
-	case skipVersion:
-		next = max(next, 1)
-	case version == 0:
-		return problemf(http.StatusBadRequest, "version or transaction not specified: version or transaction not specified, specify only one")
-	case version != c.version:
-		return problemf(http.StatusConflict, "version mismatch: version in configuration file is %d, given version is %d", c.version, version)
-	default:
-		next = version + 1
-	}
-	stored, err := rewritePushed(plain, next)
+// overwrite is a push by another client that nothing checks.
+func (c *stored) overwrite(text string) error {
+	text, err := rewritten(text, c.version+1)
 	if err != nil {
 		return err
 	}
-	id := newID()
-	if why := c.checked(filepath.Join(filepath.Dir(c.file), "tx", filepath.Base(c.file)+"."+id), withChecksum(stored)); why != "" {
-		return refused("err transactionId=" + id + " \n" + why)
-	}
-	return c.save(stored, next)
-}
-
-// validate checks a text without storing it.
-func (c *config) validate(text string) error {
-	if why := c.checked(filepath.Join(filepath.Dir(c.file), "tx", "onlyvalidate"), text); why != "" {
-		return refused(why)
-	}
-	return nil
-}
-
-func (c *config) checked(file, content string) (why string) {
-	if c.check == nil {
-		return ""
-	}
-	err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(content), 0o644))
-	if err != nil {
-		return err.Error()
-	}
-	defer func() { _ = os.Remove(file) }()
-	return c.check(file, content)
-}
-
-func refused(why string) error {
-	return problemf(http.StatusBadRequest, "validation error: exit status 1: %s", why)
-}
-
-// newID makes an identifier in the form of those of transactions.
-func newID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	return c.save(text)
 }
 
 // loaded tells that HAProxy has loaded the file, or has not: then the file
 // becomes that which it loaded last, and the memory stays.
-func (c *config) loaded(ok bool) error {
+func (c *stored) loaded(ok bool) error {
 	if !ok {
 		return os.WriteFile(c.file, []byte(c.good), 0o644)
 	}
-	text, err := c.disk()
-	c.good = text
-	return err
-}
-
-// disk returns the content of the file.
-func (c *config) disk() (string, error) {
 	text, err := os.ReadFile(c.file)
-	return string(text), err
+	c.good = string(text)
+	return err
 }
 
 // withoutHeader removes the lines that the API keeps at the top.
@@ -191,4 +96,94 @@ func withoutHeader(text string) string {
 		plain = strings.TrimPrefix(plain, "\n")
 	}
 	return plain
+}
+
+func (s *Server) getVersion(*request) (int, any, error) { return http.StatusOK, s.version, nil }
+
+// getRaw sends the file.
+func (s *Server) getRaw(*request) (int, any, error) {
+	return http.StatusOK, []byte(s.diskText()), nil
+}
+
+func (s *Server) postRaw(q *request) (int, any, error) {
+	body, err := q.content()
+	if err != nil {
+		return 0, nil, err
+	}
+	if q.flag("only_validate") {
+		return http.StatusAccepted, []byte(s.diskText()), s.validate(string(body))
+	}
+	if len(s.behind) > 0 {
+		s.write(s.behind[0])
+		s.behind = s.behind[1:]
+	}
+	if err := s.push(string(body), q.URL.Query().Get("version")); err != nil {
+		return 0, nil, err
+	}
+	pushed := []byte(s.diskText())
+	if !q.flag("skip_reload") {
+		return s.reloaded(q, http.StatusCreated, pushed)
+	}
+	if header := q.Header.Get("X-Runtime-Actions"); header != "" {
+		for action := range strings.SplitSeq(header, ";") {
+			if err := s.act(action); err != nil {
+				return 0, nil, err
+			}
+		}
+	}
+	return http.StatusCreated, pushed, nil
+}
+
+// push replaces the configuration if it has that version.
+func (s *Server) push(text, version string) error {
+	switch now := strconv.FormatInt(s.version, 10); version {
+	case now:
+	case "":
+		return problemf(http.StatusBadRequest, "version or transaction not specified, specify only one")
+	default:
+		return problemf(http.StatusConflict, "version mismatch: version in configuration file is %s, given version is %s", now, version)
+	}
+	text, err := rewritten(text, s.version+1)
+	if err == nil {
+		err = s.validate(withChecksum(text))
+	}
+	if err != nil {
+		return err
+	}
+	return s.save(text)
+}
+
+// validate refuses a text that HAProxy, or the test in its place, does not take.
+func (s *Server) validate(text string) error {
+	if s.check == nil {
+		return nil
+	}
+	file := filepath.Join(filepath.Dir(s.file), "tx", filepath.Base(s.file))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+		return err
+	}
+	if why := s.check(file, text); why != "" {
+		return problemf(http.StatusBadRequest, "validation error: exit status 1: %s", why)
+	}
+	return nil
+}
+
+// act carries out a runtime action and records it. Like the API it ignores one
+// that it does not know, and splits at blanks, which nothing escapes.
+func (s *Server) act(action string) error {
+	s.actions = append(s.actions, action)
+	words := append(strings.Split(action, " "), "", "", "", "")
+	command := "set server " + words[1] + "/" + words[2]
+	switch words[0] {
+	case "SetServerAddr":
+		command += " addr " + words[3] + " port " + words[4]
+	case "SetServerWeight":
+		command += " weight " + words[3]
+	case "SetServerState":
+		command += " state " + words[3]
+	default:
+		return nil
+	}
+	_, err := s.exec(command)
+	return err
 }

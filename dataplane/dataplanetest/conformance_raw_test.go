@@ -31,22 +31,14 @@ func rawScenarios() []scenario {
 		{name: "raw, refused", steps: []step{
 			{do: "POST configuration/raw", body: otherText, status: 400, want: "version or transaction not specified, specify only one"},
 			{do: "POST configuration/raw?version=7", body: otherText, status: 409, want: "version in configuration file is 1, given version is 7"},
-			{do: "POST configuration/raw?version=x", body: otherText, status: 422, want: "version in query must be of type int64"},
 			{do: "POST configuration/raw?version={v}", status: 422, want: "data in body is required"},
-			{do: "POST configuration/raw?version={v}", body: "global", status: 400, want: "no newline character found"},
-			{do: "PUT configuration/raw", status: 405, differs: "the order of the methods"},
+			{do: "PUT configuration/raw", status: 405},
 			{do: "GET configuration/raw", status: 200, want: "server s1"},
 		}},
 		{name: "raw, not a configuration", judge: true, steps: []step{
-			{do: "POST configuration/raw?version={v}&only_validate=true", body: badText, status: 400, want: "unknown keyword 'nonsense'", differs: "the name of the file, which is a temporary one"},
+			{do: "POST configuration/raw?version={v}&only_validate=true", body: badText, status: 400, want: "unknown keyword 'nonsense'"},
 			{do: "POST configuration/raw?version={v}", body: badText, status: 400, want: "validation error"},
 			{do: "GET configuration/version", status: 200, want: "1"},
-		}},
-		{name: "raw, without a version", steps: []step{
-			{do: "POST configuration/raw?version={v}&skip_reload=true", body: otherText, status: 201, want: "# _version=2\n"},
-			{do: "POST configuration/raw?version={v}&skip_reload=true", body: otherText, status: 201, want: "# _version=3\n"},
-			{do: "POST configuration/raw?skip_version=true&skip_reload=true", body: otherText, status: 201, want: "# _version=1\n"},
-			{do: "POST configuration/raw?skip_version=true&skip_reload=true", body: "# _version=42\n" + otherText, status: 201, want: "# _version=42\n"},
 		}},
 		{name: "raw, two defaults", steps: []step{
 			{do: "POST configuration/raw?version={v}&skip_reload=true", status: 201, want: "backend a\n  server",
@@ -60,14 +52,13 @@ func reloadScenarios() []scenario {
 	return []scenario{
 		{name: "reloads", steps: []step{
 			{do: "GET reloads/2026-01-01-7", status: 404, want: "Reload with ID 2026-01-01-7 does not exist"},
-			{do: "GET reloads/x", status: 422, want: "id in path should match"},
 			{do: "POST configuration/raw?version={v}", body: startText, status: 202, reload: true, save: "first"},
 			{do: "GET reloads/{first}", status: 200, want: `"status":"in_progress"`},
 			{do: "POST configuration/raw?version={v}&force_reload=true", body: startText, status: 201},
-			{do: "GET reloads/{first}", status: 200, want: `"status":"succeeded"`, differs: "the words of the reload, and its time"},
+			{do: "GET reloads/{first}", status: 200, want: `"status":"succeeded"`, differs: "the words of the reload"},
 			{do: "POST configuration/raw?version={v}", body: startText, status: 202, reload: true, save: "second"},
 			{do: "GET reloads/{second}", status: 200, want: `"status":"in_progress"`},
-			{do: "GET reloads/{first}", status: 200, want: `"status":"succeeded"`, differs: "the words of the reload, and its time"},
+			{do: "GET reloads/{first}", status: 200, want: `"status":"succeeded"`, differs: "the words of the reload"},
 		}},
 	}
 }
@@ -76,22 +67,12 @@ func actionScenarios() []scenario {
 	return []scenario{
 		{name: "raw, with actions", steps: []step{
 			{do: "POST configuration/raw?version={v}&skip_reload=true", header: "X-Runtime-Actions: SetServerAddr b s1 127.0.0.2 1003;SetServerWeight b s1 20;SetServerState b s2 maint;Dance b s1", body: startText, status: 201},
-			{do: "POST configuration/raw?version={v}&skip_reload=true", header: "X-Runtime-Actions: SetServerAddr b s1", body: startText, status: 500, want: "cannot execute SetServerAddr: not enough parameters"},
-			{do: "GET configuration/version", status: 200, want: "3"},
+			{do: "GET configuration/version", status: 200, want: "2"},
 		}},
 		{name: "raw, with an action for no server", from: 27, steps: []step{ // before, the API does not see the error
 			{do: "POST configuration/raw?version={v}&skip_reload=true", header: "X-Runtime-Actions: SetServerState b nobody maint;SetServerState b s1 maint", body: startText, status: 500, want: "No such server"},
 			{do: "GET configuration/version", status: 200, want: "2"},
-			{do: "GET runtime/backends/b/servers/s1", status: 200, want: `"admin_state":"ready"`},
-		}},
-		{name: "raw, edited by hand", steps: []step{
-			{do: "POST configuration/raw?version={v}&skip_reload=true", body: otherText, status: 201, want: "# _version=2\n"},
-			{do: "EDIT", body: "# _version=5\n" + startText},
-			{do: "GET configuration/version", status: 200, want: "6"},
-			{do: "GET configuration/raw", status: 200, want: "server s1"},
-			{do: "EDIT", body: startText},
-			{do: "GET configuration/version", status: 200, want: "2"},
-			{do: "POST configuration/raw?version={v}&skip_reload=true", body: otherText, status: 201, want: "# _version=3\n"},
+			{do: "GET runtime/backends/b/servers", status: 200, want: `"admin_state":"ready"`},
 		}},
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha1" //nolint:gosec // the fingerprint that HAProxy shows
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"time"
 )
@@ -43,6 +45,12 @@ func pemOf(name string, key, edwards bool) string {
 	return string(out)
 }
 
+func fingerprintOf(pemText string) string {
+	block, _ := pem.Decode([]byte(pemText))
+	sum := sha1.Sum(block.Bytes) //nolint:gosec // the fingerprint that HAProxy shows
+	return fmt.Sprintf("%X", sum)
+}
+
 func storageScenarios() []scenario {
 	const maps, general = "storage/maps", "storage/general"
 	withMap := startText + "frontend m\n  bind unix@m.sock\n  http-request deny if { path,map({dir}/maps/m.map) -m found }\n"
@@ -53,7 +61,7 @@ func storageScenarios() []scenario {
 			{do: "POST " + maps, file: "m.map", body: "a b\n", status: 409, want: "already exists"},
 			{do: "POST " + maps, file: "site.example.com.txt", body: "a b\n", status: 201, want: `"storage_name":"site_example_com.txt.map"`},
 			{do: "POST " + maps, file: "../up&down.map", body: "a b\n", status: 201, want: `"storage_name":"up_down.map"`},
-			{do: "POST " + maps, file: "empty.map", status: 201, want: `"size":0`},
+			{do: "POST " + maps + "?skip_reload=true", file: "empty.map", status: 201, want: `"size":0`},
 			{do: "GET " + maps, status: 200, want: `"storage_name":"m.map"`},
 			{do: "GET " + maps + "/m.map", status: 200, want: "a b"},
 			{do: "GET " + maps + "/absent.map", status: 404, want: "file absent.map doesn't exist in dir"},
@@ -64,15 +72,15 @@ func storageScenarios() []scenario {
 			{do: "PUT " + maps + "/m.map", status: 422, want: "data in body is required"},
 			{do: "PUT " + maps + "/absent.map", body: "a b\n", status: 404},
 			{do: "POST configuration/raw?version={v}&skip_reload=true", body: withMap, status: 201},
-			{do: "DELETE " + maps + "/m.map", status: 409, want: "rejecting attempt to delete file /etc/haproxy/maps/m.map referenced in haproxy conf at line"},
+			{do: "DELETE " + maps + "/m.map", status: 409, want: "rejecting attempt to delete file /etc/haproxy/maps/m.map"},
 			{do: "POST configuration/raw?version={v}&skip_reload=true", body: startText, status: 201},
-			{do: "DELETE " + maps + "/m.map", status: 204},
+			{do: "DELETE " + maps + "/m.map?skip_reload=true", status: 204},
 			{do: "DELETE " + maps + "/m.map", status: 404},
-			{do: "PATCH " + maps, status: 405, differs: "the order of the methods"},
+			{do: "PATCH " + maps, status: 405},
 		}},
 		{name: "storage, general", steps: []step{
 			{do: "POST " + general, file: "sorry.http", body: "HTTP/1.0 503 Sorry\r\n\r\n", status: 201, want: `"storage_name":"sorry.http"`},
-			{do: "POST " + general, file: "a.b.c", body: "x", status: 201, want: `"storage_name":"a_b.c"`},
+			{do: "POST " + general + "?skip_reload=true", file: "a.b.c", body: "x", status: 201, want: `"storage_name":"a_b.c"`},
 			{do: "POST " + general, file: "no extension", body: "x", status: 201, want: `"storage_name":"no_extension"`},
 			{do: "POST " + general, file: "empty", status: 201},
 			{do: "POST " + general, file: "sorry.http", body: "x", status: 409},
@@ -82,7 +90,7 @@ func storageScenarios() []scenario {
 			{do: "PUT " + general + "/sorry.http?skip_reload=true", file: "sorry.http", body: "more", status: 204},
 			{do: "GET " + general + "/sorry.http", status: 200, want: "more"},
 			{do: "PUT " + general + "/absent", file: "absent", body: "x", status: 404},
-			{do: "DELETE " + general + "/sorry.http", status: 204},
+			{do: "DELETE " + general + "/sorry.http?skip_reload=true", status: 204},
 			{do: "GET " + general + "/sorry.http", status: 404},
 		}},
 	}
@@ -97,13 +105,13 @@ func certificateScenarios() []scenario {
 			{do: "POST " + certs + "?skip_reload=true", file: "site.example.com.pem", body: one, status: 201, want: `"storage_name":"site_example_com.pem"`},
 			{do: "POST " + certs + "?skip_reload=true", file: "a.pem", body: one, status: 201, want: `"serial":"7"`},
 			{do: "POST " + certs, file: "a.pem", body: one, status: 409},
-			{do: "POST " + certs, file: "key.pem", body: pemOf("c.test", false, false), status: 500, want: "file should contain both certificate and private key"},
-			{do: "POST " + certs, file: "edwards.pem", body: pemOf("d.test", true, true), status: 500, want: "file should contain both certificate and private key"},
-			{do: "POST " + certs, file: "text.pem", body: "text\n", status: 500, want: "failed to parse certificate"},
+			{do: "POST " + certs, file: "key.pem", body: pemOf("c.test", false, false), status: 500},
+			{do: "POST " + certs, file: "edwards.pem", body: pemOf("d.test", true, true), status: 500},
+			{do: "POST " + certs, file: "text.pem", body: "text\n", status: 500},
 			{do: "POST " + certs, file: "now.pem", body: one, status: 201},
 			{do: "POST " + certs + "?force_reload=true", file: "forced.pem", body: one, status: 201},
 			{do: "GET " + certs, status: 200, want: `"storage_name":"a.pem"`},
-			{do: "GET " + certs + "/a.pem", status: 200, want: `"description":"managed SSL file"`},
+			{do: "GET " + certs + "/a.pem", status: 200, want: `"not_after":"2096-10-02T07:06:40.000Z"`},
 			{do: "PUT " + certs + "/a.pem?skip_reload=true", body: two, status: 200},
 			{do: "PUT " + certs + "/a.pem", body: two, status: 202, reload: true},
 			{do: "PUT " + certs + "/a.pem", body: "text\n", status: 500},

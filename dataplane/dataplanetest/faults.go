@@ -1,9 +1,11 @@
 package dataplanetest
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -24,22 +26,12 @@ type Fault struct {
 	Drop   bool          // cut the connection before doing anything
 }
 
-type fault struct {
-	Fault
-	once sync.Once
-	gone chan struct{} // closed when the server closes
-}
-
-func (f *fault) release() { f.once.Do(func() { close(f.gone) }) }
-
 // Fail makes the next request that fits fail.
 func (s *Server) Fail(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f.Times == 0 {
-		f.Times = 1
-	}
-	s.faults = append(s.faults, &fault{Fault: f, gone: make(chan struct{})})
+	f.Times = max(f.Times, 1)
+	s.faults = append(s.faults, &f)
 }
 
 // FailReload makes the next reload fail with that output. With a haproxy it
@@ -60,7 +52,7 @@ func (s *Server) Write(text string) {
 
 // write is Write. The lock is held.
 func (s *Server) write(text string) {
-	if err := s.config.overwrite(text); err != nil {
+	if err := s.overwrite(text); err != nil {
 		s.report(err)
 	}
 }
@@ -73,17 +65,6 @@ func (s *Server) WriteBehind(text string) {
 	s.behind = append(s.behind, text)
 }
 
-// EditConfig replaces haproxy.cfg as an editor does, with or without the lines
-// at the top. The API sees it, reads the file again and counts the version up
-// from that of the text. It validates and reloads nothing.
-func (s *Server) EditConfig(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.config.edit(text); err != nil {
-		s.report(err)
-	}
-}
-
 // Runtime sends a command to the running process behind the API's back, such as
 // "set server be/s1 state maint", and returns its answer: drift. What a Server
 // without a haproxy understands is what the API's own endpoints lead to.
@@ -93,8 +74,15 @@ func (s *Server) Runtime(command string) string {
 	return s.asked(command)
 }
 
-// take finds the fault for a request. The lock is held.
-func (s *Server) take(r *http.Request) *fault {
+// arrived records a request and finds the fault for it, an empty one if there is
+// none.
+func (s *Server) arrived(r *http.Request, body []byte) (number int, f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, Request{
+		Method: r.Method, Path: strings.TrimPrefix(r.URL.Path, "/v3"), Query: r.URL.RawQuery, Body: string(body),
+	})
+	number = len(s.requests) - 1
 	for _, f := range s.faults {
 		switch {
 		case f.Times == 0,
@@ -105,38 +93,33 @@ func (s *Server) take(r *http.Request) *fault {
 			f.Skip--
 		default:
 			f.Times--
-			return f
+			return number, *f
 		}
 	}
-	return nil
+	return number, Fault{}
 }
 
-// suffer carries out a fault and reports whether the request is done with.
-func (f *fault) suffer(w http.ResponseWriter, r *http.Request, answered func(status int)) (done bool) {
-	if f.Delay > 0 {
-		t := time.NewTimer(f.Delay)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-r.Context().Done():
-			return true
-		case <-f.gone:
-			return true
-		}
-	}
-	switch {
-	case f.Drop:
-		panic(http.ErrAbortHandler)
-	case f.Status != 0 && f.Body != "":
-		answered(f.Status)
-		w.WriteHeader(f.Status)
-		_, _ = w.Write([]byte(f.Body))
-		return true
-	case f.Status != 0:
-		answered(f.Status)
-		a := refusal(problemf(f.Status, "a fault that the test asked for"))
-		a.send(w)
+// wait reports whether the client is still there after the delay.
+func (f *Fault) wait(ctx context.Context) bool {
+	if f.Delay <= 0 {
 		return true
 	}
-	return false
+	t := time.NewTimer(f.Delay)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// answer answers in place of the API.
+func (f *Fault) answer(w http.ResponseWriter) {
+	body := f.Body
+	if body == "" {
+		body = fmt.Sprintf(`{"code":%d,"message":"a fault that the test asked for"}`, f.Status)
+	}
+	w.WriteHeader(f.Status)
+	_, _ = io.WriteString(w, body)
 }

@@ -1,9 +1,10 @@
 package dataplanetest
 
 import (
+	"net"
 	"os"
-	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -19,11 +20,11 @@ func (s *Server) Raw() string {
 
 // diskText is the text on disk. The lock is held.
 func (s *Server) diskText() string {
-	text, err := s.config.disk()
+	text, err := os.ReadFile(s.file)
 	if err != nil {
 		s.report(err)
 	}
-	return text
+	return string(text)
 }
 
 // Memory returns the text that the API believes is stored. It differs from
@@ -31,14 +32,14 @@ func (s *Server) diskText() string {
 func (s *Server) Memory() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return withoutHeader(s.config.memory)
+	return withoutHeader(s.memory)
 }
 
 // Version returns the version of the configuration.
 func (s *Server) Version() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.config.version
+	return s.version
 }
 
 // Reloads returns all reloads so far, failed ones too.
@@ -69,7 +70,7 @@ func (s *Server) Requests() []Request {
 func (s *Server) Files(kind dataplane.FileKind) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	names, err := s.storeOf(kind).names()
+	names, err := s.names(kind)
 	if err != nil {
 		s.report(err)
 	}
@@ -80,7 +81,7 @@ func (s *Server) Files(kind dataplane.FileKind) []string {
 func (s *Server) File(kind dataplane.FileKind, name string) (content []byte, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	content, err := os.ReadFile(filepath.Join(s.storeOf(kind).dir, name))
+	content, err := os.ReadFile(s.disk.Path(kind, name))
 	if err != nil && !os.IsNotExist(err) {
 		s.report(err)
 	}
@@ -92,7 +93,7 @@ func (s *Server) File(kind dataplane.FileKind, name string) (content []byte, ok 
 func (s *Server) SetFile(kind dataplane.FileKind, name string, content []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	path := filepath.Join(s.storeOf(kind).dir, name)
+	path := s.disk.Path(kind, name)
 	var err error
 	if content == nil {
 		err = os.Remove(path)
@@ -119,7 +120,7 @@ func (s *Server) asked(command string) string {
 func (s *Server) LoadedMap(name string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := s.asked("show map " + s.store("maps").path(name))
+	out := s.asked("show map " + s.opts.Layout.Path(dataplane.Map, name))
 	if strings.HasPrefix(out, "Unknown map") {
 		return nil
 	}
@@ -139,7 +140,7 @@ func (s *Server) LoadedServer(backend, server string) (address, state string) {
 	defer s.mu.Unlock()
 	for _, srv := range readServers(s.asked("show servers state " + backend)) {
 		if srv.Name == server {
-			return srv.hostPort(), srv.AdminState
+			return net.JoinHostPort(srv.Address, strconv.Itoa(srv.Port)), srv.AdminState
 		}
 	}
 	return "", ""
@@ -151,7 +152,7 @@ func (s *Server) LoadedServer(backend, server string) (address, state string) {
 func (s *Server) LoadedCertificate(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return readCertificate(s.asked("show ssl cert " + s.store("ssl_certificates").path(name))).SHA1
+	return fingerprint(s.asked("show ssl cert " + s.opts.Layout.Path(dataplane.Certificate, name)))
 }
 
 // WorkerPID returns the process that serves; without a haproxy, a number that

@@ -3,7 +3,6 @@ package dataplanetest
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"time"
 )
 
@@ -49,7 +48,7 @@ func (s *Server) reload() (output string, ok bool) {
 		ok = true
 	}
 	s.reloads = append(s.reloads, Reload{ID: id, Failed: !ok, Output: output})
-	if err := s.config.loaded(ok); err != nil {
+	if err := s.loaded(ok); err != nil {
 		s.report(err)
 	}
 	return output, ok
@@ -57,32 +56,21 @@ func (s *Server) reload() (output string, ok bool) {
 
 // reloaded answers a request that only a reload completes: at once where it is
 // forced, with a status of its own, else with 202 and an identifier.
-func (s *Server) reloaded(q *request, forced int, body any) (answer, error) {
+func (s *Server) reloaded(q *request, forced int, body any) (int, any, error) {
 	if !q.flag("force_reload") {
-		return answer{status: http.StatusAccepted, body: body, reloadID: s.schedule()}, nil
+		q.header.Set("Reload-ID", s.schedule())
+		return http.StatusAccepted, body, nil
 	}
 	if output, ok := s.reload(); !ok {
-		return answer{}, problemf(http.StatusBadRequest, "Reload failed: %s", output)
+		return 0, nil, problemf(http.StatusBadRequest, "Reload failed: %s", output)
 	}
-	return answer{status: forced, body: body}, nil
+	return forced, body, nil
 }
 
-// reloadInfo is what the API tells of a reload.
-type reloadInfo struct {
-	ID       string `json:"id,omitempty"`
-	Status   string `json:"status"`
-	Response string `json:"response,omitempty"`
-}
-
-var reloadID = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}-\d+$`)
-
-func (s *Server) getReload(q *request) (answer, error) {
-	id := q.args[0]
-	if !reloadID.MatchString(id) {
-		return answer{}, invalid(codePattern, "id in path should match '%s'", reloadID)
-	}
-	if s.pending != nil && id == s.next { // the API does not repeat the identifier
-		return answer{status: http.StatusOK, body: reloadInfo{Status: "in_progress"}}, nil
+func (s *Server) getReload(q *request) (int, any, error) {
+	id := q.PathValue("id")
+	if s.pending != nil && id == s.next {
+		return http.StatusOK, map[string]string{"status": "in_progress"}, nil
 	}
 	for _, r := range s.reloads {
 		if r.ID != id {
@@ -92,7 +80,7 @@ func (s *Server) getReload(q *request) (answer, error) {
 		if r.Failed {
 			status = "failed"
 		}
-		return answer{status: http.StatusOK, body: reloadInfo{id, status, r.Output}}, nil
+		return http.StatusOK, map[string]string{"id": id, "status": status, "response": r.Output}, nil
 	}
-	return answer{}, problemf(http.StatusNotFound, "Reload with ID %s does not exist", id)
+	return 0, nil, problemf(http.StatusNotFound, "Reload with ID %s does not exist", id)
 }

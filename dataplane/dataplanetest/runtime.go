@@ -1,61 +1,41 @@
 package dataplanetest
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 	"net/http"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// socket is the path that messages about the running process begin with.
-func (s *Server) socket() string {
-	return filepath.Join(filepath.Dir(s.opts.Layout.ConfigPath()), "master.sock")
-}
+// severity begins an answer of HAProxy that is an error.
+var severity = regexp.MustCompile(`^\[[0-3]\]:`)
 
 // exec sends a command and tells errors from answers by their severity, as far
 // as HAProxy gives one.
-func (s *Server) exec(command string) (string, error) { return s.execAs(command, nil) }
-
-// execAs is exec for a command whose errors are of a kind.
-func (s *Server) execAs(command string, kind error) (string, error) {
+func (s *Server) exec(command string) (string, error) {
 	out, err := s.proc.Command(command)
-	if err == nil && len(out) > 4 && out[0] == '[' && strings.ContainsRune("0123", rune(out[1])) && out[2:4] == "]:" {
-		err = fmt.Errorf("[%c] %s [%s]", out[1], out[4:], command)
+	if err == nil && severity.MatchString(out) {
+		err = fmt.Errorf("%s [%s]", out, command)
 	}
-	if err != nil && kind != nil {
-		err = fmt.Errorf("%s %w", err.Error(), kind)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s %w", s.socket(), err)
-	}
-	return out, nil
+	return out, err
 }
 
 // expect sends a command whose answer has to hold some words.
-func (s *Server) expect(command string, words ...string) error {
-	out, err := s.execAs(command, errGeneral)
-	if err != nil {
-		return err
+func (s *Server) expect(command, words string) error {
+	out, err := s.exec(command)
+	if err == nil && !strings.Contains(strings.ToLower(out), words) {
+		err = fmt.Errorf("%s [%s]", out, command)
 	}
-	said := func(word string) bool { return strings.Contains(strings.ToLower(out), word) }
-	if !slices.ContainsFunc(words, said) {
-		return s.runtimeError(out, errGeneral)
-	}
-	return nil
-}
-
-// runtimeError is an error of that kind in the words of client-native.
-func (s *Server) runtimeError(text string, kind error) error {
-	return fmt.Errorf("%s %s %w", s.socket(), text, kind)
+	return err
 }
 
 // did records a change of the running process and answers.
-func (s *Server) did(status int, body any, what ...string) (answer, error) {
+func (s *Server) did(status int, body any, what ...string) (int, any, error) {
 	s.actions = append(s.actions, strings.Join(what, " "))
-	return answer{status: status, body: body}, nil
+	return status, body, nil
 }
 
 // rows returns the words of each line that has so many at least, without
@@ -69,30 +49,21 @@ func rows(out string, least int) (list [][]string) {
 	return list
 }
 
-func (s *Server) processInfo(*request) (answer, error) {
+func (s *Server) processInfo(*request) (int, any, error) {
 	info := map[string]any{}
-	out, err := s.exec("show info typed")
+	out, _ := s.exec("show info typed") // without an answer the API knows nothing
 	for line := range strings.Lines(out) {
 		// 6.Pid.1:CGS:u32:1234
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 4)
-		name := strings.Split(fields[0], ".")
-		if len(fields) != 4 || len(name) < 2 {
-			continue
-		}
-		switch name[1] {
-		case "Version":
+		switch {
+		case len(fields) < 4:
+		case strings.Contains(fields[0], ".Version."):
 			info["version"] = fields[3]
-		case "Pid":
+		case strings.Contains(fields[0], ".Pid."):
 			info["pid"], _ = strconv.Atoi(fields[3])
-		case "Uptime_sec":
-			info["uptime"], _ = strconv.Atoi(fields[3])
 		}
 	}
-	body := map[string]any{"info": info, "runtimeAPI": s.socket()}
-	if err != nil {
-		body["error"] = err.Error()
-	}
-	return answer{status: http.StatusOK, body: body}, nil
+	return http.StatusOK, map[string]any{"info": info}, nil
 }
 
 // stat is an element of the answer of stats/native.
@@ -103,28 +74,17 @@ type stat struct {
 	Stats   map[string]any `json:"stats"`
 }
 
-func (s *Server) stats(q *request) (answer, error) {
-	kind, parent := q.param("type"), q.param("parent")
-	body := map[string]any{"runtimeAPI": s.socket() + "@1"}
+// stats tells of servers. The API also tells of frontends and backends.
+func (s *Server) stats(q *request) (int, any, error) {
 	out, err := s.exec("show stat")
-	if err != nil {
-		body["error"] = err.Error()
-		return answer{status: http.StatusInternalServerError, body: body}, nil
-	}
+	parent := q.URL.Query().Get("parent")
 	stats := slices.DeleteFunc(readStats(out), func(st stat) bool {
-		return kind != "" && st.Type != kind || parent != "" && st.Backend != parent
+		return st.Type != "server" || parent != "" && st.Backend != parent
 	})
-	if len(stats) > 0 {
-		body["stats"] = stats
-	}
-	return answer{status: http.StatusOK, body: body}, nil
+	return http.StatusOK, struct {
+		Stats []stat `json:"stats,omitempty"`
+	}{stats}, err
 }
-
-// Columns that answers carry: words and numbers. The API carries more.
-var (
-	wordColumns   = []string{"addr", "algo", "check_status", "cookie", "mode", "status"}
-	numberColumns = []string{"act", "bck", "iid", "lastchg", "pid", "scur", "sid", "slim", "smax", "stot", "weight"}
-)
 
 // readStats reads the answer to "show stat" as the API does, which takes the
 // first line for the names of the columns, whatever it is: before HAProxy 2.7
@@ -140,12 +100,11 @@ func readStats(out string) (stats []stat) {
 		st := stat{Stats: map[string]any{}}
 		for i, key := range keys {
 			switch n, err := strconv.ParseInt(fields[i], 10, 64); {
-			case fields[i] == "":
-			case key == "type":
-				st.Name, st.Type, st.Backend = named(fields, fields[i])
-			case slices.Contains(numberColumns, key) && err == nil:
+			case key == "type" && n == 2:
+				st.Name, st.Type, st.Backend = fields[1], "server", fields[0]
+			case key == "weight" && err == nil:
 				st.Stats[key] = n
-			case slices.Contains(wordColumns, key):
+			case (key == "addr" || key == "status") && fields[i] != "":
 				st.Stats[key] = fields[i]
 			}
 		}
@@ -154,28 +113,135 @@ func readStats(out string) (stats []stat) {
 	return stats
 }
 
-// named tells what a line is about, by the number of its type. The API does not
-// tell of a listener.
-func named(fields []string, number string) (name, kind, backend string) {
-	switch number {
-	case "0", "1":
-		return fields[0], strings.ToLower(fields[1]), ""
-	case "2":
-		return fields[1], "server", fields[0]
-	}
-	return "", "", ""
+// loadedServer is a server of the running process.
+type loadedServer struct {
+	Name       string `json:"name"`
+	Address    string `json:"address"`
+	Port       int    `json:"port"`
+	AdminState string `json:"admin_state"`
 }
 
-// ofMaps wraps an endpoint of maps, which has statuses of its own for errors.
-func ofMaps(do func(*Server, *request) (answer, error)) func(*Server, *request) (answer, error) {
-	return func(s *Server, q *request) (answer, error) {
-		a, err := do(s, q)
-		switch {
-		case errors.Is(err, errExists):
-			err = problemf(http.StatusConflict, "%s", err)
-		case errors.Is(err, errGeneral):
-			err = problemf(http.StatusBadRequest, "%s", err)
+// readServers reads the answer to "show servers state" (management manual,
+// section 9.3).
+func readServers(out string) []loadedServer {
+	servers := []loadedServer{}
+	for _, f := range rows(out, 19) {
+		srv := loadedServer{Name: f[3], Address: f[4], AdminState: "ready"}
+		srv.Port, _ = strconv.Atoi(f[18])
+		switch flags, _ := strconv.ParseUint(f[6], 16, 64); {
+		case flags&0x23 != 0: // forced, inherited or by its name
+			srv.AdminState = "maint"
+		case flags&0x18 != 0: // forced or inherited
+			srv.AdminState = "drain"
 		}
-		return a, err
+		servers = append(servers, srv)
 	}
+	return servers
+}
+
+// serversOf lists the servers of a backend. Whatever goes wrong, the API has not
+// found any; so it does of all with an HAProxy before 2.7, whose answer it
+// cannot read.
+func (s *Server) serversOf(backend string) ([]loadedServer, error) {
+	out, err := s.exec("show servers state " + backend)
+	if first, _, _ := strings.Cut(out, "\n"); err != nil || strings.TrimSpace(first) != "1" {
+		return nil, problemf(http.StatusNotFound, "no data for %s: not found", backend)
+	}
+	return readServers(out), nil
+}
+
+// serverOf finds the server that the path names.
+func (s *Server) serverOf(q *request) (srv loadedServer, full string, err error) {
+	full = q.PathValue("backend") + "/" + q.PathValue("name")
+	servers, _ := s.serversOf(q.PathValue("backend"))
+	at := slices.IndexFunc(servers, func(srv loadedServer) bool { return srv.Name == q.PathValue("name") })
+	if at < 0 {
+		return srv, full, problemf(http.StatusNotFound, "no data for %s: not found", full)
+	}
+	return servers[at], full, nil
+}
+
+func (s *Server) listServers(q *request) (int, any, error) {
+	servers, err := s.serversOf(q.PathValue("backend"))
+	return http.StatusOK, servers, err
+}
+
+// setServer changes the administrative state of a server.
+func (s *Server) setServer(q *request) (int, any, error) {
+	now, full, err := s.serverOf(q)
+	if err != nil {
+		return 0, nil, err
+	}
+	var data loadedServer
+	if err := q.decode(&data); err != nil {
+		return 0, nil, err
+	}
+	if data.AdminState != now.AdminState {
+		if _, err := s.exec("set server " + full + " state " + data.AdminState); err != nil {
+			return 0, nil, err
+		}
+	}
+	after, _, err := s.serverOf(q)
+	if err != nil {
+		return 0, nil, err
+	}
+	return s.did(http.StatusOK, after, "set server", full, data.AdminState)
+}
+
+// deleteServer puts a server into maintenance and removes it.
+func (s *Server) deleteServer(q *request) (int, any, error) {
+	srv, full, err := s.serverOf(q)
+	if err == nil && srv.AdminState != "maint" {
+		_, err = s.exec("disable server " + full)
+	}
+	if err == nil {
+		_, err = s.exec("del server " + full)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return s.did(http.StatusNoContent, nil, "del server", full)
+}
+
+// addServer adds a server to the running process, where it starts in
+// maintenance.
+func (s *Server) addServer(q *request) (int, any, error) {
+	var fields map[string]any
+	if err := q.decode(&fields); err != nil {
+		return 0, nil, err
+	}
+	full := fmt.Sprintf("%s/%v", q.PathValue("backend"), fields["name"])
+	_, err := s.exec("add server " + full + " " + serverWords(fields))
+	switch {
+	case err == nil:
+		return s.did(http.StatusCreated, fields, "add server", full)
+	case strings.Contains(err.Error(), "No such backend"):
+		err = as(http.StatusNotFound, err)
+	case strings.Contains(err.Error(), "Already exists"):
+		err = as(http.StatusConflict, err)
+	}
+	return 0, nil, err
+}
+
+// serverWords are the words of a server line for the fields of a model.
+func serverWords(fields map[string]any) string {
+	words := fmt.Sprint(fields["address"])
+	if port, ok := fields["port"]; ok {
+		words += fmt.Sprintf(":%v", port)
+	}
+	keywords := map[string]string{"ssl_cafile": "ca-file", "ssl_certificate": "crt"}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if name == "name" || name == "address" || name == "port" {
+			continue
+		}
+		keyword := keywords[name]
+		if keyword == "" {
+			keyword = strings.ReplaceAll(name, "_", "-")
+		}
+		words += " " + keyword
+		if fields[name] != "enabled" {
+			words += fmt.Sprintf(" %v", fields[name])
+		}
+	}
+	return words
 }

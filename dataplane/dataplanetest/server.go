@@ -1,7 +1,7 @@
 package dataplanetest
 
 import (
-	"errors"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -12,7 +12,6 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest/internal/daemon"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest/internal/pretender"
-	"github.com/hapticsdk/haptic/internal/dpapi"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
@@ -80,16 +79,19 @@ type Server struct {
 	proc   process
 	dir    string // folder to remove, "" if there is none
 
-	mu        sync.Mutex
-	config    config
-	stores    []*store
+	disk  dataplane.Layout               // where the files are, Layout is where HAProxy finds them
+	check func(file, text string) string // says why a text is refused; nil takes every text
+	mux   *http.ServeMux
+
+	mu sync.Mutex
+	stored
 	reloads   []Reload
 	pending   *time.Timer
 	next      string // identifier of the pending reload
 	scheduled int    // identifiers given
 	requests  []Request
 	actions   []string
-	faults    []*fault
+	faults    []*Fault
 	behind    []string // texts that another writer gets in before a push
 	failing   []string // what the next reloads fail with
 	closed    bool
@@ -144,6 +146,7 @@ func start(options *Options, report func(error)) (*Server, error) {
 		s.removeDir()
 		return nil, err
 	}
+	s.mux = s.routes()
 	s.http = httptest.NewServer(s)
 	return s, nil
 }
@@ -164,27 +167,28 @@ func (s *Server) open() (err error) {
 		}
 		s.dir = base
 	}
-	layout := dataplane.Layout{Base: base}
-	s.config.file = layout.ConfigPath()
-	switch validate := s.opts.Validate; {
-	case binary != "":
-		s.opts.Layout = layout
-		s.config.check = func(file, _ string) string { return daemon.Check(binary, file) }
-	case validate != nil:
-		s.config.check = func(_, text string) string {
-			plain, _ := dpapi.SplitText(text)
-			return validate(plain)
+	s.disk = dataplane.Layout{Base: base}
+	for _, kind := range kinds() {
+		if err := os.MkdirAll(s.disk.Dir(kind), 0o750); err != nil {
+			return err
 		}
 	}
-	if err := errors.Join(s.openStores(layout), s.config.open(s.opts.Config)); err != nil {
+	text := s.opts.Config
+	s.stored = stored{file: s.disk.ConfigPath(), good: text, memory: text, version: 1}
+	if err := os.WriteFile(s.file, []byte(text), 0o644); err != nil {
 		return err
 	}
-	if binary == "" {
-		s.proc = pretender.New(s.toLoad)
-		return nil
+	if binary != "" {
+		s.opts.Layout = s.disk
+		s.check = func(file, _ string) string { return daemon.Check(binary, file) }
+		s.proc, err = daemon.Start(binary, s.file)
+		return err
 	}
-	s.proc, err = daemon.Start(binary, layout.ConfigPath())
-	return err
+	if validate := s.opts.Validate; validate != nil {
+		s.check = func(_, text string) string { return validate(withoutHeader(text)) }
+	}
+	s.proc = pretender.New(s.toLoad)
+	return nil
 }
 
 func (s *Server) removeDir() {
@@ -207,9 +211,6 @@ func (s *Server) Close() {
 	s.closed = true
 	if s.pending != nil {
 		s.pending.Stop()
-	}
-	for _, f := range s.faults {
-		f.release()
 	}
 	s.mu.Unlock()
 	s.http.CloseClientConnections()

@@ -1,69 +1,31 @@
 package dataplanetest
 
 import (
+	"crypto/ed25519"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/dataplane/dataplanetest/internal/certs"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest/internal/pretender"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
-// store is one of the storages of the API, in a folder.
-type store struct {
-	name        string // as in the path of the API
-	description string // that the API writes to each file
-	dir         string // where the files are
-	shown       string // where HAProxy finds them, by the layout
+// kinds are the kinds of files that have a storage each. CA files and crt-lists
+// are general files.
+func kinds() []dataplane.FileKind {
+	return []dataplane.FileKind{dataplane.Map, dataplane.Certificate, dataplane.General}
 }
-
-// openStores makes the storages below a folder.
-func (s *Server) openStores(real dataplane.Layout) error {
-	for _, st := range []struct {
-		kind              dataplane.FileKind
-		name, description string
-	}{
-		{dataplane.Map, "maps", "managed map file"},
-		{dataplane.Certificate, "ssl_certificates", "managed SSL file"},
-		{dataplane.General, "general", "managed general use file"},
-	} {
-		if err := os.MkdirAll(real.Dir(st.kind), 0o750); err != nil {
-			return err
-		}
-		s.stores = append(s.stores, &store{st.name, st.description, real.Dir(st.kind), s.opts.Layout.Dir(st.kind)})
-	}
-	return nil
-}
-
-// store returns the storage of that name, which exists.
-func (s *Server) store(name string) *store {
-	return s.stores[slices.IndexFunc(s.stores, func(st *store) bool { return st.name == name })]
-}
-
-// storeOf returns the storage for files of a kind. CA files and crt-lists are
-// general files.
-func (s *Server) storeOf(kind dataplane.FileKind) *store {
-	switch kind {
-	case dataplane.Map:
-		return s.store("maps")
-	case dataplane.Certificate:
-		return s.store("ssl_certificates")
-	default:
-		return s.store("general")
-	}
-}
-
-// path is where HAProxy finds a file.
-func (st *store) path(name string) string { return filepath.Join(st.shown, name) }
 
 // names returns the names of all files, sorted.
-func (st *store) names() (names []string, err error) {
-	entries, err := os.ReadDir(st.dir)
+func (s *Server) names(kind dataplane.FileKind) (names []string, err error) {
+	entries, err := os.ReadDir(s.disk.Dir(kind))
 	for _, e := range entries {
 		if e.Type().IsRegular() {
 			names = append(names, e.Name())
@@ -74,15 +36,13 @@ func (st *store) names() (names []string, err error) {
 
 // toLoad is what a process that starts finds.
 func (s *Server) toLoad() pretender.Load {
-	l := pretender.Load{Text: s.diskText()}
-	for _, st := range s.stores {
-		names, err := st.names()
+	l := pretender.Load{Text: s.diskText(), Files: map[string][]byte{}}
+	for _, kind := range kinds() {
+		names, err := s.names(kind)
 		for _, name := range names {
-			var content []byte
-			if content, err = os.ReadFile(filepath.Join(st.dir, name)); err != nil {
-				break
-			}
-			l.Files = append(l.Files, pretender.File{Path: st.path(name), Content: content})
+			content, failed := os.ReadFile(s.disk.Path(kind, name))
+			l.Files[s.opts.Layout.Path(kind, name)] = content
+			err = errors.Join(err, failed)
 		}
 		if err != nil {
 			s.report(err)
@@ -96,217 +56,180 @@ var unsafeInName = regexp.MustCompile(`[^a-zA-Z0-9_\\-]+`)
 // sanitised is the name that a storage gives to a file.
 func sanitised(name string) string {
 	extension := filepath.Ext(name)
-	stem := strings.TrimSuffix(name, extension)
-	if stem != "" {
-		stem = unsafeInName.ReplaceAllString(filepath.Clean(stem), "_")
+	name = unsafeInName.ReplaceAllString(filepath.Clean(strings.TrimSuffix(name, extension)), "_")
+	if extension == "" {
+		return name
 	}
-	switch {
-	case extension == "":
-		return stem
-	case stem == "":
-		return "_" + unsafeInName.ReplaceAllString(extension[1:], "_")
-	}
-	return stem + "." + unsafeInName.ReplaceAllString(extension[1:], "_")
+	return name + "." + unsafeInName.ReplaceAllString(extension[1:], "_")
 }
 
-// fileName is the name that a new file gets.
-func (st *store) fileName(name string) string {
-	name = sanitised(name)
-	if st.name == "maps" && !strings.HasSuffix(name, ".map") {
-		name += ".map"
-	}
-	return name
-}
+// mapName is the name that a map gets.
+func mapName(name string) string { return strings.TrimSuffix(sanitised(name), ".map") + ".map" }
 
 // read finds a file that a request names.
-func (st *store) read(name string) (file string, content []byte, err error) {
-	file = sanitised(name)
-	content, err = os.ReadFile(filepath.Join(st.dir, file))
+func (s *Server) read(q *request, kind dataplane.FileKind) (name string, content []byte, err error) {
+	name = sanitised(q.PathValue("file"))
+	content, err = os.ReadFile(s.disk.Path(kind, name))
 	if os.IsNotExist(err) {
-		err = problemf(http.StatusNotFound, "missing object: file %s doesn't exist in dir: %s", file, st.shown)
+		err = problemf(http.StatusNotFound, "missing object: file %s doesn't exist in dir: %s", name, s.opts.Layout.Dir(kind))
 	}
-	return file, content, err
+	return name, content, err
 }
 
 // fileInfo is what the API tells of a file; of a certificate there is more.
 type fileInfo struct {
-	Description string     `json:"description,omitempty"`
-	File        string     `json:"file,omitempty"`
-	StorageName string     `json:"storage_name,omitempty"`
-	Size        *int       `json:"size,omitempty"`
-	NotBefore   *timestamp `json:"not_before,omitempty"`
-	NotAfter    *timestamp `json:"not_after,omitempty"`
-	Issuers     string     `json:"issuers,omitempty"`
-	Domains     string     `json:"domains,omitempty"`
-	IPAddresses string     `json:"ip_addresses,omitempty"`
-	Subject     string     `json:"subject,omitempty"`
-	Serial      string     `json:"serial,omitempty"`
+	StorageName string `json:"storage_name"`
+	Size        *int   `json:"size,omitempty"`
+	NotAfter    string `json:"not_after,omitempty"`
+	Serial      string `json:"serial,omitempty"`
 }
 
-// info is what the API tells of a file whose content it has at hand.
-func (st *store) info(name string, content []byte) fileInfo {
+// infoOf is what the API tells of a file whose content it has at hand.
+func infoOf(kind dataplane.FileKind, name string, content []byte) fileInfo {
 	size := len(content)
-	info := fileInfo{Description: st.description, File: st.path(name), StorageName: name, Size: &size}
-	list := certs.Read(content)
-	if st.name != "ssl_certificates" || len(list) == 0 {
+	info := fileInfo{StorageName: name, Size: &size}
+	if kind != dataplane.Certificate {
 		return info
 	}
-	var issuers, domains, addresses []string
-	var begin, end time.Time // when all are valid
-	for _, c := range list {
+	var end time.Time // of the first that ends
+	for block := range config.Blocks(content) {
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			continue
+		}
 		if end.IsZero() || c.NotAfter.Before(end) {
 			end = c.NotAfter
 		}
-		if c.NotBefore.After(begin) {
-			begin = c.NotBefore
-		}
-		issuers = append(issuers, c.Issuer.CommonName)
-		if c.IsCA {
-			continue
-		}
-		domains = append(append(domains, c.Subject.CommonName), c.DNSNames...)
-		for _, ip := range c.IPAddresses {
-			addresses = append(addresses, ip.String())
+		if info.Serial == "" {
+			info.Serial = c.SerialNumber.String()
 		}
 	}
-	info.NotBefore, info.NotAfter = (*timestamp)(&begin), (*timestamp)(&end)
-	info.Issuers, info.Domains, info.IPAddresses = listed(issuers), listed(domains), listed(addresses)
-	if leaf := certs.Leaf(list); leaf != nil {
-		info.Subject, info.Serial = leaf.Subject.CommonName, leaf.SerialNumber.String()
-	}
+	info.NotAfter = end.UTC().Format("2006-01-02T15:04:05.000Z")
 	return info
 }
 
-// listed joins words, each once. The API has them in any order.
-func listed(words []string) string {
-	seen := map[string]bool{}
-	var once []string
-	for _, word := range words {
-		if !seen[word] {
-			once = append(once, word)
-		}
-		seen[word] = true
+// checkCertificate refuses a file without a certificate, or without a key of a
+// kind that the storage knows.
+func checkCertificate(content []byte) error {
+	pair, err := tls.X509KeyPair(content, content)
+	if _, edwards := pair.PrivateKey.(ed25519.PrivateKey); edwards {
+		err = errors.New("file should contain both certificate and private key")
 	}
-	return strings.Join(once, ", ")
+	return err
 }
 
 // listFiles leaves out what is no certificate with its key where there are
 // only such.
-func (s *Server) listFiles(_ *request, st *store) (answer, error) {
-	names, err := st.names()
+func (s *Server) listFiles(_ *request, kind dataplane.FileKind) (int, any, error) {
+	names, err := s.names(kind)
 	list := []fileInfo{}
 	for _, name := range names {
-		if st.name == "ssl_certificates" {
-			if content, err := os.ReadFile(filepath.Join(st.dir, name)); err != nil || certs.Check(content) != nil {
+		if kind == dataplane.Certificate {
+			if content, err := os.ReadFile(s.disk.Path(kind, name)); err != nil || checkCertificate(content) != nil {
 				continue
 			}
 		}
-		list = append(list, fileInfo{Description: st.description, File: st.path(name), StorageName: name})
+		list = append(list, fileInfo{StorageName: name})
 	}
-	return answer{status: http.StatusOK, body: list}, err
+	return http.StatusOK, list, err
 }
 
 // getFile sends the content; of a certificate it tells only what is in it.
-func (s *Server) getFile(q *request, st *store) (answer, error) {
-	name, content, err := st.read(q.args[0])
-	if err == nil && st.name == "ssl_certificates" {
-		return answer{status: http.StatusOK, body: st.info(name, content)}, nil
+func (s *Server) getFile(q *request, kind dataplane.FileKind) (int, any, error) {
+	name, content, err := s.read(q, kind)
+	if kind == dataplane.Certificate {
+		return http.StatusOK, infoOf(kind, name, content), err
 	}
-	return answer{status: http.StatusOK, body: content}, err
+	return http.StatusOK, content, err
 }
 
-func (s *Server) createFile(q *request, st *store) (answer, error) {
+func (s *Server) createFile(q *request, kind dataplane.FileKind) (int, any, error) {
 	name, content, err := q.uploaded()
 	if err != nil {
-		return answer{}, err
+		return 0, nil, err
 	}
-	name = st.fileName(name)
-	if _, err := os.Stat(filepath.Join(st.dir, name)); err == nil {
-		return answer{}, problemf(http.StatusConflict, "object already exists: file %s already exists", st.path(name))
+	if name = sanitised(name); kind == dataplane.Map {
+		name = mapName(name)
 	}
-	if err := st.write(name, content); err != nil {
-		return answer{}, err
+	if _, err := os.Stat(s.disk.Path(kind, name)); err == nil {
+		return 0, nil, problemf(http.StatusConflict, "object already exists: file %s already exists", name)
 	}
-	info := st.info(name, content)
-	switch st.name {
-	case "ssl_certificates":
-		return s.certificateStored(q, info, content, true)
-	case "maps":
-		info.Description = "managed but not loaded map file (no runtime ID)"
+	err = s.writeFile(kind, name, content)
+	if err != nil || kind != dataplane.Certificate {
+		return http.StatusCreated, infoOf(kind, name, content), err
 	}
-	return answer{status: http.StatusCreated, body: info}, nil
+	return s.certificateStored(q, name, content, http.StatusCreated)
 }
 
-func (st *store) write(name string, content []byte) error {
-	if st.name == "ssl_certificates" {
-		if err := certs.Check(content); err != nil {
+func (s *Server) writeFile(kind dataplane.FileKind, name string, content []byte) error {
+	if kind == dataplane.Certificate {
+		if err := checkCertificate(content); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(st.dir, name), content, 0o644)
+	return os.WriteFile(s.disk.Path(kind, name), content, 0o644)
 }
 
 // certificateStored has the running process use a certificate, by a reload
 // where there is no other way.
-func (s *Server) certificateStored(q *request, info fileInfo, content []byte, created bool) (answer, error) {
-	status, what := http.StatusOK, "set ssl cert"
+func (s *Server) certificateStored(q *request, name string, content []byte, status int) (int, any, error) {
+	info, created := infoOf(dataplane.Certificate, name, content), status == http.StatusCreated
+	if q.flag("skip_reload") {
+		return status, info, nil
+	}
+	if q.flag("force_reload") || !s.atLeast32() || s.loadCertificate(s.opts.Layout.Path(dataplane.Certificate, name), content, created) != nil {
+		return s.reloaded(q, status, info)
+	}
 	if created {
-		status, what = http.StatusCreated, "new ssl cert"
+		return s.did(status, info, "new ssl cert", name)
 	}
-	switch {
-	case q.flag("skip_reload"):
-		return answer{status: status, body: info}, nil
-	case !q.flag("force_reload") && s.atLeast32() && s.loadCertificate(info.File, content, created) == nil:
-		return s.did(status, info, what, info.StorageName)
-	}
-	return s.reloaded(q, status, info)
+	return s.did(status, info, "set ssl cert", name)
 }
 
-func (s *Server) replaceFile(q *request, st *store) (answer, error) {
-	content := q.body
-	if st.name == "general" {
-		var err error
-		if _, content, err = q.uploaded(); err != nil {
-			return answer{}, err
-		}
-	} else if len(content) == 0 {
-		return answer{}, invalid(codeRequired, "data in body is required")
+func (s *Server) replaceFile(q *request, kind dataplane.FileKind) (int, any, error) {
+	var content []byte
+	var err error
+	if kind == dataplane.General {
+		_, content, err = q.uploaded()
+	} else {
+		content, err = q.content()
 	}
-	name, _, err := st.read(q.args[0])
+	if err != nil {
+		return 0, nil, err
+	}
+	name, _, err := s.read(q, kind)
 	if err == nil {
-		err = st.write(name, content)
+		err = s.writeFile(kind, name, content)
 	}
 	switch {
 	case err != nil:
-		return answer{}, err
-	case st.name == "ssl_certificates":
-		return s.certificateStored(q, st.info(name, content), content, false)
+		return 0, nil, err
+	case kind == dataplane.Certificate:
+		return s.certificateStored(q, name, content, http.StatusOK)
 	case q.flag("skip_reload"):
-		return answer{status: http.StatusNoContent}, nil
+		return http.StatusNoContent, nil, nil
 	}
 	return s.reloaded(q, http.StatusNoContent, nil)
 }
 
 // deleteFile refuses where the path stands in the configuration, but does not
 // look into crt-lists.
-func (s *Server) deleteFile(q *request, st *store) (answer, error) {
-	name, _, err := st.read(q.args[0])
+func (s *Server) deleteFile(q *request, kind dataplane.FileKind) (int, any, error) {
+	name, _, err := s.read(q, kind)
 	if err != nil {
-		return answer{}, err
+		return 0, nil, err
 	}
-	number := -1
-	for line := range strings.Lines(s.config.memory) {
-		line = strings.TrimSpace(line)
-		if strings.Contains(line, st.path(name)) && !strings.HasPrefix(line, "#") {
-			return answer{}, problemf(http.StatusConflict, "rejecting attempt to delete file %s referenced in haproxy conf at line %d: %s", st.path(name), number, line)
+	path := s.opts.Layout.Path(kind, name)
+	for line := range strings.Lines(s.memory) {
+		if strings.Contains(line, path) && !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			return 0, nil, problemf(http.StatusConflict, "rejecting attempt to delete file %s referenced in haproxy conf: %s", path, line)
 		}
-		number++
 	}
-	if err := os.Remove(filepath.Join(st.dir, name)); err != nil {
-		return answer{}, err
+	if err := os.Remove(s.disk.Path(kind, name)); err != nil {
+		return 0, nil, err
 	}
-	if st.name == "ssl_certificates" && !q.flag("skip_reload") {
+	if kind == dataplane.Certificate && !q.flag("skip_reload") {
 		return s.reloaded(q, http.StatusNoContent, nil)
 	}
-	return answer{status: http.StatusNoContent}, nil
+	return http.StatusNoContent, nil, nil
 }
