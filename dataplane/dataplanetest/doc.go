@@ -34,8 +34,8 @@
 // loaded and the API still believes the new one.
 //
 // Others interfere: [Server.Write] is another client, [Server.WriteBehind] one
-// that is quicker than the next push. [Server.EditConfig] edits the file,
-// [Server.SetFile] another file, and [Server.Runtime] speaks to HAProxy's socket.
+// that is quicker than the next push. [Server.SetFile] changes a file, and
+// [Server.Runtime] speaks to HAProxy's socket.
 //
 // A Server is safe for concurrent use and stops, with all that it started, at
 // the end of the test.

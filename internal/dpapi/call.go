@@ -2,6 +2,7 @@ package dpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,7 +41,7 @@ func Status(err error) int {
 type call struct {
 	method  string
 	path    string // below /v3, escaped, with the query
-	kind    string // media type of the body
+	kind    string // media type of the body; text/plain if empty
 	body    []byte
 	actions string // for the running process
 	large   bool   // the answer may be
@@ -70,10 +71,11 @@ func (c *Client) do(ctx context.Context, r call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	for name, value := range map[string]string{"Content-Type": r.kind, "X-Runtime-Actions": r.actions} {
-		if value != "" {
-			req.Header.Set(name, value)
-		}
+	if len(r.body) > 0 {
+		req.Header.Set("Content-Type", cmp.Or(r.kind, "text/plain"))
+	}
+	if r.actions != "" {
+		req.Header.Set("X-Runtime-Actions", r.actions)
 	}
 	if c.opts.Username != "" || c.opts.Password != "" {
 		req.SetBasicAuth(c.opts.Username, c.opts.Password)
@@ -119,13 +121,10 @@ func message(body []byte, status string) string {
 	if json.Unmarshal([]byte(text), &m) == nil && m.Message != "" {
 		text = m.Message
 	}
-	switch text = strings.TrimSpace(text); {
-	case text == "":
-		return status
-	case len(text) > most:
-		return text[:most] + " ..."
+	if text = strings.TrimSpace(text); len(text) > most {
+		text = text[:most] + " ..."
 	}
-	return text
+	return cmp.Or(text, status)
 }
 
 // read makes a call whose answer is JSON.
@@ -172,9 +171,4 @@ func (c *Client) sendFile(ctx context.Context, method, path, name string, conten
 		return answer{}, err
 	}
 	return c.do(ctx, call{method: method, path: path, kind: w.FormDataContentType(), body: b.Bytes()})
-}
-
-// sendText sends a text as it is.
-func (c *Client) sendText(ctx context.Context, method, path string, text []byte) (answer, error) {
-	return c.do(ctx, call{method: method, path: path, kind: "text/plain", body: text})
 }

@@ -1,7 +1,6 @@
 // Package dpapi speaks to the HAProxy Dataplane API, version 3: the raw
 // configuration, the file storages, reloads, and those runtime calls that are
-// safe. It keeps to what the API does and decides nothing; package dataplane
-// decides.
+// safe. It decides nothing: package dataplane does.
 //
 // Every call is one HTTP request. Statuses other than success come back as a
 // [*StatusError]; everything that kept an answer from arriving, a connection

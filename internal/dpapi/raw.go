@@ -1,6 +1,7 @@
 package dpapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -44,11 +45,7 @@ func (c *Client) GetRaw(ctx context.Context) (Raw, error) {
 
 func (a answer) raw() Raw {
 	text, version := SplitText(string(a.body))
-	r := Raw{Text: text, FileVersion: version, Version: a.version, ReloadID: a.reloadID}
-	if r.Version == 0 {
-		r.Version = version
-	}
-	return r
+	return Raw{Text: text, FileVersion: version, Version: cmp.Or(a.version, version), ReloadID: a.reloadID}
 }
 
 // PushMode says what happens after a configuration has been written.
@@ -70,7 +67,7 @@ const (
 func (c *Client) Push(ctx context.Context, text string, version int64, mode PushMode, actions ...string) (Raw, error) {
 	a, err := c.do(ctx, call{
 		method: http.MethodPost, path: fmt.Sprintf("%s?%s=true&version=%d", at("configuration/raw"), mode, version),
-		kind: "text/plain", body: []byte(text), actions: strings.Join(actions, ";"), large: true,
+		body: []byte(text), actions: strings.Join(actions, ";"), large: true,
 	})
 	return a.raw(), err
 }

@@ -71,15 +71,11 @@ type LoadedServer struct {
 	Name       string `json:"name"`
 	Address    string `json:"address"`
 	Port       int    `json:"port"`
-	AdminState string `json:"admin_state"`       // ready, drain or maint
-	State      string `json:"operational_state"` // up, down or stopping
-	Weight     *int64 `json:"weight"`            // nil where the API does not tell, as before 3.3
+	AdminState string `json:"admin_state"` // ready, drain or maint
+	Weight     *int64 `json:"weight"`      // nil where the API does not tell, as before 3.3
 }
 
 func serversPath(backend string) string { return at("runtime/backends/%s/servers", backend) }
-func serverPath(backend, server string) string {
-	return at("runtime/backends/%s/servers/%s", backend, server)
-}
 
 // LoadedServers lists the servers of a backend of the running process. Status
 // 404 can mean that the API does not understand what HAProxy says.
@@ -87,23 +83,22 @@ func (c *Client) LoadedServers(ctx context.Context, backend string) ([]LoadedSer
 	return get[[]LoadedServer](ctx, c, serversPath(backend))
 }
 
-// AddServer adds a server to a backend of the running process; the
-// configuration stays. The fields are those of the API for a server that is
-// added at runtime, "name" and "address" among them. The server is in
-// maintenance until [Client.SetServerState] says otherwise, with its health
-// checks off for good. Status 409 says that there is one of that name.
+// AddServer adds a server to a backend of the running process, by the fields
+// that the API has for it. The server is in maintenance until
+// [Client.SetServerState], with its health checks off for good. Status 409 says
+// that there is one of that name.
 func (c *Client) AddServer(ctx context.Context, backend string, fields map[string]any) error {
 	return c.sendJSON(ctx, http.MethodPost, serversPath(backend), fields)
 }
 
 // SetServerState makes a server of the running process ready, drain or maint.
 func (c *Client) SetServerState(ctx context.Context, backend, server, state string) error {
-	return c.sendJSON(ctx, http.MethodPut, serverPath(backend, server), map[string]string{"admin_state": state})
+	return c.sendJSON(ctx, http.MethodPut, at("runtime/backends/%s/servers/%s", backend, server), map[string]string{"admin_state": state})
 }
 
 // DeleteServer puts a server of the running process in maintenance and removes
-// it; the configuration stays. It fails with status 500 while the server has
-// connections, and then leaves it in maintenance.
+// it. While the server has connections it fails with status 500, and leaves it
+// in maintenance.
 func (c *Client) DeleteServer(ctx context.Context, backend, server string) error {
-	return c.delete(ctx, serverPath(backend, server))
+	return c.delete(ctx, at("runtime/backends/%s/servers/%s", backend, server))
 }

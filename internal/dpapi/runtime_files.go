@@ -19,31 +19,28 @@ type MapEntry struct {
 	Value string `json:"value"`
 }
 
-func entriesPath(mapName string) string    { return at("runtime/maps/%s/entries", mapName) }
-func entryPath(mapName, key string) string { return at("runtime/maps/%s/entries/%s", mapName, key) }
-
 // MapEntries lists a map. The API splits lines at blanks, so values come without
 // what follows the first; and with an HAProxy before 2.7 behind a master socket
 // there are entries made of an error message.
 func (c *Client) MapEntries(ctx context.Context, mapName string) ([]MapEntry, error) {
-	return get[[]MapEntry](ctx, c, entriesPath(mapName))
+	return get[[]MapEntry](ctx, c, at("runtime/maps/%s/entries", mapName))
 }
 
 // AddMapEntry adds an entry to a map. Status 409 says that the key is there. Keys
 // and values have to be safe words, see [SafeWord], in this and all other calls.
 func (c *Client) AddMapEntry(ctx context.Context, mapName, key, value string) error {
-	return c.sendJSON(ctx, http.MethodPost, entriesPath(mapName), MapEntry{key, value})
+	return c.sendJSON(ctx, http.MethodPost, at("runtime/maps/%s/entries", mapName), MapEntry{key, value})
 }
 
 // SetMapEntry changes the value of a key of a map. Status 404 says that the key
 // is not there.
 func (c *Client) SetMapEntry(ctx context.Context, mapName, key, value string) error {
-	return c.sendJSON(ctx, http.MethodPut, entryPath(mapName, key), MapEntry{Value: value})
+	return c.sendJSON(ctx, http.MethodPut, at("runtime/maps/%s/entries/%s", mapName, key), MapEntry{Value: value})
 }
 
 // DeleteMapEntry removes all entries of a key from a map.
 func (c *Client) DeleteMapEntry(ctx context.Context, mapName, key string) error {
-	return c.delete(ctx, entryPath(mapName, key))
+	return c.delete(ctx, at("runtime/maps/%s/entries/%s", mapName, key))
 }
 
 // ACLFile is a list of patterns of the running process.
@@ -129,8 +126,7 @@ func (c *Client) ForgetCertificate(ctx context.Context, path string) error {
 // SetCAFile replaces the CA certificates that the running process has loaded
 // from that path.
 func (c *Client) SetCAFile(ctx context.Context, path string, content []byte) error {
-	// As above: the empty line ends the payload.
-	payload := append(bytes.TrimRight(content, "\n"), "\n\n"...)
+	payload := append(bytes.TrimRight(content, "\n"), "\n\n"...) // the empty line ends it, as above
 	_, err := c.sendFile(ctx, http.MethodPut, at("runtime/ssl_ca_files/%s", path), "ca.pem", payload)
 	return err
 }

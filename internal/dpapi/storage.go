@@ -60,7 +60,7 @@ func (c *Client) ReplaceFile(ctx context.Context, s Storage, name string, conten
 	if s == General {
 		_, err = c.sendFile(ctx, http.MethodPut, path, name, content)
 	} else {
-		_, err = c.sendText(ctx, http.MethodPut, path, content)
+		_, err = c.do(ctx, call{method: http.MethodPut, path: path, body: content})
 	}
 	return err
 }
@@ -69,7 +69,7 @@ func (c *Client) ReplaceFile(ctx context.Context, s Storage, name string, conten
 // over. Where that does not work, and with every API before 3.2, the API
 // schedules a reload instead and its id comes back.
 func (c *Client) SwapCertificate(ctx context.Context, name string, content []byte) (reloadID string, err error) {
-	a, err := c.sendText(ctx, http.MethodPut, filePath(Certificates, name), content)
+	a, err := c.do(ctx, call{method: http.MethodPut, path: filePath(Certificates, name), body: content})
 	return a.reloadID, err
 }
 
