@@ -25,10 +25,7 @@ type parsed struct {
 const maxWords = 64
 
 func parseSection(text string) *parsed {
-	p := &parsed{}
-	for p.section = range haproxycfg.Sections(text) {
-		break
-	}
+	p := &parsed{section: haproxycfg.Split(text)[0]}
 	p.findings = haproxycfg.Parse(p.section)
 	n := 0
 	for line := range strings.Lines(text) {

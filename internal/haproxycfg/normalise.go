@@ -1,10 +1,12 @@
 package haproxycfg
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -13,9 +15,9 @@ import (
 	"github.com/haproxytech/client-native/v6/config-parser/options"
 )
 
-// normaliseMu guards the config parser, which keeps the name of the last
-// defaults section in a package variable.
-var normaliseMu sync.Mutex
+// parserMu guards every use of client-native's config parser, which keeps the
+// name of the last defaults section in a package variable.
+var parserMu sync.Mutex
 
 // Refusal says that the config parser of the Dataplane API, through which
 // every text goes that it stores, would change the meaning of a text without a
@@ -38,7 +40,8 @@ func (r *Refusal) Error() string {
 //
 // The result has none of the lines that the API adds for itself.
 func Normalise(text string) (string, error) {
-	if err := CheckRoundTrip(text); err != nil {
+	before := directives(text)
+	if err := checkText(text, before); err != nil {
 		return "", err
 	}
 	out, err := RoundTrip(text)
@@ -48,10 +51,11 @@ func Normalise(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := checkNothingLost(text, out); err != nil {
+	after := directives(out)
+	if err := checkLost(before, after); err != nil {
 		return "", err
 	}
-	if err := checkOrder(text, out); err != nil {
+	if err := checkOrder(before, after); err != nil {
 		return "", err
 	}
 	return out, nil
@@ -60,8 +64,8 @@ func Normalise(text string) (string, error) {
 // RoundTrip is [Normalise] without any refusal: it returns what the Dataplane
 // API would store, whatever gets lost.
 func RoundTrip(text string) (out string, err error) {
-	normaliseMu.Lock()
-	defer normaliseMu.Unlock()
+	parserMu.Lock()
+	defer parserMu.Unlock()
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = "", fmt.Errorf("%w: %v", errPanic, p)
@@ -80,26 +84,29 @@ var errPanic = errors.New("the config parser panics")
 
 // panics finds the line on which the parser panics: the last of the shortest
 // beginning of the text that makes it do so.
-func panics(text string) *Refusal {
+func panics(text string) error {
 	lines := slices.Collect(strings.Lines(text))
 	n := sort.Search(len(lines), func(n int) bool {
 		_, err := RoundTrip(strings.Join(lines[:n], ""))
 		return errors.Is(err, errPanic)
 	})
-	return &Refusal{Line: n, Text: shorten(strings.TrimSpace(lines[n-1])), Why: "the Dataplane API cannot read this line: something is missing"}
+	return refusal(n, lines[n-1], "the Dataplane API cannot read this line: something is missing")
 }
+
+func refusal(line int, text, why string, args ...any) error {
+	text = strings.TrimSpace(text)
+	if len(text) > maxShown {
+		text = text[:maxShown] + " ..."
+	}
+	return &Refusal{Line: line, Text: text, Why: fmt.Sprintf(why, args...)}
+}
+
+// maxShown is how much of a line a [Refusal] shows.
+const maxShown = 120
 
 // maxParserLine is the length of a line from which on the parser, without a
 // word, ignores the rest of the file.
 const maxParserLine = 64 << 10
-
-// knownHeaders are the words that start a section for the parser.
-var knownHeaders = map[string]bool{
-	"global": true, "defaults": true, "frontend": true, "backend": true, "listen": true,
-	"userlist": true, "peers": true, "mailers": true, "resolvers": true, "cache": true,
-	"ring": true, "traces": true, "log-forward": true, "log-profile": true, "http-errors": true,
-	"acme": true, "crt-store": true, "program": true, "fcgi-app": true,
-}
 
 // foreignHeaders start a section for HAProxy, but not for the parser, which
 // folds their lines into the section before. The value says that the word is
@@ -113,74 +120,42 @@ var conditionals = map[string]bool{
 	".notice": true, ".warning": true, ".diag": true, ".alert": true,
 }
 
-// CheckRoundTrip returns a [*Refusal] for the first line that the parser of
-// the Dataplane API would change in silence: conditional blocks, lines of 64
-// KiB and more, sections that it does not know, two sections of one kind and
-// name, a default-server behind the servers it would then apply to, a proxy
-// above all defaults sections, a password behind the groups of its user.
-func CheckRoundTrip(text string) error {
-	var line, seenServer int
-	seen := map[string]int{}
-	var early *Refusal // a proxy above all defaults sections
-	for raw := range strings.Lines(text) {
-		line++
-		refuse := func(format string, args ...any) error {
-			return &Refusal{Line: line, Text: shorten(strings.TrimSpace(raw)), Why: fmt.Sprintf(format, args...)}
-		}
-		if len(raw) >= maxParserLine {
-			return refuse("the Dataplane API drops everything from a line of %d bytes on", len(raw))
-		}
-		if !utf8.ValidString(raw) {
-			return refuse("the Dataplane API replaces what is not UTF-8")
-		}
-		words := strings.Fields(raw)
-		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
-			continue
-		}
-		word := words[0]
-		onlyAtStart, foreign := foreignHeaders[word]
-		switch {
-		case conditionals[word]:
-			return refuse("the Dataplane API loses what conditional blocks hold")
-		case foreign && (!onlyAtStart || raw[0] != ' ' && raw[0] != '\t'):
-			return refuse("the Dataplane API does not know this section and folds it into the one before")
-		case knownHeaders[word]:
-			seenServer = 0
-			if word == "defaults" && early != nil {
-				return early
-			}
-			if early == nil && seen["defaults"] == 0 && takesDefaults(words) {
-				early = &Refusal{Line: line, Text: shorten(strings.TrimSpace(raw)), Why: "the Dataplane API moves a defaults section above this one, which stands above all of them"}
-			}
-			if word == "defaults" {
-				seen[word] = line
-			}
-			if key := sectionKey(raw); key != "" {
-				if seen[key] != 0 {
-					return refuse("the Dataplane API keeps only the last of two sections of one name, the first is in line %d", seen[key])
-				}
-				seen[key] = line
-			}
-		case word == "http-check" && (slices.Contains(words, "uri") && slices.Contains(words, "uri-lf") ||
-			slices.Contains(words, "body") && slices.Contains(words, "body-lf")):
-			return refuse("the Dataplane API changes the order of arguments that replace each other")
-		case word == "user" && len(words) > 4 && words[2] == "groups":
-			return refuse("the Dataplane API loses a password that stands behind the groups")
-		case word == "server" || word == "server-template":
-			if seenServer == 0 {
-				seenServer = line
-			}
-		case word == "default-server" && seenServer != 0:
-			return refuse("the Dataplane API moves a default-server above the servers, the first is in line %d", seenServer)
-		}
-	}
-	return nil
+// directive is a line that is no comment.
+type directive struct {
+	line    int
+	section string // "backend shop", or only the kind where several may stand
+	kind    string
+	header  bool
+	words   []string
+	raw     string
 }
 
-// takesDefaults reports whether a header opens a proxy that falls under the
-// defaults section before it.
-func takesDefaults(words []string) bool {
-	return (words[0] == "frontend" || words[0] == "backend" || words[0] == "listen") && !slices.Contains(words, "from")
+func (d *directive) refuse(why string, args ...any) error {
+	return refusal(d.line, d.raw, why, args...)
+}
+
+// directives cuts a text as the parser does.
+func directives(text string) []directive {
+	list := make([]directive, 0, strings.Count(text, "\n"))
+	var d directive
+	unnamed := 0
+	for d.raw = range strings.Lines(text) {
+		d.line++
+		d.words = strings.Fields(d.raw)
+		if len(d.words) == 0 || d.words[0][0] == '#' {
+			continue
+		}
+		if d.header = isSection(d.words[0]); d.header {
+			d.kind = d.words[0]
+			d.section = cmp.Or(sectionKey(d.raw), d.kind)
+			if d.kind == "defaults" && len(d.words) == 1 {
+				unnamed++
+				d.section = "defaults unnamed_defaults_" + strconv.Itoa(unnamed)
+			}
+		}
+		list = append(list, d)
+	}
+	return list
 }
 
 // sectionKey names a section by its header for the search for doubles;
@@ -196,58 +171,104 @@ func sectionKey(raw string) string {
 	return words[0] + " " + words[1]
 }
 
-// checkNothingLost finds directives that stood in a section and do not any
-// more. One of several equal ones may go, for HAProxy too takes the last.
-func checkNothingLost(before, after string) error {
-	kept := map[string]int{}
-	walkDirectives(after, func(_ int, section, word, _ string) bool {
-		kept[section+"\x00"+word]++
-		return true
-	})
-	seen := map[string]int{}
-	var lost error
-	walkDirectives(before, func(line int, section, word, raw string) bool {
-		key := section + "\x00" + word
-		seen[key]++
-		switch {
-		case kept[key] == 0:
-			lost = &Refusal{Line: line, Text: shorten(raw), Why: "the Dataplane API loses this line"}
-		case section == "global" && seen[key] > kept[key]:
-			lost = &Refusal{Line: line, Text: shorten(raw), Why: "the Dataplane API keeps the last of several such lines in a global section, and HAProxy takes the first"}
-		}
-		return lost == nil
-	})
-	return lost
-}
-
-// walkDirectives calls f with every directive that stands in a section that
-// has a name or is the only one of its kind.
-func walkDirectives(text string, f func(line int, section, word, raw string) bool) {
-	section, line := "", 0
+// checkText refuses the first line that the parser of the Dataplane API would
+// change in silence.
+func checkText(text string, list []directive) error {
+	line := 0
 	for raw := range strings.Lines(text) {
 		line++
-		trimmed := strings.TrimSpace(raw)
-		word, _, _ := strings.Cut(trimmed, " ")
-		word, _, _ = strings.Cut(word, "\t")
 		switch {
-		case word == "" || word[0] == '#':
-		case knownHeaders[word]:
-			if section = sectionKey(trimmed); section == "" {
-				section = word
-			}
-			if section == "defaults" || strings.HasPrefix(section, "defaults ") {
-				section = "defaults" // unnamed ones get a name
-			}
-		case !f(line, section, word, trimmed):
-			return
+		case len(raw) >= maxParserLine:
+			return refusal(line, raw, "the Dataplane API drops everything from a line of %d bytes on", len(raw))
+		case !utf8.ValidString(raw):
+			return refusal(line, raw, "the Dataplane API replaces what is not UTF-8")
 		}
 	}
+	seen := map[string]int{}
+	server, variable := 0, 0
+	for i := range list {
+		d := &list[i]
+		word := d.words[0]
+		onlyAtStart, foreign := foreignHeaders[word]
+		if variable == 0 && Expands(d.raw) {
+			variable = d.line
+		}
+		switch {
+		case conditionals[word]:
+			return d.refuse("the Dataplane API loses what conditional blocks hold")
+		case foreign && (!onlyAtStart || !isBlank(d.raw[0])):
+			return d.refuse("the Dataplane API does not know this section and folds it into the one before")
+		case d.header:
+			server = 0
+			if err := checkPlace(d, seen); err != nil {
+				return err
+			}
+		case word == "user" && len(d.words) > 4 && d.words[2] == "groups":
+			return d.refuse("the Dataplane API loses a password that stands behind the groups")
+		case word == "server" || word == "server-template":
+			server = cmp.Or(server, d.line)
+		case word == "default-server" && server != 0:
+			return d.refuse("the Dataplane API moves a default-server above the servers, the first is in line %d", server)
+		case d.kind == "global" && strings.HasSuffix(word, "setenv") && variable != 0 && variable < d.line: // unsetenv, too
+			return d.refuse("the Dataplane API moves this line to the top, above a use of a variable in line %d", variable)
+		}
+	}
+	return nil
 }
 
-func shorten(s string) string {
-	const most = 120
-	if len(s) > most {
-		return s[:most] + " ..."
+// checkPlace refuses sections that the API moves away from those that they count
+// for. It keeps the lines of the sections seen, by their names and by what they are.
+func checkPlace(d *directive, seen map[string]int) error {
+	key := sectionKey(d.raw)
+	switch {
+	case d.kind == "defaults" && seen["without defaults"] != 0:
+		return d.refuse("the Dataplane API moves this section above the one in line %d, which has no defaults yet", seen["without defaults"])
+	case d.kind == "global" && seen["any"] != 0, d.kind == "crt-store" && seen["proxy"] != 0:
+		return d.refuse("the Dataplane API moves this section to the top, above those that would then follow it: put it there")
+	case seen[key] != 0:
+		return d.refuse("the Dataplane API keeps only the last of two sections of one name, the first is in line %d", seen[key])
 	}
-	return s
+	if key != "" {
+		seen[key] = d.line
+	}
+	switch {
+	case d.kind == "defaults":
+		seen["defaults"] = d.line
+	case sectionKinds[d.kind].proxy:
+		seen["proxy"] = d.line
+		if seen["defaults"] == 0 && seen["without defaults"] == 0 && !slices.Contains(d.words, "from") {
+			seen["without defaults"] = d.line
+		}
+	}
+	if d.kind != "global" && d.kind != "crt-store" {
+		seen["any"] = d.line
+	}
+	return nil
+}
+
+// checkLost finds directives that stood in a section and do not any more. One of
+// several equal ones may go, for HAProxy too takes the last.
+func checkLost(before, after []directive) error {
+	key := func(d directive) string {
+		if d.kind == "defaults" {
+			return "defaults\x00" + d.words[0] // unnamed ones get a name
+		}
+		return d.section + "\x00" + d.words[0]
+	}
+	kept, seen := map[string]int{}, map[string]int{}
+	for _, d := range after {
+		kept[key(d)]++
+	}
+	for _, d := range before {
+		k := key(d)
+		seen[k]++
+		switch {
+		case d.header:
+		case kept[k] == 0:
+			return d.refuse("the Dataplane API loses this line")
+		case d.kind == "global" && seen[k] > kept[k]:
+			return d.refuse("the Dataplane API keeps the last of several such lines in a global section, and HAProxy takes the first")
+		}
+	}
+	return nil
 }

@@ -80,10 +80,11 @@ func TestNormaliseRefuses(t *testing.T) {
 		"section of 3.4":         {"global\n  daemon\nhealthcheck a\n  type tcp\n", 3, "does not know"},
 		"double section":         {"backend a\n  mode http\nbackend b\nbackend a\n  mode tcp\n", 4, "line 1"},
 		"two stores":             {"crt-store\n  load crt a.pem\ncrt-store\n  load crt b.pem\n", 3, "line 1"},
-		"defaults too low":       {"global\nbackend a\n  mode http\ndefaults\n  mode tcp\n", 2, "above this one"},
+		"defaults too low":       {"global\nbackend a\n  mode http\ndefaults\n  mode tcp\n", 4, "in line 2"},
 		"password too late":      {"userlist u\n  user a groups x,y password b\n", 2, "loses a password"},
 		"not UTF-8":              {"global\n  description \xff\n", 2, "UTF-8"},
 		"parser panics":          {"global\n  daemon\n  setenv\nbackend b\n", 3, "something is missing"},
+		"global too low":         {"backend a\nglobal\n  daemon\n", 2, "to the top"},
 		"default-server too low": {"backend a\n  server s 127.0.0.1:1\n  default-server check\n", 3, "line 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +116,7 @@ func FuzzNormalise(f *testing.F) {
 			}
 			return
 		}
-		if lost := checkNothingLost(text, once); lost != nil {
+		if lost := checkLost(directives(text), directives(once)); lost != nil {
 			t.Fatal(lost)
 		}
 	})

@@ -8,20 +8,6 @@ import (
 	"github.com/haproxytech/client-native/v6/config-parser/options"
 )
 
-// parserMu guards every use of client-native's config parser: it keeps the
-// name of the last defaults section in a package variable. Only one mutex may
-// do so, whoever needs the parser in this package.
-var parserMu = &normaliseMu
-
-// WithParser runs f while nobody else in this process uses client-native's
-// config parser by way of this module. Whoever calls the parser outside this
-// package does so inside f, and f calls nothing of this package.
-func WithParser(f func()) {
-	parserMu.Lock()
-	defer parserMu.Unlock()
-	f()
-}
-
 // Finding is something wrong in a line of a section.
 type Finding struct {
 	Line    int    // in the whole text when the section came from [Split]; from 1
@@ -29,17 +15,12 @@ type Finding struct {
 	Message string
 }
 
-// Parse reads one section strictly and returns what is wrong in it, in the
-// order of the lines: words that are not cut as HAProxy cuts them (a quote that
-// is not closed, a broken escape), a header without the name that it needs, and
-// lines that start with no keyword of HAProxy.
+// Parse reads one section strictly and returns the lines that are wrong: broken
+// quotes and escapes, a header without the name that it needs, unknown keywords.
 //
-// client-native's parser on its own keeps a line that it does not understand
-// and says nothing. A finding is made of such a line only when its first word
-// is no keyword of any HAProxy either: where HAProxy knows more than
-// client-native, or where a keyword has arguments that client-native cannot
-// read, HAProxy is the judge. So the parser, which takes a hundred times as
-// long as the rest, is asked about the lines with an unknown keyword alone.
+// A keyword is unknown when neither [KnownKeyword] nor client-native knows it.
+// HAProxy alone judges the arguments. client-native's parser takes a hundred
+// times as long as the rest, so Parse asks it about unknown keywords only.
 func Parse(s Section) []Finding {
 	var findings []Finding
 	number := s.Line - 1
@@ -53,10 +34,13 @@ func Parse(s Section) []Finding {
 		case len(words) == 0:
 		case number == s.Header && s.Kind != "":
 			if !Expands(line) {
-				message = wrongHeader(s.Kind, words)
+				message = wrongHeader(s.Kind, words[1:])
 			}
-		case !known(words) && !parserTakes(s, line):
-			message = fmt.Sprintf("unknown keyword %q%s", keyword(words), where(s))
+		case !KnownKeyword(keyword(words)) && !parserTakes(s.Kind, line):
+			message = fmt.Sprintf("unknown keyword %q", keyword(words))
+			if s.Kind == "" {
+				message += " in front of the first section"
+			}
 		}
 		if message != "" {
 			findings = append(findings, Finding{Line: number, Text: strings.TrimSpace(line), Message: message})
@@ -64,9 +48,6 @@ func Parse(s Section) []Finding {
 	}
 	return findings
 }
-
-// known reports whether a line may be one of HAProxy's.
-func known(words []string) bool { return KnownKeyword(keyword(words)) }
 
 // keyword returns the word that a line is named by.
 func keyword(words []string) string {
@@ -76,28 +57,9 @@ func keyword(words []string) string {
 	return words[0]
 }
 
-func where(s Section) string {
-	if s.Kind == "" {
-		return " in front of the first section"
-	}
-	return ""
-}
-
-// parserTakes reports whether client-native's parser makes something of a line
-// in a section of that kind.
-func parserTakes(s Section, line string) (taken bool) {
-	text, kind, name := line, parser.Comments, parser.CommentsSectionName
-	switch s.Kind {
-	case "":
-	case "global":
-		text, kind, name = "global\n"+line, parser.Global, parser.GlobalSectionName
-	default:
-		// The traces section has no name, for any other one will do.
-		text, kind, name = s.Kind+" x\n"+line, parser.Section(s.Kind), "x"
-		if kind == parser.Traces {
-			name = parser.TracesSectionName
-		}
-	}
+// parserTakes reports whether client-native's parser knows a line in a section
+// of that kind.
+func parserTakes(kind, line string) (taken bool) {
 	parserMu.Lock()
 	defer parserMu.Unlock()
 	defer func() {
@@ -105,10 +67,43 @@ func parserTakes(s Section, line string) (taken bool) {
 			taken = true // it panics on some lines that are too short: HAProxy is the judge
 		}
 	}()
-	p, err := parser.New(options.String(text), options.NoNamedDefaultsFrom)
-	if err != nil {
-		return true
+	p, err := parser.New(options.String(kind+" x\n"+line), options.DisableUnProcessed, options.NoNamedDefaultsFrom)
+	return err == nil && len(directives(p.String())) > 1 // it drops lines that it does not know
+}
+
+// wrongHeader says what is wrong with the words behind the keyword of a section:
+// a name that is missing or has characters that HAProxy refuses, or words that it
+// would drop or refuse. It returns "" for words that are fine.
+func wrongHeader(kind string, args []string) string {
+	rule := sectionKinds[kind]
+	if len(args) == 0 || args[0] == "" {
+		if rule.nameless {
+			return ""
+		}
+		return fmt.Sprintf("a %s section needs a name", kind)
 	}
-	left, err := p.GetResult(kind, name, "")
-	return err != nil || len(left) == 0
+	if rule.words != 0 && !rule.free {
+		if i := strings.IndexFunc(args[0], func(r rune) bool { return !nameRune(r) }); i >= 0 {
+			return fmt.Sprintf("character %q is not permitted in the name of a %s section", []rune(args[0][i:])[0], kind)
+		}
+	}
+	if rule.words < 0 {
+		return ""
+	}
+	rest := args[min(rule.words, len(args)):]
+	if rule.from && len(rest) > 1 && rest[0] == "from" {
+		rest = rest[2:]
+	}
+	switch {
+	case len(rest) == 0:
+		return ""
+	case rule.from:
+		return fmt.Sprintf("a %s section cannot have %q here: HAProxy refuses the section, or drops it in silence", kind, rest[0])
+	}
+	return fmt.Sprintf("a %s section cannot have %q here", kind, rest[0])
+}
+
+// nameRune reports the characters that the name of a section may have.
+func nameRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_:.-", r)
 }

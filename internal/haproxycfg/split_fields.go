@@ -3,6 +3,7 @@ package haproxycfg
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -139,24 +140,11 @@ func unescape(s string, quote byte) (plain string, size int, err error) {
 	case 't':
 		return "\t", 2, nil
 	case 'x':
-		if len(s) < 4 || !isHex(s[2]) || !isHex(s[3]) {
+		n, err := strconv.ParseUint(s[2:min(4, len(s))], 16, 8)
+		if err != nil || len(s) < 4 {
 			return "", 0, fmt.Errorf("%w: \\x wants two hexadecimal digits", ErrSyntax)
 		}
-		return string([]byte{unhex(s[2])<<4 | unhex(s[3])}), 4, nil
+		return string([]byte{byte(n)}), 4, nil
 	}
 	return s[:1], 1, nil
-}
-
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-}
-
-func unhex(c byte) byte {
-	switch {
-	case c >= 'a':
-		return c - 'a' + 10
-	case c >= 'A':
-		return c - 'A' + 10
-	}
-	return c - '0'
 }

@@ -7,6 +7,8 @@ import (
 	"encoding/pem"
 	"iter"
 	"strings"
+
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // MapEntry is a line of a map file.
@@ -57,55 +59,14 @@ func ParsePatterns(content []byte) []MapEntry {
 	return patterns
 }
 
-// ListEntry is an entry of a crt-list: its words, the certificate first
-// (configuration manual, "crt-list").
-type ListEntry []string
+// ListEntry is [haproxycfg.ListEntry].
+type ListEntry = haproxycfg.ListEntry
 
-// ParseCRTList reads a crt-list.
-func ParseCRTList(content []byte) []ListEntry {
-	var entries []ListEntry
-	for l := range strings.Lines(string(content)) {
-		words := strings.Fields(l)
-		if len(words) > 0 && !strings.HasPrefix(words[0], "#") {
-			entries = append(entries, words)
-		}
-	}
-	return entries
-}
+// ParseCRTList is [haproxycfg.ParseCRTList].
+func ParseCRTList(content []byte) []ListEntry { return haproxycfg.ParseCRTList(content) }
 
-// Certificate returns the path of the certificate.
-func (e ListEntry) Certificate() string { return e[0] }
-
-// Split returns the options, without their brackets, and the filters.
-func (e ListEntry) Split() (options, filters []string) {
-	inside := false
-	for _, w := range e[1:] {
-		opens := strings.HasPrefix(w, "[")
-		inside = inside || opens
-		if !inside {
-			filters = append(filters, w)
-			continue
-		}
-		closes := strings.HasSuffix(w, "]")
-		if w = strings.Trim(w, "[]"); w != "" {
-			options = append(options, w)
-		}
-		inside = !closes
-	}
-	return options, filters
-}
-
-// Blocks goes through the PEM blocks of a file.
-func Blocks(content []byte) iter.Seq[*pem.Block] {
-	return func(yield func(*pem.Block) bool) {
-		for rest := content; ; {
-			var block *pem.Block
-			if block, rest = pem.Decode(rest); block == nil || !yield(block) {
-				return
-			}
-		}
-	}
-}
+// Blocks is [haproxycfg.Blocks].
+func Blocks(content []byte) iter.Seq[*pem.Block] { return haproxycfg.Blocks(content) }
 
 // Leaf returns the first certificate of a PEM file, or nil where none can be read.
 func Leaf(content []byte) *x509.Certificate {

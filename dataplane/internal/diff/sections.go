@@ -128,7 +128,7 @@ func sectionStep(action change.Action, s *config.Section) change.Step {
 
 // section compares two versions of a section.
 func (d *difference) section(have, want *config.Section) {
-	same := have.Hash == want.Hash && have.Text == want.Text
+	same := have.Text == want.Text
 	d.header(have, want, same)
 	if same {
 		return

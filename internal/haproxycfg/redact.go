@@ -1,0 +1,108 @@
+package haproxycfg
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Secret stands for a value that never prints.
+const Secret = "(secret)"
+
+var (
+	// secretWords find a word behind which a secret may stand, rather too often
+	// than too seldom: plans and findings go to logs.
+	secretWords = regexp.MustCompile(`(?i)password|passwd|passphrase|pwd|secret|token|credential|authorization|api-?key|x-api|x-auth|` +
+		`(private|cookie|mac)-key|anonkey|sign-pass|hmac\(|jwt_verify\(|aes_|bearer|auth=|agent-send`)
+
+	// secretExact are such words only as a whole, or within quotes.
+	secretExact = regexp.MustCompile(`(^|\s)(auth|AUTH|key|pass|Cookie|Set-Cookie|Basic|setenv|presetenv)(\s|$)`)
+
+	// secretHeaders are parts of names of headers that hold secrets.
+	secretHeaders = regexp.MustCompile(`(?i)auth|cookie|key|pass|session|signature`)
+
+	keywordOnly = regexp.MustCompile(`^["']?[\w-]+["']?$`)
+
+	// userInfo is the user and the password of a URL or an address.
+	userInfo = regexp.MustCompile(`(://)[^/?#\s]+@|[^\s/@:"'=,(]+:[^\s/@"']+@`)
+)
+
+// NamesSecret reports whether a word speaks of secrets.
+func NamesSecret(word string) bool { return secretWords.MatchString(word) }
+
+// RedactWords returns the words of a line for people to see: everything behind a
+// word that announces a secret becomes one "(secret)", and so does the user of a
+// URL.
+func RedactWords(words []string) []string {
+	keep := secretFrom(words)
+	shown := slices.Clone(words[:min(keep, len(words))])
+	for i, w := range shown {
+		shown[i] = userInfo.ReplaceAllString(w, "${1}"+Secret+"@")
+	}
+	if keep < len(words) {
+		shown = append(shown, Secret)
+	}
+	return shown
+}
+
+// secretFrom returns how many words of a line may be shown.
+func secretFrom(words []string) int {
+	if len(words) > 2 { // however the keyword is misspelt
+		switch first, second := words[0], words[1]; {
+		case first == "user" && !secretWords.MatchString(words[2]) && words[2] != "groups",
+			first == "stats" && strings.HasPrefix(second, "au"),
+			first == "tcp-check" && strings.HasPrefix(second, "send"): // such as AUTH of Redis
+			return 2
+		}
+	}
+	for i, w := range words {
+		switch {
+		case !announcesSecret(words, i):
+		case !keywordOnly.MatchString(w): // such as str(token=...), which holds the secret itself
+			return i
+		default:
+			return i + 1
+		}
+	}
+	return len(words)
+}
+
+func announcesSecret(words []string, i int) bool {
+	w := strings.Trim(words[i], `"'`)
+	switch {
+	case strings.HasPrefix(w, "/") && !strings.Contains(w, "="): // a path
+		return false
+	case i == 1 && w == "auth" && words[0] == "http-request": // an action
+		return false
+	}
+	return secretWords.MatchString(w) || secretExact.MatchString(w) || i > 0 && namesHeader(words[i-1]) && secretHeaders.MatchString(w)
+}
+
+// namesHeader reports whether the name of a header follows a word.
+func namesHeader(word string) bool {
+	return word == "hdr" || word == "replace-value" || strings.HasSuffix(word, "-header")
+}
+
+// Redact is [RedactWords] for a line that may not be one that HAProxy can cut
+// into words. A line without a secret stays as it is.
+func Redact(line string) string {
+	words := strings.Fields(line)
+	if shown := RedactWords(words); !slices.Equal(shown, words) {
+		return strings.Join(shown, " ")
+	}
+	return line
+}
+
+// RedactQuoted hides in a message the words that are secret in the line that it
+// quotes.
+func RedactQuoted(message, line string) string {
+	words := strings.Fields(line)
+	shown := RedactWords(words)
+	for _, w := range words {
+		w = strings.Trim(w, `"'`)
+		if len(w) >= 3 && !slices.ContainsFunc(shown, func(s string) bool { return strings.Trim(s, `"'`) == w }) {
+			message = strings.ReplaceAll(message, w, Secret)
+		}
+	}
+	return message
+}
