@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -120,6 +121,15 @@ var conditionals = map[string]bool{
 	".notice": true, ".warning": true, ".diag": true, ".alert": true,
 }
 
+// builtinACL matches the ACLs that HAProxy knows itself (configuration manual,
+// section 7.4).
+var builtinACL = regexp.MustCompile(`^(TRUE|FALSE|LOCALHOST|RDP_COOKIE|REQ_CONTENT|WAIT_END|HTTP(_.*)?|METH_.*)$`)
+
+// lasting are the settings of a global section that count for the whole process.
+// Of others, such as log targets and folders, only the lines below learn.
+var lasting = regexp.MustCompile(`^(max\w+|spread-checks|max-spread-checks|hard-stop-after|ulimit-n|fd-hard-limit|daemon|pidfile|chroot|` +
+	`user|group|uid|gid|stats|node|description|quiet|zero-warning|server-state-\w+)$`)
+
 // directive is a line that is no comment.
 type directive struct {
 	line    int
@@ -132,6 +142,10 @@ type directive struct {
 
 func (d *directive) refuse(why string, args ...any) error {
 	return refusal(d.line, d.raw, why, args...)
+}
+
+func (d *directive) has(a, b string) bool {
+	return slices.Contains(d.words, a) && slices.Contains(d.words, b)
 }
 
 // directives cuts a text as the parser does.
@@ -185,7 +199,7 @@ func checkText(text string, list []directive) error {
 		}
 	}
 	seen := map[string]int{}
-	server, variable := 0, 0
+	server, variable, rule := 0, 0, 0
 	for i := range list {
 		d := &list[i]
 		word := d.words[0]
@@ -199,22 +213,36 @@ func checkText(text string, list []directive) error {
 		case foreign && (!onlyAtStart || !isBlank(d.raw[0])):
 			return d.refuse("the Dataplane API does not know this section and folds it into the one before")
 		case d.header:
-			server = 0
+			server, rule = 0, 0
 			if err := checkPlace(d, seen); err != nil {
 				return err
 			}
+		case word == "acl":
+			if rule != 0 && len(d.words) > 1 && builtinACL.MatchString(d.words[1]) {
+				return d.refuse("the Dataplane API moves this ACL above lines that mean the built-in one of that name")
+			}
+			continue
+		case word == "http-check" && (d.has("uri", "uri-lf") || d.has("body", "body-lf")):
+			return d.refuse("the Dataplane API changes the order of arguments that replace each other")
 		case word == "user" && len(d.words) > 4 && d.words[2] == "groups":
 			return d.refuse("the Dataplane API loses a password that stands behind the groups")
 		case word == "server" || word == "server-template":
 			server = cmp.Or(server, d.line)
 		case word == "default-server" && server != 0:
 			return d.refuse("the Dataplane API moves a default-server above the servers, the first is in line %d", server)
+		case d.kind == "global" && seen["any"] != 0 && !lasting.MatchString(word):
+			return d.refuse(movedUp)
 		case d.kind == "global" && strings.HasSuffix(word, "setenv") && variable != 0 && variable < d.line: // unsetenv, too
 			return d.refuse("the Dataplane API moves this line to the top, above a use of a variable in line %d", variable)
+		}
+		if !d.header {
+			rule = d.line
 		}
 	}
 	return nil
 }
+
+const movedUp = "the Dataplane API moves this line to the top, above sections that would then follow it: put it there"
 
 // checkPlace refuses sections that the API moves away from those that they count
 // for. It keeps the lines of the sections seen, by their names and by what they are.
@@ -223,8 +251,8 @@ func checkPlace(d *directive, seen map[string]int) error {
 	switch {
 	case d.kind == "defaults" && seen["without defaults"] != 0:
 		return d.refuse("the Dataplane API moves this section above the one in line %d, which has no defaults yet", seen["without defaults"])
-	case d.kind == "global" && seen["any"] != 0, d.kind == "crt-store" && seen["proxy"] != 0:
-		return d.refuse("the Dataplane API moves this section to the top, above those that would then follow it: put it there")
+	case d.kind == "crt-store" && seen["proxy"] != 0:
+		return d.refuse(movedUp)
 	case seen[key] != 0:
 		return d.refuse("the Dataplane API keeps only the last of two sections of one name, the first is in line %d", seen[key])
 	}

@@ -1,6 +1,7 @@
 package haproxycfg
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,7 +11,7 @@ import (
 // nothing (configuration manual, at each of the keywords).
 type orderGroup struct {
 	last  bool     // of the group only the last one counts
-	words []string // first words of lines
+	words []string // first words of lines; "+" stands for any further ones
 }
 
 var orderGroups = []orderGroup{
@@ -38,7 +39,7 @@ var orderGroups = []orderGroup{
 		"option httpchk", "option tcp-check", "option redis-check", "option mysql-check", "option pgsql-check", "option smtpchk",
 		"option ldap-check", "option ssl-hello-chk", "option spop-check", "option external-check",
 	}},
-	{words: []string{"option httpchk", "http-check send"}},
+	{words: []string{"option httpchk +", "http-check send"}},
 }
 
 // orderGroupsByWords finds groups by the words that a line starts with.
@@ -69,7 +70,11 @@ func orders(list []directive) map[string][]ordered {
 		}
 		for n := range min(3, len(words)) {
 			what := strings.Join(words[:n+1], " ")
-			for _, g := range orderGroupsByWords[what] {
+			found := orderGroupsByWords[what]
+			if n+1 < len(words) {
+				found = slices.Concat(found, orderGroupsByWords[what+" +"])
+			}
+			for _, g := range found {
 				key := d.section + "\x00" + strconv.Itoa(g)
 				if orderGroups[g].last {
 					groups[key] = nil

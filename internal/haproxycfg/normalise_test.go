@@ -84,7 +84,7 @@ func TestNormaliseRefuses(t *testing.T) {
 		"password too late":      {"userlist u\n  user a groups x,y password b\n", 2, "loses a password"},
 		"not UTF-8":              {"global\n  description \xff\n", 2, "UTF-8"},
 		"parser panics":          {"global\n  daemon\n  setenv\nbackend b\n", 3, "something is missing"},
-		"global too low":         {"backend a\nglobal\n  daemon\n", 2, "to the top"},
+		"global too low":         {"backend a\nglobal\n  daemon\n  crt-base /a\n", 4, "to the top"},
 		"default-server too low": {"backend a\n  server s 127.0.0.1:1\n  default-server check\n", 3, "line 2"},
 	} {
 		t.Run(name, func(t *testing.T) {

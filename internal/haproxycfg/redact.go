@@ -69,11 +69,8 @@ func secretFrom(words []string) int {
 
 func announcesSecret(words []string, i int) bool {
 	w := strings.Trim(words[i], `"'`)
-	switch {
-	case strings.HasPrefix(w, "/") && !strings.Contains(w, "="): // a path
-		return false
-	case i == 1 && w == "auth" && words[0] == "http-request": // an action
-		return false
+	if strings.HasPrefix(w, "/") && !strings.Contains(w, "=") {
+		return false // a path
 	}
 	return secretWords.MatchString(w) || secretExact.MatchString(w) || i > 0 && namesHeader(words[i-1]) && secretHeaders.MatchString(w)
 }

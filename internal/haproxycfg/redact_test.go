@@ -23,7 +23,7 @@ func TestRedactWords(t *testing.T) {
 		"tcp-check send 'AUTH x'":                      "tcp-check send (secret)",
 		"setenv A b":                                   "setenv (secret)",
 		"dynamic-cookie-key x":                         "dynamic-cookie-key (secret)",
-		"http-request auth realm x if { path /private": "http-request auth realm x if { path /private",
+		"http-request auth realm x if { path /private": "http-request auth (secret)",
 		"use_backend a if { path_beg /auth }":          "use_backend a if { path_beg /auth }",
 		"no option password":                           "no option password",
 	} {
