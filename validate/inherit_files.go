@@ -2,12 +2,10 @@ package validate
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,15 +14,14 @@ import (
 )
 
 // filesInherit wants the same files, but for entries of maps of strings and for
-// whole certificates.
+// certificates of the same shape.
 func filesInherit(base, cfg *dataplane.Config) bool {
 	for _, f := range cfg.Files() {
 		old, ok := base.File(f.Kind, f.Name)
 		switch {
 		case ok && bytes.Equal(old.Content, f.Content):
 		case ok && f.Kind == dataplane.Map && plainEntries(f.Content) && onlyStringMaps(cfg.Main(), f.Name):
-		// HAProxy may read a file that was no certificate as something else.
-		case ok && f.Kind == dataplane.Certificate && wholeCertificate(old.Content) && wholeCertificate(f.Content) && !wantsMore(cfg, f.Name):
+		case ok && f.Kind == dataplane.Certificate && sameShape(old.Content, f.Content) && !wantsMore(cfg, f.Name):
 		default:
 			return false
 		}
@@ -33,59 +30,48 @@ func filesInherit(base, cfg *dataplane.Config) bool {
 }
 
 // wantsMore reports whether a configuration asks more of a certificate than
-// that it is whole: another security level, an answer by OCSP, a file beside it
-// such as "a.pem.ocsp".
+// that OpenSSL takes it: an answer by OCSP, a file beside it such as "a.pem.ocsp".
 func wantsMore(cfg *dataplane.Config, name string) bool {
-	words := []string{"ssl-security-level", "SECLEVEL", "ocsp-update", "issuers-chain-path", "acme", "crt-store"}
+	words := []string{"ocsp-update", "issuers-chain-path", "acme", "crt-store"}
 	return containsAny(cfg.Main(), words) || slices.ContainsFunc(cfg.Files(), func(f dataplane.File) bool {
 		return f.Kind == dataplane.CRTList && containsAny(string(f.Content), words) ||
 			f.Kind == dataplane.Certificate && strings.HasPrefix(f.Name, name+".")
 	})
 }
 
-// wholeCertificate reports whether a PEM file has certificates and the key of
-// the first, in blocks of the usual form and nothing else: OpenSSL stops at what
-// Go's reader skips.
-func wholeCertificate(content []byte) bool {
+func sameShape(a, b []byte) bool {
+	shape := shapeOf(a)
+	return shape != "" && shape == shapeOf(b)
+}
+
+// shapeOf returns what OpenSSL takes or refuses certificates by, at any security
+// level: the algorithm of each, and the kind and size of its key. It is empty
+// unless the file has certificates and the key of the first, in blocks of the
+// usual form and nothing else: OpenSSL stops at what Go's reader skips.
+func shapeOf(content []byte) (shape string) {
 	text := bytes.ReplaceAll(bytes.TrimSpace(content), []byte("\r\n"), []byte("\n"))
 	text = append(bytes.ReplaceAll(text, []byte("\n\n"), []byte("\n")), '\n')
+	var usual []byte
 	keys := 0
-	for rest := text; len(rest) > 0; {
-		block, after := pem.Decode(rest)
-		if block == nil || !bytes.Equal(pem.EncodeToMemory(block), rest[:len(rest)-len(after)]) {
-			return false
-		}
+	for block := range haproxycfg.Blocks(text) {
+		usual = append(usual, pem.EncodeToMemory(block)...)
 		switch block.Type {
 		case "PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY":
 			keys++
 		case "CERTIFICATE":
-			if cert, err := x509.ParseCertificate(block.Bytes); err != nil || !strong(cert) {
-				return false
+			cert, err := x509.ParseCertificate(block.Bytes)
+			if err != nil {
+				return ""
 			}
+			shape += fmt.Sprintln(cert.SignatureAlgorithm, cert.PublicKeyAlgorithm, len(cert.RawSubjectPublicKeyInfo))
 		default:
-			return false
+			return ""
 		}
-		rest = after
 	}
-	_, err := tls.X509KeyPair(text, text)
-	return err == nil && keys == 1
-}
-
-// strong reports what OpenSSL takes at its usual security level, 2.
-func strong(cert *x509.Certificate) bool {
-	switch cert.SignatureAlgorithm {
-	case x509.UnknownSignatureAlgorithm, x509.MD2WithRSA, x509.MD5WithRSA, x509.SHA1WithRSA, x509.DSAWithSHA1, x509.ECDSAWithSHA1:
-		return false
+	if _, err := tls.X509KeyPair(text, text); err != nil || keys != 1 || !bytes.Equal(usual, text) {
+		return ""
 	}
-	switch key := cert.PublicKey.(type) {
-	case *rsa.PublicKey:
-		return key.N.BitLen() >= 2048 && key.N.BitLen() <= 16384
-	case *ecdsa.PublicKey:
-		return key.Curve.Params().BitSize >= 256
-	case ed25519.PublicKey:
-		return true
-	}
-	return false
+	return shape
 }
 
 // stringMaps are the converters that take any key and any value (configuration

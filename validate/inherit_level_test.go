@@ -12,31 +12,34 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// What OpenSSL refuses at another security level is for haproxy to say.
-func TestInheritsNotAtAnotherSecurityLevel(t *testing.T) {
+// HAProxy judges a certificate with another kind of key: the security level may
+// refuse it.
+func TestInheritsOnlyCertificatesOfOneShape(t *testing.T) {
 	t.Parallel()
-	const frontend = "frontend f\n  bind :443 ssl crt /etc/haproxy/ssl/a.pem"
-	for text, want := range map[string]bool{
-		frontend + "\n": true,
-		"global\n  ssl-security-level 3\n" + frontend + "\n": false,
-		frontend + " ciphers DEFAULT@SECLEVEL=3\n":           false,
-	} {
-		config := func() *dataplane.Config {
-			c, err := dataplane.NewConfig(text, dataplane.File{Kind: dataplane.Certificate, Name: "a.pem", Content: newCertificate(t)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return c
+	config := func(content []byte) *dataplane.Config {
+		c, err := dataplane.NewConfig("frontend f\n  bind :443 ssl crt /etc/haproxy/ssl/a.pem\n",
+			dataplane.File{Kind: dataplane.Certificate, Name: "a.pem", Content: content})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if got := inherits(config(), config()); got != want {
-			t.Errorf("%s\ngot %v", text, got)
+		return c
+	}
+	base := config(newCertificate(t))
+	for curve, want := range map[elliptic.Curve]bool{elliptic.P256(): true, elliptic.P224(): false, elliptic.P384(): false} {
+		if got := inherits(base, config(newCertificateOn(t, curve))); got != want {
+			t.Errorf("%s: got %v", curve.Params().Name, got)
 		}
 	}
 }
 
 func newCertificate(t *testing.T) []byte {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	return newCertificateOn(t, elliptic.P256())
+}
+
+func newCertificateOn(t *testing.T, curve elliptic.Curve) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(curve, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

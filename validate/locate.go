@@ -76,8 +76,8 @@ func (l *locator) finding(text string) Finding {
 		file, _ := l.cfg.File(p.Kind, p.Name)
 		line = lineOf(string(file.Content), f.Line)
 	}
-	f.Text = mask(strings.TrimSpace(line))
-	f.Message = printable(maskMessage(strings.TrimSpace(f.Message), line))
+	f.Text = haproxycfg.Redact(strings.TrimSpace(line))
+	f.Message = printable(haproxycfg.RedactQuoted(strings.TrimSpace(f.Message), line))
 	f.Position = l.position(text, f, named)
 	return f
 }

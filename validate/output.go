@@ -3,57 +3,18 @@ package validate
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
-
-// message is one message of haproxy, with the lines that go on after it.
-type message struct {
-	level string // "ALERT", "WARNING", "NOTICE", ...; "" for a line without
-	text  string
-}
-
-// leveled is "[ALERT]    (12) : config : parsing [/etc/haproxy/haproxy.cfg:3] : ...".
-var leveled = regexp.MustCompile(`^\[([A-Z]+)\]\s*(?:\(\d*\))?\s*(?:: )?(?:config : )?(.*)$`)
-
-// readMessages cuts the output of haproxy into messages.
-func readMessages(output string) []message {
-	var messages []message
-	last := &message{}
-	for line := range strings.Lines(output) {
-		line = strings.TrimRight(line, "\r\n")
-		text := strings.TrimSpace(line)
-		goesOn := strings.HasPrefix(line, " ") && last.text != "" && last.level != "NOTICE"
-		m := leveled.FindStringSubmatch(line)
-		switch {
-		case text == "":
-			continue
-		case m != nil:
-			messages = append(messages, message{m[1], m[2]})
-		case goesOn && !strings.HasPrefix(text, "parsing ["):
-			last.text += " " + text
-			continue
-		case goesOn && strings.HasPrefix(last.text, "multiple ") && strings.HasSuffix(last.text, ":"):
-			last.text = text // each line below "multiple argument resolution errors:" is a message
-			continue
-		case goesOn:
-			messages = append(messages, message{last.level, text})
-		default:
-			messages = append(messages, message{"", line})
-		}
-		last = &messages[len(messages)-1]
-	}
-	return messages
-}
 
 // hasAlert reports whether haproxy said that something is wrong.
 func hasAlert(output string) bool {
-	return slices.ContainsFunc(readMessages(output), func(m message) bool { return m.level == "ALERT" })
+	return slices.ContainsFunc(haproxyctl.Messages(output), func(m haproxyctl.Message) bool { return m.Level == "ALERT" })
 }
 
 // summaries are parts of messages that haproxy adds to those of what is wrong.
@@ -65,14 +26,14 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 	said := &verdict{}
 	var summary []Finding
 	var other []string
-	for _, m := range readMessages(output) {
-		text := box.back.Replace(m.text)
+	for _, m := range haproxyctl.Messages(output) {
+		text := box.back.Replace(m.Text)
 		switch {
-		case m.level == "":
+		case m.Level == "":
 			other = append(other, text)
-		case m.level == "WARNING":
+		case m.Level == "WARNING":
 			said.warnings = append(said.warnings, l.finding(text))
-		case m.level == "NOTICE", m.level == "INFO", m.level == "DIAG":
+		case m.Level == "NOTICE", m.Level == "INFO", m.Level == "DIAG":
 		case containsAny(text, summaries):
 			summary = append(summary, Finding{File: layout.ConfigPath(), Message: printable(text)})
 		default:
@@ -105,70 +66,4 @@ func printable(text string) string {
 		}
 		return r // U+FFFD for what is no UTF-8
 	}, text)
-}
-
-// secret stands for a value that never prints.
-const secret = "(secret)"
-
-var (
-	// announces finds a word behind which a secret may stand, rather too often
-	// than too seldom: findings go to logs.
-	announces = regexp.MustCompile(`password|passwd|passphrase|secret|token|credential|authorization|api-?key|x-api|x-auth|-key|anonkey|` +
-		`sign-pass|hmac\(|jwt_verify\(|aes_|agent-send|^set-cookie|^(auth|key|pass|setenv|presetenv)$`)
-
-	// userInfo is "user:password@" of a URL or an address.
-	userInfo = regexp.MustCompile(`[^\s/@:"'=,(]+:[^\s/@"']+@`)
-)
-
-// mask hides what follows a word of a line that announces a secret.
-func mask(line string) string {
-	words := strings.Fields(line)
-	keep := -1
-	switch { // however the keyword is misspelt
-	case len(words) < 3:
-	case words[0] == "user" && (words[2] == "password" || words[2] == "insecure-password"):
-		keep = 3
-	case words[0] == "user", words[0] == "stats" && strings.HasPrefix(words[1], "au"),
-		words[0] == "tcp-check" && strings.HasPrefix(words[1], "send"): // such as AUTH of Redis
-		keep = 2
-	}
-	for i := 0; i < len(words) && keep < 0; i++ {
-		switch {
-		case !announcesSecret(words, i):
-		case strings.ContainsAny(words[i], "=(:"): // such as str(token=...)
-			keep = i
-		case i+1 < len(words):
-			keep = i + 1
-		}
-	}
-	if keep < 0 {
-		return userInfo.ReplaceAllString(line, secret+"@")
-	}
-	return strings.Join(append(words[:keep:keep], secret), " ")
-}
-
-// announcesSecret reports whether a secret may stand in or behind a word.
-func announcesSecret(words []string, i int) bool {
-	word := strings.ToLower(strings.Trim(words[i], `"'`))
-	if strings.HasPrefix(word, "/") || i == 1 && word == "auth" && words[0] == "http-request" {
-		return false // a path of a file, or the action "auth"
-	}
-	return announces.MatchString(word) || i > 0 && word == "cookie" && headerKeywords[words[i-1]]
-}
-
-// maskMessage hides in a message the words that are secret in the line that the
-// message is about.
-func maskMessage(message, line string) string {
-	masked := mask(line)
-	if masked == line {
-		return message
-	}
-	shown := setOf(masked)
-	for word := range strings.FieldsSeq(line) {
-		word = strings.Trim(word, `"'`)
-		if len(word) >= 3 && !shown[word] {
-			message = strings.ReplaceAll(message, word, secret)
-		}
-	}
-	return message
 }

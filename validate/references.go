@@ -4,12 +4,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // reference is what a line names.
 type reference struct {
-	kind string // of section: "backend", "resolvers", ...; or "table", "server", "file"
-	name string // of a server: "name", or "backend/name"; of the section's own table: ""
+	kind string // of section: "backend", "resolvers", ...; or "table", "file"
+	name string // of the section's own table: ""
 	line int    // of the section or crt-list, from 1
 }
 
@@ -21,11 +23,10 @@ type place struct{ behind, kind string }
 var places = map[string][]place{
 	"use_backend":     {{"use_backend", "backend"}},
 	"default_backend": {{"default_backend", "backend"}},
-	"use-server":      {{"use-server", "server"}},
 	"errorfiles":      {{"errorfiles", "http-errors"}},
 	"use-fcgi-app":    {{"use-fcgi-app", "fcgi-app"}},
 	"http-error":      {{"errorfiles", "http-errors"}},
-	"server":          {{"resolvers", "resolvers"}, {"track", "server"}},
+	"server":          {{"resolvers", "resolvers"}},
 	"server-template": {{"resolvers", "resolvers"}},
 	"default-server":  {{"resolvers", "resolvers"}},
 	"stick-table":     {{"peers", "peers"}},
@@ -45,7 +46,7 @@ var places = map[string][]place{
 // name of something as their first argument, or behind numbers (configuration
 // manual, section 7.3). The groups are the kinds of references.
 var called = regexp.MustCompile(`(?:^|[,!])\s*(?:(?P<file>map(?:_\w+)?)|(?P<userlist>http_auth\w*)|(?P<backend>nbsrv|be_\w+|avg_queue|connslots|queue)|` +
-	`(?P<frontend>fe_\w+)|(?P<server>srv_\w+)|(?P<table>in_table|table_\w+|src_\w+|sc[012]?_\w+))\(\s*(?:\d+\s*,\s*)*([^\d\s(),"'\\][^\s(),"'\\]*)\s*[,)]`)
+	`(?P<frontend>fe_\w+)|(?P<table>in_table|table_\w+|src_\w+|sc[012]?_\w+))\(\s*(?:\d+\s*,\s*)*([^\d\s(),"'\\][^\s(),"'\\]*)\s*[,)]`)
 
 // referencesOf returns what one line names.
 func referencesOf(line int, words []string) []reference {
@@ -70,7 +71,6 @@ func referencesOf(line int, words []string) []reference {
 			i := slices.IndexFunc(m[1:], func(group string) bool { return group != "" }) + 1
 			kind, name := called.SubexpNames()[i], m[len(m)-1]
 			switch {
-			case kind == "server" && !strings.Contains(name, "/"): // of whatever backend
 			case kind == "file" && !strings.HasPrefix(name, "/"): // opt@ and virt@ need no file
 			case fixed(name):
 				add(kind, name)
@@ -146,22 +146,15 @@ func filesOf(words []string) []string {
 	return files
 }
 
-// parseList returns the files that a crt-list names, in lines of "certificate
-// [options] names" (configuration manual, section 5.1, crt-list). Only HAProxy
+// listReferences returns the files that a line of a crt-list names. Only HAProxy
 // reads a line with quotes or backslashes.
-func parseList(content string) []reference {
-	var refs []reference
-	n := 0
-	for line := range strings.Lines(content) {
-		n++
-		line, _, _ = strings.Cut(line, "#")
-		if strings.ContainsAny(line, "\"'\\") {
-			continue
-		}
-		certificate, rest, _ := strings.Cut(line, "[")
-		options, _, _ := strings.Cut(rest, "]")
-		words := strings.Fields(certificate)
-		for _, file := range filesOf(slices.Concat([]string{"crt"}, words[:min(1, len(words))], strings.Fields(options))) {
+func listReferences(n int, line string) (refs []reference) {
+	if strings.ContainsAny(line, "\"'\\") {
+		return nil
+	}
+	for _, entry := range haproxycfg.ParseCRTList([]byte(line)) {
+		options, _ := entry.Split()
+		for _, file := range filesOf(append([]string{"crt", entry.Certificate()}, options...)) {
 			refs = append(refs, reference{"file", file, n})
 		}
 	}

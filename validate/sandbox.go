@@ -1,10 +1,10 @@
 package validate
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,14 +17,13 @@ import (
 // checks a copy of a configuration.
 type sandbox struct {
 	dir    string
-	config string     // path of the copy of haproxy.cfg
-	base   string     // of the target
-	moved  []movedDir // the longest target first
+	config string  // path of the copy of haproxy.cfg
+	moved  []moved // a folder outside of the target's base stands before the base
 	back   *strings.Replacer
 }
 
-// movedDir is a folder of the target and its place in the sandbox.
-type movedDir struct{ target, local string }
+// moved is a folder of the target and its place in the sandbox.
+type moved struct{ target, local string }
 
 // newSandbox writes the files. The caller removes the sandbox when it is not
 // nil, also after an error.
@@ -46,7 +45,7 @@ func newSandbox(cfg *dataplane.Config, layout dataplane.Layout) (*sandbox, error
 		if f.Kind == dataplane.CRTList {
 			content = s.rewrite(content)
 		}
-		files[filepath.Join(s.local(layout.Dir(f.Kind)), f.Name)] = content
+		files[s.move(layout.Path(f.Kind, f.Name))] = content
 	}
 	for path, content := range files {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil { // some have private keys
@@ -56,62 +55,44 @@ func newSandbox(cfg *dataplane.Config, layout dataplane.Layout) (*sandbox, error
 	return s, nil
 }
 
-// layOut makes the folders for files. Folders below the target's base lie in the
-// same place below the sandbox, so that relative paths hold.
+// layOut makes the folders for files, and links to whatever else lies there on
+// this machine, such as a folder of error pages. A configuration brings the files
+// in its folders along, so only folders in them are linked.
 func (s *sandbox) layOut(layout dataplane.Layout) error {
-	s.base = filepath.Dir(layout.ConfigPath())
+	base := filepath.Dir(layout.ConfigPath())
+	s.moved = []moved{{base, s.dir}}
+	ours := map[string]bool{}
 	for _, kind := range []dataplane.FileKind{dataplane.General, dataplane.Map, dataplane.Certificate} {
 		target := layout.Dir(kind)
-		if s.local(target) != "" {
-			continue
+		if s.move(target) == target {
+			s.moved = slices.Insert(s.moved, 0, moved{target, filepath.Join(s.dir, "."+string(kind))})
 		}
-		below, err := filepath.Rel(s.base, target)
-		if err != nil || below == ".." || strings.HasPrefix(below, "../") {
-			below = "." + string(kind)
-		}
-		local := filepath.Join(s.dir, below)
-		if err := os.MkdirAll(local, 0o700); err != nil {
+		ours[target] = true
+		if err := os.MkdirAll(s.move(target), 0o700); err != nil {
 			return err
 		}
-		s.moved = append(s.moved, movedDir{target, local})
 	}
-	slices.SortFunc(s.moved, func(a, b movedDir) int { return cmp.Compare(len(b.target), len(a.target)) })
+	slices.SortStableFunc(s.moved, func(a, b moved) int { return len(b.target) - len(a.target) })
 	pairs := []string{s.config, layout.ConfigPath()}
 	for _, m := range s.moved {
-		pairs = append(pairs, m.local, m.target)
-	}
-	s.back = strings.NewReplacer(append(pairs, s.dir, s.base)...)
-	return s.linkBase()
-}
-
-// linkBase makes reachable by relative paths what else the base has on this
-// machine, such as a folder of error pages. It links only folders when files of
-// configurations lie in the base itself.
-func (s *sandbox) linkBase() error {
-	entries, err := os.ReadDir(s.base)
-	if err != nil {
-		return nil // it need not exist here
-	}
-	for _, entry := range entries {
-		if entry.Name() == filepath.Base(s.config) || s.local(s.base) != "" && !entry.IsDir() {
-			continue
+		if m.target != base {
+			pairs = append(pairs, m.local, m.target)
 		}
-		err := os.Symlink(filepath.Join(s.base, entry.Name()), filepath.Join(s.dir, entry.Name()))
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
+	}
+	s.back = strings.NewReplacer(append(pairs, s.dir, base)...)
+	for _, target := range append(slices.Collect(maps.Keys(ours)), base) {
+		entries, _ := os.ReadDir(target) // it need not exist here
+		for _, entry := range entries {
+			if entry.Name() == "haproxy.cfg" || ours[target] && !entry.IsDir() {
+				continue
+			}
+			path := filepath.Join(target, entry.Name())
+			if err := os.Symlink(path, s.move(path)); err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
 		}
 	}
 	return nil
-}
-
-// local returns the place of one of the target's folders for files, or "".
-func (s *sandbox) local(target string) string {
-	for _, m := range s.moved {
-		if m.target == target {
-			return m.local
-		}
-	}
-	return ""
 }
 
 // rewrite puts the folders of the sandbox in the place of the target's. Line
@@ -132,7 +113,7 @@ func (s *sandbox) rewrite(text string) string {
 		if start > 0 && pathByte(text[start-1]) {
 			continue
 		}
-		if moved := s.move(text[start:i], text[:start]); moved != "" {
+		if moved := s.move(text[start:i]); moved != text[start:i] {
 			b.WriteString(text[done:start])
 			b.WriteString(moved)
 			done = i
@@ -140,29 +121,15 @@ func (s *sandbox) rewrite(text string) string {
 	}
 }
 
-// basePaths are the words from which relative paths start.
-var basePaths = []string{"crt-base", "ca-base", "key-base", "origin"}
-
-// move returns a path in the sandbox, or "" for one that stays. No file of a
-// configuration lies in a folder below those of the layout, so that such a path
-// stays. The base itself moves only behind words from which relative paths start.
-func (s *sandbox) move(path, before string) string {
+// move returns where a path of the target lies in the sandbox, if it does.
+func (s *sandbox) move(path string) string {
 	for _, m := range s.moved {
 		rest, below := strings.CutPrefix(path, m.target)
-		if below && (rest == "" || rest[0] == '/') {
-			if strings.Contains(strings.Trim(rest, "/"), "/") {
-				return ""
-			}
+		if below && (rest == "" || rest[0] == '/') && !strings.Contains(rest, "..") {
 			return m.local + rest
 		}
 	}
-	before = strings.TrimRight(before[max(0, len(before)-40):], " \t\"'")
-	for _, word := range basePaths {
-		if strings.TrimRight(path, "/") == s.base && strings.HasSuffix(before, word) {
-			return s.dir + path[len(s.base):]
-		}
-	}
-	return ""
+	return path
 }
 
 // pathByte reports the characters that a path goes on with.

@@ -1,10 +1,10 @@
 package validate
 
 import (
-	"fmt"
-	"maps"
+	"cmp"
 	"strings"
 
+	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
@@ -17,12 +17,24 @@ type parsed struct {
 	conditional bool     // has .if blocks
 	disabled    bool     // HAProxy follows no reference of it
 	tables      []string // names of stick tables
-	servers     []string
-	template    bool // has servers that no line shows
 }
 
-// maxWords is how many words HAProxy takes on a line (MAX_LINE_ARGS).
-const maxWords = 64
+// parse returns what is known of each section. It parses those that the last
+// configuration did not have.
+func (v *Validator) parse(sections []dataplane.Section) []placed {
+	known := make(map[string]*parsed, len(sections))
+	all := make([]placed, len(sections))
+	for i, s := range sections {
+		p := cmp.Or(known[s.Text], v.parsed.sections[s.Text])
+		if p == nil {
+			p = parseSection(strings.Clone(s.Text)) // without a copy it would keep the whole configuration
+		}
+		known[s.Text] = p
+		all[i] = placed{p, s.Line}
+	}
+	v.parsed.sections = known
+	return all
+}
 
 func parseSection(text string) *parsed {
 	p := &parsed{section: haproxycfg.Split(text)[0]}
@@ -31,10 +43,6 @@ func parseSection(text string) *parsed {
 	for line := range strings.Lines(text) {
 		n++
 		words, err := haproxycfg.Fields(line)
-		if len(words) > maxWords {
-			p.findings = append(p.findings, haproxycfg.Finding{Line: n, Text: strings.TrimSpace(line),
-				Message: fmt.Sprintf("%d words, and HAProxy reads no more than %d of a line", len(words), maxWords)})
-		}
 		switch {
 		case err != nil || len(words) == 0:
 		case n == p.section.Header && p.section.Kind != "":
@@ -68,10 +76,6 @@ func (p *parsed) declares(words []string) {
 		p.tables = append(p.tables, p.section.Name)
 	case words[0] == "table" && p.section.Kind == "peers" && len(words) > 1:
 		p.tables = append(p.tables, p.section.Name+"/"+words[1])
-	case words[0] == "server" && len(words) > 1:
-		p.servers = append(p.servers, words[1])
-	case words[0] == "server-template":
-		p.template = true
 	}
 }
 
@@ -81,36 +85,12 @@ func (p *parsed) skips(r reference) bool {
 	return p.disabled || p.section.Kind == "defaults" && r.kind != "file" && r.kind != "defaults"
 }
 
-// memo remembers what was made of the texts of the last configuration, so that
-// the next one costs what changed in it.
-type memo[T any] struct {
-	known map[string]*memory[T]
-	round int
+// placed is a section in the configuration.
+type placed struct {
+	*parsed
+	line int // of the first line
 }
 
-type memory[T any] struct {
-	made  T
-	round int
-}
+func (p *placed) String() string { return sectionName(p.section.Kind, p.section.Name) }
 
-// of returns what parse makes of a text. It keeps a copy of the text, which
-// would else keep the whole configuration.
-func (m *memo[T]) of(text string, parse func(string) T) T {
-	r := m.known[text]
-	if r == nil {
-		text = strings.Clone(text)
-		if m.known == nil {
-			m.known = map[string]*memory[T]{}
-		}
-		r = &memory[T]{made: parse(text)}
-		m.known[text] = r
-	}
-	r.round = m.round
-	return r.made
-}
-
-// turn forgets the texts that nothing asked for since the last turn.
-func (m *memo[T]) turn() {
-	maps.DeleteFunc(m.known, func(_ string, r *memory[T]) bool { return r.round != m.round })
-	m.round++
-}
+func sectionName(kind, name string) string { return strings.TrimSpace(kind + " " + name) }

@@ -156,8 +156,7 @@ type Validator struct {
 
 	parsed struct {
 		sync.Mutex
-		sections memo[*parsed]
-		lists    memo[[]reference]
+		sections map[string]*parsed // of the last configuration, by their text
 	}
 	memory  verdicts
 	version struct {
