@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,12 +24,9 @@ var (
 	inFile = regexp.MustCompile(`line (?P<line>\d+) in (?:file )?'?(?P<file>/[^\s':]+)'?`)
 	// "parsing [/etc/haproxy/haproxy.cfg:12] : "
 	bracketed = regexp.MustCompile(`\[(?P<file>/[^\]\[:]+):(?P<line>\d+)\]`)
-	// "(declared at /etc/haproxy/haproxy.cfg:7)"
-	atFile = regexp.MustCompile(`\bat (?P<file>/[^\s:]+):(?P<line>\d+)`)
 
 	// "proxy 'web'", "backend 'shop', server 's1'"
 	inProxy = regexp.MustCompile(`(?i)\b(proxy|frontend|backend|listen|peers|resolvers|userlist|mailers|cache|defaults) '([^']+)'`)
-	aPath   = regexp.MustCompile(`/[^\s':<>]+`)
 	quoted  = regexp.MustCompile(`(?:^|[^A-Za-z])'([^']*)'`) // not the apostrophe of "can't"
 	lead    = regexp.MustCompile(`^\s*(?:[Pp]arsing)?\s*:?\s*`)
 )
@@ -44,12 +40,9 @@ type namedLine struct {
 
 // namedLines returns those lines, the most telling first.
 func namedLines(text string) (named []namedLine) {
-	for _, by := range []*regexp.Regexp{ofFile, inFile, bracketed, atFile} {
+	for _, by := range []*regexp.Regexp{ofFile, inFile, bracketed} {
 		for _, m := range by.FindAllStringSubmatch(text, -1) {
-			line, err := strconv.Atoi(m[by.SubexpIndex("line")])
-			if err != nil {
-				line = 0
-			}
+			line, _ := strconv.Atoi(m[by.SubexpIndex("line")]) // zero for one that is not known
 			named = append(named, namedLine{by, m[by.SubexpIndex("file")], line})
 		}
 	}
@@ -65,8 +58,8 @@ func (l *locator) finding(text string) Finding {
 		if named[i].by == bracketed {
 			f.Message = lead.ReplaceAllString(strings.Replace(text, bracketed.FindString(text), "", 1), "")
 		}
-	} else if f.Line = l.byName(text); f.Line == 0 {
-		f.Line = l.byPath(text)
+	} else {
+		f.Line = l.byName(text)
 	}
 	line := ""
 	if f.File == l.layout.ConfigPath() {
@@ -134,44 +127,21 @@ func (l *locator) byName(text string) int {
 	if i < 0 {
 		return 0
 	}
+	section := l.sections[i]
 	for _, m := range slices.Backward(quoted.FindAllStringSubmatch(text, -1)[1:]) {
 		if m[1] == "" || haproxycfg.KnownKeyword(m[1]) {
 			continue
 		}
-		if n := lineWith(l.sections[i], func(word string) bool { return partOfWord(word, m[1]) }); n > 0 {
-			return n
+		number := section.Line - 1
+		for line := range strings.Lines(section.Text) {
+			number++
+			words, _ := haproxycfg.Fields(line)
+			if number != section.Header && slices.ContainsFunc(words, func(word string) bool { return partOfWord(word, m[1]) }) {
+				return number
+			}
 		}
 	}
-	return l.sections[i].Header
-}
-
-// byPath finds the first line that names the file of a message, by its path or
-// by its name below some base.
-func (l *locator) byPath(text string) int {
-	file := aPath.FindString(text)
-	if file == "" || file == l.layout.ConfigPath() {
-		return 0
-	}
-	for _, s := range l.sections {
-		if n := lineWith(s, func(word string) bool { return partOfWord(word, file) || path.Base(word) == path.Base(file) }); n > 0 {
-			return n
-		}
-	}
-	return 0
-}
-
-// lineWith returns the number of the first line below the header of a section
-// that has such a word, or zero.
-func lineWith(s haproxycfg.Section, is func(string) bool) int {
-	number := s.Line - 1
-	for line := range strings.Lines(s.Text) {
-		number++
-		words, _ := haproxycfg.Fields(line)
-		if number != s.Header && slices.ContainsFunc(words, is) {
-			return number
-		}
-	}
-	return 0
+	return section.Header
 }
 
 // partOfWord finds a name between other characters than those of names.
