@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -76,10 +77,7 @@ func shapeOf(content []byte) (shape string) {
 
 // stringMaps are the converters that take any key and any value (configuration
 // manual, section 7.3.1). Others want expressions, addresses or numbers.
-var stringMaps = []string{
-	"map", "map_str", "map_beg", "map_sub", "map_dir", "map_dom", "map_end",
-	"map_str_str", "map_beg_str", "map_sub_str", "map_dir_str", "map_dom_str", "map_end_str",
-}
+var stringMaps = regexp.MustCompile(`^map(_(str|beg|sub|dir|dom|end)(_str)?)?$`)
 
 // onlyStringMaps reports whether nothing but those converters names a file, in
 // whatever folder.
@@ -99,7 +97,7 @@ func onlyStringMaps(text, name string) bool {
 			return true
 		}
 		converter, _, call := strings.Cut(before[strings.LastIndexAny(before, " \t\n\",'[")+1:], "(")
-		if !call || !slices.Contains(stringMaps, converter) {
+		if !call || !stringMaps.MatchString(converter) {
 			return false
 		}
 		text = after
@@ -115,11 +113,9 @@ const maxEntry = 1000
 func plainEntries(content []byte) bool {
 	for line := range bytes.Lines(content) {
 		line = bytes.Trim(line, " \t\r\n")
-		switch {
-		case len(line) > maxEntry, bytes.ContainsFunc(line, func(r rune) bool { return r < 0x20 && r != '\t' || r == 0x7f }):
-			return false
-		case len(line) == 0, line[0] == '#', bytes.ContainsAny(line, " \t"):
-		default:
+		control := bytes.ContainsFunc(line, func(r rune) bool { return r < 0x20 && r != '\t' || r == 0x7f })
+		pair := len(line) == 0 || line[0] == '#' || bytes.ContainsAny(line, " \t")
+		if !pair || control || len(line) > maxEntry {
 			return false
 		}
 	}
