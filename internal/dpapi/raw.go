@@ -14,7 +14,6 @@ type Raw struct {
 	Text        string // without the lines that the API adds for itself
 	FileVersion int64  // the version that stands in the file
 	Version     int64  // the version that the API counts; differs from FileVersion after a failed reload
-	ReloadID    string // the reload that will load it, "" if none is pending
 }
 
 // SplitText takes off the lines that the API keeps at the top of the file,
@@ -45,7 +44,7 @@ func (c *Client) GetRaw(ctx context.Context) (Raw, error) {
 
 func (a answer) raw() Raw {
 	text, version := SplitText(string(a.body))
-	return Raw{Text: text, FileVersion: version, Version: cmp.Or(a.version, version), ReloadID: a.reloadID}
+	return Raw{Text: text, FileVersion: version, Version: cmp.Or(a.version, version)}
 }
 
 // PushMode says what happens after a configuration has been written.
@@ -70,16 +69,4 @@ func (c *Client) Push(ctx context.Context, text string, version int64, mode Push
 		body: []byte(text), actions: strings.Join(actions, ";"), large: true,
 	})
 	return a.raw(), err
-}
-
-// Reload is one reload and what became of it.
-type Reload struct {
-	Status   string `json:"status"` // in_progress, succeeded or failed
-	Response string `json:"response"`
-}
-
-// Reload asks what became of a reload. Status 404 says that it is not known:
-// the API has been restarted before it took place.
-func (c *Client) Reload(ctx context.Context, id string) (Reload, error) {
-	return get[Reload](ctx, c, at("reloads/%s", id))
 }

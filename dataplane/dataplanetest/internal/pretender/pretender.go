@@ -52,7 +52,7 @@ func (p *Process) Reload() error {
 	l := p.read()
 	p.backends, p.objects, p.lists = map[string][]*server{}, map[string]*object{}, map[string][]config.ListEntry{}
 	p.patterns = nil
-	for section := range haproxycfg.Sections(l.Text) {
+	for _, section := range haproxycfg.Split(l.Text) {
 		if section.Kind == "backend" || section.Kind == "listen" {
 			p.backends[section.Name] = readServers(section.Text)
 		}
