@@ -157,7 +157,7 @@ func Plain(s string) bool {
 
 // roundTrip sends text and reads n answers.
 func (c *Conn) roundTrip(ctx context.Context, text string, n int) ([]string, error) {
-	stop, err := c.arm(ctx)
+	stop, err := arm(ctx, c.Conn)
 	if err != nil {
 		return nil, err
 	}
@@ -185,10 +185,6 @@ func (c *Conn) roundTrip(ctx context.Context, text string, n int) ([]string, err
 }
 
 // arm makes reads and writes end when ctx ends, and in any case after a while.
-func (c *Conn) arm(ctx context.Context) (stop func(), err error) {
-	return arm(ctx, c.Conn)
-}
-
 func arm(ctx context.Context, conn net.Conn) (stop func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -201,8 +197,8 @@ func arm(ctx context.Context, conn net.Conn) (stop func(), err error) {
 }
 
 func contextError(ctx context.Context, err error) error {
-	if cause := ctx.Err(); cause != nil {
-		return cause
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
 	}
 	return err
 }

@@ -148,6 +148,8 @@ func TestAbsent(t *testing.T) {
 	require.False(t, Absent(nil))
 }
 
+const procsCommand = "show proc;show startup-logs"
+
 const procs26 = `#<PID>          <type>          <reloads>       <uptime>        <version>
 1162            master          5 [failed: 2]   0d00h02m07s     2.5-dev13
 # workers
@@ -179,17 +181,17 @@ func answers(t *testing.T, byCommand map[string]string) (m *Master, asked func()
 }
 
 func TestMaster(t *testing.T) {
-	m, asked := answers(t, map[string]string{"show proc": procs26})
+	m, asked := answers(t, map[string]string{procsCommand: procs26 + "Unknown command, but maybe one of these:\n  show proc\n"})
 	p, err := m.Procs(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, Procs{MasterPID: 1162, Reloads: 5, Failed: 2, Version: "2.5-dev13",
+	require.Equal(t, Procs{MasterPID: 1162, Reloads: 5, Version: "2.5-dev13",
 		Workers: []Proc{{1271, 1}}, Old: []Proc{{1233, 3}}}, p)
 	require.Equal(t, 1271, p.WorkerPID())
 	outcome, words, err := m.Reload(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, Unknown, outcome)
 	require.Empty(t, words)
-	require.Equal(t, []string{"show proc", "reload"}, asked())
+	require.Equal(t, []string{procsCommand, "reload"}, asked())
 
 	_, err = (&Master{Path: m.Path + "x"}).Procs(t.Context())
 	var opErr *net.OpError
@@ -211,37 +213,29 @@ func TestMasterWhoServes(t *testing.T) {
 	for name, c := range map[string]struct {
 		procs, logs           string
 		serves, loads, leaves []Proc
-		over                  bool // for good: nothing more is to be asked
 	}{
-		"a start":                    {fresh, under, nil, []Proc{twenty}, nil, false},
-		"a start without any word":   {fresh, "\n", nil, []Proc{twenty}, nil, false},
-		"words that mislead":         {fresh, misleads, nil, []Proc{twenty}, nil, false},
-		"the end of a start":         {fresh, success, []Proc{twenty}, nil, nil, true},
-		"a reload":                   {fresh + old, under, nil, []Proc{twenty}, []Proc{nine, ten}, false},
-		"the end of a reload":        {fresh + old, success, []Proc{twenty}, nil, []Proc{nine, ten}, true},
-		"a reload about to fail":     {fresh + old, failure, nil, []Proc{twenty}, []Proc{nine, ten}, false},
-		"a reload that failed":       {old, failure, []Proc{ten}, nil, []Proc{nine}, true},
-		"one that failed at once":    {old, atOnce, []Proc{ten}, nil, []Proc{nine}, true},
-		"a worker that ended after":  {old, success, nil, nil, []Proc{nine, ten}, false},
-		"the only worker that ended": {"", success, nil, nil, nil, false},
+		"a start":                    {fresh, under, nil, []Proc{twenty}, nil},
+		"a start without any word":   {fresh, "\n", nil, []Proc{twenty}, nil},
+		"words that mislead":         {fresh, misleads, nil, []Proc{twenty}, nil},
+		"the end of a start":         {fresh, success, []Proc{twenty}, nil, nil},
+		"a reload":                   {fresh + old, under, nil, []Proc{twenty}, []Proc{nine, ten}},
+		"the end of a reload":        {fresh + old, success, []Proc{twenty}, nil, []Proc{nine, ten}},
+		"a reload about to fail":     {fresh + old, failure, nil, []Proc{twenty}, []Proc{nine, ten}},
+		"a reload that failed":       {old, failure, []Proc{ten}, nil, []Proc{nine}},
+		"one that failed at once":    {old, atOnce, []Proc{ten}, nil, []Proc{nine}},
+		"a worker that ended after":  {old, success, nil, nil, []Proc{nine, ten}},
+		"the only worker that ended": {"", success, nil, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			procs := "#<PID> <type> <reloads> <uptime> <version>\n7 master 4 [failed: 0] 0d 3.2.26-1\n# workers\n" + c.procs + "\n"
-			m, asked := answers(t, map[string]string{"show proc": procs, "show proc;show startup-logs": procs + c.logs})
-			for range 2 {
-				p, err := m.Procs(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, c.serves, p.Workers)
-				require.Equal(t, c.loads, p.Loading)
-				require.ElementsMatch(t, c.leaves, p.Old)
-				require.Equal(t, len(c.loads) == 0, p.Reloaded(Procs{Reloads: 3}))
-				require.False(t, p.Reloaded(Procs{Reloads: 4}))
-			}
-			want := []string{"show proc", "show proc;show startup-logs", "show proc", "show proc;show startup-logs"}
-			if c.over {
-				want = want[:3]
-			}
-			require.Equal(t, want, asked())
+			m, _ := answers(t, map[string]string{procsCommand: procs + c.logs})
+			p, err := m.Procs(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, c.serves, p.Workers)
+			require.Equal(t, c.loads, p.Loading)
+			require.ElementsMatch(t, c.leaves, p.Old)
+			require.Equal(t, len(c.loads) == 0, p.Reloaded(Procs{Reloads: 3}))
+			require.False(t, p.Reloaded(Procs{Reloads: 4}))
 		})
 	}
 }
@@ -269,19 +263,6 @@ func TestMasterReload(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want.outcome, outcome, answer)
 		require.Equal(t, want.words, words, answer)
-	}
-}
-
-func TestMasterStartupLogs(t *testing.T) {
-	for answer, want := range map[string][]string{
-		"[NOTICE]   (7) : a\n[ALERT]    (8) : b\n\n":                                {"[NOTICE]   (7) : a", "[ALERT]    (8) : b"},
-		"Unknown command, but maybe one of the following ones is a better match:\n": nil,
-		"\n": nil,
-	} {
-		m, _ := answers(t, map[string]string{"show startup-logs": answer})
-		logs, err := m.StartupLogs(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, want, logs)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 	"syscall"
 )
 
-// account is the one that HAProxy runs under.
+// account is the one that HAProxy runs under. It is nil if HAProxy runs as this
+// process does.
 type account struct {
 	name     string
 	uid, gid int
@@ -28,10 +29,10 @@ func findAccount(name string, noStart bool) (*account, error) {
 			u, err = user.Lookup("nobody")
 		}
 	}
-	if err != nil && name == "" && noStart {
+	switch {
+	case err != nil && name == "" && noStart:
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("no account for HAProxy to run under: %w", err)
 	}
 	uid, err1 := strconv.Atoi(u.Uid)
@@ -40,6 +41,22 @@ func findAccount(name string, noStart bool) (*account, error) {
 		return nil, err
 	}
 	return &account{name: u.Username, uid: uid, gid: gid}, nil
+}
+
+// own lets the group of the account read a file or enter a folder of ours.
+func (a *account) own(at string) error {
+	if a == nil {
+		return nil
+	}
+	info, err := os.Stat(at)
+	if err != nil {
+		return err
+	}
+	mode := fs.FileMode(0o640)
+	if info.IsDir() {
+		mode = 0o750
+	}
+	return errors.Join(os.Chown(at, 0, a.gid), os.Chmod(at, mode))
 }
 
 // reaches checks that the account may enter all folders above dir.

@@ -42,6 +42,7 @@ type Host struct {
 	running *config.Config // what the worker runs; nil if not known
 	worker  int            // the process that running is about
 	doubt   bool           // the process may run something else: read again and reload once
+	failed  bool           // HAProxy could not load the configuration of the last reload
 	leaving socket.Leaving // servers that go and still have connections
 
 	requests chan startRequest // to Run

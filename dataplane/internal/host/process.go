@@ -139,3 +139,14 @@ func poll(ctx context.Context, ended <-chan struct{}, ask func() bool) error {
 	}
 	return nil
 }
+
+// await asks the master until its processes are as wanted, or ctx or the process
+// ends. A master that reloads is away for a while.
+func (h *Host) await(ctx context.Context, p *process, wanted func(haproxyctl.Procs) bool) (procs haproxyctl.Procs, err error) {
+	err = poll(ctx, p.done(), func() bool {
+		var unknown error
+		procs, unknown = h.master.Procs(ctx)
+		return unknown == nil && wanted(procs)
+	})
+	return procs, err
+}

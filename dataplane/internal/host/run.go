@@ -18,8 +18,8 @@ import (
 // ends, and stops it when ctx ends. It returns nil then, and leaves no process
 // behind. With NoStart it only waits for ctx to end.
 //
-// A HAProxy that cannot start with the stored configuration is tried again with
-// growing pauses, and at once by the next Sync.
+// A HAProxy that cannot start with the stored configuration is tried again each
+// second, and at once by the next Sync.
 func (h *Host) Run(ctx context.Context) error {
 	if h.opts.NoStart {
 		<-ctx.Done()
@@ -35,7 +35,7 @@ func (h *Host) Run(ctx context.Context) error {
 	defer release()
 	runtime.LockOSThread() // see startProcess
 	defer runtime.UnlockOSThread()
-	s := &supervisor{h: h, retry: time.NewTimer(maxPause)}
+	s := &supervisor{h: h, retry: time.NewTimer(restartPause)}
 	defer s.retry.Stop()
 	s.startStored(ctx) // before the first request, which may store something else
 	for {
@@ -144,29 +144,19 @@ func (h *Host) ask(ctx context.Context, start bool) startReply {
 type supervisor struct {
 	h       *Host
 	process *process
-	started time.Time
-	pause   time.Duration
+	tried   time.Time   // when the last start was over
 	retry   *time.Timer // starts what is stored
 }
 
-const (
-	firstPause = 100 * time.Millisecond
-	maxPause   = 10 * time.Second
-	lastsLong  = 10 * time.Second // a HAProxy that ran that long starts anew at once
-)
-
-// again starts what is stored after a pause, which grows.
-func (s *supervisor) again() {
-	s.retry.Reset(s.pause)
-	s.pause = min(max(2*s.pause, firstPause), maxPause)
-}
+// restartPause is how long after one start the next one may be.
+const restartPause = time.Second
 
 // stop ends the process, and removes the sockets that it leaves behind.
 func (s *supervisor) stop() {
 	if s.process != nil {
 		s.process.stop(s.h.grace)
 	}
-	if !s.started.IsZero() {
+	if !s.tried.IsZero() {
 		_ = os.Remove(s.h.opts.MasterSocket)
 		_ = os.Remove(s.h.opts.RuntimeSocket)
 	}
@@ -177,10 +167,7 @@ func (s *supervisor) lost() {
 	s.process.kill() // its workers
 	s.h.log.Warn("haproxy ended", "error", s.process.err, "output", s.h.explain("", nil, s.process.output.last()).Output)
 	s.process = nil
-	if time.Since(s.started) > lastsLong {
-		s.pause = 0
-	}
-	s.again()
+	s.retry.Reset(time.Until(s.tried.Add(restartPause)))
 }
 
 // startStored starts haproxy with what is stored.
@@ -208,13 +195,12 @@ func (s *supervisor) start(ctx context.Context) startReply {
 			p.stop(0)
 		}
 	}
-	if err != nil {
-		s.pause = max(s.pause, firstPause) // a Sync has put the files of before back by then
-		s.again()
+	if s.tried = time.Now(); err != nil {
+		s.retry.Reset(restartPause) // a Sync has put the files of before back by then
 		return startReply{err: err}
 	}
 	s.retry.Stop()
-	s.process, s.started = p, time.Now()
+	s.process = p
 	s.h.log.Info("haproxy started", "pid", p.cmd.Process.Pid)
 	return startReply{process: p, fresh: true}
 }
@@ -224,9 +210,8 @@ func (s *supervisor) start(ctx context.Context) startReply {
 func (h *Host) awaitStart(ctx context.Context, p *process) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.opts.StartTimeout, fmt.Errorf("%w: it was not ready within %s", config.ErrNotRunning, h.opts.StartTimeout))
 	defer cancel()
-	err := poll(ctx, p.ended, func() bool {
-		procs, err := h.master.Procs(ctx)
-		return err == nil && procs.MasterPID == p.cmd.Process.Pid && procs.WorkerPID() != 0
+	_, err := h.await(ctx, p, func(procs haproxyctl.Procs) bool {
+		return procs.MasterPID == p.cmd.Process.Pid && procs.WorkerPID() != 0
 	})
 	if p.hasEnded() {
 		err = config.ErrReload // says more than that it took too long

@@ -39,12 +39,11 @@ type store struct {
 // snapshot is the content of the folder at one time. Its files have the names by
 // which HAProxy knows them, such as "haproxy.cfg" and "ssl/a.pem".
 type snapshot struct {
-	at       map[string]string // where haproxy.cfg, files.json, the folders and current really lie
-	main     string            // "" if there is none
-	listed   []listedFile      // what files.json says
-	unlisted bool              // there is no files.json that can be read
-	files    []config.File     // those of them that are there, sorted
-	stamps   map[string]fileStamp
+	at     map[string]string // where haproxy.cfg, files.json, the folders and current really lie
+	main   string            // "" if there is none
+	listed []listedFile      // what files.json says; nil if there is none
+	files  []config.File     // those of them that are there, sorted
+	stamps map[string]fileStamp
 }
 
 // manifest is the content of files.json: which files belong to the configuration,
@@ -85,17 +84,6 @@ func (s *store) path(elem ...string) string {
 	return filepath.Join(s.dir, filepath.Join(elem...))
 }
 
-// step takes one step that changes the folder.
-func (s *store) step(name string, do func() error) error {
-	if s.failpoint == nil {
-		return do()
-	}
-	s.failpoint("before " + name)
-	err := do()
-	s.failpoint("after " + name)
-	return err
-}
-
 // exists reports whether a configuration is stored. It needs no turn.
 func (s *store) exists() bool {
 	_, err := os.Stat(s.path(mainFile))
@@ -119,7 +107,7 @@ func (s *store) prepare() error {
 	if s.attached || err != nil {
 		return err
 	}
-	return errors.Join(os.Chown(s.dir, 0, s.account.gid), os.Chmod(s.dir, 0o750), s.account.reaches(s.dir))
+	return errors.Join(s.account.own(s.dir), s.account.reaches(s.dir))
 }
 
 // load returns the stored configuration, or nil if there is none. It reads the
@@ -129,16 +117,18 @@ func (s *store) load() (*config.Config, error) {
 	if s.disk != nil && s.untouched() {
 		return s.disk, nil
 	}
-	s.disk, s.seen = nil, &snapshot{}
-	var err error
-	for !maps.Equal(s.seen.at, s.places()) { // a second time if another process has just written
-		s.seen = &snapshot{at: s.places(), stamps: make(map[string]fileStamp)}
-		err = s.read(s.seen)
-	}
+	s.disk, s.seen = nil, &snapshot{at: s.places(), stamps: make(map[string]fileStamp)}
+	err := s.read()
 	if err == nil && s.seen.main != "" {
 		s.disk, err = config.New(s.seen.main, s.seen.files...)
 	}
 	return s.disk, err
+}
+
+// current returns the current generation, or "" if there is none.
+func (s *store) current() string {
+	target, _ := os.Readlink(s.path(currentLink))
+	return target
 }
 
 // places returns where everything really lies.
@@ -172,43 +162,43 @@ func (s *snapshot) resolve(name string) string {
 }
 
 // read reads all that is stored.
-func (s *store) read(seen *snapshot) error {
-	main, err := s.readFile(seen, mainFile)
+func (s *store) read() error {
+	main, err := s.readFile(mainFile)
 	if err != nil {
 		return err
 	}
-	list, err := s.readFile(seen, manifestFile)
-	if err != nil {
+	s.seen.main = string(main)
+	list, err := s.readFile(manifestFile)
+	if list == nil {
 		return err
 	}
 	var m manifest
-	err = json.Unmarshal(list, &m)
-	if seen.unlisted = err != nil; list != nil && err != nil {
+	if err := json.Unmarshal(list, &m); err != nil {
 		return fmt.Errorf("%w: %s: %w", config.ErrInvalidConfig, manifestFile, err)
 	}
-	seen.main, seen.listed = string(main), m.Files
-	for _, f := range seen.listed {
-		content, err := s.readFile(seen, nameOf(f.Kind, f.Name))
+	s.seen.listed = m.Files
+	for _, f := range m.Files {
+		content, err := s.readFile(nameOf(f.Kind, f.Name))
 		if err != nil {
 			return err
 		}
 		if content != nil { // or else the next Sync writes it
-			seen.files = append(seen.files, config.File{Kind: f.Kind, Name: f.Name, Content: content})
+			s.seen.files = append(s.seen.files, config.File{Kind: f.Kind, Name: f.Name, Content: content})
 		}
 	}
-	slices.SortFunc(seen.files, config.CompareFiles)
+	slices.SortFunc(s.seen.files, config.CompareFiles)
 	return nil
 }
 
 // readFile returns nil if there is no such file.
-func (s *store) readFile(seen *snapshot, name string) ([]byte, error) {
-	at := s.path(seen.resolve(name))
+func (s *store) readFile(name string) ([]byte, error) {
+	at := s.path(s.seen.resolve(name))
 	stamp := stampOf(at)
 	content, err := os.ReadFile(at)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	seen.stamps[name] = stamp
+	s.seen.stamps[name] = stamp
 	return content, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/dataplane/internal/diff"
 	"github.com/hapticsdk/haptic/dataplane/internal/socket"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // syncing is one Sync or DryRun under way.
@@ -26,6 +27,7 @@ type syncing struct {
 	target  change.Target
 	conn    *socket.Worker // nil if none answers
 	steps   []change.Step
+	write   *write
 }
 
 // DryRun says what [Host.Sync] would do, and changes nothing. HAProxy need not
@@ -36,10 +38,10 @@ func (h *Host) DryRun(ctx context.Context, desired *config.Config) ([]change.Ste
 	}
 	defer h.unlock()
 	s := &syncing{h: h, desired: desired}
+	defer s.close()
 	procs, _ := h.master.Procs(ctx)
 	err := s.look(ctx, procs, true)
-	s.close()
-	return s.steps, err
+	return s.steps, fail("probe", err)
 }
 
 // Sync brings HAProxy to the desired configuration, and returns when it serves
@@ -57,6 +59,7 @@ func (h *Host) Sync(ctx context.Context, desired *config.Config, limits change.L
 		return &s.out, err
 	}
 	defer h.unlock()
+	defer s.close()
 	if h.opts.NoStart {
 		release, err := h.takeFolder(ctx)
 		if err != nil {
@@ -68,30 +71,106 @@ func (h *Host) Sync(ctx context.Context, desired *config.Config, limits change.L
 	if err == nil {
 		err = s.look(ctx, procs, false)
 	}
-	if err == nil {
-		err = s.run(ctx)
+	if err != nil {
+		return &s.out, fail("probe", err)
 	}
-	s.close()
-	return &s.out, fail("sync", err)
+	return &s.out, fail("sync", s.run(ctx))
+}
+
+func (s *syncing) close() {
+	if s.conn != nil {
+		_ = s.conn.Close()
+	}
+}
+
+// probe asks for the processes. A master that reloads because another program
+// told it to is away for a moment, or has a worker that is loading.
+func (s *syncing) probe(ctx context.Context) (procs haproxyctl.Procs, err error) {
+	h := s.h
+	ready := func(p haproxyctl.Procs) bool { return p.WorkerPID() != 0 }
+	if h.opts.NoStart {
+		ready = func(p haproxyctl.Procs) bool { return len(p.Loading) == 0 }
+		_, err = h.master.Procs(ctx)
+	} else {
+		reply := h.ask(ctx, false)
+		if s.process = reply.process; s.process == nil {
+			return procs, fail("start", reply.err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.opts.StartTimeout)
+	defer cancel()
+	if err == nil {
+		procs, err = h.await(ctx, s.process, ready)
+	}
+	switch {
+	case s.process.hasEnded():
+		s.process = nil
+		return haproxyctl.Procs{}, nil
+	case err != nil:
+		err = errors.Join(config.ErrNotRunning, err)
+	}
+	return procs, err
+}
+
+// look finds out what is stored, what runs, and what has to happen.
+func (s *syncing) look(ctx context.Context, procs haproxyctl.Procs, dry bool) (err error) {
+	h := s.h
+	if s.stored, err = h.store.load(); err != nil && !errors.Is(err, config.ErrInvalidConfig) {
+		return fail("read", err)
+	}
+	stored := s.stored
+	if stored == nil {
+		stored = config.Empty()
+	}
+	s.pid, s.running = procs.WorkerPID(), stored
+	known := s.pid != 0 && s.pid == h.worker && h.running != nil && !h.doubt
+	if known {
+		s.running = h.running
+	}
+	if s.conn, s.target, err = h.dial(ctx, procs); err != nil {
+		return err
+	}
+	if s.conn != nil && (dry || !known || s.running.Hash() == s.desired.Hash()) {
+		found, err := s.conn.Read(ctx, h.layout, s.running)
+		if err != nil {
+			return err
+		}
+		if s.pid == h.worker {
+			for ref := range h.leaving {
+				delete(found.Servers, ref)
+			}
+		}
+		s.running = diff.Running(s.running, found)
+	}
+	s.steps = diff.Compare(s.running, s.desired, s.target)
+	s.steps = diff.WithDrift(s.steps, stored, s.running, s.desired, s.target)
+	for i := range s.steps {
+		if s.pid == 0 && !h.opts.NoStart {
+			s.steps[i].Impact, s.steps[i].Reason, s.steps[i].Do = change.Start, "", nil
+		}
+	}
+	return nil
 }
 
 const halfDone = "an earlier change may be half done"
 
 // run takes the steps.
-func (s *syncing) run(ctx context.Context) error {
-	if s.pid != s.h.worker { // it knows nothing of what the one of before was told
-		s.h.worker, s.h.running, s.h.leaving = s.pid, nil, make(socket.Leaving)
+func (s *syncing) run(ctx context.Context) (err error) {
+	h := s.h
+	if s.pid != h.worker { // it knows nothing of what the one of before was told
+		h.worker, h.running, h.leaving = s.pid, nil, make(socket.Leaving)
 	}
 	s.out.Steps, s.out.WorkerPID = s.steps, s.pid
 	to, steps, why := s.desired, s.steps, "" // why it takes a reload, whatever the steps are
 	switch {
 	case s.pid == 0:
 		why = "HAProxy is not running"
-	case s.h.doubt:
+	case h.doubt:
 		why = halfDone
 	}
 	if s.limits.NoReload && why != "" {
-		return s.leave(why)
+		s.leave(why)
+		return nil
 	}
 	if s.limits.NoReload && change.ImpactOf(steps) == change.Reload {
 		to = diff.RuntimePart(s.running, s.desired, s.steps, s.target)
@@ -100,84 +179,86 @@ func (s *syncing) run(ctx context.Context) error {
 			return nil
 		}
 	}
-	w, err := s.stage(to)
-	if err != nil {
-		return err
+	if err := s.limits.Fenced(); err != nil {
+		return fail("fence", err)
 	}
+	if s.write, err = h.store.stage(to); err != nil {
+		return fail("files", err)
+	}
+	s.out.Files = s.write.files
+	done, err := s.deploy(ctx, steps, why)
+	if !done {
+		err = errors.Join(err, fail("files", s.write.undo()))
+	}
+	return err
+}
+
+// leave leaves all steps, and a reload for that reason.
+func (s *syncing) leave(reason string) {
+	reload := change.Step{Action: change.Update, Kind: "process", Impact: change.Reload, Reason: reason}
+	s.out.Left = append(slices.Clone(s.steps), reload)
+}
+
+// deploy brings HAProxy to what is staged. It reports false if that shall not stay
+// stored.
+func (s *syncing) deploy(ctx context.Context, steps []change.Step, why string) (done bool, err error) {
 	if why == "" && change.ImpactOf(steps) != change.Reload {
-		if why, err = s.byCommands(ctx, w, change.Tells(steps)); why == "" || err != nil {
-			return err
+		if why, err = s.byCommands(ctx, change.Tells(steps)); why == "" || err != nil {
+			return err == nil, err
 		}
 		s.h.log.Warn("a runtime change takes a reload", "reason", why)
 	}
 	if s.limits.NoReload {
-		return errors.Join(s.leave(why), fail("files", w.undo()))
+		s.leave(why)
+		return false, nil
+	}
+	if err := s.publish(); err != nil {
+		return false, err
 	}
 	if s.pid == 0 && !s.h.opts.NoStart {
-		return s.byStart(ctx, w)
+		fresh, err := s.byStart(ctx)
+		if fresh || err != nil {
+			return err == nil, err
+		}
+		why = "HAProxy was started meanwhile, perhaps with the files of before"
 	}
-	return s.byReload(ctx, w, why)
-}
-
-// leave leaves all steps, and a reload for that reason.
-func (s *syncing) leave(reason string) error {
-	reload := change.Step{Action: change.Update, Kind: "process", Impact: change.Reload, Reason: reason}
-	s.out.Left = append(slices.Clone(s.steps), reload)
-	return nil
-}
-
-// stage makes the new files beside those of now.
-func (s *syncing) stage(to *config.Config) (*write, error) {
-	if err := s.limits.Fenced(); err != nil {
-		return nil, fail("fence", err)
-	}
-	w, err := s.h.store.stage(to)
-	if err == nil {
-		s.out.Files = w.files
-	}
-	return w, fail("files", err)
+	return s.byReload(ctx, why)
 }
 
 // begin notes before a change that it may stay half done.
-func (s *syncing) begin(w *write) error {
+func (s *syncing) begin() error {
 	if err := s.limits.Fenced(); err != nil {
-		return fail("fence", errors.Join(err, w.undo()))
+		return fail("fence", err)
 	}
-	if err := s.h.mark(w.before); err != nil {
-		return fail("files", errors.Join(err, w.undo()))
-	}
-	return nil
+	return fail("files", s.h.mark(s.write.before))
 }
 
 // publish stores the new files.
-func (s *syncing) publish(w *write) error {
-	if err := s.begin(w); err != nil {
+func (s *syncing) publish() error {
+	if err := s.begin(); err != nil {
 		return err
 	}
-	if err := w.publish(); err != nil {
-		return fail("files", errors.Join(err, w.undo()))
-	}
-	return nil
+	return fail("files", s.write.publish())
 }
 
 // byCommands tells the running process what changes, and stores it. It returns
 // why only a reload helps, or "".
-func (s *syncing) byCommands(ctx context.Context, w *write, tells []*change.Do) (why string, err error) {
+func (s *syncing) byCommands(ctx context.Context, tells []*change.Do) (why string, err error) {
 	h := s.h
 	if len(tells) > 0 || len(h.leaving) > 0 && s.conn != nil {
-		if err := s.begin(w); err != nil {
+		if err := s.begin(); err != nil {
 			return "", err
 		}
 		s.out.Commands, err = s.conn.Apply(ctx, h.layout, h.leaving, tells)
 		switch {
 		case ctx.Err() != nil:
-			return "", fail("runtime", errors.Join(ctx.Err(), w.undo()))
+			return "", fail("runtime", ctx.Err())
 		case err != nil:
 			return err.Error(), nil
 		}
 	}
-	if w.next != nil {
-		if err := s.publish(w); err != nil {
+	if s.write.next != nil {
+		if err := s.publish(); err != nil {
 			return "", err
 		}
 	}
@@ -186,76 +267,68 @@ func (s *syncing) byCommands(ctx context.Context, w *write, tells []*change.Do) 
 			return "the process was replaced meanwhile", nil
 		}
 	}
-	s.settle(w, s.pid)
+	s.settle(s.pid)
 	return "", nil
 }
 
-// byStart stores the configuration and starts HAProxy with it.
-func (s *syncing) byStart(ctx context.Context, w *write) error {
-	if err := s.publish(w); err != nil {
-		return err
-	}
+// byStart starts HAProxy. It reports false if HAProxy runs already.
+func (s *syncing) byStart(ctx context.Context) (fresh bool, err error) {
 	reply := s.h.ask(ctx, true)
-	if reply.err != nil {
-		return fail("start", errors.Join(reply.err, w.undo()))
-	}
-	s.process = reply.process
-	if !reply.fresh {
-		return s.byReload(ctx, w, "HAProxy was started meanwhile, perhaps with the files of before")
+	if s.process = reply.process; !reply.fresh {
+		return false, fail("start", reply.err)
 	}
 	procs, err := s.h.master.Procs(ctx)
 	if err != nil || procs.WorkerPID() == 0 {
-		return fail("verify", errors.Join(config.ErrNotRunning, err, w.undo()))
+		return true, fail("verify", errors.Join(config.ErrNotRunning, err))
 	}
 	s.out.Started = true
-	s.settle(w, procs.WorkerPID())
-	return nil
+	s.settle(procs.WorkerPID())
+	return true, nil
 }
 
-// byReload stores the configuration and reloads HAProxy with it.
-func (s *syncing) byReload(ctx context.Context, w *write, why string) error {
+// byReload reloads HAProxy.
+func (s *syncing) byReload(ctx context.Context, why string) (done bool, err error) {
 	h := s.h
 	s.out.Fallback = why
-	if err := s.publish(w); err != nil {
-		return err
-	}
 	pid, err := s.reload(ctx)
 	if err == nil {
-		s.out.Reloads = 1
-		s.settle(w, pid)
-		return nil
+		h.failed, s.out.Reloads = false, 1
+		s.settle(pid)
+		return true, nil
 	}
-	undone := w.undo()
-	if undone != nil || !errors.Is(err, config.ErrReload) {
-		return errors.Join(err, undone) // a reload whose end is not known may still succeed
+	again := h.failed
+	h.failed = errors.Is(err, config.ErrReload)
+	if undone := fail("files", s.write.undo()); undone != nil || !h.failed {
+		return true, errors.Join(err, undone) // a reload whose end is not known may still succeed
 	}
 	if why == "" {
 		h.unmark() // no commands went before
 	}
-	// A master of HAProxy 3.1 and later whose last load failed does not hand its
+	// A master of HAProxy 3.1 and later that failed twice in a row does not hand its
 	// unix sockets to the next worker, which then cannot bind them.
-	if s.target.Version.Compare(change.HAProxy31) < 0 || s.stored == nil {
-		return err
+	if !again || s.target.Version.Compare(change.HAProxy31) < 0 || s.stored == nil {
+		return true, err
 	}
-	pid, again := s.reload(ctx)
-	if again != nil {
-		return errors.Join(err, again, h.mark(w.before))
+	pid, worse := s.reload(ctx)
+	if worse != nil {
+		return true, errors.Join(err, worse, h.mark(s.write.before))
 	}
-	s.settle(&write{desired: s.stored}, pid)
+	h.failed, s.write = false, &write{desired: s.stored}
+	s.settle(pid)
 	s.out.Reloads, s.out.Hash = 1, ""
-	return err
+	return true, err
 }
 
 // settle remembers that the configuration is stored and runs.
-func (s *syncing) settle(w *write, pid int) {
+func (s *syncing) settle(pid int) {
 	h := s.h
 	if pid != h.worker {
 		h.leaving = make(socket.Leaving) // they went with their process
 	}
-	h.running, h.worker = w.desired, pid
+	h.running, h.worker = s.write.desired, pid
 	h.unmark()
-	s.out.Hash, s.out.WorkerPID = w.desired.Hash(), pid
-	if err := w.finish(); err != nil {
+	s.out.Hash, s.out.WorkerPID = s.write.desired.Hash(), pid
+	if err := s.write.finish(); err != nil {
 		h.log.Warn("files of an earlier configuration stay", "error", err)
 	}
 }

@@ -83,7 +83,8 @@ func TestSyncFailedReload(t *testing.T) {
 			s := start(t)
 			good := s.text("one", "server a 192.0.2.1:80")
 			first := s.sync(good)
-			for range 2 {
+			serves := first.WorkerPID
+			for failed := range 2 {
 				out, err := s.Sync(t.Context(), parse(t, s.text("one", "server a 192.0.2.1:80", "bogus keyword")), change.Limits{})
 				require.ErrorIs(t, err, config.ErrReload)
 				var e *config.Error
@@ -92,15 +93,35 @@ func TestSyncFailedReload(t *testing.T) {
 				require.Equal(t, 14, e.Line)
 				require.Contains(t, e.Output, "unknown keyword 'bogus'")
 				require.Equal(t, 1, strings.Count(err.Error(), "haproxy.cfg:14"), "%v", err)
-				require.Zero(t, out.Reloads)
+				if out.Reloads > 0 { // HAProxy 3.1 and later gets its sockets back
+					require.Equal(t, 1, failed)
+					serves = out.WorkerPID
+				}
 			}
 			require.Equal(t, "one", s.body())
 			require.Equal(t, good, s.stored().Main)
 			require.Equal(t, good, s.read("haproxy.cfg"))
 			last := s.sync(s.text("one", "server a 192.0.2.2:80"))
 			require.Zero(t, last.Reloads)
-			require.Equal(t, first.WorkerPID, last.WorkerPID)
+			require.Equal(t, serves, last.WorkerPID)
 		})
+	}
+}
+
+// A good configuration takes one reload after any number of failed ones.
+func TestSyncAfterFailedReloads(t *testing.T) {
+	t.Parallel()
+	s, _ := started(t)
+	s.sync(s.text("body-0"))
+	for n := range 4 {
+		for range n {
+			_, err := s.Sync(t.Context(), parse(t, s.text("bad")+"    bind\n"), change.Limits{})
+			require.ErrorIs(t, err, config.ErrReload)
+		}
+		body := fmt.Sprint("body-", n+1)
+		require.Equal(t, 1, s.sync(s.text(body)).Reloads)
+		eventually(t, "the new process answers", func() bool { return s.body() == body })
+		require.Empty(t, s.sync(s.text(body)).Steps)
 	}
 }
 

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -15,67 +17,61 @@ import (
 )
 
 // write is a change of the stored files under way. stage makes the new generation,
-// publish makes it the current one, and finish or undo ends the write.
+// flip makes it the current one, and finish or undo ends the write.
 type write struct {
 	store   *store
 	desired *config.Config
-	before  string            // the generation to go back to
-	files   int               // written or deleted, files.json not counted
-	fresh   map[string][]byte // to be written, by name
-	gone    map[string]bool   // to be left out, by name
-	next    *snapshot         // what is stored then; nil if nothing changes
+	before  string    // the generation to go back to
+	files   int       // written or deleted, files.json not counted
+	next    *snapshot // what is stored then; nil if nothing changes
 }
 
-// stage makes the new generation durable beside the current one.
+// stage makes the new generation beside the current one.
 func (s *store) stage(desired *config.Config) (*write, error) {
-	w := &write{store: s, desired: desired, before: s.seen.at[currentLink], fresh: make(map[string][]byte), gone: make(map[string]bool)}
-	if w.collect(); len(w.fresh)+len(w.gone) == 0 {
-		return w, nil
+	fresh, gone := s.compare(desired)
+	w := &write{store: s, desired: desired, files: len(fresh) + len(gone)}
+	listed := make([]listedFile, len(desired.Files))
+	for i, f := range desired.Files {
+		listed[i] = listedFile{f.Kind, f.Name}
 	}
-	if slices.ContainsFunc(public(), s.seen.plain) {
-		if err := s.adopt(); err != nil {
-			return nil, err
-		}
-		w.before = s.seen.at[currentLink]
+	if s.seen.listed == nil || !slices.Equal(listed, s.seen.listed) {
+		fresh[manifestFile] = encode(listed)
 	}
-	next, err := s.build(w.fresh, w.gone)
+	var err error
+	if len(fresh) > 0 && slices.ContainsFunc(public(), s.seen.plain) {
+		err = s.adopt()
+	}
+	if len(fresh) > 0 && err == nil {
+		w.next, err = s.build(fresh, gone)
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.clean())
 	}
-	next.main, next.files, next.listed = desired.Main, desired.Files, listOf(desired)
-	w.next = next
+	if w.next != nil {
+		w.next.main, w.next.files, w.next.listed = desired.Main, desired.Files, listed
+	}
+	w.before = s.seen.at[currentLink]
 	return w, nil
 }
 
-// collect finds what is to be written and deleted.
-func (w *write) collect() {
-	seen := w.store.seen
-	for _, f := range w.desired.Files {
-		i, ok := slices.BinarySearchFunc(seen.files, f, config.CompareFiles)
-		if !ok || string(seen.files[i].Content) != string(f.Content) {
-			w.fresh[nameOf(f.Kind, f.Name)] = f.Content
+// compare finds what is to be written and deleted.
+func (s *store) compare(desired *config.Config) (fresh map[string][]byte, gone map[string]bool) {
+	fresh, gone = make(map[string][]byte), make(map[string]bool)
+	stored := config.Empty().WithFiles(s.seen.files)
+	for _, f := range desired.Files {
+		if is, ok := stored.File(f.Kind, f.Name); !ok || string(is.Content) != string(f.Content) {
+			fresh[nameOf(f.Kind, f.Name)] = f.Content
 		}
 	}
-	for _, f := range seen.listed {
-		if _, ok := w.desired.File(f.Kind, f.Name); !ok {
-			w.gone[nameOf(f.Kind, f.Name)] = true
+	for _, f := range s.seen.listed {
+		if _, ok := desired.File(f.Kind, f.Name); !ok {
+			gone[nameOf(f.Kind, f.Name)] = true
 		}
 	}
-	if seen.main != w.desired.Main {
-		w.fresh[mainFile] = []byte(w.desired.Main)
+	if s.seen.main != desired.Main {
+		fresh[mainFile] = []byte(desired.Main)
 	}
-	w.files = len(w.fresh) + len(w.gone)
-	if listed := listOf(w.desired); seen.unlisted || !slices.Equal(listed, seen.listed) {
-		w.fresh[manifestFile] = encode(listed)
-	}
-}
-
-func listOf(cfg *config.Config) []listedFile {
-	listed := make([]listedFile, len(cfg.Files))
-	for i, f := range cfg.Files {
-		listed[i] = listedFile{f.Kind, f.Name}
-	}
-	return listed
+	return fresh, gone
 }
 
 func encode(listed []listedFile) []byte {
@@ -111,75 +107,38 @@ func (w *write) finish() error {
 	return w.store.clean()
 }
 
-// numbered returns a snapshot of the next generation, and how its folders are
-// called.
-func (s *store) numbered() (next *snapshot, name func(of string) string) {
-	number := 0
-	_, _ = fmt.Sscanf(s.seen.at[currentLink], ".gen-%d", &number) // stays 0 for the first
-	name = func(of string) string { return fmt.Sprintf(".%s-%06d", of, number+1) }
-	next = &snapshot{at: maps.Clone(s.seen.at), stamps: maps.Clone(s.seen.stamps)}
-	next.at[currentLink] = name("gen")
-	next.at[mainFile], next.at[manifestFile] = path.Join(name("gen"), mainFile), path.Join(name("gen"), manifestFile)
-	return next, name
-}
-
-// adopt takes the folder over: plain folders move into a generation with all that
-// they hold, and links take their place, each in one go.
+// adopt takes the folder over: a generation gets what lies in plain places, and
+// links take their place, each in one go.
 func (s *store) adopt() error {
-	next, name := s.numbered()
-	for _, sub := range subfolders() {
-		if s.seen.plain(sub) {
-			next.at[sub] = name(sub)
-		}
-	}
-	fresh := map[string][]byte{manifestFile: encode(s.seen.listed)}
+	fresh := map[string][]byte{manifestFile: encode(append([]listedFile{}, s.seen.listed...))}
 	if s.seen.main != "" {
 		fresh[mainFile] = []byte(s.seen.main)
 	}
-	if err := s.makeGeneration(next, fresh); err != nil {
-		return err
-	}
-	if err := s.flip(next.at[currentLink]); err != nil {
-		return err
+	next, err := s.build(fresh, nil)
+	if err == nil {
+		err = s.flip(next.at[currentLink])
 	}
 	for _, name := range public() {
-		if !s.seen.plain(name) {
-			continue
-		}
-		if err := s.swap(name, next.at[name]); err != nil {
-			return err
+		if err == nil && s.seen.plain(name) {
+			err = s.link(path.Join(currentLink, name), name)
 		}
 	}
-	s.disk = nil
-	if _, err := s.load(); !errors.Is(err, config.ErrInvalidConfig) {
-		return err
+	if err == nil {
+		next.main, next.files, next.listed = s.seen.main, s.seen.files, s.seen.listed
+		s.seen = next
 	}
-	return nil
-}
-
-// swap puts a link where something plain is, and moves a folder to its new place.
-func (s *store) swap(name, to string) error {
-	fresh := s.path(freshLink)
-	if err := s.symlink(path.Join(currentLink, name), freshLink); err != nil {
-		return err
-	}
-	return s.step("swap "+name, func() error {
-		_, err := os.Stat(s.path(name))
-		switch {
-		case name == mainFile:
-			return os.Rename(fresh, s.path(name))
-		case err != nil: // there is none, or a link to nothing
-			return errors.Join(s.makeFolder(to), os.Rename(fresh, s.path(name)))
-		}
-		return errors.Join(os.Rename(fresh, s.path(to)),
-			unix.Renameat2(unix.AT_FDCWD, s.path(to), unix.AT_FDCWD, s.path(name), unix.RENAME_EXCHANGE))
-	})
+	return err
 }
 
 // build makes a generation that shares with the current one what stays. Folders
 // that have something fresh or gone are made anew.
 func (s *store) build(fresh map[string][]byte, gone map[string]bool) (*snapshot, error) {
-	next, name := s.numbered()
+	number := 0
+	_, _ = fmt.Sscanf(s.seen.at[currentLink], ".gen-%d", &number) // stays 0 for the first
+	name := func(of string) string { return fmt.Sprintf(".%s-%06d", of, number+1) }
+	generation, next := name("gen"), &snapshot{at: maps.Clone(s.seen.at), stamps: maps.Clone(s.seen.stamps)}
+	next.at[currentLink] = generation
+	next.at[mainFile], next.at[manifestFile] = path.Join(generation, mainFile), path.Join(generation, manifestFile)
 	changed := make(map[string]bool)
 	for at := range fresh {
 		changed[path.Dir(at)] = true
@@ -188,20 +147,170 @@ func (s *store) build(fresh map[string][]byte, gone map[string]bool) (*snapshot,
 		changed[path.Dir(at)] = true
 		delete(next.stamps, at)
 	}
-	var made []string
+	stays := func(at string) bool { _, isFresh := fresh[at]; return !isFresh && !gone[at] }
+	err := s.step("make "+generation, func() error { return s.makeFolder(generation) })
 	for _, sub := range subfolders() {
-		if !changed[sub] {
-			continue
+		if err == nil && (changed[sub] || s.seen.plain(sub)) {
+			next.at[sub] = name(sub)
+			err = s.step("make "+next.at[sub], func() error {
+				return s.share(s.seen.at[sub], next.at[sub], func(entry string) bool { return stays(sub + "/" + entry) })
+			})
 		}
-		next.at[sub] = name(sub)
-		made = append(made, next.at[sub])
-		err := s.share(s.seen.at[sub], next.at[sub], func(entry string) bool {
-			_, isFresh := fresh[sub+"/"+entry]
-			return isFresh || gone[sub+"/"+entry]
-		})
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = os.Symlink(path.Join("..", next.at[sub]), s.path(generation, sub))
 		}
 	}
-	return next, s.makeGeneration(next, fresh, made...)
+	for _, name := range []string{mainFile, manifestFile} {
+		if err == nil && stays(name) && next.stamps[name] != (fileStamp{}) {
+			err = shareFile(s.path(s.seen.at[name]), s.path(next.at[name]))
+		}
+	}
+	if err == nil {
+		err = s.put(next, fresh)
+	}
+	return next, err
+}
+
+// manyFiles is how many files are worth one flush of the whole file system
+// instead of one for each.
+const manyFiles = 16
+
+// put writes files that are not there yet and makes them durable. The names of
+// files, folders and links follow in the order in which they were made.
+func (s *store) put(next *snapshot, fresh map[string][]byte) error {
+	for name, content := range fresh {
+		at := next.resolve(name)
+		err := s.step("write "+at, func() error {
+			f, err := os.OpenFile(s.path(at), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				return err
+			}
+			_, err = f.Write(content)
+			if err == nil && len(fresh) <= manyFiles {
+				err = f.Sync()
+			}
+			return errors.Join(err, s.account.own(f.Name()), f.Close())
+		})
+		if err != nil {
+			return err
+		}
+		next.stamps[name] = stampOf(s.path(at))
+	}
+	if len(fresh) <= manyFiles {
+		return nil
+	}
+	dir, err := os.Open(s.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Syncfs(int(dir.Fd())), dir.Close())
+}
+
+// makeFolder makes an empty folder.
+func (s *store) makeFolder(at string) error {
+	// A write that failed may have left it.
+	return errors.Join(os.RemoveAll(s.path(at)), os.Mkdir(s.path(at), 0o750), s.account.own(s.path(at)))
+}
+
+// share makes a folder with hard links of what stays of another one, if that is
+// there.
+func (s *store) share(from, to string, stays func(entry string) bool) error {
+	if err := s.makeFolder(to); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(s.path(from))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		old, fresh := path.Join(from, e.Name()), path.Join(to, e.Name())
+		switch {
+		case err != nil:
+			return err
+		case !stays(e.Name()):
+		case e.IsDir():
+			err = s.share(old, fresh, func(string) bool { return true })
+		default:
+			err = shareFile(s.path(old), s.path(fresh))
+		}
+	}
+	return err
+}
+
+// shareFile makes a hard link, or a copy if the owner of the file or the file
+// system forbids links.
+func shareFile(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o640) //nolint:gosec // the group of the folder may enter
+}
+
+// freshLink is a link that is about to take the place of something, and then what
+// it replaced.
+const freshLink = ".fresh"
+
+// stored matches a generation or a folder of one.
+var stored = regexp.MustCompile(`^\.(gen|maps|ssl|general)-[0-9]{6,}$`)
+
+// flip makes a generation the current one, unless it is.
+func (s *store) flip(generation string) error {
+	if s.current() == generation {
+		return nil
+	}
+	return s.link(generation, currentLink)
+}
+
+// link puts a symbolic link in the place of something, in one go.
+func (s *store) link(target, name string) error {
+	fresh, at := s.path(freshLink), s.path(name)
+	err := s.step("link "+name, func() error { return errors.Join(os.RemoveAll(fresh), os.Symlink(target, fresh)) })
+	if err != nil {
+		return err
+	}
+	return s.step("rename "+name, func() error {
+		if info, err := os.Lstat(at); err == nil && info.IsDir() {
+			return unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, at, unix.RENAME_EXCHANGE)
+		}
+		return os.Rename(fresh, at)
+	})
+}
+
+// clean deletes all generations but the current one, and the folders that it does
+// not use.
+func (s *store) clean() error {
+	generation := s.current()
+	keep := map[string]bool{generation: true, manifestFile: generation == ""}
+	for _, sub := range subfolders() {
+		target, _ := os.Readlink(s.path(generation, sub))
+		keep[path.Base(target)] = true
+	}
+	dir, err := os.Open(s.dir)
+	if err != nil {
+		return err
+	}
+	names, err := dir.Readdirnames(-1)
+	errs := []error{err, dir.Close()}
+	for _, name := range names {
+		ours := name == freshLink || name == manifestFile || stored.MatchString(name)
+		if ours && !keep[name] {
+			errs = append(errs, s.step("remove "+name, func() error { return os.RemoveAll(s.path(name)) }))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// step takes one step that changes the folder.
+func (s *store) step(name string, do func() error) error {
+	if s.failpoint == nil {
+		return do()
+	}
+	s.failpoint("before " + name)
+	err := do()
+	s.failpoint("after " + name)
+	return err
 }
