@@ -32,18 +32,16 @@ type store struct {
 
 	failpoint func(step string)
 
-	disk *config.Config // what was read or written last; nil if there was none, or an invalid one
-	seen *snapshot
+	seen *snapshot // what was read or written last
+	bad  error     // why that is no configuration
 }
 
 // snapshot is the content of the folder at one time. Its files have the names by
 // which HAProxy knows them, such as "haproxy.cfg" and "ssl/a.pem".
 type snapshot struct {
-	at     map[string]string // where haproxy.cfg, files.json, the folders and current really lie
-	main   string            // "" if there is none
-	listed []listedFile      // what files.json says; nil if there is none
-	files  []config.File     // those of them that are there, sorted
-	stamps map[string]fileStamp
+	at     map[string]string    // where haproxy.cfg, files.json, the folders and current really lie
+	config *config.Config       // of files that are missing it has no content
+	stamps map[string]fileStamp // of all that is there
 }
 
 // manifest is the content of files.json: which files belong to the configuration,
@@ -114,15 +112,14 @@ func (s *store) prepare() error {
 // files again only if another program changed one. An error that wraps
 // [config.ErrInvalidConfig] says that another program spoilt one.
 func (s *store) load() (*config.Config, error) {
-	if s.disk != nil && s.untouched() {
-		return s.disk, nil
+	if s.seen == nil || s.bad != nil || !s.untouched() {
+		s.seen = &snapshot{at: s.places(), stamps: make(map[string]fileStamp)}
+		s.bad = s.read()
 	}
-	s.disk, s.seen = nil, &snapshot{at: s.places(), stamps: make(map[string]fileStamp)}
-	err := s.read()
-	if err == nil && s.seen.main != "" {
-		s.disk, err = config.New(s.seen.main, s.seen.files...)
+	if s.bad != nil || s.seen.config.Main == "" {
+		return nil, s.bad
 	}
-	return s.disk, err
+	return s.seen.config, nil
 }
 
 // current returns the current generation, or "" if there is none.
@@ -163,31 +160,32 @@ func (s *snapshot) resolve(name string) string {
 
 // read reads all that is stored.
 func (s *store) read() error {
-	main, err := s.readFile(mainFile)
-	if err != nil {
-		return err
-	}
-	s.seen.main = string(main)
-	list, err := s.readFile(manifestFile)
-	if list == nil {
+	main, err1 := s.readFile(mainFile)
+	list, err2 := s.readFile(manifestFile)
+	s.seen.config = config.Empty().With(string(main))
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
 	var m manifest
-	if err := json.Unmarshal(list, &m); err != nil {
+	if err := json.Unmarshal(list, &m); list != nil && err != nil {
+		delete(s.seen.stamps, manifestFile)
 		return fmt.Errorf("%w: %s: %w", config.ErrInvalidConfig, manifestFile, err)
 	}
-	s.seen.listed = m.Files
+	var files []config.File
 	for _, f := range m.Files {
 		content, err := s.readFile(nameOf(f.Kind, f.Name))
 		if err != nil {
 			return err
 		}
-		if content != nil { // or else the next Sync writes it
-			s.seen.files = append(s.seen.files, config.File{Kind: f.Kind, Name: f.Name, Content: content})
-		}
+		files = append(files, config.File{Kind: f.Kind, Name: f.Name, Content: content})
 	}
-	slices.SortFunc(s.seen.files, config.CompareFiles)
-	return nil
+	slices.SortFunc(files, config.CompareFiles)
+	s.seen.config = s.seen.config.WithFiles(files)
+	if len(main) == 0 {
+		return nil
+	}
+	_, err := config.New(string(main), files...)
+	return err
 }
 
 // readFile returns nil if there is no such file.

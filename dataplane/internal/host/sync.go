@@ -27,6 +27,7 @@ type syncing struct {
 	target  change.Target
 	conn    *socket.Worker // nil if none answers
 	steps   []change.Step
+	to      *config.Config // what is to be stored and to run
 	write   *write
 }
 
@@ -161,7 +162,8 @@ func (s *syncing) run(ctx context.Context) (err error) {
 		h.worker, h.running, h.leaving = s.pid, nil, make(socket.Leaving)
 	}
 	s.out.Steps, s.out.WorkerPID = s.steps, s.pid
-	to, steps, why := s.desired, s.steps, "" // why it takes a reload, whatever the steps are
+	s.to = s.desired
+	steps, why := s.steps, "" // why it takes a reload, whatever the steps are
 	switch {
 	case s.pid == 0:
 		why = "HAProxy is not running"
@@ -173,16 +175,16 @@ func (s *syncing) run(ctx context.Context) (err error) {
 		return nil
 	}
 	if s.limits.NoReload && change.ImpactOf(steps) == change.Reload {
-		to = diff.RuntimePart(s.running, s.desired, s.steps, s.target)
-		steps, s.out.Left = diff.Compare(s.running, to, s.target), diff.Compare(to, s.desired, s.target)
-		if to == s.running {
+		s.to = diff.RuntimePart(s.running, s.desired, s.steps, s.target)
+		steps, s.out.Left = diff.Compare(s.running, s.to, s.target), diff.Compare(s.to, s.desired, s.target)
+		if s.to == s.running {
 			return nil
 		}
 	}
 	if err := s.limits.Fenced(); err != nil {
 		return fail("fence", err)
 	}
-	if s.write, err = h.store.stage(to); err != nil {
+	if s.write, err = h.store.stage(s.to); err != nil {
 		return fail("files", err)
 	}
 	s.out.Files = s.write.files
@@ -257,7 +259,7 @@ func (s *syncing) byCommands(ctx context.Context, tells []*change.Do) (why strin
 			return err.Error(), nil
 		}
 	}
-	if s.write.next != nil {
+	if s.write.next != h.store.seen {
 		if err := s.publish(); err != nil {
 			return "", err
 		}
@@ -313,7 +315,7 @@ func (s *syncing) byReload(ctx context.Context, why string) (done bool, err erro
 	if worse != nil {
 		return true, errors.Join(err, worse, h.mark(s.write.before))
 	}
-	h.failed, s.write = false, &write{desired: s.stored}
+	h.failed, s.to, s.write.next = false, s.stored, h.store.seen
 	s.settle(pid)
 	s.out.Reloads, s.out.Hash = 1, ""
 	return true, err
@@ -325,9 +327,9 @@ func (s *syncing) settle(pid int) {
 	if pid != h.worker {
 		h.leaving = make(socket.Leaving) // they went with their process
 	}
-	h.running, h.worker = s.write.desired, pid
+	h.running, h.worker = s.to, pid
 	h.unmark()
-	s.out.Hash, s.out.WorkerPID = s.write.desired.Hash(), pid
+	s.out.Hash, s.out.WorkerPID = s.to.Hash(), pid
 	if err := s.write.finish(); err != nil {
 		h.log.Warn("files of an earlier configuration stay", "error", err)
 	}

@@ -17,81 +17,65 @@ import (
 )
 
 // write is a change of the stored files under way. stage makes the new generation,
-// flip makes it the current one, and finish or undo ends the write.
+// publish makes it the current one, and finish or undo ends the write.
 type write struct {
-	store   *store
-	desired *config.Config
-	before  string    // the generation to go back to
-	files   int       // written or deleted, files.json not counted
-	next    *snapshot // what is stored then; nil if nothing changes
+	store  *store
+	before string    // the generation to go back to
+	files  int       // written or deleted, files.json not counted
+	next   *snapshot // what is stored then; that of before if nothing changes
 }
 
 // stage makes the new generation beside the current one.
 func (s *store) stage(desired *config.Config) (*write, error) {
-	fresh, gone := s.compare(desired)
-	w := &write{store: s, desired: desired, files: len(fresh) + len(gone)}
-	listed := make([]listedFile, len(desired.Files))
-	for i, f := range desired.Files {
-		listed[i] = listedFile{f.Kind, f.Name}
+	fresh, gone := make(map[string][]byte), make(map[string]bool)
+	for _, f := range desired.Files {
+		name := nameOf(f.Kind, f.Name)
+		is, _ := s.seen.config.File(f.Kind, f.Name)
+		if _, there := s.seen.stamps[name]; !there || is.Kind == "" || string(is.Content) != string(f.Content) {
+			fresh[name] = f.Content
+		}
 	}
-	if s.seen.listed == nil || !slices.Equal(listed, s.seen.listed) {
-		fresh[manifestFile] = encode(listed)
+	for _, f := range s.seen.config.Files {
+		if _, ok := desired.File(f.Kind, f.Name); !ok {
+			gone[nameOf(f.Kind, f.Name)] = true
+		}
+	}
+	if s.seen.config.Main != desired.Main {
+		fresh[mainFile] = []byte(desired.Main)
+	}
+	w := &write{store: s, files: len(fresh) + len(gone), next: s.seen}
+	same := func(a, b config.File) bool { return config.CompareFiles(a, b) == 0 }
+	if _, there := s.seen.stamps[manifestFile]; !there || !slices.EqualFunc(desired.Files, s.seen.config.Files, same) {
+		fresh[manifestFile] = encode(desired.Files)
 	}
 	var err error
 	if len(fresh) > 0 && slices.ContainsFunc(public(), s.seen.plain) {
 		err = s.adopt()
 	}
 	if len(fresh) > 0 && err == nil {
-		w.next, err = s.build(fresh, gone)
+		w.next, err = s.build(desired, fresh, gone)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.clean())
-	}
-	if w.next != nil {
-		w.next.main, w.next.files, w.next.listed = desired.Main, desired.Files, listed
 	}
 	w.before = s.seen.at[currentLink]
 	return w, nil
 }
 
-// compare finds what is to be written and deleted.
-func (s *store) compare(desired *config.Config) (fresh map[string][]byte, gone map[string]bool) {
-	fresh, gone = make(map[string][]byte), make(map[string]bool)
-	stored := config.Empty().WithFiles(s.seen.files)
-	for _, f := range desired.Files {
-		if is, ok := stored.File(f.Kind, f.Name); !ok || string(is.Content) != string(f.Content) {
-			fresh[nameOf(f.Kind, f.Name)] = f.Content
-		}
+func encode(files []config.File) []byte {
+	m := manifest{Files: make([]listedFile, len(files))}
+	for i, f := range files {
+		m.Files[i] = listedFile{f.Kind, f.Name}
 	}
-	for _, f := range s.seen.listed {
-		if _, ok := desired.File(f.Kind, f.Name); !ok {
-			gone[nameOf(f.Kind, f.Name)] = true
-		}
-	}
-	if s.seen.main != desired.Main {
-		fresh[mainFile] = []byte(desired.Main)
-	}
-	return fresh, gone
-}
-
-func encode(listed []listedFile) []byte {
-	raw, _ := json.Marshal(manifest{Files: listed}) // strings never fail
+	raw, _ := json.Marshal(m) // strings never fail
 	return append(raw, '\n')
 }
 
 // publish makes the new generation the current one.
-func (w *write) publish() error {
-	if w.next == nil {
-		return nil
-	}
-	return w.store.flip(w.next.at[currentLink])
-}
+func (w *write) publish() error { return w.store.flip(w.next.at[currentLink]) }
 
 // undo goes back to the generation of before.
 func (w *write) undo() error {
-	if w.next == nil {
-		return nil
-	}
 	if err := w.store.flip(w.before); err != nil {
 		return err
 	}
@@ -100,21 +84,18 @@ func (w *write) undo() error {
 
 // finish remembers what is stored now, and deletes what is no longer needed.
 func (w *write) finish() error {
-	if w.next == nil {
-		return nil
-	}
-	w.store.seen, w.store.disk = w.next, w.desired
+	w.store.seen, w.store.bad = w.next, nil
 	return w.store.clean()
 }
 
 // adopt takes the folder over: a generation gets what lies in plain places, and
 // links take their place, each in one go.
 func (s *store) adopt() error {
-	fresh := map[string][]byte{manifestFile: encode(append([]listedFile{}, s.seen.listed...))}
-	if s.seen.main != "" {
-		fresh[mainFile] = []byte(s.seen.main)
+	fresh := map[string][]byte{manifestFile: encode(s.seen.config.Files)}
+	if s.seen.config.Main != "" {
+		fresh[mainFile] = []byte(s.seen.config.Main)
 	}
-	next, err := s.build(fresh, nil)
+	next, err := s.build(s.seen.config, fresh, nil)
 	if err == nil {
 		err = s.flip(next.at[currentLink])
 	}
@@ -124,7 +105,6 @@ func (s *store) adopt() error {
 		}
 	}
 	if err == nil {
-		next.main, next.files, next.listed = s.seen.main, s.seen.files, s.seen.listed
 		s.seen = next
 	}
 	return err
@@ -132,11 +112,12 @@ func (s *store) adopt() error {
 
 // build makes a generation that shares with the current one what stays. Folders
 // that have something fresh or gone are made anew.
-func (s *store) build(fresh map[string][]byte, gone map[string]bool) (*snapshot, error) {
+func (s *store) build(cfg *config.Config, fresh map[string][]byte, gone map[string]bool) (*snapshot, error) {
 	number := 0
 	_, _ = fmt.Sscanf(s.seen.at[currentLink], ".gen-%d", &number) // stays 0 for the first
 	name := func(of string) string { return fmt.Sprintf(".%s-%06d", of, number+1) }
-	generation, next := name("gen"), &snapshot{at: maps.Clone(s.seen.at), stamps: maps.Clone(s.seen.stamps)}
+	generation := name("gen")
+	next := &snapshot{config: cfg, at: maps.Clone(s.seen.at), stamps: maps.Clone(s.seen.stamps)}
 	next.at[currentLink] = generation
 	next.at[mainFile], next.at[manifestFile] = path.Join(generation, mainFile), path.Join(generation, manifestFile)
 	changed := make(map[string]bool)
