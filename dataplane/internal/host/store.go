@@ -39,9 +39,11 @@ type store struct {
 // snapshot is the content of the folder at one time. Its files have the names by
 // which HAProxy knows them, such as "haproxy.cfg" and "ssl/a.pem".
 type snapshot struct {
-	at     map[string]string    // where haproxy.cfg, files.json, the folders and current really lie
-	config *config.Config       // of files that are missing it has no content
-	stamps map[string]fileStamp // of all that is there
+	generation string               // "" if there is none
+	folders    map[string]string    // that the generation has for maps, ssl and general
+	linked     bool                 // all that HAProxy finds is in the generation
+	config     *config.Config       // of files that are missing it has no content
+	stamps     map[string]fileStamp // of all that is there
 }
 
 // manifest is the content of files.json: which files belong to the configuration,
@@ -62,9 +64,10 @@ type fileStamp struct {
 }
 
 const (
-	mainFile     = config.MainFile
-	manifestFile = "files.json"
-	currentLink  = "current"
+	mainFile      = config.MainFile
+	currentLink   = "current"
+	manifestFile  = currentLink + "/files.json"
+	plainManifest = "files.json" // of a folder without generations
 )
 
 // subfolders returns the folders of files.
@@ -113,7 +116,7 @@ func (s *store) prepare() error {
 // [config.ErrInvalidConfig] says that another program spoilt one.
 func (s *store) load() (*config.Config, error) {
 	if s.seen == nil || s.bad != nil || !s.untouched() {
-		s.seen = &snapshot{at: s.places(), stamps: make(map[string]fileStamp)}
+		s.seen = s.links()
 		s.bad = s.read()
 	}
 	if s.bad != nil || s.seen.config.Main == "" {
@@ -128,40 +131,29 @@ func (s *store) current() string {
 	return target
 }
 
-// places returns where everything really lies.
-func (s *store) places() map[string]string {
-	generation := s.current()
-	at := map[string]string{currentLink: generation, manifestFile: path.Join(generation, manifestFile)}
+// links looks where everything lies.
+func (s *store) links() *snapshot {
+	now := &snapshot{generation: s.current(), folders: make(map[string]string), stamps: make(map[string]fileStamp)}
+	now.linked = now.generation != ""
+	for _, sub := range subfolders() {
+		folder, err := os.Readlink(s.path(now.generation, sub))
+		now.folders[sub] = path.Base(folder)
+		now.linked = now.linked && err == nil
+	}
 	for _, name := range public() {
-		at[name] = name
 		target, _ := os.Readlink(s.path(name))
-		folder, err := os.Readlink(s.path(generation, name))
-		switch {
-		case generation == "" || target != path.Join(currentLink, name):
-		case name == mainFile:
-			at[name] = path.Join(generation, name)
-		case err == nil:
-			at[name] = path.Join(generation, folder)
-		}
+		now.linked = now.linked && target == path.Join(currentLink, name)
 	}
-	return at
-}
-
-// plain reports whether something is not a link into the current generation.
-func (s *snapshot) plain(name string) bool { return s.at[name] == name }
-
-// resolve returns where a file really lies.
-func (s *snapshot) resolve(name string) string {
-	if at, ok := s.at[name]; ok {
-		return at
-	}
-	return s.at[path.Dir(name)] + "/" + path.Base(name)
+	return now
 }
 
 // read reads all that is stored.
 func (s *store) read() error {
 	main, err1 := s.readFile(mainFile)
 	list, err2 := s.readFile(manifestFile)
+	if s.seen.generation == "" {
+		list, err2 = s.readFile(plainManifest)
+	}
 	s.seen.config = config.Empty().With(string(main))
 	if err := errors.Join(err1, err2); err != nil {
 		return err
@@ -190,9 +182,8 @@ func (s *store) read() error {
 
 // readFile returns nil if there is no such file.
 func (s *store) readFile(name string) ([]byte, error) {
-	at := s.path(s.seen.resolve(name))
-	stamp := stampOf(at)
-	content, err := os.ReadFile(at)
+	stamp := stampOf(s.path(name))
+	content, err := os.ReadFile(s.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -203,11 +194,12 @@ func (s *store) readFile(name string) ([]byte, error) {
 // untouched looks at each file: the time of a folder tells of files that come
 // and go, but not of one that another program writes in its place.
 func (s *store) untouched() bool {
-	if !maps.Equal(s.seen.at, s.places()) {
+	now := s.links()
+	if now.generation != s.seen.generation || now.linked != s.seen.linked || !maps.Equal(now.folders, s.seen.folders) {
 		return false
 	}
 	for name, stamp := range s.seen.stamps {
-		if stampOf(s.dir+"/"+s.seen.resolve(name)) != stamp {
+		if stampOf(s.dir+"/"+name) != stamp {
 			return false
 		}
 	}

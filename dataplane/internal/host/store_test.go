@@ -71,7 +71,7 @@ func (f *folder) change(cfg *config.Config, loads bool) error {
 func content(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
-	for _, name := range append(public(), manifestFile) {
+	for _, name := range append(public(), plainManifest) {
 		entries, err := os.ReadDir(filepath.Join(dir, name))
 		if err != nil {
 			if raw, err := os.ReadFile(filepath.Join(dir, name)); err == nil && name == mainFile {
@@ -302,11 +302,11 @@ func TestStoreShares(t *testing.T) {
 	cert, other := oneFile(config.Certificate, "a.pem", "a"), oneFile(config.Certificate, "b.pem", "b")
 	f.put(parse(t, "global\n", cert, oneFile(config.Map, "m.map", "k v\n")), true)
 	inode := func() fileStamp { return stampOf(filepath.Join(dir, "ssl/a.pem")) }
-	before, folder := inode(), f.store.seen.at["ssl"]
+	before, folder := inode(), f.store.seen.folders["ssl"]
 	f.put(parse(t, "global\n", cert, oneFile(config.Map, "m.map", "k w\n")), true)
-	require.Equal(t, folder, f.store.seen.at["ssl"])
+	require.Equal(t, folder, f.store.seen.folders["ssl"])
 	f.put(parse(t, "global\n", cert, other, oneFile(config.Map, "m.map", "k w\n")), true)
-	require.NotEqual(t, folder, f.store.seen.at["ssl"])
+	require.NotEqual(t, folder, f.store.seen.folders["ssl"])
 	require.Equal(t, before, inode())
 }
 

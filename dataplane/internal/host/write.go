@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,22 +44,26 @@ func (s *store) stage(desired *config.Config) (*write, error) {
 	if s.seen.config.Main != desired.Main {
 		fresh[mainFile] = []byte(desired.Main)
 	}
-	w := &write{store: s, files: len(fresh) + len(gone), next: s.seen}
+	w := &write{store: s, files: len(fresh) + len(gone), next: s.seen, before: s.seen.generation}
 	same := func(a, b config.File) bool { return config.CompareFiles(a, b) == 0 }
 	if _, there := s.seen.stamps[manifestFile]; !there || !slices.EqualFunc(desired.Files, s.seen.config.Files, same) {
 		fresh[manifestFile] = encode(desired.Files)
 	}
+	if len(fresh) == 0 {
+		s.seen.config = desired // so that the next Sync sees at once that it is the same
+		return w, nil
+	}
 	var err error
-	if len(fresh) > 0 && slices.ContainsFunc(public(), s.seen.plain) {
+	if !s.seen.linked {
 		err = s.adopt()
 	}
-	if len(fresh) > 0 && err == nil {
+	if err == nil {
 		w.next, err = s.build(desired, fresh, gone)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.clean())
 	}
-	w.before = s.seen.at[currentLink]
+	w.before = s.seen.generation
 	return w, nil
 }
 
@@ -72,7 +77,7 @@ func encode(files []config.File) []byte {
 }
 
 // publish makes the new generation the current one.
-func (w *write) publish() error { return w.store.flip(w.next.at[currentLink]) }
+func (w *write) publish() error { return w.store.flip(w.next.generation) }
 
 // undo goes back to the generation of before.
 func (w *write) undo() error {
@@ -91,16 +96,17 @@ func (w *write) finish() error {
 // adopt takes the folder over: a generation gets what lies in plain places, and
 // links take their place, each in one go.
 func (s *store) adopt() error {
+	delete(s.seen.stamps, plainManifest)
 	fresh := map[string][]byte{manifestFile: encode(s.seen.config.Files)}
 	if s.seen.config.Main != "" {
 		fresh[mainFile] = []byte(s.seen.config.Main)
 	}
 	next, err := s.build(s.seen.config, fresh, nil)
 	if err == nil {
-		err = s.flip(next.at[currentLink])
+		err = s.flip(next.generation)
 	}
 	for _, name := range public() {
-		if err == nil && s.seen.plain(name) {
+		if err == nil {
 			err = s.link(path.Join(currentLink, name), name)
 		}
 	}
@@ -114,12 +120,9 @@ func (s *store) adopt() error {
 // that have something fresh or gone are made anew.
 func (s *store) build(cfg *config.Config, fresh map[string][]byte, gone map[string]bool) (*snapshot, error) {
 	number := 0
-	_, _ = fmt.Sscanf(s.seen.at[currentLink], ".gen-%d", &number) // stays 0 for the first
+	_, _ = fmt.Sscanf(s.seen.generation, ".gen-%d", &number) // stays 0 for the first
 	name := func(of string) string { return fmt.Sprintf(".%s-%06d", of, number+1) }
-	generation := name("gen")
-	next := &snapshot{config: cfg, at: maps.Clone(s.seen.at), stamps: maps.Clone(s.seen.stamps)}
-	next.at[currentLink] = generation
-	next.at[mainFile], next.at[manifestFile] = path.Join(generation, mainFile), path.Join(generation, manifestFile)
+	next := &snapshot{generation: name("gen"), folders: maps.Clone(s.seen.folders), linked: true, config: cfg, stamps: maps.Clone(s.seen.stamps)}
 	changed := make(map[string]bool)
 	for at := range fresh {
 		changed[path.Dir(at)] = true
@@ -129,21 +132,21 @@ func (s *store) build(cfg *config.Config, fresh map[string][]byte, gone map[stri
 		delete(next.stamps, at)
 	}
 	stays := func(at string) bool { _, isFresh := fresh[at]; return !isFresh && !gone[at] }
-	err := s.step("make "+generation, func() error { return s.makeFolder(generation) })
+	err := s.step("make "+next.generation, func() error { return s.makeFolder(next.generation) })
 	for _, sub := range subfolders() {
-		if err == nil && (changed[sub] || s.seen.plain(sub)) {
-			next.at[sub] = name(sub)
-			err = s.step("make "+next.at[sub], func() error {
-				return s.share(s.seen.at[sub], next.at[sub], func(entry string) bool { return stays(sub + "/" + entry) })
+		if err == nil && (changed[sub] || !s.seen.linked) {
+			next.folders[sub] = name(sub)
+			err = s.step("make "+next.folders[sub], func() error {
+				return s.share(sub, next.folders[sub], func(entry string) bool { return stays(sub + "/" + entry) })
 			})
 		}
 		if err == nil {
-			err = os.Symlink(path.Join("..", next.at[sub]), s.path(generation, sub))
+			err = os.Symlink(path.Join("..", next.folders[sub]), s.path(next.generation, sub))
 		}
 	}
 	for _, name := range []string{mainFile, manifestFile} {
-		if err == nil && stays(name) && next.stamps[name] != (fileStamp{}) {
-			err = shareFile(s.path(s.seen.at[name]), s.path(next.at[name]))
+		if _, there := s.seen.stamps[name]; err == nil && there && stays(name) && s.seen.linked {
+			err = shareFile(s.path(currentLink, path.Base(name)), s.path(next.generation, path.Base(name)))
 		}
 	}
 	if err == nil {
@@ -160,7 +163,7 @@ const manyFiles = 16
 // files, folders and links follow in the order in which they were made.
 func (s *store) put(next *snapshot, fresh map[string][]byte) error {
 	for name, content := range fresh {
-		at := next.resolve(name)
+		at := path.Join(cmp.Or(next.folders[path.Dir(name)], next.generation), path.Base(name))
 		err := s.step("write "+at, func() error {
 			f, err := os.OpenFile(s.path(at), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
@@ -265,7 +268,7 @@ func (s *store) link(target, name string) error {
 // not use.
 func (s *store) clean() error {
 	generation := s.current()
-	keep := map[string]bool{generation: true, manifestFile: generation == ""}
+	keep := map[string]bool{generation: true, plainManifest: generation == ""}
 	for _, sub := range subfolders() {
 		target, _ := os.Readlink(s.path(generation, sub))
 		keep[path.Base(target)] = true
@@ -277,7 +280,7 @@ func (s *store) clean() error {
 	names, err := dir.Readdirnames(-1)
 	errs := []error{err, dir.Close()}
 	for _, name := range names {
-		ours := name == freshLink || name == manifestFile || stored.MatchString(name)
+		ours := name == freshLink || name == plainManifest || stored.MatchString(name)
 		if ours && !keep[name] {
 			errs = append(errs, s.step("remove "+name, func() error { return os.RemoveAll(s.path(name)) }))
 		}
