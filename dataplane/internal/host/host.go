@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,42 +60,31 @@ const maxSocketPath = 90
 
 // New prepares a Host. It does not touch the disk.
 func New(opts Options) (*Host, error) {
-	fail := func(err error) (*Host, error) { return nil, &config.Error{Stage: "options", Err: err} }
-	if opts.Dir == "" {
-		return fail(errors.New("no folder for the state: set Dir"))
-	}
 	dir, err := filepath.Abs(opts.Dir)
+	account, noAccount := findAccount(opts.User, opts.NoStart)
+	opts.MasterSocket = cmp.Or(opts.MasterSocket, filepath.Join(dir, "run", "master.sock"))
+	opts.RuntimeSocket = cmp.Or(opts.RuntimeSocket, filepath.Join(dir, "run", "haproxy.sock"))
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	opts.StartTimeout = cmp.Or(max(opts.StartTimeout, 0), 30*time.Second)
+	switch longest := max(len(opts.MasterSocket), len(opts.RuntimeSocket)); {
+	case opts.Dir == "":
+		err = errors.New("no folder for the state: set Dir")
+	case longest > maxSocketPath:
+		err = fmt.Errorf("the path of a socket has %d bytes, more than %d: choose a shorter one", longest, maxSocketPath)
+	case err == nil:
+		err = noAccount
+	}
 	if err != nil {
-		return fail(err)
+		return nil, &config.Error{Stage: "options", Err: err}
 	}
 	opts.Dir = dir
-	if opts.MasterSocket == "" {
-		opts.MasterSocket = filepath.Join(dir, "run", "master.sock")
-	}
-	if opts.RuntimeSocket == "" {
-		opts.RuntimeSocket = filepath.Join(dir, "run", "haproxy.sock")
-	}
-	for _, path := range []string{opts.MasterSocket, opts.RuntimeSocket} {
-		if len(path) > maxSocketPath {
-			return fail(fmt.Errorf("the path of a socket has %d bytes, more than %d: choose a shorter one than %s", len(path), maxSocketPath, path))
-		}
-	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.StartTimeout <= 0 {
-		opts.StartTimeout = 30 * time.Second
-	}
 	h := &Host{
 		opts: opts, layout: config.Layout{Base: dir}, log: opts.Logger, master: haproxyctl.Master{Path: opts.MasterSocket},
+		account: account, store: &store{dir: dir, account: account, attached: opts.NoStart},
 		turn: make(chan struct{}, 1), leaving: make(socket.Leaving), requests: make(chan startRequest),
 		grace: 1200 * time.Millisecond, orphans: 10 * time.Second, waitForRun: 5 * time.Second,
 	}
 	h.turn <- struct{}{}
-	if h.account, err = findAccount(opts.User, opts.NoStart); err != nil {
-		return fail(err)
-	}
-	h.store = &store{dir: dir, account: h.account, attached: opts.NoStart}
 	return h, nil
 }
 
@@ -102,8 +92,7 @@ func New(opts Options) (*Host, error) {
 // changes the folder. A process that never returns from f is as good as killed.
 func (h *Host) SetFailpoint(f func(step string)) { h.store.failpoint = f }
 
-// SetGrace is for tests: requests under way may take so long when Run ends. It is
-// called before Run.
+// SetGrace is for tests. They call it before Run.
 func (h *Host) SetGrace(grace time.Duration) { h.grace = grace }
 
 // Layout returns where this HAProxy finds its files.
@@ -130,49 +119,22 @@ func (h *Host) Probe(ctx context.Context) (change.Target, error) {
 	if err != nil && !haproxyctl.Absent(err) {
 		return change.Target{}, fail("probe", err)
 	}
-	conn, target, err := h.dial(ctx, procs)
-	if conn != nil {
-		_ = conn.Close()
-	}
-	return target, fail("probe", err)
-}
-
-// dial connects to the stats socket of the worker, and says what that HAProxy
-// can do. The connection is nil if none answers, and then every change takes a
-// reload. The error is that of ctx.
-func (h *Host) dial(ctx context.Context, procs haproxyctl.Procs) (*socket.Worker, change.Target, error) {
-	pid, target := procs.WorkerPID(), change.Target{Version: change.ParseVersion(procs.Version)}
-	if pid == 0 {
-		return nil, target, nil
-	}
-	alone := func(ctx context.Context) bool {
-		now, err := h.master.Procs(ctx)
-		return err == nil && now.WorkerPID() == pid && len(now.Old)+len(now.Loading) == 0
-	}
-	conn, err := socket.Dial(ctx, h.opts.RuntimeSocket, pid, alone)
-	switch {
-	case err == nil:
-		target.Version = conn.Version()
-	case ctx.Err() != nil:
-		return nil, target, ctx.Err()
-	default:
-		h.log.Debug("the stats socket does not answer", "error", err)
-		target.Silent = true
-	}
-	return conn, target, nil
+	s := &syncing{h: h}
+	defer s.close()
+	err = s.dial(ctx, procs)
+	return s.target, fail("probe", err)
 }
 
 // lock waits for its turn, no longer than ctx allows.
 func (h *Host) lock(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return fail("wait", err)
+	if ctx.Err() == nil {
+		select {
+		case <-h.turn:
+			return nil
+		case <-ctx.Done():
+		}
 	}
-	select {
-	case <-h.turn:
-		return nil
-	case <-ctx.Done():
-		return fail("wait", ctx.Err())
-	}
+	return fail("wait", ctx.Err())
 }
 
 func (h *Host) unlock() { h.turn <- struct{}{} }

@@ -68,13 +68,10 @@ func isAlert(line string) bool { return strings.HasPrefix(line, "[ALERT]") }
 // explain makes an error of what haproxy printed: its alerts, or everything if
 // there is none, and the first place that it names.
 func (h *Host) explain(stage string, err error, lines []string) *config.Error {
-	wanted := isAlert
-	if !slices.ContainsFunc(lines, isAlert) {
-		wanted = func(line string) bool { return !strings.HasPrefix(line, "[NOTICE]") }
-	}
+	alerts := slices.ContainsFunc(lines, isAlert)
 	var said strings.Builder
 	for _, line := range lines {
-		if wanted(line) {
+		if alerts && isAlert(line) || !alerts && !strings.HasPrefix(line, "[NOTICE]") {
 			said.WriteString(haproxyPrefix.ReplaceAllString(line, "") + "\n")
 		}
 	}

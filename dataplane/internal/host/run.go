@@ -73,18 +73,17 @@ func (h *Host) takeFolder(ctx context.Context) (release func(), err error) {
 		_ = f.Close()
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		_ = f.Close()
-		return nil, fmt.Errorf("%s: %w", h.opts.Dir, config.ErrBusy)
-	}
-	if err == nil && !h.opts.NoStart {
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		err = fmt.Errorf("%s: %w", h.opts.Dir, config.ErrBusy)
+	case err == nil && !h.opts.NoStart:
 		err = h.awaitOrphan(ctx)
 	}
 	if err == nil {
 		err = h.recover()
 	}
 	if err != nil {
-		release()
+		release() // of a lock that another process holds it takes nothing
 	}
 	return release, err
 }
@@ -92,17 +91,17 @@ func (h *Host) takeFolder(ctx context.Context) (release func(), err error) {
 // awaitOrphan waits until no HAProxy listens on the master socket. To start
 // another one would take the sockets of the first away.
 func (h *Host) awaitOrphan(ctx context.Context) error {
-	var procs haproxyctl.Procs
-	var err error
+	var master int
 	late := pollFor(h.orphans, func() bool {
-		procs, err = h.master.Procs(ctx)
+		procs, err := h.master.Procs(ctx)
+		master = procs.MasterPID
 		return haproxyctl.Absent(err) || ctx.Err() != nil
 	})
 	if late == nil {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("%s: %w: another program started a HAProxy here, process %d: LocalOptions.NoStart attaches to it",
-		h.opts.Dir, config.ErrBusy, procs.MasterPID), err)
+	return fmt.Errorf("%s: %w: another program started a HAProxy here, process %d: LocalOptions.NoStart attaches to it",
+		h.opts.Dir, config.ErrBusy, master)
 }
 
 // startRequest asks Run, which alone starts processes, for the running one.
@@ -114,6 +113,7 @@ type startRequest struct {
 type startReply struct {
 	process *process // nil if none runs
 	fresh   bool     // it was started for this request, with the files of now
+	worker  int      // that serves then
 	err     error
 }
 
@@ -172,7 +172,7 @@ func (s *supervisor) lost() {
 
 // startStored starts haproxy with what is stored.
 func (s *supervisor) startStored(ctx context.Context) {
-	if s.process != nil || ctx.Err() != nil || !s.h.store.exists() {
+	if _, err := os.Stat(s.h.layout.ConfigPath()); err != nil || s.process != nil || ctx.Err() != nil {
 		return
 	}
 	if reply := s.start(ctx); reply.err != nil && ctx.Err() == nil {
@@ -190,8 +190,9 @@ func (s *supervisor) start(ctx context.Context) startReply {
 		s.lost()
 	}
 	p, err := s.h.startProcess()
+	worker := 0
 	if err == nil {
-		if err = s.h.awaitStart(ctx, p); err != nil {
+		if worker, err = s.h.awaitStart(ctx, p); err != nil {
 			p.stop(0)
 		}
 	}
@@ -202,22 +203,22 @@ func (s *supervisor) start(ctx context.Context) startReply {
 	s.retry.Stop()
 	s.process = p
 	s.h.log.Info("haproxy started", "pid", p.cmd.Process.Pid)
-	return startReply{process: p, fresh: true}
+	return startReply{process: p, fresh: true, worker: worker}
 }
 
 // awaitStart waits until the master has a worker that serves, which is after all
 // sockets have been bound.
-func (h *Host) awaitStart(ctx context.Context, p *process) error {
+func (h *Host) awaitStart(ctx context.Context, p *process) (worker int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.opts.StartTimeout, fmt.Errorf("%w: it was not ready within %s", config.ErrNotRunning, h.opts.StartTimeout))
 	defer cancel()
-	_, err := h.await(ctx, p, func(procs haproxyctl.Procs) bool {
+	procs, err := h.await(ctx, p, func(procs haproxyctl.Procs) bool {
 		return procs.MasterPID == p.cmd.Process.Pid && procs.WorkerPID() != 0
 	})
 	if p.hasEnded() {
 		err = config.ErrReload // says more than that it took too long
 	}
 	if err != nil {
-		return h.explain("start", err, p.output.last())
+		return 0, h.explain("start", err, p.output.last())
 	}
-	return nil
+	return procs.WorkerPID(), nil
 }

@@ -85,12 +85,6 @@ func (s *store) path(elem ...string) string {
 	return filepath.Join(s.dir, filepath.Join(elem...))
 }
 
-// exists reports whether a configuration is stored. It needs no turn.
-func (s *store) exists() bool {
-	_, err := os.Stat(s.path(mainFile))
-	return err == nil
-}
-
 // prepare makes the folder itself and the one of the sockets.
 func (s *store) prepare() error {
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {
@@ -115,7 +109,7 @@ func (s *store) prepare() error {
 // files again only if another program changed one. An error that wraps
 // [config.ErrInvalidConfig] says that another program spoilt one.
 func (s *store) load() (*config.Config, error) {
-	if s.seen == nil || s.bad != nil || !s.untouched() {
+	if s.seen == nil || s.bad != nil || s.seen.config.Main == "" || !s.untouched() {
 		s.seen = s.links()
 		s.bad = s.read()
 	}

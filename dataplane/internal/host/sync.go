@@ -46,14 +46,12 @@ func (h *Host) DryRun(ctx context.Context, desired *config.Config) ([]change.Ste
 }
 
 // Sync brings HAProxy to the desired configuration, and returns when it serves
-// with it. A running HAProxy is told what changes without a reload, and then it is
-// stored. Everything else is stored first, and then takes one reload.
+// with it. Runtime changes are told first and then stored. Everything else is
+// stored first, and then takes one reload.
 //
 // If HAProxy cannot load the configuration, the error wraps [config.ErrReload] and
-// has HAProxy's words. The files are as before and the old process serves on.
-//
-// Sync needs [Host.Run]. The Outcome comes with an error, too, and says how far it
-// got.
+// has HAProxy's words. The files are as before and the old process serves on. The
+// Outcome comes with an error, too.
 func (h *Host) Sync(ctx context.Context, desired *config.Config, limits change.Limits) (*change.Outcome, error) {
 	s := &syncing{h: h, desired: desired, limits: limits}
 	if err := h.lock(ctx); err != nil {
@@ -82,6 +80,27 @@ func (s *syncing) close() {
 	if s.conn != nil {
 		_ = s.conn.Close()
 	}
+}
+
+// dial connects to the stats socket of the worker, and says what that HAProxy
+// can do. If none answers, every change takes a reload. The error is that of ctx.
+func (s *syncing) dial(ctx context.Context, procs haproxyctl.Procs) (err error) {
+	pid := procs.WorkerPID()
+	s.target.Version = change.ParseVersion(procs.Version)
+	if pid == 0 {
+		return nil
+	}
+	s.conn, err = socket.Dial(ctx, s.h.opts.RuntimeSocket, pid, func(ctx context.Context) bool {
+		now, err := s.h.master.Procs(ctx)
+		return err == nil && now.WorkerPID() == pid && len(now.Old)+len(now.Loading) == 0
+	})
+	if err == nil {
+		s.target.Version = s.conn.Version()
+		return nil
+	}
+	s.h.log.Debug("the stats socket does not answer", "error", err)
+	s.target.Silent = true
+	return ctx.Err()
 }
 
 // probe asks for the processes. A master that reloads because another program
@@ -128,7 +147,7 @@ func (s *syncing) look(ctx context.Context, procs haproxyctl.Procs, dry bool) (e
 	if known {
 		s.running = h.running
 	}
-	if s.conn, s.target, err = h.dial(ctx, procs); err != nil {
+	if err := s.dial(ctx, procs); err != nil {
 		return err
 	}
 	if s.conn != nil && (dry || !known || s.running.Hash() == s.desired.Hash()) {
@@ -279,12 +298,8 @@ func (s *syncing) byStart(ctx context.Context) (fresh bool, err error) {
 	if s.process = reply.process; !reply.fresh {
 		return false, fail("start", reply.err)
 	}
-	procs, err := s.h.master.Procs(ctx)
-	if err != nil || procs.WorkerPID() == 0 {
-		return true, fail("verify", errors.Join(config.ErrNotRunning, err))
-	}
 	s.out.Started = true
-	s.settle(procs.WorkerPID())
+	s.settle(reply.worker)
 	return true, nil
 }
 
