@@ -193,7 +193,11 @@ func (s *store) untouched() bool {
 		return false
 	}
 	for name, stamp := range s.seen.stamps {
-		if stampOf(s.dir+"/"+name) != stamp {
+		at := name
+		if folder := now.folders[path.Dir(name)]; now.linked && folder != "" {
+			at = folder + "/" + path.Base(name) // the kernel has fewer links to follow
+		}
+		if stampOf(s.dir+"/"+at) != stamp {
 			return false
 		}
 	}
