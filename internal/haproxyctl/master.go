@@ -163,7 +163,7 @@ func (m *Master) Reload(ctx context.Context) (Outcome, []string, error) {
 
 func (m *Master) command(ctx context.Context, command string) (string, error) {
 	d := net.Dialer{Timeout: answerTimeout}
-	conn, err := d.DialUnix(ctx, "unix", nil, &net.UnixAddr{Name: m.Path, Net: "unix"})
+	conn, err := d.DialContext(ctx, "unix", m.Path)
 	if err != nil {
 		return "", err
 	}
@@ -173,8 +173,9 @@ func (m *Master) command(ctx context.Context, command string) (string, error) {
 		return "", err
 	}
 	defer stop()
-	if _, err = conn.Write([]byte(command + "\n")); err == nil {
-		err = conn.CloseWrite() // then the master answers and closes
+	_, err = conn.Write([]byte(command + "\n"))
+	if unix, ok := conn.(*net.UnixConn); ok && err == nil {
+		err = unix.CloseWrite() // then the master answers and closes
 	}
 	if err != nil {
 		return "", contextError(ctx, err)
