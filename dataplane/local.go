@@ -90,8 +90,8 @@ func (l *Local) RuntimeSocket() string { return l.host.RuntimeSocket() }
 // more than a second. It returns nil then, and leaves no process behind. With
 // [LocalOptions.NoStart] it only waits for ctx to end.
 //
-// A HAProxy that cannot start with the stored configuration is tried again
-// with growing pauses, and at once by the next [Local.Sync].
+// A HAProxy that cannot start with the stored configuration is tried again once a
+// second, and at once by the next [Local.Sync].
 func (l *Local) Run(ctx context.Context) error { return errorOf(localName, l.host.Run(ctx)) }
 
 // Current returns the configuration that is stored, and nil without an error

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -141,7 +142,8 @@ func (c *Config) Index() *Index { return c.index() }
 
 func (c *Config) computeHash() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%d\n%s", len(c.Main), c.Main)
+	fmt.Fprintf(h, "%d\n", len(c.Main))
+	_, _ = io.WriteString(h, c.Main)
 	for _, f := range c.Files {
 		fmt.Fprintf(h, "%s\n%s\n%d\n", f.Kind, f.Name, len(f.Content))
 		h.Write(f.Content)
