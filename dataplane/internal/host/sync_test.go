@@ -62,9 +62,10 @@ func TestSyncRepairsTheProcess(t *testing.T) {
 	text := s.text("one", "server a 192.0.2.1:80")
 	first := s.sync(text)
 	s.ask("set server shop/a addr 192.0.2.9 port 80")
-	steps, err := s.DryRun(t.Context(), parse(t, text))
-	require.NoError(t, err)
-	require.Equal(t, change.Runtime, change.ImpactOf(steps))
+	eventually(t, "the check sees it", func() bool { // from HAProxy 2.9 on a task changes addresses
+		steps, err := s.DryRun(t.Context(), parse(t, text))
+		return err == nil && change.ImpactOf(steps) == change.Runtime
+	})
 	out := s.sync(text)
 	require.Equal(t, first.WorkerPID, out.WorkerPID)
 	require.Zero(t, out.Files)
