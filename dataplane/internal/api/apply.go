@@ -11,14 +11,14 @@ import (
 
 // apply does a job: files, configuration, process, deletions. Until the process has
 // what is stored, the ledger says so, and a failure leaves doubt.
-func (c *call) apply(ctx context.Context, j *job, out *change.Outcome) error {
+func (c *Client) apply(ctx context.Context, j *job, out *change.Outcome) error {
 	doubt, before := c.doubt, c.ledger
 	touches := j.impact() != change.None
-	if touches || c.opts.Shared && c.ledger.lacks(j.ledger) {
-		open := c.ledger.open(j.ledger)
-		if !touches {
-			open.loaded = c.ledger.loaded
-		}
+	open := before.open(j.ledger)
+	if !touches {
+		open.loaded = before.loaded
+	}
+	if touches || c.opts.Shared && len(open.owned) > len(before.owned) {
 		if err := c.writeLedger(ctx, open); err != nil {
 			return err
 		}
@@ -26,9 +26,12 @@ func (c *call) apply(ctx context.Context, j *job, out *change.Outcome) error {
 	}
 	after, err := c.deploy(ctx, j, out)
 	if err != nil {
-		if c.undo(ctx, j, err) {
+		undone := c.undo(ctx, j, err, before)
+		if undone {
 			c.doubt = doubt
-			c.restoreLedger(ctx, before)
+		}
+		if !undone || errors.Is(err, config.ErrConflict) {
+			c.known = nil // read again
 		}
 		return err
 	}
@@ -43,11 +46,12 @@ func (c *call) apply(ctx context.Context, j *job, out *change.Outcome) error {
 		return err
 	}
 	c.closing = false
-	return c.remember(j, after)
+	c.remember(j, after)
+	return nil
 }
 
 // deploy stores files and text, and brings the process to them.
-func (c *call) deploy(ctx context.Context, j *job, out *change.Outcome) (known, error) {
+func (c *Client) deploy(ctx context.Context, j *job, out *change.Outcome) (known, error) {
 	if err := c.writeFiles(ctx, j, out); err != nil {
 		return known{}, err
 	}
@@ -74,7 +78,7 @@ func (c *call) deploy(ctx context.Context, j *job, out *change.Outcome) (known, 
 
 // writeFiles stores all files. Where the process does not take a certificate over,
 // the job becomes one with a reload.
-func (c *call) writeFiles(ctx context.Context, j *job, out *change.Outcome) error {
+func (c *Client) writeFiles(ctx context.Context, j *job, out *change.Outcome) error {
 	for _, w := range j.writes {
 		if w.tell {
 			j.told = true // also where the answer gets lost
@@ -84,14 +88,13 @@ func (c *call) writeFiles(ctx context.Context, j *job, out *change.Outcome) erro
 			return err
 		}
 		out.Files++
-		switch {
-		case reloadID != "":
-			j.needsReload(out, "the running process did not take over the certificate "+w.file.Name)
-			j.written = append(j.written, w)
-		case w.tell:
+		if w.tell && reloadID == "" {
 			out.Commands++
-		default:
-			j.written = append(j.written, w)
+			continue
+		}
+		j.written = append(j.written, w)
+		if w.tell {
+			j.needsReload(out, "the running process did not take over the certificate "+w.file.Name)
 		}
 	}
 	return nil
@@ -103,41 +106,33 @@ func (j *job) needsReload(out *change.Outcome, why string) {
 	out.Fallback = why
 }
 
-// undo puts files back after an answer that is certain. It reports whether everything
-// is as it was before, so that no doubt is left.
-func (c *call) undo(ctx context.Context, j *job, err error) bool {
-	if errors.Is(err, config.ErrReload) {
-		return !j.told // reload() has put back what is stored
+// undo puts files and ledger back after an answer that is certain. It reports whether
+// everything is as it was before, so that no doubt is left.
+func (c *Client) undo(ctx context.Context, j *job, cause error, before ledger) bool {
+	ctx, cancel := restoring(ctx)
+	defer cancel()
+	e := config.At("", cause)
+	switch {
+	case errors.Is(cause, config.ErrReload): // reload() has put back what is stored
+	case e.Status < 400 || e.Status >= 500 || e.Stage == "runtime" || e.Stage == "verify":
+		return false
+	default:
+		if err := c.undoFiles(ctx, j.written); err != nil {
+			c.log.Warn("files could not be put back", "error", err)
+			return false
+		}
 	}
-	var e *config.Error
-	if !errors.As(err, &e) || e.Status < 400 || e.Status >= 500 || e.Stage == "runtime" || e.Stage == "verify" {
+	if j.told {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
-	defer cancel()
-	if err := c.undoFiles(ctx, j.written); err != nil {
-		c.log.Warn("files could not be put back", "error", err)
-		c.known = nil
-		return false
-	}
-	return !j.told
-}
-
-// restoreLedger writes the ledger of before. If that fails, the worst that comes of it
-// is a needless reload by a successor.
-func (c *call) restoreLedger(ctx context.Context, before ledger) {
-	if !before.there {
-		before = ledger{there: true, loaded: "nothing", owned: before.owned}
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
-	defer cancel()
-	if err := c.writeLedger(ctx, before); err != nil {
+	if err := c.writeLedger(ctx, before); err != nil { // a successor reloads once, without need
 		c.log.Warn("the ledger could not be written as it was", "error", err)
 	}
+	return true
 }
 
 // reloadInstead reads the version again, which has moved, and reloads.
-func (c *call) reloadInstead(ctx context.Context, j *job, out *change.Outcome, cause *config.Error) (known, error) {
+func (c *Client) reloadInstead(ctx context.Context, j *job, out *change.Outcome, cause *config.Error) (known, error) {
 	c.log.Warn("changing the running process failed, reloading instead", "error", cause)
 	why := "changing the running process failed"
 	switch {
@@ -152,7 +147,7 @@ func (c *call) reloadInstead(ctx context.Context, j *job, out *change.Outcome, c
 	if err != nil {
 		return known{}, errorAt("read", err)
 	}
-	if now.Text != j.before.text && !c.sameMeaning(now.Text, j.text) {
+	if now.Text != j.before.text && !c.sameMeaning(now.Text, j.wanted.Main) {
 		return known{}, &config.Error{Stage: "runtime", Err: config.ErrConflict}
 	}
 	return c.reload(ctx, j, out, now.Version)

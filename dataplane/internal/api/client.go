@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -31,17 +30,18 @@ type Options struct {
 // Client brings one endpoint to configurations. It is safe for concurrent use; its
 // calls run one after the other.
 type Client struct {
-	opts Options
-	api  *dpapi.Client
-	log  *slog.Logger
-	turn chan struct{} // holds one token; the call that has it owns the fields below
+	opts     Options
+	endpoint *dpapi.Client
+	log      *slog.Logger
+	turn     chan struct{} // holds one token; the call that has it owns the fields below
 
 	forgotten atomic.Bool // known counts no more; set by any goroutine
 
-	known  *known    // what is deployed; nil if not known
-	doubt  bool      // the process may not have what is stored
-	looked time.Time // when files and process were last read
-	ledger ledger    // as it stands at the endpoint; of use while known is set
+	api    *dpapi.Client // the endpoint, behind the fence of the call
+	known  *known        // what is deployed; nil if not known
+	doubt  bool          // the process may not have what is stored
+	looked time.Time     // when files and process were last read
+	ledger ledger        // as it stands at the endpoint; of use while known is set
 
 	closing      bool // the ledger may say that a change is open, but the process has it all
 	failedReload bool // the last reload failed
@@ -67,7 +67,7 @@ func New(api *dpapi.Client, o Options) *Client {
 	if o.CheckInterval == 0 {
 		o.CheckInterval = time.Minute
 	}
-	c := &Client{opts: o, api: api, log: o.Logger, turn: make(chan struct{}, 1), certs: map[string][]byte{}}
+	c := &Client{opts: o, endpoint: api, log: o.Logger, turn: make(chan struct{}, 1), certs: map[string][]byte{}}
 	c.turn <- struct{}{}
 	return c
 }
@@ -75,96 +75,85 @@ func New(api *dpapi.Client, o Options) *Client {
 // Forget has the next Sync read all that is stored. It never waits.
 func (c *Client) Forget() { c.forgotten.Store(true) }
 
-// call is one call of a Client, which has the turn.
-type call struct {
-	*Client
-	api *dpapi.Client // asks the fence of the call
-}
-
 // begin waits for the turn of a call. The function that it returns ends the turn.
-func (c *Client) begin(ctx context.Context, limits change.Limits) (*call, context.Context, func(), error) {
+func (c *Client) begin(ctx context.Context, limits change.Limits) (context.Context, func(), error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout,
 		fmt.Errorf("not done within %v: %w", c.opts.Timeout, context.DeadlineExceeded))
 	if ctx.Err() != nil { // or else chance would say at which stage it ended
 		cancel()
-		return nil, nil, nil, config.At("wait", context.Cause(ctx))
+		return nil, nil, config.At("wait", context.Cause(ctx))
 	}
 	select {
 	case <-c.turn:
-		of := &call{Client: c, api: c.api}
-		if limits.Fence != nil {
-			of.api = c.api.Fenced(limits.Fence)
-		}
-		return of, ctx, func() { cancel(); c.turn <- struct{}{} }, nil
+		c.api = c.endpoint.Fenced(limits.Fence)
+		return ctx, func() { cancel(); c.turn <- struct{}{} }, nil
 	case <-ctx.Done():
 		cancel()
-		return nil, nil, nil, config.At("wait", context.Cause(ctx))
+		return nil, nil, config.At("wait", context.Cause(ctx))
 	}
 }
 
 // DryRun tells what a Sync would do. It reads everything, the running process too.
 func (c *Client) DryRun(ctx context.Context, desired *config.Config) ([]change.Step, error) {
-	of, ctx, end, err := c.begin(ctx, change.Limits{})
+	ctx, end, err := c.begin(ctx, change.Limits{})
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	info, err := of.api.Info(ctx)
+	info, err := c.api.Info(ctx)
 	if err != nil {
 		return nil, probeError(err)
 	}
 	c.known = nil
-	j, err := of.prepare(ctx, info, desired)
+	j, err := c.prepare(ctx, info, desired)
 	if err != nil {
 		return nil, err
 	}
 	if j.empty() && c.ledger.equal(j.ledger) { // so that the next Sync need not look again
-		err = c.remember(j, j.before)
+		c.remember(j, j.before)
 	}
-	return j.steps, err
+	return j.steps, nil
 }
 
 // Probe asks what API and what HAProxy there are.
 func (c *Client) Probe(ctx context.Context) (change.Target, error) {
-	of, ctx, end, err := c.begin(ctx, change.Limits{})
+	ctx, end, err := c.begin(ctx, change.Limits{})
 	if err != nil {
 		return change.Target{}, err
 	}
 	defer end()
-	info, err := of.api.Info(ctx)
+	info, err := c.api.Info(ctx)
 	if err != nil {
 		return change.Target{}, probeError(err)
 	}
-	j := &job{info: info}
-	err = of.inspect(ctx, j)
-	return j.target, err
+	return c.inspect(ctx, info)
 }
 
 // Current returns what is stored: the text, maps and general files. The API tells
 // no certificates. It returns nil where no configuration is stored.
 func (c *Client) Current(ctx context.Context) (*config.Config, error) {
-	of, ctx, end, err := c.begin(ctx, change.Limits{})
+	ctx, end, err := c.begin(ctx, change.Limits{})
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	return of.current(ctx)
+	return c.current(ctx)
 }
 
 // Sync brings the endpoint to the desired configuration.
 func (c *Client) Sync(ctx context.Context, desired *config.Config, limits change.Limits) (*change.Outcome, error) {
-	of, ctx, end, err := c.begin(ctx, limits)
+	ctx, end, err := c.begin(ctx, limits)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
 	out := &change.Outcome{Hash: desired.Hash()}
 	for attempt := 1; ; attempt++ {
-		err := of.attempt(ctx, desired, limits.NoReload, out)
+		err := c.attempt(ctx, desired, limits.NoReload, out)
 		if err == nil {
 			return out, nil
 		}
-		if attempt == c.opts.Attempts || !retryable(err) || !c.pause(ctx, attempt) {
+		if attempt == c.opts.Attempts || !config.Retryable(err, config.At("", err).Status) || !sleep(ctx, pause(attempt)) {
 			return nil, err
 		}
 		c.log.Debug("trying again", "attempt", attempt, "error", err)
@@ -172,7 +161,7 @@ func (c *Client) Sync(ctx context.Context, desired *config.Config, limits change
 }
 
 // attempt is one attempt of a Sync. It adds to out what it did.
-func (c *call) attempt(ctx context.Context, desired *config.Config, noReload bool, out *change.Outcome) error {
+func (c *Client) attempt(ctx context.Context, desired *config.Config, noReload bool, out *change.Outcome) error {
 	info, err := c.api.Info(ctx)
 	if err != nil {
 		return probeError(err)
@@ -180,14 +169,12 @@ func (c *call) attempt(ctx context.Context, desired *config.Config, noReload boo
 	if c.forgotten.Swap(false) {
 		c.known = nil
 	}
-	if c.known != nil && c.known.version == info.Version && c.known.hash == desired.Hash() && !c.doubt {
-		if c.opts.CheckInterval < 0 || time.Since(c.looked) < c.opts.CheckInterval {
-			return nil
-		}
-		c.known = nil // so that everything is read
+	same := !c.doubt && c.known != nil && c.known.version == info.Version && c.known.hash == desired.Hash()
+	if same && (c.opts.CheckInterval < 0 || time.Since(c.looked) < c.opts.CheckInterval) {
+		return nil
 	}
-	if c.doubt {
-		c.known = nil
+	if same || c.doubt {
+		c.known = nil // so that everything is read
 	}
 	j, err := c.prepare(ctx, info, desired)
 	if err != nil {
@@ -197,33 +184,20 @@ func (c *call) attempt(ctx context.Context, desired *config.Config, noReload boo
 		out.Steps = j.steps
 	}
 	if noReload && change.ImpactOf(j.steps) == change.Reload {
-		if j, err = c.onlyRuntime(j, out); j == nil {
-			return err
+		if j = c.onlyRuntime(j, out); j == nil {
+			return nil
 		}
 	}
-	if err := c.apply(ctx, j, out); err != nil {
-		if !c.restored(err) {
-			c.known = nil
-		}
-		return err
-	}
-	return nil
-}
-
-func retryable(err error) bool { return config.Retryable(err, config.At("", err).Status) }
-
-// restored reports whether an error left everything as it was before.
-func (c *call) restored(err error) bool {
-	return c.known != nil && (errors.Is(err, config.ErrInvalid) || errors.Is(err, config.ErrReload))
+	return c.apply(ctx, j, out)
 }
 
 const firstPause = 100 * time.Millisecond
 
-// pause waits before another attempt: each time twice as long, and between half and
-// all of it, so that two writers who collided do not do so again.
-func (c *Client) pause(ctx context.Context, attempt int) bool {
+// pause is the time before another attempt. It doubles, and chance takes up to half
+// of it away, so that two writers that collided do not do so again.
+func pause(attempt int) time.Duration {
 	base := firstPause << min(attempt-1, 6)
-	return sleep(ctx, base/2+rand.N(base/2+1))
+	return base/2 + rand.N(base/2+1)
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -238,11 +212,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // remember keeps what is deployed now, so that the next call need not ask.
-func (c *Client) remember(j *job, after known) error {
-	deployed, err := config.New(j.text, j.desired.Files...)
-	if err != nil {
-		return &config.Error{Stage: "check", File: config.MainFile, Err: err}
-	}
-	c.known = &known{hash: j.desired.Hash(), version: after.version, text: after.text, config: deployed}
-	return nil
+func (c *Client) remember(j *job, after known) {
+	c.known = &known{hash: j.desired.Hash(), version: after.version, text: after.text, config: j.wanted}
 }

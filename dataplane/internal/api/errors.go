@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,13 +37,25 @@ func errorAt(stage string, err error) *config.Error {
 	return e
 }
 
-// isStatus reports whether the API answered with that status.
-func isStatus(err error, status int) bool { return status == dpapi.Status(err) && status != 0 }
+// isStatus reports whether the API answered with one of these statuses.
+func isStatus(err error, statuses ...int) bool { return slices.Contains(statuses, dpapi.Status(err)) }
 
-// certain reports whether the API refused a call before it changed anything.
-func certain(err error) bool {
-	status := dpapi.Status(err)
-	return status >= 400 && status < 500
+// except takes an answer with one of these statuses for success: what was asked for
+// is so already.
+func except(err error, statuses ...int) error {
+	if isStatus(err, statuses...) {
+		return nil
+	}
+	return err
+}
+
+// told reports whether the API knows the answer to a question about the process. It
+// does not know it where it answers with any other status than "not authorised".
+func told(stage string, err error) (bool, error) {
+	if dpapi.Status(err) == 0 && err != nil || isStatus(err, http.StatusUnauthorized, http.StatusForbidden) {
+		return false, errorAt(stage, err)
+	}
+	return err == nil, nil
 }
 
 // probeError is errorAt for the first request to an endpoint.
@@ -82,12 +95,16 @@ func refused(err error) *config.Error {
 // pushError says why a text was not taken. HAProxy counts the lines of the text as
 // the API has written it. So the line comes from a second, harmless look at the
 // desired text.
-func (c *call) pushError(ctx context.Context, e *config.Error, j *job) *config.Error {
-	text := j.text
+func (c *Client) pushError(ctx context.Context, j *job, err error) *config.Error {
+	e := errorAt("configuration", err)
+	if !errors.Is(e.Err, config.ErrInvalid) {
+		return e
+	}
+	text := j.wanted.Main
 	if !c.opts.Shared { // or else the lines are not those of the desired text
 		text = j.desired.Main
 	}
-	e.File, e.Output = config.MainFile, redactOutput(e.Output, j.text)
+	e.File, e.Output = config.MainFile, redactOutput(e.Output, j.wanted.Main)
 	var again *dpapi.StatusError
 	if _, err := c.api.Push(ctx, text, j.before.version, dpapi.Validate); errors.As(err, &again) && again.Status == http.StatusBadRequest {
 		e.Output = redactOutput(again.Message, text)

@@ -15,8 +15,6 @@ import (
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
-const generalStorage = dpapi.General
-
 // fileRef names a stored file. CA files, crt-lists and all others share one storage.
 type fileRef struct {
 	storage dpapi.Storage
@@ -30,7 +28,7 @@ func refOf(f config.File) fileRef {
 	case config.Certificate:
 		return fileRef{dpapi.Certificates, f.Name}
 	default:
-		return fileRef{generalStorage, f.Name}
+		return fileRef{dpapi.General, f.Name}
 	}
 }
 
@@ -54,11 +52,10 @@ func sortRefs(refs []fileRef) {
 
 // fileWrite is one file to store.
 type fileWrite struct {
-	file     config.File
-	create   bool   // it is not there yet
-	tell     bool   // a certificate that the running process takes over, too
-	old      []byte // content before
-	oldKnown bool
+	file   config.File
+	create bool   // it is not there yet
+	tell   bool   // a certificate that the running process takes over, too
+	old    []byte // content before; nil for a certificate that the API does not tell
 }
 
 // onWire is what is sent for the content of a file. An empty map becomes one with a
@@ -84,28 +81,27 @@ func onWire(f config.File) []byte {
 
 // write stores one file. It returns the id of the reload that the API has scheduled
 // because the process did not take a certificate over, or "".
-func (c *call) write(ctx context.Context, w fileWrite) (reloadID string, err error) {
+func (c *Client) write(ctx context.Context, w fileWrite) (reloadID string, err error) {
 	ref, content := refOf(w.file), onWire(w.file)
-	create := func() error {
-		if w.tell {
+	put := func(create bool) error {
+		switch {
+		case w.tell && create:
 			reloadID, err = c.api.LoadCertificate(ctx, ref.name, content)
-			return err
-		}
-		return c.api.CreateFile(ctx, ref.storage, ref.name, content)
-	}
-	replace := func() error {
-		if w.tell {
+		case w.tell:
 			reloadID, err = c.api.SwapCertificate(ctx, ref.name, content)
-			return err
+		case create:
+			err = c.api.CreateFile(ctx, ref.storage, ref.name, content)
+		default:
+			err = c.api.ReplaceFile(ctx, ref.storage, ref.name, content)
 		}
-		return c.api.ReplaceFile(ctx, ref.storage, ref.name, content)
+		return err
 	}
+	otherwise := http.StatusNotFound // another writer deleted it
 	if w.create {
-		if err = create(); isStatus(err, http.StatusConflict) { // another writer was faster, or our last answer got lost
-			err = replace()
-		}
-	} else if err = replace(); isStatus(err, http.StatusNotFound) { // another writer deleted it
-		err = create()
+		otherwise = http.StatusConflict // another writer was faster, or our last answer got lost
+	}
+	if err = put(w.create); isStatus(err, otherwise) {
+		err = put(!w.create)
 	}
 	if err != nil {
 		delete(c.certs, ref.name)
@@ -119,16 +115,14 @@ func (c *call) write(ctx context.Context, w fileWrite) (reloadID string, err err
 
 // undoFiles puts back what was stored before, as far as it is known, and deletes what
 // was new. It leaves certificates that the process has taken over.
-func (c *call) undoFiles(ctx context.Context, written []fileWrite) error {
+func (c *Client) undoFiles(ctx context.Context, written []fileWrite) error {
 	for _, w := range slices.Backward(written) {
 		ref := refOf(w.file)
 		var err error
 		switch {
 		case w.create:
-			if err = c.api.DeleteFile(ctx, ref.storage, ref.name); isStatus(err, http.StatusConflict) || isStatus(err, http.StatusNotFound) {
-				err = nil
-			}
-		case w.oldKnown:
+			err = except(c.api.DeleteFile(ctx, ref.storage, ref.name), http.StatusConflict, http.StatusNotFound)
+		case w.old != nil:
 			_, err = c.write(ctx, fileWrite{file: config.File{Kind: w.file.Kind, Name: w.file.Name, Content: w.old}})
 		}
 		if err != nil {
@@ -138,9 +132,32 @@ func (c *call) undoFiles(ctx context.Context, written []fileWrite) error {
 	return nil
 }
 
+// fileChanges lists the files to write and delete against those that are stored.
+func fileChanges(stored, desired []config.File) (writes []fileWrite, deletes []fileRef) {
+	old := map[fileRef]config.File{}
+	for _, f := range stored {
+		old[refOf(f)] = f
+	}
+	for _, f := range desired {
+		was, ok := old[refOf(f)]
+		delete(old, refOf(f))
+		switch {
+		case !ok:
+			writes = append(writes, fileWrite{file: f, create: true})
+		case !bytes.Equal(was.Content, f.Content):
+			writes = append(writes, fileWrite{file: f, old: was.Content})
+		}
+	}
+	for ref := range old {
+		deletes = append(deletes, ref)
+	}
+	sortRefs(deletes)
+	return writes, deletes
+}
+
 // deleteFiles removes files that nothing needs any more. The API refuses to remove
 // what its configuration names; such a file stays.
-func (c *call) deleteFiles(ctx context.Context, refs []fileRef) (deleted int, err error) {
+func (c *Client) deleteFiles(ctx context.Context, refs []fileRef) (deleted int, err error) {
 	for _, ref := range refs {
 		err := c.api.DeleteFile(ctx, ref.storage, ref.name)
 		switch {
@@ -162,8 +179,8 @@ func (c *call) deleteFiles(ctx context.Context, refs []fileRef) (deleted int, er
 // keeper tells which stored files stay although they are not desired: those that the
 // text or a crt-list names, and all in a folder that is named as a folder. Beside
 // another owner all stay that are not ours.
-func (c *call) keeper(j *job) func(fileRef) bool {
-	texts := []string{j.text}
+func (c *Client) keeper(j *job) func(fileRef) bool {
+	texts := []string{j.wanted.Main}
 	for _, f := range j.desired.Files {
 		if f.Kind == config.CRTList {
 			texts = append(texts, string(f.Content))
@@ -261,8 +278,8 @@ func storable(key any) bool {
 // looksLike reports whether what the API tells of a stored certificate is true of
 // that one: the size, the serial number of one certificate in the file, and the
 // earliest end of all.
-func looksLike(info dpapi.FileInfo, f config.File) bool {
-	content := onWire(f)
+func looksLike(info dpapi.FileInfo, pem []byte) bool {
+	content := onWire(config.File{Kind: config.Certificate, Content: pem})
 	if info.Size != int64(len(content)) {
 		return false
 	}

@@ -1,8 +1,9 @@
 package api
 
 import (
-	"bytes"
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
@@ -13,11 +14,10 @@ import (
 // job is all that one attempt is going to do.
 type job struct {
 	desired *config.Config
-	text    string // what is to be stored, in the normal form that the API gives it
-	before  known  // what is there now; its config is nil where that cannot be compared
-	ledger  ledger // when the job is done
-	repair  bool   // the API has another text in memory than on disk
-	info    dpapi.Info
+	wanted  *config.Config // what is to be stored, in the normal form that the API gives it
+	before  known          // what is there now; its config is nil where that cannot be compared
+	ledger  ledger         // when the job is done
+	repair  bool           // the API has another text in memory than on disk
 	target  change.Target
 
 	running *config.Config // what the process has
@@ -33,7 +33,7 @@ type job struct {
 func (j *job) impact() change.Impact { return change.ImpactOf(j.steps) }
 
 func (j *job) pushes() bool {
-	return j.repair || j.before.config == nil || j.text != j.before.config.Main || j.impact() == change.Reload || len(j.header()) > 0
+	return j.repair || j.before.config == nil || j.wanted.Main != j.before.config.Main || j.impact() == change.Reload || len(j.header()) > 0
 }
 
 func (j *job) empty() bool {
@@ -42,16 +42,17 @@ func (j *job) empty() bool {
 
 // prepare finds out what differs. It reads from the endpoint only what is not known,
 // and changes nothing there.
-func (c *call) prepare(ctx context.Context, info dpapi.Info, desired *config.Config) (*job, error) {
-	j := &job{desired: desired, info: info}
-	if err := checkFiles(desired); err != nil {
+func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.Config) (*job, error) {
+	j := &job{desired: desired}
+	err := checkFiles(desired)
+	if err != nil {
 		return nil, err
 	}
-	if err := c.inspect(ctx, j); err != nil {
+	if j.target, err = c.inspect(ctx, info); err != nil {
 		return nil, err
 	}
-	var err error
-	if j.text, err = c.Client.desired.Normalise(desired.Main); err != nil {
+	text, err := c.desired.Normalise(desired.Main)
+	if err != nil {
 		return nil, refused(err)
 	}
 	fromMemory := c.known != nil && c.known.version == info.Version
@@ -60,46 +61,40 @@ func (c *call) prepare(ctx context.Context, info dpapi.Info, desired *config.Con
 	} else if err := c.readText(ctx, j); err != nil {
 		return nil, err
 	}
-	j.ledger = newLedger(desired, j.text, c.opts.Shared)
+	j.ledger = newLedger(desired, text, c.opts.Shared)
 	if c.opts.Shared {
-		if err := c.merge(j); err != nil {
+		if text, err = c.merge(j.before.text, text); err != nil {
 			return nil, err
 		}
 	}
-	if fromMemory {
-		j.writes, j.deletes = fileChanges(j.before.config, desired)
-		return j, c.compare(j, j.before.config)
+	if j.wanted, err = config.New(text, desired.Files...); err != nil {
+		return nil, &config.Error{Stage: "check", File: config.MainFile, Err: err}
 	}
-	if err := c.readStored(ctx, j); err != nil {
+	running := j.before.config
+	if fromMemory {
+		j.writes, j.deletes = fileChanges(running.Files, desired.Files)
+	} else if running, err = c.readAll(ctx, j); err != nil {
 		return nil, err
 	}
-	if j.before.config == nil {
+	if running == nil {
 		step := change.Step{Action: change.Update, Kind: "configuration"}
 		step.Needs("the stored configuration cannot be compared")
 		j.steps = []change.Step{step}
 		return j, nil
 	}
-	process, err := c.readProcess(ctx, j, j.before.config)
-	if err != nil {
-		return nil, err
-	}
-	return j, c.compare(j, diff.Running(j.before.config, process))
+	c.compare(j, running)
+	return j, nil
 }
 
 // compare finds the steps from what the process runs to what is desired.
-func (c *call) compare(j *job, running *config.Config) error {
-	wanted, err := config.New(j.text, j.desired.Files...)
-	if err != nil {
-		return &config.Error{Stage: "check", File: config.MainFile, Err: err}
-	}
-	j.running, j.steps = running, diff.Compare(running, wanted, j.target)
+func (c *Client) compare(j *job, running *config.Config) {
+	j.running, j.steps = running, diff.Compare(running, j.wanted, j.target)
 	limit(j.steps)
-	j.steps = diff.WithDrift(j.steps, j.before.config, running, wanted, j.target)
+	j.steps = diff.WithDrift(j.steps, j.before.config, running, j.wanted, j.target)
 	if c.doubt {
 		j.steps = append(j.steps, processStep("an earlier attempt ended without saying what it achieved"))
 	}
 	j.prepareWrites()
-	return nil
 }
 
 // processStep is a reload for another reason than what differs.
@@ -119,65 +114,36 @@ func (j *job) prepareWrites() {
 		if do.Verb != change.SetCertificate && do.Verb != change.NewCertificate {
 			continue
 		}
-		found := false
-		for i := range j.writes {
-			if w := &j.writes[i]; refOf(w.file) == refOf(do.File) {
-				w.tell, found = true, true
-			}
-		}
-		if !found {
+		at := slices.IndexFunc(j.writes, func(w fileWrite) bool { return refOf(w.file) == refOf(do.File) })
+		if at >= 0 {
+			j.writes[at].tell = true
+		} else {
 			j.writes = append(j.writes, fileWrite{file: do.File, tell: true})
 		}
 	}
 }
 
-// fileChanges lists the files to write and delete against what was deployed before.
-func fileChanges(before, desired *config.Config) (writes []fileWrite, deletes []fileRef) {
-	old := map[fileRef]config.File{}
-	for _, f := range before.Files {
-		old[refOf(f)] = f
-	}
-	for _, f := range desired.Files {
-		was, ok := old[refOf(f)]
-		delete(old, refOf(f))
-		switch {
-		case !ok:
-			writes = append(writes, fileWrite{file: f, create: true})
-		case !bytes.Equal(was.Content, f.Content):
-			writes = append(writes, fileWrite{file: f, old: was.Content, oldKnown: true})
-		}
-	}
-	for ref := range old {
-		deletes = append(deletes, ref)
-	}
-	sortRefs(deletes)
-	return writes, deletes
-}
-
 // onlyRuntime cuts a job down to what needs no reload. It returns nil where nothing is
 // left to do now.
-func (c *call) onlyRuntime(j *job, out *change.Outcome) (*job, error) {
+func (c *Client) onlyRuntime(j *job, out *change.Outcome) *job {
 	out.Left, out.Hash = j.steps, ""
 	if c.doubt || j.repair || j.before.config == nil {
-		return nil, nil
+		return nil
 	}
-	wanted := j.desired.With(j.text)
-	partial := diff.RuntimePart(j.running, wanted, j.steps, j.target)
+	partial := diff.RuntimePart(j.running, j.wanted, j.steps, j.target)
 	if partial == j.running {
-		return nil, nil
+		return nil
 	}
-	p := &job{desired: partial, text: partial.Main, before: j.before, info: j.info, target: j.target}
+	p := &job{desired: partial, wanted: partial, before: j.before, target: j.target}
 	p.ledger = newLedger(partial, partial.Main, c.opts.Shared)
-	for name, hash := range c.ledger.owned {
-		if _, ok := p.ledger.owned[name]; !ok {
-			p.ledger.owned[name] = hash
-		}
+	owned := c.ledger.open(p.ledger).owned // what is not part of it stays ours
+	maps.Copy(owned, p.ledger.owned)
+	p.ledger.owned = owned
+	p.writes, _ = fileChanges(j.before.config.Files, partial.Files)
+	if c.compare(p, j.running); p.impact() == change.Reload {
+		return nil // the API may have no way for it
 	}
-	p.writes, _ = fileChanges(j.before.config, partial)
-	if err := c.compare(p, j.running); err != nil || p.impact() == change.Reload {
-		return nil, err // the API may have no way for it
-	}
-	out.Left, out.Hash = diff.Compare(partial, wanted, j.target), partial.Hash()
+	out.Left, out.Hash = diff.Compare(partial, j.wanted, j.target), partial.Hash()
 	limit(out.Left)
-	return p, nil
+	return p
 }

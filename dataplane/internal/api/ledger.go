@@ -8,20 +8,23 @@ import (
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/dpapi"
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // ledgerFile is a stored file in which a client notes what it has deployed, and
 // whether the running process has it. A client that comes after one that was killed
 // must not take equal files and an equal text for a process that has loaded them.
-var ledgerFile = fileRef{generalStorage, "haptic-ledger.txt"}
+var ledgerFile = fileRef{dpapi.General, "haptic-ledger.txt"}
 
 // ledger is the content of that file.
 type ledger struct {
-	there  bool              // the file exists
-	loaded string            // hash of the configuration that the process has; "" while that is open
+	loaded string            // hash of the configuration that the process has, or unknown; "" while that is open
 	owned  map[string]string // "section backend shop", "file maps hosts.map"; of a certificate its hash
 }
+
+// unknown is the hash before there is a ledger.
+const unknown = "nothing"
 
 const ledgerHead = "# Kept by haptic: the configuration that HAProxy has loaded, and the sections and files that are ours.\n"
 
@@ -35,7 +38,7 @@ func (l ledger) content() []byte {
 }
 
 func parseLedger(content []byte) ledger {
-	l := ledger{there: true, owned: map[string]string{}}
+	l := ledger{owned: map[string]string{}}
 	for line := range strings.Lines(string(content)) {
 		line = strings.TrimSpace(line)
 		words := strings.Fields(line)
@@ -53,19 +56,15 @@ func parseLedger(content []byte) ledger {
 }
 
 func (l ledger) equal(other ledger) bool {
-	return l.there == other.there && l.loaded == other.loaded && maps.Equal(l.owned, other.owned)
+	return l.loaded == other.loaded && maps.Equal(l.owned, other.owned)
 }
 
 // newLedger is the ledger of a configuration that is deployed; text is its normal
 // form. Sections are only of interest beside another owner's.
 func newLedger(desired *config.Config, text string, shared bool) ledger {
-	l := ledger{there: true, loaded: desired.Hash(), owned: map[string]string{}}
+	l := ledger{loaded: desired.Hash(), owned: map[string]string{}}
 	for _, f := range desired.Files {
-		hash := ""
-		if f.Kind == config.Certificate {
-			hash = config.HashOf(f.Content)[:32]
-		}
-		l.owned[refOf(f).entry()] = hash
+		l.owned[refOf(f).entry()] = certificateHash(f)
 	}
 	if !shared {
 		return l
@@ -78,29 +77,24 @@ func newLedger(desired *config.Config, text string, shared bool) ledger {
 	return l
 }
 
-// lacks reports whether something that the other owns is not in this one.
-func (l ledger) lacks(other ledger) bool {
-	for name := range other.owned {
-		if _, ok := l.owned[name]; !ok {
-			return true
-		}
+// certificateHash tells certificates apart, which the API never gives back. Of other
+// files it is "".
+func certificateHash(f config.File) string {
+	if f.Kind != config.Certificate {
+		return ""
 	}
-	return false
+	return config.HashOf(f.Content)[:32]
 }
 
 // open is the ledger while a change from one to the other is under way. What either
 // has is ours, so that it does not count as another owner's after a crash.
 func (l ledger) open(after ledger) ledger {
-	both := maps.Clone(l.owned)
-	if both == nil {
-		both = map[string]string{}
-	}
+	both := map[string]string{}
 	for name := range after.owned {
-		if _, ok := both[name]; !ok {
-			both[name] = ""
-		}
+		both[name] = ""
 	}
-	return ledger{there: true, owned: both}
+	maps.Copy(both, l.owned)
+	return ledger{owned: both}
 }
 
 func sectionEntry(s haproxycfg.Section) string {
@@ -110,11 +104,11 @@ func sectionEntry(s haproxycfg.Section) string {
 func (r fileRef) entry() string { return "file " + string(r.storage) + " " + r.name }
 
 // readLedger reads the ledger. One that says that a change is open means doubt.
-func (c *call) readLedger(ctx context.Context) error {
+func (c *Client) readLedger(ctx context.Context) error {
 	content, err := c.api.ReadFile(ctx, ledgerFile.storage, ledgerFile.name)
 	switch {
 	case isStatus(err, http.StatusNotFound):
-		c.ledger = ledger{}
+		c.ledger = ledger{loaded: unknown}
 	case err != nil:
 		return fileError(err, ledgerFile.kind(), ledgerFile.name)
 	default:
@@ -125,12 +119,12 @@ func (c *call) readLedger(ctx context.Context) error {
 }
 
 // writeLedger stores a ledger, unless it is known to stand there.
-func (c *call) writeLedger(ctx context.Context, l ledger) error {
+func (c *Client) writeLedger(ctx context.Context, l ledger) error {
 	if c.ledger.equal(l) {
 		return nil
 	}
 	f := config.File{Kind: config.General, Name: ledgerFile.name, Content: l.content()}
-	if _, err := c.write(ctx, fileWrite{file: f, create: !c.ledger.there}); err != nil {
+	if _, err := c.write(ctx, fileWrite{file: f, create: c.ledger.loaded == unknown}); err != nil {
 		c.known = nil
 		return err
 	}

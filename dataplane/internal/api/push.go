@@ -18,13 +18,17 @@ import (
 // the call has ended.
 const restoreTimeout = 30 * time.Second
 
+func restoring(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+}
+
 // push stores the text, without a reload if that will do.
-func (c *call) push(ctx context.Context, j *job, out *change.Outcome) (known, error) {
+func (c *Client) push(ctx context.Context, j *job, out *change.Outcome) (known, error) {
 	if j.impact() == change.Reload {
 		return c.reload(ctx, j, out, j.before.version)
 	}
 	header := j.header()
-	raw, err := c.api.Push(ctx, j.text, j.before.version, dpapi.SkipReload, header...)
+	raw, err := c.api.Push(ctx, j.wanted.Main, j.before.version, dpapi.SkipReload, header...)
 	switch {
 	case err == nil:
 		out.Files++
@@ -35,29 +39,20 @@ func (c *call) push(ctx context.Context, j *job, out *change.Outcome) (known, er
 		// The text is stored, some actions are done: a reload makes it whole.
 		return c.reloadInstead(ctx, j, out, errorAt("runtime", err))
 	}
-	return known{}, c.refusal(ctx, j, err)
-}
-
-// refusal says what a push means that was not taken.
-func (c *call) refusal(ctx context.Context, j *job, err error) error {
-	e := errorAt("configuration", err)
-	if !errors.Is(e.Err, config.ErrInvalid) {
-		return e
-	}
-	return c.pushError(ctx, e, j)
+	return known{}, c.pushError(ctx, j, err)
 }
 
 // reload stores the text, has HAProxy load it, and waits for the new worker.
-func (c *call) reload(ctx context.Context, j *job, out *change.Outcome, version int64) (known, error) {
+func (c *Client) reload(ctx context.Context, j *job, out *change.Outcome, version int64) (known, error) {
 	before, _ := c.api.Process(ctx) // if unknown, nothing is compared
-	raw, err := c.api.Push(ctx, j.text, version, dpapi.ForceReload)
+	raw, err := c.api.Push(ctx, j.wanted.Main, version, dpapi.ForceReload)
 	if err != nil {
 		e := errorAt("configuration", err)
 		if e.Status == http.StatusBadRequest && strings.HasPrefix(strings.ToLower(e.Output), "reload failed") {
-			e.Stage, e.Err, e.Output = "reload", config.ErrReload, redactOutput(e.Output, j.text)
+			e.Stage, e.Err, e.Output = "reload", config.ErrReload, redactOutput(e.Output, j.wanted.Main)
 			return known{}, c.reloadFailed(ctx, j, version, e)
 		}
-		return known{}, c.refusal(ctx, j, err)
+		return known{}, c.pushError(ctx, j, err)
 	}
 	out.Files++
 	out.Reloads++
@@ -74,7 +69,7 @@ func (c *call) reload(ctx context.Context, j *job, out *change.Outcome, version 
 // awaitWorker waits until another worker serves. A HAProxy before 2.7 does not tell how
 // a reload ended, so that the API calls it a success: only the worker's process id
 // proves it.
-func (c *call) awaitWorker(ctx context.Context, before dpapi.Process, out *change.Outcome) error {
+func (c *Client) awaitWorker(ctx context.Context, before dpapi.Process, out *change.Outcome) error {
 	if before.PID == 0 {
 		return nil
 	}
@@ -98,8 +93,8 @@ func (c *call) awaitWorker(ctx context.Context, before dpapi.Process, out *chang
 // reloadFailed puts the last good files and text back at once. On disk the API has
 // done so with the text, but it keeps the failed one in memory, and would write it
 // with the next change that anyone makes.
-func (c *call) reloadFailed(ctx context.Context, j *job, version int64, cause error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+func (c *Client) reloadFailed(ctx context.Context, j *job, version int64, cause error) error {
+	ctx, cancel := restoring(ctx)
 	defer cancel()
 	again := c.failedReload && j.target.Version.Compare(change.HAProxy31) >= 0
 	c.failedReload = !again
@@ -110,10 +105,8 @@ func (c *call) reloadFailed(ctx context.Context, j *job, version int64, cause er
 	}
 	if err != nil {
 		c.known = nil
-		var e *config.Error
-		if errors.As(cause, &e) {
-			e.Output = strings.TrimSpace(e.Output + "\nputting the last good configuration back failed as well: " + err.Error())
-		}
+		e := config.At("reload", cause)
+		e.Output = strings.TrimSpace(e.Output + "\nputting the last good configuration back failed as well: " + err.Error())
 	}
 	return cause
 }
@@ -124,7 +117,7 @@ func (c *call) reloadFailed(ctx context.Context, j *job, version int64, cause er
 // From HAProxy 3.1 on, a master whose last load failed does not hand its unix sockets
 // to the next worker. That binds them anew and, if it fails as well, leaves none. So
 // HAProxy loads the text again after a second failure.
-func (c *call) restoreText(ctx context.Context, j *job, version int64, again bool) error {
+func (c *Client) restoreText(ctx context.Context, j *job, version int64, again bool) error {
 	text := j.before.text
 	if strings.TrimSpace(text) == "" {
 		return nil
@@ -150,7 +143,7 @@ func (c *call) restoreText(ctx context.Context, j *job, version int64, again boo
 }
 
 // checkStored checks what the API says it has stored.
-func (c *call) checkStored(j *job, raw dpapi.Raw, version int64) (known, error) {
+func (c *Client) checkStored(j *job, raw dpapi.Raw, version int64) (known, error) {
 	if raw.FileVersion != version+1 {
 		// Between our write and the answer another writer wrote.
 		return known{}, &config.Error{Stage: "verify", Err: config.ErrConflict}
@@ -162,7 +155,7 @@ func (c *call) checkStored(j *job, raw dpapi.Raw, version int64) (known, error) 
 }
 
 // sameMeaning reports whether a stored text is a normalised one, or normalises to it.
-func (c *call) sameMeaning(stored, normal string) bool {
+func (c *Client) sameMeaning(stored, normal string) bool {
 	if stored == normal {
 		return true
 	}
@@ -172,8 +165,8 @@ func (c *call) sameMeaning(stored, normal string) bool {
 
 // checkMeaning compares what the API has stored with what is wanted. Another form is
 // harmless: before its first write, for one, the API leaves "from" away.
-func (c *call) checkMeaning(text string, j *job) error {
-	if c.sameMeaning(text, j.text) {
+func (c *Client) checkMeaning(text string, j *job) error {
+	if c.sameMeaning(text, j.wanted.Main) {
 		return nil
 	}
 	wrong := &config.Error{Stage: "verify", File: config.MainFile, Err: config.ErrUnsupported}
@@ -182,7 +175,7 @@ func (c *call) checkMeaning(text string, j *job) error {
 		wrong.Output = "the Dataplane API has stored something that cannot be compared"
 		return wrong
 	}
-	for _, step := range diff.Compare(have, config.Empty().With(j.text), change.Target{}) {
+	for _, step := range diff.Compare(have, j.wanted.WithFiles(nil), change.Target{}) {
 		if step.Impact != change.None {
 			wrong.Output = fmt.Sprintf("the Dataplane API cannot store %s %s as it is", step.Kind, step.Name)
 			return wrong

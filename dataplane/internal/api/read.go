@@ -8,36 +8,32 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/dataplane/internal/diff"
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
 // inspect asks what API and what HAProxy an endpoint has. It fails with
 // ErrUnsupported for an API of version 2 or older.
-func (c *call) inspect(ctx context.Context, j *job) error {
-	if !j.info.AtLeast(change.API30.Major, change.API30.Minor) {
-		return &config.Error{
+func (c *Client) inspect(ctx context.Context, info dpapi.Info) (change.Target, error) {
+	version := strings.TrimSpace(info.APIVersion)
+	target := change.Target{Transport: change.API, API: change.ParseVersion(version)}
+	switch {
+	case target.API == (change.Version{}): // as a build from a branch has
+		target.API = change.APINewest
+	case target.API.Compare(change.API30) < 0:
+		return target, &config.Error{
 			Stage: "probe", Err: config.ErrUnsupported,
-			Output: fmt.Sprintf("the Dataplane API is of version %s, which is older than %s: update it", strings.TrimSpace(j.info.APIVersion), change.API30),
+			Output: fmt.Sprintf("the Dataplane API is of version %s, which is older than %s: update it", version, change.API30),
 		}
 	}
-	j.target = change.Target{Transport: change.API, API: change.ParseVersion(strings.TrimSpace(j.info.APIVersion))}
-	if j.target.API == (change.Version{}) {
-		j.target.API = change.APINewest
-	}
 	process, err := c.api.Process(ctx)
-	switch status := dpapi.Status(err); {
-	case err == nil:
-		j.target.Version = change.ParseVersion(process.Version)
-	case status == 0 || status == 401 || status == 403:
-		return errorAt("probe", err)
-	default:
-		c.log.Debug("the Dataplane API does not tell which HAProxy runs", "error", err)
-	}
-	return nil
+	_, err = told("probe", err)
+	target.Version = change.ParseVersion(process.Version) // zero where the API does not tell
+	return target, err
 }
 
 // readText reads the stored text and the ledger.
-func (c *call) readText(ctx context.Context, j *job) error {
+func (c *Client) readText(ctx context.Context, j *job) error {
 	raw, err := c.api.GetRaw(ctx)
 	if err != nil {
 		return errorAt("read", err)
@@ -47,15 +43,17 @@ func (c *call) readText(ctx context.Context, j *job) error {
 	return c.readLedger(ctx)
 }
 
-// readStored reads the stored files, makes a configuration of them and the stored
-// text, and of that the one that the process runs.
-func (c *call) readStored(ctx context.Context, j *job) error {
+// readAll reads the stored files, makes a configuration of them and the stored text,
+// and of that the one that the process runs. It returns nil where the stored one
+// cannot be compared.
+func (c *Client) readAll(ctx context.Context, j *job) (*config.Config, error) {
 	files, err := c.readFiles(ctx, j)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	j.writes, j.deletes = fileChanges(files, j.desired.Files)
 	text := j.before.text
-	if text != j.text {
+	if text != j.wanted.Main {
 		// A text that the API has not rewritten yet compares better in its normal form.
 		if n, err := c.stored.Normalise(text); err == nil {
 			text = n
@@ -63,117 +61,114 @@ func (c *call) readStored(ctx context.Context, j *job) error {
 	}
 	if strings.TrimSpace(text) == "" {
 		j.before.config = config.Empty().WithFiles(files)
-		return nil
-	}
-	if j.before.config, err = config.New(text, files...); err != nil {
+	} else if j.before.config, err = config.New(text, files...); err != nil {
 		c.log.Warn("the stored configuration cannot be compared", "error", err)
-		j.before.config = nil
+		return nil, nil
 	}
-	return nil
+	process, err := c.readProcess(ctx, j, j.before.config)
+	if err != nil {
+		return nil, err
+	}
+	return diff.Running(j.before.config, process), nil
 }
 
-// readFiles reads the stored files as far as the API tells them, and lists what has
-// to be written and deleted.
-func (c *call) readFiles(ctx context.Context, j *job) ([]config.File, error) {
-	desired := map[fileRef]config.File{}
-	for _, f := range j.desired.Files {
-		desired[refOf(f)] = f
-	}
-	keep := c.keeper(j)
-	var files []config.File
-	c.looked = time.Now()
-	for _, storage := range []dpapi.Storage{dpapi.Maps, dpapi.Certificates, generalStorage} {
+// listFiles lists stored files, but for the ledger and those that no configuration
+// can have.
+func (c *Client) listFiles(ctx context.Context, storages ...dpapi.Storage) ([]fileRef, error) {
+	var refs []fileRef
+	for _, storage := range storages {
 		listed, err := c.api.Files(ctx, storage)
 		if err != nil {
 			return nil, errorAt("files", fmt.Errorf("list %s: %w", storage, err))
 		}
 		for _, info := range listed {
 			ref := fileRef{storage, info.Name}
-			want, ok := desired[ref]
-			switch {
-			case ref == ledgerFile:
-				continue
-			case !ok:
-				f := config.File{Kind: ref.kind(), Name: info.Name}
-				if config.CheckFileName(f.Kind, f.Name) == nil && !keep(ref) {
-					files = append(files, f)
-					j.deletes = append(j.deletes, ref)
-				}
-				continue
-			}
-			delete(desired, ref)
-			stored, write, err := c.readFile(ctx, j, want)
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, stored)
-			if write != nil {
-				j.writes = append(j.writes, *write)
+			if ref != ledgerFile && config.CheckFileName(ref.kind(), ref.name) == nil {
+				refs = append(refs, ref)
 			}
 		}
 	}
+	return refs, nil
+}
+
+// readFiles reads the stored files as far as the API tells them. It leaves out those
+// that stay although they are not desired.
+func (c *Client) readFiles(ctx context.Context, j *job) ([]config.File, error) {
+	c.looked = time.Now()
+	refs, err := c.listFiles(ctx, dpapi.Maps, dpapi.Certificates, dpapi.General)
+	if err != nil {
+		return nil, err
+	}
+	desired := map[fileRef]config.File{}
 	for _, f := range j.desired.Files {
-		if _, missing := desired[refOf(f)]; missing {
-			j.writes = append(j.writes, fileWrite{file: f, create: true})
-		}
+		desired[refOf(f)] = f
 	}
-	sortRefs(j.deletes)
+	keep := c.keeper(j)
+	var files []config.File
+	for _, ref := range refs {
+		f, ok := desired[ref]
+		switch {
+		case ok && f.Kind == config.Certificate:
+			f, err = c.readCertificate(ctx, j, f)
+		case ok:
+			f, err = c.readFile(ctx, f)
+		case keep(ref):
+			continue
+		default:
+			f = config.File{Kind: ref.kind(), Name: ref.name}
+		}
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
 	return files, nil
 }
 
-// readFile returns the stored version of a desired file and what must be written, nil
-// if nothing.
-func (c *call) readFile(ctx context.Context, j *job, want config.File) (config.File, *fileWrite, error) {
-	if want.Kind == config.Certificate {
-		return c.readCertificate(ctx, j, want)
-	}
+// readFile returns the stored version of a desired file.
+func (c *Client) readFile(ctx context.Context, want config.File) (config.File, error) {
 	content, err := c.api.ReadFile(ctx, refOf(want).storage, want.Name)
 	if err != nil {
-		return config.File{}, nil, readError(err, want)
+		return want, readError(err, want)
 	}
-	if string(content) == string(onWire(want)) {
-		return want, nil, nil
+	if string(content) != string(onWire(want)) {
+		want.Content = content
 	}
-	return config.File{Kind: want.Kind, Name: want.Name, Content: content},
-		&fileWrite{file: want, old: content, oldKnown: true}, nil
+	return want, nil
 }
 
-// readCertificate compares by what the API tells of the file, and by the hash in the
-// ledger. A certificate without one in the ledger must be what the process has. Where
-// that cannot be told either, it is stored and told again.
-func (c *call) readCertificate(ctx context.Context, j *job, want config.File) (config.File, *fileWrite, error) {
+// readCertificate returns the stored version of a desired certificate, without content
+// where it is another one that this client does not know. It compares by what the API
+// tells of the file, and by the hash in the ledger. A certificate without one in the
+// ledger must be what the process has. Where that cannot be told either, it counts as
+// another one.
+func (c *Client) readCertificate(ctx context.Context, j *job, want config.File) (config.File, error) {
 	info, err := c.api.CertificateInfo(ctx, want.Name)
 	if err != nil {
-		return config.File{}, nil, readError(err, want)
+		return want, readError(err, want)
 	}
-	unknown := config.File{Kind: want.Kind, Name: want.Name}
-	if !looksLike(info, want) {
-		if content, ok := c.certs[want.Name]; ok {
-			if unknown.Content = content; looksLike(info, unknown) {
-				return unknown, &fileWrite{file: want, old: content, oldKnown: true}, nil
-			}
-			unknown.Content = nil
+	other := config.File{Kind: want.Kind, Name: want.Name}
+	if !looksLike(info, want.Content) {
+		if last := c.certs[want.Name]; looksLike(info, last) {
+			other.Content = last
 		}
-		return unknown, &fileWrite{file: want}, nil
+		return other, nil
 	}
-	hash := c.ledger.owned[refOf(want).entry()]
-	if hash == "" {
+	switch c.ledger.owned[refOf(want).entry()] {
+	case certificateHash(want):
+		return want, nil
+	case "":
 		loaded, err := c.loadedFingerprint(ctx, j, want)
-		if err != nil {
-			return unknown, nil, err
-		}
 		if loaded != "" && loaded == config.Fingerprint(want.Content) {
-			return want, nil, nil
+			return want, nil
 		}
+		return other, err
 	}
-	if hash != config.HashOf(want.Content)[:32] {
-		return unknown, &fileWrite{file: want}, nil
-	}
-	return want, nil, nil
+	return other, nil
 }
 
 // current reads what is stored, as far as the API tells it.
-func (c *call) current(ctx context.Context) (*config.Config, error) {
+func (c *Client) current(ctx context.Context) (*config.Config, error) {
 	raw, err := c.api.GetRaw(ctx)
 	if err != nil {
 		return nil, errorAt("read", err)
@@ -181,30 +176,24 @@ func (c *call) current(ctx context.Context) (*config.Config, error) {
 	if strings.TrimSpace(raw.Text) == "" {
 		return nil, nil
 	}
+	refs, err := c.listFiles(ctx, dpapi.Maps, dpapi.General)
+	if err != nil {
+		return nil, err
+	}
 	var files []config.File
 	kinds := config.GeneralKinds(raw.Text)
-	for _, storage := range []dpapi.Storage{dpapi.Maps, generalStorage} {
-		listed, err := c.api.Files(ctx, storage)
-		if err != nil {
-			return nil, errorAt("files", fmt.Errorf("list %s: %w", storage, err))
+	for _, ref := range refs {
+		content, err := c.api.ReadFile(ctx, ref.storage, ref.name)
+		if ok, err := told("read", err); err != nil {
+			return nil, err
+		} else if !ok {
+			continue // it went a moment ago, or is a socket
 		}
-		for _, info := range listed {
-			ref := fileRef{storage, info.Name}
-			if ref == ledgerFile || config.CheckFileName(ref.kind(), ref.name) != nil {
-				continue
-			}
-			content, err := c.api.ReadFile(ctx, storage, info.Name)
-			if ok, err := told(err); err != nil {
-				return nil, err
-			} else if !ok {
-				continue // it went a moment ago, or is a socket
-			}
-			kind := ref.kind()
-			if k, ok := kinds[ref.name]; ok && storage == generalStorage {
-				kind = k
-			}
-			files = append(files, config.File{Kind: kind, Name: ref.name, Content: content})
+		kind := ref.kind()
+		if k, ok := kinds[ref.name]; ok && ref.storage == dpapi.General {
+			kind = k
 		}
+		files = append(files, config.File{Kind: kind, Name: ref.name, Content: content})
 	}
 	current, err := config.New(raw.Text, files...)
 	if err != nil {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,8 +9,9 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/internal/dpapi"
@@ -23,35 +25,23 @@ const readers = 4
 const applies = time.Second
 
 // readBack compares address, state and weight of the servers that were told.
-func (c *call) readBack(ctx context.Context, j *job, dos []*change.Do) error {
+func (c *Client) readBack(ctx context.Context, dos []*change.Do) error {
 	byBackend := map[string][]*change.Do{}
 	for _, do := range dos {
 		if do.Ref.Backend != "" {
 			byBackend[do.Ref.Backend] = append(byBackend[do.Ref.Backend], do)
 		}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	places := make(chan struct{}, readers)
-	var wg sync.WaitGroup
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
 	for backend, dos := range byBackend {
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
-			if err := c.readBackend(ctx, backend, dos); err != nil {
-				cancel(err)
-			}
-		})
-		if ctx.Err() != nil {
-			break
-		}
+		group.Go(func() error { return c.readBackend(ctx, backend, dos) })
 	}
-	wg.Wait()
-	return context.Cause(ctx)
+	return group.Wait()
 }
 
 // readBackend asks for the servers of a backend until they are as told.
-func (c *call) readBackend(ctx context.Context, backend string, dos []*change.Do) error {
+func (c *Client) readBackend(ctx context.Context, backend string, dos []*change.Do) error {
 	deadline := time.Now().Add(applies)
 	for wait := time.Millisecond; ; wait *= 2 {
 		servers, err := c.loadedServers(ctx, backend, dos)
@@ -67,8 +57,11 @@ func (c *call) readBackend(ctx context.Context, backend string, dos []*change.Do
 		if missed == "" {
 			return nil
 		}
-		if time.Now().Add(wait).After(deadline) || !sleep(ctx, wait) {
+		if time.Now().Add(wait).After(deadline) {
 			return fmt.Errorf("%s: %w", missed, errNotApplied)
+		}
+		if !sleep(ctx, wait) {
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -77,8 +70,10 @@ func (c *call) readBackend(ctx context.Context, backend string, dos []*change.Do
 func misses(servers map[string]change.ServerState, do *change.Do) string {
 	state, ok := servers[do.Ref.Server]
 	switch {
-	case ok == (do.Verb == change.DeleteServer):
-		return string(map[bool]change.Action{true: change.Delete, false: change.Create}[ok])
+	case do.Verb == change.DeleteServer && ok:
+		return string(change.Delete)
+	case do.Verb != change.DeleteServer && !ok:
+		return string(change.Create)
 	case do.Verb == change.AddServer:
 		return state.Misses(settingsOf(do))
 	case do.Verb == change.SetServer:
@@ -102,7 +97,7 @@ func settingsOf(do *change.Do) []change.Setting {
 
 // loadedServers reads the servers of a backend. Before version 3.3, the API tells the
 // weights in the statistics only.
-func (c *call) loadedServers(ctx context.Context, backend string, dos []*change.Do) (map[string]change.ServerState, error) {
+func (c *Client) loadedServers(ctx context.Context, backend string, dos []*change.Do) (map[string]change.ServerState, error) {
 	loaded, err := c.api.LoadedServers(ctx, backend)
 	if err != nil {
 		return nil, errorAt("verify", err)
@@ -124,9 +119,7 @@ func (c *call) loadedServers(ctx context.Context, backend string, dos []*change.
 	for _, s := range loaded {
 		state := change.ServerState{State: s.AdminState, Weight: -1}
 		state.Address, _ = netip.ParseAddrPort(net.JoinHostPort(s.Address, strconv.Itoa(s.Port)))
-		if w := s.Weight; w != nil {
-			state.Weight = int(*w)
-		} else if w = weights[s.Name]; w != nil {
+		if w := cmp.Or(s.Weight, weights[s.Name]); w != nil {
 			state.Weight = int(*w)
 		}
 		servers[s.Name] = state

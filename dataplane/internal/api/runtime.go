@@ -147,7 +147,7 @@ func (j *job) header() (actions []string) {
 
 // tell makes the changes of the running process that go neither with a push nor with
 // a stored certificate, and reads back what the process has of servers.
-func (c *call) tell(ctx context.Context, j *job, out *change.Outcome) error {
+func (c *Client) tell(ctx context.Context, j *job, out *change.Outcome) error {
 	deadline := time.Now().Add(serverLeaves)
 	dos := change.Tells(j.steps)
 	for _, do := range dos {
@@ -161,10 +161,10 @@ func (c *call) tell(ctx context.Context, j *job, out *change.Outcome) error {
 			return errorAt("runtime", err)
 		}
 	}
-	return c.readBack(ctx, j, dos)
+	return c.readBack(ctx, dos)
 }
 
-func (c *call) tellOne(ctx context.Context, do *change.Do, deadline time.Time) (calls int, err error) {
+func (c *Client) tellOne(ctx context.Context, do *change.Do, deadline time.Time) (calls int, err error) {
 	path := c.opts.Layout.Path(do.File.Kind, do.File.Name)
 	switch do.Verb {
 	case change.AddServer:
@@ -174,10 +174,7 @@ func (c *call) tellOne(ctx context.Context, do *change.Do, deadline time.Time) (
 	case change.ChangeEntries:
 		return len(do.Entries), c.changeEntries(ctx, do, path)
 	case change.DeleteCertificate:
-		if err = c.api.ForgetCertificate(ctx, path); isStatus(err, http.StatusNotFound) {
-			err = nil
-		}
-		return 1, err
+		return 1, except(c.api.ForgetCertificate(ctx, path), http.StatusNotFound)
 	case change.AddListEntry, change.SetListEntry, change.DeleteListEntry:
 		return 1, c.changeList(ctx, do, path)
 	case change.SetCA:
@@ -186,7 +183,7 @@ func (c *call) tellOne(ctx context.Context, do *change.Do, deadline time.Time) (
 	return 0, fmt.Errorf("the Dataplane API has no way for change %d", do.Verb)
 }
 
-func (c *call) addServer(ctx context.Context, do *change.Do) error {
+func (c *Client) addServer(ctx context.Context, do *change.Do) error {
 	fields, _ := addedServer(do.Server)
 	if err := c.api.AddServer(ctx, do.Ref.Backend, fields); err != nil || do.Server.Value("state") == "disabled" {
 		return err
@@ -199,13 +196,10 @@ func (c *call) addServer(ctx context.Context, do *change.Do) error {
 // connections to their end.
 const serverLeaves = time.Second
 
-func (c *call) deleteServer(ctx context.Context, r change.ServerRef, deadline time.Time) error {
+func (c *Client) deleteServer(ctx context.Context, r change.ServerRef, deadline time.Time) error {
 	for wait := 10 * time.Millisecond; ; wait *= 2 {
-		err := c.api.DeleteServer(ctx, r.Backend, r.Server)
-		switch status := dpapi.Status(err); {
-		case err == nil || status == http.StatusNotFound:
-			return nil
-		case status != http.StatusInternalServerError || time.Now().Add(wait).After(deadline) || !sleep(ctx, wait):
+		err := except(c.api.DeleteServer(ctx, r.Backend, r.Server), http.StatusNotFound)
+		if !isStatus(err, http.StatusInternalServerError) || time.Now().Add(wait).After(deadline) || !sleep(ctx, wait) {
 			return err
 		}
 	}
@@ -213,7 +207,7 @@ func (c *call) deleteServer(ctx context.Context, r change.ServerRef, deadline ti
 
 // changeEntries changes entries of a map, or patterns of ACLs. Patterns have an id that
 // is another one after each reload, so that it is looked up by the path.
-func (c *call) changeEntries(ctx context.Context, do *change.Do, path string) error {
+func (c *Client) changeEntries(ctx context.Context, do *change.Do, path string) error {
 	if do.File.Kind != config.Map {
 		return c.changePatterns(ctx, do, path)
 	}
@@ -225,9 +219,7 @@ func (c *call) changeEntries(ctx context.Context, do *change.Do, path string) er
 				err = c.api.SetMapEntry(ctx, do.File.Name, e.Key, e.Value)
 			}
 		case change.Delete:
-			if err = c.api.DeleteMapEntry(ctx, do.File.Name, e.Key); isStatus(err, http.StatusNotFound) {
-				err = nil
-			}
+			err = except(c.api.DeleteMapEntry(ctx, do.File.Name, e.Key), http.StatusNotFound)
 		default:
 			err = c.api.SetMapEntry(ctx, do.File.Name, e.Key, e.Value)
 		}
@@ -238,7 +230,7 @@ func (c *call) changeEntries(ctx context.Context, do *change.Do, path string) er
 	return nil
 }
 
-func (c *call) changePatterns(ctx context.Context, do *change.Do, path string) error {
+func (c *Client) changePatterns(ctx context.Context, do *change.Do, path string) error {
 	files, err := c.api.ACLFiles(ctx)
 	if err != nil {
 		return err
@@ -249,23 +241,22 @@ func (c *call) changePatterns(ctx context.Context, do *change.Do, path string) e
 	}
 	id := files[at].ID
 	loaded, err := c.api.ACLEntries(ctx, id)
-	if err != nil && !isStatus(err, http.StatusNotFound) { // which it says of an empty one
+	if err = except(err, http.StatusNotFound); err != nil { // which it says of an empty one
 		return err
 	}
+	stands := map[string][]string{} // the ids of a pattern
+	for _, entry := range loaded {
+		stands[entry.Value] = append(stands[entry.Value], entry.ID)
+	}
 	for _, e := range do.Entries {
-		has := false
-		for _, entry := range loaded {
-			if entry.Value != e.Key {
-				continue
-			}
-			has = true
-			if e.Action == change.Delete {
-				if err := c.api.DeleteACLEntry(ctx, id, entry.ID); err != nil && !isStatus(err, http.StatusNotFound) {
+		switch {
+		case e.Action == change.Delete:
+			for _, entry := range stands[e.Key] {
+				if err := except(c.api.DeleteACLEntry(ctx, id, entry), http.StatusNotFound); err != nil {
 					return err
 				}
 			}
-		}
-		if e.Action != change.Delete && !has {
+		case len(stands[e.Key]) == 0:
 			if err := c.api.AddACLEntry(ctx, id, e.Key); err != nil {
 				return err
 			}
@@ -274,7 +265,7 @@ func (c *call) changePatterns(ctx context.Context, do *change.Do, path string) e
 	return nil
 }
 
-func (c *call) changeList(ctx context.Context, do *change.Do, list string) error {
+func (c *Client) changeList(ctx context.Context, do *change.Do, list string) error {
 	if do.Verb != change.AddListEntry {
 		if err := c.api.DeleteCrtListEntry(ctx, list, do.Entry.Certificate()); err != nil || do.Verb == change.DeleteListEntry {
 			return err

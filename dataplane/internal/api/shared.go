@@ -8,20 +8,20 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// merge prepares a job beside another owner: our sections take the place of those that
-// we have deployed before, and all others stay as they are. j.text is the desired
-// text, in normal form, when it begins.
-func (c *call) merge(j *job) error {
-	merged, err := mergeSections(j.before.text, j.text, c.ledger.owned)
+// merge returns the text to store beside another owner: our sections take the place of
+// those that we have deployed before, and all others stay as they are. The desired
+// text is in normal form.
+func (c *Client) merge(stored, desired string) (string, error) {
+	merged, err := mergeSections(stored, desired, c.ledger.owned)
 	if err != nil {
-		return refused(err)
+		return "", refused(err)
 	}
-	if j.text, err = c.merged.Normalise(merged); err != nil {
+	if merged, err = c.merged.Normalise(merged); err != nil {
 		e := refused(err)
-		e.Line, e.Output = 0, strings.TrimSpace("in what is stored together with what is desired: "+e.Output)
-		return e
+		e.Line, e.Output = 0, "in what is stored together with what is desired: "+e.Output
+		return "", e
 	}
-	return nil
+	return merged, nil
 }
 
 // mergeSections puts the sections of a desired text, in normal form, in the place of
