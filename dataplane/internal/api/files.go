@@ -3,13 +3,9 @@ package api
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/rsa"
-	"crypto/x509"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/dpapi"
@@ -203,16 +199,11 @@ func (c *Client) keeper(j *job) func(fileRef) bool {
 // follow elsewhere.
 func namesFolder(text, dir string) bool {
 	for line := range strings.Lines(text) {
-		i := strings.Index(line, dir)
-		if i < 0 {
+		first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.HasSuffix(first, "-base") || !strings.Contains(line, dir) {
 			continue
 		}
-		if first, _, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasSuffix(first, "-base") {
-			continue
-		}
-		for ; i >= 0; i = strings.Index(line, dir) {
-			line = line[i+len(dir):]
-			rest := line
+		for _, rest := range strings.Split(line, dir)[1:] {
 			if end := strings.IndexAny(rest, " \t\n\"',()"); end >= 0 {
 				rest = rest[:end]
 			}
@@ -240,62 +231,4 @@ func checkFiles(desired *config.Config) error {
 		}
 	}
 	return nil
-}
-
-func checkCertificate(content []byte) (sentinel error, why string) {
-	var hasCert, hasKey bool
-	for block := range config.Blocks(content) {
-		switch {
-		case block.Type == "CERTIFICATE":
-			if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-				return config.ErrInvalid, "the certificate cannot be parsed: " + err.Error()
-			}
-			hasCert = true
-		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
-			hasKey = true
-			if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil && !storable(key) {
-				return config.ErrUnsupported, "the storage takes RSA and ECDSA keys only"
-			}
-		}
-	}
-	switch {
-	case !hasCert:
-		return config.ErrInvalid, "there is no certificate in it"
-	case !hasKey:
-		return config.ErrInvalid, "there is no private key in it"
-	}
-	return nil, ""
-}
-
-func storable(key any) bool {
-	switch key.(type) {
-	case *rsa.PrivateKey, *ecdsa.PrivateKey:
-		return true
-	}
-	return false
-}
-
-// looksLike reports whether what the API tells of a stored certificate is true of
-// that one: the size, the serial number of one certificate in the file, and the
-// earliest end of all.
-func looksLike(info dpapi.FileInfo, pem []byte) bool {
-	content := onWire(config.File{Kind: config.Certificate, Content: pem})
-	if info.Size != int64(len(content)) {
-		return false
-	}
-	serial, earliest := info.Serial == "", time.Time{}
-	for block := range config.Blocks(content) {
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			continue
-		}
-		serial = serial || cert.SerialNumber.String() == info.Serial
-		if earliest.IsZero() || cert.NotAfter.Before(earliest) {
-			earliest = cert.NotAfter
-		}
-	}
-	return serial && (info.NotAfter.IsZero() || earliest.Equal(info.NotAfter))
 }

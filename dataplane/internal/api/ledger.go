@@ -77,15 +77,6 @@ func newLedger(desired *config.Config, text string, shared bool) ledger {
 	return l
 }
 
-// certificateHash tells certificates apart, which the API never gives back. Of other
-// files it is "".
-func certificateHash(f config.File) string {
-	if f.Kind != config.Certificate {
-		return ""
-	}
-	return config.HashOf(f.Content)[:32]
-}
-
 // open is the ledger while a change from one to the other is under way. What either
 // has is ours, so that it does not count as another owner's after a crash.
 func (l ledger) open(after ledger) ledger {

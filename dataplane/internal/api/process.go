@@ -88,18 +88,5 @@ func (c *Client) readMap(ctx context.Context, j *job, f config.File, p *change.P
 	return nil
 }
 
-// loadedFingerprint returns the fingerprint of a certificate that the process has
-// loaded, or "" where the API does not tell.
-func (c *Client) loadedFingerprint(ctx context.Context, j *job, f config.File) (string, error) {
-	if j.target.WhyNot("certificate", change.Update, "") != "" {
-		return "", nil
-	}
-	loaded, err := c.api.LoadedCertificate(ctx, c.opts.Layout.Path(f.Kind, f.Name))
-	if ok, err := told("read", err); !ok {
-		return "", err
-	}
-	return strings.ToUpper(strings.ReplaceAll(loaded.SHA1, ":", "")), nil
-}
-
 // errNotApplied says that the process does not have what the API has accepted.
 var errNotApplied = errors.New("the running process does not have the change")

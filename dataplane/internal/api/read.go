@@ -137,36 +137,6 @@ func (c *Client) readFile(ctx context.Context, want config.File) (config.File, e
 	return want, nil
 }
 
-// readCertificate returns the stored version of a desired certificate, without content
-// where it is another one that this client does not know. It compares by what the API
-// tells of the file, and by the hash in the ledger. A certificate without one in the
-// ledger must be what the process has. Where that cannot be told either, it counts as
-// another one.
-func (c *Client) readCertificate(ctx context.Context, j *job, want config.File) (config.File, error) {
-	info, err := c.api.CertificateInfo(ctx, want.Name)
-	if err != nil {
-		return want, readError(err, want)
-	}
-	other := config.File{Kind: want.Kind, Name: want.Name}
-	if !looksLike(info, want.Content) {
-		if last := c.certs[want.Name]; looksLike(info, last) {
-			other.Content = last
-		}
-		return other, nil
-	}
-	switch c.ledger.owned[refOf(want).entry()] {
-	case certificateHash(want):
-		return want, nil
-	case "":
-		loaded, err := c.loadedFingerprint(ctx, j, want)
-		if loaded != "" && loaded == config.Fingerprint(want.Content) {
-			return want, nil
-		}
-		return other, err
-	}
-	return other, nil
-}
-
 // current reads what is stored, as far as the API tells it.
 func (c *Client) current(ctx context.Context) (*config.Config, error) {
 	raw, err := c.api.GetRaw(ctx)
