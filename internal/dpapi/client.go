@@ -115,13 +115,3 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 	}](ctx, c, call{method: http.MethodGet, path: "info"})
 	return Info{APIVersion: v.API.Version, Version: a.version}, err
 }
-
-// AtLeast reports whether the API is of that version or newer. A version that
-// cannot be read, such as that of a build from a branch, counts as new.
-func (i Info) AtLeast(major, minor int) bool {
-	var ma, mi int
-	if _, err := fmt.Sscanf(strings.TrimPrefix(i.APIVersion, "v"), "%d.%d", &ma, &mi); err != nil {
-		return true
-	}
-	return ma > major || ma == major && mi >= minor
-}
