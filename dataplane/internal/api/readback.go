@@ -9,9 +9,8 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/internal/dpapi"
@@ -32,12 +31,21 @@ func (c *Client) readBack(ctx context.Context, dos []*change.Do) error {
 			byBackend[do.Ref.Backend] = append(byBackend[do.Ref.Backend], do)
 		}
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(readers)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	places := make(chan struct{}, readers)
+	var wg sync.WaitGroup
 	for backend, dos := range byBackend {
-		group.Go(func() error { return c.readBackend(ctx, backend, dos) })
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			if err := c.readBackend(ctx, backend, dos); err != nil {
+				cancel(err)
+			}
+		})
 	}
-	return group.Wait()
+	wg.Wait()
+	return context.Cause(ctx)
 }
 
 // readBackend asks for the servers of a backend until they are as told.
@@ -57,11 +65,8 @@ func (c *Client) readBackend(ctx context.Context, backend string, dos []*change.
 		if missed == "" {
 			return nil
 		}
-		if time.Now().Add(wait).After(deadline) {
+		if time.Now().Add(wait).After(deadline) || !sleep(ctx, wait) {
 			return fmt.Errorf("%s: %w", missed, errNotApplied)
-		}
-		if !sleep(ctx, wait) {
-			return context.Cause(ctx)
 		}
 	}
 }
