@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/dpapi"
@@ -172,26 +173,34 @@ func (c *Client) deleteFiles(ctx context.Context, refs []fileRef) (deleted int, 
 	return deleted, nil
 }
 
-// keeper tells which stored files stay although they are not desired: those that the
-// text or a crt-list names, and all in a folder that is named as a folder. Beside
-// another owner all stay that are not ours.
-func (c *Client) keeper(j *job) func(fileRef) bool {
+// replaceable leaves out the stored files that stay although they are not desired: those
+// that the text or a crt-list names, and all in a folder that is named as a folder.
+// Beside another owner all stay that are not ours.
+func (c *Client) replaceable(j *job, stored []config.File) []config.File {
+	desired := map[fileRef]bool{}
 	texts := []string{j.wanted.Main}
 	for _, f := range j.desired.Files {
+		desired[refOf(f)] = true
 		if f.Kind == config.CRTList {
 			texts = append(texts, string(f.Content))
 		}
 	}
-	whole := map[config.FileKind]bool{}
+	whole := map[config.FileKind]func() bool{}
 	for _, kind := range []config.FileKind{config.Map, config.Certificate, config.General} {
 		dir := c.opts.Layout.Dir(kind)
-		whole[kind] = slices.ContainsFunc(texts, func(t string) bool { return namesFolder(t, dir) })
+		whole[kind] = sync.OnceValue(func() bool {
+			return slices.ContainsFunc(texts, func(t string) bool { return namesFolder(t, dir) })
+		})
 	}
-	return func(ref fileRef) bool {
+	return slices.DeleteFunc(slices.Clone(stored), func(f config.File) bool {
+		ref := refOf(f)
+		if desired[ref] {
+			return false
+		}
 		_, owned := c.ledger.owned[ref.entry()]
-		return c.opts.KeepFiles || whole[ref.kind()] || c.opts.Shared && !owned ||
+		return c.opts.KeepFiles || c.opts.Shared && !owned || whole[ref.kind()]() ||
 			slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, ref.name) })
-	}
+	})
 }
 
 // namesFolder reports whether a text names a folder as such, or files in it by a

@@ -70,9 +70,12 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.C
 	if j.wanted, err = config.New(text, desired.Files...); err != nil {
 		return nil, &config.Error{Stage: "check", File: config.MainFile, Err: err}
 	}
-	running := j.before.config
+	var running *config.Config
 	if fromMemory {
-		j.writes, j.deletes = fileChanges(running.Files, desired.Files)
+		files := c.replaceable(j, c.known.config.Files)
+		running = c.known.config.WithFiles(files)
+		j.before.config = running
+		j.writes, j.deletes = fileChanges(files, desired.Files)
 	} else if running, err = c.readAll(ctx, j); err != nil {
 		return nil, err
 	}

@@ -103,7 +103,6 @@ func (c *Client) readFiles(ctx context.Context, j *job) ([]config.File, error) {
 	for _, f := range j.desired.Files {
 		desired[refOf(f)] = f
 	}
-	keep := c.keeper(j)
 	var files []config.File
 	for _, ref := range refs {
 		f, ok := desired[ref]
@@ -112,8 +111,6 @@ func (c *Client) readFiles(ctx context.Context, j *job) ([]config.File, error) {
 			f, err = c.readCertificate(ctx, j, f)
 		case ok:
 			f, err = c.readFile(ctx, f)
-		case keep(ref):
-			continue
 		default:
 			f = config.File{Kind: ref.kind(), Name: ref.name}
 		}
@@ -122,7 +119,7 @@ func (c *Client) readFiles(ctx context.Context, j *job) ([]config.File, error) {
 		}
 		files = append(files, f)
 	}
-	return files, nil
+	return c.replaceable(j, files), nil
 }
 
 // readFile returns the stored version of a desired file.
