@@ -150,5 +150,6 @@ func (c *Client) reloadInstead(ctx context.Context, j *job, out *change.Outcome,
 	if now.Text != j.before.text && !c.sameMeaning(now.Text, j.wanted.Main) {
 		return known{}, &config.Error{Stage: "runtime", Err: config.ErrConflict}
 	}
-	return c.reload(ctx, j, out, now.Version)
+	j.before.version = now.Version
+	return c.reload(ctx, j, out)
 }

@@ -79,18 +79,17 @@ func (c *Client) Forget() { c.forgotten.Store(true) }
 func (c *Client) begin(ctx context.Context, limits change.Limits) (context.Context, func(), error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout,
 		fmt.Errorf("not done within %v: %w", c.opts.Timeout, context.DeadlineExceeded))
-	if ctx.Err() != nil { // or else chance would say at which stage it ended
-		cancel()
-		return nil, nil, config.At("wait", context.Cause(ctx))
-	}
 	select {
 	case <-c.turn:
-		c.api = c.endpoint.Fenced(limits.Fence)
-		return ctx, func() { cancel(); c.turn <- struct{}{} }, nil
+		if ctx.Err() == nil { // or else chance would say at which stage it ended
+			c.api = c.endpoint.Fenced(limits.Fence)
+			return ctx, func() { cancel(); c.turn <- struct{}{} }, nil
+		}
+		c.turn <- struct{}{}
 	case <-ctx.Done():
-		cancel()
-		return nil, nil, config.At("wait", context.Cause(ctx))
 	}
+	cancel()
+	return nil, nil, config.At("wait", context.Cause(ctx))
 }
 
 // DryRun tells what a Sync would do. It reads everything, the running process too.
@@ -127,17 +126,6 @@ func (c *Client) Probe(ctx context.Context) (change.Target, error) {
 		return change.Target{}, probeError(err)
 	}
 	return c.inspect(ctx, info)
-}
-
-// Current returns what is stored: the text, maps and general files. The API tells
-// no certificates. It returns nil where no configuration is stored.
-func (c *Client) Current(ctx context.Context) (*config.Config, error) {
-	ctx, end, err := c.begin(ctx, change.Limits{})
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	return c.current(ctx)
 }
 
 // Sync brings the endpoint to the desired configuration.

@@ -12,38 +12,34 @@ import (
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
-// fileRef names a stored file. CA files, crt-lists and all others share one storage.
+// fileRef names a stored file. The kind is that of its storage: CA files, crt-lists and
+// all others share the one of general files.
 type fileRef struct {
-	storage dpapi.Storage
-	name    string
+	kind config.FileKind
+	name string
 }
 
 func refOf(f config.File) fileRef {
-	switch f.Kind {
-	case config.Map:
-		return fileRef{dpapi.Maps, f.Name}
-	case config.Certificate:
-		return fileRef{dpapi.Certificates, f.Name}
-	default:
-		return fileRef{dpapi.General, f.Name}
+	if f.Kind == config.Map || f.Kind == config.Certificate {
+		return fileRef{f.Kind, f.Name}
 	}
+	return fileRef{config.General, f.Name}
 }
 
-// kind is the kind of a stored file of which nothing else is known.
-func (r fileRef) kind() config.FileKind {
-	switch r.storage {
-	case dpapi.Maps:
-		return config.Map
-	case dpapi.Certificates:
-		return config.Certificate
+func (r fileRef) storage() dpapi.Storage {
+	switch r.kind {
+	case config.Map:
+		return dpapi.Maps
+	case config.Certificate:
+		return dpapi.Certificates
 	default:
-		return config.General
+		return dpapi.General
 	}
 }
 
 func sortRefs(refs []fileRef) {
 	slices.SortFunc(refs, func(a, b fileRef) int {
-		return strings.Compare(string(a.storage)+"/"+a.name, string(b.storage)+"/"+b.name)
+		return strings.Compare(string(a.storage())+"/"+a.name, string(b.storage())+"/"+b.name)
 	})
 }
 
@@ -87,9 +83,9 @@ func (c *Client) write(ctx context.Context, w fileWrite) (reloadID string, err e
 		case w.tell:
 			reloadID, err = c.api.SwapCertificate(ctx, ref.name, content)
 		case create:
-			err = c.api.CreateFile(ctx, ref.storage, ref.name, content)
+			err = c.api.CreateFile(ctx, ref.storage(), ref.name, content)
 		default:
-			err = c.api.ReplaceFile(ctx, ref.storage, ref.name, content)
+			err = c.api.ReplaceFile(ctx, ref.storage(), ref.name, content)
 		}
 		return err
 	}
@@ -118,7 +114,7 @@ func (c *Client) undoFiles(ctx context.Context, written []fileWrite) error {
 		var err error
 		switch {
 		case w.create:
-			err = except(c.api.DeleteFile(ctx, ref.storage, ref.name), http.StatusConflict, http.StatusNotFound)
+			err = except(c.api.DeleteFile(ctx, ref.storage(), ref.name), http.StatusConflict, http.StatusNotFound)
 		case w.old != nil:
 			_, err = c.write(ctx, fileWrite{file: config.File{Kind: w.file.Kind, Name: w.file.Name, Content: w.old}})
 		}
@@ -156,18 +152,18 @@ func fileChanges(stored, desired []config.File) (writes []fileWrite, deletes []f
 // what its configuration names; such a file stays.
 func (c *Client) deleteFiles(ctx context.Context, refs []fileRef) (deleted int, err error) {
 	for _, ref := range refs {
-		err := c.api.DeleteFile(ctx, ref.storage, ref.name)
+		err := c.api.DeleteFile(ctx, ref.storage(), ref.name)
 		switch {
 		case err == nil:
 			deleted++
-			if ref.storage == dpapi.Certificates {
+			if ref.kind == config.Certificate {
 				delete(c.certs, ref.name)
 			}
 		case isStatus(err, http.StatusNotFound):
 		case isStatus(err, http.StatusConflict):
-			c.log.Warn("a file stays because the configuration names it", "storage", ref.storage, "file", ref.name)
+			c.log.Warn("a file stays because the configuration names it", "storage", ref.storage(), "file", ref.name)
 		default:
-			return deleted, fileError(err, ref.kind(), ref.name)
+			return deleted, fileError(err, ref.kind, ref.name)
 		}
 	}
 	return deleted, nil
@@ -198,7 +194,7 @@ func (c *Client) replaceable(j *job, stored []config.File) []config.File {
 			return false
 		}
 		_, owned := c.ledger.owned[ref.entry()]
-		return c.opts.KeepFiles || c.opts.Shared && !owned || whole[ref.kind()]() ||
+		return c.opts.KeepFiles || c.opts.Shared && !owned || whole[ref.kind]() ||
 			slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, ref.name) })
 	})
 }

@@ -8,14 +8,13 @@ import (
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
-	"github.com/hapticsdk/haptic/internal/dpapi"
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // ledgerFile is a stored file in which a client notes what it has deployed, and
 // whether the running process has it. A client that comes after one that was killed
 // must not take equal files and an equal text for a process that has loaded them.
-var ledgerFile = fileRef{dpapi.General, "haptic-ledger.txt"}
+var ledgerFile = fileRef{config.General, "haptic-ledger.txt"}
 
 // ledger is the content of that file.
 type ledger struct {
@@ -92,16 +91,16 @@ func sectionEntry(s haproxycfg.Section) string {
 	return strings.TrimRight("section "+s.Kind+" "+s.Name, " ")
 }
 
-func (r fileRef) entry() string { return "file " + string(r.storage) + " " + r.name }
+func (r fileRef) entry() string { return "file " + string(r.storage()) + " " + r.name }
 
 // readLedger reads the ledger. One that says that a change is open means doubt.
 func (c *Client) readLedger(ctx context.Context) error {
-	content, err := c.api.ReadFile(ctx, ledgerFile.storage, ledgerFile.name)
+	content, err := c.api.ReadFile(ctx, ledgerFile.storage(), ledgerFile.name)
 	switch {
 	case isStatus(err, http.StatusNotFound):
 		c.ledger = ledger{loaded: unknown}
 	case err != nil:
-		return fileError(err, ledgerFile.kind(), ledgerFile.name)
+		return fileError(err, ledgerFile.kind, ledgerFile.name)
 	default:
 		c.ledger = parseLedger(content)
 		c.doubt = c.doubt || c.ledger.loaded == "" && !c.closing

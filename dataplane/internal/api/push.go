@@ -25,7 +25,7 @@ func restoring(ctx context.Context) (context.Context, context.CancelFunc) {
 // push stores the text, without a reload if that will do.
 func (c *Client) push(ctx context.Context, j *job, out *change.Outcome) (known, error) {
 	if j.impact() == change.Reload {
-		return c.reload(ctx, j, out, j.before.version)
+		return c.reload(ctx, j, out)
 	}
 	header := j.header()
 	raw, err := c.api.Push(ctx, j.wanted.Main, j.before.version, dpapi.SkipReload, header...)
@@ -34,7 +34,7 @@ func (c *Client) push(ctx context.Context, j *job, out *change.Outcome) (known, 
 		out.Files++
 		out.Commands += len(header)
 		j.told = j.told || len(header) > 0
-		return c.checkStored(j, raw, j.before.version)
+		return c.checkStored(j, raw)
 	case isStatus(err, http.StatusInternalServerError) && len(header) > 0:
 		// The text is stored, some actions are done: a reload makes it whole.
 		return c.reloadInstead(ctx, j, out, errorAt("runtime", err))
@@ -43,14 +43,14 @@ func (c *Client) push(ctx context.Context, j *job, out *change.Outcome) (known, 
 }
 
 // reload stores the text, has HAProxy load it, and waits for the new worker.
-func (c *Client) reload(ctx context.Context, j *job, out *change.Outcome, version int64) (known, error) {
+func (c *Client) reload(ctx context.Context, j *job, out *change.Outcome) (known, error) {
 	before, _ := c.api.Process(ctx) // if unknown, nothing is compared
-	raw, err := c.api.Push(ctx, j.wanted.Main, version, dpapi.ForceReload)
+	raw, err := c.api.Push(ctx, j.wanted.Main, j.before.version, dpapi.ForceReload)
 	if err != nil {
 		e := errorAt("configuration", err)
 		if e.Status == http.StatusBadRequest && strings.HasPrefix(strings.ToLower(e.Output), "reload failed") {
 			e.Stage, e.Err, e.Output = "reload", config.ErrReload, redactOutput(e.Output, j.wanted.Main)
-			return known{}, c.reloadFailed(ctx, j, version, e)
+			return known{}, c.reloadFailed(ctx, j, e)
 		}
 		return known{}, c.pushError(ctx, j, err)
 	}
@@ -58,12 +58,12 @@ func (c *Client) reload(ctx context.Context, j *job, out *change.Outcome, versio
 	out.Reloads++
 	if err := c.awaitWorker(ctx, before, out); errors.Is(err, config.ErrReload) {
 		j.told = true // the API says that it has reloaded: the process may have it all
-		return known{}, c.reloadFailed(ctx, j, version, err)
+		return known{}, c.reloadFailed(ctx, j, err)
 	} else if err != nil {
 		return known{}, err
 	}
 	c.failedReload = false
-	return c.checkStored(j, raw, version)
+	return c.checkStored(j, raw)
 }
 
 // awaitWorker waits until another worker serves. A HAProxy before 2.7 does not tell how
@@ -93,7 +93,7 @@ func (c *Client) awaitWorker(ctx context.Context, before dpapi.Process, out *cha
 // reloadFailed puts the last good files and text back at once. On disk the API has
 // done so with the text, but it keeps the failed one in memory, and would write it
 // with the next change that anyone makes.
-func (c *Client) reloadFailed(ctx context.Context, j *job, version int64, cause error) error {
+func (c *Client) reloadFailed(ctx context.Context, j *job, cause error) error {
 	ctx, cancel := restoring(ctx)
 	defer cancel()
 	again := c.failedReload && j.target.Version.Compare(change.HAProxy31) >= 0
@@ -101,7 +101,7 @@ func (c *Client) reloadFailed(ctx context.Context, j *job, version int64, cause 
 	err := c.undoFiles(ctx, j.written)
 	j.told = j.told || err != nil
 	if err == nil {
-		err = c.restoreText(ctx, j, version+1, again)
+		err = c.restoreText(ctx, j, again)
 	}
 	if err != nil {
 		c.known = nil
@@ -117,7 +117,7 @@ func (c *Client) reloadFailed(ctx context.Context, j *job, version int64, cause 
 // From HAProxy 3.1 on, a master whose last load failed does not hand its unix sockets
 // to the next worker. That binds them anew and, if it fails as well, leaves none. So
 // HAProxy loads the text again after a second failure.
-func (c *Client) restoreText(ctx context.Context, j *job, version int64, again bool) error {
+func (c *Client) restoreText(ctx context.Context, j *job, again bool) error {
 	text := j.before.text
 	if strings.TrimSpace(text) == "" {
 		return nil
@@ -129,7 +129,7 @@ func (c *Client) restoreText(ctx context.Context, j *job, version int64, again b
 	if again {
 		mode = dpapi.ForceReload
 	}
-	raw, err := c.api.Push(ctx, text, version, mode)
+	raw, err := c.api.Push(ctx, text, j.before.version+1, mode)
 	if err != nil {
 		return errorAt("restore", err)
 	}
@@ -143,8 +143,8 @@ func (c *Client) restoreText(ctx context.Context, j *job, version int64, again b
 }
 
 // checkStored checks what the API says it has stored.
-func (c *Client) checkStored(j *job, raw dpapi.Raw, version int64) (known, error) {
-	if raw.FileVersion != version+1 {
+func (c *Client) checkStored(j *job, raw dpapi.Raw) (known, error) {
+	if raw.FileVersion != j.before.version+1 {
 		// Between our write and the answer another writer wrote.
 		return known{}, &config.Error{Stage: "verify", Err: config.ErrConflict}
 	}

@@ -74,16 +74,17 @@ func (c *Client) readAll(ctx context.Context, j *job) (*config.Config, error) {
 
 // listFiles lists stored files, but for the ledger and those that no configuration
 // can have.
-func (c *Client) listFiles(ctx context.Context, storages ...dpapi.Storage) ([]fileRef, error) {
+func (c *Client) listFiles(ctx context.Context, kinds ...config.FileKind) ([]fileRef, error) {
 	var refs []fileRef
-	for _, storage := range storages {
+	for _, kind := range kinds {
+		storage := fileRef{kind: kind}.storage()
 		listed, err := c.api.Files(ctx, storage)
 		if err != nil {
 			return nil, errorAt("files", fmt.Errorf("list %s: %w", storage, err))
 		}
 		for _, info := range listed {
-			ref := fileRef{storage, info.Name}
-			if ref != ledgerFile && config.CheckFileName(ref.kind(), ref.name) == nil {
+			ref := fileRef{kind, info.Name}
+			if ref != ledgerFile && config.CheckFileName(ref.kind, ref.name) == nil {
 				refs = append(refs, ref)
 			}
 		}
@@ -95,7 +96,7 @@ func (c *Client) listFiles(ctx context.Context, storages ...dpapi.Storage) ([]fi
 // that stay although they are not desired.
 func (c *Client) readFiles(ctx context.Context, j *job) ([]config.File, error) {
 	c.looked = time.Now()
-	refs, err := c.listFiles(ctx, dpapi.Maps, dpapi.Certificates, dpapi.General)
+	refs, err := c.listFiles(ctx, config.Map, config.Certificate, config.General)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func (c *Client) readFiles(ctx context.Context, j *job) ([]config.File, error) {
 		case ok:
 			f, err = c.readFile(ctx, f)
 		default:
-			f = config.File{Kind: ref.kind(), Name: ref.name}
+			f = config.File{Kind: ref.kind, Name: ref.name}
 		}
 		if err != nil {
 			return nil, err
@@ -124,7 +125,7 @@ func (c *Client) readFiles(ctx context.Context, j *job) ([]config.File, error) {
 
 // readFile returns the stored version of a desired file.
 func (c *Client) readFile(ctx context.Context, want config.File) (config.File, error) {
-	content, err := c.api.ReadFile(ctx, refOf(want).storage, want.Name)
+	content, err := c.api.ReadFile(ctx, refOf(want).storage(), want.Name)
 	if err != nil {
 		return want, readError(err, want)
 	}
@@ -134,8 +135,14 @@ func (c *Client) readFile(ctx context.Context, want config.File) (config.File, e
 	return want, nil
 }
 
-// current reads what is stored, as far as the API tells it.
-func (c *Client) current(ctx context.Context) (*config.Config, error) {
+// Current returns what is stored: the text, maps and general files. The API tells
+// no certificates. It returns nil where no configuration is stored.
+func (c *Client) Current(ctx context.Context) (*config.Config, error) {
+	ctx, end, err := c.begin(ctx, change.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	raw, err := c.api.GetRaw(ctx)
 	if err != nil {
 		return nil, errorAt("read", err)
@@ -143,21 +150,21 @@ func (c *Client) current(ctx context.Context) (*config.Config, error) {
 	if strings.TrimSpace(raw.Text) == "" {
 		return nil, nil
 	}
-	refs, err := c.listFiles(ctx, dpapi.Maps, dpapi.General)
+	refs, err := c.listFiles(ctx, config.Map, config.General)
 	if err != nil {
 		return nil, err
 	}
 	var files []config.File
 	kinds := config.GeneralKinds(raw.Text)
 	for _, ref := range refs {
-		content, err := c.api.ReadFile(ctx, ref.storage, ref.name)
+		content, err := c.api.ReadFile(ctx, ref.storage(), ref.name)
 		if ok, err := told("read", err); err != nil {
 			return nil, err
 		} else if !ok {
 			continue // it went a moment ago, or is a socket
 		}
-		kind := ref.kind()
-		if k, ok := kinds[ref.name]; ok && ref.storage == dpapi.General {
+		kind := ref.kind
+		if k, ok := kinds[ref.name]; ok && ref.kind == config.General {
 			kind = k
 		}
 		files = append(files, config.File{Kind: kind, Name: ref.name, Content: content})
