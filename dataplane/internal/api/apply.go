@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
@@ -102,7 +103,7 @@ func (c *Client) writeFiles(ctx context.Context, j *job, out *change.Outcome) er
 
 // needsReload turns the job into one with a reload.
 func (j *job) needsReload(out *change.Outcome, why string) {
-	j.steps = append(append([]change.Step(nil), j.steps...), processStep(why))
+	j.steps = append(slices.Clip(j.steps), reloadStep("process", why)) // out may share the steps
 	out.Fallback = why
 }
 

@@ -80,9 +80,7 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.C
 		return nil, err
 	}
 	if running == nil {
-		step := change.Step{Action: change.Update, Kind: "configuration"}
-		step.Needs("the stored configuration cannot be compared")
-		j.steps = []change.Step{step}
+		j.steps = []change.Step{reloadStep("configuration", "the stored configuration cannot be compared")}
 		return j, nil
 	}
 	c.compare(j, running)
@@ -95,14 +93,14 @@ func (c *Client) compare(j *job, running *config.Config) {
 	limit(j.steps)
 	j.steps = diff.WithDrift(j.steps, j.before.config, running, j.wanted, j.target)
 	if c.doubt {
-		j.steps = append(j.steps, processStep("an earlier attempt ended without saying what it achieved"))
+		j.steps = append(j.steps, reloadStep("process", "an earlier attempt ended without saying what it achieved"))
 	}
 	j.prepareWrites()
 }
 
-// processStep is a reload for another reason than what differs.
-func processStep(reason string) change.Step {
-	step := change.Step{Action: change.Update, Kind: "process"}
+// reloadStep is a reload for another reason than what differs.
+func reloadStep(kind, reason string) change.Step {
+	step := change.Step{Action: change.Update, Kind: kind}
 	step.Needs(reason)
 	return step
 }
