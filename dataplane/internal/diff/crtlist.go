@@ -98,28 +98,6 @@ func (d *difference) whyNotList(list config.File, before, after []config.ListEnt
 	return d.whyNotOrder(before, after)
 }
 
-// defaultIdle reports whether no bind line takes its default certificate from the
-// list. With strict-sni there is none in use, and a certificate that stands before
-// the list on the line is the default one (configuration manual, "strict-sni",
-// "crt").
-func (r *references) defaultIdle(list config.File) bool {
-	for _, from := range r.texts {
-		for _, at := range from.places[list.Name] {
-			start := at - len(lineBefore(from.text, at))
-			words := strings.Fields(firstLine(from.text[start:]))
-			before := strings.Fields(lineBefore(from.text, at))
-			switch {
-			case from.kind != "" || words[0] != "bind":
-				return false
-			case slices.Contains(before, "crt"):
-			case !slices.Contains(words, "strict-sni") || slices.Contains(words, "no-strict-sni"):
-				return false
-			}
-		}
-	}
-	return !strings.Contains(r.texts[0].text, "generate-certificates") // which are made with the default one
-}
-
 // whyNotOrder says why a list needs a reload to get into its order, or "". Of two
 // certificates for one name HAProxy serves the one that it has loaded first.
 func (d *difference) whyNotOrder(before, after []config.ListEntry) string {
