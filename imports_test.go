@@ -33,9 +33,9 @@ var allowed = map[string][]string{
 
 	// Below dataplane data flows down this list: each knows those above it only.
 	"dataplane/internal/config": {"internal/haproxycfg"},
-	"dataplane/internal/change": {"dataplane/internal/config"},
+	"dataplane/internal/change": {"dataplane/internal/config", "internal/haproxycfg"},
 	"dataplane/internal/diff":   {"dataplane/internal/change", "dataplane/internal/config", "internal/haproxycfg", "internal/haproxyctl"},
-	"dataplane/internal/socket": {"dataplane/internal/change", "dataplane/internal/config", "internal/haproxyctl"},
+	"dataplane/internal/socket": {"dataplane/internal/change", "dataplane/internal/config", "internal/haproxycfg", "internal/haproxyctl"},
 	"dataplane/internal/host":   {"dataplane/internal/socket", "dataplane/internal/diff", "dataplane/internal/change", "dataplane/internal/config", "internal/haproxyctl", "golang.org/x/sys/unix"},
 	"dataplane/internal/api":    {"dataplane/internal/diff", "dataplane/internal/change", "dataplane/internal/config", "internal/dpapi", "internal/haproxycfg"},
 

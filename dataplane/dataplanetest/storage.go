@@ -14,7 +14,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest/internal/pretender"
-	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // kinds are the kinds of files that have a storage each. CA files and crt-lists
@@ -92,7 +92,7 @@ func infoOf(kind dataplane.FileKind, name string, content []byte) fileInfo {
 		return info
 	}
 	var end time.Time // of the first that ends
-	for block := range config.Blocks(content) {
+	for block := range haproxycfg.Blocks(content) {
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			continue

@@ -52,7 +52,7 @@ func looksLike(info dpapi.FileInfo, pem []byte) bool {
 		return false
 	}
 	serial, earliest := info.Serial == "", time.Time{}
-	for block := range config.Blocks(content) {
+	for block := range haproxycfg.Blocks(content) {
 		if block.Type != "CERTIFICATE" {
 			continue
 		}
@@ -92,7 +92,7 @@ func (c *Client) loadedFingerprint(ctx context.Context, j *job, f config.File) (
 
 func checkCertificate(content []byte) (sentinel error, why string) {
 	var hasCert, hasKey bool
-	for block := range config.Blocks(content) {
+	for block := range haproxycfg.Blocks(content) {
 		switch {
 		case block.Type == "CERTIFICATE":
 			if _, err := x509.ParseCertificate(block.Bytes); err != nil {

@@ -87,7 +87,7 @@ func refused(err error) *config.Error {
 	e := &config.Error{Stage: "check", Err: config.ErrUnsupported, Output: err.Error()}
 	var r *haproxycfg.Refusal
 	if errors.As(err, &r) {
-		e.File, e.Line, e.Output = config.MainFile, r.Line, config.RedactRaw(r.Text)+": "+r.Why
+		e.File, e.Line, e.Output = config.MainFile, r.Line, haproxycfg.Redact(r.Text)+": "+r.Why
 	}
 	return e
 }
@@ -128,7 +128,7 @@ func redactOutput(output, text string) string {
 			continue
 		}
 		for i := max(n-ownLines, 1); i <= min(n, len(lines)); i++ {
-			output = config.RedactQuoted(output, lines[i-1])
+			output = haproxycfg.RedactQuoted(output, lines[i-1])
 		}
 	}
 	return output

@@ -1,6 +1,9 @@
 package change
 
-import "github.com/hapticsdk/haptic/dataplane/internal/config"
+import (
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
 
 // Impact says what a step costs the running HAProxy.
 type Impact int
@@ -84,13 +87,13 @@ func (r ServerRef) String() string { return r.Backend + "/" + r.Server }
 // never print one.
 type Do struct {
 	Verb    Verb
-	Ref     ServerRef        // of a server
-	Server  *config.Server   // AddServer: as it shall be
-	Set     []Setting        // SetServer: what changes
-	File    config.File      // new state of a file; in DeleteCertificate its last one
-	Entries []Entry          // ChangeEntries
-	Whole   bool             // ChangeEntries: the order or repeated keys count, so only the whole content will do
-	Entry   config.ListEntry // of a crt-list
+	Ref     ServerRef            // of a server
+	Server  *config.Server       // AddServer: as it shall be
+	Set     []Setting            // SetServer: what changes
+	File    config.File          // new state of a file; in DeleteCertificate its last one
+	Entries []Entry              // ChangeEntries
+	Whole   bool                 // ChangeEntries: the order or repeated keys count, so only the whole content will do
+	Entry   haproxycfg.ListEntry // of a crt-list
 }
 
 // Setting is a new value of a field of a server.

@@ -3,9 +3,7 @@ package config
 import (
 	"crypto/sha1" //nolint:gosec // the fingerprint that HAProxy shows, nothing rests on it
 	"crypto/x509"
-	"encoding/hex"
-	"encoding/pem"
-	"iter"
+	"fmt"
 	"strings"
 
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
@@ -59,34 +57,30 @@ func ParsePatterns(content []byte) []MapEntry {
 	return patterns
 }
 
-// ListEntry is [haproxycfg.ListEntry].
-type ListEntry = haproxycfg.ListEntry
-
-// ParseCRTList is [haproxycfg.ParseCRTList].
-func ParseCRTList(content []byte) []ListEntry { return haproxycfg.ParseCRTList(content) }
-
-// Blocks is [haproxycfg.Blocks].
-func Blocks(content []byte) iter.Seq[*pem.Block] { return haproxycfg.Blocks(content) }
-
 // Leaf returns the first certificate of a PEM file, or nil where none can be read.
 func Leaf(content []byte) *x509.Certificate {
-	for block := range Blocks(content) {
-		if block.Type == "CERTIFICATE" {
-			cert, _ := x509.ParseCertificate(block.Bytes)
-			return cert
-		}
+	cert, err := x509.ParseCertificate(firstCertificate(content))
+	if err != nil {
+		return nil
 	}
-	return nil
+	return cert
 }
 
 // Fingerprint returns the SHA-1 of the first certificate of a PEM file as HAProxy
 // shows it, or "" where there is none.
 func Fingerprint(content []byte) string {
-	for block := range Blocks(content) {
+	der := firstCertificate(content)
+	if der == nil {
+		return ""
+	}
+	return fmt.Sprintf("%X", sha1.Sum(der)) //nolint:gosec // see the import
+}
+
+func firstCertificate(content []byte) []byte {
+	for block := range haproxycfg.Blocks(content) {
 		if block.Type == "CERTIFICATE" {
-			sum := sha1.Sum(block.Bytes) //nolint:gosec // see the import
-			return strings.ToUpper(hex.EncodeToString(sum[:]))
+			return block.Bytes
 		}
 	}
-	return ""
+	return nil
 }

@@ -86,9 +86,9 @@ func (l Line) Show() string { return strings.Join(l.ShowWords(), " ") }
 // that announces a secret is one "(secret)".
 func (l Line) ShowWords() []string {
 	if l.Words == nil {
-		return []string{RedactRaw(l.Raw)}
+		return []string{haproxycfg.Redact(l.Raw)}
 	}
-	shown := RedactWords(l.Words)
+	shown := haproxycfg.RedactWords(l.Words)
 	if !l.Expands() {
 		return shown
 	}

@@ -6,11 +6,12 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // listChanges lists the entries in which a crt-list differs.
 func (d *difference) listChanges(old, now config.File) {
-	before, after := config.ParseCRTList(old.Content), config.ParseCRTList(now.Content)
+	before, after := haproxycfg.ParseCRTList(old.Content), haproxycfg.ParseCRTList(now.Content)
 	was, is := byCertificate(before), byCertificate(after)
 	reason := d.whyNotList(now, before, after)
 	if len(was) < len(before) || len(is) < len(after) {
@@ -19,7 +20,7 @@ func (d *difference) listChanges(old, now config.File) {
 		d.add(rankList, step)
 		return
 	}
-	note := func(r rank, action change.Action, verb change.Verb, e, from, to config.ListEntry) {
+	note := func(r rank, action change.Action, verb change.Verb, e, from, to haproxycfg.ListEntry) {
 		step := change.Step{Action: action, Kind: "crt-list entry", Parent: "crt-list " + now.Name, Name: e.Certificate(), Impact: change.Runtime}
 		f := change.Field{Name: "filters", Old: restOf(from), New: restOf(to)}
 		if f.Old != f.New {
@@ -49,15 +50,15 @@ func (d *difference) listChanges(old, now config.File) {
 	}
 }
 
-func byCertificate(entries []config.ListEntry) map[string]config.ListEntry {
-	m := make(map[string]config.ListEntry, len(entries))
+func byCertificate(entries []haproxycfg.ListEntry) map[string]haproxycfg.ListEntry {
+	m := make(map[string]haproxycfg.ListEntry, len(entries))
 	for _, e := range entries {
 		m[e.Certificate()] = e
 	}
 	return m
 }
 
-func restOf(e config.ListEntry) string {
+func restOf(e haproxycfg.ListEntry) string {
 	if len(e) < 2 {
 		return ""
 	}
@@ -65,7 +66,7 @@ func restOf(e config.ListEntry) string {
 }
 
 // certificatesIn lists the certificates that the other list has as well.
-func certificatesIn(entries []config.ListEntry, other map[string]config.ListEntry) string {
+func certificatesIn(entries []haproxycfg.ListEntry, other map[string]haproxycfg.ListEntry) string {
 	var names []string
 	for _, e := range entries {
 		if other[e.Certificate()] != nil {
@@ -78,7 +79,7 @@ func certificatesIn(entries []config.ListEntry, other map[string]config.ListEntr
 // whyNotList says why a list needs a reload to change, or "" if it does not. New
 // entries go to the end of the running list. That matters only for the first one,
 // the default certificate, and for entries that share a name.
-func (d *difference) whyNotList(list config.File, before, after []config.ListEntry) string {
+func (d *difference) whyNotList(list config.File, before, after []haproxycfg.ListEntry) string {
 	for _, action := range []change.Action{change.Create, change.Update, change.Delete} {
 		if why := d.target.WhyNot("crt-list entry", action, ""); why != "" {
 			return why
@@ -100,9 +101,9 @@ func (d *difference) whyNotList(list config.File, before, after []config.ListEnt
 
 // whyNotOrder says why a list needs a reload to get into its order, or "". Of two
 // certificates for one name HAProxy serves the one that it has loaded first.
-func (d *difference) whyNotOrder(before, after []config.ListEntry) string {
+func (d *difference) whyNotOrder(before, after []haproxycfg.ListEntry) string {
 	was, is := byCertificate(before), byCertificate(after)
-	var running []config.ListEntry // the list as commands would leave it
+	var running []haproxycfg.ListEntry // the list as commands would leave it
 	for _, e := range before {
 		if slices.Equal(e, is[e.Certificate()]) {
 			running = append(running, e)
@@ -113,7 +114,7 @@ func (d *difference) whyNotOrder(before, after []config.ListEntry) string {
 			running = append(running, e)
 		}
 	}
-	if slices.EqualFunc(running, after, func(a, b config.ListEntry) bool { return a.Certificate() == b.Certificate() }) {
+	if slices.EqualFunc(running, after, func(a, b haproxycfg.ListEntry) bool { return a.Certificate() == b.Certificate() }) {
 		return ""
 	}
 	have := d.certificatesByName(running)
@@ -125,7 +126,7 @@ func (d *difference) whyNotOrder(before, after []config.ListEntry) string {
 	return ""
 }
 
-func (d *difference) certificatesByName(entries []config.ListEntry) map[string][]string {
+func (d *difference) certificatesByName(entries []haproxycfg.ListEntry) map[string][]string {
 	m := make(map[string][]string)
 	for _, e := range entries {
 		for _, name := range d.namesOf(e) {
@@ -137,7 +138,7 @@ func (d *difference) certificatesByName(entries []config.ListEntry) map[string][
 
 // namesOf returns the names that an entry is for: its filters, or else those in the
 // certificate. An unknown certificate counts as having none in common with others.
-func (d *difference) namesOf(e config.ListEntry) []string {
+func (d *difference) namesOf(e haproxycfg.ListEntry) []string {
 	_, filters := e.Split()
 	names := slices.DeleteFunc(filters, func(f string) bool { return strings.HasPrefix(f, "!") })
 	if len(names) == 0 {

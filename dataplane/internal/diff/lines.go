@@ -7,6 +7,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // children are the keywords of lines that a plan tells one by one, since many of a
@@ -159,7 +160,7 @@ func (e edit) field() change.Field {
 	}
 	old, now := e.old.ShowWords(), e.now.ShowWords()
 	head := 0
-	for head < min(len(old), len(now)) && old[head] == now[head] && (old[head] != config.Secret || head < min(len(old), len(now))-1) {
+	for head < min(len(old), len(now)) && old[head] == now[head] && (old[head] != haproxycfg.Secret || head < min(len(old), len(now))-1) {
 		head++
 	}
 	if head == 0 || head == len(old) && head == len(now) {

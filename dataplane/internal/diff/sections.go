@@ -165,7 +165,7 @@ func (d *difference) header(have, want *config.Section, same bool) {
 	if !slices.Equal(was.Rest, is.Rest) {
 		step := sectionStep(change.Update, want)
 		step.Needs("the header of a section can change only at a reload")
-		step.Fields = []change.Field{{Name: "header", Old: strings.Join(config.RedactWords(was.Rest), " "), New: strings.Join(config.RedactWords(is.Rest), " ")}}
+		step.Fields = []change.Field{{Name: "header", Old: strings.Join(haproxycfg.RedactWords(was.Rest), " "), New: strings.Join(haproxycfg.RedactWords(is.Rest), " ")}}
 		d.add(rankChange, step)
 	}
 }

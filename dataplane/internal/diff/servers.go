@@ -9,6 +9,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
@@ -145,7 +146,7 @@ func (d *difference) serverChanges(was, is *backend, old, now *config.Server) {
 		step.Do.Set = append(step.Do.Set, setting)
 	}
 	if reason == "" && now.Ordered() && !slices.Equal(old.Fixed, now.Fixed) {
-		step.Fields = append(step.Fields, change.Field{Name: Line, Old: strings.Join(config.RedactWords(old.Args), " "), New: strings.Join(config.RedactWords(now.Args), " ")})
+		step.Fields = append(step.Fields, change.Field{Name: Line, Old: strings.Join(haproxycfg.RedactWords(old.Args), " "), New: strings.Join(haproxycfg.RedactWords(now.Args), " ")})
 		reason = "the order of its keywords changed"
 	}
 	if len(step.Fields) == 0 {

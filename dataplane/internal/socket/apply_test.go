@@ -12,6 +12,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // site has one of each that changes at runtime.
@@ -215,8 +216,8 @@ func TestApplyRefused(t *testing.T) {
 		"certificate in use":  {&change.Do{Verb: change.DeleteCertificate, File: wrong}, "in use"},
 		"no authority":        {&change.Do{Verb: change.SetCA, File: file(config.CA, "ca.pem", "hunter2")}, `HAProxy refused "set ssl ca-file`},
 		"too many":            {&change.Do{Verb: change.SetCA, File: file(config.CA, "ca.pem", strings.Repeat("x", 20<<10))}, "are too many"},
-		"entry of nothing":    {&change.Do{Verb: change.AddListEntry, File: file(config.CRTList, "list.txt"), Entry: config.ListEntry{"/none.pem"}}, "none.pem"},
-		"list without entry":  {&change.Do{Verb: change.DeleteListEntry, File: file(config.CRTList, "list.txt"), Entry: config.ListEntry{"/none.pem"}}, "none.pem"},
+		"entry of nothing":    {&change.Do{Verb: change.AddListEntry, File: file(config.CRTList, "list.txt"), Entry: haproxycfg.ListEntry{"/none.pem"}}, "none.pem"},
+		"list without entry":  {&change.Do{Verb: change.DeleteListEntry, File: file(config.CRTList, "list.txt"), Entry: haproxycfg.ListEntry{"/none.pem"}}, "none.pem"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

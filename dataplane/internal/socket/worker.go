@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
-	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
@@ -99,11 +99,11 @@ func (c command) line() string { return strings.Join(append([]string{c.text}, c.
 
 func (c command) refused(answer string) *Refused {
 	if c.secret != "" {
-		return &Refused{Command: c.secret, Answer: config.Secret}
+		return &Refused{Command: c.secret, Answer: haproxycfg.Secret}
 	}
 	shown, rest := c, c.args[min(1, len(c.args)):]
-	shown.args = slices.Concat(c.args[:len(c.args)-len(rest)], config.RedactWords(rest))
-	return &Refused{Command: shown.line(), Answer: config.RedactQuoted(answer, strings.Join(rest, " "))}
+	shown.args = slices.Concat(c.args[:len(c.args)-len(rest)], haproxycfg.RedactWords(rest))
+	return &Refused{Command: shown.line(), Answer: haproxycfg.RedactQuoted(answer, strings.Join(rest, " "))}
 }
 
 // tell sends commands together and judges each answer. Either all of them have a

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // patterns are the entries of a map or an ACL.
@@ -131,7 +132,7 @@ func (p *Process) ssl(verb, kind, name, payload string) (string, error) {
 // inList reports whether a crt-list names a certificate.
 func (p *Process) inList(cert string) bool {
 	for _, list := range p.lists {
-		if slices.ContainsFunc(list, func(e config.ListEntry) bool { return e.Certificate() == cert }) {
+		if slices.ContainsFunc(list, func(e haproxycfg.ListEntry) bool { return e.Certificate() == cert }) {
 			return true
 		}
 	}
@@ -153,14 +154,14 @@ func (p *Process) crtList(verb, name, file, payload string) (string, error) {
 		}
 		return out, nil
 	case "add":
-		added := config.ParseCRTList([]byte(file + payload))
+		added := haproxycfg.ParseCRTList([]byte(file + payload))
 		if len(added) != 1 || p.objects["cert "+added[0].Certificate()] == nil {
 			return "", errors.New("Can't edit the crt-list: the certificate does not exist!")
 		}
 		p.lists[name] = append(list, added[0])
 		return "Inserting certificate in crt-list '" + name + "'.\nSuccess!\n", nil
 	}
-	at := slices.IndexFunc(list, func(e config.ListEntry) bool { return e.Certificate() == file })
+	at := slices.IndexFunc(list, func(e haproxycfg.ListEntry) bool { return e.Certificate() == file })
 	if at < 0 {
 		return "", errors.New("Can't delete the entry: the certificate '" + file + "' is not in the crt-list!")
 	}

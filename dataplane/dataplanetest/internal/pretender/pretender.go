@@ -29,8 +29,8 @@ type Process struct {
 	backends map[string][]*server
 	patterns []*patterns // maps and ACLs, in the order of their identifiers
 	objects  map[string]*object
-	lists    map[string][]config.ListEntry // crt-lists by path
-	handles  int                           // given to entries
+	lists    map[string][]haproxycfg.ListEntry // crt-lists by path
+	handles  int                               // given to entries
 }
 
 // New starts a process, which reads its files now and at each reload.
@@ -50,7 +50,7 @@ func (p *Process) PID() int { return p.pid }
 func (p *Process) Reload() error {
 	p.pid++
 	l := p.read()
-	p.backends, p.objects, p.lists = map[string][]*server{}, map[string]*object{}, map[string][]config.ListEntry{}
+	p.backends, p.objects, p.lists = map[string][]*server{}, map[string]*object{}, map[string][]haproxycfg.ListEntry{}
 	p.patterns = nil
 	for _, section := range haproxycfg.Split(l.Text) {
 		if section.Kind == "backend" || section.Kind == "listen" {
@@ -63,7 +63,7 @@ func (p *Process) Reload() error {
 		content := l.Files[path]
 		switch {
 		case strings.Contains(l.Text, "crt-list "+path):
-			p.lists[path] = config.ParseCRTList(content)
+			p.lists[path] = haproxycfg.ParseCRTList(content)
 			texts += string(content)
 		case strings.Contains(l.Text, "("+path):
 			p.addPatterns("map", path, config.ParseMap(content))
