@@ -24,28 +24,25 @@ func align[T any](old, now []T, equal func(a, b T) bool) []hunk {
 		return []hunk{{i, m, j, n}}
 	}
 	best := commonLengths(old[i:m], now[j:n], equal)
-	var hunks []hunk
-	h := hunk{oldFrom: i, newFrom: j}
 	width, top, left := n-j+1, i, j
+	var hunks []hunk
 	for i < m || j < n {
-		at := (i-top)*width + j - left
-		switch {
-		case i < m && j < n && equal(old[i], now[j]):
-			if h.oldFrom < i || h.newFrom < j {
-				h.oldTo, h.newTo = i, j
-				hunks = append(hunks, h)
+		h := hunk{oldFrom: i, newFrom: j}
+		for i < m || j < n {
+			at := (i-top)*width + j - left
+			if i < m && j < n && equal(old[i], now[j]) {
+				break
 			}
-			i, j = i+1, j+1
-			h = hunk{oldFrom: i, newFrom: j}
-		case j == n || i < m && best[at+width] >= best[at+1]:
-			i++
-		default:
-			j++
+			if j == n || i < m && best[at+width] >= best[at+1] {
+				i++
+			} else {
+				j++
+			}
 		}
-	}
-	if h.oldFrom < m || h.newFrom < n {
-		h.oldTo, h.newTo = m, n
-		hunks = append(hunks, h)
+		if h.oldTo, h.newTo = i, j; h.oldFrom < i || h.newFrom < j {
+			hunks = append(hunks, h)
+		}
+		i, j = i+1, j+1
 	}
 	return hunks
 }

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -14,9 +15,10 @@ import (
 func (d *difference) entries(old, now config.File, parse func([]byte) []config.MapEntry, ordered bool) {
 	before, after := newEntries(parse(old.Content)), newEntries(parse(now.Content))
 	do := &change.Do{Verb: change.ChangeEntries, File: now}
-	kind := "map entry"
-	if now.Kind != config.Map {
-		kind = "acl entry"
+	isMap := now.Kind == config.Map
+	kind := "acl entry"
+	if isMap {
+		kind = "map entry"
 	}
 	var steps []change.Step
 	reason := ""
@@ -32,10 +34,8 @@ func (d *difference) entries(old, now config.File, parse func([]byte) []config.M
 		if f.Old != "" || f.New != "" {
 			step.Fields = []change.Field{f}
 		}
-		if reason == "" {
-			reason = d.target.WhyNot(kind, action, "")
-		}
-		if reason == "" && now.Kind != config.Map && !haproxyctl.Plain(key) {
+		reason = cmp.Or(reason, d.target.WhyNot(kind, action, ""))
+		if reason == "" && !isMap && !haproxyctl.Plain(key) {
 			reason = "a pattern has characters that the runtime commands do not take"
 		}
 		steps = append(steps, step)

@@ -37,9 +37,8 @@ type edit struct {
 	index    int // among the lines of its keyword, in the version that has it
 }
 
-// lines tells the lines in which two versions of a section differ.
-func (d *difference) lines(want *config.Section, before, after []config.Line) {
-	edits := editsBetween(before, after)
+// lines tells the edits of a section.
+func (d *difference) lines(want *config.Section, edits []edit) {
 	d.settings(want, edits)
 	// Children that go come first, from the last to the first: their index is that
 	// in the current section. The index of all others is that in the desired one.

@@ -54,12 +54,11 @@ func (p *part) text() string {
 	if len(bySection) == 0 {
 		return p.running.Main
 	}
-	return patch(p.running.Index(), func(s *config.Section) (string, bool) {
-		steps, ok := bySection[s.Key()]
-		if !ok {
-			return "", false
+	return patch(p.running.Index(), func(s *config.Section) string {
+		if steps, ok := bySection[s.Key()]; ok {
+			return p.servers(s, steps)
 		}
-		return p.servers(s, steps), true
+		return s.Text
 	})
 }
 
@@ -84,9 +83,8 @@ func (p *part) servers(s *config.Section, steps map[string]*change.Step) string 
 		}
 		return withValues(line, set)
 	})
-	comes := p.desired.Index().Find(s.Key())
 	var lines strings.Builder
-	eachServer(comes, func(name, line string) string {
+	eachServer(p.desired.Index().Find(s.Key()), func(name, line string) string {
 		if step := steps[name]; step != nil && step.Action == change.Create {
 			lines.WriteString(line)
 		}
@@ -132,7 +130,7 @@ type fileWait struct {
 // waitingFiles looks at all steps about files that change at runtime.
 func (p *part) waitingFiles() map[fileID]*fileWait {
 	changing := make(map[config.Key]bool) // sections with other steps than servers
-	coming := make(map[string]bool)
+	var coming []string
 	for i := range p.steps {
 		s := &p.steps[i]
 		if s.Impact != change.Reload {
@@ -143,9 +141,12 @@ func (p *part) waitingFiles() map[fileID]*fileWait {
 			kind, name = s.Kind, s.Name
 		}
 		changing[config.Key{Kind: kind, Name: name}] = true
-		if s.Action == change.Create && s.Parent == "" {
-			coming[s.Name] = true
+		if s.Action == change.Create && s.Parent == "" && s.Name != "" {
+			coming = append(coming, s.Name)
 		}
+	}
+	leads := func(value string) bool {
+		return slices.ContainsFunc(coming, func(name string) bool { return strings.Contains(value, name) })
 	}
 	files := make(map[fileID]*fileWait)
 	for i := range p.steps {
@@ -167,7 +168,7 @@ func (p *part) waitingFiles() map[fileID]*fileWait {
 			continue
 		}
 		for _, e := range s.Do.Entries {
-			if e.Action != change.Delete && leadsTo(coming, e.Value) {
+			if e.Action != change.Delete && leads(e.Value) {
 				w.keys[e.Key] = true
 				w.waits = w.waits || s.Do.Whole
 			}
@@ -184,19 +185,6 @@ func (p *part) namedIn(sections map[config.Key]bool, file string) bool {
 			if sections[config.Key{Kind: s.Kind, Name: s.Name}] && strings.Contains(s.Text, file) {
 				return true
 			}
-		}
-	}
-	return false
-}
-
-// leadsTo reports whether a value of a map names one of the sections.
-func leadsTo(sections map[string]bool, value string) bool {
-	if sections[value] {
-		return true
-	}
-	for name := range sections {
-		if name != "" && strings.Contains(value, name) {
-			return true
 		}
 	}
 	return false

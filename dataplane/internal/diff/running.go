@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,45 +53,39 @@ func runningText(stored *config.Config, p *change.Process) string {
 	for ref := range p.Servers {
 		extra[ref.Backend] = append(extra[ref.Backend], ref.Server)
 	}
-	return patch(x, func(s *config.Section) (string, bool) {
+	return patch(x, func(s *config.Section) string {
 		if s.Kind != "backend" && s.Kind != "listen" || s.Nth > 0 {
-			return "", false
+			return s.Text
 		}
 		b := newBackend(x, s, s.Lines())
 		b.read(s.Lines(), b.defaultServer)
 		if b.obscure || len(extra[s.Name]) == 0 && len(b.servers) > 0 { // the process does not tell
-			return "", false
+			return s.Text
 		}
 		return runningServers(b, p, extra[s.Name])
 	})
 }
 
 // runningServers returns the text of a backend with the servers of the process.
-func runningServers(b *backend, p *change.Process, names []string) (string, bool) {
-	changed := false
+func runningServers(b *backend, p *change.Process, names []string) string {
 	text := eachServer(b.section, func(name, line string) string {
 		state, ok := p.Servers[b.ref(name)]
 		if !ok {
-			changed = true
 			return ""
 		}
-		s := &b.servers[b.byName[name]]
-		set := told(s, state)
-		if len(set) == 0 {
-			return line
+		if set := told(&b.servers[b.byName[name]], state); len(set) > 0 {
+			return withValues(line, set)
 		}
-		changed = true
-		return withValues(line, set)
+		return line
 	})
 	slices.Sort(names)
 	for _, name := range names {
 		// A server in maintenance may be one that goes and still has connections.
 		if state := p.Servers[b.ref(name)]; !b.has(name) && state.State == change.Ready && state.Address.IsValid() {
-			changed = true
 			text += "  server " + name + " " + state.Address.String() + "\n"
 		}
 	}
-	return text, changed
+	return text
 }
 
 // told returns what a process says of a server that its line does not say.
@@ -99,11 +94,7 @@ func told(s *config.Server, state change.ServerState) map[string]string {
 	if address, ok := s.Literal(); ok && state.Address.IsValid() && state.Address != address {
 		set["address"] = state.Address.String()
 	}
-	weight := s.Value("weight")
-	if weight == "" {
-		weight = "1"
-	}
-	if n, err := strconv.Atoi(weight); err == nil && n != state.Weight && !s.Has("agent-check") && state.Weight >= 0 {
+	if n, err := strconv.Atoi(cmp.Or(s.Value("weight"), "1")); err == nil && n != state.Weight && !s.Has("agent-check") && state.Weight >= 0 {
 		set["weight"] = strconv.Itoa(state.Weight)
 	}
 	disabled := s.Value("state") == "disabled"
@@ -139,11 +130,8 @@ func runningFiles(stored *config.Config, p *change.Process) (files []config.File
 
 // writtenByRules reports whether rules of the configuration change a map.
 func writtenByRules(text, name string) bool {
-	if !strings.Contains(text, "set-map(") && !strings.Contains(text, "del-map(") {
-		return false
-	}
-	for l := range strings.Lines(text) {
-		if strings.Contains(l, "-map(") && strings.Contains(l, name) {
+	for _, after := range strings.Split(text, "-map(")[1:] {
+		if path, _, _ := strings.Cut(after, ")"); strings.Contains(path, name) {
 			return true
 		}
 	}
@@ -158,16 +146,12 @@ func sameEntries(a, b []byte) bool {
 	return slices.Equal(x, y)
 }
 
-// patch returns the text with other sections in the place of some.
-func patch(x *config.Index, other func(*config.Section) (string, bool)) string {
+// patch returns the text with another text for each section.
+func patch(x *config.Index, other func(*config.Section) string) string {
 	var b strings.Builder
 	b.Grow(len(x.Text) + 256)
 	for i := range x.List {
-		if text, ok := other(&x.List[i]); ok {
-			b.WriteString(text)
-		} else {
-			b.WriteString(x.List[i].Text)
-		}
+		b.WriteString(other(&x.List[i]))
 	}
 	return b.String()
 }
@@ -194,6 +178,9 @@ func withValues(line string, set map[string]string) string {
 		return line
 	}
 	out := slices.Clone(words[:3])
+	if address, ok := set["address"]; ok {
+		out[2] = address
+	}
 	for i := 3; i < len(words); i++ {
 		_, other := set[words[i]]
 		switch {
@@ -204,17 +191,13 @@ func withValues(line string, set map[string]string) string {
 			out = append(out, words[i])
 		}
 	}
-	for _, field := range []string{"address", "weight", "maxconn", "state"} {
-		value, ok := set[field]
-		switch {
-		case !ok:
-		case field == "address":
-			out[2] = value
-		case field == "state":
-			out = append(out, value)
-		default:
+	for _, field := range []string{"weight", "maxconn"} {
+		if value, ok := set[field]; ok {
 			out = append(out, field, value)
 		}
+	}
+	if state, ok := set["state"]; ok {
+		out = append(out, state)
 	}
 	return "  " + strings.Join(out, " ") + "\n"
 }

@@ -140,13 +140,13 @@ func (d *difference) section(have, want *config.Section) {
 	if d.servers(have, want, before, after) {
 		before, after = withoutServers(before), withoutServers(after)
 	}
-	if slices.EqualFunc(before, after, config.Line.Equal) {
-		return
+	edits := editsBetween(before, after)
+	if moves(edits) {
+		if a, b, ok := d.normalForms(have, want, before, after); ok {
+			edits = editsBetween(a, b)
+		}
 	}
-	if a, b, ok := d.normalForms(have, want, before, after); ok {
-		before, after = a, b
-	}
-	d.lines(want, before, after)
+	d.lines(want, edits)
 }
 
 // header compares what stands behind the name of a section, and the defaults that
@@ -207,13 +207,29 @@ func normalForm(s *config.Section, lines []config.Line) ([]config.Line, bool) {
 	return nil, false
 }
 
+// moves reports whether a line goes and one with the same words comes. Only then can
+// the normal form show that less differs.
+func moves(edits []edit) bool {
+	gone := make(map[string]bool)
+	for _, e := range edits {
+		if e.old != nil {
+			gone[wordsOf(*e.old)] = true
+		}
+	}
+	return slices.ContainsFunc(edits, func(e edit) bool { return e.now != nil && gone[wordsOf(*e.now)] })
+}
+
+// wordsOf is equal for lines with the same words in any order.
+func wordsOf(l config.Line) string {
+	return strings.Join(slices.Sorted(slices.Values(l.Words)), "\x00")
+}
+
 // keepsWords reports whether each line of the normal form has all words of one line of
 // the text. The Dataplane API loses words that it does not understand.
 func keepsWords(text, normal []config.Line) bool {
-	sorted := func(l config.Line) string { return strings.Join(slices.Sorted(slices.Values(l.Words)), "\x00") }
 	known := make(map[string]bool, len(text))
 	for _, l := range text {
-		known[sorted(l)] = true
+		known[wordsOf(l)] = true
 	}
-	return !slices.ContainsFunc(normal, func(l config.Line) bool { return !known[sorted(l)] })
+	return !slices.ContainsFunc(normal, func(l config.Line) bool { return !known[wordsOf(l)] })
 }
