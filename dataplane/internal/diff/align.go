@@ -1,8 +1,22 @@
 package diff
 
+import "slices"
+
 // maxAlign bounds the table for the alignment of lines. Beyond it, all lines
 // between the common beginning and the common end count as changed.
 const maxAlign = 1 << 20
+
+// kept returns what both lists have, in the order of each.
+func kept[T comparable](old, now []T) (before, after []T) {
+	without := func(list, other []T) []T {
+		known := make(map[T]bool, len(other))
+		for _, v := range other {
+			known[v] = true
+		}
+		return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return !known[v] })
+	}
+	return without(old, now), without(now, old)
+}
 
 // hunk is a stretch in which two lists differ.
 type hunk struct{ oldFrom, oldTo, newFrom, newTo int }

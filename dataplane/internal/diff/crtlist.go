@@ -13,16 +13,17 @@ import (
 func (d *difference) listChanges(old, now config.File) {
 	before, after := haproxycfg.ParseCRTList(old.Content), haproxycfg.ParseCRTList(now.Content)
 	was, is := byCertificate(before), byCertificate(after)
-	reason := d.whyNotList(now, before, after)
 	if len(was) < len(before) || len(is) < len(after) {
 		step := fileStep(change.Update, now)
 		step.Needs("a certificate stands in several entries")
 		d.add(rankList, step)
 		return
 	}
+	reason := d.whyNotList(now, before, after)
+	rest := func(e haproxycfg.ListEntry) string { return strings.Join(e[min(1, len(e)):], " ") }
 	note := func(r rank, action change.Action, verb change.Verb, e, from, to haproxycfg.ListEntry) {
 		step := change.Step{Action: action, Kind: "crt-list entry", Parent: "crt-list " + now.Name, Name: e.Certificate(), Impact: change.Runtime}
-		f := change.Field{Name: "filters", Old: restOf(from), New: restOf(to)}
+		f := change.Field{Name: "filters", Old: rest(from), New: rest(to)}
 		if f.Old != f.New {
 			step.Fields = []change.Field{f}
 		}
@@ -42,9 +43,9 @@ func (d *difference) listChanges(old, now config.File) {
 			note(rankListGone, change.Delete, change.DeleteListEntry, e, e, nil)
 		}
 	}
-	if from, to := certificatesIn(before, is), certificatesIn(after, was); from != to {
+	if from, to := kept(certificatesOf(before), certificatesOf(after)); !slices.Equal(from, to) {
 		step := fileStep(change.Update, now)
-		step.Fields = []change.Field{{Name: "order of entries", Old: from, New: to}}
+		step.Fields = []change.Field{{Name: "order of entries", Old: strings.Join(from, ", "), New: strings.Join(to, ", ")}}
 		step.Needs(reason)
 		d.add(rankList, step)
 	}
@@ -58,22 +59,12 @@ func byCertificate(entries []haproxycfg.ListEntry) map[string]haproxycfg.ListEnt
 	return m
 }
 
-func restOf(e haproxycfg.ListEntry) string {
-	if len(e) < 2 {
-		return ""
+func certificatesOf(entries []haproxycfg.ListEntry) []string {
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Certificate()
 	}
-	return strings.Join(e[1:], " ")
-}
-
-// certificatesIn lists the certificates that the other list has as well.
-func certificatesIn(entries []haproxycfg.ListEntry, other map[string]haproxycfg.ListEntry) string {
-	var names []string
-	for _, e := range entries {
-		if other[e.Certificate()] != nil {
-			names = append(names, e.Certificate())
-		}
-	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // whyNotList says why a list needs a reload to change, or "" if it does not. New
@@ -114,7 +105,7 @@ func (d *difference) whyNotOrder(before, after []haproxycfg.ListEntry) string {
 			running = append(running, e)
 		}
 	}
-	if slices.EqualFunc(running, after, func(a, b haproxycfg.ListEntry) bool { return a.Certificate() == b.Certificate() }) {
+	if slices.Equal(certificatesOf(running), certificatesOf(after)) {
 		return ""
 	}
 	have := d.certificatesByName(running)

@@ -67,12 +67,12 @@ func (d *difference) entries(old, now config.File, parse func([]byte) []config.M
 // orderOfEntries tells entries that stay and change places. An entry that comes at
 // runtime comes at the end.
 func orderOfEntries(do *change.Do, now config.File, before, after *entries) []change.Step {
-	kept, keptNow := before.common(after), after.common(before)
-	do.Whole = do.Whole || !slices.Equal(kept, after.keys[:len(kept)])
-	if slices.Equal(kept, keptNow) {
+	was, is := kept(before.keys, after.keys)
+	do.Whole = do.Whole || !slices.Equal(was, after.keys[:len(was)])
+	if slices.Equal(was, is) {
 		return nil
 	}
-	f := change.Field{Name: "order of entries", Old: strings.Join(kept, ", "), New: strings.Join(keptNow, ", ")}
+	f := change.Field{Name: "order of entries", Old: strings.Join(was, ", "), New: strings.Join(is, ", ")}
 	f.Old, f.New = config.RedactValue(f.Old, now.Name), config.RedactValue(f.New, now.Name)
 	return []change.Step{{Action: change.Update, Kind: string(config.Map), Name: now.Name, Impact: change.Runtime, Fields: []change.Field{f}}}
 }
@@ -92,9 +92,4 @@ func newEntries(list []config.MapEntry) *entries {
 		e.values[entry.Key] = append(e.values[entry.Key], entry.Value)
 	}
 	return e
-}
-
-// common lists the keys that the other file has as well.
-func (e *entries) common(other *entries) []string {
-	return slices.DeleteFunc(slices.Clone(e.keys), func(key string) bool { _, ok := other.values[key]; return !ok })
 }

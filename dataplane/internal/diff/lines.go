@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -97,11 +98,10 @@ func (e edit) step(want *config.Section) change.Step {
 	}
 	parent := sectionStep(change.Update, want)
 	step.Parent = strings.TrimSpace(parent.Kind + " " + parent.Name)
-	known := children[l.Keyword()]
-	if known&byName != 0 {
+	if children[l.Keyword()]&byName != 0 {
 		step.Name = childName(l)
 	}
-	if known&byPosition != 0 {
+	if children[l.Keyword()]&byPosition != 0 {
 		step.Index = &e.index
 	}
 	step.Needs(onlyAtReload([]string{e.keyword()}))
@@ -125,6 +125,8 @@ func childName(l *config.Line) string {
 // families are keywords whose second word says what the line is about.
 var families = []string{"option", "timeout", "stats", "compression", "email-alert", "rate-limit", "hold"}
 
+var isKeyword = regexp.MustCompile(`^[\w.-]+$`)
+
 // keyword names the line for a reason.
 func (e edit) keyword() string {
 	l := e.line()
@@ -132,15 +134,10 @@ func (e edit) keyword() string {
 	if len(words) > 1 && (words[0] == "no" || words[0] == "default") {
 		words = words[1:]
 	}
-	isKeyword := func(w string) bool {
-		return w != "" && !strings.ContainsFunc(w, func(r rune) bool {
-			return (r < 'a' || r > 'z') && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && !strings.ContainsRune("_-.", r)
-		})
-	}
 	switch {
-	case !isKeyword(words[0]) || l.Words == nil:
-		return "line"
-	case len(words) > 1 && slices.Contains(families, words[0]) && isKeyword(words[1]):
+	case !isKeyword.MatchString(words[0]) || l.Words == nil:
+		return Line
+	case len(words) > 1 && slices.Contains(families, words[0]) && isKeyword.MatchString(words[1]):
 		return words[0] + " " + words[1]
 	}
 	return words[0]
@@ -148,14 +145,11 @@ func (e edit) keyword() string {
 
 // field shows the words that changed, after those that both lines begin with.
 func (e edit) field() change.Field {
-	if e.old == nil || e.now == nil {
-		f := change.Field{Name: Line}
-		if e.old != nil {
-			f.Old = e.old.Show()
-		} else {
-			f.New = e.now.Show()
-		}
-		return f
+	switch {
+	case e.old == nil:
+		return change.Field{Name: Line, New: e.now.Show()}
+	case e.now == nil:
+		return change.Field{Name: Line, Old: e.old.Show()}
 	}
 	old, now := e.old.ShowWords(), e.now.ShowWords()
 	head := 0

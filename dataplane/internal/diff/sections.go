@@ -156,17 +156,18 @@ func (d *difference) header(have, want *config.Section, same bool) {
 		return
 	}
 	was, is := have.Header(), want.Header()
-	if was.From != is.From {
+	note := func(name, old, now, reason string) {
 		step := sectionStep(change.Update, want)
-		step.Needs("other defaults apply to it")
-		step.Fields = []change.Field{{Name: "defaults", Old: was.From, New: is.From}}
+		step.Fields = []change.Field{{Name: name, Old: old, New: now}}
+		step.Needs(reason)
 		d.add(rankChange, step)
 	}
+	if was.From != is.From {
+		note("defaults", was.From, is.From, "other defaults apply to it")
+	}
 	if !slices.Equal(was.Rest, is.Rest) {
-		step := sectionStep(change.Update, want)
-		step.Needs("the header of a section can change only at a reload")
-		step.Fields = []change.Field{{Name: "header", Old: strings.Join(haproxycfg.RedactWords(was.Rest), " "), New: strings.Join(haproxycfg.RedactWords(is.Rest), " ")}}
-		d.add(rankChange, step)
+		shown := func(words []string) string { return strings.Join(haproxycfg.RedactWords(words), " ") }
+		note("header", shown(was.Rest), shown(is.Rest), "the header of a section can change only at a reload")
 	}
 }
 

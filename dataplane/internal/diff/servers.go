@@ -266,10 +266,10 @@ func (d *difference) whyNotAddable(b *backend, s *config.Server) string {
 
 // whyFixed says why servers cannot come and go at runtime, or "" if they can.
 func whyFixed(was, is *backend) string {
-	switch {
-	case !is.balance.Dynamic():
+	if !is.balance.Dynamic() {
 		return fmt.Sprintf("balance %s depends on the list of servers", is.balance.Algorithm)
-	case was.balance != is.balance:
+	}
+	if was.balance != is.balance {
 		return whyOtherBalance
 	}
 	return ""
@@ -312,7 +312,7 @@ func (d *difference) sampled(backend, server string) bool {
 
 // serverOrder shows that servers that stay changed places.
 func (d *difference) serverOrder(was, is *backend) {
-	old, now := was.common(is), is.common(was)
+	old, now := kept(was.names(), is.names())
 	if slices.Equal(old, now) {
 		return
 	}
@@ -324,13 +324,10 @@ func (d *difference) serverOrder(was, is *backend) {
 	d.add(rankServer, step)
 }
 
-// common lists the servers that the other version has as well.
-func (b *backend) common(other *backend) []string {
-	var names []string
+func (b *backend) names() []string {
+	names := make([]string, len(b.servers))
 	for i := range b.servers {
-		if other.has(b.servers[i].Name) {
-			names = append(names, b.servers[i].Name)
-		}
+		names[i] = b.servers[i].Name
 	}
 	return names
 }
