@@ -1,13 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -22,14 +22,6 @@ const (
 	CRTList     FileKind = "crt-list"
 	General     FileKind = "general"
 )
-
-func (k FileKind) valid() bool {
-	switch k {
-	case Map, Certificate, CA, CRTList, General:
-		return true
-	}
-	return false
-}
 
 // File is a file that the configuration names. Its content never prints.
 type File struct {
@@ -93,8 +85,9 @@ func checkFiles(sorted []File) error {
 	var errs []error
 	general := make(map[string]FileKind)
 	for i, f := range sorted {
+		_, known := extensions[f.Kind]
 		switch {
-		case !f.Kind.valid():
+		case !known:
 			errs = append(errs, fmt.Errorf("%w: file %q: unknown kind %q", ErrInvalidConfig, f.Name, f.Kind))
 		case i > 0 && CompareFiles(sorted[i-1], f) == 0:
 			errs = append(errs, fmt.Errorf("%w: %s %q: given twice", ErrInvalidConfig, f.Kind, f.Name))
@@ -153,8 +146,5 @@ func (c *Config) computeHash() string {
 
 // CompareFiles orders files by kind, then by name.
 func CompareFiles(a, b File) int {
-	if c := strings.Compare(string(a.Kind), string(b.Kind)); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Name, b.Name)
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 }

@@ -45,10 +45,9 @@ func (e *Error) Error() string {
 			b.WriteString(": ")
 		}
 	}
-	switch {
-	case e.Err != nil:
+	if e.Err != nil {
 		b.WriteString(e.Err.Error())
-	default:
+	} else {
 		b.WriteString("failed")
 	}
 	if e.Status != 0 {

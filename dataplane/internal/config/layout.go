@@ -1,6 +1,9 @@
 package config
 
-import "path"
+import (
+	"cmp"
+	"path"
+)
 
 // Layout says in which folders a HAProxy finds its files, as absolute paths on
 // the machine where that HAProxy runs. The text of a configuration names files
@@ -18,28 +21,17 @@ func (l Layout) Path(kind FileKind, name string) string { return path.Join(l.Dir
 
 // Dir returns the folder in which files of that kind lie.
 func (l Layout) Dir(kind FileKind) string {
-	pick := func(dir, sub string) string {
-		if dir != "" {
-			return dir
-		}
-		return path.Join(l.base(), sub)
-	}
 	switch kind {
 	case Map:
-		return pick(l.Maps, "maps")
+		return cmp.Or(l.Maps, path.Join(l.base(), "maps"))
 	case Certificate:
-		return pick(l.Certificates, "ssl")
+		return cmp.Or(l.Certificates, path.Join(l.base(), "ssl"))
 	default:
-		return pick(l.General, "general")
+		return cmp.Or(l.General, path.Join(l.base(), "general"))
 	}
 }
 
-func (l Layout) base() string {
-	if l.Base == "" {
-		return "/etc/haproxy"
-	}
-	return l.Base
-}
+func (l Layout) base() string { return cmp.Or(l.Base, "/etc/haproxy") }
 
 // ConfigPath returns the path of haproxy.cfg.
 func (l Layout) ConfigPath() string { return path.Join(l.base(), "haproxy.cfg") }

@@ -40,8 +40,8 @@ func (k Key) String() string {
 	return s
 }
 
-// IsProxy reports whether a section of that kind falls under a defaults section.
-func IsProxy(kind string) bool { return kind == "frontend" || kind == "backend" || kind == "listen" }
+// isProxy reports whether a section of that kind falls under a defaults section.
+func isProxy(kind string) bool { return kind == "frontend" || kind == "backend" || kind == "listen" }
 
 // Index finds the sections of one text.
 type Index struct {
@@ -66,20 +66,16 @@ func newIndex(text string) *Index {
 		switch {
 		case s.Kind == "defaults":
 			x.nameDefaults(s)
-			s.Nth = count(repeated, s.Key())
 			above = s.Name
 			x.defaults[above] = i
-		case !IsProxy(s.Kind):
-			s.Nth = count(repeated, s.Key())
+		case isProxy(s.Kind):
+			continue
 		}
+		key := s.Key()
+		s.Nth = repeated[key]
+		repeated[key]++
 	}
 	return x
-}
-
-func count(seen map[Key]int, key Key) int {
-	n := seen[key]
-	seen[key] = n + 1
-	return n
 }
 
 // nameDefaults gives a name to defaults without one, as the Dataplane API does.
@@ -135,7 +131,7 @@ type Header struct {
 // Header reads the header of a section.
 func (s *Section) Header() Header {
 	var h Header
-	if IsProxy(s.Kind) {
+	if isProxy(s.Kind) {
 		h.From = s.Above
 	}
 	words := s.headerWords()
@@ -147,27 +143,25 @@ func (s *Section) Header() Header {
 		return h
 	}
 	h.Rest = words[skip:]
-	if (IsProxy(s.Kind) || s.Kind == "defaults") && len(h.Rest) > 1 && h.Rest[0] == "from" {
+	if (isProxy(s.Kind) || s.Kind == "defaults") && len(h.Rest) > 1 && h.Rest[0] == "from" {
 		h.From, h.Rest = h.Rest[1], h.Rest[2:]
 	}
 	return h
 }
 
 func (s *Section) headerWords() []string {
-	words, _ := haproxycfg.Fields(s.HeaderLine())
+	words, _ := haproxycfg.Fields(s.headerLine())
 	return words
 }
 
-// HeaderLine returns the line with the name of the section.
-func (s *Section) HeaderLine() string {
-	n := s.Section.Header - s.Line
-	for l := range strings.Lines(s.Text) {
-		if n == 0 {
-			return l
-		}
-		n--
+// headerLine returns the line with the name of the section.
+func (s *Section) headerLine() string {
+	rest := s.Text
+	for range s.Section.Header - s.Line {
+		_, rest, _ = strings.Cut(rest, "\n")
 	}
-	return ""
+	line, _, _ := strings.Cut(rest, "\n")
+	return line
 }
 
 // Inherited returns all defaults sections that apply to a proxy, the most distant

@@ -36,12 +36,6 @@ var serverFlags = map[string]bool{
 	"no-renegotiate": true, "no-sni-auto": true, "renegotiate": true, "sni-auto": true, "strict-maxconn": true,
 }
 
-// lastOnly are the keywords of which the last one on a line counts.
-var lastOnly = map[string]bool{
-	"maxconn": true, "minconn": true,
-	"weight": true,
-}
-
 // ParseServer takes the words of a server line apart, with those of the
 // default-server lines that apply to it.
 func ParseServer(words []string, defaults ...string) (Server, bool) {
@@ -72,10 +66,12 @@ func ParseServer(words []string, defaults ...string) (Server, bool) {
 		if keyword != "weight" && keyword != "maxconn" {
 			s.Fixed = append(s.Fixed, keyword)
 		}
-		if lastOnly[keyword] {
-			s.Options[keyword] = nil
+		switch keyword {
+		case "weight", "maxconn", "minconn":
+			s.Options[keyword] = []string{value} // the last one counts
+		default:
+			s.Options[keyword] = append(s.Options[keyword], value)
 		}
-		s.Options[keyword] = append(s.Options[keyword], value)
 	}
 	return s, true
 }
@@ -84,19 +80,15 @@ func ParseServer(words []string, defaults ...string) (Server, bool) {
 func (s *Server) Has(keyword string) bool { _, ok := s.Options[keyword]; return ok }
 
 // Value returns the field of that name as a plan shows it: "" where the line
-// does not have it, the keyword itself where it takes no value.
+// does not have it, "yes" where it takes no value.
 func (s *Server) Value(field string) string {
 	if field == "address" {
 		return s.Args[0]
 	}
-	values, ok := s.Options[field]
-	if !ok {
-		return ""
-	}
-	if serverFlags[field] {
+	if serverFlags[field] && s.Has(field) {
 		return "yes"
 	}
-	return strings.Join(values, ", ")
+	return strings.Join(s.Options[field], ", ")
 }
 
 // ServerFields returns the names of all fields of both servers: those that may change
@@ -129,12 +121,7 @@ func (s *Server) CheckElsewhere() bool { return s.Has("port") || s.Has("addr") }
 
 // SendsProxy reports whether the traffic starts with a PROXY header.
 func (s *Server) SendsProxy() bool {
-	for name := range s.Options {
-		if strings.HasPrefix(name, "send-proxy") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Fixed, func(w string) bool { return strings.HasPrefix(w, "send-proxy") })
 }
 
 // Literal returns the address of a server if it is an IP address with a port,
@@ -146,11 +133,8 @@ func (s *Server) Literal() (netip.AddrPort, bool) {
 	}
 	host := strings.TrimSuffix(strings.TrimPrefix(s.Args[0][:i], "["), "]")
 	addr, err := netip.ParseAddr(host)
-	if err != nil || addr.Zone() != "" {
-		return netip.AddrPort{}, false
-	}
-	port, err := strconv.ParseUint(s.Args[0][i+1:], 10, 16)
-	if err != nil || port == 0 {
+	port, errPort := strconv.ParseUint(s.Args[0][i+1:], 10, 16)
+	if err != nil || addr.Zone() != "" || errPort != nil || port == 0 {
 		return netip.AddrPort{}, false
 	}
 	return netip.AddrPortFrom(addr, uint16(port)), true

@@ -87,7 +87,7 @@ func CheckFileName(kind FileKind, name string) error {
 	if i := strings.IndexFunc(stem+strings.TrimPrefix(ext, "."), func(r rune) bool { return !IsNameRune(r) }); i >= 0 {
 		return refuse("only letters, digits, _ and - may stand in a name, and one dot before the extension")
 	}
-	if want := requiredExt(kind); want != "" && ext != want {
+	if want := extensions[kind]; (kind == Map || kind == CRTList) && ext != want {
 		return refuse("the name must end in " + want)
 	}
 	return nil
@@ -104,27 +104,11 @@ func FileName(kind FileKind, text string) string {
 		}
 		return '_'
 	}, text)
-	ext := requiredExt(kind)
-	if ext == "" {
-		switch kind {
-		case Certificate, CA:
-			ext = ".pem"
-		default:
-			ext = ".txt"
-		}
-	}
-	return stem + ext
+	return stem + extensions[kind]
 }
 
-func requiredExt(kind FileKind) string {
-	switch kind {
-	case Map:
-		return ".map"
-	case CRTList:
-		return ".txt"
-	}
-	return ""
-}
+// extensions are those of the names that [FileName] makes.
+var extensions = map[FileKind]string{Map: ".map", Certificate: ".pem", CA: ".pem", CRTList: ".txt", General: ".txt"}
 
 // SplitExt cuts a file name before its last dot.
 func SplitExt(name string) (stem, ext string) {

@@ -13,11 +13,13 @@ import (
 var durations = map[string][]string{
 	"timeout":         {""},
 	"hold":            {""},
-	"server":          {"inter", "fastinter", "downinter", "slowstart", "agent-inter", "pool-purge-delay"},
-	"default-server":  {"inter", "fastinter", "downinter", "slowstart", "agent-inter", "pool-purge-delay"},
-	"server-template": {"inter", "fastinter", "downinter", "slowstart", "agent-inter", "pool-purge-delay"},
+	"server":          serverDurations,
+	"default-server":  serverDurations,
+	"server-template": serverDurations,
 	"stick-table":     {"expire"},
 }
+
+var serverDurations = []string{"inter", "fastinter", "downinter", "slowstart", "agent-inter", "pool-purge-delay"}
 
 // equalUnits writes durations in milliseconds, so that "1s" equals "1000". The
 // size of a stick-table, of which "k" are 1024, becomes a plain number.
@@ -28,37 +30,32 @@ func equalUnits(words []string) []string {
 	}
 	out := words
 	set := func(i int, value string) {
-		if value == words[i] {
-			return
+		if value != words[i] {
+			if &out[0] == &words[0] {
+				out = slices.Clone(words)
+			}
+			out[i] = value
 		}
-		if &out[0] == &words[0] {
-			out = slices.Clone(words)
-		}
-		out[i] = value
 	}
 	for i := 1; i+1 < len(words); i++ {
 		switch {
 		case keywords[0] == "" && i == 1 && len(words) == 3, slices.Contains(keywords, words[i]):
-			set(i+1, milliseconds(words[i+1]))
+			set(i+1, scaled(words[i+1], durationUnits))
 		case words[0] == "stick-table" && words[i] == "size":
-			set(i+1, plainSize(words[i+1]))
+			set(i+1, scaled(words[i+1], sizeUnits))
 		}
 	}
 	return out
 }
 
-var milliFactors = map[string]uint64{"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+var durationUnits = map[string]uint64{"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
-func milliseconds(text string) string { return scaled(text, milliFactors) }
-
-var sizeFactors = map[string]uint64{"": 1, "k": 1 << 10, "K": 1 << 10, "m": 1 << 20, "M": 1 << 20, "g": 1 << 30, "G": 1 << 30}
-
-func plainSize(text string) string { return scaled(text, sizeFactors) }
+var sizeUnits = map[string]uint64{"": 1, "k": 1 << 10, "K": 1 << 10, "m": 1 << 20, "M": 1 << 20, "g": 1 << 30, "G": 1 << 30}
 
 // scaled returns the text itself where it is no number with one of the units.
-func scaled(text string, factors map[string]uint64) string {
+func scaled(text string, units map[string]uint64) string {
 	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-	factor, ok := factors[text[len(digits):]]
+	factor, ok := units[text[len(digits):]]
 	n, err := strconv.ParseUint(digits, 10, 64)
 	if !ok || err != nil || n > math.MaxInt64/factor {
 		return text
@@ -68,5 +65,5 @@ func scaled(text string, factors map[string]uint64) string {
 
 // SameDuration reports whether two values of a keyword on a line are one duration.
 func SameDuration(line, keyword, a, b string) bool {
-	return slices.Contains(durations[line], keyword) && milliseconds(a) == milliseconds(b)
+	return slices.Contains(durations[line], keyword) && scaled(a, durationUnits) == scaled(b, durationUnits)
 }
