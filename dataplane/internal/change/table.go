@@ -177,22 +177,20 @@ func (t Target) WhyNot(kind string, action Action, field string) string {
 			return t.lacks(&r, what)
 		}
 	}
-	if t.Transport == API {
-		return fmt.Sprintf("the Dataplane API cannot %s in the running process", what)
-	}
-	return fmt.Sprintf("HAProxy %s cannot %s at runtime", t.Version, what)
+	return t.lacks(nil, what)
 }
 
 // lacks says which version the target would need for a row, or "" if it has it.
+// A change without a row is for no version.
 func (t Target) lacks(r *Row, what string) string {
 	switch {
-	case t.Transport == Sockets && t.Version.Compare(r.Since) < 0:
+	case t.Transport == Sockets && (r == nil || t.Version.Compare(r.Since) < 0):
 		return fmt.Sprintf("HAProxy %s cannot %s at runtime", t.Version, what)
 	case t.Transport == Sockets:
 		return ""
-	case r.API == Version{}:
+	case r == nil || r.API == Version{}:
 		return fmt.Sprintf("the Dataplane API cannot %s in the running process", what)
-	case t.api().Compare(r.API) < 0:
+	case cmp.Or(t.API, API30).Compare(r.API) < 0:
 		return fmt.Sprintf("the Dataplane API before %s cannot %s in the running process", r.API, what)
 	case t.Version.Compare(r.SinceAPI) < 0:
 		return fmt.Sprintf("the Dataplane API can %s in the running process of HAProxy %s and later only", what, r.SinceAPI)

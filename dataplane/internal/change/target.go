@@ -3,6 +3,7 @@ package change
 import (
 	"cmp"
 	"fmt"
+	"strings"
 )
 
 // Version is a version of HAProxy or of the Dataplane API. The zero value stands
@@ -22,31 +23,21 @@ var (
 
 // String returns the version of a HAProxy, such as "3.2".
 func (v Version) String() string {
-	v = v.orOldest()
+	v = cmp.Or(v, HAProxy26)
 	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
 }
 
 // Compare returns -1, 0 or 1 where v is older, equal or newer.
 func (v Version) Compare(other Version) int {
-	v, other = v.orOldest(), other.orOldest()
+	v, other = cmp.Or(v, HAProxy26), cmp.Or(other, HAProxy26)
 	return cmp.Or(cmp.Compare(v.Major, other.Major), cmp.Compare(v.Minor, other.Minor))
-}
-
-func (v Version) orOldest() Version {
-	if v == (Version{}) {
-		return HAProxy26
-	}
-	return v
 }
 
 // ParseVersion reads a version as HAProxy or the API tells it, such as
 // "3.2.26-1", "v3.2.4 1eed677a" or "3.3-dev1". An unreadable one is the zero value.
 func ParseVersion(s string) Version {
 	var v Version
-	if s != "" && s[0] == 'v' {
-		s = s[1:]
-	}
-	if n, err := fmt.Sscanf(s, "%d.%d", &v.Major, &v.Minor); n != 2 || err != nil || v.Major < 0 || v.Minor < 0 {
+	if _, err := fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &v.Major, &v.Minor); err != nil || v.Major < 0 || v.Minor < 0 {
 		return Version{}
 	}
 	return v
@@ -63,13 +54,10 @@ const (
 
 // String returns "sockets" or "api".
 func (t Transport) String() string {
-	switch t {
-	case Sockets:
-		return "sockets"
-	case API:
+	if t == API {
 		return "api"
 	}
-	return fmt.Sprintf("transport(%d)", int(t))
+	return "sockets"
 }
 
 // Target says which HAProxy a plan is for.
@@ -78,11 +66,4 @@ type Target struct {
 	Transport Transport
 	API       Version // of the Dataplane API; zero means the oldest
 	Silent    bool    // the process has no stats socket that answers
-}
-
-func (t Target) api() Version {
-	if t.API == (Version{}) {
-		return API30
-	}
-	return t.API
 }

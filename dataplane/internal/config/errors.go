@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -38,26 +39,15 @@ type Error struct {
 
 // Error tells all fields on one line, but for Output, which may have several.
 func (e *Error) Error() string {
-	var b strings.Builder
-	for _, s := range []string{e.Stage, e.Position()} {
-		if s != "" {
-			b.WriteString(s)
-			b.WriteString(": ")
-		}
-	}
+	cause := "failed"
 	if e.Err != nil {
-		b.WriteString(e.Err.Error())
-	} else {
-		b.WriteString("failed")
+		cause = e.Err.Error()
 	}
 	if e.Status != 0 {
-		fmt.Fprintf(&b, " (status %d)", e.Status)
+		cause += fmt.Sprintf(" (status %d)", e.Status)
 	}
-	if e.Output != "" {
-		b.WriteString(": ")
-		b.WriteString(e.Output)
-	}
-	return b.String()
+	parts := []string{e.Stage, e.Position(), cause, e.Output}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
 }
 
 // Position returns "haproxy.cfg:12", or "" where no file is known. It is also ""

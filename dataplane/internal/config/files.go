@@ -4,6 +4,7 @@ import (
 	"crypto/sha1" //nolint:gosec // the fingerprint that HAProxy shows, nothing rests on it
 	"crypto/x509"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
@@ -13,48 +14,50 @@ import (
 type MapEntry struct{ Key, Value string }
 
 // ParseMap reads a map file as HAProxy does: a key, blanks, and a value that goes
-// to the end of the line without the blanks there. Empty lines and lines that
-// start with "#" mean nothing.
+// to the end of the line without the blanks there.
 func ParseMap(content []byte) []MapEntry {
 	var entries []MapEntry
-	for l := range strings.Lines(string(content)) {
-		l = strings.TrimRight(l, "\r\n")
-		if strings.HasPrefix(l, "#") {
-			continue
+	for l := range entryLines(content) {
+		key, value := l, ""
+		if end := strings.IndexAny(l, " \t"); end >= 0 {
+			key, value = l[:end], strings.Trim(l[end:], " \t")
 		}
-		l = strings.TrimLeft(l, " \t")
-		if l == "" {
-			continue
-		}
-		end := strings.IndexAny(l, " \t")
-		if end < 0 {
-			end = len(l)
-		}
-		entries = append(entries, MapEntry{l[:end], strings.Trim(l[end:], " \t")})
+		entries = append(entries, MapEntry{key, value})
 	}
 	return entries
 }
 
-// ParsePatterns reads a file of ACL patterns as HAProxy does: one a line, without
-// the blanks before it. Empty lines and lines that start with "#" mean nothing. A
-// pattern that stands there twice counts once. The values are empty.
+// ParsePatterns reads a file of ACL patterns as HAProxy does: one a line. A pattern
+// that stands there twice counts once. The values are empty.
 func ParsePatterns(content []byte) []MapEntry {
 	var patterns []MapEntry
 	seen := make(map[string]bool)
-	for l := range strings.Lines(string(content)) {
-		if strings.HasPrefix(l, "#") {
-			continue
-		}
-		l = strings.TrimLeft(l, " \t")
-		if end := strings.IndexAny(l, "\r\n"); end >= 0 {
-			l = l[:end]
-		}
-		if l != "" && !seen[l] {
+	for l := range entryLines(content) {
+		if !seen[l] {
 			seen[l] = true
 			patterns = append(patterns, MapEntry{Key: l})
 		}
 	}
 	return patterns
+}
+
+// entryLines goes through the lines without the blanks before them. Empty lines and
+// lines that start with "#" mean nothing.
+func entryLines(content []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for l := range strings.Lines(string(content)) {
+			if strings.HasPrefix(l, "#") {
+				continue
+			}
+			l = strings.TrimLeft(l, " \t")
+			if end := strings.IndexAny(l, "\r\n"); end >= 0 {
+				l = l[:end]
+			}
+			if l != "" && !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // Leaf returns the first certificate of a PEM file, or nil where none can be read.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"unicode/utf8"
 )
 
 // MaxLine is the number of bytes at which a line is refused: the parser of the
@@ -79,8 +78,6 @@ func CheckFileName(kind FileKind, name string) error {
 		return refuse("the name is empty")
 	case len(name) > 255:
 		return refuse("the name is longer than 255 bytes")
-	case !utf8.ValidString(name):
-		return refuse("the name is not UTF-8")
 	case stem == "":
 		return refuse("the name starts with a dot")
 	}

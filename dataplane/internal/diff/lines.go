@@ -89,15 +89,13 @@ func (e edit) isChild() bool { return children[e.line().Keyword()] != 0 }
 // step tells a child.
 func (e edit) step(want *config.Section) change.Step {
 	l := e.line()
-	step := change.Step{Action: change.Update, Kind: l.Keyword(), Fields: []change.Field{e.field()}}
+	step := change.Step{Action: change.Update, Kind: l.Keyword(), Parent: want.Key().String(), Fields: []change.Field{e.field()}}
 	switch {
 	case e.old == nil:
 		step.Action = change.Create
 	case e.now == nil:
 		step.Action = change.Delete
 	}
-	parent := sectionStep(change.Update, want)
-	step.Parent = strings.TrimSpace(parent.Kind + " " + parent.Name)
 	if children[l.Keyword()]&byName != 0 {
 		step.Name = childName(l)
 	}

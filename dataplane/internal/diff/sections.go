@@ -84,34 +84,31 @@ func (d *difference) sectionComes(s *config.Section) {
 	if saysNothing(s) && d.current.Main != "" {
 		return
 	}
-	d.rearranged = d.rearranged || s.Nth > 0
-	step := sectionStep(change.Create, s)
-	step.Needs("HAProxy reads new sections only at a reload")
-	d.add(rankOf(s.Kind, rankSection, rankBackend, rankFrontend), step)
+	d.wholeSection(change.Create, s, "HAProxy reads new sections only at a reload", rankSection, rankBackend, rankFrontend)
 }
 
 func (d *difference) sectionGoes(s *config.Section) {
 	if saysNothing(s) {
 		return
 	}
-	d.rearranged = d.rearranged || s.Nth > 0
-	step := sectionStep(change.Delete, s)
-	step.Needs("HAProxy drops sections only at a reload")
-	d.add(rankOf(s.Kind, rankSectionGone, rankBackendGone, rankFrontendGone), step)
+	d.wholeSection(change.Delete, s, "HAProxy drops sections only at a reload", rankSectionGone, rankBackendGone, rankFrontendGone)
 }
 
 func saysNothing(s *config.Section) bool {
 	return (s.Kind == "" || s.Kind == "global") && len(s.Lines()) == 0
 }
 
-func rankOf(kind string, section, backend, frontend rank) rank {
-	switch kind {
+func (d *difference) wholeSection(action change.Action, s *config.Section, why string, r, backend, frontend rank) {
+	d.rearranged = d.rearranged || s.Nth > 0
+	switch s.Kind {
 	case "backend":
-		return backend
+		r = backend
 	case "frontend", "listen":
-		return frontend
+		r = frontend
 	}
-	return section
+	step := sectionStep(action, s)
+	step.Needs(why)
+	d.add(r, step)
 }
 
 // sectionStep is a step about a section as a whole.
