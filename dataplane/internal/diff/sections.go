@@ -205,16 +205,21 @@ func normalForm(s *config.Section, lines []config.Line) ([]config.Line, bool) {
 	return nil, false
 }
 
-// moves reports whether a line goes and one with the same words comes. Only then can
-// the normal form show that less differs.
+// moves reports whether a line goes and one with the same words comes, or another one
+// with its keyword. Only then can the normal form show that less differs.
 func moves(edits []edit) bool {
 	gone := make(map[string]bool)
 	for _, e := range edits {
 		if e.old != nil {
 			gone[wordsOf(*e.old)] = true
 		}
+		if e.now == nil {
+			gone[e.old.Keyword()] = true
+		}
 	}
-	return slices.ContainsFunc(edits, func(e edit) bool { return e.now != nil && gone[wordsOf(*e.now)] })
+	return slices.ContainsFunc(edits, func(e edit) bool {
+		return e.now != nil && (gone[wordsOf(*e.now)] || e.old == nil && gone[e.now.Keyword()])
+	})
 }
 
 // wordsOf is equal for lines with the same words in any order.
