@@ -65,5 +65,19 @@
 //
 // The folders below internal follow the way of a change: config (text and files),
 // change (steps, and the one table of what a running HAProxy takes), diff (pure), and
-// the senders socket, host and api.
+// the senders: host with its socket for [Local], api for [Client].
+//
+//   - Why does this change reload? Its Op says it. The versions are in
+//     change/table.go, the conditions in diff/servers.go and diff/files.go, and what
+//     the Dataplane API cannot do in api/runtime.go (limit).
+//   - How does an entry of a map reach the process? diff/entries.go finds it,
+//     socket/files.go or api/runtime.go sends it.
+//   - When has a certificate changed? diff/files.go compares the bytes, diff/running.go
+//     the fingerprint in the process, api/certificates.go what the API stores.
+//   - What happens when another writer comes between? The status 409 becomes
+//     ErrConflict in api/errors.go; api/apply.go takes back what was told (undo), and
+//     api/client.go reads again.
+//   - How does a new field change at runtime? By a row in change/table.go.
+//   - How is a failed reload rolled back? host/reload.go and host/store.go here; a
+//     Dataplane API does it itself.
 package dataplane

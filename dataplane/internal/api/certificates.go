@@ -11,6 +11,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/dpapi"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // readCertificate returns the stored version of a desired certificate, without content

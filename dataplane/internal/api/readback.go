@@ -80,24 +80,11 @@ func misses(servers map[string]change.ServerState, do *change.Do) string {
 	case do.Verb != change.DeleteServer && !ok:
 		return string(change.Create)
 	case do.Verb == change.AddServer:
-		return state.Misses(settingsOf(do))
+		return state.Misses(change.SettingsOf(do.Server))
 	case do.Verb == change.SetServer:
 		return state.Misses(do.Set)
 	}
 	return ""
-}
-
-// settingsOf returns what a server has that was added.
-func settingsOf(do *change.Do) []change.Setting {
-	var settings []change.Setting
-	c := &change.ServerChange{Old: do.Server, New: do.Server, Balance: change.Balance{Algorithm: "roundrobin"}}
-	for _, field := range []string{"address", "weight", "state"} {
-		row := change.FieldRow(field)
-		if value, why := row.Value(c); why == "" {
-			settings = append(settings, change.Setting{Row: row, Value: value})
-		}
-	}
-	return settings
 }
 
 // loadedServers reads the servers of a backend. Before version 3.3, the API tells the

@@ -63,7 +63,7 @@ func whyNot(do *change.Do) string {
 		return why
 	case change.ChangeEntries:
 		switch {
-		case haproxycfg.SpeaksOfSecrets(do.File.Name):
+		case config.SpeaksOfSecrets(do.File.Name):
 			return "its entries would stand in requests, which are logged"
 		case do.Whole:
 			return "the order of the entries, or a key that stands there twice, is beyond the Dataplane API"

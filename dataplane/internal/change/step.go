@@ -1,8 +1,9 @@
 // Package change says what can happen to a running HAProxy: the steps of a plan,
 // and the one table of what changes without a reload.
 //
-// A new field of a server is one row in table.go. Nothing else knows the commands,
-// the versions or the columns to read back.
+// A new field of a server is one row in table.go: the senders take its commands and
+// versions, and what the process answers, from there. A field whose value in the
+// process counts also has its place in ServerState, which both senders read.
 package change
 
 import (

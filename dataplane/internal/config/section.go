@@ -48,7 +48,7 @@ type Index struct {
 	Text     string
 	List     []Section
 	defaults map[string]int // by name; of two with one name the last
-	byKey    func() map[Key]int
+	byKey    func() (numbered []Section, at map[Key]int)
 
 	conditional func() bool
 }
@@ -56,7 +56,7 @@ type Index struct {
 func newIndex(text string) *Index {
 	parts := haproxycfg.Split(text)
 	x := &Index{Text: text, List: make([]Section, len(parts)), defaults: make(map[string]int)}
-	x.byKey = sync.OnceValue(x.findKeys)
+	x.byKey = sync.OnceValues(x.findKeys)
 	x.conditional = sync.OnceValue(func() bool { return hasConditions(text) })
 	above := ""
 	repeated := make(map[Key]int) // of those that HAProxy lets repeat
@@ -96,23 +96,35 @@ func (x *Index) nameDefaults(s *Section) {
 
 // findKeys finds sections by their keys. Proxies that share a name get a number
 // only here: two texts with the same sections in the same order never need it.
-func (x *Index) findKeys() map[Key]int {
-	keys := make(map[Key]int, len(x.List))
+func (x *Index) findKeys() (numbered []Section, at map[Key]int) {
+	numbered, at = x.List, make(map[Key]int, len(x.List))
 	for i := range x.List {
 		key := x.List[i].Key()
-		for _, taken := keys[key]; taken; _, taken = keys[key] {
+		for _, taken := at[key]; taken; _, taken = at[key] {
 			key.Nth++
 		}
-		x.List[i].Nth = key.Nth
-		keys[key] = i
+		if key.Nth != x.List[i].Nth {
+			if &numbered[0] == &x.List[0] { // which others may be reading
+				numbered = slices.Clone(x.List)
+			}
+			numbered[i].Nth = key.Nth
+		}
+		at[key] = i
 	}
-	return keys
+	return numbered, at
+}
+
+// Numbered returns the sections, each with a key of its own.
+func (x *Index) Numbered() []Section {
+	numbered, _ := x.byKey()
+	return numbered
 }
 
 // Find returns the section with that key, or nil.
 func (x *Index) Find(key Key) *Section {
-	if i, ok := x.byKey()[key]; ok {
-		return &x.List[i]
+	numbered, at := x.byKey()
+	if i, ok := at[key]; ok {
+		return &numbered[i]
 	}
 	return nil
 }

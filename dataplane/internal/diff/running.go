@@ -2,6 +2,7 @@ package diff
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -184,20 +185,21 @@ func withValues(line string, set map[string]string) string {
 	for i := 3; i < len(words); i++ {
 		_, other := set[words[i]]
 		switch {
-		case other && i+1 < len(words): // weight, maxconn
+		case other && i+1 < len(words): // a keyword with its value
 			i++
 		case set["state"] != "" && (words[i] == "disabled" || words[i] == "enabled"):
 		default:
 			out = append(out, words[i])
 		}
 	}
-	for _, field := range []string{"weight", "maxconn"} {
-		if value, ok := set[field]; ok {
-			out = append(out, field, value)
+	for _, field := range slices.Sorted(maps.Keys(set)) {
+		switch field {
+		case "address":
+		case "state":
+			out = append(out, set[field])
+		default:
+			out = append(out, field, set[field])
 		}
-	}
-	if state, ok := set["state"]; ok {
-		out = append(out, state)
 	}
 	return "  " + strings.Join(out, " ") + "\n"
 }

@@ -20,9 +20,9 @@ func (d *difference) sections() {
 		return
 	}
 	var common []config.Key
-	for i := range des.List {
-		s := &des.List[i]
-		_ = des.Find(s.Key()) // numbers sections that share a name
+	listed, wanted := cur.Numbered(), des.Numbered()
+	for i := range wanted {
+		s := &wanted[i]
 		if have := cur.Find(s.Key()); have != nil {
 			d.section(have, s)
 			common = append(common, s.Key())
@@ -31,8 +31,8 @@ func (d *difference) sections() {
 		}
 	}
 	var before []config.Key
-	for i := range cur.List {
-		s := &cur.List[i]
+	for i := range listed {
+		s := &listed[i]
 		if des.Find(s.Key()) == nil {
 			d.sectionGoes(s)
 		} else {
