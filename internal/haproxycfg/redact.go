@@ -10,12 +10,7 @@ import (
 const Secret = "(secret)"
 
 var (
-	// secretWords find a word behind which a secret may stand, rather too often
-	// than too seldom: plans and findings go to logs.
-	secretWords = regexp.MustCompile(`(?i)password|passwd|passphrase|pwd|secret|token|credential|authorization|api-?key|x-api|x-auth|` +
-		`(private|cookie|mac)-key|anonkey|sign-pass|hmac\(|jwt_verify\(|aes_|bearer|auth=|agent-send`)
-
-	// secretExact are such words only as a whole, or within quotes.
+	// secretExact announce a secret only as a whole, or within quotes.
 	secretExact = regexp.MustCompile(`(^|\s)(auth|AUTH|key|pass|Cookie|Set-Cookie|Basic|setenv|presetenv)(\s|$)`)
 
 	// secretHeaders are parts of names of headers that hold secrets.
@@ -27,8 +22,20 @@ var (
 	userInfo = regexp.MustCompile(`(://)[^/?#\s]+@|[^\s/@:"'=,(]+:[^\s/@"']+@`)
 )
 
-// NamesSecret reports whether a word speaks of secrets.
-func NamesSecret(word string) bool { return secretWords.MatchString(word) }
+// NamesSecret reports whether a word speaks of secrets, rather too often than too
+// seldom: plans and findings go to logs.
+func NamesSecret(word string) bool {
+	word = strings.ToLower(word)
+	for _, part := range [...]string{
+		"password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "authorization", "apikey", "api-key", "x-api", "x-auth",
+		"private-key", "cookie-key", "mac-key", "anonkey", "sign-pass", "hmac(", "jwt_verify(", "aes_", "bearer", "auth=", "agent-send",
+	} {
+		if strings.Contains(word, part) {
+			return true
+		}
+	}
+	return false
+}
 
 // RedactWords returns the words of a line for people to see: everything behind a
 // word that announces a secret becomes one "(secret)", and so does the user of a
@@ -49,7 +56,7 @@ func RedactWords(words []string) []string {
 func secretFrom(words []string) int {
 	if len(words) > 2 { // however the keyword is misspelt
 		switch first, second := words[0], words[1]; {
-		case first == "user" && !secretWords.MatchString(words[2]) && words[2] != "groups",
+		case first == "user" && !NamesSecret(words[2]) && words[2] != "groups",
 			first == "stats" && strings.HasPrefix(second, "au"),
 			first == "tcp-check" && strings.HasPrefix(second, "send"): // such as AUTH of Redis
 			return 2
@@ -72,7 +79,7 @@ func announcesSecret(words []string, i int) bool {
 	if strings.HasPrefix(w, "/") && !strings.Contains(w, "=") {
 		return false // a path
 	}
-	return secretWords.MatchString(w) || secretExact.MatchString(w) || i > 0 && namesHeader(words[i-1]) && secretHeaders.MatchString(w)
+	return NamesSecret(w) || secretExact.MatchString(w) || i > 0 && namesHeader(words[i-1]) && secretHeaders.MatchString(w)
 }
 
 // namesHeader reports whether the name of a header follows a word.

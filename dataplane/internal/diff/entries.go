@@ -16,20 +16,23 @@ func (d *difference) entries(old, now config.File, parse func([]byte) []config.M
 	before, after := newEntries(parse(old.Content)), newEntries(parse(now.Content))
 	do := &change.Do{Verb: change.ChangeEntries, File: now}
 	isMap := now.Kind == config.Map
-	kind := "acl entry"
+	kind, parent := "acl entry", string(now.Kind)+" "+now.Name
 	if isMap {
 		kind = "map entry"
 	}
 	var steps []change.Step
-	reason := ""
+	reason, secret := "", config.SpeaksOfSecrets(now.Name)
 	note := func(action change.Action, key string) {
 		from, to := before.values[key], after.values[key]
 		do.Whole = do.Whole || len(from) > 1 || len(to) > 1
 		do.Entries = append(do.Entries, change.Entry{Action: action, Key: key, Value: strings.Join(to, "")})
 		f := change.Field{Name: "value", Old: strings.Join(from, ", "), New: strings.Join(to, ", ")}
-		f.Old, f.New = config.RedactValue(f.Old, now.Name, key), config.RedactValue(f.New, now.Name, key)
-		step := change.Step{
-			Action: action, Kind: kind, Parent: string(now.Kind) + " " + now.Name, Name: config.RedactValue(key, now.Name), Impact: change.Runtime,
+		step := change.Step{Action: action, Kind: kind, Parent: parent, Name: key, Impact: change.Runtime}
+		if secret {
+			step.Name = config.RedactValue(key, now.Name)
+		}
+		if secret || config.SpeaksOfSecrets(key) {
+			f.Old, f.New = config.RedactValue(f.Old, now.Name, key), config.RedactValue(f.New, now.Name, key)
 		}
 		if f.Old != "" || f.New != "" {
 			step.Fields = []change.Field{f}
@@ -84,12 +87,16 @@ type entries struct {
 }
 
 func newEntries(list []config.MapEntry) *entries {
-	e := &entries{values: make(map[string][]string, len(list))}
-	for _, entry := range list {
-		if _, ok := e.values[entry.Key]; !ok {
-			e.keys = append(e.keys, entry.Key)
+	e := &entries{keys: make([]string, 0, len(list)), values: make(map[string][]string, len(list))}
+	all := make([]string, len(list)) // of which most keys have one
+	for i, entry := range list {
+		all[i] = entry.Value
+		if values, ok := e.values[entry.Key]; ok {
+			e.values[entry.Key] = append(values, entry.Value)
+			continue
 		}
-		e.values[entry.Key] = append(e.values[entry.Key], entry.Value)
+		e.keys = append(e.keys, entry.Key)
+		e.values[entry.Key] = all[i : i+1 : i+1]
 	}
 	return e
 }

@@ -22,6 +22,9 @@ func (a *applier) changeEntries(ctx context.Context, do *change.Do) error {
 	}
 	verbs := map[change.Action]string{change.Create: "add ", change.Update: "set ", change.Delete: "del "}
 	whole := do.Whole || len(do.Entries) > maxSingle
+	if whole {
+		return a.replaceEntries(ctx, noun, do.File, parse(do.File.Content))
+	}
 	var commands []command
 	for _, e := range do.Entries {
 		c := command{text: verbs[e.Action] + noun, args: []string{a.path(do.File), e.Key}, secret: secretly(do.File.Name, e.Key)}
