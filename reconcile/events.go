@@ -113,7 +113,7 @@ type DeploymentScheduled struct {
 	ID       uint64
 	Endpoint string
 	At       time.Time
-	Applied  *dataplane.Result // Left has what waits
+	Applied  *dataplane.Result //eventbus:immutable nobody writes to it once Sync has returned it. Left has what waits
 }
 
 // DeploymentStarted opens a deployment to one endpoint.

@@ -75,6 +75,13 @@ func header(line string) (kind, name string, ok bool) {
 	if !quoted && !isSection(line[:end]) {
 		return "", "", false
 	}
+	if strings.IndexAny(line, "\"'\\#\r") < 0 { // as most headers are
+		name = strings.TrimLeft(line[end:], " \t")
+		if next := strings.IndexAny(name, " \t\n"); next >= 0 {
+			name = name[:next]
+		}
+		return line[:end], name, true
+	}
 	words, _ := Fields(line)
 	if len(words) == 0 || !isSection(words[0]) {
 		return "", "", false

@@ -168,13 +168,13 @@ func (t Target) WhyNot(kind string, action Action, field string) string {
 	if t.Silent {
 		return "the running HAProxy has no stats socket that answers"
 	}
-	what := fmt.Sprintf("%s a %s", action, kind)
+	what := string(action) + " a " + kind
 	if field != "" {
-		what = fmt.Sprintf("%s the %s of a %s", action, field, kind)
+		what = string(action) + " the " + field + " of a " + kind
 	}
-	for _, r := range table {
-		if r.Kind == kind && r.Action == action && r.Field == field {
-			return t.lacks(&r, what)
+	for i := range table {
+		if r := &table[i]; r.Kind == kind && r.Action == action && r.Field == field {
+			return t.lacks(r, what)
 		}
 	}
 	return t.lacks(nil, what)
