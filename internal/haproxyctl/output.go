@@ -28,7 +28,7 @@ func Messages(output string) []Message {
 		case text == "":
 			continue
 		case m != nil:
-			messages = append(messages, Message{m[1], m[2]})
+			messages = append(messages, Message{m[1], strings.TrimSpace(m[2])})
 		case goesOn && !strings.HasPrefix(text, "parsing ["):
 			last.Text += " " + text
 			continue
