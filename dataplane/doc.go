@@ -67,17 +67,21 @@
 // change (steps, and the one table of what a running HAProxy takes), diff (pure), and
 // the senders: host with its socket for [Local], api for [Client].
 //
-//   - Why does this change reload? Its Op says it. The versions are in
-//     change/table.go, the conditions in diff/servers.go and diff/files.go, and what
-//     the Dataplane API cannot do in api/runtime.go (limit).
+//   - Why does this change reload? Its Op says it (change/step.go: Needs). The versions
+//     are in change/table.go, the conditions in its Value functions and in diff/servers.go,
+//     diff/files.go and diff/entries.go, and what the Dataplane API cannot do in
+//     api/runtime.go (limit).
 //   - How does an entry of a map reach the process? diff/entries.go finds it,
 //     socket/files.go or api/runtime.go sends it.
 //   - When has a certificate changed? diff/files.go compares the bytes, diff/running.go
 //     the fingerprint in the process, api/certificates.go what the API stores.
-//   - What happens when another writer comes between? The status 409 becomes
-//     ErrConflict in api/errors.go; api/apply.go takes back what was told (undo), and
-//     api/client.go reads again.
-//   - How does a new field change at runtime? By a row in change/table.go.
+//   - What does a 409 do? For the text, api/errors.go makes ErrConflict of it,
+//     api/apply.go (undo) puts files and ledger back and forgets what it knew, and
+//     api/client.go (Sync) tries again and reads everything. Nothing was told the process
+//     yet, or else api/job.go adds a reload.
+//   - How does a new field of a server change at runtime? By a row in change/table.go.
+//     What is read back too has its place in change/process.go, which socket/read.go,
+//     api/readback.go and api/process.go fill; a drift of it is told in diff/running.go.
 //   - How is a failed reload rolled back? host/reload.go and host/store.go here; a
 //     Dataplane API does it itself.
 package dataplane

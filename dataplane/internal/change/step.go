@@ -2,8 +2,8 @@
 // and the one table of what changes without a reload.
 //
 // A new field of a server is one row in table.go: the senders take its commands and
-// versions, and what the process answers, from there. A field whose value in the
-// process counts also has its place in ServerState, which both senders read.
+// versions from there. A field that is read back also has its place in ServerState,
+// which the senders fill, and diff/running.go says what a drift of it is.
 package change
 
 import (
