@@ -24,7 +24,7 @@ import (
 //   - "says", a table of what must be found: phase, place, section, and a part
 //     of the message. All that is found must be in the table, and the other way
 //     round. A phase that is followed by a version, "semantics 3.0", is that of
-//     HAProxys from this version on, up to the next one that is named; "accepted"
+//     binaries from this version on, up to the next one that is named; "accepted"
 //     says that nothing is found.
 //   - "fixed", the smallest change that makes both phases accept the
 //     configuration: "- text" is replaced by the "+ text" behind it.

@@ -18,6 +18,19 @@ func TestParseMap(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
+// Others read the sections while one looks for a key: that numbers copies of them.
+func TestIndexNumbersCopies(t *testing.T) {
+	x := Empty().With("backend b\n  mode http\nbackend b\n  mode tcp\n").Index()
+	second := x.Find(Key{Kind: "backend", Name: "b", Nth: 1})
+	require.NotNil(t, second)
+	require.Contains(t, second.Text, "tcp")
+	require.Equal(t, "backend b (2)", x.Numbered()[1].Key().String())
+	for i := range x.List {
+		require.Zero(t, x.List[i].Nth)
+	}
+	require.Nil(t, x.Find(Key{Kind: "backend", Name: "b", Nth: 2}))
+}
+
 func FuzzParseMap(f *testing.F) {
 	f.Add("# c\na b\n\n x  y z\n")
 	f.Fuzz(func(t *testing.T, text string) {
