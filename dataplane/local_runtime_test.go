@@ -2,26 +2,20 @@ package dataplane_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
+	"github.com/hapticsdk/haptic/internal/haproxytest"
 )
 
 // ask sends one command to the stats socket.
@@ -177,20 +171,12 @@ backend two
 	require.Equal(t, two, answer("host-2999.test"))
 }
 
-// localCertificate makes a self-signed certificate with its key.
+// localCertificate makes a self-signed certificate with its key. A blank line
+// between the blocks is common, and would end a payload.
 func localCertificate(t testing.TB, commonName string) []byte {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: commonName},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{commonName}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	rawKey, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	// A blank line between the blocks is common, and would end a payload.
-	return append(append(cert, '\n', '\n'), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: rawKey})...)
+	certificate, key := haproxytest.SelfSigned(t, commonName)
+	return slices.Concat(certificate, []byte("\n\n"), key)
 }
 
 func TestLocalCertificatesAtRuntime(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
+	"github.com/hapticsdk/haptic/internal/haproxytest"
 )
 
 // needHAProxy skips a test where there is no haproxy, but not on CI.
@@ -34,23 +35,11 @@ func needHAProxy(t testing.TB) {
 	}
 }
 
-// patience is for what happens at once on a machine that has nothing else to do.
-const patience = time.Minute
+const patience = haproxytest.Patience
 
-// eventually polls until the condition holds.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
+	haproxytest.Eventually(t, what, condition)
 }
 
 // host is a running Local with HTTP servers to stand behind it.

@@ -12,24 +12,20 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
+	"github.com/hapticsdk/haptic/internal/haproxytest"
 )
 
-// patience is for what happens at once on a machine that has nothing else to do.
-const patience = time.Minute
+const patience = haproxytest.Patience
 
-// eventually polls until the condition holds.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	require.NoError(t, poll(ctx, nil, condition), what)
+	haproxytest.Eventually(t, what, condition)
 }
 
 // site is a Host with a HAProxy, whose frontend listens on a unix socket.

@@ -3,20 +3,13 @@ package socket
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,22 +21,11 @@ import (
 
 func TestMain(m *testing.M) { haproxytest.Main(m) }
 
-// patience is for what happens at once on a machine that has nothing else to do.
-const patience = time.Minute
+const patience = haproxytest.Patience
 
-func eventually(t *testing.T, what string, condition func() bool) {
+func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
+	haproxytest.Eventually(t, what, condition)
 }
 
 // process is a running HAProxy with a connection to its worker.
@@ -161,21 +143,13 @@ func file(kind config.FileKind, name string, lines ...string) config.File {
 	return config.File{Kind: kind, Name: name, Content: []byte(strings.Join(lines, "\n") + "\n")}
 }
 
-// made is a self-signed certificate with its key.
+// made is a self-signed certificate, with its key unless it is a CA. A blank line
+// between the blocks is common, and would end a payload.
 func made(t *testing.T, kind config.FileKind, name, host string) config.File {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: host},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{host}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	content := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	content, key := haproxytest.SelfSigned(t, host)
 	if kind == config.Certificate {
-		// A blank line between the blocks is common, and would end a payload.
-		content = append(append(content, '\n', '\n'), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})...)
+		content = slices.Concat(content, []byte("\n\n"), key)
 	}
 	return config.File{Kind: kind, Name: name, Content: content}
 }
