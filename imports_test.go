@@ -20,15 +20,16 @@ const module = "github.com/hapticsdk/haptic"
 var allowed = map[string][]string{
 	"eventbus":            {},
 	"templating":          {"github.com/open2b/scriggo", "go.yaml.in/yaml/"},
-	"k8swatch":            {"internal/jsonpath", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
+	"k8swatch":            {"internal/filewatch", "internal/jsonpath", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
 	"dataplane":           {"dataplane/internal/api", "dataplane/internal/change", "dataplane/internal/config", "dataplane/internal/diff", "dataplane/internal/host", "internal/dpapi", "internal/haproxycfg"},
 	"validate":            {"dataplane", "internal/haproxycfg", "internal/haproxyctl"},
-	"reconcile":           {"dataplane", "templating", "k8swatch", "eventbus", "internal/jsonpath", "k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify"},
+	"reconcile":           {"dataplane", "templating", "k8swatch", "eventbus", "internal/filewatch", "internal/jsonpath", "k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify"},
 	"reconcile/observe":   {"reconcile", "dataplane", "eventbus", "k8swatch", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel/", "k8s.io/client-go/util/jsonpath", "k8s.io/apimachinery/pkg/runtime/schema"},
 	"examples":            {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/observe", "eventbus", "golang.org/x/sync/", "k8s.io/"},
 	"internal/haproxycfg": {"github.com/haproxytech/client-native/v6/"},
 	"internal/dpapi":      {},
 	"internal/haproxyctl": {"golang.org/x/sys/unix"},
+	"internal/filewatch":  {"github.com/fsnotify/fsnotify"},
 	"internal/jsonpath":   {},
 
 	// Below dataplane data flows down this list: each knows those above it only.
