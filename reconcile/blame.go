@@ -12,7 +12,7 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
-// ConfigError says why there is no new configuration, or why an endpoint
+// ConfigError says why there is no new configuration, or why an instance
 // refused it: what is wrong, which line of which template wrote that, and for
 // which resource. It is in the errors of [ReconciliationFailed], of the events
 // before it, of [Loop.Once] and of [InstanceDeploymentFailed].

@@ -191,8 +191,8 @@ func TestProbe(t *testing.T) {
 			targets, err := clients.Targets([]dataplane.Endpoint{endpoint})
 			require.NoError(t, err)
 			start := time.Now()
-			state := stateOf(t, targets, func(s State) bool { return s.Endpoints[0].Hash != "" || s.Endpoints[0].Unfit != "" })
-			e := state.Endpoints[0]
+			state := stateOf(t, targets, func(s State) bool { return s.Instances[0].Hash != "" || s.Instances[0].Unfit != "" })
+			e := state.Instances[0]
 			if c.unfit == "" {
 				require.Equal(t, "3.2", e.API)
 				require.NotEmpty(t, e.HAProxy)
@@ -238,7 +238,7 @@ func stateOf(t *testing.T, targets []Target, wanted func(State) bool) State {
 	loop.Trigger("start")
 	deadline := time.After(time.Minute)
 	for {
-		if state := loop.State(); len(state.Endpoints) > 0 && wanted(state) {
+		if state := loop.State(); len(state.Instances) > 0 && wanted(state) {
 			return state
 		}
 		select {
@@ -258,7 +258,7 @@ func TestFlappingLeavesNothing(t *testing.T) {
 		targets, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
 		require.NoError(t, err)
 		if i%2 == 0 {
-			stateOf(t, targets, func(s State) bool { return s.Endpoints[0].Hash != "" })
+			stateOf(t, targets, func(s State) bool { return s.Instances[0].Hash != "" })
 		} else { // gone in mid-call
 			ctx, cancel := context.WithCancel(t.Context())
 			r.mu.Lock()

@@ -195,7 +195,7 @@ func TestWhatFollowPodsReadsHangs(t *testing.T) {
 				pass(time.Second)
 				require.Equal(t, []string{"edge/credentials is used"}, d.says())
 				require.True(t, d.live.State().Watched[c.watched].Synced)
-				require.Empty(t, d.loop.State().Endpoints, "that there are none is known now")
+				require.Empty(t, d.loop.State().Instances, "that there are none is known now")
 				d.ends(t)
 				require.NotContains(t, d.live.State().Watched, c.watched)
 			})
@@ -229,7 +229,7 @@ func TestOtherCredentialsHang(t *testing.T) {
 		require.Empty(t, d.says(), "another one has its own time")
 		pass(time.Millisecond)
 		require.Len(t, d.says(), 1)
-		require.Len(t, d.loop.State().Endpoints, 1)
+		require.Len(t, d.loop.State().Instances, 1)
 		d.ends(t)
 	})
 }
@@ -264,13 +264,13 @@ func TestPodsHang(t *testing.T) {
 			require.ErrorContains(t, pods.Err, "no answer yet")
 			pass(time.Hour)
 			d.serves(t, "two")
-			require.Len(t, d.loop.State().Endpoints, 1)
+			require.Len(t, d.loop.State().Instances, 1)
 			d.ends(t)
 		})
 	})
 }
 
-// TestRereadHangs: the call of that endpoint ends when its time is over, and says
+// TestRereadHangs: the call of that instance ends when its time is over, and says
 // what did not come besides what was refused.
 func TestRereadHangs(t *testing.T) {
 	discover(t, func(t *testing.T, d *discovery) {

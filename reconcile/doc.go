@@ -1,7 +1,7 @@
 // Package reconcile is the loop of a controller: whatever changes, every
 // HAProxy ends on the newest configuration that renders and validates.
 //
-//	trigger -> render -> validate -> for each endpoint: schedule -> deploy
+//	trigger -> render -> validate -> for each instance: schedule -> deploy
 //
 // A [Loop] is made of a [Renderer], a [Validator] and [Target]s; each is an
 // interface of one to three methods. [Templates] and [Live] render, package
@@ -30,9 +30,9 @@
 //   - What was validated is what is deployed: one immutable value travels. A
 //     render or validation that fails leaves the last good configuration where
 //     it is, and drift is repaired with it; it is tried again with back-off.
-//   - Endpoints are independent: each has a schedule and back-off of its own,
+//   - Instances are independent: each has a schedule and back-off of its own,
 //     and one pending configuration, the latest.
-//   - Two reloads of one endpoint are at least the minimum interval apart. A
+//   - Two reloads of one instance are at least the minimum interval apart. A
 //     change that needs no reload does not wait.
 //   - Only a process that leads deploys; it asks right before each call that
 //     changes something ([Leader], [dataplane.WithFence]).
@@ -48,20 +48,20 @@
 // every resource is the fault of the templates: then the last good configuration
 // stays.
 //
-// What only an endpoint refuses, such as a HAProxy of another version, goes the
+// What only an instance refuses, such as a HAProxy of another version, goes the
 // same way where the error says the line of a resource: then the configuration of
-// all endpoints is without that resource, since they all get the same, but not
-// before the endpoint that refused it has taken the rest. It alone is asked, also
+// all instances is without that resource, since they all get the same, but not
+// before the instance that refused it has taken the rest. It alone is asked, also
 // when the resource is tried again. Where it refuses a line of a template for every
 // resource of a kind, more than QuarantineTries resources in all, or whatever it
 // gets, no more is left out, and it alone keeps what it has. A full disk, a
 // time-out or a failed reload blames nobody.
 //
-// When such a resource changes, the endpoint is asked at once, and the others get
+// When such a resource changes, the instance is asked at once, and the others get
 // it when that has taken it: most changes of what is still wrong do not mend it,
 // such as one of its status, and each would bring it to the others for a moment,
-// with two reloads. It is free without that when the endpoint does not answer
-// within two DeployTimeouts, when this process does not lead, and when no endpoint
+// with two reloads. It is free without that when the instance does not answer
+// within two DeployTimeouts, when this process does not lead, and when no instance
 // is left that refuses it.
 //
 // This takes a Renderer that knows its [Origins], as Templates and Live do, and
@@ -109,7 +109,7 @@
 //
 // With [Templates.Pure], and with Settings, an entry is rendered again only when
 // something that it reads changed, and of entries with [Each] only the items that
-// did. A validator that is kept does the same. So the cost of a change of endpoints
+// did. A validator that is kept does the same. So the cost of a change of instances
 // follows that change, with no reload and no run of haproxy. A search for what
 // is at fault is dearer: it renders and validates anew for each attempt, in at most
 // [Options.QuarantineTries] rounds.

@@ -39,7 +39,7 @@ func (DeploymentStarted) EventName() string        { return "deployment.started"
 func (InstanceDeployed) EventName() string         { return "instance.deployed" }
 func (InstanceDeploymentFailed) EventName() string { return "instance.deployment.failed" }
 func (DriftRepaired) EventName() string            { return "drift.repaired" }
-func (EndpointsChanged) EventName() string         { return "haproxy.pods.discovered" }
+func (InstancesChanged) EventName() string         { return "haproxy.pods.discovered" }
 func (IndexSynchronized) EventName() string        { return "index.synchronized" }
 func (LeaderBecame) EventName() string             { return "leader.became" }
 func (LeaderLost) EventName() string               { return "leader.lost" }
@@ -72,7 +72,7 @@ func (DeploymentScheduled) Level() slog.Level     { return slog.LevelInfo }
 func (DeploymentStarted) Level() slog.Level       { return slog.LevelDebug }
 func (InstanceDeployed) Level() slog.Level        { return slog.LevelInfo }
 func (DriftRepaired) Level() slog.Level           { return slog.LevelWarn }
-func (EndpointsChanged) Level() slog.Level        { return slog.LevelInfo }
+func (InstancesChanged) Level() slog.Level        { return slog.LevelInfo }
 func (IndexSynchronized) Level() slog.Level       { return slog.LevelInfo }
 func (LeaderBecame) Level() slog.Level            { return slog.LevelInfo }
 func (LeaderLost) Level() slog.Level              { return slog.LevelWarn }
@@ -96,7 +96,7 @@ func (e ReconciliationCompleted) Level() slog.Level {
 
 // The attributes of events, by the same names everywhere.
 func attrID(id uint64) slog.Attr          { return slog.Uint64("reconciliation", id) }
-func attrEndpoint(name string) slog.Attr  { return slog.String("endpoint", name) }
+func attrInstance(name string) slog.Attr  { return slog.String("instance", name) }
 func attrTook(d time.Duration) slog.Attr  { return slog.Duration("took", d) }
 func attrHash(hash string) slog.Attr      { return slog.String("hash", hash) }
 func attrResource(r Resource) slog.Attr   { return slog.String("resource", r.located()) }
@@ -197,20 +197,20 @@ func (e ResourceReleased) LogValue() slog.Value {
 
 // LogValue implements [slog.LogValuer].
 func (e DeploymentScheduled) LogValue() slog.Value {
-	return group(attrID(e.ID), attrEndpoint(e.Endpoint), slog.Time("at", e.At))
+	return group(attrID(e.ID), attrInstance(e.Instance), slog.Time("at", e.At))
 }
 
 // LogValue implements [slog.LogValuer].
 func (e DeploymentStarted) LogValue() slog.Value {
-	return group(attrID(e.ID), attrEndpoint(e.Endpoint))
+	return group(attrID(e.ID), attrInstance(e.Instance))
 }
 
 // LogValue implements [slog.LogValuer].
 func (e InstanceDeployed) LogValue() slog.Value {
-	return group(attrID(e.ID), attrEndpoint(e.Endpoint), attrResult(e.Result), attrTook(e.Took))
+	return group(attrID(e.ID), attrInstance(e.Instance), attrResult(e.Result), attrTook(e.Took))
 }
 
-// Level is lower for what an endpoint was only asked.
+// Level is lower for what an instance was only asked.
 func (e InstanceDeploymentFailed) Level() slog.Level {
 	if e.Asked {
 		return slog.LevelInfo
@@ -228,18 +228,18 @@ func (e InstanceDeploymentFailed) LogValue() slog.Value {
 	if e.Asked {
 		asked = slog.Bool("asked", true)
 	}
-	return group(attrID(e.ID), attrEndpoint(e.Endpoint), attrErr(e.Err), slog.Int("failures", e.Failures), retry,
+	return group(attrID(e.ID), attrInstance(e.Instance), attrErr(e.Err), slog.Int("failures", e.Failures), retry,
 		attrResult(e.Result), attrTook(e.Took), asked)
 }
 
 // LogValue implements [slog.LogValuer].
 func (e DriftRepaired) LogValue() slog.Value {
-	return group(attrID(e.ID), attrEndpoint(e.Endpoint), attrResult(e.Result))
+	return group(attrID(e.ID), attrInstance(e.Instance), attrResult(e.Result))
 }
 
 // LogValue implements [slog.LogValuer].
-func (e EndpointsChanged) LogValue() slog.Value {
-	return group(slog.Int("endpoints", len(e.Endpoints)), slog.Any("added", e.Added), slog.Any("removed", e.Removed))
+func (e InstancesChanged) LogValue() slog.Value {
+	return group(slog.Int("instances", len(e.Instances)), slog.Any("added", e.Added), slog.Any("removed", e.Removed))
 }
 
 // LogValue implements [slog.LogValuer].

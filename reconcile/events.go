@@ -106,35 +106,35 @@ type ResourceReleased struct {
 	Reason   string
 }
 
-// DeploymentScheduled says that an endpoint gets a configuration later, because
+// DeploymentScheduled says that an instance gets a configuration later, because
 // its last reload was less than the minimum interval ago. Changes without a reload
 // are applied already.
 type DeploymentScheduled struct {
 	ID       uint64
-	Endpoint string
+	Instance string
 	At       time.Time
 	Applied  *dataplane.Result //eventbus:immutable nobody writes to it once Sync has returned it. Left has what waits
 }
 
-// DeploymentStarted opens a deployment to one endpoint.
+// DeploymentStarted opens a deployment to one instance.
 type DeploymentStarted struct {
 	ID       uint64
-	Endpoint string
+	Instance string
 }
 
-// InstanceDeployed says that an endpoint has the configuration.
+// InstanceDeployed says that an instance has the configuration.
 type InstanceDeployed struct {
 	ID       uint64
-	Endpoint string
+	Instance string
 	Result   *dataplane.Result //eventbus:immutable nobody writes to it once Sync has returned it
 	Took     time.Duration
 }
 
-// InstanceDeploymentFailed says that an endpoint does not have the
-// configuration, and when it is tried again; other endpoints are untouched.
+// InstanceDeploymentFailed says that an instance does not have the
+// configuration, and when it is tried again; other instances are untouched.
 type InstanceDeploymentFailed struct {
 	ID       uint64
-	Endpoint string
+	Instance string
 	Result   *dataplane.Result //eventbus:immutable nobody writes to it once Sync has returned it. What was done all the same; may be nil
 	Err      error
 	Failures int       // in a row
@@ -142,21 +142,21 @@ type InstanceDeploymentFailed struct {
 	Took     time.Duration
 
 	// Asked says that it was only asked whether it takes a configuration that no
-	// other endpoint gets: what it has is what it should have, as far as can be.
+	// other instance gets: what it has is what it should have, as far as can be.
 	Asked bool
 }
 
-// DriftRepaired says that an idle endpoint no longer had what was deployed to
+// DriftRepaired says that an idle instance no longer had what was deployed to
 // it, and that it has again.
 type DriftRepaired struct {
 	ID       uint64
-	Endpoint string
+	Instance string
 	Result   *dataplane.Result //eventbus:immutable nobody writes to it once Sync has returned it
 }
 
-// EndpointsChanged says which endpoints are deployed to from now on.
-type EndpointsChanged struct {
-	Endpoints []string //eventbus:immutable made for this event
+// InstancesChanged says which instances are deployed to from now on.
+type InstancesChanged struct {
+	Instances []string //eventbus:immutable made for this event
 	Added     []string //eventbus:immutable made for this event
 	Removed   []string //eventbus:immutable made for this event
 }

@@ -31,8 +31,8 @@ data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0, validation_us
 	if err != nil {
 		panic(err)
 	}
-	found := make(chan reconcile.EndpointsChanged, 10)
-	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.EndpointsChanged]) { found <- d.Event })
+	found := make(chan reconcile.InstancesChanged, 10)
+	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.InstancesChanged]) { found <- d.Event })
 	bus.Start()
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

@@ -29,7 +29,7 @@ func ExampleLoop_SetTargets() {
 	fmt.Println(loop.SetTargets(haproxy))
 	fmt.Println(loop.SetTargets(haproxy, &printer{}) != nil) // two of one name: nothing changes
 	outcomes, err := loop.Once(context.Background())
-	fmt.Println(len(outcomes), outcomes[0].Endpoint, err)
+	fmt.Println(len(outcomes), outcomes[0].Instance, err)
 	// Output:
 	// <nil>
 	// true
@@ -86,7 +86,7 @@ func ExampleLoop_LeadershipChanged() {
 	bus := eventbus.New(nil)
 	deployed := make(chan string, 10)
 	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
-		deployed <- fmt.Sprintf("%s: %s", d.Event.Endpoint, d.Event.Result.Plan.Summary())
+		deployed <- fmt.Sprintf("%s: %s", d.Event.Instance, d.Event.Result.Plan.Summary())
 	})
 	bus.Start()
 	leader := &elected{}

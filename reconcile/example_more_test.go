@@ -26,7 +26,7 @@ func ExampleLoop_Run() {
 	bus := eventbus.New(nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
-		fmt.Println(d.Event.Endpoint, "has configuration", d.Event.ID)
+		fmt.Println(d.Event.Instance, "has configuration", d.Event.ID)
 		cancel()
 	})
 	bus.Start()
@@ -76,12 +76,12 @@ func ExamplePodEndpoints() {
 		}},
 	}
 	credentials := reconcile.Credentials{DataplaneUsername: "admin", DataplanePassword: "secret"}
-	endpoints := reconcile.PodEndpoints([]*corev1.Pod{pod}, credentials, reconcile.PodOptions{})
-	fmt.Println(endpoints[0].Name, endpoints[0].URL)
+	instances := reconcile.PodEndpoints([]*corev1.Pod{pod}, credentials, reconcile.PodOptions{})
+	fmt.Println(instances[0].Name, instances[0].URL)
 
 	// Clients makes targets of them, and keeps a client while nothing changes.
 	var clients reconcile.Clients
-	targets, err := clients.Targets(endpoints)
+	targets, err := clients.Targets(instances)
 	fmt.Println(len(targets), err)
 	// Output:
 	// lb/haproxy-0 http://192.0.2.7:5555
@@ -137,7 +137,7 @@ func ExampleLoop_Once() {
 		return
 	}
 	outcomes, err := loop.Once(context.Background())
-	fmt.Println(outcomes[0].Endpoint, outcomes[0].Plan.Summary(), err)
+	fmt.Println(outcomes[0].Instance, outcomes[0].Plan.Summary(), err)
 	// Output:
 	// printer 1 to create, 0 to update, 0 to delete; one reload <nil>
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// Of 100 endpoints one never answers: the 99 others get every configuration at
+// Of 100 instances one never answers: the 99 others get every configuration at
 // the moment at which they would have got it without that one, and the hung one
 // the newest, once it answers.
 func TestOneHungAmongHundred(t *testing.T) {
-	const endpoints, rounds = 100, 20
+	const instances, rounds = 100, 20
 	var release chan struct{} // of the bubble
 	var targets []Target
 	var fakes []*fakeTarget
-	for i := range endpoints {
+	for i := range instances {
 		f := &fakeTarget{name: fmt.Sprintf("e%02d", i)}
 		f.impact = dataplane.ImpactRuntime
 		fakes, targets = append(fakes, f), append(targets, f)
@@ -55,7 +55,7 @@ func TestOneHungAmongHundred(t *testing.T) {
 			pass(time.Second)
 		}
 		require.Empty(t, hung.texts())
-		for _, e := range s.State().Endpoints {
+		for _, e := range s.State().Instances {
 			require.Equal(t, e.Name == hung.name, !e.StaleSince.IsZero(), e.Name)
 		}
 		close(release)

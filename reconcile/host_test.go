@@ -250,7 +250,7 @@ func TestSlotsSettle(t *testing.T) {
 	require.Contains(t, second.Main(), "server s0 192.0.2.1:80")
 	templates.Settle(second, nil)
 	require.Equal(t, second.Hash(), render().Hash(), "a fixed point")
-	templates.Settle(first, nil) // of an endpoint that was slow
+	templates.Settle(first, nil) // of an instance that was slow
 	require.Equal(t, second.Hash(), render().Hash())
 	other, err := dataplane.NewConfig("backend web\n  server s9 192.0.2.1:80\n")
 	require.NoError(t, err)

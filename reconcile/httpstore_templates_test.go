@@ -138,8 +138,8 @@ func TestHTTPWithoutLeading(t *testing.T) {
 	require.False(t, templates.HTTP.Resources()[0].Pending)
 }
 
-// TestHTTPRefusedByAnEndpoint: what validates may still be refused by a HAProxy.
-func TestHTTPRefusedByAnEndpoint(t *testing.T) {
+// TestHTTPRefusedByAnInstance: what validates may still be refused by a HAProxy.
+func TestHTTPRefusedByAnInstance(t *testing.T) {
 	p := &page{content: "one"}
 	templates := site(t, map[string]string{"haproxy.cfg": "global\n  # {{ http.Fetch(\"http://a.test/\") }}\n"}, nil, nil)
 	s := &HTTPStore{Client: &http.Client{Transport: &wire{answer: p.answer}}}

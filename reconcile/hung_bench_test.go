@@ -33,7 +33,7 @@ func (s *slow) Sync(ctx context.Context, _ *dataplane.Config, options ...datapla
 }
 
 // BenchmarkHungAmong100 is the time from a change to its arrival at those of 100
-// endpoints that do not hang, and the processor time of a change, beside the same
+// instances that do not hang, and the processor time of a change, beside the same
 // without any that hangs. Rounds with and without take turns, in both orders, and
 // medians of the rounds are compared, so that what else the machine does is in
 // both.
@@ -81,10 +81,10 @@ func processorTime(b *testing.B) time.Duration {
 // hungRound makes changes one after the other, each once the one before has
 // arrived everywhere.
 func hungRound(b *testing.B, hung int) (p99, cpu time.Duration) {
-	const endpoints, changes = 100, 20
-	done := make(chan time.Time, endpoints)
+	const instances, changes = 100, 20
+	done := make(chan time.Time, instances)
 	var targets []Target
-	for i := range endpoints {
+	for i := range instances {
 		targets = append(targets, &slow{name: fmt.Sprint(i), hang: i < hung, done: done})
 	}
 	change := 0
@@ -103,7 +103,7 @@ func hungRound(b *testing.B, hung int) (p99, cpu time.Duration) {
 		change++
 		start := time.Now()
 		loop.Trigger("change")
-		for range endpoints - hung {
+		for range instances - hung {
 			took = append(took, (<-done).Sub(start))
 		}
 	}

@@ -45,11 +45,11 @@ func (h *hungTarget) Sync(ctx context.Context, cfg *dataplane.Config, options ..
 	return h.fakeTarget.Sync(ctx, cfg, options...)
 }
 
-// TestManyHang: however many of 100 endpoints hang, and in which call, each of
+// TestManyHang: however many of 100 instances hang, and in which call, each of
 // 200 changes reaches the others at the moment it is made, and no goroutine is
 // left over for any of them.
 func TestManyHang(t *testing.T) {
-	const endpoints, rounds = 100, 200
+	const instances, rounds = 100, 200
 	for _, c := range []struct {
 		in   string
 		hung int
@@ -57,7 +57,7 @@ func TestManyHang(t *testing.T) {
 		t.Run(fmt.Sprintf("%d in %s", c.hung, c.in), func(t *testing.T) {
 			var targets []Target
 			var others []*hungTarget
-			for i := range endpoints {
+			for i := range instances {
 				h := &hungTarget{fakeTarget: fakeTarget{name: fmt.Sprintf("e%02d", i)}}
 				h.impact = dataplane.ImpactRuntime
 				if i < c.hung {
@@ -83,7 +83,7 @@ func TestManyHang(t *testing.T) {
 						early = runtime.NumGoroutine()
 					}
 				}
-				require.LessOrEqual(t, runtime.NumGoroutine(), early+endpoints/10, "goroutines add up")
+				require.LessOrEqual(t, runtime.NumGoroutine(), early+instances/10, "goroutines add up")
 			})
 		})
 	}

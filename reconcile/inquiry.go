@@ -11,24 +11,24 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// What only an endpoint refuses, because it is of another version than the
+// What only an instance refuses, because it is of another version than the
 // validator, would keep every further change away from it. So the resource at
-// fault is left out as any other is. All endpoints get one configuration, so it
-// is left out of that of all of them: but only once the endpoint that refused it
-// has proved that it takes the rest. It is asked to, and no other endpoint
-// notices. An endpoint that refuses whatever it gets harms nobody but itself.
+// fault is left out as any other is. All instances get one configuration, so it
+// is left out of that of all of them: but only once the instance that refused it
+// has proved that it takes the rest. It is asked to, and no other instance
+// notices. An instance that refuses whatever it gets harms nobody but itself.
 //
-// For the same reason a resource that changes stays left out until the endpoint
+// For the same reason a resource that changes stays left out until the instance
 // that refused it has been asked about what it is now: most changes are of its
-// status, or mend something else. An endpoint that does not answer holds it back
+// status, or mend something else. An instance that does not answer holds it back
 // no longer than one that hangs can: then all get it.
 
-// inquiry finds out without which resources an endpoint takes the configuration
+// inquiry finds out without which resources an instance takes the configuration
 // that it refused or, where again is set, whether it takes one with resources
 // that it refused once.
 type inquiry struct {
-	endpoint string
-	born     uint64         // of the endpoint in the schedule
+	instance string
+	born     uint64         // of the instance in the schedule
 	again    []*Quarantined // one that is due to be tried, or all that have changed
 	accused  []accusation
 	of       []Resource // that the refused configuration was made of
@@ -37,9 +37,9 @@ type inquiry struct {
 	until    time.Time  // when the answer must be there
 }
 
-// answer is what an endpoint made of a configuration.
+// answer is what an instance made of a configuration.
 type answer struct {
-	endpoint string
+	instance string
 	born     uint64
 	to       *validated
 	asked    bool         // for an inquiry; otherwise it was to be deployed, and was refused
@@ -55,7 +55,7 @@ type fatigue struct {
 }
 
 // refusal is what an error says against resources; nil for nothing. It must be
-// about the configuration, not about the endpoint: a full disk, a reload that
+// about the configuration, not about the instance: a full disk, a reload that
 // failed and an answer that did not come are nobody's fault.
 func (l *Loop) refusal(err error) *ConfigError {
 	if l.opts.NoQuarantine || !invalid(err) {
@@ -68,19 +68,19 @@ func (l *Loop) refusal(err error) *ConfigError {
 	return e
 }
 
-// invalid reports an error about the configuration, not about the endpoint.
+// invalid reports an error about the configuration, not about the instance.
 func invalid(err error) bool {
 	return errors.Is(err, dataplane.ErrInvalid) || errors.Is(err, dataplane.ErrUnsupported)
 }
 
-// note keeps what an endpoint answered for the next reconciliation, in place of
+// note keeps what an instance answered for the next reconciliation, in place of
 // what it answered before. The caller holds l.mu.
 func (l *Loop) note(a answer) {
-	l.answers = slices.DeleteFunc(l.answers, func(b answer) bool { return a.endpoint == b.endpoint && a.asked == b.asked })
+	l.answers = slices.DeleteFunc(l.answers, func(b answer) bool { return a.instance == b.instance && a.asked == b.asked })
 	l.answers = append(l.answers, a)
 }
 
-// hear draws the conclusions from what endpoints answered since the last
+// hear draws the conclusions from what instances answered since the last
 // reconciliation, and returns what they said. The caller holds l.rendering.
 func (l *Loop) hear(ctx context.Context, id uint64) (heard []answer) {
 	q := &l.quarantine
@@ -93,10 +93,10 @@ func (l *Loop) hear(ctx context.Context, id uint64) (heard []answer) {
 		here[t.Name()] = true
 	}
 	refusals := slices.DeleteFunc(slices.Concat(q.waiting, heard), func(a answer) bool {
-		return a.asked || !l.sched.refuses(a.endpoint, a.born, a.to)
+		return a.asked || !l.sched.refuses(a.instance, a.born, a.to)
 	})
 	i := q.inquiry
-	lost := i != nil && i.asked != nil && (!l.sched.asking(i.endpoint, i.born, i.asked) || !time.Now().Before(i.until))
+	lost := i != nil && i.asked != nil && (!l.sched.asking(i.instance, i.born, i.asked) || !time.Now().Before(i.until))
 	l.mu.Unlock()
 
 	for _, a := range heard {
@@ -105,7 +105,7 @@ func (l *Loop) hear(ctx context.Context, id uint64) (heard []answer) {
 			lost = false
 		}
 	}
-	if lost { // the endpoint went or does not answer, or another process leads
+	if lost { // the instance went or does not answer, or another process leads
 		l.abandon()
 	}
 	q.waiting = nil
@@ -119,7 +119,7 @@ func (l *Loop) hear(ctx context.Context, id uint64) (heard []answer) {
 	}
 	for _, h := range q.held {
 		h.forget(func(name string) bool { return !here[name] })
-		if slices.ContainsFunc(h.Endpoints, func(name string) bool { return slices.Contains(returned, name) }) {
+		if slices.ContainsFunc(h.Instances, func(name string) bool { return slices.Contains(returned, name) }) {
 			h.RetryAt = time.Now()
 		}
 	}
@@ -134,7 +134,7 @@ func (l *Loop) abandon() {
 	for _, h := range i.again {
 		if h.changed {
 			h.forget(func(string) bool { return true })
-			l.Trigger("there is no answer of " + i.endpoint + " about " + h.Resource.String())
+			l.Trigger("there is no answer of " + i.instance + " about " + h.Resource.String())
 		}
 	}
 }
@@ -148,13 +148,13 @@ func (l *Loop) forgetInquiry() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sched.unask(i.endpoint, i.born, i.asked)
-	if w := l.workers[i.endpoint]; w != nil {
+	l.sched.unask(i.instance, i.born, i.asked)
+	if w := l.workers[i.instance]; w != nil {
 		w.poke()
 	}
 }
 
-// concluded lets the endpoints go on that were asked. The caller holds
+// concluded lets the instances go on that were asked. The caller holds
 // l.rendering.
 func (l *Loop) concluded(heard []answer) {
 	var until time.Time
@@ -165,34 +165,34 @@ func (l *Loop) concluded(heard []answer) {
 	defer l.mu.Unlock()
 	l.inquiring = until
 	for _, a := range heard {
-		if w := l.workers[a.endpoint]; a.asked && w != nil {
-			l.sched.concluded(a.endpoint, a.born, a.to)
+		if w := l.workers[a.instance]; a.asked && w != nil {
+			l.sched.concluded(a.instance, a.born, a.to)
 			w.poke()
 		}
 	}
 }
 
-// complain begins an inquiry for what an endpoint refused, unless it is known
+// complain begins an inquiry for what an instance refused, unless it is known
 // already who is at fault.
 func (l *Loop) complain(ctx context.Context, a answer) {
 	q := &l.quarantine
 	switch {
-	case q.knows(a) || time.Now().Before(q.weary[a.endpoint].until):
-	case q.inquiry != nil && q.inquiry.endpoint == a.endpoint && q.inquiry.again == nil:
+	case q.knows(a) || time.Now().Before(q.weary[a.instance].until):
+	case q.inquiry != nil && q.inquiry.instance == a.instance && q.inquiry.again == nil:
 	case q.inquiry != nil:
 		q.waiting = append(q.waiting, a)
 	default:
-		q.inquiry = &inquiry{endpoint: a.endpoint, born: a.born, of: resourcesIn(ctx, a.to.origins)}
+		q.inquiry = &inquiry{instance: a.instance, born: a.born, of: resourcesIn(ctx, a.to.origins)}
 		l.accuse(a)
 	}
 }
 
-// refusedBy returns what is left out because of an endpoint.
+// refusedBy returns what is left out because of an instance.
 func (q *quarantine) refusedBy(name string) []*Quarantined {
-	return slices.DeleteFunc(q.sorted(), func(h *Quarantined) bool { return !slices.Contains(h.Endpoints, name) })
+	return slices.DeleteFunc(q.sorted(), func(h *Quarantined) bool { return !slices.Contains(h.Instances, name) })
 }
 
-// knows reports whether all that an endpoint complains of is left out already,
+// knows reports whether all that an instance complains of is left out already,
 // or about to be, because of others; it is then noted that this one refuses it,
 // too.
 func (q *quarantine) knows(a answer) bool {
@@ -202,13 +202,13 @@ func (q *quarantine) knows(a answer) bool {
 		if !ok {
 			continue
 		}
-		if h := q.held[r.object()]; h != nil && len(h.Endpoints) > 0 {
-			h.Endpoints = withName(h.Endpoints, a.endpoint)
+		if h := q.held[r.object()]; h != nil && len(h.Instances) > 0 {
+			h.Instances = withName(h.Instances, a.instance)
 			continue
 		}
 		i := slices.IndexFunc(q.proved, func(p accusation) bool { return p.resource == r })
 		if i >= 0 {
-			q.proved[i].endpoints = withName(q.proved[i].endpoints, a.endpoint)
+			q.proved[i].instances = withName(q.proved[i].instances, a.instance)
 		}
 		known = known && i >= 0
 	}
@@ -238,7 +238,7 @@ func (l *Loop) conclude(id uint64, a answer) {
 		q.inquiry = nil
 		for _, h := range i.again {
 			changed := h.changed
-			h.forget(func(name string) bool { return changed || name == a.endpoint })
+			h.forget(func(name string) bool { return changed || name == a.instance })
 			h.RetryAt = time.Now() // the next of them is asked
 		}
 	case a.refused != nil:
@@ -247,20 +247,20 @@ func (l *Loop) conclude(id uint64, a answer) {
 	case a.failed:
 		l.giveUp("")
 	default: // it takes the rest
-		delete(q.weary, i.endpoint)
+		delete(q.weary, i.instance)
 		q.proved, q.inquiry = append(q.proved, i.accused...), nil
 	}
 }
 
-// of names the endpoint that a fault comes from.
-func (f Fault) of(endpoint string) Fault {
-	if !strings.HasPrefix(f.Message, endpoint+": ") {
-		f.Message = endpoint + ": " + f.Message
+// of names the instance that a fault comes from.
+func (f Fault) of(instance string) Fault {
+	if !strings.HasPrefix(f.Message, instance+": ") {
+		f.Message = instance + ": " + f.Message
 	}
 	return f
 }
 
-// accuse adds those to an inquiry whom the endpoint blames now, or gives up.
+// accuse adds those to an inquiry whom the instance blames now, or gives up.
 func (l *Loop) accuse(a answer) {
 	q := &l.quarantine
 	i := q.inquiry
@@ -281,12 +281,12 @@ func (l *Loop) accuse(a answer) {
 		return
 	}
 	for _, c := range culprits {
-		c.fault, c.endpoints = c.fault.of(i.endpoint), []string{i.endpoint}
+		c.fault, c.instances = c.fault.of(i.instance), []string{i.instance}
 		s.accused = slices.DeleteFunc(s.accused, func(b accusation) bool { return b.resource.object() == c.resource.object() })
 		s.accused = append(s.accused, c)
 	}
 	i.accused = s.accused
-	if len(i.accused)+len(q.refusedBy(i.endpoint)) > l.opts.QuarantineTries {
+	if len(i.accused)+len(q.refusedBy(i.instance)) > l.opts.QuarantineTries {
 		l.giveUp(tooMany)
 	} else if t, kind := i.allOfAKind(q); kind != "" {
 		l.giveUp(fmt.Sprintf("%s is refused for every %s, so the template is to blame", t, kind))
@@ -306,7 +306,7 @@ func (q *quarantine) dealtWith(f Fault, refused *validated) bool {
 		return false
 	}
 	h := q.held[r.object()]
-	return h != nil && !h.freed && (len(h.Endpoints) > 0 || h.Resource == r) ||
+	return h != nil && !h.freed && (len(h.Instances) > 0 || h.Resource == r) ||
 		slices.ContainsFunc(q.proved, func(p accusation) bool { return p.resource == r })
 }
 
@@ -328,33 +328,33 @@ func (i *inquiry) allOfAKind(q *quarantine) (TemplateLine, string) {
 	return TemplateLine{}, ""
 }
 
-// giveUp ends an inquiry: nobody is left out. The endpoint keeps what it has, its
+// giveUp ends an inquiry: nobody is left out. The instance keeps what it has, its
 // error says why, and it is not asked again soon.
 func (l *Loop) giveUp(why string) {
 	q := &l.quarantine
 	i := q.inquiry
 	l.forgetInquiry()
-	f := q.weary[i.endpoint]
+	f := q.weary[i.instance]
 	f.failures++
 	f.until = time.Now().Add(timing{retryBase: l.opts.TrialBase, retryMax: l.opts.TrialMax}.backOff(f.failures))
 	if q.weary == nil {
 		q.weary = map[string]fatigue{}
 	}
-	q.weary[i.endpoint] = f
+	q.weary[i.instance] = f
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if w := l.workers[i.endpoint]; w != nil && w.born == i.born && w.public.Error != "" && why != "" {
+	if w := l.workers[i.instance]; w != nil && w.born == i.born && w.public.Error != "" && why != "" {
 		w.public.Error += " (" + why + ")"
 	}
 }
 
-// inquire asks an endpoint what an inquiry has to know next, and begins one for
+// inquire asks an instance what an inquiry has to know next, and begins one for
 // what is due in quarantine. The caller holds l.rendering.
 func (l *Loop) inquire(ctx context.Context, id uint64) {
 	q := &l.quarantine
 	defer func() {
 		if q.inquiry == nil && len(q.waiting) > 0 {
-			l.Trigger("another endpoint refused the configuration, too")
+			l.Trigger("another instance refused the configuration, too")
 		}
 	}()
 	if q.inquiry == nil {
@@ -395,7 +395,7 @@ func (l *Loop) inquire(ctx context.Context, id uint64) {
 	}
 }
 
-// ask hands a configuration to the endpoint of an inquiry. It reports false where
+// ask hands a configuration to the instance of an inquiry. It reports false where
 // there is nothing to ask, or nobody.
 func (l *Loop) ask(i *inquiry, v *validated) bool {
 	l.mu.Lock()
@@ -404,16 +404,16 @@ func (l *Loop) ask(i *inquiry, v *validated) bool {
 		// What was at fault has changed meanwhile, or it makes no difference any more.
 		for _, h := range i.again {
 			h.forget(func(string) bool { return true })
-			l.trigger("no endpoint refuses " + h.Resource.String() + " any more")
+			l.trigger("no instance refuses " + h.Resource.String() + " any more")
 		}
 		return false
 	}
-	if !l.sched.asks(i.endpoint, i.born, v) {
+	if !l.sched.asks(i.instance, i.born, v) {
 		return false
 	}
 	// The call under way may run into its time-out, and so may its own.
 	t := l.timing()
 	i.asked, i.until = v, v.at.Add(2*t.deployTimeout+t.minInterval)
-	l.workers[i.endpoint].poke()
+	l.workers[i.instance].poke()
 	return true
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
-// dueAgain begins an inquiry for what an endpoint refused and is to be tried: all
+// dueAgain begins an inquiry for what an instance refused and is to be tried: all
 // that have changed together, and otherwise one at a time, for others may be at
 // fault alone.
 func (l *Loop) dueAgain() *inquiry {
@@ -19,10 +19,10 @@ func (l *Loop) dueAgain() *inquiry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, h := range l.quarantine.sorted() {
-		if len(h.Endpoints) == 0 || h.RetryAt.After(now) {
+		if len(h.Instances) == 0 || h.RetryAt.After(now) {
 			continue
 		}
-		for _, name := range h.Endpoints {
+		for _, name := range h.Instances {
 			w := l.workers[name]
 			if w == nil {
 				continue
@@ -31,12 +31,12 @@ func (l *Loop) dueAgain() *inquiry {
 			if h.changed {
 				again = slices.DeleteFunc(l.quarantine.refusedBy(name), func(h *Quarantined) bool { return !h.changed })
 			}
-			return &inquiry{endpoint: name, born: w.born, again: again}
+			return &inquiry{instance: name, born: w.born, again: again}
 		}
 		l.schedule(h, now) // there is nobody to ask
 		if h.changed && len(l.workers) == 0 {
 			h.forget(func(string) bool { return true })
-			l.trigger("there is no endpoint to ask about " + h.Resource.String())
+			l.trigger("there is no instance to ask about " + h.Resource.String())
 		}
 	}
 	return nil
@@ -52,7 +52,7 @@ func (q *quarantine) excluded(but []*Quarantined) (all []Resource) {
 	return all
 }
 
-// refusedAgain keeps what an endpoint still refuses where it is. Where that is
+// refusedAgain keeps what an instance still refuses where it is. Where that is
 // nothing of what it was asked about, nobody knows what it thinks of that.
 func (l *Loop) refusedAgain(id uint64, a answer) {
 	q, now := &l.quarantine, time.Now()
@@ -72,7 +72,7 @@ func (l *Loop) refusedAgain(id uint64, a answer) {
 			}
 			known = true
 			if h.Resource == r { // else it has changed again
-				h.Fault, h.changed = f.of(i.endpoint), false
+				h.Fault, h.changed = f.of(i.instance), false
 				h.recorded = false
 				eventbus.Publish(l.bus, ResourceQuarantined{ID: id, Quarantined: *h})
 			}
@@ -90,7 +90,7 @@ func (l *Loop) refusedAgain(id uint64, a answer) {
 	}
 }
 
-// cameBack has an endpoint asked again about what it refused before it went: it
+// cameBack has an instance asked again about what it refused before it went: it
 // may be of another version now. The caller holds l.mu.
 func (l *Loop) cameBack(name string) {
 	if l.refusedSomething(name) {
@@ -100,17 +100,17 @@ func (l *Loop) cameBack(name string) {
 }
 
 // refusedSomething reports whether something is in quarantine because of an
-// endpoint. The caller holds l.mu.
+// instance. The caller holds l.mu.
 func (l *Loop) refusedSomething(name string) bool {
-	return slices.ContainsFunc(l.state.Quarantined, func(h Quarantined) bool { return slices.Contains(h.Endpoints, name) })
+	return slices.ContainsFunc(l.state.Quarantined, func(h Quarantined) bool { return slices.Contains(h.Instances, name) })
 }
 
-// forget drops the endpoints that no longer count; one of which none is left is
+// forget drops the instances that no longer count; one of which none is left is
 // free.
 func (h *Quarantined) forget(gone func(name string) bool) {
-	if len(h.Endpoints) == 0 {
+	if len(h.Instances) == 0 {
 		return
 	}
-	h.Endpoints = slices.DeleteFunc(slices.Clone(h.Endpoints), gone) // a copy: it is in events
-	h.freed = len(h.Endpoints) == 0
+	h.Instances = slices.DeleteFunc(slices.Clone(h.Instances), gone) // a copy: it is in events
+	h.freed = len(h.Instances) == 0
 }

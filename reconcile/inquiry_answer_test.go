@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// served is an endpoint in a schedule that has what it shall have.
+// served is an instance in a schedule that has what it shall have.
 func served(t *testing.T) (s *schedule, born uint64, v *validated) {
-	s = &schedule{endpoints: map[string]*endpointState{}}
+	s = &schedule{instances: map[string]*instanceState{}}
 	v = &validated{id: 1, config: configOf(t, "what all have")}
 	s.leads(true)
 	s.accepted(v)
@@ -18,7 +18,7 @@ func served(t *testing.T) (s *schedule, born uint64, v *validated) {
 	return s, born, v
 }
 
-// TestWhatFollowsAnAnswer is a table of answers, and of what an endpoint that had
+// TestWhatFollowsAnAnswer is a table of answers, and of what an instance that had
 // everything does next.
 func TestWhatFollowsAnAnswer(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -34,9 +34,9 @@ func TestADataplaneAPIThatRefusesALine(t *testing.T) {
 	newer := dataplanetest.New(t, nil)
 	var targets []Target
 	for i, api := range []*dataplanetest.Server{older, newer} {
-		endpoint := api.Endpoint()
-		endpoint.Name = []string{"older", "newer"}[i]
-		client, err := dataplane.NewClient(endpoint, nil)
+		instance := api.Endpoint()
+		instance.Name = []string{"older", "newer"}[i]
+		client, err := dataplane.NewClient(instance, nil)
 		require.NoError(t, err)
 		defer client.Close()
 		targets = append(targets, client)

@@ -16,8 +16,8 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// TestEditsOfWhatAnEndpointRefuses reach that endpoint alone, until it takes one.
-func TestEditsOfWhatAnEndpointRefuses(t *testing.T) {
+// TestEditsOfWhatAnInstanceRefuses reach that instance alone, until it takes one.
+func TestEditsOfWhatAnInstanceRefuses(t *testing.T) {
 	fleet(t, nil, func(s *scene, w *ward, olds []*fakeTarget, recent *fakeTarget) {
 		start(s)
 		for i := range 5 {
@@ -27,7 +27,7 @@ func TestEditsOfWhatAnEndpointRefuses(t *testing.T) {
 			require.Equal(t, "b", held(s.Loop))
 			require.Equal(t, []string{"a b c", "a c"}, history(recent))
 			q := s.State().Quarantined[0]
-			require.Equal(t, []string{"old-1", "old-2"}, q.Endpoints)
+			require.Equal(t, []string{"old-1", "old-2"}, q.Instances)
 			require.Equal(t, fmt.Sprint(4+i), q.Resource.Version, "the version that was refused last")
 			require.Len(t, eventsOf[ResourceQuarantined](s), 2+i, "once for each version")
 			require.Len(t, w.told, 2+i)
@@ -63,7 +63,7 @@ func TestAnEditThatTheValidatorRefuses(t *testing.T) {
 		s.Trigger("an edit")
 		pass(5 * time.Second)
 		require.Equal(t, "b", held(s.Loop))
-		require.Empty(t, s.State().Quarantined[0].Endpoints)
+		require.Empty(t, s.State().Quarantined[0].Instances)
 		require.Contains(t, s.State().Quarantined[0].String(), `unknown keyword "bad"`)
 		require.Equal(t, []string{"a b c", "a c"}, history(recent))
 		w.put("b=fine")
@@ -103,9 +103,9 @@ func TestManyEditsAtOnce(t *testing.T) {
 	})
 }
 
-// TestAnEndpointThatDoesNotAnswer about an edit holds it back for a time, not
+// TestAnInstanceThatDoesNotAnswer about an edit holds it back for a time, not
 // longer; nor does one whose version no longer fits.
-func TestAnEndpointThatDoesNotAnswer(t *testing.T) {
+func TestAnInstanceThatDoesNotAnswer(t *testing.T) {
 	hangs := func(ctx context.Context, _ *dataplane.Config) error { <-ctx.Done(); return ctx.Err() }
 	t.Run("it hangs", func(t *testing.T) {
 		fleet(t, func(o *Options) { o.Targets = o.Targets[1:] }, func(s *scene, w *ward, olds []*fakeTarget, recent *fakeTarget) {
@@ -156,9 +156,9 @@ func TestAnEndpointThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// TestAnEndpointThatRefusesAtRandom harms others no more than one that is old: it
+// TestAnInstanceThatRefusesAtRandom harms others no more than one that is old: it
 // takes no more away from them than QuarantineTries resources.
-func TestAnEndpointThatRefusesAtRandom(t *testing.T) {
+func TestAnInstanceThatRefusesAtRandom(t *testing.T) {
 	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
 	for i := range 30 {
 		w.put(fmt.Sprintf("web-%02d", i))
@@ -190,9 +190,9 @@ func TestAnEndpointThatRefusesAtRandom(t *testing.T) {
 	})
 }
 
-// TestTwoEndpointsRefuseDifferentThings: the second is not forgotten because of
+// TestTwoInstancesRefuseDifferentThings: the second is not forgotten because of
 // the first, also where that one refuses whatever it gets.
-func TestTwoEndpointsRefuseDifferentThings(t *testing.T) {
+func TestTwoInstancesRefuseDifferentThings(t *testing.T) {
 	for name, c := range map[string]struct {
 		first *fakeTarget
 		held  string
@@ -237,13 +237,13 @@ func TestEditsDuringAnInquiry(t *testing.T) {
 	play(t, opts, func(s *scene) {
 		start(s)
 		pass(10 * time.Second)
-		require.Equal(t, "b", held(s.Loop), "%+v", s.State().Endpoints)
+		require.Equal(t, "b", held(s.Loop), "%+v", s.State().Instances)
 		require.Equal(t, "a", has(one))
 	})
 }
 
-// TestWhereAnEndpointRefusesSomething else than a line of haproxy.cfg.
-func TestWhereAnEndpointRefusesSomething(t *testing.T) {
+// TestWhereAnInstanceRefusesSomething else than a line of haproxy.cfg.
+func TestWhereAnInstanceRefusesSomething(t *testing.T) {
 	for entry, kind := range map[string]dataplane.FileKind{
 		"maps/hosts.map": dataplane.Map, "crt-lists/hosts.txt": dataplane.CRTList, "general/hosts.txt": dataplane.General,
 	} {
@@ -266,7 +266,7 @@ func TestWhereAnEndpointRefusesSomething(t *testing.T) {
 			opts.Targets = []Target{one, recent}
 			play(t, opts, func(s *scene) {
 				start(s)
-				require.Equal(t, "b", held(s.Loop), "%+v", s.State().Endpoints)
+				require.Equal(t, "b", held(s.Loop), "%+v", s.State().Instances)
 				require.Equal(t, "a c", has(one))
 				require.Equal(t, []string{"a b c", "a c"}, history(recent))
 				require.Contains(t, s.State().Quarantined[0].String(), "written by "+entry+":1 for Ingress ns/b")

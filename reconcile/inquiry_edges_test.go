@@ -21,9 +21,9 @@ func TestTwoThatRefuseTheSameAtDifferentTimes(t *testing.T) {
 			return refuse(ctx, cfg)
 		})
 		start(s)
-		require.Equal(t, []string{"old-1"}, s.State().Quarantined[0].Endpoints)
+		require.Equal(t, []string{"old-1"}, s.State().Quarantined[0].Instances)
 		pass(30 * time.Second)
-		require.Equal(t, []string{"old-1", "old-2"}, s.State().Quarantined[0].Endpoints)
+		require.Equal(t, []string{"old-1", "old-2"}, s.State().Quarantined[0].Instances)
 		require.Equal(t, []string{"a b c", "a c"}, history(recent))
 	})
 }
@@ -46,8 +46,8 @@ func TestAQuestionThatNobodyHasAnyMore(t *testing.T) {
 	})
 }
 
-// TestAnInquiryWhoseEndpointGoes makes room with the next reconciliation.
-func TestAnInquiryWhoseEndpointGoes(t *testing.T) {
+// TestAnInquiryWhoseInstanceGoes makes room with the next reconciliation.
+func TestAnInquiryWhoseInstanceGoes(t *testing.T) {
 	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
 	w.put("a", "b=x", "c=y")
 	first, second, recent := old("e1", "x"), old("e2", "y"), &fakeTarget{name: "recent"}
@@ -67,8 +67,8 @@ func TestAnInquiryWhoseEndpointGoes(t *testing.T) {
 	})
 }
 
-// TestAnEndpointThatWasGivenUp begins anew when it comes back.
-func TestAnEndpointThatWasGivenUp(t *testing.T) {
+// TestAnInstanceThatWasGivenUp begins anew when it comes back.
+func TestAnInstanceThatWasGivenUp(t *testing.T) {
 	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
 	w.put("a", "b=x")
 	all, recent := old("one", "backend"), &fakeTarget{name: "recent"}
@@ -76,7 +76,7 @@ func TestAnEndpointThatWasGivenUp(t *testing.T) {
 	opts.Targets, opts.DriftInterval = []Target{all, recent}, 24*time.Hour
 	play(t, opts, func(s *scene) {
 		start(s)
-		require.Contains(t, s.State().Endpoints[0].Error, "so the template is to blame")
+		require.Contains(t, s.State().Instances[0].Error, "so the template is to blame")
 		require.NoError(t, s.SetTargets(recent))
 		s.Trigger("it is gone")
 		pass(time.Second)
@@ -101,19 +101,19 @@ func TestWhatIsRefusedForNobody(t *testing.T) {
 	play(t, opts, func(s *scene) {
 		start(s)
 		require.Empty(t, held(s.Loop))
-		e := s.State().Endpoints[0]
+		e := s.State().Instances[0]
 		require.Contains(t, e.Error, "unknown keyword 'x'")
 		require.NotContains(t, e.Error, "it is refused without", "nothing of that was found out")
 		require.Equal(t, []string{"a b"}, history(recent))
 	})
 }
 
-// TestAnswersDoNotAddUp: of an endpoint there is the newest of each kind.
+// TestAnswersDoNotAddUp: of an instance there is the newest of each kind.
 func TestAnswersDoNotAddUp(t *testing.T) {
 	l, err := New(Options{Renderer: &source{t: t}})
 	require.NoError(t, err)
 	for range 100 {
-		for _, a := range []answer{{endpoint: "one"}, {endpoint: "one", asked: true}, {endpoint: "two"}} {
+		for _, a := range []answer{{instance: "one"}, {instance: "one", asked: true}, {instance: "two"}} {
 			l.note(a)
 		}
 	}

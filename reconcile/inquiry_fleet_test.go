@@ -16,7 +16,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// chaos is a fleet of endpoints of other versions and of this one, and all that
+// chaos is a fleet of instances of other versions and of this one, and all that
 // may happen to it, at random. It checks whatever is deployed.
 type chaos struct {
 	*scene
@@ -24,11 +24,11 @@ type chaos struct {
 	rng   *rand.Rand
 	w     *ward
 	all   []*fakeTarget
-	words map[string][]string // that an endpoint refuses
+	words map[string][]string // that an instance refuses
 	here  []*fakeTarget
 	texts map[string]string // of Ingresses
 	lead  atomic.Bool
-	hung  sync.Map // endpoints that hang
+	hung  sync.Map // instances that hang
 	valid sync.Map // hashes of what was validated
 
 	refusals resent
@@ -79,7 +79,7 @@ func (c *chaos) options() Options {
 
 // happen lets one random thing happen.
 func (c *chaos) happen() {
-	synctest.Wait() // no call is between its last look at who leads and the endpoint
+	synctest.Wait() // no call is between its last look at who leads and the instance
 	name := fmt.Sprintf("ing-%d", c.rng.IntN(5))
 	switch c.rng.IntN(12) {
 	case 0, 1:
@@ -118,7 +118,7 @@ func (c *chaos) happen() {
 	pass(time.Duration(c.rng.IntN(10000)) * time.Millisecond)
 }
 
-// settled checks that what some endpoint refuses is left out, and nothing else.
+// settled checks that what some instance refuses is left out, and nothing else.
 func (c *chaos) settled() {
 	refused := map[string]bool{}
 	for _, f := range c.here {
@@ -132,13 +132,13 @@ func (c *chaos) settled() {
 			require.Equal(c.t, !out, strings.Contains(" "+has(f)+" ", " "+name+" "), "%s of %s at %s", name, text, f.name)
 		}
 	}
-	for _, e := range c.State().Endpoints {
+	for _, e := range c.State().Instances {
 		require.Zero(c.t, e.StaleSince, "%s: %s", e.Name, e.Error)
 	}
 }
 
 // told checks the events of deployments: each has a beginning and at most one
-// end, and no endpoint gets a configuration older than one that it had.
+// end, and no instance gets a configuration older than one that it had.
 func (c *chaos) told() {
 	synctest.Wait()
 	c.mu.Lock()
@@ -151,19 +151,19 @@ func (c *chaos) told() {
 		case ReconciliationCompleted:
 			hashOf[e.ID], newestOf[e.Hash] = e.Hash, e.ID
 		case DeploymentStarted:
-			began[e.Endpoint] = e.ID
-			require.GreaterOrEqual(c.t, max(e.ID, newestOf[hashOf[e.ID]]), newest[e.Endpoint], "%s gets an older one", e.Endpoint)
+			began[e.Instance] = e.ID
+			require.GreaterOrEqual(c.t, max(e.ID, newestOf[hashOf[e.ID]]), newest[e.Instance], "%s gets an older one", e.Instance)
 		case InstanceDeployed:
-			require.Equal(c.t, began[e.Endpoint], e.ID, "%s: an end without a beginning", e.Endpoint)
-			newest[e.Endpoint] = e.ID
-			began[e.Endpoint] = 0
+			require.Equal(c.t, began[e.Instance], e.ID, "%s: an end without a beginning", e.Instance)
+			newest[e.Instance] = e.ID
+			began[e.Instance] = 0
 		case InstanceDeploymentFailed:
-			if began[e.Endpoint] != 0 { // else a check failed
-				require.Equal(c.t, began[e.Endpoint], e.ID)
-				began[e.Endpoint] = 0
+			if began[e.Instance] != 0 { // else a check failed
+				require.Equal(c.t, began[e.Instance], e.ID)
+				began[e.Instance] = 0
 			}
-			require.True(c.t, !e.Asked || c.words[e.Endpoint] != nil || e.Err != nil)
-		case EndpointsChanged:
+			require.True(c.t, !e.Asked || c.words[e.Instance] != nil || e.Err != nil)
+		case InstancesChanged:
 			for _, name := range e.Removed {
 				delete(began, name)
 				delete(newest, name)
@@ -173,7 +173,7 @@ func (c *chaos) told() {
 }
 
 // TestRandomFleets: whatever comes and goes, hangs and leads, in the end what some
-// endpoint refuses is left out, and nothing else; all endpoints have the same, and
+// instance refuses is left out, and nothing else; all instances have the same, and
 // keep it. On the way none is sent again what it refused, unless there is a reason.
 func TestRandomFleets(t *testing.T) {
 	for seed := range uint64(15) {

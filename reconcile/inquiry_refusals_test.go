@@ -13,14 +13,14 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// resent is what the endpoints of a chaos have refused last.
+// resent is what the instances of a chaos have refused last.
 type resent struct {
 	mu       sync.Mutex
-	last     map[string]refusedOnce // by endpoint
+	last     map[string]refusedOnce // by instance
 	releases atomic.Int64
 }
 
-// refusedOnce is what an endpoint was to have last, and refused, with all that
+// refusedOnce is what an instance was to have last, and refused, with all that
 // speaks for another try when it changes.
 type refusedOnce struct {
 	hash     string
@@ -46,14 +46,14 @@ func (r *resent) reasons(c *chaos, f *fakeTarget, cfg *dataplane.Config) (now re
 	c.Loop.mu.Lock()
 	defer c.Loop.mu.Unlock()
 	now.term = c.sched.term
-	if e := c.sched.endpoints[f.name]; e != nil {
+	if e := c.sched.instances[f.name]; e != nil {
 		now.born = e.born
 		asked = e.ask != nil && e.ask.config == cfg
 	}
 	return now, asked
 }
 
-// remember wraps what an endpoint does: within the drift interval it must not be
+// remember wraps what an instance does: within the drift interval it must not be
 // sent what it refused, unless what it does not take has changed, it is new, this
 // process leads in a new term, or somebody asked for it.
 func (r *resent) remember(c *chaos, f *fakeTarget) func(context.Context, *dataplane.Config) error {

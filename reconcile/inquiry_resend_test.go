@@ -13,13 +13,13 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// What an endpoint refused it is not sent again soon, whatever else it is asked
+// What an instance refused it is not sent again soon, whatever else it is asked
 // meanwhile: that costs it a check of the whole configuration each time, and the
 // log an error that is no news.
 
-// oneOld is an old endpoint in a schedule, which refused v.
+// oneOld is an old instance in a schedule, which refused v.
 func oneOld(t *testing.T) (s *schedule, born uint64, v *validated) {
-	s = &schedule{endpoints: map[string]*endpointState{}}
+	s = &schedule{instances: map[string]*instanceState{}}
 	v = &validated{id: 1, config: configOf(t, "refused")}
 	s.leads(true)
 	s.accepted(v)
@@ -38,7 +38,7 @@ func deploys(t *testing.T, s *schedule, at float64, want step, what *validated, 
 	s.ended(c, o, seconds(at))
 }
 
-// waits says until when the endpoint does nothing.
+// waits says until when the instance does nothing.
 func waits(t *testing.T, s *schedule, at float64) time.Time {
 	t.Helper()
 	c, until := s.next("one", testTiming(), seconds(at))
@@ -59,14 +59,14 @@ func TestTheConclusionsOfOneAnswerSayNothingOfTheNext(t *testing.T) {
 	s.accepted(&validated{id: 4, config: configOf(t, "newer, with what is wrong")})
 	require.Zero(t, waits(t, s, 2), "until conclusions have been drawn from what it answered last")
 	s.concluded("one", born+1, two)
-	require.Zero(t, waits(t, s, 2), "those are of another endpoint")
+	require.Zero(t, waits(t, s, 2), "those are of another instance")
 	s.concluded("one", born, two)
 	deploys(t, s, 2, stepDeploy, s.newest, outcome{})
 }
 
-// TestWhatAnEndpointTakesSaysNothingOfWhatItRefuses: it waits for the drift
+// TestWhatAnInstanceTakesSaysNothingOfWhatItRefuses: it waits for the drift
 // interval, whatever it took meanwhile, unless something speaks for another try.
-func TestWhatAnEndpointTakesSaysNothingOfWhatItRefuses(t *testing.T) {
+func TestWhatAnInstanceTakesSaysNothingOfWhatItRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(s *schedule, born uint64, v *validated)
 		at      float64
@@ -86,7 +86,7 @@ func TestWhatAnEndpointTakesSaysNothingOfWhatItRefuses(t *testing.T) {
 			require.True(t, s.asks("one", born, v))
 			deploys(t, s, 2, stepAsk, v, outcome{changed: true})
 			s.concluded("one", born, v)
-			s.endpoints["one"].have = nil // nobody knows any more
+			s.instances["one"].have = nil // nobody knows any more
 		}, 2, stepDeploy},
 		"and an answer that failed": {func(s *schedule, born uint64, _ *validated) {
 			other := &validated{id: 9, config: configOf(t, "another question")}
@@ -127,7 +127,7 @@ func TestWhatAnEndpointTakesSaysNothingOfWhatItRefuses(t *testing.T) {
 	})
 }
 
-// sends counts how often an endpoint is sent something that has a word.
+// sends counts how often an instance is sent something that has a word.
 func sends(f *fakeTarget, word string) *atomic.Int32 {
 	n, behave := &atomic.Int32{}, f.behave
 	f.behave = func(ctx context.Context, cfg *dataplane.Config) error {
@@ -139,7 +139,7 @@ func sends(f *fakeTarget, word string) *atomic.Int32 {
 	return n
 }
 
-// slowly has an endpoint take its time for what it takes, whatever becomes of the
+// slowly has an instance take its time for what it takes, whatever becomes of the
 // call, and says when it begins.
 func slowly(f *fakeTarget, d time.Duration, begins func()) {
 	behave := f.behave
@@ -156,7 +156,7 @@ func slowly(f *fakeTarget, d time.Duration, begins func()) {
 }
 
 // TestARefusedConfigurationIsSentOnce: what happens between the question that the
-// endpoint took and its conclusions does not have it sent again.
+// instance took and its conclusions does not have it sent again.
 func TestARefusedConfigurationIsSentOnce(t *testing.T) {
 	t.Run("the conclusions cannot be drawn yet", func(t *testing.T) {
 		fleet(t, func(o *Options) { o.Targets = o.Targets[1:] }, func(s *scene, w *ward, olds []*fakeTarget, recent *fakeTarget) {
@@ -172,7 +172,7 @@ func TestARefusedConfigurationIsSentOnce(t *testing.T) {
 			require.NotEmpty(t, eventsOf[ReconciliationFailed](s))
 			require.Equal(t, "a c", has(olds[1]))
 			require.EqualValues(t, 1, n.Load())
-			e := s.State().Endpoints[0]
+			e := s.State().Instances[0]
 			require.Contains(t, e.Error, "unknown keyword 'too-new'", "it has not what it shall have, and why")
 			require.Equal(t, 1, e.Failures)
 			require.NotZero(t, e.StaleSince)
@@ -183,7 +183,7 @@ func TestARefusedConfigurationIsSentOnce(t *testing.T) {
 			require.Equal(t, "b", held(s.Loop))
 			require.Equal(t, "a c", has(recent))
 			require.EqualValues(t, 1, n.Load())
-			e = s.State().Endpoints[0]
+			e = s.State().Instances[0]
 			require.Empty(t, e.Error)
 			require.Zero(t, e.Failures)
 			require.Zero(t, e.RetryAt)
@@ -204,7 +204,7 @@ func TestARefusedConfigurationIsSentOnce(t *testing.T) {
 
 // TestARefusedConfigurationIsSentAgain where something speaks for that.
 func TestARefusedConfigurationIsSentAgain(t *testing.T) {
-	// Only its version changes while the endpoint is asked about the rest: what it
+	// Only its version changes while the instance is asked about the rest: what it
 	// refused is the same text, and nobody has accused what it is made of now.
 	t.Run("what was blamed changed", func(t *testing.T) {
 		fleet(t, func(o *Options) { o.Targets = o.Targets[1:] }, func(s *scene, w *ward, olds []*fakeTarget, recent *fakeTarget) {

@@ -12,7 +12,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// fleet plays a story with two old endpoints and a new one, in which Ingress b is
+// fleet plays a story with two old instances and a new one, in which Ingress b is
 // too new for the old ones.
 func fleet(t *testing.T, change func(*Options), story func(s *scene, w *ward, olds []*fakeTarget, recent *fakeTarget)) {
 	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
@@ -31,13 +31,13 @@ func start(s *scene) {
 	pass(5 * time.Second)
 }
 
-// TestSeveralOldEndpoints all refuse the same: one inquiry is enough, and it is
+// TestSeveralOldInstances all refuse the same: one inquiry is enough, and it is
 // over when none of them is left.
-func TestSeveralOldEndpoints(t *testing.T) {
+func TestSeveralOldInstances(t *testing.T) {
 	fleet(t, nil, func(s *scene, _ *ward, olds []*fakeTarget, recent *fakeTarget) {
 		start(s)
 		require.Equal(t, "b", held(s.Loop))
-		require.Equal(t, []string{"old-1", "old-2"}, s.State().Quarantined[0].Endpoints)
+		require.Equal(t, []string{"old-1", "old-2"}, s.State().Quarantined[0].Instances)
 		require.Equal(t, []string{"a b c", "a c"}, history(recent))
 		require.Equal(t, "a c", has(olds[1]))
 		require.Len(t, failures(s), 2)
@@ -45,7 +45,7 @@ func TestSeveralOldEndpoints(t *testing.T) {
 		require.NoError(t, s.SetTargets(olds[1], recent))
 		pass(5 * time.Second)
 		require.Equal(t, "b", held(s.Loop), "the other one still refuses it")
-		require.Equal(t, []string{"old-2"}, s.State().Quarantined[0].Endpoints)
+		require.Equal(t, []string{"old-2"}, s.State().Quarantined[0].Instances)
 		require.Equal(t, []string{"a b c", "a c"}, history(recent))
 
 		require.NoError(t, s.SetTargets(recent))
@@ -55,16 +55,16 @@ func TestSeveralOldEndpoints(t *testing.T) {
 	})
 }
 
-// TestAnEndpointOfAnotherVersionNow is asked at once when it comes back, and not
+// TestAnInstanceOfAnotherVersionNow is asked at once when it comes back, and not
 // before the others that refused the same.
-func TestAnEndpointOfAnotherVersionNow(t *testing.T) {
+func TestAnInstanceOfAnotherVersionNow(t *testing.T) {
 	fleet(t, nil, func(s *scene, _ *ward, olds []*fakeTarget, recent *fakeTarget) {
 		start(s)
 		upgraded := []*fakeTarget{{name: "old-1"}, {name: "old-2"}}
 		require.NoError(t, s.SetTargets(upgraded[0], olds[1], recent))
 		pass(5 * time.Second)
 		require.Equal(t, "b", held(s.Loop))
-		require.Equal(t, []string{"old-2"}, s.State().Quarantined[0].Endpoints)
+		require.Equal(t, []string{"old-2"}, s.State().Quarantined[0].Instances)
 		require.NoError(t, s.SetTargets(upgraded[0], upgraded[1], recent))
 		pass(10 * time.Second)
 		require.Empty(t, held(s.Loop))
@@ -78,7 +78,7 @@ func TestAnEndpointOfAnotherVersionNow(t *testing.T) {
 // finds what is at fault.
 func TestInquiriesThatAreCutShort(t *testing.T) {
 	for name, cut := range map[string]func(s *scene, lead *atomic.Bool, one, recent *fakeTarget) (restore func()){
-		"the endpoint goes": func(s *scene, _ *atomic.Bool, one, recent *fakeTarget) func() {
+		"the instance goes": func(s *scene, _ *atomic.Bool, one, recent *fakeTarget) func() {
 			_ = s.SetTargets(recent)
 			return func() { _ = s.SetTargets(one, recent) }
 		},

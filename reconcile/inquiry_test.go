@@ -14,7 +14,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// old is an endpoint of another version: it refuses the first line that has one
+// old is an instance of another version: it refuses the first line that has one
 // of the words, as its Dataplane API would say it.
 func old(name string, words ...string) *fakeTarget {
 	f := &fakeTarget{name: name}
@@ -61,14 +61,14 @@ func history(f *fakeTarget) (all []string) {
 	return slices.Compact(all)
 }
 
-// failures are those of deployments, not of what endpoints were asked.
+// failures are those of deployments, not of what instances were asked.
 func failures(s *scene) []InstanceDeploymentFailed {
 	return slices.DeleteFunc(eventsOf[InstanceDeploymentFailed](s), func(e InstanceDeploymentFailed) bool { return e.Asked })
 }
 
-// TestAnEndpointThatRefusesALine: the resource alone is left out, of all, and
+// TestAnInstanceThatRefusesALine: the resource alone is left out, of all, and
 // further changes reach everybody.
-func TestAnEndpointThatRefusesALine(t *testing.T) {
+func TestAnInstanceThatRefusesALine(t *testing.T) {
 	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
 	w.put("a", "b=too-new", "c")
 	one, two := old("one", "too-new"), &fakeTarget{name: "two"}
@@ -84,14 +84,14 @@ func TestAnEndpointThatRefusesALine(t *testing.T) {
 
 		require.Equal(t, "b", held(s.Loop))
 		q := s.State().Quarantined[0]
-		require.Equal(t, []string{"one"}, q.Endpoints)
+		require.Equal(t, []string{"one"}, q.Instances)
 		require.Contains(t, q.String(), "one: configuration: haproxy.cfg:5: configuration refused (status 400): unknown keyword 'too-new'")
 		require.Contains(t, q.String(), "for Ingress ns/b (b.yaml:1)")
 		require.Equal(t, []string{"a c"}, history(one))
 		require.Equal(t, []string{"a b c", "a c"}, history(two))
 		require.Len(t, eventsOf[ResourceQuarantined](s), 1)
 		require.Equal(t, []string{"Warning Quarantined networking.k8s.io/v1 Ingress/b b"}, heads(w.told))
-		for _, e := range s.State().Endpoints {
+		for _, e := range s.State().Instances {
 			require.Zero(t, e.StaleSince, e.Name)
 			require.Empty(t, e.Error, e.Name)
 			require.Zero(t, e.Failures, e.Name)
@@ -115,9 +115,9 @@ func TestAnEndpointThatRefusesALine(t *testing.T) {
 	})
 }
 
-// TestATrialAtAnEndpointDisturbsNobody: only the endpoint that refused a resource
+// TestATrialAtAnInstanceDisturbsNobody: only the instance that refused a resource
 // is asked again, with back-off, and when it takes it, so do all.
-func TestATrialAtAnEndpointDisturbsNobody(t *testing.T) {
+func TestATrialAtAnInstanceDisturbsNobody(t *testing.T) {
 	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
 	w.put("a", "b=too-new")
 	one, two := old("one", "too-new"), &fakeTarget{name: "two"}
@@ -152,16 +152,16 @@ func TestATrialAtAnEndpointDisturbsNobody(t *testing.T) {
 		require.Empty(t, held(s.Loop))
 		require.Equal(t, []string{"a", "a b"}, history(one))
 		require.Equal(t, []string{"a b", "a", "a b"}, history(two))
-		require.Equal(t, "no endpoint refuses it any more", eventsOf[ResourceReleased](s)[0].Reason)
-		for _, e := range s.State().Endpoints {
+		require.Equal(t, "no instance refuses it any more", eventsOf[ResourceReleased](s)[0].Reason)
+		for _, e := range s.State().Instances {
 			require.Zero(t, e.StaleSince, e.Name)
 		}
 	})
 }
 
-// TestWhatEndpointsRefuse is a table of what endpoints refuse, and of what comes
+// TestWhatInstancesRefuse is a table of what instances refuse, and of what comes
 // of it.
-func TestWhatEndpointsRefuse(t *testing.T) {
+func TestWhatInstancesRefuse(t *testing.T) {
 	many := func(n int, text string) (all []string) {
 		for i := range n {
 			all = append(all, fmt.Sprintf("web-%02d=%s", i, text))
@@ -179,8 +179,8 @@ func TestWhatEndpointsRefuse(t *testing.T) {
 		one   *fakeTarget
 		opts  func(*Options)
 		held  string // in the end
-		has   string // the endpoint
-		error string // of the endpoint
+		has   string // the instance
+		error string // of the instance
 	}{
 		"one of two":      {put: []string{"a", "b=x"}, one: old("one", "x"), held: "b", has: "a"},
 		"two of three":    {put: []string{"a=x", "b", "c=x"}, one: old("one", "x"), held: "a c", has: "b"},
@@ -226,12 +226,12 @@ func TestWhatEndpointsRefuse(t *testing.T) {
 				require.Equal(t, c.held, held(s.Loop))
 				require.Equal(t, c.has, has(c.one))
 				if c.error == "" {
-					require.Empty(t, s.State().Endpoints[0].Error)
+					require.Empty(t, s.State().Instances[0].Error)
 					require.Equal(t, has(c.one), has(two))
 					require.Len(t, history(two), 2, "one change for all of it")
 					return
 				}
-				require.Contains(t, s.State().Endpoints[0].Error, c.error)
+				require.Contains(t, s.State().Instances[0].Error, c.error)
 				require.Len(t, history(two), 1, "others are not disturbed")
 				require.Empty(t, w.told)
 				w.counted()

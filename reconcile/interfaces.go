@@ -93,7 +93,7 @@ type Target interface {
 //
 // Nothing else keeps two processes apart. One that was frozen in the middle of a
 // deployment makes no further changing call; of the one that was on its way then,
-// an endpoint refuses only a configuration, for its version is an old one. Two
+// an instance refuses only a configuration, for its version is an old one. Two
 // that both go on believing that they lead, for the clock of one is wrong, take
 // what the other deploys for drift, and undo it in turns.
 type Leader interface {

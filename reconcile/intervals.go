@@ -19,7 +19,7 @@ func (o *Options) intervals() *intervals {
 // SetIntervals changes the durations of a loop, which may run: Debounce,
 // MinInterval, DriftInterval, DeployTimeout, RenderTimeout, RetryBase and RetryMax
 // of these options, zero meaning what it means in [Options]. The other fields are
-// not looked at. Endpoints that wait go by the new ones at once; a call that is
+// not looked at. Instances that wait go by the new ones at once; a call that is
 // under way keeps its time-out, and a debounce that has begun its length. A negative duration is an error, and nothing changes.
 func (l *Loop) SetIntervals(opts Options) error {
 	for _, d := range []time.Duration{opts.Debounce, opts.MinInterval, opts.DriftInterval, opts.DeployTimeout,

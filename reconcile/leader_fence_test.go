@@ -19,18 +19,18 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 )
 
-// What holds of two loops for one endpoint, one of which freezes in the middle of
+// What holds of two loops for one instance, one of which freezes in the middle of
 // a deployment and thaws when the other has deployed, is tested here: at each
 // call, before it arrives and before its answer does.
 
-// freezer is the way of one loop to an endpoint: it can hold one of its calls,
+// freezer is the way of one loop to an instance: it can hold one of its calls,
 // as if the process were frozen around it.
 type freezer struct {
 	*httptest.Server
 
 	mu       sync.Mutex
 	at       int  // number of the call to hold, from 0; -1: none
-	arrived  bool // the call is held when the endpoint has answered it, otherwise before it gets there
+	arrived  bool // the call is held when the instance has answered it, otherwise before it gets there
 	calls    int
 	changing []string
 	frozen   chan string // tells which call is held
@@ -131,7 +131,7 @@ frontend %s
 	return cfg
 }
 
-// seen is all that an endpoint has: how often it was written and reloaded, and
+// seen is all that an instance has: how often it was written and reloaded, and
 // from the second line on its configuration, its files and what runs.
 func seen(api *dataplanetest.Server) string {
 	var b strings.Builder
@@ -166,9 +166,9 @@ type contender struct {
 
 func newContender(t *testing.T, api *dataplanetest.Server, fileInterval time.Duration) *contender {
 	c := &contender{leader: &fakeLeader{}, way: newFreezer(t, api)}
-	endpoint := api.Endpoint()
-	endpoint.URL, endpoint.Name = c.way.URL, "one"
-	client, err := dataplane.NewClient(endpoint, &dataplane.ClientOptions{CheckInterval: fileInterval,
+	instance := api.Endpoint()
+	instance.URL, instance.Name = c.way.URL, "one"
+	client, err := dataplane.NewClient(instance, &dataplane.ClientOptions{CheckInterval: fileInterval,
 		Timeout: enough, RequestTimeout: enough, ReloadTimeout: enough})
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })

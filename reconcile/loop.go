@@ -29,7 +29,7 @@ type Options struct {
 
 	// NoQuarantine keeps the last good configuration whatever is wrong. Zero:
 	// where a resource is at fault, it alone is left out, also where only an
-	// endpoint refuses it. That takes a Renderer
+	// instance refuses it. That takes a Renderer
 	// that asks [Excluding] and knows its [Origins], as [Templates] do.
 	NoQuarantine    bool
 	QuarantineTries int           // rounds of leaving more out in one reconciliation; zero: 10
@@ -40,10 +40,10 @@ type Options struct {
 	Bus *eventbus.Bus
 
 	Debounce      time.Duration // between two renders, at most; zero: 500 ms. The first trigger acts at once
-	MinInterval   time.Duration // between two reloads of one endpoint; zero: 2 s. Runtime changes do not wait
-	HoldRuntime   bool          // MinInterval is between any two changes of an endpoint, with a reload or without
-	DriftInterval time.Duration // idle time after which an endpoint is checked; zero: 60 s
-	DeployTimeout time.Duration // of one deployment to one endpoint; zero: 30 s
+	MinInterval   time.Duration // between two reloads of one instance; zero: 2 s. Runtime changes do not wait
+	HoldRuntime   bool          // MinInterval is between any two changes of an instance, with a reload or without
+	DriftInterval time.Duration // idle time after which an instance is checked; zero: 60 s
+	DeployTimeout time.Duration // of one deployment to one instance; zero: 30 s
 	RenderTimeout time.Duration // of one render; zero: 30 s
 	RetryBase     time.Duration // first wait after a failed deployment or reconciliation, doubling; zero: 1 s
 	RetryMax      time.Duration // longest wait between two tries; zero: 60 s
@@ -92,11 +92,11 @@ type Loop struct {
 	refused map[Refusal]bool // and whether that was recorded
 	release bool             // what is in quarantine is to be tried
 
-	answers   []answer  // of endpoints, that the next reconciliation draws conclusions from
-	returned  []string  // endpoints that refused something, and are new again
-	inquiring time.Time // when the endpoint that is asked must have answered; zero: none is
+	answers   []answer  // of instances, that the next reconciliation draws conclusions from
+	returned  []string  // instances that refused something, and are new again
+	inquiring time.Time // when the instance that is asked must have answered; zero: none is
 	state     State
-	atRest    map[Target]EndpointState // outside of Run: what Once found
+	atRest    map[Target]InstanceState // outside of Run: what Once found
 	running   bool
 
 	rendering  sync.Mutex // one render at a time: Run, Once and Preview share the renderer
@@ -125,7 +125,7 @@ func New(opts Options) (*Loop, error) {
 		wake:    make(chan struct{}, 1),
 		changed: make(chan struct{}),
 		workers: map[string]*worker{},
-		sched:   schedule{endpoints: map[string]*endpointState{}},
+		sched:   schedule{instances: map[string]*instanceState{}},
 		refused: map[Refusal]bool{},
 	}
 	l.live.Store(l.opts.intervals())
@@ -158,7 +158,7 @@ func (l *Loop) trigger(reason string) {
 	}
 }
 
-// LeadershipChanged makes every endpoint ask its [Leader] again, at once, and
+// LeadershipChanged makes every instance ask its [Leader] again, at once, and
 // deploy in a new term whatever was deployed in an older one: another process
 // may have changed it in between.
 func (l *Loop) LeadershipChanged() {
@@ -312,7 +312,7 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 	}
 	l.sched.accepted(v)
 	for name, w := range l.workers {
-		switch has := v.same(l.sched.endpoints[name].have); {
+		switch has := v.same(l.sched.instances[name].have); {
 		case has:
 			w.public.StaleSince = time.Time{}
 			w.public.Error, w.public.Failures, w.public.RetryAt = "", 0, time.Time{}

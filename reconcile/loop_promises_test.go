@@ -40,8 +40,8 @@ func TestSetTargetsRefuses(t *testing.T) {
 	require.Len(t, outcomes, 1, "nothing changed")
 }
 
-// TestANewEndpointIsServedWhileTheNewestIsBad: from the last validated one.
-func TestANewEndpointIsServedWhileTheNewestIsBad(t *testing.T) {
+// TestANewInstanceIsServedWhileTheNewestIsBad: from the last validated one.
+func TestANewInstanceIsServedWhileTheNewestIsBad(t *testing.T) {
 	one, two := &fakeTarget{name: "one"}, &fakeTarget{name: "two"}
 	play(t, Options{Targets: []Target{one}}, func(s *scene) {
 		s.Trigger("start")
@@ -77,9 +77,9 @@ func TestAFailureThatStaysIsTriedNowAndThen(t *testing.T) {
 	})
 }
 
-// TestFlappingEndpoints: they come and go ten times a second, one of them hung,
+// TestFlappingInstances: they come and go ten times a second, one of them hung,
 // and nothing piles up.
-func TestFlappingEndpoints(t *testing.T) {
+func TestFlappingInstances(t *testing.T) {
 	var calls, most atomic.Int32
 	hung := &fakeTarget{name: "hung", behave: func(ctx context.Context, _ *dataplane.Config) error {
 		rise(&most, calls.Add(1))
@@ -102,7 +102,7 @@ func TestFlappingEndpoints(t *testing.T) {
 		s.Loop.mu.Lock()
 		defer s.Loop.mu.Unlock()
 		require.Len(t, s.workers, 1)
-		require.Len(t, s.sched.endpoints, 1)
+		require.Len(t, s.sched.instances, 1)
 		require.Len(t, still.texts(), 1, "undisturbed")
 	})
 }
@@ -113,12 +113,12 @@ func TestAStatefulPodInheritsNothing(t *testing.T) {
 	play(t, Options{Targets: []Target{old}}, func(s *scene) {
 		s.Trigger("start")
 		pass(time.Millisecond)
-		require.NotEmpty(t, s.State().Endpoints[0].Error)
+		require.NotEmpty(t, s.State().Instances[0].Error)
 		again := &fakeTarget{name: "web-0", impact: dataplane.ImpactReload}
 		require.NoError(t, s.SetTargets(again))
 		pass(0)
 		require.Equal(t, []string{text("a")}, again.texts(), "no back-off, no interval")
-		e := s.State().Endpoints[0]
+		e := s.State().Instances[0]
 		require.Empty(t, e.Error)
 		require.Zero(t, e.Failures)
 		require.EqualValues(t, 1, e.Reloads)
@@ -154,11 +154,11 @@ func TestTimesAreMonotonic(t *testing.T) {
 	require.Eventually(t, func() bool {
 		loop.mu.Lock()
 		defer loop.mu.Unlock()
-		e := loop.sched.endpoints["one"]
+		e := loop.sched.instances["one"]
 		return e != nil && e.have != nil
 	}, time.Minute, time.Millisecond)
 	loop.mu.Lock()
-	e := *loop.sched.endpoints["one"]
+	e := *loop.sched.instances["one"]
 	loop.mu.Unlock()
 	cancel()
 	wg.Wait()
@@ -191,7 +191,7 @@ func TestEveryEventSaysWhichReconciliation(t *testing.T) {
 			name := strings.TrimPrefix(reflect.TypeOf(e).String(), "reconcile.")
 			seen[name] = true
 			id := reflect.ValueOf(e).FieldByName("ID")
-			if name == "ReconciliationTriggered" || name == "EndpointsChanged" {
+			if name == "ReconciliationTriggered" || name == "InstancesChanged" {
 				continue
 			}
 			require.True(t, id.IsValid() && id.Uint() > 0, "%s: %+v", name, e)
@@ -204,7 +204,7 @@ func TestEveryEventSaysWhichReconciliation(t *testing.T) {
 }
 
 // TestStateIsOneInstant: while configurations follow each other, a state never
-// shows an endpoint ahead of what is validated, nor one as stale that has it.
+// shows an instance ahead of what is validated, nor one as stale that has it.
 func TestStateIsOneInstant(t *testing.T) {
 	var n atomic.Int64
 	var order sync.Map // hash to number
@@ -227,7 +227,7 @@ func TestStateIsOneInstant(t *testing.T) {
 	for n.Load() < 300 {
 		loop.Trigger("change")
 		s := loop.State()
-		for _, e := range s.Endpoints {
+		for _, e := range s.Instances {
 			require.LessOrEqual(t, number(e.Hash), number(s.Validated), "ahead of what is validated")
 			if s.Validated != "" {
 				require.Equal(t, e.Hash == s.Validated, e.StaleSince.IsZero(), "%+v", e)

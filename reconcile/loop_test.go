@@ -278,7 +278,7 @@ func TestWhatFailsLeavesTheLastGoodOne(t *testing.T) {
 	})
 }
 
-func TestEndpointsAreIndependent(t *testing.T) {
+func TestInstancesAreIndependent(t *testing.T) {
 	hung := &fakeTarget{name: "hung", behave: func(ctx context.Context, _ *dataplane.Config) error {
 		<-ctx.Done()
 		return &dataplane.Error{Endpoint: "hung", Stage: "probe", Err: ctx.Err()}
@@ -292,8 +292,8 @@ func TestEndpointsAreIndependent(t *testing.T) {
 		pass(30*time.Second + time.Millisecond)
 		failures := eventsOf[InstanceDeploymentFailed](s)
 		require.Len(t, failures, 2)
-		require.Equal(t, "panics", failures[0].Endpoint)
-		require.Equal(t, "hung", failures[1].Endpoint)
+		require.Equal(t, "panics", failures[0].Instance)
+		require.Equal(t, "hung", failures[1].Instance)
 		require.ErrorIs(t, failures[1].Err, context.DeadlineExceeded)
 		require.False(t, s.State().Ready())
 
@@ -349,14 +349,14 @@ func TestTargetsComeAndGo(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, s.SetTargets(one, two))
 		synctest.Wait()
-		require.Equal(t, []string{text("a")}, two.texts(), "a new endpoint is served at once")
+		require.Equal(t, []string{text("a")}, two.texts(), "a new instance is served at once")
 		require.Len(t, one.texts(), 1, "the old one goes on")
 
 		again := &fakeTarget{name: "one"} // the same name, other credentials
 		require.NoError(t, s.SetTargets(again))
 		synctest.Wait()
 		require.Len(t, again.texts(), 1)
-		require.Len(t, s.State().Endpoints, 1)
+		require.Len(t, s.State().Instances, 1)
 		s.source.set("b", nil)
 		s.Trigger("change")
 		pass(time.Second)
@@ -366,7 +366,7 @@ func TestTargetsComeAndGo(t *testing.T) {
 		require.Len(t, again.texts(), 2)
 
 		require.ErrorContains(t, s.SetTargets(one, again), `"one"`)
-		require.Len(t, eventsOf[EndpointsChanged](s), 3)
+		require.Len(t, eventsOf[InstancesChanged](s), 3)
 	})
 }
 
@@ -448,10 +448,10 @@ func TestACheckThatFindsNothingIsNoDeployment(t *testing.T) {
 	play(t, Options{Targets: []Target{target}}, func(s *scene) {
 		s.Trigger("start")
 		pass(time.Second)
-		first := s.State().Endpoints[0].DeployedAt
+		first := s.State().Instances[0].DeployedAt
 		pass(2 * time.Minute)
 		require.Greater(t, len(target.texts()), 1, "checked")
-		require.Equal(t, first, s.State().Endpoints[0].DeployedAt)
+		require.Equal(t, first, s.State().Instances[0].DeployedAt)
 		require.Empty(t, eventsOf[DriftRepaired](s))
 		_, err := s.Once(t.Context())
 		require.ErrorContains(t, err, "is running")

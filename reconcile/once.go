@@ -11,9 +11,9 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
-// Outcome is what Once and Preview found for one endpoint.
+// Outcome is what Once and Preview found for one instance.
 type Outcome struct {
-	Endpoint string
+	Instance string
 	Plan     *dataplane.Plan   // what differed; nil if that could not be found out
 	Result   *dataplane.Result // nil after Preview
 	Err      error
@@ -21,10 +21,10 @@ type Outcome struct {
 
 // Once renders, validates, and deploys to all targets, all of it once and at
 // once: no debounce, no minimum interval, no retry, and nothing is left out for
-// what an endpoint refuses. For the rest it is what one reconciliation of Run is: a
+// what an instance refuses. For the rest it is what one reconciliation of Run is: a
 // [Prober] is probed first, and one that does not fit is not deployed to; events
-// tell of it all, and [Loop.State] of each endpoint, until Run begins. Its error
-// joins those of the endpoints; the outcomes are in the order of the targets.
+// tell of it all, and [Loop.State] of each instance, until Run begins. Its error
+// joins those of the instances; the outcomes are in the order of the targets.
 func (l *Loop) Once(ctx context.Context) ([]Outcome, error) {
 	return l.each(ctx, (*worker).once)
 }
@@ -52,14 +52,14 @@ func (l *Loop) each(ctx context.Context, do func(*worker, context.Context, *vali
 	for i, t := range targets {
 		wg.Go(func() {
 			outcomes[i] = do(&worker{loop: l, target: t}, ctx, v)
-			outcomes[i].Endpoint = t.Name()
+			outcomes[i].Instance = t.Name()
 		})
 	}
 	wg.Wait()
 	var errs []error
 	for _, o := range outcomes {
 		if o.Err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", o.Endpoint, o.Err))
+			errs = append(errs, fmt.Errorf("%s: %w", o.Instance, o.Err))
 		}
 	}
 	return outcomes, errors.Join(errs...)
@@ -67,7 +67,7 @@ func (l *Loop) each(ctx context.Context, do func(*worker, context.Context, *vali
 
 // singly is a call of its own, outside of any schedule.
 func (w *worker) singly(v *validated) call {
-	return call{endpoint: w.target.Name(), want: v, deadline: time.Now().Add(w.loop.timing().deployTimeout)}
+	return call{instance: w.target.Name(), want: v, deadline: time.Now().Add(w.loop.timing().deployTimeout)}
 }
 
 // preview is Preview for one target.
@@ -88,7 +88,7 @@ func (w *worker) once(ctx context.Context, v *validated) Outcome {
 	if !w.loop.leading() {
 		return Outcome{Err: errNotLeading}
 	}
-	w.public = w.loop.endpointAtRest(w.target)
+	w.public = w.loop.instanceAtRest(w.target)
 	is, err := w.identify(ctx, w.singly(v))
 	if err != nil {
 		return w.onceFailed(ctx, v, nil, err, start, errors.Is(err, dataplane.ErrUnsupported))
@@ -96,7 +96,7 @@ func (w *worker) once(ctx context.Context, v *validated) Outcome {
 	if _, ok := w.target.(Prober); ok {
 		w.public.identified(is)
 	}
-	eventbus.Publish(w.loop.bus, DeploymentStarted{ID: v.id, Endpoint: name})
+	eventbus.Publish(w.loop.bus, DeploymentStarted{ID: v.id, Instance: name})
 	result, err := w.sync(ctx, w.singly(v))
 	if err != nil {
 		return w.onceFailed(ctx, v, result, err, start, false)
@@ -108,7 +108,7 @@ func (w *worker) once(ctx context.Context, v *validated) Outcome {
 	p.Commands += uint64(result.Commands)
 	p.StaleSince, p.Error, p.Failures = time.Time{}, "", 0
 	w.loop.rests(w)
-	eventbus.Publish(w.loop.bus, InstanceDeployed{ID: v.id, Endpoint: name, Result: result, Took: time.Since(start)})
+	eventbus.Publish(w.loop.bus, InstanceDeployed{ID: v.id, Instance: name, Result: result, Took: time.Since(start)})
 	return Outcome{Plan: result.Plan, Result: result}
 }
 
@@ -130,30 +130,30 @@ func (w *worker) onceFailed(ctx context.Context, v *validated, result *dataplane
 		p.StaleSince = time.Now()
 	}
 	w.loop.rests(w)
-	eventbus.Publish(w.loop.bus, InstanceDeploymentFailed{ID: v.id, Endpoint: p.Name, Result: result, Err: err,
+	eventbus.Publish(w.loop.bus, InstanceDeploymentFailed{ID: v.id, Instance: p.Name, Result: result, Err: err,
 		Failures: p.Failures, Took: time.Since(start)})
 	return Outcome{Result: result, Err: err}
 }
 
-// rests keeps what Once found of an endpoint.
+// rests keeps what Once found of an instance.
 func (l *Loop) rests(w *worker) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.atRest == nil {
-		l.atRest = map[Target]EndpointState{}
+		l.atRest = map[Target]InstanceState{}
 	}
 	l.atRest[w.target] = w.public
 }
 
-// endpointAtRest is what is known of an endpoint that has no worker.
-func (l *Loop) endpointAtRest(t Target) EndpointState {
+// instanceAtRest is what is known of an instance that has no worker.
+func (l *Loop) instanceAtRest(t Target) InstanceState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.restingAs(t)
 }
 
-// restingAs is endpointAtRest for a caller that holds l.mu.
-func (l *Loop) restingAs(t Target) EndpointState {
+// restingAs is instanceAtRest for a caller that holds l.mu.
+func (l *Loop) restingAs(t Target) InstanceState {
 	p, ok := l.atRest[t]
 	if !ok {
 		p.Name = t.Name()

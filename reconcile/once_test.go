@@ -24,7 +24,7 @@ type probedTarget struct {
 
 func (p *probedTarget) Probe(context.Context) (dataplane.Target, error) { return p.is, p.probed }
 
-// onceStage is a loop that does not run, and what its bus was told of endpoints.
+// onceStage is a loop that does not run, and what its bus was told of instances.
 type onceStage struct {
 	*Loop
 	mu   sync.Mutex
@@ -39,11 +39,11 @@ func newOnce(t *testing.T, opts Options) *onceStage {
 		defer s.mu.Unlock()
 		switch e := d.Event.(type) {
 		case DeploymentStarted:
-			s.told = append(s.told, e.Endpoint+" started")
+			s.told = append(s.told, e.Instance+" started")
 		case InstanceDeployed:
-			s.told = append(s.told, e.Endpoint+" deployed")
+			s.told = append(s.told, e.Instance+" deployed")
 		case InstanceDeploymentFailed:
-			s.told = append(s.told, fmt.Sprintf("%s failed %d", e.Endpoint, e.Failures))
+			s.told = append(s.told, fmt.Sprintf("%s failed %d", e.Instance, e.Failures))
 		}
 	})
 	s.bus.Start()
@@ -55,25 +55,25 @@ func newOnce(t *testing.T, opts Options) *onceStage {
 	return s
 }
 
-// events are those of one endpoint; nothing is told any more after that.
-func (s *onceStage) events(t *testing.T, endpoint string) (found []string) {
+// events are those of one instance; nothing is told any more after that.
+func (s *onceStage) events(t *testing.T, instance string) (found []string) {
 	require.NoError(t, s.bus.Close(t.Context()))
 	for _, e := range s.told {
-		if strings.HasPrefix(e, endpoint+" ") {
-			found = append(found, strings.TrimPrefix(e, endpoint+" "))
+		if strings.HasPrefix(e, instance+" ") {
+			found = append(found, strings.TrimPrefix(e, instance+" "))
 		}
 	}
 	return found
 }
 
-// TestOnceIsAsRunIs is a table of endpoints, and of what Once says of each: the
+// TestOnceIsAsRunIs is a table of instances, and of what Once says of each: the
 // same as Run would.
 func TestOnceIsAsRunIs(t *testing.T) {
 	old := &dataplane.Error{Endpoint: "one", Stage: "probe", Err: dataplane.ErrUnsupported, Output: "too old"}
 	for name, c := range map[string]struct {
 		one    *probedTarget
 		events []string
-		err    error // of the endpoint
+		err    error // of the instance
 		unfit  string
 		synced int
 	}{
@@ -89,14 +89,14 @@ func TestOnceIsAsRunIs(t *testing.T) {
 			two := &fakeTarget{name: "two", impact: dataplane.ImpactReload}
 			s := newOnce(t, Options{Renderer: &source{t: t, text: "a"}, Targets: []Target{two, c.one}})
 			state := s.State()
-			require.Equal(t, []EndpointState{{Name: "one"}, {Name: "two"}}, state.Endpoints, "before anything is known of them")
+			require.Equal(t, []InstanceState{{Name: "one"}, {Name: "two"}}, state.Instances, "before anything is known of them")
 			require.False(t, state.Ready())
 
 			outcomes, err := s.Once(t.Context())
 			state = s.State()
-			one, other := state.Endpoints[0], state.Endpoints[1]
+			one, other := state.Instances[0], state.Instances[1]
 			require.Len(t, c.one.texts(), c.synced)
-			require.Equal(t, "one", outcomes[1].Endpoint)
+			require.Equal(t, "one", outcomes[1].Instance)
 			require.Equal(t, c.unfit, one.Unfit)
 			if c.err == nil {
 				require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestPreviewFailsWhereOnceWould(t *testing.T) {
 	require.ErrorIs(t, err, dataplane.ErrUnsupported)
 	require.Nil(t, outcomes[0].Plan)
 	require.NotNil(t, outcomes[1].Plan)
-	for _, e := range s.State().Endpoints {
+	for _, e := range s.State().Instances {
 		require.Equal(t, []any{"", "", 0}, []any{e.Hash, e.Error, e.Failures})
 		require.NotZero(t, e.StaleSince, "it has not what was validated")
 	}
@@ -146,13 +146,13 @@ func TestOnceMoreThanOnce(t *testing.T) {
 	s := newOnce(t, Options{Renderer: from, Targets: []Target{one}})
 	_, err := s.Once(t.Context())
 	require.NoError(t, err)
-	has := s.State().Endpoints[0]
+	has := s.State().Instances[0]
 	from.set("b", nil)
 	one.probed = dataplane.ErrNotRunning
 	for i := range 3 {
 		_, err = s.Once(t.Context())
 		require.ErrorIs(t, err, dataplane.ErrNotRunning)
-		e := s.State().Endpoints[0]
+		e := s.State().Instances[0]
 		require.Equal(t, i+1, e.Failures)
 		require.Equal(t, has.Hash, e.Hash, "of before")
 		require.NotZero(t, e.StaleSince)
@@ -160,13 +160,13 @@ func TestOnceMoreThanOnce(t *testing.T) {
 	one.probed = nil
 	_, err = s.Once(t.Context())
 	require.NoError(t, err)
-	e := s.State().Endpoints[0]
+	e := s.State().Instances[0]
 	require.Zero(t, e.Failures)
 	require.Empty(t, e.Error)
 	require.NotEqual(t, has.Hash, e.Hash)
 
 	require.NoError(t, s.SetTargets(&fakeTarget{name: "one"}))
-	e = s.State().Endpoints[0]
+	e = s.State().Instances[0]
 	require.Empty(t, e.Hash, "another one of that name")
 	require.Equal(t, []string{"started", "deployed", "failed 1", "failed 2", "failed 3", "started", "deployed"}, s.events(t, "one"))
 }
@@ -194,23 +194,23 @@ func TestOnceBoundsEachCall(t *testing.T) {
 // TestRunForgetsWhatOnceFound, and begins anew.
 func TestRunForgetsWhatOnceFound(t *testing.T) {
 	one := &fakeTarget{name: "one"}
-	var before EndpointState
+	var before InstanceState
 	play(t, Options{}, func(s *scene) {
 		loop, err := New(Options{Renderer: s.source, Targets: []Target{one}})
 		require.NoError(t, err)
 		_, err = loop.Once(context.Background())
 		require.NoError(t, err)
-		before = loop.State().Endpoints[0]
+		before = loop.State().Instances[0]
 		require.NotEmpty(t, before.Hash)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error)
 		go func() { done <- loop.Run(ctx) }()
 		pass(time.Second)
 		require.Len(t, one.texts(), 2, "what Once validated is the newest there is")
-		require.Equal(t, before.Hash, loop.State().Endpoints[0].Hash)
+		require.Equal(t, before.Hash, loop.State().Instances[0].Hash)
 		cancel()
 		require.NoError(t, <-done)
-		require.Empty(t, loop.State().Endpoints[0].Hash, "nobody looks any more")
+		require.Empty(t, loop.State().Instances[0].Hash, "nobody looks any more")
 		require.False(t, loop.State().Ready())
 	})
 }

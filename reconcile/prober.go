@@ -10,7 +10,7 @@ import (
 // as [dataplane.Client] does. One that cannot be reached is probed again as a
 // failed deployment is tried again; where its version does not fit (its error
 // is [dataplane.ErrUnsupported]), or the credentials are wrong, after 5 s,
-// doubling to 60 s. What it is stands in [EndpointState].
+// doubling to 60 s. What it is stands in [InstanceState].
 type Prober interface {
 	Target
 	Probe(ctx context.Context) (dataplane.Target, error)

@@ -57,10 +57,10 @@ const manyMap = `{% for r in ing.Spec.Rules %}
       {% end %}
 `
 
-// BenchmarkProgramEndpoints is a render after the endpoints of one of 5,000
+// BenchmarkProgramInstances is a render after the instances of one of 5,000
 // Services changed, without its validation: of settings that render every entry
 // each time, that render in loops, and that render each object.
-func BenchmarkProgramEndpoints(b *testing.B) {
+func BenchmarkProgramInstances(b *testing.B) {
 	loops := manyHead + "haproxySections:\n  backends.cfg:\n    template: |\n      {% for svc in resources.services.List() %}" + manyBackend + "      {% end %}\n" +
 		"maps:\n  hosts.map:\n    template: |\n      {% for ing in resources.ingresses.List() %}" + manyMap + "      {% end %}\n"
 	each := manyHead + "haproxySections:\n  backends.cfg:\n    each: {resource: services, as: svc}\n    template: |" + manyBackend +
@@ -69,11 +69,11 @@ func BenchmarkProgramEndpoints(b *testing.B) {
 		name, settings string
 		impure         bool
 	}{{"full", loops, true}, {"loops", loops, false}, {"each", each, false}} {
-		b.Run(c.name, func(b *testing.B) { benchmarkEndpoints(b, c.settings, c.impure) })
+		b.Run(c.name, func(b *testing.B) { benchmarkInstances(b, c.settings, c.impure) })
 	}
 }
 
-func benchmarkEndpoints(b *testing.B, settings string, impure bool) {
+func benchmarkInstances(b *testing.B, settings string, impure bool) {
 	source := k8swatchtest.NewSource(manyIngresses(5000)...)
 	changed := make(chan struct{}, 1)
 	live, err := NewLive(LiveOptions{Source: source, Program: ProgramOptions{Impure: impure}, OnChange: func() {

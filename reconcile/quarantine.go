@@ -20,14 +20,14 @@ type Quarantined struct {
 	RetryAt  time.Time `json:"retryAt"` // when it is tried again, since what it depends on may have changed
 	Trials   int       `json:"trials"`  // that failed
 
-	// Endpoints refuse it, though the validator takes it; sorted by name. Empty:
+	// Instances refuse it, though the validator takes it; sorted by name. Empty:
 	// it is the validator that does not take it.
-	Endpoints []string `json:"endpoints,omitempty"` //eventbus:immutable replaced as a whole
+	Instances []string `json:"instances,omitempty"` //eventbus:immutable replaced as a whole
 
 	recorded bool // by the Recorder
 	hangs    bool // a trial takes as long as a render may
-	freed    bool // no endpoint refuses it any more
-	changed  bool // since an endpoint refused it
+	freed    bool // no instance refuses it any more
+	changed  bool // since an instance refused it
 }
 
 // String reads as one line of a log.
@@ -44,10 +44,10 @@ type quarantine struct {
 	gaveUp  string       // the failure for which a search found no resource to blame
 	why     string       // and why it found none
 
-	inquiry *inquiry           // at an endpoint; nil: none
+	inquiry *inquiry           // at an instance; nil: none
 	waiting []answer           // refusals that wait for it to end
-	proved  []accusation       // without which an endpoint took the rest
-	weary   map[string]fatigue // by endpoint
+	proved  []accusation       // without which an instance took the rest
+	weary   map[string]fatigue // by instance
 }
 
 // object is what stays of a resource when it changes.
@@ -56,24 +56,24 @@ func (r Resource) object() Resource {
 	return r
 }
 
-// excluded is what is left out because of h. What an endpoint refuses is left
-// out however it changes, until that endpoint has been asked: others are not to
+// excluded is what is left out because of h. What an instance refuses is left
+// out however it changes, until that instance has been asked: others are not to
 // have it and to lose it again at each change of something that is still wrong.
 func (h *Quarantined) excluded() Resource {
 	r := h.Resource
-	if len(h.Endpoints) > 0 {
+	if len(h.Instances) > 0 {
 		r.Version, r.UID, r.Source = anyVersion, "", ""
 	}
 	return r
 }
 
 // resources returns what is in quarantine, but for what is due to be tried here,
-// not at an endpoint.
+// not at an instance.
 func (q *quarantine) resources(now time.Time) (rest, due []Resource) {
 	for _, h := range q.sorted() {
 		switch {
 		case h.freed:
-		case len(h.Endpoints) > 0 || h.RetryAt.After(now):
+		case len(h.Instances) > 0 || h.RetryAt.After(now):
 			rest = append(rest, h.excluded())
 		default:
 			due = append(due, h.Resource)
@@ -126,7 +126,7 @@ func (l *Loop) takeRelease() {
 	}
 }
 
-// forgive has an endpoint say once more what it makes of what it refused. The
+// forgive has an instance say once more what it makes of what it refused. The
 // caller holds l.mu.
 func (l *Loop) forgive(name string) {
 	if w := l.workers[name]; w != nil {
@@ -153,8 +153,8 @@ func (l *Loop) nextTrial() (at time.Time) {
 	at = l.inquiring
 	for _, h := range l.state.Quarantined {
 		due := h.RetryAt
-		if blocked := !l.inquiring.IsZero() || l.state.LastError != ""; blocked && (len(h.Endpoints) > 0 || h.freed) {
-			// Its turn comes when the endpoint that is asked has answered.
+		if blocked := !l.inquiring.IsZero() || l.state.LastError != ""; blocked && (len(h.Instances) > 0 || h.freed) {
+			// Its turn comes when the instance that is asked has answered.
 			if soon := time.Now().Add(l.timing().deployTimeout); due.Before(soon) {
 				due = soon
 			}
@@ -224,16 +224,16 @@ func (l *Loop) adopt(id uint64, s *search) {
 		a, guilty := accused[excluded]
 		h := before[r.object()]
 		switch {
-		case h != nil && excluded == h.excluded() && len(h.Endpoints) > 0:
+		case h != nil && excluded == h.excluded() && len(h.Instances) > 0:
 			if h.Resource.UID != r.UID || h.Resource.Version != r.Version {
 				h.Resource, h.changed, h.RetryAt, h.Trials = r, true, now, 0
 			}
 		case h == nil || h.Resource.UID != r.UID || h.Resource.Version != r.Version:
-			h = &Quarantined{Resource: r, Fault: a.fault, Since: now, hangs: a.hangs, Endpoints: a.endpoints}
+			h = &Quarantined{Resource: r, Fault: a.fault, Since: now, hangs: a.hangs, Instances: a.instances}
 			l.schedule(h, now)
 			eventbus.Publish(l.bus, ResourceQuarantined{ID: id, Quarantined: *h})
 		case guilty:
-			h.Fault, h.hangs, h.Endpoints, h.freed = a.fault, a.hangs, a.endpoints, false
+			h.Fault, h.hangs, h.Instances, h.freed = a.fault, a.hangs, a.instances, false
 			l.postpone(h, now)
 		}
 		q.held[r.object()] = h
@@ -262,7 +262,7 @@ func (l *Loop) forgiveChanged() {
 		if l.quarantine.held[p.resource.object()] != nil {
 			continue
 		}
-		for _, name := range p.endpoints {
+		for _, name := range p.instances {
 			l.forgive(name)
 		}
 	}
@@ -274,7 +274,7 @@ func (l *Loop) released(id uint64, h *Quarantined, s *search) {
 	switch {
 	case h.changed || slices.Contains(s.last.excluded, h.excluded()):
 	case h.freed:
-		reason = "no endpoint refuses it any more"
+		reason = "no instance refuses it any more"
 	default:
 		reason = "the configuration is valid with it again"
 	}

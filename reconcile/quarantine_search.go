@@ -128,7 +128,7 @@ type accusation struct {
 	fault    Fault
 	hangs    bool // a render with it does not end
 
-	endpoints []string // that refuse it; nil: the validator does
+	instances []string // that refuse it; nil: the validator does
 }
 
 // search looks for the resources without which the configuration is valid.

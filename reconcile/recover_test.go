@@ -57,7 +57,7 @@ func TestATargetThatComesBackIsNotCalledTwiceAtOnce(t *testing.T) {
 		}
 		pass(time.Minute)
 		require.EqualValues(t, 1, most.Load())
-		require.NotEmpty(t, s.State().Endpoints[0].Hash)
+		require.NotEmpty(t, s.State().Instances[0].Hash)
 	})
 }
 
@@ -74,7 +74,7 @@ func TestANewTermTrustsNoBaseline(t *testing.T) {
 		leader.Store(true)
 		s.LeadershipChanged()
 		pass(time.Second)
-		require.Len(t, target.texts(), 2, "what the endpoint has is not known any more")
+		require.Len(t, target.texts(), 2, "what the instance has is not known any more")
 	})
 }
 

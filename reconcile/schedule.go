@@ -25,9 +25,9 @@ func (v *validated) rendered() *Rendered { return &Rendered{Config: v.config, Or
 
 // timing holds the intervals of the schedule, all set.
 type timing struct {
-	minInterval   time.Duration // between two reloads of one endpoint
+	minInterval   time.Duration // between two reloads of one instance
 	holdRuntime   bool          // minInterval is between any two changes
-	drift         time.Duration // idle time after which an endpoint is checked
+	drift         time.Duration // idle time after which an instance is checked
 	deployTimeout time.Duration // of one call
 	retryBase     time.Duration // first wait after a failure; doubles
 	retryMax      time.Duration
@@ -44,26 +44,26 @@ func (t timing) backOff(failures int) time.Duration {
 	return wait
 }
 
-// probing is the back-off for an endpoint whose version does not fit, or that
+// probing is the back-off for an instance whose version does not fit, or that
 // does not let us in.
 var probing = timing{retryBase: 5 * time.Second, retryMax: time.Minute}
 
-// schedule decides what each endpoint does, and when. It knows no clock, no
+// schedule decides what each instance does, and when. It knows no clock, no
 // goroutine and no network: what it decides follows from the events that it was
 // told and from the time that came with them. Its methods are the events, but
 // for next, which decides.
 type schedule struct {
-	newest    *validated // what every endpoint shall have
+	newest    *validated // what every instance shall have
 	leading   bool
 	term      uint64 // counts those of leadership
-	born      uint64 // counts endpoints
-	endpoints map[string]*endpointState
+	born      uint64 // counts instances
+	instances map[string]*instanceState
 }
 
-// endpointState is all that the schedule of one endpoint depends on.
-type endpointState struct {
-	born uint64 // tells it from another endpoint that had the name before
-	busy uint64 // which endpoint of this name is being called; 0: none is
+// instanceState is all that the schedule of one instance depends on.
+type instanceState struct {
+	born uint64 // tells it from another instance that had the name before
+	busy uint64 // which instance of this name is being called; 0: none is
 	gone bool   // left, and is only kept until the call to it has returned
 
 	probe    bool // it is to be probed before it is deployed to
@@ -86,7 +86,7 @@ type endpointState struct {
 	lastChange time.Time
 }
 
-// step is what an endpoint does next.
+// step is what an instance does next.
 type step int
 
 const (
@@ -95,12 +95,12 @@ const (
 	stepDeploy              // deploy want, whatever it takes
 	stepRuntime             // deploy want if that takes no reload
 	stepCheck               // deploy want, which should be there already
-	stepAsk                 // deploy what only this endpoint is to get
+	stepAsk                 // deploy what only this instance is to get
 )
 
-// call is a call to an endpoint that the schedule asks for.
+// call is a call to an instance that the schedule asks for.
 type call struct {
-	endpoint   string
+	instance   string
 	born, term uint64
 	what       step
 	want       *validated
@@ -114,7 +114,7 @@ type outcome struct {
 	waits    bool // at most a part was done, since the rest takes a reload
 	failed   bool
 	hopeless bool // and trying again cannot help
-	invalid  bool // for what is in the configuration, not for the endpoint: whatever else that takes, it does not take this
+	invalid  bool // for what is in the configuration, not for the instance: whatever else that takes, it does not take this
 	unknown  bool // it was given up: nothing failed, but what is there now is not known
 
 	refused *ConfigError // it failed for what is in some resource; not for the schedule to judge
@@ -123,13 +123,13 @@ type outcome struct {
 // accepted says that v was validated: the latest wins.
 func (s *schedule) accepted(v *validated) {
 	s.newest = v
-	for _, e := range s.endpoints {
+	for _, e := range s.instances {
 		e.want = v
 	}
 }
 
 // leads says whether this process may deploy. Another process may have led
-// before: in a new term nothing is known of what endpoints have, and what
+// before: in a new term nothing is known of what instances have, and what
 // failed in an older one is tried at once.
 func (s *schedule) leads(leading bool) {
 	if leading != s.leading {
@@ -141,10 +141,10 @@ func (s *schedule) leads(leading bool) {
 	s.leading = leading
 }
 
-// asks has an endpoint deploy v, which no other gets, before anything else. It
-// reports false for an endpoint that is not there any more.
+// asks has an instance deploy v, which no other gets, before anything else. It
+// reports false for an instance that is not there any more.
 func (s *schedule) asks(name string, born uint64, v *validated) bool {
-	e := s.endpoints[name]
+	e := s.instances[name]
 	if e == nil || e.born != born || e.gone {
 		return false
 	}
@@ -152,44 +152,44 @@ func (s *schedule) asks(name string, born uint64, v *validated) bool {
 	return true
 }
 
-// asking reports whether an endpoint still has to answer.
+// asking reports whether an instance still has to answer.
 func (s *schedule) asking(name string, born uint64, v *validated) bool {
-	e := s.endpoints[name]
+	e := s.instances[name]
 	return e != nil && e.born == born && e.ask == v
 }
 
 // unask takes asks back.
 func (s *schedule) unask(name string, born uint64, v *validated) {
-	if e := s.endpoints[name]; e != nil && e.born == born && e.ask == v {
+	if e := s.instances[name]; e != nil && e.born == born && e.ask == v {
 		e.ask = nil
 	}
 }
 
-// refuses reports whether v is what an endpoint was to have last, and refused.
+// refuses reports whether v is what an instance was to have last, and refused.
 func (s *schedule) refuses(name string, born uint64, v *validated) bool {
-	e := s.endpoints[name]
+	e := s.instances[name]
 	return e != nil && e.born == born && e.refused == v
 }
 
 // concluded says that all conclusions have been drawn from the answer of an
-// endpoint about v: until then it keeps what it was asked to take. It may have
+// instance about v: until then it keeps what it was asked to take. It may have
 // answered the next question by now, of which that says nothing.
 func (s *schedule) concluded(name string, born uint64, v *validated) {
-	if e := s.endpoints[name]; e != nil && e.born == born && e.answered == v {
+	if e := s.instances[name]; e != nil && e.born == born && e.answered == v {
 		e.answered = nil
 	}
 }
 
-// forgive has an endpoint sent once more what it refused: it may take that now, or
+// forgive has an instance sent once more what it refused: it may take that now, or
 // is to say of what that is made of now what is wrong with it.
 func (s *schedule) forgive(name string) {
-	if e := s.endpoints[name]; e != nil {
+	if e := s.instances[name]; e != nil {
 		e.refused = nil
 	}
 }
 
 func (s *schedule) askNobody() {
-	for _, e := range s.endpoints {
+	for _, e := range s.instances {
 		e.ask, e.answered = nil, nil
 	}
 }
@@ -197,44 +197,44 @@ func (s *schedule) askNobody() {
 func (s *schedule) newTerm() {
 	s.term++
 	s.askNobody()
-	for _, e := range s.endpoints {
+	for _, e := range s.instances {
 		e.forget()
 	}
 }
 
 // forget drops what another process may have changed since.
-func (e *endpointState) forget() {
+func (e *instanceState) forget() {
 	e.have, e.failed, e.failures, e.hopeless, e.refused = nil, nil, 0, false, nil
 }
 
-// arrived adds an endpoint, with nothing of another that had its name but that
+// arrived adds an instance, with nothing of another that had its name but that
 // a call to that one has to return first. It returns what tells the two apart.
 func (s *schedule) arrived(name string, probe bool) (born uint64) {
 	s.born++
-	e := &endpointState{born: s.born, probe: probe, want: s.newest}
-	if before := s.endpoints[name]; before != nil {
+	e := &instanceState{born: s.born, probe: probe, want: s.newest}
+	if before := s.instances[name]; before != nil {
 		e.busy = before.busy
 	}
-	s.endpoints[name] = e
+	s.instances[name] = e
 	return s.born
 }
 
-// left forgets an endpoint.
+// left forgets an instance.
 func (s *schedule) left(name string) {
-	if e := s.endpoints[name]; e != nil && e.busy != 0 {
-		s.endpoints[name] = &endpointState{busy: e.busy, gone: true}
+	if e := s.instances[name]; e != nil && e.busy != 0 {
+		s.instances[name] = &instanceState{busy: e.busy, gone: true}
 		return
 	}
-	delete(s.endpoints, name)
+	delete(s.instances, name)
 }
 
 // began says that a call that next asked for is made.
-func (s *schedule) began(c call) { s.endpoints[c.endpoint].busy = c.born }
+func (s *schedule) began(c call) { s.instances[c.instance].busy = c.born }
 
-// ended says how a call ended. It reports whether the endpoint is still the one
+// ended says how a call ended. It reports whether the instance is still the one
 // that was called.
 func (s *schedule) ended(c call, o outcome, now time.Time) bool {
-	e := s.endpoints[c.endpoint]
+	e := s.instances[c.instance]
 	if e == nil {
 		return false
 	}
@@ -243,7 +243,7 @@ func (s *schedule) ended(c call, o outcome, now time.Time) bool {
 	}
 	if e.born != c.born {
 		if e.gone && e.busy == 0 {
-			delete(s.endpoints, c.endpoint)
+			delete(s.instances, c.instance)
 		}
 		return false
 	}
@@ -255,7 +255,7 @@ func (s *schedule) ended(c call, o outcome, now time.Time) bool {
 	return true
 }
 
-func (e *endpointState) ended(c call, o outcome, now time.Time) {
+func (e *instanceState) ended(c call, o outcome, now time.Time) {
 	if o.waits {
 		e.probed = c.want
 		if o.changed { // it has a part of that now, and no longer what it had
@@ -276,7 +276,7 @@ func (e *endpointState) ended(c call, o outcome, now time.Time) {
 	case o.unknown:
 		e.have = nil
 	case o.failed:
-		// What the endpoint has now is not known any more: never trust a baseline
+		// What the instance has now is not known any more: never trust a baseline
 		// that a failure may have left.
 		e.have, e.failed, e.hopeless = nil, c.want, o.hopeless
 		e.failures++
@@ -293,10 +293,10 @@ func (e *endpointState) ended(c call, o outcome, now time.Time) {
 	}
 }
 
-// answers ends an ask. It says nothing of what the endpoint shall have, which it
+// answers ends an ask. It says nothing of what the instance shall have, which it
 // refuses whatever else it takes. What it has is looked at again at once after an
 // ask that failed.
-func (e *endpointState) answers(c call, o outcome) {
+func (e *instanceState) answers(c call, o outcome) {
 	if e.ask == c.want {
 		e.ask, e.answered = nil, nil
 		if !o.unknown {
@@ -316,7 +316,7 @@ func (e *endpointState) answers(c call, o outcome) {
 	}
 }
 
-// next decides what an endpoint does at now: a call, or to wait until the time
+// next decides what an instance does at now: a call, or to wait until the time
 // that is returned, until an event where that is zero.
 //
 //	leading  want          failed   changed lately  -> step
@@ -333,7 +333,7 @@ func (e *endpointState) answers(c call, o outcome) {
 //	yes      not have      no       by a reload        deploy if it takes no reload, else wait for the interval
 //	yes      have          no       -                  wait for the drift interval, then check
 func (s *schedule) next(name string, t timing, now time.Time) (call, time.Time) {
-	e := s.endpoints[name]
+	e := s.instances[name]
 	if e == nil || e.gone || e.busy != 0 || e.want == nil {
 		return call{}, time.Time{}
 	}
@@ -351,7 +351,7 @@ func (s *schedule) next(name string, t timing, now time.Time) (call, time.Time) 
 
 // notAhead copes with a clock that was set back: what is in the future was now.
 // The clock of a loop only ever goes forward, see [time.Time].
-func (e *endpointState) notAhead(now time.Time) {
+func (e *instanceState) notAhead(now time.Time) {
 	for _, t := range []*time.Time{&e.lastEnd, &e.lastReload, &e.lastChange, &e.refusedAt} {
 		if t.After(now) {
 			*t = now
@@ -359,7 +359,7 @@ func (e *endpointState) notAhead(now time.Time) {
 	}
 }
 
-func (e *endpointState) next(t timing, now time.Time, leading bool) (step, time.Time) {
+func (e *instanceState) next(t timing, now time.Time, leading bool) (step, time.Time) {
 	if leading && (!e.probe || e.fits) {
 		switch at := e.spaced(t); {
 		case e.ask != nil && now.Before(at):
@@ -398,7 +398,7 @@ func (e *endpointState) next(t timing, now time.Time, leading bool) (step, time.
 
 // deploy keeps the minimum interval between reloads; what takes no reload need
 // not wait for an interval that exists because of reloads.
-func (e *endpointState) deploy(t timing, now time.Time) (step, time.Time) {
+func (e *instanceState) deploy(t timing, now time.Time) (step, time.Time) {
 	at := e.spaced(t)
 	switch {
 	case !now.Before(at):
@@ -410,7 +410,7 @@ func (e *endpointState) deploy(t timing, now time.Time) (step, time.Time) {
 }
 
 // spaced is when the next reload may be, zero for at once.
-func (e *endpointState) spaced(t timing) time.Time {
+func (e *instanceState) spaced(t timing) time.Time {
 	last := e.lastReload
 	if t.holdRuntime {
 		last = e.lastChange
@@ -421,11 +421,11 @@ func (e *endpointState) spaced(t timing) time.Time {
 	return last.Add(t.minInterval)
 }
 
-// retryAt is when an endpoint that failed is called again: doubling from
+// retryAt is when an instance that failed is called again: doubling from
 // retryBase to retryMax, or after the drift interval where trying again cannot
 // help. Another configuration than the one that failed need not wait that long,
-// but where it is the endpoint that fails, a storm of them must not hammer it.
-func (e *endpointState) retryAt(t timing) time.Time {
+// but where it is the instance that fails, a storm of them must not hammer it.
+func (e *instanceState) retryAt(t timing) time.Time {
 	switch {
 	case e.probe && !e.fits && e.hopeless:
 		return e.lastEnd.Add(probing.backOff(e.failures))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// world is a random controller around a schedule: endpoints that come, go, hang
+// world is a random controller around a schedule: instances that come, go, hang
 // and fail, configurations, terms of leadership. It plays the part of the loop,
 // and checks each call that the schedule asks for.
 type world struct {
@@ -24,16 +24,16 @@ type world struct {
 
 	configs []*validated
 	newest  int // index of the newest that was accepted
-	seen    map[string]*worldEndpoint
+	seen    map[string]*worldInstance
 	calls   []*worldCall
 
-	asks  []*validated          // that no endpoint gets but one that is asked
-	asked map[string]*validated // by endpoint, and not answered yet
+	asks  []*validated          // that no instance gets but one that is asked
+	asked map[string]*validated // by instance, and not answered yet
 	open  map[string]time.Time  // when conclusions will be drawn from an answer
 	about map[string]*validated // which that is about
 }
 
-type worldEndpoint struct {
+type worldInstance struct {
 	probe      bool
 	probed     bool
 	broken     bool // every call fails
@@ -53,12 +53,12 @@ type worldEndpoint struct {
 type worldCall struct {
 	call
 	ends   time.Time
-	target *worldEndpoint
+	target *worldInstance
 }
 
 func newWorld(t *testing.T, seed uint64, configs []*validated) *world {
 	return &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), t0: testTiming(), now: seconds(0), configs: configs, newest: -1,
-		s: &schedule{endpoints: map[string]*endpointState{}}, seen: map[string]*worldEndpoint{},
+		s: &schedule{instances: map[string]*instanceState{}}, seen: map[string]*worldInstance{},
 		asked: map[string]*validated{}, open: map[string]time.Time{}, about: map[string]*validated{}}
 }
 
@@ -68,16 +68,16 @@ func (w *world) nobodyIsAsked() {
 	clear(w.open)
 }
 
-// inquire asks an endpoint, or takes that back.
+// inquire asks an instance, or takes that back.
 func (w *world) inquire(name string) {
-	e := w.s.endpoints[name]
+	e := w.s.instances[name]
 	if v := w.asked[name]; v != nil && w.rng.IntN(3) == 0 {
 		w.s.unask(name, e.born, v)
 		delete(w.asked, name)
 		return
 	}
 	v := w.asks[w.rng.IntN(len(w.asks))]
-	require.False(w.t, w.s.asks(name, e.born+1, v), "of another endpoint of that name")
+	require.False(w.t, w.s.asks(name, e.born+1, v), "of another instance of that name")
 	require.True(w.t, w.s.asks(name, e.born, v))
 	require.True(w.t, w.s.asking(name, e.born, v))
 	w.asked[name] = v
@@ -88,7 +88,7 @@ func (w *world) happen() {
 	name := fmt.Sprintf("pod-%d", w.rng.IntN(4))
 	switch n := w.rng.IntN(100); {
 	case n < 12 && w.seen[name] == nil:
-		e := &worldEndpoint{probe: w.rng.IntN(2) == 0}
+		e := &worldInstance{probe: w.rng.IntN(2) == 0}
 		w.s.arrived(name, e.probe)
 		w.seen[name] = e
 	case n < 18 && w.seen[name] != nil:
@@ -113,7 +113,7 @@ func (w *world) happen() {
 		w.inquire(name)
 	case n < 56 && w.seen[name] != nil: // conclusions from an answer before
 		if before := w.asks[w.rng.IntN(len(w.asks))]; before != w.about[name] {
-			w.s.concluded(name, w.s.endpoints[name].born, before)
+			w.s.concluded(name, w.s.instances[name].born, before)
 		}
 	default:
 		w.now = w.now.Add(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
@@ -136,12 +136,12 @@ func (w *world) settle() {
 		}
 		for _, name := range w.inSomeOrder(maps.Keys(w.open)) {
 			if !w.open[name].After(w.now) {
-				w.s.concluded(name, w.s.endpoints[name].born, w.about[name])
+				w.s.concluded(name, w.s.instances[name].born, w.about[name])
 				delete(w.open, name)
 				again = true
 			}
 		}
-		for _, name := range w.inSomeOrder(maps.Keys(w.s.endpoints)) {
+		for _, name := range w.inSomeOrder(maps.Keys(w.s.instances)) {
 			again = w.ask(name) || again
 		}
 	}
@@ -167,9 +167,9 @@ func (w *world) ask(name string) bool {
 		return false
 	}
 	require.True(w.t, c.what == stepAsk || w.open[name].IsZero(), "%s: goes on before conclusions have been drawn from its answer", name)
-	require.NotNil(w.t, e, "%s: a call to an endpoint that is gone", name)
+	require.NotNil(w.t, e, "%s: a call to an instance that is gone", name)
 	for _, other := range w.calls {
-		require.NotEqual(w.t, name, other.endpoint, "two calls at once")
+		require.NotEqual(w.t, name, other.instance, "two calls at once")
 	}
 	require.GreaterOrEqual(w.t, w.newest, 0, "nothing was validated yet")
 	if want := w.asked[name]; c.what == stepAsk {
@@ -201,7 +201,7 @@ func (w *world) took() time.Duration {
 }
 
 func (w *world) busy(name string) bool {
-	return slices.ContainsFunc(w.calls, func(c *worldCall) bool { return c.endpoint == name })
+	return slices.ContainsFunc(w.calls, func(c *worldCall) bool { return c.instance == name })
 }
 
 // answer ends a call that asked. What is left of one that failed nobody knows.
@@ -212,22 +212,22 @@ func (w *world) answer(c *worldCall) {
 		e.has = nil
 	default:
 		if c.want != e.has && w.rng.IntN(2) == 0 {
-			require.False(w.t, !e.lastReload.IsZero() && w.now.Sub(e.lastReload) < w.t0.minInterval, "%s: two reloads at once", c.endpoint)
+			require.False(w.t, !e.lastReload.IsZero() && w.now.Sub(e.lastReload) < w.t0.minInterval, "%s: two reloads at once", c.instance)
 			o.reloads, e.lastReload = 1, w.now
 		}
 		o.changed = c.want != e.has
 		e.has, e.failures = c.want, 0
 	}
-	if there := w.s.ended(c.call, o, w.now); there && w.asked[c.endpoint] == c.want && c.term == w.s.term {
-		delete(w.asked, c.endpoint)
-		delete(w.open, c.endpoint)
+	if there := w.s.ended(c.call, o, w.now); there && w.asked[c.instance] == c.want && c.term == w.s.term {
+		delete(w.asked, c.instance)
+		delete(w.open, c.instance)
 		if !o.unknown {
-			w.about[c.endpoint] = c.want
-			w.open[c.endpoint] = w.now.Add(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
+			w.about[c.instance] = c.want
+			w.open[c.instance] = w.now.Add(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
 		}
 	} else if there && c.term != w.s.term {
-		delete(w.asked, c.endpoint)
-		delete(w.open, c.endpoint)
+		delete(w.asked, c.instance)
+		delete(w.open, c.instance)
 	}
 }
 
@@ -251,14 +251,14 @@ func (w *world) end(c *worldCall) {
 		o.waits = true
 	default:
 		if reload {
-			require.False(w.t, !e.lastReload.IsZero() && w.now.Sub(e.lastReload) < w.t0.minInterval, "%s: two reloads at once", c.endpoint)
+			require.False(w.t, !e.lastReload.IsZero() && w.now.Sub(e.lastReload) < w.t0.minInterval, "%s: two reloads at once", c.instance)
 			o.reloads, e.lastReload = 1, w.now
 		}
 		o.changed = c.want != e.has
 		e.has, e.failures, e.refused = c.want, 0, nil
 	}
 	if w.s.ended(c.call, o, w.now) && c.term != w.s.term {
-		delete(w.asked, c.endpoint)
+		delete(w.asked, c.instance)
 	}
 }
 
@@ -279,12 +279,12 @@ func (w *world) calm() {
 
 // TestScheduleKeepsItsPromises plays random sequences of events. In each: only
 // what is validated, and the newest of it, is deployed; never two calls to one
-// endpoint at once; only by a process that leads; reloads keep their distance;
-// what fails is not hammered; what an endpoint refused it is not sent again within
-// the drift interval of one term, whatever else it takes meanwhile; and when all faults have ended, every endpoint has
+// instance at once; only by a process that leads; reloads keep their distance;
+// what fails is not hammered; what an instance refused it is not sent again within
+// the drift interval of one term, whatever else it takes meanwhile; and when all faults have ended, every instance has
 // the newest configuration.
 //
-// Where endpoints are asked what no other gets: nobody else ever gets that, nor
+// Where instances are asked what no other gets: nobody else ever gets that, nor
 // waits for it; it takes leadership, and one is asked once; until conclusions are
 // drawn from its answer it keeps what it has; and each question ends.
 func TestScheduleKeepsItsPromises(t *testing.T) {
@@ -308,6 +308,6 @@ func TestScheduleKeepsItsPromises(t *testing.T) {
 		if w.newest >= 0 {
 			require.Empty(t, w.asked, "seed %d: a question did not end", seed)
 		}
-		require.Len(t, w.s.endpoints, len(w.seen), "seed %d: nothing is kept of what is gone", seed)
+		require.Len(t, w.s.instances, len(w.seen), "seed %d: nothing is kept of what is gone", seed)
 	}
 }

@@ -24,7 +24,7 @@ func testTiming() timing {
 	return timing{minInterval: 2 * time.Second, drift: time.Minute, deployTimeout: 30 * time.Second, retryBase: time.Second, retryMax: 10 * time.Second}
 }
 
-func TestEndpointSchedule(t *testing.T) {
+func TestInstanceSchedule(t *testing.T) {
 	a := &validated{id: 1, config: configOf(t, "a")}
 	a2 := &validated{id: 2, config: configOf(t, "a")} // another reconciliation, the same configuration
 	b := &validated{id: 3, config: configOf(t, "b")}
@@ -32,49 +32,49 @@ func TestEndpointSchedule(t *testing.T) {
 
 	for _, c := range []struct {
 		name     string
-		state    endpointState
+		state    instanceState
 		follower bool
 		now      float64
 		want     step
 		until    float64 // -1: until something changes
 	}{
-		{"nothing validated yet", endpointState{}, false, 0, stepWait, -1},
-		{"nothing validated yet, and not probed", endpointState{probe: true}, false, 0, stepWait, -1},
-		{"another process leads", endpointState{want: a}, true, 0, stepWait, -1},
-		{"first configuration", endpointState{want: a}, false, 0, stepDeploy, -1},
-		{"a call is under way", endpointState{want: a, busy: 1}, false, 0, stepWait, -1},
-		{"it is there", endpointState{want: a, have: a, lastEnd: at(0)}, false, 1, stepWait, 60},
-		{"the same again", endpointState{want: a2, have: a, lastEnd: at(0)}, false, 1, stepWait, 60},
-		{"idle for a minute", endpointState{want: a, have: a, lastEnd: at(0)}, false, 60, stepCheck, -1},
-		{"idle for a minute, another process leads", endpointState{want: a, have: a, lastEnd: at(0)}, true, 60, stepWait, -1},
-		{"a new one, reloaded long ago", endpointState{want: b, have: a, lastReload: at(0), lastEnd: at(0)}, false, 2, stepDeploy, -1},
-		{"a new one, reloaded just now", endpointState{want: b, have: a, lastReload: at(0), lastEnd: at(0)}, false, 1, stepRuntime, -1},
-		{"which takes a reload", endpointState{want: b, have: a, probed: b, lastReload: at(0), lastEnd: at(0)}, false, 1, stepWait, 2},
-		{"whose time has come", endpointState{want: b, have: a, probed: b, lastReload: at(0), lastEnd: at(0)}, false, 2, stepDeploy, -1},
-		{"newer than what was found to reload", endpointState{want: b, have: a, probed: a, lastReload: at(0), lastEnd: at(0)}, false, 1, stepRuntime, -1},
-		{"failed once", endpointState{want: a, failed: a, failures: 1, lastEnd: at(0)}, false, 0.5, stepWait, 1},
-		{"failed once, a second ago", endpointState{want: a, failed: a, failures: 1, lastEnd: at(0)}, false, 1, stepDeploy, -1},
-		{"failed three times", endpointState{want: a, failed: a, failures: 3, lastEnd: at(0)}, false, 1, stepWait, 4},
-		{"failed for ever", endpointState{want: a, failed: a, failures: 1000, lastEnd: at(0)}, false, 1, stepWait, 10},
-		{"failed, no hope", endpointState{want: a, failed: a, failures: 1, hopeless: true, lastEnd: at(0)}, false, 5, stepWait, 60},
-		{"refused, but that was another", endpointState{want: b, failed: a, failures: 3, hopeless: true, lastEnd: at(0)}, false, 0.1, stepDeploy, -1},
-		{"away, and a storm of new ones", endpointState{want: b, failed: a, failures: 9, lastEnd: at(0)}, false, 0.1, stepWait, 1},
-		{"failed, the clock was set back a day", endpointState{want: b, failed: a, failures: 1, lastEnd: at(86400)}, false, 0, stepWait, 1},
-		{"idle, the clock was set back a day", endpointState{want: a, have: a, lastEnd: at(86400)}, false, 0, stepWait, 60},
-		{"reloaded, the clock was set back a day", endpointState{want: b, have: a, probed: b, lastReload: at(86400)}, false, 0, stepWait, 2},
-		{"idle, the clock was set ahead a year", endpointState{want: a, have: a, lastEnd: at(0)}, false, 31536000, stepCheck, -1},
-		{"not probed", endpointState{want: a, probe: true}, false, 0, stepProbe, -1},
-		{"not probed, another process leads", endpointState{want: a, probe: true}, true, 0, stepProbe, -1},
-		{"its version fits", endpointState{want: a, probe: true, fits: true}, false, 0, stepDeploy, -1},
-		{"not reached when probed", endpointState{want: a, probe: true, failed: a, failures: 1, lastEnd: at(0)}, false, 0, stepWait, 1},
-		{"its version does not fit", endpointState{want: a, probe: true, failed: a, failures: 1, hopeless: true, lastEnd: at(0)}, false, 0, stepWait, 5},
-		{"nor a second time", endpointState{want: a, probe: true, failed: a, failures: 2, hopeless: true, lastEnd: at(0)}, false, 0, stepWait, 10},
-		{"nor ever", endpointState{want: a, probe: true, failed: a, failures: 99, hopeless: true, lastEnd: at(0)}, false, 0, stepWait, 60},
-		{"nor for another configuration", endpointState{want: b, probe: true, failed: a, failures: 1, hopeless: true, lastEnd: at(0)}, false, 0, stepWait, 5},
-		{"does not fit, tried again", endpointState{want: a, probe: true, failed: a, failures: 1, hopeless: true, lastEnd: at(0)}, false, 5, stepProbe, -1},
+		{"nothing validated yet", instanceState{}, false, 0, stepWait, -1},
+		{"nothing validated yet, and not probed", instanceState{probe: true}, false, 0, stepWait, -1},
+		{"another process leads", instanceState{want: a}, true, 0, stepWait, -1},
+		{"first configuration", instanceState{want: a}, false, 0, stepDeploy, -1},
+		{"a call is under way", instanceState{want: a, busy: 1}, false, 0, stepWait, -1},
+		{"it is there", instanceState{want: a, have: a, lastEnd: at(0)}, false, 1, stepWait, 60},
+		{"the same again", instanceState{want: a2, have: a, lastEnd: at(0)}, false, 1, stepWait, 60},
+		{"idle for a minute", instanceState{want: a, have: a, lastEnd: at(0)}, false, 60, stepCheck, -1},
+		{"idle for a minute, another process leads", instanceState{want: a, have: a, lastEnd: at(0)}, true, 60, stepWait, -1},
+		{"a new one, reloaded long ago", instanceState{want: b, have: a, lastReload: at(0), lastEnd: at(0)}, false, 2, stepDeploy, -1},
+		{"a new one, reloaded just now", instanceState{want: b, have: a, lastReload: at(0), lastEnd: at(0)}, false, 1, stepRuntime, -1},
+		{"which takes a reload", instanceState{want: b, have: a, probed: b, lastReload: at(0), lastEnd: at(0)}, false, 1, stepWait, 2},
+		{"whose time has come", instanceState{want: b, have: a, probed: b, lastReload: at(0), lastEnd: at(0)}, false, 2, stepDeploy, -1},
+		{"newer than what was found to reload", instanceState{want: b, have: a, probed: a, lastReload: at(0), lastEnd: at(0)}, false, 1, stepRuntime, -1},
+		{"failed once", instanceState{want: a, failed: a, failures: 1, lastEnd: at(0)}, false, 0.5, stepWait, 1},
+		{"failed once, a second ago", instanceState{want: a, failed: a, failures: 1, lastEnd: at(0)}, false, 1, stepDeploy, -1},
+		{"failed three times", instanceState{want: a, failed: a, failures: 3, lastEnd: at(0)}, false, 1, stepWait, 4},
+		{"failed for ever", instanceState{want: a, failed: a, failures: 1000, lastEnd: at(0)}, false, 1, stepWait, 10},
+		{"failed, no hope", instanceState{want: a, failed: a, failures: 1, hopeless: true, lastEnd: at(0)}, false, 5, stepWait, 60},
+		{"refused, but that was another", instanceState{want: b, failed: a, failures: 3, hopeless: true, lastEnd: at(0)}, false, 0.1, stepDeploy, -1},
+		{"away, and a storm of new ones", instanceState{want: b, failed: a, failures: 9, lastEnd: at(0)}, false, 0.1, stepWait, 1},
+		{"failed, the clock was set back a day", instanceState{want: b, failed: a, failures: 1, lastEnd: at(86400)}, false, 0, stepWait, 1},
+		{"idle, the clock was set back a day", instanceState{want: a, have: a, lastEnd: at(86400)}, false, 0, stepWait, 60},
+		{"reloaded, the clock was set back a day", instanceState{want: b, have: a, probed: b, lastReload: at(86400)}, false, 0, stepWait, 2},
+		{"idle, the clock was set ahead a year", instanceState{want: a, have: a, lastEnd: at(0)}, false, 31536000, stepCheck, -1},
+		{"not probed", instanceState{want: a, probe: true}, false, 0, stepProbe, -1},
+		{"not probed, another process leads", instanceState{want: a, probe: true}, true, 0, stepProbe, -1},
+		{"its version fits", instanceState{want: a, probe: true, fits: true}, false, 0, stepDeploy, -1},
+		{"not reached when probed", instanceState{want: a, probe: true, failed: a, failures: 1, lastEnd: at(0)}, false, 0, stepWait, 1},
+		{"its version does not fit", instanceState{want: a, probe: true, failed: a, failures: 1, hopeless: true, lastEnd: at(0)}, false, 0, stepWait, 5},
+		{"nor a second time", instanceState{want: a, probe: true, failed: a, failures: 2, hopeless: true, lastEnd: at(0)}, false, 0, stepWait, 10},
+		{"nor ever", instanceState{want: a, probe: true, failed: a, failures: 99, hopeless: true, lastEnd: at(0)}, false, 0, stepWait, 60},
+		{"nor for another configuration", instanceState{want: b, probe: true, failed: a, failures: 1, hopeless: true, lastEnd: at(0)}, false, 0, stepWait, 5},
+		{"does not fit, tried again", instanceState{want: a, probe: true, failed: a, failures: 1, hopeless: true, lastEnd: at(0)}, false, 5, stepProbe, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := schedule{leading: !c.follower, endpoints: map[string]*endpointState{"one": &c.state}}
+			s := schedule{leading: !c.follower, instances: map[string]*instanceState{"one": &c.state}}
 			got, until := s.next("one", testTiming(), at(c.now))
 			require.Equal(t, c.want, got.what)
 			if got.what != stepWait {
@@ -93,7 +93,7 @@ func TestAllChangesMayKeepTheirDistance(t *testing.T) {
 	a, b := &validated{config: configOf(t, "a")}, &validated{config: configOf(t, "b")}
 	timing := testTiming()
 	timing.holdRuntime = true
-	s := schedule{leading: true, endpoints: map[string]*endpointState{"one": {want: b, have: a, lastEnd: seconds(0), lastChange: seconds(0)}}}
+	s := schedule{leading: true, instances: map[string]*instanceState{"one": {want: b, have: a, lastEnd: seconds(0), lastChange: seconds(0)}}}
 	got, until := s.next("one", timing, seconds(1))
 	require.Equal(t, stepWait, got.what)
 	require.Equal(t, seconds(2), until)
@@ -106,16 +106,16 @@ func TestACheckKeepsTheDistanceToo(t *testing.T) {
 	a := &validated{config: configOf(t, "a")}
 	timing := testTiming()
 	timing.drift = time.Second
-	s := schedule{leading: true, endpoints: map[string]*endpointState{"one": {want: a, have: a, lastEnd: seconds(0), lastReload: seconds(0)}}}
+	s := schedule{leading: true, instances: map[string]*instanceState{"one": {want: a, have: a, lastEnd: seconds(0), lastReload: seconds(0)}}}
 	_, until := s.next("one", timing, seconds(1))
 	require.Equal(t, seconds(2), until)
 }
 
-// TestScheduleEvents plays events against one endpoint and says what it does
+// TestScheduleEvents plays events against one instance and says what it does
 // next after each.
 func TestScheduleEvents(t *testing.T) {
 	a, b := &validated{config: configOf(t, "a")}, &validated{config: configOf(t, "b")}
-	s := &schedule{endpoints: map[string]*endpointState{}}
+	s := &schedule{instances: map[string]*instanceState{}}
 	var c call
 	next := func(at float64, want step) {
 		t.Helper()
@@ -147,8 +147,8 @@ func TestScheduleEvents(t *testing.T) {
 	begin(4, stepDeploy)
 	s.ended(c, outcome{failed: true, reloads: 1}, seconds(5))
 	next(5, stepWait)
-	require.Nil(t, s.endpoints["one"].have, "nobody knows what a failure left")
-	require.Equal(t, seconds(5), s.endpoints["one"].lastReload, "a reload that failed counts")
+	require.Nil(t, s.instances["one"].have, "nobody knows what a failure left")
+	require.Equal(t, seconds(5), s.instances["one"].lastReload, "a reload that failed counts")
 
 	s.leads(false)
 	next(9, stepWait)
@@ -164,7 +164,7 @@ func TestScheduleEvents(t *testing.T) {
 	next(9, stepDeploy)
 
 	s.left("one")
-	require.Empty(t, s.endpoints)
+	require.Empty(t, s.instances)
 	next(9, stepWait)
 }
 

@@ -111,7 +111,7 @@ dataplane: {mapsDir: /maps}
 		t.Errorf("%+v", r)
 	}
 	if r := d.WatchedResources["slices"]; len(r.IgnoreFields) > 0 {
-		t.Errorf("endpoint slices have no status: %+v", r)
+		t.Errorf("instance slices have no status: %+v", r)
 	}
 	if d.Reconcile.Debounce.Duration != 20*time.Millisecond || d.Reconcile.MinDeployment.Duration != 2*time.Second {
 		t.Errorf("%+v", d.Reconcile)

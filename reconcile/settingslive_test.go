@@ -386,7 +386,7 @@ func TestLiveAfterRun(t *testing.T) {
 }
 
 // TestLivePods: the pods of HAProxy are watched, templates see them, and they make
-// endpoints as the settings of the Dataplane API say.
+// instances as the settings of the Dataplane API say.
 func TestLivePods(t *testing.T) {
 	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
 		l.source.Apply(k8swatchtest.Objects(`
@@ -413,10 +413,10 @@ dataplane: {podSelector: {matchLabels: {app: haproxy}}, container: api, port: 77
 		require.Contains(t, l.deployed(), "# haproxy-0\n")
 		require.NotContains(t, l.deployed(), "other")
 		settings := l.live.Program().Settings()
-		endpoints, err := settings.Endpoints(ctx, l.live.Stores(), Credentials{DataplaneUsername: "u", DataplanePassword: "p"})
+		instances, err := settings.Endpoints(ctx, l.live.Stores(), Credentials{DataplaneUsername: "u", DataplanePassword: "p"})
 		require.NoError(t, err)
-		require.Len(t, endpoints, 1)
-		require.Equal(t, "https://192.0.2.7:7777", endpoints[0].URL)
+		require.Len(t, instances, 1)
+		require.Equal(t, "https://192.0.2.7:7777", instances[0].URL)
 		opts := settings.ClientOptions()
 		require.True(t, opts.Shared)
 		require.Equal(t, "/srv/haproxy.cfg", opts.Layout.ConfigPath())

@@ -50,7 +50,7 @@ func (e CredentialsUpdated) LogValue() slog.Value {
 // that the settings name without one. A Secret that is missing or wrong, or what
 // dataplane.tls names, is reported as [CredentialsInvalid], and so is one that has
 // not been read within 10 s; the HAProxys that the loop has stay its targets
-// meanwhile. An endpoint that refuses the credentials has the Secret read once more,
+// meanwhile. An instance that refuses the credentials has the Secret read once more,
 // past the watch. How what is read does stands in [Live.State] beside what the
 // settings watch. The error says that there is no loop.
 func (l *Live) FollowPods(ctx context.Context, namespace string) error {
@@ -179,18 +179,18 @@ func (f *podFollower) find(ctx context.Context) error {
 		f.said, f.version = "", secret.ResourceVersion
 		eventbus.Publish(f.live.opts.Bus, CredentialsUpdated{Secret: f.ref.String(), Version: f.version})
 	}
-	endpoints, err := s.Endpoints(ctx, f.live.Stores(), credentials)
+	instances, err := s.Endpoints(ctx, f.live.Stores(), credentials)
 	if err != nil {
 		return err
 	}
-	for i := range endpoints {
-		endpoints[i].TLS = tlsConfig
+	for i := range instances {
+		instances[i].TLS = tlsConfig
 	}
 	if opts := s.ClientOptions(); f.clients == nil || !reflect.DeepEqual(f.clients.Options, opts) {
 		ref := f.ref
 		f.clients = &Clients{Options: opts, Reread: func(ctx context.Context) (Credentials, error) { return f.reread(ctx, ref) }}
 	}
-	targets, err := f.clients.Targets(endpoints)
+	targets, err := f.clients.Targets(instances)
 	f.targets = true
 	return errors.Join(err, f.loop.SetTargets(targets...))
 }

@@ -201,7 +201,7 @@ func (s *tlsStage) has(text string) func() bool {
 }
 
 // TestFollowPodsTLS: where the CA stands does not matter; one that is rotated is
-// trusted on the next call, and until then the endpoint is not.
+// trusted on the next call, and until then the instance is not.
 func TestFollowPodsTLS(t *testing.T) {
 	for name, c := range map[string]struct {
 		tls string
@@ -226,7 +226,7 @@ func TestFollowPodsTLS(t *testing.T) {
 			s.run()
 			require.NoError(t, s.apply("one", settings))
 			s.until("the report", func() bool { return len(s.said("CredentialsInvalid")) > 0 })
-			require.Empty(t, s.api.Requests(), "nothing goes to an endpoint that cannot be checked")
+			require.Empty(t, s.api.Requests(), "nothing goes to an instance that cannot be checked")
 			c.put(s, file, first.pem)
 			s.until("the first deployment", s.has("one"))
 

@@ -21,11 +21,11 @@ type State struct {
 
 	Refused     []Refusal       `json:"refused,omitempty"`
 	Quarantined []Quarantined   `json:"quarantined,omitempty"` // sorted by kind and name
-	Endpoints   []EndpointState `json:"endpoints"`             // sorted by name; before Run as Once left them
+	Instances   []InstanceState `json:"instances"`             // sorted by name; before Run as Once left them
 }
 
-// EndpointState is what a [Loop] knows of one endpoint.
-type EndpointState struct {
+// InstanceState is what a [Loop] knows of one instance.
+type InstanceState struct {
 	Name       string            `json:"name"`
 	HAProxy    string            `json:"haproxy,omitempty"`   // version that a [Prober] found, such as 3.2; empty: not known
 	API        string            `json:"api,omitempty"`       // version of the Dataplane API
@@ -36,19 +36,19 @@ type EndpointState struct {
 	Error      string            `json:"error,omitempty"`     // of the last deployment; empty if it did well
 	Failures   int               `json:"failures,omitempty"`  // in a row
 	RetryAt    time.Time         `json:"retryAt,omitzero"`
-	Reloads    uint64            `json:"reloads"`  // since the endpoint is known
+	Reloads    uint64            `json:"reloads"`  // since the instance is known
 	Commands   uint64            `json:"commands"` // runtime commands since then
 	Last       *dataplane.Result `json:"last,omitempty"`
 }
 
-// Ready reports whether there is a validated configuration and every endpoint
+// Ready reports whether there is a validated configuration and every instance
 // has it or, where this process does not lead, whether it could be deployed.
 func (s State) Ready() bool {
 	if s.Validated == "" {
 		return false
 	}
 	counts := 0
-	for _, e := range s.Endpoints {
+	for _, e := range s.Instances {
 		if e.Unfit != "" {
 			continue
 		}
@@ -57,7 +57,7 @@ func (s State) Ready() bool {
 			return false
 		}
 	}
-	return counts > 0 || len(s.Endpoints) == 0
+	return counts > 0 || len(s.Instances) == 0
 }
 
 // State returns one consistent snapshot of the loop.
@@ -72,14 +72,14 @@ func (l *Loop) State() State {
 		s.Reconciliation, s.Validated, s.ValidatedAt = l.sched.newest.id, l.sched.newest.config.Hash(), l.sched.newest.at
 	}
 	for _, w := range l.workers {
-		s.Endpoints = append(s.Endpoints, w.public)
+		s.Instances = append(s.Instances, w.public)
 	}
 	for _, t := range l.targets {
 		if l.workers[t.Name()] == nil {
-			s.Endpoints = append(s.Endpoints, l.restingAs(t))
+			s.Instances = append(s.Instances, l.restingAs(t))
 		}
 	}
-	slices.SortFunc(s.Endpoints, func(a, b EndpointState) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Instances, func(a, b InstanceState) int { return strings.Compare(a.Name, b.Name) })
 	return s
 }
 

@@ -65,9 +65,9 @@ func (c *controller) printPlans() {
 	eventbus.Subscribe(c.bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
 		switch plan := d.Event.Result.Plan; {
 		case len(plan.Ops) > maxPlanOps:
-			fmt.Fprintf(c.out, "%s: %s\n", d.Event.Endpoint, plan.Summary())
+			fmt.Fprintf(c.out, "%s: %s\n", d.Event.Instance, plan.Summary())
 		case !plan.Empty():
-			fmt.Fprintf(c.out, "%s:\n%s", d.Event.Endpoint, plan)
+			fmt.Fprintf(c.out, "%s:\n%s", d.Event.Instance, plan)
 		}
 		if first && c.cfg.demo {
 			printDemo(c.out, c.cfg)

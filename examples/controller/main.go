@@ -280,7 +280,7 @@ func (c *controller) once(ctx context.Context) (different bool, err error) {
 		outcomes, err := act(ctx)
 		for _, o := range outcomes {
 			if o.Plan != nil {
-				fmt.Fprintf(c.out, "%s:\n%s", o.Endpoint, o.Plan)
+				fmt.Fprintf(c.out, "%s:\n%s", o.Instance, o.Plan)
 				different = different || c.cfg.dryRun && !o.Plan.Empty()
 			}
 		}

@@ -74,6 +74,6 @@ status: {podIP: 127.0.0.1, containerStatuses: [{name: dataplane, ready: true, st
 	// No pod, no target; and the controller goes on.
 	require.NoError(t, os.Remove(filepath.Join(s.manifests, "pod.yaml")))
 	s.until("the pod to be gone", func() bool {
-		return strings.Contains(s.log.String(), "deploying to 0 endpoints, gone: edge/haproxy-0")
+		return strings.Contains(s.log.String(), "deploying to 0 instances, gone: edge/haproxy-0")
 	})
 }

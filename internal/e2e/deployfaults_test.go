@@ -170,7 +170,7 @@ func TestCredentialsRotatedInMidDeployment(t *testing.T) {
 	eventually(t, "the rest arrives with the new password", has("new"))
 	eventually(t, "the controller is well", func() error {
 		state, err := c.loopState()
-		if err == nil && (len(state.Endpoints) != 1 || state.Endpoints[0].Hash != state.Validated || state.Endpoints[0].Error != "") {
+		if err == nil && (len(state.Instances) != 1 || state.Instances[0].Hash != state.Validated || state.Instances[0].Error != "") {
 			err = fmt.Errorf("%+v", state)
 		}
 		return err

@@ -76,7 +76,7 @@ func TestDiscovery(t *testing.T) {
 	v := c.visit()
 
 	k.haproxyPod("haproxy-0", at.Hostname())
-	eventually(t, "the wrong password is reported by the name of the pod", c.names(0, "endpoint", k.ns, "haproxy-0"))
+	eventually(t, "the wrong password is reported by the name of the pod", c.names(0, "instance", k.ns, "haproxy-0"))
 	k.credentials("haproxy", "canary-right")
 	eventually(t, "the new password takes effect", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
 	k.endpoints("web", backendPort, host("11"))
@@ -84,7 +84,7 @@ func TestDiscovery(t *testing.T) {
 
 	mark := c.out.Len()
 	k.must(k.deletePod(t.Context(), "haproxy-0"))
-	eventually(t, "the pod is forgotten", c.names(mark, "endpoint", k.ns, "haproxy-0"))
+	eventually(t, "the pod is forgotten", c.names(mark, "instance", k.ns, "haproxy-0"))
 	eventually(t, "no endpoint is left", func() error {
 		state, err := c.page("/debug/vars/state")
 		if err == nil && strings.Contains(state, "haproxy-0") {

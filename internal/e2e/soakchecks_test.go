@@ -31,7 +31,7 @@ type loopState struct {
 	Rendered, Validated, LastError string
 	Leading                        bool
 	Refused, Quarantined           []json.RawMessage
-	Endpoints                      []struct {
+	Instances                      []struct {
 		Name, Hash, Error string
 		StaleSince        time.Time
 	}
@@ -184,10 +184,10 @@ func (s *soak) settled() error {
 			leaders++
 			want = len(s.pods)
 		}
-		if len(state.Endpoints) != want {
-			return fmt.Errorf("%s deploys to %+v", c.debug, state.Endpoints)
+		if len(state.Instances) != want {
+			return fmt.Errorf("%s deploys to %+v", c.debug, state.Instances)
 		}
-		for _, e := range state.Endpoints {
+		for _, e := range state.Instances {
 			if e.Hash != state.Validated || !e.StaleSince.IsZero() || e.Error != "" {
 				return fmt.Errorf("%s has validated %s, %s has %s, stale since %v: %s", c.debug, state.Validated, e.Name, e.Hash, e.StaleSince, e.Error)
 			}

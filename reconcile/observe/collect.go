@@ -101,16 +101,16 @@ func (c *subjectCollector) Collect(to chan<- prometheus.Metric) {
 
 func collectState(to chan<- prometheus.Metric, s reconcile.State, now time.Time) {
 	gauge(to, metric("leading", "1 where this process deploys."), truth(s.Leading))
-	gauge(to, metric("endpoints", "HAProxys that are deployed to."), float64(len(s.Endpoints)))
+	gauge(to, metric("instances", "HAProxys that are deployed to."), float64(len(s.Instances)))
 	if !s.ValidatedAt.IsZero() {
 		gauge(to, metric("validated_timestamp_seconds", "When the newest valid configuration was made, in seconds since 1970."), float64(s.ValidatedAt.UnixMilli())/1000)
 	}
-	staleness := metric("endpoint_staleness_seconds", "For how long an endpoint lacks the newest valid configuration; 0: it has it.", "endpoint")
-	failures := metric("endpoint_failures", "Failed deployments to an endpoint, in a row.", "endpoint")
+	staleness := metric("instance_staleness_seconds", "For how long an instance lacks the newest valid configuration; 0: it has it.", "haproxy_instance")
+	failures := metric("instance_failures", "Failed deployments to an instance, in a row.", "haproxy_instance")
 	seen := map[string]bool{}
-	for _, e := range s.Endpoints {
+	for _, e := range s.Instances {
 		name := label(e.Name)
-		if seen[name] || len(seen) == maxEndpoints {
+		if seen[name] || len(seen) == maxInstances {
 			continue
 		}
 		seen[name] = true
@@ -142,8 +142,8 @@ func collectKinds(to chan<- prometheus.Metric, d *prometheus.Desc, counts map[st
 	}
 }
 
-// stale says for how long an endpoint lacks the newest valid configuration.
-func stale(e reconcile.EndpointState, now time.Time) time.Duration {
+// stale says for how long an instance lacks the newest valid configuration.
+func stale(e reconcile.InstanceState, now time.Time) time.Duration {
 	if e.StaleSince.IsZero() {
 		return 0
 	}

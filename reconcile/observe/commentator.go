@@ -20,7 +20,7 @@ import (
 // A nil logger is slog.Default().
 //
 // The message is a sentence; what to search for is in the attributes
-// "reconciliation", "endpoint", "hash" and "took", and in "event": the name of
+// "reconciliation", "instance", "hash" and "took", and in "event": the name of
 // the event ([reconcile.Event]), such as "reconciliation.completed".
 func Comment(bus *eventbus.Bus, log *slog.Logger) *eventbus.Subscription {
 	if log == nil {
@@ -42,13 +42,13 @@ type remark struct {
 }
 
 // commentator makes remarks of events. It remembers what the last event of a
-// reconciliation, and of an endpoint, needs to tell its whole story.
+// reconciliation, and of an instance, needs to tell its whole story.
 type commentator struct {
 	started  reconcile.ReconciliationStarted
 	rendered reconcile.TemplateRendered
 	attempts int            // of the reconciliation under way
 	failures int            // reconciliations that failed, in a row
-	failing  map[string]int // deployments that failed in a row, by endpoint
+	failing  map[string]int // deployments that failed in a row, by instance
 	refused  string         // version of the settings that were refused last, "" after good ones
 }
 
@@ -114,7 +114,7 @@ func (c *commentator) resources(r *remark, event any) bool {
 	return true
 }
 
-// deployment remarks on events about endpoints and leadership.
+// deployment remarks on events about instances and leadership.
 func (c *commentator) deployment(r *remark, event any) bool {
 	switch e := event.(type) {
 	case reconcile.DeploymentScheduled:
@@ -122,25 +122,25 @@ func (c *commentator) deployment(r *remark, event any) bool {
 		if r := e.Applied; r != nil && r.Commands > 0 {
 			done = fmt.Sprintf("; applied at once: %s", outcome(r))
 		}
-		r.say("waits for the minimum interval between two reloads, until %s%s", clock(e.At), done).id(e.ID).endpoint(e.Endpoint)
+		r.say("waits for the minimum interval between two reloads, until %s%s", clock(e.At), done).id(e.ID).instance(e.Instance)
 	case reconcile.DeploymentStarted:
-		r.say("deploying").id(e.ID).endpoint(e.Endpoint)
+		r.say("deploying").id(e.ID).instance(e.Instance)
 	case reconcile.InstanceDeployed:
-		r.say("deployed%s: %s", c.recovered(e.Endpoint), outcome(e.Result)).id(e.ID).endpoint(e.Endpoint).took(e.Took)
+		r.say("deployed%s: %s", c.recovered(e.Instance), outcome(e.Result)).id(e.ID).instance(e.Instance).took(e.Took)
 	case reconcile.InstanceDeploymentFailed:
 		if e.Asked {
-			r.say("was asked, and does not take it: %s", text(e.Err)).id(e.ID).endpoint(e.Endpoint).took(e.Took)
+			r.say("was asked, and does not take it: %s", text(e.Err)).id(e.ID).instance(e.Instance).took(e.Took)
 			break
 		}
-		c.fails(e.Endpoint)
-		r.say("deployment failed%s: %s", again(e), text(e.Err)).id(e.ID).endpoint(e.Endpoint).took(e.Took)
+		c.fails(e.Instance)
+		r.say("deployment failed%s: %s", again(e), text(e.Err)).id(e.ID).instance(e.Instance).took(e.Took)
 	case reconcile.DriftRepaired:
-		r.say("was changed by somebody else and is repaired: %s", outcome(e.Result)).id(e.ID).endpoint(e.Endpoint)
-	case reconcile.EndpointsChanged:
+		r.say("was changed by somebody else and is repaired: %s", outcome(e.Result)).id(e.ID).instance(e.Instance)
+	case reconcile.InstancesChanged:
 		for _, name := range e.Removed {
 			delete(c.failing, name)
 		}
-		r.say("%s", endpoints(e))
+		r.say("%s", instances(e))
 	case reconcile.LeaderBecame:
 		r.say("leads now and deploys, as %s", e.Identity)
 	case reconcile.LeaderLost:
@@ -201,17 +201,17 @@ func (c *commentator) completed(r *remark, e reconcile.ReconciliationCompleted) 
 }
 
 // fails counts a failed deployment.
-func (c *commentator) fails(endpoint string) {
+func (c *commentator) fails(instance string) {
 	if c.failing == nil {
 		c.failing = map[string]int{}
 	}
-	c.failing[endpoint]++
+	c.failing[instance]++
 }
 
 // recovered says how often a deployment failed that has succeeded now.
-func (c *commentator) recovered(endpoint string) string {
-	n := c.failing[endpoint]
-	delete(c.failing, endpoint)
+func (c *commentator) recovered(instance string) string {
+	n := c.failing[instance]
+	delete(c.failing, instance)
 	if n == 0 {
 		return ""
 	}
@@ -255,8 +255,8 @@ func (r *remark) about(resource reconcile.Resource, key, why string) *remark {
 	return r
 }
 
-func (r *remark) endpoint(name string) *remark {
-	r.attrs = append(r.attrs, slog.String("endpoint", name))
+func (r *remark) instance(name string) *remark {
+	r.attrs = append(r.attrs, slog.String("instance", name))
 	return r
 }
 
@@ -305,8 +305,8 @@ func watchers(e reconcile.ConfigApplied) string {
 	return s
 }
 
-func endpoints(e reconcile.EndpointsChanged) string {
-	s := "deploying to " + count(len(e.Endpoints), "endpoint")
+func instances(e reconcile.InstancesChanged) string {
+	s := "deploying to " + count(len(e.Instances), "instance")
 	if len(e.Added) > 0 {
 		s += ", new: " + strings.Join(e.Added, " ")
 	}

@@ -76,24 +76,24 @@ func TestComment(t *testing.T) {
 			`level=INFO msg="watching 2 Ingress" took=1s`},
 		{"nothing to watch", []any{reconcile.IndexSynchronized{}}, `level=INFO msg="watching no resources" took=0s`},
 		{"deployed", []any{
-			reconcile.DeploymentStarted{ID: 7, Endpoint: "local"},
-			reconcile.InstanceDeployed{ID: 7, Endpoint: "local", Result: &dataplane.Result{Plan: plan, Commands: 1}, Took: 1500 * time.Microsecond},
-		}, `level=DEBUG msg=deploying reconciliation=7 endpoint=local
-level=INFO msg="deployed: 0 to create, 1 to update, 0 to delete; runtime, no reload" reconciliation=7 endpoint=local took=1.5ms`},
-		{"fallback", []any{reconcile.InstanceDeployed{ID: 7, Endpoint: "local", Result: &dataplane.Result{Fallback: "the server was unknown"}}},
-			`level=INFO msg="deployed: no changes; reloaded because the server was unknown" reconciliation=7 endpoint=local took=0s`},
-		{"deployed, no result", []any{reconcile.InstanceDeployed{ID: 7, Endpoint: "local"}},
-			`level=INFO msg="deployed: nothing known about it" reconciliation=7 endpoint=local took=0s`},
-		{"later", []any{reconcile.DeploymentScheduled{ID: 7, Endpoint: "local", At: noon}},
-			`level=INFO msg="waits for the minimum interval between two reloads, until 12:00:00.250" reconciliation=7 endpoint=local`},
-		{"deployment failed", []any{reconcile.InstanceDeploymentFailed{ID: 7, Endpoint: "local", Err: errors.New("no route"), Failures: 3, RetryAt: noon, Took: time.Second}},
-			`level=ERROR msg="deployment failed 3 times in a row, next try at 12:00:00.250: no route" reconciliation=7 endpoint=local took=1s`},
-		{"deployment failed for good", []any{reconcile.InstanceDeploymentFailed{ID: 7, Endpoint: "local", Err: errors.New("refused"), Failures: 1}},
-			`level=ERROR msg="deployment failed: refused" reconciliation=7 endpoint=local took=0s`},
-		{"drift", []any{reconcile.DriftRepaired{ID: 7, Endpoint: "local", Result: &dataplane.Result{Plan: plan}}},
-			`level=WARN msg="was changed by somebody else and is repaired: 0 to create, 1 to update, 0 to delete; runtime, no reload" reconciliation=7 endpoint=local`},
-		{"endpoints", []any{reconcile.EndpointsChanged{Endpoints: []string{"b"}, Added: []string{"b"}, Removed: []string{"a", "c"}}},
-			`level=INFO msg="deploying to 1 endpoint, new: b, gone: a c"`},
+			reconcile.DeploymentStarted{ID: 7, Instance: "local"},
+			reconcile.InstanceDeployed{ID: 7, Instance: "local", Result: &dataplane.Result{Plan: plan, Commands: 1}, Took: 1500 * time.Microsecond},
+		}, `level=DEBUG msg=deploying reconciliation=7 instance=local
+level=INFO msg="deployed: 0 to create, 1 to update, 0 to delete; runtime, no reload" reconciliation=7 instance=local took=1.5ms`},
+		{"fallback", []any{reconcile.InstanceDeployed{ID: 7, Instance: "local", Result: &dataplane.Result{Fallback: "the server was unknown"}}},
+			`level=INFO msg="deployed: no changes; reloaded because the server was unknown" reconciliation=7 instance=local took=0s`},
+		{"deployed, no result", []any{reconcile.InstanceDeployed{ID: 7, Instance: "local"}},
+			`level=INFO msg="deployed: nothing known about it" reconciliation=7 instance=local took=0s`},
+		{"later", []any{reconcile.DeploymentScheduled{ID: 7, Instance: "local", At: noon}},
+			`level=INFO msg="waits for the minimum interval between two reloads, until 12:00:00.250" reconciliation=7 instance=local`},
+		{"deployment failed", []any{reconcile.InstanceDeploymentFailed{ID: 7, Instance: "local", Err: errors.New("no route"), Failures: 3, RetryAt: noon, Took: time.Second}},
+			`level=ERROR msg="deployment failed 3 times in a row, next try at 12:00:00.250: no route" reconciliation=7 instance=local took=1s`},
+		{"deployment failed for good", []any{reconcile.InstanceDeploymentFailed{ID: 7, Instance: "local", Err: errors.New("refused"), Failures: 1}},
+			`level=ERROR msg="deployment failed: refused" reconciliation=7 instance=local took=0s`},
+		{"drift", []any{reconcile.DriftRepaired{ID: 7, Instance: "local", Result: &dataplane.Result{Plan: plan}}},
+			`level=WARN msg="was changed by somebody else and is repaired: 0 to create, 1 to update, 0 to delete; runtime, no reload" reconciliation=7 instance=local`},
+		{"instances", []any{reconcile.InstancesChanged{Instances: []string{"b"}, Added: []string{"b"}, Removed: []string{"a", "c"}}},
+			`level=INFO msg="deploying to 1 instance, new: b, gone: a c"`},
 		{"leader", []any{
 			reconcile.LeaderBecame{Identity: "one"}, reconcile.LeaderLost{Identity: "one"}, reconcile.LeaderObserved{Identity: "two"},
 		}, `level=INFO msg="leads now and deploys, as one"
@@ -118,19 +118,19 @@ level=INFO msg="released from quarantine" resource="Ingress shop/web" source=web
 level=ERROR msg="the configuration stays as it is, as the new one failed 2 times in a row: boom" reconciliation=2 took=0s
 level=INFO msg="nothing to change, after 2 failures" reconciliation=3 took=0s
 level=DEBUG msg="nothing to change" reconciliation=4 took=0s`},
-		{"deployed after failures of the same endpoint", []any{
-			reconcile.InstanceDeploymentFailed{ID: 7, Endpoint: "a", Err: errors.New("x"), Failures: 1},
-			reconcile.InstanceDeploymentFailed{ID: 7, Endpoint: "gone", Err: errors.New("x"), Failures: 1},
-			reconcile.EndpointsChanged{Endpoints: []string{"a", "b"}, Removed: []string{"gone"}},
-			reconcile.InstanceDeployed{ID: 7, Endpoint: "b"},
-			reconcile.InstanceDeployed{ID: 7, Endpoint: "a"},
-			reconcile.InstanceDeployed{ID: 7, Endpoint: "gone"},
-		}, `level=ERROR msg="deployment failed: x" reconciliation=7 endpoint=a took=0s
-level=ERROR msg="deployment failed: x" reconciliation=7 endpoint=gone took=0s
-level=INFO msg="deploying to 2 endpoints, gone: gone"
-level=INFO msg="deployed: nothing known about it" reconciliation=7 endpoint=b took=0s
-level=INFO msg="deployed, after 1 failure: nothing known about it" reconciliation=7 endpoint=a took=0s
-level=INFO msg="deployed: nothing known about it" reconciliation=7 endpoint=gone took=0s`},
+		{"deployed after failures of the same instance", []any{
+			reconcile.InstanceDeploymentFailed{ID: 7, Instance: "a", Err: errors.New("x"), Failures: 1},
+			reconcile.InstanceDeploymentFailed{ID: 7, Instance: "gone", Err: errors.New("x"), Failures: 1},
+			reconcile.InstancesChanged{Instances: []string{"a", "b"}, Removed: []string{"gone"}},
+			reconcile.InstanceDeployed{ID: 7, Instance: "b"},
+			reconcile.InstanceDeployed{ID: 7, Instance: "a"},
+			reconcile.InstanceDeployed{ID: 7, Instance: "gone"},
+		}, `level=ERROR msg="deployment failed: x" reconciliation=7 instance=a took=0s
+level=ERROR msg="deployment failed: x" reconciliation=7 instance=gone took=0s
+level=INFO msg="deploying to 2 instances, gone: gone"
+level=INFO msg="deployed: nothing known about it" reconciliation=7 instance=b took=0s
+level=INFO msg="deployed, after 1 failure: nothing known about it" reconciliation=7 instance=a took=0s
+level=INFO msg="deployed: nothing known about it" reconciliation=7 instance=gone took=0s`},
 		{"settings", []any{
 			reconcile.ConfigParsed{Name: "s.yaml", Version: "v1"},
 			reconcile.ConfigValidated{Name: "s.yaml", Version: "v1"},
@@ -172,7 +172,7 @@ func TestHistory(t *testing.T) {
 		reconcile.LeaderBecame{Identity: "one"},
 		reconcile.ReconciliationTriggered{}, // nothing to remark on
 		reconcile.ReconciliationFailed{ID: 4, Err: errors.New("boom")},
-		reconcile.InstanceDeployed{ID: 5, Endpoint: "local"},
+		reconcile.InstanceDeployed{ID: 5, Instance: "local"},
 	)
 	deliver(t, bus)
 	all := h.All()
@@ -182,7 +182,7 @@ func TestHistory(t *testing.T) {
 	}
 	require.Equal(t, []observe.Entry{
 		{Seq: 3, Level: "ERROR", Event: "reconciliation.failed", Reconciliation: 4, Text: "the configuration stays as it is, as the new one failed: boom"},
-		{Seq: 4, Level: "INFO", Event: "instance.deployed", Reconciliation: 5, Endpoint: "local", Text: "deployed: nothing known about it"},
+		{Seq: 4, Level: "INFO", Event: "instance.deployed", Reconciliation: 5, Instance: "local", Text: "deployed: nothing known about it"},
 	}, all)
 	require.Equal(t, uint64(4), h.Last(1)[0].Seq)
 }

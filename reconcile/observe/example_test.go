@@ -115,13 +115,13 @@ func ExampleServer_Handler() {
 
 func ExampleServer_Register() {
 	server := &observe.Server{}
-	server.Register("endpoints", func() any { return []string{"haproxy-0", "haproxy-1"} })
+	server.Register("instances", func() any { return []string{"haproxy-0", "haproxy-1"} })
 	w := httptest.NewRecorder()
 	server.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/debug/vars/", nil))
 	fmt.Print(w.Body)
 	// Output:
 	// [
-	//   "endpoints"
+	//   "instances"
 	// ]
 }
 
@@ -195,10 +195,10 @@ func ExampleHistory_Plans() {
 	bus := eventbus.New(nil)
 	history := observe.NewHistory(bus, 0)
 	bus.Start()
-	eventbus.Publish(bus, reconcile.InstanceDeploymentFailed{Endpoint: "haproxy-0", Err: errors.New("no route to host")})
+	eventbus.Publish(bus, reconcile.InstanceDeploymentFailed{Instance: "haproxy-0", Err: errors.New("no route to host")})
 	_ = bus.Close(context.Background())
 	for _, p := range history.Plans() {
-		fmt.Println(p.Endpoint, p.Error)
+		fmt.Println(p.Instance, p.Error)
 	}
 	fmt.Println(len(history.Failures()))
 	// Output:

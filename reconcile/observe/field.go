@@ -20,7 +20,7 @@ const (
 )
 
 // field picks a part of a value by JSONPath, as kubectl's -o jsonpath: {.a.b},
-// .a.b, {.endpoints[*].name}, {.endpoints[?(@.failures>0)].name}. One result is
+// .a.b, {.instances[*].name}, {.instances[?(@.failures>0)].name}. One result is
 // returned as it is, any other number as a list.
 func field(value any, expr string) (any, error) {
 	expr, err := checkField(expr)
@@ -77,7 +77,7 @@ func checkField(expr string) (string, error) {
 	}
 	switch {
 	case strings.Count(expr, "{") != 1 || !strings.HasSuffix(expr, "}") || strings.Count(expr, "}") != 1:
-		return "", errors.New("want one expression, such as {.endpoints[*].name}")
+		return "", errors.New("want one expression, such as {.instances[*].name}")
 	case strings.Contains(expr, "range"):
 		return "", errors.New("range is not supported: use [*]")
 	case strings.Count(expr, "..") > 1:

@@ -22,16 +22,16 @@ type Entry struct {
 	Level          string    `json:"level"`
 	Event          string    `json:"event,omitempty"` // its name: "reconciliation.completed"
 	Reconciliation uint64    `json:"reconciliation,omitempty"`
-	Endpoint       string    `json:"endpoint,omitempty"`
+	Instance       string    `json:"instance,omitempty"`
 	Text           string    `json:"text"`
 	Missed         uint64    `json:"missed,omitempty"` // events of the bus that were dropped before this one
 }
 
-// PlanEntry is what was done to one endpoint last, or was to be done.
+// PlanEntry is what was done to one instance last, or was to be done.
 type PlanEntry struct {
 	Time           time.Time       `json:"time"` // when the history heard of it
 	Reconciliation uint64          `json:"reconciliation"`
-	Endpoint       string          `json:"endpoint"`
+	Instance       string          `json:"instance"`
 	Drift          bool            `json:"drift,omitempty"` // it repaired what somebody else had changed
 	Plan           *dataplane.Plan `json:"plan"`
 	Summary        string          `json:"summary"`
@@ -44,19 +44,19 @@ type PlanEntry struct {
 
 // History keeps the newest remarks of a commentator, for a debug page, and
 // besides them the newest failures, which no storm of other events takes away,
-// and the last plan of each endpoint.
+// and the last plan of each instance.
 type History struct {
 	ring, failures *eventbus.Ring[Entry]
 
 	mu     sync.Mutex
-	plans  map[string]PlanEntry // by endpoint
+	plans  map[string]PlanEntry // by instance
 	leader string
 }
 
 // failuresKept and plansKept bound what a history keeps of these.
 const (
 	failuresKept = 64
-	plansKept    = maxEndpoints
+	plansKept    = maxInstances
 )
 
 // NewHistory subscribes to bus and keeps the last n remarks; n below 1 is 128.
@@ -95,8 +95,8 @@ func (r remark) entry(event any) Entry {
 		switch a.Key {
 		case "reconciliation":
 			e.Reconciliation = a.Value.Uint64()
-		case "endpoint":
-			e.Endpoint = a.Value.String()
+		case "instance":
+			e.Instance = a.Value.String()
 		case "resource", "fault", "because":
 			e.Text += ": " + a.Value.String()
 		}
@@ -110,14 +110,14 @@ func (h *History) keep(event any, now time.Time) {
 	defer h.mu.Unlock()
 	switch e := event.(type) {
 	case reconcile.InstanceDeployed:
-		h.plan(PlanEntry{Time: now, Reconciliation: e.ID, Endpoint: e.Endpoint, Took: e.Took}, e.Result)
+		h.plan(PlanEntry{Time: now, Reconciliation: e.ID, Instance: e.Instance, Took: e.Took}, e.Result)
 	case reconcile.InstanceDeploymentFailed:
-		h.plan(PlanEntry{Time: now, Reconciliation: e.ID, Endpoint: e.Endpoint, Took: e.Took, Error: text(e.Err)}, e.Result)
+		h.plan(PlanEntry{Time: now, Reconciliation: e.ID, Instance: e.Instance, Took: e.Took, Error: text(e.Err)}, e.Result)
 	case reconcile.DriftRepaired:
-		h.plan(PlanEntry{Time: now, Reconciliation: e.ID, Endpoint: e.Endpoint, Drift: true}, e.Result)
-	case reconcile.EndpointsChanged:
+		h.plan(PlanEntry{Time: now, Reconciliation: e.ID, Instance: e.Instance, Drift: true}, e.Result)
+	case reconcile.InstancesChanged:
 		for _, name := range e.Removed {
-			if !slices.Contains(e.Endpoints, name) { // else another one of that name has come
+			if !slices.Contains(e.Instances, name) { // else another one of that name has come
 				delete(h.plans, name)
 			}
 		}
@@ -140,10 +140,10 @@ func (h *History) plan(p PlanEntry, r *dataplane.Result) {
 		return // the one before tells more
 	}
 	p.Summary = p.Plan.Summary()
-	if _, ok := h.plans[p.Endpoint]; !ok && len(h.plans) >= plansKept {
+	if _, ok := h.plans[p.Instance]; !ok && len(h.plans) >= plansKept {
 		return
 	}
-	h.plans[p.Endpoint] = p
+	h.plans[p.Instance] = p
 }
 
 // All returns what is kept, the oldest first.
@@ -155,14 +155,14 @@ func (h *History) Last(n int) []Entry { return h.ring.Last(n) }
 // Failures returns the newest remarks that are errors, the oldest first.
 func (h *History) Failures() []Entry { return h.failures.All() }
 
-// Plans returns, for each endpoint, the last deployment that changed something
+// Plans returns, for each instance, the last deployment that changed something
 // or failed, the newest first.
 func (h *History) Plans() []PlanEntry {
 	h.mu.Lock()
 	plans := slices.Collect(maps.Values(h.plans))
 	h.mu.Unlock()
 	slices.SortFunc(plans, func(a, b PlanEntry) int {
-		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.Endpoint, b.Endpoint))
+		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.Instance, b.Instance))
 	})
 	return plans
 }

@@ -9,7 +9,7 @@ import (
 // Bounds of the labels of metrics.
 const (
 	maxValues    = 100  // of a label, besides other
-	maxEndpoints = 1000 // labels with the name of an endpoint
+	maxInstances = 1000 // labels with the name of an instance
 	maxLabel     = 128  // bytes of one value
 	other        = "other"
 )

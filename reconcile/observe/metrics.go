@@ -24,18 +24,18 @@ var buckets = [...]float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10}
 //	haptic_reconciliation_duration_seconds         render and validation, with all attempts
 //	haptic_validation_total                        validations of a configuration
 //	haptic_validation_errors_total                 those that refused it
-//	haptic_deployment_total                        deployments to an endpoint, repairs of drift included
+//	haptic_deployment_total                        deployments to an instance, repairs of drift included
 //	haptic_deployment_errors_total                 those that failed
-//	haptic_deployment_duration_seconds             of one deployment to one endpoint
+//	haptic_deployment_duration_seconds             of one deployment to one instance
 //	haptic_resource_count{type}                    resources that the newest render read
 //	haptic_events_published_total                  events on the bus
 //	haptic_event_subscribers                       subscriptions on the bus
 //
 // What happens beyond that:
 //
-//	haptic_reloads_total{endpoint}                 reloads that deployments took
-//	haptic_runtime_changes_total{endpoint}         commands that changed HAProxy without a reload
-//	haptic_drift_repaired_total                    endpoints that somebody else had changed
+//	haptic_reloads_total{instance}                 reloads that deployments took
+//	haptic_runtime_changes_total{instance}         commands that changed HAProxy without a reload
+//	haptic_drift_repaired_total                    instances that somebody else had changed
 //	haptic_render_duration_seconds                 of one attempt
 //	haptic_validation_duration_seconds             of one attempt
 //	haptic_settings_applied_total                  settings that took effect
@@ -50,9 +50,9 @@ var buckets = [...]float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10}
 // And with [Metrics.Collect], read at each scrape:
 //
 //	haptic_leading                                 1 where this process deploys
-//	haptic_endpoints                               HAProxys that are deployed to
-//	haptic_endpoint_staleness_seconds{endpoint}    for how long it lacks the newest valid configuration; 0: it has it
-//	haptic_endpoint_failures{endpoint}             failed deployments in a row
+//	haptic_instances                               HAProxys that are deployed to
+//	haptic_instance_staleness_seconds{instance}    for how long it lacks the newest valid configuration; 0: it has it
+//	haptic_instance_failures{instance}             failed deployments in a row
 //	haptic_quarantined_resources{kind}             resources that are left out as a whole
 //	haptic_refused_resources{kind}                 resources that are left out in part
 //	haptic_validated_timestamp_seconds             when the newest valid configuration was made
@@ -64,8 +64,8 @@ var buckets = [...]float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10}
 //	haptic_build_info{version,goversion}           1
 //
 // The number of series is bounded, whatever comes: names of resources are no
-// labels, a label has at most 100 values besides "other" (endpoints 1000), each
-// at most 128 bytes long, and the series of an endpoint go away with it. There
+// labels, a label has at most 100 values besides "other" (instances 1000), each
+// at most 128 bytes long, and the series of an instance go away with it. There
 // are no exemplars: traces are found by their attributes.
 type Metrics struct {
 	registry *prometheus.Registry
@@ -83,21 +83,21 @@ type Metrics struct {
 	// Only the one goroutine of the subscription uses these.
 	types     labels          // of resources that were counted once
 	names     labels          // of events
-	endpoints map[string]bool // that have series, by label
+	instances map[string]bool // that have series, by label
 	known     bool            // the loop has said which there are
 }
 
 // NewMetrics subscribes to bus and returns the metrics, on a registry of their
 // own. They count until the bus is closed.
 func NewMetrics(bus *eventbus.Bus) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), types: labels{}, names: labels{}, endpoints: map[string]bool{}}
+	m := &Metrics{registry: prometheus.NewRegistry(), types: labels{}, names: labels{}, instances: map[string]bool{}}
 	m.reconciliations = m.counter("reconciliation_total", "Reconciliations that ended, well or not.")
 	m.reconciliationErrors = m.counter("reconciliation_errors_total", "Reconciliations that failed to render or to validate.")
 	m.validations = m.counter("validation_total", "Validations of a rendered configuration.")
 	m.validationErrors = m.counter("validation_errors_total", "Validations that refused the configuration.")
-	m.deployments = m.counter("deployment_total", "Deployments to one endpoint, well or not, repairs of drift included.")
-	m.deploymentErrors = m.counter("deployment_errors_total", "Deployments to one endpoint that failed.")
-	m.drifts = m.counter("drift_repaired_total", "Idle endpoints that no longer had what was deployed to them, and have it again.")
+	m.deployments = m.counter("deployment_total", "Deployments to one instance, well or not, repairs of drift included.")
+	m.deploymentErrors = m.counter("deployment_errors_total", "Deployments to one instance that failed.")
+	m.drifts = m.counter("drift_repaired_total", "Idle instances that no longer had what was deployed to them, and have it again.")
 	m.settingsApplied = m.counter("settings_applied_total", "Settings that took effect.")
 	m.settingsInvalid = m.counter("settings_invalid_total", "Settings that were refused; those before stayed in use.")
 	m.httpAccepted = m.counter("http_resources_accepted_total", "Fetched contents that were deployed.")
@@ -105,15 +105,15 @@ func NewMetrics(bus *eventbus.Bus) *Metrics {
 	m.reconciliationTime = m.histogram("reconciliation_duration_seconds", "Time to render and validate, in seconds.")
 	m.renderTime = m.histogram("render_duration_seconds", "Time to render once, in seconds.")
 	m.validationTime = m.histogram("validation_duration_seconds", "Time to validate once, in seconds.")
-	m.deploymentTime = m.histogram("deployment_duration_seconds", "Time of a deployment to one endpoint, in seconds.")
-	m.reloads = m.counters("reloads_total", "Reloads of HAProxy that deployments took.", "endpoint")
-	m.commands = m.counters("runtime_changes_total", "Commands that changed the running HAProxy without a reload.", "endpoint")
+	m.deploymentTime = m.histogram("deployment_duration_seconds", "Time of a deployment to one instance, in seconds.")
+	m.reloads = m.counters("reloads_total", "Reloads of HAProxy that deployments took.", "haproxy_instance")
+	m.commands = m.counters("runtime_changes_total", "Commands that changed the running HAProxy without a reload.", "haproxy_instance")
 	m.events = m.counters("events_total", "Events by name.", "event")
 	m.resources = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "haptic", Name: "resource_count", Help: "Resources that the newest render read, by type.",
 	}, []string{"type"})
 	m.registry.MustRegister(m.resources, &busCollector{bus})
-	// One subscription, not one for each type: an endpoint's last deployment
+	// One subscription, not one for each type: an instance's last deployment
 	// must be seen before its end.
 	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[any]) { m.observe(d.Event) })
 	return m
@@ -177,22 +177,22 @@ func (m *Metrics) observe(event any) {
 	case reconcile.TemplateRendered:
 		m.count(e.Resources)
 	case reconcile.InstanceDeployed:
-		m.deployed(e.Endpoint, e.Result, e.Took)
+		m.deployed(e.Instance, e.Result, e.Took)
 	case reconcile.DriftRepaired:
 		m.drifts.Inc()
 		var took time.Duration
 		if e.Result != nil {
 			took = e.Result.Duration
 		}
-		m.deployed(e.Endpoint, e.Result, took)
+		m.deployed(e.Instance, e.Result, took)
 	case reconcile.InstanceDeploymentFailed:
-		m.deployed(e.Endpoint, e.Result, e.Took)
+		m.deployed(e.Instance, e.Result, e.Took)
 		if !e.Asked { // then nothing is wrong but what is in quarantine
 			m.deploymentErrors.Inc()
 		}
-	case reconcile.EndpointsChanged:
+	case reconcile.InstancesChanged:
 		m.known = true
-		m.setEndpoints(e.Endpoints)
+		m.setInstances(e.Instances)
 	}
 }
 
@@ -201,15 +201,15 @@ func (m *Metrics) reconciled(took time.Duration) {
 	m.reconciliationTime.Observe(took.Seconds())
 }
 
-func (m *Metrics) deployed(endpoint string, r *dataplane.Result, took time.Duration) {
+func (m *Metrics) deployed(instance string, r *dataplane.Result, took time.Duration) {
 	m.deployments.Inc()
 	m.deploymentTime.Observe(took.Seconds())
-	name := label(endpoint)
-	if !m.endpoints[name] {
-		if m.known || len(m.endpoints) == maxEndpoints {
+	name := label(instance)
+	if !m.instances[name] {
+		if m.known || len(m.instances) == maxInstances {
 			return // it has gone, or is one too many: its series must not come back
 		}
-		m.endpoints[name] = true
+		m.instances[name] = true
 	}
 	if r == nil {
 		r = &dataplane.Result{}
@@ -230,11 +230,11 @@ func (m *Metrics) count(resources map[string]int) {
 	}
 }
 
-// setEndpoints keeps the series of these endpoints, and drops all others.
-func (m *Metrics) setEndpoints(names []string) {
+// setInstances keeps the series of these instances, and drops all others.
+func (m *Metrics) setInstances(names []string) {
 	now := make(map[string]bool, len(names))
 	for _, name := range names {
-		if len(now) == maxEndpoints {
+		if len(now) == maxInstances {
 			break
 		}
 		name = label(name)
@@ -242,11 +242,11 @@ func (m *Metrics) setEndpoints(names []string) {
 		m.reloads.WithLabelValues(name) // shows as 0 from the beginning
 		m.commands.WithLabelValues(name)
 	}
-	for name := range m.endpoints {
+	for name := range m.instances {
 		if !now[name] {
 			m.reloads.DeleteLabelValues(name)
 			m.commands.DeleteLabelValues(name)
 		}
 	}
-	m.endpoints = now
+	m.instances = now
 }

@@ -55,7 +55,7 @@ func TestMetricNames(t *testing.T) {
 	m := observe.NewMetrics(bus)
 	m.Collect(fullSubject())
 	publish(bus,
-		reconcile.EndpointsChanged{Endpoints: []string{"local"}},
+		reconcile.InstancesChanged{Instances: []string{"local"}},
 		reconcile.TemplateRendered{Resources: map[string]int{"Ingress": 1}},
 	)
 	deliver(t, bus)
@@ -150,35 +150,35 @@ haptic_validation_errors_total 2
 		{
 			name: "deployments",
 			events: []any{
-				reconcile.InstanceDeployed{Endpoint: "a", Result: &dataplane.Result{Reloads: 1}, Took: time.Second},
-				reconcile.InstanceDeployed{Endpoint: "a", Result: &dataplane.Result{Commands: 4}, Took: time.Second},
-				reconcile.InstanceDeployed{Endpoint: "b", Result: nil, Took: time.Second},
-				reconcile.InstanceDeploymentFailed{Endpoint: "b", Err: broken, Took: time.Second},
-				reconcile.DriftRepaired{Endpoint: "b", Result: &dataplane.Result{Reloads: 1, Duration: time.Second}},
+				reconcile.InstanceDeployed{Instance: "a", Result: &dataplane.Result{Reloads: 1}, Took: time.Second},
+				reconcile.InstanceDeployed{Instance: "a", Result: &dataplane.Result{Commands: 4}, Took: time.Second},
+				reconcile.InstanceDeployed{Instance: "b", Result: nil, Took: time.Second},
+				reconcile.InstanceDeploymentFailed{Instance: "b", Err: broken, Took: time.Second},
+				reconcile.DriftRepaired{Instance: "b", Result: &dataplane.Result{Reloads: 1, Duration: time.Second}},
 			},
 			want: `
 haptic_deployment_total 5
 haptic_deployment_errors_total 1
 haptic_deployment_duration_seconds_sum 5
 haptic_deployment_duration_seconds_count 5
-haptic_reloads_total{endpoint="a"} 1
-haptic_reloads_total{endpoint="b"} 1
-haptic_runtime_changes_total{endpoint="a"} 4
-haptic_runtime_changes_total{endpoint="b"} 0
+haptic_reloads_total{haproxy_instance="a"} 1
+haptic_reloads_total{haproxy_instance="b"} 1
+haptic_runtime_changes_total{haproxy_instance="a"} 4
+haptic_runtime_changes_total{haproxy_instance="b"} 0
 `,
 		},
 		{
-			name: "endpoints that go take their series with them",
+			name: "instances that go take their series with them",
 			events: []any{
-				reconcile.EndpointsChanged{Endpoints: []string{"a", "b"}, Added: []string{"a", "b"}},
-				reconcile.InstanceDeployed{Endpoint: "a", Result: &dataplane.Result{Reloads: 1}},
-				reconcile.EndpointsChanged{Endpoints: []string{"b"}, Removed: []string{"a"}},
-				reconcile.InstanceDeployed{Endpoint: "a", Result: &dataplane.Result{Reloads: 1}}, // was under way
+				reconcile.InstancesChanged{Instances: []string{"a", "b"}, Added: []string{"a", "b"}},
+				reconcile.InstanceDeployed{Instance: "a", Result: &dataplane.Result{Reloads: 1}},
+				reconcile.InstancesChanged{Instances: []string{"b"}, Removed: []string{"a"}},
+				reconcile.InstanceDeployed{Instance: "a", Result: &dataplane.Result{Reloads: 1}}, // was under way
 			},
 			want: `
 haptic_deployment_total 2
-haptic_reloads_total{endpoint="b"} 0
-haptic_runtime_changes_total{endpoint="b"} 0
+haptic_reloads_total{haproxy_instance="b"} 0
+haptic_runtime_changes_total{haproxy_instance="b"} 0
 `,
 		},
 		{
@@ -237,7 +237,7 @@ func fullSubject() *observe.Subject {
 			Leading: true, Validated: "abc", ValidatedAt: noon,
 			Quarantined: []reconcile.Quarantined{{Resource: reconcile.Resource{Kind: "Ingress", Namespace: "shop", Name: "web"}}},
 			Refused:     []reconcile.Refusal{{Resource: "Ingress shop/web"}, {Resource: "Secret shop/tls"}, {Resource: "Secret shop/more"}},
-			Endpoints:   []reconcile.EndpointState{{Name: "local", Hash: "abc"}, {Name: "far", StaleSince: time.Now().Add(-time.Hour), Failures: 3, Error: "no route"}},
+			Instances:   []reconcile.InstanceState{{Name: "local", Hash: "abc"}, {Name: "far", StaleSince: time.Now().Add(-time.Hour), Failures: 3, Error: "no route"}},
 		}},
 		Watched: []func() map[schema.GroupVersionResource]k8swatch.State{func() map[schema.GroupVersionResource]k8swatch.State {
 			return map[schema.GroupVersionResource]k8swatch.State{
@@ -253,15 +253,15 @@ func fullSubject() *observe.Subject {
 }
 
 func TestCollect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // which knows how many seconds an endpoint is behind
+	synctest.Test(t, func(t *testing.T) { // which knows how many seconds an instance is behind
 		m := observe.NewMetrics(eventbus.New(nil))
 		m.Collect(fullSubject())
 		got := exposed(t, m)
 		for _, line := range []string{
 			`haptic_leading 1`,
-			`haptic_endpoints 2`,
-			`haptic_endpoint_staleness_seconds{endpoint="local"} 0`,
-			`haptic_endpoint_failures{endpoint="far"} 3`,
+			`haptic_instances 2`,
+			`haptic_instance_staleness_seconds{haproxy_instance="local"} 0`,
+			`haptic_instance_failures{haproxy_instance="far"} 3`,
 			`haptic_quarantined_resources{kind="Ingress"} 1`,
 			`haptic_refused_resources{kind="Secret"} 2`,
 			`haptic_watch_state{resource="ingresses.networking.k8s.io",state="Synced"} 1`,
@@ -275,11 +275,11 @@ func TestCollect(t *testing.T) {
 		} {
 			require.Contains(t, got, line)
 		}
-		require.Contains(t, strings.Join(got, "\n"), `haptic_endpoint_staleness_seconds{endpoint="far"} 3600`)
+		require.Contains(t, strings.Join(got, "\n"), `haptic_instance_staleness_seconds{haproxy_instance="far"} 3600`)
 	})
 }
 
-// Thousands of names, endpoints that come and go, and names that nobody should
+// Thousands of names, instances that come and go, and names that nobody should
 // have: the number of series stays what it is, and every scrape works.
 func TestSeriesDoNotExplode(t *testing.T) {
 	bus := eventbus.New(nil)
@@ -297,11 +297,11 @@ func TestSeriesDoNotExplode(t *testing.T) {
 			reconcile.TemplateRendered{Resources: map[string]int{n: 1, fmt.Sprint("kind", i): 1}},
 			reconcile.ResourceRefused{Refusal: reconcile.Refusal{Resource: n}},
 			reconcile.ResourceQuarantined{Quarantined: reconcile.Quarantined{Resource: resource}},
-			reconcile.EndpointsChanged{Endpoints: []string{n, fmt.Sprint("pod", i)}, Removed: []string{fmt.Sprint("pod", i-1)}},
-			reconcile.InstanceDeployed{Endpoint: n}, reconcile.InstanceDeployed{Endpoint: fmt.Sprint("pod", i)},
-			reconcile.InstanceDeployed{Endpoint: fmt.Sprint("gone", i)},
+			reconcile.InstancesChanged{Instances: []string{n, fmt.Sprint("pod", i)}, Removed: []string{fmt.Sprint("pod", i-1)}},
+			reconcile.InstanceDeployed{Instance: n}, reconcile.InstanceDeployed{Instance: fmt.Sprint("pod", i)},
+			reconcile.InstanceDeployed{Instance: fmt.Sprint("gone", i)},
 			reconcile.HTTPResourceRejected{URL: n}, reconcile.ConfigApplied{Name: n, Version: n}, stranger(n))
-		loop.state.Endpoints = append(loop.state.Endpoints, reconcile.EndpointState{Name: n}, reconcile.EndpointState{Name: fmt.Sprint("pod", i)})
+		loop.state.Instances = append(loop.state.Instances, reconcile.InstanceState{Name: n}, reconcile.InstanceState{Name: fmt.Sprint("pod", i)})
 		loop.state.Quarantined = append(loop.state.Quarantined, reconcile.Quarantined{Resource: resource})
 		loop.state.Refused = append(loop.state.Refused, reconcile.Refusal{Resource: fmt.Sprint("kind", i, " a/b")})
 		if i < 1000 {
@@ -324,7 +324,7 @@ func TestSeriesDoNotExplode(t *testing.T) {
 		series += len(f.GetMetric())
 		limit := 101
 		switch f.GetName() {
-		case "haptic_endpoint_staleness_seconds", "haptic_endpoint_failures":
+		case "haptic_instance_staleness_seconds", "haptic_instance_failures":
 			limit = 1000
 		case "haptic_reloads_total", "haptic_runtime_changes_total":
 			limit = 2 // of the two that there are now

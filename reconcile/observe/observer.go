@@ -45,7 +45,7 @@ func New(bus *eventbus.Bus, s Subject, log *slog.Logger) *Observer {
 //	auxfiles     its files: name, size, hash; content of maps alone
 //	resources    each watch: state, objects, error
 //	http         each fetched URL
-//	plan         the last plan of each endpoint
+//	plan         the last plan of each instance
 //	state        [reconcile.State]
 //	quarantine   what is left out as a whole, and refused: what is left out in part
 //	events       the newest, in words

@@ -41,7 +41,7 @@ type pageData struct {
 	Figures  []figure
 	Problems []problemRow
 
-	Endpoints   []endpointRow
+	Instances   []instanceRow
 	Quarantined []quarantineRow
 	Refused     []reconcile.Refusal
 	Plans       []planRow
@@ -64,7 +64,7 @@ type figure struct{ Name, Value, Note, Class string }
 
 type problemRow struct{ Class, Component, Text string }
 
-type endpointRow struct {
+type instanceRow struct {
 	Class, Name, Status, Hash, Deployed, Stale, Error string
 	Reloads, Commands                                 uint64
 }
@@ -72,7 +72,7 @@ type endpointRow struct {
 type quarantineRow struct{ Resource, Source, Message, Template, Since, Retry string }
 
 type planRow struct {
-	Class, Endpoint, Summary, Text, When, Took, Error string
+	Class, Instance, Summary, Text, When, Took, Error string
 	Reconciliation                                    uint64
 }
 
@@ -82,7 +82,7 @@ type watchRow struct {
 }
 
 type eventRow struct {
-	Class, Time, Level, Name, Text, Endpoint string
+	Class, Time, Level, Name, Text, Instance string
 	Reconciliation                           uint64
 }
 
@@ -123,7 +123,7 @@ func (o *Observer) pageData(now time.Time, reload int, vars []string) *pageData 
 	d.Leading = s.Leading
 	findings := o.Health.All()
 	for _, f := range findings {
-		if f.Err != nil && f.Component != "endpoints" && f.Component != "quarantine" { // those have sections of their own
+		if f.Err != nil && f.Component != "instances" && f.Component != "quarantine" { // those have sections of their own
 			d.Problems = append(d.Problems, problemRow{classOf(f.Probe), f.Component, f.Err.Error()})
 		}
 	}
@@ -160,7 +160,7 @@ func judge(s reconcile.State, findings []Finding) verdict {
 		return verdict{"warn", "Serving", "with something to look at"}
 	case !s.Leading:
 		return verdict{"good", "Standing by", "another process leads; this one is ready to take over"}
-	case len(s.Endpoints) == 0:
+	case len(s.Instances) == 0:
 		return verdict{"warn", "Nobody to serve with", "no HAProxy is known to deploy to"}
 	}
 	return verdict{"good", "All is well", "every HAProxy has the newest valid configuration"}
@@ -168,12 +168,12 @@ func judge(s reconcile.State, findings []Finding) verdict {
 
 func figures(s reconcile.State, now time.Time) []figure {
 	stale := 0
-	for _, e := range s.Endpoints {
+	for _, e := range s.Instances {
 		if !e.StaleSince.IsZero() || e.Hash == "" {
 			stale++
 		}
 	}
-	up := figure{"Endpoints up to date", strconv.Itoa(len(s.Endpoints)-stale) + " / " + strconv.Itoa(len(s.Endpoints)), "have the newest configuration", "good"}
+	up := figure{"Instances up to date", strconv.Itoa(len(s.Instances)-stale) + " / " + strconv.Itoa(len(s.Instances)), "have the newest configuration", "good"}
 	if stale > 0 && s.Leading {
 		up.Class = "bad"
 	}
@@ -194,12 +194,12 @@ func figures(s reconcile.State, now time.Time) []figure {
 
 // fill shows what the loop knows: what is in trouble first.
 func (d *pageData) fill(s reconcile.State, now time.Time) {
-	endpoints := slices.Clone(s.Endpoints)
-	slices.SortStableFunc(endpoints, func(a, b reconcile.EndpointState) int {
+	instances := slices.Clone(s.Instances)
+	slices.SortStableFunc(instances, func(a, b reconcile.InstanceState) int {
 		return cmp.Or(-cmp.Compare(truth(a.Error != ""), truth(b.Error != "")), -cmp.Compare(stale(a, now), stale(b, now)))
 	})
-	for _, e := range d.first("endpoints", len(endpoints)) {
-		d.Endpoints = append(d.Endpoints, rowOf(endpoints[e], s, now))
+	for _, e := range d.first("instances", len(instances)) {
+		d.Instances = append(d.Instances, rowOf(instances[e], s, now))
 	}
 	for _, i := range d.first("quarantine", len(s.Quarantined)) {
 		q := s.Quarantined[i]
@@ -230,8 +230,8 @@ func (d *pageData) first(section string, n int) []int {
 	return rows
 }
 
-func rowOf(e reconcile.EndpointState, s reconcile.State, now time.Time) endpointRow {
-	row := endpointRow{Class: "good", Name: e.Name, Status: "up to date", Hash: short(e.Hash), Deployed: ago(e.DeployedAt, now),
+func rowOf(e reconcile.InstanceState, s reconcile.State, now time.Time) instanceRow {
+	row := instanceRow{Class: "good", Name: e.Name, Status: "up to date", Hash: short(e.Hash), Deployed: ago(e.DeployedAt, now),
 		Error: e.Error, Reloads: e.Reloads, Commands: e.Commands}
 	switch {
 	case e.Error != "":
@@ -254,7 +254,7 @@ func rowOf(e reconcile.EndpointState, s reconcile.State, now time.Time) endpoint
 
 func (d *pageData) plans(plans []PlanEntry, now time.Time) {
 	for _, p := range plans[:min(len(plans), plansOnPage)] {
-		row := planRow{Class: "good", Endpoint: p.Endpoint, Summary: p.Summary, When: ago(p.Time, now), Took: brief(p.Took),
+		row := planRow{Class: "good", Instance: p.Instance, Summary: p.Summary, When: ago(p.Time, now), Took: brief(p.Took),
 			Error: p.Error, Reconciliation: p.Reconciliation}
 		switch {
 		case p.Error != "":
@@ -298,7 +298,7 @@ func (d *pageData) events(entries []Entry) {
 	for _, e := range slices.Backward(entries) {
 		class := map[string]string{"ERROR": "bad", "WARN": "warn"}[e.Level]
 		d.Events = append(d.Events, eventRow{Class: class, Time: e.Time.Format("15:04:05"), Level: strings.ToLower(e.Level), Name: e.Event,
-			Text: e.Text, Endpoint: e.Endpoint, Reconciliation: e.Reconciliation})
+			Text: e.Text, Instance: e.Instance, Reconciliation: e.Reconciliation})
 	}
 }
 

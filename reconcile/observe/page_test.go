@@ -66,7 +66,7 @@ func goodDay() reconcile.State {
 	now := time.Now()
 	const hash = "6b86b273ff34fce19d6b804eff5a3f57"
 	return reconcile.State{Leading: true, Reconciliation: 41, Validated: hash, Rendered: hash, ValidatedAt: now.Add(-90 * time.Second),
-		Endpoints: []reconcile.EndpointState{
+		Instances: []reconcile.InstanceState{
 			{Name: "ingress/haproxy-0", Hash: hash, DeployedAt: now.Add(-88 * time.Second), Reloads: 12, Commands: 431},
 			{Name: "ingress/haproxy-1", Hash: hash, DeployedAt: now.Add(-87 * time.Second), Reloads: 12, Commands: 428},
 			{Name: "ingress/haproxy-2", Hash: hash, DeployedAt: now.Add(-88 * time.Second), Reloads: 3, Commands: 77},
@@ -79,8 +79,8 @@ func badDay() reconcile.State {
 	s := goodDay()
 	s.LastError = "validate: haproxy.cfg:812: unknown keyword 'balanc'; written by backend.cfg:4 for Ingress shop/checkout"
 	s.LastErrorAt = now.Add(-20 * time.Second)
-	s.Endpoints[1].Error, s.Endpoints[1].Failures = "Dataplane API http://10.0.3.17:5555: no route to host", 4
-	s.Endpoints[1].RetryAt, s.Endpoints[1].StaleSince = now.Add(7*time.Second), now.Add(-6*time.Minute)
+	s.Instances[1].Error, s.Instances[1].Failures = "Dataplane API http://10.0.3.17:5555: no route to host", 4
+	s.Instances[1].RetryAt, s.Instances[1].StaleSince = now.Add(7*time.Second), now.Add(-6*time.Minute)
 	s.Quarantined = []reconcile.Quarantined{{
 		Resource: reconcile.Resource{Kind: "Ingress", Namespace: "shop", Name: "checkout", Source: "checkout.yaml:12"},
 		Fault:    reconcile.Fault{Message: "unknown keyword 'balanc' in 'backend' section", Template: reconcile.TemplateLine{File: "backend.cfg", Line: 4}},
@@ -98,16 +98,16 @@ func pastDay(t *testing.T) []any {
 		reconcile.ReconciliationStarted{ID: 41, Reasons: []string{"ingresses: 1 created, 0 modified, 0 deleted"}},
 		reconcile.TemplateRendered{ID: 41, Lines: 9120, Sections: 702, Files: 14, Resources: map[string]int{"ingresses": 312, "services": 640}},
 		reconcile.ReconciliationCompleted{ID: 41, Hash: "6b86b273ff34", Took: 61 * time.Millisecond},
-		reconcile.InstanceDeployed{ID: 41, Endpoint: "ingress/haproxy-0", Result: &dataplane.Result{Plan: plan(t, was, is), Reloads: 1}, Took: 312 * time.Millisecond},
-		reconcile.InstanceDeployed{ID: 41, Endpoint: "ingress/haproxy-2", Result: &dataplane.Result{Plan: plan(t, is, strings.Replace(is, "10.0.0.2", "10.0.0.9", 1)), Commands: 2}, Took: 9 * time.Millisecond},
+		reconcile.InstanceDeployed{ID: 41, Instance: "ingress/haproxy-0", Result: &dataplane.Result{Plan: plan(t, was, is), Reloads: 1}, Took: 312 * time.Millisecond},
+		reconcile.InstanceDeployed{ID: 41, Instance: "ingress/haproxy-2", Result: &dataplane.Result{Plan: plan(t, is, strings.Replace(is, "10.0.0.2", "10.0.0.9", 1)), Commands: 2}, Took: 9 * time.Millisecond},
 	}
 }
 
 func badPast(t *testing.T) []any {
 	return append(pastDay(t),
 		reconcile.ResourceQuarantined{ID: 42, Quarantined: badDay().Quarantined[0]},
-		reconcile.DriftRepaired{ID: 41, Endpoint: "ingress/haproxy-2", Result: &dataplane.Result{Plan: plan(t, "global\n  maxconn 1\n", "global\n  maxconn 2\n"), Reloads: 1, Duration: time.Second}},
-		reconcile.InstanceDeploymentFailed{ID: 42, Endpoint: "ingress/haproxy-1", Err: errors.New("Dataplane API http://10.0.3.17:5555: no route to host"), Failures: 4, RetryAt: time.Now().Add(time.Second), Took: 5 * time.Second},
+		reconcile.DriftRepaired{ID: 41, Instance: "ingress/haproxy-2", Result: &dataplane.Result{Plan: plan(t, "global\n  maxconn 1\n", "global\n  maxconn 2\n"), Reloads: 1, Duration: time.Second}},
+		reconcile.InstanceDeploymentFailed{ID: 42, Instance: "ingress/haproxy-1", Err: errors.New("Dataplane API http://10.0.3.17:5555: no route to host"), Failures: 4, RetryAt: time.Now().Add(time.Second), Took: 5 * time.Second},
 		reconcile.ReconciliationFailed{ID: 43, Err: errors.New("validate: haproxy.cfg:812: unknown keyword 'balanc'"), Took: 130 * time.Millisecond})
 }
 
@@ -142,7 +142,7 @@ func TestPage(t *testing.T) {
 			return s
 		}, pastDay, []string{"Serving", "with something to look at", "Ingress blog/www"}, []string{"All is well"}},
 		{"another one leads", func() reconcile.State {
-			return reconcile.State{Validated: "abc", Endpoints: []reconcile.EndpointState{{Name: "a"}}}
+			return reconcile.State{Validated: "abc", Instances: []reconcile.InstanceState{{Name: "a"}}}
 		}, nil,
 			[]string{"Standing by", "left to the leader"}, nil},
 	} {
@@ -195,14 +195,14 @@ func TestPageEscapes(t *testing.T) {
 	const evil = `"><script>alert('x')</script><img src=x onerror=alert(1)>`
 	state := badDay()
 	state.LastError = evil
-	state.Endpoints[1].Name, state.Endpoints[1].Error, state.Endpoints[1].Hash = evil, evil, `<script>`
+	state.Instances[1].Name, state.Instances[1].Error, state.Instances[1].Hash = evil, evil, `<script>`
 	state.Quarantined[0].Resource.Name, state.Quarantined[0].Resource.Source = evil, evil
 	state.Quarantined[0].Fault.Message, state.Quarantined[0].Fault.Template.File = evil, evil
 	state.Refused[0] = reconcile.Refusal{Resource: evil, Source: evil, Field: evil, Reason: evil}
 	s := scene(t, state,
 		reconcile.LeaderBecame{Identity: evil},
 		reconcile.ResourceRefused{Refusal: state.Refused[0]},
-		reconcile.InstanceDeploymentFailed{Endpoint: evil, Err: errors.New(evil), Result: &dataplane.Result{Plan: &dataplane.Plan{
+		reconcile.InstanceDeploymentFailed{Instance: evil, Err: errors.New(evil), Result: &dataplane.Result{Plan: &dataplane.Plan{
 			Ops: []dataplane.Op{{Action: dataplane.Update, Kind: evil, Name: evil, Parent: evil, Reason: evil}}}}})
 	s.Register(evil, func() any { return 1 })
 	page := pageOf(t, s, "/")
@@ -218,10 +218,10 @@ func TestPageIsBounded(t *testing.T) {
 	var events []any
 	for i := range 3000 {
 		name := fmt.Sprint("pod-", i)
-		state.Endpoints = append(state.Endpoints, reconcile.EndpointState{Name: name, Error: "x", Failures: i})
+		state.Instances = append(state.Instances, reconcile.InstanceState{Name: name, Error: "x", Failures: i})
 		state.Quarantined = append(state.Quarantined, reconcile.Quarantined{Resource: reconcile.Resource{Kind: "Ingress", Name: name}})
 		state.Refused = append(state.Refused, reconcile.Refusal{Resource: "Ingress " + name})
-		events = append(events, reconcile.InstanceDeploymentFailed{Endpoint: name, Err: errors.New("x"),
+		events = append(events, reconcile.InstanceDeploymentFailed{Instance: name, Err: errors.New("x"),
 			Result: &dataplane.Result{Plan: &dataplane.Plan{Ops: make([]dataplane.Op, 500)}}})
 	}
 	page := pageOf(t, scene(t, state, events...), "/")
@@ -275,7 +275,7 @@ func TestPageInBrowser(t *testing.T) {
 		return string(out)
 	}
 	dom := browse("--dump-dom", url+"/?reload=0")
-	for _, id := range []string{"problems", "endpoints", "quarantine", "refused", "plans", "watches", "events"} {
+	for _, id := range []string{"problems", "instances", "quarantine", "refused", "plans", "watches", "events"} {
 		require.Contains(t, dom, `<section id="`+id+`">`)
 	}
 	require.Equal(t, strings.Count(pageOf(t, s, "/?reload=0"), "<tr>"), strings.Count(dom, "<tr>"))

@@ -20,7 +20,7 @@ func Ready(s reconcile.State) error {
 		return errors.New("no valid configuration yet")
 	}
 	var errs []error
-	for _, e := range s.Endpoints {
+	for _, e := range s.Instances {
 		if e.Hash != "" {
 			continue
 		}
@@ -28,7 +28,7 @@ func Ready(s reconcile.State) error {
 		if e.Error != "" {
 			why = e.Error
 		}
-		errs = append(errs, fmt.Errorf("endpoint %s has no configuration yet: %s", e.Name, why))
+		errs = append(errs, fmt.Errorf("instance %s has no configuration yet: %s", e.Name, why))
 	}
 	return errors.Join(errs...)
 }

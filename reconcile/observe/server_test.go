@@ -294,9 +294,9 @@ func TestReady(t *testing.T) {
 		{reconcile.State{}, "no valid configuration yet"},
 		{reconcile.State{LastError: "render: boom"}, "no valid configuration yet: render: boom"},
 		{reconcile.State{Validated: "x"}, ""},
-		{reconcile.State{Validated: "x", Endpoints: []reconcile.EndpointState{{Name: "a"}}}, ""}, // does not lead
-		{reconcile.State{Validated: "x", Leading: true, Endpoints: []reconcile.EndpointState{{Name: "a"}, {Name: "b", Error: "no route"}, {Name: "c", Hash: "x"}}},
-			"endpoint a has no configuration yet: deployment under way\nendpoint b has no configuration yet: no route"},
+		{reconcile.State{Validated: "x", Instances: []reconcile.InstanceState{{Name: "a"}}}, ""}, // does not lead
+		{reconcile.State{Validated: "x", Leading: true, Instances: []reconcile.InstanceState{{Name: "a"}, {Name: "b", Error: "no route"}, {Name: "c", Hash: "x"}}},
+			"instance a has no configuration yet: deployment under way\ninstance b has no configuration yet: no route"},
 	} {
 		if c.want == "" {
 			require.NoError(t, observe.Ready(c.state))

@@ -32,7 +32,7 @@ const (
 //	  render, validate  of the one attempt that most have, or
 //	  attempt           of several, where something is at fault and is searched for
 //	    render, validate
-//	  deploy            for each endpoint, and again for each retry: plan, reloads
+//	  deploy            for each instance, and again for each retry: plan, reloads
 //
 // Spans of deployments begin after that of the reconciliation has ended, and
 // are its children all the same; those of a reconciliation that is far in the
@@ -76,15 +76,15 @@ func (t *tracer) observe(event any, now time.Time) {
 	case reconcile.ReconciliationFailed:
 		t.reconciled(e.ID, e.Took, now, orUnknown(e.Err))
 	case reconcile.InstanceDeployed:
-		t.deployed("deploy", e.ID, e.Endpoint, now.Add(-e.Took), now, e.Result, nil)
+		t.deployed("deploy", e.ID, e.Instance, now.Add(-e.Took), now, e.Result, nil)
 	case reconcile.InstanceDeploymentFailed:
-		t.deployed("deploy", e.ID, e.Endpoint, now.Add(-e.Took), now, e.Result, orUnknown(e.Err))
+		t.deployed("deploy", e.ID, e.Instance, now.Add(-e.Took), now, e.Result, orUnknown(e.Err))
 	case reconcile.DriftRepaired:
 		began := now
 		if e.Result != nil {
 			began = now.Add(-e.Result.Duration)
 		}
-		t.deployed("repair drift", e.ID, e.Endpoint, began, now, e.Result, nil)
+		t.deployed("repair drift", e.ID, e.Instance, began, now, e.Result, nil)
 	}
 }
 
@@ -130,10 +130,10 @@ func (t *tracer) attempt(ctx context.Context, a reconcile.AttemptCompleted, seve
 	}
 }
 
-func (t *tracer) deployed(name string, id uint64, endpoint string, began, now time.Time, r *dataplane.Result, err error) {
+func (t *tracer) deployed(name string, id uint64, instance string, began, now time.Time, r *dataplane.Result, err error) {
 	attrs := []attribute.KeyValue{
 		attribute.Int64("haptic.reconciliation", int64(id)),
-		attribute.String("haptic.endpoint", clip(endpoint)),
+		attribute.String("haptic.instance", clip(instance)),
 	}
 	if r != nil {
 		attrs = append(attrs, attribute.String("haptic.plan", clip(r.Plan.Summary())),
@@ -147,7 +147,7 @@ func (t *tracer) deployed(name string, id uint64, endpoint string, began, now ti
 	end(span, now, err)
 }
 
-// remember keeps the newest roots, so that an endpoint that is retried for days
+// remember keeps the newest roots, so that an instance that is retried for days
 // does not keep them all.
 func (t *tracer) remember(id uint64, root trace.SpanContext) {
 	if _, ok := t.roots[id]; !ok {

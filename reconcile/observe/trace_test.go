@@ -64,13 +64,13 @@ func TestTrace(t *testing.T) {
 		events []any
 		want   string
 	}{
-		{"a change for two endpoints", []any{
+		{"a change for two instances", []any{
 			reconcile.ReconciliationStarted{ID: 1, Reasons: []string{"start"}},
 			reconcile.AttemptCompleted{ID: 1, At: began, RenderTook: time.Second, ValidateTook: 2 * time.Second},
 			reconcile.ReconciliationCompleted{ID: 1, Hash: "abc", Took: 4 * time.Second},
-			reconcile.InstanceDeployed{ID: 1, Endpoint: "a", Took: time.Second, Result: &dataplane.Result{Reloads: 1}},
-			reconcile.InstanceDeploymentFailed{ID: 1, Endpoint: "b", Took: time.Second, Err: boom},
-			reconcile.InstanceDeployed{ID: 1, Endpoint: "b", Took: 2 * time.Second},
+			reconcile.InstanceDeployed{ID: 1, Instance: "a", Took: time.Second, Result: &dataplane.Result{Reloads: 1}},
+			reconcile.InstanceDeploymentFailed{ID: 1, Instance: "b", Took: time.Second, Err: boom},
+			reconcile.InstanceDeployed{ID: 1, Instance: "b", Took: 2 * time.Second},
 		}, `reconciliation 4s
   render 1s
   validate 2s
@@ -104,7 +104,7 @@ func TestTrace(t *testing.T) {
 		{"an end without a beginning, as of a bus that was joined late", []any{
 			reconcile.AttemptCompleted{ID: 8, At: began, RenderTook: time.Second},
 			reconcile.ReconciliationFailed{ID: 9, Took: time.Second},
-			reconcile.InstanceDeployed{ID: 3, Endpoint: "a", Took: time.Second},
+			reconcile.InstanceDeployed{ID: 3, Instance: "a", Took: time.Second},
 		}, `reconciliation 1s: no reason given
 deploy 1s
 `},
@@ -116,8 +116,8 @@ deploy 1s
 		}, "reconciliation 1s\n"},
 		{"drift", []any{
 			reconcile.ReconciliationCompleted{ID: 1, Took: time.Second},
-			reconcile.DriftRepaired{ID: 1, Endpoint: "a", Result: &dataplane.Result{Duration: 3 * time.Second}},
-			reconcile.DriftRepaired{ID: 1, Endpoint: "b"},
+			reconcile.DriftRepaired{ID: 1, Instance: "a", Result: &dataplane.Result{Duration: 3 * time.Second}},
+			reconcile.DriftRepaired{ID: 1, Instance: "b"},
 		}, `reconciliation 1s
   repair drift 3s
   repair drift 0s
@@ -133,14 +133,14 @@ func TestTraceAttributes(t *testing.T) {
 	spans := traced(t,
 		reconcile.ReconciliationStarted{ID: 1, Reasons: []string{"start"}},
 		reconcile.ReconciliationCompleted{ID: 1, Hash: "abc", Took: 4 * time.Second},
-		reconcile.InstanceDeployed{ID: 1, Endpoint: "a", Result: &dataplane.Result{Reloads: 1, Commands: 2, Fallback: "no socket"}})
+		reconcile.InstanceDeployed{ID: 1, Instance: "a", Result: &dataplane.Result{Reloads: 1, Commands: 2, Fallback: "no socket"}})
 	require.ElementsMatch(t, []attribute.KeyValue{
 		attribute.Int64("haptic.reconciliation", 1), attribute.Int("haptic.attempts", 0),
 		attribute.String("haptic.hash", "abc"), attribute.Bool("haptic.unchanged", false),
 		attribute.StringSlice("haptic.reasons", []string{"start"}),
 	}, spans[0].Attributes())
 	require.ElementsMatch(t, []attribute.KeyValue{
-		attribute.Int64("haptic.reconciliation", 1), attribute.String("haptic.endpoint", "a"), attribute.String("haptic.plan", "no changes"),
+		attribute.Int64("haptic.reconciliation", 1), attribute.String("haptic.instance", "a"), attribute.String("haptic.plan", "no changes"),
 		attribute.Int("haptic.reloads", 1), attribute.Int("haptic.commands", 2), attribute.String("haptic.fallback", "no socket"),
 	}, spans[1].Attributes())
 }
@@ -155,14 +155,14 @@ func TestTraceIsBounded(t *testing.T) {
 	events := []any{
 		reconcile.ReconciliationStarted{ID: 1, Reasons: reasons},
 		reconcile.ReconciliationFailed{ID: 1, Err: errors.New("\xff" + huge)},
-		reconcile.InstanceDeploymentFailed{ID: 1, Endpoint: huge, Err: errors.New(huge), Result: &dataplane.Result{Fallback: huge}},
+		reconcile.InstanceDeploymentFailed{ID: 1, Instance: huge, Err: errors.New(huge), Result: &dataplane.Result{Fallback: huge}},
 	}
 	for id := range uint64(1000) {
 		events = append(events, reconcile.ReconciliationCompleted{ID: id + 2})
 	}
 	events = append(events,
-		reconcile.InstanceDeployed{ID: 2, Endpoint: "forgotten"},
-		reconcile.InstanceDeployed{ID: 1001, Endpoint: "remembered"})
+		reconcile.InstanceDeployed{ID: 2, Instance: "forgotten"},
+		reconcile.InstanceDeployed{ID: 1001, Instance: "remembered"})
 	spans := traced(t, events...)
 	last := len(spans) - 1
 	require.False(t, spans[last-1].Parent().IsValid())
@@ -207,7 +207,7 @@ func BenchmarkTrace(b *testing.B) {
 			bus.Start()
 			b.ReportAllocs()
 			for b.Loop() {
-				eventbus.Publish(bus, reconcile.DeploymentStarted{ID: 1, Endpoint: "a"})
+				eventbus.Publish(bus, reconcile.DeploymentStarted{ID: 1, Instance: "a"})
 			}
 			_ = bus.Close(context.Background())
 		})

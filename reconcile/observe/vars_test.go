@@ -43,19 +43,19 @@ func TestField(t *testing.T) {
 		{"state", "{.validated}", 200, `"6b86b273ff34fce19d6b804eff5a3f57"`},
 		{"state", ".validated", 200, `"6b86b273ff34fce19d6b804eff5a3f57"`},
 		{"state", "reconciliation", 200, `41`},
-		{"state", "{.endpoints[*].name}", 200, `[ "ingress/haproxy-0", "ingress/haproxy-1", "ingress/haproxy-2" ]`},
-		{"state", "{.endpoints[?(@.failures>3)].name}", 200, `"ingress/haproxy-1"`},
-		{"state", "{.endpoints[?(@.failures>9)].name}", 200, `[]`},
+		{"state", "{.instances[*].name}", 200, `[ "ingress/haproxy-0", "ingress/haproxy-1", "ingress/haproxy-2" ]`},
+		{"state", "{.instances[?(@.failures>3)].name}", 200, `"ingress/haproxy-1"`},
+		{"state", "{.instances[?(@.failures>9)].name}", 200, `[]`},
 		{"state", "{..message}", 200, `"unknown keyword 'balanc' in 'backend' section"`},
 		{"list", "{[1]}", 200, `2`},
 		{"list", "{[0,2]}", 200, `[ 1, 3 ]`},
 		{"text", "{.a}", 400, `a is not found`},
 		{"state", "{.nothing}", 400, `nothing is not found`},
-		{"state", "{.endpoints[7]}", 400, `out of bounds`},
-		{"state", "{.endpoints[}", 400, `unterminated array`},
+		{"state", "{.instances[7]}", 400, `out of bounds`},
+		{"state", "{.instances[}", 400, `unterminated array`},
 		{"state", "", 200, ``}, // the whole
 		{"state", "{.a}{.b}", 400, `want one expression`},
-		{"state", "{range .endpoints[*]}", 400, `range is not supported`},
+		{"state", "{range .instances[*]}", 400, `range is not supported`},
 		{"state", "{..a..b}", 400, `more than one recursive descent`},
 		{"list", "{[" + strings.Repeat("0,", 9) + "0]}", 400, `more than 8 commas`},
 		{"list", "{" + strings.Repeat("[?(@.a)]", 3) + "}", 400, `more than two filters`},
@@ -76,7 +76,7 @@ func TestField(t *testing.T) {
 // No expression crashes the server, takes long, or is answered with something
 // that is not JSON.
 func FuzzField(f *testing.F) {
-	for _, expr := range []string{"{.a}", "{..}", "{.endpoints[?(@.name=='x')].hash}", "{.endpoints[-1:0:2]}", "{['a','b']}", "{.[*].*}", "{\"x\"}", "{'\\u0000'}", "{@}", "{$}", "{.a\\.b}", "{..[*]}", "{..*.*.*}"} {
+	for _, expr := range []string{"{.a}", "{..}", "{.instances[?(@.name=='x')].hash}", "{.instances[-1:0:2]}", "{['a','b']}", "{.[*].*}", "{\"x\"}", "{'\\u0000'}", "{@}", "{$}", "{.a\\.b}", "{..[*]}", "{..*.*.*}"} {
 		f.Add(expr)
 	}
 	s := &observe.Server{}
@@ -187,13 +187,13 @@ func FuzzMask(f *testing.F) {
 func TestVariables(t *testing.T) {
 	s := scene(t, badDay(), badPast(t)...)
 	for name, parts := range map[string][]string{
-		"plan":       {`"endpoint": "ingress/haproxy-1"`, `"summary": "2 to create, 1 to update, 0 to delete; one reload"`, `"error": "Dataplane API`},
+		"plan":       {`"instance": "ingress/haproxy-1"`, `"summary": "2 to create, 1 to update, 0 to delete; one reload"`, `"error": "Dataplane API`},
 		"errors":     {`"event": "reconciliation.failed"`, `"event": "instance.deployment.failed"`, `"event": "resource.quarantined"`},
 		"events":     {`"event": "leader.became"`, `"event": "drift.repaired"`},
 		"quarantine": {`"name": "checkout"`},
 		"refused":    {`"Ingress blog/www"`},
 		"resources":  {`"ingresses.networking.k8s.io": {`, `"state": "Synced"`, `"objects": 312`},
-		"health":     {`"component": "endpoints"`, `"error": "endpoint ingress/haproxy-1 failed 4 times in a row`},
+		"health":     {`"component": "instances"`, `"error": "instance ingress/haproxy-1 failed 4 times in a row`},
 		"bus":        {`"Watermark"`},
 		"uptime":     {`"seconds"`},
 		"build":      {`"version": "v1.4.0"`, `"go": "go1`},
@@ -270,7 +270,7 @@ func TestHeartbeat(t *testing.T) {
 // What has begun and does not end is named; what ends in whatever way is not.
 func TestStalls(t *testing.T) {
 	started := reconcile.ReconciliationStarted{ID: 7}
-	deploying := reconcile.DeploymentStarted{ID: 7, Endpoint: "a"}
+	deploying := reconcile.DeploymentStarted{ID: 7, Instance: "a"}
 	boom := errors.New("boom")
 	for _, c := range []struct {
 		name   string
@@ -282,10 +282,10 @@ func TestStalls(t *testing.T) {
 		{"one that takes its time", []any{started}, 4 * time.Minute, ""},
 		{"one that ends", []any{started, reconcile.ReconciliationCompleted{ID: 7}}, time.Hour, ""},
 		{"one that fails", []any{started, reconcile.ReconciliationFailed{ID: 7}}, time.Hour, ""},
-		{"a deployment", []any{deploying}, 6 * time.Minute, "deployment: endpoint a is being deployed to for 6m0s"},
-		{"one that succeeds", []any{deploying, reconcile.InstanceDeployed{Endpoint: "a"}}, time.Hour, ""},
-		{"one that does not", []any{deploying, reconcile.InstanceDeploymentFailed{Endpoint: "a", Err: boom}}, time.Hour, ""},
-		{"one whose endpoint goes", []any{deploying, reconcile.EndpointsChanged{Removed: []string{"a"}}}, time.Hour, ""},
+		{"a deployment", []any{deploying}, 6 * time.Minute, "deployment: instance a is being deployed to for 6m0s"},
+		{"one that succeeds", []any{deploying, reconcile.InstanceDeployed{Instance: "a"}}, time.Hour, ""},
+		{"one that does not", []any{deploying, reconcile.InstanceDeploymentFailed{Instance: "a", Err: boom}}, time.Hour, ""},
+		{"one whose instance goes", []any{deploying, reconcile.InstancesChanged{Removed: []string{"a"}}}, time.Hour, ""},
 		{"one that leadership is lost in", []any{deploying, reconcile.LeaderLost{}}, time.Hour, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -336,7 +336,7 @@ func TestHealthOfASubject(t *testing.T) {
 	subject.Health = nil
 	o := observe.New(eventbus.New(nil), *subject, nil)
 	require.NoError(t, o.Health.Live())
-	require.EqualError(t, o.Health.Ready(), "configuration: endpoint far has no configuration yet: no route\n"+
+	require.EqualError(t, o.Health.Ready(), "configuration: instance far has no configuration yet: no route\n"+
 		"sync: routes is NotInstalled\nsecrets is Forbidden: not allowed")
 	says := map[string]string{}
 	for _, f := range o.Health.All() {
@@ -345,6 +345,6 @@ func TestHealthOfASubject(t *testing.T) {
 		}
 	}
 	require.Equal(t, "s.yaml:3: no", says["settings"])
-	require.Equal(t, "endpoint far failed 3 times in a row: no route", says["endpoints"])
+	require.Equal(t, "instance far failed 3 times in a row: no route", says["instances"])
 	require.Contains(t, says["quarantine"], "Ingress shop/web")
 }

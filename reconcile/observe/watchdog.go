@@ -28,7 +28,7 @@ type watchdog struct {
 	mu             sync.Mutex
 	reconciliation uint64 // under way
 	since          time.Time
-	deploying      map[string]time.Time // since when, by endpoint
+	deploying      map[string]time.Time // since when, by instance
 
 	queues map[string]queueSeen // by subscriber
 }
@@ -51,7 +51,7 @@ func newWatchdog(bus *eventbus.Bus, s *Subject) {
 	h.Check("bus", Live, func() error { return w.bus(bus.Stats().Subscribers) })
 	if s.Loop != nil {
 		h.Check("configuration", ReadyToServe, func() error { return Ready(s.Loop.State()) })
-		h.Check("endpoints", Reported, func() error { return endpointsFailing(s.Loop.State()) })
+		h.Check("instances", Reported, func() error { return instancesFailing(s.Loop.State()) })
 		h.Check("quarantine", Reported, func() error { return quarantineFilled(s.Loop.State()) })
 	}
 	if len(s.Watched) > 0 || s.Settings != nil {
@@ -79,14 +79,14 @@ func (w *watchdog) observe(event any) {
 	case reconcile.ReconciliationCompleted, reconcile.ReconciliationFailed:
 		w.reconciliation = 0
 	case reconcile.DeploymentStarted:
-		w.deploying[e.Endpoint] = time.Now()
+		w.deploying[e.Instance] = time.Now()
 	case reconcile.InstanceDeployed:
-		delete(w.deploying, e.Endpoint)
+		delete(w.deploying, e.Instance)
 	case reconcile.InstanceDeploymentFailed:
-		delete(w.deploying, e.Endpoint)
+		delete(w.deploying, e.Instance)
 	case reconcile.LeaderLost: // what was under way was given up
 		clear(w.deploying)
-	case reconcile.EndpointsChanged:
+	case reconcile.InstancesChanged:
 		for _, name := range e.Removed {
 			delete(w.deploying, name)
 		}
@@ -113,7 +113,7 @@ func (w *watchdog) deployments(leading bool) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(w.deploying)) {
 		if took := time.Since(w.deploying[name]); took > stallTime {
-			errs = append(errs, fmt.Errorf("endpoint %s is being deployed to for %s", name, brief(took)))
+			errs = append(errs, fmt.Errorf("instance %s is being deployed to for %s", name, brief(took)))
 		}
 	}
 	return joined(errs)
@@ -145,11 +145,11 @@ func (w *watchdog) bus(subscribers []eventbus.SubscriberStats) error {
 	return joined(errs)
 }
 
-func endpointsFailing(s reconcile.State) error {
+func instancesFailing(s reconcile.State) error {
 	var errs []error
-	for _, e := range s.Endpoints {
+	for _, e := range s.Instances {
 		if e.Error != "" {
-			errs = append(errs, fmt.Errorf("endpoint %s failed %s: %s", e.Name, times(e.Failures), e.Error))
+			errs = append(errs, fmt.Errorf("instance %s failed %s: %s", e.Name, times(e.Failures), e.Error))
 		}
 	}
 	return joined(errs)

@@ -25,8 +25,8 @@ func (p *player) command(words []string) error {
 			return errors.New("nothing can be expected before start")
 		}
 		err = p.expectation(verb, args)
-	case "endpoint":
-		err = p.endpoints(args)
+	case "instance":
+		err = p.instances(args)
 	case "create", "update", "delete":
 		err = p.change(verb, args)
 	case "start":
@@ -54,9 +54,9 @@ func (p *player) command(words []string) error {
 	return p.ended
 }
 
-func (p *player) endpoints(names []string) error {
+func (p *player) instances(names []string) error {
 	if len(names) == 0 {
-		return errors.New("endpoint needs names")
+		return errors.New("instance needs names")
 	}
 	p.setTargets(names...)
 	if p.loop != nil {
@@ -139,7 +139,7 @@ func (p *player) pass(verb string, args []string) error {
 const patience = 5 * time.Minute
 
 // waitDeployed waits for the render that the debounce interval may hold back,
-// and then for the endpoints.
+// and then for the instances.
 func (p *player) waitDeployed(names []string) error {
 	hold := p.options.Debounce
 	if hold == 0 {
@@ -179,18 +179,18 @@ func (p *player) named(names []string) ([]*Target, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(p.targets, func(t *Target) bool { return t.Name() == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no endpoint %s", name)
+			return nil, fmt.Errorf("there is no instance %s", name)
 		}
 		found = append(found, p.targets[i])
 	}
 	return found, nil
 }
 
-// stateOf describes an endpoint for the message of a failure.
+// stateOf describes an instance for the message of a failure.
 func (p *player) stateOf(name string) string {
 	e, ok := p.state(name)
 	if !ok {
-		return name + " is not an endpoint of the loop"
+		return name + " is not an instance of the loop"
 	}
 	if e.Error != "" {
 		return fmt.Sprintf("%s failed %d times: %s", name, e.Failures, e.Error)
@@ -198,13 +198,13 @@ func (p *player) stateOf(name string) string {
 	return name + " has not the newest"
 }
 
-func (p *player) state(name string) (reconcile.EndpointState, bool) {
-	for _, e := range p.loop.State().Endpoints {
+func (p *player) state(name string) (reconcile.InstanceState, bool) {
+	for _, e := range p.loop.State().Instances {
 		if e.Name == name {
 			return e, true
 		}
 	}
-	return reconcile.EndpointState{}, false
+	return reconcile.InstanceState{}, false
 }
 
 func (p *player) fail(args []string) error {
@@ -212,19 +212,19 @@ func (p *player) fail(args []string) error {
 	case len(args) == 2 && args[0] == "validation":
 		p.setInvalid(errors.New(args[1]))
 		return nil
-	case len(args) == 3 && args[0] == "endpoint":
+	case len(args) == 3 && args[0] == "instance":
 		targets, err := p.named(args[1:2])
 		if err != nil {
 			return err
 		}
 		fault, ok := faultOf(args[1], args[2])
 		if !ok {
-			return fmt.Errorf("an endpoint cannot fail with %q", args[2])
+			return fmt.Errorf("an instance cannot fail with %q", args[2])
 		}
 		targets[0].Fail(fault)
 		return nil
 	}
-	return errors.New("want fail endpoint NAME WHY, or fail validation MESSAGE")
+	return errors.New("want fail instance NAME WHY, or fail validation MESSAGE")
 }
 
 func (p *player) setInvalid(err error) {
@@ -238,8 +238,8 @@ func (p *player) fault(verb string, args []string) error {
 		p.setInvalid(nil)
 		return nil
 	}
-	if len(args) != 2 || args[0] != "endpoint" {
-		return fmt.Errorf("want %s endpoint NAME", verb)
+	if len(args) != 2 || args[0] != "instance" {
+		return fmt.Errorf("want %s instance NAME", verb)
 	}
 	targets, err := p.named(args[1:])
 	if err != nil {

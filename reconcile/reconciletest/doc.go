@@ -8,16 +8,16 @@
 // A script is a txtar archive: commands, one a line, and behind them the files
 // that they name. Time is that of testing/synctest: a minute takes none.
 //
-//	# An endpoint that fails is tried again by itself.
-//	endpoint a b
+//	# An instance that fails is tried again by itself.
+//	instance a b
 //	create web.yaml
 //	start
 //	expect haproxy.cfg contains 'server s1 192.0.2.1:80'
-//	fail endpoint b 500
+//	fail instance b 500
 //	update moved.yaml
 //	wait deployed a
-//	expect endpoint b stale
-//	recover endpoint b
+//	expect instance b stale
+//	recover instance b
 //	advance 2s
 //	cmp haproxy.cfg want.cfg
 //	expect reloads b 1
@@ -33,28 +33,28 @@
 //
 // What happens:
 //
-//	endpoint NAME...              these are the HAProxys from now on; before start, "haproxy" unless said
+//	instance NAME...              these are the HAProxys from now on; before start, "haproxy" unless said
 //	create FILE..., update FILE..., delete FILE...
 //	                              the objects of manifests; what is created must not be there, and so on
 //	start                         starts the controller, with a trigger once all resources are known
 //	trigger                       asks for a reconciliation
 //	advance DURATION              lets time pass
-//	wait deployed [NAME...]       lets time pass, up to 5 minutes, until these endpoints, or all, have the
+//	wait deployed [NAME...]       lets time pass, up to 5 minutes, until these instances, or all, have the
 //	                              newest valid configuration
-//	fail endpoint NAME WHY        its deployments fail: 500 or another HTTP status, conflict, invalid, reload,
+//	fail instance NAME WHY        its deployments fail: 500 or another HTTP status, conflict, invalid, reload,
 //	                              unauthorized, down
 //	fail validation MESSAGE       no configuration is valid
-//	hang endpoint NAME            its deployments end with their deadline
-//	recover endpoint NAME, recover validation
-//	drift endpoint NAME           somebody else empties it
+//	hang instance NAME            its deployments end with their deadline
+//	recover instance NAME, recover validation
+//	drift instance NAME           somebody else empties it
 //	leader lost, leader won       another process leads, or this one again
 //
 // What must be, after expect, or expect not:
 //
-//	TARGET[@NAME] contains REGEXP   what that endpoint, or each, has; targets are haproxy.cfg, map:NAME, file:NAME,
+//	TARGET[@NAME] contains REGEXP   what that instance, or each, has; targets are haproxy.cfg, map:NAME, file:NAME,
 //	                                cert:NAME, crt-list:NAME, ca:NAME
-//	endpoint NAME current|stale|failing|empty
-//	reloads [NAME] N                of that endpoint, or of all, since start
+//	instance NAME current|stale|failing|empty
+//	reloads [NAME] N                of that instance, or of all, since start
 //	deployments [NAME] N            that changed something, successful ones
 //	events TYPE...                  in this order, others in between, since the last expect events
 //	refused REGEXP                  a line of what was left out

@@ -45,8 +45,8 @@ func (p *player) expect(what string, args []string) (problem, err error) {
 	switch {
 	case len(args) == 2 && args[0] == "contains":
 		return p.contains(what, args[1])
-	case what == "endpoint" && len(args) == 2:
-		return p.endpointIs(args[0], args[1])
+	case what == "instance" && len(args) == 2:
+		return p.instanceIs(args[0], args[1])
 	case what == "reloads" || what == "deployments":
 		return p.counted(what, args)
 	case what == "events" && len(args) > 0:
@@ -89,19 +89,19 @@ func match(what, text, pattern string) (problem, err error) {
 	return fmt.Errorf("no match in %s:\n%s", what, text), nil
 }
 
-// targetText is a text of one endpoint.
+// targetText is a text of one instance.
 type targetText struct {
-	endpoint, text string
+	instance, text string
 	missing        bool // there is no such file, or no configuration
 	hidden         bool // it may hold a key
 }
 
-// texts returns the text of "map:hosts.map@a", or of all endpoints.
+// texts returns the text of "map:hosts.map@a", or of all instances.
 func (p *player) texts(target string) ([]targetText, error) {
-	name, endpoint, one := strings.Cut(target, "@")
+	name, instance, one := strings.Cut(target, "@")
 	var names []string
 	if one {
-		names = []string{endpoint}
+		names = []string{instance}
 	}
 	targets, err := p.named(names)
 	if err != nil {
@@ -115,7 +115,7 @@ func (p *player) texts(target string) ([]targetText, error) {
 	}
 	var texts []targetText
 	for _, t := range targets {
-		found := targetText{endpoint: t.Name(), missing: true, hidden: kind == dataplane.Certificate}
+		found := targetText{instance: t.Name(), missing: true, hidden: kind == dataplane.Certificate}
 		if cfg := t.Current(); cfg != nil && !isFile {
 			found.text, found.missing = cfg.Main(), false
 		} else if cfg != nil {
@@ -134,14 +134,14 @@ func (p *player) contains(target, pattern string) (problem, err error) {
 	}
 	for _, t := range texts {
 		if t.missing {
-			return fmt.Errorf("%s has no %s", t.endpoint, target), nil
+			return fmt.Errorf("%s has no %s", t.instance, target), nil
 		}
-		problem, err := match(target+" of "+t.endpoint, t.text, pattern)
+		problem, err := match(target+" of "+t.instance, t.text, pattern)
 		if err != nil {
 			return nil, err
 		}
 		if problem != nil && t.hidden {
-			problem = fmt.Errorf("no match in %s of %s", target, t.endpoint)
+			problem = fmt.Errorf("no match in %s of %s", target, t.instance)
 		}
 		if problem != nil {
 			return problem, nil
@@ -165,25 +165,25 @@ func (p *player) compare(args []string) error {
 	for _, t := range texts {
 		switch {
 		case t.missing:
-			return fmt.Errorf("%s has no %s", t.endpoint, args[0])
+			return fmt.Errorf("%s has no %s", t.instance, args[0])
 		case t.text == want:
 		case t.hidden:
-			return fmt.Errorf("%s of %s differs", args[0], t.endpoint)
+			return fmt.Errorf("%s of %s differs", args[0], t.instance)
 		default:
-			return fmt.Errorf("%s of %s (-%s +is)\n%s", args[0], t.endpoint, args[1],
+			return fmt.Errorf("%s of %s (-%s +is)\n%s", args[0], t.instance, args[1],
 				cmp.Diff(strings.Split(want, "\n"), strings.Split(t.text, "\n")))
 		}
 	}
 	return nil
 }
 
-func (p *player) endpointIs(name, want string) (problem, err error) {
+func (p *player) instanceIs(name, want string) (problem, err error) {
 	targets, err := p.named([]string{name})
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Contains([]string{"current", "stale", "failing", "empty"}, want) {
-		return nil, fmt.Errorf("no endpoint is %q", want)
+		return nil, fmt.Errorf("no instance is %q", want)
 	}
 	state, known := p.state(name)
 	cfg := targets[0].Current()

@@ -130,9 +130,9 @@ func (t *Target) faulty(ctx context.Context) error {
 	return fault
 }
 
-// faultOf is the error of an endpoint that fails for a reason of a script.
-func faultOf(endpoint, why string) (error, bool) {
-	e := &dataplane.Error{Endpoint: endpoint, Stage: "probe"}
+// faultOf is the error of an instance that fails for a reason of a script.
+func faultOf(instance, why string) (error, bool) {
+	e := &dataplane.Error{Endpoint: instance, Stage: "probe"}
 	switch why {
 	case "conflict":
 		e.Err = dataplane.ErrConflict

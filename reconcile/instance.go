@@ -13,16 +13,16 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
-// worker makes the calls to one endpoint that the schedule asks for: a slow or
-// failing endpoint holds back no other.
+// worker makes the calls to one instance that the schedule asks for: a slow or
+// failing instance holds back no other.
 type worker struct {
 	loop   *Loop
 	target Target
-	born   uint64        // of the endpoint in the schedule
+	born   uint64        // of the instance in the schedule
 	wake   chan struct{} // of size 1
 	stop   context.CancelFunc
 
-	public EndpointState // what others see; guarded by Loop.mu, as the schedule is
+	public InstanceState // what others see; guarded by Loop.mu, as the schedule is
 }
 
 func (w *worker) poke() {
@@ -62,7 +62,7 @@ func (w *worker) next() (call, time.Time) {
 		s.leads(leading)
 		w.loop.pokeWorkers() // whoever sees it first: followLeader finds nothing new any more
 	}
-	if e := s.endpoints[w.target.Name()]; e == nil || e.born != w.born {
+	if e := s.instances[w.target.Name()]; e == nil || e.born != w.born {
 		return call{}, time.Time{} // it is being stopped
 	}
 	c, until := s.next(w.target.Name(), w.loop.timing(), time.Now())
@@ -86,29 +86,29 @@ func (w *worker) wait(ctx context.Context, until time.Time) {
 	}
 }
 
-// ended tells the schedule how a call ended and, where the endpoint is still
+// ended tells the schedule how a call ended and, where the instance is still
 // wanted, has show say so to others.
-func (w *worker) ended(c call, o outcome, show func(p *EndpointState, e *endpointState, now time.Time)) {
+func (w *worker) ended(c call, o outcome, show func(p *InstanceState, e *instanceState, now time.Time)) {
 	l := w.loop
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	if !l.sched.ended(c, o, now) {
-		if successor := l.workers[c.endpoint]; successor != nil {
+		if successor := l.workers[c.instance]; successor != nil {
 			successor.poke() // it waited for this call
 		}
 		return
 	}
 	if show != nil {
-		show(&w.public, l.sched.endpoints[c.endpoint], now)
+		show(&w.public, l.sched.instances[c.instance], now)
 	}
 	switch asked := c.what == stepAsk; {
 	case asked && !o.unknown:
-		l.note(answer{endpoint: c.endpoint, born: c.born, to: c.want, asked: true, refused: o.refused, failed: o.failed})
-		l.trigger(c.endpoint + " was asked whether it takes the rest")
+		l.note(answer{instance: c.instance, born: c.born, to: c.want, asked: true, refused: o.refused, failed: o.failed})
+		l.trigger(c.instance + " was asked whether it takes the rest")
 	case o.refused != nil:
-		l.note(answer{endpoint: c.endpoint, born: c.born, to: c.want, refused: o.refused})
-		l.trigger(c.endpoint + " refused the configuration")
+		l.note(answer{instance: c.instance, born: c.born, to: c.want, refused: o.refused})
+		l.trigger(c.instance + " refused the configuration")
 	}
 }
 
@@ -117,7 +117,7 @@ func (w *worker) probe(ctx context.Context, c call) {
 	start := time.Now()
 	is, err := w.identify(ctx, c)
 	if err == nil {
-		w.ended(c, outcome{}, func(p *EndpointState, _ *endpointState, _ time.Time) {
+		w.ended(c, outcome{}, func(p *InstanceState, _ *instanceState, _ time.Time) {
 			p.identified(is)
 			p.Error, p.Failures, p.RetryAt = "", 0, time.Time{}
 		})
@@ -140,7 +140,7 @@ func (w *worker) identify(ctx context.Context, c call) (is dataplane.Target, err
 }
 
 // identified notes what a target is, and that it fits.
-func (p *EndpointState) identified(is dataplane.Target) {
+func (p *InstanceState) identified(is dataplane.Target) {
 	p.HAProxy, p.API, p.Unfit = "", is.API.String(), ""
 	if is.Version != (dataplane.Version{}) { // which would read as the oldest
 		p.HAProxy = is.Version.String()
@@ -163,17 +163,17 @@ func (w *worker) tryRuntime(ctx context.Context, c call) {
 	case result.Left.Empty():
 		w.loop.settled(c.want.rendered(), nil)
 		w.deployed(c, result)
-		eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Endpoint: c.endpoint})
-		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Endpoint: c.endpoint, Result: result, Took: time.Since(start)})
+		eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
+		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: time.Since(start)})
 		return
 	}
 	var at time.Time
-	w.ended(c, outcome{waits: true, changed: result.Commands > 0 || result.Files > 0}, func(p *EndpointState, e *endpointState, _ time.Time) {
+	w.ended(c, outcome{waits: true, changed: result.Commands > 0 || result.Files > 0}, func(p *InstanceState, e *instanceState, _ time.Time) {
 		p.Commands += uint64(result.Commands)
 		at = e.spaced(w.loop.timing())
 	})
 	if ctx.Err() == nil {
-		eventbus.Publish(w.loop.bus, DeploymentScheduled{ID: c.want.id, Endpoint: c.endpoint, At: at, Applied: result})
+		eventbus.Publish(w.loop.bus, DeploymentScheduled{ID: c.want.id, Instance: c.instance, At: at, Applied: result})
 	}
 }
 
@@ -184,7 +184,7 @@ func (w *worker) deploy(ctx context.Context, c call) {
 		return
 	}
 	if !check {
-		eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Endpoint: c.endpoint})
+		eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
 	} else if f, ok := w.target.(forgetter); ok {
 		f.Forget() // a check for drift trusts nothing
 	}
@@ -197,15 +197,15 @@ func (w *worker) deploy(ctx context.Context, c call) {
 	w.deployed(c, result)
 	switch {
 	case !check:
-		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Endpoint: c.endpoint, Result: result, Took: time.Since(start)})
+		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: time.Since(start)})
 	case !result.Plan.Empty():
-		eventbus.Publish(w.loop.bus, DriftRepaired{ID: c.want.id, Endpoint: c.endpoint, Result: result})
+		eventbus.Publish(w.loop.bus, DriftRepaired{ID: c.want.id, Instance: c.instance, Result: result})
 	}
 }
 
 func (w *worker) deployed(c call, result *dataplane.Result) {
 	changed := !result.Plan.Empty()
-	w.ended(c, outcome{reloads: result.Reloads, changed: changed}, func(p *EndpointState, e *endpointState, now time.Time) {
+	w.ended(c, outcome{reloads: result.Reloads, changed: changed}, func(p *InstanceState, e *instanceState, now time.Time) {
 		p.Hash = c.want.config.Hash()
 		if c.what != stepAsk || !e.want.same(e.refused) { // else it still has not what it shall have, for that reason
 			p.Error, p.Failures, p.RetryAt = "", 0, time.Time{}
@@ -229,23 +229,23 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 		reloads = result.Reloads
 	}
 	if ctx.Err() != nil || errors.Is(err, errNotLeading) {
-		// The loop ends, or the endpoint is gone, or it is for another process to
+		// The loop ends, or the instance is gone, or it is for another process to
 		// finish: nothing failed, but what is there now is not known.
 		w.ended(c, outcome{unknown: true, reloads: reloads}, nil)
 		return
 	}
 	fetched := errors.Is(err, dataplane.ErrInvalid) && w.loop.settled(c.want.rendered(), err)
 	if fetched {
-		w.loop.Trigger("an endpoint refused what was fetched")
+		w.loop.Trigger("an instance refused what was fetched")
 	}
 	err = w.loop.explain(ctx, c.want, err)
 	var refused *ConfigError
 	if !fetched {
 		refused = w.loop.refusal(err)
 	}
-	event := InstanceDeploymentFailed{ID: c.want.id, Endpoint: c.endpoint, Result: result, Err: err, Took: time.Since(start)}
+	event := InstanceDeploymentFailed{ID: c.want.id, Instance: c.instance, Result: result, Err: err, Took: time.Since(start)}
 	gone := true
-	w.ended(c, outcome{failed: true, hopeless: !retryable(err), invalid: invalid(err), reloads: reloads, refused: refused}, func(p *EndpointState, e *endpointState, now time.Time) {
+	w.ended(c, outcome{failed: true, hopeless: !retryable(err), invalid: invalid(err), reloads: reloads, refused: refused}, func(p *InstanceState, e *instanceState, now time.Time) {
 		p.Error, p.Failures, p.RetryAt = err.Error(), e.failures, e.retryAt(w.loop.timing())
 		p.Reloads += uint64(reloads)
 		if c.what == stepProbe && errors.Is(err, dataplane.ErrUnsupported) {
@@ -262,7 +262,7 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 	}
 }
 
-// ask deploys what no other endpoint gets, to learn whether this one takes it.
+// ask deploys what no other instance gets, to learn whether this one takes it.
 // That it does not changes nothing that others see of its state.
 func (w *worker) ask(ctx context.Context, c call) {
 	start := time.Now()
@@ -270,12 +270,12 @@ func (w *worker) ask(ctx context.Context, c call) {
 		w.ended(c, outcome{unknown: true}, nil)
 		return
 	}
-	eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Endpoint: c.endpoint})
+	eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
 	result, err := w.sync(ctx, c)
 	if err == nil {
 		w.loop.settled(c.want.rendered(), nil)
 		w.deployed(c, result)
-		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Endpoint: c.endpoint, Result: result, Took: time.Since(start)})
+		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: time.Since(start)})
 		return
 	}
 	o := outcome{failed: true, unknown: ctx.Err() != nil || errors.Is(err, errNotLeading)}
@@ -287,12 +287,12 @@ func (w *worker) ask(ctx context.Context, c call) {
 		o.refused = w.loop.refusal(err)
 	}
 	gone := true
-	w.ended(c, o, func(p *EndpointState, _ *endpointState, _ time.Time) {
+	w.ended(c, o, func(p *InstanceState, _ *instanceState, _ time.Time) {
 		p.Reloads += uint64(o.reloads)
 		gone = false
 	})
 	if !gone && !o.unknown {
-		eventbus.Publish(w.loop.bus, InstanceDeploymentFailed{ID: c.want.id, Endpoint: c.endpoint, Result: result, Err: err,
+		eventbus.Publish(w.loop.bus, InstanceDeploymentFailed{ID: c.want.id, Instance: c.instance, Result: result, Err: err,
 			Took: time.Since(start), Asked: true})
 	}
 }
@@ -319,7 +319,7 @@ func (w *worker) call(ctx context.Context, c call, f func(context.Context) error
 	return guard(func() error { return f(ctx) })
 }
 
-// explain says what wrote the line that an endpoint refused, and for which
+// explain says what wrote the line that an instance refused, and for which
 // resource; another error, or one that says no line, stays as it is.
 func (l *Loop) explain(ctx context.Context, v *validated, err error) error {
 	if !errors.Is(err, dataplane.ErrInvalid) && !errors.Is(err, dataplane.ErrReload) && !errors.Is(err, dataplane.ErrUnsupported) {
@@ -382,15 +382,15 @@ func (l *Loop) SetTargets(targets ...Target) error {
 	close(l.changed)
 	l.changed = make(chan struct{})
 
-	event := EndpointsChanged{Added: missing(before, targets), Removed: missing(targets, before)}
+	event := InstancesChanged{Added: missing(before, targets), Removed: missing(targets, before)}
 	for _, t := range targets {
-		event.Endpoints = append(event.Endpoints, t.Name())
+		event.Instances = append(event.Instances, t.Name())
 	}
 	if len(event.Added)+len(event.Removed) > 0 {
 		eventbus.Publish(l.bus, event)
 	}
 	if slices.ContainsFunc(event.Removed, l.refusedSomething) {
-		l.trigger("an endpoint left that refused something")
+		l.trigger("an instance left that refused something")
 	}
 	return nil
 }
@@ -435,7 +435,7 @@ func (l *Loop) runWorkers(ctx context.Context) {
 }
 
 // dropWorkers stops the workers whose target is not wanted, and forgets what is
-// known of their endpoints. The caller holds l.mu.
+// known of their instances. The caller holds l.mu.
 func (l *Loop) dropWorkers(wanted []Target) {
 	for name, w := range l.workers {
 		if !slices.Contains(wanted, w.target) {
