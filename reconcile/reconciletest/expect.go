@@ -101,7 +101,7 @@ func (p *player) texts(target string) ([]targetText, error) {
 	name, instance, one := strings.Cut(target, "@")
 	var names []string
 	if one {
-		names = []string{haproxy_instance}
+		names = []string{instance}
 	}
 	targets, err := p.named(names)
 	if err != nil {
