@@ -33,8 +33,8 @@ var buckets = [...]float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10}
 //
 // What happens beyond that:
 //
-//	haptic_reloads_total{haproxy_instance}                 reloads that deployments took
-//	haptic_runtime_changes_total{haproxy_instance}         commands that changed HAProxy without a reload
+//	haptic_reloads_total{haproxy_instance}  reloads that deployments took
+//	haptic_runtime_changes_total{haproxy_instance}  commands that changed HAProxy without a reload
 //	haptic_drift_repaired_total                    instances that somebody else had changed
 //	haptic_render_duration_seconds                 of one attempt
 //	haptic_validation_duration_seconds             of one attempt
@@ -51,8 +51,8 @@ var buckets = [...]float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10}
 //
 //	haptic_leading                                 1 where this process deploys
 //	haptic_instances                               HAProxys that are deployed to
-//	haptic_instance_staleness_seconds{haproxy_instance}    for how long it lacks the newest valid configuration; 0: it has it
-//	haptic_instance_failures{haproxy_instance}             failed deployments in a row
+//	haptic_instance_staleness_seconds{haproxy_instance}  for how long it lacks the newest valid configuration; 0: it has it
+//	haptic_instance_failures{haproxy_instance}  failed deployments in a row
 //	haptic_quarantined_resources{kind}             resources that are left out as a whole
 //	haptic_refused_resources{kind}                 resources that are left out in part
 //	haptic_validated_timestamp_seconds             when the newest valid configuration was made

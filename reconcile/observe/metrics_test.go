@@ -42,7 +42,7 @@ func documented(t *testing.T) []string {
 	text, err := os.ReadFile("metrics.go")
 	require.NoError(t, err)
 	var all []string
-	for _, m := range regexp.MustCompile(`(?m)^//\t(haptic_[a-z_]+(?:\{[a-z,]+\})?)  +\S`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^//\t(haptic_[a-z_]+(?:\{[a-z_,]+\})?)  +\S`).FindAllStringSubmatch(string(text), -1) {
 		all = append(all, m[1])
 	}
 	slices.Sort(all)
