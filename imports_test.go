@@ -20,7 +20,7 @@ const module = "github.com/hapticsdk/haptic"
 var allowed = map[string][]string{
 	"eventbus":            {},
 	"templating":          {"github.com/open2b/scriggo", "go.yaml.in/yaml/"},
-	"k8swatch":            {"internal/filewatch", "internal/jsonpath", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
+	"k8swatch":            {"internal/filewatch", "internal/jsonpath", "k8swatch/internal/manifest", "k8swatch/internal/memapi", "k8s.io/", "go.yaml.in/yaml/", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
 	"dataplane":           {"dataplane/internal/api", "dataplane/internal/change", "dataplane/internal/config", "dataplane/internal/diff", "dataplane/internal/host", "internal/dpapi", "internal/haproxycfg"},
 	"validate":            {"dataplane", "internal/haproxycfg", "internal/haproxyctl"},
 	"reconcile":           {"dataplane", "templating", "k8swatch", "eventbus", "internal/filewatch", "internal/jsonpath", "k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify"},
@@ -39,6 +39,9 @@ var allowed = map[string][]string{
 	"dataplane/internal/socket": {"dataplane/internal/change", "dataplane/internal/config", "internal/haproxycfg", "internal/haproxyctl"},
 	"dataplane/internal/host":   {"dataplane/internal/socket", "dataplane/internal/diff", "dataplane/internal/change", "dataplane/internal/config", "internal/haproxyctl", "golang.org/x/sys/unix"},
 	"dataplane/internal/api":    {"dataplane/internal/diff", "dataplane/internal/change", "dataplane/internal/config", "internal/dpapi", "internal/haproxycfg"},
+
+	"k8swatch/internal/manifest": {"k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/json", "sigs.k8s.io/yaml", "go.yaml.in/yaml/"},
+	"k8swatch/internal/memapi":   {"internal/jsonpath", "k8s.io/"},
 
 	// Test kits may use what tests use.
 	"dataplane/dataplanetest": {"dataplane", "dataplane/internal/config", "dataplane/dataplanetest/internal/daemon", "dataplane/dataplanetest/internal/pretender", "internal/dpapi", "internal/haproxycfg", "internal/haproxyctl"},

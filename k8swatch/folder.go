@@ -2,34 +2,31 @@ package k8swatch
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/hapticsdk/haptic/internal/filewatch"
+	"github.com/hapticsdk/haptic/k8swatch/internal/manifest"
 	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
 
-// settle is how long a file that is empty, broken or gone may be so because an
-// editor has not finished. A file that is whole is never held back.
+// settle is how long a folder must be left alone before a file in it that is
+// empty, broken or gone counts: an editor may not have finished. A file that is
+// whole is never held back.
 const settle = 100 * time.Millisecond
-
-// lookAgain is how often a folder that went is looked for.
-const lookAgain = 200 * time.Millisecond
 
 // FolderOptions of a [Folder].
 type FolderOptions struct {
@@ -54,19 +51,36 @@ type Folder struct {
 	onError func(error)
 	server  *memapi.Server
 	settle  time.Duration
+	ran     atomic.Bool
+
+	// Only NewFolder and then Run use these, one after the other.
+	files map[string]*manifestFile
+	shown map[objectKey]shownObject
+	away  string // why the folder could not be read the last time
 
 	mu     sync.Mutex
-	files  map[string][]*manifest // last good content by path
-	errs   map[string][]error     // current errors by path
-	shown  map[objectKey]*manifest
-	doubly []error // current conflicts between files
-	ran    bool
+	errors []error // current ones
+}
+
+// manifestFile is what a file says.
+type manifestFile struct {
+	text []byte            // that was read last, good or bad
+	good []manifest.Object // of the last text that was good
+	errs []error           // of the last text
 }
 
 type objectKey struct {
 	gvr             schema.GroupVersionResource
 	namespace, name string
 }
+
+// shownObject is an object that the server has, and the file that defines it.
+type shownObject struct {
+	manifest.Object
+	file string
+}
+
+func (o shownObject) where() string { return fmt.Sprintf("%s:%d", o.file, o.Line) }
 
 // NewFolder reads the folder once. Errors in manifests do not make it fail: they
 // go to OnError and to [Folder.Errors]. A folder that cannot be read does.
@@ -76,24 +90,90 @@ func NewFolder(dir string, opts *FolderOptions) (*Folder, error) {
 	}
 	f := &Folder{
 		dir: filepath.Clean(dir), onError: opts.OnError, server: memapi.New(), settle: settle,
-		files: map[string][]*manifest{}, errs: map[string][]error{}, shown: map[objectKey]*manifest{},
+		files: map[string]*manifestFile{}, shown: map[objectKey]shownObject{},
 	}
 	if f.onError == nil {
 		f.onError = func(error) {}
 	}
-	names, err := f.names()
+	texts, err := f.readAll()
 	if err != nil {
 		return nil, fmt.Errorf("k8swatch: manifests: %w", err)
 	}
-	for _, name := range names {
-		f.read(name, true)
-	}
-	f.publish()
+	f.take(texts, true)
 	return f, nil
 }
 
+// Run follows the folder until ctx ends: a saved file is taken in within
+// milliseconds, one that is deleted takes its objects with it. It returns an
+// error when the folder cannot be watched, and [ErrStarted] when it ran before.
+func (f *Folder) Run(ctx context.Context) error {
+	if !f.ran.CompareAndSwap(false, true) {
+		return ErrStarted
+	}
+	watch, err := filewatch.New(f.dir)
+	if err != nil {
+		return fmt.Errorf("k8swatch: manifests: %w", err)
+	}
+	watch.Run(ctx, f.settle, func(settled bool) {
+		switch texts, err := f.readAll(); {
+		case err == nil:
+			f.away = ""
+			f.take(texts, settled)
+		case err.Error() != f.away:
+			f.away = err.Error()
+			f.onError(fmt.Errorf("k8swatch: manifests: %w; what was read stays in use until it is back", err))
+		}
+	})
+	return nil
+}
+
+// Errors returns what is wrong in the folder now: [*ManifestError] values by
+// file and line. It is empty once everything is good again.
+func (f *Folder) Errors() []error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.errors)
+}
+
+// ListWatch implements [Source].
+func (f *Folder) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
+	return f.server.ListWatch(gvr, namespace, tweak), nil
+}
+
+// fileText is the content of a file, or why it cannot be read.
+type fileText struct {
+	data []byte
+	err  error
+}
+
+// readAll reads the files of the folder. The error says that it is not there, or
+// that another took its place meanwhile: what is missing then was not deleted.
+func (f *Folder) readAll() (map[string]fileText, error) {
+	before, err := os.Stat(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	texts := map[string]fileText{}
+	for _, e := range entries {
+		if isManifest(e.Name()) && !e.IsDir() {
+			name := filepath.Join(f.dir, e.Name())
+			data, err := os.ReadFile(name)
+			texts[name] = fileText{data, err}
+		}
+	}
+	after, err := os.Stat(f.dir)
+	if err == nil && !os.SameFile(before, after) {
+		err = fmt.Errorf("%s was replaced while it was read", f.dir)
+	}
+	return texts, err
+}
+
 func isManifest(name string) bool {
-	if strings.HasPrefix(filepath.Base(name), ".") {
+	if strings.HasPrefix(name, ".") {
 		return false // editors keep swap files and locks under such names
 	}
 	switch filepath.Ext(name) {
@@ -103,183 +183,99 @@ func isManifest(name string) bool {
 	return false
 }
 
-// names lists the manifest files of the folder.
-func (f *Folder) names() ([]string, error) {
-	entries, err := os.ReadDir(f.dir)
-	if err != nil {
-		return nil, err
+// take parses the files that changed, and makes the server hold what all of them
+// define. Unless settled, files that an editor may not have finished stay as they
+// were.
+func (f *Folder) take(texts map[string]fileText, settled bool) {
+	told := f.errors
+	for name, t := range texts {
+		f.takeFile(name, t, settled)
 	}
-	var names []string
-	for _, e := range entries {
-		if isManifest(e.Name()) && !e.IsDir() {
-			names = append(names, filepath.Join(f.dir, e.Name()))
-		}
+	if settled {
+		maps.DeleteFunc(f.files, func(name string, _ *manifestFile) bool { _, ok := texts[name]; return !ok })
 	}
-	return names, nil
-}
-
-// Errors returns what is wrong in the folder now: [*ManifestError] values by
-// file and line. It is empty once everything is good again.
-func (f *Folder) Errors() []error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var all []error
-	for _, name := range slices.Sorted(maps.Keys(f.errs)) {
-		all = append(all, f.errs[name]...)
-	}
-	return append(all, f.doubly...)
-}
-
-// ListWatch implements [Source].
-func (f *Folder) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
-	return f.server.ListWatch(gvr, namespace, tweak), nil
-}
-
-// read takes in one file. Without final, content that an editor may not have
-// finished is left for later; read then returns false. So it does where the file
-// went with the folder, which Run is about to hear of.
-func (f *Folder) read(name string, final bool) bool {
-	data, err := os.ReadFile(name)
-	if final && errors.Is(err, fs.ErrNotExist) {
-		var there bool
-		if data, there, err = f.readAgain(name); !there {
-			return false
-		}
-	}
-	gone := errors.Is(err, fs.ErrNotExist)
-	var found []*manifest
 	var errs []error
-	switch {
-	case gone:
-	case err != nil:
-		errs = []error{&ManifestError{File: name, Err: err}}
-	default:
-		found, errs = parseManifests(name, data)
+	for _, name := range slices.Sorted(maps.Keys(f.files)) {
+		errs = append(errs, f.files[name].errs...)
 	}
-	taken, tell := f.take(name, data, gone, found, errs, final)
-	for _, err := range tell {
-		f.onError(err)
-	}
-	return taken
-}
-
-// readAgain reads a file that was not there, and reports whether the folder was
-// there all the time. It may have been away for a moment, in which another took
-// its place.
-func (f *Folder) readAgain(name string) (data []byte, there bool, err error) {
-	before, missing := os.Stat(f.dir)
-	if missing != nil {
-		return nil, false, missing
-	}
-	if data, err = os.ReadFile(name); !errors.Is(err, fs.ErrNotExist) {
-		return data, true, err
-	}
-	after, missing := os.Stat(f.dir)
-	return nil, missing == nil && os.SameFile(before, after), err
-}
-
-// take files what was read, and returns what is to be told of it, which happens
-// without the lock: OnError may ask for all errors.
-func (f *Folder) take(name string, data []byte, gone bool, found []*manifest, errs []error, final bool) (taken bool, tell []error) {
+	errs = append(errs, f.show()...)
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.errors = errs
+	f.mu.Unlock()
+	for _, err := range errs {
+		if !slices.ContainsFunc(told, func(old error) bool { return old.Error() == err.Error() }) {
+			f.onError(err)
+		}
+	}
+}
+
+func (f *Folder) takeFile(name string, t fileText, settled bool) {
+	old := f.files[name]
+	if old == nil {
+		old = &manifestFile{}
+	} else if t.err == nil && old.text != nil && bytes.Equal(old.text, t.data) {
+		return
+	}
+	now := &manifestFile{text: t.data, good: old.good}
+	found, errs := manifest.Parse(name, t.data)
+	switch {
+	case t.err != nil:
+		now.text, now.errs = nil, []error{&ManifestError{File: name, Err: t.err}}
+	case len(errs) > 0:
+		now.errs = manifestErrors(name, errs)
+	default:
+		now.good = found
+	}
 	// Text may be cut at the end of a line's beginning and still parse: without
 	// its last newline it counts as unfinished, and so does one with less in it.
-	cut := len(data) > 0 && !bytes.HasSuffix(data, []byte("\n"))
-	if !final && (gone || len(errs) > 0 || cut || len(found) == 0 || len(found) < len(f.files[name])) {
-		return false, nil
-	}
-	switch {
-	case gone:
-		delete(f.files, name)
-		delete(f.errs, name)
-	case len(errs) > 0:
-		if !sameErrors(f.errs[name], errs) {
-			tell = errs
-		}
-		f.errs[name] = errs
-	default:
-		f.files[name] = found
-		delete(f.errs, name)
-	}
-	return true, tell
-}
-
-func sameErrors(a, b []error) bool {
-	return slices.EqualFunc(a, b, func(x, y error) bool { return x.Error() == y.Error() })
-}
-
-// publish makes the server hold what the files define. Where two define the same
-// object the one that came first stays, and both are named.
-func (f *Folder) publish() {
-	for _, err := range f.publishFiles() {
-		f.onError(err)
+	whole := len(now.errs) == 0 && bytes.HasSuffix(t.data, []byte("\n")) && len(found) > 0 && len(found) >= len(old.good)
+	if settled || whole {
+		f.files[name] = now
 	}
 }
 
-// publishFiles returns the conflicts, where they are news.
-func (f *Folder) publishFiles() (tell []error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	want := map[objectKey]*manifest{}
-	var conflicts []error
+// show makes the server hold what the files define. Where two define the same
+// object the one that came first stays, and the errors name both.
+func (f *Folder) show() (conflicts []error) {
+	want := map[objectKey]shownObject{}
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
-		for _, m := range f.files[name] {
-			k := objectKey{m.gvr, m.obj.GetNamespace(), m.obj.GetName()}
-			first := want[k]
-			if first == nil {
-				want[k] = m
+		for _, m := range f.files[name].good {
+			k, o := objectKey{m.Resource, m.GetNamespace(), m.GetName()}, shownObject{m, name}
+			first, twice := want[k]
+			if !twice {
+				want[k] = o
 				continue
 			}
-			if old := f.shown[k]; old != nil && old.file == m.file && first.file != m.file {
-				want[k], first, m = m, m, first
+			if f.shown[k].file == name && first.file != name {
+				want[k], first, o = o, o, first
 			}
-			conflicts = append(conflicts, &ManifestError{File: m.file, Line: m.line,
-				Err: fmt.Errorf("%s is defined at %s already", m, first.where())})
+			conflicts = append(conflicts, &ManifestError{File: o.file, Line: o.Line,
+				Err: fmt.Errorf("%s is defined at %s already", describe(m), first.where())})
 		}
 	}
-	if !sameErrors(f.doubly, conflicts) {
-		tell = conflicts
-	}
-	f.doubly = conflicts
 	for k := range f.shown {
-		if want[k] == nil {
+		if _, ok := want[k]; !ok {
 			f.server.Delete(k.gvr, k.namespace, k.name)
 		}
 	}
-	for k, m := range want {
-		f.apply(k, m)
+	for k, o := range want {
+		f.apply(k, o)
 	}
 	f.shown = want
-	return tell
+	return conflicts
 }
 
-func (f *Folder) apply(k objectKey, m *manifest) {
-	if old := f.shown[k]; old != nil {
-		if old == m {
+func (f *Folder) apply(k objectKey, o shownObject) {
+	if old, ok := f.shown[k]; ok {
+		if old.Object.Object == o.Object.Object {
 			return
 		}
-		m.obj.SetUID(old.obj.GetUID())
-		m.obj.SetResourceVersion(old.obj.GetResourceVersion())
-		if apiequality.Semantic.DeepEqual(old.obj, m.obj) {
+		o.SetUID(old.GetUID())
+		o.SetResourceVersion(old.GetResourceVersion())
+		if apiequality.Semantic.DeepEqual(old.Object.Object, o.Object.Object) {
 			return
 		}
 	}
-	sum := sha256.Sum256([]byte(k.gvr.String() + "\x00" + k.namespace + "\x00" + k.name))
-	m.obj.SetUID(types.UID("manifest-" + hex.EncodeToString(sum[:8])))
-	f.server.Apply(k.gvr, m.obj)
-}
-
-// broken reports whether a file has errors; a change of its mode may mend them.
-func (f *Folder) broken(name string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.errs[name]) > 0
-}
-
-// known lists the files that were read.
-func (f *Folder) known() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.AppendSeq(slices.Collect(maps.Keys(f.files)), maps.Keys(f.errs))
+	o.SetUID(uidOf("manifest-", k))
+	f.server.Apply(k.gvr, o.Object.Object)
 }

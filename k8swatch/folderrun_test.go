@@ -48,9 +48,11 @@ func TestFolderReplacedWhileItIsRead(t *testing.T) {
 	}()
 	name := filepath.Join(dir, "a.yaml")
 	for {
-		f.read(name, true)
-		if len(f.files[name]) != 1 {
-			t.Fatalf("taken for deleted: %v, %v", f.files, f.errs)
+		if texts, err := f.readAll(); err == nil {
+			f.take(texts, true)
+		}
+		if f.files[name] == nil || len(f.files[name].good) != 1 {
+			t.Fatalf("taken for deleted: %v, %v", f.files, f.Errors())
 		}
 		select {
 		case err := <-replaced:

@@ -6,16 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
-	"strings"
 
-	yamlnode "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/yaml"
 
 	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
@@ -58,8 +54,7 @@ func NewStatic(objs ...runtime.Object) (*Static, error) {
 			where = source
 		}
 		if first, ok := seen[key]; ok {
-			name := (&manifest{obj: o}).String()
-			errs = append(errs, fmt.Errorf("k8swatch: %s: %s is defined at %s already", where, name, first))
+			errs = append(errs, fmt.Errorf("k8swatch: %s: %s is defined at %s already", where, describe(o), first))
 			continue
 		}
 		seen[key] = where
@@ -102,73 +97,4 @@ func (s *Static) MetadataListWatch(gvr schema.GroupVersionResource, namespace st
 // Fetch implements [MetadataSource].
 func (s *Static) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error) {
 	return s.server.Fetch(ctx, gvr, namespace, name)
-}
-
-// ParseManifests decodes the manifests in a text as a [Folder] does: several
-// documents, Lists, strictly, each object with [SourceAnnotation]. name is that
-// of the file. The error joins a [*ManifestError] for each mistake; there are no
-// objects then.
-func ParseManifests(name string, data []byte) ([]Object, error) {
-	found, errs := parseManifests(name, data)
-	return objectsOf(found, errs)
-}
-
-// DecodeManifest decodes one manifest, or a List of them, that stands within a
-// YAML file of another kind, as [ParseManifests] does; node says where.
-func DecodeManifest(name string, node *yamlnode.Node) ([]Object, error) {
-	// The lines of the node are those of the file: the document is taken to begin
-	// at its first line, and to be long enough.
-	d := decoder{file: name, first: 1, lines: math.MaxInt}
-	budget := maxNodes
-	plain, err := withoutAliases(node, &budget)
-	if err == nil {
-		var text, data []byte
-		if text, err = yamlnode.Marshal(plain); err == nil {
-			if data, err = yaml.YAMLToJSONStrict(text); err == nil {
-				d.object(data, plain)
-			}
-		}
-	}
-	if err != nil {
-		// A position in err would be one in a text that nobody wrote.
-		d.fail(node.Line, fmt.Errorf("not YAML: %s", strings.TrimPrefix(yamlLine.ReplaceAllString(err.Error(), ""), "yaml: ")))
-	}
-	return objectsOf(d.found, d.errs)
-}
-
-// maxNodes bounds what the aliases of one manifest can grow to.
-const maxNodes = 100_000
-
-// withoutAliases copies a node, with what its aliases stand for in their place:
-// the anchors may be outside of it.
-func withoutAliases(node *yamlnode.Node, budget *int) (*yamlnode.Node, error) {
-	if *budget--; *budget < 0 {
-		return nil, fmt.Errorf("more than %d values, aliases counted as often as they are used", maxNodes)
-	}
-	switch {
-	case node.Kind == yamlnode.AliasNode:
-		return withoutAliases(node.Alias, budget)
-	case node.Kind == yamlnode.DocumentNode && len(node.Content) == 1:
-		return withoutAliases(node.Content[0], budget)
-	}
-	c := &yamlnode.Node{Kind: node.Kind, Style: node.Style, Tag: node.Tag, Value: node.Value, Line: node.Line, Column: node.Column}
-	for _, child := range node.Content {
-		copied, err := withoutAliases(child, budget)
-		if err != nil {
-			return nil, err
-		}
-		c.Content = append(c.Content, copied)
-	}
-	return c, nil
-}
-
-func objectsOf(found []*manifest, errs []error) ([]Object, error) {
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
-	}
-	objs := make([]Object, len(found))
-	for i, m := range found {
-		objs[i] = m.obj
-	}
-	return objs, nil
 }

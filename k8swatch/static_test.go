@@ -122,7 +122,7 @@ fixtures:
 	want := `default a 80 c.yaml:5
 c.yaml:14: Service: unknown field "spec.portz"
 c.yaml:16: data.k: the value is not base64
-c.yaml:17: not YAML: key "kind" already set in map
+c.yaml:19: not YAML: key "kind" already set in map
 `
 	if got.String() != want {
 		t.Errorf("got\n%swant\n%s", got.String(), want)
