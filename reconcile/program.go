@@ -78,7 +78,7 @@ func NewProgram(s *Settings, opts *ProgramOptions) (*Program, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	p, errs := compileProgram(s, opts, nil)
+	p, errs := compileProgram(s, opts)
 	return p, errs.orNil()
 }
 
@@ -89,17 +89,15 @@ func ParseProgram(name string, data []byte, opts *ProgramOptions) (*Program, err
 	if s == nil {
 		return nil, errs.orNil()
 	}
-	p, more := compileProgram(s, opts, nil)
+	p, more := compileProgram(s, opts)
 	if errs = append(errs, more...); len(errs) > 0 {
 		return nil, errs.orNil()
 	}
 	return p, nil
 }
 
-// compileProgram compiles settings that need not be right otherwise. It takes
-// over what has not changed since a previous program with the same options, nil
-// for none.
-func compileProgram(s *Settings, opts *ProgramOptions, previous *Program) (*Program, SettingsErrors) {
+// compileProgram compiles settings that need not be right otherwise.
+func compileProgram(s *Settings, opts *ProgramOptions) (*Program, SettingsErrors) {
 	if opts == nil {
 		opts = &ProgramOptions{}
 	}
@@ -119,22 +117,12 @@ func compileProgram(s *Settings, opts *ProgramOptions, previous *Program) (*Prog
 	p.each = eachOf(s)
 	engine, err := templating.Compile(p.files, &templating.Options{
 		Entries: p.files.order, Globals: p.globals(opts), Vars: p.vars(nil), MaxOutput: opts.MaxOutput,
-		Previous: previous.engineFor(p.layout),
 	})
 	if err != nil {
 		return nil, p.files.problems(s, err)
 	}
 	p.templates = &Templates{Engine: engine, Input: p.input, Layout: p.layout, HTTP: opts.HTTP, Post: postProcessors(s), Pure: !opts.Impure}
 	return p, nil
-}
-
-// engineFor returns the engine whose functions do the same as those of a program
-// with that layout, nil for none.
-func (p *Program) engineFor(layout dataplane.Layout) *templating.Engine {
-	if p == nil || p.layout != layout {
-		return nil
-	}
-	return p.templates.Engine
 }
 
 // usableName reports whether templates can use the name of a watched resource.

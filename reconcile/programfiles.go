@@ -125,7 +125,7 @@ func exportResources(text string) string {
 		return text
 	}
 	out := []byte(text)
-	for start, end := range templateCode(text) {
+	for start, end := range templating.Code(text) {
 		for _, at := range resourceName.FindAllStringIndex(text[start:end], -1) {
 			last := start + at[1] - 1
 			if at[0] > 0 && text[start+at[0]-1] == '.' {
@@ -135,66 +135,6 @@ func exportResources(text string) string {
 		}
 	}
 	return string(out)
-}
-
-// templateCode iterates over the pieces of code in a template: what stands
-// between the delimiters, without texts in quotes.
-func templateCode(text string) func(yield func(start, end int) bool) {
-	return func(yield func(start, end int) bool) {
-		for i := 0; i+1 < len(text); {
-			if text[i] != '{' || !strings.ContainsRune("{%#", rune(text[i+1])) {
-				i++
-				continue
-			}
-			closing := map[byte]string{'{': "}}", '%': "%}", '#': "#}"}[text[i+1]]
-			if strings.HasPrefix(text[i:], "{%%") {
-				closing = "%%}"
-			}
-			if closing == "#}" {
-				i = after(text, i+2, closing)
-				continue
-			}
-			begin := i
-			next, ok := codeUntil(text, i+2, closing, yield)
-			if !ok {
-				return
-			}
-			i = next
-			if words := strings.Fields(strings.Trim(text[begin:min(next, len(text))], "{%-}")); len(words) > 0 && words[0] == "raw" && closing == "%}" {
-				i = after(text, i, "{% end")
-			}
-		}
-	}
-}
-
-// codeUntil yields the code up to a delimiter, and returns what follows it.
-func codeUntil(text string, i int, closing string, yield func(start, end int) bool) (next int, ok bool) {
-	start := i
-	for i < len(text) {
-		switch c := text[i]; {
-		case strings.HasPrefix(text[i:], closing):
-			return i + len(closing), yield(start, i)
-		case c == '"' || c == '`' || c == '\'':
-			if !yield(start, i) {
-				return 0, false
-			}
-			for i++; i < len(text) && text[i] != c; i++ {
-				if text[i] == '\\' && c != '`' {
-					i++
-				}
-			}
-			start = min(i+1, len(text))
-		}
-		i++
-	}
-	return len(text), yield(start, len(text))
-}
-
-func after(text string, i int, end string) int {
-	if j := strings.Index(text[min(i, len(text)):], end); j >= 0 {
-		return i + j + len(end)
-	}
-	return len(text)
 }
 
 // What Scriggo says of a resource that is not watched, and how it names one that

@@ -67,48 +67,38 @@ func manyBad(t *testing.T, files map[string]string, bad string, of, every, rende
 	require.Equal(t, of-of/every, len(strings.Fields(w.deployed())))
 }
 
-// TestAResourceThatHangs the templates is left out, and not tried again soon.
-func TestAResourceThatHangs(t *testing.T) {
+// TestTemplatesThatHang fail as a whole, also for one resource, and say where.
+func TestTemplatesThatHang(t *testing.T) {
 	const hang = "{% for ing.Annotations[`text`] == `hang` %}{{ linger() }}{% end %}\n"
-	for name, files := range map[string]map[string]string{
-		"in a loop": {"haproxy.cfg": "global\n{% for ing in ingresses %}\nbackend {{ ing.Name }}\n" + hang + "{% end %}\n"},
-		"each":      {"haproxy.cfg": "global\n", "haproxy.d/ingress.cfg": "backend {{ ing.Name }}\n" + hang},
+	for name, c := range map[string]struct {
+		files map[string]string
+		line  string
+	}{
+		"for all":     {map[string]string{"haproxy.cfg": "global\n{% for ing in ingresses %}{% for true %}{{ linger() }}{% end %}{% end %}\n"}, "haproxy.cfg:2:"},
+		"for one":     {map[string]string{"haproxy.cfg": "global\n{% for ing in ingresses %}\nbackend {{ ing.Name }}\n" + hang + "{% end %}\n"}, "haproxy.cfg:4:"},
+		"each of all": {map[string]string{"haproxy.cfg": "global\n", "haproxy.d/ingress.cfg": "backend {{ ing.Name }}\n" + hang}, "haproxy.d/ingress.cfg:2:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWard(t, files)
-				w.put("a", "b=hang", "c")
+				w := newWard(t, c.files)
+				w.put("a", "b=hang", "c", "d", "e")
 				loop, err := New(w.options())
 				require.NoError(t, err)
 				_, err = loop.Once(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, "a c", w.deployed())
-				require.Equal(t, "b", held(loop))
-				q := loop.State().Quarantined[0]
-				require.Contains(t, q.Fault.String(), "stopped: context deadline exceeded for Ingress ns/b (b.yaml:1)")
-				require.Equal(t, time.Hour, time.Until(q.RetryAt))
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorContains(t, err, c.line)
+				require.Empty(t, held(loop))
+				renders, _ := w.counted()
+				require.Equal(t, 1, renders)
 				w.put("b=mended")
 				_, err = loop.Once(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, "a b c", w.deployed())
+				if name != "for all" {
+					require.NoError(t, err)
+					require.Equal(t, "a b c d e", w.deployed())
+				}
 			})
 		})
 	}
-}
-
-// TestTemplatesThatHang are to blame themselves.
-func TestTemplatesThatHang(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWard(t, map[string]string{"haproxy.cfg": "global\n{% for ing in ingresses %}{% for true %}{{ linger() }}{% end %}{% end %}\n"})
-		w.put("a", "b", "c", "d", "e")
-		loop, err := New(w.options())
-		require.NoError(t, err)
-		_, err = loop.Once(t.Context())
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Empty(t, held(loop))
-		renders, _ := w.counted()
-		require.Equal(t, 1, renders)
-	})
 }
 
 // TestConflict: of two resources that are fine on their own, one is left out.

@@ -327,9 +327,6 @@ func (l *Live) prepare(ctx context.Context, c *candidate) (*inUse, error) {
 		l.unchanged(c)
 		return nil, nil
 	}
-	if before != nil {
-		c.previous = before.program
-	}
 	eventbus.Publish(l.opts.Bus, ConfigParsed{Name: c.name, Version: c.version})
 	start := time.Now()
 	if err := l.check(ctx, c); err != nil {

@@ -80,7 +80,6 @@ type candidate struct {
 	name, version string
 	settings      *Settings      // nil where nothing could be read
 	errs          SettingsErrors // of reading
-	previous      *Program       // in use, of the same Live; nil for none
 
 	once     sync.Once
 	program  *Program
@@ -89,7 +88,7 @@ type candidate struct {
 
 // compile compiles the candidate, once.
 func (c *candidate) compile(opts *ProgramOptions) (*Program, SettingsErrors) {
-	c.once.Do(func() { c.program, c.problems = compileProgram(c.settings, opts, c.previous) })
+	c.once.Do(func() { c.program, c.problems = compileProgram(c.settings, opts) })
 	return c.program, c.problems
 }
 

@@ -251,7 +251,7 @@
 // [Engine.RenderTraced] says of each line of an output which line of a template
 // wrote it, and for which Kubernetes objects. An [*Error] of a render has them
 // too, and one render reports all values that are refused; see [Errors].
-// [Engine.Profile] says where the time goes. The normal render pays for none of
+// The normal render pays for none of
 // them: they are templates compiled a second time, when first used.
 //
 // # Bounds
@@ -259,19 +259,13 @@
 // A context that ends stops a template that loops; a function that is being
 // called, such as a sort of a million elements, ends first. Output is bounded
 // ([Options.MaxOutput]), and what macros write in memory by eight times as
-// much; macros and functions may call each other 256 deep. A text that is made in a loop or a
-// function has at most 64 MiB, a list or map 4194304 elements; so have the
-// results of replace, join, indent, split and make. Beyond is [ErrTooLarge].
+// much; macros and functions may call each other 256 deep. A text that replace,
+// join or indent makes has at most 64 MiB. Beyond is [ErrTooLarge].
 //
-// Code that would end the process, or take minutes, when it is compiled is
-// refused: brackets and blocks more than 200 deep, a statement of more than 2000
-// words, arrays of more than 1024 elements.
+// A file has at most 4 MiB, and 128 KiB of code between two delimiters.
 //
-// Not bounded, and so left to a hostile author: the memory that many large values
-// take together, constants added to each other until they are huge, regular
-// expressions over large texts, widths of sprintf for each element of a long list,
-// and what functions of the host do. Templates are as trusted as the configuration
-// that they write.
+// Nothing else is bounded, so that a hostile author can use up the memory of the
+// process: templates are as trusted as the configuration that they write.
 //
 // [Scriggo]: https://scriggo.com/templates
 package templating

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/open2b/scriggo"
 	"github.com/open2b/scriggo/native"
@@ -46,13 +45,12 @@ func (e *Engine) RenderEach(ctx context.Context, name, variable string, items []
 	// For one item the loop does not pay, and in a loop an assignment to a
 	// variable would be seen by the next item.
 	if len(items) > 1 && !en.assigns {
-		start := time.Now()
-		texts, ended, ok := e.renderLoop(ctx, en, variable, typ, items, vars)
+		texts, ok := e.renderLoop(ctx, en, variable, typ, items, vars)
 		if ok {
 			return texts, nil
 		}
-		if ctx.Err() != nil && ended < len(items) {
-			return nil, e.hangingItem(ctx, en, vars, variable, items, ended, time.Since(start))
+		if ctx.Err() != nil && len(texts) < len(items) {
+			return nil, e.hanging(ctx, en, with(vars, variable, items[len(texts)]))
 		}
 	}
 	// One by one: also what gives errors their position.
@@ -87,44 +85,41 @@ func with(vars map[string]any, name string, value any) map[string]any {
 }
 
 // renderLoop renders all items in one run. It reports false where that fails,
-// for whatever reason, and for how many items it ended.
-func (e *Engine) renderLoop(ctx context.Context, en *entry, variable string, typ reflect.Type, items []any, vars map[string]any) (texts []string, ended int, ok bool) {
+// with the texts of the items that ended.
+func (e *Engine) renderLoop(ctx context.Context, en *entry, variable string, typ reflect.Type, items []any, vars map[string]any) (texts []string, ok bool) {
 	loop := e.loop(en, variable, typ)
 	if loop == nil {
-		return nil, 0, false
+		return nil, false
 	}
 	list := reflect.New(reflect.SliceOf(typ))
 	for _, item := range items {
 		v := reflect.ValueOf(item)
 		if !v.IsValid() || !v.Type().AssignableTo(typ) {
-			return nil, 0, false
+			return nil, false
 		}
 		list.Elem().Set(reflect.Append(list.Elem(), v))
 	}
 	values, err := e.decl.values(with(vars, variable, items[0]))
 	if err != nil {
-		return nil, 0, false
+		return nil, false
 	}
 	values[eachItems] = list.Interface()
 	out := &output{max: e.max}
 	err = e.decl.run(ctx, loop.template, out, values)
 	texts = strings.Split(out.buf.String(), endOfItem)
-	ended = len(texts) - 1
+	texts = texts[:len(texts)-1]
 	if err != nil {
-		return nil, ended, false
+		return texts, false
 	}
 	for _, text := range texts {
 		if err, _ := checkLines(en.name, text); err != nil {
-			return nil, ended, false
+			return texts, false
 		}
 	}
 	if _, n, _ := out.madeKeyword(loop.sites); n > 0 {
-		return nil, ended, false
+		return texts, false
 	}
-	if len(texts) != len(items)+1 || texts[len(items)] != "" {
-		return nil, ended, false
-	}
-	return texts[:len(items)], ended, true
+	return texts, len(texts) == len(items)
 }
 
 // loops are the templates around an entry, by variable, made when first used.
@@ -154,9 +149,7 @@ func (e *Engine) loop(en *entry, variable string, typ reflect.Type) *eachLoop {
 	made := &eachLoop{}
 	t := newTransformer(e.src, name, e.decl)
 	t.points = newPointTable(kindOf(en.name))
-	more := e.decl.itself(en.handed)
-	more[eachItems] = reflect.Zero(reflect.PointerTo(reflect.SliceOf(typ))).Interface()
-	more[eachMark] = Raw(endOfItem)
+	more := native.Declarations{eachItems: reflect.Zero(reflect.PointerTo(reflect.SliceOf(typ))).Interface(), eachMark: Raw(endOfItem)}
 	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &made.sites[id]) }, more)
 	if made.template, made.sites = tpl, t.sites; err != nil {
 		made = nil

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/open2b/scriggo"
 	"github.com/open2b/scriggo/native"
@@ -51,45 +50,36 @@ type Options struct {
 	// it is rendered. Nil drops them. Renders run concurrently, and a render that
 	// fails is run a second time.
 	Debug func(at Origin, value any)
-
-	// Previous is an engine from which entries are taken over that would be
-	// compiled to the same again: their files are what they were, and so is all
-	// that templates see by name. Functions among Globals may be others of the same
-	// types: each engine calls its own. What hands one of them on as a value is
-	// compiled anew.
-	// Where one of both has Debug, nothing is taken over. Compile keeps no reference
-	// to the engine. Nil compiles everything.
-	Previous *Engine
 }
 
 // Engine holds compiled templates. It is immutable and safe for concurrent
 // use.
 type Engine struct {
-	src   *sources
-	decl  *declared
-	max   int
-	debug func(Origin, any)
-	// patience is how long it is looked for all that is wrong.
-	patience time.Duration
+	src      *sources
+	decl     *declared
+	max      int
+	debug    func(Origin, any)
 	names    []string
 	entries  map[string]*entry
-
 	snippets []snippet // sorted by name
 }
 
 // entry is one compiled template.
 type entry struct {
-	*compiled
-	name   string
-	uses   []string                     // variables, sorted
-	size   atomic.Int64                 // of the last output, for the next buffer
-	traced func() (*tracedEntry, error) // compiled when an error has no position
+	name     string
+	template *scriggo.Template
+	sites    []site
+	uses     []string                     // variables, sorted
+	assigns  bool                         // to a variable of the host
+	shares   bool                         // values with other entries
+	loops    loops                        // for RenderEach
+	size     atomic.Int64                 // of the last output, for the next buffer
+	traced   func() (*tracedEntry, error) // compiled when an error has no position
 }
 
 // Compile reads and type-checks all entries and the files that they use. It
-// fails with everything that is wrong in them, joined by errors.Join; see
-// [Errors]. Of one entry these are at most ten errors of types: an error that
-// may be there only because of another one is not told.
+// fails with what is wrong in each entry, joined by errors.Join; see [Errors]. Of
+// the errors of types in one entry it has the first.
 // The file system is not read again afterwards.
 func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	if opts == nil {
@@ -102,7 +92,7 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{src: newSources(fsys), decl: decl, max: opts.MaxOutput, debug: opts.Debug, patience: maxFailing, entries: map[string]*entry{}}
+	e := &Engine{src: newSources(fsys), decl: decl, max: opts.MaxOutput, debug: opts.Debug, entries: map[string]*entry{}}
 	if e.max <= 0 {
 		e.max = DefaultMaxOutput
 	}
@@ -117,16 +107,11 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	}
 	e.names = slices.Compact(e.names)
 	var errs []error
-	previous := opts.Previous.compatible(e)
 	seen := map[string]bool{} // an error in a shared file is reported once
 	for _, name := range e.names {
-		if c := e.reuse(previous, name); c != nil {
-			e.entries[name] = e.entry(name, c)
-			continue
-		}
 		compiled, err := e.compile(name)
 		if err != nil {
-			for _, err := range e.allErrors(name, err) {
+			for _, err := range e.src.buildErrors(name, err) {
 				if !seen[err.Error()] {
 					seen[err.Error()] = true
 					errs = append(errs, err)
@@ -145,26 +130,20 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 
 // compile builds one entry.
 func (e *Engine) compile(name string) (*entry, error) {
-	c := &compiled{}
-	t, tpl, err := e.buildEscaped(name, c)
+	t := newTransformer(e.src, name, e.decl)
+	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &t.sites[id]) }, nil)
 	if err != nil {
 		return nil, err
 	}
-	c.template, c.sites, c.assigns, c.includes, c.files = tpl, t.sites, t.assigns, t.includes, slices.Sorted(maps.Keys(t.files))
+	en := &entry{name: name, template: tpl, sites: t.sites, assigns: t.assigns, shares: t.used[sharedName],
+		traced: sync.OnceValues(func() (*tracedEntry, error) { return e.compileTraced(name) })}
 	for name := range e.decl.vars {
 		if t.used[name] || slices.Contains(tpl.UsedVars(), name) {
-			c.own = append(c.own, name)
+			en.uses = append(en.uses, name)
 		}
 	}
-	slices.Sort(c.own)
-	c.shares, c.handed = t.used[sharedName], t.handed
-	return e.entry(name, c), nil
-}
-
-// entry makes an entry of what was compiled.
-func (e *Engine) entry(name string, c *compiled) *entry {
-	return &entry{compiled: c, name: name, uses: c.own,
-		traced: sync.OnceValues(func() (*tracedEntry, error) { return e.compileTraced(name) })}
+	slices.Sort(en.uses)
+	return en, nil
 }
 
 // compiler is held while Scriggo compiles: version 0.60 keeps what it finds out
@@ -215,9 +194,8 @@ func (e *Engine) Uses(name string) []string {
 // [Options.Vars] and for nothing else.
 //
 // Render stops soon after ctx is done, also in a template that loops for ever;
-// the error then wraps ctx's. Where the time-out is due to objects for which the
-// template does not end, it names them; to find them, the template runs again
-// for at most as long, or a second. Whatever goes wrong in a template, a panic in
+// the error then wraps ctx's. After a time-out the template runs again for at most
+// a second, so that the error names the line where it is. Whatever goes wrong in a template, a panic in
 // one of its functions included, is an *Error with the position; to find it,
 // the template may be run a second time. Output beyond [Options.MaxOutput] is
 // an *Error that wraps [ErrTooLarge].
@@ -233,13 +211,12 @@ func (e *Engine) render(ctx context.Context, name string, vars map[string]any, i
 	}
 	out := &output{max: e.max}
 	out.buf.Grow(int(en.size.Load()))
-	start := time.Now()
 	err = e.decl.run(ctx, en.template, out, values)
 	if err == nil {
 		err, _ = out.check(name, en.sites)
 	}
 	if err != nil {
-		return "", e.renderError(ctx, en, err, vars, item, time.Since(start))
+		return "", e.renderError(ctx, en, err, vars, item)
 	}
 	en.size.Store(int64(out.buf.Len()))
 	return out.buf.String(), nil
@@ -301,15 +278,15 @@ func (d *declared) run(ctx context.Context, tpl *scriggo.Template, out *output, 
 			err = &goPanic{v}
 		}
 	}()
-	return tpl.Run(out, values, &scriggo.RunOptions{Context: withState(withLimits(d.withHost(ctx), out), values), Print: func(any) {}})
+	return tpl.Run(out, values, &scriggo.RunOptions{Context: withState(withLimits(ctx, out), values), Print: func(any) {}})
 }
 
 // renderError gives the error of a render its position and its owners, and adds
 // what is wrong where the render did not come to: it runs the template again,
 // traced.
-func (e *Engine) renderError(ctx context.Context, en *entry, err error, vars map[string]any, item string, took time.Duration) error {
+func (e *Engine) renderError(ctx context.Context, en *entry, err error, vars map[string]any, item string) error {
 	if ctx.Err() != nil {
-		return e.hanging(ctx, en, vars, item, took)
+		return e.hanging(ctx, en, vars)
 	}
 	all := e.failures(ctx, en, vars, item)
 	if len(all) == 0 { // it did not fail again
@@ -387,7 +364,6 @@ type declared struct {
 	globals native.Declarations
 	vars    map[string]reflect.Type
 	fixed   map[string]reflect.Value // globals that are variables to Scriggo
-	host    map[string]reflect.Value // functions
 	owner   bool                     // the function owner is the standard one
 
 	variadic func() map[string]variadicMethod

@@ -23,7 +23,6 @@ type Error struct {
 	Message string // what is wrong
 	Err     error  // the cause, when there is one: a context's error, the error a function returned
 	Owners  []any  // what was being rendered, the innermost last; see [Origin]
-	atItem  bool   // the owners are those of the whole render
 }
 
 // Error gives "file:line:column: message (owner)" with the innermost owner, if

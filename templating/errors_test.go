@@ -84,7 +84,6 @@ func TestErrorsHaveOwners(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			templating.BePatient(e)
 			a, b := ingress("a"), ingress("b")
 			vars := map[string]any{"ings": []*networkingv1.Ingress{a, b}, "sites": []*hostSite{{"x", []any{a, b}}}, "nilText": (*string)(nil),
 				"ing": (*networkingv1.Ingress)(nil), "n": 0}

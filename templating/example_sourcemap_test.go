@@ -59,25 +59,3 @@ func ExampleErrors() {
 	// 2 evil
 	// true
 }
-
-func ExampleEngine_Profile() {
-	engine, err := templating.Compile(fstest.MapFS{
-		"haproxy.cfg": {Data: []byte("{% for i := range []int{1, 2, 3} %}\nserver s{{ i }}\n{% end %}\n")},
-	}, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	profile, err := engine.Profile(context.Background(), "haproxy.cfg", nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, line := range profile.Lines { // profile.String() is a table
-		if line.Line == 2 {
-			fmt.Println(line.File, line.Text, line.Count)
-		}
-	}
-	// Output:
-	// haproxy.cfg server s{{ i }} 3
-}

@@ -77,7 +77,7 @@ func (r *recorder) resume(env native.Env, zero func()) func() {
 			return
 		}
 		r.note(v)
-		if env.Context().Err() != nil || r.profiler != nil || !owners.inLoop() {
+		if env.Context().Err() != nil || !owners.inLoop() {
 			panic(v)
 		}
 		r.top, r.owners, r.mark = top, owners, mark // a function of the template may have failed within
@@ -136,19 +136,17 @@ func (e *Error) innermost() string {
 	return ""
 }
 
-// maxFailing is how long it is looked for all that ends a render, one run after
-// the other, by a [stopwatch]: what an engine has in Engine.patience.
+// maxFailing is how long a render that failed is repeated to find all that ends it.
 const maxFailing = 5 * time.Second
 
 // failures runs an entry that failed again, traced, and returns what is wrong.
 func (e *Engine) failures(ctx context.Context, en *entry, vars map[string]any, item string) (all refusals) {
 	var ended refusals // what ended a run
 	left := map[string]bool{}
-	watch := startStopwatch(e.patience, nil)
-	defer watch.stop()
+	start := time.Now()
 	for {
 		values, _ := e.decl.values(vars) // anew: the run before may have changed them
-		r, traced, again := e.tracedWithout(ctx, en, values, item, left)
+		r, traced, again := e.tracedRun(ctx, en, values, item, left)
 		var located *Error
 		if !errors.As(again, &located) || ctx.Err() != nil || located.Line == 0 {
 			return append(append(traced.Refused, all...), ended...)
@@ -157,7 +155,7 @@ func (e *Engine) failures(ctx context.Context, en *entry, vars map[string]any, i
 		if !r.left[who] { // else it failed before, and this is due to that
 			ended = append(ended, located)
 		}
-		if left[who] || who == "" || who == r.root().base.innermost() || len(ended) >= maxRefused || watch.elapsed() >= e.patience {
+		if left[who] || who == "" || who == r.root().base.innermost() || len(ended) >= maxRefused || time.Since(start) >= maxFailing {
 			return append(append(traced.Refused, all...), ended...)
 		}
 		left[who] = true
@@ -169,87 +167,25 @@ func (e *Engine) failures(ctx context.Context, en *entry, vars map[string]any, i
 	}
 }
 
-// How long it is looked for what does not end, by a [stopwatch]: a part of the time
-// that the render took for each run.
-const (
-	minHanging = time.Second
-	maxHanging = 5 * time.Second
-	mostHangs  = 3 // objects; with more it is not due to them
-)
+// maxHanging is how long a render that did not end in its time runs again, to find
+// the line where it is.
+const maxHanging = time.Second
 
-// hanging says why a render did not end in its time: the objects for which it
-// would not, if that is so, and without which it comes along. It runs the entry
-// again for a while, as ctx is done.
-func (e *Engine) hanging(ctx context.Context, en *entry, vars map[string]any, item string, took time.Duration) error {
+// hanging names the line at which a render is that did not end in its time.
+func (e *Engine) hanging(ctx context.Context, en *entry, vars map[string]any) error {
 	plain := stopped(en.name, ctx.Err())
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if _, err := en.traced(); err != nil || !errors.Is(plain.Err, context.DeadlineExceeded) {
 		return plain
 	}
-	left := map[string]bool{}
-	var all refusals
-	for range mostHangs + 1 {
-		found := e.hangs(ctx, en, vars, item, left, took)
-		if found == nil {
-			break
-		}
-		found.Message, found.Err = plain.Message, plain.Err
-		all = append(all, found)
-		who := found.innermost()
-		if item != "" && found.atItem {
-			break // which cannot be left out
-		}
-		if left[who] { // nor can what a call of owner says
-			return plain
-		}
-		left[who] = true
-	}
-	if len(all) == 0 || len(all) > mostHangs {
-		return plain
-	}
-	return all.err()
-}
-
-// hangingItem is hanging for one of several items: if another one hangs as well,
-// it is not due to the item.
-func (e *Engine) hangingItem(ctx context.Context, en *entry, vars map[string]any, variable string, items []any, i int, took time.Duration) error {
-	other := items[(i+1)%len(items)]
-	err := e.hanging(ctx, en, with(vars, variable, items[i]), variable, took)
-	if found := Errors(err); len(found) > 0 && len(found[0].Owners) > 0 &&
-		e.hangs(ctx, en, with(vars, variable, other), variable, nil, took) != nil {
-		return stopped(en.name, ctx.Err())
-	}
-	return err
-}
-
-// hangs runs an entry for a while, and returns where it is if it has been there,
-// with one object, for most of that.
-func (e *Engine) hangs(ctx context.Context, en *entry, vars map[string]any, item string, left map[string]bool, took time.Duration) *Error {
 	values, err := e.decl.values(vars)
 	if err != nil {
-		return nil
+		return plain
 	}
-	if _, err := en.traced(); err != nil {
-		return nil
-	}
-	probe := min(max(took/8, minHanging), maxHanging)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxHanging)
 	defer cancel()
-	watch := startStopwatch(probe, cancel)
-	defer watch.stop()
-	r, _, _ := e.tracedWithout(withStopwatch(ctx, watch), en, values, item, left)
-	if r == nil || ctx.Err() == nil {
-		return nil
+	r, _, _ := e.tracedRun(ctx, en, values, "", nil)
+	if at := r.spot(); ctx.Err() != nil && at.file != "" {
+		return e.src.at(en.name, at.file, at.line, at.column, plain.Message, plain.Err)
 	}
-	base := r.root().base
-	ofItem := item != "" && len(objectsOrNone(vars[item])) > 0
-	for h := r.owners; h != nil; h = h.outer {
-		if h.level == 0 && (h != base || !ofItem) || len(h.objects) == 0 || watch.elapsed()-h.since < probe/2 {
-			continue
-		}
-		at := r.spot()
-		found := e.src.at(en.name, at.file, at.line, at.column, "", nil)
-		found.Owners, found.atItem = h.list(), h.level == 0
-		return found
-	}
-	return nil
+	return plain
 }

@@ -13,6 +13,19 @@ import (
 	"github.com/open2b/scriggo/native"
 )
 
+// Bounds of what functions make.
+const (
+	maxText     = DefaultMaxOutput // bytes of a text
+	maxElements = 1 << 22          // elements of a list
+)
+
+// checkText refuses a text that would be too large, before it is made.
+func checkText(what string, size int) {
+	if size > maxText || size < 0 {
+		failf("%w: %s would have %d bytes, only %d can be", ErrTooLarge, what, size, maxText)
+	}
+}
+
 // standard returns the functions that every template has; doc.go lists them.
 // A new set for each engine, because the compiled regular expressions are
 // remembered in it.

@@ -13,9 +13,8 @@ import (
 
 // declare makes Scriggo's declarations from the options.
 func declare(opts *Options) (*declared, error) {
-	d := &declared{globals: standard(), vars: map[string]reflect.Type{}, fixed: map[string]reflect.Value{}, host: map[string]reflect.Value{}}
+	d := &declared{globals: standard(), vars: map[string]reflect.Type{}, fixed: map[string]reflect.Value{}}
 	d.variadic = sync.OnceValue(func() map[string]variadicMethod { return variadicMethods(d.types()) })
-	d.globals[sizeName], d.globals[lengthName] = checkSize, checkLength
 	_, global := opts.Globals[ownerName]
 	_, variable := opts.Vars[ownerName]
 	if d.owner = !global && !variable; d.owner {
@@ -86,7 +85,7 @@ func (d *declared) global(name string, v any) error {
 		if rv.IsNil() {
 			return errors.New("a nil function")
 		}
-		d.function(name, rv)
+		d.globals[name] = function(rv)
 	case reflect.String, reflect.Bool, reflect.Float32, reflect.Float64,
 		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:

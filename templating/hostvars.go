@@ -12,7 +12,6 @@ import (
 // variables first thing. Scriggo 0.60 gives a macro the zero value of a
 // variable that nothing outside of macros has read before.
 func (t *transformer) touchVars(entry *ast.Tree) {
-	t.boundSizes(entry)
 	trees := map[*ast.Tree]bool{entry: true}
 	for v := range t.trees {
 		trees[v.tree] = true

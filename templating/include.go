@@ -91,24 +91,24 @@ func (e *Engine) findSnippets() (err error) {
 // buildIncluding builds an entry, and again with the snippets of its kind when
 // it turns out to include any.
 func (e *Engine) buildIncluding(t *transformer, name string, opts *scriggo.BuildOptions) (*scriggo.Template, error) {
-	tpl, err := scriggo.BuildTemplate(asked{e.src, t.files}, name, opts)
+	tpl, err := scriggo.BuildTemplate(e.src, name, opts)
 	if !errors.Is(err, errIncludes) {
 		return tpl, err
 	}
 	t.restart(e.snippets)
-	return scriggo.BuildTemplate(withSnippets{asked{e.src, t.files}, name, t.snippets}, name, opts)
+	return scriggo.BuildTemplate(withSnippets{e.src, name, t.snippets}, name, opts)
 }
 
 // withSnippets is the file system of an entry that includes snippets: behind
 // its text are macros that render them.
 type withSnippets struct {
-	asked
+	*sources
 	entry    string
 	snippets []snippet
 }
 
 func (w withSnippets) Open(name string) (fs.File, error) {
-	f, err := w.asked.Open(name)
+	f, err := w.sources.Open(name)
 	if err != nil || name != w.entry || len(w.snippets) == 0 {
 		return f, err
 	}

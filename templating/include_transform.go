@@ -36,7 +36,7 @@ func (t *transformer) needsSnippets() bool { return t.includes && t.snippets == 
 // snippets of its kind.
 func (t *transformer) restart(all []snippet) {
 	fresh := newTransformer(t.src, t.entry, t.decl)
-	fresh.traced, fresh.cut, fresh.quick, fresh.files = t.traced, t.cut, t.quick, t.files
+	fresh.traced = t.traced
 	fresh.snippets = []snippet{}
 	for _, sn := range all {
 		if sn.kind == kindOf(t.entry) {

@@ -3,10 +3,9 @@ package templating
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
-func TestAllowRaw(t *testing.T) {
+func TestCallsOfRaw(t *testing.T) {
 	tests := []struct{ src, want string }{
 		{"{{ raw(x) }}", "{{ Raw(x) }}"},
 		{"raw(x) {{ a }}", "raw(x) {{ a }}"},
@@ -18,18 +17,18 @@ func TestAllowRaw(t *testing.T) {
 		{"{{ raw(", "{{ Raw("},
 	}
 	for _, tt := range tests {
-		if got := allowRaw(tt.src); got != tt.want {
+		if got, _ := prepare(tt.src); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.src, got, tt.want)
 		}
 	}
 }
 
 // FuzzAllowRaw checks that nothing but the case of one letter ever changes.
-func FuzzAllowRaw(f *testing.F) {
+func FuzzCallsOfRaw(f *testing.F) {
 	f.Add("{{ raw(x) }}{% raw %}{% end %}{# {{ raw(")
 	f.Fuzz(func(t *testing.T, src string) {
-		got := allowRaw(src)
-		if len(got) != len(src) || strings.ReplaceAll(got, "Raw(", "raw(") != strings.ReplaceAll(src, "Raw(", "raw(") {
+		got, problem := prepare(src)
+		if problem == nil && len(got) != len(src) || strings.ReplaceAll(got, "Raw(", "raw(") != strings.ReplaceAll(src, "Raw(", "raw(") {
 			t.Errorf("%q became %q", src, got)
 		}
 	})
@@ -59,9 +58,6 @@ func FuzzPath(f *testing.F) {
 		}
 	})
 }
-
-// BePatient lets an engine look for all that is wrong however slow the machine is.
-func BePatient(e *Engine) { e.patience = time.Hour }
 
 // Shown is what the first value of an entry is written as; it reports false
 // where it is refused.

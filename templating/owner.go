@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/open2b/scriggo/native"
 )
@@ -25,10 +24,9 @@ type object interface {
 // is also a copy of the whole stack.
 type held struct {
 	outer   *held
-	level   int           // of the block that it belongs to: how many loops are around it
-	element bool          // of a loop; not by a call of owner
-	since   time.Duration // when it began, by the stopwatch of the render
-	objects []any         // of one owner
+	level   int   // of the block that it belongs to: how many loops are around it
+	element bool  // of a loop; not by a call of owner
+	objects []any // of one owner
 }
 
 // list returns the owners of a stack, the innermost last, each once.

@@ -77,9 +77,7 @@ type recorder struct {
 	refusals int // in all, those seen before included
 	seen     map[refusedAt]bool
 	left     map[string]bool // owners of what is left out, because it failed
-	profiler *profiler       // for a profile, which needs no texts
 	cause    error           // of the last function that failed
-	watch    *stopwatch      // where it is to be known how long it takes; else nil
 }
 
 // note remembers why a function failed. Of what fails in a function or macro of a
@@ -147,7 +145,6 @@ func trace(env native.Env, mark int) {
 	}
 	r.mark = mark
 	s := &r.spots[mark]
-	r.profiler.begin(mark)
 	r.top.since = len(r.made)
 	if s.turn {
 		r.drop(s.level)
@@ -169,12 +166,12 @@ func (r *recorder) drop(level int) {
 
 func (r *recorder) hold(level int, element bool, objects []any) {
 	if len(objects) > 0 {
-		r.owners = &held{outer: r.owners, level: level, element: element, since: r.watch.elapsed(), objects: objects}
+		r.owners = &held{outer: r.owners, level: level, element: element, objects: objects}
 	}
 }
 
 func (r *recorder) write(text string, from *spot) {
-	if r.profiler != nil || text == "" {
+	if text == "" {
 		return
 	}
 	w := r.top.out
@@ -216,7 +213,6 @@ func (r *recorder) pop(id int) {
 			r.keep(f.out)
 		}
 		if f.id == id {
-			r.profiler.resume(r.mark)
 			return
 		}
 	}
@@ -236,9 +232,6 @@ func endText(env native.Env, id int, text native.JSON) native.JSON {
 
 // show notes the text of a shown value, and passes it on.
 func (r *recorder) show(v any, text native.JSON, id int) {
-	if r.profiler != nil {
-		return
-	}
 	from, at := &r.values[id], r.shownAt()
 	switch v := v.(type) {
 	case native.JSON:

@@ -66,23 +66,14 @@ func (e *Engine) RenderTraced(ctx context.Context, name string, vars map[string]
 	if err != nil {
 		return &Traced{}, err
 	}
-	return e.traced(ctx, en, values, "", nil)
-}
-
-// traced runs an entry traced, with a source map unless it makes a profile. Its error is an *Error with position and owners.
-func (e *Engine) traced(ctx context.Context, en *entry, values map[string]any, item string, p *profiler) (*Traced, error) {
-	_, t, err := e.tracedRun(ctx, en, values, item, p, nil)
+	_, t, err := e.tracedRun(ctx, en, values, "", nil)
 	return t, err
 }
 
-// tracedWithout is traced, without the elements of loops that belong to whom
-// left names; see [held.innermost].
-func (e *Engine) tracedWithout(ctx context.Context, en *entry, values map[string]any, item string, left map[string]bool) (*recorder, *Traced, error) {
-	return e.tracedRun(ctx, en, values, item, nil, left)
-}
-
-func (e *Engine) tracedRun(ctx context.Context, en *entry, values map[string]any, item string, p *profiler, left map[string]bool) (*recorder, *Traced, error) {
-	r, out, err := e.rerun(ctx, en, values, item, p, left)
+// tracedRun runs an entry traced, without the elements of loops that belong to whom
+// left names; see [held.innermost]. Its error is an *Error with position and owners.
+func (e *Engine) tracedRun(ctx context.Context, en *entry, values map[string]any, item string, left map[string]bool) (*recorder, *Traced, error) {
+	r, out, err := e.rerun(ctx, en, values, item, left)
 	if r == nil {
 		return nil, &Traced{}, e.unlocated(en, err)
 	}

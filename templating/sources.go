@@ -35,11 +35,12 @@ func (s *sources) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if problem := checkCode(text); problem != nil {
+	text, problem := prepare(text)
+	if problem != nil {
 		line, column := s.position(name, problem.at)
 		return nil, s.at(name, name, line, column, problem.message, nil)
 	}
-	return openText{Reader: strings.NewReader(allowRaw(text))}, nil
+	return openText{Reader: strings.NewReader(text)}, nil
 }
 
 // read reads a file once; every entry is compiled from the same text.

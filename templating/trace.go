@@ -42,9 +42,6 @@ func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
 		more[ownerName] = own
 	}
 	maps.Copy(more, e.decl.tolerant())
-	if en := e.entries[name]; en != nil {
-		maps.Copy(more, e.decl.itself(en.handed))
-	}
 	tpl, err := e.build(t, name, escaper, more)
 	if err != nil {
 		return nil, err
@@ -79,13 +76,12 @@ func (r *recorder) escape(v any, id int, at *site) (text native.JSON) {
 // rerun runs an entry traced. The values are those of [declared.values]; item is
 // the variable of RenderEach, the innermost of the variables that are owners.
 // The error, if there is one, is what Scriggo says; the recorder knows where.
-func (e *Engine) rerun(ctx context.Context, en *entry, values map[string]any, item string, p *profiler, left map[string]bool) (*recorder, *output, error) {
+func (e *Engine) rerun(ctx context.Context, en *entry, values map[string]any, item string, left map[string]bool) (*recorder, *output, error) {
 	traced, err := en.traced()
 	if err != nil {
 		return nil, nil, err
 	}
 	r := newRecorder(e.src, traced)
-	r.profiler, r.watch = p, stopwatchOf(ctx)
 	maps.Copy(r.left, left)
 	for _, name := range variables(en.uses, item) {
 		if ptr, ok := values[name]; ok {
@@ -94,9 +90,7 @@ func (e *Engine) rerun(ctx context.Context, en *entry, values map[string]any, it
 	}
 	r.top.base = r.owners
 	out := &output{max: e.max}
-	stop := p.run(len(traced.spots))
 	err = e.decl.run(withRecorder(ctx, r), traced.template, out, values)
-	stop()
 	return r, out, err
 }
 

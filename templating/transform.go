@@ -26,8 +26,6 @@ type transformer struct {
 	src    *sources
 	entry  string
 	points *pointTable
-	// quick has the names of the escapers of sites whose types are known.
-	quick map[int]string
 	// macro is the one whose body is walked, beginners are those whose text
 	// begins with a value.
 	macro     string
@@ -35,8 +33,6 @@ type transformer struct {
 	begins    []func() // write what is known of them into the tree
 	// traced asks for a template that says before each statement where it is.
 	traced bool
-	// cut takes statements out that are known to be wrong; nil: none.
-	cut *cutter
 
 	shows    []*shown
 	byNode   map[*ast.Show]*shown
@@ -66,11 +62,8 @@ type transformer struct {
 	errors []error
 
 	decl     *declared
-	files    map[string]bool // that the compiler asked for
-	called   map[*ast.Identifier]bool
-	handed   map[string]bool // functions of the host that are not called where their names stand
-	includes bool            // a snippet
-	snippets []snippet       // nil where none was found to be included
+	includes bool      // a snippet
+	snippets []snippet // nil where none was found to be included
 }
 
 // shown is a show node and all places in which it may stand.
@@ -92,14 +85,11 @@ type loop struct{ left, again points }
 
 func newTransformer(src *sources, entry string, decl *declared) *transformer {
 	return &transformer{decl: decl, src: src, entry: entry, vars: decl.names(), beginners: beginners{}, globals: decl.globals, packages: map[string]bool{}, used: map[string]bool{}, points: newPointTable(kindOf(entry)), byNode: map[*ast.Show]*shown{},
-		called: map[*ast.Identifier]bool{}, handed: map[string]bool{}, files: map[string]bool{}, trees: map[visit]points{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
+		trees: map[visit]points{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
 }
 
 // transform is the TreeTransformer of one compilation.
 func (t *transformer) transform(tree *ast.Tree) error {
-	if t.cut != nil {
-		t.cut.trees(tree)
-	}
 	t.placeSnippets(tree)
 	t.points.finishAll(t.tree(tree, t.points.start()))
 	if t.needsSnippets() {
@@ -417,9 +407,6 @@ func (t *transformer) expressions(n ast.Node) {
 		return
 	case *ast.Identifier:
 		t.used[n.Name] = t.vars[n.Name]
-		if _, host := t.decl.host[n.Name]; host && !t.called[n] {
-			t.handed[n.Name] = true
-		}
 		t.note(n.Name)
 		return
 	case *ast.Var:
@@ -438,11 +425,7 @@ func (t *transformer) expressions(n ast.Node) {
 	case *ast.Call:
 		t.locateDebug(n)
 		t.spread(n)
-		id, ok := n.Func.(*ast.Identifier)
-		if ok {
-			t.called[id] = true
-		}
-		if ok && formatTypes[id.Name] && len(n.Args) == 1 {
+		if id, ok := n.Func.(*ast.Identifier); ok && formatTypes[id.Name] && len(n.Args) == 1 {
 			t.fail(t.file, n.Pos(), "the conversion "+id.Name+"(...) is not available; raw(...) writes text as it is")
 		}
 	}

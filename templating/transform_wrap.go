@@ -8,7 +8,6 @@ import (
 
 // wrap puts the escaper around the expressions of a show node.
 func (t *transformer) wrap(s *shown) {
-	quick := t.isQuick(s)
 	s.node.Context = ast.ContextJSON
 	for i, expr := range s.node.Expressions {
 		pos := expr.Pos()
@@ -26,11 +25,6 @@ func (t *transformer) wrap(s *shown) {
 		at := newSite(site{file: s.file, line: line, column: column, rules: rules, text: t.text(expr), regexp: isRegexp(expr),
 			whole: t.points.whole[s.id+i], joined: t.points.joined[s.id+i], lone: t.points.lone[s.id+i], chosen: t.beginners.has(t.callee(expr))}, s.buffered)
 		t.sites = append(t.sites, at)
-		if quick && !at.first {
-			s.node.Context = ast.ContextText
-			s.node.Expressions[i] = t.quickCall(expr, len(t.sites)-1)
-			continue
-		}
 		id := ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(len(t.sites)-1))
 		name := escapeName
 		switch {

@@ -100,9 +100,6 @@ func (d *declared) types() []reflect.Type {
 	for _, v := range d.fixed {
 		types = append(types, v.Type())
 	}
-	for _, v := range d.host {
-		types = append(types, v.Type())
-	}
 	for _, global := range d.globals {
 		if t, ok := global.(reflect.Type); ok {
 			types = append(types, t)

@@ -13,10 +13,10 @@ type namedText string
 
 func (s namedText) String() string { return "named " + string(s) }
 
-// TestQuickEscapers renders values of all types, once where the type of the
+// TestTypes renders values of all types, once where the type of the
 // variable is known and once where it is any, in every kind of place: what comes
 // out is the same, and so is the error.
-func TestQuickEscapers(t *testing.T) {
+func TestTypes(t *testing.T) {
 	s := "a b"
 	for _, x := range []any{"", "a", "a b", "-f", "100%", "if", "a\nb", "../x", "unix@/x", "$A", 0, -1, 8080, int8(-8), int16(16), int32(-32), int64(1 << 40),
 		uint(7), uint8(8), uint64(1 << 63), 1.5, -2.5, true, namedText("a"), time.Second, -time.Second, []byte("a b"), &s, (*string)(nil), templating.Raw("a b")} {
@@ -42,9 +42,9 @@ func renderAs(t *testing.T, template string, declared, x any) (string, error) {
 	return e.Render(t.Context(), "a.cfg", map[string]any{"x": x})
 }
 
-// TestQuickInEveryStatement has strings and numbers where a template may show
+// TestTypesInEveryStatement has strings and numbers where a template may show
 // them: what is known of their types must not go to another one.
-func TestQuickInEveryStatement(t *testing.T) {
+func TestTypesInEveryStatement(t *testing.T) {
 	const templates = `{% import "_m.cfg" %}{% macro M(s string, n int) %}{{ s }}:{{ n }}{% end %}{% show x, 1, x, N %}
 {{ x }}{{ N }}{{ M(x, N) }} {{ Other(x) }} {{ render "_r.cfg" }} {% show x, render "_r.cfg", N %}
 {% for i, c := range []string{x, "d e"} %}{{ i }}{{ c }}{{ c + x }}{{ len(c) }}{% end %}{{ "const ant" }}{{ 7 }}
@@ -64,24 +64,4 @@ a\ b5a b33
 	check(t, got, err, want, "")
 	traced, err := e.RenderTraced(t.Context(), "haproxy.cfg", map[string]any{"x": "a b", "A": 9})
 	check(t, traced.Text, err, want, "")
-}
-
-// TestEscapingAllocates: a string and a number cost no more than they would
-// without an escaper, which is one allocation for the text that is shown.
-func TestEscapingAllocates(t *testing.T) {
-	const rounds = 1000
-	e, err := templating.Compile(files("haproxy.cfg", "{% for i := range n %}http-request set-header X-{{ s }} {{ s }}{{ i }}\n{% end %}"),
-		&templating.Options{Vars: map[string]any{"n": []int(nil), "s": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	vars := map[string]any{"n": make([]int, rounds), "s": "web"}
-	perValue := testing.AllocsPerRun(10, func() {
-		if _, err := e.Render(t.Context(), "haproxy.cfg", vars); err != nil {
-			t.Fatal(err)
-		}
-	}) / (3 * rounds)
-	if perValue > 2.5 {
-		t.Errorf("%.1f allocations for each value", perValue)
-	}
 }

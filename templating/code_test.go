@@ -7,32 +7,19 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
-// TestCompileBounds compiles what would end the process, or take minutes, if
-// Scriggo saw it.
+// TestCompileBounds compiles what would end the process if Scriggo saw it.
 func TestCompileBounds(t *testing.T) {
-	deep := func(open, inner, end string) string {
-		return strings.Repeat(open, 50_000) + inner + strings.Repeat(end, 50_000)
-	}
 	tests := []struct{ name, template, refused string }{
 		{"a comment that is not closed", "{##", "1:1: comment not terminated"},
 		{"a comment in a comment that is not closed", "\n{# {# #} #", "2:1: comment not terminated"},
 		{"half of an end at the end", "{%% var y = x %%", "1:15: unexpected %%, expecting %%}"},
 		{"half of an end", "{%% var y = x %%x }}", "1:15: unexpected %%"},
-		{"a macro of HTML with a tag", `{% macro M html %}<script type="{{ x }}">{% end %}`, "1:12: leave out the type html"},
-		{"one that is no macro yet", `{% macro ( html %}<script type="{{ x }}">{% end %}`, "1:12: leave out the type html"},
+		{"a macro of HTML with a tag", `{% macro M html %}<script type="{{ x }}">{% end %}`, "1:1: leave out the type html"},
+		{"one that is no macro yet", `{% macro ( html %}<script type="{{ x }}">{% end %}`, "1:1: leave out the type html"},
 		{"a block of Markdown with a tag", "{% show itea; using /* a */ markdown\n//b\n%}<style type='{{ x }}'>{% end %}", "leave out the type markdown"},
 		{"behind a raw block", "{% raw a %}{% end %}{% end\ra %}{% macro M html %}", "leave out the type html"},
-		{"parentheses", "{{ " + deep("(", "x", ")") + " }}", "brackets and blocks lie too deep"},
-		{"calls", "{{ " + deep("lower(x, ", "x", ")") + " }}", "brackets and blocks lie too deep"},
-		{"blocks", deep("{% if x == `` %}", "", "{% end %}"), "brackets and blocks lie too deep"},
-		{"alternatives", "{% if x == `` %}" + deep("{% else if x == `` %}", "", "") + "{% end %}", "brackets and blocks lie too deep"},
-		{"texts", deep("{% show itea; using %}", "", "{% end %}"), "brackets and blocks lie too deep"},
-		{"functions", "{% var f = " + deep("func() any { return ", "1", "}") + " %}", "brackets and blocks lie too deep"},
-		{"operators", "{{ x" + deep(" + x", "", "") + " }}", "the statement is too long"},
-		{"operators over lines", "{{ x" + deep(" +\n x", "", "") + " }}", "the statement is too long"},
-		{"signs", "{{ " + deep("!", "", "") + "true }}", "the statement is too long"},
-		{"types", "{% var a " + deep("map[string]", "int", "") + " %}", "the statement is too long"},
-		{"calls of calls", "{{ x" + deep("(1, 2)", "", "") + " }}", "the statement is too long"},
+		{"signs", "{{ " + strings.Repeat("!", 1_000_000) + "true }}", "1:3: the code is too long"},
+		{"blocks", strings.Repeat("{% if x == `` %}", 1_000_000), "1:1: the file is too long"},
 
 		{"a comment of hashes", "{# ## # {# #} ##}# #", ""},
 		{"braces in code", "{{ len(map[string]int{}) }}{{ len([]map[string]int{{}}) }}", ""},
@@ -54,5 +41,25 @@ func TestCompileBounds(t *testing.T) {
 				t.Errorf("got %.200s, want %q", got, tt.refused)
 			}
 		})
+	}
+}
+
+// TestCode cuts templates into code and everything else.
+func TestCode(t *testing.T) {
+	for text, want := range map[string]string{
+		"a {{ x }} b {% y %}":                       " x | y ",
+		"{# {{ x }} {# #} #}{{ y }}":                " y ",
+		"{{ a[\"}}\"] + `{{`}}{%% b // {{ \n c %%}": " a[|] + || b | c ",
+		"{% raw %}{{ x }}{% end raw %}{{ y }}":      " raw | end raw | y ",
+		"{% raw m %}{% end %}{{ x }}{% end m %}{{":  " raw m | end m |",
+		"{{ {{}} }} {{ open":                        " {{}} | open",
+	} {
+		var got []string
+		for start, end := range templating.Code(text) {
+			got = append(got, text[start:end])
+		}
+		if got := strings.Join(got, "|"); got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
 	}
 }
