@@ -36,22 +36,20 @@ func TestUnheardAnswersReadTheSame(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
 		responders string
-		quorum     int
 		end        func(*eventbus.Bus, []*eventbus.Responder, context.CancelCauseFunc)
 		want       string
 		is         []error // the last is the cause that the responders see
 	}{
-		{"the bus closes", "a", 0, closeBus, "0 of 1 answers: a: no answer: the bus is closed", []error{eventbus.ErrMissing, eventbus.ErrClosed}},
-		{"the responder leaves", "a", 0, leave, "0 of 1 answers: a: no such responder", []error{eventbus.ErrAbsent}},
-		{"the asker gives up", "a", 0, giveUp(stop), "0 of 1 answers: a: no answer: stop; stop", []error{eventbus.ErrMissing, stop}},
-		{"the asker gives up for several reasons", "a", 0, giveUp(several{stop}), "0 of 1 answers: a: no answer: stop; stop", nil},
-		{"the bus closes, and it has its own words", "own words", 0, closeBus, "0 of 1 answers: own words: no answer: the bus is closed", []error{eventbus.ErrClosed}},
-		{"the responder leaves with its own words", "own words", 0, leave, "0 of 1 answers: own words: no such responder", []error{eventbus.ErrAbsent}},
-		// The first of them to be heard of would be the end of the quorum.
-		{"the bus closes on a quorum", "a, b, c", 2, closeBus,
-			"0 of 2 answers: a: no answer: the bus is closed; b: no answer: the bus is closed; c: no answer: the bus is closed", []error{eventbus.ErrClosed}},
-		{"the asker of a quorum gives up", "a, b, c", 2, giveUp(stop),
-			"0 of 2 answers: a: no answer: stop; b: no answer: stop; c: no answer: stop; stop", []error{eventbus.ErrMissing, stop}},
+		{"the bus closes", "a", closeBus, "a: no answer: the bus is closed", []error{eventbus.ErrMissing, eventbus.ErrClosed}},
+		{"the responder leaves", "a", leave, "a: no such responder", []error{eventbus.ErrAbsent}},
+		{"the asker gives up", "a", giveUp(stop), "a: no answer: stop", []error{eventbus.ErrMissing, stop}},
+		{"the asker gives up for several reasons", "a", giveUp(several{stop}), "a: no answer: stop", nil},
+		{"the bus closes, and it has its own words", "own words", closeBus, "own words: no answer: the bus is closed", []error{eventbus.ErrClosed}},
+		{"the responder leaves with its own words", "own words", leave, "own words: no such responder", []error{eventbus.ErrAbsent}},
+		{"the bus closes on several", "a, b, c", closeBus,
+			"a: no answer: the bus is closed; b: no answer: the bus is closed; c: no answer: the bus is closed", []error{eventbus.ErrClosed}},
+		{"the asker of several gives up", "a, b, c", giveUp(stop),
+			"a: no answer: stop; b: no answer: stop; c: no answer: stop", []error{eventbus.ErrMissing, stop}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for range 150 {
@@ -80,7 +78,7 @@ func TestUnheardAnswersReadTheSame(t *testing.T) {
 					}
 					tc.end(b, responders, cancel)
 				}()
-				_, err := eventbus.Ask[verdict](ctx, b, candidate{}, &eventbus.AskOptions{Quorum: tc.quorum})
+				_, err := eventbus.Ask[verdict](ctx, b, candidate{})
 				checkAskError(t, err, tc.want, tc.is)
 				<-ended
 				cancel(nil)
@@ -109,8 +107,8 @@ func TestPanicOfOneThatLeftIsLogged(t *testing.T) {
 			synctest.Wait()
 			leaves.Close()
 		}()
-		_, err := eventbus.Ask[verdict](t.Context(), b, candidate{}, nil)
-		checkAskError(t, err, "1 of 2 answers: leaves: no such responder", []error{eventbus.ErrAbsent})
+		_, err := eventbus.Ask[verdict](t.Context(), b, candidate{})
+		checkAskError(t, err, "leaves: no such responder", []error{eventbus.ErrAbsent})
 		closeBus(t, b)
 		if !strings.Contains(log.String(), "cannot leave") {
 			t.Errorf("log lacks the panic:\n%s", log.String())

@@ -34,10 +34,10 @@ func (f *failed) Where() string { return f.Endpoint }
 type located interface{ Where() string }
 
 // record subscribes and returns what was delivered so far.
-func record[E any](b *eventbus.Bus, p eventbus.Policy) func() []E {
+func record[E any](b *eventbus.Bus) func() []E {
 	var mu sync.Mutex
 	var got []E
-	eventbus.Subscribe(b, p, func(_ context.Context, d eventbus.Delivery[E]) {
+	eventbus.Subscribe(b, func(_ context.Context, d eventbus.Delivery[E]) {
 		mu.Lock()
 		defer mu.Unlock()
 		got = append(got, d.Event)
@@ -60,11 +60,11 @@ func closeBus(t *testing.T, b *eventbus.Bus) {
 
 func TestTopicsAreTypes(t *testing.T) {
 	b := eventbus.New(nil)
-	values := record[deployed](b, eventbus.Lossless)
-	pointers := record[*failed](b, eventbus.Lossless)
-	structs := record[failed](b, eventbus.Lossless)
-	implementers := record[located](b, eventbus.Lossless)
-	all := record[any](b, eventbus.Lossless)
+	values := record[deployed](b)
+	pointers := record[*failed](b)
+	structs := record[failed](b)
+	implementers := record[located](b)
+	all := record[any](b)
 	b.Start()
 
 	f := &failed{Endpoint: "b"}
@@ -94,16 +94,15 @@ func TestTopicsAreTypes(t *testing.T) {
 
 func TestReplayAtStart(t *testing.T) {
 	b := eventbus.New(nil)
-	early := record[int](b, eventbus.Lossless)
-	const before = 1000 // several chunks
+	early := record[int](b)
+	const before = 1000
 	for i := range before {
 		eventbus.Publish(b, i)
 	}
-	middle := record[int](b, eventbus.Lossless)
-	newest := record[int](b, eventbus.Lossy(3))
+	middle := record[int](b)
 	b.Start()
 	b.Start() // does nothing
-	late := record[int](b, eventbus.Lossless)
+	late := record[int](b)
 	eventbus.Publish(b, before)
 	closeBus(t, b)
 
@@ -120,9 +119,6 @@ func TestReplayAtStart(t *testing.T) {
 	if got := late(); !slices.Equal(got, []int{before}) {
 		t.Errorf("subscribed after Start: got %v, want what was published from then on", got)
 	}
-	if got := newest(); len(got) == 0 || got[len(got)-1] != before {
-		t.Errorf("bounded: got %v, want the newest at the end", got)
-	}
 }
 
 func TestOneTotalOrder(t *testing.T) {
@@ -133,7 +129,7 @@ func TestOneTotalOrder(t *testing.T) {
 	}
 	got := make([][]seen, 3)
 	for i := range got {
-		eventbus.Subscribe(b, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[any]) {
+		eventbus.Subscribe(b, func(_ context.Context, d eventbus.Delivery[any]) {
 			got[i] = append(got[i], seen{d.Seq, d.Event})
 		})
 	}
@@ -182,11 +178,11 @@ func TestLosslessNeverHoldsUpThePublisher(t *testing.T) {
 		b.Start()
 		release := make(chan struct{})
 		var got []int
-		slow := eventbus.Subscribe(b, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[int]) {
+		slow := eventbus.Subscribe(b, func(_ context.Context, d eventbus.Delivery[int]) {
 			<-release
 			got = append(got, d.Event)
 		})
-		quick := record[int](b, eventbus.Lossless)
+		quick := record[int](b)
 		const n = 5000
 		for i := range n {
 			eventbus.Publish(b, i) // would deadlock the bubble if it waited
@@ -203,77 +199,8 @@ func TestLosslessNeverHoldsUpThePublisher(t *testing.T) {
 		if len(got) != n || !slices.IsSorted(got) {
 			t.Errorf("the slow one got %d of %d, sorted: %v", len(got), n, slices.IsSorted(got))
 		}
-		if st := slow.Stats(); st.Pending != 0 || st.Watermark != n || st.Delivered != n || st.Missed != 0 {
+		if st := slow.Stats(); st.Pending != 0 || st.Watermark != n || st.Delivered != n {
 			t.Errorf("stats at the end: %+v", st)
-		}
-	})
-}
-
-func TestLatestCoalescesByKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := eventbus.New(nil)
-		b.Start()
-		release := make(chan struct{})
-		var got []eventbus.Delivery[deployed]
-		byEndpoint := eventbus.Latest(func(d deployed) string { return d.Endpoint })
-		sub := eventbus.Subscribe(b, byEndpoint, func(_ context.Context, d eventbus.Delivery[deployed]) {
-			<-release
-			got = append(got, d)
-		})
-		eventbus.Publish(b, deployed{"a", 1}) // goes to the handler at once
-		synctest.Wait()
-		for i := range 3 {
-			eventbus.Publish(b, deployed{"b", 10 + i})
-			eventbus.Publish(b, deployed{"a", 20 + i})
-			eventbus.Publish(b, "unrelated")
-		}
-		close(release)
-		closeBus(t, b)
-		want := []eventbus.Delivery[deployed]{
-			{Event: deployed{"a", 1}, Seq: 1},
-			{Event: deployed{"b", 12}, Seq: 8, Missed: 2},
-			{Event: deployed{"a", 22}, Seq: 9, Missed: 2},
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
-		if st := sub.Stats(); st.Missed != 4 || st.Delivered != 3 || st.Pending != 0 || st.Policy != "latest" {
-			t.Errorf("stats: %+v", st)
-		}
-	})
-}
-
-func TestLossyTellsWhatWasMissed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := eventbus.New(nil)
-		b.Start()
-		step := make(chan struct{})
-		var got []eventbus.Delivery[int]
-		sub := eventbus.Subscribe(b, eventbus.Lossy(2), func(_ context.Context, d eventbus.Delivery[int]) {
-			<-step
-			got = append(got, d)
-		})
-		eventbus.Publish(b, 1)
-		synctest.Wait()
-		for i := range 1000 {
-			eventbus.Publish(b, i+2)
-		}
-		step <- struct{}{} // 1
-		synctest.Wait()
-		eventbus.Publish(b, 1002)
-		close(step)
-		closeBus(t, b)
-		want := []eventbus.Delivery[int]{
-			{Event: 1, Seq: 1},
-			{Event: 1000, Seq: 1000, Missed: 998},
-			{Event: 1001, Seq: 1001},
-			{Event: 1002, Seq: 1002},
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
-		if st := sub.Stats(); st.Missed != 998 || st.Delivered != 4 || st.Policy != "lossy(2)" {
-			t.Errorf("stats: %+v", st)
 		}
 	})
 }
@@ -282,32 +209,24 @@ func TestPanicsAreContained(t *testing.T) {
 	var log bytes.Buffer
 	b := eventbus.New(&eventbus.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	var got []int
-	handler := eventbus.Subscribe(b, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[int]) {
+	handler := eventbus.Subscribe(b, func(_ context.Context, d eventbus.Delivery[int]) {
 		if d.Event == 2 {
 			panic("cannot take a two")
 		}
 		got = append(got, d.Event)
 	})
-	odd := eventbus.Latest(func(n int) int {
-		if n == 2 {
-			panic("no key")
-		}
-		return n
-	})
-	var keyed []int
-	key := eventbus.Subscribe(b, odd, func(_ context.Context, d eventbus.Delivery[int]) { keyed = append(keyed, d.Event) })
 	b.Start()
 	for _, n := range []int{1, 2, 3} {
 		eventbus.Publish(b, n)
 	}
 	closeBus(t, b)
-	if want := []int{1, 3}; !slices.Equal(got, want) || !slices.Equal(keyed, want) {
-		t.Errorf("got %v and %v, want %v from both", got, keyed, want)
+	if want := []int{1, 3}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
-	if handler.Stats().Panics != 1 || key.Stats().Panics != 1 {
-		t.Errorf("panics: %d and %d, want 1 each", handler.Stats().Panics, key.Stats().Panics)
+	if st := handler.Stats(); st.Panics != 1 || st.Delivered != 3 {
+		t.Errorf("stats: %+v, want 1 panic of 3", st)
 	}
-	for _, want := range []string{"handler panicked", "cannot take a two", "key function panicked", "no key", "seq=2", "bus_test.go:"} {
+	for _, want := range []string{"subscriber panicked", "cannot take a two", "eventbus/bus_test.go:"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("log lacks %q:\n%s", want, log.String())
 		}
@@ -321,11 +240,8 @@ func TestWrongUse(t *testing.T) {
 		name, want string
 		use        func()
 	}{
-		{"nil handler", "without a function", func() { eventbus.Subscribe[int](b, eventbus.Lossless, nil) }},
+		{"nil handler", "without a function", func() { eventbus.Subscribe[int](b, nil) }},
 		{"nil event", "nil event", func() { eventbus.Publish[error](b, nil) }},
-		{"key of another type", "Subscribe to string with a Latest policy for another type", func() {
-			eventbus.Subscribe(b, eventbus.Latest(func(int) int { return 0 }), func(context.Context, eventbus.Delivery[string]) {})
-		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			defer func() {
@@ -345,12 +261,12 @@ func TestCloseNamesWhoDidNotFinish(t *testing.T) {
 		b.Start()
 		release := make(chan struct{})
 		var handlerErr error
-		eventbus.Subscribe(b, eventbus.Lossless, func(ctx context.Context, d eventbus.Delivery[int]) {
+		eventbus.Subscribe(b, func(ctx context.Context, d eventbus.Delivery[int]) {
 			<-ctx.Done()
 			handlerErr = ctx.Err()
 			<-release // does not care
 		})
-		quick := record[int](b, eventbus.Lossless)
+		quick := record[int](b)
 		for i := range 3 {
 			eventbus.Publish(b, i)
 		}
@@ -361,8 +277,8 @@ func TestCloseNamesWhoDidNotFinish(t *testing.T) {
 		if !errors.As(err, &ce) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("Close: %v, want a CloseError for the deadline", err)
 		}
-		if len(ce.Unfinished) != 1 || ce.Unfinished[0].Pending != 3 || !strings.Contains(ce.Unfinished[0].Name, "eventbus/bus_test.go:") {
-			t.Errorf("unfinished: %+v, want the first subscriber with 3 pending", ce.Unfinished)
+		if len(ce.Subscribers) != 1 || ce.Subscribers[0].Pending != 3 || !strings.Contains(ce.Subscribers[0].Name, "eventbus/bus_test.go:") {
+			t.Errorf("unfinished: %+v, want the first subscriber with 3 pending", ce.Subscribers)
 		}
 		if !strings.Contains(err.Error(), "(3 pending): context deadline exceeded") {
 			t.Errorf("text: %v", err)
@@ -371,7 +287,7 @@ func TestCloseNamesWhoDidNotFinish(t *testing.T) {
 			t.Errorf("the other one got %d of 3", len(quick()))
 		}
 		close(release)
-		if err := b.Close(t.Context()); !errors.As(err, &ce) || ce.Unfinished[0].Pending != 2 {
+		if err := b.Close(t.Context()); !errors.As(err, &ce) || ce.Subscribers[0].Pending != 2 {
 			t.Errorf("second Close: %v, want the 2 events that were not delivered", err)
 		}
 		if handlerErr == nil {
@@ -382,7 +298,7 @@ func TestCloseNamesWhoDidNotFinish(t *testing.T) {
 
 func TestPublishWhenClosed(t *testing.T) {
 	b := eventbus.New(nil)
-	got := record[int](b, eventbus.Lossless)
+	got := record[int](b)
 	b.Start()
 	eventbus.Publish(b, 1)
 	closeBus(t, b)
@@ -395,15 +311,15 @@ func TestPublishWhenClosed(t *testing.T) {
 	if !slices.Equal(got(), []int{1}) {
 		t.Errorf("got %v", got())
 	}
-	sub := eventbus.Subscribe(b, eventbus.Lossless, func(context.Context, eventbus.Delivery[int]) {})
+	sub := eventbus.Subscribe(b, func(context.Context, eventbus.Delivery[int]) {})
 	<-sub.Done()
 	sub.Close()
 }
 
 func TestCloseWithoutStart(t *testing.T) {
 	b := eventbus.New(nil)
-	got := record[int](b, eventbus.Lossless)
-	sub := eventbus.Subscribe(b, eventbus.Lossy(1), func(context.Context, eventbus.Delivery[int]) {})
+	got := record[int](b)
+	sub := eventbus.Subscribe(b, func(context.Context, eventbus.Delivery[int]) {})
 	eventbus.Publish(b, 1)
 	closeBus(t, b)
 	b.Start()
@@ -416,7 +332,7 @@ func TestCloseWithoutStart(t *testing.T) {
 func TestCloseSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := eventbus.New(nil)
-		early := eventbus.Subscribe(b, eventbus.Lossless, func(context.Context, eventbus.Delivery[int]) {
+		early := eventbus.Subscribe(b, func(context.Context, eventbus.Delivery[int]) {
 			t.Error("delivered after Close")
 		})
 		early.Close()
@@ -424,14 +340,14 @@ func TestCloseSubscription(t *testing.T) {
 
 		var self *eventbus.Subscription
 		var calls int
-		self = eventbus.Subscribe(b, eventbus.Lossless, func(ctx context.Context, _ eventbus.Delivery[int]) {
+		self = eventbus.Subscribe(b, func(ctx context.Context, _ eventbus.Delivery[int]) {
 			calls++
 			self.Close()
 			if ctx.Err() == nil {
 				t.Error("the context did not end")
 			}
 		})
-		idle := eventbus.Subscribe(b, eventbus.Lossy(4), func(context.Context, eventbus.Delivery[string]) {})
+		idle := eventbus.Subscribe(b, func(context.Context, eventbus.Delivery[string]) {})
 		b.Start()
 		eventbus.Publish(b, 1)
 		eventbus.Publish(b, 2)
@@ -455,7 +371,7 @@ func TestCloseWaitsForClosedSubscription(t *testing.T) {
 		b := eventbus.New(nil)
 		b.Start()
 		ended := false
-		sub := eventbus.Subscribe(b, eventbus.Lossless, func(context.Context, eventbus.Delivery[int]) {
+		sub := eventbus.Subscribe(b, func(context.Context, eventbus.Delivery[int]) {
 			<-time.After(time.Minute) // of the bubble: takes no time
 			ended = true
 		})
@@ -466,4 +382,29 @@ func TestCloseWaitsForClosedSubscription(t *testing.T) {
 			t.Errorf("Close: %v, handler ended: %v", err, ended)
 		}
 	})
+}
+
+// Two handlers answer each other's events: one that slept without having seen
+// the last event would end the game.
+func TestNoWakeIsLost(t *testing.T) {
+	type ping int
+	type pong int
+	const rounds = 5_000
+	b := eventbus.New(nil)
+	over := make(chan struct{})
+	eventbus.Subscribe(b, func(_ context.Context, d eventbus.Delivery[ping]) { eventbus.Publish(b, pong(d.Event)) })
+	eventbus.Subscribe(b, func(_ context.Context, d eventbus.Delivery[pong]) {
+		if d.Event == rounds {
+			close(over)
+			return
+		}
+		eventbus.Publish(b, ping(d.Event+1))
+	})
+	b.Start()
+	eventbus.Publish(b, ping(1))
+	<-over
+	closeBus(t, b)
+	if st := b.Stats(); st.Published != 2*rounds {
+		t.Errorf("%d published, want %d", st.Published, 2*rounds)
+	}
 }

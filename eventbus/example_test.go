@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/hapticsdk/haptic/eventbus"
@@ -18,7 +17,7 @@ func Example() {
 	bus := eventbus.New(nil)
 	eventbus.Publish(bus, PodReady{"haproxy-0"}) // kept until Start
 
-	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[PodReady]) {
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[PodReady]) {
 		fmt.Println("ready:", d.Event.Name)
 	})
 	bus.Start()
@@ -38,7 +37,7 @@ func Example() {
 // A subscription to any sees everything, in the order of the bus.
 func ExampleSubscribe_everything() {
 	bus := eventbus.New(nil)
-	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[any]) {
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) {
 		fmt.Printf("%d %T\n", d.Seq, d.Event)
 	})
 	bus.Start()
@@ -50,81 +49,18 @@ func ExampleSubscribe_everything() {
 	// 2 eventbus_test.PodGone
 }
 
-type Load struct {
-	Pod     string
-	Percent int
-}
-
-// Only the newest value of each pod is of interest. Before Start all events
-// wait, so here each pod is delivered once.
-func ExampleLatest() {
-	bus := eventbus.New(nil)
-	byPod := eventbus.Latest(func(l Load) string { return l.Pod })
-	eventbus.Subscribe(bus, byPod, func(_ context.Context, d eventbus.Delivery[Load]) {
-		fmt.Printf("%s %d%%, replaced %d\n", d.Event.Pod, d.Event.Percent, d.Missed)
-	})
-	for i := range 3 {
-		eventbus.Publish(bus, Load{"haproxy-0", 10 * i})
-		eventbus.Publish(bus, Load{"haproxy-1", 5 * i})
-	}
-	bus.Start()
-	_ = bus.Close(context.Background())
-	// Output:
-	// haproxy-0 20%, replaced 2
-	// haproxy-1 10%, replaced 2
-}
-
-// An observer that falls behind is told how much it did not see.
-func ExampleLossy() {
-	bus := eventbus.New(nil)
-	eventbus.Subscribe(bus, eventbus.Lossy(2), func(_ context.Context, d eventbus.Delivery[int]) {
-		fmt.Println(d.Event, "missed", d.Missed)
-	})
-	for i := range 10 {
-		eventbus.Publish(bus, i)
-	}
-	bus.Start()
-	_ = bus.Close(context.Background())
-	// Output:
-	// 8 missed 8
-	// 9 missed 0
-}
-
-// Who comes late may begin with what was published before.
-func ExamplePolicy_From() {
-	bus := eventbus.New(&eventbus.Options{History: 2})
-	bus.Start()
-	for _, name := range []string{"haproxy-0", "haproxy-1", "haproxy-2"} {
-		eventbus.Publish(bus, PodReady{name})
-	}
-	last := eventbus.Subscribe(bus, eventbus.Lossless.From(eventbus.Last), func(_ context.Context, d eventbus.Delivery[PodReady]) {
-		fmt.Println("last:", d.Event.Name)
-	})
-	for last.Stats().Delivered == 0 {
-		runtime.Gosched()
-	}
-	eventbus.Subscribe(bus, eventbus.Lossless.From(eventbus.Everything), func(_ context.Context, d eventbus.Delivery[PodReady]) {
-		fmt.Println("everything:", d.Event.Name, "missed", d.Missed)
-	})
-	_ = bus.Close(context.Background())
-	// Output:
-	// last: haproxy-2
-	// everything: haproxy-1 missed 1
-	// everything: haproxy-2 missed 0
-}
-
 func ExampleBus_Stats() {
 	bus := eventbus.New(nil)
-	eventbus.Subscribe(bus, eventbus.Lossless, func(context.Context, eventbus.Delivery[PodReady]) {})
+	eventbus.Subscribe(bus, func(context.Context, eventbus.Delivery[PodReady]) {})
 	eventbus.Publish(bus, PodReady{"haproxy-0"})
 	eventbus.Publish(bus, PodReady{"haproxy-1"})
 
 	st := bus.Stats() // nothing is delivered before Start
 	s := st.Subscribers[0]
-	fmt.Println(st.Published, "published;", s.Event, s.Policy, s.Pending, "pending")
+	fmt.Println(st.Published, "published;", s.Event, s.Pending, "pending")
 	_ = bus.Close(context.Background())
 	// Output:
-	// 2 published; eventbus_test.PodReady lossless 2 pending
+	// 2 published; eventbus_test.PodReady 2 pending
 }
 
 type Settings struct{ Workers int }
@@ -145,49 +81,29 @@ func ExampleAsk() {
 		return nil, errors.New("haproxy.cfg: line 3: unexpected }")
 	})
 
-	answers, err := eventbus.Ask[Findings](context.Background(), bus, Settings{Workers: 100}, &eventbus.AskOptions{
-		From: []string{"limits", "templates"},
-	})
-	fmt.Println(answers.Got["limits"])
+	answers, err := eventbus.Ask[Findings](context.Background(), bus, Settings{Workers: 100}, "limits", "templates")
+	fmt.Println(answers["limits"])
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, eventbus.ErrRejected))
 	// Output:
 	// [more than 64 workers]
-	// eventbus: ask eventbus_test.Settings: 1 of 2 answers: templates: rejected: haproxy.cfg: line 3: unexpected }
+	// eventbus: ask eventbus_test.Settings: templates: rejected: haproxy.cfg: line 3: unexpected }
 	// true
-}
-
-// Two of three answers are enough; who still works on one is told to stop.
-func ExampleAsk_quorum() {
-	bus := eventbus.New(nil)
-	defer func() { _ = bus.Close(context.Background()) }()
-	for _, name := range []string{"a", "b"} {
-		eventbus.Answer(bus, name, func(context.Context, PodReady) (bool, error) { return true, nil })
-	}
-	hung := eventbus.Answer(bus, "c", func(ctx context.Context, _ PodReady) (bool, error) {
-		<-ctx.Done()
-		return false, ctx.Err()
-	})
-	defer hung.Close()
-
-	answers, err := eventbus.Ask[bool](context.Background(), bus, PodReady{"haproxy-0"}, &eventbus.AskOptions{Quorum: 2})
-	fmt.Println(answers.Got, err)
-	// Output: map[a:true b:true] <nil>
 }
 
 func ExampleAnswer() {
 	bus := eventbus.New(nil)
 	double := eventbus.Answer(bus, "double", func(_ context.Context, n int) (int, error) { return 2 * n, nil })
-	answers, err := eventbus.Ask[int](context.Background(), bus, 21, nil)
-	fmt.Println(answers.Got["double"], err)
+	answers, err := eventbus.Ask[int](context.Background(), bus, 21)
+	fmt.Println(answers["double"], err)
 
 	double.Close()
-	_, err = eventbus.Ask[int](context.Background(), bus, 21, &eventbus.AskOptions{From: []string{"double"}})
+	_, err = eventbus.Ask[int](context.Background(), bus, 21, "double")
 	fmt.Println(err)
 	_ = bus.Close(context.Background())
 	// Output:
 	// 42 <nil>
-	// eventbus: ask int: 0 of 1 answers: double: no such responder
+	// eventbus: ask int: double: no such responder
 }
 
 func ExampleRing() {

@@ -39,7 +39,7 @@ func TestModel(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(seed), 6))
 			ops := make([]byte, 10+r.IntN(50))
 			for i := range ops {
-				ops[i] = byte(r.IntN(80))
+				ops[i] = byte(r.IntN(65))
 			}
 			ops[r.IntN(10)] = 30 // mostly, the bus is started early
 			checkModel(t, ops)
@@ -52,18 +52,14 @@ func checkModel(t *testing.T, ops []byte) {
 		ops = ops[:60]
 	}
 	synctest.Test(t, func(t *testing.T) {
-		m := &model{t: t}
-		if len(ops) > 0 {
-			m.keep = []int{0, 2, 200, eventbus.Unlimited}[ops[0]%4] // also an operation
-		}
-		m.bus = eventbus.New(&eventbus.Options{History: m.keep})
+		m := &model{t: t, bus: eventbus.New(nil)}
 		defer m.release() // lets the bubble end where the test fails
 		for i, op := range ops {
 			what := m.apply(op)
 			synctest.Wait()
 			for j, s := range m.subs {
 				if diff := cmp.Diff(s.want, s.got); diff != "" {
-					t.Fatalf("operation %d (%s): subscriber %d (%v) (-model +bus):\n%s", i, what, j, s.policy, diff)
+					t.Fatalf("operation %d (%s): subscriber %d (-model +bus):\n%s", i, what, j, diff)
 				}
 			}
 		}
@@ -78,23 +74,19 @@ type modelDelivery = eventbus.Delivery[modelEvent]
 type model struct {
 	t       *testing.T
 	bus     *eventbus.Bus
-	keep    int
 	log     []modelEvent // Key below 0 is an event of another type
 	started bool
 	subs    []*modelSub
 }
 
 type modelSub struct {
-	policy eventbus.Policy
-	kind   byte // of the policy
-	sub    *eventbus.Subscription
-	step   chan struct{} // lets the handler return
-	once   sync.Once     // closes step
-	got    []modelDelivery
+	sub  *eventbus.Subscription
+	step chan struct{} // lets the handler return
+	once sync.Once     // closes step
+	got  []modelDelivery
 
 	busy, closed bool
 	queue        []modelDelivery
-	missed       uint64
 	want         []modelDelivery
 }
 
@@ -102,7 +94,7 @@ type modelSub struct {
 func (m *model) apply(op byte) string {
 	switch {
 	case op < 10:
-		m.subscribe(op%4, eventbus.Now)
+		m.subscribe()
 		return "subscribe"
 	case op < 30:
 		m.publish(int(op) % 5)
@@ -116,32 +108,20 @@ func (m *model) apply(op byte) string {
 	case op < 60:
 		m.close(int(op))
 		return "close subscription"
-	case op >= 64:
-		begin := eventbus.Begin(op / 4 % 3)
-		m.subscribe(op%4, begin)
-		return "subscribe from " + begin.String()
 	default:
-		for i := range 150 { // more than a chunk
+		for i := range 150 { // more than the log keeps of handled ones
 			m.publish(i % 7)
 		}
 		return "burst"
 	}
 }
 
-func (m *model) subscribe(kind byte, begin eventbus.Begin) {
+func (m *model) subscribe() {
 	if len(m.subs) == 6 {
 		return
 	}
-	s := &modelSub{kind: kind, step: make(chan struct{})}
-	switch kind {
-	case 0, 1:
-		s.policy = eventbus.Lossless
-	case 2:
-		s.policy = eventbus.Latest(func(e modelEvent) int { return e.Key })
-	case 3:
-		s.policy = eventbus.Lossy(3)
-	}
-	s.sub = eventbus.Subscribe(m.bus, s.policy.From(begin), func(_ context.Context, d modelDelivery) {
+	s := &modelSub{step: make(chan struct{})}
+	s.sub = eventbus.Subscribe(m.bus, func(_ context.Context, d modelDelivery) {
 		s.got = append(s.got, d)
 		<-s.step
 	})
@@ -150,38 +130,7 @@ func (m *model) subscribe(kind byte, begin eventbus.Begin) {
 		for i, e := range m.log {
 			s.offer(e, uint64(i+1))
 		}
-		return
 	}
-	for _, d := range m.past(begin) {
-		s.offer(d.Event, d.Seq)
-		s.missed += d.Missed
-	}
-	s.take()
-}
-
-// past returns what a late subscriber begins with. The first of them says how
-// many more there once were.
-func (m *model) past(begin eventbus.Begin) []modelDelivery {
-	var all []modelDelivery
-	for i, e := range m.log {
-		if e.Key >= 0 {
-			all = append(all, modelDelivery{Event: e, Seq: uint64(i + 1)})
-		}
-	}
-	n := len(all)
-	switch {
-	case begin == eventbus.Now:
-		n = 0
-	case begin == eventbus.Last:
-		n = min(n, 1)
-	case m.keep != eventbus.Unlimited:
-		n = min(n, max(1, m.keep))
-	}
-	kept := all[len(all)-n:]
-	if begin == eventbus.Everything && n > 0 {
-		kept[0].Missed = uint64(len(all) - n)
-	}
-	return kept
 }
 
 func (m *model) publish(key int) {
@@ -237,21 +186,7 @@ func (s *modelSub) offer(e modelEvent, seq uint64) {
 	if s.closed || e.Key < 0 {
 		return
 	}
-	d := modelDelivery{Event: e, Seq: seq}
-	if s.kind == 2 {
-		for i, q := range s.queue {
-			if q.Event.Key == e.Key {
-				d.Missed = q.Missed + 1
-				s.queue[i] = d
-				return
-			}
-		}
-	}
-	s.queue = append(s.queue, d)
-	if s.kind == 3 && len(s.queue) > 3 {
-		s.queue = s.queue[1:]
-		s.missed++
-	}
+	s.queue = append(s.queue, modelDelivery{Event: e, Seq: seq})
 }
 
 func (s *modelSub) take() {
@@ -260,8 +195,6 @@ func (s *modelSub) take() {
 	}
 	d := s.queue[0]
 	s.queue = s.queue[1:]
-	d.Missed += s.missed
-	s.missed = 0
 	s.busy = true
 	s.want = append(s.want, d)
 }
@@ -292,7 +225,7 @@ func (m *model) finish() {
 	}
 	for j, s := range m.subs {
 		if diff := cmp.Diff(s.want, s.got); diff != "" {
-			m.t.Fatalf("at the end: subscriber %d (%v) (-model +bus):\n%s", j, s.policy, diff)
+			m.t.Fatalf("at the end: subscriber %d (-model +bus):\n%s", j, diff)
 		}
 		if !s.closed && m.started {
 			if st := s.sub.Stats(); st.Pending != 0 || st.Delivered != uint64(len(s.want)) {

@@ -215,7 +215,7 @@ func stateOf(t *testing.T, targets []Target, wanted func(State) bool) State {
 	t.Helper()
 	bus := eventbus.New(nil)
 	heard := make(chan struct{}, 1)
-	eventbus.Subscribe(bus, eventbus.Lossless, func(context.Context, eventbus.Delivery[any]) {
+	eventbus.Subscribe(bus, func(context.Context, eventbus.Delivery[any]) {
 		select {
 		case heard <- struct{}{}:
 		default:

@@ -78,13 +78,13 @@ func discover(t *testing.T, f func(t *testing.T, d *discovery)) {
 		require.NoError(t, err)
 		d.loop, err = d.live.NewLoop(Options{Targets: []Target{d.known}})
 		require.NoError(t, err)
-		eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, e eventbus.Delivery[CredentialsInvalid]) {
+		eventbus.Subscribe(bus, func(_ context.Context, e eventbus.Delivery[CredentialsInvalid]) {
 			d.tell("%s: %v", e.Event.Secret, e.Event.Err)
 		})
-		eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, e eventbus.Delivery[CredentialsUpdated]) {
+		eventbus.Subscribe(bus, func(_ context.Context, e eventbus.Delivery[CredentialsUpdated]) {
 			d.tell("%s is used", e.Event.Secret)
 		})
-		eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, e eventbus.Delivery[ConfigInvalid]) {
+		eventbus.Subscribe(bus, func(_ context.Context, e eventbus.Delivery[ConfigInvalid]) {
 			d.tell("settings: %v", e.Event.Err)
 		})
 		bus.Start()

@@ -32,7 +32,7 @@ data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0, validation_us
 		panic(err)
 	}
 	found := make(chan reconcile.InstancesChanged, 10)
-	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.InstancesChanged]) { found <- d.Event })
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[reconcile.InstancesChanged]) { found <- d.Event })
 	bus.Start()
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

@@ -20,10 +20,10 @@ import (
 // hear sends what becomes of settings on a channel.
 func hear(bus *eventbus.Bus) <-chan string {
 	heard := make(chan string, 10)
-	eventbus.Subscribe(bus, eventbus.Lossless, func(context.Context, eventbus.Delivery[reconcile.ConfigApplied]) {
+	eventbus.Subscribe(bus, func(context.Context, eventbus.Delivery[reconcile.ConfigApplied]) {
 		heard <- "in use"
 	})
-	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.ConfigInvalid]) {
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[reconcile.ConfigInvalid]) {
 		var wrong reconcile.SettingsErrors
 		if errors.As(d.Event.Err, &wrong) {
 			heard <- fmt.Sprintf("line %d: %s", wrong[0].Line, wrong[0].Message)

@@ -85,7 +85,7 @@ func (e *elected) Leading() bool { return e.Load() }
 func ExampleLoop_LeadershipChanged() {
 	bus := eventbus.New(nil)
 	deployed := make(chan string, 10)
-	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
 		deployed <- fmt.Sprintf("%s: %s", d.Event.Instance, d.Event.Result.Plan.Summary())
 	})
 	bus.Start()

@@ -25,7 +25,7 @@ func fixed(text string) reconcile.Renderer {
 func ExampleLoop_Run() {
 	bus := eventbus.New(nil)
 	ctx, cancel := context.WithCancel(context.Background())
-	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
 		fmt.Println(d.Event.Instance, "has configuration", d.Event.ID)
 		cancel()
 	})

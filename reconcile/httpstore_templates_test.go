@@ -32,9 +32,9 @@ func TestHTTPThroughTheLoop(t *testing.T) {
 			defer mu.Unlock()
 			events = append(events, s)
 		}
-		eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[HTTPResourceUpdated]) { note("updated") })
-		eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[HTTPResourceAccepted]) { note("accepted") })
-		eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[HTTPResourceRejected]) {
+		eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[HTTPResourceUpdated]) { note("updated") })
+		eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[HTTPResourceAccepted]) { note("accepted") })
+		eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[HTTPResourceRejected]) {
 			note("rejected: " + d.Event.Err.Error())
 		})
 		bus.Start()

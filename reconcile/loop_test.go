@@ -129,7 +129,7 @@ func play(t *testing.T, opts Options, f func(s *scene)) {
 			opts.Renderer = s.source
 		}
 		opts.Bus = eventbus.New(nil)
-		eventbus.Subscribe(opts.Bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[any]) {
+		eventbus.Subscribe(opts.Bus, func(_ context.Context, d eventbus.Delivery[any]) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.events = append(s.events, d.Event)

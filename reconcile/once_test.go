@@ -34,7 +34,7 @@ type onceStage struct {
 
 func newOnce(t *testing.T, opts Options) *onceStage {
 	s := &onceStage{bus: eventbus.New(nil)}
-	eventbus.Subscribe(s.bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[any]) {
+	eventbus.Subscribe(s.bus, func(_ context.Context, d eventbus.Delivery[any]) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		switch e := d.Event.(type) {

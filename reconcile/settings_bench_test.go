@@ -73,7 +73,7 @@ func BenchmarkSettingsToLive(b *testing.B) {
 		b.Fatal(err)
 	}
 	deployed := make(chan struct{}, 1000)
-	eventbus.Subscribe(bus, eventbus.Lossless, func(context.Context, eventbus.Delivery[InstanceDeployed]) { deployed <- struct{}{} })
+	eventbus.Subscribe(bus, func(context.Context, eventbus.Delivery[InstanceDeployed]) { deployed <- struct{}{} })
 	bus.Start()
 	ctx, stop := context.WithCancel(b.Context())
 	var wg sync.WaitGroup

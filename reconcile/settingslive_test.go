@@ -86,10 +86,10 @@ func runLive(t *testing.T, f func(ctx context.Context, t *testing.T, l *liveTest
 			return nil
 		})})
 		require.NoError(t, err)
-		eventbus.Subscribe(l.bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[ConfigApplied]) {
+		eventbus.Subscribe(l.bus, func(_ context.Context, d eventbus.Delivery[ConfigApplied]) {
 			l.note("applied, started %v, stopped %v", d.Event.Started, d.Event.Stopped)
 		})
-		eventbus.Subscribe(l.bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[ConfigInvalid]) {
+		eventbus.Subscribe(l.bus, func(_ context.Context, d eventbus.Delivery[ConfigInvalid]) {
 			l.note("invalid: %v", d.Event.Err)
 		})
 		l.bus.Start()

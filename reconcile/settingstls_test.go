@@ -127,7 +127,7 @@ data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0, validation_us
 }
 
 func note[E any](s *tlsStage, bus *eventbus.Bus) {
-	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[E]) {
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[E]) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.events = append(s.events, fmt.Sprintf("%T %+v", d.Event, d.Event))

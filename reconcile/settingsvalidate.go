@@ -144,7 +144,7 @@ func (l *Live) check(ctx context.Context, c *candidate) error {
 		return c.errs.orNil()
 	}
 	q := ConfigValidationRequest{Name: c.name, Version: c.version, Settings: c.settings, candidate: c}
-	_, err := eventbus.Ask[ConfigValidationResponse](ctx, l.bus, q, &eventbus.AskOptions{From: validators})
+	_, err := eventbus.Ask[ConfigValidationResponse](ctx, l.bus, q, validators...)
 	if err == nil {
 		return nil
 	}

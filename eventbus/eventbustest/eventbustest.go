@@ -1,19 +1,21 @@
-// Package eventbustest helps to test what publishes to, or subscribes to, an
-// [eventbus.Bus]. It works inside testing/synctest bubbles, where its waiting
-// takes no time.
+// Package eventbustest helps to test components that publish to, or subscribe
+// to, an [eventbus.Bus]. It works inside testing/synctest bubbles, where its
+// waiting takes no time.
 //
 //	bus := eventbustest.NewBus(t)
 //	seen := eventbustest.Watch(t, bus)
 //	loop.Trigger()
 //	done := eventbustest.Expect(t, seen, func(e reconcile.Deployed) bool { return e.Err == nil })
 //
-// For a component that asks, [Stub] stands in for those who answer; for one that
-// answers, [eventbus.Ask] is all a test needs.
+// For components that ask, a test answers with [eventbus.Answer]; for those that
+// answer, it asks with [eventbus.Ask].
 package eventbustest
 
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,8 +24,8 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
-// Timeout is how long [Expect] waits for an event and how long a bus of
-// [NewBus] may take to drain. It is only ever used up by a test that fails.
+// Timeout is how long [Expect] and [Drain] wait, and how long a bus of [NewBus]
+// may take to close. Only a test that fails uses it up.
 const Timeout = 30 * time.Second
 
 // NewBus returns a started bus that is closed at the end of the test, which
@@ -50,12 +52,12 @@ type Watcher struct {
 	changed chan struct{} // closed when an event comes
 }
 
-// Watch records what is published on bus from now on (from the first event
+// Watch records the events published on bus from now on (from the first event
 // where bus has not been started yet) until the test ends.
 func Watch(t testing.TB, bus *eventbus.Bus) *Watcher {
 	t.Helper()
 	w := &Watcher{changed: make(chan struct{})}
-	sub := eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[any]) {
+	sub := eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.events = append(w.events, d.Event)
@@ -70,30 +72,47 @@ func Watch(t testing.TB, bus *eventbus.Bus) *Watcher {
 func (w *Watcher) Events() []any {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]any(nil), w.events...)
+	return slices.Clone(w.events)
 }
 
 // Expect waits for the next event of type E for which all of match hold, skips
 // those before it, and returns it. It ends the test when none comes within
 // [Timeout], and lists the types of the events that came instead.
-func Expect[E any](t testing.TB, w *Watcher, match ...func(E) bool) E {
+func Expect[E any](t testing.TB, w *Watcher, match ...func(E) bool) (found E) {
 	t.Helper()
-	from := w.position()
-	timeout := time.NewTimer(Timeout)
-	defer timeout.Stop()
+	fits := func(event any) (ok bool) {
+		found, ok = event.(E)
+		return ok && !slices.ContainsFunc(match, func(m func(E) bool) bool { return !m(found) })
+	}
+	var skipped []string // their content may be long
+	timeout := time.After(Timeout)
 	for {
-		e, changed, ok := find(w, match)
-		if ok {
-			return e
-		}
-		select {
-		case <-changed:
-		case <-timeout.C:
-			var want E
-			t.Fatalf("no %s came within %v; came instead: %s", typeName(&want), Timeout, w.types(from))
-			return want
+		event, changed := w.take()
+		switch {
+		case changed != nil:
+			select {
+			case <-changed:
+			case <-timeout:
+				t.Fatalf("no %v came within %v; came instead: [%s]", reflect.TypeFor[E](), Timeout, strings.Join(skipped, ", "))
+			}
+		case fits(event):
+			return found
+		default:
+			skipped = append(skipped, fmt.Sprintf("%T", event))
 		}
 	}
+}
+
+// take returns the next event, or, if there is none, the channel that announces
+// one.
+func (w *Watcher) take() (event any, changed <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.next == len(w.events) {
+		return nil, w.changed
+	}
+	w.next++
+	return w.events[w.next-1], nil
 }
 
 // Drain waits until all subscribers of bus have dealt with all that was published
@@ -106,88 +125,18 @@ func Drain(t testing.TB, bus *eventbus.Bus) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		before := bus.Stats()
-		behind := pending(before)
-		if len(behind) == 0 && bus.Stats().Published == before.Published {
+		var behind []string
+		for _, s := range bus.Stats().Subscribers {
+			if s.Pending > 0 {
+				behind = append(behind, fmt.Sprintf("%s (%d pending)", s.Name, s.Pending))
+			}
+		}
+		if len(behind) == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("after %v, still to be delivered: %s", Timeout, strings.Join(behind, ", "))
-			return
 		}
 		<-tick.C
 	}
 }
-
-func pending(st eventbus.Stats) (names []string) {
-	for _, s := range st.Subscribers {
-		if s.Pending > 0 {
-			names = append(names, fmt.Sprintf("%s (%d pending)", s.Name, s.Pending))
-		}
-	}
-	return names
-}
-
-// ExpectNone fails the test where an event of type E for which all of match hold
-// came since the last call of [Expect], or comes until the bus has drained; see
-// [Drain]. It skips nothing: Expect still finds what came.
-func ExpectNone[E any](t testing.TB, bus *eventbus.Bus, w *Watcher, match ...func(E) bool) {
-	t.Helper()
-	Drain(t, bus)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, e := range w.events[w.next:] {
-		if e, ok := e.(E); ok && fits(e, match) {
-			t.Errorf("a %T came: %+v", e, e)
-			return
-		}
-	}
-}
-
-func fits[E any](e E, match []func(E) bool) bool {
-	for _, m := range match {
-		if !m(e) {
-			return false
-		}
-	}
-	return true
-}
-
-// find advances w to behind the next event that fits. Otherwise it returns the
-// channel that announces more.
-func find[E any](w *Watcher, match []func(E) bool) (E, <-chan struct{}, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for w.next < len(w.events) {
-		e, ok := w.events[w.next].(E)
-		w.next++
-		if ok && fits(e, match) {
-			return e, nil, true
-		}
-	}
-	var zero E
-	return zero, w.changed, false
-}
-
-func (w *Watcher) position() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.next
-}
-
-// types lists the types of the events from one on. Their content is left out:
-// it may be long.
-func (w *Watcher) types(from int) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if from == len(w.events) {
-		return "nothing"
-	}
-	var names []string
-	for _, e := range w.events[from:] {
-		names = append(names, fmt.Sprintf("%T", e))
-	}
-	return strings.Join(names, ", ")
-}
-
-func typeName(p any) string { return strings.TrimPrefix(fmt.Sprintf("%T", p), "*") }

@@ -62,7 +62,7 @@ const maxPlanOps = 100
 // demo, what to try.
 func (c *controller) printPlans() {
 	first := true
-	eventbus.Subscribe(c.bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
+	eventbus.Subscribe(c.bus, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
 		switch plan := d.Event.Result.Plan; {
 		case len(plan.Ops) > maxPlanOps:
 			fmt.Fprintf(c.out, "%s: %s\n", d.Event.Instance, plan.Summary())

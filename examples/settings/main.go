@@ -237,7 +237,7 @@ func (c *controller) report() {
 }
 
 func say[E any](c *controller, level slog.Level, message string, attr func(E) slog.Attr) {
-	eventbus.Subscribe(c.bus, eventbus.Lossless, func(ctx context.Context, d eventbus.Delivery[E]) {
+	eventbus.Subscribe(c.bus, func(ctx context.Context, d eventbus.Delivery[E]) {
 		c.log.LogAttrs(ctx, level, message, attr(d.Event))
 	})
 }

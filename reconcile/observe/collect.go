@@ -47,20 +47,18 @@ func (c *busCollector) Collect(to chan<- prometheus.Metric) {
 	stats := c.bus.Stats()
 	sample(to, metric("events_published_total", "Events published on the bus."), prometheus.CounterValue, float64(stats.Published))
 	gauge(to, metric("event_subscribers", "Subscriptions on the bus."), float64(len(stats.Subscribers)))
-	type queue struct{ pending, watermark, missed uint64 }
+	type queue struct{ pending, watermark uint64 }
 	queues, seen := map[string]queue{}, labels{}
 	for _, s := range stats.Subscribers { // in their order: the oldest keep their names
 		name := seen.of(s.Name)
 		q := queues[name] // two may have been made in one line
-		queues[name] = queue{q.pending + s.Pending, max(q.watermark, s.Watermark), q.missed + s.Missed}
+		queues[name] = queue{q.pending + s.Pending, max(q.watermark, s.Watermark)}
 	}
 	pending := metric("event_queue_pending", "Events that wait for a subscriber, with the one that it is at.", "subscriber")
 	watermark := metric("event_queue_watermark", "The most events that ever waited for a subscriber.", "subscriber")
-	missed := metric("event_queue_missed_total", "Events that were dropped or replaced, as the policy of a subscriber says.", "subscriber")
 	for name, q := range queues {
 		gauge(to, pending, float64(q.pending), name)
 		gauge(to, watermark, float64(q.watermark), name)
-		sample(to, missed, prometheus.CounterValue, float64(q.missed), name)
 	}
 }
 

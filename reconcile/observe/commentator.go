@@ -27,7 +27,7 @@ func Comment(bus *eventbus.Bus, log *slog.Logger) *eventbus.Subscription {
 		log = slog.Default()
 	}
 	var c commentator
-	return eventbus.Subscribe(bus, eventbus.Lossless, func(ctx context.Context, d eventbus.Delivery[any]) {
+	return eventbus.Subscribe(bus, func(ctx context.Context, d eventbus.Delivery[any]) {
 		if r, ok := c.record(d.Event); ok {
 			log.LogAttrs(ctx, r.level, r.text, r.attrs...)
 		}

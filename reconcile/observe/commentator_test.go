@@ -186,15 +186,3 @@ func TestHistory(t *testing.T) {
 	}, all)
 	require.Equal(t, uint64(4), h.Last(1)[0].Seq)
 }
-
-func TestHistoryTellsWhatItMissed(t *testing.T) {
-	bus := eventbus.New(nil)
-	h := observe.NewHistory(bus, 0)
-	for range 1024 + 10 {
-		eventbus.Publish(bus, reconcile.ReconciliationTriggered{})
-	}
-	eventbus.Publish(bus, reconcile.LeaderBecame{Identity: "one"})
-	deliver(t, bus)
-	require.Len(t, h.All(), 1)
-	require.Equal(t, uint64(11), h.All()[0].Missed)
-}

@@ -24,7 +24,6 @@ type Entry struct {
 	Reconciliation uint64    `json:"reconciliation,omitempty"`
 	Instance       string    `json:"instance,omitempty"`
 	Text           string    `json:"text"`
-	Missed         uint64    `json:"missed,omitempty"` // events of the bus that were dropped before this one
 }
 
 // PlanEntry is what was done to one instance last, or was to be done.
@@ -60,14 +59,10 @@ const (
 )
 
 // NewHistory subscribes to bus and keeps the last n remarks; n below 1 is 128.
-// It is an observer of the lossy kind: behind by more than 1024 events, it
-// drops the oldest of them and says so.
 func NewHistory(bus *eventbus.Bus, n int) *History {
 	h := &History{ring: eventbus.NewRing[Entry](n), failures: eventbus.NewRing[Entry](failuresKept), plans: map[string]PlanEntry{}}
 	var c commentator
-	var missed uint64
-	eventbus.Subscribe(bus, eventbus.Lossy(1024), func(_ context.Context, d eventbus.Delivery[any]) {
-		missed += d.Missed
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) {
 		now := time.Now()
 		h.keep(d.Event, now)
 		r, ok := c.record(d.Event)
@@ -75,8 +70,7 @@ func NewHistory(bus *eventbus.Bus, n int) *History {
 			return
 		}
 		e := r.entry(d.Event)
-		e.Time, e.Seq, e.Missed = now, d.Seq, missed
-		missed = 0
+		e.Time, e.Seq = now, d.Seq
 		h.ring.Add(e)
 		if r.level >= slog.LevelError {
 			h.failures.Add(e)

@@ -45,7 +45,6 @@ var buckets = [...]float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10}
 //	haptic_events_total{event}                     events by name, such as leader.became
 //	haptic_event_queue_pending{subscriber}         events that wait for a subscriber
 //	haptic_event_queue_watermark{subscriber}       the most that ever waited
-//	haptic_event_queue_missed_total{subscriber}    events that were dropped or replaced, as its policy says
 //
 // And with [Metrics.Collect], read at each scrape:
 //
@@ -115,7 +114,7 @@ func NewMetrics(bus *eventbus.Bus) *Metrics {
 	m.registry.MustRegister(m.resources, &busCollector{bus})
 	// One subscription, not one for each type: an instance's last deployment
 	// must be seen before its end.
-	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[any]) { m.observe(d.Event) })
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { m.observe(d.Event) })
 	return m
 }
 

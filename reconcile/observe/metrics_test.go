@@ -314,7 +314,7 @@ func TestSeriesDoNotExplode(t *testing.T) {
 	}
 	subject.Settings = func() reconcile.SettingsState { return reconcile.SettingsState{Version: hostile[3], Watched: many} }
 	for range 300 {
-		eventbus.Subscribe(bus, eventbus.Lossless, func(context.Context, eventbus.Delivery[int]) {})
+		eventbus.Subscribe(bus, func(context.Context, eventbus.Delivery[int]) {})
 	}
 	deliver(t, bus)
 	families, err := m.Registry().Gather()

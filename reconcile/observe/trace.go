@@ -47,7 +47,7 @@ func Trace(bus *eventbus.Bus, provider trace.TracerProvider) *eventbus.Subscript
 		return nil
 	}
 	t := &tracer{tracer: provider.Tracer(tracerName), roots: map[uint64]trace.SpanContext{}}
-	return eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[any]) {
+	return eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) {
 		t.observe(d.Event, time.Now())
 	})
 }

@@ -311,7 +311,7 @@ func TestSubscriberThatIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus, release := eventbus.New(nil), make(chan struct{})
 		o := observe.New(bus, observe.Subject{}, slog.New(slog.DiscardHandler))
-		eventbus.Subscribe(bus, eventbus.Lossless, func(context.Context, eventbus.Delivery[int]) { <-release })
+		eventbus.Subscribe(bus, func(context.Context, eventbus.Delivery[int]) { <-release })
 		bus.Start()
 		for range 20 { // a kubelet
 			publish(bus, 1)

@@ -42,7 +42,7 @@ type queueSeen struct {
 // newWatchdog subscribes to the bus and adds its checks.
 func newWatchdog(bus *eventbus.Bus, s *Subject) {
 	w := &watchdog{deploying: map[string]time.Time{}, queues: map[string]queueSeen{}}
-	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[any]) { w.observe(d.Event) })
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { w.observe(d.Event) })
 	h := s.Health
 	h.Check("reconciliation", Live, w.loop)
 	h.Check("deployment", Live, func() error {

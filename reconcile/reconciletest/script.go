@@ -246,7 +246,7 @@ type events struct {
 }
 
 func (e *events) record(bus *eventbus.Bus) {
-	eventbus.Subscribe(bus, eventbus.Lossless, func(_ context.Context, d eventbus.Delivery[any]) {
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) {
 		name := fmt.Sprintf("%T", d.Event)
 		e.mu.Lock()
 		defer e.mu.Unlock()

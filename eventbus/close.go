@@ -1,0 +1,108 @@
+package eventbus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Close refuses further events, delivers all that were published before, and
+// returns when all handlers have returned. Questions fail with [ErrClosed] at
+// once; Close waits for the responders that were asked.
+//
+// When ctx ends first, Close cancels the context of the handlers that still run,
+// delivers nothing more, and returns a [*CloseError] that names the subscribers
+// and responders that did not finish. Their goroutines end when their functions
+// return; Close may be called again, to wait for that. A bus that was never
+// started delivers nothing. A handler or a responder must not call Close, for it
+// would wait for itself.
+func (b *Bus) Close(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shut()
+	stop := context.AfterFunc(ctx, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.changed.Broadcast()
+	})
+	defer stop()
+	for b.working(ctx.Err() == nil) {
+		b.changed.Wait()
+	}
+	return b.unfinished(context.Cause(ctx))
+}
+
+// shut refuses events and questions from now on. The caller holds mu.
+func (b *Bus) shut() {
+	if b.closed {
+		return
+	}
+	b.closed = true
+	b.changed.Broadcast()
+	for _, r := range b.responders {
+		r.cancel(ErrClosed)
+	}
+	if b.started {
+		return
+	}
+	for _, s := range b.subs {
+		s.closed = true
+		s.end()
+	}
+}
+
+// working reports whether there is somebody to wait for. A subscriber that has
+// handled everything ends by itself and is waited for in any case, others while
+// there is patience. The caller holds mu.
+func (b *Bus) working(patience bool) bool {
+	return slices.ContainsFunc(b.subs, func(s *Subscription) bool { return !s.ended && (patience || s.pending() == 0) }) ||
+		patience && slices.ContainsFunc(b.responders, func(r *Responder) bool { return r.running > 0 })
+}
+
+// unfinished stops all subscribers that still run and returns who did not
+// finish, nil where all did. The caller holds mu.
+func (b *Bus) unfinished(cause error) error {
+	e := &CloseError{Err: cause}
+	for _, s := range b.subs {
+		s.cancel()
+		if !s.ended || !s.closed && s.pending() > 0 {
+			e.Subscribers = append(e.Subscribers, s.stats())
+		}
+	}
+	for _, r := range b.responders {
+		if r.running > 0 {
+			e.Responders = append(e.Responders, r.name)
+		}
+	}
+	if len(e.Subscribers)+len(e.Responders) == 0 {
+		return nil
+	}
+	return e
+}
+
+// CloseError names those who had not finished when the context of [Bus.Close]
+// ended.
+type CloseError struct {
+	Subscribers []SubscriberStats // that had not seen all events, or whose handler had not returned
+	Responders  []string          // names of those that had not returned
+	Err         error             // why Close stopped waiting; nil when only an earlier Close did
+}
+
+func (e *CloseError) Error() string {
+	var who []string
+	for _, s := range e.Subscribers {
+		who = append(who, fmt.Sprintf("subscriber %s (%d pending)", s.Name, s.Pending))
+	}
+	for _, name := range e.Responders {
+		who = append(who, "responder "+name)
+	}
+	text := "eventbus: close: did not finish: " + strings.Join(who, ", ")
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns Err.
+func (e *CloseError) Unwrap() error { return e.Err }

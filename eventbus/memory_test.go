@@ -1,0 +1,77 @@
+package eventbus_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"weak"
+
+	"github.com/hapticsdk/haptic/eventbus"
+)
+
+type heavy struct{ content *[64]byte }
+
+func publishHeavy(b *eventbus.Bus, n int) (contents []weak.Pointer[[64]byte]) {
+	for range n {
+		e := heavy{new([64]byte)}
+		eventbus.Publish(b, e)
+		contents = append(contents, weak.Make(e.content))
+	}
+	return contents
+}
+
+func held(contents []weak.Pointer[[64]byte]) (n int) {
+	runtime.GC()
+	for _, c := range contents {
+		if c.Value() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Events that all subscribers have handled leave the memory, but for the newest
+// few; those that somebody has yet to handle stay.
+func TestHandledEventsAreFreed(t *testing.T) {
+	const events, slack = 1000, 64
+	none := func(context.Context, eventbus.Delivery[heavy]) {}
+	for _, c := range []struct {
+		name      string
+		subscribe func(b *eventbus.Bus, hang <-chan struct{})
+		hangs     bool
+	}{
+		{"no subscriber", func(*eventbus.Bus, <-chan struct{}) {}, false},
+		{"quick", func(b *eventbus.Bus, _ <-chan struct{}) {
+			eventbus.Subscribe(b, none)
+			eventbus.Subscribe(b, func(context.Context, eventbus.Delivery[string]) {})
+		}, false},
+		{"closed", func(b *eventbus.Bus, hang <-chan struct{}) { eventbus.Subscribe(b, none).Close() }, false},
+		{"hangs", func(b *eventbus.Bus, hang <-chan struct{}) {
+			eventbus.Subscribe(b, none)
+			eventbus.Subscribe(b, func(context.Context, eventbus.Delivery[heavy]) { <-hang })
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := eventbus.New(nil)
+				hang := make(chan struct{})
+				c.subscribe(b, hang)
+				b.Start()
+				contents := publishHeavy(b, 1)
+				synctest.Wait()
+				contents = append(contents, publishHeavy(b, events-1)...)
+				synctest.Wait()
+				if n := held(contents); c.hangs && n != events || !c.hangs && n > slack {
+					t.Errorf("%d of %d events are in memory", n, events)
+				}
+				close(hang)
+				synctest.Wait()
+				if n := held(contents); n > slack {
+					t.Errorf("all are handled, but %d are in memory", n)
+				}
+				closeBus(t, b)
+			})
+		})
+	}
+}
