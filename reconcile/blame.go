@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/templating"
 )
 
 // ConfigError says why there is no new configuration, or why an instance
@@ -125,17 +124,42 @@ type located interface {
 	Positions() iter.Seq2[dataplane.Position, string]
 }
 
+// Origin is what wrote a line of a configuration: the line of a template and, the
+// innermost last, the objects that it was rendering.
+type Origin struct {
+	TemplateLine
+	Owners []any
+}
+
+// Origins knows what wrote a configuration. The loop asks only when something
+// is wrong. It may be asked from several goroutines.
+type Origins interface {
+	// Origin says what wrote a line; the zero Origin where that is not known.
+	Origin(ctx context.Context, at dataplane.Position) (Origin, error)
+	// Owners returns all objects that the configuration was made of, in a
+	// stable order.
+	Owners(ctx context.Context) ([]any, error)
+}
+
+// traced is an error of a [Renderer] that knows which lines of templates failed,
+// and with what message.
+type traced interface {
+	Origins() iter.Seq2[Origin, string]
+}
+
+// owned is a value that belongs to objects, as what a template renders may be.
+type owned interface{ Owners() []any }
+
 // blame explains an error about a configuration. Where it cannot, the error
 // has no faults. origins may be nil.
 func blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, origins Origins) *ConfigError {
 	e := &ConfigError{Stage: stage, Err: err}
 	if cfg == nil {
-		for _, t := range templating.Errors(err) {
-			e.Faults = append(e.Faults, Fault{
-				Message:   t.Message,
-				Template:  TemplateLine{t.File, t.Line, t.Column, t.Text},
-				Resources: resourcesOf(t.Owners),
-			})
+		var known traced
+		if errors.As(err, &known) {
+			for o, message := range known.Origins() {
+				e.Faults = append(e.Faults, Fault{Message: message, Template: o.TemplateLine, Resources: resourcesOf(o.Owners)})
+			}
 		}
 		return e
 	}
@@ -144,7 +168,7 @@ func blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, 
 		if origins != nil && at != (dataplane.Position{}) {
 			// An origin that cannot be found only makes the error poorer.
 			if o, err := origins.Origin(ctx, at); err == nil {
-				f.Template, f.Resources = TemplateLine{o.File, o.Line, o.Column, o.Text}, resourcesOf(o.Owners)
+				f.Template, f.Resources = o.TemplateLine, resourcesOf(o.Owners)
 			}
 		}
 		e.Faults = append(e.Faults, f)
@@ -178,7 +202,7 @@ func resourcesOf(owners []any) (found []Resource) {
 	for _, o := range owners {
 		r, ok := ResourceOf(o)
 		if !ok {
-			if owned, is := o.(templating.Owned); is && o != nil {
+			if owned, is := o.(owned); is && o != nil {
 				for _, r := range resourcesOf(owned.Owners()) {
 					found = appendLast(found, r)
 				}

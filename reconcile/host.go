@@ -333,7 +333,7 @@ func (t *Templates) renderInput(ctx context.Context, in *Input) (*Rendered, erro
 		}
 		var unfetched *HTTPError
 		if ctx.Err() != nil || errors.As(err, &unfetched) || !h.http.Settle(err) {
-			return made, err
+			return made, withOrigins(err)
 		}
 	}
 }

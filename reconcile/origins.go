@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -13,14 +14,29 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
-// Origins knows what wrote a configuration. The loop asks only when something
-// is wrong. It may be asked from several goroutines.
-type Origins interface {
-	// Origin says what wrote a line; the zero Origin where that is not known.
-	Origin(ctx context.Context, at dataplane.Position) (templating.Origin, error)
-	// Owners returns all objects that the configuration was made of, in a
-	// stable order.
-	Owners(ctx context.Context) ([]any, error)
+// renderError is an error of a render that knows which lines of templates failed.
+type renderError struct{ error }
+
+// withOrigins wraps an error of a render, nil as nil.
+func withOrigins(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &renderError{err}
+}
+
+// Unwrap returns the error as it came.
+func (e *renderError) Unwrap() error { return e.error }
+
+// Origins gives the line and the message of each failure of a template.
+func (e *renderError) Origins() iter.Seq2[Origin, string] {
+	return func(yield func(Origin, string) bool) {
+		for _, t := range templating.Errors(e.error) {
+			if !yield(Origin{TemplateLine{t.File, t.Line, t.Column, t.Text}, t.Owners}, t.Message) {
+				return
+			}
+		}
+	}
 }
 
 // templateOrigins knows it of a render of Templates. It keeps no more than
@@ -57,7 +73,7 @@ type tracedKey struct {
 
 // Origin finds the entry, and the item, whose text has the line, and renders
 // that one alone once more.
-func (o *templateOrigins) Origin(ctx context.Context, at dataplane.Position) (templating.Origin, error) {
+func (o *templateOrigins) Origin(ctx context.Context, at dataplane.Position) (Origin, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if at.Name != "" {
@@ -66,27 +82,27 @@ func (o *templateOrigins) Origin(ctx context.Context, at dataplane.Position) (te
 			if origin := o.in.host.registry.origin(at.Kind, at.Name); origin.File != "" {
 				return origin, nil
 			}
-			return templating.Origin{Owners: o.in.Owners[dataplane.Position{Kind: at.Kind, Name: at.Name}]}, nil
+			return Origin{Owners: o.in.Owners[dataplane.Position{Kind: at.Kind, Name: at.Name}]}, nil
 		}
 		return o.inPiece(ctx, p, at.Line)
 	}
 	at.Line = o.in.host.line(at.Line)
 	i, before := o.index("", len(o.main), func(i int) string { return o.main[i].text }).find(at.Line)
 	if i < 0 {
-		return templating.Origin{}, nil
+		return Origin{}, nil
 	}
 	return o.inPiece(ctx, o.main[i], at.Line-before)
 }
 
 // inPiece finds what wrote a line of what one entry made.
-func (o *templateOrigins) inPiece(ctx context.Context, p piece, line int) (templating.Origin, error) {
+func (o *templateOrigins) inPiece(ctx context.Context, p piece, line int) (Origin, error) {
 	if p.each == nil {
 		return o.trace(ctx, p.entry, p.text, o.in.Vars, tracedKey{entry: p.entry}, line)
 	}
 	items := p.each.Items
 	i, before := o.index(p.entry, len(items), func(i int) string { return p.items[items[i]] }).find(line)
 	if i < 0 {
-		return templating.Origin{File: p.entry}, nil
+		return Origin{TemplateLine: TemplateLine{File: p.entry}}, nil
 	}
 	item := items[i]
 	origin, err := o.trace(ctx, p.entry, p.items[item], p.each.withItem(o.in.Vars, item), tracedKey{p.entry, item}, line-before)
@@ -98,8 +114,8 @@ func (o *templateOrigins) inPiece(ctx context.Context, p piece, line int) (templ
 
 // trace renders a text again and returns the origin of a line, but only where
 // the text has as many lines again: no origin is better than a wrong one.
-func (o *templateOrigins) trace(ctx context.Context, entry, text string, vars map[string]any, key tracedKey, line int) (templating.Origin, error) {
-	unknown := templating.Origin{File: entry}
+func (o *templateOrigins) trace(ctx context.Context, entry, text string, vars map[string]any, key tracedKey, line int) (Origin, error) {
+	unknown := Origin{TemplateLine: TemplateLine{File: entry}}
 	traced := o.traced[key]
 	if traced == nil {
 		var err error
@@ -114,7 +130,8 @@ func (o *templateOrigins) trace(ctx context.Context, entry, text string, vars ma
 	if strings.Count(traced.Text, "\n") != strings.Count(text, "\n") {
 		return unknown, nil
 	}
-	origin := traced.Origin(line)
+	wrote := traced.Origin(line)
+	origin := Origin{TemplateLine{wrote.File, wrote.Line, wrote.Column, wrote.Text}, wrote.Owners}
 	if origin.File == "" {
 		origin.File = entry
 	}

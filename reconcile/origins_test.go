@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -112,4 +113,9 @@ func FuzzLineIndex(f *testing.F) {
 		i, _ := index.find(n + 1)
 		require.Equal(t, -1, i)
 	})
+}
+
+// TestSourceAnnotation: a place in a folder is known by the annotation of k8swatch.
+func TestSourceAnnotation(t *testing.T) {
+	require.Equal(t, k8swatch.SourceAnnotation, sourceAnnotation)
 }

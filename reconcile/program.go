@@ -325,7 +325,7 @@ func (p *Program) Render(ctx context.Context, stores Stores) (*Rendered, error) 
 	rendered, err := p.templates.Render(context.WithValue(ctx, readsKey{}, from))
 	from.begin(nil)
 	if err != nil && ctx.Err() == nil {
-		err = p.files.failures(p.settings, err)
+		err = withOrigins(p.files.failures(p.settings, err))
 	}
 	if rendered != nil {
 		rendered.Origins = &programOrigins{rendered.Origins, p, from}
@@ -392,7 +392,7 @@ func (p *Program) CaseRenderer(ctx context.Context, in *CaseInput) (Renderer, er
 	return RendererFunc(func(ctx context.Context) (*Rendered, error) {
 		rendered, err := templates.Render(ctx)
 		if err != nil && ctx.Err() == nil {
-			err = p.files.failures(p.settings, err)
+			err = withOrigins(p.files.failures(p.settings, err))
 		}
 		return rendered, err
 	}), nil

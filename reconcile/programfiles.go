@@ -170,6 +170,9 @@ func (f *programFiles) problems(s *Settings, err error) SettingsErrors {
 // failures are the problems of a render. Two resources for which the same line
 // fails are two problems.
 func (f *programFiles) failures(s *Settings, err error) error {
+	if traced, ok := err.(*renderError); ok {
+		err = traced.error
+	}
 	all := f.problems(s, err)
 	for _, e := range all {
 		var at *templating.Error

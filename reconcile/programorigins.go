@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/templating"
 )
 
 // programOrigins knows what wrote a configuration by the lines of the settings.
@@ -15,13 +14,13 @@ type programOrigins struct {
 }
 
 // Origin implements [Origins].
-func (o *programOrigins) Origin(ctx context.Context, at dataplane.Position) (templating.Origin, error) {
+func (o *programOrigins) Origin(ctx context.Context, at dataplane.Position) (Origin, error) {
 	origin, err := o.Origins.Origin(ctx, at)
 	return o.program.files.origin(o.program.settings, origin), err
 }
 
 // origin gives an origin its place in the settings, if they came from a file.
-func (f *programFiles) origin(s *Settings, o templating.Origin) templating.Origin {
+func (f *programFiles) origin(s *Settings, o Origin) Origin {
 	name, ok := f.resolve(o.File)
 	if !ok || s.source == nil {
 		return o

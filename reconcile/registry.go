@@ -270,7 +270,7 @@ func (r *FileRegistry) begin(entry string, item any, n *notes) {
 }
 
 // origin says what registered a file, and for whom.
-func (r *FileRegistry) origin(kind dataplane.FileKind, name string) (o templating.Origin) {
+func (r *FileRegistry) origin(kind dataplane.FileKind, name string) (o Origin) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.files[r.key(dataplane.File{Kind: kind, Name: name})]

@@ -9,9 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
-
-	"github.com/hapticsdk/haptic/k8swatch"
 )
+
+// sourceAnnotation says where an object was read: k8swatch sets it on objects of a
+// folder.
+const sourceAnnotation = "haptic.hapticsdk.dev/source"
 
 // Resource names one Kubernetes object as it was at one time. It is comparable.
 type Resource struct {
@@ -56,7 +58,7 @@ func ResourceOf(v any) (Resource, bool) {
 	}
 	r := Resource{
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Version: o.GetResourceVersion(),
-		Source: o.GetAnnotations()[k8swatch.SourceAnnotation],
+		Source: o.GetAnnotations()[sourceAnnotation],
 	}
 	if ro, ok := v.(runtime.Object); ok {
 		gvk := ro.GetObjectKind().GroupVersionKind()
