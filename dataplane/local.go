@@ -24,6 +24,11 @@ type LocalOptions struct {
 	// are readable for its group and for no other account.
 	User string
 
+	// Env names the environment variables of this process that HAProxy gets beside
+	// PATH, HOME, TMPDIR, TZ, LANG, LC_*, LD_LIBRARY_PATH and those of OpenSSL. A
+	// configuration reads no others, so that it cannot read credentials.
+	Env []string
+
 	// NoStart attaches to a HAProxy in master-worker mode that another program
 	// starts with Dir/haproxy.cfg, instead of running one.
 	NoStart bool

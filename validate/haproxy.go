@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // versionOf asks haproxy for its version, once.
@@ -20,7 +22,7 @@ func (v *Validator) versionOf(ctx context.Context, binary string) (string, error
 	if v.version.number != "" {
 		return v.version.number, nil
 	}
-	out, _, err := v.run(ctx, "", binary, "-v")
+	out, _, err := v.run(ctx, nil, "", binary, "-v")
 	if err != nil {
 		return "", err
 	}
@@ -43,7 +45,7 @@ const maxOutput = 4 << 20
 // run runs haproxy in a process group of its own. It kills the group when ctx
 // ends or the time is over. It returns what haproxy wrote and its exit code; with
 // ErrBinary, what haproxy wrote before it broke.
-func (v *Validator) run(ctx context.Context, dir, binary string, args ...string) (output string, code int, err error) {
+func (v *Validator) run(ctx context.Context, account *haproxyctl.Account, dir, binary string, args ...string) (output string, code int, err error) {
 	timeout := v.Timeout
 	if timeout <= 0 {
 		timeout = DefaultTimeout
@@ -51,8 +53,8 @@ func (v *Validator) run(ctx context.Context, dir, binary string, args ...string)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Dir, cmd.Env = dir, haproxyctl.Environment(v.Env)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: account.Credential()}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = waitDelay
 	out := &limited{}

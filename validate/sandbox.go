@@ -9,30 +9,37 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // sandbox is a folder of its own, laid out as the target's, in which haproxy
 // checks a copy of a configuration.
 type sandbox struct {
 	dir    string
-	config string  // path of the copy of haproxy.cfg
-	moved  []moved // a folder outside of the target's base stands before the base
+	lock   *os.File // of dir
+	config string   // path of the copy of haproxy.cfg
+	moved  []moved  // a folder outside of the target's base stands before the base
 	back   *strings.Replacer
 }
 
 // moved is a folder of the target and its place in the sandbox.
 type moved struct{ target, local string }
 
-// newSandbox writes the files. The caller removes the sandbox when it is not
-// nil, also after an error.
-func newSandbox(cfg *dataplane.Config, layout dataplane.Layout) (*sandbox, error) {
-	dir, err := os.MkdirTemp("", "haproxy-check-")
+// newSandbox writes the files, for the account to read. The caller removes the
+// sandbox when it is not nil, also after an error.
+func newSandbox(cfg *dataplane.Config, layout dataplane.Layout, account *haproxyctl.Account) (*sandbox, error) {
+	dir, err := os.MkdirTemp("", sandboxName)
 	if err != nil {
 		return nil, fmt.Errorf("folder for the check: %w", err)
 	}
 	s := &sandbox{dir: dir, config: filepath.Join(dir, "haproxy.cfg")}
+	if err := s.hold(); err != nil {
+		return s, fmt.Errorf("folder for the check: %w", err)
+	}
 	if strings.ContainsAny(dir, " \t\"'\\#$") {
 		return s, fmt.Errorf("folder for the check: %q cannot be written into a configuration: set TMPDIR to another folder", dir)
 	}
@@ -52,7 +59,48 @@ func newSandbox(cfg *dataplane.Config, layout dataplane.Layout) (*sandbox, error
 			return s, fmt.Errorf("file for the check: %w", err)
 		}
 	}
-	return s, nil
+	if account == nil {
+		return s, nil
+	}
+	if err := account.Reaches(dir); err != nil {
+		return s, fmt.Errorf("folder for the check: set TMPDIR to another folder: %w", err)
+	}
+	return s, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, account.UID, account.GID))
+	})
+}
+
+const sandboxName = "haproxy-check-"
+
+// hold locks the sandbox for as long as this process lives.
+func (s *sandbox) hold() (err error) {
+	if s.lock, err = os.Open(s.dir); err == nil {
+		err = syscall.Flock(int(s.lock.Fd()), syscall.LOCK_EX)
+	}
+	return err
+}
+
+func (s *sandbox) remove() error {
+	_ = s.lock.Close() // it was read only
+	return os.RemoveAll(s.dir)
+}
+
+// removeLeftovers removes the sandboxes of processes that were killed: they have
+// private keys. It spares new ones, which their process may not have locked yet.
+func removeLeftovers() {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), sandboxName+"*"))
+	for _, dir := range dirs {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || time.Since(info.ModTime()) < time.Minute {
+			continue
+		}
+		if f, err := os.Open(dir); err == nil {
+			if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+				_ = os.RemoveAll(dir)
+			}
+			_ = f.Close()
+		}
+	}
 }
 
 // layOut makes the folders for files, and links to whatever else lies there on

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -55,10 +54,17 @@ func (v *Validator) Semantics(ctx context.Context, cfg *dataplane.Config) (*Repo
 
 // ask runs haproxy -c.
 func (v *Validator) ask(ctx context.Context, binary string, cfg *dataplane.Config) (said *verdict, err error) {
-	box, err := newSandbox(cfg, v.Layout)
+	v.leftovers.Do(removeLeftovers)
+	var account *haproxyctl.Account
+	if v.User != "" {
+		if account, err = haproxyctl.FindAccount(v.User); err != nil {
+			return nil, fmt.Errorf("validate: %w", err)
+		}
+	}
+	box, err := newSandbox(cfg, v.Layout, account)
 	if box != nil {
 		defer func() {
-			if rmErr := os.RemoveAll(box.dir); rmErr != nil && err == nil {
+			if rmErr := box.remove(); rmErr != nil && err == nil {
 				said, err = nil, fmt.Errorf("validate: %w", rmErr)
 			}
 		}()
@@ -66,7 +72,7 @@ func (v *Validator) ask(ctx context.Context, binary string, cfg *dataplane.Confi
 	if err != nil {
 		return nil, fmt.Errorf("validate: %w", err)
 	}
-	output, code, err := v.run(ctx, box.dir, binary, "-c", "-f", box.config)
+	output, code, err := v.run(ctx, account, box.dir, binary, "-c", "-f", box.config)
 	if err != nil && !(errors.Is(err, ErrBinary) && hasAlert(output)) { // some versions crash over what they have just refused
 		return nil, err
 	}

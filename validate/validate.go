@@ -139,6 +139,15 @@ type Validator struct {
 	// /usr/sbin/haproxy, /usr/local/sbin/haproxy.
 	Binary string
 
+	// User is the account that haproxy runs under, if this process is root. Zero
+	// means that of this process. Whatever the configuration names on this machine,
+	// and TMPDIR, must be readable for the account.
+	User string
+
+	// Env names the environment variables of this process that haproxy gets beside
+	// those that every program needs, as for [dataplane.LocalOptions].
+	Env []string
+
 	// Layout says where the files of the configuration lie on the target.
 	Layout dataplane.Layout
 
@@ -158,8 +167,9 @@ type Validator struct {
 		sync.Mutex
 		sections map[string]*parsed // of the last configuration, by their text
 	}
-	memory  verdicts
-	version struct {
+	memory    verdicts
+	leftovers sync.Once
+	version   struct {
 		sync.Mutex
 		number string
 	}

@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) {
 	tmp, err := os.MkdirTemp("", "v-") // Lua cuts long paths
 	if err == nil {
-		err = os.Setenv("TMPDIR", tmp)
+		err = errors.Join(os.Chmod(tmp, 0o755), os.Setenv("TMPDIR", tmp)) // haproxy runs under another account
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

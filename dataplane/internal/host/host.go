@@ -21,6 +21,7 @@ import (
 // dataplane documents them as LocalOptions.
 type Options struct {
 	Dir, Binary, User           string
+	Env                         []string
 	NoStart                     bool
 	MasterSocket, RuntimeSocket string
 	StartTimeout                time.Duration

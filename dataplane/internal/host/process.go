@@ -35,12 +35,12 @@ func (h *Host) startProcess() (*process, error) {
 	}
 	p := &process{output: &output{tell: h.opts.Stderr}, ended: make(chan struct{})}
 	p.cmd = exec.Command(binary, "-W", "-S", h.opts.MasterSocket+",level,admin,mode,600", "-f", h.layout.ConfigPath())
-	p.cmd.Dir = h.opts.Dir
+	p.cmd.Dir, p.cmd.Env = h.opts.Dir, haproxyctl.Environment(h.opts.Env)
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	p.cmd.WaitDelay = time.Second // workers that outlive the master hold its output
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if h.account != nil {
-		p.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(h.account.uid), Gid: uint32(h.account.gid)}
+		p.cmd.SysProcAttr.Credential = h.account.Credential()
 		if canBindLowPorts() {
 			p.cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_BIND_SERVICE}
 		}

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
@@ -64,6 +65,11 @@ func (s *syncing) words(ctx context.Context, said []string) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	out, _ := exec.CommandContext(ctx, binary, "-c", "-f", s.h.layout.ConfigPath()).CombinedOutput()
+	check := exec.CommandContext(ctx, binary, "-c", "-f", s.h.layout.ConfigPath())
+	check.Env = haproxyctl.Environment(s.h.opts.Env)
+	if s.h.account != nil {
+		check.SysProcAttr = &syscall.SysProcAttr{Credential: s.h.account.Credential()}
+	}
+	out, _ := check.CombinedOutput()
 	return strings.Split(string(out), "\n")
 }

@@ -57,12 +57,15 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 }
 
+const lockFile = ".lock"
+
 // takeFolder makes the folder, locks it, and puts it in order.
 func (h *Host) takeFolder(ctx context.Context) (release func(), err error) {
 	if err := h.store.prepare(); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(h.store.path("run", "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	// Not in run: HAProxy may write there, and could put a link in the place of the lock.
+	f, err := os.OpenFile(h.store.path(lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}

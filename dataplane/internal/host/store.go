@@ -98,11 +98,11 @@ func (s *store) prepare() error {
 		return nil
 	}
 	// HAProxy makes its sockets in run.
-	err = errors.Join(os.Chown(s.path("run"), s.account.uid, s.account.gid), os.Chmod(s.path("run"), 0o750))
+	err = errors.Join(os.Chown(s.path("run"), s.account.UID, s.account.GID), os.Chmod(s.path("run"), 0o750))
 	if s.attached || err != nil {
 		return err
 	}
-	return errors.Join(s.account.own(s.dir), s.account.reaches(s.dir))
+	return errors.Join(s.account.own(s.dir), s.account.Reaches(s.dir))
 }
 
 // load returns the stored configuration, or nil if there is none. It reads the

@@ -340,7 +340,7 @@ func TestStorePermissions(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
 	h, err := New(Options{Dir: dir})
 	require.NoError(t, err)
-	h.store.account.name, h.store.account.gid, h.store.account.uid = "some", 4321, 1234
+	h.store.account.Name, h.store.account.GID, h.store.account.UID = "some", 4321, 1234
 	for parent := filepath.Dir(dir); parent != "/"; parent = filepath.Dir(parent) {
 		if info, err := os.Stat(parent); err == nil && info.Mode().Perm()&1 == 0 {
 			require.NoError(t, os.Chmod(parent, 0o755))

@@ -48,7 +48,7 @@ func TestSync(t *testing.T) {
 	stop()
 	entries, err := os.ReadDir(filepath.Join(s.dir, "run"))
 	require.NoError(t, err)
-	require.Len(t, entries, 2, "only the lock stays, and the socket of the frontend")
+	require.Len(t, entries, 1, "only the socket of the frontend stays")
 	s.Host = newHost(t, Options{Dir: s.dir})
 	running(t, s.Host)
 	eventually(t, "HAProxy serves what is stored", func() bool { return s.body() == "three" })
