@@ -17,6 +17,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
 // CaseInput is what a case gives a renderer in place of a cluster.
@@ -38,8 +39,8 @@ func (in *CaseInput) Sync(ctx context.Context, watchers *k8swatch.Group) error {
 }
 
 // HTTPStore is a store that fetches the contents of the case and nothing else.
-func (in *CaseInput) HTTPStore() *HTTPStore {
-	return &HTTPStore{Client: &http.Client{Transport: caseTransport(in.HTTP)}, Retries: -1}
+func (in *CaseInput) HTTPStore() *fetch.Store {
+	return &fetch.Store{Client: &http.Client{Transport: caseTransport(in.HTTP)}, Retries: -1}
 }
 
 // caseTransport answers with the text of a URL.
@@ -61,7 +62,7 @@ type CaseRunner struct {
 	// It is called again for each order of the fixtures that deterministic tries,
 	// and for several cases at once. What it starts must end before it returns;
 	// see [CaseInput.Sync]. A [*Templates] gets the previous configuration, and,
-	// where it has none, an HTTPStore with the contents of the case.
+	// where it has none, a store with the contents of the case.
 	Renderer func(ctx context.Context, in *CaseInput) (Renderer, error)
 
 	// Validator is who haproxy_valid asks, one configuration at a time. Without

@@ -78,7 +78,7 @@
 //   - fileRegistry: files that templates make on the way; see [FileRegistry]
 //   - currentConfig: what is deployed, so that a choice survives; see [CurrentConfig]
 //   - http: contents by URL, which are in use only once something valid was made of
-//     them; see [HTTPStore]
+//     them; see [fetch.Store]
 //
 // and, as a global, a [PathResolver], which knows where files lie.
 // [PostProcessor] changes what they rendered.

@@ -49,9 +49,6 @@ func (ConfigParsed) EventName() string             { return "config.parsed" }
 func (ConfigValidated) EventName() string          { return "config.validated" }
 func (ConfigInvalid) EventName() string            { return "config.invalid" }
 func (ConfigApplied) EventName() string            { return "config.applied" }
-func (HTTPResourceUpdated) EventName() string      { return "http.resource.updated" }
-func (HTTPResourceAccepted) EventName() string     { return "http.resource.accepted" }
-func (HTTPResourceRejected) EventName() string     { return "http.resource.rejected" }
 
 // Level implements [slog.Leveler]. What changed something is worth a line; what
 // is only on its way is not; what somebody should look at is a warning; what
@@ -82,9 +79,6 @@ func (ConfigParsed) Level() slog.Level            { return slog.LevelDebug }
 func (ConfigValidated) Level() slog.Level         { return slog.LevelDebug }
 func (ConfigInvalid) Level() slog.Level           { return slog.LevelError }
 func (ConfigApplied) Level() slog.Level           { return slog.LevelInfo }
-func (HTTPResourceUpdated) Level() slog.Level     { return slog.LevelInfo }
-func (HTTPResourceAccepted) Level() slog.Level    { return slog.LevelInfo }
-func (HTTPResourceRejected) Level() slog.Level    { return slog.LevelWarn }
 
 // Level implements [slog.Leveler]: what changed nothing is not worth a line.
 func (e ReconciliationCompleted) Level() slog.Level {
@@ -265,19 +259,4 @@ func (e ConfigParsed) LogValue() slog.Value { return group(attrSettings(e.Name, 
 // LogValue implements [slog.LogValuer].
 func (e ConfigValidated) LogValue() slog.Value {
 	return group(append(attrSettings(e.Name, e.Version), attrTook(e.Took))...)
-}
-
-// LogValue implements [slog.LogValuer].
-func (e HTTPResourceUpdated) LogValue() slog.Value {
-	return group(slog.String("url", e.URL), slog.Int("bytes", e.Bytes), attrHash(e.Hash))
-}
-
-// LogValue implements [slog.LogValuer].
-func (e HTTPResourceAccepted) LogValue() slog.Value {
-	return group(slog.String("url", e.URL), attrHash(e.Hash))
-}
-
-// LogValue implements [slog.LogValuer].
-func (e HTTPResourceRejected) LogValue() slog.Value {
-	return group(slog.String("url", e.URL), attrHash(e.Hash), attrErr(e.Err))
 }

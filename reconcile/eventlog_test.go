@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
 // eventLines has a line for each event: its level, its name and its attributes.
@@ -72,9 +73,9 @@ func eventLines() []struct {
 		{ConfigApplied{Name: "s.yaml", Version: "v1", Started: []string{"a"}}, `INFO config.applied event.name=s.yaml event.version=v1 event.started=[a] event.stopped=[] event.took=0s`},
 		{CredentialsUpdated{Secret: "a/b", Version: "5"}, `INFO credentials.updated event.secret=a/b event.version=5`},
 		{CredentialsInvalid{Secret: "a/b", Err: boom}, `ERROR credentials.invalid event.secret=a/b event.error=boom`},
-		{HTTPResourceUpdated{URL: "http://h/", Bytes: 3, Hash: "abc"}, `INFO http.resource.updated event.url=http://h/ event.bytes=3 event.hash=abc`},
-		{HTTPResourceAccepted{URL: "http://h/", Hash: "abc"}, `INFO http.resource.accepted event.url=http://h/ event.hash=abc`},
-		{HTTPResourceRejected{URL: "http://h/", Hash: "abc", Err: boom}, `WARN http.resource.rejected event.url=http://h/ event.hash=abc event.error=boom`},
+		{fetch.Updated{URL: "http://h/", Bytes: 3, Hash: "abc"}, `INFO http.resource.updated event.url=http://h/ event.bytes=3 event.hash=abc`},
+		{fetch.Accepted{URL: "http://h/", Hash: "abc"}, `INFO http.resource.accepted event.url=http://h/ event.hash=abc`},
+		{fetch.Rejected{URL: "http://h/", Hash: "abc", Err: boom}, `WARN http.resource.rejected event.url=http://h/ event.hash=abc event.error=boom`},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -131,13 +132,13 @@ func ExampleCurrentConfig_Section() {
 	//     # 4 bytes
 }
 
-func ExampleHTTPStore() {
+func ExampleTemplates_hTTP() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "192.0.2.0/24") }))
 	defer server.Close()
 	templates := hosted(`frontend web
     acl blocked src {{ http.Fetch("` + server.URL + `/blocked") }}
 `)
-	templates.HTTP = &reconcile.HTTPStore{
+	templates.HTTP = &fetch.Store{
 		Allow: func(u *url.URL) error { // where templates may fetch from
 			if u.Hostname() != "127.0.0.1" {
 				return errors.New("not our server")
@@ -161,44 +162,6 @@ func ExampleHTTPStore() {
 	// frontend web
 	//     acl blocked src 192.0.2.0/24
 	// 12 false
-}
-
-// A renderer of one's own uses the store without Templates.
-func ExampleHTTPStore_Begin() {
-	content := "one"
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, content) }))
-	defer server.Close()
-	store := &reconcile.HTTPStore{}
-	render := store.Begin(context.Background())
-	fmt.Println(render.Fetch(server.URL))
-	fmt.Println(render.FetchWith(server.URL, map[string]any{"interval": "10s"}))
-	render.Settle(nil) // deployed
-	fmt.Println(store.Resources()[0].Pending)
-	// Output:
-	// one
-	// one
-	// false
-}
-
-func ExampleHTTPFetcher_Settle() {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "bad") }))
-	defer server.Close()
-	store := &reconcile.HTTPStore{}
-	render := store.Begin(context.Background())
-	render.Fetch(server.URL)
-	// There is no older version that another render could use.
-	fmt.Println(render.Settle(errors.New("not valid")))
-	// Output:
-	// false
-}
-
-func ExampleHTTPStore_Run() {
-	store := &reconcile.HTTPStore{}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	fmt.Println(store.Run(ctx))
-	// Output:
-	// <nil>
 }
 
 func ExamplePostProcessor_Apply() {

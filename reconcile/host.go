@@ -8,13 +8,14 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
 // HostVars declares the variables that [Templates] itself gives to templates:
 //
 //   - fileRegistry, a [*FileRegistry]
 //   - currentConfig, a [*CurrentConfig]
-//   - http, an [*HTTPFetcher]
+//   - http, an [*fetch.Fetcher]
 //
 // Add them to both the variables that the templates are compiled with and those
 // of an [Input]. Their names are free: Templates puts a value for the render in
@@ -23,7 +24,7 @@ func HostVars() map[string]any {
 	return map[string]any{
 		"fileRegistry":  (*FileRegistry)(nil),
 		"currentConfig": (*CurrentConfig)(nil),
-		"http":          (*HTTPFetcher)(nil),
+		"http":          (*fetch.Fetcher)(nil),
 	}
 }
 
@@ -41,7 +42,9 @@ type host struct {
 	id       uint64
 	registry *FileRegistry
 	current  *CurrentConfig
-	http     *HTTPFetcher
+	store    *fetch.Store
+	http     *fetch.Fetcher
+	fetching *notes // of what is rendered now
 	post     *postProcessing
 	reads    *reads // of the stores of a Program; nil: none
 	lines    []int  // of haproxy.cfg: where each line stood before it was squeezed; nil: all at the same place
@@ -63,13 +66,13 @@ type notes struct {
 	mu      sync.Mutex
 	files   map[string]dataplane.File // by path
 	asked   map[question]string
-	fetched map[httpKey]*httpVersion
+	fetched map[any]any                   // revisions, by what was fetched
 	asks    map[storeQuestion]storeAnswer // nil: none
 	pool    map[string]k8swatch.Revision  // see reads.pooled
 }
 
 func newNotes() *notes {
-	return &notes{files: map[string]dataplane.File{}, asked: map[question]string{}, fetched: map[httpKey]*httpVersion{}}
+	return &notes{files: map[string]dataplane.File{}, asked: map[question]string{}, fetched: map[any]any{}}
 }
 
 func (n *notes) file(key string, f dataplane.File) {
@@ -88,11 +91,11 @@ func (n *notes) ask(q question, answer string) {
 	}
 }
 
-func (n *notes) fetch(key httpKey, v *httpVersion) {
+func (n *notes) fetch(key, revision any) {
 	if n != nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.fetched[key] = v
+		n.fetched[key] = revision
 	}
 }
 
@@ -107,7 +110,7 @@ func (h *host) fill(in *Input) *Input {
 			v = h.registry
 		case *CurrentConfig:
 			v = h.current
-		case *HTTPFetcher:
+		case *fetch.Fetcher:
 			v = h.http
 		}
 		filled.Vars[name] = v
@@ -121,7 +124,7 @@ func (h *host) gives(name string, v any) bool {
 		return true
 	}
 	switch v.(type) {
-	case *FileRegistry, *CurrentConfig, *HTTPFetcher:
+	case *FileRegistry, *CurrentConfig, *fetch.Fetcher:
 		return true
 	}
 	return false
@@ -132,7 +135,7 @@ func (h *host) begin(entry string, item any) *notes {
 	n := newNotes()
 	h.registry.begin(entry, item, n)
 	h.current.begin(n)
-	h.http.begin(n)
+	h.fetching = n
 	h.reads.begin(n)
 	return n
 }
@@ -160,8 +163,8 @@ func (h *host) again(entry string, item any, n *notes) bool {
 			return false
 		}
 	}
-	for key, v := range n.fetched {
-		if !h.http.same(key, v) {
+	for key, revision := range n.fetched {
+		if h.store.Revision(h.http, key) != revision {
 			return false
 		}
 	}
@@ -247,7 +250,7 @@ type settling struct {
 type settleable struct {
 	id   uint64
 	hash string
-	http *HTTPFetcher
+	http *fetch.Fetcher
 }
 
 // maxSettleable bounds the renders that are remembered until one is deployed.
@@ -284,7 +287,7 @@ func (t *Templates) Settle(cfg *dataplane.Config, err error) (again bool) {
 		s.renders = slices.Clone(s.renders[i:])
 	}
 	s.mu.Unlock()
-	return r.http.Settle(err)
+	return t.HTTP.Settle(r.http, err)
 }
 
 // newHost makes what a render gets.
@@ -293,7 +296,8 @@ func (t *Templates) newHost(ctx context.Context, in *Input, post *postProcessing
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
-	h := &host{id: s.last, registry: newFileRegistry(t.Layout, in.Files), http: t.HTTP.Begin(ctx), post: post}
+	h := &host{id: s.last, registry: newFileRegistry(t.Layout, in.Files), store: t.HTTP, post: post}
+	h.http = t.HTTP.Begin(ctx, func(key, revision any) { h.fetching.fetch(key, revision) })
 	if s.previous != nil {
 		h.current = &CurrentConfig{config: s.previous}
 	}
@@ -331,8 +335,8 @@ func (t *Templates) renderInput(ctx context.Context, in *Input) (*Rendered, erro
 			t.rendered(h, made.Config)
 			return made, nil
 		}
-		var unfetched *HTTPError
-		if ctx.Err() != nil || errors.As(err, &unfetched) || !h.http.Settle(err) {
+		var unfetched *fetch.Error
+		if ctx.Err() != nil || errors.As(err, &unfetched) || !t.HTTP.Settle(h.http, err) {
 			return made, withOrigins(err)
 		}
 	}

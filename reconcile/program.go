@@ -15,6 +15,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -30,7 +31,7 @@ type ProgramOptions struct {
 	Layout dataplane.Layout
 
 	// HTTP is what templates fetch with the variable http; nil: nothing.
-	HTTP *HTTPStore
+	HTTP *fetch.Store
 
 	// Impure says that a function of Globals may answer differently from one render
 	// to the next. Then every template is rendered each time; otherwise those are

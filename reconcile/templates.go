@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -83,7 +84,7 @@ type Templates struct {
 	Pure bool
 
 	Layout dataplane.Layout // where HAProxy finds the files that templates register
-	HTTP   *HTTPStore       // for the variable http; nil: nothing is fetched
+	HTTP   *fetch.Store     // for the variable http; nil: nothing is fetched
 	Post   []PostProcessor  // of what was rendered
 
 	remembered map[string]remembered // by entry; what the last render made

@@ -29,6 +29,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
 func main() {
@@ -94,7 +95,7 @@ type controller struct {
 	routes      *Routes              // of the last render
 	eachBackend bool                 // whether the templates have an entry for that
 	templates   *reconcile.Templates // see render.go
-	http        reconcile.HTTPStore  // what templates fetch
+	http        fetch.Store          // what templates fetch
 	election    *k8swatch.Election   // nil: this process always leads
 	loop        *reconcile.Loop
 

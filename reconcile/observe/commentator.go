@@ -12,6 +12,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
 // Comment logs, until the bus is closed, one line for what a person wants to
@@ -102,11 +103,11 @@ func (c *commentator) resources(r *remark, event any) bool {
 		r.say("resources not read, those from before stay in use: %s", text(e.Err))
 	case reconcile.IndexSynchronized:
 		r.say("watching %s", kinds(e.Resources)).took(e.Took)
-	case reconcile.HTTPResourceUpdated:
+	case fetch.Updated:
 		r.say("fetched a new content of %s, %s, which is used once it has been deployed", e.URL, count(e.Bytes, "byte"))
-	case reconcile.HTTPResourceAccepted:
+	case fetch.Accepted:
 		r.say("the new content of %s is deployed", e.URL)
-	case reconcile.HTTPResourceRejected:
+	case fetch.Rejected:
 		r.say("the new content of %s is not used, the one from before stays: %s", e.URL, text(e.Err))
 	default:
 		return false

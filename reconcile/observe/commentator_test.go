@@ -14,6 +14,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
@@ -143,9 +144,9 @@ level=ERROR msg="the settings stay as they are, as version v2 of s.yaml is wrong
 level=INFO msg="new settings are in use, after version v2 was refused: version v3 of s.yaml, no longer: services" took=0s
 level=INFO msg="new settings are in use: version v4 of s.yaml" took=0s`},
 		{"fetched", []any{
-			reconcile.HTTPResourceUpdated{URL: "http://h/", Bytes: 1},
-			reconcile.HTTPResourceAccepted{URL: "http://h/"},
-			reconcile.HTTPResourceRejected{URL: "http://h/", Err: errors.New("no")},
+			fetch.Updated{URL: "http://h/", Bytes: 1},
+			fetch.Accepted{URL: "http://h/"},
+			fetch.Rejected{URL: "http://h/", Err: errors.New("no")},
 		}, `level=INFO msg="fetched a new content of http://h/, 1 byte, which is used once it has been deployed"
 level=INFO msg="the new content of http://h/ is deployed"
 level=WARN msg="the new content of http://h/ is not used, the one from before stays: no"`},

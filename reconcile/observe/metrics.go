@@ -11,6 +11,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
 // buckets of the histograms, in seconds.
@@ -157,9 +158,9 @@ func (m *Metrics) observe(event any) {
 		m.settingsApplied.Inc()
 	case reconcile.ConfigInvalid:
 		m.settingsInvalid.Inc()
-	case reconcile.HTTPResourceAccepted:
+	case fetch.Accepted:
 		m.httpAccepted.Inc()
-	case reconcile.HTTPResourceRejected:
+	case fetch.Rejected:
 		m.httpRejected.Inc()
 	case reconcile.ReconciliationCompleted:
 		m.reconciled(e.Took)

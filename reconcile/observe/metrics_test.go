@@ -21,6 +21,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
@@ -300,7 +301,7 @@ func TestSeriesDoNotExplode(t *testing.T) {
 			reconcile.InstancesChanged{Instances: []string{n, fmt.Sprint("pod", i)}, Removed: []string{fmt.Sprint("pod", i-1)}},
 			reconcile.InstanceDeployed{Instance: n}, reconcile.InstanceDeployed{Instance: fmt.Sprint("pod", i)},
 			reconcile.InstanceDeployed{Instance: fmt.Sprint("gone", i)},
-			reconcile.HTTPResourceRejected{URL: n}, reconcile.ConfigApplied{Name: n, Version: n}, stranger(n))
+			fetch.Rejected{URL: n}, reconcile.ConfigApplied{Name: n, Version: n}, stranger(n))
 		loop.state.Instances = append(loop.state.Instances, reconcile.InstanceState{Name: n}, reconcile.InstanceState{Name: fmt.Sprint("pod", i)})
 		loop.state.Quarantined = append(loop.state.Quarantined, reconcile.Quarantined{Resource: resource})
 		loop.state.Refused = append(loop.state.Refused, reconcile.Refusal{Resource: fmt.Sprint("kind", i, " a/b")})

@@ -9,6 +9,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
 // Loop is what is read of a [reconcile.Loop].
@@ -29,8 +30,8 @@ type Subject struct {
 	// Settings is [reconcile.Live.State].
 	Settings func() reconcile.SettingsState
 
-	// HTTP is [reconcile.HTTPStore.Resources].
-	HTTP func() []reconcile.HTTPResource
+	// HTTP is [fetch.Store.Resources].
+	HTTP func() []fetch.Resource
 
 	// Config is what the program was told, by flags for example. What it returns
 	// goes through JSON and must be free of secrets.

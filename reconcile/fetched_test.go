@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,7 +16,30 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
+
+// page answers requests without a network with a content that can be changed, or
+// with a status.
+type page struct {
+	mu      sync.Mutex
+	content string
+	status  int
+	asked   int
+}
+
+func (p *page) set(content string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.content = content
+}
+
+func (p *page) RoundTrip(*http.Request) (*http.Response, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked++
+	return &http.Response{StatusCode: max(p.status, 200), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(p.content))}, nil
+}
 
 // TestHTTPThroughTheLoop is what a user sees: a changed content is deployed, one
 // with which the configuration is not valid is not, and costs one render more;
@@ -23,7 +47,6 @@ import (
 func TestHTTPThroughTheLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &page{content: "192.0.2.1"}
-		w := &wire{answer: p.answer}
 		bus := eventbus.New(nil)
 		var mu sync.Mutex
 		var events []string
@@ -32,9 +55,9 @@ func TestHTTPThroughTheLoop(t *testing.T) {
 			defer mu.Unlock()
 			events = append(events, s)
 		}
-		eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[HTTPResourceUpdated]) { note("updated") })
-		eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[HTTPResourceAccepted]) { note("accepted") })
-		eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[HTTPResourceRejected]) {
+		eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[fetch.Updated]) { note("updated") })
+		eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[fetch.Accepted]) { note("accepted") })
+		eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[fetch.Rejected]) {
 			note("rejected: " + d.Event.Err.Error())
 		})
 		bus.Start()
@@ -51,7 +74,7 @@ func TestHTTPThroughTheLoop(t *testing.T) {
 		templates := site(t, map[string]string{"haproxy.cfg": `{% for _, a := range split(http.Fetch("http://a.test/list"), "\n") %}{% if a == "fail" %}{{ fail("no address") }}{% end %}acl {{ a }}
 {% end %}`}, nil, nil)
 		templates.Pure = true
-		store := &HTTPStore{Client: &http.Client{Transport: w}, Bus: bus}
+		store := &fetch.Store{Client: &http.Client{Transport: p}, Bus: bus}
 		templates.HTTP = store
 		target := &fakeTarget{name: "one"}
 		validations := 0
@@ -92,11 +115,12 @@ func TestHTTPThroughTheLoop(t *testing.T) {
 			require.Contains(t, what, map[string]string{"bad": "bad address", "fail": "no address"}[content])
 			require.Equal(t, "acl 192.0.2.2\nacl 192.0.2.3\n", newest())
 			require.LessOrEqual(t, validations, before+3)
-			before, asked := validations, w.count()
+			before, asked := validations, p.asked
 			time.Sleep(10 * time.Minute)
-			require.Empty(t, took())
-			require.Equal(t, before, validations, "nothing is validated in a loop")
-			require.Equal(t, asked+10, w.count(), "nor fetched")
+			require.Empty(t, took(), "a content is rejected once")
+			require.LessOrEqual(t, validations, before+3*10, "it is tried again at each interval, and no more often")
+			require.Equal(t, asked+10, p.asked)
+			require.Equal(t, "acl 192.0.2.2\nacl 192.0.2.3\n", newest())
 			require.Empty(t, loop.State().LastError)
 		}
 		p.set("192.0.2.4")
@@ -113,12 +137,12 @@ func TestHTTPThroughTheLoop(t *testing.T) {
 func TestHTTPNotThere(t *testing.T) {
 	templates := site(t, map[string]string{"haproxy.cfg": "global\n  # {{ http.Fetch(\"http://a.test/list?key=s3cret\") }}\n"}, nil, nil)
 	_, err := templates.Render(t.Context())
-	require.ErrorIs(t, err, errNoHTTP)
-	templates.HTTP = &HTTPStore{Client: &http.Client{Transport: &wire{answer: func(int, *http.Request) (*http.Response, error) { return response(404, ""), nil }}}}
+	require.ErrorContains(t, err, "this controller fetches nothing")
+	templates.HTTP = &fetch.Store{Client: &http.Client{Transport: &page{status: 404}}}
 	_, err = templates.Render(t.Context())
 	require.ErrorContains(t, err, "haproxy.cfg:2:")
-	require.ErrorContains(t, err, "http.Fetch http://a.test/list?key=...: status 404 Not Found")
-	var failed *HTTPError
+	require.ErrorContains(t, err, "http.Fetch http://a.test/list?...: status 404 Not Found")
+	var failed *fetch.Error
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, 404, failed.Status)
 }
@@ -128,8 +152,8 @@ func TestHTTPNotThere(t *testing.T) {
 func TestHTTPWithoutLeading(t *testing.T) {
 	p := &page{content: "192.0.2.1"}
 	templates := site(t, map[string]string{"haproxy.cfg": "global\n  # {{ http.Fetch(\"http://a.test/\") }}\n"}, nil, nil)
-	templates.HTTP = &HTTPStore{Client: &http.Client{Transport: &wire{answer: p.answer}}}
-	fetch(t, templates.HTTP, "http://b.test/")
+	templates.HTTP = &fetch.Store{Client: &http.Client{Transport: p}}
+	templates.HTTP.Begin(t.Context(), nil).Fetch("http://b.test/")
 	loop, err := New(Options{Renderer: templates, Leader: &fakeLeader{}})
 	require.NoError(t, err)
 	_, err = loop.Once(t.Context())
@@ -140,20 +164,23 @@ func TestHTTPWithoutLeading(t *testing.T) {
 
 // TestHTTPRefusedByAnInstance: what validates may still be refused by a HAProxy.
 func TestHTTPRefusedByAnInstance(t *testing.T) {
-	p := &page{content: "one"}
-	templates := site(t, map[string]string{"haproxy.cfg": "global\n  # {{ http.Fetch(\"http://a.test/\") }}\n"}, nil, nil)
-	s := &HTTPStore{Client: &http.Client{Transport: &wire{answer: p.answer}}}
-	templates.HTTP = s
-	first := mustRender(t, templates)
-	templates.Settle(first, nil)
-	p.set("two")
-	due, _ := s.due(time.Now().Add(time.Hour))
-	require.True(t, s.refresh(t.Context(), due[0]))
-	second := mustRender(t, templates)
-	require.Contains(t, second.Main(), "two")
-	require.True(t, templates.Settle(second, dataplane.ErrInvalid))
-	require.Equal(t, first.Hash(), mustRender(t, templates).Hash())
-	require.Equal(t, 1, s.Resources()[0].Rejected, "the render equals what is deployed")
-	require.False(t, templates.Settle(second, nil), "an answer that comes late")
-	require.Equal(t, first.Hash(), mustRender(t, templates).Hash())
+	synctest.Test(t, func(t *testing.T) {
+		p := &page{content: "one"}
+		templates := site(t, map[string]string{"haproxy.cfg": "global\n  # {{ http.Fetch(\"http://a.test/\") }}\n"}, nil, nil)
+		s := &fetch.Store{Client: &http.Client{Transport: p}}
+		templates.HTTP = s
+		first := mustRender(t, templates)
+		templates.Settle(first, nil)
+		p.set("two")
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		require.NoError(t, s.Run(ctx))
+		second := mustRender(t, templates)
+		require.Contains(t, second.Main(), "two")
+		require.True(t, templates.Settle(second, dataplane.ErrInvalid))
+		require.Equal(t, first.Hash(), mustRender(t, templates).Hash())
+		require.Equal(t, 1, s.Resources()[0].Rejected)
+		require.False(t, templates.Settle(second, nil), "an answer that comes late")
+		require.Equal(t, first.Hash(), mustRender(t, templates).Hash())
+	})
 }

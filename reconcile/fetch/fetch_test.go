@@ -1,4 +1,4 @@
-package reconcile
+package fetch
 
 import (
 	"compress/gzip"
@@ -73,15 +73,15 @@ func gzipped(w http.ResponseWriter, text string) {
 	_ = z.Close()
 }
 
-func fetch(t *testing.T, s *HTTPStore, url string) (*HTTPFetcher, string) {
+func fetch(t *testing.T, s *Store, url string) (*Fetcher, string) {
 	t.Helper()
-	f := s.Begin(t.Context())
+	f := s.Begin(t.Context(), nil)
 	content, err := f.fetch(url, nil)
 	require.NoError(t, err)
 	return f, content
 }
 
-func TestHTTPFetch(t *testing.T) {
+func TestFetch(t *testing.T) {
 	hang := make(chan struct{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "ok") })
@@ -139,7 +139,7 @@ func TestHTTPFetch(t *testing.T) {
 		{path: "/secret", err: "not allowed: no"},
 		{path: "/forbidden", err: "not allowed: no"},
 	} {
-		s := &HTTPStore{Retries: -1, MaxBytes: 1000, Timeout: 300 * time.Millisecond, Allow: func(u *url.URL) error {
+		s := &Store{Retries: -1, MaxBytes: 1000, Timeout: 300 * time.Millisecond, Allow: func(u *url.URL) error {
 			if u.Path == "/secret" {
 				return errors.New("no")
 			}
@@ -148,7 +148,7 @@ func TestHTTPFetch(t *testing.T) {
 		if c.path != "/slow" {
 			s.Timeout = 0
 		}
-		content, err := s.Begin(t.Context()).fetch(server.URL+c.path, nil)
+		content, err := s.Begin(t.Context(), nil).fetch(server.URL+c.path, nil)
 		if c.is != nil {
 			require.ErrorIs(t, err, c.is, c.path)
 		}
@@ -162,13 +162,12 @@ func TestHTTPFetch(t *testing.T) {
 	}
 
 	// A port that was just closed may be somebody else's by now; this one nobody takes.
-	_, err := (&HTTPStore{Retries: -1}).Begin(t.Context()).fetch("http://127.0.0.1:1", nil)
+	_, err := (&Store{Retries: -1}).Begin(t.Context(), nil).fetch("http://127.0.0.1:1", nil)
 	require.ErrorContains(t, err, "connection refused")
 }
 
-func TestHTTPURLsAndOptions(t *testing.T) {
-	s := &HTTPStore{}
-	s.init()
+func TestURLsAndOptions(t *testing.T) {
+	s := &Store{}
 	for _, c := range []struct {
 		url     string
 		options map[string]any
@@ -204,7 +203,7 @@ func TestHTTPURLsAndOptions(t *testing.T) {
 	require.Equal(t, time.Second, opts.interval, "a floor")
 }
 
-func TestHTTPCredentials(t *testing.T) {
+func TestCredentials(t *testing.T) {
 	var elsewhere atomic.Value
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		elsewhere.Store(r.Header.Get("Authorization"))
@@ -219,8 +218,8 @@ func TestHTTPCredentials(t *testing.T) {
 		fmt.Fprint(w, r.Header.Get("Authorization"))
 	}))
 	defer server.Close()
-	s := &HTTPStore{Retries: -1}
-	f := s.Begin(t.Context())
+	s := &Store{Retries: -1}
+	f := s.Begin(t.Context(), nil)
 	get := func(url string, options map[string]any) string {
 		content, err := f.fetch(url, options)
 		require.NoError(t, err)
@@ -234,8 +233,8 @@ func TestHTTPCredentials(t *testing.T) {
 	require.Equal(t, "elsewhere", get(server.URL+"/away", map[string]any{"token": "s3cret"}))
 	require.Equal(t, "", elsewhere.Load(), "another port is another server")
 
-	printed := fmt.Sprintf("%v %+v %#v %x %+v %+v %s", s, s, f, f, &Templates{HTTP: s}, s.Resources(), func() string {
-		_, err := s.Begin(t.Context()).fetch(strings.Replace(other.URL, "http://", "https://s3cret:s3cret@", 1)+"/?s3cret=1&t=s3cret", nil)
+	printed := fmt.Sprintf("%v %+v %#v %x %+v %+v %s", s, s, f, f, struct{ s *Store }{s}, s.Resources(), func() string {
+		_, err := s.Begin(t.Context(), nil).fetch(strings.Replace(other.URL, "http://", "https://s3cret:s3cret@", 1)+"/?s3cret=1&t=s3cret", nil)
 		return err.Error()
 	}())
 	require.NotContains(t, strings.ReplaceAll(printed, "s3cret=...", ""), "s3cret")
@@ -243,7 +242,7 @@ func TestHTTPCredentials(t *testing.T) {
 }
 
 // TestHTTPRetries is about time: tries, back-off, and the memory of a failure.
-func TestHTTPRetries(t *testing.T) {
+func TestRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{answer: func(n int, _ *http.Request) (*http.Response, error) {
 			if n < 4 {
@@ -251,7 +250,7 @@ func TestHTTPRetries(t *testing.T) {
 			}
 			return response(200, "ok"), nil
 		}}
-		s := &HTTPStore{Client: &http.Client{Transport: w}}
+		s := &Store{Client: &http.Client{Transport: w}}
 		start := time.Now()
 		_, content := fetch(t, s, "http://a.test/")
 		require.Equal(t, "ok", content)
@@ -259,18 +258,18 @@ func TestHTTPRetries(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{answer: func(int, *http.Request) (*http.Response, error) { return response(404, ""), nil }}
-		s := &HTTPStore{Client: &http.Client{Transport: w}}
+		s := &Store{Client: &http.Client{Transport: w}}
 		for range 100 { // a storm of renders
-			_, err := s.Begin(t.Context()).fetch("http://a.test/", nil)
+			_, err := s.Begin(t.Context(), nil).fetch("http://a.test/", nil)
 			require.ErrorContains(t, err, "http.Fetch http://a.test/: status 404 Not Found")
 		}
 		require.Equal(t, 1, w.count(), "what cannot pass is not tried again at once")
 		time.Sleep(time.Second)
-		_, err := s.Begin(t.Context()).fetch("http://a.test/", nil)
+		_, err := s.Begin(t.Context(), nil).fetch("http://a.test/", nil)
 		require.Error(t, err)
 		require.Equal(t, 2, w.count())
 		time.Sleep(time.Second) // the back-off has doubled
-		_, err = s.Begin(t.Context()).fetch("http://a.test/", nil)
+		_, err = s.Begin(t.Context(), nil).fetch("http://a.test/", nil)
 		require.Error(t, err)
 		require.Equal(t, 2, w.count())
 	})
@@ -279,20 +278,20 @@ func TestHTTPRetries(t *testing.T) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		}}
-		s := &HTTPStore{Client: &http.Client{Transport: w}}
+		s := &Store{Client: &http.Client{Transport: w}}
 		start := time.Now()
-		_, err := s.Begin(t.Context()).fetch("http://a.test/", nil)
+		_, err := s.Begin(t.Context(), nil).fetch("http://a.test/", nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, httpRenderWait, time.Since(start), "a render does not wait for ever")
+		require.Equal(t, renderWait, time.Since(start), "a render does not wait for ever")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = s.Begin(ctx).fetch("http://b.test/", nil)
+		_, err = s.Begin(ctx, nil).fetch("http://b.test/", nil)
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }
 
 // TestHTTPRun: conditional requests, and what Run does with failures.
-func TestHTTPRun(t *testing.T) {
+func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := &wire{answer: func(n int, r *http.Request) (*http.Response, error) {
@@ -309,12 +308,12 @@ func TestHTTPRun(t *testing.T) {
 			return response(200, "two", "ETag", `"2"`), nil
 		}}
 		var changes atomic.Int32
-		s := &HTTPStore{Client: &http.Client{Transport: w}, OnChange: func(string) { changes.Add(1) }}
+		s := &Store{Client: &http.Client{Transport: w}, OnChange: func(string) { changes.Add(1) }}
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
 		f, content := fetch(t, s, "http://a.test/")
 		require.Equal(t, "one", content)
-		f.Settle(nil)
+		s.Settle(f, nil)
 		synctest.Wait()
 		require.Equal(t, 1, w.count())
 		time.Sleep(time.Minute)

@@ -1,0 +1,142 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Fetcher is what the templates of one render see of a [Store], as the variable
+// http. All that one render fetches of a URL is the same content.
+type Fetcher struct {
+	store  *Store
+	ctx    context.Context // of the render
+	render uint64
+	note   func(key, revision any)
+
+	mu   sync.Mutex
+	used map[key]*content
+}
+
+// Begin starts a render. Fetches that the render has to wait for end with ctx. A
+// nil store refuses to fetch.
+//
+// A renderer that remembers texts gives a function that takes note of each fetch:
+// see [Store.Revision]. It may be nil.
+func (s *Store) Begin(ctx context.Context, note func(key, revision any)) *Fetcher {
+	f := &Fetcher{store: s, ctx: ctx, note: note, used: map[key]*content{}}
+	if s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.resources == nil {
+			s.resources, s.client = map[key]*resource{}, s.newClient()
+		}
+		s.renders++
+		f.render = s.renders
+	}
+	return f
+}
+
+// Format tells nothing of what was fetched, for any verb.
+func (f *Fetcher) Format(st fmt.State, _ rune) { _, _ = st.Write([]byte("HTTP fetcher")) }
+
+var errNoStore = errors.New("http.Fetch: this controller fetches nothing: Templates.HTTP is not set")
+
+// Fetch returns the content of a URL. The first render that fetches a URL waits
+// for it, 10 s at most.
+//
+// An error ends the render, with the position of the call and an [*Error]: the
+// URL is not http or https, or the server gave no content yet. A server that fails
+// later does no harm. Called from Go, Fetch panics with that error.
+func (f *Fetcher) Fetch(url string) string { return f.FetchWith(url, nil) }
+
+// FetchWith is Fetch with options:
+//
+//   - username and password, or token: credentials; a token is a bearer's
+//   - interval and timeout: durations, such as "30s", in place of the store's
+//
+// Credentials may also stand in the URL. The same URL with other credentials is
+// another resource.
+func (f *Fetcher) FetchWith(url string, options map[string]any) string {
+	text, err := f.fetch(url, options)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+func (f *Fetcher) fetch(raw string, options map[string]any) (string, error) {
+	if f == nil || f.store == nil {
+		return "", errNoStore
+	}
+	k, opts, err := f.store.parse(raw, options)
+	if err != nil {
+		return "", err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, err := f.use(k, &opts)
+	if err != nil {
+		return "", err
+	}
+	if f.note != nil {
+		f.note(k, c)
+	}
+	return c.text, nil
+}
+
+// Revision returns what a fetch with a key that was noted would be noted with in
+// this render, nil if that is not known. The render then uses that content.
+func (s *Store) Revision(f *Fetcher, noted any) any {
+	k, ok := noted.(key)
+	if s == nil || !ok {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c, _ := f.use(k, nil); c != nil {
+		return c
+	}
+	return nil
+}
+
+// use returns what the render uses of a URL, and fetches it where nothing is
+// known of it yet and options are given. The caller holds f.mu.
+func (f *Fetcher) use(k key, opts *options) (*content, error) {
+	if c := f.used[k]; c != nil {
+		return c, nil
+	}
+	s := f.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.resources[k]
+	if r == nil && opts == nil {
+		return nil, nil
+	}
+	if r == nil {
+		r = &resource{key: k, display: display(k.url), busy: make(chan struct{}, 1)}
+		if most := orDefault(s.MaxURLs, defaultMaxURLs); len(s.resources) >= most {
+			return nil, &Error{URL: r.display, Err: fmt.Errorf("%d URLs are held already, and there is no room for more", most)}
+		}
+		s.resources[k] = r
+	}
+	if opts != nil {
+		r.opts = *opts
+	}
+	r.used = max(r.used, f.render)
+	if r.current() == nil && opts != nil {
+		s.mu.Unlock()
+		ctx, cancel := context.WithTimeout(f.ctx, renderWait)
+		_, err := s.refresh(ctx, r)
+		cancel()
+		s.mu.Lock()
+		if err != nil {
+			return nil, err
+		}
+	}
+	if c := r.current(); c != nil {
+		f.used[k] = c
+	}
+	return f.used[k], nil
+}
