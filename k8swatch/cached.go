@@ -6,7 +6,6 @@ import (
 	"iter"
 	"log/slog"
 	"reflect"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,9 +59,8 @@ const (
 // shared and must not be changed. An object is at least as new as the metadata
 // that it was found by, and may be newer.
 type Cached[T Object] struct {
-	watcher  *Watcher
-	fetched  *fetched
-	parallel int
+	watcher *Watcher
+	fetched *fetched
 }
 
 // NewCached returns a store that fetches on demand. T is the type of the objects
@@ -88,34 +86,25 @@ func NewCached[T Object](src MetadataSource, gvr schema.GroupVersionResource, op
 	if err != nil {
 		return nil, err
 	}
-	c := &Cached[T]{watcher: w, parallel: opts.Parallel}
-	if c.parallel <= 0 {
-		c.parallel = defaultParallel
-	}
-	c.fetched = newFetched(src, gvr, opts.TTL, opts.MaxBytes, c.parallel)
-	return c, nil
+	return &Cached[T]{watcher: w, fetched: newFetched(src, gvr, opts, w.Snapshot)}, nil
 }
 
 // Run watches until ctx ends, and returns nil when every goroutine that it or a
 // look-up started has ended; see [Watcher.Run]. The only error is [ErrStarted].
 func (c *Cached[T]) Run(ctx context.Context) error {
-	if !c.fetched.start() {
+	if !c.fetched.ran.CompareAndSwap(false, true) {
 		return ErrStarted
 	}
-	var sweep sync.WaitGroup
-	sweep.Go(func() { c.fetched.run(ctx, c.watcher.Snapshot) })
-	err := c.watcher.Run(ctx)
-	sweep.Wait()
-	c.fetched.stop()
-	return err
+	defer c.fetched.stop()
+	return c.watcher.Run(ctx)
 }
 
 // Get returns the objects whose index keys begin with the given ones, in the
-// order of [Snapshot.Get], and fetches those that are not kept. It waits for the
-// initial sync first. The error is a [*SyncError] where the metadata cannot be
-// had, a [*FetchError] where an object cannot, or that of ctx. Where several
-// objects cannot be had, it names the first of them in this order, whichever
-// failed first; what comes after one that failed is not waited for.
+// order of [Snapshot.Get], and fetches those that are not kept, each for at most
+// 30 s. It waits for the initial sync first. The error is a [*SyncError] where the
+// metadata cannot be had, a [*FetchError] where an object cannot, or that of ctx.
+// Where several objects cannot be had, it names the first of them in this order,
+// whichever failed first.
 func (c *Cached[T]) Get(ctx context.Context, keys ...string) ([]T, error) {
 	found, err := c.find(ctx, keys)
 	if err != nil {
@@ -138,7 +127,7 @@ func (c *Cached[T]) All(ctx context.Context) iter.Seq2[T, error] {
 			return
 		}
 		for len(found) > 0 {
-			n := min(len(found), c.parallel)
+			n := min(len(found), cap(c.fetched.slots))
 			objs, err := c.load(ctx, found[:n])
 			if err != nil {
 				yield(none, err)
@@ -155,7 +144,7 @@ func (c *Cached[T]) All(ctx context.Context) iter.Seq2[T, error] {
 }
 
 func (c *Cached[T]) find(ctx context.Context, keys []string) ([]Object, error) {
-	if c.fetched.ended() {
+	if c.fetched.ctx.Err() != nil {
 		return nil, &SyncError{Resource: c.watcher.resource, Namespace: c.watcher.namespace, Verb: "get", Reason: ErrStopped}
 	}
 	if _, err := c.watcher.WaitForSync(ctx); err != nil {
@@ -166,7 +155,7 @@ func (c *Cached[T]) find(ctx context.Context, keys []string) ([]Object, error) {
 
 // load fetches what is not kept. What is gone in the meantime is left out.
 func (c *Cached[T]) load(ctx context.Context, found []Object) ([]T, error) {
-	objs, err := c.fetched.getAll(ctx, found, c.parallel)
+	objs, err := c.fetched.getAll(ctx, found)
 	if err != nil {
 		return nil, err
 	}

@@ -1,50 +1,45 @@
 package k8swatch
 
 import (
-	"container/list"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 )
+
+// fetchTimeout ends a fetch that is not answered: others may wait for it.
+const fetchTimeout = 30 * time.Second
 
 // version names one version of one object. An object is fetched and kept for the
 // version of the metadata that it was asked for by, so that a new version that
 // the watch tells of is never answered by an older object.
 type version struct {
-	namespace, name string
-	uid             types.UID
-	resource        string // metadata.resourceVersion
+	types.NamespacedName
+	uid      types.UID
+	resource string // metadata.resourceVersion
 }
 
 func versionOf(m Object) version {
-	return version{m.GetNamespace(), m.GetName(), m.GetUID(), m.GetResourceVersion()}
+	return version{types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}, m.GetUID(), m.GetResourceVersion()}
 }
 
 // keeping is an object in the cache.
 type keeping struct {
-	asked, got version
-	begun      int64 // number of its fetch: those that begin later are not older
-	obj        Object
-	bytes      int64
-	until      time.Time
-}
-
-// flight is a fetch under way, for all that want the same version.
-type flight struct {
-	done    chan struct{}
-	cancel  context.CancelFunc
-	waiting int    // callers; the last that leaves cancels it
-	obj     Object // nil: it is gone
-	err     error
+	version
+	obj    Object
+	bytes  int64
+	expire *time.Timer // drops it
 }
 
 // fetched holds objects for a while, in bounded memory. Its methods may be called
@@ -52,214 +47,156 @@ type flight struct {
 type fetched struct {
 	src      MetadataSource
 	resource schema.GroupVersionResource
+	known    func() *Snapshot // the metadata
 	ttl      time.Duration
 	maxBytes int64
 	slots    chan struct{} // one for each fetch that may be under way
+	flights  singleflight.Group
+	ctx      context.Context // of all fetches; it ends with Run
+	cancel   context.CancelFunc
+	ran      atomic.Bool
 
-	mu      sync.Mutex
-	started bool
-	stopped bool
-	used    *list.List // of *keeping, the last used first
-	byName  map[objectName]*list.Element
-	bytes   int64
-	flights map[version]*flight
-	flying  sync.WaitGroup
-	counts  CacheStats
+	mu     sync.Mutex
+	kept   *lru.Cache // of *keeping by name
+	flying sync.WaitGroup
+	counts CacheStats
 }
 
-func newFetched(src MetadataSource, gvr schema.GroupVersionResource, ttl time.Duration, maxBytes int64, parallel int) *fetched {
-	if ttl == 0 {
-		ttl = defaultTTL
+func newFetched(src MetadataSource, gvr schema.GroupVersionResource, opts *CachedOptions, known func() *Snapshot) *fetched {
+	f := &fetched{src: src, resource: gvr, known: known, ttl: opts.TTL, maxBytes: opts.MaxBytes}
+	if f.ttl == 0 {
+		f.ttl = defaultTTL
 	}
-	if maxBytes <= 0 {
-		maxBytes = defaultMaxBytes
+	if f.maxBytes <= 0 {
+		f.maxBytes = defaultMaxBytes
 	}
-	return &fetched{
-		src: src, resource: gvr, ttl: ttl, maxBytes: maxBytes, slots: make(chan struct{}, parallel),
-		used: list.New(), byName: map[objectName]*list.Element{}, flights: map[version]*flight{},
+	parallel := opts.Parallel
+	if parallel <= 0 {
+		parallel = defaultParallel
 	}
-}
-
-// start reports whether it is the first.
-func (f *fetched) start() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	first := !f.started
-	f.started = true
-	return first
-}
-
-// run drops what is too old or deleted until ctx ends. Look-ups never see it
-// anyhow; this gives the memory back.
-func (f *fetched) run(ctx context.Context, now func() *Snapshot) {
-	if f.ttl < 0 {
-		return
-	}
-	for sleep(ctx, max(f.ttl/8, time.Millisecond)) {
-		known := now()
-		f.mu.Lock()
-		for e := f.used.Front(); e != nil; {
-			k, next := e.Value.(*keeping), e.Next()
-			m := known.ByName(k.asked.namespace, k.asked.name)
-			if m == nil || !k.is(versionOf(m)) || !time.Now().Before(k.until) {
-				f.drop(e)
-			}
-			e = next
-		}
-		f.mu.Unlock()
-	}
+	f.slots = make(chan struct{}, parallel)
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	f.kept = lru.NewWithEvictionFunc(0, func(_ lru.Key, value any) {
+		k := value.(*keeping)
+		k.expire.Stop()
+		f.counts.Bytes -= k.bytes
+	})
+	return f
 }
 
 // stop ends all fetches and waits for them.
 func (f *fetched) stop() {
 	f.mu.Lock()
-	f.stopped = true
-	for _, fl := range f.flights {
-		fl.cancel()
-	}
-	f.used.Init()
-	clear(f.byName)
-	f.bytes = 0
+	f.cancel()
+	f.kept.Clear()
 	f.mu.Unlock()
 	f.flying.Wait()
 }
 
-// is reports whether the object answers a question for a version: it was fetched
-// for it, or turned out to be it.
-func (k *keeping) is(v version) bool { return k.asked == v || k.got == v }
-
-// kept returns the object of the version that the metadata tells of, or nil.
-func (f *fetched) kept(m Object) Object {
-	v := versionOf(m)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	obj := f.lookup(v)
-	if obj != nil {
-		f.counts.Hits++
+// getAll returns an object for each that was found in the metadata, nil where it
+// is gone meanwhile. The error is that of the first object in order that has one,
+// or of ctx: they begin in order, and nothing begins after one that failed.
+func (f *fetched) getAll(ctx context.Context, found []Object) ([]Object, error) {
+	objs := make([]Object, len(found))
+	var all errgroup.Group
+	all.SetLimit(cap(f.slots))
+	var mu sync.Mutex
+	var failed error
+	first := len(found) // that failed
+	for i, m := range found {
+		if objs[i] = f.hit(versionOf(m)); objs[i] != nil {
+			continue
+		}
+		all.Go(func() error {
+			mu.Lock()
+			useless := i > first
+			mu.Unlock()
+			if useless {
+				return nil
+			}
+			obj, err := f.get(ctx, versionOf(m))
+			mu.Lock()
+			defer mu.Unlock()
+			if objs[i] = obj; err != nil && i < first {
+				first, failed = i, err
+			}
+			return nil
+		})
 	}
-	return obj
-}
-
-func (f *fetched) lookup(v version) Object {
-	e := f.byName[objectName{v.namespace, v.name}]
-	if e == nil {
-		return nil
-	}
-	k := e.Value.(*keeping)
-	if !time.Now().Before(k.until) {
-		f.drop(e)
-		return nil
-	}
-	if !k.is(v) { // newer or older than what a reader with a snapshot knows
-		return nil
-	}
-	f.used.MoveToFront(e)
-	return k.obj
-}
-
-// get fetches an object, or waits for the fetch that is under way. It returns
-// nil where there is none any more.
-func (f *fetched) get(ctx context.Context, m Object) (Object, error) {
-	v := versionOf(m)
-	if ctx.Err() != nil { // somebody else's fetch for the same list has failed
+	_ = all.Wait()
+	if failed != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	return objs, failed
+}
+
+// hit returns the object of a version if it is kept, or nil.
+func (f *fetched) hit(v version) Object {
 	f.mu.Lock()
-	if f.stopped {
+	defer f.mu.Unlock()
+	if k, ok := f.kept.Get(v.NamespacedName); ok && k.(*keeping).version == v {
+		f.counts.Hits++
+		return k.(*keeping).obj
+	}
+	return nil
+}
+
+// get fetches an object, or waits for the fetch that is under way, which goes on
+// when ctx ends. It returns nil where there is no object any more.
+func (f *fetched) get(ctx context.Context, v version) (obj Object, err error) {
+	done := make(chan struct{})
+	f.mu.Lock()
+	if f.ctx.Err() != nil {
 		f.mu.Unlock()
 		return nil, f.failure(v, ErrStopped)
 	}
-	if obj := f.lookup(v); obj != nil { // fetched since kept was asked
-		f.mu.Unlock()
-		return obj, nil
-	}
-	fl := f.flights[v]
-	if fl == nil {
-		// The flight outlives the caller that began it, if others wait for it.
-		flying, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		fl = &flight{done: make(chan struct{}), cancel: cancel}
-		f.flights[v] = fl
-		f.flying.Go(func() { f.fly(flying, v, fl) })
-	}
-	fl.waiting++
+	var got any
+	var failed error
+	f.flying.Go(func() {
+		defer close(done)
+		got, failed, _ = f.flights.Do(fmt.Sprint(v.NamespacedName, v.uid, v.resource), func() (any, error) { return f.fetch(v) })
+	})
 	f.mu.Unlock()
-
 	select {
-	case <-fl.done:
-		return fl.obj, fl.err
+	case <-done:
+		obj, _ = got.(Object)
+		return obj, failed
 	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if fl.waiting--; fl.waiting == 0 {
-		if f.flights[v] == fl {
-			delete(f.flights, v) // who comes now begins a new one
-		}
-		fl.cancel()
-	}
-	return nil, ctx.Err()
 }
 
-func (f *fetched) fly(ctx context.Context, v version, fl *flight) {
-	defer fl.cancel()
-	obj, begun, err := f.fetch(ctx, v)
-	var k *keeping
-	if obj != nil {
-		k = &keeping{asked: v, got: versionOf(obj), begun: begun, obj: obj, bytes: sizeOf(obj), until: time.Now().Add(f.ttl)}
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	fl.obj, fl.err = obj, err
-	if f.flights[v] == fl {
-		delete(f.flights, v)
-	}
-	if k != nil && !f.stopped {
-		f.keep(k)
-	}
-	close(fl.done)
-}
-
-// fetch returns nil where the object is gone, and the number of the fetch.
-func (f *fetched) fetch(ctx context.Context, v version) (obj Object, begun int64, err error) {
+// fetch returns nil where the object is gone.
+func (f *fetched) fetch(v version) (obj Object, err error) {
 	select {
 	case f.slots <- struct{}{}:
 		defer func() { <-f.slots }()
-	case <-ctx.Done():
-		return nil, 0, f.failure(v, f.why(ctx.Err()))
+	case <-f.ctx.Done():
+		return nil, f.failure(v, ErrStopped)
 	}
 	f.mu.Lock()
 	f.counts.Fetches++
-	begun = f.counts.Fetches
 	f.mu.Unlock()
-	if err := guard(func() (err error) { obj, err = f.src.Fetch(ctx, f.resource, v.namespace, v.name); return err }); err != nil {
-		if gone(err) {
-			return nil, 0, nil
-		}
-		return nil, 0, f.failure(v, f.why(err))
+	ctx, cancel := context.WithTimeout(f.ctx, fetchTimeout)
+	defer cancel()
+	err = guard(func() (err error) { obj, err = f.src.Fetch(ctx, f.resource, v.Namespace, v.Name); return err })
+	switch {
+	case err == nil && obj == nil:
+		err = errors.New("the source sent no object")
+	case err == nil:
+		trimCopies(obj)
+		f.keep(v, obj)
+		return obj, nil
+	case gone(err):
+		return nil, nil
+	case f.ctx.Err() != nil:
+		err = fmt.Errorf("%w: %w", ErrStopped, err)
 	}
-	if obj == nil {
-		return nil, 0, f.failure(v, errors.New("the source sent no object"))
-	}
-	trimCopies(obj)
-	return obj, begun, nil
-}
-
-// why says whether an error comes from the end of Run.
-func (f *fetched) why(err error) error {
-	if f.ended() {
-		return fmt.Errorf("%w: %w", ErrStopped, err)
-	}
-	return err
-}
-
-func (f *fetched) ended() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.stopped
+	return nil, f.failure(v, err)
 }
 
 func (f *fetched) failure(v version, err error) error {
-	return &FetchError{Resource: f.resource, Namespace: v.namespace, Name: v.name, Err: err}
+	return &FetchError{Resource: f.resource, Namespace: v.Namespace, Name: v.Name, Err: err}
 }
 
 // gone reports whether the server says that the object is not there, and not
@@ -273,68 +210,50 @@ func gone(err error) bool {
 	return d != nil && d.Name != ""
 }
 
-// keep stores an object in place of older versions of it, and makes room.
-func (f *fetched) keep(k *keeping) {
-	name := objectName{k.asked.namespace, k.asked.name}
-	if e := f.byName[name]; e != nil {
-		if e.Value.(*keeping).begun > k.begun {
-			return
-		}
-		f.drop(e)
-	}
-	if f.ttl < 0 || k.bytes > f.maxBytes {
+// keep stores an object that nobody knows a newer version of, and makes room.
+func (f *fetched) keep(v version, obj Object) {
+	size := sizeOf(obj)
+	now := f.known().ByName(v.Namespace, v.Name)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now == nil || versionOf(now) != v || f.ttl < 0 || f.ctx.Err() != nil {
 		return
 	}
-	for f.bytes+k.bytes > f.maxBytes {
-		f.drop(f.used.Back())
+	f.kept.Remove(v.NamespacedName)
+	if size > f.maxBytes {
+		return
 	}
-	f.byName[name] = f.used.PushFront(k)
-	f.bytes += k.bytes
+	for f.counts.Bytes+size > f.maxBytes {
+		f.kept.RemoveOldest()
+	}
+	k := &keeping{version: v, obj: obj, bytes: size}
+	k.expire = time.AfterFunc(f.ttl, func() { f.drop(k) })
+	f.kept.Add(v.NamespacedName, k)
+	f.counts.Bytes += size
 }
 
-func (f *fetched) drop(e *list.Element) {
-	k := f.used.Remove(e).(*keeping)
-	delete(f.byName, objectName{k.asked.namespace, k.asked.name})
-	f.bytes -= k.bytes
+func (f *fetched) drop(k *keeping) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now, ok := f.kept.Get(k.NamespacedName); ok && now == any(k) {
+		f.kept.Remove(k.NamespacedName)
+	}
 }
 
 func (f *fetched) stats() CacheStats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.counts
-	s.Objects, s.Bytes = f.used.Len(), f.bytes
+	s.Objects = f.kept.Len()
 	return s
 }
 
 // sizeOf is the size of an object in bytes, as protobuf where it has that form
-// and about as JSON otherwise.
+// and as JSON otherwise.
 func sizeOf(obj Object) int64 {
 	if sized, ok := obj.(interface{ Size() int }); ok {
 		return int64(sized.Size())
 	}
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return jsonSize(u.Object)
-	}
-	return 0
-}
-
-func jsonSize(v any) int64 {
-	const punctuation = 4
-	switch v := v.(type) {
-	case map[string]any:
-		n := int64(punctuation)
-		for k, e := range v {
-			n += int64(len(k)) + punctuation + jsonSize(e)
-		}
-		return n
-	case []any:
-		n := int64(punctuation)
-		for _, e := range v {
-			n += 1 + jsonSize(e)
-		}
-		return n
-	case string:
-		return int64(len(v)+strings.Count(v, "\n")) + punctuation
-	}
-	return 2 * punctuation
+	text, _ := json.Marshal(obj)
+	return int64(len(text))
 }
