@@ -3,6 +3,8 @@ package k8swatch_test
 import (
 	"context"
 	"errors"
+	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -57,7 +59,7 @@ func (l *leases) take(t *testing.T, holder string) {
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
 	}
 	// Past the reactors, one of which hangs.
-	if err := l.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease, "ns"); err != nil {
+	if err := l.Tracker().Update(leaseKind, lease, "ns"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -72,6 +74,8 @@ func (l *leases) candidate(t *testing.T, identity string) *k8swatch.Election {
 	}
 	return e
 }
+
+var leaseKind = coordinationv1.SchemeGroupVersion.WithResource("leases")
 
 func TestElectionHandsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +106,8 @@ func TestElectionHandsOver(t *testing.T) {
 		if err := <-adone; err != nil {
 			t.Error(err)
 		}
-		synctest.Wait() // no time passes: b watches the Lease
+		elapse(4400 * time.Millisecond)
+		synctest.Wait()
 		if !b.Leading() || l.holder(t) != "b" {
 			t.Errorf("b leads: %v, holder %q", b.Leading(), l.holder(t))
 		}
@@ -249,4 +254,133 @@ func TestNewElectionRefuses(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
+}
+
+// stands runs a candidate until the end of the test.
+func stands(t *testing.T, e *k8swatch.Election) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) }()
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// give makes the Lease.
+func (l *leases) give(t *testing.T, holder string) {
+	t.Helper()
+	err := l.Tracker().Create(leaseKind, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "haptic"}}, "ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.take(t, holder)
+}
+
+// TestCandidateWaitsForRenewals: a holder that renews is never displaced; one
+// that does not is.
+func TestCandidateWaitsForRenewals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeases()
+		l.give(t, "b")
+		e := l.candidate(t, "a")
+		stop := stands(t, e)
+		defer stop()
+		for range 60 {
+			elapse(10 * time.Second)
+			l.take(t, "b")
+			synctest.Wait()
+			if e.Leading() || l.holder(t) != "b" {
+				t.Fatalf("leading %v, holder %q", e.Leading(), l.holder(t))
+			}
+		}
+		elapse(24 * time.Second) // 15 s, and two tries
+		synctest.Wait()
+		if !e.Leading() {
+			t.Error("the Lease ran out and was not taken")
+		}
+	})
+}
+
+// TestCandidatesDoNotHammer: while the API server is away, or another is faster
+// each time, a candidate asks no more often than the retry period says.
+func TestCandidatesDoNotHammer(t *testing.T) {
+	for name, fails := range map[string]string{"away": "*", "lost each time": "update"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLeases()
+				l.give(t, "b")
+				var calls atomic.Int32
+				l.PrependReactor(fails, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+					calls.Add(1)
+					return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "haptic", errors.New("changed"))
+				})
+				e := l.candidate(t, "a")
+				stop := stands(t, e)
+				defer stop()
+				elapse(10 * time.Minute) // the Lease ran out long ago
+				if n := calls.Load(); n < 10*60/5 || n > 10*60/2+2 {
+					t.Errorf("%d calls in 10 min", n)
+				}
+			})
+		})
+	}
+}
+
+// TestOneOfManyCandidatesLeads: all of them want a Lease that is free.
+func TestOneOfManyCandidatesLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeases()
+		l.compareVersions()
+		l.give(t, "gone")
+		var all []*k8swatch.Election
+		for i := range 10 {
+			e := l.candidate(t, string(rune('a'+i)))
+			stop := stands(t, e)
+			defer stop()
+			all = append(all, e)
+		}
+		elapse(time.Second)
+		for range 5 {
+			l.take(t, "")
+			elapse(5 * time.Second)
+			leading := 0
+			for _, e := range all {
+				if e.Leading() && l.holder(t) == e.Identity() {
+					leading++
+				}
+			}
+			if leading != 1 {
+				t.Fatalf("%d lead", leading)
+			}
+			l.take(t, "gone") // the leader finds out with its next renewal
+			elapse(3 * time.Second)
+		}
+	})
+}
+
+// compareVersions refuses to write over a Lease that has changed, as an API
+// server does.
+func (l *leases) compareVersions() {
+	var mu sync.Mutex
+	version := 0
+	l.PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		update := a.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
+		now, err := l.Tracker().Get(leaseKind, "ns", "haptic")
+		if err != nil {
+			return true, nil, err
+		}
+		if now.(*coordinationv1.Lease).ResourceVersion != update.ResourceVersion {
+			return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "haptic", errors.New("changed"))
+		}
+		update = update.DeepCopy()
+		version++
+		update.ResourceVersion = strconv.Itoa(version)
+		return true, update, l.Tracker().Update(leaseKind, update, "ns")
+	})
 }
