@@ -19,7 +19,7 @@ const module = "github.com/hapticsdk/haptic"
 // What stands below a folder follows the rule of the folder.
 var allowed = map[string][]string{
 	"eventbus":            {},
-	"templating":          {"github.com/open2b/scriggo", "go.yaml.in/yaml/"},
+	"templating":          {"templating/internal/place", "github.com/open2b/scriggo", "go.yaml.in/yaml/"},
 	"k8swatch":            {"internal/filewatch", "internal/jsonpath", "k8swatch/internal/manifest", "k8swatch/internal/memapi", "k8s.io/", "go.yaml.in/yaml/", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
 	"dataplane":           {"dataplane/internal/api", "dataplane/internal/change", "dataplane/internal/config", "dataplane/internal/diff", "dataplane/internal/host", "internal/dpapi", "internal/haproxycfg"},
 	"validate":            {"dataplane", "internal/haproxycfg", "internal/haproxyctl"},
@@ -43,6 +43,9 @@ var allowed = map[string][]string{
 
 	"k8swatch/internal/manifest": {"k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/json", "sigs.k8s.io/yaml", "go.yaml.in/yaml/"},
 	"k8swatch/internal/memapi":   {"internal/jsonpath", "k8s.io/"},
+
+	// Below templating, too.
+	"templating/internal/place": {"github.com/open2b/scriggo/native"},
 
 	// Test kits may use what tests use.
 	"dataplane/dataplanetest": {"dataplane", "dataplane/internal/config", "dataplane/dataplanetest/internal/daemon", "dataplane/dataplanetest/internal/pretender", "internal/dpapi", "internal/haproxycfg", "internal/haproxyctl"},

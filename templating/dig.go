@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // content is implemented by *unstructured.Unstructured.
@@ -423,7 +425,7 @@ func wholeNumber(v reflect.Value) (int, error) {
 		}
 		f, err := strconv.ParseFloat(v.String(), 64)
 		if err != nil {
-			return 0, fmt.Errorf("%s, not a number", shorten(v.String()))
+			return 0, fmt.Errorf("%s, not a number", place.Shorten(v.String()))
 		}
 		return wholeNumber(reflect.ValueOf(f))
 	}
@@ -441,7 +443,7 @@ func floatNumber(v reflect.Value) (float64, error) {
 	}
 	f, err := strconv.ParseFloat(v.String(), 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-		return 0, fmt.Errorf("%s, not a number", shorten(v.String()))
+		return 0, fmt.Errorf("%s, not a number", place.Shorten(v.String()))
 	}
 	return f, nil
 }

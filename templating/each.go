@@ -11,6 +11,8 @@ import (
 
 	"github.com/open2b/scriggo"
 	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // What renders an entry for each of several items is a template around it: a
@@ -21,10 +23,6 @@ const (
 	eachItem   = "haptic_each_item"
 	eachMark   = "haptic_each_mark"
 )
-
-// endOfItem stands behind the text of each item. No value that is escaped can
-// have it, nor can a configuration.
-const endOfItem = "\x00"
 
 // RenderEach renders one entry once for each item, with the variable set to
 // it, and returns one text an item. It does what as many calls of [Engine.Render]
@@ -106,17 +104,12 @@ func (e *Engine) renderLoop(ctx context.Context, en *entry, variable string, typ
 	values[eachItems] = list.Interface()
 	out := &output{max: e.max}
 	err = e.decl.run(ctx, loop.template, out, values)
-	texts = strings.Split(out.buf.String(), endOfItem)
+	texts = strings.Split(out.buf.String(), place.EndOfItem)
 	texts = texts[:len(texts)-1]
 	if err != nil {
 		return texts, false
 	}
-	for _, text := range texts {
-		if err, _ := checkLines(en.name, text); err != nil {
-			return texts, false
-		}
-	}
-	if _, n, _ := out.madeKeyword(loop.sites); n > 0 {
+	if out.check(en.name, loop.sites) != nil {
 		return texts, false
 	}
 	return texts, len(texts) == len(items)
@@ -131,7 +124,7 @@ type loops struct {
 // eachLoop is a template around an entry.
 type eachLoop struct {
 	template *scriggo.Template
-	sites    []site
+	sites    []place.Site
 }
 
 func (e *Engine) loop(en *entry, variable string, typ reflect.Type) *eachLoop {
@@ -148,9 +141,9 @@ func (e *Engine) loop(en *entry, variable string, typ reflect.Type) *eachLoop {
 	e.src.mu.Unlock()
 	made := &eachLoop{}
 	t := newTransformer(e.src, name, e.decl)
-	t.points = newPointTable(kindOf(en.name))
-	more := native.Declarations{eachItems: reflect.Zero(reflect.PointerTo(reflect.SliceOf(typ))).Interface(), eachMark: Raw(endOfItem)}
-	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &made.sites[id]) }, more)
+	t.points = place.NewTable(place.KindOf(en.name))
+	more := native.Declarations{eachItems: reflect.Zero(reflect.PointerTo(reflect.SliceOf(typ))).Interface(), eachMark: Raw(place.EndOfItem)}
+	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return made.sites[id].Escape(v) }, more)
 	if made.template, made.sites = tpl, t.sites; err != nil {
 		made = nil
 	}

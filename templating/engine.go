@@ -15,6 +15,8 @@ import (
 
 	"github.com/open2b/scriggo"
 	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // DefaultMaxOutput is the size at which a render is stopped unless
@@ -68,7 +70,7 @@ type Engine struct {
 type entry struct {
 	name     string
 	template *scriggo.Template
-	sites    []site
+	sites    []place.Site
 	uses     []string                     // variables, sorted
 	assigns  bool                         // to a variable of the host
 	shares   bool                         // values with other entries
@@ -131,7 +133,7 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 // compile builds one entry.
 func (e *Engine) compile(name string) (*entry, error) {
 	t := newTransformer(e.src, name, e.decl)
-	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return escape(v, &t.sites[id]) }, nil)
+	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return t.sites[id].Escape(v) }, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -152,17 +154,15 @@ func (e *Engine) compile(name string) (*entry, error) {
 var compiler sync.Mutex
 
 // build runs Scriggo's compiler with an escaper for the sites that t makes.
-func (e *Engine) build(t *transformer, name string, escaper any, more native.Declarations) (tpl *scriggo.Template, err error) {
+func (e *Engine) build(t *transformer, name string, escape func(v any, id int) native.JSON, more native.Declarations) (tpl *scriggo.Template, err error) {
 	globals := maps.Clone(e.decl.globals)
-	globals[escapeName], globals[bufferName] = escaper, escaper
-	if escape, ok := escaper.(func(any, int) native.JSON); ok {
-		globals[bufferName] = func(env native.Env, v any, id int) native.JSON {
-			text := escape(v, id)
-			grow(env, len(text))
-			return text
-		}
+	globals[escapeName] = escape
+	globals[firstName] = firstEscaper(func(_ native.Env, v any, id int) native.JSON { return escape(v, id) })
+	globals[bufferName] = func(env native.Env, v any, id int) native.JSON {
+		text := escape(v, id)
+		grow(env, len(text))
+		return text
 	}
-	globals[firstName] = firstEscaper(escaper)
 	globals[enterName], globals[leaveName], globals[growName] = enter, leave, grow
 	globals[functionName], globals[bindName], globals[debugName] = enterFunction, bindSnippet, debugAt(e.src, e.debug)
 	maps.Copy(globals, more)
@@ -213,7 +213,9 @@ func (e *Engine) render(ctx context.Context, name string, vars map[string]any, i
 	out.buf.Grow(int(en.size.Load()))
 	err = e.decl.run(ctx, en.template, out, values)
 	if err == nil {
-		err, _ = out.check(name, en.sites)
+		if f := out.check(name, en.sites); f != nil {
+			err = errors.New(f.Message)
+		}
 	}
 	if err != nil {
 		return "", e.renderError(ctx, en, err, vars, item)
@@ -304,8 +306,8 @@ func (e *Engine) unlocated(en *entry, err error) *Error {
 	}
 	var panicked *scriggo.PanicError
 	if errors.As(err, &panicked) {
-		if r, ok := panicked.Message().(*refusal); ok {
-			return e.src.at(en.name, r.site.file, r.site.line, r.site.column, r.message, nil)
+		if r, ok := panicked.Message().(*place.Refusal); ok {
+			return e.src.at(en.name, r.Site.File, r.Site.Line, r.Site.Column, r.Message, nil)
 		}
 	}
 	text, cause := explain(err)
@@ -331,11 +333,34 @@ func unwrapFailure(err error) error {
 	return err
 }
 
+// Raw is text that is written as it is: what the function raw returns. A Go
+// function may return it too, for text that it made safe itself.
+type Raw = place.Raw
+
+// firstEscaper is the escaper of what is a part of a first word: it notes where the
+// value stands in the output.
+func firstEscaper(escape func(env native.Env, v any, id int) native.JSON) any {
+	return func(env native.Env, v any, id int) native.JSON {
+		text := escape(env, v, id)
+		_, raw := v.(Raw)
+		_, macro := v.(native.JSON)
+		if l, ok := env.Context().Value(limitsKey{}).(*limits); ok && !raw && text != "" {
+			at := l.out.buf.Len()
+			l.out.marks = append(l.out.marks, place.Mark{At: at, End: at + len(text), Site: id, Macro: macro})
+		}
+		return text
+	}
+}
+
+func (o *output) check(entry string, sites []place.Site) *place.Fault {
+	return place.Check(place.KindOf(entry), o.buf.String(), o.marks, sites)
+}
+
 // output is the bounded buffer of a render.
 type output struct {
 	buf   strings.Builder
 	max   int
-	marks []mark
+	marks []place.Mark
 }
 
 func (o *output) fits(n int) error {

@@ -108,12 +108,6 @@ func (r refusals) Unwrap() []error {
 	return errs
 }
 
-// refusal is the panic value of the escaper: the value cannot stand there.
-type refusal struct {
-	site    site
-	message string
-}
-
 // failure is the panic value of a template function that cannot do its work;
 // Scriggo adds the position of the call.
 type failure struct{ err error }
@@ -144,18 +138,4 @@ func (s *sources) buildErrors(entry string, err error) []error {
 // at makes an *Error for a position in a template file.
 func (s *sources) at(entry, file string, line, column int, message string, cause error) *Error {
 	return &Error{Entry: entry, File: file, Line: line, Column: column, Text: s.line(file, line), Message: message, Err: cause}
-}
-
-// shorten quotes a value for an error message, at most 40 characters of it: it
-// may be hostile, long or secret.
-func shorten(s string) string {
-	const most = 40
-	if len(s) > most {
-		cut := most
-		for cut > 0 && s[cut]&0xc0 == 0x80 { // not in the middle of a character
-			cut--
-		}
-		return fmt.Sprintf("%q... (%d bytes)", s[:cut], len(s))
-	}
-	return fmt.Sprintf("%q", s)
 }

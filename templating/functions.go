@@ -11,6 +11,8 @@ import (
 
 	"github.com/open2b/scriggo/builtin"
 	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // Bounds of what functions make.
@@ -200,7 +202,7 @@ func join(list any, sep string) string {
 	items := listOf("join", list)
 	parts := make([]string, len(items))
 	for i, item := range items {
-		s, err := textOf(item)
+		s, err := place.Text(item)
 		if err != nil {
 			failf("join: element %d: %w", i, err)
 		}

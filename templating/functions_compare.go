@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // keyKind is what kind of value a key to sort by is.
@@ -52,7 +54,7 @@ func sortKeyOf(v reflect.Value) (sortKey, error) {
 	if t, ok := timeOf(v); ok {
 		return sortKey{kind: timeKey, time: t}, nil
 	}
-	text, err := textOf(v.Interface())
+	text, err := place.Text(v.Interface())
 	return sortKey{kind: textKey, text: text}, err
 }
 
@@ -102,7 +104,7 @@ func compareWith(op string, v, with reflect.Value) (bool, error) {
 	}
 	want, ok := map[string][]int{"lt": {-1}, "<": {-1}, "le": {-1, 0}, "<=": {-1, 0}, "gt": {1}, ">": {1}, "ge": {0, 1}, ">=": {0, 1}}[op]
 	if !ok {
-		return false, fmt.Errorf("no test %s, there is eq, ne, lt, le, gt, ge, in and contains", shorten(op))
+		return false, fmt.Errorf("no test %s, there is eq, ne, lt, le, gt, ge, in and contains", place.Shorten(op))
 	}
 	a, err := sortKeyOf(v)
 	if err != nil {

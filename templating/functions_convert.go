@@ -7,55 +7,21 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // checkGlob refuses a malformed pattern: path.Match reports one only as far as
 // it reads it, which for a name that does not match is not to the end.
 func checkGlob(pattern string) error {
 	if _, err := path.Match(pattern, ""); err != nil {
-		return fmt.Errorf("pattern %s: %w", shorten(pattern), err)
+		return fmt.Errorf("pattern %s: %w", place.Shorten(pattern), err)
 	}
 	return nil
 }
 
-// textOf returns the text of a value, by the same rules as showing it, without
-// escaping.
-func textOf(v any) (string, error) {
-	switch v := v.(type) {
-	case string:
-		return v, nil
-	case []byte:
-		return string(v), nil
-	}
-	rv := reflect.ValueOf(v)
-	if !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil() {
-		return "", errNilValue
-	}
-	if text, ok, err := ownText(v); ok {
-		return text, err
-	}
-	switch {
-	case rv.Kind() == reflect.Pointer:
-		return textOf(rv.Elem().Interface())
-	case rv.Kind() == reflect.String:
-		return rv.String(), nil
-	case rv.Kind() == reflect.Bool:
-		return strconv.FormatBool(rv.Bool()), nil
-	case rv.CanInt():
-		return strconv.FormatInt(rv.Int(), 10), nil
-	case rv.CanUint():
-		return strconv.FormatUint(rv.Uint(), 10), nil
-	case rv.CanFloat():
-		return strconv.FormatFloat(rv.Float(), 'f', -1, rv.Type().Bits()), nil
-	}
-	if text, ok, err := pointerText(rv); ok {
-		return text, err
-	}
-	return "", fmt.Errorf("a value of type %T has no text", v)
-}
-
 func tostring(v any) string {
-	s, err := textOf(v)
+	s, err := place.Text(v)
 	if err != nil {
 		failf("tostring: %w", err)
 	}
@@ -68,13 +34,13 @@ func number(name string, v any) reflect.Value {
 	if rv := deref(reflect.ValueOf(v)); isNumber(rv) {
 		return rv
 	}
-	s, err := textOf(v)
+	s, err := place.Text(v)
 	if err != nil {
 		failf("%s: %w", name, err)
 	}
 	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || strings.ContainsAny(s, "xXpP_") {
-		failf("%s: %s is not a number", name, shorten(s))
+		failf("%s: %s is not a number", name, place.Shorten(s))
 	}
 	if n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64); err == nil { // exact
 		return reflect.ValueOf(n)

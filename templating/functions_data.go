@@ -15,6 +15,8 @@ import (
 
 	"github.com/open2b/scriggo/builtin"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // Bounds of a document that from_json and from_yaml read: its size, how deep
@@ -245,5 +247,5 @@ func oddKey(m map[any]any) (odd string) {
 			}
 		}
 	}
-	return shorten(odd)
+	return place.Shorten(odd)
 }

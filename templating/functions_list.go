@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // listOf returns the elements of any list; nil has none.
@@ -81,7 +83,7 @@ func textKeys(name string, list any, path string, each func(i int, key string, i
 			each(i, "", k.item)
 			continue
 		}
-		text, err := textOf(k.key.Interface())
+		text, err := place.Text(k.key.Interface())
 		if err != nil {
 			failf("%s: %q of element %d: %w", name, path, i, err)
 		}
@@ -105,7 +107,7 @@ func parseCriterion(s string) (criterion, error) {
 		c.path = path
 	}
 	if i := strings.LastIndexByte(c.path, ':'); i > strings.LastIndexByte(c.path, ']') {
-		return c, fmt.Errorf("%s: %s: only :asc and :desc can follow a path; a key with a colon stands in brackets", shorten(s), shorten(c.path[i:]))
+		return c, fmt.Errorf("%s: %s: only :asc and :desc can follow a path; a key with a colon stands in brackets", place.Shorten(s), place.Shorten(c.path[i:]))
 	}
 	var err error
 	c.steps, err = parsePath(c.path)

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // Shared holds values that are computed once and used by all templates of a
@@ -75,7 +77,7 @@ func (s *Shared) ComputeIfAbsent(env native.Env, key string, compute any) any {
 	state := stateOf(env)
 	call, err := computeFunc(compute)
 	if err != nil {
-		failf("shared.ComputeIfAbsent: %s: %w", shorten(key), err)
+		failf("shared.ComputeIfAbsent: %s: %w", place.Shorten(key), err)
 	}
 	for {
 		v, own, other := s.claim(key, state)
@@ -86,7 +88,7 @@ func (s *Shared) ComputeIfAbsent(env native.Env, key string, compute any) any {
 			return v
 		}
 		if err := s.wait(env.Context(), state, other); err != nil {
-			failf("shared.ComputeIfAbsent: %s: %w", shorten(key), err)
+			failf("shared.ComputeIfAbsent: %s: %w", place.Shorten(key), err)
 		}
 	}
 }
@@ -213,7 +215,7 @@ func firstSeen(env native.Env, parts ...any) bool {
 	state := stateOf(env)
 	var key strings.Builder
 	for i, part := range parts {
-		text, err := textOf(part)
+		text, err := place.Text(part)
 		if err != nil {
 			failf("first_seen: argument %d: %w", i+1, err)
 		}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/open2b/scriggo"
 	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // Snippets are the files that templates include by a name made when they are
@@ -38,7 +40,7 @@ const maxSnippets = 64
 type snippet struct {
 	name string // "backend/auth" of "snippets/backend/auth.cfg"
 	file string
-	kind kind
+	kind place.Kind
 }
 
 func isSnippet(file string) bool { return strings.HasPrefix(file, snippetFolder+"/") }
@@ -53,7 +55,7 @@ func (s *sources) snippets() ([]snippet, error) {
 			return err
 		}
 		ext := path.Ext(file)
-		sn := snippet{name: strings.TrimSuffix(strings.TrimPrefix(file, snippetFolder+"/"), ext), file: file, kind: kindOf(file)}
+		sn := snippet{name: strings.TrimSuffix(strings.TrimPrefix(file, snippetFolder+"/"), ext), file: file, kind: place.KindOf(file)}
 		key := fmt.Sprint(sn.kind, sn.name)
 		switch {
 		case ext == "" || path.Base(sn.name) == "" || strings.HasSuffix(sn.name, "/"):
@@ -137,7 +139,7 @@ func snippetFunctions() native.Declarations {
 func include(env native.Env, name string, data ...any) native.JSON {
 	state := stateOf(env)
 	if _, ok := state.snippets[name]; !ok {
-		failf("include: no snippet %s for this kind of file, there is %s", shorten(name), some(state.names()))
+		failf("include: no snippet %s for this kind of file, there is %s", place.Shorten(name), some(state.names()))
 	}
 	return state.include(env, "include", name, data)
 }
@@ -200,18 +202,11 @@ func (s *runState) include(env native.Env, function, name string, data []any) na
 	text := s.snippets[name]()
 	grow(env, 1+len(text))
 	if slices.Contains(s.begin, name) {
-		checkBegin(function, name, string(text))
+		if why := place.BeginsLine(string(text)); why != "" {
+			failf("%s: snippet %s begins with %s", function, name, why)
+		}
 	}
 	return text
-}
-
-// checkBegin refuses the text of a snippet that begins with a value where that
-// is a keyword, and not a name by itself.
-func checkBegin(function, name, text string) {
-	word, _ := firstWord(text, 0, 0)
-	if line := strings.TrimSpace(text); line != word && isKeyword(word) {
-		failf("%s: snippet %s begins with %s: %s", function, name, shorten(word), chosenLine)
-	}
 }
 
 // shareUses makes entries that share values use the same variables: what one of

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/open2b/scriggo/ast"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 const (
@@ -39,7 +41,7 @@ func (t *transformer) restart(all []snippet) {
 	fresh.traced = t.traced
 	fresh.snippets = []snippet{}
 	for _, sn := range all {
-		if sn.kind == kindOf(t.entry) {
+		if sn.kind == place.KindOf(t.entry) {
 			fresh.snippets = append(fresh.snippets, sn)
 		}
 	}
@@ -68,7 +70,7 @@ func (t *transformer) placeSnippets(entry *ast.Tree) {
 	for i, fn := range macros {
 		binds = append(binds, ast.NewCall(pos, ast.NewIdentifier(pos, bindName), []ast.Expression{
 			ast.NewBasicLiteral(pos, ast.StringLiteral, strconv.Quote(t.snippets[i].name)),
-			ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(boolInt(kindOf(t.entry) == kindPlain))),
+			ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(boolInt(place.KindOf(t.entry) == place.Plain))),
 			t.beginsFlag(fn.(*ast.Func).Ident.Name),
 			ast.NewIdentifier(pos, fn.(*ast.Func).Ident.Name),
 		}, false))

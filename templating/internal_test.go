@@ -3,6 +3,8 @@ package templating
 import (
 	"strings"
 	"testing"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 func TestCallsOfRaw(t *testing.T) {
@@ -64,10 +66,10 @@ func FuzzPath(f *testing.F) {
 func Shown(e *Engine, entry string, v any) (text string, ok bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			if _, refused := r.(*refusal); !refused {
+			if _, refused := r.(*place.Refusal); !refused {
 				panic(r)
 			}
 		}
 	}()
-	return string(escape(v, &e.entries[entry].sites[0])), true
+	return string(e.entries[entry].sites[0].Escape(v)), true
 }

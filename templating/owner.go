@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // ownerName is the function that templates call to say to whom what follows
@@ -184,11 +186,11 @@ func plainly(s string) string {
 	const most = 200
 	for _, r := range s {
 		if r < ' ' || r == 0x7f || r == '\ufffd' {
-			return shorten(s)
+			return place.Shorten(s)
 		}
 	}
 	if len(s) > most {
-		return shorten(s)
+		return place.Shorten(s)
 	}
 	return s
 }

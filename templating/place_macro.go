@@ -5,6 +5,8 @@ import (
 
 	"github.com/open2b/scriggo/ast"
 	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // iteaName is Scriggo's name for the text of a using statement.
@@ -20,8 +22,8 @@ const itself = ""
 
 // noteBeginner notes that the text of the macro that is walked may begin with an
 // expression.
-func (t *transformer) noteBeginner(expr ast.Expression, p points) {
-	if t.macro == "" || !t.points.beginsText(p) || t.makesSafe(expr) {
+func (t *transformer) noteBeginner(expr ast.Expression, p place.Points) {
+	if t.macro == "" || !t.points.BeginsText(p) || t.makesSafe(expr) {
 		return
 	}
 	if t.beginners[t.macro] == nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // A traced template calls the recorder before each statement, at the start and
@@ -269,17 +271,17 @@ func (r *recorder) embed(w *written, from *spot) {
 }
 
 // refuse notes a refused value; nothing is written for it.
-func (r *recorder) refuse(refused *refusal, id int) {
+func (r *recorder) refuse(refused *place.Refusal, id int) {
 	r.top.out.lacks = true
 	if r.refusals++; r.refusals > maxRefusals {
 		failf("more than %d values are refused", maxRefusals)
 	}
-	at := refusedAt{id, r.owners, refused.message}
+	at := refusedAt{id, r.owners, refused.Message}
 	if len(r.refused) >= maxRefused || r.seen[at] || len(r.left) > 0 && r.left[r.owners.innermost()] {
 		return
 	}
 	r.seen[at] = true
-	e := r.src.at(r.entry, refused.site.file, refused.site.line, refused.site.column, refused.message, nil)
+	e := r.src.at(r.entry, refused.Site.File, refused.Site.Line, refused.Site.Column, refused.Message, nil)
 	e.Owners = r.owners.list()
 	r.refused = append(r.refused, e)
 }

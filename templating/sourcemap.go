@@ -3,7 +3,6 @@ package templating
 import (
 	"bytes"
 	"context"
-	"errors"
 	"strings"
 )
 
@@ -96,14 +95,12 @@ func (e *Engine) tracedRun(ctx context.Context, en *entry, values map[string]any
 
 // check finds what is wrong with the output, and who wrote it.
 func (t *Traced) check(en *entry, out *output) error {
-	err, n := out.check(en.name, en.sites)
-	var own *Error
-	if !errors.As(err, &own) {
-		return err
+	f := out.check(en.name, en.sites)
+	if f == nil {
+		return nil
 	}
-	o := t.Origin(n)
-	own.File, own.Line, own.Column, own.Text, own.Owners = o.File, o.Line, o.Column, o.Text, o.Owners
-	return own
+	o := t.Origin(f.Line)
+	return &Error{Entry: en.name, File: o.File, Line: o.Line, Column: o.Column, Text: o.Text, Message: f.Message, Owners: o.Owners}
 }
 
 // lines makes the source map of the output. It knows nothing when the output is

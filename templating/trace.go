@@ -8,6 +8,8 @@ import (
 
 	"github.com/open2b/scriggo"
 	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // tracedEntry is an entry compiled with calls of a recorder, for when something
@@ -23,15 +25,16 @@ func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
 	t := newTransformer(e.src, name, e.decl)
 	t.traced = true
 	traced := &tracedEntry{name: name}
-	escaper := func(env native.Env, v any, id int) native.JSON {
+	escape := func(env native.Env, v any, id int) native.JSON {
 		r := recorderOf(env)
 		text := r.escape(v, id, &t.sites[id])
 		r.show(v, text, id)
 		return text
 	}
 	more := native.Declarations{
+		escapeName: escape, firstName: firstEscaper(escape),
 		bufferName: func(env native.Env, v any, id int) native.JSON {
-			text := escaper(env, v, id)
+			text := escape(env, v, id)
 			grow(env, len(text))
 			return text
 		},
@@ -42,25 +45,25 @@ func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
 		more[ownerName] = own
 	}
 	maps.Copy(more, e.decl.tolerant())
-	tpl, err := e.build(t, name, escaper, more)
+	tpl, err := e.build(t, name, nil, more)
 	if err != nil {
 		return nil, err
 	}
 	traced.template, traced.spots = tpl, t.spots
 	for _, s := range t.sites {
-		traced.values = append(traced.values, spot{file: s.file, line: s.line, column: s.column, start: -1})
+		traced.values = append(traced.values, spot{file: s.File, line: s.Line, column: s.Column, start: -1})
 	}
 	return traced, nil
 }
 
 // escape is the escaper that goes on behind a refused value.
-func (r *recorder) escape(v any, id int, at *site) (text native.JSON) {
+func (r *recorder) escape(v any, id int, at *place.Site) (text native.JSON) {
 	defer func() {
 		panicked := recover()
 		if panicked == nil {
 			return
 		}
-		refused, ok := panicked.(*refusal)
+		refused, ok := panicked.(*place.Refusal)
 		if !ok {
 			panic(panicked)
 		}
@@ -70,7 +73,7 @@ func (r *recorder) escape(v any, id int, at *site) (text native.JSON) {
 		}
 		r.refuse(refused, id)
 	}()
-	return escape(v, at)
+	return at.Escape(v)
 }
 
 // rerun runs an entry traced. The values are those of [declared.values]; item is

@@ -6,6 +6,8 @@ import (
 
 	"github.com/open2b/scriggo/ast"
 	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // Names that no template can spell, for the functions that the transformer
@@ -25,7 +27,7 @@ const (
 type transformer struct {
 	src    *sources
 	entry  string
-	points *pointTable
+	points *place.Table
 	// macro is the one whose body is walked, beginners are those whose text
 	// begins with a value.
 	macro     string
@@ -36,8 +38,8 @@ type transformer struct {
 
 	shows    []*shown
 	byNode   map[*ast.Show]*shown
-	imported map[*ast.Tree]bool // files that only declare
-	trees    map[visit]points   // the end of a file, by where it began
+	imported map[*ast.Tree]bool     // files that only declare
+	trees    map[visit]place.Points // the end of a file, by where it began
 	loops    []*loop
 	file     string
 	macros   map[*ast.Func]bool
@@ -57,7 +59,7 @@ type transformer struct {
 	assigns bool
 
 	values int // expressions that are shown
-	sites  []site
+	sites  []place.Site
 	spots  []spot // of a traced template
 	errors []error
 
@@ -70,28 +72,28 @@ type transformer struct {
 type shown struct {
 	node     *ast.Show
 	file     string
-	at       []points // by expression
-	id       int      // of the first expression, from 1
+	at       []place.Points // by expression
+	id       int            // of the first expression, from 1
 	buffered bool
 }
 
 type visit struct {
 	tree *ast.Tree
-	from points
+	from place.Points
 }
 
 // loop collects the places at which a loop is left or continued early.
-type loop struct{ left, again points }
+type loop struct{ left, again place.Points }
 
 func newTransformer(src *sources, entry string, decl *declared) *transformer {
-	return &transformer{decl: decl, src: src, entry: entry, vars: decl.names(), beginners: beginners{}, globals: decl.globals, packages: map[string]bool{}, used: map[string]bool{}, points: newPointTable(kindOf(entry)), byNode: map[*ast.Show]*shown{},
-		trees: map[visit]points{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
+	return &transformer{decl: decl, src: src, entry: entry, vars: decl.names(), beginners: beginners{}, globals: decl.globals, packages: map[string]bool{}, used: map[string]bool{}, points: place.NewTable(place.KindOf(entry)), byNode: map[*ast.Show]*shown{},
+		trees: map[visit]place.Points{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
 }
 
 // transform is the TreeTransformer of one compilation.
 func (t *transformer) transform(tree *ast.Tree) error {
 	t.placeSnippets(tree)
-	t.points.finishAll(t.tree(tree, t.points.start()))
+	t.points.Finish(t.tree(tree, t.points.Start()))
 	if t.needsSnippets() {
 		return errIncludes
 	}
@@ -122,7 +124,7 @@ func (t *transformer) fail(file string, pos *ast.Position, message string) {
 }
 
 // tree walks a file that begins at p and returns where it ends.
-func (t *transformer) tree(tree *ast.Tree, p points) points {
+func (t *transformer) tree(tree *ast.Tree, p place.Points) place.Points {
 	if tree == nil {
 		return p
 	}
@@ -139,7 +141,7 @@ func (t *transformer) tree(tree *ast.Tree, p points) points {
 	return end
 }
 
-func (t *transformer) nodes(nodes []ast.Node, p points) points {
+func (t *transformer) nodes(nodes []ast.Node, p place.Points) place.Points {
 	for _, n := range nodes {
 		p = t.node(n, p)
 	}
@@ -147,13 +149,13 @@ func (t *transformer) nodes(nodes []ast.Node, p points) points {
 }
 
 // node walks one statement that begins at p and returns where it ends.
-func (t *transformer) node(n ast.Node, p points) points {
+func (t *transformer) node(n ast.Node, p place.Points) place.Points {
 	if isNil(n) {
 		return p
 	}
 	switch n := n.(type) {
 	case *ast.Text:
-		return t.points.after(p, string(n.Text[n.Cut.Left:len(n.Text)-n.Cut.Right]))
+		return t.points.After(p, string(n.Text[n.Cut.Left:len(n.Text)-n.Cut.Right]))
 	case *ast.Raw:
 		return t.node(n.Text, p)
 	case *ast.Show:
@@ -171,14 +173,14 @@ func (t *transformer) node(n ast.Node, p points) points {
 	case *ast.Break:
 		if len(t.loops) > 0 {
 			for _, l := range t.left(n.Label != nil) {
-				l.left = t.points.join(l.left, p)
+				l.left = t.points.Join(l.left, p)
 			}
 		}
 		return p
 	case *ast.Continue:
 		if len(t.loops) > 0 {
 			for _, l := range t.left(n.Label != nil) {
-				l.again = t.points.join(l.again, p)
+				l.again = t.points.Join(l.again, p)
 			}
 		}
 		return p
@@ -190,14 +192,14 @@ func (t *transformer) node(n ast.Node, p points) points {
 		t.fail(t.file, n.Pos(), "select is not available: it may wait for ever")
 		return p
 	case *ast.Extends:
-		return t.tree(n.Tree, t.points.start())
+		return t.tree(n.Tree, t.points.Start())
 	case *ast.Import:
 		t.extension(n, n.Path)
 		t.imported[n.Tree] = true
 		if n.Ident != nil {
 			t.packages[n.Ident.Name] = true
 		}
-		t.tree(n.Tree, t.points.startApart())
+		t.tree(n.Tree, t.points.StartApart())
 		return p
 	}
 	t.expressions(n)
@@ -205,13 +207,13 @@ func (t *transformer) node(n ast.Node, p points) points {
 }
 
 // branches walks a statement with bodies of its own.
-func (t *transformer) branches(n ast.Node, p points) points {
+func (t *transformer) branches(n ast.Node, p place.Points) place.Points {
 	switch n := n.(type) {
 	case *ast.If:
 		t.node(n.Init, p)
 		t.expressions(n.Condition)
 		then := t.node(n.Then, p)
-		return t.points.join(then, t.node(n.Else, p))
+		return t.points.Join(then, t.node(n.Else, p))
 	case *ast.For:
 		t.node(n.Init, p)
 		t.expressions(n.Condition)
@@ -257,10 +259,10 @@ func (t *transformer) left(labelled bool) []*loop {
 	return t.loops[len(t.loops)-1:]
 }
 
-func (t *transformer) show(n *ast.Show, p points) points {
+func (t *transformer) show(n *ast.Show, p place.Points) place.Points {
 	s := t.byNode[n]
 	if s == nil {
-		s = &shown{node: n, file: t.file, at: make([]points, len(n.Expressions)), id: t.values + 1}
+		s = &shown{node: n, file: t.file, at: make([]place.Points, len(n.Expressions)), id: t.values + 1}
 		t.values += len(n.Expressions)
 		t.byNode[n] = s
 		t.shows = append(t.shows, s)
@@ -279,13 +281,13 @@ func (t *transformer) show(n *ast.Show, p points) points {
 			continue
 		}
 		t.expressions(expr)
-		s.at[i] = t.points.join(p, s.at[i])
+		s.at[i] = t.points.Join(p, s.at[i])
 		t.noteBeginner(expr, p)
 		s.buffered = s.buffered || t.buffered > 0
 		if t.text(expr) {
-			p = t.points.afterText(p, s.id+i)
+			p = t.points.AfterText(p, s.id+i)
 		} else {
-			p = t.points.afterValue(p, s.id+i)
+			p = t.points.AfterValue(p, s.id+i)
 		}
 	}
 	return p
@@ -316,46 +318,46 @@ func (t *transformer) resultType(typ ast.Expression) {
 
 // loop walks a body until the places at its start no longer grow: the second
 // turn starts where the first one ended.
-func (t *transformer) loop(body []ast.Node, otherwise *ast.Block, p points) points {
+func (t *transformer) loop(body []ast.Node, otherwise *ast.Block, p place.Points) place.Points {
 	end := p
 	for {
 		l := &loop{}
 		t.loops = append(t.loops, l)
-		again := t.points.join(t.nodes(body, p), l.again)
+		again := t.points.Join(t.nodes(body, p), l.again)
 		t.loops = t.loops[:len(t.loops)-1]
-		end = t.points.join(t.points.join(end, again), l.left)
-		turn := t.points.join(p, again)
+		end = t.points.Join(t.points.Join(end, again), l.left)
+		turn := t.points.Join(p, again)
 		if turn == p {
 			break
 		}
 		p = turn
 	}
 	if otherwise != nil {
-		end = t.points.join(end, t.node(otherwise, p))
+		end = t.points.Join(end, t.node(otherwise, p))
 	}
 	return end
 }
 
-func (t *transformer) cases(leading *ast.Text, cases []*ast.Case, p points) points {
+func (t *transformer) cases(leading *ast.Text, cases []*ast.Case, p place.Points) place.Points {
 	if leading != nil {
 		p = t.node(leading, p)
 	}
 	l := &loop{}
 	t.loops = append(t.loops, l)
-	end, through := p, points("")
+	end, through := p, place.Points("")
 	for _, c := range cases {
 		for _, e := range c.Expressions {
 			t.expressions(e)
 		}
-		through = t.nodes(c.Body, t.points.join(p, through)) // a fallthrough goes on at the end of the case before
-		end = t.points.join(end, through)
+		through = t.nodes(c.Body, t.points.Join(p, through)) // a fallthrough goes on at the end of the case before
+		end = t.points.Join(end, through)
 	}
 	t.loops = t.loops[:len(t.loops)-1]
 	if len(t.loops) > 0 { // a continue concerns the loop around the switch
 		outer := t.loops[len(t.loops)-1]
-		outer.again = t.points.join(outer.again, l.again)
+		outer.again = t.points.Join(outer.again, l.again)
 	}
-	return t.points.join(end, l.left)
+	return t.points.Join(end, l.left)
 }
 
 // apart walks a body whose text is not written where it stands: a macro.
@@ -366,7 +368,7 @@ func (t *transformer) apart(macro string, body *ast.Block) {
 	loops, outer := t.loops, t.macro
 	t.loops, t.macro = nil, macro
 	t.buffered++
-	t.points.finishAll(t.nodes(body.Nodes, t.points.startApart()))
+	t.points.Finish(t.nodes(body.Nodes, t.points.StartApart()))
 	t.buffered--
 	t.loops, t.macro = loops, outer
 }
@@ -398,9 +400,9 @@ func (t *transformer) expressions(n ast.Node) {
 	case *ast.Render:
 		t.extension(n, n.Path)
 		t.buffered++
-		start := t.points.startApart()
+		start := t.points.StartApart()
 		delete(t.trees, visit{n.Tree, start}) // it may have been walked unbuffered
-		t.points.finishAll(t.tree(n.Tree, start))
+		t.points.Finish(t.tree(n.Tree, start))
 		t.buffered--
 		return
 	case *ast.Tree, *ast.Block:

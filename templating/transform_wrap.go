@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/open2b/scriggo/ast"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // wrap puts the escaper around the expressions of a show node.
@@ -16,21 +18,20 @@ func (t *transformer) wrap(s *shown) {
 			// own values are escaped for where it stands.
 			continue
 		}
-		rules, problem := t.points.rules(s.at[i])
+		line, column := t.src.position(s.file, pos.Start)
+		at, problem := t.points.Site(place.Site{File: s.file, Line: line, Column: column, MacroText: t.text(expr), Regexp: isRegexp(expr),
+			Chosen: t.beginners.has(t.callee(expr))}, s.at[i], s.id+i, s.buffered)
 		if problem != "" {
 			t.fail(s.file, s.node.Pos(), problem)
 			return
 		}
-		line, column := t.src.position(s.file, pos.Start)
-		at := newSite(site{file: s.file, line: line, column: column, rules: rules, text: t.text(expr), regexp: isRegexp(expr),
-			whole: t.points.whole[s.id+i], joined: t.points.joined[s.id+i], lone: t.points.lone[s.id+i], chosen: t.beginners.has(t.callee(expr))}, s.buffered)
 		t.sites = append(t.sites, at)
 		id := ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(len(t.sites)-1))
 		name := escapeName
 		switch {
 		case s.buffered:
 			name = bufferName
-		case at.first:
+		case at.First:
 			name = firstName
 		}
 		s.node.Expressions[i] = ast.NewCall(pos, ast.NewIdentifier(pos, name), []ast.Expression{expr, id}, false)

@@ -1,4 +1,4 @@
-package templating
+package place
 
 import (
 	"regexp"
@@ -10,16 +10,16 @@ import (
 // embed checks text that a macro wrote. Its values are escaped already, for
 // text outside quotes and for a word that nothing is known of; where that is
 // not enough the text is held to the rules of a value.
-func embed(s string, at *site) native.JSON {
+func (at *Site) embed(s string) native.JSON {
 	for _, r := range at.rules {
 		if why := r.embeds(s, at); why != "" {
-			refuseValue(at, r, s, why)
+			at.refuseValue(r, s, why)
 		}
 	}
 	return native.JSON(s)
 }
 
-func (r rule) embeds(s string, at *site) string {
+func (r rule) embeds(s string, at *Site) string {
 	if why := r.embedsChoice(s, at); why != "" {
 		return why
 	}
@@ -30,7 +30,7 @@ func (r rule) embeds(s string, at *site) string {
 	// shows, so the text must not lead to another one.
 	switch r.place {
 	case argument:
-		if kindConfig.after(argument, s)&^(argument|comment) != 0 {
+		if Config.after(argument, s)&^(argument|comment) != 0 {
 			return "a macro's text must close its quotes, and cannot end in a backslash"
 		}
 	case comment:
@@ -38,7 +38,7 @@ func (r rule) embeds(s string, at *site) string {
 			return "a macro's text with line feeds cannot stand in a comment"
 		}
 	case mapKey, mapValue, crtWord, listText:
-		if !at.text && strings.Contains(s, "\n") {
+		if !at.MacroText && strings.Contains(s, "\n") {
 			return "a macro's text with line feeds cannot stand in a line that began before: show the call itself"
 		}
 	}
@@ -47,8 +47,8 @@ func (r rule) embeds(s string, at *site) string {
 
 // embedsChoice is about text that begins with a value. Its first word may have
 // more of the template behind it.
-func (r rule) embedsChoice(s string, at *site) string {
-	if !at.chosen || s == "" {
+func (r rule) embedsChoice(s string, at *Site) string {
+	if !at.Chosen || s == "" {
 		return ""
 	}
 	why := choices[r.reads]
@@ -65,7 +65,7 @@ func (r rule) embedsChoice(s string, at *site) string {
 }
 
 // embedsInside is about what HAProxy reads inside the word.
-func (r rule) embedsInside(s string, at *site) string {
+func (r rule) embedsInside(s string, at *Site) string {
 	switch r.reads {
 	case asFormat, asReplace, asURIFormat, asURIReplace, asPathFormat, asPathRepl, asCookieFmt:
 		var in inner
@@ -86,7 +86,7 @@ func (r rule) embedsInside(s string, at *site) string {
 	case asName, asNameOf, asVariable, asHeader, asAddress, asFile, asMethod, asEnv, asStrict, asNumber, asURI, asCookie, asSocket, asValue:
 		return r.refuses(s, at)
 	case asRegexp:
-		if !at.regexp && regexp.QuoteMeta(s) != s {
+		if !at.Regexp && regexp.QuoteMeta(s) != s {
 			return "a macro's text cannot stand in a regular expression"
 		}
 	}

@@ -1,4 +1,4 @@
-package templating
+package place
 
 import (
 	"slices"
@@ -13,15 +13,15 @@ type point struct {
 	line  line
 }
 
-// points is the set of points at which the output may be at one point of a
+// Points is the set of points at which the output may be at one point of a
 // template. It is a set because branches, loops and shared files reach the same
 // point from different texts; usually it has one element. Each rune is the
-// index of a point in pointTable.
-type points string
+// index of a point in Table.
+type Points string
 
-// pointTable has the points of one template.
-type pointTable struct {
-	kind  kind
+// Table has the points of one template.
+type Table struct {
+	kind  Kind
 	list  []point
 	index map[point]rune
 	// whole are the values which are a word of their own, joined those which with
@@ -34,11 +34,11 @@ type pointTable struct {
 // values are held to the rules of every place.
 const maxPoints = 24
 
-func newPointTable(k kind) *pointTable {
-	return &pointTable{kind: k, index: map[point]rune{}, whole: map[int]bool{}, joined: map[int]bool{}, lone: map[int]bool{}}
+func NewTable(k Kind) *Table {
+	return &Table{kind: k, index: map[point]rune{}, whole: map[int]bool{}, joined: map[int]bool{}, lone: map[int]bool{}}
 }
 
-func (t *pointTable) set(list ...point) points {
+func (t *Table) set(list ...point) Points {
 	var runes []rune
 	for _, s := range list {
 		runes = append(runes, t.id(s))
@@ -48,13 +48,13 @@ func (t *pointTable) set(list ...point) points {
 	if len(runes) > maxPoints || slices.ContainsFunc(runes, func(id rune) bool { return t.at(id).line.lost }) {
 		runes = t.lose(runes)
 	}
-	return points(runes)
+	return Points(runes)
 }
 
 // lose gives up to tell points apart by what their lines are: one that is lost
 // stands for all of the same quotes but the start of a line. Once it is among
 // the points it stays, so that the walk around a loop comes to an end.
-func (t *pointTable) lose(runes []rune) []rune {
+func (t *Table) lose(runes []rune) []rune {
 	var kept []rune
 	for _, id := range runes {
 		p := t.at(id)
@@ -69,7 +69,7 @@ func (t *pointTable) lose(runes []rune) []rune {
 	return kept
 }
 
-func (t *pointTable) id(p point) rune {
+func (t *Table) id(p point) rune {
 	id, ok := t.index[p]
 	if !ok {
 		id = rune(len(t.list))
@@ -82,14 +82,14 @@ func (t *pointTable) id(p point) rune {
 	return id
 }
 
-func (t *pointTable) at(id rune) point {
+func (t *Table) at(id rune) point {
 	if id >= 0xe000 {
 		id -= 0x800
 	}
 	return t.list[id]
 }
 
-func (t *pointTable) points(p points) []point {
+func (t *Table) points(p Points) []point {
 	var list []point
 	for _, id := range p {
 		list = append(list, t.at(id))
@@ -97,28 +97,28 @@ func (t *pointTable) points(p points) []point {
 	return list
 }
 
-func (t *pointTable) join(p, q points) points {
+func (t *Table) Join(p, q Points) Points {
 	if p == q || q == "" {
 		return p
 	}
 	return t.set(append(t.points(p), t.points(q)...)...)
 }
 
-// start returns where an entry begins.
-func (t *pointTable) start() points { return t.set(point{place: t.kind.start()}) }
+// Start returns where an entry begins.
+func (t *Table) Start() Points { return t.set(point{place: t.kind.start()}) }
 
-// startApart returns where text begins that may be shown anywhere.
-func (t *pointTable) startApart() points {
+// StartApart returns where text begins that may be shown anywhere.
+func (t *Table) StartApart() Points {
 	s := point{place: t.kind.start()}
-	if t.kind == kindConfig {
+	if t.kind == Config {
 		s.line.mode = modeUnknown
 	}
 	return t.set(s)
 }
 
-// after returns the points behind a text that starts at p.
-func (t *pointTable) after(p points, text string) points {
-	if t.kind == kindPlain || text == "" {
+// After returns the points behind a text that starts at p.
+func (t *Table) After(p Points, text string) Points {
+	if t.kind == Plain || text == "" {
 		return p
 	}
 	list := t.points(p)
@@ -128,7 +128,7 @@ func (t *pointTable) after(p points, text string) points {
 	return t.set(list...)
 }
 
-func (t *pointTable) afterOne(s point, text string) point {
+func (t *Table) afterOne(s point, text string) point {
 	// Only the line that the text ends and the one that it leaves open count.
 	if first, last := strings.IndexByte(text, '\n'), strings.LastIndexByte(text, '\n'); first >= 0 {
 		for i := range first {
@@ -144,7 +144,7 @@ func (t *pointTable) afterOne(s point, text string) point {
 }
 
 // finish is called where the line of a point ends.
-func (t *pointTable) finish(s *point) {
+func (t *Table) finish(s *point) {
 	sole := []rune(s.line.sole)
 	for _, id := range sole {
 		t.whole[int(id)] = t.whole[int(id)] || len(sole) == 1
@@ -156,18 +156,18 @@ func (t *pointTable) finish(s *point) {
 	s.line.end()
 }
 
-// finishAll is called where a text ends that is shown by itself.
-func (t *pointTable) finishAll(p points) {
+// Finish is called where a text ends that is shown by itself.
+func (t *Table) Finish(p Points) {
 	for _, s := range t.points(p) {
 		t.finish(&s)
 	}
 }
 
 // step goes over one byte of a line.
-func (t *pointTable) step(s *point, c byte) {
+func (t *Table) step(s *point, c byte) {
 	before := s.place
 	s.place = step(before, c)
-	if t.kind != kindConfig || before == comment {
+	if t.kind != Config || before == comment {
 		return
 	}
 	l := &s.line
@@ -210,23 +210,23 @@ func (l *line) escaped(c byte) {
 	}
 }
 
-// afterValue returns the points behind a shown value.
-func (t *pointTable) afterValue(p points, id int) points {
+// AfterValue returns the points behind a shown value.
+func (t *Table) AfterValue(p Points, id int) Points {
 	list := t.points(p)
 	for i := range list {
 		list[i].place = afterValue(list[i].place)
-		if t.kind == kindConfig && list[i].place != comment {
+		if t.kind == Config && list[i].place != comment {
 			list[i].line.shown(id)
 		}
 	}
 	return t.set(list...)
 }
 
-// afterText returns the points behind the text of a macro. It may end a line, or
+// AfterText returns the points behind the text of a macro. It may end a line, or
 // be empty, unlike a value.
-func (t *pointTable) afterText(p points, id int) points {
-	if t.kind == kindConfig {
-		return t.join(t.afterValue(p, id), t.startApart())
+func (t *Table) AfterText(p Points, id int) Points {
+	if t.kind == Config {
+		return t.Join(t.AfterValue(p, id), t.StartApart())
 	}
 	var list []point
 	for _, s := range t.points(p) {
@@ -259,7 +259,7 @@ type rule struct {
 
 // rules returns what to do with a value in all points of a set, or says why it
 // cannot stand there.
-func (t *pointTable) rules(p points) (rules []rule, problem string) {
+func (t *Table) rules(p Points) (rules []rule, problem string) {
 	var set places
 	for _, s := range t.points(p) {
 		set |= s.place
@@ -272,7 +272,7 @@ func (t *pointTable) rules(p points) (rules []rule, problem string) {
 		if s.place == comment && place != comment {
 			continue // what is safe as an argument is so in a comment
 		}
-		if t.kind != kindConfig || s.place == comment {
+		if t.kind != Config || s.place == comment {
 			s.line = line{begun: true, reads: asComment}
 		}
 		r, problem := s.rule()
@@ -320,12 +320,12 @@ func (s point) rule() (r rule, problem string) {
 	return r, ""
 }
 
-// beginsText reports whether what is shown may be the first word of text that
+// BeginsText reports whether what is shown may be the first word of text that
 // may stand anywhere.
-func (t *pointTable) beginsText(p points) bool {
+func (t *Table) BeginsText(p Points) bool {
 	return slices.ContainsFunc(t.points(p), func(s point) bool {
 		r, _ := s.rule()
-		return t.kind == kindConfig && s.place != comment && r.reads == asUnknown
+		return t.kind == Config && s.place != comment && r.reads == asUnknown
 	})
 }
 

@@ -1,4 +1,4 @@
-package templating
+package place
 
 import "strings"
 
@@ -67,7 +67,7 @@ func (in *inner) step(w what, c byte) {
 }
 
 func (in *inner) stepFormat(c byte) {
-	letter := isWord(c) && c != '_' && c < 0x80
+	letter := isWord(c) && c != '_'
 	switch in.format {
 	case formatText:
 		if c == '%' {

@@ -1,33 +1,33 @@
-package templating
+package place
 
 import (
 	"path"
 	"strings"
 )
 
-// kind is the syntax of an entry's output, told by its name.
-type kind uint8
+// Kind is the syntax of an entry's output, told by its name.
+type Kind uint8
 
 const (
-	kindConfig  kind = iota // haproxy.cfg and whatever has no other kind
-	kindMap                 // *.map: "key value" lines, neither quotes nor escapes
-	kindCRTList             // *.txt: crt-list lines, neither quotes nor escapes
-	kindList                // *.lst, *.acl: a pattern on each line (section 7.1, "-f"), neither quotes nor escapes
-	kindPlain               // error pages, Lua, PEM: no syntax that is known here
+	Config  Kind = iota // haproxy.cfg and whatever has no other kind
+	Map                 // *.map: "key value" lines, neither quotes nor escapes
+	CRTList             // *.txt: crt-list lines, neither quotes nor escapes
+	List                // *.lst, *.acl: a pattern on each line (section 7.1, "-f"), neither quotes nor escapes
+	Plain               // error pages, Lua, PEM: no syntax that is known here
 )
 
-func kindOf(entry string) kind {
+func KindOf(entry string) Kind {
 	switch strings.ToLower(path.Ext(entry)) {
 	case ".map":
-		return kindMap
+		return Map
 	case ".txt":
-		return kindCRTList
+		return CRTList
 	case ".lst", ".acl":
-		return kindList
+		return List
 	case ".http", ".html", ".htm", ".json", ".lua", ".pem", ".crt", ".key":
-		return kindPlain
+		return Plain
 	}
-	return kindConfig
+	return Config
 }
 
 // places is a place where the output may stand at one point of a template, or a
@@ -55,23 +55,23 @@ const (
 )
 
 // start returns where a file or a macro begins.
-func (k kind) start() places {
+func (k Kind) start() places {
 	switch k {
-	case kindMap:
+	case Map:
 		return mapStart
-	case kindCRTList:
+	case CRTList:
 		return crtStart
-	case kindList:
+	case List:
 		return listStart
-	case kindPlain:
+	case Plain:
 		return plain
 	}
 	return argument
 }
 
 // after returns the places behind a text that starts at p.
-func (k kind) after(p places, text string) places {
-	if k == kindPlain || text == "" {
+func (k Kind) after(p places, text string) places {
+	if k == Plain || text == "" {
 		return p
 	}
 	// Only what follows the last line feed counts.
@@ -130,7 +130,7 @@ func stepDouble(p places, c byte) places {
 		return double
 	case p == dblDollar && c == '{':
 		return dblBrace
-	case p == dblDollar && c == '.', p != double && isWord(c) && c < 0x80:
+	case p == dblDollar && c == '.', p != double && isWord(c):
 		return dblName
 	}
 	switch c {
@@ -142,6 +142,10 @@ func stepDouble(p places, c byte) places {
 		return dblDollar
 	}
 	return double
+}
+
+func isWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
 }
 
 // stepEntry is step in a line of a map, a crt-list or a list of patterns.

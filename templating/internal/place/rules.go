@@ -1,14 +1,14 @@
-package templating
+package place
 
-import (
-	"strings"
-)
+import "strings"
 
 // reserved are the words that mean something wherever HAProxy finds them as
 // words of their own, quoted or not.
 var reserved = map[string]bool{"if": true, "unless": true, "or": true, "||": true, "{": true, "}": true, "!": true}
 
 var ( // constant in effect: Go has no array constants
+	argumentSet  = setOf(` #"'\`)
+	doubleSet    = setOf(`"\$`)
 	alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	nameSet      = setOf(alphanumeric + "-_.:") // invalid_char of HAProxy
 	variableSet  = setOf(alphanumeric + "_.")
@@ -21,26 +21,6 @@ var ( // constant in effect: Go has no array constants
 	argSpecials  = setOf(`,()'"\ `)
 	quoteSpecial = setOf(`"\`)
 )
-
-// only reports whether a value has no characters but those of the set.
-func (set *asciiSet) only(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if !set.has(s[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// any reports whether a value has one of the characters of the set.
-func (set *asciiSet) any(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if set.has(s[i]) {
-			return true
-		}
-	}
-	return false
-}
 
 // operators are words that HAProxy takes for one between numbers, and not for a
 // pattern (section 7.1.2).
@@ -74,7 +54,7 @@ var choices = map[what]string{ // constant in effect: Go has no constant maps
 
 // refuses says why the value cannot stand where it would, whatever stands
 // around it in its line.
-func (r rule) refuses(s string, at *site) string {
+func (r rule) refuses(s string, at *Site) string {
 	if why := choices[r.reads]; why != "" && s != "" {
 		return why
 	}
@@ -138,7 +118,7 @@ func (r rule) refuses(s string, at *site) string {
 
 // refusesWhole is about a value that is a word of its own, or may be with others
 // beside it.
-func (r rule) refusesWhole(s string, at *site) string {
+func (r rule) refusesWhole(s string, at *Site) string {
 	switch {
 	case s == "" && r.reads == asComment:
 		return ""
@@ -203,11 +183,11 @@ func (r rule) refusesWord(s string) string {
 }
 
 // refusesAuth keeps both the name and the password of a user in their places.
-func (r rule) refusesAuth(s string, at *site) string {
+func (r rule) refusesAuth(s string, at *Site) string {
 	switch {
 	case s == "":
 		return "with nothing here anybody may have the name or the password: test it with if"
-	case r.first && at.partial() && strings.Contains(s, ":"):
+	case r.first && (at.joined || !at.whole) && strings.Contains(s, ":"):
 		return "a colon would end the name of the user"
 	}
 	return ""
@@ -254,58 +234,6 @@ func (r rule) refusesFile(s string) string {
 		return "not the path of a file"
 	}
 	return ""
-}
-
-// quoted writes an argument of a sample expression (section 2.2, "the second
-// level"): inside double quotes, and in single quotes as it is.
-func (r rule) quoted(s string) (text, why string) {
-	switch r.quote {
-	case sampleSingle:
-		if strings.Contains(s, "'") {
-			return "", "a single quote cannot be written inside single quotes: use double quotes"
-		}
-		return s, ""
-	case sampleArg:
-		if !argSpecials.any(s) {
-			return s, ""
-		}
-		return `"` + backslash(s, 0, &quoteSpecial) + `"`, ""
-	}
-	return backslash(s, 0, &quoteSpecial), ""
-}
-
-// newSite finds the bytes that all rules of a site leave as they are.
-func newSite(s site, buffered bool) site {
-	s.plain = new([256]bool)
-	for _, r := range s.rules {
-		words := r.word && r.reads != asText && r.reads != asFormat && r.reads != asComment
-		s.words = s.words || words
-		s.keywords = s.keywords || words && r.reads == asUnknown || r.reads == asKeyword
-		s.operators = s.operators || r.numeric
-		s.casts = s.casts || r.cast
-		s.parts = s.parts || r.reads == asKeyword
-	}
-	s.first, s.strict = s.parts && s.partial() && !buffered, s.parts && s.partial() && buffered
-	for c := 0x20; c < 0x7f; c++ {
-		s.plain[c] = true
-		for _, r := range s.rules {
-			s.plain[c] = s.plain[c] && r.leaves(byte(c), &s)
-		}
-	}
-	return s
-}
-
-// leaves reports whether the rule leaves a byte as it is wherever a value has it.
-func (r rule) leaves(c byte, at *site) bool {
-	if choices[r.reads] != "" || r.reads == asVariable && c == 'p' || (r.reads == asAuth || r.reads == asSocket) && c == ':' || r.reads == asFile && (c == '.' || c == '/' || c == '@' || c == '-') {
-		return false
-	}
-	if c == '-' && (r.reads == asPattern || r.reads == asValue || r.reads == asRegexp || r.reads == asUnknown || r.reads == asAddress) ||
-		(c == '#' || c == ' ') && r.place&(mapStart|crtStart|listStart) != 0 {
-		return false
-	}
-	text, why := r.escape(string(rune(c)), &site{regexp: at.regexp, strict: at.strict})
-	return why == "" && text == string(rune(c))
 }
 
 func (r rule) String() string {

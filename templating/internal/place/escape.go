@@ -1,0 +1,272 @@
+package place
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/open2b/scriggo/native"
+)
+
+// Raw is text that is written as it is.
+type Raw string
+
+// Site is one shown expression, and what is known of the place where it stands.
+// [Table.Site] fills in the rules.
+type Site struct {
+	File         string
+	Line, Column int
+	MacroText    bool // it may be the text of a macro
+	Regexp       bool // the template quotes it for a regular expression
+	Chosen       bool // its first word is a value, where it is the text of a macro
+	First        bool // it is a part of the first word of a line, which is read once it is written
+
+	rules  []rule
+	whole  bool // it is a word of its own
+	joined bool // it is a word with other values beside it
+	lone   bool // it is an argument of a sample expression
+	strict bool // it is a part of a first word which cannot be read later
+	words  bool // HAProxy may know the word
+	// plain has the bytes that stand for themselves.
+	plain [256]bool
+}
+
+// Refusal is the panic value of [Site.Escape]: the value cannot stand there.
+type Refusal struct {
+	Site    *Site
+	Message string
+}
+
+func (at *Site) refuse(message string) { panic(&Refusal{Site: at, Message: message}) }
+
+func (at *Site) refuseValue(r rule, s, why string) {
+	at.refuse(fmt.Sprintf("refused in %s: %s: %s", r, Shorten(s), why))
+}
+
+// Escape returns the text of a shown value as it may stand at the site, and
+// panics with a *[Refusal] when it may not stand there at all.
+func (at *Site) Escape(v any) native.JSON {
+	switch v := v.(type) {
+	case string:
+		return at.escape(v)
+	case native.JSON: // what a macro or a rendered file wrote
+		return at.embed(string(v))
+	case Raw:
+		return native.JSON(v)
+	}
+	text, digits, err := textOf(v)
+	switch {
+	case err == errNil:
+		at.refuse("the value is nil; give a default with coalesce, or test it with if")
+	case err != nil:
+		at.refuse(err.Error())
+	case digits:
+		return native.JSON(text)
+	}
+	return at.escape(text)
+}
+
+func (at *Site) escape(s string) native.JSON {
+	if !at.words && s != "" && len(s) <= maxHeader {
+		plain := true
+		for i := 0; i < len(s) && plain; i++ {
+			plain = at.plain[s[i]]
+		}
+		if plain {
+			return native.JSON(s)
+		}
+	}
+	// Where the rules are several they must agree.
+	var text string
+	for i, r := range at.rules {
+		escaped, why := r.escape(s, at)
+		if why != "" {
+			at.refuseValue(r, s, why)
+		}
+		if i > 0 && escaped != text {
+			at.refuseValue(r, s, fmt.Sprintf("the line is another one in another branch, loop or use of this file, where it would be %s", Shorten(text)))
+		}
+		text = escaped
+	}
+	return native.JSON(text)
+}
+
+// Site completes a site at which a value stands, the one of a number that was given
+// to [Table.AfterValue]. The problem says why no value can stand there. What is
+// buffered is not written to the output at once.
+func (t *Table) Site(s Site, p Points, id int, buffered bool) (site Site, problem string) {
+	s.rules, problem = t.rules(p)
+	s.whole, s.joined, s.lone = t.whole[id], t.joined[id], t.lone[id]
+	for _, r := range s.rules {
+		s.First = s.First || r.reads == asKeyword && (s.joined || !s.whole)
+		s.words = s.words || r.word && r.reads != asText && r.reads != asFormat && r.reads != asComment || r.numeric || r.cast || r.reads == asKeyword
+	}
+	if buffered {
+		s.First, s.strict = false, s.First
+	}
+	for c := 0x20; c < 0x7f; c++ {
+		s.plain[c] = true
+		for _, r := range s.rules {
+			s.plain[c] = s.plain[c] && r.leaves(byte(c), &s)
+		}
+	}
+	return s, problem
+}
+
+// leaves reports whether the rule leaves a byte as it is wherever a value has it.
+func (r rule) leaves(c byte, at *Site) bool {
+	if choices[r.reads] != "" || r.reads == asVariable && c == 'p' || (r.reads == asAuth || r.reads == asSocket) && c == ':' || r.reads == asFile && (c == '.' || c == '/' || c == '@' || c == '-') {
+		return false
+	}
+	if c == '-' && (r.reads == asPattern || r.reads == asValue || r.reads == asRegexp || r.reads == asUnknown || r.reads == asAddress) ||
+		(c == '#' || c == ' ') && r.place&(mapStart|crtStart|listStart) != 0 {
+		return false
+	}
+	text, why := r.escape(string(rune(c)), &Site{Regexp: at.Regexp, strict: at.strict})
+	return why == "" && text == string(rune(c))
+}
+
+// escape does what the rule says, from the inside out: what HAProxy reads last
+// is done first.
+func (r rule) escape(s string, at *Site) (text, why string) {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < 0x20 || c == 0x7f {
+			return "", fmt.Sprintf("control character %q", c)
+		}
+	}
+	if !utf8.ValidString(s) {
+		return "", "not UTF-8"
+	}
+	if why := r.refuses(s, at); why != "" {
+		return "", why
+	}
+	switch {
+	case r.reads == asRegexp && !at.Regexp:
+		s = regexp.QuoteMeta(s)
+	case r.reads == asFormat || r.reads == asURIFormat || r.reads == asPathFormat || r.reads == asCookieFmt:
+		s = strings.ReplaceAll(s, "%", "%%")
+	case r.reads == asReplace || r.reads == asURIReplace || r.reads == asPathRepl: // exp_replace of HAProxy takes a doubled backslash for one
+		s = strings.ReplaceAll(strings.ReplaceAll(s, "%", "%%"), `\`, `\\`)
+	case r.reads == asQuoted: // so that it is the value to who reads the header
+		s = backslash(s, &quoteSpecial)
+	case r.reads == asSubst:
+		s = strings.ReplaceAll(s, `\`, `\\`)
+	}
+	if r.arg {
+		if s, why = r.quoted(s); why != "" {
+			return "", why
+		}
+	}
+	return r.line(s)
+}
+
+// quoted writes an argument of a sample expression (section 2.2, "the second
+// level"): inside double quotes, and in single quotes as it is.
+func (r rule) quoted(s string) (text, why string) {
+	switch r.quote {
+	case sampleSingle:
+		if strings.Contains(s, "'") {
+			return "", noSingleQuote
+		}
+		return s, ""
+	case sampleArg:
+		if !argSpecials.any(s) {
+			return s, ""
+		}
+		return `"` + backslash(s, &quoteSpecial) + `"`, ""
+	}
+	return backslash(s, &quoteSpecial), ""
+}
+
+const noSingleQuote = "a single quote cannot be written inside single quotes: use double quotes"
+
+// line is the table of section 2.2 of the configuration manual, read backwards:
+// which bytes need a backslash, and which cannot be written.
+func (r rule) line(s string) (text, why string) {
+	if r.place&(mapStart|crtStart|listStart) != 0 {
+		if why := startProblem(s, r.place); why != "" {
+			return "", why
+		}
+	}
+	switch r.place {
+	case argument: // "$" expands only inside double quotes
+		return backslash(s, &argumentSet), ""
+	case double:
+		return backslash(s, &doubleSet), ""
+	case single:
+		if strings.Contains(s, "'") {
+			return "", noSingleQuote
+		}
+	case mapStart, mapKey:
+		if strings.Contains(s, " ") {
+			return "", "white space ends the key"
+		}
+	case crtStart, crtWord:
+		if strings.ContainsAny(s, " []") {
+			return "", "white space and brackets end the word"
+		}
+	}
+	return s, ""
+}
+
+// startProblem says what would turn the line of a map or a crt-list into
+// another one.
+func startProblem(s string, place places) string {
+	switch {
+	case s == "":
+		return "with nothing here the next word would take its place"
+	case s[0] == '#':
+		return "a line that starts with # is a comment"
+	case s[0] == ' ' && place == listStart:
+		return "white space at the start of a line is left out"
+	}
+	return ""
+}
+
+func backslash(s string, set *asciiSet) string {
+	if !set.any(s) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 8)
+	for i := 0; i < len(s); i++ {
+		if set.has(s[i]) {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// asciiSet has a bit for each of the first 128 characters.
+type asciiSet [2]uint64
+
+func setOf(chars string) (set asciiSet) {
+	for i := 0; i < len(chars); i++ {
+		set[chars[i]>>6] |= 1 << (chars[i] & 63)
+	}
+	return set
+}
+
+func (set *asciiSet) has(c byte) bool { return c < 0x80 && set[c>>6]&(1<<(c&63)) != 0 }
+
+// only reports whether a value has no characters but those of the set.
+func (set *asciiSet) only(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !set.has(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// any reports whether a value has one of the characters of the set.
+func (set *asciiSet) any(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if set.has(s[i]) {
+			return true
+		}
+	}
+	return false
+}
