@@ -10,20 +10,15 @@ export PATH := $(PATH):/usr/sbin:/sbin
 # How long make soak makes trouble.
 SOAK ?= 10m
 
-.PHONY: demo test lint e2e soak bench haproxy
+.PHONY: demo test e2e soak bench haproxy
 
 demo: haproxy ## run the reference controller on a folder of manifests, until Ctrl-C
 	@$(GO) build -o bin/controller ./examples/controller
 	@exec bin/controller -demo -manifests examples/controller/demo
 
-test: haproxy lint ## all tests of the SDK, with the race detector
+test: haproxy ## all tests of the SDK, with the race detector
 	$(GO) vet ./...
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
-	cd internal/eventimmutability && $(GO) vet ./... && $(GO) test ./...
-
-lint: ## events that could be written to after they were published
-	cd internal/eventimmutability && $(GO) build -o $(CURDIR)/bin/eventimmutability ./cmd/eventimmutability
-	$(GO) vet -vettool=$(CURDIR)/bin/eventimmutability ./...
 
 e2e: haproxy ## the controller against a real API server and a real haproxy
 	@internal/tools/install-packages ip:iproute2

@@ -24,10 +24,10 @@ type ConfigError struct {
 
 // Fault is one thing that is wrong with a configuration.
 type Fault struct {
-	Position  dataplane.Position `json:"position,omitzero"`   // in the configuration; zero where a render failed
-	Message   string             `json:"message"`             // what is wrong
-	Template  TemplateLine       `json:"template,omitzero"`   // what wrote it; zero where that is not known
-	Resources []Resource         `json:"resources,omitempty"` //eventbus:immutable complete when the Fault is made
+	Position  dataplane.Position `json:"position,omitzero"` // in the configuration; zero where a render failed
+	Message   string             `json:"message"`           // what is wrong
+	Template  TemplateLine       `json:"template,omitzero"` // what wrote it; zero where that is not known
+	Resources []Resource         `json:"resources,omitempty"`
 }
 
 // TemplateLine is a line of a template.

@@ -20,7 +20,7 @@ type ReconciliationTriggered struct {
 // given since the one before.
 type ReconciliationStarted struct {
 	ID      uint64
-	Reasons []string //eventbus:immutable the loop begins another list when it publishes this one
+	Reasons []string
 }
 
 // TemplateRendered says what a render made.
@@ -31,7 +31,7 @@ type TemplateRendered struct {
 	Lines     int
 	Files     int
 	Refused   int            // resources, or parts of them, that were left out
-	Resources map[string]int //eventbus:immutable a copy; resources read, by kind
+	Resources map[string]int // read, by kind
 	Took      time.Duration
 }
 
@@ -113,7 +113,7 @@ type DeploymentScheduled struct {
 	ID       uint64
 	Instance string
 	At       time.Time
-	Applied  *dataplane.Result //eventbus:immutable nobody writes to it once Sync has returned it. Left has what waits
+	Applied  *dataplane.Result // Left has what waits
 }
 
 // DeploymentStarted opens a deployment to one instance.
@@ -126,7 +126,7 @@ type DeploymentStarted struct {
 type InstanceDeployed struct {
 	ID       uint64
 	Instance string
-	Result   *dataplane.Result //eventbus:immutable nobody writes to it once Sync has returned it
+	Result   *dataplane.Result
 	Took     time.Duration
 }
 
@@ -135,7 +135,7 @@ type InstanceDeployed struct {
 type InstanceDeploymentFailed struct {
 	ID       uint64
 	Instance string
-	Result   *dataplane.Result //eventbus:immutable nobody writes to it once Sync has returned it. What was done all the same; may be nil
+	Result   *dataplane.Result // what was done all the same; may be nil
 	Err      error
 	Failures int       // in a row
 	RetryAt  time.Time // unless a new configuration comes first
@@ -151,19 +151,19 @@ type InstanceDeploymentFailed struct {
 type DriftRepaired struct {
 	ID       uint64
 	Instance string
-	Result   *dataplane.Result //eventbus:immutable nobody writes to it once Sync has returned it
+	Result   *dataplane.Result
 }
 
 // InstancesChanged says which instances are deployed to from now on.
 type InstancesChanged struct {
-	Instances []string //eventbus:immutable made for this event
-	Added     []string //eventbus:immutable made for this event
-	Removed   []string //eventbus:immutable made for this event
+	Instances []string
+	Added     []string
+	Removed   []string
 }
 
 // IndexSynchronized says that all watched resources are in their stores.
 type IndexSynchronized struct {
-	Resources map[string]int //eventbus:immutable made for this event
+	Resources map[string]int
 	Took      time.Duration
 }
 

@@ -22,7 +22,7 @@ type Quarantined struct {
 
 	// Instances refuse it, though the validator takes it; sorted by name. Empty:
 	// it is the validator that does not take it.
-	Instances []string `json:"instances,omitempty"` //eventbus:immutable replaced as a whole
+	Instances []string `json:"instances,omitempty"`
 
 	recorded bool // by the Recorder
 	hangs    bool // a trial takes as long as a render may

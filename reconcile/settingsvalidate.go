@@ -40,7 +40,7 @@ type ConfigInvalid struct {
 // ConfigApplied says that settings are in use from now on.
 type ConfigApplied struct {
 	Name, Version    string
-	Started, Stopped []string //eventbus:immutable made for this event; watched resources that came and went; all others went on
+	Started, Stopped []string // watched resources that came and went; all others went on
 	Took             time.Duration
 }
 
@@ -67,7 +67,7 @@ func (e ConfigInvalid) LogValue() slog.Value {
 // that they see.
 type ConfigValidationRequest struct {
 	Name, Version string
-	Settings      *Settings //eventbus:immutable validators read it, all at once
+	Settings      *Settings // validators read it, all at once
 
 	candidate *candidate
 }

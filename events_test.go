@@ -1,0 +1,192 @@
+package haptic
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
+)
+
+// events are all types that this module publishes on a bus, and the questions
+// that it asks there.
+func events() []any {
+	return []any{
+		reconcile.ReconciliationTriggered{}, reconcile.ReconciliationStarted{}, reconcile.AttemptCompleted{},
+		reconcile.ReconciliationCompleted{}, reconcile.ReconciliationFailed{},
+		reconcile.TemplateRendered{}, reconcile.TemplateRenderFailed{},
+		reconcile.ValidationCompleted{}, reconcile.ValidationFailed{},
+		reconcile.ResourceRefused{}, reconcile.ResourceAccepted{}, reconcile.ResourceQuarantined{}, reconcile.ResourceReleased{},
+		reconcile.DeploymentScheduled{}, reconcile.DeploymentStarted{},
+		reconcile.InstanceDeployed{}, reconcile.InstanceDeploymentFailed{}, reconcile.DriftRepaired{}, reconcile.InstancesChanged{},
+		reconcile.IndexSynchronized{}, reconcile.SourceFailed{},
+		reconcile.LeaderBecame{}, reconcile.LeaderLost{}, reconcile.LeaderObserved{},
+		reconcile.ConfigParsed{}, reconcile.ConfigValidated{}, reconcile.ConfigInvalid{}, reconcile.ConfigApplied{},
+		reconcile.CredentialsUpdated{}, reconcile.CredentialsInvalid{},
+		fetch.Updated{}, fetch.Accepted{}, fetch.Rejected{},
+		reconcile.ConfigValidationRequest{},
+	}
+}
+
+// shared says why nobody writes to what all subscribers to an event share: by
+// type, or by the struct and its field.
+var shared = map[string]string{
+	"*dataplane.Result":                "nobody writes to it once Sync has returned it",
+	"ReconciliationStarted.Reasons":    "the loop begins another list when it publishes this one",
+	"TemplateRendered.Resources":       "a copy",
+	"InstancesChanged.Instances":       "made for the event",
+	"InstancesChanged.Added":           "made for the event",
+	"InstancesChanged.Removed":         "made for the event",
+	"IndexSynchronized.Resources":      "made for the event",
+	"ConfigApplied.Started":            "made for the event",
+	"ConfigApplied.Stopped":            "made for the event",
+	"ConfigValidationRequest.Settings": "validators read it, all at once",
+	"Fault.Resources":                  "complete when the Fault is made",
+	"Quarantined.Instances":            "replaced as a whole",
+}
+
+// An event goes to all subscribers by assignment, so none has an exported field
+// through which one of them could write to what the others see: no slice, no
+// map, no pointer to a struct with exported fields, but for those of the list
+// above.
+func TestEventsAreImmutable(t *testing.T) {
+	unused := maps.Clone(shared)
+	for _, event := range events() {
+		typ := reflect.TypeOf(event)
+		for _, at := range writable(typ, typ.String()) {
+			if _, ok := shared[at]; !ok {
+				t.Errorf("%v: subscribers share %s and can write to it: give a copy through a method, or add to the list why nobody does", typ, at)
+			}
+			delete(unused, at)
+		}
+	}
+	for at := range unused {
+		t.Errorf("the list has %s, which no event shares", at)
+	}
+}
+
+// writable finds what can be written to through the exported fields of typ, which
+// stands at a field. A pointer to a struct without exported fields is fine:
+// its methods decide. So are interfaces, functions and channels.
+func writable(typ reflect.Type, at string) []string {
+	switch typ.Kind() {
+	case reflect.Slice, reflect.Map:
+		return []string{at}
+	case reflect.Pointer:
+		elem := typ.Elem()
+		if elem.Kind() == reflect.Struct && !slices.ContainsFunc(reflect.VisibleFields(elem), reflect.StructField.IsExported) {
+			return nil
+		}
+		if _, ok := shared[typ.String()]; ok {
+			at = typ.String()
+		}
+		return []string{at}
+	case reflect.Array:
+		return writable(typ.Elem(), at)
+	case reflect.Struct:
+		var found []string
+		for i := range typ.NumField() {
+			if f := typ.Field(i); f.IsExported() {
+				found = append(found, writable(f.Type, typ.Name()+"."+f.Name)...)
+			}
+		}
+		return found
+	}
+	return nil
+}
+
+// No event is forgotten above: whatever has the method EventName is one.
+func TestEventsAreKnown(t *testing.T) {
+	known := map[string]bool{}
+	for _, event := range events() {
+		typ := reflect.TypeOf(event)
+		known[typ.PkgPath()+"."+typ.Name()] = true
+	}
+	declared := 0
+	for _, name := range sources(t) {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || fn.Recv == nil || fn.Name.Name != "EventName" {
+				continue
+			}
+			declared++
+			receiver, ok := fn.Recv.List[0].Type.(*ast.Ident)
+			if !ok {
+				t.Errorf("%s: an event is a pointer, which everyone can write through", name)
+				continue
+			}
+			if typ := path.Join(module, filepath.ToSlash(filepath.Dir(name))) + "." + receiver.Name; !known[typ] {
+				t.Errorf("%s: add the event %s to the list above", name, typ)
+			}
+		}
+	}
+	if declared < 25 {
+		t.Errorf("found only %d events", declared)
+	}
+}
+
+// sources are the Go files of this module that are no tests.
+func sources(t *testing.T) []string {
+	var names []string
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// What the search for writable fields finds, and what it leaves alone.
+func TestWritable(t *testing.T) {
+	type opaque struct{ n map[string]int }
+	type open struct{ N int }
+	type Embedded struct{ Tags []string }
+	for _, c := range []struct {
+		event any
+		want  []string
+	}{
+		{struct {
+			Name   string
+			At     time.Time
+			Err    error
+			Done   func()
+			Ended  chan struct{}
+			Nested struct{ N [3]int }
+			Opaque *opaque
+			hidden []string
+		}{}, nil},
+		{struct {
+			Items []string
+			Deep  struct{ ByName map[string]int }
+			Array [2]*open
+			Count *int
+			Embedded
+		}{}, []string{".Items", ".ByName", ".Array", ".Count", "Embedded.Tags"}},
+		{struct{ Result *dataplane.Result }{}, []string{"*dataplane.Result"}},
+		{[]string{}, []string{"an event"}},
+		{&open{}, []string{"an event"}},
+	} {
+		if got := writable(reflect.TypeOf(c.event), "an event"); !slices.Equal(got, c.want) {
+			t.Errorf("%T: found %q, want %q", c.event, got, c.want)
+		}
+	}
+}
