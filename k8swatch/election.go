@@ -35,7 +35,7 @@ type ElectionOptions struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 
 	// OnLeader is told of each leader that is observed, this candidate included.
-	// Calls do not overlap, and come in order. The next renewal waits for it.
+	// Calls do not overlap, and come in order.
 	OnLeader func(identity string)
 
 	Logger *slog.Logger // nil means slog.Default()
@@ -47,6 +47,7 @@ type Election struct {
 	opts    ElectionOptions
 	log     *slog.Logger
 	running atomic.Bool
+	news    chan string // leaders that OnLeader is to be told of; made by Run
 
 	mu      sync.Mutex
 	leader  string
@@ -121,6 +122,15 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context)) erro
 		return ErrStarted
 	}
 	defer e.running.Store(false)
+	e.news = make(chan string, 16)
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	defer close(e.news)
+	telling.Go(func() { // renewals do not wait for it
+		for identity := range e.news {
+			e.opts.OnLeader(identity)
+		}
+	})
 	ctx = klog.NewContext(ctx, logr.Discard())
 	for ctx.Err() == nil {
 		if err := e.stand(ctx, lead); err != nil {
@@ -183,7 +193,7 @@ func (e *Election) observed(identity string) {
 	}
 	e.mu.Unlock()
 	if news && e.opts.OnLeader != nil {
-		e.opts.OnLeader(identity)
+		e.news <- identity
 	}
 }
 
