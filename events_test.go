@@ -17,6 +17,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
 // events are all types that this module publishes on a bus, and the questions
@@ -32,28 +33,28 @@ func events() []any {
 		reconcile.InstanceDeployed{}, reconcile.InstanceDeploymentFailed{}, reconcile.DriftRepaired{}, reconcile.InstancesChanged{},
 		reconcile.IndexSynchronized{}, reconcile.SourceFailed{},
 		reconcile.LeaderBecame{}, reconcile.LeaderLost{}, reconcile.LeaderObserved{},
-		reconcile.ConfigParsed{}, reconcile.ConfigValidated{}, reconcile.ConfigInvalid{}, reconcile.ConfigApplied{},
-		reconcile.CredentialsUpdated{}, reconcile.CredentialsInvalid{},
+		settings.Parsed{}, settings.Validated{}, settings.Invalid{}, settings.Applied{},
+		settings.CredentialsUpdated{}, settings.CredentialsInvalid{},
 		fetch.Updated{}, fetch.Accepted{}, fetch.Rejected{},
-		reconcile.ConfigValidationRequest{},
+		settings.ValidationRequest{},
 	}
 }
 
 // shared says why nobody writes to what all subscribers to an event share: by
 // type, or by the struct and its field.
 var shared = map[string]string{
-	"*dataplane.Result":                "nobody writes to it once Sync has returned it",
-	"ReconciliationStarted.Reasons":    "the loop begins another list when it publishes this one",
-	"TemplateRendered.Resources":       "a copy",
-	"InstancesChanged.Instances":       "made for the event",
-	"InstancesChanged.Added":           "made for the event",
-	"InstancesChanged.Removed":         "made for the event",
-	"IndexSynchronized.Resources":      "made for the event",
-	"ConfigApplied.Started":            "made for the event",
-	"ConfigApplied.Stopped":            "made for the event",
-	"ConfigValidationRequest.Settings": "validators read it, all at once",
-	"Fault.Resources":                  "complete when the Fault is made",
-	"Quarantined.Instances":            "replaced as a whole",
+	"*dataplane.Result":             "nobody writes to it once Sync has returned it",
+	"ReconciliationStarted.Reasons": "the loop begins another list when it publishes this one",
+	"TemplateRendered.Resources":    "a copy",
+	"InstancesChanged.Instances":    "made for the event",
+	"InstancesChanged.Added":        "made for the event",
+	"InstancesChanged.Removed":      "made for the event",
+	"IndexSynchronized.Resources":   "made for the event",
+	"Applied.Started":               "made for the event",
+	"Applied.Stopped":               "made for the event",
+	"ValidationRequest.Settings":    "validators read it, all at once",
+	"Fault.Resources":               "complete when the Fault is made",
+	"Quarantined.Instances":         "replaced as a whole",
 }
 
 // An event goes to all subscribers by assignment, so none has an exported field

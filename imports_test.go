@@ -23,10 +23,12 @@ var allowed = map[string][]string{
 	"k8swatch":            {"internal/filewatch", "internal/jsonpath", "k8swatch/internal/manifest", "k8swatch/internal/memapi", "k8s.io/", "go.yaml.in/yaml/", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
 	"dataplane":           {"dataplane/internal/api", "dataplane/internal/change", "dataplane/internal/config", "dataplane/internal/diff", "dataplane/internal/host", "internal/dpapi", "internal/haproxycfg"},
 	"validate":            {"dataplane", "internal/haproxycfg", "internal/haproxyctl"},
-	"reconcile":           {"dataplane", "templating", "k8swatch", "eventbus", "reconcile/fetch", "internal/filewatch", "internal/jsonpath", "k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify"},
+	"reconcile":           {"dataplane", "templating", "k8swatch", "eventbus", "reconcile/fetch", "k8s.io/"},
 	"reconcile/fetch":     {"eventbus", "golang.org/x/sync/"},
-	"reconcile/observe":   {"reconcile", "reconcile/fetch", "dataplane", "eventbus", "k8swatch", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel/", "k8s.io/client-go/util/jsonpath", "k8s.io/apimachinery/pkg/runtime/schema"},
-	"examples":            {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/observe", "reconcile/fetch", "eventbus", "golang.org/x/sync/", "k8s.io/"},
+	"reconcile/settings":  {"reconcile", "reconcile/cases", "reconcile/fetch", "dataplane", "templating", "k8swatch", "eventbus", "internal/filewatch", "internal/jsonpath", "k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify"},
+	"reconcile/cases":     {"reconcile", "reconcile/fetch", "dataplane", "k8swatch", "k8s.io/", "go.yaml.in/yaml/"},
+	"reconcile/observe":   {"reconcile", "reconcile/settings", "reconcile/fetch", "dataplane", "eventbus", "k8swatch", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel/", "k8s.io/client-go/util/jsonpath", "k8s.io/apimachinery/pkg/runtime/schema"},
+	"examples":            {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/settings", "reconcile/cases", "reconcile/observe", "reconcile/fetch", "eventbus", "golang.org/x/sync/", "k8s.io/"},
 	"internal/haproxycfg": {"github.com/haproxytech/client-native/v6/"},
 	"internal/dpapi":      {},
 	"internal/haproxyctl": {"golang.org/x/sys/unix"},
@@ -53,7 +55,7 @@ var allowed = map[string][]string{
 	"internal/haproxytest":    {"go.uber.org/goleak"},
 	"internal/watchtest":      {"k8swatch", "k8s.io/", "github.com/google/go-cmp/"},
 	"eventbus/eventbustest":   {"eventbus"},
-	"reconcile/reconciletest": {"reconcile", "k8swatch", "k8swatch/k8swatchtest", "dataplane", "eventbus", "templating", "k8s.io/", "github.com/google/go-cmp/", "github.com/rogpeppe/go-internal/txtar"},
+	"reconcile/reconciletest": {"reconcile", "reconcile/cases", "k8swatch", "k8swatch/k8swatchtest", "dataplane", "eventbus", "templating", "k8s.io/", "github.com/google/go-cmp/", "github.com/rogpeppe/go-internal/txtar"},
 }
 
 // TestImports keeps the direction of imports: only what the list above says.

@@ -40,6 +40,7 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/observe"
+	"github.com/hapticsdk/haptic/reconcile/settings"
 	"github.com/hapticsdk/haptic/templating"
 	"github.com/hapticsdk/haptic/validate"
 	discoveryv1 "k8s.io/api/discovery/v1"

@@ -272,3 +272,47 @@ func TestFlappingLeavesNothing(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return r.conns.Load() == 0 }, time.Minute, 5*time.Millisecond, "connections are left")
 }
+
+// TestOthersComeWhileRereadHangs: what the watch brings is used at once.
+func TestOthersComeWhileRereadHangs(t *testing.T) {
+	r := newRotating(t, nil)
+	reading := make(chan struct{}, 1)
+	clients := Clients{Reread: func(ctx context.Context) (Credentials, error) {
+		reading <- struct{}{}
+		<-ctx.Done()
+		return Credentials{}, ctx.Err()
+	}}
+	before, err := clients.Targets([]dataplane.Endpoint{r.endpoint("wrong")})
+	require.NoError(t, err)
+	cfg, err := dataplane.NewConfig(fmt.Sprintf(twoSections, "web"))
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := before[0].Sync(t.Context(), cfg)
+		done <- err
+	}()
+	<-reading
+	now, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
+	require.NoError(t, err)
+	require.Same(t, before[0], now[0])
+	require.NoError(t, <-done)
+	require.Contains(t, r.Raw(), "backend web")
+}
+
+// TestRereadThatHangsEndsWithTheCall: what was refused stays the first thing that
+// is said.
+func TestRereadThatHangsEndsWithTheCall(t *testing.T) {
+	r := newRotating(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	clients := Clients{Reread: func(ctx context.Context) (Credentials, error) {
+		cancel()
+		<-ctx.Done()
+		return Credentials{}, ctx.Err()
+	}}
+	targets, err := clients.Targets([]dataplane.Endpoint{r.endpoint("wrong")})
+	require.NoError(t, err)
+	_, err = targets[0].DryRun(ctx, configOf(t, "a"))
+	require.ErrorIs(t, err, dataplane.ErrUnauthorized)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "reading the credentials again")
+}

@@ -4,7 +4,7 @@
 //	trigger -> render -> validate -> for each instance: schedule -> deploy
 //
 // A [Loop] is made of a [Renderer], a [Validator] and [Target]s; each is an
-// interface of one to three methods. [Templates] and [Live] render, package
+// interface of one to three methods. [Templates] render, package
 // validate validates, a [dataplane.Local] or [dataplane.Client] is a target:
 //
 //	templates := &reconcile.Templates{Engine: engine, Layout: local.Layout(), Input: input}
@@ -64,9 +64,8 @@
 // within two DeployTimeouts, when this process does not lead, and when no instance
 // is left that refuses it.
 //
-// This takes a Renderer that knows its [Origins], as Templates and Live do, and
-// asks [Excluding] of each object that it reads: Live does by itself, for Templates
-// the Input function must. [State] names what is in quarantine with its
+// This takes a Renderer that knows its [Origins], as Templates do, and asks
+// [Excluding] of each object that it reads: for Templates the Input function must. [State] names what is in quarantine with its
 // [Fault]: the line of the configuration, that of the template, and the resource.
 // [Options.NoQuarantine] turns it off.
 //
@@ -83,31 +82,23 @@
 // and, as a global, a [PathResolver], which knows where files lie.
 // [PostProcessor] changes what they rendered.
 //
-// # Settings
+// # Settings and cases
 //
-// [Settings] are a whole controller as data: what is watched, the templates, the
-// intervals, how HAProxys are found, and cases. [ParseSettings] reads them and
-// [SettingsSchema] describes them. A [Program] is settings compiled. A [Live]
-// follows a file or a ConfigMap: new settings take effect while everything runs,
-// after all checks and in one step, or not at all.
-//
-// # Cases
-//
-// A [Case] is a test that stands with the templates: fixtures, and what must be
-// made of them. [ParseCases] has the format; a [CaseRunner] runs cases, before
-// settings take effect or in a pipeline.
+// Package settings has a whole controller as data: what is watched, the templates,
+// the intervals, and how HAProxys are found. Package cases has tests that stand with
+// the templates: fixtures, and what must be made of them.
 //
 // # Which HAProxys
 //
 // [PodEndpoints] finds the Dataplane APIs of pods, [ParseCredentials] reads
 // the Secret for them, [Clients] makes targets of them, which [Loop.SetTargets]
-// takes while the loop runs; [Live.FollowPods] does all of this. A target that is a
+// takes while the loop runs; FollowPods of package settings does all of this. A target that is a
 // [Prober] says its version first: one that does not fit is not deployed to, is
 // asked again, and holds up nobody.
 //
 // # What it costs
 //
-// With [Templates.Pure], and with Settings, an entry is rendered again only when
+// With [Templates.Pure] an entry is rendered again only when
 // something that it reads changed, and of entries with [Each] only the items that
 // did. A validator that is kept does the same. So the cost of a change of instances
 // follows that change, with no reload and no run of haproxy. A search for what

@@ -45,10 +45,6 @@ func (LeaderBecame) EventName() string             { return "leader.became" }
 func (LeaderLost) EventName() string               { return "leader.lost" }
 func (LeaderObserved) EventName() string           { return "leader.observed" }
 func (SourceFailed) EventName() string             { return "source.failed" }
-func (ConfigParsed) EventName() string             { return "config.parsed" }
-func (ConfigValidated) EventName() string          { return "config.validated" }
-func (ConfigInvalid) EventName() string            { return "config.invalid" }
-func (ConfigApplied) EventName() string            { return "config.applied" }
 
 // Level implements [slog.Leveler]. What changed something is worth a line; what
 // is only on its way is not; what somebody should look at is a warning; what
@@ -75,10 +71,6 @@ func (LeaderBecame) Level() slog.Level            { return slog.LevelInfo }
 func (LeaderLost) Level() slog.Level              { return slog.LevelWarn }
 func (LeaderObserved) Level() slog.Level          { return slog.LevelInfo }
 func (SourceFailed) Level() slog.Level            { return slog.LevelError }
-func (ConfigParsed) Level() slog.Level            { return slog.LevelDebug }
-func (ConfigValidated) Level() slog.Level         { return slog.LevelDebug }
-func (ConfigInvalid) Level() slog.Level           { return slog.LevelError }
-func (ConfigApplied) Level() slog.Level           { return slog.LevelInfo }
 
 // Level implements [slog.Leveler]: what changed nothing is not worth a line.
 func (e ReconciliationCompleted) Level() slog.Level {
@@ -96,9 +88,6 @@ func attrHash(hash string) slog.Attr      { return slog.String("hash", hash) }
 func attrResource(r Resource) slog.Attr   { return slog.String("resource", r.located()) }
 func group(attrs ...slog.Attr) slog.Value { return slog.GroupValue(attrs...) }
 func attrIdentity(id string) slog.Value   { return group(slog.String("identity", id)) }
-func attrSettings(n, v string) []slog.Attr {
-	return []slog.Attr{slog.String("name", n), slog.String("version", v)}
-}
 
 // attrErr is left out, as the empty attribute is, where there is no error.
 func attrErr(err error) slog.Attr {
@@ -252,11 +241,3 @@ func (e LeaderObserved) LogValue() slog.Value { return attrIdentity(e.Identity) 
 
 // LogValue implements [slog.LogValuer].
 func (e SourceFailed) LogValue() slog.Value { return group(attrErr(e.Err)) }
-
-// LogValue implements [slog.LogValuer].
-func (e ConfigParsed) LogValue() slog.Value { return group(attrSettings(e.Name, e.Version)...) }
-
-// LogValue implements [slog.LogValuer].
-func (e ConfigValidated) LogValue() slog.Value {
-	return group(append(attrSettings(e.Name, e.Version), attrTook(e.Took))...)
-}

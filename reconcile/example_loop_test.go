@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"testing/fstest"
 	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -58,21 +57,6 @@ func ExampleResourceOf() {
 	// Output:
 	// Ingress shop/web true
 	// false
-}
-
-func ExampleReadCases() {
-	cases, err := reconcile.ReadCases(fstest.MapFS{"hosts.yaml": {Data: []byte(`
-name: nothing at all is valid
-assertions:
-- type: haproxy_valid
-`)}})
-	fmt.Println(err)
-	for _, c := range cases {
-		fmt.Println(c.File, c.Name)
-	}
-	// Output:
-	// <nil>
-	// hosts.yaml nothing at all is valid
 }
 
 // elected is a reconcile.Leader, as k8swatch.Election is.

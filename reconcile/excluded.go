@@ -50,6 +50,9 @@ func newExcluded(resources []Resource) *Excluded {
 	return e
 }
 
+// Empty reports whether nothing is left out.
+func (e *Excluded) Empty() bool { return e == nil || len(e.resources) == 0 }
+
 // Has reports whether an object is left out: the same object in the same
 // version. One that has changed since is not.
 //

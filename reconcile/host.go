@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
@@ -28,6 +27,20 @@ func HostVars() map[string]any {
 	}
 }
 
+// Reads are variables of an [Input] that read more while a template uses them,
+// such as those of settings, which read the stores of watched resources.
+type Reads interface {
+	// Gives reports whether a variable reads. Its value is not compared.
+	Gives(variable string) bool
+
+	// Begin says that an entry, or an item of one, is rendered from here on, and
+	// returns where its reads are noted.
+	Begin() (notes any)
+
+	// Again reports whether everything in these notes would be read as it was.
+	Again(notes any) bool
+}
+
 // Settler is what a [Renderer] may be besides: it is told what became of what it
 // rendered. The calls come from any goroutine, also during a render.
 type Settler interface {
@@ -46,8 +59,8 @@ type host struct {
 	http     *fetch.Fetcher
 	fetching *notes // of what is rendered now
 	post     *postProcessing
-	reads    *reads // of the stores of a Program; nil: none
-	lines    []int  // of haproxy.cfg: where each line stood before it was squeezed; nil: all at the same place
+	reads    Reads // nil: none
+	lines    []int // of haproxy.cfg: where each line stood before it was squeezed; nil: all at the same place
 }
 
 // line returns the number that a line of the finished haproxy.cfg had in what
@@ -66,9 +79,8 @@ type notes struct {
 	mu      sync.Mutex
 	files   map[string]dataplane.File // by path
 	asked   map[question]string
-	fetched map[any]any                   // revisions, by what was fetched
-	asks    map[storeQuestion]storeAnswer // nil: none
-	pool    map[string]k8swatch.Revision  // see reads.pooled
+	fetched map[any]any // revisions, by what was fetched
+	read    any         // notes of Reads
 }
 
 func newNotes() *notes {
@@ -102,7 +114,7 @@ func (n *notes) fetch(key, revision any) {
 // fill returns the input with the host's values in the place of its variables.
 func (h *host) fill(in *Input) *Input {
 	filled := *in
-	filled.host, h.reads = h, in.reads
+	filled.host, h.reads = h, in.Reads
 	filled.Vars = make(map[string]any, len(in.Vars))
 	for name, v := range in.Vars {
 		switch v.(type) {
@@ -120,7 +132,7 @@ func (h *host) fill(in *Input) *Input {
 
 // gives reports whether a variable comes from the host.
 func (h *host) gives(name string, v any) bool {
-	if h.reads.gives(name) {
+	if h.reads != nil && h.reads.Gives(name) {
 		return true
 	}
 	switch v.(type) {
@@ -136,7 +148,9 @@ func (h *host) begin(entry string, item any) *notes {
 	h.registry.begin(entry, item, n)
 	h.current.begin(n)
 	h.fetching = n
-	h.reads.begin(n)
+	if h.reads != nil {
+		n.read = h.reads.Begin()
+	}
 	return n
 }
 
@@ -168,7 +182,7 @@ func (h *host) again(entry string, item any, n *notes) bool {
 			return false
 		}
 	}
-	return h.reads.again(n) && h.registry.again(entry, item, n.files)
+	return (h.reads == nil || h.reads.Again(n.read)) && h.registry.again(entry, item, n.files)
 }
 
 // replace does the replacements of post-processors in what an entry rendered.

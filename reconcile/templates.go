@@ -30,8 +30,11 @@ type Input struct {
 	Refused   []Refusal
 	Resources map[string]int
 
-	host  *host  // of the render
-	reads *reads // of a Program
+	// Reads takes part in what [Templates.Pure] remembers, for variables that read
+	// more while they are used; nil: there are none.
+	Reads Reads
+
+	host *host // of the render
 }
 
 // Each says that an entry is rendered once for each item, one after the other,
@@ -104,8 +107,8 @@ type remembered struct {
 // MainEntry is the name of the template that renders haproxy.cfg.
 const MainEntry = "haproxy.cfg"
 
-// mainFolder holds the templates whose text follows that of MainEntry.
-const mainFolder = "haproxy.d"
+// MainFolder holds the templates whose text follows that of MainEntry.
+const MainFolder = "haproxy.d"
 
 // Check reports entries that are of no known kind, and a missing haproxy.cfg,
 // all at once: call it at start, before the first render.
@@ -117,7 +120,7 @@ func (t *Templates) Check() error {
 		}
 		kind, ok := kindOfEntry(entry)
 		if !ok {
-			errs = append(errs, fmt.Errorf("template %s: only %s and files in %s/, maps/, certificates/, ca/, crt-lists/ and general/ can be rendered", entry, MainEntry, mainFolder))
+			errs = append(errs, fmt.Errorf("template %s: only %s and files in %s/, maps/, certificates/, ca/, crt-lists/ and general/ can be rendered", entry, MainEntry, MainFolder))
 			continue
 		}
 		if err := dataplane.CheckFileName(kind, path.Base(entry)); err != nil {
@@ -293,7 +296,7 @@ func (l *lines) add(text string) {
 }
 
 func isMain(entry string) bool {
-	return entry == MainEntry || path.Dir(entry) == mainFolder
+	return entry == MainEntry || path.Dir(entry) == MainFolder
 }
 
 func kindOfEntry(entry string) (dataplane.FileKind, bool) {

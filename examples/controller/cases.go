@@ -14,6 +14,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/cases"
 	"github.com/hapticsdk/haptic/validate"
 )
 
@@ -26,20 +27,20 @@ func testTemplates(ctx context.Context, cfg *config, log *slog.Logger, out io.Wr
 	} else if !info.IsDir() {
 		folder, only = filepath.Split(folder)
 	}
-	var cases []reconcile.Case
+	var tests []cases.Case
 	var err error
 	if only == "" {
-		cases, err = reconcile.ReadCases(os.DirFS(folder))
+		tests, err = cases.Read(os.DirFS(folder))
 	} else {
 		var data []byte
 		if data, err = os.ReadFile(cfg.test); err == nil {
-			cases, err = reconcile.ParseCases(only, data)
+			tests, err = cases.Parse(only, data)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if len(cases) == 0 {
+	if len(tests) == 0 {
 		return fmt.Errorf("-test %s: there are no cases", cfg.test)
 	}
 	c := &controller{cfg: cfg, log: log, bus: eventbus.New(nil)}
@@ -51,7 +52,7 @@ func testTemplates(ctx context.Context, cfg *config, log *slog.Logger, out io.Wr
 	if err != nil {
 		return err
 	}
-	results := runner.Run(ctx, cases)
+	results := runner.Run(ctx, tests)
 	fmt.Fprint(out, results)
 	if !results.Passed() {
 		return errors.New("cases failed")
@@ -65,24 +66,24 @@ func (c *controller) checkCases(ctx context.Context) error {
 	if c.cfg.templates == "" {
 		return nil
 	}
-	folder, err := fs.Sub(os.DirFS(c.cfg.templates), reconcile.CasesFolder)
+	folder, err := fs.Sub(os.DirFS(c.cfg.templates), cases.Folder)
 	if err != nil {
 		return err
 	}
-	cases, err := reconcile.ReadCases(folder)
-	if err != nil || len(cases) == 0 {
+	tests, err := cases.Read(folder)
+	if err != nil || len(tests) == 0 {
 		return err
 	}
 	runner, err := c.caseRunner()
 	if err != nil {
 		return err
 	}
-	return runner.Check(ctx, cases)
+	return runner.Check(ctx, tests)
 }
 
 // caseRunner gives each case a controller of its own, with the fixtures in the
 // place of a cluster and without a HAProxy.
-func (c *controller) caseRunner() (*reconcile.CaseRunner, error) {
+func (c *controller) caseRunner() (*cases.Runner, error) {
 	engine, err := compileTemplates(c.cfg.templates, c.settings.layout)
 	if err != nil {
 		return nil, err
@@ -94,8 +95,8 @@ func (c *controller) caseRunner() (*reconcile.CaseRunner, error) {
 	validator := &validate.Validator{Layout: c.settings.layout}
 	cfg := *c.cfg
 	cfg.namespace, cfg.pods, cfg.secret = "", "", "" // fixtures are in namespaces of their own
-	return &reconcile.CaseRunner{
-		Renderer: func(ctx context.Context, in *reconcile.CaseInput) (reconcile.Renderer, error) {
+	return &cases.Runner{
+		Renderer: func(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
 			k := &controller{cfg: &cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), fixtures: in.Source, settings: c.settings}
 			k.slots.Step = c.slots.Step
 			k.slots.Remember(in.Previous)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/cases"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -57,7 +58,7 @@ func compileTemplates(folder string, layout dataplane.Layout) (*templating.Engin
 	if folder != "" {
 		files = os.DirFS(folder)
 	}
-	return templating.Compile(reconcile.WithoutCases(files), &templating.Options{
+	return templating.Compile(cases.Without(files), &templating.Options{
 		Globals: map[string]any{
 			"pathResolver": reconcile.PathResolver{Layout: layout},
 			"path":         func(kind, name string) string { return layout.Path(dataplane.FileKind(kind), name) },

@@ -34,7 +34,9 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/cases"
 	"github.com/hapticsdk/haptic/reconcile/observe"
+	"github.com/hapticsdk/haptic/reconcile/settings"
 	"github.com/hapticsdk/haptic/validate"
 )
 
@@ -90,7 +92,7 @@ type controller struct {
 	folder   *k8swatch.Folder // nil: a cluster
 	local    *dataplane.Local // nil: Dataplane APIs
 	election *k8swatch.Election
-	live     *reconcile.Live
+	live     *settings.Live
 	loop     *reconcile.Loop
 }
 
@@ -138,8 +140,8 @@ func (c *controller) newSource() (err error) {
 }
 
 // program says what templates have besides what the settings name.
-func (c *controller) program() reconcile.ProgramOptions {
-	opts := reconcile.ProgramOptions{Globals: map[string]any{"httpAddress": c.httpAddr, "runtimeSocket": c.socket}}
+func (c *controller) program() settings.ProgramOptions {
+	opts := settings.ProgramOptions{Globals: map[string]any{"httpAddress": c.httpAddr, "runtimeSocket": c.socket}}
 	if c.local != nil {
 		opts.Layout, opts.Globals["runtimeSocket"] = c.local.Layout(), c.local.RuntimeSocket()
 	}
@@ -156,9 +158,9 @@ func (c *controller) newLive() (err error) {
 			return err
 		}
 	}
-	c.live, err = reconcile.NewLive(reconcile.LiveOptions{
+	c.live, err = settings.NewLive(settings.LiveOptions{
 		Source: c.source, Bus: c.bus, Logger: c.log, Program: c.program(), Validator: validator,
-		OnApply: func(p *reconcile.Program) { _ = c.level.UnmarshalText([]byte(p.Settings().Logging.Level)) }, // checked before
+		OnApply: func(p *settings.Program) { _ = c.level.UnmarshalText([]byte(p.Settings().Logging.Level)) }, // checked before
 	})
 	return err
 }
@@ -232,8 +234,8 @@ func (c *controller) lead(ctx context.Context) {
 
 // report logs what becomes of credentials; the commentator speaks of the rest.
 func (c *controller) report() {
-	say(c, slog.LevelInfo, "credentials are in use", func(e reconcile.CredentialsUpdated) slog.Attr { return slog.Any("credentials", e) })
-	say(c, slog.LevelError, "no HAProxy can be reached", func(e reconcile.CredentialsInvalid) slog.Attr { return slog.Any("credentials", e) })
+	say(c, slog.LevelInfo, "credentials are in use", func(e settings.CredentialsUpdated) slog.Attr { return slog.Any("credentials", e) })
+	say(c, slog.LevelError, "no HAProxy can be reached", func(e settings.CredentialsInvalid) slog.Attr { return slog.Any("credentials", e) })
 }
 
 func say[E any](c *controller, level slog.Level, message string, attr func(E) slog.Attr) {
@@ -249,11 +251,11 @@ func (c *controller) runCases(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	opts := c.program()
-	program, err := reconcile.ParseProgram(c.settings, data, &opts)
+	program, err := settings.ParseProgram(c.settings, data, &opts)
 	if err != nil {
 		return err
 	}
-	runner := &reconcile.CaseRunner{Renderer: program.CaseRenderer, Validator: validator(program.Settings().Layout())}
+	runner := &cases.Runner{Renderer: program.CaseRenderer, Validator: validator(program.Settings().Layout())}
 	results := runner.Run(ctx, program.Settings().Cases)
 	fmt.Fprint(out, results)
 	if len(results) == 0 || !results.Passed() {

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,7 +30,7 @@ func TestExampleCompiles(t *testing.T) {
 	for _, file := range []string{"testdata/settings.yaml", "testdata/routes.yaml"} {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
-		_, err = reconcile.ParseProgram(file, data, &reconcile.ProgramOptions{Globals: map[string]any{"httpAddress": "", "runtimeSocket": ""}})
+		_, err = settings.ParseProgram(file, data, &settings.ProgramOptions{Globals: map[string]any{"httpAddress": "", "runtimeSocket": ""}})
 		require.NoError(t, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
 // Comment logs, until the bus is closed, one line for what a person wants to
@@ -157,13 +158,13 @@ func (c *commentator) deployment(r *remark, event any) bool {
 // settings remarks on settings that take effect, or do not.
 func (c *commentator) settings(r *remark, event any) bool {
 	switch e := event.(type) {
-	case reconcile.ConfigApplied:
+	case settings.Applied:
 		after := ""
 		if c.refused != "" {
 			after, c.refused = ", after version "+c.refused+" was refused", ""
 		}
 		r.say("new settings are in use%s: version %s of %s%s", after, e.Version, e.Name, watchers(e)).took(e.Took)
-	case reconcile.ConfigInvalid:
+	case settings.Invalid:
 		c.refused = e.Version
 		r.say("the settings stay as they are, as version %s of %s is wrong: %s", e.Version, e.Name, text(e.Err)).took(e.Took)
 	default:
@@ -295,7 +296,7 @@ func inARow(failures int) string {
 }
 
 // watchers says what is watched from now on and what no longer.
-func watchers(e reconcile.ConfigApplied) string {
+func watchers(e settings.Applied) string {
 	s := ""
 	if len(e.Started) > 0 {
 		s += ", watching now: " + strings.Join(e.Started, " ")

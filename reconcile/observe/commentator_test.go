@@ -16,6 +16,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/observe"
+	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 250e6, time.UTC)
@@ -133,12 +134,12 @@ level=INFO msg="deployed: nothing known about it" reconciliation=7 instance=b to
 level=INFO msg="deployed, after 1 failure: nothing known about it" reconciliation=7 instance=a took=0s
 level=INFO msg="deployed: nothing known about it" reconciliation=7 instance=gone took=0s`},
 		{"settings", []any{
-			reconcile.ConfigParsed{Name: "s.yaml", Version: "v1"},
-			reconcile.ConfigValidated{Name: "s.yaml", Version: "v1"},
-			reconcile.ConfigApplied{Name: "s.yaml", Version: "v1", Started: []string{"ingresses", "services"}, Took: time.Second},
-			reconcile.ConfigInvalid{Name: "s.yaml", Version: "v2", Err: errors.New("s.yaml:3:1: no"), Took: time.Second},
-			reconcile.ConfigApplied{Name: "s.yaml", Version: "v3", Stopped: []string{"services"}},
-			reconcile.ConfigApplied{Name: "s.yaml", Version: "v4"},
+			settings.Parsed{Name: "s.yaml", Version: "v1"},
+			settings.Validated{Name: "s.yaml", Version: "v1"},
+			settings.Applied{Name: "s.yaml", Version: "v1", Started: []string{"ingresses", "services"}, Took: time.Second},
+			settings.Invalid{Name: "s.yaml", Version: "v2", Err: errors.New("s.yaml:3:1: no"), Took: time.Second},
+			settings.Applied{Name: "s.yaml", Version: "v3", Stopped: []string{"services"}},
+			settings.Applied{Name: "s.yaml", Version: "v4"},
 		}, `level=INFO msg="new settings are in use: version v1 of s.yaml, watching now: ingresses services" took=1s
 level=ERROR msg="the settings stay as they are, as version v2 of s.yaml is wrong: s.yaml:3:1: no" took=1s
 level=INFO msg="new settings are in use, after version v2 was refused: version v3 of s.yaml, no longer: services" took=0s

@@ -12,6 +12,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
 // buckets of the histograms, in seconds.
@@ -154,9 +155,9 @@ func (m *Metrics) observe(event any) {
 		if e.ValidateTook > 0 {
 			m.validationTime.Observe(e.ValidateTook.Seconds())
 		}
-	case reconcile.ConfigApplied:
+	case settings.Applied:
 		m.settingsApplied.Inc()
-	case reconcile.ConfigInvalid:
+	case settings.Invalid:
 		m.settingsInvalid.Inc()
 	case fetch.Accepted:
 		m.httpAccepted.Inc()

@@ -23,6 +23,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/observe"
+	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
 // deliver closes the bus, which delivers everything.
@@ -246,8 +247,8 @@ func fullSubject() *observe.Subject {
 				{Version: "v1", Resource: "secrets"}:                               {Phase: k8swatch.PhaseForbidden, Err: errors.New("not allowed")},
 			}
 		}},
-		Settings: func() reconcile.SettingsState {
-			return reconcile.SettingsState{Name: "s.yaml", Version: "0a1b", Error: "s.yaml:3: no",
+		Settings: func() settings.State {
+			return settings.State{Name: "s.yaml", Version: "0a1b", Error: "s.yaml:3: no",
 				Watched: map[string]k8swatch.State{"routes": {Phase: k8swatch.PhaseNotInstalled}}}
 		},
 	}
@@ -301,7 +302,7 @@ func TestSeriesDoNotExplode(t *testing.T) {
 			reconcile.InstancesChanged{Instances: []string{n, fmt.Sprint("pod", i)}, Removed: []string{fmt.Sprint("pod", i-1)}},
 			reconcile.InstanceDeployed{Instance: n}, reconcile.InstanceDeployed{Instance: fmt.Sprint("pod", i)},
 			reconcile.InstanceDeployed{Instance: fmt.Sprint("gone", i)},
-			fetch.Rejected{URL: n}, reconcile.ConfigApplied{Name: n, Version: n}, stranger(n))
+			fetch.Rejected{URL: n}, settings.Applied{Name: n, Version: n}, stranger(n))
 		loop.state.Instances = append(loop.state.Instances, reconcile.InstanceState{Name: n}, reconcile.InstanceState{Name: fmt.Sprint("pod", i)})
 		loop.state.Quarantined = append(loop.state.Quarantined, reconcile.Quarantined{Resource: resource})
 		loop.state.Refused = append(loop.state.Refused, reconcile.Refusal{Resource: fmt.Sprint("kind", i, " a/b")})
@@ -313,7 +314,7 @@ func TestSeriesDoNotExplode(t *testing.T) {
 	for i := range 10_000 {
 		many[name(i)+fmt.Sprint(i)] = k8swatch.State{Phase: k8swatch.PhaseSynced}
 	}
-	subject.Settings = func() reconcile.SettingsState { return reconcile.SettingsState{Version: hostile[3], Watched: many} }
+	subject.Settings = func() settings.State { return settings.State{Version: hostile[3], Watched: many} }
 	for range 300 {
 		eventbus.Subscribe(bus, func(context.Context, eventbus.Delivery[int]) {})
 	}

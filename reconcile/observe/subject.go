@@ -10,6 +10,7 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
 // Loop is what is read of a [reconcile.Loop].
@@ -27,8 +28,8 @@ type Subject struct {
 	// Watched say how watches do: [k8swatch.Group.States] of each group.
 	Watched []func() map[schema.GroupVersionResource]k8swatch.State
 
-	// Settings is [reconcile.Live.State].
-	Settings func() reconcile.SettingsState
+	// Settings is [settings.Live.State].
+	Settings func() settings.State
 
 	// HTTP is [fetch.Store.Resources].
 	HTTP func() []fetch.Resource

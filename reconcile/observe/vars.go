@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
 // Text is a variable that a [Server] shows as it is, and not as JSON.
@@ -101,7 +101,7 @@ type settingsInfo struct {
 	ErrorAt   time.Time `json:"errorAt,omitzero"`
 }
 
-func infoOf(s reconcile.SettingsState) settingsInfo {
+func infoOf(s settings.State) settingsInfo {
 	return settingsInfo{s.Name, s.Version, s.AppliedAt, s.Candidate, s.Error, s.ErrorAt}
 }
 

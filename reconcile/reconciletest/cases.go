@@ -4,14 +4,14 @@ import (
 	"io/fs"
 	"testing"
 
-	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/cases"
 )
 
 // Cases runs the cases in a folder, each as a subtest. That there are none is a
 // failure.
-func Cases(t *testing.T, runner *reconcile.CaseRunner, fsys fs.FS) {
+func Cases(t *testing.T, runner *cases.Runner, fsys fs.FS) {
 	t.Helper()
-	cases, err := reconcile.ReadCases(fsys)
+	cases, err := cases.Read(fsys)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/cases"
 	"github.com/hapticsdk/haptic/reconcile/reconciletest"
 )
 
@@ -24,7 +25,7 @@ func ExampleRun() {
 
 // In a test of your own: each case is a subtest.
 func ExampleCases() {
-	runner := &reconcile.CaseRunner{Renderer: func(context.Context, *reconcile.CaseInput) (reconcile.Renderer, error) {
+	runner := &cases.Runner{Renderer: func(context.Context, *cases.Input) (reconcile.Renderer, error) {
 		return nil, nil // your renderer, over the source of the input
 	}}
 	_ = func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/cases"
 	"github.com/hapticsdk/haptic/reconcile/reconciletest"
 	"github.com/hapticsdk/haptic/templating"
 )
@@ -99,9 +100,9 @@ func TestCases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner := &reconcile.CaseRunner{
+	runner := &cases.Runner{
 		Timeout: time.Minute,
-		Renderer: func(ctx context.Context, in *reconcile.CaseInput) (reconcile.Renderer, error) {
+		Renderer: func(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
 			watcher, err := k8swatch.New(in.Source, services, nil)
 			if err != nil {
 				return nil, err

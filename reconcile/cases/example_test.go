@@ -1,0 +1,119 @@
+package cases_test
+
+import (
+	"context"
+	"fmt"
+	"testing/fstest"
+
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/cases"
+	"github.com/hapticsdk/haptic/templating"
+)
+
+func ExampleRunner_Run() {
+	templates := fstest.MapFS{
+		"haproxy.cfg": {Data: []byte("global\n{% for s in services %}\nbackend {{ s.Name }}\n    server s1 {{ s.Spec.ClusterIP }}:80\n{% end %}\n")},
+		"cases/services.yaml": {Data: []byte(`
+name: a Service has a backend
+fixtures:
+- {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: 192.0.2.1}}
+assertions:
+- {type: contains, pattern: ^backend web$}
+- {type: contains, pattern: 'server s1 192\.0\.2\.7:80', description: its address}
+`)}}
+	engine, err := templating.Compile(cases.Without(templates), &templating.Options{Vars: map[string]any{"services": []*corev1.Service(nil)}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	runner := &cases.Runner{Renderer: func(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
+		services, err := k8swatch.New(in.Source, corev1.SchemeGroupVersion.WithResource("services"), nil)
+		if err != nil {
+			return nil, err
+		}
+		watchers := k8swatch.NewGroup(nil)
+		if err := watchers.Add(services); err != nil {
+			return nil, err
+		}
+		if err := in.Sync(ctx, watchers); err != nil {
+			return nil, err
+		}
+		return &reconcile.Templates{Engine: engine, Input: func(context.Context) (*reconcile.Input, error) {
+			return &reconcile.Input{Vars: map[string]any{"services": k8swatch.Read[*corev1.Service](services.Snapshot()).List()}}, nil
+		}}, nil
+	}}
+	folder, _ := templates.Sub(cases.Folder)
+	cases, err := cases.Read(folder)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(runner.Run(context.Background(), cases))
+	// Output:
+	// FAIL  a Service has a backend
+	//     services.yaml:7: its address (contains haproxy.cfg /server s1 192\.0\.2\.7:80/): no match in haproxy.cfg; nearest is line 3: server s1 192.0.2.1:80
+	// 1 cases: 0 passed, 1 failed
+}
+
+func ExampleParse() {
+	_, err := cases.Parse("web.yaml", []byte(`name: routing
+assertions:
+- {type: contains, patern: backend}
+- {type: match_count, pattern: (, expected: many}
+`))
+	fmt.Println(err)
+	// Output:
+	// web.yaml:3: case "routing": an assertion has no field "patern", there is type, target, description, not, pattern, patterns, expected, jsonpath
+	// web.yaml:3: case "routing": contains needs pattern
+	// web.yaml:4: case "routing": pattern: error parsing regexp: missing closing ): `(?m)(`
+	// web.yaml:4: case "routing": expected: how many times is needed, "many" is not a count
+}
+
+func ExampleDecode() {
+	var file struct{ Cases yaml.Node }
+	_ = yaml.Unmarshal([]byte("cases:\n- name: a\n  assertions: [{type: haproxy_valid}]\n"), &file)
+	cases, err := cases.Decode("settings.yaml", &file.Cases)
+	fmt.Println(cases[0].Name, cases[0].Line, err)
+	// Output:
+	// a 2 <nil>
+}
+
+func ExampleRunner_Check() {
+	runner := &cases.Runner{Renderer: func(context.Context, *cases.Input) (reconcile.Renderer, error) {
+		return fixed("global\n    maxconn 100\n"), nil
+	}}
+	cases, _ := cases.Parse("c.yaml", []byte("name: a limit\nassertions:\n- {type: contains, pattern: maxconn 200}\n"))
+	fmt.Println(runner.Check(context.Background(), cases))
+	// Output:
+	// 1 cases: 0 passed, 1 failed
+	// FAIL  a limit
+	//     c.yaml:3: contains haproxy.cfg /maxconn 200/: no match in haproxy.cfg; nearest is line 2: maxconn 100
+}
+
+func ExampleRead() {
+	found, err := cases.Read(fstest.MapFS{"hosts.yaml": {Data: []byte(`
+name: nothing at all is valid
+assertions:
+- type: haproxy_valid
+`)}})
+	fmt.Println(err)
+	for _, c := range found {
+		fmt.Println(c.File, c.Name)
+	}
+	// Output:
+	// <nil>
+	// hosts.yaml nothing at all is valid
+}
+
+// fixed renders the same configuration each time.
+func fixed(text string) reconcile.Renderer {
+	return reconcile.RendererFunc(func(context.Context) (*reconcile.Rendered, error) {
+		cfg, err := dataplane.NewConfig(text)
+		return &reconcile.Rendered{Config: cfg}, err
+	})
+}

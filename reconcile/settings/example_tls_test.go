@@ -1,0 +1,16 @@
+package settings_test
+
+import (
+	"fmt"
+
+	"github.com/hapticsdk/haptic/reconcile/settings"
+)
+
+// ExampleTLS_Config refuses a CA that cannot be read, in place of trusting
+// nobody, or everybody.
+func ExampleTLS_Config() {
+	settings := settings.TLS{CASecret: settings.KeyRef{Name: "haproxy-ca"}, ServerName: "haproxy.example"}
+	_, err := settings.Config([]byte("-----BEGIN CERTIFICATE-----\ncut sh"), nil, nil)
+	fmt.Println(err)
+	// Output: CA: 1 of 1 blocks cannot be read
+}

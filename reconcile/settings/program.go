@@ -1,0 +1,407 @@
+package settings
+
+import (
+	"context"
+	"go/token"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/cases"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// ProgramOptions say what the templates of settings have besides what the
+// settings name. The zero value is complete.
+type ProgramOptions struct {
+	// Globals are the host's own functions and values, as in
+	// [templating.Options.Globals].
+	Globals map[string]any
+
+	// Layout says where the HAProxys have their files. Zero: as the settings
+	// say. A [dataplane.Local] knows its own.
+	Layout dataplane.Layout
+
+	// HTTP is what templates fetch with the variable http; nil: nothing.
+	HTTP *fetch.Store
+
+	// Impure says that a function of Globals may answer differently from one render
+	// to the next. Then every template is rendered each time; otherwise those are
+	// that read something which changed.
+	Impure bool
+
+	// MaxOutput is as in [templating.Options].
+	MaxOutput int
+}
+
+// Program is compiled settings: it renders what they say from what is watched.
+// What it was compiled from never changes. It renders one configuration at a time.
+//
+// Templates see resources.NAME for each watched resource, with List(),
+// Get(keys...) and GetSingle(keys...). Kinds that client-go knows are typed:
+// ing.Spec.Rules, and a misspelt field is an error of NewProgram. All others are
+// the maps that they are in YAML: route.spec.hostnames. All that one render reads
+// is of one instant, but for resources that are fetched on demand. controller.haproxy_pods
+// reads the pods of HAProxy in the same way. The other variables are those of
+// [reconcile.HostVars]; the global pathResolver is a [PathResolver].
+type Program struct {
+	settings  *Settings // with defaults
+	files     *programFiles
+	version   string // of the settings before defaults
+	templates *reconcile.Templates
+	resources []programResource
+	each      map[string]ForEach // by entry
+	layout    dataplane.Layout
+}
+
+// programResource is one watched resource as templates see it.
+type programResource struct {
+	name  string
+	watch WatchedResource
+	gvr   schema.GroupVersionResource
+	elem  reflect.Type // of the lists
+}
+
+// haproxyPods is the name of the resource that podSelector makes.
+const haproxyPods = "controller.haproxy_pods"
+
+// NewProgram compiles settings. The error is a [Errors]: all that is
+// wrong in the templates, with the lines of the settings that they stand in.
+func NewProgram(s *Settings, opts *ProgramOptions) (*Program, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	p, errs := compileProgram(s, opts)
+	return p, errs.orNil()
+}
+
+// ParseProgram reads settings and compiles them. The error is a [Errors]
+// of all that is wrong in either.
+func ParseProgram(name string, data []byte, opts *ProgramOptions) (*Program, error) {
+	s, errs := readSettings(name, data)
+	if s == nil {
+		return nil, errs.orNil()
+	}
+	p, more := compileProgram(s, opts)
+	if errs = append(errs, more...); len(errs) > 0 {
+		return nil, errs.orNil()
+	}
+	return p, nil
+}
+
+// compileProgram compiles settings that need not be right otherwise.
+func compileProgram(s *Settings, opts *ProgramOptions) (*Program, Errors) {
+	if opts == nil {
+		opts = &ProgramOptions{}
+	}
+	p := &Program{version: s.Version(), settings: s.Defaulted(), files: newProgramFiles(s), layout: opts.Layout}
+	if p.layout == (dataplane.Layout{}) {
+		p.layout = s.Layout()
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.settings.WatchedResources)) {
+		if usableName(name) {
+			p.watch(name, p.settings.WatchedResources[name])
+		}
+	}
+	if sel := s.Dataplane.PodSelector; len(sel.MatchLabels) > 0 {
+		p.watch(haproxyPods, WatchedResource{APIVersion: "v1", Resources: "pods", Namespace: sel.Namespace,
+			LabelSelector: sel.String(), Store: StoreFull, IndexBy: []string{"metadata.namespace", "metadata.name"}})
+	}
+	p.each = eachOf(s)
+	engine, err := templating.Compile(p.files, &templating.Options{
+		Entries: p.files.order, Globals: p.globals(opts), Vars: p.vars(nil), MaxOutput: opts.MaxOutput,
+	})
+	if err != nil {
+		return nil, p.files.problems(s, err)
+	}
+	p.templates = &reconcile.Templates{Engine: engine, Input: p.input, Layout: p.layout, HTTP: opts.HTTP, Post: postProcessors(s), Pure: !opts.Impure}
+	return p, nil
+}
+
+// usableName reports whether templates can use the name of a watched resource.
+func usableName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		lower, other := 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_'
+		if !lower && (i == 0 || !other) {
+			return false
+		}
+	}
+	return token.IsIdentifier(name) // no keyword, and not empty
+}
+
+func (p *Program) watch(name string, r WatchedResource) {
+	gvr, err := r.gvr()
+	if err != nil {
+		return // reported by Check
+	}
+	elem := k8swatch.TypeOf(gvr)
+	if elem == nil {
+		elem = reflect.TypeFor[map[string]any]()
+	}
+	p.resources = append(p.resources, programResource{name: name, watch: r, gvr: gvr, elem: elem})
+}
+
+// Settings returns what was compiled, with all defaults. They must not be
+// changed.
+func (p *Program) Settings() *Settings { return p.settings }
+
+func (p *Program) globals(opts *ProgramOptions) map[string]any {
+	layout := p.layout
+	globals := map[string]any{
+		"path":         func(kind, name string) string { return layout.Path(dataplane.FileKind(kind), name) },
+		"pathResolver": reconcile.PathResolver{Layout: layout},
+	}
+	maps.Copy(globals, opts.Globals)
+	return globals
+}
+
+// Stores reads watched resources at one instant, by their names in the settings.
+type Stores map[string]Store
+
+// Store reads one watched resource.
+type Store struct {
+	// Get returns the objects whose index keys begin with the given ones. Nobody
+	// changes the slice.
+	Get func(ctx context.Context, keys []string) ([]k8swatch.Object, error)
+	Len int // number of objects
+
+	// Revision is another one whenever Get would answer something else. Zero:
+	// that is not known, and what was rendered from it is rendered each time.
+	Revision k8swatch.Revision
+}
+
+// list returns all objects.
+func (s Store) list(ctx context.Context) ([]k8swatch.Object, error) {
+	if s.Get == nil {
+		return nil, nil
+	}
+	return s.Get(ctx, nil)
+}
+
+func (s Stores) counts() map[string]int {
+	counts := make(map[string]int, len(s))
+	for name, store := range s {
+		counts[name] = store.Len
+	}
+	return counts
+}
+
+// vars makes the variables of one render.
+func (p *Program) vars(from *reads) map[string]any {
+	var fields []reflect.StructField
+	var values []reflect.Value
+	pods := storeValue(reflect.TypeFor[*corev1.Pod](), from, haproxyPods)
+	for _, r := range p.resources {
+		if r.name == haproxyPods {
+			continue
+		}
+		v := storeValue(r.elem, from, r.name)
+		fields = append(fields, reflect.StructField{Name: strings.ToUpper(r.name[:1]) + r.name[1:], Type: v.Type()})
+		values = append(values, v)
+	}
+	resources := reflect.New(reflect.StructOf(fields)).Elem()
+	for i, v := range values {
+		resources.Field(i).Set(v)
+	}
+	controller := reflect.MakeMap(reflect.MapOf(reflect.TypeFor[string](), pods.Type()))
+	controller.SetMapIndex(reflect.ValueOf("haproxy_pods"), pods)
+	vars := reconcile.HostVars()
+	vars["resources"], vars["controller"] = resources.Interface(), controller.Interface()
+	for _, each := range p.each {
+		if elem := p.elem(each.Resource); elem != nil {
+			vars[each.As] = reflect.Zero(elem).Interface()
+		}
+	}
+	return vars
+}
+
+// eachOf lists the entries that are rendered for each object.
+func eachOf(s *Settings) map[string]ForEach {
+	all := map[string]ForEach{}
+	for _, set := range s.templateSets() {
+		for name, t := range set.templates {
+			if t.Each != (ForEach{}) && !set.snippets() {
+				all[path.Join(set.folder, name)] = t.Each
+			}
+		}
+	}
+	return all
+}
+
+// elem is the type of the objects of a resource, nil for what is not watched.
+func (p *Program) elem(resource string) reflect.Type {
+	i := slices.IndexFunc(p.resources, func(r programResource) bool { return r.name == resource })
+	if i < 0 {
+		return nil
+	}
+	return p.resources[i].elem
+}
+
+// storeValue makes what templates see of one resource: a struct of functions
+// that return its type.
+func storeValue(elem reflect.Type, from *reads, name string) reflect.Value {
+	list, keys := reflect.SliceOf(elem), reflect.TypeFor[[]string]()
+	get := func(keys []string) reflect.Value {
+		objs, err := from.get(name, keys)
+		if err != nil {
+			panic(err) // the engine gives it the position of the call
+		}
+		return typedList(list, objs)
+	}
+	funcs := []reflect.Value{
+		reflect.MakeFunc(reflect.FuncOf(nil, []reflect.Type{list}, false), func([]reflect.Value) []reflect.Value {
+			return []reflect.Value{get(nil)}
+		}),
+		reflect.MakeFunc(reflect.FuncOf([]reflect.Type{keys}, []reflect.Type{list}, true), func(args []reflect.Value) []reflect.Value {
+			return []reflect.Value{get(args[0].Interface().([]string))}
+		}),
+		reflect.MakeFunc(reflect.FuncOf([]reflect.Type{keys}, []reflect.Type{elem}, true), func(args []reflect.Value) []reflect.Value {
+			if found := get(args[0].Interface().([]string)); found.Len() > 0 {
+				return []reflect.Value{found.Index(0)}
+			}
+			return []reflect.Value{reflect.Zero(elem)}
+		}),
+	}
+	var fields []reflect.StructField
+	for i, name := range []string{"List", "Get", "GetSingle"} {
+		fields = append(fields, reflect.StructField{Name: name, Type: funcs[i].Type()})
+	}
+	v := reflect.New(reflect.StructOf(fields)).Elem()
+	for i, f := range funcs {
+		v.Field(i).Set(f)
+	}
+	return v
+}
+
+// typedList converts objects to the type that templates see.
+func typedList(typ reflect.Type, objs []k8swatch.Object) reflect.Value {
+	out := reflect.MakeSlice(typ, 0, len(objs))
+	for _, o := range objs {
+		v := reflect.ValueOf(o)
+		if u, ok := o.(*unstructured.Unstructured); ok {
+			v = reflect.ValueOf(u.Object)
+		}
+		out = reflect.Append(out, v)
+	}
+	return out
+}
+
+// readsKey is the key of the reads in the context of a render.
+type readsKey struct{}
+
+// input is that of the templates.
+func (p *Program) input(ctx context.Context) (*reconcile.Input, error) {
+	from, _ := ctx.Value(readsKey{}).(*reads)
+	in := &reconcile.Input{Vars: p.vars(from), Each: make(map[string]reconcile.Each, len(p.each)), Resources: from.stores.counts(), Reads: from}
+	for entry, each := range p.each {
+		objs, err := from.get(each.Resource, nil)
+		if err != nil {
+			return nil, err
+		}
+		items := make([]any, len(objs))
+		for i, o := range objs {
+			items[i] = o
+		}
+		in.Each[entry] = reconcile.Each{Var: each.As, Items: items}
+	}
+	return in, nil
+}
+
+// Render renders everything from these stores. An error in a template has its
+// line in the settings, as a [Errors]. What an entry read of a store
+// that knows its Revision is compared, and the entry rendered again only if that
+// changed; so the functions among [ProgramOptions.Globals] must always answer the same,
+// or ProgramOptions.Impure be set.
+func (p *Program) Render(ctx context.Context, stores Stores) (*reconcile.Rendered, error) {
+	from := newReads(ctx, stores, p.files.share)
+	rendered, err := p.templates.Render(context.WithValue(ctx, readsKey{}, from))
+	from.take(nil)
+	if err != nil && ctx.Err() == nil {
+		err = p.files.failures(p.settings, err)
+	}
+	if rendered != nil {
+		rendered.Origins = &programOrigins{rendered.Origins, p, from}
+	}
+	return rendered, err
+}
+
+// postProcessors are the steps of all templates, as [reconcile.Templates] want them.
+func postProcessors(s *Settings) []reconcile.PostProcessor {
+	all := []reconcile.PostProcessor{}
+	add := func(files string, t Template) {
+		for _, step := range t.PostProcessing {
+			all = append(all, step.processor(files))
+		}
+	}
+	add("", s.HAProxyConfig)
+	for _, set := range s.templateSets() {
+		for _, name := range slices.Sorted(maps.Keys(set.templates)) {
+			add(string(set.kind)+"/"+name, set.templates[name])
+		}
+	}
+	return all
+}
+
+func (p PostProcess) processor(files string) reconcile.PostProcessor {
+	if p.Type == "squeeze" {
+		return reconcile.PostProcessor{Squeeze: true, Files: files}
+	}
+	return reconcile.PostProcessor{Pattern: p.Params.Pattern, Replacement: p.Params.Replace, Files: files}
+}
+
+// CaseRenderer makes the renderer of a case: with the same watchers, of its
+// fixtures. It is for [cases.Runner.Renderer].
+func (p *Program) CaseRenderer(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
+	group := k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1})
+	stores := Stores{}
+	watchers := map[string]*k8swatch.Watcher{}
+	for _, r := range p.resources {
+		w, err := k8swatch.New(in.Source, r.gvr, &k8swatch.Options{
+			Namespace: r.watch.Namespace, LabelSelector: r.watch.LabelSelector, FieldSelector: r.watch.FieldSelector,
+			IndexBy: r.watch.IndexBy, IgnoreFields: r.watch.IgnoreFields,
+		})
+		if err == nil {
+			err = group.Add(w)
+		}
+		if err != nil {
+			return nil, err
+		}
+		watchers[r.name] = w
+	}
+	if err := in.Sync(ctx, group); err != nil {
+		return nil, err
+	}
+	all := group.Snapshot()
+	for name, w := range watchers {
+		stores[name] = storeOf(all.Of(w))
+	}
+	templates := &reconcile.Templates{Engine: p.templates.Engine, Layout: p.layout, Post: p.templates.Post}
+	templates.Input = func(ctx context.Context) (*reconcile.Input, error) {
+		return p.input(context.WithValue(ctx, readsKey{}, newReads(ctx, stores, false)))
+	}
+	templates.SetPrevious(in.Previous)
+	templates.HTTP = in.HTTPStore()
+	return reconcile.RendererFunc(func(ctx context.Context) (*reconcile.Rendered, error) {
+		rendered, err := templates.Render(ctx)
+		if err != nil && ctx.Err() == nil {
+			err = p.files.failures(p.settings, err)
+		}
+		return rendered, err
+	}), nil
+}
+
+// storeOf reads a snapshot.
+func storeOf(s *k8swatch.Snapshot) Store {
+	return Store{Len: s.Len(), Revision: s.Revision() + 1, Get: func(_ context.Context, keys []string) ([]k8swatch.Object, error) { return s.Get(keys...), nil }}
+}

@@ -1,0 +1,240 @@
+package settings
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// programFiles are the templates of settings as the file system that the engine
+// compiles. A snippet is found from everywhere: "backends.cfg" in a map is
+// "maps/backends.cfg" to the engine, and means the snippet.
+type programFiles struct {
+	texts map[string]string // by entry or snippet
+	paths map[string]string // where each stands in the settings
+	order []string          // the entries, sorted
+	share bool              // whether a template may use shared
+}
+
+func newProgramFiles(s *Settings) *programFiles {
+	f := &programFiles{
+		texts: map[string]string{reconcile.MainEntry: s.HAProxyConfig.Template},
+		paths: map[string]string{reconcile.MainEntry: "haproxyConfig.template"},
+		order: []string{reconcile.MainEntry},
+	}
+	for _, set := range s.templateSets() {
+		for name, t := range set.templates {
+			entry := path.Join(set.folder, name)
+			if path.Dir(entry) != set.folder {
+				continue // refused by Check: it leaves its folder
+			}
+			if !set.snippets() {
+				f.order = append(f.order, entry)
+			} else if path.Ext(name) == "" {
+				continue // refused by Check
+			}
+			f.texts[entry], f.paths[entry] = t.Template, childPath(set.key, name)+".template"
+		}
+	}
+	slices.Sort(f.order)
+	for _, text := range f.texts {
+		f.share = f.share || strings.Contains(text, "shared")
+	}
+	return f
+}
+
+// snippetsFolder is where the engine looks for what templates include.
+const snippetsFolder = "snippets"
+
+// resolve finds the template that a name of the engine means.
+func (f *programFiles) resolve(name string) (string, bool) {
+	if _, ok := f.texts[name]; ok {
+		return name, true
+	}
+	name = path.Join(snippetsFolder, path.Base(name))
+	_, ok := f.texts[name]
+	return name, ok
+}
+
+// Stat implements fs.StatFS.
+func (f *programFiles) Stat(name string) (fs.FileInfo, error) {
+	if name == snippetsFolder {
+		return fileInfo{name: name, mode: fs.ModeDir}, nil
+	}
+	if _, ok := f.resolve(name); !ok {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
+	}
+	return fileInfo{name: path.Base(name)}, nil
+}
+
+// ReadDir implements fs.ReadDirFS for the folder of snippets, the only one that
+// the engine reads.
+func (f *programFiles) ReadDir(name string) ([]fs.DirEntry, error) {
+	var entries []fs.DirEntry
+	for _, entry := range slices.Sorted(maps.Keys(f.texts)) {
+		if path.Dir(entry) == name {
+			entries = append(entries, fs.FileInfoToDirEntry(fileInfo{name: path.Base(entry)}))
+		}
+	}
+	return entries, nil
+}
+
+// fileInfo is what there is to say of a template.
+type fileInfo struct {
+	name string
+	mode fs.FileMode
+}
+
+func (i fileInfo) Name() string       { return i.name }
+func (i fileInfo) Size() int64        { return 0 }
+func (i fileInfo) Mode() fs.FileMode  { return i.mode }
+func (i fileInfo) ModTime() time.Time { return time.Time{} }
+func (i fileInfo) IsDir() bool        { return i.mode.IsDir() }
+func (i fileInfo) Sys() any           { return nil }
+
+// Open implements fs.FS.
+func (f *programFiles) Open(name string) (fs.File, error) {
+	found, ok := f.resolve(name)
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return textFile{strings.NewReader(exportResources(f.texts[found]))}, nil
+}
+
+// textFile is an open file of which only the content matters.
+type textFile struct{ *strings.Reader }
+
+func (textFile) Stat() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
+func (textFile) Close() error               { return nil }
+
+// resourceName is how templates name what is watched.
+var resourceName = regexp.MustCompile(`\bresources\.[a-z]`)
+
+// exportResources writes resources.ingresses as resources.Ingresses in the code
+// of a template, for Scriggo takes only fields that Go exports. It changes one
+// letter for one, so that no position moves.
+func exportResources(text string) string {
+	if !strings.Contains(text, "resources.") {
+		return text
+	}
+	out := []byte(text)
+	for start, end := range templating.Code(text) {
+		for _, at := range resourceName.FindAllStringIndex(text[start:end], -1) {
+			last := start + at[1] - 1
+			if at[0] > 0 && text[start+at[0]-1] == '.' {
+				continue // a field of something else
+			}
+			out[last] -= 'a' - 'A'
+		}
+	}
+	return string(out)
+}
+
+// What Scriggo says of a resource that is not watched, and how it names one that
+// is.
+var (
+	undefinedResource = regexp.MustCompile(`(resources\.\w+) undefined \(type struct.*`)
+	exportedResource  = regexp.MustCompile(`\bresources\.[A-Z]`)
+	untypedLoop       = regexp.MustCompile(`^cannot range over ([\pL_][\w\pL]*)\.([\w.\pL]+) \(type interface \{\}\)$`)
+)
+
+// problems gives errors of the engine their place in the settings.
+func (f *programFiles) problems(s *Settings, err error) Errors {
+	var all Errors
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			all = append(all, f.problems(s, e)...)
+		}
+		return all
+	}
+	var at *templating.Error
+	if !errors.As(err, &at) {
+		e := s.source.problem("", "%v", err)
+		e.Err = err
+		return Errors{e}
+	}
+	message := undefinedResource.ReplaceAllString(at.Message, "$1 undefined: it is not in watchedResources")
+	message = exportedResource.ReplaceAllStringFunc(message, strings.ToLower)
+	message = untypedLoop.ReplaceAllString(message, `$0; digList($1, "$2") is a list`)
+	name, _ := f.resolve(at.File)
+	return Errors{s.source.inText(f.paths[name], at.Line, at.Column, err, message)}
+}
+
+// failures are the problems of a render. Two resources for which the same line
+// fails are two problems.
+func (f *programFiles) failures(s *Settings, err error) error {
+	if inner := errors.Unwrap(err); inner != nil && inner.Error() == err.Error() {
+		err = inner // a wrapper that says nothing
+	}
+	all := f.problems(s, err)
+	for _, e := range all {
+		var at *templating.Error
+		if !errors.As(e.Err, &at) {
+			continue
+		}
+		if s.source != nil && e.Err == error(at) { // the loop tells of the line, too
+			moved := *at
+			moved.File, moved.Line, moved.Column, moved.Message = e.File, e.Line, e.Column, e.Message
+			e.Err = &moved
+		}
+		if owners := reconcile.ResourcesOf(at.Owners); len(owners) > 0 {
+			e.Message += " (" + owners[len(owners)-1].String() + ")"
+		}
+	}
+	return all.orNil()
+}
+
+// programOrigins knows what wrote a configuration by the lines of the settings.
+type programOrigins struct {
+	reconcile.Origins
+	program *Program
+	reads   *reads
+}
+
+// Origin implements [reconcile.Origins].
+func (o *programOrigins) Origin(ctx context.Context, at dataplane.Position) (reconcile.Origin, error) {
+	origin, err := o.Origins.Origin(ctx, at)
+	return o.program.files.origin(o.program.settings, origin), err
+}
+
+// origin gives an origin its place in the settings, if they came from a file.
+func (f *programFiles) origin(s *Settings, o reconcile.Origin) reconcile.Origin {
+	name, ok := f.resolve(o.File)
+	if !ok || s.source == nil {
+		return o
+	}
+	e := s.source.inText(f.paths[name], o.Line, o.Column, nil, "")
+	o.File, o.Line, o.Column = e.File, e.Line, e.Column
+	return o
+}
+
+// Owners implements [reconcile.Origins]: all that is watched, but for what is fetched on
+// demand, which nobody but its own line can accuse.
+func (o *programOrigins) Owners(ctx context.Context) ([]any, error) {
+	var owners []any
+	for _, r := range o.program.resources {
+		if r.watch.Store == StoreOnDemand {
+			continue
+		}
+		objs, err := o.reads.stores[r.name].list(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, obj := range objs {
+			if !o.reads.excluded.Has(obj) {
+				owners = append(owners, obj)
+			}
+		}
+	}
+	return owners, nil
+}

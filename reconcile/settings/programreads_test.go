@@ -1,0 +1,216 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
+)
+
+// rememberSettings have one entry of each sort; made() says which are rendered.
+const rememberSettings = `
+watchedResources:
+  configs: {apiVersion: v1, resources: configmaps}
+  services: {apiVersion: v1, resources: services}
+  routes: {apiVersion: example.test/v1, resources: routes}
+haproxyConfig:
+  template: |
+    # {{ made("main") }}
+haproxySections:
+  services.cfg:
+    each: {resource: services, as: svc}
+    template: |
+      # {{ made(svc.Name) }}
+      {% for c in resources.configs.Get(svc.Namespace, svc.Name) %}
+      # {{ c.Data["k"] }}
+      {% end %}
+maps:
+  all.map: {template: '{{ made("all") }} {{ len(resources.configs.List()) }}'}
+  web.map: {template: '{{ made("web-only") }} {{ resources.configs.GetSingle("default", "web") != nil }}'}
+  routes.map: {template: '{{ made("routes") }} {{ len(resources.routes.Get("default")) }}'}
+`
+
+func configMap(name, value string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: default, name: %s}\ndata: {k: %q}\n", name, value)
+}
+
+// TestProgramRemembers: an entry, or an item of one, is rendered again exactly
+// when something changed that it read.
+func TestProgramRemembers(t *testing.T) {
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {namespace: default, name: %s, labels: {now: %q}}\n"
+	const route = "apiVersion: example.test/v1\nkind: Route\nmetadata: {namespace: %s, name: r}\n"
+	for name, c := range map[string]struct{ change, want string }{
+		"nothing that is watched":       {"apiVersion: v1\nkind: Secret\nmetadata: {namespace: default, name: s}\n", ""},
+		"object under a key":            {configMap("web", "2"), "all web web-only"},
+		"object under no key":           {configMap("nobody", "2"), "all"},
+		"item":                          {fmt.Sprintf(service, "web", "2"), "web"},
+		"new item":                      {fmt.Sprintf(service, "shop", "1"), "shop"},
+		"untyped, of the prefix":        {fmt.Sprintf(route, "default"), "routes"},
+		"untyped, of another namespace": {fmt.Sprintf(route, "other"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
+				require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(rememberSettings)))
+				l.happened()
+				require.Equal(t, "all main routes web web-only", l.wereMade())
+				l.source.Apply(k8swatchtest.Objects(c.change)...)
+				l.happened()
+				require.Equal(t, c.want, l.wereMade())
+				full, err := l.live.Program().Render(ctx, withoutRevisions(l.live.Stores()))
+				require.NoError(t, err)
+				require.Equal(t, full.Config.Main(), l.deployed(), "as if everything was rendered")
+			})
+		})
+	}
+}
+
+// withoutRevisions are stores of which nothing is remembered.
+func withoutRevisions(stores Stores) Stores {
+	for name, store := range stores {
+		store.Revision = 0
+		stores[name] = store
+	}
+	return stores
+}
+
+// wereMade returns what made() was called with since, sorted.
+func (l *liveTest) wereMade() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	made := l.made
+	l.made = nil
+	slices.Sort(made)
+	return strings.Join(made, " ")
+}
+
+// TestProgramShared: what an entry has from another one is not remembered longer
+// than that one's.
+func TestProgramShared(t *testing.T) {
+	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
+		require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(`
+watchedResources:
+  configs: {apiVersion: v1, resources: configmaps}
+  services: {apiVersion: v1, resources: services}
+haproxyConfig:
+  template: |
+    # {{ shared.ComputeIfAbsent("n", func() any { return len(resources.configs.List()) }) }} in all
+haproxySections:
+  a.cfg:
+    template: |
+      # {{ shared.Get("n") }} in a, {{ len(resources.services.List()) }}
+`)))
+		l.happened()
+		require.Contains(t, l.deployed(), "# 1 in a, 1")
+		l.source.Apply(k8swatchtest.Objects(configMap("two", "2"))...)
+		l.happened()
+		require.Contains(t, l.deployed(), "# 2 in all\n# 2 in a, 1")
+	})
+}
+
+// TestProgramQuarantine: one bad resource of any sort stops nobody, nor does it
+// stop settings; what is wrong has its line in the settings.
+func TestProgramQuarantine(t *testing.T) {
+	const (
+		watched = "watchedResources:\n  configs: {apiVersion: v1, resources: configmaps}\n  routes: {apiVersion: example.test/v1, resources: routes}\n"
+		good    = "apiVersion: example.test/v1\nkind: Route\nmetadata: {namespace: default, name: good}\nspec: {text: fine}\n"
+		bad     = "apiVersion: example.test/v1\nkind: Route\nmetadata: {namespace: default, name: worse}\nspec: {text: bad}\n"
+	)
+	for name, c := range map[string]struct {
+		settings, objects, who, line string
+		blind                        bool
+	}{
+		"typed, in a loop": {watched + `
+haproxyConfig:
+  template: |
+    # start
+    {% for c in resources.configs.List() %}
+    # {{ c.Name }} {{ c.Data["k"] }}
+    {% end %}
+`, configMap("good", "fine") + "---\n" + configMap("worse", "bad"), "ConfigMap default/worse", "s.yaml:9", false},
+		"typed, each": {watched + `
+haproxyConfig: {template: "# start\n"}
+haproxySections:
+  c.cfg:
+    each: {resource: configs, as: c}
+    template: |
+      # {{ c.Name }} {{ c.Data["k"] }}
+`, configMap("good", "fine") + "---\n" + configMap("worse", "bad"), "ConfigMap default/worse", "s.yaml:10", false},
+		"untyped, in a snippet": {watched + `
+haproxyConfig:
+  template: |
+    # start
+    {{ render "routes.cfg" }}
+templateSnippets:
+  routes.cfg:
+    template: |
+      {% for r in resources.routes.List() %}
+      # {{ dig(r, "metadata.name") }} {{ dig(r, "spec.text") }}
+      {% end %}
+`, good + "---\n" + bad, "Route default/worse", "s.yaml:13", false},
+		"read by its key, which no loop says": {watched + `
+haproxyConfig:
+  template: |
+    # start {% if c := resources.configs.GetSingle("default", "good"); c != nil %}{{ c.Name }} {{ c.Data["k"] }}{% end %}
+    # {% if c := resources.configs.GetSingle("default", "worse"); c != nil %}{{ c.Name }} {{ c.Data["k"] }}{% end %}
+`, configMap("good", "fine") + "---\n" + configMap("worse", "bad"), "ConfigMap default/worse", "", true},
+		"refused by the template": {watched + `
+haproxyConfig:
+  template: |
+    # start
+    {% for c in resources.configs.List() %}
+    # {{ c.Name }} {% if c.Data["k"] == "bad" %}{{ fail("no") }}{% end %}
+    {% end %}
+`, configMap("good", "fine") + "---\n" + configMap("worse", "bad") + "---\n" + configMap("worst", "bad"), "ConfigMap default/worse", "s.yaml:9", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
+				l.validate = func(_ context.Context, cfg *dataplane.Config) error {
+					v := &verdict{blind: c.blind}
+					for i, line := range strings.Split(cfg.Main(), "\n") {
+						if strings.Contains(line, " bad") {
+							v.lines = append(v.lines, i+1)
+						}
+					}
+					if len(v.lines) > 0 {
+						return v
+					}
+					return nil
+				}
+				require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(c.settings)))
+				l.happened()
+				require.Contains(t, l.deployed(), "# start")
+				l.source.Apply(k8swatchtest.Objects(c.objects)...)
+				l.happened()
+				held := l.loop.State().Quarantined
+				require.NotEmpty(t, held, "%+v", l.loop.State())
+				require.Equal(t, c.who, held[0].Resource.String())
+				require.Contains(t, held[0].Fault.Template.String(), c.line)
+				require.Contains(t, l.deployed(), "good")
+				require.NotContains(t, l.deployed(), "worse ")
+
+				// New settings do not have to do better than those before.
+				next := strings.Replace(c.settings, "# start", "# begin", 1)
+				require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(next)))
+				l.happened()
+				require.Contains(t, l.deployed(), "# begin")
+				require.Contains(t, l.deployed(), "good")
+				require.NotContains(t, l.deployed(), "worse ")
+				// But they are tried with all.
+				better := strings.ReplaceAll(strings.ReplaceAll(next, `{{ c.Data["k"] }}`, "x"), `{{ dig(r, "spec.text") }}`, "x")
+				better = strings.ReplaceAll(better, `== "bad"`, `== "gone"`)
+				require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(better)))
+				l.happened()
+				require.Empty(t, l.loop.State().Quarantined)
+				require.Contains(t, l.deployed(), "worse ")
+				// Settings for which a resource would have to go are refused.
+				require.Error(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(next)))
+			})
+		})
+	}
+}

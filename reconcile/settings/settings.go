@@ -1,0 +1,315 @@
+package settings
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"path"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/jsonpath"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/cases"
+)
+
+// Settings is the configuration of a controller as data: what is watched, what
+// is rendered from it, and how that is deployed. [Parse] reads it from
+// YAML, [Schema] is its JSON schema, [NewProgram] compiles it, and a
+// [Live] makes it take effect while everything runs. The zero value of every field
+// is recommended; only haproxyConfig.template is required. Who has Settings must
+// not change them once they were given to a Program or a Live.
+type Settings struct {
+	WatchedResources map[string]WatchedResource `json:"watchedResources,omitempty" doc:"What is watched. Templates read it as resources.NAME.List(), .Get(keys...) and .GetSingle(keys...)."`
+	IgnoreFields     []string                   `json:"watchedResourcesIgnoreFields,omitempty" doc:"JSONPath of what no watched resource needs, such as status. Those that do not have it are left alone."`
+
+	HAProxyConfig    Template            `json:"haproxyConfig" doc:"The text of haproxy.cfg." required:"true"`
+	Sections         map[string]Template `json:"haproxySections,omitempty" doc:"What follows haproxyConfig in haproxy.cfg, by name in alphabetical order: backends.cfg."`
+	TemplateSnippets map[string]Template `json:"templateSnippets,omitempty" doc:"Templates that others render, import or include, by name. A name needs an extension, such as backends.cfg."`
+	Maps             map[string]Template `json:"maps,omitempty" doc:"Map files, by name: hosts.map."`
+	Files            map[string]Template `json:"files,omitempty" doc:"Other files, by name: 503.http."`
+	Certificates     map[string]Template `json:"sslCertificates,omitempty" doc:"Certificates with their keys, by name: default.pem."`
+	CAFiles          map[string]Template `json:"caFiles,omitempty" doc:"CA files, by name: clients.pem."`
+	CRTLists         map[string]Template `json:"crtLists,omitempty" doc:"Lists of certificates, by name: sites.txt."`
+
+	Reconcile   Intervals `json:"reconcile,omitzero" doc:"When things happen."`
+	Dataplane   Dataplane `json:"dataplane,omitzero" doc:"How the HAProxys are found and reached."`
+	Credentials SecretRef `json:"credentialsSecretRef,omitzero" doc:"The Secret with dataplane_username, dataplane_password, validation_username and validation_password."`
+	Logging     Logging   `json:"logging,omitzero" doc:"What the controller logs."`
+
+	// Cases are what the templates must make of fixtures, as in [cases.Parse]. Those
+	// of settings made in Go are not part of their Version.
+	Cases []cases.Case `json:"-" yaml:"validationTests" doc:"Cases: fixtures, and what the templates must make of them. Settings that fail one do not take effect."`
+
+	source *settingsSource // where each value stands; nil for settings made in Go
+}
+
+// WatchedResource is one kind of resource that is watched.
+type WatchedResource struct {
+	APIVersion    string   `json:"apiVersion" doc:"Group and version: networking.k8s.io/v1." required:"true"`
+	Resources     string   `json:"resources" doc:"The resource, in the plural: ingresses." required:"true"`
+	Namespace     string   `json:"namespace,omitempty" doc:"One namespace. Empty: all."`
+	IndexBy       []string `json:"indexBy,omitempty" doc:"JSONPath of the keys of Get, in this order. Empty: metadata.namespace, metadata.name."`
+	LabelSelector string   `json:"labelSelector,omitempty" doc:"As in kubectl -l."`
+	FieldSelector string   `json:"fieldSelector,omitempty" doc:"As in kubectl --field-selector."`
+	Store         string   `json:"store,omitempty" doc:"full: all objects are held in memory, and every render sees them at one instant. on-demand: only metadata is watched, and objects are fetched when a template asks for them." enum:"full,on-demand"`
+	IgnoreFields  []string `json:"ignoreFields,omitempty" doc:"JSONPath of what is not stored, besides watchedResourcesIgnoreFields."`
+}
+
+// The values of [WatchedResource.Store].
+const (
+	StoreFull     = "full"
+	StoreOnDemand = "on-demand"
+)
+
+// Template is the text of a template, and what is done to what it renders.
+type Template struct {
+	Template       string        `json:"template" doc:"The template." required:"true"`
+	Each           ForEach       `json:"each,omitzero" doc:"Render it once for each object of a watched resource, one behind the other. Then a change costs only the objects that read what changed. Not for haproxyConfig and templateSnippets."`
+	PostProcessing []PostProcess `json:"postProcessing,omitempty" doc:"Steps that change the rendered text, in this order."`
+}
+
+// ForEach says that a template is rendered once for each object.
+type ForEach struct {
+	Resource string `json:"resource" doc:"A name in watchedResources: one that is held in full." required:"true"`
+	As       string `json:"as" doc:"The variable that is the object: svc." required:"true"`
+}
+
+// PostProcess is one step that changes a rendered text.
+type PostProcess struct {
+	Type   string            `json:"type" doc:"regex_replace: each line, by a regular expression. squeeze: empty lines in a row become one." enum:"regex_replace,squeeze" required:"true"`
+	Params PostProcessParams `json:"params,omitzero" doc:"Of regex_replace."`
+}
+
+// PostProcessParams are the parameters of a [PostProcess].
+type PostProcessParams struct {
+	Pattern string `json:"pattern,omitempty" doc:"A regular expression of Go (RE2)."`
+	Replace string `json:"replace,omitempty" doc:"What takes its place; $1 is the first group."`
+}
+
+// Intervals say when things happen. They mean what the fields of [reconcile.Options] of
+// the same meaning do, and are durations of Go: "500ms", "2s", "1m30s".
+type Intervals struct {
+	Debounce         metav1.Duration `json:"debounceInterval,omitzero" doc:"Between two renders, at most. Empty: 500ms. The first change after a quiet time acts at once."`
+	MinDeployment    metav1.Duration `json:"minDeploymentInterval,omitzero" doc:"Between two reloads of one HAProxy. Empty: 2s."`
+	DriftPrevention  metav1.Duration `json:"driftPreventionInterval,omitzero" doc:"Idle time after which a HAProxy is checked. Empty: 1m."`
+	DeployTimeout    metav1.Duration `json:"deploymentTimeout,omitzero" doc:"Of one deployment to one HAProxy. Empty: 30s."`
+	RenderTimeout    metav1.Duration `json:"renderTimeout,omitzero" doc:"Of one render. Empty: 30s."`
+	RetryInterval    metav1.Duration `json:"retryInterval,omitzero" doc:"First wait after a failure, doubling. Empty: 1s."`
+	RetryMaxInterval metav1.Duration `json:"retryMaxInterval,omitzero" doc:"Longest wait between two tries. Empty: 1m."`
+}
+
+// Dataplane say how the HAProxys are found and reached. The folders must be
+// absolute; they are those of the machine where HAProxy runs.
+type Dataplane struct {
+	PodSelector PodSelector `json:"podSelector,omitzero" doc:"The pods of HAProxy."`
+	Container   string      `json:"container,omitempty" doc:"Container of the Dataplane API. Empty: dataplane."`
+	Port        int         `json:"port,omitempty" doc:"Port of the Dataplane API. Empty: 5555." min:"0" max:"65535"`
+	Scheme      string      `json:"scheme,omitempty" doc:"Empty: http." enum:"http,https"`
+	TLS         TLS         `json:"tls,omitzero" doc:"How https is checked."`
+	BaseDir     string      `json:"baseDir,omitempty" doc:"Folder of haproxy.cfg. Empty: /etc/haproxy."`
+	MapsDir     string      `json:"mapsDir,omitempty" doc:"Empty: maps in baseDir."`
+	SSLCertsDir string      `json:"sslCertsDir,omitempty" doc:"Empty: ssl in baseDir."`
+	GeneralDir  string      `json:"generalStorageDir,omitempty" doc:"Empty: general in baseDir."`
+	Strategy    string      `json:"strategy,omitempty" doc:"raw: the HAProxy is configured by this controller alone. shared: sections of others are left alone." enum:"raw,shared"`
+	KeepFiles   bool        `json:"keepFiles,omitempty" doc:"Leave stored files alone that the configuration does not need."`
+}
+
+// PodSelector selects pods by their labels.
+type PodSelector struct {
+	MatchLabels map[string]string `json:"matchLabels,omitempty" doc:"Labels that a pod must have."`
+	Namespace   string            `json:"namespace,omitempty" doc:"One namespace. Empty: all."`
+}
+
+// String gives the selector as in kubectl -l.
+func (p PodSelector) String() string { return labels.Set(p.MatchLabels).String() }
+
+// SecretRef names a Secret.
+type SecretRef struct {
+	Name      string `json:"name" doc:"Of the Secret." required:"true"`
+	Namespace string `json:"namespace,omitempty" doc:"Empty: that of the controller."`
+}
+
+// Logging says what the controller logs.
+type Logging struct {
+	Level  string `json:"level,omitempty" doc:"Empty: info." enum:"debug,info,warn,error"`
+	Format string `json:"format,omitempty" doc:"Empty: text." enum:"text,json"`
+}
+
+// Defaulted returns a copy in which nothing is left to a default. It is the one
+// place that knows them.
+func (s *Settings) Defaulted() *Settings {
+	d := *s
+	d.IgnoreFields, d.WatchedResources = nil, make(map[string]WatchedResource, len(s.WatchedResources))
+	for name, r := range s.WatchedResources {
+		r.IgnoreFields = append(r.ignorable(s.IgnoreFields), r.IgnoreFields...)
+		if len(r.IndexBy) == 0 {
+			r.IndexBy = []string{"metadata.namespace", "metadata.name"}
+		}
+		orElse(&r.Store, StoreFull)
+		d.WatchedResources[name] = r
+	}
+	opts := s.Reconcile.options().WithDefaults()
+	d.Reconcile = intervalsOf(opts)
+	p, layout := &d.Dataplane, s.Layout()
+	orElse(&p.Container, "dataplane")
+	orElse(&p.Port, 5555)
+	orElse(&p.Scheme, "http")
+	orElse(&p.Strategy, strategyRaw)
+	for _, ref := range []*KeyRef{&p.TLS.CASecret, &p.TLS.CAConfigMap} {
+		if *ref != (KeyRef{}) {
+			orElse(&ref.Key, defaultCAKey)
+		}
+	}
+	p.BaseDir = path.Dir(layout.ConfigPath())
+	p.MapsDir, p.SSLCertsDir, p.GeneralDir = layout.Dir(dataplane.Map), layout.Dir(dataplane.Certificate), layout.Dir(dataplane.General)
+	orElse(&d.Logging.Level, "info")
+	orElse(&d.Logging.Format, "text")
+	return &d
+}
+
+func orElse[T comparable](v *T, otherwise T) {
+	var zero T
+	if *v == zero {
+		*v = otherwise
+	}
+}
+
+// Layout says where the HAProxys have their files.
+func (s *Settings) Layout() dataplane.Layout {
+	p := s.Dataplane
+	return dataplane.Layout{Base: p.BaseDir, Maps: p.MapsDir, Certificates: p.SSLCertsDir, General: p.GeneralDir}
+}
+
+// Version is a hash of all that the settings say; how they are written, with
+// comments and in which order, does not count.
+func (s *Settings) Version() string {
+	text, err := json.Marshal(s)
+	if err != nil { // not of these types
+		return "unknown"
+	}
+	if s.source != nil {
+		text = append(text, s.source.cases...)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// options gives the intervals as those of a loop.
+func (i Intervals) options() reconcile.Options {
+	return reconcile.Options{
+		Debounce: i.Debounce.Duration, MinInterval: i.MinDeployment.Duration, DriftInterval: i.DriftPrevention.Duration,
+		DeployTimeout: i.DeployTimeout.Duration, RenderTimeout: i.RenderTimeout.Duration,
+		RetryBase: i.RetryInterval.Duration, RetryMax: i.RetryMaxInterval.Duration,
+	}
+}
+
+func intervalsOf(o reconcile.Options) Intervals {
+	d := func(v time.Duration) metav1.Duration { return metav1.Duration{Duration: v} }
+	return Intervals{
+		Debounce: d(o.Debounce), MinDeployment: d(o.MinInterval), DriftPrevention: d(o.DriftInterval),
+		DeployTimeout: d(o.DeployTimeout), RenderTimeout: d(o.RenderTimeout),
+		RetryInterval: d(o.RetryBase), RetryMaxInterval: d(o.RetryMax),
+	}
+}
+
+// gvr is what is watched, as client-go says it.
+func (r WatchedResource) gvr() (schema.GroupVersionResource, error) {
+	gv, err := schema.ParseGroupVersion(r.APIVersion)
+	return gv.WithResource(r.Resources), err
+}
+
+// ignorable returns those paths that the resource has: what no resource needs
+// need not be in all of them, such as status.
+func (r WatchedResource) ignorable(paths []string) (has []string) {
+	gvr, err := r.gvr()
+	if err != nil {
+		return nil
+	}
+	for _, expr := range paths {
+		p, err := jsonpath.Compile(expr)
+		if err == nil {
+			_, err = p.Bind(k8swatch.TypeOf(gvr))
+		}
+		if err == nil {
+			has = append(has, expr)
+		}
+	}
+	return has
+}
+
+// same reports whether one watcher can serve both; both have their defaults.
+func (r WatchedResource) same(o WatchedResource) bool {
+	return r.APIVersion == o.APIVersion && r.Resources == o.Resources && r.Namespace == o.Namespace && r.Store == o.Store &&
+		r.LabelSelector == o.LabelSelector && r.FieldSelector == o.FieldSelector &&
+		slices.Equal(r.IndexBy, o.IndexBy) && slices.Equal(r.IgnoreFields, o.IgnoreFields)
+}
+
+// templateSet is one of the maps of templates, with its key in the settings, the
+// folder of its entries, and what its files are.
+type templateSet struct {
+	key, folder string
+	kind        dataplane.FileKind // "" for snippets and sections
+	templates   map[string]Template
+}
+
+// snippets reports whether the templates render nothing by themselves.
+func (t templateSet) snippets() bool { return t.folder == snippetsFolder }
+
+// templateSets lists the maps of templates.
+func (s *Settings) templateSets() []templateSet {
+	return []templateSet{
+		{"haproxySections", reconcile.MainFolder, "", s.Sections},
+		{"templateSnippets", snippetsFolder, "", s.TemplateSnippets},
+		{"maps", "maps", dataplane.Map, s.Maps},
+		{"files", "general", dataplane.General, s.Files},
+		{"sslCertificates", "certificates", dataplane.Certificate, s.Certificates},
+		{"caFiles", "ca", dataplane.CA, s.CAFiles},
+		{"crtLists", "crt-lists", dataplane.CRTList, s.CRTLists},
+	}
+}
+
+// ClientOptions are those for the Dataplane APIs of these settings: give them to
+// [reconcile.Clients].
+func (s *Settings) ClientOptions() *dataplane.ClientOptions {
+	return &dataplane.ClientOptions{
+		Layout: s.Layout(), KeepFiles: s.Dataplane.KeepFiles, Shared: s.Dataplane.Strategy == strategyShared,
+	}
+}
+
+// The strategies of the settings.
+const (
+	strategyRaw    = "raw"
+	strategyShared = "shared"
+)
+
+// Endpoints lists the Dataplane APIs of the pods that dataplane.podSelector
+// selects, as they are in the stores; see [reconcile.PodEndpoints]. Without a selector there
+// are none. [Live.Stores] has the stores of now, and LiveOptions.OnChange says when
+// to ask again.
+func (s *Settings) Endpoints(ctx context.Context, stores Stores, credentials reconcile.Credentials) ([]dataplane.Endpoint, error) {
+	store := stores[haproxyPods]
+	if store.Get == nil {
+		return nil, nil
+	}
+	objs, err := store.Get(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	var pods []*corev1.Pod
+	for _, o := range objs {
+		if pod, ok := o.(*corev1.Pod); ok {
+			pods = append(pods, pod)
+		}
+	}
+	p := s.Dataplane
+	return reconcile.PodEndpoints(pods, credentials, reconcile.PodOptions{Container: p.Container, Port: p.Port, Scheme: p.Scheme}), nil
+}

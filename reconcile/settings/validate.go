@@ -1,0 +1,263 @@
+package settings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile/cases"
+)
+
+// The events below are what a [Live] publishes of settings. Name is the file or
+// ConfigMap that they come from, Version that of [Settings.Version].
+
+// Parsed says that new settings came and are being checked. What is wrong
+// in the file follows as a Invalid.
+type Parsed struct {
+	Name, Version string
+}
+
+// Validated says that all validators accept the settings. Whether they
+// render to something valid is found out next.
+type Validated struct {
+	Name, Version string
+	Took          time.Duration
+}
+
+// Invalid says why settings do not take effect. Those before stay in use.
+type Invalid struct {
+	Name, Version string
+	Err           error
+	Took          time.Duration
+}
+
+// Applied says that settings are in use from now on.
+type Applied struct {
+	Name, Version    string
+	Started, Stopped []string // watched resources that came and went; all others went on
+	Took             time.Duration
+}
+
+// LogValue implements slog.LogValuer.
+func (e Applied) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("name", e.Name), slog.String("version", e.Version),
+		slog.Any("started", e.Started), slog.Any("stopped", e.Stopped), slog.Duration("took", e.Took))
+}
+
+// LogValue implements slog.LogValuer.
+func (e Invalid) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("name", e.Name), slog.String("version", e.Version), slog.Any("error", e.Err))
+}
+
+// LogValue implements slog.LogValuer.
+func (e Parsed) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("name", e.Name), slog.String("version", e.Version))
+}
+
+// LogValue implements slog.LogValuer.
+func (e Validated) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("name", e.Name), slog.String("version", e.Version), slog.Duration("took", e.Took))
+}
+
+// EventName implements [reconcile.Event].
+func (Parsed) EventName() string    { return "config.parsed" }
+func (Validated) EventName() string { return "config.validated" }
+func (Invalid) EventName() string   { return "config.invalid" }
+func (Applied) EventName() string   { return "config.applied" }
+
+// Level implements [slog.Leveler].
+func (Parsed) Level() slog.Level    { return slog.LevelDebug }
+func (Validated) Level() slog.Level { return slog.LevelDebug }
+func (Invalid) Level() slog.Level   { return slog.LevelError }
+func (Applied) Level() slog.Level   { return slog.LevelInfo }
+
+// ValidationRequest asks whether settings may take effect. Validators
+// answer with a [ValidationResponse], or with an error that says what is
+// wrong, best a [Errors]:
+//
+//	eventbus.Answer(bus, "hosts", func(ctx context.Context, q settings.ValidationRequest) (settings.ValidationResponse, error) {
+//		...
+//	})
+//
+// All are asked at once, so settings that another one refuses are among those
+// that they see.
+type ValidationRequest struct {
+	Name, Version string
+	Settings      *Settings // validators read it, all at once
+
+	candidate *candidate
+}
+
+// ValidationResponse accepts settings.
+type ValidationResponse struct{}
+
+// candidate is settings that may take effect.
+type candidate struct {
+	name, version string
+	settings      *Settings // nil where nothing could be read
+	errs          Errors    // of reading
+
+	once     sync.Once
+	program  *Program
+	problems Errors
+}
+
+// compile compiles the candidate, once.
+func (c *candidate) compile(opts *ProgramOptions) (*Program, Errors) {
+	c.once.Do(func() { c.program, c.problems = compileProgram(c.settings, opts) })
+	return c.program, c.problems
+}
+
+// validators are those that every Live has.
+var validators = []string{"structure", "jsonpath", "templates", "cases"}
+
+// answer lets the built-in validators answer on the bus. A candidate of another
+// Live on the same bus is not theirs.
+func (l *Live) answer() {
+	checks := []func(context.Context, *candidate) error{
+		func(_ context.Context, c *candidate) error {
+			return append(slices.Clone(c.errs), c.settings.checkStructure()...).orNil()
+		},
+		func(_ context.Context, c *candidate) error { return c.settings.checkPaths().orNil() },
+		func(_ context.Context, c *candidate) error {
+			_, errs := c.compile(&l.opts.Program)
+			return errs.orNil()
+		},
+		l.cases,
+	}
+	for i, name := range validators {
+		eventbus.Answer(l.bus, name, func(ctx context.Context, q ValidationRequest) (ValidationResponse, error) {
+			if q.candidate == nil {
+				return ValidationResponse{}, nil
+			}
+			return ValidationResponse{}, checks[i](ctx, q.candidate)
+		})
+	}
+}
+
+// cases runs the cases that stand in the settings. Templates that do not compile
+// are reported by another.
+func (l *Live) cases(ctx context.Context, c *candidate) error {
+	program, errs := c.compile(&l.opts.Program)
+	if len(errs) > 0 || len(c.settings.Cases) == 0 {
+		return nil
+	}
+	runner := &cases.Runner{Renderer: program.CaseRenderer, Validator: l.validatorOf(program)}
+	results := runner.Run(ctx, c.settings.Cases)
+	var wrong Errors
+	for i := range results {
+		if r := &results[i]; !r.Passed() {
+			wrong = append(wrong, &Error{File: r.File, Line: r.Line, Column: 1, Path: "validationTests",
+				Message: strings.TrimSpace(r.String()), Err: &cases.Failed{Results: results[i : i+1]}})
+		}
+	}
+	return wrong.orNil()
+}
+
+// check asks all validators.
+func (l *Live) check(ctx context.Context, c *candidate) error {
+	if c.settings == nil {
+		return c.errs.orNil()
+	}
+	q := ValidationRequest{Name: c.name, Version: c.version, Settings: c.settings, candidate: c}
+	_, err := eventbus.Ask[ValidationResponse](ctx, l.bus, q, validators...)
+	if err == nil {
+		return nil
+	}
+	var asked *eventbus.AskError
+	if !errors.As(err, &asked) {
+		return err
+	}
+	return refusals(c, asked)
+}
+
+// refusals puts what validators said into one list.
+func refusals(c *candidate, asked *eventbus.AskError) error {
+	var all Errors
+	for _, failed := range asked.Failed {
+		var errs Errors
+		var one *Error
+		switch {
+		case errors.As(failed.Err, &errs):
+			all = append(all, errs...)
+		case errors.As(failed.Err, &one):
+			all = append(all, one)
+		default:
+			e := c.settings.source.problem("", "validator %v", failed)
+			e.Err = failed
+			all = append(all, e)
+		}
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("validators: %w", asked)
+	}
+	return all.orNil()
+}
+
+// State is what a [Live] knows of its settings at one instant.
+type State struct {
+	Name      string    `json:"name"`    // of those in use
+	Version   string    `json:"version"` // "" before the first
+	AppliedAt time.Time `json:"appliedAt,omitzero"`
+	Candidate string    `json:"candidate,omitempty"` // version that is being checked, or was refused last
+	Error     string    `json:"error,omitempty"`     // why it was refused
+	ErrorAt   time.Time `json:"errorAt,omitzero"`
+
+	// Watched are by name in the settings; what FollowPods reads besides is by
+	// kind and name, such as "Secret haproxy/credentials".
+	Watched map[string]k8swatch.State `json:"watched,omitempty"`
+}
+
+// State returns one consistent snapshot.
+func (l *Live) State() State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.state
+	if l.current != nil {
+		s.Watched = make(map[string]k8swatch.State, len(l.current.watchers))
+		for name, w := range l.current.watchers {
+			s.Watched[name] = w.state()
+		}
+		for name, state := range l.reads {
+			s.Watched[name] = state()
+		}
+	}
+	return s
+}
+
+func (l *Live) begin(c *candidate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.Candidate = c.version
+}
+
+// unchanged notes that the newest candidate is what is in use.
+func (l *Live) unchanged(c *candidate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.Name, l.state.Candidate, l.state.Error, l.state.ErrorAt = c.name, "", "", time.Time{}
+}
+
+// refuse reports an invalid candidate, but not twice the same in a row.
+func (l *Live) refuse(c *candidate, err error, start time.Time) error {
+	said := c.version + " " + err.Error()
+	var sync *k8swatch.SyncError
+	if errors.As(err, &sync) { // whose words change from one request to the next
+		said = fmt.Sprint(c.version, sync.Resource, sync.Reason)
+	}
+	l.mu.Lock()
+	again := l.state.Error != "" && l.said == said
+	l.said, l.state.Error, l.state.ErrorAt = said, err.Error(), time.Now()
+	l.mu.Unlock()
+	if !again {
+		eventbus.Publish(l.opts.Bus, Invalid{Name: c.name, Version: c.version, Err: err, Took: time.Since(start)})
+	}
+	return err
+}

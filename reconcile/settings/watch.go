@@ -1,0 +1,207 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+)
+
+// liveWatcher watches one resource for as long as some settings name it.
+type liveWatcher struct {
+	resource WatchedResource
+	full     *k8swatch.Watcher
+	onDemand *k8swatch.Cached[k8swatch.Object] // in place of full
+	stop     context.CancelFunc
+}
+
+func (w *liveWatcher) wait(ctx context.Context) error {
+	var err error
+	if w.full != nil {
+		_, err = w.full.WaitForSync(ctx)
+	} else {
+		_, err = w.onDemand.WaitForSync(ctx)
+	}
+	return err
+}
+
+func (w *liveWatcher) state() k8swatch.State {
+	if w.full != nil {
+		return w.full.State()
+	}
+	return w.onDemand.State()
+}
+
+// watch gives a program its watchers: those of before where they are of the same,
+// and new ones, which it returns and waits for.
+func (l *Live) watch(ctx context.Context, use, before *inUse) (started []*liveWatcher, err error) {
+	use.watchers = map[string]*liveWatcher{}
+	known := []*liveWatcher{}
+	if before != nil {
+		known = slices.Collect(maps.Values(before.watchers))
+	}
+	for _, r := range use.program.resources {
+		i := slices.IndexFunc(known, func(w *liveWatcher) bool { return w.resource.same(r.watch) })
+		if i < 0 {
+			w, err := l.start(r)
+			if err != nil {
+				return started, Errors{use.program.settings.source.problem(childPath("watchedResources", r.name), "%v", err)}
+			}
+			i, started, known = len(known), append(started, w), append(known, w)
+		}
+		use.watchers[r.name] = known[i]
+	}
+	for _, w := range started {
+		if err := w.wait(ctx); err != nil {
+			return started, err
+		}
+	}
+	return started, nil
+}
+
+// start makes a watcher that runs.
+func (l *Live) start(r programResource) (*liveWatcher, error) {
+	w := &liveWatcher{resource: r.watch}
+	run, err := l.newWatcher(w, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.running.Err(); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(l.running)
+	w.stop = stop
+	l.wg.Go(func() { _ = run(ctx) }) // ErrStarted alone
+	return w, nil
+}
+
+func (l *Live) newWatcher(w *liveWatcher, r programResource) (run func(context.Context) error, err error) {
+	changed := func(_ context.Context, c k8swatch.Changes) error {
+		l.changed(r.name, c)
+		return nil
+	}
+	if r.watch.Store == StoreOnDemand {
+		source, ok := l.opts.Source.(k8swatch.MetadataSource)
+		if !ok {
+			return nil, fmt.Errorf("store on-demand needs a source of metadata, such as a cluster; a %T is none", l.opts.Source)
+		}
+		w.onDemand, err = k8swatch.NewCached[k8swatch.Object](source, r.gvr, &k8swatch.CachedOptions{
+			Namespace: r.watch.Namespace, LabelSelector: r.watch.LabelSelector, FieldSelector: r.watch.FieldSelector,
+			IndexBy: r.watch.IndexBy, Debounce: -1, OnChange: changed, Logger: l.log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return w.onDemand.Run, nil
+	}
+	w.full, err = k8swatch.New(l.opts.Source, r.gvr, &k8swatch.Options{
+		Namespace: r.watch.Namespace, LabelSelector: r.watch.LabelSelector, FieldSelector: r.watch.FieldSelector,
+		IndexBy: r.watch.IndexBy, IgnoreFields: r.watch.IgnoreFields, Debounce: -1, OnChange: changed, Logger: l.log,
+	})
+	if err == nil {
+		err = l.set.Add(w.full)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w.full.Run, nil
+}
+
+// end stops watchers; Run waits for them.
+func (l *Live) end(watchers []*liveWatcher) {
+	for _, w := range watchers {
+		w.stop()
+		if w.full != nil {
+			l.set.Remove(w.full)
+		}
+	}
+}
+
+// changed is called by the watchers, also by those of settings that are only
+// being checked.
+func (l *Live) changed(name string, c k8swatch.Changes) {
+	l.mu.Lock()
+	loop := l.loop
+	l.mu.Unlock()
+	if loop != nil {
+		loop.Trigger(fmt.Sprintf("%s: %d created, %d modified, %d deleted", name, c.Created, c.Modified, c.Deleted))
+	}
+	if name == haproxyPods {
+		l.wakePods()
+	}
+	if l.opts.OnChange != nil {
+		l.opts.OnChange()
+	}
+}
+
+// read reads the watchers of a program at one instant. The revision tells
+// whether two reads found the same.
+func (l *Live) read(use *inUse) (Stores, k8swatch.Revision) {
+	var full []*k8swatch.Watcher
+	for _, w := range use.watchers {
+		if w.full != nil {
+			full = append(full, w.full)
+		}
+	}
+	all := l.set.Snapshot(full...)
+	revision := all.Revision()
+	stores := make(Stores, len(use.watchers))
+	for name, w := range use.watchers {
+		if w.full == nil {
+			metadata := w.onDemand.Metadata()
+			revision += metadata.Revision()
+			stores[name] = Store{Len: metadata.Len(), Revision: metadata.Revision() + 1, Get: func(ctx context.Context, keys []string) ([]k8swatch.Object, error) {
+				return w.onDemand.Get(ctx, keys...)
+			}}
+			continue
+		}
+		if snapshot := all.Of(w.full); snapshot != nil {
+			stores[name] = storeOf(snapshot)
+		}
+	}
+	return stores, revision
+}
+
+// Stores reads what the settings in use watch, at one instant; nil before the
+// first.
+func (l *Live) Stores() Stores {
+	l.mu.Lock()
+	use := l.current
+	l.mu.Unlock()
+	if use == nil {
+		return nil
+	}
+	stores, _ := l.read(use)
+	return stores
+}
+
+// difference says which watchers are new and which are no longer needed.
+func difference(before, use *inUse) (started, stopped []string, gone []*liveWatcher) {
+	old := map[*liveWatcher]bool{}
+	if before != nil {
+		for _, w := range before.watchers {
+			old[w] = true
+		}
+	}
+	kept := map[*liveWatcher]bool{}
+	for name, w := range use.watchers {
+		kept[w] = true
+		if !old[w] {
+			started = append(started, name)
+		}
+	}
+	if before != nil {
+		for name, w := range before.watchers {
+			if !kept[w] {
+				stopped = append(stopped, name)
+				kept[w] = true
+				gone = append(gone, w)
+			}
+		}
+	}
+	slices.Sort(started)
+	slices.Sort(stopped)
+	return started, stopped, gone
+}
