@@ -20,7 +20,7 @@ const module = "github.com/hapticsdk/haptic"
 var allowed = map[string][]string{
 	"eventbus":            {},
 	"templating":          {"templating/internal/place", "github.com/open2b/scriggo", "go.yaml.in/yaml/"},
-	"k8swatch":            {"internal/filewatch", "internal/jsonpath", "k8swatch/internal/manifest", "k8swatch/internal/memapi", "k8s.io/", "go.yaml.in/yaml/", "github.com/go-logr/logr", "github.com/google/btree", "golang.org/x/sync/"},
+	"k8swatch":            {"internal/filewatch", "internal/jsonpath", "k8swatch/internal/manifest", "k8swatch/internal/memapi", "k8swatch/internal/store", "k8s.io/", "go.yaml.in/yaml/", "github.com/go-logr/logr", "golang.org/x/sync/"},
 	"dataplane":           {"dataplane/internal/api", "dataplane/internal/change", "dataplane/internal/config", "dataplane/internal/diff", "dataplane/internal/host", "internal/dpapi", "internal/haproxycfg"},
 	"validate":            {"dataplane", "internal/haproxycfg", "internal/haproxyctl"},
 	"reconcile":           {"dataplane", "templating", "k8swatch", "eventbus", "reconcile/fetch", "k8s.io/"},
@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 
 	"k8swatch/internal/manifest": {"k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/json", "sigs.k8s.io/yaml", "go.yaml.in/yaml/"},
 	"k8swatch/internal/memapi":   {"internal/jsonpath", "k8s.io/"},
+	"k8swatch/internal/store":    {"k8s.io/", "github.com/google/btree"},
 
 	// Below templating, too.
 	"templating/internal/place": {"github.com/open2b/scriggo/native"},

@@ -90,7 +90,7 @@ func BenchmarkGet(b *testing.B) {
 		_ = indexer.Add(s)
 	}
 	read := func(indexBy ...string) Reader[*discoveryv1.EndpointSlice] {
-		return Read[*discoveryv1.EndpointSlice](sliceStore(b, size, indexBy...).store.take())
+		return Read[*discoveryv1.EndpointSlice](sliceStore(b, size, indexBy...).now())
 	}
 	byName, byService, composite := read(), read("metadata.namespace", serviceName), read("metadata.namespace", serviceName, "metadata.name")
 
@@ -119,23 +119,6 @@ func BenchmarkGet(b *testing.B) {
 	run(b, "prefix/Get", 4, func(q *question) int { return len(composite.Get(q.namespace, q.service)) })
 }
 
-// BenchmarkFirstGet is the look-up after one of the objects that it finds changed.
-func BenchmarkFirstGet(b *testing.B) {
-	in := sliceStore(b, size, "metadata.namespace", serviceName)
-	asks := questions(size)
-	r := Read[*discoveryv1.EndpointSlice](in.store.take())
-	b.ReportAllocs()
-	n := 0
-	for b.Loop() {
-		q := &asks[n&(asked-1)]
-		r.s.keys.find([]string{q.namespace, q.service}).found.Store(nil) // as a change does
-		if len(r.Get(q.namespace, q.service)) != 4 {
-			b.Fatal("not found")
-		}
-		n++
-	}
-}
-
 // BenchmarkUpdate changes one object of 50,000 and takes a snapshot each time.
 func BenchmarkUpdate(b *testing.B) {
 	update := func(name string, in *intake, obj func(i int) Object) {
@@ -159,7 +142,7 @@ func BenchmarkUpdate(b *testing.B) {
 					b.StartTimer()
 				}
 				_ = in.Update(next[n%asked])
-				in.store.take()
+				in.store.Snapshot()
 				n++
 			}
 		})

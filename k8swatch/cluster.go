@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/connrotation"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
 
 // ClusterOptions of [NewCluster]. The zero value is for a pod: it uses the
@@ -47,7 +49,7 @@ type ClusterOptions struct {
 	PingTimeout     time.Duration
 }
 
-// Cluster is a Kubernetes API server as a [Source].
+// Cluster is a Kubernetes API server as a [MetadataSource].
 type Cluster struct {
 	config    *rest.Config
 	http      *http.Client
@@ -58,6 +60,8 @@ type Cluster struct {
 	metadata  metadata.Interface
 	namespace string
 }
+
+var _ MetadataSource = (*Cluster)(nil)
 
 const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
@@ -262,4 +266,42 @@ func listWatchOf[L runtime.Object](
 			return watches(ctx, opts)
 		},
 	}
+}
+
+// MetadataListWatch implements [MetadataSource]. Only the metadata of objects
+// travels, as protobuf.
+func (c *Cluster) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
+	if tweak == nil {
+		tweak = func(*metav1.ListOptions) {}
+	}
+	client := metadata.ResourceInterface(c.metadata.Resource(gvr))
+	if namespace != "" {
+		client = c.metadata.Resource(gvr).Namespace(namespace)
+	}
+	return listWatchOf(client.List, client.Watch, tweak), nil
+}
+
+// Fetch implements [MetadataSource].
+func (c *Cluster) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error) {
+	if TypeOf(gvr) == nil {
+		client := dynamic.ResourceInterface(c.dynamic.Resource(gvr))
+		if namespace != "" {
+			client = c.dynamic.Resource(gvr).Namespace(namespace)
+		}
+		return client.Get(ctx, name, metav1.GetOptions{})
+	}
+	client, err := c.typed(gvr)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).Name(name).Do(ctx).Get()
+	if err != nil {
+		return nil, err
+	}
+	o, ok := obj.(Object)
+	if !ok {
+		return nil, fmt.Errorf("k8swatch: the server sent a %T", obj)
+	}
+	o.GetObjectKind().SetGroupVersionKind(memapi.KindFor(gvr).GVK)
+	return o, nil
 }

@@ -17,7 +17,8 @@
 //	for _, s := range endpoints.Get("shop", "web") { ... }
 //
 // Several watchers form a [Group]: run together, one OnChange, and one
-// [GroupSnapshot] in which all of them are of the same instant.
+// [GroupSnapshot] in which all of them are of the same instant. [SnapshotOf] reads
+// watchers in this way that run each by itself.
 //
 // A [Single] follows one named object, such as a Secret of settings, and tells of
 // each change at once. A [Cached] is for what is too big to be held, such as all
@@ -48,25 +49,23 @@
 //
 // # Reading
 //
-// A look-up by all keys, or by the first of them, takes about as long as one in
-// a map with a lock, and allocates nothing: what [Reader.Get] returns is one
-// slice for all who ask for the same, until one of its objects changes. It must
-// not be changed, and neither must the objects; slices.Clone and DeepCopy make
-// copies that may be. Custom resources are the exception, see below.
+// A look-up by all keys, or by the first of them, takes some hundred nanoseconds
+// among 50,000 objects. Slices belong to the caller; the objects are shared and
+// must not be changed: DeepCopy makes copies that may be.
 //
 // # Memory
 //
 // metadata.managedFields and the last-applied annotation of kubectl are never
 // stored; they double the size of an object. [Options.IgnoreFields] drops more.
-// Typed objects share their equal strings. Custom resources are stored encoded,
-// in a tenth of the memory of nested maps, and decoded when they are read, in
-// some microseconds. A decoded object is shared by all readers until none of
-// them holds it any more. Initial objects are trimmed as they arrive, so that the
-// first sync takes little more than what is stored in the end.
+// Typed objects share the strings of their labels and annotations. Custom
+// resources are stored as JSON, in a fifth of the memory of nested maps, and
+// decoded when they are read, in some ten microseconds. All readers share a
+// decoded object until none of them holds it any more. Initial objects are
+// trimmed as they arrive, so that the first sync takes little more than what is
+// stored in the end.
 //
 // An update costs microseconds at any size of the store, with a snapshot each
-// time as well: one that changes no index key leaves the order of the objects alone
-// and replaces what is remembered under the keys of its object.
+// time as well: snapshots share all nodes of the sorted trees that did not change.
 //
 // # Leader election
 //

@@ -18,6 +18,20 @@ var (
 	ErrGroupRunning = errors.New("the group is running; add watchers before") // from Group.Add
 )
 
+// OptionError is what [New] refuses.
+type OptionError struct {
+	Resource schema.GroupVersionResource
+	Err      error
+}
+
+// Error implements error.
+func (e *OptionError) Error() string {
+	return "k8swatch: " + e.Resource.Resource + ": " + e.Err.Error()
+}
+
+// Unwrap implements errors.Is and errors.As.
+func (e *OptionError) Unwrap() error { return e.Err }
+
 // SyncError says why a watcher does not hold its objects (yet). It unwraps to
 // one of ErrForbidden, ErrNotInstalled, ErrUnreachable or ErrStopped, to the
 // error of the source and, from WaitForSync, to that of the context. The watcher

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hapticsdk/haptic/k8swatch/internal/store"
 )
 
 // GroupOptions of a [Group]. The fields mean what those of [Options] do, for all
@@ -222,15 +224,15 @@ func (g *Group) ForceSync() {
 	}
 }
 
-// GroupSnapshot is what all watchers of a group knew at one instant. It is
-// immutable and safe for concurrent use.
+// GroupSnapshot is what several watchers knew at one instant. It is immutable and
+// safe for concurrent use.
 type GroupSnapshot struct {
 	of       map[*Watcher]*Snapshot
 	byGVR    map[schema.GroupVersionResource]*Snapshot
 	revision Revision
 }
 
-// Of returns the snapshot of one watcher, or nil if the group does not have it.
+// Of returns the snapshot of one watcher, or nil if it was not read.
 func (s *GroupSnapshot) Of(w *Watcher) *Snapshot { return s.of[w] }
 
 // Resource returns the snapshot of the first watcher of a resource, or nil.
@@ -239,31 +241,27 @@ func (s *GroupSnapshot) Resource(gvr schema.GroupVersionResource) *Snapshot { re
 // Revision is the sum of the revisions of the parts: it goes up with any change.
 func (s *GroupSnapshot) Revision() Revision { return s.revision }
 
-// Snapshot reads all watchers at one instant: no change of any of them falls
-// between two of the parts.
-func (g *Group) Snapshot() *GroupSnapshot {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return snapshotOf(g.members)
-}
+// Snapshot reads all watchers at one instant; see [SnapshotOf].
+func (g *Group) Snapshot() *GroupSnapshot { return SnapshotOf(g.Watchers()...) }
 
-// snapshotOf reads watchers at one instant. A watcher has one group, or set, and
-// the lock of that is held, so nobody takes these locks in another order.
-func snapshotOf(members []*Watcher) *GroupSnapshot {
-	for _, w := range members {
-		w.store.mu.Lock()
+// SnapshotOf reads watchers at one instant: no change of any of them falls
+// between two of the parts. They need not be in one [Group], and may come and go.
+func SnapshotOf(watchers ...*Watcher) *GroupSnapshot {
+	stores := make([]*store.Store, len(watchers))
+	for i, w := range watchers {
+		stores[i] = w.intake.store
 	}
 	s := &GroupSnapshot{of: map[*Watcher]*Snapshot{}, byGVR: map[schema.GroupVersionResource]*Snapshot{}}
-	for _, w := range members {
-		snap := w.store.takeLocked()
-		s.of[w] = snap
-		if s.byGVR[w.resource] == nil {
-			s.byGVR[w.resource] = snap
+	for i, held := range store.Snapshots(stores...) {
+		w := watchers[i]
+		if s.of[w] != nil {
+			continue
 		}
-		s.revision += snap.revision
-	}
-	for _, w := range members {
-		w.store.mu.Unlock()
+		s.of[w] = w.intake.snapshot(held)
+		if s.byGVR[w.resource] == nil {
+			s.byGVR[w.resource] = s.of[w]
+		}
+		s.revision += s.of[w].Revision()
 	}
 	return s
 }

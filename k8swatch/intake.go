@@ -5,123 +5,172 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
+	"github.com/hapticsdk/haptic/k8swatch/internal/store"
 )
 
 // lastApplied is a copy of the manifest that kubectl apply leaves on objects.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
+// maxKeys bounds the keys of one object: expressions with [*] multiply, and a
+// single object with a few hundred values in each of three would be filed under
+// millions of keys.
+const maxKeys = 1000
+
 // intake stands between the reflector and the store: it trims objects, computes
 // their index keys, and keeps out those that cannot be stored. The reflector
 // calls it from one goroutine at a time.
 type intake struct {
-	store     *store
-	paths     *compiled
+	store     *store.Store
+	resource  schema.GroupVersionResource
+	typ       reflect.Type            // of the objects
 	gvk       schema.GroupVersionKind // of typed objects
+	paths     *compiled
 	log       *slog.Logger
-	committed func(c Changes, initial bool)
+	prepared  func() // an object of a list that is not complete
 	replaced  func() // a full list is in the store
+	committed func(c Changes, initial bool)
+	shared    map[string]string // strings that came lately
 
-	shared  sync.Mutex // guards what objects share
-	strings *interner
-	symbols *symbols
-
-	mu       sync.Mutex
-	synced   bool
-	bad      map[string]string // namespace/name -> reason
-	progress time.Time         // when the last object of a streaming list came
+	mu     sync.Mutex
+	synced bool
+	bad    map[string]string // namespace/name -> reason
 }
 
 var _ cache.TransformingStore = (*intake)(nil)
 
-func newIntake(s *store, paths *compiled, log *slog.Logger, committed func(Changes, bool)) *intake {
-	return &intake{
-		store: s, paths: paths, gvk: memapi.KindFor(s.meta.resource).GVK, log: log,
-		committed: committed, bad: map[string]string{}, strings: newInterner(), symbols: newSymbols(),
+// newIntake makes an intake of objects of a type, nil for unstructured ones, with
+// a store of its own.
+func newIntake(gvr schema.GroupVersionResource, typ reflect.Type, opts *Options) (*intake, error) {
+	paths, err := opts.compile(typ)
+	if err != nil {
+		return nil, &OptionError{Resource: gvr, Err: err}
 	}
+	return &intake{
+		store: store.New(len(paths.index) > 0), resource: gvr, typ: goType(typ), gvk: memapi.KindFor(gvr).GVK,
+		paths: paths, log: logger(opts.Logger).With("resource", gvr.Resource), bad: map[string]string{}, shared: map[string]string{},
+		prepared: func() {}, replaced: func() {}, committed: func(Changes, bool) {},
+	}, nil
 }
 
-// Transformer makes the entries of a streaming list as its objects come, so that
-// the whole list never stands in memory as it was sent.
+func (in *intake) snapshot(held *store.Snapshot) *Snapshot {
+	return &Snapshot{resource: in.resource, typ: in.typ, held: held}
+}
+
+// prepared is an object as the store will hold it, or the reason why it cannot.
+// It stands for the object in a list: an object is trimmed once.
+type prepared struct {
+	types.NamespacedName
+	entry *store.Entry
+	err   error
+}
+
+// GetObjectKind implements runtime.Object, so that a list can hold it.
+func (*prepared) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object. Nothing of it ever changes.
+func (p *prepared) DeepCopyObject() runtime.Object { return p }
+
+// Transformer prepares the objects of a streaming list as they come, so that the
+// whole list never stands in memory as it was sent.
 func (in *intake) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
-		in.mu.Lock()
-		in.progress = time.Now()
-		in.mu.Unlock()
-		return in.early(obj), nil
+		in.prepared()
+		return in.prepare(obj), nil
 	}
 }
 
-// early does what can be done with an object of a list that is not complete. The
-// result stands for the object in Replace.
-func (in *intake) early(obj any) *early {
-	e, err := in.entry(obj)
-	if err != nil {
-		return &early{obj: obj, err: err}
+func (in *intake) prepare(obj any) *prepared {
+	if p, ok := obj.(*prepared); ok {
+		return p
 	}
-	return &early{entry: e}
+	o, ok := obj.(Object)
+	if !ok {
+		return &prepared{err: fmt.Errorf("%T is not a Kubernetes object", obj)}
+	}
+	p := &prepared{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}}
+	p.err = guard(func() (err error) { p.entry, err = in.entry(o); return err })
+	return p
 }
 
-func (in *intake) lastProgress() time.Time {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.progress
-}
-
-// guard turns a panic over one object into an error about it.
-func (in *intake) guard(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return f()
-}
-
-func (in *intake) trim(obj Object) {
-	trimCopies(obj)
+func (in *intake) entry(o Object) (*store.Entry, error) {
+	if have := reflect.TypeOf(o); have != in.typ {
+		return nil, fmt.Errorf("the source sent a %s, not a %s", have, in.typ)
+	}
+	if o.GetName() == "" {
+		return nil, errors.New("an object without a name")
+	}
+	trimCopies(o)
+	if _, untyped := o.(*unstructured.Unstructured); !untyped {
+		o.GetObjectKind().SetGroupVersionKind(in.gvk) // the API leaves it out of lists
+		o.SetLabels(in.share(o.GetLabels()))
+		o.SetAnnotations(in.share(o.GetAnnotations()))
+	}
 	for _, p := range in.paths.ignore {
-		p.Delete(content(obj))
+		p.Delete(content(o))
 	}
+	keys, err := in.keys(o)
+	if err != nil {
+		return nil, err
+	}
+	return store.NewEntry(o, keys), nil
 }
 
 // trimCopies drops what is never stored; see the documentation of the package.
 func trimCopies(obj Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		trimUntyped(u.Object)
+		unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", lastApplied)
 		return
 	}
 	obj.SetManagedFields(nil)
-	if a := obj.GetAnnotations(); a[lastApplied] != "" {
-		delete(a, lastApplied)
-		if len(a) == 0 {
-			a = nil
+	if a := obj.GetAnnotations(); a != nil {
+		if delete(a, lastApplied); len(a) == 0 {
+			obj.SetAnnotations(nil)
 		}
-		obj.SetAnnotations(a)
 	}
 }
 
-// trimUntyped is trimCopies without the copies that the methods of
-// Unstructured make.
-func trimUntyped(obj map[string]any) {
-	metadata, _ := obj["metadata"].(map[string]any)
-	delete(metadata, "managedFields")
-	a, _ := metadata["annotations"].(map[string]any)
-	if text, ok := a[lastApplied].(string); ok && text != "" {
-		delete(a, lastApplied)
-		if len(a) == 0 {
-			delete(metadata, "annotations")
-		}
+// maxShared bounds how many strings are remembered at a time, and maxSharedLen
+// which are.
+const (
+	maxShared    = 1 << 13
+	maxSharedLen = 128
+)
+
+// share makes the typed objects of a watcher share the strings of their labels
+// and annotations: a sixth of the memory of typical objects.
+func (in *intake) share(texts map[string]string) map[string]string {
+	if len(texts) == 0 {
+		return nil
 	}
+	one := func(text string) string {
+		if len(text) > maxSharedLen {
+			return text
+		}
+		if known, ok := in.shared[text]; ok {
+			return known
+		}
+		if len(in.shared) >= maxShared {
+			clear(in.shared) // what is in use by many comes again
+		}
+		in.shared[text] = text
+		return text
+	}
+	all := make(map[string]string, len(texts))
+	for k, v := range texts {
+		all[one(k)] = one(v)
+	}
+	return all
 }
 
 // content is what paths are read from.
@@ -132,125 +181,49 @@ func content(obj Object) any {
 	return obj
 }
 
-// entry makes what the store files.
-func (in *intake) entry(obj any) (e *entry, err error) {
-	if early, ok := obj.(*early); ok {
-		return early.entry, early.err
-	}
-	o, ok := obj.(Object)
-	if !ok {
-		return nil, fmt.Errorf("%T is not a Kubernetes object", obj)
-	}
-	u, untyped := obj.(*unstructured.Unstructured)
-	if have, want := reflect.TypeOf(obj), in.store.meta.typ; want != nil && have != want {
-		return nil, fmt.Errorf("the source sent a %s, not a %s", have, want)
-	} else if want == nil && !untyped {
-		return nil, fmt.Errorf("the source sent a %s, not an unstructured object", have)
-	}
-	if o.GetName() == "" {
-		return nil, errors.New("an object without a name")
-	}
-	err = in.guard(func() error {
-		if !untyped {
-			o.GetObjectKind().SetGroupVersionKind(in.gvk) // the API leaves it out of lists
-		}
-		in.trim(o)
-		e = &entry{place: &place{objectName: objectName{"", o.GetName()}}, uid: o.GetUID(), version: o.GetResourceVersion()}
-		var err error
-		if e.keys, err = in.keys(o); err != nil {
-			return err
-		}
-		in.shared.Lock()
-		defer in.shared.Unlock()
-		e.place.namespace = in.strings.text(o.GetNamespace())
-		old := in.store.current(e.place.objectName)
-		if old != nil && slices.Equal(old.keys, e.keys) {
-			e.keys = old.keys
-		}
-		if untyped {
-			e.dense, ok = in.symbols.encode(u.Object)
-		}
-		if !untyped || !ok {
-			if old != nil && old.obj != nil {
-				in.strings.reuse(old.obj)
-			}
-			in.strings.object(o)
-			e.obj = o
-		}
-		return nil
-	})
-	return e, err
-}
-
-// maxKeys bounds the keys of one object: expressions with [*] multiply, and a
-// single object with a few hundred values in each of three would be filed under
-// millions of keys.
-const maxKeys = 1000
-
-// keys are all combinations of the values of the index paths.
+// keys are all combinations of the values of the index paths, none without paths.
 func (in *intake) keys(o Object) ([]string, error) {
-	paths := in.paths.index
-	if len(paths) == 0 {
-		return []string{encodeKey([]string{o.GetNamespace(), o.GetName()})}, nil
+	if len(in.paths.index) == 0 {
+		return nil, nil
 	}
-	values := make([][]string, len(paths))
-	combinations := 1
-	for i, p := range paths {
-		values[i] = p.Values(nil, content(o))
-		if len(values[i]) == 0 {
-			values[i] = []string{""}
+	keys := []string{""}
+	for _, p := range in.paths.index {
+		values := p.Values(nil, content(o))
+		if len(values) == 0 {
+			values = []string{""}
 		}
-		if combinations *= len(values[i]); combinations > maxKeys {
+		n := len(keys) * len(values)
+		if n > maxKeys {
 			return nil, fmt.Errorf("IndexBy: with the %d values of %q the object has %d index keys; at most %d are possible",
-				len(values[i]), p, combinations, maxKeys)
+				len(values), p, n, maxKeys)
 		}
-	}
-	keys := make([]string, 0, combinations)
-	parts := make([]string, len(paths))
-	for n := range combinations {
-		for i := len(values) - 1; i >= 0; i-- {
-			parts[i] = values[i][n%len(values[i])]
-			n /= len(values[i])
+		combined := make([]string, 0, n)
+		for _, v := range values {
+			part := store.Key(v)
+			for _, k := range keys {
+				combined = append(combined, k+part)
+			}
 		}
-		keys = append(keys, encodeKey(parts))
-	}
-	if combinations > 1 {
-		slices.Sort(keys)
-		keys = slices.Clip(slices.Compact(keys))
+		keys = combined
 	}
 	return keys, nil
 }
 
-// accept makes an entry or, failing that, quarantines the object: it is counted
-// and logged, its last good version stays, and everything else goes on.
-func (in *intake) accept(obj any) *entry {
-	e, err := in.entry(obj)
-	name := nameOf(obj)
+// accept puts an object that cannot be stored in quarantine: it is counted and
+// logged, its last good version stays, and everything else goes on.
+func (in *intake) accept(p *prepared) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if err == nil {
+	name := p.String()
+	if p.err == nil {
 		delete(in.bad, name)
-		return e
+		return true
 	}
-	if in.bad[name] != err.Error() {
-		in.log.Error("object left out", "object", name, "error", err)
+	if in.bad[name] != p.err.Error() {
+		in.log.Error("object left out", "object", name, "error", p.err)
 	}
-	in.bad[name] = err.Error()
-	return nil
-}
-
-func nameOf(obj any) string {
-	if early, ok := obj.(*early); ok {
-		if early.entry != nil {
-			return early.entry.place.namespace + "/" + early.entry.place.name
-		}
-		obj = early.obj
-	}
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return fmt.Sprintf("(%T)", obj)
-	}
-	return m.GetNamespace() + "/" + m.GetName()
+	in.bad[name] = p.err.Error()
+	return false
 }
 
 func (in *intake) quarantined() int {
@@ -259,10 +232,18 @@ func (in *intake) quarantined() int {
 	return len(in.bad)
 }
 
+func (in *intake) commit(c store.Change, initial bool) {
+	changes := Changes{Created: c.Created, Modified: c.Modified, Deleted: c.Deleted, From: Revision(c.Revision), To: Revision(c.Revision)}
+	if c.Total() > 0 {
+		changes.From--
+	}
+	in.committed(changes, initial)
+}
+
 // Add implements cache.ReflectorStore.
 func (in *intake) Add(obj any) error {
-	if e := in.accept(obj); e != nil {
-		in.committed(in.store.change(func(c *Changes) { in.store.put(e, c) }), false)
+	if p := in.prepare(obj); in.accept(p) {
+		in.commit(in.store.Put(p.entry), false)
 	}
 	return nil
 }
@@ -277,10 +258,9 @@ func (in *intake) Delete(obj any) error {
 		return nil //nolint:nilerr // nothing is stored under it
 	}
 	in.mu.Lock()
-	delete(in.bad, nameOf(obj))
+	delete(in.bad, types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}.String())
 	in.mu.Unlock()
-	gone := objectName{m.GetNamespace(), m.GetName()}
-	in.committed(in.store.change(func(c *Changes) { in.store.remove(gone, c) }), false)
+	in.commit(in.store.Remove(m.GetNamespace(), m.GetName()), false)
 	return nil
 }
 
@@ -292,31 +272,19 @@ func (in *intake) Replace(objs []any, _ string) error {
 	initial := !in.synced
 	in.synced = true
 	in.mu.Unlock()
-	entries := make([]*entry, 0, len(objs))
+	entries := make([]*store.Entry, 0, len(objs))
 	for _, obj := range objs {
-		e := in.accept(obj)
-		if e == nil {
-			e = in.lastGood(obj)
-		}
-		if e != nil {
+		p := in.prepare(obj)
+		if e := p.entry; in.accept(p) {
+			entries = append(entries, e)
+		} else if e := in.store.Get(p.Namespace, p.Name); e != nil {
 			entries = append(entries, e)
 		}
 	}
-	c := in.store.change(func(c *Changes) { in.store.replace(entries, c) })
+	c := in.store.Replace(entries)
 	in.replaced()
-	in.committed(c, initial)
+	in.commit(c, initial)
 	return nil
-}
-
-func (in *intake) lastGood(obj any) *entry {
-	if early, ok := obj.(*early); ok {
-		obj = early.obj
-	}
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil
-	}
-	return in.store.current(objectName{m.GetNamespace(), m.GetName()})
 }
 
 // Resync implements cache.ReflectorStore; there is nothing to do again.

@@ -1,6 +1,7 @@
 package k8swatch
 
 import (
+	"context"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,21 @@ type Source interface {
 	// *unstructured.Unstructured otherwise; the receiver owns them and may change
 	// them. The methods of the list-watch take a context and end with it.
 	ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error)
+}
+
+// MetadataSource is a [Source] whose objects can be watched without their
+// content and fetched one by one: what a [Cached] needs. A [Cluster] is one, and
+// the in-memory source of package k8swatchtest.
+type MetadataSource interface {
+	Source
+
+	// MetadataListWatch is like ListWatch; the objects are
+	// *metav1.PartialObjectMetadata.
+	MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error)
+
+	// Fetch returns one object as it is now, of the type that ListWatch gives. The
+	// receiver owns it. The namespace of cluster-scoped objects is "".
+	Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error)
 }
 
 // TypeOf returns the Go type of the objects of a resource, such as

@@ -3,7 +3,6 @@ package k8swatch
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"reflect"
 	"sync"
 	"time"
@@ -21,11 +20,8 @@ import (
 type Watcher struct {
 	resource  schema.GroupVersionResource
 	namespace string
-	log       *slog.Logger
-	store     *store
 	intake    *intake
-	list      *retrier
-	pages     *pages
+	requests  *requests
 	reflector *cache.Reflector
 	notify    *notifier
 	health    *health
@@ -55,9 +51,9 @@ func New(src Source, gvr schema.GroupVersionResource, opts *Options) (*Watcher, 
 
 // newWatcher makes a watcher of objects of a type, nil for unstructured ones.
 func newWatcher(listWatch listWatchFunc, gvr schema.GroupVersionResource, typ reflect.Type, opts *Options) (*Watcher, error) {
-	paths, err := opts.compile(typ)
+	in, err := newIntake(gvr, typ, opts)
 	if err != nil {
-		return nil, &OptionError{Resource: gvr, Err: err}
+		return nil, err
 	}
 	lw, err := listWatch(gvr, opts.Namespace, func(o *metav1.ListOptions) {
 		o.LabelSelector, o.FieldSelector = opts.LabelSelector, opts.FieldSelector
@@ -65,38 +61,18 @@ func newWatcher(listWatch listWatchFunc, gvr schema.GroupVersionResource, typ re
 	if err != nil {
 		return nil, &OptionError{Resource: gvr, Err: err}
 	}
-	log := logger(opts.Logger).With("resource", gvr.Resource)
-	stored := newMeta(gvr, paths)
-	stored.typ = typ
 	w := &Watcher{
-		resource: gvr, namespace: opts.Namespace, log: log, store: newStore(stored),
-		health: newHealth(gvr, opts.Namespace),
-		notify: newNotifier(log, opts.Debounce, opts.OnChange, opts.OnSyncComplete, opts.CallOnChangeDuringSync),
+		resource: gvr, namespace: opts.Namespace, intake: in, health: newHealth(gvr, opts.Namespace),
+		notify: newNotifier(in.log, opts.Debounce, opts.OnChange, opts.OnSyncComplete, opts.CallOnChangeDuringSync),
 	}
-	w.intake = newIntake(w.store, paths, log, w.committed)
-	w.list = &retrier{inner: lw, health: w.health, intake: w.intake, deadline: streamDeadline}
-	w.list.noStream.Store(opts.NoWatchList)
-	w.intake.replaced = w.list.synced
-	w.pages = &pages{inner: w.list, intake: w.intake}
-	w.reflector = cache.NewReflectorWithOptions(w.pages, nil, w.intake,
+	w.requests = &requests{inner: lw, health: w.health, prepare: in.prepare}
+	w.requests.noStream.Store(opts.NoWatchList)
+	in.prepared, in.replaced, in.committed = w.requests.progress, w.requests.listed, w.committed
+	w.reflector = cache.NewReflectorWithOptions(w.requests, nil, in,
 		cache.ReflectorOptions{Name: gvr.String(), TypeDescription: gvr.Resource})
 	w.reflector.MaxInternalErrorRetryDuration = rewatchErrors
 	return w, nil
 }
-
-// OptionError is what [New] refuses.
-type OptionError struct {
-	Resource schema.GroupVersionResource
-	Err      error
-}
-
-// Error implements error.
-func (e *OptionError) Error() string {
-	return "k8swatch: " + e.Resource.Resource + ": " + e.Err.Error()
-}
-
-// Unwrap implements errors.Is and errors.As.
-func (e *OptionError) Unwrap() error { return e.Err }
 
 // Resource says what is watched.
 func (w *Watcher) Resource() schema.GroupVersionResource { return w.resource }
@@ -118,8 +94,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 
 	var callbacks sync.WaitGroup
 	callbacks.Go(func() { w.notify.run(ctx) })
-	w.rounds(klog.NewContext(ctx, logr.Discard()))
-	w.pages.wait()
+	w.rounds(ctx)
 	callbacks.Wait()
 	w.health.stop()
 	return nil
@@ -128,6 +103,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 // rounds lists and watches again and again. One reflector serves all rounds, so
 // that a later list is never older than what the store holds.
 func (w *Watcher) rounds(ctx context.Context) {
+	silent := klog.NewContext(context.Background(), logr.Discard())
 	var pause backoff
 	for ctx.Err() == nil {
 		round, cancel := context.WithCancel(ctx)
@@ -135,15 +111,16 @@ func (w *Watcher) rounds(ctx context.Context) {
 		w.cancel = cancel
 		w.mu.Unlock()
 		begun := time.Now()
-		if err := w.reflector.ListAndWatchWithContext(detach(round)); err != nil && round.Err() == nil {
-			w.log.Debug("list and watch ended", "error", err)
+		w.requests.round = round
+		if err := w.reflector.ListAndWatchWithContext(silent); err != nil && round.Err() == nil {
+			w.intake.log.Debug("list and watch ended", "error", err)
 		}
 		if time.Since(begun) > 2*maxPause {
-			pause.reset()
+			pause = backoff{}
 		}
 		pause.wait(round) // ForceSync ends the pause as well
-		w.list.await(round, w.reflector.LastSyncResourceVersion())
 		cancel()
+		w.requests.stops.Wait()
 	}
 }
 
@@ -159,7 +136,7 @@ func (w *Watcher) ForceSync() {
 
 // Snapshot returns what is known now. It is readable at all times: empty before
 // the first sync, as of the last contact while the source is away.
-func (w *Watcher) Snapshot() *Snapshot { return w.store.take() }
+func (w *Watcher) Snapshot() *Snapshot { return w.intake.snapshot(w.intake.store.Snapshot()) }
 
 // Synced reports whether the initial objects are all in the store.
 func (w *Watcher) Synced() bool { return w.health.isSynced() }
@@ -174,8 +151,8 @@ func (w *Watcher) WaitForSync(ctx context.Context) (int, error) { return w.healt
 // State returns how the watcher is doing.
 func (w *Watcher) State() State {
 	s := w.health.state()
-	s.Objects, s.Revision = w.store.size()
-	s.Quarantined = w.intake.quarantined()
+	now := w.Snapshot()
+	s.Objects, s.Revision, s.Quarantined = now.Len(), now.Revision(), w.intake.quarantined()
 	return s
 }
 
@@ -187,7 +164,7 @@ func (w *Watcher) committed(c Changes, initial bool) {
 	}
 	count := -1
 	if initial {
-		count, _ = w.store.size()
+		count = w.intake.store.Len()
 		w.health.syncedNow(count)
 		w.notify.syncComplete(count)
 	}

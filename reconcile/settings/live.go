@@ -66,7 +66,6 @@ type Live struct {
 	opts LiveOptions
 	bus  *eventbus.Bus
 	log  *slog.Logger
-	set  k8swatch.Set
 
 	started chan struct{} // closed when Run has begun
 	pods    chan struct{} // of size 1: FollowPods is to look again

@@ -100,9 +100,6 @@ func (l *Live) newWatcher(w *liveWatcher, r programResource) (run func(context.C
 		Namespace: r.watch.Namespace, LabelSelector: r.watch.LabelSelector, FieldSelector: r.watch.FieldSelector,
 		IndexBy: r.watch.IndexBy, IgnoreFields: r.watch.IgnoreFields, Debounce: -1, OnChange: changed, Logger: l.log,
 	})
-	if err == nil {
-		err = l.set.Add(w.full)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +110,6 @@ func (l *Live) newWatcher(w *liveWatcher, r programResource) (run func(context.C
 func (l *Live) end(watchers []*liveWatcher) {
 	for _, w := range watchers {
 		w.stop()
-		if w.full != nil {
-			l.set.Remove(w.full)
-		}
 	}
 }
 
@@ -145,7 +139,7 @@ func (l *Live) read(use *inUse) (Stores, k8swatch.Revision) {
 			full = append(full, w.full)
 		}
 	}
-	all := l.set.Snapshot(full...)
+	all := k8swatch.SnapshotOf(full...)
 	revision := all.Revision()
 	stores := make(Stores, len(use.watchers))
 	for name, w := range use.watchers {

@@ -44,40 +44,65 @@ type health struct {
 
 	mu      sync.Mutex
 	current State
-	failing map[string]*SyncError // by verb: what the last request of each ended in
-	count   int                   // objects of the initial sync
-	changed chan struct{}         // closed and replaced on each change
+	failing *SyncError    // what the last request ended in; nil when all is well
+	count   int           // objects of the initial sync
+	changed chan struct{} // closed and replaced on each change
 }
 
 func newHealth(gvr schema.GroupVersionResource, namespace string) *health {
 	return &health{
-		resource: gvr, namespace: namespace, changed: make(chan struct{}), failing: map[string]*SyncError{},
+		resource: gvr, namespace: namespace, changed: make(chan struct{}),
 		current: State{Phase: PhaseStarting, Since: time.Now()},
 	}
 }
 
-func (h *health) set(f func(*State)) {
+// set changes the state and derives the phase from it.
+func (h *health) set(change func(*State)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	before := h.current.Phase
+	s := &h.current
+	before := s.Phase
 	if before == PhaseStopped {
 		return
 	}
-	f(&h.current)
-	if h.current.Phase != before {
-		h.current.Since = time.Now()
+	change(s)
+	if s.Phase != PhaseStopped {
+		h.judge(s)
+	}
+	if s.Phase != before {
+		s.Since = time.Now()
 	}
 	close(h.changed)
 	h.changed = make(chan struct{})
 }
 
+func (h *health) judge(s *State) {
+	s.Err = nil
+	switch failing := h.failing; {
+	case failing == nil && s.Synced:
+		s.Phase, s.StaleSince = PhaseSynced, time.Time{}
+		return
+	case failing == nil: // the initial objects are on their way
+		s.Phase = PhaseStarting
+		return
+	case failing.Reason == ErrForbidden:
+		s.Phase = PhaseForbidden
+	case failing.Reason == ErrNotInstalled:
+		s.Phase = PhaseNotInstalled
+	case s.Synced:
+		s.Phase = PhaseStale
+	default:
+		s.Phase = PhaseStarting
+	}
+	s.Err = h.failing
+	if s.Synced && s.StaleSince.IsZero() {
+		s.StaleSince = time.Now()
+	}
+}
+
 // syncedNow is called once, when the last initial object is in the store.
 func (h *health) syncedNow(count int) {
-	h.set(func(s *State) {
-		h.count = count
-		s.Synced = true
-		h.judge(s)
-	})
+	h.set(func(s *State) { s.Synced, h.count = true, count })
 }
 
 // The requests that a watcher needs to work.
@@ -86,67 +111,24 @@ const (
 	verbWatch = "watch"
 )
 
-// well is called when the source has done what the verbs ask for.
-func (h *health) well(verbs ...string) {
-	h.set(func(s *State) {
-		for _, v := range verbs {
-			delete(h.failing, v)
+// well is called when the source has done what the verb asks for. A list that
+// works does not hide that the watch is forbidden: both are needed, and they take
+// turns.
+func (h *health) well(verb string) {
+	h.set(func(*State) {
+		if h.failing != nil && (verb == verbWatch || h.failing.Verb == verb) {
+			h.failing = nil
 		}
-		h.judge(s)
 	})
 }
 
 func (h *health) failed(verb string, err error) {
-	h.set(func(s *State) {
+	h.set(func(*State) {
 		e := &SyncError{Resource: h.resource, Namespace: h.namespace, Verb: verb, Reason: reason(err), Err: err}
-		if e.Reason == ErrUnreachable && !errors.Is(err, errNoAnswer) {
-			// What an answer said once says nothing about a source that is away.
-			clear(h.failing)
+		if h.failing == nil || h.failing.Reason == ErrUnreachable || !errors.Is(err, errNoAnswer) {
+			h.failing = e // a late answer says nothing about what the last one said
 		}
-		h.failing[verb] = e
-		h.judge(s)
 	})
-}
-
-// judge derives the phase from all that fails. A list that works does not hide
-// that the watch is forbidden: both are needed, and they take turns.
-func (h *health) judge(s *State) {
-	var worst *SyncError
-	for _, verb := range []string{verbList, verbWatch} {
-		if e := h.failing[verb]; e != nil && (worst == nil || severity(e) > severity(worst)) {
-			worst = e
-		}
-	}
-	switch {
-	case worst == nil && s.Synced:
-		s.Phase, s.Err, s.StaleSince = PhaseSynced, nil, time.Time{}
-		return
-	case worst == nil: // the initial objects are on their way
-		s.Phase, s.Err = PhaseStarting, nil
-		return
-	case worst.Reason == ErrForbidden:
-		s.Phase = PhaseForbidden
-	case worst.Reason == ErrNotInstalled:
-		s.Phase = PhaseNotInstalled
-	case s.Synced:
-		s.Phase = PhaseStale
-	default:
-		s.Phase = PhaseStarting
-	}
-	s.Err = worst
-	if s.Synced && s.StaleSince.IsZero() {
-		s.StaleSince = time.Now()
-	}
-}
-
-func severity(e *SyncError) int {
-	switch e.Reason {
-	case ErrForbidden:
-		return 2
-	case ErrNotInstalled:
-		return 1
-	}
-	return 0
 }
 
 func reason(err error) error {

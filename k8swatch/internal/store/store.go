@@ -1,0 +1,198 @@
+// Package store holds the objects of one resource in copy-on-write trees: one
+// writer at a time, snapshots that cost nothing, and counts of what changed. It
+// knows neither where objects come from nor who reads them.
+package store
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Object is any Kubernetes object.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Entry is one version of an object with the keys it is found under. It never
+// changes, so that the keys of the old version are known when a new one comes.
+type Entry struct {
+	name    string // namespace and name, as a key
+	keys    []string
+	uid     types.UID
+	version string // metadata.resourceVersion
+	obj     Object // nil where compact holds it
+	compact *compact
+}
+
+// NewEntry takes over an object. Keys are encoded by [Key]; without any the
+// object is found by its namespace and name alone. They are sorted and compacted.
+func NewEntry(obj Object, keys []string) *Entry {
+	if len(keys) > 1 {
+		slices.Sort(keys)
+		keys = slices.Clip(slices.Compact(keys))
+	}
+	e := &Entry{name: Key(obj.GetNamespace(), obj.GetName()), keys: keys, uid: obj.GetUID(), version: obj.GetResourceVersion()}
+	if e.compact = newCompact(obj); e.compact == nil {
+		e.obj = obj
+	}
+	return e
+}
+
+// Object returns the object, which must not be changed.
+func (e *Entry) Object() Object {
+	if e.compact != nil {
+		return e.compact.object()
+	}
+	return e.obj
+}
+
+// same reports whether two entries hold the same version of one object. Secrets
+// and ConfigMaps have no generation: uid and resource version decide.
+func (e *Entry) same(other *Entry) bool {
+	return e == other || e.uid == other.uid && e.version == other.version && e.version != ""
+}
+
+// Change counts what happened to objects in one step. An object that was deleted
+// and created again under its name counts as both.
+type Change struct {
+	Created, Modified, Deleted int
+	Revision                   uint64 // of the store after the change
+}
+
+// Total is the number of changes.
+func (c Change) Total() int { return c.Created + c.Modified + c.Deleted }
+
+// count compares an object with the version before, nil where there is none.
+func (c *Change) count(old, next *Entry) {
+	switch {
+	case old == nil:
+		c.Created++
+	case old.uid != next.uid: // deleted and created while the connection was down
+		c.Deleted++
+		c.Created++
+	default:
+		c.Modified++
+	}
+}
+
+// Store holds the objects of one resource. All methods may be called concurrently.
+type Store struct {
+	order uint64 // random: who locks several stores does it in this order
+
+	mu       sync.Mutex
+	trees    trees
+	revision uint64
+	snapshot *Snapshot // of this revision; nil when none was taken
+}
+
+// New returns an empty store. Without an index objects are found by namespace and name.
+func New(indexed bool) *Store { return &Store{order: rand.Uint64(), trees: newTrees(indexed)} }
+
+// Put stores an object in place of the version before. The same version changes nothing.
+func (s *Store) Put(e *Entry) Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var c Change
+	if old := s.trees.get(e.name); old == nil || !old.same(e) {
+		c.count(old, e)
+		s.trees.put(e)
+	}
+	return s.commit(c)
+}
+
+// Remove deletes an object, if it is there.
+func (s *Store) Remove(namespace, name string) Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var c Change
+	if old := s.trees.get(Key(namespace, name)); old != nil {
+		c.Deleted++
+		s.trees.remove(old)
+	}
+	return s.commit(c)
+}
+
+// Replace makes the store hold exactly these objects, in one step. Versions that
+// it has already stay as they are. The last of several objects of one name counts.
+func (s *Store) Replace(entries []*Entry) Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := newTrees(s.trees.index != nil)
+	for _, e := range entries {
+		next.put(e)
+	}
+	c := Change{Created: next.objects.Len()}
+	s.trees.objects.Ascend(func(old filed) bool {
+		switch e := next.get(old.name); {
+		case e == nil:
+			c.Deleted++
+		case e.same(old.Entry):
+			c.Created--
+			next.put(old.Entry)
+		default:
+			c.Created--
+			c.count(old.Entry, e)
+		}
+		return true
+	})
+	if c.Total() > 0 {
+		s.trees = next
+	}
+	return s.commit(c)
+}
+
+// commit raises the revision by one where something changed.
+func (s *Store) commit(c Change) Change {
+	if c.Total() > 0 {
+		s.revision++
+		s.snapshot = nil
+	}
+	c.Revision = s.revision
+	return c
+}
+
+// Get returns the newest version of an object, or nil.
+func (s *Store) Get(namespace, name string) *Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trees.get(Key(namespace, name))
+}
+
+// Len is the number of objects.
+func (s *Store) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trees.objects.Len()
+}
+
+// Snapshot returns what the store holds now.
+func (s *Store) Snapshot() *Snapshot { return Snapshots(s)[0] }
+
+func (s *Store) take() *Snapshot {
+	if s.snapshot == nil {
+		s.snapshot = &Snapshot{trees: s.trees.clone(), revision: s.revision}
+	}
+	return s.snapshot
+}
+
+// Snapshots reads several stores at one instant: no change of any of them falls
+// between two of the snapshots, which come in the order of the stores.
+func Snapshots(stores ...*Store) []*Snapshot {
+	locking := slices.SortedFunc(slices.Values(stores), func(a, b *Store) int { return cmp.Compare(a.order, b.order) })
+	for _, s := range slices.Compact(locking) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
+	snaps := make([]*Snapshot, len(stores))
+	for i, s := range stores {
+		snaps[i] = s.take()
+	}
+	return snaps
+}

@@ -1,0 +1,259 @@
+package k8swatch
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	minPause = 200 * time.Millisecond
+	maxPause = 2 * time.Second
+	// pageSize is that of client-go.
+	pageSize = 500
+	// relist is how often a resource is listed that may not be watched.
+	relist = 10 * time.Second
+	// streamDeadline is how long a streaming list may stand still. Some proxies
+	// and servers never send its last bookmark (kubernetes#135895).
+	streamDeadline = 10 * time.Second
+	// overdue is when a request that has no answer counts as failing.
+	overdue = time.Second
+	// rewatchErrors is for how long a watch that broke in the middle of an answer,
+	// as one does whose connection is lost, is begun again from where it was. When
+	// it goes on breaking, everything is listed anew, with pauses.
+	rewatchErrors = 100 * time.Millisecond
+)
+
+// backoff waits 0.2 s, then twice as long each time up to 2 s, less up to half
+// of it at random so that many watchers do not come back at once. client-go's
+// own reflector waits up to a minute: far too long after a restart of the server.
+type backoff struct{ next time.Duration }
+
+func (b *backoff) wait(ctx context.Context) {
+	b.next = min(max(2*b.next, minPause), maxPause)
+	sleep(ctx, b.next-rand.N(b.next/2))
+}
+
+// requests is the list-watch that the reflector sees. It retries what may pass,
+// so that the reflector's own back-off never begins. It lists page by page and
+// keeps only what the store will hold of each. And it ends with the round of the
+// watcher: the reflector would leave a list that is under way to itself when its
+// context ends; so its context never ends, but every request fails.
+type requests struct {
+	inner    cache.ListerWatcherWithContext
+	health   *health
+	prepare  func(obj any) *prepared
+	round    context.Context // set before the reflector begins
+	noStream atomic.Bool     // streaming lists are off
+	stops    sync.WaitGroup  // watches that are being stopped
+
+	mu    sync.Mutex
+	stall *time.Timer // ends a streaming list in which nothing moves; nil when none is open
+}
+
+var errNoStream = errors.New("streaming lists are off")
+
+var errNoAnswer = errors.New("no answer yet")
+
+// temporary reports whether the same request can succeed later. The reflector
+// itself deals with the rest: expired and too large resource versions by listing
+// anew, a streaming list that is refused by a plain one.
+func temporary(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true
+	}
+	code := status.Status().Code
+	return (code == 429 || code >= 500) && !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+}
+
+// outdated reports whether the reflector gets by with another request: a new
+// list, or one that is no stream.
+func outdated(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err)
+}
+
+// attempt makes a request until it succeeds, until again says that it should not
+// be made again, or until the round ends.
+func attempt[T any](r *requests, verb string, again func(error) bool, request func() (T, error)) (T, error) {
+	var pause backoff
+	for {
+		answered := r.awaitAnswer(verb)
+		got, err := request()
+		answered()
+		if err == nil {
+			return got, nil
+		}
+		if r.round.Err() == nil {
+			if !outdated(err) {
+				r.health.failed(verb, err)
+			}
+			if !again(err) {
+				return got, err
+			}
+			pause.wait(r.round)
+		}
+		if r.round.Err() != nil {
+			return got, r.round.Err() // the reflector waits before it tries some other errors again
+		}
+	}
+}
+
+// awaitAnswer makes a request that nobody answers show in the state, until
+// answered is called: a connection that hangs takes long to fail.
+func (r *requests) awaitAnswer(verb string) (answered func()) {
+	told := make(chan struct{})
+	t := time.AfterFunc(overdue, func() {
+		r.health.failed(verb, errNoAnswer)
+		close(told)
+	})
+	return func() {
+		if !t.Stop() {
+			<-told
+		}
+	}
+}
+
+// ListWithContext implements cache.ListerWatcherWithContext. The list is of the
+// latest state: with a resource version the API server answers from its watch
+// cache, and then in one piece whatever the limit.
+func (r *requests) ListWithContext(_ context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	opts.ResourceVersion, opts.ResourceVersionMatch, opts.Limit = "", "", pageSize
+	all := &internalversion.List{}
+	for {
+		page, err := attempt(r, verbList, temporary, func() (runtime.Object, error) { return r.inner.ListWithContext(r.round, opts) })
+		if err != nil && opts.Continue != "" && apierrors.IsResourceExpired(err) {
+			// The server forgot the state that the first pages were of.
+			all.Items, opts.Continue, opts.Limit = nil, "", 0
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		m, err := meta.ListAccessor(page)
+		if err != nil {
+			return nil, err
+		}
+		err = meta.EachListItemWithAlloc(page, func(obj runtime.Object) error {
+			all.Items = append(all.Items, r.prepare(obj))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		all.ResourceVersion = m.GetResourceVersion()
+		if opts.Continue = m.GetContinue(); opts.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// WatchWithContext implements cache.ListerWatcherWithContext.
+func (r *requests) WatchWithContext(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	stream := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	if stream && r.noStream.Load() {
+		return nil, errNoStream
+	}
+	begun := time.Now()
+	again := func(err error) bool {
+		// A watch alone that is forbidden is no reason to list all objects several
+		// times a second: nothing to gain, and much to lose for the server.
+		return temporary(err) || !stream && !outdated(err) && time.Since(begun) < relist
+	}
+	ctx, cancel := context.WithCancel(r.round)
+	w, err := attempt(r, verbWatch, again, func() (watch.Interface, error) { return r.inner.WatchWithContext(ctx, opts) })
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if stream {
+		r.beginStream(cancel)
+	} else {
+		r.health.well(verbWatch)
+	}
+	r.stops.Add(1)
+	pending := context.AfterFunc(ctx, func() { w.Stop(); r.stops.Done() })
+	return &roundWatch{Interface: w, release: func() {
+		if pending() {
+			r.stops.Done()
+		}
+		if stream {
+			r.endStream()
+		}
+		cancel()
+	}}, nil
+}
+
+// roundWatch is a watch that is stopped with its round.
+type roundWatch struct {
+	watch.Interface
+	release func() // what waits for the end of the round
+}
+
+// Stop implements watch.Interface.
+func (w *roundWatch) Stop() {
+	w.Interface.Stop()
+	w.release()
+}
+
+// beginStream cancels a streaming list in which nothing moves; plain lists are
+// used from then on.
+func (r *requests) beginStream(cancel func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stall = time.AfterFunc(streamDeadline, func() {
+		r.noStream.Store(true)
+		cancel()
+	})
+}
+
+// progress is called for each object of a streaming list.
+func (r *requests) progress() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stall != nil {
+		r.stall.Reset(streamDeadline)
+	}
+}
+
+// endStream reports whether a streaming list was open.
+func (r *requests) endStream() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stall == nil {
+		return false
+	}
+	r.stall.Stop()
+	r.stall = nil
+	return true
+}
+
+// listed is called when a list is in the store: the stream, if it was one, goes
+// on as the watch.
+func (r *requests) listed() {
+	r.health.well(verbList)
+	if r.endStream() {
+		r.health.well(verbWatch)
+	}
+}
+
+// List implements the older half of cache.ListerWatcher.
+func (r *requests) List(opts metav1.ListOptions) (runtime.Object, error) {
+	return r.ListWithContext(r.round, opts)
+}
+
+// Watch implements the older half of cache.ListerWatcher.
+func (r *requests) Watch(opts metav1.ListOptions) (watch.Interface, error) {
+	return r.WatchWithContext(r.round, opts)
+}
