@@ -156,7 +156,7 @@ func sources(t *testing.T) []string {
 	return names
 }
 
-// What the search for writable fields finds, and what it leaves alone.
+// The search for writable fields finds slices, maps and open pointers only.
 func TestWritable(t *testing.T) {
 	type opaque struct{ n map[string]int }
 	type open struct{ N int }
