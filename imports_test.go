@@ -19,7 +19,7 @@ const module = "github.com/hapticsdk/haptic"
 // What stands below a folder follows the rule of the folder.
 var allowed = map[string][]string{
 	"eventbus":            {},
-	"templating":          {"templating/internal/place", "github.com/open2b/scriggo", "go.yaml.in/yaml/"},
+	"templating":          {"templating/internal/place", "templating/internal/funcs", "templating/internal/origin", "templating/internal/rewrite", "github.com/open2b/scriggo"},
 	"k8swatch":            {"internal/filewatch", "internal/jsonpath", "k8swatch/internal/manifest", "k8swatch/internal/memapi", "k8swatch/internal/store", "k8s.io/", "go.yaml.in/yaml/", "github.com/go-logr/logr", "golang.org/x/sync/"},
 	"dataplane":           {"dataplane/internal/api", "dataplane/internal/change", "dataplane/internal/config", "dataplane/internal/diff", "dataplane/internal/host", "internal/dpapi", "internal/haproxycfg"},
 	"validate":            {"dataplane", "internal/haproxycfg", "internal/haproxyctl"},
@@ -49,6 +49,7 @@ var allowed = map[string][]string{
 
 	// Below templating, too.
 	"templating/internal/place": {"github.com/open2b/scriggo/native"},
+	"templating/internal/funcs": {"templating/internal/place", "github.com/open2b/scriggo/native", "github.com/open2b/scriggo/builtin", "go.yaml.in/yaml/"},
 
 	// Test kits may use what tests use.
 	"dataplane/dataplanetest": {"dataplane", "dataplane/internal/config", "dataplane/dataplanetest/internal/daemon", "dataplane/dataplanetest/internal/pretender", "internal/dpapi", "internal/haproxycfg", "internal/haproxyctl"},

@@ -9,6 +9,8 @@ import (
 
 	"github.com/open2b/scriggo/ast"
 	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/funcs"
 )
 
 // maxDepth is how deep macros and functions of templates may call each other.
@@ -80,7 +82,7 @@ func (l *limits) grow(env native.Env, size int) {
 // failBound stops the render with an error that wraps ErrTooLarge. The recorder
 // keeps it, if there is one: Scriggo may keep its text alone.
 func failBound(env native.Env, format string, args ...any) {
-	err := failure{fmt.Errorf("%w: "+format, append([]any{ErrTooLarge}, args...)...)}
+	err := funcs.Failure{Err: fmt.Errorf("%w: "+format, append([]any{ErrTooLarge}, args...)...)}
 	recorderOf(env).note(err)
 	panic(err)
 }

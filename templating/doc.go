@@ -148,8 +148,7 @@
 //	hasSuffix(s, suffix string) bool
 //	includes(s, part string) bool
 //	indent(text any, n int) any               n spaces before each line that is not empty; also of a macro's text
-//	sprintf(format string, a ...any) string
-//	abbreviate(s string, n int) string        at most n characters, with "..."
+//	sprintf(format string, a ...any) string   without widths of "*"
 //	basename(s string) string                 what is behind the last slash
 //
 // Patterns: Go's regular expressions, and those of [path.Match], in which "*"
@@ -176,8 +175,8 @@
 //	seq(n int) []int                          0 to n-1; seq(from, to) and seq(from, to, step), without to; at most 1048576
 //
 // Encodings and hashes, these in lower-case hexadecimal digits. What is read has
-// at most 4 MiB, 100 values in each other and, of YAML, one document; whole
-// numbers are int64, others float64.
+// at most 4 MiB (8 MiB with the aliases of YAML written out), 100 values in each
+// other and one document; whole numbers are int64, others float64.
 //
 //	b64encode(s string) string
 //	b64decode(s string) string
@@ -189,8 +188,6 @@
 //	md5(s string) string
 //	sha1(s string) string
 //	sha256(s string) string
-//	hmac_sha256(message, key string) string
-//	crc32(s string) string                    IEEE, 8 digits
 //
 // Lists. The criteria of a sort are paths, each with ":desc" or not; elements
 // with nothing there come last. The tests of selectattr are "eq", "ne", "lt",

@@ -16,6 +16,7 @@ import (
 	"github.com/open2b/scriggo"
 	"github.com/open2b/scriggo/native"
 
+	"github.com/hapticsdk/haptic/templating/internal/funcs"
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
@@ -326,9 +327,9 @@ func explain(err error) (text string, cause error) {
 }
 
 func unwrapFailure(err error) error {
-	var f failure
+	var f funcs.Failure
 	if errors.As(err, &f) {
-		return f.err
+		return f.Err
 	}
 	return err
 }

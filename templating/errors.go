@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	"github.com/open2b/scriggo"
+
+	"github.com/hapticsdk/haptic/templating/internal/funcs"
 )
 
 // ErrTooLarge is wrapped by the error of a render whose output would exceed
 // [Options.MaxOutput].
-var ErrTooLarge = errors.New("output too large")
+var ErrTooLarge = funcs.ErrTooLarge
 
 // Error is what is wrong in a template, or what went wrong while one was
 // rendered, with its place in the template as its author wrote it.
@@ -107,16 +109,6 @@ func (r refusals) Unwrap() []error {
 	}
 	return errs
 }
-
-// failure is the panic value of a template function that cannot do its work;
-// Scriggo adds the position of the call.
-type failure struct{ err error }
-
-func (f failure) Error() string { return f.err.Error() }
-func (f failure) Unwrap() error { return f.err }
-
-// failf stops the render with an error at the position of the call.
-func failf(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
 
 // buildErrors gives the errors of compiling one entry as *Error.
 func (s *sources) buildErrors(entry string, err error) []error {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/funcs"
 )
 
 // What fails ends a render. To find all that fails, a traced render goes on
@@ -96,7 +98,7 @@ func (r *recorder) failed(v any) {
 	r.left[who] = true
 	r.top.out.lacks = true
 	err, ok := v.(error)
-	if _, is := v.(failure); !ok || !is {
+	if _, is := v.(funcs.Failure); !ok || !is {
 		err = &goPanic{v}
 	}
 	text, cause := r.explain(err)

@@ -91,5 +91,5 @@ func checkSignature(t *testing.T, name, signature string, typ reflect.Type) {
 }
 
 func typeName(typ reflect.Type) string {
-	return strings.NewReplacer("interface {}", "any", "templating.", "").Replace(typ.String())
+	return strings.NewReplacer("interface {}", "any", "place.", "", "funcs.", "").Replace(typ.String())
 }

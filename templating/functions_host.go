@@ -5,6 +5,8 @@ import (
 	"reflect"
 
 	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/funcs"
 )
 
 // own declares a variable that every template has, with a value of its own in
@@ -55,7 +57,7 @@ func function(f reflect.Value) any {
 		results := call(args)
 		if fails {
 			if err, _ := results[1].Interface().(error); err != nil {
-				panic(failure{err})
+				panic(funcs.Failure{Err: err})
 			}
 			results = results[:1]
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/open2b/scriggo/native"
 
+	"github.com/hapticsdk/haptic/templating/internal/funcs"
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
@@ -77,7 +78,7 @@ func (s *Shared) ComputeIfAbsent(env native.Env, key string, compute any) any {
 	state := stateOf(env)
 	call, err := computeFunc(compute)
 	if err != nil {
-		failf("shared.ComputeIfAbsent: %s: %w", place.Shorten(key), err)
+		funcs.Failf("shared.ComputeIfAbsent: %s: %w", place.Shorten(key), err)
 	}
 	for {
 		v, own, other := s.claim(key, state)
@@ -88,7 +89,7 @@ func (s *Shared) ComputeIfAbsent(env native.Env, key string, compute any) any {
 			return v
 		}
 		if err := s.wait(env.Context(), state, other); err != nil {
-			failf("shared.ComputeIfAbsent: %s: %w", place.Shorten(key), err)
+			funcs.Failf("shared.ComputeIfAbsent: %s: %w", place.Shorten(key), err)
 		}
 	}
 }
@@ -204,7 +205,7 @@ func withState(ctx context.Context, values map[string]any) context.Context {
 func stateOf(env native.Env) *runState {
 	state, ok := env.Context().Value(stateKey{}).(*runState)
 	if !ok {
-		failf("not inside a render")
+		funcs.Failf("not inside a render")
 	}
 	return state
 }
@@ -217,7 +218,7 @@ func firstSeen(env native.Env, parts ...any) bool {
 	for i, part := range parts {
 		text, err := place.Text(part)
 		if err != nil {
-			failf("first_seen: argument %d: %w", i+1, err)
+			funcs.Failf("first_seen: argument %d: %w", i+1, err)
 		}
 		fmt.Fprintf(&key, "%d:%s", len(text), text) // "a","bc" is not "ab","c"
 	}

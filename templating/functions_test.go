@@ -2,6 +2,7 @@ package templating_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +35,8 @@ func expressions(t *testing.T, vars map[string]any, tests []expression) {
 }
 
 func TestTextFunctions(t *testing.T) {
-	expressions(t, map[string]any{"list": []any{"a", 1, true}, "nothing": []any(nil), "odd": []any{"a", []int{1}}}, []expression{
+	expressions(t, map[string]any{"list": []any{"a", 1, true}, "nothing": []any(nil), "odd": []any{"a", []int{1}},
+		"repeated": strings.Repeat("a", 1<<20), "strings": strings.Repeat("$1", 100)}, []expression{
 		{expr: `lower("ÄB") + upper("äb")`, want: "äbÄB"},
 		{expr: `title("hello wörld, it's über-fine")`, want: "Hello Wörld, It'S Über-Fine"},
 		{expr: `title("")`},
@@ -51,17 +53,13 @@ func TestTextFunctions(t *testing.T) {
 		{expr: `basename("/etc/haproxy/maps/hosts.map")`, want: "hosts.map"},
 		{expr: `basename("")`},
 		{expr: `sprintf("%03d", 7)`, want: "007"},
+		{expr: `sprintf("%[1]*[1]d", 600000)`, refused: "sprintf: %[1]*[1]d: a width must stand in the format"},
+		{expr: `len(regex_replace(repeated, "(.*)", strings))`, refused: "regex_replace would have"},
 		{expr: `sprintf("64:ff9b:99999999 %s 1048577 %d%%1048577", "a", 1048577)`, want: "64:ff9b:99999999 a 1048577 1048577%1048577"},
-		{expr: `sprintf("%[2]*[1]d|%-*d|%.*f", 1, 3, 2, 1, 1.25)`, want: "  1|2  |1.2"},
-		{expr: `sprintf("%*d%*d%*d%*d%*d%*d%*d%*d%*d", 1, 1, 1, 2, 1, 3, 1, 4, 1, 5, 1, 6, 1, 7, 1, 8, 1, 9)`, want: "123456789"},
-		{expr: `len(sprintf("%*d %*d", 600000, 1, 2, 600000))`, want: "600007"},
-		{expr: `sprintf("%*d", 1000001, 1)`, want: "%!(BADWIDTH)1"},
 		{expr: `sprintf("%1048577d", 1)`, refused: "sprintf: widths of more than 1048576 characters"},
 		{expr: `sprintf("%% %-+0.1048577f", 1.0)`, refused: "sprintf: widths of more than 1048576 characters"},
 		{expr: `sprintf("%[1]600000d%[1]600000d", 1)`, refused: "sprintf: widths of more than 1048576 characters"},
-		{expr: `sprintf("%[1]*[1]d%[1]*[1]d%[1]*[1]d%[1]*[1]d%[1]*[1]d%[1]*[1]d%[1]*[1]d%[1]*[1]d%[1]*[1]d", -600000)`, refused: "sprintf: widths of more than 1048576 characters"},
 		{expr: `sprintf("%99999999999999999999d", 1)`, refused: "sprintf: widths of more than 1048576 characters"},
-		{expr: `abbreviate("hello world", 8)`, want: "hello..."},
 		{expr: `len(indent("a\n\nb\n", 2))`, refused: "invalid argument"},
 		{expr: `indent("a", 2)`, want: "  a"},
 		{expr: `indent("a", -1)`, refused: "indent: -1 spaces wanted, only 0 to 1024 can be"},
@@ -161,8 +159,6 @@ func TestEncodingFunctions(t *testing.T) {
 		{expr: `sha256("a")`, want: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"},
 		{expr: `sha1("a")`, want: "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8"},
 		{expr: `md5("a")`, want: "0cc175b9c0f1b6a831c399e269772661"},
-		{expr: `crc32("a")`, want: "e8b7be43"},
-		{expr: `hmac_sha256("what do ya want for nothing?", "Jefe")`, want: "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"}, // RFC 4231, 4.3
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/open2b/scriggo"
 	"github.com/open2b/scriggo/native"
 
+	"github.com/hapticsdk/haptic/templating/internal/funcs"
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
@@ -127,11 +128,14 @@ func (w withSnippets) Open(name string) (fs.File, error) {
 	return openText{Reader: strings.NewReader(b.String())}, nil
 }
 
-func snippetFunctions() native.Declarations {
-	return native.Declarations{
-		"include":     include,
-		"include_all": includeAll,
-	}
+// Group is what group_by makes of the elements that have the same text at a path.
+type Group = funcs.Group
+
+// standard returns the functions that every template has; doc.go lists them.
+func standard() native.Declarations {
+	all := funcs.Standard()
+	all["include"], all["include_all"], all["first_seen"], all["debug"] = include, includeAll, firstSeen, debugNothing
+	return all
 }
 
 // include returns the text of a snippet. In it, data is what include was
@@ -139,7 +143,7 @@ func snippetFunctions() native.Declarations {
 func include(env native.Env, name string, data ...any) native.JSON {
 	state := stateOf(env)
 	if _, ok := state.snippets[name]; !ok {
-		failf("include: no snippet %s for this kind of file, there is %s", place.Shorten(name), some(state.names()))
+		funcs.Failf("include: no snippet %s for this kind of file, there is %s", place.Shorten(name), funcs.Some(state.names()))
 	}
 	return state.include(env, "include", name, data)
 }
@@ -148,9 +152,9 @@ func include(env native.Env, name string, data ...any) native.JSON {
 // path.Match, by name, each on lines of its own; nothing if none does.
 func includeAll(env native.Env, pattern string, data ...any) native.JSON {
 	state := stateOf(env)
-	names, err := glob(state.names(), pattern)
+	names, err := funcs.Glob(state.names(), pattern)
 	if err != nil {
-		failf("include_all: %w", err)
+		funcs.Failf("include_all: %w", err)
 	}
 	var all strings.Builder
 	for _, name := range names {
@@ -181,13 +185,13 @@ func (s *runState) names() []string { return slices.Sorted(maps.Keys(s.snippets)
 func (s *runState) include(env native.Env, function, name string, data []any) native.JSON {
 	switch {
 	case len(data) > 1:
-		failf("%s: one value for data wanted, not %d", function, len(data))
+		funcs.Failf("%s: one value for data wanted, not %d", function, len(data))
 	case slices.Contains(s.chain, name):
-		failf("%s: snippets that include each other: %s > %s", function, strings.Join(s.chain, " > "), name)
+		funcs.Failf("%s: snippets that include each other: %s > %s", function, strings.Join(s.chain, " > "), name)
 	case len(s.chain) >= maxSnippets:
-		failf("%s: more than %d snippets include each other: %s > %s", function, maxSnippets, strings.Join(s.chain, " > "), name)
+		funcs.Failf("%s: more than %d snippets include each other: %s > %s", function, maxSnippets, strings.Join(s.chain, " > "), name)
 	case len(data) == 1 && s.data == nil:
-		failf("%s: no data can be given, because the host has a variable %s of its own", function, dataName)
+		funcs.Failf("%s: no data can be given, because the host has a variable %s of its own", function, dataName)
 	}
 	s.chain = append(s.chain, name)
 	defer func() { s.chain = s.chain[:len(s.chain)-1] }()
@@ -203,7 +207,7 @@ func (s *runState) include(env native.Env, function, name string, data []any) na
 	grow(env, 1+len(text))
 	if slices.Contains(s.begin, name) {
 		if why := place.BeginsLine(string(text)); why != "" {
-			failf("%s: snippet %s begins with %s", function, name, why)
+			funcs.Failf("%s: snippet %s begins with %s", function, name, why)
 		}
 	}
 	return text

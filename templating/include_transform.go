@@ -70,7 +70,7 @@ func (t *transformer) placeSnippets(entry *ast.Tree) {
 	for i, fn := range macros {
 		binds = append(binds, ast.NewCall(pos, ast.NewIdentifier(pos, bindName), []ast.Expression{
 			ast.NewBasicLiteral(pos, ast.StringLiteral, strconv.Quote(t.snippets[i].name)),
-			ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(boolInt(place.KindOf(t.entry) == place.Plain))),
+			ast.NewBasicLiteral(pos, ast.IntLiteral, digit(place.KindOf(t.entry) == place.Plain)),
 			t.beginsFlag(fn.(*ast.Func).Ident.Name),
 			ast.NewIdentifier(pos, fn.(*ast.Func).Ident.Name),
 		}, false))
@@ -91,7 +91,7 @@ func (t *transformer) placeSnippets(entry *ast.Tree) {
 // begins with a value, once that is known.
 func (t *transformer) beginsFlag(macro string) ast.Expression {
 	flag := ast.NewBasicLiteral(&ast.Position{Line: 1, Column: 1}, ast.IntLiteral, "0")
-	t.begins = append(t.begins, func() { flag.Value = strconv.Itoa(boolInt(t.beginners.has(macro))) })
+	t.begins = append(t.begins, func() { flag.Value = digit(t.beginners.has(macro)) })
 	return flag
 }
 
@@ -138,3 +138,10 @@ func (t *transformer) locateDebug(call *ast.Call) {
 
 // givesText has the functions that may return the text of a macro.
 var givesText = map[string]bool{"indent": true, "include": true, "include_all": true}
+
+func digit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}

@@ -36,31 +36,6 @@ func FuzzCallsOfRaw(f *testing.F) {
 	})
 }
 
-// FuzzPath checks that a path is either refused or cut into steps, none of
-// which has lost anything but what delimits steps.
-func FuzzPath(f *testing.F) {
-	for _, seed := range []string{"spec.rules[0].host", "a['b.c/d'].e", "[\"x\"]", "..", "a[", "a['b]", ".a"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, path string) {
-		steps, err := parsePath(path)
-		if err != nil {
-			return
-		}
-		rest := path
-		for _, step := range steps {
-			i := strings.Index(rest, step)
-			if i < 0 || strings.Trim(rest[:i], ".[]'\"") != "" {
-				t.Fatalf("%q became %q", path, steps)
-			}
-			rest = rest[i+len(step):]
-		}
-		if strings.Trim(rest, ".[]'\"") != "" {
-			t.Fatalf("%q became %q", path, steps)
-		}
-	})
-}
-
 // Shown is what the first value of an entry is written as; it reports false
 // where it is refused.
 func Shown(e *Engine, entry string, v any) (text string, ok bool) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/open2b/scriggo/native"
 
+	"github.com/hapticsdk/haptic/templating/internal/funcs"
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
@@ -85,7 +86,7 @@ type recorder struct {
 // note remembers why a function failed. Of what fails in a function or macro of a
 // template that Go calls, Scriggo keeps the text alone.
 func (r *recorder) note(v any) {
-	if f, ok := v.(failure); ok && r != nil {
+	if f, ok := v.(funcs.Failure); ok && r != nil {
 		r.cause = f
 	}
 }
@@ -274,7 +275,7 @@ func (r *recorder) embed(w *written, from *spot) {
 func (r *recorder) refuse(refused *place.Refusal, id int) {
 	r.top.out.lacks = true
 	if r.refusals++; r.refusals > maxRefusals {
-		failf("more than %d values are refused", maxRefusals)
+		funcs.Failf("more than %d values are refused", maxRefusals)
 	}
 	at := refusedAt{id, r.owners, refused.Message}
 	if len(r.refused) >= maxRefused || r.seen[at] || len(r.left) > 0 && r.left[r.owners.innermost()] {

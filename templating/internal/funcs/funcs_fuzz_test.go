@@ -1,4 +1,4 @@
-package templating
+package funcs
 
 import (
 	"encoding/json"
@@ -18,11 +18,11 @@ import (
 func failureOf(f func()) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			failed, ok := v.(failure)
+			failed, ok := v.(Failure)
 			if !ok {
 				panic(v)
 			}
-			err = failed.err
+			err = failed.Err
 		}
 	}()
 	f()
@@ -38,7 +38,7 @@ func FuzzGlob(f *testing.F) {
 	f.Add(`\`, "x")
 	f.Add("**/*", "a/b")
 	f.Fuzz(func(t *testing.T, pattern, name string) {
-		got, err := glob([]string{name}, pattern)
+		got, err := Glob([]string{name}, pattern)
 		want, wantErr := path.Match(pattern, name)
 		if wantErr != nil && err == nil {
 			t.Fatalf("%q: path.Match fails with %v", pattern, wantErr)
@@ -47,9 +47,34 @@ func FuzzGlob(f *testing.F) {
 			t.Fatalf("%q, %q: %v, path.Match says %v", pattern, name, got, want)
 		}
 		if len(name) > 0 && !strings.ContainsAny(name, `*?[]\-^/`) && utf8.ValidString(name) {
-			if got, err := glob([]string{name, name + "x"}, name+"*"); err != nil || len(got) != 2 {
+			if got, err := Glob([]string{name, name + "x"}, name+"*"); err != nil || len(got) != 2 {
 				t.Fatalf("%q: %v, %v", name, got, err)
 			}
+		}
+	})
+}
+
+// FuzzPath checks that a path is either refused or cut into steps, none of
+// which has lost anything but what delimits steps.
+func FuzzPath(f *testing.F) {
+	for _, seed := range []string{"spec.rules[0].host", "a['b.c/d'].e", "[\"x\"]", "..", "a[", "a['b]", ".a", "$.b"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		steps, err := parsePath(path)
+		if err != nil {
+			return
+		}
+		rest := strings.TrimPrefix(path, "$")
+		for _, step := range steps {
+			i := strings.Index(rest, step)
+			if i < 0 || strings.Trim(rest[:i], ".[]'\"") != "" {
+				t.Fatalf("%q became %q", path, steps)
+			}
+			rest = rest[i+len(step):]
+		}
+		if strings.Trim(rest, ".[]'\"") != "" {
+			t.Fatalf("%q became %q", path, steps)
 		}
 	})
 }
@@ -81,7 +106,7 @@ func FuzzDig(f *testing.F) {
 			if digErr == nil {
 				v = dig(obj, path)
 			}
-			if err == nil && there != (digErr == nil && !isNilValue(v)) {
+			if err == nil && there != (digErr == nil && !isNil(reflect.ValueOf(v))) {
 				t.Fatalf("%T, %q: has says %v, dig %v, %v", obj, path, there, v, digErr)
 			}
 			if digErr != nil && !strings.HasPrefix(digErr.Error(), "dig: ") {
@@ -225,7 +250,8 @@ func TestDocumentBounds(t *testing.T) {
 		yaml      bool
 		want      string
 	}{
-		{"aliases", bomb(10, 10), true, "more than 1048576 values with aliases written out"},
+		{"aliases", bomb(10, 10), true, "more than 8388608 bytes with aliases written out"},
+		{"aliases of a long text", "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 100) + "]", true, "more than 8388608 bytes with aliases written out"},
 		{"alias of itself", "&a [*a]", true, ""},
 		{"deep by a chain of aliases", chain(60), true, "more than 100 deep"},
 		{"deep YAML", strings.Repeat("[", 101) + strings.Repeat("]", 101), true, "more than 100 deep"},
@@ -252,7 +278,7 @@ func FuzzText(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		for name, out := range map[string]string{"title": title(s), "basename": basename(s), "indent": indent(s, 3).(string)} {
+		for name, out := range map[string]string{"basename": basename(s), "indent": indent(s, 3).(string)} {
 			if utf8.ValidString(s) && !utf8.ValidString(out) {
 				t.Fatalf("%s of %q is %q", name, s, out)
 			}

@@ -1,0 +1,293 @@
+package funcs
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
+)
+
+func listFunctions() native.Declarations {
+	return native.Declarations{
+		"sort":   func(list []string) []string { return slices.Sorted(slices.Values(list)) },
+		"unique": unique, "reverse": reversed, "unique_by": uniqueBy, "sort_by": sortBy, "order_by": orderBy,
+		"map_by": mapBy, "group_by": groupBy, "index_by": indexBy, "count_by": countBy,
+		"selectattr": func(list any, path string, test ...any) []any { return attr("selectattr", list, path, test, true) },
+		"rejectattr": func(list any, path string, test ...any) []any { return attr("rejectattr", list, path, test, false) },
+	}
+}
+
+// listOf returns the elements of any list; nil has none.
+func listOf(name string, list any) []any {
+	v := deref(reflect.ValueOf(list))
+	switch v.Kind() {
+	case reflect.Invalid:
+		return nil
+	case reflect.Slice, reflect.Array:
+		return elements(v)
+	}
+	Failf("%s: a list wanted, not a %T", name, list)
+	return nil
+}
+
+// unique keeps the first of equal strings.
+func unique(list []string) (out []string) {
+	seen := make(map[string]bool, len(list))
+	for _, s := range list {
+		if !seen[s] {
+			seen[s] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// reversed returns a copy of a list, the last element first.
+func reversed(list any) []any {
+	out := slices.Clone(listOf("reverse", list))
+	slices.Reverse(out)
+	return out
+}
+
+// keyed is an element with what was found at a path.
+type keyed struct {
+	item any
+	at   reflect.Value // invalid when missing or null
+}
+
+func keysAt(name string, list any, path string) []keyed {
+	steps, err := parsePath(path)
+	if err != nil {
+		Failf("%s: %w", name, err)
+	}
+	items := listOf(name, list)
+	out := make([]keyed, len(items))
+	for i, item := range items {
+		v, missing, err := follow(item, steps)
+		switch {
+		case err != nil:
+			Failf("%s: %q of element %d: %w", name, path, i, err)
+		case missing == "":
+			out[i].at = deref(v)
+		}
+		out[i].item = item
+	}
+	return out
+}
+
+// textKeys gives each element with the text at a path, "" where nothing is.
+func textKeys(name string, list any, path string, each func(i int, text string, item any)) {
+	for i, k := range keysAt(name, list, path) {
+		text := ""
+		if k.at.IsValid() {
+			var err error
+			if text, err = place.Text(k.at.Interface()); err != nil {
+				Failf("%s: %q of element %d: %w", name, path, i, err)
+			}
+		}
+		each(i, text, k.item)
+	}
+}
+
+// row is an element, its place in the list and its keys, one for each criterion.
+type row struct {
+	item  any
+	index int
+	keys  []key
+}
+
+// sorted sorts a list by criteria, "path", "path:asc" or "path:desc": by the first,
+// then by the next, then as the elements stood. Those without a value come last,
+// whatever the direction.
+func sorted(list any, by []any) []row {
+	items := listOf("sort_by", list)
+	rows := make([]row, len(items))
+	for i, item := range items {
+		rows[i] = row{item: item, index: i}
+	}
+	var desc []bool
+	for _, arg := range by {
+		criteria := []any{arg}
+		if _, ok := arg.(string); !ok {
+			criteria = listOf("sort_by", arg)
+		}
+		for _, c := range criteria {
+			path, ok := c.(string)
+			if !ok {
+				Failf("sort_by: a path wanted, not a %T", c)
+			}
+			path, down := strings.CutSuffix(path, ":desc")
+			path = strings.TrimSuffix(path, ":asc")
+			if i := strings.LastIndexByte(path, ':'); i > strings.LastIndexByte(path, ']') {
+				Failf("sort_by: %s: %s: only :asc and :desc can follow a path; a key with a colon stands in brackets", place.Shorten(c.(string)), place.Shorten(path[i:]))
+			}
+			desc = append(desc, down)
+			addKeys(rows, list, path)
+		}
+	}
+	if len(desc) == 0 {
+		Failf("sort_by: nothing to sort by: give a path")
+	}
+	slices.SortStableFunc(rows, func(a, b row) int {
+		for j, down := range desc {
+			x, y := a.keys[j], b.keys[j]
+			if n := cmp.Compare(missing(x), missing(y)); n != 0 {
+				return n
+			}
+			if n := x.compare(y); n != 0 && down {
+				return -n
+			} else if n != 0 {
+				return n
+			}
+		}
+		return 0
+	})
+	return rows
+}
+
+func missing(k key) int {
+	if k.kind == missingKey {
+		return 1
+	}
+	return 0
+}
+
+// addKeys gives each row what it has at a path: all of one kind.
+func addKeys(rows []row, list any, path string) {
+	kind, first := "", 0
+	for i, found := range keysAt("sort_by", list, path) {
+		k, err := keyOf(found.at)
+		switch {
+		case err != nil:
+			Failf("sort_by: %q of element %d: %w", path, i, err)
+		case k.kind == missingKey:
+		case kind == "":
+			kind, first = k.kind, i
+		case kind != k.kind:
+			Failf("sort_by: %q is %s in element %d and %s in element %d", path, kind, first, k.kind, i)
+		}
+		rows[i].keys = append(rows[i].keys, k)
+	}
+}
+
+// sortBy returns a sorted copy of a list.
+func sortBy(list any, by ...any) []any {
+	rows := sorted(list, by)
+	out := make([]any, len(rows))
+	for i, r := range rows {
+		out[i] = r.item
+	}
+	return out
+}
+
+// orderBy returns where the elements of a sorted copy stand in the list, so that
+// a template has them with their type.
+func orderBy(list any, by ...any) []int {
+	rows := sorted(list, by)
+	out := make([]int, len(rows))
+	for i, r := range rows {
+		out[i] = r.index
+	}
+	return out
+}
+
+// uniqueBy keeps the first element of those with the same text at the path;
+// those without one count as equal.
+func uniqueBy(list any, path string) (out []any) {
+	seen := map[string]bool{}
+	textKeys("unique_by", list, path, func(_ int, text string, item any) {
+		if !seen[text] {
+			seen[text] = true
+			out = append(out, item)
+		}
+	})
+	return out
+}
+
+// Group is what group_by makes of the elements that have the same text at a
+// path.
+type Group struct {
+	Key   string // "" for elements that have nothing there
+	Items []any  // in the order of the list
+	At    []int  // where they stand in the list
+}
+
+// groupBy returns the groups by key. A list, because a map has no order.
+func groupBy(list any, path string) []Group {
+	index := map[string]int{}
+	var groups []Group
+	textKeys("group_by", list, path, func(i int, text string, item any) {
+		n, ok := index[text]
+		if !ok {
+			n = len(groups)
+			index[text] = n
+			groups = append(groups, Group{Key: text})
+		}
+		groups[n].Items, groups[n].At = append(groups[n].Items, item), append(groups[n].At, i)
+	})
+	slices.SortFunc(groups, func(a, b Group) int { return strings.Compare(a.Key, b.Key) })
+	return groups
+}
+
+// indexBy finds elements by the text at a path; of several, the first.
+func indexBy(list any, path string) map[string]any {
+	out := map[string]any{}
+	textKeys("index_by", list, path, func(_ int, text string, item any) {
+		if _, ok := out[text]; !ok {
+			out[text] = item
+		}
+	})
+	return out
+}
+
+func countBy(list any, path string) map[string]int {
+	out := map[string]int{}
+	textKeys("count_by", list, path, func(_ int, text string, _ any) { out[text]++ })
+	return out
+}
+
+// mapBy returns what each element has at the path, nil where nothing is.
+func mapBy(list any, path string) []any {
+	found := keysAt("map_by", list, path)
+	out := make([]any, len(found))
+	for i, k := range found {
+		if k.at.IsValid() {
+			out[i] = k.at.Interface()
+		}
+	}
+	return out
+}
+
+// attr returns the elements that pass a test of what they have at a path, or those
+// that do not: that it is there and neither false, zero nor empty, or "eq" and
+// others with a value.
+func attr(name string, list any, path string, test []any, want bool) (out []any) {
+	check := func(v reflect.Value) (bool, error) { return !isEmpty(v), nil }
+	switch len(test) {
+	case 0:
+	case 2:
+		op, ok := test[0].(string)
+		if !ok {
+			Failf("%s: the name of a test wanted, not a %T", name, test[0])
+		}
+		check = func(v reflect.Value) (bool, error) { return passes(op, v, deref(reflect.ValueOf(test[1]))) }
+	default:
+		Failf("%s: a list, a path and, for a test, its name and a value wanted", name)
+	}
+	for i, k := range keysAt(name, list, path) {
+		ok, err := check(k.at)
+		if err != nil {
+			err = fmt.Errorf("%q of element %d: %w", path, i, err)
+			Failf("%s: %w", name, err)
+		}
+		if ok == want {
+			out = append(out, k.item)
+		}
+	}
+	return out
+}
