@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,45 +17,67 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/event"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
+// reports are the events that say something of themselves.
+func reports() []event.Event {
+	return slices.Concat(reconcile.Events(), settings.Events(), fetch.Events())
+}
+
+// Names are for ever, and one for each event; events that count the same metric do
+// it in the same way.
+func TestReports(t *testing.T) {
+	name := regexp.MustCompile(`^[a-z]+(\.[a-z]+)+$`)
+	names, metrics := map[string]bool{}, map[string]event.Metric{}
+	for _, e := range reports() {
+		r := e.Report()
+		if !name.MatchString(r.Name) || names[r.Name] {
+			t.Errorf("%T: %q is not a name, or that of another", e, r.Name)
+		}
+		names[r.Name] = true
+		for _, m := range r.Metrics {
+			m.Value, m.By = 0, nil
+			if other, ok := metrics[m.Name]; ok && !reflect.DeepEqual(m, other) || m.Help == "" {
+				t.Errorf("%T: counts %s in another way: %+v and %+v", e, m.Name, m, other)
+			}
+			metrics[m.Name] = m
+		}
+	}
+	if len(metrics) < 16 {
+		t.Errorf("found only %d metrics", len(metrics))
+	}
+}
+
 // events are all types that this module publishes on a bus, and the questions
 // that it asks there.
 func events() []any {
-	return []any{
-		reconcile.ReconciliationTriggered{}, reconcile.ReconciliationStarted{}, reconcile.AttemptCompleted{},
-		reconcile.ReconciliationCompleted{}, reconcile.ReconciliationFailed{},
-		reconcile.TemplateRendered{}, reconcile.TemplateRenderFailed{},
-		reconcile.ValidationCompleted{}, reconcile.ValidationFailed{},
-		reconcile.ResourceRefused{}, reconcile.ResourceAccepted{}, reconcile.ResourceQuarantined{}, reconcile.ResourceReleased{},
-		reconcile.DeploymentScheduled{}, reconcile.DeploymentStarted{},
-		reconcile.InstanceDeployed{}, reconcile.InstanceDeploymentFailed{}, reconcile.DriftRepaired{}, reconcile.InstancesChanged{},
-		reconcile.IndexSynchronized{}, reconcile.SourceFailed{},
-		reconcile.LeaderBecame{}, reconcile.LeaderLost{}, reconcile.LeaderObserved{},
-		settings.Parsed{}, settings.Validated{}, settings.Invalid{}, settings.Applied{},
-		settings.CredentialsUpdated{}, settings.CredentialsInvalid{},
-		fetch.Updated{}, fetch.Accepted{}, fetch.Rejected{},
-		settings.ValidationRequest{},
+	all := []any{settings.ValidationRequest{}}
+	for _, e := range reports() {
+		all = append(all, e)
 	}
+	return all
 }
 
 // shared says why nobody writes to what all subscribers to an event share: by
 // type, or by the struct and its field.
 var shared = map[string]string{
-	"*dataplane.Result":             "nobody writes to it once Sync has returned it",
-	"ReconciliationStarted.Reasons": "the loop begins another list when it publishes this one",
-	"TemplateRendered.Resources":    "a copy",
-	"InstancesChanged.Instances":    "made for the event",
-	"InstancesChanged.Added":        "made for the event",
-	"InstancesChanged.Removed":      "made for the event",
-	"IndexSynchronized.Resources":   "made for the event",
-	"Applied.Started":               "made for the event",
-	"Applied.Stopped":               "made for the event",
-	"ValidationRequest.Settings":    "validators read it, all at once",
-	"Fault.Resources":               "complete when the Fault is made",
-	"Quarantined.Instances":         "replaced as a whole",
+	"*dataplane.Result":               "nobody writes to it once Sync has returned it",
+	"ReconciliationStarted.Reasons":   "the loop begins another list when it publishes this one",
+	"ReconciliationCompleted.Reasons": "the same",
+	"ReconciliationFailed.Reasons":    "the same",
+	"TemplateRendered.Resources":      "a copy",
+	"InstancesChanged.Instances":      "made for the event",
+	"InstancesChanged.Added":          "made for the event",
+	"InstancesChanged.Removed":        "made for the event",
+	"IndexSynchronized.Resources":     "made for the event",
+	"Applied.Started":                 "made for the event",
+	"Applied.Stopped":                 "made for the event",
+	"ValidationRequest.Settings":      "validators read it, all at once",
+	"Fault.Resources":                 "complete when the Fault is made",
+	"Quarantined.Instances":           "replaced as a whole",
 }
 
 // An event goes to all subscribers by assignment, so none has an exported field
@@ -107,7 +130,8 @@ func writable(typ reflect.Type, at string) []string {
 	return nil
 }
 
-// No event is forgotten above: whatever has the method EventName is one.
+// No event is forgotten in the functions Events of its package: whatever has the
+// method Report is one.
 func TestEventsAreKnown(t *testing.T) {
 	known := map[string]bool{}
 	for _, event := range events() {
@@ -122,7 +146,7 @@ func TestEventsAreKnown(t *testing.T) {
 		}
 		for _, decl := range file.Decls {
 			fn, ok := decl.(*ast.FuncDecl)
-			if !ok || fn.Recv == nil || fn.Name.Name != "EventName" {
+			if !ok || fn.Recv == nil || fn.Name.Name != "Report" {
 				continue
 			}
 			declared++
@@ -132,7 +156,7 @@ func TestEventsAreKnown(t *testing.T) {
 				continue
 			}
 			if typ := path.Join(module, filepath.ToSlash(filepath.Dir(name))) + "." + receiver.Name; !known[typ] {
-				t.Errorf("%s: add the event %s to the list above", name, typ)
+				t.Errorf("%s: add the event %s to Events of its package", name, typ)
 			}
 		}
 	}

@@ -1,10 +1,27 @@
 package reconcile
 
 import (
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile/event"
 )
+
+// Events returns one value of each event of this package, without fields: what
+// there is to listen to, and what is counted before anything happens. A new event
+// is its type with its method Report, and its line here.
+func Events() []event.Event {
+	return []event.Event{
+		ReconciliationTriggered{}, ReconciliationStarted{}, AttemptCompleted{}, ReconciliationCompleted{}, ReconciliationFailed{},
+		TemplateRendered{}, TemplateRenderFailed{}, ValidationCompleted{}, ValidationFailed{},
+		ResourceRefused{}, ResourceAccepted{}, ResourceQuarantined{}, ResourceReleased{},
+		DeploymentScheduled{}, DeploymentStarted{}, InstanceDeployed{}, InstanceDeploymentFailed{}, DriftRepaired{}, InstancesChanged{},
+		IndexSynchronized{}, SourceFailed{}, LeaderBecame{}, LeaderLost{}, LeaderObserved{},
+	}
+}
 
 // The events below are what a [Loop] publishes on its bus. They report and
 // never steer: losing one changes nothing that is deployed. All are values
@@ -16,11 +33,22 @@ type ReconciliationTriggered struct {
 	Reason string
 }
 
+// Report implements [event.Event].
+func (e ReconciliationTriggered) Report() event.Report {
+	return event.Report{Name: "reconciliation.triggered", Level: slog.LevelDebug, Fields: []slog.Attr{slog.String("reason", e.Reason)}}
+}
+
 // ReconciliationStarted opens a reconciliation; Reasons are all that were
 // given since the one before.
 type ReconciliationStarted struct {
 	ID      uint64
 	Reasons []string
+}
+
+// Report implements [event.Event].
+func (e ReconciliationStarted) Report() event.Report {
+	return event.Report{Name: "reconciliation.started", Level: slog.LevelDebug, Reconciliation: e.ID,
+		Fields: []slog.Attr{slog.Any("reasons", e.Reasons)}}
 }
 
 // TemplateRendered says what a render made.
@@ -35,6 +63,36 @@ type TemplateRendered struct {
 	Took      time.Duration
 }
 
+// Report implements [event.Event].
+func (e TemplateRendered) Report() event.Report {
+	return event.Report{Name: "template.rendered", Level: slog.LevelDebug, Reconciliation: e.ID, Took: e.Took, Fields: []slog.Attr{hashField(e.Hash)},
+		Metrics: []event.Metric{resourceCount(e.Resources), renderTime(e.Took)}}
+}
+
+// String reads "120 lines in 1 section and 2 files from 2 Ingress, 3 Service".
+func (e TemplateRendered) String() string {
+	s := count(e.Lines, "line") + " in " + count(e.Sections, "section") + " and " + count(e.Files, "file")
+	if len(e.Resources) > 0 {
+		s += " from " + byKind(e.Resources)
+	}
+	if e.Refused > 0 {
+		s += ", " + strconv.Itoa(e.Refused) + " refused"
+	}
+	return s
+}
+
+func resourceCount(resources map[string]int) event.Metric {
+	m := event.Metric{Kind: event.Gauge, Name: "resource_count", Help: "Resources that the newest render read, by type.", Label: "type", By: map[string]float64{}}
+	for kind, n := range resources {
+		m.By[kind] = float64(n)
+	}
+	return m
+}
+
+func renderTime(took time.Duration) event.Metric {
+	return event.Metric{Kind: event.Seconds, Name: "render_duration_seconds", Help: "Time to render, in seconds.", Value: took.Seconds()}
+}
+
 // TemplateRenderFailed says why no configuration was made. What is deployed
 // stays.
 type TemplateRenderFailed struct {
@@ -43,11 +101,23 @@ type TemplateRenderFailed struct {
 	Took time.Duration
 }
 
+// Report implements [event.Event].
+func (e TemplateRenderFailed) Report() event.Report {
+	return event.Report{Name: "template.render.failed", Level: slog.LevelDebug, Reconciliation: e.ID, Took: e.Took, Err: e.Err,
+		Metrics: []event.Metric{renderTime(e.Took)}} // ReconciliationFailed says the sentence
+}
+
 // ValidationCompleted says that a configuration may be deployed.
 type ValidationCompleted struct {
 	ID   uint64
 	Hash string
 	Took time.Duration
+}
+
+// Report implements [event.Event].
+func (e ValidationCompleted) Report() event.Report {
+	return event.Report{Name: "validation.completed", Level: slog.LevelDebug, Reconciliation: e.ID, Took: e.Took, Fields: []slog.Attr{hashField(e.Hash)},
+		Metrics: validationMetrics(e.Took, false)}
 }
 
 // ValidationFailed says why a configuration will not be deployed. What is
@@ -59,6 +129,20 @@ type ValidationFailed struct {
 	Took time.Duration
 }
 
+// Report implements [event.Event].
+func (e ValidationFailed) Report() event.Report {
+	return event.Report{Name: "validation.failed", Level: slog.LevelDebug, Reconciliation: e.ID, Took: e.Took, Err: e.Err,
+		Fields: []slog.Attr{hashField(e.Hash)}, Metrics: validationMetrics(e.Took, true)} // ReconciliationFailed says the sentence
+}
+
+func validationMetrics(took time.Duration, failed bool) []event.Metric {
+	return []event.Metric{
+		{Name: "validation_total", Help: "Validations of a rendered configuration.", Value: 1},
+		{Name: "validation_errors_total", Help: "Validations that refused the configuration.", Value: event.One(failed)},
+		{Kind: event.Seconds, Name: "validation_duration_seconds", Help: "Time to validate, in seconds.", Value: took.Seconds()},
+	}
+}
+
 // ReconciliationCompleted closes a reconciliation that ended in a validated
 // configuration. Unchanged says that it equals the one before, so that there
 // is nothing to deploy.
@@ -67,13 +151,54 @@ type ReconciliationCompleted struct {
 	Hash      string
 	Unchanged bool
 	Took      time.Duration
+	Reasons   []string
+	Rendered  TemplateRendered // what it was made of
+	Attempts  int              // to render and validate; several where something is at fault
+	Failures  int              // reconciliations that failed before this one, in a row
+}
+
+// Report implements [event.Event].
+func (e ReconciliationCompleted) Report() event.Report {
+	r := event.Report{Name: "reconciliation.completed", Level: slog.LevelInfo, Reconciliation: e.ID, Took: e.Took,
+		Metrics: reconciliationMetrics(e.Took, false)}
+	before := becauseOf(e.Reasons) + afterFailures(e.Failures)
+	if e.Attempts > 1 {
+		before += ", at attempt " + strconv.Itoa(e.Attempts)
+	}
+	if e.Unchanged {
+		r.Sentence = "nothing to change" + before
+		if e.Failures == 0 {
+			r.Level = slog.LevelDebug
+		}
+		return r
+	}
+	r.Sentence = "new valid configuration of " + e.Rendered.String() + before
+	r.Fields = []slog.Attr{hashField(e.Hash)}
+	return r
 }
 
 // ReconciliationFailed closes a reconciliation that made nothing to deploy.
 type ReconciliationFailed struct {
-	ID   uint64
-	Err  error
-	Took time.Duration
+	ID       uint64
+	Err      error
+	Took     time.Duration
+	Reasons  []string
+	Failures int // in a row, with this one
+}
+
+// Report implements [event.Event].
+func (e ReconciliationFailed) Report() event.Report {
+	return event.Report{Name: "reconciliation.failed", Level: slog.LevelError, Reconciliation: e.ID, Took: e.Took, Err: e.Err,
+		Sentence: fmt.Sprintf("the configuration stays as it is, as the new one failed%s%s: %v", inARow(e.Failures), becauseOf(e.Reasons), e.Err),
+		Metrics:  reconciliationMetrics(e.Took, true)}
+}
+
+func reconciliationMetrics(took time.Duration, failed bool) []event.Metric {
+	return []event.Metric{
+		{Name: "reconciliation_total", Help: "Reconciliations that ended, well or not.", Value: 1},
+		{Name: "reconciliation_errors_total", Help: "Reconciliations that failed to render or to validate.", Value: event.One(failed)},
+		{Kind: event.Seconds, Name: "reconciliation_duration_seconds", Help: "Time to render and validate, with all attempts, in seconds.", Value: took.Seconds()},
+	}
 }
 
 // ResourceRefused says that a resource, or a part of it, is left out of the
@@ -84,11 +209,23 @@ type ResourceRefused struct {
 	Refusal
 }
 
+// Report implements [event.Event].
+func (e ResourceRefused) Report() event.Report {
+	return event.Report{Name: "resource.refused", Level: slog.LevelWarn, Sentence: "refused: " + e.Refusal.String(), Reconciliation: e.ID,
+		Fields: []slog.Attr{slog.String("resource", e.Resource)}}
+}
+
 // ResourceAccepted takes a [ResourceRefused] back: the resource was mended or
 // deleted.
 type ResourceAccepted struct {
 	ID uint64
 	Refusal
+}
+
+// Report implements [event.Event].
+func (e ResourceAccepted) Report() event.Report {
+	return event.Report{Name: "resource.accepted", Level: slog.LevelInfo, Reconciliation: e.ID,
+		Sentence: "no longer refused: " + strings.TrimSuffix(e.Resource+": "+e.Field, ": "), Fields: []slog.Attr{slog.String("resource", e.Resource)}}
 }
 
 // ResourceQuarantined says that the configuration is not valid with a resource,
@@ -99,6 +236,12 @@ type ResourceQuarantined struct {
 	Quarantined
 }
 
+// Report implements [event.Event].
+func (e ResourceQuarantined) Report() event.Report {
+	return event.Report{Name: "resource.quarantined", Level: slog.LevelError, Reconciliation: e.ID,
+		Sentence: "in quarantine, all others are served: " + e.Quarantined.String(), Fields: resourceFields(e.Resource)}
+}
+
 // ResourceReleased takes a [ResourceQuarantined] back, and says why.
 type ResourceReleased struct {
 	ID       uint64
@@ -106,65 +249,22 @@ type ResourceReleased struct {
 	Reason   string
 }
 
-// DeploymentScheduled says that an instance gets a configuration later, because
-// its last reload was less than the minimum interval ago. Changes without a reload
-// are applied already.
-type DeploymentScheduled struct {
-	ID       uint64
-	Instance string
-	At       time.Time
-	Applied  *dataplane.Result // Left has what waits
-}
-
-// DeploymentStarted opens a deployment to one instance.
-type DeploymentStarted struct {
-	ID       uint64
-	Instance string
-}
-
-// InstanceDeployed says that an instance has the configuration.
-type InstanceDeployed struct {
-	ID       uint64
-	Instance string
-	Result   *dataplane.Result
-	Took     time.Duration
-}
-
-// InstanceDeploymentFailed says that an instance does not have the
-// configuration, and when it is tried again; other instances are untouched.
-type InstanceDeploymentFailed struct {
-	ID       uint64
-	Instance string
-	Result   *dataplane.Result // what was done all the same; may be nil
-	Err      error
-	Failures int       // in a row
-	RetryAt  time.Time // unless a new configuration comes first
-	Took     time.Duration
-
-	// Asked says that it was only asked whether it takes a configuration that no
-	// other instance gets: what it has is what it should have, as far as can be.
-	Asked bool
-}
-
-// DriftRepaired says that an idle instance no longer had what was deployed to
-// it, and that it has again.
-type DriftRepaired struct {
-	ID       uint64
-	Instance string
-	Result   *dataplane.Result
-}
-
-// InstancesChanged says which instances are deployed to from now on.
-type InstancesChanged struct {
-	Instances []string
-	Added     []string
-	Removed   []string
+// Report implements [event.Event].
+func (e ResourceReleased) Report() event.Report {
+	return event.Report{Name: "resource.released", Level: slog.LevelInfo, Reconciliation: e.ID,
+		Sentence: "released from quarantine: " + e.Resource.String() + ": " + e.Reason, Fields: resourceFields(e.Resource)}
 }
 
 // IndexSynchronized says that all watched resources are in their stores.
 type IndexSynchronized struct {
 	Resources map[string]int
 	Took      time.Duration
+}
+
+// Report implements [event.Event].
+func (e IndexSynchronized) Report() event.Report {
+	return event.Report{Name: "index.synchronized", Level: slog.LevelInfo, Sentence: "watching " + byKind(e.Resources), Took: e.Took,
+		Metrics: []event.Metric{resourceCount(e.Resources)}}
 }
 
 // LeaderBecame and LeaderLost tell of this process, LeaderObserved of any.
@@ -174,8 +274,29 @@ type (
 	LeaderObserved struct{ Identity string }
 )
 
+// Report implements [event.Event].
+func (e LeaderBecame) Report() event.Report {
+	return event.Report{Name: "leader.became", Level: slog.LevelInfo, Sentence: "leads now and deploys, as " + e.Identity}
+}
+
+// Report implements [event.Event].
+func (e LeaderLost) Report() event.Report {
+	return event.Report{Name: "leader.lost", Level: slog.LevelWarn, Sentence: "leads no longer and deploys nothing, as " + e.Identity}
+}
+
+// Report implements [event.Event].
+func (e LeaderObserved) Report() event.Report {
+	return event.Report{Name: "leader.observed", Level: slog.LevelInfo, Sentence: "the leader is " + e.Identity}
+}
+
 // SourceFailed says that resources could not be read, such as a manifest that
 // does not parse; what was read before stays in use.
 type SourceFailed struct {
 	Err error
+}
+
+// Report implements [event.Event].
+func (e SourceFailed) Report() event.Report {
+	return event.Report{Name: "source.failed", Level: slog.LevelError, Err: e.Err,
+		Sentence: fmt.Sprintf("resources not read, those from before stay in use: %v", e.Err)}
 }

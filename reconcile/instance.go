@@ -162,9 +162,9 @@ func (w *worker) tryRuntime(ctx context.Context, c call) {
 		return
 	case result.Left.Empty():
 		w.loop.settled(c.want.rendered(), nil)
-		w.deployed(c, result)
+		failures := w.deployed(c, result)
 		eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
-		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: time.Since(start)})
+		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: time.Since(start), Failures: failures})
 		return
 	}
 	var at time.Time
@@ -194,20 +194,22 @@ func (w *worker) deploy(ctx context.Context, c call) {
 		return
 	}
 	w.loop.settled(c.want.rendered(), nil)
-	w.deployed(c, result)
+	failures := w.deployed(c, result)
 	switch {
 	case !check:
-		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: time.Since(start)})
+		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: time.Since(start), Failures: failures})
 	case !result.Plan.Empty():
 		eventbus.Publish(w.loop.bus, DriftRepaired{ID: c.want.id, Instance: c.instance, Result: result})
 	}
 }
 
-func (w *worker) deployed(c call, result *dataplane.Result) {
+// deployed notes a deployment, and returns how many failed before it.
+func (w *worker) deployed(c call, result *dataplane.Result) (failures int) {
 	changed := !result.Plan.Empty()
 	w.ended(c, outcome{reloads: result.Reloads, changed: changed}, func(p *InstanceState, e *instanceState, now time.Time) {
 		p.Hash = c.want.config.Hash()
 		if c.what != stepAsk || !e.want.same(e.refused) { // else it still has not what it shall have, for that reason
+			failures = p.Failures
 			p.Error, p.Failures, p.RetryAt = "", 0, time.Time{}
 		}
 		if c.what != stepCheck || changed {
@@ -221,12 +223,13 @@ func (w *worker) deployed(c call, result *dataplane.Result) {
 			p.StaleSince = e.want.at
 		}
 	})
+	return failures
 }
 
 func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, err error, start time.Time) {
-	reloads := 0
+	reloads, commands := 0, 0
 	if result != nil {
-		reloads = result.Reloads
+		reloads, commands = result.Reloads, result.Commands
 	}
 	if ctx.Err() != nil || errors.Is(err, errNotLeading) {
 		// The loop ends, or the instance is gone, or it is for another process to
@@ -248,6 +251,7 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 	w.ended(c, outcome{failed: true, hopeless: !retryable(err), invalid: invalid(err), reloads: reloads, refused: refused}, func(p *InstanceState, e *instanceState, now time.Time) {
 		p.Error, p.Failures, p.RetryAt = err.Error(), e.failures, e.retryAt(w.loop.timing())
 		p.Reloads += uint64(reloads)
+		p.Commands += uint64(commands)
 		if c.what == stepProbe && errors.Is(err, dataplane.ErrUnsupported) {
 			p.Unfit = err.Error()
 		}

@@ -101,6 +101,8 @@ type Loop struct {
 
 	rendering  sync.Mutex // one render at a time: Run, Once and Preview share the renderer
 	lastID     uint64     // guarded by rendering, as is what follows
+	attempts   int        // to render and validate, of the reconciliation under way
+	failures   int        // reconciliations that failed, in a row
 	quarantine quarantine
 }
 
@@ -270,6 +272,7 @@ func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err
 	l.rendering.Lock()
 	defer l.rendering.Unlock()
 	l.lastID++
+	l.attempts = 0
 	id, start := l.lastID, time.Now()
 	l.mu.Lock()
 	reasons := l.reasons
@@ -287,14 +290,17 @@ func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err
 		l.mu.Lock()
 		l.state.LastError, l.state.LastErrorAt = err.Error(), time.Now()
 		l.mu.Unlock()
-		eventbus.Publish(l.bus, ReconciliationFailed{ID: id, Err: err, Took: time.Since(start)})
+		l.failures++
+		eventbus.Publish(l.bus, ReconciliationFailed{ID: id, Err: err, Took: time.Since(start), Reasons: reasons, Failures: l.failures})
 		return nil, false, err
 	}
 	unchanged = l.accept(v)
 	if !l.leading() { // another process deploys it, or its like: nothing else would tell the renderer
 		l.settled(v.rendered(), nil)
 	}
-	eventbus.Publish(l.bus, ReconciliationCompleted{ID: id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start)})
+	eventbus.Publish(l.bus, ReconciliationCompleted{ID: id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start),
+		Reasons: reasons, Rendered: v.made, Attempts: l.attempts, Failures: l.failures})
+	l.failures = 0
 	l.inquire(ctx, id)
 	return v, unchanged, nil
 }
@@ -347,27 +353,29 @@ func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, er
 	if first.err != nil && !s.trial { // a trial that fails is no news
 		l.reportFailure(id, first)
 	}
-	l.reportRender(id, s.last)
+	made := l.reportRender(id, s.last)
 	cfg := s.last.rendered.Config
 	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: s.last.validateTook})
 	l.adopt(id, s)
-	return &validated{id: id, config: cfg, origins: s.last.rendered.Origins, at: time.Now(), without: s.last.excluded}, nil
+	return &validated{id: id, config: cfg, origins: s.last.rendered.Origins, at: time.Now(), without: s.last.excluded, made: made}, nil
 }
 
 // reportRender says what an attempt rendered, if it did.
-func (l *Loop) reportRender(id uint64, a *attempt) {
+func (l *Loop) reportRender(id uint64, a *attempt) (made TemplateRendered) {
 	if a.rendered == nil || a.rendered.Config == nil {
-		return
+		return made
 	}
 	cfg := a.rendered.Config
 	l.reportRefusals(id, a.rendered.Refused)
 	l.mu.Lock()
 	l.state.Rendered = cfg.Hash()
 	l.mu.Unlock()
-	eventbus.Publish(l.bus, TemplateRendered{
+	made = TemplateRendered{
 		ID: id, Hash: cfg.Hash(), Sections: cfg.SectionCount(), Lines: strings.Count(cfg.Main(), "\n"), Files: len(cfg.Files()),
 		Refused: len(a.rendered.Refused), Resources: maps.Clone(a.rendered.Resources), Took: a.renderTook,
-	})
+	}
+	eventbus.Publish(l.bus, made)
+	return made
 }
 
 // reportFailure says why an attempt led to nothing.

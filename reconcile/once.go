@@ -106,9 +106,10 @@ func (w *worker) once(ctx context.Context, v *validated) Outcome {
 	p.Hash, p.DeployedAt, p.Last = v.config.Hash(), time.Now(), result
 	p.Reloads += uint64(result.Reloads)
 	p.Commands += uint64(result.Commands)
+	failures := p.Failures
 	p.StaleSince, p.Error, p.Failures = time.Time{}, "", 0
 	w.loop.rests(w)
-	eventbus.Publish(w.loop.bus, InstanceDeployed{ID: v.id, Instance: name, Result: result, Took: time.Since(start)})
+	eventbus.Publish(w.loop.bus, InstanceDeployed{ID: v.id, Instance: name, Result: result, Took: time.Since(start), Failures: failures})
 	return Outcome{Plan: result.Plan, Result: result}
 }
 
@@ -125,6 +126,7 @@ func (w *worker) onceFailed(ctx context.Context, v *validated, result *dataplane
 	}
 	if result != nil {
 		p.Reloads += uint64(result.Reloads)
+		p.Commands += uint64(result.Commands)
 	}
 	if p.StaleSince.IsZero() {
 		p.StaleSince = time.Now()

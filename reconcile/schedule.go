@@ -14,6 +14,7 @@ type validated struct {
 	origins Origins // may be nil
 	at      time.Time
 	without []Resource // left out of it
+	made    TemplateRendered
 }
 
 func (v *validated) same(o *validated) bool {

@@ -1,9 +1,11 @@
 package reconcile
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile/event"
 )
 
 // AttemptCompleted says how one render and its validation went. Most
@@ -19,8 +21,14 @@ type AttemptCompleted struct {
 	Err          error         // nil: the configuration is valid
 }
 
+// Report implements [event.Event].
+func (e AttemptCompleted) Report() event.Report {
+	return event.Report{Name: "reconciliation.attempted", Level: slog.LevelDebug, Reconciliation: e.ID, Took: e.RenderTook + e.ValidateTook, Err: e.Err}
+}
+
 // attempted publishes what became of an attempt. The caller holds l.rendering.
 func (l *Loop) attempted(a *attempt, began time.Time) {
+	l.attempts++
 	eventbus.Publish(l.bus, AttemptCompleted{ID: l.lastID, Excluded: len(a.excluded), At: began,
 		RenderTook: a.renderTook, ValidateTook: a.validateTook, Err: a.err})
 }

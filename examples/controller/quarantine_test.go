@@ -88,7 +88,7 @@ func TestQuarantine(t *testing.T) {
 			save(name, c.good)
 			d.until(func() bool { return d.answers(name+".demo.test", "/") == blog })
 			d.until(func() bool {
-				return strings.Contains(d.stderr.String(), `released from quarantine" resource="Ingress demo/`+name+`"`)
+				return strings.Contains(d.stderr.String(), `released from quarantine: Ingress demo/`+name+`: `)
 			})
 		})
 	}
@@ -112,7 +112,7 @@ func TestQuarantine(t *testing.T) {
 		d.until(func() bool { return d.answers("own.demo.test", "/") == blog })
 		secret("alpn h2")
 		d.until(func() bool {
-			return strings.Contains(d.stderr.String(), `released from quarantine" resource="Secret demo/own"`)
+			return strings.Contains(d.stderr.String(), `released from quarantine: Secret demo/own: `)
 		})
 		require.Equal(t, blog, d.answers("own.demo.test", "/"))
 	})

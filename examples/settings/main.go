@@ -181,7 +181,6 @@ func (c *controller) newLoop() (err error) {
 func (c *controller) serve(ctx context.Context) error {
 	debug := observe.New(c.bus, observe.Subject{Loop: c.loop, Settings: c.live.State}, c.log).Server()
 	debug.Addr, debug.Logger = c.debugAddr, c.log
-	c.report()
 	if c.local != nil {
 		if previous, err := c.local.Current(ctx); err == nil {
 			c.live.SetPrevious(previous)
@@ -230,18 +229,6 @@ func (c *controller) lead(ctx context.Context) {
 	c.loop.LeadershipChanged()
 	<-ctx.Done()
 	eventbus.Publish(c.bus, reconcile.LeaderLost{Identity: c.election.Identity()})
-}
-
-// report logs what becomes of credentials; the commentator speaks of the rest.
-func (c *controller) report() {
-	say(c, slog.LevelInfo, "credentials are in use", func(e settings.CredentialsUpdated) slog.Attr { return slog.Any("credentials", e) })
-	say(c, slog.LevelError, "no HAProxy can be reached", func(e settings.CredentialsInvalid) slog.Attr { return slog.Any("credentials", e) })
-}
-
-func say[E any](c *controller, level slog.Level, message string, attr func(E) slog.Attr) {
-	eventbus.Subscribe(c.bus, func(ctx context.Context, d eventbus.Delivery[E]) {
-		c.log.LogAttrs(ctx, level, message, attr(d.Event))
-	})
 }
 
 // runCases is -test.

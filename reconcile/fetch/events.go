@@ -1,6 +1,14 @@
 package fetch
 
-import "log/slog"
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/hapticsdk/haptic/reconcile/event"
+)
+
+// Events returns one value of each event of this package, without fields.
+func Events() []event.Event { return []event.Event{Updated{}, Accepted{}, Rejected{}} }
 
 // Updated says that a URL has a new content, which is pending from here on. No
 // event has a credential, nor the values of a query.
@@ -10,10 +18,23 @@ type Updated struct {
 	Hash  string // of the content, shortened
 }
 
+// Report implements [event.Event].
+func (e Updated) Report() event.Report {
+	return event.Report{Name: "http.resource.updated", Level: slog.LevelInfo, Fields: []slog.Attr{slog.String("hash", e.Hash)},
+		Sentence: fmt.Sprintf("fetched a new content of %s, %d bytes, which is used once it has been deployed", e.URL, e.Bytes)}
+}
+
 // Accepted says that a configuration made with that content has been deployed.
 type Accepted struct {
 	URL  string
 	Hash string
+}
+
+// Report implements [event.Event].
+func (e Accepted) Report() event.Report {
+	return event.Report{Name: "http.resource.accepted", Level: slog.LevelInfo, Fields: []slog.Attr{slog.String("hash", e.Hash)},
+		Sentence: "the new content of " + e.URL + " is deployed",
+		Metrics:  []event.Metric{{Name: "http_resources_accepted_total", Help: "Fetched contents that were deployed.", Value: 1}}}
 }
 
 // Rejected says that a configuration made with that content failed, and that the
@@ -25,35 +46,9 @@ type Rejected struct {
 	Err  error
 }
 
-// EventName is the name of the kind of event, the same for ever.
-func (Updated) EventName() string { return "http.resource.updated" }
-
-// EventName is the name of the kind of event, the same for ever.
-func (Accepted) EventName() string { return "http.resource.accepted" }
-
-// EventName is the name of the kind of event, the same for ever.
-func (Rejected) EventName() string { return "http.resource.rejected" }
-
-// Level implements [slog.Leveler].
-func (Updated) Level() slog.Level { return slog.LevelInfo }
-
-// Level implements [slog.Leveler].
-func (Accepted) Level() slog.Level { return slog.LevelInfo }
-
-// Level implements [slog.Leveler].
-func (Rejected) Level() slog.Level { return slog.LevelWarn }
-
-// LogValue implements [slog.LogValuer].
-func (e Updated) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("url", e.URL), slog.Int("bytes", e.Bytes), slog.String("hash", e.Hash))
-}
-
-// LogValue implements [slog.LogValuer].
-func (e Accepted) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("url", e.URL), slog.String("hash", e.Hash))
-}
-
-// LogValue implements [slog.LogValuer].
-func (e Rejected) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("url", e.URL), slog.String("hash", e.Hash), slog.Any("error", e.Err))
+// Report implements [event.Event].
+func (e Rejected) Report() event.Report {
+	return event.Report{Name: "http.resource.rejected", Level: slog.LevelWarn, Err: e.Err, Fields: []slog.Attr{slog.String("hash", e.Hash)},
+		Sentence: fmt.Sprintf("the new content of %s is not used, the one from before stays: %v", e.URL, e.Err),
+		Metrics:  []event.Metric{{Name: "http_resources_rejected_total", Help: "Fetched contents that no valid configuration could be made with.", Value: 1}}}
 }

@@ -50,9 +50,7 @@ func (o *offline) Sync(ctx context.Context, cfg *dataplane.Config, options ...da
 func TestSecretsDoNotShow(t *testing.T) {
 	var log, log2 bytes.Buffer
 	bus := eventbus.New(nil)
-	m := observe.NewMetrics(bus)
 	observe.Comment(bus, logTo(&log))
-	history := observe.NewHistory(bus, 0)
 	target := &offline{}
 	spans := tracetest.NewSpanRecorder()
 	observe.Trace(bus, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))
@@ -76,6 +74,7 @@ func TestSecretsDoNotShow(t *testing.T) {
 	})
 	require.NoError(t, err)
 	observed.Loop = loop
+	m := observe.NewMetrics(bus, observe.Subject{Loop: loop})
 	bus.Start()
 	outcomes, err := loop.Once(t.Context())
 	require.NoError(t, err)
@@ -86,15 +85,14 @@ func TestSecretsDoNotShow(t *testing.T) {
 	require.NoError(t, bus.Close(t.Context()))
 
 	const token = canary + "-token"
-	s := &observe.Server{Addr: "127.0.0.1:0", Token: token, Metrics: m.Registry()}
+	s := &observe.Server{Addr: "127.0.0.1:0", Token: token, Metrics: m}
 	s.Register("state", func() any { return loop.State() })
-	s.Register("events", func() any { return history.All() })
 	s.Register("config", func() any { return loop.Validated() })
 	s.Register("files", func() any { return loop.Validated().Files() })
 	s.Register("plan", func() any { return outcomes[0].Plan })
 	s.Register("outcomes", func() any { return outcomes })
 	s.Register("server", func() any { return fmt.Sprintf("%+v", s.Token) })
-	for _, path := range []string{"/metrics", "/debug/vars/", "/debug/vars/state", "/debug/vars/events", "/debug/vars/config",
+	for _, path := range []string{"/metrics", "/debug/vars/", "/debug/vars/state", "/debug/vars/config",
 		"/debug/vars/files", "/debug/vars/plan", "/debug/vars/outcomes", "/debug/vars/server", "/debug/pprof/", "/healthz", "/readyz"} {
 		w := get(t, s.Handler(), "http://127.0.0.1"+path, "Bearer "+token)
 		require.Equal(t, http.StatusOK, w.Code, path)

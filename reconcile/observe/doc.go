@@ -1,6 +1,6 @@
 // Package observe shows what a [reconcile.Loop] does: as Prometheus metrics, as
-// log lines for people, and on a debug server. Everything here listens to the
-// events of the loop on its bus; nothing here has an influence on it.
+// log lines for people, as traces, and on a debug server. Everything here listens
+// to the events of the loop on its bus; nothing here has an influence on it.
 //
 //	bus := eventbus.New(nil)
 //	loop, err := reconcile.New(reconcile.Options{Bus: bus, ...})
@@ -9,13 +9,66 @@
 //	bus.Start()
 //	err = observer.Server().Run(ctx) // http://127.0.0.1:9090/
 //
-// [New] is everything in one call; [NewMetrics], [Comment], [NewHistory], [Trace]
-// and [Health] also stand alone.
+// [New] is everything in one call; [NewMetrics], [Comment], [Trace] and [Health]
+// also stand alone. Subscribe before [eventbus.Bus.Start], as above, and nothing is
+// missed.
 //
-// Subscribe before [eventbus.Bus.Start], as above, and nothing is missed.
+// # To add an event, a log line or a metric
 //
-// No secret goes into any of it, because none goes into the events and the
-// state of a loop: certificates show by name, credentials not at all, and in the
-// text of a configuration all that follows a word such as password is masked. What a
-// program registers with a [Server] on its own is its own responsibility.
+// Logs, metrics, the page and the history know no event by its type: they show the
+// [event.Report] that it makes of itself. A sentence in the log, or a metric
+// that an event counts, is a line in the method Report of that event, beside its
+// type. A metric that is read at each scrape is a row in one of the tables of
+// metrics.go. TestMetricNames then asks for a line in the list below.
+//
+// # Metrics
+//
+// Events count:
+//
+//	haptic_reconciliation_total                         reconciliations that ended, well or not
+//	haptic_reconciliation_errors_total                  those that failed
+//	haptic_reconciliation_duration_seconds              render and validation, with all attempts
+//	haptic_render_duration_seconds                      of one render
+//	haptic_resource_count{type}                         resources that the newest render read
+//	haptic_validation_total                             validations of a configuration
+//	haptic_validation_errors_total                      those that refused it
+//	haptic_validation_duration_seconds                  of one validation
+//	haptic_deployment_total                             deployments to an instance, repairs of drift included
+//	haptic_deployment_errors_total                      those that failed
+//	haptic_deployment_duration_seconds                  of one deployment to one instance
+//	haptic_drift_repaired_total                         instances that somebody else had changed
+//	haptic_settings_applied_total                       settings that took effect
+//	haptic_settings_invalid_total                       settings that were refused
+//	haptic_http_resources_accepted_total                fetched contents that were deployed
+//	haptic_http_resources_rejected_total                fetched contents that nothing valid could be made of
+//	haptic_events_total{event}                          events by name, such as leader.became
+//
+// Read at each scrape:
+//
+//	haptic_leading                                      1 where this process deploys
+//	haptic_instances                                    instances that are deployed to
+//	haptic_instance_staleness_seconds{haproxy_instance} for how long it lacks the newest valid configuration; 0: it has it
+//	haptic_instance_failures{haproxy_instance}          failed deployments in a row
+//	haptic_reloads_total{haproxy_instance}              reloads that deployments took
+//	haptic_runtime_changes_total{haproxy_instance}      commands that changed HAProxy without a reload
+//	haptic_quarantined_resources{kind}                  resources that are left out as a whole
+//	haptic_refused_resources{kind}                      resources that are refused, as a whole or in part
+//	haptic_validated_timestamp_seconds                  when the newest valid configuration was made
+//	haptic_watch_state{resource,state}                  1 for the state that a watch is in, 0 for all others
+//	haptic_watch_objects{resource}                      objects in the store
+//	haptic_settings_info{version}                       1 for the settings in use
+//	haptic_settings_valid                               0 where the newest settings were refused
+//	haptic_component_healthy{component}                 1 where a check of [Health] has nothing to say
+//	haptic_events_published_total                       events on the bus
+//	haptic_event_subscribers                            subscriptions on the bus
+//	haptic_event_queue_pending{subscriber}              events that wait for a subscriber
+//	haptic_event_queue_watermark{subscriber}            the most that ever waited
+//	haptic_build_info{version,goversion}                1
+//
+// # Secrets
+//
+// No secret goes into any of it, because none goes into the events and the state of
+// a loop: certificates show by name, credentials not at all, and in the text of a
+// configuration all that follows a word such as password is hidden. What a program
+// registers with a [Server] on its own is its own responsibility.
 package observe

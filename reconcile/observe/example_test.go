@@ -19,12 +19,12 @@ import (
 
 func ExampleNewMetrics() {
 	bus := eventbus.New(nil)
-	metrics := observe.NewMetrics(bus)
+	metrics := observe.NewMetrics(bus, observe.Subject{})
 	bus.Start()
 	eventbus.Publish(bus, reconcile.ReconciliationFailed{ID: 1, Err: errors.New("no such map")})
 	_ = bus.Close(context.Background())
 
-	families, err := metrics.Registry().Gather()
+	families, err := metrics.Gather()
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -52,24 +52,11 @@ func ExampleComment() {
 	bus := eventbus.New(nil)
 	observe.Comment(bus, plain())
 	bus.Start()
-	eventbus.Publish(bus, reconcile.ReconciliationStarted{ID: 3, Reasons: []string{"Ingress changed"}})
-	eventbus.Publish(bus, reconcile.TemplateRendered{ID: 3, Lines: 80, Sections: 6, Files: 2, Resources: map[string]int{"Ingress": 2}})
-	eventbus.Publish(bus, reconcile.ReconciliationCompleted{ID: 3, Hash: "6b86b273ff34fce1"})
+	eventbus.Publish(bus, reconcile.ReconciliationCompleted{ID: 3, Hash: "6b86b273ff34fce1", Reasons: []string{"Ingress changed"}, Took: time.Millisecond,
+		Rendered: reconcile.TemplateRendered{Lines: 80, Sections: 6, Files: 2, Resources: map[string]int{"Ingress": 2}}})
 	_ = bus.Close(context.Background())
 	// Output:
-	// level=INFO msg="new valid configuration of 80 lines in 6 sections and 2 files from 2 Ingress, after Ingress changed" reconciliation=3 took=0s hash=6b86b273 event=reconciliation.completed
-}
-
-func ExampleNewHistory() {
-	bus := eventbus.New(nil)
-	history := observe.NewHistory(bus, 100)
-	bus.Start()
-	eventbus.Publish(bus, reconcile.LeaderBecame{Identity: "haptic-0"})
-	_ = bus.Close(context.Background())
-	for _, e := range history.All() {
-		fmt.Println(e.Level, e.Text)
-	}
-	// Output: INFO leads now and deploys, as haptic-0
+	// level=INFO msg="new valid configuration of 80 lines in 6 sections and 2 files from 2 Ingress, after Ingress changed" reconciliation=3 took=1ms hash=6b86b273 event=reconciliation.completed
 }
 
 func ExampleServer_Run() {
@@ -165,14 +152,6 @@ func ExampleTrace() {
 	// Output: true
 }
 
-func ExampleMetrics_Collect() {
-	metrics := observe.NewMetrics(eventbus.New(nil))
-	metrics.Collect(&observe.Subject{Version: "v1"})
-	families, err := metrics.Registry().Gather()
-	fmt.Println(err, families[0].GetName())
-	// Output: <nil> haptic_build_info
-}
-
 func ExampleHealth_Check() {
 	var health observe.Health
 	health.Check("discovery", observe.Live, func() error { return errors.New("asks in vain for 6m0s") })
@@ -189,19 +168,4 @@ func ExampleHealth_Heartbeat() {
 	beat() // in each round
 	fmt.Println(health.Live())
 	// Output: <nil>
-}
-
-func ExampleHistory_Plans() {
-	bus := eventbus.New(nil)
-	history := observe.NewHistory(bus, 0)
-	bus.Start()
-	eventbus.Publish(bus, reconcile.InstanceDeploymentFailed{Instance: "haproxy-0", Err: errors.New("no route to host")})
-	_ = bus.Close(context.Background())
-	for _, p := range history.Plans() {
-		fmt.Println(p.Instance, p.Error)
-	}
-	fmt.Println(len(history.Failures()))
-	// Output:
-	// haproxy-0 no route to host
-	// 1
 }

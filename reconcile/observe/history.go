@@ -13,21 +13,22 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/event"
 )
 
-// Entry is one event of a [History], in words.
-type Entry struct {
+// entry is one event of a history, in words.
+type entry struct {
 	Time           time.Time `json:"time"` // when the history heard of it
 	Seq            uint64    `json:"seq"`  // place in the order of the bus
 	Level          string    `json:"level"`
-	Event          string    `json:"event,omitempty"` // its name: "reconciliation.completed"
+	Event          string    `json:"event"` // its name: "reconciliation.completed"
 	Reconciliation uint64    `json:"reconciliation,omitempty"`
 	Instance       string    `json:"instance,omitempty"`
 	Text           string    `json:"text"`
 }
 
-// PlanEntry is what was done to one instance last, or was to be done.
-type PlanEntry struct {
+// planEntry is what was done to one instance last, or was to be done.
+type planEntry struct {
 	Time           time.Time       `json:"time"` // when the history heard of it
 	Reconciliation uint64          `json:"reconciliation"`
 	Instance       string          `json:"instance"`
@@ -41,74 +42,27 @@ type PlanEntry struct {
 	Error          string          `json:"error,omitempty"`
 }
 
-// History keeps the newest remarks of a commentator, for a debug page, and
-// besides them the newest failures, which no storm of other events takes away,
-// and the last plan of each instance.
-type History struct {
-	ring, failures *eventbus.Ring[Entry]
+// history keeps the newest sentences for the debug page, the newest failures,
+// which no storm of other events takes away, and the last plan of each instance.
+type history struct {
+	ring, failures *eventbus.Ring[entry]
 
 	mu     sync.Mutex
-	plans  map[string]PlanEntry // by instance
+	plans  map[string]planEntry // by instance
 	leader string
 }
 
-// failuresKept and plansKept bound what a history keeps of these.
-const (
-	failuresKept = 64
-	plansKept    = maxInstances
-)
-
-// NewHistory subscribes to bus and keeps the last n remarks; n below 1 is 128.
-func NewHistory(bus *eventbus.Bus, n int) *History {
-	h := &History{ring: eventbus.NewRing[Entry](n), failures: eventbus.NewRing[Entry](failuresKept), plans: map[string]PlanEntry{}}
-	var c commentator
-	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) {
-		now := time.Now()
-		h.keep(d.Event, now)
-		r, ok := c.record(d.Event)
-		if !ok {
-			return
-		}
-		e := r.entry(d.Event)
-		e.Time, e.Seq = now, d.Seq
-		h.ring.Add(e)
-		if r.level >= slog.LevelError {
-			h.failures.Add(e)
-		}
-	})
+// newHistory subscribes to bus.
+func newHistory(bus *eventbus.Bus) *history {
+	h := &history{ring: eventbus.NewRing[entry](128), failures: eventbus.NewRing[entry](64), plans: map[string]planEntry{}}
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { h.hear(d, time.Now()) })
 	return h
 }
 
-// entry is the remark on an event as a history has it.
-func (r remark) entry(event any) Entry {
-	e := Entry{Level: r.level.String(), Text: r.text}
-	if known, ok := event.(reconcile.Event); ok {
-		e.Event = known.EventName()
-	}
-	for _, a := range r.attrs {
-		switch a.Key {
-		case "reconciliation":
-			e.Reconciliation = a.Value.Uint64()
-		case "instance":
-			e.Instance = a.Value.String()
-		case "resource", "fault", "because":
-			e.Text += ": " + a.Value.String()
-		}
-	}
-	return e
-}
-
-// keep remembers plans and the leader.
-func (h *History) keep(event any, now time.Time) {
+func (h *history) hear(d eventbus.Delivery[any], now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch e := event.(type) {
-	case reconcile.InstanceDeployed:
-		h.plan(PlanEntry{Time: now, Reconciliation: e.ID, Instance: e.Instance, Took: e.Took}, e.Result)
-	case reconcile.InstanceDeploymentFailed:
-		h.plan(PlanEntry{Time: now, Reconciliation: e.ID, Instance: e.Instance, Took: e.Took, Error: text(e.Err)}, e.Result)
-	case reconcile.DriftRepaired:
-		h.plan(PlanEntry{Time: now, Reconciliation: e.ID, Instance: e.Instance, Drift: true}, e.Result)
+	switch e := d.Event.(type) {
 	case reconcile.InstancesChanged:
 		for _, name := range e.Removed {
 			if !slices.Contains(e.Instances, name) { // else another one of that name has come
@@ -120,50 +74,52 @@ func (h *History) keep(event any, now time.Time) {
 	case reconcile.LeaderBecame:
 		h.leader = e.Identity
 	}
+	r := reportOf(d.Event)
+	if r.Result != nil || r.Instance != "" && r.Err != nil {
+		_, drift := d.Event.(reconcile.DriftRepaired)
+		h.plan(r, drift, now)
+	}
+	if r.Sentence == "" {
+		return
+	}
+	e := entry{now, d.Seq, r.Level.String(), r.Name, r.Reconciliation, r.Instance, r.Sentence}
+	h.ring.Add(e)
+	if r.Level >= slog.LevelError {
+		h.failures.Add(e)
+	}
 }
 
-// plan remembers one. The caller holds h.mu.
-func (h *History) plan(p PlanEntry, r *dataplane.Result) {
-	if r != nil {
-		p.Plan, p.Reloads, p.Commands, p.Fallback = r.Plan, r.Reloads, r.Commands, r.Fallback
-		if p.Took == 0 {
-			p.Took = r.Duration
-		}
+// plan remembers a deployment. The caller holds h.mu.
+func (h *history) plan(r event.Report, drift bool, now time.Time) {
+	p := planEntry{Time: now, Reconciliation: r.Reconciliation, Instance: r.Instance, Drift: drift, Took: r.Took}
+	if r.Err != nil {
+		p.Error = r.Err.Error()
+	}
+	if r.Result != nil {
+		p.Plan, p.Reloads, p.Commands, p.Fallback = r.Result.Plan, r.Result.Reloads, r.Result.Commands, r.Result.Fallback
 	}
 	if p.Plan.Empty() && p.Error == "" {
 		return // the one before tells more
 	}
 	p.Summary = p.Plan.Summary()
-	if _, ok := h.plans[p.Instance]; !ok && len(h.plans) >= plansKept {
-		return
-	}
 	h.plans[p.Instance] = p
 }
 
-// All returns what is kept, the oldest first.
-func (h *History) All() []Entry { return h.ring.All() }
-
-// Last returns the newest n, the oldest of them first.
-func (h *History) Last(n int) []Entry { return h.ring.Last(n) }
-
-// Failures returns the newest remarks that are errors, the oldest first.
-func (h *History) Failures() []Entry { return h.failures.All() }
-
-// Plans returns, for each instance, the last deployment that changed something
+// lastPlans returns, for each instance, the last deployment that changed something
 // or failed, the newest first.
-func (h *History) Plans() []PlanEntry {
+func (h *history) lastPlans() []planEntry {
 	h.mu.Lock()
 	plans := slices.Collect(maps.Values(h.plans))
 	h.mu.Unlock()
-	slices.SortFunc(plans, func(a, b PlanEntry) int {
+	slices.SortFunc(plans, func(a, b planEntry) int {
 		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.Instance, b.Instance))
 	})
 	return plans
 }
 
-// Leader returns the identity of the process that leads, as it was observed
-// last; "" where nobody said.
-func (h *History) Leader() string {
+// leads returns the identity of the process that leads, as it was observed last;
+// "" where nobody said.
+func (h *history) leads() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.leader

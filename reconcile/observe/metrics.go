@@ -2,252 +2,252 @@ package observe
 
 import (
 	"context"
-	"maps"
+	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/event"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
-// buckets of the histograms, in seconds.
-var buckets = [...]float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10}
+// NewMetrics subscribes to bus and returns a registry with the metrics that doc.go
+// lists: those that events count, until the bus is closed, and those that are read
+// of the bus and of the subject at each scrape. Collectors of the program, such as
+// those of the Go runtime, can be added to it.
+//
+// Names of resources are no labels, and the series of an instance go away with it.
+func NewMetrics(bus *eventbus.Bus, s Subject) *prometheus.Registry {
+	c := &counted{registry: prometheus.NewRegistry(), families: map[string]*family{}}
+	for _, e := range slices.Concat(reconcile.Events(), settings.Events(), fetch.Events()) {
+		for _, m := range e.Report().Metrics {
+			c.family(m)
+		}
+	}
+	c.family(eventsTotal("", 0))
+	c.registry.MustRegister(&scraped{bus: bus, subject: &s})
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { c.count(reportOf(d.Event)) })
+	return c.registry
+}
 
-// Metrics turns the events of a loop, and what a [Subject] tells at each scrape,
-// into Prometheus metrics. What every controller counts:
-//
-//	haptic_reconciliation_total                    reconciliations that ended, well or not
-//	haptic_reconciliation_errors_total             those that failed
-//	haptic_reconciliation_duration_seconds         render and validation, with all attempts
-//	haptic_validation_total                        validations of a configuration
-//	haptic_validation_errors_total                 those that refused it
-//	haptic_deployment_total                        deployments to an instance, repairs of drift included
-//	haptic_deployment_errors_total                 those that failed
-//	haptic_deployment_duration_seconds             of one deployment to one instance
-//	haptic_resource_count{type}                    resources that the newest render read
-//	haptic_events_published_total                  events on the bus
-//	haptic_event_subscribers                       subscriptions on the bus
-//
-// What happens beyond that:
-//
-//	haptic_reloads_total{haproxy_instance}  reloads that deployments took
-//	haptic_runtime_changes_total{haproxy_instance}  commands that changed HAProxy without a reload
-//	haptic_drift_repaired_total                    instances that somebody else had changed
-//	haptic_render_duration_seconds                 of one attempt
-//	haptic_validation_duration_seconds             of one attempt
-//	haptic_settings_applied_total                  settings that took effect
-//	haptic_settings_invalid_total                  settings that were refused
-//	haptic_http_resources_accepted_total           fetched contents that were deployed
-//	haptic_http_resources_rejected_total           fetched contents that nothing valid could be made of
-//	haptic_events_total{event}                     events by name, such as leader.became
-//	haptic_event_queue_pending{subscriber}         events that wait for a subscriber
-//	haptic_event_queue_watermark{subscriber}       the most that ever waited
-//
-// And with [Metrics.Collect], read at each scrape:
-//
-//	haptic_leading                                 1 where this process deploys
-//	haptic_instances                               HAProxys that are deployed to
-//	haptic_instance_staleness_seconds{haproxy_instance}  for how long it lacks the newest valid configuration; 0: it has it
-//	haptic_instance_failures{haproxy_instance}  failed deployments in a row
-//	haptic_quarantined_resources{kind}             resources that are left out as a whole
-//	haptic_refused_resources{kind}                 resources that are left out in part
-//	haptic_validated_timestamp_seconds             when the newest valid configuration was made
-//	haptic_watch_state{resource,state}             1 for the state that a watch is in, 0 for all others
-//	haptic_watch_objects{resource}                 objects in the store
-//	haptic_settings_info{version}                  1 for the settings in use
-//	haptic_settings_valid                          0 where the newest settings were refused
-//	haptic_component_healthy{component}            1 where a check of [Health] has nothing to say
-//	haptic_build_info{version,goversion}           1
-//
-// The number of series is bounded, whatever comes: names of resources are no
-// labels, a label has at most 100 values besides "other" (instances 1000), each
-// at most 128 bytes long, and the series of an instance go away with it. There
-// are no exemplars: traces are found by their attributes.
-type Metrics struct {
+func eventsTotal(name string, n float64) event.Metric {
+	return event.Metric{Name: "events_total", Help: "Events by name.", Label: "event", By: map[string]float64{name: n}}
+}
+
+// counted are the metrics that events count. Only the goroutine of the
+// subscription uses it.
+type counted struct {
 	registry *prometheus.Registry
-
-	reconciliations, reconciliationErrors prometheus.Counter
-	validations, validationErrors         prometheus.Counter
-	deployments, deploymentErrors, drifts prometheus.Counter
-	settingsApplied, settingsInvalid      prometheus.Counter
-	httpAccepted, httpRejected            prometheus.Counter
-	reconciliationTime, deploymentTime    prometheus.Histogram
-	renderTime, validationTime            prometheus.Histogram
-	resources                             *prometheus.GaugeVec
-	reloads, commands, events             *prometheus.CounterVec
-
-	// Only the one goroutine of the subscription uses these.
-	types     labels          // of resources that were counted once
-	names     labels          // of events
-	instances map[string]bool // that have series, by label
-	known     bool            // the loop has said which there are
+	families map[string]*family // by name
 }
 
-// NewMetrics subscribes to bus and returns the metrics, on a registry of their
-// own. They count until the bus is closed.
-func NewMetrics(bus *eventbus.Bus) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), types: labels{}, names: labels{}, instances: map[string]bool{}}
-	m.reconciliations = m.counter("reconciliation_total", "Reconciliations that ended, well or not.")
-	m.reconciliationErrors = m.counter("reconciliation_errors_total", "Reconciliations that failed to render or to validate.")
-	m.validations = m.counter("validation_total", "Validations of a rendered configuration.")
-	m.validationErrors = m.counter("validation_errors_total", "Validations that refused the configuration.")
-	m.deployments = m.counter("deployment_total", "Deployments to one instance, well or not, repairs of drift included.")
-	m.deploymentErrors = m.counter("deployment_errors_total", "Deployments to one instance that failed.")
-	m.drifts = m.counter("drift_repaired_total", "Idle instances that no longer had what was deployed to them, and have it again.")
-	m.settingsApplied = m.counter("settings_applied_total", "Settings that took effect.")
-	m.settingsInvalid = m.counter("settings_invalid_total", "Settings that were refused; those before stayed in use.")
-	m.httpAccepted = m.counter("http_resources_accepted_total", "Fetched contents that were deployed.")
-	m.httpRejected = m.counter("http_resources_rejected_total", "Fetched contents that no valid configuration could be made with.")
-	m.reconciliationTime = m.histogram("reconciliation_duration_seconds", "Time to render and validate, in seconds.")
-	m.renderTime = m.histogram("render_duration_seconds", "Time to render once, in seconds.")
-	m.validationTime = m.histogram("validation_duration_seconds", "Time to validate once, in seconds.")
-	m.deploymentTime = m.histogram("deployment_duration_seconds", "Time of a deployment to one instance, in seconds.")
-	m.reloads = m.counters("reloads_total", "Reloads of HAProxy that deployments took.", "haproxy_instance")
-	m.commands = m.counters("runtime_changes_total", "Commands that changed the running HAProxy without a reload.", "haproxy_instance")
-	m.events = m.counters("events_total", "Events by name.", "event")
-	m.resources = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: "haptic", Name: "resource_count", Help: "Resources that the newest render read, by type.",
-	}, []string{"type"})
-	m.registry.MustRegister(m.resources, &busCollector{bus})
-	// One subscription, not one for each type: an instance's last deployment
-	// must be seen before its end.
-	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { m.observe(d.Event) })
-	return m
+// family is a metric with all of its series.
+type family struct {
+	add  func(v float64, by ...string)
+	used map[string]bool // values of the label
 }
 
-// Registry returns the registry that the metrics are on. Collectors of the
-// program, such as those of the Go runtime, can be added to it.
-func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
-
-// Collect adds what the subject tells. Call it once.
-func (m *Metrics) Collect(s *Subject) { m.registry.MustRegister(&subjectCollector{subject: s}) }
-
-func (m *Metrics) counter(name, help string) prometheus.Counter {
-	c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "haptic", Name: name, Help: help})
-	m.registry.MustRegister(c)
-	return c
-}
-
-func (m *Metrics) histogram(name, help string) prometheus.Histogram {
-	h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "haptic", Name: name, Help: help, Buckets: buckets[:]})
-	m.registry.MustRegister(h)
-	return h
-}
-
-func (m *Metrics) counters(name, help, by string) *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "haptic", Name: name, Help: help}, []string{by})
-	m.registry.MustRegister(c)
-	return c
-}
-
-func (m *Metrics) observe(event any) {
-	if e, ok := event.(reconcile.Event); ok {
-		m.events.WithLabelValues(m.names.of(e.EventName())).Inc()
+// family returns that of a metric, and registers it the first time: without a
+// label it shows as 0 from then on.
+func (c *counted) family(m event.Metric) *family {
+	if f := c.families[m.Name]; f != nil {
+		return f
 	}
-	switch e := event.(type) {
-	case reconcile.AttemptCompleted:
-		m.renderTime.Observe(e.RenderTook.Seconds())
-		if e.ValidateTook > 0 {
-			m.validationTime.Observe(e.ValidateTook.Seconds())
+	f, labels := &family{used: map[string]bool{}}, []string{m.Label}
+	if m.Label == "" {
+		labels = nil
+	}
+	c.families[m.Name] = f
+	opts := prometheus.Opts{Namespace: "haptic", Name: m.Name, Help: m.Help}
+	switch m.Kind {
+	case event.Counter:
+		vec := prometheus.NewCounterVec(prometheus.CounterOpts(opts), labels)
+		f.add = func(v float64, by ...string) { vec.WithLabelValues(by...).Add(v) }
+		c.registry.MustRegister(vec)
+	case event.Gauge:
+		vec := prometheus.NewGaugeVec(prometheus.GaugeOpts(opts), labels)
+		f.add = func(v float64, by ...string) { vec.WithLabelValues(by...).Set(v) }
+		c.registry.MustRegister(vec)
+	case event.Seconds:
+		histogram := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "haptic", Name: m.Name, Help: m.Help,
+			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10}})
+		f.add = func(v float64, _ ...string) { histogram.Observe(v) }
+		c.registry.MustRegister(histogram)
+		return f
+	}
+	if m.Label == "" {
+		f.add(0)
+	}
+	return f
+}
+
+// count counts what an event reports.
+func (c *counted) count(r event.Report) {
+	if r.Name == "" {
+		return
+	}
+	for _, m := range append(r.Metrics, eventsTotal(r.Name, 1)) {
+		f := c.family(m)
+		if m.Label == "" {
+			f.add(m.Value)
+			continue
 		}
-	case settings.Applied:
-		m.settingsApplied.Inc()
-	case settings.Invalid:
-		m.settingsInvalid.Inc()
-	case fetch.Accepted:
-		m.httpAccepted.Inc()
-	case fetch.Rejected:
-		m.httpRejected.Inc()
-	case reconcile.ReconciliationCompleted:
-		m.reconciled(e.Took)
-	case reconcile.ReconciliationFailed:
-		m.reconciled(e.Took)
-		m.reconciliationErrors.Inc()
-	case reconcile.ValidationCompleted:
-		m.validations.Inc()
-	case reconcile.ValidationFailed:
-		m.validations.Inc()
-		m.validationErrors.Inc()
-	case reconcile.IndexSynchronized:
-		m.count(e.Resources)
-	case reconcile.TemplateRendered:
-		m.count(e.Resources)
-	case reconcile.InstanceDeployed:
-		m.deployed(e.Instance, e.Result, e.Took)
-	case reconcile.DriftRepaired:
-		m.drifts.Inc()
-		var took time.Duration
-		if e.Result != nil {
-			took = e.Result.Duration
+		for name := range m.By {
+			f.used[name] = true
 		}
-		m.deployed(e.Instance, e.Result, took)
-	case reconcile.InstanceDeploymentFailed:
-		m.deployed(e.Instance, e.Result, e.Took)
-		if !e.Asked { // then nothing is wrong but what is in quarantine
-			m.deploymentErrors.Inc()
-		}
-	case reconcile.InstancesChanged:
-		m.known = true
-		m.setInstances(e.Instances)
-	}
-}
-
-func (m *Metrics) reconciled(took time.Duration) {
-	m.reconciliations.Inc()
-	m.reconciliationTime.Observe(took.Seconds())
-}
-
-func (m *Metrics) deployed(instance string, r *dataplane.Result, took time.Duration) {
-	m.deployments.Inc()
-	m.deploymentTime.Observe(took.Seconds())
-	name := label(instance)
-	if !m.instances[name] {
-		if m.known || len(m.instances) == maxInstances {
-			return // it has gone, or is one too many: its series must not come back
-		}
-		m.instances[name] = true
-	}
-	if r == nil {
-		r = &dataplane.Result{}
-	}
-	m.reloads.WithLabelValues(name).Add(float64(r.Reloads))
-	m.commands.WithLabelValues(name).Add(float64(r.Commands))
-}
-
-// count sets the gauges by type. A type that is no longer there stays, as 0: it
-// has not vanished, all of its resources have.
-func (m *Metrics) count(resources map[string]int) {
-	now := make(map[string]int, len(resources))
-	for _, name := range slices.Sorted(maps.Keys(resources)) {
-		now[m.types.of(name)] += resources[name]
-	}
-	for t := range m.types {
-		m.resources.WithLabelValues(t).Set(float64(now[t]))
-	}
-}
-
-// setInstances keeps the series of these instances, and drops all others.
-func (m *Metrics) setInstances(names []string) {
-	now := make(map[string]bool, len(names))
-	for _, name := range names {
-		if len(now) == maxInstances {
-			break
-		}
-		name = label(name)
-		now[name] = true
-		m.reloads.WithLabelValues(name) // shows as 0 from the beginning
-		m.commands.WithLabelValues(name)
-	}
-	for name := range m.instances {
-		if !now[name] {
-			m.reloads.DeleteLabelValues(name)
-			m.commands.DeleteLabelValues(name)
+		for name := range f.used {
+			f.add(m.By[name], text(name))
 		}
 	}
-	m.instances = now
+}
+
+// text makes a text fit for the value of a label: Prometheus takes UTF-8 only.
+func text(s string) string { return strings.ToValidUTF8(s, "?") }
+
+// scraped is what is read at each scrape.
+type scraped struct {
+	bus     *eventbus.Bus
+	subject *Subject
+}
+
+// Describe implements prometheus.Collector: it says nothing, so that what is
+// collected is not compared with it.
+func (*scraped) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (s *scraped) Collect(to chan<- prometheus.Metric) {
+	all := busMetrics(s.bus.Stats())
+	if s.subject.Loop != nil {
+		all = append(all, stateMetrics(s.subject.Loop.State(), time.Now())...)
+	}
+	all = append(all, s.subject.metrics()...)
+	for _, m := range all {
+		send(to, m)
+	}
+	for name, w := range s.subject.watches() {
+		for _, phase := range phases() {
+			state := prometheus.NewDesc("haptic_watch_state", "1 for the state that a watch is in, 0 for all others.", []string{"resource", "state"}, nil)
+			to <- prometheus.MustNewConstMetric(state, prometheus.GaugeValue, truth(w.Phase == phase), text(name), string(phase))
+		}
+	}
+	build := prometheus.NewDesc("haptic_build_info", "What runs.", []string{"version", "goversion"}, nil)
+	to <- prometheus.MustNewConstMetric(build, prometheus.GaugeValue, 1, text(s.subject.version()), runtime.Version())
+}
+
+// send sends the values of a metric.
+func send(to chan<- prometheus.Metric, m event.Metric) {
+	kind := prometheus.GaugeValue
+	if m.Kind == event.Counter {
+		kind = prometheus.CounterValue
+	}
+	if m.Label == "" {
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("haptic_"+m.Name, m.Help, nil, nil), kind, m.Value)
+		return
+	}
+	desc := prometheus.NewDesc("haptic_"+m.Name, m.Help, []string{m.Label}, nil)
+	for name, v := range m.By {
+		to <- prometheus.MustNewConstMetric(desc, kind, v, text(name))
+	}
+}
+
+// series are values by label.
+type series = map[string]float64
+
+// busMetrics are the figures of a bus, a row each.
+func busMetrics(s eventbus.Stats) []event.Metric {
+	pending, watermark := series{}, series{}
+	for _, sub := range s.Subscribers { // two may have been made in one line
+		pending[sub.Name] += float64(sub.Pending)
+		watermark[sub.Name] = max(watermark[sub.Name], float64(sub.Watermark))
+	}
+	return []event.Metric{
+		{Name: "events_published_total", Help: "Events published on the bus.", Value: float64(s.Published)},
+		{Kind: event.Gauge, Name: "event_subscribers", Help: "Subscriptions on the bus.", Value: float64(len(s.Subscribers))},
+		{Kind: event.Gauge, Name: "event_queue_pending", Help: "Events that wait for a subscriber, with the one that it is at.", Label: "subscriber", By: pending},
+		{Kind: event.Gauge, Name: "event_queue_watermark", Help: "The most events that ever waited for a subscriber.", Label: "subscriber", By: watermark},
+	}
+}
+
+// stateMetrics are the figures of a loop, a row each.
+func stateMetrics(s reconcile.State, now time.Time) []event.Metric {
+	staleness, failures, reloads, commands := series{}, series{}, series{}, series{}
+	for _, e := range s.Instances {
+		staleness[e.Name], failures[e.Name] = stale(e, now).Seconds(), float64(e.Failures)
+		reloads[e.Name], commands[e.Name] = float64(e.Reloads), float64(e.Commands)
+	}
+	quarantined, refused := series{}, series{}
+	for _, q := range s.Quarantined {
+		quarantined[q.Resource.Kind]++
+	}
+	for _, r := range s.Refused {
+		kind, _, _ := strings.Cut(r.Resource, " ") // of "Ingress shop/web"
+		refused[kind]++
+	}
+	all := []event.Metric{
+		{Kind: event.Gauge, Name: "leading", Help: "1 where this process deploys.", Value: truth(s.Leading)},
+		{Kind: event.Gauge, Name: "instances", Help: "Instances that are deployed to.", Value: float64(len(s.Instances))},
+		{Kind: event.Gauge, Name: "instance_staleness_seconds", Help: "For how long an instance lacks the newest valid configuration; 0: it has it.", Label: "haproxy_instance", By: staleness},
+		{Kind: event.Gauge, Name: "instance_failures", Help: "Failed deployments to an instance, in a row.", Label: "haproxy_instance", By: failures},
+		{Name: "reloads_total", Help: "Reloads of HAProxy that deployments took.", Label: "haproxy_instance", By: reloads},
+		{Name: "runtime_changes_total", Help: "Commands that changed the running HAProxy without a reload.", Label: "haproxy_instance", By: commands},
+		{Kind: event.Gauge, Name: "quarantined_resources", Help: "Resources that are left out as a whole, since no configuration is valid with them.", Label: "kind", By: quarantined},
+		{Kind: event.Gauge, Name: "refused_resources", Help: "Resources that are refused, as a whole or in part.", Label: "kind", By: refused},
+	}
+	if !s.ValidatedAt.IsZero() {
+		all = append(all, event.Metric{Kind: event.Gauge, Name: "validated_timestamp_seconds",
+			Help: "When the newest valid configuration was made, in seconds since 1970.", Value: float64(s.ValidatedAt.UnixMilli()) / 1000})
+	}
+	return all
+}
+
+// metrics are the other figures of a subject, a row each.
+func (s *Subject) metrics() (all []event.Metric) {
+	objects, healthy := series{}, series{}
+	for name, w := range s.watches() {
+		objects[name] = float64(w.Objects)
+	}
+	all = append(all, event.Metric{Kind: event.Gauge, Name: "watch_objects", Help: "Objects in the store of a watch.", Label: "resource", By: objects})
+	if s.Settings != nil {
+		state := s.Settings()
+		all = append(all, event.Metric{Kind: event.Gauge, Name: "settings_valid",
+			Help: "0 where the newest settings were refused, and those before are in use.", Value: truth(state.Error == "")})
+		if state.Version != "" {
+			all = append(all, event.Metric{Kind: event.Gauge, Name: "settings_info", Help: "The settings in use.",
+				Label: "version", By: series{state.Version: 1}})
+		}
+	}
+	if s.Health != nil {
+		for _, f := range s.Health.All() {
+			healthy[f.Component] = truth(f.Err == nil)
+		}
+		all = append(all, event.Metric{Kind: event.Gauge, Name: "component_healthy", Help: "1 where a check has nothing to say.", Label: "component", By: healthy})
+	}
+	return all
+}
+
+// stale says for how long an instance lacks the newest valid configuration.
+func stale(e reconcile.InstanceState, now time.Time) time.Duration {
+	if e.StaleSince.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(e.StaleSince))
+}
+
+// phases are all states of a watch.
+func phases() []k8swatch.Phase {
+	return []k8swatch.Phase{k8swatch.PhaseStarting, k8swatch.PhaseSynced, k8swatch.PhaseStale,
+		k8swatch.PhaseForbidden, k8swatch.PhaseNotInstalled, k8swatch.PhaseStopped}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -5,15 +5,17 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
 // Observer is everything of this package that watches one loop.
 type Observer struct {
-	Metrics *Metrics
-	History *History
+	Metrics *prometheus.Registry // more collectors can be added
 	Health  *Health
 
+	history *history
 	subject *Subject
 	bus     *eventbus.Bus
 	started time.Time
@@ -27,8 +29,7 @@ func New(bus *eventbus.Bus, s Subject, log *slog.Logger) *Observer {
 	if s.Health == nil {
 		s.Health = &Health{}
 	}
-	o := &Observer{Metrics: NewMetrics(bus), History: NewHistory(bus, 0), Health: s.Health, subject: &s, bus: bus, started: time.Now()}
-	o.Metrics.Collect(&s)
+	o := &Observer{Metrics: NewMetrics(bus, s), Health: s.Health, history: newHistory(bus), subject: &s, bus: bus, started: time.Now()}
 	Comment(bus, log)
 	newWatchdog(bus, &s)
 	return o
@@ -56,7 +57,7 @@ func New(bus *eventbus.Bus, s Subject, log *slog.Logger) *Observer {
 //
 // Set Addr, Token and Logger, Register more, and Run it.
 func (o *Observer) Server() *Server {
-	s := &Server{Metrics: o.Metrics.Registry(), Health: o.Health}
+	s := &Server{Metrics: o.Metrics, Health: o.Health}
 	s.page = func(w http.ResponseWriter, r *http.Request) { o.page(w, r, s.names()) }
 	sub := o.subject
 	if sub.Config != nil {
@@ -81,9 +82,9 @@ func (o *Observer) Server() *Server {
 	if sub.HTTP != nil {
 		s.Register("http", func() any { return sub.HTTP() })
 	}
-	s.Register("plan", func() any { return shortPlans(o.History.Plans()) })
-	s.Register("events", func() any { return o.History.All() })
-	s.Register("errors", func() any { return o.History.Failures() })
+	s.Register("plan", func() any { return shortPlans(o.history.lastPlans()) })
+	s.Register("events", func() any { return o.history.ring.All() })
+	s.Register("errors", func() any { return o.history.failures.All() })
 	s.Register("health", func() any { return findingInfos(o.Health.All()) })
 	s.Register("bus", func() any { return o.bus.Stats() })
 	s.Register("uptime", func() any { return uptimeSince(o.started) })

@@ -114,7 +114,7 @@ func (o *Observer) page(w http.ResponseWriter, r *http.Request, vars []string) {
 
 func (o *Observer) pageData(now time.Time, reload int, vars []string) *pageData {
 	d := &pageData{CSS: template.CSS(pageCSS), Now: now.Format("2006-01-02 15:04:05 MST"), Reload: reload, More: map[string]int{},
-		Version: o.subject.version(), Go: o.subject.buildInfo().Go, Leader: o.History.Leader(), Uptime: brief(now.Sub(o.started).Round(time.Second)),
+		Version: o.subject.version(), Go: o.subject.buildInfo().Go, Leader: o.history.leads(), Uptime: brief(now.Sub(o.started).Round(time.Second)),
 		Vars: vars}
 	var s reconcile.State
 	if o.subject.Loop != nil {
@@ -128,13 +128,13 @@ func (o *Observer) pageData(now time.Time, reload int, vars []string) *pageData 
 		}
 	}
 	d.fill(s, now)
-	d.plans(o.History.Plans(), now)
+	d.plans(o.history.lastPlans(), now)
 	if o.subject.Settings != nil {
 		info := infoOf(o.subject.Settings())
 		d.Settings = &info
 	}
 	d.watches(o.subject, now)
-	d.events(o.History.Last(eventsOnPage))
+	d.events(o.history.ring.Last(eventsOnPage))
 	d.Verdict = judge(s, findings)
 	d.Figures = figures(s, now)
 	return d
@@ -252,7 +252,7 @@ func rowOf(e reconcile.InstanceState, s reconcile.State, now time.Time) instance
 	return row
 }
 
-func (d *pageData) plans(plans []PlanEntry, now time.Time) {
+func (d *pageData) plans(plans []planEntry, now time.Time) {
 	for _, p := range plans[:min(len(plans), plansOnPage)] {
 		row := planRow{Class: "good", Instance: p.Instance, Summary: p.Summary, When: ago(p.Time, now), Took: brief(p.Took),
 			Error: p.Error, Reconciliation: p.Reconciliation}
@@ -294,7 +294,7 @@ func (d *pageData) watches(s *Subject, now time.Time) {
 }
 
 // events shows them, the newest first.
-func (d *pageData) events(entries []Entry) {
+func (d *pageData) events(entries []entry) {
 	for _, e := range slices.Backward(entries) {
 		class := map[string]string{"ERROR": "bad", "WARN": "warn"}[e.Level]
 		d.Events = append(d.Events, eventRow{Class: class, Time: e.Time.Format("15:04:05"), Level: strings.ToLower(e.Level), Name: e.Event,
@@ -330,3 +330,12 @@ func span(d time.Duration) string {
 	}
 	return "0 s"
 }
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+func short(hash string) string { return hash[:min(len(hash), 8)] }

@@ -185,7 +185,7 @@ func (s *Server) Handler() http.Handler {
 		mux.HandleFunc("GET /{$}", s.page)
 	}
 	if s.Metrics != nil {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{}))
+		mux.Handle("GET /metrics", promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	}
 	outer := http.NewServeMux()
 	outer.Handle("/", s.guarded(mux))

@@ -36,7 +36,7 @@ func get(t *testing.T, h http.Handler, url, authorization string) *httptest.Resp
 func TestHandler(t *testing.T) {
 	sick := errors.New("the watch of Ingress is stalled")
 	s := &observe.Server{
-		Metrics: observe.NewMetrics(eventbus.New(nil)).Registry(),
+		Metrics: observe.NewMetrics(eventbus.New(nil), observe.Subject{}),
 		Ready:   func() error { return sick },
 	}
 	s.Register("state", func() any { return reconcile.State{Validated: "abc"} })
@@ -124,7 +124,7 @@ func TestWhoMayAsk(t *testing.T) {
 		{"other scheme", token, "10.0.0.1", "Basic " + token, 401, 503},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &observe.Server{Token: c.token, Ready: func() error { return secret }, Metrics: observe.NewMetrics(eventbus.New(nil)).Registry()}
+			s := &observe.Server{Token: c.token, Ready: func() error { return secret }, Metrics: observe.NewMetrics(eventbus.New(nil), observe.Subject{})}
 			s.Register("state", func() any { return 1 })
 			for _, path := range []string{"/debug/vars/state", "/debug/vars/", "/metrics", "/debug/pprof/"} {
 				w := get(t, s.Handler(), "http://"+c.host+path, c.authorization)

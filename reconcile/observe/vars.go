@@ -106,7 +106,7 @@ func infoOf(s settings.State) settingsInfo {
 }
 
 // shortPlans cuts plans that are too long to read.
-func shortPlans(plans []PlanEntry) []PlanEntry {
+func shortPlans(plans []planEntry) []planEntry {
 	for i, p := range plans {
 		if p.Plan != nil && len(p.Plan.Ops) > maxOps {
 			plans[i].Plan = &dataplane.Plan{Ops: p.Plan.Ops[:maxOps]} // the summary counts them all

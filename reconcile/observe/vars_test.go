@@ -334,7 +334,7 @@ func TestSubscriberThatIsStuck(t *testing.T) {
 func TestHealthOfASubject(t *testing.T) {
 	subject := fullSubject()
 	subject.Health = nil
-	o := observe.New(eventbus.New(nil), *subject, nil)
+	o := observe.New(eventbus.New(nil), subject, nil)
 	require.NoError(t, o.Health.Live())
 	require.EqualError(t, o.Health.Ready(), "configuration: instance far has no configuration yet: no route\n"+
 		"sync: routes is NotInstalled\nsecrets is Forbidden: not allowed")

@@ -18,6 +18,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/event"
 )
 
 // CredentialsUpdated says that credentials came, or changed. They are used from
@@ -27,6 +28,12 @@ type CredentialsUpdated struct {
 	Version string // metadata.resourceVersion
 }
 
+// Report implements [event.Event].
+func (e CredentialsUpdated) Report() event.Report {
+	return event.Report{Name: "credentials.updated", Level: slog.LevelInfo, Sentence: "credentials are in use",
+		Fields: []slog.Attr{slog.String("secret", e.Secret), slog.String("version", e.Version)}}
+}
+
 // CredentialsInvalid says why the credentials of the settings cannot be used.
 // Those before stay in use.
 type CredentialsInvalid struct {
@@ -34,14 +41,10 @@ type CredentialsInvalid struct {
 	Err    error
 }
 
-// LogValue implements slog.LogValuer.
-func (e CredentialsInvalid) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("secret", e.Secret), slog.Any("error", e.Err))
-}
-
-// LogValue implements slog.LogValuer.
-func (e CredentialsUpdated) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("secret", e.Secret), slog.String("version", e.Version))
+// Report implements [event.Event].
+func (e CredentialsInvalid) Report() event.Report {
+	return event.Report{Name: "credentials.invalid", Level: slog.LevelError, Sentence: fmt.Sprintf("no HAProxy can be reached: %v", e.Err), Err: e.Err,
+		Fields: []slog.Attr{slog.String("secret", e.Secret)}}
 }
 
 // FollowPods finds the HAProxys that the settings in use select with
@@ -330,15 +333,3 @@ func (l *Live) wakePods() {
 	default: // it will
 	}
 }
-
-// EventName is as in the log.
-func (CredentialsUpdated) EventName() string { return "credentials.updated" }
-
-// EventName is as in the log.
-func (CredentialsInvalid) EventName() string { return "credentials.invalid" }
-
-// Level implements [slog.Leveler].
-func (CredentialsUpdated) Level() slog.Level { return slog.LevelInfo }
-
-// Level implements [slog.Leveler].
-func (CredentialsInvalid) Level() slog.Level { return slog.LevelError }

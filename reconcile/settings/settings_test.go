@@ -2,7 +2,6 @@ package settings
 
 import (
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,11 +10,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -202,26 +199,4 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
-}
-
-// TestEvents: each event has its name, its level and its attributes in a log.
-func TestEvents(t *testing.T) {
-	boom := errors.New("boom")
-	for _, c := range []struct {
-		event reconcile.Event
-		want  string
-	}{
-		{Parsed{Name: "s.yaml", Version: "v1"}, `DEBUG config.parsed event.name=s.yaml event.version=v1`},
-		{Validated{Name: "s.yaml", Version: "v1", Took: 1e6}, `DEBUG config.validated event.name=s.yaml event.version=v1 event.took=1ms`},
-		{Invalid{Name: "s.yaml", Version: "v1", Err: boom}, `ERROR config.invalid event.name=s.yaml event.version=v1 event.error=boom`},
-		{Applied{Name: "s.yaml", Version: "v1", Started: []string{"a"}}, `INFO config.applied event.name=s.yaml event.version=v1 event.started=[a] event.stopped=[] event.took=0s`},
-		{CredentialsUpdated{Secret: "a/b", Version: "5"}, `INFO credentials.updated event.secret=a/b event.version=5`},
-		{CredentialsInvalid{Secret: "a/b", Err: boom}, `ERROR credentials.invalid event.secret=a/b event.error=boom`},
-	} {
-		var out strings.Builder
-		log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		log.Log(t.Context(), c.event.Level(), c.event.EventName(), "event", c.event)
-		_, line, _ := strings.Cut(strings.TrimSpace(out.String()), "level=")
-		require.Equal(t, c.want, strings.Replace(line, " msg=", " ", 1))
-	}
 }

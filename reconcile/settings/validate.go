@@ -13,7 +13,13 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile/cases"
+	"github.com/hapticsdk/haptic/reconcile/event"
 )
+
+// Events returns one value of each event of this package, without fields.
+func Events() []event.Event {
+	return []event.Event{Parsed{}, Validated{}, Invalid{}, Applied{}, CredentialsUpdated{}, CredentialsInvalid{}}
+}
 
 // The events below are what a [Live] publishes of settings. Name is the file or
 // ConfigMap that they come from, Version that of [Settings.Version].
@@ -24,11 +30,21 @@ type Parsed struct {
 	Name, Version string
 }
 
+// Report implements [event.Event].
+func (e Parsed) Report() event.Report {
+	return event.Report{Name: "config.parsed", Level: slog.LevelDebug, Fields: versionFields(e.Name, e.Version)}
+}
+
 // Validated says that all validators accept the settings. Whether they
 // render to something valid is found out next.
 type Validated struct {
 	Name, Version string
 	Took          time.Duration
+}
+
+// Report implements [event.Event].
+func (e Validated) Report() event.Report {
+	return event.Report{Name: "config.validated", Level: slog.LevelDebug, Took: e.Took, Fields: versionFields(e.Name, e.Version)}
 }
 
 // Invalid says why settings do not take effect. Those before stay in use.
@@ -38,6 +54,13 @@ type Invalid struct {
 	Took          time.Duration
 }
 
+// Report implements [event.Event].
+func (e Invalid) Report() event.Report {
+	return event.Report{Name: "config.invalid", Level: slog.LevelError, Took: e.Took, Err: e.Err,
+		Sentence: fmt.Sprintf("the settings stay as they are, as version %s of %s is wrong: %v", e.Version, e.Name, e.Err),
+		Metrics:  []event.Metric{{Name: "settings_invalid_total", Help: "Settings that were refused; those before stayed in use.", Value: 1}}}
+}
+
 // Applied says that settings are in use from now on.
 type Applied struct {
 	Name, Version    string
@@ -45,38 +68,22 @@ type Applied struct {
 	Took             time.Duration
 }
 
-// LogValue implements slog.LogValuer.
-func (e Applied) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("name", e.Name), slog.String("version", e.Version),
-		slog.Any("started", e.Started), slog.Any("stopped", e.Stopped), slog.Duration("took", e.Took))
+// Report implements [event.Event].
+func (e Applied) Report() event.Report {
+	sentence := "new settings are in use: version " + e.Version + " of " + e.Name
+	if len(e.Started) > 0 {
+		sentence += ", watching now: " + strings.Join(e.Started, " ")
+	}
+	if len(e.Stopped) > 0 {
+		sentence += ", no longer: " + strings.Join(e.Stopped, " ")
+	}
+	return event.Report{Name: "config.applied", Level: slog.LevelInfo, Took: e.Took, Sentence: sentence,
+		Metrics: []event.Metric{{Name: "settings_applied_total", Help: "Settings that took effect.", Value: 1}}}
 }
 
-// LogValue implements slog.LogValuer.
-func (e Invalid) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("name", e.Name), slog.String("version", e.Version), slog.Any("error", e.Err))
+func versionFields(name, version string) []slog.Attr {
+	return []slog.Attr{slog.String("name", name), slog.String("version", version)}
 }
-
-// LogValue implements slog.LogValuer.
-func (e Parsed) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("name", e.Name), slog.String("version", e.Version))
-}
-
-// LogValue implements slog.LogValuer.
-func (e Validated) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("name", e.Name), slog.String("version", e.Version), slog.Duration("took", e.Took))
-}
-
-// EventName implements [reconcile.Event].
-func (Parsed) EventName() string    { return "config.parsed" }
-func (Validated) EventName() string { return "config.validated" }
-func (Invalid) EventName() string   { return "config.invalid" }
-func (Applied) EventName() string   { return "config.applied" }
-
-// Level implements [slog.Leveler].
-func (Parsed) Level() slog.Level    { return slog.LevelDebug }
-func (Validated) Level() slog.Level { return slog.LevelDebug }
-func (Invalid) Level() slog.Level   { return slog.LevelError }
-func (Applied) Level() slog.Level   { return slog.LevelInfo }
 
 // ValidationRequest asks whether settings may take effect. Validators
 // answer with a [ValidationResponse], or with an error that says what is
