@@ -27,14 +27,14 @@ var allowed = map[string][]string{
 	"reconcile/event":     {"dataplane"},
 	"reconcile/fetch":     {"eventbus", "reconcile/event", "golang.org/x/sync/"},
 	"reconcile/settings":  {"reconcile", "reconcile/event", "reconcile/cases", "reconcile/fetch", "dataplane", "templating", "k8swatch", "eventbus", "internal/filewatch", "internal/jsonpath", "k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify"},
-	"reconcile/cases":     {"reconcile", "reconcile/fetch", "dataplane", "k8swatch", "k8s.io/", "go.yaml.in/yaml/"},
-	"reconcile/observe":   {"reconcile", "reconcile/event", "reconcile/settings", "reconcile/fetch", "dataplane", "eventbus", "k8swatch", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel/", "k8s.io/client-go/util/jsonpath", "k8s.io/apimachinery/pkg/runtime/schema"},
+	"reconcile/cases":     {"reconcile", "reconcile/fetch", "dataplane", "k8swatch", "internal/jsonpath", "k8s.io/", "go.yaml.in/yaml/"},
+	"reconcile/observe":   {"reconcile", "reconcile/event", "reconcile/settings", "reconcile/fetch", "dataplane", "eventbus", "k8swatch", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel/", "internal/jsonpath", "k8s.io/apimachinery/pkg/runtime/schema"},
 	"examples":            {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/settings", "reconcile/cases", "reconcile/observe", "reconcile/fetch", "eventbus", "golang.org/x/sync/", "k8s.io/"},
 	"internal/haproxycfg": {"github.com/haproxytech/client-native/v6/"},
 	"internal/dpapi":      {},
 	"internal/haproxyctl": {"golang.org/x/sys/unix"},
 	"internal/filewatch":  {"github.com/fsnotify/fsnotify"},
-	"internal/jsonpath":   {},
+	"internal/jsonpath":   {"k8s.io/client-go/util/jsonpath"},
 
 	// Below dataplane data flows down this list: each knows those above it only.
 	"dataplane/internal/config": {"internal/haproxycfg"},

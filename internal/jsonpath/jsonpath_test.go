@@ -112,39 +112,16 @@ func TestValues(t *testing.T) {
 }
 
 func TestCompileErrors(t *testing.T) {
-	tests := []struct{ expr, reason string }{
-		{"", "no field"},
-		{"{}", "no field"},
-		{"$", "no field"},
-		{".", "empty field name"},
-		{"a..b", "recursive"},
-		{"..a", "recursive"},
-		{"a.", "empty field name"},
-		{"{.a", "missing }"},
-		{"a[", "missing ]"},
-		{"a[0", "missing ]"},
-		{"a['x'", "missing ]"},
-		{"a['x", "closing quote"},
-		{"a['x','y']", "unions"},
-		{"a[0,1]", "unions"},
-		{"a[0:2]", "ranges"},
-		{"a[-1]", "positions from the end"},
-		{"a[?(@.b==1)]", "filters"},
-		{"a[x]", "quoted key"},
-		{"a[99999999999]", "quoted key"},
-		{"a b", "unexpected"},
-		{"a\nb", "unexpected"},
-		{"a[0]b", "expected ."},
-		{"$a", "expected . or [ after $"},
-		{"a\\", "backslash"},
-		{"{range .items[*]}{.a}{end}", "unexpected"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.expr, func(t *testing.T) {
-			_, err := jsonpath.Compile(tt.expr)
+	for expr, offset := range map[string]int{
+		"": 0, "{}": 0, "$": 1, ".": 0, "a..b": 1, "..a": 0, "a.": 1, "{.a": 3, "a[": 1, "a[0": 1, "a['x'": 1, "a['x": 1,
+		"a['x','y']": 1, "a[0,1]": 1, "a[0:2]": 1, "a[-1]": 1, "a[?(@.b==1)]": 1, "a[x]": 1, "a[99999999999]": 1,
+		"a b": 1, "a\nb": 1, "a[0]b": 4, "$a": 1, "a\\": 1, "{range .items[*]}{.a}{end}": 6,
+	} {
+		t.Run(expr, func(t *testing.T) {
+			_, err := jsonpath.Compile(expr)
 			var syntax *jsonpath.SyntaxError
-			if !errors.As(err, &syntax) || !strings.Contains(syntax.Reason, tt.reason) {
-				t.Fatalf("got %v, want a SyntaxError with %q", err, tt.reason)
+			if !errors.As(err, &syntax) || syntax.Offset != offset {
+				t.Fatalf("got %v, want a SyntaxError at %d", err, offset)
 			}
 		})
 	}
@@ -159,6 +136,7 @@ func TestBindErrors(t *testing.T) {
 		{"metadata.labels[0]", "no positions"},
 		{"metadata.creationTimestamp.x", "no parts"},
 		{"TypeMeta.kind", "no field"},
+		{"name", "no field"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.expr, func(t *testing.T) {
@@ -272,17 +250,62 @@ func ExampleCompile() {
 	}
 	fmt.Println(bound.Values(nil, ingress()))
 
-	_, err = jsonpath.Compile("spec.rules[?(@.host)]")
+	_, err = jsonpath.Compile("spec.rules[?(@.host)]") // a Query has filters
 	fmt.Println(err)
 	// Output:
 	// [web]
-	// jsonpath "spec.rules[?(@.host)]": filters are not supported at offset 11
+	// jsonpath "spec.rules[?(@.host)]": wrong at offset 10: use .field, ['key'], [3] or [*]
 }
 
+// BenchmarkValues compares keys of an index by a Path with those by a Query.
 func BenchmarkValues(b *testing.B) {
-	bound := mustBind(b, "metadata.labels['kubernetes.io/service-name']", reflect.TypeFor[*networkingv1.Ingress]())
-	obj, dst := ingress(), make([]string, 0, 4)
-	for b.Loop() {
-		dst = bound.Values(dst[:0], obj)
+	obj := ingress()
+	maps, dst := unstructuredOf(b, obj), make([]string, 0, 4)
+	for _, expr := range []string{"metadata.namespace", `metadata.labels.kubernetes\.io/service-name`, "spec.rules[*].host"} {
+		typed, untyped := mustBind(b, expr, reflect.TypeOf(obj)), mustBind(b, expr, nil)
+		query, err := jsonpath.NewQuery(expr, true)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for name, f := range map[string]func(){
+			"typed": func() { dst = typed.Values(dst[:0], obj) }, "maps": func() { dst = untyped.Values(dst[:0], maps) },
+			"query typed": func() { _, _ = query.Find(obj) }, "query maps": func() { _, _ = query.Find(maps) },
+		} {
+			b.Run(name+" "+expr, func(b *testing.B) {
+				for b.Loop() {
+					f()
+				}
+			})
+		}
+	}
+}
+
+func TestQuery(t *testing.T) {
+	maps := unstructuredOf(t, ingress())
+	for _, tt := range []struct {
+		expr    string
+		missing bool
+		want    []any
+		fails   bool
+	}{
+		{expr: "metadata.name", want: []any{"web"}},
+		{expr: "{.spec.rules[?(@.host==\"b.test\")].host}", want: []any{"b.test"}},
+		{expr: "spec.rules[*].host", want: []any{"a.test", "b.test"}},
+		{expr: "$.spec.nothing", fails: true},
+		{expr: "spec.nothing", missing: true, want: []any{}},
+	} {
+		q, err := jsonpath.NewQuery(tt.expr, tt.missing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := q.Find(maps)
+		if (err != nil) != tt.fails {
+			t.Errorf("%s: %v", tt.expr, err)
+		} else if d := cmp.Diff(tt.want, got); d != "" && err == nil {
+			t.Errorf("%s (-want +got)\n%s", tt.expr, d)
+		}
+	}
+	if _, err := jsonpath.NewQuery("a[", true); err == nil {
+		t.Error("a[ was taken")
 	}
 }

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
-	"sort"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Values appends what the path selects in obj to dst: one string per scalar, in
@@ -16,72 +17,67 @@ import (
 // obj is what the path was bound for: a pointer to the struct, or the
 // map[string]any of an unstructured object.
 func (b *Bound) Values(dst []string, obj any) []string {
-	if b.typed {
-		return b.typedValues(dst, reflect.ValueOf(obj), 0)
+	at := 0
+	for ; at < len(b.path.steps) && b.path.steps[at].isKey(); at++ { // most of it without reflection
+		m, ok := obj.(map[string]any)
+		if !ok {
+			break
+		}
+		obj = m[b.path.steps[at].name]
 	}
-	return b.path.mapValues(dst, obj, 0)
+	return b.values(dst, reflect.ValueOf(obj), at)
 }
 
-func (b *Bound) typedValues(dst []string, v reflect.Value, at int) []string {
+func (b *Bound) values(dst []string, v reflect.Value, at int) []string {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
-		if v.IsNil() {
-			return dst
-		}
 		v = v.Elem()
 	}
-	if !v.IsValid() {
-		return dst
-	}
-	if at == len(b.path.steps) {
+	if at == len(b.fields) {
 		return appendScalar(dst, v)
 	}
 	s := b.path.steps[at]
 	switch v.Kind() {
 	case reflect.Struct:
-		f, err := v.FieldByIndexErr(b.fields[at])
-		if err != nil { // an inlined nil pointer
-			return dst
+		if f, err := v.FieldByIndexErr(b.fields[at]); err == nil { // no inlined nil pointer
+			return b.values(dst, f, at+1)
 		}
-		return b.typedValues(dst, f, at+1)
 	case reflect.Map:
-		if s.kind == stepField {
-			return b.typedValues(dst, v.MapIndex(reflect.ValueOf(s.name).Convert(v.Type().Key())), at+1)
-		}
-		for _, k := range sortedKeys(v) {
-			dst = b.typedValues(dst, v.MapIndex(k), at+1)
-		}
-	case reflect.Slice, reflect.Array:
-		if s.kind == stepPosition {
-			if s.pos < v.Len() {
-				return b.typedValues(dst, v.Index(s.pos), at+1)
+		if s.all {
+			for _, k := range sortedKeys(v) {
+				dst = b.values(dst, v.MapIndex(k), at+1)
 			}
-			return dst
+		} else if s.isKey() {
+			return b.values(dst, entry(v, s.name), at+1)
 		}
+	case reflect.Slice:
 		for i := range v.Len() {
-			dst = b.typedValues(dst, v.Index(i), at+1)
+			if s.all || s.pos == i {
+				dst = b.values(dst, v.Index(i), at+1)
+			}
 		}
 	}
 	return dst
 }
 
+// entry is the value of a key; the maps that objects are full of need no copies.
+func entry(v reflect.Value, key string) reflect.Value {
+	switch m := v.Interface().(type) {
+	case map[string]any:
+		return reflect.ValueOf(m[key])
+	case map[string]string:
+		if text, ok := m[key]; ok {
+			return reflect.ValueOf(text)
+		}
+		return reflect.Value{}
+	}
+	return v.MapIndex(reflect.ValueOf(key).Convert(v.Type().Key()))
+}
+
 func sortedKeys(v reflect.Value) []reflect.Value {
-	keys := v.MapKeys()
-	sort.Slice(keys, func(i, j int) bool { return keys[i].String() < keys[j].String() })
-	return keys
+	return slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 }
 
 func appendScalar(dst []string, v reflect.Value) []string {
-	if opaque(v.Type()) {
-		text, err := json.Marshal(v.Interface())
-		if err != nil {
-			return dst
-		}
-		var scalar any
-		if json.Unmarshal(text, &scalar) != nil {
-			return dst
-		}
-		return appendAny(dst, scalar)
-	}
 	switch v.Kind() {
 	case reflect.String:
 		return append(dst, v.String())
@@ -92,67 +88,88 @@ func appendScalar(dst []string, v reflect.Value) []string {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return append(dst, strconv.FormatUint(v.Uint(), 10))
 	case reflect.Float32, reflect.Float64:
-		return appendAny(dst, v.Float())
+		if f := v.Float(); f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+			return append(dst, strconv.FormatInt(int64(f), 10))
+		}
+		return append(dst, strconv.FormatFloat(v.Float(), 'g', -1, 64))
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			return append(dst, base64.StdEncoding.EncodeToString(v.Bytes()))
 		}
+	case reflect.Struct:
+		if !opaque(v.Type()) {
+			return dst
+		}
+		var scalar any
+		if text, err := json.Marshal(v.Interface()); err == nil && json.Unmarshal(text, &scalar) == nil {
+			return appendScalar(dst, reflect.ValueOf(scalar))
+		}
 	}
 	return dst
 }
 
-func appendAny(dst []string, v any) []string {
-	switch v := v.(type) {
-	case string:
-		return append(dst, v)
-	case bool:
-		return append(dst, strconv.FormatBool(v))
-	case int:
-		return append(dst, strconv.Itoa(v))
-	case int64:
-		return append(dst, strconv.FormatInt(v, 10))
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-			return append(dst, strconv.FormatInt(int64(v), 10))
+// Delete removes what the path selects from obj, in place: map keys and list
+// elements go, fields of structs become their zero value. What is missing
+// already is left alone. obj is as for [Bound.Values].
+func (b *Bound) Delete(obj any) { b.delete(reflect.ValueOf(obj), 0) }
+
+func (b *Bound) delete(v reflect.Value, at int) {
+	s, last := b.path.steps[at], at == len(b.fields)-1
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			b.delete(v.Elem(), at)
 		}
-		return append(dst, strconv.FormatFloat(v, 'g', -1, 64))
-	case json.Number:
-		return append(dst, v.String())
+	case reflect.Interface:
+		if !v.IsNil() {
+			v.Set(b.without(v.Elem(), at))
+		}
+	case reflect.Struct:
+		if f, err := v.FieldByIndexErr(b.fields[at]); err != nil {
+			return
+		} else if last {
+			f.SetZero()
+		} else {
+			b.delete(f, at+1)
+		}
+	case reflect.Map:
+		b.deleteKeys(v, s, at)
+	case reflect.Slice:
+		if s.all && last {
+			v.SetZero()
+			return
+		}
+		for i := range v.Len() {
+			switch {
+			case !s.all && s.pos != i:
+			case last:
+				// A new slice: another object may share the array of this one.
+				v.Set(reflect.AppendSlice(reflect.AppendSlice(reflect.Zero(v.Type()), v.Slice(0, i)), v.Slice(i+1, v.Len())))
+				return
+			default:
+				b.delete(v.Index(i), at+1)
+			}
+		}
 	}
-	return dst
 }
 
-func (p *Path) mapValues(dst []string, v any, at int) []string {
-	if at == len(p.steps) {
-		return appendAny(dst, v)
-	}
-	s := p.steps[at]
-	switch v := v.(type) {
-	case map[string]any:
-		switch s.kind {
-		case stepField:
-			if inner, ok := v[s.name]; ok {
-				return p.mapValues(dst, inner, at+1)
-			}
-		case stepAll:
-			keys := make([]string, 0, len(v))
-			for k := range v {
-				keys = append(keys, k)
-			}
-			sort.Strings(keys)
-			for _, k := range keys {
-				dst = p.mapValues(dst, v[k], at+1)
-			}
-		}
-	case []any:
+func (b *Bound) deleteKeys(v reflect.Value, s step, at int) {
+	for _, k := range v.MapKeys() {
 		switch {
-		case s.kind == stepPosition && s.pos < len(v):
-			return p.mapValues(dst, v[s.pos], at+1)
-		case s.kind == stepAll:
-			for _, inner := range v {
-				dst = p.mapValues(dst, inner, at+1)
-			}
+		case !s.all && !(s.isKey() && k.String() == s.name):
+		case at == len(b.fields)-1:
+			v.SetMapIndex(k, reflect.Value{})
+		default:
+			v.SetMapIndex(k, b.without(v.MapIndex(k), at+1))
 		}
 	}
-	return dst
+}
+
+// without returns a value that cannot be changed where it is, without what the
+// rest of the path selects in it.
+func (b *Bound) without(v reflect.Value, at int) reflect.Value {
+	changed := reflect.New(v.Type()).Elem()
+	changed.Set(v)
+	b.delete(changed, at)
+	return changed
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/jsonpath"
 )
 
 // holds says why an assertion does not hold, or, as an error, why that cannot be
@@ -106,30 +107,25 @@ func (p *casePlay) jsonPath(a *Assertion) (string, error) {
 			return "", fmt.Errorf("%s is not JSON: %w", a.Target, err)
 		}
 	}
-	path, err := compileJSONPath(a.path)
+	query, err := jsonpath.NewQuery(a.path, true)
 	if err != nil {
 		return "", err
 	}
-	found, err := path.FindResults(data)
+	found, err := query.Find(data)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", a.path, err)
 	}
 	var values []string
-	for _, group := range found {
-		for _, v := range group {
-			if !v.IsValid() || !v.CanInterface() {
-				continue
+	for _, v := range found {
+		text, ok := v.(string)
+		if !ok {
+			encoded, err := json.Marshal(v)
+			if err != nil {
+				return "", err
 			}
-			text, ok := v.Interface().(string)
-			if !ok {
-				encoded, err := json.Marshal(v.Interface())
-				if err != nil {
-					return "", err
-				}
-				text = string(encoded)
-			}
-			values = append(values, text)
+			text = string(encoded)
 		}
+		values = append(values, text)
 	}
 	got := strings.Join(values, " ")
 	switch {

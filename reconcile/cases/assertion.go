@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/hapticsdk/haptic/internal/jsonpath"
 )
 
 // assertionFields are the fields of each type beyond those of all: what it must
@@ -58,7 +60,7 @@ func (p *caseParser) assertion(node *yaml.Node) (a Assertion, ok bool) {
 	p.expected(node, f, &a)
 	if at := f["jsonpath"]; at != nil {
 		a.path = p.text(node, f, "jsonpath", true)
-		if _, err := compileJSONPath(a.path); a.path != "" && err != nil {
+		if _, err := jsonpath.NewQuery(a.path, true); a.path != "" && err != nil {
 			p.failf(at, "jsonpath: %w", err)
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"strings"
 
-	"k8s.io/client-go/util/jsonpath"
-
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
@@ -88,22 +86,6 @@ func compilePattern(text string) (*regexp.Regexp, error) {
 		return nil, fmt.Errorf("an empty pattern matches everything")
 	}
 	return regexp.Compile(multiline + text)
-}
-
-// compileJSONPath checks an expression, with or without the braces and the
-// first dot that kubectl wants.
-func compileJSONPath(expr string) (*jsonpath.JSONPath, error) {
-	if !strings.HasPrefix(expr, "{") {
-		if !strings.HasPrefix(expr, ".") && !strings.HasPrefix(expr, "[") && !strings.HasPrefix(expr, "$") {
-			expr = "." + expr
-		}
-		expr = "{" + expr + "}"
-	}
-	p := jsonpath.New("assertion")
-	if err := p.Parse(expr); err != nil {
-		return nil, err
-	}
-	return p.AllowMissingKeys(true), nil
 }
 
 // fileTargets are the kinds of files by what stands before their names.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/client-go/util/jsonpath"
+	"github.com/hapticsdk/haptic/internal/jsonpath"
 )
 
 // Bounds of a field expression: what a short one can do to a value is bounded
@@ -23,8 +23,7 @@ const (
 // .a.b, {.instances[*].name}, {.instances[?(@.failures>0)].name}. One result is
 // returned as it is, any other number as a list.
 func field(value any, expr string) (any, error) {
-	expr, err := checkField(expr)
-	if err != nil {
+	if err := checkField(expr); err != nil {
 		return nil, err
 	}
 	var buf bytes.Buffer
@@ -36,58 +35,43 @@ func field(value any, expr string) (any, error) {
 		return nil, err
 	}
 	data = whole(data)
-	path := jsonpath.New("field")
-	path.AllowMissingKeys(strings.Contains(expr, "?")) // a filter passes over what has not got the field
-	if err := path.Parse(expr); err != nil {
-		return nil, err
-	}
-	found := []any{}
-	results, err := path.FindResults(data)
+	query, err := jsonpath.NewQuery(expr, strings.Contains(expr, "?")) // a filter passes over what has not got the field
 	if err != nil {
 		return nil, err
 	}
-	for _, list := range results {
-		if len(found)+len(list) > maxFieldFound {
-			return nil, fmt.Errorf("more than %d results", maxFieldFound)
-		}
-		for _, r := range list {
-			if !r.IsValid() || !r.CanInterface() {
-				found = append(found, nil)
-				continue
-			}
-			found = append(found, r.Interface())
-		}
-	}
-	if len(found) == 1 {
+	found, err := query.Find(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) > maxFieldFound:
+		return nil, fmt.Errorf("more than %d results", maxFieldFound)
+	case len(found) == 1:
 		return found[0], nil
 	}
 	return found, nil
 }
 
 // checkField refuses expressions that could be made to cost much.
-func checkField(expr string) (string, error) {
-	if len(expr) > maxField {
-		return "", fmt.Errorf("longer than %d bytes", maxField)
-	}
-	if !strings.HasPrefix(expr, "{") {
-		if !strings.HasPrefix(expr, ".") && !strings.HasPrefix(expr, "[") && !strings.HasPrefix(expr, "$") {
-			expr = "." + expr
-		}
-		expr = "{" + expr + "}"
+func checkField(expr string) error {
+	inside := expr
+	if strings.HasPrefix(expr, "{") && strings.HasSuffix(expr, "}") {
+		inside = expr[1 : len(expr)-1]
 	}
 	switch {
-	case strings.Count(expr, "{") != 1 || !strings.HasSuffix(expr, "}") || strings.Count(expr, "}") != 1:
-		return "", errors.New("want one expression, such as {.instances[*].name}")
+	case len(expr) > maxField:
+		return fmt.Errorf("longer than %d bytes", maxField)
+	case strings.ContainsAny(inside, "{}"):
+		return errors.New("want one expression, such as {.instances[*].name}")
 	case strings.Contains(expr, "range"):
-		return "", errors.New("range is not supported: use [*]")
+		return errors.New("range is not supported: use [*]")
 	case strings.Count(expr, "..") > 1:
-		return "", errors.New("more than one recursive descent (..)")
+		return errors.New("more than one recursive descent (..)")
 	case strings.Count(expr, ",") > maxFieldCommas:
-		return "", fmt.Errorf("more than %d commas", maxFieldCommas)
+		return fmt.Errorf("more than %d commas", maxFieldCommas)
 	case strings.Count(expr, "?") > 2:
-		return "", errors.New("more than two filters")
+		return errors.New("more than two filters")
 	}
-	return expr, nil
+	return nil
 }
 
 // whole makes integers of the whole numbers that JSON gave as floats, so that a
