@@ -155,12 +155,7 @@ type owned interface{ Owners() []any }
 func blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, origins Origins) *ConfigError {
 	e := &ConfigError{Stage: stage, Err: err}
 	if cfg == nil {
-		var known traced
-		if errors.As(err, &known) {
-			for o, message := range known.Origins() {
-				e.Faults = append(e.Faults, Fault{Message: message, Template: o.TemplateLine, Resources: resourcesOf(o.Owners)})
-			}
-		}
+		e.Faults = tracesOf(err)
 		return e
 	}
 	for at, message := range positions(err, cfg) {
@@ -174,6 +169,18 @@ func blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, 
 		e.Faults = append(e.Faults, f)
 	}
 	return e
+}
+
+// tracesOf are the faults of a render, as its error tells them.
+func tracesOf(err error) (faults []Fault) {
+	var known traced
+	if !errors.As(err, &known) {
+		return nil
+	}
+	for o, message := range known.Origins() {
+		faults = append(faults, Fault{Message: message, Template: o.TemplateLine, Resources: resourcesOf(o.Owners)})
+	}
+	return faults
 }
 
 // positions are where an error says that a configuration is wrong.

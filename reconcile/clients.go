@@ -257,3 +257,10 @@ func (r *remote) readAgain(ctx context.Context, refused dataplane.Endpoint, err 
 	}
 	return err
 }
+
+// Forget has the next deployment look at what the instance has.
+func (r *remote) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.client.Forget()
+}

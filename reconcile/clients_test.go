@@ -202,7 +202,7 @@ func TestProbe(t *testing.T) {
 			require.Contains(t, e.Unfit, c.unfit)
 			require.False(t, state.Ready(), "there is no other")
 			require.Zero(t, api.Version()-1, "nothing is written to what does not fit")
-			wait := probing.backOff(e.Failures) // from a moment between start and now
+			wait := backOff(probeBase, probeMax, e.Failures) // from a moment between start and now
 			require.GreaterOrEqual(t, wait, 5*time.Second)
 			require.GreaterOrEqual(t, e.RetryAt.Sub(start), wait)
 			require.LessOrEqual(t, time.Until(e.RetryAt), wait)

@@ -42,27 +42,23 @@
 //
 // Where the configuration does not render, or is not valid, because of a
 // resource, that resource alone is left out. The line that is wrong says which
-// one it is; where nothing says the line, leaving out halves of what changed finds
-// it. It is taken back when it changes, and is tried again after a minute,
-// doubling to an hour, since what it depends on may have changed. What is wrong for
-// every resource is the fault of the templates: then the last good configuration
-// stays.
+// one it is; where no line is known, leaving out halves of what changed finds it.
+// What is wrong for every resource is the fault of the templates: then the last
+// good configuration stays.
 //
-// What only an instance refuses, such as a HAProxy of another version, goes the
-// same way where the error says the line of a resource: then the configuration of
-// all instances is without that resource, since they all get the same, but not
-// before the instance that refused it has taken the rest. It alone is asked, also
-// when the resource is tried again. Where it refuses a line of a template for every
-// resource of a kind, more than QuarantineTries resources in all, or whatever it
-// gets, no more is left out, and it alone keeps what it has. A full disk, a
-// time-out or a failed reload blames nobody.
+// The verdict sticks to the object, by kind, namespace and name. When the object
+// changes it is tried again, beside the deployment of the others, never before it:
+// at once the first time, then after 1 s, doubling to TrialMax with each relapse.
+// One that does not change is tried after TrialBase, doubling to TrialMax, since
+// what it depends on may have changed. A deleted one is released at once.
 //
-// When such a resource changes, the instance is asked at once, and the others get
-// it when that has taken it: most changes of what is still wrong do not mend it,
-// such as one of its status, and each would bring it to the others for a moment,
-// with two reloads. It is free without that when the instance does not answer
-// within two DeployTimeouts, when this process does not lead, and when no instance
-// is left that refuses it.
+// An instance may refuse what the validator takes, such as a HAProxy of another
+// version. Where its error says the line of a resource, that resource is
+// quarantined, too: all instances get the same configuration. The verdict is
+// withdrawn when the instance leaves, and when it does not help: after
+// QuarantineTries refusals in a row, or resources, that instance is just failing,
+// and keeps what it has. A full disk, a time-out or a failed reload is no
+// resource's fault.
 //
 // This takes a Renderer that knows its [Origins], as Templates do, and asks
 // [Excluding] of each object that it reads: for Templates the Input function must. [State] names what is in quarantine with its

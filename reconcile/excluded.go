@@ -5,18 +5,17 @@ import (
 	"sync"
 )
 
-// Excluded is the set of resources that a render leaves out, because the
-// configuration is not valid with them. A nil *Excluded is empty. It is safe
-// for concurrent use.
+// Excluded is the set of quarantined resources, which a render leaves out. A nil
+// *Excluded is empty. It is safe for concurrent use.
 type Excluded struct {
-	resources map[identity][]Resource
+	resources map[identity]bool
 
-	mu   sync.Mutex
-	left map[Resource]Resource // what Has said yes to, by what excluded it
+	mu    sync.Mutex
+	asked map[identity]Resource // what the render asked about, as it was then
 }
 
-// identity is what stays of a resource when it changes. The version of the API
-// is not part of it, since a typed object may not say it.
+// identity is what a verdict sticks to. The version of the API is not part of it,
+// since a typed object may not say it.
 type identity struct{ kind, namespace, name string }
 
 func (r Resource) identity() identity { return identity{r.Kind, r.Namespace, r.Name} }
@@ -24,8 +23,7 @@ func (r Resource) identity() identity { return identity{r.Kind, r.Namespace, r.N
 type excludedKey struct{}
 
 // Excluding returns what the render of this context leaves out. A [Renderer]
-// that asks it lets the loop put a bad resource in quarantine, so that it harms
-// nobody else:
+// that asks it lets the loop quarantine a bad resource, so that it harms no other:
 //
 //	excluded := reconcile.Excluding(ctx)
 //	for _, ing := range ingresses {
@@ -43,9 +41,9 @@ func WithExcluded(ctx context.Context, resources ...Resource) context.Context {
 }
 
 func newExcluded(resources []Resource) *Excluded {
-	e := &Excluded{resources: make(map[identity][]Resource, len(resources)), left: map[Resource]Resource{}}
+	e := &Excluded{resources: make(map[identity]bool, len(resources)), asked: map[identity]Resource{}}
 	for _, r := range resources {
-		e.resources[r.identity()] = append(e.resources[r.identity()], r)
+		e.resources[r.identity()] = true
 	}
 	return e
 }
@@ -53,39 +51,28 @@ func newExcluded(resources []Resource) *Excluded {
 // Empty reports whether nothing is left out.
 func (e *Excluded) Empty() bool { return e == nil || len(e.resources) == 0 }
 
-// Has reports whether an object is left out: the same object in the same
-// version. One that has changed since is not.
+// Has reports whether an object is left out, in whatever version.
 //
-// Ask it of every object that is read, at each render: of a resource in
-// quarantine that was not asked for the loop takes it that it is gone.
+// Ask it of every object that is read, at each render: a quarantined resource that
+// the renderer does not ask about counts as deleted.
 func (e *Excluded) Has(obj any) bool {
-	if e == nil || len(e.resources) == 0 {
+	if e.Empty() {
 		return false
 	}
 	r, ok := ResourceOf(obj)
-	if !ok {
+	if !ok || !e.resources[r.identity()] {
 		return false
 	}
-	for _, x := range e.resources[r.identity()] {
-		if x.Same(r) && (x.Version == anyVersion || x.UID == r.UID && x.Version == r.Version) {
-			e.mu.Lock()
-			e.left[x] = r
-			e.mu.Unlock()
-			return true
-		}
-	}
-	return false
-}
-
-// leftOut returns what a render asked for, and so left out, because the resource
-// is excluded.
-func (e *Excluded) leftOut(r Resource) (found Resource, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	found, ok = e.left[r]
-	return found, ok
+	e.asked[r.identity()] = r
+	return true
 }
 
-// anyVersion is the version of a resource that is left out of one render however
-// it changes. No object has it.
-const anyVersion = "\x00any"
+// now returns a resource as it was when the render asked about it.
+func (e *Excluded) now(id identity) (r Resource, asked bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r, asked = e.asked[id]
+	return r, asked
+}

@@ -3,10 +3,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
-	"reflect"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -21,8 +17,11 @@ type worker struct {
 	born   uint64        // of the instance in the schedule
 	wake   chan struct{} // of size 1
 	stop   context.CancelFunc
+	single bool // Once made it: there is no other try
 
 	public InstanceState // what others see; guarded by Loop.mu, as the schedule is
+	rounds int           // of refusals that led to a late verdict, since it took a configuration; guarded by Loop.mu
+	gaveUp string        // why its refusals lead to no verdict any more; guarded by Loop.mu
 }
 
 func (w *worker) poke() {
@@ -35,24 +34,16 @@ func (w *worker) poke() {
 // run follows the schedule until ctx ends.
 func (w *worker) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		c, until := w.next()
-		switch c.what {
-		case stepWait:
+		if c, until := w.next(); c.what == stepWait {
 			w.wait(ctx, until)
-		case stepProbe:
-			w.probe(ctx, c)
-		case stepRuntime:
-			w.tryRuntime(ctx, c)
-		case stepAsk:
-			w.ask(ctx, c)
-		default:
-			w.deploy(ctx, c)
+		} else {
+			w.do(ctx, c)
 		}
 	}
 }
 
-// next asks the schedule what to do now. Leadership is asked each time, for
-// nobody may have reported a change of it.
+// next asks the schedule what to do now. Leadership is asked each time, since
+// changes of it may not be reported.
 func (w *worker) next() (call, time.Time) {
 	leading := w.loop.leading()
 	w.loop.mu.Lock()
@@ -60,12 +51,12 @@ func (w *worker) next() (call, time.Time) {
 	s := &w.loop.sched
 	if leading != s.leading {
 		s.leads(leading)
-		w.loop.pokeWorkers() // whoever sees it first: followLeader finds nothing new any more
+		w.loop.pokeWorkers() // followLeader finds nothing new any more
 	}
 	if e := s.instances[w.target.Name()]; e == nil || e.born != w.born {
 		return call{}, time.Time{} // it is being stopped
 	}
-	c, until := s.next(w.target.Name(), w.loop.timing(), time.Now())
+	c, until := s.next(w.target.Name(), w.loop.live.Load(), time.Now())
 	if c.what != stepWait {
 		s.began(c)
 	}
@@ -86,44 +77,24 @@ func (w *worker) wait(ctx context.Context, until time.Time) {
 	}
 }
 
-// ended tells the schedule how a call ended and, where the instance is still
-// wanted, has show say so to others.
-func (w *worker) ended(c call, o outcome, show func(p *InstanceState, e *instanceState, now time.Time)) {
-	l := w.loop
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	if !l.sched.ended(c, o, now) {
-		if successor := l.workers[c.instance]; successor != nil {
-			successor.poke() // it waited for this call
-		}
-		return
-	}
-	if show != nil {
-		show(&w.public, l.sched.instances[c.instance], now)
-	}
-	switch asked := c.what == stepAsk; {
-	case asked && !o.unknown:
-		l.note(answer{instance: c.instance, born: c.born, to: c.want, asked: true, refused: o.refused, failed: o.failed})
-		l.trigger(c.instance + " was asked whether it takes the rest")
-	case o.refused != nil:
-		l.note(answer{instance: c.instance, born: c.born, to: c.want, refused: o.refused})
-		l.trigger(c.instance + " refused the configuration")
-	}
-}
-
-// probe finds out what a target is.
-func (w *worker) probe(ctx context.Context, c call) {
+// do makes a call and tells the schedule, the state and the bus how it ended.
+func (w *worker) do(ctx context.Context, c call) Outcome {
 	start := time.Now()
-	is, err := w.identify(ctx, c)
-	if err == nil {
+	if c.what == stepProbe {
+		is, err := w.identify(ctx, c)
+		if err != nil {
+			return w.failed(ctx, c, nil, err, start)
+		}
 		w.ended(c, outcome{}, func(p *InstanceState, _ *instanceState, _ time.Time) {
-			p.identified(is)
+			p.HAProxy, p.API, p.Unfit = "", is.API.String(), ""
+			if is.Version != (dataplane.Version{}) { // which would read as the oldest
+				p.HAProxy = is.Version.String()
+			}
 			p.Error, p.Failures, p.RetryAt = "", 0, time.Time{}
 		})
-		return
+		return Outcome{}
 	}
-	w.failed(ctx, c, nil, err, start)
+	return w.deploy(ctx, c, start)
 }
 
 // identify probes a [Prober]. Of any other target nothing is known.
@@ -139,118 +110,112 @@ func (w *worker) identify(ctx context.Context, c call) (is dataplane.Target, err
 	return is, err
 }
 
-// identified notes what a target is, and that it fits.
-func (p *InstanceState) identified(is dataplane.Target) {
-	p.HAProxy, p.API, p.Unfit = "", is.API.String(), ""
-	if is.Version != (dataplane.Version{}) { // which would read as the oldest
-		p.HAProxy = is.Version.String()
-	}
-}
-
-// tryRuntime applies at once what takes no reload. The rest waits for the minimum
-// interval between reloads.
-func (w *worker) tryRuntime(ctx context.Context, c call) {
-	start := time.Now()
-	if !w.loop.leading() { // asked last of all, so that a process that was frozen makes no call
+// deploy makes the target have what a call wants or, before the minimum interval
+// between two reloads has passed, what of that takes no reload.
+func (w *worker) deploy(ctx context.Context, c call, start time.Time) Outcome {
+	l := w.loop
+	if !l.leading() { // asked last of all, so that a process that was frozen makes no call
 		w.ended(c, outcome{unknown: true}, nil)
-		return
+		return Outcome{Err: errNotLeading}
 	}
-	result, err := w.sync(ctx, c, dataplane.WithoutReload())
+	var options []dataplane.SyncOption
+	switch c.what {
+	case stepDeploy:
+		eventbus.Publish(l.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
+	case stepRuntime:
+		options = append(options, dataplane.WithoutReload())
+	case stepCheck:
+		if f, ok := w.target.(forgetter); ok {
+			f.Forget() // a check for drift trusts nothing
+		}
+	}
+	result, err := w.sync(ctx, c, options...)
 	switch {
 	case err != nil:
-		w.failed(ctx, c, result, err, start)
-		return
-	case result.Left.Empty():
-		w.loop.settled(c.want.rendered(), nil)
-		failures := w.deployed(c, result)
-		eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
-		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: time.Since(start), Failures: failures})
-		return
+		return w.failed(ctx, c, result, err, start)
+	case c.what == stepRuntime && !result.Left.Empty():
+		w.waits(ctx, c, result)
+		return Outcome{Plan: result.Plan, Result: result}
 	}
+	l.settled(c.want.rendered(), nil)
+	failures := w.deployed(c, result)
+	switch c.what {
+	case stepCheck:
+		if !result.Plan.Empty() {
+			eventbus.Publish(l.bus, DriftRepaired{ID: c.want.id, Instance: c.instance, Result: result})
+		}
+		return Outcome{Plan: result.Plan, Result: result}
+	case stepRuntime:
+		eventbus.Publish(l.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
+	}
+	eventbus.Publish(l.bus, InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: time.Since(start), Failures: failures})
+	return Outcome{Plan: result.Plan, Result: result}
+}
+
+// waits notes that the rest of a configuration takes a reload, whose time has not
+// come.
+func (w *worker) waits(ctx context.Context, c call, result *dataplane.Result) {
 	var at time.Time
 	w.ended(c, outcome{waits: true, changed: result.Commands > 0 || result.Files > 0}, func(p *InstanceState, e *instanceState, _ time.Time) {
 		p.Commands += uint64(result.Commands)
-		at = e.spaced(w.loop.timing())
+		at = e.spaced(w.loop.live.Load())
 	})
 	if ctx.Err() == nil {
 		eventbus.Publish(w.loop.bus, DeploymentScheduled{ID: c.want.id, Instance: c.instance, At: at, Applied: result})
 	}
 }
 
-func (w *worker) deploy(ctx context.Context, c call) {
-	start, check := time.Now(), c.what == stepCheck
-	if !w.loop.leading() { // asked last of all, so that a process that was frozen makes no call
-		w.ended(c, outcome{unknown: true}, nil)
-		return
-	}
-	if !check {
-		eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
-	} else if f, ok := w.target.(forgetter); ok {
-		f.Forget() // a check for drift trusts nothing
-	}
-	result, err := w.sync(ctx, c)
-	if err != nil {
-		w.failed(ctx, c, result, err, start)
-		return
-	}
-	w.loop.settled(c.want.rendered(), nil)
-	failures := w.deployed(c, result)
-	switch {
-	case !check:
-		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: time.Since(start), Failures: failures})
-	case !result.Plan.Empty():
-		eventbus.Publish(w.loop.bus, DriftRepaired{ID: c.want.id, Instance: c.instance, Result: result})
-	}
-}
-
-// deployed notes a deployment, and returns how many failed before it.
+// deployed notes that an instance has what a call wanted, and returns how many
+// deployments failed before it.
 func (w *worker) deployed(c call, result *dataplane.Result) (failures int) {
 	changed := !result.Plan.Empty()
 	w.ended(c, outcome{reloads: result.Reloads, changed: changed}, func(p *InstanceState, e *instanceState, now time.Time) {
-		p.Hash = c.want.config.Hash()
-		if c.what != stepAsk || !e.want.same(e.refused) { // else it still has not what it shall have, for that reason
-			failures = p.Failures
-			p.Error, p.Failures, p.RetryAt = "", 0, time.Time{}
-		}
+		p.Hash, p.Last = c.want.config.Hash(), result
+		failures = p.Failures
+		p.Error, p.Failures, p.RetryAt = "", 0, time.Time{}
 		if c.what != stepCheck || changed {
 			p.DeployedAt = now
 		}
 		p.Reloads += uint64(result.Reloads)
 		p.Commands += uint64(result.Commands)
-		p.Last = result
 		p.StaleSince = time.Time{}
 		if !c.want.same(e.want) {
 			p.StaleSince = e.want.at
 		}
+		w.rounds, w.gaveUp = 0, ""
 	})
 	return failures
 }
 
-func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, err error, start time.Time) {
-	reloads, commands := 0, 0
+// failed notes that a call failed, and when it is made again.
+func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, err error, start time.Time) Outcome {
+	l, o, commands := w.loop, outcome{}, 0
 	if result != nil {
-		reloads, commands = result.Reloads, result.Commands
+		o.reloads, commands = result.Reloads, result.Commands
 	}
 	if ctx.Err() != nil || errors.Is(err, errNotLeading) {
-		// The loop ends, or the instance is gone, or it is for another process to
-		// finish: nothing failed, but what is there now is not known.
-		w.ended(c, outcome{unknown: true, reloads: reloads}, nil)
-		return
+		// The loop ends, the instance is gone, or another process finishes it:
+		// nothing failed, but what is there now is not known.
+		o.unknown = true
+		w.ended(c, o, nil)
+		return Outcome{Result: result, Err: err}
 	}
-	fetched := errors.Is(err, dataplane.ErrInvalid) && w.loop.settled(c.want.rendered(), err)
-	if fetched {
-		w.loop.Trigger("an instance refused what was fetched")
+	fetched := errors.Is(err, dataplane.ErrInvalid) && l.settled(c.want.rendered(), err)
+	if fetched && !w.single {
+		l.Trigger("an instance refused what was fetched")
 	}
-	err = w.loop.explain(ctx, c.want, err)
-	var refused *ConfigError
-	if !fetched {
-		refused = w.loop.refusal(err)
-	}
+	err = l.explain(ctx, c.want, err)
+	o.failed, o.hopeless = true, !retryable(err)
 	event := InstanceDeploymentFailed{ID: c.want.id, Instance: c.instance, Result: result, Err: err, Took: time.Since(start)}
-	gone := true
-	w.ended(c, outcome{failed: true, hopeless: !retryable(err), invalid: invalid(err), reloads: reloads, refused: refused}, func(p *InstanceState, e *instanceState, now time.Time) {
-		p.Error, p.Failures, p.RetryAt = err.Error(), e.failures, e.retryAt(w.loop.timing())
-		p.Reloads += uint64(reloads)
+	there := w.ended(c, o, func(p *InstanceState, e *instanceState, now time.Time) {
+		p.Error, p.Failures, p.RetryAt = err.Error(), e.failures, time.Time{}
+		if w.gaveUp != "" {
+			p.Error += " (" + w.gaveUp + ")"
+		}
+		if !w.single {
+			p.RetryAt = e.retryAt(l.live.Load())
+		}
+		p.Reloads += uint64(o.reloads)
 		p.Commands += uint64(commands)
 		if c.what == stepProbe && errors.Is(err, dataplane.ErrUnsupported) {
 			p.Unfit = err.Error()
@@ -259,53 +224,40 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 			p.StaleSince = now
 		}
 		event.Failures, event.RetryAt = p.Failures, p.RetryAt
-		gone = false
 	})
-	if !gone {
-		eventbus.Publish(w.loop.bus, event)
+	if there {
+		if c.what == stepRuntime {
+			eventbus.Publish(l.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
+		}
+		eventbus.Publish(l.bus, event)
+		if !fetched && !w.single {
+			l.report(w, c.want, err)
+		}
 	}
+	return Outcome{Result: result, Err: err}
 }
 
-// ask deploys what no other instance gets, to learn whether this one takes it.
-// That it does not changes nothing that others see of its state.
-func (w *worker) ask(ctx context.Context, c call) {
-	start := time.Now()
-	if !w.loop.leading() {
-		w.ended(c, outcome{unknown: true}, nil)
-		return
+// ended tells the schedule how a call ended and, where the instance is still
+// wanted, has show say so to others. It reports whether it is wanted.
+func (w *worker) ended(c call, o outcome, show func(p *InstanceState, e *instanceState, now time.Time)) bool {
+	l := w.loop
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if !l.sched.ended(c, o, now) {
+		if successor := l.workers[c.instance]; successor != nil {
+			successor.poke() // it waited for this call
+		}
+		return false
 	}
-	eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
-	result, err := w.sync(ctx, c)
-	if err == nil {
-		w.loop.settled(c.want.rendered(), nil)
-		w.deployed(c, result)
-		eventbus.Publish(w.loop.bus, InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: time.Since(start)})
-		return
+	if show != nil {
+		show(&w.public, l.sched.instances[c.instance], now)
 	}
-	o := outcome{failed: true, unknown: ctx.Err() != nil || errors.Is(err, errNotLeading)}
-	if result != nil {
-		o.reloads = result.Reloads
-	}
-	if !o.unknown {
-		err = w.loop.explain(ctx, c.want, err)
-		o.refused = w.loop.refusal(err)
-	}
-	gone := true
-	w.ended(c, o, func(p *InstanceState, _ *instanceState, _ time.Time) {
-		p.Reloads += uint64(o.reloads)
-		gone = false
-	})
-	if !gone && !o.unknown {
-		eventbus.Publish(w.loop.bus, InstanceDeploymentFailed{ID: c.want.id, Instance: c.instance, Result: result, Err: err,
-			Took: time.Since(start), Asked: true})
-	}
+	return true
 }
 
 // sync makes the target have what a call wants, if this process leads.
 func (w *worker) sync(ctx context.Context, c call, options ...dataplane.SyncOption) (result *dataplane.Result, err error) {
-	if !w.loop.leading() { // asked last of all, so that a process that was frozen makes no call
-		return nil, errNotLeading
-	}
 	err = w.call(ctx, c, func(ctx context.Context) (err error) {
 		result, err = w.target.Sync(ctx, c.want.config, append(options, w.loop.fence())...)
 		if err == nil && result == nil {
@@ -329,7 +281,7 @@ func (l *Loop) explain(ctx context.Context, v *validated, err error) error {
 	if !errors.Is(err, dataplane.ErrInvalid) && !errors.Is(err, dataplane.ErrReload) && !errors.Is(err, dataplane.ErrUnsupported) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.live.Load().renderTimeout)
+	ctx, cancel := context.WithTimeout(ctx, l.live.Load().RenderTimeout)
 	defer cancel()
 	var blamed *ConfigError
 	_ = guard(func() error { blamed = blame(ctx, "deploy", err, v.config, v.origins); return nil })
@@ -339,160 +291,13 @@ func (l *Loop) explain(ctx context.Context, v *validated, err error) error {
 	return blamed
 }
 
-// errNotLeading ends a deployment in the middle of which another process came
-// to lead.
-var errNotLeading = errors.New("another process leads")
-
-// fence has leadership asked before each call that changes something.
-func (l *Loop) fence() dataplane.SyncOption {
-	return dataplane.WithFence(func() error {
-		if !l.leading() {
-			return errNotLeading
-		}
-		return nil
-	})
-}
-
-func (l *Loop) leading() bool { return l.opts.Leader == nil || l.opts.Leader.Leading() }
-
-func (l *Loop) timing() timing { return l.live.Load().timing }
-
-// SetTargets says which HAProxys the loop deploys to from now on. A target
-// that stays (the same value) goes on undisturbed; a new one gets the newest
-// validated configuration at once; one that goes is forgotten with its state.
-// It is an error, and nothing changes, where a target is nil, has no name or the
-// name of another, or is of a type that cannot be compared.
-func (l *Loop) SetTargets(targets ...Target) error {
-	names := map[string]bool{}
-	for i, t := range targets {
-		if v := reflect.ValueOf(t); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-			return fmt.Errorf("reconcile: target %d of %d is nil", i+1, len(targets))
-		} else if !v.Comparable() {
-			return fmt.Errorf("reconcile: targets of type %T cannot be compared: make it a pointer", t)
-		}
-		name := t.Name()
-		if name == "" {
-			return fmt.Errorf("reconcile: target %d of %d has no name", i+1, len(targets))
-		}
-		if names[name] {
-			return fmt.Errorf("reconcile: two targets have the name %q", name)
-		}
-		names[name] = true
+// retryable reports whether the same deployment may succeed soon. A reload that
+// failed may: what it lacked, such as a free port, is often outside of the
+// configuration, which was validated after all.
+func retryable(err error) bool {
+	var panicked *PanicError
+	if errors.As(err, &panicked) {
+		return false
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before := l.targets
-	l.targets = slices.Clone(targets)
-	close(l.changed)
-	l.changed = make(chan struct{})
-
-	event := InstancesChanged{Added: missing(before, targets), Removed: missing(targets, before)}
-	for _, t := range targets {
-		event.Instances = append(event.Instances, t.Name())
-	}
-	if len(event.Added)+len(event.Removed) > 0 {
-		eventbus.Publish(l.bus, event)
-	}
-	if slices.ContainsFunc(event.Removed, l.refusedSomething) {
-		l.trigger("an instance left that refused something")
-	}
-	return nil
-}
-
-// missing names those of targets that are not in list.
-func missing(list, targets []Target) (names []string) {
-	for _, t := range targets {
-		if !slices.Contains(list, t) {
-			names = append(names, t.Name())
-		}
-	}
-	return names
-}
-
-// runWorkers keeps one worker for each target, until ctx ends.
-func (l *Loop) runWorkers(ctx context.Context) {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	if l.opts.Leader != nil {
-		wg.Go(func() { l.followLeader(ctx) })
-	}
-	for {
-		l.mu.Lock()
-		changed := l.changed
-		l.dropWorkers(l.targets)
-		for _, t := range l.targets {
-			if l.workers[t.Name()] == nil {
-				w, wctx := l.addWorker(ctx, t)
-				wg.Go(func() { w.run(wctx) })
-			}
-		}
-		l.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			l.mu.Lock()
-			l.dropWorkers(nil)
-			l.mu.Unlock()
-			return
-		case <-changed:
-		}
-	}
-}
-
-// dropWorkers stops the workers whose target is not wanted, and forgets what is
-// known of their instances. The caller holds l.mu.
-func (l *Loop) dropWorkers(wanted []Target) {
-	for name, w := range l.workers {
-		if !slices.Contains(wanted, w.target) {
-			w.stop()
-			delete(l.workers, name)
-			l.sched.left(name)
-		}
-	}
-}
-
-// addWorker makes the worker of a target, with the newest configuration
-// waiting. The caller holds l.mu.
-func (l *Loop) addWorker(ctx context.Context, t Target) (*worker, context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	_, probe := t.(Prober)
-	w := &worker{loop: l, target: t, wake: make(chan struct{}, 1), stop: cancel}
-	w.born = l.sched.arrived(t.Name(), probe)
-	w.public.Name = t.Name()
-	if v := l.sched.newest; v != nil {
-		w.public.StaleSince = v.at
-	}
-	l.workers[t.Name()] = w
-	l.cameBack(t.Name())
-	return w, ctx
-}
-
-// leadershipPoll is how often a [Leader] is asked whose changes nobody reports.
-const leadershipPoll = 250 * time.Millisecond
-
-// followLeader wakes the workers when this process comes to lead or no longer
-// does.
-func (l *Loop) followLeader(ctx context.Context) {
-	ticker := time.NewTicker(leadershipPoll)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		leading := l.leading()
-		l.mu.Lock()
-		if leading != l.sched.leading {
-			l.sched.leads(leading)
-			l.pokeWorkers()
-		}
-		l.mu.Unlock()
-	}
-}
-
-// pokeWorkers makes all workers ask the schedule again. The caller holds l.mu.
-func (l *Loop) pokeWorkers() {
-	for _, w := range l.workers {
-		w.poke()
-	}
+	return errors.Is(err, dataplane.ErrReload) || dataplane.Retryable(err)
 }

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/hapticsdk/haptic/dataplane"
 )
@@ -59,7 +60,7 @@ func (r Refusal) what() string {
 
 // still is the same for a resource that changes in another place.
 func (r Refusal) still() Refusal {
-	r.Object = r.Object.object()
+	r.Object = Resource{APIVersion: r.Object.APIVersion, Kind: r.Object.Kind, Namespace: r.Object.Namespace, Name: r.Object.Name}
 	return r
 }
 
@@ -87,17 +88,14 @@ type Target interface {
 	Sync(ctx context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (*dataplane.Result, error)
 }
 
-// Leader says whether this process may deploy. Leading is asked before every
-// call that changes a HAProxy and must be false as soon as another process may lead, even where
-// this one was frozen in between.
-//
-// Nothing else keeps two processes apart. One that was frozen in the middle of a
-// deployment makes no further changing call; of the one that was on its way then,
-// an instance refuses only a configuration, for its version is an old one. Two
-// that both go on believing that they lead, for the clock of one is wrong, take
-// what the other deploys for drift, and undo it in turns.
-type Leader interface {
-	Leading() bool
+// Prober is a [Target] that says what it is before anything is deployed to it,
+// as [dataplane.Client] does. One that cannot be reached is probed again as a
+// failed deployment is tried again; where its version does not fit (its error
+// is [dataplane.ErrUnsupported]), or the credentials are wrong, after 5 s,
+// doubling to 60 s. What it is stands in [InstanceState].
+type Prober interface {
+	Target
+	Probe(ctx context.Context) (dataplane.Target, error)
 }
 
 // PanicError is a panic in a [Renderer], [Validator] or [Target], which the
@@ -108,3 +106,13 @@ type PanicError struct {
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// guard makes an error of a panic in f.
+func guard(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return f()
+}

@@ -23,3 +23,18 @@ func TestAWorkerThatSeesTheNewTermFirst(t *testing.T) {
 		require.Len(t, two.texts(), 1)
 	})
 }
+
+// TestATermBeginsOnce, however often it is asked who leads.
+func TestATermBeginsOnce(t *testing.T) {
+	leader, began := &fakeLeader{}, 0
+	terms := &terms{Leader: leader, began: func() { began++ }}
+	for term := range 3 {
+		leader.Store(true)
+		for range 5 {
+			require.True(t, terms.Leading())
+		}
+		require.Equal(t, term+1, began)
+		leader.Store(false)
+		require.False(t, terms.Leading())
+	}
+}

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -14,83 +13,79 @@ import (
 // Quarantined is a resource that is left out of the configuration, because
 // that is not valid with it.
 type Quarantined struct {
-	Resource Resource  `json:"resource"` // in the version that is left out: any other is tried at once
+	Resource Resource  `json:"resource"` // in the version that was at fault
 	Fault    Fault     `json:"fault"`    // what is wrong with it
 	Since    time.Time `json:"since"`
-	RetryAt  time.Time `json:"retryAt"` // when it is tried again, since what it depends on may have changed
-	Trials   int       `json:"trials"`  // that failed
+	RetryAt  time.Time `json:"retryAt"` // when it is tried again: it changed, or what it depends on may have
+	Trials   int       `json:"trials"`  // of this version that failed
 
 	// Instances refuse it, though the validator takes it; sorted by name. Empty:
-	// it is the validator that does not take it.
+	// the validator refuses it.
 	Instances []string `json:"instances,omitempty"`
-
-	recorded bool // by the Recorder
-	hangs    bool // a trial takes as long as a render may
-	freed    bool // no instance refuses it any more
-	changed  bool // since an instance refused it
 }
 
 // String reads as one line of a log.
 func (q Quarantined) String() string { return q.Resource.located() + ": " + q.Fault.String() }
 
+// ruling is what is known of an object that was at fault. It sticks to the object,
+// whatever becomes of that: one that changes stays left out until a trial has shown
+// that it is right now. It is kept for a time after the release, so that an object
+// that is bad now and then waits longer each time.
+type ruling struct {
+	Quarantined
+	judged   time.Time // when it was last at fault
+	relapses int       // how often it was so again, changed or released meanwhile
+	changed  bool      // since it was judged
+	freed    bool      // the instances that refused it have left, or refuse whatever they get
+	released time.Time // zero: it is left out
+	recorded bool      // by the Recorder
+}
+
+// relapseWait is how long a change of an object waits for its trial after the first
+// relapse. It doubles with each further one, up to TrialMax.
+const relapseWait = time.Second
+
+// lateFactor is how many times TrialMax a resource waits at most that an instance
+// refuses: its trial is a change for all instances.
+const lateFactor = 24
+
 // quarantine is what the loop leaves out. It is guarded by Loop.rendering; what
 // others see of it is in Loop.state.
 type quarantine struct {
-	held map[Resource]*Quarantined // by object
-
-	pending []accusation // found by a search that had to end before its time
+	rulings map[identity]*ruling
+	accused []accusation // whom the next search leaves out from the beginning
 	proven  bool         // the templates of now have made a valid configuration
 	valid   Origins      // of the last valid configuration
 	gaveUp  string       // the failure for which a search found no resource to blame
 	why     string       // and why it found none
-
-	inquiry *inquiry           // at an instance; nil: none
-	waiting []answer           // refusals that wait for it to end
-	proved  []accusation       // without which an instance took the rest
-	weary   map[string]fatigue // by instance
 }
 
-// object is what stays of a resource when it changes.
-func (r Resource) object() Resource {
-	r.UID, r.Version, r.Source = "", "", ""
-	return r
-}
-
-// excluded is what is left out because of h. What an instance refuses is left
-// out however it changes, until that instance has been asked: others are not to
-// have it and to lose it again at each change of something that is still wrong.
-func (h *Quarantined) excluded() Resource {
-	r := h.Resource
-	if len(h.Instances) > 0 {
-		r.Version, r.UID, r.Source = anyVersion, "", ""
-	}
-	return r
-}
-
-// resources returns what is in quarantine, but for what is due to be tried here,
-// not at an instance.
-func (q *quarantine) resources(now time.Time) (rest, due []Resource) {
-	for _, h := range q.sorted() {
-		switch {
-		case h.freed:
-		case len(h.Instances) > 0 || h.RetryAt.After(now):
-			rest = append(rest, h.excluded())
-		default:
-			due = append(due, h.Resource)
-		}
-	}
-	return rest, due
-}
-
-func (q *quarantine) sorted() []*Quarantined { return sortedHeld(q.held) }
-
-func sortedHeld(held map[Resource]*Quarantined) []*Quarantined {
-	all := slices.Collect(maps.Values(held))
-	slices.SortFunc(all, func(a, b *Quarantined) int {
+// out returns the rulings on what is left out, sorted by kind and name.
+func (q *quarantine) out() []*ruling {
+	all := slices.DeleteFunc(slices.Collect(maps.Values(q.rulings)), func(v *ruling) bool { return !v.released.IsZero() })
+	slices.SortFunc(all, func(a, b *ruling) int {
 		return cmp.Or(strings.Compare(a.Resource.Kind, b.Resource.Kind), strings.Compare(a.Resource.Namespace, b.Resource.Namespace),
 			strings.Compare(a.Resource.Name, b.Resource.Name))
 	})
 	return all
+}
+
+// isOut reports whether an object is left out.
+func (q *quarantine) isOut(id identity) bool {
+	v := q.rulings[id]
+	return v != nil && v.released.IsZero()
+}
+
+// resources are those that are left out, and of these the ones that are due for a
+// trial.
+func (q *quarantine) resources(now time.Time) (all, due []Resource) {
+	for _, v := range q.out() {
+		all = append(all, v.Resource)
+		if !v.RetryAt.After(now) {
+			due = append(due, v.Resource)
+		}
+	}
+	return all, due
 }
 
 // Release tries all that is in quarantine again at once. Call it when the
@@ -106,180 +101,142 @@ func (l *Loop) Release() {
 // takeRelease does what Release asked for. The caller holds l.rendering.
 func (l *Loop) takeRelease() {
 	l.mu.Lock()
-	release := l.release
-	l.release = false
-	l.mu.Unlock()
-	if !release {
+	defer l.mu.Unlock()
+	if !l.release {
 		return
 	}
+	l.release = false
 	q := &l.quarantine
-	for _, h := range q.held {
-		h.RetryAt, h.Trials = time.Time{}, 0
+	for _, v := range q.rulings {
+		v.RetryAt, v.Trials, v.relapses = time.Time{}, 0, 0
 	}
-	q.pending, q.proven, q.gaveUp = nil, false, ""
-	l.forgetInquiry()
-	q.waiting, q.proved, q.weary = nil, nil, nil
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for name := range l.workers {
-		l.forgive(name)
+	q.accused, q.proven, q.gaveUp = nil, false, ""
+	for _, w := range l.workers {
+		w.rounds, w.gaveUp = 0, ""
 	}
 }
 
-// forgive has an instance say once more what it makes of what it refused. The
-// caller holds l.mu.
-func (l *Loop) forgive(name string) {
-	if w := l.workers[name]; w != nil {
-		l.sched.forgive(name)
-		w.poke()
+// adopt makes the outcome of a search that found a valid configuration the
+// quarantine of now. The caller holds l.rendering.
+func (l *Loop) adopt(id uint64, s *search) {
+	q, now := &l.quarantine, time.Now()
+	for _, a := range s.accused {
+		if _, asked := s.last.left.now(a.resource.identity()); asked {
+			l.convict(id, a, now)
+		}
+	}
+	for _, v := range q.out() {
+		is, asked := s.last.left.now(v.Resource.identity())
+		switch {
+		case !s.last.left.resources[v.Resource.identity()]:
+			l.releaseOne(id, v, false, now)
+		case !asked:
+			l.releaseOne(id, v, true, now)
+		case is.UID != v.Resource.UID || is.Version != v.Resource.Version:
+			v.changed = true
+			if at := v.judged.Add(l.relapseWait(v.relapses)); at.Before(v.RetryAt) {
+				v.RetryAt = at
+			}
+		}
+	}
+	maps.DeleteFunc(q.rulings, func(_ identity, v *ruling) bool {
+		return !v.released.IsZero() && now.Sub(v.released) > l.opts.TrialMax
+	})
+	q.accused, q.proven, q.valid, q.gaveUp = nil, true, s.last.rendered.Origins, ""
+	l.showQuarantine()
+}
+
+// relapseWait is how long a change waits after so many relapses.
+func (l *Loop) relapseWait(relapses int) time.Duration {
+	if relapses == 0 {
+		return 0
+	}
+	return backOff(relapseWait, l.opts.TrialMax, relapses)
+}
+
+// convict leaves a resource out from now on. A trial of the same version that fails
+// is no news.
+func (l *Loop) convict(id uint64, a accusation, now time.Time) {
+	q, r := &l.quarantine, a.resource
+	v := q.rulings[r.identity()]
+	again := v != nil && v.released.IsZero() && v.Resource.UID == r.UID && v.Resource.Version == r.Version
+	switch {
+	case v == nil:
+		v = &ruling{Quarantined: Quarantined{Since: now}}
+		if q.rulings == nil {
+			q.rulings = map[identity]*ruling{}
+		}
+		q.rulings[r.identity()] = v
+	case again:
+		v.Trials++
+	default:
+		v.relapses++
+		v.Trials = 0
+		if !v.released.IsZero() {
+			v.Since, v.released = now, time.Time{}
+		}
+	}
+	v.Resource, v.Fault, v.Instances = r, a.fault, a.instances
+	v.judged, v.changed, v.freed, v.recorded = now, false, false, v.recorded && again
+	l.postpone(v, now)
+	if !again {
+		eventbus.Publish(l.bus, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
 	}
 }
 
-// showQuarantine gives others a copy. The caller holds l.rendering.
+// postpone says when a resource is tried next that did not change.
+func (l *Loop) postpone(v *ruling, now time.Time) {
+	base, most, failures := l.opts.TrialBase, l.opts.TrialMax, v.Trials+1
+	if len(v.Instances) > 0 { // each trial of it is a relapse: it was released meanwhile
+		most, failures = lateFactor*most, v.relapses+1
+	}
+	v.RetryAt = now.Add(backOff(base, most, failures))
+}
+
+// releaseOne has a resource be left out no longer, and says why.
+func (l *Loop) releaseOne(id uint64, v *ruling, gone bool, now time.Time) {
+	reason := "the configuration is valid with it again"
+	switch {
+	case gone || v.changed:
+		reason = "it changed or was deleted"
+	case v.freed:
+		reason = "no instance refuses it any more"
+	case len(v.Instances) > 0:
+		reason = "it is tried again at the instances that refused it"
+	}
+	v.released = now
+	eventbus.Publish(l.bus, ResourceReleased{ID: id, Resource: v.Resource, Reason: reason})
+	if v.recorded {
+		l.record(v.Resource, eventNormal, "Released", "no longer left out of the configuration: "+reason)
+	}
+	v.recorded = false
+}
+
+// showQuarantine gives others a copy, and the Recorder what it has not heard of
+// yet. The caller holds l.rendering.
 func (l *Loop) showQuarantine() {
 	var public []Quarantined
-	for _, h := range l.quarantine.sorted() {
-		public = append(public, *h)
+	for _, v := range l.quarantine.out() {
+		v.recorded = v.recorded || l.record(v.Resource, eventWarning, "Quarantined", "left out of the configuration: "+v.Fault.String())
+		public = append(public, v.Quarantined)
 	}
 	l.mu.Lock()
 	l.state.Quarantined = public
 	l.mu.Unlock()
 }
 
-// nextTrial says when something in quarantine is due; zero for never.
+// nextTrial says when something in quarantine is due; zero for never. While nothing
+// is valid there are no trials.
 func (l *Loop) nextTrial() (at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at = l.inquiring
-	for _, h := range l.state.Quarantined {
-		due := h.RetryAt
-		if blocked := !l.inquiring.IsZero() || l.state.LastError != ""; blocked && (len(h.Instances) > 0 || h.freed) {
-			// Its turn comes when the instance that is asked has answered.
-			if soon := time.Now().Add(l.timing().deployTimeout); due.Before(soon) {
-				due = soon
-			}
-		}
-		if at.IsZero() || due.Before(at) {
-			at = due
+	if l.state.LastError != "" {
+		return at
+	}
+	for _, v := range l.state.Quarantined {
+		if at.IsZero() || v.RetryAt.Before(at) {
+			at = v.RetryAt
 		}
 	}
 	return at
-}
-
-// settle makes a valid configuration of as much as possible, in the last attempt
-// of the search; where that failed, too, first is the one to speak of.
-func (l *Loop) settle(ctx context.Context) (first *attempt, s *search) {
-	l.takeRelease()
-	q := &l.quarantine
-	now := time.Now()
-	rest, due := q.resources(now)
-	if len(due) > 0 {
-		s := newSearch(l, rest)
-		s.trial = true
-		if first := s.run(ctx); s.last.err == nil || ctx.Err() != nil {
-			return first, s
-		}
-		// A trial that fails as a whole must not disturb.
-		for _, r := range due {
-			l.postpone(q.held[r.object()], now)
-		}
-		l.showQuarantine()
-		rest = append(rest, due...)
-	}
-	s = newSearch(l, rest)
-	return s.run(ctx), s
-}
-
-// postpone notes that a resource was tried and is still wrong.
-func (l *Loop) postpone(h *Quarantined, now time.Time) {
-	h.Trials++
-	l.schedule(h, now)
-}
-
-// schedule says when a resource is tried next. Nothing else is rendered while a
-// trial hangs, so that one is rare from the beginning.
-func (l *Loop) schedule(h *Quarantined, now time.Time) {
-	t := timing{retryBase: l.opts.TrialBase, retryMax: l.opts.TrialMax}
-	h.RetryAt = now.Add(t.backOff(h.Trials + 1))
-	if h.hangs {
-		h.RetryAt = now.Add(l.opts.TrialMax)
-	}
-}
-
-// adopt makes the outcome of a search that found a valid configuration the
-// quarantine of now.
-func (l *Loop) adopt(id uint64, s *search) {
-	q, now := &l.quarantine, time.Now()
-	before := q.held
-	q.held = make(map[Resource]*Quarantined, len(s.last.excluded))
-	accused := map[Resource]accusation{}
-	for _, a := range s.accused {
-		accused[a.resource] = a
-	}
-	for _, excluded := range s.last.excluded {
-		r, ok := s.last.left.leftOut(excluded)
-		if !ok {
-			continue // changed, deleted, or nobody asks for it any more
-		}
-		a, guilty := accused[excluded]
-		h := before[r.object()]
-		switch {
-		case h != nil && excluded == h.excluded() && len(h.Instances) > 0:
-			if h.Resource.UID != r.UID || h.Resource.Version != r.Version {
-				h.Resource, h.changed, h.RetryAt, h.Trials = r, true, now, 0
-			}
-		case h == nil || h.Resource.UID != r.UID || h.Resource.Version != r.Version:
-			h = &Quarantined{Resource: r, Fault: a.fault, Since: now, hangs: a.hangs, Instances: a.instances}
-			l.schedule(h, now)
-			eventbus.Publish(l.bus, ResourceQuarantined{ID: id, Quarantined: *h})
-		case guilty:
-			h.Fault, h.hangs, h.Instances, h.freed = a.fault, a.hangs, a.instances, false
-			l.postpone(h, now)
-		}
-		q.held[r.object()] = h
-	}
-	for _, h := range sortedHeld(before) {
-		if q.held[h.Resource.object()] == nil {
-			l.released(id, h, s)
-		}
-	}
-	l.forgiveChanged()
-	q.pending, q.proved, q.proven, q.valid, q.gaveUp = nil, nil, true, s.last.rendered.Origins, ""
-	for _, h := range q.sorted() {
-		h.recorded = h.recorded || l.record(h.Resource, eventWarning, "Quarantined", "left out of the configuration: "+h.Fault.String())
-	}
-	if len(before)+len(q.held) > 0 {
-		l.showQuarantine()
-	}
-}
-
-// forgiveChanged asks again whoever was proved to refuse something that has
-// changed since: it may be right now, or is to be left out as it is now.
-func (l *Loop) forgiveChanged() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range l.quarantine.proved {
-		if l.quarantine.held[p.resource.object()] != nil {
-			continue
-		}
-		for _, name := range p.instances {
-			l.forgive(name)
-		}
-	}
-}
-
-// released reports that a resource is no longer left out.
-func (l *Loop) released(id uint64, h *Quarantined, s *search) {
-	reason := "it changed or was deleted"
-	switch {
-	case h.changed || slices.Contains(s.last.excluded, h.excluded()):
-	case h.freed:
-		reason = "no instance refuses it any more"
-	default:
-		reason = "the configuration is valid with it again"
-	}
-	eventbus.Publish(l.bus, ResourceReleased{ID: id, Resource: h.Resource, Reason: reason})
-	if h.recorded {
-		l.record(h.Resource, eventNormal, "Released", "no longer left out of the configuration: "+reason)
-	}
 }

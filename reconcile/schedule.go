@@ -13,7 +13,7 @@ type validated struct {
 	config  *dataplane.Config
 	origins Origins // may be nil
 	at      time.Time
-	without []Resource // left out of it
+	without []Resource // quarantined: left out of it
 	made    TemplateRendered
 }
 
@@ -24,30 +24,9 @@ func (v *validated) same(o *validated) bool {
 // rendered is v as its renderer knows it.
 func (v *validated) rendered() *Rendered { return &Rendered{Config: v.config, Origins: v.origins} }
 
-// timing holds the intervals of the schedule, all set.
-type timing struct {
-	minInterval   time.Duration // between two reloads of one instance
-	holdRuntime   bool          // minInterval is between any two changes
-	drift         time.Duration // idle time after which an instance is checked
-	deployTimeout time.Duration // of one call
-	retryBase     time.Duration // first wait after a failure; doubles
-	retryMax      time.Duration
-}
-
-// backOff is the wait after so many failures in a row, 1 or more.
-func (t timing) backOff(failures int) time.Duration {
-	wait := t.retryBase
-	for range failures - 1 {
-		if wait *= 2; wait >= t.retryMax {
-			return t.retryMax
-		}
-	}
-	return wait
-}
-
-// probing is the back-off for an instance whose version does not fit, or that
-// does not let us in.
-var probing = timing{retryBase: 5 * time.Second, retryMax: time.Minute}
+// probeBase and probeMax are the back-off for an instance whose version does not
+// fit, or that does not accept our credentials.
+const probeBase, probeMax = 5 * time.Second, time.Minute
 
 // schedule decides what each instance does, and when. It knows no clock, no
 // goroutine and no network: what it decides follows from the events that it was
@@ -76,12 +55,6 @@ type instanceState struct {
 	failures int        // in a row
 	hopeless bool       // the last failure cannot be mended by trying again
 
-	refused   *validated // what it was to have and does not take: until refusedAt and the drift interval it is not sent that again
-	refusedAt time.Time
-
-	ask      *validated // to be deployed here and nowhere else, to learn whether it can be
-	answered *validated // the last one that was, until conclusions have been drawn from the answer
-
 	lastEnd    time.Time // of the last call
 	lastReload time.Time
 	lastChange time.Time
@@ -96,7 +69,6 @@ const (
 	stepDeploy              // deploy want, whatever it takes
 	stepRuntime             // deploy want if that takes no reload
 	stepCheck               // deploy want, which should be there already
-	stepAsk                 // deploy what only this instance is to get
 )
 
 // call is a call to an instance that the schedule asks for.
@@ -115,10 +87,7 @@ type outcome struct {
 	waits    bool // at most a part was done, since the rest takes a reload
 	failed   bool
 	hopeless bool // and trying again cannot help
-	invalid  bool // for what is in the configuration, not for the instance: whatever else that takes, it does not take this
 	unknown  bool // it was given up: nothing failed, but what is there now is not known
-
-	refused *ConfigError // it failed for what is in some resource; not for the schedule to judge
 }
 
 // accepted says that v was validated: the latest wins.
@@ -133,71 +102,30 @@ func (s *schedule) accepted(v *validated) {
 // before: in a new term nothing is known of what instances have, and what
 // failed in an older one is tried at once.
 func (s *schedule) leads(leading bool) {
-	if leading != s.leading {
-		s.askNobody()
-	}
 	if leading && !s.leading {
 		s.newTerm()
 	}
 	s.leading = leading
 }
 
-// asks has an instance deploy v, which no other gets, before anything else. It
-// reports false for an instance that is not there any more.
-func (s *schedule) asks(name string, born uint64, v *validated) bool {
-	e := s.instances[name]
-	if e == nil || e.born != born || e.gone {
-		return false
-	}
-	e.ask = v
-	return true
-}
-
-// asking reports whether an instance still has to answer.
-func (s *schedule) asking(name string, born uint64, v *validated) bool {
-	e := s.instances[name]
-	return e != nil && e.born == born && e.ask == v
-}
-
-// unask takes asks back.
-func (s *schedule) unask(name string, born uint64, v *validated) {
-	if e := s.instances[name]; e != nil && e.born == born && e.ask == v {
-		e.ask = nil
-	}
-}
-
-// refuses reports whether v is what an instance was to have last, and refused.
+// refuses reports whether v is what an instance failed to take last.
 func (s *schedule) refuses(name string, born uint64, v *validated) bool {
 	e := s.instances[name]
-	return e != nil && e.born == born && e.refused == v
+	return e != nil && e.born == born && v.same(e.failed)
 }
 
-// concluded says that all conclusions have been drawn from the answer of an
-// instance about v: until then it keeps what it was asked to take. It may have
-// answered the next question by now, of which that says nothing.
-func (s *schedule) concluded(name string, born uint64, v *validated) {
-	if e := s.instances[name]; e != nil && e.born == born && e.answered == v {
-		e.answered = nil
-	}
-}
-
-// forgive has an instance sent once more what it refused: it may take that now, or
-// is to say of what that is made of now what is wrong with it.
-func (s *schedule) forgive(name string) {
-	if e := s.instances[name]; e != nil {
-		e.refused = nil
-	}
-}
-
-func (s *schedule) askNobody() {
-	for _, e := range s.instances {
-		e.ask, e.answered = nil, nil
-	}
+// hurry forgets all waits of an instance, and what is known of it but that it
+// failed: it is called at once, as if it were new.
+func (s *schedule) hurry(name string) {
+	e := s.instances[name]
+	failures := e.failures
+	e.forget()
+	e.failures, e.fits, e.probed = failures, false, nil
+	e.lastEnd, e.lastReload, e.lastChange = time.Time{}, time.Time{}, time.Time{}
 }
 
 func (s *schedule) newTerm() {
 	s.term++
-	s.askNobody()
 	for _, e := range s.instances {
 		e.forget()
 	}
@@ -205,7 +133,7 @@ func (s *schedule) newTerm() {
 
 // forget drops what another process may have changed since.
 func (e *instanceState) forget() {
-	e.have, e.failed, e.failures, e.hopeless, e.refused = nil, nil, 0, false, nil
+	e.have, e.failed, e.failures, e.hopeless = nil, nil, 0, false
 }
 
 // arrived adds an instance, with nothing of another that had its name but that
@@ -251,7 +179,6 @@ func (s *schedule) ended(c call, o outcome, now time.Time) bool {
 	e.ended(c, o, now)
 	if c.term != s.term { // another process may have led since
 		e.forget()
-		e.ask, e.answered = nil, nil
 	}
 	return true
 }
@@ -272,8 +199,6 @@ func (e *instanceState) ended(c call, o outcome, now time.Time) {
 		e.lastChange = now
 	}
 	switch {
-	case c.what == stepAsk:
-		e.answers(c, o)
 	case o.unknown:
 		e.have = nil
 	case o.failed:
@@ -281,39 +206,13 @@ func (e *instanceState) ended(c call, o outcome, now time.Time) {
 		// that a failure may have left.
 		e.have, e.failed, e.hopeless = nil, c.want, o.hopeless
 		e.failures++
-		if o.invalid {
-			e.refused, e.refusedAt = c.want, now
-		}
 	default:
-		e.failed, e.failures, e.hopeless, e.refused = nil, 0, false, nil
+		e.failed, e.failures, e.hopeless = nil, 0, false
 		if c.what == stepProbe {
 			e.fits = true
 		} else {
 			e.have = c.want
 		}
-	}
-}
-
-// answers ends an ask. It says nothing of what the instance shall have, which it
-// refuses whatever else it takes. What it has is looked at again at once after an
-// ask that failed.
-func (e *instanceState) answers(c call, o outcome) {
-	if e.ask == c.want {
-		e.ask, e.answered = nil, nil
-		if !o.unknown {
-			e.answered = c.want
-		}
-	}
-	switch {
-	case o.unknown:
-		e.have = nil
-	case !o.failed:
-		e.have, e.failed, e.failures, e.hopeless = c.want, nil, 0, false
-		if c.want.same(e.refused) {
-			e.refused = nil
-		}
-	case e.have != nil:
-		e.lastEnd = time.Time{}
 	}
 }
 
@@ -326,14 +225,11 @@ func (e *instanceState) answers(c call, o outcome) {
 //	-        not probed    no       -                  probe
 //	-        not probed    yes      -                  wait for the back-off, then probe
 //	no       -             -        -                  wait for leadership
-//	yes      asked         -        -                  ask, when a reload may be
-//	yes      answered      -        -                  wait for the conclusions
 //	yes      failed        yes      -                  wait for the back-off, then deploy
-//	yes      refused       no       -                  wait for the drift interval, then deploy
 //	yes      not have      no       no                 deploy
 //	yes      not have      no       by a reload        deploy if it takes no reload, else wait for the interval
 //	yes      have          no       -                  wait for the drift interval, then check
-func (s *schedule) next(name string, t timing, now time.Time) (call, time.Time) {
+func (s *schedule) next(name string, t *Options, now time.Time) (call, time.Time) {
 	e := s.instances[name]
 	if e == nil || e.gone || e.busy != 0 || e.want == nil {
 		return call{}, time.Time{}
@@ -343,34 +239,20 @@ func (s *schedule) next(name string, t timing, now time.Time) (call, time.Time) 
 	if what == stepWait {
 		return call{}, until
 	}
-	want := e.want
-	if what == stepAsk {
-		want = e.ask
-	}
-	return call{name, e.born, s.term, what, want, now.Add(t.deployTimeout)}, time.Time{}
+	return call{name, e.born, s.term, what, e.want, now.Add(t.DeployTimeout)}, time.Time{}
 }
 
 // notAhead copes with a clock that was set back: what is in the future was now.
 // The clock of a loop only ever goes forward, see [time.Time].
 func (e *instanceState) notAhead(now time.Time) {
-	for _, t := range []*time.Time{&e.lastEnd, &e.lastReload, &e.lastChange, &e.refusedAt} {
+	for _, t := range []*time.Time{&e.lastEnd, &e.lastReload, &e.lastChange} {
 		if t.After(now) {
 			*t = now
 		}
 	}
 }
 
-func (e *instanceState) next(t timing, now time.Time, leading bool) (step, time.Time) {
-	if leading && (!e.probe || e.fits) {
-		switch at := e.spaced(t); {
-		case e.ask != nil && now.Before(at):
-			return stepWait, at
-		case e.ask != nil:
-			return stepAsk, time.Time{}
-		case e.answered != nil:
-			return stepWait, time.Time{}
-		}
-	}
+func (e *instanceState) next(t *Options, now time.Time, leading bool) (step, time.Time) {
 	if e.failures > 0 {
 		if at := e.retryAt(t); now.Before(at) {
 			return stepWait, at
@@ -382,12 +264,10 @@ func (e *instanceState) next(t timing, now time.Time, leading bool) (step, time.
 	case !leading:
 		return stepWait, time.Time{}
 	case e.want.same(e.have):
-	case e.want.same(e.refused) && now.Before(e.refusedAt.Add(t.drift)):
-		return stepWait, e.refusedAt.Add(t.drift)
 	default:
 		return e.deploy(t, now)
 	}
-	at := e.lastEnd.Add(t.drift)
+	at := e.lastEnd.Add(t.DriftInterval)
 	if spaced := e.spaced(t); spaced.After(at) { // for what has drifted may take a reload
 		at = spaced
 	}
@@ -399,45 +279,45 @@ func (e *instanceState) next(t timing, now time.Time, leading bool) (step, time.
 
 // deploy keeps the minimum interval between reloads; what takes no reload need
 // not wait for an interval that exists because of reloads.
-func (e *instanceState) deploy(t timing, now time.Time) (step, time.Time) {
+func (e *instanceState) deploy(t *Options, now time.Time) (step, time.Time) {
 	at := e.spaced(t)
 	switch {
 	case !now.Before(at):
 		return stepDeploy, time.Time{}
-	case t.holdRuntime, e.want.same(e.probed):
+	case t.HoldRuntime, e.want.same(e.probed):
 		return stepWait, at
 	}
 	return stepRuntime, time.Time{}
 }
 
 // spaced is when the next reload may be, zero for at once.
-func (e *instanceState) spaced(t timing) time.Time {
+func (e *instanceState) spaced(t *Options) time.Time {
 	last := e.lastReload
-	if t.holdRuntime {
+	if t.HoldRuntime {
 		last = e.lastChange
 	}
 	if last.IsZero() {
 		return last
 	}
-	return last.Add(t.minInterval)
+	return last.Add(t.MinInterval)
 }
 
 // retryAt is when an instance that failed is called again: doubling from
-// retryBase to retryMax, or after the drift interval where trying again cannot
+// RetryBase to RetryMax, or after the drift interval where trying again cannot
 // help. Another configuration than the one that failed need not wait that long,
 // but where it is the instance that fails, a storm of them must not hammer it.
-func (e *instanceState) retryAt(t timing) time.Time {
+func (e *instanceState) retryAt(t *Options) time.Time {
 	switch {
 	case e.probe && !e.fits && e.hopeless:
-		return e.lastEnd.Add(probing.backOff(e.failures))
+		return e.lastEnd.Add(backOff(probeBase, probeMax, e.failures))
 	case !e.want.same(e.failed) && e.hopeless:
 		return e.lastEnd
 	case !e.want.same(e.failed):
-		return e.lastEnd.Add(t.retryBase)
+		return e.lastEnd.Add(t.RetryBase)
 	case e.hopeless:
-		return e.lastEnd.Add(t.drift)
+		return e.lastEnd.Add(t.DriftInterval)
 	}
-	return e.lastEnd.Add(t.backOff(e.failures))
+	return e.lastEnd.Add(backOff(t.RetryBase, t.RetryMax, e.failures))
 }
 
 // pacer spaces reconciliations: the first trigger acts at once, those that

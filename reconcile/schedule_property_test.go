@@ -19,18 +19,13 @@ type world struct {
 	t   *testing.T
 	rng *rand.Rand
 	s   *schedule
-	t0  timing
+	t0  *Options
 	now time.Time
 
 	configs []*validated
 	newest  int // index of the newest that was accepted
 	seen    map[string]*worldInstance
 	calls   []*worldCall
-
-	asks  []*validated          // that no instance gets but one that is asked
-	asked map[string]*validated // by instance, and not answered yet
-	open  map[string]time.Time  // when conclusions will be drawn from an answer
-	about map[string]*validated // which that is about
 }
 
 type worldInstance struct {
@@ -44,10 +39,7 @@ type worldInstance struct {
 	failures   int
 	failedIn   uint64 // the term
 	failedCall outcome
-
-	refused   *validated // that it was to have last
-	refusedAt time.Time
-	refusedIn uint64
+	failedFor  *validated
 }
 
 type worldCall struct {
@@ -58,29 +50,7 @@ type worldCall struct {
 
 func newWorld(t *testing.T, seed uint64, configs []*validated) *world {
 	return &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), t0: testTiming(), now: seconds(0), configs: configs, newest: -1,
-		s: &schedule{instances: map[string]*instanceState{}}, seen: map[string]*worldInstance{},
-		asked: map[string]*validated{}, open: map[string]time.Time{}, about: map[string]*validated{}}
-}
-
-// nobodyIsAsked is so in each new term, and after a change of leadership.
-func (w *world) nobodyIsAsked() {
-	clear(w.asked)
-	clear(w.open)
-}
-
-// inquire asks an instance, or takes that back.
-func (w *world) inquire(name string) {
-	e := w.s.instances[name]
-	if v := w.asked[name]; v != nil && w.rng.IntN(3) == 0 {
-		w.s.unask(name, e.born, v)
-		delete(w.asked, name)
-		return
-	}
-	v := w.asks[w.rng.IntN(len(w.asks))]
-	require.False(w.t, w.s.asks(name, e.born+1, v), "of another instance of that name")
-	require.True(w.t, w.s.asks(name, e.born, v))
-	require.True(w.t, w.s.asking(name, e.born, v))
-	w.asked[name] = v
+		s: &schedule{instances: map[string]*instanceState{}}, seen: map[string]*worldInstance{}}
 }
 
 // happen lets one random thing happen.
@@ -94,27 +64,20 @@ func (w *world) happen() {
 	case n < 18 && w.seen[name] != nil:
 		w.s.left(name)
 		delete(w.seen, name)
-		delete(w.asked, name)
-		delete(w.open, name)
-		require.False(w.t, w.s.asks(name, w.s.born, w.asks[0]), "of one that is gone")
 	case n < 30:
 		w.newest = w.rng.IntN(len(w.configs))
 		w.s.accepted(w.configs[w.newest])
 	case n < 36:
 		w.s.leads(!w.s.leading)
-		w.nobodyIsAsked()
 	case n < 38:
 		w.s.newTerm()
-		w.nobodyIsAsked()
 	case n < 46 && w.seen[name] != nil:
 		e := w.seen[name]
 		e.broken, e.hopeless = !e.broken, w.rng.IntN(3) == 0
-	case n < 54 && w.seen[name] != nil:
-		w.inquire(name)
-	case n < 56 && w.seen[name] != nil: // conclusions from an answer before
-		if before := w.asks[w.rng.IntN(len(w.asks))]; before != w.about[name] {
-			w.s.concluded(name, w.s.instances[name].born, before)
-		}
+	case n < 50 && w.seen[name] != nil && !w.busy(name):
+		w.s.hurry(name) // as Once does
+		w.seen[name].lastReload, w.seen[name].lastFail, w.seen[name].failedCall.hopeless = time.Time{}, time.Time{}, false
+		w.seen[name].probed = false
 	default:
 		w.now = w.now.Add(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
 	}
@@ -132,13 +95,6 @@ func (w *world) settle() {
 				w.calls = append(w.calls[:i], w.calls[i+1:]...)
 				w.end(c)
 				again, i = true, i-1
-			}
-		}
-		for _, name := range w.inSomeOrder(maps.Keys(w.open)) {
-			if !w.open[name].After(w.now) {
-				w.s.concluded(name, w.s.instances[name].born, w.about[name])
-				delete(w.open, name)
-				again = true
 			}
 		}
 		for _, name := range w.inSomeOrder(maps.Keys(w.s.instances)) {
@@ -161,31 +117,26 @@ func (w *world) ask(name string) bool {
 	if c.what == stepWait {
 		require.True(w.t, until.IsZero() || until.After(w.now), "%s: waits for the past: %s", name, until)
 		require.False(w.t, until.After(w.now.Add(time.Minute)), "%s: waits beyond every back-off", name)
-		if _, open := w.open[name]; e != nil && w.newest >= 0 && w.s.leading && until.IsZero() && !open {
+		if e != nil && w.newest >= 0 && w.s.leading && until.IsZero() {
 			require.True(w.t, w.busy(name), "%s: waits for somebody else", name)
 		}
 		return false
 	}
-	require.True(w.t, c.what == stepAsk || w.open[name].IsZero(), "%s: goes on before conclusions have been drawn from its answer", name)
 	require.NotNil(w.t, e, "%s: a call to an instance that is gone", name)
 	for _, other := range w.calls {
 		require.NotEqual(w.t, name, other.instance, "two calls at once")
 	}
 	require.GreaterOrEqual(w.t, w.newest, 0, "nothing was validated yet")
-	if want := w.asked[name]; c.what == stepAsk {
-		require.Same(w.t, want, c.want, "%s: not what it is to be asked", name)
-	} else {
-		require.True(w.t, want == nil || c.what == stepProbe, "%s: step %d in place of the question", name, c.what)
-		require.Same(w.t, w.configs[w.newest], c.want, "%s: not the newest that was validated", name)
-	}
+	require.Same(w.t, w.configs[w.newest], c.want, "%s: not the newest that was validated", name)
 	require.Equal(w.t, w.now.Add(30*time.Second), c.deadline)
 	require.True(w.t, w.s.leading || c.what == stepProbe, "%s: step %d without leading", name, c.what)
 	require.True(w.t, c.what == stepProbe || !e.probe || e.probed, "%s: deployed to before it was known what it is", name)
-	if c.what != stepAsk && e.failures > 0 && e.failedIn == w.s.term && !e.failedCall.hopeless {
-		require.False(w.t, w.now.Before(e.lastFail.Add(w.t0.retryBase)), "%s: hammered", name)
-	}
-	if c.what != stepAsk && c.what != stepProbe && c.want == e.refused && e.refusedIn == w.s.term {
-		require.False(w.t, w.now.Before(e.refusedAt.Add(w.t0.drift)), "%s: sent again what it refused", name)
+	if e.failures > 0 && e.failedIn == w.s.term {
+		if !e.failedCall.hopeless {
+			require.False(w.t, w.now.Before(e.lastFail.Add(w.t0.RetryBase)), "%s: hammered", name)
+		} else if c.what != stepProbe && c.want == e.failedFor {
+			require.False(w.t, w.now.Before(e.lastFail.Add(w.t0.DriftInterval)), "%s: sent again what it refused", name)
+		}
 	}
 	w.s.began(c)
 	w.calls = append(w.calls, &worldCall{call: c, target: e, ends: w.now.Add(w.took())})
@@ -195,7 +146,7 @@ func (w *world) ask(name string) bool {
 // took is how long a call takes: most are short, some run into their time-out.
 func (w *world) took() time.Duration {
 	if w.rng.IntN(10) == 0 {
-		return w.t0.deployTimeout
+		return w.t0.DeployTimeout
 	}
 	return time.Duration(w.rng.Int64N(int64(time.Second)))
 }
@@ -204,69 +155,30 @@ func (w *world) busy(name string) bool {
 	return slices.ContainsFunc(w.calls, func(c *worldCall) bool { return c.instance == name })
 }
 
-// answer ends a call that asked. What is left of one that failed nobody knows.
-func (w *world) answer(c *worldCall) {
-	e, o := c.target, outcome{failed: c.target.broken || w.rng.IntN(2) == 0, unknown: w.rng.IntN(10) == 0}
-	switch {
-	case o.unknown || o.failed:
-		e.has = nil
-	default:
-		if c.want != e.has && w.rng.IntN(2) == 0 {
-			require.False(w.t, !e.lastReload.IsZero() && w.now.Sub(e.lastReload) < w.t0.minInterval, "%s: two reloads at once", c.instance)
-			o.reloads, e.lastReload = 1, w.now
-		}
-		o.changed = c.want != e.has
-		e.has, e.failures = c.want, 0
-	}
-	if there := w.s.ended(c.call, o, w.now); there && w.asked[c.instance] == c.want && c.term == w.s.term {
-		delete(w.asked, c.instance)
-		delete(w.open, c.instance)
-		if !o.unknown {
-			w.about[c.instance] = c.want
-			w.open[c.instance] = w.now.Add(time.Duration(w.rng.Int64N(int64(3 * time.Second))))
-		}
-	} else if there && c.term != w.s.term {
-		delete(w.asked, c.instance)
-		delete(w.open, c.instance)
-	}
-}
-
 func (w *world) end(c *worldCall) {
-	if c.what == stepAsk {
-		w.answer(c)
-		return
-	}
 	e, o := c.target, outcome{}
 	reload := c.want != e.has && w.rng.IntN(2) == 0
 	switch {
 	case e.broken:
-		o.failed, o.hopeless, o.invalid = true, e.hopeless, e.hopeless
-		if o.invalid && c.what != stepProbe {
-			e.refused, e.refusedAt, e.refusedIn = c.want, w.now, c.term
-		}
-		e.failures, e.lastFail, e.failedIn, e.failedCall = e.failures+1, w.now, c.term, o
+		o.failed, o.hopeless = true, e.hopeless
+		e.failures, e.lastFail, e.failedIn, e.failedCall, e.failedFor = e.failures+1, w.now, c.term, o, c.want
 	case c.what == stepProbe:
 		e.probed = true
 	case c.what == stepRuntime && reload:
 		o.waits = true
 	default:
 		if reload {
-			require.False(w.t, !e.lastReload.IsZero() && w.now.Sub(e.lastReload) < w.t0.minInterval, "%s: two reloads at once", c.instance)
+			require.False(w.t, !e.lastReload.IsZero() && w.now.Sub(e.lastReload) < w.t0.MinInterval, "%s: two reloads at once", c.instance)
 			o.reloads, e.lastReload = 1, w.now
 		}
 		o.changed = c.want != e.has
-		e.has, e.failures, e.refused = c.want, 0, nil
+		e.has, e.failures = c.want, 0
 	}
-	if w.s.ended(c.call, o, w.now) && c.term != w.s.term {
-		delete(w.asked, c.instance)
-	}
+	w.s.ended(c.call, o, w.now)
 }
 
 // calm lets all faults end, and time pass.
 func (w *world) calm() {
-	if !w.s.leading {
-		w.nobodyIsAsked()
-	}
 	w.s.leads(true)
 	for _, e := range w.seen {
 		e.broken = false
@@ -281,21 +193,15 @@ func (w *world) calm() {
 // what is validated, and the newest of it, is deployed; never two calls to one
 // instance at once; only by a process that leads; reloads keep their distance;
 // what fails is not hammered; what an instance refused it is not sent again within
-// the drift interval of one term, whatever else it takes meanwhile; and when all faults have ended, every instance has
-// the newest configuration.
-//
-// Where instances are asked what no other gets: nobody else ever gets that, nor
-// waits for it; it takes leadership, and one is asked once; until conclusions are
-// drawn from its answer it keeps what it has; and each question ends.
+// the drift interval of one term, unless somebody is in a hurry; and when all faults
+// have ended, every instance has the newest configuration.
 func TestScheduleKeepsItsPromises(t *testing.T) {
 	var configs []*validated
 	for i := range 5 {
 		configs = append(configs, &validated{id: uint64(i + 1), config: configOf(t, fmt.Sprint(i))})
 	}
-	asks := []*validated{{id: 8, config: configOf(t, "asked 8")}, {id: 9, config: configOf(t, "asked 9")}}
 	for seed := range uint64(500) {
 		w := newWorld(t, seed, configs)
-		w.asks = asks
 		for range 100 {
 			w.happen()
 		}
@@ -304,9 +210,6 @@ func TestScheduleKeepsItsPromises(t *testing.T) {
 			if w.newest >= 0 {
 				require.Same(t, w.configs[w.newest], e.has, "seed %d: %s", seed, name)
 			}
-		}
-		if w.newest >= 0 {
-			require.Empty(t, w.asked, "seed %d: a question did not end", seed)
 		}
 		require.Len(t, w.s.instances, len(w.seen), "seed %d: nothing is kept of what is gone", seed)
 	}

@@ -20,8 +20,8 @@ func seconds(s float64) time.Time {
 	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(s * float64(time.Second)))
 }
 
-func testTiming() timing {
-	return timing{minInterval: 2 * time.Second, drift: time.Minute, deployTimeout: 30 * time.Second, retryBase: time.Second, retryMax: 10 * time.Second}
+func testTiming() *Options {
+	return &Options{MinInterval: 2 * time.Second, DriftInterval: time.Minute, DeployTimeout: 30 * time.Second, RetryBase: time.Second, RetryMax: 10 * time.Second}
 }
 
 func TestInstanceSchedule(t *testing.T) {
@@ -92,7 +92,7 @@ func TestInstanceSchedule(t *testing.T) {
 func TestAllChangesMayKeepTheirDistance(t *testing.T) {
 	a, b := &validated{config: configOf(t, "a")}, &validated{config: configOf(t, "b")}
 	timing := testTiming()
-	timing.holdRuntime = true
+	timing.HoldRuntime = true
 	s := schedule{leading: true, instances: map[string]*instanceState{"one": {want: b, have: a, lastEnd: seconds(0), lastChange: seconds(0)}}}
 	got, until := s.next("one", timing, seconds(1))
 	require.Equal(t, stepWait, got.what)
@@ -105,7 +105,7 @@ func TestAllChangesMayKeepTheirDistance(t *testing.T) {
 func TestACheckKeepsTheDistanceToo(t *testing.T) {
 	a := &validated{config: configOf(t, "a")}
 	timing := testTiming()
-	timing.drift = time.Second
+	timing.DriftInterval = time.Second
 	s := schedule{leading: true, instances: map[string]*instanceState{"one": {want: a, have: a, lastEnd: seconds(0), lastReload: seconds(0)}}}
 	_, until := s.next("one", timing, seconds(1))
 	require.Equal(t, seconds(2), until)

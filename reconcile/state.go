@@ -71,12 +71,11 @@ func (l *Loop) State() State {
 	if l.sched.newest != nil {
 		s.Reconciliation, s.Validated, s.ValidatedAt = l.sched.newest.id, l.sched.newest.config.Hash(), l.sched.newest.at
 	}
-	for _, w := range l.workers {
-		s.Instances = append(s.Instances, w.public)
-	}
 	for _, t := range l.targets {
-		if l.workers[t.Name()] == nil {
-			s.Instances = append(s.Instances, l.restingAs(t))
+		if w := l.workers[t.Name()]; w != nil && w.target == t {
+			s.Instances = append(s.Instances, w.public)
+		} else {
+			s.Instances = append(s.Instances, l.unknown(t))
 		}
 	}
 	slices.SortFunc(s.Instances, func(a, b InstanceState) int { return strings.Compare(a.Name, b.Name) })

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -30,8 +31,6 @@ type chaos struct {
 	lead  atomic.Bool
 	hung  sync.Map // instances that hang
 	valid sync.Map // hashes of what was validated
-
-	refusals resent
 }
 
 func newChaos(t *testing.T, seed uint64) *chaos {
@@ -58,7 +57,6 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 			}
 			return nil
 		}
-		f.behave = c.refusals.remember(c, f)
 	}
 	return c
 }
@@ -103,7 +101,6 @@ func (c *chaos) happen() {
 			c.LeadershipChanged()
 		}
 	case 9:
-		c.refusals.releases.Add(1)
 		c.Release()
 	case 10:
 		if f := c.all[c.rng.IntN(len(c.all))]; c.rng.IntN(2) == 0 {
@@ -162,7 +159,6 @@ func (c *chaos) told() {
 				require.Equal(c.t, began[e.Instance], e.ID)
 				began[e.Instance] = 0
 			}
-			require.True(c.t, !e.Asked || c.words[e.Instance] != nil || e.Err != nil)
 		case InstancesChanged:
 			for _, name := range e.Removed {
 				delete(began, name)
@@ -172,9 +168,19 @@ func (c *chaos) told() {
 	}
 }
 
+// breaks has the validator fail, or work again.
+func (c *chaos) breaks(broken bool) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	c.w.broken = nil
+	if broken {
+		c.w.broken = errors.New("haproxy is not there")
+	}
+}
+
 // TestRandomFleets: whatever comes and goes, hangs and leads, in the end what some
 // instance refuses is left out, and nothing else; all instances have the same, and
-// keep it. On the way none is sent again what it refused, unless there is a reason.
+// keep it but for rare trials.
 func TestRandomFleets(t *testing.T) {
 	for seed := range uint64(15) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -197,9 +203,11 @@ func TestRandomFleets(t *testing.T) {
 				for _, f := range c.here {
 					before = append(before, len(history(f)))
 				}
+				late := len(s.State().Quarantined)
 				pass(6 * time.Hour)
-				for i, f := range c.here {
-					require.Len(t, history(f), before[i], "%s flaps", f.name)
+				c.settled()
+				for i, f := range c.here { // at most two trials of each: it comes, and it goes
+					require.LessOrEqual(t, len(history(f))-before[i], 4*late, "%s flaps", f.name)
 				}
 			})
 		})

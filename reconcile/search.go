@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/templating"
+	"github.com/hapticsdk/haptic/eventbus"
 )
 
 // attempt is one render and its validation, with some resources left out.
@@ -54,12 +54,16 @@ func (l *Loop) tryOnce(ctx context.Context, excluded []Resource) *attempt {
 		ctx = context.WithValue(ctx, excludedKey{}, a.left)
 	}
 	start := time.Now()
-	defer l.attempted(a, start)
+	defer func(began time.Time) {
+		l.attempts++
+		eventbus.Publish(l.bus, AttemptCompleted{ID: l.lastID, Excluded: len(a.excluded), At: began,
+			RenderTook: a.renderTook, ValidateTook: a.validateTook, Err: a.err})
+	}(start)
 	var err error
 	a.rendered, err = l.render(ctx)
 	a.renderTook = time.Since(start)
 	if err != nil {
-		a.fail(ctx, l.opts.RenderTimeout, "render", err)
+		a.fail(ctx, l.live.Load().RenderTimeout, "render", err)
 		return a
 	}
 	if l.opts.Validator == nil {
@@ -69,7 +73,7 @@ func (l *Loop) tryOnce(ctx context.Context, excluded []Resource) *attempt {
 	err = guard(func() error { return l.opts.Validator.Validate(ctx, a.rendered.Config) })
 	a.validateTook = time.Since(start)
 	if err != nil {
-		a.fail(ctx, l.opts.RenderTimeout, "validate", err)
+		a.fail(ctx, l.live.Load().RenderTimeout, "validate", err)
 	}
 	return a
 }
@@ -91,26 +95,15 @@ func (a *attempt) fail(ctx context.Context, timeout time.Duration, stage string,
 	a.verdict = isVerdict(err)
 }
 
-// hangs reports a render that did not end in its time because of the resources
-// that its error names.
-func hangs(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) && slices.ContainsFunc(templating.Errors(err), func(e *templating.Error) bool {
-		return errors.Is(e, context.DeadlineExceeded) && len(resourcesOf(e.Owners)) > 0
-	})
-}
-
-// isVerdict tells an error about a configuration from one about whoever was
-// asked, such as a haproxy that is not there or did not answer in time: to
-// leave something out because of that would blame the innocent.
+// isVerdict tells an error about a configuration from one about the renderer, the
+// validator or HAProxy, such as a binary that is not there or a time-out: to leave
+// something out because of that would blame the innocent.
 func isVerdict(err error) bool {
-	if hangs(err) {
-		return true
-	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return false
 	}
 	var known located
-	return errors.As(err, &known) || len(templating.Errors(err)) > 0 ||
+	return errors.As(err, &known) || len(tracesOf(err)) > 0 ||
 		errors.Is(err, dataplane.ErrInvalid) || errors.Is(err, dataplane.ErrInvalidConfig)
 }
 
@@ -124,10 +117,8 @@ func (a *attempt) key() string {
 
 // accusation blames a resource for a fault.
 type accusation struct {
-	resource Resource
-	fault    Fault
-	hangs    bool // a render with it does not end
-
+	resource  Resource
+	fault     Fault
 	instances []string // that refuse it; nil: the validator does
 }
 
@@ -135,25 +126,28 @@ type accusation struct {
 type search struct {
 	loop    *Loop
 	start   []Resource // left out from the beginning
+	due     []Resource // that a trial is about; nil: it is none
 	accused []accusation
 	last    *attempt
 	why     string // no resource is to blame
 	tired   bool   // it ended before its time
-	trial   bool   // of what is in quarantine
-}
-
-func newSearch(l *Loop, start []Resource) *search {
-	return &search{loop: l, start: start, accused: slices.Concat(l.quarantine.pending, l.quarantine.proved)}
 }
 
 func (s *search) excluded() []Resource {
 	all := slices.Clone(s.start)
 	for _, a := range s.accused {
-		if !slices.Contains(all, a.resource) {
+		if !containsResource(all, a.resource.identity()) {
 			all = append(all, a.resource)
 		}
 	}
 	return all
+}
+
+// futile reports a trial of resources that are all still at fault.
+func (s *search) futile() bool {
+	return len(s.due) > 0 && !slices.ContainsFunc(s.due, func(r Resource) bool {
+		return !slices.ContainsFunc(s.accused, func(a accusation) bool { return a.resource.identity() == r.identity() })
+	})
 }
 
 // run leaves out more and more until the configuration is valid, and returns
@@ -188,27 +182,15 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 			}
 			return first
 		}
-		s.accuse(culprits)
+		s.accused = append(s.accused, culprits...)
+		if s.futile() {
+			return first
+		}
 		if s.last.err != nil {
 			s.last = s.loop.attempt(ctx, s.excluded())
 		}
 	}
 	return first
-}
-
-// accuse adds accusations. A resource that changes while it is looked for, and is
-// wrong again, is left out however it changes until the search ends: whoever
-// writes faster than renders are would hold up all others.
-func (s *search) accuse(culprits []accusation) {
-	for _, a := range culprits {
-		changed := slices.ContainsFunc(s.accused, func(b accusation) bool {
-			return b.resource != a.resource && b.resource.identity() == a.resource.identity()
-		})
-		if changed {
-			a.resource.Version, a.resource.UID, a.resource.Source = anyVersion, "", ""
-		}
-		s.accused = append(s.accused, a)
-	}
 }
 
 // byPosition takes those whom the lines that are wrong belong to.
@@ -226,12 +208,12 @@ func (s *search) culprits() (culprits []accusation) {
 	excluded := s.excluded()
 	for _, f := range s.last.blamed.Faults {
 		for i, r := range slices.Backward(f.Resources) {
-			if slices.Contains(excluded, r) {
+			if containsResource(excluded, r.identity()) {
 				continue // leaving it out did not help
 			}
-			s.acquit(f, f.Resources[i])
+			s.spare(f, f.Resources[i])
 			if !slices.ContainsFunc(culprits, func(a accusation) bool { return a.resource == r }) {
-				culprits = append(culprits, accusation{resource: r, fault: f, hangs: hangs(s.last.err)})
+				culprits = append(culprits, accusation{resource: r, fault: f})
 			}
 			break
 		}
@@ -239,9 +221,9 @@ func (s *search) culprits() (culprits []accusation) {
 	return culprits
 }
 
-// acquit takes an accusation back that did not help: the same line of a
+// spare takes an accusation back that did not help: the same line of a
 // template is wrong without that resource too, for one further out.
-func (s *search) acquit(f Fault, culprit Resource) {
+func (s *search) spare(f Fault, culprit Resource) {
 	s.accused = slices.DeleteFunc(s.accused, func(a accusation) bool {
 		return a.resource != culprit && a.fault.Template == f.Template && slices.Contains(a.fault.Resources, culprit)
 	})

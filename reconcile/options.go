@@ -1,0 +1,134 @@
+package reconcile
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hapticsdk/haptic/eventbus"
+)
+
+// Options of a [Loop]. Renderer is required; every other zero value is the
+// recommended behaviour.
+type Options struct {
+	Renderer  Renderer
+	Validator Validator // zero: whatever renders is deployed
+	Leader    Leader    // zero: this process always leads
+	Targets   []Target  // to start with; see SetTargets
+
+	// Recorder tells the owner of a resource that it is refused, quarantined or
+	// released, once for each change of that; nil: nobody is told.
+	Recorder Recorder
+
+	// NoQuarantine keeps the last good configuration whatever is wrong. Zero:
+	// where a resource is at fault, it alone is left out, also where only an
+	// instance refuses it. That takes a Renderer that asks [Excluding] and knows
+	// its [Origins].
+	NoQuarantine bool
+
+	// QuarantineTries is how often more is left out in one reconciliation, and how
+	// often, and how many resources, because of one instance; zero: 10.
+	QuarantineTries int
+
+	TrialBase time.Duration // until a quarantined resource is tried again though it did not change, doubling; zero: 1 min
+	TrialMax  time.Duration // longest wait between two trials; zero: 1 h
+
+	// Bus gets the events of the loop; nil: no events are published.
+	Bus *eventbus.Bus
+
+	Debounce      time.Duration // between two renders, at most; zero: 500 ms. The first trigger acts at once
+	MinInterval   time.Duration // between two reloads of one instance; zero: 2 s. Runtime changes do not wait
+	HoldRuntime   bool          // MinInterval is between any two changes of an instance, with a reload or without
+	DriftInterval time.Duration // idle time after which an instance is checked; zero: 60 s
+	DeployTimeout time.Duration // of one deployment to one instance; zero: 30 s
+	RenderTimeout time.Duration // of one render; zero: 30 s
+	RetryBase     time.Duration // first wait after a failed deployment or reconciliation, doubling; zero: 1 s
+	RetryMax      time.Duration // longest wait between two tries; zero: 60 s
+}
+
+// Interval is a duration among [Options]. A new one is a field there and a row of
+// [Options.Intervals].
+type Interval struct {
+	Name     string        // in settings, such as "debounceInterval"; empty: fixed while a loop runs
+	Doc      string        // for users of settings
+	Default  time.Duration // what zero means
+	Min, Max time.Duration // bounds of settings, beyond which somebody mistyped; zero: none
+	Value    *time.Duration
+}
+
+// Intervals returns the table of all durations, with where they stand in o.
+func (o *Options) Intervals() []Interval {
+	const short, long = 10 * time.Millisecond, 24 * time.Hour
+	return []Interval{
+		{"debounceInterval", "Between two renders, at most. Empty: 500ms. The first change after a quiet time acts at once.",
+			500 * time.Millisecond, 0, long, &o.Debounce},
+		{"minDeploymentInterval", "Between two reloads of one HAProxy. Empty: 2s.", 2 * time.Second, 0, long, &o.MinInterval},
+		{"driftPreventionInterval", "Idle time after which a HAProxy is checked. Empty: 1m.", time.Minute, 0, 0, &o.DriftInterval}, // a long one turns it off
+		{"deploymentTimeout", "Of one deployment to one HAProxy. Empty: 30s.", 30 * time.Second, short, long, &o.DeployTimeout},
+		{"renderTimeout", "Of one render. Empty: 30s.", 30 * time.Second, short, long, &o.RenderTimeout},
+		{"retryInterval", "First wait after a failure, doubling. Empty: 1s.", time.Second, 0, long, &o.RetryBase},
+		{"retryMaxInterval", "Longest wait between two tries. Empty: 1m.", time.Minute, 0, long, &o.RetryMax},
+		{"", "", time.Minute, 0, 0, &o.TrialBase},
+		{"", "", time.Hour, 0, 0, &o.TrialMax},
+	}
+}
+
+// setDefaults puts what zero means in the place of each zero.
+func (o *Options) setDefaults() {
+	for _, i := range o.Intervals() {
+		if *i.Value == 0 {
+			*i.Value = i.Default
+		}
+	}
+	if o.QuarantineTries == 0 {
+		o.QuarantineTries = 10
+	}
+}
+
+// check refuses what makes no sense.
+func (o *Options) check() error {
+	for _, i := range o.Intervals() {
+		if *i.Value < 0 {
+			return fmt.Errorf("reconcile: a duration in Options is negative: %s", *i.Value)
+		}
+	}
+	if o.QuarantineTries < 0 {
+		return fmt.Errorf("reconcile: Options.QuarantineTries is negative: %d", o.QuarantineTries)
+	}
+	return nil
+}
+
+// SetIntervals changes the durations of a loop, which may run, to those of opts:
+// all of [Options.Intervals] that have a name, zero meaning what it means in [Options]. The
+// other fields are not looked at. Instances that wait go by the new ones at once; a
+// call that is under way keeps its time-out, and a debounce that has begun its
+// length. A negative duration is an error, and nothing changes.
+func (l *Loop) SetIntervals(opts Options) error {
+	set := l.opts
+	given := opts.Intervals()
+	for n, i := range set.Intervals() {
+		if i.Name != "" {
+			*i.Value = *given[n].Value
+		}
+	}
+	if err := set.check(); err != nil {
+		return err
+	}
+	set.setDefaults()
+	l.live.Store(&set)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pokeWorkers()
+	return nil
+}
+
+// backOff is the wait after so many failures in a row, 1 or more: it doubles from
+// first to most.
+func backOff(first, most time.Duration, failures int) time.Duration {
+	wait := first
+	for range failures - 1 {
+		if wait *= 2; wait >= most {
+			return most
+		}
+	}
+	return min(wait, most)
+}

@@ -1,0 +1,181 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// A late verdict is about a resource that an instance refuses after the validator
+// took it, because the instance is of another version. All instances get one
+// configuration, so the resource is left out of that of all. It ends when the
+// resource changes, in a trial, when the instance leaves, and when it did not help:
+// an instance that refuses more than QuarantineTries resources, or is refused as
+// often in a row, or names none, is failing, and harms no other instance.
+
+// report is what an instance has against a configuration.
+type report struct {
+	worker *worker
+	of     *validated
+	faults []Fault
+}
+
+// invalid reports an error about the configuration, not about the instance: a full
+// disk, a reload that failed and a time-out are no resource's fault.
+func invalid(err error) bool {
+	return errors.Is(err, dataplane.ErrInvalid) || errors.Is(err, dataplane.ErrUnsupported)
+}
+
+// report keeps what an instance refused for the next reconciliation, where a
+// verdict may follow from it.
+func (l *Loop) report(w *worker, of *validated, err error) {
+	if l.opts.NoQuarantine || !invalid(err) {
+		return
+	}
+	r := report{worker: w, of: of}
+	var e *ConfigError
+	if errors.As(err, &e) {
+		r.faults = slices.DeleteFunc(slices.Clone(e.Faults), func(f Fault) bool { _, ok := f.Culprit(); return !ok })
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := w.target.Name()
+	if l.workers[name] != w || w.gaveUp != "" || len(r.faults) == 0 && !l.refusesSomething(name) {
+		return
+	}
+	l.reports = append(slices.DeleteFunc(l.reports, func(r report) bool { return r.worker == w }), r)
+	l.trigger(name + " refused the configuration")
+}
+
+// refusesSomething reports whether something is in quarantine because of an
+// instance. The caller holds l.mu.
+func (l *Loop) refusesSomething(name string) bool {
+	return slices.ContainsFunc(l.state.Quarantined, func(q Quarantined) bool { return slices.Contains(q.Instances, name) })
+}
+
+// hear makes late verdicts of what instances reported since the last
+// reconciliation, and withdraws those of instances that left. The caller holds
+// l.rendering.
+func (l *Loop) hear(ctx context.Context) {
+	q := &l.quarantine
+	l.mu.Lock()
+	reports, left, newest := l.reports, l.left, l.sched.newest
+	l.reports, l.left = nil, nil
+	l.mu.Unlock()
+	for _, name := range left {
+		q.withdraw(name)
+	}
+	if len(reports) == 0 {
+		return
+	}
+	now := resourcesIn(ctx, newest.origins)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range reports {
+		w, name := r.worker, r.worker.target.Name()
+		if l.workers[name] != w || !slices.Contains(l.targets, w.target) || !l.sched.refuses(name, w.born, r.of) {
+			continue
+		}
+		fresh, known := q.fresh(name, r)
+		if known || len(fresh) > 0 && !slices.ContainsFunc(fresh, func(a accusation) bool { return slices.Contains(now, a.resource) }) {
+			continue // it gets another configuration already
+		}
+		w.rounds++
+		if w.gaveUp = l.hopeless(r, fresh, now); w.gaveUp != "" {
+			w.public.Error += " (" + w.gaveUp + ")"
+			q.withdraw(name)
+			continue
+		}
+		q.accused = append(q.accused, fresh...)
+	}
+}
+
+// fresh returns whom a report accuses that is not left out yet. What another
+// instance refused first is known: it is noted that this one refuses it, too.
+func (q *quarantine) fresh(name string, r report) (fresh []accusation, known bool) {
+	for _, f := range r.faults {
+		for _, resource := range slices.Backward(f.Resources) {
+			id := resource.identity()
+			if containsResource(r.of.without, id) {
+				continue // it was left out, which did not help
+			}
+			if v := q.rulings[id]; q.isOut(id) {
+				known = true
+				if len(v.Instances) > 0 {
+					v.Instances = withName(v.Instances, name)
+				}
+			} else if i := slices.IndexFunc(q.accused, func(a accusation) bool { return a.resource.identity() == id }); i >= 0 {
+				known = true
+				q.accused[i].instances = withName(q.accused[i].instances, name)
+			} else if !slices.ContainsFunc(fresh, func(a accusation) bool { return a.resource.identity() == id }) {
+				if !strings.HasPrefix(f.Message, name+": ") {
+					f.Message = name + ": " + f.Message
+				}
+				fresh = append(fresh, accusation{resource: resource, fault: f, instances: []string{name}})
+			}
+			break
+		}
+	}
+	return fresh, known && len(fresh) == 0
+}
+
+// hopeless says why leaving out more because of an instance would not help, "" where
+// it may.
+func (l *Loop) hopeless(r report, fresh []accusation, now []Resource) string {
+	q, name := &l.quarantine, r.worker.target.Name()
+	held := 0
+	for _, v := range q.out() {
+		if slices.Contains(v.Instances, name) {
+			held++
+		}
+	}
+	switch {
+	case len(fresh) == 0:
+		return "it is refused without every resource that it was written for, too"
+	case r.worker.rounds > l.opts.QuarantineTries || held+len(fresh) > l.opts.QuarantineTries:
+		return "it refuses more than may be left out at once"
+	}
+	for _, a := range fresh {
+		if !slices.ContainsFunc(now, func(r Resource) bool {
+			return r.Kind == a.resource.Kind && !q.isOut(r.identity()) &&
+				!slices.ContainsFunc(fresh, func(b accusation) bool { return b.resource.identity() == r.identity() })
+		}) {
+			return fmt.Sprintf("%s is refused for every %s, so the template is to blame", a.fault.Template, a.resource.Kind)
+		}
+	}
+	return ""
+}
+
+// withdraw takes the verdicts of an instance back. Those that no other instance
+// gave are void: the resource is tried again at once.
+func (q *quarantine) withdraw(name string) {
+	for _, v := range q.out() {
+		if !slices.Contains(v.Instances, name) {
+			continue
+		}
+		v.Instances = slices.DeleteFunc(slices.Clone(v.Instances), func(n string) bool { return n == name })
+		if len(v.Instances) == 0 {
+			v.freed, v.RetryAt, v.relapses, v.Trials = true, time.Time{}, 0, 0
+		}
+	}
+	q.accused = slices.DeleteFunc(q.accused, func(a accusation) bool { return slices.Equal(a.instances, []string{name}) })
+}
+
+func containsResource(all []Resource, id identity) bool {
+	return slices.ContainsFunc(all, func(r Resource) bool { return r.identity() == id })
+}
+
+// withName returns a list, sorted, that has a name.
+func withName(list []string, name string) []string {
+	if slices.Contains(list, name) {
+		return list
+	}
+	list = append(slices.Clone(list), name)
+	slices.Sort(list)
+	return list
+}
