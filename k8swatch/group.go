@@ -79,17 +79,17 @@ func (w *Watcher) join(g *Group) error {
 	switch {
 	case w.started:
 		return ErrStarted
-	case w.inGroup:
+	case w.onCommit != nil:
 		return ErrInGroup
 	}
-	w.inGroup, w.onCommit = true, g.committed
+	w.onCommit = g.committed
 	return nil
 }
 
 func (w *Watcher) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.inGroup, w.onCommit = false, nil
+	w.onCommit = nil
 }
 
 // committed is called by the watchers; count is -1 except for an initial sync.

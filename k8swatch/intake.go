@@ -41,9 +41,9 @@ type intake struct {
 	committed func(c Changes, initial bool)
 	shared    map[string]string // strings that came lately
 
-	mu     sync.Mutex
-	synced bool
-	bad    map[string]string // namespace/name -> reason
+	mu      sync.Mutex
+	synced  bool
+	refused map[string]string // namespace/name -> reason
 }
 
 var _ cache.TransformingStore = (*intake)(nil)
@@ -57,7 +57,7 @@ func newIntake(gvr schema.GroupVersionResource, typ reflect.Type, opts *Options)
 	}
 	return &intake{
 		store: store.New(len(paths.index) > 0), resource: gvr, typ: goType(typ), gvk: memapi.KindFor(gvr).GVK,
-		paths: paths, log: logger(opts.Logger).With("resource", gvr.Resource), bad: map[string]string{}, shared: map[string]string{},
+		paths: paths, log: logger(opts.Logger).With("resource", gvr.Resource), refused: map[string]string{}, shared: map[string]string{},
 		prepared: func() {}, replaced: func() {}, committed: func(Changes, bool) {},
 	}, nil
 }
@@ -209,27 +209,27 @@ func (in *intake) keys(o Object) ([]string, error) {
 	return keys, nil
 }
 
-// accept puts an object that cannot be stored in quarantine: it is counted and
-// logged, its last good version stays, and everything else goes on.
+// accept refuses an object that cannot be stored: it is counted and logged, its
+// last good version stays, and everything else goes on.
 func (in *intake) accept(p *prepared) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	name := p.String()
 	if p.err == nil {
-		delete(in.bad, name)
+		delete(in.refused, name)
 		return true
 	}
-	if in.bad[name] != p.err.Error() {
+	if in.refused[name] != p.err.Error() {
 		in.log.Error("object left out", "object", name, "error", p.err)
 	}
-	in.bad[name] = p.err.Error()
+	in.refused[name] = p.err.Error()
 	return false
 }
 
-func (in *intake) quarantined() int {
+func (in *intake) refusals() int {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return len(in.bad)
+	return len(in.refused)
 }
 
 func (in *intake) commit(c store.Change, initial bool) {
@@ -258,7 +258,7 @@ func (in *intake) Delete(obj any) error {
 		return nil //nolint:nilerr // nothing is stored under it
 	}
 	in.mu.Lock()
-	delete(in.bad, types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}.String())
+	delete(in.refused, types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}.String())
 	in.mu.Unlock()
 	in.commit(in.store.Remove(m.GetNamespace(), m.GetName()), false)
 	return nil
@@ -268,7 +268,7 @@ func (in *intake) Delete(obj any) error {
 // objects, and what differs is counted.
 func (in *intake) Replace(objs []any, _ string) error {
 	in.mu.Lock()
-	in.bad = map[string]string{}
+	in.refused = map[string]string{}
 	initial := !in.synced
 	in.synced = true
 	in.mu.Unlock()

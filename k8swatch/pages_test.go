@@ -119,7 +119,7 @@ func TestPages(t *testing.T) {
 						t.Fatalf("stored %+v", i.Spec.Rules)
 					}
 				}
-				if !slices.Equal(stored, all) || w.State().Quarantined != 1 {
+				if !slices.Equal(stored, all) || w.State().Refused != 1 {
 					t.Errorf("%d stored, state %+v", len(stored), w.State())
 				}
 			})
@@ -235,7 +235,7 @@ func TestTooManyKeys(t *testing.T) {
 		})
 		stop := start(t, w)
 		synced(t, w, 1)
-		if s := w.State(); s.Quarantined != 1 || len(w.Snapshot().Get("h39", "")) != 1 {
+		if s := w.State(); s.Refused != 1 || len(w.Snapshot().Get("h39", "")) != 1 {
 			t.Errorf("state %+v", s)
 		}
 		stop()

@@ -3,7 +3,10 @@ package k8swatch
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"reflect"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -28,9 +31,8 @@ type Watcher struct {
 
 	mu       sync.Mutex
 	started  bool
-	inGroup  bool
 	cancel   context.CancelFunc // ends the current round; nil between rounds
-	onCommit func(Changes, int) // the group's; set before Run
+	onCommit func(Changes, int) // the group's, if it is in one; set before Run
 }
 
 // listWatchFunc is a method of a source.
@@ -152,7 +154,7 @@ func (w *Watcher) WaitForSync(ctx context.Context) (int, error) { return w.healt
 func (w *Watcher) State() State {
 	s := w.health.state()
 	now := w.Snapshot()
-	s.Objects, s.Revision, s.Quarantined = now.Len(), now.Revision(), w.intake.quarantined()
+	s.Objects, s.Revision, s.Refused = now.Len(), now.Revision(), w.intake.refusals()
 	return s
 }
 
@@ -170,5 +172,124 @@ func (w *Watcher) committed(c Changes, initial bool) {
 	}
 	if w.onCommit != nil {
 		w.onCommit(c, count)
+	}
+}
+
+const (
+	minRedeliver = 200 * time.Millisecond
+	maxRedeliver = 10 * time.Second
+)
+
+// notifier calls OnChange and OnSyncComplete from one goroutine. It holds sums,
+// not events: a slow callback costs no memory.
+type notifier struct {
+	log        *slog.Logger
+	hold       time.Duration
+	onChange   func(context.Context, Changes) error
+	onSync     func(int)
+	duringSync bool
+	wake       chan struct{}
+
+	mu      sync.Mutex
+	pending Changes
+	synced  int // count to deliver; -1 when there is none
+}
+
+func newNotifier(log *slog.Logger, hold time.Duration, onChange func(context.Context, Changes) error, onSync func(int), duringSync bool) *notifier {
+	return &notifier{
+		log: log, hold: debounce(hold), onChange: onChange, onSync: onSync, duringSync: duringSync,
+		wake: make(chan struct{}, 1), synced: -1,
+	}
+}
+
+func (n *notifier) add(c Changes) {
+	if n.onChange == nil || (c.InitialSync && !n.duringSync) {
+		return
+	}
+	n.mu.Lock()
+	n.pending = n.pending.and(c)
+	n.mu.Unlock()
+	n.signal()
+}
+
+func (n *notifier) syncComplete(count int) {
+	if n.onSync == nil {
+		return
+	}
+	n.mu.Lock()
+	n.synced = count
+	n.mu.Unlock()
+	n.signal()
+}
+
+func (n *notifier) signal() {
+	select {
+	case n.wake <- struct{}{}:
+	default: // it is awake already, or about to be
+	}
+}
+
+// run delivers until ctx ends: the first change at once, then no more than one
+// call per hold time, or back-off time after a failure.
+func (n *notifier) run(ctx context.Context) {
+	var retry time.Duration
+	for {
+		select {
+		case <-n.wake:
+		case <-ctx.Done():
+			return
+		}
+		n.mu.Lock()
+		c, synced := n.pending, n.synced
+		n.pending, n.synced = Changes{}, -1
+		n.mu.Unlock()
+		var pause time.Duration
+		if c.Total() > 0 {
+			pause = n.hold
+			err := guard(func() error { return n.onChange(ctx, c) })
+			if err == nil {
+				retry = 0
+			} else if ctx.Err() == nil {
+				retry = min(max(2*retry, minRedeliver), maxRedeliver)
+				pause = retry
+				n.log.Error("OnChange failed; it will be called again", "in", retry, "error", err)
+				n.mu.Lock()
+				n.pending = c.and(n.pending) // newer ones come after those that were not taken
+				n.mu.Unlock()
+				n.signal()
+			}
+		}
+		if synced >= 0 {
+			if err := guard(func() error { n.onSync(synced); return nil }); err != nil {
+				n.log.Error("OnSyncComplete failed", "error", err)
+			}
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
+}
+
+// guard turns a panic of a callback into an error with its stack.
+func guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

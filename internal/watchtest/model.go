@@ -237,7 +237,7 @@ func (m *model) compare(exact bool) error {
 	if err != nil {
 		return err
 	}
-	if s := m.bulk.State(); s.Phase != k8swatch.PhaseSynced || s.Quarantined > 0 {
+	if s := m.bulk.State(); s.Phase != k8swatch.PhaseSynced || s.Refused > 0 {
 		return fmt.Errorf("state %+v", s)
 	}
 	snap := m.bulk.Snapshot()

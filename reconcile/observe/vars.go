@@ -68,21 +68,21 @@ func auxFiles(cfg *dataplane.Config) []auxFile {
 
 // watchInfo is a watch as it is shown: errors have their text.
 type watchInfo struct {
-	State       string    `json:"state"`
-	Since       time.Time `json:"since,omitzero"`
-	StaleSince  time.Time `json:"staleSince,omitzero"`
-	Synced      bool      `json:"synced"`
-	Objects     int       `json:"objects"`
-	Quarantined int       `json:"quarantined,omitempty"` // that cannot be stored
-	Revision    uint64    `json:"revision"`
-	Error       string    `json:"error,omitempty"`
+	State      string    `json:"state"`
+	Since      time.Time `json:"since,omitzero"`
+	StaleSince time.Time `json:"staleSince,omitzero"`
+	Synced     bool      `json:"synced"`
+	Objects    int       `json:"objects"`
+	Refused    int       `json:"refused,omitempty"` // that cannot be stored
+	Revision   uint64    `json:"revision"`
+	Error      string    `json:"error,omitempty"`
 }
 
 func (s *Subject) watchInfos() map[string]watchInfo {
 	infos := map[string]watchInfo{}
 	for name, w := range s.watches() {
 		info := watchInfo{State: string(w.Phase), Since: w.Since, StaleSince: w.StaleSince, Synced: w.Synced,
-			Objects: w.Objects, Quarantined: w.Quarantined, Revision: uint64(w.Revision)}
+			Objects: w.Objects, Refused: w.Refused, Revision: uint64(w.Revision)}
 		if w.Err != nil {
 			info.Error = w.Err.Error()
 		}

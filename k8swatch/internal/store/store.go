@@ -84,7 +84,8 @@ func (c *Change) count(old, next *Entry) {
 
 // Store holds the objects of one resource. All methods may be called concurrently.
 type Store struct {
-	order uint64 // random: who locks several stores does it in this order
+	indexed bool
+	order   uint64 // random: who locks several stores does it in this order
 
 	mu       sync.Mutex
 	trees    trees
@@ -93,7 +94,9 @@ type Store struct {
 }
 
 // New returns an empty store. Without an index objects are found by namespace and name.
-func New(indexed bool) *Store { return &Store{order: rand.Uint64(), trees: newTrees(indexed)} }
+func New(indexed bool) *Store {
+	return &Store{indexed: indexed, order: rand.Uint64(), trees: newTrees(indexed)}
+}
 
 // Put stores an object in place of the version before. The same version changes nothing.
 func (s *Store) Put(e *Entry) Change {
@@ -122,12 +125,12 @@ func (s *Store) Remove(namespace, name string) Change {
 // Replace makes the store hold exactly these objects, in one step. Versions that
 // it has already stay as they are. The last of several objects of one name counts.
 func (s *Store) Replace(entries []*Entry) Change {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	next := newTrees(s.trees.index != nil)
+	next := newTrees(s.indexed)
 	for _, e := range entries {
 		next.put(e)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	c := Change{Created: next.objects.Len()}
 	s.trees.objects.Ascend(func(old filed) bool {
 		switch e := next.get(old.name); {

@@ -30,8 +30,8 @@ func (s brokenSource) ListWatch(schema.GroupVersionResource, string, func(*metav
 	}, nil
 }
 
-// TestQuarantine: one object that cannot be stored holds nothing up.
-func TestQuarantine(t *testing.T) {
+// TestRefused: one object that cannot be stored holds nothing up.
+func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, nameless := ingress("a", "good"), ingress("a", "")
 		src := brokenSource{list: []runtime.Object{nameless, service("a", "wrong"), good}, events: watch.NewFake()}
@@ -40,12 +40,12 @@ func TestQuarantine(t *testing.T) {
 		if n, err := w.WaitForSync(t.Context()); n != 1 || err != nil {
 			t.Fatalf("%d, %v", n, err)
 		}
-		if s := w.State(); s.Quarantined != 2 || s.Objects != 1 {
+		if s := w.State(); s.Refused != 2 || s.Objects != 1 {
 			t.Errorf("state %+v", s)
 		}
 		src.events.Modify(service("a", "good")) // the wrong type under a good name
 		synctest.Wait()
-		if w.Snapshot().ByName("a", "good") == nil || w.State().Quarantined != 3 {
+		if w.Snapshot().ByName("a", "good") == nil || w.State().Refused != 3 {
 			t.Errorf("the last good version went: %+v", w.State())
 		}
 		next := ingress("a", "good", "x.test")
@@ -53,8 +53,8 @@ func TestQuarantine(t *testing.T) {
 		src.events.Modify(next)
 		src.events.Delete(service("a", "wrong"))
 		synctest.Wait()
-		if w.State().Quarantined != 1 {
-			t.Errorf("mended, but still in quarantine: %+v", w.State())
+		if w.State().Refused != 1 {
+			t.Errorf("mended, but still refused: %+v", w.State())
 		}
 	})
 }
