@@ -40,9 +40,9 @@ func TestObjects(t *testing.T) {
 		t.Errorf("%T", objs[1])
 	}
 	for name, tt := range map[string]struct{ text, want string }{
-		"no YAML":       {"a: [", "manifest 1"},
+		"no YAML":       {"a: [", "manifests:1:"},
 		"unknown field": {manifests + "---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {portz: []}\n", "portz"},
-		"no kind":       {"metadata: {name: a}\n", "manifest 1"},
+		"no kind":       {"metadata: {name: a}\n", "manifests:1:"},
 	} {
 		func() {
 			defer func() {

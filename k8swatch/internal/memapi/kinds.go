@@ -44,16 +44,6 @@ func KindFor(gvr schema.GroupVersionResource) Kind {
 // resource expects: typed where client-go's scheme knows the kind, with its kind
 // and apiVersion set. The result may be the argument, changed.
 func Normalize(obj runtime.Object) (Object, schema.GroupVersionResource, error) {
-	return normalize(obj, false)
-}
-
-// Strict is Normalize that refuses fields which the kind does not have.
-func Strict(obj runtime.Object) (Object, error) {
-	o, _, err := normalize(obj, true)
-	return o, err
-}
-
-func normalize(obj runtime.Object, strict bool) (Object, schema.GroupVersionResource, error) {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if gvk.Empty() {
 		kinds, _, err := scheme.Scheme.ObjectKinds(obj)
@@ -67,7 +57,7 @@ func normalize(obj runtime.Object, strict bool) (Object, schema.GroupVersionReso
 		if err != nil {
 			return nil, schema.GroupVersionResource{}, err
 		}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, typed, strict); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
 			return nil, schema.GroupVersionResource{}, err
 		}
 		obj = typed

@@ -6,23 +6,15 @@ package memapi
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/scheme"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Server holds objects and the log of what happened to them. The zero value is
@@ -101,20 +93,17 @@ func (s *Server) apply(gvr schema.GroupVersionResource, obj Object) {
 	s.revision++
 	obj.SetResourceVersion(strconv.FormatUint(s.revision, 10))
 	k := key(obj.GetNamespace(), obj.GetName())
-	all := s.objects[gvr]
-	if all == nil {
-		all = map[string]Object{}
-		s.objects[gvr] = all
+	if s.objects[gvr] == nil {
+		s.objects[gvr] = map[string]Object{}
 	}
-	old := all[k]
+	old := s.objects[gvr][k]
+	if old != nil && obj.GetUID() == "" {
+		obj.SetUID(old.GetUID())
+	}
 	if obj.GetUID() == "" {
-		if old != nil {
-			obj.SetUID(old.GetUID())
-		} else {
-			obj.SetUID(uid(s.revision))
-		}
+		obj.SetUID(types.UID("memapi-" + obj.GetResourceVersion()))
 	}
-	all[k] = obj
+	s.objects[gvr][k] = obj
 	s.append(event{gvr: gvr, old: old, new: obj})
 }
 
@@ -268,198 +257,4 @@ func (s *Server) Objects(gvr schema.GroupVersionResource) []Object {
 		found[i] = obj.DeepCopyObject().(Object)
 	}
 	return found
-}
-
-// ListWatch returns a list-watch of one resource in one namespace, or in all
-// where namespace is empty. tweak, if not nil, changes the options of each call.
-func (s *Server) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) *ListWatch {
-	return &ListWatch{server: s, gvr: gvr, kind: KindFor(gvr), namespace: namespace, tweak: tweak}
-}
-
-// MetadataListWatch is ListWatch for metadata alone: what it sends are
-// *metav1.PartialObjectMetadata.
-func (s *Server) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) *ListWatch {
-	l := s.ListWatch(gvr, namespace, tweak)
-	l.metadata = true
-	return l
-}
-
-// ListWatch implements cache.ListerWatcherWithContext.
-type ListWatch struct {
-	server    *Server
-	gvr       schema.GroupVersionResource
-	kind      Kind
-	namespace string
-	tweak     func(*metav1.ListOptions)
-	metadata  bool
-}
-
-// copy is what is sent of an object.
-func (l *ListWatch) copy(obj Object) Object {
-	if l.metadata {
-		p := meta.AsPartialObjectMetadata(obj).DeepCopy()
-		p.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
-		return p
-	}
-	return obj.DeepCopyObject().(Object)
-}
-
-// ListWithContext returns copies of the objects that match, sorted, in pages
-// where a limit is set. Like the real server's cache it gives a list from
-// resource version 0 as a whole.
-func (l *ListWatch) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	m, err := l.matcher(&opts)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := l.server.admit(ctx, Request{Resource: l.gvr, Verb: "list", Continue: opts.Continue != ""}); err != nil {
-		return nil, err
-	}
-	l.server.mu.Lock()
-	defer l.server.mu.Unlock()
-	all := page{revision: l.server.revision}
-	if opts.Continue == "" {
-		all.rest = l.server.matching(l.gvr, m)
-	} else {
-		var ok bool
-		if all, ok = l.server.pages[opts.Continue]; !ok {
-			return nil, apierrors.NewResourceExpired("the continue token is too old")
-		}
-	}
-	limit := int(opts.Limit)
-	if limit == 0 || (opts.ResourceVersion == "0" && opts.Continue == "") {
-		limit = len(all.rest)
-	}
-	list := &metav1.List{}
-	list.ResourceVersion = strconv.FormatUint(all.revision, 10)
-	for _, obj := range all.rest[:min(limit, len(all.rest))] {
-		list.Items = append(list.Items, runtime.RawExtension{Object: l.copy(obj)})
-	}
-	if limit < len(all.rest) {
-		list.Continue = l.server.keep(page{all.revision, all.rest[limit:]})
-	}
-	return list, nil
-}
-
-// page is what a list has not sent yet. Stored objects never change, so it stays
-// what it was at its revision.
-type page struct {
-	revision uint64
-	rest     []Object
-}
-
-// maxPages bounds what is kept for lists that are not read to their end.
-const maxPages = 1000
-
-// keep returns the token under which a page is fetched, again too: the answer
-// may get lost.
-func (s *Server) keep(p page) string {
-	if len(s.pages) >= maxPages {
-		clear(s.pages)
-	}
-	s.tokens++
-	token := strconv.FormatUint(s.tokens, 10)
-	s.pages[token] = p
-	return token
-}
-
-func (s *Server) matching(gvr schema.GroupVersionResource, m matcher) []Object {
-	var found []Object
-	for _, obj := range s.objects[gvr] {
-		if m.match(obj) {
-			found = append(found, obj)
-		}
-	}
-	slices.SortFunc(found, func(a, b Object) int {
-		if c := strings.Compare(a.GetNamespace(), b.GetNamespace()); c != 0 {
-			return c
-		}
-		return strings.Compare(a.GetName(), b.GetName())
-	})
-	return found
-}
-
-// WatchWithContext starts a watch. It ends with ctx, with Stop, and when watches
-// are dropped.
-func (l *ListWatch) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	m, err := l.matcher(&opts)
-	if err != nil {
-		return nil, err
-	}
-	s := l.server
-	before, err := s.admit(ctx, Request{Resource: l.gvr, Verb: "watch"})
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := &watching{
-		server: s, list: l, match: m, dropped: before.dropped, marks: opts.AllowWatchBookmarks,
-		events: make(chan watch.Event), end: make(chan struct{}),
-	}
-	w.next = s.logBase + uint64(len(s.log))
-	switch from, perr := strconv.ParseUint(opts.ResourceVersion, 10, 64); {
-	case opts.SendInitialEvents != nil && *opts.SendInitialEvents:
-		w.initial = s.matching(l.gvr, m)
-		w.bookmark = l.bookmark(s.revision, !s.noMarks)
-	case opts.ResourceVersion == "" || opts.ResourceVersion == "0":
-		w.initial = s.matching(l.gvr, m)
-	case perr != nil:
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is not a number", opts.ResourceVersion))
-	case from < max(s.floor, s.floors[l.gvr]):
-		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, max(s.floor, s.floors[l.gvr])))
-	default:
-		i, _ := slices.BinarySearchFunc(s.log, from+1, func(e event, r uint64) int { return compare(e.revision, r) })
-		w.next = s.logBase + uint64(i)
-	}
-	if s.floors[l.gvr] != before.removed {
-		w.Stop()
-	}
-	go w.run(ctx)
-	return w, nil
-}
-
-func compare(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-// List implements the older half of cache.ListerWatcher.
-func (l *ListWatch) List(opts metav1.ListOptions) (runtime.Object, error) {
-	return l.ListWithContext(context.Background(), opts)
-}
-
-// Watch implements the older half of cache.ListerWatcher.
-func (l *ListWatch) Watch(opts metav1.ListOptions) (watch.Interface, error) {
-	return l.WatchWithContext(context.Background(), opts)
-}
-
-// bookmark is the object that ends a streaming list.
-func (l *ListWatch) bookmark(revision uint64, send bool) Object {
-	if !send {
-		return nil
-	}
-	mark := l.mark(revision)
-	mark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
-	return mark
-}
-
-// mark is the object of a bookmark.
-func (l *ListWatch) mark(revision uint64) Object {
-	var mark Object = &unstructured.Unstructured{Object: map[string]any{}}
-	if l.kind.Type != nil {
-		if obj, err := scheme.Scheme.New(l.kind.GVK); err == nil {
-			mark = obj.(Object)
-		}
-	}
-	if l.metadata {
-		mark = &metav1.PartialObjectMetadata{}
-	}
-	mark.SetResourceVersion(strconv.FormatUint(revision, 10))
-	return mark
 }

@@ -1,25 +1,19 @@
 package memapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/hapticsdk/haptic/internal/jsonpath"
+	"k8s.io/apimachinery/pkg/watch"
 )
-
-func uid(n uint64) types.UID { return types.UID("memapi-" + strconv.FormatUint(n, 10)) }
 
 // watching is one open watch: a cursor over the log.
 type watching struct {
@@ -34,6 +28,48 @@ type watching struct {
 	events   chan watch.Event
 	end      chan struct{}
 	once     sync.Once
+}
+
+// WatchWithContext starts a watch. It ends with ctx, with Stop, and when watches
+// are dropped.
+func (l *ListWatch) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	m, err := l.matcher(&opts)
+	if err != nil {
+		return nil, err
+	}
+	s := l.server
+	before, err := s.admit(ctx, Request{Resource: l.gvr, Verb: "watch"})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := &watching{
+		server: s, list: l, match: m, dropped: before.dropped, marks: opts.AllowWatchBookmarks,
+		events: make(chan watch.Event), end: make(chan struct{}),
+	}
+	w.next = s.logBase + uint64(len(s.log))
+	switch from, perr := strconv.ParseUint(opts.ResourceVersion, 10, 64); {
+	case opts.SendInitialEvents != nil && *opts.SendInitialEvents:
+		w.initial = s.matching(l.gvr, m)
+		if !s.noMarks {
+			w.bookmark = l.mark(s.revision, true)
+		}
+	case opts.ResourceVersion == "" || opts.ResourceVersion == "0":
+		w.initial = s.matching(l.gvr, m)
+	case perr != nil:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is not a number", opts.ResourceVersion))
+	case from < max(s.floor, s.floors[l.gvr]):
+		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, max(s.floor, s.floors[l.gvr])))
+	default:
+		i, _ := slices.BinarySearchFunc(s.log, from+1, func(e event, r uint64) int { return cmp.Compare(e.revision, r) })
+		w.next = s.logBase + uint64(i)
+	}
+	if s.floors[l.gvr] != before.removed {
+		w.Stop()
+	}
+	go w.run(ctx)
+	return w, nil
 }
 
 // ResultChan implements watch.Interface.
@@ -102,7 +138,7 @@ func (w *watching) batch() (batch []event, changed <-chan struct{}, err error) {
 // match a selector is added, one that no longer does is deleted.
 func (w *watching) deliver(ctx context.Context, e event) bool {
 	if e.bookmark && w.marks {
-		return w.send(ctx, watch.Bookmark, w.list.mark(e.revision))
+		return w.send(ctx, watch.Bookmark, w.list.mark(e.revision, false))
 	}
 	if e.gvr != w.list.gvr {
 		return true
@@ -138,66 +174,17 @@ func (w *watching) sendEvent(ctx context.Context, e watch.Event) bool {
 	return false
 }
 
-// matcher is the namespace and the selectors of one list or watch.
-type matcher struct {
-	namespace string
-	labels    labels.Selector
-	fields    []fieldMatch
-}
-
-type fieldMatch struct {
-	path  *jsonpath.Bound
-	value string
-	not   bool
-}
-
-func (l *ListWatch) matcher(opts *metav1.ListOptions) (matcher, error) {
-	if l.tweak != nil {
-		l.tweak(opts)
+// mark is the object of a bookmark; initial ones end a streaming list.
+func (l *ListWatch) mark(revision uint64, initial bool) Object {
+	var mark Object = &unstructured.Unstructured{Object: map[string]any{}}
+	if l.metadata {
+		mark = &metav1.PartialObjectMetadata{}
+	} else if l.kind.Type != nil {
+		mark = reflect.New(l.kind.Type.Elem()).Interface().(Object)
 	}
-	m := matcher{namespace: l.namespace}
-	var err error
-	if m.labels, err = labels.Parse(opts.LabelSelector); err != nil {
-		return m, apierrors.NewBadRequest(err.Error())
+	mark.SetResourceVersion(strconv.FormatUint(revision, 10))
+	if initial {
+		mark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
-	selector, err := fields.ParseSelector(opts.FieldSelector)
-	if err != nil {
-		return m, apierrors.NewBadRequest(err.Error())
-	}
-	for _, r := range selector.Requirements() {
-		path, err := jsonpath.Compile(r.Field)
-		if err != nil {
-			return m, apierrors.NewBadRequest(err.Error())
-		}
-		bound, err := path.Bind(l.kind.Type)
-		if err != nil {
-			return m, apierrors.NewBadRequest(err.Error())
-		}
-		m.fields = append(m.fields, fieldMatch{path: bound, value: r.Value, not: r.Operator == "!="})
-	}
-	return m, nil
-}
-
-func (m matcher) match(obj Object) bool {
-	if m.namespace != "" && m.namespace != obj.GetNamespace() {
-		return false
-	}
-	if !m.labels.Matches(labels.Set(obj.GetLabels())) {
-		return false
-	}
-	var data any = obj
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		data = u.Object
-	}
-	for _, f := range m.fields {
-		values := f.path.Values(nil, data)
-		value := ""
-		if len(values) > 0 {
-			value = values[0]
-		}
-		if (value == f.value) == f.not {
-			return false
-		}
-	}
-	return true
+	return mark
 }

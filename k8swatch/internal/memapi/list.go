@@ -1,0 +1,190 @@
+package memapi
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hapticsdk/haptic/internal/jsonpath"
+)
+
+// ListWatch returns a list-watch of one resource in one namespace, or in all
+// where namespace is empty. tweak, if not nil, changes the options of each call.
+func (s *Server) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) *ListWatch {
+	return &ListWatch{server: s, gvr: gvr, kind: KindFor(gvr), namespace: namespace, tweak: tweak}
+}
+
+// MetadataListWatch is ListWatch for metadata alone: what it sends are
+// *metav1.PartialObjectMetadata.
+func (s *Server) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) *ListWatch {
+	l := s.ListWatch(gvr, namespace, tweak)
+	l.metadata = true
+	return l
+}
+
+// ListWatch implements cache.ListerWatcherWithContext.
+type ListWatch struct {
+	server    *Server
+	gvr       schema.GroupVersionResource
+	kind      Kind
+	namespace string
+	tweak     func(*metav1.ListOptions)
+	metadata  bool
+}
+
+// copy is what is sent of an object.
+func (l *ListWatch) copy(obj Object) Object {
+	if l.metadata {
+		p := meta.AsPartialObjectMetadata(obj).DeepCopy()
+		p.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
+		return p
+	}
+	return obj.DeepCopyObject().(Object)
+}
+
+// ListWithContext returns copies of the objects that match, sorted, in pages
+// where a limit is set. Like the real server's cache it gives a list from
+// resource version 0 as a whole.
+func (l *ListWatch) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	m, err := l.matcher(&opts)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := l.server.admit(ctx, Request{Resource: l.gvr, Verb: "list", Continue: opts.Continue != ""}); err != nil {
+		return nil, err
+	}
+	l.server.mu.Lock()
+	defer l.server.mu.Unlock()
+	all := page{revision: l.server.revision}
+	if opts.Continue == "" {
+		all.rest = l.server.matching(l.gvr, m)
+	} else {
+		var ok bool
+		if all, ok = l.server.pages[opts.Continue]; !ok {
+			return nil, apierrors.NewResourceExpired("the continue token is too old")
+		}
+	}
+	limit := int(opts.Limit)
+	if limit == 0 || (opts.ResourceVersion == "0" && opts.Continue == "") {
+		limit = len(all.rest)
+	}
+	list := &metav1.List{}
+	list.ResourceVersion = strconv.FormatUint(all.revision, 10)
+	for _, obj := range all.rest[:min(limit, len(all.rest))] {
+		list.Items = append(list.Items, runtime.RawExtension{Object: l.copy(obj)})
+	}
+	if limit < len(all.rest) {
+		list.Continue = l.server.keep(page{all.revision, all.rest[limit:]})
+	}
+	return list, nil
+}
+
+// page is what a list has not sent yet. Stored objects never change, so it stays
+// what it was at its revision.
+type page struct {
+	revision uint64
+	rest     []Object
+}
+
+// maxPages bounds what is kept for lists that are not read to their end.
+const maxPages = 1000
+
+// keep returns the token under which a page is fetched, again too: the answer
+// may get lost.
+func (s *Server) keep(p page) string {
+	if len(s.pages) >= maxPages {
+		clear(s.pages)
+	}
+	s.tokens++
+	token := strconv.FormatUint(s.tokens, 10)
+	s.pages[token] = p
+	return token
+}
+
+func (s *Server) matching(gvr schema.GroupVersionResource, m matcher) []Object {
+	var found []Object
+	for _, obj := range s.objects[gvr] {
+		if m.match(obj) {
+			found = append(found, obj)
+		}
+	}
+	slices.SortFunc(found, func(a, b Object) int {
+		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	})
+	return found
+}
+
+// matcher is the namespace and the selectors of one list or watch.
+type matcher struct {
+	namespace string
+	labels    labels.Selector
+	fields    []fieldMatch
+}
+
+type fieldMatch struct {
+	path  *jsonpath.Bound
+	value string
+	not   bool
+}
+
+func (l *ListWatch) matcher(opts *metav1.ListOptions) (matcher, error) {
+	if l.tweak != nil {
+		l.tweak(opts)
+	}
+	m := matcher{namespace: l.namespace}
+	var err error
+	if m.labels, err = labels.Parse(opts.LabelSelector); err != nil {
+		return m, apierrors.NewBadRequest(err.Error())
+	}
+	selector, err := fields.ParseSelector(opts.FieldSelector)
+	if err != nil {
+		return m, apierrors.NewBadRequest(err.Error())
+	}
+	for _, r := range selector.Requirements() {
+		path, err := jsonpath.Compile(r.Field)
+		if err != nil {
+			return m, apierrors.NewBadRequest(err.Error())
+		}
+		bound, err := path.Bind(l.kind.Type)
+		if err != nil {
+			return m, apierrors.NewBadRequest(err.Error())
+		}
+		m.fields = append(m.fields, fieldMatch{path: bound, value: r.Value, not: r.Operator == "!="})
+	}
+	return m, nil
+}
+
+func (m matcher) match(obj Object) bool {
+	if m.namespace != "" && m.namespace != obj.GetNamespace() {
+		return false
+	}
+	if !m.labels.Matches(labels.Set(obj.GetLabels())) {
+		return false
+	}
+	var data any = obj
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		data = u.Object
+	}
+	for _, f := range m.fields {
+		values := f.path.Values(nil, data)
+		value := ""
+		if len(values) > 0 {
+			value = values[0]
+		}
+		if (value == f.value) == f.not {
+			return false
+		}
+	}
+	return true
+}
