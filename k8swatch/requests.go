@@ -3,7 +3,7 @@ package k8swatch
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
@@ -35,14 +36,16 @@ const (
 	rewatchErrors = 100 * time.Millisecond
 )
 
-// backoff waits 0.2 s, then twice as long each time up to 2 s, less up to half
-// of it at random so that many watchers do not come back at once. client-go's
-// own reflector waits up to a minute: far too long after a restart of the server.
-type backoff struct{ next time.Duration }
+// pauses are those between requests: 0.2 s, then twice as long each time up to
+// 2 s, less up to half of it at random so that many watchers do not come back at
+// once. client-go's own reflector waits up to a minute: far too long after a
+// restart of the server.
+func pauses() wait.Backoff { return backoff(minPause/2, maxPause/2, 1) }
 
-func (b *backoff) wait(ctx context.Context) {
-	b.next = min(max(2*b.next, minPause), maxPause)
-	sleep(ctx, b.next-rand.N(b.next/2))
+// backoff begins with first and doubles up to the bound, each with up to jitter
+// times as much at random.
+func backoff(first, bound time.Duration, jitter float64) wait.Backoff {
+	return wait.Backoff{Duration: first, Factor: 2, Cap: bound, Jitter: jitter, Steps: math.MaxInt32}
 }
 
 // requests is the list-watch that the reflector sees. It retries what may pass,
@@ -87,7 +90,7 @@ func outdated(err error) bool {
 // attempt makes a request until it succeeds, until again says that it should not
 // be made again, or until the round ends.
 func attempt[T any](r *requests, verb string, again func(error) bool, request func() (T, error)) (T, error) {
-	var pause backoff
+	pause := pauses()
 	for {
 		answered := r.awaitAnswer(verb)
 		got, err := request()
@@ -102,7 +105,7 @@ func attempt[T any](r *requests, verb string, again func(error) bool, request fu
 			if !again(err) {
 				return got, err
 			}
-			pause.wait(r.round)
+			sleep(r.round, pause.Step())
 		}
 		if r.round.Err() != nil {
 			return got, r.round.Err() // the reflector waits before it tries some other errors again

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,9 +55,11 @@ type Single[T Object] struct {
 	namespace, name string
 	opts            SingleOptions[T]
 	status          *jsonpath.Bound // nil where the type has no status
-	log             *slog.Logger
-	wake            chan struct{} // of size 1: look again
-	started         atomic.Bool
+
+	// Only the notifier of the watcher uses these.
+	told   Object
+	called bool // OnChange has been, with success
+	failed bool // the last call did
 }
 
 // NewSingle returns a watcher of one object. The namespace of cluster-scoped
@@ -77,10 +76,7 @@ func NewSingle[T Object](src Source, gvr schema.GroupVersionResource, namespace,
 	if err := fits[T](gvr); err != nil {
 		return nil, err
 	}
-	s := &Single[T]{
-		namespace: namespace, name: name, opts: *opts, wake: make(chan struct{}, 1),
-		log: logger(opts.Logger).With("resource", gvr.Resource, "object", namespace+"/"+name),
-	}
+	s := &Single[T]{namespace: namespace, name: name, opts: *opts}
 	path, err := jsonpath.Compile("status")
 	if err != nil {
 		return nil, err
@@ -88,18 +84,19 @@ func NewSingle[T Object](src Source, gvr schema.GroupVersionResource, namespace,
 	if bound, err := path.Bind(TypeOf(gvr)); err == nil {
 		s.status = bound
 	}
-	s.watcher, err = New(src, gvr, &Options{
-		Namespace:              namespace,
-		FieldSelector:          fields.OneTermEqualSelector("metadata.name", name).String(),
-		IgnoreFields:           opts.IgnoreFields,
-		Debounce:               -1,
-		CallOnChangeDuringSync: true,
-		OnChange:               func(context.Context, Changes) error { s.signal(); return nil },
-		OnSyncComplete:         func(int) { s.signal() },
-		NoWatchList:            opts.NoWatchList,
-		Logger:                 opts.Logger,
-	})
-	if err != nil {
+	o := &Options{
+		Namespace:     namespace,
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String(),
+		IgnoreFields:  opts.IgnoreFields,
+		Debounce:      -1,
+		NoWatchList:   opts.NoWatchList,
+		Logger:        logger(opts.Logger).With("object", namespace+"/"+name),
+	}
+	if opts.OnChange != nil {
+		o.OnChange = func(ctx context.Context, _ Changes) error { return s.tell(ctx) }
+		o.OnSyncComplete = func(int) { s.watcher.notify.add(Changes{Modified: 1}) } // that there is nothing, too
+	}
+	if s.watcher, err = New(src, gvr, o); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -119,18 +116,7 @@ func fits[T Object](gvr schema.GroupVersionResource) error {
 
 // Run watches until ctx ends, and returns nil when every goroutine that it
 // started has ended; see [Watcher.Run]. The only error is [ErrStarted].
-func (s *Single[T]) Run(ctx context.Context) error {
-	if !s.started.CompareAndSwap(false, true) {
-		return ErrStarted
-	}
-	var calls sync.WaitGroup
-	if s.opts.OnChange != nil {
-		calls.Go(func() { s.deliver(ctx) })
-	}
-	err := s.watcher.Run(ctx)
-	calls.Wait()
-	return err
-}
+func (s *Single[T]) Run(ctx context.Context) error { return s.watcher.Run(ctx) }
 
 // Get returns the object as it was last seen, and whether it is there. While the
 // source is away it is what was there before; see [Single.State]. The object is
@@ -155,65 +141,39 @@ func (s *Single[T]) State() State { return s.watcher.State() }
 // ForceSync reads the object again, in the background.
 func (s *Single[T]) ForceSync() { s.watcher.ForceSync() }
 
-func (s *Single[T]) signal() {
-	select {
-	case s.wake <- struct{}{}:
-	default: // it is awake already, or about to be
-	}
-}
-
-// deliver calls OnChange until ctx ends. It compares what there is with what it
-// told last, so that nothing is queued and nothing is told twice.
-func (s *Single[T]) deliver(ctx context.Context) {
-	told := Object(nil)
-	initial := true
-	var retry time.Duration // not 0 while the last call failed
-	for {
-		select {
-		case <-s.wake:
-		case <-ctx.Done():
-			return
+// tell calls OnChange until it was told what there is. It compares that with what
+// it told last, so that nothing is queued and nothing is told twice.
+func (s *Single[T]) tell(ctx context.Context) error {
+	for s.watcher.Synced() && ctx.Err() == nil {
+		c, next, changed := s.next()
+		// What failed may have done half of its work: it is called again even
+		// where the object is back to what was told before.
+		if !changed && !s.failed {
+			return nil
 		}
-		for s.watcher.Synced() && ctx.Err() == nil {
-			c, next, changed := s.next(told, initial)
-			// What failed may have done half of its work: it is called again even
-			// where the object is back to what was told before.
-			if !changed && retry == 0 {
-				break
-			}
-			if err := guard(func() error { return s.opts.OnChange(ctx, c) }); err != nil {
-				if ctx.Err() != nil {
-					return
-				}
-				retry = min(max(2*retry, minRedeliver), maxRedeliver)
-				s.log.Error("OnChange failed; it will be called again", "in", retry, "error", err)
-				if !sleep(ctx, retry) {
-					return
-				}
-				continue
-			}
-			told, initial, retry = next, false, 0
+		s.failed = true
+		if err := s.opts.OnChange(ctx, c); err != nil {
+			return err
 		}
+		s.told, s.called, s.failed = next, true, false
 	}
+	return nil
 }
 
 // next is the change to tell, if any, and what will have been told with it.
-func (s *Single[T]) next(told Object, initial bool) (c SingleChange[T], next Object, changed bool) {
+func (s *Single[T]) next() (c SingleChange[T], next Object, changed bool) {
 	now, ok := s.Get()
-	c.Initial = initial
+	c.Initial = !s.called
 	switch {
-	case !ok:
-		c.Deleted = true
-		return c, nil, initial || told != nil
-	case told != nil && told.GetUID() != now.GetUID():
+	case !ok || s.told != nil && s.told.GetUID() != now.GetUID():
 		c.Deleted = true // and then the new one
-		return c, nil, true
-	case told == nil:
+		return c, nil, c.Initial || s.told != nil
+	case s.told == nil:
 		c.Object, c.Created = now, true
 		return c, now, true
 	}
 	c.Object = now
-	return c, now, told.GetResourceVersion() != now.GetResourceVersion() && !s.same(told, now)
+	return c, now, s.told.GetResourceVersion() != now.GetResourceVersion() && !s.same(s.told, now)
 }
 
 // same reports whether two versions of the object differ in nothing but what

@@ -106,7 +106,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 // that a later list is never older than what the store holds.
 func (w *Watcher) rounds(ctx context.Context) {
 	silent := klog.NewContext(context.Background(), logr.Discard())
-	var pause backoff
+	pause := pauses()
 	for ctx.Err() == nil {
 		round, cancel := context.WithCancel(ctx)
 		w.mu.Lock()
@@ -118,9 +118,9 @@ func (w *Watcher) rounds(ctx context.Context) {
 			w.intake.log.Debug("list and watch ended", "error", err)
 		}
 		if time.Since(begun) > 2*maxPause {
-			pause = backoff{}
+			pause = pauses()
 		}
-		pause.wait(round) // ForceSync ends the pause as well
+		sleep(round, pause.Step()) // ForceSync ends the pause as well
 		cancel()
 		w.requests.stops.Wait()
 	}
@@ -232,7 +232,7 @@ func (n *notifier) signal() {
 // run delivers until ctx ends: the first change at once, then no more than one
 // call per hold time, or back-off time after a failure.
 func (n *notifier) run(ctx context.Context) {
-	var retry time.Duration
+	retry := backoff(minRedeliver, maxRedeliver, 0)
 	for {
 		select {
 		case <-n.wake:
@@ -248,11 +248,10 @@ func (n *notifier) run(ctx context.Context) {
 			pause = n.hold
 			err := guard(func() error { return n.onChange(ctx, c) })
 			if err == nil {
-				retry = 0
+				retry = backoff(minRedeliver, maxRedeliver, 0)
 			} else if ctx.Err() == nil {
-				retry = min(max(2*retry, minRedeliver), maxRedeliver)
-				pause = retry
-				n.log.Error("OnChange failed; it will be called again", "in", retry, "error", err)
+				pause = retry.Step()
+				n.log.Error("OnChange failed; it will be called again", "in", pause, "error", err)
 				n.mu.Lock()
 				n.pending = c.and(n.pending) // newer ones come after those that were not taken
 				n.mu.Unlock()
