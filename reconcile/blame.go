@@ -150,9 +150,10 @@ type traced interface {
 // owned is a value that belongs to objects, as what a template renders may be.
 type owned interface{ Owners() []any }
 
-// blame explains an error about a configuration. Where it cannot, the error
-// has no faults. origins may be nil.
-func blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, origins Origins) *ConfigError {
+// Blame explains an error about a configuration: what is wrong, which line of
+// which template wrote that, and for which resource. cfg is nil for the error of a
+// render; origins may be nil. An error that cannot be explained has no faults.
+func Blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, origins Origins) *ConfigError {
 	e := &ConfigError{Stage: stage, Err: err}
 	if cfg == nil {
 		e.Faults = tracesOf(err)
@@ -163,7 +164,7 @@ func blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, 
 		if origins != nil && at != (dataplane.Position{}) {
 			// An origin that cannot be found only makes the error poorer.
 			if o, err := origins.Origin(ctx, at); err == nil {
-				f.Template, f.Resources = o.TemplateLine, resourcesOf(o.Owners)
+				f.Template, f.Resources = o.TemplateLine, ResourcesOf(o.Owners)
 			}
 		}
 		e.Faults = append(e.Faults, f)
@@ -178,7 +179,7 @@ func tracesOf(err error) (faults []Fault) {
 		return nil
 	}
 	for o, message := range known.Origins() {
-		faults = append(faults, Fault{Message: message, Template: o.TemplateLine, Resources: resourcesOf(o.Owners)})
+		faults = append(faults, Fault{Message: message, Template: o.TemplateLine, Resources: ResourcesOf(o.Owners)})
 	}
 	return faults
 }
@@ -204,13 +205,14 @@ func positions(err error, cfg *dataplane.Config) iter.Seq2[dataplane.Position, s
 	}
 }
 
-// resourcesOf names objects, and those to which others belong, each once.
-func resourcesOf(owners []any) (found []Resource) {
+// ResourcesOf names objects, and those to which others belong, each once and the
+// most important last.
+func ResourcesOf(owners []any) (found []Resource) {
 	for _, o := range owners {
 		r, ok := ResourceOf(o)
 		if !ok {
 			if owned, is := o.(owned); is && o != nil {
-				for _, r := range resourcesOf(owned.Owners()) {
+				for _, r := range ResourcesOf(owned.Owners()) {
 					found = appendLast(found, r)
 				}
 			}

@@ -25,8 +25,28 @@ func Events() []event.Event {
 
 // The events below are what a [Loop] publishes on its bus. They report and
 // never steer: losing one changes nothing that is deployed. All are values
-// that nobody changes after they were published. ID is the number of the
+// that do not change after they were published. ID is the number of the
 // reconciliation that an event belongs to; numbers grow by one.
+//
+// They come in this order: reconciliations one after the other, and beside them, for
+// each instance, what becomes of the configurations. A test reads this drawing and
+// replays reconciliations against it. "?" is at most one, "+" one or more, "*" any number, "|" or.
+//
+//	reconciliation: ReconciliationStarted AttemptCompleted+ (made | unmade | trial)
+//	made:           trouble? render ValidationCompleted verdict* ReconciliationCompleted
+//	unmade:         render? trouble ReconciliationFailed
+//	trial:          verdict* ReconciliationCompleted
+//	render:         (ResourceRefused | ResourceAccepted)* TemplateRendered
+//	trouble:        TemplateRenderFailed | ValidationFailed
+//	verdict:        ResourceQuarantined | ResourceReleased
+//
+//	instance:       (deployment | check | DeploymentScheduled)*
+//	deployment:     DeploymentStarted (InstanceDeployed | InstanceDeploymentFailed)?
+//	check:          DriftRepaired | InstanceDeploymentFailed
+//
+// An instance is told of a configuration after ReconciliationCompleted. A trial that
+// fails makes nothing new. A reconciliation and a deployment that a context ends
+// have no end. ReconciliationTriggered and InstancesChanged come at any time.
 
 // ReconciliationTriggered says that something asked for a reconciliation.
 type ReconciliationTriggered struct {

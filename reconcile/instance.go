@@ -134,44 +134,29 @@ func (w *worker) deploy(ctx context.Context, c call, start time.Time) Outcome {
 	case err != nil:
 		return w.failed(ctx, c, result, err, start)
 	case c.what == stepRuntime && !result.Left.Empty():
-		w.waits(ctx, c, result)
+		w.waits(c, result)
 		return Outcome{Plan: result.Plan, Result: result}
 	}
 	l.settled(c.want.rendered(), nil)
-	failures := w.deployed(c, result)
-	switch c.what {
-	case stepCheck:
-		if !result.Plan.Empty() {
-			eventbus.Publish(l.bus, DriftRepaired{ID: c.want.id, Instance: c.instance, Result: result})
-		}
-		return Outcome{Plan: result.Plan, Result: result}
-	case stepRuntime:
-		eventbus.Publish(l.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
-	}
-	eventbus.Publish(l.bus, InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: time.Since(start), Failures: failures})
+	w.deployed(c, result, start)
 	return Outcome{Plan: result.Plan, Result: result}
 }
 
 // waits notes that the rest of a configuration takes a reload, whose time has not
 // come.
-func (w *worker) waits(ctx context.Context, c call, result *dataplane.Result) {
-	var at time.Time
+func (w *worker) waits(c call, result *dataplane.Result) {
 	w.ended(c, outcome{waits: true, changed: result.Commands > 0 || result.Files > 0}, func(p *InstanceState, e *instanceState, _ time.Time) {
 		p.Commands += uint64(result.Commands)
-		at = e.spaced(w.loop.live.Load())
+		eventbus.Publish(w.loop.bus, DeploymentScheduled{ID: c.want.id, Instance: c.instance, At: e.spaced(w.loop.live.Load()), Applied: result})
 	})
-	if ctx.Err() == nil {
-		eventbus.Publish(w.loop.bus, DeploymentScheduled{ID: c.want.id, Instance: c.instance, At: at, Applied: result})
-	}
 }
 
-// deployed notes that an instance has what a call wanted, and returns how many
-// deployments failed before it.
-func (w *worker) deployed(c call, result *dataplane.Result) (failures int) {
+// deployed notes that an instance has what a call wanted.
+func (w *worker) deployed(c call, result *dataplane.Result, start time.Time) {
 	changed := !result.Plan.Empty()
 	w.ended(c, outcome{reloads: result.Reloads, changed: changed}, func(p *InstanceState, e *instanceState, now time.Time) {
+		done := InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: now.Sub(start), Failures: p.Failures}
 		p.Hash, p.Last = c.want.config.Hash(), result
-		failures = p.Failures
 		p.Error, p.Failures, p.RetryAt = "", 0, time.Time{}
 		if c.what != stepCheck || changed {
 			p.DeployedAt = now
@@ -183,8 +168,16 @@ func (w *worker) deployed(c call, result *dataplane.Result) (failures int) {
 			p.StaleSince = e.want.at
 		}
 		w.rounds, w.gaveUp = 0, ""
+		switch {
+		case c.what == stepCheck && changed:
+			eventbus.Publish(w.loop.bus, DriftRepaired{ID: c.want.id, Instance: c.instance, Result: result})
+		case c.what == stepRuntime:
+			eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
+			eventbus.Publish(w.loop.bus, done)
+		case c.what == stepDeploy:
+			eventbus.Publish(w.loop.bus, done)
+		}
 	})
-	return failures
 }
 
 // failed notes that a call failed, and when it is made again.
@@ -206,7 +199,6 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 	}
 	err = l.explain(ctx, c.want, err)
 	o.failed, o.hopeless = true, !retryable(err)
-	event := InstanceDeploymentFailed{ID: c.want.id, Instance: c.instance, Result: result, Err: err, Took: time.Since(start)}
 	there := w.ended(c, o, func(p *InstanceState, e *instanceState, now time.Time) {
 		p.Error, p.Failures, p.RetryAt = err.Error(), e.failures, time.Time{}
 		if w.gaveUp != "" {
@@ -223,22 +215,18 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 		if p.StaleSince.IsZero() {
 			p.StaleSince = now
 		}
-		event.Failures, event.RetryAt = p.Failures, p.RetryAt
+		eventbus.Publish(l.bus, InstanceDeploymentFailed{ID: c.want.id, Instance: c.instance, Result: result, Err: err,
+			Took: now.Sub(start), Failures: p.Failures, RetryAt: p.RetryAt})
 	})
-	if there {
-		if c.what == stepRuntime {
-			eventbus.Publish(l.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
-		}
-		eventbus.Publish(l.bus, event)
-		if !fetched && !w.single {
-			l.report(w, c.want, err)
-		}
+	if there && !fetched && !w.single {
+		l.report(w, c.want, err)
 	}
 	return Outcome{Result: result, Err: err}
 }
 
 // ended tells the schedule how a call ended and, where the instance is still
-// wanted, has show say so to others. It reports whether it is wanted.
+// wanted, has show say so to others, in the state and on the bus at once. It reports
+// whether it is wanted.
 func (w *worker) ended(c call, o outcome, show func(p *InstanceState, e *instanceState, now time.Time)) bool {
 	l := w.loop
 	l.mu.Lock()
@@ -272,7 +260,7 @@ func (w *worker) sync(ctx context.Context, c call, options ...dataplane.SyncOpti
 func (w *worker) call(ctx context.Context, c call, f func(context.Context) error) error {
 	ctx, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()
-	return guard(func() error { return f(ctx) })
+	return Guard(func() error { return f(ctx) })
 }
 
 // explain says what wrote the line that an instance refused, and for which
@@ -284,7 +272,7 @@ func (l *Loop) explain(ctx context.Context, v *validated, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, l.live.Load().RenderTimeout)
 	defer cancel()
 	var blamed *ConfigError
-	_ = guard(func() error { blamed = blame(ctx, "deploy", err, v.config, v.origins); return nil })
+	_ = Guard(func() error { blamed = Blame(ctx, "deploy", err, v.config, v.origins); return nil })
 	if blamed == nil || len(blamed.Faults) == 0 {
 		return err
 	}

@@ -3,6 +3,9 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -182,5 +185,130 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 		return false
 	case <-timer.C:
 		return true
+	}
+}
+
+// SetTargets says which instances the loop deploys to from now on. A target
+// that stays (the same value) goes on undisturbed; a new one gets the newest
+// validated configuration at once; one that goes is forgotten with its state.
+// It is an error, and nothing changes, where a target is nil, has no name or the
+// name of another, or is of a type that cannot be compared.
+func (l *Loop) SetTargets(targets ...Target) error {
+	names := map[string]bool{}
+	for i, t := range targets {
+		if v := reflect.ValueOf(t); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			return fmt.Errorf("reconcile: target %d of %d is nil", i+1, len(targets))
+		} else if !v.Comparable() {
+			return fmt.Errorf("reconcile: targets of type %T cannot be compared: make it a pointer", t)
+		}
+		name := t.Name()
+		if name == "" {
+			return fmt.Errorf("reconcile: target %d of %d has no name", i+1, len(targets))
+		}
+		if names[name] {
+			return fmt.Errorf("reconcile: two targets have the name %q", name)
+		}
+		names[name] = true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.targets
+	l.targets = slices.Clone(targets)
+	close(l.changed)
+	l.changed = make(chan struct{})
+
+	event := InstancesChanged{Added: missing(before, targets), Removed: missing(targets, before)}
+	for _, t := range targets {
+		event.Instances = append(event.Instances, t.Name())
+	}
+	if len(event.Added)+len(event.Removed) > 0 {
+		eventbus.Publish(l.bus, event)
+	}
+	for _, name := range event.Removed {
+		if l.refusesSomething(name) {
+			l.left = append(l.left, name)
+			l.trigger(name + " left, which refused something")
+		}
+	}
+	return nil
+}
+
+// missing names those of targets that are not in list.
+func missing(list, targets []Target) (names []string) {
+	for _, t := range targets {
+		if !slices.Contains(list, t) {
+			names = append(names, t.Name())
+		}
+	}
+	return names
+}
+
+// runWorkers keeps one worker for each target, until ctx ends.
+func (l *Loop) runWorkers(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if l.opts.Leader != nil {
+		wg.Go(func() { l.followLeader(ctx) })
+	}
+	for {
+		l.mu.Lock()
+		changed := l.changed
+		l.dropWorkers(l.targets)
+		for _, t := range l.targets {
+			if l.workers[t.Name()] == nil {
+				w := l.addWorker(t)
+				ctx, cancel := context.WithCancel(ctx)
+				w.stop = cancel
+				wg.Go(func() { w.run(ctx) })
+			}
+		}
+		l.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			l.mu.Lock()
+			l.dropWorkers(nil)
+			l.mu.Unlock()
+			return
+		case <-changed:
+		}
+	}
+}
+
+// dropWorkers stops the workers whose target is not wanted, and forgets what is
+// known of their instances. The caller holds l.mu.
+func (l *Loop) dropWorkers(wanted []Target) {
+	for name, w := range l.workers {
+		if !slices.Contains(wanted, w.target) {
+			w.stop()
+			delete(l.workers, name)
+			l.sched.left(name)
+		}
+	}
+}
+
+// addWorker makes the worker of a target, with the newest configuration
+// waiting. The caller holds l.mu.
+func (l *Loop) addWorker(t Target) *worker {
+	_, probe := t.(Prober)
+	w := &worker{loop: l, target: t, wake: make(chan struct{}, 1), stop: func() {}, public: l.unknown(t)}
+	w.born = l.sched.arrived(t.Name(), probe)
+	l.workers[t.Name()] = w
+	return w
+}
+
+// unknown is the state of an instance of which nothing is known. The caller holds
+// l.mu.
+func (l *Loop) unknown(t Target) InstanceState {
+	p := InstanceState{Name: t.Name()}
+	if v := l.sched.newest; v != nil {
+		p.StaleSince = v.at
+	}
+	return p
+}
+
+// pokeWorkers makes all workers ask the schedule again. The caller holds l.mu.
+func (l *Loop) pokeWorkers() {
+	for _, w := range l.workers {
+		w.poke()
 	}
 }

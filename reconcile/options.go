@@ -72,6 +72,12 @@ func (o *Options) Intervals() []Interval {
 	}
 }
 
+// WithDefaults returns the options with what zero values mean.
+func (o Options) WithDefaults() Options {
+	o.setDefaults()
+	return o
+}
+
 // setDefaults puts what zero means in the place of each zero.
 func (o *Options) setDefaults() {
 	for _, i := range o.Intervals() {

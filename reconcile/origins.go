@@ -106,7 +106,7 @@ func (o *templateOrigins) inPiece(ctx context.Context, p piece, line int) (Origi
 	}
 	item := items[i]
 	origin, err := o.trace(ctx, p.entry, p.items[item], p.each.withItem(o.in.Vars, item), tracedKey{p.entry, item}, line-before)
-	if len(resourcesOf(origin.Owners)) == 0 {
+	if len(ResourcesOf(origin.Owners)) == 0 {
 		origin.Owners = []any{item}
 	}
 	return origin, err

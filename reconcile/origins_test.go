@@ -50,7 +50,7 @@ func TestOrigins(t *testing.T) {
 		if o.File != "" {
 			got.WriteString(" " + TemplateLine{File: o.File, Line: o.Line}.String())
 		}
-		for _, r := range resourcesOf(o.Owners) {
+		for _, r := range ResourcesOf(o.Owners) {
 			got.WriteString(" " + r.String())
 		}
 		got.WriteString("\n")
@@ -85,7 +85,7 @@ balance x <- haproxy.d/item.cfg:2 Ingress c
 
 	owners, err := rendered.Origins.Owners(t.Context())
 	require.NoError(t, err)
-	require.Len(t, resourcesOf(owners), 4)
+	require.Len(t, ResourcesOf(owners), 4)
 }
 
 // FuzzLineIndex finds for each line the text that has it, as lines puts texts

@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
@@ -55,20 +57,21 @@ func (l *Loop) begin(reasons []string) (id uint64, start time.Time) {
 
 // complete closes a reconciliation that began at start.
 func (l *Loop) complete(v *validated, reasons []string, start time.Time) (unchanged bool) {
+	l.mu.Lock()
 	unchanged = l.accept(v)
+	eventbus.Publish(l.bus, ReconciliationCompleted{ID: v.id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start),
+		Reasons: reasons, Rendered: v.made, Attempts: l.attempts, Failures: l.failures})
+	l.mu.Unlock() // and only now the workers see it
+	l.failures = 0
 	if !l.leading() { // another process deploys it, or its like: no deployment tells the renderer
 		l.settled(v.rendered(), nil)
 	}
-	eventbus.Publish(l.bus, ReconciliationCompleted{ID: v.id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start),
-		Reasons: reasons, Rendered: v.made, Attempts: l.attempts, Failures: l.failures})
-	l.failures = 0
 	return unchanged
 }
 
-// accept makes v the newest configuration and wakes the workers.
+// accept makes v the newest configuration and wakes the workers. The caller holds
+// l.mu.
 func (l *Loop) accept(v *validated) (unchanged bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.state.LastError = ""
 	if newest := l.sched.newest; v.same(newest) {
 		// It is the same text, but of other versions of the resources: a late verdict
@@ -106,9 +109,7 @@ func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, er
 			q.accused = s.accused
 			l.Trigger("the search for what is at fault goes on")
 		}
-		if first.blamed != nil {
-			first.blamed.Why = s.why
-		}
+		first.err.Why = s.why
 		l.reportRender(id, first)
 		l.reportFailure(id, first)
 		return nil, first.err
@@ -150,15 +151,18 @@ func (l *Loop) trial(ctx context.Context) *validated {
 	if ctx.Err() != nil {
 		return nil
 	}
-	for _, r := range due {
-		v := q.rulings[r.identity()]
-		i := slices.IndexFunc(s.accused, func(a accusation) bool { return a.resource.identity() == r.identity() })
-		if s.futile() {
-			l.convict(id, s.accused[i], time.Now())
-			continue
+	if s.futile() {
+		for _, a := range s.accused {
+			if containsResource(due, a.resource.identity()) {
+				l.convict(id, a, now)
+			}
 		}
-		v.Trials++
-		l.postpone(v, time.Now())
+	} else {
+		for _, r := range due {
+			v := q.rulings[r.identity()]
+			v.Trials++
+			l.postpone(v, now)
+		}
 	}
 	l.showQuarantine()
 	l.mu.Lock()
@@ -177,10 +181,10 @@ func andMore(n int) string {
 
 // reportRender says what an attempt rendered, if it did.
 func (l *Loop) reportRender(id uint64, a *attempt) (made TemplateRendered) {
-	if a.rendered == nil || a.rendered.Config == nil {
+	cfg := a.made()
+	if cfg == nil {
 		return made
 	}
-	cfg := a.rendered.Config
 	l.reportRefusals(id, a.rendered.Refused)
 	l.mu.Lock()
 	l.state.Rendered = cfg.Hash()
@@ -195,24 +199,11 @@ func (l *Loop) reportRender(id uint64, a *attempt) (made TemplateRendered) {
 
 // reportFailure says why an attempt led to nothing.
 func (l *Loop) reportFailure(id uint64, a *attempt) {
-	if a.rendered == nil || a.rendered.Config == nil {
+	if cfg := a.made(); cfg == nil {
 		eventbus.Publish(l.bus, TemplateRenderFailed{ID: id, Err: a.err, Took: a.renderTook})
-		return
+	} else {
+		eventbus.Publish(l.bus, ValidationFailed{ID: id, Hash: cfg.Hash(), Err: a.err, Took: a.validateTook})
 	}
-	eventbus.Publish(l.bus, ValidationFailed{ID: id, Hash: a.rendered.Config.Hash(), Err: a.err, Took: a.validateTook})
-}
-
-func (l *Loop) render(ctx context.Context) (rendered *Rendered, err error) {
-	ctx, cancel := context.WithTimeout(ctx, l.live.Load().RenderTimeout)
-	defer cancel()
-	err = guard(func() (err error) {
-		rendered, err = l.opts.Renderer.Render(ctx)
-		return err
-	})
-	if err == nil && (rendered == nil || rendered.Config == nil) {
-		err = errors.New("the renderer returned no configuration")
-	}
-	return rendered, err
 }
 
 // reportRefusals publishes what is refused since now and what is no longer.
@@ -237,4 +228,111 @@ func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
 			eventbus.Publish(l.bus, ResourceAccepted{ID: id, Refusal: r})
 		}
 	}
+}
+
+// Outcome is what Once and Preview found for one instance.
+type Outcome struct {
+	Instance string
+	Plan     *dataplane.Plan   // what differed; nil if that could not be found out
+	Result   *dataplane.Result // nil after Preview
+	Err      error
+}
+
+// Once renders, validates, and deploys to all targets, all of it once and at
+// once: it waits for no interval, tries nothing again, and leaves nothing out for
+// what an instance refuses. For the rest it is one reconciliation of Run, through
+// the same schedule: a [Prober] is probed first, and one that does not fit is not
+// deployed to; events tell of it all, and [Loop.State] of each instance, until Run
+// begins. Its error joins those of the instances; the outcomes are in the order of
+// the targets. One of Run, Once and Preview runs at a time.
+func (l *Loop) Once(ctx context.Context) ([]Outcome, error) {
+	return l.alone(ctx, func(_ *validated, targets []Target) (workers []*worker) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.dropWorkers(targets)
+		for _, t := range targets {
+			w := l.workers[t.Name()]
+			if w == nil {
+				w = l.addWorker(t)
+				w.single = true
+			}
+			l.sched.hurry(t.Name())
+			workers = append(workers, w)
+		}
+		return workers
+	}, func(w *worker, _ *validated) Outcome { return w.once(ctx) })
+}
+
+// once follows the schedule until the instance has been deployed to.
+func (w *worker) once(ctx context.Context) Outcome {
+	for w.loop.leading() {
+		c, _ := w.next()
+		if c.what == stepWait {
+			break
+		}
+		if o := w.do(ctx, c); c.what != stepProbe || o.Err != nil {
+			return o
+		}
+	}
+	return Outcome{Err: errNotLeading}
+}
+
+// Preview renders, validates, and says what Once would change at each target,
+// without changing anything. A [Prober] is probed first here, too, so that it fails
+// where Once would.
+func (l *Loop) Preview(ctx context.Context) ([]Outcome, error) {
+	return l.alone(ctx, func(_ *validated, targets []Target) (workers []*worker) {
+		for _, t := range targets {
+			workers = append(workers, &worker{loop: l, target: t})
+		}
+		return workers
+	}, func(w *worker, v *validated) (o Outcome) {
+		c := call{instance: w.target.Name(), want: v, deadline: time.Now().Add(l.live.Load().DeployTimeout)}
+		if _, o.Err = w.identify(ctx, c); o.Err != nil {
+			return o
+		}
+		c.deadline = time.Now().Add(l.live.Load().DeployTimeout)
+		o.Err = w.call(ctx, c, func(ctx context.Context) (err error) {
+			o.Plan, err = w.target.DryRun(ctx, v.config)
+			return err
+		})
+		return o
+	})
+}
+
+// alone reconciles while nothing else runs, and has a worker do something for each
+// target.
+func (l *Loop) alone(ctx context.Context, hire func(*validated, []Target) []*worker, do func(*worker, *validated) Outcome) ([]Outcome, error) {
+	l.mu.Lock()
+	targets, running := l.targets, l.running
+	l.running = true
+	l.mu.Unlock()
+	if running {
+		return nil, errors.New("reconcile: the loop is running: Trigger it instead")
+	}
+	defer func() {
+		l.mu.Lock()
+		l.running = false
+		l.mu.Unlock()
+	}()
+	v, _, err := l.reconcile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	outcomes := make([]Outcome, len(targets))
+	var wg sync.WaitGroup
+	for i, w := range hire(v, targets) {
+		wg.Go(func() {
+			outcomes[i] = do(w, v)
+			outcomes[i].Instance = w.target.Name()
+		})
+	}
+	wg.Wait()
+	var errs []error
+	for _, o := range outcomes {
+		if o.Err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", o.Instance, o.Err))
+		}
+	}
+	return outcomes, errors.Join(errs...)
 }

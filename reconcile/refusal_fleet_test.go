@@ -137,7 +137,7 @@ func (c *chaos) settled() {
 // told checks the events of deployments: each has a beginning and at most one
 // end, and no instance gets a configuration older than one that it had.
 func (c *chaos) told() {
-	synctest.Wait()
+	inOrder(c.t, c.scene)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	began, newest := map[string]uint64{}, map[string]uint64{}

@@ -234,22 +234,11 @@ func (s *schedule) next(name string, t *Options, now time.Time) (call, time.Time
 	if e == nil || e.gone || e.busy != 0 || e.want == nil {
 		return call{}, time.Time{}
 	}
-	e.notAhead(now)
 	what, until := e.next(t, now, s.leading)
 	if what == stepWait {
 		return call{}, until
 	}
 	return call{name, e.born, s.term, what, e.want, now.Add(t.DeployTimeout)}, time.Time{}
-}
-
-// notAhead copes with a clock that was set back: what is in the future was now.
-// The clock of a loop only ever goes forward, see [time.Time].
-func (e *instanceState) notAhead(now time.Time) {
-	for _, t := range []*time.Time{&e.lastEnd, &e.lastReload, &e.lastChange} {
-		if t.After(now) {
-			*t = now
-		}
-	}
 }
 
 func (e *instanceState) next(t *Options, now time.Time, leading bool) (step, time.Time) {
@@ -334,13 +323,10 @@ type pacer struct {
 
 // at says when a trigger at now may act.
 func (p *pacer) at(now time.Time) time.Time {
-	if !now.Before(p.until) {
-		return now
+	if now.Before(p.until) {
+		return p.until
 	}
-	if latest := now.Add(p.hold); latest.Before(p.until) { // the clock was set back
-		return latest
-	}
-	return p.until
+	return now
 }
 
 // acted records a reconciliation from start to end.

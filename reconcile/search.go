@@ -16,10 +16,9 @@ import (
 type attempt struct {
 	excluded []Resource
 	left     *Excluded
-	rendered *Rendered // after a render that failed it may have origins alone, or be nil
-	err      error     // mostly a *ConfigError
-	blamed   *ConfigError
-	verdict  bool // the error is about the resources or the templates: with fewer of the one it may be gone
+	rendered *Rendered    // after a render that failed it may have origins alone, or be nil
+	err      *ConfigError // nil: the configuration is valid
+	verdict  bool         // the error is about the resources or the templates: with fewer of the one it may be gone
 
 	renderTook, validateTook time.Duration
 }
@@ -44,7 +43,7 @@ func (l *Loop) settled(r *Rendered, outcome error) (again bool) {
 	if !ok || r == nil || r.Config == nil {
 		return false
 	}
-	failed := guard(func() error { again = settler.Settle(r.Config, outcome); return nil })
+	failed := Guard(func() error { again = settler.Settle(r.Config, outcome); return nil })
 	return again && failed == nil
 }
 
@@ -53,32 +52,40 @@ func (l *Loop) tryOnce(ctx context.Context, excluded []Resource) *attempt {
 	if len(excluded) > 0 {
 		ctx = context.WithValue(ctx, excludedKey{}, a.left)
 	}
-	start := time.Now()
-	defer func(began time.Time) {
-		l.attempts++
-		eventbus.Publish(l.bus, AttemptCompleted{ID: l.lastID, Excluded: len(a.excluded), At: began,
-			RenderTook: a.renderTook, ValidateTook: a.validateTook, Err: a.err})
-	}(start)
+	began := time.Now()
 	var err error
 	a.rendered, err = l.render(ctx)
-	a.renderTook = time.Since(start)
+	a.renderTook = time.Since(began)
 	if err != nil {
 		a.fail(ctx, l.live.Load().RenderTimeout, "render", err)
-		return a
+	} else if l.opts.Validator != nil {
+		validating := time.Now()
+		err = Guard(func() error { return l.opts.Validator.Validate(ctx, a.rendered.Config) })
+		a.validateTook = time.Since(validating)
+		if err != nil {
+			a.fail(ctx, l.live.Load().RenderTimeout, "validate", err)
+		}
 	}
-	if l.opts.Validator == nil {
-		return a
-	}
-	start = time.Now()
-	err = guard(func() error { return l.opts.Validator.Validate(ctx, a.rendered.Config) })
-	a.validateTook = time.Since(start)
-	if err != nil {
-		a.fail(ctx, l.live.Load().RenderTimeout, "validate", err)
-	}
+	l.attempts++
+	eventbus.Publish(l.bus, AttemptCompleted{ID: l.lastID, Excluded: len(a.excluded), At: began,
+		RenderTook: a.renderTook, ValidateTook: a.validateTook, Err: a.failure()})
 	return a
 }
 
-// fail finds out whom a failure is to be blamed on.
+func (l *Loop) render(ctx context.Context) (rendered *Rendered, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.live.Load().RenderTimeout)
+	defer cancel()
+	err = Guard(func() (err error) {
+		rendered, err = l.opts.Renderer.Render(ctx)
+		return err
+	})
+	if err == nil && (rendered == nil || rendered.Config == nil) {
+		err = errors.New("the renderer returned no configuration")
+	}
+	return rendered, err
+}
+
+// fail finds out what a failure is to be blamed on.
 func (a *attempt) fail(ctx context.Context, timeout time.Duration, stage string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -87,12 +94,27 @@ func (a *attempt) fail(ctx context.Context, timeout time.Duration, stage string,
 	if a.rendered != nil {
 		origins, cfg = a.rendered.Origins, a.rendered.Config
 	}
-	_ = guard(func() error { a.blamed = blame(ctx, stage, err, cfg, origins); return nil })
-	if a.blamed == nil { // whoever knows the origins panicked
-		a.blamed = &ConfigError{Stage: stage, Err: err}
+	_ = Guard(func() error { a.err = Blame(ctx, stage, err, cfg, origins); return nil })
+	if a.err == nil { // the origins panicked
+		a.err = &ConfigError{Stage: stage, Err: err}
 	}
-	a.err = a.blamed
 	a.verdict = isVerdict(err)
+}
+
+// failure is err, and a nil interface where that is nil.
+func (a *attempt) failure() error {
+	if a.err == nil {
+		return nil
+	}
+	return a.err
+}
+
+// made is the configuration that was rendered; nil: none was.
+func (a *attempt) made() *dataplane.Config {
+	if a.rendered == nil {
+		return nil
+	}
+	return a.rendered.Config
 }
 
 // isVerdict tells an error about a configuration from one about the renderer, the
@@ -109,8 +131,8 @@ func isVerdict(err error) bool {
 
 // key tells failures apart.
 func (a *attempt) key() string {
-	if a.rendered != nil && a.rendered.Config != nil {
-		return a.rendered.Config.Hash()
+	if cfg := a.made(); cfg != nil {
+		return cfg.Hash()
 	}
 	return a.err.Error()
 }
@@ -120,6 +142,11 @@ type accusation struct {
 	resource  Resource
 	fault     Fault
 	instances []string // that refuse it; nil: the validator does
+}
+
+// accuses reports whether an object is among the accused.
+func accuses(all []accusation, id identity) bool {
+	return slices.ContainsFunc(all, func(a accusation) bool { return a.resource.identity() == id })
 }
 
 // search looks for the resources without which the configuration is valid.
@@ -135,8 +162,10 @@ type search struct {
 
 func (s *search) excluded() []Resource {
 	all := slices.Clone(s.start)
+	known := newExcluded(all).resources
 	for _, a := range s.accused {
-		if !containsResource(all, a.resource.identity()) {
+		if id := a.resource.identity(); !known[id] {
+			known[id] = true
 			all = append(all, a.resource)
 		}
 	}
@@ -145,14 +174,12 @@ func (s *search) excluded() []Resource {
 
 // futile reports a trial of resources that are all still at fault.
 func (s *search) futile() bool {
-	return len(s.due) > 0 && !slices.ContainsFunc(s.due, func(r Resource) bool {
-		return !slices.ContainsFunc(s.accused, func(a accusation) bool { return a.resource.identity() == r.identity() })
-	})
+	return len(s.due) > 0 && !slices.ContainsFunc(s.due, func(r Resource) bool { return !accuses(s.accused, r.identity()) })
 }
 
 // run leaves out more and more until the configuration is valid, and returns
 // the first attempt. Each round takes all that is known to be at fault; where
-// nothing says who is, it takes halves.
+// no line says what is, it takes halves.
 func (s *search) run(ctx context.Context) (first *attempt) {
 	q := &s.loop.quarantine
 	first = s.loop.attempt(ctx, s.excluded())
@@ -164,27 +191,23 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 		s.why = q.why
 		return first
 	}
-	for round := 0; s.last.err != nil; round++ {
-		if ctx.Err() != nil || !s.last.verdict {
-			return first
+	for round := 0; s.last.err != nil && s.last.verdict && ctx.Err() == nil; round++ {
+		if s.tired = round == s.loop.opts.QuarantineTries; s.tired {
+			break
 		}
-		if round == s.loop.opts.QuarantineTries {
-			s.tired = true
-			return first
+		culprits := s.culprits()
+		if s.why = s.templates(ctx, culprits); s.why == "" && len(culprits) == 0 {
+			culprits = s.halve(ctx)
 		}
-		culprits := s.byPosition(ctx)
-		if s.why == "" && len(culprits) == 0 {
-			culprits = s.bySearch(ctx)
+		if s.why != "" {
+			q.gaveUp, q.why = first.key(), s.why
 		}
-		if len(culprits) == 0 {
-			if s.why != "" {
-				q.gaveUp, q.why = first.key(), s.why
-			}
-			return first
+		if s.why != "" || len(culprits) == 0 {
+			break
 		}
 		s.accused = append(s.accused, culprits...)
 		if s.futile() {
-			return first
+			break
 		}
 		if s.last.err != nil {
 			s.last = s.loop.attempt(ctx, s.excluded())
@@ -193,26 +216,22 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 	return first
 }
 
-// byPosition takes those whom the lines that are wrong belong to.
-func (s *search) byPosition(ctx context.Context) []accusation {
-	culprits := s.culprits()
-	if s.templatesAreWrong(ctx, culprits) {
-		return nil
-	}
-	return culprits
-}
-
 // culprits are, for each fault, the innermost of the resources that were being
 // rendered.
 func (s *search) culprits() (culprits []accusation) {
-	excluded := s.excluded()
-	for _, f := range s.last.blamed.Faults {
-		for i, r := range slices.Backward(f.Resources) {
-			if containsResource(excluded, r.identity()) {
+	out := newExcluded(s.excluded()).resources
+	found := map[identity]bool{}
+	for _, f := range s.last.err.Faults {
+		for _, r := range slices.Backward(f.Resources) {
+			if out[r.identity()] {
 				continue // leaving it out did not help
 			}
-			s.spare(f, f.Resources[i])
-			if !slices.ContainsFunc(culprits, func(a accusation) bool { return a.resource == r }) {
+			// The same line is wrong without what was accused further in, too.
+			s.accused = slices.DeleteFunc(s.accused, func(a accusation) bool {
+				return a.resource != r && a.fault.Template == f.Template && slices.Contains(a.fault.Resources, r)
+			})
+			if !found[r.identity()] {
+				found[r.identity()] = true
 				culprits = append(culprits, accusation{resource: r, fault: f})
 			}
 			break
@@ -221,53 +240,38 @@ func (s *search) culprits() (culprits []accusation) {
 	return culprits
 }
 
-// spare takes an accusation back that did not help: the same line of a
-// template is wrong without that resource too, for one further out.
-func (s *search) spare(f Fault, culprit Resource) {
-	s.accused = slices.DeleteFunc(s.accused, func(a accusation) bool {
-		return a.resource != culprit && a.fault.Template == f.Template && slices.Contains(a.fault.Resources, culprit)
-	})
-}
-
-// templatesAreWrong reports that a line of a template is wrong for every
-// resource of a kind that there is, or for the only one without printing
-// anything of it, or although that was right with the templates before: with
-// templates that were valid before it is the resources all the same.
-func (s *search) templatesAreWrong(ctx context.Context, culprits []accusation) bool {
+// templates says that a line of a template is wrong for every resource of a kind
+// that there is, or for the only one without printing anything of it, or although
+// that was right with the templates before. Where the templates have made something
+// valid it is the resources all the same; then, as in any other case, it says
+// nothing.
+func (s *search) templates(ctx context.Context, culprits []accusation) string {
 	if s.loop.quarantine.proven || len(culprits) == 0 {
-		return false
+		return ""
 	}
-	all, before := countKinds(s.known(ctx, s.last)), map[identity]bool{}
-	for _, r := range resourcesIn(ctx, s.loop.quarantine.valid) {
-		before[r.identity()] = true
-	}
-	type line struct {
+	type place struct {
 		file, kind string
 		line       int
 	}
-	at := map[line]map[Resource]bool{}
-	for _, a := range slices.Concat(culprits, s.accused) {
-		l := line{a.fault.Template.File, a.resource.Kind, a.fault.Template.Line}
-		if at[l] == nil {
-			at[l] = map[Resource]bool{}
+	of := func(a accusation) place { return place{a.fault.Template.File, a.resource.Kind, a.fault.Template.Line} }
+	now, ever, all := map[place]int{}, map[place]int{}, map[string]int{}
+	for i, a := range slices.Concat(culprits, s.accused) {
+		ever[of(a)]++
+		if i < len(culprits) {
+			now[of(a)]++
 		}
-		at[l][a.resource] = true
 	}
+	for _, r := range s.known(ctx) {
+		all[r.Kind]++
+	}
+	before := newExcluded(resourcesIn(ctx, s.loop.quarantine.valid)).resources
 	for _, a := range culprits {
-		t := a.fault.Template
-		wrong := at[line{t.File, a.resource.Kind, t.Line}]
-		now := 0
-		for _, c := range culprits {
-			if wrong[c.resource] {
-				now++
-			}
-		}
-		if t.Line > 0 && now >= all[a.resource.Kind] && (len(wrong) > 1 || a.fault.fixed() || before[a.resource.identity()]) {
-			s.why = fmt.Sprintf("%s is wrong for every %s, so the template is to blame", t, a.resource.Kind)
-			return true
+		p := of(a)
+		if p.line > 0 && now[p] >= all[p.kind] && (ever[p] > 1 || a.fault.fixed() || before[a.resource.identity()]) {
+			return fmt.Sprintf("%s is wrong for every %s, so the template is to blame", a.fault.Template, p.kind)
 		}
 	}
-	return false
+	return ""
 }
 
 // fixed reports a line of a template that prints nothing of any resource.
@@ -276,33 +280,26 @@ func (f Fault) fixed() bool {
 		!strings.Contains(f.Template.Text, "{{") && !strings.Contains(f.Template.Text, "show")
 }
 
-func countKinds(resources []Resource) map[string]int {
-	count := map[string]int{}
-	for _, r := range resources {
-		count[r.Kind]++
-	}
-	return count
-}
-
-// known returns all resources that an attempt was made of.
-func (s *search) known(ctx context.Context, a *attempt) []Resource {
-	if a.rendered == nil {
+// known returns all resources that the last attempt was made of.
+func (s *search) known(ctx context.Context) []Resource {
+	if s.last.rendered == nil {
 		return nil
 	}
-	return resourcesIn(ctx, a.rendered.Origins)
+	return resourcesIn(ctx, s.last.rendered.Origins)
 }
 
+// resourcesIn returns all resources that a configuration was made of.
 func resourcesIn(ctx context.Context, origins Origins) (found []Resource) {
 	if origins == nil {
 		return nil
 	}
 	var owners []any
-	if guard(func() (err error) { owners, err = origins.Owners(ctx); return err }) != nil {
+	if Guard(func() (err error) { owners, err = origins.Owners(ctx); return err }) != nil {
 		return nil
 	}
 	seen := map[Resource]bool{}
 	for _, o := range owners {
-		for _, r := range resourcesOf([]any{o}) {
+		for _, r := range ResourcesOf([]any{o}) {
 			if !seen[r] {
 				seen[r] = true
 				found = append(found, r)
@@ -312,22 +309,20 @@ func resourcesIn(ctx context.Context, origins Origins) (found []Resource) {
 	return found
 }
 
-// bySearch finds one culprit by leaving out halves of what is new or changed
-// since the last valid configuration.
-func (s *search) bySearch(ctx context.Context) []accusation {
-	excluded := s.excluded()
-	innocent := map[Resource]bool{}
-	for _, r := range slices.Concat(excluded, resourcesIn(ctx, s.loop.quarantine.valid)) {
+// halve finds one culprit by leaving out halves of what is new or changed since
+// the last valid configuration.
+func (s *search) halve(ctx context.Context) []accusation {
+	excluded, innocent := s.excluded(), map[Resource]bool{}
+	out := newExcluded(excluded).resources
+	for _, r := range resourcesIn(ctx, s.loop.quarantine.valid) {
 		innocent[r] = true
 	}
-	suspects := slices.DeleteFunc(s.known(ctx, s.last), func(r Resource) bool { return innocent[r] })
+	suspects := slices.DeleteFunc(s.known(ctx), func(r Resource) bool { return innocent[r] || out[r.identity()] })
 	if len(suspects) == 0 {
 		s.why = "no resource is known to be at fault, so the templates are to blame"
 		return nil
 	}
-	without := func(n int) *attempt {
-		return s.loop.attempt(ctx, slices.Concat(excluded, suspects[:n]))
-	}
+	without := func(n int) *attempt { return s.loop.attempt(ctx, slices.Concat(excluded, suspects[:n])) }
 	valid := without(len(suspects))
 	if valid.err != nil {
 		if valid.verdict {
@@ -338,8 +333,7 @@ func (s *search) bySearch(ctx context.Context) []accusation {
 	few, enough := 0, len(suspects) // to leave out
 	for enough-few > 1 {
 		n := (few + enough) / 2
-		a := without(n)
-		switch {
+		switch a := without(n); {
 		case a.err == nil:
 			enough, valid = n, a
 		case a.verdict:
@@ -348,8 +342,8 @@ func (s *search) bySearch(ctx context.Context) []accusation {
 			return nil
 		}
 	}
-	fault := Fault{Message: s.last.blamed.Err.Error()}
-	if faults := s.last.blamed.Faults; len(faults) > 0 {
+	fault := Fault{Message: s.last.err.Err.Error()}
+	if faults := s.last.err.Faults; len(faults) > 0 {
 		fault = faults[0]
 	}
 	culprit := suspects[enough-1]
