@@ -1,9 +1,7 @@
 package jsonpath
 
 import (
-	"encoding/base64"
 	"encoding/json"
-	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -18,12 +16,10 @@ import (
 // map[string]any of an unstructured object.
 func (b *Bound) Values(dst []string, obj any) []string {
 	at := 0
-	for ; at < len(b.path.steps) && b.path.steps[at].isKey(); at++ { // most of it without reflection
-		m, ok := obj.(map[string]any)
-		if !ok {
-			break
-		}
+	m, ok := obj.(map[string]any)
+	for ; ok && at < len(b.path.steps) && b.path.steps[at].isKey(); at++ { // most of it without reflection
 		obj = m[b.path.steps[at].name]
+		m, ok = obj.(map[string]any)
 	}
 	return b.values(dst, reflect.ValueOf(obj), at)
 }
@@ -78,28 +74,18 @@ func sortedKeys(v reflect.Value) []reflect.Value {
 }
 
 func appendScalar(dst []string, v reflect.Value) []string {
-	switch v.Kind() {
-	case reflect.String:
+	switch {
+	case v.Kind() == reflect.String:
 		return append(dst, v.String())
-	case reflect.Bool:
+	case v.Kind() == reflect.Bool:
 		return append(dst, strconv.FormatBool(v.Bool()))
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+	case v.CanInt():
 		return append(dst, strconv.FormatInt(v.Int(), 10))
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case v.CanUint():
 		return append(dst, strconv.FormatUint(v.Uint(), 10))
-	case reflect.Float32, reflect.Float64:
-		if f := v.Float(); f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-			return append(dst, strconv.FormatInt(int64(f), 10))
-		}
-		return append(dst, strconv.FormatFloat(v.Float(), 'g', -1, 64))
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			return append(dst, base64.StdEncoding.EncodeToString(v.Bytes()))
-		}
-	case reflect.Struct:
-		if !opaque(v.Type()) {
-			return dst
-		}
+	case v.CanFloat():
+		return append(dst, strconv.FormatFloat(v.Float(), 'f', -1, 64))
+	case v.IsValid() && opaque(v.Type()):
 		var scalar any
 		if text, err := json.Marshal(v.Interface()); err == nil && json.Unmarshal(text, &scalar) == nil {
 			return appendScalar(dst, reflect.ValueOf(scalar))
