@@ -4,10 +4,10 @@
 //	trigger -> render -> validate -> for each instance: schedule -> deploy
 //
 // A [Loop] is made of a [Renderer], a [Validator] and [Target]s; each is an
-// interface of one to three methods. [Templates] render, package
+// interface of one to three methods. Package render renders templates, package
 // validate validates, a [dataplane.Local] or [dataplane.Client] is a target:
 //
-//	templates := &reconcile.Templates{Engine: engine, Layout: local.Layout(), Input: input}
+//	templates := &render.Templates{Engine: engine, Layout: local.Layout(), Input: input}
 //	loop, err := reconcile.New(reconcile.Options{
 //		Renderer:  templates,
 //		Validator: &validate.Validator{Layout: local.Layout()},
@@ -60,23 +60,20 @@
 // and keeps what it has. A full disk, a time-out or a failed reload is no
 // resource's fault.
 //
-// This takes a Renderer that knows its [Origins], as Templates do, and asks
-// [Excluding] of each object that it reads: for Templates the Input function must. [State] names what is in quarantine with its
-// [Fault]: the line of the configuration, that of the template, and the resource.
-// [Options.NoQuarantine] turns it off.
+// This takes a Renderer that knows its [Origins], as render.Templates does, and asks
+// [Excluding] of each object that it reads: the Input function of Templates must.
+// [State] names what is in quarantine with its [Fault]: the line of the
+// configuration, that of the template, and the resource. [Options.NoQuarantine]
+// turns it off.
 //
-// # What templates have
+// # What stands below
 //
-// Besides the variables of their [Input], templates get from their host, by
-// [HostVars]:
-//
-//   - fileRegistry: files that templates make on the way; see [FileRegistry]
-//   - currentConfig: what is deployed, so that a choice survives; see [CurrentConfig]
-//   - http: contents by URL, which are in use only once something valid was made of
-//     them; see [fetch.Store]
-//
-// and, as a global, a [PathResolver], which knows where files lie.
-// [PostProcessor] changes what they rendered.
+// Package render has [Renderer]s made of templates, and what templates get from
+// their host; package fetch the contents that they fetch by HTTP. Package discover
+// finds the Dataplane APIs of pods, and makes targets of them, which
+// [Loop.SetTargets] takes while the loop runs. A target that is a [Prober] says its
+// version first: one that does not fit is not deployed to, is asked again, and holds
+// up nobody.
 //
 // # Settings and cases
 //
@@ -84,18 +81,10 @@
 // the intervals, and how HAProxys are found. Package cases has tests that stand with
 // the templates: fixtures, and what must be made of them.
 //
-// # Which HAProxys
-//
-// [PodEndpoints] finds the Dataplane APIs of pods, [ParseCredentials] reads
-// the Secret for them, [Clients] makes targets of them, which [Loop.SetTargets]
-// takes while the loop runs; FollowPods of package settings does all of this. A target that is a
-// [Prober] says its version first: one that does not fit is not deployed to, is
-// asked again, and holds up nobody.
-//
 // # What it costs
 //
-// With [Templates.Pure] an entry is rendered again only when
-// something that it reads changed, and of entries with [Each] only the items that
+// With Pure of render.Templates an entry is rendered again only when
+// something that it reads changed, and of entries with Each only the items that
 // did. A validator that is kept does the same. So the cost of a change of instances
 // follows that change, with no reload and no run of haproxy. A search for what
 // is at fault is dearer: it renders and validates anew for each attempt, in at most
@@ -105,7 +94,7 @@
 //
 // There is one loop for one configuration: all targets get the same. Nothing is
 // kept on disk: after a start everything is rendered anew, and what is deployed
-// then is what [Templates.SetPrevious] was told. Quarantine begins empty, too. A
+// then is what SetPrevious of render.Templates was told. Quarantine begins empty, too. A
 // Renderer, Validator or Target that panics has failed ([PanicError]); one that
 // ignores its context holds up what waits for it.
 package reconcile

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -38,7 +39,7 @@ backend {{ ing.Name }}
 		fmt.Println(err)
 		return
 	}
-	renderer := &reconcile.Templates{Engine: engine, Input: func(ctx context.Context) (*reconcile.Input, error) {
+	renderer := &render.Templates{Engine: engine, Input: func(ctx context.Context) (*render.Input, error) {
 		excluded := reconcile.Excluding(ctx)
 		var kept []*networkingv1.Ingress
 		for _, ing := range ingresses() {
@@ -46,7 +47,7 @@ backend {{ ing.Name }}
 				kept = append(kept, ing)
 			}
 		}
-		return &reconcile.Input{Vars: map[string]any{"ingresses": kept}}, nil
+		return &render.Input{Vars: map[string]any{"ingresses": kept}}, nil
 	}}
 	// In place of a validate.Validator, which knows the lines that are wrong.
 	validator := reconcile.ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -39,8 +40,8 @@ func Example() {
 	addresses := []string{"192.0.2.1:80"}
 	target := &printer{}
 	loop, err := reconcile.New(reconcile.Options{
-		Renderer: &reconcile.Templates{Engine: engine, Input: func(context.Context) (*reconcile.Input, error) {
-			return &reconcile.Input{Vars: map[string]any{"addresses": addresses}}, nil
+		Renderer: &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
+			return &render.Input{Vars: map[string]any{"addresses": addresses}}, nil
 		}},
 		Targets: []reconcile.Target{target},
 	})
@@ -66,11 +67,4 @@ func Example() {
 	// backend web
 	//     server s0 192.0.2.1:80
 	// runtime
-}
-
-func ExampleParseCredentials() {
-	_, err := reconcile.ParseCredentials(map[string][]byte{"dataplane_username": []byte("admin")})
-	fmt.Println(err)
-	// Output:
-	// credentials: missing or empty: dataplane_password, validation_username, validation_password
 }

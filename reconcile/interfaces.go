@@ -68,6 +68,15 @@ func (r Refusal) still() Refusal {
 	return r
 }
 
+// Settler is what a [Renderer] may be besides: it is told what became of what it
+// rendered. The calls come from any goroutine, also during a render.
+type Settler interface {
+	// Settle says that a target has the configuration or, with an error, that it
+	// is not valid. After an error it reports whether another render, made at
+	// once, may do better.
+	Settle(cfg *dataplane.Config, err error) (again bool)
+}
+
 // Validator says whether a configuration may be deployed; nil says that it
 // may. The loop calls it from one goroutine at a time.
 type Validator interface {

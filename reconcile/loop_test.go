@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -485,21 +484,6 @@ func TestNewRefusesNonsense(t *testing.T) {
 	require.ErrorContains(t, err, "negative")
 	_, err = New(Options{Renderer: &source{}, Targets: []Target{&fakeTarget{name: "x"}, &fakeTarget{name: "x"}}})
 	require.ErrorContains(t, err, `"x"`)
-}
-
-func TestCredentialsNeverPrint(t *testing.T) {
-	c, err := ParseCredentials(map[string][]byte{
-		KeyDataplaneUsername: []byte("canary-u"), KeyDataplanePassword: []byte("canary-p"),
-		KeyValidationUsername: []byte("canary-v"), KeyValidationPassword: []byte("canary-w"),
-	})
-	require.NoError(t, err)
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
-		require.NotContains(t, fmt.Sprintf(verb, c), "canary")
-	}
-	_, err = ParseCredentials(map[string][]byte{KeyDataplaneUsername: []byte("u"), KeyValidationPassword: nil})
-	require.ErrorContains(t, err, "dataplane_password, validation_username, validation_password")
-	_, err = CredentialsFromEnv(func(string) string { return "" })
-	require.Error(t, err)
 }
 
 // pass lets virtual time pass, and everything that is due in it happen.

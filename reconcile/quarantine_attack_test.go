@@ -7,15 +7,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/fstest"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/templating"
 )
 
 // TestManyBad: however many are bad, and however they are, the rest is deployed
@@ -246,72 +243,5 @@ func TestNewTemplatesAndTheOnlyResource(t *testing.T) {
 		s.Trigger("it changes")
 		pass(10 * time.Second)
 		require.Equal(t, "web", w.deployed(), "what is deployed stays")
-	})
-}
-
-// TestQuarantineAndMemory: what templates remember of a resource is not stale
-// when it comes back.
-func TestQuarantineAndMemory(t *testing.T) {
-	files := fstest.MapFS{"haproxy.cfg": {Data: []byte("global\n")}, "haproxy.d/ingress.cfg": {Data: []byte(itemTemplate)}}
-	engine, err := templating.Compile(files, &templating.Options{Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil)}})
-	require.NoError(t, err)
-	w := newWard(t, map[string]string{"haproxy.cfg": "global\n"})
-	pure := &Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*Input, error) {
-		each := Each{Var: "ing"}
-		for _, ing := range w.ingresses {
-			if !Excluding(ctx).Has(ing) {
-				each.Items = append(each.Items, ing)
-			}
-		}
-		return &Input{Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil)}, Each: map[string]Each{"haproxy.d/ingress.cfg": each}}, nil
-	}}
-	opts := w.options()
-	opts.Renderer = pure
-	synctest.Test(t, func(t *testing.T) { badNowAndThen(t, w, opts) })
-}
-
-// badNowAndThen has an Ingress that is bad every other time.
-func badNowAndThen(t *testing.T, w *ward, opts Options) {
-	loop, err := New(opts)
-	require.NoError(t, err)
-	for i, text := range []string{"one", "bad", "two", "fail", "three", "bad\n", "four"} {
-		w.put("a", "b="+text, "c")
-		pass(time.Minute) // longer than it waits for its trial
-		_, err = loop.Once(t.Context())
-		require.NoError(t, err)
-		if i%2 == 0 {
-			require.Contains(t, loop.Validated().Main(), "# "+text+"\n")
-			require.Empty(t, held(loop))
-		} else {
-			require.Equal(t, "b", held(loop))
-			require.Equal(t, "a c", w.deployed())
-		}
-	}
-}
-
-// TestPostProcessedLinesAreMapped to the lines of the templates.
-func TestPostProcessedLinesAreMapped(t *testing.T) {
-	w := newWard(t, map[string]string{"haproxy.cfg": strings.ReplaceAll(loopTemplate, "\nbackend", "\n\n\n\nbackend")})
-	w.put("a", "b=bad", "c")
-	opts := w.options()
-	opts.Renderer = RendererFunc(func(ctx context.Context) (*Rendered, error) {
-		t := &Templates{Engine: w.engine, Post: []PostProcessor{{Squeeze: true}, {Pattern: `^backend (.*)`, Replacement: `backend x-$1`}},
-			Input: func(context.Context) (*Input, error) {
-				var kept []*networkingv1.Ingress
-				for _, ing := range w.ingresses {
-					if !Excluding(ctx).Has(ing) {
-						kept = append(kept, ing)
-					}
-				}
-				return &Input{Vars: map[string]any{"ingresses": kept, "ing": (*networkingv1.Ingress)(nil)}}, nil
-			}}
-		return t.Render(ctx)
-	})
-	play(t, opts, func(s *scene) {
-		s.Trigger("start")
-		pass(time.Second)
-		require.Equal(t, "b", held(s.Loop))
-		require.Contains(t, s.State().Quarantined[0].Fault.String(), "written by haproxy.cfg:7 for Ingress ns/b")
-		require.Equal(t, "x-a x-c", w.deployed())
 	})
 }

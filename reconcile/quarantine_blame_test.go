@@ -119,9 +119,7 @@ func TestTheInnocentGoFree(t *testing.T) {
 			}
 			charts = append(charts, &c)
 		}
-		t := &Templates{Engine: engine, Input: func(context.Context) (*Input, error) {
-			return &Input{Vars: map[string]any{"charts": charts}}, nil
-		}}
+		t := &templated{engine: engine, vars: map[string]any{"charts": charts}}
 		return t.Render(ctx)
 	})
 	play(t, opts, func(s *scene) {

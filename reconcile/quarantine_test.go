@@ -108,15 +108,14 @@ func (w *ward) Render(ctx context.Context) (*Rendered, error) {
 	w.renders++
 	excluded := Excluding(ctx)
 	kept := slices.DeleteFunc(slices.Clone(w.ingresses), func(ing *networkingv1.Ingress) bool { return excluded.Has(ing) })
-	in := &Input{Vars: map[string]any{"ingresses": kept, "ing": (*networkingv1.Ingress)(nil)}}
+	t := &templated{engine: w.engine, vars: map[string]any{"ingresses": kept, "ing": (*networkingv1.Ingress)(nil)}}
 	if w.each {
-		each := Each{Var: "ing"}
+		t.items = append([]*networkingv1.Ingress{}, kept...)
+	} else {
 		for _, ing := range kept {
-			each.Items = append(each.Items, ing)
+			t.owners = append(t.owners, ing)
 		}
-		in.Each = map[string]Each{"haproxy.d/ingress.cfg": each}
 	}
-	t := &Templates{Engine: w.engine, Input: func(context.Context) (*Input, error) { return in, nil }}
 	return t.Render(ctx)
 }
 

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/validate"
 )
 
@@ -49,7 +49,7 @@ func BenchmarkRender(b *testing.B) {
 			engine, err := compileTemplates("", dataplane.Layout{})
 			require.NoError(b, err)
 			w, slots := manyIngresses(n), &Slots{}
-			renderer := &reconcile.Templates{Engine: engine, Input: func(context.Context) (*reconcile.Input, error) {
+			renderer := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
 				return BuildRoutes(w.cluster(), slots).input(Settings{}), nil
 			}}
 			b.ReportAllocs()
@@ -73,7 +73,7 @@ func BenchmarkChange(b *testing.B) {
 			w, slots, validator := manyIngresses(n), &Slots{}, &validate.Validator{}
 			settings := Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
 			var last *Routes
-			renderer := &reconcile.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*reconcile.Input, error) {
+			renderer := &render.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*render.Input, error) {
 				routes := BuildRoutes(w.cluster(), slots)
 				routes.Keep(last)
 				last = routes

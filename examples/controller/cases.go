@@ -15,6 +15,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/validate"
 )
 
@@ -88,7 +89,7 @@ func (c *controller) caseRunner() (*cases.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	check := &reconcile.Templates{Engine: engine}
+	check := &render.Templates{Engine: engine}
 	if err := check.Check(); err != nil {
 		return nil, err
 	}
@@ -104,7 +105,7 @@ func (c *controller) caseRunner() (*cases.Runner, error) {
 			if err := k.newWatchers(); err != nil {
 				return nil, err
 			}
-			return &reconcile.Templates{Engine: engine, Input: k.input, Pure: true, Layout: c.settings.layout}, in.Sync(ctx, k.watchers)
+			return &render.Templates{Engine: engine, Input: k.input, Pure: true, Layout: c.settings.layout}, in.Sync(ctx, k.watchers)
 		},
 		Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
 			_, err := validator.Check(ctx, cfg)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/k8swatch"
-	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
@@ -51,7 +51,7 @@ func (c *controller) credentialsInfo() observe.CredentialsInfo {
 		info.Keys = append(info.Keys, key)
 	}
 	slices.Sort(info.Keys)
-	if _, err := reconcile.ParseCredentials(secret.Data); err != nil {
+	if _, err := discover.ParseCredentials(secret.Data); err != nil {
 		info.Error = err.Error()
 	}
 	if !secret.CreationTimestamp.IsZero() {

@@ -29,7 +29,9 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
 func main() {
@@ -87,16 +89,16 @@ type controller struct {
 
 	scratch     string // folder to remove at the end, "" for none
 	local       *dataplane.Local
-	clients     reconcile.Clients
+	clients     discover.Clients
 	endpointTLS *tls.Config // one value: another one is another endpoint
 	settings    Settings
 	finding     sync.Mutex // held by discover, which start calls too
 	slots       Slots
-	routes      *Routes              // of the last render
-	eachBackend bool                 // whether the templates have an entry for that
-	templates   *reconcile.Templates // see render.go
-	http        fetch.Store          // what templates fetch
-	election    *k8swatch.Election   // nil: this process always leads
+	routes      *Routes            // of the last render
+	eachBackend bool               // whether the templates have an entry for that
+	templates   *render.Templates  // see render.go
+	http        fetch.Store        // what templates fetch
+	election    *k8swatch.Election // nil: this process always leads
 	loop        *reconcile.Loop
 
 	backends    []net.Listener          // of the demo

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/validate"
 )
 
@@ -144,7 +145,7 @@ func BenchmarkQuarantine(b *testing.B) {
 	validator := &validate.Validator{}
 	var renders, checks atomic.Int32
 	var last *Routes
-	templates := &reconcile.Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*reconcile.Input, error) {
+	templates := &render.Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*render.Input, error) {
 		renders.Add(1)
 		cluster := w.cluster()
 		cluster.Excluded = reconcile.Excluding(ctx)
@@ -210,7 +211,7 @@ func BenchmarkQuarantineMany(b *testing.B) {
 			settings := Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
 			for b.Loop() {
 				var renders atomic.Int32
-				templates := &reconcile.Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*reconcile.Input, error) {
+				templates := &render.Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*render.Input, error) {
 					renders.Add(1)
 					cluster := w.cluster()
 					cluster.Excluded = reconcile.Excluding(ctx)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/validate"
 )
 
@@ -17,7 +18,7 @@ func (c *controller) newLoop() error {
 	}
 	c.eachBackend = slices.Contains(engine.Entries(), backendEntry)
 	c.http.Bus, c.http.OnChange = c.bus, func(reason string) { c.loop.Trigger(reason) }
-	c.templates = &reconcile.Templates{Engine: engine, Input: c.input, Pure: true, Layout: c.settings.layout, HTTP: &c.http}
+	c.templates = &render.Templates{Engine: engine, Input: c.input, Pure: true, Layout: c.settings.layout, HTTP: &c.http}
 	if err := c.templates.Check(); err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"os"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -29,20 +29,20 @@ type Settings struct {
 const backendEntry = "haproxy.d/backend.cfg"
 
 // input is what the templates see of the routes.
-func (r *Routes) input(settings Settings) *reconcile.Input {
-	in := &reconcile.Input{
+func (r *Routes) input(settings Settings) *render.Input {
+	in := &render.Input{
 		Vars: map[string]any{"settings": settings, "hosts": r.Hosts, "exact": r.Exact, "prefix": r.Prefix,
 			"certificates": r.Certificates, "fallback": r.Default, "backends": r.Backends, "backend": (*Backend)(nil)},
 		Files:   r.Files,
 		Owners:  r.FileOwners,
 		Refused: r.Refused,
 	}
-	maps.Copy(in.Vars, reconcile.HostVars())
-	each := reconcile.Each{Var: "backend"}
+	maps.Copy(in.Vars, render.HostVars())
+	each := render.Each{Var: "backend"}
 	for _, b := range r.Backends {
 		each.Items = append(each.Items, b)
 	}
-	in.Each = map[string]reconcile.Each{backendEntry: each}
+	in.Each = map[string]render.Each{backendEntry: each}
 	return in
 }
 
@@ -60,7 +60,7 @@ func compileTemplates(folder string, layout dataplane.Layout) (*templating.Engin
 	}
 	return templating.Compile(cases.Without(files), &templating.Options{
 		Globals: map[string]any{
-			"pathResolver": reconcile.PathResolver{Layout: layout},
+			"pathResolver": render.PathResolver{Layout: layout},
 			"path":         func(kind, name string) string { return layout.Path(dataplane.FileKind(kind), name) },
 		},
 		Vars: new(Routes).input(Settings{}).Vars,

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
 // renderRoutes renders the built-in templates.
@@ -19,7 +19,7 @@ func renderRoutes(t *testing.T, layout dataplane.Layout, routes *Routes) *datapl
 	t.Helper()
 	engine, err := compileTemplates("", layout)
 	require.NoError(t, err)
-	renderer := &reconcile.Templates{Engine: engine, Input: func(context.Context) (*reconcile.Input, error) {
+	renderer := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
 		return routes.input(Settings{HTTP: ":8080", HTTPS: ":8443",
 			Socket: filepath.Join(layout.Base, "run.sock"), MaxConn: 100, HardStopAfter: "30m"}), nil
 	}}

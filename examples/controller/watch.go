@@ -18,6 +18,8 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/discover"
+	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
 // newWatchers says what is watched, and where.
@@ -67,7 +69,7 @@ func (c *controller) newWatchers() (err error) {
 }
 
 // input reads all watched resources at one instant, for one render.
-func (c *controller) input(ctx context.Context) (*reconcile.Input, error) {
+func (c *controller) input(ctx context.Context) (*render.Input, error) {
 	all := c.watchers.Snapshot()
 	services := k8swatch.Read[*corev1.Service](all.Of(c.services))
 	secrets := k8swatch.Read[*corev1.Secret](all.Of(c.secrets))
@@ -105,14 +107,14 @@ func (c *controller) discover(context.Context, k8swatch.Changes) error {
 	}
 	c.finding.Lock() // what was read last is what is told last
 	defer c.finding.Unlock()
-	credentials, err := reconcile.CredentialsFromEnv(os.Getenv)
+	credentials, err := discover.CredentialsFromEnv(os.Getenv)
 	if c.credentials != nil {
 		namespace, name, _ := strings.Cut(c.cfg.secret, "/")
 		secret := k8swatch.Read[*corev1.Secret](c.credentials.Snapshot()).GetSingle(namespace, name)
 		if secret == nil {
 			return fmt.Errorf("credentials: Secret %s does not exist", c.cfg.secret)
 		}
-		credentials, err = reconcile.ParseCredentials(secret.Data)
+		credentials, err = discover.ParseCredentials(secret.Data)
 	}
 	if err != nil {
 		return err
@@ -123,7 +125,7 @@ func (c *controller) discover(context.Context, k8swatch.Changes) error {
 	}
 	if c.pods != nil {
 		pods := k8swatch.Read[*corev1.Pod](c.pods.Snapshot())
-		endpoints = reconcile.PodEndpoints(pods.List(), credentials, reconcile.PodOptions{Port: c.cfg.podPort, Scheme: c.cfg.podScheme})
+		endpoints = discover.Pods(pods.List(), credentials, discover.PodOptions{Port: c.cfg.podPort, Scheme: c.cfg.podScheme})
 	}
 	for i := range endpoints {
 		endpoints[i].CAFile, endpoints[i].TLS = c.cfg.endpointCA, c.endpointTLS
@@ -134,16 +136,16 @@ func (c *controller) discover(context.Context, k8swatch.Changes) error {
 
 // reread reads the credentials where they are kept, once an endpoint refused
 // them: what is watched may lag behind.
-func (c *controller) reread(ctx context.Context) (reconcile.Credentials, error) {
+func (c *controller) reread(ctx context.Context) (discover.Credentials, error) {
 	namespace, name, ok := strings.Cut(c.cfg.secret, "/")
 	if !ok {
-		return reconcile.CredentialsFromEnv(os.Getenv)
+		return discover.CredentialsFromEnv(os.Getenv)
 	}
 	secret, err := c.cluster.Clientset().CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return reconcile.Credentials{}, err
+		return discover.Credentials{}, err
 	}
-	return reconcile.ParseCredentials(secret.Data)
+	return discover.ParseCredentials(secret.Data)
 }
 
 // syncTimeout is when a cluster that cannot be reached is spoken of.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch"
-	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
 // Case is a test of templates that stands beside them: which resources there
@@ -40,10 +40,10 @@ const (
 // What an assertion may look at besides files, which are "map:NAME",
 // "file:NAME", "cert:NAME", "crt-list:NAME" and "ca:NAME".
 const (
-	mainTarget    = reconcile.MainEntry // the text of haproxy.cfg
-	errorTarget   = "rendering_error"   // why the render failed; empty if it did not
-	refusedTarget = "refused"           // what was left out, and why; one a line
-	jsonTarget    = "rendered"          // all of it as JSON: config, files, refused, resources
+	mainTarget    = render.MainEntry  // the text of haproxy.cfg
+	errorTarget   = "rendering_error" // why the render failed; empty if it did not
+	refusedTarget = "refused"         // what was left out, and why; one a line
+	jsonTarget    = "rendered"        // all of it as JSON: config, files, refused, resources
 )
 
 // Assertion is one thing that must hold in a [Case].

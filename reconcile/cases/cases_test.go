@@ -21,6 +21,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -43,14 +44,14 @@ func caseRunner(t *testing.T, files fstest.MapFS) *Runner {
 			if err := in.Sync(ctx, watchers); err != nil {
 				return nil, err
 			}
-			return &reconcile.Templates{Engine: engine, Input: func(context.Context) (*reconcile.Input, error) {
+			return &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
 				values := map[string]any{"previous": "", "http": in.HTTP,
 					"services": k8swatch.Read[*corev1.Service](services.Snapshot()).List(),
 					"secrets":  k8swatch.Read[*corev1.Secret](secrets.Snapshot()).List()}
 				if in.Previous != nil {
 					values["previous"] = in.Previous.Main()
 				}
-				return &reconcile.Input{Vars: values, Resources: map[string]int{"services": len(in.Source.Objects())},
+				return &render.Input{Vars: values, Resources: map[string]int{"services": len(in.Source.Objects())},
 					Refused: []reconcile.Refusal{{Resource: "Service default/x", Field: "spec", Reason: "an example"}}}, nil
 			}}, nil
 		},
@@ -188,11 +189,11 @@ func TestValidatorThatHangs(t *testing.T) {
 
 // TestCaseHTTP: templates fetch what the case gives, and nothing else.
 func TestCaseHTTP(t *testing.T) {
-	vars := reconcile.HostVars()
+	vars := render.HostVars()
 	engine, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte("global\n# {{ http.Fetch(\"https://example.test/list\") }}, {{ len(currentConfig.Sections(\"backend\")) }} backends\n")}}, &templating.Options{Vars: vars})
 	require.NoError(t, err)
 	runner := &Runner{Renderer: func(context.Context, *Input) (reconcile.Renderer, error) {
-		return &reconcile.Templates{Engine: engine, Input: func(context.Context) (*reconcile.Input, error) { return &reconcile.Input{Vars: vars}, nil }}, nil
+		return &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) { return &render.Input{Vars: vars}, nil }}, nil
 	}}
 	results := runner.Run(t.Context(), parse(t, `
 - name: given

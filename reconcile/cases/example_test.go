@@ -12,6 +12,7 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -43,8 +44,8 @@ assertions:
 		if err := in.Sync(ctx, watchers); err != nil {
 			return nil, err
 		}
-		return &reconcile.Templates{Engine: engine, Input: func(context.Context) (*reconcile.Input, error) {
-			return &reconcile.Input{Vars: map[string]any{"services": k8swatch.Read[*corev1.Service](services.Snapshot()).List()}}, nil
+		return &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
+			return &render.Input{Vars: map[string]any{"services": k8swatch.Read[*corev1.Service](services.Snapshot()).List()}}, nil
 		}}, nil
 	}}
 	folder, _ := templates.Sub(cases.Folder)

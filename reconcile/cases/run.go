@@ -19,6 +19,7 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
 // Input is what a case gives a renderer in place of a cluster.
@@ -186,7 +187,7 @@ func (p *casePlay) run(ctx context.Context) error {
 	if p.renderer, err = p.prepare(ctx, p.c.Fixtures); err != nil {
 		return err
 	}
-	p.rendered, p.err = render(ctx, p.renderer)
+	p.rendered, p.err = renderOnce(ctx, p.renderer)
 	for i := range p.c.Assertions {
 		a := &p.c.Assertions[i]
 		outcome := AssertionResult{Assertion: p.mask.text(a.String()), Description: p.mask.text(a.Description), Line: a.Line}
@@ -219,7 +220,7 @@ func (p *casePlay) prepare(ctx context.Context, fixtures []k8swatch.Object) (ren
 	if err != nil {
 		return nil, fmt.Errorf("renderer: %w", err)
 	}
-	if t, ok := renderer.(*reconcile.Templates); ok && t != nil {
+	if t, ok := renderer.(*render.Templates); ok && t != nil {
 		t.SetPrevious(p.c.Previous)
 		if t.HTTP == nil {
 			t.HTTP = in.HTTPStore()
@@ -228,8 +229,8 @@ func (p *casePlay) prepare(ctx context.Context, fixtures []k8swatch.Object) (ren
 	return renderer, nil
 }
 
-// render renders once; a panic is an error.
-func render(ctx context.Context, renderer reconcile.Renderer) (rendered *reconcile.Rendered, err error) {
+// renderOnce renders; a panic is an error.
+func renderOnce(ctx context.Context, renderer reconcile.Renderer) (rendered *reconcile.Rendered, err error) {
 	err = reconcile.Guard(func() (err error) {
 		rendered, err = renderer.Render(ctx)
 		return err
@@ -280,7 +281,7 @@ const sameRenders, otherOrders = 3, 4
 // in other orders.
 func (p *casePlay) deterministic(ctx context.Context) (problem string, err error) {
 	for n := range sameRenders {
-		again, err := render(ctx, p.renderer)
+		again, err := renderOnce(ctx, p.renderer)
 		if err != nil {
 			return "", fmt.Errorf("render %d failed: %w", n+2, err)
 		}
@@ -300,7 +301,7 @@ func (p *casePlay) deterministic(ctx context.Context) (problem string, err error
 		if err != nil {
 			return "", err
 		}
-		again, err := render(ctx, renderer)
+		again, err := renderOnce(ctx, renderer)
 		if err != nil {
 			return "", fmt.Errorf("with the fixtures in another order: %w", err)
 		}
@@ -314,7 +315,7 @@ func (p *casePlay) deterministic(ctx context.Context) (problem string, err error
 // firstDifference names the first target in which two configurations differ.
 func (p *casePlay) firstDifference(a, b *dataplane.Config) string {
 	if a.Main() != b.Main() {
-		return reconcile.MainEntry + ": " + p.mask.differing(a.Main(), b.Main())
+		return render.MainEntry + ": " + p.mask.differing(a.Main(), b.Main())
 	}
 	if a.Hash() == b.Hash() {
 		return ""

@@ -18,6 +18,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
 	"github.com/hapticsdk/haptic/reconcile/reconciletest"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -54,8 +55,8 @@ func compile(files fs.FS) (*templating.Engine, error) {
 }
 
 // input reads what the templates see.
-func input(w *k8swatch.Watcher) func(context.Context) (*reconcile.Input, error) {
-	return func(ctx context.Context) (*reconcile.Input, error) {
+func input(w *k8swatch.Watcher) func(context.Context) (*render.Input, error) {
+	return func(ctx context.Context) (*render.Input, error) {
 		excluded := reconcile.Excluding(ctx)
 		var list []*corev1.Service
 		for _, s := range k8swatch.Read[*corev1.Service](w.Snapshot()).List() {
@@ -63,7 +64,7 @@ func input(w *k8swatch.Watcher) func(context.Context) (*reconcile.Input, error) 
 				list = append(list, s)
 			}
 		}
-		return &reconcile.Input{Vars: map[string]any{"services": list}}, nil
+		return &render.Input{Vars: map[string]any{"services": list}}, nil
 	}
 }
 
@@ -81,7 +82,7 @@ func setup(s *reconciletest.Scene) (*reconciletest.Controller, error) {
 	return &reconciletest.Controller{
 		Watchers: watchers,
 		Options: reconcile.Options{
-			Renderer: &reconcile.Templates{Engine: engine, Input: input(watcher), Pure: true},
+			Renderer: &render.Templates{Engine: engine, Input: input(watcher), Pure: true},
 			Validator: reconcile.ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {
 				if strings.Contains(cfg.Main(), "broken") {
 					return errors.New("a broken configuration")
@@ -111,7 +112,7 @@ func TestCases(t *testing.T) {
 			if err := watchers.Add(watcher); err != nil {
 				return nil, err
 			}
-			return &reconcile.Templates{Engine: engine, Input: input(watcher)}, in.Sync(ctx, watchers)
+			return &render.Templates{Engine: engine, Input: input(watcher)}, in.Sync(ctx, watchers)
 		},
 	}
 	reconciletest.Cases(t, runner, os.DirFS("testdata/cases"))

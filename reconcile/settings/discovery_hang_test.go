@@ -54,8 +54,8 @@ kind: Service
 metadata: {namespace: default, name: web}
 `
 
-// discover plays f beside a controller, in virtual time.
-func discover(t *testing.T, f func(t *testing.T, d *discovery)) {
+// inDiscovery plays f beside a controller, in virtual time.
+func inDiscovery(t *testing.T, f func(t *testing.T, d *discovery)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &discovery{source: k8swatchtest.NewSource(k8swatchtest.Objects(discoveryManifests)...), known: &fakeTarget{name: "known"}, hung: map[string]chan struct{}{}}
 		d.source.OnRequest(func(ctx context.Context, r k8swatchtest.Request) error {
@@ -168,7 +168,7 @@ func TestWhatFollowPodsReadsHangs(t *testing.T) {
 			"edge/ca: dataplane.tls: ConfigMap edge/ca: could not be read yet: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			discover(t, func(t *testing.T, d *discovery) {
+			inDiscovery(t, func(t *testing.T, d *discovery) {
 				resume := d.hangs(c.resource)
 				require.NoError(t, d.apply(t, c.tls, "credentials"))
 				d.serves(t, "one")
@@ -206,7 +206,7 @@ func TestWhatFollowPodsReadsHangs(t *testing.T) {
 // TestOtherCredentialsHang: what the HAProxys were found with stays, and what
 // newer settings name keeps nobody from being ready.
 func TestOtherCredentialsHang(t *testing.T) {
-	discover(t, func(t *testing.T, d *discovery) {
+	inDiscovery(t, func(t *testing.T, d *discovery) {
 		require.NoError(t, d.apply(t, "", "credentials"))
 		pass(time.Second)
 		require.Equal(t, []string{"edge/credentials is used"}, d.says())
@@ -238,7 +238,7 @@ func TestOtherCredentialsHang(t *testing.T) {
 // there; where they were there, what was found stays.
 func TestPodsHang(t *testing.T) {
 	t.Run("from the beginning", func(t *testing.T) {
-		discover(t, func(t *testing.T, d *discovery) {
+		inDiscovery(t, func(t *testing.T, d *discovery) {
 			d.hangs("pods")
 			err := d.apply(t, "", "credentials")
 			var sync *k8swatch.SyncError
@@ -253,7 +253,7 @@ func TestPodsHang(t *testing.T) {
 		})
 	})
 	t.Run("later", func(t *testing.T) {
-		discover(t, func(t *testing.T, d *discovery) {
+		inDiscovery(t, func(t *testing.T, d *discovery) {
 			require.NoError(t, d.apply(t, "", "credentials"))
 			pass(time.Second)
 			require.NoError(t, d.loop.SetTargets(d.known))
@@ -273,7 +273,7 @@ func TestPodsHang(t *testing.T) {
 // TestRereadHangs: the call of that instance ends when its time is over, and says
 // what did not come besides what was refused.
 func TestRereadHangs(t *testing.T) {
-	discover(t, func(t *testing.T, d *discovery) {
+	inDiscovery(t, func(t *testing.T, d *discovery) {
 		f := &podFollower{live: d.live, namespace: "edge"}
 		got, err := f.reread(t.Context(), SecretRef{Namespace: "edge", Name: "credentials"})
 		require.NoError(t, err)

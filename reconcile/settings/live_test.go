@@ -19,6 +19,7 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
 var (
@@ -412,7 +413,7 @@ dataplane: {podSelector: {matchLabels: {app: haproxy}}, container: api, port: 77
 		require.Contains(t, l.deployed(), "# haproxy-0\n")
 		require.NotContains(t, l.deployed(), "other")
 		settings := l.live.Program().Settings()
-		instances, err := settings.Endpoints(ctx, l.live.Stores(), reconcile.Credentials{DataplaneUsername: "u", DataplanePassword: "p"})
+		instances, err := settings.Endpoints(ctx, l.live.Stores(), discover.Credentials{DataplaneUsername: "u", DataplanePassword: "p"})
 		require.NoError(t, err)
 		require.Len(t, instances, 1)
 		require.Equal(t, "https://192.0.2.7:7777", instances[0].URL)

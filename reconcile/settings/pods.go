@@ -18,6 +18,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/event"
 )
 
@@ -81,7 +82,7 @@ type podFollower struct {
 	loop      *reconcile.Loop
 	namespace string
 
-	clients *reconcile.Clients
+	clients *discover.Clients
 	targets bool // the loop has some from here
 
 	ref  SecretRef // that is watched
@@ -192,7 +193,7 @@ func (f *podFollower) find(ctx context.Context) error {
 	}
 	if opts := s.ClientOptions(); f.clients == nil || !reflect.DeepEqual(f.clients.Options, opts) {
 		ref := f.ref
-		f.clients = &reconcile.Clients{Options: opts, Reread: func(ctx context.Context) (reconcile.Credentials, error) { return f.reread(ctx, ref) }}
+		f.clients = &discover.Clients{Options: opts, Reread: func(ctx context.Context) (discover.Credentials, error) { return f.reread(ctx, ref) }}
 	}
 	targets, err := f.clients.Targets(instances)
 	f.targets = true
@@ -261,24 +262,24 @@ func (f *podFollower) refuse(err error) {
 var secretResource = corev1.SchemeGroupVersion.WithResource("secrets")
 
 // credentialsIn reads a Secret, nil for one that does not exist.
-func credentialsIn(secret *corev1.Secret) (reconcile.Credentials, error) {
+func credentialsIn(secret *corev1.Secret) (discover.Credentials, error) {
 	if secret == nil {
-		return reconcile.Credentials{}, errors.New("credentials: the Secret does not exist")
+		return discover.Credentials{}, errors.New("credentials: the Secret does not exist")
 	}
-	return reconcile.ParseCredentials(secret.Data)
+	return discover.ParseCredentials(secret.Data)
 }
 
 // reread asks the source for the Secret, since a watch may lag behind.
-func (f *podFollower) reread(ctx context.Context, ref SecretRef) (reconcile.Credentials, error) {
+func (f *podFollower) reread(ctx context.Context, ref SecretRef) (discover.Credentials, error) {
 	lister, err := f.live.opts.Source.ListWatch(secretResource, ref.Namespace, func(o *metav1.ListOptions) {
 		o.FieldSelector = "metadata.name=" + ref.Name
 	})
 	if err != nil {
-		return reconcile.Credentials{}, err
+		return discover.Credentials{}, err
 	}
 	list, err := lister.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
-		return reconcile.Credentials{}, err
+		return discover.Credentials{}, err
 	}
 	var found *corev1.Secret
 	err = meta.EachListItem(list, func(o runtime.Object) error {
@@ -288,7 +289,7 @@ func (f *podFollower) reread(ctx context.Context, ref SecretRef) (reconcile.Cred
 		return nil
 	})
 	if err != nil {
-		return reconcile.Credentials{}, err
+		return discover.Credentials{}, err
 	}
 	return credentialsIn(found)
 }

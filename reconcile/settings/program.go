@@ -18,6 +18,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -53,12 +54,12 @@ type ProgramOptions struct {
 // the maps that they are in YAML: route.spec.hostnames. All that one render reads
 // is of one instant, but for resources that are fetched on demand. controller.haproxy_pods
 // reads the pods of HAProxy in the same way. The other variables are those of
-// [reconcile.HostVars]; the global pathResolver is a [PathResolver].
+// [render.HostVars]; the global pathResolver is a [PathResolver].
 type Program struct {
 	settings  *Settings // with defaults
 	files     *programFiles
 	version   string // of the settings before defaults
-	templates *reconcile.Templates
+	templates *render.Templates
 	resources []programResource
 	each      map[string]ForEach // by entry
 	layout    dataplane.Layout
@@ -124,7 +125,7 @@ func compileProgram(s *Settings, opts *ProgramOptions) (*Program, Errors) {
 	if err != nil {
 		return nil, p.files.problems(s, err)
 	}
-	p.templates = &reconcile.Templates{Engine: engine, Input: p.input, Layout: p.layout, HTTP: opts.HTTP, Post: postProcessors(s), Pure: !opts.Impure}
+	p.templates = &render.Templates{Engine: engine, Input: p.input, Layout: p.layout, HTTP: opts.HTTP, Post: postProcessors(s), Pure: !opts.Impure}
 	return p, nil
 }
 
@@ -160,7 +161,7 @@ func (p *Program) globals(opts *ProgramOptions) map[string]any {
 	layout := p.layout
 	globals := map[string]any{
 		"path":         func(kind, name string) string { return layout.Path(dataplane.FileKind(kind), name) },
-		"pathResolver": reconcile.PathResolver{Layout: layout},
+		"pathResolver": render.PathResolver{Layout: layout},
 	}
 	maps.Copy(globals, opts.Globals)
 	return globals
@@ -216,7 +217,7 @@ func (p *Program) vars(from *reads) map[string]any {
 	}
 	controller := reflect.MakeMap(reflect.MapOf(reflect.TypeFor[string](), pods.Type()))
 	controller.SetMapIndex(reflect.ValueOf("haproxy_pods"), pods)
-	vars := reconcile.HostVars()
+	vars := render.HostVars()
 	vars["resources"], vars["controller"] = resources.Interface(), controller.Interface()
 	for _, each := range p.each {
 		if elem := p.elem(each.Resource); elem != nil {
@@ -301,9 +302,9 @@ func typedList(typ reflect.Type, objs []k8swatch.Object) reflect.Value {
 type readsKey struct{}
 
 // input is that of the templates.
-func (p *Program) input(ctx context.Context) (*reconcile.Input, error) {
+func (p *Program) input(ctx context.Context) (*render.Input, error) {
 	from, _ := ctx.Value(readsKey{}).(*reads)
-	in := &reconcile.Input{Vars: p.vars(from), Each: make(map[string]reconcile.Each, len(p.each)), Resources: from.stores.counts(), Reads: from}
+	in := &render.Input{Vars: p.vars(from), Each: make(map[string]render.Each, len(p.each)), Resources: from.stores.counts(), Reads: &from.Reads}
 	for entry, each := range p.each {
 		objs, err := from.get(each.Resource, nil)
 		if err != nil {
@@ -313,7 +314,7 @@ func (p *Program) input(ctx context.Context) (*reconcile.Input, error) {
 		for i, o := range objs {
 			items[i] = o
 		}
-		in.Each[entry] = reconcile.Each{Var: each.As, Items: items}
+		in.Each[entry] = render.Each{Var: each.As, Items: items}
 	}
 	return in, nil
 }
@@ -324,9 +325,8 @@ func (p *Program) input(ctx context.Context) (*reconcile.Input, error) {
 // changed; so the functions among [ProgramOptions.Globals] must always answer the same,
 // or ProgramOptions.Impure be set.
 func (p *Program) Render(ctx context.Context, stores Stores) (*reconcile.Rendered, error) {
-	from := newReads(ctx, stores, p.files.share)
+	from := newReads(ctx, stores)
 	rendered, err := p.templates.Render(context.WithValue(ctx, readsKey{}, from))
-	from.take(nil)
 	if err != nil && ctx.Err() == nil {
 		err = p.files.failures(p.settings, err)
 	}
@@ -336,9 +336,9 @@ func (p *Program) Render(ctx context.Context, stores Stores) (*reconcile.Rendere
 	return rendered, err
 }
 
-// postProcessors are the steps of all templates, as [reconcile.Templates] want them.
-func postProcessors(s *Settings) []reconcile.PostProcessor {
-	all := []reconcile.PostProcessor{}
+// postProcessors are the steps of all templates, as [render.Templates] want them.
+func postProcessors(s *Settings) []render.PostProcessor {
+	all := []render.PostProcessor{}
 	add := func(files string, t Template) {
 		for _, step := range t.PostProcessing {
 			all = append(all, step.processor(files))
@@ -353,11 +353,11 @@ func postProcessors(s *Settings) []reconcile.PostProcessor {
 	return all
 }
 
-func (p PostProcess) processor(files string) reconcile.PostProcessor {
+func (p PostProcess) processor(files string) render.PostProcessor {
 	if p.Type == "squeeze" {
-		return reconcile.PostProcessor{Squeeze: true, Files: files}
+		return render.PostProcessor{Squeeze: true, Files: files}
 	}
-	return reconcile.PostProcessor{Pattern: p.Params.Pattern, Replacement: p.Params.Replace, Files: files}
+	return render.PostProcessor{Pattern: p.Params.Pattern, Replacement: p.Params.Replace, Files: files}
 }
 
 // CaseRenderer makes the renderer of a case: with the same watchers, of its
@@ -386,9 +386,9 @@ func (p *Program) CaseRenderer(ctx context.Context, in *cases.Input) (reconcile.
 	for name, w := range watchers {
 		stores[name] = storeOf(all.Of(w))
 	}
-	templates := &reconcile.Templates{Engine: p.templates.Engine, Layout: p.layout, Post: p.templates.Post}
-	templates.Input = func(ctx context.Context) (*reconcile.Input, error) {
-		return p.input(context.WithValue(ctx, readsKey{}, newReads(ctx, stores, false)))
+	templates := &render.Templates{Engine: p.templates.Engine, Layout: p.layout, Post: p.templates.Post}
+	templates.Input = func(ctx context.Context) (*render.Input, error) {
+		return p.input(context.WithValue(ctx, readsKey{}, newReads(ctx, stores)))
 	}
 	templates.SetPrevious(in.Previous)
 	templates.HTTP = in.HTTPStore()

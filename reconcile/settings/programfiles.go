@@ -13,6 +13,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -23,14 +24,13 @@ type programFiles struct {
 	texts map[string]string // by entry or snippet
 	paths map[string]string // where each stands in the settings
 	order []string          // the entries, sorted
-	share bool              // whether a template may use shared
 }
 
 func newProgramFiles(s *Settings) *programFiles {
 	f := &programFiles{
-		texts: map[string]string{reconcile.MainEntry: s.HAProxyConfig.Template},
-		paths: map[string]string{reconcile.MainEntry: "haproxyConfig.template"},
-		order: []string{reconcile.MainEntry},
+		texts: map[string]string{render.MainEntry: s.HAProxyConfig.Template},
+		paths: map[string]string{render.MainEntry: "haproxyConfig.template"},
+		order: []string{render.MainEntry},
 	}
 	for _, set := range s.templateSets() {
 		for name, t := range set.templates {
@@ -47,9 +47,6 @@ func newProgramFiles(s *Settings) *programFiles {
 		}
 	}
 	slices.Sort(f.order)
-	for _, text := range f.texts {
-		f.share = f.share || strings.Contains(text, "shared")
-	}
 	return f
 }
 

@@ -4,114 +4,80 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
 // reads is how the templates of a program read the stores in one render. It
-// notes what each entry, and each item of one, asked for and was given, so that
-// these are rendered again only when they would be given something else: the
-// cost of a render follows the change.
+// notes every call with the revision of its answer, so that what was rendered from
+// it is rendered again only when it would be answered differently: the cost of a
+// render follows the change.
+//
+// The revision is that of the answer to the keys, not of the whole store: if the
+// endpoints of one Service change, the backends of the others stay as they are.
 type reads struct {
+	render.Reads
 	stores   Stores
 	excluded *reconcile.Excluded
-	lookup   func(name string, keys []string) ([]k8swatch.Object, error)
-
-	// pooled says that the entries share values, so that one may show what
-	// another one read: then only what nothing at all has changed for is
-	// remembered.
-	pooled bool
-
-	mu    sync.Mutex
-	notes *notes // of what is rendered now; nil: none are taken
-}
-
-// notes are what one entry, or an item of one, asked for.
-type notes struct {
-	mu   sync.Mutex
-	asks map[storeQuestion]storeAnswer
-	pool map[string]k8swatch.Revision // see reads.pooled
+	ctx      context.Context
 }
 
 // newReads reads the stores for the render of a context, and for whoever asks
 // afterwards where a line came from.
-func newReads(ctx context.Context, stores Stores, pooled bool) *reads {
-	return &reads{stores: stores, excluded: reconcile.Excluding(ctx), pooled: pooled, lookup: func(name string, keys []string) ([]k8swatch.Object, error) {
-		if stores[name].Get == nil {
-			return nil, nil
-		}
-		if ctx.Err() == nil {
-			return stores[name].Get(ctx, keys)
-		}
-		later, stop := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
-		defer stop()
-		return stores[name].Get(later, keys)
-	}}
+func newReads(ctx context.Context, stores Stores) *reads {
+	r := &reads{stores: stores, excluded: reconcile.Excluding(ctx), ctx: ctx}
+	r.Vars, r.Same = []string{"resources", "controller"}, r.same
+	return r
 }
 
 // lookupTimeout bounds what is fetched for the origin of a line.
 const lookupTimeout = 10 * time.Second
 
-// storeQuestion is one call of List, Get or GetSingle.
-type storeQuestion struct{ store, keys string }
+// call is one call of List, Get or GetSingle.
+type call struct{ store, keys string }
 
-// storeAnswer is what it was answered with.
-type storeAnswer struct {
+// answer is what a call was answered with.
+type answer struct {
 	keys     []string
-	revision k8swatch.Revision
-	objs     []k8swatch.Object    // of Get; List is as good as its revision
+	revision k8swatch.Revision    // of the store
+	objs     []k8swatch.Object    // of Get; List is as good as the revision of the store
 	left     []reconcile.Resource // left out of the answer
 }
 
-// readingVars are the names of the variables that read stores.
-var readingVars = []string{"resources", "controller"}
-
-// Gives implements [reconcile.Reads].
-func (r *reads) Gives(name string) bool { return slices.Contains(readingVars, name) }
-
-// Begin implements [reconcile.Reads].
-func (r *reads) Begin() any {
-	n := &notes{asks: map[storeQuestion]storeAnswer{}, pool: r.pool()}
-	r.take(n)
-	return n
-}
-
-// take says where notes go from here on.
-func (r *reads) take(n *notes) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.notes = n
-}
-
-// get answers a question, and notes it.
+// get answers a call, and notes it.
 func (r *reads) get(name string, keys []string) ([]k8swatch.Object, error) {
 	if r == nil {
 		return nil, nil
 	}
-	a, err := r.ask(name, keys)
+	a, err := r.answer(name, slices.Clone(keys)) // a template may change its own
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if n := r.notes; n != nil {
-		noted := a
-		noted.keys = slices.Clone(keys) // a template may change its own
-		if len(keys) == 0 {
-			noted.objs = nil
-		}
-		n.read(storeQuestion{name, strings.Join(keys, "\x00")}, noted)
+	objs := a.objs
+	if len(keys) == 0 {
+		a.objs = nil
 	}
-	return a.objs, nil
+	r.Note(call{name, strings.Join(keys, "\x00")}, a)
+	return objs, nil
 }
 
-func (r *reads) ask(name string, keys []string) (storeAnswer, error) {
-	objs, err := r.lookup(name, keys)
-	a := storeAnswer{revision: r.stores[name].Revision, objs: objs}
+func (r *reads) answer(name string, keys []string) (*answer, error) {
+	store, ctx := r.stores[name], r.ctx
+	if ctx.Err() != nil {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
+		defer stop()
+	}
+	a := &answer{keys: keys, revision: store.Revision}
+	if store.Get == nil {
+		return a, nil
+	}
+	objs, err := store.Get(ctx, keys)
 	if err != nil || r.excluded.Empty() {
+		a.objs = objs
 		return a, err
 	}
 	a.objs = make([]k8swatch.Object, 0, len(objs))
@@ -125,24 +91,10 @@ func (r *reads) ask(name string, keys []string) (storeAnswer, error) {
 	return a, nil
 }
 
-// Again implements [reconcile.Reads].
-func (r *reads) Again(noted any) bool {
-	n := noted.(*notes)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if r.pooled {
-		return r.untouched(n.pool)
-	}
-	for q, before := range n.asks {
-		if !r.same(q, before) {
-			return false
-		}
-	}
-	return true
-}
-
-func (r *reads) same(q storeQuestion, before storeAnswer) bool {
-	store := r.stores[q.store]
+// same reports whether a call would be answered as it was.
+func (r *reads) same(key, revision any) bool {
+	c, before := key.(call), revision.(*answer)
+	store := r.stores[c.store]
 	untouched := store.Revision == before.revision && store.Revision != 0
 	if untouched && r.excluded.Empty() && len(before.left) == 0 {
 		return true
@@ -150,7 +102,7 @@ func (r *reads) same(q storeQuestion, before storeAnswer) bool {
 	if store.Revision == 0 || !untouched && len(before.keys) == 0 {
 		return false
 	}
-	now, err := r.ask(q.store, before.keys)
+	now, err := r.answer(c.store, before.keys)
 	if err != nil || !slices.Equal(now.left, before.left) {
 		return false
 	}
@@ -161,36 +113,4 @@ func (r *reads) same(q storeQuestion, before storeAnswer) bool {
 func sameObject(a, b k8swatch.Object) bool {
 	return a == b || a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() &&
 		a.GetUID() == b.GetUID() && a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()
-}
-
-// read notes an answer.
-func (n *notes) read(q storeQuestion, a storeAnswer) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.asks[q] = a
-}
-
-// pool notes the revision of everything; nil: not to be remembered.
-func (r *reads) pool() map[string]k8swatch.Revision {
-	if !r.pooled || !r.excluded.Empty() {
-		return nil
-	}
-	pool := make(map[string]k8swatch.Revision, len(r.stores))
-	for name, store := range r.stores {
-		pool[name] = store.Revision
-	}
-	return pool
-}
-
-// untouched reports whether nothing at all has changed.
-func (r *reads) untouched(pool map[string]k8swatch.Revision) bool {
-	if pool == nil || !r.excluded.Empty() {
-		return false
-	}
-	for name, store := range r.stores {
-		if store.Revision == 0 || store.Revision != pool[name] {
-			return false
-		}
-	}
-	return true
 }

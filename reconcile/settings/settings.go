@@ -19,6 +19,8 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
+	"github.com/hapticsdk/haptic/reconcile/discover"
+	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
 // Settings is the configuration of a controller as data: what is watched, what
@@ -267,7 +269,7 @@ func (t templateSet) snippets() bool { return t.folder == snippetsFolder }
 // templateSets lists the maps of templates.
 func (s *Settings) templateSets() []templateSet {
 	return []templateSet{
-		{"haproxySections", reconcile.MainFolder, "", s.Sections},
+		{"haproxySections", render.MainFolder, "", s.Sections},
 		{"templateSnippets", snippetsFolder, "", s.TemplateSnippets},
 		{"maps", "maps", dataplane.Map, s.Maps},
 		{"files", "general", dataplane.General, s.Files},
@@ -278,7 +280,7 @@ func (s *Settings) templateSets() []templateSet {
 }
 
 // ClientOptions are those for the Dataplane APIs of these settings: give them to
-// [reconcile.Clients].
+// [discover.Clients].
 func (s *Settings) ClientOptions() *dataplane.ClientOptions {
 	return &dataplane.ClientOptions{
 		Layout: s.Layout(), KeepFiles: s.Dataplane.KeepFiles, Shared: s.Dataplane.Strategy == strategyShared,
@@ -292,10 +294,10 @@ const (
 )
 
 // Endpoints lists the Dataplane APIs of the pods that dataplane.podSelector
-// selects, as they are in the stores; see [reconcile.PodEndpoints]. Without a selector there
+// selects, as they are in the stores; see [discover.Pods]. Without a selector there
 // are none. [Live.Stores] has the stores of now, and LiveOptions.OnChange says when
 // to ask again.
-func (s *Settings) Endpoints(ctx context.Context, stores Stores, credentials reconcile.Credentials) ([]dataplane.Endpoint, error) {
+func (s *Settings) Endpoints(ctx context.Context, stores Stores, credentials discover.Credentials) ([]dataplane.Endpoint, error) {
 	store := stores[haproxyPods]
 	if store.Get == nil {
 		return nil, nil
@@ -311,5 +313,5 @@ func (s *Settings) Endpoints(ctx context.Context, stores Stores, credentials rec
 		}
 	}
 	p := s.Dataplane
-	return reconcile.PodEndpoints(pods, credentials, reconcile.PodOptions{Container: p.Container, Port: p.Port, Scheme: p.Scheme}), nil
+	return discover.Pods(pods, credentials, discover.PodOptions{Container: p.Container, Port: p.Port, Scheme: p.Scheme}), nil
 }

@@ -1,6 +1,7 @@
-package reconcile
+package render
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -8,8 +9,8 @@ import (
 )
 
 // CurrentConfig is what templates see of the configuration that is deployed, so
-// that what a render decided once, such as the slot of a server, survives into
-// the next. [Templates] gives it to them as the variable currentConfig
+// that what a render decided once, such as the spare server that an endpoint got,
+// survives into the next. [Templates] gives it to them as the variable currentConfig
 // ([HostVars]); it is nil as long as nothing is known to be deployed. All
 // methods answer for nil too.
 //
@@ -17,8 +18,7 @@ import (
 // back what it read settles at the first.
 type CurrentConfig struct {
 	config *previous
-	notes  *notes // of what is rendered now
-	mu     sync.Mutex
+	note   func(key, revision any)
 }
 
 // CurrentServer is one server line of the deployed configuration.
@@ -38,7 +38,11 @@ type CurrentSection struct {
 // Sections returns the names of the sections of a kind, such as "backend", in
 // their order. Those without a name have "".
 func (c *CurrentConfig) Sections(kind string) []string {
-	return c.read().names(c.note(question{op: askNames, kind: kind}).kind)
+	if c == nil {
+		return nil
+	}
+	c.noted(question{op: askNames, kind: kind})
+	return slices.Clone(c.config.names[kind]) // a template may sort it
 }
 
 // Section returns a section, nil if it is not there. Sections of the same kind
@@ -84,40 +88,36 @@ func (c *CurrentConfig) File(kind, name string) string {
 	if err != nil {
 		panic(err)
 	}
-	return c.read().answer(c.note(question{op: askFile, kind: string(k), name: name}))
+	if c == nil {
+		return ""
+	}
+	return c.noted(question{askFile, string(k), name})
 }
 
 // section returns the parts of a section, several where it is there twice.
 func (c *CurrentConfig) section(kind, name string) []dataplane.Section {
-	return c.read().parts(c.note(question{op: askSection, kind: kind, name: name}))
-}
-
-func (c *CurrentConfig) read() *previous {
 	if c == nil {
 		return nil
 	}
-	return c.config
+	q := question{askSection, kind, name}
+	c.noted(q)
+	return c.config.sections[q]
 }
 
-// note remembers what an entry asked and was told, so that its text is used
-// again as long as the answers are the same.
-func (c *CurrentConfig) note(q question) question {
-	if c == nil {
-		return q // that it is nil was noted when the entry began
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.notes.ask(q, c.config.answer(q))
-	return q
+// noted answers a question, and notes the answer as its revision.
+func (c *CurrentConfig) noted(q question) string {
+	a := c.config.answer(q)
+	c.note(q, a)
+	return a
 }
 
-func (c *CurrentConfig) begin(n *notes) {
+// answer returns what a question that was noted would be answered now, nil
+// without a configuration.
+func (c *CurrentConfig) answer(noted any) any {
 	if c == nil {
-		return
+		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.notes = n
+	return c.config.answer(noted.(question))
 }
 
 // question is what a template may ask of the deployed configuration.
@@ -132,7 +132,6 @@ const (
 	askSection askOp = iota
 	askNames
 	askFile
-	askAny // whether there is one at all
 )
 
 // previous is a deployed configuration, cut into sections when the first
@@ -141,7 +140,7 @@ type previous struct {
 	config   *dataplane.Config
 	once     sync.Once
 	sections map[question][]dataplane.Section
-	order    map[string][]string // names by kind
+	names    map[string][]string // of sections, by kind
 }
 
 func newPrevious(cfg *dataplane.Config) *previous {
@@ -152,50 +151,29 @@ func newPrevious(cfg *dataplane.Config) *previous {
 }
 
 func (p *previous) index() {
-	p.sections, p.order = map[question][]dataplane.Section{}, map[string][]string{}
+	p.sections, p.names = map[question][]dataplane.Section{}, map[string][]string{}
 	for _, s := range p.config.Sections() {
 		if s.Kind == "" {
 			continue
 		}
 		q := question{askSection, s.Kind, s.Name}
 		if len(p.sections[q]) == 0 {
-			p.order[s.Kind] = append(p.order[s.Kind], s.Name)
+			p.names[s.Kind] = append(p.names[s.Kind], s.Name)
 		}
 		p.sections[q] = append(p.sections[q], s)
 	}
 }
 
-func (p *previous) parts(q question) []dataplane.Section {
-	if p == nil {
-		return nil
-	}
-	p.once.Do(p.index)
-	return p.sections[q]
-}
-
-func (p *previous) names(kind string) []string {
-	if p == nil {
-		return nil
-	}
-	p.once.Do(p.index)
-	return append([]string(nil), p.order[kind]...) // a template may sort it
-}
-
 // answer gives the answer to a question as one text; two answers are the same
 // exactly if their texts are.
 func (p *previous) answer(q question) string {
-	switch {
-	case p == nil:
-		return ""
-	case q.op == askAny:
-		return "yes"
-	case q.op == askFile:
+	p.once.Do(p.index)
+	switch q.op {
+	case askFile:
 		f, _ := p.config.File(dataplane.FileKind(q.kind), q.name)
 		return string(f.Content)
-	}
-	p.once.Do(p.index)
-	if q.op == askNames {
-		return strings.Join(p.order[q.kind], "\n")
+	case askNames:
+		return strings.Join(p.names[q.kind], "\n")
 	}
 	parts := p.sections[q]
 	if len(parts) == 1 { // nearly always

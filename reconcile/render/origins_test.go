@@ -1,4 +1,4 @@
-package reconcile
+package render
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -48,9 +48,9 @@ func TestOrigins(t *testing.T) {
 		require.NoError(t, err)
 		got.WriteString(text + " <-")
 		if o.File != "" {
-			got.WriteString(" " + TemplateLine{File: o.File, Line: o.Line}.String())
+			got.WriteString(" " + reconcile.TemplateLine{File: o.File, Line: o.Line}.String())
 		}
-		for _, r := range ResourcesOf(o.Owners) {
+		for _, r := range reconcile.ResourcesOf(o.Owners) {
 			got.WriteString(" " + r.String())
 		}
 		got.WriteString("\n")
@@ -85,18 +85,22 @@ balance x <- haproxy.d/item.cfg:2 Ingress c
 
 	owners, err := rendered.Origins.Owners(t.Context())
 	require.NoError(t, err)
-	require.Len(t, ResourcesOf(owners), 4)
+	require.Len(t, reconcile.ResourcesOf(owners), 4)
 }
 
-// FuzzLineIndex finds for each line the text that has it, as lines puts texts
+// FuzzSpans finds for each line the text that has it, as lines puts texts
 // together.
-func FuzzLineIndex(f *testing.F) {
+func FuzzSpans(f *testing.F) {
 	for _, seed := range []string{"a\n|b|c\n", "||\n|x", "one", "a\nb|\n\n|c"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed string) {
 		texts := strings.Split(seed, "|")
-		index := new(templateOrigins).index("x", len(texts), func(i int) string { return texts[i] })
+		p := piece{texts: map[any]text{}}
+		for i, s := range texts {
+			p.items, p.texts[i] = append(p.items, i), text{string: s}
+		}
+		spans := spansOf([]piece{p})
 		var all lines
 		for _, text := range texts {
 			all.add(text)
@@ -104,18 +108,14 @@ func FuzzLineIndex(f *testing.F) {
 		n := 0
 		for line := range strings.Lines(all.text.String()) {
 			n++
-			i, before := index.find(n)
-			require.GreaterOrEqual(t, i, 0)
-			own := strings.Split(texts[i], "\n")
-			require.Equal(t, strings.TrimSuffix(line, "\n"), own[n-before-1])
+			s, ok := spanOf(spans, n)
+			require.True(t, ok)
+			own := strings.Split(texts[s.item.(int)], "\n")
+			require.Equal(t, strings.TrimSuffix(line, "\n"), own[n-s.before-1])
 		}
-		require.Equal(t, n, index[len(index)-1])
-		i, _ := index.find(n + 1)
-		require.Equal(t, -1, i)
+		for _, outside := range []int{-1, 0, n + 1} {
+			_, ok := spanOf(spans, outside)
+			require.False(t, ok)
+		}
 	})
-}
-
-// TestSourceAnnotation: a place in a folder is known by the annotation of k8swatch.
-func TestSourceAnnotation(t *testing.T) {
-	require.Equal(t, k8swatch.SourceAnnotation, sourceAnnotation)
 }

@@ -1,4 +1,4 @@
-package reconcile
+package render
 
 import (
 	"testing"
@@ -34,7 +34,7 @@ global
   nbthread 2
 `, dataplane.File{Kind: dataplane.Map, Name: "hosts.map", Content: []byte("a b\n")})
 	require.NoError(t, err)
-	c := &CurrentConfig{config: newPrevious(cfg)}
+	c := &CurrentConfig{config: newPrevious(cfg), note: func(any, any) {}}
 	require.Equal(t, []CurrentServer{
 		{Name: "a", Address: "192.0.2.1:80", Options: []string{"weight", "7"}},
 		{Name: "b c", Address: "[2001:db8::1]:80", Disabled: true, Options: []string{"disabled"}},
@@ -71,7 +71,7 @@ func FuzzCurrentConfig(f *testing.F) {
 		if err != nil {
 			return
 		}
-		c := &CurrentConfig{config: newPrevious(cfg)}
+		c := &CurrentConfig{config: newPrevious(cfg), note: func(any, any) {}}
 		section, servers := c.Section(kind, name), c.Servers(kind, name)
 		if section == nil {
 			require.Empty(t, servers)
@@ -99,7 +99,7 @@ func FuzzRegister(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind, name, content string) {
 		for _, c := range []any{content, []string{content, content}, map[string]string{content: content}} {
 			r := newFileRegistry(dataplane.Layout{}, nil)
-			r.begin("haproxy.cfg", nil, nil)
+			r.begin("haproxy.cfg", nil)
 			file, err := newFile(kind, name, c)
 			if err != nil {
 				continue

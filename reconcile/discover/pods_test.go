@@ -1,4 +1,4 @@
-package reconcile
+package discover
 
 import (
 	"testing"
@@ -23,7 +23,7 @@ func container(name string, ready bool) corev1.ContainerStatus {
 	return c
 }
 
-func TestPodEndpoints(t *testing.T) {
+func TestPods(t *testing.T) {
 	leaving := pod("leaving", "192.0.2.9", container("dataplane", true))
 	leaving.DeletionTimestamp = &metav1.Time{}
 	pods := []*corev1.Pod{
@@ -34,7 +34,7 @@ func TestPodEndpoints(t *testing.T) {
 		pod("other", "192.0.2.4", container("haproxy", true), container("sidecar", true)),
 		leaving,
 	}
-	got := PodEndpoints(pods, Credentials{DataplaneUsername: "u", DataplanePassword: "p"}, PodOptions{})
+	got := Pods(pods, Credentials{DataplaneUsername: "u", DataplanePassword: "p"}, PodOptions{})
 	require.Len(t, got, 2)
 	require.Equal(t, "ns/a", got[0].Name)
 	require.Equal(t, "http://[2001:db8::1]:5555", got[0].URL)
@@ -42,7 +42,7 @@ func TestPodEndpoints(t *testing.T) {
 	require.Equal(t, "p", got[1].Password)
 }
 
-func TestPodEndpointsOfSidecarsAndNamedPorts(t *testing.T) {
+func TestPodsOfSidecarsAndNamedPorts(t *testing.T) {
 	sidecar := pod("sidecar", "192.0.2.1", container("haproxy", true))
 	sidecar.Status.InitContainerStatuses = []corev1.ContainerStatus{container("setup", false), container("dataplane", true)}
 	sidecar.Spec.InitContainers = []corev1.Container{{Name: "dataplane", Ports: []corev1.ContainerPort{{Name: "api", ContainerPort: 6666}}}}
@@ -53,7 +53,7 @@ func TestPodEndpointsOfSidecarsAndNamedPorts(t *testing.T) {
 	failed := pod("evicted", "192.0.2.4", corev1.ContainerStatus{Name: "dataplane", Ready: true})
 
 	var urls []string
-	for _, e := range PodEndpoints([]*corev1.Pod{sidecar, notReady, other, failed}, Credentials{}, PodOptions{PortName: "api"}) {
+	for _, e := range Pods([]*corev1.Pod{sidecar, notReady, other, failed}, Credentials{}, PodOptions{PortName: "api"}) {
 		urls = append(urls, e.URL)
 	}
 	require.Equal(t, []string{"http://192.0.2.1:6666", "http://192.0.2.3:5555"}, urls)

@@ -1,4 +1,4 @@
-package reconcile
+package discover
 
 import (
 	"net"
@@ -19,10 +19,10 @@ type PodOptions struct {
 	Scheme    string // zero: "http"
 }
 
-// PodEndpoints lists the Dataplane APIs of those pods that run, have an
+// Pods lists the Dataplane APIs of those pods that run, have an
 // address, are not being deleted and have a ready container of that name,
 // sorted by pod. An endpoint is named by its pod, "namespace/name".
-func PodEndpoints(pods []*corev1.Pod, credentials Credentials, opts PodOptions) []dataplane.Endpoint {
+func Pods(pods []*corev1.Pod, credentials Credentials, opts PodOptions) []dataplane.Endpoint {
 	if opts.Port == 0 {
 		opts.Port = 5555
 	}

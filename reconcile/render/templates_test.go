@@ -1,4 +1,4 @@
-package reconcile
+package render
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -61,9 +62,9 @@ func TestTemplatesThatMisbehave(t *testing.T) {
 			if name == "loops for ever" {
 				timeout = time.Second
 			}
-			loop, err := New(Options{
+			loop, err := reconcile.New(reconcile.Options{
 				Renderer: &Templates{Engine: engine, Input: func(context.Context) (*Input, error) { return &Input{}, nil }},
-				Targets:  []Target{target}, RenderTimeout: timeout,
+				Targets:  []reconcile.Target{target}, RenderTimeout: timeout,
 			})
 			require.NoError(t, err)
 			_, err = loop.Once(t.Context())

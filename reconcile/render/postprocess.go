@@ -1,4 +1,4 @@
-package reconcile
+package render
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -39,22 +40,6 @@ type PostProcessor struct {
 func (p PostProcessor) Check() error {
 	_, err := p.compile()
 	return err
-}
-
-// Apply returns the text as the processor leaves it and, where lines have moved,
-// for each of its lines the number of the line that it was before, both from 1:
-// lines[0] is that of line 1. A nil lines says that none moved. Its error is
-// that of [PostProcessor.Check].
-func (p PostProcessor) Apply(text string) (out string, lines []int, err error) {
-	c, err := p.compile()
-	if err != nil {
-		return "", nil, err
-	}
-	out = c.replaceLines(text)
-	if p.Squeeze {
-		out, lines = squeeze(out)
-	}
-	return out, lines, nil
 }
 
 // compiledProcessor is a processor that can run.
@@ -96,101 +81,67 @@ func (p PostProcessor) compile() (*compiledProcessor, error) {
 func (c *compiledProcessor) checkGroups() error {
 	for _, m := range groupNames.FindAllStringSubmatch(strings.ReplaceAll(c.Replacement, "$$", ""), -1) {
 		name := m[1] + m[2]
-		if c.re.SubexpIndex(name) < 0 && !isGroupNumber(name, c.re.NumSubexp()) {
-			return fmt.Errorf("post-processor %q: the replacement %q names the group %q, which is not there (write ${1}x for group 1 before x, $$ for $)",
-				c.Pattern, c.Replacement, name)
+		n, err := strconv.Atoi(name)
+		if err == nil && strconv.Itoa(n) == name && n <= c.re.NumSubexp() || c.re.SubexpIndex(name) >= 0 {
+			continue
 		}
+		return fmt.Errorf("post-processor %q: the replacement %q names the group %q, which is not there (write ${1}x for group 1 before x, $$ for $)",
+			c.Pattern, c.Replacement, name)
 	}
 	return nil
 }
 
 var groupNames = regexp.MustCompile(`\$(?:\{([\p{L}\p{Nd}_]+)\}|([\p{L}\p{Nd}_]+))`) // constant in effect
 
-func isGroupNumber(name string, most int) bool {
-	var n int
-	_, err := fmt.Sscanf(name, "%d", &n)
-	return err == nil && fmt.Sprint(n) == name && n <= most
-}
-
 // replaceLines replaces within each line. It returns the same string where
 // nothing matches.
 func (c *compiledProcessor) replaceLines(text string) string {
-	if c.re == nil || text == "" || !strings.Contains(text, c.literal) {
+	if c.re == nil || !strings.Contains(text, c.literal) {
 		return text
 	}
 	var b strings.Builder
-	done := 0 // bytes of text that are in b, or would be
-	at := 0
+	changed := false
 	for line := range strings.Lines(text) {
 		body := strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 		if strings.Contains(body, c.literal) && c.re.MatchString(body) {
-			if with := c.re.ReplaceAllString(body, c.Replacement); with != body {
-				b.WriteString(text[done:at])
-				b.WriteString(with)
-				done = at + len(body)
-			}
+			with := c.re.ReplaceAllString(body, c.Replacement)
+			changed = changed || with != body
+			b.WriteString(with)
+			b.WriteString(line[len(body):])
+		} else {
+			b.WriteString(line)
 		}
-		at += len(line)
 	}
-	if done == 0 && b.Len() == 0 {
+	if !changed {
 		return text
 	}
-	b.WriteString(text[done:])
 	return b.String()
 }
 
 // squeeze makes one blank line of several, and none of those at the start and
-// the end. lines is nil where nothing changed.
-func squeeze(text string) (out string, lines []int) {
-	if !squeezable(text) {
-		return text, nil
-	}
+// the end. moved has, for each line of out, the number that it had in text, both
+// from 1: moved[0] is that of line 1.
+func squeeze(text string) (out string, moved []int) {
 	var b strings.Builder
 	b.Grow(len(text))
-	lines = []int{}
-	n, blank := 0, 0 // blank: the number of a blank line that is kept if text follows
-	var kept string
+	n, blankLine, blank := 0, 0, "" // the blank line that is kept if text follows
 	for line := range strings.Lines(text) {
 		n++
-		if isBlankLine(line) {
-			if blank == 0 && len(lines) > 0 {
-				blank, kept = n, line
+		if strings.Trim(line, " \t\r\n") == "" {
+			if blank == "" && len(moved) > 0 {
+				blankLine, blank = n, line
 			}
 			continue
 		}
-		if blank > 0 {
-			b.WriteString(kept)
-			lines = append(lines, blank)
-			blank = 0
+		if blank != "" {
+			b.WriteString(blank)
+			moved = append(moved, blankLine)
+			blank = ""
 		}
 		b.WriteString(line)
-		lines = append(lines, n)
+		moved = append(moved, n)
 	}
-	return b.String(), lines
-}
-
-// squeezable reports whether squeeze would change the text.
-func squeezable(text string) bool {
-	blank, first := false, true
-	for line := range strings.Lines(text) {
-		now := isBlankLine(line)
-		if now && (blank || first) {
-			return true
-		}
-		blank, first = now, false
-	}
-	return blank
-}
-
-func isBlankLine(line string) bool {
-	for i := 0; i < len(line); i++ {
-		switch line[i] {
-		case ' ', '\t', '\r', '\n':
-		default:
-			return false
-		}
-	}
-	return true
+	return b.String(), moved
 }
 
 // postProcessing is all processors of a [Templates], compiled.
@@ -232,8 +183,9 @@ func (p *postProcessing) replace(text string) string {
 	return text
 }
 
-// squeeze squeezes the whole haproxy.cfg; see [PostProcessor.Apply] for lines.
-func (p *postProcessing) squeeze(text string) (out string, lines []int) {
+// squeeze squeezes the whole haproxy.cfg if a processor says so. A nil moved says
+// that no line moved.
+func (p *postProcessing) squeeze(text string) (out string, moved []int) {
 	for _, c := range p.all {
 		if c.Files == "" && c.Squeeze {
 			return squeeze(text)
@@ -244,13 +196,9 @@ func (p *postProcessing) squeeze(text string) (out string, lines []int) {
 
 // files changes the files that a processor is for.
 func (p *postProcessing) files(files []dataplane.File) []dataplane.File {
-	if !slices.ContainsFunc(p.all, func(c *compiledProcessor) bool { return c.Files != "" }) {
-		return files
-	}
 	files = slices.Clone(files)
 	for i, f := range files {
-		squeezed := false
-		text := string(f.Content)
+		text, squeezed := string(f.Content), false
 		for _, c := range p.all {
 			if ok, _ := path.Match(c.Files, string(f.Kind)+"/"+f.Name); ok && c.Files != "" {
 				text = c.replaceLines(text)

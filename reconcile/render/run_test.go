@@ -1,4 +1,4 @@
-package reconcile
+package render
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -176,7 +177,7 @@ func TestRememberedTextsKeepTheirFiles(t *testing.T) {
 	require.NoError(t, err)
 	origin, err := rendered.Origins.Origin(t.Context(), dataplane.Position{Kind: dataplane.General, Name: "two.http", Line: 1})
 	require.NoError(t, err)
-	require.Equal(t, Origin{TemplateLine: TemplateLine{File: "haproxy.d/b.cfg"}, Owners: []any{two}}, origin, "what a file was registered for")
+	require.Equal(t, reconcile.Origin{TemplateLine: reconcile.TemplateLine{File: "haproxy.d/b.cfg"}, Owners: []any{two}}, origin, "what a file was registered for")
 
 	// A new item in conflict with one that is remembered.
 	_, err = render(two, &backend{"two", "3"})

@@ -1,4 +1,4 @@
-package reconcile
+package render
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 // PathResolver tells templates where a file lies for HAProxy. Give it to them
 // as a global:
 //
-//	templating.Options{Globals: map[string]any{"pathResolver": reconcile.PathResolver{Layout: layout}}}
+//	templating.Options{Globals: map[string]any{"pathResolver": render.PathResolver{Layout: layout}}}
 type PathResolver struct {
 	Layout dataplane.Layout
 }

@@ -1,4 +1,4 @@
-package reconcile_test
+package render_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -23,7 +23,7 @@ func TestSharedByEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	templates := &reconcile.Templates{Engine: engine, Input: func(context.Context) (*reconcile.Input, error) { return &reconcile.Input{}, nil }}
+	templates := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) { return &render.Input{}, nil }}
 	for _, want := range []string{"1", "2"} {
 		rendered, err := templates.Render(t.Context())
 		if err != nil {
@@ -47,8 +47,8 @@ func TestSharedIsNotStale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var in *reconcile.Input
-	templates := &reconcile.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*reconcile.Input, error) { return in, nil }}
+	var in *render.Input
+	templates := &render.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*render.Input, error) { return in, nil }}
 	steps := []struct {
 		name, title, a, b, c string
 		want                 string
@@ -62,9 +62,9 @@ func TestSharedIsNotStale(t *testing.T) {
 		{"the variable changes", "u", "3 2", "x z", "y", "# u|# 3 u 3|# 2 u 3|# x 3|# z 3|# y 1"},
 	}
 	for _, step := range steps {
-		in = &reconcile.Input{Vars: map[string]any{"title": step.title, "item": ""}, Each: map[string]reconcile.Each{}}
+		in = &render.Input{Vars: map[string]any{"title": step.title, "item": ""}, Each: map[string]render.Each{}}
 		for entry, items := range map[string]string{"haproxy.d/a.cfg": step.a, "haproxy.d/b.cfg": step.b, "haproxy.d/c.cfg": step.c} {
-			each := reconcile.Each{Var: "item"}
+			each := render.Each{Var: "item"}
 			for _, item := range strings.Fields(items) {
 				each.Items = append(each.Items, item)
 			}

@@ -1,4 +1,4 @@
-package reconcile
+package render
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
@@ -78,7 +79,7 @@ func TestHTTPThroughTheLoop(t *testing.T) {
 		templates.HTTP = store
 		target := &fakeTarget{name: "one"}
 		validations := 0
-		loop, err := New(Options{Renderer: templates, Targets: []Target{target}, Validator: ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {
+		loop, err := reconcile.New(reconcile.Options{Renderer: templates, Targets: []reconcile.Target{target}, Validator: reconcile.ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {
 			validations++
 			if strings.Contains(cfg.Main(), "bad") {
 				return fmt.Errorf("%w: bad address", dataplane.ErrInvalid)
@@ -154,7 +155,7 @@ func TestHTTPWithoutLeading(t *testing.T) {
 	templates := site(t, map[string]string{"haproxy.cfg": "global\n  # {{ http.Fetch(\"http://a.test/\") }}\n"}, nil, nil)
 	templates.HTTP = &fetch.Store{Client: &http.Client{Transport: p}}
 	templates.HTTP.Begin(t.Context(), nil).Fetch("http://b.test/")
-	loop, err := New(Options{Renderer: templates, Leader: &fakeLeader{}})
+	loop, err := reconcile.New(reconcile.Options{Renderer: templates, Leader: follower{}})
 	require.NoError(t, err)
 	_, err = loop.Once(t.Context())
 	require.NoError(t, err)

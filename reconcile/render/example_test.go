@@ -1,4 +1,4 @@
-package reconcile_test
+package render_test
 
 import (
 	"context"
@@ -10,23 +10,23 @@ import (
 	"testing/fstest"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 )
 
 // hosted compiles one template with everything that a host gives.
-func hosted(text string) *reconcile.Templates {
+func hosted(text string) *render.Templates {
 	layout := dataplane.Layout{Base: "/etc/haproxy"}
 	engine, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte(text)}}, &templating.Options{
-		Globals: map[string]any{"pathResolver": reconcile.PathResolver{Layout: layout}},
-		Vars:    reconcile.HostVars(),
+		Globals: map[string]any{"pathResolver": render.PathResolver{Layout: layout}},
+		Vars:    render.HostVars(),
 	})
 	if err != nil {
 		panic(err)
 	}
-	return &reconcile.Templates{Engine: engine, Layout: layout, Input: func(context.Context) (*reconcile.Input, error) {
-		return &reconcile.Input{Vars: reconcile.HostVars()}, nil
+	return &render.Templates{Engine: engine, Layout: layout, Input: func(context.Context) (*render.Input, error) {
+		return &render.Input{Vars: render.HostVars()}, nil
 	}}
 }
 
@@ -52,7 +52,7 @@ func ExampleHostVars() {
 }
 
 func ExamplePathResolver_Path() {
-	paths := reconcile.PathResolver{}
+	paths := render.PathResolver{}
 	fmt.Println(paths.Path("hosts.map", "map"))
 	_, err := paths.Path("../passwd", "file")
 	fmt.Println(err != nil)
@@ -62,7 +62,7 @@ func ExamplePathResolver_Path() {
 }
 
 func ExamplePathResolver_GetPath() {
-	fmt.Println(reconcile.PathResolver{}.GetPath("shop.pem", "cert"))
+	fmt.Println(render.PathResolver{}.GetPath("shop.pem", "cert"))
 	// Output:
 	// /etc/haproxy/ssl/shop.pem
 }
@@ -164,16 +164,41 @@ func ExampleTemplates_hTTP() {
 	// 12 false
 }
 
-func ExamplePostProcessor_Apply() {
-	p := reconcile.PostProcessor{Pattern: `\s+$`, Squeeze: true}
-	text, lines, err := p.Apply("global  \n\n\n    maxconn 7\n")
-	fmt.Printf("%q %v %v\n", text, lines, err)
-	// Output:
-	// "global\n\n    maxconn 7\n" [1 2 4] <nil>
-}
-
 func ExamplePostProcessor_Check() {
-	fmt.Println(reconcile.PostProcessor{Pattern: "a", Replacement: "b\nc"}.Check())
+	fmt.Println(render.PostProcessor{Pattern: "a", Replacement: "b\nc"}.Check())
 	// Output:
 	// post-processor "a": the replacement "b\nc" has a line feed or another control character
+}
+
+func ExampleTemplates_Render() {
+	type backend struct{ Name, Address string }
+	engine, err := templating.Compile(fstest.MapFS{
+		"haproxy.cfg":           {Data: []byte("global\n    maxconn 100\n")},
+		"haproxy.d/backend.cfg": {Data: []byte("backend {{ b.Name }}\n    server s1 {{ b.Address }}\n")},
+		"maps/hosts.map":        {Data: []byte("{% for h in hosts %}{{ h }} shop\n{% end %}")},
+	}, &templating.Options{Vars: map[string]any{"hosts": []string(nil), "b": (*backend)(nil)}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	templates := &render.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*render.Input, error) {
+		return &render.Input{
+			Vars: map[string]any{"hosts": []string{"shop.test"}, "b": (*backend)(nil)},
+			Each: map[string]render.Each{"haproxy.d/backend.cfg": {Var: "b", Items: []any{&backend{"shop", "192.0.2.1:80"}}}},
+		}, nil
+	}}
+	rendered, err := templates.Render(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(rendered.Config.Main())
+	hosts, _ := rendered.Config.File(dataplane.Map, "hosts.map")
+	fmt.Printf("%s", hosts.Content)
+	// Output:
+	// global
+	//     maxconn 100
+	// backend shop
+	//     server s1 192.0.2.1:80
+	// shop.test shop
 }

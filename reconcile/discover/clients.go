@@ -1,4 +1,4 @@
-package reconcile
+package discover
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // Clients turns endpoints into targets and keeps, from call to call, the target
@@ -42,14 +43,14 @@ type clientID struct {
 	tls               *tls.Config
 }
 
-// Targets makes the targets for these endpoints, each of which is a [Prober],
+// Targets makes the targets for these endpoints, each of which is a [reconcile.Prober],
 // and forgets all others. Its error joins those of endpoints that cannot be
 // used; the others have their targets all the same.
-func (c *Clients) Targets(endpoints []dataplane.Endpoint) ([]Target, error) {
+func (c *Clients) Targets(endpoints []dataplane.Endpoint) ([]reconcile.Target, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := make(map[clientID]*remote, len(endpoints))
-	targets := make([]Target, 0, len(endpoints))
+	targets := make([]reconcile.Target, 0, len(endpoints))
 	var errs []error
 	for _, e := range endpoints {
 		id := clientID{e.Name, e.URL, e.CAFile, e.TLS}
@@ -81,7 +82,7 @@ func (c *Clients) Targets(endpoints []dataplane.Endpoint) ([]Target, error) {
 const currentTimeout = 5 * time.Second
 
 // Current returns what the first of the endpoints has that answers, and nil where none
-// has anything: a controller that starts anew gives it to [Templates.SetPrevious]. The
+// has anything: a controller that starts anew gives it to Templates.SetPrevious of package render. The
 // error joins those of the endpoints that were asked in vain.
 func (c *Clients) Current(ctx context.Context) (*dataplane.Config, error) {
 	c.mu.Lock()
@@ -160,7 +161,7 @@ func (r *remote) retire() {
 	r.client.Close()
 }
 
-// Name implements [Target].
+// Name implements [reconcile.Target].
 func (r *remote) Name() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,7 +174,7 @@ func (r *remote) String() string { return "client of " + r.Name() }
 // Format is String for every verb, so that none shows the password.
 func (r *remote) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(r.String())) }
 
-// DryRun implements [Target].
+// DryRun implements [reconcile.Target].
 func (r *remote) DryRun(ctx context.Context, cfg *dataplane.Config) (plan *dataplane.Plan, err error) {
 	err = r.do(ctx, func(c *dataplane.Client) (err error) {
 		plan, err = c.DryRun(ctx, cfg)
@@ -182,7 +183,7 @@ func (r *remote) DryRun(ctx context.Context, cfg *dataplane.Config) (plan *datap
 	return plan, err
 }
 
-// Sync implements [Target].
+// Sync implements [reconcile.Target].
 func (r *remote) Sync(ctx context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (result *dataplane.Result, err error) {
 	err = r.do(ctx, func(c *dataplane.Client) (err error) {
 		result, err = c.Sync(ctx, cfg, options...)
@@ -191,7 +192,7 @@ func (r *remote) Sync(ctx context.Context, cfg *dataplane.Config, options ...dat
 	return result, err
 }
 
-// Probe implements [Prober].
+// Probe implements [reconcile.Prober].
 func (r *remote) Probe(ctx context.Context) (is dataplane.Target, err error) {
 	err = r.do(ctx, func(c *dataplane.Client) (err error) {
 		is, err = c.Probe(ctx)

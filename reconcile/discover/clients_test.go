@@ -1,4 +1,4 @@
-package reconcile
+package discover
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile"
 )
 
 func TestClientsAreKeptWhileNothingChanges(t *testing.T) {
@@ -146,7 +147,7 @@ func TestCredentialsThatStayWrongAreReadOnce(t *testing.T) {
 		require.Equal(t, i, reads)
 	}
 	require.ErrorContains(t, err, "the API server is away")
-	require.False(t, retryable(err))
+	require.False(t, dataplane.Retryable(err))
 
 	// The watch brings the right ones: the endpoint, which waits, is tried at once.
 	next, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
@@ -191,7 +192,7 @@ func TestProbe(t *testing.T) {
 			targets, err := clients.Targets([]dataplane.Endpoint{endpoint})
 			require.NoError(t, err)
 			start := time.Now()
-			state := stateOf(t, targets, func(s State) bool { return s.Instances[0].Hash != "" || s.Instances[0].Unfit != "" })
+			state := stateOf(t, targets, func(s reconcile.State) bool { return s.Instances[0].Hash != "" || s.Instances[0].Unfit != "" })
 			e := state.Instances[0]
 			if c.unfit == "" {
 				require.Equal(t, "3.2", e.API)
@@ -202,7 +203,7 @@ func TestProbe(t *testing.T) {
 			require.Contains(t, e.Unfit, c.unfit)
 			require.False(t, state.Ready(), "there is no other")
 			require.Zero(t, api.Version()-1, "nothing is written to what does not fit")
-			wait := backOff(probeBase, probeMax, e.Failures) // from a moment between start and now
+			wait := min(5*time.Second<<(e.Failures-1), time.Minute) // from a moment between start and now
 			require.GreaterOrEqual(t, wait, 5*time.Second)
 			require.GreaterOrEqual(t, e.RetryAt.Sub(start), wait)
 			require.LessOrEqual(t, time.Until(e.RetryAt), wait)
@@ -210,8 +211,15 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+func configOf(t testing.TB, text string) *dataplane.Config {
+	t.Helper()
+	cfg, err := dataplane.NewConfig("# " + text + "\nglobal\n")
+	require.NoError(t, err)
+	return cfg
+}
+
 // stateOf runs a loop until its state is as wanted.
-func stateOf(t *testing.T, targets []Target, wanted func(State) bool) State {
+func stateOf(t *testing.T, targets []reconcile.Target, wanted func(reconcile.State) bool) reconcile.State {
 	t.Helper()
 	bus := eventbus.New(nil)
 	heard := make(chan struct{}, 1)
@@ -224,8 +232,8 @@ func stateOf(t *testing.T, targets []Target, wanted func(State) bool) State {
 	bus.Start()
 	cfg, err := dataplane.NewConfig(fmt.Sprintf(twoSections, "web"))
 	require.NoError(t, err)
-	loop, err := New(Options{Targets: targets, Bus: bus,
-		Renderer: RendererFunc(func(context.Context) (*Rendered, error) { return &Rendered{Config: cfg}, nil })})
+	loop, err := reconcile.New(reconcile.Options{Targets: targets, Bus: bus,
+		Renderer: reconcile.RendererFunc(func(context.Context) (*reconcile.Rendered, error) { return &reconcile.Rendered{Config: cfg}, nil })})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -258,7 +266,7 @@ func TestFlappingLeavesNothing(t *testing.T) {
 		targets, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
 		require.NoError(t, err)
 		if i%2 == 0 {
-			stateOf(t, targets, func(s State) bool { return s.Instances[0].Hash != "" })
+			stateOf(t, targets, func(s reconcile.State) bool { return s.Instances[0].Hash != "" })
 		} else { // gone in mid-call
 			ctx, cancel := context.WithCancel(t.Context())
 			r.mu.Lock()

@@ -1,0 +1,231 @@
+package render
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// Error is a failed render. The loop finds the lines of templates and the resources
+// in it.
+type Error struct{ Err error }
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error of the engine, or several joined.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Origins gives the line and the message of each failure of a template.
+func (e *Error) Origins() iter.Seq2[reconcile.Origin, string] {
+	return func(yield func(reconcile.Origin, string) bool) {
+		for _, t := range templating.Errors(e.Err) {
+			o := reconcile.Origin{TemplateLine: reconcile.TemplateLine{File: t.File, Line: t.Line, Column: t.Column, Text: t.Text}, Owners: t.Owners}
+			if !yield(o, t.Message) {
+				return
+			}
+		}
+	}
+}
+
+// origins are the [reconcile.Origins] of a render. They keep only what the render
+// made anyway, and render again what wrote a line when they are asked.
+type origins struct {
+	run   *run
+	main  []piece                      // in their order
+	moved []int                        // see squeeze
+	files map[dataplane.Position]piece // made by templates, by kind and name
+
+	mu     sync.Mutex
+	traced map[tracedKey]*templating.Traced
+	spans  map[dataplane.Position][]span // by file, the zero position for haproxy.cfg
+}
+
+// piece is what one entry made.
+type piece struct {
+	entry string
+	text  string
+	each  *Each // nil: it was rendered once, for the item nil
+	items []any
+	texts map[any]text // by item
+}
+
+// span is the text of one item in a file.
+type span struct {
+	before int // lines of the file
+	piece  *piece
+	item   any
+}
+
+type tracedKey struct {
+	entry string
+	item  any
+}
+
+// Origin finds the entry, and the item, whose text has the line, and renders
+// that one alone once more.
+func (o *origins) Origin(ctx context.Context, at dataplane.Position) (reconcile.Origin, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	file, pieces := dataplane.Position{Kind: at.Kind, Name: at.Name}, o.main
+	if at.Name != "" {
+		p, ok := o.files[file]
+		if !ok {
+			if origin := o.run.registry.origin(at.Kind, at.Name); origin.File != "" {
+				return origin, nil
+			}
+			return reconcile.Origin{Owners: o.run.in.Owners[file]}, nil
+		}
+		pieces = []piece{p}
+	} else if at.Line >= 1 && at.Line <= len(o.moved) {
+		at.Line = o.moved[at.Line-1]
+	}
+	spans, ok := o.spans[file]
+	if !ok {
+		spans = spansOf(pieces)
+		if o.spans == nil {
+			o.spans = map[dataplane.Position][]span{}
+		}
+		o.spans[file] = spans
+	}
+	s, ok := spanOf(spans, at.Line)
+	switch {
+	case ok:
+		return o.inSpan(ctx, s, at.Line-s.before)
+	case at.Name != "":
+		return unknown(pieces[0].entry), nil
+	}
+	return reconcile.Origin{}, nil
+}
+
+func unknown(entry string) reconcile.Origin {
+	return reconcile.Origin{TemplateLine: reconcile.TemplateLine{File: entry}}
+}
+
+// spansOf are the texts of pieces, one behind the other as [lines] puts them. The
+// last span is that of no text.
+func spansOf(pieces []piece) []span {
+	var spans []span
+	n := 0
+	for i := range pieces {
+		p := &pieces[i]
+		for _, item := range p.items {
+			s := p.texts[item].string
+			spans = append(spans, span{n, p, item})
+			n += strings.Count(s, "\n")
+			if s != "" && !strings.HasSuffix(s, "\n") {
+				n++
+			}
+		}
+	}
+	return append(spans, span{before: n})
+}
+
+// spanOf returns the span of a line, counted from 1.
+func spanOf(spans []span, line int) (s span, ok bool) {
+	i := sort.Search(len(spans), func(i int) bool { return spans[i].before >= line }) - 1
+	if i < 0 || spans[i].piece == nil {
+		return span{}, false
+	}
+	return spans[i], true
+}
+
+func (o *origins) inSpan(ctx context.Context, s span, line int) (reconcile.Origin, error) {
+	p, vars := s.piece, o.run.in.Vars
+	if p.each != nil {
+		vars = p.each.with(vars, s.item)
+	}
+	origin, err := o.trace(ctx, p.entry, p.texts[s.item].string, vars, tracedKey{p.entry, s.item}, line)
+	if p.each != nil && len(reconcile.ResourcesOf(origin.Owners)) == 0 {
+		origin.Owners = []any{s.item}
+	}
+	return origin, err
+}
+
+// trace renders a text again and returns the origin of a line, but only where
+// the text has as many lines again: no origin is better than a wrong one.
+func (o *origins) trace(ctx context.Context, entry, text string, vars map[string]any, key tracedKey, line int) (reconcile.Origin, error) {
+	traced := o.traced[key]
+	if traced == nil {
+		var err error
+		if traced, err = o.run.Engine.RenderTraced(ctx, entry, vars); err != nil {
+			return unknown(entry), err
+		}
+		if o.traced == nil {
+			o.traced = map[tracedKey]*templating.Traced{}
+		}
+		o.traced[key] = traced
+	}
+	if strings.Count(traced.Text, "\n") != strings.Count(text, "\n") {
+		return unknown(entry), nil
+	}
+	wrote := traced.Origin(line)
+	if wrote.File == "" {
+		wrote.File = entry
+	}
+	return reconcile.Origin{TemplateLine: reconcile.TemplateLine{File: wrote.File, Line: wrote.Line, Column: wrote.Column, Text: wrote.Text}, Owners: wrote.Owners}, nil
+}
+
+// Owners finds the objects in the items, the variables and the files. Of a
+// list or map it looks at the elements.
+func (o *origins) Owners(context.Context) ([]any, error) {
+	in := o.run.in
+	var found []any
+	for _, name := range slices.Sorted(maps.Keys(in.Each)) {
+		for _, item := range in.Each[name].Items {
+			found = appendOwners(found, item)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.Vars)) {
+		v := reflect.ValueOf(in.Vars[name])
+		_, object := reconcile.ResourceOf(in.Vars[name])
+		switch {
+		case v.Kind() == reflect.Slice:
+			for i := range v.Len() {
+				found = appendOwners(found, v.Index(i).Interface())
+			}
+		case v.Kind() == reflect.Map && !object:
+			for _, key := range sortedKeys(v) {
+				found = appendOwners(found, v.MapIndex(key).Interface())
+			}
+		default:
+			found = appendOwners(found, in.Vars[name])
+		}
+	}
+	for _, f := range in.Files {
+		for _, owner := range in.Owners[dataplane.Position{Kind: f.Kind, Name: f.Name}] {
+			found = appendOwners(found, owner)
+		}
+	}
+	return found, nil
+}
+
+// appendOwners adds an object, or those to which something belongs.
+func appendOwners(found []any, v any) []any {
+	if rv := reflect.ValueOf(v); !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil() {
+		return found
+	}
+	if _, ok := reconcile.ResourceOf(v); ok {
+		return append(found, v)
+	}
+	if owned, ok := v.(templating.Owned); ok {
+		return append(found, owned.Owners()...)
+	}
+	return found
+}
+
+// sortedKeys returns the keys of a map in the order of their text.
+func sortedKeys(m reflect.Value) []reflect.Value {
+	return slices.SortedFunc(slices.Values(m.MapKeys()), func(a, b reflect.Value) int {
+		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+	})
+}

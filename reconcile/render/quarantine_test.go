@@ -1,0 +1,111 @@
+package render
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// refusesBad is a validator for which a line that has the word "bad" is wrong.
+type refusesBad struct{}
+
+func (refusesBad) Validate(_ context.Context, cfg *dataplane.Config) error {
+	n := 0
+	for line := range strings.Lines(cfg.Main()) {
+		if n++; strings.Contains(line, "bad") {
+			return &dataplane.Error{Err: dataplane.ErrInvalid, File: "haproxy.cfg", Line: n}
+		}
+	}
+	return nil
+}
+
+// texts makes Ingresses: name=text.
+func texts(version int, all ...string) (ingresses []*networkingv1.Ingress) {
+	for _, one := range all {
+		name, text, _ := strings.Cut(one, "=")
+		ingresses = append(ingresses, &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: name, ResourceVersion: fmt.Sprint(version), Annotations: map[string]string{"text": text}}})
+	}
+	return ingresses
+}
+
+func quarantined(loop *reconcile.Loop) (names []string) {
+	for _, q := range loop.State().Quarantined {
+		names = append(names, q.Resource.Name)
+	}
+	return names
+}
+
+// TestQuarantineAndMemory: what templates remember of a resource is not stale
+// when it comes back.
+func TestQuarantineAndMemory(t *testing.T) {
+	engine, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte("global\n")},
+		"haproxy.d/ingress.cfg": {Data: []byte("backend {{ ing.Name }}\n{% if ing.Annotations[\"text\"] == \"fail\" %}{{ fail(\"no\") }}{% end %}    # {{ ing.Annotations[\"text\"] }}\n")},
+	}, &templating.Options{Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil)}})
+	require.NoError(t, err)
+	var all []*networkingv1.Ingress
+	pure := &Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*Input, error) {
+		each := Each{Var: "ing"}
+		for _, ing := range all {
+			if !reconcile.Excluding(ctx).Has(ing) {
+				each.Items = append(each.Items, ing)
+			}
+		}
+		return &Input{Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil)}, Each: map[string]Each{"haproxy.d/ingress.cfg": each}}, nil
+	}}
+	synctest.Test(t, func(t *testing.T) { badNowAndThen(t, pure, &all) })
+}
+
+// badNowAndThen has an Ingress that is bad every other time.
+func badNowAndThen(t *testing.T, pure *Templates, all *[]*networkingv1.Ingress) {
+	loop, err := reconcile.New(reconcile.Options{Renderer: pure, Validator: refusesBad{}})
+	require.NoError(t, err)
+	for i, text := range []string{"one", "bad", "two", "fail", "three", "bad\n", "four"} {
+		*all = texts(i, "a", "b="+text, "c")
+		<-time.After(time.Minute) // longer than it waits for its trial
+		_, err = loop.Once(t.Context())
+		require.NoError(t, err)
+		if i%2 == 0 {
+			require.Contains(t, loop.Validated().Main(), "# "+text+"\n")
+			require.Empty(t, quarantined(loop))
+		} else {
+			require.Equal(t, []string{"b"}, quarantined(loop))
+			require.Contains(t, loop.Validated().Main(), "backend a")
+			require.NotContains(t, loop.Validated().Main(), "backend b")
+		}
+	}
+}
+
+// TestPostProcessedLinesAreMapped to the lines of the templates.
+func TestPostProcessedLinesAreMapped(t *testing.T) {
+	engine, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte(
+		"global\n{% for ing in ingresses %}\n\n\n\nbackend {{ ing.Name }}\n    # {{ ing.Annotations[\"text\"] }}\n{% end %}\n")},
+	}, &templating.Options{Vars: map[string]any{"ingresses": []*networkingv1.Ingress(nil)}})
+	require.NoError(t, err)
+	templates := &Templates{Engine: engine, Post: []PostProcessor{{Squeeze: true}, {Pattern: `^backend (.*)`, Replacement: `backend x-$1`}},
+		Input: func(ctx context.Context) (*Input, error) {
+			kept := slices.DeleteFunc(texts(1, "a", "b=bad", "c"), func(ing *networkingv1.Ingress) bool { return reconcile.Excluding(ctx).Has(ing) })
+			return &Input{Vars: map[string]any{"ingresses": kept}}, nil
+		}}
+	loop, err := reconcile.New(reconcile.Options{Renderer: templates, Validator: refusesBad{}})
+	require.NoError(t, err)
+	_, err = loop.Once(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"b"}, quarantined(loop))
+	require.Contains(t, loop.State().Quarantined[0].Fault.String(), "written by haproxy.cfg:7 for Ingress ns/b")
+	require.Contains(t, loop.Validated().Main(), "backend x-a")
+	require.Contains(t, loop.Validated().Main(), "backend x-c")
+}

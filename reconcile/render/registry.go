@@ -1,0 +1,199 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// FileRegistry collects the files that templates make while they render the
+// configuration. [Templates] gives each render one of its own, as the variable
+// fileRegistry ([HostVars]).
+//
+// Where a file has an entry of its own, such as maps/hosts.map, use that: what it
+// shows is escaped for a map. What is registered as one text is checked, but
+// which part of it was a value is unknown.
+type FileRegistry struct {
+	layout dataplane.Layout
+
+	mu    sync.Mutex
+	files map[string]registered // by path
+	order []string              // of registration
+	size  int
+
+	entry string // that is rendered now
+	item  any    // of it, if it is rendered for items
+	now   []dataplane.File
+}
+
+// registered is a file and where it comes from.
+type registered struct {
+	dataplane.File
+	entry string // that made it; "" if it was given
+	item  any    // for which it was made, if for one
+}
+
+// FileConflictError says that one file would have two contents.
+type FileConflictError struct {
+	Kind  dataplane.FileKind
+	Name  string
+	First string // what made the first one: "template haproxy.cfg"
+	Other string // and the second
+}
+
+func (e *FileConflictError) Error() string {
+	return fmt.Sprintf("%s %q: %s makes another content, or another kind of file, than %s made before", e.Kind, e.Name, e.Other, e.First)
+}
+
+// maxRegistered bounds what one render may register, names included, in bytes.
+const maxRegistered = 4 * templating.DefaultMaxOutput
+
+func newFileRegistry(layout dataplane.Layout, given []dataplane.File) *FileRegistry {
+	r := &FileRegistry{layout: layout, files: make(map[string]registered, len(given))}
+	for _, f := range given { // two of one name are for NewConfig to refuse
+		r.files[pathOf(f)] = registered{File: f}
+	}
+	return r
+}
+
+// pathOf is where a file would lie, whatever the folder is called: kinds that share
+// a folder share their names.
+func pathOf(f dataplane.File) string { return dataplane.Layout{}.Path(f.Kind, f.Name) }
+
+// Register adds a file to the configuration and returns its path. The kind is
+// one of those of [PathResolver.Path].
+//
+// The content is a text: what a macro wrote, raw(...), a string or bytes. For a
+// map it may also be a map[string]string, and for any kind a []string of lines.
+// A map and a crt-list of more than one line must be one of these, a macro or
+// raw(...): in a string that a template put together, a line that a value brought
+// along looks like one of the template. Registering the same content again changes
+// nothing.
+//
+// An error ends the render, with the position of the call: an unknown kind,
+// a name that [dataplane.CheckFileName] refuses, an unfit content, and a
+// [*FileConflictError] where the file has another content already. Called from
+// Go, Register panics with that error.
+func (r *FileRegistry) Register(kind, name string, content any) string {
+	f, err := newFile(kind, name, content)
+	if err == nil {
+		err = r.add(f)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return r.layout.Path(f.Kind, f.Name)
+}
+
+// add registers a file for the entry that is rendered now.
+func (r *FileRegistry) add(f dataplane.File) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.conflict(f, r.entry); err != nil {
+		return err
+	}
+	if r.size+len(f.Name)+len(f.Content) > maxRegistered {
+		return fmt.Errorf("%s %q: %w: files of more than %d bytes were registered", f.Kind, f.Name, templating.ErrTooLarge, maxRegistered)
+	}
+	r.put(f)
+	return nil
+}
+
+// conflict returns an error if a file that an entry makes is there with another
+// content. The caller holds r.mu.
+func (r *FileRegistry) conflict(f dataplane.File, entry string) error {
+	before, ok := r.files[pathOf(f)]
+	if !ok || before.Kind == f.Kind && bytes.Equal(before.Content, f.Content) {
+		return nil
+	}
+	first := "the input"
+	if before.entry != "" {
+		first = "template " + before.entry
+	}
+	return &FileConflictError{Kind: f.Kind, Name: f.Name, First: first, Other: "template " + entry}
+}
+
+func (r *FileRegistry) put(f dataplane.File) {
+	key := pathOf(f)
+	if before, ok := r.files[key]; ok {
+		f = before.File // so that one content is kept once
+	} else {
+		r.files[key] = registered{f, r.entry, r.item}
+		r.order = append(r.order, key)
+		r.size += len(f.Name) + len(f.Content)
+	}
+	r.now = append(r.now, f)
+}
+
+// begin says what is rendered from here on.
+func (r *FileRegistry) begin(entry string, item any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entry, r.item, r.now = entry, item, nil
+}
+
+// made returns what was registered since begin.
+func (r *FileRegistry) made() []dataplane.File {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now
+}
+
+// again registers what an entry registered when its text was made, nil notes for
+// nothing. It reports false, and does nothing, if that is a conflict now.
+func (r *FileRegistry) again(entry string, item any, n *notes) bool {
+	if n == nil || len(n.files) == 0 {
+		return true
+	}
+	r.begin(entry, item)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range n.files {
+		if r.conflict(f, entry) != nil {
+			return false
+		}
+	}
+	for _, f := range n.files {
+		r.put(f)
+	}
+	return true
+}
+
+// origin says what registered a file, and for whom.
+func (r *FileRegistry) origin(kind dataplane.FileKind, name string) (o reconcile.Origin) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.files[pathOf(dataplane.File{Kind: kind, Name: name})]
+	o.File = f.entry
+	if f.item != nil {
+		o.Owners = []any{f.item}
+	}
+	return o
+}
+
+// with returns the files given and those that were registered. A file that an
+// entry made must not have been registered with another content.
+func (r *FileRegistry) with(files []dataplane.File) ([]dataplane.File, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	there := map[string]bool{}
+	for _, f := range files {
+		there[pathOf(f)] = true
+		if r.files[pathOf(f)].entry == "" {
+			continue
+		}
+		if err := r.conflict(f, entryOf(f)); err != nil {
+			return nil, err
+		}
+	}
+	for _, key := range r.order {
+		if !there[key] {
+			files = append(files, r.files[key].File)
+		}
+	}
+	return files, nil
+}

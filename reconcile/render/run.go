@@ -1,0 +1,218 @@
+package render
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
+)
+
+// HostVars declares the variables that [Templates] itself gives to templates:
+//
+//   - fileRegistry, a [*FileRegistry]
+//   - currentConfig, a [*CurrentConfig]
+//   - http, a [*fetch.Fetcher]
+//
+// Add them to both the variables that the templates are compiled with and those
+// of an [Input]. Their names are free: Templates puts a value for the render in
+// the place of each variable of these types.
+func HostVars() map[string]any {
+	return map[string]any{
+		"fileRegistry":  (*FileRegistry)(nil),
+		"currentConfig": (*CurrentConfig)(nil),
+		"http":          (*fetch.Fetcher)(nil),
+	}
+}
+
+// run is one render: its input, with the host's values for the host's variables,
+// and what is noted of the text that is rendered now.
+type run struct {
+	*Templates
+	id       uint64
+	in       *Input
+	post     *postProcessing
+	registry *FileRegistry
+	current  *CurrentConfig
+	http     *fetch.Fetcher
+	now      map[string]*remembered // what this render made, by entry
+
+	mu   sync.Mutex
+	read map[dependency]any // revisions of what is rendered now; nil: nothing is
+}
+
+// dependency is something that was read through a variable of the host.
+type dependency struct {
+	of  source
+	key any
+}
+
+type source byte
+
+const (
+	ofInput source = iota // by Input.Reads
+	ofCurrent
+	ofHTTP
+)
+
+func (t *Templates) newRun(ctx context.Context, in *Input, post *postProcessing) *run {
+	r := &run{Templates: t, post: post, registry: newFileRegistry(t.Layout, in.Files), now: map[string]*remembered{}}
+	r.http = t.HTTP.Begin(ctx, r.noter(ofHTTP))
+	in.Reads.follow(r.noter(ofInput))
+	deployed := t.settling.begin(r)
+	if deployed != nil {
+		r.current = &CurrentConfig{config: deployed, note: r.noter(ofCurrent)}
+	}
+	filled := *in
+	filled.Vars = make(map[string]any, len(in.Vars))
+	for name, v := range in.Vars {
+		switch v.(type) {
+		case *FileRegistry:
+			v = r.registry
+		case *CurrentConfig:
+			v = r.current
+		case *fetch.Fetcher:
+			v = r.http
+		}
+		filled.Vars[name] = v
+	}
+	r.in = &filled
+	return r
+}
+
+// end says that nothing is rendered any more: nothing that is still running, as a
+// template that hung, changes what was noted.
+func (r *run) end() {
+	r.in.Reads.follow(nil)
+	r.begin("", nil)
+}
+
+func (r *run) noter(of source) func(key, revision any) {
+	return func(key, revision any) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.read[dependency{of, key}] = revision
+	}
+}
+
+// begin says what is rendered from here on.
+func (r *run) begin(entry string, item any) {
+	r.registry.begin(entry, item)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read = map[dependency]any{}
+}
+
+// noted returns what the text that was just rendered depends on.
+func (r *run) noted() *notes {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &notes{read: r.read, files: r.registry.made()}
+}
+
+// same reports whether everything that was read would be read as it was.
+func (r *run) same(n *notes) bool {
+	if n == nil {
+		return true
+	}
+	for d, revision := range n.read {
+		same := false
+		switch d.of {
+		case ofCurrent:
+			same = r.current.answer(d.key) == revision
+		case ofHTTP:
+			same = r.HTTP.Revision(r.http, d.key) == revision
+		case ofInput:
+			same = r.in.Reads != nil && r.in.Reads.Same(d.key, revision)
+		}
+		if !same {
+			return false
+		}
+	}
+	return true
+}
+
+// settling is what Templates knows of what became of its renders.
+type settling struct {
+	mu       sync.Mutex
+	last     uint64       // id of the last render
+	previous *previous    // that is deployed
+	deployed uint64       // id of the render that made it, 0 for SetPrevious
+	renders  []settleable // not older than that, by id
+	post     *postProcessing
+}
+
+// settleable is a render that may be deployed some day.
+type settleable struct {
+	id   uint64
+	hash string
+	http *fetch.Fetcher
+}
+
+// maxSettleable bounds the renders that are remembered until one is deployed.
+const maxSettleable = 64
+
+// begin numbers a render, and returns what is deployed.
+func (s *settling) begin(r *run) *previous {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	r.id = s.last
+	return s.previous
+}
+
+// made remembers a render until it is deployed, or settles it at once where it
+// made what is deployed already.
+func (t *Templates) made(r *run, cfg *dataplane.Config) {
+	if t.Pure {
+		t.remembered = r.now
+	}
+	s := &t.settling
+	s.mu.Lock()
+	s.renders = slices.DeleteFunc(s.renders, func(r settleable) bool { return r.hash == cfg.Hash() })
+	if len(s.renders) >= maxSettleable {
+		s.renders = slices.Clone(s.renders[1:])
+	}
+	s.renders = append(s.renders, settleable{r.id, cfg.Hash(), r.http})
+	there := s.previous != nil && s.previous.config.Hash() == cfg.Hash()
+	s.mu.Unlock()
+	if there {
+		t.Settle(cfg, nil)
+	}
+}
+
+// SetPrevious says what is deployed before the first render, or when another
+// process deployed before this one: what a target has ([dataplane.Local.Current]).
+// Templates see it as currentConfig; nil says that nothing is known.
+func (t *Templates) SetPrevious(cfg *dataplane.Config) {
+	s := &t.settling
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.previous = newPrevious(cfg)
+	s.deployed = s.last
+}
+
+// Settle implements [reconcile.Settler]. It takes a deployed configuration for what
+// currentConfig says from now on, and lets HTTP accept or reject what the
+// configuration was made with. An older configuration that is deployed after a newer
+// one changes nothing.
+func (t *Templates) Settle(cfg *dataplane.Config, err error) (again bool) {
+	s := &t.settling
+	s.mu.Lock()
+	i := slices.IndexFunc(s.renders, func(r settleable) bool { return r.hash == cfg.Hash() })
+	if i < 0 {
+		s.mu.Unlock()
+		return false
+	}
+	r := s.renders[i]
+	if err == nil && r.id >= s.deployed {
+		if s.previous == nil || s.previous.config.Hash() != r.hash {
+			s.previous = newPrevious(cfg)
+		}
+		s.deployed = r.id
+		s.renders = slices.Clone(s.renders[i:])
+	}
+	s.mu.Unlock()
+	return t.HTTP.Settle(r.http, err)
+}

@@ -1,0 +1,209 @@
+// Package render makes configurations of templates: [Templates] is the renderer
+// of a loop.
+//
+// Besides the variables of their [Input], templates get from their host, by
+// [HostVars]:
+//
+//   - fileRegistry: files that templates make on the way; see [FileRegistry]
+//   - currentConfig: what is deployed, so that a choice survives; see [CurrentConfig]
+//   - http: contents by URL, in use only once something valid was made of them;
+//     see [fetch.Store]
+//
+// and, as a global, a [PathResolver], which knows where files lie. A
+// [PostProcessor] changes what they rendered.
+//
+// With [Templates.Pure] the cost of a render follows the change: a text is rendered
+// again only when something that it was made of has changed.
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// Templates is a [reconcile.Renderer] made of compiled templates. The path of an
+// entry says what it renders: "haproxy.cfg" the text of the configuration, files in
+// "haproxy.d/" what follows that text, by name, and others a file of the kind
+// of the folder they stand in: "maps/hosts.map", "certificates/x.pem",
+// "ca/x.pem", "crt-lists/x.txt", "general/503.http".
+//
+// Render is called from one goroutine at a time; Settle from any.
+type Templates struct {
+	Engine *templating.Engine
+	Input  func(ctx context.Context) (*Input, error)
+
+	// Pure promises that what a template renders depends on its variables
+	// alone: that the functions it calls always answer the same, and that what a
+	// variable points to never changes. Then an entry is rendered again only
+	// when a variable that it uses is another value (for pointers, maps and
+	// slices: is stored elsewhere), and an item of [Each] only when it is
+	// another one. The variables of [HostVars] keep that promise: the revisions of
+	// what an entry or an item read through them are compared, and what it
+	// registered is registered again.
+	Pure bool
+
+	Layout dataplane.Layout // where HAProxy finds the files that templates register
+	HTTP   *fetch.Store     // for the variable http; nil: nothing is fetched
+	Post   []PostProcessor  // of what was rendered
+
+	remembered map[string]*remembered // by entry; what the last render made
+	settling   settling
+}
+
+// MainEntry is the name of the template that renders haproxy.cfg.
+const MainEntry = "haproxy.cfg"
+
+// MainFolder holds the templates whose text follows that of MainEntry.
+const MainFolder = "haproxy.d"
+
+// folders says what the entries of a folder render.
+var folders = []struct { // constant in effect
+	name string
+	kind dataplane.FileKind
+}{
+	{"maps", dataplane.Map},
+	{"certificates", dataplane.Certificate},
+	{"ca", dataplane.CA},
+	{"crt-lists", dataplane.CRTList},
+	{"general", dataplane.General},
+}
+
+func isMain(entry string) bool { return entry == MainEntry || path.Dir(entry) == MainFolder }
+
+func kindOfEntry(entry string) (dataplane.FileKind, bool) {
+	for _, f := range folders {
+		if path.Dir(entry) == f.name {
+			return f.kind, true
+		}
+	}
+	return "", false
+}
+
+// entryOf names the entry that makes a file.
+func entryOf(f dataplane.File) string {
+	for _, folder := range folders {
+		if folder.kind == f.Kind {
+			return path.Join(folder.name, f.Name)
+		}
+	}
+	return f.Name
+}
+
+// Check reports entries that are of no known kind, and a missing haproxy.cfg,
+// all at once: call it at start, before the first render.
+func (t *Templates) Check() error {
+	var errs []error
+	for _, entry := range t.Engine.Entries() {
+		kind, ok := kindOfEntry(entry)
+		switch {
+		case isMain(entry):
+		case !ok:
+			errs = append(errs, fmt.Errorf("template %s: only %s and files in %s/, maps/, certificates/, ca/, crt-lists/ and general/ can be rendered", entry, MainEntry, MainFolder))
+		default:
+			if err := dataplane.CheckFileName(kind, path.Base(entry)); err != nil {
+				errs = append(errs, fmt.Errorf("template %s: %w", entry, err))
+			}
+		}
+	}
+	if _, err := t.postProcessing(); err != nil {
+		errs = append(errs, err)
+	}
+	if !slices.Contains(t.Engine.Entries(), MainEntry) {
+		errs = append(errs, fmt.Errorf("template %s: missing", MainEntry))
+	}
+	return errors.Join(errs...)
+}
+
+// Render renders every entry with the same input. An error has everything that
+// failed, with what was being rendered; what was made goes with it as Origins of
+// the Rendered alone. If a content that was fetched but not deployed yet may be the
+// reason of the failure, it renders once more without it.
+func (t *Templates) Render(ctx context.Context) (*reconcile.Rendered, error) {
+	ctx = templating.WithShared(ctx, templating.NewShared())
+	in, err := t.Input(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for entry := range in.Each {
+		if !slices.Contains(t.Engine.Entries(), entry) {
+			return nil, fmt.Errorf("template %s: missing, but its items are given", entry)
+		}
+	}
+	post, err := t.postProcessing()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		r := t.newRun(ctx, in, post)
+		made, err := r.all(ctx)
+		r.end()
+		if err == nil {
+			t.made(r, made.Config)
+			return made, nil
+		}
+		var unfetched *fetch.Error
+		if ctx.Err() != nil || errors.As(err, &unfetched) || !t.HTTP.Settle(r.http, err) {
+			return made, &Error{err}
+		}
+	}
+}
+
+// all renders every entry.
+func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
+	var main lines
+	var errs []error
+	files := slices.Clone(r.in.Files)
+	origins := &origins{run: r, files: map[dataplane.Position]piece{}}
+	rendered := &reconcile.Rendered{Refused: r.in.Refused, Resources: maps.Clone(r.in.Resources), Origins: origins}
+	r.forgetShared()
+	for _, entry := range r.Engine.Entries() { // sorted: haproxy.cfg goes before haproxy.d/
+		p, err := r.entry(ctx, entry)
+		if ctx.Err() != nil && err != nil { // the origins say of what it was made, where it hangs
+			return rendered, err
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if isMain(entry) {
+			main.add(p.text)
+			origins.main = append(origins.main, p)
+			continue
+		}
+		kind, ok := kindOfEntry(entry)
+		if !ok {
+			return nil, fmt.Errorf("template %s: of no known kind of file", entry)
+		}
+		f := dataplane.File{Kind: kind, Name: path.Base(entry), Content: []byte(p.text)}
+		files = append(files, f)
+		origins.files[dataplane.Position{Kind: f.Kind, Name: f.Name}] = p
+	}
+	if len(errs) > 0 {
+		return rendered, joined(errs)
+	}
+	files, err := r.registry.with(files)
+	if err != nil {
+		return rendered, err
+	}
+	text, moved := r.post.squeeze(main.text.String())
+	origins.moved = moved
+	rendered.Config, err = dataplane.NewConfig(text, r.post.files(files)...)
+	return rendered, err
+}
+
+// joined is errors.Join, but for a single error that error.
+func joined(errs []error) error {
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
