@@ -58,7 +58,7 @@
 // metadata.managedFields and the last-applied annotation of kubectl are never
 // stored; they double the size of an object. [Options.IgnoreFields] drops more.
 // Typed objects share the strings of their labels and annotations. Custom
-// resources are stored as JSON, in a fifth of the memory of nested maps, and
+// resources are stored as JSON, in a sixth of the memory of nested maps, and
 // decoded when they are read, in some ten microseconds. All readers share a
 // decoded object until none of them holds it any more. Initial objects are
 // trimmed as they arrive, so that the first sync takes little more than what is

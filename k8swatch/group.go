@@ -140,14 +140,12 @@ func (g *Group) Run(ctx context.Context) error {
 // [Watcher.WaitForSync]. Where several are in trouble by then, the error is of the
 // one that was added first.
 func (g *Group) WaitForSync(ctx context.Context) (int, error) {
-	g.mu.Lock()
-	members := g.members
-	g.mu.Unlock()
-	counts, errs := make([]int, len(members)), make([]error, len(members))
+	members := g.Watchers()
+	errs := make([]error, len(members))
 	all, each := errgroup.WithContext(ctx)
 	for i, w := range members {
 		all.Go(func() error {
-			counts[i], errs[i] = w.WaitForSync(each)
+			_, errs[i] = w.WaitForSync(each)
 			return errs[i]
 		})
 	}
@@ -157,19 +155,15 @@ func (g *Group) WaitForSync(ctx context.Context) (int, error) {
 			err = e
 		}
 	}
-	if err == nil && len(members) > 0 {
-		// What is stored from here on is no longer part of the initial sync.
-		select {
-		case <-g.complete:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
+	if err != nil || len(members) == 0 {
+		return 0, err
 	}
-	total := 0
-	for _, n := range counts {
-		total += n
+	select { // what is stored from here on is no longer part of the initial sync
+	case <-g.complete:
+		return g.count, nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
 	}
-	return total, err
 }
 
 // Synced reports whether all watchers are.

@@ -48,11 +48,11 @@ func backoff(first, bound time.Duration, jitter float64) wait.Backoff {
 	return wait.Backoff{Duration: first, Factor: 2, Cap: bound, Jitter: jitter, Steps: math.MaxInt32}
 }
 
-// requests is the list-watch that the reflector sees. It retries what may pass,
-// so that the reflector's own back-off never begins. It lists page by page and
-// keeps only what the store will hold of each. And it ends with the round of the
-// watcher: the reflector would leave a list that is under way to itself when its
-// context ends; so its context never ends, but every request fails.
+// requests is the list-watch that the reflector sees. It repeats requests that may
+// succeed later, so that the reflector's own back-off never begins. It lists page by
+// page and keeps only what the store will hold of each object. All requests end with
+// the round of the watcher. The context of the reflector never ends: the reflector
+// would return at once and leave a list that is under way running.
 type requests struct {
 	inner    cache.ListerWatcherWithContext
 	health   *health
@@ -108,7 +108,7 @@ func attempt[T any](r *requests, verb string, again func(error) bool, request fu
 			sleep(r.round, pause.Step())
 		}
 		if r.round.Err() != nil {
-			return got, r.round.Err() // the reflector waits before it tries some other errors again
+			return got, r.round.Err() // on some other errors the reflector would wait
 		}
 	}
 }
@@ -137,7 +137,7 @@ func (r *requests) ListWithContext(_ context.Context, opts metav1.ListOptions) (
 	for {
 		page, err := attempt(r, verbList, temporary, func() (runtime.Object, error) { return r.inner.ListWithContext(r.round, opts) })
 		if err != nil && opts.Continue != "" && apierrors.IsResourceExpired(err) {
-			// The server forgot the state that the first pages were of.
+			// The server has forgotten the state that the first pages show.
 			all.Items, opts.Continue, opts.Limit = nil, "", 0
 			continue
 		}
@@ -201,7 +201,7 @@ func (r *requests) WatchWithContext(_ context.Context, opts metav1.ListOptions) 
 // roundWatch is a watch that is stopped with its round.
 type roundWatch struct {
 	watch.Interface
-	release func() // what waits for the end of the round
+	release func() // ends the waiting for the end of the round
 }
 
 // Stop implements watch.Interface.

@@ -44,7 +44,7 @@ type health struct {
 
 	mu      sync.Mutex
 	current State
-	failing *SyncError    // what the last request ended in; nil when all is well
+	failing *SyncError    // how the last request failed; nil when all is well
 	count   int           // objects of the initial sync
 	changed chan struct{} // closed and replaced on each change
 }
@@ -126,7 +126,7 @@ func (h *health) failed(verb string, err error) {
 	h.set(func(*State) {
 		e := &SyncError{Resource: h.resource, Namespace: h.namespace, Verb: verb, Reason: reason(err), Err: err}
 		if h.failing == nil || h.failing.Reason == ErrUnreachable || !errors.Is(err, errNoAnswer) {
-			h.failing = e // a late answer says nothing about what the last one said
+			h.failing = e // silence takes back no answer that forbids
 		}
 	})
 }
@@ -183,7 +183,7 @@ func (h *health) wait(ctx context.Context) (int, error) {
 	}
 }
 
-// What can stand in the way of a watcher; test for it with errors.Is.
+// The reasons why a watcher cannot work; test for them with errors.Is.
 var (
 	ErrForbidden    = errors.New("forbidden")                                 // RBAC does not allow the request
 	ErrNotInstalled = errors.New("the server does not have the resource")     // such as a CRD that is absent

@@ -10,9 +10,10 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// compact is an unstructured object as JSON, which takes a fifth of the memory of
-// nested maps. It is decoded when somebody reads it, and shared by all readers for
-// as long as one of them holds it; the garbage collector takes it after that.
+// compact is an unstructured object as JSON, which takes a sixth of the memory of
+// nested maps. A read decodes it. All readers share the result while one of them
+// holds it; the garbage collector takes it after that. Numbers are as in JSON: a
+// whole number is an int64, however it was written.
 type compact struct {
 	text    []byte
 	decoded atomic.Pointer[weak.Pointer[unstructured.Unstructured]]

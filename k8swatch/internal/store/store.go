@@ -85,7 +85,7 @@ func (c *Change) count(old, next *Entry) {
 // Store holds the objects of one resource. All methods may be called concurrently.
 type Store struct {
 	indexed bool
-	order   uint64 // random: who locks several stores does it in this order
+	order   uint64 // random: several stores are locked in this order
 
 	mu       sync.Mutex
 	trees    trees
