@@ -93,11 +93,13 @@ func ExampleServer_Run_refused() {
 }
 
 func ExampleServer_Handler() {
-	server := &observe.Server{Ready: func() error { return errors.New("no valid configuration yet") }}
+	var health observe.Health
+	health.Check("import", observe.ReadyToServe, func() error { return errors.New("no data yet") })
+	server := &observe.Server{Health: &health}
 	w := httptest.NewRecorder()
 	server.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/readyz", nil))
 	fmt.Print(w.Code, " ", w.Body)
-	// Output: 503 no valid configuration yet
+	// Output: 503 import: no data yet
 }
 
 func ExampleServer_Register() {
@@ -110,14 +112,6 @@ func ExampleServer_Register() {
 	// [
 	//   "instances"
 	// ]
-}
-
-func ExampleReady() {
-	fmt.Println(observe.Ready(reconcile.State{LastError: "render: hosts.tmpl:3: undefined: ing"}))
-	fmt.Println(observe.Ready(reconcile.State{Validated: "6b86b273ff34fce1"}))
-	// Output:
-	// no valid configuration yet: render: hosts.tmpl:3: undefined: ing
-	// <nil>
 }
 
 func ExampleNew() {
@@ -160,12 +154,4 @@ func ExampleHealth_Check() {
 	// Output:
 	// discovery: asks in vain for 6m0s
 	// <nil>
-}
-
-func ExampleHealth_Heartbeat() {
-	var health observe.Health
-	beat := health.Heartbeat("importer", time.Minute)
-	beat() // in each round
-	fmt.Println(health.Live())
-	// Output: <nil>
 }

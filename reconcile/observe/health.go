@@ -26,20 +26,11 @@ const (
 // String returns "live", "ready" or "reported".
 func (p Probe) String() string { return [...]string{"live", "ready", "reported"}[p] }
 
-// checkTime is how long a check may take: one that does not answer has stalled. It
-// is waited for in steps, so that a process that had no processor for a while, in
-// which a timer runs off, leaves its checks time to answer.
-const (
-	checkTime  = time.Second
-	checkSteps = 10
-)
+// MarshalText implements [encoding.TextMarshaler].
+func (p Probe) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// Finding is what a check has found.
-type Finding struct {
-	Component string
-	Probe     Probe
-	Err       error // nil: all is well
-}
+// checkTime is how long a check may take: one that does not answer has stalled.
+const checkTime = time.Second
 
 // Health is a registry of checks, one for each component that can stall. The
 // zero value is empty; its methods may be called from several goroutines.
@@ -64,6 +55,13 @@ type call struct {
 	err   error
 }
 
+// finding is what a check has found.
+type finding struct {
+	Component string `json:"component"`
+	Probe     Probe  `json:"probe"`
+	Error     string `json:"error,omitempty"` // "": all is well
+}
+
 // Check adds a component. f is called for each probe and each page, once at a
 // time, and says what is wrong, nil for nothing. One that takes longer than a
 // second counts as stalled, until it returns. A second check of the same
@@ -71,63 +69,43 @@ type call struct {
 func (h *Health) Check(component string, p Probe, f func() error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	added := &check{component: component, probe: p, f: f}
-	if i := slices.IndexFunc(h.checks, func(c *check) bool { return c.component == component }); i >= 0 {
-		h.checks[i] = added
-		return
-	}
-	h.checks = append(h.checks, added)
+	h.checks = slices.DeleteFunc(slices.Clone(h.checks), func(c *check) bool { return c.component == component })
+	h.checks = append(h.checks, &check{component: component, probe: p, f: f})
 }
 
-// Heartbeat adds a component that says itself that it is alive: it is stalled
-// when beat has not been called for longer than within. The first beat counts
-// from now.
-func (h *Health) Heartbeat(component string, within time.Duration) (beat func()) {
-	var mu sync.Mutex
-	last := time.Now()
-	h.Check(component, Live, func() error {
-		mu.Lock()
-		defer mu.Unlock()
-		if silent := time.Since(last); silent > within {
-			return fmt.Errorf("no sign of life for %s", brief(silent))
-		}
-		return nil
-	})
-	return func() {
-		mu.Lock()
-		defer mu.Unlock()
-		last = time.Now()
-	}
-}
-
-// All asks all checks, at once, and returns what they found, in the order in
+// findings asks all checks, at once, and returns what they found, in the order in
 // which they were added.
-func (h *Health) All() []Finding {
+func (h *Health) findings() []finding {
 	h.mu.Lock()
-	checks := slices.Clone(h.checks)
+	checks := h.checks
 	h.mu.Unlock()
-	findings := make([]Finding, len(checks))
+	all := make([]finding, len(checks))
 	var wg sync.WaitGroup
 	for i, c := range checks {
-		wg.Go(func() { findings[i] = Finding{c.component, c.probe, c.ask()} })
+		wg.Go(func() {
+			all[i] = finding{Component: c.component, Probe: c.probe}
+			if err := c.ask(); err != nil {
+				all[i].Error = err.Error()
+			}
+		})
 	}
 	wg.Wait()
-	return findings
+	return all
 }
 
 // Live returns what keeps the process from being alive, by component; nil for
-// nothing. It fits [Server].Healthy.
-func (h *Health) Live() error { return failing(h.All(), Live) }
+// nothing.
+func (h *Health) Live() error { return failing(h.findings(), Live) }
 
 // Ready returns what keeps the process from being ready, by component; nil for
-// nothing. It fits [Server].Ready.
-func (h *Health) Ready() error { return failing(h.All(), ReadyToServe) }
+// nothing.
+func (h *Health) Ready() error { return failing(h.findings(), ReadyToServe) }
 
-func failing(findings []Finding, p Probe) error {
+func failing(all []finding, p Probe) error {
 	var errs []error
-	for _, f := range findings {
-		if f.Probe == p && f.Err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", f.Component, f.Err))
+	for _, f := range all {
+		if f.Probe == p && f.Error != "" {
+			errs = append(errs, errors.New(f.Component+": "+f.Error))
 		}
 	}
 	return errors.Join(errs...)
@@ -136,8 +114,9 @@ func failing(findings []Finding, p Probe) error {
 // ask calls the check, or waits with whoever has called it.
 func (c *check) ask() error {
 	c.mu.Lock()
-	if c.call == nil {
-		one := &call{began: time.Now(), done: make(chan struct{})}
+	one := c.call
+	if one == nil {
+		one = &call{began: time.Now(), done: make(chan struct{})}
 		c.call = one
 		go func() {
 			one.err = safely(c.f)
@@ -147,47 +126,39 @@ func (c *check) ask() error {
 			close(one.done)
 		}()
 	}
-	one := c.call
 	c.mu.Unlock()
-	if one.endsWithin(checkSteps) {
-		return one.err
-	}
-	return fmt.Errorf("no answer for %s", brief(time.Since(one.began)))
-}
-
-// endsWithin waits for the end of a call, for so many steps.
-func (c *call) endsWithin(steps int) bool {
-	step := time.NewTicker(checkTime / checkSteps)
-	defer step.Stop()
-	for range steps {
-		select {
-		case <-c.done:
-			return true
-		case <-step.C:
-		}
-	}
 	select {
-	case <-c.done: // at the same moment, or before
-		return true
-	default:
-		return false
+	case <-one.done:
+		return one.err
+	case <-time.After(checkTime):
+		return fmt.Errorf("no answer for %s", brief(time.Since(one.began)))
 	}
 }
 
 // verbose lists all findings, as the API server of Kubernetes does.
-func verbose(findings []Finding) string {
+func verbose(all []finding) string {
 	var b strings.Builder
-	for _, f := range findings {
-		mark, says := "[+]", "ok"
-		if f.Err != nil {
-			mark, says = "[-]", strings.ReplaceAll(f.Err.Error(), "\n", "\n    ")
-		}
-		if f.Err != nil && f.Probe == Reported {
+	for _, f := range all {
+		mark, says := "[-]", strings.ReplaceAll(f.Error, "\n", "\n    ")
+		switch {
+		case f.Error == "":
+			mark, says = "[+]", "ok"
+		case f.Probe == Reported:
 			mark = "[!]"
 		}
 		fmt.Fprintf(&b, "%s%s (%s): %s\n", mark, f.Component, f.Probe, says)
 	}
 	return b.String()
+}
+
+// safely makes an error of a panic in f, which the program supplied.
+func safely(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	return f()
 }
 
 // brief rounds to what a person wants to read: 1m30s, 12.3s, 45ms.

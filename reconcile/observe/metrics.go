@@ -124,7 +124,7 @@ func (*scraped) Describe(chan<- *prometheus.Desc) {}
 func (s *scraped) Collect(to chan<- prometheus.Metric) {
 	all := busMetrics(s.bus.Stats())
 	if s.subject.Loop != nil {
-		all = append(all, stateMetrics(s.subject.Loop.State(), time.Now())...)
+		all = append(all, stateMetrics(s.subject.state(), time.Now())...)
 	}
 	all = append(all, s.subject.metrics()...)
 	for _, m := range all {
@@ -223,8 +223,8 @@ func (s *Subject) metrics() (all []event.Metric) {
 		}
 	}
 	if s.Health != nil {
-		for _, f := range s.Health.All() {
-			healthy[f.Component] = truth(f.Err == nil)
+		for _, f := range s.Health.findings() {
+			healthy[f.Component] = truth(f.Error == "")
 		}
 		all = append(all, event.Metric{Kind: event.Gauge, Name: "component_healthy", Help: "1 where a check has nothing to say.", Label: "component", By: healthy})
 	}

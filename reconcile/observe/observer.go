@@ -2,13 +2,84 @@ package observe
 
 import (
 	"log/slog"
+	"maps"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/reconcile/settings"
 )
+
+// Subject is what is looked at, at each scrape and each request, besides the
+// events on a bus. Every field may be zero; what it tells is then not shown. The
+// functions are called from several goroutines.
+type Subject struct {
+	// Loop is a [reconcile.Loop].
+	Loop interface {
+		State() reconcile.State
+		Validated() *dataplane.Config
+	}
+
+	// Watched say how watches do: [k8swatch.Group.States] of each group.
+	Watched []func() map[schema.GroupVersionResource]k8swatch.State
+
+	// Settings is [settings.Live.State].
+	Settings func() settings.State
+
+	// HTTP is [fetch.Store.Resources].
+	HTTP func() []fetch.Resource
+
+	// Config is what the program was told, by flags for example. What it returns
+	// goes through JSON and must be free of secrets.
+	Config func() any
+
+	// Credentials describes what opens the instances.
+	Credentials func() CredentialsInfo
+
+	Version string  // of the program; zero: that which its module was built from
+	Health  *Health // set by [New] where it is nil
+}
+
+// CredentialsInfo says of credentials all that may be said.
+type CredentialsInfo struct {
+	Source          string   `json:"source"`                    // "Secret default/haptic"
+	Keys            []string `json:"keys"`                      // that there are
+	ResourceVersion string   `json:"resourceVersion,omitempty"` // of the Secret
+	Age             string   `json:"age,omitempty"`             // of the Secret
+	Error           string   `json:"error,omitempty"`           // why they cannot be used
+}
+
+// watches are all watches by the name of their resource.
+func (s *Subject) watches() map[string]k8swatch.State {
+	all := map[string]k8swatch.State{}
+	for _, states := range s.Watched {
+		for gvr, state := range states() {
+			name := gvr.GroupResource().String()
+			if before, ok := all[name]; !ok || !state.Synced || before.Phase == k8swatch.PhaseSynced {
+				all[name] = state // of two groups the one that is worse off
+			}
+		}
+	}
+	if s.Settings != nil {
+		maps.Copy(all, s.Settings().Watched)
+	}
+	return all
+}
+
+// state is that of the loop, if there is one.
+func (s *Subject) state() (state reconcile.State) {
+	if s.Loop != nil {
+		state = s.Loop.State()
+	}
+	return state
+}
 
 // Observer is everything of this package that watches one loop.
 type Observer struct {
@@ -21,17 +92,17 @@ type Observer struct {
 	started time.Time
 }
 
-// New subscribes everything of this package to bus: metrics, a commentator that
-// writes to log (nil: [slog.Default]), a history, and a watchdog that names what
-// has stalled. Only [Trace] is for the program to call, as it takes a provider.
-// Call it before [eventbus.Bus.Start].
+// New subscribes everything of this package to bus: metrics, a log of sentences in
+// log (nil: [slog.Default]), a history, and checks that name what has stalled. Only
+// [Trace] is for the program to call, as it takes a provider. Call it before
+// [eventbus.Bus.Start].
 func New(bus *eventbus.Bus, s Subject, log *slog.Logger) *Observer {
 	if s.Health == nil {
 		s.Health = &Health{}
 	}
 	o := &Observer{Metrics: NewMetrics(bus, s), Health: s.Health, history: newHistory(bus), subject: &s, bus: bus, started: time.Now()}
 	Comment(bus, log)
-	newWatchdog(bus, &s)
+	addChecks(bus, &s)
 	return o
 }
 
@@ -42,13 +113,13 @@ func New(bus *eventbus.Bus, s Subject, log *slog.Logger) *Observer {
 //	config       what the program was told: [Subject.Config]
 //	credentials  metadata alone: [Subject.Credentials]
 //	settings     those in use, and why newer ones were refused
-//	rendered     the text of the newest validated configuration, secrets masked
+//	rendered     the text of the newest validated configuration, secrets hidden
 //	auxfiles     its files: name, size, hash; content of maps alone
 //	resources    each watch: state, objects, error
 //	http         each fetched URL
 //	plan         the last plan of each instance
 //	state        [reconcile.State]
-//	quarantine   what is left out as a whole, and refused: what is left out in part
+//	quarantine   what is left out as a whole, and refused: what is refused
 //	events       the newest, in words
 //	errors       the newest failures
 //	health       what each check has found
@@ -57,37 +128,34 @@ func New(bus *eventbus.Bus, s Subject, log *slog.Logger) *Observer {
 //
 // Set Addr, Token and Logger, Register more, and Run it.
 func (o *Observer) Server() *Server {
-	s := &Server{Metrics: o.Metrics, Health: o.Health}
+	s, sub := &Server{Metrics: o.Metrics, Health: o.Health}, o.subject
 	s.page = func(w http.ResponseWriter, r *http.Request) { o.page(w, r, s.names()) }
-	sub := o.subject
-	if sub.Config != nil {
-		s.Register("config", sub.Config)
+	for _, v := range []struct {
+		name  string
+		known bool
+		value func() any
+	}{
+		{"config", sub.Config != nil, sub.Config},
+		{"credentials", sub.Credentials != nil, func() any { return sub.Credentials() }},
+		{"settings", sub.Settings != nil, func() any { return sub.settings() }},
+		{"rendered", sub.Loop != nil, func() any { return rendered(sub.Loop.Validated()) }},
+		{"auxfiles", sub.Loop != nil, func() any { return auxFiles(sub.Loop.Validated()) }},
+		{"state", sub.Loop != nil, func() any { return sub.state() }},
+		{"quarantine", sub.Loop != nil, func() any { return sub.state().Quarantined }},
+		{"refused", sub.Loop != nil, func() any { return sub.state().Refused }},
+		{"resources", len(sub.Watched) > 0 || sub.Settings != nil, func() any { return sub.watchInfos() }},
+		{"http", sub.HTTP != nil, func() any { return sub.HTTP() }},
+		{"plan", true, func() any { return shortPlans(o.history.lastPlans()) }},
+		{"events", true, func() any { return o.history.ring.All() }},
+		{"errors", true, func() any { return o.history.failures.All() }},
+		{"health", true, func() any { return o.Health.findings() }},
+		{"bus", true, func() any { return o.bus.Stats() }},
+		{"uptime", true, func() any { return uptimeSince(o.started) }},
+		{"build", true, func() any { return sub.buildInfo() }},
+	} {
+		if v.known {
+			s.Register(v.name, v.value)
+		}
 	}
-	if sub.Credentials != nil {
-		s.Register("credentials", func() any { return sub.Credentials() })
-	}
-	if sub.Settings != nil {
-		s.Register("settings", func() any { return infoOf(sub.Settings()) })
-	}
-	if l := sub.Loop; l != nil {
-		s.Register("rendered", func() any { return rendered(l.Validated()) })
-		s.Register("auxfiles", func() any { return auxFiles(l.Validated()) })
-		s.Register("state", func() any { return l.State() })
-		s.Register("quarantine", func() any { return l.State().Quarantined })
-		s.Register("refused", func() any { return l.State().Refused })
-	}
-	if len(sub.Watched) > 0 || sub.Settings != nil {
-		s.Register("resources", func() any { return sub.watchInfos() })
-	}
-	if sub.HTTP != nil {
-		s.Register("http", func() any { return sub.HTTP() })
-	}
-	s.Register("plan", func() any { return shortPlans(o.history.lastPlans()) })
-	s.Register("events", func() any { return o.history.ring.All() })
-	s.Register("errors", func() any { return o.history.failures.All() })
-	s.Register("health", func() any { return findingInfos(o.Health.All()) })
-	s.Register("bus", func() any { return o.bus.Stats() })
-	s.Register("uptime", func() any { return uptimeSince(o.started) })
-	s.Register("build", func() any { return sub.buildInfo() })
 	return s
 }

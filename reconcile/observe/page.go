@@ -6,15 +6,19 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
+	"fmt"
 	"html/template"
 	"maps"
 	"net/http"
+	"reflect"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
 //go:embed page.html
@@ -23,10 +27,9 @@ var pageHTML string
 //go:embed page.css
 var pageCSS string
 
-// Bounds of the page, which is to be read at a glance; the variables have it all.
+// Bounds of the page, which is to be read at a glance; the variables have it all,
+// and page.html the bounds of its tables.
 const (
-	rowsOnPage    = 50
-	plansOnPage   = 6
 	linesOfPlan   = 14
 	eventsOnPage  = 40
 	defaultReload = 10 // seconds
@@ -35,55 +38,34 @@ const (
 // pageData is what the page shows.
 type pageData struct {
 	CSS      template.CSS
-	Now      string
+	Now      time.Time
 	Reload   int // in seconds, 0 for never
 	Verdict  verdict
 	Figures  []figure
 	Problems []problemRow
 
-	Instances   []instanceRow
-	Quarantined []quarantineRow
-	Refused     []reconcile.Refusal
-	Plans       []planRow
-	Watches     []watchRow
-	Events      []eventRow
-	More        map[string]int // rows that are not shown, by section
-	Settings    *settingsInfo
-	Vars        []string
+	State    reconcile.State // instances in trouble are first
+	Plans    []planEntry
+	Watches  []watchRow // by name
+	Events   []entry    // the newest first
+	Settings *settings.State
+	Vars     []string
 
 	Version, Go, Leader, Uptime string
-	Leading                     bool
 }
 
-// verdict is the one line that says how things are.
+// verdict is the one line that says how things, or one of them, are.
 type verdict struct {
-	Class, Title, Text string // Class is "good", "warn" or "bad"
+	Class, Title, Text string // Class is "good", "warn", "bad" or "idle"
 }
 
 type figure struct{ Name, Value, Note, Class string }
 
 type problemRow struct{ Class, Component, Text string }
 
-type instanceRow struct {
-	Class, Name, Status, Hash, Deployed, Stale, Error string
-	Reloads, Commands                                 uint64
-}
-
-type quarantineRow struct{ Resource, Source, Message, Template, Since, Retry string }
-
-type planRow struct {
-	Class, Instance, Summary, Text, When, Took, Error string
-	Reconciliation                                    uint64
-}
-
 type watchRow struct {
-	Class, Name, State, Since, Error string
-	Objects                          int
-}
-
-type eventRow struct {
-	Class, Time, Level, Name, Text, Instance string
-	Reconciliation                           uint64
+	Name string
+	watchInfo
 }
 
 // page answers with the state at a glance. It has no script, loads nothing, and
@@ -93,10 +75,11 @@ func (o *Observer) page(w http.ResponseWriter, r *http.Request, vars []string) {
 	if n, err := strconv.Atoi(r.URL.Query().Get("reload")); err == nil && n >= 0 && n <= 3600 {
 		reload = n
 	}
-	page, err := template.New("page").Parse(pageHTML)
+	d := o.pageData(time.Now(), reload, vars)
+	page, err := template.New("page").Funcs(d.funcs()).Parse(pageHTML)
 	var buf bytes.Buffer
 	if err == nil {
-		err = safely(func() error { return page.Execute(&buf, o.pageData(time.Now(), reload, vars)) })
+		err = safely(func() error { return page.Execute(&buf, d) })
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -113,42 +96,37 @@ func (o *Observer) page(w http.ResponseWriter, r *http.Request, vars []string) {
 }
 
 func (o *Observer) pageData(now time.Time, reload int, vars []string) *pageData {
-	d := &pageData{CSS: template.CSS(pageCSS), Now: now.Format("2006-01-02 15:04:05 MST"), Reload: reload, More: map[string]int{},
-		Version: o.subject.version(), Go: o.subject.buildInfo().Go, Leader: o.history.leads(), Uptime: brief(now.Sub(o.started).Round(time.Second)),
-		Vars: vars}
-	var s reconcile.State
-	if o.subject.Loop != nil {
-		s = o.subject.Loop.State()
+	s := o.subject.state()
+	s.Instances = slices.SortedStableFunc(slices.Values(s.Instances), func(a, b reconcile.InstanceState) int {
+		return cmp.Or(-cmp.Compare(truth(a.Error != ""), truth(b.Error != "")), -cmp.Compare(stale(a, now), stale(b, now)))
+	})
+	d := &pageData{CSS: template.CSS(pageCSS), Now: now, Reload: reload, State: s, Plans: o.history.lastPlans(),
+		Events: o.history.ring.Last(eventsOnPage), Settings: o.subject.settings(), Vars: vars,
+		Version: o.subject.version(), Go: runtime.Version(), Leader: o.history.leads(), Uptime: brief(now.Sub(o.started).Round(time.Second))}
+	slices.Reverse(d.Events)
+	if s.LastError != "" {
+		d.Problems = append(d.Problems, problemRow{"bad", "last reconciliation, " + d.ago(s.LastErrorAt), s.LastError})
 	}
-	d.Leading = s.Leading
-	findings := o.Health.All()
+	findings := o.Health.findings()
 	for _, f := range findings {
-		if f.Err != nil && f.Component != "instances" && f.Component != "quarantine" { // those have sections of their own
-			d.Problems = append(d.Problems, problemRow{classOf(f.Probe), f.Component, f.Err.Error()})
+		if f.Error != "" && f.Component != "instances" && f.Component != "quarantine" { // those have sections of their own
+			class := "bad"
+			if f.Probe == Reported {
+				class = "warn"
+			}
+			d.Problems = append(d.Problems, problemRow{class, f.Component, f.Error})
 		}
 	}
-	d.fill(s, now)
-	d.plans(o.history.lastPlans(), now)
-	if o.subject.Settings != nil {
-		info := infoOf(o.subject.Settings())
-		d.Settings = &info
+	infos := o.subject.watchInfos()
+	for _, name := range slices.Sorted(maps.Keys(infos)) {
+		d.Watches = append(d.Watches, watchRow{name, infos[name]})
 	}
-	d.watches(o.subject, now)
-	d.events(o.history.ring.Last(eventsOnPage))
-	d.Verdict = judge(s, findings)
-	d.Figures = figures(s, now)
+	d.Verdict, d.Figures = judge(s, findings), d.figures()
 	return d
 }
 
-func classOf(p Probe) string {
-	if p == Reported {
-		return "warn"
-	}
-	return "bad"
-}
-
 // judge says in a line how things are: what is worst first.
-func judge(s reconcile.State, findings []Finding) verdict {
+func judge(s reconcile.State, findings []finding) verdict {
 	switch {
 	case failing(findings, Live) != nil:
 		return verdict{"bad", "Stalled", "a component makes no progress"}
@@ -161,161 +139,94 @@ func judge(s reconcile.State, findings []Finding) verdict {
 	case !s.Leading:
 		return verdict{"good", "Standing by", "another process leads; this one is ready to take over"}
 	case len(s.Instances) == 0:
-		return verdict{"warn", "Nobody to serve with", "no HAProxy is known to deploy to"}
+		return verdict{"warn", "No instance to serve with", "no HAProxy is known to deploy to"}
 	}
-	return verdict{"good", "All is well", "every HAProxy has the newest valid configuration"}
+	return verdict{"good", "All is well", "every instance has the newest valid configuration"}
 }
 
-func figures(s reconcile.State, now time.Time) []figure {
-	stale := 0
+func (d *pageData) figures() []figure {
+	s, behind := d.State, 0
 	for _, e := range s.Instances {
 		if !e.StaleSince.IsZero() || e.Hash == "" {
-			stale++
+			behind++
 		}
 	}
-	up := figure{"Instances up to date", strconv.Itoa(len(s.Instances)-stale) + " / " + strconv.Itoa(len(s.Instances)), "have the newest configuration", "good"}
-	if stale > 0 && s.Leading {
-		up.Class = "bad"
+	// class is "good" where nothing counts against it.
+	class := func(n int, otherwise string) string {
+		if n == 0 {
+			return "good"
+		}
+		return otherwise
+	}
+	up := figure{"Instances up to date", fmt.Sprintf("%d / %d", len(s.Instances)-behind, len(s.Instances)), "have the newest configuration", "good"}
+	if s.Leading {
+		up.Class = class(behind, "bad")
 	}
 	validated := figure{Name: "Configuration", Value: "none yet", Class: "warn"}
 	if s.Validated != "" {
-		validated = figure{"Configuration", short(s.Validated), "valid " + ago(s.ValidatedAt, now) + ", #" + strconv.FormatUint(s.Reconciliation, 10), "good"}
+		validated = figure{"Configuration", short(s.Validated), fmt.Sprintf("valid %s, #%d", d.ago(s.ValidatedAt), s.Reconciliation), "good"}
 	}
-	quarantined := figure{"In quarantine", strconv.Itoa(len(s.Quarantined)), "left out as a whole", "good"}
-	if len(s.Quarantined) > 0 {
-		quarantined.Class = "bad"
-	}
-	refused := figure{"Refused", strconv.Itoa(len(s.Refused)), "left out in part", "good"}
-	if len(s.Refused) > 0 {
-		refused.Class = "warn"
-	}
-	return []figure{up, validated, quarantined, refused}
+	return []figure{up, validated,
+		{"In quarantine", strconv.Itoa(len(s.Quarantined)), "left out as a whole", class(len(s.Quarantined), "bad")},
+		{"Refused", strconv.Itoa(len(s.Refused)), "left out by a rule", class(len(s.Refused), "warn")}}
 }
 
-// fill shows what the loop knows: what is in trouble first.
-func (d *pageData) fill(s reconcile.State, now time.Time) {
-	instances := slices.Clone(s.Instances)
-	slices.SortStableFunc(instances, func(a, b reconcile.InstanceState) int {
-		return cmp.Or(-cmp.Compare(truth(a.Error != ""), truth(b.Error != "")), -cmp.Compare(stale(a, now), stale(b, now)))
-	})
-	for _, e := range d.first("instances", len(instances)) {
-		d.Instances = append(d.Instances, rowOf(instances[e], s, now))
-	}
-	for _, i := range d.first("quarantine", len(s.Quarantined)) {
-		q := s.Quarantined[i]
-		row := quarantineRow{Resource: q.Resource.String(), Source: q.Resource.Source, Message: q.Fault.Message, Since: ago(q.Since, now), Retry: in(q.RetryAt, now)}
-		if q.Fault.Template.File != "" {
-			row.Template = q.Fault.Template.String()
-		}
-		d.Quarantined = append(d.Quarantined, row)
-	}
-	for _, i := range d.first("refused", len(s.Refused)) {
-		d.Refused = append(d.Refused, s.Refused[i])
-	}
-	if s.LastError != "" {
-		d.Problems = slices.Insert(d.Problems, 0, problemRow{"bad", "last reconciliation, " + ago(s.LastErrorAt, now), s.LastError})
+// funcs are what page.html calls.
+func (d *pageData) funcs() template.FuncMap {
+	return template.FuncMap{
+		"ago": d.ago, "in": d.in, "brief": brief, "short": short, "status": d.status, "planText": planText,
+		"behind": func(e reconcile.InstanceState) string { return brief(stale(e, d.Now).Round(time.Second)) },
+		// first are the first n of a list, and more is how many others there are.
+		"first": func(n int, list any) any {
+			v := reflect.ValueOf(list)
+			return v.Slice(0, min(n, v.Len())).Interface()
+		},
+		"more": func(n int, list any) int { return max(0, reflect.ValueOf(list).Len()-n) },
 	}
 }
 
-// first returns the indexes of the rows to show, and counts the others.
-func (d *pageData) first(section string, n int) []int {
-	shown := min(n, rowsOnPage)
-	if n > shown {
-		d.More[section] = n - shown
-	}
-	rows := make([]int, shown)
-	for i := range rows {
-		rows[i] = i
-	}
-	return rows
-}
-
-func rowOf(e reconcile.InstanceState, s reconcile.State, now time.Time) instanceRow {
-	row := instanceRow{Class: "good", Name: e.Name, Status: "up to date", Hash: short(e.Hash), Deployed: ago(e.DeployedAt, now),
-		Error: e.Error, Reloads: e.Reloads, Commands: e.Commands}
+// status says how an instance is.
+func (d *pageData) status(e reconcile.InstanceState) verdict {
 	switch {
 	case e.Error != "":
-		row.Class, row.Status = "bad", "failed "+times(e.Failures)
+		v := verdict{Class: "bad", Title: "failed " + times(e.Failures)}
 		if !e.RetryAt.IsZero() {
-			row.Status += ", next try " + in(e.RetryAt, now)
+			v.Title += ", next try " + d.in(e.RetryAt)
 		}
-	case !s.Leading:
-		row.Class, row.Status = "idle", "left to the leader"
+		return v
+	case !d.State.Leading:
+		return verdict{Class: "idle", Title: "left to the leader"}
 	case e.Hash == "":
-		row.Class, row.Status = "warn", "first deployment"
+		return verdict{Class: "warn", Title: "first deployment"}
 	case !e.StaleSince.IsZero():
-		row.Class, row.Status = "warn", "behind"
+		return verdict{Class: "warn", Title: "behind"}
 	}
-	if !e.StaleSince.IsZero() {
-		row.Stale = brief(stale(e, now).Round(time.Second))
-	}
-	return row
+	return verdict{Class: "good", Title: "up to date"}
 }
 
-func (d *pageData) plans(plans []planEntry, now time.Time) {
-	for _, p := range plans[:min(len(plans), plansOnPage)] {
-		row := planRow{Class: "good", Instance: p.Instance, Summary: p.Summary, When: ago(p.Time, now), Took: brief(p.Took),
-			Error: p.Error, Reconciliation: p.Reconciliation}
-		switch {
-		case p.Error != "":
-			row.Class, row.Summary = "bad", "failed"
-			if p.Plan != nil {
-				row.Summary += "; " + p.Summary
-			}
-		case p.Drift || p.Fallback != "":
-			row.Class = "warn"
-		}
-		lines := strings.Split(strings.TrimSpace(p.Plan.String()), "\n")
-		if len(lines) > linesOfPlan {
-			lines = append(lines[:linesOfPlan], "... "+count(len(lines)-linesOfPlan, "more line"))
-		}
-		row.Text = strings.Join(lines, "\n")
-		d.Plans = append(d.Plans, row)
+// planText is a plan, cut to what is read at a glance.
+func planText(p planEntry) string {
+	lines := strings.Split(strings.TrimSpace(p.Plan.String()), "\n")
+	if more := len(lines) - linesOfPlan; more > 0 {
+		lines = append(lines[:linesOfPlan], fmt.Sprintf("... and %d more", more))
 	}
-	if more := len(plans) - plansOnPage; more > 0 {
-		d.More["plans"] = more
-	}
-}
-
-func (d *pageData) watches(s *Subject, now time.Time) {
-	infos := s.watchInfos()
-	names := slices.Sorted(maps.Keys(infos))
-	for _, i := range d.first("watches", len(names)) {
-		w := infos[names[i]]
-		row := watchRow{Class: "good", Name: names[i], State: w.State, Since: ago(w.Since, now), Objects: w.Objects, Error: w.Error}
-		switch {
-		case w.State != "Synced" && !w.Synced:
-			row.Class = "bad"
-		case w.State != "Synced":
-			row.Class = "warn"
-		}
-		d.Watches = append(d.Watches, row)
-	}
-}
-
-// events shows them, the newest first.
-func (d *pageData) events(entries []entry) {
-	for _, e := range slices.Backward(entries) {
-		class := map[string]string{"ERROR": "bad", "WARN": "warn"}[e.Level]
-		d.Events = append(d.Events, eventRow{Class: class, Time: e.Time.Format("15:04:05"), Level: strings.ToLower(e.Level), Name: e.Event,
-			Text: e.Text, Instance: e.Instance, Reconciliation: e.Reconciliation})
-	}
+	return strings.Join(lines, "\n")
 }
 
 // ago says how long something is past.
-func ago(at, now time.Time) string {
+func (d *pageData) ago(at time.Time) string {
 	if at.IsZero() {
 		return "never"
 	}
-	return span(now.Sub(at)) + " ago"
+	return span(d.Now.Sub(at)) + " ago"
 }
 
 // in says when something is to come.
-func in(at, now time.Time) string {
-	if !at.After(now) {
+func (d *pageData) in(at time.Time) string {
+	if !at.After(d.Now) {
 		return "now"
 	}
-	return "in " + span(at.Sub(now))
+	return "in " + span(at.Sub(d.Now))
 }
 
 // span is a length of time with one unit.
@@ -329,13 +240,6 @@ func span(d time.Duration) string {
 		}
 	}
 	return "0 s"
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 func short(hash string) string { return hash[:min(len(hash), 8)] }

@@ -135,7 +135,7 @@ func TestPage(t *testing.T) {
 			[]string{"Last good configuration", "2 / 3", "failed 4 times in a row, next try in", "no route to host", "Ingress shop/checkout", "checkout.yaml:12",
 				"written by backend.cfg:4", "unknown keyword &#39;balanc&#39;", "Ingress blog/www", "spec.rules[0].host", "To look at", "6m0s", "drift.repaired"}, nil},
 		{"no HAProxy is found", func() reconcile.State { return reconcile.State{Validated: "abc", Leading: true} }, nil,
-			[]string{"Nobody to serve with", "no HAProxy is known to deploy to"}, []string{"All is well"}},
+			[]string{"No instance to serve with", "no HAProxy is known to deploy to"}, []string{"All is well"}},
 		{"a resource is left out in part", func() reconcile.State {
 			s := goodDay()
 			s.Refused = badDay().Refused

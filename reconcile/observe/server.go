@@ -2,6 +2,7 @@ package observe
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -43,25 +44,23 @@ var ErrNoToken = errors.New("an address that is not loopback needs a Token")
 //	/debug/pprof/        profiles of the process (see net/http/pprof)
 //	/healthz, /readyz    200 or 503, all components with ?verbose
 //
-// It only ever reads. The zero value listens on [DefaultAddr]. On an address
-// that is not loopback it demands the token of every request (a header
-// "Authorization: Bearer TOKEN", or in a browser TOKEN as the password of any user), except for /healthz and /readyz, which a
-// kubelet asks without one and which then do not say why.
+// It only ever reads. The zero value listens on [DefaultAddr]. On an address that
+// is not loopback it demands the token of every request: a header "Authorization:
+// Bearer TOKEN", or in a browser TOKEN as the password of any user. Only /healthz
+// and /readyz, which a kubelet asks, need none, and then do not say why.
 type Server struct {
 	Addr  string // host:port; zero is DefaultAddr, port 0 a free one
 	Token Token  // required where Addr is not loopback; used on loopback too, if set
 
 	Metrics prometheus.Gatherer // zero: no /metrics
-	Healthy func() error        // zero: always healthy
-	Ready   func() error        // zero: ready once it listens
-	Health  *Health             // what it finds counts beside Healthy and Ready; may be nil
+	Health  *Health             // zero: alive, and ready once it listens
 
 	OnListen func(net.Addr) // called when it listens, with the port that was found free
 	Logger   *slog.Logger   // zero is slog.Default()
 
 	mu   sync.Mutex
 	vars map[string]func() any
-	page func(http.ResponseWriter, *http.Request) // nil: none
+	page http.HandlerFunc // nil: none
 }
 
 // Token is a bearer token. It never prints.
@@ -153,10 +152,7 @@ func (s *Server) Run(ctx context.Context) error {
 // listen resolves the address first, so that what is checked is what is
 // listened on, and nothing listens before the check.
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
-	addr := s.Addr
-	if addr == "" {
-		addr = DefaultAddr
-	}
+	addr := cmp.Or(s.Addr, DefaultAddr)
 	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		return nil, err
@@ -174,7 +170,7 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 // rebinding).
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /debug/vars/{$}", s.index)
+	mux.HandleFunc("GET /debug/vars/{$}", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.names()) })
 	mux.HandleFunc("GET /debug/vars/{name}", s.variable)
 	// Without pprof.Cmdline: an argument may hold a password.
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -189,8 +185,8 @@ func (s *Server) Handler() http.Handler {
 	}
 	outer := http.NewServeMux()
 	outer.Handle("/", s.guarded(mux))
-	outer.HandleFunc("GET /healthz", s.probe(Live, s.Healthy))
-	outer.HandleFunc("GET /readyz", s.probe(ReadyToServe, s.Ready))
+	outer.HandleFunc("GET /healthz", s.probe(Live))
+	outer.HandleFunc("GET /readyz", s.probe(ReadyToServe))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -200,16 +196,15 @@ func (s *Server) Handler() http.Handler {
 
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.allowed(r) {
+		switch {
+		case s.allowed(r):
 			next.ServeHTTP(w, r)
-			return
-		}
-		if s.Token == "" {
+		case s.Token == "":
 			http.Error(w, "ask for a loopback address, such as 127.0.0.1", http.StatusForbidden)
-			return
+		default:
+			w.Header()["Www-Authenticate"] = []string{"Bearer", `Basic realm="haptic debug server"`}
+			http.Error(w, "a bearer token is needed", http.StatusUnauthorized)
 		}
-		w.Header()["Www-Authenticate"] = []string{"Bearer", `Basic realm="haptic debug server"`}
-		http.Error(w, "a bearer token is needed", http.StatusUnauthorized)
 	})
 }
 
@@ -238,18 +233,14 @@ func loopbackName(host string) bool {
 }
 
 // probe answers 200 or 503, and why to those who may know.
-func (s *Server) probe(p Probe, check func() error) http.HandlerFunc {
+func (s *Server) probe(p Probe) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var err error
-		if check != nil {
-			err = safely(check)
-		}
-		var findings []Finding
+		var all []finding
 		if s.Health != nil {
-			findings = s.Health.All()
-			err = errors.Join(err, failing(findings, p))
+			all = s.Health.findings()
 		}
 		says, status := "ok", http.StatusOK
+		err := failing(all, p)
 		if err != nil {
 			says, status = "not ok", http.StatusServiceUnavailable
 		}
@@ -258,7 +249,7 @@ func (s *Server) probe(p Probe, check func() error) http.HandlerFunc {
 				says = err.Error()
 			}
 			if r.URL.Query().Has("verbose") {
-				says = strings.TrimSuffix(verbose(findings), "\n") + "\n" + says
+				says = verbose(all) + says
 			}
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -271,15 +262,9 @@ func (s *Server) probe(p Probe, check func() error) http.HandlerFunc {
 func (s *Server) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.vars))
-}
-
-func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
-	names := s.names()
-	if names == nil {
-		names = []string{} // [] and not null
-	}
-	writeJSON(w, http.StatusOK, names)
+	names := slices.AppendSeq([]string{}, maps.Keys(s.vars)) // [] and not null
+	slices.Sort(names)
+	return names
 }
 
 func (s *Server) variable(w http.ResponseWriter, r *http.Request) {
@@ -297,19 +282,16 @@ func (s *Server) variable(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	expr := r.URL.Query().Get("field")
-	if expr == "" {
-		if text, ok := value.(Text); ok {
-			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			_, _ = io.WriteString(w, string(text))
-			return
-		}
-		writeJSON(w, http.StatusOK, value)
+	if text, ok := value.(plain); ok && expr == "" {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, string(text))
 		return
 	}
-	err := safely(func() (err error) { value, err = field(value, expr); return err })
-	if err != nil {
-		writeJSON(w, http.StatusBadRequest, problem{"field: " + err.Error()})
-		return
+	if expr != "" {
+		if err := safely(func() (err error) { value, err = field(value, expr); return err }); err != nil {
+			writeJSON(w, http.StatusBadRequest, problem{"field: " + err.Error()})
+			return
+		}
 	}
 	writeJSON(w, http.StatusOK, value)
 }
@@ -333,14 +315,4 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(buf.Bytes())
-}
-
-// safely makes an error of a panic in f, which the program supplied.
-func safely(f func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
-		}
-	}()
-	return f()
 }

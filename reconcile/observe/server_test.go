@@ -34,10 +34,11 @@ func get(t *testing.T, h http.Handler, url, authorization string) *httptest.Resp
 }
 
 func TestHandler(t *testing.T) {
-	sick := errors.New("the watch of Ingress is stalled")
+	var health observe.Health
+	health.Check("watch", observe.ReadyToServe, func() error { return errors.New("Ingress is stalled") })
 	s := &observe.Server{
 		Metrics: observe.NewMetrics(eventbus.New(nil), observe.Subject{}),
-		Ready:   func() error { return sick },
+		Health:  &health,
 	}
 	s.Register("state", func() any { return reconcile.State{Validated: "abc"} })
 	s.Register("config", func() any { return "replaced" })
@@ -66,7 +67,7 @@ func TestHandler(t *testing.T) {
 		{"/debug/pprof/goroutine?debug=1", 200, "goroutine profile"},
 		{"/debug/pprof/cmdline", 404, ""},
 		{"/healthz", 200, "ok"},
-		{"/readyz", 503, sick.Error()},
+		{"/readyz", 503, "watch: Ingress is stalled"},
 		{"/nothing", 404, ""},
 	} {
 		t.Run(c.path, func(t *testing.T) {
@@ -101,7 +102,8 @@ func TestReadOnly(t *testing.T) {
 
 func TestWhoMayAsk(t *testing.T) {
 	const token = "canary-token"
-	secret := errors.New("detail")
+	var health observe.Health
+	health.Check("sync", observe.ReadyToServe, func() error { return errors.New("detail") })
 	for _, c := range []struct {
 		name          string
 		token         observe.Token
@@ -124,7 +126,7 @@ func TestWhoMayAsk(t *testing.T) {
 		{"other scheme", token, "10.0.0.1", "Basic " + token, 401, 503},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &observe.Server{Token: c.token, Ready: func() error { return secret }, Metrics: observe.NewMetrics(eventbus.New(nil), observe.Subject{})}
+			s := &observe.Server{Token: c.token, Health: &health, Metrics: observe.NewMetrics(eventbus.New(nil), observe.Subject{})}
 			s.Register("state", func() any { return 1 })
 			for _, path := range []string{"/debug/vars/state", "/debug/vars/", "/metrics", "/debug/pprof/"} {
 				w := get(t, s.Handler(), "http://"+c.host+path, c.authorization)
@@ -298,10 +300,11 @@ func TestReady(t *testing.T) {
 		{reconcile.State{Validated: "x", Leading: true, Instances: []reconcile.InstanceState{{Name: "a"}, {Name: "b", Error: "no route"}, {Name: "c", Hash: "x"}}},
 			"instance a has no configuration yet: deployment under way\ninstance b has no configuration yet: no route"},
 	} {
+		o := observe.New(eventbus.New(nil), observe.Subject{Loop: &fixedLoop{state: c.state}}, nil)
 		if c.want == "" {
-			require.NoError(t, observe.Ready(c.state))
+			require.NoError(t, o.Health.Ready())
 		} else {
-			require.EqualError(t, observe.Ready(c.state), c.want)
+			require.EqualError(t, o.Health.Ready(), "configuration: "+c.want)
 		}
 	}
 }

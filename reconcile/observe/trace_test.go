@@ -103,9 +103,9 @@ func TestTrace(t *testing.T) {
 `},
 		{"an end without a beginning, as of a bus that was joined late", []any{
 			reconcile.AttemptCompleted{ID: 8, At: began, RenderTook: time.Second},
-			reconcile.ReconciliationFailed{ID: 9, Took: time.Second},
+			reconcile.ReconciliationFailed{ID: 9, Took: time.Second, Err: boom},
 			reconcile.InstanceDeployed{ID: 3, Instance: "a", Took: time.Second},
-		}, `reconciliation 1s: no reason given
+		}, `reconciliation 1s: boom
 deploy 1s
 `},
 		{"one that was given up at the end of the process", []any{
@@ -131,8 +131,7 @@ deploy 1s
 
 func TestTraceAttributes(t *testing.T) {
 	spans := traced(t,
-		reconcile.ReconciliationStarted{ID: 1, Reasons: []string{"start"}},
-		reconcile.ReconciliationCompleted{ID: 1, Hash: "abc", Took: 4 * time.Second},
+		reconcile.ReconciliationCompleted{ID: 1, Hash: "abc", Took: 4 * time.Second, Reasons: []string{"start"}},
 		reconcile.InstanceDeployed{ID: 1, Instance: "a", Result: &dataplane.Result{Reloads: 1, Commands: 2, Fallback: "no socket"}})
 	require.ElementsMatch(t, []attribute.KeyValue{
 		attribute.Int64("haptic.reconciliation", 1), attribute.Int("haptic.attempts", 0),
@@ -153,8 +152,7 @@ func TestTraceIsBounded(t *testing.T) {
 		reasons[i] = huge
 	}
 	events := []any{
-		reconcile.ReconciliationStarted{ID: 1, Reasons: reasons},
-		reconcile.ReconciliationFailed{ID: 1, Err: errors.New("\xff" + huge)},
+		reconcile.ReconciliationFailed{ID: 1, Reasons: reasons, Err: errors.New("\xff" + huge)},
 		reconcile.InstanceDeploymentFailed{ID: 1, Instance: huge, Err: errors.New(huge), Result: &dataplane.Result{Fallback: huge}},
 	}
 	for id := range uint64(1000) {

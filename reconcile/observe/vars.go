@@ -3,16 +3,19 @@ package observe
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
-// Text is a variable that a [Server] shows as it is, and not as JSON.
-type Text string
+// plain is a variable that a [Server] shows as it is, and not as JSON.
+type plain string
 
 // Bounds of what is shown.
 const (
@@ -22,12 +25,27 @@ const (
 )
 
 // rendered is the newest validated configuration, without its secrets.
-func rendered(cfg *dataplane.Config) Text {
+func rendered(cfg *dataplane.Config) plain {
 	if cfg == nil {
 		return "# no valid configuration yet\n"
 	}
-	return Text(mask(cfg.Main()))
+	return plain(redact(cfg.Main()))
 }
+
+// redact hides what is secret in each line. Lines keep their numbers and their
+// indent.
+func redact(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		words := strings.TrimLeft(line, " \t")
+		lines[i] = line[:len(line)-len(words)] + haproxycfg.Redact(words)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// secretFile are parts of names of files whose entries may be secrets, as
+// those of auth.map.
+var secretFile = regexp.MustCompile(`(?i)auth|cookie|key|pass|session|signature`)
 
 // auxFile is a file of the configuration as it may be shown.
 type auxFile struct {
@@ -47,19 +65,20 @@ func auxFiles(cfg *dataplane.Config) []auxFile {
 	}
 	for _, f := range cfg.Files() {
 		a := auxFile{Kind: string(f.Kind), Name: f.Name, Size: len(f.Content)}
-		if f.Kind != dataplane.Certificate && !secretFile(f.Name) {
+		hidden := haproxycfg.NamesSecret(f.Name) || secretFile.MatchString(f.Name)
+		if f.Kind != dataplane.Certificate && !hidden {
 			sum := sha256.Sum256(f.Content)
 			a.Hash = hex.EncodeToString(sum[:8])
 		}
 		switch {
 		case f.Kind != dataplane.Map:
-		case secretFile(f.Name):
-			a.Content = masked
+		case hidden:
+			a.Content = haproxycfg.Secret
 		case len(f.Content) > maxContent || shown+len(f.Content) > maxContents:
 			a.Content = "(too long)"
 		default:
 			shown += len(f.Content)
-			a.Content = mask(string(f.Content))
+			a.Content = redact(string(f.Content))
 		}
 		files = append(files, a)
 	}
@@ -91,18 +110,14 @@ func (s *Subject) watchInfos() map[string]watchInfo {
 	return infos
 }
 
-// settingsInfo is the state of settings as it is shown.
-type settingsInfo struct {
-	Name      string    `json:"name"`
-	Version   string    `json:"version"`
-	AppliedAt time.Time `json:"appliedAt,omitzero"`
-	Candidate string    `json:"candidate,omitempty"`
-	Error     string    `json:"error,omitempty"`
-	ErrorAt   time.Time `json:"errorAt,omitzero"`
-}
-
-func infoOf(s settings.State) settingsInfo {
-	return settingsInfo{s.Name, s.Version, s.AppliedAt, s.Candidate, s.Error, s.ErrorAt}
+// settings are those of now, without the watches, which stand in watchInfos.
+func (s *Subject) settings() *settings.State {
+	if s.Settings == nil {
+		return nil
+	}
+	state := s.Settings()
+	state.Watched = nil
+	return &state
 }
 
 // shortPlans cuts plans that are too long to read.
@@ -115,66 +130,41 @@ func shortPlans(plans []planEntry) []planEntry {
 	return plans
 }
 
-// findingInfo is what a check has found as it is shown.
-type findingInfo struct {
-	Component string `json:"component"`
-	Probe     string `json:"probe"`
-	Error     string `json:"error,omitempty"`
-}
-
-func findingInfos(findings []Finding) []findingInfo {
-	infos := make([]findingInfo, 0, len(findings))
-	for _, f := range findings {
-		info := findingInfo{Component: f.Component, Probe: f.Probe.String()}
-		if f.Err != nil {
-			info.Error = f.Err.Error()
-		}
-		infos = append(infos, info)
-	}
-	return infos
-}
-
-// uptime says since when the process runs.
-type uptime struct {
-	Started time.Time `json:"started"`
-	Uptime  string    `json:"uptime"`
-	Seconds float64   `json:"seconds"`
-}
-
-func uptimeSince(started time.Time) uptime {
+func uptimeSince(started time.Time) map[string]any {
 	up := time.Since(started)
-	return uptime{started, brief(up), up.Seconds()}
+	return map[string]any{"started": started, "uptime": brief(up), "seconds": up.Seconds()}
+}
+
+// version is what runs.
+func (s *Subject) version() string {
+	if s.Version != "" {
+		return s.Version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
 }
 
 // buildInfo says what runs. It leaves out build settings that may hold paths.
-type buildInfo struct {
-	Version  string `json:"version"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-	Main     string `json:"main,omitempty"` // path of the module
-	Revision string `json:"revision,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // beyond that revision
-	SDK      string `json:"sdk,omitempty"`      // version of this module, where the program is another one
-}
-
-func (s *Subject) buildInfo() buildInfo {
-	b := buildInfo{Version: s.version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+func (s *Subject) buildInfo() map[string]any {
+	b := map[string]any{"version": s.version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
 	}
-	b.Main = info.Main.Path
+	b["main"] = info.Main.Path
 	for _, setting := range info.Settings {
 		switch setting.Key {
 		case "vcs.revision":
-			b.Revision = setting.Value
+			b["revision"] = setting.Value
 		case "vcs.modified":
-			b.Modified = setting.Value == "true"
+			b["modified"] = setting.Value == "true"
 		}
 	}
 	for _, m := range info.Deps {
 		if m.Path == "github.com/hapticsdk/haptic" {
-			b.SDK = m.Version
+			b["sdk"] = m.Version
 		}
 	}
 	return b

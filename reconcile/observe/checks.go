@@ -1,0 +1,176 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
+)
+
+// stallTime is after how long something that has not ended counts as stalled: far
+// above all time-outs, which end it long before.
+const stallTime = 5 * time.Minute
+
+// addChecks adds a check for each component of a subject.
+func addChecks(bus *eventbus.Bus, s *Subject) {
+	p := &progress{deploying: map[string]time.Time{}}
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { p.hear(d.Event) })
+	h := s.Health
+	h.Check("reconciliation", Live, p.reconciles)
+	h.Check("deployment", Live, func() error { return p.deploys(s.Loop == nil || s.Loop.State().Leading) })
+	if s.Loop != nil {
+		h.Check("configuration", ReadyToServe, func() error { return ready(s.Loop.State()) })
+		h.Check("instances", Reported, func() error { return failed(s.Loop.State()) })
+		h.Check("quarantine", Reported, func() error { return quarantined(s.Loop.State()) })
+	}
+	if len(s.Watched) > 0 || s.Settings != nil {
+		h.Check("sync", ReadyToServe, func() error {
+			return watchesThat(s.watches(), func(w k8swatch.State) bool { return !w.Synced })
+		})
+		h.Check("watches", Reported, func() error {
+			return watchesThat(s.watches(), func(w k8swatch.State) bool { return w.Phase != k8swatch.PhaseSynced })
+		})
+	}
+	if s.Settings != nil {
+		h.Check("settings", Reported, func() error {
+			if state := s.Settings(); state.Error != "" {
+				return errors.New(state.Error)
+			}
+			return nil
+		})
+	}
+}
+
+// progress knows what has begun and has not ended.
+type progress struct {
+	mu             sync.Mutex
+	reconciliation uint64 // under way
+	since          time.Time
+	deploying      map[string]time.Time // since when, by instance
+}
+
+func (p *progress) hear(v any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := v.(type) {
+	case reconcile.ReconciliationStarted:
+		p.reconciliation, p.since = e.ID, time.Now()
+	case reconcile.AttemptCompleted: // a search for what is at fault may be long, but it moves
+		p.since = time.Now()
+	case reconcile.ReconciliationCompleted, reconcile.ReconciliationFailed:
+		p.reconciliation = 0
+	case reconcile.DeploymentStarted:
+		p.deploying[e.Instance] = time.Now()
+	case reconcile.InstanceDeployed, reconcile.InstanceDeploymentFailed:
+		delete(p.deploying, reportOf(v).Instance)
+	case reconcile.InstancesChanged:
+		for _, name := range e.Removed {
+			delete(p.deploying, name)
+		}
+	}
+}
+
+func (p *progress) reconciles() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if took := time.Since(p.since); p.reconciliation != 0 && took > stallTime {
+		return fmt.Errorf("reconciliation %d makes no progress for %s", p.reconciliation, brief(took))
+	}
+	return nil
+}
+
+// deploys finds deployments that do not end. One that leadership was lost in ends
+// without an event.
+func (p *progress) deploys(leading bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !leading {
+		clear(p.deploying)
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(p.deploying)) {
+		if took := time.Since(p.deploying[name]); took > stallTime {
+			errs = append(errs, fmt.Errorf("instance %s is being deployed to for %s", name, brief(took)))
+		}
+	}
+	return joined(errs)
+}
+
+// ready says what the loop waits for until it is ready, as
+// [reconcile.State.Ready] has it.
+func ready(s reconcile.State) error {
+	switch {
+	case s.Ready():
+		return nil
+	case s.Validated == "" && s.LastError != "":
+		return fmt.Errorf("no valid configuration yet: %s", s.LastError)
+	case s.Validated == "":
+		return errors.New("no valid configuration yet")
+	}
+	var errs []error
+	for _, e := range s.Instances {
+		if e.Hash == "" {
+			why := "deployment under way"
+			if e.Error != "" {
+				why = e.Error
+			}
+			errs = append(errs, fmt.Errorf("instance %s has no configuration yet: %s", e.Name, why))
+		}
+	}
+	return joined(errs)
+}
+
+func failed(s reconcile.State) error {
+	var errs []error
+	for _, e := range s.Instances {
+		if e.Error != "" {
+			errs = append(errs, fmt.Errorf("instance %s failed %s: %s", e.Name, times(e.Failures), e.Error))
+		}
+	}
+	return joined(errs)
+}
+
+func quarantined(s reconcile.State) error {
+	var errs []error
+	for _, q := range s.Quarantined {
+		errs = append(errs, errors.New(q.String()))
+	}
+	return joined(errs)
+}
+
+func watchesThat(watches map[string]k8swatch.State, are func(k8swatch.State) bool) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(watches)) {
+		if w := watches[name]; are(w) {
+			says := string(w.Phase)
+			if w.Err != nil {
+				says += ": " + w.Err.Error()
+			}
+			errs = append(errs, fmt.Errorf("%s is %s", name, says))
+		}
+	}
+	return joined(errs)
+}
+
+// joined joins errors, but not thousands.
+func joined(errs []error) error {
+	const most = 10
+	if more := len(errs) - most; more > 0 {
+		errs = append(errs[:most:most], fmt.Errorf("and %d more", more))
+	}
+	return errors.Join(errs...)
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times in a row", n)
+}
