@@ -115,7 +115,7 @@ func (s *Server) keep(p page) string {
 func (s *Server) matching(gvr schema.GroupVersionResource, m matcher) []Object {
 	var found []Object
 	for _, obj := range s.objects[gvr] {
-		if m.match(obj) {
+		if m(obj) {
 			found = append(found, obj)
 		}
 	}
@@ -125,66 +125,43 @@ func (s *Server) matching(gvr schema.GroupVersionResource, m matcher) []Object {
 	return found
 }
 
-// matcher is the namespace and the selectors of one list or watch.
-type matcher struct {
-	namespace string
-	labels    labels.Selector
-	fields    []fieldMatch
-}
-
-type fieldMatch struct {
-	path  *jsonpath.Bound
-	value string
-	not   bool
-}
+// matcher tells what a list or watch is of.
+type matcher func(Object) bool
 
 func (l *ListWatch) matcher(opts *metav1.ListOptions) (matcher, error) {
 	if l.tweak != nil {
 		l.tweak(opts)
 	}
-	m := matcher{namespace: l.namespace}
-	var err error
-	if m.labels, err = labels.Parse(opts.LabelSelector); err != nil {
-		return m, apierrors.NewBadRequest(err.Error())
-	}
-	selector, err := fields.ParseSelector(opts.FieldSelector)
+	byLabels, err := labels.Parse(opts.LabelSelector)
 	if err != nil {
-		return m, apierrors.NewBadRequest(err.Error())
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	for _, r := range selector.Requirements() {
+	byFields, err := fields.ParseSelector(opts.FieldSelector)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	paths := map[string]*jsonpath.Bound{}
+	for _, r := range byFields.Requirements() {
 		path, err := jsonpath.Compile(r.Field)
+		if err == nil {
+			paths[r.Field], err = path.Bind(l.kind.Type)
+		}
 		if err != nil {
-			return m, apierrors.NewBadRequest(err.Error())
+			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		bound, err := path.Bind(l.kind.Type)
-		if err != nil {
-			return m, apierrors.NewBadRequest(err.Error())
-		}
-		m.fields = append(m.fields, fieldMatch{path: bound, value: r.Value, not: r.Operator == "!="})
 	}
-	return m, nil
-}
-
-func (m matcher) match(obj Object) bool {
-	if m.namespace != "" && m.namespace != obj.GetNamespace() {
-		return false
-	}
-	if !m.labels.Matches(labels.Set(obj.GetLabels())) {
-		return false
-	}
-	var data any = obj
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		data = u.Object
-	}
-	for _, f := range m.fields {
-		values := f.path.Values(nil, data)
-		value := ""
-		if len(values) > 0 {
-			value = values[0]
-		}
-		if (value == f.value) == f.not {
+	return func(obj Object) bool {
+		if l.namespace != "" && l.namespace != obj.GetNamespace() || !byLabels.Matches(labels.Set(obj.GetLabels())) {
 			return false
 		}
-	}
-	return true
+		var data any = obj
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			data = u.Object
+		}
+		values := fields.Set{}
+		for field, path := range paths {
+			values[field] = strings.Join(path.Values(nil, data), ",")
+		}
+		return byFields.Matches(values)
+	}, nil
 }

@@ -5,6 +5,7 @@
 package memapi
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -22,13 +22,11 @@ import (
 type Server struct {
 	mu       sync.Mutex
 	revision uint64
-	floor    uint64                                 // watches from before this revision are too old
-	floors   map[schema.GroupVersionResource]uint64 // of resources that were removed
-	dropped  uint64                                 // counts DropWatches
+	floor    uint64 // watches from before this revision are too old
 	objects  map[schema.GroupVersionResource]map[string]Object
 	log      []event
 	logBase  uint64        // number of events that left the log
-	changed  chan struct{} // closed and replaced when the log grows or watches are dropped
+	changed  chan struct{} // closed and replaced when the log changes
 	fault    func(context.Context, Request) error
 	noMarks  bool
 	pages    map[string]page // what follows the pages that were sent
@@ -42,13 +40,16 @@ type Request struct {
 	Continue bool   // a list that asks for a later page
 }
 
+// event is a change of an object or, with neither, something else.
 type event struct {
 	revision uint64
-	gvr      schema.GroupVersionResource
-	old, new Object // nil where absent
-	bookmark bool   // nothing happened: watches that want bookmarks get one
-	removed  bool   // the resource went: its watches end
+	gvr      schema.GroupVersionResource // zero for all
+	old, new Object                      // nil where absent
+	bookmark bool                        // watches that want bookmarks get one
+	ends     bool                        // the watches end; of one resource: it was removed
 }
+
+func (e event) concerns(gvr schema.GroupVersionResource) bool { return e.gvr == gvr || e.gvr.Empty() }
 
 // maxLog bounds the log; older events are compacted, as etcd does after a while.
 const maxLog = 100_000
@@ -58,7 +59,6 @@ func New() *Server {
 	return &Server{
 		revision: 1,
 		objects:  map[schema.GroupVersionResource]map[string]Object{},
-		floors:   map[schema.GroupVersionResource]uint64{},
 		changed:  make(chan struct{}),
 		pages:    map[string]page{},
 	}
@@ -137,18 +137,7 @@ func (s *Server) Remove(gvr schema.GroupVersionResource) {
 		s.delete(gvr, k)
 	}
 	s.revision++
-	s.floors[gvr] = s.revision
-	s.append(event{gvr: gvr, removed: true})
-}
-
-// Get returns a copy of an object, or nil.
-func (s *Server) Get(gvr schema.GroupVersionResource, namespace, name string) Object {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if obj := s.objects[gvr][key(namespace, name)]; obj != nil {
-		return obj.DeepCopyObject().(Object)
-	}
-	return nil
+	s.append(event{gvr: gvr, ends: true})
 }
 
 // SetFault makes f decide, before each request is served, whether it fails, and
@@ -171,8 +160,7 @@ func (s *Server) SetNoBookmarks(off bool) {
 func (s *Server) DropWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dropped++
-	s.wake()
+	s.append(event{ends: true})
 }
 
 // Compact forgets the log: a watch from an older revision fails with 410.
@@ -212,29 +200,16 @@ func (s *Server) wake() {
 	s.changed = make(chan struct{})
 }
 
-// endings are what ends watches that began before.
-type endings struct{ dropped, removed uint64 }
-
-func (s *Server) endings(gvr schema.GroupVersionResource) endings {
-	return endings{dropped: s.dropped, removed: s.floors[gvr]}
-}
-
-// admit lets the fault decide. A watch ends at once if there was an ending after
-// those that are returned.
-func (s *Server) admit(ctx context.Context, r Request) (before endings, err error) {
-	if err := ctx.Err(); err != nil {
-		return before, err
-	}
+// admit lets the fault decide. It returns the number of the next event, for a
+// watch must not outlive an ending after that.
+func (s *Server) admit(ctx context.Context, r Request) (next uint64, err error) {
 	s.mu.Lock()
-	before, fault := s.endings(r.Resource), s.fault
+	next, fault := s.logBase+uint64(len(s.log)), s.fault
 	s.mu.Unlock()
-	if fault == nil {
-		return before, nil
+	if fault != nil && ctx.Err() == nil {
+		err = fault(ctx, r)
 	}
-	if err := fault(ctx, r); err != nil {
-		return before, err
-	}
-	return before, ctx.Err()
+	return next, cmp.Or(err, ctx.Err())
 }
 
 // Fetch returns a copy of one object; an error is what a client gets.
@@ -242,8 +217,10 @@ func (s *Server) Fetch(ctx context.Context, gvr schema.GroupVersionResource, nam
 	if _, err := s.admit(ctx, Request{Resource: gvr, Verb: "get"}); err != nil {
 		return nil, err
 	}
-	if obj := s.Get(gvr, namespace, name); obj != nil {
-		return obj, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if obj := s.objects[gvr][key(namespace, name)]; obj != nil {
+		return obj.DeepCopyObject().(Object), nil
 	}
 	return nil, apierrors.NewNotFound(gvr.GroupResource(), name)
 }
@@ -252,7 +229,7 @@ func (s *Server) Fetch(ctx context.Context, gvr schema.GroupVersionResource, nam
 func (s *Server) Objects(gvr schema.GroupVersionResource) []Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := s.matching(gvr, matcher{labels: labels.Everything()})
+	found := s.matching(gvr, func(Object) bool { return true })
 	for i, obj := range found {
 		found[i] = obj.DeepCopyObject().(Object)
 	}

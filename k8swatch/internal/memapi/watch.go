@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -24,7 +25,7 @@ type watching struct {
 	bookmark Object
 	marks    bool   // bookmarks are welcome
 	next     uint64 // absolute number of the next event of the log
-	dropped  uint64
+	admitted uint64 // number of the event from which on endings count
 	events   chan watch.Event
 	end      chan struct{}
 	once     sync.Once
@@ -38,14 +39,14 @@ func (l *ListWatch) WatchWithContext(ctx context.Context, opts metav1.ListOption
 		return nil, err
 	}
 	s := l.server
-	before, err := s.admit(ctx, Request{Resource: l.gvr, Verb: "watch"})
+	admitted, err := s.admit(ctx, Request{Resource: l.gvr, Verb: "watch"})
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &watching{
-		server: s, list: l, match: m, dropped: before.dropped, marks: opts.AllowWatchBookmarks,
+		server: s, list: l, match: m, admitted: admitted, marks: opts.AllowWatchBookmarks,
 		events: make(chan watch.Event), end: make(chan struct{}),
 	}
 	w.next = s.logBase + uint64(len(s.log))
@@ -59,13 +60,14 @@ func (l *ListWatch) WatchWithContext(ctx context.Context, opts metav1.ListOption
 		w.initial = s.matching(l.gvr, m)
 	case perr != nil:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is not a number", opts.ResourceVersion))
-	case from < max(s.floor, s.floors[l.gvr]):
-		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, max(s.floor, s.floors[l.gvr])))
 	default:
 		i, _ := slices.BinarySearchFunc(s.log, from+1, func(e event, r uint64) int { return cmp.Compare(e.revision, r) })
+		if from < s.floor || slices.ContainsFunc(s.log[i:], func(e event) bool { return e.ends && e.gvr == l.gvr }) {
+			return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d", from))
+		}
 		w.next = s.logBase + uint64(i)
 	}
-	if s.floors[l.gvr] != before.removed {
+	if n := max(admitted, s.logBase) - s.logBase; slices.ContainsFunc(s.log[n:], func(e event) bool { return e.ends && e.concerns(l.gvr) }) {
 		w.Stop()
 	}
 	go w.run(ctx)
@@ -90,19 +92,17 @@ func (w *watching) run(ctx context.Context) {
 		return
 	}
 	for {
-		batch, changed, err := w.batch()
-		if err != nil {
-			status := apierrors.NewResourceExpired(err.Error()).Status()
-			w.sendEvent(ctx, watch.Event{Type: watch.Error, Object: &status})
-			return
-		}
-		if changed == nil {
+		batch, changed, ok := w.batch()
+		if !ok {
+			status := apierrors.NewResourceExpired("the watch fell behind the compacted log").Status()
+			w.send(ctx, watch.Error, &status)
 			return
 		}
 		for _, e := range batch {
 			if !w.deliver(ctx, e) {
 				return
 			}
+			w.next++
 		}
 		if len(batch) > 0 {
 			continue
@@ -117,21 +117,15 @@ func (w *watching) run(ctx context.Context) {
 	}
 }
 
-// batch takes the events that are new to this watch; changed is nil when the
-// watch was dropped.
-func (w *watching) batch() (batch []event, changed <-chan struct{}, err error) {
+// batch returns the events that are new to this watch, unless some are gone.
+func (w *watching) batch() (batch []event, changed <-chan struct{}, ok bool) {
 	s := w.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dropped != w.dropped {
-		return nil, nil, nil
-	}
 	if w.next < s.logBase {
-		return nil, nil, fmt.Errorf("the watch fell behind the compacted log")
+		return nil, nil, false
 	}
-	batch = append(batch, s.log[w.next-s.logBase:]...)
-	w.next = s.logBase + uint64(len(s.log))
-	return batch, s.changed, nil
+	return slices.Clone(s.log[w.next-s.logBase:]), s.changed, true
 }
 
 // deliver translates an event as the API server does: an object that starts to
@@ -140,13 +134,13 @@ func (w *watching) deliver(ctx context.Context, e event) bool {
 	if e.bookmark && w.marks {
 		return w.send(ctx, watch.Bookmark, w.list.mark(e.revision, false))
 	}
-	if e.gvr != w.list.gvr {
+	if !e.concerns(w.list.gvr) {
 		return true
 	}
-	if e.removed {
-		return false
+	if e.ends {
+		return w.next < w.admitted
 	}
-	before, after := e.old != nil && w.match.match(e.old), e.new != nil && w.match.match(e.new)
+	before, after := e.old != nil && w.match(e.old), e.new != nil && w.match(e.new)
 	switch {
 	case before && after:
 		return w.send(ctx, watch.Modified, w.list.copy(e.new))
@@ -160,13 +154,9 @@ func (w *watching) deliver(ctx context.Context, e event) bool {
 	return true
 }
 
-func (w *watching) send(ctx context.Context, t watch.EventType, obj Object) bool {
-	return w.sendEvent(ctx, watch.Event{Type: t, Object: obj})
-}
-
-func (w *watching) sendEvent(ctx context.Context, e watch.Event) bool {
+func (w *watching) send(ctx context.Context, t watch.EventType, obj runtime.Object) bool {
 	select {
-	case w.events <- e:
+	case w.events <- watch.Event{Type: t, Object: obj}:
 		return true
 	case <-w.end:
 	case <-ctx.Done():
