@@ -42,7 +42,7 @@ func TestCasesFromFilesAndFolders(t *testing.T) {
 	}{
 		"a folder":          {[]string{"-test", filepath.Join(dir, "templates/cases"), "-templates", filepath.Join(dir, "templates")}, 0, "ok    good\n1 cases: 1 passed"},
 		"a file that fails": {[]string{"-test", write("bad.yaml", failing)}, 1, "bad.yaml:3: contains haproxy.cfg /no such line/: no match"},
-		"a mistake":         {[]string{"-test", filepath.Join(dir, "wrong")}, 1, `a.yaml:2: a case has no field "assertion"`},
+		"a mistake":         {[]string{"-test", filepath.Join(dir, "wrong")}, 1, `a.yaml:2:1: assertion: case "a": unknown key; did you mean assertions?`},
 		"no cases":          {[]string{"-test", filepath.Join(dir, "none")}, 1, "there are no cases"},
 		"no folder":         {[]string{"-test", filepath.Join(dir, "missing")}, 1, "no such file"},
 	} {

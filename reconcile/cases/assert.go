@@ -14,43 +14,31 @@ import (
 
 // holds says why an assertion does not hold, or, as an error, why that cannot be
 // told.
-func (p *casePlay) holds(ctx context.Context, a *Assertion) (problem string, err error) {
+func (p *play) holds(ctx context.Context, a *Assertion) (problem string, err error) {
 	switch a.Type {
-	case assertValid:
+	case "haproxy_valid":
 		return p.valid(ctx)
-	case assertDeterministic:
+	case "deterministic":
 		return p.deterministic(ctx)
-	case assertJSONPath:
+	case "jsonpath":
 		return p.jsonPath(a)
+	}
+	judge := assertionTypes()[a.Type].text
+	if judge == nil {
+		return "", fmt.Errorf("no type of assertion is %q", a.Type)
 	}
 	text, err := p.text(a.Target)
 	if err != nil {
 		return "", err
 	}
-	t := targetText{name: a.Target, text: text, mask: p.mask, hidden: strings.HasPrefix(a.Target, "cert:")}
-	if a.Target == errorTarget && p.err == nil {
-		t.absent = "the render did not fail"
-	}
-	switch a.Type {
-	case assertContains:
-		return t.contains(a.patterns[0]), nil
-	case assertNotContains:
-		return t.lacks(a.patterns[0]), nil
-	case assertMatchCount:
-		return t.count(a.patterns[0], a.count), nil
-	case assertEquals:
-		return t.equals(*a.expected), nil
-	case assertMatchOrder:
-		return t.order(a.patterns), nil
-	}
-	return "", fmt.Errorf("no type of assertion is %q", a.Type)
+	return judge(&target{name: a.Target, text: text, mask: p.mask, hidden: strings.HasPrefix(a.Target, "cert:")}, a), nil
 }
 
-func (p *casePlay) valid(ctx context.Context) (string, error) {
+func (p *play) valid(ctx context.Context) (string, error) {
 	if p.runner.Validator == nil {
 		return "", errors.New("Runner.Validator is missing")
 	}
-	if err := p.runner.ask(ctx, p.rendered.Config); err != nil {
+	if err := p.runner.validate(ctx, p.rendered.Config); err != nil {
 		if ctx.Err() != nil {
 			return "", err
 		}
@@ -60,7 +48,7 @@ func (p *casePlay) valid(ctx context.Context) (string, error) {
 }
 
 // text is the text of a target.
-func (p *casePlay) text(target string) (string, error) {
+func (p *play) text(target string) (string, error) {
 	switch target {
 	case errorTarget:
 		if p.err == nil {
@@ -76,29 +64,20 @@ func (p *casePlay) text(target string) (string, error) {
 	case mainTarget:
 		return p.rendered.Config.Main(), nil
 	}
-	kind, name, ok := fileTarget(target)
-	if !ok {
-		return "", fmt.Errorf("no target %q", target)
+	kind, name, _ := fileTarget(target)
+	if f, ok := p.rendered.Config.File(kind, name); ok {
+		return string(f.Content), nil
 	}
-	f, ok := p.rendered.Config.File(kind, name)
-	if !ok {
-		var have []string
-		for _, f := range p.rendered.Config.Files() {
-			have = append(have, targetOf(f))
-		}
-		if len(have) == 0 {
-			have = []string{"none"}
-		}
-		return "", fmt.Errorf("there is no %s, of files there are: %s", target, strings.Join(have, ", "))
+	have := []string{}
+	for _, f := range p.rendered.Config.Files() {
+		have = append(have, targetOf(f))
 	}
-	return string(f.Content), nil
+	return "", fmt.Errorf("there is no %s, of files there are: %s", target, strings.Join(have, ", "))
 }
 
-func (p *casePlay) jsonPath(a *Assertion) (string, error) {
-	var data any
-	if a.Target == jsonTarget {
-		data = p.asJSON()
-	} else {
+func (p *play) jsonPath(a *Assertion) (string, error) {
+	data := p.asJSON()
+	if a.Target != jsonTarget {
 		text, err := p.text(a.Target)
 		if err != nil {
 			return "", err
@@ -107,13 +86,13 @@ func (p *casePlay) jsonPath(a *Assertion) (string, error) {
 			return "", fmt.Errorf("%s is not JSON: %w", a.Target, err)
 		}
 	}
-	query, err := jsonpath.NewQuery(a.path, true)
+	query, err := jsonpath.NewQuery(a.JSONPath, true)
 	if err != nil {
 		return "", err
 	}
 	found, err := query.Find(data)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", a.path, err)
+		return "", fmt.Errorf("%s: %w", a.JSONPath, err)
 	}
 	var values []string
 	for _, v := range found {
@@ -130,25 +109,24 @@ func (p *casePlay) jsonPath(a *Assertion) (string, error) {
 	got := strings.Join(values, " ")
 	switch {
 	case len(values) == 0:
-		return fmt.Sprintf("%s has nothing at %s", a.Target, a.path), nil
-	case a.expected != nil && got != *a.expected && strings.HasPrefix(a.Target, "cert:"):
-		return a.path + " has another value", nil
-	case a.expected != nil && got != *a.expected:
-		return fmt.Sprintf("%s is %s, not %s", a.path, p.mask.shown(got), p.mask.shown(*a.expected)), nil
+		return fmt.Sprintf("%s has nothing at %s", a.Target, a.JSONPath), nil
+	case a.Expected == nil || got == string(*a.Expected):
+		return "", nil
+	case strings.HasPrefix(a.Target, "cert:"):
+		return a.JSONPath + " has another value", nil
 	}
-	return "", nil
+	return fmt.Sprintf("%s is %s, not %s", a.JSONPath, p.mask.shown(got), p.mask.shown(string(*a.Expected))), nil
 }
 
 // asJSON is the render for jsonpath. Certificates are in it by name alone: they
 // hold keys.
-func (p *casePlay) asJSON() any {
+func (p *play) asJSON() any {
 	files := map[string]any{}
 	for _, f := range p.rendered.Config.Files() {
-		if f.Kind == dataplane.Certificate {
-			files[targetOf(f)] = "(secret)"
-			continue
-		}
 		files[targetOf(f)] = string(f.Content)
+		if f.Kind == dataplane.Certificate {
+			files[targetOf(f)] = hidden
+		}
 	}
 	refused := []any{}
 	for _, r := range p.rendered.Refused {
@@ -161,109 +139,85 @@ func (p *casePlay) asJSON() any {
 	return map[string]any{"config": p.rendered.Config.Main(), "files": files, "refused": refused, "resources": resources}
 }
 
-// targetText is a text that assertions look at.
-type targetText struct {
-	name   string
-	text   string
-	mask   *caseMask
-	hidden bool   // nothing of it may be shown
-	absent string // why there is none
+// target is a text that assertions look at.
+type target struct {
+	name, text string
+	mask       mask
+	hidden     bool // nothing of it may be shown
 }
 
 // line describes the line of an offset.
-func (t *targetText) line(at int) string {
+func (t *target) line(at int) string {
 	n := strings.Count(t.text[:at], "\n") + 1
 	if t.hidden {
 		return fmt.Sprintf("line %d", n)
 	}
-	begin := strings.LastIndexByte(t.text[:at], '\n') + 1
-	line, _, _ := strings.Cut(t.text[begin:], "\n")
+	line, _, _ := strings.Cut(t.text[strings.LastIndexByte(t.text[:at], '\n')+1:], "\n")
 	return fmt.Sprintf("line %d: %s", n, t.mask.shown(line))
 }
 
-func (t *targetText) contains(pattern *regexp.Regexp) string {
-	if pattern.MatchString(t.text) {
+func (t *target) contains(a *Assertion) string {
+	if a.patterns[0].MatchString(t.text) {
 		return ""
 	}
-	return "no match in " + t.name + t.instead(pattern)
+	return t.noMatch(a.patterns[0])
 }
 
-// instead helps to see why a pattern does not match.
-func (t *targetText) instead(pattern *regexp.Regexp) string {
-	source := strings.TrimPrefix(pattern.String(), multiline)
-	if t.absent != "" {
-		return ", " + t.absent
-	}
+// noMatch says that a pattern does not match, and what may be the reason.
+func (t *target) noMatch(pattern *regexp.Regexp) string {
+	s := "no match in " + t.name
 	if t.text == "" {
-		return ", which is empty"
+		return s + ", which is empty"
 	}
-	if at := strings.Index(t.text, source); at >= 0 {
-		return fmt.Sprintf(`; as plain text it is in %s: \Q...\E takes special characters as they are`, t.line(at))
+	if at := strings.Index(t.text, source(pattern)); at >= 0 {
+		return fmt.Sprintf(`%s; as plain text it is in %s: \Q...\E takes special characters as they are`, s, t.line(at))
 	}
-	if t.hidden {
-		return ""
-	}
-	if at, ok := nearestLine(t.text, source); ok {
-		return "; nearest is " + t.line(at)
-	}
-	return ""
+	return s
 }
 
-func (t *targetText) lacks(pattern *regexp.Regexp) string {
-	if at := pattern.FindStringIndex(t.text); at != nil {
+func (t *target) lacks(a *Assertion) string {
+	if at := a.patterns[0].FindStringIndex(t.text); at != nil {
 		return "it matches " + t.name + " " + t.line(at[0])
 	}
 	return ""
 }
 
-func (t *targetText) count(pattern *regexp.Regexp, want int) string {
-	found := pattern.FindAllStringIndex(t.text, -1)
-	if len(found) == want {
+func (t *target) count(a *Assertion) string {
+	found := a.patterns[0].FindAllStringIndex(t.text, -1)
+	if len(found) == a.count {
 		return ""
 	}
-	s := fmt.Sprintf("%d matches in %s, not %d", len(found), t.name, want)
-	if len(found) == 0 {
-		return s + t.instead(pattern)
-	}
-	lines, last := 0, ""
-	for _, at := range found {
-		line := t.line(at[0])
-		if line == last {
-			continue
-		}
-		if lines++; lines > 5 {
+	s := fmt.Sprintf("%d matches in %s, not %d", len(found), t.name, a.count)
+	for i, at := range found {
+		if i == 5 {
 			return s + "\n..."
 		}
-		s += "\n" + line
-		last = line
+		s += "\n" + t.line(at[0])
 	}
 	return s
 }
 
-func (t *targetText) equals(want string) string {
-	switch {
+func (t *target) equals(a *Assertion) string {
+	switch want := string(*a.Expected); {
 	case t.text == want:
 		return ""
 	case t.hidden:
 		return t.name + " differs"
-	case t.absent != "":
-		return t.absent
+	default:
+		return t.name + " differs: " + t.mask.differing(want, t.text)
 	}
-	return t.name + " differs: " + t.mask.differing(want, t.text)
 }
 
 // order compares the first matches.
-func (t *targetText) order(patterns []*regexp.Regexp) string {
+func (t *target) order(a *Assertion) string {
 	last := -1
-	for i, pattern := range patterns {
+	for i, pattern := range a.patterns {
 		at := pattern.FindStringIndex(t.text)
-		name := strings.TrimPrefix(pattern.String(), multiline)
 		switch {
 		case at == nil:
-			return fmt.Sprintf("no match of /%s/ in %s%s", name, t.name, t.instead(pattern))
+			return fmt.Sprintf("/%s/: %s", source(pattern), t.noMatch(pattern))
 		case at[0] < last:
-			before := strings.TrimPrefix(patterns[i-1].String(), multiline)
-			return fmt.Sprintf("/%s/ stands before /%s/ in %s\n%s\n%s", name, before, t.name, t.line(at[0]), t.line(last))
+			return fmt.Sprintf("/%s/ stands before /%s/ in %s\n%s\n%s", source(pattern), source(a.patterns[i-1]), t.name, t.line(at[0]), t.line(last))
 		}
 		last = at[0]
 	}

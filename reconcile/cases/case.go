@@ -3,16 +3,19 @@ package cases
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/strictyaml"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
-// Case is a test of templates that stands beside them: which resources there
-// are, and what the configuration must be. [Parse] reads cases,
-// [Runner] runs them.
+// Case is a test of templates: which resources there are, and what the
+// configuration must be. [Parse] reads cases, a [Runner] runs them.
 type Case struct {
 	Name        string
 	Description string
@@ -25,68 +28,64 @@ type Case struct {
 	Assertions []Assertion
 }
 
-// The types of assertions; see [Parse].
-const (
-	assertValid         string = "haproxy_valid" // the validator accepts the configuration
-	assertContains      string = "contains"      // the pattern matches
-	assertNotContains   string = "not_contains"  // the pattern does not match
-	assertMatchCount    string = "match_count"   // the pattern matches so many times
-	assertEquals        string = "equals"        // the target is this text, to the byte
-	assertJSONPath      string = "jsonpath"      // the expression has this value or, without one, any
-	assertMatchOrder    string = "match_order"   // the first matches of the patterns follow one another
-	assertDeterministic string = "deterministic" // every render makes the same, in whatever order the fixtures are
-)
+// Assertion is one thing that must hold in a [Case]; see [Parse]. Those that were
+// not made by Parse hold nothing.
+type Assertion struct {
+	Type        string `yaml:"type" required:"true"`
+	Target      string `yaml:"target"` // "haproxy.cfg" where a case does not say
+	Description string `yaml:"description"`
+	Not         bool   `yaml:"not"` // it must not hold
+	Line        int    `yaml:"-"`   // in the file of the case
 
-// What an assertion may look at besides files, which are "map:NAME",
-// "file:NAME", "cert:NAME", "crt-list:NAME" and "ca:NAME".
+	Pattern  string   `yaml:"pattern"`
+	Patterns []string `yaml:"patterns"`
+	Expected *Text    `yaml:"expected"` // nil: any value
+	JSONPath string   `yaml:"jsonpath"`
+
+	patterns []*regexp.Regexp // of Pattern and Patterns
+	count    int              // of match_count
+}
+
+// Text is a string that may be written as a number or a boolean, too.
+type Text string
+
+// UnmarshalStrict reads any scalar.
+func (t *Text) UnmarshalStrict(d *strictyaml.Document, path string, n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode || d.Is(path, n, "!!str") {
+		*t = Text(n.Value)
+	}
+}
+
+// assertionType says which fields an assertion must have and may have, besides
+// those of all, and how it judges. All but haproxy_valid and deterministic look at a
+// target; those with a text judge the text of it.
+type assertionType struct {
+	must, may []string
+	text      func(t *target, a *Assertion) (problem string)
+}
+
+// assertionTypes are all types of assertions.
+func assertionTypes() map[string]assertionType {
+	return map[string]assertionType{
+		"haproxy_valid": {},
+		"deterministic": {},
+		"contains":      {[]string{"pattern"}, []string{"target"}, (*target).contains},
+		"not_contains":  {[]string{"pattern"}, []string{"target"}, (*target).lacks},
+		"match_count":   {[]string{"pattern", "expected"}, []string{"target"}, (*target).count},
+		"match_order":   {[]string{"patterns"}, []string{"target"}, (*target).order},
+		"equals":        {[]string{"expected"}, []string{"target"}, (*target).equals},
+		"jsonpath":      {[]string{"jsonpath"}, []string{"target", "expected"}, nil},
+	}
+}
+
+// The targets of assertions besides files, which are "map:NAME", "file:NAME",
+// "cert:NAME", "crt-list:NAME" and "ca:NAME".
 const (
 	mainTarget    = render.MainEntry  // the text of haproxy.cfg
 	errorTarget   = "rendering_error" // why the render failed; empty if it did not
 	refusedTarget = "refused"         // what was left out, and why; one a line
 	jsonTarget    = "rendered"        // all of it as JSON: config, files, refused, resources
 )
-
-// Assertion is one thing that must hold in a [Case].
-type Assertion struct {
-	Type        string // "contains"
-	Target      string // "haproxy.cfg" where a case does not say
-	Description string
-	Not         bool // it must not hold
-	Line        int  // in the file of the case
-
-	expected *string // of equals and jsonpath
-	count    int     // of match_count
-	patterns []*regexp.Regexp
-	path     string // of jsonpath
-}
-
-// String names an assertion as in "contains map:hosts.map /shop/".
-func (a *Assertion) String() string {
-	words := []string{a.Type}
-	if a.Not {
-		words = []string{"not", a.Type}
-	}
-	if a.Type != assertValid && a.Type != assertDeterministic {
-		words = append(words, a.Target)
-	}
-	for _, p := range a.patterns {
-		words = append(words, "/"+strings.TrimPrefix(p.String(), multiline)+"/")
-	}
-	if a.path != "" {
-		words = append(words, a.path)
-	}
-	return strings.Join(words, " ")
-}
-
-// multiline makes ^ and $ match at lines.
-const multiline = "(?m)"
-
-func compilePattern(text string) (*regexp.Regexp, error) {
-	if text == "" {
-		return nil, fmt.Errorf("an empty pattern matches everything")
-	}
-	return regexp.Compile(multiline + text)
-}
 
 // fileTargets are the kinds of files by what stands before their names.
 var fileTargets = []struct {
@@ -122,42 +121,49 @@ func targetOf(f dataplane.File) string {
 }
 
 // checkTarget says what is wrong with a target.
-func checkTarget(typ string, target string) error {
+func checkTarget(typ, target string) error {
 	kind, name, ok := fileTarget(target)
 	switch {
 	case ok:
 		return dataplane.CheckFileName(kind, name)
-	case target == mainTarget, target == errorTarget, target == refusedTarget:
-		if typ == assertJSONPath {
-			return fmt.Errorf("%s is not JSON: %s is, and so may be a file:NAME", target, jsonTarget)
-		}
+	case target == jsonTarget && typ == "jsonpath":
 		return nil
-	case target == jsonTarget && typ == assertJSONPath:
-		return nil
+	case !slices.Contains([]string{mainTarget, errorTarget, refusedTarget}, target):
+		return fmt.Errorf("no target %q, there is %s, %s, %s, and map:, file:, cert:, crt-list: or ca: with a name",
+			target, mainTarget, errorTarget, refusedTarget)
+	case typ == "jsonpath":
+		return fmt.Errorf("%s is not JSON: %s is, and so may be a file:NAME", target, jsonTarget)
 	}
-	return fmt.Errorf("no target %q, there is %s, %s, %s, and map:, file:, cert:, crt-list: or ca: with a name",
-		target, mainTarget, errorTarget, refusedTarget)
+	return nil
 }
 
-// Error is a mistake in a file of cases.
-type Error struct {
-	File string
-	Line int    // 1-based; 0 where the whole file is meant
-	Case string // its name, if that is known
-	Err  error
+// String names an assertion as in "contains map:hosts.map /shop/".
+func (a *Assertion) String() string {
+	words := []string{a.Type}
+	if a.Not {
+		words = []string{"not", a.Type}
+	}
+	if a.Type != "haproxy_valid" && a.Type != "deterministic" {
+		words = append(words, a.Target)
+	}
+	for _, p := range a.patterns {
+		words = append(words, "/"+source(p)+"/")
+	}
+	if a.JSONPath != "" {
+		words = append(words, a.JSONPath)
+	}
+	return strings.Join(words, " ")
 }
 
-// Error implements error.
-func (e *Error) Error() string {
-	s := e.File
-	if e.Line > 0 {
-		s = fmt.Sprintf("%s:%d", s, e.Line)
-	}
-	if e.Case != "" {
-		s += fmt.Sprintf(": case %q", e.Case)
-	}
-	return s + ": " + e.Err.Error()
-}
+// multiline makes ^ and $ match at lines.
+const multiline = "(?m)"
 
-// Unwrap implements errors.Is and errors.As.
-func (e *Error) Unwrap() error { return e.Err }
+// source is a pattern as the case has it.
+func source(p *regexp.Regexp) string { return strings.TrimPrefix(p.String(), multiline) }
+
+func compilePattern(text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, fmt.Errorf("an empty pattern matches everything")
+	}
+	return regexp.Compile(multiline + text)
+}

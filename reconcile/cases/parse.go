@@ -1,13 +1,13 @@
 package cases
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"path"
-	"regexp"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,18 +16,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/jsonpath"
+	"github.com/hapticsdk/haptic/internal/strictyaml"
 	"github.com/hapticsdk/haptic/k8swatch"
 )
+
+// Error is a mistake in a file of cases: its File, Line, Column, Path and Message,
+// and Err, the cause, if there is one.
+type Error = strictyaml.Error
+
+// Errors is all that is wrong in files of cases, by line.
+type Errors = strictyaml.Errors
 
 // Folder is where cases stand in a folder of templates; see [Without].
 const Folder = "cases"
 
-// Read reads all cases in a folder and those below it: *.yaml and *.yml, in
-// the order of their names. A folder that does not exist has none. The error
-// joins everything that is wrong in any file, and two cases of one name are.
+// Read reads all cases in a folder and those below it: *.yaml and *.yml, in the
+// order of their names. A folder that does not exist has none. The error is an
+// [Errors] of everything that is wrong in any file; two cases of one name are.
 func Read(fsys fs.FS) ([]Case, error) {
 	var cases []Case
-	var errs []error
+	var errs Errors
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Ext(name) != ".yaml" && path.Ext(name) != ".yml" {
 			return err
@@ -36,33 +45,31 @@ func Read(fsys fs.FS) ([]Case, error) {
 		if err != nil {
 			return err
 		}
-		found, err := Parse(name, data)
-		cases, errs = append(cases, found...), append(errs, err)
+		found, wrong := read(name, data)
+		cases, errs = append(cases, found...), append(errs, wrong...)
 		return nil
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		errs = append(errs, err)
-	}
-	errs = append(errs, checkNames(cases))
-	if err := errors.Join(errs...); err != nil {
 		return nil, err
+	}
+	if errs = append(errs, CheckNames(cases)...); len(errs) > 0 {
+		return nil, errs.OrNil()
 	}
 	return cases, nil
 }
 
-// checkNames finds cases of one name.
-func checkNames(cases []Case) error {
+// CheckNames finds cases of one name.
+func CheckNames(cases []Case) (errs Errors) {
 	first := map[string]*Case{}
-	var errs []error
 	for i := range cases {
 		c := &cases[i]
 		if f := first[c.Name]; f != nil && c.Name != "" {
-			errs = append(errs, &Error{c.File, c.Line, c.Name, fmt.Errorf("there is one of this name at %s:%d", f.File, f.Line)})
+			errs = append(errs, &Error{File: c.File, Line: c.Line, Column: 1, Message: fmt.Sprintf("case %q: there is one of this name at %s:%d", c.Name, f.File, f.Line)})
 			continue
 		}
 		first[c.Name] = c
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // Without is a folder of templates without its cases, for
@@ -92,8 +99,7 @@ func (w withoutCases) ReadDir(name string) ([]fs.DirEntry, error) {
 // Parse reads the cases in a YAML file: one in each document, or a list of
 // them. It is strict: a field that it does not know, a value of another type, a
 // name or an assertion that is missing, a pattern or a manifest that is wrong.
-// The error joins a [*Error] or a [*k8swatch.ManifestError] for each, with
-// file and line; there are no cases then.
+// The error is an [Errors] with file and line of each; there are no cases then.
 //
 //	name: a host has a backend
 //	description: ...                # optional
@@ -134,260 +140,208 @@ func (w withoutCases) ReadDir(name string) ([]fs.DirEntry, error) {
 // refusal a line). jsonpath looks at a file:NAME, or at "rendered": all of it,
 // with the fields config, files (by target), refused and resources.
 func Parse(name string, data []byte) ([]Case, error) {
-	p := caseParser{file: name}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	for {
-		var doc yaml.Node
-		err := decoder.Decode(&doc)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			line, text := yamlPosition(err)
-			p.fail(line, errors.New(text))
-			break
-		}
-		p.document(&doc)
+	cases, errs := read(name, data)
+	if errs = append(errs, CheckNames(cases)...); len(errs) > 0 {
+		return nil, errs.OrNil()
 	}
-	if err := checkNames(p.cases); err != nil {
-		p.errs = append(p.errs, err)
-	}
-	if len(p.errs) > 0 {
-		return nil, errors.Join(p.errs...)
-	}
-	return p.cases, nil
+	return cases, nil
 }
 
-// Decode reads cases, one or a list, that stand within a YAML file of
-// another kind, as [Parse] does; node says where.
-func Decode(name string, node *yaml.Node) ([]Case, error) {
-	p := caseParser{file: name}
-	p.document(node)
-	if err := checkNames(p.cases); err != nil {
-		p.errs = append(p.errs, err)
-	}
-	if len(p.errs) > 0 {
-		return nil, errors.Join(p.errs...)
-	}
-	return p.cases, nil
-}
-
-var caseYAMLLine = regexp.MustCompile(`^yaml: (?:unmarshal errors:\n\s+)?line (\d+): `)
-
-func yamlPosition(err error) (line int, text string) {
-	text = err.Error()
-	if m := caseYAMLLine.FindStringSubmatch(text); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		text = text[len(m[0]):]
-	}
-	return line, "not YAML: " + strings.TrimPrefix(text, "yaml: ")
-}
-
-// caseParser collects cases and everything that is wrong with them.
-type caseParser struct {
-	file  string
-	name  string // of the case that is read
-	cases []Case
-	errs  []error
-}
-
-func (p *caseParser) fail(line int, err error) {
-	p.errs = append(p.errs, &Error{p.file, line, p.name, err})
-}
-
-func (p *caseParser) failf(node *yaml.Node, format string, args ...any) {
-	p.fail(node.Line, fmt.Errorf(format, args...))
-}
-
-func (p *caseParser) document(node *yaml.Node) {
-	node = aliased(node)
-	switch {
-	case node.Kind == 0 || node.Tag == "!!null":
-	case node.Kind == yaml.SequenceNode:
-		for _, item := range node.Content {
-			p.aCase(aliased(item))
-		}
-	default:
-		p.aCase(node)
-	}
-}
-
-// aliased returns what a document holds, or what an alias stands for.
-func aliased(node *yaml.Node) *yaml.Node {
-	for range 100 {
+func read(name string, data []byte) (cases []Case, errs Errors) {
+	d, roots := strictyaml.Read(name, data)
+	for _, root := range roots {
 		switch {
-		case node.Kind == yaml.DocumentNode && len(node.Content) == 1:
-			node = node.Content[0]
-		case node.Kind == yaml.AliasNode && node.Alias != nil:
-			node = node.Alias
+		case root.ShortTag() == "!!null":
+		case root.Kind == yaml.SequenceNode:
+			var list []Case
+			d.Value("", root, reflect.ValueOf(&list).Elem())
+			cases = append(cases, list...)
 		default:
-			return node
+			var one Case
+			d.Value("", root, reflect.ValueOf(&one).Elem())
+			cases = append(cases, one)
 		}
 	}
-	return node
+	return cases, d.Errs
 }
 
-func (p *caseParser) aCase(node *yaml.Node) {
-	p.name = ""
-	f, ok := p.fields(node, "a case", "name", "description", "fixtures", "currentConfig", "http", "assertions")
-	if !ok {
-		return
+// caseFields are a case as it is written.
+type caseFields struct {
+	Name          string            `yaml:"name" required:"true"`
+	Description   string            `yaml:"description"`
+	Fixtures      fixtures          `yaml:"fixtures"`
+	CurrentConfig previous          `yaml:"currentConfig"`
+	HTTP          map[string]string `yaml:"http"`
+	Assertions    []Assertion       `yaml:"assertions" required:"key"`
+}
+
+// UnmarshalStrict reads a case.
+func (c *Case) UnmarshalStrict(d *strictyaml.Document, path string, n *yaml.Node) {
+	var f caseFields
+	before := len(d.Errs)
+	d.Value(path, n, reflect.ValueOf(&f).Elem())
+	d.Errs = append(d.Errs, d.Check(path, f, nil)...)
+	if len(d.Errs) == before {
+		if strings.ContainsFunc(f.Name, func(r rune) bool { return r < ' ' }) {
+			d.Fail(n, path, "a name is one line")
+		}
+		if len(f.Assertions) == 0 {
+			d.Fail(n, path, "there are no assertions")
+		}
 	}
-	c := Case{File: p.file, Line: node.Line}
-	c.Name = p.text(node, f, "name", true)
-	p.name = c.Name
-	if strings.ContainsFunc(c.Name, func(r rune) bool { return r < ' ' }) {
-		p.failf(f["name"], "a name is one line")
+	if f.Name != "" {
+		for _, e := range d.Errs[before:] {
+			e.Message = fmt.Sprintf("case %q: %s", f.Name, e.Message)
+		}
 	}
-	c.Description = p.text(node, f, "description", false)
-	if at := f["fixtures"]; at != nil {
-		c.Fixtures = p.fixtures(at)
-	}
-	if at := f["currentConfig"]; at != nil {
-		c.Previous = p.previous(at)
-	}
-	if at := f["http"]; at != nil {
-		c.HTTP = p.texts(at, "http")
-	}
-	at := f["assertions"]
-	switch {
-	case at == nil:
-		p.failf(node, "assertions are missing")
-	case at.Kind != yaml.SequenceNode:
-		p.failf(at, "assertions: a list is needed")
-	case len(at.Content) == 0:
-		p.failf(at, "there are no assertions")
-	default:
-		for _, item := range at.Content {
-			if a, ok := p.assertion(aliased(item)); ok {
-				c.Assertions = append(c.Assertions, a)
+	*c = Case{Name: f.Name, Description: f.Description, File: d.File, Line: n.Line,
+		Fixtures: f.Fixtures, Previous: f.CurrentConfig.config, HTTP: f.HTTP, Assertions: f.Assertions}
+}
+
+// fixtures are manifests: one, a list, or lists under names.
+type fixtures []k8swatch.Object
+
+// UnmarshalStrict reads manifests.
+func (f *fixtures) UnmarshalStrict(d *strictyaml.Document, path string, n *yaml.Node) {
+	var all []runtime.Object
+	for _, node := range manifests(n, 0) {
+		found, err := k8swatch.DecodeManifest(d.File, node)
+		for _, err := range split(err) {
+			e := d.Problem(path, "%v", err)
+			var at *k8swatch.ManifestError
+			if errors.As(err, &at) {
+				e.Line, e.Column, e.Message = max(at.Line, 1), 1, at.Err.Error()
 			}
+			d.Errs = append(d.Errs, e)
 		}
+		*f = append(*f, found...)
 	}
-	p.cases = append(p.cases, c)
-}
-
-// fields returns the values of a mapping by key; others than these are errors.
-func (p *caseParser) fields(node *yaml.Node, what string, known ...string) (map[string]*yaml.Node, bool) {
-	if node.Kind != yaml.MappingNode {
-		if len(known) == 0 {
-			p.failf(node, "%s: a mapping from text to text is needed", what)
-		} else {
-			p.failf(node, "%s has fields: %s", what, strings.Join(known, ", "))
-		}
-		return nil, false
-	}
-	found := map[string]*yaml.Node{}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i], aliased(node.Content[i+1])
-		switch {
-		case len(known) > 0 && !slices.Contains(known, key.Value):
-			p.failf(key, "%s has no field %q, there is %s", what, key.Value, strings.Join(known, ", "))
-		case key.Kind != yaml.ScalarNode:
-			p.failf(key, "%s: a key is a text", what)
-		case found[key.Value] != nil:
-			p.failf(key, "%q is given twice", key.Value)
-		default:
-			found[key.Value] = value
-		}
-	}
-	return found, true
-}
-
-// text returns the text of a field; node is where it should be.
-func (p *caseParser) text(node *yaml.Node, f map[string]*yaml.Node, field string, required bool) string {
-	at := f[field]
-	switch {
-	case at == nil && required, at != nil && required && at.Kind == yaml.ScalarNode && at.Value == "":
-		p.failf(node, "%s is missing", field)
-	case at == nil:
-	case at.Kind != yaml.ScalarNode || at.Tag == "!!null":
-		p.failf(at, "%s: a text is needed", field)
-	default:
-		return at.Value
-	}
-	return ""
-}
-
-// texts returns a mapping from text to text.
-func (p *caseParser) texts(node *yaml.Node, what string) map[string]string {
-	f, ok := p.fields(node, what)
-	if !ok {
-		return nil
-	}
-	texts := make(map[string]string, len(f))
-	for key := range f {
-		texts[key] = p.text(node, f, key, false)
-	}
-	return texts
-}
-
-// fixtures reads manifests: one, a list, or lists under names.
-func (p *caseParser) fixtures(node *yaml.Node) (objs []k8swatch.Object) {
-	var read func(node *yaml.Node, depth int)
-	read = func(node *yaml.Node, depth int) {
-		node = aliased(node)
-		switch {
-		case node.Kind == yaml.SequenceNode:
-			for _, item := range node.Content {
-				p.manifest(aliased(item), &objs)
-			}
-		case node.Kind == yaml.MappingNode && depth == 0 && !hasKey(node, "apiVersion") && !hasKey(node, "kind"):
-			for i := 1; i < len(node.Content); i += 2 {
-				read(node.Content[i], 1)
-			}
-		case node.Tag == "!!null":
-		default:
-			p.manifest(node, &objs)
-		}
-	}
-	read(node, 0)
-	all := make([]runtime.Object, len(objs))
-	for i, o := range objs {
-		all[i] = o
+	for _, o := range *f {
+		all = append(all, o)
 	}
 	if _, err := k8swatch.NewStatic(all...); err != nil {
-		p.failf(node, "fixtures: %w", err)
+		d.Fail(n, path, "%v", err)
 	}
-	return objs
 }
 
-func hasKey(node *yaml.Node, key string) bool {
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Content[i].Value == key {
-			return true
+func manifests(n *yaml.Node, depth int) (all []*yaml.Node) {
+	has := func(key string) bool {
+		return slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return c.Value == key })
+	}
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return manifests(n.Alias, depth)
+	case n.Kind == yaml.SequenceNode && depth < 2:
+		for _, item := range n.Content {
+			all = append(all, manifests(item, 2)...)
 		}
+		return all
+	case n.Kind == yaml.MappingNode && depth == 0 && !has("apiVersion") && !has("kind"):
+		for i := 1; i < len(n.Content); i += 2 {
+			all = append(all, manifests(n.Content[i], 1)...)
+		}
+		return all
+	case n.ShortTag() == "!!null":
+		return nil
 	}
-	return false
+	return []*yaml.Node{n}
 }
 
-func (p *caseParser) manifest(node *yaml.Node, objs *[]k8swatch.Object) {
-	found, err := k8swatch.DecodeManifest(p.file, node)
-	if err != nil {
-		p.errs = append(p.errs, err)
+// split takes joined errors apart.
+func split(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// previous is a configuration: the text of haproxy.cfg, or texts by target.
+type previous struct{ config *dataplane.Config }
+
+// UnmarshalStrict reads a configuration.
+func (p *previous) UnmarshalStrict(d *strictyaml.Document, path string, n *yaml.Node) {
+	texts := map[string]string{mainTarget: n.Value}
+	if n.Kind == yaml.MappingNode {
+		d.Value(path, n, reflect.ValueOf(&texts).Elem())
+	} else if !d.Is(path, n, "!!str") {
 		return
 	}
-	*objs = append(*objs, found...)
-}
-
-// previous reads a configuration: the text of haproxy.cfg, or texts by target.
-func (p *caseParser) previous(node *yaml.Node) *dataplane.Config {
-	main, files := node.Value, []dataplane.File(nil)
-	if node.Kind != yaml.ScalarNode {
-		texts := p.texts(node, "currentConfig")
-		main = texts[mainTarget]
-		for target, text := range texts {
-			kind, name, ok := fileTarget(target)
-			if ok {
-				files = append(files, dataplane.File{Kind: kind, Name: name, Content: []byte(text)})
-			} else if target != mainTarget {
-				p.failf(node, "currentConfig: no file %q, there is %s, and map:, file:, cert:, crt-list: or ca: with a name", target, mainTarget)
-			}
+	var files []dataplane.File
+	for target, text := range texts {
+		kind, name, ok := fileTarget(target)
+		if ok {
+			files = append(files, dataplane.File{Kind: kind, Name: name, Content: []byte(text)})
+		} else if target != mainTarget {
+			d.Fail(n, path, "no file %q, there is %s, and map:, file:, cert:, crt-list: or ca: with a name", target, mainTarget)
 		}
 	}
-	cfg, err := dataplane.NewConfig(main, files...)
-	if err != nil {
-		p.failf(node, "currentConfig: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	var err error
+	if p.config, err = dataplane.NewConfig(texts[mainTarget], files...); err != nil {
+		d.Fail(n, path, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	return cfg
+}
+
+// UnmarshalStrict reads an assertion.
+func (a *Assertion) UnmarshalStrict(d *strictyaml.Document, path string, n *yaml.Node) {
+	type plain Assertion // which reads itself by its fields
+	before := len(d.Errs)
+	if d.Value(path, n, reflect.ValueOf((*plain)(a)).Elem()); len(d.Errs) > before {
+		return
+	}
+	a.Line = n.Line
+	typ, known := assertionTypes()[a.Type]
+	if !known {
+		d.Fail(n, strictyaml.Child(path, "type"), "no type of assertion is %q, there is %s", a.Type, strings.Join(slices.Sorted(maps.Keys(assertionTypes())), ", "))
+		return
+	}
+	given := map[string]bool{"target": a.Target != "", "pattern": a.Pattern != "", "patterns": a.Patterns != nil, "expected": a.Expected != nil, "jsonpath": a.JSONPath != ""}
+	for _, field := range slices.Sorted(maps.Keys(given)) {
+		switch must := slices.Contains(typ.must, field); {
+		case must && !given[field]:
+			d.Fail(n, path, "%s needs %s", a.Type, field)
+		case given[field] && !must && !slices.Contains(typ.may, field):
+			d.Fail(n, strictyaml.Child(path, field), "%s takes no %s", a.Type, field)
+		}
+	}
+	if len(d.Errs) == before {
+		a.compile(d, path, n)
+	}
+}
+
+// compile checks what the fields say.
+func (a *Assertion) compile(d *strictyaml.Document, path string, n *yaml.Node) {
+	fail := func(field string, err error) {
+		if err != nil {
+			d.Errs = append(d.Errs, d.Problem(strictyaml.Child(path, field), "%v", err))
+		}
+	}
+	if a.Target == "" && a.Type == "jsonpath" {
+		a.Target = jsonTarget
+	}
+	a.Target = cmp.Or(a.Target, mainTarget)
+	fail("target", checkTarget(a.Type, a.Target))
+	if len(a.Patterns) == 1 {
+		fail("patterns", errors.New("a list of two or more is needed"))
+	}
+	for i, text := range append(slices.Clone(a.Patterns), a.Pattern) {
+		if text == "" && i == len(a.Patterns) {
+			break // of patterns
+		}
+		re, err := compilePattern(text)
+		fail("pattern", err)
+		a.patterns = append(a.patterns, re)
+	}
+	var err error
+	if a.JSONPath != "" {
+		_, err = jsonpath.NewQuery(a.JSONPath, true)
+		fail("jsonpath", err)
+	}
+	if a.Type == "match_count" {
+		if a.count, err = strconv.Atoi(string(*a.Expected)); err != nil || a.count < 0 {
+			fail("expected", fmt.Errorf("how many times is needed, %q is not a count", *a.Expected))
+		}
+	}
 }

@@ -3,7 +3,6 @@ package cases
 import (
 	"encoding/base64"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,83 +115,43 @@ func (e *Failed) Error() string {
 	return b.String()
 }
 
-// caseMask hides what must not be printed.
-type caseMask struct{ known *strings.Replacer }
+// hidden stands for what must not be printed.
+const hidden = "(secret)"
 
-// newCaseMask knows the values in the Secrets of a case, as a whole and by line.
-func newCaseMask(c *Case) *caseMask {
-	values := map[string]bool{}
-	add := func(value string) {
-		if value = strings.TrimSpace(value); len(value) >= minSecret {
-			values[value] = true
-			values[base64.StdEncoding.EncodeToString([]byte(value))] = true
-			quoted := strconv.Quote(value)
-			values[quoted[1:len(quoted)-1]] = true
-			if len(value) > quotedAtMost { // as an error of a template shortens it
-				values[value[:quotedAtMost]] = true
-			}
-		}
-	}
+// mask hides what must not be printed.
+type mask func(string) string
+
+// maskOf hides the values in the Secrets of a case: as a whole, in base64, by line,
+// and as an error of a template shortens them.
+func maskOf(c *Case) mask {
+	const least, shortened = 4, 40 // in bytes
+	var values []string
 	for _, obj := range c.Fixtures {
 		secret, ok := obj.(*corev1.Secret)
 		if !ok {
 			continue
 		}
-		for _, value := range secret.Data {
-			add(string(value))
-			for line := range strings.Lines(string(value)) {
-				if !strings.HasPrefix(line, "-----") {
-					add(line)
-				}
+		for _, data := range secret.Data {
+			values = append(values, base64.StdEncoding.EncodeToString(data), string(data[:min(len(data), shortened)]))
+			for line := range strings.Lines(string(data)) {
+				line = strings.TrimSpace(line)
+				values = append(values, line, line[:min(len(line), shortened)])
 			}
 		}
 	}
-	longest := make([]string, 0, len(values))
-	for value := range values {
-		longest = append(longest, value)
-	}
-	slices.SortFunc(longest, func(a, b string) int { // the first that fits is taken
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
+	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) }) // the first that fits is taken
 	var pairs []string
-	for _, value := range longest {
-		pairs = append(pairs, value, "(secret)")
+	for _, value := range values {
+		if len(value) >= least {
+			pairs = append(pairs, value, hidden)
+		}
 	}
-	return &caseMask{strings.NewReplacer(pairs...)}
+	return strings.NewReplacer(pairs...).Replace
 }
-
-// quotedAtMost is how much of a value package templating quotes in an error.
-const quotedAtMost = 40
-
-// minSecret is how long a value must be to be looked for.
-const minSecret = 4
-
-var pemBlock = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]+-----.*?(-----END [A-Z0-9 ]+-----|$)`)
-
-func (m *caseMask) text(s string) string {
-	return m.known.Replace(pemBlock.ReplaceAllString(s, "(secret)"))
-}
-
-// announced is a word behind which a line of a configuration holds a secret. A
-// header or an option may be named so without holding one: rather too many.
-var announced = regexp.MustCompile(`(?i)((?:pass(?:word|wd|phrase)|insecure-password|secret|token|credential|authorization|api-?key|cookie-key|bearer|pwd|setenv|auth)[^\s]*\s+)\S.*`)
-
-// maxShown is how much of a line is shown, in bytes.
-const maxShown = 200
 
 // shown is a line, fit for a terminal and a log.
-func (m *caseMask) shown(line string) string {
-	line = announced.ReplaceAllString(m.text(strings.TrimSpace(line)), "${1}(secret)")
-	if len(line) > maxShown {
-		cut := maxShown
-		for cut > 0 && !utf8.RuneStart(line[cut]) {
-			cut--
-		}
-		line = line[:cut] + "..."
-	}
+func (m mask) shown(line string) string {
+	line = strings.TrimSpace(m(line))
 	if line == "" || !utf8.ValidString(line) || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(line)
 	}
@@ -200,57 +159,23 @@ func (m *caseMask) shown(line string) string {
 }
 
 // differing shows where two texts part, and some lines of both.
-func (m *caseMask) differing(want, got string) string {
+func (m mask) differing(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	first := 0
 	for first < len(w) && first < len(g) && w[first] == g[first] {
 		first++
 	}
-	end := 0
-	for end < len(w)-first && end < len(g)-first && w[len(w)-1-end] == g[len(g)-1-end] {
-		end++
+	for len(w) > first && len(g) > first && w[len(w)-1] == g[len(g)-1] {
+		w, g = w[:len(w)-1], g[:len(g)-1]
 	}
 	s := fmt.Sprintf("line %d (- wanted, + is)", first+1)
-	list := func(sign string, lines []string) {
-		for i, line := range lines {
-			if i == 5 {
-				s += fmt.Sprintf("\n%s ... %d more", sign, len(lines)-i)
-				return
-			}
-			s += "\n" + sign + " " + m.shown(line)
+	for _, side := range []struct {
+		sign  string
+		lines []string
+	}{{"-", w[first:]}, {"+", g[first:]}} {
+		for _, line := range side.lines[:min(len(side.lines), 3)] {
+			s += "\n" + side.sign + " " + m.shown(line)
 		}
 	}
-	list("-", w[first:len(w)-end])
-	list("+", g[first:len(g)-end])
 	return s
-}
-
-// maxNearest bounds in how many lines the nearest is looked for.
-const maxNearest = 20_000
-
-// nearestLine returns where the line begins that has most in common with a
-// pattern: runs of three characters.
-func nearestLine(text, pattern string) (at int, ok bool) {
-	grams := map[string]bool{}
-	for i := 0; i+3 <= len(pattern); i++ {
-		grams[pattern[i:i+3]] = true
-	}
-	best, begin, n := 0, 0, 0
-	for line := range strings.Lines(text) {
-		score, seen := 0, map[string]bool{}
-		for i := 0; i+3 <= min(len(line), 1000); i++ {
-			if g := line[i : i+3]; grams[g] && !seen[g] {
-				seen[g] = true
-				score++
-			}
-		}
-		if score > best {
-			best, at = score, begin
-		}
-		begin += len(line)
-		if n++; n == maxNearest {
-			break
-		}
-	}
-	return at, best*3 >= len(grams) && best > 0
 }

@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -57,14 +59,14 @@ func (c caseTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		ContentLength: int64(len(text)), Body: io.NopCloser(strings.NewReader(text)), Request: req}, nil
 }
 
-// Runner runs cases, each by itself: one that fails, panics or hangs never
-// stops another.
+// Runner runs cases, each by itself: one that fails, panics or hangs never stops
+// another.
 type Runner struct {
 	// Renderer makes the renderer of one case, as the controller makes its own.
 	// It is called again for each order of the fixtures that deterministic tries,
 	// and for several cases at once. What it starts must end before it returns;
-	// see [Input.Sync]. A [*Templates] gets the previous configuration, and,
-	// where it has none, a store with the contents of the case.
+	// see [Input.Sync]. A [*reconcile.Templates] gets the previous configuration,
+	// and, where it has none, a store with the contents of the case.
 	Renderer func(ctx context.Context, in *Input) (reconcile.Renderer, error)
 
 	// Validator is who haproxy_valid asks, one configuration at a time. Without
@@ -78,8 +80,8 @@ type Runner struct {
 	validating chan struct{} // of size 1, full while the validator is asked
 }
 
-// ask asks the validator, once all who asked before have their answer.
-func (r *Runner) ask(ctx context.Context, cfg *dataplane.Config) error {
+// validate asks the validator, once all who asked before have their answer.
+func (r *Runner) validate(ctx context.Context, cfg *dataplane.Config) error {
 	r.once.Do(func() { r.validating = make(chan struct{}, 1) })
 	select {
 	case r.validating <- struct{}{}:
@@ -98,20 +100,15 @@ const abandon = time.Second
 // have not begun when ctx ends fail with its error.
 func (r *Runner) Run(ctx context.Context, cases []Case) Results {
 	results := make(Results, len(cases))
-	limit := r.Parallel
-	if limit <= 0 {
-		limit = runtime.GOMAXPROCS(0)
-	}
-	slots := make(chan struct{}, limit)
-	var wg sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(cmp.Or(max(r.Parallel, 0), runtime.GOMAXPROCS(0)))
 	for i := range cases {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
+		group.Go(func() error {
 			results[i] = r.one(ctx, &cases[i])
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait()
 	return results
 }
 
@@ -127,51 +124,40 @@ func (r *Runner) Check(ctx context.Context, cases []Case) error {
 
 // one runs a case within its time.
 func (r *Runner) one(ctx context.Context, c *Case) Result {
-	timeout := r.Timeout
-	if timeout <= 0 {
-		timeout = 30 * time.Second
-	}
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(r.Timeout, 0), 30*time.Second))
 	defer cancel()
-	blank := Result{Name: c.Name, File: c.File, Line: c.Line}
-	result := blank
+	result := Result{Name: c.Name, File: c.File, Line: c.Line}
 	if err := ctx.Err(); err != nil {
 		result.Error = err.Error()
 		return result
 	}
 	done := make(chan Result, 1)
 	go func() {
-		p := &casePlay{runner: r, c: c, mask: newCaseMask(c), result: blank}
+		p := &play{runner: r, c: c, mask: maskOf(c), result: result}
 		if err := reconcile.Guard(func() error { return p.run(ctx) }); err != nil {
-			p.result.Error = p.mask.text(err.Error())
+			p.result.Error = p.mask(err.Error())
 		}
 		done <- p.result
 	}()
 	select {
 	case result = <-done:
 	case <-ctx.Done():
-		late := time.NewTimer(abandon)
-		defer late.Stop()
 		select {
 		case result = <-done:
-		case <-late.C:
-			select {
-			case result = <-done: // at the same moment, or before
-			default:
-				result.Error = fmt.Sprintf("it does not end with its context: %v", ctx.Err())
-			}
+		case <-time.After(abandon):
+			result.Error = fmt.Sprintf("it does not end with its context: %v", ctx.Err())
 		}
 	}
 	result.Took = time.Since(start)
 	return result
 }
 
-// casePlay is a case that runs.
-type casePlay struct {
+// play is a case that runs.
+type play struct {
 	runner *Runner
 	c      *Case
-	mask   *caseMask
+	mask   mask
 	result Result
 
 	renderer reconcile.Renderer
@@ -179,28 +165,24 @@ type casePlay struct {
 	err      error               // why
 }
 
-func (p *casePlay) run(ctx context.Context) error {
+func (p *play) run(ctx context.Context) (err error) {
 	if p.runner.Renderer == nil {
 		return errors.New("Runner.Renderer is missing")
 	}
-	var err error
 	if p.renderer, err = p.prepare(ctx, p.c.Fixtures); err != nil {
 		return err
 	}
 	p.rendered, p.err = renderOnce(ctx, p.renderer)
 	for i := range p.c.Assertions {
 		a := &p.c.Assertions[i]
-		outcome := AssertionResult{Assertion: p.mask.text(a.String()), Description: p.mask.text(a.Description), Line: a.Line}
-		if problem := p.problem(ctx, a); problem != "" {
-			outcome.Problem = p.mask.text(problem)
-		}
-		p.result.Assertions = append(p.result.Assertions, outcome)
+		p.result.Assertions = append(p.result.Assertions, AssertionResult{
+			Assertion: p.mask(a.String()), Description: p.mask(a.Description), Line: a.Line, Problem: p.mask(p.problem(ctx, a))})
 	}
 	return nil
 }
 
 // prepare makes a renderer that sees these fixtures.
-func (p *casePlay) prepare(ctx context.Context, fixtures []k8swatch.Object) (renderer reconcile.Renderer, err error) {
+func (p *play) prepare(ctx context.Context, fixtures []k8swatch.Object) (renderer reconcile.Renderer, err error) {
 	objs := make([]kruntime.Object, len(fixtures))
 	for i, o := range fixtures {
 		objs[i] = o
@@ -235,34 +217,25 @@ func renderOnce(ctx context.Context, renderer reconcile.Renderer) (rendered *rec
 		rendered, err = renderer.Render(ctx)
 		return err
 	})
-	if err == nil && (rendered == nil || rendered.Config == nil) {
-		err = errors.New("the renderer returned no configuration")
-	}
 	if err != nil {
-		rendered = nil
+		return nil, err
 	}
-	return rendered, err
+	if rendered == nil || rendered.Config == nil {
+		return nil, errors.New("the renderer returned no configuration")
+	}
+	return rendered, nil
 }
 
-// problem says why an assertion does not hold; "" if it does.
-func (p *casePlay) problem(ctx context.Context, a *Assertion) string {
-	var problem string
-	err := reconcile.Guard(func() error {
-		problem = p.judge(ctx, a)
-		return nil
-	})
-	if err != nil {
-		problem = err.Error()
-	}
-	return problem
-}
-
-// judge applies Not. That nothing could be looked at is never what it asks for.
-func (p *casePlay) judge(ctx context.Context, a *Assertion) string {
+// problem says why an assertion does not hold; "" if it does. That nothing could
+// be looked at is never what Not asks for.
+func (p *play) problem(ctx context.Context, a *Assertion) (problem string) {
 	if p.err != nil && a.Target != errorTarget {
 		return "the render failed: " + p.err.Error()
 	}
-	problem, err := p.holds(ctx, a)
+	err := reconcile.Guard(func() (err error) {
+		problem, err = p.holds(ctx, a)
+		return err
+	})
 	switch {
 	case err != nil:
 		return err.Error()
@@ -279,43 +252,37 @@ const sameRenders, otherOrders = 3, 4
 
 // deterministic renders again with the same renderer, and anew with the fixtures
 // in other orders.
-func (p *casePlay) deterministic(ctx context.Context) (problem string, err error) {
-	for n := range sameRenders {
-		again, err := renderOnce(ctx, p.renderer)
-		if err != nil {
-			return "", fmt.Errorf("render %d failed: %w", n+2, err)
-		}
-		if d := p.firstDifference(p.rendered.Config, again.Config); d != "" {
-			return fmt.Sprintf("render %d of the same differs from the first: %s", n+2, d), nil
-		}
-	}
+func (p *play) deterministic(ctx context.Context) (problem string, err error) {
 	fixtures := slices.Clone(p.c.Fixtures)
-	for n := range otherOrders {
-		if n == 0 {
-			slices.Reverse(fixtures)
-		} else {
-			random := rand.New(rand.NewPCG(uint64(n), 0)) // the same each time: a failure can be repeated
-			random.Shuffle(len(fixtures), func(i, j int) { fixtures[i], fixtures[j] = fixtures[j], fixtures[i] })
-		}
-		renderer, err := p.prepare(ctx, fixtures)
-		if err != nil {
-			return "", err
+	random := rand.New(rand.NewPCG(0, 0)) // the same each time: a failure can be repeated
+	for n := range sameRenders + otherOrders {
+		renderer, what := p.renderer, fmt.Sprintf("render %d of the same differs from the first", n+2)
+		if n >= sameRenders {
+			what = "with the fixtures in another order"
+			if n == sameRenders {
+				slices.Reverse(fixtures)
+			} else {
+				random.Shuffle(len(fixtures), func(i, j int) { fixtures[i], fixtures[j] = fixtures[j], fixtures[i] })
+			}
+			if renderer, err = p.prepare(ctx, fixtures); err != nil {
+				return "", err
+			}
 		}
 		again, err := renderOnce(ctx, renderer)
 		if err != nil {
-			return "", fmt.Errorf("with the fixtures in another order: %w", err)
+			return "", fmt.Errorf("%s: %w", what, err)
 		}
-		if d := p.firstDifference(p.rendered.Config, again.Config); d != "" {
-			return "with the fixtures in another order: " + d, nil
+		if d := p.mask.firstDifference(p.rendered.Config, again.Config); d != "" {
+			return what + ": " + d, nil
 		}
 	}
 	return "", nil
 }
 
 // firstDifference names the first target in which two configurations differ.
-func (p *casePlay) firstDifference(a, b *dataplane.Config) string {
+func (m mask) firstDifference(a, b *dataplane.Config) string {
 	if a.Main() != b.Main() {
-		return render.MainEntry + ": " + p.mask.differing(a.Main(), b.Main())
+		return mainTarget + ": " + m.differing(a.Main(), b.Main())
 	}
 	if a.Hash() == b.Hash() {
 		return ""
@@ -329,7 +296,7 @@ func (p *casePlay) firstDifference(a, b *dataplane.Config) string {
 		case f.Kind == dataplane.Certificate:
 			return targetOf(f) + " differs"
 		default:
-			return targetOf(f) + ": " + p.mask.differing(string(f.Content), string(g.Content))
+			return targetOf(f) + ": " + m.differing(string(f.Content), string(g.Content))
 		}
 	}
 	return "there are other files"

@@ -127,11 +127,11 @@ func (l *Live) FollowConfigMap(ctx context.Context, namespace, name string) erro
 				if c.Deleted {
 					return l.refuseUnread("ConfigMap "+namespace+"/"+name, errors.New("it does not exist"))
 				}
-				text, errs := settingsText(c.Object)
-				if len(errs) > 0 {
-					return l.refuseUnread("ConfigMap "+namespace+"/"+name, errs.orNil())
+				text, err := only("ConfigMap "+namespace+"/"+name, configMapData(c.Object))
+				if err != nil {
+					return l.refuseUnread("ConfigMap "+namespace+"/"+name, err)
 				}
-				return l.ApplyYAML(ctx, configMapName(c.Object), []byte(text))
+				return l.ApplyYAML(ctx, "ConfigMap "+namespace+"/"+name+" "+ConfigMapKey, text)
 			})
 			return nil
 		}})

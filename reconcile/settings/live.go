@@ -257,8 +257,8 @@ func (l *Live) Program() *Program {
 // Settings that say the same as those in use are in use already.
 func (l *Live) Apply(ctx context.Context, s *Settings) error {
 	name := "settings"
-	if s.source != nil {
-		name = s.source.file
+	if s.doc != nil {
+		name = s.doc.File
 	}
 	return l.consider(ctx, &candidate{name: name, settings: s})
 }
@@ -266,7 +266,7 @@ func (l *Live) Apply(ctx context.Context, s *Settings) error {
 // ApplyYAML is [Parse] and [Live.Apply] in one, with all that is wrong in
 // either. name says what the file is called in errors.
 func (l *Live) ApplyYAML(ctx context.Context, name string, data []byte) error {
-	s, errs := readSettings(name, data)
+	s, errs := read(name, data)
 	return l.consider(ctx, &candidate{name: name, settings: s, errs: errs})
 }
 
@@ -331,7 +331,7 @@ func (l *Live) prepare(ctx context.Context, c *candidate) (*inUse, error) {
 	eventbus.Publish(l.opts.Bus, Validated{Name: c.name, Version: c.version, Took: time.Since(start)})
 	program, errs := c.compile(&l.opts.Program)
 	if len(errs) > 0 { // also without the validator that says so
-		return nil, errs.orNil()
+		return nil, errs.OrNil()
 	}
 	use := &inUse{program: program, name: c.name}
 	started, err := l.watch(ctx, use, before)

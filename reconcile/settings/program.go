@@ -83,19 +83,19 @@ func NewProgram(s *Settings, opts *ProgramOptions) (*Program, error) {
 		return nil, err
 	}
 	p, errs := compileProgram(s, opts)
-	return p, errs.orNil()
+	return p, errs.OrNil()
 }
 
 // ParseProgram reads settings and compiles them. The error is a [Errors]
 // of all that is wrong in either.
 func ParseProgram(name string, data []byte, opts *ProgramOptions) (*Program, error) {
-	s, errs := readSettings(name, data)
+	s, errs := read(name, data)
 	if s == nil {
-		return nil, errs.orNil()
+		return nil, errs.OrNil()
 	}
 	p, more := compileProgram(s, opts)
 	if errs = append(errs, more...); len(errs) > 0 {
-		return nil, errs.orNil()
+		return nil, errs.OrNil()
 	}
 	return p, nil
 }
@@ -328,7 +328,7 @@ func (p *Program) Render(ctx context.Context, stores Stores) (*reconcile.Rendere
 	from := newReads(ctx, stores)
 	rendered, err := p.templates.Render(context.WithValue(ctx, readsKey{}, from))
 	if err != nil && ctx.Err() == nil {
-		err = p.files.failures(p.settings, err)
+		err = &renderError{p.files.failures(p.settings, err)}
 	}
 	if rendered != nil {
 		rendered.Origins = &programOrigins{rendered.Origins, p, from}
@@ -395,7 +395,7 @@ func (p *Program) CaseRenderer(ctx context.Context, in *cases.Input) (reconcile.
 	return reconcile.RendererFunc(func(ctx context.Context) (*reconcile.Rendered, error) {
 		rendered, err := templates.Render(ctx)
 		if err != nil && ctx.Err() == nil {
-			err = p.files.failures(p.settings, err)
+			err = &renderError{p.files.failures(p.settings, err)}
 		}
 		return rendered, err
 	}), nil

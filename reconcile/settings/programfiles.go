@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/strictyaml"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
@@ -43,7 +44,7 @@ func newProgramFiles(s *Settings) *programFiles {
 			} else if path.Ext(name) == "" {
 				continue // refused by Check
 			}
-			f.texts[entry], f.paths[entry] = t.Template, childPath(set.key, name)+".template"
+			f.texts[entry], f.paths[entry] = t.Template, strictyaml.Child(set.key, name)+".template"
 		}
 	}
 	slices.Sort(f.order)
@@ -156,7 +157,7 @@ func (f *programFiles) problems(s *Settings, err error) Errors {
 	}
 	var at *templating.Error
 	if !errors.As(err, &at) {
-		e := s.source.problem("", "%v", err)
+		e := s.doc.Problem("", "%v", err)
 		e.Err = err
 		return Errors{e}
 	}
@@ -164,7 +165,7 @@ func (f *programFiles) problems(s *Settings, err error) Errors {
 	message = exportedResource.ReplaceAllStringFunc(message, strings.ToLower)
 	message = untypedLoop.ReplaceAllString(message, `$0; digList($1, "$2") is a list`)
 	name, _ := f.resolve(at.File)
-	return Errors{s.source.inText(f.paths[name], at.Line, at.Column, err, message)}
+	return Errors{s.doc.InText(f.paths[name], at.Line, at.Column, err, message)}
 }
 
 // failures are the problems of a render. Two resources for which the same line
@@ -179,7 +180,7 @@ func (f *programFiles) failures(s *Settings, err error) error {
 		if !errors.As(e.Err, &at) {
 			continue
 		}
-		if s.source != nil && e.Err == error(at) { // the loop tells of the line, too
+		if s.doc != nil && e.Err == error(at) { // the loop tells of the line, too
 			moved := *at
 			moved.File, moved.Line, moved.Column, moved.Message = e.File, e.Line, e.Column, e.Message
 			e.Err = &moved
@@ -188,7 +189,7 @@ func (f *programFiles) failures(s *Settings, err error) error {
 			e.Message += " (" + owners[len(owners)-1].String() + ")"
 		}
 	}
-	return all.orNil()
+	return all.OrNil()
 }
 
 // programOrigins knows what wrote a configuration by the lines of the settings.
@@ -207,10 +208,10 @@ func (o *programOrigins) Origin(ctx context.Context, at dataplane.Position) (rec
 // origin gives an origin its place in the settings, if they came from a file.
 func (f *programFiles) origin(s *Settings, o reconcile.Origin) reconcile.Origin {
 	name, ok := f.resolve(o.File)
-	if !ok || s.source == nil {
+	if !ok || s.doc == nil {
 		return o
 	}
-	e := s.source.inText(f.paths[name], o.Line, o.Column, nil, "")
+	e := s.doc.InText(f.paths[name], o.Line, o.Column, nil, "")
 	o.File, o.Line, o.Column = e.File, e.Line, e.Column
 	return o
 }

@@ -2,7 +2,6 @@ package settings
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"reflect"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/hapticsdk/haptic/internal/strictyaml"
 	"github.com/hapticsdk/haptic/reconcile/cases"
 )
 
@@ -24,7 +24,7 @@ func Schema() []byte {
 		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
 		{"title", "Settings of a haptic controller"},
 	}
-	schema = append(schema, typeSchema(reflect.TypeFor[Settings](), settingsField{})...)
+	schema = append(schema, typeSchema(reflect.TypeFor[Settings](), strictyaml.Field{})...)
 	text, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil { // not of these types
 		panic(err)
@@ -33,7 +33,7 @@ func Schema() []byte {
 }
 
 // typeSchema describes a type; f is the field that has it.
-func typeSchema(t reflect.Type, f settingsField) orderedObject {
+func typeSchema(t reflect.Type, f strictyaml.Field) orderedObject {
 	switch {
 	case t == reflect.TypeFor[metav1.Duration]():
 		return orderedObject{{"type", "string"}, {"pattern", durationPattern}}
@@ -42,14 +42,14 @@ func typeSchema(t reflect.Type, f settingsField) orderedObject {
 	case t.Kind() == reflect.Struct:
 		return structSchema(t)
 	case t.Kind() == reflect.Map:
-		return orderedObject{{"type", "object"}, {"additionalProperties", typeSchema(t.Elem(), settingsField{})}}
+		return orderedObject{{"type", "object"}, {"additionalProperties", typeSchema(t.Elem(), strictyaml.Field{})}}
 	case t.Kind() == reflect.Slice:
-		return orderedObject{{"type", "array"}, {"items", typeSchema(t.Elem(), settingsField{})}}
+		return orderedObject{{"type", "array"}, {"items", typeSchema(t.Elem(), strictyaml.Field{})}}
 	case t.Kind() == reflect.Bool:
 		return orderedObject{{"type", "boolean"}}
 	case t.Kind() == reflect.Int:
 		schema := orderedObject{{"type", "integer"}}
-		for _, bound := range [][2]string{{"minimum", f.min}, {"maximum", f.max}} {
+		for _, bound := range [][2]string{{"minimum", f.Min}, {"maximum", f.Max}} {
 			if n, err := strconv.Atoi(bound[1]); err == nil {
 				schema = append(schema, member{bound[0], n})
 			}
@@ -57,22 +57,22 @@ func typeSchema(t reflect.Type, f settingsField) orderedObject {
 		return schema
 	}
 	schema := orderedObject{{"type", "string"}}
-	if f.enum != "" {
-		schema = append(schema, member{"enum", strings.Split(f.enum, ",")})
+	if f.Enum != "" {
+		schema = append(schema, member{"enum", strings.Split(f.Enum, ",")})
 	}
 	return schema
 }
 
 func structSchema(t reflect.Type) orderedObject {
 	properties, required := orderedObject{}, []string{}
-	for _, f := range settingsFields(t) {
-		schema := typeSchema(f.typ, f)
-		if f.doc != "" {
-			schema = append(orderedObject{{"description", f.doc}}, schema...)
+	for _, f := range strictyaml.Fields(t) {
+		schema := typeSchema(f.Type, f)
+		if f.Doc != "" {
+			schema = append(orderedObject{{"description", f.Doc}}, schema...)
 		}
-		properties = append(properties, member{f.name, schema})
-		if f.required {
-			required = append(required, f.name)
+		properties = append(properties, member{f.Name, schema})
+		if f.Required != "" {
+			required = append(required, f.Name)
 		}
 	}
 	schema := orderedObject{{"type", "object"}, {"properties", properties}, {"additionalProperties", false}}
@@ -112,69 +112,4 @@ func (o orderedObject) MarshalJSON() ([]byte, error) {
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
-}
-
-// settingsField is what the tags of a field of the settings say.
-type settingsField struct {
-	name, doc, enum string
-	min, max        string
-	required        bool
-	index           []int
-	typ             reflect.Type
-}
-
-// settingsFields lists the fields of a struct of the settings, in the order in
-// which they are declared.
-func settingsFields(t reflect.Type) []settingsField {
-	var fields []settingsField
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(cmp.Or(f.Tag.Get("yaml"), f.Tag.Get("json")), ",")
-		if !f.IsExported() || name == "" || name == "-" {
-			continue
-		}
-		fields = append(fields, settingsField{
-			name: name, doc: f.Tag.Get("doc"), enum: f.Tag.Get("enum"), min: f.Tag.Get("min"), max: f.Tag.Get("max"),
-			required: f.Tag.Get("required") != "", index: f.Index, typ: f.Type,
-		})
-	}
-	return fields
-}
-
-// nearest finds the name that was meant: at most two letters off, and fewer than
-// half of them.
-func nearest(word string, names []string) string {
-	best, least := "", 3
-	for _, name := range names {
-		d := editDistance(strings.ToLower(word), strings.ToLower(name), least)
-		if d < least && 2*d < len(name) {
-			best, least = name, d
-		}
-	}
-	return best
-}
-
-// editDistance counts the bytes to insert, delete or replace, and stops counting
-// at most.
-func editDistance(a, b string, most int) int {
-	if len(a)-len(b) >= most || len(b)-len(a) >= most {
-		return most
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return min(row[len(b)], most)
 }

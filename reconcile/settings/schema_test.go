@@ -46,7 +46,7 @@ func TestSchemaAgreesWithParser(t *testing.T) {
 		examples[line] = good + line
 	}
 	for name, text := range examples {
-		s, errs := readSettings("s.yaml", []byte(text))
+		s, errs := read("s.yaml", []byte(text))
 		var doc any
 		if s == nil || yaml.UnmarshalStrict([]byte(text), &doc) != nil {
 			continue

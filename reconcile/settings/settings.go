@@ -16,6 +16,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/jsonpath"
+	"github.com/hapticsdk/haptic/internal/strictyaml"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
@@ -31,7 +32,7 @@ import (
 // not change them once they were given to a Program or a Live.
 type Settings struct {
 	WatchedResources map[string]WatchedResource `json:"watchedResources,omitempty" doc:"What is watched. Templates read it as resources.NAME.List(), .Get(keys...) and .GetSingle(keys...)."`
-	IgnoreFields     []string                   `json:"watchedResourcesIgnoreFields,omitempty" doc:"JSONPath of what no watched resource needs, such as status. Those that do not have it are left alone."`
+	IgnoreFields     []string                   `json:"watchedResourcesIgnoreFields,omitempty" doc:"JSONPath of what no watched resource needs, such as status. Those that do not have it are left alone." is:"path"`
 
 	HAProxyConfig    Template            `json:"haproxyConfig" doc:"The text of haproxy.cfg." required:"true"`
 	Sections         map[string]Template `json:"haproxySections,omitempty" doc:"What follows haproxyConfig in haproxy.cfg, by name in alphabetical order: backends.cfg."`
@@ -51,17 +52,18 @@ type Settings struct {
 	// of settings made in Go are not part of their Version.
 	Cases []cases.Case `json:"-" yaml:"validationTests" doc:"Cases: fixtures, and what the templates must make of them. Settings that fail one do not take effect."`
 
-	source *settingsSource // where each value stands; nil for settings made in Go
+	doc   *strictyaml.Document // where each value stands; nil for settings made in Go
+	cases []byte               // how the cases are written
 }
 
 // WatchedResource is one kind of resource that is watched.
 type WatchedResource struct {
-	APIVersion    string   `json:"apiVersion" doc:"Group and version: networking.k8s.io/v1." required:"true"`
-	Resources     string   `json:"resources" doc:"The resource, in the plural: ingresses." required:"true"`
-	Namespace     string   `json:"namespace,omitempty" doc:"One namespace. Empty: all."`
+	APIVersion    string   `json:"apiVersion" doc:"Group and version: networking.k8s.io/v1." required:"true" is:"apiVersion"`
+	Resources     string   `json:"resources" doc:"The resource, in the plural: ingresses." required:"true" is:"resource"`
+	Namespace     string   `json:"namespace,omitempty" doc:"One namespace. Empty: all." is:"name"`
 	IndexBy       []string `json:"indexBy,omitempty" doc:"JSONPath of the keys of Get, in this order. Empty: metadata.namespace, metadata.name."`
-	LabelSelector string   `json:"labelSelector,omitempty" doc:"As in kubectl -l."`
-	FieldSelector string   `json:"fieldSelector,omitempty" doc:"As in kubectl --field-selector."`
+	LabelSelector string   `json:"labelSelector,omitempty" doc:"As in kubectl -l." is:"labels"`
+	FieldSelector string   `json:"fieldSelector,omitempty" doc:"As in kubectl --field-selector." is:"fields"`
 	Store         string   `json:"store,omitempty" doc:"full: all objects are held in memory, and every render sees them at one instant. on-demand: only metadata is watched, and objects are fetched when a template asks for them." enum:"full,on-demand"`
 	IgnoreFields  []string `json:"ignoreFields,omitempty" doc:"JSONPath of what is not stored, besides watchedResourcesIgnoreFields."`
 }
@@ -74,7 +76,7 @@ const (
 
 // Template is the text of a template, and what is done to what it renders.
 type Template struct {
-	Template       string        `json:"template" doc:"The template." required:"true"`
+	Template       string        `json:"template" doc:"The template." required:"key"`
 	Each           ForEach       `json:"each,omitzero" doc:"Render it once for each object of a watched resource, one behind the other. Then a change costs only the objects that read what changed. Not for haproxyConfig and templateSnippets."`
 	PostProcessing []PostProcess `json:"postProcessing,omitempty" doc:"Steps that change the rendered text, in this order."`
 }
@@ -100,13 +102,13 @@ type PostProcessParams struct {
 // Intervals say when things happen. They mean what the fields of [reconcile.Options] of
 // the same meaning do, and are durations of Go: "500ms", "2s", "1m30s".
 type Intervals struct {
-	Debounce         metav1.Duration `json:"debounceInterval,omitzero" doc:"Between two renders, at most. Empty: 500ms. The first change after a quiet time acts at once."`
-	MinDeployment    metav1.Duration `json:"minDeploymentInterval,omitzero" doc:"Between two reloads of one HAProxy. Empty: 2s."`
+	Debounce         metav1.Duration `json:"debounceInterval,omitzero" doc:"Between two renders, at most. Empty: 500ms. The first change after a quiet time acts at once." max:"24h"`
+	MinDeployment    metav1.Duration `json:"minDeploymentInterval,omitzero" doc:"Between two reloads of one HAProxy. Empty: 2s." max:"24h"`
 	DriftPrevention  metav1.Duration `json:"driftPreventionInterval,omitzero" doc:"Idle time after which a HAProxy is checked. Empty: 1m."`
-	DeployTimeout    metav1.Duration `json:"deploymentTimeout,omitzero" doc:"Of one deployment to one HAProxy. Empty: 30s."`
-	RenderTimeout    metav1.Duration `json:"renderTimeout,omitzero" doc:"Of one render. Empty: 30s."`
-	RetryInterval    metav1.Duration `json:"retryInterval,omitzero" doc:"First wait after a failure, doubling. Empty: 1s."`
-	RetryMaxInterval metav1.Duration `json:"retryMaxInterval,omitzero" doc:"Longest wait between two tries. Empty: 1m."`
+	DeployTimeout    metav1.Duration `json:"deploymentTimeout,omitzero" doc:"Of one deployment to one HAProxy. Empty: 30s." min:"10ms" max:"24h"`
+	RenderTimeout    metav1.Duration `json:"renderTimeout,omitzero" doc:"Of one render. Empty: 30s." min:"10ms" max:"24h"`
+	RetryInterval    metav1.Duration `json:"retryInterval,omitzero" doc:"First wait after a failure, doubling. Empty: 1s." max:"24h"`
+	RetryMaxInterval metav1.Duration `json:"retryMaxInterval,omitzero" doc:"Longest wait between two tries. Empty: 1m." max:"24h"`
 }
 
 // Dataplane say how the HAProxys are found and reached. The folders must be
@@ -117,10 +119,10 @@ type Dataplane struct {
 	Port        int         `json:"port,omitempty" doc:"Port of the Dataplane API. Empty: 5555." min:"0" max:"65535"`
 	Scheme      string      `json:"scheme,omitempty" doc:"Empty: http." enum:"http,https"`
 	TLS         TLS         `json:"tls,omitzero" doc:"How https is checked."`
-	BaseDir     string      `json:"baseDir,omitempty" doc:"Folder of haproxy.cfg. Empty: /etc/haproxy."`
-	MapsDir     string      `json:"mapsDir,omitempty" doc:"Empty: maps in baseDir."`
-	SSLCertsDir string      `json:"sslCertsDir,omitempty" doc:"Empty: ssl in baseDir."`
-	GeneralDir  string      `json:"generalStorageDir,omitempty" doc:"Empty: general in baseDir."`
+	BaseDir     string      `json:"baseDir,omitempty" doc:"Folder of haproxy.cfg. Empty: /etc/haproxy." is:"folder"`
+	MapsDir     string      `json:"mapsDir,omitempty" doc:"Empty: maps in baseDir." is:"folder"`
+	SSLCertsDir string      `json:"sslCertsDir,omitempty" doc:"Empty: ssl in baseDir." is:"folder"`
+	GeneralDir  string      `json:"generalStorageDir,omitempty" doc:"Empty: general in baseDir." is:"folder"`
 	Strategy    string      `json:"strategy,omitempty" doc:"raw: the HAProxy is configured by this controller alone. shared: sections of others are left alone." enum:"raw,shared"`
 	KeepFiles   bool        `json:"keepFiles,omitempty" doc:"Leave stored files alone that the configuration does not need."`
 }
@@ -128,7 +130,7 @@ type Dataplane struct {
 // PodSelector selects pods by their labels.
 type PodSelector struct {
 	MatchLabels map[string]string `json:"matchLabels,omitempty" doc:"Labels that a pod must have."`
-	Namespace   string            `json:"namespace,omitempty" doc:"One namespace. Empty: all."`
+	Namespace   string            `json:"namespace,omitempty" doc:"One namespace. Empty: all." is:"name"`
 }
 
 // String gives the selector as in kubectl -l.
@@ -136,8 +138,8 @@ func (p PodSelector) String() string { return labels.Set(p.MatchLabels).String()
 
 // SecretRef names a Secret.
 type SecretRef struct {
-	Name      string `json:"name" doc:"Of the Secret." required:"true"`
-	Namespace string `json:"namespace,omitempty" doc:"Empty: that of the controller."`
+	Name      string `json:"name" doc:"Of the Secret." required:"true" is:"name"`
+	Namespace string `json:"namespace,omitempty" doc:"Empty: that of the controller." is:"name"`
 }
 
 // Logging says what the controller logs.
@@ -198,10 +200,7 @@ func (s *Settings) Version() string {
 	if err != nil { // not of these types
 		return "unknown"
 	}
-	if s.source != nil {
-		text = append(text, s.source.cases...)
-	}
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256(append(text, s.cases...))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -7,29 +7,25 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net"
-	"path/filepath"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // TLS says how https to the Dataplane APIs is checked. The zero value is
 // Go's defaults: the CAs of the system, and the address of the pod as the name.
 type TLS struct {
-	CAFile             string    `json:"caFile,omitempty" doc:"PEM file of the CAs to trust, on the machine of the controller. Empty, with the other two: those of the system."`
+	CAFile             string    `json:"caFile,omitempty" doc:"PEM file of the CAs to trust, on the machine of the controller. Empty, with the other two: those of the system." is:"folder"`
 	CASecret           KeyRef    `json:"caSecretRef,omitzero" doc:"The same out of a Secret."`
 	CAConfigMap        KeyRef    `json:"caConfigMapRef,omitzero" doc:"The same out of a ConfigMap."`
-	ServerName         string    `json:"serverName,omitempty" doc:"The name that must stand in the certificate. Empty: the address of the pod, which few certificates have."`
+	ServerName         string    `json:"serverName,omitempty" doc:"The name that must stand in the certificate. Empty: the address of the pod, which few certificates have." is:"host"`
 	ClientCertificate  SecretRef `json:"clientCertificateSecretRef,omitzero" doc:"The Secret with tls.crt and tls.key, for Dataplane APIs that ask for a certificate."`
 	InsecureSkipVerify bool      `json:"insecureSkipVerify,omitempty" doc:"Trust any certificate. Whoever is on the way to a pod can then read the password and change the configuration: for tests alone."`
 }
 
 // KeyRef names a key of a Secret or of a ConfigMap.
 type KeyRef struct {
-	Name      string `json:"name" doc:"Of the object." required:"true"`
-	Namespace string `json:"namespace,omitempty" doc:"Empty: that of the controller."`
-	Key       string `json:"key,omitempty" doc:"Empty: ca.crt."`
+	Name      string `json:"name" doc:"Of the object." required:"true" is:"name"`
+	Namespace string `json:"namespace,omitempty" doc:"Empty: that of the controller." is:"name"`
+	Key       string `json:"key,omitempty" doc:"Empty: ca.crt." is:"key"`
 }
 
 // defaultCAKey is where Kubernetes itself puts CAs.
@@ -90,51 +86,24 @@ func certPool(text []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// tls checks what the settings say of it.
-func (c *settingsCheck) tls(d Dataplane) {
-	const at = "dataplane.tls"
-	t := d.TLS
-	if t == (TLS{}) {
+// check says what contradicts itself.
+func (d TLS) check(scheme string, fail func(path, format string, args ...any)) {
+	if d == (TLS{}) {
 		return
 	}
-	if d.Scheme != "https" {
-		c.fail(at, "has a meaning with dataplane.scheme: https alone")
+	if scheme != "https" {
+		fail("", "has a meaning with dataplane.scheme: https alone")
 	}
 	given := 0
-	for _, is := range []bool{t.CAFile != "", t.CASecret != (KeyRef{}), t.CAConfigMap != (KeyRef{})} {
+	for _, is := range []bool{d.CAFile != "", d.CASecret != (KeyRef{}), d.CAConfigMap != (KeyRef{})} {
 		if is {
 			given++
 		}
 	}
 	if given > 1 {
-		c.fail(at, "one of caFile, caSecretRef and caConfigMapRef wanted, not %d", given)
+		fail("", "one of caFile, caSecretRef and caConfigMapRef wanted, not %d", given)
 	}
-	if t.InsecureSkipVerify && (given > 0 || t.ServerName != "") {
-		c.fail(at+".insecureSkipVerify", "then neither a CA nor serverName is looked at: leave those out, or this")
-	}
-	if t.CAFile != "" && (!filepath.IsAbs(t.CAFile) || filepath.Clean(t.CAFile) != t.CAFile) {
-		c.fail(at+".caFile", "%q: an absolute path wanted, without . and .. and a / at its end", t.CAFile)
-	}
-	if t.ServerName != "" && net.ParseIP(t.ServerName) == nil && len(validation.IsDNS1123Subdomain(t.ServerName)) > 0 {
-		c.fail(at+".serverName", "%q is no name of a host, such as haproxy.example", t.ServerName)
-	}
-	c.keyRef(at+".caSecretRef", t.CASecret)
-	c.keyRef(at+".caConfigMapRef", t.CAConfigMap)
-	if ref := t.ClientCertificate; ref != (SecretRef{}) {
-		c.name(at+".clientCertificateSecretRef.name", ref.Name, true)
-		c.name(at+".clientCertificateSecretRef.namespace", ref.Namespace, false)
-	}
-}
-
-func (c *settingsCheck) keyRef(at string, ref KeyRef) {
-	if ref == (KeyRef{}) {
-		return
-	}
-	c.name(at+".name", ref.Name, true)
-	c.name(at+".namespace", ref.Namespace, false)
-	if ref.Key != "" {
-		for _, problem := range validation.IsConfigMapKey(ref.Key) {
-			c.fail(at+".key", "%q: %s", ref.Key, problem)
-		}
+	if d.InsecureSkipVerify && (given > 0 || d.ServerName != "") {
+		fail(".insecureSkipVerify", "then neither a CA nor serverName is looked at: leave those out, or this")
 	}
 }

@@ -193,16 +193,18 @@ func followSecret(ctx context.Context, f *tlsFollower, ref objectRef) (*followed
 }
 
 func followConfigMap(ctx context.Context, f *tlsFollower, ref objectRef) (*followedObject, error) {
-	return followObject(ctx, f, corev1.SchemeGroupVersion.WithResource("configmaps"), ref, func(c *corev1.ConfigMap) map[string][]byte {
-		data := make(map[string][]byte, len(c.Data)+len(c.BinaryData))
-		for key, text := range c.Data {
-			data[key] = []byte(text)
-		}
-		for key, text := range c.BinaryData {
-			data[key] = text
-		}
-		return data
-	})
+	return followObject(ctx, f, corev1.SchemeGroupVersion.WithResource("configmaps"), ref, configMapData)
+}
+
+func configMapData(c *corev1.ConfigMap) map[string][]byte {
+	data := make(map[string][]byte, len(c.Data)+len(c.BinaryData))
+	for key, text := range c.Data {
+		data[key] = []byte(text)
+	}
+	for key, text := range c.BinaryData {
+		data[key] = text
+	}
+	return data
 }
 
 func followObject[T k8swatch.Object](ctx context.Context, f *tlsFollower, gvr schema.GroupVersionResource, ref objectRef, data func(T) map[string][]byte) (*followedObject, error) {

@@ -123,19 +123,18 @@ func (c *candidate) compile(opts *ProgramOptions) (*Program, Errors) {
 }
 
 // validators are those that every Live has.
-var validators = []string{"structure", "jsonpath", "templates", "cases"}
+var validators = []string{"structure", "templates", "cases"}
 
 // answer lets the built-in validators answer on the bus. A candidate of another
 // Live on the same bus is not theirs.
 func (l *Live) answer() {
 	checks := []func(context.Context, *candidate) error{
 		func(_ context.Context, c *candidate) error {
-			return append(slices.Clone(c.errs), c.settings.checkStructure()...).orNil()
+			return append(slices.Clone(c.errs), c.settings.check()...).OrNil()
 		},
-		func(_ context.Context, c *candidate) error { return c.settings.checkPaths().orNil() },
 		func(_ context.Context, c *candidate) error {
 			_, errs := c.compile(&l.opts.Program)
-			return errs.orNil()
+			return errs.OrNil()
 		},
 		l.cases,
 	}
@@ -165,13 +164,13 @@ func (l *Live) cases(ctx context.Context, c *candidate) error {
 				Message: strings.TrimSpace(r.String()), Err: &cases.Failed{Results: results[i : i+1]}})
 		}
 	}
-	return wrong.orNil()
+	return wrong.OrNil()
 }
 
 // check asks all validators.
 func (l *Live) check(ctx context.Context, c *candidate) error {
 	if c.settings == nil {
-		return c.errs.orNil()
+		return c.errs.OrNil()
 	}
 	q := ValidationRequest{Name: c.name, Version: c.version, Settings: c.settings, candidate: c}
 	_, err := eventbus.Ask[ValidationResponse](ctx, l.bus, q, validators...)
@@ -197,7 +196,7 @@ func refusals(c *candidate, asked *eventbus.AskError) error {
 		case errors.As(failed.Err, &one):
 			all = append(all, one)
 		default:
-			e := c.settings.source.problem("", "validator %v", failed)
+			e := c.settings.doc.Problem("", "validator %v", failed)
 			e.Err = failed
 			all = append(all, e)
 		}
@@ -205,7 +204,7 @@ func refusals(c *candidate, asked *eventbus.AskError) error {
 	if len(all) == 0 {
 		return fmt.Errorf("validators: %w", asked)
 	}
-	return all.orNil()
+	return all.OrNil()
 }
 
 // State is what a [Live] knows of its settings at one instant.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/hapticsdk/haptic/internal/strictyaml"
 	"github.com/hapticsdk/haptic/k8swatch"
 )
 
@@ -47,7 +48,7 @@ func (l *Live) watch(ctx context.Context, use, before *inUse) (started []*liveWa
 		if i < 0 {
 			w, err := l.start(r)
 			if err != nil {
-				return started, Errors{use.program.settings.source.problem(childPath("watchedResources", r.name), "%v", err)}
+				return started, Errors{use.program.settings.doc.Problem(strictyaml.Child("watchedResources", r.name), "%v", err)}
 			}
 			i, started, known = len(known), append(started, w), append(known, w)
 		}

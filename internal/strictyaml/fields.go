@@ -1,0 +1,162 @@
+package strictyaml
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Field is what the tags of a field say. Its name is that of yaml:"..." or, where
+// that is missing, of json:"...".
+type Field struct {
+	Name, Doc string // doc:"..."
+	Enum      string // enum:"a,b": one of these, or empty
+	Min, Max  string // min:"0" max:"65535", or durations: unless it is zero
+	Is        string // is:"name": what kind of text it is, unless it is empty
+	Required  string // required:"true": given and not empty; required:"key": given
+	Index     int
+	Type      reflect.Type
+}
+
+// Fields lists the fields of a struct that a file may have, in the order in which
+// they are declared.
+func Fields(t reflect.Type) []Field {
+	var fields []Field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(cmp.Or(f.Tag.Get("yaml"), f.Tag.Get("json")), ",")
+		if !f.IsExported() || name == "" || name == "-" {
+			continue
+		}
+		fields = append(fields, Field{Name: name, Doc: f.Tag.Get("doc"), Enum: f.Tag.Get("enum"), Min: f.Tag.Get("min"), Max: f.Tag.Get("max"),
+			Is: f.Tag.Get("is"), Required: f.Tag.Get("required"), Index: i, Type: f.Type})
+	}
+	return fields
+}
+
+// Check reports all values in v, at path, that are not what their tags say; kinds are those
+// of [Field.Is]. It is the same for values that were read and for those made in Go.
+func (d *Document) Check(path string, v any, kinds map[string]func(string) error) Errors {
+	c := &check{doc: d, kinds: kinds}
+	c.value(path, reflect.ValueOf(v), Field{})
+	return c.errs
+}
+
+type check struct {
+	doc   *Document
+	kinds map[string]func(string) error
+	errs  Errors
+}
+
+// fail notes a problem, unless the reader has one at that path.
+func (c *check) fail(path, format string, args ...any) {
+	if !c.doc.Failed(path) {
+		c.errs = append(c.errs, c.doc.Problem(path, format, args...))
+	}
+}
+
+func (c *check) value(path string, v reflect.Value, f Field) {
+	if d, ok := v.Interface().(metav1.Duration); ok {
+		c.duration(path, d.Duration, f)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			c.value(path, v.Elem(), f)
+		}
+	case reflect.Struct:
+		for _, f := range Fields(v.Type()) {
+			field := v.Field(f.Index)
+			if field.IsZero() && f.Required == "" && field.Kind() == reflect.Struct {
+				continue // as a whole it may be left out
+			}
+			c.value(Child(path, f.Name), field, f)
+		}
+	case reflect.Map:
+		for _, key := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
+			c.value(Child(path, key.String()), v.MapIndex(key), f)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			c.value(path+"["+strconv.Itoa(i)+"]", v.Index(i), f)
+		}
+	case reflect.String:
+		c.text(path, v.String(), f)
+	case reflect.Int:
+		least, err := strconv.ParseInt(f.Min, 10, 64)
+		most, err2 := strconv.ParseInt(f.Max, 10, 64)
+		if n := v.Int(); n != 0 && (err == nil && n < least || err2 == nil && n > most) {
+			c.fail(path, "%d is not between %s and %s", n, f.Min, f.Max)
+		}
+	}
+}
+
+func (c *check) text(path, text string, f Field) {
+	switch {
+	case text == "" && f.Required == "true":
+		c.fail(path, "empty")
+	case text == "" || f.Enum == "" && f.Is == "":
+	case f.Enum != "" && !slices.Contains(strings.Split(f.Enum, ","), text):
+		c.fail(path, "%q is not one of %s", text, strings.ReplaceAll(f.Enum, ",", ", "))
+	case f.Is != "":
+		if err := c.kinds[f.Is](text); err != nil {
+			c.fail(path, "%v", err)
+		}
+	}
+}
+
+func (c *check) duration(path string, d time.Duration, f Field) {
+	least, _ := time.ParseDuration(f.Min)
+	most, err := time.ParseDuration(f.Max)
+	switch {
+	case d < 0:
+		c.fail(path, "%s is negative", d)
+	case d > 0 && d < least:
+		c.fail(path, "%s is less than %s, in which nothing can be done", d, least)
+	case err == nil && d > most:
+		c.fail(path, "%s is more than %s", d, most)
+	}
+}
+
+// Nearest finds the name that was meant: at most two letters off, and fewer than
+// half of them; "" if there is none.
+func Nearest(word string, names []string) string {
+	best, least := "", 3
+	for _, name := range names {
+		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least && 2*d < len(name) {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// distance counts the bytes to insert, delete or replace. Of long words it only
+// says that they are far from each other.
+func distance(a, b string) int {
+	if len(a)-len(b) > 2 || len(b)-len(a) > 2 {
+		return 3
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
