@@ -38,7 +38,7 @@
 // at once, the following ones are held for the debounce time and delivered
 // together. A callback that fails or panics is called again with the same
 // changes. An object that was deleted and created again while the connection was
-// down counts as both. An object that cannot be stored is left out, counted and
+// down counts as both. An object that cannot be stored is refused, counted and
 // logged, and holds nothing up.
 //
 // When the source is away it is tried again every 0.2 to 2 seconds, for as long
