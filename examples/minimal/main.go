@@ -1,0 +1,153 @@
+// Command minimal is the smallest controller that is complete: copy this folder and
+// change it. It serves each Service that has the annotation example.com/host at that
+// host, with a HAProxy on this machine, from a folder of manifests or a cluster.
+//
+//	minimal [-manifests DIR] [-addr ADDRESS] [-state DIR]
+package main
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/observe"
+	"github.com/hapticsdk/haptic/reconcile/render"
+	"github.com/hapticsdk/haptic/templating"
+	"github.com/hapticsdk/haptic/validate"
+)
+
+//go:embed haproxy.cfg maps
+var templates embed.FS
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		slog.Error("the controller ends", "error", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("minimal", flag.ContinueOnError)
+	manifests := flags.String("manifests", "", "watch a `folder` of manifests; empty: the cluster of kubectl")
+	addr := flags.String("addr", ":8080", "address for HTTP")
+	state := flags.String("state", filepath.Join(os.TempDir(), "haptic-minimal"), "`folder` for HAProxy's configuration")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+
+	// Watch: two resources, read as one snapshot.
+	g, ctx := errgroup.WithContext(ctx)
+	source, err := newSource(ctx, g, *manifests)
+	if err != nil {
+		return err
+	}
+	services, err1 := k8swatch.New(source, corev1.SchemeGroupVersion.WithResource("services"), nil)
+	slices, err2 := k8swatch.New(source, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), &k8swatch.Options{
+		IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"}})
+	var loop *reconcile.Loop
+	watched := k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1, OnChange: func(context.Context, k8swatch.Changes) error {
+		loop.Trigger("resources changed") // the loop holds back renders already
+		return nil
+	}})
+	if err := errors.Join(err1, err2, watched.Add(services, slices)); err != nil {
+		return err
+	}
+
+	// Render, validate, deploy to the HAProxy that local runs.
+	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: *state})
+	if err != nil {
+		return err
+	}
+	vars := render.HostVars()
+	vars["addr"], vars["socket"], vars["backends"] = *addr, local.RuntimeSocket(), []*backend(nil)
+	engine, err := templating.Compile(templates, &templating.Options{Vars: vars,
+		Globals: map[string]any{"pathResolver": render.PathResolver{Layout: local.Layout()}}})
+	if err != nil {
+		return err
+	}
+	bus := eventbus.New(nil)
+	observe.Comment(bus, slog.Default())
+	loop, err = reconcile.New(reconcile.Options{
+		Bus: bus, Targets: []reconcile.Target{local}, Validator: &validate.Validator{Layout: local.Layout()},
+		Renderer: &render.Templates{Engine: engine, Layout: local.Layout(), Input: func(ctx context.Context) (*render.Input, error) {
+			all := watched.Snapshot()
+			vars["backends"] = backends(ctx, k8swatch.Read[*corev1.Service](all.Of(services)), k8swatch.Read[*discoveryv1.EndpointSlice](all.Of(slices)))
+			return &render.Input{Vars: vars}, nil
+		}},
+	})
+	if err != nil {
+		return err
+	}
+
+	bus.Start()
+	defer bus.Close(context.WithoutCancel(ctx))
+	g.Go(func() error { return watched.Run(ctx) })
+	g.Go(func() error { return local.Run(ctx) })
+	g.Go(func() error {
+		if _, err := watched.WaitForSync(ctx); err != nil {
+			return err
+		}
+		loop.Trigger("start")
+		return loop.Run(ctx)
+	})
+	return g.Wait()
+}
+
+func newSource(ctx context.Context, g *errgroup.Group, manifests string) (k8swatch.Source, error) {
+	if manifests == "" {
+		return k8swatch.NewCluster(nil)
+	}
+	folder, err := k8swatch.NewFolder(manifests, nil)
+	if err == nil {
+		g.Go(func() error { return folder.Run(ctx) })
+	}
+	return folder, err
+}
+
+// backend is what the templates see of a Service.
+type backend struct {
+	Name, Host string
+	Servers    []string
+	service    *corev1.Service
+}
+
+// Owners names the Service in errors, and lets the loop leave out that one alone.
+func (b *backend) Owners() []any { return []any{b.service} }
+
+func backends(ctx context.Context, services k8swatch.Reader[*corev1.Service], slices k8swatch.Reader[*discoveryv1.EndpointSlice]) (all []*backend) {
+	for _, s := range services.List() {
+		host := s.Annotations["example.com/host"]
+		if host == "" || reconcile.Excluding(ctx).Has(s) {
+			continue
+		}
+		b := &backend{Name: fmt.Sprintf("%s_%s", s.Namespace, s.Name), Host: host, service: s}
+		for _, slice := range slices.Get(s.Namespace, s.Name) {
+			for _, e := range slice.Endpoints {
+				if ports := slice.Ports; len(ports) > 0 && ports[0].Port != nil && ptr.Deref(e.Conditions.Ready, true) {
+					b.Servers = append(b.Servers, net.JoinHostPort(e.Addresses[0], fmt.Sprint(*ports[0].Port)))
+				}
+			}
+		}
+		all = append(all, b)
+	}
+	return all
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/internal/haproxytest"
+)
+
+func TestMain(m *testing.M) { haproxytest.Main(m) }
+
+const manifest = `
+apiVersion: v1
+kind: Service
+metadata: {name: web, annotations: {example.com/host: web.test}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-1, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{port: %d}]
+endpoints: [{addresses: [127.0.0.1]}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: evil, annotations: {example.com/host: "x\\nevil.test web"}}
+`
+
+// TestServes: a Service is served, its endpoints change, and a bad one harms nobody.
+func TestServes(t *testing.T) {
+	if _, err := exec.LookPath("haproxy"); err != nil {
+		t.Skip(err)
+	}
+	dir, addr := t.TempDir(), freeAddr(t)
+	serve := func(name string) {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, name) }))
+		t.Cleanup(s.Close)
+		text := fmt.Sprintf(manifest, s.Listener.Addr().(*net.TCPAddr).Port)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "web.yaml"), []byte(text), 0o644))
+	}
+	serve("one")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, []string{"-manifests", dir, "-addr", addr, "-state", stateDir(t)}) }()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	get := func(host string) string {
+		req, err := http.NewRequest(http.MethodGet, "http://"+addr+"/", nil)
+		require.NoError(t, err)
+		req.Host = host
+		resp, err := client.Do(req)
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		return string(body)
+	}
+	haproxytest.Eventually(t, "it serves", func() bool { return get("web.test") == "one" })
+	serve("two")
+	haproxytest.Eventually(t, "it follows", func() bool { return get("web.test") == "two" })
+	require.Equal(t, "no such host\n", get("evil.test"))
+	cancel()
+	require.NoError(t, <-ended)
+}
+
+// stateDir is a folder that the account of HAProxy may enter.
+func stateDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "minimal-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o711))
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "haproxy")
+}
+
+func freeAddr(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// TestCopyBuildsElsewhere does what a user does: copies this folder into a
+// module of their own and builds it there.
+func TestCopyBuildsElsewhere(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	module := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(module, "mine"), os.DirFS(".")))
+	gomod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	theirs := strings.Replace(string(gomod), "module github.com/hapticsdk/haptic", "module example.com/mine", 1) +
+		"\nrequire github.com/hapticsdk/haptic v0.0.0\nreplace github.com/hapticsdk/haptic => " + root + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(module, "go.mod"), []byte(theirs), 0o644))
+	gosum, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(module, "go.sum"), gosum, 0o644))
+
+	build := exec.Command("go", "build", "-mod=mod", "-o", filepath.Join(module, "bin"), "./mine")
+	build.Dir = module
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	text, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	require.LessOrEqual(t, strings.Count(string(text), "\n"), 155, "main.go is to be read and copied")
+}
