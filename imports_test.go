@@ -51,9 +51,11 @@ var allowed = map[string][]string{
 	"k8swatch/internal/memapi":   {"internal/jsonpath", "k8s.io/"},
 	"k8swatch/internal/store":    {"k8s.io/", "github.com/google/btree"},
 
-	// Below templating, too.
-	"templating/internal/place": {"github.com/open2b/scriggo/native"},
-	"templating/internal/funcs": {"templating/internal/place", "github.com/open2b/scriggo/native", "github.com/open2b/scriggo/builtin", "go.yaml.in/yaml/"},
+	// Below templating as well.
+	"templating/internal/place":   {"github.com/open2b/scriggo/native"},
+	"templating/internal/funcs":   {"templating/internal/place", "github.com/open2b/scriggo/native", "github.com/open2b/scriggo/builtin", "go.yaml.in/yaml/"},
+	"templating/internal/origin":  {"templating/internal/funcs", "templating/internal/place", "github.com/open2b/scriggo/native"},
+	"templating/internal/rewrite": {"templating/internal/origin", "templating/internal/place", "github.com/open2b/scriggo"},
 
 	// Test kits may use what tests use.
 	"dataplane/dataplanetest": {"dataplane", "dataplane/internal/config", "dataplane/dataplanetest/internal/daemon", "dataplane/dataplanetest/internal/pretender", "internal/dpapi", "internal/haproxycfg", "internal/haproxyctl"},

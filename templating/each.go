@@ -9,10 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/open2b/scriggo"
-	"github.com/open2b/scriggo/native"
-
+	"github.com/hapticsdk/haptic/templating/internal/origin"
 	"github.com/hapticsdk/haptic/templating/internal/place"
+	"github.com/hapticsdk/haptic/templating/internal/rewrite"
 )
 
 // What renders an entry for each of several items is a template around it: a
@@ -64,7 +63,7 @@ func (e *Engine) RenderEach(ctx context.Context, name, variable string, items []
 		if ctx.Err() != nil {
 			return nil, stopped(name, ctx.Err())
 		}
-		if len(all) >= maxRefused {
+		if len(all) >= origin.MaxRefused {
 			break
 		}
 	}
@@ -102,54 +101,37 @@ func (e *Engine) renderLoop(ctx context.Context, en *entry, variable string, typ
 		return nil, false
 	}
 	values[eachItems] = list.Interface()
-	out := &output{max: e.max}
-	err = e.decl.run(ctx, loop.template, out, values)
-	texts = strings.Split(out.buf.String(), place.EndOfItem)
+	r, err := e.run(ctx, place.KindOf(en.name), loop.template, values, 0)
+	texts = strings.Split(r.out.String(), place.EndOfItem)
 	texts = texts[:len(texts)-1]
-	if err != nil {
-		return texts, false
-	}
-	if out.check(en.name, loop.sites) != nil {
-		return texts, false
-	}
-	return texts, len(texts) == len(items)
+	return texts, err == nil && r.check(loop.sites) == nil && len(texts) == len(items)
 }
 
 // loops are the templates around an entry, by variable, made when first used.
 type loops struct {
 	mu   sync.Mutex
-	made map[string]*eachLoop // nil where it does not compile
+	made map[string]*entry // nil where it does not compile
 }
 
-// eachLoop is a template around an entry.
-type eachLoop struct {
-	template *scriggo.Template
-	sites    []place.Site
-}
-
-func (e *Engine) loop(en *entry, variable string, typ reflect.Type) *eachLoop {
+func (e *Engine) loop(en *entry, variable string, typ reflect.Type) *entry {
 	en.loops.mu.Lock()
 	defer en.loops.mu.Unlock()
 	if loop, ok := en.loops.made[variable]; ok {
 		return loop
 	}
 	name := eachPrefix + variable + "/" + en.name
-	text := fmt.Sprintf("{%% for _, %s := range %s %%}{%% %s = %s %%}{{ render %q }}{{ %s }}{%% end %%}",
-		eachItem, eachItems, variable, eachItem, "/"+en.name, eachMark)
-	e.src.mu.Lock()
-	e.src.files[name] = text
-	e.src.mu.Unlock()
-	made := &eachLoop{}
-	t := newTransformer(e.src, name, e.decl)
-	t.points = place.NewTable(place.KindOf(en.name))
-	more := native.Declarations{eachItems: reflect.Zero(reflect.PointerTo(reflect.SliceOf(typ))).Interface(), eachMark: Raw(place.EndOfItem)}
-	tpl, err := e.build(t, name, func(v any, id int) native.JSON { return made.sites[id].Escape(v) }, more)
-	if made.template, made.sites = tpl, t.sites; err != nil {
-		made = nil
+	e.src.Add(name, fmt.Sprintf("{%% for _, %s := range %s %%}{%% %s = %s %%}{{ render %q }}{{ %s }}{%% end %%}",
+		eachItem, eachItems, variable, eachItem, "/"+en.name, eachMark))
+	globals := maps.Clone(e.names.Globals)
+	globals[eachItems] = reflect.Zero(reflect.PointerTo(reflect.SliceOf(typ))).Interface()
+	globals[eachMark] = Raw(place.EndOfItem)
+	loop := &entry{name: name}
+	if _, err := e.build(loop, name, place.KindOf(en.name), rewrite.NewNames(globals, e.names.Vars)); err != nil {
+		loop = nil
 	}
 	if en.loops.made == nil {
-		en.loops.made = map[string]*eachLoop{}
+		en.loops.made = map[string]*entry{}
 	}
-	en.loops.made[variable] = made
-	return made
+	en.loops.made[variable] = loop
+	return loop
 }

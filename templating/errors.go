@@ -8,6 +8,8 @@ import (
 	"github.com/open2b/scriggo"
 
 	"github.com/hapticsdk/haptic/templating/internal/funcs"
+	"github.com/hapticsdk/haptic/templating/internal/origin"
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 // ErrTooLarge is wrapped by the error of a render whose output would exceed
@@ -38,7 +40,7 @@ func (e *Error) Error() string {
 	b.WriteString(": ")
 	b.WriteString(e.Message)
 	if n := len(e.Owners); n > 0 {
-		fmt.Fprintf(&b, " (%s)", describeOwner(e.Owners[n-1]))
+		fmt.Fprintf(&b, " (%s)", origin.Describe(e.Owners[n-1]))
 	}
 	if text := strings.TrimSpace(e.Text); text != "" {
 		fmt.Fprintf(&b, "\n\t%s", text)
@@ -110,24 +112,45 @@ func (r refusals) Unwrap() []error {
 	return errs
 }
 
-// buildErrors gives the errors of compiling one entry as *Error.
-func (s *sources) buildErrors(entry string, err error) []error {
-	var build *scriggo.BuildError
-	if errors.As(err, &build) {
-		pos := build.Position()
-		return []error{s.at(entry, build.Path(), pos.Line, pos.Column, build.Message(), nil)}
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	var own *Error
-	if errors.As(err, &own) {
-		return []error{own}
-	}
-	return []error{&Error{Entry: entry, File: entry, Message: err.Error(), Err: err}}
+// at gives a problem the text of its line.
+func (e *Engine) at(entry string, p *origin.Problem) *Error {
+	return &Error{Entry: entry, File: p.File, Line: p.Line, Column: p.Column, Text: e.src.Line(p.File, p.Line),
+		Message: p.Message, Err: p.Err, Owners: p.Owners}
 }
 
-// at makes an *Error for a position in a template file.
-func (s *sources) at(entry, file string, line, column int, message string, cause error) *Error {
-	return &Error{Entry: entry, File: file, Line: line, Column: column, Text: s.line(file, line), Message: message, Err: cause}
+// problems are the errors of compiling one entry.
+func (e *Engine) problems(entry string, found []*origin.Problem) error {
+	var all refusals
+	for _, p := range found {
+		all = append(all, e.at(entry, p))
+	}
+	return all.err()
+}
+
+// unlocated is the error of a render of which nothing is known but what Scriggo
+// says.
+func (e *Engine) unlocated(en *entry, err error) *Error {
+	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
+	var panicked *scriggo.PanicError
+	if errors.As(err, &panicked) {
+		if r, ok := panicked.Message().(*place.Refusal); ok {
+			return e.at(en.name, &origin.Problem{File: r.Site.File, Line: r.Site.Line, Column: r.Site.Column, Message: r.Message})
+		}
+	}
+	message, cause := explain(err)
+	return &Error{Entry: en.name, File: en.name, Message: message, Err: cause}
+}
+
+// explain returns the message of a failed run and its cause. The position of a
+// PanicError is that of the instruction behind, and of no use.
+func explain(err error) (message string, cause error) {
+	var panicked *scriggo.PanicError
+	if !errors.As(err, &panicked) {
+		return err.Error(), err
+	}
+	cause, _ = panicked.Message().(error)
+	return funcs.Message(panicked.String()), funcs.Cause(cause)
 }

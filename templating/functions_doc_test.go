@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/open2b/scriggo/native"
 )
 
 // TestDocumentation compares the reference of functions in doc.go with the
@@ -75,7 +77,7 @@ func checkSignature(t *testing.T, name, signature string, typ reflect.Type) {
 	}
 	var got []string
 	for i := range typ.NumIn() {
-		if typ.In(i) != envType {
+		if typ.In(i) != reflect.TypeFor[native.Env]() {
 			got = append(got, typeName(typ.In(i)))
 		}
 	}

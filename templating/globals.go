@@ -1,6 +1,7 @@
 package templating
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"go/token"
@@ -8,17 +9,31 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/funcs"
 )
+
+// ownerName is the function that templates call to say to whom what follows
+// belongs. In the normal render it does nothing.
+const ownerName = "owner"
+
+// declared is what templates see by name.
+type declared struct {
+	globals native.Declarations
+	vars    map[string]reflect.Type
+	fixed   map[string]reflect.Value // globals that are variables to Scriggo
+	owner   bool                     // the function owner is the standard one
+}
 
 // declare makes Scriggo's declarations from the options.
 func declare(opts *Options) (*declared, error) {
 	d := &declared{globals: standard(), vars: map[string]reflect.Type{}, fixed: map[string]reflect.Value{}}
-	d.variadic = sync.OnceValue(func() map[string]variadicMethod { return variadicMethods(d.types()) })
 	_, global := opts.Globals[ownerName]
 	_, variable := opts.Vars[ownerName]
 	if d.owner = !global && !variable; d.owner {
-		d.globals[ownerName] = ignoreOwner
+		d.globals[ownerName] = func(any) {}
 	}
 	var errs []error
 	wrong := func(what, name, format string, args ...any) {
@@ -143,4 +158,55 @@ func nilable(typ reflect.Type) bool {
 		return true
 	}
 	return false
+}
+
+// own declares a variable that every template has, with a value of its own in
+// each render, unless the host has one of this name.
+func (d *declared) own(name string, value reflect.Value) {
+	if _, taken := d.globals[name]; !taken {
+		d.fixed[name] = value
+		d.globals[name] = reflect.Zero(reflect.PointerTo(value.Type())).Interface()
+	}
+}
+
+// function is a function of the host as templates call it. A first parameter that
+// is a context is filled in with that of the render. Where it returns (T, error),
+// an error ends the render: Scriggo on its own would show nothing at all then.
+func function(f reflect.Value) any {
+	typ := f.Type()
+	takesContext := typ.NumIn() > 0 && typ.In(0) == reflect.TypeFor[context.Context]()
+	fails := typ.NumOut() == 2 && typ.Out(1) == reflect.TypeFor[error]()
+	if !takesContext && !fails {
+		return f.Interface()
+	}
+	var in, out []reflect.Type
+	for i := range typ.NumIn() {
+		in = append(in, typ.In(i))
+	}
+	for i := range typ.NumOut() {
+		out = append(out, typ.Out(i))
+	}
+	if takesContext {
+		in[0] = reflect.TypeFor[native.Env]()
+	}
+	if fails {
+		out = out[:1]
+	}
+	call := f.Call
+	if typ.IsVariadic() {
+		call = f.CallSlice
+	}
+	return reflect.MakeFunc(reflect.FuncOf(in, out, typ.IsVariadic()), func(args []reflect.Value) []reflect.Value {
+		if takesContext {
+			args[0] = reflect.ValueOf(args[0].Interface().(native.Env).Context()).Convert(reflect.TypeFor[context.Context]())
+		}
+		results := call(args)
+		if fails {
+			if err, _ := results[1].Interface().(error); err != nil {
+				panic(funcs.Failure{Err: err})
+			}
+			results = results[:1]
+		}
+		return results
+	}).Interface()
 }

@@ -3,7 +3,6 @@
 package funcs
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -20,20 +19,6 @@ import (
 
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
-
-// Failure is the panic value of a function that cannot do its work; Scriggo adds
-// the position of the call.
-type Failure struct{ Err error }
-
-func (f Failure) Error() string { return f.Err.Error() }
-func (f Failure) Unwrap() error { return f.Err }
-
-// Failf stops the render with an error at the position of the call.
-func Failf(format string, args ...any) { panic(Failure{fmt.Errorf(format, args...)}) }
-
-// ErrTooLarge is wrapped by the failure of a function whose result would be too
-// large.
-var ErrTooLarge = errors.New("output too large")
 
 const maxText = 64 << 20 // bytes of a text that a function makes
 

@@ -21,7 +21,7 @@ type Points string
 
 // Table has the points of one template.
 type Table struct {
-	kind  Kind
+	Kind  Kind // of the output
 	list  []point
 	index map[point]rune
 	// whole are the values which are a word of their own, joined those which with
@@ -35,7 +35,7 @@ type Table struct {
 const maxPoints = 24
 
 func NewTable(k Kind) *Table {
-	return &Table{kind: k, index: map[point]rune{}, whole: map[int]bool{}, joined: map[int]bool{}, lone: map[int]bool{}}
+	return &Table{Kind: k, index: map[point]rune{}, whole: map[int]bool{}, joined: map[int]bool{}, lone: map[int]bool{}}
 }
 
 func (t *Table) set(list ...point) Points {
@@ -105,12 +105,12 @@ func (t *Table) Join(p, q Points) Points {
 }
 
 // Start returns where an entry begins.
-func (t *Table) Start() Points { return t.set(point{place: t.kind.start()}) }
+func (t *Table) Start() Points { return t.set(point{place: t.Kind.start()}) }
 
 // StartApart returns where text begins that may be shown anywhere.
 func (t *Table) StartApart() Points {
-	s := point{place: t.kind.start()}
-	if t.kind == Config {
+	s := point{place: t.Kind.start()}
+	if t.Kind == Config {
 		s.line.mode = modeUnknown
 	}
 	return t.set(s)
@@ -118,7 +118,7 @@ func (t *Table) StartApart() Points {
 
 // After returns the points behind a text that starts at p.
 func (t *Table) After(p Points, text string) Points {
-	if t.kind == Plain || text == "" {
+	if t.Kind == Plain || text == "" {
 		return p
 	}
 	list := t.points(p)
@@ -135,7 +135,7 @@ func (t *Table) afterOne(s point, text string) point {
 			t.step(&s, text[i])
 		}
 		t.finish(&s)
-		s, text = point{place: t.kind.start()}, text[last+1:]
+		s, text = point{place: t.Kind.start()}, text[last+1:]
 	}
 	for i := range len(text) {
 		t.step(&s, text[i])
@@ -167,7 +167,7 @@ func (t *Table) Finish(p Points) {
 func (t *Table) step(s *point, c byte) {
 	before := s.place
 	s.place = step(before, c)
-	if t.kind != Config || before == comment {
+	if t.Kind != Config || before == comment {
 		return
 	}
 	l := &s.line
@@ -215,7 +215,7 @@ func (t *Table) AfterValue(p Points, id int) Points {
 	list := t.points(p)
 	for i := range list {
 		list[i].place = afterValue(list[i].place)
-		if t.kind == Config && list[i].place != comment {
+		if t.Kind == Config && list[i].place != comment {
 			list[i].line.shown(id)
 		}
 	}
@@ -225,7 +225,7 @@ func (t *Table) AfterValue(p Points, id int) Points {
 // AfterText returns the points behind the text of a macro. It may end a line, or
 // be empty, unlike a value.
 func (t *Table) AfterText(p Points, id int) Points {
-	if t.kind == Config {
+	if t.Kind == Config {
 		return t.Join(t.AfterValue(p, id), t.StartApart())
 	}
 	var list []point
@@ -272,7 +272,7 @@ func (t *Table) rules(p Points) (rules []rule, problem string) {
 		if s.place == comment && place != comment {
 			continue // what is safe as an argument is so in a comment
 		}
-		if t.kind != Config || s.place == comment {
+		if t.Kind != Config || s.place == comment {
 			s.line = line{begun: true, reads: asComment}
 		}
 		r, problem := s.rule()
@@ -325,7 +325,7 @@ func (s point) rule() (r rule, problem string) {
 func (t *Table) BeginsText(p Points) bool {
 	return slices.ContainsFunc(t.points(p), func(s point) bool {
 		r, _ := s.rule()
-		return t.kind == Config && s.place != comment && r.reads == asUnknown
+		return t.Kind == Config && s.place != comment && r.reads == asUnknown
 	})
 }
 

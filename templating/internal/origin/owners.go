@@ -1,20 +1,12 @@
-package templating
+package origin
 
 import (
 	"fmt"
 	"reflect"
 	"slices"
 
-	"github.com/open2b/scriggo/native"
-
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
-
-// ownerName is the function that templates call to say to whom what follows
-// belongs. In the normal render it does nothing.
-const ownerName = "owner"
-
-func ignoreOwner(any) {}
 
 // object is what every Kubernetes object can do, typed or not.
 type object interface {
@@ -57,9 +49,18 @@ func sameObject(a, b any) bool {
 	return va.Comparable() && va.Equal(vb)
 }
 
-// objectsOf returns the Kubernetes objects that a value is or is made of. It
-// panics where a method of the value does: see objectsOrNone.
-func objectsOf(v any) []any {
+// owned is what says itself to whom it belongs.
+type owned interface{ Owners() []any }
+
+// objectsOf returns the Kubernetes objects that a value is or is made of; none where
+// a method of the value panics, on a nil pointer within for example, which is not the
+// template's fault.
+func objectsOf(v any) (objects []any) {
+	defer func() {
+		if recover() != nil {
+			objects = nil
+		}
+	}()
 	rv := reflect.ValueOf(v)
 	switch rv.Kind() {
 	case reflect.Invalid:
@@ -77,7 +78,7 @@ func objectsOf(v any) []any {
 		ptr.Elem().Set(rv)
 		v = ptr.Interface()
 	}
-	if owned, ok := v.(Owned); ok {
+	if owned, ok := v.(owned); ok {
 		return owned.Owners()
 	}
 	if o, ok := v.(object); ok && o.GetName() != "" {
@@ -93,29 +94,27 @@ func isManifest(m map[string]any) bool {
 	return ok && kind != ""
 }
 
-// objectsOrNone is objectsOf for values of which nobody said that they are
-// owners: a method that panics, on a nil pointer within for example, is not the
-// template's fault.
-func objectsOrNone(v any) (objects []any) {
-	defer func() {
-		if recover() != nil {
-			objects = nil
-		}
-	}()
-	return objectsOf(v)
+// drop takes away the owners of blocks that have ended: of this level and of
+// those within.
+func (r *Recorder) drop(level int) {
+	for r.owners != r.top.base && r.owners.level >= level {
+		r.owners = r.owners.outer
+	}
 }
 
-// own is the function owner of a traced template.
-func own(env native.Env, v any) {
-	r := recorderOf(env)
-	if r == nil {
-		return
+func (r *Recorder) hold(level int, element bool, objects []any) {
+	if len(objects) > 0 {
+		r.owners = &held{outer: r.owners, level: level, element: element, objects: objects}
 	}
-	objects := objectsOrNone(v)
+}
+
+// Own says to whom what follows belongs: the function owner of a traced template.
+func (r *Recorder) Own(v any) {
+	objects := objectsOf(v)
 	if objects == nil && v != nil {
 		objects = []any{v}
 	}
-	level := r.spot().level
+	level := r.spot().Level
 	r.drop(level + 1)
 	if h := r.owners; h != r.top.base && h.level == level && !h.element {
 		r.owners = h.outer
@@ -125,21 +124,17 @@ func own(env native.Env, v any) {
 
 // element is called with the variable of a loop at the start of each turn. It
 // reports whether the turn is to be left out.
-func element(env native.Env, v any) bool {
-	r := recorderOf(env)
-	if r == nil {
-		return false
-	}
-	objects := objectsOrNone(v)
-	if n := len(objects); n > 0 && len(r.left) > 0 && r.left[describeOwner(objects[n-1])] {
+func (r *Recorder) element(v any) bool {
+	objects := objectsOf(v)
+	if n := len(objects); n > 0 && len(r.left) > 0 && r.left[Describe(objects[n-1])] {
 		return true
 	}
-	r.hold(r.spot().level, true, objects)
+	r.hold(r.spot().Level, true, objects)
 	return false
 }
 
-// describeOwner names an owner as people do: "Ingress shop/web".
-func describeOwner(v any) (name string) {
+// Describe names an owner as people do: "Ingress shop/web".
+func Describe(v any) (name string) {
 	defer func() {
 		if recover() != nil {
 			name = fmt.Sprintf("%T", v)

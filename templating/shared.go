@@ -30,7 +30,7 @@ type Shared struct {
 // computation is a value that is being computed.
 type computation struct {
 	key  string
-	by   *runState     // the render that computes it
+	by   *run          // the render that computes it
 	done chan struct{} // closed when it has ended, well or not
 }
 
@@ -75,7 +75,7 @@ func (s *Shared) Get(key string) any {
 // Values that wait for each other are an error that names them. Templates leave
 // out env.
 func (s *Shared) ComputeIfAbsent(env native.Env, key string, compute any) any {
-	state := stateOf(env)
+	state := runOf(env)
 	call, err := computeFunc(compute)
 	if err != nil {
 		funcs.Failf("shared.ComputeIfAbsent: %s: %w", place.Shorten(key), err)
@@ -95,7 +95,7 @@ func (s *Shared) ComputeIfAbsent(env native.Env, key string, compute any) any {
 }
 
 // claim returns the value, or a computation: one's own, or that to wait for.
-func (s *Shared) claim(key string, by *runState) (v any, own, other *computation) {
+func (s *Shared) claim(key string, by *run) (v any, own, other *computation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if v, ok := s.values[key]; ok {
@@ -130,7 +130,7 @@ func (s *Shared) compute(c *computation, call func() any) any {
 
 // wait waits for a computation of another render, or fails when that one, on
 // the way, waits for this render.
-func (s *Shared) wait(ctx context.Context, state *runState, c *computation) error {
+func (s *Shared) wait(ctx context.Context, state *run, c *computation) error {
 	s.mu.Lock()
 	chain := []string{c.key}
 	for at := c; ; {
@@ -176,58 +176,4 @@ func computeFunc(f any) (func() any, error) {
 		return nil, fmt.Errorf("a function without parameters and with one result wanted, not a %T", f)
 	}
 	return func() any { return v.Call(nil)[0].Interface() }, nil
-}
-
-// runState is what one run of a template remembers.
-type runState struct {
-	seen     map[string]bool // by first_seen
-	snippets map[string]func() native.JSON
-	plain    bool     // the entry is of a kind without lines
-	begin    []string // those whose text begins with a value
-	chain    []string // snippets that are being rendered
-	data     *any     // the variable data; nil when the host has one of this name
-	computes []string // keys of shared values, the outermost first
-	waits    *computation
-}
-
-type stateKey struct{}
-
-// withState begins a run: values are the variables that it has.
-func withState(ctx context.Context, values map[string]any) context.Context {
-	state := &runState{}
-	state.data, _ = values[dataName].(*any)
-	if shared, ok := values[sharedName].(**Shared); ok {
-		*shared = sharedOf(ctx)
-	}
-	return context.WithValue(ctx, stateKey{}, state)
-}
-
-func stateOf(env native.Env) *runState {
-	state, ok := env.Context().Value(stateKey{}).(*runState)
-	if !ok {
-		funcs.Failf("not inside a render")
-	}
-	return state
-}
-
-// firstSeen reports whether this is the first call with these values in this
-// render of an entry.
-func firstSeen(env native.Env, parts ...any) bool {
-	state := stateOf(env)
-	var key strings.Builder
-	for i, part := range parts {
-		text, err := place.Text(part)
-		if err != nil {
-			funcs.Failf("first_seen: argument %d: %w", i+1, err)
-		}
-		fmt.Fprintf(&key, "%d:%s", len(text), text) // "a","bc" is not "ab","c"
-	}
-	if state.seen[key.String()] {
-		return false
-	}
-	if state.seen == nil {
-		state.seen = map[string]bool{}
-	}
-	state.seen[key.String()] = true
-	return true
 }

@@ -1,40 +1,30 @@
-package templating
+package rewrite
 
 import (
 	"reflect"
-	"strconv"
 	"strings"
 
 	"github.com/open2b/scriggo/ast"
+
+	"github.com/hapticsdk/haptic/templating/internal/origin"
 )
 
-// Names that no template can spell, for the functions that follow a traced
-// render.
-const (
-	traceName     = "trace "
-	elementName   = "element "
-	beginName     = "begin "
-	beginFileName = "begin file "
-	endName       = "end "
-	beginTextName = "begin text "
-	endTextName   = "end text "
-)
-
-// instrument puts calls of the recorder into a tree, its macros and the files
+// trace puts calls of the recorder into a tree, its macros and the files
 // that it renders, extends and imports.
-func (t *transformer) instrument(tree *ast.Tree) {
-	in := &instrumenter{t: t, seen: map[any]bool{}}
+func (t *Tree) trace(tree *ast.Tree) {
+	in := &tracer{t: t, seen: map[any]bool{}, end: -1}
 	in.visit(reflect.ValueOf(tree))
 }
 
-type instrumenter struct {
-	t     *transformer
+type tracer struct {
+	t     *Tree
 	seen  map[any]bool
 	file  string // the file that is visited
 	level int    // how many loops are around, in this macro or file
 	// declares is true at the top of a file that only declares, where statements
 	// cannot stand.
 	declares bool
+	end      int // the number of the macro that is visited, -1 for none
 }
 
 // inFunction is the level at the start of a function. It is deeper than all
@@ -43,7 +33,7 @@ type instrumenter struct {
 const inFunction = 1 << 20
 
 // visit goes over all fields of a node.
-func (in *instrumenter) visit(v reflect.Value) {
+func (in *tracer) visit(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Interface:
 		if v.IsNil() {
@@ -77,14 +67,14 @@ func (in *instrumenter) visit(v reflect.Value) {
 
 // node visits what a pointer points to, and puts calls at the start and the end
 // of what has one.
-func (in *instrumenter) node(v reflect.Value) {
-	file, level, declares := in.file, in.level, in.declares
-	defer func() { in.file, in.level, in.declares = file, level, declares }()
+func (in *tracer) node(v reflect.Value) {
+	file, level, declares, end := in.file, in.level, in.declares, in.end
+	defer func() { in.file, in.level, in.declares, in.end = file, level, declares, end }()
 	switch n := v.Interface().(type) {
 	case *ast.Position:
 	case *ast.Tree:
 		in.file, in.level = n.Path, 0
-		in.declares = onlyDeclares(n)
+		in.declares = extended(n) != nil
 		in.visit(v.Elem())
 	case *ast.Import:
 		if n.Tree != nil && !in.seen[n.Tree] {
@@ -100,19 +90,20 @@ func (in *instrumenter) node(v reflect.Value) {
 		in.visit(reflect.ValueOf(n.Expr1))
 		in.visit(reflect.ValueOf(n.Expr2))
 	case *ast.Func:
-		in.level, in.declares = inFunction, false
+		in.level, in.declares, in.end = inFunction, false, -1
 		if n.Type != nil && n.Type.Macro {
 			in.level = 0
+			in.end = in.spot(origin.Spot{}, n.Pos())
 		}
 		in.visit(v.Elem())
-		if in.level == 0 && n.Body != nil {
-			in.surround(n.Body, n.Pos())
+		if in.end >= 0 && n.Body != nil {
+			in.surround(n.Body, n.Pos(), in.end)
 		}
 	case *ast.Using:
 		in.visit(reflect.ValueOf(&n.Statement).Elem())
 		in.level, in.declares = 0, false
 		in.visit(reflect.ValueOf(n.Body))
-		in.surround(n.Body, n.Pos())
+		in.surround(n.Body, n.Pos(), in.spot(origin.Spot{}, n.Pos()))
 	case *ast.For, *ast.ForIn, *ast.ForRange:
 		in.loop(n.(ast.Node), v)
 	default:
@@ -121,15 +112,13 @@ func (in *instrumenter) node(v reflect.Value) {
 }
 
 // surround puts begin and end around the text of a macro.
-func (in *instrumenter) surround(body *ast.Block, pos *ast.Position) {
-	id := in.spot(spot{level: in.level}, pos)
-	nodes := append([]ast.Node{in.call(beginName, pos, id)}, body.Nodes...)
-	body.Nodes = append(nodes, in.call(endName, pos, id))
-	beforeReturns(reflect.ValueOf(body), func() ast.Node { return in.call(endName, pos, id) })
+func (in *tracer) surround(body *ast.Block, pos *ast.Position, id int) {
+	nodes := append([]ast.Node{in.call(origin.Begin, pos, id)}, body.Nodes...)
+	body.Nodes = append(nodes, in.call(origin.End, pos, id))
 }
 
 // loop visits a loop, and has each turn say that it begins, and with what.
-func (in *instrumenter) loop(n ast.Node, v reflect.Value) {
+func (in *tracer) loop(n ast.Node, v reflect.Value) {
 	var body *[]ast.Node
 	var variable ast.Expression
 	switch n := n.(type) {
@@ -149,16 +138,16 @@ func (in *instrumenter) loop(n ast.Node, v reflect.Value) {
 	in.level++
 	in.visit(reflect.ValueOf(&inner).Elem())
 	pos := n.Pos()
-	turn := []ast.Node{in.call(traceName, pos, in.spot(spot{level: in.level, turn: true}, pos))}
+	turn := []ast.Node{in.call(origin.Trace, pos, in.spot(origin.Spot{Level: in.level, Turn: true}, pos))}
 	if id, ok := variable.(*ast.Identifier); ok && id != nil && id.Name != "_" {
-		leave := ast.NewCall(pos, ast.NewIdentifier(pos, elementName), []ast.Expression{ast.NewIdentifier(pos, id.Name)}, false)
+		leave := ast.NewCall(pos, ast.NewIdentifier(pos, origin.Element), []ast.Expression{ast.NewIdentifier(pos, id.Name)}, false)
 		turn = append(turn, ast.NewIf(pos, nil, leave, ast.NewBlock(pos, []ast.Node{ast.NewContinue(pos, nil)}), nil))
 	}
 	*body = append(turn, inner...)
 }
 
 // statements puts a call of trace before each statement of a list.
-func (in *instrumenter) statements(nodes []ast.Node) []ast.Node {
+func (in *tracer) statements(nodes []ast.Node) []ast.Node {
 	marked := make([]ast.Node, 0, 2*len(nodes))
 	for _, n := range nodes {
 		switch n := n.(type) {
@@ -166,8 +155,8 @@ func (in *instrumenter) statements(nodes []ast.Node) []ast.Node {
 			pos := n.Expressions[0].Pos()
 			marked = append(marked, in.trace(pos, nil))
 			if renders(n) {
-				id := in.spot(spot{level: in.level}, pos)
-				marked = append(marked, in.call(beginFileName, pos, id), n, in.call(endName, pos, id))
+				id := in.spot(origin.Spot{Level: in.level}, pos)
+				marked = append(marked, in.call(origin.BeginFile, pos, id), n, in.call(origin.End, pos, id))
 				continue
 			}
 		case *ast.Text:
@@ -175,6 +164,10 @@ func (in *instrumenter) statements(nodes []ast.Node) []ast.Node {
 		case *ast.Raw:
 			if n.Text != nil {
 				marked = append(marked, in.trace(n.Text.Pos(), n.Text))
+			}
+		case *ast.Return: // of a macro
+			if in.end >= 0 {
+				marked = append(marked, in.call(origin.End, n.Pos(), in.end))
 			}
 		case *ast.If, *ast.For, *ast.ForIn, *ast.ForRange, *ast.Switch, *ast.TypeSwitch, *ast.Using, *ast.Var,
 			*ast.Assignment, *ast.Call:
@@ -187,6 +180,7 @@ func (in *instrumenter) statements(nodes []ast.Node) []ast.Node {
 	return marked
 }
 
+// renders reports whether a rendered file is shown.
 func renders(n *ast.Show) bool {
 	for _, expr := range n.Expressions {
 		if _, ok := expr.(*ast.Render); ok {
@@ -210,55 +204,36 @@ func ours(n ast.Node) bool {
 }
 
 // trace returns a call of trace for a statement, with the text that it writes.
-func (in *instrumenter) trace(pos *ast.Position, text *ast.Text) ast.Node {
-	s := spot{level: in.level}
+func (in *tracer) trace(pos *ast.Position, text *ast.Text) ast.Node {
+	s := origin.Spot{Level: in.level}
 	if text != nil {
-		s.text = string(text.Text[text.Cut.Left : len(text.Text)-text.Cut.Right])
-		s.start = text.Pos().Start + text.Cut.Left
+		s.Text = string(text.Text[text.Cut.Left : len(text.Text)-text.Cut.Right])
+		s.Start = text.Pos().Start + text.Cut.Left
 	}
-	return in.call(traceName, pos, in.spot(s, pos))
+	return in.call(origin.Trace, pos, in.spot(s, pos))
 }
 
 // spot numbers a place.
-func (in *instrumenter) spot(s spot, pos *ast.Position) int {
+func (in *tracer) spot(s origin.Spot, pos *ast.Position) int {
 	if pos == nil {
 		pos = &ast.Position{Line: 1, Column: 1}
 	}
-	s.file = in.file
-	s.line, s.column = in.t.src.position(in.file, pos.Start)
-	if s.text == "" || !in.t.src.has(in.file, s.start, s.text) {
-		s.start = -1
+	s.File = in.file
+	s.Line, s.Column = in.t.src.Position(in.file, pos.Start)
+	if s.Text == "" || !in.t.src.has(in.file, s.Start, s.Text) {
+		s.Start = -1
 	}
-	in.t.spots = append(in.t.spots, s)
-	return len(in.t.spots) - 1
+	in.t.Spots = append(in.t.Spots, s)
+	return len(in.t.Spots) - 1
 }
 
-func (in *instrumenter) call(name string, pos *ast.Position, id int) *ast.Call {
-	number := ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(id))
-	return ast.NewCall(pos, ast.NewIdentifier(pos, name), []ast.Expression{number}, false)
+func (in *tracer) call(name string, pos *ast.Position, id int) *ast.Call {
+	return ast.NewCall(pos, ast.NewIdentifier(pos, name), []ast.Expression{number(pos, id)}, false)
 }
 
 // text has the recorder follow a rendered file whose text is a value.
-func (in *instrumenter) text(n *ast.Render) ast.Expression {
+func (in *tracer) text(n *ast.Render) ast.Expression {
 	pos := n.Pos()
-	begin := in.call(beginTextName, pos, in.spot(spot{level: in.level}, pos))
-	return ast.NewCall(pos, ast.NewIdentifier(pos, endTextName), []ast.Expression{begin, n}, false)
-}
-
-// onlyDeclares reports whether a file extends another, so that statements
-// cannot stand at its top level.
-func onlyDeclares(tree *ast.Tree) bool {
-	for _, n := range tree.Nodes {
-		switch n := n.(type) {
-		case *ast.Extends:
-			return true
-		case *ast.Statements:
-			if len(n.Nodes) > 0 {
-				if _, ok := n.Nodes[0].(*ast.Extends); ok {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	begin := in.call(origin.BeginText, pos, in.spot(origin.Spot{Level: in.level}, pos))
+	return ast.NewCall(pos, ast.NewIdentifier(pos, origin.EndText), []ast.Expression{begin, n}, false)
 }

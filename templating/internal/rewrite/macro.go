@@ -1,4 +1,4 @@
-package templating
+package rewrite
 
 import (
 	"reflect"
@@ -22,7 +22,7 @@ const itself = ""
 
 // noteBeginner notes that the text of the macro that is walked may begin with an
 // expression.
-func (t *transformer) noteBeginner(expr ast.Expression, p place.Points) {
+func (t *Tree) noteBeginner(expr ast.Expression, p place.Points) {
 	if t.macro == "" || !t.points.BeginsText(p) || t.makesSafe(expr) {
 		return
 	}
@@ -31,7 +31,7 @@ func (t *transformer) noteBeginner(expr ast.Expression, p place.Points) {
 	}
 	from := itself
 	if t.text(expr) {
-		from = t.callee(expr)
+		from = callee(expr)
 	}
 	t.beginners[t.macro][from] = true
 }
@@ -57,29 +57,29 @@ func (b beginners) has(macro string) bool {
 
 // callee returns the name of the macro that an expression shows, as far as it
 // stands there, or that of a variable.
-func (t *transformer) callee(expr ast.Expression) string {
+func callee(expr ast.Expression) string {
 	switch e := expr.(type) {
 	case *ast.Identifier:
 		return e.Name
 	case *ast.Selector:
 		return e.Ident
 	case *ast.Call:
-		if name := t.callee(e.Func); name != "indent" || len(e.Args) == 0 {
+		if name := callee(e.Func); name != "indent" || len(e.Args) == 0 {
 			return name
 		}
-		return t.callee(e.Args[0])
+		return callee(e.Args[0])
 	}
 	return ""
 }
 
 // noteAlias notes that a variable may have the text of a macro.
-func (t *transformer) noteAlias(lhs []ast.Expression, rhs []ast.Expression) {
+func (t *Tree) noteAlias(lhs []ast.Expression, rhs []ast.Expression) {
 	for i, v := range lhs {
 		id, ok := v.(*ast.Identifier)
 		if !ok || i >= len(rhs) {
 			continue
 		}
-		if from := t.callee(rhs[i]); from != "" && from != id.Name {
+		if from := callee(rhs[i]); from != "" && from != id.Name {
 			if t.beginners[id.Name] == nil {
 				t.beginners[id.Name] = map[string]bool{}
 			}
@@ -90,15 +90,15 @@ func (t *transformer) noteAlias(lhs []ast.Expression, rhs []ast.Expression) {
 
 // makesSafe reports whether an expression calls a function of the host that
 // answers for its text itself, such as raw.
-func (t *transformer) makesSafe(expr ast.Expression) bool {
+func (t *Tree) makesSafe(expr ast.Expression) bool {
 	call, ok := expr.(*ast.Call)
 	if !ok {
 		return false
 	}
 	id, ok := call.Func.(*ast.Identifier)
-	if !ok || t.globals[id.Name] == nil {
+	if !ok || t.names.Globals[id.Name] == nil {
 		return false
 	}
-	typ := reflect.TypeOf(t.globals[id.Name])
-	return typ.Kind() == reflect.Func && typ.NumOut() > 0 && (typ.Out(0) == reflect.TypeFor[Raw]() || typ.Out(0) == reflect.TypeFor[native.JSON]())
+	typ := reflect.TypeOf(t.names.Globals[id.Name])
+	return typ.Kind() == reflect.Func && typ.NumOut() > 0 && (typ.Out(0) == reflect.TypeFor[place.Raw]() || typ.Out(0) == reflect.TypeFor[native.JSON]())
 }

@@ -1,7 +1,8 @@
-package templating
+package origin
 
 import (
 	"bytes"
+	"sort"
 	"strings"
 )
 
@@ -149,4 +150,13 @@ func (w *written) lineIs(n int, key string) bool {
 	rest, ok := bytes.CutPrefix(w.text[w.starts[n]:], []byte(key))
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
 	return ok && len(bytes.TrimSpace(line)) == 0
+}
+
+// pieceAt returns the piece that a byte belongs to.
+func (w *written) pieceAt(at int) piece {
+	i := sort.Search(len(w.pieces), func(i int) bool { return w.pieces[i].at > at })
+	if i == 0 {
+		return piece{at: at}
+	}
+	return w.pieces[i-1]
 }

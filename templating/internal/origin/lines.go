@@ -1,0 +1,85 @@
+package origin
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Line says what wrote a line of an output.
+type Line struct {
+	File         string
+	Line, Column int
+	Text         string // that line of the template
+	Owners       []any
+}
+
+// Lines returns the origin of each line of the output. It knows nothing when the
+// output is not what the recorder saw: no origin is better than a wrong one.
+func (r *Recorder) Lines(text string) []Line {
+	w := r.root().out
+	if !bytes.HasPrefix(w.text, []byte(text)) {
+		return nil
+	}
+	m := lines{files: r.files, places: map[spotAt]Line{}, owners: map[*held][]any{}}
+	all := make([]Line, 0, strings.Count(text, "\n")+1)
+	at, i := 0, 0
+	for line := range strings.Lines(text) {
+		first := at
+		if key := strings.TrimLeft(line, " \t\r\n"); key != "" {
+			first += len(line) - len(key)
+		}
+		for i+1 < len(w.pieces) && w.pieces[i+1].at <= first {
+			i++
+		}
+		if len(w.pieces) > 0 {
+			all = append(all, m.origin(w.pieces[i], first))
+		}
+		at += len(line)
+	}
+	return all
+}
+
+func (r *Recorder) root() *frame {
+	f := r.top
+	for f.outer != nil {
+		f = f.outer
+	}
+	return f
+}
+
+// lines makes each origin once.
+type lines struct {
+	files  Files
+	places map[spotAt]Line
+	owners map[*held][]any
+}
+
+type spotAt struct {
+	from *Spot
+	off  int
+}
+
+// origin is that of a byte of a text, in the piece that it belongs to.
+func (m *lines) origin(p piece, at int) Line {
+	if p.from == nil {
+		return Line{}
+	}
+	key := spotAt{from: p.from}
+	if p.from.Start >= 0 {
+		key.off = min(p.off+at-p.at, len(p.from.Text))
+	}
+	o, ok := m.places[key]
+	if !ok {
+		o = Line{File: p.from.File, Line: p.from.Line, Column: p.from.Column}
+		if p.from.Start >= 0 {
+			o.Line, o.Column = m.files.Position(o.File, p.from.Start+key.off)
+		}
+		o.Text = m.files.Line(o.File, o.Line)
+		m.places[key] = o
+	}
+	if _, ok := m.owners[p.owners]; !ok {
+		m.owners[p.owners] = p.owners.list()
+	}
+	o.Owners = m.owners[p.owners]
+	return o
+}

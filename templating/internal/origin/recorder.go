@@ -1,0 +1,273 @@
+// Package origin finds out what wrote each line of an output: which line of a
+// template, and for which objects.
+//
+// A traced template calls the recorder before each statement, at the start and
+// the end of each macro, and for each shown value. So the recorder knows what
+// is written, and by whom, without being in the text itself: comparisons, len
+// and whatever else a template does with the text of a macro see what they see
+// in a normal render.
+package origin
+
+import (
+	"context"
+
+	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/funcs"
+)
+
+// Spot is a place in a template: a statement, or a shown value.
+type Spot struct {
+	File         string
+	Line, Column int
+	Level        int    // how many loops are around it in its macro or file
+	Text         string // what a text writes
+	Start        int    // of that text in its file, in bytes; -1 where it is not to be found
+	Turn         bool   // the start of a turn of a loop
+}
+
+// Files has the texts of templates.
+type Files interface {
+	Position(file string, start int) (line, column int)
+	Line(file string, line int) string
+}
+
+// Problem is what is wrong at a spot.
+type Problem struct {
+	File         string
+	Line, Column int
+	Message      string
+	Err          error
+	Owners       []any
+}
+
+func (p *Problem) Error() string { return p.Message }
+
+// piece is a part of a text, up to the next one, and what wrote it.
+type piece struct {
+	at     int // where it begins
+	from   *Spot
+	off    int // bytes of from.Text that stand before it
+	owners *held
+}
+
+// written is a text and what wrote it: that of the whole render, or of one call
+// of a macro.
+type written struct {
+	text   []byte
+	pieces []piece
+	owners *held // of the call
+	shown  bool
+	lacks  bool  // a value that was refused
+	starts []int // of its lines that are not blank; see texts
+}
+
+// frame is a call of a macro, a rendered file, or the entry itself.
+type frame struct {
+	outer *frame
+	id    int      // of the statement that began it
+	out   *written // what it writes to; a rendered file has that of the frame around it
+	base  *held    // the owners at its start
+	mark  int      // the statement that called it
+	since int      // len(recorder.made) when its current statement began
+}
+
+// Recorder follows one traced render, in the goroutine that runs it.
+type Recorder struct {
+	files    Files
+	spots    []Spot // by mark
+	values   []Spot // by the number of a shown value
+	mark     int    // the statement that began last; -1 before the first
+	top      *frame
+	owners   *held
+	texts    texts
+	refused  []Problem
+	refusals int // in all, those seen before included
+	seen     map[refusedAt]bool
+	left     map[string]bool // owners of what is left out, because it failed
+	cause    error           // of the last function that failed
+}
+
+// refusedAt tells a refused value from the same one in the next turn of a loop.
+type refusedAt struct {
+	id      int
+	owners  *held
+	message string
+}
+
+const (
+	// MaxRefused bounds what one render remembers of refused values.
+	MaxRefused = 1000
+	// maxRefusals is how many values one render may have refused in all, those that
+	// it has seen before included: where nothing is written, the bound of the output
+	// ends no loop.
+	maxRefusals = 1 << 16
+)
+
+// NewRecorder returns a recorder for one render. Elements of loops that belong to
+// whom left names are left out. Values that are Kubernetes objects are the outermost
+// owners.
+func NewRecorder(files Files, spots, values []Spot, left map[string]bool, owners []any) *Recorder {
+	r := &Recorder{files: files, spots: spots, values: values, mark: -1, seen: map[refusedAt]bool{}, left: map[string]bool{}}
+	for who := range left {
+		r.left[who] = true
+	}
+	for _, v := range owners {
+		r.hold(0, true, objectsOf(v))
+	}
+	r.top = &frame{id: -1, mark: -1, out: &written{}, base: r.owners}
+	return r
+}
+
+type recorderKey struct{}
+
+// With returns the context of a render that the recorder follows.
+func (r *Recorder) With(ctx context.Context) context.Context {
+	return context.WithValue(ctx, recorderKey{}, r)
+}
+
+// Of returns the recorder of a render, nil if it has none.
+func Of(env native.Env) *Recorder {
+	r, _ := env.Context().Value(recorderKey{}).(*Recorder)
+	return r
+}
+
+// Names that no template can spell, of the functions that a traced template calls.
+const (
+	Trace     = "trace "
+	Element   = "element "
+	Begin     = "begin "
+	BeginFile = "begin file "
+	End       = "end "
+	BeginText = "begin text "
+	EndText   = "end text "
+)
+
+// Functions are those functions. Begin is called at the start of what writes to a
+// text of its own, with a number that tells it from what is around it, BeginFile at
+// that of a rendered file. BeginText and EndText stand around a rendered file whose
+// text is not written where it stands: EndText(BeginText(1), render "x").
+func Functions() native.Declarations {
+	begin := func(env native.Env, id int) int {
+		r := Of(env)
+		r.push(id, &written{owners: r.owners})
+		return id
+	}
+	return native.Declarations{
+		Trace:     func(env native.Env, mark int) { Of(env).trace(mark) },
+		Element:   func(env native.Env, v any) bool { return Of(env).element(v) },
+		Begin:     func(env native.Env, id int) { begin(env, id) },
+		BeginFile: func(env native.Env, id int) { r := Of(env); r.push(id, r.top.out) },
+		End:       func(env native.Env, id int) { Of(env).pop(id) },
+		BeginText: begin,
+		EndText: func(env native.Env, id int, text native.JSON) native.JSON {
+			Of(env).pop(id)
+			return text
+		},
+	}
+}
+
+// spot returns the statement that began last.
+func (r *Recorder) spot() *Spot {
+	if r.mark < 0 { // a render begins with what is imported
+		return &Spot{Start: -1}
+	}
+	return &r.spots[r.mark]
+}
+
+// trace is called before each statement.
+func (r *Recorder) trace(mark int) {
+	r.mark = mark
+	s := &r.spots[mark]
+	r.top.since = len(r.texts.made)
+	if s.Turn {
+		r.drop(s.Level)
+		return
+	}
+	r.drop(s.Level + 1)
+	r.write(s.Text, s)
+}
+
+func (r *Recorder) write(text string, from *Spot) {
+	if text != "" {
+		w := r.top.out
+		w.pieces = append(w.pieces, piece{at: len(w.text), from: from, owners: r.owners})
+		w.text = append(w.text, text...)
+	}
+}
+
+func (r *Recorder) push(id int, out *written) {
+	r.top = &frame{outer: r.top, id: id, out: out, base: r.owners, mark: r.mark, since: len(r.texts.made)}
+}
+
+// pop ends what push began, and whatever was left without it: where a template
+// recovers from a panic.
+func (r *Recorder) pop(id int) {
+	for r.top.outer != nil {
+		f := r.top
+		r.top, r.owners, r.mark = f.outer, f.base, f.mark
+		if f.out != r.top.out {
+			r.texts.keep(f.out)
+		}
+		if f.id == id {
+			return
+		}
+	}
+}
+
+// Show notes the text of a shown value.
+func (r *Recorder) Show(v any, text native.JSON, raw bool, id int) {
+	from := &r.values[id]
+	if macro, ok := v.(native.JSON); ok && macro == text {
+		r.embed(r.texts.find(string(text), r.shownAt()), from)
+		return
+	}
+	if raw {
+		if w, all := r.texts.align(string(text), r.shownAt()); all {
+			r.embed(w, from)
+			return
+		}
+	}
+	r.write(string(text), from)
+}
+
+func (r *Recorder) shownAt() shownAt { return shownAt{r.top.since, r.owners} }
+
+// embed writes a text with all that is known of it.
+func (r *Recorder) embed(w *written, from *Spot) {
+	out := r.top.out
+	out.lacks = out.lacks || w.lacks
+	at := len(out.text)
+	for _, p := range w.pieces {
+		p.at += at
+		if p.from == nil {
+			p.from, p.off = from, 0
+		}
+		if p.owners == nil {
+			p.owners = r.owners
+		}
+		out.pieces = append(out.pieces, p)
+	}
+	out.text = append(out.text, w.text...)
+}
+
+// Refuse notes that a value is refused; nothing is written for it.
+func (r *Recorder) Refuse(v any, message string, id int) {
+	if macro, ok := v.(native.JSON); ok && r.texts.find(string(macro), r.shownAt()).lacks {
+		return // refused for what is missing in it
+	}
+	r.top.out.lacks = true
+	if r.refusals++; r.refusals > maxRefusals {
+		funcs.Failf("more than %d values are refused", maxRefusals)
+	}
+	at := refusedAt{id, r.owners, message}
+	if len(r.refused) >= MaxRefused || r.seen[at] || len(r.left) > 0 && r.left[r.owners.innermost()] {
+		return
+	}
+	r.seen[at] = true
+	r.refused = append(r.refused, r.problem(&r.values[id], message, nil))
+}
+
+func (r *Recorder) problem(at *Spot, message string, cause error) Problem {
+	return Problem{File: at.File, Line: at.Line, Column: at.Column, Message: message, Err: cause, Owners: r.owners.list()}
+}

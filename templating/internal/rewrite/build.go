@@ -1,0 +1,67 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/open2b/scriggo"
+	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/origin"
+)
+
+// compiler is held while Scriggo compiles: version 0.60 keeps what it finds out
+// about the predeclared constants, such as true, in variables of its own, so two
+// engines that compile at once would race.
+var compiler sync.Mutex
+
+// Build compiles the entry. Functions are those of the names that no template can
+// spell; they replace others of [Names.Globals].
+func (t *Tree) Build(functions native.Declarations) (tpl *scriggo.Template, found []*origin.Problem) {
+	globals := maps.Clone(t.names.Globals)
+	maps.Copy(globals, functions)
+	defer func() {
+		if v := recover(); v != nil { // the compiler panics on what it did not foresee
+			tpl, found = nil, []*origin.Problem{{File: t.entry, Message: fmt.Sprint(v)}}
+		}
+	}()
+	compiler.Lock()
+	defer compiler.Unlock()
+	opts := &scriggo.BuildOptions{Globals: globals, TreeTransformer: t.transform}
+	tpl, err := scriggo.BuildTemplate(t.src, t.entry, opts)
+	if errors.Is(err, errIncludes) { // once more, with the snippets of its kind
+		again := New(t.src, t.entry, t.points.Kind, t.names, t.snippets, t.traced)
+		again.included = []Snippet{}
+		for _, sn := range t.snippets {
+			if sn.kind == t.points.Kind {
+				again.included = append(again.included, sn)
+			}
+		}
+		*t = *again
+		opts.TreeTransformer = t.transform
+		tpl, err = scriggo.BuildTemplate(withSnippets{t.src, t.entry, t.included}, t.entry, opts)
+	}
+	if err != nil {
+		return nil, t.found(err)
+	}
+	return tpl, nil
+}
+
+// found gives the errors of a compilation their places.
+func (t *Tree) found(err error) []*origin.Problem {
+	var build *scriggo.BuildError
+	var all problems
+	var one *origin.Problem
+	switch {
+	case errors.As(err, &build):
+		pos := build.Position()
+		return []*origin.Problem{{File: build.Path(), Line: pos.Line, Column: pos.Column, Message: build.Message()}}
+	case errors.As(err, &all):
+		return all
+	case errors.As(err, &one):
+		return []*origin.Problem{one}
+	}
+	return []*origin.Problem{{File: t.entry, Message: err.Error(), Err: err}}
+}

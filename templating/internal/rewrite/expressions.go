@@ -1,0 +1,159 @@
+package rewrite
+
+import (
+	"reflect"
+	"strconv"
+
+	"github.com/open2b/scriggo/ast"
+)
+
+// resultType finds macros and using blocks that declare a type of their own
+// for their text: the escaper would take it for a value.
+func (t *Tree) resultType(typ ast.Expression) {
+	if id, ok := typ.(*ast.Identifier); ok && id != nil && (id.Name == "string" || formatTypes[id.Name] && id.Name != "json") {
+		t.fail(t.file, id.Pos(), leaveOutType(id.Name))
+	}
+}
+
+// expressions finds what has a text of its own inside expressions: macros,
+// function literals and rendered files.
+func (t *Tree) expressions(n ast.Node) {
+	if isNil(n) {
+		return
+	}
+	switch n := n.(type) {
+	case *ast.Func:
+		if !t.macros[n] {
+			t.macros[n] = true
+			if n.Type != nil && n.Type.Macro {
+				for _, result := range n.Type.Result {
+					t.resultType(result.Type)
+				}
+			}
+			name := t.macro // of a function literal: it may write the text of the macro
+			if n.Ident != nil {
+				name = n.Ident.Name
+			}
+			t.apart(name, n.Body)
+			if n.Body != nil {
+				guard(n)
+			}
+		}
+		return
+	case *ast.Render:
+		t.extension(n, n.Path)
+		t.buffered++
+		start := t.points.StartApart()
+		delete(t.trees, visit{n.Tree, start}) // it may have been walked unbuffered
+		t.points.Finish(t.tree(n.Tree, start))
+		t.buffered--
+		return
+	case *ast.Tree, *ast.Block:
+		return
+	case *ast.Identifier:
+		t.Used[n.Name] = t.names.Vars[n.Name]
+		switch n.Name {
+		case "include", "include_all":
+			t.includes = true
+		case "first_seen":
+			t.Assigns = true // one run for all items would remember the ones before
+		}
+		return
+	case *ast.Var:
+		for i, id := range n.Lhs {
+			t.noteAlias([]ast.Expression{id}, n.Rhs[min(i, len(n.Rhs)):])
+		}
+	case *ast.Assignment:
+		t.noteAlias(n.Lhs, n.Rhs)
+		for _, v := range n.Lhs {
+			t.assigned(v)
+		}
+	case *ast.UnaryOperator:
+		if n.Op == ast.OperatorAddress {
+			t.assigned(n.Expr)
+		}
+	case *ast.Call:
+		t.locateDebug(n)
+		t.spread(n)
+		if id, ok := n.Func.(*ast.Identifier); ok && formatTypes[id.Name] && len(n.Args) == 1 {
+			t.fail(t.file, n.Pos(), "the conversion "+id.Name+"(...) is not available; raw(...) writes text as it is")
+		}
+	}
+	children(n, t.expressions)
+}
+
+// formatTypes are Scriggo's names for text that needs no escaping.
+var formatTypes = map[string]bool{"html": true, "css": true, "js": true, "json": true, "markdown": true}
+
+// children calls visit for each node that a node has right below it. It goes over the
+// fields by reflection, so that no kind of node is forgotten.
+func children(n ast.Node, visit func(n ast.Node)) {
+	var fields func(v reflect.Value)
+	fields = func(v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				if v.Type().Field(i).IsExported() {
+					fields(v.Field(i))
+				}
+			}
+		case reflect.Slice:
+			for i := range v.Len() {
+				fields(v.Index(i))
+			}
+		case reflect.Pointer, reflect.Interface:
+			if v.IsNil() {
+				return
+			}
+			if n, ok := v.Interface().(ast.Node); !ok {
+				fields(v.Elem())
+			} else if _, ok := n.(*ast.Position); !ok {
+				visit(n)
+			}
+		}
+	}
+	if v := reflect.ValueOf(n); v.Kind() == reflect.Pointer {
+		fields(v.Elem())
+	}
+}
+
+func isNil(n ast.Node) bool {
+	if n == nil {
+		return true
+	}
+	v := reflect.ValueOf(n)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// debugType is the type of the standard function debug.
+var debugType = reflect.TypeFor[func(values ...any) string]()
+
+// locateDebug gives a call of debug its position.
+func (t *Tree) locateDebug(call *ast.Call) {
+	id, ok := call.Func.(*ast.Identifier)
+	if !ok || id.Name != "debug" || t.names.Globals["debug"] == nil || reflect.TypeOf(t.names.Globals["debug"]) != debugType {
+		return
+	}
+	pos := call.Pos()
+	line, column := t.src.Position(t.file, pos.Start)
+	call.Func = ast.NewIdentifier(id.Pos(), Debug)
+	call.Args = append([]ast.Expression{
+		ast.NewBasicLiteral(pos, ast.StringLiteral, strconv.Quote(t.file)), number(pos, line), number(pos, column),
+	}, call.Args...)
+}
+
+func number(pos *ast.Position, n int) *ast.BasicLiteral {
+	return ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(n))
+}
+
+// assigned notes that what an expression names is changed.
+func (t *Tree) assigned(expr ast.Expression) {
+	switch e := expr.(type) {
+	case *ast.Identifier:
+		t.Assigns = t.Assigns || t.names.Vars[e.Name]
+	case *ast.Selector:
+		t.assigned(e.Expr)
+	case *ast.Index:
+		t.assigned(e.Expr)
+	}
+}

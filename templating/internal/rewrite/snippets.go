@@ -1,0 +1,163 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/open2b/scriggo/ast"
+
+	"github.com/hapticsdk/haptic/templating/internal/origin"
+	"github.com/hapticsdk/haptic/templating/internal/place"
+)
+
+// Snippets are the files that templates include by a name made when they are
+// rendered. Scriggo compiles only files whose names stand in the template, so
+// an entry that includes anything is compiled with all snippets of its kind:
+// each is the body of a macro, which the entry hands to include at its start.
+
+const (
+	snippetFolder = "snippets"      // none of its files is an entry
+	snippetMacro  = "HapticSnippet" // exported, so that an extended file sees it
+)
+
+// errIncludes says that an entry includes snippets and has to be parsed again
+// with them.
+var errIncludes = errors.New("templating: snippets are included")
+
+// Snippet is a file in the folder of snippets.
+type Snippet struct {
+	Name string // "backend/auth" of "snippets/backend/auth.cfg"
+	file string
+	kind place.Kind
+}
+
+// Snippets lists the files in the folder of snippets by name. Two of one name and
+// kind are a problem.
+func (s *Sources) Snippets() (all []Snippet, problems []*origin.Problem, err error) {
+	taken := map[string]string{}
+	err = fs.WalkDir(s.fsys, snippetFolder, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		ext := path.Ext(file)
+		sn := Snippet{strings.TrimSuffix(strings.TrimPrefix(file, snippetFolder+"/"), ext), file, place.KindOf(file)}
+		key := fmt.Sprint(sn.kind, sn.Name)
+		switch {
+		case ext == "" || path.Base(sn.Name) == "" || strings.HasSuffix(sn.Name, "/"):
+			problems = append(problems, &origin.Problem{File: file, Message: "a snippet needs a name and an extension, such as .cfg"})
+		case taken[key] != "":
+			problems = append(problems, &origin.Problem{File: file, Message: "a snippet of the same name as " + taken[key]})
+		}
+		taken[key] = file
+		all = append(all, sn)
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	slices.SortFunc(all, func(a, b Snippet) int { return strings.Compare(a.Name, b.Name) })
+	return all, problems, err
+}
+
+// withSnippets is the file system of an entry that includes snippets: behind
+// its text are macros that render them.
+type withSnippets struct {
+	*Sources
+	entry    string
+	snippets []Snippet
+}
+
+func (w withSnippets) Open(name string) (fs.File, error) {
+	f, err := w.Sources.Open(name)
+	if err != nil || name != w.entry || len(w.snippets) == 0 {
+		return f, err
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	b.Write(text)
+	b.WriteString("\n") // so that the last line stays alone; see placeSnippets
+	for i, sn := range w.snippets {
+		fmt.Fprintf(&b, "{%% macro %s%d %%}{{ render %q }}{%% end macro %%}", snippetMacro, i, "/"+sn.file)
+	}
+	return openText{Reader: strings.NewReader(b.String())}, nil
+}
+
+// placeSnippets moves the macros of the snippets from the end of an entry to
+// where they can be handed to include first thing.
+func (t *Tree) placeSnippets(entry *ast.Tree) {
+	if len(t.included) == 0 {
+		return
+	}
+	var own, macros, binds []ast.Node
+	for _, n := range entry.Nodes {
+		fn, ok := n.(*ast.Func)
+		if !ok || fn.Ident == nil || !strings.HasPrefix(fn.Ident.Name, snippetMacro) {
+			own = append(own, n)
+			continue
+		}
+		if len(macros) == 0 && len(own) > 0 {
+			cutLineFeed(own[len(own)-1])
+		}
+		macros = append(macros, fn)
+	}
+	pos := &ast.Position{Line: 1, Column: 1}
+	for i, fn := range macros {
+		name := fn.(*ast.Func).Ident.Name
+		begins := number(pos, 0)
+		t.begins = append(t.begins, func() { begins.Value = digit(t.beginners.has(name)) })
+		binds = append(binds, ast.NewCall(pos, ast.NewIdentifier(pos, Bind), []ast.Expression{
+			ast.NewBasicLiteral(pos, ast.StringLiteral, strconv.Quote(t.included[i].Name)), begins, ast.NewIdentifier(pos, name)}, false))
+	}
+	base := entry
+	for next := extended(base); next != nil; next = extended(base) {
+		base = next
+	}
+	if base == entry {
+		entry.Nodes = append(append(macros, binds...), own...)
+		return
+	}
+	entry.Nodes = append(own, macros...)
+	base.Nodes = append(binds, base.Nodes...)
+}
+
+func digit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+// cutLineFeed takes away the line feed that was put behind the text of an
+// entry, unless Scriggo did with the rest of a line of statements.
+func cutLineFeed(n ast.Node) {
+	text, ok := n.(*ast.Text)
+	if ok && len(text.Text) > text.Cut.Left+text.Cut.Right && text.Text[len(text.Text)-text.Cut.Right-1] == '\n' {
+		text.Cut.Right++
+	}
+}
+
+// extended returns the file that a file extends, if any. Such a file only declares.
+func extended(tree *ast.Tree) *ast.Tree {
+	for _, n := range tree.Nodes {
+		switch n := n.(type) {
+		case *ast.Extends:
+			return n.Tree
+		case *ast.Statements:
+			for _, n := range n.Nodes {
+				if e, ok := n.(*ast.Extends); ok {
+					return e.Tree
+				}
+			}
+		}
+	}
+	return nil
+}

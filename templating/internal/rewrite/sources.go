@@ -1,0 +1,138 @@
+// Package rewrite makes Scriggo compile templates: it finds the place of every shown
+// value, and puts calls into the tree that escape it, bound what runs, and follow a
+// traced render.
+package rewrite
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/open2b/scriggo"
+
+	"github.com/hapticsdk/haptic/templating/internal/origin"
+)
+
+// Sources is the file system that Scriggo reads: it remembers every file, so
+// that errors can show the line, and gives all of them one format. It is safe for
+// concurrent use.
+//
+// The format is JSON only because of the type that the result of a macro has
+// then: not string, as in the text format, but native.JSON. That is how the
+// escaper tells text that was made by a template from a value.
+type Sources struct {
+	fsys  fs.FS
+	mu    sync.Mutex
+	files map[string]*source
+}
+
+type source struct {
+	text  string
+	lines []int // where its lines begin
+}
+
+// NewSources returns the files of a file system.
+func NewSources(fsys fs.FS) *Sources { return &Sources{fsys: fsys, files: map[string]*source{}} }
+
+// Open gives a file as Scriggo is to see it.
+func (s *Sources) Open(name string) (fs.File, error) {
+	file, err := s.read(name)
+	if err != nil {
+		return nil, err
+	}
+	text, problem := prepare(file.text)
+	if problem != nil {
+		line, column := s.Position(name, problem.at)
+		return nil, &origin.Problem{File: name, Line: line, Column: column, Message: problem.message}
+	}
+	return openText{Reader: strings.NewReader(text)}, nil
+}
+
+// Add adds a file.
+func (s *Sources) Add(name, text string) *source {
+	file := &source{text: text, lines: []int{0}}
+	for i := range len(text) {
+		if text[i] == '\n' {
+			file.lines = append(file.lines, i+1)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files[name] = file
+	return file
+}
+
+// known returns a file that was read or added, and an empty one for others.
+func (s *Sources) known(name string) (file *source, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if file, ok = s.files[name]; !ok {
+		file = &source{lines: []int{0}}
+	}
+	return file, ok
+}
+
+// read reads a file once; every entry is compiled from the same text.
+func (s *Sources) read(name string) (*source, error) {
+	if file, ok := s.known(name); ok {
+		return file, nil
+	}
+	b, err := fs.ReadFile(s.fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	return s.Add(name, string(b)), nil
+}
+
+// openText is an open file of which only the content matters.
+type openText struct{ *strings.Reader }
+
+func (openText) Stat() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
+func (openText) Close() error               { return nil }
+
+// Format gives all files the same one.
+func (s *Sources) Format(string) (scriggo.Format, error) { return scriggo.FormatJSON, nil }
+
+// Line returns a line of a file that was read.
+func (s *Sources) Line(name string, n int) string {
+	file, _ := s.known(name)
+	if n < 1 || n > len(file.lines) {
+		return ""
+	}
+	line, _, _ := strings.Cut(file.text[file.lines[n-1]:], "\n")
+	return strings.TrimRight(line, "\r")
+}
+
+// Position gives line and column of a byte of a file. The position of an
+// expression in Scriggo's tree is that of its operator or parenthesis; its
+// first byte is what a reader looks for.
+func (s *Sources) Position(name string, start int) (line, column int) {
+	file, _ := s.known(name)
+	start = min(start, len(file.text))
+	line = sort.Search(len(file.lines), func(i int) bool { return file.lines[i] > start })
+	return line, utf8.RuneCountInString(file.text[file.lines[line-1]:start]) + 1
+}
+
+// has reports whether a text stands at a byte of a file.
+func (s *Sources) has(name string, start int, text string) bool {
+	file, _ := s.known(name)
+	return start <= len(file.text) && strings.HasPrefix(file.text[start:], text)
+}
+
+// Entries lists the files that are compiled when the options name none: all
+// but snippets and those whose base name starts with "_".
+func (s *Sources) Entries() ([]string, error) {
+	var names []string
+	err := fs.WalkDir(s.fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !strings.HasPrefix(path.Base(name), "_") && !strings.HasPrefix(name, snippetFolder+"/") {
+			names = append(names, name)
+		}
+		return err
+	})
+	slices.Sort(names)
+	return names, err
+}

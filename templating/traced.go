@@ -1,0 +1,237 @@
+package templating
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/open2b/scriggo"
+	"github.com/open2b/scriggo/native"
+
+	"github.com/hapticsdk/haptic/templating/internal/origin"
+	"github.com/hapticsdk/haptic/templating/internal/place"
+	"github.com/hapticsdk/haptic/templating/internal/rewrite"
+)
+
+// Owned is what says itself to whom it belongs: a value that the host made of
+// one or more Kubernetes objects, and that a template loops over.
+type Owned interface {
+	// Owners returns those objects, the most important last.
+	Owners() []any
+}
+
+// Origin says what wrote a line of an output.
+type Origin struct {
+	File         string // template, as its author wrote it
+	Line, Column int    // from 1; the column is in characters
+	Text         string // that line of the template
+	// Owners are the objects that were being rendered, the innermost last:
+	// arguments of owner(...), loop variables and items that are Kubernetes
+	// objects (they have GetNamespace and GetName, or are a map with apiVersion,
+	// kind and metadata) or that are [Owned].
+	Owners []any
+}
+
+// Traced is a render that knows what wrote each line.
+type Traced struct {
+	// Text is what the render made, up to where it failed.
+	Text string
+	// Refused has every value that the escaper refused, and every function that
+	// failed in a loop over objects, with position and owners; nothing was written
+	// in their place.
+	Refused []*Error
+	lines   []origin.Line // by line of Text
+}
+
+// Origin says what wrote a line of Text, counted from 1. The zero Origin is for
+// lines that are not there.
+func (t *Traced) Origin(line int) Origin {
+	if line < 1 || line > len(t.lines) {
+		return Origin{}
+	}
+	return Origin(t.lines[line-1])
+}
+
+// RenderTraced renders an entry as [Engine.Render] does, and notes what wrote
+// each line. It goes on after a value that the escaper refuses and, for an
+// object of a loop, after a function that fails, so that one call finds all of
+// them, up to 1000: these are in Refused, not in the error, which is for what
+// ends a render. The result is never nil; with an error it
+// has what was found before. It is several times slower than Render, and meant
+// for when something is wrong.
+//
+// For one item of [Engine.RenderEach], set its variable in vars: variables that
+// are Kubernetes objects, or [Owned], are the outermost owners.
+//
+// The line of a macro is that in the macro. Where a template puts texts of
+// macros together, or indents them, a line of which the same was written more
+// than once may have the owners of another one.
+func (e *Engine) RenderTraced(ctx context.Context, name string, vars map[string]any) (*Traced, error) {
+	en, values, err := e.prepare(ctx, name, vars)
+	if err != nil {
+		return &Traced{}, err
+	}
+	t, _, err := e.trace(ctx, en, values, "", nil)
+	return t, err
+}
+
+// tracedEntry is an entry compiled with calls of a recorder, for when something
+// is wrong. The normal render pays nothing for it.
+type tracedEntry struct {
+	template *scriggo.Template
+	spots    []origin.Spot // statements
+	values   []origin.Spot // shown values
+}
+
+func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
+	t := rewrite.New(e.src, name, place.KindOf(name), e.names, e.snippets, true)
+	all := e.functions(escapers(func(env native.Env, v any, id int) native.JSON {
+		r := origin.Of(env)
+		text, ok := tryEscape(r, v, id, &t.Sites[id])
+		if ok {
+			_, raw := v.(Raw)
+			r.Show(v, text, raw, id)
+		}
+		return text
+	}))
+	for name, f := range origin.Functions() {
+		all[name] = f
+	}
+	for name, f := range e.names.Globals {
+		switch {
+		case name == ownerName && e.decl.owner:
+			all[name] = func(env native.Env, v any) { origin.Of(env).Own(v) }
+		case name != "debug" && reflect.TypeOf(f).Kind() == reflect.Func:
+			all[name] = origin.Tolerate(f)
+		}
+	}
+	tpl, problems := t.Build(all)
+	if len(problems) > 0 {
+		return nil, e.problems(name, problems)
+	}
+	traced := &tracedEntry{template: tpl, spots: t.Spots}
+	for _, s := range t.Sites {
+		traced.values = append(traced.values, origin.Spot{File: s.File, Line: s.Line, Column: s.Column, Start: -1})
+	}
+	return traced, nil
+}
+
+// tryEscape is the escaper that goes on behind a refused value.
+func tryEscape(r *origin.Recorder, v any, id int, at *place.Site) (text native.JSON, ok bool) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			refused, is := panicked.(*place.Refusal)
+			if !is {
+				panic(panicked)
+			}
+			r.Refuse(v, refused.Message, id)
+			text, ok = "", false
+		}
+	}()
+	return at.Escape(v), true
+}
+
+// failed is where a traced run ended.
+type failed struct {
+	who   string // the innermost owner, "" where none is of a loop
+	again bool   // the owner failed before
+}
+
+// trace runs an entry traced, without the elements of loops that belong to whom left
+// names. item is the variable of RenderEach, the innermost of the variables that are
+// owners. The error is an *Error with position and owners.
+func (e *Engine) trace(ctx context.Context, en *entry, values map[string]any, item string, left map[string]bool) (*Traced, failed, error) {
+	traced, err := en.traced()
+	if err != nil {
+		return &Traced{}, failed{}, e.unlocated(en, err)
+	}
+	var owners []any
+	for _, name := range append(slices.DeleteFunc(slices.Clone(en.uses), func(name string) bool { return name == item }), item) {
+		if ptr, ok := values[name]; ok {
+			owners = append(owners, reflect.ValueOf(ptr).Elem().Interface())
+		}
+	}
+	rec := origin.NewRecorder(e.src, traced.spots, traced.values, left, owners)
+	r, err := e.run(rec.With(ctx), place.KindOf(en.name), traced.template, values, 0)
+	t := &Traced{Text: r.out.String()}
+	t.lines = rec.Lines(t.Text)
+	for _, p := range rec.Refused() {
+		t.Refused = append(t.Refused, e.at(en.name, &p))
+	}
+	var found *Error
+	if err == nil {
+		f := r.check(en.sites)
+		if f == nil {
+			return t, failed{}, nil
+		}
+		o := t.Origin(f.Line)
+		found = &Error{Entry: en.name, File: o.File, Line: o.Line, Column: o.Column, Text: o.Text, Message: f.Message, Owners: o.Owners}
+	} else {
+		p, ok := rec.Failed(explain(err))
+		switch {
+		case ctx.Err() != nil:
+			stop := stopped(en.name, ctx.Err())
+			if !ok {
+				return t, failed{}, stop
+			}
+			p.Message, p.Err, p.Owners = stop.Message, stop.Err, nil
+		case !ok:
+			return t, failed{}, e.unlocated(en, err)
+		}
+		found = e.at(en.name, &p)
+	}
+	who, again := rec.Innermost(found.Owners)
+	return t, failed{who, again}, found
+}
+
+// maxFailing is how long a render that failed is repeated to find all that ends it,
+// maxHanging how long one that did not end in its time, to find the line where it is.
+const (
+	maxFailing = 5 * time.Second
+	maxHanging = time.Second
+)
+
+// failures runs an entry that failed again, traced, and returns what is wrong. What
+// Scriggo itself ends a render for, such as a nil pointer, takes a run of its own
+// each, without what failed before.
+func (e *Engine) failures(ctx context.Context, en *entry, vars map[string]any, item string) (all refusals) {
+	var ended refusals // what ended a run
+	left := map[string]bool{}
+	for start := time.Now(); ; {
+		values, _ := e.decl.values(vars) // anew: the run before may have changed them
+		traced, at, again := e.trace(ctx, en, values, item, left)
+		var located *Error
+		if !errors.As(again, &located) || ctx.Err() != nil || located.Line == 0 {
+			return append(append(traced.Refused, all...), ended...)
+		}
+		if !at.again { // else it is due to what failed before
+			ended = append(ended, located)
+		}
+		if at.who == "" || left[at.who] || len(ended) >= origin.MaxRefused || time.Since(start) >= maxFailing {
+			return append(append(traced.Refused, all...), ended...)
+		}
+		left[at.who] = true
+		for _, refused := range traced.Refused { // not found again
+			if n := len(refused.Owners); n > 0 && origin.Describe(refused.Owners[n-1]) == at.who {
+				all = append(all, refused)
+			}
+		}
+	}
+}
+
+// hanging names the line at which a render is that did not end in its time.
+func (e *Engine) hanging(ctx context.Context, en *entry, vars map[string]any) error {
+	plain := stopped(en.name, ctx.Err())
+	values, err := e.decl.values(vars)
+	if err != nil || !errors.Is(plain.Err, context.DeadlineExceeded) {
+		return plain
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxHanging)
+	defer cancel()
+	if _, _, err := e.trace(ctx, en, values, "", nil); ctx.Err() != nil {
+		errors.As(err, &plain)
+	}
+	return plain
+}
