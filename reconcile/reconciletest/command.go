@@ -3,61 +3,101 @@ package reconciletest
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch"
-	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// command does what one line says, and lets everything happen that can happen at
-// this time.
-func (p *player) command(words []string) error {
-	verb, args := words[0], words[1:]
-	var err error
-	switch verb {
-	case "expect", "cmp":
-		if p.loop == nil {
-			return errors.New("nothing can be expected before start")
-		}
-		err = p.expectation(verb, args)
-	case "instance":
-		err = p.instances(args)
-	case "create", "update", "delete":
-		err = p.change(verb, args)
-	case "start":
-		err = p.start()
-	case "trigger", "advance", "wait":
-		if p.loop == nil {
-			return fmt.Errorf("%s: the controller has not been started", verb)
-		}
-		err = p.pass(verb, args)
-	case "fail":
-		err = p.fail(args)
-	case "hang", "recover", "drift":
-		err = p.fault(verb, args)
-	case "leader":
-		err = p.leader(args)
-	default:
-		return fmt.Errorf("there is no command %q", verb)
-	}
-	if err != nil {
-		return err
-	}
-	synctest.Wait()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ended
+// command is what a line of a script can begin with. A word of its usage in
+// capitals stands for one argument, with "..." for one or more.
+type command struct {
+	usage string
+	late  bool // only after start
+	do    func(p *player, args []string) error
 }
 
-func (p *player) instances(names []string) error {
-	if len(names) == 0 {
-		return errors.New("instance needs names")
+// commands are all of them, those with more words first.
+func commands() []command {
+	return []command{
+		{"instance NAME...", false, (*player).setInstances},
+		{"create FILE...", false, (*player).apply},
+		{"update FILE...", false, (*player).apply},
+		{"delete FILE...", false, (*player).remove},
+		{"start", false, func(p *player, _ []string) error { return p.start() }},
+		{"trigger", true, func(p *player, _ []string) error { p.loop.Trigger("the script"); return nil }},
+		{"advance DURATION", true, func(_ *player, args []string) error { return advance(args[0]) }},
+		{"wait deployed", true, (*player).waitDeployed},
+		{"wait deployed NAME...", true, (*player).waitDeployed},
+		{"fail validation MESSAGE", false, func(p *player, args []string) error { p.setInvalid(errors.New(args[0])); return nil }},
+		{"recover validation", false, func(p *player, _ []string) error { p.setInvalid(nil); return nil }},
+		{"fail instance NAME WHY", false, (*player).fail},
+		{"hang instance NAME", false, func(p *player, args []string) error { return p.each(args, (*Target).Hang) }},
+		{"recover instance NAME", false, func(p *player, args []string) error { return p.each(args, func(t *Target) { t.Fail(nil) }) }},
+		{"drift instance NAME", false, func(p *player, args []string) error { return p.each(args, func(t *Target) { t.Drift(nil) }) }},
+		{"leader lost", false, func(p *player, _ []string) error { p.leads(false); return nil }},
+		{"leader won", false, func(p *player, _ []string) error { p.leads(true); return nil }},
+		{"expect not WHAT...", true, func(p *player, args []string) error { return p.expect(args, true) }},
+		{"expect WHAT...", true, func(p *player, args []string) error { return p.expect(args, false) }},
+		{"cmp TARGET FILE", true, (*player).compare},
 	}
+}
+
+// run does what one line says, and lets everything happen that can happen at
+// this time.
+func (p *player) run(words []string) error {
+	var usages []string
+	for _, c := range commands() {
+		args, ok := arguments(c.usage, words)
+		switch {
+		case !ok && strings.HasPrefix(c.usage+" ", words[0]+" "):
+			usages = append(usages, c.usage)
+			continue
+		case !ok:
+			continue
+		case c.late && p.loop == nil:
+			return errors.New("the controller has not been started")
+		}
+		if err := c.do(p, args); err != nil {
+			return err
+		}
+		synctest.Wait()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.ended
+	}
+	if len(usages) == 0 {
+		return fmt.Errorf("there is no command %q", words[0])
+	}
+	return errors.New("want " + strings.Join(usages, ", or "))
+}
+
+// arguments are the words of a line that stand where its usage has capitals.
+func arguments(usage string, words []string) (args []string, ok bool) {
+	for i, u := range strings.Fields(usage) {
+		switch {
+		case len(words) <= i:
+			return nil, false
+		case strings.HasSuffix(u, "..."):
+			return append(args, words[i:]...), true
+		case strings.ToUpper(u) == u:
+			args = append(args, words[i])
+		case words[i] != u:
+			return nil, false
+		}
+	}
+	return args, len(words) == len(strings.Fields(usage))
+}
+
+func (p *player) setInstances(names []string) error {
 	p.setTargets(names...)
 	if p.loop != nil {
 		return p.loop.SetTargets(p.asTargets()...)
@@ -65,74 +105,48 @@ func (p *player) instances(names []string) error {
 	return nil
 }
 
-// change creates, updates or deletes the objects of files.
-func (p *player) change(verb string, names []string) error {
-	if len(names) == 0 {
-		return fmt.Errorf("%s needs files", verb)
+func (p *player) apply(files []string) error {
+	objs, err := p.manifests(files)
+	p.scene.Source.Apply(objs...)
+	return err
+}
+
+func (p *player) remove(files []string) error {
+	objs, err := p.manifests(files)
+	if err == nil && !p.scene.Source.Delete(objs...) {
+		err = errors.New("what is deleted is not there")
 	}
+	return err
+}
+
+// manifests reads the objects of files of the script.
+func (p *player) manifests(names []string) (objs []runtime.Object, err error) {
 	for _, name := range names {
-		objs, err := p.manifests(name)
+		text, ok := p.files[name]
+		if !ok {
+			return nil, fmt.Errorf("the script has no file %s", name)
+		}
+		more, err := k8swatch.ParseManifests(name, []byte(text))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for _, obj := range objs {
-			there := p.exists(obj)
-			switch {
-			case verb == "create" && there:
-				return fmt.Errorf("%s is there already", describe(obj))
-			case verb != "create" && !there:
-				return fmt.Errorf("%s is not there", describe(obj))
-			case verb == "delete":
-				p.scene.Source.Delete(obj)
-			default:
-				p.scene.Source.Apply(obj)
-			}
+		if len(more) == 0 {
+			return nil, fmt.Errorf("%s has no objects", name)
+		}
+		for _, obj := range more {
+			objs = append(objs, obj)
 		}
 	}
+	return objs, nil
+}
+
+func advance(duration string) error {
+	d, err := time.ParseDuration(duration)
+	if err != nil || d <= 0 {
+		return fmt.Errorf("%q is not a duration", duration)
+	}
+	<-time.After(d)
 	return nil
-}
-
-func describe(obj k8swatch.Object) string {
-	return obj.GetObjectKind().GroupVersionKind().Kind + " " + strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), "/")
-}
-
-func (p *player) exists(obj k8swatch.Object) bool {
-	gvr, _ := meta.UnsafeGuessKindToResource(obj.GetObjectKind().GroupVersionKind())
-	return slices.ContainsFunc(p.scene.Source.List(gvr), func(o k8swatch.Object) bool {
-		return o.GetNamespace() == obj.GetNamespace() && o.GetName() == obj.GetName()
-	})
-}
-
-// manifests reads the objects of a file of the script.
-func (p *player) manifests(name string) ([]k8swatch.Object, error) {
-	text, ok := p.files[name]
-	if !ok {
-		return nil, fmt.Errorf("the script has no file %s", name)
-	}
-	objs, err := k8swatch.ParseManifests(name, []byte(text))
-	if err == nil && len(objs) == 0 {
-		err = fmt.Errorf("%s has no objects", name)
-	}
-	return objs, err
-}
-
-// pass lets time pass, or asks for a reconciliation.
-func (p *player) pass(verb string, args []string) error {
-	switch {
-	case verb == "trigger" && len(args) == 0:
-		p.loop.Trigger("the script")
-		return nil
-	case verb == "advance" && len(args) == 1:
-		d, err := time.ParseDuration(args[0])
-		if err != nil || d <= 0 {
-			return fmt.Errorf("%q is not a duration", args[0])
-		}
-		<-time.After(d)
-		return nil
-	case verb == "wait" && len(args) > 0 && args[0] == "deployed":
-		return p.waitDeployed(args[1:])
-	}
-	return errors.New("want trigger, advance DURATION, or wait deployed [NAME...]")
 }
 
 // patience is how long wait deployed waits, in the time of the script.
@@ -153,21 +167,17 @@ func (p *player) waitDeployed(names []string) error {
 	var missing []string
 	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(hold / 5) {
 		synctest.Wait()
-		missing = missing[:0]
-		want := p.loop.State().Validated
+		missing = nil
 		for _, t := range targets {
-			if cfg := t.Current(); cfg == nil || cfg.Hash() != want {
-				missing = append(missing, p.stateOf(t.Name()))
+			if cfg := t.Current(); cfg == nil || cfg.Hash() != p.loop.State().Validated {
+				missing = append(missing, fmt.Sprintf("%s has not the newest %s", t.Name(), p.state(t.Name()).Error))
 			}
 		}
 		if len(missing) == 0 {
 			return nil
 		}
 	}
-	if e := p.loop.State().LastError; e != "" {
-		missing = append(missing, "the last reconciliation: "+e)
-	}
-	return fmt.Errorf("not deployed after %s: %s", patience, strings.Join(missing, "; "))
+	return fmt.Errorf("not deployed after %s: %s; %s", patience, strings.Join(missing, "; "), p.loop.State().LastError)
 }
 
 // named returns targets by name, or all.
@@ -186,45 +196,37 @@ func (p *player) named(names []string) ([]*Target, error) {
 	return found, nil
 }
 
-// stateOf describes an instance for the message of a failure.
-func (p *player) stateOf(name string) string {
-	e, ok := p.state(name)
-	if !ok {
-		return name + " is not an instance of the loop"
+// each does something to named targets.
+func (p *player) each(names []string, do func(*Target)) error {
+	targets, err := p.named(names)
+	for _, t := range targets {
+		do(t)
 	}
-	if e.Error != "" {
-		return fmt.Sprintf("%s failed %d times: %s", name, e.Failures, e.Error)
-	}
-	return name + " has not the newest"
+	return err
 }
 
-func (p *player) state(name string) (reconcile.InstanceState, bool) {
-	for _, e := range p.loop.State().Instances {
-		if e.Name == name {
-			return e, true
-		}
-	}
-	return reconcile.InstanceState{}, false
-}
-
+// fail makes the deployments of an instance fail.
 func (p *player) fail(args []string) error {
-	switch {
-	case len(args) == 2 && args[0] == "validation":
-		p.setInvalid(errors.New(args[1]))
-		return nil
-	case len(args) == 3 && args[0] == "instance":
-		targets, err := p.named(args[1:2])
-		if err != nil {
-			return err
+	e := &dataplane.Error{Endpoint: args[0], Stage: "probe"}
+	switch args[1] {
+	case "conflict":
+		e.Err = dataplane.ErrConflict
+	case "invalid":
+		e.Err = dataplane.ErrInvalid
+	case "reload":
+		e.Stage, e.Err = "reload", dataplane.ErrReload
+	case "unauthorized":
+		e.Err, e.Status = dataplane.ErrUnauthorized, 401
+	case "down":
+		e.Err = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	default:
+		status, err := strconv.Atoi(args[1])
+		if err != nil || status < 400 || status > 599 {
+			return fmt.Errorf("an instance cannot fail with %q", args[1])
 		}
-		fault, ok := faultOf(args[1], args[2])
-		if !ok {
-			return fmt.Errorf("an instance cannot fail with %q", args[2])
-		}
-		targets[0].Fail(fault)
-		return nil
+		e.Status, e.Err = status, errors.New("unexpected answer")
 	}
-	return errors.New("want fail instance NAME WHY, or fail validation MESSAGE")
+	return p.each(args[:1], func(t *Target) { t.Fail(fmt.Errorf("sync: %w", e)) })
 }
 
 func (p *player) setInvalid(err error) {
@@ -233,36 +235,9 @@ func (p *player) setInvalid(err error) {
 	p.invalid = err
 }
 
-func (p *player) fault(verb string, args []string) error {
-	if verb == "recover" && len(args) == 1 && args[0] == "validation" {
-		p.setInvalid(nil)
-		return nil
-	}
-	if len(args) != 2 || args[0] != "instance" {
-		return fmt.Errorf("want %s instance NAME", verb)
-	}
-	targets, err := p.named(args[1:])
-	if err != nil {
-		return err
-	}
-	switch verb {
-	case "hang":
-		targets[0].Hang()
-	case "recover":
-		targets[0].Fail(nil)
-	case "drift":
-		targets[0].Drift(nil)
-	}
-	return nil
-}
-
-func (p *player) leader(args []string) error {
-	if len(args) != 1 || args[0] != "lost" && args[0] != "won" {
-		return errors.New("want leader lost, or leader won")
-	}
-	p.following.Store(args[0] == "lost")
+func (p *player) leads(yes bool) {
+	p.following.Store(!yes)
 	if p.loop != nil {
 		p.loop.LeadershipChanged()
 	}
-	return nil
 }

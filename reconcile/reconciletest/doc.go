@@ -33,9 +33,10 @@
 //
 // What happens:
 //
-//	instance NAME...              these are the HAProxys from now on; before start, "haproxy" unless said
-//	create FILE..., update FILE..., delete FILE...
-//	                              the objects of manifests; what is created must not be there, and so on
+//	instance NAME...              these are the instances from now on; before start, "haproxy" unless said
+//	create FILE..., update FILE...
+//	                              the objects are as in these manifests
+//	delete FILE...                the objects of these manifests go
 //	start                         starts the controller, with a trigger once all resources are known
 //	trigger                       asks for a reconciliation
 //	advance DURATION              lets time pass
@@ -57,7 +58,7 @@
 //	reloads [NAME] N                of that instance, or of all, since start
 //	deployments [NAME] N            that changed something, successful ones
 //	events TYPE...                  in this order, others in between, since the last expect events
-//	refused REGEXP                  a line of what was left out
+//	refused REGEXP                  a line of what is refused
 //	quarantined REGEXP              a line of the resources in quarantine, with what is wrong
 //	error REGEXP                    the error of the last reconciliation
 //	ready                           the loop is

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -85,8 +86,7 @@ type player struct {
 	files   map[string]string
 	targets []*Target
 	known   map[string]*Target // also those that went
-	events  events
-	loop    *reconcile.Loop // nil before start
+	loop    *reconcile.Loop    // nil before start
 	options reconcile.Options
 	running sync.WaitGroup
 	stop    context.CancelFunc
@@ -94,8 +94,9 @@ type player struct {
 
 	following atomic.Bool // another process leads
 	mu        sync.Mutex
-	invalid   error // what validation says
-	ended     error // why the controller ended by itself
+	events    []string // names of the types since expect events
+	invalid   error    // what validation says
+	ended     error    // why the controller ended by itself
 }
 
 // play runs the commands of a script and ends everything that it started.
@@ -108,7 +109,11 @@ func play(ctx context.Context, name string, archive *txtar.Archive, setup func(*
 		files[f.Name] = &fstest.MapFile{Data: f.Data}
 	}
 	p.ctx, p.stop = context.WithCancel(ctx)
-	p.events.record(p.scene.Bus)
+	eventbus.Subscribe(p.scene.Bus, func(_ context.Context, d eventbus.Delivery[any]) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.events = append(p.events, reflect.TypeOf(d.Event).Name())
+	})
 	p.scene.Bus.Start()
 	p.setTargets("haproxy")
 	defer func() {
@@ -119,7 +124,7 @@ func play(ctx context.Context, name string, archive *txtar.Archive, setup func(*
 	for n, line := range strings.Split(strings.TrimRight(string(archive.Comment), "\n"), "\n") {
 		words, err := split(line)
 		if err == nil && len(words) > 0 {
-			err = p.command(words)
+			err = p.run(words)
 		}
 		if err != nil {
 			return fmt.Errorf("%s:%d: %s\n%w", name, n+1, strings.TrimSpace(line), err)
@@ -236,29 +241,4 @@ func (p *player) asTargets() []reconcile.Target {
 		targets[i] = t
 	}
 	return targets
-}
-
-// events are what the bus told.
-type events struct {
-	mu    sync.Mutex
-	names []string // of the types
-	seen  int      // those that expect events has looked at
-}
-
-func (e *events) record(bus *eventbus.Bus) {
-	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) {
-		name := fmt.Sprintf("%T", d.Event)
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.names = append(e.names, name[strings.LastIndexByte(name, '.')+1:])
-	})
-}
-
-// take returns the names since it was called last.
-func (e *events) take() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	since := e.names[e.seen:]
-	e.seen = len(e.names)
-	return since
 }

@@ -2,12 +2,7 @@ package reconciletest
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
-	"strconv"
 	"sync"
-	"syscall"
 
 	"github.com/hapticsdk/haptic/dataplane"
 )
@@ -20,7 +15,6 @@ type Target struct {
 
 	mu          sync.Mutex
 	current     *dataplane.Config
-	results     []*dataplane.Result
 	reloads     int
 	deployments int
 	fault       error // of each call; nil for none
@@ -38,14 +32,6 @@ func (t *Target) Current() *dataplane.Config {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.current
-}
-
-// Results returns those of all Syncs that were successful, also where nothing
-// differed.
-func (t *Target) Results() []*dataplane.Result {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return append([]*dataplane.Result(nil), t.results...)
 }
 
 // Counts returns how many Syncs changed something, and how many reloads there
@@ -112,7 +98,6 @@ func (t *Target) Sync(ctx context.Context, cfg *dataplane.Config, options ...dat
 	}
 	t.current = cfg
 	t.reloads += result.Reloads
-	t.results = append(t.results, result)
 	return result, nil
 }
 
@@ -128,28 +113,4 @@ func (t *Target) faulty(ctx context.Context) error {
 		return ctx.Err()
 	}
 	return fault
-}
-
-// faultOf is the error of an instance that fails for a reason of a script.
-func faultOf(instance, why string) (error, bool) {
-	e := &dataplane.Error{Endpoint: instance, Stage: "probe"}
-	switch why {
-	case "conflict":
-		e.Err = dataplane.ErrConflict
-	case "invalid":
-		e.Err = dataplane.ErrInvalid
-	case "reload":
-		e.Stage, e.Err = "reload", dataplane.ErrReload
-	case "unauthorized":
-		e.Err, e.Status = dataplane.ErrUnauthorized, 401
-	case "down":
-		e.Err = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-	default:
-		status, err := strconv.Atoi(why)
-		if err != nil || status < 400 || status > 599 {
-			return nil, false
-		}
-		e.Status, e.Err = status, errors.New("unexpected answer")
-	}
-	return fmt.Errorf("sync: %w", e), true
 }
