@@ -71,9 +71,7 @@ func (p *progress) hear(v any) {
 	case reconcile.InstanceDeployed, reconcile.InstanceDeploymentFailed:
 		delete(p.deploying, reportOf(v).Instance)
 	case reconcile.InstancesChanged:
-		for _, name := range e.Removed {
-			delete(p.deploying, name)
-		}
+		maps.DeleteFunc(p.deploying, func(name string, _ time.Time) bool { return !slices.Contains(e.Instances, name) })
 	}
 }
 

@@ -64,11 +64,7 @@ func (h *history) hear(d eventbus.Delivery[any], now time.Time) {
 	defer h.mu.Unlock()
 	switch e := d.Event.(type) {
 	case reconcile.InstancesChanged:
-		for _, name := range e.Removed {
-			if !slices.Contains(e.Instances, name) { // else another one of that name has come
-				delete(h.plans, name)
-			}
-		}
+		maps.DeleteFunc(h.plans, func(name string, _ planEntry) bool { return !slices.Contains(e.Instances, name) })
 	case reconcile.LeaderObserved:
 		h.leader = e.Identity
 	case reconcile.LeaderBecame:

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 )
@@ -218,7 +220,7 @@ func (d *pageData) ago(at time.Time) string {
 	if at.IsZero() {
 		return "never"
 	}
-	return span(d.Now.Sub(at)) + " ago"
+	return duration.HumanDuration(d.Now.Sub(at)) + " ago"
 }
 
 // in says when something is to come.
@@ -226,20 +228,7 @@ func (d *pageData) in(at time.Time) string {
 	if !at.After(d.Now) {
 		return "now"
 	}
-	return "in " + span(at.Sub(d.Now))
-}
-
-// span is a length of time with one unit.
-func span(d time.Duration) string {
-	for _, u := range []struct {
-		of   time.Duration
-		name string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
-		if d >= u.of {
-			return strconv.Itoa(int(d/u.of)) + " " + u.name
-		}
-	}
-	return "0 s"
+	return "in " + duration.HumanDuration(at.Sub(d.Now))
 }
 
 func short(hash string) string { return hash[:min(len(hash), 8)] }
