@@ -154,7 +154,7 @@ func (w *worker) waits(c call, result *dataplane.Result) {
 // deployed notes that an instance has what a call wanted.
 func (w *worker) deployed(c call, result *dataplane.Result, start time.Time) {
 	changed := !result.Plan.Empty()
-	w.ended(c, outcome{reloads: result.Reloads, changed: changed}, func(p *InstanceState, e *instanceState, now time.Time) {
+	w.ended(c, outcome{reloads: result.Reloads}, func(p *InstanceState, e *instanceState, now time.Time) {
 		done := InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: now.Sub(start), Failures: p.Failures}
 		p.Hash, p.Last = c.want.config.Hash(), result
 		p.Error, p.Failures, p.RetryAt = "", 0, time.Time{}

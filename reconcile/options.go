@@ -37,7 +37,6 @@ type Options struct {
 
 	Debounce      time.Duration // between two renders, at most; zero: 500 ms. The first trigger acts at once
 	MinInterval   time.Duration // between two reloads of one instance; zero: 2 s. Runtime changes do not wait
-	HoldRuntime   bool          // MinInterval is between any two changes of an instance, with a reload or without
 	DriftInterval time.Duration // idle time after which an instance is checked; zero: 60 s
 	DeployTimeout time.Duration // of one deployment to one instance; zero: 30 s
 	RenderTimeout time.Duration // of one render; zero: 30 s

@@ -35,12 +35,12 @@ func (q Quarantined) String() string { return q.Resource.located() + ": " + q.Fa
 // that is bad now and then waits longer each time.
 type ruling struct {
 	Quarantined
-	judged   time.Time // when it was last at fault
-	relapses int       // how often it was so again, changed or released meanwhile
-	changed  bool      // since it was judged
-	freed    bool      // the instances that refused it have left, or refuse whatever they get
-	released time.Time // zero: it is left out
-	recorded bool      // by the Recorder
+	judged    time.Time // when it was last at fault
+	relapses  int       // how often it was so again, changed or released meanwhile
+	changed   bool      // since it was judged
+	withdrawn bool      // the instances that refused it have left, or refuse whatever they get
+	released  time.Time // zero: it is left out
+	recorded  bool      // by the Recorder
 }
 
 // relapseWait is how long a change of an object waits for its trial after the first
@@ -55,11 +55,11 @@ const lateFactor = 24
 // others see of it is in Loop.state.
 type quarantine struct {
 	rulings map[identity]*ruling
-	accused []accusation // whom the next search leaves out from the beginning
-	proven  bool         // the templates of now have made a valid configuration
-	valid   Origins      // of the last valid configuration
-	gaveUp  string       // the failure for which a search found no resource to blame
-	why     string       // and why it found none
+	pending []culprit // what the next search leaves out from the beginning
+	proven  bool      // the templates of now have made a valid configuration
+	valid   Origins   // of the last valid configuration
+	gaveUp  string    // the failure for which a search found no resource to blame
+	why     string    // and why it found none
 }
 
 // out returns the rulings on what is left out, sorted by kind and name.
@@ -78,16 +78,17 @@ func (q *quarantine) isOut(id identity) bool {
 	return v != nil && v.released.IsZero()
 }
 
-// resources are those that are left out, and of these the ones that are due for a
-// trial.
-func (q *quarantine) resources(now time.Time) (all, due []Resource) {
+// resources are those that are left out: those that are due for a trial, and the
+// others.
+func (q *quarantine) resources(now time.Time) (others, due []Resource) {
 	for _, v := range q.out() {
-		all = append(all, v.Resource)
-		if !v.RetryAt.After(now) {
+		if v.RetryAt.After(now) {
+			others = append(others, v.Resource)
+		} else {
 			due = append(due, v.Resource)
 		}
 	}
-	return all, due
+	return others, due
 }
 
 // Release tries all that is in quarantine again at once. Call it when the
@@ -112,7 +113,7 @@ func (l *Loop) takeRelease() {
 	for _, v := range q.rulings {
 		v.RetryAt, v.Trials, v.relapses = time.Time{}, 0, 0
 	}
-	q.accused, q.proven, q.gaveUp = nil, false, ""
+	q.pending, q.proven, q.gaveUp = nil, false, ""
 	for _, w := range l.workers {
 		w.rounds, w.gaveUp = 0, ""
 	}
@@ -122,9 +123,9 @@ func (l *Loop) takeRelease() {
 // quarantine of now. The caller holds l.rendering.
 func (l *Loop) adopt(id uint64, s *search) {
 	q, now := &l.quarantine, time.Now()
-	for _, a := range s.accused {
-		if _, asked := s.last.left.now(a.resource.identity()); asked {
-			l.convict(id, a, now)
+	for _, c := range s.blamed {
+		if _, asked := s.last.left.now(c.resource.identity()); asked {
+			l.judge(id, c, now)
 		}
 	}
 	for _, v := range q.out() {
@@ -144,7 +145,7 @@ func (l *Loop) adopt(id uint64, s *search) {
 	maps.DeleteFunc(q.rulings, func(_ identity, v *ruling) bool {
 		return !v.released.IsZero() && now.Sub(v.released) > l.opts.TrialMax
 	})
-	q.accused, q.proven, q.valid, q.gaveUp = nil, true, s.last.rendered.Origins, ""
+	q.pending, q.proven, q.valid, q.gaveUp = nil, true, s.last.rendered.Origins, ""
 	l.showQuarantine()
 }
 
@@ -156,10 +157,10 @@ func (l *Loop) relapseWait(relapses int) time.Duration {
 	return backOff(relapseWait, l.opts.TrialMax, relapses)
 }
 
-// convict leaves a resource out from now on. A trial of the same version that fails
+// judge leaves a resource out from now on. A trial of the same version that fails
 // is no news.
-func (l *Loop) convict(id uint64, a accusation, now time.Time) {
-	q, r := &l.quarantine, a.resource
+func (l *Loop) judge(id uint64, c culprit, now time.Time) {
+	q, r := &l.quarantine, c.resource
 	v := q.rulings[r.identity()]
 	again := v != nil && v.released.IsZero() && v.Resource.UID == r.UID && v.Resource.Version == r.Version
 	switch {
@@ -178,8 +179,8 @@ func (l *Loop) convict(id uint64, a accusation, now time.Time) {
 			v.Since, v.released = now, time.Time{}
 		}
 	}
-	v.Resource, v.Fault, v.Instances = r, a.fault, a.instances
-	v.judged, v.changed, v.freed, v.recorded = now, false, false, v.recorded && again
+	v.Resource, v.Fault, v.Instances = r, c.fault, c.instances
+	v.judged, v.changed, v.withdrawn, v.recorded = now, false, false, v.recorded && again
 	l.postpone(v, now)
 	if !again {
 		eventbus.Publish(l.bus, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
@@ -201,7 +202,7 @@ func (l *Loop) releaseOne(id uint64, v *ruling, gone bool, now time.Time) {
 	switch {
 	case gone || v.changed:
 		reason = "it changed or was deleted"
-	case v.freed:
+	case v.withdrawn:
 		reason = "no instance refuses it any more"
 	case len(v.Instances) > 0:
 		reason = "it is tried again at the instances that refused it"

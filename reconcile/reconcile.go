@@ -97,16 +97,16 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 // fault.
 func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, error) {
 	q := &l.quarantine
-	all, _ := q.resources(time.Time{})
-	s := &search{loop: l, start: all, accused: slices.Clone(q.accused)}
+	others, due := q.resources(time.Now())
+	s := &search{loop: l, start: slices.Concat(others, due), blamed: slices.Clone(q.pending)}
 	first := s.run(ctx)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if s.last.err != nil {
-		q.accused = slices.DeleteFunc(q.accused, func(a accusation) bool { return a.instances == nil })
-		if s.tired && len(s.accused) > 0 { // the rest is found next time
-			q.accused = s.accused
+		q.pending = slices.DeleteFunc(q.pending, func(c culprit) bool { return c.instances == nil })
+		if s.tired && len(s.blamed) > 0 { // the rest is found next time
+			q.pending = s.blamed
 			l.Trigger("the search for what is at fault goes on")
 		}
 		first.err.Why = s.why
@@ -134,14 +134,13 @@ func (l *Loop) found(id uint64, s *search) *validated {
 // that there is none. A trial that fails disturbs nobody, and is no news.
 func (l *Loop) trial(ctx context.Context) *validated {
 	q, now := &l.quarantine, time.Now()
-	all, due := q.resources(now)
+	others, due := q.resources(now)
 	if len(due) == 0 {
 		return nil
 	}
-	rest := slices.DeleteFunc(all, func(r Resource) bool { return containsResource(due, r.identity()) })
 	reasons := []string{"a trial of " + due[0].String() + andMore(len(due)-1)}
 	id, start := l.begin(reasons)
-	s := &search{loop: l, start: rest, due: due}
+	s := &search{loop: l, start: others, due: due}
 	s.run(ctx)
 	if s.last.err == nil {
 		v := l.found(id, s)
@@ -152,10 +151,8 @@ func (l *Loop) trial(ctx context.Context) *validated {
 		return nil
 	}
 	if s.futile() {
-		for _, a := range s.accused {
-			if containsResource(due, a.resource.identity()) {
-				l.convict(id, a, now)
-			}
+		for _, r := range due {
+			l.judge(id, s.blamed[indexOf(s.blamed, r.identity())], now)
 		}
 	} else {
 		for _, r := range due {

@@ -82,7 +82,7 @@ func (l *Loop) hear(ctx context.Context) {
 			continue
 		}
 		fresh, known := q.fresh(name, r)
-		if known || len(fresh) > 0 && !slices.ContainsFunc(fresh, func(a accusation) bool { return slices.Contains(now, a.resource) }) {
+		if known || len(fresh) > 0 && !slices.ContainsFunc(fresh, func(c culprit) bool { return slices.Contains(now, c.resource) }) {
 			continue // it gets another configuration already
 		}
 		w.rounds++
@@ -91,17 +91,17 @@ func (l *Loop) hear(ctx context.Context) {
 			q.withdraw(name)
 			continue
 		}
-		q.accused = append(q.accused, fresh...)
+		q.pending = append(q.pending, fresh...)
 	}
 }
 
-// fresh returns whom a report accuses that is not left out yet. What another
+// fresh returns what a report blames and what is not left out yet. What another
 // instance refused first is known: it is noted that this one refuses it, too.
-func (q *quarantine) fresh(name string, r report) (fresh []accusation, known bool) {
+func (q *quarantine) fresh(name string, r report) (fresh []culprit, known bool) {
 	for _, f := range r.faults {
 		for _, resource := range slices.Backward(f.Resources) {
 			id := resource.identity()
-			if containsResource(r.of.without, id) {
+			if slices.ContainsFunc(r.of.without, func(r Resource) bool { return r.identity() == id }) {
 				continue // it was left out, which did not help
 			}
 			if v := q.rulings[id]; q.isOut(id) {
@@ -109,14 +109,14 @@ func (q *quarantine) fresh(name string, r report) (fresh []accusation, known boo
 				if len(v.Instances) > 0 {
 					v.Instances = withName(v.Instances, name)
 				}
-			} else if i := slices.IndexFunc(q.accused, func(a accusation) bool { return a.resource.identity() == id }); i >= 0 {
+			} else if i := indexOf(q.pending, id); i >= 0 {
 				known = true
-				q.accused[i].instances = withName(q.accused[i].instances, name)
-			} else if !slices.ContainsFunc(fresh, func(a accusation) bool { return a.resource.identity() == id }) {
+				q.pending[i].instances = withName(q.pending[i].instances, name)
+			} else if indexOf(fresh, id) < 0 {
 				if !strings.HasPrefix(f.Message, name+": ") {
 					f.Message = name + ": " + f.Message
 				}
-				fresh = append(fresh, accusation{resource: resource, fault: f, instances: []string{name}})
+				fresh = append(fresh, culprit{resource: resource, fault: f, instances: []string{name}})
 			}
 			break
 		}
@@ -126,7 +126,7 @@ func (q *quarantine) fresh(name string, r report) (fresh []accusation, known boo
 
 // hopeless says why leaving out more because of an instance would not help, "" where
 // it may.
-func (l *Loop) hopeless(r report, fresh []accusation, now []Resource) string {
+func (l *Loop) hopeless(r report, fresh []culprit, now []Resource) string {
 	q, name := &l.quarantine, r.worker.target.Name()
 	held := 0
 	for _, v := range q.out() {
@@ -140,12 +140,11 @@ func (l *Loop) hopeless(r report, fresh []accusation, now []Resource) string {
 	case r.worker.rounds > l.opts.QuarantineTries || held+len(fresh) > l.opts.QuarantineTries:
 		return "it refuses more than may be left out at once"
 	}
-	for _, a := range fresh {
+	for _, c := range fresh {
 		if !slices.ContainsFunc(now, func(r Resource) bool {
-			return r.Kind == a.resource.Kind && !q.isOut(r.identity()) &&
-				!slices.ContainsFunc(fresh, func(b accusation) bool { return b.resource.identity() == r.identity() })
+			return r.Kind == c.resource.Kind && !q.isOut(r.identity()) && indexOf(fresh, r.identity()) < 0
 		}) {
-			return fmt.Sprintf("%s is refused for every %s, so the template is to blame", a.fault.Template, a.resource.Kind)
+			return fmt.Sprintf("%s is refused for every %s, so the template is to blame", c.fault.Template, c.resource.Kind)
 		}
 	}
 	return ""
@@ -160,14 +159,10 @@ func (q *quarantine) withdraw(name string) {
 		}
 		v.Instances = slices.DeleteFunc(slices.Clone(v.Instances), func(n string) bool { return n == name })
 		if len(v.Instances) == 0 {
-			v.freed, v.RetryAt, v.relapses, v.Trials = true, time.Time{}, 0, 0
+			v.withdrawn, v.RetryAt, v.relapses, v.Trials = true, time.Time{}, 0, 0
 		}
 	}
-	q.accused = slices.DeleteFunc(q.accused, func(a accusation) bool { return slices.Equal(a.instances, []string{name}) })
-}
-
-func containsResource(all []Resource, id identity) bool {
-	return slices.ContainsFunc(all, func(r Resource) bool { return r.identity() == id })
+	q.pending = slices.DeleteFunc(q.pending, func(c culprit) bool { return slices.Equal(c.instances, []string{name}) })
 }
 
 // withName returns a list, sorted, that has a name.

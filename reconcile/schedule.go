@@ -57,7 +57,6 @@ type instanceState struct {
 
 	lastEnd    time.Time // of the last call
 	lastReload time.Time
-	lastChange time.Time
 }
 
 // step is what an instance does next.
@@ -83,8 +82,8 @@ type call struct {
 // outcome is how a call ended.
 type outcome struct {
 	reloads  int
-	changed  bool // something differed
 	waits    bool // at most a part was done, since the rest takes a reload
+	changed  bool // and that was something
 	failed   bool
 	hopeless bool // and trying again cannot help
 	unknown  bool // it was given up: nothing failed, but what is there now is not known
@@ -121,7 +120,7 @@ func (s *schedule) hurry(name string) {
 	failures := e.failures
 	e.forget()
 	e.failures, e.fits, e.probed = failures, false, nil
-	e.lastEnd, e.lastReload, e.lastChange = time.Time{}, time.Time{}, time.Time{}
+	e.lastEnd, e.lastReload = time.Time{}, time.Time{}
 }
 
 func (s *schedule) newTerm() {
@@ -194,9 +193,6 @@ func (e *instanceState) ended(c call, o outcome, now time.Time) {
 	e.lastEnd, e.probed = now, nil
 	if o.reloads > 0 {
 		e.lastReload = now
-	}
-	if o.reloads > 0 || o.changed {
-		e.lastChange = now
 	}
 	switch {
 	case o.unknown:
@@ -273,7 +269,7 @@ func (e *instanceState) deploy(t *Options, now time.Time) (step, time.Time) {
 	switch {
 	case !now.Before(at):
 		return stepDeploy, time.Time{}
-	case t.HoldRuntime, e.want.same(e.probed):
+	case e.want.same(e.probed):
 		return stepWait, at
 	}
 	return stepRuntime, time.Time{}
@@ -281,14 +277,10 @@ func (e *instanceState) deploy(t *Options, now time.Time) (step, time.Time) {
 
 // spaced is when the next reload may be, zero for at once.
 func (e *instanceState) spaced(t *Options) time.Time {
-	last := e.lastReload
-	if t.HoldRuntime {
-		last = e.lastChange
+	if e.lastReload.IsZero() {
+		return time.Time{}
 	}
-	if last.IsZero() {
-		return last
-	}
-	return last.Add(t.MinInterval)
+	return e.lastReload.Add(t.MinInterval)
 }
 
 // retryAt is when an instance that failed is called again: doubling from

@@ -171,7 +171,6 @@ func (w *world) end(c *worldCall) {
 			require.False(w.t, !e.lastReload.IsZero() && w.now.Sub(e.lastReload) < w.t0.MinInterval, "%s: two reloads at once", c.instance)
 			o.reloads, e.lastReload = 1, w.now
 		}
-		o.changed = c.want != e.has
 		e.has, e.failures = c.want, 0
 	}
 	w.s.ended(c.call, o, w.now)

@@ -86,18 +86,6 @@ func TestInstanceSchedule(t *testing.T) {
 	}
 }
 
-func TestAllChangesMayKeepTheirDistance(t *testing.T) {
-	a, b := &validated{config: configOf(t, "a")}, &validated{config: configOf(t, "b")}
-	timing := testTiming()
-	timing.HoldRuntime = true
-	s := schedule{leading: true, instances: map[string]*instanceState{"one": {want: b, have: a, lastEnd: seconds(0), lastChange: seconds(0)}}}
-	got, until := s.next("one", timing, seconds(1))
-	require.Equal(t, stepWait, got.what)
-	require.Equal(t, seconds(2), until)
-	got, _ = s.next("one", timing, seconds(2))
-	require.Equal(t, stepDeploy, got.what)
-}
-
 // TestACheckKeepsTheDistanceToo: what has drifted may take a reload.
 func TestACheckKeepsTheDistanceToo(t *testing.T) {
 	a := &validated{config: configOf(t, "a")}

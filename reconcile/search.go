@@ -137,36 +137,36 @@ func (a *attempt) key() string {
 	return a.err.Error()
 }
 
-// accusation blames a resource for a fault.
-type accusation struct {
+// culprit is a resource with its fault.
+type culprit struct {
 	resource  Resource
 	fault     Fault
 	instances []string // that refuse it; nil: the validator does
 }
 
-// accuses reports whether an object is among the accused.
-func accuses(all []accusation, id identity) bool {
-	return slices.ContainsFunc(all, func(a accusation) bool { return a.resource.identity() == id })
+// indexOf finds an object among culprits; -1: it is none of them.
+func indexOf(all []culprit, id identity) int {
+	return slices.IndexFunc(all, func(c culprit) bool { return c.resource.identity() == id })
 }
 
 // search looks for the resources without which the configuration is valid.
 type search struct {
-	loop    *Loop
-	start   []Resource // left out from the beginning
-	due     []Resource // that a trial is about; nil: it is none
-	accused []accusation
-	last    *attempt
-	why     string // no resource is to blame
-	tired   bool   // it ended before its time
+	loop   *Loop
+	start  []Resource // left out from the beginning
+	due    []Resource // that a trial is about; nil: it is none
+	blamed []culprit
+	last   *attempt
+	why    string // no resource is to blame
+	tired  bool   // it ended before its time
 }
 
 func (s *search) excluded() []Resource {
 	all := slices.Clone(s.start)
 	known := newExcluded(all).resources
-	for _, a := range s.accused {
-		if id := a.resource.identity(); !known[id] {
+	for _, c := range s.blamed {
+		if id := c.resource.identity(); !known[id] {
 			known[id] = true
-			all = append(all, a.resource)
+			all = append(all, c.resource)
 		}
 	}
 	return all
@@ -174,7 +174,7 @@ func (s *search) excluded() []Resource {
 
 // futile reports a trial of resources that are all still at fault.
 func (s *search) futile() bool {
-	return len(s.due) > 0 && !slices.ContainsFunc(s.due, func(r Resource) bool { return !accuses(s.accused, r.identity()) })
+	return len(s.due) > 0 && !slices.ContainsFunc(s.due, func(r Resource) bool { return indexOf(s.blamed, r.identity()) < 0 })
 }
 
 // run leaves out more and more until the configuration is valid, and returns
@@ -205,7 +205,7 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 		if s.why != "" || len(culprits) == 0 {
 			break
 		}
-		s.accused = append(s.accused, culprits...)
+		s.blamed = append(s.blamed, culprits...)
 		if s.futile() {
 			break
 		}
@@ -218,7 +218,7 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 
 // culprits are, for each fault, the innermost of the resources that were being
 // rendered.
-func (s *search) culprits() (culprits []accusation) {
+func (s *search) culprits() (culprits []culprit) {
 	out := newExcluded(s.excluded()).resources
 	found := map[identity]bool{}
 	for _, f := range s.last.err.Faults {
@@ -226,13 +226,13 @@ func (s *search) culprits() (culprits []accusation) {
 			if out[r.identity()] {
 				continue // leaving it out did not help
 			}
-			// The same line is wrong without what was accused further in, too.
-			s.accused = slices.DeleteFunc(s.accused, func(a accusation) bool {
-				return a.resource != r && a.fault.Template == f.Template && slices.Contains(a.fault.Resources, r)
+			// The same line is wrong without what was blamed further in, too.
+			s.blamed = slices.DeleteFunc(s.blamed, func(c culprit) bool {
+				return c.resource != r && c.fault.Template == f.Template && slices.Contains(c.fault.Resources, r)
 			})
 			if !found[r.identity()] {
 				found[r.identity()] = true
-				culprits = append(culprits, accusation{resource: r, fault: f})
+				culprits = append(culprits, culprit{resource: r, fault: f})
 			}
 			break
 		}
@@ -245,7 +245,7 @@ func (s *search) culprits() (culprits []accusation) {
 // that was right with the templates before. Where the templates have made something
 // valid it is the resources all the same; then, as in any other case, it says
 // nothing.
-func (s *search) templates(ctx context.Context, culprits []accusation) string {
+func (s *search) templates(ctx context.Context, culprits []culprit) string {
 	if s.loop.quarantine.proven || len(culprits) == 0 {
 		return ""
 	}
@@ -253,22 +253,22 @@ func (s *search) templates(ctx context.Context, culprits []accusation) string {
 		file, kind string
 		line       int
 	}
-	of := func(a accusation) place { return place{a.fault.Template.File, a.resource.Kind, a.fault.Template.Line} }
+	of := func(c culprit) place { return place{c.fault.Template.File, c.resource.Kind, c.fault.Template.Line} }
 	now, ever, all := map[place]int{}, map[place]int{}, map[string]int{}
-	for i, a := range slices.Concat(culprits, s.accused) {
-		ever[of(a)]++
+	for i, c := range slices.Concat(culprits, s.blamed) {
+		ever[of(c)]++
 		if i < len(culprits) {
-			now[of(a)]++
+			now[of(c)]++
 		}
 	}
 	for _, r := range s.known(ctx) {
 		all[r.Kind]++
 	}
 	before := newExcluded(resourcesIn(ctx, s.loop.quarantine.valid)).resources
-	for _, a := range culprits {
-		p := of(a)
-		if p.line > 0 && now[p] >= all[p.kind] && (ever[p] > 1 || a.fault.fixed() || before[a.resource.identity()]) {
-			return fmt.Sprintf("%s is wrong for every %s, so the template is to blame", a.fault.Template, p.kind)
+	for _, c := range culprits {
+		p := of(c)
+		if p.line > 0 && now[p] >= all[p.kind] && (ever[p] > 1 || c.fault.fixed() || before[c.resource.identity()]) {
+			return fmt.Sprintf("%s is wrong for every %s, so the template is to blame", c.fault.Template, p.kind)
 		}
 	}
 	return ""
@@ -311,7 +311,7 @@ func resourcesIn(ctx context.Context, origins Origins) (found []Resource) {
 
 // halve finds one culprit by leaving out halves of what is new or changed since
 // the last valid configuration.
-func (s *search) halve(ctx context.Context) []accusation {
+func (s *search) halve(ctx context.Context) []culprit {
 	excluded, innocent := s.excluded(), map[Resource]bool{}
 	out := newExcluded(excluded).resources
 	for _, r := range resourcesIn(ctx, s.loop.quarantine.valid) {
@@ -346,10 +346,9 @@ func (s *search) halve(ctx context.Context) []accusation {
 	if faults := s.last.err.Faults; len(faults) > 0 {
 		fault = faults[0]
 	}
-	culprit := suspects[enough-1]
-	fault.Resources = []Resource{culprit}
+	fault.Resources = []Resource{suspects[enough-1]}
 	if enough == 1 {
 		s.last = valid
 	}
-	return []accusation{{resource: culprit, fault: fault}}
+	return []culprit{{resource: suspects[enough-1], fault: fault}}
 }
