@@ -51,10 +51,9 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// events are all types that this module publishes on a bus, and the questions
-// that it asks there.
+// events are all types that this module publishes on a bus.
 func events() []any {
-	all := []any{settings.ValidationRequest{}}
+	var all []any
 	for _, e := range reports() {
 		all = append(all, e)
 	}
@@ -75,7 +74,6 @@ var shared = map[string]string{
 	"IndexSynchronized.Resources":     "made for the event",
 	"Applied.Started":                 "made for the event",
 	"Applied.Stopped":                 "made for the event",
-	"ValidationRequest.Settings":      "validators read it, all at once",
 	"Fault.Resources":                 "complete when the Fault is made",
 	"Quarantined.Instances":           "replaced as a whole",
 }

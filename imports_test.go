@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 	"reconcile/fetch":     {"eventbus", "reconcile/event", "golang.org/x/sync/"},
 	"reconcile/render":    {"reconcile", "reconcile/fetch", "templating", "dataplane"},
 	"reconcile/discover":  {"reconcile", "dataplane", "k8s.io/api/core/v1"},
-	"reconcile/settings":  {"reconcile", "reconcile/event", "reconcile/cases", "reconcile/render", "reconcile/discover", "reconcile/fetch", "dataplane", "templating", "k8swatch", "eventbus", "internal/filewatch", "internal/jsonpath", "internal/strictyaml", "k8s.io/", "go.yaml.in/yaml/", "github.com/fsnotify/fsnotify"},
+	"reconcile/settings":  {"reconcile", "reconcile/event", "reconcile/cases", "reconcile/render", "reconcile/discover", "reconcile/fetch", "dataplane", "templating", "k8swatch", "eventbus", "internal/filewatch", "internal/jsonpath", "internal/strictyaml", "k8s.io/", "go.yaml.in/yaml/"},
 	"reconcile/cases":     {"reconcile", "reconcile/render", "reconcile/fetch", "dataplane", "k8swatch", "internal/jsonpath", "internal/strictyaml", "golang.org/x/sync/", "k8s.io/", "go.yaml.in/yaml/"},
 	"reconcile/observe":   {"reconcile", "reconcile/event", "reconcile/settings", "reconcile/fetch", "dataplane", "eventbus", "k8swatch", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel/", "internal/haproxycfg", "internal/jsonpath", "k8s.io/apimachinery/pkg/runtime/schema", "k8s.io/apimachinery/pkg/util/duration", "k8s.io/utils/lru"},
 	"examples":            {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/settings", "reconcile/cases", "reconcile/observe", "reconcile/render", "reconcile/discover", "reconcile/fetch", "eventbus", "golang.org/x/sync/", "k8s.io/"},

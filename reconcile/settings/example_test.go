@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/settings"
@@ -89,8 +88,8 @@ func ExampleSchema() {
 // stay in use.
 func ExampleLive() {
 	source := k8swatchtest.NewSource(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
-	bus := eventbus.New(nil)
-	live, err := settings.NewLive(settings.LiveOptions{Source: source, Bus: bus})
+	houseRules := func(context.Context, string, *settings.Settings) error { return nil }
+	live, err := settings.NewLive(settings.LiveOptions{Source: source, Check: houseRules})
 	if err != nil {
 		panic(err)
 	}
@@ -100,10 +99,6 @@ func ExampleLive() {
 	if err != nil {
 		panic(err)
 	}
-	// Validators of one's own have a say.
-	eventbus.Answer(bus, "house rules", func(_ context.Context, q settings.ValidationRequest) (settings.ValidationResponse, error) {
-		return settings.ValidationResponse{}, nil
-	})
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = live.Run(ctx) })
@@ -116,7 +111,6 @@ func ExampleLive() {
 	fmt.Print(strings.TrimSpace(loop.Validated().Main()))
 	stop()
 	wg.Wait()
-	_ = bus.Close(context.Background())
 	// Output:
 	// <nil>
 	// settings.yaml:1:1: haproxyConfig: missing

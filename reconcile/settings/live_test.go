@@ -57,6 +57,7 @@ type liveTest struct {
 	target   *fakeTarget
 	bus      *eventbus.Bus
 	validate func(context.Context, *dataplane.Config) error
+	check    func(ctx context.Context, name string) error
 
 	renders atomic.Int64 // of templates that count()
 
@@ -78,7 +79,13 @@ func runLive(t *testing.T, f func(ctx context.Context, t *testing.T, l *liveTest
 			return nil
 		})
 		var err error
-		l.live, err = NewLive(LiveOptions{Source: l.source, Bus: l.bus, CheckTimeout: 10 * time.Second, Program: ProgramOptions{
+		check := func(ctx context.Context, name string, _ *Settings) error {
+			if l.check == nil {
+				return nil
+			}
+			return l.check(ctx, name)
+		}
+		l.live, err = NewLive(LiveOptions{Source: l.source, Bus: l.bus, Check: check, CheckTimeout: 10 * time.Second, Program: ProgramOptions{
 			Globals: map[string]any{"count": func() int64 { return l.renders.Add(1) }, "made": l.makes}}})
 		require.NoError(t, err)
 		l.loop, err = l.live.NewLoop(reconcile.Options{Targets: []reconcile.Target{l.target}, Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
@@ -219,18 +226,14 @@ validationTests:
   assertions: [{type: contains, pattern: "# somebody"}, {type: contains, pattern: "# hello"}]
 `
 		}, "s.yaml:12:1: validationTests: "},
-		"user's validator": {func(l *liveTest, s string) string {
-			eventbus.Answer(l.bus, "house rules", func(_ context.Context, q ValidationRequest) (ValidationResponse, error) {
-				return ValidationResponse{}, errors.New("say please")
-			})
+		"a rule of the host": {func(l *liveTest, s string) string {
+			l.check = func(context.Context, string) error { return errors.New("say please") }
 			return strings.Replace(s, "hello", "give me", 1)
-		}, "s.yaml:2:1: validator house rules: rejected: say please"},
-		"validator that panics": {func(l *liveTest, s string) string {
-			eventbus.Answer(l.bus, "clumsy", func(_ context.Context, q ValidationRequest) (ValidationResponse, error) {
-				panic("ouch")
-			})
+		}, "s.yaml:2:1: say please"},
+		"a rule that panics": {func(l *liveTest, s string) string {
+			l.check = func(context.Context, string) error { panic("ouch") }
 			return strings.Replace(s, "hello", "other", 1)
-		}, "s.yaml:2:1: validator clumsy: panicked: ouch"},
+		}, "s.yaml:2:1: panic: ouch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
@@ -262,8 +265,8 @@ validationTests:
 	}
 }
 
-// TestLiveRendersOnce: the render with which settings prove themselves is the one
-// that is deployed, unless something changed in between.
+// TestLiveRendersOnce: what settings rendered to prove themselves is what is
+// deployed, unless something changed in between.
 func TestLiveRendersOnce(t *testing.T) {
 	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
 		counting := strings.Replace(liveSettings, "hello", "hello {{ count() }}", 1)
@@ -304,13 +307,13 @@ validationTests:
 func TestLiveSupersedes(t *testing.T) {
 	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
 		asked := make(chan string, 10)
-		eventbus.Answer(l.bus, "slow", func(ctx context.Context, q ValidationRequest) (ValidationResponse, error) {
-			asked <- q.Name
-			if q.Name == "old" {
+		l.check = func(ctx context.Context, name string) error {
+			asked <- name
+			if name == "old" {
 				<-ctx.Done()
 			}
-			return ValidationResponse{}, ctx.Err()
-		})
+			return ctx.Err()
+		}
 		old := make(chan error)
 		go func() { old <- l.live.ApplyYAML(ctx, "old", []byte(strings.Replace(liveSettings, "hello", "old", 1))) }()
 		require.Equal(t, "old", <-asked)
@@ -326,13 +329,13 @@ func TestLiveSupersedes(t *testing.T) {
 func TestLiveGivenUp(t *testing.T) {
 	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
 		asked := make(chan struct{})
-		eventbus.Answer(l.bus, "slow", func(ctx context.Context, q ValidationRequest) (ValidationResponse, error) {
-			if q.Name == "slow" {
+		l.check = func(ctx context.Context, name string) error {
+			if name == "slow" {
 				close(asked)
 				<-ctx.Done()
 			}
-			return ValidationResponse{}, ctx.Err()
-		})
+			return ctx.Err()
+		}
 		given, giveUp := context.WithCancel(ctx)
 		applied := make(chan error)
 		go func() { applied <- l.live.ApplyYAML(given, "slow", []byte(liveSettings)) }()

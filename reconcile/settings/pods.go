@@ -3,72 +3,41 @@ package settings
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/discover"
-	"github.com/hapticsdk/haptic/reconcile/event"
 )
 
-// CredentialsUpdated says that credentials came, or changed. They are used from
-// the next call on.
-type CredentialsUpdated struct {
-	Secret  string // namespace/name; of a ConfigMap where that has the CAs
-	Version string // metadata.resourceVersion
-}
-
-// Report implements [event.Event].
-func (e CredentialsUpdated) Report() event.Report {
-	return event.Report{Name: "credentials.updated", Level: slog.LevelInfo, Sentence: "credentials are in use",
-		Fields: []slog.Attr{slog.String("secret", e.Secret), slog.String("version", e.Version)}}
-}
-
-// CredentialsInvalid says why the credentials of the settings cannot be used.
-// Those before stay in use.
-type CredentialsInvalid struct {
-	Secret string // namespace/name; "" where the settings name none, or a file
-	Err    error
-}
-
-// Report implements [event.Event].
-func (e CredentialsInvalid) Report() event.Report {
-	return event.Report{Name: "credentials.invalid", Level: slog.LevelError, Sentence: fmt.Sprintf("no HAProxy can be reached: %v", e.Err), Err: e.Err,
-		Fields: []slog.Attr{slog.String("secret", e.Secret)}}
-}
-
-// FollowPods finds the HAProxys that the settings in use select with
-// dataplane.podSelector, now and whenever pods, settings or the Secret of the
-// credentials change, and gives them to the loop of [Live.NewLoop] as its targets,
-// until ctx ends. namespace is that of the controller, where a Secret is looked for
-// that the settings name without one. A Secret that is missing or wrong, or what
-// dataplane.tls names, is reported as [CredentialsInvalid], and so is one that has
-// not been read within 10 s; the HAProxys that the loop has stay its targets
-// meanwhile. An instance that refuses the credentials has the Secret read once more,
-// past the watch. How what is read does stands in [Live.State] beside what the
-// settings watch. The error says that there is no loop.
+// FollowPods finds the instances that the settings in use select with
+// dataplane.podSelector, now and whenever pods, settings, credentials or what
+// dataplane.tls names change, and gives them to the loop of [Live.NewLoop] as its
+// targets, until ctx ends. namespace is that of the controller, where a Secret or a
+// ConfigMap is looked for that the settings name without one.
+//
+// What is missing or wrong is reported as [CredentialsInvalid], and so is what has
+// not been read within 10 s; the loop keeps its targets meanwhile. How what is read
+// does stands in [Live.State] beside what the settings watch. The error says that
+// there is no loop.
 func (l *Live) FollowPods(ctx context.Context, namespace string) error {
 	l.mu.Lock()
 	loop := l.loop
 	l.mu.Unlock()
 	if loop == nil {
-		return errors.New("reconcile: FollowPods needs a loop, made with NewLoop")
+		return errors.New("settings: FollowPods needs a loop, made with NewLoop")
 	}
-	f := &podFollower{live: l, loop: loop, namespace: namespace, tls: &tlsFollower{live: l}}
+	f := &podFollower{live: l, loop: loop, namespace: namespace, objects: map[source]*followed{}, versions: map[source]string{}}
 	defer f.wg.Wait()
-	defer f.tls.end()
-	defer f.unfollow()
+	defer f.follow(ctx)
 	defer l.readFor(nil)
 	for ctx.Err() == nil {
 		f.look(ctx)
@@ -82,53 +51,58 @@ type podFollower struct {
 	loop      *reconcile.Loop
 	namespace string
 
+	wg       sync.WaitGroup
+	objects  map[source]*followed
+	versions map[source]string // in use
+
 	clients *discover.Clients
-	targets bool // the loop has some from here
-
-	ref  SecretRef // that is watched
-	stop context.CancelFunc
-	wg   sync.WaitGroup
-
-	secret  *k8swatch.Single[*corev1.Secret]
-	version string // of the credentials in use
+	targets bool   // the loop has some from here
 	said    string // what is wrong
 
-	unread      string // what could not be read yet
+	unread      source // what could not be read yet
 	unreadSince time.Time
 
-	tls *tlsFollower
+	tls      TLS
+	material tlsMaterial
+	config   *tls.Config // the same one until something changes: a target goes with it
 }
+
+// tlsMaterial is what a tls.Config is made of, in PEM.
+type tlsMaterial struct{ ca, certificate, key string }
 
 // readTime is how long what FollowPods reads may take before somebody is told. A
 // request that fails is made again within 2 s.
 const readTime = 10 * time.Second
 
-// unreadError says that something has not been read yet.
-type unreadError struct {
-	what string
-	err  error // why, where that is known
+// sourceError is what is wrong with something that the settings name.
+type sourceError struct {
+	setting string
+	source  source
+	err     error
 }
 
-func (e *unreadError) Error() string {
-	if e.err == nil {
-		return "could not be read yet"
-	}
-	return "could not be read yet: " + e.err.Error()
-}
+func (e *sourceError) Error() string { return fmt.Sprintf("%s: %v: %v", e.setting, e.source, e.err) }
+func (e *sourceError) Unwrap() error { return e.err }
 
-func (e *unreadError) Unwrap() error { return e.err }
-
-// look finds the HAProxys of now, and waits until there may be others.
+// look finds the instances of now, and waits until there may be others.
 func (f *podFollower) look(ctx context.Context) {
 	err := f.find(ctx)
-	f.live.readFor(f)
+	f.live.readFor(f.reads())
 	var overdue <-chan time.Time
-	switch left := f.patience(err); {
-	case left > 0:
-		timer := time.NewTimer(left)
-		defer timer.Stop()
-		overdue = timer.C
-	case err != nil && ctx.Err() == nil:
+	var unread *unreadError
+	if errors.As(err, &unread) {
+		if f.unread != unread.what {
+			f.unread, f.unreadSince = unread.what, time.Now()
+		}
+		if left := readTime - time.Since(f.unreadSince); left > 0 {
+			timer := time.NewTimer(left)
+			defer timer.Stop()
+			overdue, err = timer.C, nil // it may only be slow
+		}
+	} else {
+		f.unread = source{}
+	}
+	if err != nil && ctx.Err() == nil {
 		f.refuse(err)
 	}
 	select {
@@ -136,19 +110,6 @@ func (f *podFollower) look(ctx context.Context) {
 	case <-f.live.pods:
 	case <-overdue:
 	}
-}
-
-// patience is how much longer what has not been read may take.
-func (f *podFollower) patience(err error) time.Duration {
-	var unread *unreadError
-	if !errors.As(err, &unread) {
-		f.unread = ""
-		return 0
-	}
-	if f.unread != unread.what {
-		f.unread, f.unreadSince = unread.what, time.Now()
-	}
-	return readTime - time.Since(f.unreadSince)
 }
 
 // find does everything once.
@@ -165,74 +126,124 @@ func (f *podFollower) find(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := f.follow(ctx, s.Credentials); err != nil {
+	secret := source{"Secret", cmp.Or(s.Credentials.Namespace, f.namespace), s.Credentials.Name}
+	ca, _ := s.Dataplane.TLS.ca(f.namespace)
+	if secret.name == "" {
+		return errors.Join(f.follow(ctx), errors.New("the settings select pods, and have no credentialsSecretRef"))
+	}
+	if err := f.follow(ctx, secret, ca, s.Dataplane.TLS.client(f.namespace)); err != nil {
 		return err
 	}
-	if state := f.secret.State(); !state.Synced {
-		return fmt.Errorf("credentials: the Secret %w", &unreadError{"Secret " + f.ref.String(), state.Err})
-	}
-	secret, _ := f.secret.Get()
-	credentials, err := credentialsIn(secret)
+	now := map[source]string{}
+	data, err := f.read("credentials", secret, now)
 	if err != nil {
 		return err
 	}
-	tlsConfig, err := f.tls.now(ctx, s.Dataplane.TLS, f.namespace)
+	credentials, err := discover.ParseCredentials(data)
+	if err != nil {
+		return &sourceError{"credentials", secret, err}
+	}
+	config, err := f.tlsConfig(s.Dataplane.TLS, now)
 	if err != nil {
 		return err
 	}
-	if f.said != "" || f.version != secret.ResourceVersion {
-		f.said, f.version = "", secret.ResourceVersion
-		eventbus.Publish(f.live.opts.Bus, CredentialsUpdated{Secret: f.ref.String(), Version: f.version})
+	for object, version := range now {
+		if f.versions[object] != version || object == secret && f.said != "" {
+			eventbus.Publish(f.live.opts.Bus, CredentialsUpdated{Secret: object.object(), Version: version})
+		}
 	}
-	instances, err := s.Endpoints(ctx, f.live.Stores(), credentials)
+	f.said, f.versions = "", now
+	return f.setTargets(ctx, s, credentials, config)
+}
+
+func (f *podFollower) setTargets(ctx context.Context, s *Settings, credentials discover.Credentials, config *tls.Config) error {
+	endpoints, err := s.Endpoints(ctx, f.live.Stores(), credentials)
 	if err != nil {
 		return err
 	}
-	for i := range instances {
-		instances[i].TLS = tlsConfig
+	for i := range endpoints {
+		endpoints[i].TLS = config
 	}
 	if opts := s.ClientOptions(); f.clients == nil || !reflect.DeepEqual(f.clients.Options, opts) {
-		ref := f.ref
-		f.clients = &discover.Clients{Options: opts, Reread: func(ctx context.Context) (discover.Credentials, error) { return f.reread(ctx, ref) }}
+		f.clients = &discover.Clients{Options: opts}
 	}
-	targets, err := f.clients.Targets(instances)
+	targets, err := f.clients.Targets(endpoints)
 	f.targets = true
 	return errors.Join(err, f.loop.SetTargets(targets...))
 }
 
-// String gives namespace/name.
-func (r SecretRef) String() string { return r.Namespace + "/" + r.Name }
-
-// follow watches the Secret that the settings name.
-func (f *podFollower) follow(ctx context.Context, ref SecretRef) error {
-	if ref.Name == "" {
-		f.unfollow()
-		return errors.New("the settings select pods, and have no credentialsSecretRef")
+// follow follows these sources and nothing else.
+func (f *podFollower) follow(ctx context.Context, sources ...source) error {
+	wanted := map[source]bool{}
+	for _, s := range sources {
+		wanted[s] = s != source{}
 	}
-	ref.Namespace = cmp.Or(ref.Namespace, f.namespace)
-	if ref == f.ref {
-		return nil
+	for s, object := range f.objects {
+		if !wanted[s] {
+			object.stop()
+			delete(f.objects, s)
+		}
 	}
-	f.unfollow()
-	secret, err := k8swatch.NewSingle(f.live.opts.Source, secretResource, ref.Namespace, ref.Name,
-		&k8swatch.SingleOptions[*corev1.Secret]{Logger: f.live.log, OnChange: func(context.Context, k8swatch.SingleChange[*corev1.Secret]) error {
-			f.live.wakePods()
-			return nil
-		}})
-	if err != nil {
-		return fmt.Errorf("credentials: %w", err)
+	for _, s := range sources {
+		if !wanted[s] || f.objects[s] != nil {
+			continue
+		}
+		object, err := f.live.follow(ctx, &f.wg, s, f.live.pods)
+		if err != nil {
+			return &sourceError{"dataplane", s, err}
+		}
+		f.objects[s] = object
 	}
-	f.ref, f.secret, f.version = ref, secret, ""
-	ctx, f.stop = context.WithCancel(ctx)
-	f.wg.Go(func() { _ = secret.Run(ctx) }) // ErrStarted alone
 	return nil
 }
 
-func (f *podFollower) unfollow() {
-	if f.stop != nil {
-		f.stop()
+// read returns what a source has, and notes its version in now.
+func (f *podFollower) read(setting string, s source, now map[source]string) (map[string][]byte, error) {
+	data, version, err := f.objects[s].get()
+	if err != nil {
+		return nil, &sourceError{setting, s, err}
 	}
-	f.ref, f.secret, f.stop = SecretRef{}, nil, nil
+	if s.kind != "" {
+		now[s] = version
+	}
+	return data, nil
+}
+
+// tlsConfig returns the configuration for these settings.
+func (f *podFollower) tlsConfig(t TLS, now map[source]string) (*tls.Config, error) {
+	const setting = "dataplane.tls"
+	var m tlsMaterial
+	ca, key := t.ca(f.namespace)
+	client := t.client(f.namespace)
+	for _, part := range []struct {
+		source source
+		key    string
+		to     *string
+	}{{ca, key, &m.ca}, {client, corev1.TLSCertKey, &m.certificate}, {client, corev1.TLSPrivateKeyKey, &m.key}} {
+		if part.source == (source{}) {
+			continue
+		}
+		data, err := f.read(setting, part.source, now)
+		if err != nil {
+			return nil, err
+		}
+		if *part.to = string(data[part.key]); *part.to == "" && part.key != "" {
+			return nil, &sourceError{setting, part.source, fmt.Errorf("the key %s is missing or empty", part.key)}
+		}
+	}
+	if t == f.tls && m == f.material {
+		return f.config, nil
+	}
+	config, err := t.Config([]byte(m.ca), []byte(m.certificate), []byte(m.key))
+	if err != nil {
+		wrong := client
+		if _, err := certPool([]byte(m.ca)); err != nil && t.hasCA() {
+			wrong = ca
+		}
+		return nil, &sourceError{setting, wrong, err}
+	}
+	f.tls, f.material, f.config = t, m, config
+	return config, nil
 }
 
 // refuse reports what is wrong, but not twice the same in a row.
@@ -240,58 +251,18 @@ func (f *podFollower) refuse(err error) {
 	said := err.Error()
 	var unread *unreadError
 	if errors.As(err, &unread) { // the words for why change from one request to the next
-		said = "unread: " + unread.what
+		said = "unread: " + unread.what.String()
 	}
 	if f.said == said {
 		return
 	}
 	f.said = said
 	invalid := CredentialsInvalid{Err: err}
-	var tls *objectError
-	switch {
-	case errors.As(err, &tls):
-		if tls.ref != (objectRef{}) {
-			invalid.Secret = tls.ref.namespace + "/" + tls.ref.name
-		}
-	case f.ref.Name != "":
-		invalid.Secret = f.ref.String()
+	var at *sourceError
+	if errors.As(err, &at) {
+		invalid.Secret = at.source.object()
 	}
 	eventbus.Publish(f.live.opts.Bus, invalid)
-}
-
-var secretResource = corev1.SchemeGroupVersion.WithResource("secrets")
-
-// credentialsIn reads a Secret, nil for one that does not exist.
-func credentialsIn(secret *corev1.Secret) (discover.Credentials, error) {
-	if secret == nil {
-		return discover.Credentials{}, errors.New("credentials: the Secret does not exist")
-	}
-	return discover.ParseCredentials(secret.Data)
-}
-
-// reread asks the source for the Secret, since a watch may lag behind.
-func (f *podFollower) reread(ctx context.Context, ref SecretRef) (discover.Credentials, error) {
-	lister, err := f.live.opts.Source.ListWatch(secretResource, ref.Namespace, func(o *metav1.ListOptions) {
-		o.FieldSelector = "metadata.name=" + ref.Name
-	})
-	if err != nil {
-		return discover.Credentials{}, err
-	}
-	list, err := lister.ListWithContext(ctx, metav1.ListOptions{})
-	if err != nil {
-		return discover.Credentials{}, err
-	}
-	var found *corev1.Secret
-	err = meta.EachListItem(list, func(o runtime.Object) error {
-		if secret, ok := o.(*corev1.Secret); ok && secret.Name == ref.Name {
-			found = secret
-		}
-		return nil
-	})
-	if err != nil {
-		return discover.Credentials{}, err
-	}
-	return credentialsIn(found)
 }
 
 // reads are what FollowPods watches beside what the settings name, by kind and
@@ -300,37 +271,21 @@ func (f *podFollower) reread(ctx context.Context, ref SecretRef) (discover.Crede
 func (f *podFollower) reads() map[string]func() k8swatch.State {
 	reads := map[string]func() k8swatch.State{}
 	found := f.targets
-	add := func(name string, state func() k8swatch.State) {
-		reads[name] = func() k8swatch.State {
-			s := state()
-			s.Synced = s.Synced || found
-			return s
+	for s, object := range f.objects {
+		if object.state != nil {
+			reads[s.String()] = func() k8swatch.State {
+				state := object.state()
+				state.Synced = state.Synced || found
+				return state
+			}
 		}
-	}
-	if f.secret != nil {
-		add("Secret "+f.ref.String(), f.secret.State)
-	}
-	for ref, o := range f.tls.objects {
-		add(ref.String(), o.state)
 	}
 	return reads
 }
 
-// readFor has the state tell what a follower reads; nil: nothing any more.
-func (l *Live) readFor(f *podFollower) {
-	var reads map[string]func() k8swatch.State
-	if f != nil {
-		reads = f.reads()
-	}
+// readFor has the state tell what a follower reads.
+func (l *Live) readFor(reads map[string]func() k8swatch.State) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reads = reads
-}
-
-// wakePods has FollowPods look again.
-func (l *Live) wakePods() {
-	select {
-	case l.pods <- struct{}{}:
-	default: // it will
-	}
 }

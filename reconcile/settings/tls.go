@@ -2,6 +2,7 @@ package settings
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -59,6 +60,27 @@ func (d TLS) Config(ca, certificate, key []byte) (*tls.Config, error) {
 
 func (d TLS) hasCA() bool {
 	return d.CAFile != "" || d.CASecret != (KeyRef{}) || d.CAConfigMap != (KeyRef{})
+}
+
+// ca is the Secret, the ConfigMap or the file with the CAs, and the key there; zero
+// where there is none.
+func (d TLS) ca(namespace string) (source, string) {
+	kind, ref := "Secret", d.CASecret
+	if d.CAConfigMap != (KeyRef{}) {
+		kind, ref = "ConfigMap", d.CAConfigMap
+	}
+	if ref == (KeyRef{}) {
+		return source{name: d.CAFile}, ""
+	}
+	return source{kind, cmp.Or(ref.Namespace, namespace), ref.Name}, cmp.Or(ref.Key, defaultCAKey)
+}
+
+// client is the Secret with the certificate of the client; zero for none.
+func (d TLS) client(namespace string) source {
+	if d.ClientCertificate.Name == "" {
+		return source{}
+	}
+	return source{"Secret", cmp.Or(d.ClientCertificate.Namespace, namespace), d.ClientCertificate.Name}
 }
 
 // certPool reads all certificates of a PEM file. x509 skips what it cannot read,

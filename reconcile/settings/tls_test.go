@@ -257,7 +257,7 @@ func TestFollowPodsTLSClient(t *testing.T) {
 	require.NoError(t, s.apply("one", settings))
 	s.until("the first deployment", s.has("one"))
 
-	good, err := s.source.Fetch(t.Context(), secretResource, "edge", "client")
+	good, err := s.source.Fetch(t.Context(), corev1.SchemeGroupVersion.WithResource("secrets"), "edge", "client")
 	require.NoError(t, err)
 	certificate := string(good.(*corev1.Secret).Data["tls.crt"])
 	s.source.Apply(secret("client", map[string]string{"tls.crt": certificate}))

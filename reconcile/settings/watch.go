@@ -124,16 +124,15 @@ func (l *Live) changed(name string, c k8swatch.Changes) {
 		loop.Trigger(fmt.Sprintf("%s: %d created, %d modified, %d deleted", name, c.Created, c.Modified, c.Deleted))
 	}
 	if name == haproxyPods {
-		l.wakePods()
+		signal(l.pods)
 	}
 	if l.opts.OnChange != nil {
 		l.opts.OnChange()
 	}
 }
 
-// read reads the watchers of a program at one instant. The revision tells
-// whether two reads found the same.
-func (l *Live) read(use *inUse) (Stores, k8swatch.Revision) {
+// read reads the watchers of a program at one instant.
+func (l *Live) read(use *inUse) Stores {
 	var full []*k8swatch.Watcher
 	for _, w := range use.watchers {
 		if w.full != nil {
@@ -141,12 +140,10 @@ func (l *Live) read(use *inUse) (Stores, k8swatch.Revision) {
 		}
 	}
 	all := k8swatch.SnapshotOf(full...)
-	revision := all.Revision()
 	stores := make(Stores, len(use.watchers))
 	for name, w := range use.watchers {
 		if w.full == nil {
 			metadata := w.onDemand.Metadata()
-			revision += metadata.Revision()
 			stores[name] = Store{Len: metadata.Len(), Revision: metadata.Revision() + 1, Get: func(ctx context.Context, keys []string) ([]k8swatch.Object, error) {
 				return w.onDemand.Get(ctx, keys...)
 			}}
@@ -156,7 +153,7 @@ func (l *Live) read(use *inUse) (Stores, k8swatch.Revision) {
 			stores[name] = storeOf(snapshot)
 		}
 	}
-	return stores, revision
+	return stores
 }
 
 // Stores reads what the settings in use watch, at one instant; nil before the
@@ -168,8 +165,7 @@ func (l *Live) Stores() Stores {
 	if use == nil {
 		return nil
 	}
-	stores, _ := l.read(use)
-	return stores
+	return l.read(use)
 }
 
 // difference says which watchers are new and which are no longer needed.

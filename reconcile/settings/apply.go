@@ -1,0 +1,321 @@
+package settings
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/cases"
+)
+
+// Apply makes settings take effect, if they are good, and returns when they
+// have. It waits for Run to have begun. The error is an [Errors] for what is wrong
+// in the settings; [ErrSuperseded]; a [k8swatch.SyncError] where a new resource
+// cannot be watched; what a render or the validation said; or that of ctx where that
+// ended before, which is reported to nobody else. Settings that say the same as
+// those in use are in use already.
+func (l *Live) Apply(ctx context.Context, s *Settings) error {
+	name := "settings"
+	if s.doc != nil {
+		name = s.doc.File
+	}
+	return l.consider(ctx, &candidate{name: name, version: s.Version(), settings: s, errs: s.check()})
+}
+
+// ApplyYAML is [Parse] and [Live.Apply] in one, with all that is wrong in
+// either. name says what the file is called in errors.
+func (l *Live) ApplyYAML(ctx context.Context, name string, data []byte) error {
+	s, errs := read(name, data)
+	c := &candidate{name: name, version: unreadable, settings: s, errs: errs}
+	if s != nil {
+		c.version = s.Version()
+	}
+	return l.consider(ctx, c)
+}
+
+// candidate is settings that may take effect.
+type candidate struct {
+	name, version string
+	settings      *Settings // nil where nothing could be read
+	errs          Errors    // of their structure
+}
+
+// unreadable is the version of settings that cannot be read.
+const unreadable = "unreadable"
+
+// consider does all of Apply.
+func (l *Live) consider(ctx context.Context, c *candidate) error {
+	start, caller := time.Now(), ctx
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	l.mu.Lock()
+	if l.supersede != nil {
+		l.supersede(ErrSuperseded)
+	}
+	l.supersede = cancel
+	l.mu.Unlock()
+	select {
+	case <-l.started:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	end := context.AfterFunc(l.running, func() { cancel(l.running.Err()) })
+	defer end()
+	l.checking.Lock()
+	defer l.checking.Unlock()
+	if ctx.Err() != nil || l.running.Err() != nil { // which ends ctx, but a moment later
+		return cmp.Or(context.Cause(ctx), l.running.Err())
+	}
+	ctx, stop := context.WithTimeout(ctx, l.opts.CheckTimeout)
+	defer stop()
+	l.begin(c)
+	l.mu.Lock()
+	before := l.current
+	l.mu.Unlock()
+	if before != nil && len(c.errs) == 0 && before.program.version == c.version {
+		l.unchanged(c)
+		return nil
+	}
+	eventbus.Publish(l.opts.Bus, Parsed{Name: c.name, Version: c.version})
+	use, err := l.prepare(ctx, c, before)
+	if err != nil {
+		// Nothing is known of settings that nobody waits for any more.
+		if cause := context.Cause(ctx); errors.Is(cause, ErrSuperseded) || caller.Err() != nil || l.running.Err() != nil {
+			return cmp.Or(cause, l.running.Err())
+		}
+		return l.refuse(c, err, start)
+	}
+	l.swap(c, use, before, start)
+	return nil
+}
+
+// prepare makes everything ready for a candidate.
+func (l *Live) prepare(ctx context.Context, c *candidate, before *inUse) (*inUse, error) {
+	start := time.Now()
+	use, err := l.check(ctx, c, before)
+	if err != nil {
+		return nil, err
+	}
+	eventbus.Publish(l.opts.Bus, Validated{Name: c.name, Version: c.version, Took: time.Since(start)})
+	started, err := l.watch(ctx, use, before)
+	if err == nil {
+		err = l.try(ctx, use)
+		if before == nil && l.quarantines(err) {
+			err = nil
+		}
+	}
+	if err != nil {
+		l.end(started)
+		return nil, err
+	}
+	return use, nil
+}
+
+// check makes all checks that need no resources of the cluster, and compiles.
+func (l *Live) check(ctx context.Context, c *candidate, before *inUse) (*inUse, error) {
+	if c.settings == nil {
+		return nil, c.errs.OrNil()
+	}
+	use := &inUse{}
+	errs := c.errs
+	program, wrong := compileProgram(c.settings, &l.opts.Program)
+	if errs = append(errs, wrong...); len(wrong) == 0 {
+		use.program, use.validator = program, l.validatorOf(program, before)
+		errs = append(errs, runCases(ctx, use)...)
+	}
+	if l.opts.Check != nil {
+		err := reconcile.Guard(func() error { return l.opts.Check(ctx, c.name, c.settings) })
+		var own Errors
+		if errors.As(err, &own) {
+			errs = append(errs, own...)
+		} else if err != nil {
+			errs = append(errs, c.settings.doc.Problem("", "%v", err))
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return use, errs.OrNil()
+}
+
+// validatorOf returns the validator for what a program renders, nil for none. One
+// that is kept remembers what it said.
+func (l *Live) validatorOf(p *Program, before *inUse) reconcile.Validator {
+	switch {
+	case l.opts.Validator == nil:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.validator
+	case before != nil && before.program.layout == p.layout:
+		return before.validator
+	}
+	return l.opts.Validator(p.layout)
+}
+
+// runCases runs the cases that stand in the settings.
+func runCases(ctx context.Context, use *inUse) (wrong Errors) {
+	runner := &cases.Runner{Renderer: use.program.CaseRenderer, Validator: use.validator}
+	results := runner.Run(ctx, use.program.settings.Cases)
+	for i := range results {
+		if r := &results[i]; !r.Passed() {
+			wrong = append(wrong, &Error{File: r.File, Line: r.Line, Column: 1, Path: "validationTests",
+				Message: strings.TrimSpace(r.String()), Err: &cases.Failed{Results: results[i : i+1]}})
+		}
+	}
+	return wrong
+}
+
+// try renders and validates with a program that is not in use yet. What is in
+// quarantine is left out, but nothing else is put there: a resource that is good
+// with the settings in use and bad with new ones speaks against these. What is in
+// quarantine is tried again once they are in use. The first settings have none
+// to be compared with; see quarantines.
+func (l *Live) try(ctx context.Context, use *inUse) error {
+	l.mu.Lock()
+	loop, deployed := l.loop, l.deployed
+	l.mu.Unlock()
+	var excluded []reconcile.Resource
+	if loop != nil {
+		for _, q := range loop.State().Quarantined {
+			excluded = append(excluded, q.Resource)
+		}
+	}
+	ctx = reconcile.WithExcluded(ctx, excluded...)
+	use.program.templates.SetPrevious(deployed)
+	var rendered *reconcile.Rendered
+	err := reconcile.Guard(func() (err error) {
+		rendered, err = use.program.Render(ctx, l.read(use))
+		return err
+	})
+	if err != nil {
+		return &trialError{"render", err, reconcile.Blame(ctx, "render", err, nil, nil)}
+	}
+	if use.validator == nil {
+		return nil
+	}
+	if err := reconcile.Guard(func() error { return use.validator.Validate(ctx, rendered.Config) }); err != nil {
+		use.program.templates.Settle(rendered.Config, err)
+		return &trialError{"validate", err, reconcile.Blame(ctx, "validate", err, rendered.Config, rendered.Origins)}
+	}
+	return nil
+}
+
+// trialError says that settings are good as such, and yet make nothing valid of
+// the resources of now. Other resources may change that.
+type trialError struct {
+	stage  string
+	err    error
+	blamed *reconcile.ConfigError
+}
+
+func (e *trialError) Error() string { return e.stage + " with the new settings: " + e.err.Error() }
+func (e *trialError) Unwrap() error { return e.err }
+
+// quarantines reports whether the loop leaves out what a trial failed for. So a
+// resource that is wrong keeps a controller that starts from nothing but itself.
+func (l *Live) quarantines(err error) bool {
+	l.mu.Lock()
+	loop := l.loop
+	l.mu.Unlock()
+	var trial *trialError
+	return loop != nil && errors.As(err, &trial) && loop.Quarantines(trial.blamed)
+}
+
+// swap makes a program the one in use.
+func (l *Live) swap(c *candidate, use, before *inUse, start time.Time) {
+	l.mu.Lock()
+	loop := l.loop
+	l.current = use
+	use.program.templates.SetPrevious(l.deployed) // maybe meanwhile
+	now := time.Now()
+	l.state = State{Name: c.name, Version: c.version, AppliedAt: now}
+	l.mu.Unlock()
+	applied := Applied{Name: c.name, Version: c.version, Took: now.Sub(start)}
+	var gone []*liveWatcher
+	applied.Started, applied.Stopped, gone = difference(before, use)
+	if loop != nil {
+		// The intervals were checked: there is no error.
+		_ = loop.SetIntervals(use.program.settings.Reconcile.options())
+	}
+	if l.opts.OnApply != nil {
+		l.opts.OnApply(use.program)
+	}
+	eventbus.Publish(l.opts.Bus, applied)
+	signal(l.pods)
+	if loop != nil {
+		if len(loop.State().Quarantined) > 0 {
+			loop.Release() // what was wrong may be right with the new templates
+		}
+		loop.Trigger("settings")
+	}
+	l.rendering.Lock() // until a render with the program before has ended
+	l.rendering.Unlock()
+	l.end(gone)
+}
+
+// State is what a [Live] knows of its settings at one instant.
+type State struct {
+	Name      string    `json:"name"`    // of those in use
+	Version   string    `json:"version"` // "" before the first
+	AppliedAt time.Time `json:"appliedAt,omitzero"`
+	Candidate string    `json:"candidate,omitempty"` // version that is being checked, or was refused last
+	Error     string    `json:"error,omitempty"`     // why it was refused
+	ErrorAt   time.Time `json:"errorAt,omitzero"`
+
+	// Watched are by name in the settings; what FollowPods reads besides is by
+	// kind and name, such as "Secret haproxy/credentials".
+	Watched map[string]k8swatch.State `json:"watched,omitempty"`
+}
+
+// State returns one consistent snapshot.
+func (l *Live) State() State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.state
+	if l.current != nil {
+		s.Watched = make(map[string]k8swatch.State, len(l.current.watchers))
+		for name, w := range l.current.watchers {
+			s.Watched[name] = w.state()
+		}
+		for name, state := range l.reads {
+			s.Watched[name] = state()
+		}
+	}
+	return s
+}
+
+func (l *Live) begin(c *candidate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.Candidate = c.version
+}
+
+// unchanged notes that the newest candidate is what is in use.
+func (l *Live) unchanged(c *candidate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.Name, l.state.Candidate, l.state.Error, l.state.ErrorAt = c.name, "", "", time.Time{}
+}
+
+// refuse reports an invalid candidate, but not twice the same in a row.
+func (l *Live) refuse(c *candidate, err error, start time.Time) error {
+	said := c.version + " " + err.Error()
+	var sync *k8swatch.SyncError
+	if errors.As(err, &sync) { // whose words change from one request to the next
+		said = fmt.Sprint(c.version, sync.Resource, sync.Reason)
+	}
+	l.mu.Lock()
+	again := l.state.Error != "" && l.said == said
+	l.said, l.state.Error, l.state.ErrorAt = said, err.Error(), time.Now()
+	l.mu.Unlock()
+	if !again {
+		eventbus.Publish(l.opts.Bus, Invalid{Name: c.name, Version: c.version, Err: err, Took: time.Since(start)})
+	}
+	return err
+}

@@ -1,0 +1,106 @@
+package settings
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/reconcile/event"
+)
+
+// Events returns one value of each event of this package, without fields.
+func Events() []event.Event {
+	return []event.Event{Parsed{}, Validated{}, Invalid{}, Applied{}, CredentialsUpdated{}, CredentialsInvalid{}}
+}
+
+// The events below are what a [Live] publishes of settings. Name is the file or
+// ConfigMap that they come from, Version that of [Settings.Version].
+
+// Parsed says that new settings came and are being checked. What is wrong
+// in the file follows as an [Invalid].
+type Parsed struct {
+	Name, Version string
+}
+
+// Report implements [event.Event].
+func (e Parsed) Report() event.Report {
+	return event.Report{Name: "config.parsed", Level: slog.LevelDebug, Fields: versionFields(e.Name, e.Version)}
+}
+
+// Validated says that all checks accept the settings. Whether they
+// render to something valid is found out next.
+type Validated struct {
+	Name, Version string
+	Took          time.Duration
+}
+
+// Report implements [event.Event].
+func (e Validated) Report() event.Report {
+	return event.Report{Name: "config.validated", Level: slog.LevelDebug, Took: e.Took, Fields: versionFields(e.Name, e.Version)}
+}
+
+// Invalid says why settings do not take effect. Those before stay in use.
+type Invalid struct {
+	Name, Version string
+	Err           error
+	Took          time.Duration
+}
+
+// Report implements [event.Event].
+func (e Invalid) Report() event.Report {
+	return event.Report{Name: "config.invalid", Level: slog.LevelError, Took: e.Took, Err: e.Err,
+		Sentence: fmt.Sprintf("the settings stay as they are, as version %s of %s is wrong: %v", e.Version, e.Name, e.Err),
+		Metrics:  []event.Metric{{Name: "settings_invalid_total", Help: "Settings that were refused; those before stayed in use.", Value: 1}}}
+}
+
+// Applied says that settings are in use from now on.
+type Applied struct {
+	Name, Version    string
+	Started, Stopped []string // watched resources that came and went; all others went on
+	Took             time.Duration
+}
+
+// Report implements [event.Event].
+func (e Applied) Report() event.Report {
+	sentence := "new settings are in use: version " + e.Version + " of " + e.Name
+	if len(e.Started) > 0 {
+		sentence += ", watching now: " + strings.Join(e.Started, " ")
+	}
+	if len(e.Stopped) > 0 {
+		sentence += ", no longer: " + strings.Join(e.Stopped, " ")
+	}
+	return event.Report{Name: "config.applied", Level: slog.LevelInfo, Took: e.Took, Sentence: sentence,
+		Metrics: []event.Metric{{Name: "settings_applied_total", Help: "Settings that took effect.", Value: 1}}}
+}
+
+func versionFields(name, version string) []slog.Attr {
+	return []slog.Attr{slog.String("name", name), slog.String("version", version)}
+}
+
+// CredentialsUpdated says that credentials came, or changed. They are used from
+// the next call on.
+type CredentialsUpdated struct {
+	Secret  string // namespace/name; of a ConfigMap where that has the CAs
+	Version string // metadata.resourceVersion
+}
+
+// Report implements [event.Event].
+func (e CredentialsUpdated) Report() event.Report {
+	return event.Report{Name: "credentials.updated", Level: slog.LevelInfo, Sentence: "credentials are in use",
+		Fields: []slog.Attr{slog.String("secret", e.Secret), slog.String("version", e.Version)}}
+}
+
+// CredentialsInvalid says why the credentials of the settings, or what dataplane.tls names,
+// cannot be used.
+// Those before stay in use.
+type CredentialsInvalid struct {
+	Secret string // namespace/name; "" where the settings name none, or a file
+	Err    error
+}
+
+// Report implements [event.Event].
+func (e CredentialsInvalid) Report() event.Report {
+	return event.Report{Name: "credentials.invalid", Level: slog.LevelError, Sentence: fmt.Sprintf("no HAProxy can be reached: %v", e.Err), Err: e.Err,
+		Fields: []slog.Attr{slog.String("secret", e.Secret)}}
+}
