@@ -151,7 +151,9 @@ func (e *Engine) compile(name string) (*entry, error) {
 // build compiles a template with escapers into an entry.
 func (e *Engine) build(en *entry, name string, kind place.Kind, names *rewrite.Names) (*rewrite.Tree, error) {
 	t := rewrite.New(e.src, name, kind, names, e.snippets, false)
-	tpl, problems := t.Build(e.functions(escapers(func(_ native.Env, v any, id int) native.JSON { return en.sites[id].Escape(v) })))
+	functions := e.functions(escapers(func(_ native.Env, v any, id int) native.JSON { return en.sites[id].Escape(v) }))
+	functions[rewrite.Escape] = func(v any, id int) native.JSON { return en.sites[id].Escape(v) } // a call with one argument less
+	tpl, problems := t.Build(functions)
 	en.template, en.sites = tpl, t.Sites
 	return t, e.problems(name, problems)
 }

@@ -31,7 +31,6 @@ type run struct {
 	chain    []string        // snippets that are being rendered
 	data     *any            // the variable data; nil when the host has one of this name
 	computes []string        // keys of shared values, the outermost first
-	waits    *computation
 }
 
 type runKey struct{}
@@ -118,7 +117,7 @@ func escapers(escape func(env native.Env, v any, id int) native.JSON) native.Dec
 const maxBuffered = 8
 
 func (r *run) grow(env native.Env, size int) {
-	if r.buffered += 1 + size; r.buffered/maxBuffered > r.max {
+	if r.buffered += size; r.buffered/maxBuffered > r.max {
 		failBound(env, "macros wrote more than %d times %d bytes", maxBuffered, r.max)
 	}
 }

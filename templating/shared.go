@@ -22,21 +22,14 @@ import (
 // Give the same one to several renders with [WithShared]; without it each
 // render has its own. It is safe for concurrent use.
 type Shared struct {
-	mu      sync.Mutex
-	values  map[string]any
-	pending map[string]*computation
-}
-
-// computation is a value that is being computed.
-type computation struct {
-	key  string
-	by   *run          // the render that computes it
-	done chan struct{} // closed when it has ended, well or not
+	turn   chan struct{} // held by the render that computes: values that need each other cannot wait for each other
+	mu     sync.Mutex
+	values map[string]any
 }
 
 // NewShared returns an empty Shared.
 func NewShared() *Shared {
-	return &Shared{values: map[string]any{}, pending: map[string]*computation{}}
+	return &Shared{turn: make(chan struct{}, 1), values: map[string]any{}}
 }
 
 type sharedKey struct{}
@@ -64,103 +57,52 @@ func (e *Engine) Shares(name string) bool {
 
 // Get returns a value that was computed, nil if there is none.
 func (s *Shared) Get(key string) any {
+	v, _ := s.get(key)
+	return v
+}
+
+func (s *Shared) get(key string) (v any, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.values[key]
+	v, ok = s.values[key]
+	return v, ok
 }
 
 // ComputeIfAbsent returns the value of a key. Where there is none, it calls
 // compute, a function or a macro without parameters and with one result, once:
-// other renders that want the value wait for it. What fails leaves no value.
-// Values that wait for each other are an error that names them. Templates leave
-// out env.
+// other renders that compute wait for it, or for the end of their context. What
+// fails leaves no value. Values that need each other are an error that names them.
+// Templates leave out env.
 func (s *Shared) ComputeIfAbsent(env native.Env, key string, compute any) any {
-	state := runOf(env)
 	call, err := computeFunc(compute)
 	if err != nil {
 		funcs.Failf("shared.ComputeIfAbsent: %s: %w", place.Shorten(key), err)
 	}
-	for {
-		v, own, other := s.claim(key, state)
-		switch {
-		case own != nil:
-			return s.compute(own, call)
-		case other == nil:
-			return v
-		}
-		if err := s.wait(env.Context(), state, other); err != nil {
-			funcs.Failf("shared.ComputeIfAbsent: %s: %w", place.Shorten(key), err)
+	if v, ok := s.get(key); ok {
+		return v
+	}
+	r := runOf(env)
+	if len(r.computes) == 0 {
+		select {
+		case s.turn <- struct{}{}:
+			defer func() { <-s.turn }()
+		case <-env.Context().Done():
+			funcs.Failf("shared.ComputeIfAbsent: %s: %w", place.Shorten(key), env.Context().Err())
 		}
 	}
-}
-
-// claim returns the value, or a computation: one's own, or that to wait for.
-func (s *Shared) claim(key string, by *run) (v any, own, other *computation) {
+	if v, ok := s.get(key); ok {
+		return v
+	}
+	if i := slices.Index(r.computes, key); i >= 0 {
+		funcs.Failf("shared.ComputeIfAbsent: %s: values that need each other: %s", place.Shorten(key), strings.Join(append(slices.Clone(r.computes[i:]), key), " > "))
+	}
+	r.computes = append(r.computes, key)
+	defer func() { r.computes = r.computes[:len(r.computes)-1] }()
+	v := call()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if v, ok := s.values[key]; ok {
-		return v, nil, nil
-	}
-	if c := s.pending[key]; c != nil {
-		return nil, nil, c
-	}
-	c := &computation{key: key, by: by, done: make(chan struct{})}
-	s.pending[key] = c
-	return nil, c, nil
-}
-
-func (s *Shared) compute(c *computation, call func() any) any {
-	var v any
-	ok := false
-	c.by.computes = append(c.by.computes, c.key)
-	defer func() { // also when it panics
-		c.by.computes = c.by.computes[:len(c.by.computes)-1]
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if ok {
-			s.values[c.key] = v
-		}
-		delete(s.pending, c.key)
-		close(c.done)
-	}()
-	v = call()
-	ok = true
+	s.values[key] = v
 	return v
-}
-
-// wait waits for a computation of another render, or fails when that one, on
-// the way, waits for this render.
-func (s *Shared) wait(ctx context.Context, state *run, c *computation) error {
-	s.mu.Lock()
-	chain := []string{c.key}
-	for at := c; ; {
-		if at.by == state {
-			if at == c { // all of them are computed here
-				chain = state.computes[slices.Index(state.computes, c.key):]
-			}
-			s.mu.Unlock()
-			return fmt.Errorf("values that need each other: %s", strings.Join(append(slices.Clone(chain), c.key), " > "))
-		}
-		next := at.by.waits
-		if next == nil || s.pending[next.key] != next {
-			break
-		}
-		at = next
-		chain = append(chain, at.key)
-	}
-	state.waits = c
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		state.waits = nil
-		s.mu.Unlock()
-	}()
-	select {
-	case <-c.done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // computeFunc returns a template's function or macro as one that is called.

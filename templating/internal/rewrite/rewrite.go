@@ -337,8 +337,11 @@ func (t *Tree) bound(loop ast.Node, body []ast.Node) []ast.Node {
 	}
 	t.bounded[loop] = true
 	pos := loop.Pos()
-	size := number(pos, 1+textSize(ast.NewBlock(pos, body)))
-	return append([]ast.Node{ast.NewCall(pos, ast.NewIdentifier(pos, Grow), []ast.Expression{size}, false)}, body...)
+	size := textSize(ast.NewBlock(pos, body))
+	if size == 0 {
+		return body
+	}
+	return append([]ast.Node{ast.NewCall(pos, ast.NewIdentifier(pos, Grow), []ast.Expression{number(pos, size)}, false)}, body...)
 }
 
 // textSize returns the length of the text of statements, without that of loops and
