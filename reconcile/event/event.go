@@ -25,7 +25,7 @@ type Report struct {
 	// the past tense, and the same for ever.
 	Name string
 
-	// Level is Info where something changed, Warn where somebody should look, and
+	// Level is Info where something changed, Warn where a person should look, and
 	// Error where HAProxy is kept from being up to date.
 	Level slog.Level
 

@@ -36,7 +36,7 @@
 //	haptic_deployment_total                             deployments to an instance, repairs of drift included
 //	haptic_deployment_errors_total                      those that failed
 //	haptic_deployment_duration_seconds                  of one deployment to one instance
-//	haptic_drift_repaired_total                         instances that somebody else had changed
+//	haptic_drift_repaired_total                         idle instances that no longer had what was deployed, and have it again
 //	haptic_settings_applied_total                       settings that took effect
 //	haptic_settings_invalid_total                       settings that were refused
 //	haptic_http_resources_accepted_total                fetched contents that were deployed
@@ -69,6 +69,6 @@
 //
 // No secret goes into any of it, because none goes into the events and the state of
 // a loop: certificates show by name, credentials not at all, and in the text of a
-// configuration all that follows a word such as password is hidden. What a program
-// registers with a [Server] on its own is its own responsibility.
+// configuration all that follows a word such as password is hidden. A program
+// answers itself for the variables that it registers with a [Server].
 package observe

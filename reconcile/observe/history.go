@@ -32,7 +32,7 @@ type planEntry struct {
 	Time           time.Time       `json:"time"` // when the history heard of it
 	Reconciliation uint64          `json:"reconciliation"`
 	Instance       string          `json:"instance"`
-	Drift          bool            `json:"drift,omitempty"` // it repaired what somebody else had changed
+	Drift          bool            `json:"drift,omitempty"` // it repaired a drift
 	Plan           *dataplane.Plan `json:"plan"`
 	Summary        string          `json:"summary"`
 	Reloads        int             `json:"reloads"`
@@ -114,7 +114,7 @@ func (h *history) lastPlans() []planEntry {
 }
 
 // leads returns the identity of the process that leads, as it was observed last;
-// "" where nobody said.
+// "" where that is not known.
 func (h *history) leads() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

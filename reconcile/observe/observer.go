@@ -36,8 +36,8 @@ type Subject struct {
 	// HTTP is [fetch.Store.Resources].
 	HTTP func() []fetch.Resource
 
-	// Config is what the program was told, by flags for example. What it returns
-	// goes through JSON and must be free of secrets.
+	// Config is what the program was told, by flags for example. Its value goes
+	// through JSON and must be free of secrets.
 	Config func() any
 
 	// Credentials describes what opens the instances.

@@ -84,7 +84,7 @@ func (t Token) hidden() string {
 
 // Register shows what f returns, as JSON, at /debug/vars/name. f is called for
 // each request, possibly several times at once, and must return a value that
-// is free of secrets and that nobody changes. A second function of the same
+// is free of secrets and does not change any more. A second function of the same
 // name replaces the first.
 func (s *Server) Register(name string, f func() any) {
 	s.mu.Lock()

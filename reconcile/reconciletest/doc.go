@@ -1,5 +1,5 @@
 // Package reconciletest helps to test a controller that is made with package
-// reconcile: [Run] plays scripts in which somebody says which resources there
+// reconcile: [Run] plays scripts that say which resources there
 // are, what happens, and what must be deployed; [Cases] runs the cases that stand
 // with templates as tests.
 //
@@ -31,7 +31,7 @@
 // that begins with # is a comment. After each command everything that can happen
 // without the time going on has happened.
 //
-// What happens:
+// These commands act:
 //
 //	instance NAME...              these are the instances from now on; before start, "haproxy" unless said
 //	create FILE..., update FILE...
@@ -47,10 +47,10 @@
 //	fail validation MESSAGE       no configuration is valid
 //	hang instance NAME            its deployments end with their deadline
 //	recover instance NAME, recover validation
-//	drift instance NAME           somebody else empties it
+//	drift instance NAME           it is emptied behind the loop's back
 //	leader lost, leader won       another process leads, or this one again
 //
-// What must be, after expect, or expect not:
+// These stand after expect, or after expect not:
 //
 //	TARGET[@NAME] contains REGEXP   what that instance, or each, has; targets are haproxy.cfg, map:NAME, file:NAME,
 //	                                cert:NAME, crt-list:NAME, ca:NAME

@@ -176,7 +176,9 @@ func (p *player) start() error {
 	}
 	p.options = c.Options
 	p.options.Bus, p.options.Leader = p.scene.Bus, p
-	p.options.Validator = &judge{p, c.Options.Validator}
+	p.options.Validator = reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
+		return p.validate(ctx, cfg, c.Options.Validator)
+	})
 	p.options.Targets = p.asTargets()
 	loop, err := reconcile.New(p.options)
 	if err != nil {
@@ -208,21 +210,15 @@ func (p *player) end(err error) {
 // Leading implements reconcile.Leader.
 func (p *player) Leading() bool { return !p.following.Load() }
 
-// judge asks the controller's validator, unless the script knows better.
-type judge struct {
-	p    *player
-	asks reconcile.Validator
-}
-
-// Validate implements reconcile.Validator.
-func (j *judge) Validate(ctx context.Context, cfg *dataplane.Config) error {
-	j.p.mu.Lock()
-	err := j.p.invalid
-	j.p.mu.Unlock()
-	if err != nil || j.asks == nil {
+// validate asks the controller's validator, unless the script knows better.
+func (p *player) validate(ctx context.Context, cfg *dataplane.Config, asks reconcile.Validator) error {
+	p.mu.Lock()
+	err := p.invalid
+	p.mu.Unlock()
+	if err != nil || asks == nil {
 		return err
 	}
-	return j.asks.Validate(ctx, cfg)
+	return asks.Validate(ctx, cfg)
 }
 
 func (p *player) setTargets(names ...string) {
