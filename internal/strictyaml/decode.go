@@ -239,11 +239,7 @@ func (d *Document) object(path string, n *yaml.Node, v reflect.Value, depth int)
 		for i, f := range fields {
 			names[i] = f.Name
 		}
-		if near := Nearest(key.Value, names); near != "" {
-			d.Fail(key, at, "unknown key; did you mean %s?", near)
-		} else {
-			d.Fail(key, at, "unknown key, there is %s", strings.Join(names, ", "))
-		}
+		d.Fail(key, at, "%s", Unknown(key.Value, names))
 	})
 	for _, f := range fields {
 		if f.Required != "" && !given[f.Name] {

@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Field is what the tags of a field say. Its name is that of yaml:"..." or, where
@@ -16,7 +13,7 @@ import (
 type Field struct {
 	Name, Doc string // doc:"..."
 	Enum      string // enum:"a,b": one of these, or empty
-	Min, Max  string // min:"0" max:"65535", or durations: unless it is zero
+	Min, Max  string // min:"0" max:"65535": unless it is zero
 	Is        string // is:"name": what kind of text it is, unless it is empty
 	Required  string // required:"true": given and not empty; required:"key": given
 	Index     int
@@ -61,10 +58,6 @@ func (c *check) fail(path, format string, args ...any) {
 }
 
 func (c *check) value(path string, v reflect.Value, f Field) {
-	if d, ok := v.Interface().(metav1.Duration); ok {
-		c.duration(path, d.Duration, f)
-		return
-	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
@@ -111,17 +104,12 @@ func (c *check) text(path, text string, f Field) {
 	}
 }
 
-func (c *check) duration(path string, d time.Duration, f Field) {
-	least, _ := time.ParseDuration(f.Min)
-	most, err := time.ParseDuration(f.Max)
-	switch {
-	case d < 0:
-		c.fail(path, "%s is negative", d)
-	case d > 0 && d < least:
-		c.fail(path, "%s is less than %s, in which nothing can be done", d, least)
-	case err == nil && d > most:
-		c.fail(path, "%s is more than %s", d, most)
+// Unknown says that a key is none of these, and which one was meant.
+func Unknown(key string, names []string) string {
+	if near := Nearest(key, names); near != "" {
+		return "unknown key; did you mean " + near + "?"
 	}
+	return "unknown key, there is " + strings.Join(names, ", ")
 }
 
 // Nearest finds the name that was meant: at most two letters off, and fewer than

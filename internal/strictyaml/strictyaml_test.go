@@ -16,7 +16,7 @@ type sample struct {
 	Name  string            `json:"name" required:"true"`
 	Kind  string            `json:"kind,omitempty" enum:"a,b"`
 	Count int               `json:"count" min:"1" max:"3"`
-	Wait  metav1.Duration   `json:"wait" min:"10ms" max:"1h"`
+	Wait  metav1.Duration   `json:"wait"`
 	Texts map[string]string `json:"texts" is:"odd"`
 	Yes   bool              `json:"yes"`
 	Below []sample          `json:"below"`
@@ -44,10 +44,10 @@ func problems(t *testing.T, text string) string {
 func TestAllAtOnce(t *testing.T) {
 	for text, want := range map[string]string{
 		"name: x\nkind: a\ncount: 3\nwait: 1s\ntexts: {a: b}\nyes: true\nbelow: [{name: y}]\n": "",
-		"kind: c\ncount: 4\nwait: 1ms\ntexts: {'a.b': bb}\nbelow:\n- {name: ''}\n- {coun: 1}\n": `f.yaml:1:1: name: missing
+		"kind: c\ncount: 4\nwait: 5\ntexts: {'a.b': bb}\nbelow:\n- {name: ''}\n- {coun: 1}\n": `f.yaml:1:1: name: missing
 f.yaml:1:7: kind: "c" is not one of a, b
 f.yaml:2:8: count: 4 is not between 1 and 3
-f.yaml:3:7: wait: 1ms is less than 10ms, in which nothing can be done
+f.yaml:3:7: wait: a duration with its unit wanted, such as 500ms or 2s
 f.yaml:4:16: texts['a.b']: not odd
 f.yaml:6:10: below[0].name: empty
 f.yaml:7:3: below[1].name: missing

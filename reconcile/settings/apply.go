@@ -281,7 +281,7 @@ func (l *Live) State() State {
 	if l.current != nil {
 		s.Watched = make(map[string]k8swatch.State, len(l.current.watchers))
 		for name, w := range l.current.watchers {
-			s.Watched[name] = w.state()
+			s.Watched[name] = w.State()
 		}
 		for name, state := range l.reads {
 			s.Watched[name] = state()

@@ -118,9 +118,7 @@ func (s *Settings) check() Errors {
 			}
 		}
 	}
-	if o := s.Reconcile.options().WithDefaults(); o.RetryBase > o.RetryMax {
-		c.fail("reconcile.retryInterval", "longer than retryMaxInterval, %s", o.RetryMax)
-	}
+	c.intervals(s.Reconcile)
 	s.Dataplane.TLS.check(s.Dataplane.Scheme, func(path, format string, args ...any) { c.fail("dataplane.tls"+path, format, args...) })
 	selector := s.Dataplane.PodSelector.MatchLabels
 	for _, key := range slices.Sorted(maps.Keys(selector)) {
@@ -129,6 +127,34 @@ func (s *Settings) check() Errors {
 		}
 	}
 	return c.errs
+}
+
+// intervals checks names and bounds by the table of the loop.
+func (c *checker) intervals(given Intervals) {
+	var names []string
+	opts := given.options()
+	for _, row := range opts.Intervals() {
+		at := strictyaml.Child("reconcile", row.Name)
+		switch {
+		case *row.Value < 0:
+			c.fail(at, "%s is negative", *row.Value)
+		case *row.Value > 0 && *row.Value < row.Min:
+			c.fail(at, "%s is less than %s, in which nothing can be done", *row.Value, row.Min)
+		case row.Max > 0 && *row.Value > row.Max:
+			c.fail(at, "%s is more than %s", *row.Value, row.Max)
+		}
+		if row.Name != "" {
+			names = append(names, row.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(names, name) {
+			c.fail(strictyaml.Child("reconcile", name), "%s", strictyaml.Unknown(name, names))
+		}
+	}
+	if o := opts.WithDefaults(); o.RetryBase > o.RetryMax {
+		c.fail("reconcile.retryInterval", "longer than retryMaxInterval, %s", o.RetryMax)
+	}
 }
 
 // resource checks what is watched as k8swatch.New would, but all at once.

@@ -74,7 +74,7 @@ func ExampleFromConfigMap() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(settings.Dataplane.Port, settings.Defaulted().Reconcile.MinDeployment.Duration)
+	fmt.Println(settings.Dataplane.Port, settings.Defaulted().Reconcile["minDeploymentInterval"].Duration)
 	// Output: 5556 2s
 }
 

@@ -7,10 +7,7 @@ import (
 	"path"
 	"reflect"
 	"slices"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -167,66 +164,6 @@ func (p *Program) globals(opts *ProgramOptions) map[string]any {
 	return globals
 }
 
-// Stores reads watched resources at one instant, by their names in the settings.
-type Stores map[string]Store
-
-// Store reads one watched resource.
-type Store struct {
-	// Get returns the objects whose index keys begin with the given ones. Nobody
-	// changes the slice.
-	Get func(ctx context.Context, keys []string) ([]k8swatch.Object, error)
-	Len int // number of objects
-
-	// Revision is another one whenever Get would answer something else. Zero:
-	// that is not known, and what was rendered from it is rendered each time.
-	Revision k8swatch.Revision
-}
-
-// list returns all objects.
-func (s Store) list(ctx context.Context) ([]k8swatch.Object, error) {
-	if s.Get == nil {
-		return nil, nil
-	}
-	return s.Get(ctx, nil)
-}
-
-func (s Stores) counts() map[string]int {
-	counts := make(map[string]int, len(s))
-	for name, store := range s {
-		counts[name] = store.Len
-	}
-	return counts
-}
-
-// vars makes the variables of one render.
-func (p *Program) vars(from *reads) map[string]any {
-	var fields []reflect.StructField
-	var values []reflect.Value
-	pods := storeValue(reflect.TypeFor[*corev1.Pod](), from, haproxyPods)
-	for _, r := range p.resources {
-		if r.name == haproxyPods {
-			continue
-		}
-		v := storeValue(r.elem, from, r.name)
-		fields = append(fields, reflect.StructField{Name: strings.ToUpper(r.name[:1]) + r.name[1:], Type: v.Type()})
-		values = append(values, v)
-	}
-	resources := reflect.New(reflect.StructOf(fields)).Elem()
-	for i, v := range values {
-		resources.Field(i).Set(v)
-	}
-	controller := reflect.MakeMap(reflect.MapOf(reflect.TypeFor[string](), pods.Type()))
-	controller.SetMapIndex(reflect.ValueOf("haproxy_pods"), pods)
-	vars := render.HostVars()
-	vars["resources"], vars["controller"] = resources.Interface(), controller.Interface()
-	for _, each := range p.each {
-		if elem := p.elem(each.Resource); elem != nil {
-			vars[each.As] = reflect.Zero(elem).Interface()
-		}
-	}
-	return vars
-}
-
 // eachOf lists the entries that are rendered for each object.
 func eachOf(s *Settings) map[string]ForEach {
 	all := map[string]ForEach{}
@@ -238,64 +175,6 @@ func eachOf(s *Settings) map[string]ForEach {
 		}
 	}
 	return all
-}
-
-// elem is the type of the objects of a resource, nil for what is not watched.
-func (p *Program) elem(resource string) reflect.Type {
-	i := slices.IndexFunc(p.resources, func(r programResource) bool { return r.name == resource })
-	if i < 0 {
-		return nil
-	}
-	return p.resources[i].elem
-}
-
-// storeValue makes what templates see of one resource: a struct of functions
-// that return its type.
-func storeValue(elem reflect.Type, from *reads, name string) reflect.Value {
-	list, keys := reflect.SliceOf(elem), reflect.TypeFor[[]string]()
-	get := func(keys []string) reflect.Value {
-		objs, err := from.get(name, keys)
-		if err != nil {
-			panic(err) // the engine gives it the position of the call
-		}
-		return typedList(list, objs)
-	}
-	funcs := []reflect.Value{
-		reflect.MakeFunc(reflect.FuncOf(nil, []reflect.Type{list}, false), func([]reflect.Value) []reflect.Value {
-			return []reflect.Value{get(nil)}
-		}),
-		reflect.MakeFunc(reflect.FuncOf([]reflect.Type{keys}, []reflect.Type{list}, true), func(args []reflect.Value) []reflect.Value {
-			return []reflect.Value{get(args[0].Interface().([]string))}
-		}),
-		reflect.MakeFunc(reflect.FuncOf([]reflect.Type{keys}, []reflect.Type{elem}, true), func(args []reflect.Value) []reflect.Value {
-			if found := get(args[0].Interface().([]string)); found.Len() > 0 {
-				return []reflect.Value{found.Index(0)}
-			}
-			return []reflect.Value{reflect.Zero(elem)}
-		}),
-	}
-	var fields []reflect.StructField
-	for i, name := range []string{"List", "Get", "GetSingle"} {
-		fields = append(fields, reflect.StructField{Name: name, Type: funcs[i].Type()})
-	}
-	v := reflect.New(reflect.StructOf(fields)).Elem()
-	for i, f := range funcs {
-		v.Field(i).Set(f)
-	}
-	return v
-}
-
-// typedList converts objects to the type that templates see.
-func typedList(typ reflect.Type, objs []k8swatch.Object) reflect.Value {
-	out := reflect.MakeSlice(typ, 0, len(objs))
-	for _, o := range objs {
-		v := reflect.ValueOf(o)
-		if u, ok := o.(*unstructured.Unstructured); ok {
-			v = reflect.ValueOf(u.Object)
-		}
-		out = reflect.Append(out, v)
-	}
-	return out
 }
 
 // readsKey is the key of the reads in the context of a render.
@@ -367,10 +246,7 @@ func (p *Program) CaseRenderer(ctx context.Context, in *cases.Input) (reconcile.
 	stores := Stores{}
 	watchers := map[string]*k8swatch.Watcher{}
 	for _, r := range p.resources {
-		w, err := k8swatch.New(in.Source, r.gvr, &k8swatch.Options{
-			Namespace: r.watch.Namespace, LabelSelector: r.watch.LabelSelector, FieldSelector: r.watch.FieldSelector,
-			IndexBy: r.watch.IndexBy, IgnoreFields: r.watch.IgnoreFields,
-		})
+		w, err := k8swatch.New(in.Source, r.gvr, r.watch.options())
 		if err == nil {
 			err = group.Add(w)
 		}
@@ -399,9 +275,4 @@ func (p *Program) CaseRenderer(ctx context.Context, in *cases.Input) (reconcile.
 		}
 		return rendered, err
 	}), nil
-}
-
-// storeOf reads a snapshot.
-func storeOf(s *k8swatch.Snapshot) Store {
-	return Store{Len: s.Len(), Revision: s.Revision() + 1, Get: func(_ context.Context, keys []string) ([]k8swatch.Object, error) { return s.Get(keys...), nil }}
 }

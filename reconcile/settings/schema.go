@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/hapticsdk/haptic/internal/strictyaml"
+	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
 )
 
@@ -35,8 +34,8 @@ func Schema() []byte {
 // typeSchema describes a type; f is the field that has it.
 func typeSchema(t reflect.Type, f strictyaml.Field) orderedObject {
 	switch {
-	case t == reflect.TypeFor[metav1.Duration]():
-		return orderedObject{{"type", "string"}, {"pattern", durationPattern}}
+	case t == reflect.TypeFor[Intervals]():
+		return intervalsSchema()
 	case t == reflect.TypeFor[cases.Case]():
 		return orderedObject{{"type", "object"}}
 	case t.Kind() == reflect.Struct:
@@ -61,6 +60,17 @@ func typeSchema(t reflect.Type, f strictyaml.Field) orderedObject {
 		schema = append(schema, member{"enum", strings.Split(f.Enum, ",")})
 	}
 	return schema
+}
+
+// intervalsSchema describes the rows of the table of intervals.
+func intervalsSchema() orderedObject {
+	properties := orderedObject{}
+	for _, row := range new(reconcile.Options).Intervals() {
+		if row.Name != "" {
+			properties = append(properties, member{row.Name, orderedObject{{"description", row.Doc}, {"type", "string"}, {"pattern", durationPattern}}})
+		}
+	}
+	return orderedObject{{"type", "object"}, {"properties", properties}, {"additionalProperties", false}}
 }
 
 func structSchema(t reflect.Type) orderedObject {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"path"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +42,7 @@ type Settings struct {
 	CAFiles          map[string]Template `json:"caFiles,omitempty" doc:"CA files, by name: clients.pem."`
 	CRTLists         map[string]Template `json:"crtLists,omitempty" doc:"Lists of certificates, by name: sites.txt."`
 
-	Reconcile   Intervals `json:"reconcile,omitzero" doc:"When things happen."`
+	Reconcile   Intervals `json:"reconcile,omitempty" doc:"When things happen."`
 	Dataplane   Dataplane `json:"dataplane,omitzero" doc:"How the HAProxys are found and reached."`
 	Credentials SecretRef `json:"credentialsSecretRef,omitzero" doc:"The Secret with dataplane_username, dataplane_password, validation_username and validation_password."`
 	Logging     Logging   `json:"logging,omitzero" doc:"What the controller logs."`
@@ -99,17 +98,10 @@ type PostProcessParams struct {
 	Replace string `json:"replace,omitempty" doc:"What takes its place; $1 is the first group."`
 }
 
-// Intervals say when things happen. They mean what the fields of [reconcile.Options] of
-// the same meaning do, and are durations of Go: "500ms", "2s", "1m30s".
-type Intervals struct {
-	Debounce         metav1.Duration `json:"debounceInterval,omitzero" doc:"Between two renders, at most. Empty: 500ms. The first change after a quiet time acts at once." max:"24h"`
-	MinDeployment    metav1.Duration `json:"minDeploymentInterval,omitzero" doc:"Between two reloads of one HAProxy. Empty: 2s." max:"24h"`
-	DriftPrevention  metav1.Duration `json:"driftPreventionInterval,omitzero" doc:"Idle time after which a HAProxy is checked. Empty: 1m."`
-	DeployTimeout    metav1.Duration `json:"deploymentTimeout,omitzero" doc:"Of one deployment to one HAProxy. Empty: 30s." min:"10ms" max:"24h"`
-	RenderTimeout    metav1.Duration `json:"renderTimeout,omitzero" doc:"Of one render. Empty: 30s." min:"10ms" max:"24h"`
-	RetryInterval    metav1.Duration `json:"retryInterval,omitzero" doc:"First wait after a failure, doubling. Empty: 1s." max:"24h"`
-	RetryMaxInterval metav1.Duration `json:"retryMaxInterval,omitzero" doc:"Longest wait between two tries. Empty: 1m." max:"24h"`
-}
+// Intervals say when things happen, by their names in the table of
+// [reconcile.Options.Intervals], such as "debounceInterval". In a file they are
+// durations of Go: "500ms", "2s", "1m30s".
+type Intervals map[string]metav1.Duration
 
 // Dataplane say how the HAProxys are found and reached. The folders must be
 // absolute; they are those of the machine where HAProxy runs.
@@ -161,8 +153,7 @@ func (s *Settings) Defaulted() *Settings {
 		orElse(&r.Store, StoreFull)
 		d.WatchedResources[name] = r
 	}
-	opts := s.Reconcile.options().WithDefaults()
-	d.Reconcile = intervalsOf(opts)
+	d.Reconcile = s.Reconcile.defaulted()
 	p, layout := &d.Dataplane, s.Layout()
 	orElse(&p.Container, "dataplane")
 	orElse(&p.Port, 5555)
@@ -205,21 +196,22 @@ func (s *Settings) Version() string {
 }
 
 // options gives the intervals as those of a loop.
-func (i Intervals) options() reconcile.Options {
-	return reconcile.Options{
-		Debounce: i.Debounce.Duration, MinInterval: i.MinDeployment.Duration, DriftInterval: i.DriftPrevention.Duration,
-		DeployTimeout: i.DeployTimeout.Duration, RenderTimeout: i.RenderTimeout.Duration,
-		RetryBase: i.RetryInterval.Duration, RetryMax: i.RetryMaxInterval.Duration,
+func (i Intervals) options() (o reconcile.Options) {
+	for _, row := range o.Intervals() {
+		*row.Value = i[row.Name].Duration
 	}
+	return o
 }
 
-func intervalsOf(o reconcile.Options) Intervals {
-	d := func(v time.Duration) metav1.Duration { return metav1.Duration{Duration: v} }
-	return Intervals{
-		Debounce: d(o.Debounce), MinDeployment: d(o.MinInterval), DriftPrevention: d(o.DriftInterval),
-		DeployTimeout: d(o.DeployTimeout), RenderTimeout: d(o.RenderTimeout),
-		RetryInterval: d(o.RetryBase), RetryMaxInterval: d(o.RetryMax),
+// defaulted are all intervals.
+func (i Intervals) defaulted() Intervals {
+	all, opts := Intervals{}, i.options().WithDefaults()
+	for _, row := range opts.Intervals() {
+		if row.Name != "" {
+			all[row.Name] = metav1.Duration{Duration: *row.Value}
+		}
 	}
+	return all
 }
 
 // gvr is what is watched, as client-go says it.

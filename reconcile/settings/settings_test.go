@@ -113,7 +113,7 @@ dataplane: {mapsDir: /maps}
 	if r := d.WatchedResources["slices"]; len(r.IgnoreFields) > 0 {
 		t.Errorf("instance slices have no status: %+v", r)
 	}
-	if d.Reconcile.Debounce.Duration != 20*time.Millisecond || d.Reconcile.MinDeployment.Duration != 2*time.Second {
+	if d.Reconcile["debounceInterval"].Duration != 20*time.Millisecond || d.Reconcile["minDeploymentInterval"].Duration != 2*time.Second {
 		t.Errorf("%+v", d.Reconcile)
 	}
 	if p := d.Dataplane; p.MapsDir != "/maps" || p.GeneralDir != "/etc/haproxy/general" || p.Port != 5555 || p.Strategy != "raw" {

@@ -12,27 +12,18 @@ import (
 
 // liveWatcher watches one resource for as long as some settings name it.
 type liveWatcher struct {
+	watched
 	resource WatchedResource
-	full     *k8swatch.Watcher
+	full     *k8swatch.Watcher                 // nil for a resource that is fetched on demand
 	onDemand *k8swatch.Cached[k8swatch.Object] // in place of full
 	stop     context.CancelFunc
 }
 
-func (w *liveWatcher) wait(ctx context.Context) error {
-	var err error
-	if w.full != nil {
-		_, err = w.full.WaitForSync(ctx)
-	} else {
-		_, err = w.onDemand.WaitForSync(ctx)
-	}
-	return err
-}
-
-func (w *liveWatcher) state() k8swatch.State {
-	if w.full != nil {
-		return w.full.State()
-	}
-	return w.onDemand.State()
+// watched is what both kinds of watchers have.
+type watched interface {
+	Run(ctx context.Context) error
+	WaitForSync(ctx context.Context) (objects int, err error)
+	State() k8swatch.State
 }
 
 // watch gives a program its watchers: those of before where they are of the same,
@@ -55,7 +46,7 @@ func (l *Live) watch(ctx context.Context, use, before *inUse) (started []*liveWa
 		use.watchers[r.name] = known[i]
 	}
 	for _, w := range started {
-		if err := w.wait(ctx); err != nil {
+		if _, err := w.WaitForSync(ctx); err != nil {
 			return started, err
 		}
 	}
@@ -64,8 +55,7 @@ func (l *Live) watch(ctx context.Context, use, before *inUse) (started []*liveWa
 
 // start makes a watcher that runs.
 func (l *Live) start(r programResource) (*liveWatcher, error) {
-	w := &liveWatcher{resource: r.watch}
-	run, err := l.newWatcher(w, r)
+	w, err := l.newWatcher(r)
 	if err != nil {
 		return nil, err
 	}
@@ -74,37 +64,39 @@ func (l *Live) start(r programResource) (*liveWatcher, error) {
 	}
 	ctx, stop := context.WithCancel(l.running)
 	w.stop = stop
-	l.wg.Go(func() { _ = run(ctx) }) // ErrStarted alone
+	l.wg.Go(func() { _ = w.Run(ctx) }) // ErrStarted alone
 	return w, nil
 }
 
-func (l *Live) newWatcher(w *liveWatcher, r programResource) (run func(context.Context) error, err error) {
+func (l *Live) newWatcher(r programResource) (w *liveWatcher, err error) {
+	w = &liveWatcher{resource: r.watch}
 	changed := func(_ context.Context, c k8swatch.Changes) error {
 		l.changed(r.name, c)
 		return nil
 	}
-	if r.watch.Store == StoreOnDemand {
-		source, ok := l.opts.Source.(k8swatch.MetadataSource)
-		if !ok {
-			return nil, fmt.Errorf("store on-demand needs a source of metadata, such as a cluster; a %T is none", l.opts.Source)
-		}
-		w.onDemand, err = k8swatch.NewCached[k8swatch.Object](source, r.gvr, &k8swatch.CachedOptions{
-			Namespace: r.watch.Namespace, LabelSelector: r.watch.LabelSelector, FieldSelector: r.watch.FieldSelector,
-			IndexBy: r.watch.IndexBy, Debounce: -1, OnChange: changed, Logger: l.log,
-		})
-		if err != nil {
-			return nil, err
-		}
-		return w.onDemand.Run, nil
+	if r.watch.Store != StoreOnDemand {
+		opts := r.watch.options()
+		opts.Debounce, opts.OnChange, opts.Logger = -1, changed, l.log
+		w.full, err = k8swatch.New(l.opts.Source, r.gvr, opts)
+		w.watched = w.full
+		return w, err
 	}
-	w.full, err = k8swatch.New(l.opts.Source, r.gvr, &k8swatch.Options{
+	source, ok := l.opts.Source.(k8swatch.MetadataSource)
+	if !ok {
+		return nil, fmt.Errorf("store on-demand needs a source of metadata, such as a cluster; a %T is none", l.opts.Source)
+	}
+	w.onDemand, err = k8swatch.NewCached[k8swatch.Object](source, r.gvr, &k8swatch.CachedOptions{
 		Namespace: r.watch.Namespace, LabelSelector: r.watch.LabelSelector, FieldSelector: r.watch.FieldSelector,
-		IndexBy: r.watch.IndexBy, IgnoreFields: r.watch.IgnoreFields, Debounce: -1, OnChange: changed, Logger: l.log,
+		IndexBy: r.watch.IndexBy, Debounce: -1, OnChange: changed, Logger: l.log,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return w.full.Run, nil
+	w.watched = w.onDemand
+	return w, err
+}
+
+// options are those of a watcher that holds all objects.
+func (r WatchedResource) options() *k8swatch.Options {
+	return &k8swatch.Options{Namespace: r.Namespace, LabelSelector: r.LabelSelector, FieldSelector: r.FieldSelector,
+		IndexBy: r.IndexBy, IgnoreFields: r.IgnoreFields}
 }
 
 // end stops watchers; Run waits for them.

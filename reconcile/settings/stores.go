@@ -1,0 +1,243 @@
+package settings
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
+)
+
+// Stores reads watched resources at one instant, by their names in the settings.
+type Stores map[string]Store
+
+// Store reads one watched resource.
+type Store struct {
+	// Get returns the objects whose index keys begin with the given ones. Nobody
+	// changes the slice.
+	Get func(ctx context.Context, keys []string) ([]k8swatch.Object, error)
+	Len int // number of objects
+
+	// Revision is another one whenever Get would answer something else. Zero:
+	// that is not known, and what was rendered from it is rendered each time.
+	Revision k8swatch.Revision
+}
+
+// list returns all objects.
+func (s Store) list(ctx context.Context) ([]k8swatch.Object, error) {
+	if s.Get == nil {
+		return nil, nil
+	}
+	return s.Get(ctx, nil)
+}
+
+func (s Stores) counts() map[string]int {
+	counts := make(map[string]int, len(s))
+	for name, store := range s {
+		counts[name] = store.Len
+	}
+	return counts
+}
+
+// vars makes the variables of one render.
+func (p *Program) vars(from *reads) map[string]any {
+	var fields []reflect.StructField
+	var values []reflect.Value
+	pods := storeValue(reflect.TypeFor[*corev1.Pod](), from, haproxyPods)
+	for _, r := range p.resources {
+		if r.name == haproxyPods {
+			continue
+		}
+		v := storeValue(r.elem, from, r.name)
+		fields = append(fields, reflect.StructField{Name: strings.ToUpper(r.name[:1]) + r.name[1:], Type: v.Type()})
+		values = append(values, v)
+	}
+	resources := reflect.New(reflect.StructOf(fields)).Elem()
+	for i, v := range values {
+		resources.Field(i).Set(v)
+	}
+	controller := reflect.MakeMap(reflect.MapOf(reflect.TypeFor[string](), pods.Type()))
+	controller.SetMapIndex(reflect.ValueOf("haproxy_pods"), pods)
+	vars := render.HostVars()
+	vars["resources"], vars["controller"] = resources.Interface(), controller.Interface()
+	for _, each := range p.each {
+		if elem := p.elem(each.Resource); elem != nil {
+			vars[each.As] = reflect.Zero(elem).Interface()
+		}
+	}
+	return vars
+}
+
+// elem is the type of the objects of a resource, nil for what is not watched.
+func (p *Program) elem(resource string) reflect.Type {
+	i := slices.IndexFunc(p.resources, func(r programResource) bool { return r.name == resource })
+	if i < 0 {
+		return nil
+	}
+	return p.resources[i].elem
+}
+
+// storeValue makes what templates see of one resource: a struct of functions
+// that return its type.
+func storeValue(elem reflect.Type, from *reads, name string) reflect.Value {
+	list, keys := reflect.SliceOf(elem), reflect.TypeFor[[]string]()
+	get := func(keys []string) reflect.Value {
+		objs, err := from.get(name, keys)
+		if err != nil {
+			panic(err) // the engine gives it the position of the call
+		}
+		return typedList(list, objs)
+	}
+	funcs := []reflect.Value{
+		reflect.MakeFunc(reflect.FuncOf(nil, []reflect.Type{list}, false), func([]reflect.Value) []reflect.Value {
+			return []reflect.Value{get(nil)}
+		}),
+		reflect.MakeFunc(reflect.FuncOf([]reflect.Type{keys}, []reflect.Type{list}, true), func(args []reflect.Value) []reflect.Value {
+			return []reflect.Value{get(args[0].Interface().([]string))}
+		}),
+		reflect.MakeFunc(reflect.FuncOf([]reflect.Type{keys}, []reflect.Type{elem}, true), func(args []reflect.Value) []reflect.Value {
+			if found := get(args[0].Interface().([]string)); found.Len() > 0 {
+				return []reflect.Value{found.Index(0)}
+			}
+			return []reflect.Value{reflect.Zero(elem)}
+		}),
+	}
+	var fields []reflect.StructField
+	for i, name := range []string{"List", "Get", "GetSingle"} {
+		fields = append(fields, reflect.StructField{Name: name, Type: funcs[i].Type()})
+	}
+	v := reflect.New(reflect.StructOf(fields)).Elem()
+	for i, f := range funcs {
+		v.Field(i).Set(f)
+	}
+	return v
+}
+
+// typedList converts objects to the type that templates see.
+func typedList(typ reflect.Type, objs []k8swatch.Object) reflect.Value {
+	out := reflect.MakeSlice(typ, 0, len(objs))
+	for _, o := range objs {
+		v := reflect.ValueOf(o)
+		if u, ok := o.(*unstructured.Unstructured); ok {
+			v = reflect.ValueOf(u.Object)
+		}
+		out = reflect.Append(out, v)
+	}
+	return out
+}
+
+// storeOf reads a snapshot.
+func storeOf(s *k8swatch.Snapshot) Store {
+	return Store{Len: s.Len(), Revision: s.Revision() + 1, Get: func(_ context.Context, keys []string) ([]k8swatch.Object, error) { return s.Get(keys...), nil }}
+}
+
+// reads is how the templates of a program read the stores in one render. It
+// notes every call with the revision of its answer, so that what was rendered from
+// it is rendered again only when it would be answered differently: the cost of a
+// render follows the change.
+//
+// The revision is that of the answer to the keys, not of the whole store: if the
+// endpoints of one Service change, the backends of the others stay as they are.
+type reads struct {
+	render.Reads
+	stores   Stores
+	excluded *reconcile.Excluded
+	ctx      context.Context
+}
+
+// newReads reads the stores for the render of a context, and for whoever asks
+// afterwards where a line came from.
+func newReads(ctx context.Context, stores Stores) *reads {
+	r := &reads{stores: stores, excluded: reconcile.Excluding(ctx), ctx: ctx}
+	r.Vars, r.Same = []string{"resources", "controller"}, r.same
+	return r
+}
+
+// lookupTimeout bounds what is fetched for the origin of a line.
+const lookupTimeout = 10 * time.Second
+
+// call is one call of List, Get or GetSingle.
+type call struct{ store, keys string }
+
+// answer is what a call was answered with.
+type answer struct {
+	keys     []string
+	revision k8swatch.Revision    // of the store
+	objs     []k8swatch.Object    // of Get; List is as good as the revision of the store
+	left     []reconcile.Resource // left out of the answer
+}
+
+// get answers a call, and notes it.
+func (r *reads) get(name string, keys []string) ([]k8swatch.Object, error) {
+	if r == nil {
+		return nil, nil
+	}
+	a, err := r.answer(name, slices.Clone(keys)) // a template may change its own
+	if err != nil {
+		return nil, err
+	}
+	objs := a.objs
+	if len(keys) == 0 {
+		a.objs = nil
+	}
+	r.Note(call{name, strings.Join(keys, "\x00")}, a)
+	return objs, nil
+}
+
+func (r *reads) answer(name string, keys []string) (*answer, error) {
+	store, ctx := r.stores[name], r.ctx
+	if ctx.Err() != nil {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
+		defer stop()
+	}
+	a := &answer{keys: keys, revision: store.Revision}
+	if store.Get == nil {
+		return a, nil
+	}
+	objs, err := store.Get(ctx, keys)
+	if err != nil || r.excluded.Empty() {
+		a.objs = objs
+		return a, err
+	}
+	a.objs = make([]k8swatch.Object, 0, len(objs))
+	for _, o := range objs {
+		if !r.excluded.Has(o) {
+			a.objs = append(a.objs, o)
+		} else if left, ok := reconcile.ResourceOf(o); ok {
+			a.left = append(a.left, left)
+		}
+	}
+	return a, nil
+}
+
+// same reports whether a call would be answered as it was.
+func (r *reads) same(key, revision any) bool {
+	c, before := key.(call), revision.(*answer)
+	store := r.stores[c.store]
+	untouched := store.Revision == before.revision && store.Revision != 0
+	if untouched && r.excluded.Empty() && len(before.left) == 0 {
+		return true
+	}
+	if store.Revision == 0 || !untouched && len(before.keys) == 0 {
+		return false
+	}
+	now, err := r.answer(c.store, before.keys)
+	if err != nil || !slices.Equal(now.left, before.left) {
+		return false
+	}
+	return len(before.keys) == 0 || slices.EqualFunc(now.objs, before.objs, sameObject)
+}
+
+// sameObject reports whether two reads gave the same object in the same version.
+func sameObject(a, b k8swatch.Object) bool {
+	return a == b || a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() &&
+		a.GetUID() == b.GetUID() && a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()
+}
