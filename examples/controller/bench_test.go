@@ -31,6 +31,8 @@ func manyIngresses(n int) *world {
 	return w
 }
 
+var benchSettings = Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
+
 func BenchmarkBuildRoutes(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -50,7 +52,7 @@ func BenchmarkRender(b *testing.B) {
 			require.NoError(b, err)
 			w, slots := manyIngresses(n), &Slots{}
 			renderer := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
-				return BuildRoutes(w.cluster(), slots).input(Settings{}), nil
+				return BuildRoutes(w.cluster(), slots).input(benchSettings), nil
 			}}
 			b.ReportAllocs()
 			for b.Loop() {
@@ -71,13 +73,12 @@ func BenchmarkChange(b *testing.B) {
 			engine, err := compileTemplates("", dataplane.Layout{})
 			require.NoError(b, err)
 			w, slots, validator := manyIngresses(n), &Slots{}, &validate.Validator{}
-			settings := Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
 			var last *Routes
 			renderer := &render.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*render.Input, error) {
 				routes := BuildRoutes(w.cluster(), slots)
 				routes.Keep(last)
 				last = routes
-				return routes.input(settings), nil
+				return routes.input(benchSettings), nil
 			}}
 			var current *dataplane.Config
 			next := func(i int) {

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"net"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch"
@@ -32,84 +29,6 @@ type Cluster struct {
 	Slices    func(namespace, service string) []*discoveryv1.EndpointSlice
 	Excluded  *reconcile.Excluded // in quarantine; nil: nothing
 }
-
-// Routes is what the templates print: what all Ingresses together mean.
-type Routes struct {
-	Hosts        []string // "shop.demo.test", "*.demo.test"
-	Exact        []Path   // Key: host and path, as a request has them
-	Prefix       []Path   // Key: the beginning of host, path and "/"
-	Backends     []*Backend
-	Certificates []TLSCertificate
-	Default      string // backend of requests that no rule matches, "" if none
-	Files        []dataplane.File
-	FileOwners   map[dataplane.Position][]any // of what a file was made
-	Refused      []reconcile.Refusal
-}
-
-// Keep takes from the routes of the last render each list that is equal, so
-// that nothing is rendered again that did not change.
-func (r *Routes) Keep(last *Routes) {
-	if last == nil {
-		return
-	}
-	if slices.Equal(r.Hosts, last.Hosts) {
-		r.Hosts = last.Hosts
-	}
-	if slices.Equal(r.Exact, last.Exact) {
-		r.Exact = last.Exact
-	}
-	if slices.Equal(r.Prefix, last.Prefix) {
-		r.Prefix = last.Prefix
-	}
-	if slices.EqualFunc(r.Certificates, last.Certificates, func(a, b TLSCertificate) bool {
-		return a.File == b.File && a.Secret == b.Secret && slices.Equal(a.Hosts, b.Hosts)
-	}) {
-		r.Certificates = last.Certificates
-	}
-}
-
-// Path is a line of a map: requests that match Key go to Backend.
-type Path struct {
-	Key, Backend string
-	Ingress      *networkingv1.Ingress // that asks for it
-}
-
-// Owners makes the Ingress answer for what is wrong with the line.
-func (p Path) Owners() []any { return []any{p.Ingress} }
-
-// Backend is a port of a Service.
-type Backend struct {
-	Name    string // namespace_service_port
-	Servers []Server
-	Service *corev1.Service       // nil where there is none
-	Ingress *networkingv1.Ingress // the oldest that names it
-}
-
-// Owners makes the Service answer for what is wrong with the backend or, where
-// that is not it, the Ingress.
-func (b *Backend) Owners() []any {
-	if b.Service == nil {
-		return []any{b.Ingress}
-	}
-	return []any{b.Ingress, b.Service}
-}
-
-// Server is an endpoint of a Service, under a name that it keeps.
-type Server struct {
-	Name     string // "s1"
-	Address  string // "192.0.2.1:8080"
-	Disabled bool   // a spare slot that waits for an endpoint
-}
-
-// TLSCertificate is a line of the crt-list.
-type TLSCertificate struct {
-	File   string
-	Hosts  []string // server names to use it for
-	Secret *corev1.Secret
-}
-
-// Owners makes the Secret answer for what is wrong with the certificate.
-func (c TLSCertificate) Owners() []any { return []any{c.Secret} }
 
 // anyHost stands for the host of rules that name none. No Host header can say
 // it, since hosts are looked up in a map that lacks it.
@@ -326,82 +245,6 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 		b.routes.Backends = append(b.routes.Backends, b.slots.Assign(name, addresses, svc, b.ing))
 	}
 	return name, true
-}
-
-// endpointAddresses returns the addresses behind a port of a Service, by the
-// name of the port: those that are ready or, where none is, those that still
-// serve while they terminate. wrong are those that no server can have: HAProxy
-// would take them for sockets, environment variables or names to look up.
-func endpointAddresses(endpointSlices []*discoveryv1.EndpointSlice, port string) (ready, wrong []string) {
-	var serving []string
-	for _, s := range endpointSlices {
-		if s.AddressType == discoveryv1.AddressTypeFQDN {
-			continue
-		}
-		for _, p := range s.Ports {
-			if p.Port == nil || p.Name != nil && *p.Name != port || p.Name == nil && port != "" {
-				continue
-			}
-			for _, e := range s.Endpoints {
-				for _, ip := range e.Addresses {
-					address := net.JoinHostPort(ip, strconv.Itoa(int(*p.Port)))
-					addr, err := netip.ParseAddr(ip)
-					switch {
-					case err != nil || addr.Zone() != "" || *p.Port < 1 || *p.Port > 65535:
-						wrong = append(wrong, address)
-					case e.Conditions.Ready == nil || *e.Conditions.Ready:
-						ready = append(ready, address)
-					case e.Conditions.Serving != nil && *e.Conditions.Serving:
-						serving = append(serving, address)
-					}
-				}
-			}
-		}
-	}
-	if len(ready) == 0 {
-		ready = serving
-	}
-	slices.Sort(ready)
-	return slices.Compact(ready), wrong
-}
-
-func hostProblem(host string) string {
-	name := strings.TrimPrefix(host, "*.")
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return fmt.Sprintf("%q is not a host name", host)
-	}
-	return ""
-}
-
-// maxPath is how long a path may be, in bytes: a request must fit into HAProxy's
-// tune.bufsize, 16384, and so must a line of a map, which it reads as two
-// otherwise.
-const maxPath = 8192
-
-// nameProblem says what is wrong with the name of an object or a port. The API
-// server sees to it, but not everything comes from there.
-func nameProblem(name string) string {
-	for _, r := range name {
-		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' {
-			return fmt.Sprintf("%q is not the name of an object", name)
-		}
-	}
-	return ""
-}
-
-func pathProblem(path string) string {
-	if !strings.HasPrefix(path, "/") {
-		return fmt.Sprintf("%q does not begin with a slash", path)
-	}
-	if len(path) > maxPath {
-		return fmt.Sprintf("it has %d bytes, which is more than the %d that are served", len(path), maxPath)
-	}
-	for _, r := range path {
-		if r <= ' ' || r >= 0x7f || r == '?' || r == '#' {
-			return fmt.Sprintf("%q holds %q, which the path of no request can", path, r)
-		}
-	}
-	return ""
 }
 
 func (b *builder) refuse(field fieldPath, reason string) {

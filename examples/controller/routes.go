@@ -1,0 +1,89 @@
+package main
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
+)
+
+// Routes is what the templates print: what all Ingresses together mean.
+type Routes struct {
+	Hosts        []string // "shop.demo.test", "*.demo.test"
+	Exact        []Path   // Key: host and path, as a request has them
+	Prefix       []Path   // Key: the beginning of host, path and "/"
+	Backends     []*Backend
+	Certificates []TLSCertificate
+	Default      string // backend of requests that no rule matches, "" if none
+	Files        []dataplane.File
+	FileOwners   map[dataplane.Position][]any // of what a file was made
+	Refused      []reconcile.Refusal
+}
+
+// Keep takes from the routes of the last render each list that is equal, so
+// that nothing is rendered again that did not change.
+func (r *Routes) Keep(last *Routes) {
+	if last == nil {
+		return
+	}
+	if slices.Equal(r.Hosts, last.Hosts) {
+		r.Hosts = last.Hosts
+	}
+	if slices.Equal(r.Exact, last.Exact) {
+		r.Exact = last.Exact
+	}
+	if slices.Equal(r.Prefix, last.Prefix) {
+		r.Prefix = last.Prefix
+	}
+	if slices.EqualFunc(r.Certificates, last.Certificates, func(a, b TLSCertificate) bool {
+		return a.File == b.File && a.Secret == b.Secret && slices.Equal(a.Hosts, b.Hosts)
+	}) {
+		r.Certificates = last.Certificates
+	}
+}
+
+// Path is a line of a map: requests that match Key go to Backend.
+type Path struct {
+	Key, Backend string
+	Ingress      *networkingv1.Ingress // that asks for it
+}
+
+// Owners makes the Ingress answer for what is wrong with the line.
+func (p Path) Owners() []any { return []any{p.Ingress} }
+
+// Backend is a port of a Service.
+type Backend struct {
+	Name    string // namespace_service_port
+	Servers []Server
+	Service *corev1.Service       // nil where there is none
+	Ingress *networkingv1.Ingress // the oldest that names it
+}
+
+// Owners makes the Service answer for what is wrong with the backend or, where
+// that is not it, the Ingress.
+func (b *Backend) Owners() []any {
+	if b.Service == nil {
+		return []any{b.Ingress}
+	}
+	return []any{b.Ingress, b.Service}
+}
+
+// Server is an endpoint of a Service, under a name that it keeps.
+type Server struct {
+	Name     string // "s1"
+	Address  string // "192.0.2.1:8080"
+	Disabled bool   // a spare slot that waits for an endpoint
+}
+
+// TLSCertificate is a line of the crt-list.
+type TLSCertificate struct {
+	File   string
+	Hosts  []string // server names to use it for
+	Secret *corev1.Secret
+}
+
+// Owners makes the Secret answer for what is wrong with the certificate.
+func (c TLSCertificate) Owners() []any { return []any{c.Secret} }
