@@ -1,3 +1,6 @@
+// Package discover finds the HAProxys that are configured through a Dataplane API:
+// which pods they are, the credentials for them, and clients that are the targets of
+// a loop.
 package discover
 
 import (
@@ -23,10 +26,10 @@ import (
 type Clients struct {
 	Options *dataplane.ClientOptions
 
-	// Reread says what the credentials are now, where an endpoint refuses those
-	// that it is called with; where they differ the call is made once more.
-	// It should ask where they are kept, such as the API server: a watch may lag
-	// behind a Secret that changed in mid-deployment. Nil: such a call fails.
+	// Reread says what the credentials are now, when an endpoint refuses those
+	// that it is called with; if they differ, the call is made once more. It should
+	// ask where they are kept, such as the API server: a watch may lag behind a Secret
+	// that changed in mid-deployment. It has 5 s. Nil: such a call fails.
 	Reread func(ctx context.Context) (Credentials, error)
 
 	// Oldest is the oldest HAProxy that counts. Zero: 2.6. A validator with a
@@ -78,8 +81,8 @@ func (c *Clients) Targets(endpoints []dataplane.Endpoint) ([]reconcile.Target, e
 	return targets, errors.Join(errs...)
 }
 
-// currentTimeout is what one endpoint gets to tell what it has.
-const currentTimeout = 5 * time.Second
+// askTimeout is what one endpoint gets to tell what it has, and one Reread.
+const askTimeout = 5 * time.Second
 
 // Current returns what the first of the endpoints has that answers, and nil where none
 // has anything: a controller that starts anew gives it to Templates.SetPrevious of package render. The
@@ -90,15 +93,13 @@ func (c *Clients) Current(ctx context.Context) (*dataplane.Config, error) {
 	c.mu.Unlock()
 	var errs []error
 	for _, r := range remotes {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		var current *dataplane.Config
-		err := func() error {
-			ctx, cancel := context.WithTimeout(ctx, currentTimeout)
-			defer cancel()
-			return r.do(ctx, func(client *dataplane.Client) (err error) {
-				current, err = client.Current(ctx)
-				return err
-			})
-		}()
+		err := r.do(ctx, func(client *dataplane.Client) (err error) {
+			current, err = client.Current(ctx)
+			return err
+		})
+		cancel()
 		if current != nil {
 			return current, nil
 		}
@@ -116,9 +117,8 @@ type remote struct {
 	mu       sync.Mutex
 	endpoint dataplane.Endpoint
 	client   *dataplane.Client
-	refused  bool   // the last call was refused for its credentials
-	known    func() // ends the reading of others, which may hang where they are kept; nil before the first
-	retired  bool   // nobody is to keep a connection
+	refused  bool // the last call was refused for its credentials
+	retired  bool // no connection is kept
 }
 
 func sameCredentials(a, b dataplane.Endpoint) bool {
@@ -147,9 +147,6 @@ func (r *remote) use(e dataplane.Endpoint) error {
 	if r.client != nil {
 		r.client.Close()
 	}
-	if r.known != nil {
-		r.known()
-	}
 	r.endpoint, r.client = e, client
 	return nil
 }
@@ -168,11 +165,8 @@ func (r *remote) Name() string {
 	return r.client.Name()
 }
 
-// String tells the endpoint, without its password.
-func (r *remote) String() string { return "client of " + r.Name() }
-
-// Format is String for every verb, so that none shows the password.
-func (r *remote) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(r.String())) }
+// Format tells the endpoint, for every verb without its password.
+func (r *remote) Format(s fmt.State, _ rune) { fmt.Fprint(s, "client of ", r.Name()) }
 
 // DryRun implements [reconcile.Target].
 func (r *remote) DryRun(ctx context.Context, cfg *dataplane.Config) (plan *dataplane.Plan, err error) {
@@ -205,58 +199,53 @@ func (r *remote) Probe(ctx context.Context) (is dataplane.Target, err error) {
 	return is, err
 }
 
-// do makes a call, and makes it again where the credentials were refused and
+// do makes a call, and makes it once more where the credentials were refused and
 // others are to be had: they may have been rotated in the middle of the call.
 func (r *remote) do(ctx context.Context, f func(*dataplane.Client) error) error {
-	r.mu.Lock()
-	client, with := r.client, r.endpoint
-	r.mu.Unlock()
-	for read := false; ; {
-		err := f(client)
-		refused := errors.Is(err, dataplane.ErrUnauthorized)
-		if refused && !read && r.reread != nil {
-			read, err = true, r.readAgain(ctx, with, err)
+	client, with := r.current()
+	err := f(client)
+	if errors.Is(err, dataplane.ErrUnauthorized) {
+		if e := r.renew(ctx, with); e != nil {
+			err = errors.Join(err, e)
 		}
-		r.mu.Lock()
-		// Others may also have come by Targets while these were being refused.
-		again := refused && !sameCredentials(r.endpoint, with)
-		r.refused = refused && !again
-		if r.retired || client != r.client { // the call may have left a connection
+		if next, now := r.current(); !sameCredentials(now, with) { // Targets may have brought them, too
 			client.Close()
-		}
-		client, with = r.client, r.endpoint
-		r.mu.Unlock()
-		if !again {
-			return err
+			client, err = next, f(next)
 		}
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refused = errors.Is(err, dataplane.ErrUnauthorized)
+	if r.retired || client != r.client { // the call may have left a connection
+		client.Close()
+	}
+	return err
 }
 
-// readAgain takes the credentials that are now where they are kept. It returns the
-// error of the call that they were refused for, with what else went wrong.
-func (r *remote) readAgain(ctx context.Context, refused dataplane.Endpoint, err error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+func (r *remote) current() (*dataplane.Client, dataplane.Endpoint) {
 	r.mu.Lock()
-	r.known = cancel
-	come := !sameCredentials(r.endpoint, refused)
-	r.mu.Unlock()
-	if come {
-		return err
+	defer r.mu.Unlock()
+	return r.client, r.endpoint
+}
+
+// renew takes the credentials that are now where they are kept, unless others than
+// those that were refused are known already.
+func (r *remote) renew(ctx context.Context, refused dataplane.Endpoint) error {
+	if _, now := r.current(); r.reread == nil || !sameCredentials(now, refused) {
+		return nil
 	}
-	credentials, e := r.reread(ctx)
-	if e != nil {
-		return errors.Join(err, fmt.Errorf("reading the credentials again: %w", e))
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	credentials, err := r.reread(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the credentials again: %w", err)
 	}
 	now := refused
 	now.Username, now.Password = credentials.DataplaneUsername, credentials.DataplanePassword
 	if sameCredentials(now, refused) {
-		return err
+		return nil // those that Targets brought meanwhile stay
 	}
-	if e := r.use(now); e != nil {
-		return errors.Join(err, e)
-	}
-	return err
+	return r.use(now)
 }
 
 // Forget has the next deployment look at what the instance has.

@@ -281,14 +281,14 @@ func TestFlappingLeavesNothing(t *testing.T) {
 	require.Eventually(t, func() bool { return r.conns.Load() == 0 }, time.Minute, 5*time.Millisecond, "connections are left")
 }
 
-// TestOthersComeWhileRereadHangs: what the watch brings is used at once.
+// TestOthersComeWhileRereadHangs: what the watch brings is used.
 func TestOthersComeWhileRereadHangs(t *testing.T) {
 	r := newRotating(t, nil)
-	reading := make(chan struct{}, 1)
-	clients := Clients{Reread: func(ctx context.Context) (Credentials, error) {
+	reading, end := make(chan struct{}, 1), make(chan struct{})
+	clients := Clients{Reread: func(context.Context) (Credentials, error) {
 		reading <- struct{}{}
-		<-ctx.Done()
-		return Credentials{}, ctx.Err()
+		<-end // of its time
+		return Credentials{}, context.DeadlineExceeded
 	}}
 	before, err := clients.Targets([]dataplane.Endpoint{r.endpoint("wrong")})
 	require.NoError(t, err)
@@ -303,6 +303,7 @@ func TestOthersComeWhileRereadHangs(t *testing.T) {
 	now, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
 	require.NoError(t, err)
 	require.Same(t, before[0], now[0])
+	close(end)
 	require.NoError(t, <-done)
 	require.Contains(t, r.Raw(), "backend web")
 }
