@@ -21,6 +21,7 @@ var surroundings = map[string]string{
 	"templating": `ctx context.Context, ingresses []*networkingv1.Ingress`,
 	"validate":   `ctx context.Context, local *dataplane.Local, desired *dataplane.Config`,
 	"eventbus":   `ctx context.Context, result *dataplane.Result`,
+	"render":     `engine *templating.Engine, local *dataplane.Local, ingresses []*networkingv1.Ingress`,
 	"reconcile":  `ctx context.Context, renderer reconcile.Renderer, validator reconcile.Validator, local *dataplane.Local, bus *eventbus.Bus`,
 	"observe":    `ctx context.Context, bus *eventbus.Bus, loop *reconcile.Loop`,
 	"settings":   `ctx context.Context, bus *eventbus.Bus, folder *k8swatch.Folder, local *dataplane.Local, validator reconcile.Validator`,
@@ -40,6 +41,7 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/observe"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 	"github.com/hapticsdk/haptic/templating"
 	"github.com/hapticsdk/haptic/validate"

@@ -1,4 +1,4 @@
-// Package discover finds the HAProxys that are configured through a Dataplane API:
+// Package discover finds the instances that are configured through a Dataplane API:
 // which pods they are, the credentials for them, and clients that are the targets of
 // a loop.
 package discover
