@@ -203,23 +203,27 @@ func (r *remote) Probe(ctx context.Context) (is dataplane.Target, err error) {
 // others are to be had: they may have been rotated in the middle of the call.
 func (r *remote) do(ctx context.Context, f func(*dataplane.Client) error) error {
 	client, with := r.current()
-	err := f(client)
-	if errors.Is(err, dataplane.ErrUnauthorized) {
-		if e := r.renew(ctx, with); e != nil {
-			err = errors.Join(err, e)
+	for renewed := false; ; renewed = true {
+		err := f(client)
+		refused := errors.Is(err, dataplane.ErrUnauthorized)
+		if refused && !renewed {
+			if e := r.renew(ctx, with); e != nil {
+				err = errors.Join(err, e)
+			}
 		}
-		if next, now := r.current(); !sameCredentials(now, with) { // Targets may have brought them, too
+		r.mu.Lock()
+		// In one step: Targets, too, may bring others at any time, and then tries at once.
+		again := refused && !sameCredentials(r.endpoint, with)
+		r.refused = refused && !again
+		if r.retired || client != r.client { // the call may have left a connection
 			client.Close()
-			client, err = next, f(next)
+		}
+		client, with = r.client, r.endpoint
+		r.mu.Unlock()
+		if !again {
+			return err
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.refused = errors.Is(err, dataplane.ErrUnauthorized)
-	if r.retired || client != r.client { // the call may have left a connection
-		client.Close()
-	}
-	return err
 }
 
 func (r *remote) current() (*dataplane.Client, dataplane.Endpoint) {
