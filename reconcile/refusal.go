@@ -78,7 +78,7 @@ func (l *Loop) hear(ctx context.Context) {
 	defer l.mu.Unlock()
 	for _, r := range reports {
 		w, name := r.worker, r.worker.target.Name()
-		if l.workers[name] != w || !slices.Contains(l.targets, w.target) || !l.sched.refuses(name, w.born, r.of) {
+		if l.workers[name] != w {
 			continue
 		}
 		fresh, known := q.fresh(name, r)

@@ -534,6 +534,41 @@ func TestEditsOfWhatAnInstanceRefuses(t *testing.T) {
 	})
 }
 
+// TestAnInstanceThatLeavesAsItRefuses gives no verdict that would outlive it.
+func TestAnInstanceThatLeavesAsItRefuses(t *testing.T) {
+	for range 20 {
+		fleet(t, func(o *Options) { o.Targets = o.Targets[1:] }, func(s *scene, _ *ward, olds []*fakeTarget, recent *fakeTarget) {
+			refuse := olds[1].behave
+			olds[1].set(0, func(ctx context.Context, cfg *dataplane.Config) error {
+				_ = s.SetTargets(recent)
+				return refuse(ctx, cfg)
+			})
+			start(s)
+			require.Empty(t, held(s.Loop))
+			require.Equal(t, []string{"a b c"}, history(recent))
+		})
+	}
+}
+
+// TestWhatChangedMeanwhile is not blamed for what it was: the instance gets the
+// change as all others do.
+func TestWhatChangedMeanwhile(t *testing.T) {
+	fleet(t, func(o *Options) { o.Targets = o.Targets[1:] }, func(s *scene, w *ward, olds []*fakeTarget, recent *fakeTarget) {
+		refuse := olds[1].behave
+		olds[1].set(0, func(ctx context.Context, cfg *dataplane.Config) error {
+			time.Sleep(10 * time.Second)
+			return refuse(ctx, cfg)
+		})
+		start(s)
+		w.put("b=mended")
+		s.Trigger("b")
+		pass(time.Minute)
+		require.Empty(t, eventsOf[ResourceQuarantined](s))
+		require.Equal(t, []string{"a b c"}, history(recent))
+		require.Equal(t, "a b c", has(olds[1]))
+	})
+}
+
 // TestChurn: an old instance gets its verdict also where the configuration changes
 // faster than it refuses it.
 func TestChurn(t *testing.T) {

@@ -107,12 +107,6 @@ func (s *schedule) leads(leading bool) {
 	s.leading = leading
 }
 
-// refuses reports whether v is what an instance failed to take last.
-func (s *schedule) refuses(name string, born uint64, v *validated) bool {
-	e := s.instances[name]
-	return e != nil && e.born == born && v.same(e.failed)
-}
-
 // hurry forgets all waits of an instance, and what is known of it but that it
 // failed: it is called at once, as if it were new.
 func (s *schedule) hurry(name string) {
