@@ -52,7 +52,7 @@ func New(opts Options) (*Loop, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
-	opts.setDefaults()
+	opts = opts.WithDefaults()
 	l := &Loop{
 		opts:    opts,
 		bus:     opts.Bus,

@@ -73,12 +73,6 @@ func (o *Options) Intervals() []Interval {
 
 // WithDefaults returns the options with what zero values mean.
 func (o Options) WithDefaults() Options {
-	o.setDefaults()
-	return o
-}
-
-// setDefaults puts what zero means in the place of each zero.
-func (o *Options) setDefaults() {
 	for _, i := range o.Intervals() {
 		if *i.Value == 0 {
 			*i.Value = i.Default
@@ -87,6 +81,7 @@ func (o *Options) setDefaults() {
 	if o.QuarantineTries == 0 {
 		o.QuarantineTries = 10
 	}
+	return o
 }
 
 // check refuses what makes no sense.
@@ -118,7 +113,7 @@ func (l *Loop) SetIntervals(opts Options) error {
 	if err := set.check(); err != nil {
 		return err
 	}
-	set.setDefaults()
+	set = set.WithDefaults()
 	l.live.Store(&set)
 	l.mu.Lock()
 	defer l.mu.Unlock()
