@@ -21,98 +21,23 @@
 //
 // Every shown value is escaped, or refused, for the place where it stands, as
 // the text before it on its line tells. The author of a template does nothing
-// for it. In haproxy.cfg, and in all entries that have no rules of their own
-// (configuration manual, section 2.2, "Quoting and escaping"):
+// for it. A table of HAProxy's directives says what HAProxy reads in each place: a
+// value stays one argument, one name, one pattern, one part of a path. It becomes
+// neither an option, a flag, a condition nor the keyword of a line. The rules by
+// place are in [docs/escaping.md].
 //
-//   - Unquoted, a value stays one argument: space, #, ", ' and \ get a
-//     backslash. $ does not, since it expands only inside double quotes. An
-//     empty value that would be an argument of its own is refused, since the
-//     next one would take its place; so it is between quotes, since HAProxy takes
-//     an empty argument for the end of the line, and leaves out the rest of it.
-//   - Inside double quotes ", \ and $ get a backslash. In the name of an
-//     environment variable, such as behind "$", Compile refuses a value.
-//   - Inside single quotes a single quote is refused.
-//   - In a comment the value stands as it is.
-//   - A rule that ends with "if" or "unless", as a branch or a macro may write one,
-//     is refused, whoever wrote it: HAProxy would take it for one without a condition.
-//
-// What HAProxy reads inside an argument counts too. A table of directives, from
-// the manuals of 2.6 and 3.2, says what each argument is:
-//
-//   - a log-format string (http-request set-header, return lf-string, redirect
-//     location, log-format and others): % is doubled. Behind a lone %, Compile
-//     refuses a value.
-//   - an argument of a sample fetch or converter, str(...) or map_str(...), also
-//     inside of %[...]: quoted where it has commas, parentheses, quotes or
-//     spaces. Where nothing would be all names, req.hdr(), it is refused. A value
-//     cannot be the name of a fetch, converter or service, nor
-//     of a variable of the environment, env(...) and setenv, nor lead to one of
-//     the process, proc.
-//   - a regular expression (path_reg, -m reg, replace-path, regsub): quoted, so
-//     that it matches itself alone; what sanitize_regex returns is not quoted
-//     again where it is shown by itself. raw(s) is for an expression. In its
-//     replacement backslashes are doubled.
-//   - a pattern of an ACL: a value that would be a flag, such as -f, is refused
-//     unless -- or another pattern stands before it, and so is "}". A value
-//     cannot be what follows -m.
-//   - a name (of a section, a server, an ACL, a variable, a header) has the
-//     characters of a name; an address no "$", "@", "," or path; a value that
-//     is a part of a file's path neither a slash nor "..".
-//   - the first word of a line: what HAProxy knows as a keyword is refused, and
-//     what becomes one with the text or the values beside it; in the further lines
-//     of a macro any part of one, but digits.
-//   - the name of an option, where the table knows the line and the option before
-//     it: every value is refused ("server s 192.0.2.1 {{ v }}"). The value of an
-//     option is one ("weight {{ v }}"), and so is the method of balance and what
-//     else the table leaves to values.
-//   - a number, a size or a time where HAProxy takes a sample expression as well
-//     (set-timeout server {{ v }}): nothing that begins with a letter.
-//   - a pattern right behind a sample expression, { req.fhdr(a) {{ v }} }: not the
-//     name of a converter, since HAProxy would apply it; a flag such as -m str, or
-//     --, before the pattern makes every value one. Between numbers gt, ge, eq, le
-//     and lt are refused too.
-//   - what HAProxy writes into lines of HTTP: no space in a URI or a method, no
-//     question mark in a path, nothing in a cookie that would be an attribute; in a
-//     realm quotes and backslashes get a backslash more.
-//   - an address: no range of ports, nor a port counted from that of the client, nor
-//     nothing, which would be all addresses or the one that the client asked for.
-//   - an argument of which the table knows nothing: %, parentheses and commas
-//     are refused, and the words of conditions (if, unless, or, ||).
-//
-// Values beside each other are held to what they may make together: {{ a }}{{ b }}
-// cannot be a flag, a part of a condition, or nothing. Where they make the first
-// word of a line, it is read once the line is written: a keyword is refused.
-// A list stays a list: in "groups {{ v }}" or "alpn {{ v }}" a value has as many
-// elements as it has commas.
-//
-// In the text of a macro, which may be shown anywhere, only what stands behind
-// a directive in the macro itself is known. Where the text begins with a value,
-// it is refused if it is shown as an option or makes the keyword of a line.
-//
-// Entries named *.map and *.txt (crt-lists) have neither quotes nor escapes,
-// so what cannot be written is refused: white space anywhere but in the value
-// of a map; in a crt-list brackets as well; at the start of a line an empty
-// value and one that starts with #; and lines of a map of more than 16383
-// bytes, which HAProxy would read as two. Error pages and other files with
-// extensions of their own (.http, .html, .json, .lua, .pem, .crt, .key) get
-// values as they are.
-//
-// Entries named *.lst and *.acl are lists of patterns, one on each line, for -f.
-// A value may have spaces there, but neither begin with one or with #, nor be
-// nothing.
+// The extension of an entry tells its syntax: *.map and *.txt (crt-lists) have
+// neither quotes nor escapes, *.lst and *.acl are lists of patterns, error pages,
+// Lua and PEM files (.http, .html, .json, .lua, .pem, .crt, .key) get values as
+// they are. All others are configurations.
 //
 // Everywhere control characters are refused, tabs and line feeds included, and
 // what is not UTF-8. A refusal is an [*Error] with the position of the
-// expression and the value, shortened.
-//
-// Numbers and booleans are written as they are, pointers followed; a nil value
-// is an error, and so is one without a text, such as a list.
+// expression and the value, shortened. A nil value is an error, and so is one
+// without a text, such as a list.
 //
 // The text of a macro or a rendered file is not escaped again: the values in
-// it have been. Inside quotes it is refused when it has characters that mean
-// something there, outside when it leaves quotes open or ends in a backslash,
-// and in a comment when it has line feeds. Where branches or loops leave it open whether a value stands
-// inside quotes, Compile says so.
+// it have been.
 //
 // raw(s) writes a string as it is, and refuses nothing. It is the one way out,
 // and easy to search for.
@@ -264,5 +189,6 @@
 // Nothing else is bounded, so that a hostile author can use up the memory of the
 // process: templates are as trusted as the configuration that they write.
 //
+// [docs/escaping.md]: https://github.com/hapticsdk/haptic/blob/main/docs/escaping.md
 // [Scriggo]: https://scriggo.com/templates
 package templating

@@ -28,7 +28,6 @@ const (
 	asRegexp   what = 'r'
 	asPattern  what = 'p' // first pattern of an ACL, where flags may stand
 	asLater    what = 'P' // further patterns
-	asArgument what = 'A' // argument of a sample fetch or converter
 	asFetch    what = 'x' // name of a sample fetch, a converter or a service
 	asEnv      what = 'E' // name of a variable of the environment
 	asStrict   what = 's' // behind a parenthesis or a %[ of a word that is not known
@@ -48,6 +47,50 @@ const (
 	asSocket     what = 'q' // path of a UNIX socket
 	asList       what = 'i' // words with commas between them, which may have parentheses
 )
+
+// reading is what a value may be where HAProxy reads it in one way.
+type reading struct {
+	name   string    // of the place, in messages
+	choice string    // a word of HAProxy's own stands there, which a value cannot choose
+	chars  *asciiSet // what a value may consist of, nil for everything
+	wanted string    // what such a value is
+	ends   string    // characters that would end what stands there
+	why    string    // they would
+	text   bool      // the words of conditions mean nothing there
+	format bool      // it is a log-format string: % is doubled
+	slash  bool      // backslashes are doubled
+}
+
+// readings is the table of what a value may be. Constant in effect.
+var readings = [128]reading{
+	asText: {text: true}, asKeyword: {text: true}, asComment: {text: true}, asValue: {text: true}, asList: {text: true},
+	asAuth: {text: true}, asQuoted: {text: true},
+
+	asOption: {name: "the place of an option", choice: "an option: use if or switch, or raw"},
+	asFetch:  {name: "a sample expression", choice: "a sample fetch, a converter or a service: use if or switch, or raw; in str(...) it is text"},
+	asEnv:    {name: "the name of an environment variable", choice: "an environment variable: use if or switch, or raw"},
+	asMethod: {choice: "how patterns match: use if or switch, or raw"},
+
+	asName:     {name: "a name", chars: &nameSet, wanted: "a name: letters, digits and -_.: only"},
+	asNameOf:   {name: "a name", chars: &nameSet, wanted: "a name: letters, digits and -_.: only", format: true},
+	asVariable: {name: "the name of a variable", chars: &variableSet, wanted: "the name of a variable: letters, digits, _ and . only"},
+	asHeader:   {name: "the name of a header", chars: &headerSet, wanted: "the name of a header"},
+	asStrict:   {chars: &strictSet, wanted: "plain enough for a place of which nothing is known: letters, digits and -_.:/*@+=~ only"},
+
+	asAddress: {name: "an address"}, asFile: {name: "the path of a file"}, asSocket: {name: "the path of a socket"},
+	asNumber: {name: "the place of a number"}, asRegexp: {name: "a regular expression"}, asPattern: {name: "a pattern"}, asLater: {name: "a pattern"},
+
+	asFormat:     {name: "a log-format string", text: true, format: true},
+	asReplace:    {name: "a log-format string", text: true, format: true, slash: true}, // exp_replace of HAProxy takes a doubled backslash for one
+	asSubst:      {slash: true},
+	asURI:        {name: "a line of a request", text: true, ends: " ", why: "a space would end it in the line of the request"},
+	asURIFormat:  {name: "a line of a request", text: true, ends: " ", why: "a space would end it in the line of the request", format: true},
+	asURIReplace: {name: "a line of a request", text: true, ends: " ", why: "a space would end it in the line of the request", format: true, slash: true},
+	asPathFormat: {name: "a path", text: true, ends: " ?", why: "a space or a question mark would end the path", format: true},
+	asPathRepl:   {name: "a path", text: true, ends: " ?", why: "a space or a question mark would end the path", format: true, slash: true},
+	asCookie:     {name: "a cookie", text: true, chars: &cookieSet, wanted: "the name or the value of a cookie"},
+	asCookieFmt:  {name: "a cookie", text: true, chars: &cookieSet, wanted: "the name or the value of a cookie", format: true},
+}
 
 // form is what is known of the words behind a keyword.
 type form struct {

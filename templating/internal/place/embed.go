@@ -51,7 +51,10 @@ func (r rule) embedsChoice(s string, at *Site) string {
 	if !at.Chosen || s == "" {
 		return ""
 	}
-	why := choices[r.reads]
+	why := ""
+	if choice := readings[r.reads].choice; choice != "" {
+		why = "a value cannot choose " + choice
+	}
 	if r.reads == asKeyword {
 		word, _, more := strings.Cut(strings.NewReplacer("\t", " ", "\n", " ").Replace(strings.TrimLeft(s, " \t\n")), " ")
 		if isKeyword(word) || !more && at.strict && isKeywordPart(word) {
@@ -66,8 +69,7 @@ func (r rule) embedsChoice(s string, at *Site) string {
 
 // embedsInside is about what HAProxy reads inside the word.
 func (r rule) embedsInside(s string, at *Site) string {
-	switch r.reads {
-	case asFormat, asReplace, asURIFormat, asURIReplace, asPathFormat, asPathRepl, asCookieFmt:
+	if readings[r.reads].format && r.reads != asNameOf {
 		var in inner
 		for i := range len(s) {
 			in.stepFormat(s[i])
@@ -75,6 +77,8 @@ func (r rule) embedsInside(s string, at *Site) string {
 		if in.format != formatText {
 			return "a macro's text must close what it opens in a log-format string"
 		}
+	}
+	switch r.reads {
 	case asFetch:
 		var in inner
 		for i := range len(s) {

@@ -116,7 +116,7 @@ func (t *Table) Site(s Site, p Points, id int, buffered bool) (site Site, proble
 
 // leaves reports whether the rule leaves a byte as it is wherever a value has it.
 func (r rule) leaves(c byte, at *Site) bool {
-	if choices[r.reads] != "" || r.reads == asVariable && c == 'p' || (r.reads == asAuth || r.reads == asSocket) && c == ':' || r.reads == asFile && (c == '.' || c == '/' || c == '@' || c == '-') {
+	if readings[r.reads].choice != "" || r.reads == asVariable && c == 'p' || (r.reads == asAuth || r.reads == asSocket) && c == ':' || r.reads == asFile && (c == '.' || c == '/' || c == '@' || c == '-') {
 		return false
 	}
 	if c == '-' && (r.reads == asPattern || r.reads == asValue || r.reads == asRegexp || r.reads == asUnknown || r.reads == asAddress) ||
@@ -141,16 +141,16 @@ func (r rule) escape(s string, at *Site) (text, why string) {
 	if why := r.refuses(s, at); why != "" {
 		return "", why
 	}
-	switch {
-	case r.reads == asRegexp && !at.Regexp:
+	if r.reads == asRegexp && !at.Regexp {
 		s = regexp.QuoteMeta(s)
-	case r.reads == asFormat || r.reads == asURIFormat || r.reads == asPathFormat || r.reads == asCookieFmt:
-		s = strings.ReplaceAll(s, "%", "%%")
-	case r.reads == asReplace || r.reads == asURIReplace || r.reads == asPathRepl: // exp_replace of HAProxy takes a doubled backslash for one
-		s = strings.ReplaceAll(strings.ReplaceAll(s, "%", "%%"), `\`, `\\`)
-	case r.reads == asQuoted: // so that it is the value to who reads the header
+	}
+	if r.reads == asQuoted { // so that it is the value to who reads the header
 		s = backslash(s, &quoteSpecial)
-	case r.reads == asSubst:
+	}
+	if readings[r.reads].format {
+		s = strings.ReplaceAll(s, "%", "%%")
+	}
+	if readings[r.reads].slash {
 		s = strings.ReplaceAll(s, `\`, `\\`)
 	}
 	if r.arg {

@@ -53,9 +53,11 @@ const (
 // 0 stands for text that is not known.
 func (in *inner) step(w what, c byte) {
 	in.begun = true
-	switch w {
-	case asFormat, asReplace, asNameOf, asURIFormat, asURIReplace, asPathFormat, asPathRepl, asCookieFmt:
+	if readings[w].format {
 		in.stepFormat(c)
+		return
+	}
+	switch w {
 	case asSample, asNumber:
 		in.stepSample(c)
 	case asRegexp:

@@ -44,19 +44,12 @@ func isReservedPart(s string, reserved map[string]bool) bool {
 // one makes a line that HAProxy does not accept.
 const chosenLine = "a value cannot choose what a line is: use if or switch, or raw"
 
-// Where HAProxy expects a word of its own, a value is none.
-var choices = map[what]string{ // constant in effect: Go has no constant maps
-	asOption: "a value cannot choose an option: use if or switch, or raw",
-	asFetch:  "a value cannot choose a sample fetch, a converter or a service: use if or switch, or raw; in str(...) it is text",
-	asEnv:    "a value cannot choose an environment variable: use if or switch, or raw",
-	asMethod: "a value cannot choose how patterns match: use if or switch, or raw",
-}
-
 // refuses says why the value cannot stand where it would, whatever stands
 // around it in its line.
 func (r rule) refuses(s string, at *Site) string {
-	if why := choices[r.reads]; why != "" && s != "" {
-		return why
+	reads := &readings[r.reads]
+	if reads.choice != "" && s != "" {
+		return "a value cannot choose " + reads.choice
 	}
 	if s == "" && r.named && at.lone {
 		return "with nothing here HAProxy takes all that there are, or another one: test it with if"
@@ -96,22 +89,17 @@ func (r rule) refuses(s string, at *Site) string {
 			return "an address in place of the path of a socket"
 		}
 		return r.refusesFile(s)
-	case asPathFormat, asPathRepl:
-		if strings.ContainsAny(s, " ?") {
-			return "a space or a question mark would end the path"
-		}
-	case asURI, asURIFormat, asURIReplace:
-		if strings.Contains(s, " ") {
-			return "a space would end it in the line of the request"
-		}
 	case asVariable:
 		const scope = "proc."
 		if r.lead && s != "" && (strings.HasPrefix(s, scope) || strings.HasPrefix(scope, s)) {
 			return "a value cannot choose a variable of the process: write its scope before it"
 		}
 	}
-	if set, name := r.charset(); set != nil && !set.only(s) {
-		return "not " + name
+	switch {
+	case reads.ends != "" && strings.ContainsAny(s, reads.ends):
+		return reads.why
+	case reads.chars != nil && !reads.chars.only(s):
+		return "not " + reads.wanted
 	}
 	return ""
 }
@@ -149,27 +137,8 @@ func (r rule) isCondition(s string) bool {
 	switch r.reads {
 	case asPattern, asLater, asRegexp:
 		return s == "}" && !r.arg
-	case asText, asKeyword, asFormat, asReplace, asComment, asValue, asURI, asURIFormat, asURIReplace, asPathFormat, asPathRepl, asCookie, asCookieFmt, asQuoted, asAuth, asList:
-		return false
 	}
-	return true
-}
-
-// charset returns what a value may consist of, nil for everything.
-func (r rule) charset() (set *asciiSet, name string) {
-	switch r.reads {
-	case asName, asNameOf:
-		return &nameSet, "a name: letters, digits and -_.: only"
-	case asVariable:
-		return &variableSet, "the name of a variable: letters, digits, _ and . only"
-	case asHeader:
-		return &headerSet, "the name of a header"
-	case asCookie, asCookieFmt:
-		return &cookieSet, "the name or the value of a cookie"
-	case asStrict:
-		return &strictSet, "plain enough for a place of which nothing is known: letters, digits and -_.:/*@+=~ only"
-	}
-	return nil, ""
+	return !readings[r.reads].text
 }
 
 func (r rule) refusesWord(s string) string {
@@ -237,20 +206,13 @@ func (r rule) refusesFile(s string) string {
 }
 
 func (r rule) String() string {
-	place := r.place.String()
-	switch r.place {
-	case argument, double, single:
-	default:
-		return place
+	if r.place&(argument|double|single) != 0 {
+		if name := readings[r.reads].name; name != "" {
+			return name
+		}
+		if r.arg {
+			return "an argument of a sample expression"
+		}
 	}
-	if name := map[what]string{asName: "a name", asNameOf: "a name", asVariable: "the name of a variable",
-		asHeader: "the name of a header", asAddress: "an address", asFile: "the path of a file", asSocket: "the path of a socket", asFormat: "a log-format string", asReplace: "a log-format string",
-		asNumber: "the place of a number", asURI: "a line of a request", asURIFormat: "a line of a request", asURIReplace: "a line of a request", asPathFormat: "a path", asPathRepl: "a path", asCookie: "a cookie", asCookieFmt: "a cookie",
-		asFetch: "a sample expression", asOption: "the place of an option", asEnv: "the name of an environment variable", asRegexp: "a regular expression", asPattern: "a pattern", asLater: "a pattern"}[r.reads]; name != "" {
-		return name
-	}
-	if r.arg {
-		return "an argument of a sample expression"
-	}
-	return place
+	return r.place.String()
 }

@@ -294,15 +294,17 @@ func (s point) rule() (r rule, problem string) {
 	r.numeric = l.numeric && (r.reads == asPattern || r.reads == asLater)
 	r.cast = l.cast && l.mode == modeFlags
 	in := l.in
-	switch r.reads {
-	case asFormat, asReplace, asNameOf, asURIFormat, asURIReplace, asPathFormat, asPathRepl, asCookieFmt:
+	if readings[r.reads].format {
 		switch in.format {
 		case formatText:
+			return r, ""
 		case formatSample:
 			return r.inSample(in)
 		default:
 			return r, "a value cannot stand right behind a % or in a variable of a log-format string: write %% for a percent sign"
 		}
+	}
+	switch r.reads {
 	case asNumber:
 		if in.sample == sampleName && r.first {
 			return r, ""

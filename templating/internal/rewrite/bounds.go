@@ -1,0 +1,83 @@
+package rewrite
+
+import (
+	"reflect"
+
+	"github.com/open2b/scriggo/ast"
+)
+
+// bound puts a call of Grow into the body of a loop whose text goes to a buffer.
+func (t *Tree) bound(loop ast.Node, body []ast.Node) []ast.Node {
+	if t.buffered == 0 || t.bounded[loop] {
+		return body
+	}
+	t.bounded[loop] = true
+	pos := loop.Pos()
+	size := textSize(ast.NewBlock(pos, body))
+	if size == 0 {
+		return body
+	}
+	return append([]ast.Node{ast.NewCall(pos, ast.NewIdentifier(pos, Grow), []ast.Expression{number(pos, size)}, false)}, body...)
+}
+
+// textSize returns the length of the text of statements, without that of loops and
+// macros in them, which are bounded themselves.
+func textSize(n ast.Node) (size int) {
+	children(n, func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.Text:
+			size += len(n.Text)
+		case *ast.Func, *ast.For, *ast.ForIn, *ast.ForRange, *ast.Tree:
+		default:
+			size += textSize(n)
+		}
+	})
+	return size
+}
+
+// guard puts Enter and Leave into a macro, and Function into a function: Scriggo 0.60
+// fails on a deferred call of Leave, and evaluates arguments of a return after it.
+func guard(fn *ast.Func) {
+	call := func(name string) ast.Node {
+		return ast.NewCall(fn.Pos(), ast.NewIdentifier(fn.Pos(), name), nil, false)
+	}
+	if fn.Type == nil || !fn.Type.Macro {
+		fn.Body.Nodes = append([]ast.Node{call(Function)}, fn.Body.Nodes...)
+		return
+	}
+	beforeReturns(reflect.ValueOf(fn.Body).Elem(), func() ast.Node { return call(Leave) })
+	fn.Body.Nodes = append(append([]ast.Node{call(Enter)}, fn.Body.Nodes...), call(Leave))
+}
+
+// beforeReturns puts a statement before each return of a body, but not of the
+// functions in it.
+func beforeReturns(v reflect.Value, statement func() ast.Node) {
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		switch v.Interface().(type) {
+		case nil, *ast.Func, *ast.Tree, *ast.Position, *ast.Render:
+		default:
+			beforeReturns(v.Elem(), statement)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				beforeReturns(v.Field(i), statement)
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			beforeReturns(v.Index(i), statement)
+		}
+		if nodes, ok := v.Interface().([]ast.Node); ok && v.CanSet() {
+			var out []ast.Node
+			for _, n := range nodes {
+				if _, ok := n.(*ast.Return); ok {
+					out = append(out, statement())
+				}
+				out = append(out, n)
+			}
+			v.Set(reflect.ValueOf(out))
+		}
+	}
+}
