@@ -5,7 +5,7 @@
 //	settings -settings FILE|configmap:NAMESPACE/NAME [-manifests DIR | -kubeconfig FILE] [-local DIR] [-leader-elect]
 //	settings -settings FILE -test
 //
-// With -local the HAProxy is one on this host. Without, the HAProxys are the pods
+// With -local the HAProxy is one on this host. Without, the instances are the pods
 // that the settings select with dataplane.podSelector, behind Dataplane APIs whose
 // credentials are in the Secret of credentialsSecretRef; dataplane.tls says whom to
 // trust where they speak https. The templates see two values of this program besides

@@ -63,7 +63,7 @@ status: {podIP: 127.0.0.1, containerStatuses: [{name: dataplane, ready: true, st
 	routes, _ := first.File(dataplane.Map, "routes.map")
 	require.Equal(t, "shop.test/ demo_web_80", strings.TrimSpace(string(routes)))
 
-	// Another port: other HAProxys, whose credentials come with the rotation.
+	// Another port: other instances, whose credentials come with the rotation.
 	s.write(s.settings, text(second))
 	s.until("the refused call", func() bool { return len(second.Requests()) > 0 })
 	s.write(filepath.Join(s.manifests, "secret.yaml"), fmt.Sprintf(secretText, "c4nary-two"))

@@ -16,10 +16,10 @@ import (
 
 // Apply makes settings take effect, if they are good, and returns when they
 // have. It waits for Run to have begun. The error is an [Errors] for what is wrong
-// in the settings; [ErrSuperseded]; a [k8swatch.SyncError] where a new resource
-// cannot be watched; what a render or the validation said; or that of ctx where that
-// ended before, which is reported to nobody else. Settings that say the same as
-// those in use are in use already.
+// in the settings; a [k8swatch.SyncError] where a new resource cannot be watched; what
+// a render or the validation said; or that of ctx where that ended before, which is
+// reported to nobody else. Settings that say the same as those in use are in use
+// already. Calls wait for one another.
 func (l *Live) Apply(ctx context.Context, s *Settings) error {
 	name := "settings"
 	if s.doc != nil {
@@ -50,30 +50,21 @@ type candidate struct {
 const unreadable = "unreadable"
 
 // consider does all of Apply.
-func (l *Live) consider(ctx context.Context, c *candidate) error {
-	start, caller := time.Now(), ctx
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	l.mu.Lock()
-	if l.supersede != nil {
-		l.supersede(ErrSuperseded)
-	}
-	l.supersede = cancel
-	l.mu.Unlock()
+func (l *Live) consider(caller context.Context, c *candidate) error {
+	start := time.Now()
 	select {
 	case <-l.started:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	case <-caller.Done():
+		return caller.Err()
 	}
-	end := context.AfterFunc(l.running, func() { cancel(l.running.Err()) })
-	defer end()
 	l.checking.Lock()
 	defer l.checking.Unlock()
-	if ctx.Err() != nil || l.running.Err() != nil { // which ends ctx, but a moment later
-		return cmp.Or(context.Cause(ctx), l.running.Err())
-	}
-	ctx, stop := context.WithTimeout(ctx, l.opts.CheckTimeout)
+	ctx, stop := context.WithTimeout(caller, l.opts.CheckTimeout)
 	defer stop()
+	defer context.AfterFunc(l.running, stop)()
+	if err := cmp.Or(caller.Err(), l.running.Err()); err != nil {
+		return err
+	}
 	l.begin(c)
 	l.mu.Lock()
 	before := l.current
@@ -86,8 +77,8 @@ func (l *Live) consider(ctx context.Context, c *candidate) error {
 	use, err := l.prepare(ctx, c, before)
 	if err != nil {
 		// Nothing is known of settings that nobody waits for any more.
-		if cause := context.Cause(ctx); errors.Is(cause, ErrSuperseded) || caller.Err() != nil || l.running.Err() != nil {
-			return cmp.Or(cause, l.running.Err())
+		if ended := cmp.Or(caller.Err(), l.running.Err()); ended != nil {
+			return ended
 		}
 		return l.refuse(c, err, start)
 	}
@@ -139,7 +130,7 @@ func (l *Live) check(ctx context.Context, c *candidate, before *inUse) (*inUse, 
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, ctx.Err()
 	}
 	return use, errs.OrNil()
 }

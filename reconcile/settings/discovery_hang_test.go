@@ -16,7 +16,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// discovery is a controller that finds its HAProxys in a cluster that can hang. It
+// discovery is a controller that finds its instances in a cluster that can hang. It
 // knows one HAProxy from before.
 type discovery struct {
 	source *k8swatchtest.Source
@@ -157,7 +157,7 @@ func (d *discovery) ends(t *testing.T) {
 	require.Less(t, time.Since(start), time.Second)
 }
 
-// TestWhatFollowPodsReadsHangs: whatever it is, the HAProxys that are known are
+// TestWhatFollowPodsReadsHangs: whatever it is, the instances that are known are
 // served, somebody is told after a while what does not come, once, and that it came;
 // it stands in the state all the time.
 func TestWhatFollowPodsReadsHangs(t *testing.T) {
@@ -203,7 +203,7 @@ func TestWhatFollowPodsReadsHangs(t *testing.T) {
 	}
 }
 
-// TestOtherCredentialsHang: what the HAProxys were found with stays, and what
+// TestOtherCredentialsHang: what the instances were found with stays, and what
 // newer settings name keeps nobody from being ready.
 func TestOtherCredentialsHang(t *testing.T) {
 	inDiscovery(t, func(t *testing.T, d *discovery) {

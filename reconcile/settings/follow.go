@@ -185,7 +185,7 @@ func (l *Live) followSettings(ctx context.Context, s source) error {
 			continue
 		}
 		last = now
-		end() // or it might come later, and supersede this one
+		end() // or it might come later, and take effect instead
 		end = retry(ctx, func(ctx context.Context) error {
 			if err != nil {
 				return l.refuseUnread(s.String(), err)
@@ -214,7 +214,7 @@ func retry(ctx context.Context, apply func(context.Context) error) (end func()) 
 		defer close(done)
 		for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 			err := apply(ctx)
-			if err == nil || errors.Is(err, ErrSuperseded) || isWrong(err) {
+			if err == nil || isWrong(err) {
 				return
 			}
 			again := time.NewTimer(wait)

@@ -13,10 +13,6 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// ErrSuperseded is what [Live.Apply] returns when newer settings came while these
-// were still being checked.
-var ErrSuperseded = errors.New("newer settings came")
-
 // ErrNoSettings is the error of a render before any settings took effect.
 var ErrNoSettings = errors.New("no settings yet")
 
@@ -32,7 +28,7 @@ type LiveOptions struct {
 	// best with an [Errors]. name is that of the file or ConfigMap. Nil: it has none.
 	Check func(ctx context.Context, name string, s *Settings) error
 
-	// Validator makes the validator of configurations for HAProxys with these
+	// Validator makes the validator of configurations for instances with these
 	// folders, which settings may change. It must be safe for concurrent use, as
 	// *validate.Validator is. Nil: the loop's Options.Validator is for all.
 	Validator func(dataplane.Layout) reconcile.Validator
@@ -76,7 +72,6 @@ type Live struct {
 	rendering sync.RWMutex
 
 	mu        sync.Mutex
-	supersede context.CancelCauseFunc // of the newest candidate
 	current   *inUse
 	loop      *reconcile.Loop
 	validator reconcile.Validator // of the loop

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -306,22 +308,29 @@ validationTests:
 // never take effect.
 func TestLiveSupersedes(t *testing.T) {
 	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
-		asked := make(chan string, 10)
-		l.check = func(ctx context.Context, name string) error {
-			asked <- name
-			if name == "old" {
+		asked := 0
+		l.check = func(ctx context.Context, _ string) error {
+			if asked++; asked == 1 {
 				<-ctx.Done()
 			}
 			return ctx.Err()
 		}
-		old := make(chan error)
-		go func() { old <- l.live.ApplyYAML(ctx, "old", []byte(strings.Replace(liveSettings, "hello", "old", 1))) }()
-		require.Equal(t, "old", <-asked)
-		require.NoError(t, l.live.ApplyYAML(ctx, "new", []byte(liveSettings)))
-		require.ErrorIs(t, <-old, ErrSuperseded)
+		put := func(text string) {
+			l.source.Apply(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "settings"}, Data: map[string]string{ConfigMapKey: text}})
+			synctest.Wait()
+		}
+		ctx, stop := context.WithCancel(ctx)
+		ended := make(chan error)
+		go func() { ended <- l.live.FollowConfigMap(ctx, "edge", "settings") }()
+		put(strings.Replace(liveSettings, "hello", "old", 1))
+		require.Equal(t, 1, asked)
+		put(liveSettings)
+		require.Equal(t, 2, asked)
 		require.Equal(t, []string{"applied, started [configs], stopped []"}, l.happened())
 		require.Contains(t, l.deployed(), "# hello")
-		require.Equal(t, "new", l.live.State().Name)
+		require.NotContains(t, strings.Join(l.target.texts(), ""), "# old")
+		stop()
+		require.NoError(t, <-ended)
 	})
 }
 

@@ -26,7 +26,7 @@ type ProgramOptions struct {
 	// [templating.Options.Globals].
 	Globals map[string]any
 
-	// Layout says where the HAProxys have their files. Zero: as the settings
+	// Layout says where the instances have their files. Zero: as the settings
 	// say. A [dataplane.Local] knows its own.
 	Layout dataplane.Layout
 

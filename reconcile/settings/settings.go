@@ -43,7 +43,7 @@ type Settings struct {
 	CRTLists         map[string]Template `json:"crtLists,omitempty" doc:"Lists of certificates, by name: sites.txt."`
 
 	Reconcile   Intervals `json:"reconcile,omitempty" doc:"When things happen."`
-	Dataplane   Dataplane `json:"dataplane,omitzero" doc:"How the HAProxys are found and reached."`
+	Dataplane   Dataplane `json:"dataplane,omitzero" doc:"How the instances are found and reached."`
 	Credentials SecretRef `json:"credentialsSecretRef,omitzero" doc:"The Secret with dataplane_username, dataplane_password, validation_username and validation_password."`
 	Logging     Logging   `json:"logging,omitzero" doc:"What the controller logs."`
 
@@ -103,7 +103,7 @@ type PostProcessParams struct {
 // durations of Go: "500ms", "2s", "1m30s".
 type Intervals map[string]metav1.Duration
 
-// Dataplane say how the HAProxys are found and reached. The folders must be
+// Dataplane says how the instances are found and reached. The folders must be
 // absolute; they are those of the machine where HAProxy runs.
 type Dataplane struct {
 	PodSelector PodSelector `json:"podSelector,omitzero" doc:"The pods of HAProxy."`
@@ -178,7 +178,7 @@ func orElse[T comparable](v *T, otherwise T) {
 	}
 }
 
-// Layout says where the HAProxys have their files.
+// Layout says where the instances have their files.
 func (s *Settings) Layout() dataplane.Layout {
 	p := s.Dataplane
 	return dataplane.Layout{Base: p.BaseDir, Maps: p.MapsDir, Certificates: p.SSLCertsDir, General: p.GeneralDir}
