@@ -202,3 +202,46 @@ func ExampleTemplates_Render() {
 	//     server s1 192.0.2.1:80
 	// shop.test shop
 }
+
+// Templates read a table by calls: only the items whose rows changed are rendered
+// again.
+func ExampleReads() {
+	table, rendered := map[string]string{"a": "1", "b": "1"}, 0
+	engine, err := templating.Compile(fstest.MapFS{
+		"haproxy.cfg":        {Data: []byte("global\n")},
+		"haproxy.d/rows.cfg": {Data: []byte("# {{ key }}: {{ row(key) }}\n")},
+	}, &templating.Options{Vars: map[string]any{"key": "", "row": func(string) string { return "" }}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	templates := &render.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*render.Input, error) {
+		reads := &render.Reads{Vars: []string{"row"}, Same: func(key, revision any) bool { return table[key.(string)] == revision }}
+		row := func(key string) string {
+			rendered++
+			reads.Note(key, table[key])
+			return table[key]
+		}
+		return &render.Input{Vars: map[string]any{"key": "", "row": row}, Reads: reads,
+			Each: map[string]render.Each{"haproxy.d/rows.cfg": {Var: "key", Items: []any{"a", "b"}}}}, nil
+	}}
+	for range 2 {
+		made, err := templates.Render(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Print(made.Config.Main())
+		fmt.Println(rendered, "rows were read")
+		table["b"] = "2"
+	}
+	// Output:
+	// global
+	// # a: 1
+	// # b: 1
+	// 2 rows were read
+	// global
+	// # a: 1
+	// # b: 2
+	// 3 rows were read
+}

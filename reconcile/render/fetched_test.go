@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,12 @@ func (p *page) set(content string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.content = content
+}
+
+func (p *page) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked
 }
 
 func (p *page) RoundTrip(*http.Request) (*http.Response, error) {
@@ -78,9 +85,9 @@ func TestHTTPThroughTheLoop(t *testing.T) {
 		store := &fetch.Store{Client: &http.Client{Transport: p}, Bus: bus}
 		templates.HTTP = store
 		target := &fakeTarget{name: "one"}
-		validations := 0
+		var validations atomic.Int32
 		loop, err := reconcile.New(reconcile.Options{Renderer: templates, Targets: []reconcile.Target{target}, Validator: reconcile.ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {
-			validations++
+			validations.Add(1)
 			if strings.Contains(cfg.Main(), "bad") {
 				return fmt.Errorf("%w: bad address", dataplane.ErrInvalid)
 			}
@@ -100,7 +107,7 @@ func TestHTTPThroughTheLoop(t *testing.T) {
 		loop.Trigger("start")
 		require.Equal(t, "accepted, updated", took())
 		require.Equal(t, "acl 192.0.2.1\n", newest())
-		require.Equal(t, 1, validations)
+		require.EqualValues(t, 1, validations.Load())
 
 		p.set("192.0.2.2\n192.0.2.3")
 		time.Sleep(time.Minute + 2*time.Second)
@@ -108,19 +115,19 @@ func TestHTTPThroughTheLoop(t *testing.T) {
 		require.Equal(t, "acl 192.0.2.2\nacl 192.0.2.3\n", newest())
 
 		for _, content := range []string{"bad", "fail"} {
-			before := validations
+			before := validations.Load()
 			p.set(content)
 			time.Sleep(time.Minute + 2*time.Second)
 			what := took()
 			require.True(t, strings.HasPrefix(what, "rejected: ") && strings.HasSuffix(what, ", updated"), what)
 			require.Contains(t, what, map[string]string{"bad": "bad address", "fail": "no address"}[content])
 			require.Equal(t, "acl 192.0.2.2\nacl 192.0.2.3\n", newest())
-			require.LessOrEqual(t, validations, before+3)
-			before, asked := validations, p.asked
+			require.LessOrEqual(t, validations.Load(), before+3)
+			before, asked := validations.Load(), p.count()
 			time.Sleep(10 * time.Minute)
 			require.Empty(t, took(), "a content is rejected once")
-			require.LessOrEqual(t, validations, before+3*10, "it is tried again at each interval, and no more often")
-			require.Equal(t, asked+10, p.asked)
+			require.LessOrEqual(t, validations.Load(), before+3*10, "it is tried again at each interval, and no more often")
+			require.Equal(t, asked+10, p.count())
 			require.Equal(t, "acl 192.0.2.2\nacl 192.0.2.3\n", newest())
 			require.Empty(t, loop.State().LastError)
 		}

@@ -13,8 +13,7 @@ import (
 // remembered is what an entry rendered, and from what.
 type remembered struct {
 	vars  map[string]any // that it uses; for those of the host see run.value
-	order []any          // its items, the item nil alone where it is rendered once
-	texts map[any]text   // by item
+	texts map[any]text   // by item; that of an entry that is rendered once is nil
 }
 
 // text is what an entry rendered for an item.
@@ -41,11 +40,8 @@ func (r *run) entry(ctx context.Context, entry string) (piece, error) {
 		p.each, p.items = &each, each.Items
 	}
 	now := &remembered{vars: r.values(entry), texts: make(map[any]text, len(p.items))}
-	if r.Engine.Shares(entry) {
-		now.order = slices.Clone(p.items)
-	}
 	before := r.remembered[entry]
-	if before == nil || !sameVars(before.vars, now.vars) {
+	if before == nil || r.Engine.Shares(entry) || !sameVars(before.vars, now.vars) { // shared values are gone with their render
 		before = &remembered{}
 	}
 	var missing []any
@@ -158,41 +154,6 @@ func (r *run) fromHost(name string) bool {
 		return true
 	}
 	return r.in.Reads != nil && slices.Contains(r.in.Reads.Vars, name)
-}
-
-// forgetShared forgets what entries that share values rendered, unless all of
-// them would render the same again. A value that one of them computed was made
-// of what that one read, and is gone with the render: where one is rendered
-// anew, so are the others, with all of their items.
-func (r *run) forgetShared() {
-	var sharing []string
-	same := true
-	for _, entry := range r.Engine.Entries() {
-		if r.Engine.Shares(entry) {
-			sharing = append(sharing, entry)
-			same = same && r.sameShared(entry)
-		}
-	}
-	for _, entry := range sharing {
-		if !same {
-			delete(r.remembered, entry)
-		}
-	}
-}
-
-// sameShared reports whether an entry that shares would render the same again.
-func (r *run) sameShared(entry string) bool {
-	before, ok := r.remembered[entry]
-	if !ok || !sameVars(before.vars, r.values(entry)) {
-		return false
-	}
-	items := []any{nil}
-	if each, ok := r.in.Each[entry]; ok {
-		items = each.Items
-	}
-	return slices.EqualFunc(before.order, items, func(a, b any) bool {
-		return canCompare(b) && a == b && r.same(before.texts[b].notes)
-	})
 }
 
 // sameVars reports whether all variables are the same values.

@@ -48,7 +48,8 @@ type Templates struct {
 	// slices: is stored elsewhere), and an item of [Each] only when it is
 	// another one. The variables of [HostVars] keep that promise: the revisions of
 	// what an entry or an item read through them are compared, and what it
-	// registered is registered again.
+	// registered is registered again. Entries that use shared values are rendered each
+	// time.
 	Pure bool
 
 	Layout dataplane.Layout // where HAProxy finds the files that templates register
@@ -164,7 +165,6 @@ func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
 	files := slices.Clone(r.in.Files)
 	origins := &origins{run: r, files: map[dataplane.Position]piece{}}
 	rendered := &reconcile.Rendered{Refused: r.in.Refused, Resources: maps.Clone(r.in.Resources), Origins: origins}
-	r.forgetShared()
 	for _, entry := range r.Engine.Entries() { // sorted: haproxy.cfg goes before haproxy.d/
 		p, err := r.entry(ctx, entry)
 		if ctx.Err() != nil && err != nil { // the origins say of what it was made, where it hangs
