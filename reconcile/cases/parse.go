@@ -78,17 +78,8 @@ func Without(templates fs.FS) fs.FS { return withoutCases{templates} }
 
 type withoutCases struct{ fs.FS }
 
-func (w withoutCases) Open(name string) (fs.File, error) {
-	if name == Folder || strings.HasPrefix(name, Folder+"/") {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}
-	return w.FS.Open(name)
-}
-
+// ReadDir implements fs.ReadDirFS.
 func (w withoutCases) ReadDir(name string) ([]fs.DirEntry, error) {
-	if name == Folder || strings.HasPrefix(name, Folder+"/") {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
-	}
 	entries, err := fs.ReadDir(w.FS, name)
 	if name == "." {
 		entries = slices.DeleteFunc(slices.Clone(entries), func(d fs.DirEntry) bool { return d.Name() == Folder })

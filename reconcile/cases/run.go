@@ -133,8 +133,8 @@ func (r *Runner) one(ctx context.Context, c *Case) Result {
 		return result
 	}
 	done := make(chan Result, 1)
+	p := &play{runner: r, c: c, mask: maskOf(c), result: result}
 	go func() {
-		p := &play{runner: r, c: c, mask: maskOf(c), result: result}
 		if err := reconcile.Guard(func() error { return p.run(ctx) }); err != nil {
 			p.result.Error = p.mask(err.Error())
 		}

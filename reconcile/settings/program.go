@@ -51,7 +51,7 @@ type ProgramOptions struct {
 // the maps that they are in YAML: route.spec.hostnames. All that one render reads
 // is of one instant, but for resources that are fetched on demand. controller.haproxy_pods
 // reads the pods of HAProxy in the same way. The other variables are those of
-// [render.HostVars]; the global pathResolver is a [PathResolver].
+// [render.HostVars]; the global pathResolver is a [render.PathResolver].
 type Program struct {
 	settings  *Settings // with defaults
 	files     *programFiles
@@ -73,7 +73,7 @@ type programResource struct {
 // haproxyPods is the name of the resource that podSelector makes.
 const haproxyPods = "controller.haproxy_pods"
 
-// NewProgram compiles settings. The error is a [Errors]: all that is
+// NewProgram compiles settings. The error is an [Errors]: all that is
 // wrong in the templates, with the lines of the settings that they stand in.
 func NewProgram(s *Settings, opts *ProgramOptions) (*Program, error) {
 	if err := s.Check(); err != nil {
@@ -83,7 +83,7 @@ func NewProgram(s *Settings, opts *ProgramOptions) (*Program, error) {
 	return p, errs.OrNil()
 }
 
-// ParseProgram reads settings and compiles them. The error is a [Errors]
+// ParseProgram reads settings and compiles them. The error is an [Errors]
 // of all that is wrong in either.
 func ParseProgram(name string, data []byte, opts *ProgramOptions) (*Program, error) {
 	s, errs := read(name, data)
@@ -199,7 +199,7 @@ func (p *Program) input(ctx context.Context) (*render.Input, error) {
 }
 
 // Render renders everything from these stores. An error in a template has its
-// line in the settings, as a [Errors]. What an entry read of a store
+// line in the settings, as an [Errors]. What an entry read of a store
 // that knows its Revision is compared, and the entry rendered again only if that
 // changed; so the functions among [ProgramOptions.Globals] must always answer the same,
 // or ProgramOptions.Impure be set.

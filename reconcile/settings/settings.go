@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"path"
-	"slices"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -240,11 +240,7 @@ func (r WatchedResource) ignorable(paths []string) (has []string) {
 }
 
 // same reports whether one watcher can serve both; both have their defaults.
-func (r WatchedResource) same(o WatchedResource) bool {
-	return r.APIVersion == o.APIVersion && r.Resources == o.Resources && r.Namespace == o.Namespace && r.Store == o.Store &&
-		r.LabelSelector == o.LabelSelector && r.FieldSelector == o.FieldSelector &&
-		slices.Equal(r.IndexBy, o.IndexBy) && slices.Equal(r.IgnoreFields, o.IgnoreFields)
-}
+func (r WatchedResource) same(o WatchedResource) bool { return reflect.DeepEqual(r, o) }
 
 // templateSet is one of the maps of templates, with its key in the settings, the
 // folder of its entries, and what its files are.
