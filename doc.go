@@ -15,9 +15,12 @@
 //     Dataplane API;
 //   - [github.com/hapticsdk/haptic/eventbus] tells everybody what happened;
 //   - [github.com/hapticsdk/haptic/reconcile] is the loop that ties them
-//     together, and [github.com/hapticsdk/haptic/reconcile/observe] what
-//     watches the loop.
+//     together; below it, [github.com/hapticsdk/haptic/reconcile/render] renders
+//     for it, [github.com/hapticsdk/haptic/reconcile/discover] finds the instances,
+//     [github.com/hapticsdk/haptic/reconcile/observe] watches it, and
+//     [github.com/hapticsdk/haptic/reconcile/settings] is a whole controller as
+//     data.
 //
-// Each is useful alone. examples/controller puts them together in about 300
-// lines, to be copied.
+// Each is useful alone. examples/minimal puts them together in 150 lines, to be
+// copied; examples/controller is the reference.
 package haptic

@@ -102,8 +102,8 @@ type resource struct {
 	accepted   *content // deployed last; nil at first
 	acceptedAt time.Time
 	pending    *content          // newer than accepted; nil if there is none
-	refused    [sha256.Size]byte // of the content that was rejected last: its events are published once
-	rejected   int
+	rejected   [sha256.Size]byte // sum of the content that was rejected last: its events are published once
+	rejections int               // of different contents
 
 	etag, lastModified string // of the newest content, "" after it was rejected
 
@@ -208,7 +208,7 @@ func (s *Store) arrived(r *resource, a *answer) bool {
 		return true
 	}
 	r.pending = &content{text: a.text, sum: sum}
-	if sum != r.refused {
+	if sum != r.rejected {
 		eventbus.Publish(s.Bus, Updated{URL: r.display, Bytes: len(a.text), Hash: r.pending.hash()})
 	}
 	return true
@@ -254,13 +254,13 @@ func (s *Store) settle(r *resource, c *content, err error) (rejected bool) {
 		if r.pending == c {
 			r.pending = nil
 		}
-		r.refused = [sha256.Size]byte{}
+		r.rejected = [sha256.Size]byte{}
 		eventbus.Publish(s.Bus, Accepted{URL: r.display, Hash: c.hash()})
 	case err != nil && r.pending == c && r.accepted != nil:
 		r.pending, r.etag, r.lastModified = nil, "", "" // so that the server gives it again
-		if r.refused != c.sum {
-			r.refused = c.sum
-			r.rejected++
+		if r.rejected != c.sum {
+			r.rejected = c.sum
+			r.rejections++
 			eventbus.Publish(s.Bus, Rejected{URL: r.display, Hash: c.hash(), Err: err})
 		}
 		return true
@@ -289,7 +289,7 @@ func (s *Store) Resources() []Resource {
 	defer s.mu.Unlock()
 	all := []Resource{}
 	for _, r := range s.resources {
-		out := Resource{URL: r.display, AcceptedAt: r.acceptedAt, CheckedAt: r.checked, NextAt: r.next, Rejected: r.rejected, Failures: r.failures}
+		out := Resource{URL: r.display, AcceptedAt: r.acceptedAt, CheckedAt: r.checked, NextAt: r.next, Rejected: r.rejections, Failures: r.failures}
 		if c := r.current(); c != nil {
 			out.Bytes, out.Hash, out.Pending = len(c.text), c.hash(), c == r.pending
 		}
