@@ -66,9 +66,6 @@ func CredentialsFromEnv(getenv func(string) string) (Credentials, error) {
 // String tells that there are credentials, and nothing of them.
 func (c Credentials) String() string { return "credentials (secret)" }
 
-// GoString is String.
-func (c Credentials) GoString() string { return c.String() }
-
 // Format is String for every verb.
 func (c Credentials) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(c.String())) }
 

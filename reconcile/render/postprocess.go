@@ -198,17 +198,15 @@ func (p *postProcessing) squeeze(text string) (out string, moved []int) {
 func (p *postProcessing) files(files []dataplane.File) []dataplane.File {
 	files = slices.Clone(files)
 	for i, f := range files {
-		text, squeezed := string(f.Content), false
+		squeezed := false
 		for _, c := range p.all {
-			if ok, _ := path.Match(c.Files, string(f.Kind)+"/"+f.Name); ok && c.Files != "" {
-				text = c.replaceLines(text)
+			if ok, _ := path.Match(c.Files, string(f.Kind)+"/"+f.Name); ok {
+				files[i].Content = []byte(c.replaceLines(string(files[i].Content)))
 				squeezed = squeezed || c.Squeeze
 			}
 		}
 		if squeezed {
-			text, _ = squeeze(text)
-		}
-		if text != string(f.Content) {
+			text, _ := squeeze(string(files[i].Content))
 			files[i].Content = []byte(text)
 		}
 	}
