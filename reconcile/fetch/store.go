@@ -91,8 +91,8 @@ type content struct {
 
 func (c *content) hash() string { return hex.EncodeToString(c.sum[:4]) }
 
-// resource is a URL and its contents. Who fetches it holds busy; the store's mu
-// guards the rest.
+// resource is a URL and its contents. A fetch holds busy; the store's mu guards the
+// rest.
 type resource struct {
 	key     key
 	display string // the URL as it may be printed

@@ -172,7 +172,7 @@ func sameVars(a, b map[string]any) bool {
 
 // sameValue reports whether two values are the same without looking at what
 // they point to: slices and maps are the same if they are stored in the same
-// place. What cannot be told apart that way is not the same.
+// place. Values that cannot be told apart that way are not the same.
 func sameValue(a, b any) bool {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	if !x.IsValid() || !y.IsValid() || x.Type() != y.Type() {

@@ -29,8 +29,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) Origins() iter.Seq2[reconcile.Origin, string] {
 	return func(yield func(reconcile.Origin, string) bool) {
 		for _, t := range templating.Errors(e.Err) {
-			o := reconcile.Origin{TemplateLine: reconcile.TemplateLine{File: t.File, Line: t.Line, Column: t.Column, Text: t.Text}, Owners: t.Owners}
-			if !yield(o, t.Message) {
+			if !yield(originOf(t.File, t.Line, t.Column, t.Text, t.Owners), t.Message) {
 				return
 			}
 		}
@@ -107,9 +106,12 @@ func (o *origins) Origin(ctx context.Context, at dataplane.Position) (reconcile.
 	return reconcile.Origin{}, nil
 }
 
-func unknown(entry string) reconcile.Origin {
-	return reconcile.Origin{TemplateLine: reconcile.TemplateLine{File: entry}}
+func originOf(file string, line, column int, text string, owners []any) reconcile.Origin {
+	return reconcile.Origin{TemplateLine: reconcile.TemplateLine{File: file, Line: line, Column: column, Text: text}, Owners: owners}
 }
+
+// unknown is a line of an entry of which no more is known.
+func unknown(entry string) reconcile.Origin { return originOf(entry, 0, 0, "", nil) }
 
 // spansOf are the texts of pieces, one behind the other as [lines] puts them. The
 // last span is that of no text.
@@ -172,7 +174,7 @@ func (o *origins) trace(ctx context.Context, entry, text string, vars map[string
 	if wrote.File == "" {
 		wrote.File = entry
 	}
-	return reconcile.Origin{TemplateLine: reconcile.TemplateLine{File: wrote.File, Line: wrote.Line, Column: wrote.Column, Text: wrote.Text}, Owners: wrote.Owners}, nil
+	return originOf(wrote.File, wrote.Line, wrote.Column, wrote.Text, wrote.Owners), nil
 }
 
 // Owners finds the objects in the items, the variables and the files. Of a

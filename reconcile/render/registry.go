@@ -15,7 +15,7 @@ import (
 // fileRegistry ([HostVars]).
 //
 // Where a file has an entry of its own, such as maps/hosts.map, use that: what it
-// shows is escaped for a map. What is registered as one text is checked, but
+// shows is escaped for a map. A text that is registered as a whole is checked, but
 // which part of it was a value is unknown.
 type FileRegistry struct {
 	layout dataplane.Layout

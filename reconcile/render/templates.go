@@ -124,10 +124,10 @@ func (t *Templates) Check() error {
 	return errors.Join(errs...)
 }
 
-// Render renders every entry with the same input. An error has everything that
-// failed, with what was being rendered; what was made goes with it as Origins of
-// the Rendered alone. If a content that was fetched but not deployed yet may be the
-// reason of the failure, it renders once more without it.
+// Render renders every entry with the same input. An error names every failure,
+// with the objects that were being rendered; the Rendered beside it has Origins, but
+// no configuration. If the failed render used fetched contents that are not deployed
+// yet, Render tries once more without them.
 func (t *Templates) Render(ctx context.Context) (*reconcile.Rendered, error) {
 	ctx = templating.WithShared(ctx, templating.NewShared())
 	in, err := t.Input(ctx)
