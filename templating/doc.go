@@ -14,8 +14,9 @@
 //	text, err := engine.Render(ctx, "haproxy.cfg", map[string]any{"ingresses": list})
 //
 // Files whose name starts with "_" are not entries; they are for others to
-// render and import; files in "snippets" are included, see below. Every rendered or imported file needs an extension;
-// {{ render "_site.cfg" default "" }} is for one that need not exist.
+// render and import; files in "snippets" are included, see below. Every rendered
+// or imported file needs an extension; {{ render "_site.cfg" default "" }} is for one
+// that need not exist.
 //
 // # Values and where they stand
 //
@@ -54,7 +55,7 @@
 // names in JSON or in Go: "spec.rules[0].host", "metadata.annotations['a.b/c']".
 // A field that a struct does not have is always an error. Lists may be of any
 // type; where one is returned as []any, the elements are what they were.
-// What goes over a map does so in the order of its keys; the language's own loop
+// Functions go over a map in the order of its keys; the language's own loop
 // over a map has no order.
 //
 // Text. The operator s contains "x" is the language's own.
@@ -172,9 +173,8 @@
 //
 // [Engine.RenderTraced] says of each line of an output which line of a template
 // wrote it, and for which Kubernetes objects. An [*Error] of a render has them
-// too, and one render reports all values that are refused; see [Errors].
-// The normal render pays for none of
-// them: they are templates compiled a second time, when first used.
+// too, and one render reports all values that are refused; see [Errors]. The normal
+// render pays for neither: both are templates compiled a second time, when first used.
 //
 // # Bounds
 //
@@ -182,7 +182,7 @@
 // called, such as a sort of a million elements, ends first. Output is bounded
 // ([Options.MaxOutput]), and what macros write in memory by eight times as
 // much; macros and functions may call each other 256 deep. A text that replace,
-// join or indent makes has at most 64 MiB. Beyond is [ErrTooLarge].
+// regex_replace, join or indent makes has at most 64 MiB. Beyond is [ErrTooLarge].
 //
 // A file has at most 4 MiB, and 128 KiB of code between two delimiters.
 //

@@ -84,7 +84,7 @@ func TestPlaces(t *testing.T) {
 		{name: "DEL", template: "set {{ x }}", x: "a\x7f", refused: `control character '\x7f'`},
 		{name: "not UTF-8", template: "set {{ x }}", x: "a\xff", refused: "not UTF-8"},
 		{name: "UTF-8", template: "set {{ x }}", x: "grüße 本", want: `set grüße\ 本`},
-		{name: "empty", template: "set {{ x }} y", x: "", refused: "with nothing here"},
+		{name: "empty", template: "set {{ x }} y", x: "", refused: "with an empty value here"},
 		{name: "behind a backslash", template: `set \{{ x }}`, x: "a", refused: "right behind a backslash"},
 		{name: "raw", template: "set {{ raw(`a  b # c`) }}", want: "set a  b # c"},
 		{name: "raw in a string", template: "set {{ lower(`raw(X)`) }}", refused: "parentheses"},

@@ -29,7 +29,7 @@ func TestInside(t *testing.T) {
 		{name: "end of a condition", template: "http-request deny if { path {{ x }} }", x: "}", refused: "part of a condition"},
 		{name: "name of an ACL", template: "http-request deny if {{ x }}", x: "or", refused: "part of a condition"},
 		{name: "section", template: "backend {{ x }}", x: "a from b", refused: "not a name"},
-		{name: "section without a name", template: "backend {{ x }}\n", x: "", refused: "with nothing here"},
+		{name: "section without a name", template: "backend {{ x }}\n", x: "", refused: "with an empty value here"},
 		{name: "part of a name", template: "backend a{{ x }}\n", x: "", want: "backend a\n"},
 		{name: "address", template: "server s {{ x }}:80", x: "unix@/run/x", refused: "not a host"},
 		{name: "variable in an address", template: "bind {{ x }}", x: "$A", refused: "not a host"},

@@ -215,7 +215,7 @@ func (r rule) line(s string) (text, why string) {
 func startProblem(s string, place places) string {
 	switch {
 	case s == "":
-		return "with nothing here the next word would take its place"
+		return "with an empty value here the next word would take its place"
 	case s[0] == '#':
 		return "a line that starts with # is a comment"
 	case s[0] == ' ' && place == listStart:

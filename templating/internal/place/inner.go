@@ -219,10 +219,10 @@ func (in *inner) reads() what {
 	return asText
 }
 
-// takesNothing reports whether an empty argument is a text like another. Most names
+// takesEmpty reports whether an empty argument is a text like another. Most names
 // that are empty stand for all that there are, req.hdr() for example, or for
 // another one.
-func (in *inner) takesNothing() bool {
+func (in *inner) takesEmpty() bool {
 	switch in.name {
 	case "str", "concat", "iif", "regsub", "strcmp", "secure_memcmp", "map", "jwt_verify", unknownName:
 		return true

@@ -52,7 +52,7 @@ func (r rule) refuses(s string, at *Site) string {
 		return "a value cannot choose " + reads.choice
 	}
 	if s == "" && r.named && at.lone {
-		return "with nothing here HAProxy takes all that there are, or another one: test it with if"
+		return "with an empty value here HAProxy takes all that there are, or another one: test it with if"
 	}
 	if r.word && (at.whole || at.joined) {
 		if why := r.refusesWhole(s, at); why != "" {
@@ -113,13 +113,13 @@ func (r rule) refusesWhole(s string, at *Site) string {
 	case s == "" && !r.bare && at.whole && r.place != argument:
 		return "HAProxy takes an empty argument for the end of its line, and leaves out what stands behind it: test it with if"
 	case s == "" && at.whole && r.negated:
-		return "with nothing here the next word would take its place: test it with if"
+		return "with an empty value here the next word would take its place: test it with if"
 	case s == "" && (!r.bare || r.reads == asOption || r.reads == asUnknown || r.reads == asKeyword):
 		return ""
 	case s == "" && at.whole:
-		return "with nothing here the next word would take its place: test it with if"
+		return "with an empty value here the next word would take its place: test it with if"
 	case s == "":
-		return "with nothing here and behind it the next word would take its place: join the values, {{ a + b }}"
+		return "with an empty value here and behind it the next word would take its place: join the values, {{ a + b }}"
 	case at.whole && reserved[s] && r.isCondition(s), at.joined && isReservedPart(s, reserved) && r.isCondition(s):
 		return "HAProxy reads this word as a part of a condition"
 	case r.cast && (at.whole && isConverter(s) || at.joined && isReservedPart(s, converters)):
@@ -155,7 +155,7 @@ func (r rule) refusesWord(s string) string {
 func (r rule) refusesAuth(s string, at *Site) string {
 	switch {
 	case s == "":
-		return "with nothing here anybody may have the name or the password: test it with if"
+		return "with an empty value here anybody may have the name or the password: test it with if"
 	case r.first && (at.joined || !at.whole) && strings.Contains(s, ":"):
 		return "a colon would end the name of the user"
 	}
@@ -169,7 +169,7 @@ func refusesAddress(s string) string {
 	from, to, isRange := strings.Cut(port, "-")
 	switch {
 	case s == "": // "server s :80" is the address that the client asked for, "bind :80" all there are
-		return "with nothing here HAProxy takes another address or port: test it with if, or join the values, {{ a + b }}"
+		return "with an empty value here HAProxy takes another address or port: test it with if, or join the values, {{ a + b }}"
 	case strings.HasPrefix(s, "-") || strings.Contains(s, ":-") || !addressSet.only(s):
 		return "not a host, an IP address or a port"
 	case isRange && strings.Trim(from+to, "0123456789") == "":
@@ -179,7 +179,7 @@ func refusesAddress(s string) string {
 }
 
 // isQuantity reports whether a value begins with a digit, as no sample fetch does,
-// and has but letters and digits. Nothing cannot be something else.
+// and has letters and digits only. An empty value cannot be a sample fetch.
 func isQuantity(s string) bool {
 	return s == "" || s[0] >= '0' && s[0] <= '9' && numberSet.only(s)
 }
@@ -194,7 +194,7 @@ func (r rule) refusesFile(s string) string {
 	}
 	switch {
 	case s == "": // "crt /certs/" is all that lies there, "/a.pem" another folder
-		return "with nothing here it is another path: test it with if, or join the values, {{ a + b }}"
+		return "with an empty value here it is another path: test it with if, or join the values, {{ a + b }}"
 	case !r.first && (strings.Contains(s, "/") || strings.Contains(s, "..") || s == "."):
 		return "it stands in a path, and can only be a name in it"
 	case r.first && (strings.HasPrefix(s, "@") || strings.HasPrefix(s, "-")):

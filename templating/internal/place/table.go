@@ -1,3 +1,6 @@
+// Package place knows what a value may be where it stands in an output. A [Table]
+// follows the text of a template as HAProxy reads it, a [Site] escapes or refuses the
+// values of one place, and [Check] looks at the output as a whole.
 package place
 
 import (
@@ -244,10 +247,10 @@ func (t *Table) AfterText(p Points, id int) Points {
 type rule struct {
 	place   places
 	reads   what
-	first   bool // nothing of the word, or of the argument, stands before the value
-	lead    bool // nor another value does, or only values do
-	word    bool // nothing of the word does but values
-	bare    bool // nor a quote or a value
+	first   bool // the word, or the argument, begins with the value
+	lead    bool // or with other values
+	word    bool // only values of the word stand before the value
+	bare    bool // and neither a quote nor a value
 	negated bool // behind the ! of a condition
 	arg     bool // it is an argument of a sample fetch or converter
 	named   bool // which has to be something
@@ -348,7 +351,7 @@ func (r rule) inSample(in inner) (rule, string) {
 		return r, `a value cannot stand right behind a backslash of a sample expression: write \\ for a backslash`
 	}
 	r.reads, r.arg, r.quote = in.reads(), true, in.sample
-	r.named = r.first && !in.takesNothing()
+	r.named = r.first && !in.takesEmpty()
 	if r.reads == asRegexp {
 		return r, in.regexpProblem()
 	}
