@@ -138,57 +138,35 @@ func (in *inner) startArg() {
 
 // stepArgument is the table of quotes in arguments of section 2.2.
 func (in *inner) stepArgument(c byte) {
-	if in.sample == sampleArg {
-		switch c {
-		case ',':
-			if in.arg < 7 {
-				in.arg++
-			}
-			in.startArg()
-			return
-		case ')':
-			in.sample = sampleEnd
-			return
-		}
-	}
-	switch in.sample {
-	case sampleArg:
-		switch c {
-		case '\\':
-			in.sample = sampleSlash
-			return
-		case '"':
-			in.sample = sampleDouble
-			return
-		case '\'':
-			in.sample = sampleSingle
-			return
-		}
-	case sampleDouble:
-		switch c {
-		case '\\':
-			in.sample = sampleQuoted
-			return
-		case '"':
-			in.sample = sampleArg
-			return
-		}
-	case sampleSingle:
-		if c == '\'' {
-			in.sample = sampleArg
-			return
-		}
-	case sampleSlash, sampleQuoted:
+	switch was := in.sample; {
+	case was == sampleSlash || was == sampleQuoted:
 		if !strings.ContainsRune(`\ "'rnt`, rune(c)) { // a lone backslash
 			in.content('\\')
 		}
-		if in.sample == sampleSlash {
-			in.sample = sampleArg
-		} else {
+		if in.sample = sampleArg; was == sampleQuoted {
 			in.sample = sampleDouble
 		}
+		in.content(c)
+	case was == sampleDouble && c == '\\':
+		in.sample = sampleQuoted
+	case was == sampleDouble && c == '"', was == sampleSingle && c == '\'':
+		in.sample = sampleArg
+	case was != sampleArg:
+		in.content(c)
+	case c == ',':
+		in.arg = min(in.arg+1, 7)
+		in.startArg()
+	case c == ')':
+		in.sample = sampleEnd
+	case c == '\\':
+		in.sample = sampleSlash
+	case c == '"':
+		in.sample = sampleDouble
+	case c == '\'':
+		in.sample = sampleSingle
+	default:
+		in.content(c)
 	}
-	in.content(c)
 }
 
 // content goes over one byte of an argument without its quotes.

@@ -168,33 +168,17 @@ func stepEntry(p places, c byte) places {
 	return listText
 }
 
-// afterValue returns the places behind a shown value.
+// afterValue returns the place behind a shown value.
 func afterValue(p places) places {
-	if p&mapStart != 0 {
-		p = p&^mapStart | mapKey
-	}
-	if p&crtStart != 0 {
-		p = p&^crtStart | crtWord
-	}
-	if p&listStart != 0 {
-		p = p&^listStart | listText
+	switch p {
+	case mapStart:
+		return mapKey
+	case crtStart:
+		return crtWord
+	case listStart:
+		return listText
 	}
 	return p
-}
-
-// afterText returns the places behind the text of a macro. It may end a line of
-// a map or a crt-list, or be empty, unlike a value.
-func afterText(p places) places {
-	if p&(mapStart|mapKey|mapValue) != 0 {
-		return p | mapStart | mapKey
-	}
-	if p&(crtStart|crtWord) != 0 {
-		return p | crtStart | crtWord
-	}
-	if p&(listStart|listText) != 0 {
-		return p | listStart | listText
-	}
-	return afterValue(p)
 }
 
 // placeFor picks the one place whose rules make a value safe in all places of

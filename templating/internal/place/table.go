@@ -231,13 +231,10 @@ func (t *Table) AfterText(p Points, id int) Points {
 	if t.Kind == Config {
 		return t.Join(t.AfterValue(p, id), t.StartApart())
 	}
-	var list []point
-	for _, s := range t.points(p) {
-		set := afterText(s.place)
-		for bit := argument; bit <= plain; bit <<= 1 {
-			if set&bit != 0 {
-				list = append(list, point{place: bit})
-			}
+	list := t.points(p)
+	for _, s := range list {
+		if s.place != comment && s.place != plain {
+			list = append(list, point{place: t.Kind.start()}, point{place: afterValue(t.Kind.start())})
 		}
 	}
 	return t.set(list...)
