@@ -107,3 +107,19 @@ func fixed(text string) reconcile.Renderer {
 		return &reconcile.Rendered{Config: cfg}, err
 	})
 }
+
+func ExampleWithout() {
+	folder := fstest.MapFS{"haproxy.cfg": {Data: []byte("global\n")}, "cases/hosts.yaml": {Data: []byte("name: hosts\n")}}
+	engine, err := templating.Compile(cases.Without(folder), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(engine.Entries())
+	// Output: [haproxy.cfg]
+}
+
+func ExampleCheckNames() {
+	fmt.Println(cases.CheckNames([]cases.Case{{Name: "hosts", File: "a.yaml", Line: 1}, {Name: "hosts", File: "b.yaml", Line: 3}}))
+	// Output: b.yaml:3:1: case "hosts": there is one of this name at a.yaml:1
+}

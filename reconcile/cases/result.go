@@ -122,7 +122,7 @@ const hidden = "(secret)"
 type mask func(string) string
 
 // maskOf hides the values in the Secrets of a case: as a whole, in base64, by line,
-// and as an error of a template shortens them.
+// in quotes, and as an error of a template shortens them.
 func maskOf(c *Case) mask {
 	const least, shortened = 4, 40 // in bytes
 	var values []string
@@ -135,7 +135,7 @@ func maskOf(c *Case) mask {
 			values = append(values, base64.StdEncoding.EncodeToString(data), string(data[:min(len(data), shortened)]))
 			for line := range strings.Lines(string(data)) {
 				line = strings.TrimSpace(line)
-				values = append(values, line, line[:min(len(line), shortened)])
+				values = append(values, line, line[:min(len(line), shortened)], strings.Trim(strconv.Quote(line), `"`))
 			}
 		}
 	}
