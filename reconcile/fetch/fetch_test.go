@@ -203,6 +203,24 @@ func TestURLsAndOptions(t *testing.T) {
 	require.Equal(t, time.Second, opts.interval, "a floor")
 }
 
+// FuzzURL: whatever stands around them, neither a password nor the query prints.
+func FuzzURL(f *testing.F) {
+	f.Add("http://", "/x", "key=")
+	f.Add("HTTPS://", "", "")
+	f.Add("a/b:", "@", "&&")
+	f.Add("", "%", "%zz")
+	f.Fuzz(func(t *testing.T, scheme, path, query string) {
+		raw := scheme + "user:s3cret@h.test/" + path + "?" + query + "s3cret"
+		if strings.ContainsAny(scheme, "?#@") || strings.Count(scheme, "/") > 2 || strings.ContainsAny(path, "?#") {
+			t.Skip("then the password is another part of the URL")
+		}
+		s := &Store{Retries: -1, Allow: func(*url.URL) error { return errors.New("no") }}
+		_, err := s.Begin(t.Context(), nil).fetch(raw, nil)
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "s3cret")
+	})
+}
+
 func TestCredentials(t *testing.T) {
 	var elsewhere atomic.Value
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -59,17 +59,18 @@ var errNotHTTP = errors.New("not an http or https URL with a host")
 
 func isHTTP(u *url.URL) bool { return u.Scheme == "http" || u.Scheme == "https" }
 
-// display returns a URL without its credentials and its query.
+// display returns a URL without its credentials and its query. If it has no host,
+// any part of it may be a password.
 func display(raw string) string {
 	u, err := url.Parse(raw)
-	if err != nil || u.Opaque != "" {
-		return "(a URL)"
+	if err != nil || !isHTTP(u) || u.Host == "" {
+		return fmt.Sprintf("(%d bytes)", len(raw))
 	}
-	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	shown := (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 	if u.RawQuery != "" {
-		return shown.String() + "?..."
+		shown += "?..."
 	}
-	return shown.String()
+	return shown
 }
 
 // credential is what a request is made with. It lives only while options are
