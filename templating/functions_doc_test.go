@@ -1,10 +1,8 @@
 package templating
 
 import (
-	doccomment "go/doc/comment"
-	"go/parser"
-	"go/token"
 	"maps"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -14,34 +12,32 @@ import (
 	"github.com/open2b/scriggo/native"
 )
 
-// TestDocumentation compares the reference of functions in doc.go with the
+// TestDocumentation compares the reference of functions in docs/functions.md with the
 // functions, names, parameters and results.
 func TestDocumentation(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments)
+	text, err := os.ReadFile("../docs/functions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	listed := map[string]string{}
 	inside := false
-	entry := regexp.MustCompile(`(?m)^(\w+)(\(.*)$`)
-	for _, block := range new(doccomment.Parser).Parse(file.Doc.Text()).Content {
-		switch block := block.(type) {
-		case *doccomment.Heading:
-			inside = block.Text[0] == doccomment.Plain("Functions")
-		case *doccomment.Code:
-			if !inside {
-				continue
-			}
-			for line := range strings.Lines(block.Text) {
-				m := entry.FindStringSubmatch(strings.TrimRight(line, "\n"))
-				if m == nil {
-					t.Errorf("not a function: %q", line)
-					continue
-				}
-				signature, _, _ := strings.Cut(m[2], "  ")
-				listed[m[1]] = signature
-			}
+	entry := regexp.MustCompile(`^(\w+)(\(.*)$`)
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, "```") {
+			inside = !inside
+			continue
 		}
+		if !inside {
+			continue
+		}
+		m := entry.FindStringSubmatch(line)
+		if m == nil {
+			t.Errorf("not a function: %q", line)
+			continue
+		}
+		signature, _, _ := strings.Cut(m[2], "  ")
+		listed[m[1]] = signature
 	}
 	have := standard()
 	have["raw"] = have["Raw"]
@@ -49,18 +45,18 @@ func TestDocumentation(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		signature, ok := listed[name]
 		if !ok {
-			t.Errorf("doc.go does not have %s", name)
+			t.Errorf("functions.md does not have %s", name)
 			continue
 		}
 		delete(listed, name)
 		checkSignature(t, name, signature, reflect.TypeOf(have[name]))
 	}
 	for name := range listed {
-		t.Errorf("doc.go has %s, and there is no such function", name)
+		t.Errorf("functions.md has %s, and there is no such function", name)
 	}
 }
 
-// checkSignature compares the types that doc.go shows with those of a function.
+// checkSignature compares the types that it shows with those of a function.
 // Results of texts that are not escaped again have no type there.
 func checkSignature(t *testing.T, name, signature string, typ reflect.Type) {
 	t.Helper()
@@ -85,10 +81,10 @@ func checkSignature(t *testing.T, name, signature string, typ reflect.Type) {
 		got = got[:1] // its forms are told in words
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: doc.go has the parameters %q, the function %q", name, want, got)
+		t.Errorf("%s: functions.md has the parameters %q, the function %q", name, want, got)
 	}
 	if result = strings.TrimSpace(result); result != "" && result != typeName(typ.Out(0)) {
-		t.Errorf("%s: doc.go has the result %q, the function %q", name, result, typeName(typ.Out(0)))
+		t.Errorf("%s: functions.md has the result %q, the function %q", name, result, typeName(typ.Out(0)))
 	}
 }
 

@@ -44,7 +44,7 @@ func (e *Engine) findSnippets() error {
 // and At, where they stand in the list.
 type Group = funcs.Group
 
-// standard returns the functions that every template has; doc.go lists them.
+// standard returns the functions that every template has; docs/functions.md lists them.
 func standard() native.Declarations {
 	all := funcs.Standard()
 	all["include"], all["include_all"], all["first_seen"] = include, includeAll, firstSeen

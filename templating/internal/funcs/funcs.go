@@ -29,7 +29,7 @@ func checkText(what string, size int) {
 	}
 }
 
-// Standard returns the functions by name; doc.go of the package templating lists
+// Standard returns the functions by name; docs/functions.md lists
 // them. A new set for each engine, because the compiled regular expressions are
 // remembered in it.
 func Standard() native.Declarations {
