@@ -23,22 +23,7 @@ func (t *Tree) expressions(n ast.Node) {
 	}
 	switch n := n.(type) {
 	case *ast.Func:
-		if !t.macros[n] {
-			t.macros[n] = true
-			if n.Type != nil && n.Type.Macro {
-				for _, result := range n.Type.Result {
-					t.resultType(result.Type)
-				}
-			}
-			name := t.macro // of a function literal: it may write the text of the macro
-			if n.Ident != nil {
-				name = n.Ident.Name
-			}
-			t.apart(name, n.Body)
-			if n.Body != nil {
-				guard(n)
-			}
-		}
+		t.function(n)
 		return
 	case *ast.Render:
 		t.extension(n, n.Path)
@@ -80,6 +65,27 @@ func (t *Tree) expressions(n ast.Node) {
 		}
 	}
 	children(n, t.expressions)
+}
+
+// function walks a macro or a function, once.
+func (t *Tree) function(n *ast.Func) {
+	if t.macros[n] {
+		return
+	}
+	t.macros[n] = true
+	if n.Type != nil && n.Type.Macro {
+		for _, result := range n.Type.Result {
+			t.resultType(result.Type)
+		}
+	}
+	name := t.macro // of a function literal: it may write the text of the macro
+	if n.Ident != nil {
+		name = n.Ident.Name
+	}
+	t.apart(name, n.Body)
+	if n.Body != nil {
+		guard(n)
+	}
 }
 
 // formatTypes are Scriggo's names for text that needs no escaping.

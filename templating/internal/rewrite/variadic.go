@@ -33,22 +33,8 @@ func variadicMethods(globals native.Declarations) map[string]variadicMethod {
 			return
 		}
 		seen[t] = true
-		switch t.Kind() {
-		case reflect.Map:
-			reach(t.Key())
-			reach(t.Elem())
-		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Chan:
-			reach(t.Elem())
-		case reflect.Func:
-			for i := range t.NumOut() {
-				reach(t.Out(i))
-			}
-		case reflect.Struct:
-			for i := range t.NumField() {
-				if f := t.Field(i); f.IsExported() || f.Anonymous {
-					reach(f.Type)
-				}
-			}
+		for _, part := range parts(t) {
+			reach(part)
 		}
 		iface := t.Kind() == reflect.Interface
 		if !iface && t.Name() != "" {
@@ -84,6 +70,27 @@ func variadicMethods(globals native.Declarations) map[string]variadicMethod {
 		}
 	}
 	return found
+}
+
+// parts returns the types that the values of a type lead to.
+func parts(t reflect.Type) (all []reflect.Type) {
+	switch t.Kind() {
+	case reflect.Map:
+		return []reflect.Type{t.Key(), t.Elem()}
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Chan:
+		return []reflect.Type{t.Elem()}
+	case reflect.Func:
+		for i := range t.NumOut() {
+			all = append(all, t.Out(i))
+		}
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); f.IsExported() || f.Anonymous {
+				all = append(all, f.Type)
+			}
+		}
+	}
+	return all
 }
 
 // spread hands the last arguments of a call of a method with "..." over as a
