@@ -161,6 +161,47 @@ func TestAResourceThatAlwaysChanges(t *testing.T) {
 	})
 }
 
+// TestTrialsYield to changes of others: of many that changed and are still bad, one
+// is found at a time, and no change waits for the last of them.
+func TestTrialsYield(t *testing.T) {
+	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
+	opts := w.options()
+	opts.Debounce = time.Millisecond
+	slow := false
+	opts.Validator = ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
+		if slow {
+			time.Sleep(time.Second)
+		}
+		var v *verdict
+		if err := w.Validate(ctx, cfg); !errors.As(err, &v) {
+			return err
+		}
+		return &verdict{lines: v.lines[:1]}
+	})
+	w.put("a")
+	for i := range 8 {
+		w.put(fmt.Sprintf("web-%d=bad", i))
+	}
+	play(t, opts, func(s *scene) {
+		s.Trigger("start")
+		pass(time.Minute / 2)
+		require.Len(t, strings.Fields(held(s.Loop)), 8)
+		slow = true
+		for i := range 8 {
+			w.put(fmt.Sprintf("web-%d=bad still", i))
+		}
+		s.Trigger("all of them")
+		pass(1500 * time.Millisecond) // the trial is under way
+		w.put("good")
+		s.Trigger("another")
+		pass(2 * time.Second)
+		require.Equal(t, "a good", w.deployed(), "one validation of the trial, and its own")
+		pass(3 * time.Minute)
+		require.Len(t, strings.Fields(held(s.Loop)), 8)
+		require.Len(t, eventsOf[ResourceQuarantined](s), 16, "each of both versions")
+	})
+}
+
 // TestDeletedAndCreatedAgain is the same object: it is tried at once, and stays left
 // out meanwhile.
 func TestDeletedAndCreatedAgain(t *testing.T) {

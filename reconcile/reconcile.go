@@ -131,7 +131,8 @@ func (l *Loop) found(id uint64, s *search) *validated {
 
 // trial renders and validates once more with the resources in quarantine that are
 // due. One that is valid with some of them is the newest configuration; nil says
-// that there is none. A trial that fails disturbs nobody, and is no news.
+// that there is none. A trial that fails is no news. One that takes several attempts
+// goes on in the next reconciliation where that is asked for already.
 func (l *Loop) trial(ctx context.Context) *validated {
 	q, now := &l.quarantine, time.Now()
 	others, due := q.resources(now)
@@ -150,12 +151,10 @@ func (l *Loop) trial(ctx context.Context) *validated {
 	if ctx.Err() != nil {
 		return nil
 	}
-	if s.futile() {
-		for _, r := range due {
-			l.judge(id, s.blamed[indexOf(s.blamed, r.identity())], now)
-		}
-	} else {
-		for _, r := range due {
+	for _, r := range due {
+		if i := indexOf(s.blamed, r.identity()); i >= 0 {
+			l.judge(id, s.blamed[i], now)
+		} else if !s.yielded {
 			v := q.rulings[r.identity()]
 			v.Trials++
 			l.postpone(v, now)

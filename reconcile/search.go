@@ -151,13 +151,14 @@ func indexOf(all []culprit, id identity) int {
 
 // search looks for the resources without which the configuration is valid.
 type search struct {
-	loop   *Loop
-	start  []Resource // left out from the beginning
-	due    []Resource // that a trial is about; nil: it is none
-	blamed []culprit
-	last   *attempt
-	why    string // no resource is to blame
-	tired  bool   // it ended before its time
+	loop    *Loop
+	start   []Resource // left out from the beginning
+	due     []Resource // that a trial is about; nil: it is none
+	blamed  []culprit
+	last    *attempt
+	why     string // no resource is to blame
+	tired   bool   // it ended before its time
+	yielded bool   // so did this trial, as a reconciliation waits
 }
 
 func (s *search) excluded() []Resource {
@@ -206,7 +207,7 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 			break
 		}
 		s.blamed = append(s.blamed, culprits...)
-		if s.futile() {
+		if s.yielded = len(s.due) > 0 && len(s.loop.wake) > 0; s.yielded || s.futile() {
 			break
 		}
 		if s.last.err != nil {
