@@ -1,5 +1,5 @@
 // Package reconcile is the loop of a controller: whatever changes, every
-// HAProxy ends on the newest configuration that renders and validates.
+// instance ends on the newest configuration that renders and validates.
 //
 //	trigger -> render -> validate -> for each instance: schedule -> deploy
 //
@@ -12,14 +12,13 @@
 //		Renderer:  templates,
 //		Validator: &validate.Validator{Layout: local.Layout()},
 //		Targets:   []reconcile.Target{local},
-//		Bus:       bus, // events.go lists what it gets
+//		Bus:       bus, // events.go lists what it gets, and in which order
 //	})
 //	go loop.Run(ctx)
 //	loop.Trigger("an Ingress changed") // never blocks
 //
 // [Loop.Once] and [Loop.Preview] do it a single time, and [Loop.State] tells how
-// things are. Package observe has metrics, log lines, traces and debug pages for
-// the loop, package reconciletest scripts that test a controller.
+// things are.
 //
 // # What holds
 //
@@ -43,8 +42,8 @@
 // Where the configuration does not render, or is not valid, because of a
 // resource, that resource alone is left out. The line that is wrong says which
 // one it is; where no line is known, leaving out halves of what changed finds it.
-// What is wrong for every resource is the fault of the templates: then the last
-// good configuration stays.
+// A line that is wrong for every resource is the fault of the templates: then the
+// last good configuration stays.
 //
 // The verdict sticks to the object, by kind, namespace and name. When the object
 // changes it is tried again, beside the deployment of the others, never before it:
@@ -61,40 +60,27 @@
 // resource's fault.
 //
 // This takes a Renderer that knows its [Origins], as render.Templates does, and asks
-// [Excluding] of each object that it reads: the Input function of Templates must.
+// [Excluding] about each object that it reads: the Input function of Templates must.
 // [State] names what is in quarantine with its [Fault]: the line of the
 // configuration, that of the template, and the resource. [Options.NoQuarantine]
-// turns it off.
+// turns it off. A search for what is at fault renders and validates anew for each
+// attempt, in at most QuarantineTries rounds; without it the cost of a
+// reconciliation follows the change, as far as the renderer and the validator do.
 //
 // # What stands below
 //
-// Package render has [Renderer]s made of templates, and what templates get from
-// their host; package fetch the contents that they fetch by HTTP. Package discover
-// finds the Dataplane APIs of pods, and makes targets of them, which
-// [Loop.SetTargets] takes while the loop runs. A target that is a [Prober] says its
-// version first: one that does not fit is not deployed to, is asked again, and holds
-// up nobody.
-//
-// # Settings and cases
-//
-// Package settings has a whole controller as data: what is watched, the templates,
-// the intervals, and how HAProxys are found. Package cases has tests that stand with
-// the templates: fixtures, and what must be made of them.
-//
-// # What it costs
-//
-// With Pure of render.Templates an entry is rendered again only when
-// something that it reads changed, and of entries with Each only the items that
-// did. A validator that is kept does the same. So the cost of a change of instances
-// follows that change, with no reload and no run of haproxy. A search for what
-// is at fault is dearer: it renders and validates anew for each attempt, in at most
-// [Options.QuarantineTries] rounds.
+//   - render: [Renderer]s made of templates, and what templates get from their host
+//   - fetch: the contents that templates fetch by HTTP
+//   - discover: the Dataplane APIs of pods as targets, for [Loop.SetTargets]
+//   - settings: a whole controller as data
+//   - cases: tests that stand with the templates
+//   - observe: metrics, log lines, traces and debug pages
+//   - reconciletest: scripts that test a controller
 //
 // # What it does not do
 //
 // There is one loop for one configuration: all targets get the same. Nothing is
-// kept on disk: after a start everything is rendered anew, and what is deployed
-// then is what SetPrevious of render.Templates was told. Quarantine begins empty, too. A
-// Renderer, Validator or Target that panics has failed ([PanicError]); one that
+// kept on disk: after a start everything is rendered anew, and quarantine is empty.
+// A Renderer, Validator or Target that panics has failed ([PanicError]); one that
 // ignores its context holds up what waits for it.
 package reconcile

@@ -80,7 +80,7 @@ type AttemptCompleted struct {
 	Excluded     int       // resources that were left out
 	At           time.Time // when it began
 	RenderTook   time.Duration
-	ValidateTook time.Duration // 0 where nothing was rendered, or nobody validates
+	ValidateTook time.Duration // 0: nothing was rendered, or there is no validator
 	Err          error         // nil: the configuration is valid
 }
 

@@ -15,8 +15,8 @@ import (
 // Renderer makes a configuration from what is known now. The loop calls it
 // from one goroutine at a time.
 //
-// What the context says is to be left out (see [Excluding]) is not in the
-// configuration. With an error there may be a Rendered that has Origins alone.
+// A render leaves out what [Excluding] says of its context. With an error there may
+// be a Rendered that has Origins alone.
 type Renderer interface {
 	Render(ctx context.Context) (*Rendered, error)
 }
@@ -30,9 +30,9 @@ func (f RendererFunc) Render(ctx context.Context) (*Rendered, error) { return f(
 // Rendered is the outcome of a render.
 type Rendered struct {
 	Config    *dataplane.Config
-	Refused   []Refusal      // what was left out, so that it harms nobody else
+	Refused   []Refusal      // resources, or parts of them, that are left out
 	Resources map[string]int // resources read, by kind
-	Origins   Origins        // what wrote each line; nil: nobody knows
+	Origins   Origins        // what wrote each line; nil: not known
 }
 
 // Refusal says that a resource, or the part of it that Field names, is not in
@@ -54,7 +54,7 @@ func (r Refusal) String() string {
 	return s + ": " + r.what()
 }
 
-// what is what is left out, and why.
+// what says which part is left out, and why.
 func (r Refusal) what() string {
 	if r.Field != "" {
 		return r.Field + ": " + r.Reason
@@ -89,14 +89,14 @@ type ValidatorFunc func(ctx context.Context, cfg *dataplane.Config) error
 // Validate calls f.
 func (f ValidatorFunc) Validate(ctx context.Context, cfg *dataplane.Config) error { return f(ctx, cfg) }
 
-// Target is one HAProxy: a [dataplane.Client] or a [dataplane.Local]. The loop
+// Target is one instance: a [dataplane.Client] or a [dataplane.Local]. The loop
 // makes one call at a time to each target, and calls several targets at once.
 type Target interface {
 	// Name tells targets apart, in events and metrics too.
 	Name() string
 	// DryRun says what Sync would do.
 	DryRun(ctx context.Context, cfg *dataplane.Config) (*dataplane.Plan, error)
-	// Sync makes the HAProxy have cfg. With [dataplane.WithoutReload] it applies what
+	// Sync makes the instance have cfg. With [dataplane.WithoutReload] it applies what
 	// it can at once, or nothing, and tells the rest as Left of the Result.
 	Sync(ctx context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (*dataplane.Result, error)
 }
@@ -130,15 +130,15 @@ func Guard(f func() error) (err error) {
 	return f()
 }
 
-// Leader says whether this process may deploy. Leading is asked before every
-// call that changes a HAProxy and must be false as soon as another process may lead, even where
-// this one was frozen in between.
+// Leader says whether this process may deploy. The loop asks it before every call
+// that changes an instance. It must say no as soon as another process may lead, even
+// where this one was frozen in between.
 //
-// Nothing else keeps two processes apart. One that was frozen in the middle of a
-// deployment makes no further changing call; of the one that was on its way then,
-// an instance refuses only a configuration, for its version is an old one. Two
-// that both go on believing that they lead, for the clock of one is wrong, take
-// what the other deploys for drift, and undo it in turns.
+// Nothing else keeps two processes apart. A process that was frozen in the middle of
+// a deployment makes no further changing call. The call that was on its way then may
+// still arrive: an instance refuses it only where it is a configuration, whose
+// version is old. Two processes that both believe that they lead, since the clock of
+// one is wrong, undo each other's deployments in turns.
 type Leader interface {
 	Leading() bool
 }
@@ -194,8 +194,8 @@ func (l *Loop) followLeader(ctx context.Context) {
 	}
 }
 
-// terms notices that a term begins, whoever asks first whether this process
-// leads. What was deployed in an earlier term does not count then.
+// terms notices that a term begins, at the first call of Leading in it. What was
+// deployed in an earlier term does not count then.
 type terms struct {
 	Leader
 	led   atomic.Bool // when it was last asked
@@ -218,7 +218,7 @@ type forgetter interface {
 	Forget()
 }
 
-// forget has all targets look at what their HAProxys have.
+// forget has all targets look at what their instances have.
 func (l *Loop) forget() {
 	l.mu.Lock()
 	targets := slices.Clone(l.targets)

@@ -16,7 +16,7 @@ type Options struct {
 	Targets   []Target  // to start with; see SetTargets
 
 	// Recorder tells the owner of a resource that it is refused, quarantined or
-	// released, once for each change of that; nil: nobody is told.
+	// released, once for each change of that; nil: owners are not told.
 	Recorder Recorder
 
 	// NoQuarantine keeps the last good configuration whatever is wrong. Zero:
@@ -50,7 +50,7 @@ type Interval struct {
 	Name     string        // in settings, such as "debounceInterval"; empty: fixed while a loop runs
 	Doc      string        // for users of settings
 	Default  time.Duration // what zero means
-	Min, Max time.Duration // bounds of settings, beyond which somebody mistyped; zero: none
+	Min, Max time.Duration // bounds of settings, beyond which a value is mistyped; zero: none
 	Value    *time.Duration
 }
 

@@ -93,7 +93,7 @@ const (
 // maxMessage is how long the message of a Kubernetes Event may be, in bytes.
 const maxMessage = 1024
 
-// record speaks of a resource where there is somebody to speak to. It reports
+// record tells the owner of a resource something, if there is a Recorder. It reports
 // false where another process leads, which does so.
 func (l *Loop) record(r Resource, eventtype, reason, message string) bool {
 	if l.opts.Recorder == nil || r.Kind == "" || r.Name == "" || !l.leading() {
