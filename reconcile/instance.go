@@ -17,7 +17,8 @@ type worker struct {
 	born   uint64        // of the instance in the schedule
 	wake   chan struct{} // of size 1
 	stop   context.CancelFunc
-	single bool // Once made it: there is no other try
+	single bool   // Once made it: there is no other try
+	term   uint64 // of its last deployment; only its own goroutine uses it
 
 	public InstanceState // what others see; guarded by Loop.mu, as the schedule is
 	rounds int           // of refusals that led to a late verdict, since it took a configuration; guarded by Loop.mu
@@ -115,19 +116,18 @@ func (w *worker) identify(ctx context.Context, c call) (is dataplane.Target, err
 func (w *worker) deploy(ctx context.Context, c call, start time.Time) Outcome {
 	l := w.loop
 	if !l.leading() { // asked last of all, so that a process that was frozen makes no call
-		w.ended(c, outcome{unknown: true}, nil)
-		return Outcome{Err: errNotLeading}
+		return w.failed(ctx, c, nil, errNotLeading, start)
 	}
+	if f, ok := w.target.(forgetter); ok && (c.what == stepCheck || c.term != w.term) {
+		f.Forget()
+	}
+	w.term = c.term
 	var options []dataplane.SyncOption
 	switch c.what {
 	case stepDeploy:
 		eventbus.Publish(l.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
 	case stepRuntime:
 		options = append(options, dataplane.WithoutReload())
-	case stepCheck:
-		if f, ok := w.target.(forgetter); ok {
-			f.Forget() // a check for drift trusts nothing
-		}
 	}
 	result, err := w.sync(ctx, c, options...)
 	switch {
@@ -190,7 +190,11 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 		// The loop ends, the instance is gone, or another process finishes it:
 		// nothing failed, but what is there now is not known.
 		o.unknown = true
-		w.ended(c, o, nil)
+		w.ended(c, o, func(*InstanceState, *instanceState, time.Time) {
+			if errors.Is(err, errNotLeading) {
+				l.sched.leads(false) // and a new term begins, even if this process leads again by now
+			}
+		})
 		return Outcome{Result: result, Err: err}
 	}
 	fetched := errors.Is(err, dataplane.ErrInvalid) && l.settled(c.want.rendered(), err)

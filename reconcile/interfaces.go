@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -163,7 +161,6 @@ func (l *Loop) fence() dataplane.SyncOption {
 // deploy in a new term whatever was deployed in an older one: another process
 // may have changed it in between.
 func (l *Loop) LeadershipChanged() {
-	l.forget()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sched.newTerm()
@@ -194,38 +191,9 @@ func (l *Loop) followLeader(ctx context.Context) {
 	}
 }
 
-// terms notices that a term begins, at the first call of Leading in it. What was
-// deployed in an earlier term does not count then.
-type terms struct {
-	Leader
-	led   atomic.Bool // when it was last asked
-	began func()
-}
-
-// Leading implements [Leader].
-func (t *terms) Leading() bool {
-	leading := t.Leader.Leading()
-	if before := t.led.Swap(leading); leading && !before {
-		t.began()
-	}
-	return leading
-}
-
 // forgetter is a [Target] that remembers what it deployed, as [dataplane.Client]
-// does. It is told when another process may have deployed since, and before each check
-// for drift.
+// does. It is told before the first deployment of a term, since another process may
+// have deployed before, and before each check for drift.
 type forgetter interface {
 	Forget()
-}
-
-// forget has all targets look at what their instances have.
-func (l *Loop) forget() {
-	l.mu.Lock()
-	targets := slices.Clone(l.targets)
-	l.mu.Unlock()
-	for _, t := range targets {
-		if f, ok := t.(forgetter); ok {
-			f.Forget()
-		}
-	}
 }

@@ -1,10 +1,14 @@
 package reconcile
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
 )
 
 // TestAWorkerThatSeesTheNewTermFirst wakes the others: the poll that follows finds
@@ -24,17 +28,34 @@ func TestAWorkerThatSeesTheNewTermFirst(t *testing.T) {
 	})
 }
 
-// TestATermBeginsOnce, however often it is asked who leads.
-func TestATermBeginsOnce(t *testing.T) {
-	leader, began := &fakeLeader{}, 0
-	terms := &terms{Leader: leader, began: func() { began++ }}
-	for term := range 3 {
-		leader.Store(true)
-		for range 5 {
-			require.True(t, terms.Leading())
+// TestALossThatOnlyADeploymentSees begins a new term all the same: what all targets
+// remember is not trusted any more.
+func TestALossThatOnlyADeploymentSees(t *testing.T) {
+	one, two, leader := &forgetful{fakeTarget: fakeTarget{name: "one"}}, &forgetful{fakeTarget: fakeTarget{name: "two"}}, &fakeLeader{}
+	leader.Store(true)
+	play(t, Options{Targets: []Target{one, two}, Leader: leader}, func(s *scene) {
+		s.Trigger("start")
+		pass(time.Second)
+		require.Equal(t, []int32{1, 1}, []int32{one.forgot.Load(), two.forgot.Load()}, "the first term")
+		one.behave = func(context.Context, *dataplane.Config) error {
+			leader.Store(false)
+			err := one.fence()
+			leader.Store(true) // before anything else asks
+			one.behave = nil
+			return err
 		}
-		require.Equal(t, term+1, began)
-		leader.Store(false)
-		require.False(t, terms.Leading())
-	}
+		s.source.set("b", nil)
+		s.Trigger("change")
+		pass(leadershipPoll)
+		require.Equal(t, []int32{2, 2}, []int32{one.forgot.Load(), two.forgot.Load()})
+		require.Equal(t, text("b"), one.texts()[len(one.texts())-1])
+	})
 }
+
+// forgetful counts how often it was told to forget.
+type forgetful struct {
+	fakeTarget
+	forgot atomic.Int32
+}
+
+func (f *forgetful) Forget() { f.forgot.Add(1) }

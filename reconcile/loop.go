@@ -63,9 +63,6 @@ func New(opts Options) (*Loop, error) {
 		refused: map[Refusal]bool{},
 	}
 	l.live.Store(&opts)
-	if l.opts.Leader != nil {
-		l.opts.Leader = &terms{Leader: l.opts.Leader, began: l.forget}
-	}
 	if err := l.SetTargets(opts.Targets...); err != nil {
 		return nil, err
 	}

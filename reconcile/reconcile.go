@@ -270,6 +270,9 @@ func (w *worker) once(ctx context.Context) Outcome {
 			return o
 		}
 	}
+	w.loop.mu.Lock()
+	defer w.loop.mu.Unlock()
+	w.loop.sched.leads(false) // a new term begins when this process leads again
 	return Outcome{Err: errNotLeading}
 }
 
