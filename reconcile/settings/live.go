@@ -37,10 +37,6 @@ type LiveOptions struct {
 	// them: for what the host does with them, such as the level of its log.
 	OnApply func(*Program)
 
-	// OnChange is called when something that is watched changed, besides the
-	// trigger of the loop.
-	OnChange func()
-
 	CheckTimeout time.Duration // of all that is done to candidates before they take effect; zero: 1 min
 	Logger       *slog.Logger  // nil means slog.Default()
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
@@ -157,19 +158,38 @@ func (f *podFollower) find(ctx context.Context) error {
 }
 
 func (f *podFollower) setTargets(ctx context.Context, s *Settings, credentials discover.Credentials, config *tls.Config) error {
-	endpoints, err := s.Endpoints(ctx, f.live.Stores(), credentials)
+	endpoints, err := s.endpoints(ctx, f.live.stores(), credentials)
 	if err != nil {
 		return err
 	}
 	for i := range endpoints {
 		endpoints[i].TLS = config
 	}
-	if opts := s.ClientOptions(); f.clients == nil || !reflect.DeepEqual(f.clients.Options, opts) {
+	if opts := s.clientOptions(); f.clients == nil || !reflect.DeepEqual(f.clients.Options, opts) {
 		f.clients = &discover.Clients{Options: opts}
 	}
 	targets, err := f.clients.Targets(endpoints)
 	f.targets = true
 	return errors.Join(err, f.loop.SetTargets(targets...))
+}
+
+// endpoints are the Dataplane APIs of the pods that podSelector selects.
+func (s *Settings) endpoints(ctx context.Context, stores Stores, credentials discover.Credentials) ([]dataplane.Endpoint, error) {
+	objs, err := stores[haproxyPods].list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var pods []*corev1.Pod
+	for _, o := range objs {
+		pods = append(pods, o.(*corev1.Pod))
+	}
+	d := s.Dataplane
+	return discover.Pods(pods, credentials, discover.PodOptions{Container: d.Container, Port: d.Port, Scheme: d.Scheme}), nil
+}
+
+func (s *Settings) clientOptions() *dataplane.ClientOptions {
+	d := s.Dataplane
+	return &dataplane.ClientOptions{Layout: s.Layout(), KeepFiles: d.KeepFiles, Shared: d.Strategy == "shared"}
 }
 
 // follow follows these sources and nothing else.

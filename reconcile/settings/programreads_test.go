@@ -62,7 +62,7 @@ func TestProgramRemembers(t *testing.T) {
 				l.source.Apply(k8swatchtest.Objects(c.change)...)
 				l.happened()
 				require.Equal(t, c.want, l.wereMade())
-				full, err := l.live.Program().Render(ctx, withoutRevisions(l.live.Stores()))
+				full, err := l.live.Program().Render(ctx, withoutRevisions(l.live.stores()))
 				require.NoError(t, err)
 				require.Equal(t, full.Config.Main(), l.deployed(), "as if everything was rendered")
 			})

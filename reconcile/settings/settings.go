@@ -1,14 +1,12 @@
 package settings
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"path"
 	"reflect"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,7 +17,6 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
-	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
@@ -158,7 +155,7 @@ func (s *Settings) Defaulted() *Settings {
 	orElse(&p.Container, "dataplane")
 	orElse(&p.Port, 5555)
 	orElse(&p.Scheme, "http")
-	orElse(&p.Strategy, strategyRaw)
+	orElse(&p.Strategy, "raw")
 	for _, ref := range []*KeyRef{&p.TLS.CASecret, &p.TLS.CAConfigMap} {
 		if *ref != (KeyRef{}) {
 			orElse(&ref.Key, defaultCAKey)
@@ -264,41 +261,4 @@ func (s *Settings) templateSets() []templateSet {
 		{"caFiles", "ca", dataplane.CA, s.CAFiles},
 		{"crtLists", "crt-lists", dataplane.CRTList, s.CRTLists},
 	}
-}
-
-// ClientOptions are those for the Dataplane APIs of these settings: give them to
-// [discover.Clients].
-func (s *Settings) ClientOptions() *dataplane.ClientOptions {
-	return &dataplane.ClientOptions{
-		Layout: s.Layout(), KeepFiles: s.Dataplane.KeepFiles, Shared: s.Dataplane.Strategy == strategyShared,
-	}
-}
-
-// The strategies of the settings.
-const (
-	strategyRaw    = "raw"
-	strategyShared = "shared"
-)
-
-// Endpoints lists the Dataplane APIs of the pods that dataplane.podSelector
-// selects, as they are in the stores; see [discover.Pods]. Without a selector there
-// are none. [Live.Stores] has the stores of now, and LiveOptions.OnChange says when
-// to ask again.
-func (s *Settings) Endpoints(ctx context.Context, stores Stores, credentials discover.Credentials) ([]dataplane.Endpoint, error) {
-	store := stores[haproxyPods]
-	if store.Get == nil {
-		return nil, nil
-	}
-	objs, err := store.Get(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	var pods []*corev1.Pod
-	for _, o := range objs {
-		if pod, ok := o.(*corev1.Pod); ok {
-			pods = append(pods, pod)
-		}
-	}
-	p := s.Dataplane
-	return discover.Pods(pods, credentials, discover.PodOptions{Container: p.Container, Port: p.Port, Scheme: p.Scheme}), nil
 }

@@ -118,9 +118,6 @@ func (l *Live) changed(name string, c k8swatch.Changes) {
 	if name == haproxyPods {
 		signal(l.pods)
 	}
-	if l.opts.OnChange != nil {
-		l.opts.OnChange()
-	}
 }
 
 // read reads the watchers of a program at one instant.
@@ -148,9 +145,9 @@ func (l *Live) read(use *inUse) Stores {
 	return stores
 }
 
-// Stores reads what the settings in use watch, at one instant; nil before the
+// stores reads what the settings in use watch, at one instant; nil before the
 // first.
-func (l *Live) Stores() Stores {
+func (l *Live) stores() Stores {
 	l.mu.Lock()
 	use := l.current
 	l.mu.Unlock()
