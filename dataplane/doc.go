@@ -69,17 +69,22 @@
 //
 //   - Why does this change reload? Its Op says it (change/step.go: Needs). The versions
 //     are in change/table.go, the conditions in its Value functions and in diff/servers.go,
-//     diff/files.go and diff/entries.go, and what the Dataplane API cannot do in
-//     api/runtime.go (limit).
-//   - How does an entry of a map reach the process? diff/entries.go finds it,
-//     socket/files.go or api/runtime.go sends it.
+//     diff/files.go, diff/entries.go and diff/crtlist.go, and what the Dataplane API
+//     cannot do in api/runtime.go (limit). All other lines reload (diff/lines.go).
+//     host/sync.go and api/apply.go act on it (deploy).
+//   - How does an entry of a map become a command? diff/entries.go (entries) finds it.
+//     socket/files.go or api/runtime.go (changeEntries) sends it.
 //   - When has a certificate changed? diff/files.go compares the bytes, diff/running.go
-//     the fingerprint in the process, api/certificates.go what the API stores.
+//     the fingerprint in the process (config/files.go: SHA-1 of the first certificate),
+//     api/certificates.go what the API stores.
 //   - What does a 409 do? For the text, api/errors.go makes ErrConflict of it,
-//     api/apply.go (undo) puts files and ledger back and forgets what it knew, and
+//     api/apply.go puts files and ledger back and forgets what it knew, and
 //     api/client.go (Sync) tries again and reads everything. Nothing was told the process
-//     yet, or else api/job.go adds a reload.
-//   - How does a new field of a server change at runtime? By a row in change/table.go.
+//     yet, or else api/job.go adds a reload. For a file, api/files.go (write) swaps create
+//     and replace; for an entry of a map, api/runtime.go sets it; for any other runtime
+//     call it reloads instead.
+//   - How does a new field of a server change at runtime? By a row in change/table.go,
+//     and by its keyword in config/server.go (ParseServer, ServerFields).
 //     What is read back too has its place in change/process.go, which socket/read.go,
 //     api/readback.go and api/process.go fill; a drift of it is told in diff/running.go.
 //   - How is a failed reload rolled back? host/reload.go and host/store.go here; a

@@ -187,8 +187,8 @@ type reply[A any] struct {
 	failed *AnswerError // nil: it answered
 }
 
-// call asks one responder. The first reply counts: that of the responder, or that
-// nobody hears it, as the asker has given up, it has left or the bus is closed.
+// call asks one responder. The first reply counts: its answer, or the news that
+// nobody waits for it any more.
 func call[A, Q any](asker context.Context, r *Responder, q Q) <-chan reply[A] {
 	replies := make(chan reply[A], 2)
 	ctx, cancel := context.WithCancelCause(asker)

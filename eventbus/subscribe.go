@@ -72,8 +72,7 @@ type Subscription struct {
 	ended     bool
 }
 
-// add registers s, before the first event until Start and behind the last one
-// afterwards.
+// add registers s. Before Start it gets all events, afterwards only new ones.
 func (b *Bus) add(s *Subscription) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -228,8 +228,8 @@ func (f *Folder) takeFile(name string, t fileText, settled bool) {
 	default:
 		now.good = found
 	}
-	// Text may be cut at the end of a line's beginning and still parse: without
-	// its last newline it counts as unfinished, and so does one with less in it.
+	// A text that is cut may still parse. A text without its last newline, or with
+	// fewer objects than before, counts as unfinished.
 	whole := len(now.errs) == 0 && bytes.HasSuffix(t.data, []byte("\n")) && len(found) > 0 && len(found) >= len(old.good)
 	if settled || whole {
 		f.files[name] = now

@@ -30,9 +30,9 @@ const (
 	streamDeadline = 10 * time.Second
 	// overdue is when a request that has no answer counts as failing.
 	overdue = time.Second
-	// rewatchErrors is for how long a watch that broke in the middle of an answer,
-	// as one does whose connection is lost, is begun again from where it was. When
-	// it goes on breaking, everything is listed anew, with pauses.
+	// rewatchErrors is how long the watcher resumes a watch that broke in the middle
+	// of an answer, such as by a lost connection. After that it lists everything
+	// again, with pauses.
 	rewatchErrors = 100 * time.Millisecond
 )
 

@@ -77,6 +77,13 @@
 //   - observe: metrics, log lines, traces and debug pages
 //   - reconciletest: scripts that test a controller
 //
+// # Where things are
+//
+//   - In which order do events come? events.go draws it.
+//   - Who is at fault? search.go looks for it. What an instance refuses is in refusal.go.
+//   - When is a resource quarantined, and when is it released? quarantine.go.
+//   - What does an instance do next? schedule.go (next); instance.go does it.
+//
 // # What it does not do
 //
 // There is one loop for one configuration: all targets get the same. Nothing is

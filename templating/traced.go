@@ -139,8 +139,8 @@ type failed struct {
 	again bool   // the owner failed before
 }
 
-// trace runs an entry traced, without the elements of loops that belong to whom left
-// names. item is the variable of RenderEach, the innermost of the variables that are
+// trace renders an entry with tracing. It skips the elements of loops whose owner's
+// name is in left. item is the variable of RenderEach, the innermost of the variables that are
 // owners. The error is an *Error with position and owners.
 func (e *Engine) trace(ctx context.Context, en *entry, values map[string]any, item string, left map[string]bool) (*Traced, failed, error) {
 	traced, err := en.traced()

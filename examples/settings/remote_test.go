@@ -52,7 +52,9 @@ func TestRemote(t *testing.T) {
 		require.NoError(t, <-done)
 		require.NotContains(t, s.log.String(), "c4nary")
 	}()
-	s.until("the report of missing credentials", func() bool { return strings.Contains(s.log.String(), "Secret edge/haproxy-credentials: it does not exist") })
+	s.until("the report of missing credentials", func() bool {
+		return strings.Contains(s.log.String(), "Secret edge/haproxy-credentials: it does not exist")
+	})
 	s.write(filepath.Join(s.manifests, "secret.yaml"), fmt.Sprintf(secretText, "c4nary-one"))
 	s.write(filepath.Join(s.manifests, "pod.yaml"), `apiVersion: v1
 kind: Pod

@@ -65,7 +65,7 @@ type Runner struct {
 	// Renderer makes the renderer of one case, as the controller makes its own.
 	// It is called again for each order of the fixtures that deterministic tries,
 	// and for several cases at once. What it starts must end before it returns;
-	// see [Input.Sync]. A [*reconcile.Templates] gets the previous configuration,
+	// see [Input.Sync]. A [*render.Templates] gets the previous configuration,
 	// and, where it has none, a store with the contents of the case.
 	Renderer func(ctx context.Context, in *Input) (reconcile.Renderer, error)
 

@@ -18,8 +18,10 @@
 // Logs, metrics, the page and the history know no event by its type: they show the
 // [event.Report] that it makes of itself. A sentence in the log, or a metric
 // that an event counts, is a line in the method Report of that event, beside its
-// type. A metric that is read at each scrape is a row in one of the tables of
-// metrics.go. TestMetricNames then asks for a line in the list below.
+// type; its fields are those of [event.Metric]. A metric that is read at each scrape
+// is a row in one of the tables of metrics.go (busMetrics, stateMetrics, and the
+// method metrics of [Subject]). The events of another package join the list in
+// [NewMetrics]. TestMetricNames then asks for a line in the list below.
 //
 // # Metrics
 //

@@ -14,8 +14,8 @@ import (
 // ([HostVars]); it is nil as long as nothing is known to be deployed. All
 // methods answer for nil too.
 //
-// A change of it makes no render: with the same resources, a template that gives
-// back what it read settles at the first.
+// A change of it triggers no render. A template that prints what it read is stable
+// after one render.
 type CurrentConfig struct {
 	config *previous
 	note   func(key, revision any)

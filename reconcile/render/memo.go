@@ -123,9 +123,9 @@ func (r *run) replace(entry, text string) string {
 	return r.post.replace(text)
 }
 
-// values are those of the variables that an entry uses, but for its item. What
-// was read through the host's variables is noted; of these only whether there is a
-// current configuration counts.
+// values returns the variables that an entry uses, without its item. Notes cover
+// the variables of the host: of these only whether there is a current configuration
+// counts here.
 func (r *run) values(entry string) map[string]any {
 	values := map[string]any{}
 	each, forItems := r.in.Each[entry]

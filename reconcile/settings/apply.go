@@ -208,8 +208,8 @@ type trialError struct {
 func (e *trialError) Error() string { return e.stage + " with the new settings: " + e.err.Error() }
 func (e *trialError) Unwrap() error { return e.err }
 
-// quarantines reports whether the loop leaves out what a trial failed for. So a
-// resource that is wrong keeps a controller that starts from nothing but itself.
+// quarantines reports whether the loop leaves out what a trial failed for. One bad
+// resource must not stop the first start.
 func (l *Live) quarantines(err error) bool {
 	l.mu.Lock()
 	loop := l.loop

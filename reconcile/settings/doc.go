@@ -4,4 +4,12 @@
 // [Parse] reads [Settings] from YAML, and [Schema] describes them. A [Program] is
 // settings compiled. A [Live] follows a file or a ConfigMap: new settings take
 // effect while everything runs, after all checks and in one step, or not at all.
+//
+// # Where things are
+//
+// follow.go notices a change of settings and reads it. apply.go checks it (consider),
+// compiles and tries it (prepare), and puts it to use in one step (swap). watch.go
+// starts and ends the watchers that it needs. swap gives the intervals to
+// [reconcile.Loop.SetIntervals]. pods.go follows the pods of instances and their
+// credentials.
 package settings

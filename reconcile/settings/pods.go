@@ -286,8 +286,8 @@ func (f *podFollower) refuse(err error) {
 }
 
 // reads are what FollowPods watches beside what the settings name, by kind and
-// name. What it found before stays in use, and what does not come then keeps
-// nobody from being ready.
+// name. It keeps what it read before: a source that fails later does not make the
+// controller unready.
 func (f *podFollower) reads() map[string]func() k8swatch.State {
 	reads := map[string]func() k8swatch.State{}
 	found := f.targets

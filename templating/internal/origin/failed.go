@@ -100,9 +100,8 @@ func (r *Recorder) Failed(message string, cause error) (p Problem, ok bool) {
 	return r.problem(r.spot(), message, cause), r.spot().File != ""
 }
 
-// Innermost names the last of the owners of something that ended the render, "" where
-// no other one can be tried. Again says that the owner failed before, so that this is
-// due to that.
+// Innermost returns the innermost owner of a failure, or "" if none is left to try.
+// again reports that this owner failed before.
 func (r *Recorder) Innermost(owners []any) (who string, again bool) {
 	if len(owners) > 0 {
 		who = Describe(owners[len(owners)-1])

@@ -1,0 +1,16 @@
+// Package place decides what a value may be where a template prints it.
+//
+// The text of a template around a value says where the value stands: in an argument
+// of a directive, in a sample fetch, in a key of a map. That is found when the
+// template is compiled. At each render the value is then checked for that place, and
+// escaped or refused.
+//
+//   - Which words of HAProxy's language are paths, names or numbers: directives.txt
+//     (f is a path of a file), converters.txt, keywords.txt.
+//   - What such a word may have in it: the table readings in directives.go.
+//   - What is refused, and why: rules.go (refusesFile for paths of files).
+//   - Who asks for it: escape.go (Site.Escape).
+//   - How a line is followed to find the place: table.go, line.go, inner.go.
+//
+// docs/escaping.md lists the places for authors of templates.
+package place
