@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -61,7 +60,6 @@ func (c *controller) newWatchers() (err error) {
 	if c.cfg.pods != "" {
 		c.pods = add(c.instances, corev1.SchemeGroupVersion.WithResource("pods"), k8swatch.Options{Namespace: ns, LabelSelector: c.cfg.pods})
 	}
-	c.clients.Reread = c.reread
 	if namespace, name, ok := strings.Cut(c.cfg.secret, "/"); ok {
 		c.credentials = add(c.instances, corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: namespace, FieldSelector: "metadata.name=" + name})
 	}
@@ -132,20 +130,6 @@ func (c *controller) discover(context.Context, k8swatch.Changes) error {
 	}
 	targets, err := c.clients.Targets(endpoints)
 	return errors.Join(err, c.loop.SetTargets(targets...)) // one that cannot be used stops no other
-}
-
-// reread reads the credentials where they are kept, once an endpoint refused
-// them: what is watched may lag behind.
-func (c *controller) reread(ctx context.Context) (discover.Credentials, error) {
-	namespace, name, ok := strings.Cut(c.cfg.secret, "/")
-	if !ok {
-		return discover.CredentialsFromEnv(os.Getenv)
-	}
-	secret, err := c.cluster.Clientset().CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return discover.Credentials{}, err
-	}
-	return discover.ParseCredentials(secret.Data)
 }
 
 // syncTimeout is when a cluster that cannot be reached is spoken of.

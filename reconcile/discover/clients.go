@@ -21,16 +21,11 @@ import (
 // Clients turns endpoints into targets and keeps, from call to call, the target
 // of an endpoint that did not change, with all that it remembers. An endpoint
 // whose address changed gets a new one, whatever its name. New credentials take
-// effect on the next call. The zero value is ready; it may be used from any
+// effect on the next call; a target that was refused with the old ones is replaced, so
+// that the loop tries at once. The zero value is ready; it may be used from any
 // goroutine.
 type Clients struct {
 	Options *dataplane.ClientOptions
-
-	// Reread says what the credentials are now, when an endpoint refuses those
-	// that it is called with; if they differ, the call is made once more. It should
-	// ask where they are kept, such as the API server: a watch may lag behind a Secret
-	// that changed in mid-deployment. It has 5 s. Nil: such a call fails.
-	Reread func(ctx context.Context) (Credentials, error)
 
 	// Oldest is the oldest HAProxy that counts. Zero: 2.6. A validator with a
 	// newer HAProxy accepts what an older one may refuse.
@@ -63,7 +58,7 @@ func (c *Clients) Targets(endpoints []dataplane.Endpoint) ([]reconcile.Target, e
 		}
 		var err error
 		if r == nil {
-			r = &remote{options: c.Options, reread: c.Reread, oldest: c.Oldest}
+			r = &remote{options: c.Options, oldest: c.Oldest}
 		}
 		if err = r.use(e); err != nil {
 			errs = append(errs, err)
@@ -81,7 +76,7 @@ func (c *Clients) Targets(endpoints []dataplane.Endpoint) ([]reconcile.Target, e
 	return targets, errors.Join(errs...)
 }
 
-// askTimeout is what one endpoint gets to tell what it has, and one Reread.
+// askTimeout is what one endpoint gets to tell what it has.
 const askTimeout = 5 * time.Second
 
 // Current returns what the first of the endpoints has that answers, and nil where none
@@ -95,7 +90,7 @@ func (c *Clients) Current(ctx context.Context) (*dataplane.Config, error) {
 	for _, r := range remotes {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		var current *dataplane.Config
-		err := r.do(ctx, func(client *dataplane.Client) (err error) {
+		err := r.do(func(client *dataplane.Client) (err error) {
 			current, err = client.Current(ctx)
 			return err
 		})
@@ -111,7 +106,6 @@ func (c *Clients) Current(ctx context.Context) (*dataplane.Config, error) {
 // remote is the target of one endpoint, under whatever credentials.
 type remote struct {
 	options *dataplane.ClientOptions
-	reread  func(context.Context) (Credentials, error)
 	oldest  dataplane.Version
 
 	mu       sync.Mutex
@@ -170,7 +164,7 @@ func (r *remote) Format(s fmt.State, _ rune) { fmt.Fprint(s, "client of ", r.Nam
 
 // DryRun implements [reconcile.Target].
 func (r *remote) DryRun(ctx context.Context, cfg *dataplane.Config) (plan *dataplane.Plan, err error) {
-	err = r.do(ctx, func(c *dataplane.Client) (err error) {
+	err = r.do(func(c *dataplane.Client) (err error) {
 		plan, err = c.DryRun(ctx, cfg)
 		return err
 	})
@@ -179,7 +173,7 @@ func (r *remote) DryRun(ctx context.Context, cfg *dataplane.Config) (plan *datap
 
 // Sync implements [reconcile.Target].
 func (r *remote) Sync(ctx context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (result *dataplane.Result, err error) {
-	err = r.do(ctx, func(c *dataplane.Client) (err error) {
+	err = r.do(func(c *dataplane.Client) (err error) {
 		result, err = c.Sync(ctx, cfg, options...)
 		return err
 	})
@@ -188,7 +182,7 @@ func (r *remote) Sync(ctx context.Context, cfg *dataplane.Config, options ...dat
 
 // Probe implements [reconcile.Prober].
 func (r *remote) Probe(ctx context.Context) (is dataplane.Target, err error) {
-	err = r.do(ctx, func(c *dataplane.Client) (err error) {
+	err = r.do(func(c *dataplane.Client) (err error) {
 		is, err = c.Probe(ctx)
 		return err
 	})
@@ -199,57 +193,30 @@ func (r *remote) Probe(ctx context.Context) (is dataplane.Target, err error) {
 	return is, err
 }
 
-// do makes a call, and makes it once more where the credentials were refused and
-// others are to be had: they may have been rotated in the middle of the call.
-func (r *remote) do(ctx context.Context, f func(*dataplane.Client) error) error {
-	client, with := r.current()
-	for renewed := false; ; renewed = true {
-		err := f(client)
-		refused := errors.Is(err, dataplane.ErrUnauthorized)
-		if refused && !renewed {
-			if e := r.renew(ctx, with); e != nil {
-				err = errors.Join(err, e)
-			}
-		}
+// do makes a call. If the credentials were refused, and Targets brought others
+// meanwhile, it makes the call again.
+func (r *remote) do(f func(*dataplane.Client) error) error {
+	for {
 		r.mu.Lock()
-		// In one step: Targets, too, may bring others at any time, and then tries at once.
-		again := refused && !sameCredentials(r.endpoint, with)
-		r.refused = refused && !again
-		if r.retired || client != r.client { // the call may have left a connection
-			client.Close()
-		}
-		client, with = r.client, r.endpoint
+		client, with := r.client, r.endpoint
 		r.mu.Unlock()
-		if !again {
+		if err := f(client); !r.again(client, with, err) {
 			return err
 		}
 	}
 }
 
-func (r *remote) current() (*dataplane.Client, dataplane.Endpoint) {
+// again notes how a call ended, and reports whether it is to be made again.
+func (r *remote) again(client *dataplane.Client, with dataplane.Endpoint, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.client, r.endpoint
-}
-
-// renew takes the credentials that are now where they are kept, unless others than
-// those that were refused are known already.
-func (r *remote) renew(ctx context.Context, refused dataplane.Endpoint) error {
-	if _, now := r.current(); r.reread == nil || !sameCredentials(now, refused) {
-		return nil
+	if r.retired || client != r.client { // the call may have left a connection
+		client.Close()
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	credentials, err := r.reread(ctx)
-	if err != nil {
-		return fmt.Errorf("reading the credentials again: %w", err)
-	}
-	now := refused
-	now.Username, now.Password = credentials.DataplaneUsername, credentials.DataplanePassword
-	if sameCredentials(now, refused) {
-		return nil // those that Targets brought meanwhile stay
-	}
-	return r.use(now)
+	refused := errors.Is(err, dataplane.ErrUnauthorized)
+	again := refused && !sameCredentials(r.endpoint, with)
+	r.refused = refused && !again
+	return again
 }
 
 // Forget has the next deployment look at what the instance has.

@@ -2,7 +2,6 @@ package discover
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -100,76 +99,49 @@ func (r *rotating) endpoint(password string) dataplane.Endpoint {
 	return dataplane.Endpoint{Name: "pod", URL: r.front.URL, Username: "admin", Password: password}
 }
 
-// reread is what the Secret says now.
-func (r *rotating) reread(context.Context) (Credentials, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return Credentials{DataplaneUsername: "admin", DataplanePassword: r.password}, nil
-}
-
 const twoSections = "global\n  maxconn 100\n\ndefaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\n\nbackend %s\n"
 
+// TestCredentialsRotatedInMidDeployment: the call that they are refused for fails.
+// As soon as the watch brings others, the endpoint, which waits, is tried at once.
 func TestCredentialsRotatedInMidDeployment(t *testing.T) {
 	r := newRotating(t, nil)
-	clients := Clients{Reread: r.reread}
+	var clients Clients
 	targets, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
 	require.NoError(t, err)
-	r.onWrite = func() { r.password = "new" } // between the reading and the first change
+	r.onWrite = func() { r.password = "canary" } // between the reading and the first change
 	cfg, err := dataplane.NewConfig(fmt.Sprintf(twoSections, "web"))
 	require.NoError(t, err)
-	result, err := targets[0].Sync(t.Context(), cfg)
-	require.NoError(t, err)
-	require.Equal(t, 1, r.refused)
-	require.Equal(t, 1, result.Reloads)
-	require.Contains(t, r.Raw(), "backend web")
-
-	_, err = targets[0].DryRun(t.Context(), cfg)
-	require.NoError(t, err)
-	require.Equal(t, 1, r.refused, "what was read is used from then on")
-}
-
-func TestCredentialsThatStayWrongAreReadOnce(t *testing.T) {
-	r := newRotating(t, nil)
-	reads := 0
-	clients := Clients{Reread: func(context.Context) (Credentials, error) {
-		reads++
-		if reads > 1 {
-			return Credentials{}, errors.New("the API server is away")
-		}
-		return Credentials{DataplaneUsername: "admin", DataplanePassword: "canary"}, nil
-	}}
-	targets, err := clients.Targets([]dataplane.Endpoint{r.endpoint("wrong")})
-	require.NoError(t, err)
-	for i := 1; i < 3; i++ {
-		_, err = targets[0].DryRun(t.Context(), configOf(t, "a"))
-		require.ErrorIs(t, err, dataplane.ErrUnauthorized)
-		require.NotContains(t, err.Error(), "canary")
-		require.Equal(t, i, reads)
-	}
-	require.ErrorContains(t, err, "the API server is away")
+	_, err = targets[0].Sync(t.Context(), cfg)
+	require.ErrorIs(t, err, dataplane.ErrUnauthorized)
 	require.False(t, dataplane.Retryable(err))
 
-	// The watch brings the right ones: the endpoint, which waits, is tried at once.
-	next, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
+	next, err := clients.Targets([]dataplane.Endpoint{r.endpoint("canary")})
 	require.NoError(t, err)
 	require.NotSame(t, targets[0], next[0])
-	_, err = next[0].DryRun(t.Context(), configOf(t, "a"))
+	result, err := next[0].Sync(t.Context(), cfg)
 	require.NoError(t, err)
+	require.Equal(t, 1, result.Reloads)
+	require.Contains(t, r.Raw(), "backend web")
 }
 
-// TestCredentialsThatComeWhileOthersAreRefused: where the watch brings the right
-// ones before the call with the wrong ones has ended, nobody would try again.
+// TestCredentialsThatComeWhileOthersAreRefused are used at once: otherwise the target
+// would wait for its next try.
 func TestCredentialsThatComeWhileOthersAreRefused(t *testing.T) {
 	r := newRotating(t, nil)
 	var clients Clients
-	clients.Reread = func(context.Context) (Credentials, error) { // still the wrong ones
-		_, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
-		return Credentials{DataplaneUsername: "admin", DataplanePassword: "wrong"}, err
+	before, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
+	require.NoError(t, err)
+	r.onWrite = func() {
+		r.password = "new"
+		now, err := clients.Targets([]dataplane.Endpoint{r.endpoint("new")})
+		require.NoError(t, err)
+		require.Same(t, before[0], now[0])
 	}
-	targets, err := clients.Targets([]dataplane.Endpoint{r.endpoint("wrong")})
+	cfg, err := dataplane.NewConfig(fmt.Sprintf(twoSections, "web"))
 	require.NoError(t, err)
-	_, err = targets[0].DryRun(t.Context(), configOf(t, "a"))
+	_, err = before[0].Sync(t.Context(), cfg)
 	require.NoError(t, err)
+	require.Contains(t, r.Raw(), "backend web")
 	require.Equal(t, 1, r.refused)
 }
 
@@ -279,49 +251,4 @@ func TestFlappingLeavesNothing(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool { return r.conns.Load() == 0 }, time.Minute, 5*time.Millisecond, "connections are left")
-}
-
-// TestOthersComeWhileRereadHangs: what the watch brings is used.
-func TestOthersComeWhileRereadHangs(t *testing.T) {
-	r := newRotating(t, nil)
-	reading, end := make(chan struct{}, 1), make(chan struct{})
-	clients := Clients{Reread: func(context.Context) (Credentials, error) {
-		reading <- struct{}{}
-		<-end // of its time
-		return Credentials{}, context.DeadlineExceeded
-	}}
-	before, err := clients.Targets([]dataplane.Endpoint{r.endpoint("wrong")})
-	require.NoError(t, err)
-	cfg, err := dataplane.NewConfig(fmt.Sprintf(twoSections, "web"))
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() {
-		_, err := before[0].Sync(t.Context(), cfg)
-		done <- err
-	}()
-	<-reading
-	now, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
-	require.NoError(t, err)
-	require.Same(t, before[0], now[0])
-	close(end)
-	require.NoError(t, <-done)
-	require.Contains(t, r.Raw(), "backend web")
-}
-
-// TestRereadThatHangsEndsWithTheCall: what was refused stays the first thing that
-// is said.
-func TestRereadThatHangsEndsWithTheCall(t *testing.T) {
-	r := newRotating(t, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	clients := Clients{Reread: func(ctx context.Context) (Credentials, error) {
-		cancel()
-		<-ctx.Done()
-		return Credentials{}, ctx.Err()
-	}}
-	targets, err := clients.Targets([]dataplane.Endpoint{r.endpoint("wrong")})
-	require.NoError(t, err)
-	_, err = targets[0].DryRun(ctx, configOf(t, "a"))
-	require.ErrorIs(t, err, dataplane.ErrUnauthorized)
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorContains(t, err, "reading the credentials again")
 }

@@ -107,36 +107,44 @@ func (f *Fetcher) use(k key, opts *options) (*content, error) {
 	if c := f.used[k]; c != nil {
 		return c, nil
 	}
-	s := f.store
+	r, c, err := f.store.find(k, opts, f.render)
+	if err == nil && c == nil && opts != nil {
+		ctx, cancel := context.WithTimeout(f.ctx, renderWait)
+		defer cancel()
+		if _, err = f.store.refresh(ctx, r); err == nil {
+			c = f.store.current(r)
+		}
+	}
+	if c != nil {
+		f.used[k] = c
+	}
+	return c, err
+}
+
+// find returns a resource, made where it is missing and options are given, and
+// what renders use of it now.
+func (s *Store) find(k key, opts *options, render uint64) (*resource, *content, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.resources[k]
-	if r == nil && opts == nil {
-		return nil, nil
-	}
-	if r == nil {
+	r, most := s.resources[k], orDefault(s.MaxURLs, defaultMaxURLs)
+	switch {
+	case r == nil && opts == nil:
+		return nil, nil, nil
+	case r == nil && len(s.resources) >= most:
+		return nil, nil, &Error{URL: display(k.url), Err: fmt.Errorf("%d URLs are held already, and there is no room for more", most)}
+	case r == nil:
 		r = &resource{key: k, display: display(k.url), busy: make(chan struct{}, 1)}
-		if most := orDefault(s.MaxURLs, defaultMaxURLs); len(s.resources) >= most {
-			return nil, &Error{URL: r.display, Err: fmt.Errorf("%d URLs are held already, and there is no room for more", most)}
-		}
 		s.resources[k] = r
 	}
 	if opts != nil {
 		r.opts = *opts
 	}
-	r.used = max(r.used, f.render)
-	if r.current() == nil && opts != nil {
-		s.mu.Unlock()
-		ctx, cancel := context.WithTimeout(f.ctx, renderWait)
-		_, err := s.refresh(ctx, r)
-		cancel()
-		s.mu.Lock()
-		if err != nil {
-			return nil, err
-		}
-	}
-	if c := r.current(); c != nil {
-		f.used[k] = c
-	}
-	return f.used[k], nil
+	r.used = max(r.used, render)
+	return r, r.current(), nil
+}
+
+func (s *Store) current(r *resource) *content {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.current()
 }

@@ -169,14 +169,14 @@ func (s *Store) refresh(ctx context.Context, r *resource) (changed bool, err err
 		return false, &Error{URL: r.display, Err: ctx.Err()}
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Now().Before(r.next) { // renders must not try a URL that failed in a loop
-		return false, r.err
-	}
 	asked := *r
 	s.mu.Unlock()
+	if time.Now().Before(asked.next) { // renders must not try a URL that failed in a loop
+		return false, asked.err
+	}
 	a, err := s.ask(ctx, &asked)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	now := time.Now()
 	switch {
 	case errors.Is(err, context.Canceled): // whoever asked has gone
