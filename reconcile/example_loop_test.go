@@ -14,7 +14,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// HAProxys come and go while a loop runs; one that stays is not disturbed.
+// Instances come and go while a loop runs; one that stays is not disturbed.
 func ExampleLoop_SetTargets() {
 	loop, err := reconcile.New(reconcile.Options{Renderer: reconcile.RendererFunc(func(context.Context) (*reconcile.Rendered, error) {
 		cfg, err := dataplane.NewConfig("global\n")
@@ -99,4 +99,35 @@ func ExampleLoop_LeadershipChanged() {
 	// printer: 1 to create, 0 to update, 0 to delete; one reload
 	// printer: no changes
 	// <nil>
+}
+
+// Whatever a function of others does, it is an error.
+func ExampleGuard() {
+	fmt.Println(reconcile.Guard(func() error { panic("not our fault") }))
+	// Output: panic: not our fault
+}
+
+// What is wrong with a configuration is said with its line.
+func ExampleBlame() {
+	cfg, err := dataplane.NewConfig("global\n    maxconn many\n")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	refused := &dataplane.Error{Stage: "check", File: "haproxy.cfg", Line: 2, Err: dataplane.ErrInvalid, Output: "not a number"}
+	for _, fault := range reconcile.Blame(context.Background(), "deploy", refused, cfg, nil).Faults {
+		fmt.Println(fault.Position)
+	}
+	// Output: haproxy.cfg:2
+}
+
+// The table of intervals says what zero means.
+func ExampleOptions_Intervals() {
+	opts := reconcile.Options{MinInterval: 5 * time.Second}.WithDefaults()
+	for _, i := range opts.Intervals()[:2] {
+		fmt.Println(i.Name, *i.Value)
+	}
+	// Output:
+	// debounceInterval 500ms
+	// minDeploymentInterval 5s
 }

@@ -242,21 +242,21 @@ type Outcome struct {
 // begins. Its error joins those of the instances; the outcomes are in the order of
 // the targets. One of Run, Once and Preview runs at a time.
 func (l *Loop) Once(ctx context.Context) ([]Outcome, error) {
-	return l.alone(ctx, func(_ *validated, targets []Target) (workers []*worker) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.dropWorkers(targets)
-		for _, t := range targets {
-			w := l.workers[t.Name()]
-			if w == nil {
-				w = l.addWorker(t)
-				w.single = true
-			}
-			l.sched.hurry(t.Name())
-			workers = append(workers, w)
-		}
-		return workers
-	}, func(w *worker, _ *validated) Outcome { return w.once(ctx) })
+	return l.alone(ctx, func(t Target, _ *validated) Outcome { return l.hire(t).once(ctx) })
+}
+
+// hire returns the worker of a target, to be called at once. That of a Once before
+// knows how often the target failed.
+func (l *Loop) hire(t Target) *worker {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.workers[t.Name()]
+	if w == nil || w.target != t {
+		w = l.addWorker(t)
+		w.single = true
+	}
+	l.sched.hurry(t.Name())
+	return w
 }
 
 // once follows the schedule until the instance has been deployed to.
@@ -280,28 +280,23 @@ func (w *worker) once(ctx context.Context) Outcome {
 // without changing anything. A [Prober] is probed first here, too, so that it fails
 // where Once would.
 func (l *Loop) Preview(ctx context.Context) ([]Outcome, error) {
-	return l.alone(ctx, func(_ *validated, targets []Target) (workers []*worker) {
-		for _, t := range targets {
-			workers = append(workers, &worker{loop: l, target: t})
-		}
-		return workers
-	}, func(w *worker, v *validated) (o Outcome) {
-		c := call{instance: w.target.Name(), want: v, deadline: time.Now().Add(l.live.Load().DeployTimeout)}
+	return l.alone(ctx, func(t Target, v *validated) (o Outcome) {
+		w := &worker{loop: l, target: t}
+		c := call{instance: t.Name(), want: v, deadline: time.Now().Add(l.live.Load().DeployTimeout)}
 		if _, o.Err = w.identify(ctx, c); o.Err != nil {
 			return o
 		}
 		c.deadline = time.Now().Add(l.live.Load().DeployTimeout)
 		o.Err = w.call(ctx, c, func(ctx context.Context) (err error) {
-			o.Plan, err = w.target.DryRun(ctx, v.config)
+			o.Plan, err = t.DryRun(ctx, v.config)
 			return err
 		})
 		return o
 	})
 }
 
-// alone reconciles while nothing else runs, and has a worker do something for each
-// target.
-func (l *Loop) alone(ctx context.Context, hire func(*validated, []Target) []*worker, do func(*worker, *validated) Outcome) ([]Outcome, error) {
+// alone reconciles while nothing else runs, and does something for each target.
+func (l *Loop) alone(ctx context.Context, do func(Target, *validated) Outcome) ([]Outcome, error) {
 	l.mu.Lock()
 	targets, running := l.targets, l.running
 	l.running = true
@@ -320,10 +315,10 @@ func (l *Loop) alone(ctx context.Context, hire func(*validated, []Target) []*wor
 	}
 	outcomes := make([]Outcome, len(targets))
 	var wg sync.WaitGroup
-	for i, w := range hire(v, targets) {
+	for i, t := range targets {
 		wg.Go(func() {
-			outcomes[i] = do(w, v)
-			outcomes[i].Instance = w.target.Name()
+			outcomes[i] = do(t, v)
+			outcomes[i].Instance = t.Name()
 		})
 	}
 	wg.Wait()
