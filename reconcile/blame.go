@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
 )
@@ -59,26 +58,19 @@ func (f Fault) Culprit() (Resource, bool) {
 //
 //	haproxy.cfg:812: unknown keyword "foo"; written by haproxy.d/backend.cfg:4 for Ingress shop/web (web.yaml:12)
 func (f Fault) String() string {
-	var b strings.Builder
-	if f.Position != (dataplane.Position{}) {
-		b.WriteString(f.Position.String() + ": ")
-	}
-	if f.Position == (dataplane.Position{}) && f.Template.File != "" {
-		b.WriteString(f.Template.String() + ": " + f.Message)
-	} else {
-		b.WriteString(f.Message)
-		if f.Template.File != "" {
-			b.WriteString("; written by " + f.Template.String())
-		}
+	text, by := f.Message, "; caused by "
+	switch known := f.Position != (dataplane.Position{}); {
+	case known && f.Template.File != "":
+		text, by = f.Position.String()+": "+text+"; written by "+f.Template.String(), " for "
+	case known:
+		text = f.Position.String() + ": " + text
+	case f.Template.File != "":
+		text, by = f.Template.String()+": "+text, " for "
 	}
 	if r, ok := f.Culprit(); ok {
-		if f.Template.File == "" {
-			b.WriteString("; caused by " + r.located())
-		} else {
-			b.WriteString(" for " + r.located())
-		}
+		text += by + r.located()
 	}
-	return b.String()
+	return text
 }
 
 // located is the name of a resource and, where that is known, its place.
@@ -92,25 +84,25 @@ func (r Resource) located() string {
 // Error gives the stage and the faults, one a line where there are several.
 func (e *ConfigError) Error() string {
 	const most = 20 // a template that is wrong for thousands of resources has thousands
-	why := ""
+	text := e.Stage + ": "
+	switch n := len(e.Faults); n {
+	case 0:
+		text += e.Err.Error()
+	case 1:
+		text += e.Faults[0].String()
+	default:
+		text += fmt.Sprintf("%d faults", n)
+		for _, f := range e.Faults[:min(n, most)] {
+			text += "\n\t" + f.String()
+		}
+		if n > most {
+			text += fmt.Sprintf("\n\tand %d more", n-most)
+		}
+	}
 	if e.Why != "" {
-		why = " (" + e.Why + ")"
+		text += " (" + e.Why + ")"
 	}
-	if len(e.Faults) == 0 {
-		return e.Stage + ": " + e.Err.Error() + why
-	}
-	if len(e.Faults) == 1 {
-		return e.Stage + ": " + e.Faults[0].String() + why
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d faults", e.Stage, len(e.Faults))
-	for _, f := range e.Faults[:min(len(e.Faults), most)] {
-		b.WriteString("\n\t" + f.String())
-	}
-	if more := len(e.Faults) - most; more > 0 {
-		fmt.Fprintf(&b, "\n\tand %d more", more)
-	}
-	return b.String() + why
+	return text
 }
 
 // Unwrap returns Err.
