@@ -28,6 +28,7 @@ func TestCompileBounds(t *testing.T) {
 		{"a raw block of HTML", "{% raw %}{% macro M html %}{%% %%{#{% end %}", ""},
 		{"code in a string", "{{ `{% macro M html %}{% macro M html %}` }}{{ \"\\\"{##\" }}{% var c = '{' %}{{ c }}", ""},
 		{"a long list", "{% var l = []string{" + strings.Repeat("`a`, ", 10_000) + "} %}{{ len(l) }}", ""},
+		{"a long text", "{{ `" + strings.Repeat("a", 200_000) + "` }}", ""},
 		{"many statements", "{%% var n = 0\n" + strings.Repeat("n = n + 1\nif n > 3 { n = 0 } else { n++ }\n", 1000) + "show n %%}", ""},
 	}
 	for _, tt := range tests {

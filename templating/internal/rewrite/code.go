@@ -25,7 +25,7 @@ func Code(text string) iter.Seq2[int, int] {
 // Bounds of what Scriggo reads. It goes down nested code by recursion, and a Go
 // stack that overflows ends the whole process.
 const (
-	maxCode = 128 << 10 // bytes between two delimiters
+	maxCode = 128 << 10 // bytes between two delimiters, without quoted texts
 	maxFile = 4 << 20   // bytes of a file
 )
 
@@ -142,7 +142,7 @@ func (c *codeReader) comment() {
 // code reads code up to a delimiter, and goes behind it.
 func (c *codeReader) code(opening int, end string) {
 	begin := c.at + opening
-	start, braces := begin, 0
+	start, braces, most := begin, 0, begin+maxCode
 	c.at, c.pieces = begin, nil
 	cut := func(next int) {
 		c.pieces = append(c.pieces, [2]int{start, min(c.at, len(c.text))})
@@ -151,7 +151,7 @@ func (c *codeReader) code(opening int, end string) {
 	for c.at < len(c.text) {
 		rest := c.text[c.at:]
 		switch ch := rest[0]; {
-		case c.at-begin > maxCode:
+		case c.at > most:
 			c.stop(begin, "the code is too long: use variables for its parts")
 			return
 		case strings.HasPrefix(rest, "//"):
@@ -159,7 +159,9 @@ func (c *codeReader) code(opening int, end string) {
 		case strings.HasPrefix(rest, "/*"):
 			cut(c.skip("*/"))
 		case ch == '"' || ch == '`' || ch == '\'':
-			cut(c.quoted(ch))
+			next := c.quoted(ch)
+			most += next - c.at
+			cut(next)
 		case end == "%%}" && strings.HasPrefix(rest, "%%") && !strings.HasPrefix(rest, end):
 			c.stop(c.at, "unexpected %%, expecting %%}") // Scriggo may read beyond the file
 			return
