@@ -80,7 +80,7 @@
 // # Where things are
 //
 //   - In which order do events come? events.go draws it.
-//   - Who is at fault? search.go looks for it. What an instance refuses is in refusal.go.
+//   - Who is at fault? search.go looks for it. What an instance refuses is in verdict.go.
 //   - When is a resource quarantined, and when is it released? quarantine.go.
 //   - What does an instance do next? schedule.go (next); instance.go does it.
 //

@@ -50,7 +50,7 @@ type instanceState struct {
 	fits     bool // it was, and its version fits
 	want     *validated
 	have     *validated // what the last successful deployment left there
-	probed   *validated // found to need a reload when only a runtime change was allowed
+	reloads  *validated // found to need a reload when only a runtime change was allowed
 	failed   *validated // what the last attempt, a failure, wanted
 	failures int        // in a row
 	hopeless bool       // the last failure cannot be mended by trying again
@@ -113,7 +113,7 @@ func (s *schedule) hurry(name string) {
 	e := s.instances[name]
 	failures := e.failures
 	e.forget()
-	e.failures, e.fits, e.probed = failures, false, nil
+	e.failures, e.fits, e.reloads = failures, false, nil
 	e.lastEnd, e.lastReload = time.Time{}, time.Time{}
 }
 
@@ -178,13 +178,13 @@ func (s *schedule) ended(c call, o outcome, now time.Time) bool {
 
 func (e *instanceState) ended(c call, o outcome, now time.Time) {
 	if o.waits {
-		e.probed = c.want
+		e.reloads = c.want
 		if o.changed { // it has a part of that now, and no longer what it had
 			e.have = nil
 		}
 		return
 	}
-	e.lastEnd, e.probed = now, nil
+	e.lastEnd, e.reloads = now, nil
 	if o.reloads > 0 {
 		e.lastReload = now
 	}
@@ -263,7 +263,7 @@ func (e *instanceState) deploy(t *Options, now time.Time) (step, time.Time) {
 	switch {
 	case !now.Before(at):
 		return stepDeploy, time.Time{}
-	case e.want.same(e.probed):
+	case e.want.same(e.reloads):
 		return stepWait, at
 	}
 	return stepRuntime, time.Time{}

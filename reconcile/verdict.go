@@ -13,10 +13,10 @@ import (
 
 // A late verdict is about a resource that an instance refuses after the validator
 // took it, because the instance is of another version. All instances get one
-// configuration, so the resource is left out of that of all. It ends when the
-// resource changes, in a trial, when the instance leaves, and when it did not help:
-// an instance that refuses more than QuarantineTries resources, or is refused as
-// often in a row, or names none, is failing, and harms no other instance.
+// configuration, so the resource is left out of that of all. The verdict ends when
+// the resource changes, when a trial is due, when the instance leaves, and when it
+// does not help: the loop gives up on an instance that refuses more than
+// QuarantineTries resources, refuses as often in a row, or names no resource.
 
 // report is what an instance has against a configuration.
 type report struct {
