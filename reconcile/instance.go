@@ -197,7 +197,7 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 		})
 		return Outcome{Result: result, Err: err}
 	}
-	fetched := errors.Is(err, dataplane.ErrInvalid) && l.settled(c.want.rendered(), err)
+	fetched := errors.Is(err, dataplane.ErrInvalid) && l.refetched(c.want, err)
 	if fetched && !w.single {
 		l.Trigger("an instance refused what was fetched")
 	}

@@ -33,10 +33,12 @@ type Loop struct {
 	release bool             // what is in quarantine is to be tried
 
 	reports []report // of instances, that the next reconciliation makes late verdicts of
-	left    []string // instances that refused something, and left
+	left    []string // instances that left since then
+	refetch uint64   // the reconciliation whose outcome is made again, without what was fetched for it
 	state   State
 	running bool // one of Run, Once and Preview
 
+	refusing   sync.Mutex // one refusal at a time is told the renderer
 	rendering  sync.Mutex // one render at a time: Run, Once and Preview share the renderer
 	lastID     uint64     // guarded by rendering, as is what follows
 	attempts   int        // to render and validate, of the reconciliation under way
@@ -222,11 +224,9 @@ func (l *Loop) SetTargets(targets ...Target) error {
 		eventbus.Publish(l.bus, event)
 	}
 	for _, name := range event.Removed {
-		if l.refusesSomething(name) {
-			l.left = append(l.left, name)
-			l.trigger(name + " left, which refused something")
-		}
+		l.left = withName(l.left, name)
 	}
+	l.withdrawSoon()
 	return nil
 }
 

@@ -35,7 +35,8 @@ func (q Quarantined) String() string { return q.Resource.located() + ": " + q.Fa
 // that is bad now and then waits longer each time.
 type ruling struct {
 	Quarantined
-	judged    time.Time // when it was last at fault
+	seen      Resource  // the version that the last render left out
+	judged    time.Time // when it was last at fault, or another version tried in vain
 	relapses  int       // how often it was so again, changed or released meanwhile
 	changed   bool      // since it was judged
 	withdrawn bool      // the instances that refused it have left, or refuse whatever they get
@@ -136,7 +137,10 @@ func (l *Loop) adopt(id uint64, s *search) {
 		case !asked:
 			l.releaseOne(id, v, true, now)
 		case is.UID != v.Resource.UID || is.Version != v.Resource.Version:
-			v.changed = true
+			if v.changed = true; is == v.seen {
+				continue // it has had its trial, or waits for it
+			}
+			v.seen, v.Trials = is, 0
 			if at := v.judged.Add(l.relapseWait(v.relapses)); at.Before(v.RetryAt) {
 				v.RetryAt = at
 			}
@@ -179,7 +183,7 @@ func (l *Loop) judge(id uint64, c culprit, now time.Time) {
 			v.Since, v.released = now, time.Time{}
 		}
 	}
-	v.Resource, v.Fault, v.Instances = r, c.fault, c.instances
+	v.Resource, v.seen, v.Fault, v.Instances = r, r, c.fault, c.instances
 	v.judged, v.changed, v.withdrawn, v.recorded = now, false, false, v.recorded && again
 	l.postpone(v, now)
 	if !again {
@@ -225,6 +229,7 @@ func (l *Loop) showQuarantine() {
 	}
 	l.mu.Lock()
 	l.state.Quarantined = public
+	l.withdrawSoon()
 	l.mu.Unlock()
 }
 

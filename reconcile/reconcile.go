@@ -76,6 +76,7 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 	if newest := l.sched.newest; v.same(newest) {
 		// It is the same text, but of other versions of the resources: a late verdict
 		// must be about them as they are now.
+		l.refetch = 0
 		l.sched.accepted(&validated{id: newest.id, config: newest.config, origins: v.origins, at: newest.at, without: v.without})
 		return true
 	}
@@ -156,6 +157,9 @@ func (l *Loop) trial(ctx context.Context) *validated {
 			l.judge(id, s.blamed[i], now)
 		} else if !s.yielded {
 			v := q.rulings[r.identity()]
+			if v.changed && v.Trials == 0 {
+				v.relapses, v.judged = v.relapses+1, time.Now()
+			}
 			v.Trials++
 			l.postpone(v, now)
 		}

@@ -58,6 +58,29 @@ func (l *Loop) refusesSomething(name string) bool {
 	return slices.ContainsFunc(l.state.Quarantined, func(q Quarantined) bool { return slices.Contains(q.Instances, name) })
 }
 
+// withdrawSoon asks for a reconciliation if an instance that left refused something.
+// The caller holds l.mu.
+func (l *Loop) withdrawSoon() {
+	if i := slices.IndexFunc(l.left, l.refusesSomething); i >= 0 {
+		l.trigger(l.left[i] + " left, which refused something")
+	}
+}
+
+// refetched tells the renderer that an instance refused what it made, and reports
+// whether it makes that again without what it fetched. That holds for all instances
+// that refuse it, though the renderer says so once.
+func (l *Loop) refetched(v *validated, err error) bool {
+	l.refusing.Lock()
+	defer l.refusing.Unlock()
+	again := l.settled(v.rendered(), err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if again {
+		l.refetch = v.id
+	}
+	return l.refetch == v.id
+}
+
 // hear makes late verdicts of what instances reported since the last
 // reconciliation, and withdraws those of instances that left. The caller holds
 // l.rendering.
@@ -78,10 +101,17 @@ func (l *Loop) hear(ctx context.Context) {
 	defer l.mu.Unlock()
 	for _, r := range reports {
 		w, name := r.worker, r.worker.target.Name()
-		if l.workers[name] != w {
-			continue
+		if l.workers[name] != w || !r.of.same(l.sched.instances[name].failed) {
+			continue // it has taken something since
 		}
 		fresh, known := q.fresh(name, r)
+		if r.of.same(newest) { // also where a resource has another version, but the same text
+			for i, c := range fresh {
+				if n := slices.IndexFunc(now, func(r Resource) bool { return r.identity() == c.resource.identity() }); n >= 0 {
+					fresh[i].resource = now[n]
+				}
+			}
+		}
 		if known || len(fresh) > 0 && !slices.ContainsFunc(fresh, func(c culprit) bool { return slices.Contains(now, c.resource) }) {
 			continue // it gets another configuration already
 		}

@@ -214,3 +214,21 @@ haproxyConfig:
 		})
 	}
 }
+
+// TestProgramReadsAllAndThoseUnderAnEmptyKey: one answer does not stand for the other.
+func TestProgramReadsAllAndThoseUnderAnEmptyKey(t *testing.T) {
+	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
+		require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(`
+watchedResources:
+  configs: {apiVersion: v1, resources: configmaps}
+haproxyConfig:
+  template: |
+    # {{ len(resources.configs.List()) }} {{ len(resources.configs.Get("")) }}
+`)))
+		l.happened()
+		before := l.deployed()
+		l.source.Apply(k8swatchtest.Objects(configMap("another", "1"))...)
+		l.happened()
+		require.NotEqual(t, before, l.deployed())
+	})
+}

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -187,7 +188,7 @@ func (r *reads) get(name string, keys []string) ([]k8swatch.Object, error) {
 	if len(keys) == 0 {
 		a.objs = nil
 	}
-	r.Note(call{name, strings.Join(keys, "\x00")}, a)
+	r.Note(call{name, fmt.Sprintf("%q", keys)}, a) // which tells no key from an empty one
 	return objs, nil
 }
 

@@ -1,0 +1,148 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// fetching is a renderer whose text has a content that was fetched: a word of the
+// line of b, until a configuration with it is refused.
+type fetching struct {
+	*ward
+	mu       sync.Mutex
+	rejected bool
+}
+
+func (f *fetching) Settle(cfg *dataplane.Config, err error) (again bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil || f.rejected || !strings.Contains(cfg.Main(), "too-new") {
+		return false
+	}
+	f.rejected = true
+	f.put("b") // as it is without that content
+	return true
+}
+
+// TestWhatWasFetchedIsRefusedByAll: the content is rejected, and no resource is to
+// blame, whichever instance says so first.
+func TestWhatWasFetchedIsRefusedByAll(t *testing.T) {
+	fleet(t, func(o *Options) {
+		o.Renderer = &fetching{ward: o.Renderer.(*ward)}
+	}, func(s *scene, _ *ward, olds []*fakeTarget, recent *fakeTarget) {
+		start(s)
+		require.Empty(t, eventsOf[ResourceQuarantined](s))
+		for _, f := range append(olds, recent) {
+			require.Equal(t, "a b c", has(f), f.name)
+		}
+	})
+}
+
+// TestARefusalThatIsOver leads to no verdict: the instance has taken something newer
+// since.
+func TestARefusalThatIsOver(t *testing.T) {
+	fleet(t, func(o *Options) { o.Targets = o.Targets[1:2] }, func(s *scene, w *ward, olds []*fakeTarget, _ *fakeTarget) {
+		refuse := olds[1].behave
+		olds[1].set(0, func(ctx context.Context, cfg *dataplane.Config) error {
+			err := refuse(ctx, cfg)
+			if err != nil {
+				time.Sleep(700 * time.Millisecond)
+			}
+			return err
+		})
+		s.Trigger("start")
+		pass(100 * time.Millisecond)
+		w.files["haproxy.cfg"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(loopTemplate, "    # {{ ing.Annotations[\"text\"] }}\n", "    # mended\n"))}
+		w.compile()
+		s.Trigger("other templates")
+		pass(30 * time.Second)
+		require.Empty(t, eventsOf[ResourceQuarantined](s))
+		require.Equal(t, "a b c", has(olds[1]))
+		require.Empty(t, s.State().Instances[0].Error)
+	})
+}
+
+// TestANewVersionOfTheSameText is refused as the one before: the verdict does not
+// wait for another change.
+func TestANewVersionOfTheSameText(t *testing.T) {
+	fleet(t, func(o *Options) { o.Targets = o.Targets[1:] }, func(s *scene, w *ward, olds []*fakeTarget, recent *fakeTarget) {
+		refuse := olds[1].behave
+		olds[1].set(0, func(ctx context.Context, cfg *dataplane.Config) error {
+			time.Sleep(2 * time.Second)
+			return refuse(ctx, cfg)
+		})
+		s.Trigger("start")
+		pass(time.Second)
+		w.put("b=too-new") // its status changed
+		s.Trigger("b")
+		pass(30 * time.Second)
+		require.Equal(t, "b", held(s.Loop))
+		require.Equal(t, "a c", has(olds[1]))
+		require.Len(t, eventsOf[ResourceQuarantined](s), 1)
+	})
+}
+
+// TestAnInstanceThatLeavesBeforeItsVerdict leaves none behind.
+func TestAnInstanceThatLeavesBeforeItsVerdict(t *testing.T) {
+	fleet(t, func(o *Options) {
+		o.Targets = o.Targets[1:]
+		validate := o.Validator.Validate
+		o.Validator = ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
+			time.Sleep(time.Second)
+			return validate(ctx, cfg)
+		})
+	}, func(s *scene, _ *ward, olds []*fakeTarget, recent *fakeTarget) {
+		s.Trigger("start")
+		pass(1500 * time.Millisecond) // the verdict is on its way
+		require.NoError(t, s.SetTargets(recent))
+		pass(20 * time.Second)
+		require.Empty(t, held(s.Loop))
+		require.Equal(t, "a b c", has(recent))
+	})
+}
+
+// TestATrialThatHangs is repeated with back-off, also where the resource changed:
+// changes of others do not wait for it each time.
+func TestATrialThatHangs(t *testing.T) {
+	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
+	w.put("a", "b=bad", "c")
+	opts := w.options()
+	hangs := 0
+	opts.Validator = ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
+		if strings.Contains(cfg.Main(), "hang") {
+			hangs++
+			time.Sleep(30 * time.Second)
+			return context.DeadlineExceeded
+		}
+		return w.Validate(ctx, cfg)
+	})
+	play(t, opts, func(s *scene) {
+		start(s)
+		require.Equal(t, "b", held(s.Loop))
+		w.put("b=hang")
+		s.Trigger("b")
+		pass(31 * time.Second)
+		require.Equal(t, 1, hangs)
+		for i := range 10 {
+			w.put(fmt.Sprintf("c=%d", i))
+			s.Trigger("another")
+			pass(2 * time.Second)
+			texts := w.target.texts()
+			require.Contains(t, texts[len(texts)-1], fmt.Sprintf("# %d\n", i))
+		}
+		require.Equal(t, 1, hangs)
+		w.put("b=mended")
+		s.Trigger("b")
+		pass(2 * time.Second)
+		require.Empty(t, held(s.Loop))
+	})
+}
