@@ -68,8 +68,8 @@
 // the senders: host with its socket for [Local], api for [Client].
 //
 //   - Why does this change reload? Its Op says it (change/step.go: Needs). The versions
-//     are in change/table.go, the conditions in its Value functions and in diff/servers.go,
-//     diff/files.go, diff/entries.go and diff/crtlist.go, and what the Dataplane API
+//     are in change/table.go, the conditions in its Value functions and in change/server.go,
+//     diff/servers.go, diff/files.go, diff/entries.go and diff/crtlist.go, and what the Dataplane API
 //     cannot do in api/runtime.go (limit). All other lines reload (diff/lines.go).
 //     host/sync.go and api/apply.go act on it (deploy).
 //   - How does an entry of a map become a command? diff/entries.go (entries) finds it.
@@ -78,11 +78,11 @@
 //     the fingerprint in the process (config/files.go: SHA-1 of the first certificate),
 //     api/certificates.go what the API stores.
 //   - What does a 409 do? For the text, api/errors.go makes ErrConflict of it,
-//     api/apply.go puts files and ledger back and forgets what it knew, and
-//     api/client.go (Sync) tries again and reads everything. Nothing was told the process
-//     yet, or else api/job.go adds a reload. For a file, api/files.go (write) swaps create
-//     and replace; for an entry of a map, api/runtime.go sets it; for any other runtime
-//     call it reloads instead.
+//     api/apply.go puts the files back, and the ledger if the process was told nothing,
+//     and api/client.go (Sync) tries again and reads everything. If the process was told
+//     something, api/job.go adds a reload. A file is replaced instead of created
+//     (api/files.go), a new entry of a map is set instead of added (api/runtime.go), and
+//     any other runtime call becomes a reload (api/apply.go: reloadInstead).
 //   - How does a new field of a server change at runtime? By a row in change/table.go,
 //     and by its keyword in config/server.go (ParseServer, ServerFields).
 //     What is read back too has its place in change/process.go, which socket/read.go,

@@ -113,8 +113,9 @@ func (e *Election) Leading() bool {
 // Run stands for election until ctx ends, and calls lead for each term. The
 // context of a term ends when leadership is lost, and with ctx; lead must then
 // return soon, and the next term does not begin before. When ctx ends the Lease
-// is released after lead has returned, so that another candidate takes over at
-// once; work that takes longer than the renew deadline to end forgoes that. When
+// is released after lead has returned, so that another candidate takes over
+// soon. Where lead takes longer than the renew deadline to return, the Lease is not
+// released and has to run out. When
 // lead returns early the Lease is released too and, a retry period later, Run
 // stands again. It returns nil, or [ErrStarted] when it runs already.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context)) error {

@@ -24,8 +24,8 @@
 //
 //   - The first trigger acts at once; those that follow within the debounce
 //     interval are one. A storm of triggers never postpones a render further.
-//     After a render that found nothing to deploy the interval is shorter:
-//     twice what that took.
+//     After a reconciliation that found nothing to deploy, the next one may begin
+//     after twice the time that it took, if that is sooner.
 //   - What was validated is what is deployed: one immutable value travels. A
 //     render or validation that fails leaves the last good configuration where
 //     it is, and drift is repaired with it; it is tried again with back-off.
@@ -49,14 +49,16 @@
 // changes it is tried again, beside the deployment of the others, never before it:
 // at once the first time, then after 1 s, doubling to TrialMax with each relapse.
 // One that does not change is tried after TrialBase, doubling to TrialMax, since
-// what it depends on may have changed. A deleted one is released at once.
+// what it depends on may have changed. A deleted one is released by
+// the next reconciliation that ends valid.
 //
 // An instance may refuse what the validator takes, such as a HAProxy of another
 // version. Where its error says the line of a resource, that resource is
 // quarantined, too: all instances get the same configuration. The verdict is
-// withdrawn when the instance leaves, and when it does not help: after
-// QuarantineTries refusals in a row, or resources, that instance is just failing,
-// and keeps what it has. A full disk, a time-out or a failed reload is no
+// withdrawn when the instance leaves, and when leaving resources out does not help:
+// an instance that refuses more than QuarantineTries configurations in a row, or
+// more than that many resources, counts as failing, and keeps what it has. A trial
+// is a deployment to all then, so that it may be 24 times TrialMax until it. A full disk, a time-out or a failed reload is no
 // resource's fault.
 //
 // This takes a Renderer that knows its [Origins], as render.Templates does, and asks

@@ -25,8 +25,9 @@ type Options struct {
 	// its [Origins].
 	NoQuarantine bool
 
-	// QuarantineTries is how often more is left out in one reconciliation, and how
-	// often, and how many resources, because of one instance; zero: 10.
+	// QuarantineTries bounds the rounds of a search in one reconciliation. For one
+	// instance it bounds the refusals in a row, and the resources that are left out
+	// because of it. Zero: 10.
 	QuarantineTries int
 
 	TrialBase time.Duration // until a quarantined resource is tried again though it did not change, doubling; zero: 1 min

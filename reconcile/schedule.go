@@ -107,8 +107,8 @@ func (s *schedule) leads(leading bool) {
 	s.leading = leading
 }
 
-// hurry forgets all waits of an instance, and what is known of it but that it
-// failed: it is called at once, as if it were new.
+// hurry forgets all waits of an instance and what it has, so that it is called at
+// once. Only the number of its failures is kept.
 func (s *schedule) hurry(name string) {
 	e := s.instances[name]
 	failures := e.failures

@@ -197,7 +197,7 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 			break
 		}
 		culprits := s.culprits()
-		if s.why = s.templates(ctx, culprits); s.why == "" && len(culprits) == 0 {
+		if s.why = s.whyTemplates(ctx, culprits); s.why == "" && len(culprits) == 0 {
 			culprits = s.halve(ctx)
 		}
 		if s.why != "" {
@@ -227,7 +227,7 @@ func (s *search) culprits() (culprits []culprit) {
 			if out[r.identity()] {
 				continue // leaving it out did not help
 			}
-			// The same line is wrong without what was blamed further in, too.
+			// The line is still wrong without an inner resource: blame the outer one.
 			s.blamed = slices.DeleteFunc(s.blamed, func(c culprit) bool {
 				return c.resource != r && c.fault.Template == f.Template && slices.Contains(c.fault.Resources, r)
 			})
@@ -241,12 +241,11 @@ func (s *search) culprits() (culprits []culprit) {
 	return culprits
 }
 
-// templates says that a line of a template is wrong for every resource of a kind
-// that there is, or for the only one without printing anything of it, or although
-// that was right with the templates before. Where the templates have made something
-// valid it is the resources all the same; then, as in any other case, it says
-// nothing.
-func (s *search) templates(ctx context.Context, culprits []culprit) string {
+// whyTemplates says why a template is to blame, or "". It is if its line is wrong for
+// every resource of a kind where there are several, prints nothing of the only one,
+// or was right for that one with the templates before. Templates that have made a
+// valid configuration are never to blame.
+func (s *search) whyTemplates(ctx context.Context, culprits []culprit) string {
 	if s.loop.quarantine.proven || len(culprits) == 0 {
 		return ""
 	}

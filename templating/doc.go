@@ -85,6 +85,12 @@
 // Nothing else is bounded, so that a hostile author can use up the memory of the
 // process: templates are as trusted as the configuration that they write.
 //
+// # Where things are
+//
+// The way of a template through the folders below internal: rewrite adds calls to the
+// tree of Scriggo, place decides what a value may be where it stands (rules.go refuses),
+// origin says which line and resource wrote what, funcs has the functions.
+//
 // [docs/functions.md]: https://github.com/hapticsdk/haptic/blob/main/docs/functions.md
 // [docs/escaping.md]: https://github.com/hapticsdk/haptic/blob/main/docs/escaping.md
 // [Scriggo]: https://scriggo.com/templates

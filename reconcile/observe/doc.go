@@ -20,7 +20,7 @@
 // that an event counts, is a line in the method Report of that event, beside its
 // type; its fields are those of [event.Metric]. A metric that is read at each scrape
 // is a row in one of the tables of metrics.go (busMetrics, stateMetrics, and the
-// method metrics of [Subject]). The events of another package join the list in
+// method metrics of [Subject]), or with two labels in Collect. The events of another package join the list in
 // [NewMetrics]. TestMetricNames then asks for a line in the list below.
 //
 // # Metrics

@@ -7,9 +7,9 @@
 //
 // # Where things are
 //
-// follow.go notices a change of settings and reads it. apply.go checks it (consider),
-// compiles and tries it (prepare), and puts it to use in one step (swap). watch.go
-// starts and ends the watchers that it needs. swap gives the intervals to
-// [reconcile.Loop.SetIntervals]. pods.go follows the pods of instances and their
+// follow.go notices a change of settings and reads it. apply.go prepares it: check
+// compiles it and runs its cases, watch.go starts the watchers that it needs, try
+// renders and validates. Then swap puts it to use in one step, gives the intervals to
+// [reconcile.Loop.SetIntervals], and triggers the loop. pods.go follows the pods of instances and their
 // credentials.
 package settings

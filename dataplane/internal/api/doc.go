@@ -5,8 +5,8 @@
 // and carries the steps out (apply.go): files, the text with or without a reload
 // (push.go), what else the process is told (runtime.go). The ledger on the endpoint
 // (ledger.go) tells a successor what is ours and whether HAProxy has loaded it.
-// certificates.go says how certificates are compared, errors.go which answer means
-// what, and a status 409 has the attempt in client.go start again.
+// certificates.go says how stored certificates are compared, errors.go which answer
+// means what. A conflict over the text has Sync in client.go make another attempt.
 //
 // There is one bit of doubt. While the process may not have what is stored, the
 // next attempt reads everything again and reloads once.

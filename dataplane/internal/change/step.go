@@ -1,7 +1,8 @@
 // Package change says what can happen to a running HAProxy: the steps of a plan,
 // and the one table of what changes without a reload.
 //
-// A new field of a server is one row in table.go: the senders take its commands and
+// A new field of a server is one row in table.go, and its keyword in
+// config/server.go (ParseServer, ServerFields): the senders take its commands and
 // versions from there. A field that is read back also has its place in ServerState,
 // which the senders fill, and diff/running.go says what a drift of it is.
 package change

@@ -3,7 +3,8 @@
 // The text of a template around a value says where the value stands: in an argument
 // of a directive, in a sample fetch, in a key of a map. That is found when the
 // template is compiled. At each render the value is then checked for that place, and
-// escaped or refused.
+// escaped or refused. A [Table] follows the text of a template, a [Site] escapes the
+// values of one place, and [Check] looks at the output as a whole.
 //
 //   - Which words of HAProxy's language are paths, names or numbers: directives.txt
 //     (f is a path of a file), converters.txt, keywords.txt.

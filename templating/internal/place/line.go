@@ -123,8 +123,8 @@ func (l *line) mayBeKeyword() bool {
 	return !l.value && l.mode != modeSample && (l.pending == "" || l.reads == asMethod || l.reads == asWord || l.reads == asValue)
 }
 
-// unknown notes that what the word is cannot be known, but for what stands before
-// a parenthesis: set-map({{ path }}).
+// unknown notes that the word is not known. Only the part before a parenthesis still
+// is, as in set-map({{ path }}).
 func (l *line) unknown() {
 	name, _, inside := strings.Cut(l.word, "(")
 	if l.word, l.value = "", true; inside {

@@ -1,6 +1,3 @@
-// Package place knows what a value may be where it stands in an output. A [Table]
-// follows the text of a template as HAProxy reads it, a [Site] escapes or refuses the
-// values of one place, and [Check] looks at the output as a whole.
 package place
 
 import (
@@ -54,9 +51,9 @@ func (t *Table) set(list ...point) Points {
 	return Points(runes)
 }
 
-// lose gives up to tell points apart by what their lines are: one that is lost
-// stands for all of the same quotes but the start of a line. Once it is among
-// the points it stays, so that the walk around a loop comes to an end.
+// lose merges all points with the same quotes into one whose line is not known, but
+// for points at the start of a line. A merged point stays, so that the walk around a
+// loop comes to an end.
 func (t *Table) lose(runes []rune) []rune {
 	var kept []rune
 	for _, id := range runes {
