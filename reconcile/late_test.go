@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hapticsdk/haptic/dataplane"
 )
@@ -144,5 +145,56 @@ func TestATrialThatHangs(t *testing.T) {
 		s.Trigger("b")
 		pass(2 * time.Second)
 		require.Empty(t, held(s.Loop))
+	})
+}
+
+// objects renders a line for each object, and knows which one a line is of.
+type objects struct {
+	all  []*unstructured.Unstructured
+	kept []any
+}
+
+func (o *objects) Render(ctx context.Context) (*Rendered, error) {
+	text := "global\n"
+	kept := &objects{all: o.all}
+	for _, obj := range o.all {
+		if !Excluding(ctx).Has(obj) {
+			kept.kept = append(kept.kept, obj)
+			text += fmt.Sprintf("    # %s %s %v\n", obj.GetAPIVersion(), obj.GetName(), obj.Object["text"])
+		}
+	}
+	cfg, err := dataplane.NewConfig(text)
+	return &Rendered{Config: cfg, Origins: kept}, err
+}
+
+func (o *objects) Origin(_ context.Context, at dataplane.Position) (Origin, error) {
+	return Origin{TemplateLine: TemplateLine{File: "haproxy.cfg", Line: 2}, Owners: o.kept[at.Line-2 : at.Line-1]}, nil
+}
+
+func (o *objects) Owners(context.Context) ([]any, error) { return o.kept, nil }
+
+// TestKindsOfTheSameName: what is quarantined is one object, not the one that has
+// its kind and name in another group of APIs.
+func TestKindsOfTheSameName(t *testing.T) {
+	object := func(apiVersion, text string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": "Service", "text": text,
+			"metadata": map[string]any{"namespace": "ns", "name": "web", "uid": apiVersion + text, "resourceVersion": apiVersion + text}}}
+	}
+	w := newWard(t, nil)
+	opts := w.options()
+	r := &objects{all: []*unstructured.Unstructured{object("v1", "good"), object("serving.knative.dev/v1", "bad"), object("example.test/v1", "bad")}}
+	opts.Renderer = r
+	play(t, opts, func(s *scene) {
+		start(s)
+		texts := w.target.texts()
+		require.Len(t, texts, 1)
+		require.Equal(t, "global\n    # v1 web good\n", texts[0])
+		require.Equal(t, "web web", held(s.Loop))
+		require.Len(t, eventsOf[ReconciliationStarted](s), 1)
+		r.all[1] = object("serving.knative.dev/v1beta1", "mended")
+		s.Trigger("one of them")
+		pass(time.Second)
+		require.Equal(t, "web", held(s.Loop))
+		require.Equal(t, "example.test/v1", s.State().Quarantined[0].Resource.APIVersion)
 	})
 }

@@ -68,7 +68,7 @@ func (q *quarantine) out() []*ruling {
 	all := slices.DeleteFunc(slices.Collect(maps.Values(q.rulings)), func(v *ruling) bool { return !v.released.IsZero() })
 	slices.SortFunc(all, func(a, b *ruling) int {
 		return cmp.Or(strings.Compare(a.Resource.Kind, b.Resource.Kind), strings.Compare(a.Resource.Namespace, b.Resource.Namespace),
-			strings.Compare(a.Resource.Name, b.Resource.Name))
+			strings.Compare(a.Resource.Name, b.Resource.Name), strings.Compare(a.Resource.APIVersion, b.Resource.APIVersion))
 	})
 	return all
 }
@@ -265,11 +265,15 @@ type Excluded struct {
 	asked map[identity]Resource // what the render asked about, as it was then
 }
 
-// identity is what a verdict sticks to. The version of the API is not part of it,
-// since a typed object may not say it.
-type identity struct{ kind, namespace, name string }
+// identity is what a verdict sticks to. The version of the API is not part of it.
+type identity struct {
+	group, kind, namespace, name string // group: "v1" for the core; "" where a typed object does not say it
+}
 
-func (r Resource) identity() identity { return identity{r.Kind, r.Namespace, r.Name} }
+func (r Resource) identity() identity {
+	group, _, _ := strings.Cut(r.APIVersion, "/")
+	return identity{group, r.Kind, r.Namespace, r.Name}
+}
 
 type excludedKey struct{}
 
@@ -311,12 +315,19 @@ func (e *Excluded) Has(obj any) bool {
 		return false
 	}
 	r, ok := ResourceOf(obj)
-	if !ok || !e.resources[r.identity()] {
+	if !ok {
+		return false
+	}
+	id := r.identity()
+	if unknown := (identity{"", id.kind, id.namespace, id.name}); !e.resources[id] && e.resources[unknown] {
+		id = unknown
+	}
+	if !e.resources[id] {
 		return false
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.asked[r.identity()] = r
+	e.asked[id] = r
 	return true
 }
 
