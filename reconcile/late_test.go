@@ -198,3 +198,24 @@ func TestKindsOfTheSameName(t *testing.T) {
 		require.Equal(t, "example.test/v1", s.State().Quarantined[0].Resource.APIVersion)
 	})
 }
+
+// TestTheFirstResourceIsTheOneRefused: with nothing else to be served, no verdict
+// helps; it comes once there is more.
+func TestTheFirstResourceIsTheOneRefused(t *testing.T) {
+	fleet(t, func(o *Options) { o.Targets = o.Targets[1:] }, func(s *scene, w *ward, olds []*fakeTarget, recent *fakeTarget) {
+		w.remove("a")
+		w.remove("c")
+		start(s)
+		require.Empty(t, held(s.Loop))
+		w.put("b=too-new, still")
+		s.Trigger("an edit")
+		pass(5 * time.Second)
+		require.Equal(t, 1, strings.Count(s.State().Instances[0].Error, "the template is to blame"))
+		w.put("a", "c")
+		s.Trigger("more")
+		pass(5 * time.Second)
+		require.Equal(t, "b", held(s.Loop))
+		require.Equal(t, "a c", has(olds[1]))
+		require.Equal(t, "a c", has(recent))
+	})
+}

@@ -45,7 +45,7 @@ func (l *Loop) report(w *worker, of *validated, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	name := w.target.Name()
-	if l.workers[name] != w || w.gaveUp != "" || len(r.faults) == 0 && !l.refusesSomething(name) {
+	if l.workers[name] != w || w.gaveUp != "" && w.rounds > 0 || len(r.faults) == 0 && !l.refusesSomething(name) {
 		return
 	}
 	l.reports = append(slices.DeleteFunc(l.reports, func(r report) bool { return r.worker == w }), r)
@@ -117,7 +117,12 @@ func (l *Loop) hear(ctx context.Context) {
 		}
 		w.rounds++
 		if w.gaveUp = l.hopeless(r, fresh, now); w.gaveUp != "" {
-			w.public.Error += " (" + w.gaveUp + ")"
+			if w.rounds == 1 && !l.refusesSomething(name) {
+				w.rounds = 0 // nothing was left out in vain: it is asked again when there is more
+			}
+			if !strings.Contains(w.public.Error, w.gaveUp) {
+				w.public.Error += " (" + w.gaveUp + ")"
+			}
 			q.withdraw(name)
 			continue
 		}
