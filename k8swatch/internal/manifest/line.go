@@ -37,6 +37,12 @@ func (i *inliner) copy(node *yamlnode.Node, aliased bool) (*yamlnode.Node, error
 		return i.copy(node.Content[0], aliased)
 	}
 	c := &yamlnode.Node{Kind: node.Kind, Style: node.Style, Tag: node.Tag, Value: node.Value, Line: node.Line, Column: node.Column}
+	if c.Style&yamlnode.FoldedStyle != 0 { // the library folds such a text once more
+		c.Style ^= yamlnode.FoldedStyle | yamlnode.DoubleQuotedStyle
+	}
+	if c.Kind == yamlnode.ScalarNode && c.Tag == "!!null" { // and quotes {key}
+		c.Value = "null"
+	}
 	keys := map[string]bool{}
 	for n, child := range node.Content {
 		if node.Kind == yamlnode.MappingNode && n%2 == 0 && child.Kind == yamlnode.ScalarNode {

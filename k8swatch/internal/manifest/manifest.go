@@ -86,6 +86,9 @@ func (p *parser) line(n int) int { return min(max(n, 1), p.lines) }
 
 var yamlLine = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\n\s+)?(?:line (\d+): )?`)
 
+// yamlValue finds the value in a message of a YAML parser.
+var yamlValue = regexp.MustCompile("(?s) `.*`")
+
 // failYAML notes an error of a YAML parser, at the line that it names or, failing
 // that, at this one.
 func (p *parser) failYAML(line int, err error) {
@@ -113,7 +116,7 @@ func (p *parser) document(node *yamlnode.Node) {
 	}
 	if err != nil {
 		// Its position is one in a text that nobody wrote.
-		p.fail(plain.Line, fmt.Errorf("not YAML: %s", yamlLine.ReplaceAllString(err.Error(), "")))
+		p.fail(plain.Line, fmt.Errorf("not YAML: %s", yamlValue.ReplaceAllString(yamlLine.ReplaceAllString(err.Error(), ""), "")))
 		return
 	}
 	p.object(text, plain)

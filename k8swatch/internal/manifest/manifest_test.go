@@ -5,9 +5,50 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestTextsStayAsTheyAre: a text is decoded as kubectl does, however it is written.
+func TestTextsStayAsTheyAre(t *testing.T) {
+	for written, want := range map[string]string{
+		">\n    a\n      b\n    c\n": "a\n  b\nc\n",
+		">+\n    a\n\n    b\n\n":     "a\nb\n\n",
+		">-\n    a\n    b\n":         "a b",
+		"|\n    a\n      b\n\n":      "a\n  b\n",
+		"|+\n    a\n\n":              "a\n\n",
+		`"a\n  b"`:                   "a\n  b",
+	} {
+		found, errs := Parse("f.yaml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: "+written))
+		if len(errs) > 0 {
+			t.Fatalf("%q: %v", written, errs)
+		}
+		if got := found[0].Object.(*corev1.ConfigMap).Data["k"]; got != want {
+			t.Errorf("%q gives %q, want %q", written, got, want)
+		}
+	}
+	found, errs := Parse("f.yaml", []byte("apiVersion: x/v1\nkind: X\nmetadata: {name: a}\nspec: {a, b: , c: ~}\n"))
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	for k, v := range found[0].Object.(*unstructured.Unstructured).Object["spec"].(map[string]any) {
+		if v != nil {
+			t.Errorf("%s is %q, want null", k, v)
+		}
+	}
+}
+
+// TestErrorsRepeatNoValue: the value may be that of a Secret.
+func TestErrorsRepeatNoValue(t *testing.T) {
+	for _, value := range []string{"!!int hunter2", "!!timestamp hunter2", "!!binary hunter2%", "[hunter2]", "{<<: hunter2}"} {
+		found, errs := Parse("f.yaml", []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData:\n  k: "+value+"\n"))
+		if len(found) > 0 || len(errs) != 1 || strings.Contains(errs[0].Err.Error(), "hunter") {
+			t.Errorf("%s: %v %v", value, found, errs)
+		}
+	}
+}
 
 // FuzzManifests: no file makes the decoder panic; each error has a line of the
 // file, and each object a name and a line.
