@@ -193,3 +193,21 @@ func TestChurn(t *testing.T) {
 		}
 	}
 }
+
+// A handler that ends its goroutine, as t.Fatal does, ends its subscription.
+func TestHandlerEndsItsGoroutine(t *testing.T) {
+	b := eventbus.New(nil)
+	sub := eventbus.Subscribe(b, func(context.Context, eventbus.Delivery[int]) { runtime.Goexit() })
+	b.Start()
+	eventbus.Publish(b, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	select {
+	case <-sub.Done():
+	case <-ctx.Done():
+		t.Error("the subscription has not ended")
+	}
+	if err := b.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}

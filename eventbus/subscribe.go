@@ -90,6 +90,11 @@ func (b *Bus) add(s *Subscription) {
 // run delivers until the subscription is closed or the bus is closed and
 // drained.
 func (s *Subscription) run() {
+	defer func() { // also where the handler ends its goroutine
+		s.bus.mu.Lock()
+		defer s.bus.mu.Unlock()
+		s.end()
+	}()
 	for events := s.next(); len(events) > 0; events = s.next() {
 		for _, event := range events {
 			s.deliver(event, s.pos.Load()+1)
@@ -99,9 +104,6 @@ func (s *Subscription) run() {
 			}
 		}
 	}
-	s.bus.mu.Lock()
-	defer s.bus.mu.Unlock()
-	s.end()
 }
 
 // next waits for events and returns all that there are; none when it is over.
