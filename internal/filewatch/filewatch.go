@@ -51,22 +51,29 @@ func (w *Watcher) Run(ctx context.Context, settle time.Duration, changed func(se
 	defer back.Stop()
 	back.Stop()
 	var first time.Time // of the changes that are not settled; zero without one
+	gone := false       // and not followed
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-quiet.C:
 			first = time.Time{}
-			changed(true)
-			continue
+			if !gone || w.notify.Add(w.dir) != nil {
+				changed(true)
+				continue
+			}
+			gone = false // it is back, and may not be complete
+			back.Stop()
 		case <-back.C:
 			if w.notify.Add(w.dir) != nil {
 				back.Reset(lookAgain)
 				continue
 			}
+			gone = false
 		case e := <-w.notify.Events:
 			if w.drain(e) {
 				_ = w.notify.Remove(w.dir) // it is another one that will be back
+				gone = true
 				back.Reset(0)
 			}
 		case <-w.notify.Errors: // events were lost

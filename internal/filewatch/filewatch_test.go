@@ -109,6 +109,29 @@ func TestDirectoryGoesAndComesBack(t *testing.T) {
 	settled(t, calls) // and followed
 }
 
+// TestDirectoryIsBackSoon: a directory that is back is not settled before nothing
+// has happened for a while, since its files come one after the other.
+func TestDirectoryIsBackSoon(t *testing.T) {
+	const settle = 100 * time.Millisecond
+	dir := filepath.Join(t.TempDir(), "settings")
+	must(t, os.Mkdir(dir, 0o700))
+	calls := run(t, dir, settle)
+	begun := time.Now()
+	must(t, os.Rename(dir, dir+".old"))
+	if next(t, calls) {
+		t.Fatal("at once, and settled")
+	}
+	<-time.After(settle / 5) // it is looked for, and looked for again after lookAgain
+	must(t, os.Mkdir(dir, 0o700))
+	if time.Since(begun) >= settle {
+		t.Skip("this machine is too busy to tell")
+	}
+	if next(t, calls) {
+		t.Error("it is settled as soon as it is back")
+	}
+	settled(t, calls)
+}
+
 // TestEndlessChanges: those who wait for the end are not put off for ever.
 func TestEndlessChanges(t *testing.T) {
 	dir := t.TempDir()
