@@ -11,10 +11,10 @@ const Secret = "(secret)"
 
 var (
 	// secretExact announce a secret only as a whole, or within quotes.
-	secretExact = regexp.MustCompile(`(^|\s)(auth|AUTH|key|pass|Cookie|Set-Cookie|Basic|setenv|presetenv)(\s|$)`)
+	secretExact = regexp.MustCompile(`(^|\s)(auth|AUTH|key|pass|Cookie|Set-Cookie|[Bb]asic|setenv|presetenv)(\s|$)`)
 
 	// secretHeaders are parts of names of headers that hold secrets.
-	secretHeaders = regexp.MustCompile(`(?i)auth|cookie|key|pass|session|signature`)
+	secretHeaders = regexp.MustCompile(`(?i)auth|cookie|key|pass|private|session|signature`)
 
 	keywordOnly = regexp.MustCompile(`^["']?[\w-]+["']?$`)
 
@@ -27,8 +27,8 @@ var (
 func NamesSecret(word string) bool {
 	word = strings.ToLower(word)
 	for _, part := range [...]string{
-		"password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "authorization", "apikey", "api-key", "x-api", "x-auth",
-		"private-key", "cookie-key", "mac-key", "anonkey", "sign-pass", "hmac(", "jwt_verify(", "aes_", "bearer", "auth=", "agent-send",
+		"password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "authorization", "apikey", "api-key", "api_key", "x-api", "x-auth",
+		"private-key", "private_key", "cookie-key", "mac-key", "anonkey", "sign-pass", "hmac(", "jwt_verify(", "aes_", "bearer", "auth=", "agent-send",
 	} {
 		if strings.Contains(word, part) {
 			return true

@@ -96,6 +96,10 @@ func TestRedact(t *testing.T) {
 		{"cookie SRV insert indirect", "cookie SRV insert indirect"},
 		{"http-request auth unless { http_auth(users) }", "http-request auth (secret)"},
 		{"http-request set-header X-Auth abc", "http-request set-header X-Auth (secret)"},
+		{"acl a url_param(api_key) -m str abc", "acl a (secret)"},
+		{"http-request set-var(txn.private_key) str(abc)", "http-request (secret)"},
+		{"http-request set-header X-Private abc", "http-request set-header X-Private (secret)"},
+		{"http-request set-header X \"basic abc\"", "http-request set-header X \"basic (secret)"},
 	}
 	for _, tt := range tests {
 		if got := Redact(tt.line); got != tt.want {
