@@ -54,6 +54,7 @@ type progress struct {
 	reconciliation uint64 // under way
 	since          time.Time
 	deploying      map[string]time.Time // since when, by instance
+	instances      []string             // that there are; nil where that is not known
 }
 
 func (p *progress) hear(v any) {
@@ -67,10 +68,15 @@ func (p *progress) hear(v any) {
 	case reconcile.ReconciliationCompleted, reconcile.ReconciliationFailed:
 		p.reconciliation = 0
 	case reconcile.DeploymentStarted:
-		p.deploying[e.Instance] = time.Now()
+		if p.instances == nil || slices.Contains(p.instances, e.Instance) { // one that has just gone tells no end
+			p.deploying[e.Instance] = time.Now()
+		}
 	case reconcile.InstanceDeployed, reconcile.InstanceDeploymentFailed:
 		delete(p.deploying, reportOf(v).Instance)
+	case reconcile.LeaderLost: // what was under way was given up
+		clear(p.deploying)
 	case reconcile.InstancesChanged:
+		p.instances = append([]string{}, e.Instances...)
 		maps.DeleteFunc(p.deploying, func(name string, _ time.Time) bool { return !slices.Contains(e.Instances, name) })
 	}
 }

@@ -265,6 +265,8 @@ func TestStalls(t *testing.T) {
 		{"one that succeeds", []any{deploying, reconcile.InstanceDeployed{Instance: "a"}}, time.Hour, ""},
 		{"one that does not", []any{deploying, reconcile.InstanceDeploymentFailed{Instance: "a", Err: boom}}, time.Hour, ""},
 		{"one whose instance goes", []any{deploying, reconcile.InstancesChanged{Removed: []string{"a"}}}, time.Hour, ""},
+		{"one that leadership was lost in", []any{deploying, reconcile.LeaderLost{Identity: "me"}}, time.Hour, ""},
+		{"one whose instance has just gone", []any{reconcile.InstancesChanged{Removed: []string{"a"}}, deploying}, time.Hour, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
