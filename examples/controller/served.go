@@ -82,7 +82,7 @@ func pathProblem(path string) string {
 	}
 	for _, r := range path {
 		if r <= ' ' || r >= 0x7f || r == '?' || r == '#' {
-			return fmt.Sprintf("%q holds %q, which the path of no request can", path, r)
+			return fmt.Sprintf("%q holds %q, which no request path can hold", path, r)
 		}
 	}
 	return ""

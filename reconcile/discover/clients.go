@@ -80,8 +80,8 @@ func (c *Clients) Targets(endpoints []dataplane.Endpoint) ([]reconcile.Target, e
 const askTimeout = 5 * time.Second
 
 // Current returns what the first of the endpoints has that answers, and nil where none
-// has anything: a controller that starts anew gives it to Templates.SetPrevious of package render. The
-// error joins those of the endpoints that were asked in vain.
+// has anything: a controller that starts anew gives it to Templates.SetPrevious of
+// package render. The error joins those of the endpoints that were asked in vain.
 func (c *Clients) Current(ctx context.Context) (*dataplane.Config, error) {
 	c.mu.Lock()
 	remotes := slices.SortedFunc(maps.Values(c.byID), func(a, b *remote) int { return strings.Compare(a.Name(), b.Name()) })

@@ -49,8 +49,12 @@ type Invalid struct {
 
 // Report implements [event.Event].
 func (e Invalid) Report() event.Report {
+	wrong := fmt.Sprintf("version %s of %s is wrong", e.Version, e.Name)
+	if e.Version == unreadable {
+		wrong = e.Name + " cannot be read"
+	}
 	return event.Report{Name: "config.invalid", Level: slog.LevelError, Took: e.Took, Err: e.Err,
-		Sentence: fmt.Sprintf("the settings stay as they are, as version %s of %s is wrong: %v", e.Version, e.Name, e.Err),
+		Sentence: fmt.Sprintf("the settings stay as they are, as %s: %v", wrong, e.Err),
 		Metrics:  []event.Metric{{Name: "settings_invalid_total", Help: "Settings that were refused; those before stayed in use.", Value: 1}}}
 }
 
@@ -91,9 +95,8 @@ func (e CredentialsUpdated) Report() event.Report {
 		Fields: []slog.Attr{slog.String("secret", e.Secret), slog.String("version", e.Version)}}
 }
 
-// CredentialsInvalid says why the credentials of the settings, or what dataplane.tls names,
-// cannot be used.
-// Those before stay in use.
+// CredentialsInvalid says why the credentials of the settings, or what dataplane.tls
+// names, cannot be used. Those before stay in use.
 type CredentialsInvalid struct {
 	Secret string // namespace/name; "" where the settings name none, or a file
 	Err    error
