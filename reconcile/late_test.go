@@ -219,3 +219,36 @@ func TestTheFirstResourceIsTheOneRefused(t *testing.T) {
 		require.Equal(t, "a c", has(recent))
 	})
 }
+
+// TestOnlyWithWhatIsInQuarantine is something valid: it is tried also where the
+// configuration fails as a whole without it.
+func TestOnlyWithWhatIsInQuarantine(t *testing.T) {
+	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
+	w.put("a", "b=bad")
+	opts := w.options()
+	opts.Validator = ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
+		if !strings.Contains(cfg.Main(), "backend") {
+			return &verdict{lines: []int{1}}
+		}
+		return w.Validate(ctx, cfg)
+	})
+	play(t, opts, func(s *scene) {
+		start(s)
+		require.Equal(t, "b", held(s.Loop))
+		require.Equal(t, "a", w.deployed())
+		w.remove("a")
+		s.Trigger("a is gone")
+		pass(5 * time.Second)
+		require.Equal(t, "a", w.deployed(), "the last good one")
+		w.put("b=bad still")
+		s.Trigger("an edit")
+		pass(5 * time.Second)
+		require.Equal(t, "b", held(s.Loop))
+		w.put("b=mended")
+		s.Trigger("b is mended")
+		pass(10 * time.Second)
+		require.Equal(t, "b", w.deployed())
+		require.Empty(t, held(s.Loop))
+		require.Empty(t, s.State().LastError)
+	})
+}

@@ -136,14 +136,8 @@ func (l *Loop) adopt(id uint64, s *search) {
 			l.releaseOne(id, v, false, now)
 		case !asked:
 			l.releaseOne(id, v, true, now)
-		case is.UID != v.Resource.UID || is.Version != v.Resource.Version:
-			if v.changed = true; is == v.seen {
-				continue // it has had its trial, or waits for it
-			}
-			v.seen, v.Trials = is, 0
-			if at := v.judged.Add(l.relapseWait(v.relapses)); at.Before(v.RetryAt) {
-				v.RetryAt = at
-			}
+		default:
+			l.notice(v, is)
 		}
 	}
 	maps.DeleteFunc(q.rulings, func(_ identity, v *ruling) bool {
@@ -151,6 +145,31 @@ func (l *Loop) adopt(id uint64, s *search) {
 	})
 	q.pending, q.proven, q.valid, q.gaveUp = nil, true, s.last.rendered.Origins, ""
 	l.showQuarantine()
+}
+
+// notice takes note of the version that a render left out: another one is tried
+// before long.
+func (l *Loop) notice(v *ruling, is Resource) {
+	if is.UID == v.Resource.UID && is.Version == v.Resource.Version {
+		return
+	}
+	if v.changed = true; is == v.seen {
+		return // it has had its trial, or waits for it
+	}
+	v.seen, v.Trials = is, 0
+	if at := v.judged.Add(l.relapseWait(v.relapses)); at.Before(v.RetryAt) {
+		v.RetryAt = at
+	}
+}
+
+// inVain notes a trial that failed.
+func (l *Loop) inVain(r Resource, now time.Time) {
+	v := l.quarantine.rulings[r.identity()]
+	if v.changed && v.Trials == 0 {
+		v.relapses, v.judged = v.relapses+1, time.Now()
+	}
+	v.Trials++
+	l.postpone(v, now)
 }
 
 // relapseWait is how long a change waits after so many relapses.

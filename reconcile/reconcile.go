@@ -101,6 +101,9 @@ func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, er
 	others, due := q.resources(time.Now())
 	s := &search{loop: l, start: slices.Concat(others, due), blamed: slices.Clone(q.pending)}
 	first := s.run(ctx)
+	if with := l.withDue(ctx, s); with != nil {
+		s = with
+	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -119,6 +122,36 @@ func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, er
 		l.reportFailure(id, first)
 	}
 	return l.found(id, s), nil
+}
+
+// withDue searches once more with the resources in quarantine that are due, where
+// nothing is valid without them. It returns nil if that fails, too.
+func (l *Loop) withDue(ctx context.Context, without *search) *search {
+	q, now := &l.quarantine, time.Now()
+	if without.last.err == nil || !without.last.verdict || without.tired || l.opts.NoQuarantine || ctx.Err() != nil {
+		return nil
+	}
+	for _, v := range q.out() {
+		if is, asked := without.last.left.now(v.Resource.identity()); asked {
+			l.notice(v, is)
+		}
+	}
+	others, due := q.resources(now)
+	if len(due) == 0 {
+		return nil
+	}
+	gaveUp, why := q.gaveUp, q.why
+	s := &search{loop: l, start: others, due: due}
+	if s.run(ctx); s.last.err == nil {
+		return s
+	}
+	q.gaveUp, q.why = gaveUp, why // the search without them is not made again
+	if ctx.Err() == nil && !s.yielded {
+		for _, r := range due {
+			l.inVain(r, now)
+		}
+	}
+	return nil
 }
 
 // found makes a validated configuration of the outcome of a search.
@@ -156,12 +189,7 @@ func (l *Loop) trial(ctx context.Context) *validated {
 		if i := indexOf(s.blamed, r.identity()); i >= 0 {
 			l.judge(id, s.blamed[i], now)
 		} else if !s.yielded {
-			v := q.rulings[r.identity()]
-			if v.changed && v.Trials == 0 {
-				v.relapses, v.judged = v.relapses+1, time.Now()
-			}
-			v.Trials++
-			l.postpone(v, now)
+			l.inVain(r, now)
 		}
 	}
 	l.showQuarantine()
