@@ -203,10 +203,11 @@ func (e *Election) observed(identity string) {
 // calls it from one goroutine.
 type term struct {
 	*resourcelock.LeaseLock
-	e    *Election
-	won  bool          // so the work was started
-	stop func()        // ends the work
-	done chan struct{} // closed when the work has returned
+	e      *Election
+	won    bool          // so the work was started
+	holder string        // of the Lease, when it was last read
+	stop   func()        // ends the work
+	done   chan struct{} // closed when the work has returned
 }
 
 func (e *Election) newTerm(stop func()) *term {
@@ -223,6 +224,7 @@ func (t *term) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	defer cancel()
 	r, raw, err := t.LeaseLock.Get(ctx)
 	if err == nil {
+		t.holder = r.HolderIdentity
 		t.e.observed(r.HolderIdentity)
 	}
 	return r, raw, err
@@ -234,13 +236,17 @@ func (t *term) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 }
 
 // Update implements resourcelock.Interface. Releasing the Lease before the work
-// of the term has ended would let two lead.
+// of the term has ended would let two lead, and so would releasing that of another,
+// which client-go does where it could not read the Lease for a while.
 func (t *term) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity == t.e.opts.Identity {
 		return t.hold(ctx, r, t.LeaseLock.Update)
 	}
 	t.e.setRenewed(time.Time{})
 	t.stop()
+	if t.holder != t.e.opts.Identity {
+		return errors.New("another holds the Lease")
+	}
 	select {
 	case <-t.done:
 		return t.LeaseLock.Update(ctx, r)

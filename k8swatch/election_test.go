@@ -244,6 +244,45 @@ func TestElectionFrozen(t *testing.T) {
 	})
 }
 
+// TestElectionLeavesTheLeaseOfAnother: a leader that was cut off gives up only what
+// it still has. The server answers again once another has taken the Lease.
+func TestElectionLeavesTheLeaseOfAnother(t *testing.T) {
+	l := newLeases()
+	e := l.candidate(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		begun, healed := time.Now(), make(chan struct{})
+		var away atomic.Bool
+		l.PrependReactor("*", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			switch {
+			case !away.Load():
+			case action.GetVerb() == "get" && time.Since(begun) > 13*time.Second: // the renew deadline is over
+				<-healed
+			default:
+				return true, nil, apierrors.NewInternalError(errors.New("away"))
+			}
+			return false, nil, nil
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- e.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) }()
+		elapse(3 * time.Second)
+		if !e.Leading() {
+			t.Fatal("not leading")
+		}
+		away.Store(true)
+		elapse(15 * time.Second)
+		l.take(t, "b")
+		away.Store(false)
+		close(healed)
+		elapse(5 * time.Second)
+		if holder := l.holder(t); holder != "b" || e.Leading() {
+			t.Errorf("the Lease of b is held by %q; a leads: %v", holder, e.Leading())
+		}
+		stop()
+		<-done
+	})
+}
+
 func TestNewElectionRefuses(t *testing.T) {
 	for name, opts := range map[string]*k8swatch.ElectionOptions{
 		"nothing":    nil,
