@@ -47,10 +47,11 @@ type Election struct {
 	opts    ElectionOptions
 	log     *slog.Logger
 	running atomic.Bool
-	news    chan string // leaders that OnLeader is to be told of; made by Run
+	wake    chan struct{} // of size 1: there are news; made by Run
 
 	mu      sync.Mutex
 	leader  string
+	news    []string  // leaders that OnLeader is to be told of
 	renewed time.Time // when the last renewal that succeeded was sent; zero outside terms
 }
 
@@ -123,15 +124,11 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context)) erro
 		return ErrStarted
 	}
 	defer e.running.Store(false)
-	e.news = make(chan string, 16)
+	e.wake = make(chan struct{}, 1)
 	var telling sync.WaitGroup
 	defer telling.Wait()
-	defer close(e.news)
-	telling.Go(func() { // renewals do not wait for it
-		for identity := range e.news {
-			e.opts.OnLeader(identity)
-		}
-	})
+	defer close(e.wake)
+	telling.Go(e.tell)
 	ctx = klog.NewContext(ctx, logr.Discard())
 	for ctx.Err() == nil {
 		if err := e.stand(ctx, lead); err != nil {
@@ -188,13 +185,31 @@ func (e *Election) setRenewed(sent time.Time) {
 // goroutine each time, in any order.
 func (e *Election) observed(identity string) {
 	e.mu.Lock()
-	news := identity != "" && identity != e.leader
-	if news {
-		e.leader = identity
+	defer e.mu.Unlock()
+	if identity == "" || identity == e.leader {
+		return
 	}
-	e.mu.Unlock()
-	if news && e.opts.OnLeader != nil {
-		e.news <- identity
+	e.leader = identity
+	if e.opts.OnLeader == nil {
+		return
+	}
+	e.news = append(e.news, identity)
+	select {
+	case e.wake <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+// tell calls OnLeader until wake is closed. Renewals do not wait for it.
+func (e *Election) tell() {
+	for range e.wake {
+		e.mu.Lock()
+		news := e.news
+		e.news = nil
+		e.mu.Unlock()
+		for _, identity := range news {
+			e.opts.OnLeader(identity)
+		}
 	}
 }
 

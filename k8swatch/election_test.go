@@ -283,6 +283,45 @@ func TestElectionLeavesTheLeaseOfAnother(t *testing.T) {
 	})
 }
 
+// TestOnLeaderHoldsUpNothing: the election goes on while OnLeader does not return,
+// and OnLeader is told of everyone afterwards.
+func TestOnLeaderHoldsUpNothing(t *testing.T) {
+	l := newLeases()
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		release := make(chan struct{})
+		e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{
+			Client: l.CoordinationV1(), Namespace: "ns", Name: "haptic", Identity: "a", Logger: quiet,
+			OnLeader: func(identity string) { <-release; told = append(told, identity) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "haptic"}}
+		if err := l.Tracker().Create(leaseKind, lease, "ns"); err != nil {
+			t.Fatal(err)
+		}
+		l.take(t, "first")
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- e.Run(ctx, func(context.Context) { t.Error("a leads") }) }()
+		const others = 50
+		for n := range others {
+			l.take(t, strconv.Itoa(n))
+			elapse(5 * time.Second)
+		}
+		if want := strconv.Itoa(others - 1); e.Leader() != want {
+			t.Errorf("the leader is %q, not %s", e.Leader(), want)
+		}
+		close(release)
+		stop()
+		<-done
+		if len(told) < others {
+			t.Errorf("told of %d leaders: %v", len(told), told)
+		}
+	})
+}
+
 func TestNewElectionRefuses(t *testing.T) {
 	for name, opts := range map[string]*k8swatch.ElectionOptions{
 		"nothing":    nil,
