@@ -41,7 +41,7 @@ func (e *Error) Origins() iter.Seq2[reconcile.Origin, string] {
 type origins struct {
 	run   *run
 	main  []piece                      // in their order
-	moved []int                        // see squeeze
+	moved map[dataplane.Position][]int // see squeeze; by file, the zero position for haproxy.cfg
 	files map[dataplane.Position]piece // made by templates, by kind and name
 
 	mu     sync.Mutex
@@ -85,8 +85,9 @@ func (o *origins) Origin(ctx context.Context, at dataplane.Position) (reconcile.
 			return reconcile.Origin{Owners: o.run.in.Owners[file]}, nil
 		}
 		pieces = []piece{p}
-	} else if at.Line >= 1 && at.Line <= len(o.moved) {
-		at.Line = o.moved[at.Line-1]
+	}
+	if moved := o.moved[file]; at.Line >= 1 && at.Line <= len(moved) {
+		at.Line = moved[at.Line-1]
 	}
 	spans, ok := o.spans[file]
 	if !ok {

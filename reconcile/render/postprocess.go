@@ -194,9 +194,10 @@ func (p *postProcessing) squeeze(text string) (out string, moved []int) {
 	return text, nil
 }
 
-// files changes the files that a processor is for.
-func (p *postProcessing) files(files []dataplane.File) []dataplane.File {
-	files = slices.Clone(files)
+// files changes the files that a processor is for. The lines of those in moved
+// have moved.
+func (p *postProcessing) files(given []dataplane.File) (files []dataplane.File, moved map[dataplane.Position][]int) {
+	files, moved = slices.Clone(given), map[dataplane.Position][]int{}
 	for i, f := range files {
 		squeezed := false
 		for _, c := range p.all {
@@ -206,9 +207,9 @@ func (p *postProcessing) files(files []dataplane.File) []dataplane.File {
 			}
 		}
 		if squeezed {
-			text, _ := squeeze(string(files[i].Content))
-			files[i].Content = []byte(text)
+			text, lines := squeeze(string(files[i].Content))
+			files[i].Content, moved[dataplane.Position{Kind: f.Kind, Name: f.Name}] = []byte(text), lines
 		}
 	}
-	return files
+	return files, moved
 }

@@ -178,3 +178,18 @@ func BenchmarkPostProcessing(b *testing.B) {
 		})
 	}
 }
+
+// TestSqueezedFilesKeepOrigins: nothing else is to blame because lines of a file moved.
+func TestSqueezedFilesKeepOrigins(t *testing.T) {
+	templates := site(t, map[string]string{"haproxy.cfg": "global\n", "maps/x.map": "\n\na 1\n\n\nb 2\nc 3\n"}, nil, &Input{})
+	templates.Post = []PostProcessor{{Squeeze: true, Files: "map/*"}}
+	rendered, err := templates.Render(t.Context())
+	require.NoError(t, err)
+	hosts, _ := rendered.Config.File(dataplane.Map, "x.map")
+	require.Equal(t, "a 1\n\nb 2\nc 3\n", string(hosts.Content))
+	for line, want := range map[int]string{1: "a 1", 3: "b 2", 4: "c 3"} {
+		origin, err := rendered.Origins.Origin(t.Context(), dataplane.Position{Kind: dataplane.Map, Name: "x.map", Line: line})
+		require.NoError(t, err)
+		require.Equal(t, want, origin.Text)
+	}
+}

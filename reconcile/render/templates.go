@@ -195,8 +195,9 @@ func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
 		return rendered, err
 	}
 	text, moved := r.post.squeeze(main.text.String())
-	origins.moved = moved
-	rendered.Config, err = dataplane.NewConfig(text, r.post.files(files)...)
+	files, origins.moved = r.post.files(files)
+	origins.moved[dataplane.Position{}] = moved
+	rendered.Config, err = dataplane.NewConfig(text, files...)
 	return rendered, err
 }
 
