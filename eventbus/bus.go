@@ -85,7 +85,9 @@ func (b *Bus) forget() {
 	}
 	least := b.published()
 	for _, s := range b.subs {
-		least = min(least, s.pos.Load())
+		if !s.closed { // its handler may hang, and it takes no more
+			least = min(least, s.pos.Load())
+		}
 	}
 	if n := int(least - b.first); n > len(b.log)/2 {
 		b.log = append(make([]any, 0, slack), b.log[n:]...)

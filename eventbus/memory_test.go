@@ -51,6 +51,10 @@ func TestHandledEventsAreFreed(t *testing.T) {
 			eventbus.Subscribe(b, none)
 			eventbus.Subscribe(b, func(context.Context, eventbus.Delivery[heavy]) { <-hang })
 		}, true},
+		{"closed, but hangs", func(b *eventbus.Bus, hang <-chan struct{}) {
+			var s *eventbus.Subscription
+			s = eventbus.Subscribe(b, func(context.Context, eventbus.Delivery[heavy]) { s.Close(); <-hang })
+		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
