@@ -355,3 +355,17 @@ func TestRun(t *testing.T) {
 		require.NoError(t, <-done)
 	})
 }
+
+func TestMalformedRedirectDoesNotPrint(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("Location", "http://admin:s3cret@h.test/%zz?token=s3cret")
+		w.WriteHeader(http.StatusFound)
+	}))
+	t.Cleanup(server.Close)
+	_, err := (&Store{}).Begin(t.Context(), nil).fetch(server.URL, nil)
+	require.ErrorContains(t, err, "redirect refused: the header Location is not a URL")
+	require.NotContains(t, err.Error(), "s3cret")
+	require.Equal(t, 1, asked)
+}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -95,6 +96,9 @@ func (s *Store) try(ctx context.Context, r *resource) (*answer, error) {
 		var e *url.Error
 		if errors.As(err, &e) { // it prints the URL with its query
 			err = e.Err
+		}
+		if strings.Contains(err.Error(), "Location header") { // which is quoted, and may have a credential
+			err = fmt.Errorf("%w: the header Location is not a URL", errRedirect)
 		}
 		return nil, &Error{URL: r.display, Err: err}
 	}
