@@ -252,3 +252,23 @@ func TestOnlyWithWhatIsInQuarantine(t *testing.T) {
 		require.Empty(t, s.State().LastError)
 	})
 }
+
+// TestTheTemplateWasToBlame until there is another resource for which it is right.
+func TestTheTemplateWasToBlame(t *testing.T) {
+	w := newWard(t, map[string]string{"haproxy.cfg": "global\n", "haproxy.d/ingress.cfg": itemTemplate})
+	w.put("a")
+	play(t, w.options(), func(s *scene) {
+		start(s)
+		require.Equal(t, "a", w.deployed())
+		w.files["haproxy.d/ingress.cfg"] = &fstest.MapFile{Data: []byte("backend {{ ing.Name }}\n{% if ing.Name == \"a\" %}{{ fail(\"no\") }}{% end %}\n")}
+		w.compile()
+		s.Release()
+		pass(5 * time.Second)
+		require.Contains(t, s.State().LastError, "so the template is to blame")
+		w.put("b")
+		s.Trigger("b")
+		pass(5 * time.Second)
+		require.Equal(t, "a", held(s.Loop))
+		require.Equal(t, "b", w.deployed())
+	})
+}

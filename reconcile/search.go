@@ -188,7 +188,8 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 	if first.err == nil || !first.verdict || s.loop.opts.NoQuarantine {
 		return first
 	}
-	if q.gaveUp == first.key() {
+	key := fmt.Sprintf("%s of %d", first.key(), len(s.known(ctx))) // with more resources another one may be right
+	if q.gaveUp == key {
 		s.why = q.why
 		return first
 	}
@@ -201,7 +202,7 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 			culprits = s.halve(ctx)
 		}
 		if s.why != "" {
-			q.gaveUp, q.why = first.key(), s.why
+			q.gaveUp, q.why = key, s.why
 		}
 		if s.why != "" || len(culprits) == 0 {
 			break
