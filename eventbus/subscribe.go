@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 )
 
@@ -28,7 +29,7 @@ func Subscribe[E any](b *Bus, fn func(ctx context.Context, d Delivery[E])) *Subs
 	if fn == nil {
 		panic("eventbus: Subscribe without a function")
 	}
-	s := &Subscription{bus: b, event: reflect.TypeFor[E]().String(), done: make(chan struct{})}
+	s := &Subscription{bus: b, event: typeName(reflect.TypeFor[E]()), done: make(chan struct{})}
 	s.name = s.event + " " + callSite()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.deliver = func(event any, seq uint64) {
@@ -39,6 +40,11 @@ func Subscribe[E any](b *Bus, fn func(ctx context.Context, d Delivery[E])) *Subs
 	}
 	b.add(s)
 	return s
+}
+
+// typeName is how Go source writes a type.
+func typeName(t reflect.Type) string {
+	return strings.ReplaceAll(t.String(), "interface {}", "any")
 }
 
 // callSite returns the file, with its folder, and line of the caller of the

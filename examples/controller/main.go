@@ -83,7 +83,7 @@ type controller struct {
 	folder    *k8swatch.Folder
 	fixtures  *k8swatch.Static // of a case, in place of both
 	watchers  *k8swatch.Group  // what a configuration is made of
-	instances *k8swatch.Group  // which HAProxys there are
+	instances *k8swatch.Group  // which instances there are
 	ingresses, classes, services, slices, secrets,
 	pods, credentials *k8swatch.Watcher // the last two only where they are asked for
 
