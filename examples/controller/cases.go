@@ -13,6 +13,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
 	"github.com/hapticsdk/haptic/reconcile/render"
@@ -85,7 +86,7 @@ func (c *controller) checkCases(ctx context.Context) error {
 // caseRunner gives each case a controller of its own, with the fixtures in the
 // place of a cluster and without a HAProxy.
 func (c *controller) caseRunner() (*cases.Runner, error) {
-	engine, err := compileTemplates(c.cfg.templates, c.settings.layout)
+	engine, err := c.compile()
 	if err != nil {
 		return nil, err
 	}
@@ -93,19 +94,19 @@ func (c *controller) caseRunner() (*cases.Runner, error) {
 	if err := check.Check(); err != nil {
 		return nil, err
 	}
-	validator := &validate.Validator{Layout: c.settings.layout}
+	validator := &validate.Validator{Layout: c.layout}
 	cfg := *c.cfg
 	cfg.namespace, cfg.pods, cfg.secret = "", "", "" // fixtures are in namespaces of their own
 	return &cases.Runner{
 		Renderer: func(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
-			k := &controller{cfg: &cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), fixtures: in.Source, settings: c.settings}
+			k := &controller{cfg: &cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), fixtures: in.Source, settings: c.settings, layout: c.layout}
 			k.slots.Step = c.slots.Step
 			k.slots.Remember(in.Previous)
-			k.eachBackend = slices.Contains(engine.Entries(), backendEntry)
+			k.eachBackend = slices.Contains(engine.Entries(), ingress.BackendEntry)
 			if err := k.newWatchers(); err != nil {
 				return nil, err
 			}
-			return &render.Templates{Engine: engine, Input: k.input, Pure: true, Layout: c.settings.layout}, in.Sync(ctx, k.watchers)
+			return &render.Templates{Engine: engine, Input: k.input, Pure: true, Layout: c.layout}, in.Sync(ctx, k.watchers)
 		},
 		Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
 			_, err := validator.Check(ctx, cfg)

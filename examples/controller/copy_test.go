@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,18 @@ func TestCopyBuildsElsewhere(t *testing.T) {
 	module := t.TempDir()
 	require.NoError(t, os.CopyFS(filepath.Join(module, "mycontroller"), os.DirFS(".")))
 
+	// The folder ingress is theirs as well.
+	for _, pattern := range []string{"*.go", "*/*.go"} {
+		files, err := filepath.Glob(filepath.Join(module, "mycontroller", pattern))
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			text = bytes.ReplaceAll(text, []byte("github.com/hapticsdk/haptic/examples/controller"), []byte("example.com/mine/mycontroller"))
+			require.NoError(t, os.WriteFile(file, text, 0o644))
+		}
+	}
+
 	gomod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
 	theirs := strings.Replace(string(gomod), "module github.com/hapticsdk/haptic", "module example.com/mine", 1) +
@@ -27,7 +40,7 @@ func TestCopyBuildsElsewhere(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(module, "go.sum"), gosum, 0o644))
 
-	build := exec.Command("go", "vet", "-mod=mod", "./mycontroller") // builds the tests, too
+	build := exec.Command("go", "vet", "-mod=mod", "./mycontroller/...") // builds the tests, too
 	build.Dir = module
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -1,8 +1,8 @@
 // Command controller is the reference ingress controller: Ingress resources of
 // a cluster, or of a folder of manifests, served by a HAProxy on this host or
 // by those behind Dataplane APIs. It is meant to be copied: this file wires the
-// packages of haptic together, ingress.go says what an Ingress means, and the
-// templates say how that reads as configuration.
+// packages of haptic together, the folder ingress says what an Ingress means, and
+// the templates say how that reads as configuration.
 package main
 
 import (
@@ -27,6 +27,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/discover"
@@ -91,10 +92,11 @@ type controller struct {
 	local       *dataplane.Local
 	clients     discover.Clients
 	endpointTLS *tls.Config // one value: another one is another endpoint
-	settings    Settings
-	finding     sync.Mutex // held by discover, which start calls too
-	slots       Slots
-	routes      *Routes            // of the last render
+	settings    ingress.Settings
+	layout      dataplane.Layout // where HAProxy finds its files
+	finding     sync.Mutex       // held by discover, which start calls too
+	slots       ingress.Slots
+	routes      *ingress.Routes    // of the last render
 	eachBackend bool               // whether the templates have an entry for that
 	templates   *render.Templates  // see render.go
 	http        fetch.Store        // what templates fetch
@@ -133,10 +135,9 @@ func (c *controller) close() {
 // newTargets prepares the HAProxy on this host, or says how those behind
 // Dataplane APIs are laid out; which those are is found out by discover.
 func (c *controller) newTargets() (err error) {
-	var layout dataplane.Layout
 	if c.cfg.remote() {
-		layout = dataplane.Layout{Base: c.cfg.endpointBase}
-		c.clients.Options = &dataplane.ClientOptions{Layout: layout}
+		c.layout = dataplane.Layout{Base: c.cfg.endpointBase}
+		c.clients.Options = &dataplane.ClientOptions{Layout: c.layout}
 		c.settings.Socket = c.cfg.endpointSocket
 		c.endpointTLS = &tls.Config{ServerName: c.cfg.endpointName, MinVersion: tls.VersionTLS12}
 	} else {
@@ -153,9 +154,8 @@ func (c *controller) newTargets() (err error) {
 		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: dir, Logger: c.log}); err != nil {
 			return err
 		}
-		layout, c.settings.Socket = c.local.Layout(), c.local.RuntimeSocket()
+		c.layout, c.settings.Socket = c.local.Layout(), c.local.RuntimeSocket()
 	}
-	c.settings.layout = layout
 	c.settings.HTTP, c.settings.HTTPS = c.cfg.httpAddr, c.cfg.httpsAddr
 	c.settings.MaxConn = c.cfg.maxConn
 	c.settings.HardStopAfter = fmt.Sprintf("%ds", int(c.cfg.hardStopAfter.Seconds()))

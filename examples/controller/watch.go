@@ -15,6 +15,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/discover"
@@ -73,7 +74,7 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 	secrets := k8swatch.Read[*corev1.Secret](all.Of(c.secrets))
 	slices := k8swatch.Read[*discoveryv1.EndpointSlice](all.Of(c.slices))
 	ingresses := k8swatch.Read[*networkingv1.Ingress](all.Of(c.ingresses))
-	routes := BuildRoutes(&Cluster{
+	routes := ingress.Build(&ingress.Cluster{
 		Ingresses: ingresses.List(),
 		Classes:   k8swatch.Read[*networkingv1.IngressClass](all.Of(c.classes)).List(),
 		Service:   func(ns, name string) *corev1.Service { return services.GetSingle(ns, name) },
@@ -83,7 +84,7 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 	}, &c.slots)
 	routes.Keep(c.routes)
 	c.routes = routes
-	in := routes.input(c.settings)
+	in := routes.Input(c.settings)
 	if !c.eachBackend { // templates of the user's own may do it another way
 		in.Each = nil
 	}

@@ -1,10 +1,8 @@
-package main
+package ingress
 
 import (
-	"embed"
 	"io/fs"
 	"maps"
-	"os"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile/cases"
@@ -12,24 +10,19 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
-//go:embed templates
-var builtin embed.FS
-
 // Settings is what the flags say that templates print.
 type Settings struct {
 	HTTP, HTTPS   string // addresses to listen on
 	Socket        string // runtime socket
 	MaxConn       int    // 0: whatever HAProxy finds fit
 	HardStopAfter string // a duration of HAProxy: "30m"
-
-	layout dataplane.Layout // where HAProxy finds its files
 }
 
-// backendEntry is the template that is rendered for each backend.
-const backendEntry = "haproxy.d/backend.cfg"
+// BackendEntry is the template that is rendered for each backend.
+const BackendEntry = "haproxy.d/backend.cfg"
 
-// input is what the templates see of the routes.
-func (r *Routes) input(settings Settings) *render.Input {
+// Input is what the templates see of the routes.
+func (r *Routes) Input(settings Settings) *render.Input {
 	in := &render.Input{
 		Vars: map[string]any{"settings": settings, "hosts": r.Hosts, "exact": r.Exact, "prefix": r.Prefix,
 			"certificates": r.Certificates, "fallback": r.Default, "backends": r.Backends, "backend": (*Backend)(nil)},
@@ -42,27 +35,19 @@ func (r *Routes) input(settings Settings) *render.Input {
 	for _, b := range r.Backends {
 		each.Items = append(each.Items, b)
 	}
-	in.Each = map[string]render.Each{backendEntry: each}
+	in.Each = map[string]render.Each{BackendEntry: each}
 	return in
 }
 
-// compileTemplates type-checks the built-in templates, or those of a folder.
-// They see the variables that input gives, the function path(kind, name), which
-// says where a file lies for HAProxy, and pathResolver, which says the same by
-// pathResolver.GetPath(name, kind).
-func compileTemplates(folder string, layout dataplane.Layout) (*templating.Engine, error) {
-	files, err := fs.Sub(builtin, "templates")
-	if err != nil {
-		return nil, err
-	}
-	if folder != "" {
-		files = os.DirFS(folder)
-	}
+// Compile type-checks templates. They see the variables that Input gives, the
+// function path(kind, name), which says where a file lies for HAProxy, and
+// pathResolver, which says the same by pathResolver.GetPath(name, kind).
+func Compile(files fs.FS, layout dataplane.Layout) (*templating.Engine, error) {
 	return templating.Compile(cases.Without(files), &templating.Options{
 		Globals: map[string]any{
 			"pathResolver": render.PathResolver{Layout: layout},
 			"path":         func(kind, name string) string { return layout.Path(dataplane.FileKind(kind), name) },
 		},
-		Vars: new(Routes).input(Settings{}).Vars,
+		Vars: new(Routes).Input(Settings{}).Vars,
 	})
 }

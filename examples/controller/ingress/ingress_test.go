@@ -1,4 +1,4 @@
-package main
+package ingress
 
 import (
 	"crypto/ecdsa"
@@ -40,7 +40,7 @@ func (w *world) cluster() *Cluster {
 	}
 }
 
-func (w *world) build() *Routes { return BuildRoutes(w.cluster(), &Slots{}) }
+func (w *world) build() *Routes { return Build(w.cluster(), &Slots{}) }
 
 // newWorld has Services "a" and "b" in the namespace "ns", port 80 "http",
 // with one endpoint each.
@@ -318,9 +318,9 @@ func certificate(t *testing.T) (crt, key []byte) {
 
 func TestWhatDidNotChangeIsTheSame(t *testing.T) {
 	w, slots := newWorld(ingress("web", rule("x.test", path(prefix, "/", "a"), path(exact, "/e", "b")))), &Slots{}
-	first := BuildRoutes(w.cluster(), slots)
+	first := Build(w.cluster(), slots)
 	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{slice("http", 8080, "192.0.2.77")}
-	second := BuildRoutes(w.cluster(), slots)
+	second := Build(w.cluster(), slots)
 	second.Keep(first)
 	require.NotSame(t, first.Backends[0], second.Backends[0])
 	require.Same(t, first.Backends[1], second.Backends[1])
@@ -328,7 +328,7 @@ func TestWhatDidNotChangeIsTheSame(t *testing.T) {
 	require.Same(t, &first.Prefix[0], &second.Prefix[0])
 
 	w.ingresses = append(w.ingresses, ingress("more", rule("y.test", path(prefix, "/", "a"))))
-	third := BuildRoutes(w.cluster(), slots)
+	third := Build(w.cluster(), slots)
 	third.Keep(second)
 	require.NotSame(t, &second.Hosts[0], &third.Hosts[0])
 	require.Same(t, &second.Exact[0], &third.Exact[0])

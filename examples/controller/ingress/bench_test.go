@@ -1,8 +1,9 @@
-package main
+package ingress
 
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,12 +34,12 @@ func manyIngresses(n int) *world {
 
 var benchSettings = Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
 
-func BenchmarkBuildRoutes(b *testing.B) {
+func BenchmarkBuild(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			w, slots := manyIngresses(n), &Slots{}
 			for b.Loop() {
-				BuildRoutes(w.cluster(), slots)
+				Build(w.cluster(), slots)
 			}
 		})
 	}
@@ -48,11 +49,11 @@ func BenchmarkBuildRoutes(b *testing.B) {
 func BenchmarkRender(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			engine, err := compileTemplates("", dataplane.Layout{})
+			engine, err := Compile(os.DirFS("../templates"), dataplane.Layout{})
 			require.NoError(b, err)
 			w, slots := manyIngresses(n), &Slots{}
 			renderer := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
-				return BuildRoutes(w.cluster(), slots).input(benchSettings), nil
+				return Build(w.cluster(), slots).Input(benchSettings), nil
 			}}
 			b.ReportAllocs()
 			for b.Loop() {
@@ -70,15 +71,15 @@ func BenchmarkChange(b *testing.B) {
 	needHAProxy(b)
 	for _, n := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			engine, err := compileTemplates("", dataplane.Layout{})
+			engine, err := Compile(os.DirFS("../templates"), dataplane.Layout{})
 			require.NoError(b, err)
 			w, slots, validator := manyIngresses(n), &Slots{}, &validate.Validator{}
 			var last *Routes
 			renderer := &render.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*render.Input, error) {
-				routes := BuildRoutes(w.cluster(), slots)
+				routes := Build(w.cluster(), slots)
 				routes.Keep(last)
 				last = routes
-				return routes.input(benchSettings), nil
+				return routes.Input(benchSettings), nil
 			}}
 			var current *dataplane.Config
 			next := func(i int) {

@@ -1,9 +1,9 @@
-package main
+package ingress
 
 import "testing"
 
 // TestCVEs has the attacks on other controllers, by number, as resources: they
-// go through BuildRoutes and the controller's own templates, and change neither
+// go through Build and the controller's own templates, and change neither
 // the sections nor the routes of others. See also the test of the same name in
 // package templating.
 func TestCVEs(t *testing.T) {

@@ -1,4 +1,7 @@
-package main
+// Package ingress says what Ingress resources mean: [Build] turns those of a
+// cluster into [Routes], which the templates print. It refuses by name what
+// cannot be served, so that one resource never stops the others.
+package ingress
 
 import (
 	"cmp"
@@ -80,10 +83,10 @@ func (f fieldPath) sub(end string) fieldPath {
 	return f
 }
 
-// BuildRoutes says what the Ingresses of our classes mean. What cannot be
+// Build says what the Ingresses of our classes mean. What cannot be
 // served is left out and refused by name, so that one resource never stops the
 // others. Where two Ingresses claim the same path the older one has it.
-func BuildRoutes(c *Cluster, slots *Slots) *Routes {
+func Build(c *Cluster, slots *Slots) *Routes {
 	b := &builder{
 		cluster: c, slots: slots, routes: &Routes{FileOwners: map[dataplane.Position][]any{}},
 		owner: map[claim]*networkingv1.Ingress{}, hosts: map[string]bool{},

@@ -1,9 +1,10 @@
-package main
+package ingress
 
 import (
 	"flag"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -74,7 +75,7 @@ var hostileSettings = Settings{HTTP: ":8080", HTTPS: ":8443", Socket: "/run/hapr
 func checkHostile(t *testing.T, engine *templating.Engine, frontend []string, h hostileIngress) {
 	t.Helper()
 	routes := h.around().build()
-	in := routes.input(hostileSettings)
+	in := routes.Input(hostileSettings)
 	vars := maps.Clone(in.Vars)
 	vars["backend"] = (*Backend)(nil)
 	render := func(entry string) string {
@@ -107,7 +108,7 @@ func checkHostile(t *testing.T, engine *templating.Engine, frontend []string, h 
 	}
 	for _, b := range routes.Backends {
 		vars["backend"] = b
-		checkBackend(t, h, b, render(backendEntry))
+		checkBackend(t, h, b, render(BackendEntry))
 	}
 	for _, f := range routes.Files {
 		if err := dataplane.CheckFileName(f.Kind, f.Name); err != nil {
@@ -153,11 +154,11 @@ func checkBackend(t *testing.T, h hostileIngress, b *Backend, text string) {
 
 func hostileEngine(tb testing.TB) (*templating.Engine, []string) {
 	tb.Helper()
-	engine, err := compileTemplates("", dataplane.Layout{Base: "/etc/haproxy"})
+	engine, err := Compile(os.DirFS("../templates"), dataplane.Layout{Base: "/etc/haproxy"})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	vars := newWorld(ingress("good", rule("good.test", path(prefix, "/good", "a")))).build().input(hostileSettings).Vars
+	vars := newWorld(ingress("good", rule("good.test", path(prefix, "/good", "a")))).build().Input(hostileSettings).Vars
 	vars["backend"] = (*Backend)(nil)
 	text, err := engine.Render(tb.Context(), "haproxy.cfg", vars)
 	if err != nil {
@@ -167,7 +168,7 @@ func hostileEngine(tb testing.TB) (*templating.Engine, []string) {
 }
 
 // FuzzHostile puts hostile hosts, paths, annotations, names, Secrets, Services
-// and ports through BuildRoutes and the controller's templates.
+// and ports through Build and the controller's templates.
 func FuzzHostile(f *testing.F) {
 	for _, s := range hostileFragments {
 		f.Add("bad", "ns", s, "/", "b", "http", "secret", "", "192.0.2.2")

@@ -1,4 +1,4 @@
-package main
+package ingress
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 // renderRoutes renders the built-in templates.
 func renderRoutes(t *testing.T, layout dataplane.Layout, routes *Routes) *dataplane.Config {
 	t.Helper()
-	engine, err := compileTemplates("", layout)
+	engine, err := Compile(os.DirFS("../templates"), layout)
 	require.NoError(t, err)
 	renderer := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
-		return routes.input(Settings{HTTP: ":8080", HTTPS: ":8443",
+		return routes.Input(Settings{HTTP: ":8080", HTTPS: ":8443",
 			Socket: filepath.Join(layout.Base, "run.sock"), MaxConn: 100, HardStopAfter: "30m"}), nil
 	}}
 	require.NoError(t, renderer.Check())
@@ -40,7 +40,7 @@ func TestTemplatesMakeWhatHAProxyAccepts(t *testing.T) {
 	for name, routes := range map[string]*Routes{
 		"nothing":       newWorld().build(),
 		"all":           w.build(),
-		"spare servers": BuildRoutes(w.cluster(), &Slots{Step: 4}),
+		"spare servers": Build(w.cluster(), &Slots{Step: 4}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			layout := dataplane.Layout{Base: t.TempDir()}

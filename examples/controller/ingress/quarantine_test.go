@@ -1,0 +1,177 @@
+package ingress
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
+	"github.com/hapticsdk/haptic/validate"
+)
+
+// ownTemplates are the built-in templates with what a user added: annotations
+// of Ingresses and Secrets that end where they can do harm.
+func ownTemplates(tb testing.TB) string {
+	dir := tb.TempDir()
+	require.NoError(tb, os.CopyFS(dir, os.DirFS("../templates")))
+	change := func(name, old, new string) {
+		file := filepath.Join(dir, name)
+		text, err := os.ReadFile(file)
+		require.NoError(tb, err)
+		require.Contains(tb, string(text), old)
+		require.NoError(tb, os.WriteFile(file, []byte(strings.Replace(string(text), old, new, 1)), 0o644))
+	}
+	change("haproxy.cfg", "    use_backend %", `{% for p in prefix %}
+{% notes := p.Ingress.Annotations %}
+{% if notes["fail"] != "" %}{{ fail("no " + notes["fail"]) }}{% end %}
+{% if notes["snippet"] != "" %}
+    {{ raw(notes["snippet"]) }}
+{% end %}
+{% if notes["tag"] != "" %}
+    http-request set-var(txn.tag) str({{ notes["tag"] }})
+{% end %}
+{% end %}
+    use_backend %`)
+	change("crt-lists/certificates.txt", `{% for host in c.Hosts %}`,
+		`{% if c.Secret.Annotations["options"] != "" %} [{{ raw(c.Secret.Annotations["options"]) }}]{% end %}{% for host in c.Hosts %}`)
+	return dir
+}
+
+// BenchmarkQuarantine goes from a bad Ingress among many to a configuration of
+// all others that haproxy accepts; it fails where that takes more than two
+// renders and two validations.
+func BenchmarkQuarantine(b *testing.B) {
+	needHAProxy(b)
+	const n = 5000
+	engine, err := Compile(os.DirFS(ownTemplates(b)), dataplane.Layout{})
+	require.NoError(b, err)
+	w, slots := manyIngresses(n), &Slots{}
+	settings := Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
+	validator := &validate.Validator{}
+	var renders, checks atomic.Int32
+	var last *Routes
+	templates := &render.Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*render.Input, error) {
+		renders.Add(1)
+		cluster := w.cluster()
+		cluster.Excluded = reconcile.Excluding(ctx)
+		routes := Build(cluster, slots)
+		routes.Keep(last)
+		last = routes
+		return routes.Input(settings), nil
+	}}
+	loop, err := reconcile.New(reconcile.Options{Renderer: templates, Validator: reconcile.ValidatorFunc(
+		func(ctx context.Context, cfg *dataplane.Config) error {
+			checks.Add(1)
+			return validator.Validate(ctx, cfg)
+		})})
+	require.NoError(b, err)
+	good := w.ingresses[77]
+	_, err = loop.Once(b.Context())
+	require.NoError(b, err)
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		w.ingresses[77] = good.DeepCopy()
+		w.ingresses[77].ResourceVersion = fmt.Sprint("good", i)
+		loop.Release() // or it would wait for its trial
+		_, err = loop.Once(b.Context())
+		require.NoError(b, err)
+		w.ingresses[77] = good.DeepCopy()
+		w.ingresses[77].ResourceVersion = fmt.Sprint("bad", i)
+		w.ingresses[77].Annotations = map[string]string{"snippet": fmt.Sprintf("http-request deny deny_status x%d", i)}
+		renders.Store(0)
+		checks.Store(0)
+		b.StartTimer()
+		_, err = loop.Once(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, []int32{2, 2}, []int32{renders.Load(), checks.Load()})
+		require.Len(b, loop.State().Quarantined, 1)
+		require.Equal(b, "svc-00077", loop.State().Quarantined[0].Resource.Name)
+	}
+}
+
+// BenchmarkQuarantineMany is BenchmarkQuarantine for 200 bad Ingresses. Where
+// the templates find them, or the syntax check, it takes two renders. (HAProxy
+// itself ends with the first error of some rules: then it takes a render each.)
+func BenchmarkQuarantineMany(b *testing.B) {
+	needHAProxy(b)
+	const n, bad = 5000, 200
+	for name, c := range map[string]struct {
+		annotation, value string
+		renders           int32
+	}{
+		"refused": {"tag", "a\nb", 2},
+		"fail":    {"fail", "way", 2},
+		"line":    {"snippet", "foo bar", 2},
+	} {
+		b.Run(name, func(b *testing.B) {
+			engine, err := Compile(os.DirFS(ownTemplates(b)), dataplane.Layout{})
+			require.NoError(b, err)
+			w, slots := manyIngresses(n), &Slots{}
+			for i, ing := range w.ingresses {
+				ing.ResourceVersion = "1"
+				if i%(n/bad) == 7 {
+					ing.Annotations = map[string]string{c.annotation: c.value}
+				}
+			}
+			settings := Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
+			for b.Loop() {
+				var renders atomic.Int32
+				templates := &render.Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*render.Input, error) {
+					renders.Add(1)
+					cluster := w.cluster()
+					cluster.Excluded = reconcile.Excluding(ctx)
+					return Build(cluster, slots).Input(settings), nil
+				}}
+				loop, err := reconcile.New(reconcile.Options{Renderer: templates, Validator: &validate.Validator{}})
+				require.NoError(b, err)
+				_, err = loop.Once(b.Context())
+				require.NoError(b, err)
+				require.Len(b, loop.State().Quarantined, bad)
+				require.LessOrEqual(b, renders.Load(), c.renders)
+			}
+		})
+	}
+}
+
+// TestQuarantineOfServices: a Service that is left out answers 503, whatever
+// names it.
+func TestQuarantineOfServices(t *testing.T) {
+	w := newWorld(ingress("web", rule("x.test", path(prefix, "/", "a"), path(prefix, "/b", "b"))))
+	service, _ := reconcile.ResourceOf(w.services["ns/a"])
+	cluster := w.cluster()
+	cluster.Excluded = reconcile.Excluding(reconcile.WithExcluded(t.Context(), service))
+	r := Build(cluster, &Slots{})
+	require.Len(t, r.Backends, 2)
+	require.Empty(t, r.Backends[0].Servers)
+	require.Len(t, r.Backends[1].Servers, 1)
+	require.Contains(t, r.Refused[0].Reason, "Service ns/a is in quarantine")
+	require.IsType(t, &corev1.Service{}, r.Backends[1].Owners()[1])
+	require.Len(t, r.Backends[0].Owners(), 1)
+
+	slots := &Slots{}
+	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{slice("http", 8080, "192.0.2.1", "192.0.2.7")}
+	free, servers := w.cluster(), func(c *Cluster) []Server { return Build(c, slots).Backends[0].Servers }
+	require.Len(t, servers(free), 2)
+	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{slice("http", 8080, "192.0.2.7")}
+	want := servers(free)
+	require.Equal(t, "s2", want[0].Name)
+	held := w.cluster()
+	held.Excluded = cluster.Excluded
+	require.Empty(t, servers(held))
+	require.Same(t, Build(held, slots).Backends[0], Build(held, slots).Backends[0])
+	require.Equal(t, want, servers(free), "endpoints find their slots again")
+
+	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{}
+	w.services["ns/a"].ResourceVersion = "2"
+	require.NotEmpty(t, Build(cluster, &Slots{}).Refused, "it changed, and is tried apart from the others")
+}
