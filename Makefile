@@ -10,7 +10,10 @@ export PATH := $(PATH):/usr/sbin:/sbin
 # How long make soak makes trouble.
 SOAK ?= 10m
 
-.PHONY: demo test e2e soak bench haproxy
+# How long each attack of make hostile goes on.
+HOSTILE ?= 30s
+
+.PHONY: demo test e2e soak hostile bench haproxy
 
 demo: haproxy ## run the reference controller on a folder of manifests, until Ctrl-C
 	@$(GO) build -o bin/controller ./examples/controller
@@ -27,6 +30,10 @@ e2e: haproxy ## the controller against a real API server and a real haproxy
 soak: haproxy ## random faults under constant traffic, for SOAK=10m
 	@internal/tools/install-packages ip:iproute2
 	cd internal/e2e && $(GO) test -count=1 -v -run '^TestSoak$$' -soak $(SOAK) -soakrace -timeout 24h .
+
+hostile: haproxy ## what a hostile tenant can delay of another's changes, attack by attack, each for HOSTILE=30s
+	@internal/tools/install-packages ip:iproute2
+	cd internal/e2e && $(GO) test -count=1 -v -run '^TestHostile$$' -hostile $(HOSTILE) -timeout 24h .
 
 bench: ## figures: see the doc comment of each benchmark
 	$(GO) test -run '^$$' -bench . -benchmem ./...
