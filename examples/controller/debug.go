@@ -65,7 +65,7 @@ func (c *controller) credentialsInfo() observe.CredentialsInfo {
 func (c *config) public() any {
 	return map[string]any{
 		"kubeconfig": c.kubeconfig, "namespace": c.namespace, "manifests": c.manifests, "demo": c.demo,
-		"local": c.local, "endpoints": len(c.endpoints), "pods": c.pods, "podPort": c.podPort, "credentials": c.secret,
+		"local": c.local, "endpoints": len(c.endpoints), "pods": c.pods, "podNamespace": c.podNamespace, "podScheme": c.podScheme, "podPort": c.podPort, "credentials": c.secret,
 		"endpointBase": c.endpointBase, "endpointSocket": c.endpointSocket,
 		"leaderElect": c.leaderElect, "lease": c.lease,
 		"templates": c.templates, "noQuarantine": c.noQuarantine,

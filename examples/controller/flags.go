@@ -4,9 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
 // config is what the flags say.
@@ -19,6 +22,7 @@ type config struct {
 	local          string // the HAProxy on this host, or those behind Dataplane APIs
 	endpoints      []string
 	pods           string
+	podNamespace   string
 	podPort        int
 	podScheme      string
 	endpointCA     string
@@ -56,11 +60,12 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 		return nil
 	})
 	fs.StringVar(&c.pods, "pods", "", "label `selector` of HAProxy pods whose Dataplane API to deploy to")
+	fs.StringVar(&c.podNamespace, "pod-namespace", "", "the only `namespace` whose pods count: whoever may create pods there is given the password and all keys; empty: that of this process, by $POD_NAMESPACE or its service account")
 	fs.IntVar(&c.podPort, "pod-port", 5555, "port of the Dataplane API in those pods")
-	fs.StringVar(&c.podScheme, "pod-scheme", "http", "http or https, of the Dataplane API in those pods")
+	fs.StringVar(&c.podScheme, "pod-scheme", "https", "https or http, of the Dataplane API in those pods; with http, whoever is on the way reads the password and all keys")
 	fs.StringVar(&c.endpointCA, "endpoint-ca", "", "PEM `file` of the CAs that sign for Dataplane APIs with https; empty: those of the system")
-	fs.StringVar(&c.endpointName, "endpoint-server-name", "", "name in the certificates of those Dataplane APIs; empty: the host in the URL, or the address of the pod")
-	fs.StringVar(&c.secret, "credentials", "", "Secret `namespace/name` with dataplane_username and so on; empty: HAPTIC_DATAPLANE_USERNAME and so on in the environment")
+	fs.StringVar(&c.endpointName, "endpoint-server-name", "", "name that must stand in the certificates of those Dataplane APIs; empty: the host in the URL, or the address of the pod, which few certificates have")
+	fs.StringVar(&c.secret, "credentials", "", "Secret `[namespace/]name` with dataplane_username and so on, without a namespace in that of this process; empty: HAPTIC_DATAPLANE_USERNAME and so on in the environment")
 	fs.StringVar(&c.endpointBase, "endpoint-base", "", "folder of haproxy.cfg where the Dataplane APIs run; empty: /etc/haproxy")
 	fs.StringVar(&c.endpointSocket, "endpoint-socket", "/var/run/haproxy/admin.sock", "runtime socket that HAProxy opens there")
 	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only while holding a Lease")
@@ -84,6 +89,13 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 }
 
 func (c *config) check(rest []string) error {
+	if c.secret != "" && !strings.Contains(c.secret, "/") {
+		namespace, err := discover.OwnNamespace(os.Getenv)
+		if err != nil {
+			return fmt.Errorf("-credentials %q: want namespace/name: %w", c.secret, err)
+		}
+		c.secret = namespace + "/" + c.secret
+	}
 	for flag, name := range map[string]string{"-credentials": c.secret, "-lease": c.lease} {
 		if ns, n, ok := strings.Cut(name, "/"); name != "" && (!ok || ns == "" || n == "") {
 			return fmt.Errorf("%s %q: want namespace/name", flag, name)
@@ -101,6 +113,7 @@ func (c *config) check(rest []string) error {
 		{c.manifests != "" && c.pods != "", "-pods needs a cluster, not -manifests"},
 		{c.manifests != "" && c.leaderElect, "-leader-elect needs a cluster, not -manifests"},
 		{c.manifests != "" && c.secret != "", "-credentials needs a cluster, not -manifests"},
+		{c.podNamespace != "" && c.pods == "", "-pod-namespace needs -pods"},
 		{c.podScheme != "http" && c.podScheme != "https", "-pod-scheme " + c.podScheme + ": want http or https"},
 		{(c.endpointCA != "" || c.endpointName != "") && !c.remote(), "-endpoint-ca and -endpoint-server-name need -endpoint or -pods"},
 		{c.once && c.pods != "", "-once needs -endpoint in place of -pods"},
@@ -108,6 +121,12 @@ func (c *config) check(rest []string) error {
 	} {
 		if problem.is {
 			return fmt.Errorf("%s", problem.say)
+		}
+	}
+	if c.pods != "" && c.podNamespace == "" {
+		var err error
+		if c.podNamespace, err = discover.OwnNamespace(os.Getenv); err != nil {
+			return fmt.Errorf("-pods needs -pod-namespace: %w", err)
 		}
 	}
 	if c.spareSlots == 0 && c.remote() {

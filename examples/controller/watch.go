@@ -59,7 +59,7 @@ func (c *controller) newWatchers() (err error) {
 		Namespace: ns, IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"}})
 	c.secrets = add(c.watchers, corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: ns, FieldSelector: "type=kubernetes.io/tls"})
 	if c.cfg.pods != "" {
-		c.pods = add(c.instances, corev1.SchemeGroupVersion.WithResource("pods"), k8swatch.Options{Namespace: ns, LabelSelector: c.cfg.pods})
+		c.pods = add(c.instances, corev1.SchemeGroupVersion.WithResource("pods"), k8swatch.Options{Namespace: c.cfg.podNamespace, LabelSelector: c.cfg.pods})
 	}
 	if namespace, name, ok := strings.Cut(c.cfg.secret, "/"); ok {
 		c.credentials = add(c.instances, corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: namespace, FieldSelector: "metadata.name=" + name})
@@ -124,13 +124,13 @@ func (c *controller) discover(context.Context, k8swatch.Changes) error {
 	}
 	if c.pods != nil {
 		pods := k8swatch.Read[*corev1.Pod](c.pods.Snapshot())
-		endpoints = discover.Pods(pods.List(), credentials, discover.PodOptions{Port: c.cfg.podPort, Scheme: c.cfg.podScheme})
+		endpoints, err = discover.Pods(pods.List(), credentials, discover.PodOptions{Namespace: c.cfg.podNamespace, Port: c.cfg.podPort, Scheme: c.cfg.podScheme})
 	}
 	for i := range endpoints {
 		endpoints[i].CAFile, endpoints[i].TLS = c.cfg.endpointCA, c.endpointTLS
 	}
-	targets, err := c.clients.Targets(endpoints)
-	return errors.Join(err, c.loop.SetTargets(targets...)) // one that cannot be used stops no other
+	targets, unusable := c.clients.Targets(endpoints)
+	return errors.Join(err, unusable, c.loop.SetTargets(targets...)) // one that cannot be used stops no other
 }
 
 // syncTimeout is when a cluster that cannot be reached is spoken of.

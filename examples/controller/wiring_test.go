@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
 // TestClusterThatDoesNotAnswer: a preflight ends with an error, and does not
@@ -75,9 +76,37 @@ func TestEndpointsByHTTPS(t *testing.T) {
 			t.Errorf("%s: code %d: %s", c.flags, code, stderr.String())
 		}
 	}
-	for _, flags := range []string{"-endpoint-ca x", "-pods app=haproxy -pod-scheme ftp"} {
+	for _, flags := range []string{"-endpoint-ca x", "-pods app=haproxy -pod-namespace edge -pod-scheme ftp", "-pod-namespace edge"} {
 		if _, err := parseFlags(strings.Fields(flags), io.Discard); err == nil {
 			t.Errorf("%s: accepted", flags)
+		}
+	}
+}
+
+// TestPodsNeedANamespace: -namespace says whose Ingresses count. Pods and credentials
+// are those of the controller's own namespace unless a flag says otherwise.
+func TestPodsNeedANamespace(t *testing.T) {
+	for _, c := range []struct{ own, flags, pods, secret, scheme, wrong string }{
+		{"", "-pods a=b", "", "", "", "-pods needs -pod-namespace: POD_NAMESPACE is not set, and there is no service account"},
+		{"", "-pods a=b -namespace shop", "", "", "", "-pods needs -pod-namespace"},
+		{"", "-pods a=b -pod-namespace lb -credentials x", "", "", "", `-credentials "x": want namespace/name: POD_NAMESPACE is not set`},
+		{"edge", "-pods a=b -namespace shop -credentials x", "edge", "edge/x", "https", ""},
+		{"edge", "-pods a=b -pod-namespace lb -credentials x -pod-scheme http", "lb", "edge/x", "http", ""},
+		{"edge", "-pods a=b -credentials other/x", "edge", "other/x", "https", ""},
+	} {
+		if _, err := discover.OwnNamespace(func(string) string { return "" }); err == nil && c.own == "" {
+			continue // the tests run in a pod themselves
+		}
+		t.Setenv("POD_NAMESPACE", c.own)
+		cfg, err := parseFlags(strings.Fields(c.flags), io.Discard)
+		if c.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%s: %v", c.flags, err)
+			}
+			continue
+		}
+		if err != nil || cfg.podNamespace != c.pods || cfg.secret != c.secret || cfg.podScheme != c.scheme {
+			t.Errorf("%s: %+v, %v", c.flags, cfg, err)
 		}
 	}
 }

@@ -6,9 +6,9 @@
 //	settings -settings FILE -test
 //
 // With -local the HAProxy is one on this host. Without, the instances are the pods
-// that the settings select with dataplane.podSelector, behind Dataplane APIs whose
-// credentials are in the Secret of credentialsSecretRef; dataplane.tls says whom to
-// trust where they speak https. The templates see two values of this program besides
+// that the settings select with dataplane.podSelector in one namespace, behind Dataplane
+// APIs whose credentials are in the Secret of credentialsSecretRef. They speak https,
+// and dataplane.tls says whom to trust. The templates see two values of this program besides
 // what the settings watch: httpAddress and runtimeSocket. testdata/settings.yaml is an
 // example that serves Ingress resources, testdata/routes.yaml one for a custom
 // resource; -test runs the cases in them. Settings that are not good are reported, with all that is wrong and the
@@ -35,6 +35,7 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 	"github.com/hapticsdk/haptic/validate"
@@ -63,8 +64,8 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.StringVar(&c.settings, "settings", "", "`FILE` of settings, or configmap:NAMESPACE/NAME, whose key is settings.yaml; required")
 	fs.StringVar(&c.manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty: as kubectl does")
-	fs.StringVar(&c.local, "local", "", "`folder` for the state of a HAProxy on this host; empty: those behind Dataplane APIs, by http or https as dataplane in the settings says")
-	fs.StringVar(&c.namespace, "namespace", "default", "of this controller: where the Lease is, and the Secret of settings that name no namespace")
+	fs.StringVar(&c.local, "local", "", "`folder` for the state of a HAProxy on this host; empty: those behind Dataplane APIs, as dataplane in the settings says")
+	fs.StringVar(&c.namespace, "namespace", "", "of this controller: where the Lease is, and the pods and Secrets of settings that name no namespace; empty: by $POD_NAMESPACE or the service account, or default with -local and -test")
 	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only as the leader, by the Lease haptic-settings")
 	fs.BoolVar(&c.test, "test", false, "run the cases in the settings, and end")
 	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP: httpAddress in templates")
@@ -78,7 +79,17 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 		return nil, errors.New("-settings is required, and nothing else than flags; -h lists them")
 	case c.leaderElect && c.manifests != "":
 		return nil, errors.New("-leader-elect needs a cluster, not -manifests")
+	case c.namespace != "":
+		return c, nil
 	}
+	var err error
+	if c.namespace, err = discover.OwnNamespace(os.Getenv); err == nil {
+		return c, nil
+	}
+	if c.local == "" && !c.test { // the pods of that namespace get the password
+		return nil, fmt.Errorf("-namespace is required without -local: %w", err)
+	}
+	c.namespace = "default"
 	return c, nil
 }
 
@@ -141,7 +152,7 @@ func (c *controller) newSource() (err error) {
 
 // program says what templates have besides what the settings name.
 func (c *controller) program() settings.ProgramOptions {
-	opts := settings.ProgramOptions{Globals: map[string]any{"httpAddress": c.httpAddr, "runtimeSocket": c.socket}}
+	opts := settings.ProgramOptions{Namespace: c.namespace, Globals: map[string]any{"httpAddress": c.httpAddr, "runtimeSocket": c.socket}}
 	if c.local != nil {
 		opts.Layout, opts.Globals["runtimeSocket"] = c.local.Layout(), c.local.RuntimeSocket()
 	}
@@ -194,7 +205,7 @@ func (c *controller) serve(ctx context.Context) error {
 	if c.local != nil {
 		g.Go(func() error { return c.local.Run(ctx) })
 	} else {
-		g.Go(func() error { return c.live.FollowPods(ctx, c.namespace) })
+		g.Go(func() error { return c.live.FollowPods(ctx) })
 	}
 	if c.folder != nil {
 		g.Go(func() error { return c.folder.Run(ctx) })

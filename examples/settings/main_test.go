@@ -30,7 +30,7 @@ func TestExampleCompiles(t *testing.T) {
 	for _, file := range []string{"testdata/settings.yaml", "testdata/routes.yaml"} {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
-		_, err = settings.ParseProgram(file, data, &settings.ProgramOptions{Globals: map[string]any{"httpAddress": "", "runtimeSocket": ""}})
+		_, err = settings.ParseProgram(file, data, &settings.ProgramOptions{Namespace: "default", Globals: map[string]any{"httpAddress": "", "runtimeSocket": ""}})
 		require.NoError(t, err)
 	}
 }

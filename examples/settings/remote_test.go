@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"net"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -15,6 +19,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
 const secretText = `apiVersion: v1
@@ -23,24 +28,49 @@ metadata: {name: haproxy-credentials, namespace: edge}
 stringData: {dataplane_username: admin, dataplane_password: %s, validation_username: v, validation_password: v}
 `
 
-// TestRemote: pods are found by their labels, with credentials that come late and
-// are rotated; the settings say another port, and the pods are found there.
+// podText is a pod with the labels, in a namespace of one's choice.
+const podText = `apiVersion: v1
+kind: Pod
+metadata: {name: haproxy-0, namespace: %s, labels: {app: haproxy}}
+status: {podIP: 127.0.0.%d, containerStatuses: [{name: dataplane, ready: true, state: {running: {}}}]}
+`
+
+// TestRemote: pods are found by their labels in the namespace of the controller, with
+// credentials that come late and are rotated; the settings say another port, and the
+// pods are found there. All speak https. One with the labels in another namespace is
+// not even asked.
 func TestRemote(t *testing.T) {
 	needHAProxy(t)
 	first := dataplanetest.New(t, &dataplanetest.Options{Password: "c4nary-one"})
 	second := dataplanetest.New(t, &dataplanetest.Options{Password: "c4nary-two"})
+	var ca []byte
 	port := func(s *dataplanetest.Server) string {
-		u, err := url.Parse(s.URL())
+		secure := httptest.NewTLSServer(s)
+		t.Cleanup(secure.Close)
+		ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}) // for example.com
+		u, err := url.Parse(secure.URL)
 		require.NoError(t, err)
 		return u.Port()
 	}
+	firstPort, secondPort := port(first), port(second)
+	evil, err := net.Listen("tcp", "127.0.0.66:"+firstPort)
+	require.NoError(t, err)
+	asked := make(chan net.Conn, 1)
+	go func() {
+		for conn, err := evil.Accept(); err == nil; conn, err = evil.Accept() {
+			asked <- conn
+		}
+		close(asked)
+	}()
 	data, err := os.ReadFile("testdata/settings.yaml")
 	require.NoError(t, err)
-	text := func(s *dataplanetest.Server) string {
-		return strings.Replace(string(data), "podSelector:", "port: "+port(s)+"\n  podSelector:", 1)
+	text := func(port string) string {
+		return strings.NewReplacer("podSelector:", "port: "+port+"\n  podSelector:", "haproxy.example", "example.com").Replace(string(data))
 	}
 	s := &stage{t: t, manifests: t.TempDir(), settings: filepath.Join(t.TempDir(), "settings.yaml")}
-	s.write(s.settings, text(first))
+	s.write(s.settings, text(firstPort))
+	s.write(filepath.Join(s.manifests, "ca.yaml"), "apiVersion: v1\nkind: Secret\nmetadata: {name: haproxy-ca, namespace: edge}\ndata: {ca.crt: "+base64.StdEncoding.EncodeToString(ca)+"}\n")
+	s.write(filepath.Join(s.manifests, "evil.yaml"), fmt.Sprintf(podText, "evil", 66))
 	s.write(filepath.Join(s.manifests, "shop.yaml"), shop("shop.test", "192.0.2.1:80"))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -56,17 +86,13 @@ func TestRemote(t *testing.T) {
 		return strings.Contains(s.log.String(), "Secret edge/haproxy-credentials: it does not exist")
 	})
 	s.write(filepath.Join(s.manifests, "secret.yaml"), fmt.Sprintf(secretText, "c4nary-one"))
-	s.write(filepath.Join(s.manifests, "pod.yaml"), `apiVersion: v1
-kind: Pod
-metadata: {name: haproxy-0, namespace: edge, labels: {app: haproxy}}
-status: {podIP: 127.0.0.1, containerStatuses: [{name: dataplane, ready: true, state: {running: {}}}]}
-`)
+	s.write(filepath.Join(s.manifests, "pod.yaml"), fmt.Sprintf(podText, "edge", 1))
 	s.until("the first deployment", func() bool { return strings.Contains(first.Raw(), "server 192-0-2-1 192.0.2.1:80") })
 	routes, _ := first.File(dataplane.Map, "routes.map")
 	require.Equal(t, "shop.test/ demo_web_80", strings.TrimSpace(string(routes)))
 
 	// Another port: other instances, whose credentials come with the rotation.
-	s.write(s.settings, text(second))
+	s.write(s.settings, text(secondPort))
 	s.until("the refused call", func() bool { return len(second.Requests()) > 0 })
 	s.write(filepath.Join(s.manifests, "secret.yaml"), fmt.Sprintf(secretText, "c4nary-two"))
 	rotated := time.Now()
@@ -78,4 +104,24 @@ status: {podIP: 127.0.0.1, containerStatuses: [{name: dataplane, ready: true, st
 	s.until("the pod to be gone", func() bool {
 		return strings.Contains(s.log.String(), "deploying to 0 instances, gone: edge/haproxy-0")
 	})
+	require.NoError(t, evil.Close())
+	_, was := <-asked
+	require.False(t, was, "the pod of another namespace was asked")
+}
+
+// TestNamespace: without it nobody knows whose pods get the password.
+func TestNamespace(t *testing.T) {
+	if _, err := discover.OwnNamespace(func(string) string { return "" }); err == nil {
+		t.Skip("in a pod it is known")
+	}
+	t.Setenv("POD_NAMESPACE", "")
+	_, err := parseFlags([]string{"-settings", "s.yaml"}, io.Discard)
+	require.ErrorContains(t, err, "-namespace is required without -local: POD_NAMESPACE is not set")
+	c, err := parseFlags([]string{"-settings", "s.yaml", "-local", "dir"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, "default", c.namespace)
+	t.Setenv("POD_NAMESPACE", "edge")
+	c, err = parseFlags([]string{"-settings", "s.yaml"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, "edge", c.namespace)
 }

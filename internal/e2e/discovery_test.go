@@ -3,9 +3,12 @@ package e2e
 import (
 	"context"
 	"errors"
+	"net"
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +73,7 @@ func TestDiscovery(t *testing.T) {
 	at, err := url.Parse(api.URL())
 	k.must(err)
 	k.credentials("haproxy", "canary-wrong")
-	c := startController(t, options{args: []string{"-namespace", k.ns, "-pods", "app=haproxy", "-pod-port", at.Port(),
+	c := startController(t, options{args: []string{"-namespace", k.ns, "-pods", "app=haproxy", "-pod-namespace", k.ns, "-pod-scheme", "http", "-pod-port", at.Port(),
 		"-credentials", k.ns + "/haproxy", "-maxconn", "1000",
 		"-endpoint-base", api.Layout().Base, "-endpoint-socket", filepath.Join(api.Layout().Base, "admin.sock")}})
 	v := c.visit()
@@ -94,5 +97,46 @@ func TestDiscovery(t *testing.T) {
 	})
 	if strings.Contains(c.out.String(), "canary-") {
 		t.Error("a password was printed")
+	}
+}
+
+// A tenant makes a pod with the label in a namespace of its own. It gets no request:
+// no password, no configuration, no key. The controller watches all namespaces for
+// Ingresses, and its own for pods.
+func TestDiscoveryTrustsOneNamespace(t *testing.T) {
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", site("web.test", "web"))
+	api := dataplanetest.New(t, &dataplanetest.Options{Password: "canary-right", HAProxy: &dataplanetest.HAProxy{}})
+	at, err := url.Parse(api.URL())
+	k.must(err)
+	k.credentials("haproxy", "canary-right")
+	evil := newKube(t)
+	var asked, passwords atomic.Int64
+	listener, err := net.Listen("tcp", net.JoinHostPort(host("240"), at.Port()))
+	k.must(err)
+	thief := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if _, password, _ := r.BasicAuth(); password != "" {
+			passwords.Add(1)
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})}
+	go func() { _ = thief.Serve(listener) }()
+	t.Cleanup(func() { k.must(thief.Close()) })
+	evil.haproxyPod("haproxy-0", host("240"))
+	t.Cleanup(func() { k.must(evil.deletePod(context.Background(), "haproxy-0")) })
+	c := startController(t, options{env: []string{"POD_NAMESPACE=" + k.ns}, args: []string{"-pods", "app=haproxy", "-pod-scheme", "http", "-pod-port", at.Port(),
+		"-credentials", "haproxy", "-maxconn", "1000",
+		"-endpoint-base", api.Layout().Base, "-endpoint-socket", filepath.Join(api.Layout().Base, "admin.sock")}, notReady: true})
+	k.haproxyPod("haproxy-0", at.Hostname())
+	t.Cleanup(func() { k.must(k.deletePod(context.Background(), "haproxy-0")) })
+	v := c.visit()
+	eventually(t, "the pod of the controller's namespace serves", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	k.endpoints("web", backendPort, host("11"))
+	eventually(t, "changes arrive", v.expect("web.test", "/", endpoint(host("11"), backendPort)))
+	if asked.Load() > 0 {
+		t.Errorf("a pod of another namespace got %d requests, %d with the password", asked.Load(), passwords.Load())
 	}
 }

@@ -210,7 +210,7 @@ func (s *soak) options(i int) options {
 		"-templates", templates, "-kubeconfig", s.k.kubeconfigBy(s.wires[min(i, 1)]), "-drift-interval", "5s"}}
 	if i > 0 {
 		dir := filepath.Join(env.dir, "pod")
-		o.args = append(o.args, "-pods", "app=haproxy", "-pod-port", podAPIPort, "-credentials", s.k.ns+"/haproxy",
+		o.args = append(o.args, "-pods", "app=haproxy", "-pod-namespace", s.k.ns, "-pod-scheme", "http", "-pod-port", podAPIPort, "-credentials", s.k.ns+"/haproxy",
 			"-leader-elect", "-lease", s.k.ns+"/soak", "-maxconn", "1000", "-http-addr", ":8080", "-https-addr", ":8443",
 			"-endpoint-base", dir, "-endpoint-socket", filepath.Join(dir, "admin.sock"))
 	}

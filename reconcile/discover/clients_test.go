@@ -2,12 +2,17 @@ package discover
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -251,4 +256,51 @@ func TestFlappingLeavesNothing(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool { return r.conns.Load() == 0 }, time.Minute, 5*time.Millisecond, "connections are left")
+}
+
+// TestCredentialsStayWithTheInstance: by https, a server without the right certificate
+// never sees a request, and no answer sends the password on to another.
+func TestCredentialsStayWithTheInstance(t *testing.T) {
+	var asked, authorized atomic.Int64
+	count := func(w http.ResponseWriter, q *http.Request) {
+		asked.Add(1)
+		if q.Header.Get("Authorization") != "" {
+			authorized.Add(1)
+		}
+		w.WriteHeader(http.StatusNotFound)
+	}
+	thief := httptest.NewServer(http.HandlerFunc(count))
+	t.Cleanup(thief.Close)
+	wrong := httptest.NewUnstartedServer(http.HandlerFunc(count))
+	wrong.Config.ErrorLog = log.New(io.Discard, "", 0)
+	wrong.StartTLS() // nobody trusts its CA
+	t.Cleanup(wrong.Close)
+	redirects := 0
+	known := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		redirects++
+		http.Redirect(w, q, thief.URL+q.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(known.Close)
+	pool := x509.NewCertPool()
+	pool.AddCert(known.Certificate()) // for example.com and 127.0.0.1
+	for name, c := range map[string]struct {
+		url  string
+		tls  *tls.Config
+		want string
+	}{
+		"the CAs of the system":             {wrong.URL, nil, "unknown authority"},
+		"the right CA, the name of another": {known.URL, &tls.Config{RootCAs: pool, ServerName: "haproxy.edge"}, "not haproxy.edge"},
+		"plain http where https is wanted":  {strings.Replace(thief.URL, "http://", "https://", 1), &tls.Config{RootCAs: pool}, "server gave HTTP response"},
+		"a redirect to another, by http":    {known.URL, &tls.Config{RootCAs: pool}, "307"},
+	} {
+		var clients Clients
+		targets, err := clients.Targets([]dataplane.Endpoint{{Name: "pod", URL: c.url, Username: "u", Password: "canary", TLS: c.tls}})
+		require.NoError(t, err, name)
+		_, err = targets[0].Sync(t.Context(), configOf(t, "x"))
+		require.ErrorContains(t, err, c.want, name)
+		clients.Targets(nil)
+	}
+	require.NotZero(t, redirects)
+	require.Zero(t, authorized.Load(), "the password was sent")
+	require.Zero(t, asked.Load())
 }

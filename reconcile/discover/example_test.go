@@ -17,16 +17,23 @@ func ExamplePods() {
 		}},
 	}
 	credentials := discover.Credentials{DataplaneUsername: "admin", DataplanePassword: "secret"}
-	instances := discover.Pods([]*corev1.Pod{pod}, credentials, discover.PodOptions{})
-	fmt.Println(instances[0].Name, instances[0].URL)
+	instances, err := discover.Pods([]*corev1.Pod{pod}, credentials, discover.PodOptions{Namespace: "lb"})
+	fmt.Println(instances[0].Name, instances[0].URL, err)
 
 	// Clients makes targets of them, and keeps a client while nothing changes.
 	var clients discover.Clients
 	targets, err := clients.Targets(instances)
 	fmt.Println(len(targets), err)
 	// Output:
-	// lb/haproxy-0 http://192.0.2.7:5555
+	// lb/haproxy-0 https://192.0.2.7:5555 <nil>
 	// 1 <nil>
+}
+
+func ExampleOwnNamespace() {
+	env := map[string]string{"POD_NAMESPACE": "lb"}
+	namespace, err := discover.OwnNamespace(func(key string) string { return env[key] })
+	fmt.Println(namespace, err)
+	// Output: lb <nil>
 }
 
 func ExampleCredentialsFromEnv() {

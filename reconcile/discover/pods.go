@@ -1,6 +1,8 @@
 package discover
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -11,26 +13,50 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// PodOptions say how the Dataplane API of a HAProxy pod is reached.
+// PodOptions say which pods are instances, and how their Dataplane API is reached.
 type PodOptions struct {
+	Namespace string // of the pods; required: see [OwnNamespace]
 	Container string // that runs the Dataplane API and must be ready; zero: "dataplane", or the only one there is
 	PortName  string // name of the port in the specification of that container; zero, or where it has none of that name: Port
 	Port      int    // zero: 5555
-	Scheme    string // zero: "http"
+	Scheme    string // "http" or "https"; zero: "https"
 }
 
 // Pods lists the Dataplane APIs of those pods that run, have an
 // address, are not being deleted and have a ready container of that name,
 // sorted by pod. An endpoint is named by its pod, "namespace/name".
-func Pods(pods []*corev1.Pod, credentials Credentials, opts PodOptions) []dataplane.Endpoint {
+//
+// Each endpoint gets the password, the whole configuration and every private key.
+// So a pod of another namespace is refused, whatever its labels: the error names one,
+// and the endpoints of the others are returned beside it. Without a namespace, or with
+// another scheme, there are no endpoints.
+//
+// In the namespace itself, whoever may create a pod, label one or write its status
+// is trusted. With https a wrong address in a status gets nothing: the client sends
+// the password only to a server whose certificate is for the address of the pod, or
+// for the ServerName of [dataplane.Endpoint.TLS].
+func Pods(pods []*corev1.Pod, credentials Credentials, opts PodOptions) ([]dataplane.Endpoint, error) {
 	if opts.Port == 0 {
 		opts.Port = 5555
 	}
 	if opts.Scheme == "" {
-		opts.Scheme = "http"
+		opts.Scheme = "https"
+	}
+	switch {
+	case opts.Namespace == "":
+		return nil, errors.New("discovery: PodOptions.Namespace is missing: pods of all namespaces would get the password")
+	case opts.Scheme != "http" && opts.Scheme != "https":
+		return nil, fmt.Errorf("discovery: PodOptions.Scheme %q: want http or https", opts.Scheme)
 	}
 	var endpoints []dataplane.Endpoint
+	var elsewhere int
+	var err error
 	for _, pod := range pods {
+		if pod.Namespace != opts.Namespace {
+			elsewhere++
+			err = fmt.Errorf("discovery: pods of other namespaces than %s are refused: %d, such as %s/%s", opts.Namespace, elsewhere, pod.Namespace, pod.Name)
+			continue
+		}
 		if pod.DeletionTimestamp != nil || pod.Status.PodIP == "" || !opts.ready(pod) {
 			continue
 		}
@@ -42,7 +68,7 @@ func Pods(pods []*corev1.Pod, credentials Credentials, opts PodOptions) []datapl
 		})
 	}
 	slices.SortFunc(endpoints, func(a, b dataplane.Endpoint) int { return strings.Compare(a.Name, b.Name) })
-	return endpoints
+	return endpoints, err
 }
 
 // container names the container that runs the API, "" where there is none. It

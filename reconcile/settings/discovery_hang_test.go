@@ -74,7 +74,7 @@ func inDiscovery(t *testing.T, f func(t *testing.T, d *discovery)) {
 		})
 		bus := eventbus.New(nil)
 		var err error
-		d.live, err = NewLive(LiveOptions{Source: d.source, Bus: bus})
+		d.live, err = NewLive(LiveOptions{Source: d.source, Bus: bus, Program: ProgramOptions{Namespace: "edge"}})
 		require.NoError(t, err)
 		d.loop, err = d.live.NewLoop(reconcile.Options{Targets: []reconcile.Target{d.known}})
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func inDiscovery(t *testing.T, f func(t *testing.T, d *discovery)) {
 		ctx, d.stop = context.WithCancel(t.Context())
 		d.ended.Go(func() { _ = d.live.Run(ctx) })
 		d.ended.Go(func() { _ = d.loop.Run(ctx) })
-		d.ended.Go(func() { _ = d.live.FollowPods(ctx, "edge") })
+		d.ended.Go(func() { _ = d.live.FollowPods(ctx) })
 		defer func() { // also where a check in f ends the test
 			d.stop()
 			d.ended.Wait()

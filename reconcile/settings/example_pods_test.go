@@ -14,7 +14,7 @@ import (
 // ExampleLive_FollowPods deploys to the pods that the settings select.
 func ExampleLive_FollowPods() {
 	bus := eventbus.New(nil)
-	live, err := settings.NewLive(settings.LiveOptions{Bus: bus, Source: k8swatchtest.NewSource(k8swatchtest.Objects(`
+	live, err := settings.NewLive(settings.LiveOptions{Bus: bus, Program: settings.ProgramOptions{Namespace: "edge"}, Source: k8swatchtest.NewSource(k8swatchtest.Objects(`
 apiVersion: v1
 kind: Pod
 metadata: {name: haproxy-0, namespace: edge, labels: {app: haproxy}}
@@ -39,7 +39,7 @@ data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0, validation_us
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = live.Run(ctx) })
 	wg.Go(func() { _ = loop.Run(ctx) })
-	wg.Go(func() { _ = live.FollowPods(ctx, "edge") })
+	wg.Go(func() { _ = live.FollowPods(ctx) })
 	err = live.ApplyYAML(ctx, "settings.yaml", []byte(`
 haproxyConfig:
   template: |

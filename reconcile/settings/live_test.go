@@ -87,7 +87,7 @@ func runLive(t *testing.T, f func(ctx context.Context, t *testing.T, l *liveTest
 			}
 			return l.check(ctx, name)
 		}
-		l.live, err = NewLive(LiveOptions{Source: l.source, Bus: l.bus, Check: check, CheckTimeout: 10 * time.Second, Program: ProgramOptions{
+		l.live, err = NewLive(LiveOptions{Source: l.source, Bus: l.bus, Check: check, CheckTimeout: 10 * time.Second, Program: ProgramOptions{Namespace: "edge",
 			Globals: map[string]any{"count": func() int64 { return l.renders.Add(1) }, "made": l.makes}}})
 		require.NoError(t, err)
 		l.loop, err = l.live.NewLoop(reconcile.Options{Targets: []reconcile.Target{l.target}, Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {

@@ -22,14 +22,17 @@ import (
 // FollowPods finds the instances that the settings in use select with
 // dataplane.podSelector, now and whenever pods, settings, credentials or what
 // dataplane.tls names change, and gives them to the loop of [Live.NewLoop] as its
-// targets, until ctx ends. namespace is that of the controller, where a Secret or a
-// ConfigMap is looked for that the settings name without one.
+// targets, until ctx ends. It needs [ProgramOptions.Namespace].
 //
 // What is missing or wrong is reported as [CredentialsInvalid], and so is what has
 // not been read within 10 s; the loop keeps its targets meanwhile. How what is read
 // does stands in [Live.State] beside what the settings watch. The error says that
-// there is no loop.
-func (l *Live) FollowPods(ctx context.Context, namespace string) error {
+// there is no loop, or no namespace.
+func (l *Live) FollowPods(ctx context.Context) error {
+	namespace := l.opts.Program.Namespace
+	if namespace == "" {
+		return errors.New("settings: FollowPods needs ProgramOptions.Namespace, that of the controller")
+	}
 	l.mu.Lock()
 	loop := l.loop
 	l.mu.Unlock()
@@ -184,7 +187,7 @@ func (s *Settings) endpoints(ctx context.Context, stores Stores, credentials dis
 		pods = append(pods, o.(*corev1.Pod))
 	}
 	d := s.Dataplane
-	return discover.Pods(pods, credentials, discover.PodOptions{Container: d.Container, Port: d.Port, Scheme: d.Scheme}), nil
+	return discover.Pods(pods, credentials, discover.PodOptions{Namespace: d.PodSelector.Namespace, Container: d.Container, Port: d.Port, Scheme: d.Scheme})
 }
 
 func (s *Settings) clientOptions() *dataplane.ClientOptions {

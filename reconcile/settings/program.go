@@ -20,8 +20,13 @@ import (
 )
 
 // ProgramOptions say what the templates of settings have besides what the
-// settings name. The zero value is complete.
+// settings name. The zero value is complete for settings without a podSelector.
 type ProgramOptions struct {
+	// Namespace is that of the controller (see [discover.OwnNamespace]): where pods,
+	// Secrets and ConfigMaps are looked for that the settings name without one. It is
+	// required where podSelector names none.
+	Namespace string
+
 	// Globals are the host's own functions and values, as in
 	// [templating.Options.Globals].
 	Globals map[string]any
@@ -80,7 +85,10 @@ func NewProgram(s *Settings, opts *ProgramOptions) (*Program, error) {
 		return nil, err
 	}
 	p, errs := compileProgram(s, opts)
-	return p, errs.OrNil()
+	if len(errs) > 0 {
+		return nil, errs.OrNil()
+	}
+	return p, nil
 }
 
 // ParseProgram reads settings and compiles them. The error is an [Errors]
@@ -98,7 +106,7 @@ func ParseProgram(name string, data []byte, opts *ProgramOptions) (*Program, err
 }
 
 // compileProgram compiles settings that need not be right otherwise.
-func compileProgram(s *Settings, opts *ProgramOptions) (*Program, Errors) {
+func compileProgram(s *Settings, opts *ProgramOptions) (_ *Program, errs Errors) {
 	if opts == nil {
 		opts = &ProgramOptions{}
 	}
@@ -111,7 +119,10 @@ func compileProgram(s *Settings, opts *ProgramOptions) (*Program, Errors) {
 			p.watch(name, p.settings.WatchedResources[name])
 		}
 	}
-	if sel := s.Dataplane.PodSelector; len(sel.MatchLabels) > 0 {
+	if sel := &p.settings.Dataplane.PodSelector; len(sel.MatchLabels) > 0 {
+		if orElse(&sel.Namespace, opts.Namespace); sel.Namespace == "" {
+			errs = append(errs, s.doc.Problem("dataplane.podSelector", "no namespace: pods of all namespaces would get the password; set podSelector.namespace, or tell the controller its own"))
+		}
 		p.watch(haproxyPods, WatchedResource{APIVersion: "v1", Resources: "pods", Namespace: sel.Namespace,
 			LabelSelector: sel.String(), Store: StoreFull, IndexBy: []string{"metadata.namespace", "metadata.name"}})
 	}
@@ -120,10 +131,10 @@ func compileProgram(s *Settings, opts *ProgramOptions) (*Program, Errors) {
 		Entries: p.files.order, Globals: p.globals(opts), Vars: p.vars(nil), MaxOutput: opts.MaxOutput,
 	})
 	if err != nil {
-		return nil, p.files.problems(s, err)
+		return nil, append(errs, p.files.problems(s, err)...)
 	}
 	p.templates = &render.Templates{Engine: engine, Input: p.input, Layout: p.layout, HTTP: opts.HTTP, Post: postProcessors(s), Pure: !opts.Impure}
-	return p, nil
+	return p, errs
 }
 
 // usableName reports whether templates can use the name of a watched resource.

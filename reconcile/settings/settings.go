@@ -103,10 +103,10 @@ type Intervals map[string]metav1.Duration
 // Dataplane says how the instances are found and reached. The folders must be
 // absolute; they are those of the machine where HAProxy runs.
 type Dataplane struct {
-	PodSelector PodSelector `json:"podSelector,omitzero" doc:"The pods of HAProxy."`
+	PodSelector PodSelector `json:"podSelector,omitzero" doc:"The pods of HAProxy, of one namespace. They get the password, the configuration and every key: whoever may create pods there is trusted."`
 	Container   string      `json:"container,omitempty" doc:"Container of the Dataplane API. Empty: dataplane."`
 	Port        int         `json:"port,omitempty" doc:"Port of the Dataplane API. Empty: 5555." min:"0" max:"65535"`
-	Scheme      string      `json:"scheme,omitempty" doc:"Empty: http." enum:"http,https"`
+	Scheme      string      `json:"scheme,omitempty" doc:"Empty: https. With http, whoever is on the way to a pod can read the password and every key." enum:"http,https"`
 	TLS         TLS         `json:"tls,omitzero" doc:"How https is checked."`
 	BaseDir     string      `json:"baseDir,omitempty" doc:"Folder of haproxy.cfg. Empty: /etc/haproxy." is:"folder"`
 	MapsDir     string      `json:"mapsDir,omitempty" doc:"Empty: maps in baseDir." is:"folder"`
@@ -119,7 +119,7 @@ type Dataplane struct {
 // PodSelector selects pods by their labels.
 type PodSelector struct {
 	MatchLabels map[string]string `json:"matchLabels,omitempty" doc:"Labels that a pod must have."`
-	Namespace   string            `json:"namespace,omitempty" doc:"One namespace. Empty: all." is:"name"`
+	Namespace   string            `json:"namespace,omitempty" doc:"The only namespace whose pods count. Empty: that of the controller." is:"name"`
 }
 
 // String gives the selector as in kubectl -l.
@@ -137,8 +137,8 @@ type Logging struct {
 	Format string `json:"format,omitempty" doc:"Empty: text." enum:"text,json"`
 }
 
-// Defaulted returns a copy in which nothing is left to a default. It is the one
-// place that knows them.
+// Defaulted returns a copy in which nothing is left to a default, but for the
+// namespace of the controller. It is the one place that knows them.
 func (s *Settings) Defaulted() *Settings {
 	d := *s
 	d.IgnoreFields, d.WatchedResources = nil, make(map[string]WatchedResource, len(s.WatchedResources))
@@ -154,7 +154,7 @@ func (s *Settings) Defaulted() *Settings {
 	p, layout := &d.Dataplane, s.Layout()
 	orElse(&p.Container, "dataplane")
 	orElse(&p.Port, 5555)
-	orElse(&p.Scheme, "http")
+	orElse(&p.Scheme, "https")
 	orElse(&p.Strategy, "raw")
 	for _, ref := range []*KeyRef{&p.TLS.CASecret, &p.TLS.CAConfigMap} {
 		if *ref != (KeyRef{}) {

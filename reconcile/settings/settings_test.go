@@ -33,7 +33,7 @@ func TestParseProgramErrors(t *testing.T) {
 			for _, f := range archive.Files {
 				files[f.Name] = string(f.Data)
 			}
-			_, err = ParseProgram("s.yaml", []byte(files["s.yaml"]), nil)
+			_, err = ParseProgram("s.yaml", []byte(files["s.yaml"]), &ProgramOptions{Namespace: "edge"})
 			got := ""
 			if err != nil {
 				var all Errors

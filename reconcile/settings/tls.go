@@ -113,7 +113,7 @@ func (d TLS) check(scheme string, fail func(path, format string, args ...any)) {
 	if d == (TLS{}) {
 		return
 	}
-	if scheme != "https" {
+	if scheme == "http" {
 		fail("", "has a meaning with dataplane.scheme: https alone")
 	}
 	given := 0

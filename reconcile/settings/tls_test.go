@@ -139,7 +139,7 @@ func note[E any](s *tlsStage, bus *eventbus.Bus) {
 func (s *tlsStage) run() {
 	bus := eventbus.New(nil)
 	var err error
-	s.live, err = NewLive(LiveOptions{Source: s.source, Bus: bus})
+	s.live, err = NewLive(LiveOptions{Source: s.source, Bus: bus, Program: ProgramOptions{Namespace: "edge"}})
 	require.NoError(s.t, err)
 	s.loop, err = s.live.NewLoop(reconcile.Options{})
 	require.NoError(s.t, err)
@@ -151,7 +151,7 @@ func (s *tlsStage) run() {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = s.live.Run(ctx) })
 	wg.Go(func() { _ = s.loop.Run(ctx) })
-	wg.Go(func() { _ = s.live.FollowPods(ctx, "edge") })
+	wg.Go(func() { _ = s.live.FollowPods(ctx) })
 	s.t.Cleanup(func() {
 		stop()
 		wg.Wait()
@@ -171,7 +171,6 @@ haproxyConfig: {template: "# %s\n"}
 dataplane:
   podSelector: {matchLabels: {app: haproxy}}
   port: %s
-  scheme: https
   tls: {%s}
 credentialsSecretRef: {name: haproxy-credentials}
 reconcile: {retryInterval: 10ms, retryMaxInterval: 50ms, minDeploymentInterval: 10ms, debounceInterval: 10ms}
@@ -287,6 +286,7 @@ func TestFollowPodsTLSChecks(t *testing.T) {
 	for name, c := range map[string]struct{ tls, refused string }{
 		"the name of another":    {"caSecretRef: {name: ca}, serverName: api.edge.test" + client, "valid for haproxy.edge.test, not api.edge.test"},
 		"the address as name":    {"caSecretRef: {name: ca}" + client, "cannot validate certificate for 127.0.0.1"},
+		"nothing said":           {"", "cannot validate certificate for 127.0.0.1"},
 		"the CAs of the system":  {"serverName: haproxy.edge.test" + client, "unknown authority"},
 		"insecure, explicitly":   {"insecureSkipVerify: true" + client, ""},
 		"the right one, by name": {"caSecretRef: {name: ca}, serverName: haproxy.edge.test" + client, ""},
@@ -305,6 +305,33 @@ func TestFollowPodsTLSChecks(t *testing.T) {
 			require.Empty(t, s.api.Requests())
 		})
 	}
+}
+
+// TestFollowPodsOfOneNamespace: a pod with the labels, in a namespace of somebody
+// else, is not even watched; and settings that leave the namespace open are refused
+// where the controller does not know its own.
+func TestFollowPodsOfOneNamespace(t *testing.T) {
+	ca := newAuthority(t)
+	s := newTLSStage(t, ca.pair("haproxy.edge.test"))
+	s.source.Apply(secret("ca", map[string]string{"ca.crt": ca.pem}))
+	evil, err := s.source.Fetch(t.Context(), corev1.SchemeGroupVersion.WithResource("pods"), "edge", "haproxy-0")
+	require.NoError(t, err)
+	pod := evil.(*corev1.Pod).DeepCopy()
+	pod.Namespace = "evil"
+	s.source.Apply(pod)
+	s.run()
+	require.NoError(t, s.apply("{{ len(controller.haproxy_pods.List()) }}", "caSecretRef: {name: ca}, serverName: haproxy.edge.test, clientCertificateSecretRef: {name: client}"))
+	s.until("the deployment", s.has("1"))
+	instances := s.loop.State().Instances
+	require.Len(t, instances, 1)
+	require.Equal(t, "edge/haproxy-0", instances[0].Name)
+
+	text := []byte("haproxyConfig: {template: x}\ndataplane: {podSelector: {matchLabels: {a: b}}}\n")
+	_, err = ParseProgram("s.yaml", text, nil)
+	require.ErrorContains(t, err, "s.yaml:2:26: dataplane.podSelector: no namespace: pods of all namespaces would get the password")
+	live, err := NewLive(LiveOptions{Source: s.source})
+	require.NoError(t, err)
+	require.ErrorContains(t, live.FollowPods(t.Context()), "needs ProgramOptions.Namespace")
 }
 
 // TestDataplaneTLSConfig: what cannot be read whole is not trusted in part, and an

@@ -31,7 +31,7 @@ func TestWrongSettings(t *testing.T) {
 		settings, want := archive.Files[i], &archive.Files[i+1]
 		require.Equal(t, "errors", want.Name, "behind %s", settings.Name)
 		t.Run(settings.Name, func(t *testing.T) {
-			_, err := ParseProgram("s.yaml", settings.Data, nil)
+			_, err := ParseProgram("s.yaml", settings.Data, &ProgramOptions{Namespace: "edge"})
 			var all Errors
 			require.ErrorAs(t, err, &all)
 			for _, e := range all {
