@@ -44,11 +44,11 @@ func TestInheritsNothingThatHAProxyRefuses(t *testing.T) {
 			if err != nil && !errors.As(err, &invalid) {
 				t.Fatal(err)
 			}
-			if invalid != nil && inherits(base, next) {
+			if invalid != nil && inherits(t.Context(), base, next) {
 				t.Errorf("inherited what haproxy refuses: %v", err)
 			}
 			if invalid == nil {
-				t.Logf("haproxy takes it; inherited: %v", inherits(base, next))
+				t.Logf("haproxy takes it; inherited: %v", inherits(t.Context(), base, next))
 			}
 		})
 	}

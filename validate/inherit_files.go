@@ -2,6 +2,7 @@ package validate
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -9,20 +10,25 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // filesInherit wants the same files, but for entries of maps of strings and for
-// certificates of the same shape.
-func filesInherit(base, cfg *dataplane.Config) bool {
+// certificates of the same shape. It reads the text once, however many files changed.
+func filesInherit(ctx context.Context, base, cfg *dataplane.Config) bool {
+	more := sync.OnceValue(func() map[string]bool { return wantMore(cfg) })
+	others := sync.OnceValue(func() map[string]bool { return notByStringMaps(cfg.Main()) })
 	for _, f := range cfg.Files() {
 		old, ok := base.File(f.Kind, f.Name)
 		switch {
 		case ok && bytes.Equal(old.Content, f.Content):
-		case ok && f.Kind == dataplane.Map && plainEntries(f.Content) && onlyStringMaps(cfg.Main(), f.Name):
-		case ok && f.Kind == dataplane.Certificate && sameShape(old.Content, f.Content) && !wantsMore(cfg, f.Name):
+		case ctx.Err() != nil:
+			return false
+		case ok && f.Kind == dataplane.Map && plainEntries(f.Content) && others() != nil && !others()[f.Name]:
+		case ok && f.Kind == dataplane.Certificate && sameShape(old.Content, f.Content) && more() != nil && !more()[f.Name]:
 		default:
 			return false
 		}
@@ -30,14 +36,26 @@ func filesInherit(base, cfg *dataplane.Config) bool {
 	return len(base.Files()) == len(cfg.Files())
 }
 
-// wantsMore reports whether a configuration asks more of a certificate than
-// that OpenSSL takes it: an answer by OCSP, a file beside it such as "a.pem.ocsp".
-func wantsMore(cfg *dataplane.Config, name string) bool {
+// wantMore returns the certificates of which a configuration asks more than that
+// OpenSSL takes them: an answer by OCSP, a file beside it such as "a.pem.ocsp". Nil
+// means that it may ask that of any.
+func wantMore(cfg *dataplane.Config) map[string]bool {
 	words := []string{"ocsp-update", "issuers-chain-path", "acme", "crt-store"}
-	return containsAny(cfg.Main(), words) || slices.ContainsFunc(cfg.Files(), func(f dataplane.File) bool {
-		return f.Kind == dataplane.CRTList && containsAny(string(f.Content), words) ||
-			f.Kind == dataplane.Certificate && strings.HasPrefix(f.Name, name+".")
-	})
+	if containsAny(cfg.Main(), words) {
+		return nil
+	}
+	more := map[string]bool{}
+	for _, f := range cfg.Files() {
+		if f.Kind == dataplane.CRTList && containsAny(string(f.Content), words) {
+			return nil
+		}
+		for i := range f.Name {
+			if f.Kind == dataplane.Certificate && f.Name[i] == '.' {
+				more[f.Name[:i]] = true
+			}
+		}
+	}
+	return more
 }
 
 func sameShape(a, b []byte) bool {
@@ -79,29 +97,34 @@ func shapeOf(content []byte) (shape string) {
 // manual, section 7.3.1). Others want expressions, addresses or numbers.
 var stringMaps = regexp.MustCompile(`^map(_(str|beg|sub|dir|dom|end)(_str)?)?$`)
 
-// onlyStringMaps reports whether nothing but those converters names a file, in
-// whatever folder.
-func onlyStringMaps(text, name string) bool {
+// notByStringMaps tells the names of maps, in whatever folder, that something else
+// than those converters names. Nil means that the text may name a file in another way.
+func notByStringMaps(text string) map[string]bool {
 	for line := range strings.Lines(text) {
 		if haproxycfg.Expands(line) {
-			return false
+			return nil
 		}
 	}
 	if containsAny(text, []string{"lua-load", `\x`}) {
-		return false // which may name it in another way
+		return nil
 	}
-	text = strings.NewReplacer(`"`, "", "'", "", `\`, "").Replace(text) // m'.map' is m.map
-	for {
-		before, after, found := strings.Cut(text, name)
-		if !found {
-			return true
+	text = strings.NewReplacer(`"`, "", "'", "", `\`, "").Replace(text) + "\n" // m'.map' is m.map
+	others := map[string]bool{}
+	word, start := 0, 0 // where the current word begins, and its last element
+	for i := range len(text) {
+		if text[i] != '/' && pathByte(text[i]) {
+			continue
 		}
-		converter, _, call := strings.Cut(before[strings.LastIndexAny(before, " \t\n\",'[")+1:], "(")
-		if !call || !stringMaps.MatchString(converter) {
-			return false
+		if name := text[start:i]; strings.HasSuffix(name, ".map") {
+			converter, _, call := strings.Cut(text[word:start], "(")
+			others[name] = others[name] || !call || !stringMaps.MatchString(converter)
 		}
-		text = after
+		start = i + 1
+		if strings.IndexByte(" \t\n\",'[", text[i]) >= 0 {
+			word = start
+		}
 	}
+	return others
 }
 
 // maxEntry is the length up to which HAProxy never cuts a line of a map,

@@ -26,18 +26,18 @@ func TestInheritsOnlyCertificatesOfOneShape(t *testing.T) {
 	}
 	base := config(newCertificate(t))
 	for curve, want := range map[elliptic.Curve]bool{elliptic.P256(): true, elliptic.P224(): false, elliptic.P384(): false} {
-		if got := inherits(base, config(newCertificateOn(t, curve))); got != want {
+		if got := inherits(t.Context(), base, config(newCertificateOn(t, curve))); got != want {
 			t.Errorf("%s: got %v", curve.Params().Name, got)
 		}
 	}
 }
 
-func newCertificate(t *testing.T) []byte {
+func newCertificate(t testing.TB) []byte {
 	t.Helper()
 	return newCertificateOn(t, elliptic.P256())
 }
 
-func newCertificateOn(t *testing.T, curve elliptic.Curve) []byte {
+func newCertificateOn(t testing.TB, curve elliptic.Curve) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
 	if err != nil {

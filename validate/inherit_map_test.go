@@ -14,7 +14,8 @@ func TestOnlyStringMaps(t *testing.T) {
 		"global\n  lua-load /srv/x.lua\n" + use:                                        false,
 		use + "  http-request deny if { path_reg '^/x$' }\n":                           true,
 	} {
-		if got := onlyStringMaps(text, "m.map"); got != want {
+		others := notByStringMaps(text)
+		if got := others != nil && !others["m.map"]; got != want {
 			t.Errorf("%s\ngot %v", text, got)
 		}
 	}

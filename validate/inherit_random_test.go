@@ -43,7 +43,7 @@ func TestInheritsAtRandom(t *testing.T) {
 		bases++
 		for range 40 {
 			next := m.change(base)
-			if !inherits(base.config(t), next.config(t)) {
+			if !inherits(t.Context(), base.config(t), next.config(t)) {
 				continue
 			}
 			asked++

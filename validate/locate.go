@@ -10,11 +10,23 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// locator finds the line that a message of haproxy is about.
+// locator finds the line that a message of haproxy is about. There may be as many
+// messages as lines, so it reads the text once.
 type locator struct {
 	layout   dataplane.Layout
 	cfg      *dataplane.Config
 	sections []haproxycfg.Section
+	lines    []string
+	files    map[string]dataplane.Position // by their paths
+}
+
+func newLocator(layout dataplane.Layout, cfg *dataplane.Config) *locator {
+	l := &locator{layout: layout, cfg: cfg, sections: haproxycfg.Split(cfg.Main()), files: map[string]dataplane.Position{}}
+	l.lines = slices.Collect(strings.Lines(cfg.Main()))
+	for _, f := range cfg.Files() {
+		l.files[layout.Path(f.Kind, f.Name)] = dataplane.Position{Kind: f.Kind, Name: f.Name}
+	}
+	return l
 }
 
 var (
@@ -63,9 +75,11 @@ func (l *locator) finding(text string) Finding {
 	}
 	line := ""
 	if f.File == l.layout.ConfigPath() {
-		line = lineOf(l.cfg.Main(), f.Line)
+		if f.Line > 0 && f.Line <= len(l.lines) {
+			line = strings.TrimRight(l.lines[f.Line-1], "\r\n")
+		}
 		f.Section = l.sectionAt(f.Line)
-	} else if p, ok := l.inFiles(f.File); ok && p.Kind != dataplane.Certificate { // which has a private key
+	} else if p, ok := l.files[f.File]; ok && p.Kind != dataplane.Certificate { // which has a private key
 		file, _ := l.cfg.File(p.Kind, p.Name)
 		line = lineOf(string(file.Content), f.Line)
 	}
@@ -81,12 +95,12 @@ func (l *locator) finding(text string) Finding {
 func (l *locator) position(text string, f Finding, named []namedLine) dataplane.Position {
 	var last dataplane.Position // the file that stands last in quotes
 	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
-		if p, ok := l.inFiles(m[1]); ok {
+		if p, ok := l.files[m[1]]; ok {
 			last = p
 		}
 	}
 	for _, n := range named {
-		p, ok := l.inFiles(n.file)
+		p, ok := l.files[n.file]
 		switch {
 		case !ok:
 		case p.Kind == dataplane.CRTList && last.Name != "" && last.Kind != dataplane.CRTList:
@@ -100,16 +114,6 @@ func (l *locator) position(text string, f Finding, named []namedLine) dataplane.
 		return dataplane.Position{Line: f.Line}
 	}
 	return last
-}
-
-// inFiles finds the file of the configuration that lies at a path.
-func (l *locator) inFiles(path string) (dataplane.Position, bool) {
-	for _, f := range l.cfg.Files() {
-		if l.layout.Path(f.Kind, f.Name) == path {
-			return dataplane.Position{Kind: f.Kind, Name: f.Name}, true
-		}
-	}
-	return dataplane.Position{}, false
 }
 
 // byName finds the line of a message that names a section in quotes, and perhaps
@@ -151,12 +155,11 @@ func partOfWord(word, name string) bool {
 }
 
 func (l *locator) sectionAt(line int) string {
-	for _, s := range slices.Backward(l.sections) {
-		if s.Line <= line {
-			return sectionName(s.Kind, s.Name)
-		}
+	below, _ := slices.BinarySearchFunc(l.sections, line+1, func(s haproxycfg.Section, line int) int { return s.Line - line })
+	if below == 0 {
+		return ""
 	}
-	return ""
+	return sectionName(l.sections[below-1].Kind, l.sections[below-1].Name)
 }
 
 // lineOf returns a line of a text, counted from 1.

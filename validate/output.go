@@ -8,7 +8,6 @@ import (
 	"unicode"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
@@ -22,7 +21,7 @@ var summaries = []string{"rror(s) found in configuration file", "atal errors fou
 
 // readOutput makes the verdict from the output of haproxy -c.
 func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane.Config, box *sandbox) *verdict {
-	l := &locator{layout: layout, cfg: cfg, sections: haproxycfg.Split(cfg.Main())}
+	l := newLocator(layout, cfg)
 	said := &verdict{}
 	var summary []Finding
 	var other []string

@@ -30,9 +30,6 @@ func (v *Validator) Semantics(ctx context.Context, cfg *dataplane.Config) (*Repo
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoBinary, err)
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("validate: %w", err)
-	}
 	version, err := v.versionOf(ctx, binary)
 	if err != nil {
 		return nil, err
@@ -41,8 +38,11 @@ func (v *Validator) Semantics(ctx context.Context, cfg *dataplane.Config) (*Repo
 	if known != nil {
 		return v.result(known, version, &Report{Remembered: true})
 	}
-	if !v.NoInherit && base != nil && inherits(base, cfg) {
+	if !v.NoInherit && base != nil && inherits(ctx, base, cfg) {
 		return v.result(accepted, version, &Report{Inherited: true})
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("validate: %w", err)
 	}
 	start := time.Now()
 	said, err := v.ask(ctx, binary, cfg)

@@ -57,7 +57,7 @@ type difference struct {
 	target           change.Target
 	steps            []ranked
 	was, is          *references     // to the files that differ
-	fetched          map[string]bool // servers that sample fetches name, once asked for
+	named            map[string]bool // by the current text, once asked for; see names
 	normalised       int             // sections that were brought into the normal form
 	rearranged       bool            // sections stand in another order, or are parted in another way
 }

@@ -142,12 +142,12 @@ func (p *part) waitingFiles() map[fileID]*fileWait {
 		}
 		changing[config.Key{Kind: kind, Name: name}] = true
 		if s.Action == change.Create && s.Parent == "" && s.Name != "" {
-			coming = append(coming, s.Name)
+			coming = append(coming, s.Name, "")
 		}
 	}
-	leads := func(value string) bool {
-		return slices.ContainsFunc(coming, func(name string) bool { return strings.Contains(value, name) })
-	}
+	cut := strings.NewReplacer(coming...) // looks for all names at once
+	leads := func(value string) bool { return cut.Replace(value) != value }
+	named := p.named(changing)
 	files := make(map[fileID]*fileWait)
 	for i := range p.steps {
 		s := &p.steps[i]
@@ -160,7 +160,7 @@ func (p *part) waitingFiles() map[fileID]*fileWait {
 		}
 		w := files[id]
 		if w == nil {
-			w = &fileWait{keys: make(map[string]bool), waits: p.namedIn(changing, id.name)}
+			w = &fileWait{keys: make(map[string]bool), waits: named[id.name]}
 			files[id] = w
 		}
 		w.waits = w.waits || s.Impact == change.Reload
@@ -177,17 +177,23 @@ func (p *part) waitingFiles() map[fileID]*fileWait {
 	return files
 }
 
-// namedIn reports whether one of the sections names a file, before or after.
-func (p *part) namedIn(sections map[config.Key]bool, file string) bool {
+// named returns the names of files, and other words, that these sections have before
+// or after.
+func (p *part) named(sections map[config.Key]bool) map[string]bool {
+	named := make(map[string]bool)
+	ends := func(r rune) bool { return r != '.' && !config.IsNameRune(r) }
 	for _, x := range []*config.Index{p.running.Index(), p.desired.Index()} {
 		for i := range x.List {
 			s := &x.List[i]
-			if sections[config.Key{Kind: s.Kind, Name: s.Name}] && strings.Contains(s.Text, file) {
-				return true
+			if !sections[config.Key{Kind: s.Kind, Name: s.Name}] {
+				continue
+			}
+			for word := range strings.FieldsFuncSeq(s.Text, ends) {
+				named[word] = true
 			}
 		}
 	}
-	return false
+	return named
 }
 
 // entries returns the desired content of a map with those keys as they were.

@@ -23,8 +23,9 @@ type backend struct {
 	defaultServer []string // words of all default-server lines
 	dynamicCookie bool
 	used          []string // servers that rules of the backend name
-	obscure       bool     // the words of its lines are not what HAProxy reads
-	ahead         bool     // see change.Step
+	tracked       map[string]bool
+	obscure       bool // the words of its lines are not what HAProxy reads
+	ahead         bool // see change.Step
 }
 
 // servers compares the servers of two versions of a section by their names, and
@@ -68,7 +69,7 @@ func withoutServers(lines []config.Line) []config.Line {
 // newBackend reads the lines that are no servers. It is obscure where servers
 // cannot be compared one by one.
 func newBackend(x *config.Index, s *config.Section, lines []config.Line) *backend {
-	b := &backend{section: s, byName: make(map[string]int), balance: change.Balance{Algorithm: "roundrobin"}}
+	b := &backend{section: s, byName: make(map[string]int), tracked: make(map[string]bool), balance: change.Balance{Algorithm: "roundrobin"}}
 	for _, defaults := range x.Inherited(s) {
 		for _, l := range defaults.Lines() {
 			b.setting(l)
@@ -113,6 +114,9 @@ func (b *backend) read(lines []config.Line, defaults []string) {
 		if !ok || b.has(s.Name) || l.Expands() {
 			b.obscure = true
 			return
+		}
+		for _, name := range s.Options["track"] {
+			b.tracked[name] = true
 		}
 		b.byName[s.Name] = len(b.servers)
 		b.servers = append(b.servers, s)
@@ -238,7 +242,7 @@ func (d *difference) whyNotAddable(b *backend, s *config.Server) string {
 		case "cookie":
 			ok = noCookies == ""
 		case "ca-file", "crl-file", "crt":
-			if slices.ContainsFunc(values, func(path string) bool { return !strings.Contains(d.current.Main, path) }) {
+			if slices.ContainsFunc(values, func(path string) bool { return !d.names(path) }) {
 				return "HAProxy reads files that it does not know yet at a reload"
 			}
 		}
@@ -280,12 +284,11 @@ func (d *difference) serverGoes(was, is *backend, s *config.Server) {
 	step.Fields = []change.Field{{Name: "address", Old: s.Args[0]}}
 	step.Do = &change.Do{Verb: change.DeleteServer, Ref: is.ref(s.Name)}
 	reason := cmp.Or(d.target.WhyNot("server", change.Delete, ""), whyFixed(was, is), whyNoName(step.Do.Ref))
-	tracks := func(other config.Server) bool { return slices.Contains(other.Options["track"], s.Name) }
 	switch {
 	case reason != "":
 	case slices.Contains(was.used, s.Name), slices.Contains(is.used, s.Name):
 		reason = "a use-server rule names it"
-	case slices.ContainsFunc(was.servers, tracks), strings.Contains(d.current.Main, "track "+is.section.Name+"/"+s.Name):
+	case was.tracked[s.Name], d.names("track " + is.section.Name + "/" + s.Name):
 		reason = "another server tracks it"
 	case d.sampled(is.section.Name, s.Name):
 		reason = "a sample fetch names it"
@@ -301,13 +304,30 @@ var sampleFetch = regexp.MustCompile(`srv_\w+\(([^),\s]+)`)
 // sampled reports whether a sample fetch may name a server, which HAProxy then does
 // not delete. One without a backend is taken to mean any backend.
 func (d *difference) sampled(backend, server string) bool {
-	if d.fetched == nil {
-		d.fetched = make(map[string]bool)
+	return d.names("srv "+server) || d.names("srv "+backend+"/"+server)
+}
+
+// names reports whether the current text has an absolute path, a server behind
+// "track ", or one as the argument of a sample fetch ("srv "). It reads the text once:
+// there may be as many servers as lines.
+func (d *difference) names(what string) bool {
+	if d.named == nil {
+		d.named = make(map[string]bool)
 		for _, match := range sampleFetch.FindAllStringSubmatch(d.current.Main, -1) {
-			d.fetched[match[1]] = true
+			d.named["srv "+match[1]] = true
+		}
+		previous := ""
+		for word := range strings.FieldsSeq(d.current.Main) {
+			word = strings.Trim(word, `"'`)
+			if previous == "track" {
+				d.named["track "+word] = true
+			} else if strings.HasPrefix(word, "/") {
+				d.named[word] = true
+			}
+			previous = word
 		}
 	}
-	return d.fetched[server] || d.fetched[backend+"/"+server]
+	return d.named[what]
 }
 
 // serverOrder shows that servers that stay changed places.
