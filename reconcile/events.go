@@ -192,6 +192,7 @@ type ReconciliationCompleted struct {
 	Reasons   []string
 	Rendered  TemplateRendered // what it was made of
 	Attempts  int              // to render and validate; several where something is at fault
+	SetAside  int              // resources left out until they are tried: they changed with one of their namespace that is at fault
 	Failures  int              // reconciliations that failed before this one, in a row
 }
 
@@ -209,6 +210,9 @@ func (e ReconciliationCompleted) Report() event.Report {
 			r.Level = slog.LevelDebug
 		}
 		return r
+	}
+	if e.SetAside > 0 {
+		before = ", without " + count(e.SetAside, "resource") + " that changed with what is at fault and will be tried now" + before
 	}
 	r.Sentence = "new valid configuration of " + e.Rendered.String() + before
 	r.Fields = []slog.Attr{hashField(e.Hash)}

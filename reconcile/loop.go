@@ -36,7 +36,8 @@ type Loop struct {
 	left    []string // instances that left since then
 	refetch uint64   // the reconciliation whose outcome is made again, without what was fetched for it
 	state   State
-	running bool // one of Run, Once and Preview
+	running bool   // one of Run, Once and Preview
+	hurry   func() // ends a trial that takes too long
 
 	refusing   sync.Mutex // one refusal at a time is told the renderer
 	rendering  sync.Mutex // one render at a time: Run, Once and Preview share the renderer
@@ -60,9 +61,12 @@ func New(opts Options) (*Loop, error) {
 		bus:     opts.Bus,
 		wake:    make(chan struct{}, 1),
 		changed: make(chan struct{}),
+		hurry:   func() {},
 		workers: map[string]*worker{},
 		sched:   schedule{instances: map[string]*instanceState{}},
 		refused: map[Refusal]bool{},
+
+		quarantine: quarantine{rulings: map[identity]*ruling{}},
 	}
 	l.live.Store(&opts)
 	if err := l.SetTargets(opts.Targets...); err != nil {
@@ -89,6 +93,7 @@ func (l *Loop) trigger(reason string) {
 	case l.wake <- struct{}{}:
 	default:
 	}
+	l.hurry()
 }
 
 // Run reconciles until ctx ends, and returns nil when everything that it

@@ -40,6 +40,7 @@ type ruling struct {
 	relapses  int       // how often it was so again, changed or released meanwhile
 	changed   bool      // since it was judged
 	withdrawn bool      // the instances that refused it have left, or refuse whatever they get
+	aside     bool      // left out with another of its namespace, and not known to be at fault
 	released  time.Time // zero: it is left out
 	recorded  bool      // by the Recorder
 }
@@ -129,6 +130,12 @@ func (l *Loop) adopt(id uint64, s *search) {
 			l.judge(id, c, now)
 		}
 	}
+	for _, r := range s.aside {
+		if is, asked := s.last.left.now(r.identity()); asked {
+			q.setAside(is, now)
+			s.last.aside++
+		}
+	}
 	for _, v := range q.out() {
 		is, asked := s.last.left.now(v.Resource.identity())
 		switch {
@@ -162,14 +169,16 @@ func (l *Loop) notice(v *ruling, is Resource) {
 	}
 }
 
-// inVain notes a trial that failed.
-func (l *Loop) inVain(r Resource, now time.Time) {
-	v := l.quarantine.rulings[r.identity()]
-	if v.changed && v.Trials == 0 {
-		v.relapses, v.judged = v.relapses+1, time.Now()
+// setAside leaves a resource out until the trial that follows at once.
+func (q *quarantine) setAside(r Resource, now time.Time) {
+	v := q.rulings[r.identity()]
+	if v == nil {
+		v = &ruling{}
+		q.rulings[r.identity()] = v
 	}
-	v.Trials++
-	l.postpone(v, now)
+	v.Quarantined = Quarantined{Resource: r, Since: now, RetryAt: now,
+		Fault: Fault{Message: "it changed together with what is at fault, and is left out until it is tried"}}
+	v.seen, v.aside, v.changed, v.withdrawn, v.released = r, true, false, false, time.Time{}
 }
 
 // relapseWait is how long a change waits after so many relapses.
@@ -185,25 +194,23 @@ func (l *Loop) relapseWait(relapses int) time.Duration {
 func (l *Loop) judge(id uint64, c culprit, now time.Time) {
 	q, r := &l.quarantine, c.resource
 	v := q.rulings[r.identity()]
-	again := v != nil && v.released.IsZero() && v.Resource.UID == r.UID && v.Resource.Version == r.Version
+	again := v != nil && v.released.IsZero() && !v.aside && v.Resource.UID == r.UID && v.Resource.Version == r.Version
 	switch {
 	case v == nil:
 		v = &ruling{Quarantined: Quarantined{Since: now}}
-		if q.rulings == nil {
-			q.rulings = map[identity]*ruling{}
-		}
 		q.rulings[r.identity()] = v
 	case again:
 		v.Trials++
 	default:
-		v.relapses++
-		v.Trials = 0
+		if v.Trials = 0; !v.judged.IsZero() {
+			v.relapses++
+		}
 		if !v.released.IsZero() {
 			v.Since, v.released = now, time.Time{}
 		}
 	}
 	v.Resource, v.seen, v.Fault, v.Instances = r, r, c.fault, c.instances
-	v.judged, v.changed, v.withdrawn, v.recorded = now, false, false, v.recorded && again
+	v.judged, v.aside, v.changed, v.withdrawn, v.recorded = now, false, false, false, v.recorded && again
 	l.postpone(v, now)
 	if !again {
 		eventbus.Publish(l.bus, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
@@ -230,7 +237,10 @@ func (l *Loop) releaseOne(id uint64, v *ruling, gone bool, now time.Time) {
 	case len(v.Instances) > 0:
 		reason = "it is tried again at the instances that refused it"
 	}
-	v.released = now
+	if v.released = now; v.aside { // nobody was told
+		v.aside = false
+		return
+	}
 	eventbus.Publish(l.bus, ResourceReleased{ID: id, Resource: v.Resource, Reason: reason})
 	if v.recorded {
 		l.record(v.Resource, eventNormal, "Released", "no longer left out of the configuration: "+reason)
@@ -243,7 +253,7 @@ func (l *Loop) releaseOne(id uint64, v *ruling, gone bool, now time.Time) {
 func (l *Loop) showQuarantine() {
 	var public []Quarantined
 	for _, v := range l.quarantine.out() {
-		v.recorded = v.recorded || l.record(v.Resource, eventWarning, "Quarantined", "left out of the configuration: "+v.Fault.String())
+		v.recorded = v.recorded || !v.aside && l.record(v.Resource, eventWarning, "Quarantined", "left out of the configuration: "+v.Fault.String())
 		public = append(public, v.Quarantined)
 	}
 	l.mu.Lock()

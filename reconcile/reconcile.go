@@ -40,8 +40,9 @@ func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err
 		eventbus.Publish(l.bus, ReconciliationFailed{ID: id, Err: err, Took: time.Since(start), Reasons: reasons, Failures: l.failures})
 		return nil, false, err
 	}
+	took := time.Since(start) / time.Duration(l.attempts)
 	unchanged = l.complete(v, reasons, start)
-	if tried := l.trial(ctx); tried != nil {
+	if tried := l.trials(ctx, max(trialPatience, 2*took)); tried != nil {
 		return tried, false, nil
 	}
 	return v, unchanged, nil
@@ -60,7 +61,7 @@ func (l *Loop) complete(v *validated, reasons []string, start time.Time) (unchan
 	l.mu.Lock()
 	unchanged = l.accept(v)
 	eventbus.Publish(l.bus, ReconciliationCompleted{ID: v.id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start),
-		Reasons: reasons, Rendered: v.made, Attempts: l.attempts, Failures: l.failures})
+		Reasons: reasons, Rendered: v.made, Attempts: l.attempts, SetAside: v.aside, Failures: l.failures})
 	l.mu.Unlock() // and only now the workers see it
 	l.failures = 0
 	if !l.leading() { // another process deploys it, or its like: no deployment tells the renderer
@@ -101,7 +102,7 @@ func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, er
 	others, due := q.resources(time.Now())
 	s := &search{loop: l, start: slices.Concat(others, due), blamed: slices.Clone(q.pending)}
 	first := s.run(ctx)
-	if with := l.withDue(ctx, s); with != nil {
+	if with := l.withDue(ctx, id, s); with != nil {
 		s = with
 	}
 	if ctx.Err() != nil {
@@ -124,80 +125,13 @@ func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, er
 	return l.found(id, s), nil
 }
 
-// withDue searches once more with the resources in quarantine that are due, where
-// nothing is valid without them. It returns nil if that fails, too.
-func (l *Loop) withDue(ctx context.Context, without *search) *search {
-	q, now := &l.quarantine, time.Now()
-	if without.last.err == nil || !without.last.verdict || without.tired || l.opts.NoQuarantine || ctx.Err() != nil {
-		return nil
-	}
-	for _, v := range q.out() {
-		if is, asked := without.last.left.now(v.Resource.identity()); asked {
-			l.notice(v, is)
-		}
-	}
-	others, due := q.resources(now)
-	if len(due) == 0 {
-		return nil
-	}
-	gaveUp, why := q.gaveUp, q.why
-	s := &search{loop: l, start: others, due: due}
-	if s.run(ctx); s.last.err == nil {
-		return s
-	}
-	q.gaveUp, q.why = gaveUp, why // the search without them is not made again
-	if ctx.Err() == nil && !s.yielded {
-		for _, r := range due {
-			l.inVain(r, now)
-		}
-	}
-	return nil
-}
-
 // found makes a validated configuration of the outcome of a search.
 func (l *Loop) found(id uint64, s *search) *validated {
 	made := l.reportRender(id, s.last)
 	cfg := s.last.rendered.Config
 	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: s.last.validateTook})
 	l.adopt(id, s)
-	return &validated{id: id, config: cfg, origins: s.last.rendered.Origins, at: time.Now(), without: s.last.excluded, made: made}
-}
-
-// trial renders and validates once more with the resources in quarantine that are
-// due. One that is valid with some of them is the newest configuration; nil says
-// that there is none. A trial that fails is no news. One that takes several attempts
-// goes on in the next reconciliation where that is asked for already.
-func (l *Loop) trial(ctx context.Context) *validated {
-	q, now := &l.quarantine, time.Now()
-	others, due := q.resources(now)
-	if len(due) == 0 {
-		return nil
-	}
-	reasons := []string{"a trial of " + due[0].String() + andMore(len(due)-1)}
-	id, start := l.begin(reasons)
-	s := &search{loop: l, start: others, due: due}
-	s.run(ctx)
-	if s.last.err == nil {
-		v := l.found(id, s)
-		l.complete(v, reasons, start)
-		return v
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	for _, r := range due {
-		if i := indexOf(s.blamed, r.identity()); i >= 0 {
-			l.judge(id, s.blamed[i], now)
-		} else if !s.yielded {
-			l.inVain(r, now)
-		}
-	}
-	l.showQuarantine()
-	l.mu.Lock()
-	hash := l.sched.newest.config.Hash()
-	l.mu.Unlock()
-	eventbus.Publish(l.bus, ReconciliationCompleted{ID: id, Hash: hash, Unchanged: true, Took: time.Since(start), Reasons: reasons, Attempts: l.attempts})
-	return nil
+	return &validated{id: id, config: cfg, origins: s.last.rendered.Origins, at: time.Now(), without: s.last.excluded, aside: s.last.aside, made: made}
 }
 
 func andMore(n int) string {
@@ -205,6 +139,80 @@ func andMore(n int) string {
 		return ""
 	}
 	return fmt.Sprintf(" and %d more", n)
+}
+
+// attempt is one render and its validation, with some resources left out.
+type attempt struct {
+	excluded []Resource
+	left     *Excluded
+	aside    int          // of those that are left out, only until they are tried
+	rendered *Rendered    // after a render that failed it may have origins alone, or be nil
+	err      *ConfigError // nil: the configuration is valid
+	verdict  bool         // the error is about the resources or the templates: with fewer of the one it may be gone
+
+	renderTook, validateTook time.Duration
+}
+
+// attempt renders and validates. Where it fails because of what the renderer
+// itself brought along, such as what it fetched, it is done again without that:
+// no resource is to be blamed for it.
+func (l *Loop) attempt(ctx context.Context, excluded []Resource) *attempt {
+	for range 2 {
+		a := l.tryOnce(ctx, excluded)
+		if a.err == nil || !a.verdict || !l.settled(a.rendered, a.err) {
+			return a
+		}
+	}
+	return l.tryOnce(ctx, excluded)
+}
+
+// settled tells the renderer what became of what it rendered, and reports
+// whether another render may do better.
+func (l *Loop) settled(r *Rendered, outcome error) (again bool) {
+	settler, ok := l.opts.Renderer.(Settler)
+	if !ok || r == nil || r.Config == nil {
+		return false
+	}
+	failed := Guard(func() error { again = settler.Settle(r.Config, outcome); return nil })
+	return again && failed == nil
+}
+
+func (l *Loop) tryOnce(ctx context.Context, excluded []Resource) *attempt {
+	a := &attempt{excluded: excluded, left: newExcluded(excluded)}
+	if len(excluded) > 0 {
+		ctx = context.WithValue(ctx, excludedKey{}, a.left)
+	}
+	began := time.Now()
+	var err error
+	a.rendered, err = l.render(ctx)
+	a.renderTook = time.Since(began)
+	if err != nil {
+		a.fail(ctx, l.live.Load().RenderTimeout, "render", err)
+	} else if l.opts.Validator != nil {
+		validating := time.Now()
+		err = Guard(func() error { return l.opts.Validator.Validate(ctx, a.rendered.Config) })
+		a.validateTook = time.Since(validating)
+		if err != nil {
+			a.fail(ctx, l.live.Load().RenderTimeout, "validate", err)
+		}
+	}
+	l.attempts++
+	eventbus.Publish(l.bus, AttemptCompleted{ID: l.lastID, Excluded: len(a.excluded), At: began,
+		RenderTook: a.renderTook, ValidateTook: a.validateTook, Err: a.failure()})
+	return a
+}
+
+func (l *Loop) render(ctx context.Context) (rendered *Rendered, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.live.Load().RenderTimeout)
+	defer cancel()
+	err = Guard(func() (err error) {
+		rendered, err = l.opts.Renderer.Render(ctx)
+		return err
+	})
+	if err == nil && (rendered == nil || rendered.Config == nil) {
+		err = errors.New("the renderer returned no configuration")
+	}
+	return rendered, err
 }
 
 // reportRender says what an attempt rendered, if it did.

@@ -14,6 +14,7 @@ type validated struct {
 	origins Origins // may be nil
 	at      time.Time
 	without []Resource // quarantined: left out of it
+	aside   int        // of these, how many only until they are tried
 	made    TemplateRendered
 }
 

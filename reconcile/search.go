@@ -2,88 +2,13 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/eventbus"
 )
-
-// attempt is one render and its validation, with some resources left out.
-type attempt struct {
-	excluded []Resource
-	left     *Excluded
-	rendered *Rendered    // after a render that failed it may have origins alone, or be nil
-	err      *ConfigError // nil: the configuration is valid
-	verdict  bool         // the error is about the resources or the templates: with fewer of the one it may be gone
-
-	renderTook, validateTook time.Duration
-}
-
-// attempt renders and validates. Where it fails because of what the renderer
-// itself brought along, such as what it fetched, it is done again without that:
-// no resource is to be blamed for it.
-func (l *Loop) attempt(ctx context.Context, excluded []Resource) *attempt {
-	for range 2 {
-		a := l.tryOnce(ctx, excluded)
-		if a.err == nil || !a.verdict || !l.settled(a.rendered, a.err) {
-			return a
-		}
-	}
-	return l.tryOnce(ctx, excluded)
-}
-
-// settled tells the renderer what became of what it rendered, and reports
-// whether another render may do better.
-func (l *Loop) settled(r *Rendered, outcome error) (again bool) {
-	settler, ok := l.opts.Renderer.(Settler)
-	if !ok || r == nil || r.Config == nil {
-		return false
-	}
-	failed := Guard(func() error { again = settler.Settle(r.Config, outcome); return nil })
-	return again && failed == nil
-}
-
-func (l *Loop) tryOnce(ctx context.Context, excluded []Resource) *attempt {
-	a := &attempt{excluded: excluded, left: newExcluded(excluded)}
-	if len(excluded) > 0 {
-		ctx = context.WithValue(ctx, excludedKey{}, a.left)
-	}
-	began := time.Now()
-	var err error
-	a.rendered, err = l.render(ctx)
-	a.renderTook = time.Since(began)
-	if err != nil {
-		a.fail(ctx, l.live.Load().RenderTimeout, "render", err)
-	} else if l.opts.Validator != nil {
-		validating := time.Now()
-		err = Guard(func() error { return l.opts.Validator.Validate(ctx, a.rendered.Config) })
-		a.validateTook = time.Since(validating)
-		if err != nil {
-			a.fail(ctx, l.live.Load().RenderTimeout, "validate", err)
-		}
-	}
-	l.attempts++
-	eventbus.Publish(l.bus, AttemptCompleted{ID: l.lastID, Excluded: len(a.excluded), At: began,
-		RenderTook: a.renderTook, ValidateTook: a.validateTook, Err: a.failure()})
-	return a
-}
-
-func (l *Loop) render(ctx context.Context) (rendered *Rendered, err error) {
-	ctx, cancel := context.WithTimeout(ctx, l.live.Load().RenderTimeout)
-	defer cancel()
-	err = Guard(func() (err error) {
-		rendered, err = l.opts.Renderer.Render(ctx)
-		return err
-	})
-	if err == nil && (rendered == nil || rendered.Config == nil) {
-		err = errors.New("the renderer returned no configuration")
-	}
-	return rendered, err
-}
 
 // fail finds out what a failure is to be blamed on.
 func (a *attempt) fail(ctx context.Context, timeout time.Duration, stage string, err error) {
@@ -117,18 +42,6 @@ func (a *attempt) made() *dataplane.Config {
 	return a.rendered.Config
 }
 
-// isVerdict tells an error about a configuration from one about the renderer, the
-// validator or HAProxy, such as a binary that is not there or a time-out: to leave
-// something out because of that would blame the innocent.
-func isVerdict(err error) bool {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return false
-	}
-	var known located
-	return errors.As(err, &known) || len(tracesOf(err)) > 0 ||
-		errors.Is(err, dataplane.ErrInvalid) || errors.Is(err, dataplane.ErrInvalidConfig)
-}
-
 // key tells failures apart.
 func (a *attempt) key() string {
 	if cfg := a.made(); cfg != nil {
@@ -153,21 +66,31 @@ func indexOf(all []culprit, id identity) int {
 type search struct {
 	loop    *Loop
 	start   []Resource // left out from the beginning
-	due     []Resource // that a trial is about; nil: it is none
+	due     []Resource // that are tried; nil: none are
+	proven  bool       // the configuration of now is valid without those that are due
+	began   time.Time
 	blamed  []culprit
+	aside   []Resource // left out with those of their namespace, until they are tried
 	last    *attempt
 	why     string // no resource is to blame
 	tired   bool   // it ended before its time
 	yielded bool   // so did this trial, as a reconciliation waits
+
+	spoilt    bool // this trial, by something bad of another namespace
+	undecided bool // it is not known which of those that are due is at fault
 }
 
 func (s *search) excluded() []Resource {
+	more := slices.Clone(s.aside)
+	for _, c := range s.blamed {
+		more = append(more, c.resource)
+	}
 	all := slices.Clone(s.start)
 	known := newExcluded(all).resources
-	for _, c := range s.blamed {
-		if id := c.resource.identity(); !known[id] {
+	for _, r := range more {
+		if id := r.identity(); !known[id] {
 			known[id] = true
-			all = append(all, c.resource)
+			all = append(all, r)
 		}
 	}
 	return all
@@ -178,11 +101,17 @@ func (s *search) futile() bool {
 	return len(s.due) > 0 && !slices.ContainsFunc(s.due, func(r Resource) bool { return indexOf(s.blamed, r.identity()) < 0 })
 }
 
+// caught reports a trial that found some at fault of those that are due.
+func (s *search) caught() bool {
+	return slices.ContainsFunc(s.due, func(r Resource) bool { return indexOf(s.blamed, r.identity()) >= 0 })
+}
+
 // run leaves out more and more until the configuration is valid, and returns
-// the first attempt. Each round takes all that is known to be at fault; where
-// no line says what is, it takes halves.
+// the first attempt. Each round takes all that is known to be at fault, and what
+// changed beside that; where no line says what is, it takes halves.
 func (s *search) run(ctx context.Context) (first *attempt) {
 	q := &s.loop.quarantine
+	s.began = time.Now()
 	first = s.loop.attempt(ctx, s.excluded())
 	s.last = first
 	if first.err == nil || !first.verdict || s.loop.opts.NoQuarantine {
@@ -197,18 +126,20 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 		if s.tired = round == s.loop.opts.QuarantineTries; s.tired {
 			break
 		}
-		culprits := s.culprits()
-		if s.why = s.whyTemplates(ctx, culprits); s.why == "" && len(culprits) == 0 {
-			culprits = s.halve(ctx)
+		culprits, aside := s.culprits(ctx), len(s.aside)
+		if s.why = s.whyTemplates(ctx, culprits); s.why == "" && len(culprits) == 0 && !s.spoilt {
+			culprits = s.unnamed(ctx)
 		}
 		if s.why != "" {
 			q.gaveUp, q.why = key, s.why
 		}
-		if s.why != "" || len(culprits) == 0 {
+		s.setAside(ctx, culprits)
+		if s.why != "" || len(culprits) == 0 && len(s.aside) == aside {
 			break
 		}
 		s.blamed = append(s.blamed, culprits...)
-		if s.yielded = len(s.due) > 0 && len(s.loop.wake) > 0; s.yielded || s.futile() {
+		waits := len(s.due) > 0 && len(s.loop.wake) > 0
+		if s.yielded = waits && (s.caught() || !s.proven); s.yielded || s.futile() {
 			break
 		}
 		if s.last.err != nil {
@@ -218,21 +149,65 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 	return first
 }
 
+// searchPatience is how long a search looks for the culprits of a namespace one by
+// one.
+const searchPatience = 250 * time.Millisecond
+
+// maySetAside reports whether resources may be left out that are not known to be at
+// fault: there is a valid configuration, and a trial follows.
+func (s *search) maySetAside() bool { return s.loop.quarantine.proven && len(s.due) == 0 }
+
+func (s *search) impatient() bool { return s.maySetAside() && time.Since(s.began) > searchPatience }
+
+// setAside leaves out what changed in the namespaces of culprits: what was at fault
+// before, and all of it where the search takes longer than searchPatience, or as many
+// were at fault as a search has rounds. Without that, a tenant with many bad objects
+// stalls all others for a validation each. A trial finds the innocent.
+func (s *search) setAside(ctx context.Context, culprits []culprit) {
+	if !s.maySetAside() || len(culprits) == 0 {
+		return
+	}
+	hostile, all, offences := map[string]bool{}, map[string]bool{}, map[string]int{}
+	for id, v := range s.loop.quarantine.rulings {
+		if !v.judged.IsZero() {
+			offences[id.namespace]++
+			all[id.namespace] = offences[id.namespace] >= s.loop.opts.QuarantineTries
+		}
+	}
+	for _, c := range s.blamed {
+		all[c.resource.Namespace] = all[c.resource.Namespace] || s.impatient()
+	}
+	for _, c := range culprits {
+		hostile[c.resource.Namespace] = c.resource.Namespace != ""
+	}
+	for _, r := range s.suspects(ctx) {
+		if hostile[r.Namespace] && (all[r.Namespace] || s.offended(r)) && indexOf(culprits, r.identity()) < 0 {
+			s.aside = append(s.aside, r)
+		}
+	}
+}
+
 // culprits are, for each fault, the innermost of the resources that were being
 // rendered.
-func (s *search) culprits() (culprits []culprit) {
+func (s *search) culprits(ctx context.Context) (culprits []culprit) {
 	out := newExcluded(s.excluded()).resources
+	valid := map[Resource]bool{} // in a configuration without those that are due
+	if s.proven {
+		valid = s.innocent(ctx)
+	}
 	found := map[identity]bool{}
 	for _, f := range s.last.err.Faults {
 		for _, r := range slices.Backward(f.Resources) {
-			if out[r.identity()] {
-				continue // leaving it out did not help
+			if out[r.identity()] || valid[r] {
+				continue // leaving it out did not help, or is not needed
 			}
 			// The line is still wrong without an inner resource: blame the outer one.
 			s.blamed = slices.DeleteFunc(s.blamed, func(c culprit) bool {
 				return c.resource != r && c.fault.Template == f.Template && slices.Contains(c.fault.Resources, r)
 			})
-			if !found[r.identity()] {
+			if s.proven && r.Namespace != s.due[0].Namespace {
+				s.spoilt = true // it changed just now, which the next reconciliation sees
+			} else if !found[r.identity()] {
 				found[r.identity()] = true
 				culprits = append(culprits, culprit{resource: r, fault: f})
 			}
@@ -310,21 +285,72 @@ func resourcesIn(ctx context.Context, origins Origins) (found []Resource) {
 	return found
 }
 
-// halve finds one culprit by leaving out halves of what is new or changed since
-// the last valid configuration.
-func (s *search) halve(ctx context.Context) []culprit {
-	excluded, innocent := s.excluded(), map[Resource]bool{}
-	out := newExcluded(excluded).resources
+// innocent are the resources of the last valid configuration, in their versions.
+func (s *search) innocent(ctx context.Context) map[Resource]bool {
+	innocent := map[Resource]bool{}
 	for _, r := range resourcesIn(ctx, s.loop.quarantine.valid) {
 		innocent[r] = true
 	}
-	suspects := slices.DeleteFunc(s.known(ctx), func(r Resource) bool { return innocent[r] || out[r.identity()] })
+	return innocent
+}
+
+// offended reports whether a resource was at fault lately.
+func (s *search) offended(r Resource) bool {
+	v := s.loop.quarantine.rulings[r.identity()]
+	return v != nil && !v.judged.IsZero()
+}
+
+// suspects are what is new or changed since the last valid configuration, and not
+// left out yet.
+func (s *search) suspects(ctx context.Context) []Resource {
+	out, innocent := newExcluded(s.excluded()).resources, s.innocent(ctx)
+	return slices.DeleteFunc(s.known(ctx), func(r Resource) bool { return innocent[r] || out[r.identity()] })
+}
+
+// unnamed finds one culprit where no line says who is: the only one that a trial
+// is about, or one that halving finds.
+func (s *search) unnamed(ctx context.Context) []culprit {
+	suspects := s.suspects(ctx)
+	if !s.proven {
+		return s.halve(ctx, suspects)
+	}
+	s.spoilt = s.spoilt || slices.ContainsFunc(suspects, func(r Resource) bool { return r.Namespace != s.due[0].Namespace })
+	s.undecided = len(s.due) > 1
+	if s.spoilt || s.undecided {
+		return nil
+	}
+	return []culprit{{resource: s.due[0], fault: s.fault(s.due[0])}}
+}
+
+// fault is what is wrong with a resource that no line names.
+func (s *search) fault(r Resource) Fault {
+	f := Fault{Message: s.last.err.Err.Error()}
+	if faults := s.last.err.Faults; len(faults) > 0 {
+		f = faults[0]
+	}
+	f.Resources = []Resource{r}
+	return f
+}
+
+// halve finds one culprit by leaving out halves of the suspects. It sets aside what
+// was at fault before, if that is enough, and the rest of a namespace after
+// searchPatience.
+func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
+	excluded := s.excluded()
 	if len(suspects) == 0 {
 		s.why = "no resource is known to be at fault, so the templates are to blame"
 		return nil
 	}
-	without := func(n int) *attempt { return s.loop.attempt(ctx, slices.Concat(excluded, suspects[:n])) }
-	valid := without(len(suspects))
+	without := func(some []Resource) *attempt { return s.loop.attempt(ctx, slices.Concat(excluded, some)) }
+	old := slices.DeleteFunc(slices.Clone(suspects), func(r Resource) bool { return !s.offended(r) })
+	if s.maySetAside() && len(old) > 0 {
+		if a := without(old); a.err == nil {
+			s.last, s.aside = a, append(s.aside, old...)
+			return nil
+		}
+	}
+	slices.SortStableFunc(suspects, func(a, b Resource) int { return strings.Compare(a.Namespace, b.Namespace) })
+	valid := without(suspects)
 	if valid.err != nil {
 		if valid.verdict {
 			s.why = "it is as wrong without every resource that changed, so the templates are to blame"
@@ -333,8 +359,12 @@ func (s *search) halve(ctx context.Context) []culprit {
 	}
 	few, enough := 0, len(suspects) // to leave out
 	for enough-few > 1 {
+		if namespace := suspects[few].Namespace; s.impatient() && namespace == suspects[enough-1].Namespace && namespace != "" {
+			s.aside = append(s.aside, slices.DeleteFunc(suspects, func(r Resource) bool { return r.Namespace != namespace })...)
+			return nil
+		}
 		n := (few + enough) / 2
-		switch a := without(n); {
+		switch a := without(suspects[:n]); {
 		case a.err == nil:
 			enough, valid = n, a
 		case a.verdict:
@@ -343,13 +373,9 @@ func (s *search) halve(ctx context.Context) []culprit {
 			return nil
 		}
 	}
-	fault := Fault{Message: s.last.err.Err.Error()}
-	if faults := s.last.err.Faults; len(faults) > 0 {
-		fault = faults[0]
-	}
-	fault.Resources = []Resource{suspects[enough-1]}
+	found := culprit{resource: suspects[enough-1], fault: s.fault(suspects[enough-1])}
 	if enough == 1 {
 		s.last = valid
 	}
-	return []culprit{{resource: suspects[enough-1], fault: fault}}
+	return []culprit{found}
 }

@@ -31,6 +31,18 @@ func invalid(err error) bool {
 	return errors.Is(err, dataplane.ErrInvalid) || errors.Is(err, dataplane.ErrUnsupported)
 }
 
+// isVerdict tells an error about a configuration from one about the renderer, the
+// validator or HAProxy, such as a binary that is not there or a time-out: to leave
+// something out because of that would blame the innocent.
+func isVerdict(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return false
+	}
+	var known located
+	return errors.As(err, &known) || len(tracesOf(err)) > 0 ||
+		errors.Is(err, dataplane.ErrInvalid) || errors.Is(err, dataplane.ErrInvalidConfig)
+}
+
 // report keeps what an instance refused for the next reconciliation, where a
 // verdict may follow from it.
 func (l *Loop) report(w *worker, of *validated, err error) {

@@ -1,0 +1,161 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/eventbus"
+)
+
+// trials tries the resources in quarantine that are due, those of one namespace
+// after the other, so that no tenant spoils the trial of another: the namespace
+// with the fewest comes first. They end where a reconciliation has been asked for.
+// It returns the newest configuration that came of them, or nil.
+func (l *Loop) trials(ctx context.Context, patience time.Duration) (newest *validated) {
+	_, due := l.quarantine.resources(time.Now())
+	count := map[string]int{}
+	for _, r := range due {
+		count[r.Namespace]++
+	}
+	for _, namespace := range slices.SortedFunc(maps.Keys(count), func(a, b string) int {
+		return cmp.Or(count[a]-count[b], strings.Compare(a, b))
+	}) {
+		if v := l.trial(ctx, namespace, patience); v != nil {
+			newest = v
+		}
+		if len(l.wake) > 0 || ctx.Err() != nil {
+			break
+		}
+	}
+	return newest
+}
+
+// trialPatience is how long a trial may hold up a reconciliation, or twice as long as
+// the attempts before it took where that is more.
+const trialPatience = 500 * time.Millisecond
+
+// yielding returns a context that ends when a reconciliation waits, but not before
+// patience is over.
+func (l *Loop) yielding(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(patience, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if ctx.Err() != nil {
+			return
+		}
+		if l.hurry = cancel; len(l.wake) > 0 {
+			cancel()
+		}
+	})
+	return ctx, func() {
+		timer.Stop()
+		cancel()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.hurry = func() {}
+	}
+}
+
+// trial renders and validates once more with what is due in a namespace. One that is
+// valid with some of that is the newest configuration; nil says that there is none.
+// A trial that fails is no news. One that takes several attempts goes on in the next
+// reconciliation where that is asked for already.
+func (l *Loop) trial(ctx context.Context, namespace string, patience time.Duration) *validated {
+	now := time.Now()
+	others, all := l.quarantine.resources(now)
+	var due []Resource
+	for _, r := range all {
+		if r.Namespace == namespace {
+			due = append(due, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	if len(due) == 0 {
+		return nil
+	}
+	reasons := []string{"a trial of " + due[0].String() + andMore(len(due)-1)}
+	id, start := l.begin(reasons)
+	s := &search{loop: l, start: others, due: due, proven: true}
+	bounded, end := l.yielding(ctx, patience)
+	s.run(bounded)
+	end()
+	if s.last.err == nil {
+		v := l.found(id, s)
+		l.complete(v, reasons, start)
+		return v
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	l.sentence(id, s, now)
+	l.showQuarantine()
+	l.mu.Lock()
+	hash := l.sched.newest.config.Hash()
+	l.mu.Unlock()
+	eventbus.Publish(l.bus, ReconciliationCompleted{ID: id, Hash: hash, Unchanged: true, Took: time.Since(start), Reasons: reasons, Attempts: l.attempts})
+	return nil
+}
+
+// sentence says when those of a trial that failed are tried again. They stay due
+// after one that found some at fault, or was spoilt by another namespace. Half of
+// them do after one that did not tell who is.
+func (l *Loop) sentence(id uint64, s *search, now time.Time) {
+	progress := s.caught()
+	for i, r := range s.due {
+		if n := indexOf(s.blamed, r.identity()); n >= 0 {
+			l.judge(id, s.blamed[n], now)
+		} else if !progress && !s.spoilt && (!s.undecided || i >= len(s.due)/2) {
+			l.inVain(id, r, now)
+		}
+	}
+}
+
+// inVain notes a trial that failed.
+func (l *Loop) inVain(id uint64, r Resource, now time.Time) {
+	v := l.quarantine.rulings[r.identity()]
+	if v.aside {
+		v.aside = false
+		eventbus.Publish(l.bus, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
+	}
+	if v.changed && v.Trials == 0 {
+		v.relapses, v.judged = v.relapses+1, time.Now()
+	}
+	v.Trials++
+	l.postpone(v, now)
+}
+
+// withDue searches once more with the resources in quarantine that are due, where
+// nothing is valid without them. It returns nil if that fails, too.
+func (l *Loop) withDue(ctx context.Context, id uint64, without *search) *search {
+	q, now := &l.quarantine, time.Now()
+	if without.last.err == nil || !without.last.verdict || without.tired || l.opts.NoQuarantine || ctx.Err() != nil {
+		return nil
+	}
+	for _, v := range q.out() {
+		if is, asked := without.last.left.now(v.Resource.identity()); asked {
+			l.notice(v, is)
+		}
+	}
+	others, due := q.resources(now)
+	if len(due) == 0 {
+		return nil
+	}
+	gaveUp, why := q.gaveUp, q.why
+	s := &search{loop: l, start: others, due: due}
+	if s.run(ctx); s.last.err == nil {
+		return s
+	}
+	q.gaveUp, q.why = gaveUp, why // the search without them is not made again
+	if ctx.Err() == nil && !s.yielded {
+		for _, r := range due {
+			l.inVain(id, r, now)
+		}
+	}
+	return nil
+}
