@@ -296,7 +296,7 @@ func TestPreflight(t *testing.T) {
 	needHAProxy(t)
 	preflight := func(args ...string) (int, string, string) {
 		var stdout, stderr output
-		code := run(t.Context(), append([]string{"-once", "-dry-run"}, args...), &stdout, &stderr)
+		code := run(t.Context(), append([]string{"-once", "-dry-run", "-allow-endpoint", "127.0.0.0/8"}, args...), &stdout, &stderr)
 		return code, stdout.String(), stderr.String()
 	}
 	state := filepath.Join(t.TempDir(), "state")
@@ -346,7 +346,7 @@ func TestPreflightAfterDeployment(t *testing.T) {
 	d.stop()
 
 	var stdout, stderr output
-	args := []string{"-once", "-dry-run", "-manifests", d.manifests, "-local", state, "-http-addr", d.http, "-https-addr", d.https}
+	args := []string{"-once", "-dry-run", "-allow-endpoint", "127.0.0.0/8", "-manifests", d.manifests, "-local", state, "-http-addr", d.http, "-https-addr", d.https}
 	require.Equal(t, 0, run(t.Context(), args, &stdout, &stderr), "%s%s", stdout.String(), stderr.String())
 	d.edit("shop-endpoints.yaml", func(s string) string { return strings.Replace(s, "127.0.0.12", "127.0.0.17", 1) })
 	require.Equal(t, 2, run(t.Context(), args, &stdout, &stderr))

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"strings"
 	"syscall"
@@ -39,6 +40,7 @@ type config struct {
 	httpAddr, httpsAddr, debugAddr string
 	maxConn, spareSlots            int
 	hardStopAfter                  time.Duration
+	allowEndpoints                 []netip.Prefix
 	debounce, minInterval, drift   time.Duration
 }
 
@@ -76,6 +78,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP")
 	fs.StringVar(&c.httpsAddr, "https-addr", ":8443", "address for HTTPS")
 	fs.StringVar(&c.debugAddr, "debug-addr", "127.0.0.1:9090", "loopback address for metrics, debug pages and probes; empty: none")
+	fs.Func("allow-endpoint", "`CIDR` of loopback, link-local or other special addresses that endpoints may have; may be repeated", cidrs(&c.allowEndpoints))
 	fs.IntVar(&c.maxConn, "maxconn", 0, "connections that HAProxy takes at once; 0: 10000 or as many as the limit of open files allows, behind a Dataplane API what HAProxy finds fit")
 	fs.IntVar(&c.spareSlots, "slots", 0, "round servers of a backend up to a multiple of this; 0: 4 with Dataplane APIs, which cannot add a server at runtime, else none")
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")

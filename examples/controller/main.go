@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -96,6 +97,8 @@ type controller struct {
 	layout      dataplane.Layout // where HAProxy finds its files
 	finding     sync.Mutex       // held by discover, which start calls too
 	slots       ingress.Slots
+	addresses   ingress.Addresses // see addresses.go
+	instancesAt atomic.Pointer[ingress.Listeners]
 	routes      *ingress.Routes    // of the last render
 	eachBackend bool               // whether the templates have an entry for that
 	templates   *render.Templates  // see render.go
@@ -160,7 +163,7 @@ func (c *controller) newTargets() (err error) {
 	c.settings.MaxConn = c.cfg.maxConn
 	c.settings.HardStopAfter = fmt.Sprintf("%ds", int(c.cfg.hardStopAfter.Seconds()))
 	c.slots.Step = c.cfg.spareSlots
-	return nil
+	return c.listen()
 }
 
 func (c *controller) newElection() (err error) {

@@ -81,6 +81,7 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 		Secret:    func(ns, name string) *corev1.Secret { return secrets.GetSingle(ns, name) },
 		Slices:    func(ns, service string) []*discoveryv1.EndpointSlice { return slices.Get(ns, service) },
 		Excluded:  reconcile.Excluding(ctx),
+		Addresses: c.endpointRules(),
 	}, &c.slots)
 	routes.Keep(c.routes)
 	c.routes = routes
@@ -100,7 +101,7 @@ func (c *controller) changed(_ context.Context, changes k8swatch.Changes) error 
 
 // discover tells the loop which Dataplane APIs there are now, with the
 // credentials of now.
-func (c *controller) discover(context.Context, k8swatch.Changes) error {
+func (c *controller) discover(ctx context.Context, _ k8swatch.Changes) error {
 	if !c.cfg.remote() {
 		return nil
 	}
@@ -122,13 +123,15 @@ func (c *controller) discover(context.Context, k8swatch.Changes) error {
 	for _, url := range c.cfg.endpoints {
 		endpoints = append(endpoints, dataplane.Endpoint{URL: url, Username: credentials.DataplaneUsername, Password: credentials.DataplanePassword})
 	}
+	var pods []*corev1.Pod
 	if c.pods != nil {
-		pods := k8swatch.Read[*corev1.Pod](c.pods.Snapshot())
-		endpoints, err = discover.Pods(pods.List(), credentials, discover.PodOptions{Namespace: c.cfg.podNamespace, Port: c.cfg.podPort, Scheme: c.cfg.podScheme})
+		pods = k8swatch.Read[*corev1.Pod](c.pods.Snapshot()).List()
+		endpoints, err = discover.Pods(pods, credentials, discover.PodOptions{Namespace: c.cfg.podNamespace, Port: c.cfg.podPort, Scheme: c.cfg.podScheme})
 	}
 	for i := range endpoints {
 		endpoints[i].CAFile, endpoints[i].TLS = c.cfg.endpointCA, c.endpointTLS
 	}
+	c.listenAt(ctx, endpoints, pods)
 	targets, unusable := c.clients.Targets(endpoints)
 	return errors.Join(err, unusable, c.loop.SetTargets(targets...)) // one that cannot be used stops no other
 }

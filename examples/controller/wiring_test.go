@@ -71,7 +71,7 @@ func TestEndpointsByHTTPS(t *testing.T) {
 		{"-endpoint-ca " + ca + "x", 1, "no such file"},
 	} {
 		var stderr bytes.Buffer
-		args := append(strings.Fields(c.flags), "-once", "-dry-run", "-manifests", "demo", "-endpoint", api.URL)
+		args := append(strings.Fields(c.flags), "-once", "-dry-run", "-manifests", "demo", "-allow-endpoint", "127.0.0.0/8", "-endpoint", api.URL)
 		if code := run(t.Context(), args, io.Discard, &stderr); code != c.code || !strings.Contains(stderr.String(), c.want) {
 			t.Errorf("%s: code %d: %s", c.flags, code, stderr.String())
 		}

@@ -31,6 +31,7 @@ type Cluster struct {
 	Secret    func(namespace, name string) *corev1.Secret
 	Slices    func(namespace, service string) []*discoveryv1.EndpointSlice
 	Excluded  *reconcile.Excluded // in quarantine; nil: nothing
+	Addresses *Addresses          // which endpoints are served; nil: the zero value
 }
 
 // anyHost stands for the host of rules that name none. No Host header can say
@@ -41,6 +42,7 @@ const anyHost = "*"
 type builder struct {
 	cluster  *Cluster
 	slots    *Slots
+	judge    judge
 	routes   *Routes
 	ing      *networkingv1.Ingress           // being read
 	owner    map[claim]*networkingv1.Ingress // who has what only one can have
@@ -88,7 +90,7 @@ func (f fieldPath) sub(end string) fieldPath {
 // others. Where two Ingresses claim the same path the older one has it.
 func Build(c *Cluster, slots *Slots) *Routes {
 	b := &builder{
-		cluster: c, slots: slots, routes: &Routes{FileOwners: map[dataplane.Position][]any{}},
+		cluster: c, slots: slots, judge: newJudge(c.Addresses), routes: &Routes{FileOwners: map[dataplane.Position][]any{}},
 		owner: map[claim]*networkingv1.Ingress{}, hosts: map[string]bool{},
 		backends: map[string]bool{}, certs: map[string]*tlsFile{}, tlsHosts: map[string]*tlsFile{},
 	}
@@ -216,7 +218,7 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 		}
 	}
 	port := cmp.Or(wanted.Name, strconv.Itoa(int(wanted.Number)))
-	var addresses []string
+	var portName *string // nil: there is none
 	svc := b.cluster.Service(ns, ref.Service.Name)
 	excluded := b.cluster.Excluded.Has(svc)
 	if excluded {
@@ -229,12 +231,7 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 	}); i < 0 {
 		b.refuse(field, fmt.Sprintf("Service %s/%s has no port %s, requests get 503", ns, svc.Name, port))
 	} else {
-		port = strconv.Itoa(int(svc.Spec.Ports[i].Port))
-		var wrong []string
-		addresses, wrong = endpointAddresses(b.cluster.Slices(ns, svc.Name), svc.Spec.Ports[i].Name)
-		for _, a := range wrong {
-			b.refuse(field, fmt.Sprintf("Service %s/%s: %q is not the address of an endpoint", ns, svc.Name, a))
-		}
+		port, portName = strconv.Itoa(int(svc.Spec.Ports[i].Port)), &svc.Spec.Ports[i].Name
 	}
 	// No part can hold "_": the name of a Kubernetes object never does.
 	name := ns + "_" + ref.Service.Name + "_" + port
@@ -242,6 +239,14 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 		return name, true
 	}
 	b.backends[name] = true
+	var addresses []string
+	if portName != nil {
+		found := endpoints{judge: b.judge}
+		addresses = found.addresses(b.cluster.Slices(ns, svc.Name), *portName)
+		if problem := found.problem(); problem != "" {
+			b.refuse(field, fmt.Sprintf("Service %s/%s: %s", ns, svc.Name, problem))
+		}
+	}
 	if excluded {
 		b.routes.Backends = append(b.routes.Backends, b.slots.Keep(name, b.ing))
 	} else {

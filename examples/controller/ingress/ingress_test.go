@@ -225,13 +225,14 @@ func TestEndpoints(t *testing.T) {
 	other := slice("metrics", 9090, "192.0.2.9")
 	twice := slice("http", 8080, "192.0.2.1")
 	v6 := slice("http", 8080, "2001:db8::1")
-	addresses, wrong := endpointAddresses([]*discoveryv1.EndpointSlice{http, other, twice, v6}, "http")
+	found := endpoints{judge: newJudge(nil)}
+	addresses := found.addresses([]*discoveryv1.EndpointSlice{http, other, twice, v6}, "http")
 	require.Equal(t, []string{"192.0.2.1:8080", "192.0.2.3:8080", "[2001:db8::1]:8080"}, addresses)
-	require.Empty(t, wrong)
+	require.Empty(t, found.problem())
 
 	ending := slice("http", 8080, "192.0.2.1")
 	ending.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: &no, Serving: &yes, Terminating: &yes}
-	addresses, _ = endpointAddresses([]*discoveryv1.EndpointSlice{ending}, "http")
+	addresses = (&endpoints{judge: newJudge(nil)}).addresses([]*discoveryv1.EndpointSlice{ending}, "http")
 	require.Equal(t, []string{"192.0.2.1:8080"}, addresses,
 		"what still serves while it terminates is better than nothing")
 

@@ -12,12 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// endpointAddresses returns the addresses behind a port of a Service, by the
-// name of the port: those that are ready or, where none is, those that still
-// serve while they terminate. wrong are those that no server can have: HAProxy
-// would take them for sockets, environment variables or names to look up.
-func endpointAddresses(endpointSlices []*discoveryv1.EndpointSlice, port string) (ready, wrong []string) {
-	var serving []string
+// endpoints are those behind a port of a Service.
+type endpoints struct {
+	judge          judge
+	ready, serving []string // serving: while they terminate
+	refused        int
+	first, why     string // of the refused
+}
+
+// addresses returns what is served, by the name of the port: the endpoints that are
+// ready or, where none is, those that still serve.
+func (e *endpoints) addresses(endpointSlices []*discoveryv1.EndpointSlice, port string) []string {
 	for _, s := range endpointSlices {
 		if s.AddressType == discoveryv1.AddressTypeFQDN {
 			continue
@@ -26,27 +31,54 @@ func endpointAddresses(endpointSlices []*discoveryv1.EndpointSlice, port string)
 			if p.Port == nil || p.Name != nil && *p.Name != port || p.Name == nil && port != "" {
 				continue
 			}
-			for _, e := range s.Endpoints {
-				for _, ip := range e.Addresses {
-					address := net.JoinHostPort(ip, strconv.Itoa(int(*p.Port)))
-					addr, err := netip.ParseAddr(ip)
-					switch {
-					case err != nil || addr.Zone() != "" || *p.Port < 1 || *p.Port > 65535:
-						wrong = append(wrong, address)
-					case e.Conditions.Ready == nil || *e.Conditions.Ready:
-						ready = append(ready, address)
-					case e.Conditions.Serving != nil && *e.Conditions.Serving:
-						serving = append(serving, address)
-					}
+			for i := range s.Endpoints {
+				for _, ip := range s.Endpoints[i].Addresses {
+					e.add(ip, *p.Port, &s.Endpoints[i].Conditions)
 				}
 			}
 		}
 	}
-	if len(ready) == 0 {
-		ready = serving
+	if len(e.ready) == 0 {
+		e.ready = e.serving
 	}
-	slices.Sort(ready)
-	return slices.Compact(ready), wrong
+	slices.Sort(e.ready)
+	return slices.Compact(e.ready)
+}
+
+// add takes one endpoint. No server can have what is no address: HAProxy would take
+// it for a socket, an environment variable or a name to look up.
+func (e *endpoints) add(ip string, port int32, is *discoveryv1.EndpointConditions) {
+	addr, err := netip.ParseAddr(ip)
+	if err != nil || addr.Zone() != "" || port < 1 || port > 65535 {
+		e.refuse(fmt.Sprintf("%q", net.JoinHostPort(ip, strconv.Itoa(int(port)))), "is not the address of an endpoint")
+		return
+	}
+	at := netip.AddrPortFrom(addr.Unmap(), uint16(port))
+	if why := e.judge.problem(at.Addr(), at.Port()); why != "" {
+		e.refuse(at.String(), why)
+	} else if is.Ready == nil || *is.Ready {
+		e.ready = append(e.ready, at.String())
+	} else if is.Serving != nil && *is.Serving {
+		e.serving = append(e.serving, at.String())
+	}
+}
+
+// refuse counts, and keeps the first one in the order of the alphabet.
+func (e *endpoints) refuse(endpoint, why string) {
+	if e.refused++; e.refused == 1 || endpoint < e.first {
+		e.first, e.why = endpoint, why
+	}
+}
+
+// problem says what was refused; "" for nothing.
+func (e *endpoints) problem() string {
+	switch e.refused {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("endpoint %s %s", e.first, e.why)
+	}
+	return fmt.Sprintf("endpoint %s %s (%d endpoints are refused)", e.first, e.why, e.refused)
 }
 
 func hostProblem(host string) string {
