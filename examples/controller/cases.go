@@ -103,6 +103,8 @@ func (c *controller) caseRunner() (*cases.Runner, error) {
 			k.slots.Step = c.slots.Step
 			k.addresses.Allow = c.addresses.Allow // not Listeners: a case passes on every host
 			k.slots.Remember(in.Previous)
+			k.hosts.Shared = c.hosts.Shared
+			k.hosts.Remember(in.Previous)
 			k.eachBackend = slices.Contains(engine.Entries(), ingress.BackendEntry)
 			if err := k.newWatchers(); err != nil {
 				return nil, err

@@ -44,6 +44,12 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
+func (o *output) reset() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.buf.Reset()
+}
+
 // demo is a running demo over a folder of its own.
 type demo struct {
 	tb             testing.TB
@@ -73,10 +79,19 @@ func startDemo(tb testing.TB, flags ...string) *demo {
 		DisableKeepAlives: true,
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, ServerName: "shop.demo.test"},
 	}}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan int, 1)
 	d.port = demoPort(tb)
 	d.rewrite("18080", "18081")
+	d.start(flags...)
+	return d
+}
+
+// start runs the controller, after a stop once more.
+func (d *demo) start(flags ...string) {
+	tb := d.tb
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan int, 1)
+	d.stdout.reset()
+	d.stderr.reset()
 	args := append([]string{"-demo", "-demo-port", strconv.Itoa(d.port), "-manifests", d.manifests, "-http-addr", d.http, "-https-addr", d.https, "-debug-addr", "127.0.0.1:0"}, flags...)
 	go func() { done <- run(ctx, args, &d.stdout, &d.stderr) }()
 	d.stop = sync.OnceFunc(func() {
@@ -90,7 +105,6 @@ func startDemo(tb testing.TB, flags ...string) *demo {
 	})
 	tb.Cleanup(d.stop)
 	d.until(func() bool { return strings.Contains(d.stdout.String(), "The demo is live") })
-	return d
 }
 
 // demoPort finds two ports that are free on all addresses of the demo, which

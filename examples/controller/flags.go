@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
@@ -39,6 +40,7 @@ type config struct {
 	noQuarantine                   bool
 	httpAddr, httpsAddr, debugAddr string
 	maxConn, spareSlots            int
+	sharedHosts                    []string
 	hardStopAfter                  time.Duration
 	allowEndpoints                 []netip.Prefix
 	debounce, minInterval, drift   time.Duration
@@ -81,6 +83,10 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.Func("allow-endpoint", "`CIDR` of loopback, link-local or other special addresses that endpoints may have; may be repeated", cidrs(&c.allowEndpoints))
 	fs.IntVar(&c.maxConn, "maxconn", 0, "connections that HAProxy takes at once; 0: 10000 or as many as the limit of open files allows, behind a Dataplane API what HAProxy finds fit")
 	fs.IntVar(&c.spareSlots, "slots", 0, "round servers of a backend up to a multiple of this; 0: 4 with Dataplane APIs, which cannot add a server at runtime, else none")
+	fs.Func("shared-host", "`host` that all namespaces may use, where the others belong to the namespace that claimed them first; *.example.com: all names below it; *: all hosts; may be repeated", func(s string) error {
+		c.sharedHosts = append(c.sharedHosts, s)
+		return ingress.CheckSharedHost(s)
+	})
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
 	fs.DurationVar(&c.debounce, "debounce", 0, "time between two renders; the first change after a pause acts at once (default 500ms)")
 	fs.DurationVar(&c.minInterval, "min-interval", 0, "time between two reloads of one HAProxy (default 2s)")

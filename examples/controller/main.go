@@ -99,6 +99,7 @@ type controller struct {
 	slots       ingress.Slots
 	addresses   ingress.Addresses // see addresses.go
 	instancesAt atomic.Pointer[ingress.Listeners]
+	hosts       ingress.Hosts
 	routes      *ingress.Routes    // of the last render
 	eachBackend bool               // whether the templates have an entry for that
 	templates   *render.Templates  // see render.go
@@ -162,7 +163,7 @@ func (c *controller) newTargets() (err error) {
 	c.settings.HTTP, c.settings.HTTPS = c.cfg.httpAddr, c.cfg.httpsAddr
 	c.settings.MaxConn = c.cfg.maxConn
 	c.settings.HardStopAfter = fmt.Sprintf("%ds", int(c.cfg.hardStopAfter.Seconds()))
-	c.slots.Step = c.cfg.spareSlots
+	c.slots.Step, c.hosts.Shared = c.cfg.spareSlots, c.cfg.sharedHosts
 	return c.listen()
 }
 
@@ -204,6 +205,7 @@ func (c *controller) start(ctx context.Context) error {
 		c.log.Warn("the stored configuration cannot be read", "error", err)
 	}
 	c.slots.Remember(previous) // endpoints keep the server that they had
+	c.hosts.Remember(previous) // and namespaces their hosts
 	c.templates.SetPrevious(previous)
 	return nil
 }

@@ -62,14 +62,18 @@ func TestQuarantine(t *testing.T) {
 	templates := ownTemplates(t)
 	d := startDemo(t, "-templates", templates)
 	const blog = "127.0.0.14:18080"
+	text, err := os.ReadFile("templates/haproxy.cfg")
+	require.NoError(t, err)
+	before, _, _ := strings.Cut(string(text), "    use_backend %")
+	own := func(line int) string { return fmt.Sprintf("haproxy.cfg:%d", strings.Count(before, "\n")+line) } // of what ownTemplates adds
 	save := func(name, annotations string) {
 		d.edit(name+".yaml", func(string) string { return ingressManifest(name, annotations) })
 	}
 	for name, c := range map[string]struct{ bad, good, says string }{
-		"snippet": {`snippet: "foo bar"`, `snippet: "http-request set-header X-A b"`, "written by haproxy.cfg:43"},
-		"deny":    {`snippet: "http-request deny deny_status x"`, `snippet: ""`, "written by haproxy.cfg:43"},
-		"fail":    {`fail: "way"`, `snippet: ""`, "haproxy.cfg:41: no way"},
-		"tag":     {`tag: "a\nb"`, `tag: "ab"`, "haproxy.cfg:46: refused"},
+		"snippet": {`snippet: "foo bar"`, `snippet: "http-request set-header X-A b"`, "written by " + own(5)},
+		"deny":    {`snippet: "http-request deny deny_status x"`, `snippet: ""`, "written by " + own(5)},
+		"fail":    {`fail: "way"`, `snippet: ""`, own(3) + ": no way"},
+		"tag":     {`tag: "a\nb"`, `tag: "ab"`, own(8) + ": refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			save(name, c.bad)

@@ -82,6 +82,7 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 		Slices:    func(ns, service string) []*discoveryv1.EndpointSlice { return slices.Get(ns, service) },
 		Excluded:  reconcile.Excluding(ctx),
 		Addresses: c.endpointRules(),
+		Hosts:     &c.hosts,
 	}, &c.slots)
 	routes.Keep(c.routes)
 	c.routes = routes

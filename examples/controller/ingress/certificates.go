@@ -21,6 +21,8 @@ type tlsFile struct {
 	TLSCertificate
 	secret string   // namespace/name
 	names  []string // that it has of its own
+
+	exceptions int // from its wildcards
 }
 
 func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
@@ -40,6 +42,7 @@ func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
 		switch problem := hostProblem(host); {
 		case problem != "":
 			b.refuse(field.sub(".hosts"), problem)
+		case !b.owns(field.sub(".hosts"), host):
 		case owner == nil:
 			b.tlsHosts[host] = cert
 			cert.Hosts = append(cert.Hosts, host)
@@ -80,7 +83,7 @@ func (b *builder) certificate(field fieldPath, secretName string) *tlsFile {
 		b.refuse(field, fmt.Sprintf("Secret %s/%s%s: %v", ns, secret.Name, at(secret), err))
 		return nil
 	}
-	cert := &tlsFile{TLSCertificate{File: file, Secret: secret}, ns + "/" + secretName, slices.Clone(leaf.DNSNames)}
+	cert := &tlsFile{TLSCertificate: TLSCertificate{File: file, Secret: secret}, secret: ns + "/" + secretName, names: slices.Clone(leaf.DNSNames)}
 	if len(cert.names) == 0 && leaf.Subject.CommonName != "" {
 		cert.names = []string{leaf.Subject.CommonName}
 	}

@@ -57,6 +57,7 @@ func (h hostileIngress) around() *world {
 		},
 	}
 	delete(bad.Annotations, "kubernetes.io/ingress.class")
+	bad.CreationTimestamp = metav1.Unix(1, 0) // the older one gets a free host
 	w := newWorld(ingress("good", rule("good.test", path(prefix, "/good", "a"))), bad)
 	key := h.namespace + "/" + h.service
 	w.services[key] = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.service},

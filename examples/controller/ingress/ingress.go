@@ -32,10 +32,10 @@ type Cluster struct {
 	Slices    func(namespace, service string) []*discoveryv1.EndpointSlice
 	Excluded  *reconcile.Excluded // in quarantine; nil: nothing
 	Addresses *Addresses          // which endpoints are served; nil: the zero value
+	Hosts     *Hosts              // which namespace has which host; nil: nothing is remembered
 }
 
-// anyHost stands for the host of rules that name none. No Host header can say
-// it, since hosts are looked up in a map that lacks it.
+// anyHost stands for the host of rules that name none, also in a Host header.
 const anyHost = "*"
 
 // builder collects Routes over all Ingresses.
@@ -45,8 +45,9 @@ type builder struct {
 	judge    judge
 	routes   *Routes
 	ing      *networkingv1.Ingress           // being read
+	owners   *owners                         // which namespace has which host
 	owner    map[claim]*networkingv1.Ingress // who has what only one can have
-	hosts    map[string]bool
+	hosts    map[string]bool                 // that have a path
 	backends map[string]bool
 	certs    map[string]*tlsFile // by file
 	tlsHosts map[string]*tlsFile // who has a server name
@@ -87,7 +88,8 @@ func (f fieldPath) sub(end string) fieldPath {
 
 // Build says what the Ingresses of our classes mean. What cannot be
 // served is left out and refused by name, so that one resource never stops the
-// others. Where two Ingresses claim the same path the older one has it.
+// others. A host belongs to one namespace, as [Hosts] says. Where two Ingresses of
+// it claim the same path the older one has it.
 func Build(c *Cluster, slots *Slots) *Routes {
 	b := &builder{
 		cluster: c, slots: slots, judge: newJudge(c.Addresses), routes: &Routes{FileOwners: map[dataplane.Position][]any{}},
@@ -95,15 +97,17 @@ func Build(c *Cluster, slots *Slots) *Routes {
 		backends: map[string]bool{}, certs: map[string]*tlsFile{}, tlsHosts: map[string]*tlsFile{},
 	}
 	mine := slices.DeleteFunc(slices.Clone(c.Ingresses), func(ing *networkingv1.Ingress) bool {
-		return !isOurs(ing, c.Classes) || c.Excluded.Has(ing)
+		return !isOurs(ing, c.Classes)
 	})
 	slices.SortFunc(mine, func(x, y *networkingv1.Ingress) int {
 		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time),
 			cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 	})
+	b.owners = cmp.Or(c.Hosts, &Hosts{}).settle(mine)
 	for _, ing := range mine {
-		b.ing = ing
-		b.addIngress()
+		if b.ing = ing; !c.Excluded.Has(ing) {
+			b.addIngress()
+		}
 	}
 	return b.finish()
 }
@@ -131,7 +135,7 @@ func (b *builder) addIngress() {
 	}
 	if spec.DefaultBackend != nil {
 		field := fieldPath{-1, -1, -1, ".defaultBackend"}
-		if name, ok := b.backend(field, spec.DefaultBackend); ok && b.claims(field, claim{}) {
+		if name, ok := b.backend(field, spec.DefaultBackend); ok && b.owns(field, anyHost) && b.claims(field, claim{}) {
 			b.routes.Default = name
 		}
 	}
@@ -148,7 +152,7 @@ func (b *builder) addRule(field fieldPath, rule *networkingv1.IngressRule) {
 		b.refuse(field.sub(".host"), problem)
 		return
 	}
-	if rule.HTTP == nil {
+	if rule.HTTP == nil || !b.owns(field.sub(".host"), host) {
 		return
 	}
 	for i := range rule.HTTP.Paths {
@@ -167,16 +171,13 @@ func (b *builder) addPath(field fieldPath, host string, p *networkingv1.HTTPIngr
 	if !ok {
 		return
 	}
-	list, line := &b.routes.Prefix, claim{networkingv1.PathTypePrefix, host + path}
-	switch {
-	case p.PathType == nil, *p.PathType == networkingv1.PathTypeImplementationSpecific: // by characters: /foo matches /foobar
-	case *p.PathType == networkingv1.PathTypeExact:
-		list, line.kind = &b.routes.Exact, networkingv1.PathTypeExact
-	default: // by whole elements: /foo matches /foo/bar and not /foobar
-		line.key = host + strings.TrimRight(path, "/") + "/"
-	}
+	line := lineOf(host, p)
 	if !b.claims(field.sub(".path"), line) {
 		return
+	}
+	list := &b.routes.Prefix
+	if line.kind == networkingv1.PathTypeExact {
+		list = &b.routes.Exact
 	}
 	*list = append(*list, Path{line.key, name, b.ing})
 	if host != anyHost {
@@ -184,8 +185,33 @@ func (b *builder) addPath(field fieldPath, host string, p *networkingv1.HTTPIngr
 	}
 }
 
+// lineOf says which line of a map a path asks for.
+func lineOf(host string, p *networkingv1.HTTPIngressPath) claim {
+	path := cmp.Or(p.Path, "/")
+	switch {
+	case p.PathType == nil, *p.PathType == networkingv1.PathTypeImplementationSpecific: // by characters: /foo matches /foobar
+		return claim{networkingv1.PathTypePrefix, host + path}
+	case *p.PathType == networkingv1.PathTypeExact:
+		return claim{networkingv1.PathTypeExact, host + path}
+	}
+	return claim{networkingv1.PathTypePrefix, host + strings.TrimRight(path, "/") + "/"} // by whole elements: /foo matches /foo/bar and not /foobar
+}
+
+// owns refuses a host that belongs to another namespace.
+func (b *builder) owns(field fieldPath, host string) bool {
+	problem := b.owners.problem(host, b.ing.Namespace)
+	if problem != "" {
+		b.refuse(field, problem)
+	}
+	return problem == ""
+}
+
 // claims gives what only one can have to the first that asks for it.
 func (b *builder) claims(field fieldPath, c claim) bool {
+	if ns := b.owners.paths[c]; ns != "" && ns != b.ing.Namespace {
+		b.refuse(field, fmt.Sprintf("%s path %s belongs to namespace %s, which claimed it first", c.kind, c.key, ns))
+		return false
+	}
 	if first := b.owner[c]; first != nil {
 		what := "the default backend"
 		if c.key != "" {
@@ -278,9 +304,8 @@ func at(o metav1.Object) string {
 // configuration to the byte.
 func (b *builder) finish() *Routes {
 	r := b.routes
-	for host := range b.hosts {
-		r.Hosts = append(r.Hosts, host)
-	}
+	r.Hosts = b.claimed()
+	b.exceptOthers()
 	for _, c := range b.certs {
 		if len(c.Hosts) == 0 {
 			continue // without server names HAProxy would use it for all that it names
@@ -288,7 +313,6 @@ func (b *builder) finish() *Routes {
 		slices.Sort(c.Hosts)
 		r.Certificates = append(r.Certificates, c.TLSCertificate)
 	}
-	slices.Sort(r.Hosts)
 	byKey := func(x, y Path) int { return cmp.Compare(x.Key, y.Key) }
 	slices.SortFunc(r.Exact, byKey)
 	slices.SortFunc(r.Prefix, byKey)

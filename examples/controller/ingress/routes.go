@@ -12,9 +12,9 @@ import (
 
 // Routes is what the templates print: what all Ingresses together mean.
 type Routes struct {
-	Hosts        []string // "shop.demo.test", "*.demo.test"
-	Exact        []Path   // Key: host and path, as a request has them
-	Prefix       []Path   // Key: the beginning of host, path and "/"
+	Hosts        []Host // all that are claimed
+	Exact        []Path // Key: host and path, as a request has them
+	Prefix       []Path // Key: the beginning of host, path and "/"
 	Backends     []*Backend
 	Certificates []TLSCertificate
 	Default      string // backend of requests that no rule matches, "" if none
@@ -81,7 +81,7 @@ type Server struct {
 // TLSCertificate is a line of the crt-list.
 type TLSCertificate struct {
 	File   string
-	Hosts  []string // server names to use it for
+	Hosts  []string // server names to use it for; "!" before a name that is excepted from a wildcard
 	Secret *corev1.Secret
 }
 

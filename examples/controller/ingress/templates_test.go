@@ -65,7 +65,7 @@ func TestTemplatesPrintMaps(t *testing.T) {
 		require.True(t, ok)
 		return strings.Split(strings.TrimSpace(string(f.Content)), "\n")[1:]
 	}
-	require.Equal(t, []string{"x.test x.test"}, lines("hosts.map"))
+	require.Equal(t, []string{"x.test ns"}, lines("hosts.map"))
 	require.Equal(t, []string{"x.test/e ns_b_80"}, lines("exact.map"))
 	require.Equal(t, []string{"x.test/p/ ns_a_80"}, lines("prefix.map"))
 	require.Contains(t, cfg.Main(), "\nbackend ns_a_80\n    balance roundrobin\n    server s1 192.0.2.1:8080\n")

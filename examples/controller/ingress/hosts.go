@@ -1,0 +1,251 @@
+package ingress
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// Hosts remembers from render to render which namespace has which host: the one
+// that claimed it first, as long as any of its Ingresses claims it by a rule or by
+// spec.tls. An Ingress in quarantine claims, too. A wildcard comes with all names
+// below it that are free. If several namespaces claim a free host at once, the
+// older Ingress gets it. Rules without a host and the default backend count as one
+// more host.
+//
+// Without it tenants of one cluster take each other's hosts, path by path. The zero
+// value is ready; it is safe for concurrent use.
+type Hosts struct {
+	// Shared are hosts that all namespaces may use: then each path belongs to the
+	// namespace that claimed it first. "*.demo.test" stands for all names below
+	// demo.test, and "*" for all hosts. Set it before the first render.
+	Shared []string
+
+	mu   sync.Mutex
+	last owners
+}
+
+// Host is a host that is claimed.
+type Host struct {
+	Name      string // "shop.demo.test", "*.demo.test", or "*" for rules without a host
+	Namespace string // that has it; "*": all
+}
+
+// CheckSharedHost says why a host cannot be one of Shared.
+func CheckSharedHost(host string) error {
+	if problem := hostProblem(host); problem != "" && host != anyHost {
+		return errors.New(problem)
+	}
+	return nil
+}
+
+// everybody stands for the namespace of hosts that are shared. No namespace has
+// that name.
+const everybody = "*"
+
+// owners are the namespaces that have something.
+type owners struct {
+	hosts     map[string]string
+	wildcards int              // among them
+	paths     map[claim]string // of shared hosts
+}
+
+func (o *owners) give(host, namespace string) {
+	o.hosts[host] = namespace
+	if strings.HasPrefix(host, "*.") {
+		o.wildcards++
+	}
+}
+
+// above returns the closest wildcard that covers a host, and who has it.
+func (o *owners) above(host string) (wildcard, namespace string) {
+	name := strings.TrimPrefix(host, "*.")
+	for o.wildcards > 0 {
+		_, parent, ok := strings.Cut(name, ".")
+		if !ok {
+			break
+		}
+		if namespace = o.hosts["*."+parent]; namespace != "" {
+			return "*." + parent, namespace
+		}
+		name = parent
+	}
+	return "", ""
+}
+
+// problem says to whom a host belongs that this namespace may not use.
+func (o *owners) problem(host, namespace string) string {
+	owner, by := o.hosts[host], ""
+	if owner == "" && host != anyHost {
+		if by, owner = o.above(host); by != "" {
+			by = " with " + by
+		}
+	}
+	if owner == "" || owner == namespace || owner == everybody {
+		return ""
+	}
+	if host == anyHost {
+		host = "what no host matches"
+	}
+	return fmt.Sprintf("%s belongs to namespace %s%s, which claimed it first", host, owner, by)
+}
+
+// settle says who has what, for Ingresses in the order of their age.
+func (h *Hosts) settle(ingresses []*networkingv1.Ingress) *owners {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := owners{hosts: make(map[string]string, len(h.last.hosts)), paths: map[claim]string{}}
+	for _, first := range []bool{false, true} { // those that have it already go first
+		for _, ing := range ingresses {
+			ns := ing.Namespace
+			if ns == "" || nameProblem(ns) != "" {
+				continue
+			}
+			for host := range hostsOf(ing) {
+				if now.hosts[host] != "" || !first && h.last.hosts[host] != ns {
+					continue
+				}
+				if first && host != anyHost && hostProblem(host) != "" {
+					continue
+				}
+				if h.isShared(host) {
+					now.give(host, everybody)
+				} else if _, owner := now.above(host); !first || owner == "" || owner == ns {
+					now.give(host, ns)
+				}
+			}
+			for line := range h.sharedLines(ing) {
+				if now.paths[line] == "" && (first || h.last.paths[line] == ns) {
+					now.paths[line] = ns
+				}
+			}
+		}
+	}
+	h.last = now
+	return &now
+}
+
+// hostsOf yields what an Ingress claims.
+func hostsOf(ing *networkingv1.Ingress) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if ing.Spec.DefaultBackend != nil && !yield(anyHost) {
+			return
+		}
+		for i := range ing.Spec.Rules {
+			host := ing.Spec.Rules[i].Host
+			if host != anyHost && !yield(cmp.Or(host, anyHost)) {
+				return
+			}
+		}
+		for i := range ing.Spec.TLS {
+			for _, host := range ing.Spec.TLS[i].Hosts {
+				if host != "" && host != anyHost && !yield(host) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (h *Hosts) isShared(host string) bool {
+	return slices.ContainsFunc(h.Shared, func(s string) bool {
+		return s == host || s == anyHost || strings.HasPrefix(s, "*.") && strings.HasSuffix(host, s[1:])
+	})
+}
+
+// sharedLines yields the lines that an Ingress claims of shared hosts.
+func (h *Hosts) sharedLines(ing *networkingv1.Ingress) iter.Seq[claim] {
+	return func(yield func(claim) bool) {
+		if len(h.Shared) == 0 {
+			return
+		}
+		for _, rule := range ing.Spec.Rules {
+			host := cmp.Or(rule.Host, anyHost)
+			if rule.HTTP == nil || !h.isShared(host) {
+				continue
+			}
+			for i := range rule.HTTP.Paths {
+				if !yield(lineOf(host, &rule.HTTP.Paths[i])) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Remember takes who has what from a configuration that these templates rendered
+// before; nil remembers nothing. It counts from the next render on, for what is
+// still claimed.
+func (h *Hosts) Remember(previous *dataplane.Config) {
+	if previous == nil {
+		return
+	}
+	was := owners{hosts: map[string]string{}, paths: map[claim]string{}}
+	for host, ns := range linesOf(previous, "hosts.map") {
+		was.hosts[host] = ns
+	}
+	for kind, name := range map[networkingv1.PathType]string{networkingv1.PathTypeExact: "exact.map", networkingv1.PathTypePrefix: "prefix.map"} {
+		for line, backend := range linesOf(previous, name) {
+			ns, _, _ := strings.Cut(backend, "_")
+			was.paths[claim{kind, line}] = ns
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last = was
+}
+
+// linesOf yields the keys and values of a map.
+func linesOf(cfg *dataplane.Config, name string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		file, _ := cfg.File(dataplane.Map, name)
+		for line := range strings.Lines(string(file.Content)) {
+			words := strings.Fields(line)
+			if len(words) == 2 && !strings.HasPrefix(line, "#") && !yield(words[0], words[1]) {
+				return
+			}
+		}
+	}
+}
+
+// claimed lists the hosts for the map. A host without paths is not in it where the
+// wildcard of the same namespace answers for it.
+func (b *builder) claimed() []Host {
+	for host, ns := range b.owners.hosts {
+		if _, parent, _ := strings.Cut(host, "."); b.hosts[host] || host == anyHost || b.owners.hosts["*."+parent] != ns || strings.HasPrefix(host, "*.") {
+			b.routes.Hosts = append(b.routes.Hosts, Host{host, ns})
+		}
+	}
+	slices.SortFunc(b.routes.Hosts, func(x, y Host) int { return cmp.Compare(x.Name, y.Name) })
+	return b.routes.Hosts
+}
+
+// maxExceptions is how many names the crt-list excepts from a wildcard, which has a
+// line of bounded length. A name beyond it that has no certificate of its own gets
+// that of the wildcard.
+const maxExceptions = 100
+
+// exceptOthers keeps the certificate of a wildcard from names below it that belong
+// to another namespace and have no certificate.
+func (b *builder) exceptOthers() {
+	for _, host := range slices.Sorted(maps.Keys(b.owners.hosts)) {
+		_, parent, _ := strings.Cut(host, ".")
+		cert, owner := b.tlsHosts["*."+parent], b.owners.hosts[host]
+		if cert == nil || strings.HasPrefix(host, "*.") || b.tlsHosts[host] != nil || owner == everybody || owner == cert.Secret.Namespace {
+			continue
+		}
+		if cert.exceptions < maxExceptions {
+			cert.exceptions++
+			cert.Hosts = append(cert.Hosts, "!"+host)
+		}
+	}
+}
