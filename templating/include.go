@@ -66,7 +66,7 @@ func include(env native.Env, name string, data ...any) native.JSON {
 // path.Match, by name, each on lines of its own; nothing if none does.
 func includeAll(env native.Env, pattern string, data ...any) native.JSON {
 	r := runOf(env)
-	names, err := funcs.Glob(slices.Sorted(maps.Keys(r.snippets)), pattern)
+	names, err := funcs.Glob(slices.Sorted(maps.Keys(r.snippets)), pattern, nil)
 	if err != nil {
 		funcs.Failf("include_all: %w", err)
 	}

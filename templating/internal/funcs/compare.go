@@ -2,6 +2,7 @@ package funcs
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -69,14 +70,15 @@ var tests = map[string][]int{ // constant in effect
 }
 
 // passes is the test of selectattr by its name.
-func passes(op string, v, with reflect.Value) (bool, error) {
+func passes(ctx context.Context, op string, v, with reflect.Value) (bool, error) {
+	going(ctx)
 	switch op {
 	case "in":
-		return isIn(v, with)
+		return isIn(ctx, v, with)
 	case "contains":
-		return isIn(with, v)
+		return isIn(ctx, with, v)
 	case "ne", "!=":
-		ok, err := passes("eq", v, with)
+		ok, err := passes(ctx, "eq", v, with)
 		return !ok, err
 	}
 	want, ok := tests[op]
@@ -102,14 +104,14 @@ func passes(op string, v, with reflect.Value) (bool, error) {
 
 // isIn reports whether a value is an element of a list, a key of a map or a
 // part of a text.
-func isIn(v, in reflect.Value) (bool, error) {
+func isIn(ctx context.Context, v, in reflect.Value) (bool, error) {
 	text := v.Kind() == reflect.String
 	switch in.Kind() {
 	case reflect.Invalid:
 		return false, nil
 	case reflect.Slice, reflect.Array:
 		for i := range in.Len() {
-			if ok, err := passes("eq", v, deref(in.Index(i))); ok || err != nil {
+			if ok, err := passes(ctx, "eq", v, deref(in.Index(i))); ok || err != nil {
 				return ok, err
 			}
 		}

@@ -1,6 +1,7 @@
 package funcs
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -13,7 +14,8 @@ import (
 
 func objectFunctions() native.Declarations {
 	return native.Declarations{
-		"dig": dig, "has": has, "merge": merge, "coalesce": coalesce,
+		"dig": dig, "has": has, "coalesce": coalesce,
+		"merge":      func(env native.Env, maps ...any) map[string]any { return merge(env.Context(), maps...) },
 		"keys":       func(m any) []string { return keys("keys", m) },
 		"sortedKeys": func(m any) []string { return keys("sortedKeys", m) },
 		"digString":  digString, "digInt": digInt, "digFloat": digFloat, "digBool": digBool, "digList": digList, "digMap": digMap,
@@ -25,6 +27,9 @@ var step = regexp.MustCompile(`^(?s:\.([^.\[]+)|\[(?:'(.*?)'|"(.*?)"|([^\]'"]+))
 
 // parsePath cuts a path into its steps. It may begin as a JSONPath does: "$.".
 func parsePath(path string) (steps []string, err error) {
+	if len(path) > maxPattern {
+		return nil, fmt.Errorf("path: it has %d bytes, only %d can be", len(path), maxPattern)
+	}
 	rest := strings.TrimPrefix(path, "$")
 	if len(rest) == len(path) && !strings.HasPrefix(rest, ".") && !strings.HasPrefix(rest, "[") {
 		rest = "." + rest
@@ -330,7 +335,7 @@ func keys(name string, m any) []string {
 
 // merge returns a new map with the entries of all; of equal keys the last one's.
 // Maps in them are not merged.
-func merge(maps ...any) map[string]any {
+func merge(ctx context.Context, maps ...any) map[string]any {
 	out := map[string]any{}
 	for i, m := range maps {
 		v := deref(reflect.ValueOf(m))
@@ -341,6 +346,7 @@ func merge(maps ...any) map[string]any {
 		if !ok {
 			Failf("merge: argument %d: a map with string keys wanted, not a %T", i+1, m)
 		}
+		going(ctx)
 		for k, v := range entries {
 			out[k] = v
 		}

@@ -3,6 +3,7 @@
 package funcs
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -12,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/open2b/scriggo/builtin"
 	"github.com/open2b/scriggo/native"
@@ -20,44 +20,62 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
-const maxText = 64 << 20 // bytes of a text that a function makes
-
-// checkText refuses a text that would be too large, before it is made.
-func checkText(what string, size int) {
-	if size > maxText || size < 0 {
-		Failf("%w: %s would have %d bytes, only %d can be", ErrTooLarge, what, size, maxText)
-	}
-}
-
 // Standard returns the functions by name; docs/functions.md lists
 // them. A new set for each engine, because the compiled regular expressions are
 // remembered in it.
 func Standard() native.Declarations {
-	patterns := &regexps{compiled: map[string]*regexp.Regexp{}}
+	patterns := &regexps{compiled: map[string]*compiled{}}
 	all := native.Declarations{
-		"lower": builtin.ToLower, "upper": builtin.ToUpper, "title": builtin.CapitalizeAll,
+		"lower": bounded("lower", builtin.ToLower), "upper": bounded("upper", builtin.ToUpper), "title": bounded("title", builtin.CapitalizeAll),
 		"trim": strings.TrimSpace, "strip": strings.TrimSpace,
 		"trimPrefix": builtin.TrimPrefix, "trimSuffix": builtin.TrimSuffix,
 		"hasPrefix": builtin.HasPrefix, "hasSuffix": builtin.HasSuffix, "includes": strings.Contains,
-		"split": strings.Split, "join": join, "replace": replace, "indent": indent, "sprintf": sprintf, "basename": basename,
+		"split": split, "replace": replace, "indent": indent, "basename": bounded("basename", basename),
+		"join":    func(env native.Env, list any, sep string) string { return join(env.Context(), list, sep) },
+		"sprintf": func(env native.Env, format string, a ...any) string { return sprintf(env.Context(), format, a...) },
 
-		"regex_search": patterns.search, "regex_replace": patterns.replace, "sanitize_regex": regexp.QuoteMeta, "glob_match": globMatch,
+		"regex_search": func(env native.Env, s, pattern string) bool { return patterns.search(env.Context(), s, pattern) },
+		"regex_replace": func(env native.Env, s, pattern, replacement string) string {
+			return patterns.replace(env.Context(), s, pattern, replacement)
+		},
+		"sanitize_regex": bounded("sanitize_regex", regexp.QuoteMeta),
+		"glob_match": func(env native.Env, list any, pattern string) []string {
+			return globMatch(env.Context(), list, pattern)
+		},
 
 		"tostring": tostring, "toint": toint, "tofloat": tofloat, "seq": seq,
 		"ceil":  func(v any) int { return rounded("ceil", v, math.Ceil) },
 		"floor": func(v any) int { return rounded("floor", v, math.Floor) },
 		"abs":   builtin.Abs, "min": builtin.Min, "max": builtin.Max,
 
-		"b64encode": builtin.Base64, "b64decode": b64decode, "to_json": toJSON, "toJson": toJSON, "from_json": fromJSON,
-		"to_yaml": toYAML, "from_yaml": fromYAML, "md5": builtin.Md5, "sha1": builtin.Sha1, "sha256": builtin.Sha256,
+		"b64encode": bounded("b64encode", builtin.Base64), "b64decode": bounded("b64decode", b64decode),
+		"to_json":   func(env native.Env, v any) string { return toJSON(env.Context(), v) },
+		"toJson":    func(env native.Env, v any) string { return toJSON(env.Context(), v) },
+		"to_yaml":   func(env native.Env, v any) string { return toYAML(env.Context(), v) },
+		"from_yaml": func(env native.Env, s string) any { return fromYAML(env.Context(), s) },
+		"from_json": fromJSON,
+		"md5":       bounded("md5", builtin.Md5), "sha1": bounded("sha1", builtin.Sha1), "sha256": bounded("sha256", builtin.Sha256),
 
 		// The way out, which templates call raw, and the way to stop.
 		"Raw":  func(s string) place.Raw { return place.Raw(s) },
-		"fail": func(message string) string { Failf("%s", message); return "" },
+		"fail": func(message string) string { Failf("%s", message[:min(len(message), maxMessage)]); return "" },
 	}
 	maps.Copy(all, listFunctions())
 	maps.Copy(all, objectFunctions())
 	return all
+}
+
+// bounded is a function of a text that refuses one that is too long.
+func bounded(name string, f func(string) string) func(string) string {
+	return func(s string) string {
+		checkText("what "+name+" reads", len(s))
+		return f(s)
+	}
+}
+
+func split(s, sep string) []string {
+	checkList("split", strings.Count(s, sep)+1)
+	return strings.Split(s, sep)
 }
 
 // indent puts n spaces before each line that is not empty. What a macro wrote
@@ -100,10 +118,10 @@ func basename(s string) string {
 
 // join writes the elements of a list, which may be all that tostring takes,
 // with a separator between them.
-func join(list any, sep string) string {
+func join(ctx context.Context, list any, sep string) string {
 	parts, ok := list.([]string)
 	if !ok {
-		for i, item := range listOf("join", list) {
+		for i, item := range listOf(ctx, "join", list) {
 			s, err := place.Text(item)
 			if err != nil {
 				Failf("join: element %d: %w", i, err)
@@ -111,6 +129,7 @@ func join(list any, sep string) string {
 			parts = append(parts, s)
 		}
 	}
+	checkList("join", len(parts))
 	size := len(parts) * len(sep)
 	for _, part := range parts {
 		size += len(part)
@@ -121,6 +140,7 @@ func join(list any, sep string) string {
 
 // replace writes another text for each that is found.
 func replace(s, old, new string) string {
+	checkText("replace", len(s))
 	checkText("replace", len(s)+strings.Count(s, old)*max(len(new)-len(old), 0))
 	return strings.ReplaceAll(s, old, new)
 }
@@ -135,8 +155,9 @@ var (
 )
 
 // sprintf is fmt.Sprintf, without "*". A width can make a long text of a short
-// format.
-func sprintf(format string, a ...any) string {
+// format, and so can an argument that is written more than once.
+func sprintf(ctx context.Context, format string, a ...any) string {
+	checkLength("sprintf", "format", len(format), maxFormat)
 	sum := 0
 	for _, v := range verb.FindAllStringSubmatch(format, -1) {
 		for _, w := range widths.FindAllString(v[1], -1) {
@@ -152,56 +173,32 @@ func sprintf(format string, a ...any) string {
 			}
 		}
 	}
+	most := 0 // of one verb
+	for _, arg := range a {
+		bytes, values := sizeOf(ctx, "sprintf", arg, maxText)
+		if strings.ContainsAny(format, "qxX#") { // what they make of a byte
+			bytes *= 5
+		}
+		if values > 1 {
+			bytes = 2*bytes + values*sum
+		}
+		most = max(most, bytes)
+	}
+	const number = 400 // characters of one, at most
+	checkText("sprintf", len(format)+sum+(strings.Count(format, "%")+len(a))*(most+number))
 	return fmt.Sprintf(format, a...)
-}
-
-// regexps remembers compiled regular expressions, up to a bound, since
-// patterns may be made from data.
-type regexps struct {
-	mu       sync.Mutex
-	compiled map[string]*regexp.Regexp
-}
-
-func (r *regexps) get(name, pattern string) *regexp.Regexp {
-	const most = 1024
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if re := r.compiled[pattern]; re != nil {
-		return re
-	}
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		Failf("%s: %w", name, err)
-	}
-	if len(r.compiled) >= most {
-		clear(r.compiled)
-	}
-	r.compiled[pattern] = re
-	return re
-}
-
-func (r *regexps) search(s, pattern string) bool {
-	return r.get("regex_search", pattern).MatchString(s)
-}
-
-func (r *regexps) replace(s, pattern, replacement string) string {
-	re, size := r.get("regex_replace", pattern), len(s)
-	for _, m := range re.FindAllStringSubmatchIndex(s, -1) {
-		size += len(replacement) + strings.Count(replacement, "$")*(m[1]-m[0])
-	}
-	checkText("regex_replace", size)
-	return re.ReplaceAllString(s, replacement)
 }
 
 // globMatch returns those strings of a list that match a pattern of path.Match:
 // "*" and "?" do not match a slash. One string stands for a list of one.
-func globMatch(list any, pattern string) []string {
+func globMatch(ctx context.Context, list any, pattern string) []string {
+	checkLength("glob_match", "pattern", len(pattern), maxPattern)
 	items, ok := list.([]string)
 	if s, one := list.(string); one {
 		items, ok = []string{s}, true
 	}
 	if !ok {
-		for i, item := range listOf("glob_match", list) {
+		for i, item := range listOf(ctx, "glob_match", list) {
 			s, isString := item.(string)
 			if !isString {
 				Failf("glob_match: element %d is a %T, not a string", i, item)
@@ -209,7 +206,11 @@ func globMatch(list any, pattern string) []string {
 			items = append(items, s)
 		}
 	}
-	matched, err := Glob(items, pattern)
+	checkList("glob_match", len(items))
+	matched, err := Glob(items, pattern, func(item string) {
+		checkLength("glob_match", "text", len(item), maxFormat)
+		going(ctx)
+	})
 	if err != nil {
 		Failf("glob_match: %w", err)
 	}
@@ -218,11 +219,15 @@ func globMatch(list any, pattern string) []string {
 
 // Glob returns the items that match. It checks the whole pattern even if there is
 // nothing to match: path.Match reports a malformed one only as far as it reads it.
-func Glob(items []string, pattern string) (matched []string, err error) {
+// before, unless nil, is called with each item.
+func Glob(items []string, pattern string, before func(item string)) (matched []string, err error) {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, fmt.Errorf("pattern %s: %w", place.Shorten(pattern), err)
 	}
 	return slices.DeleteFunc(slices.Clone(items), func(item string) bool {
+		if before != nil {
+			before(item)
+		}
 		ok, _ := path.Match(pattern, item)
 		return !ok
 	}), nil

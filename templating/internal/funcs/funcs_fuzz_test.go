@@ -7,6 +7,7 @@ import (
 	"math"
 	"path"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -38,7 +39,7 @@ func FuzzGlob(f *testing.F) {
 	f.Add(`\`, "x")
 	f.Add("**/*", "a/b")
 	f.Fuzz(func(t *testing.T, pattern, name string) {
-		got, err := Glob([]string{name}, pattern)
+		got, err := Glob([]string{name}, pattern, nil)
 		want, wantErr := path.Match(pattern, name)
 		if wantErr != nil && err == nil {
 			t.Fatalf("%q: path.Match fails with %v", pattern, wantErr)
@@ -47,7 +48,7 @@ func FuzzGlob(f *testing.F) {
 			t.Fatalf("%q, %q: %v, path.Match says %v", pattern, name, got, want)
 		}
 		if len(name) > 0 && !strings.ContainsAny(name, `*?[]\-^/`) && utf8.ValidString(name) {
-			if got, err := Glob([]string{name, name + "x"}, name+"*"); err != nil || len(got) != 2 {
+			if got, err := Glob([]string{name, name + "x"}, name+"*", nil); err != nil || len(got) != 2 {
 				t.Fatalf("%q: %v, %v", name, got, err)
 			}
 		}
@@ -120,6 +121,26 @@ func FuzzDig(f *testing.F) {
 	})
 }
 
+// FuzzReplace checks that a long text is replaced as a short one is.
+func FuzzReplace(f *testing.F) {
+	for _, seed := range [][3]string{{"aaa b aab", "a*", "<$0>"}, {"foo bar", `\bb|^f|o$`, "x"}, {"a\nb\n", "(?m)^", "# "}, {"\xffé\xe2\x82a", "", "-"}, {"abcabc", `(?i)(A)(?P<n>b)?|c`, "${n}$1"}, {"a(b", `\Q(`, "$$"}} {
+		f.Add(seed[0], seed[1], seed[2])
+	}
+	f.Fuzz(func(t *testing.T, s, pattern, replacement string) {
+		patterns := &regexps{compiled: map[string]*compiled{}}
+		var got string
+		if failureOf(func() { got = patterns.get("", pattern).replaceLong(t.Context(), s, replacement) }) != nil {
+			return
+		}
+		if want := regexp.MustCompile(pattern).ReplaceAllString(s, replacement); got != want {
+			t.Fatalf("%q, %q, %q: %q, want %q", s, pattern, replacement, got, want)
+		}
+		if found := regexp.MustCompile(pattern).MatchString(s); found != patterns.get("", pattern).MatchReader(&runes{t.Context(), s}) {
+			t.Fatalf("%q, %q: %v", s, pattern, found)
+		}
+	})
+}
+
 // FuzzSortBy checks that a sort loses nothing, is stable, and that the two
 // directions agree.
 func FuzzSortBy(f *testing.F) {
@@ -131,7 +152,7 @@ func FuzzSortBy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, by string, a, b int64, c float64) {
 		list := []any{map[string]any{"n": a, "i": 0}, map[string]any{"n": b, "i": 1}, map[string]any{"n": c, "i": 2}, map[string]any{"i": 3}, map[string]any{"n": b, "i": 4}}
 		var order []int
-		if failureOf(func() { order = orderBy(list, by) }) != nil {
+		if failureOf(func() { order = orderBy(t.Context(), list, by) }) != nil {
 			return
 		}
 		if !slices.Equal(slices.Sorted(slices.Values(order)), []int{0, 1, 2, 3, 4}) {
@@ -179,8 +200,8 @@ func FuzzJSON(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := decodeJSON(toJSON(v))
-		if err != nil || toJSON(again) != toJSON(v) { // 0e0 is written as 0
+		again, err := decodeJSON(toJSON(t.Context(), v))
+		if err != nil || toJSON(t.Context(), again) != toJSON(t.Context(), v) { // 0e0 is written as 0
 			t.Fatalf("%q: %v, then %v, %v", s, v, again, err)
 		}
 	})
@@ -194,7 +215,7 @@ func FuzzYAML(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		v, err := decodeYAML(s)
+		v, err := decodeYAML(t.Context(), s)
 		if err != nil {
 			return
 		}
@@ -202,17 +223,17 @@ func FuzzYAML(f *testing.F) {
 			t.Fatalf("%q: %v", s, err)
 		}
 		var text string
-		if err := failureOf(func() { text = toYAML(v) }); err != nil {
+		if err := failureOf(func() { text = toYAML(t.Context(), v) }); err != nil {
 			if strings.Contains(err.Error(), "deep") {
 				return
 			}
 			t.Fatalf("%q: %v", s, err)
 		}
-		plain, err := decodeJSON(toJSON(v))
+		plain, err := decodeJSON(toJSON(t.Context(), v))
 		if err != nil {
 			t.Fatalf("%q: %v", s, err)
 		}
-		again, err := decodeYAML(text)
+		again, err := decodeYAML(t.Context(), text)
 		if err != nil || !reflect.DeepEqual(plain, again) {
 			t.Fatalf("%q: %#v\nthen %q\n%#v, %v", s, plain, text, again, err)
 		}
@@ -263,7 +284,7 @@ func TestDocumentBounds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			decode := decodeJSON
 			if tt.yaml {
-				decode = decodeYAML
+				decode = func(s string) (any, error) { return decodeYAML(t.Context(), s) }
 			}
 			if _, err := decode(tt.doc); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %s", err, tt.want)

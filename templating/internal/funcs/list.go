@@ -2,6 +2,7 @@ package funcs
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -14,21 +15,42 @@ import (
 
 func listFunctions() native.Declarations {
 	return native.Declarations{
-		"sort":   func(list []string) []string { return slices.Sorted(slices.Values(list)) },
-		"unique": unique, "reverse": reversed, "unique_by": uniqueBy, "sort_by": sortBy, "order_by": orderBy,
-		"map_by": mapBy, "group_by": groupBy, "index_by": indexBy, "count_by": countBy,
-		"selectattr": func(list any, path string, test ...any) []any { return attr("selectattr", list, path, test, true) },
-		"rejectattr": func(list any, path string, test ...any) []any { return attr("rejectattr", list, path, test, false) },
+		"sort":      func(env native.Env, list []string) []string { return sortTexts(env.Context(), list) },
+		"unique":    func(env native.Env, list []string) []string { return unique(env.Context(), list) },
+		"reverse":   func(env native.Env, list any) []any { return reversed(env.Context(), list) },
+		"unique_by": func(env native.Env, list any, path string) []any { return uniqueBy(env.Context(), list, path) },
+		"sort_by":   func(env native.Env, list any, by ...any) []any { return sortBy(env.Context(), list, by...) },
+		"order_by":  func(env native.Env, list any, by ...any) []int { return orderBy(env.Context(), list, by...) },
+		"map_by":    func(env native.Env, list any, path string) []any { return mapBy(env.Context(), list, path) },
+		"group_by":  func(env native.Env, list any, path string) []Group { return groupBy(env.Context(), list, path) },
+		"index_by":  func(env native.Env, list any, path string) map[string]any { return indexBy(env.Context(), list, path) },
+		"count_by":  func(env native.Env, list any, path string) map[string]int { return countBy(env.Context(), list, path) },
+		"selectattr": func(env native.Env, list any, path string, test ...any) []any {
+			return attr(env.Context(), "selectattr", list, path, test, true)
+		},
+		"rejectattr": func(env native.Env, list any, path string, test ...any) []any {
+			return attr(env.Context(), "rejectattr", list, path, test, false)
+		},
 	}
 }
 
+func sortTexts(ctx context.Context, list []string) []string {
+	checkList("sort", len(list))
+	return slices.SortedFunc(slices.Values(list), func(a, b string) int {
+		going(ctx)
+		return strings.Compare(a, b)
+	})
+}
+
 // listOf returns the elements of any list; nil has none.
-func listOf(name string, list any) []any {
+func listOf(ctx context.Context, name string, list any) []any {
+	going(ctx)
 	v := deref(reflect.ValueOf(list))
 	switch v.Kind() {
 	case reflect.Invalid:
 		return nil
 	case reflect.Slice, reflect.Array:
+		checkList(name, v.Len())
 		return elements(v)
 	}
 	Failf("%s: a list wanted, not a %T", name, list)
@@ -36,9 +58,11 @@ func listOf(name string, list any) []any {
 }
 
 // unique keeps the first of equal strings.
-func unique(list []string) (out []string) {
+func unique(ctx context.Context, list []string) (out []string) {
+	checkList("unique", len(list))
 	seen := make(map[string]bool, len(list))
 	for _, s := range list {
+		going(ctx)
 		if !seen[s] {
 			seen[s] = true
 			out = append(out, s)
@@ -48,8 +72,8 @@ func unique(list []string) (out []string) {
 }
 
 // reversed returns a copy of a list, the last element first.
-func reversed(list any) []any {
-	out := slices.Clone(listOf("reverse", list))
+func reversed(ctx context.Context, list any) []any {
+	out := slices.Clone(listOf(ctx, "reverse", list))
 	slices.Reverse(out)
 	return out
 }
@@ -60,14 +84,15 @@ type keyed struct {
 	at   reflect.Value // invalid when missing or null
 }
 
-func keysAt(name string, list any, path string) []keyed {
+func keysAt(ctx context.Context, name string, list any, path string) []keyed {
 	steps, err := parsePath(path)
 	if err != nil {
 		Failf("%s: %w", name, err)
 	}
-	items := listOf(name, list)
+	items := listOf(ctx, name, list)
 	out := make([]keyed, len(items))
 	for i, item := range items {
+		going(ctx)
 		v, missing, err := follow(item, steps)
 		switch {
 		case err != nil:
@@ -81,8 +106,9 @@ func keysAt(name string, list any, path string) []keyed {
 }
 
 // textKeys gives each element with the text at a path, "" where nothing is.
-func textKeys(name string, list any, path string, each func(i int, text string, item any)) {
-	for i, k := range keysAt(name, list, path) {
+func textKeys(ctx context.Context, name string, list any, path string, each func(i int, text string, item any)) {
+	for i, k := range keysAt(ctx, name, list, path) {
+		going(ctx)
 		text := ""
 		if k.at.IsValid() {
 			var err error
@@ -104,8 +130,8 @@ type row struct {
 // sorted sorts a list by criteria, "path", "path:asc" or "path:desc": by the first,
 // then by the next, then as the elements stood. Those without a value come last,
 // whatever the direction.
-func sorted(list any, by []any) []row {
-	items := listOf("sort_by", list)
+func sorted(ctx context.Context, list any, by []any) []row {
+	items := listOf(ctx, "sort_by", list)
 	rows := make([]row, len(items))
 	for i, item := range items {
 		rows[i] = row{item: item, index: i}
@@ -114,7 +140,7 @@ func sorted(list any, by []any) []row {
 	for _, arg := range by {
 		criteria := []any{arg}
 		if _, ok := arg.(string); !ok {
-			criteria = listOf("sort_by", arg)
+			criteria = listOf(ctx, "sort_by", arg)
 		}
 		for _, c := range criteria {
 			path, ok := c.(string)
@@ -127,13 +153,14 @@ func sorted(list any, by []any) []row {
 				Failf("sort_by: %s: %s: only :asc and :desc can follow a path; a key with a colon stands in brackets", place.Shorten(c.(string)), place.Shorten(path[i:]))
 			}
 			desc = append(desc, down)
-			addKeys(rows, list, path)
+			addKeys(ctx, rows, list, path)
 		}
 	}
 	if len(desc) == 0 {
 		Failf("sort_by: nothing to sort by: give a path")
 	}
 	slices.SortStableFunc(rows, func(a, b row) int {
+		going(ctx)
 		for j, down := range desc {
 			x, y := a.keys[j], b.keys[j]
 			if n := cmp.Compare(missing(x), missing(y)); n != 0 {
@@ -158,9 +185,9 @@ func missing(k key) int {
 }
 
 // addKeys gives each row what it has at a path: all of one kind.
-func addKeys(rows []row, list any, path string) {
+func addKeys(ctx context.Context, rows []row, list any, path string) {
 	kind, first := "", 0
-	for i, found := range keysAt("sort_by", list, path) {
+	for i, found := range keysAt(ctx, "sort_by", list, path) {
 		k, err := keyOf(found.at)
 		switch {
 		case err != nil:
@@ -176,8 +203,8 @@ func addKeys(rows []row, list any, path string) {
 }
 
 // sortBy returns a sorted copy of a list.
-func sortBy(list any, by ...any) []any {
-	rows := sorted(list, by)
+func sortBy(ctx context.Context, list any, by ...any) []any {
+	rows := sorted(ctx, list, by)
 	out := make([]any, len(rows))
 	for i, r := range rows {
 		out[i] = r.item
@@ -187,8 +214,8 @@ func sortBy(list any, by ...any) []any {
 
 // orderBy returns where the elements of a sorted copy stand in the list, so that
 // a template has them with their type.
-func orderBy(list any, by ...any) []int {
-	rows := sorted(list, by)
+func orderBy(ctx context.Context, list any, by ...any) []int {
+	rows := sorted(ctx, list, by)
 	out := make([]int, len(rows))
 	for i, r := range rows {
 		out[i] = r.index
@@ -198,9 +225,9 @@ func orderBy(list any, by ...any) []int {
 
 // uniqueBy keeps the first element of those with the same text at the path;
 // those without one count as equal.
-func uniqueBy(list any, path string) (out []any) {
+func uniqueBy(ctx context.Context, list any, path string) (out []any) {
 	seen := map[string]bool{}
-	textKeys("unique_by", list, path, func(_ int, text string, item any) {
+	textKeys(ctx, "unique_by", list, path, func(_ int, text string, item any) {
 		if !seen[text] {
 			seen[text] = true
 			out = append(out, item)
@@ -218,10 +245,10 @@ type Group struct {
 }
 
 // groupBy returns the groups by key. A list, because a map has no order.
-func groupBy(list any, path string) []Group {
+func groupBy(ctx context.Context, list any, path string) []Group {
 	index := map[string]int{}
 	var groups []Group
-	textKeys("group_by", list, path, func(i int, text string, item any) {
+	textKeys(ctx, "group_by", list, path, func(i int, text string, item any) {
 		n, ok := index[text]
 		if !ok {
 			n = len(groups)
@@ -235,9 +262,9 @@ func groupBy(list any, path string) []Group {
 }
 
 // indexBy finds elements by the text at a path; of several, the first.
-func indexBy(list any, path string) map[string]any {
+func indexBy(ctx context.Context, list any, path string) map[string]any {
 	out := map[string]any{}
-	textKeys("index_by", list, path, func(_ int, text string, item any) {
+	textKeys(ctx, "index_by", list, path, func(_ int, text string, item any) {
 		if _, ok := out[text]; !ok {
 			out[text] = item
 		}
@@ -245,15 +272,15 @@ func indexBy(list any, path string) map[string]any {
 	return out
 }
 
-func countBy(list any, path string) map[string]int {
+func countBy(ctx context.Context, list any, path string) map[string]int {
 	out := map[string]int{}
-	textKeys("count_by", list, path, func(_ int, text string, _ any) { out[text]++ })
+	textKeys(ctx, "count_by", list, path, func(_ int, text string, _ any) { out[text]++ })
 	return out
 }
 
 // mapBy returns what each element has at the path, nil where nothing is.
-func mapBy(list any, path string) []any {
-	found := keysAt("map_by", list, path)
+func mapBy(ctx context.Context, list any, path string) []any {
+	found := keysAt(ctx, "map_by", list, path)
 	out := make([]any, len(found))
 	for i, k := range found {
 		if k.at.IsValid() {
@@ -266,7 +293,7 @@ func mapBy(list any, path string) []any {
 // attr returns the elements that pass a test of what they have at a path, or those
 // that do not: that it is there and neither false, zero nor empty, or "eq" and
 // others with a value.
-func attr(name string, list any, path string, test []any, want bool) (out []any) {
+func attr(ctx context.Context, name string, list any, path string, test []any, want bool) (out []any) {
 	check := func(v reflect.Value) (bool, error) { return !isEmpty(v), nil }
 	switch len(test) {
 	case 0:
@@ -275,11 +302,11 @@ func attr(name string, list any, path string, test []any, want bool) (out []any)
 		if !ok {
 			Failf("%s: the name of a test wanted, not a %T", name, test[0])
 		}
-		check = func(v reflect.Value) (bool, error) { return passes(op, v, deref(reflect.ValueOf(test[1]))) }
+		check = func(v reflect.Value) (bool, error) { return passes(ctx, op, v, deref(reflect.ValueOf(test[1]))) }
 	default:
 		Failf("%s: a list, a path and, for a test, its name and a value wanted", name)
 	}
-	for i, k := range keysAt(name, list, path) {
+	for i, k := range keysAt(ctx, name, list, path) {
 		ok, err := check(k.at)
 		if err != nil {
 			err = fmt.Errorf("%q of element %d: %w", path, i, err)

@@ -1,0 +1,134 @@
+package templating_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// hostile is a template, or a value in one, that would take the memory or the time of
+// the whole process.
+type hostile struct {
+	name, template string
+	doc            any
+	refused        string // in the error, "" where the context ends the render
+}
+
+const (
+	grown = "{% var x = `aaaaaaaaaaaaaaaa` %}{% for i := 0; i < 21; i++ %}{% x = x + x %}{% end %}" // 32 MiB
+	dag   = "{% var a = []any{1, 2, 3} %}{% for i := 0; i < 40; i++ %}{% a = []any{a, a} %}{% end %}"
+	cycle = "{% var a = []any{1} %}{% a[0] = a %}"
+)
+
+func hostileCalls() []hostile {
+	twice := strings.Repeat("%[1]s", 32)
+	return []hostile{
+		{"sprintf", grown + "{{ len(sprintf(`" + twice + "`, x)) }}", nil, "only 67108864 can be"},
+		{"sprintf of lists in lists", dag + "{{ len(sprintf(`%v`, a)) }}", nil, "sprintf: a value of more than 67108864 bytes"},
+		{"sprintf of a list in itself", cycle + "{{ len(sprintf(`%v`, a)) }}", nil, "deep in each other"},
+		{"sprintf of a list with a width", "{{ len(sprintf(`%10000d`, seq(100000))) }}", nil, "only 67108864 can be"},
+		{"to_json of lists in lists", dag + "{{ len(to_json(a)) }}", nil, "to_json: a value of more than 67108864 bytes"},
+		{"to_json of a list in itself", cycle + "{{ len(to_json(a)) }}", nil, "more than 1000 deep"},
+		{"to_yaml of lists in lists", dag + "{{ len(to_yaml(a)) }}", nil, "to_yaml: a value of more than 8388608 bytes"},
+		{"to_json of aliases", "{{ len(to_json(from_yaml(x))) }}", "a: &a {}\nl: [" + strings.Repeat("*a,", 1<<20) + "]", "only 524288 can be"},
+		{"many keys", "{{ len(to_json(from_yaml(x))) }}", strings.Repeat("a", 20) + ":\n" + keysOfYAML(250_000), ""},
+		{"many empty lists", "{{ len(to_json(from_yaml(x))) }}", strings.Repeat("-\n", 2<<20), "only 524288 can be"},
+		{"aliases with texts", "{{ len(to_json(from_yaml(x))) }}", "a: &a [" + strings.Repeat("b,", 1000) + "]\nl: [" + strings.Repeat("*a,", 10000) + "]", "more than 8388608 bytes"},
+		{"split", grown + "{{ len(split(x, ``)) }}", nil, "only 1048576 can be"},
+		{"regex_search", grown + "{{ regex_search(x, `(a|aa|a*b){1,300}c`) }}", nil, ""},
+		{"regex_replace", grown + "{{ len(regex_replace(x, `a*b|a`, ``)) }}", nil, ""},
+		{"regex_replace of each character", grown + "{{ len(regex_replace(x, `a`, ``)) }}", nil, ""},
+		{"large expressions", "{% for i := 0; true; i++ %}{% var _ = regex_search(`a`, sprintf(`(%sx%d){900}`, x, i)) %}{% end %}", strings.Repeat("abcdefgh", 100), "a regular expression of"},
+		{"sort of long texts", grown + "{% var y = x + `a` %}{% var l = []string{} %}{% for i := 0; i < 20000; i++ %}{% l = append(l, x, y[:len(x)]) %}{% end %}{{ len(sort(l)) }}", nil, ""},
+		{"selectattr in a list", "{% var l = []any{} %}{% for i := 0; i < 100000; i++ %}{% l = append(l, map[string]any{`a`: i + 1}) %}{% end %}{{ len(selectattr(l, `a`, `in`, seq(100000, 200000))) }}", nil, ""},
+		{"glob_match", grown + "{{ len(glob_match(x, `*` + x[:1000000] + `b`)) }}", nil, "only 4096 can be"},
+		{"nested seq", "{% for _, i := range seq(1048576) %}{% for _, j := range seq(1048576) %}{% end %}{% end %}", nil, ""},
+		{"fail", grown + "{{ fail(x) }}", nil, "aaaa"},
+	}
+}
+
+func keysOfYAML(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(strings.Repeat("k", 1+i%7) + time.Duration(i).String() + ":\n")
+	}
+	return b.String()
+}
+
+// TestHostileCalls renders what would not end, or not before the memory does.
+func TestHostileCalls(t *testing.T) { checkHostile(t, hostileCalls()) }
+
+func checkHostile(t *testing.T, tests []hostile) {
+	const (
+		end   = 500 * time.Millisecond
+		after = 2500 * time.Millisecond // a second, on a machine that does other things as well
+		most  = 900 << 20
+	)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			doc, _ := tt.doc.(string)
+			e, err := templating.Compile(files("a.cfg", "\n"+tt.template), &templating.Options{Vars: map[string]any{"x": ""}})
+			if err != nil {
+				if tt.refused == "" || !strings.Contains(err.Error(), tt.refused) {
+					t.Errorf("got %v, want %q", err, tt.refused)
+				}
+				return
+			}
+			limit := end
+			if tt.refused != "" {
+				limit = 20 * time.Second // the bound is to end it
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			peak, start := peakOfHeap(), time.Now()
+			_, err = e.Render(ctx, "a.cfg", map[string]any{"x": doc})
+			if took := time.Since(start); took > limit+after {
+				t.Errorf("it took %v", took)
+			}
+			if grew := peak(); grew > most {
+				t.Errorf("the heap grew by %d MiB", grew>>20)
+			}
+			var at *templating.Error
+			switch {
+			case tt.refused == "" && errors.Is(err, context.DeadlineExceeded):
+			case tt.refused == "" && err == nil: // it is fast now
+			case !errors.As(err, &at) || at.Line != 2 || tt.refused == "" || !strings.Contains(at.Message, tt.refused):
+				t.Errorf("got %.300v, want %q at line 2", err, tt.refused)
+			case len(at.Message) > 5000:
+				t.Errorf("a message of %d bytes", len(at.Message))
+			}
+		})
+	}
+}
+
+// peakOfHeap begins to watch the heap. The function that it returns ends that, and
+// returns by how many bytes the heap grew at most.
+func peakOfHeap() func() uint64 {
+	heap := func() uint64 {
+		s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		metrics.Read(s)
+		return s[0].Value.Uint64()
+	}
+	runtime.GC()
+	before, stop, peak := heap(), make(chan struct{}), make(chan uint64)
+	go func() {
+		most := before
+		for tick := time.NewTicker(2 * time.Millisecond); ; {
+			most = max(most, heap())
+			select {
+			case <-tick.C:
+			case <-stop:
+				tick.Stop()
+				peak <- most - before
+				return
+			}
+		}
+	}()
+	return func() uint64 { close(stop); return <-peak }
+}
