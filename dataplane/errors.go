@@ -21,6 +21,11 @@ var (
 	// on with the one it had, which has also been put back where it is stored.
 	ErrReload = config.ErrReload
 
+	// ErrOldWorkers says that a reload waits, since as many old workers as may be
+	// still have connections. What takes no reload is done. Nothing is wrong with
+	// the configuration or the instance: a later Sync succeeds.
+	ErrOldWorkers = config.ErrOldWorkers
+
 	// ErrUnauthorized says that the credentials are wrong.
 	ErrUnauthorized = config.ErrUnauthorized
 

@@ -45,6 +45,12 @@ type LocalOptions struct {
 	// Zero means 30 s.
 	StartTimeout time.Duration
 
+	// MaxOldWorkers bounds the processes of before that have connections yet. When
+	// there are as many, a reload waits until one of them ends: [ErrOldWorkers]. Zero
+	// means 8. Slow clients keep an old worker for up to "hard-stop-after" of the
+	// configuration; without that, a reload may wait for ever.
+	MaxOldWorkers int
+
 	// Logger gets records of starts, ends and fall-backs. Nil discards them.
 	Logger *slog.Logger
 
@@ -138,6 +144,9 @@ func (l *Local) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
 //
 // A server that still has connections when it goes is put into maintenance: it
 // gets no new ones and is deleted at a later change.
+//
+// When a reload has to wait for old workers to end, Sync does what takes no reload,
+// and the error wraps [ErrOldWorkers].
 //
 // Sync needs [Local.Run], which it gives a few seconds to begin, and for which it
 // waits while that starts HAProxy. The Result comes with an error, too, and says

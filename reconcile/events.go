@@ -41,7 +41,7 @@ func Events() []event.Event {
 //	verdict:        ResourceQuarantined | ResourceReleased
 //
 //	instance:       (deployment | check | DeploymentScheduled)*
-//	deployment:     DeploymentStarted (InstanceDeployed | InstanceDeploymentFailed)?
+//	deployment:     DeploymentStarted (InstanceDeployed | InstanceDeploymentFailed | DeploymentScheduled)?
 //	check:          DriftRepaired | InstanceDeploymentFailed
 //
 // An instance is told of a configuration after ReconciliationCompleted. A trial that

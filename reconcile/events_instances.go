@@ -13,22 +13,26 @@ import (
 )
 
 // DeploymentScheduled says that an instance gets a configuration later, because
-// its last reload was less than the minimum interval ago. Changes without a reload
-// are applied already.
+// its last reload was less than the minimum interval ago, or because its old workers
+// have to end first. Changes without a reload are applied already.
 type DeploymentScheduled struct {
 	ID       uint64
 	Instance string
 	At       time.Time
 	Applied  *dataplane.Result // Left has what waits
+	Waits    error             // for old workers: wraps [dataplane.ErrOldWorkers]; nil: for the interval
 }
 
 // Report implements [event.Event].
 func (e DeploymentScheduled) Report() event.Report {
-	s := "waits for the minimum interval between two reloads, until " + clock(e.At)
+	level, s := slog.LevelInfo, "waits for the minimum interval between two reloads, until "+clock(e.At)
+	if e.Waits != nil {
+		level, s = slog.LevelWarn, "waits: "+e.Waits.Error()+": they end with their connections, or by hard-stop-after"
+	}
 	if e.Applied != nil && e.Applied.Commands > 0 {
 		s += "; applied at once: " + outcomeOf(e.Applied)
 	}
-	return event.Report{Name: "deployment.scheduled", Level: slog.LevelInfo, Sentence: s, Reconciliation: e.ID, Instance: e.Instance}
+	return event.Report{Name: "deployment.scheduled", Level: level, Sentence: s, Reconciliation: e.ID, Instance: e.Instance}
 }
 
 // DeploymentStarted opens a deployment to one instance.

@@ -17,8 +17,12 @@ type worker struct {
 	born   uint64        // of the instance in the schedule
 	wake   chan struct{} // of size 1
 	stop   context.CancelFunc
-	single bool   // Once made it: there is no other try
-	term   uint64 // of its last deployment; only its own goroutine uses it
+	single bool // Once made it: there is no other try
+
+	// Only its own goroutine uses these.
+	term  uint64   // of its last deployment
+	held  *waiting // nil: no reload waits for old workers
+	again bool     // the call under way is one more try for that
 
 	public InstanceState // what others see; guarded by Loop.mu, as the schedule is
 	rounds int           // of refusals that led to a late verdict, since it took a configuration; guarded by Loop.mu
@@ -122,19 +126,25 @@ func (w *worker) deploy(ctx context.Context, c call, start time.Time) Outcome {
 		f.Forget()
 	}
 	w.term = c.term
+	w.again = c.what == stepDeploy && w.held.about(c)
 	var options []dataplane.SyncOption
 	switch c.what {
 	case stepDeploy:
-		eventbus.Publish(l.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
+		if !w.again {
+			eventbus.Publish(l.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
+		}
 	case stepRuntime:
 		options = append(options, dataplane.WithoutReload())
 	}
 	result, err := w.sync(ctx, c, options...)
 	switch {
+	case result != nil && errors.Is(err, dataplane.ErrOldWorkers):
+		w.waits(c, result, err)
+		return Outcome{Plan: result.Plan, Result: result, Err: err}
 	case err != nil:
 		return w.failed(ctx, c, result, err, start)
 	case c.what == stepRuntime && !result.Left.Empty():
-		w.waits(c, result)
+		w.waits(c, result, nil)
 		return Outcome{Plan: result.Plan, Result: result}
 	}
 	l.settled(c.want.rendered(), nil)
@@ -142,22 +152,49 @@ func (w *worker) deploy(ctx context.Context, c call, start time.Time) Outcome {
 	return Outcome{Plan: result.Plan, Result: result}
 }
 
+// waiting says that a reload waits for old workers to end.
+type waiting struct {
+	want *validated
+	why  error
+}
+
+// about reports whether the call is one more try.
+func (h *waiting) about(c call) bool { return h != nil && h.want.same(c.want) }
+
 // waits notes that the rest of a configuration takes a reload, whose time has not
-// come.
-func (w *worker) waits(c call, result *dataplane.Result) {
-	w.ended(c, outcome{waits: true, changed: result.Commands > 0 || result.Files > 0}, func(p *InstanceState, e *instanceState, _ time.Time) {
+// come, or that has to wait for old workers. That is said once for each configuration.
+func (w *worker) waits(c call, result *dataplane.Result, why error) {
+	o := outcome{waits: true, changed: result.Commands > 0 || result.Files > 0, held: why != nil}
+	said := w.held.about(c)
+	switch {
+	case why != nil:
+		w.held = &waiting{c.want, why}
+	case w.held != nil: // the time is not over after which it is tried again
+		why = w.held.why
+		w.held = &waiting{c.want, why}
+	}
+	w.ended(c, o, func(p *InstanceState, e *instanceState, now time.Time) {
 		p.Commands += uint64(result.Commands)
-		eventbus.Publish(w.loop.bus, DeploymentScheduled{ID: c.want.id, Instance: c.instance, At: e.spaced(w.loop.live.Load()), Applied: result})
+		if why != nil {
+			p.Waits, p.Error, p.Failures, p.RetryAt = why.Error(), "", 0, time.Time{}
+			if p.StaleSince.IsZero() { // a check found something
+				p.StaleSince = now
+			}
+		}
+		if !said {
+			eventbus.Publish(w.loop.bus, DeploymentScheduled{ID: c.want.id, Instance: c.instance, At: e.spaced(w.loop.live.Load()), Applied: result, Waits: why})
+		}
 	})
 }
 
 // deployed notes that an instance has what a call wanted.
 func (w *worker) deployed(c call, result *dataplane.Result, start time.Time) {
 	changed := !result.Plan.Empty()
+	w.held = nil
 	w.ended(c, outcome{reloads: result.Reloads}, func(p *InstanceState, e *instanceState, now time.Time) {
 		done := InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: now.Sub(start), Failures: p.Failures}
 		p.Hash, p.Last = c.want.config.Hash(), result
-		p.Error, p.Failures, p.RetryAt = "", 0, time.Time{}
+		p.Error, p.Waits, p.Failures, p.RetryAt = "", "", 0, time.Time{}
 		if c.what != stepCheck || changed {
 			p.DeployedAt = now
 		}
@@ -171,7 +208,7 @@ func (w *worker) deployed(c call, result *dataplane.Result, start time.Time) {
 		switch {
 		case c.what == stepCheck && changed:
 			eventbus.Publish(w.loop.bus, DriftRepaired{ID: c.want.id, Instance: c.instance, Result: result})
-		case c.what == stepRuntime:
+		case c.what == stepRuntime, w.again:
 			eventbus.Publish(w.loop.bus, DeploymentStarted{ID: c.want.id, Instance: c.instance})
 			eventbus.Publish(w.loop.bus, done)
 		case c.what == stepDeploy:
@@ -201,10 +238,11 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 	if fetched && !w.single {
 		l.Trigger("an instance refused what was fetched")
 	}
+	w.held = nil
 	err = l.explain(ctx, c.want, err)
 	o.failed, o.hopeless = true, !retryable(err)
 	there := w.ended(c, o, func(p *InstanceState, e *instanceState, now time.Time) {
-		p.Error, p.Failures, p.RetryAt = err.Error(), e.failures, time.Time{}
+		p.Error, p.Waits, p.Failures, p.RetryAt = err.Error(), "", e.failures, time.Time{}
 		if w.gaveUp != "" {
 			p.Error += " (" + w.gaveUp + ")"
 		}

@@ -58,6 +58,7 @@ type instanceState struct {
 
 	lastEnd    time.Time // of the last call
 	lastReload time.Time
+	heldUntil  time.Time // no reload before, as its old workers have to end first
 }
 
 // step is what an instance does next.
@@ -85,6 +86,7 @@ type outcome struct {
 	reloads  int
 	waits    bool // at most a part was done, since the rest takes a reload
 	changed  bool // and that was something
+	held     bool // and a reload has to wait for old workers to end
 	failed   bool
 	hopeless bool // and trying again cannot help
 	unknown  bool // it was given up: nothing failed, but what is there now is not known
@@ -115,7 +117,7 @@ func (s *schedule) hurry(name string) {
 	failures := e.failures
 	e.forget()
 	e.failures, e.fits, e.reloads = failures, false, nil
-	e.lastEnd, e.lastReload = time.Time{}, time.Time{}
+	e.lastEnd, e.lastReload, e.heldUntil = time.Time{}, time.Time{}, time.Time{}
 }
 
 func (s *schedule) newTerm() {
@@ -183,6 +185,10 @@ func (e *instanceState) ended(c call, o outcome, now time.Time) {
 		if o.changed { // it has a part of that now, and no longer what it had
 			e.have = nil
 		}
+		if o.held {
+			e.forget()
+			e.heldUntil = now.Add(heldFor)
+		}
 		return
 	}
 	e.lastEnd, e.reloads = now, nil
@@ -219,6 +225,7 @@ func (e *instanceState) ended(c call, o outcome, now time.Time) {
 //	yes      failed        yes      -                  wait for the back-off, then deploy
 //	yes      not have      no       no                 deploy
 //	yes      not have      no       by a reload        deploy if it takes no reload, else wait for the interval
+//	yes      not have      no       old workers stay   the same, but wait for a second
 //	yes      have          no       -                  wait for the drift interval, then check
 func (s *schedule) next(name string, t *Options, now time.Time) (call, time.Time) {
 	e := s.instances[name]
@@ -270,12 +277,15 @@ func (e *instanceState) deploy(t *Options, now time.Time) (step, time.Time) {
 	return stepRuntime, time.Time{}
 }
 
-// spaced is when the next reload may be, zero for at once.
+// heldFor is how long after it had too many old workers an instance is asked again.
+const heldFor = time.Second
+
+// spaced is when the next reload may be, at once if that is past.
 func (e *instanceState) spaced(t *Options) time.Time {
-	if e.lastReload.IsZero() {
-		return time.Time{}
+	if at := e.lastReload.Add(t.MinInterval); !e.lastReload.IsZero() && at.After(e.heldUntil) {
+		return at
 	}
-	return e.lastReload.Add(t.MinInterval)
+	return e.heldUntil
 }
 
 // retryAt is when an instance that failed is called again: doubling from

@@ -130,6 +130,9 @@ func TestScheduleEvents(t *testing.T) {
 	s.ended(c, outcome{waits: true}, seconds(3))
 	next(3, stepWait)
 	begin(4, stepDeploy)
+	s.ended(c, outcome{waits: true, held: true}, seconds(4))
+	next(4.9, stepWait)
+	begin(5, stepDeploy) // perhaps an old worker has ended
 	s.ended(c, outcome{failed: true, reloads: 1}, seconds(5))
 	next(5, stepWait)
 	require.Nil(t, s.instances["one"].have, "nobody knows what a failure left")

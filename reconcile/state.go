@@ -34,6 +34,7 @@ type InstanceState struct {
 	DeployedAt time.Time         `json:"deployedAt,omitzero"` // and when that was
 	StaleSince time.Time         `json:"staleSince,omitzero"` // zero: it has the newest validated configuration
 	Error      string            `json:"error,omitempty"`     // of the last deployment; empty if it did well
+	Waits      string            `json:"waits,omitempty"`     // why a reload waits for old workers to end; it is no failure
 	Failures   int               `json:"failures,omitempty"`  // in a row
 	RetryAt    time.Time         `json:"retryAt,omitzero"`
 	Reloads    uint64            `json:"reloads"`  // since the instance is known

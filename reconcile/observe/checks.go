@@ -71,7 +71,7 @@ func (p *progress) hear(v any) {
 		if p.instances == nil || slices.Contains(p.instances, e.Instance) { // one that has just gone tells no end
 			p.deploying[e.Instance] = time.Now()
 		}
-	case reconcile.InstanceDeployed, reconcile.InstanceDeploymentFailed:
+	case reconcile.InstanceDeployed, reconcile.InstanceDeploymentFailed, reconcile.DeploymentScheduled:
 		delete(p.deploying, reportOf(v).Instance)
 	case reconcile.LeaderLost: // what was under way was given up
 		clear(p.deploying)

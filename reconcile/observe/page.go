@@ -198,6 +198,8 @@ func (d *pageData) status(e reconcile.InstanceState) verdict {
 		return v
 	case !d.State.Leading:
 		return verdict{Class: "idle", Title: "left to the leader"}
+	case e.Waits != "":
+		return verdict{Class: "warn", Title: e.Waits}
 	case e.Hash == "":
 		return verdict{Class: "warn", Title: "first deployment"}
 	case !e.StaleSince.IsZero():

@@ -18,6 +18,7 @@ var (
 	ErrConflict     = errors.New("the configuration was changed by another writer")
 	ErrInvalid      = errors.New("configuration refused")
 	ErrReload       = errors.New("reload failed")
+	ErrOldWorkers   = errors.New("a reload waits for old workers to end")
 	ErrUnauthorized = errors.New("not authorised")
 	ErrUnsupported  = errors.New("not supported")
 	ErrNotRunning   = errors.New("haproxy is not running")
@@ -84,7 +85,7 @@ func Retryable(err error, status int) bool {
 		errors.Is(err, ErrUnauthorized), errors.Is(err, ErrUnsupported),
 		errors.Is(err, context.Canceled), isTrustError(err):
 		return false
-	case errors.Is(err, ErrConflict), errors.Is(err, ErrNotRunning), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, ErrConflict), errors.Is(err, ErrNotRunning), errors.Is(err, ErrOldWorkers), errors.Is(err, context.DeadlineExceeded):
 		return true
 	}
 	if status != 0 {

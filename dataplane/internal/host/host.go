@@ -25,6 +25,7 @@ type Options struct {
 	NoStart                     bool
 	MasterSocket, RuntimeSocket string
 	StartTimeout                time.Duration
+	MaxOldWorkers               int
 	Logger                      *slog.Logger
 	Stderr                      func(line string)
 }
@@ -66,10 +67,13 @@ func New(opts Options) (*Host, error) {
 	opts.MasterSocket = cmp.Or(opts.MasterSocket, filepath.Join(dir, "run", "master.sock"))
 	opts.RuntimeSocket = cmp.Or(opts.RuntimeSocket, filepath.Join(dir, "run", "haproxy.sock"))
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	opts.MaxOldWorkers = cmp.Or(opts.MaxOldWorkers, 8)
 	opts.StartTimeout = cmp.Or(max(opts.StartTimeout, 0), 30*time.Second)
 	switch longest := max(len(opts.MasterSocket), len(opts.RuntimeSocket)); {
 	case opts.Dir == "":
 		err = errors.New("no folder for the state: set Dir")
+	case opts.MaxOldWorkers < 0:
+		err = fmt.Errorf("MaxOldWorkers is negative: %d", opts.MaxOldWorkers)
 	case longest > maxSocketPath:
 		err = fmt.Errorf("the path of a socket has %d bytes, more than %d: choose a shorter one", longest, maxSocketPath)
 	case err == nil:

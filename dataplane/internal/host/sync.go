@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 
@@ -49,6 +50,9 @@ func (h *Host) DryRun(ctx context.Context, desired *config.Config) ([]change.Ste
 // with it. Runtime changes are told first and then stored. Everything else is
 // stored first, and then takes one reload.
 //
+// A reload waits while there are as many old workers as may be. The error wraps
+// [config.ErrOldWorkers] then, and what takes no reload is done.
+//
 // If HAProxy cannot load the configuration, the error wraps [config.ErrReload] and
 // has HAProxy's words. The files are as before and the old process serves on. The
 // Outcome comes with an error, too.
@@ -73,7 +77,12 @@ func (h *Host) Sync(ctx context.Context, desired *config.Config, limits change.L
 	if err != nil {
 		return &s.out, fail("probe", err)
 	}
-	return &s.out, fail("sync", s.run(ctx))
+	spent := s.pid != 0 && len(procs.Old) >= h.opts.MaxOldWorkers
+	s.limits.NoReload = limits.NoReload || spent
+	if err = fail("sync", s.run(ctx)); err == nil && len(s.out.Left) > 0 && !limits.NoReload {
+		err = fail("reload", fmt.Errorf("%w: %d have connections, and at most %d may", config.ErrOldWorkers, len(procs.Old), h.opts.MaxOldWorkers))
+	}
+	return &s.out, err
 }
 
 func (s *syncing) close() {

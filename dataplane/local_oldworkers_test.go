@@ -1,0 +1,66 @@
+package dataplane_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
+)
+
+// One change after the other takes a reload, and each meets a slow upload that keeps
+// the worker of before. There are never more than 8 of those. What takes no reload goes
+// on, and the rest follows when one of them ends.
+func TestLocalReloadBomb(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
+	text := func(server string, change int) *dataplane.Config {
+		return h.config(h.web("server a "+server, fmt.Sprintf("timeout queue %ds", 100+change)))
+	}
+	_, err := h.local.Sync(t.Context(), text(one, 0))
+	require.NoError(t, err)
+	master := haproxyctl.Master{Path: filepath.Join(h.dir, "run", "master.sock")}
+	var uploads []func()
+	most, waited := 0, 0
+	for change := range 31 {
+		uploads = append(uploads, h.hold("a"))
+		result, err := h.local.Sync(t.Context(), text(one, 1+change))
+		if err != nil {
+			require.ErrorIs(t, err, dataplane.ErrOldWorkers)
+			require.True(t, dataplane.Retryable(err))
+			require.ErrorContains(t, err, "8 have connections, and at most 8 may")
+			require.Len(t, result.Left.Ops, 1)
+			require.Zero(t, result.Reloads)
+			waited++
+		}
+		procs, err := master.Procs(t.Context())
+		require.NoError(t, err)
+		most = max(most, len(procs.Old))
+	}
+	t.Logf("%d old workers at most, %d changes waited", most, waited)
+	require.Equal(t, 8, most)
+	require.Equal(t, 31-8, waited)
+
+	result, err := h.local.Sync(t.Context(), text(two, 31))
+	require.ErrorIs(t, err, dataplane.ErrOldWorkers)
+	require.NotZero(t, result.Commands)
+	_, body := h.get("shop.test", "/")
+	require.Equal(t, two, body, "an address does not wait")
+	result, err = h.local.Sync(t.Context(), text(two, 31), dataplane.WithoutReload())
+	require.NoError(t, err)
+	require.False(t, result.Left.Empty())
+
+	uploads[0]()
+	eventually(t, "the change follows", func() bool {
+		result, err = h.local.Sync(t.Context(), text(two, 31))
+		return err == nil
+	})
+	require.Equal(t, 1, result.Reloads)
+	for _, release := range uploads[1:] {
+		release()
+	}
+}
