@@ -71,6 +71,10 @@ type ClientOptions struct {
 // keep it: a [Client.Sync] that has nothing to do then costs one request and
 // parses nothing.
 //
+// The API does not tell old workers, so that a Client cannot wait for them as a
+// [Local] does. Only the configuration bounds them: "mworker-max-reloads" their
+// number, by cutting the connections of the oldest, and "hard-stop-after" their time.
+//
 // A Client is safe for concurrent use; its calls run one after the other.
 type Client struct {
 	endpoint Endpoint

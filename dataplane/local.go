@@ -75,6 +75,11 @@ type LocalOptions struct {
 // that what HAProxy reads is never half old and half new, after a crash either.
 type Local struct{ host *host.Host }
 
+// DefaultUser returns the account that a [Local] runs HAProxy under unless
+// [LocalOptions.User] names one. It is empty if this process is not root, or if there
+// is no such account. A validate.Validator runs haproxy under it, too, if it is told.
+func DefaultUser() string { return host.DefaultUser() }
+
 const localName = "local"
 
 // NewLocal prepares a Local. It does not touch the disk.

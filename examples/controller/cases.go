@@ -94,7 +94,7 @@ func (c *controller) caseRunner() (*cases.Runner, error) {
 	if err := check.Check(); err != nil {
 		return nil, err
 	}
-	validator := &validate.Validator{Layout: c.layout}
+	validator := &validate.Validator{Layout: c.layout, User: dataplane.DefaultUser()}
 	cfg := *c.cfg
 	cfg.namespace, cfg.pods, cfg.secret = "", "", "" // fixtures are in namespaces of their own
 	return &cases.Runner{

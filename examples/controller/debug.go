@@ -70,7 +70,7 @@ func (c *config) public() any {
 		"leaderElect": c.leaderElect, "lease": c.lease,
 		"templates": c.templates, "noQuarantine": c.noQuarantine,
 		"httpAddr": c.httpAddr, "httpsAddr": c.httpsAddr, "debugAddr": c.debugAddr, "allowEndpoints": c.allowEndpoints,
-		"maxconn": c.maxConn, "slots": c.spareSlots, "hardStopAfter": c.hardStopAfter.String(),
+		"maxconn": c.maxConn, "slots": c.spareSlots, "hardStopAfter": c.hardStopAfter.String(), "maxOldWorkers": c.maxOldWorkers,
 		"debounce": c.debounce.String(), "minInterval": c.minInterval.String(), "driftInterval": c.drift.String(),
 	}
 }

@@ -41,6 +41,7 @@ type config struct {
 	httpAddr, httpsAddr, debugAddr string
 	maxConn, spareSlots            int
 	sharedHosts                    []string
+	maxOldWorkers                  int
 	hardStopAfter                  time.Duration
 	allowEndpoints                 []netip.Prefix
 	debounce, minInterval, drift   time.Duration
@@ -88,6 +89,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 		return ingress.CheckSharedHost(s)
 	})
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
+	fs.IntVar(&c.maxOldWorkers, "max-old-workers", 0, "processes of before, with connections that last, beyond which a reload of the HAProxy on this host waits, for up to -hard-stop-after; 0: 8")
 	fs.DurationVar(&c.debounce, "debounce", 0, "time between two renders; the first change after a pause acts at once (default 500ms)")
 	fs.DurationVar(&c.minInterval, "min-interval", 0, "time between two reloads of one HAProxy (default 2s)")
 	fs.DurationVar(&c.drift, "drift-interval", 0, "idle time after which a HAProxy is checked (default 1m)")

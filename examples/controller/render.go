@@ -42,7 +42,7 @@ func (c *controller) newLoop() error {
 	if err := c.templates.Check(); err != nil {
 		return err
 	}
-	validator := &validate.Validator{Layout: c.layout}
+	validator := &validate.Validator{Layout: c.layout, User: dataplane.DefaultUser()}
 	opts := reconcile.Options{
 		Renderer: c.templates,
 		Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {

@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string) error {
 	bus := eventbus.New(nil)
 	observe.Comment(bus, slog.Default())
 	loop, err = reconcile.New(reconcile.Options{
-		Bus: bus, Targets: []reconcile.Target{local}, Validator: &validate.Validator{Layout: local.Layout()},
+		Bus: bus, Targets: []reconcile.Target{local}, Validator: &validate.Validator{Layout: local.Layout(), User: dataplane.DefaultUser()},
 		Renderer: &render.Templates{Engine: engine, Layout: local.Layout(), Input: func(ctx context.Context) (*render.Input, error) {
 			all := watched.Snapshot()
 			vars["backends"] = backends(ctx, k8swatch.Read[*corev1.Service](all.Of(services)), k8swatch.Read[*discoveryv1.EndpointSlice](all.Of(slices)))

@@ -77,6 +77,37 @@ func TestServes(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
+// TestRightsOfHAProxy: no haproxy that it starts, to serve or to check, is root or knows
+// a credential.
+func TestRightsOfHAProxy(t *testing.T) {
+	binary, err := exec.LookPath("haproxy")
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	tools := filepath.Dir(stateDir(t))
+	notes := filepath.Join(tools, "notes")
+	script := fmt.Sprintf("#!/bin/sh\n{ echo \"uid=$(id -u) args=$*\"; env; } >> '%s'\nexec '%s' \"$@\"\n", notes, binary)
+	require.NoError(t, os.WriteFile(filepath.Join(tools, "haproxy"), []byte(script), 0o755))
+	require.NoError(t, os.WriteFile(notes, nil, 0o600))
+	require.NoError(t, os.Chmod(notes, 0o666)) // for any account
+	t.Setenv("PATH", tools+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("AWS_SESSION_TOKEN", "very-secret")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, []string{"-manifests", t.TempDir(), "-addr", freeAddr(t), "-state", stateDir(t)})
+	}()
+	said := func() string { text, _ := os.ReadFile(notes); return string(text) }
+	require.Eventually(t, func() bool { return strings.Contains(said(), "args=-c ") && strings.Contains(said(), "args=-W ") }, time.Minute, 20*time.Millisecond)
+	cancel()
+	require.NoError(t, <-ended)
+	require.NotContains(t, said(), "very-secret")
+	if os.Geteuid() == 0 {
+		require.NotRegexp(t, "uid=0 args=-[cW]", said())
+	}
+}
+
 // stateDir is a folder that the account of HAProxy may enter.
 func stateDir(t *testing.T) string {
 	dir, err := os.MkdirTemp("", "minimal-")

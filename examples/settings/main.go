@@ -160,7 +160,7 @@ func (c *controller) program() settings.ProgramOptions {
 }
 
 func validator(layout dataplane.Layout) reconcile.Validator {
-	return &validate.Validator{Layout: layout}
+	return &validate.Validator{Layout: layout, User: dataplane.DefaultUser()}
 }
 
 func (c *controller) newLive() (err error) {

@@ -20,7 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile/settings"
+	"github.com/hapticsdk/haptic/validate"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -325,4 +327,13 @@ func TestCustomResources(t *testing.T) {
 	require.Contains(t, s.log.String(), "blog.yaml")
 	require.Equal(t, "served by ", s.get("shop.test"))
 	require.Equal(t, "no route\n", s.get("bad.test"))
+}
+
+// TestRightsOfHAProxy: where this is root, haproxy checks configurations as the account
+// that it serves under.
+func TestRightsOfHAProxy(t *testing.T) {
+	checks, ok := validator(dataplane.Layout{}).(*validate.Validator)
+	require.True(t, ok)
+	require.Equal(t, dataplane.DefaultUser(), checks.User)
+	require.Equal(t, os.Geteuid() == 0, checks.User != "")
 }

@@ -12,6 +12,15 @@ import (
 // process does.
 type account struct{ *haproxyctl.Account }
 
+// DefaultUser returns the account for HAProxy where none is named, or "".
+func DefaultUser() string {
+	found, err := haproxyctl.FindAccount("")
+	if err != nil || found == nil {
+		return ""
+	}
+	return found.Name
+}
+
 // findAccount looks up the account for HAProxy. To attach to a HAProxy that
 // another program started takes none.
 func findAccount(name string, noStart bool) (*account, error) {
