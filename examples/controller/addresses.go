@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,9 @@ func cidrs(list *[]netip.Prefix) func(string) error {
 func (c *controller) listen() error {
 	c.addresses = ingress.Addresses{Allow: slices.Clone(c.cfg.allowEndpoints), Listeners: ingress.Listeners{}}
 	for name, bind := range map[string]string{"-http-addr": c.cfg.httpAddr, "-https-addr": c.cfg.httpsAddr, "-debug-addr": c.cfg.debugAddr} {
+		if strings.HasPrefix(bind, "unix:") {
+			continue // no endpoint leads to a socket
+		}
 		if err := c.addresses.Listeners.Add(bind); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

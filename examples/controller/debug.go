@@ -29,7 +29,7 @@ func (c *controller) newDebug() *observe.Server {
 		subject.Credentials = c.credentialsInfo
 	}
 	server := observe.New(c.bus, subject, c.log).Server()
-	server.Addr, server.Logger = c.cfg.debugAddr, c.log
+	server.Addr, server.Token, server.Logger = c.cfg.debugAddr, c.cfg.debugToken, c.log
 	return server
 }
 

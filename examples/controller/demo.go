@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -88,9 +89,20 @@ The demo is live. In another terminal, try:
   curl -H 'Host: shop.demo.test' http://127.0.0.1:%[1]s/health      # Exact
   curl -H 'Host: blog.demo.test' http://127.0.0.1:%[1]s/posts       # ImplementationSpecific: by characters
   curl -k --resolve shop.demo.test:%[2]s:127.0.0.1 https://shop.demo.test:%[2]s/
-  curl http://%[3]s/metrics
-
+%[3]s
 Change an address in %[4]s and save it: the new one answers
 without a reload. Add an Ingress, or break one: you will read here what happened. Ctrl-C ends.
-`, httpPort, httpsPort, cfg.debugAddr, filepath.Join(cfg.manifests, "shop-endpoints.yaml"))
+`, httpPort, httpsPort, demoPages(cfg), filepath.Join(cfg.manifests, "shop-endpoints.yaml"))
+}
+
+// demoPages says where the debug server is. The token goes to who runs the demo, and
+// is one of this run alone.
+func demoPages(cfg *config) string {
+	if path, ok := strings.CutPrefix(cfg.debugAddr, "unix:"); ok {
+		return fmt.Sprintf("  curl --unix-socket %s http://localhost/metrics\n", path)
+	} else if cfg.debugAddr == "" {
+		return ""
+	}
+	url := fmt.Sprintf("http://demo:%s@%s/", string(cfg.debugToken), cfg.debugAddr)
+	return fmt.Sprintf("  curl %smetrics\n\nThe state of everything, for a browser: %s\n", url, url)
 }

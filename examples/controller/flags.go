@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"flag"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/reconcile/discover"
+	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
 // config is what the flags say.
@@ -39,6 +41,7 @@ type config struct {
 	templates, test                string
 	noQuarantine                   bool
 	httpAddr, httpsAddr, debugAddr string
+	debugToken                     observe.Token
 	maxConn, spareSlots            int
 	sharedHosts                    []string
 	maxOldWorkers                  int
@@ -80,7 +83,11 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.BoolVar(&c.noQuarantine, "no-quarantine", false, "keep the last good configuration where a resource makes the new one invalid, in place of leaving that resource out")
 	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP")
 	fs.StringVar(&c.httpsAddr, "https-addr", ":8443", "address for HTTPS")
-	fs.StringVar(&c.debugAddr, "debug-addr", "127.0.0.1:9090", "loopback address for metrics, debug pages and probes; empty: none")
+	fs.StringVar(&c.debugAddr, "debug-addr", observe.DefaultAddr, "`host:port` for metrics, probes and, with a token, debug pages; or unix:/path of a socket that needs none; empty: none")
+	fs.Func("debug-token-file", "`file` with the token that the debug pages ask for, as bearer or in a browser as the password; required where -debug-addr is not loopback", func(s string) (err error) {
+		c.debugToken, err = observe.ReadToken(s)
+		return err
+	})
 	fs.Func("allow-endpoint", "`CIDR` of loopback, link-local or other special addresses that endpoints may have; may be repeated", cidrs(&c.allowEndpoints))
 	fs.IntVar(&c.maxConn, "maxconn", 0, "connections that HAProxy takes at once; 0: 10000 or as many as the limit of open files allows, behind a Dataplane API what HAProxy finds fit")
 	fs.IntVar(&c.spareSlots, "slots", 0, "round servers of a backend up to a multiple of this; 0: 4 with Dataplane APIs, which cannot add a server at runtime, else none")
@@ -142,6 +149,9 @@ func (c *config) check(rest []string) error {
 	}
 	if c.spareSlots == 0 && c.remote() {
 		c.spareSlots = 4
+	}
+	if c.demo && c.debugToken == "" {
+		c.debugToken = observe.Token(rand.Text()) // of this run; it is printed
 	}
 	if c.maxConn == 0 && !c.remote() {
 		c.maxConn = defaultMaxConn()

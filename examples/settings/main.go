@@ -54,6 +54,7 @@ func main() {
 // config is what the flags say.
 type config struct {
 	settings, manifests, kubeconfig, local, namespace, httpAddr, socket, debugAddr string
+	debugToken                                                                     observe.Token
 	test, leaderElect                                                              bool
 }
 
@@ -70,7 +71,11 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.BoolVar(&c.test, "test", false, "run the cases in the settings, and end")
 	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP: httpAddress in templates")
 	fs.StringVar(&c.socket, "endpoint-socket", "/var/run/haproxy/admin.sock", "runtime socket without -local: runtimeSocket in templates")
-	fs.StringVar(&c.debugAddr, "debug-addr", observe.DefaultAddr, "loopback address for metrics, debug pages and probes; empty: none")
+	fs.StringVar(&c.debugAddr, "debug-addr", observe.DefaultAddr, "`host:port` for metrics, probes and, with a token, debug pages; or unix:/path of a socket that needs none; empty: none")
+	fs.Func("debug-token-file", "`file` with the token that the debug pages ask for, as bearer or in a browser as the password; required where -debug-addr is not loopback", func(s string) (err error) {
+		c.debugToken, err = observe.ReadToken(s)
+		return err
+	})
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -191,7 +196,7 @@ func (c *controller) newLoop() (err error) {
 // serve runs everything until ctx ends, or something fails.
 func (c *controller) serve(ctx context.Context) error {
 	debug := observe.New(c.bus, observe.Subject{Loop: c.loop, Settings: c.live.State}, c.log).Server()
-	debug.Addr, debug.Logger = c.debugAddr, c.log
+	debug.Addr, debug.Token, debug.Logger = c.debugAddr, c.debugToken, c.log
 	if c.local != nil {
 		if previous, err := c.local.Current(ctx); err == nil {
 			c.live.SetPrevious(previous)

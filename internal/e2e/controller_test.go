@@ -66,7 +66,7 @@ func startController(t testing.TB, o options) *controller {
 		http: o.addr + ":8080", https: o.addr + ":8443", debug: fmt.Sprintf("127.0.0.1:%d", o.debugPort),
 	}
 	args := []string{"-kubeconfig", env.cluster.kubeconfig,
-		"-http-addr", c.http, "-https-addr", c.https, "-debug-addr", c.debug}
+		"-http-addr", c.http, "-https-addr", c.https, "-debug-addr", c.debug, "-debug-token-file", debugTokenFile(t)}
 	if len(o.endpoints) == 0 && !slices.Contains(o.args, "-pods") {
 		args = append(args, "-local", c.state)
 	}
@@ -124,10 +124,21 @@ func (c *controller) awaitReady(limit time.Duration) {
 // no processor for seconds is no failure.
 const pageTime = 10 * time.Second
 
+// debugToken is that of every controller here.
+const debugToken = "canary-debug-token"
+
+func debugTokenFile(t testing.TB) string {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(debugToken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // page reads a page of the debug server.
 func (c *controller) page(path string) (string, error) {
 	client := http.Client{Timeout: pageTime, Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Get("http://" + c.debug + path)
+	resp, err := client.Get("http://me:" + debugToken + "@" + c.debug + path)
 	if err != nil {
 		return "", err
 	}

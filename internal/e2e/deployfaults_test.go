@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -180,24 +181,40 @@ func TestCredentialsRotatedInMidDeployment(t *testing.T) {
 	}
 }
 
-// The debug server of the controller answers nobody but this host, and the
-// controller does not start where it would have to.
+// The debug server of the controller shows its pages to nobody without the token, and
+// the controller does not start where it would have to: on an address of the network
+// without one.
 func TestDebugServerIsNotOpen(t *testing.T) {
 	k := newKube(t)
-	c := startController(t, options{notReady: true, args: []string{"-namespace", k.ns, "-debug-addr", subnet + "2:9191"}})
-	eventually(t, "it refuses, or asks for a token", func() error {
-		if c.ended() != nil {
-			return nil
+	const page = "/debug/vars/state"
+	open, err := startProcess("controller", nil, env.controller, "-kubeconfig", env.cluster.kubeconfig, "-namespace", k.ns,
+		"-local", shortDir(t), "-debug-addr", subnet+"2:9191")
+	k.must(err)
+	t.Cleanup(func() { _, _ = open.terminate(syscall.SIGINT, patience) })
+	eventually(t, "it does not start", func() error {
+		if open.ended() == nil {
+			return errors.New("it runs")
 		}
+		return nil
+	})
+	if text := open.out.String(); !strings.Contains(text, "needs a Token") {
+		t.Error(text)
+	}
+	c := startController(t, options{notReady: true, args: []string{"-namespace", k.ns, "-debug-addr", subnet + "2:9191"}})
+	eventually(t, "it asks for the token", func() error {
 		client := http.Client{Timeout: pageTime, Transport: &http.Transport{DisableKeepAlives: true}}
-		resp, err := client.Get("http://" + subnet + "2:9191/debug/vars/state")
+		resp, err := client.Get("http://" + subnet + "2:9191" + page)
 		if err != nil {
-			return err
+			return errors.Join(err, c.ended())
 		}
 		defer resp.Body.Close()
-		if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+		if resp.StatusCode != http.StatusUnauthorized {
 			t.Fatalf("the state is shown to everybody: %s", resp.Status)
 		}
 		return nil
 	})
+	c.debug = subnet + "2:9191"
+	if _, err := c.page(page); err != nil {
+		t.Error(err)
+	}
 }

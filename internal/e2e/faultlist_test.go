@@ -38,7 +38,7 @@ var survived = []struct{ fault, tests string }{
 	{"newline, NUL, quote, space, # in host, path, annotation", "internal/e2e.TestBadInput examples/controller/ingress.TestHostileResources examples/controller/ingress.FuzzHostile templating.TestCVEs"},
 	{"names of files: .., NUL, and two that collide", "dataplane.TestFileNames dataplane.FuzzFileName dataplane.TestNewConfigRefuses reconcile/render.TestRegister"},
 	{"secrets in logs, pages, events, metrics", "reconcile/observe.TestSecretsDoNotShow internal/e2e.TestDiscovery dataplane.TestClientPrintsNoSecrets reconcile/discover.TestCredentialsNeverPrint k8swatch.TestSecretsDoNotPrint"},
-	{"debug server without a token", "reconcile/observe.TestRefusesToBeOpen reconcile/observe.TestWhoMayAsk internal/e2e.TestDebugServerIsNotOpen"},
+	{"debug server without a token", "reconcile/observe.TestRefusesToBeOpen reconcile/observe.TestWhoMayAsk internal/e2e.TestDebugServerIsNotOpen examples/controller.TestDebugPagesAreNotForEverybody"},
 	{"4,000 Secrets of 1 MB", "k8swatch.TestCachedManyBigSecrets"},
 }
 

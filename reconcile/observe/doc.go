@@ -7,7 +7,9 @@
 //	observer := observe.New(bus, observe.Subject{Loop: loop}, slog.Default())
 //	observe.Trace(bus, provider) // where there is one
 //	bus.Start()
-//	err = observer.Server().Run(ctx) // http://127.0.0.1:9090/
+//	server := observer.Server()
+//	server.Addr = "unix:/run/haptic/debug.sock" // or a Token: see [Server]
+//	err = server.Run(ctx)
 //
 // [New] is everything in one call; [NewMetrics], [Comment], [Trace] and [Health]
 // also stand alone. Subscribe before [eventbus.Bus.Start], as above, and nothing is
@@ -66,6 +68,14 @@
 //	haptic_event_queue_pending{subscriber}              events that wait for a subscriber
 //	haptic_event_queue_watermark{subscriber}            the most that ever waited
 //	haptic_build_info{version,goversion}                1
+//
+// # Who may see what
+//
+// Pages, variables and profiles show the configuration, and what the memory holds:
+// they need the token, or the unix socket. A port of loopback is no protection: every
+// user of the host can connect to it, and so can HAProxy, wherever a tenant has it route.
+// Without a token such a port answers /metrics, which tells names of instances and
+// kinds and counts, and probes, which say yes or no.
 //
 // # Secrets
 //

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/hapticsdk/haptic/eventbus"
@@ -61,12 +63,12 @@ func ExampleComment() {
 
 func ExampleServer_Run() {
 	ctx, cancel := context.WithCancel(context.Background())
-	server := &observe.Server{Addr: "127.0.0.1:0"} // a free port
+	server := &observe.Server{Addr: "127.0.0.1:0", Token: "s3cret"} // a free port
 	server.Register("state", func() any { return map[string]bool{"leading": true} })
 	server.OnListen = func(addr net.Addr) {
 		go func() {
 			defer cancel() // stops the server
-			resp, err := http.Get("http://" + addr.String() + "/debug/vars/state")
+			resp, err := http.Get("http://me:s3cret@" + addr.String() + "/debug/vars/state")
 			if err != nil {
 				fmt.Println(err)
 				return
@@ -85,6 +87,20 @@ func ExampleServer_Run() {
 	// }
 }
 
+// A token of a file does not print.
+func ExampleReadToken() {
+	file := filepath.Join(os.TempDir(), "haptic-example-token")
+	_ = os.WriteFile(file, []byte("short\n"), 0o600)
+	_, err := observe.ReadToken(file)
+	fmt.Println(strings.TrimPrefix(err.Error(), file+": "))
+	_ = os.WriteFile(file, []byte("0a1b2c3d4e5f60718293a4b5c6d7e8f9\n"), 0o600)
+	fmt.Println(observe.ReadToken(file))
+	_ = os.Remove(file)
+	// Output:
+	// one word of at least 16 characters wanted, such as openssl rand -hex 16 prints
+	// (secret) <nil>
+}
+
 // An address that other machines can reach needs a token.
 func ExampleServer_Run_refused() {
 	err := (&observe.Server{Addr: ":9090"}).Run(context.Background())
@@ -95,18 +111,24 @@ func ExampleServer_Run_refused() {
 func ExampleServer_Handler() {
 	var health observe.Health
 	health.Check("import", observe.ReadyToServe, func() error { return errors.New("no data yet") })
-	server := &observe.Server{Health: &health}
-	w := httptest.NewRecorder()
-	server.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/readyz", nil))
-	fmt.Print(w.Code, " ", w.Body)
-	// Output: 503 import: no data yet
+	server := &observe.Server{Health: &health, Token: "s3cret"}
+	for _, password := range []string{"", "s3cret"} { // without the token it does not say why
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "http://127.0.0.1/readyz", nil)
+		r.SetBasicAuth("me", password)
+		server.Handler().ServeHTTP(w, r)
+		fmt.Print(w.Code, " ", w.Body)
+	}
+	// Output:
+	// 503 not ok
+	// 503 import: no data yet
 }
 
 func ExampleServer_Register() {
-	server := &observe.Server{}
+	server := &observe.Server{Token: "s3cret"}
 	server.Register("instances", func() any { return []string{"haproxy-0", "haproxy-1"} })
-	w := httptest.NewRecorder()
-	server.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/debug/vars/", nil))
+	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "http://127.0.0.1/debug/vars/", nil)
+	r.Header.Set("Authorization", "Bearer s3cret")
+	server.Handler().ServeHTTP(w, r)
 	fmt.Print(w.Body)
 	// Output:
 	// [
@@ -134,8 +156,10 @@ func ExampleObserver_Server() {
 	bus := eventbus.New(nil)
 	server := observe.New(bus, observe.Subject{Version: "v1"}, slog.New(slog.DiscardHandler)).Server()
 	server.Register("shards", func() any { return 3 }) // beside all that are there
-	w := httptest.NewRecorder()
-	server.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/debug/vars/build?field={.version}", nil))
+	server.Token = "s3cret"
+	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "http://127.0.0.1/debug/vars/build?field={.version}", nil)
+	r.Header.Set("Authorization", "Bearer s3cret")
+	server.Handler().ServeHTTP(w, r)
 	fmt.Print(w.Body)
 	// Output: "v1"
 }

@@ -126,7 +126,8 @@ func New(bus *eventbus.Bus, s Subject, log *slog.Logger) *Observer {
 //	bus          each subscriber
 //	uptime, build
 //
-// Set Addr, Token and Logger, Register more, and Run it.
+// Set Addr, Token and Logger, Register more, and Run it. All but metrics and probes
+// needs a Token or a unix socket: see [Server].
 func (o *Observer) Server() *Server {
 	s, sub := &Server{Metrics: o.Metrics, Health: o.Health}, o.subject
 	s.page = func(w http.ResponseWriter, r *http.Request) { o.page(w, r, s.names()) }

@@ -113,7 +113,7 @@ func badPast(t *testing.T) []any {
 
 func pageOf(t *testing.T, s *observe.Server, path string) string {
 	t.Helper()
-	w := get(t, s.Handler(), "http://127.0.0.1"+path, "")
+	w := ask(t, s, path)
 	require.Equal(t, http.StatusOK, w.Code, w.Body)
 	return w.Body.String()
 }
@@ -231,7 +231,7 @@ func TestPageIsBounded(t *testing.T) {
 }
 
 func TestPageHeaders(t *testing.T) {
-	w := get(t, scene(t, goodDay()).Handler(), "http://127.0.0.1/", "")
+	w := ask(t, scene(t, goodDay()), "/")
 	policy := w.Header().Get("Content-Security-Policy")
 	style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(w.Body.String())[1]
 	sum := sha256.Sum256([]byte(style))
@@ -245,7 +245,7 @@ func TestPageHeaders(t *testing.T) {
 	require.Contains(t, w.Body.String(), `http-equiv="refresh" content="10"`)
 	require.NotContains(t, pageOf(t, scene(t, goodDay()), "/?reload=0"), "http-equiv")
 	require.Contains(t, pageOf(t, scene(t, goodDay()), "/?reload=\"><script>"), `content="10"`)
-	require.Equal(t, http.StatusNotFound, get(t, (&observe.Server{}).Handler(), "http://127.0.0.1/", "").Code, "a server without an observer")
+	require.Equal(t, http.StatusNotFound, ask(t, &observe.Server{}, "/").Code, "a server without an observer")
 }
 
 // A real browser reads the page as it is meant: all sections are there, the style
@@ -257,8 +257,9 @@ func TestPageInBrowser(t *testing.T) {
 		t.Skip("chromium is not installed")
 	}
 	s := scene(t, badDay(), badPast(t)...)
-	s.Addr = "127.0.0.1:0"
+	s.Addr, s.Token = "127.0.0.1:0", "t"
 	url, stop := serve(t, s)
+	url = strings.Replace(url, "http://", "http://me:t@", 1) // as the demo prints it
 	defer func() { require.NoError(t, stop()) }()
 	browse := func(args ...string) string {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

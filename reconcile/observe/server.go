@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -32,9 +28,6 @@ const DefaultAddr = "127.0.0.1:9090"
 // them to end well, once after their connections were cut.
 const stopTime = 400 * time.Millisecond
 
-// ErrNoToken says that a debug server would be open to other machines.
-var ErrNoToken = errors.New("an address that is not loopback needs a Token")
-
 // Server is a debug server for people and for Prometheus:
 //
 //	/                    a page for people, of a server that [Observer.Server] made
@@ -44,13 +37,18 @@ var ErrNoToken = errors.New("an address that is not loopback needs a Token")
 //	/debug/pprof/        profiles of the process (see net/http/pprof)
 //	/healthz, /readyz    200 or 503, all components with ?verbose
 //
-// It only ever reads. The zero value listens on [DefaultAddr]. On an address that
-// is not loopback it demands the token of every request: a header "Authorization:
-// Bearer TOKEN", or in a browser TOKEN as the password of any user. Only /healthz
-// and /readyz, which a kubelet asks, need none, and then do not say why.
+// It only ever reads. What it shows holds the configuration, so it demands the token
+// of every request: a header "Authorization: Bearer TOKEN", or in a browser TOKEN as the
+// password of any user. There are two exceptions. On a unix socket, which only the
+// account of this process can connect to, no token is needed. Only /healthz and
+// /readyz, which a kubelet asks, never need one, and then do not say why.
+//
+// The zero value listens on [DefaultAddr] without a token, and so for every user of
+// the host: it answers /metrics, /healthz and /readyz alone, and /metrics only where
+// the request asks for a loopback address and no proxy has passed it on.
 type Server struct {
-	Addr  string // host:port; zero is DefaultAddr, port 0 a free one
-	Token Token  // required where Addr is not loopback; used on loopback too, if set
+	Addr  string // host:port, or unix:/path of a socket to make; zero is DefaultAddr, port 0 a free one
+	Token Token  // required where Addr is a host that is not loopback
 
 	Metrics prometheus.Gatherer // zero: no /metrics
 	Health  *Health             // zero: alive, and ready once it listens
@@ -61,25 +59,6 @@ type Server struct {
 	mu   sync.Mutex
 	vars map[string]func() any
 	page http.HandlerFunc // nil: none
-}
-
-// Token is a bearer token. It never prints.
-type Token string
-
-// Format implements [fmt.Formatter]: for all verbs it hides the token.
-func (t Token) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, t.hidden()) }
-
-// LogValue implements [slog.LogValuer].
-func (t Token) LogValue() slog.Value { return slog.StringValue(t.hidden()) }
-
-// MarshalText implements [encoding.TextMarshaler], and so hides it in JSON.
-func (t Token) MarshalText() ([]byte, error) { return []byte(t.hidden()), nil }
-
-func (t Token) hidden() string {
-	if t == "" {
-		return ""
-	}
-	return "(secret)"
 }
 
 // Register shows what f returns, as JSON, at /debug/vars/name. f is called for
@@ -97,7 +76,8 @@ func (s *Server) Register(name string, f func() any) {
 
 // Run serves until ctx ends, and then returns nil, within a second, also when
 // requests are under way. It returns an error when it cannot listen: one that
-// is [ErrNoToken] when the address is not loopback and there is no token.
+// is [ErrNoToken] when the address is not loopback and there is no token. A socket is
+// made with mode 0600, in place of one that nobody listens on, and removed at the end.
 func (s *Server) Run(ctx context.Context) error {
 	ln, err := s.listen(ctx)
 	if err != nil {
@@ -109,7 +89,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	var conns sync.WaitGroup
 	srv := &http.Server{
-		Handler: s.Handler(),
+		Handler: s.handler(ln.Addr().Network() == "unix"),
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew: // before the goroutine of the connection begins
@@ -153,6 +133,9 @@ func (s *Server) Run(ctx context.Context) error {
 // listened on, and nothing listens before the check.
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	addr := cmp.Or(s.Addr, DefaultAddr)
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return listenUnix(ctx, path)
+	}
 	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		return nil, err
@@ -164,29 +147,33 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	return lc.Listen(ctx, "tcp", tcp.String())
 }
 
-// Handler returns what Run serves, for a server of the program's own. It
-// checks the token; without one it answers only requests to a loopback name or
-// address, so that no web page can reach it through a name of its own (DNS
-// rebinding).
-func (s *Server) Handler() http.Handler {
+// Handler returns what Run serves, for a server of the program's own: without a
+// token /metrics and probes alone, whatever that server listens on.
+func (s *Server) Handler() http.Handler { return s.handler(false) }
+
+// handler shows everything to everybody if open.
+func (s *Server) handler(open bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/vars/{$}", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.names()) })
 	mux.HandleFunc("GET /debug/vars/{name}", s.variable)
 	// Without pprof.Cmdline: an argument may hold a password.
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	profiles := http.NewServeMux()
+	profiles.HandleFunc("GET /debug/pprof/", pprof.Index)
+	profiles.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	profiles.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	profiles.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /debug/pprof/{$}", pprof.Index)
+	mux.Handle("GET /debug/pprof/", oneProfile(profiles))
 	if s.page != nil {
 		mux.HandleFunc("GET /{$}", s.page)
 	}
-	if s.Metrics != nil {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
-	}
 	outer := http.NewServeMux()
-	outer.Handle("/", s.guarded(mux))
-	outer.HandleFunc("GET /healthz", s.probe(Live))
-	outer.HandleFunc("GET /readyz", s.probe(ReadyToServe))
+	outer.Handle("/", s.guard(open, false, mux))
+	if s.Metrics != nil {
+		outer.Handle("GET /metrics", s.guard(open, true, promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})))
+	}
+	outer.HandleFunc("GET /healthz", s.probe(open, Live))
+	outer.HandleFunc("GET /readyz", s.probe(open, ReadyToServe))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -194,46 +181,8 @@ func (s *Server) Handler() http.Handler {
 	})
 }
 
-func (s *Server) guarded(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case s.allowed(r):
-			next.ServeHTTP(w, r)
-		case s.Token == "":
-			http.Error(w, "ask for a loopback address, such as 127.0.0.1", http.StatusForbidden)
-		default:
-			w.Header()["Www-Authenticate"] = []string{"Bearer", `Basic realm="haptic debug server"`}
-			http.Error(w, "a bearer token is needed", http.StatusUnauthorized)
-		}
-	})
-}
-
-// allowed compares hashes, in constant time, so that nothing can be learned
-// about the token from how long it takes.
-func (s *Server) allowed(r *http.Request) bool {
-	if s.Token == "" {
-		return loopbackName(r.Host)
-	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if _, password, ok := r.BasicAuth(); ok { // of a person with a browser
-		scheme, token = "Bearer", password
-	}
-	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.Token))
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
-}
-
-// loopbackName reports whether a Host header is localhost or a loopback
-// address, with or without a port.
-func loopbackName(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
-}
-
 // probe answers 200 or 503, and why to those who may know.
-func (s *Server) probe(p Probe) http.HandlerFunc {
+func (s *Server) probe(open bool, p Probe) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var all []finding
 		if s.Health != nil {
@@ -244,7 +193,7 @@ func (s *Server) probe(p Probe) http.HandlerFunc {
 		if err != nil {
 			says, status = "not ok", http.StatusServiceUnavailable
 		}
-		if s.allowed(r) {
+		if open || s.hasToken(r) {
 			if err != nil {
 				says = err.Error()
 			}

@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -31,6 +31,13 @@ func get(t *testing.T, h http.Handler, url, authorization string) *httptest.Resp
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
+}
+
+// ask asks with the token of the server, which it gives one that has none.
+func ask(t *testing.T, s *observe.Server, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	s.Token = cmp.Or(s.Token, "t")
+	return get(t, s.Handler(), "http://127.0.0.1"+path, "Bearer "+string(s.Token))
 }
 
 func TestHandler(t *testing.T) {
@@ -66,12 +73,18 @@ func TestHandler(t *testing.T) {
 		{"/debug/pprof/", 200, "goroutine"},
 		{"/debug/pprof/goroutine?debug=1", 200, "goroutine profile"},
 		{"/debug/pprof/cmdline", 404, ""},
+		{"/debug/pprof/profile?seconds=31", 400, "at most 30"},
+		{"/debug/pprof/trace?seconds=1e9", 400, "at most 30"},
+		{"/debug/pprof/trace?seconds=NaN", 400, "at most 30"},
+		{"/debug/pprof/heap?seconds=Inf", 400, "at most 30"},
+		{"/debug/pprof/goroutine?seconds=-1", 400, "a number above 0"},
+		{"/debug/pprof/profile?seconds=x", 400, "a number above 0"},
 		{"/healthz", 200, "ok"},
 		{"/readyz", 503, "watch: Ingress is stalled"},
 		{"/nothing", 404, ""},
 	} {
 		t.Run(c.path, func(t *testing.T) {
-			w := get(t, s.Handler(), "http://127.0.0.1:9090"+c.path, "")
+			w := ask(t, s, c.path)
 			require.Equal(t, c.status, w.Code, w.Body)
 			require.Contains(t, w.Body.String(), c.body)
 			require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
@@ -85,78 +98,21 @@ func TestHandler(t *testing.T) {
 
 func TestEmptyServer(t *testing.T) {
 	var s observe.Server
-	require.Equal(t, "[]\n", get(t, s.Handler(), "http://localhost/debug/vars/", "").Body.String())
-	require.Equal(t, 404, get(t, s.Handler(), "http://localhost/metrics", "").Code)
 	require.Equal(t, 200, get(t, s.Handler(), "http://localhost/readyz", "").Code)
+	require.Equal(t, "[]\n", ask(t, &s, "/debug/vars/").Body.String())
+	require.Equal(t, 404, ask(t, &s, "/metrics").Code)
 }
 
 func TestReadOnly(t *testing.T) {
-	s := &observe.Server{}
+	s := &observe.Server{Token: "t"}
 	s.Register("state", func() any { return 1 })
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
 		w := httptest.NewRecorder()
-		s.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1/debug/vars/state", nil))
+		r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1/debug/vars/state", nil)
+		r.Header.Set("Authorization", "Bearer t")
+		s.Handler().ServeHTTP(w, r)
 		require.Equal(t, http.StatusMethodNotAllowed, w.Code, method)
 	}
-}
-
-func TestWhoMayAsk(t *testing.T) {
-	const token = "canary-token"
-	var health observe.Health
-	health.Check("sync", observe.ReadyToServe, func() error { return errors.New("detail") })
-	for _, c := range []struct {
-		name          string
-		token         observe.Token
-		host          string
-		authorization string
-		vars, ready   int
-	}{
-		{"loopback address", "", "127.0.0.1:9090", "", 200, 503},
-		{"loopback address, version 6", "", "[::1]:9090", "", 200, 503},
-		{"loopback, no port", "", "[::1]", "", 200, 503},
-		{"localhost", "", "LOCALHOST:1", "", 200, 503},
-		{"a name that was made to resolve to loopback", "", "rebound.example:9090", "", 403, 503},
-		{"a name that looks like loopback", "", "127.0.0.1.example", "", 403, 503},
-		{"token", token, "10.0.0.1:9090", "Bearer " + token, 200, 503},
-		{"token, scheme in lower case", token, "10.0.0.1", "bearer " + token, 200, 503},
-		{"no token", token, "10.0.0.1", "", 401, 503},
-		{"no token, loopback", token, "127.0.0.1", "", 401, 503},
-		{"wrong token", token, "10.0.0.1", "Bearer " + token + "x", 401, 503},
-		{"empty token", token, "10.0.0.1", "Bearer ", 401, 503},
-		{"other scheme", token, "10.0.0.1", "Basic " + token, 401, 503},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := &observe.Server{Token: c.token, Health: &health, Metrics: observe.NewMetrics(eventbus.New(nil), observe.Subject{})}
-			s.Register("state", func() any { return 1 })
-			for _, path := range []string{"/debug/vars/state", "/debug/vars/", "/metrics", "/debug/pprof/"} {
-				w := get(t, s.Handler(), "http://"+c.host+path, c.authorization)
-				require.Equal(t, c.vars, w.Code, path)
-				require.NotContains(t, w.Body.String(), token)
-			}
-			w := get(t, s.Handler(), "http://"+c.host+"/readyz", c.authorization)
-			require.Equal(t, c.ready, w.Code)
-			require.Equal(t, c.vars == 200, strings.Contains(w.Body.String(), "detail"), "says why to those who may know")
-		})
-	}
-}
-
-// Whatever a Host header says, only loopback names and addresses get an answer.
-func FuzzHost(f *testing.F) {
-	for _, h := range []string{"localhost:9090", "127.0.0.1", "[::1]:80", "::1", "127.0.0.1.example:80", "localhost.example", "[localhost]", "", ":", "[::ffff:127.0.0.1]", "::1%lo"} {
-		f.Add(h)
-	}
-	s := &observe.Server{}
-	handler := s.Handler()
-	loopback := regexp.MustCompile(`^(?i:localhost|\[*127\.\d+\.\d+\.\d+\]*|\[*[0:]*:(0*1|ffff:127\.\d+\.\d+\.\d+|ffff:7f[0-9a-f]{2}:[0-9a-f]{1,4})(%.+)?\]*)(:.*)?$`)
-	f.Fuzz(func(t *testing.T, host string) {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/debug/vars/", nil)
-		r.Host = host
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r)
-		if w.Code == http.StatusOK && !loopback.MatchString(host) {
-			t.Errorf("host %q was answered", host)
-		}
-	})
 }
 
 func TestRefusesToBeOpen(t *testing.T) {
@@ -226,13 +182,14 @@ func TestRun(t *testing.T) {
 // A profile of half a minute and a client that says nothing must not hold up
 // the stop; TestMain checks that their goroutines have ended.
 func TestStopsWithRequestsUnderWay(t *testing.T) {
-	s := &observe.Server{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}
+	s := &observe.Server{Addr: "127.0.0.1:0", Token: "t", Logger: slog.New(slog.DiscardHandler)}
 	asked := make(chan struct{})
 	s.Register("slow", func() any { close(asked); return nil })
 	url, stop := serve(t, s)
 	silent, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	require.NoError(t, err)
 	defer silent.Close()
+	url = strings.Replace(url, "http://", "http://me:t@", 1)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	failed := make(chan error, 1)
 	go func() {
@@ -254,14 +211,14 @@ func TestStopsWithRequestsUnderWay(t *testing.T) {
 // A registered function that hangs cannot be ended; Run returns all the same.
 func TestStopsWhenAVariableHangs(t *testing.T) {
 	var log bytes.Buffer
-	s := &observe.Server{Addr: "127.0.0.1:0", Logger: logTo(&log)}
+	s := &observe.Server{Addr: "127.0.0.1:0", Token: "t", Logger: logTo(&log)}
 	asked, release := make(chan struct{}), make(chan struct{})
 	s.Register("hangs", func() any { close(asked); <-release; return nil })
 	url, stop := serve(t, s)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	failed := make(chan error, 1)
 	go func() {
-		resp, err := client.Get(url + "/debug/vars/hangs")
+		resp, err := client.Get(strings.Replace(url, "http://", "http://me:t@", 1) + "/debug/vars/hangs")
 		if err == nil {
 			_ = resp.Body.Close()
 		}

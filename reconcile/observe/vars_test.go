@@ -24,7 +24,7 @@ import (
 
 func fieldOf(t *testing.T, s *observe.Server, name, expr string) (int, string) {
 	t.Helper()
-	w := get(t, s.Handler(), "http://127.0.0.1/debug/vars/"+name+"?field="+url.QueryEscape(expr), "")
+	w := ask(t, s, "/debug/vars/"+name+"?field="+url.QueryEscape(expr))
 	require.True(t, json.Valid(w.Body.Bytes()), w.Body)
 	return w.Code, strings.Join(strings.Fields(w.Body.String()), " ")
 }
@@ -78,11 +78,12 @@ func FuzzField(f *testing.F) {
 	for _, expr := range []string{"{.a}", "{..}", "{.instances[?(@.name=='x')].hash}", "{.instances[-1:0:2]}", "{['a','b']}", "{.[*].*}", "{\"x\"}", "{'\\u0000'}", "{@}", "{$}", "{.a\\.b}", "{..[*]}", "{..*.*.*}"} {
 		f.Add(expr)
 	}
-	s := &observe.Server{}
+	s := &observe.Server{Token: "t"}
 	s.Register("state", func() any { return badDay() })
 	handler := s.Handler()
 	f.Fuzz(func(t *testing.T, expr string) {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/debug/vars/state?field="+url.QueryEscape(expr), nil)
+		r.SetBasicAuth("me", "t")
 		w := httptest.NewRecorder()
 		start := time.Now()
 		handler.ServeHTTP(w, r)
@@ -100,10 +101,13 @@ func renderedAs(t testing.TB, text string, files ...dataplane.File) (shown, auxf
 	cfg, err := dataplane.NewConfig(text, files...)
 	require.NoError(t, err)
 	o := observe.New(eventbus.New(nil), observe.Subject{Loop: &fixedLoop{config: cfg}}, nil)
-	handler := o.Server().Handler()
+	server := o.Server()
+	server.Token = "t"
 	for name, to := range map[string]*string{"rendered": &shown, "auxfiles": &auxfiles} {
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/debug/vars/"+name, nil))
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/debug/vars/"+name, nil)
+		r.SetBasicAuth("me", "t")
+		server.Handler().ServeHTTP(w, r)
 		require.Equal(t, http.StatusOK, w.Code)
 		*to = w.Body.String()
 	}
@@ -211,12 +215,12 @@ func TestProbes(t *testing.T) {
 	h.Check("settings", observe.Reported, func() error { return errors.New("line 3\nline 4") })
 	h.Check("panics", observe.Reported, func() error { panic("no") })
 	s := &observe.Server{Health: h}
-	w := get(t, s.Handler(), "http://127.0.0.1/healthz", "")
+	w := ask(t, s, "/healthz")
 	require.Equal(t, "200 ok\n", fmt.Sprint(w.Code, " ", w.Body))
-	w = get(t, s.Handler(), "http://127.0.0.1/readyz", "")
+	w = ask(t, s, "/readyz")
 	require.Equal(t, "503 sync: secrets is Forbidden\n", fmt.Sprint(w.Code, " ", w.Body))
 	loop = errors.New("reconciliation 7 makes no progress")
-	w = get(t, s.Handler(), "http://127.0.0.1/healthz?verbose", "")
+	w = ask(t, s, "/healthz?verbose")
 	require.Equal(t, `503 [-]loop (live): reconciliation 7 makes no progress
 [-]sync (ready): secrets is Forbidden
 [!]settings (reported): line 3
@@ -224,7 +228,6 @@ func TestProbes(t *testing.T) {
 [!]panics (reported): panic: no
 loop: reconciliation 7 makes no progress
 `, fmt.Sprint(w.Code, " ", w.Body))
-	s.Token = "t"
 	w = get(t, s.Handler(), "http://127.0.0.1/healthz?verbose", "")
 	require.Equal(t, "503 not ok\n", fmt.Sprint(w.Code, " ", w.Body), "nothing for those who may not know")
 }

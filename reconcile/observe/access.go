@@ -1,0 +1,174 @@
+package observe
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ErrNoToken says that a debug server would be open to other machines.
+var ErrNoToken = errors.New("an address that is not loopback needs a Token")
+
+// Token is a bearer token. It never prints.
+type Token string
+
+// minToken is how many characters a token of a file must have.
+const minToken = 16
+
+// ReadToken reads a token from a file, without the white space around it. One of
+// fewer than 16 characters, or with white space in it, is refused.
+func ReadToken(file string) (Token, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	words := strings.Fields(string(text))
+	if len(words) != 1 || len(words[0]) < minToken {
+		return "", fmt.Errorf("%s: one word of at least %d characters wanted, such as openssl rand -hex 16 prints", file, minToken)
+	}
+	return Token(words[0]), nil
+}
+
+// Format implements [fmt.Formatter]: for all verbs it hides the token.
+func (t Token) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, t.hidden()) }
+
+// LogValue implements [slog.LogValuer].
+func (t Token) LogValue() slog.Value { return slog.StringValue(t.hidden()) }
+
+// MarshalText implements [encoding.TextMarshaler], and so hides it in JSON.
+func (t Token) MarshalText() ([]byte, error) { return []byte(t.hidden()), nil }
+
+func (t Token) hidden() string {
+	if t == "" {
+		return ""
+	}
+	return "(secret)"
+}
+
+// guard answers for one of two kinds of pages: those that show everything, and
+// those that a scraper of this host may have without a token. If open, everybody may
+// see both.
+func (s *Server) guard(open, scraped bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case open || s.hasToken(r):
+			next.ServeHTTP(w, r)
+		case s.Token != "":
+			w.Header()["Www-Authenticate"] = []string{"Bearer", `Basic realm="haptic debug server"`}
+			http.Error(w, "a bearer token is needed", http.StatusUnauthorized)
+		case !direct(r):
+			http.Error(w, "ask for a loopback address, such as 127.0.0.1, and not through a proxy", http.StatusForbidden)
+		case !scraped:
+			http.Error(w, "this shows the configuration: give the debug server a token, or let it listen on a unix socket; "+
+				"without, there are /metrics, /healthz and /readyz", http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// hasToken compares hashes, in constant time, so that nothing can be learned
+// about the token from how long it takes.
+func (s *Server) hasToken(r *http.Request) bool {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if _, password, ok := r.BasicAuth(); ok { // of a person with a browser
+		scheme, token = "Bearer", password
+	}
+	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.Token))
+	return s.Token != "" && strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+// direct reports whether a request asks for a loopback address and was not passed
+// on. A name proves nothing: a web page can have its own resolve to loopback, and a
+// tenant can have our HAProxy route the host localhost here. HAProxy adds one of
+// these headers.
+func direct(r *http.Request) bool {
+	for name := range r.Header {
+		if name == "Via" || name == "Forwarded" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
+			return false
+		}
+	}
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && ip.IsLoopback()
+}
+
+// maxProfile is how many seconds a profile may take.
+const maxProfile = 30
+
+// oneProfile passes requests for profiles on, one at a time: a profile costs
+// processor and memory, and some can be taken only once.
+func oneProfile(next http.Handler) http.Handler {
+	free := make(chan struct{}, 1)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if seconds := r.FormValue("seconds"); seconds != "" {
+			if n, err := strconv.ParseFloat(seconds, 64); err != nil || !(n > 0 && n <= maxProfile) { // NaN is neither
+				http.Error(w, fmt.Sprintf("seconds: a number above 0 wanted, and at most %d", maxProfile), http.StatusBadRequest)
+				return
+			}
+		}
+		select {
+		case free <- struct{}{}:
+			defer func() { <-free }()
+			next.ServeHTTP(w, r)
+		default:
+			http.Error(w, "another profile is being taken: try again when it has ended", http.StatusTooManyRequests)
+		}
+	})
+}
+
+// maxSocketPath is how long the path of a unix socket may be, in bytes.
+const maxSocketPath = 107
+
+// listenUnix makes a socket that only the account of this process, and root, can
+// connect to. It replaces a socket that nobody listens on any more, and nothing else;
+// it follows no link. The folder is made where it is missing.
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	if !filepath.IsAbs(path) || len(path) > maxSocketPath {
+		return nil, fmt.Errorf("unix:%s: want an absolute path of at most %d bytes, such as unix:/run/haptic/debug.sock", path, maxSocketPath)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case info.Mode().Type() != fs.ModeSocket:
+		return nil, fmt.Errorf("%s is there already, and is no socket: remove it, or name another path", path)
+	default:
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		if err == nil {
+			_ = conn.Close()
+			return nil, fmt.Errorf("%s: another process listens there", path)
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, err
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	var mode error // Linux makes the file with the mode of the descriptor: it is never open to others
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		return errors.Join(c.Control(func(fd uintptr) { mode = syscall.Fchmod(int(fd), 0o600) }), mode)
+	}}
+	return lc.Listen(ctx, "unix", path)
+}
