@@ -15,13 +15,13 @@ func TestUnfinishedMacros(t *testing.T) {
 		x                     any
 		want, refused         string
 	}{
-		{name: "open double quote", template: "{% macro M() %}set \"{% end %}{{ M() }}{{ x }}\"", x: "$HOME", refused: "macro"},
-		{name: "open single quote", template: "{% macro M() %}set '{% end %}{{ M() }}{{ x }}'", x: "a'b", refused: "macro"},
-		{name: "backslash", template: "{% macro M() %}set \\{% end %}{{ M() }}{{ x }}", x: "#a", refused: "macro"},
-		{name: "cut escape", template: "{% macro M() %}{{ x }}{% end %}set {{ M()[:2] }}{{ x }}", x: "a b", refused: "slice of"},
+		{name: "open double quote", template: "{% macro M() %}retry-on \"{% end %}{{ M() }}{{ x }}\"", x: "$HOME", refused: "macro"},
+		{name: "open single quote", template: "{% macro M() %}retry-on '{% end %}{{ M() }}{{ x }}'", x: "a'b", refused: "macro"},
+		{name: "backslash", template: "{% macro M() %}retry-on \\{% end %}{{ M() }}{{ x }}", x: "#a", refused: "macro"},
+		{name: "cut escape", template: "{% macro M() %}{{ x }}{% end %}retry-on {{ M()[:2] }}{{ x }}", x: "a b", refused: "slice of"},
 		{name: "line feed in a comment", template: "{% macro M() %}a\n{% end %}# {{ M() }}{{ x }}", x: "server evil 192.0.2.1:80", refused: "macro"},
-		{name: "comment", template: "{% macro M() %}set # it's{% end %}{{ M() }}{{ x }}", x: "a b", want: `set # it'sa\ b`},
-		{name: "lines", template: "{% macro M() %}set \"a\"\n{% end %}{{ M() }}set {{ x }}", x: "a b", want: "set \"a\"\nset a\\ b"},
+		{name: "comment", template: "{% macro M() %}retry-on # it's{% end %}{{ M() }}{{ x }}", x: "a b", want: `retry-on # it'sa\ b`},
+		{name: "lines", template: "{% macro M() %}retry-on \"a\"\n{% end %}{{ M() }}retry-on {{ x }}", x: "a b", want: "retry-on \"a\"\nretry-on a\\ b"},
 		{name: "line feed in the value of a map", entry: "a.map", template: "{% macro M() %}a\n{% end %}k {{ M() }}{{ x }}", x: "a b", refused: "ends the key"},
 		{name: "line feed from a variable", entry: "a.map", template: "{% macro M() %}a\n{% end %}{% var m = M() %}k {{ m }}{{ x }}", x: "a b", refused: "macro"},
 		{name: "line of a map", entry: "a.map", template: "{% macro M() %}k v\n{% end %}{{ M() }}{{ x }} v\n", x: "#a", refused: "comment"},
@@ -35,7 +35,7 @@ func TestUnfinishedMacros(t *testing.T) {
 			if tt.entry == "" {
 				tt.entry = "haproxy.cfg"
 			}
-			got, err := render(t, tt.x, tt.entry, tt.template, "_p.cfg", "set \"")
+			got, err := render(t, tt.x, tt.entry, tt.template, "_p.cfg", "retry-on \"")
 			check(t, got, err, tt.want, tt.refused)
 		})
 	}
@@ -44,14 +44,14 @@ func TestUnfinishedMacros(t *testing.T) {
 // TestNamesOfVariables has a value where HAProxy reads the name of an
 // environment variable.
 func TestNamesOfVariables(t *testing.T) {
-	for _, template := range []string{`set "${{ x }}"`, `set "$A{{ x }}"`, `set "$A_0{{ x }}"`, `set "${A{{ x }}}"`, `set "${A-{{ x }}}"`, `set "\\${{ x }}"`} {
+	for _, template := range []string{`retry-on "${{ x }}"`, `retry-on "$A{{ x }}"`, `retry-on "$A_0{{ x }}"`, `retry-on "${A{{ x }}}"`, `retry-on "${A-{{ x }}}"`, `retry-on "\\${{ x }}"`} {
 		got, err := render(t, "HOME", "haproxy.cfg", template)
 		check(t, got, err, "", "environment variable")
 	}
 	for template, want := range map[string]string{
-		`set ${{ x }}`: `set $HOME`, `set "\${{ x }}"`: `set "\$HOME"`, `set '${{ x }}'`: `set '$HOME'`,
-		`set "${A}{{ x }}"`: `set "${A}HOME"`, `set "$A-{{ x }}"`: `set "$A-HOME"`, `set "$A" {{ x }}`: `set "$A" HOME`,
-		`set "$A\"{{ x }}"`: `set "$A\"HOME"`,
+		`retry-on ${{ x }}`: `retry-on $HOME`, `retry-on "\${{ x }}"`: `retry-on "\$HOME"`, `retry-on '${{ x }}'`: `retry-on '$HOME'`,
+		`retry-on "${A}{{ x }}"`: `retry-on "${A}HOME"`, `retry-on "$A-{{ x }}"`: `retry-on "$A-HOME"`, `retry-on "$A" {{ x }}`: `retry-on "$A" HOME`,
+		`retry-on "$A\"{{ x }}"`: `retry-on "$A\"HOME"`,
 	} {
 		got, err := render(t, "HOME", "haproxy.cfg", template)
 		check(t, got, err, want, "")
@@ -131,11 +131,11 @@ func TestRenderEachWithoutOtherVariables(t *testing.T) {
 // TestAliasOfAFormat: raw is to be the one way out.
 func TestAliasOfAFormat(t *testing.T) {
 	for _, template := range []string{
-		"{% type J = json %}set {{ J(x.(string)) }}",
-		"{% var f = func(s string) json { return (json)(s) } %}set {{ f(x.(string)) }}",
-		"{%% type J = json; var j = J(x.(string)) %%}set {{ j }}",
-		"{% macro M(s json) %}{{ s }}{% end %}set {{ M(x.(string)) }}",
-		"{% for _, s := range []json{json(x.(string))} %}set {{ s }}{% end %}",
+		"{% type J = json %}retry-on {{ J(x.(string)) }}",
+		"{% var f = func(s string) json { return (json)(s) } %}retry-on {{ f(x.(string)) }}",
+		"{%% type J = json; var j = J(x.(string)) %%}retry-on {{ j }}",
+		"{% macro M(s json) %}{{ s }}{% end %}retry-on {{ M(x.(string)) }}",
+		"{% for _, s := range []json{json(x.(string))} %}retry-on {{ s }}{% end %}",
 	} {
 		if got, err := render(t, "a b", "haproxy.cfg", template); err == nil {
 			t.Errorf("%s: got %q", template, got)
@@ -146,7 +146,7 @@ func TestAliasOfAFormat(t *testing.T) {
 // TestSelect: nothing stops a select without cases, and what is shown in one
 // has no place.
 func TestSelect(t *testing.T) {
-	for _, template := range []string{"{% select %}{% default %}set {{ x }}{% end %}", "{% select %}{% end %}"} {
+	for _, template := range []string{"{% select %}{% default %}retry-on {{ x }}{% end %}", "{% select %}{% end %}"} {
 		_, err := templating.Compile(files("a.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
 		check(t, "", err, "", "select")
 	}

@@ -52,7 +52,7 @@ func TestErrorsHaveOwners(t *testing.T) {
 		{name: "in a macro", template: "{% macro M(s string) %}\n{{ hostile(s) }}{% end %}{% for _, ing := range ings %}{{ M(ing.Name) }}{% end %}",
 			want: "a.cfg:2:4 [b]"},
 		{name: "what lacks a value", template: "{% macro M(s string) %}\"{{ s }}{% if s == `a` %}\"{% end %}{% end %}" +
-			"{% for _, ing := range ings %}\nset {{ indent(M(hostile(ing.Name)), 1) }}{% end %}",
+			"{% for _, ing := range ings %}\nretry-on {{ indent(M(hostile(ing.Name)), 1) }}{% end %}",
 			want: "a.cfg:1:28 [b]"},
 		{name: "in a rendered file", template: "{% for _, ing := range ings %}{% owner(ing.Name) %}{{ render `_p.cfg` }}{% end %}",
 			want: "_p.cfg:2:4 [a a], _p.cfg:2:4 [b b]"},

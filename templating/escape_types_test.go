@@ -46,7 +46,7 @@ func renderAs(t *testing.T, template string, declared, x any) (string, error) {
 // them: what is known of their types must not go to another one.
 func TestTypesInEveryStatement(t *testing.T) {
 	const templates = `{% import "_m.cfg" %}{% macro M(s string, n int) %}{{ s }}:{{ n }}{% end %}{% show x, 1, x, N %}
-{{ x }}{{ N }}{{ M(x, N) }} {{ Other(x) }} {{ render "_r.cfg" }} {% show x, render "_r.cfg", N %}
+retry-on {{ x }}{{ N }}{{ M(x, N) }} {{ render "_r.cfg" }} {% show x, render "_r.cfg", N %} {{ Other(x) }}
 {% for i, c := range []string{x, "d e"} %}{{ i }}{{ c }}{{ c + x }}{{ len(c) }}{% end %}{{ "const ant" }}{{ 7 }}
 {% if y := x; y != "" %}{{ y }}{% var x = N %}{{ x }}{% end %}{{ raw(x) }}{% if true %}{% var int = func(s string) string { return s + "3" } %}{{ int("") }}{{ len(x) }}{% end %}
 {% switch v := A.(type) %}{% case int %}{{ v }}{% case string %}{{ v }}{% end %}{{ A }}{{ A.(int) }}`
@@ -57,7 +57,7 @@ func TestTypesInEveryStatement(t *testing.T) {
 	}
 	got, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": "a b", "A": 9})
 	want := `a\ b1a\ b5
-a\ b5a\ b:5 a\ b3 a\ b5 a\ ba\ b55
+retry-on a\ b5a\ b:5 a\ b5 a\ ba\ b55 a\ b3
 0a\ ba\ ba\ b31d\ ed\ ea\ b3const\ ant7
 a\ b5a b33
 999`

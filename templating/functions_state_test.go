@@ -18,7 +18,7 @@ import (
 func TestFirstSeen(t *testing.T) {
 	e, err := templating.Compile(files(
 		"a.http", "{% for _, w := range words %}{% if first_seen(`w`, w) %}{{ w }}{% end %}{% end %}{{ first_seen(`a`, `bc`) }} {{ first_seen(`ab`, `c`) }} {{ first_seen(`ab`, `c`) }}",
-		"b.http", "{{ first_seen(words) }}", "c.cfg", "set {{ first_seen(`x`) }}\n{{ first_seen(`x`) }}",
+		"b.http", "{{ first_seen(words) }}", "c.cfg", "retry-on {{ first_seen(`x`) }}\n{{ first_seen(`x`) }}",
 	), &templating.Options{Vars: map[string]any{"words": []string(nil)}})
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestFirstSeen(t *testing.T) {
 
 	items := []any{[]string{"x"}, []string{"x"}} // each item is a render
 	texts, err := e.RenderEach(t.Context(), "c.cfg", "words", items, vars)
-	if err != nil || strings.Join(texts, "|") != "set true\nfalse|set true\nfalse" {
+	if err != nil || strings.Join(texts, "|") != "retry-on true\nfalse|retry-on true\nfalse" {
 		t.Errorf("got %q, %v", texts, err)
 	}
 }
@@ -154,7 +154,7 @@ func TestSharedUses(t *testing.T) {
 
 func TestDebug(t *testing.T) {
 	var got []string
-	e, err := templating.Compile(files("a.cfg", "set a\n  {% debug(x, 2) %}\n{{ render `_p.cfg` }}{% for _, i := range seq(2) %}{% debug(i) %}{% end %}{% macro M() %}{% debug(`m`) %}{% end %}{{ M() }}", "_p.cfg", "{% debug(`p`) %}"),
+	e, err := templating.Compile(files("a.cfg", "retry-on a\n  {% debug(x, 2) %}\n{{ render `_p.cfg` }}{% for _, i := range seq(2) %}{% debug(i) %}{% end %}{% macro M() %}{% debug(`m`) %}{% end %}{{ M() }}", "_p.cfg", "{% debug(`p`) %}"),
 		&templating.Options{Vars: map[string]any{"x": ""}, Debug: func(at templating.Origin, v any) {
 			got = append(got, fmt.Sprintf("%s:%d:%d %v", at.File, at.Line, at.Column, v))
 		}})
@@ -162,7 +162,7 @@ func TestDebug(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := e.Render(t.Context(), "a.cfg", map[string]any{"x": "a\nb"})
-	check(t, text, err, "set a\n", "")
+	check(t, text, err, "retry-on a\n", "")
 	if want := "a.cfg:2:6 a\nb|a.cfg:2:6 2|_p.cfg:1:4 p|a.cfg:3:55 0|a.cfg:3:55 1|a.cfg:3:93 m"; strings.Join(got, "|") != want {
 		t.Errorf("got  %q\nwant %q", strings.Join(got, "|"), want)
 	}
@@ -170,12 +170,12 @@ func TestDebug(t *testing.T) {
 		"no hook":          nil,
 		"the host's debug": {Globals: map[string]any{"debug": func(v any) string { return "" }}},
 	} {
-		e, err := templating.Compile(files("a.cfg", "set a{% debug(1) %}"), opts)
+		e, err := templating.Compile(files("a.cfg", "retry-on a{% debug(1) %}"), opts)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		text, err = e.Render(t.Context(), "a.cfg", nil)
-		check(t, text, err, "set a", "")
+		check(t, text, err, "retry-on a", "")
 	}
 }
 

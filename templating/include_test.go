@@ -26,22 +26,22 @@ func renderWith(t *testing.T, x any, pairs ...string) (string, error) {
 }
 
 func TestInclude(t *testing.T) {
-	const server = "  setup {{ dig(data, `name`) }} {{ n }}\n"
+	const server = "  retry-on {{ dig(data, `name`) }} {{ n }}\n"
 	tests := []struct {
 		name, template string
 		more           []string
 		want, refused  string
 	}{
-		{name: "by a name made at run time", template: "{{ include(`ser` + `ver`, x) }}", more: []string{"snippets/server.cfg", server}, want: "  setup a\\ b 7\n"},
+		{name: "by a name made at run time", template: "{{ include(`ser` + `ver`, x) }}", more: []string{"snippets/server.cfg", server}, want: "  retry-on a\\ b 7\n"},
 		{name: "data of another type", template: "{{ include(`s`, n) }}", more: []string{"snippets/s.cfg", "{{ data }}"}, want: "7"},
 		{name: "no data", template: "{{ include(`s`) }}", more: []string{"snippets/s.cfg", "{% if data == nil %}none{% end %}"}, want: "none"},
 		{name: "nobody includes it", template: "{% if data == nil %}none{% end %}", want: "none"},
 		{name: "in a folder", template: "{{ include(`team/s`) }}", more: []string{"snippets/team/s.cfg", "a"}, want: "a"},
-		{name: "in a variable", template: "{% var s = include(`s`, `a b`) %}set {{ s }}", more: []string{"snippets/s.cfg", "{{ data }}"}, want: `set a\ b`},
-		{name: "indented", template: "{{ indent(include(`server`, x), 2) }}", more: []string{"snippets/server.cfg", server}, want: "    setup a\\ b 7\n"},
-		{name: "inside quotes", template: "set \"{{ include(`s`, `a b`) }}\"", more: []string{"snippets/s.cfg", "{{ data }}"}, refused: "cannot stand inside quotes"},
-		{name: "plain inside quotes", template: "set \"{{ include(`s`, `ab`) }}\"", more: []string{"snippets/s.cfg", "{{ data }}"}, want: `set "ab"`},
-		{name: "quotes in a snippet", template: "{{ include(`s`, `a $b`) }}", more: []string{"snippets/s.cfg", "set \"{{ data }}\"\n"}, want: "set \"a \\$b\"\n"},
+		{name: "in a variable", template: "{% var s = include(`s`, `a b`) %}retry-on {{ s }}", more: []string{"snippets/s.cfg", "{{ data }}"}, want: `retry-on a\ b`},
+		{name: "indented", template: "{{ indent(include(`server`, x), 2) }}", more: []string{"snippets/server.cfg", server}, want: "    retry-on a\\ b 7\n"},
+		{name: "inside quotes", template: "retry-on \"{{ include(`s`, `a b`) }}\"", more: []string{"snippets/s.cfg", "{{ data }}"}, refused: "cannot stand inside quotes"},
+		{name: "plain inside quotes", template: "retry-on \"{{ include(`s`, `ab`) }}\"", more: []string{"snippets/s.cfg", "{{ data }}"}, want: `retry-on "ab"`},
+		{name: "quotes in a snippet", template: "{{ include(`s`, `a $b`) }}", more: []string{"snippets/s.cfg", "retry-on \"{{ data }}\"\n"}, want: "retry-on \"a \\$b\"\n"},
 		{name: "in a loop", template: "{% for _, i := range []int{1, 2} %}{{ include(`s`, i) }}{% end %}", more: []string{"snippets/s.cfg", "{{ data }}."}, want: "1.2."},
 		{name: "from a macro", template: "{% macro A(v any) %}{{ include(`s`, v) }}{% end %}{{ A(1) }}", more: []string{"snippets/s.cfg", "{{ data }}"}, want: "1"},
 		{name: "from an imported macro", template: "{% import `m.cfg` %}{{ A(1) }}", more: []string{"m.cfg", "{% macro A(v any) %}{{ include(`s`, v) }}{% end %}", "snippets/s.cfg", "{{ data }}"}, want: "1"},
@@ -66,7 +66,7 @@ func TestInclude(t *testing.T) {
 		{name: "itself", template: "{{ include(`a`) }}", more: []string{"snippets/a.cfg", "{{ include(`a`) }}"}, refused: "snippets that include each other: a > a"},
 		{name: "each other", template: "{{ include(`a`) }}", more: []string{"snippets/a.cfg", "{{ include(`b`) }}", "snippets/b.cfg", "{{ include_all(`a`) }}"}, refused: "snippets that include each other: a > b > a"},
 		{name: "two data", template: "{{ include(`a`, 1, 2) }}", more: []string{"snippets/a.cfg", ""}, refused: "one value for data wanted, not 2"},
-		{name: "open quote", template: "{{ include(`a`, 1) }}", more: []string{"snippets/a.cfg", "set \"a"}, refused: "must close its quotes"},
+		{name: "open quote", template: "{{ include(`a`, 1) }}", more: []string{"snippets/a.cfg", "retry-on \"a"}, refused: "must close its quotes"},
 		{name: "misspelt variable in a snippet", template: "{{ include(`a`) }}", more: []string{"snippets/a.cfg", "\n{{ m }}"}, refused: "undefined: m"},
 		{name: "not used, so not compiled", template: "a", more: []string{"snippets/a.cfg", "{{ m }}"}, want: "a"},
 	}
@@ -119,7 +119,7 @@ func TestIncludeBounds(t *testing.T) {
 func TestIncludeKinds(t *testing.T) {
 	e, err := templating.Compile(files(
 		"a.map", "{{ include_all(`*`, `k`) }}", "snippets/hosts.map", "{{ data }} v",
-		"b.cfg", "{{ include_all(`*`, `a b`) }}", "snippets/more.cfg", "set {{ data }}\n",
+		"b.cfg", "{{ include_all(`*`, `a b`) }}", "snippets/more.cfg", "retry-on {{ data }}\n",
 		"c.http", "{{ include_all(`*`, `a b`) }}", "snippets/x.http", "{{ data }}", "snippets/y.http", "!",
 		"snippets/more.map", "more map\n",
 	), nil)
@@ -129,7 +129,7 @@ func TestIncludeKinds(t *testing.T) {
 	if got := strings.Join(e.Entries(), " "); got != "a.map b.cfg c.http" {
 		t.Errorf("entries: %s", got)
 	}
-	for entry, want := range map[string]string{"a.map": "k v\nmore map\n", "b.cfg": "set a\\ b\n", "c.http": "a b!"} {
+	for entry, want := range map[string]string{"a.map": "k v\nmore map\n", "b.cfg": "retry-on a\\ b\n", "c.http": "a b!"} {
 		if got, err := e.Render(t.Context(), entry, nil); got != want || err != nil {
 			t.Errorf("%s: got %q, %v, want %q", entry, got, err, want)
 		}

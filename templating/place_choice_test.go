@@ -177,7 +177,7 @@ func TestAdjacentValues(t *testing.T) {
 		{"http-request set-var(txn.a) path,map(/m/{{ a }}{{ b }})", ".", "./x", "a name in it"},
 		{"http-request set-var(txn.a) path,map(/m/x.map,{{ a }}{{ b }})", "a", ",b)", ""},
 		{"http-request set-path {{ a }}{{ b }}", `\`, "n", ""},
-		{"set {{ a }}{{ b }}", `\`, `"`, ""},
+		{"retry-on {{ a }}{{ b }}", `\`, `"`, ""},
 		{"{% for _, c := range []string{a, b} %}{{ c }}{% end %}", "http-", "request", "what a line is"},
 		{"acl c path {% for _, c := range []string{a, b} %}{{ c }}{% end %} /x", "", "-f", "flag"},
 	} {

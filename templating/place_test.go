@@ -49,7 +49,7 @@ func TestInside(t *testing.T) {
 		{name: "fetch in place of a number", template: "http-request set-timeout server {{ x }}", x: "date", refused: "not a number"},
 		{name: "fetch in place of a mark", template: "http-request set-mark {{ x }}", x: "src", refused: "not a number"},
 		{name: "fetch in place of a port", template: "http-check connect port {{ x }}", x: "dst_port", refused: "not a number"},
-		{name: "argument in place of a number", template: "http-request set-timeout server int({{ x }})", x: "a)", want: `http-request set-timeout server int(\"a)\")`},
+		{name: "argument in place of a number", template: "http-request set-timeout server str({{ x }})", x: "a)", want: `http-request set-timeout server str(\"a)\")`},
 		{name: "expression of an option", template: "option forwarded host-expr {{ x }}", x: "src", refused: "cannot choose a sample fetch"},
 		{name: "limit of a bandwidth", template: "http-request set-bandwidth-limit l limit {{ x }} period {{ x }}", x: "100k", want: "http-request set-bandwidth-limit l limit 100k period 100k"},
 		{name: "converter behind a fetch", template: "http-request deny if { req.fhdr(a) {{ x }} /a }", x: "lower", refused: "as a converter"},

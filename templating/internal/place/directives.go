@@ -10,7 +10,7 @@ type what byte
 
 const (
 	asText     what = 't' // as it is
-	asWord     what = 'w' // not known; in the table, a word of HAProxy's that a value may choose
+	asWord     what = 'w' // not known: the strictest rule; in the table, a word of HAProxy's that a value may choose
 	asOption   what = 'o' // the name of an option, which a value may not choose
 	asKeyword  what = 'k' // the first word of a line
 	asUnknown  what = 'u' // the first word of a macro, which may stand anywhere
@@ -46,6 +46,10 @@ const (
 	asAuth       what = 'b' // user:password
 	asSocket     what = 'q' // path of a UNIX socket
 	asList       what = 'i' // words with commas between them, which may have parentheses
+	asHTML       what = 'T' // HAProxy writes it into the page of statistics as it is
+	asLink       what = 'A' // the same inside of the address of a link
+	asOperand    what = 'd' // a number, or the name of a variable
+	asConstant   what = 'K' // a constant or a key in base64, or the name of a variable
 )
 
 // reading is what a value may be where HAProxy reads it in one way.
@@ -65,6 +69,8 @@ type reading struct {
 var readings = [128]reading{
 	asText: {text: true}, asKeyword: {text: true}, asComment: {text: true}, asValue: {text: true}, asList: {text: true},
 	asAuth: {text: true}, asQuoted: {text: true},
+	asHTML: {name: "the page of statistics", text: true, ends: "<>&", why: "HAProxy writes it into a page of HTML, where <, > and & mean something"},
+	asLink: {name: "a link", text: true, ends: `<>&"' `, why: "HAProxy writes it into a page of HTML, as the address of a link"},
 
 	asOption: {name: "the place of an option", choice: "an option: use if or switch, or raw"},
 	asFetch:  {name: "a sample expression", choice: "a sample fetch, a converter or a service: use if or switch, or raw; in str(...) it is text"},
@@ -75,7 +81,10 @@ var readings = [128]reading{
 	asNameOf:   {name: "a name", chars: &nameSet, wanted: "a name: letters, digits and -_.: only", format: true},
 	asVariable: {name: "the name of a variable", chars: &variableSet, wanted: "the name of a variable: letters, digits, _ and . only"},
 	asHeader:   {name: "the name of a header", chars: &headerSet, wanted: "the name of a header"},
-	asStrict:   {chars: &strictSet, wanted: "plain enough for a place of which nothing is known: letters, digits and -_.:/*@+=~ only"},
+	asWord:     {chars: &nameSet, wanted: notPlain},
+	asStrict:   {chars: &nameSet, wanted: notPlain},
+	asOperand:  {name: "a number", chars: &variableSet, wanted: "the name of a variable: letters, digits, _ and . only"},
+	asConstant: {name: "a constant", chars: &base64Set, wanted: "a constant: letters, digits and +/= only, since with a dot it would be the name of a variable"},
 
 	asAddress: {name: "an address"}, asFile: {name: "the path of a file"}, asSocket: {name: "the path of a socket"},
 	asNumber: {name: "the place of a number"}, asRegexp: {name: "a regular expression"}, asPattern: {name: "a pattern"}, asLater: {name: "a pattern"},
@@ -92,10 +101,14 @@ var readings = [128]reading{
 	asCookieFmt:  {name: "a cookie", text: true, chars: &cookieSet, wanted: "the name or the value of a cookie", format: true},
 }
 
+// notPlain is the strictest rule: it is for all that the tables do not know.
+const notPlain = "plain enough where it is not known how HAProxy reads it, letters, digits and -_.: only: use raw, text of the template, or a row for it in directives.txt"
+
 // form is what is known of the words behind a keyword.
 type form struct {
 	args    string           // what the next words are, one letter each
 	options map[string]*form // what each later word may be, nil for nothing known
+	names   map[string]bool  // of the options
 	inside  what             // what the parentheses of the keyword hold: set-var(...)
 	acl     bool             // a sample expression and patterns follow the arguments
 }
@@ -106,7 +119,8 @@ type form struct {
 // theirs; "@" before a word takes over the options of a list. Options may stand
 // before an argument that is asWord. A word that the table does not have is
 // asWord where the line, or the option before it, is not known either: it may be
-// the value of that.
+// the value of that. So what is forgotten here has the strictest rule;
+// [TestKeywords] finds what HAProxy knows and the table does not.
 var directives = parseDirectives(directivesTable)
 
 //go:embed directives.txt
@@ -128,9 +142,17 @@ func parseDirectives(table string) map[string]*form {
 		if f.acl = len(words) > 2 && words[2] == "acl"; !f.acl {
 			f.options = parseOptions(words[2:], known)
 		}
+		f.name()
 		forms[words[0]] = f
 	}
 	return forms
+}
+
+func (f *form) name() {
+	f.names = map[string]bool{}
+	for word := range f.options {
+		f.names[word] = true
+	}
 }
 
 // parseOptions reads "word:args", "word(inside:args", "word:@list" and "@list".
@@ -150,6 +172,7 @@ func parseOptions(words []string, known map[string]map[string]*form) map[string]
 		} else {
 			f.args = args
 		}
+		f.name()
 		if i := strings.IndexByte(name, '('); i >= 0 {
 			f.inside, name = what(name[i+1]), name[:i+1]
 		}

@@ -23,6 +23,9 @@ func (r rule) embeds(s string, at *Site) string {
 	if why := r.embedsChoice(s, at); why != "" {
 		return why
 	}
+	if why := r.embedsMade(s, at); why != "" {
+		return why
+	}
 	if r.place&(double|single) != 0 && strings.ContainsAny(s, "\\\"'$\n") {
 		return "a macro's text with quotes, backslashes, $ or line feeds cannot stand inside quotes"
 	}
@@ -43,6 +46,33 @@ func (r rule) embeds(s string, at *Site) string {
 		}
 	}
 	return r.embedsInside(s, at)
+}
+
+// embedsMade is about the words at both ends of the text. One that the macro writes as
+// a whole is its own.
+func (r rule) embedsMade(s string, at *Site) string {
+	words := strings.Fields(s)
+	if len(words) == 0 || at.whole && len(at.shapes) == 1 && !at.Chosen {
+		return ""
+	}
+	first, last := words[0], words[len(words)-1]
+	begins, ends := strings.HasPrefix(s, first), strings.HasSuffix(s, last)
+	why := ""
+	switch {
+	case len(words) == 1 && begins && ends && !reserved[s]:
+		why = r.refusesMade(s, at, true, true)
+	case len(words) > 1:
+		if begins && !reserved[first] {
+			why = r.refusesMade(first, at, true, false)
+		}
+		if ends && why == "" && !reserved[last] {
+			why = r.refusesMade(last, at, false, true)
+		}
+	}
+	if why != "" {
+		return "with what stands beside the macro's text, " + why
+	}
+	return ""
 }
 
 // embedsChoice is about text that begins with a value. Its first word may have
@@ -78,6 +108,9 @@ func (r rule) embedsInside(s string, at *Site) string {
 			return "a macro's text must close what it opens in a log-format string"
 		}
 	}
+	if reads := readings[r.reads]; strings.ContainsAny(s, strings.ReplaceAll(reads.ends, " ", "")) || strings.Contains(reads.ends, " ") && strings.Contains(s, `\ `) {
+		return reads.why
+	}
 	switch r.reads {
 	case asFetch:
 		var in inner
@@ -89,6 +122,10 @@ func (r rule) embedsInside(s string, at *Site) string {
 		}
 	case asName, asNameOf, asVariable, asHeader, asAddress, asFile, asMethod, asEnv, asStrict, asNumber, asURI, asCookie, asSocket, asValue:
 		return r.refuses(s, at)
+	case asWord:
+		if first, _, _ := strings.Cut(strings.TrimLeft(s, " \t\n"), " "); at.Chosen && !nameSet.only(strings.TrimRight(first, "\n")) {
+			return "the macro's text begins with a value, and is not " + notPlain
+		}
 	case asRegexp:
 		if !at.Regexp && regexp.QuoteMeta(s) != s {
 			return "a macro's text cannot stand in a regular expression"

@@ -3,6 +3,7 @@ package place
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -22,7 +23,9 @@ type Site struct {
 	Chosen       bool // its first word is a value, where it is the text of a macro
 	First        bool // it is a part of the first word of a line, which is read once it is written
 
+	id     int
 	rules  []rule
+	shapes []shape
 	whole  bool // it is a word of its own
 	joined bool // it is a word with other values beside it
 	lone   bool // it is an argument of a sample expression
@@ -97,10 +100,11 @@ func (at *Site) escape(s string) native.JSON {
 // buffered is not written to the output at once.
 func (t *Table) Site(s Site, p Points, id int, buffered bool) (site Site, problem string) {
 	s.rules, problem = t.rules(p)
-	s.whole, s.joined, s.lone = t.whole[id], t.joined[id], t.lone[id]
+	s.id, s.shapes, s.lone = id, t.shapes[id], t.lone[id]
+	s.whole, s.joined = slices.ContainsFunc(s.shapes, shape.whole), slices.ContainsFunc(s.shapes, shape.joined)
 	for _, r := range s.rules {
 		s.First = s.First || r.reads == asKeyword && (s.joined || !s.whole)
-		s.words = s.words || r.word && r.reads != asText && r.reads != asFormat && r.reads != asComment || r.numeric || r.cast || r.reads == asKeyword
+		s.words = s.words || r.word && r.reads != asText && r.reads != asFormat && r.reads != asComment || r.numeric || r.cast || r.reads == asKeyword || len(s.shapes) > 0 && !s.whole && (!readings[r.reads].text || r.reads == asValue)
 	}
 	if buffered {
 		s.First, s.strict = false, s.First

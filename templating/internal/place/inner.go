@@ -179,22 +179,10 @@ func (in *inner) content(c byte) {
 
 // reads says how the argument of a fetch or converter is read (section 7.3).
 func (in *inner) reads() what {
-	switch {
-	case in.arg == 0 && (in.name == "map" || strings.HasPrefix(in.name, "map_")):
-		return asFile
-	case in.arg == 0 && in.name == "regsub":
-		return asRegexp
-	case in.arg == 1 && in.name == "regsub":
-		return asSubst
-	case in.arg == 0 && in.name == "env":
-		return asEnv
-	case in.arg == 1 && in.name == "jwt_verify": // a file, or a secret
-		return asFile
-	case in.arg == 0 && (in.name == "var" || in.name == "set-var" || in.name == "unset-var" || in.name == "strcmp" || in.name == "secure_memcmp"),
-		in.arg == 1 && (in.name == "concat" || in.name == "add_item"):
-		return asVariable
+	if letters := samples.of(in.name); int(in.arg) < len(letters) {
+		return what(letters[in.arg])
 	}
-	return asText
+	return asWord
 }
 
 // takesEmpty reports whether an empty argument is a text like another. Most names

@@ -32,8 +32,10 @@ func isKeywordPart(text string) bool {
 	if strings.Trim(text, "0123456789") == "" {
 		return false
 	}
-	if isReservedPart(text, keywords) {
-		return true
+	for word := range keywords {
+		if strings.Contains(word, text) {
+			return true
+		}
 	}
 	for word := range directives {
 		if strings.Contains(word, text) {
@@ -50,6 +52,48 @@ var converters = wordSet(converterList)
 
 //go:embed converters.txt
 var converterList string
+
+// samples says what the arguments of fetches and converters are.
+var samples = parseSamples(sampleTable)
+
+//go:embed samples.txt
+var sampleTable string
+
+// sampleArgs has the letters of directives.txt by name, and by the beginnings of names.
+type sampleArgs struct {
+	exact  map[string]string
+	begins []string // longer ones first
+}
+
+func parseSamples(table string) sampleArgs {
+	args := sampleArgs{exact: map[string]string{}}
+	for line := range strings.Lines(table) {
+		words := strings.Fields(line)
+		if len(words) < 2 || words[0] == "#" {
+			continue
+		}
+		for _, name := range words[1:] {
+			args.exact[name] = words[0]
+			if strings.HasSuffix(name, "*") {
+				args.begins = append(args.begins, name)
+			}
+		}
+	}
+	slices.SortFunc(args.begins, func(a, b string) int { return len(b) - len(a) })
+	return args
+}
+
+func (a sampleArgs) of(name string) string {
+	if letters, ok := a.exact[name]; ok {
+		return letters
+	}
+	for _, begin := range a.begins {
+		if strings.HasPrefix(name, begin[:len(begin)-1]) {
+			return a.exact[begin]
+		}
+	}
+	return ""
+}
 
 // aclKeywords are the fetches that are keywords of ACLs, too (haproxy -dKacl):
 // behind one of them the next word is not taken for a converter.
@@ -74,9 +118,16 @@ func givesString(fetch string) bool {
 
 // isConverter reports whether HAProxy would take a word for a converter.
 func isConverter(s string) bool {
+	name, _ := converterName(s)
+	return converters[name]
+}
+
+// converterName returns the part of a word in which HAProxy looks for the name of a
+// converter, and whether that is all of it.
+func converterName(s string) (name string, full bool) {
 	end := 0
 	for end < len(s) && nameSet.has(s[end]) {
 		end++
 	}
-	return converters[s[:end]]
+	return s[:end], end == len(s)
 }

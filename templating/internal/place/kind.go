@@ -37,14 +37,18 @@ type places uint32
 const (
 	argument  places = 1 << iota // unquoted (configuration manual, section 2.2)
 	argEscape                    // behind a backslash, unquoted
+	argHex                       // behind \x
+	argHexEnd                    // and one digit
 	double                       // inside double quotes
 	dblEscape                    // behind a backslash inside double quotes
-	dblDollar                    // behind a "$" inside double quotes
-	dblName                      // in the name of an environment variable: "$A"
-	dblBrace                     // inside its braces: "${A"
-	single                       // inside single quotes
-	comment                      // behind an unquoted "#"
-	mapStart                     // a line of a map with nothing but white space so far
+	dblHex
+	dblHexEnd
+	dblDollar // behind a "$" inside double quotes
+	dblName   // in the name of an environment variable: "$A"
+	dblBrace  // inside its braces: "${A"
+	single    // inside single quotes
+	comment   // behind an unquoted "#"
+	mapStart  // a line of a map with nothing but white space so far
 	mapKey
 	mapValue
 	crtStart // a line of a crt-list with nothing so far
@@ -92,10 +96,10 @@ func step(p places, c byte) places {
 		return stepUnquoted(c)
 	case double, dblDollar, dblName, dblBrace:
 		return stepDouble(p, c)
-	case argEscape:
-		return argument
-	case dblEscape:
-		return double
+	case argEscape, argHex, argHexEnd:
+		return stepEscape(p, c, argument)
+	case dblEscape, dblHex, dblHexEnd:
+		return stepEscape(p, c, double)
 	case single:
 		if c == '\'' {
 			return argument
@@ -119,6 +123,15 @@ func stepUnquoted(c byte) places {
 		return comment
 	}
 	return argument
+}
+
+// stepEscape is step behind a backslash: \x has two digits.
+func stepEscape(p places, c byte, end places) places {
+	switch {
+	case p&(argEscape|dblEscape) != 0 && c == 'x', p&(argHex|dblHex) != 0:
+		return p << 1
+	}
+	return end
 }
 
 // stepDouble is step inside double quotes, where environment variables have names.
@@ -186,6 +199,9 @@ func afterValue(p places) places {
 func placeFor(p places) (place places, problem string) {
 	if p&(argEscape|dblEscape) != 0 {
 		return 0, `a value cannot stand right behind a backslash: write \\ for a backslash`
+	}
+	if p&(argHex|argHexEnd|dblHex|dblHexEnd) != 0 {
+		return 0, `a value cannot stand behind \x: its first characters would be digits of a character`
 	}
 	if p&(dblDollar|dblName|dblBrace) != 0 {
 		return 0, `a value cannot stand in the name of an environment variable: write \$ for a dollar sign`

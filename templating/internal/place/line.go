@@ -29,6 +29,8 @@ type line struct {
 	loose   bool   // behind an option that is not known, which may have a value
 	lost    bool   // too many ways lead here to follow them all
 
+	apart bool // only the text of a macro stands before, and no line has ended
+
 	begun bool   // a word has begun
 	text  bool   // it has text of the template already
 	value bool   // it has text that is not known
@@ -36,7 +38,8 @@ type line struct {
 	reads what   // how the word is read
 	in    inner
 	lone  string // the values that are arguments of a sample expression, a rune each
-	sole  string // the values of which the word consists, a rune each, if nothing else is in it
+	shape shape  // the word, as far as it may be one that HAProxy knows
+	key   string // what the table does not know: the keyword, or the option before the word
 }
 
 // maxWord is the length at which a word cannot be a keyword any more.
@@ -91,11 +94,18 @@ func (l *line) begin() {
 // for a byte that is not known.
 func (l *line) content(c byte) {
 	l.begin()
-	l.sole = ""
 	if l.mode == modeCondition && c == '!' && l.word == "" && l.pending == "" {
 		return
 	}
 	l.text = true
+	switch {
+	case c == 0:
+		l.shape = l.shape.with(hole(0))
+	case l.cast && l.shape != "" && !nameSet.has(c): // the name of a converter ends
+		l.shape = l.shape.with(endOfName)
+	default:
+		l.shape = l.shape.with(rune(c))
+	}
 	if l.mayBeKeyword() {
 		if c == 0 || len(l.word) >= maxWord {
 			l.unknown()
@@ -135,10 +145,7 @@ func (l *line) unknown() {
 // shown goes over a value.
 func (l *line) shown(id int) {
 	l.begin()
-	// One that is shown again and again counts twice.
-	if only := string(rune(id)); !l.text && strings.Count(l.sole, only) < 2 {
-		l.sole += only
-	}
+	l.shape = l.shape.with(hole(id))
 	l.unknown()
 	if l.in.sample == sampleName {
 		l.in.name = unknownName
@@ -163,7 +170,7 @@ func (l *line) end() {
 		return
 	}
 	word, reads, fetch := l.word, l.reads, l.in.name
-	l.begun, l.text, l.value, l.word, l.in, l.sole, l.lone, l.reads = false, false, false, "", inner{}, "", "", 0
+	l.begun, l.text, l.value, l.word, l.in, l.shape, l.lone, l.reads = false, false, false, "", inner{}, "", "", 0
 	if (reads == asWord || reads == asValue) && l.pending != "" && l.endChoice(word) {
 		return
 	}
@@ -204,6 +211,7 @@ func (l *line) end() {
 func (l *line) endKeyword(word string) {
 	switch word {
 	case "no", "default":
+		l.apart = false
 		return
 	case "if", "unless", "{":
 		if l.mode == modeUnknown {
@@ -212,9 +220,9 @@ func (l *line) endKeyword(word string) {
 			return
 		}
 	}
-	l.mode = modeWords
+	l.mode, l.key = modeWords, word
 	if f := directives[word]; f != nil {
-		l.form, l.pending = f, f.args
+		l.form, l.pending, l.key = f, f.args, ""
 	}
 }
 
@@ -253,9 +261,12 @@ func (l *line) endWord(word string) {
 	}
 	f := l.find(word)
 	if l.loose = f == nil; l.loose {
+		if l.form != nil {
+			l.key = word
+		}
 		return
 	}
-	l.pending = f.args
+	l.pending, l.key = f.args, ""
 	if f.options != nil {
 		l.form = f
 	}

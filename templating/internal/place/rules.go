@@ -1,10 +1,20 @@
 package place
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // reserved are the words that mean something wherever HAProxy finds them as
 // words of their own, quoted or not.
 var reserved = map[string]bool{"if": true, "unless": true, "or": true, "||": true, "{": true, "}": true, "!": true}
+
+// braces is the one word that ends the patterns of an ACL, flags are those before them.
+var (
+	braces = map[string]bool{"}": true}
+	flags  = wordSet("-f -i -m -n -M -u --")
+)
 
 var ( // constant in effect: Go has no array constants
 	argumentSet  = setOf(` #"'\`)
@@ -15,7 +25,7 @@ var ( // constant in effect: Go has no array constants
 	headerSet    = setOf(alphanumeric + "!#$%&'*+-.^_`|~") // RFC 9110, section 5.6.2
 	addressSet   = setOf(alphanumeric + "-_.:[]*%")
 	cookieSet    = setOf(alphanumeric + "!#$%&'()*+-./:<=>?@[]^_`{|}~") // RFC 6265, section 4.1.1
-	strictSet    = setOf(alphanumeric + "-_.:/*@+=~")
+	base64Set    = setOf(alphanumeric + "+/=")
 	numberSet    = setOf(alphanumeric + ".")
 	wordSpecials = setOf("%(),")
 	argSpecials  = setOf(`,()'"\ `)
@@ -28,17 +38,6 @@ var operators = map[string]bool{"eq": true, "ge": true, "gt": true, "le": true, 
 
 // maxHeader is the longest name of a header: HTX has a byte for its length.
 const maxHeader = 255
-
-// isReservedPart reports whether a word that means something by itself may be
-// made of a value and others beside it.
-func isReservedPart(s string, reserved map[string]bool) bool {
-	for word := range reserved {
-		if strings.Contains(word, s) {
-			return true
-		}
-	}
-	return false
-}
 
 // chosenLine is said of a value that would be the keyword of a line. Another
 // one makes a line that HAProxy does not accept.
@@ -59,13 +58,16 @@ func (r rule) refuses(s string, at *Site) string {
 			return why
 		}
 	}
+	if why := r.refusesMade(s, at, true, true); why != "" {
+		return why
+	}
 	switch r.reads {
 	case asKeyword:
 		if isKeyword(s) || at.strict && isKeywordPart(s) {
 			return chosenLine
 		}
-	case asUnknown, asWord:
-		return r.refusesWord(s)
+	case asUnknown:
+		return r.refusesUnknown(s)
 	case asPattern, asRegexp, asValue:
 		if r.word && !r.arg && strings.HasPrefix(s, "-") {
 			return "HAProxy would read it as a flag: write -- before the first pattern"
@@ -89,19 +91,41 @@ func (r rule) refuses(s string, at *Site) string {
 			return "an address in place of the path of a socket"
 		}
 		return r.refusesFile(s)
+	case asOperand:
+		if r.lead && !isInteger(s) {
+			return "not a number: HAProxy would read it as the name of a variable"
+		}
+		return refusesVariable(s, r)
 	case asVariable:
-		const scope = "proc."
-		if r.lead && s != "" && (strings.HasPrefix(s, scope) || strings.HasPrefix(scope, s)) {
-			return "a value cannot choose a variable of the process: write its scope before it"
+		if why := refusesVariable(s, r); why != "" {
+			return why
 		}
 	}
 	switch {
 	case reads.ends != "" && strings.ContainsAny(s, reads.ends):
 		return reads.why
 	case reads.chars != nil && !reads.chars.only(s):
+		if r.key != "" {
+			return fmt.Sprintf("behind %q, not %s", r.key, reads.wanted)
+		}
 		return "not " + reads.wanted
 	}
 	return ""
+}
+
+// refusesVariable keeps a value that begins the name of a variable to its stream.
+func refusesVariable(s string, r rule) string {
+	const scope = "proc."
+	if r.lead && s != "" && (strings.HasPrefix(s, scope) || strings.HasPrefix(scope, s)) {
+		return "a value cannot choose a variable of the process: write its scope before it"
+	}
+	return ""
+}
+
+// isInteger reports whether a value is a whole number, as HAProxy reads one.
+func isInteger(s string) bool {
+	digits := strings.TrimPrefix(s, "-")
+	return digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
 // refusesWhole is about a value that is a word of its own, or may be with others
@@ -120,32 +144,43 @@ func (r rule) refusesWhole(s string, at *Site) string {
 		return "with an empty value here the next word would take its place: test it with if"
 	case s == "":
 		return "with an empty value here and behind it the next word would take its place: join the values, {{ a + b }}"
-	case at.whole && reserved[s] && r.isCondition(s), at.joined && isReservedPart(s, reserved) && r.isCondition(s):
-		return "HAProxy reads this word as a part of a condition"
-	case r.cast && (at.whole && isConverter(s) || at.joined && isReservedPart(s, converters)):
-		return "HAProxy reads this word as a converter: write -- before the first pattern"
-	case r.numeric && (at.whole && operators[s] || at.joined && isReservedPart(s, operators)):
-		return "HAProxy reads this word as an operator: write -m str before the first pattern, if it is none of a number"
 	case at.whole && r.reads == asUnknown && isKeyword(s):
 		return chosenLine
 	}
 	return ""
 }
 
-// isCondition reports whether a reserved word means something where it stands.
-func (r rule) isCondition(s string) bool {
-	switch r.reads {
-	case asPattern, asLater, asRegexp:
-		return s == "}" && !r.arg
+// refusesMade is about a word that the value makes with what stands beside it: the
+// text of the template and other values. Before and behind say which of them count.
+func (r rule) refusesMade(s string, at *Site, before, behind bool) string {
+	if r.place&(argument|double|single) == 0 || r.arg || len(at.shapes) == 0 {
+		return ""
 	}
-	return !readings[r.reads].text
+	made := func(words map[string]bool, s string, behind bool) bool {
+		return slices.ContainsFunc(at.shapes, func(word shape) bool { return word.makes(at.id, s, words, before, behind) })
+	}
+	pattern := r.reads == asPattern || r.reads == asLater || r.reads == asRegexp
+	flag := r.reads == asPattern || r.reads == asRegexp || r.reads == asValue
+	switch name, full := converterName(s); {
+	case !pattern && !readings[r.reads].text && made(reserved, s, behind), pattern && made(braces, s, behind):
+		return "HAProxy reads this word as a part of a condition"
+	case flag && made(flags, s, behind):
+		return "HAProxy would read it as a flag: write -- before the first pattern"
+	case r.numeric && made(operators, s, behind):
+		return "HAProxy reads this word as an operator: write -m str before the first pattern, if it is none of a number"
+	case r.cast && made(converters, name, behind && full):
+		return "HAProxy reads this word as a converter: write -- before the first pattern"
+	case r.form != nil && made(r.form.names, s, behind):
+		return "HAProxy reads this word as an option"
+	}
+	return ""
 }
 
-func (r rule) refusesWord(s string) string {
+func (r rule) refusesUnknown(s string) string {
 	switch {
 	case wordSpecials.any(s):
 		return "HAProxy may read %, commas and parentheses here, and how is not known: use raw if it does not"
-	case r.reads == asUnknown && r.word && strings.HasPrefix(s, "-"):
+	case r.word && strings.HasPrefix(s, "-"):
 		return "HAProxy may read it as a flag"
 	}
 	return ""

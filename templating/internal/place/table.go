@@ -21,13 +21,11 @@ type Points string
 
 // Table has the points of one template.
 type Table struct {
-	Kind  Kind // of the output
-	list  []point
-	index map[point]rune
-	// whole are the values which are a word of their own, joined those which with
-	// others are one.
-	whole, joined map[int]bool
-	lone          map[int]bool // an argument of a sample expression
+	Kind   Kind // of the output
+	list   []point
+	index  map[point]rune
+	shapes map[int][]shape // of the words in which a value stands
+	lone   map[int]bool    // an argument of a sample expression
 }
 
 // maxPoints is how many points are followed at one point of a template. Beyond it
@@ -35,7 +33,7 @@ type Table struct {
 const maxPoints = 24
 
 func NewTable(k Kind) *Table {
-	return &Table{Kind: k, index: map[point]rune{}, whole: map[int]bool{}, joined: map[int]bool{}, lone: map[int]bool{}}
+	return &Table{Kind: k, index: map[point]rune{}, shapes: map[int][]shape{}, lone: map[int]bool{}}
 }
 
 func (t *Table) set(list ...point) Points {
@@ -111,7 +109,7 @@ func (t *Table) Start() Points { return t.set(point{place: t.Kind.start()}) }
 func (t *Table) StartApart() Points {
 	s := point{place: t.Kind.start()}
 	if t.Kind == Config {
-		s.line.mode = modeUnknown
+		s.line.mode, s.line.apart = modeUnknown, true
 	}
 	return t.set(s)
 }
@@ -145,10 +143,12 @@ func (t *Table) afterOne(s point, text string) point {
 
 // finish is called where the line of a point ends.
 func (t *Table) finish(s *point) {
-	sole := []rune(s.line.sole)
-	for _, id := range sole {
-		t.whole[int(id)] = t.whole[int(id)] || len(sole) == 1
-		t.joined[int(id)] = t.joined[int(id)] || len(sole) > 1
+	if word := s.line.shape; word != noShape {
+		for _, c := range word {
+			if id := int(c - firstHole); id > 0 && !slices.Contains(t.shapes[id], word) {
+				t.shapes[id] = append(t.shapes[id], word)
+			}
+		}
 	}
 	for _, id := range s.line.lone {
 		t.lone[int(id)] = true
@@ -183,6 +183,7 @@ func (t *Table) step(s *point, c byte) {
 		}
 	case argEscape, dblEscape:
 		l.escaped(c)
+	case argHex, argHexEnd, dblHex, dblHexEnd: // the x counts for the digits
 	case single:
 		if s.place == single {
 			l.content(c)
@@ -222,21 +223,6 @@ func (t *Table) AfterValue(p Points, id int) Points {
 	return t.set(list...)
 }
 
-// AfterText returns the points behind the text of a macro. It may end a line, or
-// be empty, unlike a value.
-func (t *Table) AfterText(p Points, id int) Points {
-	if t.Kind == Config {
-		return t.Join(t.AfterValue(p, id), t.StartApart())
-	}
-	list := t.points(p)
-	for _, s := range list {
-		if s.place != comment && s.place != plain {
-			list = append(list, point{place: t.Kind.start()}, point{place: afterValue(t.Kind.start())})
-		}
-	}
-	return t.set(list...)
-}
-
 // rule says what escape does with a value that stands at a point.
 type rule struct {
 	place   places
@@ -249,6 +235,9 @@ type rule struct {
 	arg     bool // it is an argument of a sample fetch or converter
 	named   bool // which has to be something
 	quote   sampleState
+
+	key  string // what the table does not know
+	form *form  // the line has options, and the value may be read as one
 
 	numeric bool // it may be a pattern of a number
 	cast    bool // behind a sample expression, where a converter may stand
@@ -285,11 +274,14 @@ func (t *Table) rules(p Points) (rules []rule, problem string) {
 
 func (s point) rule() (r rule, problem string) {
 	l := s.line
-	r = rule{place: s.place, word: !l.text, bare: !l.begun, negated: l.begun && l.sole == "" && l.mode == modeCondition}
+	r = rule{place: s.place, word: !l.text, bare: !l.begun, negated: l.begun && l.shape == "" && l.mode == modeCondition, key: l.key}
 	l.begin()
 	r.reads, r.first, r.lead = l.reads, !l.in.begun, !l.in.text
 	r.numeric = l.numeric && (r.reads == asPattern || r.reads == asLater)
 	r.cast = l.cast && l.mode == modeFlags
+	if r.reads == asValue || r.reads == asWord && l.loose {
+		r.form = l.form
+	}
 	in := l.in
 	if readings[r.reads].format {
 		switch in.format {
@@ -344,7 +336,7 @@ func (r rule) inSample(in inner) (rule, string) {
 	case sampleSlash, sampleQuoted:
 		return r, `a value cannot stand right behind a backslash of a sample expression: write \\ for a backslash`
 	}
-	r.reads, r.arg, r.quote = in.reads(), true, in.sample
+	r.reads, r.arg, r.quote, r.key, r.form = in.reads(), true, in.sample, in.name, nil
 	r.named = r.first && !in.takesEmpty()
 	if r.reads == asRegexp {
 		return r, in.regexpProblem()

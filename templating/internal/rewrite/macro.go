@@ -55,6 +55,30 @@ func (b beginners) has(macro string) bool {
 	return macro != "" && find(macro)
 }
 
+// noteEnding notes how the text of a macro ends. Those of one name end in one way, or
+// nothing is known of them.
+func (t *Tree) noteEnding(name string, body *ast.Block, end place.Ending) {
+	if was, ok := t.endings[name]; ok && was != end {
+		if t.assumed[name] {
+			t.fail(t.file, body.Pos(), "another macro is called "+name+" and its text ends in another way: give this one another name")
+		}
+		end = place.EndsAnyhow
+	}
+	t.endings[name] = end
+}
+
+// endingOf returns how the text of the macro ends that an expression calls.
+func (t *Tree) endingOf(expr ast.Expression) place.Ending {
+	call, ok := expr.(*ast.Call)
+	if !ok || isName(call.Func, "indent") {
+		return place.EndsAnyhow
+	}
+	name := callee(call)
+	end := t.endings[name]
+	t.assumed[name] = t.assumed[name] || end != place.EndsAnyhow
+	return end
+}
+
 // callee returns the name of the macro that an expression shows, as far as it
 // stands there, or that of a variable.
 func callee(expr ast.Expression) string {

@@ -61,7 +61,9 @@ type Tree struct {
 	// begins with a value.
 	macro     string
 	beginners beginners
-	begins    []func() // write what is known of them into the tree
+	endings   map[string]place.Ending
+	assumed   map[string]bool // of which the ending was used
+	begins    []func()        // write what is known of them into the tree
 
 	shows    []*shown
 	byNode   map[*ast.Show]*shown
@@ -82,7 +84,7 @@ type Tree struct {
 // before each statement where it is.
 func New(src *Sources, entry string, kind place.Kind, names *Names, snippets []Snippet, traced bool) *Tree {
 	return &Tree{src: src, entry: entry, names: names, snippets: snippets, traced: traced, Used: map[string]bool{},
-		points: place.NewTable(kind), beginners: beginners{}, packages: map[string]bool{}, byNode: map[*ast.Show]*shown{},
+		points: place.NewTable(kind), beginners: beginners{}, endings: map[string]place.Ending{}, assumed: map[string]bool{}, packages: map[string]bool{}, byNode: map[*ast.Show]*shown{},
 		trees: map[visit]place.Points{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
 }
 
@@ -324,7 +326,9 @@ func (t *Tree) apart(macro string, body *ast.Block) {
 	loops, outer := t.loops, t.macro
 	t.loops, t.macro = nil, macro
 	t.buffered++
-	t.points.Finish(t.nodes(body.Nodes, t.points.StartApart()))
+	end := t.nodes(body.Nodes, t.points.StartApart())
+	t.points.Finish(end)
+	t.noteEnding(macro, body, t.points.Ending(end))
 	t.buffered--
 	t.loops, t.macro = loops, outer
 }

@@ -33,7 +33,7 @@ func (t *Tree) show(n *ast.Show, p place.Points) place.Points {
 		t.noteBeginner(expr, p)
 		s.buffered = s.buffered || t.buffered > 0
 		if t.text(expr) {
-			p = t.points.AfterText(p, s.id+i)
+			p = t.points.AfterMacro(p, s.id+i, t.endingOf(expr))
 		} else {
 			p = t.points.AfterValue(p, s.id+i)
 		}

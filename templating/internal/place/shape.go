@@ -1,0 +1,174 @@
+package place
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// shape is a word of the output as far as the template says it: the characters of
+// its text, and a rune from firstHole for each value. It is followed only as long as
+// it may become a word that HAProxy knows, and is noShape otherwise.
+type shape string
+
+const (
+	noShape   = shape("\U0010ffff")
+	firstHole = 0x10000  // of the value with the number 0
+	endOfName = '\ufffe' // behind the name of a converter
+)
+
+func hole(id int) rune      { return firstHole + rune(id) }
+func isHole(c rune) bool    { return c >= firstHole }
+func (s shape) whole() bool { return s != noShape && utf8.RuneCountInString(string(s)) == 1 }
+
+// joined reports whether the word consists of several values.
+func (s shape) joined() bool {
+	return s != noShape && !s.whole() && !strings.ContainsFunc(string(s), func(c rune) bool { return !isHole(c) })
+}
+
+// madeWords are all words that a value may not make with what stands beside it.
+var madeWords = func() []string { // constant in effect
+	all := map[string]bool{}
+	for _, words := range []map[string]bool{reserved, flags, operators, converters} {
+		for word := range words {
+			all[word] = true
+		}
+	}
+	for _, f := range directives {
+		for word := range f.names {
+			all[word] = true
+		}
+	}
+	var list []string
+	for word := range all {
+		list = append(list, word)
+	}
+	return list
+}()
+
+// begins has the beginnings of these words.
+var begins = func() map[shape]bool { // constant in effect
+	all := map[shape]bool{}
+	for _, word := range madeWords {
+		for i := range len(word) {
+			all[shape(word[:i+1])] = true
+		}
+	}
+	return all
+}()
+
+// with returns the shape with one more rune behind it. The value of a loop counts
+// twice in a row: more say nothing new.
+func (s shape) with(c rune) shape {
+	if s == noShape || strings.HasSuffix(string(s), string(endOfName)) {
+		return s
+	}
+	if c == endOfName {
+		return s + shape(c)
+	}
+	if isHole(c) {
+		runes := []rune(s)
+		same := 0
+		for i := len(runes) - 1; i >= 0 && isHole(runes[i]); i-- {
+			if runes[i] == c {
+				same++
+			}
+		}
+		if same == 2 {
+			return s
+		}
+		return s + shape(c)
+	}
+	longer := s + shape(c)
+	if begins[longer] {
+		return longer
+	}
+	if !strings.ContainsFunc(string(s), isHole) {
+		return noShape
+	}
+	open := append(longer.pattern(-1, "", true, true), anyText)
+	if slices.ContainsFunc(madeWords, func(word string) bool { return glob(open, word) }) {
+		return longer
+	}
+	return noShape
+}
+
+// anyText stands for any text in a pattern.
+const anyText rune = -1
+
+// pattern writes the shape with a value in place of the hole at an index, and any
+// text in place of the others. Before and behind say which sides count.
+func (s shape) pattern(index int, value string, before, behind bool) []rune {
+	var list []rune
+	runes := []rune(s)
+	for i, c := range runes {
+		switch {
+		case i == index && isRepeated(runes, i):
+			list = append(append(append(list, anyText), []rune(value)...), anyText)
+		case i == index:
+			list = append(list, []rune(value)...)
+		case i < index && !before || i > index && !behind:
+		case c == endOfName:
+		case isHole(c):
+			list = append(list, anyText)
+		default:
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// isRepeated reports whether a value is there more than once with nothing but values
+// between: how often, a loop decides.
+func isRepeated(runes []rune, i int) bool {
+	for _, way := range []int{-1, 1} {
+		for j := i + way; j >= 0 && j < len(runes) && isHole(runes[j]); j += way {
+			if runes[j] == runes[i] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// makes reports whether the word may be one of those when a value stands in the hole
+// of a number.
+func (s shape) makes(id int, value string, words map[string]bool, before, behind bool) bool {
+	if s.whole() {
+		return words[value]
+	}
+	if value == "" && s.joined() { // then the others make it, and they are asked
+		return false
+	}
+	for i, c := range []rune(s) {
+		if c != hole(id) {
+			continue
+		}
+		pattern := s.pattern(i, value, before, behind)
+		for word := range words {
+			if glob(pattern, word) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// glob reports whether a word has the pattern.
+func glob(pattern []rune, word string) bool {
+	for i, c := range pattern {
+		if c == anyText {
+			for j := range len(word) + 1 {
+				if glob(pattern[i+1:], word[j:]) {
+					return true
+				}
+			}
+			return false
+		}
+		if word == "" || rune(word[0]) != c {
+			return false
+		}
+		word = word[1:]
+	}
+	return word == ""
+}
