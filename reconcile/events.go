@@ -245,7 +245,7 @@ func reconciliationMetrics(took time.Duration, failed bool) []event.Metric {
 
 // ResourceRefused says that a resource, or a part of it, is left out of the
 // configuration since this reconciliation. It is published once, not at each
-// render.
+// render, and once for all that is new of one resource: More counts the others.
 type ResourceRefused struct {
 	ID uint64
 	Refusal
@@ -258,7 +258,7 @@ func (e ResourceRefused) Report() event.Report {
 }
 
 // ResourceAccepted takes a [ResourceRefused] back: the resource was mended or
-// deleted.
+// deleted. More counts what else of it is no longer refused.
 type ResourceAccepted struct {
 	ID uint64
 	Refusal
@@ -267,7 +267,7 @@ type ResourceAccepted struct {
 // Report implements [event.Event].
 func (e ResourceAccepted) Report() event.Report {
 	return event.Report{Name: "resource.accepted", Level: slog.LevelInfo, Reconciliation: e.ID,
-		Sentence: "no longer refused: " + strings.TrimSuffix(e.Resource+": "+e.Field, ": "), Fields: []slog.Attr{slog.String("resource", e.Resource)}}
+		Sentence: "no longer refused: " + strings.TrimSuffix(e.Resource+": "+e.Field, ": ") + andMore(e.More), Fields: []slog.Attr{slog.String("resource", e.Resource)}}
 }
 
 // ResourceQuarantined says that the configuration is not valid with a resource,

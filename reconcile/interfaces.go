@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -33,6 +34,10 @@ type Rendered struct {
 	Origins   Origins        // what wrote each line; nil: not known
 }
 
+// MaxRefusals is how many refusals of one resource a [Loop] tells of and keeps;
+// the others are counted.
+const MaxRefusals = 10
+
 // Refusal says that a resource, or the part of it that Field names, is not in
 // the configuration, and why.
 type Refusal struct {
@@ -41,6 +46,7 @@ type Refusal struct {
 	Field    string // "spec.rules[0].host"
 	Reason   string
 	Object   Resource `json:"object,omitzero"` // the resource, where a [Recorder] is to speak of it
+	More     int      `json:"more,omitempty"`  // further refusals of the resource that are only counted
 }
 
 // String reads as one line of a log.
@@ -54,14 +60,19 @@ func (r Refusal) String() string {
 
 // what says which part is left out, and why.
 func (r Refusal) what() string {
+	s := r.Reason
 	if r.Field != "" {
-		return r.Field + ": " + r.Reason
+		s = r.Field + ": " + s
 	}
-	return r.Reason
+	if r.More > 0 {
+		s += "; " + strconv.Itoa(r.More) + " more refusals"
+	}
+	return s
 }
 
 // still is the same for a resource that changes in another place.
 func (r Refusal) still() Refusal {
+	r.More = 0
 	r.Object = Resource{APIVersion: r.Object.APIVersion, Kind: r.Object.Kind, Namespace: r.Object.Namespace, Name: r.Object.Name}
 	return r
 }

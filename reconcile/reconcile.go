@@ -227,7 +227,7 @@ func (l *Loop) reportRender(id uint64, a *attempt) (made TemplateRendered) {
 	l.mu.Unlock()
 	made = TemplateRendered{
 		ID: id, Hash: cfg.Hash(), Sections: cfg.SectionCount(), Lines: strings.Count(cfg.Main(), "\n"), Files: len(cfg.Files()),
-		Refused: len(a.rendered.Refused), Resources: maps.Clone(a.rendered.Resources), Took: a.renderTook,
+		Refused: countRefused(a.rendered.Refused), Resources: maps.Clone(a.rendered.Resources), Took: a.renderTook,
 	}
 	eventbus.Publish(l.bus, made)
 	return made
@@ -239,30 +239,6 @@ func (l *Loop) reportFailure(id uint64, a *attempt) {
 		eventbus.Publish(l.bus, TemplateRenderFailed{ID: id, Err: a.err, Took: a.renderTook})
 	} else {
 		eventbus.Publish(l.bus, ValidationFailed{ID: id, Hash: cfg.Hash(), Err: a.err, Took: a.validateTook})
-	}
-}
-
-// reportRefusals publishes what is refused since now and what is no longer.
-func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
-	now := make(map[Refusal]bool, len(refused))
-	l.mu.Lock()
-	before := l.refused
-	l.state.Refused = refused
-	l.mu.Unlock()
-	for _, r := range refused {
-		recorded, was := before[r.still()]
-		if !was {
-			eventbus.Publish(l.bus, ResourceRefused{ID: id, Refusal: r})
-		}
-		now[r.still()] = recorded || l.record(r.Object, eventWarning, "Refused", r.what())
-	}
-	l.mu.Lock()
-	l.refused = now
-	l.mu.Unlock()
-	for r := range before {
-		if _, still := now[r]; !still {
-			eventbus.Publish(l.bus, ResourceAccepted{ID: id, Refusal: r})
-		}
 	}
 }
 

@@ -1,11 +1,14 @@
 package reconcile
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/eventbus"
 )
 
 // State is what a [Loop] knows at one instant. It holds no configuration text
@@ -91,4 +94,128 @@ func (l *Loop) Validated() *dataplane.Config {
 		return nil
 	}
 	return l.sched.newest.config
+}
+
+// maxRefused is how many resources of one namespace the loop says are refused; of
+// the others there is one line with a count.
+const maxRefused = 100
+
+// fold bounds what is refused: [MaxRefusals] of one resource, and as many resources of
+// one namespace as maxRefused. More of the last one counts the rest.
+func fold(refused []Refusal) (kept []Refusal) {
+	type seen struct{ count, last int }
+	resources, namespaces := map[string]*seen{}, map[string]*seen{}
+	for _, r := range refused {
+		ns := r.namespace()
+		space, of := namespaces[ns], resources[r.Resource]
+		if space == nil {
+			space = &seen{}
+			namespaces[ns] = space
+		}
+		switch {
+		case of != nil && of.count >= MaxRefusals:
+			kept[of.last].More += 1 + r.More
+			continue
+		case of == nil && space.count > maxRefused:
+			kept[space.last].More += 1 + r.More
+			continue
+		case of == nil:
+			of = &seen{}
+			if space.count++; space.count > maxRefused {
+				space.last = len(kept)
+				r = Refusal{Resource: "namespace " + ns, Reason: fmt.Sprintf("more than %d of its resources are refused", maxRefused), More: r.More}
+			} else {
+				resources[r.Resource] = of
+			}
+		}
+		of.count, of.last = of.count+1, len(kept)
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// countRefused counts refusals, with those that are only counted.
+func countRefused(refused []Refusal) int {
+	n := len(refused)
+	for _, r := range refused {
+		n += r.More
+	}
+	return n
+}
+
+// namespace is that of "Ingress shop/web"; "" if it has none.
+func (r Refusal) namespace() string {
+	name := r.Resource[strings.LastIndexByte(r.Resource, ' ')+1:]
+	ns, _, found := strings.Cut(name, "/")
+	if !found {
+		return ""
+	}
+	return ns
+}
+
+// byResource makes one refusal of those of each resource: with the reasons of the
+// first ones, and a count of the others.
+func byResource(refused []Refusal, reasons int) (firsts []Refusal) {
+	at, said := map[string]int{}, map[string]int{}
+	for _, r := range refused {
+		i, ok := at[r.Resource]
+		switch said[r.Resource]++; {
+		case !ok:
+			at[r.Resource] = len(firsts)
+			firsts = append(firsts, r)
+		case said[r.Resource] <= reasons:
+			firsts[i].More += r.More
+			r.More = 0
+			firsts[i].Reason += "; " + r.what()
+		default:
+			firsts[i].More += 1 + r.More
+		}
+	}
+	return firsts
+}
+
+// reportRefusals publishes what is refused since now and what is no longer: one event
+// for each resource.
+func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
+	refused = fold(refused)
+	now := make(map[Refusal]bool, len(refused))
+	l.mu.Lock()
+	before := l.refused
+	l.state.Refused = refused
+	l.mu.Unlock()
+	var added, gone, unheard []Refusal
+	for _, r := range refused {
+		recorded, was := before[r.still()]
+		if !was {
+			added = append(added, r)
+		}
+		if !recorded {
+			unheard = append(unheard, r)
+		}
+		now[r.still()] = recorded
+	}
+	for r := range before {
+		if _, still := now[r]; !still {
+			gone = append(gone, r)
+		}
+	}
+	for _, r := range byResource(added, 3) {
+		eventbus.Publish(l.bus, ResourceRefused{ID: id, Refusal: r})
+	}
+	told := map[string]bool{}
+	for _, r := range byResource(unheard, 3) {
+		told[r.Resource] = l.record(r.Object, eventWarning, "Refused", r.what())
+	}
+	for _, r := range unheard {
+		now[r.still()] = told[r.Resource]
+	}
+	l.mu.Lock()
+	l.refused = now
+	l.mu.Unlock()
+	slices.SortFunc(gone, func(a, b Refusal) int {
+		return cmp.Or(strings.Compare(a.Resource, b.Resource), strings.Compare(a.Field, b.Field), strings.Compare(a.Reason, b.Reason))
+	})
+	for _, r := range byResource(gone, 1) {
+		eventbus.Publish(l.bus, ResourceAccepted{ID: id, Refusal: r})
+	}
 }

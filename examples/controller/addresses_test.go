@@ -38,7 +38,10 @@ endpoints: [{addresses: ["%[4]s"]}]
 func (d *demo) publish(manifest, host string) {
 	d.tb.Helper()
 	d.edit(host+".yaml", func(string) string { return manifest })
-	d.until(func() bool { status, _ := d.get("http://"+d.http+"/", host); return status != 0 && status != http.StatusNotFound })
+	d.until(func() bool {
+		status, _ := d.get("http://"+d.http+"/", host)
+		return status != 0 && status != http.StatusNotFound
+	})
 }
 
 // TestDebugPagesAreNotPublic: a Service that leads to the debug server of the

@@ -45,6 +45,7 @@ type config struct {
 	maxConn, spareSlots            int
 	sharedHosts                    []string
 	maxOldWorkers                  int
+	limits                         ingress.Limits
 	hardStopAfter                  time.Duration
 	allowEndpoints                 []netip.Prefix
 	debounce, minInterval, drift   time.Duration
@@ -95,6 +96,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 		c.sharedHosts = append(c.sharedHosts, s)
 		return ingress.CheckSharedHost(s)
 	})
+	fs.Func("limit", "what one namespace can have at most, as `name=number`; may be repeated. The names with their defaults:\n"+ingress.LimitsUsage(), c.limits.Set)
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
 	fs.IntVar(&c.maxOldWorkers, "max-old-workers", 0, "processes of before, with connections that last, beyond which a reload of the HAProxy on this host waits, for up to -hard-stop-after; 0: 8")
 	fs.DurationVar(&c.debounce, "debounce", 0, "time between two renders; the first change after a pause acts at once (default 500ms)")

@@ -83,6 +83,7 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 		Excluded:  reconcile.Excluding(ctx),
 		Addresses: c.endpointRules(),
 		Hosts:     &c.hosts,
+		Limits:    c.cfg.limits,
 	}, &c.slots)
 	routes.Keep(c.routes)
 	c.routes = routes

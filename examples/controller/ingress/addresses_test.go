@@ -76,7 +76,9 @@ func TestManyRefusedEndpoints(t *testing.T) {
 	}
 	w := newWorld(ingress("web", rule("x.test", path(prefix, "/", "a"))))
 	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{slice("http", 9090, all...)}
-	r := w.build()
+	cluster := w.cluster()
+	cluster.Limits = Limits{ServersPerBackend: 30_000, ServersPerNamespace: 30_000} // twice as many are read
+	r := Build(cluster, &Slots{})
 	require.Empty(t, r.Backends[0].Servers)
 	require.Len(t, r.Refused, 1)
 	require.Equal(t, "Ingress ns/web: spec.rules[0].http.paths[0].backend: Service ns/a: endpoint 127.0.0.0:9090 is a loopback address: -allow-endpoint 127.0.0.0/8 would allow it (60000 endpoints are refused)", r.Refused[0].String())

@@ -19,11 +19,17 @@ import (
 // tlsFile is a TLSCertificate that is being put together.
 type tlsFile struct {
 	TLSCertificate
-	secret string   // namespace/name
-	names  []string // that it has of its own
-
-	exceptions int // from its wildcards
+	secret     string   // namespace/name
+	names      []string // that it has of its own
+	bytes      int      // of its Hosts
+	problem    string   // why it cannot be used
+	exceptions int      // from its wildcards
 }
+
+// maxLine bounds the TLS hosts of a certificate, in bytes: their line of the
+// crt-list must fit into a runtime command of HAProxy, which has 16,384 bytes with
+// all that belongs to it. maxWords is how many of them a line can have.
+const maxLine, maxWords = 12_000, 1900
 
 func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
 	if t.SecretName == "" {
@@ -35,7 +41,7 @@ func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
 	}
 	hosts := t.Hosts
 	if len(hosts) == 0 {
-		hosts = cert.names
+		hosts, cert.names = cert.names, nil // another time would change nothing
 	}
 	for _, host := range hosts {
 		owner := b.tlsHosts[host]
@@ -43,9 +49,15 @@ func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
 		case problem != "":
 			b.refuse(field.sub(".hosts"), problem)
 		case !b.owns(field.sub(".hosts"), host):
+		case owner == nil && len(cert.Hosts) >= min(b.limits.HostsPerSecret, maxWords):
+			b.refuse(field.sub(".hosts"), fmt.Sprintf("Secret %s is used for %s TLS hosts, the most that one can have (hosts-per-secret): %s is not served with it",
+				cert.secret, figure(len(cert.Hosts)), host))
+		case owner == nil && cert.bytes+len(host)+1 > maxLine:
+			b.refuse(field.sub(".hosts"), fmt.Sprintf("Secret %s is used for %s TLS hosts, and HAProxy reads %s bytes of them: %s is not served with it",
+				cert.secret, figure(len(cert.Hosts)), figure(maxLine), host))
 		case owner == nil:
 			b.tlsHosts[host] = cert
-			cert.Hosts = append(cert.Hosts, host)
+			cert.Hosts, cert.bytes = append(cert.Hosts, host), cert.bytes+len(host)+1
 		case owner != cert:
 			b.refuse(field.sub(".hosts"), fmt.Sprintf("%s is served with Secret %s, which an older Ingress names", host, owner.secret))
 		}
@@ -63,34 +75,80 @@ func (b *builder) certificate(field fieldPath, secretName string) *tlsFile {
 		}
 	}
 	file := dataplane.FileName(dataplane.Certificate, ns+"_"+secretName)
-	if cert := b.certs[file]; cert != nil {
+	cert := b.certs[file]
+	if cert == nil {
+		cert = b.makeCertificate(file, secretName)
+		b.certs[file] = cert
+	}
+	if cert.problem != "" {
+		b.refuse(field, cert.problem)
+		return nil
+	}
+	return cert
+}
+
+// makeCertificate reads a Secret, once for all that name it.
+func (b *builder) makeCertificate(file, secretName string) *tlsFile {
+	ns := b.ing.Namespace
+	cert := &tlsFile{secret: ns + "/" + secretName}
+	if b.space.secrets >= b.limits.SecretsPerNamespace {
+		cert.problem = fmt.Sprintf("namespace %s has more than the %s Secrets of one namespace (secrets-per-namespace): Secret %s is not used",
+			ns, figure(b.limits.SecretsPerNamespace), cert.secret)
 		return cert
 	}
+	b.space.secrets++
 	secret := b.cluster.Secret(ns, secretName)
-	if b.cluster.Excluded.Has(secret) {
-		b.refuse(field, fmt.Sprintf("Secret %s/%s is in quarantine", ns, secretName))
-		return nil
+	switch {
+	case b.cluster.Excluded.Has(secret):
+		cert.problem = fmt.Sprintf("Secret %s is in quarantine", cert.secret)
+		return cert
+	case secret == nil:
+		cert.problem = fmt.Sprintf("there is no Secret %s of type %s", cert.secret, corev1.SecretTypeTLS)
+		return cert
 	}
-	if secret == nil {
-		b.refuse(field, fmt.Sprintf("there is no Secret %s/%s of type %s", ns, secretName, corev1.SecretTypeTLS))
-		return nil
+	checked := b.slots.check(file, secret, b.limits.CertificatesPerSecret)
+	if checked.err != nil {
+		cert.problem = fmt.Sprintf("Secret %s%s: %v", cert.secret, at(secret), checked.err)
+		return cert
 	}
-	content, leaf, err := certificateFile(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	if err == nil {
-		err = dataplane.CheckFileName(dataplane.Certificate, file)
-	}
-	if err != nil {
-		b.refuse(field, fmt.Sprintf("Secret %s/%s%s: %v", ns, secret.Name, at(secret), err))
-		return nil
-	}
-	cert := &tlsFile{TLSCertificate: TLSCertificate{File: file, Secret: secret}, secret: ns + "/" + secretName, names: slices.Clone(leaf.DNSNames)}
-	if len(cert.names) == 0 && leaf.Subject.CommonName != "" {
-		cert.names = []string{leaf.Subject.CommonName}
-	}
-	b.certs[file] = cert
+	cert.File, cert.Secret, cert.names = file, secret, checked.names
 	b.routes.FileOwners[dataplane.Position{Kind: dataplane.Certificate, Name: file}] = []any{secret}
-	b.routes.Files = append(b.routes.Files, dataplane.File{Kind: dataplane.Certificate, Name: file, Content: content})
+	b.routes.Files = append(b.routes.Files, dataplane.File{Kind: dataplane.Certificate, Name: file, Content: checked.content})
 	return cert
+}
+
+// checkedSecret is what a Secret was found to hold, so that a render looks only at
+// those that changed.
+type checkedSecret struct {
+	secret  *corev1.Secret
+	content []byte
+	names   []string // those in the certificate
+	err     error
+}
+
+func (s *Slots) check(file string, secret *corev1.Secret, maxChain int) checkedSecret {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.checked[file]; ok && known.secret == secret {
+		return known
+	}
+	c := checkedSecret{secret: secret}
+	var leaf *x509.Certificate
+	c.content, leaf, c.err = certificateFile(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], maxChain)
+	if c.err == nil {
+		c.err = dataplane.CheckFileName(dataplane.Certificate, file)
+	}
+	if c.err == nil {
+		if c.names = slices.Clone(leaf.DNSNames); len(c.names) == 0 && leaf.Subject.CommonName != "" {
+			c.names = []string{leaf.Subject.CommonName}
+		}
+		c.names = c.names[:min(len(c.names), maxWords)]
+	}
+	if s.checked == nil {
+		s.checked = map[string]checkedSecret{}
+	}
+	s.checked[file] = c
+	return c
 }
 
 // minRSA is the shortest RSA key that OpenSSL takes at its security level 2,
@@ -101,10 +159,13 @@ const minRSA = 2048
 // not stop all others, and writes certificates and key anew: without text
 // between them and without blank lines, at which the payload of a runtime
 // command would end.
-func certificateFile(crt, key []byte) (content []byte, leaf *x509.Certificate, err error) {
+func certificateFile(crt, key []byte, maxChain int) (content []byte, leaf *x509.Certificate, err error) {
 	pair, err := tls.X509KeyPair(crt, key)
 	if err != nil {
 		return nil, nil, err
+	}
+	if n := len(pair.Certificate); n > maxChain {
+		return nil, nil, fmt.Errorf("a chain of %s certificates, more than the %s of one Secret (certificates-per-secret)", figure(n), figure(maxChain))
 	}
 	var out bytes.Buffer
 	for i, der := range pair.Certificate {

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +32,7 @@ type Cluster struct {
 	Excluded  *reconcile.Excluded // in quarantine; nil: nothing
 	Addresses *Addresses          // which endpoints are served; nil: the zero value
 	Hosts     *Hosts              // which namespace has which host; nil: nothing is remembered
+	Limits    Limits
 }
 
 // anyHost stands for the host of rules that name none, also in a Host header.
@@ -49,8 +49,14 @@ type builder struct {
 	owner    map[claim]*networkingv1.Ingress // who has what only one can have
 	hosts    map[string]bool                 // that have a path
 	backends map[string]bool
+	made     map[portRef]madeBackend
 	certs    map[string]*tlsFile // by file
 	tlsHosts map[string]*tlsFile // who has a server name
+
+	limits   Limits
+	spaces   map[string]*space // by namespace
+	space    *space            // of the Ingress being read
+	refusals int               // of that Ingress
 }
 
 // claim is what only one Ingress can have: a line of a map, or, with the zero
@@ -94,7 +100,8 @@ func Build(c *Cluster, slots *Slots) *Routes {
 	b := &builder{
 		cluster: c, slots: slots, judge: newJudge(c.Addresses), routes: &Routes{FileOwners: map[dataplane.Position][]any{}},
 		owner: map[claim]*networkingv1.Ingress{}, hosts: map[string]bool{},
-		backends: map[string]bool{}, certs: map[string]*tlsFile{}, tlsHosts: map[string]*tlsFile{},
+		backends: map[string]bool{}, made: map[portRef]madeBackend{}, certs: map[string]*tlsFile{}, tlsHosts: map[string]*tlsFile{},
+		limits: c.Limits.orUsual(), spaces: map[string]*space{},
 	}
 	mine := slices.DeleteFunc(slices.Clone(c.Ingresses), func(ing *networkingv1.Ingress) bool {
 		return !isOurs(ing, c.Classes)
@@ -103,9 +110,10 @@ func Build(c *Cluster, slots *Slots) *Routes {
 		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time),
 			cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 	})
+	mine = b.bound(mine)
 	b.owners = cmp.Or(c.Hosts, &Hosts{}).settle(mine)
 	for _, ing := range mine {
-		if b.ing = ing; !c.Excluded.Has(ing) {
+		if b.begin(ing); !c.Excluded.Has(ing) {
 			b.addIngress()
 		}
 	}
@@ -228,60 +236,11 @@ func (b *builder) claims(field fieldPath, c claim) bool {
 	return true
 }
 
-// backend returns the name of the backend for a port of a Service. A Service
-// without endpoints is a backend without servers, which answers 503, and so is
-// one that does not exist: its requests must not fall to another path.
-func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (string, bool) {
-	if ref.Service == nil {
-		b.refuse(field, "only a Service can be a backend")
-		return "", false
-	}
-	ns, wanted := b.ing.Namespace, ref.Service.Port
-	for _, name := range []string{ns, ref.Service.Name, wanted.Name} {
-		if problem := nameProblem(name); problem != "" {
-			b.refuse(field, problem)
-			return "", false
-		}
-	}
-	port := cmp.Or(wanted.Name, strconv.Itoa(int(wanted.Number)))
-	var portName *string // nil: there is none
-	svc := b.cluster.Service(ns, ref.Service.Name)
-	excluded := b.cluster.Excluded.Has(svc)
-	if excluded {
-		b.refuse(field, fmt.Sprintf("Service %s/%s is in quarantine, requests get 503", ns, svc.Name))
-		svc = nil
-	} else if svc == nil {
-		b.refuse(field, fmt.Sprintf("Service %s/%s does not exist, requests get 503", ns, ref.Service.Name))
-	} else if i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool {
-		return wanted.Name == "" && p.Port == wanted.Number || wanted.Name != "" && p.Name == wanted.Name
-	}); i < 0 {
-		b.refuse(field, fmt.Sprintf("Service %s/%s has no port %s, requests get 503", ns, svc.Name, port))
-	} else {
-		port, portName = strconv.Itoa(int(svc.Spec.Ports[i].Port)), &svc.Spec.Ports[i].Name
-	}
-	// No part can hold "_": the name of a Kubernetes object never does.
-	name := ns + "_" + ref.Service.Name + "_" + port
-	if b.backends[name] {
-		return name, true
-	}
-	b.backends[name] = true
-	var addresses []string
-	if portName != nil {
-		found := endpoints{judge: b.judge}
-		addresses = found.addresses(b.cluster.Slices(ns, svc.Name), *portName)
-		if problem := found.problem(); problem != "" {
-			b.refuse(field, fmt.Sprintf("Service %s/%s: %s", ns, svc.Name, problem))
-		}
-	}
-	if excluded {
-		b.routes.Backends = append(b.routes.Backends, b.slots.Keep(name, b.ing))
-	} else {
-		b.routes.Backends = append(b.routes.Backends, b.slots.Assign(name, addresses, svc, b.ing))
-	}
-	return name, true
-}
-
 func (b *builder) refuse(field fieldPath, reason string) {
+	if b.refusals++; b.refusals > reconcile.MaxRefusals {
+		b.routes.Refused[len(b.routes.Refused)-1].More++
+		return
+	}
 	object, _ := reconcile.ResourceOf(b.ing)
 	b.routes.Refused = append(b.routes.Refused, reconcile.Refusal{
 		Object:   object,
@@ -320,6 +279,7 @@ func (b *builder) finish() *Routes {
 	slices.SortFunc(r.Certificates, func(x, y TLSCertificate) int { return cmp.Compare(x.File, y.File) })
 	if b.cluster.Excluded == nil { // what is in quarantine may come back, with the servers that it had
 		b.slots.Forget(b.backends)
+		b.slots.forgetSecrets(b.certs)
 	}
 	return r
 }

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,9 @@ type Slots struct {
 	mu   sync.Mutex
 	held map[string][]string // backend -> address by slot, "" where a slot is free
 	last map[string]*Backend // what Assign returned
+
+	checked map[string]checkedSecret // by file
+	cut     map[string]partOf        // by namespace/name of an Ingress
 }
 
 // spareAddress is where a disabled server points to: the discard port of this
@@ -33,12 +37,18 @@ const spareAddress = "127.0.0.1:9"
 // Assign returns the backend with servers for these addresses, in the order of
 // their slots: the same pointer as before if nothing changed.
 func (s *Slots) Assign(backend string, addresses []string, svc *corev1.Service, ing *networkingv1.Ingress) *Backend {
+	return s.assign(backend, addresses, len(addresses), svc, ing)
+}
+
+// assign is [Slots.Assign] for at most limit servers: endpoints that have a slot
+// keep it, the first of the others get one.
+func (s *Slots) assign(backend string, addresses []string, limit int, svc *corev1.Service, ing *networkingv1.Ingress) *Backend {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held == nil {
 		s.held = map[string][]string{}
 	}
-	servers := s.servers(backend, addresses)
+	servers := s.servers(backend, addresses, limit)
 	last := s.last[backend]
 	if last == nil || last.Service != svc || last.Ingress != ing || !slices.Equal(last.Servers, servers) {
 		last = &Backend{backend, servers, svc, ing}
@@ -66,28 +76,37 @@ func (s *Slots) Keep(backend string, ing *networkingv1.Ingress) *Backend {
 	return last
 }
 
-func (s *Slots) servers(backend string, addresses []string) []Server {
+func (s *Slots) servers(backend string, addresses []string, limit int) []Server {
 	held := slices.Clone(s.held[backend])
+	isNew := make(map[string]bool, len(addresses))
+	for _, a := range addresses {
+		isNew[a] = true
+	}
 	var left, free []int // slots: an endpoint left them just now, or long ago
 	for i, a := range held {
 		switch {
 		case a == "":
 			free = append(free, i)
-		case !slices.Contains(addresses, a):
+		case !isNew[a] || limit == 0:
 			held[i] = ""
 			left = append(left, i)
+		default:
+			isNew[a] = false
+			limit--
 		}
 	}
 	free = append(left, free...)
 	for _, a := range addresses {
 		switch {
-		case slices.Contains(held, a):
+		case !isNew[a] || limit == 0:
+			continue
 		case len(free) > 0:
 			held[free[0]] = a
 			free = free[1:]
 		default:
 			held = append(held, a)
 		}
+		limit--
 	}
 	for len(held) > 0 && held[len(held)-1] == "" {
 		held = held[:len(held)-1]
@@ -147,6 +166,13 @@ func (s *Slots) Remember(previous *dataplane.Config) {
 // maxSlots bounds what Remember believes of a configuration that somebody may
 // have changed.
 const maxSlots = 10000
+
+// forgetSecrets drops what was found in all Secrets but these.
+func (s *Slots) forgetSecrets(but map[string]*tlsFile) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.checked, func(file string, _ checkedSecret) bool { return but[file] == nil })
+}
 
 // Forget drops the slots of all backends but these.
 func (s *Slots) Forget(but map[string]bool) {
