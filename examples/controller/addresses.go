@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
@@ -31,9 +34,12 @@ func cidrs(list *[]netip.Prefix) func(string) error {
 	}
 }
 
-// listen remembers where HAProxy and the controller listen, and which special
-// addresses are served: with -demo those of its backends.
-func (c *controller) listen() error {
+// listen remembers where HAProxy and the controller listen, which special addresses
+// are served, with -demo those of its backends, and which peers are trusted.
+func (c *controller) listen() (err error) {
+	if c.settings.Fleet, err = c.fleet(); err != nil {
+		return err
+	}
 	c.addresses = ingress.Addresses{Allow: slices.Clone(c.cfg.allowEndpoints), Listeners: ingress.Listeners{}}
 	for name, bind := range map[string]string{"-http-addr": c.cfg.httpAddr, "-https-addr": c.cfg.httpsAddr, "-debug-addr": c.cfg.debugAddr} {
 		if strings.HasPrefix(bind, "unix:") {
@@ -43,10 +49,28 @@ func (c *controller) listen() error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	for _, p := range c.cfg.trustProxies {
+		c.settings.TrustProxy = append(c.settings.TrustProxy, p.String())
+	}
 	for i := byte(demoFirst); c.cfg.demo && i <= demoLast; i++ {
 		c.addresses.Allow = append(c.addresses.Allow, netip.PrefixFrom(netip.AddrFrom4([4]byte{127, 0, 0, i}), 32))
 	}
 	return nil
+}
+
+// fleet is a word for the HAProxies of this controller and its replicas. Another
+// controller before or behind has another cluster, Lease, address or namespace.
+func (c *controller) fleet() (string, error) {
+	hash := sha256.New()
+	if c.cluster != nil {
+		cluster := c.cluster.RESTConfig()
+		if err := rest.LoadTLSFiles(cluster); err != nil {
+			return "", err
+		}
+		fmt.Fprintf(hash, "%q ", cluster.CAData)
+	}
+	fmt.Fprintf(hash, "%q %q %q %q", c.cfg.lease, c.cfg.namespace, c.cfg.httpAddr, c.cfg.pods)
+	return hex.EncodeToString(hash.Sum(nil)[:4]), nil
 }
 
 // endpointRules are the addresses for one render, with those of the instances of now.

@@ -34,8 +34,8 @@ endpoints: [{addresses: ["%[4]s"]}]
 `, name, host, port, strings.Join(addresses, `"]}, {addresses: ["`))
 }
 
-// publish saves a site and waits until it is served.
-func (d *demo) publish(manifest, host string) {
+// publish saves a site and waits until it answers with this status.
+func (d *demo) publish(manifest, host string, want int) {
 	d.tb.Helper()
 	d.edit(host+".yaml", func(string) string { return manifest })
 	d.until(func() bool {
@@ -55,7 +55,7 @@ func TestDebugPagesAreNotPublic(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := startDemo(t, flags...)
-			d.publish(site("x", "localhost", port, "127.0.0.1"), "localhost")
+			d.publish(site("x", "localhost", port, "127.0.0.1"), "localhost", http.StatusServiceUnavailable)
 			for _, page := range []string{"/", "/metrics", "/debug/pprof/heap"} {
 				status, body := d.get("http://"+d.http+page, "localhost")
 				require.Equal(t, http.StatusServiceUnavailable, status, body)
@@ -81,16 +81,14 @@ func TestEndpointsAreAllowedByFlag(t *testing.T) {
 	manifest := site("x", "x.test", port, "127.0.0.77", "169.254.169.254", "127.0.0.78")
 
 	d := startDemo(t)
-	d.publish(manifest, "x.test")
-	status, _ := d.get("http://"+d.http+"/", "x.test")
-	require.Equal(t, http.StatusServiceUnavailable, status)
+	d.publish(manifest, "x.test", http.StatusServiceUnavailable)
 	d.until(func() bool {
 		return strings.Contains(d.stderr.String(), "Service evil/x: endpoint 127.0.0.77:"+port+" is a loopback address: -allow-endpoint 127.0.0.0/8 would allow it (3 endpoints are refused)")
 	})
 	d.stop()
 
 	d = startDemo(t, "-allow-endpoint", "127.0.0.77/32")
-	d.publish(manifest, "x.test")
+	d.publish(manifest, "x.test", http.StatusOK)
 	status, body := d.get("http://"+d.http+"/", "x.test")
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, "backend", body)

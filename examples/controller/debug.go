@@ -69,7 +69,7 @@ func (c *config) public() any {
 		"endpointBase": c.endpointBase, "endpointSocket": c.endpointSocket,
 		"leaderElect": c.leaderElect, "lease": c.lease,
 		"templates": c.templates, "noQuarantine": c.noQuarantine,
-		"httpAddr": c.httpAddr, "httpsAddr": c.httpsAddr, "debugAddr": c.debugAddr, "allowEndpoints": c.allowEndpoints,
+		"httpAddr": c.httpAddr, "httpsAddr": c.httpsAddr, "debugAddr": c.debugAddr, "allowEndpoints": c.allowEndpoints, "trustProxies": c.trustProxies,
 		"maxconn": c.maxConn, "slots": c.spareSlots, "hardStopAfter": c.hardStopAfter.String(), "maxOldWorkers": c.maxOldWorkers,
 		"debounce": c.debounce.String(), "minInterval": c.minInterval.String(), "driftInterval": c.drift.String(),
 	}

@@ -47,7 +47,7 @@ type config struct {
 	maxOldWorkers                  int
 	limits                         ingress.Limits
 	hardStopAfter                  time.Duration
-	allowEndpoints                 []netip.Prefix
+	allowEndpoints, trustProxies   []netip.Prefix
 	debounce, minInterval, drift   time.Duration
 }
 
@@ -78,7 +78,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.StringVar(&c.endpointBase, "endpoint-base", "", "folder of haproxy.cfg where the Dataplane APIs run; empty: /etc/haproxy")
 	fs.StringVar(&c.endpointSocket, "endpoint-socket", "/var/run/haproxy/admin.sock", "runtime socket that HAProxy opens there")
 	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only while holding a Lease")
-	fs.StringVar(&c.lease, "lease", "default/haptic", "`namespace/name` of that Lease")
+	fs.StringVar(&c.lease, "lease", "default/haptic", "`namespace/name` of that Lease, and the name of this fleet of HAProxies where requests pass several")
 	fs.StringVar(&c.test, "test", "", "run the cases of the templates in a `file or folder`, print the results and exit: 0, or 1 if one fails; no cluster is needed")
 	fs.StringVar(&c.templates, "templates", "", "`folder` of templates to use in place of the built-in ones; its cases, in the folder cases, are run before anything is deployed")
 	fs.BoolVar(&c.noQuarantine, "no-quarantine", false, "keep the last good configuration where a resource makes the new one invalid, in place of leaving that resource out")
@@ -90,6 +90,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 		return err
 	})
 	fs.Func("allow-endpoint", "`CIDR` of loopback, link-local or other special addresses that endpoints may have; may be repeated", cidrs(&c.allowEndpoints))
+	fs.Func("trust-proxy", "`CIDR` of proxies before this one, whose X-Forwarded and such headers are believed; may be repeated", cidrs(&c.trustProxies))
 	fs.IntVar(&c.maxConn, "maxconn", 0, "connections that HAProxy takes at once; 0: 10000 or as many as the limit of open files allows, behind a Dataplane API what HAProxy finds fit")
 	fs.IntVar(&c.spareSlots, "slots", 0, "round servers of a backend up to a multiple of this; 0: 4 with Dataplane APIs, which cannot add a server at runtime, else none")
 	fs.Func("shared-host", "`host` that all namespaces may use, where the others belong to the namespace that claimed them first; *.example.com: all names below it; *: all hosts; may be repeated", func(s string) error {

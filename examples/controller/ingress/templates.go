@@ -12,10 +12,12 @@ import (
 
 // Settings is what the flags say that templates print.
 type Settings struct {
-	HTTP, HTTPS   string // addresses to listen on
-	Socket        string // runtime socket
-	MaxConn       int    // 0: whatever HAProxy finds fit
-	HardStopAfter string // a duration of HAProxy: "30m"
+	HTTP, HTTPS   string   // addresses to listen on
+	Socket        string   // runtime socket
+	MaxConn       int      // 0: whatever HAProxy finds fit
+	HardStopAfter string   // a duration of HAProxy: "30m"
+	TrustProxy    []string // ranges of addresses whose X-Forwarded headers are believed
+	Fleet         string   // one word that all instances of this controller share, and no others
 }
 
 // BackendEntry is the template that is rendered for each backend.
