@@ -37,7 +37,7 @@ func (l Listeners) Add(bind string) error {
 			continue
 		}
 		i := strings.LastIndex(part, ":")
-		if part == "" || strings.HasPrefix(part, "/") {
+		if part == "" || strings.Contains(part, "/") {
 			continue
 		}
 		first, last, ok := strings.Cut(part[i+1:], "-")

@@ -88,7 +88,7 @@ func TestManyRefusedEndpoints(t *testing.T) {
 // or the controller listens at.
 func TestEndpointsOfHAProxyItself(t *testing.T) {
 	listeners := Listeners{}
-	for _, bind := range []string{":8080", "ipv6@[::]:8443", "127.0.0.1:9090", "192.0.2.5:81,*:7000-7002", "/run/x.sock", "unix@/run/y", "host.test:88", "0.0.0.0:89"} {
+	for _, bind := range []string{":8080", "ipv6@[::]:8443", "127.0.0.1:9090", "192.0.2.5:81,*:7000-7002", "/run/x.sock", "unix@/run/y", "unix:/run/z", "", "host.test:88", "0.0.0.0:89"} {
 		require.NoError(t, listeners.Add(bind), bind)
 	}
 	listeners.AddAddr(netip.MustParseAddr("::ffff:192.0.2.60"), 5555) // an instance with its API
