@@ -25,9 +25,9 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
 
-// settle is how long a folder must be left alone before a file in it that is
-// empty, broken or gone counts: an editor may not have finished. A file that is
-// whole is never held back.
+// settle is how long a file must be left alone before it counts that it is empty,
+// broken or gone: an editor may not have finished. A file that is whole is never held
+// back, and none is because of another.
 const settle = 100 * time.Millisecond
 
 // FolderOptions of a [Folder].
@@ -56,9 +56,10 @@ type Folder struct {
 	ran     atomic.Bool
 
 	// Only NewFolder and then Run use these, one after the other.
-	files map[string]*manifestFile
-	shown map[objectKey]shownObject
-	away  string // why the folder could not be read the last time
+	files      map[string]*manifestFile
+	unfinished map[string]unfinished
+	shown      map[objectKey]shownObject
+	away       string // why the folder could not be read the last time
 
 	mu     sync.Mutex
 	errors []error // current ones
@@ -69,6 +70,12 @@ type manifestFile struct {
 	text []byte            // that was read last, good or bad
 	good []manifest.Object // of the last text that was good
 	errs []error           // of the last text
+}
+
+// unfinished is a file that may not be what its editor means.
+type unfinished struct {
+	fileText
+	since time.Time
 }
 
 type objectKey struct {
@@ -92,7 +99,7 @@ func NewFolder(dir string, opts *FolderOptions) (*Folder, error) {
 	}
 	f := &Folder{
 		dir: filepath.Clean(dir), onError: opts.OnError, server: memapi.New(), settle: settle,
-		files: map[string]*manifestFile{}, shown: map[objectKey]shownObject{},
+		files: map[string]*manifestFile{}, unfinished: map[string]unfinished{}, shown: map[objectKey]shownObject{},
 	}
 	if f.onError == nil {
 		f.onError = func(error) {}
@@ -142,7 +149,7 @@ func (f *Folder) ListWatch(gvr schema.GroupVersionResource, namespace string, tw
 	return f.server.ListWatch(gvr, namespace, tweak), nil
 }
 
-// fileText is the content of a file, or why it cannot be read.
+// fileText is the content of a file, or why it cannot be read; zero where it is gone.
 type fileText struct {
 	data []byte
 	err  error
@@ -185,16 +192,31 @@ func isManifest(name string) bool {
 	return false
 }
 
+// leftAlone reports whether a file that may not be finished has been so for long
+// enough.
+func (f *Folder) leftAlone(name string, t fileText) bool {
+	u, ok := f.unfinished[name]
+	if !ok || fmt.Sprint(u.err) != fmt.Sprint(t.err) || !bytes.Equal(u.data, t.data) {
+		u = unfinished{t, time.Now()}
+		f.unfinished[name] = u
+	}
+	return time.Since(u.since) >= f.settle
+}
+
 // take parses the files that changed, and makes the server hold what all of them
 // define. Unless settled, files that an editor may not have finished stay as they
-// were.
+// were, until they have been left alone.
 func (f *Folder) take(texts map[string]fileText, settled bool) {
 	told := f.errors
 	for name, t := range texts {
 		f.takeFile(name, t, settled)
 	}
+	maps.DeleteFunc(f.files, func(name string, _ *manifestFile) bool {
+		_, there := texts[name]
+		return !there && (settled || f.leftAlone(name, fileText{}))
+	})
 	if settled {
-		maps.DeleteFunc(f.files, func(name string, _ *manifestFile) bool { _, ok := texts[name]; return !ok })
+		clear(f.unfinished)
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
@@ -216,6 +238,7 @@ func (f *Folder) takeFile(name string, t fileText, settled bool) {
 	if old == nil {
 		old = &manifestFile{}
 	} else if t.err == nil && old.text != nil && bytes.Equal(old.text, t.data) {
+		delete(f.unfinished, name)
 		return
 	}
 	now := &manifestFile{text: t.data, good: old.good}
@@ -231,8 +254,9 @@ func (f *Folder) takeFile(name string, t fileText, settled bool) {
 	// A text that is cut may still parse. A text without its last newline, or with
 	// fewer objects than before, counts as unfinished.
 	whole := len(now.errs) == 0 && bytes.HasSuffix(t.data, []byte("\n")) && len(found) > 0 && len(found) >= len(old.good)
-	if settled || whole {
+	if settled || whole || f.leftAlone(name, t) {
 		f.files[name] = now
+		delete(f.unfinished, name)
 	}
 }
 

@@ -43,7 +43,8 @@ func New(dir string) (*Watcher, error) {
 // Run calls changed at the start, with settled, and then for changes until ctx
 // ends: at once without settled, and with it once nothing has happened for settle,
 // or after ten times that. Calls do not overlap, and several changes may be one
-// call. A change of the mode counts, and so does a directory that goes or is back.
+// call: where changes do not end, calls take a tenth of the time.
+// A change of the mode counts, and so does a directory that goes or is back.
 func (w *Watcher) Run(ctx context.Context, settle time.Duration, changed func(settled bool)) {
 	defer w.notify.Close()
 	quiet, back := time.NewTimer(0), time.NewTimer(lookAgain)
@@ -52,6 +53,7 @@ func (w *Watcher) Run(ctx context.Context, settle time.Duration, changed func(se
 	back.Stop()
 	var first time.Time // of the changes that are not settled; zero without one
 	gone := false       // and not followed
+	var next time.Time  // call, at the earliest
 	for {
 		select {
 		case <-ctx.Done():
@@ -71,7 +73,7 @@ func (w *Watcher) Run(ctx context.Context, settle time.Duration, changed func(se
 			}
 			gone = false
 		case e := <-w.notify.Events:
-			if w.drain(e) {
+			if w.drain(ctx, e, next) {
 				_ = w.notify.Remove(w.dir) // it is another one that will be back
 				gone = true
 				back.Reset(0)
@@ -81,20 +83,27 @@ func (w *Watcher) Run(ctx context.Context, settle time.Duration, changed func(se
 		if first.IsZero() {
 			first = time.Now()
 		}
+		begun := time.Now()
 		changed(false)
+		next = time.Now().Add(min(9*time.Since(begun), settle))
 		quiet.Reset(min(settle, time.Until(first.Add(patience*settle))))
 	}
 }
 
-// drain takes the events that are there, and reports whether the directory went.
-func (w *Watcher) drain(e fsnotify.Event) (gone bool) {
+// drain takes the events that come until a time, and reports whether the directory
+// went.
+func (w *Watcher) drain(ctx context.Context, e fsnotify.Event, until time.Time) (gone bool) {
+	end := time.NewTimer(time.Until(until))
+	defer end.Stop()
 	for {
 		if e.Name == w.dir && e.Has(fsnotify.Remove|fsnotify.Rename) {
 			return true
 		}
 		select {
 		case e = <-w.notify.Events:
-		default:
+		case <-end.C:
+			return false
+		case <-ctx.Done():
 			return false
 		}
 	}

@@ -1,0 +1,86 @@
+package k8swatch_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+)
+
+// TestFolderBusy: a file that is rewritten without end delays no other file, also
+// where another one is broken, deleted, or has no newline at its end, as when an
+// editor has not finished with it.
+func TestFolderBusy(t *testing.T) {
+	const rounds, others = 5, 200
+	dir := t.TempDir()
+	for i := range others {
+		write(t, filepath.Join(dir, fmt.Sprintf("site-%d.yaml", i)), fmt.Sprintf(ingressYAML, fmt.Sprint("site-", i), "x.test"))
+	}
+	log := &errorLog{}
+	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}, Debounce: -1})
+	start(t, f)
+	start(t, w)
+	synced(t, w, others)
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	defer func() {
+		close(stop)
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	}()
+	go func() {
+		ticker := time.NewTicker(5 * time.Millisecond)
+		defer ticker.Stop()
+		for n := 0; ; n++ {
+			text := fmt.Sprintf(ingressYAML, "busy", fmt.Sprintf("busy-%d.test", n))
+			if err := os.WriteFile(filepath.Join(dir, "busy.yaml"), []byte(text[:len(text)-n%2]), 0o600); err != nil {
+				stopped <- err
+				return
+			}
+			select {
+			case <-ticker.C:
+			case <-stop:
+				stopped <- nil
+				return
+			}
+		}
+	}()
+	path := filepath.Join(dir, "site-0.yaml")
+	has := func(host string) func() bool { return func() bool { return w.Snapshot().GetSingle(host) != nil } }
+	took := map[string][]time.Duration{}
+	until := func(what string, ok func() bool) {
+		begun := time.Now()
+		eventually(t, what, ok)
+		took[what] = append(took[what], time.Since(begun))
+	}
+	for n := range rounds {
+		host := fmt.Sprintf("site-%d.test", n)
+		write(t, path, fmt.Sprintf(ingressYAML, "site-0", host))
+		until("a save", has(host))
+		write(t, path, strings.TrimSuffix(fmt.Sprintf(ingressYAML, "site-0", "no-newline."+host), "\n"))
+		until("a save without a newline at the end", has("no-newline."+host))
+		told := log.len()
+		write(t, path, fmt.Sprintf("broken: %d\n", n))
+		until("an error", func() bool { return log.len() > told })
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		until("a deletion", func() bool { return w.Snapshot().ByName("default", "site-0") == nil })
+	}
+	for what, all := range took {
+		slices.Sort(all)
+		t.Logf("%s: median %s, longest %s", what, all[rounds/2], all[rounds-1])
+		if all[rounds/2] > 500*time.Millisecond {
+			t.Errorf("%s waits for the file that is rewritten: %s", what, all)
+		}
+	}
+}
