@@ -86,6 +86,7 @@ func NewCached[T Object](src MetadataSource, gvr schema.GroupVersionResource, op
 	if err != nil {
 		return nil, err
 	}
+	w.intake.foreign = isForeign(src)
 	return &Cached[T]{watcher: w, fetched: newFetched(src, gvr, opts, w.Snapshot)}, nil
 }
 

@@ -184,7 +184,7 @@ func (f *fetched) fetch(v version) (obj Object, err error) {
 	case err == nil && obj == nil:
 		err = errors.New("the source sent no object")
 	case err == nil:
-		trimCopies(obj)
+		trim(obj, isForeign(f.src))
 		f.keep(v, obj)
 		return obj, nil
 	case gone(err):

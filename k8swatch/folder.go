@@ -307,7 +307,8 @@ func (f *Folder) apply(k objectKey, o shownObject) {
 }
 
 // SourceAnnotation is set on the objects of a [Folder] to "file:line", so that a
-// later error about an object can name its manifest.
+// later error about an object can name its manifest. Of objects of a cluster it is
+// dropped: there it would name a file that whoever wrote the object chose.
 const SourceAnnotation = manifest.SourceAnnotation
 
 // ManifestError is an error in a file of a [Folder]. The last good objects of

@@ -40,6 +40,7 @@ type intake struct {
 	replaced  func() // a full list is in the store
 	committed func(c Changes, initial bool)
 	shared    map[string]string // strings that came lately
+	foreign   bool              // nothing but the API says where objects come from
 
 	mu      sync.Mutex
 	synced  bool
@@ -109,7 +110,7 @@ func (in *intake) entry(o Object) (*store.Entry, error) {
 	if o.GetName() == "" {
 		return nil, errors.New("an object without a name")
 	}
-	trimCopies(o)
+	trim(o, in.foreign)
 	if _, untyped := o.(*unstructured.Unstructured); !untyped {
 		o.GetObjectKind().SetGroupVersionKind(in.gvk) // the API leaves it out of lists
 		o.SetLabels(in.share(o.GetLabels()))
@@ -125,16 +126,24 @@ func (in *intake) entry(o Object) (*store.Entry, error) {
 	return store.NewEntry(o, keys), nil
 }
 
-// trimCopies drops what is never stored; see the documentation of the package.
-func trimCopies(obj Object) {
+// trim drops what is never stored; see the documentation of the package. Of a foreign
+// object that is [SourceAnnotation], too: anybody may write it there.
+func trim(obj Object, foreign bool) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", lastApplied)
+		if foreign {
+			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", SourceAnnotation)
+		}
 		return
 	}
 	obj.SetManagedFields(nil)
 	if a := obj.GetAnnotations(); a != nil {
-		if delete(a, lastApplied); len(a) == 0 {
+		delete(a, lastApplied)
+		if foreign {
+			delete(a, SourceAnnotation)
+		}
+		if len(a) == 0 {
 			obj.SetAnnotations(nil)
 		}
 	}

@@ -35,6 +35,16 @@ type Source interface {
 	ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error)
 }
 
+// isForeign reports whether others than the user of this process write the objects of
+// a source, as those of a cluster.
+func isForeign(src Source) bool {
+	_, files := src.(interface{ namesFiles() })
+	return !files
+}
+
+func (*Folder) namesFiles() {}
+func (*Static) namesFiles() {}
+
 // MetadataSource is a [Source] whose objects can be watched without their
 // content and fetched one by one: what a [Cached] needs. A [Cluster] is one, and
 // the in-memory source of package k8swatchtest.

@@ -48,7 +48,11 @@ func New(src Source, gvr schema.GroupVersionResource, opts *Options) (*Watcher, 
 	if src == nil || gvr.Resource == "" || gvr.Version == "" {
 		return nil, errors.New("k8swatch: New needs a source and a resource with its version")
 	}
-	return newWatcher(src.ListWatch, gvr, TypeOf(gvr), opts)
+	w, err := newWatcher(src.ListWatch, gvr, TypeOf(gvr), opts)
+	if err == nil {
+		w.intake.foreign = isForeign(src)
+	}
+	return w, err
 }
 
 // newWatcher makes a watcher of objects of a type, nil for unstructured ones.
