@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/diff"
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 var impactNames = [...]string{ImpactNone: "none", ImpactStart: "start", ImpactRuntime: "runtime", ImpactReload: "reload"}
@@ -94,7 +95,7 @@ func (p *Plan) String() string {
 		p.Ops[i].print(&b)
 	}
 	fmt.Fprintf(&b, "Plan: %s.\n", p.Summary())
-	return b.String()
+	return printable.Text(b.String())
 }
 
 // fieldLine is the Field of a [Change] that is a whole line.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/hapticsdk/haptic/internal/filewatch"
+	"github.com/hapticsdk/haptic/internal/printable"
 	"github.com/hapticsdk/haptic/k8swatch/internal/manifest"
 	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
@@ -321,10 +322,11 @@ type ManifestError struct {
 
 // Error implements error.
 func (e *ManifestError) Error() string {
-	if e.Line == 0 {
-		return fmt.Sprintf("%s: %v", e.File, e.Err)
+	place := e.File
+	if e.Line > 0 {
+		place = fmt.Sprintf("%s:%d", e.File, e.Line)
 	}
-	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
+	return printable.Line(place + ": " + e.Err.Error())
 }
 
 // Unwrap implements errors.Is and errors.As.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 // ConfigError says why there is no new configuration, or why an instance
@@ -79,15 +80,15 @@ func (f Fault) String() string {
 	if r, ok := f.Culprit(); ok {
 		text += by + r.located()
 	}
-	return text
+	return printable.Line(text)
 }
 
 // located is the name of a resource and, where that is known, its place.
 func (r Resource) located() string {
 	if r.Source != "" {
-		return r.String() + " (" + r.Source + ")"
+		return printable.Line(r.String() + " (" + r.Source + ")")
 	}
-	return r.String()
+	return printable.Line(r.String())
 }
 
 // Error gives the stage and the faults, one a line where there are several.
@@ -96,7 +97,7 @@ func (e *ConfigError) Error() string {
 	text := e.Stage + ": "
 	switch n := len(e.Faults); n {
 	case 0:
-		text += e.Err.Error()
+		text += printable.Text(e.Err.Error())
 	case 1:
 		text += e.Faults[0].String()
 	default:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 // Renderer makes a configuration from what is known now. The loop calls it
@@ -55,7 +56,7 @@ func (r Refusal) String() string {
 	if r.Source != "" {
 		s += " (" + r.Source + ")"
 	}
-	return s + ": " + r.what()
+	return printable.Line(s) + ": " + r.what()
 }
 
 // what says which part is left out, and why.
@@ -67,7 +68,7 @@ func (r Refusal) what() string {
 	if r.More > 0 {
 		s += "; " + strconv.Itoa(r.More) + " more refusals"
 	}
-	return s
+	return printable.Line(s)
 }
 
 // still is the same for a resource that changes in another place.

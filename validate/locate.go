@@ -84,7 +84,7 @@ func (l *locator) finding(text string) Finding {
 		line = lineOf(string(file.Content), f.Line)
 	}
 	f.Text = haproxycfg.Redact(strings.TrimSpace(line))
-	f.Message = printable(haproxycfg.RedactQuoted(strings.TrimSpace(f.Message), line))
+	f.Message = oneLine(haproxycfg.RedactQuoted(strings.TrimSpace(f.Message), line))
 	f.Position = l.position(text, f, named)
 	return f
 }

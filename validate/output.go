@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
+	"unicode/utf8"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 // hasAlert reports whether haproxy said that something is wrong.
@@ -34,7 +35,7 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 			said.warnings = append(said.warnings, l.finding(text))
 		case m.Level == "NOTICE", m.Level == "INFO", m.Level == "DIAG":
 		case containsAny(text, summaries):
-			summary = append(summary, Finding{File: layout.ConfigPath(), Message: printable(text)})
+			summary = append(summary, Finding{File: layout.ConfigPath(), Message: oneLine(text)})
 		default:
 			said.findings = append(said.findings, l.finding(text))
 		}
@@ -47,7 +48,7 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 	case len(summary) > 0: // haproxy only warns of some things that it refuses
 		said.findings = append(said.warnings, summary...)
 	default: // no listener, for example
-		text := cmp.Or(printable(strings.Join(other, " ")), fmt.Sprintf("haproxy -c ended with code %d", code))
+		text := cmp.Or(oneLine(strings.Join(other, " ")), fmt.Sprintf("haproxy -c ended with code %d", code))
 		said.findings = []Finding{{File: layout.ConfigPath(), Message: text}}
 	}
 	slices.SortStableFunc(said.findings, func(a, b Finding) int {
@@ -56,12 +57,12 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 	return said
 }
 
-// printable replaces what is no text. HAProxy cuts characters in two. Where an
+// oneLine replaces what is no text. HAProxy cuts characters in two. Where an
 // argument is missing, it may quote bytes of its memory.
-func printable(text string) string {
+func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\t' {
-			return unicode.ReplacementChar
+		if !printable.Is(r) && r != '\t' {
+			return utf8.RuneError
 		}
 		return r // U+FFFD for what is no UTF-8
 	}, text)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 // Phase is one of the two phases of a validation.
@@ -86,7 +87,7 @@ func (e *Error) Error() string {
 	for _, f := range e.Findings {
 		b.WriteString("\n\t" + f.String())
 	}
-	return b.String()
+	return printable.Text(b.String())
 }
 
 // Positions yields the position and the message of each finding. The position is

@@ -33,6 +33,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
@@ -46,6 +47,7 @@ func main() {
 // run returns the exit code: 0, 1 for an error, or 2 for a difference that
 // -once -dry-run found.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	stdout, stderr = observe.Printable(stdout), observe.Printable(stderr)
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	cfg, err := parseFlags(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {

@@ -2,11 +2,13 @@ package observe
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/internal/printable"
 	"github.com/hapticsdk/haptic/reconcile/event"
 )
 
@@ -23,7 +25,7 @@ func Comment(bus *eventbus.Bus, log *slog.Logger) *eventbus.Subscription {
 	}
 	return eventbus.Subscribe(bus, func(ctx context.Context, d eventbus.Delivery[any]) {
 		if r := reportOf(d.Event); r.Sentence != "" {
-			log.LogAttrs(ctx, r.Level, r.Sentence, attrs(r)...)
+			log.LogAttrs(ctx, r.Level, printable.Text(r.Sentence), attrs(r)...)
 		}
 	})
 }
@@ -42,10 +44,35 @@ func attrs(r event.Report) []slog.Attr {
 		all = append(all, slog.Uint64("reconciliation", r.Reconciliation))
 	}
 	if r.Instance != "" {
-		all = append(all, slog.String("instance", r.Instance))
+		all = append(all, slog.String("instance", printable.Text(r.Instance)))
 	}
 	if r.Took != 0 {
 		all = append(all, slog.String("took", r.Took.Round(100*time.Microsecond).String()))
 	}
-	return slices.Concat(all, r.Fields, []slog.Attr{slog.String("event", r.Name)})
+	for _, a := range r.Fields {
+		switch v := a.Value.Any().(type) {
+		case string:
+			a.Value = slog.StringValue(printable.Text(v))
+		case []string:
+			a.Value = slog.StringValue(printable.Text(fmt.Sprint(v)))
+		}
+		all = append(all, a)
+	}
+	return append(all, slog.String("event", r.Name))
+}
+
+// Printable returns a writer to a terminal or a log. It escapes what that would not
+// show as text: control characters other than line feed and tab, and marks of the
+// direction of writing. What resources and instances say, in errors and plans, belongs
+// through it. Each call of Write is a text of its own.
+func Printable(w io.Writer) io.Writer { return printer{w} }
+
+type printer struct{ to io.Writer }
+
+// Write implements io.Writer.
+func (p printer) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(p.to, printable.Text(string(text))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }

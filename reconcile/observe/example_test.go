@@ -61,6 +61,12 @@ func ExampleComment() {
 	// level=INFO msg="new valid configuration of 80 lines in 6 sections and 2 files from 2 Ingress, after Ingress changed" reconciliation=3 took=1ms hash=6b86b273 event=reconciliation.completed
 }
 
+func ExamplePrintable() {
+	out := observe.Printable(os.Stdout)
+	fmt.Fprintln(out, "error:", errors.New("Ingress shop/\x1b[2J\u202eweb"))
+	// Output: error: Ingress shop/\u001b[2J\u202eweb
+}
+
 func ExampleServer_Run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	server := &observe.Server{Addr: "127.0.0.1:0", Token: "s3cret"} // a free port

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"io"
 	"maps"
 	"net/http"
 	"reflect"
@@ -19,6 +20,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/hapticsdk/haptic/internal/printable"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 )
@@ -94,7 +96,7 @@ func (o *Observer) page(w http.ResponseWriter, r *http.Request, vars []string) {
 		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
-	_, _ = w.Write(buf.Bytes())
+	_, _ = io.WriteString(w, printable.Text(buf.String()))
 }
 
 func (o *Observer) pageData(now time.Time, reload int, vars []string) *pageData {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 // DefaultAddr is where a [Server] listens unless told otherwise.
@@ -203,7 +205,7 @@ func (s *Server) probe(open bool, p Probe) http.HandlerFunc {
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, says+"\n")
+		_, _ = io.WriteString(w, printable.Text(says)+"\n")
 	}
 }
 
@@ -233,7 +235,7 @@ func (s *Server) variable(w http.ResponseWriter, r *http.Request) {
 	expr := r.URL.Query().Get("field")
 	if text, ok := value.(plain); ok && expr == "" {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = io.WriteString(w, string(text))
+		_, _ = io.WriteString(w, printable.Text(string(text)))
 		return
 	}
 	if expr != "" {
@@ -263,5 +265,5 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(buf.Bytes())
+	_, _ = io.WriteString(w, printable.Text(buf.String()))
 }
