@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -52,9 +51,7 @@ func TestNothingHostileIsPrinted(t *testing.T) {
 	}
 	server := scene(t, state, events...)
 	for _, path := range []string{"/", "/debug/vars/state", "/debug/vars/events", "/debug/vars/quarantine", "/readyz?verbose", "/debug/vars/state?field={.lastError}"} {
-		w := httptest.NewRecorder()
-		server.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost"+path, nil))
-		mustPrint(t, path, w.Body.String())
+		mustPrint(t, path, ask(t, server, path).Body.String())
 	}
 	for name, handler := range map[string]func(*bytes.Buffer) slog.Handler{
 		"text": func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, nil) },
