@@ -74,16 +74,21 @@
 //
 // # Bounds
 //
-// A context that ends stops a template that loops; a function that is being
-// called, such as a sort of a million elements, ends first. Output is bounded
-// ([Options.MaxOutput]), and what macros write in memory by eight times as
-// much; macros and functions may call each other 256 deep. A text that replace,
-// regex_replace, join or indent makes has at most 64 MiB. Beyond is [ErrTooLarge].
+// A context that ends stops a template within about half a second, also in a sort or a
+// regular expression. Output is bounded ([Options.MaxOutput]), and what macros write in
+// memory by eight times as much. All that a render takes is bounded together, with what
+// it remembers of lines: [Options.MaxMemory]. Macros and functions may call each other
+// 256 deep. A text or a list that a template puts together has at most 64 MiB, and so
+// has what make is asked for; docs/functions.md has the bounds of functions. Beyond is
+// [ErrTooLarge].
 //
-// A file has at most 4 MiB, and 128 KiB of code between two delimiters.
+// A file has at most 4 MiB, and 128 KiB of code between two delimiters. Statements and
+// expressions lie at most 1000 deep in each other, and Compile looks at 524,288 of them,
+// once for each turn of the loops around. A constant text has at most 1 MiB. Templates
+// have no arrays, no types of lists, and no keys in lists.
 //
-// Nothing else is bounded, so that a hostile author can use up the memory of the
-// process: templates are as trusted as the configuration that they write.
+// Not bounded are functions of the host, the comparison of structs that have each other
+// as fields, and values that entries share.
 //
 // # Where things are
 //

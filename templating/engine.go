@@ -13,6 +13,7 @@ import (
 	"github.com/open2b/scriggo"
 	"github.com/open2b/scriggo/native"
 
+	"github.com/hapticsdk/haptic/templating/internal/funcs"
 	"github.com/hapticsdk/haptic/templating/internal/place"
 	"github.com/hapticsdk/haptic/templating/internal/rewrite"
 )
@@ -46,6 +47,11 @@ type Options struct {
 	// [DefaultMaxOutput].
 	MaxOutput int
 
+	// MaxMemory bounds by how many bytes the heap of the process may grow during one
+	// render, whatever a template does. Renders at the same time count for each
+	// other. Zero means [DefaultMaxMemory].
+	MaxMemory int
+
 	// Debug is called with each value that a template gives to debug(...), while
 	// it is rendered. Nil drops them. Renders run concurrently, and a render that
 	// fails is run a second time.
@@ -63,6 +69,7 @@ type Engine struct {
 	decl     *declared
 	names    *rewrite.Names
 	max      int
+	memory   int
 	debug    func(Origin, any)
 	entries  map[string]*entry
 	sorted   []string // their names
@@ -100,6 +107,9 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	e := &Engine{src: rewrite.NewSources(fsys), decl: decl, max: opts.MaxOutput, debug: opts.Debug, entries: map[string]*entry{}}
 	if e.max <= 0 {
 		e.max = DefaultMaxOutput
+	}
+	if e.memory = opts.MaxMemory; e.memory <= 0 {
+		e.memory = DefaultMaxMemory
 	}
 	if err := e.findSnippets(); err != nil {
 		return nil, err
@@ -163,6 +173,7 @@ func (e *Engine) functions(more native.Declarations) native.Declarations {
 	more[rewrite.Grow] = func(env native.Env, size int) { runOf(env).grow(env, size) }
 	more[rewrite.Enter], more[rewrite.Leave], more[rewrite.Function] = enter, leave, enterFunction
 	more[rewrite.Bind], more[rewrite.Debug] = bindSnippet, e.debugAt
+	more[rewrite.Length], more[rewrite.Grown] = funcs.Length, funcs.Grown
 	return more
 }
 
@@ -195,10 +206,11 @@ func (e *Engine) Uses(name string) []string {
 //
 // Render stops soon after ctx is done, also in a template that loops for ever;
 // the error then wraps ctx's. After a time-out the template runs again for at most
-// a second, so that the error names the line where it is. Whatever goes wrong in a
+// half a second, so that the error names the line where it is. Whatever goes wrong in a
 // template, a panic in one of its functions included, is an *Error with the position;
 // to find it, the template may be run a second time. Output beyond
-// [Options.MaxOutput] is an *Error that wraps [ErrTooLarge].
+// [Options.MaxOutput], and memory beyond [Options.MaxMemory], is an *Error that wraps
+// [ErrTooLarge].
 func (e *Engine) Render(ctx context.Context, name string, vars map[string]any) (string, error) {
 	return e.render(ctx, name, vars, "")
 }
@@ -223,7 +235,11 @@ func (e *Engine) render(ctx context.Context, name string, vars map[string]any, i
 		return "", e.hanging(ctx, en, vars)
 	}
 	all := e.failures(ctx, en, vars, item)
-	if len(all) == 0 { // it did not fail again
+	switch {
+	case len(all) > 0:
+	case ctx.Err() != nil:
+		return "", e.hanging(ctx, en, vars)
+	default: // it did not fail again
 		all = refusals{e.unlocated(en, err)}
 	}
 	return "", all.err()

@@ -12,8 +12,8 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
-// ErrTooLarge is wrapped by the error of a render whose output would exceed
-// [Options.MaxOutput].
+// ErrTooLarge is wrapped by the error of a render that would exceed one of its bounds:
+// [Options.MaxOutput], [Options.MaxMemory], or what a function makes.
 var ErrTooLarge = funcs.ErrTooLarge
 
 // Error is what is wrong in a template, or what went wrong while one was

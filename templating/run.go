@@ -2,6 +2,7 @@ package templating
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -52,10 +53,16 @@ func (e *Engine) run(ctx context.Context, kind place.Kind, tpl *scriggo.Template
 	if shared, ok := values[sharedName].(**Shared); ok {
 		*shared = sharedOf(ctx)
 	}
+	ctx, end := watch(ctx, e.memory)
 	defer func() {
 		if v := recover(); v != nil {
 			err = funcs.Recovered(v)
 		}
+		if why := context.Cause(ctx); errors.Is(why, ErrTooLarge) {
+			err = funcs.Failure{Err: why}
+			runtime.GC() // the run that finds the line begins without the garbage of this one
+		}
+		end()
 	}()
 	return r, tpl.Run(r, values, &scriggo.RunOptions{Context: context.WithValue(ctx, runKey{}, r), Print: func(any) {}})
 }

@@ -190,7 +190,7 @@ func (e *Engine) trace(ctx context.Context, en *entry, values map[string]any, it
 // maxHanging how long one that did not end in its time, to find the line where it is.
 const (
 	maxFailing = 5 * time.Second
-	maxHanging = time.Second
+	maxHanging = time.Second / 2
 )
 
 // failures runs an entry that failed again, traced, and returns what is wrong. What
@@ -230,8 +230,10 @@ func (e *Engine) hanging(ctx context.Context, en *entry, vars map[string]any) er
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxHanging)
 	defer cancel()
-	if _, _, err := e.trace(ctx, en, values, "", nil); ctx.Err() != nil {
-		errors.As(err, &plain)
+	_, _, err = e.trace(ctx, en, values, "", nil)
+	var at *Error
+	if errors.As(err, &at) && (ctx.Err() != nil || errors.Is(err, ErrTooLarge)) {
+		plain.File, plain.Line, plain.Column, plain.Text = at.File, at.Line, at.Column, at.Text
 	}
 	return plain
 }

@@ -43,8 +43,8 @@ type ProgramOptions struct {
 	// that read something which changed.
 	Impure bool
 
-	// MaxOutput is as in [templating.Options].
-	MaxOutput int
+	// MaxOutput and MaxMemory are as in [templating.Options].
+	MaxOutput, MaxMemory int
 }
 
 // Program is compiled settings: it renders what they say from what is watched.
@@ -128,7 +128,7 @@ func compileProgram(s *Settings, opts *ProgramOptions) (_ *Program, errs Errors)
 	}
 	p.each = eachOf(s)
 	engine, err := templating.Compile(p.files, &templating.Options{
-		Entries: p.files.order, Globals: p.globals(opts), Vars: p.vars(nil), MaxOutput: opts.MaxOutput,
+		Entries: p.files.order, Globals: p.globals(opts), Vars: p.vars(nil), MaxOutput: opts.MaxOutput, MaxMemory: opts.MaxMemory,
 	})
 	if err != nil {
 		return nil, append(errs, p.files.problems(s, err)...)

@@ -61,13 +61,33 @@ func Length(n, like any) int {
 		size = int(typ.Elem().Size())
 	}
 	if most := maxMade / max(size, 16); x.f > float64(most) || x.f < 0 {
-		Failf("%w: make: a length of %v, only 0 to %d can be of a %s", ErrTooLarge, x.f, most, typ)
+		Failf("%w: make: a length of %.0f, only 0 to %d can be of a %s", ErrTooLarge, x.f, most, typ)
 	}
 	length, err := x.int()
 	if err != nil {
 		Failf("make: %w", err)
 	}
 	return length
+}
+
+// Grown refuses a text or a list of a template that has become too large.
+func Grown(value any) {
+	size, what := 0, "text"
+	switch v := value.(type) {
+	case int:
+		return
+	case string:
+		size = len(v)
+	default:
+		if rv := reflect.ValueOf(v); rv.Kind() == reflect.String {
+			size = rv.Len()
+		} else if rv.Kind() == reflect.Slice {
+			size, what = max(rv.Cap()*int(rv.Type().Elem().Size()), rv.Len()), "list"
+		}
+	}
+	if size > maxText {
+		Failf("%w: a %s of %d bytes, only %d can be", ErrTooLarge, what, size, maxText)
+	}
 }
 
 // extent counts what a value is as a text, before it is written: lists that stand in

@@ -52,30 +52,37 @@ func guard(fn *ast.Func) {
 // beforeReturns puts a statement before each return of a body, but not of the
 // functions in it.
 func beforeReturns(v reflect.Value, statement func() ast.Node) {
+	around(v, func(n ast.Node) []ast.Node {
+		if _, ok := n.(*ast.Return); ok {
+			return []ast.Node{statement(), n}
+		}
+		return []ast.Node{n}
+	})
+}
+
+// around replaces each statement of a body, but not of the functions in it.
+func around(v reflect.Value, replace func(ast.Node) []ast.Node) {
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:
 		switch v.Interface().(type) {
 		case nil, *ast.Func, *ast.Tree, *ast.Position, *ast.Render:
 		default:
-			beforeReturns(v.Elem(), statement)
+			around(v.Elem(), replace)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				beforeReturns(v.Field(i), statement)
+				around(v.Field(i), replace)
 			}
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			beforeReturns(v.Index(i), statement)
+			around(v.Index(i), replace)
 		}
 		if nodes, ok := v.Interface().([]ast.Node); ok && v.CanSet() {
 			var out []ast.Node
 			for _, n := range nodes {
-				if _, ok := n.(*ast.Return); ok {
-					out = append(out, statement())
-				}
-				out = append(out, n)
+				out = append(out, replace(n)...)
 			}
 			v.Set(reflect.ValueOf(out))
 		}

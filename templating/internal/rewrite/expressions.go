@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/open2b/scriggo/ast"
@@ -18,9 +19,11 @@ func (t *Tree) resultType(typ ast.Expression) {
 // expressions finds what has a text of its own inside expressions: macros,
 // function literals and rendered files.
 func (t *Tree) expressions(n ast.Node) {
-	if isNil(n) {
+	defer func(depth int) { t.depth = depth }(t.depth)
+	if isNil(n) || !t.deeper(n) {
 		return
 	}
+	t.limit(n)
 	switch n := n.(type) {
 	case *ast.Func:
 		t.function(n)
@@ -73,6 +76,11 @@ func (t *Tree) function(n *ast.Func) {
 		return
 	}
 	t.macros[n] = true
+	if n.Type != nil {
+		for _, param := range slices.Concat(n.Type.Parameters, n.Type.Result) {
+			t.expressions(param.Type)
+		}
+	}
 	if n.Type != nil && n.Type.Macro {
 		for _, result := range n.Type.Result {
 			t.resultType(result.Type)

@@ -22,6 +22,8 @@ const (
 	Function = "enter function "    // (): at the start of each function
 	Bind     = "bind snippet "      // (name, 1 where its text begins with a value, macro)
 	Debug    = "debug "             // (file, line, column, values...)
+	Grown    = "grown "             // (value): behind what puts texts or lists together
+	Length   = "length "            // (length, value of the type): what make is given
 )
 
 // Names is what templates see by name. It can be used for many trees.
@@ -78,6 +80,12 @@ type Tree struct {
 	// the output, where nothing else bounds it.
 	buffered int
 	values   int // expressions that are shown
+
+	depth     int // of the node that is walked; see limits.go
+	visits    int // of nodes
+	tooDeep   bool
+	constants map[string]int // sizes by name
+	texts     map[textAt]place.Points
 }
 
 // New returns what rewrites an entry whose output is of a kind. A traced template says
@@ -85,7 +93,7 @@ type Tree struct {
 func New(src *Sources, entry string, kind place.Kind, names *Names, snippets []Snippet, traced bool) *Tree {
 	return &Tree{src: src, entry: entry, names: names, snippets: snippets, traced: traced, Used: map[string]bool{},
 		points: place.NewTable(kind), beginners: beginners{}, endings: map[string]place.Ending{}, assumed: map[string]bool{}, packages: map[string]bool{}, byNode: map[*ast.Show]*shown{},
-		trees: map[visit]place.Points{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}}
+		trees: map[visit]place.Points{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}, constants: map[string]int{}, texts: map[textAt]place.Points{}}
 }
 
 // shown is a show node and all places in which it may stand.
@@ -109,6 +117,9 @@ type loop struct{ left, again place.Points }
 func (t *Tree) transform(tree *ast.Tree) error {
 	t.placeSnippets(tree)
 	t.points.Finish(t.tree(tree, t.points.Start()))
+	if t.tooDeep {
+		return t.problems
+	}
 	if t.includes && t.included == nil {
 		return errIncludes
 	}
@@ -118,6 +129,7 @@ func (t *Tree) transform(tree *ast.Tree) error {
 	for _, flag := range t.begins {
 		flag()
 	}
+	t.watchGrowth(tree)
 	t.touchVars(tree)
 	if t.traced {
 		t.trace(tree)
@@ -165,12 +177,13 @@ func (t *Tree) nodes(nodes []ast.Node, p place.Points) place.Points {
 
 // node walks one statement that begins at p and returns where it ends.
 func (t *Tree) node(n ast.Node, p place.Points) place.Points {
-	if isNil(n) {
+	defer func(depth int) { t.depth = depth }(t.depth)
+	if isNil(n) || !t.deeper(n) {
 		return p
 	}
 	switch n := n.(type) {
 	case *ast.Text:
-		return t.points.After(p, string(n.Text[n.Cut.Left:len(n.Text)-n.Cut.Right]))
+		return t.after(p, n)
 	case *ast.Raw:
 		return t.node(n.Text, p)
 	case *ast.Show:
