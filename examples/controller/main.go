@@ -107,6 +107,7 @@ type controller struct {
 	templates   *render.Templates  // see render.go
 	http        fetch.Store        // what templates fetch
 	election    *k8swatch.Election // nil: this process always leads
+	handover    *handover          // of the election
 	loop        *reconcile.Loop
 
 	backends    []net.Listener          // of the demo
@@ -198,14 +199,7 @@ func (c *controller) start(ctx context.Context) error {
 		}
 		c.log.Warn("waiting for credentials", "error", err) // a change of the Secret tries again
 	}
-	current := c.clients.Current
-	if c.local != nil {
-		current = c.local.Current
-	}
-	previous, err := current(ctx)
-	if err != nil { // the first deployment writes it anew
-		c.log.Warn("the stored configuration cannot be read", "error", err)
-	}
+	previous := c.deployed(ctx)
 	c.slots.Remember(previous) // endpoints keep the server that they had
 	c.hosts.Remember(previous) // and namespaces their hosts
 	c.templates.SetPrevious(previous)
@@ -254,14 +248,6 @@ func (c *controller) run(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// lead is one term as leader.
-func (c *controller) lead(ctx context.Context) {
-	eventbus.Publish(c.bus, reconcile.LeaderBecame{Identity: c.election.Identity()})
-	c.loop.LeadershipChanged()
-	<-ctx.Done()
-	eventbus.Publish(c.bus, reconcile.LeaderLost{Identity: c.election.Identity()})
 }
 
 // once is a preflight with -dry-run, and a single deployment without.

@@ -58,7 +58,8 @@ func (c *controller) newLoop() error {
 		Bus: c.bus, NoQuarantine: c.cfg.noQuarantine, Debounce: c.cfg.debounce, MinInterval: c.cfg.minInterval, DriftInterval: c.cfg.drift,
 	}
 	if c.election != nil {
-		opts.Leader = c.election
+		c.handover = &handover{Templates: c.templates, election: c.election}
+		opts.Leader, opts.Renderer = c.handover, c.handover
 	}
 	if c.newRecorder(); c.recorder != nil {
 		opts.Recorder = c.recorder
@@ -66,6 +67,8 @@ func (c *controller) newLoop() error {
 	if c.local != nil {
 		opts.Targets = []reconcile.Target{c.local}
 	}
-	c.loop, err = reconcile.New(opts)
+	if c.loop, err = reconcile.New(opts); c.handover != nil {
+		c.handover.loop = c.loop
+	}
 	return err
 }

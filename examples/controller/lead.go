@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
+)
+
+// handover stands between the loop and the election: in each term the loop deploys
+// only what it rendered after it read who has which host by the deployed
+// configuration. Otherwise a host may change hands together with the leadership, as
+// two processes see the same changes in other portions. All methods may be called
+// concurrently.
+type handover struct {
+	*render.Templates
+	election reconcile.Leader
+	loop     *reconcile.Loop
+
+	terms                 atomic.Uint64 // that began
+	term, rendered, ready atomic.Uint64 // what is read, rendered, and valid is of this term; 0: of none
+}
+
+// begin opens a term, at the end of which the caller calls end.
+func (h *handover) begin() {
+	h.term.Store(h.terms.Add(1))
+	h.loop.Trigger("this process leads")
+}
+
+func (h *handover) end() { h.term.Store(0) }
+
+// Leading implements [reconcile.Leader].
+func (h *handover) Leading() bool {
+	term := h.term.Load()
+	return term != 0 && h.ready.Load() == term && h.election.Leading()
+}
+
+// Render implements [reconcile.Renderer].
+func (h *handover) Render(ctx context.Context) (*reconcile.Rendered, error) {
+	h.rendered.Store(h.term.Load())
+	return h.Templates.Render(ctx)
+}
+
+// Settle implements [reconcile.Settler]. The loop calls it for what it accepted
+// while this process does not lead.
+func (h *handover) Settle(cfg *dataplane.Config, err error) (again bool) {
+	again = h.Templates.Settle(cfg, err)
+	if term := h.rendered.Load(); err == nil && term != 0 && h.ready.Swap(term) != term {
+		h.loop.LeadershipChanged()
+	}
+	return again
+}
+
+// lead is one term as leader.
+func (c *controller) lead(ctx context.Context) {
+	eventbus.Publish(c.bus, reconcile.LeaderBecame{Identity: c.election.Identity()})
+	bounded, cancel := context.WithTimeout(ctx, syncTimeout)
+	c.hosts.Remember(c.deployed(bounded))
+	cancel()
+	c.handover.begin()
+	<-ctx.Done()
+	c.handover.end()
+	eventbus.Publish(c.bus, reconcile.LeaderLost{Identity: c.election.Identity()})
+}
+
+// deployed is what an instance has; nil: nothing, or none can tell.
+func (c *controller) deployed(ctx context.Context) *dataplane.Config {
+	current := c.clients.Current
+	if c.local != nil {
+		current = c.local.Current
+	}
+	previous, err := current(ctx)
+	if err != nil { // the first deployment writes it anew
+		c.log.Warn("the stored configuration cannot be read", "error", err)
+	}
+	return previous
+}
