@@ -395,6 +395,7 @@ func TestFlagsThatDoNotFit(t *testing.T) {
 		{"-lease nonsense", "want namespace/name"},
 		{"-demo", "-demo needs -manifests"},
 		{"-manifests demo extra", "unexpected argument extra"},
+		{"-manifests demo -shared-host shop_1.test", "not a host name"},
 	} {
 		var stdout, stderr output
 		require.Equal(t, 1, run(t.Context(), strings.Fields(c.args), &stdout, &stderr), c.args)

@@ -178,6 +178,21 @@ func TestNoHost(t *testing.T) {
 	}
 }
 
+// TestHostsChangeHandsWithoutReload: who has a host is in maps alone.
+func TestHostsChangeHandsWithoutReload(t *testing.T) {
+	shop := by("shop", 1, ingress("any", rule("", path(prefix, "/any", "a")), rule("x.test", path(prefix, "/", "a"))))
+	evil := by("aaa", 2, ingress("any", rule("", path(prefix, "/any", "a")), rule("x.test", path(prefix, "/", "a"))))
+	w := newTenants(shop, evil, by("shop", 1, ingress("own", rule("s.test", path(prefix, "/", "a")))), by("aaa", 1, ingress("own", rule("e.test", path(prefix, "/", "a")))))
+	layout := dataplane.Layout{Base: t.TempDir()}
+	before := renderRoutes(t, layout, w.build(t))
+	w.ingresses = w.ingresses[1:]
+	r := w.build(t)
+	require.Equal(t, "aaa", lines(r)["*/any/"])
+	plan, err := dataplane.Diff(before, renderRoutes(t, layout, r))
+	require.NoError(t, err)
+	require.Equal(t, dataplane.ImpactRuntime, plan.Impact(), "%s", plan)
+}
+
 // TestCertificatesOfAnotherNamespace: a certificate is used for hosts of its
 // namespace, and where the Ingress names none for those that nobody has.
 func TestCertificatesOfAnotherNamespace(t *testing.T) {
@@ -252,6 +267,16 @@ func TestHostsInAnyOrder(t *testing.T) {
 		}
 		for host, ns := range w.hosts.last.hosts {
 			require.True(t, claims[Host{host, ns}], "step %d: %s has %s and does not claim it", step, ns, host)
+		}
+		for host, ns := range w.hosts.last.hosts {
+			for wildcard, owner := range before { // that has it still, with nobody below it but above the host
+				if strings.HasPrefix(wildcard, "*.") && strings.HasSuffix(host, wildcard[1:]) && host != wildcard && before[host] != ns && claims[Host{wildcard, owner}] && owner != ns {
+					below := slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(h string) bool {
+						return strings.HasPrefix(h, "*.") && h != host && strings.HasSuffix(host, h[1:]) && len(h) > len(wildcard)
+					})
+					require.True(t, below, "step %d: %s gets %s below %s of %s", step, ns, host, wildcard, owner)
+				}
+			}
 		}
 		for line, ns := range lines(r) {
 			require.Equal(t, w.hosts.last.hosts[strings.TrimSuffix(line, "/")], ns)
