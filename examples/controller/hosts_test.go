@@ -101,9 +101,9 @@ func TestHostsStayWithTheirNamespace(t *testing.T) {
 		require.Equal(t, evil, d.answers("nobodys.test", "/"), "who has no host has the requests for those that nobody has")
 		require.Equal(t, evil, d.answers("nobodys.test", acme))
 		require.Equal(t, evil, d.answers("evil.test", acme))
-		for _, says := range []string{"shop.demo.test belongs to namespace demo, which claimed it first", "a.wild.test belongs to namespace wild with *.wild.test"} {
-			d.until(func() bool { return strings.Contains(d.stderr.String(), says) })
-		}
+		d.until(func() bool {
+			return strings.Contains(d.stderr.String(), "shop.demo.test belongs to namespace demo, which claimed it first")
+		})
 		require.Error(t, d.handshake("blog.demo.test"), "no certificate of another namespace, that of a wildcard either")
 		for _, name := range []string{"shop.demo.test", "evil.test", "x.demo.test"} {
 			require.NoError(t, d.handshake(name), name)

@@ -19,11 +19,12 @@ import (
 // tlsFile is a TLSCertificate that is being put together.
 type tlsFile struct {
 	TLSCertificate
-	secret     string   // namespace/name
-	names      []string // that it has of its own
-	bytes      int      // of its Hosts
-	problem    string   // why it cannot be used
-	exceptions int      // from its wildcards
+	secret  string   // namespace/name
+	names   []string // that it has of its own
+	bytes   int      // of its Hosts
+	problem string   // why it cannot be used
+
+	exceptions, exceptionBytes int // from its wildcards
 }
 
 // maxLine bounds the TLS hosts of a certificate, in bytes: their line of the

@@ -229,10 +229,10 @@ func (b *builder) claimed() []Host {
 	return b.routes.Hosts
 }
 
-// maxExceptions is how many names the crt-list excepts from a wildcard, which has a
-// line of bounded length. A name beyond it that has no certificate of its own gets
-// that of the wildcard.
-const maxExceptions = 100
+// maxExceptions bounds the names that are excepted from the wildcards of a
+// certificate, and maxExceptionBytes their length: they stand in a line beside what
+// maxLine and maxWords bound. A name beyond it is served with that certificate.
+const maxExceptions, maxExceptionBytes = 100, 2_500
 
 // exceptOthers keeps the certificate of a wildcard from names below it that belong
 // to another namespace and have no certificate.
@@ -243,8 +243,8 @@ func (b *builder) exceptOthers() {
 		if cert == nil || strings.HasPrefix(host, "*.") || b.tlsHosts[host] != nil || owner == everybody || owner == cert.Secret.Namespace {
 			continue
 		}
-		if cert.exceptions < maxExceptions {
-			cert.exceptions++
+		if size := len(host) + 2; cert.exceptions < maxExceptions && cert.exceptionBytes+size <= maxExceptionBytes {
+			cert.exceptions, cert.exceptionBytes = cert.exceptions+1, cert.exceptionBytes+size
 			cert.Hosts = append(cert.Hosts, "!"+host)
 		}
 	}
