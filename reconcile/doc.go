@@ -52,6 +52,15 @@
 // what it depends on may have changed. A deleted one is released by
 // the next reconciliation that ends valid.
 //
+// Many bad objects of one namespace do not hold up the others. With the first one
+// that is found, all that changed in its namespace is left out that was at fault
+// within the last TrialMax. All that changed there is, once a search has taken 250 ms
+// or QuarantineTries of the namespace were at fault. What is left out so is not
+// accused: it is tried at once, beside the deployment of the others. Trials take one
+// namespace after the other. One that goes on for 500 ms, or twice as long as an
+// attempt, ends where a change waits. The first configuration after a start, and
+// after a change of the templates, is searched for one by one.
+//
 // An instance may refuse what the validator takes, such as a HAProxy of another
 // version. Where its error says the line of a resource, that resource is
 // quarantined, too: all instances get the same configuration. The verdict is
@@ -83,7 +92,7 @@
 //
 //   - In which order do events come? events.go draws it.
 //   - Who is at fault? search.go looks for it. What an instance refuses is in verdict.go.
-//   - When is a resource quarantined, and when is it released? quarantine.go.
+//   - When is a resource quarantined, and when is it released? quarantine.go. trial.go tries it.
 //   - What does an instance do next? schedule.go (next); instance.go does it.
 //
 // # What it does not do
