@@ -39,7 +39,7 @@ func TestHostileResources(t *testing.T) {
 		"name that makes no file":  {withTLS(ingress("zbad"), "x.test", longName), "longer than"},
 		"space in a Secret":        {withTLS(ingress("zbad"), "x.test", "a b"), "not the name"},
 		"broken chain":             {withTLS(ingress("zbad"), "x.test", "chain"), "certificate 2 of the chain"},
-		"short key":                {withTLS(ingress("zbad"), "x.test", "short"), "1024 bits"},
+		"short key":                {withTLS(ingress("zbad"), "x.test", "short"), "1,024 bits"},
 		"socket for an address":    {ingress("zbad", rule("x.test", path(prefix, "/", "unix"))), "not the address"},
 		"variable for an address":  {ingress("zbad", rule("x.test", path(prefix, "/", "env"))), "not the address"},
 		"port that does not exist": {ingress("zbad", rule("x.test", path(prefix, "/", "port"))), "not the address"},
