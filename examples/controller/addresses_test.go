@@ -2,12 +2,25 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
 // site is an Ingress for a host, and a Service with these endpoints, all in the
@@ -95,6 +108,45 @@ func TestEndpointsAreAllowedByFlag(t *testing.T) {
 	d.until(func() bool {
 		return strings.Contains(d.stderr.String(), "endpoint 127.0.0.78:"+port+" is a loopback address: -allow-endpoint 127.0.0.0/8 would allow it (2 endpoints are refused)")
 	})
+}
+
+// TestInstancesAreNoEndpoints: no Service leads to HAProxy or its API at the address
+// of an instance, by whatever address of a pod, and a new instance counts at once.
+func TestInstancesAreNoEndpoints(t *testing.T) {
+	for _, name := range []string{"USERNAME", "PASSWORD"} {
+		t.Setenv("HAPTIC_DATAPLANE_"+name, "x")
+		t.Setenv("HAPTIC_VALIDATION_"+name, "x")
+	}
+	api := httptest.NewServer(dataplanetest.New(t, nil))
+	t.Cleanup(api.Close)
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(api.URL, "http://"))
+	manifests := t.TempDir()
+	for host, at := range map[string]string{"a": port, "b": "8080", "c": "8443", "d": "8081"} {
+		require.NoError(t, os.WriteFile(filepath.Join(manifests, host+".yaml"), []byte(strings.Replace(site(host, host+".test", at, "127.0.0.1"), "  ingressClassName: haptic\n", "", 1)), 0o600))
+	}
+	for _, url := range []string{api.URL, "http://localhost:" + port} {
+		var stdout, stderr output
+		run(t.Context(), []string{"-once", "-dry-run", "-manifests", manifests, "-endpoint", url, "-allow-endpoint", "127.0.0.0/8"}, &stdout, &stderr)
+		for _, at := range []string{port, "8080", "8443"} {
+			require.Contains(t, stderr.String(), "127.0.0.1:"+at+" is where HAProxy or the controller listens")
+		}
+		require.NotContains(t, stderr.String(), "127.0.0.1:8081")
+	}
+
+	cfg, err := parseFlags([]string{"-pods", "app=haproxy", "-pod-namespace", "x", "-http-addr", "192.0.2.9:81"}, io.Discard)
+	require.NoError(t, err)
+	c := &controller{cfg: cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil)}
+	require.NoError(t, c.listen())
+	c.loop, err = reconcile.New(reconcile.Options{Renderer: &render.Templates{}, Validator: reconcile.ValidatorFunc(nil)})
+	require.NoError(t, err)
+	pod := &corev1.Pod{Status: corev1.PodStatus{PodIP: "10.1.1.1", PodIPs: []corev1.PodIP{{IP: "10.1.1.1"}, {IP: "fd00::1"}}}}
+	c.listenAt(t.Context(), nil, []*corev1.Pod{pod})
+	listeners := c.endpointRules().Listeners
+	both := []netip.Addr{netip.MustParseAddr("10.1.1.1"), netip.MustParseAddr("fd00::1")}
+	require.Equal(t, both, listeners[5555])
+	require.Equal(t, append(slices.Clone(both[:1]), netip.MustParseAddr("192.0.2.9"), both[1]), listeners[81])
+	require.Equal(t, []netip.Addr{netip.MustParseAddr("192.0.2.9")}, c.addresses.Listeners[81], "what is shared stays")
+	require.Empty(t, listeners[80])
 }
 
 func TestRangesOfFlags(t *testing.T) {
