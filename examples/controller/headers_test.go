@@ -102,7 +102,7 @@ func headers(text string) map[string][]string {
 var forged = []string{
 	"X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Server", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "X-Forwarded-Ssl",
 	"X-Forwarded-User", "X-Forwarded-Client-Cert", "X-Real-IP", "Forwarded", "X-Client-IP", "X-Cluster-Client-IP", "True-Client-IP",
-	"X-Original-URL", "X-Original-URI", "X-Original-Host", "X-Original-Forwarded-For", "X-Rewrite-URL", "Proxy",
+	"X-Original-URL", "X-Original-URI", "X-Original-Host", "X-Original-Forwarded-For", "X-Rewrite-URL", "X-Rewrite-URI", "X-Scheme", "X-URL-Scheme", "Front-End-Https", "Proxy",
 }
 
 // TestForgedHeaders: no client says where it comes from, in no spelling.
