@@ -27,10 +27,12 @@
 // neither an option, a flag, a condition nor the keyword of a line. The rules by
 // place are in [docs/escaping.md].
 //
-// The extension of an entry tells its syntax: *.map and *.txt (crt-lists) have
-// neither quotes nor escapes, *.lst and *.acl are lists of patterns, error pages,
-// Lua and PEM files (.http, .html, .json, .lua, .pem, .crt, .key) get values as
-// they are. All others are configurations.
+// The name of an entry tells what HAProxy reads it for; see [KindOf]. *.cfg and *.conf
+// are configurations. *.map and *.txt (crt-lists) have neither quotes nor escapes, *.lst
+// and *.acl are lists of patterns; *_reg.map, *_reg.lst and *_reg.acl have regular
+// expressions, *_lf.html and the like are log-format strings. Error pages, Lua and PEM
+// files (.http, .html, .json, .lua, .pem, .crt, .key) get values as they are. In all
+// others a value has letters, digits, ".", "-", "_" and ":" only.
 //
 // Everywhere control characters are refused, tabs and line feeds included, and
 // what is not UTF-8. A refusal is an [*Error] with the position of the

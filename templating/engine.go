@@ -62,6 +62,25 @@ type Options struct {
 // function may return it too, for text that it made safe itself.
 type Raw = place.Raw
 
+// Kind is what HAProxy reads a file for, as its name tells. Values are escaped for it.
+type Kind = place.Kind
+
+// The kinds of files.
+const (
+	Config  = place.Config  // *.cfg, *.conf
+	Map     = place.Map     // *.map
+	RegMap  = place.RegMap  // *_reg.map: the keys are regular expressions
+	CRTList = place.CRTList // *.txt
+	List    = place.List    // *.lst, *.acl: patterns of ACLs
+	RegList = place.RegList // *_reg.lst, *_reg.acl: regular expressions
+	Format  = place.Format  // *_lf.html and the like: a log-format string
+	Plain   = place.Plain   // *.http, *.html, *.json, *.lua, *.pem and the like
+	Unknown = place.Unknown // all others: values have letters, digits and -_.: only
+)
+
+// KindOf tells the kind of a file by its name.
+func KindOf(name string) Kind { return place.KindOf(name) }
+
 // Engine holds compiled templates. It is immutable and safe for concurrent
 // use.
 type Engine struct {

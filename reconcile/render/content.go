@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/templating"
 )
 
 // newFile makes a file of what a template gave to [FileRegistry.Register].
@@ -22,6 +23,11 @@ func newFile(kind, name string, content any) (dataplane.File, error) {
 	if err := dataplane.CheckFileName(f.Kind, name); err != nil {
 		return f, err
 	}
+	if _, raw := content.(templating.Raw); !raw {
+		if err := fitsValues(templating.KindOf(name), content); err != nil {
+			return f, fmt.Errorf("%s %q: %w", f.Kind, name, err)
+		}
+	}
 	text, err := contentOf(f.Kind, content)
 	if err == nil {
 		err = checkContent(f.Kind, text)
@@ -31,6 +37,40 @@ func newFile(kind, name string, content any) (dataplane.File, error) {
 	}
 	f.Content = []byte(text)
 	return f, nil
+}
+
+// fitsValues refuses a text in which values are not escaped for the kind of a file, or
+// may not be.
+func fitsValues(kind templating.Kind, content any) error {
+	switch kind {
+	case templating.RegMap, templating.RegList, templating.Format, templating.Unknown:
+		return fmt.Errorf("values in it are not escaped for %s: make it by a template of its own, or give raw(...)", kind)
+	}
+	v := reflect.ValueOf(content)
+	special := "\\"
+	switch lines, _ := content.([]string); {
+	case kind == templating.CRTList:
+		if text, ok := content.(string); ok {
+			lines = append(lines, text)
+		} else if b, ok := content.([]byte); ok {
+			lines = append(lines, string(b))
+		}
+		for i, line := range lines {
+			if strings.ContainsAny(line, "[]!") || strings.Contains(line, "..") {
+				return fmt.Errorf("line %d, %q, has brackets, an exclamation mark or two dots, which a value may have brought: make it by a template of its own, or give raw(...)", i+1, line)
+			}
+		}
+		special += "\"'[]"
+	case kind != templating.Plain:
+		special += "\"'"
+	}
+	if _, plain := content.(string); plain || v.Kind() != reflect.String {
+		return nil
+	}
+	if i := strings.IndexAny(v.String(), special); i >= 0 { // what a macro wrote
+		return fmt.Errorf("the macro's text has %q, and its values are escaped for the template that it is in: make the file by a template of its own, or give raw(...)", v.String()[i])
+	}
+	return nil
 }
 
 // contentOf makes a text of what a template gave.

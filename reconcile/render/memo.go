@@ -79,12 +79,18 @@ func (r *run) items(ctx context.Context, p piece, items []any, texts map[any]tex
 		for i, s := range made {
 			texts[items[i]] = text{r.replace(p.entry, s), nil}
 		}
+		if err == nil {
+			err = r.misread(p.entry, made...)
+		}
 		return err
 	}
 	var errs []error
 	for _, item := range items {
 		r.begin(p.entry, item)
 		s, err := r.item(ctx, p, item)
+		if err == nil {
+			err = r.misread(p.entry, s)
+		}
 		if ctx.Err() != nil && err != nil {
 			return err
 		}

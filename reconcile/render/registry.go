@@ -69,6 +69,10 @@ func pathOf(f dataplane.File) string { return dataplane.Layout{}.Path(f.Kind, f.
 //
 // The content is a text: what a macro wrote, raw(...), a string or bytes. For a
 // map it may also be a map[string]string, and for any kind a []string of lines.
+// It must fit the use that the name says, see [templating.KindOf]: a macro's text is
+// escaped for its template, so it has neither backslashes nor, in a map or a list,
+// quotes. Regular expressions (hosts_reg.map, paths_reg.lst), log-format strings
+// (sorry_lf.html) and files of no known use can only be raw(...).
 // A map and a crt-list of more than one line must be one of these, a macro or
 // raw(...): in a string that a template put together, a line that a value brought
 // along looks like one of the template. Registering the same content again changes

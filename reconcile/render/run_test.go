@@ -78,6 +78,8 @@ func TestRegister(t *testing.T) {
 		"a map of raw":       {call: `"map", "a.map", raw("a b\nc d\n")`, kind: "map", file: "a.map", content: "a b\nc d\n"},
 		"a map of one line":  {call: `"map", "a.map", "a b\n"`, kind: "map", file: "a.map", content: "a b\n"},
 		"raw":                {call: `"file", "a.http", raw("x")`, kind: "general", file: "a.http", content: "x"},
+		"raw expressions":    {call: `"map", "a_reg.map", raw(".* b\n")`, kind: "map", file: "a_reg.map", content: ".* b\n"},
+		"a macro of a value": {call: `"map", "a.map", value("a.b-c")`, kind: "map", file: "a.map", content: "a.b-c"},
 		"bytes":              {call: `"cert", "a.pem", []byte("x")`, kind: "certificate", file: "a.pem", content: "x"},
 		"lines":              {call: `"crt-list", "a.txt", []string{"a b", "c"}`, kind: "crt-list", file: "a.txt", content: "a b\nc\n"},
 		"no lines":           {call: `"map", "a.map", []string{}`, kind: "map", file: "a.map"},
@@ -101,10 +103,18 @@ func TestRegister(t *testing.T) {
 		"a value of two lines":              {call: `"map", "a.map", map[string]string{"a": "b\nc"}`, err: "control character"},
 		"entries for no map":                {call: `"file", "a.http", map[string]string{"a": "b"}`, err: "content of a map"},
 		"a NUL in a map":                    {call: `"map", "a.map", "a b\x00\n"`, err: "line 1 has the control character"},
+		"a macro of values for haproxy.cfg": {call: `"map", "a.map", value("a b")`, err: "by a template of its own"},
+		"a macro of quotes":                 {call: `"map", "a.map", quoted("a b")`, err: "by a template of its own"},
+		"a map of regular expressions":      {call: `"map", "a_reg.map", map[string]string{".*": "b"}`, err: "not escaped for a map of regular expressions"},
+		"a list of regular expressions":     {call: `"file", "a_reg.lst", []string{".*"}`, err: "not escaped for a list of regular expressions"},
+		"a log-format string":               {call: `"file", "a_lf.html", "%[env(HOME)]"`, err: "not escaped for a log-format string"},
+		"of no known use":                   {call: `"file", "a.dat", "x"`, err: "of no known use"},
+		"an option in a crt-list":           {call: `"crt-list", "a.txt", []string{"/c/a.pem [ca-file /x] h"}`, err: "has brackets"},
+		"a path that leads up":              {call: `"crt-list", "a.txt", []string{"/c/../a.pem"}`, err: "two dots"},
 		"a line too long":                   {call: `"map", "a.map", long`, err: "16384 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := "global\n{% macro text() %}macro {{ 1 }}\n{% end %}\n# {{ fileRegistry.Register(" + c.call + ") }}\n"
+			text := "global\n{% macro text() %}macro {{ 1 }}\n{% end %}{% macro value(x string) %}{{ x }}{% end %}{% macro quoted(x string) %}'{{ x }}'{% end %}\n# {{ fileRegistry.Register(" + c.call + ") }}\n"
 			in := &Input{Files: []dataplane.File{{Kind: dataplane.General, Name: "given.http", Content: []byte("x")}}}
 			templates := site(t, map[string]string{"haproxy.cfg": text, "maps/entry.map": "a c\n"},
 				map[string]any{"long": strings.Repeat("a", 16383) + "\n"}, in)

@@ -106,6 +106,8 @@ func (t *Templates) Check() error {
 	for _, entry := range t.Engine.Entries() {
 		kind, ok := kindOfEntry(entry)
 		switch {
+		case isMain(entry) && templating.KindOf(entry) != templating.Config:
+			errs = append(errs, fmt.Errorf("template %s: a part of the configuration has a name that ends in .cfg", entry))
 		case isMain(entry):
 		case !ok:
 			errs = append(errs, fmt.Errorf("template %s: only %s and files in %s/, maps/, certificates/, ca/, crt-lists/ and general/ can be rendered", entry, MainEntry, MainFolder))

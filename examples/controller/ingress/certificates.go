@@ -30,7 +30,7 @@ type tlsFile struct {
 	bytes   int      // of its Hosts
 	problem string   // why it cannot be used
 
-	exceptions, exceptionBytes int // from its wildcards
+	exceptBytes int // of its Except
 }
 
 // maxLine bounds the TLS hosts of a certificate, in bytes: their line of the

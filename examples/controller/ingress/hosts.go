@@ -243,9 +243,8 @@ func (b *builder) exceptOthers() {
 		if cert == nil || strings.HasPrefix(host, "*.") || b.tlsHosts[host] != nil || owner == everybody || owner == cert.Secret.Namespace {
 			continue
 		}
-		if size := len(host) + 2; cert.exceptions < maxExceptions && cert.exceptionBytes+size <= maxExceptionBytes {
-			cert.exceptions, cert.exceptionBytes = cert.exceptions+1, cert.exceptionBytes+size
-			cert.Hosts = append(cert.Hosts, "!"+host)
+		if size := len(host) + 2; len(cert.Except) < maxExceptions && cert.exceptBytes+size <= maxExceptionBytes {
+			cert.Except, cert.exceptBytes = append(cert.Except, host), cert.exceptBytes+size
 		}
 	}
 }

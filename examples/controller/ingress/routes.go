@@ -81,7 +81,8 @@ type Server struct {
 // TLSCertificate is a line of the crt-list.
 type TLSCertificate struct {
 	File   string
-	Hosts  []string // server names to use it for; "!" before a name that is excepted from a wildcard
+	Hosts  []string // server names to use it for
+	Except []string // names below a wildcard that it is not for
 	Secret *corev1.Secret
 }
 

@@ -48,6 +48,8 @@ const (
 	asList       what = 'i' // words with commas between them, which may have parentheses
 	asHTML       what = 'T' // HAProxy writes it into the page of statistics as it is
 	asLink       what = 'A' // the same inside of the address of a link
+	asSNI        what = '*' // a name of a server in a crt-list
+	asCRTOption  what = '[' // what an option of a crt-list begins with
 	asOperand    what = 'd' // a number, or the name of a variable
 	asConstant   what = 'K' // a constant or a key in base64, or the name of a variable
 )
@@ -77,14 +79,16 @@ var readings = [128]reading{
 	asEnv:    {name: "the name of an environment variable", choice: "an environment variable: use if or switch, or raw"},
 	asMethod: {choice: "how patterns match: use if or switch, or raw"},
 
-	asName:     {name: "a name", chars: &nameSet, wanted: "a name: letters, digits and -_.: only"},
-	asNameOf:   {name: "a name", chars: &nameSet, wanted: "a name: letters, digits and -_.: only", format: true},
-	asVariable: {name: "the name of a variable", chars: &variableSet, wanted: "the name of a variable: letters, digits, _ and . only"},
-	asHeader:   {name: "the name of a header", chars: &headerSet, wanted: "the name of a header"},
-	asWord:     {chars: &nameSet, wanted: notPlain},
-	asStrict:   {chars: &nameSet, wanted: notPlain},
-	asOperand:  {name: "a number", chars: &variableSet, wanted: "the name of a variable: letters, digits, _ and . only"},
-	asConstant: {name: "a constant", chars: &base64Set, wanted: "a constant: letters, digits and +/= only, since with a dot it would be the name of a variable"},
+	asName:      {name: "a name", chars: &nameSet, wanted: "a name: letters, digits and -_.: only"},
+	asNameOf:    {name: "a name", chars: &nameSet, wanted: "a name: letters, digits and -_.: only", format: true},
+	asVariable:  {name: "the name of a variable", chars: &variableSet, wanted: "the name of a variable: letters, digits, _ and . only"},
+	asHeader:    {name: "the name of a header", chars: &headerSet, wanted: "the name of a header"},
+	asWord:      {chars: &nameSet, wanted: notPlain},
+	asStrict:    {chars: &nameSet, wanted: notPlain},
+	asSNI:       {chars: &sniSet, wanted: "the name of a server, letters, digits and -_.:* only: white space and brackets end the word"},
+	asCRTOption: {chars: &nameSet, wanted: notPlain},
+	asOperand:   {name: "a number", chars: &variableSet, wanted: "the name of a variable: letters, digits, _ and . only"},
+	asConstant:  {name: "a constant", chars: &base64Set, wanted: "a constant: letters, digits and +/= only, since with a dot it would be the name of a variable"},
 
 	asAddress: {name: "an address"}, asFile: {name: "the path of a file"}, asSocket: {name: "the path of a socket"},
 	asNumber: {name: "the place of a number"}, asRegexp: {name: "a regular expression"}, asPattern: {name: "a pattern"}, asLater: {name: "a pattern"},

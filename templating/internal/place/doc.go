@@ -7,7 +7,9 @@
 // values of one place, and [Check] looks at the output as a whole.
 //
 //   - Which words of HAProxy's language are paths, names or numbers: directives.txt
-//     (f is a path of a file), converters.txt, keywords.txt.
+//     (f is a path of a file), samples.txt, converters.txt, keywords.txt.
+//   - What a word is together with what stands beside it: shape.go.
+//   - What a file is for, by its name: KindOf in kind.go.
 //   - What such a word may have in it: the table readings in directives.go.
 //   - What is refused, and why: rules.go (refusesFile for paths of files).
 //   - Who asks for it: escape.go (Site.Escape).

@@ -40,7 +40,7 @@ func (r rule) embeds(s string, at *Site) string {
 		if strings.Contains(s, "\n") {
 			return "a macro's text with line feeds cannot stand in a comment"
 		}
-	case mapKey, mapValue, crtWord, listText:
+	case mapKey, mapValue, crtPath, crtOption, crtOptionText, crtWord, listText:
 		if !at.MacroText && strings.Contains(s, "\n") {
 			return "a macro's text with line feeds cannot stand in a line that began before: show the call itself"
 		}
@@ -127,7 +127,7 @@ func (r rule) embedsInside(s string, at *Site) string {
 			return "the macro's text begins with a value, and is not " + notPlain
 		}
 	case asRegexp:
-		if !at.Regexp && regexp.QuoteMeta(s) != s {
+		if r.inLine() && !at.Regexp && regexp.QuoteMeta(s) != s {
 			return "a macro's text cannot stand in a regular expression"
 		}
 	}

@@ -206,7 +206,7 @@ func (r rule) line(s string) (text, why string) {
 		if strings.Contains(s, " ") {
 			return "", "white space ends the key"
 		}
-	case crtStart, crtWord:
+	case crtStart, crtPath, crtOption, crtOptionText, crtWord:
 		if strings.ContainsAny(s, " []") {
 			return "", "white space and brackets end the word"
 		}

@@ -9,25 +9,48 @@ import (
 type Kind uint8
 
 const (
-	Config  Kind = iota // haproxy.cfg and whatever has no other kind
+	Config  Kind = iota // *.cfg, *.conf
 	Map                 // *.map: "key value" lines, neither quotes nor escapes
+	RegMap              // *_reg.map: the keys are regular expressions
 	CRTList             // *.txt: crt-list lines, neither quotes nor escapes
 	List                // *.lst, *.acl: a pattern on each line (section 7.1, "-f"), neither quotes nor escapes
+	RegList             // *_reg.lst, *_reg.acl: of regular expressions
+	Format              // *_lf.*: a log-format string (lf-file)
 	Plain               // error pages, Lua, PEM: no syntax that is known here
+	Unknown             // all others: the strictest rule
 )
 
+// KindOf tells the kind of a file by its name.
 func KindOf(entry string) Kind {
-	switch strings.ToLower(path.Ext(entry)) {
+	ext := strings.ToLower(path.Ext(entry))
+	stem := strings.TrimSuffix(strings.ToLower(path.Base(entry)), ext)
+	regular := strings.HasSuffix(stem, "_reg")
+	switch {
+	case strings.HasSuffix(stem, "_lf"):
+		return Format
+	case ext == ".map" && regular:
+		return RegMap
+	case (ext == ".lst" || ext == ".acl") && regular:
+		return RegList
+	}
+	switch ext {
+	case ".cfg", ".conf":
+		return Config
 	case ".map":
 		return Map
 	case ".txt":
 		return CRTList
 	case ".lst", ".acl":
 		return List
-	case ".http", ".html", ".htm", ".json", ".lua", ".pem", ".crt", ".key":
+	case ".http", ".html", ".htm", ".json", ".lua", ".pem", ".crt", ".key", ".crl", ".ocsp", ".sctl", ".issuer":
 		return Plain
 	}
-	return Config
+	return Unknown
+}
+
+func (k Kind) String() string {
+	return [...]string{"a configuration", "a map", "a map of regular expressions", "a crt-list", "a list of patterns",
+		"a list of regular expressions", "a log-format string", "text without rules", "of no known use"}[k]
 }
 
 // places is a place where the output may stand at one point of a template, or a
@@ -51,9 +74,12 @@ const (
 	mapStart  // a line of a map with nothing but white space so far
 	mapKey
 	mapValue
-	crtStart // a line of a crt-list with nothing so far
-	crtWord
-	listStart // a line of a list of patterns with nothing but white space so far
+	crtStart      // a line of a crt-list with nothing so far
+	crtPath       // in its first word, the path of a certificate
+	crtOption     // in brackets, before an option or the value of one
+	crtOptionText // in one
+	crtWord       // behind them
+	listStart     // a line of a list of patterns with nothing but white space so far
 	listText
 	plain
 )
@@ -61,13 +87,13 @@ const (
 // start returns where a file or a macro begins.
 func (k Kind) start() places {
 	switch k {
-	case Map:
+	case Map, RegMap:
 		return mapStart
 	case CRTList:
 		return crtStart
-	case List:
+	case List, RegList:
 		return listStart
-	case Plain:
+	case Plain, Format, Unknown:
 		return plain
 	}
 	return argument
@@ -75,7 +101,7 @@ func (k Kind) start() places {
 
 // after returns the places behind a text that starts at p.
 func (k Kind) after(p places, text string) places {
-	if k == Plain || text == "" {
+	if k.start() == plain || text == "" {
 		return p
 	}
 	// Only what follows the last line feed counts.
@@ -104,8 +130,10 @@ func step(p places, c byte) places {
 		if c == '\'' {
 			return argument
 		}
-	case mapStart, mapKey, crtStart, listStart:
+	case mapStart, mapKey, listStart:
 		return stepEntry(p, c)
+	case crtStart, crtPath, crtOption, crtOptionText, crtWord:
+		return stepCRT(p, c)
 	}
 	return p
 }
@@ -161,7 +189,26 @@ func isWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
 }
 
-// stepEntry is step in a line of a map, a crt-list or a list of patterns.
+// stepCRT is step in a line of a crt-list.
+func stepCRT(p places, c byte) places {
+	inside := p == crtOption || p == crtOptionText
+	space := c == ' ' || c == '\t' || c == '\r'
+	switch {
+	case p == crtStart && c == '#':
+		return comment
+	case !inside && c == '[', inside && space:
+		return crtOption
+	case inside && c == ']':
+		return crtWord
+	case inside:
+		return crtOptionText
+	case p != crtWord && !space:
+		return crtPath
+	}
+	return crtWord // also behind white space at the start, which is a word
+}
+
+// stepEntry is step in a line of a map or a list of patterns.
 func stepEntry(p places, c byte) places {
 	space := c == ' ' || c == '\t' || c == '\r'
 	switch {
@@ -171,8 +218,6 @@ func stepEntry(p places, c byte) places {
 		return mapKey
 	case c == '#':
 		return comment
-	case p == crtStart: // white space is a word there
-		return crtWord
 	case space:
 		return p
 	case p == mapStart:
@@ -187,7 +232,9 @@ func afterValue(p places) places {
 	case mapStart:
 		return mapKey
 	case crtStart:
-		return crtWord
+		return crtPath
+	case crtOption:
+		return crtOptionText
 	case listStart:
 		return listText
 	}
@@ -212,7 +259,7 @@ func placeFor(p places) (place places, problem string) {
 		}
 	}
 	// From strict to lax; what is safe unquoted is safe in a comment too.
-	for _, strict := range []places{mapStart, mapKey, mapValue, crtStart, crtWord, listStart, listText, argument, double, single, comment, plain} {
+	for _, strict := range []places{mapStart, mapKey, mapValue, crtStart, crtPath, crtOption, crtOptionText, crtWord, listStart, listText, argument, double, single, comment, plain} {
 		if p&strict != 0 {
 			return strict, ""
 		}
@@ -234,7 +281,11 @@ func (p places) String() string {
 		return "the key of a map entry"
 	case mapValue:
 		return "the value of a map entry"
-	case crtStart, crtWord:
+	case crtStart, crtPath:
+		return "the path of a crt-list"
+	case crtOption, crtOptionText:
+		return "an option of a crt-list"
+	case crtWord:
 		return "a word of a crt-list"
 	case listStart, listText:
 		return "a line of a list"

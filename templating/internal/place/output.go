@@ -48,7 +48,7 @@ func Check(k Kind, text string, marks []Mark, sites []Site) *Fault {
 		}
 	}
 	n := 0
-	if k != Config && (k != Map && k != List || len(text) <= maxMapLine) {
+	if k != Config && (k != Map && k != RegMap && k != List && k != RegList || len(text) <= maxMapLine) {
 		return nil
 	}
 	for line := range strings.Lines(text) {

@@ -21,6 +21,7 @@ var ( // constant in effect: Go has no array constants
 	doubleSet    = setOf(`"\$`)
 	alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	nameSet      = setOf(alphanumeric + "-_.:") // invalid_char of HAProxy
+	sniSet       = setOf(alphanumeric + "-_.:*")
 	variableSet  = setOf(alphanumeric + "_.")
 	headerSet    = setOf(alphanumeric + "!#$%&'*+-.^_`|~") // RFC 9110, section 5.6.2
 	addressSet   = setOf(alphanumeric + "-_.:[]*%")
@@ -69,11 +70,15 @@ func (r rule) refuses(s string, at *Site) string {
 	case asUnknown:
 		return r.refusesUnknown(s)
 	case asPattern, asRegexp, asValue:
-		if r.word && !r.arg && strings.HasPrefix(s, "-") {
+		if r.word && !r.arg && r.inLine() && strings.HasPrefix(s, "-") {
 			return "HAProxy would read it as a flag: write -- before the first pattern"
 		}
 	case asFile:
 		return r.refusesFile(s)
+	case asCRTOption:
+		if strings.Trim(s, "0123456789") != "" && isOptionPart(s) {
+			return "a value cannot choose an option: use if or switch, or raw"
+		}
 	case asAddress:
 		return refusesAddress(s)
 	case asHeader:
@@ -105,6 +110,9 @@ func (r rule) refuses(s string, at *Site) string {
 	case reads.ends != "" && strings.ContainsAny(s, reads.ends):
 		return reads.why
 	case reads.chars != nil && !reads.chars.only(s):
+		if r.place == plain {
+			return "the name of this file does not say what HAProxy reads it for, so that a value has letters, digits and -_.: only: call it *.cfg, *.map, *_reg.map, *.lst, *_lf.html or the like, or use raw"
+		}
 		if r.key != "" {
 			return fmt.Sprintf("behind %q, not %s", r.key, reads.wanted)
 		}
@@ -153,7 +161,7 @@ func (r rule) refusesWhole(s string, at *Site) string {
 // refusesMade is about a word that the value makes with what stands beside it: the
 // text of the template and other values. Before and behind say which of them count.
 func (r rule) refusesMade(s string, at *Site, before, behind bool) string {
-	if r.place&(argument|double|single) == 0 || r.arg || len(at.shapes) == 0 {
+	if !r.inLine() || r.arg || len(at.shapes) == 0 {
 		return ""
 	}
 	made := func(words map[string]bool, s string, behind bool) bool {
@@ -240,8 +248,21 @@ func (r rule) refusesFile(s string) string {
 	return ""
 }
 
+// inLine reports whether the value stands in a line of a configuration.
+func (r rule) inLine() bool { return r.place&(argument|double|single) != 0 }
+
+// isOptionPart reports whether a text is a part of an option of a certificate.
+func isOptionPart(text string) bool {
+	for option := range directives["bind"].names {
+		if strings.Contains(option, text) {
+			return true
+		}
+	}
+	return false
+}
+
 func (r rule) String() string {
-	if r.place&(argument|double|single) != 0 {
+	if r.inLine() {
 		if name := readings[r.reads].name; name != "" {
 			return name
 		}

@@ -116,7 +116,7 @@ func (t *Table) StartApart() Points {
 
 // After returns the points behind a text that starts at p.
 func (t *Table) After(p Points, text string) Points {
-	if t.Kind == Plain || text == "" {
+	if t.Kind == Plain || t.Kind == Unknown || text == "" {
 		return p
 	}
 	list := t.points(p)
@@ -127,8 +127,9 @@ func (t *Table) After(p Points, text string) Points {
 }
 
 func (t *Table) afterOne(s point, text string) point {
-	// Only the line that the text ends and the one that it leaves open count.
-	if first, last := strings.IndexByte(text, '\n'), strings.LastIndexByte(text, '\n'); first >= 0 {
+	// Only the line that the text ends and the one that it leaves open count, but in a
+	// log-format string, which has no lines.
+	if first, last := strings.IndexByte(text, '\n'), strings.LastIndexByte(text, '\n'); first >= 0 && t.Kind != Format {
 		for i := range first {
 			t.step(&s, text[i])
 		}
@@ -167,10 +168,17 @@ func (t *Table) Finish(p Points) {
 func (t *Table) step(s *point, c byte) {
 	before := s.place
 	s.place = step(before, c)
-	if t.Kind != Config || before == comment {
+	l := &s.line
+	switch {
+	case t.Kind == Format:
+		l.in.stepFormat(c)
+		return
+	case t.Kind == RegMap && s.place == mapKey, t.Kind == RegList && s.place == listText:
+		l.in.stepRegexp(c)
+		return
+	case t.Kind != Config || before == comment:
 		return
 	}
-	l := &s.line
 	switch before {
 	case argument:
 		switch {
@@ -259,7 +267,7 @@ func (t *Table) rules(p Points) (rules []rule, problem string) {
 			continue // what is safe as an argument is so in a comment
 		}
 		if t.Kind != Config || s.place == comment {
-			s.line = line{begun: true, reads: asComment}
+			s.line = t.Kind.line(s)
 		}
 		r, problem := s.rule()
 		if problem != "" {
@@ -270,6 +278,29 @@ func (t *Table) rules(p Points) (rules []rule, problem string) {
 		}
 	}
 	return rules, ""
+}
+
+// line returns how a value is read in a file without lines of a configuration.
+func (k Kind) line(s point) line {
+	l := line{begun: true, reads: asComment}
+	switch {
+	case s.place == comment:
+	case k == Unknown || s.line.lost:
+		l.reads = asStrict
+	case k == RegMap && s.place != mapValue, k == RegList:
+		l.reads, l.in = asRegexp, s.line.in
+	case k == Format:
+		l.reads, l.in = asFormat, s.line.in
+	case s.place == crtStart || s.place == crtPath:
+		l.reads, l.in.begun = asFile, s.place == crtPath
+	case s.place == crtOption:
+		l.reads = asCRTOption
+	case s.place == crtOptionText:
+		l.reads = asStrict
+	case s.place == crtWord:
+		l.reads = asSNI
+	}
+	return l
 }
 
 func (s point) rule() (r rule, problem string) {

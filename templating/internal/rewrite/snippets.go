@@ -46,7 +46,11 @@ func (s *Sources) Snippets() (all []Snippet, problems []*origin.Problem, err err
 			return err
 		}
 		ext := path.Ext(file)
-		sn := Snippet{strings.TrimSuffix(strings.TrimPrefix(file, snippetFolder+"/"), ext), file, place.KindOf(file)}
+		kind := place.KindOf(file)
+		if kind == place.Unknown { // what it is written for is known where it is included
+			kind = place.Config
+		}
+		sn := Snippet{strings.TrimSuffix(strings.TrimPrefix(file, snippetFolder+"/"), ext), file, kind}
 		key := fmt.Sprint(sn.kind, sn.Name)
 		switch {
 		case ext == "" || path.Base(sn.Name) == "" || strings.HasSuffix(sn.Name, "/"):
