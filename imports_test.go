@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"examples":            {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/settings", "reconcile/cases", "reconcile/observe", "reconcile/render", "reconcile/discover", "reconcile/fetch", "eventbus", "golang.org/x/sync/", "k8s.io/"},
 	"examples/controller": {"examples/controller/ingress", "dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/cases", "reconcile/observe", "reconcile/render", "reconcile/discover", "reconcile/fetch", "eventbus", "golang.org/x/sync/", "k8s.io/"},
 	"internal/haproxycfg": {"github.com/haproxytech/client-native/v6/"},
-	"internal/dpapi":      {},
+	"internal/dpapi":      {"internal/printable"},
 	"internal/haproxyctl": {"golang.org/x/sys/unix"},
 	"internal/filewatch":  {"github.com/fsnotify/fsnotify"},
 	"internal/printable":  {},

@@ -58,7 +58,7 @@ type ClientOptions struct {
 	KeepFiles bool
 
 	// HTTPClient is used instead of one of its own; TLS settings and unix
-	// sockets of the endpoint then are its business.
+	// sockets of the endpoint then are its business. Redirects are not followed.
 	HTTPClient *http.Client
 
 	// Logger gets records at level debug, and of odd findings at level warn. Nil

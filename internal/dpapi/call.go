@@ -74,6 +74,7 @@ func (c *Client) do(ctx context.Context, r call) (answer, error) {
 	if len(r.body) > 0 {
 		req.Header.Set("Content-Type", cmp.Or(r.kind, "text/plain"))
 	}
+	req.Header.Set("Accept-Encoding", "identity") // the API never compresses
 	if r.actions != "" {
 		req.Header.Set("X-Runtime-Actions", r.actions)
 	}
@@ -87,32 +88,34 @@ func (c *Client) do(ctx context.Context, r call) (answer, error) {
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return answer{}, err // a *url.Error already
+		return answer{}, c.shown(err) // a *url.Error already
 	}
 	defer func() { _ = res.Body.Close() }()
-	limit := int64(maxAnswer)
-	if r.large && res.StatusCode < 300 {
+	good := res.StatusCode >= 200 && res.StatusCode <= 299
+	limit := maxAnswer
+	switch {
+	case !good:
+		limit = maxError
+	case r.large:
 		limit = maxLarge
 	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, limit+1))
-	if err == nil && int64(len(body)) > limit {
+	body, err := io.ReadAll(io.LimitReader(res.Body, int64(limit)+1))
+	if err == nil && good && len(body) > limit {
 		err = fmt.Errorf("the answer is larger than %d bytes: something else than a Dataplane API answers", limit)
 	}
 	if err != nil {
-		return answer{}, &url.Error{Op: "read the answer to " + r.method, URL: req.URL.String(), Err: err}
+		return answer{}, c.shown(&url.Error{Op: "read the answer to " + r.method, URL: req.URL.String(), Err: err})
 	}
-	if res.StatusCode < 200 || res.StatusCode > 299 {
-		return answer{}, &StatusError{Method: r.method, Path: req.URL.Path, Status: res.StatusCode, Message: message(body, res.Status)}
+	if !good {
+		return answer{}, &StatusError{Method: r.method, Path: req.URL.Path, Status: res.StatusCode, Message: c.said(cmp.Or(message(body), res.Status))}
 	}
 	version, _ := strconv.ParseInt(res.Header.Get("Configuration-Version"), 10, 64)
 	return answer{body: body, version: version, reloadID: res.Header.Get("Reload-ID")}, nil
 }
 
 // message is what the API said: {"code":…,"message":…}, for some calls once more
-// quoted as a JSON string, or plain text. It is cut to a length that fits into
-// logs and events.
-func message(body []byte, status string) string {
-	const most = 4 << 10
+// quoted as a JSON string, or plain text.
+func message(body []byte) string {
 	text := strings.TrimSpace(string(body))
 	_ = json.Unmarshal([]byte(text), &text) // fails unless it is quoted
 	var m struct {
@@ -121,10 +124,7 @@ func message(body []byte, status string) string {
 	if json.Unmarshal([]byte(text), &m) == nil && m.Message != "" {
 		text = m.Message
 	}
-	if text = strings.TrimSpace(text); len(text) > most {
-		text = text[:most] + " ..."
-	}
-	return cmp.Or(text, status)
+	return strings.TrimSpace(text)
 }
 
 // read makes a call whose answer is JSON.
@@ -133,7 +133,7 @@ func read[T any](ctx context.Context, c *Client, r call) (value T, a answer, err
 		return value, a, err
 	}
 	if err := json.Unmarshal(a.body, &value); err != nil {
-		return value, a, &url.Error{Op: "decode", URL: "answer", Err: err}
+		return value, a, c.shown(&url.Error{Op: "decode", URL: "answer", Err: unreadable(err)})
 	}
 	return value, a, nil
 }

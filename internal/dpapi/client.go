@@ -13,11 +13,14 @@ import (
 	"time"
 )
 
-// The sizes, after decompression, at which an answer is given up: a broken proxy
-// must not fill the memory.
+// Bounds of an answer, beyond which it is given up: an API that lies must not fill the
+// memory. Of an answer that is not success only the beginning is read.
 const (
-	maxAnswer = 16 << 20
-	maxLarge  = 512 << 20 // a configuration, a file, or statistics of all servers
+	maxHeaders = 256 << 10
+	maxAnswer  = 16 << 20
+	maxLarge   = 128 << 20 // a configuration, a file, or statistics of all servers
+	maxError   = 64 << 10
+	maxValues  = 500_000 // elements of a list
 )
 
 // Options say how to reach an API.
@@ -34,6 +37,8 @@ type Client struct {
 	http  *http.Client
 	opts  Options
 	fence func() error // nil for none
+
+	secrets *strings.Replacer // see said
 }
 
 // Fenced returns a client that asks fence right before each call that changes
@@ -55,7 +60,7 @@ func New(rawURL string, o Options) (*Client, error) {
 	if u.User != nil {
 		return nil, errors.New("the URL has credentials in it, which would show in logs: give them apart")
 	}
-	c := &Client{http: o.HTTPClient, opts: o}
+	c := &Client{opts: o, secrets: secretsOf(o.Username, o.Password)}
 	if o.Timeout <= 0 {
 		c.opts.Timeout = 60 * time.Second
 	}
@@ -63,8 +68,11 @@ func New(rawURL string, o Options) (*Client, error) {
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "":
 		below := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v3")
 		c.base = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: path.Join("/", below, "v3")}).String()
-		if c.http == nil {
-			c.http = newHTTPClient(o.TLS, "")
+		c.http = newHTTPClient(o.TLS, "")
+		if o.HTTPClient != nil {
+			given := *o.HTTPClient
+			given.CheckRedirect = c.http.CheckRedirect
+			c.http = &given
 		}
 	case u.Scheme == "unix" && u.Host == "" && u.Path != "":
 		c.base, c.http = "http://unix/v3", newHTTPClient(nil, u.Path)
@@ -81,6 +89,8 @@ func newHTTPClient(tlsConfig *tls.Config, socket string) *http.Client {
 		MaxIdleConnsPerHost: 2,
 		IdleConnTimeout:     90 * time.Second,
 		ForceAttemptHTTP2:   true,
+
+		MaxResponseHeaderBytes: maxHeaders,
 	}
 	if socket != "" {
 		t.Proxy = nil

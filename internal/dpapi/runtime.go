@@ -49,7 +49,7 @@ func (c *Client) ServerStats(ctx context.Context, backend string) ([]Stat, error
 		path += "&parent=" + url.QueryEscape(backend)
 	}
 	native, _, err := read[struct {
-		Stats []struct {
+		Stats list[struct {
 			Name    string `json:"name"`
 			Backend string `json:"backend_name"`
 			Stats   struct {
@@ -57,7 +57,7 @@ func (c *Client) ServerStats(ctx context.Context, backend string) ([]Stat, error
 				Status  string `json:"status"`
 				Weight  *int64 `json:"weight"`
 			} `json:"stats"`
-		} `json:"stats"`
+		}] `json:"stats"`
 	}](ctx, c, call{method: http.MethodGet, path: path, large: true})
 	stats := make([]Stat, 0, len(native.Stats))
 	for _, s := range native.Stats {
@@ -80,7 +80,7 @@ func serversPath(backend string) string { return at("runtime/backends/%s/servers
 // LoadedServers lists the servers of a backend of the running process. Status
 // 404 can mean that the API does not understand what HAProxy says.
 func (c *Client) LoadedServers(ctx context.Context, backend string) ([]LoadedServer, error) {
-	return get[[]LoadedServer](ctx, c, serversPath(backend))
+	return get[list[LoadedServer]](ctx, c, serversPath(backend))
 }
 
 // AddServer adds a server to a backend of the running process, by the fields

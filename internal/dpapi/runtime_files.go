@@ -23,7 +23,7 @@ type MapEntry struct {
 // what follows the first; and with an HAProxy before 2.7 behind a master socket
 // there are entries made of an error message.
 func (c *Client) MapEntries(ctx context.Context, mapName string) ([]MapEntry, error) {
-	return get[[]MapEntry](ctx, c, at("runtime/maps/%s/entries", mapName))
+	return get[list[MapEntry]](ctx, c, at("runtime/maps/%s/entries", mapName))
 }
 
 // AddMapEntry adds an entry to a map. Status 409 says that the key is there. Keys
@@ -52,7 +52,7 @@ type ACLFile struct {
 // ACLFiles lists the pattern files of the running process. With an HAProxy
 // before 2.7 behind a master socket there are some made of an error message.
 func (c *Client) ACLFiles(ctx context.Context) ([]ACLFile, error) {
-	return get[[]ACLFile](ctx, c, at("runtime/acls"))
+	return get[list[ACLFile]](ctx, c, at("runtime/acls"))
 }
 
 // ACLEntry is a pattern of the running process.
@@ -63,7 +63,7 @@ type ACLEntry struct {
 
 // ACLEntries lists the patterns of a file.
 func (c *Client) ACLEntries(ctx context.Context, id string) ([]ACLEntry, error) {
-	entries, err := get[[]ACLEntry](ctx, c, at("runtime/acls/%s/entries", id))
+	entries, err := get[list[ACLEntry]](ctx, c, at("runtime/acls/%s/entries", id))
 	// Those that are made of an error message, see ACLFiles, have no address.
 	return slices.DeleteFunc(entries, func(e ACLEntry) bool { return !strings.HasPrefix(e.ID, "0x") }), err
 }

@@ -31,7 +31,7 @@ const skipReload = "?skip_reload=true"
 
 // Files lists a storage.
 func (c *Client) Files(ctx context.Context, s Storage) ([]FileInfo, error) {
-	return get[[]FileInfo](ctx, c, storagePath(s))
+	return get[list[FileInfo]](ctx, c, storagePath(s))
 }
 
 // ReadFile reads a map or a general file. The API never gives a certificate

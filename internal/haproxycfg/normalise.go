@@ -109,6 +109,10 @@ const maxShown = 120
 // word, ignores the rest of the file.
 const maxParserLine = 64 << 10
 
+// maxUnnamed bounds the defaults sections without a name: for each, the parser tries all
+// numbers that a name may end in, while all other instances wait.
+const maxUnnamed = 1000
+
 // foreignHeaders start a section for HAProxy, but not for the parser, which
 // folds their lines into the section before. The value says that the word is
 // a header only at the start of a line, because it is a directive as well.
@@ -199,7 +203,7 @@ func checkText(text string, list []directive) error {
 		}
 	}
 	seen := map[string]int{}
-	server, variable, rule := 0, 0, 0
+	server, variable, rule, unnamed := 0, 0, 0, 0
 	for i := range list {
 		d := &list[i]
 		word := d.words[0]
@@ -212,8 +216,13 @@ func checkText(text string, list []directive) error {
 			return d.refuse("the Dataplane API loses what conditional blocks hold")
 		case foreign && (!onlyAtStart || !isBlank(d.raw[0])):
 			return d.refuse("the Dataplane API does not know this section and folds it into the one before")
+		case d.header && d.kind == "defaults" && len(d.words) == 1 && unnamed == maxUnnamed:
+			return d.refuse("more than %d defaults sections have no name: name them", maxUnnamed)
 		case d.header:
 			server, rule = 0, 0
+			if d.kind == "defaults" && len(d.words) == 1 {
+				unnamed++
+			}
 			if err := checkPlace(d, seen); err != nil {
 				return err
 			}

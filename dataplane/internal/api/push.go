@@ -156,8 +156,8 @@ func (c *Client) checkStored(j *job, raw dpapi.Raw) (known, error) {
 
 // sameMeaning reports whether a stored text is a normalised one, or normalises to it.
 func (c *Client) sameMeaning(stored, normal string) bool {
-	if stored == normal {
-		return true
+	if stored == normal || !c.comparable(stored, normal) {
+		return stored == normal
 	}
 	n, err := c.stored.Normalise(stored)
 	return err == nil && n == normal
@@ -171,7 +171,7 @@ func (c *Client) checkMeaning(text string, j *job) error {
 	}
 	wrong := &config.Error{Stage: "verify", File: config.MainFile, Err: config.ErrUnsupported}
 	have, err := config.New(text)
-	if err != nil {
+	if err != nil || !c.comparable(text, j.wanted.Main) {
 		wrong.Output = "the Dataplane API has stored something that cannot be compared"
 		return wrong
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/dataplane/internal/diff"
 	"github.com/hapticsdk/haptic/internal/dpapi"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // inspect asks what API and what HAProxy an endpoint has. It fails with
@@ -23,7 +24,7 @@ func (c *Client) inspect(ctx context.Context, info dpapi.Info) (change.Target, e
 	case target.API.Compare(change.API30) < 0:
 		return target, &config.Error{
 			Stage: "probe", Err: config.ErrUnsupported,
-			Output: fmt.Sprintf("the Dataplane API is of version %s, which is older than %s: update it", version, change.API30),
+			Output: fmt.Sprintf("the Dataplane API is of version %.12s, which is older than %s: update it", version, change.API30),
 		}
 	}
 	process, err := c.api.Process(ctx)
@@ -53,6 +54,10 @@ func (c *Client) readAll(ctx context.Context, j *job) (*config.Config, error) {
 	}
 	j.writes, j.deletes = fileChanges(files, j.desired.Files)
 	text := j.before.text
+	if !c.comparable(text, j.wanted.Main) {
+		c.log.Warn("the stored configuration is too large to be compared", "bytes", len(text))
+		return nil, nil
+	}
 	if text != j.wanted.Main {
 		// A text that the API has not rewritten yet compares better in its normal form.
 		if n, err := c.stored.Normalise(text); err == nil {
@@ -70,6 +75,13 @@ func (c *Client) readAll(ctx context.Context, j *job) (*config.Config, error) {
 		return nil, err
 	}
 	return diff.Running(j.before.config, process), nil
+}
+
+// comparable reports whether a stored text may be parsed. An API that lies could tell
+// one that takes hours, in which no other instance is served. Beside another owner a
+// text may have any size.
+func (c *Client) comparable(stored, wanted string) bool {
+	return c.opts.Shared || len(stored) <= 4*len(wanted)+1<<20 && len(haproxycfg.Split(stored)) <= 4*len(haproxycfg.Split(wanted))+1000
 }
 
 // listFiles lists stored files, but for the ledger and those that no configuration

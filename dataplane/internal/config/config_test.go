@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -123,4 +124,23 @@ func FuzzNewLine(f *testing.F) {
 		}
 		_ = x.Show()
 	})
+}
+
+// Sections that share a name, or have none, are counted once each.
+func TestIndexOfManyAlike(t *testing.T) {
+	t.Parallel()
+	for _, section := range []string{"defaults\n", "backend a\n", "global\n", "frontend a\n"} {
+		const n = 100_000
+		c, err := New(strings.Repeat(section, n))
+		require.NoError(t, err)
+		start := time.Now()
+		last := c.Index().Numbered()[n-1]
+		require.NotNil(t, c.Index().Find(last.Key()))
+		require.Less(t, time.Since(start), 10*time.Second)
+		if strings.HasPrefix(section, "defaults") {
+			require.Equal(t, "unnamed_defaults_100000", last.Name)
+		} else {
+			require.Equal(t, n-1, last.Nth)
+		}
+	}
 }

@@ -48,6 +48,7 @@ type Index struct {
 	Text     string
 	List     []Section
 	defaults map[string]int // by name; of two with one name the last
+	unnamed  int            // number of the last name that a defaults section was given
 	byKey    func() (numbered []Section, at map[Key]int)
 
 	conditional func() bool
@@ -86,8 +87,9 @@ func (x *Index) nameDefaults(s *Section) {
 	case "from":
 		s.Unnamed = len(s.headerWords()) == 3 // or else "from" is its name
 	}
-	for i := 1; s.Unnamed; i++ {
-		s.Name = "unnamed_defaults_" + strconv.Itoa(i)
+	for s.Unnamed {
+		x.unnamed++
+		s.Name = "unnamed_defaults_" + strconv.Itoa(x.unnamed)
 		if _, taken := x.defaults[s.Name]; !taken {
 			return
 		}
@@ -98,10 +100,13 @@ func (x *Index) nameDefaults(s *Section) {
 // only here: two texts with the same sections in the same order never need it.
 func (x *Index) findKeys() (numbered []Section, at map[Key]int) {
 	numbered, at = x.List, make(map[Key]int, len(x.List))
+	next := make(map[Key]int) // by the first key of those that share one
 	for i := range x.List {
 		key := x.List[i].Key()
+		first := key
 		for _, taken := at[key]; taken; _, taken = at[key] {
-			key.Nth++
+			key.Nth = max(key.Nth+1, next[first])
+			next[first] = key.Nth + 1
 		}
 		if key.Nth != x.List[i].Nth {
 			if &numbered[0] == &x.List[0] { // which others may be reading
