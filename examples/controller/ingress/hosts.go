@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -219,14 +218,14 @@ func linesOf(cfg *dataplane.Config, name string) iter.Seq2[string, string] {
 
 // claimed lists the hosts for the map. A host without paths is not in it where the
 // wildcard of the same namespace answers for it.
-func (b *builder) claimed() []Host {
+func (b *builder) claimed() (all []Host) {
 	for host, ns := range b.owners.hosts {
 		if _, parent, _ := strings.Cut(host, "."); b.hosts[host] || host == anyHost || b.owners.hosts["*."+parent] != ns || strings.HasPrefix(host, "*.") {
-			b.routes.Hosts = append(b.routes.Hosts, Host{host, ns})
+			all = append(all, Host{host, ns})
 		}
 	}
-	slices.SortFunc(b.routes.Hosts, func(x, y Host) int { return cmp.Compare(x.Name, y.Name) })
-	return b.routes.Hosts
+	slices.SortFunc(all, func(x, y Host) int { return cmp.Compare(x.Name, y.Name) })
+	return all
 }
 
 // maxExceptions bounds the names that are excepted from the wildcards of a
@@ -237,9 +236,10 @@ const maxExceptions, maxExceptionBytes = 100, 2_500
 // exceptOthers keeps the certificate of a wildcard from names below it that belong
 // to another namespace and have no certificate.
 func (b *builder) exceptOthers() {
-	for _, host := range slices.Sorted(maps.Keys(b.owners.hosts)) {
+	for _, h := range b.routes.Hosts {
+		host, owner := h.Name, h.Namespace
 		_, parent, _ := strings.Cut(host, ".")
-		cert, owner := b.tlsHosts["*."+parent], b.owners.hosts[host]
+		cert := b.tlsHosts["*."+parent]
 		if cert == nil || strings.HasPrefix(host, "*.") || b.tlsHosts[host] != nil || owner == everybody || owner == cert.Secret.Namespace {
 			continue
 		}
