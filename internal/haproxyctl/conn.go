@@ -21,6 +21,10 @@ const MaxPayload = 14 << 10
 // is an error also for callers without a deadline.
 const answerTimeout = 10 * time.Second
 
+// maxAnswer bounds an answer, such as all entries of a map: a HAProxy that somebody
+// else has taken over must not fill the memory.
+const maxAnswer = 128 << 20
+
 // prompt ends every answer in interactive mode.
 var prompt = []byte("\n> ")
 
@@ -173,6 +177,9 @@ func (c *Conn) roundTrip(ctx context.Context, text string, n int) ([]string, err
 			answers = append(answers, strings.TrimSpace(string(c.buf[:seen+i])))
 			c.buf, seen = c.buf[seen+i+len(prompt):], 0
 			continue
+		}
+		if len(c.buf) > maxAnswer {
+			return answers, fmt.Errorf("the answer is larger than %d bytes: something else than HAProxy answers", maxAnswer)
 		}
 		seen = max(0, len(c.buf)-len(prompt)+1)
 		read, err := c.Read(chunk)

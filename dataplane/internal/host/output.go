@@ -23,6 +23,9 @@ type output struct {
 
 const keptLines = 500
 
+// maxLine bounds a line that is printed; a longer one counts as several.
+const maxLine = 64 << 10
+
 // Write takes output of haproxy.
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
@@ -30,7 +33,10 @@ func (o *output) Write(b []byte) (int, error) {
 	o.part = append(o.part, b...)
 	for {
 		line, rest, ok := bytes.Cut(o.part, []byte("\n"))
-		if !ok {
+		switch {
+		case len(line) > maxLine:
+			line, rest = o.part[:maxLine], o.part[maxLine:]
+		case !ok:
 			return len(b), nil
 		}
 		o.part = rest
