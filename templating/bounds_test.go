@@ -136,6 +136,50 @@ func checkHostile(t *testing.T, tests []hostile) {
 	}
 }
 
+// TestMemoryOfShortLines prints lines of two bytes without end, with a render that
+// knows where each comes from: what is remembered of a line counts.
+func TestMemoryOfShortLines(t *testing.T) {
+	const most = 16 << 20
+	e, err := templating.Compile(files("a.cfg", "{% for true %}{{ x }}\n{% end %}"), &templating.Options{Vars: map[string]any{"x": 0}, MaxMemory: most})
+	if err != nil {
+		t.Fatal(err)
+	}
+	peak := peakOfHeap()
+	_, err = e.Render(t.Context(), "a.cfg", map[string]any{"x": 1})
+	var at *templating.Error
+	if !errors.As(err, &at) || at.Line == 0 || !errors.Is(err, templating.ErrTooLarge) || !strings.Contains(err.Error(), "more than 16777216 bytes of memory") {
+		t.Errorf("got %v", err)
+	}
+	if grew := peak(); grew > 5*most {
+		t.Errorf("the heap grew by %d MiB", grew>>20)
+	}
+}
+
+// TestLongLineOfValues has a million values, each of which may be the first word.
+func TestLongLineOfValues(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	e, err := templating.Compile(files("a.cfg", "{% for _, i := range seq(300000) %}{{ x }}{% end %}\n{% for _, i := range seq(3) %}{{ x }}{% end %}"), &templating.Options{Vars: map[string]any{"x": ""}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := e.Render(ctx, "a.cfg", map[string]any{"x": "x"}); err != nil || len(out) != 300004 {
+		t.Errorf("got %d bytes, %v", len(out), err)
+	}
+}
+
+// TestItemsTogether renders items one by one, each of which fits.
+func TestItemsTogether(t *testing.T) {
+	e, err := templating.Compile(files("a.cfg", "{% n = 1 %}{{ x }}"), &templating.Options{Vars: map[string]any{"x": "", "n": 0}, MaxOutput: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := strings.Repeat("x", 400)
+	if _, err := e.RenderEach(t.Context(), "a.cfg", "x", []any{item, item, item}, map[string]any{"n": 0}); !errors.Is(err, templating.ErrTooLarge) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestDeepTemplates compiles what Scriggo would take minutes for, or the whole stack.
 func TestDeepTemplates(t *testing.T) {
 	nest := func(n int, open, shut string) string {

@@ -53,6 +53,7 @@ func (e *Engine) RenderEach(ctx context.Context, name, variable string, items []
 	// One by one: also what gives errors their position.
 	own := with(vars, variable, nil)
 	texts := make([]string, len(items))
+	size := 0
 	var all refusals
 	for i, item := range items {
 		own[variable] = item
@@ -62,6 +63,10 @@ func (e *Engine) RenderEach(ctx context.Context, name, variable string, items []
 		}
 		if ctx.Err() != nil {
 			return nil, stopped(name, ctx.Err())
+		}
+		if size += len(texts[i]); size > e.max {
+			all = append(all, e.unlocated(en, fmt.Errorf("%w: all items together: more than %d bytes", ErrTooLarge, e.max)))
+			break
 		}
 		if len(all) >= origin.MaxRefused {
 			break

@@ -24,6 +24,8 @@ type run struct {
 	depth    int // of macros
 	buffered int // bytes that macros wrote
 	marks    []place.Mark
+	marked   int // where the last mark is
+	inLine   int // marks in its line
 	kind     place.Kind
 
 	seen     map[string]bool // by first_seen
@@ -105,8 +107,7 @@ func escapers(escape func(env native.Env, v any, id int) native.JSON) native.Dec
 			_, raw := v.(Raw)
 			_, macro := v.(native.JSON)
 			if r := runOf(env); !raw && text != "" {
-				at := r.out.Len()
-				r.marks = append(r.marks, place.Mark{At: at, End: at + len(text), Site: id, Macro: macro})
+				r.mark(place.Mark{At: r.out.Len(), End: r.out.Len() + len(text), Site: id, Macro: macro})
 			}
 			return text
 		},
@@ -115,6 +116,20 @@ func escapers(escape func(env native.Env, v any, id int) native.JSON) native.Dec
 			runOf(env).grow(env, len(text))
 			return text
 		},
+	}
+}
+
+// maxMarks is how many marks of one line are kept: the first word has the first of
+// them, and each is checked with all of its line.
+const maxMarks = 8
+
+func (r *run) mark(m place.Mark) {
+	if strings.ContainsAny(r.out.String()[r.marked:m.At], "\n"+place.EndOfItem) {
+		r.inLine = 0
+	}
+	r.marked = m.At
+	if r.inLine++; r.inLine <= maxMarks {
+		r.marks = append(r.marks, m)
 	}
 }
 

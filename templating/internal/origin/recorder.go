@@ -10,6 +10,7 @@ package origin
 
 import (
 	"context"
+	"strings"
 
 	"github.com/open2b/scriggo/native"
 
@@ -59,7 +60,18 @@ type written struct {
 	owners *held // of the call
 	shown  bool
 	lacks  bool  // a value that was refused
+	begun  bool  // its last line is not blank
 	starts []int // of its lines that are not blank; see texts
+}
+
+// add writes a text, and reports whether it has to be known who wrote it: where a line
+// begins in it. In a render that prints short texts all others are most of the memory.
+func (w *written) add(text string) (begins bool) {
+	feed := strings.LastIndexByte(text, '\n')
+	begins = !w.begun || feed >= 0
+	w.begun = w.begun && feed < 0 || strings.TrimSpace(text[feed+1:]) != ""
+	w.text = append(w.text, text...)
+	return begins
 }
 
 // frame is a call of a macro, a rendered file, or the entry itself.
@@ -191,8 +203,9 @@ func (r *Recorder) trace(mark int) {
 func (r *Recorder) write(text string, from *Spot) {
 	if text != "" {
 		w := r.top.out
-		w.pieces = append(w.pieces, piece{at: len(w.text), from: from, owners: r.owners})
-		w.text = append(w.text, text...)
+		if at := len(w.text); w.add(text) {
+			w.pieces = append(w.pieces, piece{at: at, from: from, owners: r.owners})
+		}
 	}
 }
 
@@ -238,6 +251,9 @@ func (r *Recorder) embed(w *written, from *Spot) {
 	out := r.top.out
 	out.lacks = out.lacks || w.lacks
 	at := len(out.text)
+	if !out.add(string(w.text)) {
+		return
+	}
 	for _, p := range w.pieces {
 		p.at += at
 		if p.from == nil {
@@ -248,7 +264,6 @@ func (r *Recorder) embed(w *written, from *Spot) {
 		}
 		out.pieces = append(out.pieces, p)
 	}
-	out.text = append(out.text, w.text...)
 }
 
 // Refuse notes that a value is refused; nothing is written for it.
