@@ -2,9 +2,11 @@ package k8swatch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -33,6 +35,11 @@ const settle = 100 * time.Millisecond
 
 // FolderOptions of a [Folder].
 type FolderOptions struct {
+	// MaxFile bounds a file, in bytes; zero means 64 MiB. A larger one is an error,
+	// and its last good objects stay in use. One object has 3 MiB as JSON at most,
+	// as with an API server.
+	MaxFile int64
+
 	// OnError is told of each error in a manifest, a [*ManifestError], when it
 	// appears, and of a folder that cannot be read any more: from NewFolder and
 	// then from Run, never concurrently.
@@ -51,6 +58,7 @@ type FolderOptions struct {
 // exactly when its content does.
 type Folder struct {
 	dir     string
+	maxFile int64
 	onError func(error)
 	server  *memapi.Server
 	settle  time.Duration
@@ -99,7 +107,7 @@ func NewFolder(dir string, opts *FolderOptions) (*Folder, error) {
 		opts = &FolderOptions{}
 	}
 	f := &Folder{
-		dir: filepath.Clean(dir), onError: opts.OnError, server: memapi.New(), settle: settle,
+		dir: filepath.Clean(dir), maxFile: cmp.Or(opts.MaxFile, 64<<20), onError: opts.OnError, server: memapi.New(), settle: settle,
 		files: map[string]*manifestFile{}, unfinished: map[string]unfinished{}, shown: map[objectKey]shownObject{},
 	}
 	if f.onError == nil {
@@ -171,7 +179,7 @@ func (f *Folder) readAll() (map[string]fileText, error) {
 	for _, e := range entries {
 		if isManifest(e.Name()) && !e.IsDir() {
 			name := filepath.Join(f.dir, e.Name())
-			data, err := os.ReadFile(name)
+			data, err := f.readFile(name)
 			texts[name] = fileText{data, err}
 		}
 	}
@@ -180,6 +188,19 @@ func (f *Folder) readAll() (map[string]fileText, error) {
 		err = fmt.Errorf("%s was replaced while it was read", f.dir)
 	}
 	return texts, err
+}
+
+func (f *Folder) readFile(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, f.maxFile+1))
+	if int64(len(data)) > f.maxFile {
+		return nil, fmt.Errorf("it has more than %d bytes (FolderOptions.MaxFile)", f.maxFile)
+	}
+	return data, err
 }
 
 func isManifest(name string) bool {

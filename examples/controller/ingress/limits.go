@@ -27,13 +27,13 @@ type Limits struct {
 	// its list.
 	PortsPerService int
 	// BackendsPerNamespace bounds the ports of Services that Ingresses name: a
-	// backend takes 30 KB in HAProxy.
+	// backend takes 10 KB in HAProxy.
 	BackendsPerNamespace int
 	// PathsPerIngress bounds the paths of an Ingress. A rule without paths counts
 	// as one, and so does a TLS host.
 	PathsPerIngress int
 	// PathsPerNamespace bounds the same for all Ingresses together: each render
-	// reads all of them, 10,000 in about 5 ms.
+	// reads all of them, 10,000 in about 20 ms.
 	PathsPerNamespace int
 	// MapBytesPerNamespace bounds hosts and paths in bytes: each render that
 	// changes a map prints it whole, and HAProxy holds it twice.
@@ -41,7 +41,7 @@ type Limits struct {
 	// HostsPerSecret bounds the TLS hosts that use one certificate. They share a
 	// line, which must also fit into a runtime command: 12,000 bytes.
 	HostsPerSecret int
-	// SecretsPerNamespace bounds certificates: each takes about 60 KB in HAProxy.
+	// SecretsPerNamespace bounds certificates: each takes 30 KB in HAProxy.
 	SecretsPerNamespace int
 	// CertificatesPerSecret bounds a chain: each handshake sends it whole.
 	CertificatesPerSecret int
@@ -60,7 +60,7 @@ func (l *Limits) table() []limit {
 		{"servers-per-backend", &l.ServersPerBackend, 1000, "endpoints of a Service that serve"},
 		{"servers-per-namespace", &l.ServersPerNamespace, 10_000, "endpoints times ports"},
 		{"ports-per-service", &l.PortsPerService, 100, "ports of a Service that can be used"},
-		{"backends-per-namespace", &l.BackendsPerNamespace, 1000, "ports of Services that Ingresses name"},
+		{"backends-per-namespace", &l.BackendsPerNamespace, 5000, "ports of Services that Ingresses name"},
 		{"paths-per-ingress", &l.PathsPerIngress, 1000, "paths, empty rules and TLS hosts of an Ingress"},
 		{"paths-per-namespace", &l.PathsPerNamespace, 10_000, "the same of all Ingresses"},
 		{"map-bytes-per-namespace", &l.MapBytesPerNamespace, 2 << 20, "hosts and paths together"},

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // evil puts an object into the namespace evil, which is newer than all others.
@@ -198,4 +200,19 @@ func TestLimitsAreFlags(t *testing.T) {
 		require.NotNil(t, row.value)
 		require.Positive(t, row.usual)
 	}
+}
+
+// TestHostNames: they are those of the API server.
+func TestHostNames(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200_000 {
+		name := make([]byte, r.IntN(8))
+		for i := range name {
+			name[i] = "ab0-.-.A_*\n "[r.IntN(12)]
+		}
+		host := string(name)
+		require.Equal(t, len(validation.IsDNS1123Subdomain(strings.TrimPrefix(host, "*."))) == 0, hostProblem(host) == "", "%q", host)
+	}
+	require.Empty(t, hostProblem("*."+strings.Repeat("a", 253)))
+	require.NotEmpty(t, hostProblem(strings.Repeat("a", 254)))
 }

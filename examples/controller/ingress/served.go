@@ -81,9 +81,21 @@ func (e *endpoints) problem() string {
 	return fmt.Sprintf("endpoint %s %s (%d endpoints are refused)", e.first, e.why, e.refused)
 }
 
+// hostProblem says why a name is not that of a host, by the rules of the API server:
+// each render asks it of each host.
 func hostProblem(host string) string {
-	name := strings.TrimPrefix(host, "*.")
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+	name, last := strings.TrimPrefix(host, "*."), byte('.')
+	ok := name != "" && len(name) <= validation.DNS1123SubdomainMaxLength
+	for i := 0; ok && i < len(name); i++ {
+		switch c := name[i]; {
+		case c == '.' || c == '-':
+			ok = last != '.' && (c == '-' || last != '-')
+		default:
+			ok = c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
+		}
+		last = name[i]
+	}
+	if !ok || last == '.' || last == '-' {
 		return fmt.Sprintf("%q is not a host name", host)
 	}
 	return ""

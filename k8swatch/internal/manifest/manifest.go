@@ -168,7 +168,15 @@ func (p *parser) item(data []byte, node *yamlnode.Node, gv schema.GroupVersion, 
 	p.object(data, node)
 }
 
+// maxObject bounds one object, in bytes as JSON: an API server takes no larger
+// request, so that a folder holds nothing that a cluster could not.
+const maxObject = 3 << 20
+
 func (p *parser) decode(data []byte, node *yamlnode.Node, gvk schema.GroupVersionKind) {
+	if len(data) > maxObject {
+		p.fail(node.Line, fmt.Errorf("%s: it has %d bytes as JSON, more than the %d of one object", gvk.Kind, len(data), maxObject))
+		return
+	}
 	var obj runtime.Object
 	if scheme.Scheme.Recognizes(gvk) {
 		typed, err := scheme.Scheme.New(gvk)

@@ -1,0 +1,39 @@
+package k8swatch_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+)
+
+// TestFolderLimits: what is too large is named with its bound, and stops no other.
+func TestFolderLimits(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "good.yaml"), fmt.Sprintf(ingressYAML, "good", "good.test"))
+	large := fmt.Sprintf(ingressYAML, "large", strings.Repeat("a", 3<<20))
+	write(t, filepath.Join(dir, "object.yaml"), large)
+	write(t, filepath.Join(dir, "file.yaml"), large+large)
+	folder, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{MaxFile: 5 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"file.yaml: it has more than 5242880 bytes (FolderOptions.MaxFile)",
+		"object.yaml:1: Ingress: it has 3145841 bytes as JSON, more than the 3145728 of one object",
+	}
+	got := folder.Errors()
+	if len(got) != len(want) {
+		t.Fatal(got)
+	}
+	for i, err := range got {
+		if !strings.HasSuffix(err.Error(), want[i]) {
+			t.Errorf("%v, want %s", err, want[i])
+		}
+	}
+	if _, err := k8swatch.ParseManifests("x.yaml", []byte(large)); err == nil {
+		t.Error("an object beyond the bound was taken")
+	}
+}
