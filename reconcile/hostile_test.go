@@ -125,6 +125,9 @@ func TestHostileTenant(t *testing.T) {
 		"flip at 100 ms":           {100 * time.Millisecond, unison, false, 60, time.Second},
 		"flip at 100 ms, blind":    {100 * time.Millisecond, unison, true, 60, 1300 * time.Millisecond},
 		"flip at 10 s":             {10 * time.Second, unison, false, 60, time.Second},
+		"turn bad one after the other": {7 * time.Millisecond, func(w *town, n int) {
+			w.put("evil", fmt.Sprintf("s%d", n%many), goodOrBad[(n/many+1)%2])
+		}, false, 60, time.Second},
 		"flip at random": {100 * time.Millisecond, func(w *town, _ int) {
 			all(w, func(int) string { return goodOrBad[rand.N(2)] })
 		}, false, 60, time.Second},

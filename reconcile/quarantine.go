@@ -130,16 +130,22 @@ func (l *Loop) adopt(id uint64, s *search) {
 			l.judge(id, c, now)
 		}
 	}
+	left, aside := s.last.left, s.last.left.besides()
 	for _, r := range s.aside {
-		if is, asked := s.last.left.now(r.identity()); asked {
-			q.setAside(is, now)
-			s.last.aside++
+		if is, asked := left.now(r.identity()); asked {
+			aside[r.identity()] = is
 		}
 	}
+	for _, r := range aside {
+		q.setAside(r, now)
+		s.last.excluded = append(s.last.excluded, r)
+	}
+	s.last.aside = len(aside)
 	for _, v := range q.out() {
-		is, asked := s.last.left.now(v.Resource.identity())
+		is, asked := left.now(v.Resource.identity())
 		switch {
-		case !s.last.left.resources[v.Resource.identity()]:
+		case v.aside && aside[v.Resource.identity()] == v.Resource:
+		case !left.resources[v.Resource.identity()]:
 			l.releaseOne(id, v, false, now)
 		case !asked:
 			l.releaseOne(id, v, true, now)
@@ -289,9 +295,11 @@ func (l *Loop) Quarantines(e *ConfigError) bool {
 // *Excluded is empty. It is safe for concurrent use.
 type Excluded struct {
 	resources map[identity]bool
+	closed    *closed // besides
 
 	mu    sync.Mutex
 	asked map[identity]Resource // what the render asked about, as it was then
+	aside map[identity]Resource // the same of what is left out because of closed
 }
 
 // identity is what a verdict sticks to. The version of the API is not part of it.
@@ -325,7 +333,7 @@ func WithExcluded(ctx context.Context, resources ...Resource) context.Context {
 }
 
 func newExcluded(resources []Resource) *Excluded {
-	e := &Excluded{resources: make(map[identity]bool, len(resources)), asked: map[identity]Resource{}}
+	e := &Excluded{resources: make(map[identity]bool, len(resources)), asked: map[identity]Resource{}, aside: map[identity]Resource{}}
 	for _, r := range resources {
 		e.resources[r.identity()] = true
 	}
@@ -333,7 +341,7 @@ func newExcluded(resources []Resource) *Excluded {
 }
 
 // Empty reports whether nothing is left out.
-func (e *Excluded) Empty() bool { return e == nil || len(e.resources) == 0 }
+func (e *Excluded) Empty() bool { return e == nil || len(e.resources) == 0 && e.closed == nil }
 
 // Has reports whether an object is left out, in whatever version.
 //
@@ -351,13 +359,25 @@ func (e *Excluded) Has(obj any) bool {
 	if unknown := (identity{"", id.kind, id.namespace, id.name}); !e.resources[id] && e.resources[unknown] {
 		id = unknown
 	}
-	if !e.resources[id] {
+	out, aside := e.resources[id], e.closed.has(r)
+	if !out && !aside {
 		return false
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.asked[id] = r
+	if out {
+		e.asked[id] = r
+	} else {
+		e.aside[id] = r
+	}
 	return true
+}
+
+// besides returns what the render left out because of closed.
+func (e *Excluded) besides() map[identity]Resource {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.aside)
 }
 
 // now returns a resource as it was when the render asked about it.

@@ -156,14 +156,14 @@ type attempt struct {
 // attempt renders and validates. Where it fails because of what the renderer
 // itself brought along, such as what it fetched, it is done again without that:
 // no resource is to be blamed for it.
-func (l *Loop) attempt(ctx context.Context, excluded []Resource) *attempt {
+func (l *Loop) attempt(ctx context.Context, excluded []Resource, c *closed) *attempt {
 	for range 2 {
-		a := l.tryOnce(ctx, excluded)
+		a := l.tryOnce(ctx, excluded, c)
 		if a.err == nil || !a.verdict || !l.settled(a.rendered, a.err) {
 			return a
 		}
 	}
-	return l.tryOnce(ctx, excluded)
+	return l.tryOnce(ctx, excluded, c)
 }
 
 // settled tells the renderer what became of what it rendered, and reports
@@ -177,9 +177,10 @@ func (l *Loop) settled(r *Rendered, outcome error) (again bool) {
 	return again && failed == nil
 }
 
-func (l *Loop) tryOnce(ctx context.Context, excluded []Resource) *attempt {
+func (l *Loop) tryOnce(ctx context.Context, excluded []Resource, c *closed) *attempt {
 	a := &attempt{excluded: excluded, left: newExcluded(excluded)}
-	if len(excluded) > 0 {
+	a.left.closed = c
+	if !a.left.Empty() {
 		ctx = context.WithValue(ctx, excludedKey{}, a.left)
 	}
 	began := time.Now()

@@ -71,6 +71,7 @@ type search struct {
 	began   time.Time
 	blamed  []culprit
 	aside   []Resource // left out with those of their namespace, until they are tried
+	closed  *closed    // so is all that changed in these namespaces; nil: none
 	last    *attempt
 	why     string // no resource is to blame
 	tired   bool   // it ended before its time
@@ -112,7 +113,7 @@ func (s *search) caught() bool {
 func (s *search) run(ctx context.Context) (first *attempt) {
 	q := &s.loop.quarantine
 	s.began = time.Now()
-	first = s.loop.attempt(ctx, s.excluded())
+	first = s.loop.attempt(ctx, s.excluded(), s.closed)
 	s.last = first
 	if first.err == nil || !first.verdict || s.loop.opts.NoQuarantine {
 		return first
@@ -126,7 +127,7 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 		if s.tired = round == s.loop.opts.QuarantineTries; s.tired {
 			break
 		}
-		culprits, aside := s.culprits(ctx), len(s.aside)
+		culprits, aside := s.culprits(ctx), len(s.aside)+s.closed.len()
 		if s.why = s.whyTemplates(ctx, culprits); s.why == "" && len(culprits) == 0 && !s.spoilt {
 			culprits = s.unnamed(ctx)
 		}
@@ -134,7 +135,7 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 			q.gaveUp, q.why = key, s.why
 		}
 		s.setAside(ctx, culprits)
-		if s.why != "" || len(culprits) == 0 && len(s.aside) == aside {
+		if s.why != "" || len(culprits) == 0 && len(s.aside)+s.closed.len() == aside {
 			break
 		}
 		s.blamed = append(s.blamed, culprits...)
@@ -143,48 +144,10 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 			break
 		}
 		if s.last.err != nil {
-			s.last = s.loop.attempt(ctx, s.excluded())
+			s.last = s.loop.attempt(ctx, s.excluded(), s.closed)
 		}
 	}
 	return first
-}
-
-// searchPatience is how long a search looks for the culprits of a namespace one by
-// one.
-const searchPatience = 250 * time.Millisecond
-
-// maySetAside reports whether resources may be left out that are not known to be at
-// fault: there is a valid configuration, and a trial follows.
-func (s *search) maySetAside() bool { return s.loop.quarantine.proven && len(s.due) == 0 }
-
-func (s *search) impatient() bool { return s.maySetAside() && time.Since(s.began) > searchPatience }
-
-// setAside leaves out what changed in the namespaces of culprits: what was at fault
-// before, and all of it where the search takes longer than searchPatience, or as many
-// were at fault as a search has rounds. Without that, a tenant with many bad objects
-// stalls all others for a validation each. A trial finds the innocent.
-func (s *search) setAside(ctx context.Context, culprits []culprit) {
-	if !s.maySetAside() || len(culprits) == 0 {
-		return
-	}
-	hostile, all, offences := map[string]bool{}, map[string]bool{}, map[string]int{}
-	for id, v := range s.loop.quarantine.rulings {
-		if !v.judged.IsZero() {
-			offences[id.namespace]++
-			all[id.namespace] = offences[id.namespace] >= s.loop.opts.QuarantineTries
-		}
-	}
-	for _, c := range s.blamed {
-		all[c.resource.Namespace] = all[c.resource.Namespace] || s.impatient()
-	}
-	for _, c := range culprits {
-		hostile[c.resource.Namespace] = c.resource.Namespace != ""
-	}
-	for _, r := range s.suspects(ctx) {
-		if hostile[r.Namespace] && (all[r.Namespace] || s.offended(r)) && indexOf(culprits, r.identity()) < 0 {
-			s.aside = append(s.aside, r)
-		}
-	}
 }
 
 // culprits are, for each fault, the innermost of the resources that were being
@@ -257,11 +220,13 @@ func (f Fault) fixed() bool {
 }
 
 // known returns all resources that the last attempt was made of.
-func (s *search) known(ctx context.Context) []Resource {
-	if s.last.rendered == nil {
+func (s *search) known(ctx context.Context) []Resource { return s.last.known(ctx) }
+
+func (a *attempt) known(ctx context.Context) []Resource {
+	if a.rendered == nil {
 		return nil
 	}
-	return resourcesIn(ctx, s.last.rendered.Origins)
+	return resourcesIn(ctx, a.rendered.Origins)
 }
 
 // resourcesIn returns all resources that a configuration was made of.
@@ -294,17 +259,16 @@ func (s *search) innocent(ctx context.Context) map[Resource]bool {
 	return innocent
 }
 
-// offended reports whether a resource was at fault lately.
-func (s *search) offended(r Resource) bool {
-	v := s.loop.quarantine.rulings[r.identity()]
-	return v != nil && !v.judged.IsZero()
-}
-
 // suspects are what is new or changed since the last valid configuration, and not
 // left out yet.
 func (s *search) suspects(ctx context.Context) []Resource {
-	out, innocent := newExcluded(s.excluded()).resources, s.innocent(ctx)
-	return slices.DeleteFunc(s.known(ctx), func(r Resource) bool { return innocent[r] || out[r.identity()] })
+	return s.changed(ctx, s.last, s.excluded())
+}
+
+// changed are the suspects of an attempt beside what is left out.
+func (s *search) changed(ctx context.Context, a *attempt, excluded []Resource) []Resource {
+	out, innocent := newExcluded(excluded).resources, s.innocent(ctx)
+	return slices.DeleteFunc(a.known(ctx), func(r Resource) bool { return innocent[r] || out[r.identity()] })
 }
 
 // unnamed finds one culprit where no line says who is: the only one that a trial
@@ -341,7 +305,7 @@ func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 		s.why = "no resource is known to be at fault, so the templates are to blame"
 		return nil
 	}
-	without := func(some []Resource) *attempt { return s.loop.attempt(ctx, slices.Concat(excluded, some)) }
+	without := func(some []Resource) *attempt { return s.loop.attempt(ctx, slices.Concat(excluded, some), s.closed) }
 	old := slices.DeleteFunc(slices.Clone(suspects), func(r Resource) bool { return !s.offended(r) })
 	if s.maySetAside() && len(old) > 0 {
 		if a := without(old); a.err == nil {
@@ -349,18 +313,27 @@ func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 			return nil
 		}
 	}
-	slices.SortStableFunc(suspects, func(a, b Resource) int { return strings.Compare(a.Namespace, b.Namespace) })
 	valid := without(suspects)
-	if valid.err != nil {
-		if valid.verdict {
-			s.why = "it is as wrong without every resource that changed, so the templates are to blame"
+	for range s.loop.opts.QuarantineTries {
+		if valid.err == nil || !valid.verdict {
+			break
 		}
+		meanwhile := s.changed(ctx, valid, valid.excluded)
+		if len(meanwhile) == 0 {
+			s.why = "it is as wrong without every resource that changed, so the templates are to blame"
+			return nil
+		}
+		suspects = append(suspects, meanwhile...)
+		valid = without(suspects)
+	}
+	if valid.err != nil {
 		return nil
 	}
+	slices.SortStableFunc(suspects, func(a, b Resource) int { return strings.Compare(a.Namespace, b.Namespace) })
 	few, enough := 0, len(suspects) // to leave out
 	for enough-few > 1 {
 		if namespace := suspects[few].Namespace; s.impatient() && namespace == suspects[enough-1].Namespace && namespace != "" {
-			s.aside = append(s.aside, slices.DeleteFunc(suspects, func(r Resource) bool { return r.Namespace != namespace })...)
+			s.close(ctx, namespace)
 			return nil
 		}
 		n := (few + enough) / 2

@@ -11,6 +11,88 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
+// searchPatience is how long a search looks for the culprits of a namespace one by
+// one.
+const searchPatience = 250 * time.Millisecond
+
+// maySetAside reports whether resources may be left out that are not known to be at
+// fault: there is a valid configuration, and a trial follows.
+func (s *search) maySetAside() bool { return s.loop.quarantine.proven && len(s.due) == 0 }
+
+func (s *search) impatient() bool { return s.maySetAside() && time.Since(s.began) > searchPatience }
+
+// setAside leaves out what changed in the namespaces of culprits: what was at fault
+// before, and all of it where the search takes longer than searchPatience, or as many
+// were at fault as a search has rounds. Without that, a tenant with many bad objects
+// stalls all others for a validation each. A trial finds the innocent.
+func (s *search) setAside(ctx context.Context, culprits []culprit) {
+	if !s.maySetAside() || len(culprits) == 0 {
+		return
+	}
+	hostile, all, offences := map[string]bool{}, map[string]bool{}, map[string]int{}
+	for id, v := range s.loop.quarantine.rulings {
+		if !v.judged.IsZero() {
+			offences[id.namespace]++
+			all[id.namespace] = offences[id.namespace] >= s.loop.opts.QuarantineTries
+		}
+	}
+	for _, c := range s.blamed {
+		all[c.resource.Namespace] = all[c.resource.Namespace] || s.impatient()
+	}
+	for _, c := range culprits {
+		hostile[c.resource.Namespace] = c.resource.Namespace != ""
+	}
+	for namespace := range hostile {
+		if hostile[namespace] && all[namespace] {
+			s.close(ctx, namespace)
+		}
+	}
+	for _, r := range s.suspects(ctx) {
+		if hostile[r.Namespace] && !all[r.Namespace] && s.offended(r) && indexOf(culprits, r.identity()) < 0 {
+			s.aside = append(s.aside, r)
+		}
+	}
+}
+
+// closed are namespaces in which all is left out that changed since a configuration
+// was valid, also what changes while the search goes on.
+type closed struct {
+	namespaces map[string]bool
+	valid      map[Resource]bool
+	kinds      map[string]bool // that a configuration is made of: others tell no change
+}
+
+func (c *closed) has(r Resource) bool {
+	return c != nil && c.namespaces[r.Namespace] && c.kinds[r.Kind] && !c.valid[r]
+}
+
+func (c *closed) len() int {
+	if c == nil {
+		return 0
+	}
+	return len(c.namespaces)
+}
+
+func (s *search) close(ctx context.Context, namespace string) {
+	c := &closed{map[string]bool{namespace: true}, s.innocent(ctx), map[string]bool{}}
+	if s.closed != nil {
+		maps.Copy(c.namespaces, s.closed.namespaces)
+	}
+	for r := range c.valid {
+		c.kinds[r.Kind] = true
+	}
+	for _, r := range s.known(ctx) {
+		c.kinds[r.Kind] = true
+	}
+	s.closed = c
+}
+
+// offended reports whether a resource was at fault lately.
+func (s *search) offended(r Resource) bool {
+	v := s.loop.quarantine.rulings[r.identity()]
+	return v != nil && !v.judged.IsZero()
+}
+
 // trials tries the resources in quarantine that are due, those of one namespace
 // after the other, so that no tenant spoils the trial of another: the namespace
 // with the fewest comes first. They end where a reconciliation has been asked for.
