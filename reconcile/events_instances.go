@@ -30,7 +30,7 @@ func (e DeploymentScheduled) Report() event.Report {
 		level, s = slog.LevelWarn, "waits: "+e.Waits.Error()+": they end with their connections, or by hard-stop-after"
 	}
 	if e.Applied != nil && e.Applied.Commands > 0 {
-		s += "; applied at once: " + outcomeOf(e.Applied)
+		s += "; what takes no reload is applied, by " + count(e.Applied.Commands, "runtime command")
 	}
 	return event.Report{Name: "deployment.scheduled", Level: level, Sentence: s, Reconciliation: e.ID, Instance: e.Instance}
 }

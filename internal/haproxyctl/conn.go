@@ -41,7 +41,8 @@ func Absent(err error) bool {
 // open for many commands. It is not safe for concurrent use.
 type Conn struct {
 	net.Conn
-	buf []byte
+	buf  []byte
+	most int // bytes of an answer
 }
 
 // Dial connects to the stats socket at path.
@@ -51,7 +52,7 @@ func Dial(ctx context.Context, path string) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{Conn: nc}
+	c := &Conn{Conn: nc, most: maxAnswer}
 	if _, err := c.roundTrip(ctx, "prompt\n", 1); err != nil {
 		_ = nc.Close()
 		return nil, fmt.Errorf("interactive mode: %w", err)
@@ -178,8 +179,8 @@ func (c *Conn) roundTrip(ctx context.Context, text string, n int) ([]string, err
 			c.buf, seen = c.buf[seen+i+len(prompt):], 0
 			continue
 		}
-		if len(c.buf) > maxAnswer {
-			return answers, fmt.Errorf("the answer is larger than %d bytes: something else than HAProxy answers", maxAnswer)
+		if len(c.buf) > c.most {
+			return answers, fmt.Errorf("the answer is larger than %d bytes: something else than HAProxy answers", c.most)
 		}
 		seen = max(0, len(c.buf)-len(prompt)+1)
 		read, err := c.Read(chunk)
