@@ -21,7 +21,7 @@ type Limits struct {
 	// ServersPerBackend bounds the endpoints of a Service that serve. Those that
 	// serve already go on. A server takes 5.5 KB in HAProxy.
 	ServersPerBackend int
-	// ServersPerNamespace bounds endpoints times ports: 10,000 take 55 MB in HAProxy.
+	// ServersPerNamespace bounds endpoints times ports: 20,000 take 110 MB in HAProxy.
 	ServersPerNamespace int
 	// PortsPerService bounds the ports of a Service that can be used: the first of
 	// its list.
@@ -33,7 +33,8 @@ type Limits struct {
 	// as one, and so does a TLS host.
 	PathsPerIngress int
 	// PathsPerNamespace bounds the same for all Ingresses together: each render
-	// reads all of them, 10,000 in about 20 ms.
+	// reads all of them, 10,000 in about 20 ms; an Ingress with a host for TLS
+	// counts for two.
 	PathsPerNamespace int
 	// MapBytesPerNamespace bounds hosts and paths in bytes: each render that
 	// changes a map prints it whole, and HAProxy holds it twice.
@@ -58,14 +59,14 @@ type limit struct {
 func (l *Limits) table() []limit {
 	return []limit{
 		{"servers-per-backend", &l.ServersPerBackend, 1000, "endpoints of a Service that serve"},
-		{"servers-per-namespace", &l.ServersPerNamespace, 10_000, "endpoints times ports"},
+		{"servers-per-namespace", &l.ServersPerNamespace, 20_000, "endpoints times ports"},
 		{"ports-per-service", &l.PortsPerService, 100, "ports of a Service that can be used"},
-		{"backends-per-namespace", &l.BackendsPerNamespace, 5000, "ports of Services that Ingresses name"},
+		{"backends-per-namespace", &l.BackendsPerNamespace, 12_000, "ports of Services that Ingresses name"},
 		{"paths-per-ingress", &l.PathsPerIngress, 1000, "paths, empty rules and TLS hosts of an Ingress"},
-		{"paths-per-namespace", &l.PathsPerNamespace, 10_000, "the same of all Ingresses"},
-		{"map-bytes-per-namespace", &l.MapBytesPerNamespace, 2 << 20, "hosts and paths together"},
+		{"paths-per-namespace", &l.PathsPerNamespace, 24_000, "the same of all Ingresses"},
+		{"map-bytes-per-namespace", &l.MapBytesPerNamespace, 4 << 20, "hosts and paths together"},
 		{"hosts-per-secret", &l.HostsPerSecret, 500, "TLS hosts that use one certificate"},
-		{"secrets-per-namespace", &l.SecretsPerNamespace, 500, "certificates that Ingresses name"},
+		{"secrets-per-namespace", &l.SecretsPerNamespace, 2000, "certificates that Ingresses name"},
 		{"certificates-per-secret", &l.CertificatesPerSecret, 10, "length of a chain"},
 	}
 }

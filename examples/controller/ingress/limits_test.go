@@ -84,10 +84,10 @@ func TestAmplification(t *testing.T) {
 	w.addService("many", 600, 600)
 	r := w.build()
 	requireGood(t, r)
-	require.LessOrEqual(t, countServers(r), 10_001)
+	require.LessOrEqual(t, countServers(r), 20_001)
 	require.Len(t, r.Backends, 601, "what has no servers left answers 503")
 	require.LessOrEqual(t, len(r.Refused), 10)
-	require.Contains(t, r.Refused[0].String(), "Ingress evil/x: spec.rules[16].http.paths[0].backend: Service evil/many has 600 endpoints on port 17, and namespace evil has 400 servers left of its 10,000 (servers-per-namespace): 400 serve")
+	require.Contains(t, r.Refused[0].String(), "Ingress evil/x: spec.rules[33].http.paths[0].backend: Service evil/many has 600 endpoints on port 34, and namespace evil has 200 servers left of its 20,000 (servers-per-namespace): 200 serve")
 }
 
 func TestServersOfABackend(t *testing.T) {
@@ -192,7 +192,7 @@ func TestLimitsAreFlags(t *testing.T) {
 	var l Limits
 	require.NoError(t, l.Set("servers-per-backend=7"))
 	require.Equal(t, 7, l.orUsual().ServersPerBackend)
-	require.Equal(t, 10_000, l.orUsual().ServersPerNamespace)
+	require.Equal(t, 20_000, l.orUsual().ServersPerNamespace)
 	require.ErrorContains(t, l.Set("servers-per-backend=-1"), `"-1" is not a number above 0`)
 	require.ErrorContains(t, l.Set("server=1"), "there is no limit \"server\"")
 	require.ErrorContains(t, l.Set("server=1"), "paths-per-ingress=1000\tpaths, empty rules and TLS hosts of an Ingress\n")
