@@ -116,6 +116,9 @@ func (c *controller) listenAt(ctx context.Context, endpoints []dataplane.Endpoin
 		}
 	}
 	for _, pod := range pods {
+		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue // such as one that was evicted: its address may be another pod's by now
+		}
 		for _, ip := range pod.Status.PodIPs {
 			if addr, err := netip.ParseAddr(ip.IP); err == nil {
 				add(addr, uint16(c.cfg.podPort))

@@ -147,6 +147,11 @@ func TestInstancesAreNoEndpoints(t *testing.T) {
 	require.Equal(t, append(slices.Clone(both[:1]), netip.MustParseAddr("192.0.2.9"), both[1]), listeners[81])
 	require.Equal(t, []netip.Addr{netip.MustParseAddr("192.0.2.9")}, c.addresses.Listeners[81], "what is shared stays")
 	require.Empty(t, listeners[80])
+
+	pod = pod.DeepCopy()
+	pod.Status.Phase = corev1.PodFailed // evicted: a pod of a tenant may have its address
+	c.listenAt(t.Context(), nil, []*corev1.Pod{pod})
+	require.Empty(t, c.endpointRules().Listeners[5555])
 }
 
 func TestRangesOfFlags(t *testing.T) {

@@ -4,6 +4,7 @@
 package discover
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -81,12 +82,15 @@ const askTimeout = 5 * time.Second
 
 // Current returns what the first of the endpoints has that answers, and nil where none
 // has anything: a controller that starts anew gives it to Templates.SetPrevious of
-// package render. The error joins those of the endpoints that were asked in vain.
+// package render. A configuration without files counts only where no other is: a new
+// instance has one that it came with. The error joins those of the endpoints that were
+// asked in vain.
 func (c *Clients) Current(ctx context.Context) (*dataplane.Config, error) {
 	c.mu.Lock()
 	remotes := slices.SortedFunc(maps.Values(c.byID), func(a, b *remote) int { return strings.Compare(a.Name(), b.Name()) })
 	c.mu.Unlock()
 	var errs []error
+	var bare *dataplane.Config
 	for _, r := range remotes {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		var current *dataplane.Config
@@ -95,10 +99,14 @@ func (c *Clients) Current(ctx context.Context) (*dataplane.Config, error) {
 			return err
 		})
 		cancel()
-		if current != nil {
+		if current != nil && len(current.Files()) > 0 {
 			return current, nil
 		}
+		bare = cmp.Or(bare, current)
 		errs = append(errs, err)
+	}
+	if bare != nil {
+		return bare, nil
 	}
 	return nil, errors.Join(errs...)
 }

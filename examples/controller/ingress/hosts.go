@@ -54,29 +54,29 @@ const everybody = "*"
 // owners are the namespaces that have something.
 type owners struct {
 	hosts     map[string]string
-	wildcards int              // among them
-	paths     map[claim]string // of shared hosts
+	wildcards map[string]string // among them, without the "*"
+	paths     map[claim]string  // of shared hosts
 }
 
 func (o *owners) give(host, namespace string) {
 	o.hosts[host] = namespace
 	if strings.HasPrefix(host, "*.") {
-		o.wildcards++
+		o.wildcards[host[1:]] = namespace
 	}
 }
 
 // above returns the closest wildcard that covers a host, and who has it.
 func (o *owners) above(host string) (wildcard, namespace string) {
 	name := strings.TrimPrefix(host, "*.")
-	for o.wildcards > 0 {
-		_, parent, ok := strings.Cut(name, ".")
-		if !ok {
+	for len(o.wildcards) > 0 {
+		i := strings.IndexByte(name, '.')
+		if i < 0 {
 			break
 		}
-		if namespace = o.hosts["*."+parent]; namespace != "" {
-			return "*." + parent, namespace
+		if namespace = o.wildcards[name[i:]]; namespace != "" {
+			return "*" + name[i:], namespace
 		}
-		name = parent
+		name = name[i+1:]
 	}
 	return "", ""
 }
@@ -102,7 +102,7 @@ func (o *owners) problem(host, namespace string) string {
 func (h *Hosts) settle(ingresses []*networkingv1.Ingress) *owners {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := owners{hosts: make(map[string]string, len(h.last.hosts)), paths: map[claim]string{}}
+	now := owners{hosts: make(map[string]string, len(h.last.hosts)), wildcards: map[string]string{}, paths: map[claim]string{}}
 	for _, first := range []bool{false, true} { // those that have it already go first
 		for _, ing := range ingresses {
 			ns := ing.Namespace
@@ -118,7 +118,9 @@ func (h *Hosts) settle(ingresses []*networkingv1.Ingress) *owners {
 				}
 				if h.isShared(host) {
 					now.give(host, everybody)
-				} else if _, owner := now.above(host); !first || owner == "" || owner == ns {
+				} else if !first {
+					now.give(host, ns)
+				} else if _, owner := now.above(host); owner == "" || owner == ns {
 					now.give(host, ns)
 				}
 			}
@@ -182,10 +184,13 @@ func (h *Hosts) sharedLines(ing *networkingv1.Ingress) iter.Seq[claim] {
 }
 
 // Remember takes who has what from a configuration that these templates rendered
-// before; nil remembers nothing. It counts from the next render on, for what is
-// still claimed.
+// before; nil, and one without the map of hosts, remember nothing and forget nothing.
+// It counts from the next render on, for what is still claimed.
 func (h *Hosts) Remember(previous *dataplane.Config) {
 	if previous == nil {
+		return
+	}
+	if _, ok := previous.File(dataplane.Map, "hosts.map"); !ok { // of an instance that is new
 		return
 	}
 	was := owners{hosts: map[string]string{}, paths: map[claim]string{}}

@@ -39,7 +39,7 @@ func (r *Routes) Keep(last *Routes) {
 		r.Prefix = last.Prefix
 	}
 	if slices.EqualFunc(r.Certificates, last.Certificates, func(a, b TLSCertificate) bool {
-		return a.File == b.File && a.Secret == b.Secret && slices.Equal(a.Hosts, b.Hosts)
+		return a.File == b.File && a.Secret == b.Secret && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Except, b.Except)
 	}) {
 		r.Certificates = last.Certificates
 	}

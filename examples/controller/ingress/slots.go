@@ -178,10 +178,15 @@ func (s *Slots) forgetSecrets(but map[string]*tlsFile) {
 func (s *Slots) Forget(but map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range s.held {
-		if !but[name] {
-			delete(s.held, name)
-			delete(s.last, name)
-		}
-	}
+	maps.DeleteFunc(s.held, func(name string, _ []string) bool { return !but[name] })
+	maps.DeleteFunc(s.last, func(name string, _ *Backend) bool { return !but[name] })
+}
+
+// crowded reports whether most of what is remembered is of no use to a build. Who
+// keeps one resource in quarantine could fill the memory with names that come and go.
+func (s *Slots) crowded(b *builder) bool {
+	const enough = 1000
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(len(s.held), len(s.last)) > enough+2*len(b.backends) || len(s.checked) > enough+2*len(b.certs)
 }
