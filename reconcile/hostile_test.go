@@ -171,6 +171,9 @@ func TestHostileTenant(t *testing.T) {
 				close(stop)
 				<-stopped
 				t.Logf("the longest of %d changes waited %s; %d validations", c.rounds, slices.Max(took), w.checks)
+				for _, e := range eventsOf[ReconciliationFailed](s) {
+					t.Log(e.Err)
+				}
 				require.Less(t, slices.Max(took), c.most, "%s", took)
 			})
 		})

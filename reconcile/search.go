@@ -332,11 +332,13 @@ func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 	slices.SortStableFunc(suspects, func(a, b Resource) int { return strings.Compare(a.Namespace, b.Namespace) })
 	few, enough := 0, len(suspects) // to leave out
 	for enough-few > 1 {
-		if namespace := suspects[few].Namespace; s.impatient() && namespace == suspects[enough-1].Namespace && namespace != "" {
-			s.close(ctx, namespace)
-			return nil
-		}
 		n := (few + enough) / 2
+		if namespace := suspects[n].Namespace; namespace != "" && s.impatient() {
+			if n = border(suspects, few, n, enough); n == few {
+				s.close(ctx, namespace)
+				return nil
+			}
+		}
 		switch a := without(suspects[:n]); {
 		case a.err == nil:
 			enough, valid = n, a
@@ -351,4 +353,19 @@ func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 		s.last = valid
 	}
 	return []culprit{found}
+}
+
+// border is where the namespace of a suspect ends or, if that is the end, begins.
+func border(suspects []Resource, few, n, enough int) int {
+	namespace, end := suspects[n].Namespace, n
+	for end < enough && suspects[end].Namespace == namespace {
+		end++
+	}
+	if end < enough {
+		return end
+	}
+	for n > few && suspects[n-1].Namespace == namespace {
+		n--
+	}
+	return n
 }
