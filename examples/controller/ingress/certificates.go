@@ -162,12 +162,19 @@ func (s *Slots) check(file string, secret *corev1.Secret, maxChain int) checkedS
 // security level 2, and a handshake with 16,384 bits takes 0.22 s.
 const minRSA, maxRSA = 2048, 4096
 
+// maxKeyBytes bounds a private key before it is read, which takes a time that grows with
+// the square of its length: 2.4 s for 200 KB. One of 4,096 bits has 3,300 bytes.
+const maxKeyBytes = 8192
+
 // certificateFile checks what HAProxy would fail on, so that one bad Secret does
 // not stop all others, and writes certificates and key anew: without text
 // between them and without blank lines, at which the payload of a runtime
 // command would end. HAProxy takes what is returned, also at runtime. It would
 // take some of what is refused, such as brainpool curves, which Go does not know.
 func certificateFile(crt, key []byte, maxChain int) (content []byte, leaf *x509.Certificate, err error) {
+	if n := len(key); n > maxKeyBytes {
+		return nil, nil, fmt.Errorf("%s has %s bytes, more than the %s that are read: RSA keys have at most %s bits", corev1.TLSPrivateKeyKey, figure(n), figure(maxKeyBytes), figure(maxRSA))
+	}
 	pair, err := tls.X509KeyPair(crt, key)
 	if err != nil {
 		return nil, nil, err
