@@ -104,21 +104,21 @@ func (h *hostile) under(a *attack, limit time.Duration) int64 {
 			tick := time.NewTicker(a.pace)
 			defer tick.Stop()
 			for i := 0; ; i++ {
+				if err := a.round(ctx, h, i); err != nil && ctx.Err() == nil {
+					h.t.Logf("round %d of the attack: %v", i, err)
+				}
+				rounds.Add(1)
 				select {
 				case <-ctx.Done():
 					return
 				case <-tick.C:
 				}
-				if err := a.round(ctx, h, i); err != nil && ctx.Err() == nil {
-					h.t.Logf("round %d of the attack: %v", i, err)
-				}
-				rounds.Add(1)
 			}
 		})
 	}
 	defer wg.Wait()
 	defer cancel()
-	pace := time.NewTicker(hold + hold/10) // a change that follows at once is held
+	pace := time.NewTicker(hold + hold/2) // a change that follows at once is held
 	defer pace.Stop()
 	end := time.Now().Add(limit)
 	for i := 1; time.Now().Before(end) || i <= 3; i++ {

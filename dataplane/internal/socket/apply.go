@@ -59,16 +59,17 @@ func (w *Worker) Apply(ctx context.Context, layout config.Layout, leaving Leavin
 }
 
 func (a *applier) one(ctx context.Context, do *change.Do) error {
-	if do.Verb == change.SetServer {
+	switch do.Verb { // those of which a plan may have thousands travel together
+	case change.SetServer:
 		a.setServer(do)
 		return nil
+	case change.AddServer:
+		return a.addServer(ctx, do.Ref, do.Server)
 	}
 	if err := a.flush(ctx); err != nil {
 		return err
 	}
 	switch do.Verb {
-	case change.AddServer:
-		return a.addServer(ctx, do.Ref, do.Server)
 	case change.DeleteServer:
 		return a.deleteServer(ctx, do.Ref)
 	case change.ChangeEntries:
@@ -110,8 +111,8 @@ func (a *applier) setServer(do *change.Do) {
 	a.want[do.Ref] = append(a.want[do.Ref], settings...)
 }
 
-// addServer adds a server as it would be after a reload: with checks, and
-// enabled.
+// addServer queues the commands that add a server as it would be after a reload:
+// with checks, and enabled.
 func (a *applier) addServer(ctx context.Context, ref change.ServerRef, server *config.Server) error {
 	if _, ok := a.leaving[ref]; ok {
 		return fmt.Errorf("the server %s of before still has connections", ref)
@@ -120,18 +121,15 @@ func (a *applier) addServer(ctx context.Context, ref change.ServerRef, server *c
 	if err != nil {
 		return err
 	}
-	if err := a.tell(ctx, command{text: "add server", args: args, good: []string{"New server registered"}}); err != nil {
-		return err
-	}
+	a.queue = append(a.queue, command{text: "add server", args: args, good: []string{"New server registered"}})
 	a.want[ref] = change.SettingsOf(server)
-	var commands []command
 	if server.Has("check") {
-		commands = append(commands, command{text: "enable health", args: args[:1]})
+		a.queue = append(a.queue, command{text: "enable health", args: args[:1]})
 	}
 	if server.Value("state") != "disabled" {
-		commands = append(commands, command{text: change.FieldRow("state").Command(ref, change.Ready)})
+		a.queue = append(a.queue, command{text: change.FieldRow("state").Command(ref, change.Ready)})
 	}
-	return a.tell(ctx, commands...)
+	return nil
 }
 
 // addArgs returns the words with which a server is after "add server" what it
