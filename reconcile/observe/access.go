@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -107,6 +108,31 @@ func direct(r *http.Request) bool {
 	}
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return err == nil && ip.IsLoopback()
+}
+
+// maxPeerConns is how many connections one address may have at once: every pod can
+// connect where a kubelet does, and each connection takes memory.
+const maxPeerConns = 100
+
+// peers counts connections by address.
+type peers struct {
+	mu   sync.Mutex
+	open map[string]int
+}
+
+// add changes the count for the address of a connection, and reports whether that is
+// one connection too many.
+func (p *peers) add(conn net.Conn, n int) (tooMany bool) {
+	addr := conn.RemoteAddr().String()
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		addr = host
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open[addr] += n; p.open[addr] == 0 {
+		delete(p.open, addr)
+	}
+	return p.open[addr] > maxPeerConns
 }
 
 // maxProfile is how many seconds a profile may take.

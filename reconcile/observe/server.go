@@ -47,7 +47,8 @@ const stopTime = 400 * time.Millisecond
 //
 // The zero value listens on [DefaultAddr] without a token, and so for every user of
 // the host: it answers /metrics, /healthz and /readyz alone, and /metrics only where
-// the request asks for a loopback address and no proxy has passed it on.
+// the request asks for a loopback address and no proxy has passed it on. Of more than
+// 100 connections of one address the last are closed.
 type Server struct {
 	Addr  string // host:port, or unix:/path of a socket to make; zero is DefaultAddr, port 0 a free one
 	Token Token  // required where Addr is a host that is not loopback
@@ -90,13 +91,18 @@ func (s *Server) Run(ctx context.Context) error {
 		logger = slog.Default()
 	}
 	var conns sync.WaitGroup
+	from := peers{open: map[string]int{}}
 	srv := &http.Server{
 		Handler: s.handler(ln.Addr().Network() == "unix"),
-		ConnState: func(_ net.Conn, state http.ConnState) {
+		ConnState: func(conn net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew: // before the goroutine of the connection begins
 				conns.Add(1)
+				if from.add(conn, 1) {
+					_ = conn.Close()
+				}
 			case http.StateClosed: // when it ends
+				from.add(conn, -1)
 				conns.Done()
 			}
 		},
