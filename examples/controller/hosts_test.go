@@ -92,7 +92,7 @@ func TestHostsStayWithTheirNamespace(t *testing.T) {
 
 	check := func(t *testing.T) {
 		for _, target := range []string{"shop.demo.test/", "shop.demo.test/login", "shop.demo.test" + acme, "blog.demo.test/", "blog.demo.test" + acme,
-			"SHOP.demo.TEST/login", "shop.demo.test.:80/login", "blog.demo.test." + acme, "a.wild.test/", "a.wild.test/w", "a.wild.test" + acme, "x.wild.test" + acme} {
+			"SHOP.demo.TEST/login", "shop.demo.test.:80/login", "blog.demo.test." + acme, "a.wild.test/", "a.wild.test/w", "a.wild.test" + acme, "x.wild.test" + acme, "a.b.wild.test" + acme, "A.b.c.wild.test.:80/"} {
 			host, path, _ := strings.Cut(target, "/")
 			require.NotEqual(t, evil, d.answers(host, "/"+path), target)
 		}

@@ -91,7 +91,7 @@ func checkHostile(t *testing.T, engine *templating.Engine, frontend []string, h 
 		t.Fatalf("%+v: haproxy.cfg is another one:\n%s", h, strings.Join(main, "\n"))
 	}
 	lines := 0
-	for _, entry := range []string{"maps/hosts.map", "maps/exact.map", "maps/prefix.map"} {
+	for _, entry := range []string{"maps/hosts.map", "maps/wildcards.map", "maps/exact.map", "maps/prefix.map"} {
 		for line := range strings.Lines(render(entry)) {
 			if line = strings.TrimSuffix(line, "\n"); strings.HasPrefix(line, "#") || line == "" {
 				continue

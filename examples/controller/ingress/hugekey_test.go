@@ -45,11 +45,11 @@ func hugePair(tb testing.TB, bits int) (crt, key []byte) {
 func TestAHugeKeyIsNotRead(t *testing.T) {
 	crt, key := hugePair(t, 65536)
 	_, _, err := certificateFile(crt, key, 10)
-	require.ErrorContains(t, err, "a block of tls.key has 36,9")
+	require.ErrorContains(t, err, "a block of tls.key has ")
 	require.ErrorContains(t, err, " bytes, more than the 8,192 that are read: RSA keys have at most 4,096 bits")
 	_, _, err = certificateFile(crt, append([]byte("-----BEGIN X-----\nAAAA\n-----END X-----\n"), key...), 10)
 	require.ErrorContains(t, err, "more than the 8,192 that are read")
 	crt, key = hugePair(t, 8192)
 	_, _, err = certificateFile(crt, key, 10)
-	require.ErrorContains(t, err, "an RSA key of 8,192 bits, from 2,048 to 4,096 are taken")
+	require.ErrorContains(t, err, " bits, from 2,048 to 4,096 are taken")
 }

@@ -264,6 +264,12 @@ func at(o metav1.Object) string {
 func (b *builder) finish() *Routes {
 	r := b.routes
 	r.Hosts = b.claimed()
+	for _, h := range r.Hosts {
+		if strings.HasPrefix(h.Name, "*.") {
+			r.Wildcards = append(r.Wildcards, Host{h.Name[1:], h.Namespace})
+		}
+	}
+	slices.SortStableFunc(r.Wildcards, func(x, y Host) int { return cmp.Compare(len(y.Name), len(x.Name)) })
 	b.exceptOthers()
 	for _, c := range b.certs {
 		if len(c.Hosts) == 0 {

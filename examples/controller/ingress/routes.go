@@ -13,6 +13,7 @@ import (
 // Routes is what the templates print: what all Ingresses together mean.
 type Routes struct {
 	Hosts        []Host // all that are claimed
+	Wildcards    []Host // those among them as ".demo.test", the longest first
 	Exact        []Path // Key: host and path, as a request has them
 	Prefix       []Path // Key: the beginning of host, path and "/"
 	Backends     []*Backend
@@ -31,6 +32,9 @@ func (r *Routes) Keep(last *Routes) {
 	}
 	if slices.Equal(r.Hosts, last.Hosts) {
 		r.Hosts = last.Hosts
+	}
+	if slices.Equal(r.Wildcards, last.Wildcards) {
+		r.Wildcards = last.Wildcards
 	}
 	if slices.Equal(r.Exact, last.Exact) {
 		r.Exact = last.Exact

@@ -26,7 +26,7 @@ const BackendEntry = "haproxy.d/backend.cfg"
 // Input is what the templates see of the routes.
 func (r *Routes) Input(settings Settings) *render.Input {
 	in := &render.Input{
-		Vars: map[string]any{"settings": settings, "hosts": r.Hosts, "exact": r.Exact, "prefix": r.Prefix,
+		Vars: map[string]any{"settings": settings, "hosts": r.Hosts, "wildcards": r.Wildcards, "exact": r.Exact, "prefix": r.Prefix,
 			"certificates": r.Certificates, "fallback": r.Default, "backends": r.Backends, "backend": (*Backend)(nil)},
 		Files:   r.Files,
 		Owners:  r.FileOwners,
