@@ -101,7 +101,7 @@ func checkHostile(t *testing.T, engine *templating.Engine, frontend []string, h 
 			}
 		}
 	}
-	if want := len(routes.Hosts) + len(routes.Exact) + len(routes.Prefix); lines != want {
+	if want := len(routes.Hosts) + len(routes.Wildcards) + len(routes.Exact) + len(routes.Prefix); lines != want {
 		t.Fatalf("%+v: %d lines of maps, want %d", h, lines, want)
 	}
 	if !strings.Contains(render("maps/prefix.map"), "\ngood.test/good/ ns_a_80\n") {
