@@ -283,7 +283,7 @@ func (b *builder) finish() *Routes {
 	slices.SortFunc(r.Prefix, byKey)
 	slices.SortFunc(r.Backends, func(x, y *Backend) int { return cmp.Compare(x.Name, y.Name) })
 	slices.SortFunc(r.Certificates, func(x, y TLSCertificate) int { return cmp.Compare(x.File, y.File) })
-	if b.cluster.Excluded == nil || b.slots.crowded(b) { // what is in quarantine may come back, with the servers that it had
+	if b.slots.forgets(b) {
 		b.slots.Forget(b.backends)
 		b.slots.forgetSecrets(b.certs)
 	}

@@ -2,10 +2,12 @@ package ingress
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -49,6 +51,81 @@ func TestQuarantineKeepsNoMemory(t *testing.T) {
 	}
 	require.Less(t, len(slots.held), 5000)
 	require.Less(t, len(slots.last), 5000)
+}
+
+// TestATrialForgetsNoServer: a render that leaves out most of a cluster takes no name
+// from the servers of the others.
+func TestATrialForgetsNoServer(t *testing.T) {
+	kept := by("shop", 1, ingress("kept", rule("x.test", path(prefix, "/", "a"))))
+	w := newTenants(kept)
+	for i := range 4000 {
+		w.ingresses = append(w.ingresses, by(fmt.Sprintf("ns%d", i), 2, ingress("one", rule(fmt.Sprintf("h%d.test", i), path(prefix, "/", "none")))))
+	}
+	slots := &Slots{}
+	build := func(quarantined ...*networkingv1.Ingress) []Server {
+		c := w.cluster()
+		if len(quarantined) > 0 {
+			var out []reconcile.Resource
+			for _, ing := range quarantined {
+				r, _ := reconcile.ResourceOf(ing)
+				out = append(out, r)
+			}
+			c.Excluded = reconcile.Excluding(reconcile.WithExcluded(t.Context(), out...))
+		}
+		for _, b := range Build(c, slots).Backends {
+			if b.Name == "shop_a_80" {
+				return b.Servers
+			}
+		}
+		return nil
+	}
+	w.slices["shop/a"] = []*discoveryv1.EndpointSlice{slice("http", 8080, "192.0.2.1", "192.0.2.2")}
+	build()
+	w.slices["shop/a"] = []*discoveryv1.EndpointSlice{slice("http", 8080, "192.0.2.2")}
+	want := []Server{{Name: "s2", Address: "192.0.2.2:8080"}}
+	require.Equal(t, want, build())
+	require.Empty(t, build(w.ingresses...))
+	require.Equal(t, want, build())
+}
+
+// TestARestartChangesNothing: neither does the order in which resources are read.
+func TestARestartChangesNothing(t *testing.T) {
+	crt, key := certificate(t)
+	hosts := []string{"x.test", "a.x.test", "*.x.test", "b.a.x.test", "*.a.x.test", "*.test", "", "s.test", "*.y.test", "q.y.test"}
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(1, seed))
+		pick := func(words ...string) string { return words[r.IntN(len(words))] }
+		w := newTenants()
+		if seed%2 == 0 {
+			w.hosts.Shared = []string{"s.test", "*.y.test"}
+		}
+		for _, ns := range []string{"shop", "evil", "aaa"} {
+			w.secrets[ns+"/own"] = secret("own", crt, key)
+			w.secrets[ns+"/own"].Namespace = ns
+		}
+		for step := range 12 {
+			ing := ingress(fmt.Sprintf("i%d", step))
+			for range r.IntN(3) {
+				ing.Spec.Rules = append(ing.Spec.Rules, rule(pick(hosts...), path([]networkingv1.PathType{prefix, exact, specific}[r.IntN(3)], pick("/", "/p"), pick("a", "b", "none"))))
+			}
+			if r.IntN(2) == 0 {
+				ing = withTLS(ing, pick(hosts[:6]...), "own")
+			}
+			if r.IntN(6) == 0 {
+				ing.Spec.TLS = append(ing.Spec.TLS, networkingv1.IngressTLS{SecretName: "own"})
+				b := backendOf("a")
+				ing.Spec.DefaultBackend = &b
+			}
+			if w.ingresses = append(w.ingresses, by(pick("shop", "evil", "aaa"), int64(r.IntN(3)), ing)); step > 6 {
+				w.ingresses = w.ingresses[1:]
+			}
+			one := w.build(t)
+			r.Shuffle(len(w.ingresses), func(i, j int) { w.ingresses[i], w.ingresses[j] = w.ingresses[j], w.ingresses[i] })
+			require.Equal(t, one, w.build(t), "seed %d step %d", seed, step)
+			w.restart(t, one)
+			require.Equal(t, one, w.build(t), "restart, seed %d step %d", seed, step)
+		}
+	}
 }
 
 // TestRememberOfANewInstance: a configuration that says nothing of hosts, such as that

@@ -26,6 +26,8 @@ type Slots struct {
 	held map[string][]string // backend -> address by slot, "" where a slot is free
 	last map[string]*Backend // what Assign returned
 
+	used int // of these, by the last build without quarantine
+
 	checked map[string]checkedSecret // by file
 	cut     map[string]partOf        // by namespace/name of an Ingress
 }
@@ -182,11 +184,17 @@ func (s *Slots) Forget(but map[string]bool) {
 	maps.DeleteFunc(s.last, func(name string, _ *Backend) bool { return !but[name] })
 }
 
-// crowded reports whether most of what is remembered is of no use to a build. Who
-// keeps one resource in quarantine could fill the memory with names that come and go.
-func (s *Slots) crowded(b *builder) bool {
+// forgets reports whether what a build does not use goes. What is in quarantine may
+// come back, with the servers that it had. But who keeps one resource there could fill
+// the memory with names that come and go.
+func (s *Slots) forgets(b *builder) bool {
 	const enough = 1000
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(len(s.held), len(s.last)) > enough+2*len(b.backends) || len(s.checked) > enough+2*len(b.certs)
+	used := max(len(b.backends), len(b.certs))
+	if b.cluster.Excluded == nil {
+		s.used = used
+		return true
+	}
+	return max(len(s.held), len(s.last), len(s.checked)) > enough+2*max(used, s.used)
 }
