@@ -66,7 +66,7 @@ func New(opts Options) (*Loop, error) {
 		sched:   schedule{instances: map[string]*instanceState{}},
 		refused: map[Refusal]bool{},
 
-		quarantine: quarantine{rulings: map[identity]*ruling{}},
+		quarantine: quarantine{rulings: map[identity]*ruling{}, turns: map[string]uint64{}},
 	}
 	l.live.Store(&opts)
 	if err := l.SetTargets(opts.Targets...); err != nil {

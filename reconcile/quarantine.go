@@ -57,11 +57,12 @@ const lateFactor = 24
 // others see of it is in Loop.state.
 type quarantine struct {
 	rulings map[identity]*ruling
-	pending []culprit // what the next search leaves out from the beginning
-	proven  bool      // the templates of now have made a valid configuration
-	valid   Origins   // of the last valid configuration
-	gaveUp  string    // the failure for which a search found no resource to blame
-	why     string    // and why it found none
+	turns   map[string]uint64 // the reconciliation after which a namespace had its last trial
+	pending []culprit         // what the next search leaves out from the beginning
+	proven  bool              // the templates of now have made a valid configuration
+	valid   Origins           // of the last valid configuration
+	gaveUp  string            // the failure for which a search found no resource to blame
+	why     string            // and why it found none
 }
 
 // out returns the rulings on what is left out, sorted by kind and name.
@@ -154,7 +155,7 @@ func (l *Loop) adopt(id uint64, s *search) {
 		}
 	}
 	maps.DeleteFunc(q.rulings, func(_ identity, v *ruling) bool {
-		return !v.released.IsZero() && now.Sub(v.released) > l.opts.TrialMax
+		return !v.released.IsZero() && (v.judged.IsZero() || now.Sub(v.released) > l.opts.TrialMax)
 	})
 	q.pending, q.proven, q.valid, q.gaveUp = nil, true, s.last.rendered.Origins, ""
 	l.showQuarantine()

@@ -127,8 +127,9 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 		if s.tired = round == s.loop.opts.QuarantineTries; s.tired {
 			break
 		}
-		culprits, aside := s.culprits(ctx), len(s.aside)+s.closed.len()
-		if s.why = s.whyTemplates(ctx, culprits); s.why == "" && len(culprits) == 0 && !s.spoilt {
+		aside := len(s.aside) + s.closed.len()
+		culprits := s.culprits(ctx)
+		if s.why = s.whyTemplates(ctx, culprits); s.why == "" && len(culprits) == 0 && len(s.aside)+s.closed.len() == aside {
 			culprits = s.unnamed(ctx)
 		}
 		if s.why != "" {
@@ -169,7 +170,7 @@ func (s *search) culprits(ctx context.Context) (culprits []culprit) {
 				return c.resource != r && c.fault.Template == f.Template && slices.Contains(c.fault.Resources, r)
 			})
 			if s.proven && r.Namespace != s.due[0].Namespace {
-				s.spoilt = true // it changed just now, which the next reconciliation sees
+				s.spoil(ctx, r)
 			} else if !found[r.identity()] {
 				found[r.identity()] = true
 				culprits = append(culprits, culprit{resource: r, fault: f})
@@ -278,7 +279,7 @@ func (s *search) unnamed(ctx context.Context) []culprit {
 	if !s.proven {
 		return s.halve(ctx, suspects)
 	}
-	s.spoilt = s.spoilt || slices.ContainsFunc(suspects, func(r Resource) bool { return r.Namespace != s.due[0].Namespace })
+	s.spoilt = slices.ContainsFunc(suspects, func(r Resource) bool { return r.Namespace != s.due[0].Namespace })
 	s.undecided = len(s.due) > 1
 	if s.spoilt || s.undecided {
 		return nil

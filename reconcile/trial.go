@@ -54,6 +54,17 @@ func (s *search) setAside(ctx context.Context, culprits []culprit) {
 	}
 }
 
+// spoil leaves out what spoils a trial of another namespace: it changed just now. What
+// it is to blame for, the next reconciliation sees.
+func (s *search) spoil(ctx context.Context, r Resource) {
+	switch s.spoilt = true; {
+	case r.Namespace != "" && time.Since(s.began) > searchPatience:
+		s.close(ctx, r.Namespace)
+	default:
+		s.aside = append(s.aside, r)
+	}
+}
+
 // closed are namespaces in which all is left out that changed since a configuration
 // was valid, also what changes while the search goes on.
 type closed struct {
@@ -95,17 +106,20 @@ func (s *search) offended(r Resource) bool {
 
 // trials tries the resources in quarantine that are due, those of one namespace
 // after the other, so that no tenant spoils the trial of another: the namespace
-// with the fewest comes first. They end where a reconciliation has been asked for.
-// It returns the newest configuration that came of them, or nil.
+// comes first whose last trial was the longest ago, and of these that with the fewest.
+// They end where a reconciliation has been asked for. It returns the newest
+// configuration that came of them, or nil.
 func (l *Loop) trials(ctx context.Context, patience time.Duration) (newest *validated) {
 	_, due := l.quarantine.resources(time.Now())
-	count := map[string]int{}
+	count, turns := map[string]int{}, l.quarantine.turns
 	for _, r := range due {
 		count[r.Namespace]++
 	}
+	maps.DeleteFunc(turns, func(namespace string, _ uint64) bool { return count[namespace] == 0 })
 	for _, namespace := range slices.SortedFunc(maps.Keys(count), func(a, b string) int {
-		return cmp.Or(count[a]-count[b], strings.Compare(a, b))
+		return cmp.Or(cmp.Compare(turns[a], turns[b]), count[a]-count[b], strings.Compare(a, b))
 	}) {
+		turns[namespace] = l.lastID
 		if v := l.trial(ctx, namespace, patience); v != nil {
 			newest = v
 		}
@@ -189,6 +203,7 @@ func (l *Loop) trial(ctx context.Context, namespace string, patience time.Durati
 // them do after one that did not tell who is.
 func (l *Loop) sentence(id uint64, s *search, now time.Time) {
 	progress := s.caught()
+	s.undecided = s.undecided || !s.last.verdict && len(s.due) > 1 // it was cut, or took too long
 	for i, r := range s.due {
 		if n := indexOf(s.blamed, r.identity()); n >= 0 {
 			l.judge(id, s.blamed[n], now)
