@@ -73,23 +73,28 @@ func canCompare(item any) bool { return item == nil || reflect.ValueOf(item).Com
 // items renders an entry for each of these items, one by one where it must be
 // known which of them read what from the host.
 func (r *run) items(ctx context.Context, p piece, items []any, texts map[any]text) error {
+	var errs []error
 	host := slices.ContainsFunc(r.Engine.Uses(p.entry), r.fromHost)
 	if p.each != nil && !host {
 		made, err := r.Engine.RenderEach(ctx, p.entry, p.each.Var, p.each.values(items, r.in.Vars), r.in.Vars)
 		for i, s := range made {
 			texts[items[i]] = text{r.replace(p.entry, s), nil}
 		}
-		if err == nil {
-			err = r.misread(p.entry, made...)
+		if err != nil {
+			return err
 		}
-		return err
+		for i, s := range made {
+			if err := r.misread(ctx, p, items[i], s); err != nil && len(errs) < maxItemErrors {
+				errs = append(errs, err)
+			}
+		}
+		return joined(errs)
 	}
-	var errs []error
 	for _, item := range items {
 		r.begin(p.entry, item)
 		s, err := r.item(ctx, p, item)
 		if err == nil {
-			err = r.misread(p.entry, s)
+			err = r.misread(ctx, p, item, s)
 		}
 		if ctx.Err() != nil && err != nil {
 			return err

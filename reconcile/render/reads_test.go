@@ -1,10 +1,16 @@
 package render
 
 import (
+	"context"
+	"slices"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
+	networkingv1 "k8s.io/api/networking/v1"
 
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -34,6 +40,11 @@ func TestFilesAreReadAsTheirNamesSay(t *testing.T) {
 		"bind :443 ssl crt-list " + general + "a.lst":                          "*.txt",
 		"bind :443 ssl crt-list " + general + "a.txt":                          "",
 		"# map_reg(" + maps + "a.map)":                                         "",
+		"use_backend %[path,map_reg(opt@" + maps + "a.map)]":                   "*_reg.map",
+		"acl a path_reg -f " + general + "a.lst -f " + general + "a_reg.lst":   "*_reg.lst",
+		"acl a hdr_reg(host) -i -f " + general + "a.lst":                       "*_reg.lst",
+		"acl is_reg src -f " + general + "a.lst":                               "",
+		"acl a path,map_reg(" + maps + "a_reg.map) -f " + general + "a.lst":    "",
 	} {
 		for _, entry := range []string{"haproxy.cfg", "haproxy.d/a.cfg"} {
 			texts := map[string]string{"haproxy.cfg": "global\n", entry: "frontend f\n  " + line + "\n"}
@@ -45,6 +56,39 @@ func TestFilesAreReadAsTheirNamesSay(t *testing.T) {
 			require.ErrorContains(t, err, refused, line)
 			require.Equal(t, entry, templating.Errors(err)[0].File)
 		}
+	}
+}
+
+// TestAValueThatLooksLikeARead quarantines its object at once, without a search: anybody can
+// write it into a header.
+func TestAValueThatLooksLikeARead(t *testing.T) {
+	for _, each := range []bool{false, true} {
+		line := "backend {{ ing.Name }}\n    http-request set-header X \"{{ ing.Annotations[\"text\"] }}\"\n"
+		entries, vars := fstest.MapFS{"haproxy.cfg": {Data: []byte("global\n{% for ing in ingresses %}" + line + "{% end %}")}}, map[string]any{"ingresses": []*networkingv1.Ingress(nil)}
+		if each {
+			entries, vars = fstest.MapFS{"haproxy.cfg": {Data: []byte("global\n")}, "haproxy.d/i.cfg": {Data: []byte(line)}}, map[string]any{"ing": (*networkingv1.Ingress)(nil)}
+		}
+		renders := 0
+		engine, err := templating.Compile(entries, &templating.Options{Vars: vars})
+		require.NoError(t, err)
+		templates := &Templates{Engine: engine, Layout: dataplane.Layout{Base: "/srv/haproxy"}, Input: func(ctx context.Context) (*Input, error) {
+			renders++
+			kept := slices.DeleteFunc(texts(1, "a=x", "b=return lf-file /srv/haproxy/maps/a.map", "c=x", "d=a -f /srv/haproxy/general/a.http", "e=x"), func(ing *networkingv1.Ingress) bool { return reconcile.Excluding(ctx).Has(ing) })
+			if !each {
+				return &Input{Vars: map[string]any{"ingresses": kept}}, nil
+			}
+			items := Each{Var: "ing"}
+			for _, ing := range kept {
+				items.Items = append(items.Items, ing)
+			}
+			return &Input{Vars: vars, Each: map[string]Each{"haproxy.d/i.cfg": items}}, nil
+		}}
+		loop, err := reconcile.New(reconcile.Options{Renderer: templates, Validator: refusesBad{}})
+		require.NoError(t, err)
+		_, err = loop.Once(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"b", "d"}, quarantined(loop))
+		require.Equal(t, 2, renders, "they are known at once")
 	}
 }
 
