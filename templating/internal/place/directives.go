@@ -120,8 +120,9 @@ type form struct {
 // directives is the table of what stands where, from sections 3 to 5, 7 and 10
 // to 13 of the configuration manuals of HAProxy 2.6 and 3.2. A line has a
 // keyword and the letters of its arguments, then options with the letters of
-// theirs; "@" before a word takes over the options of a list. Options may stand
-// before an argument that is asWord. A word that the table does not have is
+// theirs, and "+" behind the last letter if more such words may follow; "@" before a
+// word takes over the options of a list. Options may stand before an argument that is
+// asWord. A word that the table does not have is
 // asWord where the line, or the option before it, is not known either: it may be
 // the value of that. So what is forgotten here has the strictest rule;
 // [TestKeywords] finds what HAProxy knows and the table does not.
@@ -135,7 +136,7 @@ func parseDirectives(table string) map[string]*form {
 	forms := map[string]*form{}
 	for line := range strings.Lines(table) {
 		words := strings.Fields(line)
-		if len(words) < 2 || words[0] == "#" {
+		if len(words) == 0 || words[0] == "#" {
 			continue
 		}
 		if list, ok := strings.CutPrefix(words[0], "@"); ok {
@@ -170,11 +171,10 @@ func parseOptions(words []string, known map[string]map[string]*form) map[string]
 			continue
 		}
 		name, args, _ := strings.Cut(word, ":")
-		f := &form{}
-		if list, ok := strings.CutPrefix(args, "@"); ok {
+		args, list, ok := strings.Cut(args, "@")
+		f := &form{args: args}
+		if ok {
 			f.options = known[list]
-		} else {
-			f.args = args
 		}
 		f.name()
 		if i := strings.IndexByte(name, '('); i >= 0 {

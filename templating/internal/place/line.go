@@ -45,6 +45,9 @@ type line struct {
 // maxWord is the length at which a word cannot be a keyword any more.
 const maxWord = 48
 
+// more stands behind the letter of a word of which there may be any number.
+const more = "+"
+
 // expected says how the word is read that begins now.
 func (l *line) expected() what {
 	if l.lost {
@@ -176,7 +179,9 @@ func (l *line) end() {
 	}
 	if l.pending != "" {
 		of := what(l.pending[0])
-		l.pending = l.pending[1:]
+		if l.pending[1:] != more {
+			l.pending = l.pending[1:]
+		}
 		switch {
 		case of == asValue:
 			l.regexp = false
@@ -241,11 +246,17 @@ func (l *line) endChoice(word string) bool {
 	return true
 }
 
+// luaAction begins the names of actions that are written in Lua.
+const luaAction = "lua."
+
 // find returns the option that a word is, also one with parentheses.
 func (l *line) find(word string) *form {
 	f := l.option(word)
 	if i := strings.IndexByte(word, '('); f == nil && i >= 0 {
 		f = l.option(word[:i+1])
+	}
+	if f == nil && strings.HasPrefix(word, luaAction) {
+		f = l.option(luaAction)
 	}
 	return f
 }
