@@ -109,9 +109,14 @@ func (b *builder) findPort(svc *corev1.Service, wanted networkingv1.ServiceBacke
 func (b *builder) endpoints(field fieldPath, svc *corev1.Service, port *corev1.ServicePort) (addresses []string, limit int) {
 	l, sp := &b.limits, b.space
 	// Endpoints that are not ready are read, too, so that reading has bounds of its own.
+	left := min(2*l.ServersPerBackend, 3*l.ServersPerNamespace-sp.read)
+	if left <= 0 {
+		b.refuse(field, fmt.Sprintf("namespace %s has so many endpoints and EndpointSlices (servers-per-namespace) that those of Service %s/%s are not read", svc.Namespace, svc.Namespace, svc.Name))
+		return nil, 0
+	}
 	all := b.cluster.Slices(svc.Namespace, svc.Name)
-	read, count, total := firstEndpoints(all, port.Name, min(2*l.ServersPerBackend, 2*l.ServersPerNamespace-sp.read))
-	sp.read += count
+	read, count, total := firstEndpoints(all, port.Name, left)
+	sp.read += count + min(len(all), left)
 	found := endpoints{judge: b.judge}
 	addresses = found.addresses(read, port.Name)
 	if problem := found.problem(); problem != "" {
@@ -138,10 +143,16 @@ func (b *builder) endpoints(field fieldPath, svc *corev1.Service, port *corev1.S
 	return addresses, limit
 }
 
-// firstEndpoints cuts slices to the first addresses behind a port. count is how
-// many are left, of total or more.
+// firstEndpoints cuts slices to the first addresses behind a port, and reads as many
+// slices: each may have 100 ports, and no address. count is how many addresses are left,
+// of total or more.
 func firstEndpoints(all []*discoveryv1.EndpointSlice, port string, limit int) (first []*discoveryv1.EndpointSlice, count, total int) {
-	for _, s := range all {
+	most := limit
+	for i, s := range all {
+		if i == most {
+			total += len(all) - i
+			break
+		}
 		ports := 0
 		for i := range s.Ports {
 			if name := s.Ports[i].Name; name != nil && *name == port || name == nil && port == "" {

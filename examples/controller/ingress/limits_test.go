@@ -13,6 +13,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // evil puts an object into the namespace evil, which is newer than all others.
@@ -215,4 +217,45 @@ func TestHostNames(t *testing.T) {
 	}
 	require.Empty(t, hostProblem("*."+strings.Repeat("a", 253)))
 	require.NotEmpty(t, hostProblem(strings.Repeat("a", 254)))
+}
+
+// TestManySlices: slices with many ports and hardly an endpoint took 8.7 s of a render.
+func TestManySlices(t *testing.T) {
+	const services, slices = 10, 5000
+	w := goodWorld()
+	w.addService("many", 100, 1)
+	all := make([]*discoveryv1.EndpointSlice, slices)
+	for i := range all {
+		all[i] = w.slices["evil/many"][0]
+	}
+	for i := range services {
+		name := fmt.Sprintf("many%d", i)
+		ing := ingress(name)
+		w.addService(name, 100, 0)
+		w.slices["evil/"+name] = all
+		for port := range 100 {
+			ing.Spec.Rules = append(ing.Spec.Rules, rule("evil.test", toPort(fmt.Sprintf("/%d-%d", i, port), name, port+1)))
+		}
+		w.ingresses = append(w.ingresses, evil(ing))
+	}
+	c, read := w.cluster(), 0
+	get := c.Slices
+	c.Slices = func(ns, name string) []*discoveryv1.EndpointSlice {
+		read++
+		return get(ns, name)
+	}
+	r := Build(c, &Slots{})
+	requireGood(t, r)
+	require.Less(t, read, 100, "of 1,000 backends")
+	require.True(t, isRefused(r.Refused, "Service evil/many0 has 5,000 endpoints on port 1, of which 2,000 are read"))
+	require.True(t, isRefused(r.Refused, "namespace evil has so many endpoints and EndpointSlices (servers-per-namespace) that those of Service"))
+}
+
+func isRefused(refused []reconcile.Refusal, text string) bool {
+	for _, r := range refused {
+		if strings.Contains(r.Reason, text) {
+			return true
+		}
+	}
+	return false
 }
