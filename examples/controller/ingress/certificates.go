@@ -166,6 +166,10 @@ const minRSA, maxRSA = 2048, 4096
 // the square of its length: 2.4 s for 150 KB. One of 4,096 bits has 2,400 bytes.
 const maxKeyBytes = 8192
 
+// maxChainBytes bounds the certificates of a Secret: clients with OpenSSL take no longer
+// chain, and one of 1 MB takes 0.15 s to read.
+const maxChainBytes = 100_000
+
 // certificateFile checks what HAProxy would fail on, so that one bad Secret does
 // not stop all others, and writes certificates and key anew: without text
 // between them and without blank lines, at which the payload of a runtime
@@ -176,6 +180,13 @@ func certificateFile(crt, key []byte, maxChain int) (content []byte, leaf *x509.
 		if n := len(block.Bytes); n > maxKeyBytes {
 			return nil, nil, fmt.Errorf("a block of %s has %s bytes, more than the %s that are read: RSA keys have at most %s bits", corev1.TLSPrivateKeyKey, figure(n), figure(maxKeyBytes), figure(maxRSA))
 		}
+	}
+	size := 0
+	for block, rest := pem.Decode(crt); block != nil; block, rest = pem.Decode(rest) {
+		size += len(block.Bytes)
+	}
+	if size > maxChainBytes {
+		return nil, nil, fmt.Errorf("%s has certificates of %s bytes, more than the %s that clients take", corev1.TLSCertKey, figure(size), figure(maxChainBytes))
 	}
 	pair, err := tls.X509KeyPair(crt, key)
 	if err != nil {

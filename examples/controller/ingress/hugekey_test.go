@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/asn1"
 	encpem "encoding/pem"
+	"fmt"
 	"math/big"
 	"testing"
 
@@ -52,4 +53,19 @@ func TestAHugeKeyIsNotRead(t *testing.T) {
 	crt, key = hugePair(t, 8192)
 	_, _, err = certificateFile(crt, key, 10)
 	require.ErrorContains(t, err, " bits, from 2,048 to 4,096 are taken")
+}
+
+// TestAHugeCertificateIsNotRead: clients would not take it.
+func TestAHugeCertificateIsNotRead(t *testing.T) {
+	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	text := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	for i := range 20_000 {
+		text.DNSNames = append(text.DNSNames, fmt.Sprintf("h%d.test", i))
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, text, text, &signer.PublicKey, signer)
+	require.NoError(t, err)
+	_, key := certificate(t)
+	_, _, err = certificateFile(encpem.EncodeToMemory(&encpem.Block{Type: "CERTIFICATE", Bytes: cert}), key, 10)
+	require.ErrorContains(t, err, "bytes, more than the 100,000 that clients take")
 }
