@@ -64,3 +64,39 @@ func TestLocalReloadBomb(t *testing.T) {
 		release()
 	}
 }
+
+// A server that comes back while it has connections takes a reload. While that waits
+// for old workers, what takes none goes on.
+func TestLocalServerReturnsWhileReloadsWait(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	slow, two, three := h.server("127.0.0.2"), h.server("127.0.0.3"), h.server("127.0.0.4")
+	var releases []func()
+	text := func(change int, servers ...string) *dataplane.Config {
+		return h.config(h.web(append(servers, fmt.Sprintf("timeout queue %ds", 100+change))...))
+	}
+	for change := range 8 {
+		_, err := h.local.Sync(t.Context(), text(change, "server slow "+slow, "server b "+two+" weight 1"))
+		require.NoError(t, err)
+		releases = append(releases, h.hold("slow"))
+	}
+	_, err := h.local.Sync(t.Context(), text(8, "server slow "+slow, "server b "+two+" weight 1"))
+	require.NoError(t, err)
+	releases = append(releases, h.hold("slow"))
+	_, err = h.local.Sync(t.Context(), text(8, "server b "+two+" weight 1"))
+	require.NoError(t, err)
+
+	_, err = h.local.Sync(t.Context(), text(8, "server slow "+slow, "server b "+two+" weight 1"))
+	require.ErrorIs(t, err, dataplane.ErrOldWorkers)
+	_, err = h.local.Sync(t.Context(), text(8, "server slow "+slow, "server b "+three+" weight 1"))
+	require.ErrorIs(t, err, dataplane.ErrOldWorkers)
+	require.Equal(t, map[string]int{three: 4}, h.answers(4), "an address does not wait")
+	releases[8]()
+	eventually(t, "the server follows, without a reload", func() bool {
+		result, err := h.local.Sync(t.Context(), text(8, "server slow "+slow, "server b "+three+" weight 1"))
+		return err == nil && result.Reloads == 0
+	})
+	for _, release := range releases[:8] {
+		release()
+	}
+}

@@ -202,6 +202,11 @@ func (s *syncing) run(ctx context.Context) (err error) {
 		s.leave(why)
 		return nil
 	}
+	if s.limits.NoReload {
+		if err := s.holdReturning(ctx); err != nil {
+			return err
+		}
+	}
 	if s.limits.NoReload && change.ImpactOf(steps) == change.Reload {
 		s.to = diff.RuntimePart(s.running, s.desired, s.steps, s.target)
 		steps, s.out.Left = diff.Compare(s.running, s.to, s.target), diff.Compare(s.to, s.desired, s.target)
@@ -221,6 +226,33 @@ func (s *syncing) run(ctx context.Context) (err error) {
 		err = errors.Join(err, fail("files", s.write.undo()))
 	}
 	return err
+}
+
+// holdReturning has servers wait that come back while they have connections: HAProxy
+// would refuse them, and the refusal would hold up all else that takes no reload.
+func (s *syncing) holdReturning(ctx context.Context) error {
+	returning := slices.DeleteFunc(change.Tells(s.steps), func(do *change.Do) bool {
+		_, leaves := s.h.leaving[do.Ref]
+		return do.Verb != change.AddServer || !leaves
+	})
+	if len(returning) == 0 || s.conn == nil {
+		return nil
+	}
+	if err := s.limits.Fenced(); err != nil {
+		return fail("fence", err)
+	}
+	// It deletes those whose last connection has ended.
+	if _, err := s.conn.Apply(ctx, s.h.layout, s.h.leaving, nil); ctx.Err() != nil {
+		return fail("runtime", err)
+	}
+	for i := range s.steps {
+		if do := s.steps[i].Do; slices.Contains(returning, do) {
+			if _, leaves := s.h.leaving[do.Ref]; leaves {
+				s.steps[i].Needs("the server of before still has connections")
+			}
+		}
+	}
+	return nil
 }
 
 // leave leaves all steps, and a reload for that reason.
