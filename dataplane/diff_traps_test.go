@@ -160,3 +160,20 @@ func TestDiffApplied(t *testing.T) {
 		require.Empty(t, slices.Compare(want, list), "%d: %s", i, plan)
 	}
 }
+
+// A server may come with a file that HAProxy knows by another name than a path.
+func TestDiffServerWithFileByName(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"@system-ca", "ca.pem", "/etc/haproxy/general/ca.pem"} {
+		text := func(servers int) string {
+			lines := "global\n\tca-base /etc/haproxy/general\nbackend b\n\tmode http\n"
+			for i := range servers {
+				lines += fmt.Sprintf("\tserver s%d 10.0.0.%d:443 ssl verify required ca-file %s\n", i, i+1, file)
+			}
+			return lines
+		}
+		plan := diffOf(t, text(1), text(2))
+		require.Equal(t, dataplane.ImpactRuntime, plan.Impact(), "%s", plan)
+		require.Equal(t, dataplane.ImpactReload, diffOf(t, text(0), text(1)).Impact(), "it is not loaded yet")
+	}
+}

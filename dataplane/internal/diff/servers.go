@@ -307,8 +307,9 @@ func (d *difference) sampled(backend, server string) bool {
 	return d.names("srv "+server) || d.names("srv "+backend+"/"+server)
 }
 
-// names reports whether the current text has an absolute path, a server behind
-// "track ", or one as the argument of a sample fetch ("srv "). It reads the text once:
+// names reports whether the current text has an absolute path or a file that a keyword
+// names, such as @system-ca; a server behind "track "; or one as the argument of a
+// sample fetch ("srv "). It reads the text once:
 // there may be as many servers as lines.
 func (d *difference) names(what string) bool {
 	if d.named == nil {
@@ -321,7 +322,7 @@ func (d *difference) names(what string) bool {
 			word = strings.Trim(word, `"'`)
 			if previous == "track" {
 				d.named["track "+word] = true
-			} else if strings.HasPrefix(word, "/") {
+			} else if strings.HasPrefix(word, "/") || previous == "ca-file" || previous == "crl-file" || previous == "crt" {
 				d.named[word] = true
 			}
 			previous = word
