@@ -181,19 +181,21 @@ func certificateFile(crt, key []byte, maxChain int) (content []byte, leaf *x509.
 			return nil, nil, fmt.Errorf("a block of %s has %s bytes, more than the %s that are read: RSA keys have at most %s bits", corev1.TLSPrivateKeyKey, figure(n), figure(maxKeyBytes), figure(maxRSA))
 		}
 	}
-	size := 0
+	chain, size := 0, 0
 	for block, rest := pem.Decode(crt); block != nil; block, rest = pem.Decode(rest) {
-		size += len(block.Bytes)
+		if size += len(block.Bytes); block.Type == "CERTIFICATE" {
+			chain++
+		}
 	}
-	if size > maxChainBytes {
+	switch {
+	case chain > maxChain:
+		return nil, nil, fmt.Errorf("a chain of %s certificates, more than the %s of one Secret (certificates-per-secret)", figure(chain), figure(maxChain))
+	case size > maxChainBytes:
 		return nil, nil, fmt.Errorf("%s has certificates of %s bytes, more than the %s that clients take", corev1.TLSCertKey, figure(size), figure(maxChainBytes))
 	}
 	pair, err := tls.X509KeyPair(crt, key)
 	if err != nil {
 		return nil, nil, err
-	}
-	if n := len(pair.Certificate); n > maxChain {
-		return nil, nil, fmt.Errorf("a chain of %s certificates, more than the %s of one Secret (certificates-per-secret)", figure(n), figure(maxChain))
 	}
 	var out bytes.Buffer
 	for i, der := range pair.Certificate {
