@@ -52,23 +52,23 @@
 // what it depends on may have changed. A deleted one is released by
 // the next reconciliation that ends valid.
 //
-// Many bad objects of one namespace do not hold up the others. With the first one
-// that is found, all that changed in its namespace is left out that was at fault
-// within the last TrialMax. All that changed there is, once a search has taken 250 ms
-// or QuarantineTries of the namespace were at fault. What is left out so is not
-// accused: it is tried at once, beside the deployment of the others. Trials take one
-// namespace after the other. One that goes on for 500 ms, or twice as long as an
-// attempt, ends where a change waits. The first configuration after a start, and
-// after a change of the templates, is searched for one by one.
+// Many bad objects of one namespace do not hold up the others. The first one that is
+// found takes along its recent offenders: objects of its namespace that changed, and
+// that were at fault within the last TrialMax. It takes along all that changed in its
+// namespace when the search has taken 250 ms, or when QuarantineTries of the namespace
+// were at fault. These objects are not accused: the loop tries them at once, beside
+// the deployment of the others, one namespace after the other. A trial that has taken
+// 500 ms, or twice as long as an attempt, ends when a change waits. After a start, and
+// after a change of the templates, the search goes one by one.
 //
 // An instance may refuse what the validator takes, such as a HAProxy of another
 // version. Where its error says the line of a resource, that resource is
 // quarantined, too: all instances get the same configuration. The verdict is
 // withdrawn when the instance leaves, and when leaving resources out does not help:
 // an instance that refuses more than QuarantineTries configurations in a row, or
-// more than that many resources, counts as failing, and keeps what it has. A trial
-// is a deployment to all then, so that it may be 24 times TrialMax until it. A full disk, a time-out or a failed reload is no
-// resource's fault.
+// more than that many resources, counts as failing, and keeps what it has. The trial
+// of such a resource is a deployment to all instances: the wait before it grows to 24
+// times TrialMax. A full disk, a time-out or a failed reload is no resource's fault.
 //
 // This takes a Renderer that knows its [Origins], as render.Templates does, and asks
 // [Excluding] about each object that it reads: the Input function of Templates must.

@@ -198,9 +198,9 @@ func (l *Loop) trial(ctx context.Context, namespace string, patience time.Durati
 	return nil
 }
 
-// sentence says when those of a trial that failed are tried again. They stay due
-// after one that found some at fault, or was spoilt by another namespace. Half of
-// them do after one that did not tell who is.
+// sentence says when the resources of a trial that failed are tried again. They stay
+// due where the trial found some of them at fault, or where another namespace spoilt
+// it. Half of them stay due where the trial did not tell which one is at fault.
 func (l *Loop) sentence(id uint64, s *search, now time.Time) {
 	progress := s.caught()
 	s.undecided = s.undecided || !s.last.verdict && len(s.due) > 1 // it was cut, or took too long

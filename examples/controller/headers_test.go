@@ -176,7 +176,7 @@ func TestTrustedProxy(t *testing.T) {
 	}
 	require.NotContains(t, strings.ToLower(text), "connection: x-forwarded", "nor do the clients of a proxy name what is dropped")
 	got, text = d.mirrored("dump.test", "Connection: close")
-	require.Equal(t, []string{"http", "dump.test"}, slices.Concat(got["x-forwarded-proto"], got["x-forwarded-host"]), text)
+	require.Equal(t, []string{"http", "dump.test", "80"}, slices.Concat(got["x-forwarded-proto"], got["x-forwarded-host"], got["x-forwarded-port"]), text)
 }
 
 // TestUpgrades: a connection becomes a WebSocket, but neither HTTP/2 nor TLS, which

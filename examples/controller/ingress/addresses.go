@@ -84,7 +84,10 @@ var special = []struct {
 	{netip.MustParsePrefix("64:ff9b:1::/48"), "a local NAT64 address"},
 	{netip.MustParsePrefix("168.63.129.16/32"), "the metadata service of a cloud"},
 	{netip.MustParsePrefix("192.0.0.192/32"), "the metadata service of a cloud"},
+	{netip.MustParsePrefix("100.100.100.200/32"), "the metadata service of a cloud"},
 	{netip.MustParsePrefix("fd00:ec2::254/128"), "the metadata service of a cloud"},
+	{netip.MustParsePrefix("fd20:ce::254/128"), "the metadata service of a cloud"},
+	{netip.MustParsePrefix("fd00:42::42/128"), "the metadata service of a cloud"},
 }
 
 // embedding are the ranges of IPv6 whose addresses lead to one of IPv4, which

@@ -43,6 +43,8 @@ func TestEndpointsThatLeadElsewhere(t *testing.T) {
 		"2002:7f00:1::":         "leads to 127.0.0.1",
 		"2002:e000:1::9":        "leads to 224.0.0.1, which is a multicast address",
 		"fd00:ec2::254":         "is the metadata service of a cloud",
+		"fd20:ce::254":          "is the metadata service of a cloud",
+		"100.100.100.200":       "is the metadata service of a cloud",
 		"fe80::1%eth0":          "is not the address of an endpoint",
 		"192.0.2.1%eth0":        "is not the address of an endpoint",
 		"127.1":                 "is not the address of an endpoint",

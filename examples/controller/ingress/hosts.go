@@ -233,9 +233,10 @@ func (b *builder) claimed() (all []Host) {
 	return all
 }
 
-// maxExceptions bounds the names that are excepted from the wildcards of a
-// certificate, and maxExceptionBytes their length: they stand in a line beside what
-// maxLine and maxWords bound. A name beyond it is served with that certificate.
+// maxExceptions and maxExceptionBytes bound the names that are excepted from the
+// wildcards of a certificate: all stand in its line of the crt-list, together with the
+// names that maxLine and maxWords bound. HAProxy answers for further names with the
+// wildcard's certificate; requests go to their own backends all the same.
 const maxExceptions, maxExceptionBytes = 100, 2_500
 
 // exceptOthers keeps the certificate of a wildcard from names below it that belong
