@@ -11,8 +11,8 @@ import (
 
 // mendedBeside plays a scene in which a good tenant has broken two objects, and a hostile
 // one acts all along. It returns how long they wait once they are mended.
-func mendedBeside(t *testing.T, every time.Duration, act func(w *town, n int)) (took time.Duration) {
-	w := &town{target: &fakeTarget{name: "one"}}
+func mendedBeside(t *testing.T, blind bool, every time.Duration, act func(w *town, n int)) (took time.Duration) {
+	w := &town{target: &fakeTarget{name: "one"}, blind: blind}
 	w.put("good", "change", "0")
 	play(t, Options{Renderer: w, Validator: w, Targets: []Target{w.target}}, func(s *scene) {
 		s.Trigger("start")
@@ -48,7 +48,7 @@ func mendedBeside(t *testing.T, every time.Duration, act func(w *town, n int)) (
 // TestTrialsTakeTurns: one who always has the fewest objects that are due for a trial
 // does not keep those of another from it.
 func TestTrialsTakeTurns(t *testing.T) {
-	took := mendedBeside(t, 20*time.Millisecond, func(w *town, n int) {
+	took := mendedBeside(t, false, 20*time.Millisecond, func(w *town, n int) {
 		if n%5 == 0 {
 			w.clear("evil")
 			w.put("evil", fmt.Sprintf("s%d", n), "bad")
@@ -61,13 +61,15 @@ func TestTrialsTakeTurns(t *testing.T) {
 // TestTrialsAreNotSpoilt: what is bad and new in each trial of another does not keep
 // that one's mended objects out.
 func TestTrialsAreNotSpoilt(t *testing.T) {
-	took := mendedBeside(t, 20*time.Millisecond, func(w *town, n int) {
-		w.clear("evil")
-		for i := range 20 {
-			w.put("evil", fmt.Sprintf("s%d-%d", n, i), "bad")
-		}
-	})
-	require.Less(t, took, 3*time.Second)
+	for _, blind := range []bool{false, true} {
+		took := mendedBeside(t, blind, 20*time.Millisecond, func(w *town, n int) {
+			w.clear("evil")
+			for i := range 20 {
+				w.put("evil", fmt.Sprintf("s%d-%d", n, i), "bad")
+			}
+		})
+		require.Less(t, took, 3*time.Second, "blind: %v", blind)
+	}
 }
 
 // TestWhatIsGoneIsForgotten: names that were left out with others, and never at fault,

@@ -280,6 +280,7 @@ func (s *search) unnamed(ctx context.Context) []culprit {
 		return s.halve(ctx, suspects)
 	}
 	s.spoilt = slices.ContainsFunc(suspects, func(r Resource) bool { return r.Namespace != s.due[0].Namespace })
+	s.closeAll(ctx, suspects, func(r Resource) bool { return r.Namespace != s.due[0].Namespace && among(s.start, r.Namespace) })
 	s.undecided = len(s.due) > 1
 	if s.spoilt || s.undecided {
 		return nil
@@ -324,6 +325,9 @@ func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 			s.why = "it is as wrong without every resource that changed, so the templates are to blame"
 			return nil
 		}
+		if s.closeAll(ctx, meanwhile, func(r Resource) bool { return s.maySetAside() && among(suspects, r.Namespace) }) {
+			return nil // it changes faster than it can be looked for
+		}
 		suspects = append(suspects, meanwhile...)
 		valid = without(suspects)
 	}
@@ -354,6 +358,11 @@ func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 		s.last = valid
 	}
 	return []culprit{found}
+}
+
+// among reports whether one of some resources is of a namespace.
+func among(some []Resource, namespace string) bool {
+	return slices.ContainsFunc(some, func(r Resource) bool { return r.Namespace == namespace })
 }
 
 // border is where the namespace of a suspect ends or, if that is the end, begins.

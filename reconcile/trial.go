@@ -98,6 +98,17 @@ func (s *search) close(ctx context.Context, namespace string) {
 	s.closed = c
 }
 
+// closeAll closes the namespaces of some resources, and reports whether it closed one.
+func (s *search) closeAll(ctx context.Context, some []Resource, hostile func(r Resource) bool) bool {
+	before := s.closed.len()
+	for _, r := range some {
+		if r.Namespace != "" && (s.closed == nil || !s.closed.namespaces[r.Namespace]) && hostile(r) {
+			s.close(ctx, r.Namespace)
+		}
+	}
+	return s.closed.len() > before
+}
+
 // offended reports whether a resource was at fault lately.
 func (s *search) offended(r Resource) bool {
 	v := s.loop.quarantine.rulings[r.identity()]
