@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/open2b/scriggo/native"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -244,4 +246,29 @@ func peakOfHeap() func() uint64 {
 		}
 	}()
 	return func() uint64 { close(stop); return <-peak }
+}
+
+// TestMemoryOfOthers is no fault of a render: what else the process takes meanwhile is
+// not taken again when it is rendered once more.
+func TestMemoryOfOthers(t *testing.T) {
+	var others [][]byte
+	calls := 0
+	globals := map[string]any{"slow": func(env native.Env) string {
+		if calls++; calls == 1 {
+			for env.Context().Err() == nil && len(others) < 512 {
+				others = append(others, make([]byte, 1<<20))
+				<-time.After(time.Millisecond)
+			}
+		}
+		return "done"
+	}}
+	e, err := templating.Compile(files("haproxy.cfg", "# {{ slow() }}\n"), &templating.Options{Globals: globals, MaxMemory: 32 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.Render(t.Context(), "haproxy.cfg", nil)
+	if err != nil || got != "# done\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	runtime.KeepAlive(others)
 }

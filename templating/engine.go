@@ -236,9 +236,19 @@ func (e *Engine) Render(ctx context.Context, name string, vars map[string]any) (
 
 // render renders an entry; item is the variable of [Engine.RenderEach].
 func (e *Engine) render(ctx context.Context, name string, vars map[string]any, item string) (string, error) {
+	text, err, others := e.attempt(ctx, name, vars, item)
+	if others {
+		text, err, _ = e.attempt(ctx, name, vars, item)
+	}
+	return text, err
+}
+
+// attempt is render; others reports that the process took memory for something else:
+// a run beyond [Options.MaxMemory] was not so again.
+func (e *Engine) attempt(ctx context.Context, name string, vars map[string]any, item string) (text string, err error, others bool) {
 	en, values, err := e.prepare(ctx, name, vars)
 	if err != nil {
-		return "", err
+		return "", err, false
 	}
 	r, err := e.run(ctx, place.KindOf(name), en.template, values, int(en.size.Load()))
 	if err == nil {
@@ -249,19 +259,19 @@ func (e *Engine) render(ctx context.Context, name string, vars map[string]any, i
 	switch {
 	case err == nil:
 		en.size.Store(int64(r.out.Len()))
-		return r.out.String(), nil
+		return r.out.String(), nil, false
 	case ctx.Err() != nil:
-		return "", e.hanging(ctx, en, vars)
+		return "", e.hanging(ctx, en, vars), false
 	}
 	all := e.failures(ctx, en, vars, item)
 	switch {
 	case len(all) > 0:
 	case ctx.Err() != nil:
-		return "", e.hanging(ctx, en, vars)
+		return "", e.hanging(ctx, en, vars), false
 	default: // it did not fail again
-		all = refusals{e.unlocated(en, err)}
+		return "", e.unlocated(en, err), errors.Is(err, ErrTooLarge)
 	}
-	return "", all.err()
+	return "", all.err(), false
 }
 
 // prepare finds an entry and checks the variables of a render.
