@@ -106,6 +106,12 @@ func (r rule) refuses(s string, at *Site) string {
 			return why
 		}
 	}
+	return r.refusesCharacters(s)
+}
+
+// refusesCharacters says which characters of a value have a meaning where it stands.
+func (r rule) refusesCharacters(s string) string {
+	reads := &readings[r.reads]
 	switch {
 	case reads.ends != "" && strings.ContainsAny(s, reads.ends):
 		return reads.why
