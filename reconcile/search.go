@@ -77,6 +77,8 @@ type search struct {
 	tired   bool   // it ended before its time
 	yielded bool   // so did this trial, as a reconciliation waits
 
+	restarts int // of halving, as more changed meanwhile
+
 	spoilt    bool // this trial, by something bad of another namespace
 	undecided bool // it is not known which of those that are due is at fault
 }
@@ -348,7 +350,17 @@ func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 		case a.err == nil:
 			enough, valid = n, a
 		case a.verdict:
-			few = n
+			meanwhile := s.changed(ctx, a, slices.Concat(a.excluded, suspects))
+			if len(meanwhile) == 0 {
+				few = n
+				continue
+			}
+			// It may be wrong because of these, and not because of the other suspects.
+			if s.restarts++; s.restarts > s.loop.opts.QuarantineTries ||
+				s.closeAll(ctx, meanwhile, func(r Resource) bool { return s.maySetAside() && among(suspects, r.Namespace) }) {
+				return nil
+			}
+			return s.halve(ctx, slices.Concat(suspects, meanwhile))
 		default:
 			return nil
 		}
