@@ -253,7 +253,7 @@ type ResourceRefused struct {
 
 // Report implements [event.Event].
 func (e ResourceRefused) Report() event.Report {
-	return event.Report{Name: "resource.refused", Level: slog.LevelWarn, Sentence: "refused: " + e.Refusal.String(), Reconciliation: e.ID,
+	return event.Report{Name: "resource.refused", Level: slog.LevelWarn, Sentence: e.word() + ": " + e.Refusal.String(), Reconciliation: e.ID,
 		Fields: []slog.Attr{slog.String("resource", e.Resource)}}
 }
 
@@ -267,7 +267,7 @@ type ResourceAccepted struct {
 // Report implements [event.Event].
 func (e ResourceAccepted) Report() event.Report {
 	return event.Report{Name: "resource.accepted", Level: slog.LevelInfo, Reconciliation: e.ID,
-		Sentence: "no longer refused: " + strings.TrimSuffix(e.Resource+": "+e.Field, ": ") + andMore(e.More), Fields: []slog.Attr{slog.String("resource", e.Resource)}}
+		Sentence: map[bool]string{false: "no longer refused: ", true: "in order again: "}[e.Warning] + strings.TrimSuffix(e.Resource+": "+e.Field, ": ") + andMore(e.More), Fields: []slog.Attr{slog.String("resource", e.Resource)}}
 }
 
 // ResourceQuarantined says that the configuration is not valid with a resource,

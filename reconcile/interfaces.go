@@ -40,7 +40,8 @@ type Rendered struct {
 const MaxRefusals = 10
 
 // Refusal says that a resource, or the part of it that Field names, is not in
-// the configuration, and why.
+// the configuration, and why. With Warning all of it is in the configuration, and its
+// owner should look all the same.
 type Refusal struct {
 	Resource string // kind and name: "Ingress shop/web"
 	Source   string // where the resource was read, if that is known: "web.yaml:12"
@@ -48,6 +49,7 @@ type Refusal struct {
 	Reason   string
 	Object   Resource `json:"object,omitzero"` // the resource, where a [Recorder] is to speak of it
 	More     int      `json:"more,omitempty"`  // further refusals of the resource that are only counted
+	Warning  bool     `json:"warning,omitempty"`
 }
 
 // String reads as one line of a log.
@@ -57,6 +59,14 @@ func (r Refusal) String() string {
 		s += " (" + r.Source + ")"
 	}
 	return printable.Line(s) + ": " + r.what()
+}
+
+// word is what people call it.
+func (r Refusal) word() string {
+	if r.Warning {
+		return "warning"
+	}
+	return "refused"
 }
 
 // what says which part is left out, and why.
