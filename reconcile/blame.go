@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -295,35 +294,72 @@ func ResourceOf(v any) (Resource, bool) {
 	return r, true
 }
 
-// Recorder speaks of a resource to its owner. The EventRecorder of client-go's
-// tools/record is one, so that what is wrong stands in "kubectl describe". It
-// must not block.
-type Recorder interface {
-	// Event gets a [corev1.ObjectReference] for object, "Warning" or "Normal",
-	// and a reason of one word.
-	Event(object runtime.Object, eventtype, reason, message string)
+// whyTemplates says why a template is to blame, or "". It is if its line is wrong for
+// every resource of a kind where there are several, prints nothing of the only one,
+// or was right for that one with the templates before. Templates that have made a
+// valid configuration are never to blame.
+func (s *search) whyTemplates(ctx context.Context, culprits []culprit) string {
+	if s.loop.quarantine.proven || len(culprits) == 0 {
+		return ""
+	}
+	type place struct {
+		file, kind string
+		line       int
+	}
+	of := func(c culprit) place { return place{c.fault.Template.File, c.resource.Kind, c.fault.Template.Line} }
+	now, ever, all := map[place]int{}, map[place]int{}, map[string]int{}
+	for i, c := range slices.Concat(culprits, s.blamed) {
+		ever[of(c)]++
+		if i < len(culprits) {
+			now[of(c)]++
+		}
+	}
+	for _, r := range s.known(ctx) {
+		all[r.Kind]++
+	}
+	before := newExcluded(resourcesIn(ctx, s.loop.quarantine.valid)).resources
+	for _, c := range culprits {
+		p := of(c)
+		if p.line > 0 && now[p] >= all[p.kind] && (ever[p] > 1 || c.fault.fixed() || before[c.resource.identity()]) {
+			return fmt.Sprintf("%s is wrong for every %s, so the template is to blame", c.fault.Template, p.kind)
+		}
+	}
+	return ""
 }
 
-const (
-	eventWarning = corev1.EventTypeWarning
-	eventNormal  = corev1.EventTypeNormal
-)
+// fixed reports a line of a template that prints nothing of any resource.
+func (f Fault) fixed() bool {
+	return f.Position != (dataplane.Position{}) && f.Template.Text != "" &&
+		!strings.Contains(f.Template.Text, "{{") && !strings.Contains(f.Template.Text, "show")
+}
 
-// maxMessage is how long the message of a Kubernetes Event may be, in bytes.
-const maxMessage = 1024
+// known returns all resources that the last attempt was made of.
+func (s *search) known(ctx context.Context) []Resource { return s.last.known(ctx) }
 
-// record tells the owner of a resource something, if there is a Recorder. It reports
-// false where another process leads, which does so.
-func (l *Loop) record(r Resource, eventtype, reason, message string) bool {
-	if l.opts.Recorder == nil || r.Kind == "" || r.Name == "" || !l.leading() {
-		return false
+func (a *attempt) known(ctx context.Context) []Resource {
+	if a.rendered == nil {
+		return nil
 	}
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+	return resourcesIn(ctx, a.rendered.Origins)
+}
+
+// resourcesIn returns all resources that a configuration was made of.
+func resourcesIn(ctx context.Context, origins Origins) (found []Resource) {
+	if origins == nil {
+		return nil
 	}
-	ref := &corev1.ObjectReference{
-		APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.Version,
+	var owners []any
+	if Guard(func() (err error) { owners, err = origins.Owners(ctx); return err }) != nil {
+		return nil
 	}
-	// One that panics only goes unheard.
-	return Guard(func() error { l.opts.Recorder.Event(ref, eventtype, reason, message); return nil }) == nil
+	seen := map[Resource]bool{}
+	for _, o := range owners {
+		for _, r := range ResourcesOf([]any{o}) {
+			if !seen[r] {
+				seen[r] = true
+				found = append(found, r)
+			}
+		}
+	}
+	return found
 }

@@ -183,76 +183,6 @@ func (s *search) culprits(ctx context.Context) (culprits []culprit) {
 	return culprits
 }
 
-// whyTemplates says why a template is to blame, or "". It is if its line is wrong for
-// every resource of a kind where there are several, prints nothing of the only one,
-// or was right for that one with the templates before. Templates that have made a
-// valid configuration are never to blame.
-func (s *search) whyTemplates(ctx context.Context, culprits []culprit) string {
-	if s.loop.quarantine.proven || len(culprits) == 0 {
-		return ""
-	}
-	type place struct {
-		file, kind string
-		line       int
-	}
-	of := func(c culprit) place { return place{c.fault.Template.File, c.resource.Kind, c.fault.Template.Line} }
-	now, ever, all := map[place]int{}, map[place]int{}, map[string]int{}
-	for i, c := range slices.Concat(culprits, s.blamed) {
-		ever[of(c)]++
-		if i < len(culprits) {
-			now[of(c)]++
-		}
-	}
-	for _, r := range s.known(ctx) {
-		all[r.Kind]++
-	}
-	before := newExcluded(resourcesIn(ctx, s.loop.quarantine.valid)).resources
-	for _, c := range culprits {
-		p := of(c)
-		if p.line > 0 && now[p] >= all[p.kind] && (ever[p] > 1 || c.fault.fixed() || before[c.resource.identity()]) {
-			return fmt.Sprintf("%s is wrong for every %s, so the template is to blame", c.fault.Template, p.kind)
-		}
-	}
-	return ""
-}
-
-// fixed reports a line of a template that prints nothing of any resource.
-func (f Fault) fixed() bool {
-	return f.Position != (dataplane.Position{}) && f.Template.Text != "" &&
-		!strings.Contains(f.Template.Text, "{{") && !strings.Contains(f.Template.Text, "show")
-}
-
-// known returns all resources that the last attempt was made of.
-func (s *search) known(ctx context.Context) []Resource { return s.last.known(ctx) }
-
-func (a *attempt) known(ctx context.Context) []Resource {
-	if a.rendered == nil {
-		return nil
-	}
-	return resourcesIn(ctx, a.rendered.Origins)
-}
-
-// resourcesIn returns all resources that a configuration was made of.
-func resourcesIn(ctx context.Context, origins Origins) (found []Resource) {
-	if origins == nil {
-		return nil
-	}
-	var owners []any
-	if Guard(func() (err error) { owners, err = origins.Owners(ctx); return err }) != nil {
-		return nil
-	}
-	seen := map[Resource]bool{}
-	for _, o := range owners {
-		for _, r := range ResourcesOf([]any{o}) {
-			if !seen[r] {
-				seen[r] = true
-				found = append(found, r)
-			}
-		}
-	}
-	return found
-}
-
 // innocent are the resources of the last valid configuration, in their versions.
 func (s *search) innocent(ctx context.Context) map[Resource]bool {
 	innocent := map[Resource]bool{}
@@ -300,40 +230,30 @@ func (s *search) fault(r Resource) Fault {
 	return f
 }
 
+// without is an attempt that leaves out more.
+func (s *search) without(ctx context.Context, some []Resource) *attempt {
+	return s.loop.attempt(ctx, slices.Concat(s.excluded(), some), s.closed)
+}
+
+// hostile closes the namespaces of what changed during a search that they take part in,
+// and reports whether it closed one.
+func (s *search) hostile(ctx context.Context, meanwhile, suspects []Resource) bool {
+	return s.closeAll(ctx, meanwhile, func(r Resource) bool { return s.maySetAside() && among(suspects, r.Namespace) })
+}
+
 // halve finds one culprit by leaving out halves of the suspects. It sets aside what
 // was at fault before, if that is enough, and the rest of a namespace after
 // searchPatience.
 func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
-	excluded := s.excluded()
-	if len(suspects) == 0 {
-		s.why = "no resource is known to be at fault, so the templates are to blame"
-		return nil
-	}
-	without := func(some []Resource) *attempt { return s.loop.attempt(ctx, slices.Concat(excluded, some), s.closed) }
 	old := slices.DeleteFunc(slices.Clone(suspects), func(r Resource) bool { return !s.offended(r) })
 	if s.maySetAside() && len(old) > 0 {
-		if a := without(old); a.err == nil {
+		if a := s.without(ctx, old); a.err == nil {
 			s.last, s.aside = a, append(s.aside, old...)
 			return nil
 		}
 	}
-	valid := without(suspects)
-	for range s.loop.opts.QuarantineTries {
-		if valid.err == nil || !valid.verdict {
-			break
-		}
-		meanwhile := s.changed(ctx, valid, valid.excluded)
-		if len(meanwhile) == 0 {
-			s.why = "it is as wrong without every resource that changed, so the templates are to blame"
-			return nil
-		}
-		if s.closeAll(ctx, meanwhile, func(r Resource) bool { return s.maySetAside() && among(suspects, r.Namespace) }) {
-			return nil // it changes faster than it can be looked for
-		}
-		suspects = append(suspects, meanwhile...)
-		valid = without(suspects)
-	}
-	if valid.err != nil {
+	suspects, valid := s.withoutAll(ctx, suspects)
+	if valid == nil {
 		return nil
 	}
 	slices.SortStableFunc(suspects, func(a, b Resource) int { return strings.Compare(a.Namespace, b.Namespace) })
@@ -346,23 +266,23 @@ func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 				return nil
 			}
 		}
-		switch a := without(suspects[:n]); {
-		case a.err == nil:
-			enough, valid = n, a
-		case a.verdict:
-			meanwhile := s.changed(ctx, a, slices.Concat(a.excluded, suspects))
-			if len(meanwhile) == 0 {
-				few = n
-				continue
-			}
-			// It may be wrong because of these, and not because of the other suspects.
-			if s.restarts++; s.restarts > s.loop.opts.QuarantineTries ||
-				s.closeAll(ctx, meanwhile, func(r Resource) bool { return s.maySetAside() && among(suspects, r.Namespace) }) {
+		a := s.without(ctx, suspects[:n])
+		if a.err != nil && !a.verdict {
+			return nil
+		}
+		meanwhile := slices.DeleteFunc(s.changed(ctx, a, a.excluded), func(r Resource) bool { return slices.Contains(suspects, r) })
+		switch {
+		case len(meanwhile) > 0: // it may be right or wrong because of these, and not because of the other suspects
+			if s.restarts++; s.restarts > s.loop.opts.QuarantineTries || s.hostile(ctx, meanwhile, suspects) {
 				return nil
 			}
+			changed := newExcluded(meanwhile).resources
+			suspects = slices.DeleteFunc(suspects, func(r Resource) bool { return changed[r.identity()] })
 			return s.halve(ctx, slices.Concat(suspects, meanwhile))
+		case a.err == nil:
+			enough, valid = n, a
 		default:
-			return nil
+			few = n
 		}
 	}
 	found := culprit{resource: suspects[enough-1], fault: s.fault(suspects[enough-1])}
@@ -370,6 +290,35 @@ func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 		s.last = valid
 	}
 	return []culprit{found}
+}
+
+// withoutAll is a valid attempt without all suspects, and what changed meanwhile; nil
+// where there is none.
+func (s *search) withoutAll(ctx context.Context, suspects []Resource) (all []Resource, valid *attempt) {
+	if len(suspects) == 0 {
+		s.why = "no resource is known to be at fault, so the templates are to blame"
+		return nil, nil
+	}
+	valid = s.without(ctx, suspects)
+	for range s.loop.opts.QuarantineTries {
+		if valid.err == nil || !valid.verdict {
+			break
+		}
+		meanwhile := s.changed(ctx, valid, valid.excluded)
+		if len(meanwhile) == 0 {
+			s.why = "it is as wrong without every resource that changed, so the templates are to blame"
+			return nil, nil
+		}
+		if s.hostile(ctx, meanwhile, suspects) {
+			return nil, nil // it changes faster than it can be looked for
+		}
+		suspects = append(suspects, meanwhile...)
+		valid = s.without(ctx, suspects)
+	}
+	if valid.err != nil {
+		return nil, nil
+	}
+	return suspects, valid
 }
 
 // among reports whether one of some resources is of a namespace.
