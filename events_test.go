@@ -19,12 +19,13 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/event"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
 // reports are the events that say something of themselves.
 func reports() []event.Event {
-	return slices.Concat(reconcile.Events(), settings.Events(), fetch.Events())
+	return slices.Concat(reconcile.Events(), settings.Events(), fetch.Events(), observe.Events())
 }
 
 // Names are for ever, and one for each event; events that count the same metric do

@@ -23,7 +23,7 @@ var surroundings = map[string]string{
 	"eventbus":   `ctx context.Context, result *dataplane.Result`,
 	"render":     `engine *templating.Engine, local *dataplane.Local, ingresses []*networkingv1.Ingress`,
 	"reconcile":  `ctx context.Context, renderer reconcile.Renderer, validator reconcile.Validator, local *dataplane.Local, bus *eventbus.Bus`,
-	"observe":    `ctx context.Context, bus *eventbus.Bus, loop *reconcile.Loop`,
+	"observe":    `ctx context.Context, bus *eventbus.Bus, loop *reconcile.Loop, folder *k8swatch.Folder`,
 	"settings":   `ctx context.Context, bus *eventbus.Bus, folder *k8swatch.Folder, local *dataplane.Local, validator reconcile.Validator`,
 }
 

@@ -13,24 +13,25 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
-// newDebug makes all that watches the controller: metrics, the log, traces, and
-// the server that shows them. It is called before the bus starts.
+// newDebug makes all that watches the controller: metrics, the log, checks, traces,
+// and the server that shows them. It is called before the bus starts.
 //
 // There are no traces without a provider. To have them, make one with the
 // exporter of your choice and hand it over here:
 //
 //	observe.Trace(c.bus, provider)
-func (c *controller) newDebug() *observe.Server {
+func (c *controller) newDebug() (*observe.Observer, *observe.Server) {
 	subject := observe.Subject{
-		Loop: c.loop, Config: c.cfg.public,
+		Loop: c.loop, Config: c.cfg.public, HTTP: c.http.Resources,
 		Watched: []func() map[schema.GroupVersionResource]k8swatch.State{c.watchers.States, c.instances.States},
 	}
 	if c.cfg.remote() {
 		subject.Credentials = c.credentialsInfo
 	}
-	server := observe.New(c.bus, subject, c.log).Server()
+	observer := observe.New(c.bus, subject, c.log)
+	server := observer.Server()
 	server.Addr, server.Token, server.Logger = c.cfg.debugAddr, c.cfg.debugToken, c.log
-	return server
+	return observer, server
 }
 
 // credentialsInfo says which credentials there are, and nothing of what they

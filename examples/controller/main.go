@@ -208,13 +208,14 @@ func (c *controller) start(ctx context.Context) error {
 
 // run serves until ctx ends.
 func (c *controller) run(ctx context.Context) error {
-	debug := c.newDebug()
+	observer, debug := c.newDebug()
 	c.printPlans()
 	c.bus.Start()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.watchers.Run(ctx) })
 	g.Go(func() error { return c.instances.Run(ctx) })
 	g.Go(func() error { return c.http.Run(ctx) })
+	g.Go(func() error { return observer.Run(ctx) })
 	if c.folder != nil {
 		g.Go(func() error { return c.folder.Run(ctx) })
 	}
@@ -228,7 +229,6 @@ func (c *controller) run(ctx context.Context) error {
 		g.Go(func() error { return c.election.Run(ctx, c.lead) })
 	}
 	if c.cfg.debugAddr != "" {
-		debug.Register("http", func() any { return c.http.Resources() })
 		g.Go(func() error { return debug.Run(ctx) })
 	}
 	g.Go(func() error {

@@ -196,7 +196,8 @@ func (c *controller) newLoop() (err error) {
 
 // serve runs everything until ctx ends, or something fails.
 func (c *controller) serve(ctx context.Context) error {
-	debug := observe.New(c.bus, observe.Subject{Loop: c.loop, Settings: c.live.State}, c.log).Server()
+	observer := observe.New(c.bus, observe.Subject{Loop: c.loop, Settings: c.live.State}, c.log)
+	debug := observer.Server()
 	debug.Addr, debug.Token, debug.Logger = c.debugAddr, c.debugToken, c.log
 	if c.local != nil {
 		if previous, err := c.local.Current(ctx); err == nil {
@@ -208,6 +209,7 @@ func (c *controller) serve(ctx context.Context) error {
 	g.Go(func() error { return c.live.Run(ctx) })
 	g.Go(func() error { return c.loop.Run(ctx) })
 	g.Go(func() error { return c.follow(ctx) })
+	g.Go(func() error { return observer.Run(ctx) })
 	if c.local != nil {
 		g.Go(func() error { return c.local.Run(ctx) })
 	} else {

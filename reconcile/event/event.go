@@ -39,6 +39,11 @@ type Report struct {
 	Err            error             // that the sentence tells of; nil: none
 	Result         *dataplane.Result // of a deployment; nil: none, or not known
 
+	// Repeat counts how often the same went on in a row, with this time; 0 and 1: it
+	// is the first. Logs and pages have a line at 1, 2, 4, 8 …, and where Err is
+	// another than before. Events are the same by name, instance and Fields.
+	Repeat int
+
 	// Fields are what else people search a log for: "hash", "resource", "source".
 	Fields []slog.Attr
 

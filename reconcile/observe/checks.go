@@ -6,19 +6,22 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
 // stallTime is after how long something that has not ended counts as stalled: far
 // above all time-outs, which end it long before.
 const stallTime = 5 * time.Minute
 
-// addChecks adds a check for each component of a subject.
+// addChecks adds a check for each component of a subject. Those are quiet that the
+// events of the loop and of settings tell of, or that are so at each start.
 func addChecks(bus *eventbus.Bus, s *Subject) {
 	p := &progress{deploying: map[string]time.Time{}}
 	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { p.hear(d.Event) })
@@ -26,25 +29,28 @@ func addChecks(bus *eventbus.Bus, s *Subject) {
 	h.Check("reconciliation", Live, p.reconciles)
 	h.Check("deployment", Live, func() error { return p.deploys(s.Loop == nil || s.Loop.State().Leading) })
 	if s.Loop != nil {
-		h.Check("configuration", ReadyToServe, func() error { return ready(s.Loop.State()) })
-		h.Check("instances", Reported, func() error { return failed(s.Loop.State()) })
-		h.Check("quarantine", Reported, func() error { return quarantined(s.Loop.State()) })
+		h.CheckQuietly("configuration", ReadyToServe, func() error { return ready(s.Loop.State()) })
+		h.CheckQuietly("instances", Reported, func() error { return failed(s.Loop.State()) })
+		h.CheckQuietly("quarantine", Reported, func() error { return quarantined(s.Loop.State()) })
 	}
 	if len(s.Watched) > 0 || s.Settings != nil {
-		h.Check("sync", ReadyToServe, func() error {
+		h.CheckQuietly("sync", ReadyToServe, func() error {
 			return watchesThat(s.watches(), func(w k8swatch.State) bool { return !w.Synced })
 		})
 		h.Check("watches", Reported, func() error {
-			return watchesThat(s.watches(), func(w k8swatch.State) bool { return w.Phase != k8swatch.PhaseSynced })
+			return watchesThat(s.watches(), func(w k8swatch.State) bool {
+				return w.Phase != k8swatch.PhaseSynced && (w.Phase != k8swatch.PhaseStarting || w.Err != nil)
+			})
 		})
 	}
+	if s.HTTP != nil {
+		h.Check("http", Reported, func() error { return notFetched(s.HTTP()) })
+	}
+	if s.Credentials != nil {
+		h.CheckQuietly("credentials", Reported, func() error { return errorOf(s.Credentials().Error) })
+	}
 	if s.Settings != nil {
-		h.Check("settings", Reported, func() error {
-			if state := s.Settings(); state.Error != "" {
-				return errors.New(state.Error)
-			}
-			return nil
-		})
+		h.CheckQuietly("settings", Reported, func() error { return errorOf(s.Settings().Error) })
 	}
 }
 
@@ -104,7 +110,7 @@ func (p *progress) deploys(leading bool) error {
 			errs = append(errs, fmt.Errorf("instance %s is being deployed to for %s", name, brief(took)))
 		}
 	}
-	return joined(errs)
+	return errors.Join(errs...)
 }
 
 // ready says what the loop waits for until it is ready, as
@@ -128,7 +134,7 @@ func ready(s reconcile.State) error {
 			errs = append(errs, fmt.Errorf("instance %s has no configuration yet: %s", e.Name, why))
 		}
 	}
-	return joined(errs)
+	return errors.Join(errs...)
 }
 
 func failed(s reconcile.State) error {
@@ -138,7 +144,7 @@ func failed(s reconcile.State) error {
 			errs = append(errs, fmt.Errorf("instance %s failed %s: %s", e.Name, times(e.Failures), e.Error))
 		}
 	}
-	return joined(errs)
+	return errors.Join(errs...)
 }
 
 func quarantined(s reconcile.State) error {
@@ -146,7 +152,7 @@ func quarantined(s reconcile.State) error {
 	for _, q := range s.Quarantined {
 		errs = append(errs, errors.New(q.String()))
 	}
-	return joined(errs)
+	return errors.Join(errs...)
 }
 
 func watchesThat(watches map[string]k8swatch.State, are func(k8swatch.State) bool) error {
@@ -157,19 +163,29 @@ func watchesThat(watches map[string]k8swatch.State, are func(k8swatch.State) boo
 			if w.Err != nil {
 				says += ": " + w.Err.Error()
 			}
-			errs = append(errs, fmt.Errorf("%s is %s", name, says))
+			errs = append(errs, fmt.Errorf("%s: %s", name, says))
 		}
 	}
-	return joined(errs)
+	return errors.Join(errs...)
 }
 
-// joined joins errors, but not thousands.
-func joined(errs []error) error {
-	const most = 10
-	if more := len(errs) - most; more > 0 {
-		errs = append(errs[:most:most], fmt.Errorf("and %d more", more))
+// notFetched names the URLs whose last fetch failed.
+func notFetched(all []fetch.Resource) error {
+	var errs []error
+	for _, r := range all {
+		if r.Error != "" {
+			errs = append(errs, fmt.Errorf("%s: failed %s: %s", r.URL, times(r.Failures), strings.TrimPrefix(r.Error, "http.Fetch "+r.URL+": ")))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// errorOf is the error with a text, nil for none.
+func errorOf(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
 }
 
 func times(n int) string {

@@ -14,7 +14,9 @@ import (
 
 // Comment logs, until the bus is closed, one line for each [event.Event] with
 // a sentence: each reconciliation that changed something, each deployment, each
-// failure, each resource that is refused. If log is nil, it is slog.Default().
+// failure, each resource that is refused. What fails again and again has a line at
+// the 1st, 2nd, 4th, 8th … time, and where its cause is another. If log is nil, it is
+// slog.Default().
 //
 // The message is the sentence. The attributes are for searching:
 // "reconciliation", "instance", "took", the fields of the report such as "hash"
@@ -23,11 +25,37 @@ func Comment(bus *eventbus.Bus, log *slog.Logger) *eventbus.Subscription {
 	if log == nil {
 		log = slog.Default()
 	}
+	said := repeats{}
 	return eventbus.Subscribe(bus, func(ctx context.Context, d eventbus.Delivery[any]) {
-		if r := reportOf(d.Event); r.Sentence != "" {
+		if r := reportOf(d.Event); r.Sentence != "" && said.worth(r) {
 			log.LogAttrs(ctx, r.Level, printable.Text(r.Sentence), attrs(r)...)
 		}
 	})
+}
+
+// repeats are the causes that were said of what goes on in a row.
+type repeats map[string]map[string]bool
+
+// worth reports whether a line says something new; see [event.Report.Repeat].
+func (s repeats) worth(r event.Report) bool {
+	if r.Repeat == 0 {
+		return true
+	}
+	of, cause := fmt.Sprint(r.Name, r.Instance, r.Fields), ""
+	if r.Err != nil {
+		cause = shape(r.Err.Error())
+	}
+	if len(s) > maxSaid*maxSaid { // of instances that are gone
+		clear(s)
+	}
+	if s[of] == nil || r.Repeat == 1 {
+		s[of] = map[string]bool{}
+	}
+	fresh := !s[of][cause] && len(s[of]) < maxSaid
+	if fresh {
+		s[of][cause] = true
+	}
+	return fresh || r.Repeat&(r.Repeat-1) == 0
 }
 
 // reportOf is what an event says; nothing for one that says nothing of itself.

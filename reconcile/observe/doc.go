@@ -7,6 +7,7 @@
 //	observer := observe.New(bus, observe.Subject{Loop: loop}, slog.Default())
 //	observe.Trace(bus, provider) // where there is one
 //	bus.Start()
+//	go observer.Run(ctx) // the log says what a check finds
 //	server := observer.Server()
 //	server.Addr = "unix:/run/haptic/debug.sock" // or a Token: see [Server]
 //	err = server.Run(ctx)

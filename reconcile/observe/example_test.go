@@ -61,6 +61,25 @@ func ExampleComment() {
 	// level=INFO msg="new valid configuration of 80 lines in 6 sections and 2 files from 2 Ingress, after Ingress changed" reconciliation=3 took=1ms hash=6b86b273 event=reconciliation.completed
 }
 
+func ExampleObserver_Run() {
+	bus := eventbus.New(nil)
+	observer := observe.New(bus, observe.Subject{}, plain())
+	told := make(chan struct{})
+	eventbus.Subscribe(bus, func(context.Context, eventbus.Delivery[observe.ComponentFailed]) { close(told) })
+	observer.Health.Check("manifests", observe.Reported, func() error { return errors.New("shop.yaml:3: no such field") })
+	bus.Start()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-told
+		cancel()
+	}()
+	fmt.Println(observer.Run(ctx))
+	_ = bus.Close(context.Background())
+	// Unordered output:
+	// <nil>
+	// level=WARN msg="manifests: shop.yaml:3: no such field" component=manifests event=component.failed
+}
+
 func ExamplePrintable() {
 	out := observe.Printable(os.Stdout)
 	fmt.Fprintln(out, "error:", errors.New("Ingress shop/\x1b[2J\u202eweb"))

@@ -43,10 +43,13 @@ type Health struct {
 type check struct {
 	component string
 	probe     Probe
+	quiet     bool // no event tells of it
 	f         func() error
 
 	mu   sync.Mutex
 	call *call // that has not returned
+
+	story story // of [Observer.Run] alone
 }
 
 type call struct {
@@ -60,17 +63,40 @@ type finding struct {
 	Component string `json:"component"`
 	Probe     Probe  `json:"probe"`
 	Error     string `json:"error,omitempty"` // "": all is well
+
+	check  *check
+	causes []error // of Error
 }
 
-// Check adds a component. f is called for each probe and each page, once at a
-// time, and says what is wrong, nil for nothing. One that takes longer than a
-// second counts as stalled, until it returns. A second check of the same
-// component replaces the first.
+// maxCauses is how many causes of one check are shown; the others are counted.
+const maxCauses = 10
+
+// Check adds a component. f is called each second by [Observer.Run], for each probe,
+// scrape and page, once at a time. It says what is wrong, nil for nothing. One that
+// takes longer than a second counts as stalled, until it returns. A second check of
+// the same component replaces the first.
+//
+// The component is a row of the page, of the probes with ?verbose, and of
+// haptic_component_healthy. The log has a line when it begins to fail, and one when it
+// is in order again: [ComponentFailed], [ComponentRecovered].
+//
+// Errors that [errors.Join] joined are causes of their own, each with its lines. What
+// stands before the first ": " of a cause names it: "shop.yaml:3: no such field". Words
+// that begin with a digit, such as counts and durations, may change meanwhile.
 func (h *Health) Check(component string, p Probe, f func() error) {
+	h.add(&check{component: component, probe: p, f: f})
+}
+
+// CheckQuietly is [Health.Check] for a component whose failures other events tell:
+// the log has no line for the check.
+func (h *Health) CheckQuietly(component string, p Probe, f func() error) {
+	h.add(&check{component: component, probe: p, f: f, quiet: true})
+}
+
+func (h *Health) add(c *check) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.checks = slices.DeleteFunc(slices.Clone(h.checks), func(c *check) bool { return c.component == component })
-	h.checks = append(h.checks, &check{component: component, probe: p, f: f})
+	h.checks = append(slices.DeleteFunc(slices.Clone(h.checks), func(o *check) bool { return o.component == c.component }), c)
 }
 
 // findings asks all checks, at once, and returns what they found, in the order in
@@ -83,10 +109,8 @@ func (h *Health) findings() []finding {
 	var wg sync.WaitGroup
 	for i, c := range checks {
 		wg.Go(func() {
-			all[i] = finding{Component: c.component, Probe: c.probe}
-			if err := c.ask(); err != nil {
-				all[i].Error = err.Error()
-			}
+			all[i] = finding{Component: c.component, Probe: c.probe, check: c, causes: causes(c.ask())}
+			all[i].Error = list(all[i].causes, maxCauses, "\n")
 		})
 	}
 	wg.Wait()

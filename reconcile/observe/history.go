@@ -48,13 +48,14 @@ type history struct {
 	ring, failures *eventbus.Ring[entry]
 
 	mu     sync.Mutex
+	said   repeats
 	plans  map[string]planEntry // by instance
 	leader string
 }
 
 // newHistory subscribes to bus.
 func newHistory(bus *eventbus.Bus) *history {
-	h := &history{ring: eventbus.NewRing[entry](128), failures: eventbus.NewRing[entry](64), plans: map[string]planEntry{}}
+	h := &history{ring: eventbus.NewRing[entry](128), failures: eventbus.NewRing[entry](64), said: repeats{}, plans: map[string]planEntry{}}
 	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { h.hear(d, time.Now()) })
 	return h
 }
@@ -75,7 +76,7 @@ func (h *history) hear(d eventbus.Delivery[any], now time.Time) {
 		_, drift := d.Event.(reconcile.DriftRepaired)
 		h.plan(r, drift, now)
 	}
-	if r.Sentence == "" {
+	if r.Sentence == "" || !h.said.worth(r) {
 		return
 	}
 	e := entry{now, d.Seq, r.Level.String(), r.Name, r.Reconciliation, r.Instance, r.Sentence}

@@ -25,7 +25,7 @@ import (
 // Names of resources are no labels, and the series of an instance go away with it.
 func NewMetrics(bus *eventbus.Bus, s Subject) *prometheus.Registry {
 	c := &counted{registry: prometheus.NewRegistry(), families: map[string]*family{}}
-	for _, e := range slices.Concat(reconcile.Events(), settings.Events(), fetch.Events()) {
+	for _, e := range slices.Concat(reconcile.Events(), settings.Events(), fetch.Events(), Events()) {
 		for _, m := range e.Report().Metrics {
 			c.family(m)
 		}

@@ -1,0 +1,227 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile/event"
+)
+
+// askEvery is how often [Observer.Run] asks all checks. With the time that a check may
+// take, an event follows its cause within two seconds.
+const askEvery = time.Second
+
+// flapTime is for how long after its end a failure that begins anew counts as a
+// repetition.
+const flapTime = 5 * time.Minute
+
+// maxSaid bounds the texts that are remembered, so that each has one line.
+const maxSaid = 64
+
+// Events returns one value of each event of this package, without fields.
+func Events() []event.Event { return []event.Event{ComponentFailed{}, ComponentRecovered{}} }
+
+// ComponentFailed says that a check of [Health] found something new to be wrong.
+// [Observer.Run] publishes it once, not as long as it is wrong.
+type ComponentFailed struct {
+	Component string
+	Err       error // what is new
+	Probe     Probe
+	Times     int // that this began, with this one, in a short time
+}
+
+// Report implements [event.Event].
+func (e ComponentFailed) Report() event.Report {
+	r := event.Report{Name: "component.failed", Level: slog.LevelError, Err: e.Err, Repeat: e.Times, Fields: componentField(e.Component),
+		Sentence: e.Component + ": " + list(causes(e.Err), 3, "; ") + again(e.Times)}
+	if e.Probe == Reported {
+		r.Level = slog.LevelWarn
+	}
+	return r
+}
+
+// ComponentRecovered takes a [ComponentFailed] back, for what it names.
+type ComponentRecovered struct {
+	Component string
+	Of        string        // what is in order again: "shop.yaml"; "": all of the component
+	Lasted    time.Duration // since it was found to be wrong
+	Times     int           // as in [ComponentFailed]
+}
+
+// Report implements [event.Event].
+func (e ComponentRecovered) Report() event.Report {
+	s := e.Component + ": in order again after " + brief(e.Lasted) + again(e.Times)
+	if e.Of != "" {
+		s += ": " + e.Of
+	}
+	return event.Report{Name: "component.recovered", Level: slog.LevelInfo, Repeat: e.Times, Fields: componentField(e.Component), Sentence: s}
+}
+
+func componentField(name string) []slog.Attr { return []slog.Attr{slog.String("component", name)} }
+
+func again(times int) string {
+	if times < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d times in a short time)", times)
+}
+
+// Run asks all checks of Health each second until ctx ends, and publishes what begins
+// and stops to be wrong: without it, pages, probes and metrics know of that, and the
+// log does not. It returns nil.
+func (o *Observer) Run(ctx context.Context) error {
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		all := o.Health.findings()
+		if ctx.Err() != nil {
+			return nil // what ends now has not failed
+		}
+		for _, f := range all {
+			if !f.check.quiet {
+				f.check.story.tell(o.bus, f, time.Now())
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// story is what was told of a check: its causes by name.
+type story map[string]*chapter
+
+// chapter is one cause.
+type chapter struct {
+	name         string
+	began, ended time.Time // ended is zero while it lasts
+	times        int
+	said         map[string]bool // its texts
+}
+
+// tell publishes what a finding adds to the story.
+func (s *story) tell(bus *eventbus.Bus, f finding, now time.Time) {
+	if *s == nil {
+		*s = story{}
+	}
+	var fresh []error
+	there, times := map[string]bool{}, 0
+	for _, cause := range f.causes {
+		key := subject(cause.Error())
+		there[key] = true
+		c := (*s)[key]
+		if c == nil {
+			c = &chapter{name: figures.ReplaceAllString(before(cause.Error()), ""), began: now, times: 1, said: map[string]bool{}}
+			(*s)[key] = c
+		} else if !c.ended.IsZero() {
+			c.began, c.ended, c.times = now, time.Time{}, c.times+1
+			clear(c.said)
+		}
+		if text := shape(cause.Error()); !c.said[text] && len(c.said) < maxSaid {
+			c.said[text] = true
+			fresh = append(fresh, cause)
+			if times == 0 || c.times < times {
+				times = c.times
+			}
+		}
+	}
+	if len(fresh) > 0 {
+		eventbus.Publish(bus, ComponentFailed{Component: f.Component, Err: errors.Join(fresh...), Probe: f.Probe, Times: times})
+	}
+	s.close(bus, f, there, now)
+}
+
+// close publishes what is no longer there.
+func (s *story) close(bus *eventbus.Bus, f finding, there map[string]bool, now time.Time) {
+	var gone []*chapter
+	for _, key := range slices.Sorted(maps.Keys(*s)) {
+		switch c := (*s)[key]; {
+		case there[key]:
+		case c.ended.IsZero():
+			c.ended = now
+			gone = append(gone, c)
+		case now.Sub(c.ended) > flapTime:
+			delete(*s, key)
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	e := ComponentRecovered{Component: f.Component, Times: gone[0].times}
+	began := gone[0].began
+	var names []error
+	for _, c := range gone {
+		e.Times = min(e.Times, c.times)
+		names = append(names, errors.New(c.name))
+		if c.began.Before(began) {
+			began = c.began
+		}
+	}
+	if e.Lasted = now.Sub(began); len(there) > 0 {
+		e.Of = list(names, 3, ", ")
+	}
+	eventbus.Publish(bus, e)
+}
+
+// causes are the errors that [errors.Join] joined, of any depth.
+func causes(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var texts []string
+	for _, part := range joined.Unwrap() {
+		texts = append(texts, part.Error())
+	}
+	if strings.Join(texts, "\n") != err.Error() { // it says more than its parts
+		return []error{err}
+	}
+	var all []error
+	for _, part := range joined.Unwrap() {
+		all = append(all, causes(part)...)
+	}
+	return all
+}
+
+// list joins the first errors, and counts the others.
+func list(errs []error, most int, separator string) string {
+	var texts []string
+	for _, err := range errs[:min(most, len(errs))] {
+		texts = append(texts, err.Error())
+	}
+	if more := len(errs) - most; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, separator)
+}
+
+// before is what names a cause.
+func before(text string) string {
+	name, _, _ := strings.Cut(text, ": ")
+	return name
+}
+
+// subject tells causes apart: what names one, without its figures.
+func subject(text string) string { return shape(before(text)) }
+
+// figures are those of a text that may change from one time to the next.
+var figures = regexp.MustCompile(`(^|[\s(])\d\S*|(:\d+)+:?(\s|$)`)
+
+// shape is a text without the figures that may change from one time to the next: the
+// words that begin with a digit, and the lines and columns behind a name.
+func shape(text string) string {
+	return figures.ReplaceAllString(text, "#")
+}
