@@ -26,6 +26,13 @@ var (
 	// the configuration or the instance: a later Sync succeeds.
 	ErrOldWorkers = config.ErrOldWorkers
 
+	// ErrListen says that HAProxy could not listen on an address of the configuration:
+	// another process has it, or no interface. A [Local] tries no reload then, since
+	// that would make HAProxy refuse connections for seconds. What takes no reload is
+	// done. The error wraps [ErrReload], too. A later Sync succeeds once the address
+	// is free.
+	ErrListen = config.ErrListen
+
 	// ErrUnauthorized says that the credentials are wrong.
 	ErrUnauthorized = config.ErrUnauthorized
 

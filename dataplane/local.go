@@ -151,7 +151,9 @@ func (l *Local) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
 // gets no new ones and is deleted at a later change.
 //
 // When a reload has to wait for old workers to end, Sync does what takes no reload,
-// and the error wraps [ErrOldWorkers].
+// and the error wraps [ErrOldWorkers]. The same holds, with [ErrListen], where HAProxy
+// cannot listen on an address that the configuration adds: a reload would fail, and
+// HAProxy would refuse all connections for 2 to 3 s.
 //
 // Sync needs [Local.Run], which it gives a few seconds to begin, and for which it
 // waits while that starts HAProxy. The Result comes with an error, too, and says

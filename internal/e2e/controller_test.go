@@ -192,19 +192,6 @@ func (c *controller) thaw() {
 	}
 }
 
-// betweenReloads calls f while HAProxy loads nothing and nobody tells it to.
-func (c *controller) betweenReloads(f func()) {
-	c.t.Helper()
-	c.freeze()
-	defer c.thaw()
-	// Its master answers once it has loaded; what it was told just before the
-	// freeze, it has at least begun when it answers first.
-	for range 2 {
-		c.reloads()
-	}
-	f()
-}
-
 // visit asks over HTTP.
 func (c *controller) visit() *visitor { return newVisitor("http", c.http, noTLS()) }
 

@@ -21,7 +21,7 @@ var survived = []struct{ fault, tests string }{
 	{"client is killed before or after each call", "dataplane.TestClientKilledAtEachRequest dataplane.TestLocalKilledAtEachStep internal/e2e.TestControllerKilled"},
 	{"202, then the reload fails", "dataplane.TestClientFailedReload dataplane.TestClientSharedFailedReload internal/e2e.TestSoak"},
 	{"second writer", "dataplane.TestClientSecondWriter dataplane.TestClientSecondWriterAnywhere dataplane.TestClientSharedSecondWriter"},
-	{"port is taken", "internal/e2e.TestPortTaken internal/e2e.TestPortTakenAtReload dataplane.TestLocalPortTaken"},
+	{"port is taken", "internal/e2e.TestPortTaken internal/e2e.TestPortTakenAtReload dataplane.TestLocalPortTaken dataplane.TestLocalReloadOntoATakenPort dataplane.TestLocalReloadOntoItsOwnPort"},
 	{"bad certificate at a reload", "internal/e2e.TestBadInput examples/controller/ingress.TestCertificates dataplane.TestContractRefused"},
 	{"invalid configuration is rendered", "internal/e2e.TestQuarantine reconcile.TestWhatFailsLeavesTheLastGoodOne dataplane.TestClientRefusedConfiguration"},
 	{"haproxy is missing", "internal/e2e.TestHAProxyMissing dataplane.TestLocalMissingHAProxy validate.TestContextAndBinary"},

@@ -19,6 +19,7 @@ var (
 	ErrInvalid      = errors.New("configuration refused")
 	ErrReload       = errors.New("reload failed")
 	ErrOldWorkers   = errors.New("a reload waits for old workers to end")
+	ErrListen       = errors.New("HAProxy cannot listen")
 	ErrUnauthorized = errors.New("not authorised")
 	ErrUnsupported  = errors.New("not supported")
 	ErrNotRunning   = errors.New("haproxy is not running")
@@ -80,6 +81,8 @@ func At(stage string, err error) *Error {
 // configuration or the credentials. The status is that of the answer, 0 for none.
 func Retryable(err error, status int) bool {
 	switch {
+	case errors.Is(err, ErrListen):
+		return true
 	case err == nil,
 		errors.Is(err, ErrInvalid), errors.Is(err, ErrInvalidConfig), errors.Is(err, ErrReload),
 		errors.Is(err, ErrUnauthorized), errors.Is(err, ErrUnsupported),

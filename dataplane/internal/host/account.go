@@ -2,9 +2,13 @@ package host
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strconv"
 
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
@@ -45,4 +49,31 @@ func (a *account) own(at string) error {
 		mode = 0o750
 	}
 	return errors.Join(os.Chown(at, 0, a.GID), os.Chmod(at, mode))
+}
+
+// mayNotBecome refuses a line of the desired configuration that HAProxy has the rights
+// for only as root, unless the running one has it. The new worker would end there, up to
+// HAProxy 3.0 when the old one has been told to go, and take the whole HAProxy with it.
+func (a *account) mayNotBecome(running, desired *config.Config) error {
+	if a == nil {
+		return nil
+	}
+	ours := map[string][]string{"chroot": nil, "user": {a.Name}, "uid": {strconv.Itoa(a.UID)}, "gid": {strconv.Itoa(a.GID)}}
+	lines := func(c *config.Config) (all []config.Line) {
+		for i := range c.Index().List {
+			if s := &c.Index().List[i]; s.Kind == "global" {
+				all = append(all, s.Lines()...)
+			}
+		}
+		return all
+	}
+	before := lines(running)
+	for _, l := range lines(desired) {
+		good, needsRights := ours[l.Keyword()]
+		if needsRights && !slices.Contains(good, l.Word(1)) && !slices.ContainsFunc(before, l.Equal) {
+			return &config.Error{Stage: "reload", File: config.MainFile, Err: fmt.Errorf("%w: \"%s %s\" of the global section takes the rights of root, "+
+				"and HAProxy runs under account %s: remove the line", config.ErrReload, l.Keyword(), l.Word(1), a.Name)}
+		}
+	}
+	return nil
 }

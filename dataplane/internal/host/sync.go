@@ -49,8 +49,9 @@ func (h *Host) DryRun(ctx context.Context, desired *config.Config) ([]change.Ste
 // with it. Runtime changes are told first and then stored. Everything else is
 // stored first, and then takes one reload.
 //
-// A reload waits while there are as many old workers as may be. The error wraps
-// [config.ErrOldWorkers] then, and what takes no reload is done.
+// A reload waits while there are as many old workers as may be, and while HAProxy
+// could not listen where it shall. The error wraps [config.ErrOldWorkers] or
+// [config.ErrListen] then, and what takes no reload is done.
 //
 // If HAProxy cannot load the configuration, the error wraps [config.ErrReload] and
 // has HAProxy's words. The files are as before and the old process serves on. The
@@ -76,12 +77,28 @@ func (h *Host) Sync(ctx context.Context, desired *config.Config, limits change.L
 	if err != nil {
 		return &s.out, fail("probe", err)
 	}
-	spent := s.pid != 0 && len(procs.Old) >= h.opts.MaxOldWorkers
-	s.limits.NoReload = limits.NoReload || spent
+	held := s.held(procs)
+	s.limits.NoReload = limits.NoReload || held != nil
 	if err = fail("sync", s.run(ctx)); err == nil && len(s.out.Left) > 0 && !limits.NoReload {
-		err = fail("reload", fmt.Errorf("%w: %d have connections, and at most %d may", config.ErrOldWorkers, len(procs.Old), h.opts.MaxOldWorkers))
+		err = held
 	}
 	return &s.out, err
+}
+
+// held says why there can be no reload now.
+func (s *syncing) held(procs haproxyctl.Procs) error {
+	switch most := s.h.opts.MaxOldWorkers; {
+	case s.pid == 0:
+		return nil
+	case len(procs.Old) >= most:
+		return fail("reload", fmt.Errorf("%w: %d have connections, and at most %d may", config.ErrOldWorkers, len(procs.Old), most))
+	case s.limits.NoReload, change.ImpactOf(s.steps) != change.Reload && !s.h.doubt:
+		return nil
+	}
+	if err := s.h.account.mayNotBecome(s.running, s.desired); err != nil {
+		return err
+	}
+	return s.h.tryToListen(s.running, s.desired, procs)
 }
 
 func (s *syncing) close() {

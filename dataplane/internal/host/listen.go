@@ -1,0 +1,275 @@
+package host
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
+)
+
+// listener is a TCP address that a configuration has HAProxy listen on.
+type listener struct {
+	address netip.AddrPort
+	only6   int // value of IPV6_V6ONLY; -1: the default of the kernel
+	line    int
+}
+
+// listenersOf finds the addresses of a text. Those whose meaning only HAProxy knows
+// are missing: names of hosts, variables, sockets that are no TCP, interfaces, network
+// namespaces, and everything in a text with conditional blocks.
+func listenersOf(x *config.Index) map[netip.AddrPort]listener {
+	all := make(map[netip.AddrPort]listener)
+	if x.Conditional() || strings.Contains(x.Text, "noreuseport") {
+		return all
+	}
+	for i := range x.List {
+		number := x.List[i].Line - 1
+		for raw := range strings.Lines(x.List[i].Text) {
+			number++
+			if text := strings.Trim(raw, " \t\r\n"); strings.HasPrefix(text, "bind") || strings.HasPrefix(text, "stats") {
+				addListeners(all, config.NewLine(text), number)
+			}
+		}
+	}
+	return all
+}
+
+// addListeners adds those of a line "bind" or "stats socket".
+func addListeners(all map[netip.AddrPort]listener, l config.Line, number int) {
+	at := 1
+	if l.Keyword() == "stats" && l.Word(1) == "socket" {
+		at = 2
+	}
+	if l.Expands() || at == 1 && l.Keyword() != "bind" || len(l.Words) <= at {
+		return
+	}
+	only6 := -1
+	for _, option := range l.Words[at+1:] {
+		switch option {
+		case "interface", "namespace", "transparent":
+			return
+		case "v6only":
+			only6 = 1
+		case "v4v6":
+			only6 = 0
+		}
+	}
+	for part := range strings.SplitSeq(l.Words[at], ",") {
+		ip, first, last, ok := parseBind(part)
+		for port := first; ok && port <= last; port++ {
+			address := netip.AddrPortFrom(ip, uint16(port)) //nolint:gosec // parseBind bounds it
+			all[address] = listener{address, only6, number}
+		}
+	}
+}
+
+// parseBind reads an address of a line "bind", such as "*:80", "ipv6@:443",
+// "127.0.0.1:8000-8010" and ":::80" (configuration manual, "bind" and 11.1).
+func parseBind(s string) (ip netip.Addr, first, last int, ok bool) {
+	ip = netip.IPv4Unspecified()
+	if family, rest, prefixed := strings.Cut(s, "@"); prefixed {
+		if family != "ipv4" && family != "ipv6" {
+			return ip, 0, 0, false
+		}
+		if s = rest; family == "ipv6" {
+			ip = netip.IPv6Unspecified()
+		}
+	}
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 {
+		return ip, 0, 0, false
+	}
+	host, ports := strings.Trim(s[:i], "[]"), s[i+1:]
+	var err1, err2, err3 error
+	if host != "" && host != "*" {
+		ip, err1 = netip.ParseAddr(host)
+	}
+	low, high, isRange := strings.Cut(ports, "-")
+	first, err2 = strconv.Atoi(low)
+	if last = first; isRange {
+		last, err3 = strconv.Atoi(high)
+	}
+	return ip, first, last, errors.Join(err1, err2, err3) == nil && ip.Zone() == "" && first > 0 && last <= 65535
+}
+
+// cannotListen is both errors, and reads as the first.
+type cannotListen struct{}
+
+func (cannotListen) Error() string   { return config.ErrListen.Error() }
+func (cannotListen) Unwrap() []error { return []error{config.ErrListen, config.ErrReload} }
+
+// tryToListen binds each address that the desired configuration adds to the running
+// one, as HAProxy would in a reload, and releases it. HAProxy itself pauses all of its
+// listeners for 2 to 3 s before it gives a reload up because of one address.
+//
+// It binds and never listens, so that no connection arrives. Like HAProxy it shares
+// addresses among sockets of one account (SO_REUSEPORT). What it cannot judge it
+// leaves to HAProxy: an address that another of its processes has, and an account or
+// a network namespace that this process cannot act in.
+func (h *Host) tryToListen(running, desired *config.Config, procs haproxyctl.Procs) error {
+	fresh := listenersOf(desired.Index())
+	for address := range listenersOf(running.Index()) {
+		delete(fresh, address)
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	uid, ok := accountOf(procs.MasterPID)
+	if !ok {
+		return nil
+	}
+	sorted := slices.SortedFunc(maps.Values(fresh), func(a, b listener) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), a.address.Compare(b.address))
+	})
+	failed := bindAs(uid, sorted)
+	var texts []string
+	line := 0
+	for _, l := range sorted {
+		if why := h.whyNot(l, failed[l.address], procs); why != "" {
+			texts = append(texts, fmt.Sprintf("on %s: %s", l.address, why))
+			line = cmp.Or(line, l.line)
+		}
+	}
+	const most = 3
+	if more := len(texts) - most; more > 0 {
+		texts = append(texts[:most], fmt.Sprintf("and on %d more", more))
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	text := strings.Join(texts, ", ") + "; HAProxy keeps its last configuration, and what takes no reload is applied"
+	return &config.Error{Stage: "reload", File: config.MainFile, Line: line, Err: cannotListen{}, Output: text}
+}
+
+// whyNot says why HAProxy cannot bind an address, or "" if it may.
+func (h *Host) whyNot(l listener, err error, procs haproxyctl.Procs) string {
+	switch {
+	case errors.Is(err, unix.EADDRINUSE):
+		pid := ownerOf(l.address)
+		if pid == procs.MasterPID || slices.ContainsFunc(slices.Concat(procs.Workers, procs.Loading, procs.Old), func(p haproxyctl.Proc) bool { return p.PID == pid }) {
+			return "" // it gives way
+		}
+		if pid == 0 && h.opts.NoStart {
+			return "" // it may be one of those, if this process sees others by their numbers
+		}
+		if pid == 0 {
+			return "another process has the address, which this account may not see"
+		}
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		return fmt.Sprintf("process %d (%s) has the address", pid, bytes.TrimSpace(name))
+	case errors.Is(err, unix.EADDRNOTAVAIL):
+		return "no interface of this host has the address"
+	case errors.Is(err, unix.EACCES) && h.account != nil && !h.opts.NoStart: // HAProxy has our rights, then
+		return "account " + h.account.Name + " lacks CAP_NET_BIND_SERVICE for a port this low"
+	}
+	return ""
+}
+
+// accountOf returns the user for whom a process makes sockets. It reports false if
+// this process cannot make such sockets, or not in the same network.
+func accountOf(pid int) (uid int, ok bool) {
+	ours, err1 := os.Readlink("/proc/self/ns/net")
+	theirs, err2 := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
+	status, err3 := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, line, _ := strings.Cut(string(status), "\nUid:")
+	_, err4 := fmt.Sscan(line, new(int), new(int), new(int), &uid) // real, effective, saved, file system
+	if errors.Is(err2, os.ErrPermission) {                         // of a process that changed its account: it is not ours to see
+		theirs, err2 = ours, nil
+	}
+	mine := os.Geteuid()
+	return uid, errors.Join(err1, err2, err3, err4) == nil && ours == theirs && (mine == 0 || mine == uid)
+}
+
+// bindAs binds addresses as that user and releases them. It returns the errors.
+func bindAs(uid int, all []listener) map[netip.AddrPort]error {
+	failed := make(map[netip.AddrPort]error)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends with its account
+		if _, err := unix.SetfsuidRetUid(uid); err != nil {
+			return
+		}
+		for _, l := range all {
+			if err := l.bind(); err != nil {
+				failed[l.address] = err
+			}
+		}
+	}()
+	<-done
+	return failed
+}
+
+// bind binds a socket with HAProxy's options, and closes it.
+func (l listener) bind() error {
+	family, to := unix.AF_INET, unix.Sockaddr(&unix.SockaddrInet4{Port: int(l.address.Port())})
+	if ip := l.address.Addr(); ip.Is4() {
+		to.(*unix.SockaddrInet4).Addr = ip.As4()
+	} else {
+		family, to = unix.AF_INET6, &unix.SockaddrInet6{Port: int(l.address.Port()), Addr: ip.As16()}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	err = errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
+	if family == unix.AF_INET6 && l.only6 >= 0 {
+		err = errors.Join(err, unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, l.only6))
+	}
+	return errors.Join(err, unix.Bind(fd, to))
+}
+
+// ownerOf finds the process that listens on an address, or on all addresses of the
+// host, at that port. It is 0 if that cannot be known.
+func ownerOf(address netip.AddrPort) int {
+	inodes := make(map[string]bool)
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		raw, _ := os.ReadFile(table)
+		for line := range strings.Lines(string(raw)) {
+			words := strings.Fields(line)
+			const local, state, inode, listens = 1, 3, 9, "0A"
+			if len(words) <= inode || words[state] != listens {
+				continue
+			}
+			ip, port, _ := strings.Cut(words[local], ":")
+			if port == fmt.Sprintf("%04X", address.Port()) && overlap(ip, address.Addr()) {
+				inodes["socket:["+words[inode]+"]"] = true
+			}
+		}
+	}
+	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && inodes[target] {
+			pid, _ := strconv.Atoi(strings.Split(link, "/")[2])
+			return pid
+		}
+	}
+	return 0
+}
+
+// overlap reports whether an address of /proc/net, words of 32 bits in the order of
+// the processor, is that one, or either stands for all addresses.
+func overlap(hex string, ip netip.Addr) bool {
+	var raw []byte
+	for i := 0; i+8 <= len(hex); i += 8 {
+		word, _ := strconv.ParseUint(hex[i:i+8], 16, 32)
+		raw = binary.NativeEndian.AppendUint32(raw, uint32(word))
+	}
+	is, ok := netip.AddrFromSlice(raw)
+	return ok && (is.IsUnspecified() || ip.IsUnspecified() || is.Unmap() == ip.Unmap())
+}
