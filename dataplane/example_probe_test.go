@@ -40,7 +40,7 @@ func ExampleLocal_Current() {
 		return
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: dir})
+	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: dir, Temporary: true})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -173,7 +173,7 @@ func ExampleLocal_DryRun() {
 		return
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: dir})
+	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: dir, Temporary: true})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -205,7 +205,7 @@ func ExampleLocal_Sync() {
 		fmt.Println(err)
 		return
 	}
-	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: dir + "/state"})
+	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: dir + "/state", Temporary: true})
 	if err != nil {
 		fmt.Println(err)
 		return

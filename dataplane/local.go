@@ -33,6 +33,11 @@ type LocalOptions struct {
 	// starts with Dir/haproxy.cfg, instead of running one.
 	NoStart bool
 
+	// Temporary says that no later process uses Dir: HAProxy ends with this process,
+	// even if that is killed. Zero means that HAProxy serves on, until the next Run
+	// takes it over. Set it for a folder that a test or a demonstration removes.
+	Temporary bool
+
 	// MasterSocket is the path of the master socket, with level admin. Zero
 	// means Dir/run/master.sock.
 	MasterSocket string
@@ -73,6 +78,13 @@ type LocalOptions struct {
 // In its folder, haproxy.cfg, maps, ssl and general lead to one generation of
 // files. A Sync makes a new generation beside it and flips to that in one step, so
 // that what HAProxy reads is never half old and half new, after a crash either.
+//
+// HAProxy survives a process that is killed, unless [LocalOptions.Temporary] says
+// otherwise: it serves on, and the next [Local.Run] in the folder takes it over,
+// without a reload where it runs what is stored. A container whose first process is
+// killed, and a service of systemd without KillMode=process, take HAProxy along;
+// LocalOptions.NoStart attaches to one in a container of its own. See
+// docs/restarts.md.
 type Local struct{ host *host.Host }
 
 // DefaultUser returns the account that a [Local] runs HAProxy under unless
@@ -105,6 +117,10 @@ func (l *Local) RuntimeSocket() string { return l.host.RuntimeSocket() }
 // it ends, and stops it when ctx ends: softly at first, for good after a little
 // more than a second. It returns nil then, and leaves no process behind. With
 // [LocalOptions.NoStart] it only waits for ctx to end.
+//
+// A HAProxy that the Run of a killed process left is taken over: the one that has
+// the account, the master socket and the haproxy.cfg of these options. The error
+// wraps [ErrBusy] if another one, or another Run, has the folder.
 //
 // A HAProxy that cannot start with the stored configuration is tried again once a
 // second, and at once by the next [Local.Sync].

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -93,27 +92,6 @@ func TestLocalStateSurvives(t *testing.T) {
 }
 
 // A controller that is killed takes its HAProxy with it.
-func TestLocalKilledControllerLeavesNothing(t *testing.T) {
-	t.Parallel()
-	h := newHost(t)
-	one := h.server("127.0.0.2")
-	h.sync(h.web("server a " + one))
-	h.stop()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), controllerDir+"="+h.dir)
-	cmd.Stderr = os.Stderr
-	require.NoError(t, cmd.Start())
-	eventually(t, "it serves", func() bool { status, _ := h.get("shop.test", "/"); return status == 200 })
-	require.NoError(t, cmd.Process.Kill())
-	require.Error(t, cmd.Wait())
-	eventually(t, "nothing is left", func() bool { return len(h.processes()) == 0 })
-	// The next one takes over.
-	h.start()
-	eventually(t, "it serves again", func() bool { status, _ := h.get("shop.test", "/"); return status == 200 })
-}
-
 func TestLocalPortTaken(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

@@ -81,7 +81,7 @@ func newHost(t testing.TB) *host {
 func (h *host) start() {
 	h.t.Helper()
 	var err error
-	h.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: h.dir, Stderr: func(line string) {
+	h.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: h.dir, Temporary: true, Stderr: func(line string) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		fmt.Fprintln(&h.output, line)

@@ -158,7 +158,7 @@ func (c *controller) newTargets() (err error) {
 			}
 			dir = filepath.Join(c.scratch, "haproxy")
 		}
-		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: dir, MaxOldWorkers: c.cfg.maxOldWorkers, Logger: c.log}); err != nil {
+		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: dir, Temporary: c.scratch != "", MaxOldWorkers: c.cfg.maxOldWorkers, Logger: c.log}); err != nil {
 			return err
 		}
 		c.layout, c.settings.Socket = c.local.Layout(), c.local.RuntimeSocket()

@@ -21,8 +21,9 @@ func (h *Host) unmark() {
 func (h *Host) markPath() string { return h.store.path("run", "half-done") }
 
 // recover goes back to the last good configuration, if there is one and a process
-// was killed while it changed something.
-func (h *Host) recover() error {
+// was killed while it changed something. If its HAProxy lives, the next Sync
+// reloads that.
+func (h *Host) recover(lives bool) error {
 	before, err := os.ReadFile(h.markPath())
 	if err != nil {
 		return h.store.clean()
@@ -32,8 +33,8 @@ func (h *Host) recover() error {
 			return err
 		}
 	}
-	if h.opts.NoStart {
-		h.doubt = true // its HAProxy lives on
+	if lives {
+		h.doubt = true
 		return h.store.clean()
 	}
 	return errors.Join(os.Remove(h.markPath()), h.store.clean())

@@ -23,6 +23,7 @@ type Options struct {
 	Dir, Binary, User           string
 	Env                         []string
 	NoStart                     bool
+	Temporary                   bool
 	MasterSocket, RuntimeSocket string
 	StartTimeout                time.Duration
 	MaxOldWorkers               int
@@ -52,7 +53,7 @@ type Host struct {
 	runs     atomic.Int32      // calls of Run under way
 
 	grace      time.Duration // for requests under way when Run ends
-	orphans    time.Duration // for a HAProxy to end whose Run was killed
+	orphans    time.Duration // for a HAProxy of another program to end
 	waitForRun time.Duration // for Run to begin, in Sync
 }
 

@@ -2,6 +2,10 @@ package host
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -9,8 +13,48 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
+
+// pipeName is the pipe in the folder that haproxy prints to. It has a name, so that
+// another process reads on where haproxy outlives this one.
+const pipeName = ".output"
+
+// pipeSize is how much haproxy prints that nobody reads; the rest is lost.
+const pipeSize = 1 << 20
+
+// makePipe makes the pipe for a haproxy that starts. HAProxy gets both ends and
+// never waits: neither a full pipe nor one without a reader stops it.
+func (h *Host) makePipe() (from, to *os.File, err error) {
+	at := h.store.path(pipeName)
+	if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	if err := unix.Mkfifo(at, 0o600); err != nil {
+		return nil, nil, &fs.PathError{Op: "mkfifo", Path: at, Err: err}
+	}
+	if from, err = h.openPipe(os.O_RDONLY); err != nil {
+		return nil, nil, err
+	}
+	if to, err = h.openPipe(os.O_RDWR); err != nil {
+		return nil, nil, errors.Join(err, from.Close())
+	}
+	_, _ = unix.FcntlInt(to.Fd(), unix.F_SETPIPE_SZ, pipeSize) // the kernel may allow less
+	return from, to, nil
+}
+
+func (h *Host) openPipe(how int) (*os.File, error) {
+	f, err := os.OpenFile(h.store.path(pipeName), how|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
+		return nil, errors.Join(fmt.Errorf("%s is no pipe", f.Name()), err, f.Close())
+	}
+	return f, nil
+}
 
 // output keeps the last lines that haproxy printed.
 type output struct {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -14,17 +16,18 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// process is a haproxy in master-worker mode, in a process group of its own.
+// process is a haproxy in master-worker mode, in a process group of its own. This
+// process started it, or an earlier one did that was killed.
 type process struct {
-	cmd    *exec.Cmd
+	master *os.Process
+	began  string // when, for the kernel: its id may come again
 	output *output
 	ended  chan struct{} // closed when the master is gone and waited for
 	err    error         // of the master, readable once ended is closed
 }
 
-// startProcess starts haproxy. Its caller must be locked to a thread that lives as
-// long as haproxy may: when the thread ends, the kernel stops haproxy, so that a
-// controller that is killed leaves no orphan behind.
+// startProcess starts haproxy. With Temporary its caller must be locked to a thread
+// that lives as long as haproxy may: when the thread ends, the kernel stops haproxy.
 func (h *Host) startProcess() (*process, error) {
 	fail := func(err error) (*process, error) {
 		return nil, &config.Error{Stage: "start", File: h.opts.Binary, Err: fmt.Errorf("%w: %w", config.ErrNotRunning, err)}
@@ -33,26 +36,52 @@ func (h *Host) startProcess() (*process, error) {
 	if err != nil {
 		return fail(err)
 	}
-	p := &process{output: &output{tell: h.opts.Stderr}, ended: make(chan struct{})}
-	p.cmd = exec.Command(binary, "-W", "-S", h.opts.MasterSocket+",level,admin,mode,600", "-f", h.layout.ConfigPath())
-	p.cmd.Dir, p.cmd.Env = h.opts.Dir, haproxyctl.Environment(h.opts.Env)
-	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
-	p.cmd.WaitDelay = time.Second // workers that outlive the master hold its output
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	if h.account != nil {
-		p.cmd.SysProcAttr.Credential = h.account.Credential()
-		if canBindLowPorts() {
-			p.cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_BIND_SERVICE}
-		}
-	}
-	if err := p.cmd.Start(); err != nil {
+	from, to, err := h.makePipe()
+	if err != nil {
 		return fail(err)
 	}
+	defer func() { _ = to.Close() }()
+	cmd := exec.Command(binary, h.arguments()...)
+	cmd.Dir, cmd.Env = h.opts.Dir, haproxyctl.Environment(h.opts.Env)
+	cmd.Stdout, cmd.Stderr = to, to
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if h.opts.Temporary {
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM
+	}
+	if h.account != nil {
+		cmd.SysProcAttr.Credential = h.account.Credential()
+		if canBindLowPorts() {
+			cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_BIND_SERVICE}
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		_ = from.Close()
+		return fail(err)
+	}
+	return h.follow(cmd.Process, from, cmd.Wait), nil
+}
+
+// arguments are those of each haproxy that a Host starts; adopt knows it by them.
+func (h *Host) arguments() []string {
+	return []string{"-W", "-S", h.opts.MasterSocket + ",level,admin,mode,600", "-f", h.layout.ConfigPath()}
+}
+
+// follow reads what a haproxy prints, and notices its end.
+func (h *Host) follow(master *os.Process, from *os.File, wait func() error) *process {
+	p := &process{master: master, began: readStat(master.Pid).began, output: &output{tell: h.opts.Stderr}, ended: make(chan struct{})}
+	read := make(chan struct{})
 	go func() {
-		p.err = p.cmd.Wait()
+		defer close(read)
+		_, _ = io.Copy(p.output, from)
+	}()
+	go func() {
+		p.err = wait()
+		_ = from.SetReadDeadline(time.Now().Add(time.Second)) // workers that outlive the master hold its output
+		<-read
+		_ = from.Close()
 		close(p.ended)
 	}()
-	return p, nil
+	return p
 }
 
 // canBindLowPorts reports whether this process may pass on the right to bind to
@@ -90,17 +119,21 @@ const graceHard = 300 * time.Millisecond
 func (p *process) stop(grace time.Duration) {
 	if grace > 0 {
 		// Only once: a second one cuts the requests that a worker finishes.
-		_ = p.cmd.Process.Signal(syscall.SIGUSR1)
+		_ = p.master.Signal(syscall.SIGUSR1)
 		_ = pollFor(grace, p.hasEnded)
 	}
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.master.Signal(syscall.SIGTERM)
 	_ = pollFor(graceHard, p.hasEnded)
 	p.kill()
 }
 
 // kill ends all that is left of the process group.
 func (p *process) kill() {
-	group := p.cmd.Process.Pid
+	group := p.master.Pid
+	if now := readStat(group); now.began != p.began && now.began != "" {
+		<-p.ended // and another program has the id
+		return
+	}
 	_ = pollFor(graceHard, func() bool {
 		if syscall.Kill(-group, syscall.SIGKILL) != nil {
 			return true

@@ -16,7 +16,8 @@ import (
 
 // Run starts HAProxy as soon as a configuration is stored, starts it again when it
 // ends, and stops it when ctx ends. It returns nil then, and leaves no process
-// behind. With NoStart it only waits for ctx to end.
+// behind. A HAProxy that the Run of a killed process left is taken over. With
+// NoStart it only waits for ctx to end.
 //
 // A HAProxy that cannot start with the stored configuration is tried again each
 // second, and at once by the next Sync.
@@ -28,7 +29,7 @@ func (h *Host) Run(ctx context.Context) error {
 	h.runs.Add(1)
 	defer h.runs.Add(-1)
 	// It needs no turn: every Sync asks Run before it touches the folder.
-	release, err := h.takeFolder(ctx)
+	left, release, err := h.takeFolder(ctx)
 	if err != nil {
 		return fail("folder", err)
 	}
@@ -37,6 +38,9 @@ func (h *Host) Run(ctx context.Context) error {
 	defer runtime.UnlockOSThread()
 	s := &supervisor{h: h, retry: time.NewTimer(restartPause)}
 	defer s.retry.Stop()
+	if left != nil {
+		s.process, s.tried = h.adopt(left), time.Now()
+	}
 	s.startStored(ctx) // before the first request, which may store something else
 	for {
 		select {
@@ -59,15 +63,16 @@ func (h *Host) Run(ctx context.Context) error {
 
 const lockFile = ".lock"
 
-// takeFolder makes the folder, locks it, and puts it in order.
-func (h *Host) takeFolder(ctx context.Context) (release func(), err error) {
+// takeFolder makes the folder, locks it, and puts it in order. It returns the
+// HAProxy to adopt, if there is one.
+func (h *Host) takeFolder(ctx context.Context) (left *orphan, release func(), err error) {
 	if err := h.store.prepare(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// Not in run: HAProxy may write there, and could put a link in the place of the lock.
 	f, err := os.OpenFile(h.store.path(lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	release = func() {
 		// A process that another goroutine starts just now has the file for a
@@ -80,31 +85,17 @@ func (h *Host) takeFolder(ctx context.Context) (release func(), err error) {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		err = fmt.Errorf("%s: %w", h.opts.Dir, config.ErrBusy)
 	case err == nil && !h.opts.NoStart:
-		err = h.awaitOrphan(ctx)
+		if left, err = h.findOrphan(); left == nil && err == nil {
+			err = h.awaitAbsence(ctx)
+		}
 	}
 	if err == nil {
-		err = h.recover()
+		err = h.recover(h.opts.NoStart || left != nil)
 	}
 	if err != nil {
 		release() // of a lock that another process holds it takes nothing
 	}
-	return release, err
-}
-
-// awaitOrphan waits until no HAProxy listens on the master socket. To start
-// another one would take the sockets of the first away.
-func (h *Host) awaitOrphan(ctx context.Context) error {
-	var master int
-	late := pollFor(h.orphans, func() bool {
-		procs, err := h.master.Procs(ctx)
-		master = procs.MasterPID
-		return haproxyctl.Absent(err) || ctx.Err() != nil
-	})
-	if late == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w: another program started a HAProxy here, process %d: LocalOptions.NoStart attaches to it",
-		h.opts.Dir, config.ErrBusy, master)
+	return left, release, err
 }
 
 // startRequest asks Run, which alone starts processes, for the running one.
@@ -154,7 +145,7 @@ type supervisor struct {
 // restartPause is how long after one start the next one may be.
 const restartPause = time.Second
 
-// stop ends the process, and removes the sockets that it leaves behind.
+// stop ends the process, and removes the sockets and the pipe that it leaves behind.
 func (s *supervisor) stop() {
 	if s.process != nil {
 		s.process.stop(s.h.grace)
@@ -162,6 +153,7 @@ func (s *supervisor) stop() {
 	if !s.tried.IsZero() {
 		_ = os.Remove(s.h.opts.MasterSocket)
 		_ = os.Remove(s.h.opts.RuntimeSocket)
+		_ = os.Remove(s.h.store.path(pipeName))
 	}
 }
 
@@ -205,7 +197,7 @@ func (s *supervisor) start(ctx context.Context) startReply {
 	}
 	s.retry.Stop()
 	s.process = p
-	s.h.log.Info("haproxy started", "pid", p.cmd.Process.Pid)
+	s.h.log.Info("haproxy started", "pid", p.master.Pid)
 	return startReply{process: p, fresh: true, worker: worker}
 }
 
@@ -215,7 +207,7 @@ func (h *Host) awaitStart(ctx context.Context, p *process) (worker int, err erro
 	ctx, cancel := context.WithTimeoutCause(ctx, h.opts.StartTimeout, fmt.Errorf("%w: it was not ready within %s", config.ErrNotRunning, h.opts.StartTimeout))
 	defer cancel()
 	procs, err := h.await(ctx, p, func(procs haproxyctl.Procs) bool {
-		return procs.MasterPID == p.cmd.Process.Pid && procs.WorkerPID() != 0
+		return procs.MasterPID == p.master.Pid && procs.WorkerPID() != 0
 	})
 	if p.hasEnded() {
 		err = config.ErrReload // says more than that it took too long

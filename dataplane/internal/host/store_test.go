@@ -45,7 +45,7 @@ func (f *folder) put(cfg *config.Config, loads bool) {
 }
 
 func (f *folder) change(cfg *config.Config, loads bool) error {
-	if err := errors.Join(f.store.prepare(), f.recover()); err != nil {
+	if err := errors.Join(f.store.prepare(), f.recover(f.opts.NoStart)); err != nil {
 		return err
 	}
 	if _, err := f.store.load(); err != nil && !errors.Is(err, config.ErrInvalidConfig) {
@@ -196,7 +196,7 @@ func whole(t *testing.T, dir, at string, from, to *config.Config) {
 	require.Contains(t, []string{from.Hash(), to.Hash()}, current.Hash(), at)
 
 	next := newFolder(t, dir)
-	require.NoError(t, next.recover(), at)
+	require.NoError(t, next.recover(next.opts.NoStart), at)
 	if is := content(t, dir); next.doubt {
 		require.Equal(t, contentOf(from), is, at)
 	}

@@ -64,7 +64,7 @@ func (h *Host) Sync(ctx context.Context, desired *config.Config, limits change.L
 	defer h.unlock()
 	defer s.close()
 	if h.opts.NoStart {
-		release, err := h.takeFolder(ctx)
+		_, release, err := h.takeFolder(ctx)
 		if err != nil {
 			return &s.out, fail("folder", err)
 		}

@@ -1,0 +1,145 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
+)
+
+// orphan is the master of a HAProxy that the Run of a killed process left.
+type orphan struct {
+	*os.Process
+	began  string // when, for the kernel: its id alone may come again
+	binary string
+}
+
+// findOrphan finds the HAProxy of this folder by its command line, so that it finds
+// one that is about to start or that hangs, too. It returns nil if there is none. The
+// error wraps [config.ErrBusy] for one that another program or account runs.
+func (h *Host) findOrphan() (*orphan, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var found *orphan
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || !slices.Contains(h.masterArguments(pid), "-W") {
+			continue
+		}
+		process, err := os.FindProcess(pid) // from here on the id is not given to another process
+		args, now := h.masterArguments(pid), readStat(pid)
+		switch {
+		case err != nil || args == nil || now.ended():
+			continue
+		case len(args) <= len(h.arguments()) || !slices.Equal(args[len(args)-len(h.arguments()):], h.arguments()):
+			return nil, h.foreign(pid)
+		case now.user != h.user():
+			return nil, fmt.Errorf("%s: %w: the HAProxy of this folder, process %d, has user id %d in place of %d: stop it, or set LocalOptions.User to its account",
+				h.opts.Dir, config.ErrBusy, pid, now.user, h.user())
+		case found != nil:
+			return nil, fmt.Errorf("%s: %w: two processes run HAProxy here, %d and %d: stop one", h.opts.Dir, config.ErrBusy, found.Pid, pid)
+		}
+		found = &orphan{Process: process, began: now.began, binary: args[0]}
+	}
+	return found, nil
+}
+
+// masterArguments returns the command line of a process that leads its group, as
+// each master does, and that reads the configuration of this folder; else nil.
+func (h *Host) masterArguments(pid int) []string {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	args := strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00")
+	n := len(args)
+	if err != nil || n < 3 || args[n-2] != "-f" || args[n-1] != h.layout.ConfigPath() || readStat(pid).group != pid {
+		return nil
+	}
+	return args
+}
+
+// adopt takes over a HAProxy. It is no child of this process.
+func (h *Host) adopt(left *orphan) *process {
+	binary, err := haproxyctl.FindBinary(h.opts.Binary)
+	if h.log.Info("haproxy adopted", "pid", left.Pid); err == nil && left.binary != binary {
+		h.log.Warn("haproxy is another binary until it is started anew", "runs", left.binary, "wanted", binary)
+	}
+	from, err := h.openPipe(os.O_RDONLY)
+	if err != nil {
+		h.log.Warn("what haproxy prints is lost until it is started anew", "error", err)
+	}
+	return h.follow(left.Process, from, func() error {
+		ticker := time.NewTicker(lookForEnd)
+		defer ticker.Stop()
+		for now := readStat(left.Pid); !now.ended() && now.began == left.began; now = readStat(left.Pid) {
+			<-ticker.C
+		}
+		return errEnded
+	})
+}
+
+// lookForEnd is how often an adopted HAProxy is looked at.
+const lookForEnd = 50 * time.Millisecond
+
+// awaitAbsence waits until no HAProxy listens on the master socket. To start
+// another one would take the sockets of the first away.
+func (h *Host) awaitAbsence(ctx context.Context) error {
+	var master int
+	late := pollFor(h.orphans, func() bool {
+		procs, err := h.master.Procs(ctx)
+		master = procs.MasterPID
+		return haproxyctl.Absent(err) || ctx.Err() != nil
+	})
+	if late == nil {
+		return nil
+	}
+	return h.foreign(master)
+}
+
+func (h *Host) foreign(pid int) error {
+	return fmt.Errorf("%s: %w: another program started a HAProxy here, process %d: LocalOptions.NoStart attaches to it", h.opts.Dir, config.ErrBusy, pid)
+}
+
+// user returns the id of the user that HAProxy runs as.
+func (h *Host) user() int {
+	if h.account != nil {
+		return h.account.UID
+	}
+	return os.Geteuid()
+}
+
+// procStat is what the kernel says of a process, see proc_pid_stat(5).
+type procStat struct {
+	state, began string
+	group, user  int
+}
+
+// ended holds for a process that only waits for its parent to notice, too.
+func (s procStat) ended() bool { return s.state == "" || strings.Contains("ZX", s.state) }
+
+// readStat returns the zero procStat for a process that is gone.
+func readStat(pid int) (s procStat) {
+	raw, err1 := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	info, err2 := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	// The name stands in parentheses and may hold anything.
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	_, users, _ := strings.Cut(string(info), "\nUid:")
+	if errors.Join(err1, err2) != nil || len(fields) < 20 {
+		return s
+	}
+	s.state, s.began = fields[0], fields[19]
+	_, err1 = fmt.Sscan(fields[2], &s.group)
+	_, err2 = fmt.Sscan(users, new(int), &s.user)
+	if errors.Join(err1, err2) != nil {
+		return procStat{}
+	}
+	return s
+}
