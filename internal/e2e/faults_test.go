@@ -68,8 +68,9 @@ func TestHAProxyKilled(t *testing.T) {
 	}
 }
 
-// The controller is killed and has no time to clean up: started again in the
-// same folder, it serves, and nothing of the old one stays.
+// The controller is killed and has no time to clean up: HAProxy serves on, and the
+// next one in the same folder takes it over without a reload. No request fails, and
+// nothing stays when that one ends.
 func TestControllerKilled(t *testing.T) {
 	startBackends(t, backendPort)
 	k := newKube(t)
@@ -77,13 +78,24 @@ func TestControllerKilled(t *testing.T) {
 	k.ingress("web", site("web.test", "web"))
 	state := shortDir(t)
 	c := startController(t, options{state: state})
-	if err := c.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
+	v := c.visit()
+	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	worker, tr := c.mustWorker(), startTraffic(t, v, "web.test")
+	for i := range 3 {
+		if err := c.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-c.done
+		eventually(t, "HAProxy serves on", tr.keepsFlowing(100))
+		c = startController(t, options{state: state})
+		at := host(fmt.Sprint(11 + i))
+		k.endpoints("web", backendPort, at)
+		eventually(t, "a change is taken", answeredBy(v, "web.test", []string{endpoint(at, backendPort)}))
 	}
-	<-c.done
-	k.endpoints("web", backendPort, host("11"))
-	c = startController(t, options{state: state})
-	eventually(t, "the site answers", answeredBy(c.visit(), "web.test", []string{endpoint(host("11"), backendPort)}))
+	if now := c.mustWorker(); now != worker {
+		t.Errorf("HAProxy was reloaded or started anew: worker %d in place of %d", now, worker)
+	}
+	tr.noFailures(t, 500)
 	c.stop()
 	eventually(t, "no HAProxy is left", noHAProxy)
 }
