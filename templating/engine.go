@@ -43,8 +43,8 @@ type Options struct {
 	// declares a variable of that interface type.
 	Vars map[string]any
 
-	// MaxOutput bounds the output of one render, in bytes. Zero means
-	// [DefaultMaxOutput].
+	// MaxOutput bounds the output of one render, in bytes, and its lines to one for
+	// each 64 bytes of that. Zero means [DefaultMaxOutput].
 	MaxOutput int
 
 	// MaxMemory bounds by how many bytes the heap of the process may grow during one
@@ -263,7 +263,7 @@ func (e *Engine) attempt(ctx context.Context, name string, vars map[string]any, 
 	case ctx.Err() != nil:
 		return "", e.hanging(ctx, en, vars), false
 	}
-	all := e.failures(ctx, en, vars, item)
+	all := e.failures(ctx, en, vars, item, r.full)
 	switch {
 	case len(all) > 0:
 	case ctx.Err() != nil:

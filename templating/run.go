@@ -1,6 +1,7 @@
 package templating
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,10 @@ import (
 type run struct {
 	out      strings.Builder
 	max      int
-	depth    int // of macros
-	buffered int // bytes that macros wrote
+	depth    int   // of macros
+	lines    int   // of out
+	full     error // why out takes no more
+	buffered int   // bytes that macros wrote
 	marks    []place.Mark
 	marked   int // where the last mark is
 	inLine   int // marks in its line
@@ -71,22 +74,29 @@ func (e *Engine) run(ctx context.Context, kind place.Kind, tpl *scriggo.Template
 
 var _ io.StringWriter = (*run)(nil)
 
-func (r *run) fits(n int) error {
-	if r.out.Len()+n > r.max {
-		return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, r.max)
+// lineCost is how many bytes of output a line counts at least: what is remembered of
+// a line takes as many, and the time to write it does not go by its length.
+const lineCost = 64
+
+func (r *run) fits(n, lines int) error {
+	most := max(r.max/lineCost, 1000)
+	if r.lines += lines; r.out.Len()+n > r.max {
+		r.full = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, r.max)
+	} else if r.lines > most {
+		r.full = fmt.Errorf("%w: more than %d lines", ErrTooLarge, most)
 	}
-	return nil
+	return r.full
 }
 
 func (r *run) Write(b []byte) (int, error) {
-	if err := r.fits(len(b)); err != nil {
+	if err := r.fits(len(b), bytes.Count(b, []byte{'\n'})); err != nil {
 		return 0, err
 	}
 	return r.out.Write(b)
 }
 
 func (r *run) WriteString(s string) (int, error) {
-	if err := r.fits(len(s)); err != nil {
+	if err := r.fits(len(s), strings.Count(s, "\n")); err != nil {
 		return 0, err
 	}
 	return r.out.WriteString(s)

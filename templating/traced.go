@@ -196,13 +196,25 @@ const (
 // failures runs an entry that failed again, traced, and returns what is wrong. What
 // Scriggo itself ends a render for, such as a nil pointer, takes a run of its own
 // each, without what failed before.
-func (e *Engine) failures(ctx context.Context, en *entry, vars map[string]any, item string) (all refusals) {
+// One whose output was full may take many times as long then: the line is named where it
+// is after maxFailing.
+func (e *Engine) failures(ctx context.Context, en *entry, vars map[string]any, item string, full error) (all refusals) {
+	if full != nil {
+		var end context.CancelFunc
+		ctx, end = context.WithTimeout(ctx, maxFailing)
+		defer end()
+	}
 	var ended refusals // what ended a run
 	left := map[string]bool{}
 	for start := time.Now(); ; {
 		values, _ := e.decl.values(vars) // anew: the run before may have changed them
 		traced, at, again := e.trace(ctx, en, values, item, left)
 		var located *Error
+		if errors.As(again, &located) && located.Line > 0 && ctx.Err() != nil && full != nil {
+			plain := e.unlocated(en, full)
+			located.Message, located.Err = plain.Message, plain.Err
+			return append(append(traced.Refused, all...), append(ended, located)...)
+		}
 		if !errors.As(again, &located) || ctx.Err() != nil || located.Line == 0 {
 			return append(append(traced.Refused, all...), ended...)
 		}
