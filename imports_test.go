@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"reconcile/cases":     {"reconcile", "reconcile/render", "reconcile/fetch", "dataplane", "k8swatch", "internal/jsonpath", "internal/strictyaml", "golang.org/x/sync/", "k8s.io/", "go.yaml.in/yaml/"},
 	"reconcile/observe":   {"reconcile", "reconcile/event", "reconcile/settings", "reconcile/fetch", "dataplane", "eventbus", "k8swatch", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel/", "internal/haproxycfg", "internal/jsonpath", "internal/printable", "k8s.io/apimachinery/pkg/runtime/schema", "k8s.io/apimachinery/pkg/util/duration", "k8s.io/utils/lru"},
 	"examples":            {"dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/settings", "reconcile/cases", "reconcile/observe", "reconcile/render", "reconcile/discover", "reconcile/fetch", "eventbus", "golang.org/x/sync/", "k8s.io/"},
-	"examples/controller": {"examples/controller/ingress", "dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/cases", "reconcile/observe", "reconcile/render", "reconcile/discover", "reconcile/fetch", "eventbus", "golang.org/x/sync/", "k8s.io/"},
+	"examples/controller": {"examples/controller/ingress", "dataplane", "k8swatch", "templating", "validate", "reconcile", "reconcile/cases", "reconcile/observe", "reconcile/render", "reconcile/discover", "reconcile/fetch", "eventbus", "github.com/prometheus/client_golang/prometheus", "golang.org/x/sync/", "k8s.io/"},
 	"internal/haproxycfg": {"github.com/haproxytech/client-native/v6/"},
 	"internal/dpapi":      {"internal/printable"},
 	"internal/haproxyctl": {"golang.org/x/sys/unix"},

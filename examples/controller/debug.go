@@ -29,6 +29,7 @@ func (c *controller) newDebug() (*observe.Observer, *observe.Server) {
 		subject.Credentials = c.credentialsInfo
 	}
 	observer := observe.New(c.bus, subject, c.log)
+	observer.Metrics.MustRegister(c.expiryMetric())
 	server := observer.Server()
 	server.Addr, server.Token, server.Logger = c.cfg.debugAddr, c.cfg.debugToken, c.log
 	return observer, server
@@ -72,6 +73,6 @@ func (c *config) public() any {
 		"templates": c.templates, "noQuarantine": c.noQuarantine,
 		"httpAddr": c.httpAddr, "httpsAddr": c.httpsAddr, "debugAddr": c.debugAddr, "allowEndpoints": c.allowEndpoints, "trustProxies": c.trustProxies,
 		"maxconn": c.maxConn, "slots": c.spareSlots, "hardStopAfter": c.hardStopAfter.String(), "maxOldWorkers": c.maxOldWorkers,
-		"debounce": c.debounce.String(), "minInterval": c.minInterval.String(), "driftInterval": c.drift.String(),
+		"expiryWarning": c.expiryWarning.String(), "debounce": c.debounce.String(), "minInterval": c.minInterval.String(), "driftInterval": c.drift.String(),
 	}
 }

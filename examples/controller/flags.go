@@ -49,6 +49,7 @@ type config struct {
 	hardStopAfter                  time.Duration
 	allowEndpoints, trustProxies   []netip.Prefix
 	debounce, minInterval, drift   time.Duration
+	expiryWarning                  time.Duration
 }
 
 // parseFlags refuses what does not fit together, before anything is started.
@@ -100,6 +101,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.Func("limit", "what one namespace can have at most, as `name=number`; may be repeated. The names with their defaults:\n"+ingress.LimitsUsage(), c.limits.Set)
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
 	fs.IntVar(&c.maxOldWorkers, "max-old-workers", 0, "how many processes of before may still have connections: with more, the next reload of the HAProxy on this host waits for one to end, for up to -hard-stop-after; 0: 8")
+	fs.DurationVar(&c.expiryWarning, "expiry-warning", 0, "how long before its end a certificate is warned of (default 168h, or a sixth of its life where that is shorter)")
 	fs.DurationVar(&c.debounce, "debounce", 0, "time between two renders; the first change after a pause acts at once (default 500ms)")
 	fs.DurationVar(&c.minInterval, "min-interval", 0, "time between two reloads of one HAProxy (default 2s)")
 	fs.DurationVar(&c.drift, "drift-interval", 0, "idle time after which a HAProxy is checked (default 1m)")

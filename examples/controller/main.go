@@ -102,12 +102,12 @@ type controller struct {
 	addresses   ingress.Addresses // see addresses.go
 	instancesAt atomic.Pointer[ingress.Listeners]
 	hosts       ingress.Hosts
-	routes      *ingress.Routes    // of the last render
-	eachBackend bool               // whether the templates have an entry for that
-	templates   *render.Templates  // see render.go
-	http        fetch.Store        // what templates fetch
-	election    *k8swatch.Election // nil: this process always leads
-	handover    *handover          // of the election
+	routes      atomic.Pointer[ingress.Routes] // of the last render
+	eachBackend bool                           // whether the templates have an entry for that
+	templates   *render.Templates              // see render.go
+	http        fetch.Store                    // what templates fetch
+	election    *k8swatch.Election             // nil: this process always leads
+	handover    *handover                      // of the election
 	loop        *reconcile.Loop
 
 	backends    []net.Listener          // of the demo
@@ -200,7 +200,7 @@ func (c *controller) start(ctx context.Context) error {
 		c.log.Warn("waiting for credentials", "error", err) // a change of the Secret tries again
 	}
 	previous := c.deployed(ctx)
-	c.slots.Remember(previous) // endpoints keep the server that they had
+	c.slots.Remember(previous) // endpoints keep the server that they had, and Secrets the certificate that was good
 	c.hosts.Remember(previous) // and namespaces their hosts
 	c.templates.SetPrevious(previous)
 	return nil
@@ -216,6 +216,7 @@ func (c *controller) run(ctx context.Context) error {
 	g.Go(func() error { return c.instances.Run(ctx) })
 	g.Go(func() error { return c.http.Run(ctx) })
 	g.Go(func() error { return observer.Run(ctx) })
+	g.Go(func() error { return c.followCertificates(ctx) })
 	if c.folder != nil {
 		g.Go(func() error { return c.folder.Run(ctx) })
 	}
@@ -281,6 +282,10 @@ func (c *controller) once(ctx context.Context) (different bool, err error) {
 			}
 		}
 		for _, refused := range c.loop.State().Refused {
+			if refused.Warning {
+				c.log.Warn(refused.String())
+				continue
+			}
 			err = errors.Join(err, errors.New(refused.String()))
 		}
 		for _, quarantined := range c.loop.State().Quarantined {

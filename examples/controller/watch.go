@@ -84,9 +84,12 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 		Addresses: c.endpointRules(),
 		Hosts:     &c.hosts,
 		Limits:    c.cfg.limits,
+
+		ExpiryWarning: c.cfg.expiryWarning,
+		AnyTime:       c.fixtures != nil,
 	}, &c.slots)
-	routes.Keep(c.routes)
-	c.routes = routes
+	routes.Keep(c.routes.Load())
+	c.routes.Store(routes)
 	in := routes.Input(c.settings)
 	if !c.eachBackend { // templates of the user's own may do it another way
 		in.Each = nil

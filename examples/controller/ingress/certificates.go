@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -25,10 +24,12 @@ import (
 // tlsFile is a TLSCertificate that is being put together.
 type tlsFile struct {
 	TLSCertificate
-	secret  string   // namespace/name
+	secret  string // namespace/name
+	checked checkedSecret
 	names   []string // that it has of its own
+	misfits []string // hosts that Ingresses name it for, and that it does not have
 	bytes   int      // of its Hosts
-	problem string   // why it cannot be used
+	problem string   // why it cannot be used, where that is not of the Secret
 
 	exceptBytes int // of its Except
 }
@@ -49,6 +50,11 @@ func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
 	hosts := t.Hosts
 	if len(hosts) == 0 {
 		hosts, cert.names = cert.names, nil // another time would change nothing
+		if len(b.ing.Spec.TLS) == 1 {
+			for i := range b.ing.Spec.Rules {
+				cert.mustCover(b.ing.Spec.Rules[i].Host)
+			}
+		}
 	}
 	for _, host := range hosts {
 		owner := b.tlsHosts[host]
@@ -65,9 +71,17 @@ func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
 		case owner == nil:
 			b.tlsHosts[host] = cert
 			cert.Hosts, cert.bytes = append(cert.Hosts, host), cert.bytes+len(host)+1
+			cert.mustCover(host)
 		case owner != cert:
 			b.refuse(field.sub(".hosts"), fmt.Sprintf("%s is served with Secret %s, which an older Ingress names", host, owner.secret))
 		}
+	}
+}
+
+// mustCover notes a host that a certificate in use does not have.
+func (c *tlsFile) mustCover(host string) {
+	if host != "" && !c.checked.inUse.covers(host) {
+		c.misfits = append(c.misfits, host)
 	}
 }
 
@@ -89,6 +103,8 @@ func (b *builder) certificate(field fieldPath, secretName string) *tlsFile {
 	}
 	if cert.problem != "" {
 		b.refuse(field, cert.problem)
+	}
+	if cert.File == "" {
 		return nil
 	}
 	return cert
@@ -110,52 +126,19 @@ func (b *builder) makeCertificate(file, secretName string) *tlsFile {
 		cert.problem = fmt.Sprintf("Secret %s is in quarantine", cert.secret)
 		return cert
 	case secret == nil:
+		b.slots.gone(file)
 		cert.problem = fmt.Sprintf("there is no Secret %s of type %s", cert.secret, corev1.SecretTypeTLS)
 		return cert
 	}
-	checked := b.slots.check(file, secret, b.limits.CertificatesPerSecret)
-	if checked.err != nil {
-		cert.problem = fmt.Sprintf("Secret %s%s: %v", cert.secret, at(secret), checked.err)
-		return cert
+	cert.Secret, cert.checked = secret, b.slots.check(file, secret, b.limits.CertificatesPerSecret, b.now)
+	use := cert.checked.inUse
+	if use == nil {
+		return cert // reportSecrets says why
 	}
-	cert.File, cert.Secret, cert.names = file, secret, checked.names
+	cert.File, cert.names = file, use.names[:min(len(use.names), maxWords)]
 	b.routes.FileOwners[dataplane.Position{Kind: dataplane.Certificate, Name: file}] = []any{secret}
-	b.routes.Files = append(b.routes.Files, dataplane.File{Kind: dataplane.Certificate, Name: file, Content: checked.content})
+	b.routes.Files = append(b.routes.Files, dataplane.File{Kind: dataplane.Certificate, Name: file, Content: use.content})
 	return cert
-}
-
-// checkedSecret is what a Secret was found to hold, so that a render looks only at
-// those that changed.
-type checkedSecret struct {
-	secret  *corev1.Secret
-	content []byte
-	names   []string // those in the certificate
-	err     error
-}
-
-func (s *Slots) check(file string, secret *corev1.Secret, maxChain int) checkedSecret {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known, ok := s.checked[file]; ok && known.secret == secret {
-		return known
-	}
-	c := checkedSecret{secret: secret}
-	var leaf *x509.Certificate
-	c.content, leaf, c.err = certificateFile(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], maxChain)
-	if c.err == nil {
-		c.err = dataplane.CheckFileName(dataplane.Certificate, file)
-	}
-	if c.err == nil {
-		if c.names = slices.Clone(leaf.DNSNames); len(c.names) == 0 && leaf.Subject.CommonName != "" {
-			c.names = []string{leaf.Subject.CommonName}
-		}
-		c.names = c.names[:min(len(c.names), maxWords)]
-	}
-	if s.checked == nil {
-		s.checked = map[string]checkedSecret{}
-	}
-	s.checked[file] = c
-	return c
 }
 
 // minRSA and maxRSA are the bits of RSA keys: OpenSSL takes no shorter one at its

@@ -6,8 +6,10 @@ package ingress
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -33,6 +35,9 @@ type Cluster struct {
 	Addresses *Addresses          // which endpoints are served; nil: the zero value
 	Hosts     *Hosts              // which namespace has which host; nil: nothing is remembered
 	Limits    Limits
+
+	ExpiryWarning time.Duration // how long before its end a certificate is warned of; zero: 7 days, or a sixth of its life where that is shorter
+	AnyTime       bool          // certificates are not judged by their dates, as for cases, whose fixtures grow old
 }
 
 // anyHost stands for the host of rules that name none, also in a Host header.
@@ -57,6 +62,7 @@ type builder struct {
 	spaces   map[string]*space // by namespace
 	space    *space            // of the Ingress being read
 	refusals int               // of that Ingress
+	now      time.Time         // zero: any time
 }
 
 // claim is what only one Ingress can have: a line of a map, or, with the zero
@@ -102,6 +108,9 @@ func Build(c *Cluster, slots *Slots) *Routes {
 		owner: map[claim]*networkingv1.Ingress{}, hosts: map[string]bool{},
 		backends: map[string]bool{}, made: map[portRef]madeBackend{}, certs: map[string]*tlsFile{}, tlsHosts: map[string]*tlsFile{},
 		limits: c.Limits.orUsual(), spaces: map[string]*space{},
+	}
+	if !c.AnyTime {
+		b.now = time.Now()
 	}
 	mine := slices.DeleteFunc(slices.Clone(c.Ingresses), func(ing *networkingv1.Ingress) bool {
 		return !isOurs(ing, c.Classes)
@@ -271,13 +280,15 @@ func (b *builder) finish() *Routes {
 	}
 	slices.SortStableFunc(r.Wildcards, func(x, y Host) int { return cmp.Compare(len(y.Name), len(x.Name)) })
 	b.exceptOthers()
-	for _, c := range b.certs {
+	certs := slices.SortedFunc(maps.Values(b.certs), func(x, y *tlsFile) int { return cmp.Compare(x.secret, y.secret) })
+	for _, c := range certs {
 		if len(c.Hosts) == 0 {
 			continue // without server names HAProxy would use it for all that it names
 		}
 		slices.Sort(c.Hosts)
 		r.Certificates = append(r.Certificates, c.TLSCertificate)
 	}
+	b.reportSecrets(certs)
 	byKey := func(x, y Path) int { return cmp.Compare(x.Key, y.Key) }
 	slices.SortFunc(r.Exact, byKey)
 	slices.SortFunc(r.Prefix, byKey)

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -22,6 +23,9 @@ type Routes struct {
 	Files        []dataplane.File
 	FileOwners   map[dataplane.Position][]any // of what a file was made
 	Refused      []reconcile.Refusal
+
+	Expiry time.Time // the earliest end of a certificate in use; zero: there is none
+	Next   time.Time // when certificates change by their dates, so that Build is to be called again; zero: never
 }
 
 // Keep takes from the routes of the last render each list that is equal, so

@@ -28,8 +28,10 @@ type Slots struct {
 
 	used int // of these, by the last build without quarantine
 
-	checked map[string]checkedSecret // by file
-	cut     map[string]partOf        // by namespace/name of an Ingress
+	checked  map[string]checkedSecret // by file
+	deployed map[string][]byte        // the certificates of before this process, until those of now are checked
+
+	cut map[string]partOf // by namespace/name of an Ingress
 }
 
 // spareAddress is where a disabled server points to: the discard port of this
@@ -135,15 +137,20 @@ func spare(i int) Server {
 	return Server{Name: "s" + strconv.Itoa(i+1), Address: spareAddress, Disabled: true}
 }
 
-// Remember takes the slots from a configuration that these templates rendered
-// before; nil remembers nothing.
+// Remember takes the slots and the certificates from a configuration that these
+// templates rendered before; nil remembers nothing.
 func (s *Slots) Remember(previous *dataplane.Config) {
 	if previous == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held = map[string][]string{}
+	s.held, s.deployed = map[string][]string{}, map[string][]byte{}
+	for _, f := range previous.Files() {
+		if f.Kind == dataplane.Certificate {
+			s.deployed[f.Name] = f.Content
+		}
+	}
 	backend := ""
 	for line := range strings.Lines(previous.Main()) {
 		words := strings.Fields(line)
@@ -174,6 +181,7 @@ func (s *Slots) forgetSecrets(but map[string]*tlsFile) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.checked, func(file string, _ checkedSecret) bool { return but[file] == nil })
+	s.deployed = nil
 }
 
 // Forget drops the slots of all backends but these.
