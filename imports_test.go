@@ -49,7 +49,7 @@ var allowed = map[string][]string{
 	"dataplane/internal/host":   {"dataplane/internal/socket", "dataplane/internal/diff", "dataplane/internal/change", "dataplane/internal/config", "internal/haproxyctl", "golang.org/x/sys/unix"},
 	"dataplane/internal/api":    {"dataplane/internal/diff", "dataplane/internal/change", "dataplane/internal/config", "internal/dpapi", "internal/haproxycfg"},
 
-	"k8swatch/internal/manifest": {"k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/json", "sigs.k8s.io/yaml", "go.yaml.in/yaml/"},
+	"k8swatch/internal/manifest": {"internal/strictyaml", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/json", "sigs.k8s.io/yaml", "go.yaml.in/yaml/"},
 	"k8swatch/internal/memapi":   {"internal/jsonpath", "k8s.io/"},
 	"k8swatch/internal/store":    {"k8s.io/", "github.com/google/btree"},
 

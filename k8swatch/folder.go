@@ -4,26 +4,21 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	yamlnode "go.yaml.in/yaml/v3"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/hapticsdk/haptic/internal/filewatch"
-	"github.com/hapticsdk/haptic/internal/printable"
 	"github.com/hapticsdk/haptic/k8swatch/internal/manifest"
 	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
@@ -40,6 +35,11 @@ type FolderOptions struct {
 	// as with an API server.
 	MaxFile int64
 
+	// LastGood is a folder in which the last good text of each file is kept, for a
+	// restart at which a file is broken. It is made where it is missing, with mode
+	// 0700: the files may be Secrets. Empty means that nothing is kept.
+	LastGood string
+
 	// OnError is told of each error in a manifest, a [*ManifestError], when it
 	// appears, and of a folder that cannot be read any more: from NewFolder and
 	// then from Run, never concurrently.
@@ -49,6 +49,11 @@ type FolderOptions struct {
 // Folder is a directory of Kubernetes manifests as a [Source]: *.yaml, *.yml and
 // *.json, with several documents or a List per file; subdirectories are not
 // read. All methods may be called concurrently.
+//
+// A file with an error keeps the objects that it had when it was good. A folder that
+// cannot be read, or another one in its place without any manifest, such as a mount
+// point without its volume, keeps all. Only a file that is missing beside others, or
+// in the folder that it was read from, counts as deleted.
 //
 // Objects are decoded strictly: a field that the type does not have is an error
 // with its line. Kinds that client-go does not know are unstructured. As with
@@ -68,22 +73,32 @@ type Folder struct {
 	files      map[string]*manifestFile
 	unfinished map[string]unfinished
 	shown      map[objectKey]shownObject
-	away       string // why the folder could not be read the last time
+	away       error       // why the folder could not be read the last time
+	last       os.FileInfo // of the folder that was read; nil: of a process before
+	copies     *manifest.Copies
+	uncopied   map[string]bool // files whose copy is to be replaced
+	unknown    Effect          // of errors in files without a good version
+	told       []error
 
 	mu     sync.Mutex
-	errors []error // current ones
+	errors []error       // current ones
+	looked chan struct{} // closed and replaced after each look
+	kinds  manifest.Kinds
+	read   []schema.GroupVersionResource // that somebody watches
 }
 
 // manifestFile is what a file says.
 type manifestFile struct {
-	text []byte            // that was read last, good or bad
-	good []manifest.Object // of the last text that was good
-	errs []error           // of the last text
+	text     []byte            // that was read last, good or bad
+	goodText []byte            // the last one that was good; nil: none is known
+	good     []manifest.Object // in goodText
+	errs     []error           // of the last text
+	effect   Effect            // of errs
 }
 
 // unfinished is a file that may not be what its editor means.
 type unfinished struct {
-	fileText
+	manifest.Text
 	since time.Time
 }
 
@@ -101,7 +116,8 @@ type shownObject struct {
 func (o shownObject) where() string { return fmt.Sprintf("%s:%d", o.file, o.Line) }
 
 // NewFolder reads the folder once. Errors in manifests do not make it fail: they
-// go to OnError and to [Folder.Errors]. A folder that cannot be read does.
+// go to OnError and to [Folder.Errors]. A folder that cannot be read does, unless
+// files of it are known by FolderOptions.LastGood.
 func NewFolder(dir string, opts *FolderOptions) (*Folder, error) {
 	if opts == nil {
 		opts = &FolderOptions{}
@@ -109,16 +125,42 @@ func NewFolder(dir string, opts *FolderOptions) (*Folder, error) {
 	f := &Folder{
 		dir: filepath.Clean(dir), maxFile: cmp.Or(opts.MaxFile, 64<<20), onError: opts.OnError, server: memapi.New(), settle: settle,
 		files: map[string]*manifestFile{}, unfinished: map[string]unfinished{}, shown: map[objectKey]shownObject{},
+		uncopied: map[string]bool{}, unknown: NoneKnown, looked: make(chan struct{}),
 	}
 	if f.onError == nil {
 		f.onError = func(error) {}
 	}
-	texts, err := f.readAll()
-	if err != nil {
-		return nil, fmt.Errorf("k8swatch: manifests: %w", err)
+	if opts.LastGood != "" {
+		if err := f.openCopies(opts.LastGood); err != nil {
+			return nil, fmt.Errorf("k8swatch: manifests: FolderOptions.LastGood: %w", err)
+		}
 	}
-	f.take(texts, true)
+	if err := f.look(true); err != nil && len(f.files) == 0 {
+		return nil, fmt.Errorf("k8swatch: manifests: %s: %w", f.dir, err)
+	}
+	f.unknown = NeverGood // what is read from here on is new
 	return f, nil
+}
+
+// openCopies takes what the files said when they were good.
+func (f *Folder) openCopies(dir string) error {
+	copies, texts, fresh, err := manifest.OpenCopies(dir, f.maxFile)
+	if err != nil {
+		return err
+	}
+	f.copies = copies
+	if !fresh {
+		f.unknown = NeverGood
+	}
+	for name, text := range texts {
+		name = filepath.Join(f.dir, name)
+		if found, errs := manifest.Parse(name, text); len(errs) == 0 {
+			f.files[name] = &manifestFile{text: text, goodText: text, good: found, effect: LastGood}
+		} else { // of another version, which accepted it
+			f.uncopied[name] = true
+		}
+	}
+	return nil
 }
 
 // Run follows the folder until ctx ends: a saved file is taken in within
@@ -129,20 +171,36 @@ func (f *Folder) Run(ctx context.Context) error {
 		return ErrStarted
 	}
 	watch, err := filewatch.New(f.dir)
+	for ; err != nil && f.away != nil; watch, err = filewatch.New(f.dir) {
+		select { // what LastGood has is in use until it is there
+		case <-ctx.Done():
+			return nil
+		case <-time.After(f.settle):
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("k8swatch: manifests: %w", err)
 	}
-	watch.Run(ctx, f.settle, func(settled bool) {
-		switch texts, err := f.readAll(); {
-		case err == nil:
-			f.away = ""
-			f.take(texts, settled)
-		case err.Error() != f.away:
-			f.away = err.Error()
-			f.onError(fmt.Errorf("k8swatch: manifests: %w; what was read stays in use until it is back", err))
-		}
-	})
+	watch.Run(ctx, f.settle, func(settled bool) { _ = f.look(settled) })
 	return nil
+}
+
+// look reads the folder and takes in what it says. The error says that it cannot be
+// read; it is one of Errors, too.
+func (f *Folder) look(settled bool) error {
+	texts, info, err := manifest.ReadFolder(f.dir, f.maxFile)
+	if err == nil && len(texts) == 0 && len(f.files) > 0 && (f.last == nil || !os.SameFile(f.last, info)) {
+		err = fmt.Errorf("it is empty, as a mount point without its volume; if the %d files of before shall go, put an empty one there, such as none.yaml", len(f.files))
+	}
+	f.away = nil
+	if err != nil {
+		f.away = &ManifestError{File: f.dir, Err: err, Effect: AllKept}
+	} else {
+		f.last = info
+		f.take(texts, settled)
+	}
+	f.conclude()
+	return err
 }
 
 // Errors returns what is wrong in the folder now: [*ManifestError] values by
@@ -150,134 +208,124 @@ func (f *Folder) Run(ctx context.Context) error {
 func (f *Folder) Errors() []error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.errors)
+	errs := slices.Clone(f.errors)
+	for _, e := range f.kinds.Errors(f.read) {
+		errs = append(errs, &ManifestError{File: e.File, Line: e.Line, Err: e.Err, Effect: OthersServed})
+	}
+	return errs
 }
 
 // ListWatch implements [Source].
 func (f *Folder) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
+	f.mu.Lock()
+	if !slices.Contains(f.read, gvr) {
+		f.read = append(f.read, gvr)
+	}
+	f.mu.Unlock()
 	return f.server.ListWatch(gvr, namespace, tweak), nil
-}
-
-// fileText is the content of a file, or why it cannot be read; zero where it is gone.
-type fileText struct {
-	data []byte
-	err  error
-}
-
-// readAll reads the files of the folder. The error says that it is not there, or
-// that another took its place meanwhile: what is missing then was not deleted.
-func (f *Folder) readAll() (map[string]fileText, error) {
-	before, err := os.Stat(f.dir)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := os.ReadDir(f.dir)
-	if err != nil {
-		return nil, err
-	}
-	texts := map[string]fileText{}
-	for _, e := range entries {
-		if isManifest(e.Name()) && !e.IsDir() {
-			name := filepath.Join(f.dir, e.Name())
-			data, err := f.readFile(name)
-			texts[name] = fileText{data, err}
-		}
-	}
-	after, err := os.Stat(f.dir)
-	if err == nil && !os.SameFile(before, after) {
-		err = fmt.Errorf("%s was replaced while it was read", f.dir)
-	}
-	return texts, err
-}
-
-func (f *Folder) readFile(name string) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, f.maxFile+1))
-	if int64(len(data)) > f.maxFile {
-		return nil, fmt.Errorf("it has more than %d bytes (FolderOptions.MaxFile)", f.maxFile)
-	}
-	return data, err
-}
-
-func isManifest(name string) bool {
-	if strings.HasPrefix(name, ".") {
-		return false // editors keep swap files and locks under such names
-	}
-	switch filepath.Ext(name) {
-	case ".yaml", ".yml", ".json":
-		return true
-	}
-	return false
 }
 
 // leftAlone reports whether a file that may not be finished has been so for long
 // enough.
-func (f *Folder) leftAlone(name string, t fileText) bool {
+func (f *Folder) leftAlone(name string, t manifest.Text) bool {
 	u, ok := f.unfinished[name]
-	if !ok || fmt.Sprint(u.err) != fmt.Sprint(t.err) || !bytes.Equal(u.data, t.data) {
+	if !ok || fmt.Sprint(u.Err) != fmt.Sprint(t.Err) || !bytes.Equal(u.Data, t.Data) {
 		u = unfinished{t, time.Now()}
 		f.unfinished[name] = u
 	}
 	return time.Since(u.since) >= f.settle
 }
 
-// take parses the files that changed, and makes the server hold what all of them
-// define. Unless settled, files that an editor may not have finished stay as they
-// were, until they have been left alone.
-func (f *Folder) take(texts map[string]fileText, settled bool) {
-	told := f.errors
+// take parses the files that changed. Unless settled, files that an editor may not
+// have finished stay as they were, until they have been left alone.
+func (f *Folder) take(texts map[string]manifest.Text, settled bool) {
 	for name, t := range texts {
 		f.takeFile(name, t, settled)
 	}
 	maps.DeleteFunc(f.files, func(name string, _ *manifestFile) bool {
 		_, there := texts[name]
-		return !there && (settled || f.leftAlone(name, fileText{}))
+		gone := !there && (settled || f.leftAlone(name, manifest.Text{}))
+		if gone {
+			f.uncopied[name] = true
+		}
+		return gone
 	})
 	if settled {
 		clear(f.unfinished)
 	}
+}
+
+// conclude makes the server hold what all files define, keeps copies of those that
+// changed, and tells of errors that are new.
+func (f *Folder) conclude() {
 	var errs []error
+	if f.away != nil {
+		errs = append(errs, f.away)
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		errs = append(errs, f.files[name].errs...)
 	}
 	errs = append(errs, f.show()...)
+	if err := f.keepCopies(); err != nil {
+		errs = append(errs, err)
+	}
 	f.mu.Lock()
 	f.errors = errs
+	close(f.looked)
+	f.looked = make(chan struct{})
 	f.mu.Unlock()
-	for _, err := range errs {
+	all, told := f.Errors(), f.told
+	f.told = all
+	for _, err := range all {
 		if !slices.ContainsFunc(told, func(old error) bool { return old.Error() == err.Error() }) {
 			f.onError(err)
 		}
 	}
 }
 
-func (f *Folder) takeFile(name string, t fileText, settled bool) {
+// keepCopies replaces the copies of what changed. Those that fail are tried again at
+// the next change.
+func (f *Folder) keepCopies() (failed error) {
+	for name := range f.uncopied {
+		var text []byte
+		if file := f.files[name]; file != nil {
+			text = file.goodText
+		}
+		if f.copies == nil {
+			delete(f.uncopied, name)
+		} else if err := f.copies.Keep(filepath.Base(name), text); err != nil {
+			failed = &ManifestError{File: name, Err: fmt.Errorf("its copy for a restart cannot be written: %w", err), Effect: Served}
+		} else {
+			delete(f.uncopied, name)
+		}
+	}
+	return failed
+}
+
+func (f *Folder) takeFile(name string, t manifest.Text, settled bool) {
 	old := f.files[name]
 	if old == nil {
-		old = &manifestFile{}
-	} else if t.err == nil && old.text != nil && bytes.Equal(old.text, t.data) {
+		old = &manifestFile{effect: f.unknown}
+	} else if t.Err == nil && old.text != nil && bytes.Equal(old.text, t.Data) {
 		delete(f.unfinished, name)
 		return
 	}
-	now := &manifestFile{text: t.data, good: old.good}
-	found, errs := manifest.Parse(name, t.data)
+	now := &manifestFile{text: t.Data, goodText: old.goodText, good: old.good, effect: old.effect}
+	found, errs := manifest.Parse(name, t.Data)
 	switch {
-	case t.err != nil:
-		now.text, now.errs = nil, []error{&ManifestError{File: name, Err: t.err}}
+	case t.Err != nil:
+		now.text, now.errs = nil, []error{&ManifestError{File: name, Err: t.Err, Effect: now.effect}}
 	case len(errs) > 0:
-		now.errs = manifestErrors(name, errs)
+		now.errs = manifestErrors(name, errs, now.effect)
 	default:
-		now.good = found
+		now.goodText, now.good, now.effect = t.Data, found, LastGood
 	}
 	// A text that is cut may still parse. A text without its last newline, or with
 	// fewer objects than before, counts as unfinished.
-	whole := len(now.errs) == 0 && bytes.HasSuffix(t.data, []byte("\n")) && len(found) > 0 && len(found) >= len(old.good)
+	whole := len(now.errs) == 0 && bytes.HasSuffix(t.Data, []byte("\n")) && len(found) > 0 && len(found) >= len(old.good)
 	if settled || whole || f.leftAlone(name, t) {
 		f.files[name] = now
+		f.uncopied[name] = f.uncopied[name] || len(now.errs) == 0
 		delete(f.unfinished, name)
 	}
 }
@@ -285,10 +333,13 @@ func (f *Folder) takeFile(name string, t fileText, settled bool) {
 // show makes the server hold what the files define. Where two define the same
 // object the one that came first stays, and the errors name both.
 func (f *Folder) show() (conflicts []error) {
-	want := map[objectKey]shownObject{}
+	want, kinds := map[objectKey]shownObject{}, manifest.Kinds{}
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		for _, m := range f.files[name].good {
 			k, o := objectKey{m.Resource, m.GetNamespace(), m.GetName()}, shownObject{m, name}
+			if !kinds.See(m, name) {
+				continue
+			}
 			first, twice := want[k]
 			if !twice {
 				want[k] = o
@@ -298,7 +349,7 @@ func (f *Folder) show() (conflicts []error) {
 				want[k], first, o = o, o, first
 			}
 			conflicts = append(conflicts, &ManifestError{File: o.file, Line: o.Line,
-				Err: fmt.Errorf("%s is defined at %s already", describe(m), first.where())})
+				Err: fmt.Errorf("%s is defined at %s already", describe(m), first.where()), Effect: FirstServed})
 		}
 	}
 	for k := range f.shown {
@@ -310,6 +361,9 @@ func (f *Folder) show() (conflicts []error) {
 		f.apply(k, o)
 	}
 	f.shown = want
+	f.mu.Lock()
+	f.kinds = kinds
+	f.mu.Unlock()
 	return conflicts
 }
 
@@ -326,73 +380,4 @@ func (f *Folder) apply(k objectKey, o shownObject) {
 	}
 	o.SetUID(uidOf("manifest-", k))
 	f.server.Apply(k.gvr, o.Object.Object)
-}
-
-// SourceAnnotation is set on the objects of a [Folder] to "file:line", so that a
-// later error about an object can name its manifest. Of objects of a cluster it is
-// dropped: there it would name a file that whoever wrote the object chose.
-const SourceAnnotation = manifest.SourceAnnotation
-
-// ManifestError is an error in a file of a [Folder]. The last good objects of
-// that file stay in use.
-type ManifestError struct {
-	File string // path, as the folder was given
-	Line int    // 1-based; 0 where the whole file is meant
-	Err  error
-}
-
-// Error implements error.
-func (e *ManifestError) Error() string {
-	place := e.File
-	if e.Line > 0 {
-		place = fmt.Sprintf("%s:%d", e.File, e.Line)
-	}
-	return printable.Line(place + ": " + e.Err.Error())
-}
-
-// Unwrap implements errors.Is and errors.As.
-func (e *ManifestError) Unwrap() error { return e.Err }
-
-func manifestErrors(file string, errs []manifest.Error) []error {
-	var all []error
-	for _, e := range errs {
-		all = append(all, &ManifestError{File: file, Line: e.Line, Err: e.Err})
-	}
-	return all
-}
-
-// ParseManifests decodes the manifests in a text as a [Folder] does: several
-// documents, Lists, strictly, each object with [SourceAnnotation]. name is that
-// of the file. The error joins a [*ManifestError] for each mistake; there are no
-// objects then.
-func ParseManifests(name string, data []byte) ([]Object, error) {
-	found, errs := manifest.Parse(name, data)
-	return objectsOf(name, found, errs)
-}
-
-// DecodeManifest decodes one manifest, or a List of them, that stands within a
-// YAML file of another kind, as [ParseManifests] does; node says where.
-func DecodeManifest(name string, node *yamlnode.Node) ([]Object, error) {
-	found, errs := manifest.Decode(name, node)
-	return objectsOf(name, found, errs)
-}
-
-func objectsOf(file string, found []manifest.Object, errs []manifest.Error) ([]Object, error) {
-	if len(errs) > 0 {
-		return nil, errors.Join(manifestErrors(file, errs)...)
-	}
-	objs := make([]Object, len(found))
-	for i, m := range found {
-		objs[i] = m.Object
-	}
-	return objs, nil
-}
-
-// describe names an object as messages do: Service shop/web.
-func describe(o Object) string {
-	name := o.GetName()
-	if ns := o.GetNamespace(); ns != "" {
-		name = ns + "/" + name
-	}
-	return o.GetObjectKind().GroupVersionKind().Kind + " " + name
 }

@@ -95,7 +95,11 @@ func TestManifestErrors(t *testing.T) {
 				if !errors.As(err, &m) || m.File != filepath.Join(dir, name) {
 					t.Fatalf("%v is not about the file", err)
 				}
-				got += strings.TrimPrefix(err.Error(), filepath.Join(dir, name)+":") + "\n"
+				text, known := strings.CutSuffix(err.Error(), "; no earlier version of it is known: none of it is in use")
+				if !known {
+					t.Errorf("%v does not say what is in use", err)
+				}
+				got += strings.TrimPrefix(text, filepath.Join(dir, name)+":") + "\n"
 			}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("(-want +got)\n%s", d)
@@ -229,7 +233,7 @@ func TestFolderFollows(t *testing.T) {
 	// Broken: an error, and the last good content stays.
 	write(t, path, "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\nspecs: {}\n")
 	eventually(t, "the error is told", func() bool { return log.len() == 1 })
-	if want := path + `:4: Ingress: unknown field "specs"`; log.String() != want || len(f.Errors()) != 1 {
+	if want := path + `:4: Ingress: unknown field "specs"; its last good version stays in use`; log.String() != want || len(f.Errors()) != 1 {
 		t.Errorf("told %q, want %q", log, want)
 	}
 	if !has("a3.test")() {
@@ -364,7 +368,7 @@ func TestFolderConflict(t *testing.T) {
 	dir, f, w, log := followed(t, map[string]string{"b.yaml": fmt.Sprintf(ingressYAML, "x", "b.test")})
 	write(t, filepath.Join(dir, "a.yaml"), "\n"+fmt.Sprintf(ingressYAML, "x", "a.test"))
 	eventually(t, "the conflict is told", func() bool { return log.len() == 1 })
-	want := filepath.Join(dir, "a.yaml") + ":2: Ingress default/x is defined at " + filepath.Join(dir, "b.yaml") + ":1 already"
+	want := filepath.Join(dir, "a.yaml") + ":2: Ingress default/x is defined at " + filepath.Join(dir, "b.yaml") + ":1 already; that one is in use"
 	if log.String() != want || len(f.Errors()) != 1 {
 		t.Errorf("told %q, want %q", log, want)
 	}

@@ -7,13 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
+	yamlnode "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/hapticsdk/haptic/internal/printable"
+	"github.com/hapticsdk/haptic/k8swatch/internal/manifest"
 	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
 
@@ -146,4 +150,114 @@ func (s *Static) MetadataListWatch(gvr schema.GroupVersionResource, namespace st
 // Fetch implements [MetadataSource].
 func (s *Static) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error) {
 	return s.server.Fetch(ctx, gvr, namespace, name)
+}
+
+// SourceAnnotation is set on the objects of a [Folder] to "file:line", so that a
+// later error about an object can name its manifest. Of objects of a cluster it is
+// dropped: there it would name a file that whoever wrote the object chose.
+const SourceAnnotation = manifest.SourceAnnotation
+
+// ManifestError is an error in a file of a [Folder], or in the folder itself.
+type ManifestError struct {
+	File   string // path, as the folder was given
+	Line   int    // 1-based; 0 where the whole file is meant
+	Err    error
+	Effect Effect // "" from [ParseManifests] and [DecodeManifest]
+}
+
+// Effect says what is in use in spite of a [ManifestError].
+type Effect string
+
+// The effects.
+const (
+	LastGood     Effect = "its last good version stays in use"
+	NeverGood    Effect = "it was not good before: none of it is in use"
+	NoneKnown    Effect = "no earlier version of it is known: none of it is in use"
+	FirstServed  Effect = "that one is in use"
+	OthersServed Effect = "everything else in the file is in use"
+	Served       Effect = "the file is in use"
+	AllKept      Effect = "all that was read before stays in use"
+)
+
+// Error implements error.
+func (e *ManifestError) Error() string {
+	text := e.File
+	if e.Line > 0 {
+		text = fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
+	text += ": " + e.Err.Error()
+	if e.Effect != "" {
+		text += "; " + string(e.Effect)
+	}
+	return printable.Line(text)
+}
+
+// Unwrap implements errors.Is and errors.As.
+func (e *ManifestError) Unwrap() error { return e.Err }
+
+// WaitForKnown blocks until no file is broken of which no earlier version is known
+// ([NoneKnown]), or ctx ends. Until then nobody can tell which objects are missing
+// from what a process before this one has deployed.
+func (f *Folder) WaitForKnown(ctx context.Context) error {
+	for {
+		f.mu.Lock()
+		looked := f.looked
+		unknown := slices.ContainsFunc(f.errors, func(err error) bool {
+			var m *ManifestError
+			return errors.As(err, &m) && m.Effect == NoneKnown
+		})
+		f.mu.Unlock()
+		if !unknown {
+			return nil
+		}
+		select {
+		case <-looked:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func manifestErrors(file string, errs []manifest.Error, effect Effect) []error {
+	var all []error
+	for _, e := range errs {
+		all = append(all, &ManifestError{File: file, Line: e.Line, Err: e.Err, Effect: effect})
+	}
+	return all
+}
+
+// ParseManifests decodes the manifests in a text as a [Folder] does: several
+// documents, Lists, strictly, each object with [SourceAnnotation]. name is that
+// of the file. The error joins a [*ManifestError] for each mistake; there are no
+// objects then.
+func ParseManifests(name string, data []byte) ([]Object, error) {
+	found, errs := manifest.Parse(name, data)
+	return objectsOf(name, found, errs)
+}
+
+// DecodeManifest decodes one manifest, or a List of them, that stands within a
+// YAML file of another kind, as [ParseManifests] does; node says where.
+func DecodeManifest(name string, node *yamlnode.Node) ([]Object, error) {
+	found, errs := manifest.Decode(name, node)
+	return objectsOf(name, found, errs)
+}
+
+func objectsOf(file string, found []manifest.Object, errs []manifest.Error) ([]Object, error) {
+	if len(errs) > 0 {
+		return nil, errors.Join(manifestErrors(file, errs, "")...)
+	}
+	objs := make([]Object, len(found))
+	for i, m := range found {
+		objs[i] = m.Object
+	}
+	return objs, nil
+}
+
+// describe names an object as messages do: Service shop/web.
+func describe(o Object) string {
+	name := o.GetName()
+	if ns := o.GetNamespace(); ns != "" {
+		name = ns + "/" + name
+	}
+	return o.GetObjectKind().GroupVersionKind().Kind + " " + name
 }

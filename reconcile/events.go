@@ -19,7 +19,7 @@ func Events() []event.Event {
 		TemplateRendered{}, TemplateRenderFailed{}, ValidationCompleted{}, ValidationFailed{},
 		ResourceRefused{}, ResourceAccepted{}, ResourceQuarantined{}, ResourceReleased{},
 		DeploymentScheduled{}, DeploymentStarted{}, InstanceDeployed{}, InstanceDeploymentFailed{}, DriftRepaired{}, InstancesChanged{},
-		IndexSynchronized{}, SourceFailed{}, LeaderBecame{}, LeaderLost{}, LeaderObserved{},
+		IndexSynchronized{}, LeaderBecame{}, LeaderLost{}, LeaderObserved{},
 	}
 }
 
@@ -329,16 +329,4 @@ func (e LeaderLost) Report() event.Report {
 // Report implements [event.Event].
 func (e LeaderObserved) Report() event.Report {
 	return event.Report{Name: "leader.observed", Level: slog.LevelInfo, Sentence: "the leader is " + e.Identity}
-}
-
-// SourceFailed says that resources could not be read, such as a manifest that
-// does not parse; what was read before stays in use.
-type SourceFailed struct {
-	Err error
-}
-
-// Report implements [event.Event].
-func (e SourceFailed) Report() event.Report {
-	return event.Report{Name: "source.failed", Level: slog.LevelError, Err: e.Err,
-		Sentence: fmt.Sprintf("resources not read, those from before stay in use: %v", e.Err)}
 }

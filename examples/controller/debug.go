@@ -30,6 +30,9 @@ func (c *controller) newDebug() (*observe.Observer, *observe.Server) {
 	}
 	observer := observe.New(c.bus, subject, c.log)
 	observer.Metrics.MustRegister(c.expiryMetric())
+	if c.folder != nil {
+		observer.Health.Check("manifests", observe.Reported, c.manifests)
+	}
 	server := observer.Server()
 	server.Addr, server.Token, server.Logger = c.cfg.debugAddr, c.cfg.debugToken, c.log
 	return observer, server

@@ -87,6 +87,12 @@ func startDemo(tb testing.TB, flags ...string) *demo {
 
 // start runs the controller, after a stop once more.
 func (d *demo) start(flags ...string) {
+	d.launch(flags...)
+	d.until(func() bool { return strings.Contains(d.stdout.String(), "The demo is live") })
+}
+
+// launch is start without waiting for the first deployment.
+func (d *demo) launch(flags ...string) {
 	tb := d.tb
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan int, 1)
@@ -104,7 +110,6 @@ func (d *demo) start(flags ...string) {
 		}
 	})
 	tb.Cleanup(d.stop)
-	d.until(func() bool { return strings.Contains(d.stdout.String(), "The demo is live") })
 }
 
 // demoPort finds two ports that are free on all addresses of the demo, which

@@ -58,7 +58,8 @@ func (h *handover) Settle(cfg *dataplane.Config, err error) (again bool) {
 func (c *controller) lead(ctx context.Context) {
 	eventbus.Publish(c.bus, reconcile.LeaderBecame{Identity: c.election.Identity()})
 	bounded, cancel := context.WithTimeout(ctx, syncTimeout)
-	c.hosts.Remember(c.deployed(bounded))
+	previous, _ := c.deployed(bounded)
+	c.hosts.Remember(previous)
 	cancel()
 	c.handover.begin()
 	<-ctx.Done()
@@ -66,8 +67,8 @@ func (c *controller) lead(ctx context.Context) {
 	eventbus.Publish(c.bus, reconcile.LeaderLost{Identity: c.election.Identity()})
 }
 
-// deployed is what an instance has; nil: nothing, or none can tell.
-func (c *controller) deployed(ctx context.Context) *dataplane.Config {
+// deployed is what an instance has, nil for nothing. The error says that none can tell.
+func (c *controller) deployed(ctx context.Context) (*dataplane.Config, error) {
 	current := c.clients.Current
 	if c.local != nil {
 		current = c.local.Current
@@ -76,5 +77,5 @@ func (c *controller) deployed(ctx context.Context) *dataplane.Config {
 	if err != nil { // the first deployment writes it anew
 		c.log.Warn("the stored configuration cannot be read", "error", err)
 	}
-	return previous
+	return previous, err
 }

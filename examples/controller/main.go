@@ -85,6 +85,7 @@ type controller struct {
 
 	cluster   *k8swatch.Cluster // or folder, never both
 	folder    *k8swatch.Folder
+	waiting   atomic.Bool      // for manifests, while what is deployed stays
 	fixtures  *k8swatch.Static // of a case, in place of both
 	watchers  *k8swatch.Group  // what a configuration is made of
 	instances *k8swatch.Group  // which instances there are
@@ -199,7 +200,14 @@ func (c *controller) start(ctx context.Context) error {
 		}
 		c.log.Warn("waiting for credentials", "error", err) // a change of the Secret tries again
 	}
-	previous := c.deployed(ctx)
+	previous, err := c.deployed(ctx)
+	if some := previous != nil && (c.local != nil || len(previous.Files()) > 0); c.folder != nil && !c.cfg.once && (some || err != nil) {
+		c.waiting.Store(true)
+		if err := c.folder.WaitForKnown(ctx); err != nil {
+			return err
+		}
+		c.waiting.Store(false)
+	}
 	c.slots.Remember(previous) // endpoints keep the server that they had, and Secrets the certificate that was good
 	c.hosts.Remember(previous) // and namespaces their hosts
 	c.templates.SetPrevious(previous)

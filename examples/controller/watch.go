@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
@@ -28,9 +28,11 @@ func (c *controller) newWatchers() (err error) {
 	if c.fixtures != nil {
 		source = c.fixtures
 	} else if c.cfg.manifests != "" {
-		c.folder, err = k8swatch.NewFolder(c.cfg.manifests, &k8swatch.FolderOptions{
-			OnError: func(err error) { eventbus.Publish(c.bus, reconcile.SourceFailed{Err: err}) },
-		})
+		opts := &k8swatch.FolderOptions{}
+		if c.cfg.local != "" && !c.cfg.once {
+			opts.LastGood = filepath.Join(c.cfg.local, "manifests")
+		}
+		c.folder, err = k8swatch.NewFolder(c.cfg.manifests, opts)
 		source = c.folder
 	} else {
 		c.cluster, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.cfg.kubeconfig})
@@ -65,6 +67,15 @@ func (c *controller) newWatchers() (err error) {
 		c.credentials = add(c.instances, corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: namespace, FieldSelector: "metadata.name=" + name})
 	}
 	return err
+}
+
+// manifests says what is wrong in the folder.
+func (c *controller) manifests() error {
+	errs := c.folder.Errors()
+	if c.waiting.Load() {
+		errs = append(errs, errors.New("all manifests: nothing is deployed until they are in order; what is deployed stays in use"))
+	}
+	return errors.Join(errs...)
 }
 
 // input reads all watched resources at one instant, for one render.

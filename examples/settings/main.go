@@ -24,6 +24,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -138,8 +139,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // newSource says where resources come from.
 func (c *controller) newSource() (err error) {
 	if c.manifests != "" {
-		c.folder, err = k8swatch.NewFolder(c.manifests, &k8swatch.FolderOptions{
-			OnError: func(err error) { eventbus.Publish(c.bus, reconcile.SourceFailed{Err: err}) }})
+		opts := &k8swatch.FolderOptions{}
+		if c.config.local != "" {
+			opts.LastGood = filepath.Join(c.config.local, "manifests")
+		}
+		c.folder, err = k8swatch.NewFolder(c.manifests, opts)
 		c.source = c.folder
 		return err
 	}
@@ -197,17 +201,29 @@ func (c *controller) newLoop() (err error) {
 // serve runs everything until ctx ends, or something fails.
 func (c *controller) serve(ctx context.Context) error {
 	observer := observe.New(c.bus, observe.Subject{Loop: c.loop, Settings: c.live.State}, c.log)
+	if c.folder != nil {
+		observer.Health.Check("manifests", observe.Reported, func() error { return errors.Join(c.folder.Errors()...) })
+	}
 	debug := observer.Server()
 	debug.Addr, debug.Token, debug.Logger = c.debugAddr, c.debugToken, c.log
+	deployed := false // by a process before this one
 	if c.local != nil {
 		if previous, err := c.local.Current(ctx); err == nil {
 			c.live.SetPrevious(previous)
+			deployed = previous != nil
 		}
 	}
 	c.bus.Start()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.live.Run(ctx) })
-	g.Go(func() error { return c.loop.Run(ctx) })
+	g.Go(func() error {
+		if c.folder != nil && deployed {
+			if err := c.folder.WaitForKnown(ctx); err != nil {
+				return err
+			}
+		}
+		return c.loop.Run(ctx)
+	})
 	g.Go(func() error { return c.follow(ctx) })
 	g.Go(func() error { return observer.Run(ctx) })
 	if c.local != nil {

@@ -68,8 +68,6 @@ func TestComment(t *testing.T) {
 			`level=INFO msg="no longer refused: Ingress shop/web: spec.rules[0].host" reconciliation=2 resource="Ingress shop/web"`},
 		{"accepted as a whole", []any{reconcile.ResourceAccepted{ID: 2, Refusal: reconcile.Refusal{Resource: "Ingress shop/web"}}},
 			`level=INFO msg="no longer refused: Ingress shop/web" reconciliation=2 resource="Ingress shop/web"`},
-		{"source", []any{reconcile.SourceFailed{Err: errors.New("web.yaml:3: not YAML")}},
-			`level=ERROR msg="resources not read, those from before stay in use: web.yaml:3: not YAML"`},
 		{"synchronized", []any{reconcile.IndexSynchronized{Resources: map[string]int{"Ingress": 2}, Took: time.Second}},
 			`level=INFO msg="watching 2 Ingress" took=1s`},
 		{"nothing to watch", []any{reconcile.IndexSynchronized{}}, `level=INFO msg="watching no resources"`},

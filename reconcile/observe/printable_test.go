@@ -47,7 +47,6 @@ func TestNothingHostileIsPrinted(t *testing.T) {
 		reconcile.ResourceRefused{ID: 1, Refusal: refusal},
 		reconcile.ResourceQuarantined{ID: 1, Quarantined: state.Quarantined[0]},
 		reconcile.InstanceDeploymentFailed{Instance: hostile, Err: errors.New(hostile)},
-		reconcile.SourceFailed{Err: errors.New(hostile)},
 	}
 	server := scene(t, state, events...)
 	for _, path := range []string{"/", "/debug/vars/state", "/debug/vars/events", "/debug/vars/quarantine", "/readyz?verbose", "/debug/vars/state?field={.lastError}"} {

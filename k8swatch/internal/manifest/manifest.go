@@ -143,7 +143,11 @@ func (p *parser) object(data []byte, node *yamlnode.Node) {
 	gv, err := schema.ParseGroupVersion(head.APIVersion)
 	switch {
 	case head.Kind == "" || head.APIVersion == "":
-		p.fail(node.Line, errors.New("not a Kubernetes object: apiVersion or kind is missing"))
+		hint := ""
+		if at := versionOf(head.Kind); at != "" {
+			hint = fmt.Sprintf("; %s has apiVersion %s", head.Kind, at)
+		}
+		p.fail(node.Line, errors.New("not a Kubernetes object: apiVersion or kind is missing"+hint))
 	case err != nil || gv.Version == "":
 		p.fail(lineOf(node, "apiVersion"), fmt.Errorf("apiVersion %q is not group/version", head.APIVersion))
 	case strings.HasSuffix(head.Kind, "List") && head.Metadata.Name == "":

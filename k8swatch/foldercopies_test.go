@@ -1,0 +1,258 @@
+package k8swatch_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/hapticsdk/haptic/k8swatch"
+)
+
+// restart reads a folder as a new process does, and returns the ingresses that it
+// serves and its errors without the folder's name.
+func restart(t *testing.T, dir, copies string) (f *k8swatch.Folder, hosts, errs string) {
+	t.Helper()
+	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{LastGood: copies})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := mustNew(t, f, ingresses, nil)
+	start(t, w)
+	mustNew(t, f, services, nil)
+	if _, err := w.WaitForSync(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).List() {
+		hosts += i.Spec.Rules[0].Host + " "
+	}
+	return f, strings.TrimSpace(hosts), errorsOf(f, dir)
+}
+
+func errorsOf(f *k8swatch.Folder, dir string) string {
+	if err := errors.Join(f.Errors()...); err != nil {
+		return strings.ReplaceAll(err.Error(), dir+"/", "")
+	}
+	return ""
+}
+
+// TestFolderBrokenAtARestart: "its last good version stays in use" is true after a
+// restart as well.
+func TestFolderBrokenAtARestart(t *testing.T) {
+	dir, copies := t.TempDir(), filepath.Join(t.TempDir(), "below", "copies")
+	shop, blog := filepath.Join(dir, "shop.yaml"), filepath.Join(dir, "blog.yaml")
+	want := func(hosts, errs string) {
+		t.Helper()
+		write(t, filepath.Join(dir, "note.txt"), "no manifest")
+		_, got, said := restart(t, dir, copies)
+		if got != hosts || said != errs {
+			t.Fatalf("served %q, want %q; said %q, want %q", got, hosts, said, errs)
+		}
+	}
+	const broken = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: shop}\nspecs: {}\n"
+	const wrong = `shop.yaml:4: Ingress: unknown field "specs"; `
+	write(t, shop, broken)
+	write(t, blog, fmt.Sprintf(ingressYAML, "blog", "blog.test"))
+	want("blog.test", wrong+"no earlier version of it is known: none of it is in use")
+	want("blog.test", wrong+"it was not good before: none of it is in use") // there are copies now
+	write(t, shop, fmt.Sprintf(ingressYAML, "shop", "shop.test"))
+	want("blog.test shop.test", "")
+	write(t, shop, broken)
+	want("blog.test shop.test", wrong+"its last good version stays in use")
+	write(t, shop, broken+"\n")
+	want("blog.test shop.test", wrong+"its last good version stays in use")
+
+	for name, mode := range map[string]os.FileMode{copies: 0o700 | os.ModeDir, filepath.Join(copies, "shop.yaml"): 0o600} {
+		if info, err := os.Stat(name); err != nil || info.Mode() != mode {
+			t.Errorf("%s: %v %v", name, info.Mode(), err)
+		}
+	}
+	// What is deleted while nobody looks is deleted; its copy, too.
+	if err := os.Remove(shop); err != nil {
+		t.Fatal(err)
+	}
+	want("blog.test", "")
+	write(t, shop, broken)
+	want("blog.test", wrong+"it was not good before: none of it is in use")
+}
+
+// TestFolderCopiesFollow: what is saved while the folder runs is what a restart has.
+func TestFolderCopiesFollow(t *testing.T) {
+	dir, copies := t.TempDir(), t.TempDir()
+	path := filepath.Join(dir, "a.yaml")
+	write(t, path, fmt.Sprintf(ingressYAML, "a", "a.test"))
+	// A link is not followed, and what another program left is replaced.
+	outside := filepath.Join(t.TempDir(), "outside")
+	write(t, outside, fmt.Sprintf(ingressYAML, "evil", "evil.test"))
+	if err := os.Symlink(outside, filepath.Join(copies, "a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	f, got, _ := restart(t, dir, copies)
+	if got != "a.test" {
+		t.Fatalf("served %q", got)
+	}
+	start(t, f)
+	copied := func(want string) func() bool {
+		return func() bool {
+			text, _ := os.ReadFile(filepath.Join(copies, "a.yaml"))
+			return strings.Contains(string(text), want)
+		}
+	}
+	eventually(t, "the copy", copied("a.test"))
+	write(t, path, fmt.Sprintf(ingressYAML, "a", "b.test"))
+	eventually(t, "the next copy", copied("b.test"))
+	write(t, path, "broken: true\n")
+	eventually(t, "the error", func() bool { return len(f.Errors()) == 1 })
+	if _, got, said := restart(t, dir, copies); got != "b.test" || !strings.HasSuffix(said, "; its last good version stays in use") {
+		t.Errorf("served %q, said %q", got, said)
+	}
+	if text, err := os.ReadFile(outside); err != nil || !strings.Contains(string(text), "evil.test") {
+		t.Errorf("the file behind a link was written: %s %v", text, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the copy is deleted", func() bool {
+		_, err := os.Lstat(filepath.Join(copies, "a.yaml"))
+		return errors.Is(err, os.ErrNotExist)
+	})
+}
+
+// TestFolderAwayAtARestart: a folder that is gone, or empty as a mount point without
+// its volume, deletes nothing; one with a file, be it empty, does.
+func TestFolderAwayAtARestart(t *testing.T) {
+	dir, copies := filepath.Join(t.TempDir(), "manifests"), t.TempDir()
+	if _, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{LastGood: copies}); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("a folder that never was: %v", err)
+	}
+	fill := func() {
+		t.Helper()
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "a", "a.test"))
+	}
+	fill()
+	if _, got, said := restart(t, dir, copies); got != "a.test" || said != "" {
+		t.Fatal(got, said)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	f, got, said := restart(t, dir, copies)
+	if want := dir + ": no such file or directory; all that was read before stays in use"; got != "a.test" || said != want {
+		t.Fatalf("served %q, said %q, want %q", got, said, want)
+	}
+	start(t, f) // it waits for the folder
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the empty folder is told", func() bool { return strings.Contains(errorsOf(f, dir), "it is empty") })
+	if _, got, _ := restart(t, dir, copies); got != "a.test" {
+		t.Fatalf("an empty folder: served %q", got)
+	}
+	fill()
+	eventually(t, "the folder is back", func() bool { return len(f.Errors()) == 0 })
+	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the copy of a file that was deleted before our eyes is gone", func() bool {
+		left, err := os.ReadDir(copies)
+		return err == nil && len(left) == 0
+	})
+	if errs := f.Errors(); len(errs) > 0 {
+		t.Error(errs)
+	}
+
+	fill()
+	if _, got, _ := restart(t, dir, copies); got != "a.test" {
+		t.Fatalf("served %q", got)
+	}
+	if err := os.Rename(filepath.Join(dir, "a.yaml"), filepath.Join(dir, "none.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "none.yaml"), "")
+	if _, got, said := restart(t, dir, copies); got != "" || said != "" {
+		t.Errorf("a folder that was emptied: served %q, said %q", got, said)
+	}
+}
+
+// TestFolderReplacedByAnEmptyOne: the volume of a mount point goes while it is read.
+func TestFolderReplacedByAnEmptyOne(t *testing.T) {
+	dir, f, w, log := followed(t, map[string]string{"a.yaml": fmt.Sprintf(ingressYAML, "a", "a.test")})
+	if err := os.Rename(dir, dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is told", func() bool { return strings.Contains(errorsOf(f, dir), "it is empty") })
+	if w.Snapshot().GetSingle("a.test") == nil {
+		t.Error("the objects went")
+	}
+	write(t, filepath.Join(dir, "b.yaml"), fmt.Sprintf(ingressYAML, "b", "b.test"))
+	eventually(t, "the new folder is followed", func() bool { return w.Snapshot().GetSingle("b.test") != nil && len(f.Errors()) == 0 })
+	eventually(t, "what it does not have is deleted", func() bool { return w.Snapshot().GetSingle("a.test") == nil })
+	_ = log
+}
+
+// TestFolderLeftOut: files that cannot be read are told, and delay nobody.
+func TestFolderLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"good.yaml", "upper.YAML", "backup.yaml.bak"} {
+		host, _, _ := strings.Cut(name, ".")
+		write(t, filepath.Join(dir, name), fmt.Sprintf(ingressYAML, host, host+".test"))
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "sub.yaml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const why = ": it is no regular file; manifests in folders below are not read; no earlier version of it is known: none of it is in use"
+	if _, got, said := restart(t, dir, ""); got != "good.test upper.test" || said != "pipe.yaml"+why+"\nsub.yaml"+why {
+		t.Errorf("served %q, said %q", got, said)
+	}
+}
+
+// TestFolderKinds: what nobody reads is told where it may be meant, once for each
+// kind, and the rest of the file is used.
+func TestFolderKinds(t *testing.T) {
+	const rest = "; everything else in the file is in use"
+	for head, want := range map[string]string{
+		"networking.k8s.io/v1 Ingres":       "networking.k8s.io/v1 has no kind Ingres; did you mean Ingress?",
+		"networking.k8s.io/v1 ingress":      "networking.k8s.io/v1 has no kind ingress; did you mean Ingress?",
+		"v1 Ingress":                        "v1 has no kind Ingress; it has apiVersion networking.k8s.io/v1",
+		"extensions/v1beta1 Ingress":        "nothing reads Ingress of extensions/v1beta1; did you mean apiVersion networking.k8s.io/v1?",
+		"networking.k8s.io/v1beta1 Ingress": "nothing reads Ingress of networking.k8s.io/v1beta1; did you mean apiVersion networking.k8s.io/v1?",
+		"networking.k8s.oi/v1 Ingress":      "nothing reads Ingress of networking.k8s.oi/v1; did you mean apiVersion networking.k8s.io/v1?",
+		"networking.k8s.io/v2 Ingres":       "nothing reads Ingres of networking.k8s.io/v2; did you mean one of the ingresses of networking.k8s.io/v1?",
+		"apps/v1 Deployment":                "", // of others
+		"v1 Pod":                            "",
+		"serving.knative.dev/v1 Service":    "",
+		"example.com/v1 Route":              "",
+	} {
+		t.Run(head, func(t *testing.T) {
+			version, kind, _ := strings.Cut(head, " ")
+			dir, other := t.TempDir(), "---\napiVersion: "+version+"\nkind: "+kind+"\nmetadata: {name: %s}\n"
+			write(t, filepath.Join(dir, "all.yaml"), fmt.Sprintf(ingressYAML, "good", "good.test")+fmt.Sprintf(other, "x")+fmt.Sprintf(other, "z"))
+			_, got, said := restart(t, dir, "")
+			if want != "" {
+				want = "all.yaml:9: " + kind + " default/x and 1 more: " + want + rest
+			}
+			if got != "good.test" || said != want {
+				t.Errorf("served %q, said %q, want %q", got, said, want)
+			}
+		})
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a.yaml"), "kind: Ingress\nmetadata: {name: a}\n")
+	if _, _, said := restart(t, dir, ""); !strings.Contains(said, "apiVersion or kind is missing; Ingress has apiVersion networking.k8s.io/v1") {
+		t.Error(said)
+	}
+}

@@ -1,0 +1,127 @@
+package manifest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/hapticsdk/haptic/internal/strictyaml"
+	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
+)
+
+// Kinds are the kinds of the objects of a folder.
+type Kinds map[schema.GroupVersionKind]*seen
+
+type seen struct {
+	first    Object
+	file     string
+	count    int
+	misnamed string // why there is no such kind, "" if there may be
+}
+
+// FileError is an error in one of several files.
+type FileError struct {
+	File string
+	Error
+}
+
+// See counts an object of a file, and reports whether there can be objects of its
+// kind.
+func (k Kinds) See(o Object, file string) bool {
+	gvk := o.GetObjectKind().GroupVersionKind()
+	s := k[gvk]
+	if s == nil {
+		s = &seen{first: o, file: file, misnamed: misnamed(gvk)}
+		k[gvk] = s
+	}
+	s.count++
+	return s.misnamed == "" || memapi.KindFor(o.Resource).Type == nil
+}
+
+// Errors says which kinds there are not, or look as if they were meant to be read and
+// are not, each once, by file and line.
+func (k Kinds) Errors(read []schema.GroupVersionResource) (errs []FileError) {
+	for gvk, s := range k {
+		why := s.misnamed
+		if why == "" {
+			why = unread(gvk, read)
+		} else if slices.Contains(read, s.first.Resource) && memapi.KindFor(s.first.Resource).Type == nil {
+			continue // of a version of Kubernetes after client-go
+		}
+		if why == "" {
+			continue
+		}
+		name := strings.TrimPrefix(s.first.GetNamespace()+"/"+s.first.GetName(), "/")
+		if s.count > 1 {
+			name = fmt.Sprintf("%s and %d more", name, s.count-1)
+		}
+		errs = append(errs, FileError{s.file, Error{s.first.Line, fmt.Errorf("%s %s: %s", gvk.Kind, name, why)}})
+	}
+	slices.SortFunc(errs, func(a, b FileError) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Err.Error(), b.Err.Error()))
+	})
+	return errs
+}
+
+// misnamed says that a version of the Kubernetes API does not have a kind, and which
+// one was meant; "" where it has, and of versions that client-go does not know.
+func misnamed(gvk schema.GroupVersionKind) string {
+	kinds := scheme.Scheme.KnownTypes(gvk.GroupVersion())
+	if len(kinds) == 0 || scheme.Scheme.Recognizes(gvk) {
+		return ""
+	}
+	text := fmt.Sprintf("%s has no kind %s", gvk.GroupVersion(), gvk.Kind)
+	if near := strictyaml.Nearest(gvk.Kind, slices.Sorted(maps.Keys(kinds))); near != "" {
+		text += "; did you mean " + near + "?"
+	} else if at := versionOf(gvk.Kind); at != "" {
+		text += "; it has apiVersion " + at
+	}
+	return text
+}
+
+// unread says that nothing reads a kind although it looks like one that is read;
+// "" where it is read, and for the kinds of others, such as a Deployment.
+func unread(gvk schema.GroupVersionKind, read []schema.GroupVersionResource) string {
+	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
+	if slices.Contains(read, gvr) {
+		return ""
+	}
+	for _, r := range read {
+		near := strictyaml.Nearest(gvk.Group, []string{r.Group}) != ""
+		switch {
+		case r.Resource == gvr.Resource && (r.Group == gvk.Group || near || scheme.Scheme.IsGroupRegistered(gvk.Group)):
+			return fmt.Sprintf("nothing reads %s of %s; did you mean apiVersion %s?", gvk.Kind, gvk.GroupVersion(), r.GroupVersion())
+		case (r.Group == gvk.Group || near) && !scheme.Scheme.Recognizes(gvk) && strictyaml.Nearest(gvr.Resource, []string{r.Resource}) != "":
+			return fmt.Sprintf("nothing reads %s of %s; did you mean one of the %s of %s?", gvk.Kind, gvk.GroupVersion(), r.Resource, r.GroupVersion())
+		}
+	}
+	return ""
+}
+
+// versionOf is the apiVersion of a kind of Kubernetes, "" for none. Where there are
+// several it is the one that is stable.
+func versionOf(kind string) string {
+	best := ""
+	for gvk := range scheme.Scheme.AllKnownTypes() {
+		at := gvk.GroupVersion().String()
+		if gvk.Kind == kind && (best == "" || rank(at) < rank(best)) {
+			best = at
+		}
+	}
+	return best
+}
+
+// rank sorts v1 before v1beta1, and the core group before others.
+func rank(version string) string {
+	stable := "1"
+	if version == "v1" || strings.HasSuffix(version, "/v1") {
+		stable = "0"
+	}
+	return fmt.Sprintf("%s%03d%s", stable, len(version), version)
+}
