@@ -102,15 +102,15 @@ func TestManifestThatNobodyReads(t *testing.T) {
 		_, verbose := page("/readyz?verbose")
 		return strings.Contains(verbose, "new.yaml:1: Ingres default/new: networking.k8s.io/v1 has no kind Ingres; did you mean Ingress?")
 	})
+	told := func(text string) func() bool {
+		return func() bool { return strings.Contains(d.stderr.String(), text) }
+	}
+	d.until(told(`level=WARN msg="manifests: ` + d.manifests + `/new.yaml:1: Ingres default/new: `))
 	require.NoError(t, os.Remove(filepath.Join(d.manifests, "new.yaml")))
 	d.until(func() bool {
 		_, verbose := page("/readyz?verbose")
 		return strings.Contains(verbose, "[+]manifests (reported): ok")
 	})
-	told := func(text string) func() bool {
-		return func() bool { return strings.Contains(d.stderr.String(), text) }
-	}
-	d.until(told(`level=WARN msg="manifests: ` + d.manifests + `/new.yaml:1: Ingres default/new: `))
 	d.until(told(`msg="manifests: in order again after `))
 	require.Equal(t, 2, strings.Count(d.stderr.String(), `msg="manifests: `))
 }
