@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"reflect"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -236,7 +237,7 @@ func (n *notifier) signal() {
 // run delivers until ctx ends: the first change at once, then no more than one
 // call per hold time, or back-off time after a failure.
 func (n *notifier) run(ctx context.Context) {
-	retry := backoff(minRedeliver, maxRedeliver, 0)
+	retry, failures, said := backoff(minRedeliver, maxRedeliver, 0), 0, ""
 	for {
 		select {
 		case <-n.wake:
@@ -252,10 +253,17 @@ func (n *notifier) run(ctx context.Context) {
 			pause = n.hold
 			err := guard(func() error { return n.onChange(ctx, c) })
 			if err == nil {
-				retry = backoff(minRedeliver, maxRedeliver, 0)
+				if failures > 0 {
+					n.log.Info("OnChange is in order again", "failures", failures)
+				}
+				retry, failures = backoff(minRedeliver, maxRedeliver, 0), 0
 			} else if ctx.Err() == nil {
 				pause = retry.Step()
-				n.log.Error("OnChange failed; it will be called again", "in", pause, "error", err)
+				cause, _, _ := strings.Cut(err.Error(), "\n")                // without the stack of a panic
+				if failures++; failures&(failures-1) == 0 || said != cause { // at each doubling
+					said = cause
+					n.log.Error("OnChange failed; it will be called again", "in", pause, "failures", failures, "error", err)
+				}
 				n.mu.Lock()
 				n.pending = c.and(n.pending) // newer ones come after those that were not taken
 				n.mu.Unlock()

@@ -18,7 +18,7 @@ func Events() []event.Event {
 		ReconciliationTriggered{}, ReconciliationStarted{}, AttemptCompleted{}, ReconciliationCompleted{}, ReconciliationFailed{},
 		TemplateRendered{}, TemplateRenderFailed{}, ValidationCompleted{}, ValidationFailed{},
 		ResourceRefused{}, ResourceAccepted{}, ResourceQuarantined{}, ResourceReleased{},
-		DeploymentScheduled{}, DeploymentStarted{}, InstanceDeployed{}, InstanceDeploymentFailed{}, DriftRepaired{}, InstancesChanged{},
+		DeploymentScheduled{}, DeploymentStarted{}, InstanceDeployed{}, InstanceDeploymentFailed{}, InstanceReached{}, DriftRepaired{}, InstancesChanged{},
 		IndexSynchronized{}, LeaderBecame{}, LeaderLost{}, LeaderObserved{},
 	}
 }
@@ -46,7 +46,8 @@ func Events() []event.Event {
 //
 // An instance is told of a configuration after ReconciliationCompleted. A trial that
 // fails makes nothing new. A reconciliation and a deployment that a context ends
-// have no end. ReconciliationTriggered and InstancesChanged come at any time.
+// have no end. ReconciliationTriggered, InstancesChanged and InstanceReached come at any
+// time.
 
 // ReconciliationTriggered says that something asked for a reconciliation.
 type ReconciliationTriggered struct {
@@ -230,7 +231,7 @@ type ReconciliationFailed struct {
 
 // Report implements [event.Event].
 func (e ReconciliationFailed) Report() event.Report {
-	return event.Report{Name: "reconciliation.failed", Level: slog.LevelError, Reconciliation: e.ID, Took: e.Took, Err: e.Err,
+	return event.Report{Name: "reconciliation.failed", Level: slog.LevelError, Reconciliation: e.ID, Took: e.Took, Err: e.Err, Repeat: e.Failures,
 		Sentence: fmt.Sprintf("the configuration stays as it is, as the new one failed%s%s: %v", inARow(e.Failures), becauseOf(e.Reasons), e.Err),
 		Metrics:  reconciliationMetrics(e.Took, true)}
 }
@@ -245,16 +246,21 @@ func reconciliationMetrics(took time.Duration, failed bool) []event.Metric {
 
 // ResourceRefused says that a resource, or a part of it, is left out of the
 // configuration since this reconciliation. It is published once, not at each
-// render, and once for all that is new of one resource: More counts the others.
+// render, and once for all that is new of one resource: More counts the others. One
+// line tells of all that have one cause.
 type ResourceRefused struct {
 	ID uint64
 	Refusal
+	Alike
 }
 
 // Report implements [event.Event].
 func (e ResourceRefused) Report() event.Report {
-	return event.Report{Name: "resource.refused", Level: slog.LevelWarn, Sentence: e.word() + ": " + e.Refusal.String(), Reconciliation: e.ID,
-		Fields: []slog.Attr{slog.String("resource", e.Resource)}}
+	r := event.Report{Name: "resource.refused", Level: slog.LevelWarn, Reconciliation: e.ID, Fields: []slog.Attr{slog.String("resource", e.Resource)}}
+	if !e.Told {
+		r.Sentence = e.word() + ": " + e.Of(e.located()) + ": " + e.what()
+	}
+	return r
 }
 
 // ResourceAccepted takes a [ResourceRefused] back: the resource was mended or
@@ -262,26 +268,35 @@ func (e ResourceRefused) Report() event.Report {
 type ResourceAccepted struct {
 	ID uint64
 	Refusal
+	Alike
 }
 
 // Report implements [event.Event].
 func (e ResourceAccepted) Report() event.Report {
-	return event.Report{Name: "resource.accepted", Level: slog.LevelInfo, Reconciliation: e.ID,
-		Sentence: map[bool]string{false: "no longer refused: ", true: "in order again: "}[e.Warning] + strings.TrimSuffix(e.Resource+": "+e.Field, ": ") + andMore(e.More), Fields: []slog.Attr{slog.String("resource", e.Resource)}}
+	r := event.Report{Name: "resource.accepted", Level: slog.LevelInfo, Reconciliation: e.ID, Fields: []slog.Attr{slog.String("resource", e.Resource)}}
+	if !e.Told {
+		r.Sentence = map[bool]string{false: "no longer refused: ", true: "in order again: "}[e.Warning] +
+			e.Of(strings.TrimSuffix(e.Resource+": "+e.Field, ": ")+andMore(e.More))
+	}
+	return r
 }
 
 // ResourceQuarantined says that the configuration is not valid with a resource,
 // which is therefore left out of it as a whole. It is published once for each
-// version of the resource.
+// version of the resource. One line tells of all that have one cause.
 type ResourceQuarantined struct {
 	ID uint64
 	Quarantined
+	Alike
 }
 
 // Report implements [event.Event].
 func (e ResourceQuarantined) Report() event.Report {
-	return event.Report{Name: "resource.quarantined", Level: slog.LevelError, Reconciliation: e.ID,
-		Sentence: "in quarantine, all others are served: " + e.Quarantined.String(), Fields: resourceFields(e.Resource)}
+	r := event.Report{Name: "resource.quarantined", Level: slog.LevelError, Reconciliation: e.ID, Fields: resourceFields(e.Resource)}
+	if !e.Told {
+		r.Sentence = "in quarantine, all others are served: " + e.Of(e.Resource.located()) + ": " + e.Fault.String()
+	}
+	return r
 }
 
 // ResourceReleased takes a [ResourceQuarantined] back, and says why.
@@ -289,12 +304,16 @@ type ResourceReleased struct {
 	ID       uint64
 	Resource Resource
 	Reason   string
+	Alike
 }
 
 // Report implements [event.Event].
 func (e ResourceReleased) Report() event.Report {
-	return event.Report{Name: "resource.released", Level: slog.LevelInfo, Reconciliation: e.ID,
-		Sentence: "released from quarantine: " + e.Resource.String() + ": " + e.Reason, Fields: resourceFields(e.Resource)}
+	r := event.Report{Name: "resource.released", Level: slog.LevelInfo, Reconciliation: e.ID, Fields: resourceFields(e.Resource)}
+	if !e.Told {
+		r.Sentence = "released from quarantine: " + e.Of(e.Resource.String()) + ": " + e.Reason
+	}
+	return r
 }
 
 // IndexSynchronized says that all watched resources are in their stores.

@@ -80,8 +80,20 @@ func (e InstanceDeploymentFailed) Report() event.Report {
 		again += ", next try at " + clock(e.RetryAt)
 	}
 	return event.Report{Name: "instance.deployment.failed", Level: slog.LevelError, Reconciliation: e.ID, Instance: e.Instance,
-		Took: e.Took, Err: e.Err, Result: e.Result, Metrics: deploymentMetrics(e.Took, true),
+		Took: e.Took, Err: e.Err, Repeat: e.Failures, Result: e.Result, Metrics: deploymentMetrics(e.Took, true),
 		Sentence: fmt.Sprintf("deployment failed%s: %v", again, e.Err)}
+}
+
+// InstanceReached says that an instance that failed answers again, and can be deployed
+// to. [InstanceDeployed] follows where this process leads.
+type InstanceReached struct {
+	Instance string
+	Failures int // before, in a row
+}
+
+// Report implements [event.Event].
+func (e InstanceReached) Report() event.Report {
+	return event.Report{Name: "instance.reached", Level: slog.LevelInfo, Instance: e.Instance, Sentence: "answers again" + afterFailures(e.Failures)}
 }
 
 // DriftRepaired says that an idle instance no longer had what was deployed to

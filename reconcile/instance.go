@@ -55,7 +55,7 @@ func (w *worker) next() (call, time.Time) {
 	defer w.loop.mu.Unlock()
 	s := &w.loop.sched
 	if leading != s.leading {
-		s.leads(leading)
+		w.loop.leads(leading)
 		w.loop.pokeWorkers() // followLeader finds nothing new any more
 	}
 	if e := s.instances[w.target.Name()]; e == nil || e.born != w.born {
@@ -95,6 +95,9 @@ func (w *worker) do(ctx context.Context, c call) Outcome {
 			if is.Version != (dataplane.Version{}) { // which would read as the oldest
 				p.HAProxy = is.Version.String()
 			}
+			if p.Failures > 0 {
+				eventbus.Publish(w.loop.bus, InstanceReached{Instance: c.instance, Failures: p.Failures})
+			}
 			p.Error, p.Failures, p.RetryAt = "", 0, time.Time{}
 		})
 		return Outcome{}
@@ -125,7 +128,9 @@ func (w *worker) deploy(ctx context.Context, c call, start time.Time) Outcome {
 	if f, ok := w.target.(forgetter); ok && (c.what == stepCheck || c.term != w.term) {
 		f.Forget()
 	}
-	w.term = c.term
+	if c.term != w.term { // another process may have deployed meanwhile
+		w.term, w.held = c.term, nil
+	}
 	w.again = c.what == stepDeploy && w.held.about(c)
 	var options []dataplane.SyncOption
 	switch c.what {
@@ -229,7 +234,7 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 		o.unknown = true
 		w.ended(c, o, func(*InstanceState, *instanceState, time.Time) {
 			if errors.Is(err, errNotLeading) {
-				l.sched.leads(false) // and a new term begins, even if this process leads again by now
+				l.leads(false) // and a new term begins, even if this process leads again by now
 			}
 		})
 		return Outcome{Result: result, Err: err}

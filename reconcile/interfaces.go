@@ -57,12 +57,14 @@ type Refusal struct {
 }
 
 // String reads as one line of a log.
-func (r Refusal) String() string {
-	s := r.Resource
+func (r Refusal) String() string { return r.located() + ": " + r.what() }
+
+// located is the name of the resource and, where that is known, its place.
+func (r Refusal) located() string {
 	if r.Source != "" {
-		s += " (" + r.Source + ")"
+		return printable.Line(r.Resource + " (" + r.Source + ")")
 	}
-	return printable.Line(s) + ": " + r.what()
+	return printable.Line(r.Resource)
 }
 
 // word is what people call it.
@@ -210,11 +212,22 @@ func (l *Loop) followLeader(ctx context.Context) {
 		leading := l.leading()
 		l.mu.Lock()
 		if leading != l.sched.leading {
-			l.sched.leads(leading)
+			l.leads(leading)
 			l.pokeWorkers()
 		}
 		l.mu.Unlock()
 	}
+}
+
+// leads says whether this process deploys. When it stops to, what is wrong with
+// deployments is for the next leader to say. The caller holds l.mu.
+func (l *Loop) leads(leading bool) {
+	for name, w := range l.workers {
+		if e := l.sched.instances[name]; !leading && e != nil && (!e.probe || e.fits) {
+			w.public.Error, w.public.Waits, w.public.Failures, w.public.RetryAt = "", "", 0, time.Time{}
+		}
+	}
+	l.sched.leads(leading)
 }
 
 // forgetter is a [Target] that remembers what it deployed, as [dataplane.Client]

@@ -2,7 +2,9 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -91,6 +93,52 @@ func TestOldWorkersMakeReloadsWait(t *testing.T) {
 		require.Empty(t, one.Waits)
 		require.Zero(t, one.StaleSince)
 		inOrder(t, s)
+	})
+}
+
+// Who no longer leads says nothing of deployments: neither what waits nor what failed.
+func TestWhoLeadsNoLongerSaysNothing(t *testing.T) {
+	target, leader := &bombed{fakeTarget: fakeTarget{name: "one", impact: dataplane.ImpactReload}}, &fakeLeader{}
+	failing := &fakeTarget{name: "two"}
+	leader.Store(true)
+	play(t, Options{Targets: []Target{target, failing}, Leader: leader}, func(s *scene) {
+		s.Trigger("test")
+		synctest.Wait()
+		target.set(true)
+		failing.set(0, func(context.Context, *dataplane.Config) error { return errors.New("no") })
+		s.source.set("b", nil)
+		s.Trigger("test")
+		time.Sleep(10 * time.Second)
+		require.NotEmpty(t, s.State().Instances[0].Waits)
+		require.NotZero(t, s.State().Instances[1].Failures)
+		leader.Store(false)
+		time.Sleep(time.Second)
+		for _, is := range s.State().Instances {
+			require.Equal(t, []any{"", "", 0, time.Time{}}, []any{is.Waits, is.Error, is.Failures, is.RetryAt}, is.Name)
+		}
+		leader.Store(true)
+		time.Sleep(10 * time.Second)
+		require.NotEmpty(t, s.State().Instances[0].Waits)
+		require.Equal(t, 2, len(slices.DeleteFunc(eventsOf[DeploymentScheduled](s), func(e DeploymentScheduled) bool { return e.Waits == nil })), "once in each term")
+		inOrder(t, s)
+	})
+}
+
+// An instance that failed its probe says when it answers again, also to who does not lead.
+func TestInstanceIsReachedAgain(t *testing.T) {
+	target, leader := &probedTarget{fakeTarget: fakeTarget{name: "one"}, probed: errors.New("no route")}, &fakeLeader{}
+	play(t, Options{Targets: []Target{target}, Leader: leader}, func(s *scene) {
+		s.Trigger("test")
+		time.Sleep(10 * time.Second)
+		failures := len(eventsOf[InstanceDeploymentFailed](s))
+		require.NotZero(t, failures)
+		s.Loop.mu.Lock()
+		target.probed = nil
+		s.Loop.mu.Unlock()
+		time.Sleep(time.Minute)
+		require.Equal(t, []InstanceReached{{Instance: "one", Failures: failures}}, eventsOf[InstanceReached](s))
+		require.Equal(t, "answers again, after 4 failures", InstanceReached{Failures: 4}.Report().Sentence)
+		require.Empty(t, s.State().Instances[0].Error)
 	})
 }
 

@@ -63,6 +63,9 @@ type quarantine struct {
 	valid   Origins           // of the last valid configuration
 	gaveUp  string            // the failure for which a search found no resource to blame
 	why     string            // and why it found none
+
+	news  []ResourceQuarantined // that are not published yet
+	freed []ResourceReleased
 }
 
 // out returns the rulings on what is left out, sorted by kind and name.
@@ -220,7 +223,7 @@ func (l *Loop) judge(id uint64, c culprit, now time.Time) {
 	v.judged, v.aside, v.changed, v.withdrawn, v.recorded = now, false, false, false, v.recorded && again
 	l.postpone(v, now)
 	if !again {
-		eventbus.Publish(l.bus, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
+		q.news = append(q.news, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
 	}
 }
 
@@ -248,16 +251,35 @@ func (l *Loop) releaseOne(id uint64, v *ruling, gone bool, now time.Time) {
 		v.aside = false
 		return
 	}
-	eventbus.Publish(l.bus, ResourceReleased{ID: id, Resource: v.Resource, Reason: reason})
+	l.quarantine.freed = append(l.quarantine.freed, ResourceReleased{ID: id, Resource: v.Resource, Reason: reason})
 	if v.recorded {
 		l.record(v.Resource, eventNormal, "Released", "no longer left out of the configuration: "+reason)
 	}
 	v.recorded = false
 }
 
-// showQuarantine gives others a copy, and the Recorder what it has not heard of
-// yet. The caller holds l.rendering.
+// tellQuarantine publishes what is new in quarantine, and what is released.
+func (l *Loop) tellQuarantine() {
+	q := &l.quarantine
+	all := make([]Quarantined, len(q.news))
+	for i, e := range q.news {
+		all[i] = e.Quarantined
+	}
+	for i, a := range AlikeQuarantined(all) {
+		q.news[i].Alike = a
+		eventbus.Publish(l.bus, q.news[i])
+	}
+	for i, a := range alike(q.freed, func(e ResourceReleased) (name, cause string) { return e.Resource.String(), e.Reason }) {
+		q.freed[i].Alike = a
+		eventbus.Publish(l.bus, q.freed[i])
+	}
+	q.news, q.freed = nil, nil
+}
+
+// showQuarantine gives others a copy, and the Recorder and the bus what they have not
+// heard of yet. The caller holds l.rendering.
 func (l *Loop) showQuarantine() {
+	l.tellQuarantine()
 	var public []Quarantined
 	for _, v := range l.quarantine.out() {
 		v.recorded = v.recorded || !v.aside && l.record(v.Resource, eventWarning, "Quarantined", "left out of the configuration: "+v.Fault.String())

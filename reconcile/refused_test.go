@@ -6,10 +6,60 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/reconcile/event"
 )
 
-// TestManyRefusals: whoever makes 100,000 mistakes has a line in the log for each
-// resource, at most a hundred and one of a namespace, and the state stays as small.
+// sentences are the lines that events make.
+func sentences[E event.Event](events []E) (all []string) {
+	for _, e := range events {
+		if s := e.Report().Sentence; s != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// TestOneCauseIsOneLine: what is wrong with many resources for one cause begins and
+// ends with one line, that counts them and names three.
+func TestOneCauseIsOneLine(t *testing.T) {
+	var many []Refusal
+	for i := range 200 {
+		many = append(many, Refusal{Resource: fmt.Sprintf("Ingress shop%d/web%d", i%5, i), Field: fmt.Sprintf("spec.rules[%d].http", i%3), Warning: i >= 100,
+			Reason: fmt.Sprintf(`Service shop%d/web-%d has no port %d: it has "http" (80)`, i%5, i, i)})
+	}
+	host := Refusal{Resource: "Ingress shop1/web", Field: "spec.rules[0].host", Reason: "shop.example.com is served for an older Ingress, shop0/web"}
+	play(t, Options{}, func(s *scene) {
+		s.source.set("a", nil, append(many, host)...)
+		s.Trigger("many")
+		pass(time.Second)
+		require.Len(t, eventsOf[ResourceRefused](s), 201)
+		require.Equal(t, []string{
+			`refused: 100 resources, such as Ingress shop0/web0, Ingress shop1/web1 and Ingress shop2/web2: spec.rules[0].http: Service shop0/web-0 has no port 0: it has "http" (80)`,
+			`warning: 100 resources, such as Ingress shop0/web100, Ingress shop1/web101 and Ingress shop2/web102: spec.rules[1].http: Service shop0/web-100 has no port 100: it has "http" (80)`,
+			"refused: Ingress shop1/web: spec.rules[0].host: shop.example.com is served for an older Ingress, shop0/web"},
+			sentences(eventsOf[ResourceRefused](s)))
+
+		many[0].Reason = "Service shop0/web-0 does not exist" // it is wrong in another way, and not in order
+		s.source.set("a", nil, append(many, host)...)
+		s.Trigger("other")
+		pass(time.Second)
+		require.Empty(t, eventsOf[ResourceAccepted](s))
+		require.Len(t, eventsOf[ResourceRefused](s), 202)
+
+		s.source.set("a", nil)
+		s.Trigger("mended")
+		pass(time.Second)
+		require.Equal(t, []string{
+			"no longer refused: Ingress shop0/web0: spec.rules[0].http",
+			"no longer refused: 99 resources, such as Ingress shop0/web10, Ingress shop0/web15 and Ingress shop0/web20",
+			"in order again: 100 resources, such as Ingress shop0/web100, Ingress shop0/web105 and Ingress shop0/web110",
+			"no longer refused: Ingress shop1/web: spec.rules[0].host"}, sentences(eventsOf[ResourceAccepted](s)))
+	})
+}
+
+// TestManyRefusals: whoever makes 100,000 mistakes has an event for each resource, at
+// most a hundred and one of a namespace, and the state stays as small.
 func TestManyRefusals(t *testing.T) {
 	var many []Refusal
 	for i := range 1000 {
@@ -24,8 +74,11 @@ func TestManyRefusals(t *testing.T) {
 		pass(time.Second)
 		told := eventsOf[ResourceRefused](s)
 		require.Len(t, told, 102)
-		require.Equal(t, "refused: Ingress evil/x000: spec.rules[0]: no; spec.rules[1]: no; spec.rules[2]: no; 97 more refusals", told[0].Report().Sentence)
-		require.Equal(t, "refused: namespace evil: more than 100 of its resources are refused; 89999 more refusals", told[100].Report().Sentence)
+		require.Equal(t, []string{
+			"refused: 100 resources, such as Ingress evil/x000, Ingress evil/x001 and Ingress evil/x002: spec.rules[0]: no; spec.rules[1]: no; spec.rules[2]: no; 90097 more refusals",
+			"refused: Ingress good/web: no host"}, sentences(told))
+		require.Equal(t, 97, told[1].More)
+		require.Equal(t, Refusal{Resource: "namespace evil", Reason: "more than 100 of its resources are refused", More: 89999}, told[100].Refusal)
 		require.Equal(t, good, told[101].Refusal)
 		require.Len(t, s.State().Refused, 100*MaxRefusals+2)
 		require.Equal(t, 100_001, eventsOf[TemplateRendered](s)[0].Refused)
@@ -44,6 +97,6 @@ func TestManyRefusals(t *testing.T) {
 		pass(time.Second)
 		gone := eventsOf[ResourceAccepted](s)
 		require.Len(t, gone, 102)
-		require.Equal(t, "no longer refused: Ingress evil/x000: spec.rules[0] and 4 more", gone[0].Report().Sentence)
+		require.Equal(t, []string{"no longer refused: 100 resources, such as Ingress evil/x000, Ingress evil/x001 and Ingress evil/x002", "no longer refused: Ingress good/web"}, sentences(gone))
 	})
 }

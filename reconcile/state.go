@@ -153,17 +153,18 @@ func (r Refusal) namespace() string {
 	return ns
 }
 
-// byResource makes one refusal of those of each resource: with the reasons of the
-// first ones, and a count of the others.
+// byResource makes one refusal, and one warning, of those of each resource: with the
+// reasons of the first ones, and a count of the others.
 func byResource(refused []Refusal, reasons int) (firsts []Refusal) {
-	at, said := map[string]int{}, map[string]int{}
+	at, said := map[Refusal]int{}, map[Refusal]int{}
 	for _, r := range refused {
-		i, ok := at[r.Resource]
-		switch said[r.Resource]++; {
+		of := Refusal{Resource: r.Resource, Warning: r.Warning}
+		i, ok := at[of]
+		switch said[of]++; {
 		case !ok:
-			at[r.Resource] = len(firsts)
+			at[of] = len(firsts)
 			firsts = append(firsts, r)
-		case said[r.Resource] <= reasons:
+		case said[of] <= reasons:
 			firsts[i].More += r.More
 			r.More = 0
 			firsts[i].Reason += "; " + r.what()
@@ -172,6 +173,31 @@ func byResource(refused []Refusal, reasons int) (firsts []Refusal) {
 		}
 	}
 	return firsts
+}
+
+// about is what a refusal is about, whatever its reason now is.
+func (r Refusal) about() Refusal {
+	return Refusal{Resource: r.Resource, Field: r.Field, Warning: r.Warning}
+}
+
+// alikeWithFolded is [AlikeRefusals]; the first of several in a namespace also counts
+// those of it that [fold] only counted.
+func alikeWithFolded(refused []Refusal) []Alike {
+	groups := AlikeRefusals(refused)
+	for i, r := range refused {
+		ns, folded := strings.CutPrefix(r.Resource, "namespace ")
+		if !folded || groups[i] != (Alike{}) {
+			continue
+		}
+		for head := range groups {
+			if groups[head].Size > 0 && refused[head].namespace() == ns {
+				refused[head].More += 1 + r.More
+				groups[i].Told = true
+				break
+			}
+		}
+	}
+	return groups
 }
 
 // reportRefusals publishes what is refused since now and what is no longer: one event
@@ -184,6 +210,7 @@ func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
 	l.state.Refused = refused
 	l.mu.Unlock()
 	var added, gone, unheard []Refusal
+	about := map[Refusal]bool{}
 	for _, r := range refused {
 		recorded, was := before[r.still()]
 		if !was {
@@ -192,22 +219,24 @@ func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
 		if !recorded {
 			unheard = append(unheard, r)
 		}
-		now[r.still()] = recorded
+		now[r.still()], about[r.about()] = recorded, true
 	}
 	for r := range before {
-		if _, still := now[r]; !still {
+		if !about[r.about()] {
 			gone = append(gone, r)
 		}
 	}
-	for _, r := range byResource(added, 3) {
-		eventbus.Publish(l.bus, ResourceRefused{ID: id, Refusal: r})
+	firsts := byResource(added, 3)
+	for i, a := range alikeWithFolded(firsts) {
+		eventbus.Publish(l.bus, ResourceRefused{ID: id, Refusal: firsts[i], Alike: a})
 	}
-	told := map[string]bool{}
+	told := map[Refusal]bool{}
 	for _, r := range byResource(unheard, 3) {
-		told[r.Resource] = l.record(r.Object, eventWarning, "Refused", r.what())
+		reason := map[bool]string{false: "Refused", true: "Warned"}[r.Warning]
+		told[Refusal{Resource: r.Resource, Warning: r.Warning}] = l.record(r.Object, eventWarning, reason, r.what())
 	}
 	for _, r := range unheard {
-		now[r.still()] = told[r.Resource]
+		now[r.still()] = told[Refusal{Resource: r.Resource, Warning: r.Warning}]
 	}
 	l.mu.Lock()
 	l.refused = now
@@ -215,7 +244,8 @@ func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
 	slices.SortFunc(gone, func(a, b Refusal) int {
 		return cmp.Or(strings.Compare(a.Resource, b.Resource), strings.Compare(a.Field, b.Field), strings.Compare(a.Reason, b.Reason))
 	})
-	for _, r := range byResource(gone, 1) {
-		eventbus.Publish(l.bus, ResourceAccepted{ID: id, Refusal: r})
+	firsts = byResource(gone, 1)
+	for i, a := range alikeWithFolded(firsts) {
+		eventbus.Publish(l.bus, ResourceAccepted{ID: id, Refusal: firsts[i], Alike: a})
 	}
 }

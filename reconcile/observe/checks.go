@@ -174,7 +174,7 @@ func notFetched(all []fetch.Resource) error {
 	var errs []error
 	for _, r := range all {
 		if r.Error != "" {
-			errs = append(errs, fmt.Errorf("%s: failed %s: %s", r.URL, times(r.Failures), strings.TrimPrefix(r.Error, "http.Fetch "+r.URL+": ")))
+			errs = append(errs, fmt.Errorf("%s: %s; failures in a row: %d", r.URL, strings.TrimPrefix(r.Error, "http.Fetch "+r.URL+": "), r.Failures))
 		}
 	}
 	return errors.Join(errs...)

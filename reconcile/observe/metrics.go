@@ -181,13 +181,17 @@ func stateMetrics(s reconcile.State, now time.Time) []event.Metric {
 		staleness[e.Name], failures[e.Name] = stale(e, now).Seconds(), float64(e.Failures)
 		reloads[e.Name], commands[e.Name] = float64(e.Reloads), float64(e.Commands)
 	}
-	quarantined, refused := series{}, series{}
+	quarantined, refused, warned := series{}, series{}, series{}
 	for _, q := range s.Quarantined {
 		quarantined[q.Resource.Kind]++
 	}
+	seen := map[reconcile.Refusal]bool{}
 	for _, r := range s.Refused {
-		kind, _, _ := strings.Cut(r.Resource, " ") // of "Ingress shop/web"
-		refused[kind]++
+		if is := (reconcile.Refusal{Resource: r.Resource, Warning: r.Warning}); !seen[is] {
+			seen[is] = true
+			kind, _, _ := strings.Cut(r.Resource, " ") // of "Ingress shop/web"
+			map[bool]series{false: refused, true: warned}[r.Warning][kind]++
+		}
 	}
 	all := []event.Metric{
 		{Kind: event.Gauge, Name: "leading", Help: "1 where this process deploys.", Value: truth(s.Leading)},
@@ -198,6 +202,7 @@ func stateMetrics(s reconcile.State, now time.Time) []event.Metric {
 		{Name: "runtime_changes_total", Help: "Commands that changed the running HAProxy without a reload.", Label: "haproxy_instance", By: commands},
 		{Kind: event.Gauge, Name: "quarantined_resources", Help: "Resources that are left out as a whole, since no configuration is valid with them.", Label: "kind", By: quarantined},
 		{Kind: event.Gauge, Name: "refused_resources", Help: "Resources that are refused, as a whole or in part.", Label: "kind", By: refused},
+		{Kind: event.Gauge, Name: "warned_resources", Help: "Resources that are served, and that somebody should look at.", Label: "kind", By: warned},
 	}
 	if !s.ValidatedAt.IsZero() {
 		all = append(all, event.Metric{Kind: event.Gauge, Name: "validated_timestamp_seconds",

@@ -213,7 +213,7 @@ func fullSubject() observe.Subject {
 		Loop: &fixedLoop{state: reconcile.State{
 			Leading: true, Validated: "abc", ValidatedAt: noon,
 			Quarantined: []reconcile.Quarantined{{Resource: reconcile.Resource{Kind: "Ingress", Namespace: "shop", Name: "web"}}},
-			Refused:     []reconcile.Refusal{{Resource: "Ingress shop/web"}, {Resource: "Secret shop/tls"}, {Resource: "Secret shop/more"}},
+			Refused:     []reconcile.Refusal{{Resource: "Ingress shop/web"}, {Resource: "Secret shop/tls"}, {Resource: "Secret shop/more"}, {Resource: "Secret shop/more", Field: "b"}, {Resource: "Secret shop/old", Warning: true}},
 			Instances:   []reconcile.InstanceState{{Name: "local", Hash: "abc", Reloads: 2, Commands: 7}, {Name: "far", StaleSince: time.Now().Add(-time.Hour), Failures: 3, Error: "no route"}},
 		}},
 		Watched: []func() map[schema.GroupVersionResource]k8swatch.State{func() map[schema.GroupVersionResource]k8swatch.State {
@@ -242,7 +242,7 @@ func TestCollect(t *testing.T) {
 			`haptic_reloads_total{haproxy_instance="far"} 0`,
 			`haptic_runtime_changes_total{haproxy_instance="local"} 7`,
 			`haptic_quarantined_resources{kind="Ingress"} 1`,
-			`haptic_refused_resources{kind="Secret"} 2`,
+			`haptic_refused_resources{kind="Secret"} 2`, `haptic_warned_resources{kind="Secret"} 1`,
 			`haptic_watch_state{resource="ingresses.networking.k8s.io",state="Synced"} 1`,
 			`haptic_watch_state{resource="ingresses.networking.k8s.io",state="Stale"} 0`,
 			`haptic_watch_state{resource="secrets",state="Forbidden"} 1`,

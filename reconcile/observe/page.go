@@ -48,6 +48,9 @@ type pageData struct {
 	Figures  []figure
 	Problems []problemRow
 
+	// Resources with one cause are one row.
+	Quarantined, Refused, Warned []resourceRow
+
 	State    reconcile.State // instances in trouble are first
 	Plans    []planEntry
 	Watches  []watchRow // by name
@@ -66,6 +69,12 @@ type verdict struct {
 type figure struct{ Name, Value, Note, Class string }
 
 type problemRow struct{ Class, Component, Text string }
+
+type resourceRow struct {
+	Name, Source, Field, Text string
+	More                      int // refusals that are only counted
+	Of                        reconcile.Quarantined
+}
 
 type watchRow struct {
 	Name string
@@ -121,6 +130,7 @@ func (o *Observer) pageData(now time.Time, reload int, vars []string) *pageData 
 			d.Problems = append(d.Problems, problemRow{class, f.Component, f.Error})
 		}
 	}
+	d.resources()
 	infos := o.subject.watchInfos()
 	for _, name := range slices.Sorted(maps.Keys(infos)) {
 		d.Watches = append(d.Watches, watchRow{name, infos[name]})
@@ -129,23 +139,84 @@ func (o *Observer) pageData(now time.Time, reload int, vars []string) *pageData 
 	return d
 }
 
-// judge says in a line how things are: what is worst first.
+// resources makes the rows of what is quarantined, refused, or warned of.
+func (d *pageData) resources() {
+	for i, a := range reconcile.AlikeQuarantined(d.State.Quarantined) {
+		if q := d.State.Quarantined[i]; !a.Told {
+			d.Quarantined = append(d.Quarantined, resourceRow{Name: a.Of(q.Resource.String()), Source: q.Resource.Source, Text: q.Fault.Message, Of: q})
+		}
+	}
+	for i, a := range reconcile.AlikeRefusals(d.State.Refused) {
+		if r := d.State.Refused[i]; !a.Told {
+			rows := &d.Refused
+			if r.Warning {
+				rows = &d.Warned
+			}
+			*rows = append(*rows, resourceRow{Name: a.Of(r.Resource), Source: r.Source, Field: r.Field, Text: r.Reason, More: r.More})
+		}
+	}
+}
+
+// judge says in a line how things are: what is worst first. All is well only where no
+// check fails, nothing is refused or warned of, and every instance is up to date.
 func judge(s reconcile.State, findings []finding) verdict {
+	look := failingNames(findings, Reported)
+	refused, warned := countResources(s.Refused)
+	if refused > 0 {
+		look = append(look, fmt.Sprintf("%d refused", refused))
+	}
+	if warned > 0 {
+		look = append(look, fmt.Sprintf("%d warned of", warned))
+	}
+	waits := slices.ContainsFunc(s.Instances, func(e reconcile.InstanceState) bool { return e.Waits != "" })
+	if waits {
+		look = append(look, "a reload waits")
+	}
+	live, ready := failingNames(findings, Live), failingNames(findings, ReadyToServe)
 	switch {
-	case failing(findings, Live) != nil:
-		return verdict{"bad", "Stalled", "a component makes no progress"}
+	case len(live) > 0:
+		return verdict{"bad", "Stalled", "a component makes no progress: " + strings.Join(live, ", ")}
 	case s.LastError != "" && s.Validated != "":
 		return verdict{"bad", "Last good configuration", "the newest one failed, the one before stays deployed"}
-	case failing(findings, ReadyToServe) != nil:
-		return verdict{"warn", "Not ready", "something is not there yet"}
-	case failing(findings, Reported) != nil || len(s.Refused) > 0:
-		return verdict{"warn", "Serving", "with something to look at"}
+	case len(ready) > 0:
+		return verdict{"warn", "Not ready", "something is not there: " + strings.Join(ready, ", ")}
+	case len(look) > 0:
+		return verdict{"warn", "Serving", "with something to look at: " + strings.Join(look, ", ")}
 	case !s.Leading:
 		return verdict{"good", "Standing by", "another process leads; this one is ready to take over"}
 	case len(s.Instances) == 0:
 		return verdict{"warn", "No instance to serve with", "no HAProxy is known to deploy to"}
+	case slices.ContainsFunc(s.Instances, func(e reconcile.InstanceState) bool { return !e.StaleSince.IsZero() }):
+		return verdict{"good", "Deploying", "an instance gets the newest configuration now"}
 	}
 	return verdict{"good", "All is well", "every instance has the newest valid configuration"}
+}
+
+// failingNames are the components that fail, for one probe.
+func failingNames(all []finding, p Probe) (names []string) {
+	for _, f := range all {
+		if f.Probe == p && f.Error != "" {
+			names = append(names, f.Component)
+		}
+	}
+	return names
+}
+
+// countResources counts those that are refused, and those that are only warned of.
+func countResources(all []reconcile.Refusal) (refused, warned int) {
+	seen := map[reconcile.Refusal]bool{}
+	for _, r := range all {
+		is := reconcile.Refusal{Resource: r.Resource, Warning: r.Warning}
+		if seen[is] {
+			continue
+		}
+		if seen[is] = true; r.Warning {
+			warned++
+		} else {
+			refused++
+		}
+	}
+	return refused, warned
 }
 
 func (d *pageData) figures() []figure {
@@ -170,9 +241,13 @@ func (d *pageData) figures() []figure {
 	if s.Validated != "" {
 		validated = figure{"Configuration", short(s.Validated), fmt.Sprintf("valid %s, #%d", d.ago(s.ValidatedAt), s.Reconciliation), "good"}
 	}
+	refused, warned := countResources(s.Refused)
+	left := figure{"Refused", strconv.Itoa(refused), "left out by a rule", class(refused+warned, "warn")}
+	if warned > 0 {
+		left.Note += fmt.Sprintf("; %d served with a warning", warned)
+	}
 	return []figure{up, validated,
-		{"In quarantine", strconv.Itoa(len(s.Quarantined)), "left out as a whole", class(len(s.Quarantined), "bad")},
-		{"Refused", strconv.Itoa(len(s.Refused)), "left out by a rule", class(len(s.Refused), "warn")}}
+		{"In quarantine", strconv.Itoa(len(s.Quarantined)), "left out as a whole", class(len(s.Quarantined), "bad")}, left}
 }
 
 // funcs are what page.html calls.

@@ -291,6 +291,9 @@ func (l *Live) begin(c *candidate) {
 func (l *Live) unchanged(c *candidate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.state.Error != "" {
+		eventbus.Publish(l.opts.Bus, Restored{Name: c.name, Version: c.version})
+	}
 	l.state.Name, l.state.Candidate, l.state.Error, l.state.ErrorAt = c.name, "", "", time.Time{}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Events returns one value of each event of this package, without fields.
 func Events() []event.Event {
-	return []event.Event{Parsed{}, Validated{}, Invalid{}, Applied{}, CredentialsUpdated{}, CredentialsInvalid{}}
+	return []event.Event{Parsed{}, Validated{}, Invalid{}, Applied{}, Restored{}, CredentialsUpdated{}, CredentialsInvalid{}}
 }
 
 // The events below are what a [Live] publishes of settings. Name is the file or
@@ -76,6 +76,17 @@ func (e Applied) Report() event.Report {
 	}
 	return event.Report{Name: "config.applied", Level: slog.LevelInfo, Took: e.Took, Sentence: sentence,
 		Metrics: []event.Metric{{Name: "settings_applied_total", Help: "Settings that took effect.", Value: 1}}}
+}
+
+// Restored takes an [Invalid] back: the settings say again what those in use say.
+type Restored struct {
+	Name, Version string
+}
+
+// Report implements [event.Event].
+func (e Restored) Report() event.Report {
+	return event.Report{Name: "config.restored", Level: slog.LevelInfo, Fields: versionFields(e.Name, e.Version),
+		Sentence: "the settings are in order again: " + e.Name + " has version " + e.Version + ", which is in use"}
 }
 
 func versionFields(name, version string) []slog.Attr {

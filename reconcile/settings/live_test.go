@@ -103,6 +103,7 @@ func runLive(t *testing.T, f func(ctx context.Context, t *testing.T, l *liveTest
 		eventbus.Subscribe(l.bus, func(_ context.Context, d eventbus.Delivery[Invalid]) {
 			l.note("invalid: %v", d.Event.Err)
 		})
+		eventbus.Subscribe(l.bus, func(context.Context, eventbus.Delivery[Restored]) { l.note("restored") })
 		l.bus.Start()
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -257,6 +258,13 @@ validationTests:
 				require.Equal(t, before, l.deployed())
 				require.Same(t, watcher, l.live.current.watchers["configs"].full)
 				require.Len(t, l.live.current.watchers, 1)
+
+				// The old ones again are in order, which is said once.
+				for range 2 {
+					require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(liveSettings)))
+				}
+				require.Equal(t, []string{"restored"}, l.happened())
+				require.Empty(t, l.live.State().Error)
 
 				// The old ones go on.
 				l.source.Apply(k8swatchtest.Objects("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: default, name: two}\n")...)
