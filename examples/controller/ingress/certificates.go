@@ -57,24 +57,34 @@ func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
 		}
 	}
 	for _, host := range hosts {
-		owner := b.tlsHosts[host]
-		switch problem := hostProblem(host); {
-		case problem != "":
+		if problem := hostProblem(host); problem != "" {
 			b.refuse(field.sub(".hosts"), problem)
-		case !b.owns(field.sub(".hosts"), host):
-		case owner == nil && len(cert.Hosts) >= min(b.limits.HostsPerSecret, maxWords):
-			b.refuse(field.sub(".hosts"), fmt.Sprintf("Secret %s is used for %s TLS hosts, the most that one can have (hosts-per-secret): %s is not served with it",
-				cert.secret, figure(len(cert.Hosts)), host))
-		case owner == nil && cert.bytes+len(host)+1 > maxLine:
-			b.refuse(field.sub(".hosts"), fmt.Sprintf("Secret %s is used for %s TLS hosts, and HAProxy reads %s bytes of them: %s is not served with it",
-				cert.secret, figure(len(cert.Hosts)), figure(maxLine), host))
-		case owner == nil:
-			b.tlsHosts[host] = cert
-			cert.Hosts, cert.bytes = append(cert.Hosts, host), cert.bytes+len(host)+1
-			cert.mustCover(host)
-		case owner != cert:
-			b.refuse(field.sub(".hosts"), fmt.Sprintf("%s is served with Secret %s, which an older Ingress names", host, owner.secret))
+		} else if b.owns(field.sub(".hosts"), host) {
+			b.inTurn(claim{tlsHost, host}, cert.File, func() { b.addTLSHost(field.sub(".hosts"), cert, host) })
 		}
+	}
+}
+
+// addTLSHost uses a certificate for a host, or says why it does not.
+func (b *builder) addTLSHost(field fieldPath, cert *tlsFile, host string) {
+	owner := b.tlsHosts[host]
+	switch {
+	case owner == nil && len(cert.Hosts) >= min(b.limits.HostsPerSecret, maxWords):
+		b.refuse(field, fmt.Sprintf("Secret %s is used for %s TLS hosts, the most that one can have (hosts-per-secret): %s is not served with it",
+			cert.secret, figure(len(cert.Hosts)), host))
+	case owner == nil && cert.bytes+len(host)+1 > maxLine:
+		b.refuse(field, fmt.Sprintf("Secret %s is used for %s TLS hosts, and HAProxy reads %s bytes of them: %s is not served with it",
+			cert.secret, figure(len(cert.Hosts)), figure(maxLine), host))
+	case owner == nil:
+		b.tlsHosts[host], b.owner[claim{tlsHost, host}] = cert, holder{b.ing, cert.File}
+		cert.Hosts, cert.bytes = append(cert.Hosts, host), cert.bytes+len(host)+1
+		cert.mustCover(host)
+	case owner != cert:
+		why := "which an older Ingress names"
+		if byAge(b.owner[claim{tlsHost, host}].ing, b.ing) > 0 {
+			why = "which serves it already"
+		}
+		b.refuse(field, fmt.Sprintf("%s is served with Secret %s, %s", host, owner.secret, why))
 	}
 }
 

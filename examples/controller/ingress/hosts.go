@@ -14,7 +14,8 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// Hosts remembers from render to render which namespace has which host: the one
+// Hosts remembers from render to render who has what that only one can have: a path,
+// a default backend and a certificate belong to an Ingress, and a host to a namespace: the one
 // that claimed it first, as long as any of its Ingresses claims it by a rule or by
 // spec.tls. An Ingress in quarantine claims, too. A wildcard comes with all names
 // below it that are free. If several namespaces claim a free host at once, the
@@ -29,8 +30,9 @@ type Hosts struct {
 	// demo.test, and "*" for all hosts. Set it before the first render.
 	Shared []string
 
-	mu   sync.Mutex
-	last owners
+	mu      sync.Mutex
+	last    owners
+	holders map[claim]holder // of all that only one Ingress can have
 }
 
 // Host is a host that is claimed.
@@ -197,15 +199,15 @@ func (h *Hosts) Remember(previous *dataplane.Config) {
 	for host, ns := range linesOf(previous, "hosts.map") {
 		was.hosts[host] = ns
 	}
-	for kind, name := range map[networkingv1.PathType]string{networkingv1.PathTypeExact: "exact.map", networkingv1.PathTypePrefix: "prefix.map"} {
-		for line, backend := range linesOf(previous, name) {
-			ns, _, _ := strings.Cut(backend, "_")
-			was.paths[claim{kind, line}] = ns
+	holders := holdersOf(previous)
+	for c, had := range holders {
+		if c.kind == networkingv1.PathTypeExact || c.kind == networkingv1.PathTypePrefix {
+			was.paths[c], _, _ = strings.Cut(had.serves, "_")
 		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.last = was
+	h.last, h.holders = was, holders
 }
 
 // linesOf yields the keys and values of a map.

@@ -51,7 +51,9 @@ type builder struct {
 	routes   *Routes
 	ing      *networkingv1.Ingress           // being read
 	owners   *owners                         // which namespace has which host
-	owner    map[claim]*networkingv1.Ingress // who has what only one can have
+	owner    map[claim]holder                // who has what only one can have
+	had      map[claim]holder                // and who had it at the last build
+	later    [2][]waiting                    // see inTurn
 	hosts    map[string]bool                 // that have a path
 	backends map[string]bool
 	made     map[portRef]madeBackend
@@ -65,10 +67,10 @@ type builder struct {
 	now      time.Time         // zero: any time
 }
 
-// claim is what only one Ingress can have: a line of a map, or, with the zero
-// value, the default backend.
+// claim is what only one Ingress can have: a line of a map, the certificate for a
+// host, or, with the zero value, the default backend.
 type claim struct {
-	kind networkingv1.PathType // Exact, or Prefix for both others
+	kind networkingv1.PathType // Exact, or Prefix for both others; or tlsHost
 	key  string
 }
 
@@ -101,11 +103,11 @@ func (f fieldPath) sub(end string) fieldPath {
 // Build says what the Ingresses of our classes mean. What cannot be
 // served is left out and refused by name, so that one resource never stops the
 // others. A host belongs to one namespace, as [Hosts] says. Where two Ingresses of
-// it claim the same path the older one has it.
+// it claim the same path the one that has it keeps it, then the older one gets it.
 func Build(c *Cluster, slots *Slots) *Routes {
 	b := &builder{
 		cluster: c, slots: slots, judge: newJudge(c.Addresses), routes: &Routes{FileOwners: map[dataplane.Position][]any{}},
-		owner: map[claim]*networkingv1.Ingress{}, hosts: map[string]bool{},
+		owner: map[claim]holder{}, hosts: map[string]bool{},
 		backends: map[string]bool{}, made: map[portRef]madeBackend{}, certs: map[string]*tlsFile{}, tlsHosts: map[string]*tlsFile{},
 		limits: c.Limits.orUsual(), spaces: map[string]*space{},
 	}
@@ -115,17 +117,17 @@ func Build(c *Cluster, slots *Slots) *Routes {
 	mine := slices.DeleteFunc(slices.Clone(c.Ingresses), func(ing *networkingv1.Ingress) bool {
 		return !isOurs(ing, c.Classes)
 	})
-	slices.SortFunc(mine, func(x, y *networkingv1.Ingress) int {
-		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time),
-			cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
-	})
+	slices.SortFunc(mine, byAge)
 	mine = b.bound(mine)
-	b.owners = cmp.Or(c.Hosts, &Hosts{}).settle(mine)
+	hosts := cmp.Or(c.Hosts, &Hosts{})
+	b.owners, b.had = hosts.settle(mine), hosts.served()
 	for _, ing := range mine {
 		if b.begin(ing); !c.Excluded.Has(ing) {
 			b.addIngress()
 		}
 	}
+	b.inTurnAgain()
+	b.keepServed(hosts, mine)
 	return b.finish()
 }
 
@@ -152,8 +154,12 @@ func (b *builder) addIngress() {
 	}
 	if spec.DefaultBackend != nil {
 		field := fieldPath{-1, -1, -1, ".defaultBackend"}
-		if name, ok := b.backend(field, spec.DefaultBackend); ok && b.owns(field, anyHost) && b.claims(field, claim{}) {
-			b.routes.Default = name
+		if name, ok := b.backend(field, spec.DefaultBackend); ok && b.owns(field, anyHost) {
+			b.inTurn(claim{}, name, func() {
+				if b.claims(field, claim{}, name) {
+					b.routes.Default = name
+				}
+			})
 		}
 	}
 	for i := range spec.Rules {
@@ -189,7 +195,11 @@ func (b *builder) addPath(field fieldPath, host string, p *networkingv1.HTTPIngr
 		return
 	}
 	line := lineOf(host, p)
-	if !b.claims(field.sub(".path"), line) {
+	b.inTurn(line, name, func() { b.addLine(field, host, line, name) })
+}
+
+func (b *builder) addLine(field fieldPath, host string, line claim, name string) {
+	if !b.claims(field.sub(".path"), line, name) {
 		return
 	}
 	list := &b.routes.Prefix
@@ -224,12 +234,12 @@ func (b *builder) owns(field fieldPath, host string) bool {
 }
 
 // claims gives what only one can have to the first that asks for it.
-func (b *builder) claims(field fieldPath, c claim) bool {
+func (b *builder) claims(field fieldPath, c claim, serves string) bool {
 	if ns := b.owners.paths[c]; ns != "" && ns != b.ing.Namespace {
 		b.refuse(field, fmt.Sprintf("%s path %s belongs to namespace %s, which claimed it first", c.kind, c.key, ns))
 		return false
 	}
-	if first := b.owner[c]; first != nil {
+	if first := b.owner[c].ing; first != nil {
 		what := "the default backend"
 		if c.key != "" {
 			what = fmt.Sprintf("%s path %s", c.kind, c.key)
@@ -237,11 +247,11 @@ func (b *builder) claims(field fieldPath, c claim) bool {
 		if first == b.ing {
 			b.refuse(field, what+" is given twice")
 		} else {
-			b.refuse(field, fmt.Sprintf("%s belongs to Ingress %s/%s, which is older", what, first.Namespace, first.Name))
+			b.refuse(field, fmt.Sprintf("%s belongs to Ingress %s/%s, %s", what, first.Namespace, first.Name, b.why(first)))
 		}
 		return false
 	}
-	b.owner[c] = b.ing
+	b.owner[c] = holder{b.ing, serves}
 	return true
 }
 
