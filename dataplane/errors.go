@@ -43,6 +43,10 @@ var (
 	// ErrNotRunning says that there is no HAProxy to talk to.
 	ErrNotRunning = config.ErrNotRunning
 
+	// ErrSilent says that a HAProxy runs and does not answer: it hangs, or somebody
+	// stopped it.
+	ErrSilent = config.ErrSilent
+
 	// ErrBusy says that another process, or another [Local.Run], has the folder.
 	ErrBusy = config.ErrBusy
 )

@@ -56,12 +56,38 @@ type LocalOptions struct {
 	// configuration; without that, a reload may wait for ever.
 	MaxOldWorkers int
 
-	// Logger gets records of starts, ends and fall-backs. Nil discards them.
+	// Logger gets records of fall-backs and, without OnProcess, of starts and ends. Nil
+	// discards them.
 	Logger *slog.Logger
 
 	// Stderr gets every line that HAProxy prints, from one goroutine at a time.
 	Stderr func(line string)
+
+	// OnProcess is told what becomes of HAProxy, in order, by Run. It must not block.
+	OnProcess func(ProcessEvent)
 }
+
+// ProcessEvent says what became of the HAProxy of a [Local].
+type ProcessEvent struct {
+	Kind  ProcessKind
+	PID   int           // of the master; 0 if there is none, or if another program runs it
+	Err   error         // why it does not serve now, with what it said last; nil: it does
+	Tries int           // starts that failed in a row, this one included
+	Away  time.Duration // how long it did not serve, where it does again
+}
+
+// ProcessKind is a kind of [ProcessEvent].
+type ProcessKind string
+
+// The kinds of events.
+const (
+	ProcessStarted     ProcessKind = host.Started     // it serves
+	ProcessAdopted     ProcessKind = host.Adopted     // it goes on from a process that was killed
+	ProcessEnded       ProcessKind = host.Ended       // though nobody asked it to; Run starts it again
+	ProcessStartFailed ProcessKind = host.StartFailed // Run tries again each second
+	ProcessSilent      ProcessKind = host.Silent      // it runs, and its worker does not answer
+	ProcessAnswers     ProcessKind = host.Answers     // it did not, and does again
+)
 
 // Local is one HAProxy on this host. It writes the files itself, tells the
 // running process through its stats socket what can change without a reload,
@@ -96,7 +122,17 @@ const localName = "local"
 
 // NewLocal prepares a Local. It does not touch the disk.
 func NewLocal(opts LocalOptions) (*Local, error) {
-	h, err := host.New(host.Options(opts))
+	inner := host.Options{
+		Dir: opts.Dir, Binary: opts.Binary, User: opts.User, Env: opts.Env, NoStart: opts.NoStart, Temporary: opts.Temporary,
+		MasterSocket: opts.MasterSocket, RuntimeSocket: opts.RuntimeSocket,
+		StartTimeout: opts.StartTimeout, MaxOldWorkers: opts.MaxOldWorkers, Logger: opts.Logger, Stderr: opts.Stderr,
+	}
+	if tell := opts.OnProcess; tell != nil {
+		inner.OnProcess = func(e host.ProcessEvent) {
+			tell(ProcessEvent{Kind: ProcessKind(e.Kind), PID: e.PID, Err: errorOf(localName, e.Err), Tries: e.Tries, Away: e.Away})
+		}
+	}
+	h, err := host.New(inner)
 	if err != nil {
 		return nil, errorOf(localName, err)
 	}
@@ -116,7 +152,7 @@ func (l *Local) RuntimeSocket() string { return l.host.RuntimeSocket() }
 // Run starts HAProxy as soon as a configuration is stored, starts it again when
 // it ends, and stops it when ctx ends: softly at first, for good after a little
 // more than a second. It returns nil then, and leaves no process behind. With
-// [LocalOptions.NoStart] it only waits for ctx to end.
+// [LocalOptions.NoStart] it only watches until ctx ends.
 //
 // A HAProxy that the Run of a killed process left is taken over: the one that has
 // the account, the master socket and the haproxy.cfg of these options. The error
@@ -125,6 +161,14 @@ func (l *Local) RuntimeSocket() string { return l.host.RuntimeSocket() }
 // A HAProxy that cannot start with the stored configuration is tried again once a
 // second, and at once by the next [Local.Sync].
 func (l *Local) Run(ctx context.Context) error { return errorOf(localName, l.host.Run(ctx)) }
+
+// Serving returns nil while HAProxy answers, and else why it does not: it was not
+// started yet, it ended or does not start ([ErrNotRunning], or [ErrReload] with its
+// words), or its worker does not answer ([ErrSilent]). Run asks the worker every half
+// second on its stats socket, and waits a second for the answer, so that what Serving
+// says is at most 2 s old. Where the configuration has no stats socket, Run only asks
+// the master whether there is a worker.
+func (l *Local) Serving() error { return errorOf(localName, l.host.Serving()) }
 
 // Current returns the configuration that is stored, and nil without an error
 // when there is none.

@@ -23,6 +23,7 @@ var (
 	ErrUnauthorized = errors.New("not authorised")
 	ErrUnsupported  = errors.New("not supported")
 	ErrNotRunning   = errors.New("haproxy is not running")
+	ErrSilent       = errors.New("HAProxy does not answer")
 	ErrBusy         = errors.New("the folder is in use by another process")
 )
 
@@ -88,7 +89,7 @@ func Retryable(err error, status int) bool {
 		errors.Is(err, ErrUnauthorized), errors.Is(err, ErrUnsupported),
 		errors.Is(err, context.Canceled), isTrustError(err):
 		return false
-	case errors.Is(err, ErrConflict), errors.Is(err, ErrNotRunning), errors.Is(err, ErrOldWorkers), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, ErrConflict), errors.Is(err, ErrNotRunning), errors.Is(err, ErrSilent), errors.Is(err, ErrOldWorkers), errors.Is(err, context.DeadlineExceeded):
 		return true
 	}
 	if status != 0 {

@@ -69,7 +69,7 @@ func (h *Host) masterArguments(pid int) []string {
 // adopt takes over a HAProxy. It is no child of this process.
 func (h *Host) adopt(left *orphan) *process {
 	binary, err := haproxyctl.FindBinary(h.opts.Binary)
-	if h.log.Info("haproxy adopted", "pid", left.Pid); err == nil && left.binary != binary {
+	if err == nil && left.binary != binary {
 		h.log.Warn("haproxy is another binary until it is started anew", "runs", left.binary, "wanted", binary)
 	}
 	from, err := h.openPipe(os.O_RDONLY)
@@ -82,7 +82,7 @@ func (h *Host) adopt(left *orphan) *process {
 		for now := readStat(left.Pid); !now.ended() && now.began == left.began; now = readStat(left.Pid) {
 			<-ticker.C
 		}
-		return errEnded
+		return errors.New("its exit status is not known, as another process started it")
 	})
 }
 

@@ -29,6 +29,7 @@ type Options struct {
 	MaxOldWorkers               int
 	Logger                      *slog.Logger
 	Stderr                      func(line string)
+	OnProcess                   func(ProcessEvent)
 }
 
 // Host is one HAProxy on this machine. It is safe for concurrent use; calls of
@@ -40,6 +41,8 @@ type Host struct {
 	account *account // nil: HAProxy runs as this process does
 	master  haproxyctl.Master
 	store   *store
+
+	status status
 
 	turn chan struct{} // holds one token; its holder may touch the next fields
 
@@ -89,6 +92,10 @@ func New(opts Options) (*Host, error) {
 		account: account, store: &store{dir: dir, account: account, attached: opts.NoStart},
 		turn: make(chan struct{}, 1), leaving: make(socket.Leaving), requests: make(chan startRequest),
 		grace: 1200 * time.Millisecond, orphans: 10 * time.Second, waitForRun: 5 * time.Second,
+	}
+	h.status.ends()
+	if h.status.tell = opts.OnProcess; opts.OnProcess == nil {
+		h.status.tell = h.logProcess
 	}
 	h.turn <- struct{}{}
 	return h, nil

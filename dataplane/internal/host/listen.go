@@ -17,9 +17,26 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
+
+// held says why there can be no reload now.
+func (s *syncing) held(procs haproxyctl.Procs) error {
+	switch most := s.h.opts.MaxOldWorkers; {
+	case s.pid == 0:
+		return nil
+	case len(procs.Old) >= most:
+		return fail("reload", fmt.Errorf("%w: %d have connections, and at most %d may", config.ErrOldWorkers, len(procs.Old), most))
+	case s.limits.NoReload, change.ImpactOf(s.steps) != change.Reload && !s.h.doubt:
+		return nil
+	}
+	if err := s.h.account.mayNotBecome(s.running, s.desired); err != nil {
+		return err
+	}
+	return s.h.tryToListen(s.running, s.desired, procs)
+}
 
 // listener is a TCP address that a configuration has HAProxy listen on.
 type listener struct {
@@ -106,12 +123,6 @@ func parseBind(s string) (ip netip.Addr, first, last int, ok bool) {
 	return ip, first, last, errors.Join(err1, err2, err3) == nil && ip.Zone() == "" && first > 0 && last <= 65535
 }
 
-// cannotListen is both errors, and reads as the first.
-type cannotListen struct{}
-
-func (cannotListen) Error() string   { return config.ErrListen.Error() }
-func (cannotListen) Unwrap() []error { return []error{config.ErrListen, config.ErrReload} }
-
 // tryToListen binds each address that the desired configuration adds to the running
 // one, as HAProxy would in a reload, and releases it. HAProxy itself pauses all of its
 // listeners for 2 to 3 s before it gives a reload up because of one address.
@@ -132,12 +143,22 @@ func (h *Host) tryToListen(running, desired *config.Config, procs haproxyctl.Pro
 	if !ok {
 		return nil
 	}
-	sorted := slices.SortedFunc(maps.Values(fresh), func(a, b listener) int {
+	line, text := h.cannotListen(fresh, uid, procs)
+	if text == "" {
+		return nil
+	}
+	text += "; HAProxy keeps its last configuration, and what takes no reload is applied"
+	return &config.Error{Stage: "reload", File: config.MainFile, Line: line, Err: &worded{config.ErrListen.Error(), errors.Join(config.ErrListen, config.ErrReload)}, Output: text}
+}
+
+// cannotListen says which of the addresses a HAProxy of that user cannot have, and
+// which line is the first with one.
+func (h *Host) cannotListen(all map[netip.AddrPort]listener, uid int, procs haproxyctl.Procs) (line int, text string) {
+	sorted := slices.SortedFunc(maps.Values(all), func(a, b listener) int {
 		return cmp.Or(cmp.Compare(a.line, b.line), a.address.Compare(b.address))
 	})
 	failed := bindAs(uid, sorted)
 	var texts []string
-	line := 0
 	for _, l := range sorted {
 		if why := h.whyNot(l, failed[l.address], procs); why != "" {
 			texts = append(texts, fmt.Sprintf("on %s: %s", l.address, why))
@@ -148,11 +169,15 @@ func (h *Host) tryToListen(running, desired *config.Config, procs haproxyctl.Pro
 	if more := len(texts) - most; more > 0 {
 		texts = append(texts[:most], fmt.Sprintf("and on %d more", more))
 	}
-	if len(texts) == 0 {
-		return nil
-	}
-	text := strings.Join(texts, ", ") + "; HAProxy keeps its last configuration, and what takes no reload is applied"
-	return &config.Error{Stage: "reload", File: config.MainFile, Line: line, Err: cannotListen{}, Output: text}
+	return line, strings.Join(texts, ", ")
+}
+
+// listensInstead says who has the addresses of the stored configuration, for a HAProxy
+// that does not start.
+func (h *Host) listensInstead() string {
+	text, _ := os.ReadFile(h.layout.ConfigPath())
+	_, who := h.cannotListen(listenersOf(config.Empty().With(string(text)).Index()), h.user(), haproxyctl.Procs{})
+	return who
 }
 
 // whyNot says why HAProxy cannot bind an address, or "" if it may.
@@ -160,7 +185,7 @@ func (h *Host) whyNot(l listener, err error, procs haproxyctl.Procs) string {
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
 		pid := ownerOf(l.address)
-		if pid == procs.MasterPID || slices.ContainsFunc(slices.Concat(procs.Workers, procs.Loading, procs.Old), func(p haproxyctl.Proc) bool { return p.PID == pid }) {
+		if pid != 0 && pid == procs.MasterPID || slices.ContainsFunc(slices.Concat(procs.Workers, procs.Loading, procs.Old), func(p haproxyctl.Proc) bool { return p.PID == pid }) {
 			return "" // it gives way
 		}
 		if pid == 0 && h.opts.NoStart {

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -93,6 +92,9 @@ func canBindLowPorts() bool {
 	return err == nil && data[0].Permitted&(1<<unix.CAP_NET_BIND_SERVICE) != 0
 }
 
+// pid is the number of the master.
+func (p *process) pid() int { return p.master.Pid }
+
 // done returns a channel that is closed when the process has ended. It never is
 // without a process.
 func (p *process) done() <-chan struct{} {
@@ -146,7 +148,16 @@ func (p *process) kill() {
 }
 
 // errEnded says that HAProxy ended while something was asked of it.
-var errEnded = errors.Join(config.ErrNotRunning, errors.New("the master process ended"))
+var errEnded = &worded{"HAProxy ended meanwhile", config.ErrNotRunning}
+
+// worded is an error in other words.
+type worded struct {
+	text string
+	err  error
+}
+
+func (w *worded) Error() string { return w.text }
+func (w *worded) Unwrap() error { return w.err }
 
 // pollEvery is how often poll asks for what HAProxy and the kernel give no notice of.
 const pollEvery = 2 * time.Millisecond

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,13 +18,13 @@ import (
 // Run starts HAProxy as soon as a configuration is stored, starts it again when it
 // ends, and stops it when ctx ends. It returns nil then, and leaves no process
 // behind. A HAProxy that the Run of a killed process left is taken over. With
-// NoStart it only waits for ctx to end.
+// NoStart it only asks the worker whether it serves.
 //
 // A HAProxy that cannot start with the stored configuration is tried again each
 // second, and at once by the next Sync.
 func (h *Host) Run(ctx context.Context) error {
 	if h.opts.NoStart {
-		<-ctx.Done()
+		h.watchOther(ctx)
 		return nil
 	}
 	h.runs.Add(1)
@@ -36,10 +37,12 @@ func (h *Host) Run(ctx context.Context) error {
 	defer release()
 	runtime.LockOSThread() // see startProcess
 	defer runtime.UnlockOSThread()
-	s := &supervisor{h: h, retry: time.NewTimer(restartPause)}
+	s := &supervisor{h: h, retry: time.NewTimer(restartPause), watcher: newWatcher()}
+	defer s.watcher.stop()
 	defer s.retry.Stop()
 	if left != nil {
 		s.process, s.tried = h.adopt(left), time.Now()
+		h.status.becomes(Adopted, s.process.pid(), nil)
 	}
 	s.startStored(ctx) // before the first request, which may store something else
 	for {
@@ -57,6 +60,14 @@ func (h *Host) Run(ctx context.Context) error {
 			r.reply <- reply
 		case <-s.retry.C:
 			s.startStored(ctx)
+		case <-s.watcher.tick.C:
+			if s.process != nil {
+				s.watcher.ask(ctx, h, s.process)
+			}
+		case a := <-s.watcher.answers:
+			if s.watcher.asking = false; a.of == s.process && ctx.Err() == nil {
+				h.status.heard(s.process.pid(), a.err)
+			}
 		}
 	}
 }
@@ -140,6 +151,7 @@ type supervisor struct {
 	process *process
 	tried   time.Time   // when the last start was over
 	retry   *time.Timer // starts what is stored
+	watcher *watcher
 }
 
 // restartPause is how long after one start the next one may be.
@@ -150,6 +162,7 @@ func (s *supervisor) stop() {
 	if s.process != nil {
 		s.process.stop(s.h.grace)
 	}
+	s.h.status.ends()
 	if !s.tried.IsZero() {
 		_ = os.Remove(s.h.opts.MasterSocket)
 		_ = os.Remove(s.h.opts.RuntimeSocket)
@@ -160,7 +173,8 @@ func (s *supervisor) stop() {
 // lost is for a process that has ended.
 func (s *supervisor) lost() {
 	s.process.kill() // its workers
-	s.h.log.Warn("haproxy ended", "error", s.process.err, "output", s.h.explain("", nil, s.process.output.last()).Output)
+	how := fmt.Sprintf("HAProxy (process %d) ended: %v", s.process.pid(), cmp.Or(s.process.err, errors.New("exit status 0")))
+	s.h.status.becomes(Ended, s.process.pid(), s.h.explain("process", &worded{how, config.ErrNotRunning}, s.process.output.last()))
 	s.process = nil
 	s.retry.Reset(time.Until(s.tried.Add(restartPause)))
 }
@@ -171,7 +185,7 @@ func (s *supervisor) startStored(ctx context.Context) {
 		return
 	}
 	if reply := s.start(ctx); reply.err != nil && ctx.Err() == nil {
-		s.h.log.Error("haproxy does not start", "error", reply.err)
+		s.h.status.becomes(StartFailed, 0, reply.err)
 	}
 }
 
@@ -197,7 +211,7 @@ func (s *supervisor) start(ctx context.Context) startReply {
 	}
 	s.retry.Stop()
 	s.process = p
-	s.h.log.Info("haproxy started", "pid", p.master.Pid)
+	s.h.status.becomes(Started, p.pid(), nil)
 	return startReply{process: p, fresh: true, worker: worker}
 }
 
@@ -213,7 +227,11 @@ func (h *Host) awaitStart(ctx context.Context, p *process) (worker int, err erro
 		err = config.ErrReload // says more than that it took too long
 	}
 	if err != nil {
-		return 0, h.explain("start", err, p.output.last())
+		e := h.explain("start", err, p.output.last())
+		if who := h.listensInstead(); who != "" {
+			e.Output += "\n" + who
+		}
+		return 0, e
 	}
 	return procs.WorkerPID(), nil
 }

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
@@ -83,22 +82,6 @@ func (h *Host) Sync(ctx context.Context, desired *config.Config, limits change.L
 		err = held
 	}
 	return &s.out, err
-}
-
-// held says why there can be no reload now.
-func (s *syncing) held(procs haproxyctl.Procs) error {
-	switch most := s.h.opts.MaxOldWorkers; {
-	case s.pid == 0:
-		return nil
-	case len(procs.Old) >= most:
-		return fail("reload", fmt.Errorf("%w: %d have connections, and at most %d may", config.ErrOldWorkers, len(procs.Old), most))
-	case s.limits.NoReload, change.ImpactOf(s.steps) != change.Reload && !s.h.doubt:
-		return nil
-	}
-	if err := s.h.account.mayNotBecome(s.running, s.desired); err != nil {
-		return err
-	}
-	return s.h.tryToListen(s.running, s.desired, procs)
 }
 
 func (s *syncing) close() {

@@ -1,0 +1,192 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/haproxyctl"
+)
+
+// ProcessEvent says what became of the HAProxy. Package dataplane documents it.
+type ProcessEvent struct {
+	Kind  string
+	PID   int
+	Err   error
+	Tries int
+	Away  time.Duration
+}
+
+// The kinds of a ProcessEvent.
+const (
+	Started     = "started"
+	Adopted     = "adopted"
+	Ended       = "ended"
+	StartFailed = "start failed"
+	Silent      = "silent"
+	Answers     = "answers"
+)
+
+// askEvery is how often Run asks the worker whether it serves, and askedFor how long
+// that may take: one that is stopped is known within 2 s.
+const (
+	askEvery = 500 * time.Millisecond
+	askedFor = time.Second
+)
+
+// logProcess is for where nobody else is told: of starts that fail in a row the first,
+// and then each doubling.
+func (h *Host) logProcess(e ProcessEvent) {
+	if e.Kind == StartFailed && e.Tries&(e.Tries-1) != 0 {
+		return
+	}
+	level := slog.LevelWarn
+	if e.Err == nil {
+		level = slog.LevelInfo
+	}
+	h.log.Log(context.Background(), level, "haproxy "+e.Kind, "pid", e.PID, "error", e.Err, "tries", e.Tries, "away", e.Away)
+}
+
+// status is what Run knows of the process. Only Run changes it.
+type status struct {
+	tell  func(ProcessEvent)
+	since time.Time // it does not serve
+	tries int       // starts that failed in a row
+
+	mu  sync.Mutex
+	err error // why it does not serve; nil: it does
+}
+
+// Serving returns nil while the worker answers, and else why it does not. The answer
+// is at most 2 s old.
+func (h *Host) Serving() error {
+	h.status.mu.Lock()
+	defer h.status.mu.Unlock()
+	return h.status.err
+}
+
+// ends is for the end of Run, which is no event.
+func (s *status) ends() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = &config.Error{Stage: "process", Err: config.ErrNotRunning}
+}
+
+// becomes notes a change, and tells it.
+func (s *status) becomes(kind string, pid int, err error) {
+	s.mu.Lock()
+	s.err = err
+	s.mu.Unlock()
+	e := ProcessEvent{Kind: kind, PID: pid, Err: err}
+	if kind == StartFailed {
+		s.tries++
+	}
+	e.Tries = s.tries
+	switch {
+	case err != nil && s.since.IsZero():
+		s.since = time.Now()
+	case err == nil:
+		if !s.since.IsZero() {
+			e.Away = time.Since(s.since)
+		}
+		s.since, s.tries = time.Time{}, 0
+	}
+	s.tell(e)
+}
+
+// heard notes what the worker of a process that runs has answered.
+func (s *status) heard(pid int, err error) {
+	switch was := s.err; {
+	case err == nil && was != nil:
+		s.becomes(Answers, pid, nil)
+	case err != nil && was == nil:
+		s.becomes(Silent, pid, err)
+	}
+}
+
+// watcher asks the worker now and then, beside whatever else Run does.
+type watcher struct {
+	tick    *time.Ticker
+	answers chan answer // of size 1
+	asking  bool
+	wg      sync.WaitGroup
+}
+
+type answer struct {
+	of  *process
+	err error
+}
+
+func newWatcher() *watcher {
+	return &watcher{tick: time.NewTicker(askEvery), answers: make(chan answer, 1)}
+}
+
+// ask asks for a process, unless an answer is due yet.
+func (w *watcher) ask(ctx context.Context, h *Host, p *process) {
+	if w.asking {
+		return
+	}
+	w.asking = true
+	w.wg.Go(func() { w.answers <- answer{p, h.asked(ctx)} })
+}
+
+// stop waits until nothing is asked any more; the context has ended.
+func (w *watcher) stop() {
+	w.tick.Stop()
+	w.wg.Wait()
+}
+
+// watchOther watches a HAProxy that another program runs.
+func (h *Host) watchOther(ctx context.Context) {
+	w := newWatcher()
+	defer w.stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.tick.C:
+			w.ask(ctx, h, nil)
+		case a := <-w.answers:
+			if w.asking = false; ctx.Err() == nil {
+				h.status.heard(0, a.err)
+			}
+		}
+	}
+}
+
+// asked asks the worker on its stats socket. Without such a socket in the configuration
+// it asks the master which worker serves.
+func (h *Host) asked(ctx context.Context) error {
+	short, cancel := context.WithTimeout(ctx, askedFor)
+	defer cancel()
+	var err error
+	_ = poll(short, nil, func() bool { // in a reload the socket may be away for a moment
+		var conn *haproxyctl.Conn
+		if conn, err = haproxyctl.Dial(short, h.opts.RuntimeSocket); err == nil {
+			_, err = conn.Exec(short, "show info")
+			_ = conn.Close()
+		}
+		return err == nil || errors.Is(err, os.ErrNotExist)
+	})
+	if err == nil {
+		return nil
+	}
+	short, cancel = context.WithTimeout(ctx, askedFor/4)
+	defer cancel()
+	procs, _ := h.master.Procs(short)
+	worker, what := procs.WorkerPID(), "it has no worker that serves"
+	switch {
+	case worker != 0 && readStat(worker).state == "T":
+		what = fmt.Sprintf("its worker, process %d, is stopped (SIGSTOP): SIGCONT lets it go on", worker)
+	case worker != 0 && errors.Is(err, os.ErrNotExist): // no such socket is in the configuration
+		return nil
+	case worker != 0:
+		what = fmt.Sprintf("its worker, process %d, says nothing within %s", worker, askedFor)
+	}
+	return &config.Error{Stage: "process", Err: fmt.Errorf("%w: %s", config.ErrSilent, what)}
+}
