@@ -19,6 +19,7 @@ func Events() []event.Event {
 		TemplateRendered{}, TemplateRenderFailed{}, ValidationCompleted{}, ValidationFailed{},
 		ResourceRefused{}, ResourceAccepted{}, ResourceQuarantined{}, ResourceReleased{},
 		DeploymentScheduled{}, DeploymentStarted{}, InstanceDeployed{}, InstanceDeploymentFailed{}, InstanceReached{}, DriftRepaired{}, InstancesChanged{},
+		HAProxyStarted{}, HAProxyEnded{}, HAProxyStartFailed{}, HAProxySilent{}, HAProxyAnswers{},
 		IndexSynchronized{}, LeaderBecame{}, LeaderLost{}, LeaderObserved{},
 	}
 }
@@ -47,7 +48,7 @@ func Events() []event.Event {
 // An instance is told of a configuration after ReconciliationCompleted. A trial that
 // fails makes nothing new. A reconciliation and a deployment that a context ends
 // have no end. ReconciliationTriggered, InstancesChanged and InstanceReached come at any
-// time.
+// time, and so do those of the HAProxy on this host, which [OfProcess] makes.
 
 // ReconciliationTriggered says that something asked for a reconciliation.
 type ReconciliationTriggered struct {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -135,6 +136,112 @@ type InstancesChanged struct {
 func (e InstancesChanged) Report() event.Report {
 	return event.Report{Name: "haproxy.pods.discovered", Level: slog.LevelInfo,
 		Sentence: "deploying to " + count(len(e.Instances), "instance") + listed(", new: ", e.Added) + listed(", gone: ", e.Removed)}
+}
+
+// OfProcess returns the event for what a [dataplane.Local] tells of its HAProxy: one of
+// the five below. The program publishes it, which the loop does not:
+//
+//	OnProcess: func(e dataplane.ProcessEvent) { eventbus.Publish(bus, reconcile.OfProcess("local", e)) },
+func OfProcess(instance string, e dataplane.ProcessEvent) event.Event {
+	switch e.Kind {
+	case dataplane.ProcessEnded:
+		return HAProxyEnded{Instance: instance, PID: e.PID, Err: e.Err}
+	case dataplane.ProcessStartFailed:
+		return HAProxyStartFailed{Instance: instance, Tries: e.Tries, Err: e.Err}
+	case dataplane.ProcessSilent:
+		return HAProxySilent{Instance: instance, PID: e.PID, Err: e.Err}
+	case dataplane.ProcessAnswers:
+		return HAProxyAnswers{Instance: instance, PID: e.PID, Away: e.Away}
+	}
+	return HAProxyStarted{Instance: instance, PID: e.PID, Adopted: e.Kind == dataplane.ProcessAdopted, Tries: e.Tries, Away: e.Away}
+}
+
+// HAProxyStarted says that the HAProxy on this host runs.
+type HAProxyStarted struct {
+	Instance string
+	PID      int           // of its master
+	Adopted  bool          // it goes on from a controller that was killed
+	Tries    int           // starts that failed before, in a row
+	Away     time.Duration // how long there was none; 0: it is the first of this process
+}
+
+// Report implements [event.Event].
+func (e HAProxyStarted) Report() event.Report {
+	verb := "started"
+	if e.Adopted {
+		verb = "was adopted"
+	}
+	return event.Report{Name: "haproxy.started", Level: slog.LevelInfo, Instance: e.Instance,
+		Sentence: "HAProxy " + verb + ", as process " + strconv.Itoa(e.PID) + afterFailures(e.Tries) + away(e.Away),
+		Metrics:  []event.Metric{{Name: "haproxy_starts_total", Help: "Starts of the HAProxy on this host, adopted ones included.", Value: 1}}}
+}
+
+// HAProxyEnded says that the HAProxy on this host ended though nobody asked it to. It
+// is started again.
+type HAProxyEnded struct {
+	Instance string
+	PID      int // of its master
+	Err      error
+}
+
+// Report implements [event.Event].
+func (e HAProxyEnded) Report() event.Report {
+	return event.Report{Name: "haproxy.ended", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Sentence: textOf(e.Err),
+		Metrics: []event.Metric{{Name: "haproxy_ends_total", Help: "Times that the HAProxy on this host ended unasked.", Value: 1}}}
+}
+
+// HAProxyStartFailed says that the HAProxy on this host does not start with the stored
+// configuration. It is tried again each second.
+type HAProxyStartFailed struct {
+	Instance string
+	Tries    int // in a row, with this one
+	Err      error
+}
+
+// Report implements [event.Event].
+func (e HAProxyStartFailed) Report() event.Report {
+	return event.Report{Name: "haproxy.start.failed", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Repeat: e.Tries,
+		Sentence: "HAProxy does not start" + inARow(e.Tries) + ": " + textOf(e.Err),
+		Metrics:  []event.Metric{{Name: "haproxy_start_errors_total", Help: "Starts of the HAProxy on this host that failed.", Value: 1}}}
+}
+
+// HAProxySilent says that the HAProxy on this host runs and does not answer.
+type HAProxySilent struct {
+	Instance string
+	PID      int // of its master; 0: another program runs it
+	Err      error
+}
+
+// Report implements [event.Event].
+func (e HAProxySilent) Report() event.Report {
+	return event.Report{Name: "haproxy.silent", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Sentence: textOf(e.Err)}
+}
+
+// HAProxyAnswers says that the HAProxy on this host answers again.
+type HAProxyAnswers struct {
+	Instance string
+	PID      int // of its master; 0: another program runs it
+	Away     time.Duration
+}
+
+// Report implements [event.Event].
+func (e HAProxyAnswers) Report() event.Report {
+	return event.Report{Name: "haproxy.answers", Level: slog.LevelInfo, Instance: e.Instance, Sentence: "HAProxy answers again" + away(e.Away)}
+}
+
+// away says for how long HAProxy did not serve.
+func away(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return "; it was away for " + d.Round(time.Millisecond).String()
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // The functions below make what several events say of themselves sound the same.

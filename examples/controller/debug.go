@@ -33,6 +33,9 @@ func (c *controller) newDebug() (*observe.Observer, *observe.Server) {
 	if c.folder != nil {
 		observer.Health.Check("manifests", observe.Reported, c.manifests)
 	}
+	if c.local != nil {
+		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it
+	}
 	server := observer.Server()
 	server.Addr, server.Token, server.Logger = c.cfg.debugAddr, c.cfg.debugToken, c.log
 	return observer, server

@@ -159,7 +159,10 @@ func (c *controller) newTargets() (err error) {
 			}
 			dir = filepath.Join(c.scratch, "haproxy")
 		}
-		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: dir, Temporary: c.scratch != "", MaxOldWorkers: c.cfg.maxOldWorkers, Logger: c.log}); err != nil {
+		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{
+			Dir: dir, Temporary: c.scratch != "", MaxOldWorkers: c.cfg.maxOldWorkers, Logger: c.log,
+			OnProcess: func(e dataplane.ProcessEvent) { eventbus.Publish(c.bus, reconcile.OfProcess(c.local.Name(), e)) },
+		}); err != nil {
 			return err
 		}
 		c.layout, c.settings.Socket = c.local.Layout(), c.local.RuntimeSocket()

@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string) error {
 	}
 
 	// Render, validate, deploy to the HAProxy that local runs.
-	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: *state})
+	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: *state, Logger: slog.Default()})
 	if err != nil {
 		return err
 	}

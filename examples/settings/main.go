@@ -175,7 +175,8 @@ func validator(layout dataplane.Layout) reconcile.Validator {
 
 func (c *controller) newLive() (err error) {
 	if c.config.local != "" {
-		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: c.config.local, Logger: c.log}); err != nil {
+		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: c.config.local, Logger: c.log,
+			OnProcess: func(e dataplane.ProcessEvent) { eventbus.Publish(c.bus, reconcile.OfProcess(c.local.Name(), e)) }}); err != nil {
 			return err
 		}
 	}
@@ -201,6 +202,9 @@ func (c *controller) newLoop() (err error) {
 // serve runs everything until ctx ends, or something fails.
 func (c *controller) serve(ctx context.Context) error {
 	observer := observe.New(c.bus, observe.Subject{Loop: c.loop, Settings: c.live.State}, c.log)
+	if c.local != nil {
+		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it
+	}
 	if c.folder != nil {
 		observer.Health.Check("manifests", observe.Reported, func() error { return errors.Join(c.folder.Errors()...) })
 	}

@@ -42,6 +42,9 @@
 //	haptic_deployment_errors_total                      those that failed
 //	haptic_deployment_duration_seconds                  of one deployment to one instance
 //	haptic_drift_repaired_total                         idle instances that no longer had what was deployed, and have it again
+//	haptic_haproxy_starts_total                         starts of the HAProxy on this host; whether it serves: haptic_component_healthy
+//	haptic_haproxy_ends_total                           times that it ended unasked
+//	haptic_haproxy_start_errors_total                   its starts that failed
 //	haptic_settings_applied_total                       settings that took effect
 //	haptic_settings_invalid_total                       settings that were refused
 //	haptic_http_resources_accepted_total                fetched contents that were deployed
