@@ -33,7 +33,7 @@ func AlikeRefusals(refused []Refusal) []Alike {
 // AlikeQuarantined is [AlikeRefusals] for what is in quarantine.
 func AlikeQuarantined(quarantined []Quarantined) []Alike {
 	return alike(quarantined, func(q Quarantined) (name, cause string) {
-		return q.Resource.String(), fmt.Sprint(q.Instances, plainWords(q.Fault.Message))
+		return q.Resource.String(), fmt.Sprint(q.Instances, q.Before.Name != "", plainWords(q.Fault.Message))
 	})
 }
 

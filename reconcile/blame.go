@@ -209,17 +209,8 @@ func positions(err error, cfg *dataplane.Config) iter.Seq2[dataplane.Position, s
 // ResourcesOf names objects, and those to which others belong, each once and the
 // most important last.
 func ResourcesOf(owners []any) (found []Resource) {
-	for _, o := range owners {
-		r, ok := ResourceOf(o)
-		if !ok {
-			if owned, is := o.(owned); is && o != nil {
-				for _, r := range ResourcesOf(owned.Owners()) {
-					found = appendLast(found, r)
-				}
-			}
-			continue
-		}
-		found = appendLast(found, r)
+	for v := range versionsOf(owners) {
+		found = appendLast(found, v.Resource)
 	}
 	return found
 }
@@ -317,10 +308,10 @@ func (s *search) whyTemplates(ctx context.Context, culprits []culprit) string {
 	for _, r := range s.known(ctx) {
 		all[r.Kind]++
 	}
-	before := newExcluded(resourcesIn(ctx, s.loop.quarantine.valid)).resources
+	before := s.valid(ctx)
 	for _, c := range culprits {
 		p := of(c)
-		if p.line > 0 && now[p] >= all[p.kind] && (ever[p] > 1 || c.fault.fixed() || before[c.resource.identity()]) {
+		if p.line > 0 && now[p] >= all[p.kind] && (ever[p] > 1 || c.fault.fixed() || before[c.resource.identity()].object != nil) {
 			return fmt.Sprintf("%s is wrong for every %s, so the template is to blame", c.fault.Template, p.kind)
 		}
 	}
@@ -345,21 +336,50 @@ func (a *attempt) known(ctx context.Context) []Resource {
 
 // resourcesIn returns all resources that a configuration was made of.
 func resourcesIn(ctx context.Context, origins Origins) (found []Resource) {
+	all, _ := versionsIn(ctx, origins)
+	for _, v := range all {
+		found = append(found, v.Resource)
+	}
+	return found
+}
+
+// versionsIn is resourcesIn with the objects.
+func versionsIn(ctx context.Context, origins Origins) (found []version, err error) {
 	if origins == nil {
-		return nil
+		return nil, nil
 	}
 	var owners []any
-	if Guard(func() (err error) { owners, err = origins.Owners(ctx); return err }) != nil {
-		return nil
+	if err := Guard(func() (err error) { owners, err = origins.Owners(ctx); return err }); err != nil {
+		return nil, err
 	}
 	seen := map[Resource]bool{}
-	for _, o := range owners {
-		for _, r := range ResourcesOf([]any{o}) {
-			if !seen[r] {
-				seen[r] = true
-				found = append(found, r)
+	for v := range versionsOf(owners) {
+		if !seen[v.Resource] {
+			seen[v.Resource] = true
+			found = append(found, v)
+		}
+	}
+	return found, nil
+}
+
+// versionsOf yields objects, and those to which others belong.
+func versionsOf(owners []any) iter.Seq[version] {
+	return func(yield func(version) bool) {
+		for _, o := range owners {
+			if r, ok := ResourceOf(o); ok {
+				if m, is := o.(map[string]any); is {
+					o = &unstructured.Unstructured{Object: m}
+				}
+				if !yield(version{r, o}) {
+					return
+				}
+			} else if owned, is := o.(owned); is && o != nil {
+				for v := range versionsOf(owned.Owners()) {
+					if !yield(v) {
+						return
+					}
+				}
 			}
 		}
 	}
-	return found
 }

@@ -40,10 +40,18 @@
 // # Quarantine
 //
 // Where the configuration does not render, or is not valid, because of a
-// resource, that resource alone is left out. The line that is wrong says which
+// resource, that resource alone is quarantined: its version of the last valid
+// configuration is served in its place. The line that is wrong says which
 // one it is; where no line is known, leaving out halves of what changed finds it.
 // A line that is wrong for every resource is the fault of the templates: then the
 // last good configuration stays.
+//
+// A resource is left out where it has no such version: it is new, it did not change
+// itself, it was bad already when this process started, or a process that led before saw
+// the good version. So is one whose version of before is at fault now, too, as when
+// something was deleted that it needs; the others in quarantine keep theirs. One that is
+// deleted, or deleted and created again, is gone. For what an instance refuses, the
+// version of before is the one that this instance took last.
 //
 // The verdict sticks to the object, by kind, namespace and name. When the object
 // changes it is tried again, beside the deployment of the others, never before it:
@@ -71,7 +79,8 @@
 // times TrialMax. A full disk, a time-out or a failed reload is no resource's fault.
 //
 // This takes a Renderer that knows its [Origins], as render.Templates does, and asks
-// [Excluding] about each object that it reads: the Input function of Templates must.
+// [ToRender] for each object that it reads: the Input function of Templates must. One
+// that asks [Excluded.Has] instead leaves all out that is in quarantine.
 // [State] names what is in quarantine with its [Fault]: the line of the
 // configuration, that of the template, and the resource. [Options.NoQuarantine]
 // turns it off. A search for what is at fault renders and validates anew for each
@@ -98,7 +107,8 @@
 // # What it does not do
 //
 // There is one loop for one configuration: all targets get the same. Nothing is
-// kept on disk: after a start everything is rendered anew, and quarantine is empty.
+// kept on disk: after a start everything is rendered anew, quarantine is empty, and no
+// version of before is known.
 // A Renderer, Validator or Target that panics has failed ([PanicError]); one that
 // ignores its context holds up what waits for it.
 package reconcile

@@ -282,9 +282,9 @@ func (e ResourceAccepted) Report() event.Report {
 	return r
 }
 
-// ResourceQuarantined says that the configuration is not valid with a resource,
-// which is therefore left out of it as a whole. It is published once for each
-// version of the resource. One line tells of all that have one cause.
+// ResourceQuarantined says that the configuration is not valid with a resource. Its
+// version of before is served, or it is left out. It is published once for each version
+// of the resource, and when that changes. One line tells of all that have one cause.
 type ResourceQuarantined struct {
 	ID uint64
 	Quarantined
@@ -295,7 +295,7 @@ type ResourceQuarantined struct {
 func (e ResourceQuarantined) Report() event.Report {
 	r := event.Report{Name: "resource.quarantined", Level: slog.LevelError, Reconciliation: e.ID, Fields: resourceFields(e.Resource)}
 	if !e.Told {
-		r.Sentence = "in quarantine, all others are served: " + e.Of(e.Resource.located()) + ": " + e.Fault.String()
+		r.Sentence = "in quarantine, all others are served: " + e.Of(e.Resource.located()) + ": " + e.what()
 	}
 	return r
 }

@@ -23,8 +23,8 @@ func ingresses() []*networkingv1.Ingress {
 	return []*networkingv1.Ingress{good, bad}
 }
 
-// A resource with which the configuration is not valid is left out of it, and
-// all others are deployed, where the renderer asks Excluding.
+// A resource with which the configuration is not valid is served as it was before, or
+// left out, and all others are deployed, where the renderer asks Excluding.
 func ExampleExcluding() {
 	files := fstest.MapFS{"haproxy.cfg": {Data: []byte(`global
 {% for ing in ingresses %}
@@ -43,7 +43,7 @@ backend {{ ing.Name }}
 		excluded := reconcile.Excluding(ctx)
 		var kept []*networkingv1.Ingress
 		for _, ing := range ingresses() {
-			if !excluded.Has(ing) {
+			if ing, ok := reconcile.ToRender(excluded, ing); ok { // as it was, where it worked before
 				kept = append(kept, ing)
 			}
 		}

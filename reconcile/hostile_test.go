@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hapticsdk/haptic/dataplane"
 )
@@ -21,6 +22,7 @@ import (
 type town struct {
 	target *fakeTarget
 	blind  bool
+	plain  bool // what is in quarantine is left out, also where it worked before
 
 	mu      sync.Mutex
 	objs    []*unstructured.Unstructured
@@ -36,12 +38,20 @@ func (w *town) put(namespace, name, text string) {
 	obj.SetNamespace(namespace)
 	obj.SetName(name)
 	obj.SetResourceVersion(fmt.Sprint(w.version))
+	obj.SetUID(types.UID(fmt.Sprint("born at ", w.version)))
 	same := func(o *unstructured.Unstructured) bool { return o.GetNamespace() == namespace && o.GetName() == name }
 	if i := slices.IndexFunc(w.objs, same); i >= 0 {
+		obj.SetUID(w.objs[i].GetUID())
 		w.objs[i] = obj
 	} else {
 		w.objs = append(w.objs, obj)
 	}
+}
+
+func (w *town) remove(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.objs = slices.DeleteFunc(w.objs, func(o *unstructured.Unstructured) bool { return o.GetName() == name })
 }
 
 // clear deletes all objects of a tenant.
@@ -53,7 +63,7 @@ func (w *town) clear(namespace string) {
 
 func (w *town) Render(ctx context.Context) (*Rendered, error) {
 	w.mu.Lock()
-	o := &objects{all: slices.Clone(w.objs)}
+	o := &objects{all: slices.Clone(w.objs), plain: w.plain}
 	w.mu.Unlock()
 	rendered, err := o.Render(ctx)
 	if err == nil && strings.Contains(rendered.Config.Main(), "stuck") {
@@ -138,8 +148,8 @@ func TestHostileTenant(t *testing.T) {
 			}
 		}, false, 60, 1300 * time.Millisecond},
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := &town{target: &fakeTarget{name: "one"}, blind: c.blind}
+		run := func(t *testing.T, plain bool, rounds int) {
+			w := &town{target: &fakeTarget{name: "one"}, blind: c.blind, plain: plain}
 			w.target.set(dataplane.ImpactRuntime, nil)
 			all(w, func(int) string { return "fine" })
 			w.put("good", "change", "0")
@@ -164,19 +174,21 @@ func TestHostileTenant(t *testing.T) {
 					}
 				}()
 				var took []time.Duration
-				for n := range c.rounds {
+				for n := range rounds {
 					took = append(took, w.waits(s, "change", fmt.Sprint(n+1)))
 					pass(737 * time.Millisecond)
 				}
 				close(stop)
 				<-stopped
-				t.Logf("the longest of %d changes waited %s; %d validations", c.rounds, slices.Max(took), w.checks)
+				t.Logf("the longest of %d changes waited %s; %d validations", rounds, slices.Max(took), w.checks)
 				for _, e := range eventsOf[ReconciliationFailed](s) {
 					t.Log(e.Err)
 				}
 				require.Less(t, slices.Max(took), c.most, "%s", took)
 			})
-		})
+		}
+		t.Run(name, func(t *testing.T) { run(t, false, c.rounds) })
+		t.Run(name+", left out", func(t *testing.T) { run(t, true, 20) })
 	}
 }
 

@@ -2,14 +2,15 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"time"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -19,7 +20,7 @@ import (
 // Renderer makes a configuration from what is known now. The loop calls it
 // from one goroutine at a time.
 //
-// A render leaves out what [Excluding] says of its context. With an error there may
+// A render has, or leaves out, what [Excluding] says of its context. With an error there may
 // be a Rendered that has Origins alone.
 type Renderer interface {
 	Render(ctx context.Context) (*Rendered, error)
@@ -169,67 +170,6 @@ type Leader interface {
 	Leading() bool
 }
 
-// errNotLeading ends a deployment in the middle of which another process came
-// to lead.
-var errNotLeading = errors.New("another process leads")
-
-func (l *Loop) leading() bool { return l.opts.Leader == nil || l.opts.Leader.Leading() }
-
-// fence has leadership asked before each call that changes something.
-func (l *Loop) fence() dataplane.SyncOption {
-	return dataplane.WithFence(func() error {
-		if !l.leading() {
-			return errNotLeading
-		}
-		return nil
-	})
-}
-
-// LeadershipChanged makes every instance ask its [Leader] again, at once, and
-// deploy in a new term whatever was deployed in an older one: another process
-// may have changed it in between.
-func (l *Loop) LeadershipChanged() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sched.newTerm()
-	l.pokeWorkers()
-}
-
-// leadershipPoll is how often a [Leader] is asked that reports no change.
-const leadershipPoll = 250 * time.Millisecond
-
-// followLeader wakes the workers when this process comes to lead or no longer
-// does.
-func (l *Loop) followLeader(ctx context.Context) {
-	ticker := time.NewTicker(leadershipPoll)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		leading := l.leading()
-		l.mu.Lock()
-		if leading != l.sched.leading {
-			l.leads(leading)
-			l.pokeWorkers()
-		}
-		l.mu.Unlock()
-	}
-}
-
-// leads says whether this process deploys. When it stops to, what is wrong with
-// deployments is for the next leader to say. The caller holds l.mu.
-func (l *Loop) leads(leading bool) {
-	for name, w := range l.workers {
-		if e := l.sched.instances[name]; !leading && e != nil && (!e.probe || e.fits) {
-			w.public.Error, w.public.Waits, w.public.Failures, w.public.RetryAt = "", "", 0, time.Time{}
-		}
-	}
-	l.sched.leads(leading)
-}
-
 // forgetter is a [Target] that remembers what it deployed, as [dataplane.Client]
 // does. It is told before the first deployment of a term, since another process may
 // have deployed before, and before each check for drift.
@@ -268,4 +208,161 @@ func (l *Loop) record(r Resource, eventtype, reason, message string) bool {
 	}
 	// One that panics only goes unheard.
 	return Guard(func() error { l.opts.Recorder.Event(ref, eventtype, reason, message); return nil }) == nil
+}
+
+// Excluded is the set of quarantined resources: a render has their version of before in
+// their place, or leaves them out. A nil *Excluded is empty. It is safe for concurrent use.
+type Excluded struct {
+	resources map[identity]bool
+	before    map[identity]version // what stands in place of some of them
+	closed    *closed              // besides
+	bare      map[identity]bool    // for which nothing stands; of namespaces, too: see bareSpace
+
+	mu    sync.Mutex
+	asked map[identity]Resource // what the render asked about, as it was then
+	aside map[identity]Resource // the same of what is left out because of closed
+	stood map[identity]version  // what the render took in place of these
+}
+
+// version is an object, and which version of it that is.
+type version struct {
+	Resource
+	object any
+}
+
+// identity is what a verdict sticks to. The version of the API is not part of it.
+type identity struct {
+	group, kind, namespace, name string // group: "v1" for the core; "" where a typed object does not say it
+}
+
+func (r Resource) identity() identity {
+	group, _, _ := strings.Cut(r.APIVersion, "/")
+	return identity{group, r.Kind, r.Namespace, r.Name}
+}
+
+// bareSpace stands for all objects of a namespace.
+func bareSpace(namespace string) identity { return identity{namespace: namespace} }
+
+type excludedKey struct{}
+
+// Excluding returns what the render of this context leaves out. A [Renderer]
+// that asks it lets the loop quarantine a bad resource, so that it harms no other:
+//
+//	excluded := reconcile.Excluding(ctx)
+//	for _, ing := range ingresses {
+//		ing, ok := reconcile.ToRender(excluded, ing)
+//		if !ok {
+//			continue
+//		}
+func Excluding(ctx context.Context) *Excluded {
+	e, _ := ctx.Value(excludedKey{}).(*Excluded)
+	return e
+}
+
+// WithExcluded returns a context whose render leaves these resources out.
+func WithExcluded(ctx context.Context, resources ...Resource) context.Context {
+	return context.WithValue(ctx, excludedKey{}, newExcluded(resources))
+}
+
+func newExcluded(resources []Resource) *Excluded {
+	e := &Excluded{resources: make(map[identity]bool, len(resources)), asked: map[identity]Resource{},
+		aside: map[identity]Resource{}, stood: map[identity]version{}}
+	for _, r := range resources {
+		e.resources[r.identity()] = true
+	}
+	return e
+}
+
+// Empty reports whether nothing is left out.
+func (e *Excluded) Empty() bool { return e == nil || len(e.resources) == 0 && e.closed == nil }
+
+// ToRender returns the version of an object that a render reads. That is obj itself or,
+// of a resource in quarantine, the version of the last valid configuration. It reports
+// false where the resource is left out, and there is no such version, or that is at fault,
+// too.
+//
+// Ask it of every object that is read, at each render, before anything follows from the
+// object: a quarantined resource that the renderer does not ask about counts as deleted.
+// Where an object was found by something that a new version may change, such as a label,
+// compare that again.
+func ToRender[T any](e *Excluded, obj T) (T, bool) {
+	var none T
+	if !e.Has(obj) {
+		return obj, true
+	}
+	r, _ := ResourceOf(obj)
+	id := e.known(r.identity())
+	v, ok := e.before[id]
+	if !ok && !e.resources[id] {
+		v, ok = e.closed.valid[id]
+	}
+	if !ok || v.UID != r.UID || e.bare[id] || e.bare[bareSpace(id.namespace)] && id.namespace != "" {
+		return none, false
+	}
+	stands, ok := v.object.(T)
+	if u, is := v.object.(*unstructured.Unstructured); is && !ok {
+		stands, ok = any(u.Object).(T)
+	}
+	if !ok {
+		return none, false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stood[id] = v
+	return stands, true
+}
+
+// known is the identity under which an object is left out.
+func (e *Excluded) known(id identity) identity {
+	if unknown := (identity{"", id.kind, id.namespace, id.name}); !e.resources[id] && e.resources[unknown] {
+		return unknown
+	}
+	return id
+}
+
+// Has reports whether an object is in quarantine, in whatever version. A renderer that
+// asks it, and not [ToRender], leaves such objects out.
+func (e *Excluded) Has(obj any) bool {
+	if e.Empty() {
+		return false
+	}
+	r, ok := ResourceOf(obj)
+	if !ok {
+		return false
+	}
+	id := e.known(r.identity())
+	out, aside := e.resources[id], e.closed.has(r)
+	if !out && !aside {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if out {
+		e.asked[id] = r
+	} else {
+		e.aside[id] = r
+	}
+	return true
+}
+
+// besides returns what the render left out because of closed.
+func (e *Excluded) besides() map[identity]Resource {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.aside)
+}
+
+// now returns a resource as it was when the render asked about it.
+func (e *Excluded) now(id identity) (r Resource, asked bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r, asked = e.asked[id]
+	return r, asked
+}
+
+// stands returns what the render took in place of an object.
+func (e *Excluded) stands(id identity) version {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stood[id]
 }

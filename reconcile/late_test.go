@@ -150,15 +150,20 @@ func TestATrialThatHangs(t *testing.T) {
 
 // objects renders a line for each object, and knows which one a line is of.
 type objects struct {
-	all  []*unstructured.Unstructured
-	kept []any
+	all   []*unstructured.Unstructured
+	plain bool // it asks Excluded.Has, and not ToRender
+	kept  []any
 }
 
 func (o *objects) Render(ctx context.Context) (*Rendered, error) {
 	text := "global\n"
 	kept := &objects{all: o.all}
 	for _, obj := range o.all {
-		if !Excluding(ctx).Has(obj) {
+		ok := !o.plain || !Excluding(ctx).Has(obj)
+		if !o.plain {
+			obj, ok = ToRender(Excluding(ctx), obj)
+		}
+		if ok {
 			kept.kept = append(kept.kept, obj)
 			text += fmt.Sprintf("    # %s %s %v\n", obj.GetAPIVersion(), obj.GetName(), obj.Object["text"])
 		}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
@@ -313,4 +314,65 @@ func (l *Loop) pokeWorkers() {
 	for _, w := range l.workers {
 		w.poke()
 	}
+}
+
+// errNotLeading ends a deployment in the middle of which another process came
+// to lead.
+var errNotLeading = errors.New("another process leads")
+
+func (l *Loop) leading() bool { return l.opts.Leader == nil || l.opts.Leader.Leading() }
+
+// fence has leadership asked before each call that changes something.
+func (l *Loop) fence() dataplane.SyncOption {
+	return dataplane.WithFence(func() error {
+		if !l.leading() {
+			return errNotLeading
+		}
+		return nil
+	})
+}
+
+// LeadershipChanged makes every instance ask its [Leader] again, at once, and
+// deploy in a new term whatever was deployed in an older one: another process
+// may have changed it in between.
+func (l *Loop) LeadershipChanged() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sched.newTerm()
+	l.pokeWorkers()
+}
+
+// leadershipPoll is how often a [Leader] is asked that reports no change.
+const leadershipPoll = 250 * time.Millisecond
+
+// followLeader wakes the workers when this process comes to lead or no longer
+// does.
+func (l *Loop) followLeader(ctx context.Context) {
+	ticker := time.NewTicker(leadershipPoll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		leading := l.leading()
+		l.mu.Lock()
+		if leading != l.sched.leading {
+			l.leads(leading)
+			l.pokeWorkers()
+		}
+		l.mu.Unlock()
+	}
+}
+
+// leads says whether this process deploys. When it stops to, what is wrong with
+// deployments is for the next leader to say. The caller holds l.mu.
+func (l *Loop) leads(leading bool) {
+	for name, w := range l.workers {
+		if e := l.sched.instances[name]; !leading && e != nil && (!e.probe || e.fits) {
+			w.public.Error, w.public.Waits, w.public.Failures, w.public.RetryAt = "", "", 0, time.Time{}
+		}
+	}
+	l.sched.leads(leading)
 }

@@ -2,21 +2,20 @@ package reconcile
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
-// Quarantined is a resource that is left out of the configuration, because
-// that is not valid with it.
+// Quarantined is a resource with which the configuration is not valid. Its version of
+// the last valid configuration is there in its place, or it is left out.
 type Quarantined struct {
-	Resource Resource  `json:"resource"` // in the version that was at fault
-	Fault    Fault     `json:"fault"`    // what is wrong with it
+	Resource Resource  `json:"resource"`        // in the version that was at fault
+	Before   Resource  `json:"before,omitzero"` // the version that is served meanwhile; zero: none is
+	Fault    Fault     `json:"fault"`           // what is wrong with it
 	Since    time.Time `json:"since"`
 	RetryAt  time.Time `json:"retryAt"` // when it is tried again: it changed, or what it depends on may have
 	Trials   int       `json:"trials"`  // of this version that failed
@@ -27,7 +26,15 @@ type Quarantined struct {
 }
 
 // String reads as one line of a log.
-func (q Quarantined) String() string { return q.Resource.located() + ": " + q.Fault.String() }
+func (q Quarantined) String() string { return q.Resource.located() + ": " + q.what() }
+
+// what says what is wrong, and what is served.
+func (q Quarantined) what() string {
+	if q.Before != (Resource{}) {
+		return q.Fault.String() + "; the version of before is served"
+	}
+	return q.Fault.String() + "; left out"
+}
 
 // ruling is what is known of an object that was at fault. It sticks to the object,
 // whatever becomes of that: one that changes stays left out until a trial has shown
@@ -35,6 +42,7 @@ func (q Quarantined) String() string { return q.Resource.located() + ": " + q.Fa
 // that is bad now and then waits longer each time.
 type ruling struct {
 	Quarantined
+	before    version   // that stands in its place, as Before says
 	seen      Resource  // the version that the last render left out
 	judged    time.Time // when it was last at fault, or another version tried in vain
 	relapses  int       // how often it was so again, changed or released meanwhile
@@ -131,7 +139,7 @@ func (l *Loop) adopt(id uint64, s *search) {
 	q, now := &l.quarantine, time.Now()
 	for _, c := range s.blamed {
 		if _, asked := s.last.left.now(c.resource.identity()); asked {
-			l.judge(id, c, now)
+			l.judge(id, c, s.last.left.stands(c.resource.identity()), now)
 		}
 	}
 	left, aside := s.last.left, s.last.left.besides()
@@ -141,7 +149,7 @@ func (l *Loop) adopt(id uint64, s *search) {
 		}
 	}
 	for _, r := range aside {
-		q.setAside(r, now)
+		q.setAside(r, left.stands(r.identity()), now)
 		s.last.excluded = append(s.last.excluded, r)
 	}
 	s.last.aside = len(aside)
@@ -155,6 +163,7 @@ func (l *Loop) adopt(id uint64, s *search) {
 			l.releaseOne(id, v, true, now)
 		default:
 			l.notice(v, is)
+			l.stands(id, v, left.stands(v.Resource.identity()))
 		}
 	}
 	maps.DeleteFunc(q.rulings, func(_ identity, v *ruling) bool {
@@ -162,6 +171,15 @@ func (l *Loop) adopt(id uint64, s *search) {
 	})
 	q.pending, q.proven, q.valid, q.gaveUp = nil, true, s.last.rendered.Origins, ""
 	l.showQuarantine()
+}
+
+// stands notes which version of a resource in quarantine is served.
+func (l *Loop) stands(id uint64, v *ruling, before version) {
+	if v.before = before; v.Before == before.Resource {
+		return
+	}
+	v.Before, v.recorded = before.Resource, false
+	l.quarantine.news = append(l.quarantine.news, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
 }
 
 // notice takes note of the version that a render left out: another one is tried
@@ -180,14 +198,15 @@ func (l *Loop) notice(v *ruling, is Resource) {
 }
 
 // setAside leaves a resource out until the trial that follows at once.
-func (q *quarantine) setAside(r Resource, now time.Time) {
+func (q *quarantine) setAside(r Resource, before version, now time.Time) {
 	v := q.rulings[r.identity()]
 	if v == nil {
 		v = &ruling{}
 		q.rulings[r.identity()] = v
 	}
-	v.Quarantined = Quarantined{Resource: r, Since: now, RetryAt: now,
-		Fault: Fault{Message: "it changed together with what is at fault, and is left out until it is tried"}}
+	v.before = before
+	v.Quarantined = Quarantined{Resource: r, Before: before.Resource, Since: now, RetryAt: now,
+		Fault: Fault{Message: "it changed together with what is at fault, and waits until it is tried"}}
 	v.seen, v.aside, v.changed, v.withdrawn, v.released = r, true, false, false, time.Time{}
 }
 
@@ -201,10 +220,11 @@ func (l *Loop) relapseWait(relapses int) time.Duration {
 
 // judge leaves a resource out from now on. A trial of the same version that fails
 // is no news.
-func (l *Loop) judge(id uint64, c culprit, now time.Time) {
+func (l *Loop) judge(id uint64, c culprit, before version, now time.Time) {
 	q, r := &l.quarantine, c.resource
 	v := q.rulings[r.identity()]
 	again := v != nil && v.released.IsZero() && !v.aside && v.Resource.UID == r.UID && v.Resource.Version == r.Version
+	same := again && v.Before == before.Resource
 	switch {
 	case v == nil:
 		v = &ruling{Quarantined: Quarantined{Since: now}}
@@ -220,9 +240,10 @@ func (l *Loop) judge(id uint64, c culprit, now time.Time) {
 		}
 	}
 	v.Resource, v.seen, v.Fault, v.Instances = r, r, c.fault, c.instances
-	v.judged, v.aside, v.changed, v.withdrawn, v.recorded = now, false, false, false, v.recorded && again
+	v.before, v.Before = before, before.Resource
+	v.judged, v.aside, v.changed, v.withdrawn, v.recorded = now, false, false, false, v.recorded && same
 	l.postpone(v, now)
-	if !again {
+	if !same {
 		q.news = append(q.news, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
 	}
 }
@@ -247,13 +268,14 @@ func (l *Loop) releaseOne(id uint64, v *ruling, gone bool, now time.Time) {
 	case len(v.Instances) > 0:
 		reason = "it is tried again at the instances that refused it"
 	}
+	v.before, v.Before = version{}, Resource{}
 	if v.released = now; v.aside { // nobody was told
 		v.aside = false
 		return
 	}
 	l.quarantine.freed = append(l.quarantine.freed, ResourceReleased{ID: id, Resource: v.Resource, Reason: reason})
 	if v.recorded {
-		l.record(v.Resource, eventNormal, "Released", "no longer left out of the configuration: "+reason)
+		l.record(v.Resource, eventNormal, "Released", "released from quarantine: "+reason)
 	}
 	v.recorded = false
 }
@@ -282,7 +304,7 @@ func (l *Loop) showQuarantine() {
 	l.tellQuarantine()
 	var public []Quarantined
 	for _, v := range l.quarantine.out() {
-		v.recorded = v.recorded || !v.aside && l.record(v.Resource, eventWarning, "Quarantined", "left out of the configuration: "+v.Fault.String())
+		v.recorded = v.recorded || !v.aside && l.record(v.Resource, eventWarning, "Quarantined", "the configuration is not valid with it: "+v.what())
 		public = append(public, v.Quarantined)
 	}
 	l.mu.Lock()
@@ -312,101 +334,4 @@ func (l *Loop) nextTrial() (at time.Time) {
 func (l *Loop) Quarantines(e *ConfigError) bool {
 	return !l.opts.NoQuarantine && isVerdict(e.Err) &&
 		slices.ContainsFunc(e.Faults, func(f Fault) bool { _, ok := f.Culprit(); return ok })
-}
-
-// Excluded is the set of quarantined resources, which a render leaves out. A nil
-// *Excluded is empty. It is safe for concurrent use.
-type Excluded struct {
-	resources map[identity]bool
-	closed    *closed // besides
-
-	mu    sync.Mutex
-	asked map[identity]Resource // what the render asked about, as it was then
-	aside map[identity]Resource // the same of what is left out because of closed
-}
-
-// identity is what a verdict sticks to. The version of the API is not part of it.
-type identity struct {
-	group, kind, namespace, name string // group: "v1" for the core; "" where a typed object does not say it
-}
-
-func (r Resource) identity() identity {
-	group, _, _ := strings.Cut(r.APIVersion, "/")
-	return identity{group, r.Kind, r.Namespace, r.Name}
-}
-
-type excludedKey struct{}
-
-// Excluding returns what the render of this context leaves out. A [Renderer]
-// that asks it lets the loop quarantine a bad resource, so that it harms no other:
-//
-//	excluded := reconcile.Excluding(ctx)
-//	for _, ing := range ingresses {
-//		if excluded.Has(ing) {
-//			continue
-//		}
-func Excluding(ctx context.Context) *Excluded {
-	e, _ := ctx.Value(excludedKey{}).(*Excluded)
-	return e
-}
-
-// WithExcluded returns a context whose render leaves these resources out.
-func WithExcluded(ctx context.Context, resources ...Resource) context.Context {
-	return context.WithValue(ctx, excludedKey{}, newExcluded(resources))
-}
-
-func newExcluded(resources []Resource) *Excluded {
-	e := &Excluded{resources: make(map[identity]bool, len(resources)), asked: map[identity]Resource{}, aside: map[identity]Resource{}}
-	for _, r := range resources {
-		e.resources[r.identity()] = true
-	}
-	return e
-}
-
-// Empty reports whether nothing is left out.
-func (e *Excluded) Empty() bool { return e == nil || len(e.resources) == 0 && e.closed == nil }
-
-// Has reports whether an object is left out, in whatever version.
-//
-// Ask it of every object that is read, at each render: a quarantined resource that
-// the renderer does not ask about counts as deleted.
-func (e *Excluded) Has(obj any) bool {
-	if e.Empty() {
-		return false
-	}
-	r, ok := ResourceOf(obj)
-	if !ok {
-		return false
-	}
-	id := r.identity()
-	if unknown := (identity{"", id.kind, id.namespace, id.name}); !e.resources[id] && e.resources[unknown] {
-		id = unknown
-	}
-	out, aside := e.resources[id], e.closed.has(r)
-	if !out && !aside {
-		return false
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if out {
-		e.asked[id] = r
-	} else {
-		e.aside[id] = r
-	}
-	return true
-}
-
-// besides returns what the render left out because of closed.
-func (e *Excluded) besides() map[identity]Resource {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return maps.Clone(e.aside)
-}
-
-// now returns a resource as it was when the render asked about it.
-func (e *Excluded) now(id identity) (r Resource, asked bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	r, asked = e.asked[id]
-	return r, asked
 }

@@ -131,7 +131,8 @@ func (l *Loop) found(id uint64, s *search) *validated {
 	cfg := s.last.rendered.Config
 	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: s.last.validateTook})
 	l.adopt(id, s)
-	return &validated{id: id, config: cfg, origins: s.last.rendered.Origins, at: time.Now(), without: s.last.excluded, aside: s.last.aside, made: made}
+	without := slices.DeleteFunc(slices.Clone(s.last.excluded), func(r Resource) bool { return s.last.left.stands(r.identity()).object != nil })
+	return &validated{id: id, config: cfg, origins: s.last.rendered.Origins, at: time.Now(), without: without, aside: s.last.aside, made: made}
 }
 
 func andMore(n int) string {
@@ -156,14 +157,22 @@ type attempt struct {
 // attempt renders and validates. Where it fails because of what the renderer
 // itself brought along, such as what it fetched, it is done again without that:
 // no resource is to be blamed for it.
-func (l *Loop) attempt(ctx context.Context, excluded []Resource, c *closed) *attempt {
+func (l *Loop) attempt(ctx context.Context, leave leaving) *attempt {
 	for range 2 {
-		a := l.tryOnce(ctx, excluded, c)
+		a := l.tryOnce(ctx, leave)
 		if a.err == nil || !a.verdict || !l.settled(a.rendered, a.err) {
 			return a
 		}
 	}
-	return l.tryOnce(ctx, excluded, c)
+	return l.tryOnce(ctx, leave)
+}
+
+// leaving is what an attempt leaves out, and what stands in its place.
+type leaving struct {
+	resources []Resource
+	before    map[identity]version
+	closed    *closed
+	bare      map[identity]bool
 }
 
 // settled tells the renderer what became of what it rendered, and reports
@@ -177,9 +186,9 @@ func (l *Loop) settled(r *Rendered, outcome error) (again bool) {
 	return again && failed == nil
 }
 
-func (l *Loop) tryOnce(ctx context.Context, excluded []Resource, c *closed) *attempt {
-	a := &attempt{excluded: excluded, left: newExcluded(excluded)}
-	a.left.closed = c
+func (l *Loop) tryOnce(ctx context.Context, leave leaving) *attempt {
+	a := &attempt{excluded: leave.resources, left: newExcluded(leave.resources)}
+	a.left.before, a.left.closed, a.left.bare = leave.before, leave.closed, leave.bare
 	if !a.left.Empty() {
 		ctx = context.WithValue(ctx, excludedKey{}, a.left)
 	}

@@ -51,6 +51,7 @@ type instanceState struct {
 	fits     bool // it was, and its version fits
 	want     *validated
 	have     *validated // what the last successful deployment left there
+	took     *validated // the same, also after a failure since
 	reloads  *validated // found to need a reload when only a runtime change was allowed
 	failed   *validated // what the last attempt, a failure, wanted
 	failures int        // in a row
@@ -129,7 +130,7 @@ func (s *schedule) newTerm() {
 
 // forget drops what another process may have changed since.
 func (e *instanceState) forget() {
-	e.have, e.failed, e.failures, e.hopeless = nil, nil, 0, false
+	e.have, e.took, e.failed, e.failures, e.hopeless = nil, nil, nil, 0, false
 }
 
 // arrived adds an instance, with nothing of another that had its name but that
@@ -208,7 +209,7 @@ func (e *instanceState) ended(c call, o outcome, now time.Time) {
 		if c.what == stepProbe {
 			e.fits = true
 		} else {
-			e.have = c.want
+			e.have, e.took = c.want, c.want
 		}
 	}
 }

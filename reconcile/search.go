@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -55,6 +56,7 @@ type culprit struct {
 	resource  Resource
 	fault     Fault
 	instances []string // that refuse it; nil: the validator does
+	before    version  // what these instances have of it
 }
 
 // indexOf finds an object among culprits; -1: it is none of them.
@@ -70,8 +72,11 @@ type search struct {
 	proven  bool       // the configuration of now is valid without those that are due
 	began   time.Time
 	blamed  []culprit
-	aside   []Resource // left out with those of their namespace, until they are tried
-	closed  *closed    // so is all that changed in these namespaces; nil: none
+	aside   []Resource           // left out with those of their namespace, until they are tried
+	closed  *closed              // so is all that changed in these namespaces; nil: none
+	bare    map[identity]bool    // of what is left out: the version of before is at fault, too
+	olds    map[Resource]bool    // versions of before that halves are made of
+	good    map[identity]version // of the last valid configuration; nil: not asked yet
 	last    *attempt
 	why     string // no resource is to blame
 	tired   bool   // it ended before its time
@@ -115,7 +120,8 @@ func (s *search) caught() bool {
 func (s *search) run(ctx context.Context) (first *attempt) {
 	q := &s.loop.quarantine
 	s.began = time.Now()
-	first = s.loop.attempt(ctx, s.excluded(), s.closed)
+	s.bare = map[identity]bool{}
+	first = s.without(ctx, nil)
 	s.last = first
 	if first.err == nil || !first.verdict || s.loop.opts.NoQuarantine {
 		return first
@@ -129,16 +135,16 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 		if s.tired = round == s.loop.opts.QuarantineTries; s.tired {
 			break
 		}
-		aside := len(s.aside) + s.closed.len()
+		steps := s.steps()
 		culprits := s.culprits(ctx)
-		if s.why = s.whyTemplates(ctx, culprits); s.why == "" && len(culprits) == 0 && len(s.aside)+s.closed.len() == aside {
+		if s.why = s.whyTemplates(ctx, culprits); s.why == "" && len(culprits) == 0 && s.steps() == steps {
 			culprits = s.unnamed(ctx)
 		}
 		if s.why != "" {
 			q.gaveUp, q.why = key, s.why
 		}
 		s.setAside(ctx, culprits)
-		if s.why != "" || len(culprits) == 0 && len(s.aside)+s.closed.len() == aside {
+		if s.why != "" || len(culprits) == 0 && s.steps() == steps {
 			break
 		}
 		s.blamed = append(s.blamed, culprits...)
@@ -147,49 +153,58 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 			break
 		}
 		if s.last.err != nil {
-			s.last = s.loop.attempt(ctx, s.excluded(), s.closed)
+			s.last = s.without(ctx, nil)
 		}
 	}
 	return first
 }
 
+// steps grows with what is left out beside the culprits.
+func (s *search) steps() int { return len(s.aside) + s.closed.len() + len(s.bare) }
+
 // culprits are, for each fault, the innermost of the resources that were being
 // rendered.
 func (s *search) culprits(ctx context.Context) (culprits []culprit) {
 	out := newExcluded(s.excluded()).resources
-	valid := map[Resource]bool{} // in a configuration without those that are due
-	if s.proven {
-		valid = s.innocent(ctx)
-	}
 	found := map[identity]bool{}
 	for _, f := range s.last.err.Faults {
-		for _, r := range slices.Backward(f.Resources) {
-			if out[r.identity()] || valid[r] {
-				continue // leaving it out did not help, or is not needed
-			}
-			// The line is still wrong without an inner resource: blame the outer one.
-			s.blamed = slices.DeleteFunc(s.blamed, func(c culprit) bool {
-				return c.resource != r && c.fault.Template == f.Template && slices.Contains(c.fault.Resources, r)
-			})
-			if s.proven && r.Namespace != s.due[0].Namespace {
-				s.spoil(ctx, r)
-			} else if !found[r.identity()] {
-				found[r.identity()] = true
-				culprits = append(culprits, culprit{resource: r, fault: f})
-			}
-			break
+		r, ok := s.atFault(ctx, f, out)
+		switch {
+		case !ok:
+			continue
+		case s.last.stands(r):
+			s.strip(r)
+			continue
+		}
+		// The line is still wrong without an inner resource: blame the outer one.
+		s.blamed = slices.DeleteFunc(s.blamed, func(c culprit) bool {
+			return c.resource != r && c.fault.Template == f.Template && slices.Contains(c.fault.Resources, r)
+		})
+		if s.proven && r.Namespace != s.due[0].Namespace {
+			s.spoil(ctx, r)
+		} else if !found[r.identity()] {
+			found[r.identity()] = true
+			culprits = append(culprits, culprit{resource: r, fault: f})
 		}
 	}
 	return culprits
 }
 
-// innocent are the resources of the last valid configuration, in their versions.
-func (s *search) innocent(ctx context.Context) map[Resource]bool {
-	innocent := map[Resource]bool{}
-	for _, r := range resourcesIn(ctx, s.loop.quarantine.valid) {
-		innocent[r] = true
+// atFault is the innermost resource of a fault that may be to blame. One that stands in
+// place of another worked before: an outer one that changed comes first.
+func (s *search) atFault(ctx context.Context, f Fault, out map[identity]bool) (r Resource, ok bool) {
+	var old Resource
+	for _, r := range slices.Backward(f.Resources) {
+		switch {
+		case s.proven && s.innocent(ctx, r): // in a configuration without those that are due it is right
+		case s.last.stands(r):
+			old = r
+		case out[r.identity()]: // leaving it out did not help
+		case old == Resource{} || !s.innocent(ctx, r):
+			return r, true
+		}
 	}
-	return innocent
+	return old, old != Resource{}
 }
 
 // suspects are what is new or changed since the last valid configuration, and not
@@ -200,8 +215,8 @@ func (s *search) suspects(ctx context.Context) []Resource {
 
 // changed are the suspects of an attempt beside what is left out.
 func (s *search) changed(ctx context.Context, a *attempt, excluded []Resource) []Resource {
-	out, innocent := newExcluded(excluded).resources, s.innocent(ctx)
-	return slices.DeleteFunc(a.known(ctx), func(r Resource) bool { return innocent[r] || out[r.identity()] })
+	out := newExcluded(excluded).resources
+	return slices.DeleteFunc(a.known(ctx), func(r Resource) bool { return s.innocent(ctx, r) || out[r.identity()] })
 }
 
 // unnamed finds one culprit where no line says who is: the only one that a trial
@@ -230,9 +245,23 @@ func (s *search) fault(r Resource) Fault {
 	return f
 }
 
-// without is an attempt that leaves out more.
+// without is an attempt that leaves out more. Of those that stand for others it leaves
+// out these, too.
 func (s *search) without(ctx context.Context, some []Resource) *attempt {
-	return s.loop.attempt(ctx, slices.Concat(s.excluded(), some), s.closed)
+	l := leaving{resources: s.excluded(), before: map[identity]version{}, closed: s.closed, bare: maps.Clone(s.bare)}
+	for _, r := range some {
+		if s.olds[r] {
+			l.bare[r.identity()] = true
+		} else {
+			l.resources = append(l.resources, r)
+		}
+	}
+	for _, r := range l.resources {
+		if v := s.before(ctx, r); v.object != nil {
+			l.before[r.identity()] = v
+		}
+	}
+	return s.loop.attempt(ctx, l)
 }
 
 // hostile closes the namespaces of what changed during a search that they take part in,
@@ -253,16 +282,20 @@ func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 		}
 	}
 	suspects, valid := s.withoutAll(ctx, suspects)
+	few, enough := 0, len(suspects) // to leave out
+	if valid == nil && s.why != "" {
+		suspects, valid = s.withoutOld(ctx, suspects)
+		few, enough = enough, len(suspects)
+	}
 	if valid == nil {
 		return nil
 	}
-	slices.SortStableFunc(suspects, func(a, b Resource) int { return strings.Compare(a.Namespace, b.Namespace) })
-	few, enough := 0, len(suspects) // to leave out
 	for enough-few > 1 {
 		n := (few + enough) / 2
 		if namespace := suspects[n].Namespace; namespace != "" && s.impatient() {
 			if n = border(suspects, few, n, enough); n == few {
 				s.close(ctx, namespace)
+				s.bare[bareSpace(namespace)] = s.olds[suspects[n]] || s.bare[bareSpace(namespace)]
 				return nil
 			}
 		}
@@ -286,6 +319,10 @@ func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 		}
 	}
 	found := culprit{resource: suspects[enough-1], fault: s.fault(suspects[enough-1])}
+	if s.olds[found.resource] {
+		s.strip(found.resource)
+		return nil
+	}
 	if enough == 1 {
 		s.last = valid
 	}
@@ -295,6 +332,8 @@ func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 // withoutAll is a valid attempt without all suspects, and what changed meanwhile; nil
 // where there is none.
 func (s *search) withoutAll(ctx context.Context, suspects []Resource) (all []Resource, valid *attempt) {
+	byNamespace(suspects)
+	s.olds = nil
 	if len(suspects) == 0 {
 		s.why = "no resource is known to be at fault, so the templates are to blame"
 		return nil, nil
@@ -307,18 +346,23 @@ func (s *search) withoutAll(ctx context.Context, suspects []Resource) (all []Res
 		meanwhile := s.changed(ctx, valid, valid.excluded)
 		if len(meanwhile) == 0 {
 			s.why = "it is as wrong without every resource that changed, so the templates are to blame"
-			return nil, nil
+			return suspects, nil
 		}
 		if s.hostile(ctx, meanwhile, suspects) {
 			return nil, nil // it changes faster than it can be looked for
 		}
 		suspects = append(suspects, meanwhile...)
+		byNamespace(suspects)
 		valid = s.without(ctx, suspects)
 	}
 	if valid.err != nil {
 		return nil, nil
 	}
 	return suspects, valid
+}
+
+func byNamespace(all []Resource) {
+	slices.SortStableFunc(all, func(a, b Resource) int { return strings.Compare(a.Namespace, b.Namespace) })
 }
 
 // among reports whether one of some resources is of a namespace.

@@ -69,12 +69,12 @@ func (s *search) spoil(ctx context.Context, r Resource) {
 // was valid, also what changes while the search goes on.
 type closed struct {
 	namespaces map[string]bool
-	valid      map[Resource]bool
+	valid      map[identity]version
 	kinds      map[string]bool // that a configuration is made of: others tell no change
 }
 
 func (c *closed) has(r Resource) bool {
-	return c != nil && c.namespaces[r.Namespace] && c.kinds[r.Kind] && !c.valid[r]
+	return c != nil && c.namespaces[r.Namespace] && c.kinds[r.Kind] && c.valid[r.identity()].Resource != r
 }
 
 func (c *closed) len() int {
@@ -85,12 +85,12 @@ func (c *closed) len() int {
 }
 
 func (s *search) close(ctx context.Context, namespace string) {
-	c := &closed{map[string]bool{namespace: true}, s.innocent(ctx), map[string]bool{}}
+	c := &closed{map[string]bool{namespace: true}, s.valid(ctx), map[string]bool{}}
 	if s.closed != nil {
 		maps.Copy(c.namespaces, s.closed.namespaces)
 	}
-	for r := range c.valid {
-		c.kinds[r.Kind] = true
+	for id := range c.valid {
+		c.kinds[id.kind] = true
 	}
 	for _, r := range s.known(ctx) {
 		c.kinds[r.Kind] = true
@@ -107,6 +107,79 @@ func (s *search) closeAll(ctx context.Context, some []Resource, hostile func(r R
 		}
 	}
 	return s.closed.len() > before
+}
+
+// valid are the resources of the last valid configuration.
+func (s *search) valid(ctx context.Context) map[identity]version {
+	if s.good == nil {
+		all, err := versionsIn(ctx, s.loop.quarantine.valid)
+		if err != nil {
+			return nil
+		}
+		s.good = make(map[identity]version, len(all))
+		for _, v := range all {
+			s.good[v.identity()] = v
+		}
+	}
+	return s.good
+}
+
+// innocent reports whether the last valid configuration has a resource in this version.
+func (s *search) innocent(ctx context.Context, r Resource) bool {
+	return s.valid(ctx)[r.identity()].Resource == r
+}
+
+// before is the version of a resource that may stand in its place: that in quarantine
+// has one, or the last valid configuration, or the instance that refuses another.
+func (s *search) before(ctx context.Context, r Resource) (v version) {
+	id := r.identity()
+	if i := indexOf(s.blamed, id); i >= 0 && s.blamed[i].before.object != nil {
+		v = s.blamed[i].before
+	} else if s.loop.quarantine.isOut(id) {
+		v = s.loop.quarantine.rulings[id].before
+	} else {
+		v = s.valid(ctx)[id]
+	}
+	if v.Resource == r {
+		return version{} // it did not change, and is at fault now
+	}
+	return v
+}
+
+// stands reports whether the version of before of a resource was at fault.
+func (a *attempt) stands(r Resource) bool {
+	return a.left.stands(r.identity()).Resource == r && r != Resource{}
+}
+
+// strip leaves a resource out whose version of before is at fault, and after
+// searchPatience all of its namespace that are in quarantine.
+func (s *search) strip(r Resource) {
+	s.bare[r.identity()] = true
+	if s.impatient() {
+		s.bare[bareSpace(r.Namespace)] = true
+	}
+}
+
+// withoutOld is withoutAll where that is as wrong: it leaves out also the versions of
+// before that stand in the place of others.
+func (s *search) withoutOld(ctx context.Context, suspects []Resource) (all []Resource, valid *attempt) {
+	var olds []Resource
+	s.olds = map[Resource]bool{}
+	for _, r := range slices.Concat(s.excluded(), suspects) {
+		if v := s.before(ctx, r); v.object != nil && !s.bare[r.identity()] {
+			olds, s.olds[v.Resource] = append(olds, v.Resource), true
+		}
+	}
+	byNamespace(olds)
+	all = slices.Concat(suspects, olds)
+	if len(olds) == 0 {
+		return nil, nil
+	}
+	if valid = s.without(ctx, all); valid.err != nil {
+		return nil, nil
+	}
+	s.why = ""
+	return all, valid
 }
 
 // offended reports whether a resource was at fault lately.
@@ -217,7 +290,7 @@ func (l *Loop) sentence(id uint64, s *search, now time.Time) {
 	s.undecided = s.undecided || !s.last.verdict && len(s.due) > 1 // it was cut, or took too long
 	for i, r := range s.due {
 		if n := indexOf(s.blamed, r.identity()); n >= 0 {
-			l.judge(id, s.blamed[n], now)
+			l.judge(id, s.blamed[n], l.quarantine.rulings[r.identity()].before, now)
 		} else if !progress && !s.spoilt && (!s.undecided || i >= len(s.due)/2) {
 			l.inVain(id, r, now)
 		}

@@ -109,6 +109,7 @@ func (l *Loop) hear(ctx context.Context) {
 		return
 	}
 	now := resourcesIn(ctx, newest.origins)
+	has := l.had(ctx, reports)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range reports {
@@ -117,6 +118,11 @@ func (l *Loop) hear(ctx context.Context) {
 			continue // it has taken something since
 		}
 		fresh, known := q.fresh(name, r)
+		for i, c := range fresh {
+			if n := slices.IndexFunc(has[w], func(v version) bool { return v.identity() == c.resource.identity() }); n >= 0 {
+				fresh[i].before = has[w][n]
+			}
+		}
 		if r.of.same(newest) { // also where a resource has another version, but the same text
 			for i, c := range fresh {
 				if n := slices.IndexFunc(now, func(r Resource) bool { return r.identity() == c.resource.identity() }); n >= 0 {
@@ -142,6 +148,26 @@ func (l *Loop) hear(ctx context.Context) {
 	}
 }
 
+// had returns what is in the configurations of the instances that reported something: an
+// instance may take again what it has.
+func (l *Loop) had(ctx context.Context, reports []report) map[*worker][]version {
+	l.mu.Lock()
+	have := map[*worker]*validated{}
+	for _, r := range reports {
+		if name := r.worker.target.Name(); l.workers[name] == r.worker {
+			have[r.worker] = l.sched.instances[name].took
+		}
+	}
+	l.mu.Unlock()
+	all := map[*worker][]version{}
+	for w, v := range have {
+		if v != nil {
+			all[w], _ = versionsIn(ctx, v.origins) // without it resources are left out
+		}
+	}
+	return all
+}
+
 // fresh returns what a report blames and what is not left out yet. What another
 // instance refused first is known: it is noted that this one refuses it, too.
 func (q *quarantine) fresh(name string, r report) (fresh []culprit, known bool) {
@@ -153,6 +179,9 @@ func (q *quarantine) fresh(name string, r report) (fresh []culprit, known bool) 
 			}
 			if v := q.rulings[id]; q.isOut(id) {
 				known = true
+				if v.Before == resource { // that is refused, too: it is left out from now on
+					v.before = version{}
+				}
 				if len(v.Instances) > 0 {
 					v.Instances = withName(v.Instances, name)
 				}

@@ -89,6 +89,16 @@ func TestQuarantine(t *testing.T) {
 			d.until(func() bool {
 				return strings.Contains(d.stderr.String(), `released from quarantine: Ingress demo/`+name+`: `)
 			})
+
+			save(name, c.bad) // it worked, and goes on to
+			d.until(func() bool {
+				return strings.Contains(d.stderr.String(), "for Ingress demo/"+name+" ("+filepath.Join(d.manifests, name+".yaml")+":1); the version of before is served")
+			})
+			save(name+"-last", "")
+			d.until(func() bool { return d.answers(name+"-last.demo.test", "/") == blog })
+			require.Equal(t, blog, d.answers(name+".demo.test", "/"))
+			require.NoError(t, os.Remove(filepath.Join(d.manifests, name+".yaml")))
+			d.until(func() bool { return d.answers(name+".demo.test", "/") == "no" })
 		})
 	}
 

@@ -135,10 +135,11 @@ func (b *backend) Owners() []any { return []any{b.service} }
 
 func backends(ctx context.Context, services k8swatch.Reader[*corev1.Service], slices k8swatch.Reader[*discoveryv1.EndpointSlice]) (all []*backend) {
 	for _, s := range services.List() {
-		host := s.Annotations["example.com/host"]
-		if host == "" || reconcile.Excluding(ctx).Has(s) {
+		s, ok := reconcile.ToRender(reconcile.Excluding(ctx), s) // as it was, where it is bad now
+		if !ok || s.Annotations["example.com/host"] == "" {
 			continue
 		}
+		host := s.Annotations["example.com/host"]
 		b := &backend{Name: fmt.Sprintf("%s_%s", s.Namespace, s.Name), Host: host, service: s}
 		for _, slice := range slices.Get(s.Namespace, s.Name) {
 			for _, e := range slice.Endpoints {

@@ -144,6 +144,6 @@ func TestQuarantine(t *testing.T) {
 			[]byte(`{"metadata":{"annotations":{"snippet":"http-request set-header X-A b"}}}`), metav1.PatchOptions{})
 		k.must(err)
 		eventually(t, "it is taken back when it is mended", v.expect("bad.test", "/", good))
-		eventually(t, "an Event says so", k.event("bad", "Released", "no longer left out"))
+		eventually(t, "an Event says so", k.event("bad", "Released", "released from quarantine"))
 	})
 }

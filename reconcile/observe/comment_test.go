@@ -119,7 +119,7 @@ level=INFO msg="the leader is two"`},
 			reconcile.ResourceQuarantined{ID: 2, Quarantined: reconcile.Quarantined{Resource: web, Fault: reconcile.Fault{Message: "bad"}}},
 			reconcile.ReconciliationCompleted{ID: 2, Hash: "abc", Attempts: 2},
 			reconcile.ResourceReleased{ID: 3, Resource: web, Reason: "it changed"},
-		}, `level=ERROR msg="in quarantine, all others are served: Ingress shop/web (web.yaml:12): bad" reconciliation=2 resource="Ingress shop/web" source=web.yaml:12
+		}, `level=ERROR msg="in quarantine, all others are served: Ingress shop/web (web.yaml:12): bad; left out" reconciliation=2 resource="Ingress shop/web" source=web.yaml:12
 level=INFO msg="new valid configuration of 0 lines in 0 sections and 0 files, at attempt 2" reconciliation=2 hash=abc
 level=INFO msg="released from quarantine: Ingress shop/web: it changed" reconciliation=3 resource="Ingress shop/web" source=web.yaml:12`},
 		{"failures, and their end", []any{

@@ -59,7 +59,7 @@
 //	haptic_instance_failures{haproxy_instance}          failed deployments in a row
 //	haptic_reloads_total{haproxy_instance}              reloads that deployments took
 //	haptic_runtime_changes_total{haproxy_instance}      commands that changed HAProxy without a reload
-//	haptic_quarantined_resources{kind}                  resources that are left out as a whole
+//	haptic_quarantined_resources{kind}                  resources with which no configuration is valid
 //	haptic_refused_resources{kind}                      resources that are refused, as a whole or in part; of more than 100 of a namespace the rest is one of kind namespace
 //	haptic_warned_resources{kind}                       resources that are served, and that somebody should look at
 //	haptic_validated_timestamp_seconds                  when the newest valid configuration was made

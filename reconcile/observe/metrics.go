@@ -200,7 +200,7 @@ func stateMetrics(s reconcile.State, now time.Time) []event.Metric {
 		{Kind: event.Gauge, Name: "instance_failures", Help: "Failed deployments to an instance, in a row.", Label: "haproxy_instance", By: failures},
 		{Name: "reloads_total", Help: "Reloads of HAProxy that deployments took.", Label: "haproxy_instance", By: reloads},
 		{Name: "runtime_changes_total", Help: "Commands that changed the running HAProxy without a reload.", Label: "haproxy_instance", By: commands},
-		{Kind: event.Gauge, Name: "quarantined_resources", Help: "Resources that are left out as a whole, since no configuration is valid with them.", Label: "kind", By: quarantined},
+		{Kind: event.Gauge, Name: "quarantined_resources", Help: "Resources with which no configuration is valid: their version of before is served, or they are left out.", Label: "kind", By: quarantined},
 		{Kind: event.Gauge, Name: "refused_resources", Help: "Resources that are refused, as a whole or in part.", Label: "kind", By: refused},
 		{Kind: event.Gauge, Name: "warned_resources", Help: "Resources that are served, and that somebody should look at.", Label: "kind", By: warned},
 	}

@@ -119,7 +119,7 @@ func New(bus *eventbus.Bus, s Subject, log *slog.Logger) *Observer {
 //	http         each fetched URL
 //	plan         the last plan of each instance
 //	state        [reconcile.State]
-//	quarantine   what is left out as a whole, and refused: what is refused
+//	quarantine   what no configuration is valid with, and refused: what is refused
 //	events       the newest, in words
 //	errors       the newest failures
 //	health       what each check has found

@@ -247,7 +247,7 @@ func (d *pageData) figures() []figure {
 		left.Note += fmt.Sprintf("; %d served with a warning", warned)
 	}
 	return []figure{up, validated,
-		{"In quarantine", strconv.Itoa(len(s.Quarantined)), "left out as a whole", class(len(s.Quarantined), "bad")}, left}
+		{"In quarantine", strconv.Itoa(len(s.Quarantined)), "as they were, or left out", class(len(s.Quarantined), "bad")}, left}
 }
 
 // funcs are what page.html calls.

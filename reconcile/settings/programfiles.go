@@ -229,7 +229,7 @@ func (o *programOrigins) Owners(ctx context.Context) ([]any, error) {
 			return nil, err
 		}
 		for _, obj := range objs {
-			if !o.reads.excluded.Has(obj) {
+			if obj, ok := reconcile.ToRender(o.reads.excluded, obj); ok {
 				owners = append(owners, obj)
 			}
 		}

@@ -29,6 +29,9 @@ type Store struct {
 	// Revision is another one whenever Get would answer something else. Zero:
 	// that is not known, and what was rendered from it is rendered each time.
 	Revision k8swatch.Revision
+
+	// matches reports whether an object is found under keys; nil: they are its name.
+	matches func(o k8swatch.Object, keys []string) bool
 }
 
 // list returns all objects.
@@ -134,9 +137,16 @@ func typedList(typ reflect.Type, objs []k8swatch.Object) reflect.Value {
 	return out
 }
 
-// storeOf reads a snapshot.
-func storeOf(s *k8swatch.Snapshot) Store {
-	return Store{Len: s.Len(), Revision: s.Revision() + 1, Get: func(_ context.Context, keys []string) ([]k8swatch.Object, error) { return s.Get(keys...), nil }}
+// storeOf reads a snapshot of a resource.
+func storeOf(s *k8swatch.Snapshot, of WatchedResource) Store {
+	store := Store{Len: s.Len(), Revision: s.Revision() + 1, Get: func(_ context.Context, keys []string) ([]k8swatch.Object, error) { return s.Get(keys...), nil }}
+	if len(of.IndexBy) > 0 {
+		store.matches = func(o k8swatch.Object, keys []string) bool {
+			alone, err := k8swatch.NewSnapshot(s.Resource(), of.options(), o.DeepCopyObject().(k8swatch.Object))
+			return err == nil && alone.GetSingle(keys...) != nil
+		}
+	}
+	return store
 }
 
 // reads is how the templates of a program read the stores in one render. It
@@ -172,7 +182,7 @@ type answer struct {
 	keys     []string
 	revision k8swatch.Revision    // of the store
 	objs     []k8swatch.Object    // of Get; List is as good as the revision of the store
-	left     []reconcile.Resource // left out of the answer
+	left     []reconcile.Resource // left out of the answer, and what stands in its place
 }
 
 // get answers a call, and notes it.
@@ -210,13 +220,26 @@ func (r *reads) answer(name string, keys []string) (*answer, error) {
 	}
 	a.objs = make([]k8swatch.Object, 0, len(objs))
 	for _, o := range objs {
-		if !r.excluded.Has(o) {
-			a.objs = append(a.objs, o)
-		} else if left, ok := reconcile.ResourceOf(o); ok {
-			a.left = append(a.left, left)
+		v, ok := reconcile.ToRender(r.excluded, o)
+		if !ok || v != o {
+			a.left = appendResource(a.left, o)
+		}
+		if ok && v != o {
+			a.left = appendResource(a.left, v)
+			ok = len(keys) == 0 || store.matches == nil || store.matches(v, keys)
+		}
+		if ok {
+			a.objs = append(a.objs, v)
 		}
 	}
 	return a, nil
+}
+
+func appendResource(all []reconcile.Resource, o k8swatch.Object) []reconcile.Resource {
+	if r, ok := reconcile.ResourceOf(o); ok {
+		all = append(all, r)
+	}
+	return all
 }
 
 // same reports whether a call would be answered as it was.

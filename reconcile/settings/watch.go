@@ -139,7 +139,7 @@ func (l *Live) read(use *inUse) Stores {
 			continue
 		}
 		if snapshot := all.Of(w.full); snapshot != nil {
-			stores[name] = storeOf(snapshot)
+			stores[name] = storeOf(snapshot, w.resource)
 		}
 	}
 	return stores

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // portRef is how an Ingress names a port of a Service.
@@ -52,12 +54,10 @@ func (b *builder) makeBackend(field fieldPath, ref portRef) (made madeBackend) {
 		}
 	}
 	port := cmp.Or(wanted.Name, strconv.Itoa(int(wanted.Number)))
-	svc := b.cluster.Service(ns, ref.service)
+	svc, ok := reconcile.ToRender(b.cluster.Excluded, b.cluster.Service(ns, ref.service))
 	var used *corev1.ServicePort
-	excluded := b.cluster.Excluded.Has(svc)
-	if excluded {
-		made.problem = fmt.Sprintf("Service %s/%s is in quarantine, requests get 503", ns, svc.Name)
-		svc = nil
+	if !ok {
+		made.problem = fmt.Sprintf("Service %s/%s is in quarantine, requests get 503", ns, ref.service)
 	} else if svc == nil {
 		made.problem = fmt.Sprintf("Service %s/%s does not exist, requests get 503", ns, ref.service)
 	} else if used, made.problem = b.findPort(svc, wanted, port); used != nil {
@@ -74,7 +74,7 @@ func (b *builder) makeBackend(field fieldPath, ref portRef) (made madeBackend) {
 	}
 	b.space.backends++
 	b.backends[made.name] = true
-	if excluded {
+	if !ok {
 		b.routes.Backends = append(b.routes.Backends, b.slots.Keep(made.name, b.ing))
 		return made
 	}

@@ -19,6 +19,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // tlsFile is a TLSCertificate that is being put together.
@@ -130,9 +131,9 @@ func (b *builder) makeCertificate(file, secretName string) *tlsFile {
 		return cert
 	}
 	b.space.secrets++
-	secret := b.cluster.Secret(ns, secretName)
+	secret, ok := reconcile.ToRender(b.cluster.Excluded, b.cluster.Secret(ns, secretName))
 	switch {
-	case b.cluster.Excluded.Has(secret):
+	case !ok:
 		cert.problem = fmt.Sprintf("Secret %s is in quarantine", cert.secret)
 		return cert
 	case secret == nil:

@@ -49,12 +49,12 @@ type builder struct {
 	slots    *Slots
 	judge    judge
 	routes   *Routes
-	ing      *networkingv1.Ingress           // being read
-	owners   *owners                         // which namespace has which host
-	owner    map[claim]holder                // who has what only one can have
-	had      map[claim]holder                // and who had it at the last build
-	later    [2][]waiting                    // see inTurn
-	hosts    map[string]bool                 // that have a path
+	ing      *networkingv1.Ingress // being read
+	owners   *owners               // which namespace has which host
+	owner    map[claim]holder      // who has what only one can have
+	had      map[claim]holder      // and who had it at the last build
+	later    [2][]waiting          // see inTurn
+	hosts    map[string]bool       // that have a path
 	backends map[string]bool
 	made     map[portRef]madeBackend
 	certs    map[string]*tlsFile // by file
@@ -118,11 +118,19 @@ func Build(c *Cluster, slots *Slots) *Routes {
 		return !isOurs(ing, c.Classes)
 	})
 	slices.SortFunc(mine, byAge)
+	left := map[*networkingv1.Ingress]bool{} // out: they claim their hosts all the same
+	for i, ing := range mine {
+		if stands, ok := reconcile.ToRender(c.Excluded, ing); ok {
+			mine[i] = stands
+		} else {
+			left[ing] = true
+		}
+	}
 	mine = b.bound(mine)
 	hosts := cmp.Or(c.Hosts, &Hosts{})
 	b.owners, b.had = hosts.settle(mine), hosts.served()
 	for _, ing := range mine {
-		if b.begin(ing); !c.Excluded.Has(ing) {
+		if b.begin(ing); !left[ing] {
 			b.addIngress()
 		}
 	}
