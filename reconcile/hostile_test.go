@@ -188,7 +188,7 @@ func TestHostileTenant(t *testing.T) {
 			})
 		}
 		t.Run(name, func(t *testing.T) { run(t, false, c.rounds) })
-		t.Run(name+", left out", func(t *testing.T) { run(t, true, 20) })
+		t.Run(name+", left out", func(t *testing.T) { run(t, true, 8) })
 	}
 }
 
