@@ -56,7 +56,8 @@ func run(ctx context.Context, args []string) error {
 
 	// Watch: two resources, read as one snapshot.
 	g, ctx := errgroup.WithContext(ctx)
-	source, err := newSource(ctx, g, *manifests)
+	bus, health := eventbus.New(nil), &observe.Health{}
+	source, err := newSource(ctx, g, *manifests, health)
 	if err != nil {
 		return err
 	}
@@ -84,8 +85,6 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	bus := eventbus.New(nil)
-	observe.Comment(bus, slog.Default())
 	loop, err = reconcile.New(reconcile.Options{
 		Bus: bus, Targets: []reconcile.Target{local}, Validator: &validate.Validator{Layout: local.Layout(), User: dataplane.DefaultUser()},
 		Renderer: &render.Templates{Engine: engine, Layout: local.Layout(), Input: func(ctx context.Context) (*render.Input, error) {
@@ -98,10 +97,12 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 
+	observer := observe.New(bus, observe.Subject{Loop: loop, Health: health}, slog.Default()) // the log
 	bus.Start()
 	defer bus.Close(context.WithoutCancel(ctx))
 	g.Go(func() error { return watched.Run(ctx) })
 	g.Go(func() error { return local.Run(ctx) })
+	g.Go(func() error { return observer.Run(ctx) })
 	g.Go(func() error {
 		if _, err := watched.WaitForSync(ctx); err != nil {
 			return err
@@ -112,13 +113,14 @@ func run(ctx context.Context, args []string) error {
 	return g.Wait()
 }
 
-func newSource(ctx context.Context, g *errgroup.Group, manifests string) (k8swatch.Source, error) {
+func newSource(ctx context.Context, g *errgroup.Group, manifests string, health *observe.Health) (k8swatch.Source, error) {
 	if manifests == "" {
 		return k8swatch.NewCluster(nil)
 	}
 	folder, err := k8swatch.NewFolder(manifests, nil)
 	if err == nil {
 		g.Go(func() error { return folder.Run(ctx) })
+		health.Check("manifests", observe.Reported, func() error { return errors.Join(folder.Errors()...) })
 	}
 	return folder, err
 }

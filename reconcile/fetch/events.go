@@ -8,7 +8,7 @@ import (
 )
 
 // Events returns one value of each event of this package, without fields.
-func Events() []event.Event { return []event.Event{Updated{}, Accepted{}, Rejected{}} }
+func Events() []event.Event { return []event.Event{Updated{}, Accepted{}, Rejected{}, Withdrawn{}} }
 
 // Updated says that a URL has a new content, which is pending from here on. No
 // event has a credential, nor the values of a query.
@@ -51,4 +51,15 @@ func (e Rejected) Report() event.Report {
 	return event.Report{Name: "http.resource.rejected", Level: slog.LevelWarn, Err: e.Err, Fields: []slog.Attr{slog.String("hash", e.Hash)},
 		Sentence: fmt.Sprintf("the new content of %s is not used, the one from before stays: %v", e.URL, e.Err),
 		Metrics:  []event.Metric{{Name: "http_resources_rejected_total", Help: "Fetched contents that no valid configuration could be made with.", Value: 1}}}
+}
+
+// Withdrawn takes a [Rejected] back: the server no longer gives that content, but the
+// one that is accepted.
+type Withdrawn struct {
+	URL string
+}
+
+// Report implements [event.Event].
+func (e Withdrawn) Report() event.Report {
+	return event.Report{Name: "http.resource.withdrawn", Level: slog.LevelInfo, Sentence: e.URL + " is in order again: it has the content that is in use"}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/eventbus"
 )
 
 // due is what Run finds when an interval is over.
@@ -83,6 +85,25 @@ func TestSettle(t *testing.T) {
 		require.Equal(t, "two", content)
 		s.Settle(i, nil)
 		require.False(t, s.Resources()[0].Pending)
+	})
+	t.Run("rejected, and taken back", func(t *testing.T) {
+		p, s := setup()
+		var told []any
+		s.Bus = eventbus.New(nil)
+		eventbus.Subscribe(s.Bus, func(_ context.Context, d eventbus.Delivery[any]) { told = append(told, d.Event) })
+		p.set("two")
+		next(s)
+		f, _ := fetch(t, s, "http://a.test/")
+		s.Settle(f, bad)
+		require.Equal(t, "not valid", s.Resources()[0].Refused)
+		p.set("one")
+		next(s)
+		next(s)
+		require.Empty(t, s.Resources()[0].Refused)
+		s.Bus.Start()
+		require.NoError(t, s.Bus.Close(t.Context()))
+		require.Len(t, told, 3)
+		require.Equal(t, Withdrawn{URL: "http://a.test/"}, told[2])
 	})
 	t.Run("all of one render are rejected", func(t *testing.T) {
 		p, s := setup()

@@ -57,7 +57,7 @@ type Store struct {
 	// Loop.Trigger there. It must not block.
 	OnChange func(reason string)
 
-	Bus *eventbus.Bus // gets Updated, Accepted and Rejected; nil: none are published
+	Bus *eventbus.Bus // gets [Events]; nil: none are published
 
 	mu        sync.Mutex
 	resources map[key]*resource
@@ -104,6 +104,7 @@ type resource struct {
 	pending    *content          // newer than accepted; nil if there is none
 	rejected   [sha256.Size]byte // sum of the content that was rejected last: its events are published once
 	rejections int               // of different contents
+	refused    error             // why the newest content is not used; nil: it is, or is pending for the first time
 
 	etag, lastModified string // of the newest content, "" after it was rejected
 
@@ -200,12 +201,15 @@ func (s *Store) arrived(r *resource, a *answer) bool {
 	r.etag, r.lastModified = a.etag, a.lastModified
 	sum := sha256.Sum256([]byte(a.text))
 	before := r.current()
+	if r.accepted != nil && r.accepted.sum == sum { // the server took the new one back, if there was one
+		if r.pending = nil; r.refused != nil {
+			r.refused, r.rejected = nil, [sha256.Size]byte{}
+			eventbus.Publish(s.Bus, Withdrawn{URL: r.display})
+		}
+		return before != r.accepted
+	}
 	if before != nil && before.sum == sum {
 		return false
-	}
-	if r.accepted != nil && r.accepted.sum == sum { // the server took the new one back
-		r.pending = nil
-		return true
 	}
 	r.pending = &content{text: a.text, sum: sum}
 	if sum != r.rejected {
@@ -254,10 +258,11 @@ func (s *Store) settle(r *resource, c *content, err error) (rejected bool) {
 		if r.pending == c {
 			r.pending = nil
 		}
-		r.rejected = [sha256.Size]byte{}
+		r.rejected, r.refused = [sha256.Size]byte{}, nil
 		eventbus.Publish(s.Bus, Accepted{URL: r.display, Hash: c.hash()})
 	case err != nil && r.pending == c && r.accepted != nil:
 		r.pending, r.etag, r.lastModified = nil, "", "" // so that the server gives it again
+		r.refused = err
 		if r.rejected != c.sum {
 			r.rejected = c.sum
 			r.rejections++
@@ -281,6 +286,7 @@ type Resource struct {
 	Rejected   int       `json:"rejected,omitempty"`  // contents, since the URL is known
 	Error      string    `json:"error,omitempty"`     // of the last fetch; empty if it did well
 	Failures   int       `json:"failures,omitempty"`  // in a row
+	Refused    string    `json:"refused,omitempty"`   // why the newest content is not used, but the one accepted before
 }
 
 // Resources returns what is known of every URL, sorted by it: for a debug page.
@@ -295,6 +301,9 @@ func (s *Store) Resources() []Resource {
 		}
 		if r.err != nil {
 			out.Error = r.err.Error()
+		}
+		if r.refused != nil {
+			out.Refused = r.refused.Error()
 		}
 		all = append(all, out)
 	}

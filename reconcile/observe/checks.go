@@ -30,6 +30,7 @@ func addChecks(bus *eventbus.Bus, s *Subject) {
 	h.Check("deployment", Live, func() error { return p.deploys(s.Loop == nil || s.Loop.State().Leading) })
 	if s.Loop != nil {
 		h.CheckQuietly("configuration", ReadyToServe, func() error { return ready(s.Loop.State()) })
+		h.CheckQuietly("newest", Reported, func() error { return errorOf(s.Loop.State().LastError) })
 		h.CheckQuietly("instances", Reported, func() error { return failed(s.Loop.State()) })
 		h.CheckQuietly("quarantine", Reported, func() error { return quarantined(s.Loop.State()) })
 	}
@@ -45,6 +46,7 @@ func addChecks(bus *eventbus.Bus, s *Subject) {
 	}
 	if s.HTTP != nil {
 		h.Check("http", Reported, func() error { return notFetched(s.HTTP()) })
+		h.CheckQuietly("contents", Reported, func() error { return notUsed(s.HTTP()) })
 	}
 	if s.Credentials != nil {
 		h.CheckQuietly("credentials", Reported, func() error { return errorOf(s.Credentials().Error) })
@@ -175,6 +177,17 @@ func notFetched(all []fetch.Resource) error {
 	for _, r := range all {
 		if r.Error != "" {
 			errs = append(errs, fmt.Errorf("%s: %s; failures in a row: %d", r.URL, strings.TrimPrefix(r.Error, "http.Fetch "+r.URL+": "), r.Failures))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// notUsed names the URLs whose newest content is not used.
+func notUsed(all []fetch.Resource) error {
+	var errs []error
+	for _, r := range all {
+		if r.Refused != "" {
+			errs = append(errs, fmt.Errorf("%s: its new content is not used, the one from before stays: %s", r.URL, r.Refused))
 		}
 	}
 	return errors.Join(errs...)

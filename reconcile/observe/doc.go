@@ -74,6 +74,29 @@
 //	haptic_event_queue_watermark{subscriber}            the most that ever waited
 //	haptic_build_info{version,goversion}                1
 //
+// # What the probes say, and what not
+//
+// /healthz says that the process makes progress: no reconciliation and no deployment
+// hangs. Only a new process helps where it fails.
+//
+// /readyz says that the process can do its part: all watched resources are known, there
+// is a valid configuration, and every instance of a fitting version has one, where this
+// process leads. Each check of [ReadyToServe] that the program adds counts, too, such as
+// that the HAProxy of this host answers.
+//
+// Neither says that all is well. Ready stays a process whose newest configuration is
+// not valid, whose instances lag behind, that refuses or quarantines resources, or
+// reads a broken manifest: clients are served what was good last, and taking the process
+// away would end that. No probe asks whether backends answer. Whatever fails is
+// on the page, on /readyz?verbose with the token, in the log, and in metrics to alert on:
+//
+//	min by (component) (haptic_component_healthy) == 0
+//	sum by (kind) ({__name__=~"haptic_(refused|warned|quarantined)_resources"}) > 0
+//	max by (haproxy_instance) (haptic_instance_staleness_seconds and on(instance) haptic_leading == 1) > 300
+//
+// The page says "All is well" only where no check fails, nothing is refused, warned of or
+// quarantined, no reload waits, and every instance has the newest valid configuration.
+//
 // # Who may see what
 //
 // Pages, variables and profiles show the configuration, and what the memory holds:

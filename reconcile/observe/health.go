@@ -122,7 +122,7 @@ func (h *Health) findings() []finding {
 func (h *Health) Live() error { return failing(h.findings(), Live) }
 
 // Ready returns what keeps the process from being ready, by component; nil for
-// nothing.
+// nothing. The documentation of the package says what that means, and what not.
 func (h *Health) Ready() error { return failing(h.findings(), ReadyToServe) }
 
 func failing(all []finding, p Probe) error {

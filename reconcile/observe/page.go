@@ -122,7 +122,7 @@ func (o *Observer) pageData(now time.Time, reload int, vars []string) *pageData 
 	}
 	findings := o.Health.findings()
 	for _, f := range findings {
-		if f.Error != "" && f.Component != "instances" && f.Component != "quarantine" { // those have sections of their own
+		if f.Error != "" && !slices.Contains([]string{"newest", "instances", "quarantine"}, f.Component) { // those have sections of their own
 			class := "bad"
 			if f.Probe == Reported {
 				class = "warn"

@@ -37,7 +37,7 @@ const stopTime = 400 * time.Millisecond
 //	/debug/vars/         the names that were registered, as JSON
 //	/debug/vars/{name}   the value of one, as JSON; a part of it with ?field={.jsonpath}
 //	/debug/pprof/        profiles of the process (see net/http/pprof)
-//	/healthz, /readyz    200 or 503, all components with ?verbose
+//	/healthz, /readyz    200 or 503, all components with ?verbose; ready is not "all is well"
 //
 // It only ever reads. What it shows holds the configuration, so it demands the token
 // of every request: a header "Authorization: Bearer TOKEN", or in a browser TOKEN as the
