@@ -105,8 +105,12 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.DurationVar(&c.debounce, "debounce", 0, "time between two renders; the first change after a pause acts at once (default 500ms)")
 	fs.DurationVar(&c.minInterval, "min-interval", 0, "time between two reloads of one HAProxy (default 2s)")
 	fs.DurationVar(&c.drift, "drift-interval", 0, "idle time after which a HAProxy is checked (default 1m)")
-	if err := fs.Parse(args); err != nil {
+	given, wrong, err := parse(fs, args, stderr)
+	if err != nil {
 		return nil, err
+	}
+	if wrong = append(wrong, c.checkValues(given)...); len(wrong) > 0 {
+		return nil, wrongFlags(wrong)
 	}
 	return c, c.check(fs.Args())
 }
@@ -118,11 +122,6 @@ func (c *config) check(rest []string) error {
 			return fmt.Errorf("-credentials %q: want namespace/name: %w", c.secret, err)
 		}
 		c.secret = namespace + "/" + c.secret
-	}
-	for flag, name := range map[string]string{"-credentials": c.secret, "-lease": c.lease} {
-		if ns, n, ok := strings.Cut(name, "/"); name != "" && (!ok || ns == "" || n == "") {
-			return fmt.Errorf("%s %q: want namespace/name", flag, name)
-		}
 	}
 	for _, problem := range []struct {
 		is  bool
@@ -137,7 +136,6 @@ func (c *config) check(rest []string) error {
 		{c.manifests != "" && c.leaderElect, "-leader-elect needs a cluster, not -manifests"},
 		{c.manifests != "" && c.secret != "", "-credentials needs a cluster, not -manifests"},
 		{c.podNamespace != "" && c.pods == "", "-pod-namespace needs -pods"},
-		{c.podScheme != "http" && c.podScheme != "https", "-pod-scheme " + c.podScheme + ": want http or https"},
 		{(c.endpointCA != "" || c.endpointName != "") && !c.remote(), "-endpoint-ca and -endpoint-server-name need -endpoint or -pods"},
 		{c.once && c.pods != "", "-once needs -endpoint in place of -pods"},
 		{c.demo && c.manifests == "", "-demo needs -manifests"},
