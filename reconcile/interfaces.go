@@ -337,9 +337,9 @@ func (e *Excluded) Has(obj any) bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if out {
+	if _, known := e.asked[id]; out && (!known || e.before[id].Resource != r) { // not what stands in its place
 		e.asked[id] = r
-	} else {
+	} else if !out {
 		e.aside[id] = r
 	}
 	return true

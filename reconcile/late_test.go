@@ -162,6 +162,7 @@ func (o *objects) Render(ctx context.Context) (*Rendered, error) {
 		ok := !o.plain || !Excluding(ctx).Has(obj)
 		if !o.plain {
 			obj, ok = ToRender(Excluding(ctx), obj)
+			Excluding(ctx).Has(obj) // also of what stands in its place: that tells no change
 		}
 		if ok {
 			kept.kept = append(kept.kept, obj)

@@ -77,19 +77,14 @@ func (h *Hosts) served() map[claim]holder {
 	return h.holders
 }
 
-// keepServed remembers who has what. An Ingress in quarantine keeps what it had.
-func (b *builder) keepServed(h *Hosts, mine []*networkingv1.Ingress) {
+// keepServed remembers who has what. An Ingress that is left out keeps what it had.
+func (b *builder) keepServed(h *Hosts, left map[*networkingv1.Ingress]bool) {
 	type name struct{ namespace, name string }
-	var out map[name]bool
-	for _, ing := range mine {
-		if !b.cluster.Excluded.Empty() && b.cluster.Excluded.Has(ing) {
-			if out == nil {
-				out = map[name]bool{}
-			}
-			out[name{ing.Namespace, ing.Name}] = true
-		}
+	out := map[name]bool{}
+	for ing := range left {
+		out[name{ing.Namespace, ing.Name}] = true
 	}
-	if out != nil {
+	if len(out) > 0 {
 		for c, had := range b.had {
 			if had.ing == nil || out[name{had.ing.Namespace, had.ing.Name}] {
 				b.owner[c] = had

@@ -135,7 +135,7 @@ func Build(c *Cluster, slots *Slots) *Routes {
 		}
 	}
 	b.inTurnAgain()
-	b.keepServed(hosts, mine)
+	b.keepServed(hosts, left)
 	return b.finish()
 }
 
