@@ -164,5 +164,5 @@ func TestRangesOfFlags(t *testing.T) {
 	require.Equal(t, "[127.0.0.0/8 fd00::/8]", fmt.Sprint(cfg.allowEndpoints))
 	var stdout, stderr output
 	require.Equal(t, 1, run(t.Context(), []string{"-manifests", "demo", "-http-addr", "8080"}, &stdout, &stderr))
-	require.Contains(t, stderr.String(), `-http-addr: "8080": want address:port`)
+	require.Contains(t, stderr.String(), `-http-addr "8080": want address:port`)
 }
