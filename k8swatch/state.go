@@ -158,6 +158,7 @@ func (h *health) state() State {
 }
 
 func (h *health) wait(ctx context.Context) (int, error) {
+	begun := time.Now()
 	for {
 		h.mu.Lock()
 		s, count, changed := h.current, h.count, h.changed
@@ -173,14 +174,38 @@ func (h *health) wait(ctx context.Context) (int, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			e := &SyncError{Resource: h.resource, Namespace: h.namespace, Reason: ErrUnreachable, Err: ctx.Err()}
+			e := &SyncError{Resource: h.resource, Namespace: h.namespace, Reason: ErrUnreachable}
+			late := &lateError{after: time.Since(begun), end: ctx.Err()}
 			var last *SyncError
 			if errors.As(s.Err, &last) {
-				e.Verb, e.Err = last.Verb, fmt.Errorf("%w (%w)", last.Err, ctx.Err())
+				e.Verb, late.cause = last.Verb, last.Err
 			}
+			e.Err = late
 			return 0, e
 		}
 	}
+}
+
+// lateError ends a wait. The cause is what the source said last, nil where it did not
+// answer.
+type lateError struct {
+	after      time.Duration
+	cause, end error
+}
+
+func (e *lateError) Error() string {
+	text := fmt.Sprintf("no answer within %s; it is tried again", e.after.Round(time.Millisecond))
+	if e.cause != nil {
+		text = fmt.Sprintf("%v, for %s; it is tried again", e.cause, e.after.Round(time.Millisecond))
+	}
+	return text
+}
+
+func (e *lateError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.end}
+	}
+	return []error{e.cause, e.end}
 }
 
 // The reasons why a watcher cannot work; test for them with errors.Is.

@@ -152,11 +152,11 @@ func (c *controller) discover(ctx context.Context, _ k8swatch.Changes) error {
 	return errors.Join(err, unusable, c.loop.SetTargets(targets...)) // one that cannot be used stops no other
 }
 
-// syncTimeout is when a cluster that cannot be reached is spoken of.
+// syncTimeout is when -once gives up a cluster that cannot be reached.
 const syncTimeout = 10 * time.Second
 
-// await runs the cases of templates that are not built in, waits until all that
-// is watched is known, and says what it waits for.
+// await runs the cases of templates that are not built in, and waits until all that
+// is watched is known.
 func (c *controller) await(ctx context.Context) error {
 	if err := c.checkCases(ctx); err != nil {
 		return err
@@ -174,8 +174,7 @@ func (c *controller) await(ctx context.Context) error {
 		if ctx.Err() != nil || c.cfg.once {
 			return err
 		}
-		c.log.Warn("waiting for resources", "error", err) // the watchers go on trying behind
-		select {
+		select { // the watchers go on trying behind, and a check of observe tells of them
 		case <-ctx.Done():
 		case <-time.After(2 * time.Second):
 		}

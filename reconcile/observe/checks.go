@@ -165,7 +165,10 @@ func watchesThat(watches map[string]k8swatch.State, are func(k8swatch.State) boo
 			if w.Err != nil {
 				says += ": " + w.Err.Error()
 			}
-			errs = append(errs, fmt.Errorf("%s: %s", name, says))
+			if w.Synced {
+				says += "; what was read before stays in use"
+			}
+			errs = append(errs, fmt.Errorf("%s: %s; it is tried again", name, says))
 		}
 	}
 	return errors.Join(errs...)
