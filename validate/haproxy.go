@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
+	"github.com/hapticsdk/haptic/internal/late"
 )
 
 // versionOf asks haproxy for its version, once.
@@ -50,7 +51,7 @@ func (v *Validator) run(ctx context.Context, account *haproxyctl.Account, dir, b
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := late.Context(ctx, "it did not finish", timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir, cmd.Env = dir, haproxyctl.Environment(v.Env)
@@ -63,7 +64,7 @@ func (v *Validator) run(ctx context.Context, account *haproxyctl.Account, dir, b
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return "", 0, fmt.Errorf("validate: %s did not finish: %w", filepath.Base(binary), ctx.Err())
+		return "", 0, fmt.Errorf("validate: %s: %w", strings.Join(append([]string{filepath.Base(binary)}, args...)[:2], " "), context.Cause(ctx))
 	case err == nil:
 		return out.String(), 0, nil
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:

@@ -60,6 +60,9 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 // oneLine replaces what is no text. HAProxy cuts characters in two. Where an
 // argument is missing, it may quote bytes of its memory.
 func oneLine(text string) string {
+	if len(text) > printable.MaxSaid {
+		text = text[:printable.MaxSaid] + " ..."
+	}
 	return strings.Map(func(r rune) rune {
 		if !printable.Is(r) && r != '\t' {
 			return utf8.RuneError

@@ -76,6 +76,9 @@ type Error struct {
 	OtherVersion bool
 }
 
+// maxShown is how many findings an error lists; the others are counted.
+const maxShown = 50
+
 // Error lists the findings, one a line.
 func (e *Error) Error() string {
 	var b strings.Builder
@@ -84,8 +87,11 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ", by HAProxy %s, which is not the target's version", e.HAProxyVersion)
 	}
 	b.WriteString(")")
-	for _, f := range e.Findings {
+	for _, f := range e.Findings[:min(len(e.Findings), maxShown)] {
 		b.WriteString("\n\t" + f.String())
+	}
+	if more := len(e.Findings) - maxShown; more > 0 {
+		fmt.Fprintf(&b, "\n\tand %d more", more)
 	}
 	return printable.Text(b.String())
 }

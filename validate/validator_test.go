@@ -269,6 +269,31 @@ func TestTimeout(t *testing.T) {
 	if _, err := v.Semantics(t.Context(), text(t, good)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("got %v", err)
 	}
+	if _, err := v.Semantics(t.Context(), text(t, good)); !strings.HasSuffix(err.Error(), ": it did not finish within 100ms") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// TestOutputIsBounded: however much haproxy says, an error is one that people read, and
+// no character of it steers a terminal.
+func TestOutputIsBounded(t *testing.T) {
+	t.Parallel()
+	v := &validate.Validator{Timeout: patience, Binary: script(t, `[ "$1" = -v ] && { echo 'HAProxy version 2.6.12'; exit; }
+i=0
+while [ $i -lt 200 ]; do
+	printf '[ALERT]    (1) : config : \\033[2J%05000d\\n' $i
+	i=$((i+1))
+done
+exit 1
+`)}
+	_, err := v.Semantics(t.Context(), text(t, good))
+	var invalid *validate.Error
+	if !errors.As(err, &invalid) || len(invalid.Findings) != 200 || !strings.HasSuffix(err.Error(), "\n\tand 150 more") {
+		t.Fatalf("%.300v", err)
+	}
+	if said := err.Error(); len(said) > 300_000 || strings.Contains(said, "\x1b") || !strings.Contains(said, "0 ...") {
+		t.Errorf("%d bytes: %.300q", len(said), said)
+	}
 }
 
 // awaitFile returns the content of a file once it is there.

@@ -13,6 +13,9 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/hapticsdk/haptic/internal/late"
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 // StatusError is an answer that is not success.
@@ -65,7 +68,7 @@ func at(format string, elements ...string) string {
 }
 
 func (c *Client) do(ctx context.Context, r call) (answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("no answer within %v: %w", c.opts.Timeout, context.DeadlineExceeded))
+	ctx, cancel := late.Context(ctx, "no answer", c.opts.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, r.method, c.base+"/"+r.path, bytes.NewReader(r.body))
 	if err != nil {
@@ -88,7 +91,7 @@ func (c *Client) do(ctx context.Context, r call) (answer, error) {
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return answer{}, c.shown(err) // a *url.Error already
+		return answer{}, printable.SaidError(err, c.hide) // a *url.Error already
 	}
 	defer func() { _ = res.Body.Close() }()
 	good := res.StatusCode >= 200 && res.StatusCode <= 299
@@ -104,10 +107,10 @@ func (c *Client) do(ctx context.Context, r call) (answer, error) {
 		err = fmt.Errorf("the answer is larger than %d bytes: something else than a Dataplane API answers", limit)
 	}
 	if err != nil {
-		return answer{}, c.shown(&url.Error{Op: "read the answer to " + r.method, URL: req.URL.String(), Err: err})
+		return answer{}, printable.SaidError(&url.Error{Op: "read the answer to " + r.method, URL: req.URL.String(), Err: err}, c.hide)
 	}
 	if !good {
-		return answer{}, &StatusError{Method: r.method, Path: req.URL.Path, Status: res.StatusCode, Message: c.said(cmp.Or(message(body), res.Status))}
+		return answer{}, &StatusError{Method: r.method, Path: req.URL.Path, Status: res.StatusCode, Message: printable.Said(cmp.Or(message(body), res.Status), c.hide)}
 	}
 	version, _ := strconv.ParseInt(res.Header.Get("Configuration-Version"), 10, 64)
 	return answer{body: body, version: version, reloadID: res.Header.Get("Reload-ID")}, nil
@@ -133,7 +136,7 @@ func read[T any](ctx context.Context, c *Client, r call) (value T, a answer, err
 		return value, a, err
 	}
 	if err := json.Unmarshal(a.body, &value); err != nil {
-		return value, a, c.shown(&url.Error{Op: "decode", URL: "answer", Err: unreadable(err)})
+		return value, a, printable.SaidError(&url.Error{Op: "decode", URL: "answer", Err: unreadable(err)}, c.hide)
 	}
 	return value, a, nil
 }

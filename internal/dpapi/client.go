@@ -11,6 +11,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 // Bounds of an answer, beyond which it is given up: an API that lies must not fill the
@@ -38,7 +40,7 @@ type Client struct {
 	opts  Options
 	fence func() error // nil for none
 
-	secrets *strings.Replacer // see said
+	hide func(string) string // our password
 }
 
 // Fenced returns a client that asks fence right before each call that changes
@@ -60,7 +62,7 @@ func New(rawURL string, o Options) (*Client, error) {
 	if u.User != nil {
 		return nil, errors.New("the URL has credentials in it, which would show in logs: give them apart")
 	}
-	c := &Client{opts: o, secrets: secretsOf(o.Username, o.Password)}
+	c := &Client{opts: o, hide: printable.Hide(o.Username, o.Password)}
 	if o.Timeout <= 0 {
 		c.opts.Timeout = 60 * time.Second
 	}

@@ -3,69 +3,10 @@ package dpapi
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
-	"strings"
-
-	"github.com/hapticsdk/haptic/internal/printable"
 )
-
-// maxSaid is how much of what the API says fits into logs and events.
-const maxSaid = 4 << 10
-
-// said returns what the API says as it may be shown: cut, without characters that
-// control a terminal, and without our password.
-func (c *Client) said(text string) string {
-	text = c.secrets.Replace(text[:min(len(text), maxError)])
-	rest := ""
-	if len(text) > maxSaid {
-		text, rest = strings.ToValidUTF8(text[:maxSaid], ""), " ..."
-	}
-	return printable.Text(text) + rest
-}
-
-// shown makes an error that quotes the API one that may be shown.
-func (c *Client) shown(err error) error {
-	text := err.Error()
-	if before, _, malformed := strings.Cut(text, "malformed "); malformed { // then net/http quotes it
-		text = before + "malformed answer: something else than a Dataplane API answers"
-	}
-	if text = c.said(text); text != err.Error() {
-		return &shownError{text, err}
-	}
-	return err
-}
-
-type shownError struct {
-	text string
-	err  error
-}
-
-func (e *shownError) Error() string { return e.text }
-func (e *shownError) Unwrap() error { return e.err }
-
-// shortest is the length of what is hidden as a secret. Texts have shorter words anyway.
-const shortest = 4
-
-// secretsOf replaces a password, in the forms in which an API that got it may send it
-// back: plain, escaped, in base64 alone or as part of our header.
-func secretsOf(username, password string) *strings.Replacer {
-	quoted, _ := json.Marshal(password) // strings never fail
-	forms := []string{password, string(bytes.Trim(quoted, `"`)), strings.Trim(fmt.Sprintf("%q", password), `"`), url.QueryEscape(password), url.PathEscape(password)}
-	for _, secret := range []string{username + ":" + password, password} {
-		forms = append(forms, base64.RawStdEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)))
-	}
-	var pairs []string
-	for _, form := range forms {
-		if len(form) >= shortest && password != "" {
-			pairs = append(pairs, form, "(secret)")
-		}
-	}
-	return strings.NewReplacer(pairs...)
-}
 
 var (
 	errTooMany = fmt.Errorf("a list has more than %d elements", maxValues)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 // Master speaks to the master process of a HAProxy in master-worker mode. It
@@ -200,7 +202,7 @@ func ParseProcs(answer string) (Procs, error) {
 		}
 		var pid, reloads int
 		if n, _ := fmt.Sscanf(line, "%d %s %d", &pid, new(string), &reloads); n != 3 || pid <= 0 {
-			return Procs{}, fmt.Errorf("show proc: cannot read %q", strings.TrimSpace(line))
+			return Procs{}, fmt.Errorf("show proc: cannot read %s", printable.Said(strings.TrimSpace(line), nil))
 		}
 		switch {
 		case words[1] == "master":
@@ -212,7 +214,7 @@ func ParseProcs(answer string) (Procs, error) {
 		}
 	}
 	if p.MasterPID == 0 {
-		return Procs{}, fmt.Errorf("show proc: no master in %q", answer)
+		return Procs{}, fmt.Errorf("show proc: no master in %s", printable.Said(answer, nil))
 	}
 	return p, nil
 }

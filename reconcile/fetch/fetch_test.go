@@ -1,11 +1,13 @@
 package fetch
 
 import (
+	"bufio"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -368,4 +370,40 @@ func TestMalformedRedirectDoesNotPrint(t *testing.T) {
 	require.ErrorContains(t, err, "redirect refused: the header Location is not a URL")
 	require.NotContains(t, err.Error(), "s3cret")
 	require.Equal(t, 1, asked)
+}
+
+// TestPeersThatMisbehave: a server that sends our credentials back where an error quotes
+// it has them hidden, and one that does not answer is told with how long it had.
+func TestPeersThatMisbehave(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer listener.Close()
+	wg.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			req, err := http.ReadRequest(bufio.NewReader(conn))
+			if err == nil && req.URL.Path != "/silent" {
+				_, _ = fmt.Fprintf(conn, "HTTP/1.1 2OO %s\r\n\r\n", req.Header.Get("Authorization"))
+			} else {
+				_, _ = conn.Read(make([]byte, 1)) // until the client goes
+			}
+			conn.Close()
+		}
+	})
+	base := "http://" + listener.Addr().String()
+	fetch := func(path string, options map[string]any) string {
+		_, err := (&Store{Retries: -1}).Begin(t.Context(), nil).fetch(base+path, options)
+		require.Error(t, err)
+		return err.Error()
+	}
+	for _, options := range []map[string]any{{"username": "admin", "password": "hunter22"}, {"token": "hunter22"}} {
+		text := fetch("/echo", options)
+		require.Equal(t, "http.Fetch "+base+"/echo: net/http: HTTP/1.x transport connection broken: malformed answer: something else answers here", text)
+	}
+	require.Equal(t, "http.Fetch "+base+"/silent: no answer within 50ms", fetch("/silent", map[string]any{"timeout": "50ms"}))
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/hapticsdk/haptic/internal/late"
 )
 
 // Fetcher is what the templates of one render see of a [Store], as the variable
@@ -109,7 +111,7 @@ func (f *Fetcher) use(k key, opts *options) (*content, error) {
 	}
 	r, c, err := f.store.find(k, opts, f.render)
 	if err == nil && c == nil && opts != nil {
-		ctx, cancel := context.WithTimeout(f.ctx, renderWait)
+		ctx, cancel := late.Context(f.ctx, "no answer", renderWait)
 		defer cancel()
 		if _, err = f.store.refresh(ctx, r); err == nil {
 			c = f.store.current(r)

@@ -9,6 +9,9 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/hapticsdk/haptic/internal/late"
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 const (
@@ -76,7 +79,7 @@ var (
 )
 
 func (s *Store) try(ctx context.Context, r *resource) (*answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.opts.timeout)
+	ctx, cancel := late.Context(ctx, "no answer", r.opts.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.key.url, nil)
 	if err != nil {
@@ -100,7 +103,7 @@ func (s *Store) try(ctx context.Context, r *resource) (*answer, error) {
 		if strings.Contains(err.Error(), "Location header") { // which is quoted, and may have a credential
 			err = fmt.Errorf("%w: the header Location is not a URL", errRedirect)
 		}
-		return nil, &Error{URL: r.display, Err: err}
+		return nil, &Error{URL: r.display, Err: printable.SaidError(err, r.opts.hide)}
 	}
 	defer resp.Body.Close()
 	switch {
@@ -111,7 +114,7 @@ func (s *Store) try(ctx context.Context, r *resource) (*answer, error) {
 	}
 	text, err := s.read(resp)
 	if err != nil {
-		return nil, &Error{URL: r.display, Status: resp.StatusCode, Err: err}
+		return nil, &Error{URL: r.display, Status: resp.StatusCode, Err: printable.SaidError(err, r.opts.hide)}
 	}
 	return &answer{text: text, etag: resp.Header.Get("ETag"), lastModified: resp.Header.Get("Last-Modified")}, nil
 }

@@ -167,7 +167,7 @@ func (s *Store) refresh(ctx context.Context, r *resource) (changed bool, err err
 	case r.busy <- struct{}{}:
 		defer func() { <-r.busy }()
 	case <-ctx.Done():
-		return false, &Error{URL: r.display, Err: ctx.Err()}
+		return false, &Error{URL: r.display, Err: context.Cause(ctx)}
 	}
 	s.mu.Lock()
 	asked := *r

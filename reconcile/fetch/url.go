@@ -10,12 +10,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 // options say how a URL is fetched.
 type options struct {
 	interval, timeout time.Duration
 	authorise         func(*http.Request) // a function, so that it does not print; nil: no credentials
+	hide              func(string) string // the credentials, in what a server says
 }
 
 // parse reads what a template gave. Its errors show of the URL only what may be
@@ -37,7 +40,7 @@ func (s *Store) parse(raw string, given map[string]any) (key, options, error) {
 	if err != nil {
 		return key{}, options{}, &Error{URL: display(raw), Err: err}
 	}
-	opts.authorise = c.authorise()
+	opts.authorise, opts.hide = c.authorise(), printable.Hide(c.username, c.password, c.token)
 	u.User = nil
 	return key{url: u.String(), credential: c.sum()}, opts, nil
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/dpapi"
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
+	"github.com/hapticsdk/haptic/internal/late"
 )
 
 // Options say how a [Client] works. Layout, Timeout, ReloadTimeout and Logger must be
@@ -77,8 +77,7 @@ func (c *Client) Forget() { c.forgotten.Store(true) }
 
 // begin waits for the turn of a call. The function that it returns ends the turn.
 func (c *Client) begin(ctx context.Context, limits change.Limits) (context.Context, func(), error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout,
-		fmt.Errorf("not done within %v: %w", c.opts.Timeout, context.DeadlineExceeded))
+	ctx, cancel := late.Context(ctx, "not done", c.opts.Timeout)
 	select {
 	case <-c.turn:
 		if ctx.Err() == nil { // or else chance would say at which stage it ended

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 // pipeName is the pipe in the folder that haproxy prints to. It has a name, so that
@@ -110,9 +111,6 @@ var (
 	haproxyPosition = regexp.MustCompile(`\[([^\[\]:]+):([0-9]+)\]`)
 )
 
-// maxOutput bounds what of HAProxy's output an error carries.
-const maxOutput = 4 << 10
-
 func isAlert(line string) bool { return strings.HasPrefix(line, "[ALERT]") }
 
 // explain makes an error of what haproxy printed: its alerts, or everything if
@@ -126,13 +124,10 @@ func (h *Host) explain(stage string, err error, lines []string) *config.Error {
 		}
 	}
 	text := strings.TrimSpace(strings.ReplaceAll(said.String(), h.opts.Dir+string(filepath.Separator), ""))
-	e := &config.Error{Stage: stage, Err: err, Output: text}
+	e := &config.Error{Stage: stage, Err: err, Output: printable.Said(text, nil)}
 	if m := haproxyPosition.FindStringSubmatch(text); m != nil {
 		e.File = m[1]
 		e.Line, _ = strconv.Atoi(m[2])
-	}
-	if len(text) > maxOutput {
-		e.Output = text[:maxOutput] + "..."
 	}
 	return e
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 // Read reads all servers of the process, and the maps and certificates of cfg.
@@ -89,7 +90,7 @@ func parseServers(answer string) (map[change.ServerRef]change.ServerState, error
 		s.Address, _ = netip.ParseAddrPort(net.JoinHostPort(word("srv_addr"), word("srv_port")))
 		servers[change.ServerRef{Backend: word("be_name"), Server: word("srv_name")}] = s
 		if bad != "" {
-			return nil, fmt.Errorf("show servers state: no %s that can be read in %q", bad, strings.TrimSpace(l))
+			return nil, fmt.Errorf("show servers state: no %s that can be read in %s", bad, printable.Said(strings.TrimSpace(l), nil))
 		}
 	}
 	if len(column) == 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 // ErrAnotherWorker says that the stats socket is that of another process.
@@ -83,7 +84,7 @@ func (w *Worker) Version() change.Version { return w.version }
 type Refused struct{ Command, Answer string }
 
 func (r *Refused) Error() string {
-	return fmt.Sprintf("HAProxy refused %q: %s", r.Command, strings.Join(strings.Fields(r.Answer), " "))
+	return fmt.Sprintf("HAProxy refused %q: %s", r.Command, printable.Said(strings.Join(strings.Fields(r.Answer[:min(len(r.Answer), 2*printable.MaxSaid)]), " "), nil))
 }
 
 // command is one command with what HAProxy answers when it takes it.
