@@ -281,7 +281,7 @@ func TestOutputIsBounded(t *testing.T) {
 	v := &validate.Validator{Timeout: patience, Binary: script(t, `[ "$1" = -v ] && { echo 'HAProxy version 2.6.12'; exit; }
 i=0
 while [ $i -lt 200 ]; do
-	printf '[ALERT]    (1) : config : \\033[2J%05000d\\n' $i
+	printf '[ALERT]    (1) : config : \033[2J%05000d\n' $i
 	i=$((i+1))
 done
 exit 1
