@@ -45,7 +45,7 @@ type Rendered struct {
 const MaxRefusals = 10
 
 // Refusal says that a resource, or the part of it that Field names, is not in
-// the configuration, and why. With Warning all of it is in the configuration, and its
+// the configuration, and why. With Warning no rule leaves anything of it out, and its
 // owner should look all the same.
 type Refusal struct {
 	Resource string // kind and name: "Ingress shop/web"
@@ -55,6 +55,7 @@ type Refusal struct {
 	Object   Resource `json:"object,omitzero"` // the resource, where a [Recorder] is to speak of it
 	More     int      `json:"more,omitempty"`  // further refusals of the resource that are only counted
 	Warning  bool     `json:"warning,omitempty"`
+	Detail   string   `json:"detail,omitempty"` // what may change while the problem stays: "3 endpoints are not ready"
 }
 
 // String reads as one line of a log.
@@ -79,6 +80,9 @@ func (r Refusal) word() string {
 // what says which part is left out, and why.
 func (r Refusal) what() string {
 	s := r.Reason
+	if r.Detail != "" {
+		s += "; " + r.Detail
+	}
 	if r.Field != "" {
 		s = r.Field + ": " + s
 	}
@@ -90,7 +94,7 @@ func (r Refusal) what() string {
 
 // still is the same for a resource that changes in another place.
 func (r Refusal) still() Refusal {
-	r.More = 0
+	r.More, r.Detail = 0, ""
 	r.Object = Resource{APIVersion: r.Object.APIVersion, Kind: r.Object.Kind, Namespace: r.Object.Namespace, Name: r.Object.Name}
 	return r
 }

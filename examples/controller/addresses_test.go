@@ -74,7 +74,7 @@ func TestDebugPagesAreNotPublic(t *testing.T) {
 				require.Equal(t, http.StatusServiceUnavailable, status, body)
 			}
 			d.until(func() bool {
-				return strings.Contains(d.stderr.String(), "Service evil/x: endpoint "+debug+" is where HAProxy or the controller listens")
+				return strings.Contains(d.stderr.String(), "endpoints[0].addresses[0]: "+debug+" is where HAProxy or the controller listens")
 			})
 			require.Equal(t, "127.0.0.13:18080", d.answers("shop.demo.test", "/cart"))
 		})
@@ -96,7 +96,7 @@ func TestEndpointsAreAllowedByFlag(t *testing.T) {
 	d := startDemo(t)
 	d.publish(manifest, "x.test", http.StatusServiceUnavailable)
 	d.until(func() bool {
-		return strings.Contains(d.stderr.String(), "Service evil/x: endpoint 127.0.0.77:"+port+" is a loopback address: -allow-endpoint 127.0.0.0/8 would allow it (3 endpoints are refused)")
+		return strings.Contains(d.stderr.String(), "endpoints[0].addresses[0]: 127.0.0.77:"+port+" is a loopback address: -allow-endpoint 127.0.0.0/8 would allow it; no other endpoint of Service evil/x is ready, requests get 503; 2 more refusals")
 	})
 	d.stop()
 
@@ -106,7 +106,7 @@ func TestEndpointsAreAllowedByFlag(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, "backend", body)
 	d.until(func() bool {
-		return strings.Contains(d.stderr.String(), "endpoint 127.0.0.78:"+port+" is a loopback address: -allow-endpoint 127.0.0.0/8 would allow it (2 endpoints are refused)")
+		return strings.Contains(d.stderr.String(), "endpoints[1].addresses[0]: 169.254.169.254:"+port+" is a link-local address: -allow-endpoint 169.254.0.0/16 would allow it; the other endpoints of Service evil/x serve; 1 more refusals")
 	})
 }
 

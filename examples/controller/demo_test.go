@@ -332,6 +332,7 @@ func TestPreflight(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(broken, "x.yaml"), []byte(strings.Replace(badIngress, "HOST", "'%'", 1)), 0o644))
 	code, _, stderr = preflight("-manifests", broken, "-local", state)
 	require.Equal(t, 2, code, "of no class of ours: %s", stderr)
+	require.Contains(t, stderr, `(`+filepath.Join(broken, "x.yaml")+`:2): spec.ingressClassName: there is no IngressClass \"haptic\"`)
 	class, err := os.ReadFile("demo/class.yaml")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(broken, "class.yaml"), class, 0o644))

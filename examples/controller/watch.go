@@ -89,6 +89,7 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 		Ingresses: ingresses.List(),
 		Classes:   k8swatch.Read[*networkingv1.IngressClass](all.Of(c.classes)).List(),
 		Service:   func(ns, name string) *corev1.Service { return services.GetSingle(ns, name) },
+		Services:  func(ns string) []*corev1.Service { return services.Get(ns) },
 		Secret:    func(ns, name string) *corev1.Secret { return secrets.GetSingle(ns, name) },
 		Slices:    func(ns, service string) []*discoveryv1.EndpointSlice { return slices.Get(ns, service) },
 		Excluded:  reconcile.Excluding(ctx),

@@ -45,20 +45,21 @@ func TestEndpointsThatLeadElsewhere(t *testing.T) {
 		"fd00:ec2::254":         "is the metadata service of a cloud",
 		"fd20:ce::254":          "is the metadata service of a cloud",
 		"100.100.100.200":       "is the metadata service of a cloud",
-		"fe80::1%eth0":          "is not the address of an endpoint",
-		"192.0.2.1%eth0":        "is not the address of an endpoint",
-		"127.1":                 "is not the address of an endpoint",
-		"0177.0.0.1":            "is not the address of an endpoint",
-		"2130706433":            "is not the address of an endpoint",
-		"localhost":             "is not the address of an endpoint",
+		"fe80::1%eth0":          "is no IP address",
+		"192.0.2.1%eth0":        "is no IP address",
+		"127.1":                 "is no IP address",
+		"0177.0.0.1":            "is no IP address",
+		"2130706433":            "is no IP address",
+		"localhost":             "is no IP address",
 	} {
 		t.Run(ip, func(t *testing.T) {
 			w := newWorld(ingress("web", rule("x.test", path(prefix, "/", "a"), path(prefix, "/b", "a"), path(prefix, "/c", "b"))))
 			w.slices["ns/a"] = []*discoveryv1.EndpointSlice{slice("http", 8080, ip, "192.0.2.1")}
 			r := w.build()
 			require.Len(t, r.Refused, 1, "once for a Service")
-			require.Equal(t, "spec.rules[0].http.paths[0].backend", r.Refused[0].Field)
-			require.True(t, strings.HasPrefix(r.Refused[0].Reason, "Service ns/a: endpoint "), r.Refused[0].Reason)
+			require.Equal(t, "EndpointSlice ns/slice", r.Refused[0].Resource)
+			require.Equal(t, "endpoints[0].addresses[0]", r.Refused[0].Field)
+			require.True(t, strings.HasSuffix(r.Refused[0].Reason, "; the other endpoints of Service ns/a serve"), r.Refused[0].Reason)
 			require.Contains(t, r.Refused[0].Reason, why)
 			require.Equal(t, []Server{{Name: "s1", Address: good}}, r.Backends[0].Servers)
 		})
@@ -83,7 +84,7 @@ func TestManyRefusedEndpoints(t *testing.T) {
 	r := Build(cluster, &Slots{})
 	require.Empty(t, r.Backends[0].Servers)
 	require.Len(t, r.Refused, 1)
-	require.Equal(t, "Ingress ns/web: spec.rules[0].http.paths[0].backend: Service ns/a: endpoint 127.0.0.0:9090 is a loopback address: -allow-endpoint 127.0.0.0/8 would allow it (60000 endpoints are refused)", r.Refused[0].String())
+	require.Equal(t, "EndpointSlice ns/slice: endpoints[0].addresses[0]: 127.0.0.0:9090 is a loopback address: -allow-endpoint 127.0.0.0/8 would allow it; no other endpoint of Service ns/a is ready, requests get 503; 59999 more refusals", r.Refused[0].String())
 }
 
 // TestEndpointsOfHAProxyItself: no setting allows an address and port that HAProxy

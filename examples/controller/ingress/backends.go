@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -21,47 +22,70 @@ type portRef struct {
 
 // madeBackend is what a port of a Service became.
 type madeBackend struct {
-	name    string // "" where there is no backend
-	problem string // said of each path that leads here
+	name    string   // "" where there is no backend
+	problem *problem // said of each path that leads here
 }
+
+// problem is what is wrong with a part of an Ingress.
+type problem struct{ end, reason, detail string }
 
 // backend returns the name of the backend for a port of a Service. A Service
 // without endpoints is a backend without servers, which answers 503, and so is
 // one that does not exist: its requests must not fall to another path.
 func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (string, bool) {
-	if ref.Service == nil {
-		b.refuse(field, "only a Service can be a backend")
+	switch {
+	case ref.Service == nil && ref.Resource != nil:
+		b.refuse(field.sub(".resource"), "only a Service can be a backend")
+		return "", false
+	case ref.Service == nil:
+		b.refuse(field, "there is no Service: name one, and its port")
 		return "", false
 	}
 	key := portRef{b.ing.Namespace, ref.Service.Name, ref.Service.Port}
 	made, known := b.made[key]
 	if !known {
-		made = b.makeBackend(field, key)
+		made = b.makeBackend(key)
 		b.made[key] = made
 	}
-	if made.problem != "" {
-		b.refuse(field, made.problem)
+	if p := made.problem; p != nil {
+		b.say(field.sub(p.end), reconcile.Refusal{Reason: p.reason, Detail: p.detail})
 	}
 	return made.name, made.name != ""
 }
 
 // makeBackend looks up a port of a Service, once for all paths that lead there.
-func (b *builder) makeBackend(field fieldPath, ref portRef) (made madeBackend) {
+func (b *builder) makeBackend(ref portRef) (made madeBackend) {
 	ns, wanted := ref.namespace, ref.port
-	for _, name := range []string{ns, ref.service, wanted.Name} {
-		if problem := nameProblem(name); problem != "" {
-			return madeBackend{problem: problem}
+	end := ".service.port.name"
+	if wanted.Name == "" {
+		end = ".service.port.number"
+	}
+	if wanted == (networkingv1.ServiceBackendPort{}) {
+		end = ".service.port"
+	}
+	for _, part := range [][2]string{{"", ns}, {".service.name", ref.service}, {end, wanted.Name}} {
+		if reason := nameProblem(part[1]); reason != "" {
+			return madeBackend{problem: &problem{end: part[0], reason: reason}}
 		}
 	}
 	port := cmp.Or(wanted.Name, strconv.Itoa(int(wanted.Number)))
 	svc, ok := reconcile.ToRender(b.cluster.Excluded, b.cluster.Service(ns, ref.service))
 	var used *corev1.ServicePort
-	if !ok {
-		made.problem = fmt.Sprintf("Service %s/%s is in quarantine, requests get 503", ns, ref.service)
-	} else if svc == nil {
-		made.problem = fmt.Sprintf("Service %s/%s does not exist, requests get 503", ns, ref.service)
-	} else if used, made.problem = b.findPort(svc, wanted, port); used != nil {
-		port = strconv.Itoa(int(used.Port))
+	switch {
+	case !ok:
+		made.problem = &problem{reason: fmt.Sprintf("Service %s/%s is in quarantine, requests get 503", ns, ref.service)}
+	case svc == nil:
+		made.problem = &problem{".service.name", fmt.Sprintf("Service %s/%s does not exist, requests get 503", ns, ref.service), b.meantService(ns, ref.service)}
+	case svc.Spec.Type == corev1.ServiceTypeExternalName:
+		b.tell("Service", svc, reconcile.Refusal{Field: "spec.type",
+			Reason: "ExternalName is not served, requests get 503: use a Service without selector, and an EndpointSlice with addresses"})
+	default:
+		reason := ""
+		if used, reason = b.findPort(svc, wanted, port); used != nil {
+			port = strconv.Itoa(int(used.Port))
+		} else {
+			made.problem = &problem{end: end, reason: reason}
+		}
 	}
 	// No part can hold "_": the name of a Kubernetes object never does.
 	made.name = ns + "_" + ref.service + "_" + port
@@ -69,8 +93,8 @@ func (b *builder) makeBackend(field fieldPath, ref portRef) (made madeBackend) {
 		return made
 	}
 	if b.space.backends >= b.limits.BackendsPerNamespace {
-		return madeBackend{problem: fmt.Sprintf("namespace %s has more than the %s backends of one namespace (backends-per-namespace): Service %s/%s port %s is not served",
-			ns, figure(b.limits.BackendsPerNamespace), ns, ref.service, port)}
+		return madeBackend{problem: &problem{reason: fmt.Sprintf("namespace %s has more than the %s backends of one namespace (backends-per-namespace): Service %s/%s port %s is not served",
+			ns, figure(b.limits.BackendsPerNamespace), ns, ref.service, port)}}
 	}
 	b.space.backends++
 	b.backends[made.name] = true
@@ -81,10 +105,28 @@ func (b *builder) makeBackend(field fieldPath, ref portRef) (made madeBackend) {
 	var addresses []string
 	limit := b.limits.ServersPerBackend
 	if used != nil {
-		addresses, limit = b.endpoints(field, svc, used)
+		addresses, limit = b.endpoints(svc, used)
 	}
 	b.routes.Backends = append(b.routes.Backends, b.slots.assign(made.name, addresses, limit, svc, b.ing))
 	return made
+}
+
+// maxGuesses bounds how often a build looks for the Service of a namespace that was
+// meant, and maxGuessed among how many.
+const maxGuesses, maxGuessed = 10, 1000
+
+// meantService asks whether another Service was meant; "" if none has a name like it.
+func (b *builder) meantService(namespace, name string) string {
+	if b.space.guesses++; b.cluster.Services == nil || b.space.guesses > maxGuesses {
+		return ""
+	}
+	all := b.cluster.Services(namespace)
+	for _, svc := range all[:min(len(all), maxGuessed)] {
+		if near(name, svc.Name) {
+			return "did you mean " + svc.Name + "?"
+		}
+	}
+	return ""
 }
 
 // findPort finds a port among those of a Service that can be used.
@@ -101,17 +143,40 @@ func (b *builder) findPort(svc *corev1.Service, wanted networkingv1.ServiceBacke
 		return nil, fmt.Sprintf("Service %s/%s has %s ports, more than the %s that can be used (ports-per-service): port %s is not among the first %[4]s, requests get 503",
 			svc.Namespace, svc.Name, figure(len(svc.Spec.Ports)), figure(limit), name)
 	}
-	return nil, fmt.Sprintf("Service %s/%s has no port %s, requests get 503", svc.Namespace, svc.Name, name)
+	if wanted == (networkingv1.ServiceBackendPort{}) {
+		return nil, fmt.Sprintf("no port is named, requests get 503: Service %s/%s has %s", svc.Namespace, svc.Name, listPorts(ports))
+	}
+	return nil, fmt.Sprintf("Service %s/%s has no port %s; it has %s: requests get 503", svc.Namespace, svc.Name, name, listPorts(ports))
+}
+
+// listPorts names the first ports of a Service.
+func listPorts(ports []corev1.ServicePort) string {
+	var list []string
+	for i, p := range ports {
+		if i == maxNames {
+			list = append(list, fmt.Sprintf("%d more", len(ports)-i))
+			break
+		}
+		if p.Name == "" {
+			list = append(list, strconv.Itoa(int(p.Port)))
+		} else {
+			list = append(list, fmt.Sprintf("%s (%d)", p.Name, p.Port))
+		}
+	}
+	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
 // endpoints returns the addresses behind a port of a Service, and how many of
 // them can serve.
-func (b *builder) endpoints(field fieldPath, svc *corev1.Service, port *corev1.ServicePort) (addresses []string, limit int) {
+func (b *builder) endpoints(svc *corev1.Service, port *corev1.ServicePort) (addresses []string, limit int) {
 	l, sp := &b.limits, b.space
+	refuse := func(format string, values ...any) {
+		b.tell("Service", svc, reconcile.Refusal{Reason: fmt.Sprintf(format, values...)})
+	}
 	// Endpoints that are not ready are read, too, so that reading has bounds of its own.
 	left := min(2*l.ServersPerBackend, 3*l.ServersPerNamespace-sp.read)
 	if left <= 0 {
-		b.refuse(field, fmt.Sprintf("namespace %s has so many endpoints and EndpointSlices (servers-per-namespace) that those of Service %s/%s are not read", svc.Namespace, svc.Namespace, svc.Name))
+		refuse("namespace %s has so many endpoints and EndpointSlices (servers-per-namespace) that those of the Service are not read, requests get 503", svc.Namespace)
 		return nil, 0
 	}
 	all := b.cluster.Slices(svc.Namespace, svc.Name)
@@ -119,8 +184,8 @@ func (b *builder) endpoints(field fieldPath, svc *corev1.Service, port *corev1.S
 	sp.read += count + min(len(all), left)
 	found := endpoints{judge: b.judge}
 	addresses = found.addresses(read, port.Name)
-	if problem := found.problem(); problem != "" {
-		b.refuse(field, fmt.Sprintf("Service %s/%s: %s", svc.Namespace, svc.Name, problem))
+	if len(addresses) == 0 || len(found.refused) > 0 {
+		b.tellEndpoints(svc, port, all[:min(len(all), left)], &found)
 	}
 	limit = min(l.ServersPerBackend, l.ServersPerNamespace-sp.servers)
 	has := len(addresses)
@@ -131,14 +196,14 @@ func (b *builder) endpoints(field fieldPath, svc *corev1.Service, port *corev1.S
 	switch {
 	case has <= limit && count == total:
 	case limit == l.ServersPerBackend && len(addresses) >= limit:
-		b.refuse(field, fmt.Sprintf("Service %s/%s has %s endpoints on port %d, more than the %s servers of a backend (servers-per-backend): %[5]s serve",
-			svc.Namespace, svc.Name, figure(has), port.Port, figure(limit)))
+		refuse("it has %s endpoints on port %d, more than the %s servers of a backend (servers-per-backend): %[3]s serve",
+			figure(has), port.Port, figure(limit))
 	case len(addresses) >= limit:
-		b.refuse(field, fmt.Sprintf("Service %s/%s has %s endpoints on port %d, and namespace %[1]s has %[5]s servers left of its %s (servers-per-namespace): %[5]s serve",
-			svc.Namespace, svc.Name, figure(has), port.Port, figure(limit), figure(l.ServersPerNamespace)))
+		refuse("it has %s endpoints on port %d, and namespace %s has %s servers left of its %s (servers-per-namespace): %[4]s serve",
+			figure(has), port.Port, svc.Namespace, figure(limit), figure(l.ServersPerNamespace))
 	default:
-		b.refuse(field, fmt.Sprintf("Service %s/%s has %s endpoints on port %d, of which %s are read, twice as many as may serve: %s of them are ready",
-			svc.Namespace, svc.Name, figure(total), port.Port, figure(count), figure(len(addresses))))
+		refuse("it has %s endpoints on port %d, of which %s are read, twice as many as may serve: %s of them are ready",
+			figure(total), port.Port, figure(count), figure(len(addresses)))
 	}
 	return addresses, limit
 }
@@ -155,7 +220,7 @@ func firstEndpoints(all []*discoveryv1.EndpointSlice, port string, limit int) (f
 		}
 		ports := 0
 		for i := range s.Ports {
-			if name := s.Ports[i].Name; name != nil && *name == port || name == nil && port == "" {
+			if isNamed(&s.Ports[i], port) {
 				ports++
 			}
 		}

@@ -40,9 +40,9 @@ func TestHostileResources(t *testing.T) {
 		"space in a Secret":        {withTLS(ingress("zbad"), "x.test", "a b"), "not the name"},
 		"broken chain":             {withTLS(ingress("zbad"), "x.test", "chain"), "certificate 2 of the chain"},
 		"short key":                {withTLS(ingress("zbad"), "x.test", "short"), "1,024 bits"},
-		"socket for an address":    {ingress("zbad", rule("x.test", path(prefix, "/", "unix"))), "not the address"},
-		"variable for an address":  {ingress("zbad", rule("x.test", path(prefix, "/", "env"))), "not the address"},
-		"port that does not exist": {ingress("zbad", rule("x.test", path(prefix, "/", "port"))), "not the address"},
+		"socket for an address":    {ingress("zbad", rule("x.test", path(prefix, "/", "unix"))), `"unix@/run/x" is no IP address; no other endpoint of Service ns/unix is ready`},
+		"variable for an address":  {ingress("zbad", rule("x.test", path(prefix, "/", "env"))), `"${HOME}" is no IP address; no other endpoint of Service ns/env is ready`},
+		"port that does not exist": {ingress("zbad", rule("x.test", path(prefix, "/", "port"))), "70000 is no port"},
 		"server name of another":   {withTLS(ingress("zbad"), "good.test", "aaa"), "good.test is served with Secret ns/good"},
 		"certificate for another":  {&networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "zbad"}, Spec: networkingv1.IngressSpec{TLS: []networkingv1.IngressTLS{{SecretName: "aaa"}}}}, "good.test is served with Secret ns/good"},
 	} {
@@ -62,9 +62,7 @@ func TestHostileResources(t *testing.T) {
 			}
 			r := w.build()
 			require.Len(t, r.Refused, 1)
-			if r.Refused[0].Object.Kind != "Secret" { // that is itself what is wrong
-				require.Contains(t, r.Refused[0].String(), "ns/zbad")
-			}
+			require.Contains(t, []string{"Ingress ns/zbad", "EndpointSlice ns/slice", "Secret ns/" + r.Refused[0].Object.Name}, r.Refused[0].Resource)
 			require.Contains(t, r.Refused[0].Reason, c.why)
 			require.Equal(t, []TLSCertificate{{File: "ns_good.pem", Hosts: []string{"good.test"}}}, unsigned(r.Certificates))
 			cfg := renderRoutes(t, dataplane.Layout{Base: t.TempDir()}, r)

@@ -14,21 +14,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 )
-
-// ControllerName is what spec.controller of our IngressClasses says.
-const ControllerName = "haptic.hapticsdk.dev/ingress"
 
 // Cluster is the one consistent view of the resources that a render reads.
 type Cluster struct {
 	Ingresses []*networkingv1.Ingress
 	Classes   []*networkingv1.IngressClass
 	Service   func(namespace, name string) *corev1.Service // nil where there is none
+	Services  func(namespace string) []*corev1.Service     // all, to say which one was meant; nil: it is not said
 	Secret    func(namespace, name string) *corev1.Secret
 	Slices    func(namespace, service string) []*discoveryv1.EndpointSlice
 	Excluded  *reconcile.Excluded // in quarantine; nil: nothing
@@ -60,11 +56,12 @@ type builder struct {
 	certs    map[string]*tlsFile // by file
 	tlsHosts map[string]*tlsFile // who has a server name
 
-	limits   Limits
-	spaces   map[string]*space // by namespace
-	space    *space            // of the Ingress being read
-	refusals int               // of that Ingress
-	now      time.Time         // zero: any time
+	limits Limits
+	spaces map[string]*space // by namespace
+	space  *space            // of the Ingress being read
+	told   map[string]told   // by "kind namespace/name" and by namespace
+	said   map[saying]bool
+	now    time.Time // zero: any time
 }
 
 // claim is what only one Ingress can have: a line of a map, the certificate for a
@@ -109,14 +106,13 @@ func Build(c *Cluster, slots *Slots) *Routes {
 		cluster: c, slots: slots, judge: newJudge(c.Addresses), routes: &Routes{FileOwners: map[dataplane.Position][]any{}},
 		owner: map[claim]holder{}, hosts: map[string]bool{},
 		backends: map[string]bool{}, made: map[portRef]madeBackend{}, certs: map[string]*tlsFile{}, tlsHosts: map[string]*tlsFile{},
-		limits: c.Limits.orUsual(), spaces: map[string]*space{},
+		limits: c.Limits.orUsual(), spaces: map[string]*space{}, told: map[string]told{}, said: map[saying]bool{},
 	}
 	if !c.AnyTime {
 		b.now = time.Now()
 	}
-	mine := slices.DeleteFunc(slices.Clone(c.Ingresses), func(ing *networkingv1.Ingress) bool {
-		return !isOurs(ing, c.Classes)
-	})
+	classes := b.readClasses()
+	mine := slices.DeleteFunc(slices.Clone(c.Ingresses), func(ing *networkingv1.Ingress) bool { return !b.isOurs(ing, classes) })
 	slices.SortFunc(mine, byAge)
 	left := map[*networkingv1.Ingress]bool{} // out: they claim their hosts all the same
 	for i, ing := range mine {
@@ -137,22 +133,6 @@ func Build(c *Cluster, slots *Slots) *Routes {
 	b.inTurnAgain()
 	b.keepServed(hosts, left)
 	return b.finish()
-}
-
-// isOurs applies the rules of IngressClass: by name, by the older annotation,
-// by default, and where the cluster has no classes at all, every Ingress.
-func isOurs(ing *networkingv1.Ingress, classes []*networkingv1.IngressClass) bool {
-	name := ing.Annotations["kubernetes.io/ingress.class"]
-	if ing.Spec.IngressClassName != nil {
-		name = *ing.Spec.IngressClassName
-	}
-	if name == "" && len(classes) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(classes, func(class *networkingv1.IngressClass) bool {
-		isDefault := class.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true"
-		return class.Spec.Controller == ControllerName && (class.Name == name || name == "" && isDefault)
-	})
 }
 
 func (b *builder) addIngress() {
@@ -182,6 +162,8 @@ func (b *builder) addRule(field fieldPath, rule *networkingv1.IngressRule) {
 	} else if problem := hostProblem(host); problem != "" {
 		b.refuse(field.sub(".host"), problem)
 		return
+	} else if odd := hostWarning(host); odd != "" {
+		b.warn(field.sub(".host"), odd)
 	}
 	if rule.HTTP == nil || !b.owns(field.sub(".host"), host) {
 		return
@@ -198,9 +180,19 @@ func (b *builder) addPath(field fieldPath, host string, p *networkingv1.HTTPIngr
 		b.refuse(field.sub(".path"), problem)
 		return
 	}
+	if problem := pathTypeProblem(p.PathType); problem != "" {
+		b.refuse(field.sub(".pathType"), problem)
+		return
+	}
 	name, ok := b.backend(field.sub(".backend"), &p.Backend)
 	if !ok {
 		return
+	}
+	if p.PathType == nil {
+		b.warn(field.sub(".pathType"), fmt.Sprintf("it is missing, so that %s matches %[1]sx, too: write Prefix or Exact", path))
+	}
+	if strings.ContainsAny(path, patternSigns) {
+		b.warn(field.sub(".path"), fmt.Sprintf("%q is matched as it stands, patterns are not known: pathType Prefix matches all below a path", short(path)))
 	}
 	line := lineOf(host, p)
 	b.inTurn(line, name, func() { b.addLine(field, host, line, name) })
@@ -261,29 +253,6 @@ func (b *builder) claims(field fieldPath, c claim, serves string) bool {
 	}
 	b.owner[c] = holder{b.ing, serves}
 	return true
-}
-
-func (b *builder) refuse(field fieldPath, reason string) {
-	if b.refusals++; b.refusals > reconcile.MaxRefusals {
-		b.routes.Refused[len(b.routes.Refused)-1].More++
-		return
-	}
-	object, _ := reconcile.ResourceOf(b.ing)
-	b.routes.Refused = append(b.routes.Refused, reconcile.Refusal{
-		Object:   object,
-		Resource: "Ingress " + b.ing.Namespace + "/" + b.ing.Name,
-		Source:   b.ing.Annotations[k8swatch.SourceAnnotation],
-		Field:    field.String(),
-		Reason:   reason,
-	})
-}
-
-// at says where an object was read, if that is known.
-func at(o metav1.Object) string {
-	if source := o.GetAnnotations()[k8swatch.SourceAnnotation]; source != "" {
-		return " (" + source + ")"
-	}
-	return ""
 }
 
 // finish puts everything in a stable order: the same resources make the same

@@ -35,8 +35,16 @@ func (w *world) cluster() *Cluster {
 		Ingresses: w.ingresses,
 		Classes:   w.classes,
 		Service:   func(ns, name string) *corev1.Service { return w.services[ns+"/"+name] },
-		Secret:    func(ns, name string) *corev1.Secret { return w.secrets[ns+"/"+name] },
-		Slices:    func(ns, name string) []*discoveryv1.EndpointSlice { return w.slices[ns+"/"+name] },
+		Services: func(ns string) (all []*corev1.Service) {
+			for _, svc := range w.services {
+				if svc.Namespace == ns {
+					all = append(all, svc)
+				}
+			}
+			return all
+		},
+		Secret: func(ns, name string) *corev1.Secret { return w.secrets[ns+"/"+name] },
+		Slices: func(ns, name string) []*discoveryv1.EndpointSlice { return w.slices[ns+"/"+name] },
 	}
 }
 
@@ -63,6 +71,7 @@ func newWorld(ingresses ...*networkingv1.Ingress) *world {
 
 func slice(port string, number int32, addresses ...string) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "ns", Name: "slice"},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: &port, Port: &number}},
 	}
@@ -224,7 +233,7 @@ func TestEndpoints(t *testing.T) {
 	found := endpoints{judge: newJudge(nil)}
 	addresses := found.addresses([]*discoveryv1.EndpointSlice{http, other, twice, v6}, "http")
 	require.Equal(t, []string{"192.0.2.1:8080", "192.0.2.3:8080", "[2001:db8::1]:8080"}, addresses)
-	require.Empty(t, found.problem())
+	require.Empty(t, found.refused)
 
 	ending := slice("http", 8080, "192.0.2.1")
 	ending.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: &no, Serving: &yes, Terminating: &yes}
@@ -235,7 +244,8 @@ func TestEndpoints(t *testing.T) {
 	w := newWorld(ingress("web", rule("x.test", path(prefix, "/", "a"))))
 	w.slices = nil
 	r := w.build()
-	require.Empty(t, r.Refused, "a Service without endpoints is no error")
+	require.Equal(t, "Service ns/a: no EndpointSlice has the label kubernetes.io/service-name=a, requests get 503: the Service has no selector, so that the cluster makes none", r.Refused[0].String())
+	require.Len(t, r.Refused, 1)
 	require.Equal(t, []*Backend{{Name: "ns_a_80"}}, owned(r.Backends))
 }
 
@@ -249,7 +259,7 @@ func TestWhatDoesNotExistAnswers503(t *testing.T) {
 		{Name: "ns_a_80", Servers: []Server{{Name: "s1", Address: "192.0.2.1:8080"}}}, {Name: "ns_a_grpc"}, {Name: "ns_nope_80"},
 	}, owned(r.Backends))
 	require.Len(t, r.Refused, 2)
-	require.Equal(t, "Ingress ns/web: spec.rules[0].http.paths[1].backend: Service ns/nope does not exist, requests get 503", r.Refused[0].String())
+	require.Equal(t, "Ingress ns/web: spec.rules[0].http.paths[1].backend.service.name: Service ns/nope does not exist, requests get 503", r.Refused[0].String())
 	require.Contains(t, r.Refused[1].Reason, "Service ns/a has no port grpc")
 }
 

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
-
-	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // Limits bound what the resources of one namespace can make of a configuration,
@@ -108,8 +106,8 @@ func (l Limits) orUsual() Limits {
 // space is what a namespace has taken of its limits, in one build.
 type space struct {
 	paths, bytes, backends, servers, read, secrets int
+	guesses                                        int    // see maxGuesses
 	full                                           string // why no Ingress is read any more
-	out, last                                      int    // Ingresses that are not; and where the last one is refused
 }
 
 func (b *builder) spaceOf(namespace string) *space {
@@ -131,7 +129,7 @@ func (b *builder) bound(ingresses []*networkingv1.Ingress) (kept []*networkingv1
 		b.begin(ing)
 		sp := b.space
 		if sp.full != "" {
-			b.refuseWhole()
+			b.refuse(fieldPath{-1, -1, -1, ""}, sp.full+": it is not served")
 			continue
 		}
 		m := measure{paths: min(l.PathsPerIngress, l.PathsPerNamespace-sp.paths), bytes: l.MapBytesPerNamespace - sp.bytes}
@@ -161,16 +159,6 @@ func (b *builder) bound(ingresses []*networkingv1.Ingress) (kept []*networkingv1
 	}
 	b.slots.cut = parts
 	return kept
-}
-
-// refuseWhole refuses an Ingress of a namespace that is full. Of many it names some.
-func (b *builder) refuseWhole() {
-	if b.space.out++; b.space.out > 10*reconcile.MaxRefusals {
-		b.routes.Refused[b.space.last].More++
-		return
-	}
-	b.space.last = len(b.routes.Refused)
-	b.refuse(fieldPath{-1, -1, -1, ""}, b.space.full+": it is not served")
 }
 
 // measure counts the paths, empty rules and TLS hosts of an Ingress, and their
@@ -240,7 +228,7 @@ type partOf struct {
 
 // begin makes an Ingress the one that is read.
 func (b *builder) begin(ing *networkingv1.Ingress) {
-	b.ing, b.space, b.refusals = ing, b.spaceOf(ing.Namespace), 0
+	b.ing, b.space = ing, b.spaceOf(ing.Namespace)
 }
 
 // figure prints 12345 as "12,345".

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
@@ -174,11 +173,7 @@ func (b *builder) lookAt(when time.Time) {
 
 // refuseSecret makes the Secret the culprit, with what is served where that is all.
 func (b *builder) refuseSecret(cert *tlsFile, warning bool, reason string) {
-	object, _ := reconcile.ResourceOf(cert.Secret)
-	b.routes.Refused = append(b.routes.Refused, reconcile.Refusal{
-		Object: object, Resource: "Secret " + cert.secret, Source: cert.Secret.Annotations[k8swatch.SourceAnnotation],
-		Reason: reason, Warning: warning,
-	})
+	b.tell("Secret", cert.Secret, reconcile.Refusal{Reason: reason, Warning: warning})
 }
 
 // date prints an instant to the second.
