@@ -2,18 +2,18 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // TestOutagesOfHAProxyShow: where HAProxy is killed, stopped, or does not start, then
@@ -43,15 +43,30 @@ func TestOutagesOfHAProxyShow(t *testing.T) {
 		t.Logf("%s: /readyz, metric, page and log agree after %s", what, time.Since(begin).Round(time.Millisecond))
 		d.stderr.reset()
 	}
-	procs := func() haproxyctl.Procs {
-		master := haproxyctl.Master{Path: filepath.Join(state, "run", "master.sock")}
-		procs, err := master.Procs(t.Context())
+	procs := func() (master, worker int) {
+		conn, err := net.Dial("unix", filepath.Join(state, "run", "master.sock"))
 		require.NoError(t, err)
-		return procs
+		defer conn.Close()
+		require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+		_, err = conn.Write([]byte("show proc\n"))
+		require.NoError(t, err)
+		require.NoError(t, conn.(*net.UnixConn).CloseWrite())
+		answer, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`(?m)^(\d+) +(master|worker) `).FindAllStringSubmatch(string(answer), -1) {
+			switch pid, _ := strconv.Atoi(m[1]); {
+			case m[2] == "master":
+				master = pid
+			case worker == 0:
+				worker = pid
+			}
+		}
+		require.NotZero(t, worker)
+		return master, worker
 	}
 	agree("start", true, "HAProxy started")
 
-	worker := procs().WorkerPID()
+	_, worker := procs()
 	require.NoError(t, syscall.Kill(worker, syscall.SIGSTOP))
 	agree("stopped", false, fmt.Sprintf("worker, process %d, is stopped", worker))
 	_, verbose := page("/readyz?verbose")
@@ -60,7 +75,7 @@ func TestOutagesOfHAProxyShow(t *testing.T) {
 	agree("goes on", true, "HAProxy answers again")
 
 	for range 4 {
-		pid := procs().MasterPID
+		pid, _ := procs()
 		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 		d.until(func() bool {
 			log := d.stderr.String()
@@ -75,7 +90,7 @@ func TestOutagesOfHAProxyShow(t *testing.T) {
 	require.GreaterOrEqual(t, strings.Count(history, `"haproxy.ended"`), 4)
 
 	// Its port is taken while it is down.
-	pid := procs().MasterPID
+	pid, _ := procs()
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	var taken net.Listener
 	d.until(func() bool {
