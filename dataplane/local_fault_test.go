@@ -222,7 +222,7 @@ func TestLocalHangingHAProxy(t *testing.T) {
 	script := filepath.Join(dir, "haproxy")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho '[WARNING]  (1) : thinking' >&2\nexec sleep 600\n"), 0o700))
 	state := filepath.Join(dir, "state")
-	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: state, Binary: script, User: "root", StartTimeout: 100 * time.Millisecond})
+	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: state, Temporary: true, Binary: script, User: "root", StartTimeout: 100 * time.Millisecond})
 	require.NoError(t, err)
 	run(t, local)
 	config, err := dataplane.NewConfig("global\n")
@@ -247,7 +247,7 @@ func TestLocalOneFolderOneRun(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	h.sync(h.web("server a " + h.server("127.0.0.2")))
-	other, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: h.dir})
+	other, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: h.dir, Temporary: true})
 	require.NoError(t, err)
 	require.ErrorIs(t, other.Run(t.Context()), dataplane.ErrBusy)
 	// A preflight beside it is fine.
@@ -259,7 +259,7 @@ func TestLocalOneFolderOneRun(t *testing.T) {
 func TestLocalWithoutRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: filepath.Join(dir, "state")})
+	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: filepath.Join(dir, "state"), Temporary: true})
 	require.NoError(t, err)
 	config, err := dataplane.NewConfig("global\n")
 	require.NoError(t, err)

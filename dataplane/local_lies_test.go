@@ -121,7 +121,7 @@ func TestLocalBelievesNoAnswer(t *testing.T) {
 			h.stop()
 
 			liar(t, via, real, c.lies)
-			local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: h.dir, RuntimeSocket: via})
+			local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: h.dir, Temporary: true, RuntimeSocket: via})
 			require.NoError(t, err)
 			h.local = local
 			h.run()

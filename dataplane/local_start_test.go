@@ -62,7 +62,7 @@ func TestLocalComesBackAfterAFailedStart(t *testing.T) {
 	require.NoError(t, os.Chmod(dir, 0o755))
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
 	require.NoError(t, os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\n[ -e %s ] && { echo '[ALERT]    (1) : blocked'; exit 1; }\nexec %s \"$@\"\n", blocked, real), 0o755)) //nolint:gosec // to be run by another account
-	h.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: h.dir, Binary: script})
+	h.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: h.dir, Temporary: true, Binary: script})
 	require.NoError(t, err)
 	h.run()
 	one := h.server("127.0.0.2")

@@ -36,6 +36,9 @@ func (c *controller) newDebug() (*observe.Observer, *observe.Server) {
 	if c.local != nil {
 		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it
 	}
+	if c.cfg.templates != "" {
+		observer.Health.Check("templates", observe.ReadyToServe, c.templatesAreBroken)
+	}
 	server := observer.Server()
 	server.Addr, server.Token, server.Logger = c.cfg.debugAddr, c.cfg.debugToken, c.log
 	return observer, server

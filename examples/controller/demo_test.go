@@ -85,7 +85,7 @@ func startDemo(tb testing.TB, flags ...string) *demo {
 	return d
 }
 
-// start runs the controller, after a stop once more.
+// start runs the controller, after a stop once more, and waits until it deployed.
 func (d *demo) start(flags ...string) {
 	d.launch(flags...)
 	d.until(func() bool { return strings.Contains(d.stdout.String(), "The demo is live") })

@@ -106,6 +106,7 @@ type controller struct {
 	routes      atomic.Pointer[ingress.Routes] // of the last render
 	eachBackend bool                           // whether the templates have an entry for that
 	templates   *render.Templates              // see render.go
+	broken      atomic.Pointer[error]          // of templates; nil: they are in order
 	http        fetch.Store                    // what templates fetch
 	election    *k8swatch.Election             // nil: this process always leads
 	handover    *handover                      // of the election
@@ -188,6 +189,9 @@ func (c *controller) newElection() (err error) {
 
 // start renders for the first time once everything that is watched is known.
 func (c *controller) start(ctx context.Context) error {
+	if err := c.awaitTemplates(ctx); err != nil {
+		return err
+	}
 	begin := time.Now()
 	if err := c.await(ctx); err != nil {
 		return err

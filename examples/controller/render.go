@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"embed"
+	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
@@ -30,16 +34,82 @@ func (c *controller) compile() (*templating.Engine, error) {
 	return ingress.Compile(files, c.layout)
 }
 
-// newLoop says how a configuration is made, checked and deployed.
-func (c *controller) newLoop() error {
+// load gives the templates to the renderer.
+func (c *controller) load() error {
 	engine, err := c.compile()
 	if err != nil {
 		return err
 	}
 	c.eachBackend = slices.Contains(engine.Entries(), ingress.BackendEntry)
+	c.templates.Engine = engine
+	return c.templates.Check()
+}
+
+// servesStored reports whether HAProxy serves without templates: what an earlier run
+// of this controller stored.
+func (c *controller) servesStored(ctx context.Context) bool {
+	if c.local == nil || c.cfg.once || c.cfg.templates == "" {
+		return false
+	}
+	stored, err := c.local.Current(ctx)
+	return stored != nil || err != nil
+}
+
+// awaitTemplates runs the cases of the user's own templates. Where these are broken
+// and HAProxy serves a stored configuration, it waits until they are mended.
+func (c *controller) awaitTemplates(ctx context.Context) error {
+	for {
+		tried := templateFiles(c.cfg.templates)
+		var err error
+		if c.broken.Load() != nil {
+			err = c.load()
+		}
+		if err == nil {
+			err = c.checkCases(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil, !c.servesStored(ctx):
+			c.broken.Store(nil)
+			return err
+		}
+		c.broken.Store(&err)
+		for ctx.Err() == nil && templateFiles(c.cfg.templates) == tried {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}
+}
+
+// templatesAreBroken is a check: why the stored configuration is served for now.
+func (c *controller) templatesAreBroken() error {
+	if err := c.broken.Load(); err != nil {
+		return fmt.Errorf("HAProxy serves the stored configuration until they are mended: %w", *err)
+	}
+	return nil
+}
+
+// templateFiles is a sum of all files in the folder of templates.
+func templateFiles(dir string) string {
+	sum := sha256.New()
+	_ = fs.WalkDir(os.DirFS(dir), ".", func(name string, _ fs.DirEntry, _ error) error {
+		text, _ := os.ReadFile(filepath.Join(dir, name)) // a folder has none
+		fmt.Fprintf(sum, "%q %q\n", name, text)
+		return nil
+	})
+	return string(sum.Sum(nil))
+}
+
+// newLoop says how a configuration is made, checked and deployed.
+func (c *controller) newLoop() error {
 	c.http.Bus, c.http.OnChange = c.bus, func(reason string) { c.loop.Trigger(reason) }
-	c.templates = &render.Templates{Engine: engine, Input: c.input, Pure: true, Layout: c.layout, HTTP: &c.http}
-	if err := c.templates.Check(); err != nil {
+	c.templates = &render.Templates{Input: c.input, Pure: true, Layout: c.layout, HTTP: &c.http}
+	if err := c.load(); err != nil && c.servesStored(context.Background()) {
+		c.broken.Store(&err)
+	} else if err != nil {
 		return err
 	}
 	validator := &validate.Validator{Layout: c.layout, User: dataplane.DefaultUser()}
@@ -67,6 +137,7 @@ func (c *controller) newLoop() error {
 	if c.local != nil {
 		opts.Targets = []reconcile.Target{c.local}
 	}
+	var err error
 	if c.loop, err = reconcile.New(opts); c.handover != nil {
 		c.handover.loop = c.loop
 	}

@@ -156,12 +156,8 @@ func (c *controller) discover(ctx context.Context, _ k8swatch.Changes) error {
 // syncTimeout is when -once gives up a cluster that cannot be reached.
 const syncTimeout = 10 * time.Second
 
-// await runs the cases of templates that are not built in, and waits until all that
-// is watched is known.
+// await waits until all that is watched is known.
 func (c *controller) await(ctx context.Context) error {
-	if err := c.checkCases(ctx); err != nil {
-		return err
-	}
 	for {
 		wait, cancel := context.WithTimeout(ctx, syncTimeout)
 		_, err := c.watchers.WaitForSync(wait)
