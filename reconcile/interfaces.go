@@ -55,7 +55,7 @@ type Refusal struct {
 	Object   Resource `json:"object,omitzero"` // the resource, where a [Recorder] is to speak of it
 	More     int      `json:"more,omitempty"`  // further refusals of the resource that are only counted
 	Warning  bool     `json:"warning,omitempty"`
-	Detail   string   `json:"detail,omitempty"` // what may change while the problem stays: "3 endpoints are not ready"
+	Detail   string   `json:"detail,omitempty"` // what may change while the problem stays: "3 not ready"
 }
 
 // String reads as one line of a log.

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -439,6 +440,26 @@ func TestRefusalsAreToldOnce(t *testing.T) {
 		pass(time.Second)
 		require.Equal(t, []ResourceAccepted{{ID: 4, Refusal: bad}}, eventsOf[ResourceAccepted](s))
 		require.Equal(t, "Ingress shop/web (web.yaml:3): spec.rules[0].host: not a host name", bad.String())
+	})
+}
+
+// TestAFigureThatChangesIsNoNews: pods that come and go while none is ready are one
+// line at the beginning and one at the end; the page has the figure of now.
+func TestAFigureThatChangesIsNoNews(t *testing.T) {
+	none := Refusal{Resource: "Service shop/web", Reason: "no endpoint is ready", Warning: true}
+	play(t, Options{}, func(s *scene) {
+		for n := range 50 {
+			none.Detail = fmt.Sprintf("%d not ready", n+1)
+			s.source.set("a", nil, none)
+			s.Trigger("pods")
+			pass(time.Second)
+		}
+		require.Equal(t, "Service shop/web: no endpoint is ready; 50 not ready", s.State().Refused[0].String())
+		s.source.set("a", nil)
+		s.Trigger("one is")
+		pass(time.Second)
+		require.Equal(t, []string{"warning: Service shop/web: no endpoint is ready; 1 not ready"}, sentences(eventsOf[ResourceRefused](s)))
+		require.Equal(t, []string{"in order again: Service shop/web"}, sentences(eventsOf[ResourceAccepted](s)))
 	})
 }
 

@@ -120,7 +120,7 @@ func (b *builder) tellEndpoints(svc *corev1.Service, port *corev1.ServicePort, a
 // endpoints stand behind it.
 func unusable(svc *corev1.Service, port *corev1.ServicePort, all []*discoveryv1.EndpointSlice, read int) reconcile.Refusal {
 	if read > 0 {
-		return reconcile.Refusal{Reason: "no endpoint is ready, requests get 503: see the readiness probes of its pods", Detail: figure(read) + " are not ready"}
+		return reconcile.Refusal{Reason: "no endpoint is ready, requests get 503: see the readiness probes of its pods", Detail: figure(read) + " not ready"}
 	}
 	count, names := 0, []string{}
 	for _, s := range all {
