@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,6 +219,39 @@ func TestOnChangeDuringSync(t *testing.T) {
 		}
 		if strings.Join(order, " ") != "change sync" {
 			t.Errorf("order %v", order)
+		}
+	})
+}
+
+// TestAnHourOfRedelivery: a callback that fails for an hour has a line at each doubling
+// and for each cause, and one when it works again.
+func TestAnHourOfRedelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource()
+		var log strings.Builder
+		var fails atomic.Pointer[string]
+		w := mustNew(t, src, ingresses, &k8swatch.Options{
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			OnChange: func(context.Context, k8swatch.Changes) error {
+				if why := fails.Load(); why != nil {
+					return errors.New(*why)
+				}
+				return nil
+			},
+		})
+		stop := start(t, w)
+		synctest.Wait()
+		for _, why := range []string{"no Secret", "no key"} {
+			fails.Store(&why)
+			src.Apply(ingress("a", why))
+			elapse(30 * time.Minute)
+		}
+		fails.Store(nil)
+		elapse(time.Minute)
+		stop()
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if len(lines) < 8 || len(lines) > 12 || !strings.Contains(lines[len(lines)-1], "OnChange is in order again") || strings.Count(log.String(), "no key") == 0 {
+			t.Errorf("%d lines:\n%s", len(lines), &log)
 		}
 	})
 }

@@ -58,6 +58,39 @@ func TestOneCauseIsOneLine(t *testing.T) {
 	})
 }
 
+// TestOneBadBatchIsAFewLines: 200 objects that turn bad together are quarantined in a few
+// lines, as fast as they are found, and released in one.
+func TestOneBadBatchIsAFewLines(t *testing.T) {
+	for _, c := range []struct {
+		blind bool
+		most  int
+	}{{false, 25}, {true, 12}} {
+		w := &town{target: &fakeTarget{name: "one"}, blind: c.blind}
+		all := func(text string) {
+			for i := range 200 {
+				w.put("evil", fmt.Sprintf("s%d", i), text)
+			}
+		}
+		play(t, Options{Renderer: w, Validator: w, Targets: []Target{w.target}}, func(s *scene) {
+			all("fine")
+			s.Trigger("start")
+			pass(10 * time.Second)
+			all("bad")
+			s.Trigger("bad")
+			pass(5 * time.Minute)
+			require.Len(t, s.State().Quarantined, 200)
+			bad := sentences(eventsOf[ResourceQuarantined](s))
+			require.LessOrEqual(t, len(bad), c.most, "blind: %v: %q", c.blind, bad)
+			require.Regexp(t, "in quarantine, all others are served: [0-9]+ resources, such as Secret evil/s[0-9]+, Secret evil/s[0-9]+ and Secret evil/s[0-9]+: ", bad[0])
+			all("fine again")
+			s.Trigger("mended")
+			pass(10 * time.Minute)
+			require.Empty(t, s.State().Quarantined)
+			require.LessOrEqual(t, len(sentences(eventsOf[ResourceReleased](s))), c.most)
+		})
+	}
+}
+
 // TestManyRefusals: whoever makes 100,000 mistakes has an event for each resource, at
 // most a hundred and one of a namespace, and the state stays as small.
 func TestManyRefusals(t *testing.T) {

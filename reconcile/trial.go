@@ -302,7 +302,7 @@ func (l *Loop) inVain(id uint64, r Resource, now time.Time) {
 	v := l.quarantine.rulings[r.identity()]
 	if v.aside {
 		v.aside = false
-		eventbus.Publish(l.bus, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
+		l.quarantine.news = append(l.quarantine.news, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
 	}
 	if v.changed && v.Trials == 0 {
 		v.relapses, v.judged = v.relapses+1, time.Now()
@@ -337,6 +337,7 @@ func (l *Loop) withDue(ctx context.Context, id uint64, without *search) *search 
 		for _, r := range due {
 			l.inVain(id, r, now)
 		}
+		l.tellQuarantine()
 	}
 	return nil
 }

@@ -62,9 +62,8 @@ func (k *kube) credentials(name, password string) {
 	}
 }
 
-// HAProxy pods are found by their label as they come, with credentials from a
-// Secret, which takes effect when it changes; those that go are forgotten.
-func TestDiscovery(t *testing.T) {
+// startFleet is a site, its backend, and a Dataplane API for it.
+func startFleet(t *testing.T) (*kube, *dataplanetest.Server, *url.URL) {
 	startBackends(t, backendPort)
 	k := newKube(t)
 	k.service("web", backendPort, host("10"))
@@ -72,6 +71,13 @@ func TestDiscovery(t *testing.T) {
 	api := dataplanetest.New(t, &dataplanetest.Options{Password: "canary-right", HAProxy: &dataplanetest.HAProxy{}})
 	at, err := url.Parse(api.URL())
 	k.must(err)
+	return k, api, at
+}
+
+// HAProxy pods are found by their label as they come, with credentials from a
+// Secret, which takes effect when it changes; those that go are forgotten.
+func TestDiscovery(t *testing.T) {
+	k, api, at := startFleet(t)
 	k.credentials("haproxy", "canary-wrong")
 	c := startController(t, options{args: []string{"-namespace", k.ns, "-pods", "app=haproxy", "-pod-namespace", k.ns, "-pod-scheme", "http", "-pod-port", at.Port(),
 		"-credentials", k.ns + "/haproxy", "-maxconn", "1000",
@@ -104,13 +110,7 @@ func TestDiscovery(t *testing.T) {
 // no password, no configuration, no key. The controller watches all namespaces for
 // Ingresses, and its own for pods.
 func TestDiscoveryTrustsOneNamespace(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
-	api := dataplanetest.New(t, &dataplanetest.Options{Password: "canary-right", HAProxy: &dataplanetest.HAProxy{}})
-	at, err := url.Parse(api.URL())
-	k.must(err)
+	k, api, at := startFleet(t)
 	k.credentials("haproxy", "canary-right")
 	evil := newKube(t)
 	var asked, passwords atomic.Int64

@@ -20,6 +20,9 @@ import (
 // above all time-outs, which end it long before.
 const stallTime = 5 * time.Minute
 
+// startTime is how long the first list of a resource may take until that is said.
+const startTime = 10 * time.Second
+
 // addChecks adds a check for each component of a subject. Those are quiet that the
 // events of the loop and of settings tell of, or that are so at each start.
 func addChecks(bus *eventbus.Bus, s *Subject) {
@@ -40,7 +43,8 @@ func addChecks(bus *eventbus.Bus, s *Subject) {
 		})
 		h.Check("watches", Reported, func() error {
 			return watchesThat(s.watches(), func(w k8swatch.State) bool {
-				return w.Phase != k8swatch.PhaseSynced && (w.Phase != k8swatch.PhaseStarting || w.Err != nil)
+				starts := w.Phase == k8swatch.PhaseStarting && w.Err == nil && time.Since(w.Since) < startTime
+				return w.Phase != k8swatch.PhaseSynced && !starts
 			})
 		})
 	}
