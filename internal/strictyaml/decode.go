@@ -270,9 +270,17 @@ func (d *Document) pairs(path string, n *yaml.Node, each func(key, value *yaml.N
 	return given
 }
 
+// insteadOf names a value that is one word.
+func insteadOf(n *yaml.Node) string {
+	if n.Kind != yaml.ScalarNode || n.Value == "" {
+		return ""
+	}
+	return ", in place of " + n.Value
+}
+
 func (d *Document) duration(path string, n *yaml.Node, v reflect.Value) {
 	if n.ShortTag() != "!!str" {
-		d.Fail(n, path, "a duration with its unit wanted, such as 500ms or 2s")
+		d.Fail(n, path, "a duration with its unit wanted, such as 500ms or 2s%s", insteadOf(n))
 		return
 	}
 	value, err := time.ParseDuration(n.Value)

@@ -47,14 +47,14 @@ func TestAllAtOnce(t *testing.T) {
 		"kind: c\ncount: 4\nwait: 5\ntexts: {'a.b': bb}\nbelow:\n- {name: ''}\n- {coun: 1}\n": `f.yaml:1:1: name: missing
 f.yaml:1:7: kind: "c" is not one of a, b
 f.yaml:2:8: count: 4 is not between 1 and 3
-f.yaml:3:7: wait: a duration with its unit wanted, such as 500ms or 2s
+f.yaml:3:7: wait: a duration with its unit wanted, such as 500ms or 2s, in place of 5
 f.yaml:4:16: texts['a.b']: not odd
 f.yaml:6:10: below[0].name: empty
 f.yaml:7:3: below[1].name: missing
 f.yaml:7:4: below[1].coun: unknown key; did you mean count?`,
 		"name: 5\ncount: x\nwait: 2\nyes: 1\nbelow: {}\n": `f.yaml:1:7: name: a string wanted, not a number; put it in quotes
 f.yaml:2:8: count: a number wanted, not a string
-f.yaml:3:7: wait: a duration with its unit wanted, such as 500ms or 2s
+f.yaml:3:7: wait: a duration with its unit wanted, such as 500ms or 2s, in place of 2
 f.yaml:4:6: yes: true or false wanted, not a number
 f.yaml:5:8: below: a list wanted, not a mapping`,
 		"":               "f.yaml:1:1: empty",

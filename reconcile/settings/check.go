@@ -165,6 +165,8 @@ func (c *checker) resource(at, name string, r WatchedResource) {
 	gvr, _ := r.gvr()
 	if plural := pluralOf(gvr); plural != "" {
 		c.fail(at+".resources", "%q is the singular; did you mean %s?", r.Resources, plural)
+	} else if near := nearestOf(gvr); near != "" && checkResource(r.Resources) == nil {
+		c.fail(at+".resources", "%s has no %q; did you mean %s?", r.APIVersion, r.Resources, near)
 	}
 	typ := k8swatch.TypeOf(gvr)
 	bind := func(expr string) error {
@@ -193,16 +195,34 @@ func (c *checker) resource(at, name string, r WatchedResource) {
 // pluralOf returns the resource of which somebody wrote the singular, "" for
 // others: of a kind that client-go knows that is a mistake for sure.
 func pluralOf(gvr schema.GroupVersionResource) string {
-	if k8swatch.TypeOf(gvr) != nil {
-		return ""
-	}
-	for kind := range scheme.Scheme.KnownTypes(gvr.GroupVersion()) {
-		plural, singular := meta.UnsafeGuessKindToResource(gvr.GroupVersion().WithKind(kind))
-		if singular == gvr && plural != gvr && k8swatch.TypeOf(plural) != nil {
-			return plural.Resource
+	for plural, singular := range typed(gvr) {
+		if singular == gvr.Resource && plural != singular {
+			return plural
 		}
 	}
 	return ""
+}
+
+// nearestOf returns the resource of which somebody misspelt the name, "" for others,
+// such as those of a version of Kubernetes that client-go does not know.
+func nearestOf(gvr schema.GroupVersionResource) string {
+	return strictyaml.Nearest(gvr.Resource, slices.Sorted(maps.Keys(typed(gvr))))
+}
+
+// typed are the resources of the same version that client-go knows, with their
+// singular; none for one that it knows.
+func typed(gvr schema.GroupVersionResource) map[string]string {
+	all := map[string]string{}
+	if k8swatch.TypeOf(gvr) != nil {
+		return all
+	}
+	for kind := range scheme.Scheme.KnownTypes(gvr.GroupVersion()) {
+		plural, singular := meta.UnsafeGuessKindToResource(gvr.GroupVersion().WithKind(kind))
+		if k8swatch.TypeOf(plural) != nil {
+			all[plural.Resource] = singular.Resource
+		}
+	}
+	return all
 }
 
 // ignorable says what a watcher would: that it cannot do without a field.

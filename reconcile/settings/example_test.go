@@ -35,7 +35,7 @@ reconcile: {debounceInterval: 500}
 	fmt.Println(err)
 	// Output:
 	// settings.yaml:2:1: watchedResource: unknown key; did you mean watchedResources?
-	// settings.yaml:4:31: reconcile.debounceInterval: a duration with its unit wanted, such as 500ms or 2s
+	// settings.yaml:4:31: reconcile.debounceInterval: a duration with its unit wanted, such as 500ms or 2s, in place of 500
 }
 
 // ExampleParseProgram reports a mistake in a template with its line in the

@@ -141,7 +141,7 @@ func exportResources(text string) string {
 // What Scriggo says of a resource that is not watched, and how it names one that
 // is.
 var (
-	undefinedResource = regexp.MustCompile(`(resources\.\w+) undefined \(type struct.*`)
+	undefinedResource = regexp.MustCompile(`resources\.(\w+) undefined \(type struct.*`)
 	exportedResource  = regexp.MustCompile(`\bresources\.[A-Z]`)
 	untypedLoop       = regexp.MustCompile(`^cannot range over ([\pL_][\w\pL]*)\.([\w.\pL]+) \(type interface \{\}\)$`)
 )
@@ -161,11 +161,21 @@ func (f *programFiles) problems(s *Settings, err error) Errors {
 		e.Err = err
 		return Errors{e}
 	}
-	message := undefinedResource.ReplaceAllString(at.Message, "$1 undefined: it is not in watchedResources")
-	message = exportedResource.ReplaceAllStringFunc(message, strings.ToLower)
+	message := exportedResource.ReplaceAllStringFunc(at.Message, strings.ToLower)
+	message = undefinedResource.ReplaceAllStringFunc(message, s.notWatched)
 	message = untypedLoop.ReplaceAllString(message, `$0; digList($1, "$2") is a list`)
 	name, _ := f.resolve(at.File)
 	return Errors{s.doc.InText(f.paths[name], at.Line, at.Column, err, message)}
+}
+
+// notWatched says that a resource is not watched, and which one was meant.
+func (s *Settings) notWatched(scriggo string) string {
+	name := undefinedResource.FindStringSubmatch(scriggo)[1]
+	text := "resources." + name + " undefined: it is not in watchedResources"
+	if near := strictyaml.Nearest(name, slices.Sorted(maps.Keys(s.WatchedResources))); near != "" {
+		text += "; did you mean " + near + "?"
+	}
+	return text
 }
 
 // failures are the problems of a render. Two resources for which the same line
