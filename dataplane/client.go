@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -93,6 +94,14 @@ func NewClient(endpoint Endpoint, options *ClientOptions) (*Client, error) {
 	fail := func(err error) (*Client, error) {
 		return nil, &Error{Endpoint: endpoint.name(), Stage: "endpoint", Err: err}
 	}
+	for name, d := range map[string]time.Duration{"Timeout": o.Timeout, "RequestTimeout": o.RequestTimeout, "ReloadTimeout": o.ReloadTimeout} {
+		if d < 0 {
+			return fail(fmt.Errorf("ClientOptions.%s is negative: %s: want 0, for the default, or more", name, d))
+		}
+	}
+	if o.Attempts < 0 {
+		return fail(fmt.Errorf("ClientOptions.Attempts is negative: %d: want 0, for 3, or more", o.Attempts))
+	}
 	tlsConfig, err := endpoint.tlsConfig()
 	if err != nil {
 		return fail(err)
@@ -110,20 +119,13 @@ func NewClient(endpoint Endpoint, options *ClientOptions) (*Client, error) {
 	}
 	engine := api.New(http, api.Options{
 		Layout:        config.Layout(o.Layout),
-		Timeout:       positiveOr(o.Timeout, 2*time.Minute),
-		ReloadTimeout: positiveOr(o.ReloadTimeout, 10*time.Second),
+		Timeout:       cmp.Or(o.Timeout, 2*time.Minute),
+		ReloadTimeout: cmp.Or(o.ReloadTimeout, 10*time.Second),
 		CheckInterval: o.CheckInterval, Attempts: o.Attempts,
 		Shared: o.Shared, KeepFiles: o.KeepFiles,
 		Logger: log.With("endpoint", endpoint.name()),
 	})
 	return &Client{endpoint: endpoint, layout: o.Layout, http: http, engine: engine}, nil
-}
-
-func positiveOr(d, otherwise time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return otherwise
 }
 
 // Name returns the name of the endpoint, as errors show it.

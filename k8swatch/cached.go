@@ -74,6 +74,9 @@ func NewCached[T Object](src MetadataSource, gvr schema.GroupVersionResource, op
 	if src == nil || gvr.Resource == "" || gvr.Version == "" {
 		return nil, &OptionError{Resource: gvr, Err: fmt.Errorf("NewCached needs a source and a resource with its version")}
 	}
+	if opts.MaxBytes < 0 || opts.Parallel < 0 {
+		return nil, &OptionError{Resource: gvr, Err: fmt.Errorf("MaxBytes %d, Parallel %d: want 0 or more", opts.MaxBytes, opts.Parallel)}
+	}
 	if err := fits[T](gvr); err != nil {
 		return nil, err
 	}

@@ -71,6 +71,9 @@ func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 		opts = &ClusterOptions{}
 	}
 	config, namespace, err := loadConfig(opts)
+	if err != nil && opts.Kubeconfig != "" {
+		return nil, fmt.Errorf("k8swatch: ClusterOptions.Kubeconfig %q: want a file that says how to reach a cluster: %w", opts.Kubeconfig, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("k8swatch: cluster configuration: %w", err)
 	}

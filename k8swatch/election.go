@@ -3,6 +3,7 @@ package k8swatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -57,10 +59,16 @@ type Election struct {
 
 // NewElection checks the options; nothing is requested before Run.
 func NewElection(opts *ElectionOptions) (*Election, error) {
-	if opts == nil || opts.Client == nil || opts.Namespace == "" || opts.Name == "" {
-		return nil, errors.New("k8swatch: an election needs a client, a namespace and the name of a Lease")
+	if opts == nil || opts.Client == nil {
+		return nil, errors.New("k8swatch: ElectionOptions.Client is missing: want one such as Clientset().CoordinationV1()")
 	}
 	o := *opts
+	if len(validation.IsDNS1123Label(o.Namespace)) > 0 {
+		return nil, fmt.Errorf("k8swatch: ElectionOptions.Namespace %q: want the namespace of the Lease", o.Namespace)
+	}
+	if len(validation.IsDNS1123Subdomain(o.Name)) > 0 {
+		return nil, fmt.Errorf("k8swatch: ElectionOptions.Name %q: want the name of the Lease", o.Name)
+	}
 	for _, d := range []struct {
 		value *time.Duration
 		zero  time.Duration
@@ -68,6 +76,10 @@ func NewElection(opts *ElectionOptions) (*Election, error) {
 		if *d.value == 0 {
 			*d.value = d.zero
 		}
+	}
+	if o.RetryPeriod < 0 || o.RenewDeadline <= o.RetryPeriod*6/5 || o.LeaseDuration <= o.RenewDeadline {
+		return nil, fmt.Errorf("k8swatch: ElectionOptions.LeaseDuration %s, RenewDeadline %s, RetryPeriod %s: want each shorter than the one before, and the last one by a fifth",
+			o.LeaseDuration, o.RenewDeadline, o.RetryPeriod)
 	}
 	if o.Identity == "" {
 		host, err := os.Hostname()

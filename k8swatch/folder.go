@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -121,6 +122,12 @@ func (o shownObject) where() string { return fmt.Sprintf("%s:%d", o.file, o.Line
 func NewFolder(dir string, opts *FolderOptions) (*Folder, error) {
 	if opts == nil {
 		opts = &FolderOptions{}
+	}
+	if dir == "" {
+		return nil, errors.New("k8swatch: manifests: the path is empty: want a folder")
+	}
+	if opts.MaxFile < 0 {
+		return nil, fmt.Errorf("k8swatch: FolderOptions.MaxFile %d: want 0 or more bytes", opts.MaxFile)
 	}
 	f := &Folder{
 		dir: filepath.Clean(dir), maxFile: cmp.Or(opts.MaxFile, 64<<20), onError: opts.OnError, server: memapi.New(), settle: settle,

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hapticsdk/haptic/internal/jsonpath"
 )
@@ -110,11 +111,14 @@ type compiled struct {
 
 // compile checks everything in the options that can be wrong.
 func (o *Options) compile(typ reflect.Type) (*compiled, error) {
+	if o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0 {
+		return nil, fmt.Errorf("Namespace %q: want the name of a namespace: a-z, 0-9 and -, 63 characters at most", o.Namespace)
+	}
 	if _, err := labels.Parse(o.LabelSelector); err != nil {
-		return nil, fmt.Errorf("LabelSelector: %w", err)
+		return nil, fmt.Errorf("LabelSelector %q: want one such as app=haproxy: %w", o.LabelSelector, err)
 	}
 	if _, err := fields.ParseSelector(o.FieldSelector); err != nil {
-		return nil, fmt.Errorf("FieldSelector: %w", err)
+		return nil, fmt.Errorf("FieldSelector %q: want one such as type=kubernetes.io/tls: %w", o.FieldSelector, err)
 	}
 	var c compiled
 	var err error

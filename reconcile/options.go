@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/hapticsdk/haptic/eventbus"
@@ -89,13 +90,24 @@ func (o Options) WithDefaults() Options {
 func (o *Options) check() error {
 	for _, i := range o.Intervals() {
 		if *i.Value < 0 {
-			return fmt.Errorf("reconcile: a duration in Options is negative: %s", *i.Value)
+			return fmt.Errorf("reconcile: Options.%s is negative: %s: want 0, for %s, or more", o.fieldOf(i.Value), *i.Value, i.Default)
 		}
 	}
 	if o.QuarantineTries < 0 {
-		return fmt.Errorf("reconcile: Options.QuarantineTries is negative: %d", o.QuarantineTries)
+		return fmt.Errorf("reconcile: Options.QuarantineTries is negative: %d: want 0, for 10, or more", o.QuarantineTries)
 	}
 	return nil
+}
+
+// fieldOf returns the name of the field that a row of Intervals leads to.
+func (o *Options) fieldOf(value *time.Duration) string {
+	fields := reflect.ValueOf(o).Elem()
+	for i := range fields.NumField() {
+		if fields.Field(i).Addr().Interface() == any(value) {
+			return fields.Type().Field(i).Name
+		}
+	}
+	return ""
 }
 
 // SetIntervals changes the durations of a loop, which may run, to those of opts:

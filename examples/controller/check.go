@@ -118,7 +118,7 @@ func (c *config) values() []value {
 		{"lease", c.lease, isObject(c.lease), "namespace/name"},
 		{"credentials", c.secret, isObject(c.secret) || isObject("default/"+c.secret), "[namespace/]name"},
 		{"kubeconfig", c.kubeconfig, isKubeconfig(c.kubeconfig), wantFile(c.kubeconfig, "a file that says how to reach a cluster")},
-		{"manifests", c.manifests, isFolder(c.manifests), wantFile(c.manifests, folder)},
+		{"manifests", c.manifests, isFolder(c.manifests) || c.local != "" && !isFile(c.manifests), wantFile(c.manifests, folder)},
 		{"templates", c.templates, isFolder(c.templates), wantFile(c.templates, folder)},
 		{"test", c.test, isFolder(c.test) || isFile(c.test), wantFile(c.test, "a file or a folder that exists")},
 		{"local", c.local, !isFile(c.local), "a folder, and this is a file"},

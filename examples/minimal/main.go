@@ -141,8 +141,7 @@ func backends(ctx context.Context, services k8swatch.Reader[*corev1.Service], sl
 		if !ok || s.Annotations["example.com/host"] == "" {
 			continue
 		}
-		host := s.Annotations["example.com/host"]
-		b := &backend{Name: fmt.Sprintf("%s_%s", s.Namespace, s.Name), Host: host, service: s}
+		b := &backend{Name: fmt.Sprintf("%s_%s", s.Namespace, s.Name), Host: s.Annotations["example.com/host"], service: s}
 		for _, slice := range slices.Get(s.Namespace, s.Name) {
 			for _, e := range slice.Endpoints {
 				if ports := slice.Ports; len(ports) > 0 && ports[0].Port != nil && ptr.Deref(e.Conditions.Ready, true) {

@@ -36,7 +36,6 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
-	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 	"github.com/hapticsdk/haptic/validate"
@@ -51,53 +50,6 @@ func main() {
 		fmt.Fprintln(stderr, "error:", err)
 		os.Exit(1)
 	}
-}
-
-// config is what the flags say.
-type config struct {
-	settings, manifests, kubeconfig, local, namespace, httpAddr, socket, debugAddr string
-	debugToken                                                                     observe.Token
-	test, leaderElect                                                              bool
-}
-
-func parseFlags(args []string, stderr io.Writer) (*config, error) {
-	c := &config{}
-	fs := flag.NewFlagSet("settings", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.StringVar(&c.settings, "settings", "", "`FILE` of settings, or configmap:NAMESPACE/NAME, whose key is settings.yaml; required")
-	fs.StringVar(&c.manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
-	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty: as kubectl does")
-	fs.StringVar(&c.local, "local", "", "`folder` for the state of a HAProxy on this host; empty: those behind Dataplane APIs, as dataplane in the settings says")
-	fs.StringVar(&c.namespace, "namespace", "", "of this controller: where the Lease is, and the pods and Secrets of settings that name no namespace; empty: by $POD_NAMESPACE or the service account, or default with -local and -test")
-	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only as the leader, by the Lease haptic-settings")
-	fs.BoolVar(&c.test, "test", false, "run the cases in the settings, and end")
-	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP: httpAddress in templates")
-	fs.StringVar(&c.socket, "endpoint-socket", "/var/run/haproxy/admin.sock", "runtime socket without -local: runtimeSocket in templates")
-	fs.StringVar(&c.debugAddr, "debug-addr", observe.DefaultAddr, "`host:port` for metrics, probes and, with a token, debug pages; or unix:/path of a socket that needs none; empty: none")
-	fs.Func("debug-token-file", "`file` with the token that the debug pages ask for, as bearer or in a browser as the password; required where -debug-addr is not loopback", func(s string) (err error) {
-		c.debugToken, err = observe.ReadToken(s)
-		return err
-	})
-	if err := fs.Parse(args); err != nil {
-		return nil, err
-	}
-	switch {
-	case c.settings == "" || fs.NArg() > 0:
-		return nil, errors.New("-settings is required, and nothing else than flags; -h lists them")
-	case c.leaderElect && c.manifests != "":
-		return nil, errors.New("-leader-elect needs a cluster, not -manifests")
-	case c.namespace != "":
-		return c, nil
-	}
-	var err error
-	if c.namespace, err = discover.OwnNamespace(os.Getenv); err == nil {
-		return c, nil
-	}
-	if c.local == "" && !c.test { // the pods of that namespace get the password
-		return nil, fmt.Errorf("-namespace is required without -local: %w", err)
-	}
-	c.namespace = "default"
-	return c, nil
 }
 
 // controller is everything that runs, wired together.

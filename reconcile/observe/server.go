@@ -146,7 +146,7 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	}
 	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("Server.Addr %q: want host:port, such as 127.0.0.1:9090, or unix:/path: %w", addr, err)
 	}
 	if !tcp.IP.IsLoopback() && s.Token == "" { // no host at all means all addresses
 		return nil, fmt.Errorf("%s: %w", addr, ErrNoToken)

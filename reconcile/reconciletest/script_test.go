@@ -93,7 +93,7 @@ func TestSetupThatFails(t *testing.T) {
 	for want, setup := range map[string]func(*Scene) (*Controller, error){
 		"setup: no such thing":          func(*Scene) (*Controller, error) { return nil, errors.New("no such thing") },
 		"setup: it returned no":         func(*Scene) (*Controller, error) { return nil, nil },
-		"a duration in Options is nega": func(s *Scene) (*Controller, error) { c, err := fixed(s); c.Options.Debounce = -1; return c, err },
+		"Options.Debounce is negative:": func(s *Scene) (*Controller, error) { c, err := fixed(s); c.Options.Debounce = -1; return c, err },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			err := play(t.Context(), "s.txtar", txtar.Parse([]byte("start\n")), setup)

@@ -72,12 +72,14 @@ func New(opts Options) (*Host, error) {
 	opts.RuntimeSocket = cmp.Or(opts.RuntimeSocket, filepath.Join(dir, "run", "haproxy.sock"))
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	opts.MaxOldWorkers = cmp.Or(opts.MaxOldWorkers, 8)
-	opts.StartTimeout = cmp.Or(max(opts.StartTimeout, 0), 30*time.Second)
+	opts.StartTimeout = cmp.Or(opts.StartTimeout, 30*time.Second)
 	switch longest := max(len(opts.MasterSocket), len(opts.RuntimeSocket)); {
 	case opts.Dir == "":
-		err = errors.New("no folder for the state: set Dir")
+		err = errors.New("LocalOptions.Dir is empty, no folder for the state: want a path")
 	case opts.MaxOldWorkers < 0:
-		err = fmt.Errorf("MaxOldWorkers is negative: %d", opts.MaxOldWorkers)
+		err = fmt.Errorf("LocalOptions.MaxOldWorkers is negative: %d: want 0, for 8, or more", opts.MaxOldWorkers)
+	case opts.StartTimeout < 0:
+		err = fmt.Errorf("LocalOptions.StartTimeout is negative: %s: want 0, for 30s, or more", opts.StartTimeout)
 	case longest > maxSocketPath:
 		err = fmt.Errorf("the path of a socket has %d bytes, more than %d: choose a shorter one", longest, maxSocketPath)
 	case err == nil:
