@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 )
@@ -41,6 +43,47 @@ func TestAPIServerOutage(t *testing.T) {
 	eventually(t, "so is a new Ingress", v.expect("new.test", "/", endpoint(host("12"), backendPort)))
 	c.expectReloads(mark, 1)
 	tr.noFailures(t, 1000)
+}
+
+// A controller that is killed while the API server is away, and started again: HAProxy
+// serves what is stored all the time, and what changed is taken when the API server
+// is back.
+func TestControllerRestartedDuringTheOutage(t *testing.T) {
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", site("web.test", "web"))
+	state := shortDir(t)
+	c := startController(t, options{state: state})
+	v := c.visit()
+	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	worker, tr := c.mustWorker(), startTraffic(t, v, "web.test")
+
+	env.cluster.api.kill()
+	if err := c.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-c.done
+	c = startController(t, options{state: state, notReady: true})
+	eventually(t, "HAProxy is adopted", func() error {
+		if !strings.Contains(c.out.String(), "adopted") {
+			return errors.New("nothing is said of it")
+		}
+		return nil
+	})
+	eventually(t, "HAProxy serves on", tr.keepsFlowing(400))
+	if _, err := c.page("/readyz"); err == nil {
+		t.Error("the controller is ready and knows no resource")
+	}
+	if err := env.cluster.startAPI(); err != nil {
+		t.Fatal(err)
+	}
+	k.endpoints("web", backendPort, host("11"))
+	eventuallyWithin(t, time.Minute, "a change is taken", answeredBy(v, "web.test", []string{endpoint(host("11"), backendPort)}))
+	if now := c.mustWorker(); now != worker {
+		t.Errorf("the worker is %d now and was %d", now, worker)
+	}
+	tr.noFailures(t, 500)
 }
 
 // What changed while the controller could not see it is found, not missed: an

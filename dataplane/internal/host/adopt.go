@@ -24,7 +24,8 @@ type orphan struct {
 
 // findOrphan finds the HAProxy of this folder by its command line, so that it finds
 // one that is about to start or that hangs, too. It returns nil if there is none. The
-// error wraps [config.ErrBusy] for one that another program or account runs.
+// error wraps [config.ErrBusy] for one that another program or account runs, and is
+// errReloads if it cannot tell now.
 func (h *Host) findOrphan() (*orphan, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -33,7 +34,16 @@ func (h *Host) findOrphan() (*orphan, error) {
 	var found *orphan
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || !slices.Contains(h.masterArguments(pid), "-W") {
+		if err != nil {
+			continue
+		}
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if len(line) == 0 {
+			if now := readStat(pid); !now.ended() && strings.HasPrefix(now.name, "haproxy") {
+				return nil, errReloads
+			}
+		}
+		if !slices.Contains(h.masterArguments(pid), "-W") {
 			continue
 		}
 		process, err := os.FindProcess(pid) // from here on the id is not given to another process
@@ -53,6 +63,10 @@ func (h *Host) findOrphan() (*orphan, error) {
 	}
 	return found, nil
 }
+
+// errReloads is for a HAProxy without a command line, which it has for a moment when
+// it replaces itself in a reload.
+var errReloads = errors.New("a HAProxy reloads")
 
 // masterArguments returns the command line of a process that leads its group, as
 // each master does, and that reads the configuration of this folder; else nil.
@@ -89,19 +103,22 @@ func (h *Host) adopt(left *orphan) *process {
 // lookForEnd is how often an adopted HAProxy is looked at.
 const lookForEnd = 50 * time.Millisecond
 
-// awaitAbsence waits until no HAProxy listens on the master socket. To start
-// another one would take the sockets of the first away.
-func (h *Host) awaitAbsence(ctx context.Context) error {
+// awaitOrphan returns the HAProxy to adopt. If there is none, it waits until no other
+// one listens on the master socket: to start one would take its sockets away.
+func (h *Host) awaitOrphan(ctx context.Context) (left *orphan, err error) {
 	var master int
 	late := pollFor(h.orphans, func() bool {
-		procs, err := h.master.Procs(ctx)
+		if left, err = h.findOrphan(); left != nil || err != nil {
+			return !errors.Is(err, errReloads)
+		}
+		procs, unknown := h.master.Procs(ctx)
 		master = procs.MasterPID
-		return haproxyctl.Absent(err) || ctx.Err() != nil
+		return haproxyctl.Absent(unknown) || ctx.Err() != nil
 	})
-	if late == nil {
-		return nil
+	if late != nil {
+		err = h.foreign(master)
 	}
-	return h.foreign(master)
+	return left, err
 }
 
 func (h *Host) foreign(pid int) error {
@@ -118,8 +135,8 @@ func (h *Host) user() int {
 
 // procStat is what the kernel says of a process, see proc_pid_stat(5).
 type procStat struct {
-	state, began string
-	group, user  int
+	name, state, began string
+	group, user        int
 }
 
 // ended holds for a process that only waits for its parent to notice, too.
@@ -130,12 +147,13 @@ func readStat(pid int) (s procStat) {
 	raw, err1 := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	info, err2 := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	// The name stands in parentheses and may hold anything.
-	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	begin, end := bytes.IndexByte(raw, '('), bytes.LastIndexByte(raw, ')')
+	fields := strings.Fields(string(raw[end+1:]))
 	_, users, _ := strings.Cut(string(info), "\nUid:")
 	if errors.Join(err1, err2) != nil || len(fields) < 20 {
 		return s
 	}
-	s.state, s.began = fields[0], fields[19]
+	s.name, s.state, s.began = string(raw[begin+1:end]), fields[0], fields[19]
 	_, err1 = fmt.Sscan(fields[2], &s.group)
 	_, err2 = fmt.Sscan(users, new(int), &s.user)
 	if errors.Join(err1, err2) != nil {

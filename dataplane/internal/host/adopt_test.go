@@ -82,6 +82,23 @@ func TestAdoptWhileItStarts(t *testing.T) {
 
 func (s *site) ask1() startReply { return s.Host.ask(s.Context(), false) }
 
+// One that is killed while HAProxy reloads: the reload ends, and nothing else is done.
+func TestAdoptWhileItReloads(t *testing.T) {
+	t.Parallel()
+	s, p := left(t, Options{})
+	s.serves("first")
+	for range 5 {
+		require.NoError(t, p.master.Signal(syscall.SIGUSR2))
+		found, err := s.awaitOrphan(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, p.master.Pid, found.Pid)
+	}
+	running(t, s.Host)
+	require.Zero(t, s.sync(s.text("first", "server a 192.0.2.1:80")).Reloads)
+	require.Equal(t, "first", s.body())
+	require.False(t, p.hasEnded())
+}
+
 // A HAProxy that hangs is taken over, and not started a second time.
 func TestAdoptOneThatHangs(t *testing.T) {
 	t.Parallel()

@@ -96,9 +96,7 @@ func (h *Host) takeFolder(ctx context.Context) (left *orphan, release func(), er
 	case errors.Is(err, unix.EWOULDBLOCK):
 		err = fmt.Errorf("%s: %w", h.opts.Dir, config.ErrBusy)
 	case err == nil && !h.opts.NoStart:
-		if left, err = h.findOrphan(); left == nil && err == nil {
-			err = h.awaitAbsence(ctx)
-		}
+		left, err = h.awaitOrphan(ctx)
 	}
 	if err == nil {
 		err = h.recover(h.opts.NoStart || left != nil)
