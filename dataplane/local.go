@@ -74,6 +74,7 @@ type ProcessEvent struct {
 	Err   error         // why it does not serve now, with what it said last; nil: it does
 	Tries int           // starts that failed in a row, this one included
 	Away  time.Duration // how long it did not serve, where it does again
+	Times int           // how often it ended or fell silent, with less than 5 min in between
 }
 
 // ProcessKind is a kind of [ProcessEvent].
@@ -129,7 +130,7 @@ func NewLocal(opts LocalOptions) (*Local, error) {
 	}
 	if tell := opts.OnProcess; tell != nil {
 		inner.OnProcess = func(e host.ProcessEvent) {
-			tell(ProcessEvent{Kind: ProcessKind(e.Kind), PID: e.PID, Err: errorOf(localName, e.Err), Tries: e.Tries, Away: e.Away})
+			tell(ProcessEvent{Kind: ProcessKind(e.Kind), PID: e.PID, Err: errorOf(localName, e.Err), Tries: e.Tries, Away: e.Away, Times: e.Times})
 		}
 	}
 	h, err := host.New(inner)

@@ -74,7 +74,7 @@ func TestLocalSaysWhatHAProxyDoes(t *testing.T) {
 	require.NoError(t, h.local.Serving())
 	serves := func() bool { return h.local.Serving() == nil }
 	want := []dataplane.ProcessKind{dataplane.ProcessStarted}
-	for range 4 {
+	for n := range 4 {
 		before := l.last().PID
 		require.NoError(t, syscall.Kill(before, syscall.SIGKILL))
 		want = append(want, dataplane.ProcessEnded, dataplane.ProcessStarted)
@@ -82,6 +82,7 @@ func TestLocalSaysWhatHAProxyDoes(t *testing.T) {
 		require.Equal(t, want, l.kinds())
 		require.NotEqual(t, before, l.last().PID)
 		require.NotZero(t, l.last().Away)
+		require.Equal(t, n+1, l.last().Times)
 		within(t, "it serves", serves)
 	}
 	var e *dataplane.Error

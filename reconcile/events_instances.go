@@ -145,15 +145,15 @@ func (e InstancesChanged) Report() event.Report {
 func OfProcess(instance string, e dataplane.ProcessEvent) event.Event {
 	switch e.Kind {
 	case dataplane.ProcessEnded:
-		return HAProxyEnded{Instance: instance, PID: e.PID, Err: e.Err}
+		return HAProxyEnded{Instance: instance, PID: e.PID, Err: e.Err, Times: e.Times}
 	case dataplane.ProcessStartFailed:
 		return HAProxyStartFailed{Instance: instance, Tries: e.Tries, Err: e.Err}
 	case dataplane.ProcessSilent:
-		return HAProxySilent{Instance: instance, PID: e.PID, Err: e.Err}
+		return HAProxySilent{Instance: instance, PID: e.PID, Err: e.Err, Times: e.Times}
 	case dataplane.ProcessAnswers:
-		return HAProxyAnswers{Instance: instance, PID: e.PID, Away: e.Away}
+		return HAProxyAnswers{Instance: instance, PID: e.PID, Away: e.Away, Times: e.Times}
 	}
-	return HAProxyStarted{Instance: instance, PID: e.PID, Adopted: e.Kind == dataplane.ProcessAdopted, Tries: e.Tries, Away: e.Away}
+	return HAProxyStarted{Instance: instance, PID: e.PID, Adopted: e.Kind == dataplane.ProcessAdopted, Tries: e.Tries, Away: e.Away, Times: e.Times}
 }
 
 // HAProxyStarted says that the HAProxy on this host runs.
@@ -163,6 +163,7 @@ type HAProxyStarted struct {
 	Adopted  bool          // it goes on from a controller that was killed
 	Tries    int           // starts that failed before, in a row
 	Away     time.Duration // how long there was none; 0: it is the first of this process
+	Times    int           // as in HAProxyEnded
 }
 
 // Report implements [event.Event].
@@ -171,7 +172,7 @@ func (e HAProxyStarted) Report() event.Report {
 	if e.Adopted {
 		verb = "was adopted"
 	}
-	return event.Report{Name: "haproxy.started", Level: slog.LevelInfo, Instance: e.Instance,
+	return event.Report{Name: "haproxy.started", Level: slog.LevelInfo, Instance: e.Instance, Repeat: fallsToCount(e.Times),
 		Sentence: "HAProxy " + verb + ", as process " + strconv.Itoa(e.PID) + afterFailures(e.Tries) + away(e.Away),
 		Metrics:  []event.Metric{{Name: "haproxy_starts_total", Help: "Starts of the HAProxy on this host, adopted ones included.", Value: 1}}}
 }
@@ -182,11 +183,12 @@ type HAProxyEnded struct {
 	Instance string
 	PID      int // of its master
 	Err      error
+	Times    int // that it ended or fell silent, with less than 5 min in between
 }
 
 // Report implements [event.Event].
 func (e HAProxyEnded) Report() event.Report {
-	return event.Report{Name: "haproxy.ended", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Sentence: textOf(e.Err),
+	return event.Report{Name: "haproxy.ended", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Repeat: fallsToCount(e.Times), Sentence: textOf(e.Err) + inAShortTime(e.Times),
 		Metrics: []event.Metric{{Name: "haproxy_ends_total", Help: "Times that the HAProxy on this host ended unasked.", Value: 1}}}
 }
 
@@ -210,11 +212,13 @@ type HAProxySilent struct {
 	Instance string
 	PID      int // of its master; 0: another program runs it
 	Err      error
+	Times    int // as in HAProxyEnded
 }
 
 // Report implements [event.Event].
 func (e HAProxySilent) Report() event.Report {
-	return event.Report{Name: "haproxy.silent", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Sentence: textOf(e.Err)}
+	return event.Report{Name: "haproxy.silent", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Repeat: fallsToCount(e.Times),
+		Sentence: textOf(e.Err) + inAShortTime(e.Times)}
 }
 
 // HAProxyAnswers says that the HAProxy on this host answers again.
@@ -222,11 +226,24 @@ type HAProxyAnswers struct {
 	Instance string
 	PID      int // of its master; 0: another program runs it
 	Away     time.Duration
+	Times    int // as in HAProxyEnded
 }
 
 // Report implements [event.Event].
 func (e HAProxyAnswers) Report() event.Report {
-	return event.Report{Name: "haproxy.answers", Level: slog.LevelInfo, Instance: e.Instance, Sentence: "HAProxy answers again" + away(e.Away)}
+	return event.Report{Name: "haproxy.answers", Level: slog.LevelInfo, Instance: e.Instance, Repeat: fallsToCount(e.Times), Sentence: "HAProxy answers again" + away(e.Away)}
+}
+
+// fallsToCount is the Repeat of a HAProxy that fell so often: each of the first four
+// has a line, and then each doubling.
+func fallsToCount(times int) int { return max(0, times-3) }
+
+// inAShortTime says how often it fell.
+func inAShortTime(times int) string {
+	if times < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d times in a short time)", times)
 }
 
 // away says for how long HAProxy did not serve.

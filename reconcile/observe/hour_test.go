@@ -213,6 +213,23 @@ func TestAnHourOfFailure(t *testing.T) {
 	}
 }
 
+// TestAnHourOfEnds: a HAProxy that ends each two seconds has a line for each of the
+// first ends and starts, and then at each doubling.
+func TestAnHourOfEnds(t *testing.T) {
+	var log bytes.Buffer
+	bus := eventbus.New(nil)
+	observe.Comment(bus, logTo(&log))
+	for n := range 1800 {
+		publish(bus, reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessEnded, PID: 100 + n, Err: fmt.Errorf("HAProxy (process %d) ended: signal: killed", 100+n), Times: n + 1}),
+			reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 101 + n, Away: time.Second, Times: n + 1}))
+	}
+	deliver(t, bus)
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	require.Len(t, lines, 2*(3+11), "%s", &log)
+	require.Contains(t, lines[len(lines)-2], "(1027 times in a short time)")
+	require.Equal(t, 4, strings.Count(strings.Join(lines[:8], "\n"), "ended: signal: killed"), "four kills in a row leave a trace")
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -20,6 +20,7 @@ type ProcessEvent struct {
 	Err   error
 	Tries int
 	Away  time.Duration
+	Times int
 }
 
 // The kinds of a ProcessEvent.
@@ -39,6 +40,9 @@ const (
 	askedFor = time.Second
 )
 
+// flapTime is how soon after an end, or a silence, another one counts as a repetition.
+const flapTime = 5 * time.Minute
+
 // logProcess is for where nobody else is told: of starts that fail in a row the first,
 // and then each doubling.
 func (h *Host) logProcess(e ProcessEvent) {
@@ -57,6 +61,8 @@ type status struct {
 	tell  func(ProcessEvent)
 	since time.Time // it does not serve
 	tries int       // starts that failed in a row
+	fell  time.Time // when it last ended or fell silent
+	times int       // how often it did, without flapTime in between
 
 	mu  sync.Mutex
 	err error // why it does not serve; nil: it does
@@ -86,7 +92,13 @@ func (s *status) becomes(kind string, pid int, err error) {
 	if kind == StartFailed {
 		s.tries++
 	}
-	e.Tries = s.tries
+	if kind == Ended || kind == Silent {
+		if time.Since(s.fell) > flapTime {
+			s.times = 0
+		}
+		s.fell, s.times = time.Now(), s.times+1
+	}
+	e.Tries, e.Times = s.tries, s.times
 	switch {
 	case err != nil && s.since.IsZero():
 		s.since = time.Now()
