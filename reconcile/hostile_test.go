@@ -68,7 +68,7 @@ func (w *town) Render(ctx context.Context) (*Rendered, error) {
 	rendered, err := o.Render(ctx)
 	if err == nil && strings.Contains(rendered.Config.Main(), "stuck") {
 		<-ctx.Done()
-		return nil, ctx.Err()
+		return &Rendered{Origins: rendered.Origins}, ctx.Err()
 	}
 	return rendered, err
 }
@@ -77,8 +77,15 @@ func (w *town) Validate(ctx context.Context, cfg *dataplane.Config) error {
 	w.mu.Lock()
 	w.checks++
 	w.mu.Unlock()
+	took := 100 * time.Millisecond
+	if strings.Contains(cfg.Main(), "endless") {
+		took = 30 * time.Second
+	}
 	select {
-	case <-time.After(100 * time.Millisecond):
+	case <-time.After(took):
+		if took > time.Second {
+			return context.DeadlineExceeded
+		}
 	case <-ctx.Done():
 		return ctx.Err()
 	}

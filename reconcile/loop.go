@@ -40,11 +40,13 @@ type Loop struct {
 	running bool   // one of Run, Once and Preview
 	hurry   func() // ends a trial that takes too long
 
-	refusing   sync.Mutex // one refusal at a time is told the renderer
-	rendering  sync.Mutex // one render at a time: Run, Once and Preview share the renderer
-	lastID     uint64     // guarded by rendering, as is what follows
-	attempts   int        // to render and validate, of the reconciliation under way
-	failures   int        // reconciliations that failed, in a row
+	refusing   sync.Mutex    // one refusal at a time is told the renderer
+	rendering  sync.Mutex    // one render at a time: Run, Once and Preview share the renderer
+	lastID     uint64        // guarded by rendering, as is what follows
+	attempts   int           // to render and validate, of the reconciliation under way
+	failures   int           // reconciliations that failed, in a row
+	longest    time.Duration // of the validations of what was valid
+	rendered   time.Duration // what the last valid render took
 	quarantine quarantine
 }
 

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -150,6 +151,9 @@ func (l *Loop) adopt(id uint64, s *search) {
 	}
 	for _, r := range aside {
 		q.setAside(r, left.stands(r.identity()), now)
+		if s.hung > 0 {
+			q.rulings[r.identity()].Fault.Message = fmt.Sprintf("it changed, and to render and validate what changed took longer than %s: it is tried apart from others, with more time", l.leash())
+		}
 		s.last.excluded = append(s.last.excluded, r)
 	}
 	s.last.aside = len(aside)

@@ -42,7 +42,7 @@ func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err
 	}
 	took := time.Since(start) / time.Duration(l.attempts)
 	unchanged = l.complete(v, reasons, start)
-	if tried := l.trials(ctx, max(trialPatience, 2*took)); tried != nil {
+	if tried := l.trials(ctx, max(trialPatience, 2*took, 2*l.longest)); tried != nil {
 		return tried, false, nil
 	}
 	return v, unchanged, nil
@@ -205,6 +205,9 @@ func (l *Loop) tryOnce(ctx context.Context, leave leaving) *attempt {
 		if err != nil {
 			a.fail(ctx, l.live.Load().RenderTimeout, "validate", err)
 		}
+	}
+	if a.err == nil {
+		l.longest, l.rendered = max(l.longest, a.validateTook), a.renderTook
 	}
 	l.attempts++
 	eventbus.Publish(l.bus, AttemptCompleted{ID: l.lastID, Excluded: len(a.excluded), At: began,

@@ -81,8 +81,13 @@ type search struct {
 	why     string // no resource is to blame
 	tired   bool   // it ended before its time
 	yielded bool   // so did this trial, as a reconciliation waits
+	short   bool   // so did this trial, in the middle of an attempt
 
 	restarts int // of halving, as more changed meanwhile
+
+	cut     *attempt // it took longer than the leash
+	hung    int      // attempts that did
+	patient bool     // it waits for all others as long as they take
 
 	spoilt    bool // this trial, by something bad of another namespace
 	undecided bool // it is not known which of those that are due is at fault
@@ -123,10 +128,11 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 	s.bare = map[identity]bool{}
 	first = s.without(ctx, nil)
 	s.last = first
-	if first.err == nil || !first.verdict || s.loop.opts.NoQuarantine {
+	s.isolate(ctx)
+	if s.last.err == nil || !s.last.verdict || s.loop.opts.NoQuarantine {
 		return first
 	}
-	key := fmt.Sprintf("%s of %d", first.key(), len(s.known(ctx))) // with more resources another one may be right
+	key := fmt.Sprintf("%s of %d", s.last.key(), len(s.known(ctx))) // with more resources another one may be right
 	if q.gaveUp == key {
 		s.why = q.why
 		return first
@@ -139,6 +145,9 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 		culprits := s.culprits(ctx)
 		if s.why = s.whyTemplates(ctx, culprits); s.why == "" && len(culprits) == 0 && s.steps() == steps {
 			culprits = s.unnamed(ctx)
+		}
+		if s.isolate(ctx) {
+			continue
 		}
 		if s.why != "" {
 			q.gaveUp, q.why = key, s.why
@@ -154,6 +163,7 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 		}
 		if s.last.err != nil {
 			s.last = s.without(ctx, nil)
+			s.isolate(ctx)
 		}
 	}
 	return first
@@ -261,7 +271,17 @@ func (s *search) without(ctx context.Context, some []Resource) *attempt {
 			l.before[r.identity()] = v
 		}
 	}
-	return s.loop.attempt(ctx, l)
+	if !s.maySetAside() || s.patient || s.loop.opts.NoQuarantine {
+		return s.loop.attempt(ctx, l)
+	}
+	bounded, end := context.WithTimeout(ctx, s.loop.leash())
+	defer end()
+	a := s.loop.attempt(bounded, l)
+	if a.err != nil && !a.verdict && bounded.Err() != nil && ctx.Err() == nil {
+		s.cut = a
+		a.err.Err = fmt.Errorf("it took longer than %s and is given up for now: what changed is tried apart: %w", s.loop.leash(), a.err.Err)
+	}
+	return a
 }
 
 // hostile closes the namespaces of what changed during a search that they take part in,

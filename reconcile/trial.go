@@ -65,6 +65,32 @@ func (s *search) spoil(ctx context.Context, r Resource) {
 	}
 }
 
+// leash is how long an attempt with several changes may take, or twice as long as one
+// usually takes where that is more. None has it as long as there is no valid configuration.
+const leash = time.Second
+
+// leash is that of an attempt: twice the longest validation of what was valid, and the
+// render before.
+func (l *Loop) leash() time.Duration { return max(leash, 2*(l.longest+l.rendered)) }
+
+// isolate sets aside what changed where an attempt was cut, and tries again without that.
+// It reports whether there was one. Without it one object with which a template or haproxy
+// hangs holds up the changes of all others until the time-out, each time.
+func (s *search) isolate(ctx context.Context) (was bool) {
+	for ; s.cut != nil && ctx.Err() == nil; was = true {
+		changed, steps := s.changed(ctx, s.cut, s.excluded()), s.steps()
+		s.cut, s.hung = nil, s.hung+1
+		if s.hung > 1 { // it changes faster than it can be set aside
+			s.closeAll(ctx, changed, func(Resource) bool { return true })
+		} else {
+			s.aside = append(s.aside, changed...)
+		}
+		s.patient = s.steps() == steps
+		s.last = s.without(ctx, nil)
+	}
+	return was
+}
+
 // closed are namespaces in which all is left out that changed since a configuration
 // was valid, also what changes while the search goes on.
 type closed struct {
@@ -204,7 +230,8 @@ func (l *Loop) trials(ctx context.Context, patience time.Duration) (newest *vali
 		return cmp.Or(cmp.Compare(turns[a], turns[b]), count[a]-count[b], strings.Compare(a, b))
 	}) {
 		turns[namespace] = l.lastID
-		if v := l.trial(ctx, namespace, patience); v != nil {
+		delete(count, namespace)
+		if v := l.trial(ctx, namespace, patience, len(count) > 0); v != nil {
 			newest = v
 		}
 		if len(l.wake) > 0 || ctx.Err() != nil {
@@ -245,7 +272,7 @@ func (l *Loop) yielding(ctx context.Context, patience time.Duration) (context.Co
 // valid with some of that is the newest configuration; nil says that there is none.
 // A trial that fails is no news. One that takes several attempts goes on in the next
 // reconciliation where that is asked for already.
-func (l *Loop) trial(ctx context.Context, namespace string, patience time.Duration) *validated {
+func (l *Loop) trial(ctx context.Context, namespace string, patience time.Duration, more bool) *validated {
 	now := time.Now()
 	others, all := l.quarantine.resources(now)
 	var due []Resource
@@ -261,9 +288,17 @@ func (l *Loop) trial(ctx context.Context, namespace string, patience time.Durati
 	}
 	reasons := []string{"a trial of " + due[0].String() + andMore(len(due)-1)}
 	id, start := l.begin(reasons)
+	if tried := l.quarantine.rulings[due[0].identity()].Trials; patience < leash { // one that was cut gets more time
+		patience = min(patience*time.Duration(1+tried), leash)
+	}
 	s := &search{loop: l, start: others, due: due, proven: true}
 	bounded, end := l.yielding(ctx, patience)
+	if more { // the next one waits, too
+		end()
+		bounded, end = context.WithTimeout(ctx, patience)
+	}
 	s.run(bounded)
+	s.short = bounded.Err() != nil
 	end()
 	if s.last.err == nil {
 		v := l.found(id, s)
@@ -293,6 +328,9 @@ func (l *Loop) sentence(id uint64, s *search, now time.Time) {
 			l.judge(id, s.blamed[n], l.quarantine.rulings[r.identity()].before, now)
 		} else if !progress && !s.spoilt && (!s.undecided || i >= len(s.due)/2) {
 			l.inVain(id, r, now)
+			if v := l.quarantine.rulings[r.identity()]; s.short { // it needs more time, or for ever
+				v.RetryAt = now.Add(backOff(relapseWait, l.opts.TrialMax, v.Trials))
+			}
 		}
 	}
 }
