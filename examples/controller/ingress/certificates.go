@@ -46,6 +46,7 @@ func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
 	}
 	cert := b.certificate(field.sub(".secretName"), t.SecretName)
 	if cert == nil {
+		b.keepTLS(field.sub(".secretName"), t)
 		return
 	}
 	hosts := t.Hosts

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"path/filepath"
 	"strings"
@@ -50,6 +51,26 @@ func (b *builder) inTurnAgain() {
 				b.begin(w.ing)
 			}
 			w.add()
+		}
+	}
+}
+
+// keepTLS leaves hosts with the Secret that serves them, as long as it is there, while
+// the one that an Ingress names now cannot be used: it may have yet to be made.
+func (b *builder) keepTLS(field fieldPath, t *networkingv1.IngressTLS) {
+	ns := b.ing.Namespace
+	for _, host := range t.Hosts {
+		had := b.had[claim{tlsHost, host}]
+		name, ours := strings.CutPrefix(strings.TrimSuffix(had.serves, ".pem"), ns+"_")
+		name = strings.ReplaceAll(name, "_", ".")
+		if file := dataplane.FileName(dataplane.Certificate, ns+"_"+name); !ours || file != had.serves || name == t.SecretName || b.owners.problem(host, ns) != "" {
+			continue
+		} else if b.certs[file] == nil {
+			b.certs[file] = b.makeCertificate(file, name)
+		}
+		if old := b.certs[had.serves]; old.File != "" {
+			b.warn(field, fmt.Sprintf("until Secret %s/%s can be used, Secret %s serves %s", ns, t.SecretName, old.secret, host))
+			b.inTurn(claim{tlsHost, host}, old.File, func() { b.addTLSHost(field, old, host) })
 		}
 	}
 }

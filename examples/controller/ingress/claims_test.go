@@ -94,3 +94,41 @@ func serves(t *testing.T, r *Routes) string {
 	require.Len(t, all, 1)
 	return all[0]
 }
+
+// TestAnotherSecretThatIsNotThere: a host stays with the Secret that serves it until the
+// one that its Ingress names now can be used, also after a restart; never with that of
+// another namespace, nor with one that is gone.
+func TestAnotherSecretThatIsNotThere(t *testing.T) {
+	crt, key := certificate(t)
+	w := newTenants(by("shop", 1, withTLS(ingress("web"), "x.test", "old.one")))
+	add := func(ns, name string) {
+		w.secrets[ns+"/"+name] = secret(name, crt, key)
+		w.secrets[ns+"/"+name].Namespace = ns
+	}
+	add("shop", "old.one")
+	deployed := w.build(t)
+	require.Equal(t, "shop_old_one.pem", serves(t, deployed))
+	w.ingresses[0] = by("shop", 1, withTLS(ingress("web"), "x.test", "new"))
+	for range 2 {
+		for range 2 {
+			r := w.build(t)
+			require.Equal(t, "shop_old_one.pem", serves(t, r))
+			require.Len(t, r.Refused, 2)
+			require.Contains(t, r.Refused[0].String(), "spec.tls[0].secretName: there is no Secret shop/new")
+			require.Contains(t, r.Refused[1].String(), "spec.tls[0].secretName: until Secret shop/new can be used, Secret shop/old.one serves x.test")
+			require.True(t, r.Refused[1].Warning)
+		}
+		w.restart(t, deployed)
+	}
+	add("shop", "new")
+	require.Equal(t, "shop_new.pem", serves(t, w.build(t)))
+	require.Empty(t, w.build(t).Refused)
+
+	w.ingresses[0] = by("shop", 1, withTLS(ingress("web"), "x.test", "newer"))
+	delete(w.secrets, "shop/new")
+	require.Empty(t, w.build(t).Certificates, "it is gone")
+
+	w.restart(t, deployed)
+	w.ingresses = []*networkingv1.Ingress{by("evil", 1, withTLS(ingress("web"), "x.test", "none"))}
+	require.Empty(t, w.build(t).Certificates)
+}
