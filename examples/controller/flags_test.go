@@ -80,7 +80,7 @@ func TestFlagsAreChecked(t *testing.T) {
 		{[]string{"-https-addr", "127.0.0.1:7,[::1]:8080"}, []string{`-https-addr "127.0.0.1:7,[::1]:8080": want another address than -http-addr ":8080", which has the same`}},
 		{[]string{"-debug-addr", "127.0.0.1:8443"}, []string{`-debug-addr "127.0.0.1:8443": want another address than -https-addr ":8443", which has the same`}},
 		{[]string{"-allow-endpoint", "10.0.0.1"}, []string{`-allow-endpoint "10.0.0.1": want a range such as 10.0.0.0/8 or fd00::/8`}},
-		{[]string{"-shared-host", "shop_1.test"}, []string{`-shared-host "shop_1.test": "shop_1.test" is not a host name`}},
+		{[]string{"-shared-host", "shop_1.test"}, []string{`-shared-host "shop_1.test": "shop_1.test" is not a host name, it holds '_'; letters a-z, digits, "-" and "." are allowed`}},
 		{[]string{"-limit", "paths-per-ingress=x"}, []string{`-limit "paths-per-ingress=x": paths-per-ingress: "x" is not a number above 0`}},
 		{[]string{"-debounce", "x", "-namespace", "X", "-maxconn", "-1"}, []string{`-debounce "x": want a duration, such as 1m30s`, "-maxconn -1: want 0 or more", `-namespace "X": ` + label}},
 	} {
