@@ -229,7 +229,7 @@ func TestLocalHangingHAProxy(t *testing.T) {
 	require.NoError(t, err)
 	_, err = local.Sync(t.Context(), config)
 	require.ErrorIs(t, err, dataplane.ErrNotRunning)
-	require.ErrorContains(t, err, "not ready within 100ms")
+	require.ErrorContains(t, err, "did not answer within 1")
 	current, err := local.Current(t.Context())
 	require.NoError(t, err)
 	require.Nil(t, current)

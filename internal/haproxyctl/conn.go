@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/hapticsdk/haptic/internal/late"
 )
 
 // MaxPayload is the number of bytes up to which a command with its payload
@@ -48,14 +50,15 @@ type Conn struct {
 // Dial connects to the stats socket at path.
 func Dial(ctx context.Context, path string) (*Conn, error) {
 	d := net.Dialer{Timeout: answerTimeout}
+	begin := time.Now()
 	nc, err := d.DialContext(ctx, "unix", path)
 	if err != nil {
-		return nil, err
+		return nil, inTime(ctx, err, "the stats socket of HAProxy", begin)
 	}
 	c := &Conn{Conn: nc, most: maxAnswer}
 	if _, err := c.roundTrip(ctx, "prompt\n", 1); err != nil {
 		_ = nc.Close()
-		return nil, fmt.Errorf("interactive mode: %w", err)
+		return nil, err
 	}
 	return c, nil
 }
@@ -162,13 +165,14 @@ func Plain(s string) bool {
 
 // roundTrip sends text and reads n answers.
 func (c *Conn) roundTrip(ctx context.Context, text string, n int) ([]string, error) {
+	begin, who := time.Now(), "the stats socket of HAProxy"
 	stop, err := arm(ctx, c.Conn)
 	if err != nil {
-		return nil, err
+		return nil, inTime(ctx, err, who, begin)
 	}
 	defer stop()
 	if _, err := c.Write([]byte(text)); err != nil {
-		return nil, contextError(ctx, err)
+		return nil, inTime(ctx, err, who, begin)
 	}
 	var answers []string
 	chunk := make([]byte, 16<<10)
@@ -186,7 +190,7 @@ func (c *Conn) roundTrip(ctx context.Context, text string, n int) ([]string, err
 		read, err := c.Read(chunk)
 		c.buf = append(c.buf, chunk[:read]...)
 		if err != nil {
-			return answers, contextError(ctx, err)
+			return answers, inTime(ctx, err, who, begin)
 		}
 	}
 	return answers, nil
@@ -204,9 +208,16 @@ func arm(ctx context.Context, conn net.Conn) (stop func(), err error) {
 	return func() { cancel() }, nil
 }
 
-func contextError(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
+// inTime words the error of an exchange that began at that time.
+func inTime(ctx context.Context, err error, who string, begin time.Time) error {
+	var timeout net.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
+	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
+		return &late.Error{What: who + " did not answer", After: time.Since(begin)}
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hapticsdk/haptic/internal/printable"
 )
@@ -165,14 +166,15 @@ func (m *Master) Reload(ctx context.Context) (Outcome, []string, error) {
 
 func (m *Master) command(ctx context.Context, command string) (string, error) {
 	d := net.Dialer{Timeout: answerTimeout}
+	begin, who := time.Now(), "the HAProxy master"
 	conn, err := d.DialContext(ctx, "unix", m.Path)
 	if err != nil {
-		return "", err
+		return "", inTime(ctx, err, who, begin)
 	}
 	defer func() { _ = conn.Close() }()
 	stop, err := arm(ctx, conn)
 	if err != nil {
-		return "", err
+		return "", inTime(ctx, err, who, begin)
 	}
 	defer stop()
 	_, err = conn.Write([]byte(command + "\n"))
@@ -180,10 +182,10 @@ func (m *Master) command(ctx context.Context, command string) (string, error) {
 		err = unix.CloseWrite() // then the master answers and closes
 	}
 	if err != nil {
-		return "", contextError(ctx, err)
+		return "", inTime(ctx, err, who, begin)
 	}
 	answer, err := io.ReadAll(io.LimitReader(conn, 1<<20))
-	return string(answer), contextError(ctx, err)
+	return string(answer), inTime(ctx, err, who, begin)
 }
 
 // ParseProcs reads the answer to "show proc" as it is: a worker that is listed

@@ -108,7 +108,7 @@ func TestAdoptOneThatHangs(t *testing.T) {
 	defer func() { require.NoError(t, p.master.Signal(syscall.SIGCONT)) }()
 	running(t, s.Host)
 	_, err := s.Sync(t.Context(), parse(t, s.text("second")), change.Limits{})
-	require.ErrorIs(t, err, config.ErrNotRunning)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Equal(t, "first", s.body())
 	require.False(t, p.hasEnded())
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/dataplane/internal/socket"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
+	"github.com/hapticsdk/haptic/internal/late"
 )
 
 // Options say where a [Host] keeps its state and which HAProxy it runs. Package
@@ -142,6 +143,7 @@ func (h *Host) Probe(ctx context.Context) (change.Target, error) {
 
 // lock waits for its turn, no longer than ctx allows.
 func (h *Host) lock(ctx context.Context) error {
+	begin := time.Now()
 	if ctx.Err() == nil {
 		select {
 		case <-h.turn:
@@ -149,7 +151,15 @@ func (h *Host) lock(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	return fail("wait", ctx.Err())
+	return fail("wait", waited(ctx, begin, "the call before this one did not end"))
+}
+
+// waited words the end of a context.
+func waited(ctx context.Context, begin time.Time, what string) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	return &late.Error{What: what, After: time.Since(begin), GoesOn: "nothing was changed"}
 }
 
 func (h *Host) unlock() { h.turn <- struct{}{} }

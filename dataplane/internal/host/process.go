@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
+	"github.com/hapticsdk/haptic/internal/late"
 )
 
 // process is a haproxy in master-worker mode, in a process group of its own. This
@@ -29,7 +31,8 @@ type process struct {
 // that lives as long as haproxy may: when the thread ends, the kernel stops haproxy.
 func (h *Host) startProcess() (*process, error) {
 	fail := func(err error) (*process, error) {
-		return nil, &config.Error{Stage: "start", File: h.opts.Binary, Err: fmt.Errorf("%w: %w", config.ErrNotRunning, err)}
+		err = &worded{"HAProxy cannot be started: " + err.Error(), errors.Join(config.ErrNotRunning, err)}
+		return nil, &config.Error{Stage: "start", File: h.opts.Binary, Err: err}
 	}
 	binary, err := haproxyctl.FindBinary(h.opts.Binary)
 	if err != nil {
@@ -184,13 +187,39 @@ func poll(ctx context.Context, ended <-chan struct{}, ask func() bool) error {
 	return nil
 }
 
+// keeps says what goes on where the master does not answer.
+const keeps = "HAProxy keeps its last configuration"
+
 // await asks the master until its processes are as wanted, or ctx or the process
-// ends. A master that reloads is away for a while.
-func (h *Host) await(ctx context.Context, p *process, wanted func(haproxyctl.Procs) bool) (procs haproxyctl.Procs, err error) {
+// ends. A master that reloads is away for a while. Where ctx ends first, the error says
+// what goes on.
+func (h *Host) await(ctx context.Context, p *process, goesOn string, wanted func(haproxyctl.Procs) bool) (procs haproxyctl.Procs, err error) {
+	begin, silent := time.Now(), true
 	err = poll(ctx, p.done(), func() bool {
-		var unknown error
-		procs, unknown = h.master.Procs(ctx)
-		return unknown == nil && wanted(procs)
+		now, unknown := h.master.Procs(ctx)
+		if ctx.Err() == nil {
+			procs, silent = now, unknown != nil
+		}
+		return unknown == nil && wanted(now)
 	})
-	return procs, err
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return procs, err
+	}
+	master := procs.MasterPID
+	if p != nil {
+		master = p.pid()
+	}
+	what, why := "the HAProxy master", ""
+	if master != 0 {
+		what += fmt.Sprintf(" (process %d)", master)
+	}
+	if silent {
+		what += " did not answer"
+	} else {
+		what += " had no worker that serves"
+	}
+	if readStat(master).state == "T" {
+		why = "it is stopped (SIGSTOP), and "
+	}
+	return procs, &late.Error{What: what, After: time.Since(begin), GoesOn: why + goesOn}
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
+// unknownEnd is for a reload that the master was told, and that is not over.
+const unknownEnd = "the reload may end yet, and the next Sync finds out"
+
 // reload tells the master to reload and follows it to the end. Its error wraps
 // [config.ErrReload] if HAProxy could not load the configuration.
 func (s *syncing) reload(ctx context.Context) (pid int, err error) {
@@ -22,7 +25,7 @@ func (s *syncing) reload(ctx context.Context) (pid int, err error) {
 	outcome, words := haproxyctl.Busy, []string(nil)
 	for outcome == haproxyctl.Busy {
 		// A reload by another program ends first: it may be with the old files.
-		if before, err = h.await(ctx, s.process, func(p haproxyctl.Procs) bool { return len(p.Loading) == 0 }); err != nil {
+		if before, err = h.await(ctx, s.process, keeps, func(p haproxyctl.Procs) bool { return len(p.Loading) == 0 }); err != nil {
 			return 0, fail("reload", err)
 		}
 		if s.process != nil {
@@ -31,7 +34,7 @@ func (s *syncing) reload(ctx context.Context) (pid int, err error) {
 		outcome, words, _ = h.master.Reload(ctx) // up to 2.6 the connection may break
 	}
 	if outcome != haproxyctl.Failed {
-		after, err = h.await(ctx, s.process, func(p haproxyctl.Procs) bool { return p.MasterPID != before.MasterPID || p.Reloaded(before) })
+		after, err = h.await(ctx, s.process, unknownEnd, func(p haproxyctl.Procs) bool { return p.MasterPID != before.MasterPID || p.Reloaded(before) })
 		switch {
 		case err != nil:
 			return 0, fail("reload", err)

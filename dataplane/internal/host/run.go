@@ -124,8 +124,9 @@ type startReply struct {
 // is over.
 func (h *Host) ask(ctx context.Context, start bool) startReply {
 	r := startRequest{start: start, reply: make(chan startReply, 1)}
-	late := time.NewTicker(h.waitForRun)
-	defer late.Stop()
+	begin := time.Now()
+	patience := time.NewTicker(h.waitForRun)
+	defer patience.Stop()
 	requests := h.requests
 	for {
 		select {
@@ -134,10 +135,10 @@ func (h *Host) ask(ctx context.Context, start bool) startReply {
 		case reply := <-r.reply:
 			return reply
 		case <-ctx.Done():
-			return startReply{err: ctx.Err()}
-		case <-late.C:
+			return startReply{err: waited(ctx, begin, "Run, which starts HAProxy, did not answer")}
+		case <-patience.C:
 			if h.runs.Load() == 0 && ctx.Err() == nil {
-				return startReply{err: fmt.Errorf("%w: Run is not running", config.ErrNotRunning)}
+				return startReply{err: &worded{"Run, which starts HAProxy, was not called", config.ErrNotRunning}}
 			}
 		}
 	}
@@ -216,11 +217,14 @@ func (s *supervisor) start(ctx context.Context) startReply {
 // awaitStart waits until the master has a worker that serves, which is after all
 // sockets have been bound.
 func (h *Host) awaitStart(ctx context.Context, p *process) (worker int, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, h.opts.StartTimeout, fmt.Errorf("%w: it was not ready within %s", config.ErrNotRunning, h.opts.StartTimeout))
+	ctx, cancel := context.WithTimeout(ctx, h.opts.StartTimeout)
 	defer cancel()
-	procs, err := h.await(ctx, p, func(procs haproxyctl.Procs) bool {
+	procs, err := h.await(ctx, p, "it is ended, and started again", func(procs haproxyctl.Procs) bool {
 		return procs.MasterPID == p.master.Pid && procs.WorkerPID() != 0
 	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = &worded{err.Error(), errors.Join(config.ErrNotRunning, err)}
+	}
 	if p.hasEnded() {
 		err = config.ErrReload // says more than that it took too long
 	}

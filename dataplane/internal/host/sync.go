@@ -108,7 +108,10 @@ func (s *syncing) dial(ctx context.Context, procs haproxyctl.Procs) (err error) 
 	}
 	s.h.log.Debug("the stats socket does not answer", "error", err)
 	s.target.Silent = true
-	return ctx.Err()
+	if ctx.Err() != nil {
+		return err
+	}
+	return nil
 }
 
 // probe asks for the processes. A master that reloads because another program
@@ -118,7 +121,14 @@ func (s *syncing) probe(ctx context.Context) (procs haproxyctl.Procs, err error)
 	ready := func(p haproxyctl.Procs) bool { return p.WorkerPID() != 0 }
 	if h.opts.NoStart {
 		ready = func(p haproxyctl.Procs) bool { return len(p.Loading) == 0 }
-		_, err = h.master.Procs(ctx)
+		switch _, err = h.master.Procs(ctx); {
+		case haproxyctl.Absent(err):
+			return procs, &worded{"no HAProxy listens on the master socket: " + err.Error(), config.ErrNotRunning}
+		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+			return procs, err
+		case err != nil: // it is away in a reload, perhaps
+			return procs, &worded{"the HAProxy master gives no answer: " + err.Error(), errors.Join(config.ErrSilent, err)}
+		}
 	} else {
 		reply := h.ask(ctx, false)
 		if s.process = reply.process; s.process == nil {
@@ -127,15 +137,10 @@ func (s *syncing) probe(ctx context.Context) (procs haproxyctl.Procs, err error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.opts.StartTimeout)
 	defer cancel()
-	if err == nil {
-		procs, err = h.await(ctx, s.process, ready)
-	}
-	switch {
-	case s.process.hasEnded():
+	procs, err = h.await(ctx, s.process, keeps, ready)
+	if s.process.hasEnded() {
 		s.process = nil
 		return haproxyctl.Procs{}, nil
-	case err != nil:
-		err = errors.Join(config.ErrNotRunning, err)
 	}
 	return procs, err
 }
@@ -312,8 +317,8 @@ func (s *syncing) byCommands(ctx context.Context, tells []*change.Do) (why strin
 		}
 		s.out.Commands, err = s.conn.Apply(ctx, h.layout, h.leaving, tells)
 		switch {
-		case ctx.Err() != nil:
-			return "", fail("runtime", ctx.Err())
+		case err != nil && ctx.Err() != nil:
+			return "", fail("runtime", err)
 		case err != nil:
 			return err.Error(), nil
 		}

@@ -290,7 +290,7 @@ func TestSyncHangingStart(t *testing.T) {
 	running(t, h)
 	_, err := h.Sync(t.Context(), parse(t, "global\n"), change.Limits{})
 	require.ErrorIs(t, err, config.ErrNotRunning)
-	require.ErrorContains(t, err, "not ready within 100ms: thinking")
+	require.ErrorContains(t, err, "it is ended, and started again: thinking")
 }
 
 func TestProbe(t *testing.T) {

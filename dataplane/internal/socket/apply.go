@@ -12,6 +12,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/late"
 )
 
 // Leaving are servers of one process in maintenance that still had connections.
@@ -205,7 +206,7 @@ func (a *applier) remove(ctx context.Context, ref change.ServerRef) error {
 func (a *applier) readBack(ctx context.Context) error {
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
-	late := time.After(waitForChange)
+	begin, over := time.Now(), time.After(waitForChange)
 	for len(a.want) > 0 {
 		backends := make(map[string]bool)
 		for ref := range a.want {
@@ -228,10 +229,13 @@ func (a *applier) readBack(ctx context.Context) error {
 		}
 		select {
 		case <-poll.C:
-		case <-late:
+		case <-over:
 			return err
 		case <-ctx.Done():
-			return ctx.Err()
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
+			return &late.Error{What: err.Error(), After: time.Since(begin)}
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
+	"github.com/hapticsdk/haptic/internal/late"
 	"github.com/hapticsdk/haptic/internal/printable"
 )
 
@@ -41,6 +42,7 @@ type Worker struct {
 // it is told would be lost. So Dial tries again until alone says that the master
 // has no other worker. Then the error may wrap [ErrAnotherWorker].
 func Dial(ctx context.Context, path string, pid int, alone func(context.Context) bool) (*Worker, error) {
+	begin, whole := time.Now(), ctx
 	ctx, cancel := context.WithTimeout(ctx, waitForWorker)
 	defer cancel()
 	poll := time.NewTicker(pollEvery)
@@ -53,7 +55,13 @@ func Dial(ctx context.Context, path string, pid int, alone func(context.Context)
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("process %d does not answer on the stats socket: %w", pid, errors.Join(ctx.Err(), err))
+			if errors.Is(whole.Err(), context.Canceled) {
+				return nil, whole.Err()
+			}
+			if err == nil || errors.Is(err, context.DeadlineExceeded) {
+				return nil, &late.Error{What: fmt.Sprintf("the HAProxy worker (process %d) did not answer", pid), After: time.Since(begin)}
+			}
+			return nil, fmt.Errorf("the HAProxy worker (process %d) did not answer on its stats socket within %s: %w", pid, time.Since(begin).Round(time.Millisecond), err)
 		}
 	}
 }
@@ -61,7 +69,7 @@ func Dial(ctx context.Context, path string, pid int, alone func(context.Context)
 func dial(ctx context.Context, path string, pid int) (*Worker, error) {
 	conn, err := haproxyctl.Dial(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("the stats socket of the configuration does not answer: %w", err)
+		return nil, err
 	}
 	info, err := conn.Exec(ctx, "show info")
 	if is := field(info, "Pid"); err == nil && is != strconv.Itoa(pid) {

@@ -68,8 +68,8 @@ func fake(t *testing.T, answer func(command string) string) *Worker {
 	return &Worker{conn: &haproxyctl.Conn{Conn: client}}
 }
 
-// late is a HAProxy that shows what it was told only after some time.
-func late(after time.Duration) func(string) string {
+// belated is a HAProxy that shows what it was told only after some time.
+func belated(after time.Duration) func(string) string {
 	start := time.Now()
 	return func(command string) string {
 		switch {
@@ -105,7 +105,7 @@ func TestReadBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				_, err := fake(t, late(c.after)).Apply(t.Context(), config.Layout{}, make(Leaving), []*change.Do{c.do})
+				_, err := fake(t, belated(c.after)).Apply(t.Context(), config.Layout{}, make(Leaving), []*change.Do{c.do})
 				if c.says == "" {
 					require.NoError(t, err)
 				} else {
@@ -119,7 +119,7 @@ func TestReadBack(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, err := fake(t, late(time.Hour)).Apply(ctx, config.Layout{}, make(Leaving), []*change.Do{set(ref("b", "s"), "address", "192.0.2.2:80")})
+			_, err := fake(t, belated(time.Hour)).Apply(ctx, config.Layout{}, make(Leaving), []*change.Do{set(ref("b", "s"), "address", "192.0.2.2:80")})
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		})
 	})
