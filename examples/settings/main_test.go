@@ -130,6 +130,8 @@ type stage struct {
 	manifests string
 	settings  string
 	text      string // of the settings
+	local     string // folder of HAProxy
+	stop      func() // the controller
 	address   string
 	log       lockedText
 	client    *http.Client
@@ -153,19 +155,22 @@ func newStage(t *testing.T, settings string, manifests func(backend string) stri
 	return s
 }
 
-// run starts the controller, which ends with the test.
+// run starts the controller, which ends with the test at the latest.
 func (s *stage) run(settingsFlag string) {
 	t := s.t
-	dir, err := os.MkdirTemp("", "haptic-") // haproxy runs under an account of its own, which must come in
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o711))
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	if s.local == "" {
+		dir, err := os.MkdirTemp("", "haptic-") // haproxy runs under an account of its own, which must come in
+		require.NoError(t, err)
+		require.NoError(t, os.Chmod(dir, 0o711))
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		s.local = filepath.Join(dir, "haproxy")
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	args := []string{"-settings", settingsFlag, "-manifests", s.manifests, "-local", filepath.Join(dir, "haproxy"),
+	args := []string{"-settings", settingsFlag, "-manifests", s.manifests, "-local", s.local,
 		"-http-addr", s.address, "-debug-addr", ""}
 	go func() { done <- run(ctx, args, io.Discard, &s.log) }()
-	t.Cleanup(func() {
+	s.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("%v", err)
@@ -174,6 +179,7 @@ func (s *stage) run(settingsFlag string) {
 			t.Log(s.log.String())
 		}
 	})
+	t.Cleanup(s.stop)
 }
 
 func start(t *testing.T, settingsFlag func(s *stage) string) *stage {
@@ -283,6 +289,20 @@ func TestSettingsChangeUnderTraffic(t *testing.T) {
 	require.Empty(t, wrong, "of %d requests", sent)
 	require.Equal(t, 1, strings.Count(s.log.String(), "watching now: controller.haproxy_pods endpointslices ingresses services"), s.log.String())
 	t.Logf("%d requests, none failed", sent)
+}
+
+// TestSettingsBrokenAtARestart: HAProxy serves what is stored, the mistake is named,
+// and the controller goes on as soon as it is mended.
+func TestSettingsBrokenAtARestart(t *testing.T) {
+	s := start(t, func(s *stage) string { return s.settings })
+	s.until("the deployment", func() bool { return strings.Contains(s.log.String(), "event=instance.deployed") })
+	s.stop()
+	s.write(s.settings, strings.Replace(s.text, "svc.Spec.Ports", "svc.Spec.Prots", 1))
+	s.run(s.settings)
+	s.until("the answer of before", func() bool { return s.get("shop.test") == "served by haptic" })
+	s.until("the report", func() bool { return strings.Contains(s.log.String(), "svc.Spec.Prots undefined") })
+	s.write(s.settings, strings.Replace(s.text, "X-Served-By haptic", "X-Served-By settings", 1))
+	s.until("the new header", func() bool { return s.get("shop.test") == "served by settings" })
 }
 
 // TestSettingsFromConfigMap: the same from a ConfigMap, which is a manifest here.
