@@ -43,15 +43,20 @@ type TemplateLine struct {
 	File   string `json:"file"`
 	Line   int    `json:"line,omitempty"`   // from 1; 0 where only the file is known
 	Column int    `json:"column,omitempty"` // in characters, from 1
+	Key    string `json:"key,omitempty"`    // of settings whose text it is in, such as haproxyConfig.template
 	Text   string `json:"text,omitempty"`
 }
 
-// String gives "haproxy.cfg:12".
+// String gives "haproxy.cfg:12", of settings "settings.yaml:12: haproxyConfig.template".
 func (l TemplateLine) String() string {
-	if l.Line == 0 {
-		return l.File
+	text := l.File
+	if l.Line > 0 {
+		text = fmt.Sprintf("%s:%d", l.File, l.Line)
 	}
-	return fmt.Sprintf("%s:%d", l.File, l.Line)
+	if l.Key != "" {
+		text += ": " + l.Key
+	}
+	return text
 }
 
 // Culprit is the resource that is to blame: the innermost of those that were
@@ -63,14 +68,21 @@ func (f Fault) Culprit() (Resource, bool) {
 	return f.Resources[len(f.Resources)-1], true
 }
 
-// String reads as one line of a log:
+// String reads as one line of a log. The line of the template comes first, as that is
+// the one to mend:
 //
-//	haproxy.cfg:812: unknown keyword "foo"; written by haproxy.d/backend.cfg:4 for Ingress shop/web (web.yaml:12)
+//	haproxy.d/backend.cfg:4: unknown keyword "foo"; rendered as line 812 of haproxy.cfg for Ingress shop/web (web.yaml:12)
 func (f Fault) String() string {
 	text, by := f.Message, "; caused by "
 	switch known := f.Position != (dataplane.Position{}); {
 	case known && f.Template.File != "":
-		text, by = f.Position.String()+": "+text+"; written by "+f.Template.String(), " for "
+		file := f.Position
+		file.Line = 0
+		text, by = f.Template.String()+": "+text+"; rendered as ", " for "
+		if f.Position.Line > 0 {
+			text += fmt.Sprintf("line %d of ", f.Position.Line)
+		}
+		text += file.String()
 	case known:
 		text = f.Position.String() + ": " + text
 	case f.Template.File != "":
@@ -201,7 +213,7 @@ func positions(err error, cfg *dataplane.Config) iter.Seq2[dataplane.Position, s
 			at.Kind, at.Name = cfg.Files()[i].Kind, cfg.Files()[i].Name
 		}
 		if at != (dataplane.Position{}) {
-			yield(at, err.Error())
+			yield(at, strings.Replace(err.Error(), at.String()+": ", "", 1))
 		}
 	}
 }

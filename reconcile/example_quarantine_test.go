@@ -73,7 +73,7 @@ backend {{ ing.Name }}
 	// Output:
 	// global
 	// backend good
-	// Ingress shop/bad is left out: haproxy.cfg:4: check: haproxy.cfg:4: configuration refused: not a status; written by haproxy.cfg:5 for Ingress shop/bad
+	// Ingress shop/bad is left out: haproxy.cfg:5: check: configuration refused: not a status; rendered as line 4 of haproxy.cfg for Ingress shop/bad
 }
 
 // A renderer of one's own leaves out what WithExcluded says, as a test sees.

@@ -233,7 +233,7 @@ func TestQuarantineFigure(t *testing.T) {
 				if w.each {
 					line = "haproxy.d/ingress.cfg:2"
 				}
-				require.Contains(t, events[0].Fault.String(), "written by "+line+" for Ingress ns/web-77 (web-77.yaml:1)")
+				require.Regexp(t, "^"+line+`: .*; rendered as line \d+ of haproxy.cfg for Ingress ns/web-77 \(web-77.yaml:1\)$`, events[0].Fault.String())
 
 				// It stays there, without any more work, also when others change.
 				w.put("web-78=x")
@@ -405,7 +405,7 @@ func TestNoQuarantine(t *testing.T) {
 		s.Trigger("start")
 		pass(time.Second)
 		require.Equal(t, "nothing", w.deployed())
-		require.Equal(t, `validate: haproxy.cfg:5: unknown keyword "bad"; written by haproxy.cfg:4 for Ingress ns/b (b.yaml:1)`, s.State().LastError)
+		require.Equal(t, `validate: haproxy.cfg:4: unknown keyword "bad"; rendered as line 5 of haproxy.cfg for Ingress ns/b (b.yaml:1)`, s.State().LastError)
 	})
 }
 

@@ -98,7 +98,7 @@ func (o *templatedOrigins) Origin(ctx context.Context, at dataplane.Position) (O
 			return Origin{}, err
 		}
 		wrote := traced.Origin(line)
-		origin := Origin{TemplateLine{wrote.File, wrote.Line, wrote.Column, wrote.Text}, wrote.Owners}
+		origin := Origin{TemplateLine{File: wrote.File, Line: wrote.Line, Column: wrote.Column, Text: wrote.Text}, wrote.Owners}
 		if p.item != nil && len(ResourcesOf(origin.Owners)) == 0 {
 			origin.Owners = []any{p.item}
 		}
@@ -123,7 +123,7 @@ func (e *templateError) Unwrap() error { return e.error }
 func (e *templateError) Origins() iter.Seq2[Origin, string] {
 	return func(yield func(Origin, string) bool) {
 		for _, t := range templating.Errors(e.error) {
-			if !yield(Origin{TemplateLine{t.File, t.Line, t.Column, t.Text}, t.Owners}, t.Message) {
+			if !yield(Origin{TemplateLine{File: t.File, Line: t.Line, Column: t.Column, Text: t.Text}, t.Owners}, t.Message) {
 				return
 			}
 		}

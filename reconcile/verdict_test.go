@@ -99,12 +99,12 @@ func TestAnInstanceThatRefusesALine(t *testing.T) {
 		failed := eventsOf[InstanceDeploymentFailed](s)
 		require.Len(t, failed, 1)
 		require.ErrorIs(t, failed[0].Err, dataplane.ErrInvalid)
-		require.ErrorContains(t, failed[0].Err, "written by haproxy.cfg:4 for Ingress ns/b (b.yaml:1)")
+		require.Regexp(t, `deploy: haproxy.cfg:4: .*; rendered as line \d+ of haproxy.cfg for Ingress ns/b \(b.yaml:1\)`, failed[0].Err.Error())
 
 		require.Equal(t, "b", held(s.Loop))
 		q := s.State().Quarantined[0]
 		require.Equal(t, []string{"one"}, q.Instances)
-		require.Contains(t, q.String(), "one: configuration: haproxy.cfg:5: configuration refused (status 400): unknown keyword 'too-new'")
+		require.Contains(t, q.String(), "haproxy.cfg:4: one: configuration: configuration refused (status 400): unknown keyword 'too-new'; rendered as line 5 of haproxy.cfg")
 		require.Contains(t, q.String(), "for Ingress ns/b (b.yaml:1)")
 		require.Equal(t, []string{"a c"}, history(one))
 		require.Equal(t, []string{"a b c", "a c"}, history(two))
@@ -438,7 +438,7 @@ func TestWhereAnInstanceRefusesSomething(t *testing.T) {
 				require.Equal(t, "b", held(s.Loop), "%+v", s.State().Instances)
 				require.Equal(t, "a c", has(one))
 				require.Equal(t, []string{"a b c", "a c"}, history(recent))
-				require.Contains(t, s.State().Quarantined[0].String(), "written by "+entry+":1 for Ingress ns/b")
+				require.Regexp(t, entry+`:1: .*; rendered as line \d+ of .* for Ingress ns/b`, s.State().Quarantined[0].String())
 			})
 		})
 	}

@@ -70,8 +70,8 @@ func TestQuarantine(t *testing.T) {
 		d.edit(name+".yaml", func(string) string { return ingressManifest(name, annotations) })
 	}
 	for name, c := range map[string]struct{ bad, good, says string }{
-		"snippet": {`snippet: "foo bar"`, `snippet: "http-request set-header X-A b"`, "written by " + own(5)},
-		"deny":    {`snippet: "http-request deny deny_status x"`, `snippet: ""`, "written by " + own(5)},
+		"snippet": {`snippet: "foo bar"`, `snippet: "http-request set-header X-A b"`, own(5) + ": "},
+		"deny":    {`snippet: "http-request deny deny_status x"`, `snippet: ""`, own(5) + ": "},
 		"fail":    {`fail: "way"`, `snippet: ""`, own(3) + ": no way"},
 		"tag":     {`tag: "a\nb"`, `tag: "ab"`, own(8) + ": refused"},
 	} {

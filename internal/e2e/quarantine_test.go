@@ -126,7 +126,7 @@ func TestQuarantine(t *testing.T) {
 
 	k.ingress("bad", site("bad.test", "good"), annotated("snippet", "http-request deny deny_status never"))
 	eventually(t, "an Event says what is wrong with the Ingress",
-		k.event("bad", "Quarantined", "deny_status", "written by haproxy.cfg:", "for Ingress "+k.ns+"/bad"))
+		k.event("bad", "Quarantined", "deny_status", "; rendered as line ", " of haproxy.cfg for Ingress "+k.ns+"/bad"))
 	k.ingress("next", site("next.test", "good"))
 	eventually(t, "what comes after the bad Ingress is served", v.expect("next.test", "/", good))
 	eventually(t, "the bad one is not", v.expectStatus("bad.test", "/", http.StatusNotFound))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/jsonpath"
+	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // holds says why an assertion does not hold, or, as an error, why that cannot be
@@ -42,7 +43,7 @@ func (p *play) valid(ctx context.Context) (string, error) {
 		if ctx.Err() != nil {
 			return "", err
 		}
-		return err.Error(), nil
+		return strings.TrimPrefix(reconcile.Blame(ctx, "validate", err, p.rendered.Config, p.rendered.Origins).Error(), "validate: "), nil
 	}
 	return "", nil
 }

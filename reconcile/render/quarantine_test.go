@@ -105,7 +105,7 @@ func TestPostProcessedLinesAreMapped(t *testing.T) {
 	_, err = loop.Once(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"b"}, quarantined(loop))
-	require.Contains(t, loop.State().Quarantined[0].Fault.String(), "written by haproxy.cfg:7 for Ingress ns/b")
+	require.Regexp(t, `^haproxy.cfg:7: .*; rendered as line \d+ of haproxy.cfg for Ingress ns/b`, loop.State().Quarantined[0].Fault.String())
 	require.Contains(t, loop.Validated().Main(), "backend x-a")
 	require.Contains(t, loop.Validated().Main(), "backend x-c")
 }

@@ -205,7 +205,13 @@ type trialError struct {
 	blamed *reconcile.ConfigError
 }
 
-func (e *trialError) Error() string { return e.stage + " with the new settings: " + e.err.Error() }
+func (e *trialError) Error() string {
+	text := e.err.Error()
+	if e.stage == "validate" { // which knows no line of the settings
+		text = strings.TrimPrefix(e.blamed.Error(), e.stage+": ")
+	}
+	return e.stage + " with the new settings: " + text
+}
 func (e *trialError) Unwrap() error { return e.err }
 
 // quarantines reports whether the loop leaves out what a trial failed for. One bad

@@ -74,10 +74,10 @@ func TestEachUntyped(t *testing.T) {
 // settings; the others are served.
 func TestEachUntypedFaults(t *testing.T) {
 	for name, c := range map[string]struct{ spec, want string }{
-		"of another type":       {"{to: x, hosts: 5}", "s.yaml:18: digList: spec.hosts is a int64, not a list for Route default/bad"},
+		"of another type":       {"{to: x, hosts: 5}", "s.yaml:18: maps['hosts.map'].template: digList: spec.hosts is a int64, not a list for Route default/bad"},
 		"not what can be there": {`{to: "x\ny"}`, "s.yaml:10:"},
 		"missing":               {"{}", "s.yaml:10:"},
-		"refused by haproxy":    {"{to: bad}", "s.yaml:10 for Route default/bad"},
+		"refused by haproxy":    {"{to: bad}", `s.yaml:10: haproxySections['routes.cfg'].template: unknown keyword "bad"; rendered as line 2 of haproxy.cfg for Route default/bad`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {

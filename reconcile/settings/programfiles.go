@@ -192,7 +192,7 @@ func (f *programFiles) failures(s *Settings, err error) error {
 		}
 		if s.doc != nil && e.Err == error(at) { // the loop tells of the line, too
 			moved := *at
-			moved.File, moved.Line, moved.Column, moved.Message = e.File, e.Line, e.Column, e.Message
+			moved.File, moved.Line, moved.Column, moved.Message = e.File, e.Line, e.Column, e.Path+": "+e.Message
 			e.Err = &moved
 		}
 		if owners := reconcile.ResourcesOf(at.Owners); len(owners) > 0 {
@@ -222,7 +222,7 @@ func (f *programFiles) origin(s *Settings, o reconcile.Origin) reconcile.Origin 
 		return o
 	}
 	e := s.doc.InText(f.paths[name], o.Line, o.Column, nil, "")
-	o.File, o.Line, o.Column = e.File, e.Line, e.Column
+	o.File, o.Line, o.Column, o.Key = e.File, e.Line, e.Column, e.Path
 	return o
 }
 
