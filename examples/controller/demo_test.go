@@ -345,7 +345,7 @@ func TestPreflight(t *testing.T) {
 	require.Contains(t, stderr, "haproxy.cfg:1:")
 	code, _, stderr = preflight("-manifests", "demo", "-local", state, "-templates", writeTemplates(t, "haproxy.cfg", "global\n    nonsense\n"))
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "haproxy.cfg:2")
+	require.Contains(t, stderr, `error: validate: haproxy.cfg:2: unknown keyword "nonsense": nonsense; rendered as line 2 of haproxy.cfg`)
 
 	code, _, stderr = preflight("-manifests", filepath.Join(broken, "nowhere"), "-local", state)
 	require.Equal(t, 1, code)

@@ -123,7 +123,7 @@ func TestQuarantine(t *testing.T) {
 		d.until(func() bool {
 			return strings.Contains(d.stderr.String(), `resource="Secret demo/own" source=`+filepath.Join(d.manifests, "own-tls.yaml")+":1")
 		})
-		require.Contains(t, d.stderr.String(), "crt-list certificates.txt:")
+		require.Contains(t, d.stderr.String(), "of crt-list certificates.txt")
 		d.until(func() bool { return d.answers("own.demo.test", "/") == blog })
 		secret("alpn h2")
 		d.until(func() bool {
