@@ -61,6 +61,8 @@ type builder struct {
 	space  *space            // of the Ingress being read
 	told   map[string]told   // by "kind namespace/name" and by namespace
 	said   map[saying]bool
+	named  *networkingv1.Ingress // whose name was put together last
+	name   string
 	now    time.Time // zero: any time
 }
 

@@ -25,7 +25,10 @@ func (b *builder) warn(field fieldPath, reason string) {
 }
 
 func (b *builder) say(field fieldPath, r reconcile.Refusal) {
-	if r.Resource = resourceName("Ingress", b.ing); b.hears(r.Resource, b.ing.Namespace) {
+	if b.named != b.ing {
+		b.named, b.name = b.ing, resourceName("Ingress", b.ing)
+	}
+	if r.Resource = b.name; b.hears(r.Resource, b.ing.Namespace) {
 		r.Field = field.String()
 		b.add(b.ing, r)
 	}
