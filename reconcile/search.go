@@ -51,19 +51,6 @@ func (a *attempt) key() string {
 	return a.err.Error()
 }
 
-// culprit is a resource with its fault.
-type culprit struct {
-	resource  Resource
-	fault     Fault
-	instances []string // that refuse it; nil: the validator does
-	before    version  // what these instances have of it
-}
-
-// indexOf finds an object among culprits; -1: it is none of them.
-func indexOf(all []culprit, id identity) int {
-	return slices.IndexFunc(all, func(c culprit) bool { return c.resource.identity() == id })
-}
-
 // search looks for the resources without which the configuration is valid.
 type search struct {
 	loop    *Loop

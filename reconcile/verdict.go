@@ -25,6 +25,19 @@ type report struct {
 	faults []Fault
 }
 
+// culprit is a resource with its fault.
+type culprit struct {
+	resource  Resource
+	fault     Fault
+	instances []string // that refuse it; nil: the validator does
+	before    version  // what these instances have of it
+}
+
+// indexOf finds an object among culprits; -1: it is none of them.
+func indexOf(all []culprit, id identity) int {
+	return slices.IndexFunc(all, func(c culprit) bool { return c.resource.identity() == id })
+}
+
 // invalid reports an error about the configuration, not about the instance: a full
 // disk, a reload that failed and a time-out are no resource's fault.
 func invalid(err error) bool {
