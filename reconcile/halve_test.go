@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,10 +54,11 @@ func flipsFrom(t *testing.T, took time.Duration, at, every int) {
 		w.put("nasty", fmt.Sprintf("nasty%d", i), "fine")
 	}
 	w.put("evil", "starter", "fine")
-	count := -1000
+	var checks atomic.Int64
+	checks.Store(-1000)
 	opts := Options{Renderer: w, Targets: []Target{w.target}, Validator: ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {
 		time.Sleep(took)
-		if count++; count >= at && count < 100 && (count-at)%every == 0 {
+		if count := int(checks.Add(1)); count >= at && count < 100 && (count-at)%every == 0 {
 			for i := range 7 {
 				w.put("nasty", fmt.Sprintf("nasty%d", i), []string{"bad", "fine"}[(count-at)/every%2])
 			}
@@ -68,7 +70,7 @@ func flipsFrom(t *testing.T, took time.Duration, at, every int) {
 	})}
 	play(t, opts, func(s *scene) {
 		start(s)
-		count = 0
+		checks.Store(0)
 		w.put("evil", "starter", "bad")
 		for i := range 7 {
 			w.put("nasty", fmt.Sprintf("nasty%d", i), "fine again")
@@ -102,12 +104,14 @@ func turnsBadAt(t *testing.T, took time.Duration, starter string, n int) (reache
 	good("old")
 	w.put("evil", "x", "fine")
 	w.put(starter, "starter", "fine")
-	count, searching := 0, false
+	var count atomic.Int64
+	count.Store(-1000) // no search has begun, or it is over
+	var hit atomic.Bool
 	opts := Options{Renderer: w, Targets: []Target{w.target}, Validator: ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {
 		time.Sleep(took)
-		if count++; searching && count == n {
+		if count.Add(1) == int64(n) {
 			w.put("evil", "x", "bad")
-			reached = true
+			hit.Store(true)
 		}
 		if strings.Contains(cfg.Main(), "bad") {
 			return fmt.Errorf("%w: %w", dataplane.ErrInvalid, errors.New("no line"))
@@ -116,14 +120,15 @@ func turnsBadAt(t *testing.T, took time.Duration, starter string, n int) (reache
 	})}
 	play(t, opts, func(s *scene) {
 		start(s)
-		count, searching = 0, true
+		count.Store(0)
 		w.put(starter, "starter", "bad")
 		good("new")
 		s.Trigger("all at once")
 		for len(eventsOf[ReconciliationCompleted](s)) < 2 {
 			pass(10 * time.Millisecond)
 		}
-		searching = false
+		count.Store(-1000)
+		reached = hit.Load()
 		s.Trigger("what turned bad")
 		pass(30 * time.Second)
 		want := "starter"
