@@ -20,7 +20,9 @@ import (
 func left(t *testing.T, o Options) (s *site, p *process) {
 	t.Helper()
 	o.Dir = newDir(t)
-	s = &site{t, newHost(t, o), o.Dir}
+	starter := o
+	starter.Temporary = true // or it would outlive a test that panics
+	s = &site{t, newHost(t, starter), o.Dir}
 	require.NoError(t, s.store.prepare())
 	_, err := s.store.load()
 	require.NoError(t, err)
