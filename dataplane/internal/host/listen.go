@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/dataplane/internal/diff"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
@@ -36,6 +38,29 @@ func (s *syncing) held(procs haproxyctl.Procs) error {
 		return err
 	}
 	return s.h.tryToListen(s.running, s.desired, procs)
+}
+
+// withoutFiles tells the process what takes no reload where nothing can be stored, as on
+// a full disk. A later Sync stores it; HAProxy started before that has it not.
+func (s *syncing) withoutFiles(ctx context.Context, why string, full error) error {
+	h := s.h
+	if why != "" || s.conn == nil {
+		return full
+	}
+	to := diff.RuntimePart(s.running, s.to, s.steps, s.target)
+	tells := change.Tells(diff.Compare(s.running, to, s.target))
+	if len(tells) == 0 {
+		return full
+	}
+	if err := s.limits.Fenced(); err != nil {
+		return fail("fence", err)
+	}
+	var err error
+	h.running = to
+	if s.out.Commands, err = s.conn.Apply(ctx, h.layout, h.leaving, tells); err != nil {
+		h.running, h.doubt = nil, true
+	}
+	return errors.Join(full, err)
 }
 
 // listener is a TCP address that a configuration has HAProxy listen on.

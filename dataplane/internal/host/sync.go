@@ -222,7 +222,7 @@ func (s *syncing) run(ctx context.Context) (err error) {
 		return fail("fence", err)
 	}
 	if s.write, err = h.store.stage(s.to); err != nil {
-		return fail("files", err)
+		return s.withoutFiles(ctx, why, fail("files", err))
 	}
 	s.out.Files = s.write.files
 	done, err := s.deploy(ctx, steps, why)
