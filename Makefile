@@ -13,7 +13,10 @@ SOAK ?= 10m
 # How long each attack of make hostile goes on.
 HOSTILE ?= 30s
 
-.PHONY: demo test e2e soak hostile bench haproxy
+# How long each mistake of make mistakes stands.
+MISTAKES ?= 10s
+
+.PHONY: demo test e2e soak hostile mistakes bench haproxy
 
 demo: haproxy ## run the reference controller on a folder of manifests, until Ctrl-C
 	@$(GO) build -o bin/controller ./examples/controller
@@ -34,6 +37,10 @@ soak: haproxy ## random faults under constant traffic, for SOAK=10m
 hostile: haproxy ## what a hostile tenant can delay of another's changes, attack by attack, each for HOSTILE=30s
 	@internal/tools/install-packages ip:iproute2
 	cd internal/e2e && $(GO) test -count=1 -v -run '^TestHostile$$' -hostile $(HOSTILE) -timeout 24h .
+
+mistakes: haproxy ## what is said of the mistakes of operators and tenants, and what they cost, each for MISTAKES=10s
+	@internal/tools/install-packages ip:iproute2
+	cd internal/e2e && $(GO) test -count=1 -v -run '^TestMistakes$$' -mistakes $(MISTAKES) -timeout 24h .
 
 bench: ## figures: see the doc comment of each benchmark
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -290,3 +290,11 @@ func hasCertificates(file string) bool {
 	text, err := os.ReadFile(file) // nothing of it is printed
 	return err == nil && x509.NewCertPool().AppendCertsFromPEM(text)
 }
+
+// ofFlag names the flag that an error comes from; nil stays nil.
+func ofFlag(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("-%s: %w", name, err)
+}

@@ -245,7 +245,7 @@ func (c *controller) run(ctx context.Context) error {
 		g.Go(func() error { return c.election.Run(ctx, c.lead) })
 	}
 	if c.cfg.debugAddr != "" {
-		g.Go(func() error { return debug.Run(ctx) })
+		g.Go(func() error { return ofFlag("debug-addr", debug.Run(ctx)) })
 	}
 	g.Go(func() error {
 		if err := c.start(ctx); err != nil {

@@ -33,6 +33,7 @@ func (c *controller) newWatchers() (err error) {
 			opts.LastGood = filepath.Join(c.cfg.local, "manifests")
 		}
 		c.folder, err = k8swatch.NewFolder(c.cfg.manifests, opts)
+		err = ofFlag("manifests", err)
 		source = c.folder
 	} else {
 		c.cluster, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.cfg.kubeconfig})

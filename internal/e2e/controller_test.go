@@ -46,6 +46,8 @@ type controller struct {
 	http, https string // where HAProxy listens
 	debug       string // where metrics, debug pages and readiness are
 	state       string // folder of HAProxy
+
+	again func() error // starts it once more, as it was started
 }
 
 // startController starts a controller and waits until it is ready. When the
@@ -76,9 +78,11 @@ func startController(t testing.TB, o options) *controller {
 	if o.binary == "" {
 		o.binary = env.controller
 	}
-	var err error
-	c.process, err = startProcess("controller", o.env, o.binary, append(args, o.args...)...)
-	if err != nil {
+	c.again = func() (err error) {
+		c.process, err = startProcess("controller", o.env, o.binary, append(args, o.args...)...)
+		return err
+	}
+	if err := c.again(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -173,6 +177,13 @@ func (c *controller) stop() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
+}
+
+// crash kills the controller alone: its HAProxy is nobody's child then.
+func (c *controller) crash() error {
+	err := c.cmd.Process.Kill()
+	<-c.done
+	return err
 }
 
 // freeze stops the controller in its tracks, as a machine that hangs; its

@@ -25,12 +25,19 @@ type traffic struct {
 // Anything but status 200 is a failure.
 func startTraffic(t testing.TB, v *visitor, host string) *traffic {
 	t.Helper()
+	return startTrafficAt(t, v, host, 200)
+}
+
+// startTrafficAt does so at most this often in a second.
+func startTrafficAt(t testing.TB, v *visitor, host string, rate int) *traffic {
+	t.Helper()
+	const visitors = 4
 	ctx, cancel := context.WithCancel(context.Background())
 	tr := &traffic{cancel: cancel}
 	t.Cleanup(func() { tr.stop() })
-	for range 4 {
+	for range visitors {
 		tr.wg.Go(func() {
-			tick := time.NewTicker(20 * time.Millisecond)
+			tick := time.NewTicker(visitors * time.Second / time.Duration(rate))
 			defer tick.Stop()
 			for {
 				select {

@@ -83,7 +83,11 @@ func (l *Limits) Set(text string) error {
 		*row.value = n
 		return nil
 	}
-	return fmt.Errorf("there is no limit %q: want name=number, with one of\n%s", name, LimitsUsage())
+	var names []string
+	for _, row := range l.table() {
+		names = append(names, fmt.Sprintf("%s=%d (%s)", row.name, row.usual, row.what))
+	}
+	return fmt.Errorf("there is no limit %q: want name=number, with one of %s", name, strings.Join(names, ", "))
 }
 
 // LimitsUsage lists all limits with their defaults, one a line.
