@@ -195,8 +195,10 @@ func TestLocalFullDisk(t *testing.T) {
 	require.ErrorIs(t, err, unix.ENOSPC)
 	require.Equal(t, before, h.leftovers())
 	_, body := h.get("shop.test", "/")
-	require.Equal(t, one, body)
-	h.atRuntime(first, h.web("server a "+two))
+	require.Equal(t, two, body, "an address takes no file")
+	result := h.sync(h.web("server a " + two))
+	require.Zero(t, result.Reloads)
+	require.Equal(t, first.WorkerPID, result.WorkerPID)
 }
 
 func TestLocalMissingHAProxy(t *testing.T) {
