@@ -190,7 +190,7 @@ func certificateFile(crt, key []byte, maxChain int) (content []byte, leaf *x509.
 	}
 	pair, err := tls.X509KeyPair(crt, key)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%s and %s: %w", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)
 	}
 	var out bytes.Buffer
 	for i, der := range pair.Certificate {
