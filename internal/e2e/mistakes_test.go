@@ -135,6 +135,9 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// atTimes begins why a mistake is known that does not hold in each run.
+const atTimes = "at times "
+
 // add puts a row on the board and fails the test where a promise does not hold, or
 // where one that is known not to hold does.
 func (b *board) add(t *testing.T, r *row, m *mistake) {
@@ -151,7 +154,8 @@ func (b *board) add(t *testing.T, r *row, m *mistake) {
 		for _, p := range r.problems {
 			t.Error(p)
 		}
-	case len(r.problems) == 0 && *mistakesFor == 0:
+	case len(r.problems) == 0 && (*mistakesFor > 0 || strings.HasPrefix(m.known, atTimes)):
+	case len(r.problems) == 0:
 		t.Errorf("it holds now: remove known: %q", m.known)
 	default:
 		t.Logf("known, %s: %q", m.known, r.problems)
