@@ -81,8 +81,8 @@ const maxCauses = 10
 // is in order again: [ComponentFailed], [ComponentRecovered].
 //
 // Errors that [errors.Join] joined are causes of their own, each with its lines. What
-// stands before the first ": " of a cause names it: "shop.yaml:3: no such field". Words
-// that begin with a digit, such as counts and durations, may change meanwhile.
+// stands before the first ": " of a cause names it: "shop.yaml:3: no such field". Figures,
+// such as counts, durations and addresses, may change meanwhile.
 func (h *Health) Check(component string, p Probe, f func() error) {
 	h.add(&check{component: component, probe: p, f: f})
 }

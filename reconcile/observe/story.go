@@ -23,6 +23,10 @@ const askEvery = time.Second
 // repetition.
 const flapTime = 5 * time.Minute
 
+// lateTime, times how often it began, is after how long a failure that goes on has a line
+// where its beginning had none. It is as short as those that come and go allow.
+const lateTime = 10 * time.Second
+
 // maxSaid bounds the texts that are remembered, so that each has one line.
 const maxSaid = 64
 
@@ -35,12 +39,13 @@ type ComponentFailed struct {
 	Component string
 	Err       error // what is new
 	Probe     Probe
-	Times     int // that this began, with this one, in a short time
+	Times     int  // that this began, with this one, in a short time
+	Late      bool // it began before, which had no line, and goes on
 }
 
 // Report implements [event.Event].
 func (e ComponentFailed) Report() event.Report {
-	r := event.Report{Name: "component.failed", Level: slog.LevelError, Err: e.Err, Repeat: e.Times, Fields: componentField(e.Component),
+	r := event.Report{Name: "component.failed", Level: slog.LevelError, Err: e.Err, Repeat: repeat(e.Late, e.Times), Fields: componentField(e.Component),
 		Sentence: e.Component + ": " + list(causes(e.Err), 3, "; ") + again(e.Times)}
 	if e.Probe == Reported {
 		r.Level = slog.LevelWarn
@@ -54,6 +59,7 @@ type ComponentRecovered struct {
 	Of        string        // what is in order again: "shop.yaml"; "": all of the component
 	Lasted    time.Duration // since it was found to be wrong
 	Times     int           // as in [ComponentFailed]
+	Late      bool          // the same
 }
 
 // Report implements [event.Event].
@@ -62,10 +68,18 @@ func (e ComponentRecovered) Report() event.Report {
 	if e.Of != "" {
 		s += ": " + e.Of
 	}
-	return event.Report{Name: "component.recovered", Level: slog.LevelInfo, Repeat: e.Times, Fields: componentField(e.Component), Sentence: s}
+	return event.Report{Name: "component.recovered", Level: slog.LevelInfo, Repeat: repeat(e.Late, e.Times), Fields: componentField(e.Component), Sentence: s}
 }
 
 func componentField(name string) []slog.Attr { return []slog.Attr{slog.String("component", name)} }
+
+// repeat is how often something began, 0 for what has a line in any case.
+func repeat(late bool, times int) int {
+	if late {
+		return 0
+	}
+	return times
+}
 
 func again(times int) string {
 	if times < 2 {
@@ -106,6 +120,7 @@ type chapter struct {
 	name         string
 	began, ended time.Time // ended is zero while it lasts
 	times        int
+	late         bool            // its beginning had no line, and it goes on
 	said         map[string]bool // its texts
 }
 
@@ -114,31 +129,41 @@ func (s *story) tell(bus *eventbus.Bus, f finding, now time.Time) {
 	if *s == nil {
 		*s = story{}
 	}
-	var fresh []error
-	there, times := map[string]bool{}, 0
+	fresh, late := ComponentFailed{Component: f.Component, Probe: f.Probe}, ComponentFailed{Component: f.Component, Probe: f.Probe, Late: true}
+	there := map[string]bool{}
 	for _, cause := range f.causes {
 		key := subject(cause.Error())
 		there[key] = true
 		c := (*s)[key]
 		if c == nil {
-			c = &chapter{name: figures.ReplaceAllString(before(cause.Error()), ""), began: now, times: 1, said: map[string]bool{}}
+			c = &chapter{name: place.ReplaceAllString(before(cause.Error()), ""), began: now, times: 1, said: map[string]bool{}}
 			(*s)[key] = c
 		} else if !c.ended.IsZero() {
-			c.began, c.ended, c.times = now, time.Time{}, c.times+1
+			c.began, c.ended, c.times, c.late = now, time.Time{}, c.times+1, false
 			clear(c.said)
 		}
 		if text := shape(cause.Error()); !c.said[text] && len(c.said) < maxSaid {
 			c.said[text] = true
-			fresh = append(fresh, cause)
-			if times == 0 || c.times < times {
-				times = c.times
-			}
+			fresh.add(cause, c.times)
+		} else if !c.late && c.times&(c.times-1) != 0 && now.Sub(c.began) > time.Duration(c.times)*lateTime {
+			c.late = true
+			late.add(cause, c.times)
 		}
 	}
-	if len(fresh) > 0 {
-		eventbus.Publish(bus, ComponentFailed{Component: f.Component, Err: errors.Join(fresh...), Probe: f.Probe, Times: times})
+	for _, e := range []ComponentFailed{fresh, late} {
+		if e.Err != nil {
+			eventbus.Publish(bus, e)
+		}
 	}
 	s.close(bus, f, there, now)
+}
+
+// add has an event tell of another cause, and of the fewest times.
+func (e *ComponentFailed) add(cause error, times int) {
+	if e.Err == nil || times < e.Times {
+		e.Times = times
+	}
+	e.Err = errors.Join(e.Err, cause)
 }
 
 // close publishes what is no longer there.
@@ -161,7 +186,7 @@ func (s *story) close(bus *eventbus.Bus, f finding, there map[string]bool, now t
 	began := gone[0].began
 	var names []error
 	for _, c := range gone {
-		e.Times = min(e.Times, c.times)
+		e.Times, e.Late = min(e.Times, c.times), e.Late || c.late
 		names = append(names, errors.New(c.name))
 		if c.began.Before(began) {
 			began = c.began
@@ -217,11 +242,18 @@ func before(text string) string {
 // subject tells causes apart: what names one, without its figures.
 func subject(text string) string { return shape(before(text)) }
 
-// figures are those of a text that may change from one time to the next.
-var figures = regexp.MustCompile(`(^|[\s(])\d\S*|(:\d+)+:?(\s|$)`)
+var (
+	// place is the line and the column behind the name of a file.
+	place = regexp.MustCompile(`(:\d+)+:?$`)
+	// words of a text, and which of them are figures that may change from one time to the
+	// next: counts, durations, times, addresses. "10-shop.yaml" is a name.
+	words   = regexp.MustCompile(`\S+`)
+	figured = regexp.MustCompile(`^\(?\d([\d.,:/>+-]|[nuµm]?s|[mhTZ])*[).,:;]*$`)
+)
 
-// shape is a text without the figures that may change from one time to the next: the
-// words that begin with a digit, and the lines and columns behind a name.
+// shape is a text without its figures, and without the lines and columns behind names.
 func shape(text string) string {
-	return figures.ReplaceAllString(text, "#")
+	return words.ReplaceAllStringFunc(text, func(word string) string {
+		return place.ReplaceAllString(figured.ReplaceAllString(word, "#"), "#")
+	})
 }

@@ -122,6 +122,24 @@ func TestComponentsAreTold(t *testing.T) {
 			c.set()
 		}, []string{`level=WARN msg="manifests: shop-0.yaml: permission denied; shop-1.yaml: permission denied; shop-2.yaml: permission denied; and 197 more" component=manifests`,
 			`level=INFO msg="manifests: in order again after 1m0s" component=manifests`}},
+		{"names that begin with a digit", reported, func(c *checked) {
+			c.set(errors.New("10-shop.yaml:3: no such field"))
+			time.Sleep(time.Minute)
+			c.set(errors.New("10-shop.yaml:3: no such field"), errors.New("20-blog.yaml:7: no such field"))
+			time.Sleep(time.Minute)
+			c.set(errors.New("20-blog.yaml:9: no such field"))
+			time.Sleep(time.Minute)
+			c.set()
+		}, []string{`level=WARN msg="manifests: 10-shop.yaml:3: no such field" component=manifests`,
+			`level=WARN msg="manifests: 20-blog.yaml:7: no such field" component=manifests`,
+			`level=INFO msg="manifests: in order again after 2m0s: 10-shop.yaml" component=manifests`,
+			`level=INFO msg="manifests: in order again after 2m0s" component=manifests`}},
+		{"figures of connections", reported, func(c *checked) {
+			for n := range 600 {
+				c.set(fmt.Errorf("ingresses: read tcp 10.0.0.1:%d->10.0.0.2:443: closed at 12:00:%02d, 1m%ds ago", 30000+n, n%60, n%60))
+				time.Sleep(time.Second)
+			}
+		}, []string{`level=WARN msg="manifests: ingresses: read tcp 10.0.0.1:30000->10.0.0.2:443: closed at 12:00:00, 1m0s ago" component=manifests`}},
 		{"quiet", func(h *observe.Health, f func() error) { h.CheckQuietly("quarantine", observe.Reported, f) },
 			func(c *checked) { c.set(shop) }, nil},
 	} {
@@ -141,6 +159,25 @@ func TestFlappingComponent(t *testing.T) {
 	})
 	require.Len(t, lines, 2*9, "at 1, 2, 4, ... 256 of 360")
 	require.Equal(t, `level=WARN msg="manifests: shop.yaml: gone (256 times in a short time)" component=manifests`, lines[16])
+}
+
+// A component that came and went, and fails for good where no line is due, has one all
+// the same: the last line must not say that it is in order.
+func TestFlappingComponentThatStaysBroken(t *testing.T) {
+	lines := told(t, reported, func(c *checked) {
+		for range 2 {
+			c.set(errors.New("shop.yaml: gone"))
+			time.Sleep(5 * time.Second)
+			c.set()
+			time.Sleep(5 * time.Second)
+		}
+		c.set(errors.New("shop.yaml: gone"))
+		time.Sleep(time.Hour)
+		c.set()
+	})
+	require.Len(t, lines, 6)
+	require.Equal(t, []string{`level=WARN msg="manifests: shop.yaml: gone (3 times in a short time)" component=manifests`,
+		`level=INFO msg="manifests: in order again after 1h0m0s (3 times in a short time)" component=manifests`}, lines[4:])
 }
 
 // A check that hangs holds up no other: what that one finds is told within two seconds.
