@@ -92,9 +92,9 @@ func (r Refusal) what() string {
 	return printable.Line(s)
 }
 
-// still is the same for a resource that changes in another place.
+// still is the same for a resource that changes in another place, or moves in its file.
 func (r Refusal) still() Refusal {
-	r.More, r.Detail = 0, ""
+	r.More, r.Detail, r.Source = 0, "", ""
 	r.Object = Resource{APIVersion: r.Object.APIVersion, Kind: r.Object.Kind, Namespace: r.Object.Namespace, Name: r.Object.Name}
 	return r
 }

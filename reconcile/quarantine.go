@@ -183,6 +183,9 @@ func (l *Loop) stands(id uint64, v *ruling, before version) {
 		return
 	}
 	v.Before, v.recorded = before.Resource, false
+	if v.aside {
+		return // nobody was told of it
+	}
 	l.quarantine.news = append(l.quarantine.news, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
 }
 

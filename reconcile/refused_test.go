@@ -133,3 +133,39 @@ func TestManyRefusals(t *testing.T) {
 		require.Equal(t, []string{"no longer refused: 100 resources, such as Ingress evil/x000, Ingress evil/x001 and Ingress evil/x002", "no longer refused: Ingress good/web"}, sentences(gone))
 	})
 }
+
+// TestOneResourceIsNoneOfMany: rows of one resource with one cause stay apart, and among
+// those of others each resource counts once.
+func TestOneResourceIsNoneOfMany(t *testing.T) {
+	no := func(resource string, field int) Refusal {
+		return Refusal{Resource: resource, Field: fmt.Sprintf("spec.rules[%d]", field), Reason: "no"}
+	}
+	require.Equal(t, make([]Alike, 2), AlikeRefusals([]Refusal{no("Ingress shop/web", 0), no("Ingress shop/web", 1)}))
+	require.Equal(t, []Alike{{Size: 2, Names: "Ingress shop/web and Ingress blog/web"}, {Told: true}, {Told: true}},
+		AlikeRefusals([]Refusal{no("Ingress shop/web", 0), no("Ingress shop/web", 1), no("Ingress blog/web", 0)}))
+}
+
+// TestARefusalThatMovesIsNoNews: a line that is added to the top of a manifest moves all
+// others, and changes nothing of what is refused.
+func TestARefusalThatMovesIsNoNews(t *testing.T) {
+	play(t, Options{}, func(s *scene) {
+		for line := range 5 {
+			s.source.set("a", nil, Refusal{Resource: "Ingress shop/web", Source: fmt.Sprintf("web.yaml:%d", line+1), Field: "spec", Reason: "no"})
+			s.Trigger("moved")
+			pass(time.Second)
+		}
+		require.Equal(t, []string{"refused: Ingress shop/web (web.yaml:1): spec: no"}, sentences(eventsOf[ResourceRefused](s)))
+		require.Equal(t, "web.yaml:5", s.State().Refused[0].Source)
+	})
+}
+
+// TestWhatIsOnlySetAsideHasNoLine: nobody is told of its end, so nobody is told that
+// another version of it is served.
+func TestWhatIsOnlySetAsideHasNoLine(t *testing.T) {
+	l, err := New(Options{Renderer: RendererFunc(nil)})
+	require.NoError(t, err)
+	r := Resource{Kind: "Ingress", Namespace: "shop", Name: "web"}
+	l.quarantine.setAside(r, version{Resource: r}, time.Now())
+	l.stands(1, l.quarantine.rulings[r.identity()], version{})
+	require.Empty(t, l.quarantine.news)
+}

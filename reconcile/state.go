@@ -207,7 +207,7 @@ func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
 	refused = fold(refused)
 	now := make(map[Refusal]bool, len(refused))
 	l.mu.Lock()
-	before := l.refused
+	before, last := l.refused, l.state.Refused
 	l.state.Refused = refused
 	l.mu.Unlock()
 	var added, gone, unheard []Refusal
@@ -222,8 +222,10 @@ func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
 		}
 		now[r.still()], about[r.about()] = recorded, true
 	}
-	for r := range before {
-		if !about[r.about()] {
+	for _, r := range last {
+		if _, once := before[r.still()]; once && !about[r.about()] {
+			delete(before, r.still())
+			r.More, r.Detail = 0, ""
 			gone = append(gone, r)
 		}
 	}
@@ -282,32 +284,38 @@ func AlikeQuarantined(quarantined []Quarantined) []Alike {
 	})
 }
 
-// alike groups by cause; of says the name and the cause of one.
+// alike groups by cause; of says the name and the cause of one. A resource counts once.
 func alike[T any](all []T, of func(T) (name, cause string)) []Alike {
 	const named = 3
-	groups, first := make([]Alike, len(all)), map[string]int{}
+	type key struct{ name, cause string }
+	groups, heads, first, seen := make([]Alike, len(all)), make([]int, len(all)), map[string]int{}, map[key]bool{}
 	for i, one := range all {
 		name, cause := of(one)
 		at, again := first[cause]
 		if !again {
-			first[cause], groups[i] = i, Alike{Size: 1, Names: name}
-			continue
+			at, first[cause], groups[i].Names = i, i, name
 		}
-		groups[i].Told = true
+		groups[i].Told, heads[i] = again, at
+		if is := (key{name, cause}); seen[is] {
+			continue
+		} else {
+			seen[is] = true
+		}
 		head := &groups[at]
 		switch head.Size++; {
+		case head.Size == 1:
 		case head.Size < named:
 			head.Names += ", " + name
 		case head.Size == named:
 			head.Names += " and " + name
 		}
 	}
-	for i := range groups {
-		switch groups[i].Size {
-		case 1:
+	for i, head := range heads { // a head comes before those that it tells of
+		switch groups[head].Size {
+		case 0, 1:
 			groups[i] = Alike{}
 		case 2:
-			groups[i].Names = strings.Replace(groups[i].Names, ", ", " and ", 1)
+			groups[head].Names = strings.Replace(groups[head].Names, ", ", " and ", 1)
 		}
 	}
 	return groups
