@@ -16,7 +16,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		return err
 	}
 	for want, err := range map[string]error{
-		"local: options: LocalOptions.Dir is empty, no folder for the state: want a path":                        local(dataplane.LocalOptions{}),
+		"local: options: LocalOptions.Dir is empty, no folder for the state: want a path":                 local(dataplane.LocalOptions{}),
 		"local: options: LocalOptions.MaxOldWorkers is negative: -1: want 0, for 8, or more":              local(dataplane.LocalOptions{Dir: dir, MaxOldWorkers: -1}),
 		"local: options: LocalOptions.StartTimeout is negative: -1s: want 0, for 30s, or more":            local(dataplane.LocalOptions{Dir: dir, StartTimeout: -time.Second}),
 		"edge: endpoint: ClientOptions.Timeout is negative: -1s: want 0, for the default, or more":        client(dataplane.ClientOptions{Timeout: -time.Second}),

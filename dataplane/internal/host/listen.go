@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -63,6 +64,9 @@ func (s *syncing) withoutFiles(ctx context.Context, why string, full error) erro
 	return errors.Join(full, err)
 }
 
+// noReusePort makes HAProxy share no addresses: its own processes have them, then.
+const noReusePort = "noreuseport"
+
 // listener is a TCP address that a configuration has HAProxy listen on.
 type listener struct {
 	address netip.AddrPort
@@ -72,19 +76,29 @@ type listener struct {
 
 // listenersOf finds the addresses of a text. Those whose meaning only HAProxy knows
 // are missing: names of hosts, variables, sockets that are no TCP, interfaces, network
-// namespaces, and everything in a text with conditional blocks.
+// namespaces, and everything in a text with conditional blocks. Those of sections that
+// are disabled are missing, too: HAProxy does not bind them.
 func listenersOf(x *config.Index) map[netip.AddrPort]listener {
 	all := make(map[netip.AddrPort]listener)
-	if x.Conditional() || strings.Contains(x.Text, "noreuseport") {
+	if x.Conditional() || strings.Contains(x.Text, noReusePort) {
 		return all
 	}
 	for i := range x.List {
-		number := x.List[i].Line - 1
+		number, disabled := x.List[i].Line-1, false
+		own := make(map[netip.AddrPort]listener)
 		for raw := range strings.Lines(x.List[i].Text) {
 			number++
-			if text := strings.Trim(raw, " \t\r\n"); strings.HasPrefix(text, "bind") || strings.HasPrefix(text, "stats") {
-				addListeners(all, config.NewLine(text), number)
+			text := strings.Trim(raw, " \t\r\n")
+			disabled = disabled || strings.HasPrefix(text, "disabled")
+			if strings.HasPrefix(text, "bind") || strings.HasPrefix(text, "stats") {
+				addListeners(own, config.NewLine(text), number)
 			}
+		}
+		switch {
+		case disabled && x.List[i].Kind == "defaults": // which sections inherit it is not worth a rule
+			return make(map[netip.AddrPort]listener)
+		case !disabled:
+			maps.Copy(all, own)
 		}
 	}
 	return all
@@ -158,10 +172,12 @@ func parseBind(s string) (ip netip.Addr, first, last int, ok bool) {
 // a network namespace that this process cannot act in.
 func (h *Host) tryToListen(running, desired *config.Config, procs haproxyctl.Procs) error {
 	fresh := listenersOf(desired.Index())
-	for address := range listenersOf(running.Index()) {
-		delete(fresh, address)
-	}
-	if len(fresh) == 0 {
+	before := listenersOf(running.Index())
+	maps.DeleteFunc(fresh, func(address netip.AddrPort, l listener) bool {
+		was, ok := before[address]
+		return ok && was.only6 == l.only6
+	})
+	if len(fresh) == 0 || strings.Contains(running.Index().Text, noReusePort) {
 		return nil
 	}
 	uid, ok := accountOf(procs.MasterPID)
@@ -182,10 +198,10 @@ func (h *Host) cannotListen(all map[netip.AddrPort]listener, uid int, procs hapr
 	sorted := slices.SortedFunc(maps.Values(all), func(a, b listener) int {
 		return cmp.Or(cmp.Compare(a.line, b.line), a.address.Compare(b.address))
 	})
-	failed := bindAs(uid, sorted)
+	failed, sockets := bindAs(uid, sorted), sync.OnceValue(allTaken)
 	var texts []string
 	for _, l := range sorted {
-		if why := h.whyNot(l, failed[l.address], procs); why != "" {
+		if why := h.whyNot(l, failed[l.address], procs, sockets); why != "" {
 			texts = append(texts, fmt.Sprintf("on %s: %s", l.address, why))
 			line = cmp.Or(line, l.line)
 		}
@@ -206,12 +222,15 @@ func (h *Host) listensInstead() string {
 }
 
 // whyNot says why HAProxy cannot bind an address, or "" if it may.
-func (h *Host) whyNot(l listener, err error, procs haproxyctl.Procs) string {
+func (h *Host) whyNot(l listener, err error, procs haproxyctl.Procs, sockets func() []taken) string {
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
-		pid := ownerOf(l.address)
-		if pid != 0 && pid == procs.MasterPID || slices.ContainsFunc(slices.Concat(procs.Workers, procs.Loading, procs.Old), func(p haproxyctl.Proc) bool { return p.PID == pid }) {
-			return "" // it gives way
+		givesWay := func(pid int) bool {
+			return pid == procs.MasterPID || slices.ContainsFunc(slices.Concat(procs.Workers, procs.Loading, procs.Old), func(p haproxyctl.Proc) bool { return p.PID == pid })
+		}
+		pid := ownerOf(sockets(), l.address, givesWay)
+		if pid != 0 && givesWay(pid) {
+			return ""
 		}
 		if pid == 0 && h.opts.NoStart {
 			return "" // it may be one of those, if this process sees others by their numbers
@@ -284,32 +303,47 @@ func (l listener) bind() error {
 	return errors.Join(err, unix.Bind(fd, to))
 }
 
-// ownerOf finds the process that listens on an address, or on all addresses of the
-// host, at that port. It is 0 if that cannot be known.
-func ownerOf(address netip.AddrPort) int {
-	inodes := make(map[string]bool)
+// taken is a TCP socket that listens, and a process that has it, 0 if not known.
+type taken struct {
+	address, port string // as in /proc/net/tcp
+	pid           int
+}
+
+// allTaken finds the sockets of this network namespace. It looks at each file of each
+// process.
+func allTaken() (all []taken) {
+	owners := make(map[string]int)
+	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && owners[target] == 0 && strings.HasPrefix(target, "socket:") {
+			owners[target], _ = strconv.Atoi(strings.Split(link, "/")[2])
+		}
+	}
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		raw, _ := os.ReadFile(table)
 		for line := range strings.Lines(string(raw)) {
 			words := strings.Fields(line)
 			const local, state, inode, listens = 1, 3, 9, "0A"
-			if len(words) <= inode || words[state] != listens {
-				continue
-			}
-			ip, port, _ := strings.Cut(words[local], ":")
-			if port == fmt.Sprintf("%04X", address.Port()) && overlap(ip, address.Addr()) {
-				inodes["socket:["+words[inode]+"]"] = true
+			if len(words) > inode && words[state] == listens {
+				ip, port, _ := strings.Cut(words[local], ":")
+				all = append(all, taken{ip, port, owners["socket:["+words[inode]+"]"]})
 			}
 		}
 	}
-	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
-	for _, link := range links {
-		if target, err := os.Readlink(link); err == nil && inodes[target] {
-			pid, _ := strconv.Atoi(strings.Split(link, "/")[2])
-			return pid
+	return all
+}
+
+// ownerOf finds the process that listens on an address, or on all addresses of the
+// host, at that port: if possible one that does not give way. It is 0 if that cannot be
+// known.
+func ownerOf(all []taken, address netip.AddrPort, givesWay func(pid int) bool) (pid int) {
+	port := fmt.Sprintf("%04X", address.Port())
+	for _, t := range all {
+		if t.port == port && t.pid != 0 && (pid == 0 || givesWay(pid)) && overlap(t.address, address.Addr()) {
+			pid = t.pid
 		}
 	}
-	return 0
+	return pid
 }
 
 // overlap reports whether an address of /proc/net, words of 32 bits in the order of

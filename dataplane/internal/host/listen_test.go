@@ -1,13 +1,20 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
+	"os/user"
+	"runtime"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,6 +53,7 @@ func TestListenersOf(t *testing.T) {
 		"bind 127.0.0.1:0":                      "",
 		"bind 127.0.0.1:70000":                  "",
 		"bind 127.0.0.1:x":                      "",
+		"bind :80\n    disabled":                "",
 		"bind":                                  "",
 		"bind-process 1":                        "",
 		`bind "`:                                "",
@@ -61,6 +69,8 @@ func TestListenersOf(t *testing.T) {
 		require.Equal(t, want, text, line)
 	}
 	require.Empty(t, listenersOf(parse(t, "global\n    noreuseport\nfrontend web\n    bind :80\n").Index()))
+	require.Empty(t, listenersOf(parse(t, "defaults\n    disabled\nfrontend web\n    bind :80\n").Index()))
+	require.Len(t, listenersOf(parse(t, "frontend web\n    bind :80\nbackend b\n    disabled\n").Index()), 1)
 }
 
 func FuzzParseBind(f *testing.F) {
@@ -81,7 +91,7 @@ func TestTryToListen(t *testing.T) {
 		taken, err := net.Listen("tcp", listen)
 		require.NoError(t, err)
 		address := netip.MustParseAddrPort(taken.Addr().String())
-		require.Equal(t, os.Getpid(), ownerOf(address))
+		require.Equal(t, os.Getpid(), ownerOf(allTaken(), address, func(int) bool { return false }))
 		text := fmt.Sprintf("global\nfrontend web\n    bind %s\n", address)
 		procs.MasterPID = os.Getppid() // taken is not HAProxy's then
 		err = h.tryToListen(config.Empty(), parse(t, text), procs)
@@ -96,4 +106,96 @@ func TestTryToListen(t *testing.T) {
 		procs.MasterPID = os.Getppid()
 		require.NoError(t, h.tryToListen(config.Empty(), parse(t, text), procs))
 	}
+}
+
+// listenAs has another process listen on the address, and returns its number.
+func listenAs(t *testing.T, address string) int {
+	t.Helper()
+	l, err := net.Listen("tcp4", address)
+	require.NoError(t, err)
+	f, err := l.(*net.TCPListener).File()
+	require.NoError(t, err)
+	other := exec.Command("sleep", "600")
+	other.ExtraFiles = []*os.File{f}
+	other.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread()
+	require.NoError(t, other.Start())
+	t.Cleanup(func() {
+		require.NoError(t, other.Process.Kill())
+		require.Error(t, other.Wait())
+		runtime.UnlockOSThread()
+	})
+	require.NoError(t, errors.Join(l.Close(), f.Close()))
+	return other.Process.Pid
+}
+
+// HAProxy has one address of a port and another process has another one: HAProxy does
+// not get all of them.
+func TestTryToListenBesideAnother(t *testing.T) {
+	t.Parallel()
+	own, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer own.Close()
+	port := own.Addr().(*net.TCPAddr).Port
+	other := listenAs(t, fmt.Sprintf("127.0.0.2:%d", port))
+	h := newHost(t, Options{Dir: t.TempDir(), User: currentUser(t)})
+	for _, c := range []struct{ haproxy, other int }{{os.Getpid(), other}, {other, os.Getpid()}} {
+		err = h.tryToListen(config.Empty(), parse(t, fmt.Sprintf("frontend web\n    bind :%d\n", port)), haproxyctl.Procs{MasterPID: c.haproxy})
+		require.ErrorIs(t, err, config.ErrListen)
+		require.ErrorContains(t, err, fmt.Sprintf("process %d ", c.other))
+	}
+}
+
+func currentUser(t *testing.T) string {
+	t.Helper()
+	u, err := user.Current()
+	require.NoError(t, err)
+	return u.Username
+}
+
+// An address that shall serve IPv4, too, is another one.
+func TestTryToListenOnIPv4AsWell(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Options{Dir: t.TempDir()})
+	taken, err := net.Listen("tcp4", "0.0.0.0:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	text := func(option string) *config.Config {
+		return parse(t, fmt.Sprintf("frontend web\n    bind :::%d %s\n", taken.Addr().(*net.TCPAddr).Port, option))
+	}
+	procs := haproxyctl.Procs{MasterPID: os.Getppid()}
+	require.NoError(t, h.tryToListen(text("v6only"), text("v6only"), procs))
+	require.ErrorIs(t, h.tryToListen(text("v6only"), text("v4v6"), procs), config.ErrListen)
+}
+
+// A HAProxy without SO_REUSEPORT shares no address, and gives way in a reload all the
+// same.
+func TestTryToListenAfterNoreuseport(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Options{Dir: t.TempDir()})
+	own, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer own.Close()
+	text := fmt.Sprintf("frontend web\n    bind %s\n", own.Addr())
+	hidden := haproxyctl.Procs{MasterPID: os.Getppid()} // as if the owner could not be seen
+	require.NoError(t, h.tryToListen(parse(t, "global\n    noreuseport\n"+text), parse(t, text), hidden))
+}
+
+// Many ports of another process are found in one look at the processes.
+func TestTryToListenOnManyPorts(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Options{Dir: t.TempDir()})
+	var text strings.Builder
+	text.WriteString("frontend web\n")
+	for range 300 {
+		taken, err := net.Listen("tcp4", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer taken.Close()
+		fmt.Fprintf(&text, "    bind %s\n", taken.Addr())
+	}
+	begin := time.Now()
+	err := h.tryToListen(config.Empty(), parse(t, text.String()), haproxyctl.Procs{MasterPID: os.Getppid()})
+	require.ErrorContains(t, err, "and on 297 more")
+	t.Logf("300 ports took %s", time.Since(begin))
+	require.Less(t, time.Since(begin), 2*time.Second)
 }
