@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os/user"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -115,6 +116,7 @@ func TestLocalReloadsThatCannotBe(t *testing.T) {
 		"no interface of this host has the address": "frontend web\n    bind 192.0.2.1:8080\n",
 		"takes the rights of root":                  "global\n    chroot /nonexistent\n",
 		"\"uid 12345\"":                             "global\n    uid 12345\n",
+		"\"group daemon\"":                          "global\n    group daemon\n",
 	} {
 		header, _, _ := strings.Cut(line, "\n")
 		_, err := h.local.Sync(t.Context(), h.config(strings.Replace(h.web("server a "+one), header+"\n", line, 1)))
@@ -124,5 +126,14 @@ func TestLocalReloadsThatCannotBe(t *testing.T) {
 	asked, refused := stop()
 	require.Zero(t, refused, "of %d", asked)
 	h.atRuntime(first, h.web("server a "+h.server("127.0.0.3")))
-	require.Equal(t, 1, h.sync(strings.Replace(h.web("server a "+one), "global\n", "global\n    user "+dataplane.DefaultUser()+"\n", 1)).Reloads)
+	require.Equal(t, 1, h.sync(strings.Replace(h.web("server a "+one), "global\n", "global\n    user "+dataplane.DefaultUser()+"\n    group "+groupOf(t, dataplane.DefaultUser())+"\n", 1)).Reloads)
+}
+
+func groupOf(t *testing.T, name string) string {
+	t.Helper()
+	u, err := user.Lookup(name)
+	require.NoError(t, err)
+	g, err := user.LookupGroupId(u.Gid)
+	require.NoError(t, err)
+	return g.Name
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"slices"
 	"strconv"
 
@@ -54,11 +55,15 @@ func (a *account) own(at string) error {
 // mayNotBecome refuses a line of the desired configuration that HAProxy has the rights
 // for only as root, unless the running one has it. The new worker would end there, up to
 // HAProxy 3.0 when the old one has been told to go, and take the whole HAProxy with it.
-func (a *account) mayNotBecome(running, desired *config.Config) error {
-	if a == nil {
+// The account of a HAProxy that another program runs is not known.
+func (h *Host) mayNotBecome(running, desired *config.Config) error {
+	uid, gid := h.user(), os.Getegid()
+	if h.account != nil {
+		gid = h.account.GID
+	}
+	if h.opts.NoStart || uid == 0 {
 		return nil
 	}
-	ours := map[string][]string{"chroot": nil, "user": {a.Name}, "uid": {strconv.Itoa(a.UID)}, "gid": {strconv.Itoa(a.GID)}}
 	lines := func(c *config.Config) (all []config.Line) {
 		for i := range c.Index().List {
 			if s := &c.Index().List[i]; s.Kind == "global" {
@@ -69,11 +74,39 @@ func (a *account) mayNotBecome(running, desired *config.Config) error {
 	}
 	before := lines(running)
 	for _, l := range lines(desired) {
-		good, needsRights := ours[l.Keyword()]
-		if needsRights && !slices.Contains(good, l.Word(1)) && !slices.ContainsFunc(before, l.Equal) {
+		if needsRoot(l, strconv.Itoa(uid), strconv.Itoa(gid)) && !slices.ContainsFunc(before, l.Equal) {
 			return &config.Error{Stage: "reload", File: config.MainFile, Err: fmt.Errorf("%w: \"%s %s\" of the global section takes the rights of root, "+
-				"and HAProxy runs under account %s: remove the line", config.ErrReload, l.Keyword(), l.Word(1), a.Name)}
+				"and HAProxy runs as user id %d, group id %d: remove the line", config.ErrReload, l.Keyword(), l.Word(1), uid, gid)}
 		}
 	}
 	return nil
+}
+
+// needsRoot reports whether a line of the global section takes the rights of root in a
+// process with these ids. An id of 0 changes nothing for HAProxy, and a name that is
+// unknown is an error of the configuration.
+func needsRoot(l config.Line, uid, gid string) bool {
+	id, have := l.Word(1), uid
+	switch l.Keyword() {
+	case "chroot":
+		return true
+	case "uid":
+	case "gid":
+		have = gid
+	case "user":
+		u, err := user.Lookup(id)
+		if err != nil {
+			return false
+		}
+		id = u.Uid
+	case "group":
+		g, err := user.LookupGroup(id)
+		if err != nil {
+			return false
+		}
+		id, have = g.Gid, gid
+	default:
+		return false
+	}
+	return id != have && id != "0"
 }

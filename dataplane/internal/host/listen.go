@@ -35,7 +35,7 @@ func (s *syncing) held(procs haproxyctl.Procs) error {
 	case s.limits.NoReload, change.ImpactOf(s.steps) != change.Reload && !s.h.doubt:
 		return nil
 	}
-	if err := s.h.account.mayNotBecome(s.running, s.desired); err != nil {
+	if err := s.h.mayNotBecome(s.running, s.desired); err != nil {
 		return err
 	}
 	return s.h.tryToListen(s.running, s.desired, procs)

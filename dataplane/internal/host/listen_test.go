@@ -199,3 +199,26 @@ func TestTryToListenOnManyPorts(t *testing.T) {
 	t.Logf("300 ports took %s", time.Since(begin))
 	require.Less(t, time.Since(begin), 2*time.Second)
 }
+
+// A HAProxy that another program runs as root takes a line that ours could not.
+func TestAttachedMayChroot(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root runs a HAProxy as root")
+	}
+	s := attached(t)
+	s.Host = newHost(t, Options{Dir: s.dir, NoStart: true})
+	jail := t.TempDir()
+	require.Equal(t, 1, s.sync(strings.Replace(s.text("second"), "global\n", "global\n    chroot "+jail+"\n", 1)).Reloads)
+	require.Equal(t, "second", s.body())
+}
+
+func TestNeedsRoot(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		"chroot /var/empty": true, "uid 5": false, "uid 6": true, "gid 7": false, "gid 8": true,
+		"user root": false, "group root": false, "user nobody": true, "group no-such-group": false, "maxconn 5": false,
+	} {
+		require.Equal(t, want, needsRoot(config.NewLine(line), "5", "7"), line)
+	}
+}
