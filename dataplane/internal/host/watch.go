@@ -43,6 +43,10 @@ const (
 // flapTime is how soon after an end, or a silence, another one counts as a repetition.
 const flapTime = 5 * time.Minute
 
+// lateTime is after how long a silence that goes on is told of anew, as the first one, if
+// it is the fifth or a later one: package reconcile leaves out lines of these.
+const lateTime = time.Minute
+
 // logProcess is for where nobody else is told: of starts that fail in a row the first,
 // and then each doubling.
 func (h *Host) logProcess(e ProcessEvent) {
@@ -117,6 +121,9 @@ func (s *status) heard(pid int, err error) {
 	case err == nil && was != nil:
 		s.becomes(Answers, pid, nil)
 	case err != nil && was == nil:
+		s.becomes(Silent, pid, err)
+	case err != nil && s.times > 4 && time.Since(s.since) > lateTime:
+		s.times = 0
 		s.becomes(Silent, pid, err)
 	}
 }
