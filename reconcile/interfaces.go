@@ -38,6 +38,12 @@ type Rendered struct {
 	Refused   []Refusal      // resources, or parts of them, that are left out
 	Resources map[string]int // resources read, by kind
 	Origins   Origins        // what wrote each line; nil: not known
+
+	// Accepted is called, before the next render, once the configuration is the newest
+	// valid one; nil: it is not told. A [Renderer] that remembers something from render
+	// to render changes that here: most renders of a search for what is at fault are
+	// only tried.
+	Accepted func()
 }
 
 // MaxRefusals is how many refusals of one resource a [Loop] tells of and keeps;

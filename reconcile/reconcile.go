@@ -131,6 +131,9 @@ func (l *Loop) found(id uint64, s *search) *validated {
 	cfg := s.last.rendered.Config
 	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: s.last.validateTook})
 	l.adopt(id, s)
+	if accepted := s.last.rendered.Accepted; accepted != nil {
+		_ = Guard(func() error { accepted(); return nil }) // one that panics remembers nothing
+	}
 	without := slices.DeleteFunc(slices.Clone(s.last.excluded), func(r Resource) bool { return s.last.left.stands(r.identity()).object != nil })
 	return &validated{id: id, config: cfg, origins: s.last.rendered.Origins, at: time.Now(), without: without, aside: s.last.aside, made: made}
 }

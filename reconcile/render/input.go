@@ -23,6 +23,9 @@ type Input struct {
 	Refused   []reconcile.Refusal
 	Resources map[string]int // resources read, by kind
 
+	// Accepted is that of [reconcile.Rendered]; nil: it is not told.
+	Accepted func()
+
 	// Reads follows variables that templates read by calls; nil: there are none.
 	Reads *Reads
 }

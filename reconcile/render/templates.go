@@ -166,7 +166,7 @@ func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
 	var errs []error
 	files := slices.Clone(r.in.Files)
 	origins := &origins{run: r, files: map[dataplane.Position]piece{}}
-	rendered := &reconcile.Rendered{Refused: r.in.Refused, Resources: maps.Clone(r.in.Resources), Origins: origins}
+	rendered := &reconcile.Rendered{Refused: r.in.Refused, Resources: maps.Clone(r.in.Resources), Origins: origins, Accepted: r.in.Accepted}
 	for _, entry := range r.Engine.Entries() { // sorted: haproxy.cfg goes before haproxy.d/
 		p, err := r.entry(ctx, entry)
 		if ctx.Err() != nil && err != nil { // the origins say of what it was made, where it hangs

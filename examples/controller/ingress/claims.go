@@ -91,15 +91,15 @@ func (b *builder) why(first *networkingv1.Ingress) string {
 	return "which has it already"
 }
 
-// served is who had what at the last build.
+// served is who had what in the last configuration that was accepted.
 func (h *Hosts) served() map[claim]holder {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.holders
 }
 
-// keepServed remembers who has what. An Ingress that is left out keeps what it had.
-func (b *builder) keepServed(h *Hosts, left map[*networkingv1.Ingress]bool) {
+// keepServed says who has what from now on. An Ingress that is left out keeps what it had.
+func (b *builder) keepServed(left map[*networkingv1.Ingress]bool) {
 	type name struct{ namespace, name string }
 	out := map[name]bool{}
 	for ing := range left {
@@ -112,9 +112,13 @@ func (b *builder) keepServed(h *Hosts, left map[*networkingv1.Ingress]bool) {
 			}
 		}
 	}
+}
+
+// accept takes who has what from routes that were accepted.
+func (h *Hosts) accept(owners *owners, holders map[claim]holder) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.holders = b.owner
+	h.last, h.holders = *owners, holders
 }
 
 // holdersOf reads who had what from a configuration: what serves it, and not by whom.

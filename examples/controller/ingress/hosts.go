@@ -14,7 +14,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// Hosts remembers from render to render who has what that only one can have: a path,
+// Hosts remembers, from each valid configuration to the next render, who has what that only one can have: a path,
 // a default backend and a certificate belong to an Ingress, and a host to a namespace: the one
 // that claimed it first, as long as any of its Ingresses claims it by a rule or by
 // spec.tls. An Ingress in quarantine claims, too. A wildcard comes with all names
@@ -133,7 +133,6 @@ func (h *Hosts) settle(ingresses []*networkingv1.Ingress) *owners {
 			}
 		}
 	}
-	h.last = now
 	return &now
 }
 

@@ -32,7 +32,7 @@ func newTenants(ingresses ...*networkingv1.Ingress) *tenants {
 	return &tenants{world: w}
 }
 
-// build says what the Ingresses mean now, without those in quarantine.
+// build says what the Ingresses mean now, without those in quarantine, and accepts that.
 func (w *tenants) build(t *testing.T, quarantined ...*networkingv1.Ingress) *Routes {
 	cluster := w.cluster()
 	cluster.Hosts = &w.hosts
@@ -44,7 +44,9 @@ func (w *tenants) build(t *testing.T, quarantined ...*networkingv1.Ingress) *Rou
 	if len(out) > 0 {
 		cluster.Excluded = reconcile.Excluding(reconcile.WithExcluded(t.Context(), out...))
 	}
-	return Build(cluster, &Slots{})
+	r := Build(cluster, &Slots{})
+	r.Accepted()
+	return r
 }
 
 // restart is another process, that knows what this one deployed.

@@ -48,7 +48,7 @@ type builder struct {
 	ing      *networkingv1.Ingress // being read
 	owners   *owners               // which namespace has which host
 	owner    map[claim]holder      // who has what only one can have
-	had      map[claim]holder      // and who had it at the last build
+	had      map[claim]holder      // and who had it before
 	later    [2][]waiting          // see inTurn
 	hosts    map[string]bool       // that have a path
 	backends map[string]bool
@@ -133,7 +133,15 @@ func Build(c *Cluster, slots *Slots) *Routes {
 		}
 	}
 	b.inTurnAgain()
-	b.keepServed(hosts, left)
+	b.keepServed(left)
+	forgets, owners, holders, backends, certs := b.slots.forgets(b), b.owners, b.owner, b.backends, b.certs
+	b.routes.accept = func() {
+		hosts.accept(owners, holders)
+		if forgets {
+			slots.Forget(backends)
+			slots.forgetSecrets(certs)
+		}
+	}
 	return b.finish()
 }
 
@@ -283,9 +291,5 @@ func (b *builder) finish() *Routes {
 	slices.SortFunc(r.Prefix, byKey)
 	slices.SortFunc(r.Backends, func(x, y *Backend) int { return cmp.Compare(x.Name, y.Name) })
 	slices.SortFunc(r.Certificates, func(x, y TLSCertificate) int { return cmp.Compare(x.File, y.File) })
-	if b.slots.forgets(b) {
-		b.slots.Forget(b.backends)
-		b.slots.forgetSecrets(b.certs)
-	}
 	return r
 }

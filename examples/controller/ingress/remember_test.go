@@ -47,7 +47,7 @@ func TestQuarantineKeepsNoMemory(t *testing.T) {
 		c := w.cluster()
 		c.Hosts = &w.hosts
 		c.Excluded = reconcile.Excluding(reconcile.WithExcluded(t.Context(), r))
-		Build(c, slots)
+		Build(c, slots).Accepted()
 	}
 	require.Less(t, len(slots.held), 5000)
 	require.Less(t, len(slots.last), 5000)

@@ -26,6 +26,18 @@ type Routes struct {
 
 	Expiry time.Time // the earliest end of a certificate in use; zero: there is none
 	Next   time.Time // when certificates change by their dates, so that Build is to be called again; zero: never
+
+	accept func() // see Accepted
+}
+
+// Accepted has the Hosts and the Slots of [Build] remember what these routes say. Call it
+// once they are the valid configuration, and not of those that are only tried: a bad edit
+// that drops a host must not free it, as the version of before is served.
+func (r *Routes) Accepted() {
+	if r.accept != nil {
+		r.accept()
+	}
+	r.accept = nil
 }
 
 // Keep takes from the routes of the last render each list that is equal, so

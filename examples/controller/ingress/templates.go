@@ -31,6 +31,8 @@ func (r *Routes) Input(settings Settings) *render.Input {
 		Files:   r.Files,
 		Owners:  r.FileOwners,
 		Refused: r.Refused,
+
+		Accepted: r.Accepted,
 	}
 	maps.Copy(in.Vars, render.HostVars())
 	each := render.Each{Var: "backend"}
