@@ -315,10 +315,13 @@ func TestLocalFailingLoadsKeepSockets(t *testing.T) {
 	h := newHost(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	last := h.sync(h.web("server a " + one))
-	broken := h.web("server a "+one) + "frontend broken\n    bind unix@" + filepath.Join(h.dir, "run", "missing", "x.sock") + "\n"
+	folder := filepath.Join(h.dir, "run", "folder")
+	require.NoError(t, os.Mkdir(folder, 0o755))
+	broken := h.web("server a "+one) + "frontend broken\n    bind unix@" + folder + "\n"
 	for i := range 4 {
 		result, err := h.local.Sync(t.Context(), h.config(broken))
 		require.ErrorIs(t, err, dataplane.ErrReload)
+		require.NotErrorIs(t, err, dataplane.ErrListen, "it was tried")
 		if result.WorkerPID != 0 { // a reload gave the sockets back
 			last = result
 			h.alone()

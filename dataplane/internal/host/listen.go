@@ -38,6 +38,9 @@ func (s *syncing) held(procs haproxyctl.Procs) error {
 	if err := s.h.mayNotBecome(s.running, s.desired); err != nil {
 		return err
 	}
+	if err := s.h.tryToMakeSockets(s.running, s.desired, procs); err != nil {
+		return err
+	}
 	return s.h.tryToListen(s.running, s.desired, procs)
 }
 
@@ -266,21 +269,37 @@ func accountOf(pid int) (uid int, ok bool) {
 // bindAs binds addresses as that user and releases them. It returns the errors.
 func bindAs(uid int, all []listener) map[netip.AddrPort]error {
 	failed := make(map[netip.AddrPort]error)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with its account
-		if _, err := unix.SetfsuidRetUid(uid); err != nil {
-			return
-		}
+	actAs(uid, -1, func() {
 		for _, l := range all {
 			if err := l.bind(); err != nil {
 				failed[l.address] = err
 			}
 		}
+	})
+	return failed
+}
+
+// actAs calls f as that user and, unless it is negative, that group. It does not where
+// this process may not.
+func actAs(uid, gid int, f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		const none = -1 // which changes nothing, and tells what is
+		wasGroup, _ := unix.SetfsgidRetGid(gid)
+		was, _ := unix.SetfsuidRetUid(uid)
+		if now, _ := unix.SetfsuidRetUid(none); now == uid {
+			f()
+		}
+		_, _ = unix.SetfsuidRetUid(was)
+		_, _ = unix.SetfsgidRetGid(wasGroup)
+		user, _ := unix.SetfsuidRetUid(none)
+		if group, _ := unix.SetfsgidRetGid(none); user == was && group == wasGroup {
+			runtime.UnlockOSThread() // or the thread ends, and with it children that have Pdeathsig
+		}
 	}()
 	<-done
-	return failed
 }
 
 // bind binds a socket with HAProxy's options, and closes it.

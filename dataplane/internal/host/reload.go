@@ -16,7 +16,8 @@ import (
 const unknownEnd = "the reload may end yet, and the next Sync finds out"
 
 // reload tells the master to reload and follows it to the end. Its error wraps
-// [config.ErrReload] if HAProxy could not load the configuration.
+// [config.ErrReload] if HAProxy could not load the configuration, and [config.ErrListen]
+// if the master was not told.
 func (s *syncing) reload(ctx context.Context) (pid int, err error) {
 	h := s.h
 	ctx, cancel := context.WithTimeout(ctx, h.opts.StartTimeout)
@@ -27,6 +28,9 @@ func (s *syncing) reload(ctx context.Context) (pid int, err error) {
 		// A reload by another program ends first: it may be with the old files.
 		if before, err = h.await(ctx, s.process, keeps, func(p haproxyctl.Procs) bool { return len(p.Loading) == 0 }); err != nil {
 			return 0, fail("reload", err)
+		}
+		if err = h.tryToMakeSockets(s.to, s.to, before); err != nil { // it may have changed since held
+			return 0, err
 		}
 		if s.process != nil {
 			s.process.output.forget()

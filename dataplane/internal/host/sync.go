@@ -358,6 +358,9 @@ func (s *syncing) byReload(ctx context.Context, why string) (done bool, err erro
 		s.settle(pid)
 		return true, nil
 	}
+	if errors.Is(err, config.ErrListen) {
+		return true, s.notTold(err, why)
+	}
 	again := h.failed
 	h.failed = errors.Is(err, config.ErrReload)
 	if undone := fail("files", s.write.undo()); undone != nil || !h.failed {
