@@ -161,10 +161,14 @@ func (f *Folder) openCopies(dir string) error {
 	}
 	for name, text := range texts {
 		name = filepath.Join(f.dir, name)
-		if found, errs := manifest.Parse(name, text); len(errs) == 0 {
+		found, errs := manifest.Parse(name, text)
+		switch {
+		case len(text) == 0: // the process before waited for it, or it was lost with the power
+			f.files[name] = &manifestFile{effect: NoneKnown, errs: []error{&ManifestError{File: name, Err: errors.New("its copy for a restart is empty"), Effect: NoneKnown}}}
+		case len(errs) > 0: // another version accepted it
+			f.files[name] = &manifestFile{effect: NoneKnown, errs: manifestErrors(name, errs, NoneKnown)}
+		default:
 			f.files[name] = &manifestFile{text: text, goodText: text, good: found, effect: LastGood}
-		} else { // of another version, which accepted it
-			f.uncopied[name] = true
 		}
 	}
 	return nil

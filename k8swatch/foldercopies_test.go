@@ -1,6 +1,7 @@
 package k8swatch_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -79,6 +80,67 @@ func TestFolderBrokenAtARestart(t *testing.T) {
 	want("blog.test", "")
 	write(t, shop, broken)
 	want("blog.test", wrong+"it was not good before: none of it is in use")
+}
+
+// TestFolderCopyThatCannotBeRead: where nothing is known of a file that is broken, nothing
+// is known at the next restart either, until it is good or deleted: as there was no copy
+// at the first start, or another version accepted it, or it lost its text with the power.
+func TestFolderCopyThatCannotBeRead(t *testing.T) {
+	for name, copied := range map[string]string{"another version": "kind: Nonsense\n", "no text": "", "first start": "none"} {
+		t.Run(name, func(t *testing.T) {
+			dir, copies := t.TempDir(), filepath.Join(t.TempDir(), "copies")
+			write(t, filepath.Join(dir, "a.yaml"), "broken: true\n")
+			if copied != "none" {
+				if err := os.Mkdir(copies, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				write(t, filepath.Join(copies, "a.yaml"), copied)
+			}
+			for range 3 {
+				f, got, said := restart(t, dir, copies)
+				if got != "" || !strings.HasSuffix(said, "; no earlier version of it is known: none of it is in use") {
+					t.Fatalf("served %q, said %q", got, said)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				if err := f.WaitForKnown(ctx); err == nil {
+					t.Error("it counts as known")
+				}
+			}
+			away := dir + ".away"
+			if err := os.Rename(dir, away); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, said := restart(t, dir, copies); !strings.Contains(said, "no earlier version of it is known") {
+				t.Errorf("the folder is away: said %q", said)
+			}
+			if err := os.Rename(away, dir); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "a", "a.test"))
+			if _, got, said := restart(t, dir, copies); got != "a.test" || said != "" {
+				t.Errorf("mended: served %q, said %q", got, said)
+			}
+			write(t, filepath.Join(dir, "a.yaml"), "broken: true\n")
+			if _, got, _ := restart(t, dir, copies); got != "a.test" {
+				t.Errorf("broken again: served %q", got)
+			}
+		})
+	}
+}
+
+// TestFolderCopyThatCannotBeWritten is one error, however often it is tried.
+func TestFolderCopyThatCannotBeWritten(t *testing.T) {
+	dir, copies := t.TempDir(), t.TempDir()
+	if err := os.MkdirAll(filepath.Join(copies, "a.yaml", "below"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "a", "a.test"))
+	_, _, first := restart(t, dir, copies)
+	_, got, said := restart(t, dir, copies)
+	if want := "a.yaml: its copy for a restart cannot be written: file exists; the file is in use"; got != "a.test" || said != want || first != want {
+		t.Errorf("served %q, said %q, want %q", got, said, want)
+	}
 }
 
 // TestFolderCopiesFollow: what is saved while the folder runs is what a restart has.

@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
-	"slices"
 
 	yamlnode "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -197,15 +197,22 @@ func (e *ManifestError) Unwrap() error { return e.Err }
 
 // WaitForKnown blocks until no file is broken of which no earlier version is known
 // ([NoneKnown]), or ctx ends. Until then nobody can tell which objects are missing
-// from what a process before this one has deployed.
+// from what a process before this one has deployed. With FolderOptions.LastGood the
+// processes after this one wait for the same files.
 func (f *Folder) WaitForKnown(ctx context.Context) error {
 	for {
 		f.mu.Lock()
 		looked := f.looked
-		unknown := slices.ContainsFunc(f.errors, func(err error) bool {
+		unknown := false
+		for _, err := range f.errors {
 			var m *ManifestError
-			return errors.As(err, &m) && m.Effect == NoneKnown
-		})
+			if !errors.As(err, &m) || m.Effect != NoneKnown {
+				continue
+			}
+			if unknown = true; f.copies != nil {
+				f.copies.Mark(filepath.Base(m.File))
+			}
+		}
 		f.mu.Unlock()
 		if !unknown {
 			return nil

@@ -13,7 +13,7 @@ import (
 type Copies struct{ dir string }
 
 // OpenCopies makes the folder where it is missing, and reads what it has. A copy that
-// cannot be read or has more than max bytes counts as missing. fresh says that the
+// cannot be read or has more than max bytes counts as empty. fresh says that the
 // folder was not there. A link in place of the folder or of a copy is not followed.
 func OpenCopies(dir string, max int64) (c *Copies, texts map[string][]byte, fresh bool, err error) {
 	at, err := os.Lstat(dir)
@@ -36,28 +36,39 @@ func OpenCopies(dir string, max int64) (c *Copies, texts map[string][]byte, fres
 			_ = os.Remove(name) // of a process that ended while it wrote
 			continue
 		}
-		if info, err := e.Info(); err != nil || !info.Mode().IsRegular() || info.Size() > max {
+		info, err := e.Info()
+		if e.IsDir() || err != nil {
 			continue
 		}
-		if text, err := os.ReadFile(name); err == nil && len(text) > 0 {
-			texts[e.Name()] = text
+		texts[e.Name()] = nil
+		if info.Mode().IsRegular() && info.Size() <= max {
+			texts[e.Name()], _ = os.ReadFile(name)
 		}
 	}
 	return &Copies{dir}, texts, fresh, err
 }
 
-// Keep replaces a copy in one step; without a text it deletes it.
+// Mark makes an empty copy of a file that has none: no good text of it is known, to the
+// next process neither.
+func (c *Copies) Mark(name string) {
+	if file, err := os.OpenFile(filepath.Join(c.dir, name), os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+		_ = file.Close()
+	}
+}
+
+// Keep replaces a copy in one step; without a text it deletes it. The error names no
+// file.
 func (c *Copies) Keep(name string, text []byte) error {
 	at := filepath.Join(c.dir, name)
 	if len(text) == 0 {
 		if err := os.Remove(at); !errors.Is(err, os.ErrNotExist) {
-			return err
+			return cause(err)
 		}
 		return nil
 	}
 	next, err := os.CreateTemp(c.dir, ".next-*") // mode 0600
 	if err != nil {
-		return err
+		return cause(err)
 	}
 	_, err = next.Write(text)
 	if err = errors.Join(err, next.Close()); err == nil {
@@ -66,5 +77,5 @@ func (c *Copies) Keep(name string, text []byte) error {
 	if err != nil {
 		_ = os.Remove(next.Name())
 	}
-	return err
+	return cause(err)
 }

@@ -45,8 +45,12 @@ func ReadFolder(dir string, max int64) (texts map[string]Text, info os.FileInfo,
 // cause is an error of a file without the name, which is said before it.
 func cause(err error) error {
 	var at *os.PathError
-	if errors.As(err, &at) {
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &at):
 		return at.Err
+	case errors.As(err, &link):
+		return link.Err
 	}
 	return err
 }
