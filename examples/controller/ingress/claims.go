@@ -63,7 +63,7 @@ func (b *builder) keepTLS(field fieldPath, t *networkingv1.IngressTLS) {
 		had := b.had[claim{tlsHost, host}]
 		name, ours := strings.CutPrefix(strings.TrimSuffix(had.serves, ".pem"), ns+"_")
 		name = strings.ReplaceAll(name, "_", ".")
-		if file := dataplane.FileName(dataplane.Certificate, ns+"_"+name); !ours || file != had.serves || name == t.SecretName || b.owners.problem(host, ns) != "" {
+		if file := dataplane.FileName(dataplane.Certificate, ns+"_"+name); !ours || file != had.serves || name == t.SecretName || !isHost(host) || b.owners.problem(host, ns) != "" {
 			continue
 		} else if b.certs[file] == nil {
 			b.certs[file] = b.makeCertificate(file, name)
@@ -99,6 +99,7 @@ func (h *Hosts) served() map[claim]holder {
 }
 
 // keepServed says who has what from now on. An Ingress that is left out keeps what it had.
+// What only a configuration of before says may be its own, where nobody has it.
 func (b *builder) keepServed(left map[*networkingv1.Ingress]bool) {
 	type name struct{ namespace, name string }
 	out := map[name]bool{}
@@ -107,7 +108,7 @@ func (b *builder) keepServed(left map[*networkingv1.Ingress]bool) {
 	}
 	if len(out) > 0 {
 		for c, had := range b.had {
-			if had.ing == nil || out[name{had.ing.Namespace, had.ing.Name}] {
+			if had.ing == nil && b.owner[c].ing == nil || had.ing != nil && out[name{had.ing.Namespace, had.ing.Name}] {
 				b.owner[c] = had
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hapticsdk/haptic/dataplane"
 )
 
 // to gives an Ingress one thing, and says what serves it.
@@ -131,4 +133,46 @@ func TestAnotherSecretThatIsNotThere(t *testing.T) {
 	w.restart(t, deployed)
 	w.ingresses = []*networkingv1.Ingress{by("evil", 1, withTLS(ingress("web"), "x.test", "none"))}
 	require.Empty(t, w.build(t).Certificates)
+}
+
+// TestWhoHasItKeepsItDuringAQuarantine: what was known of the configuration before a
+// restart counts as long as nobody has what it says, and no longer.
+func TestWhoHasItKeepsItDuringAQuarantine(t *testing.T) {
+	for name, give := range to {
+		t.Run(name, func(t *testing.T) {
+			of := func(name, service string) *networkingv1.Ingress {
+				return give(by("shop", 0, ingress(name)), service)
+			}
+			quarantined := by("evil", 0, ingress("q"))
+			w := newTenants(of("web", "a"), quarantined)
+			crt, key := certificate(t)
+			for _, s := range []string{"a", "b"} {
+				w.secrets["shop/"+s] = secret(s, crt, key)
+				w.secrets["shop/"+s].Namespace = "shop"
+			}
+			w.restart(t, w.build(t))
+			w.build(t, quarantined)
+			w.ingresses[0] = of("web", "b")
+			live := serves(t, w.build(t, quarantined))
+			require.Contains(t, []string{"shop_b_80", "shop_b.pem"}, live)
+			w.ingresses = append(w.ingresses, of("aaa", "a"))
+			require.Equal(t, live, serves(t, w.build(t, quarantined)))
+		})
+	}
+}
+
+// TestOptionsAreNoHosts: a crt-list from templates of the user's own may have options,
+// which an Ingress cannot have as its TLS hosts.
+func TestOptionsAreNoHosts(t *testing.T) {
+	crt, key := certificate(t)
+	w := newTenants(by("shop", 1, withTLS(ingress("web"), "[alpn", "new")))
+	w.secrets["shop/old"] = secret("old", crt, key)
+	w.secrets["shop/old"].Namespace = "shop"
+	cfg, err := dataplane.NewConfig("global\n", dataplane.File{Kind: dataplane.Map, Name: "hosts.map"},
+		dataplane.File{Kind: dataplane.CRTList, Name: "certificates.txt", Content: []byte("/ssl/shop_old.pem [alpn h2] x.test\n")})
+	require.NoError(t, err)
+	w.hosts.Remember(cfg)
+	r := w.build(t)
+	require.Empty(t, r.Certificates)
+	require.Len(t, r.Refused, 1)
 }

@@ -70,10 +70,10 @@ func (b *builder) isOurs(ing *networkingv1.Ingress, c *classes) bool {
 		if !ours {
 			whose = ", which is another controller's"
 		}
-		warn(byAnnotation, fmt.Sprintf("%q is ignored, as spec.ingressClassName is %q%s: remove one of them", annotation, spec, whose))
+		warn(byAnnotation, fmt.Sprintf("%q is ignored, as spec.ingressClassName is %q%s: remove one of them", short(annotation), short(spec), whose))
 	case exists || name == "":
 	case spec != "":
-		warn(bySpec, fmt.Sprintf("there is no IngressClass %q, so that the Ingress is not served here: %s", spec, c.advice(spec)))
+		warn(bySpec, fmt.Sprintf("there is no IngressClass %q, so that the Ingress is not served here: %s", short(spec), c.advice(spec)))
 	case slices.ContainsFunc(c.names, func(our string) bool { return near(annotation, our) }): // else another's, which needs no IngressClass
 		warn(byAnnotation, fmt.Sprintf("there is no IngressClass %q, so that the Ingress is not served here: %s", annotation, c.advice(annotation)))
 	}

@@ -9,6 +9,7 @@ import (
 	encpem "encoding/pem"
 	"math/big"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -221,6 +222,22 @@ func TestDefaultBackendAndClasses(t *testing.T) {
 	b := backendOf("b")
 	def.Spec.DefaultBackend = &b
 	require.Equal(t, "ns_b_80", newWorld(def).build().Default)
+}
+
+// TestClassesAreCut: an annotation has up to 256 KB, and a message about it some words.
+func TestClassesAreCut(t *testing.T) {
+	long, class := strings.Repeat("\x00", 200_000), "haptic"
+	ing := ingress("web", rule("x.test", path(prefix, "/", "a")))
+	ing.Annotations = map[string]string{classAnnotation: long}
+	ing.Spec.IngressClassName = &class
+	w := newWorld(ing)
+	w.classes = []*networkingv1.IngressClass{{ObjectMeta: metav1.ObjectMeta{Name: class}, Spec: networkingv1.IngressClassSpec{Controller: ControllerName}}}
+	for range 2 {
+		r := w.build()
+		require.Len(t, r.Refused, 1)
+		require.Less(t, len(r.Refused[0].Reason), 1000)
+		ing.Spec.IngressClassName = &long // of a manifest
+	}
 }
 
 func TestEndpoints(t *testing.T) {

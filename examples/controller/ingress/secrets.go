@@ -74,7 +74,11 @@ func (s *Slots) check(file string, secret *corev1.Secret, maxChain int, now time
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, known := s.checked[file]
-	if !known || c.secret != secret {
+	if known && c.secret.UID != secret.UID { // its owner deleted that one
+		c = checkedSecret{}
+		delete(s.deployed, file)
+	}
+	if c.secret != secret {
 		c.secret = secret
 		c.newest, c.err = readPEM(file, secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], maxChain)
 	}

@@ -91,6 +91,19 @@ func spoilt(t *testing.T, good *corev1.Secret) map[string]*corev1.Secret {
 	return all
 }
 
+// TestADeletedSecretIsForgotten also where it was made anew before anybody looked, or
+// while no Ingress named it: its owner may have deleted the key for a reason.
+func TestADeletedSecretIsForgotten(t *testing.T) {
+	good := dated(t, "own", -day, 60*day, "x.test")
+	good.UID = "first"
+	w, slots := worldOfSecrets(good), &Slots{}
+	content(t, Build(w.cluster(), slots))
+	again := good.DeepCopy()
+	again.UID, again.Data[corev1.TLSPrivateKeyKey] = "second", nil
+	w.secrets["ns/own"] = again
+	require.Empty(t, Build(w.cluster(), slots).Certificates)
+}
+
 // TestTheLastGoodCertificateStays: whatever replaces a certificate that works and does
 // not work itself is told once, for all 200 Ingresses, and not used. That holds after a
 // restart and while a trial leaves Ingresses out, until the Secret is mended or deleted.
