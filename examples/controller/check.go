@@ -130,7 +130,7 @@ func (c *config) values() []value {
 		{"debug-addr", c.debugAddr, isDebugAddr(c.debugAddr), "host:port with a port from 0 to 65535, such as 127.0.0.1:9090, or unix:/path"},
 	}
 	for i, url := range c.endpoints {
-		all = append(all, value{"endpoint", url, isURL(url), "a URL such as https://10.0.0.7:5555, with neither credentials nor a path"})
+		all = append(all, value{"endpoint", url, isURL(url), "a URL such as https://10.0.0.7:5555, without credentials"})
 		for _, before := range c.endpoints[:i] {
 			if before == url {
 				all = append(all, value{"endpoint", url, false, "each URL once"})
@@ -234,9 +234,12 @@ func isPort(s string, least int) bool {
 	return err == nil && n >= least && n <= 65535
 }
 
+// isHost takes the names that resolvers take, which may have a last dot, upper case and
+// "_", as Docker gives them.
 func isHost(s string) bool {
 	_, err := netip.ParseAddr(s)
-	return s == "" || s == "*" || err == nil || len(validation.IsDNS1123Subdomain(s)) == 0 && strings.Trim(s, "0123456789.") != ""
+	name := strings.ReplaceAll(strings.ToLower(strings.TrimSuffix(s, ".")), "_", "-")
+	return s == "" || s == "*" || err == nil || len(validation.IsDNS1123Subdomain(name)) == 0 && strings.Trim(name, "0123456789.") != ""
 }
 
 func isURL(s string) bool {
@@ -247,7 +250,7 @@ func isURL(s string) bool {
 	if u.Scheme == "unix" {
 		return u.Host == "" && filepath.IsAbs(u.Path)
 	}
-	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && isHost(u.Hostname()) && (u.Port() == "" || isPort(u.Port(), 1)) && strings.Trim(u.Path, "/") == ""
+	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && isHost(u.Hostname()) && (u.Port() == "" || isPort(u.Port(), 1))
 }
 
 func isLabel(s string) bool { return len(validation.IsDNS1123Label(s)) == 0 }

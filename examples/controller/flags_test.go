@@ -21,7 +21,7 @@ func TestFlagsAreChecked(t *testing.T) {
 		label   = "want the name of a namespace: a-z, 0-9 and -, 63 characters at most"
 		bind    = "want address:port with a port from 1 to 65535, such as :8080 or 127.0.0.1:8080"
 		debug   = "want host:port with a port from 0 to 65535, such as 127.0.0.1:9090, or unix:/path"
-		url     = "want a URL such as https://10.0.0.7:5555, with neither credentials nor a path"
+		url     = "want a URL such as https://10.0.0.7:5555, without credentials"
 		folder  = "want a folder that exists"
 		gone    = " (no such file or directory)"
 	)
@@ -99,6 +99,7 @@ func TestFlagsThatAreRight(t *testing.T) {
 		"", "-debug-addr=", "-http-addr 127.0.0.1:80 -https-addr 127.0.0.2:80", "-http-addr *:80 -https-addr [::1]:443", "-http-addr :::80",
 		"-http-addr ipv4@:80,unix@/run/x.sock -https-addr /run/y.sock", "-http-addr :8000-8010", "-debug-addr localhost:9191", "-debug-addr unix:/run/x.sock",
 		"-endpoint http://a:5555/ -endpoint unix:///run/x.sock -debug-addr :8080", "-once=false", "-maxconn 0 -slots 0", "-lease a/b.c", "-credentials a/b.c -endpoint https://b",
+		"-endpoint http://haproxy_1:5555 -endpoint https://HAProxy-2/v3 -endpoint https://edge/haproxy/2/v3/ -endpoint https://haproxy.edge.svc.cluster.local.:5555 -debug-addr Node-1:9191",
 		"-pods app=haproxy,tier!=x -pod-namespace edge", "-manifests demo -demo", "-drift-interval 100000h",
 	} {
 		_, err := parseFlags(strings.Fields(args), &output{})

@@ -102,9 +102,9 @@ func (c *config) checks() map[string]check {
 		"local":           {!stateIsFile, "a folder, and this is a file"},
 		"kubeconfig":      {hasKubeconfig, "a file that exists"},
 		"namespace":       {len(validation.IsDNS1123Label(c.namespace)) == 0, "the name of a namespace: a-z, 0-9 and -, 63 characters at most"},
-		"http-addr":       {isAddress(c.httpAddr, 1), "address:port with a port from 1 to 65535, such as :8080 or 127.0.0.1:8080"},
+		"http-addr":       {isBind(c.httpAddr), "address:port with a port from 1 to 65535, such as :8080 or 127.0.0.1:8080"},
 		"endpoint-socket": {filepath.IsAbs(c.socket), "a path that begins with /"},
-		"debug-addr": {c.debugAddr == "" || strings.HasPrefix(c.debugAddr, "unix:/") || isAddress(c.debugAddr, 0),
+		"debug-addr": {c.debugAddr == "" || strings.HasPrefix(c.debugAddr, "unix:/") || isAddress(c.debugAddr),
 			"host:port with a port from 0 to 65535, such as 127.0.0.1:9090, or unix:/path"},
 	}
 }
@@ -114,8 +114,29 @@ func exists(path string) (isFile, isFolder bool) {
 	return err == nil && !info.IsDir(), err == nil && info.IsDir()
 }
 
-func isAddress(addr string, leastPort int) bool {
+// isBind reports whether HAProxy can listen on an address: also on sockets, ranges of
+// ports, and several with commas between.
+func isBind(bind string) bool {
+	for part := range strings.SplitSeq(bind, ",") {
+		kind, _, found := strings.Cut(part, "@")
+		if strings.HasPrefix(part, "/") || found && kind != "ipv4" && kind != "ipv6" {
+			continue
+		}
+		i := strings.LastIndex(part, ":")
+		first, last, isRange := strings.Cut(part[i+1:], "-")
+		if i < 0 || !isPort(first, 1) || isRange && !isPort(last, 1) {
+			return false
+		}
+	}
+	return true
+}
+
+func isAddress(addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
-	n, bad := strconv.Atoi(port)
-	return err == nil && bad == nil && n >= leastPort && n <= 65535
+	return err == nil && isPort(port, 0)
+}
+
+func isPort(s string, least int) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && n >= least && n <= 65535
 }

@@ -49,3 +49,12 @@ func TestFlagsAreChecked(t *testing.T) {
 		t.Errorf("%v: %s", err, stderr.String())
 	}
 }
+
+// TestFlagsThatAreRight: templates get what HAProxy can listen on.
+func TestFlagsThatAreRight(t *testing.T) {
+	for _, bind := range []string{":80", "*:80", "[::]:80", ":::80", "ipv4@:80", ":80,:81", ":8000-8010", "unix@/run/x.sock", "/run/x.sock", "fd@3"} {
+		if _, err := parseFlags([]string{"-settings", "x", "-test", "-http-addr", bind}, &strings.Builder{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
