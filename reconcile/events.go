@@ -35,7 +35,7 @@ func Events() []event.Event {
 //
 //	reconciliation: ReconciliationStarted AttemptCompleted+ (made | unmade | trial)
 //	made:           trouble? render ValidationCompleted verdict* ReconciliationCompleted
-//	unmade:         render? trouble ReconciliationFailed
+//	unmade:         verdict* render? trouble ReconciliationFailed
 //	trial:          verdict* ReconciliationCompleted
 //	render:         (ResourceRefused | ResourceAccepted)* TemplateRendered
 //	trouble:        TemplateRenderFailed | ValidationFailed

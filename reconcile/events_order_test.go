@@ -182,3 +182,31 @@ func TestTheDrawingForbids(t *testing.T) {
 	require.NotRegexp(t, instance, "InstanceDeployed;")
 	require.NotRegexp(t, instance, "DeploymentStarted;InstanceDeployed;InstanceDeployed;")
 }
+
+// TestEventsOfATrialInVain: nothing is valid any more while something waits for its
+// first trial, which is over with that.
+func TestEventsOfATrialInVain(t *testing.T) {
+	w := &town{target: &fakeTarget{name: "one"}}
+	var broken atomic.Bool
+	validator := ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
+		if broken.Load() {
+			return &verdict{lines: []int{1}}
+		}
+		return w.Validate(ctx, cfg)
+	})
+	play(t, Options{Renderer: w, Validator: validator, Targets: []Target{w.target}}, func(s *scene) {
+		w.put("one", "a", "fine")
+		w.put("two", "b", "fine")
+		start(s)
+		w.put("one", "a", "endless")
+		w.put("two", "b", "endless")
+		s.Trigger("both hang")
+		pass(1300 * time.Millisecond) // the one is tried, and the other waits
+		broken.Store(true)
+		s.Trigger("the templates are wrong")
+		pass(5 * time.Second)
+		require.NotEmpty(t, s.State().LastError)
+		require.Len(t, eventsOf[ResourceQuarantined](s), 2)
+		inOrder(t, s)
+	})
+}

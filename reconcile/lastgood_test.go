@@ -214,6 +214,7 @@ func whatWorkedStays(t *testing.T, seed uint64) {
 				}
 			}
 		}
+		defer inOrder(t, s)
 		w.put("calm", "key", "has key")
 		for round := range 120 {
 			namespace := []string{"calm", "busy", "evil"}[r.IntN(3)]

@@ -71,6 +71,7 @@ func TestWhatHangsHoldsUpNobody(t *testing.T) {
 						}
 					}
 					require.True(t, w.served("s mended"))
+					inOrder(t, s)
 				})
 			})
 		}
