@@ -64,14 +64,14 @@
 // found takes along its recent offenders: objects of its namespace that changed, and
 // that were at fault within the last TrialMax. It takes along all that changed in its
 // namespace when the search has taken 250 ms, or when QuarantineTries of the namespace
-// were at fault. These objects are not accused: the loop tries them at once, beside
+// were at fault. These objects count as good: the loop tries them at once, beside
 // the deployment of the others, one namespace after the other. A trial that has taken
 // 500 ms, or twice as long as an attempt, ends when a change waits. After a start, and
 // after a change of the templates, the search goes one by one.
 //
 // One object may make a template or haproxy hang. An attempt that takes longer than a
-// second, or twice as long as one usually takes, is given up where there is a valid
-// configuration: what changed is served as it was, and tried apart, one namespace after
+// second, or twice as long as the longest valid one since the start, is given up where
+// there is a valid configuration: what changed is served as it was, and tried apart, one namespace after
 // the other, until the time-out. A change that waits ends such a trial after 500 ms to
 // 1 s. This takes a Renderer and a Validator that end with their context. Where haproxy
 // hangs with any configuration, changes go on that need no run of it, as those of servers

@@ -73,8 +73,8 @@ type quarantine struct {
 	gaveUp  string            // the failure for which a search found no resource to blame
 	why     string            // and why it found none
 
-	news  []ResourceQuarantined // that are not published yet
-	freed []ResourceReleased
+	news     []ResourceQuarantined // that are not published yet
+	released []ResourceReleased
 }
 
 // out returns the rulings on what is left out, sorted by kind and name.
@@ -280,7 +280,7 @@ func (l *Loop) releaseOne(id uint64, v *ruling, gone bool, now time.Time) {
 		v.aside = false
 		return
 	}
-	l.quarantine.freed = append(l.quarantine.freed, ResourceReleased{ID: id, Resource: v.Resource, Reason: reason})
+	l.quarantine.released = append(l.quarantine.released, ResourceReleased{ID: id, Resource: v.Resource, Reason: reason})
 	if v.recorded {
 		l.record(v.Resource, eventNormal, "Released", "released from quarantine: "+reason)
 	}
@@ -298,11 +298,11 @@ func (l *Loop) tellQuarantine() {
 		q.news[i].Alike = a
 		eventbus.Publish(l.bus, q.news[i])
 	}
-	for i, a := range alike(q.freed, func(e ResourceReleased) (name, cause string) { return e.Resource.String(), e.Reason }) {
-		q.freed[i].Alike = a
-		eventbus.Publish(l.bus, q.freed[i])
+	for i, a := range alike(q.released, func(e ResourceReleased) (name, cause string) { return e.Resource.String(), e.Reason }) {
+		q.released[i].Alike = a
+		eventbus.Publish(l.bus, q.released[i])
 	}
-	q.news, q.freed = nil, nil
+	q.news, q.released = nil, nil
 }
 
 // showQuarantine gives others a copy, and the Recorder and the bus what they have not

@@ -65,8 +65,8 @@ func (s *search) spoil(ctx context.Context, r Resource) {
 	}
 }
 
-// leash is how long an attempt with several changes may take, or twice as long as one
-// usually takes where that is more. None has it as long as there is no valid configuration.
+// leash is how long an attempt with several changes may take, or twice as long as the
+// longest valid one since the start where that is more. None has it as long as there is no valid configuration.
 const leash = time.Second
 
 // leash is that of an attempt: twice the longest validation of what was valid, and the
