@@ -172,7 +172,7 @@ func (e HAProxyStarted) Report() event.Report {
 	if e.Adopted {
 		verb = "was adopted"
 	}
-	return event.Report{Name: "haproxy.started", Level: slog.LevelInfo, Instance: e.Instance, Repeat: fallsToCount(e.Times),
+	return event.Report{Name: "haproxy.started", Level: slog.LevelInfo, Instance: e.Instance, Repeat: fallsToCount(e.Times), Ends: outages(),
 		Sentence: "HAProxy " + verb + ", as process " + strconv.Itoa(e.PID) + afterFailures(e.Tries) + away(e.Away),
 		Metrics:  []event.Metric{{Name: "haproxy_starts_total", Help: "Starts of the HAProxy on this host, adopted ones included.", Value: 1}}}
 }
@@ -231,8 +231,12 @@ type HAProxyAnswers struct {
 
 // Report implements [event.Event].
 func (e HAProxyAnswers) Report() event.Report {
-	return event.Report{Name: "haproxy.answers", Level: slog.LevelInfo, Instance: e.Instance, Repeat: fallsToCount(e.Times), Sentence: "HAProxy answers again" + away(e.Away)}
+	return event.Report{Name: "haproxy.answers", Level: slog.LevelInfo, Instance: e.Instance, Repeat: fallsToCount(e.Times), Ends: outages(),
+		Sentence: "HAProxy answers again" + away(e.Away)}
 }
+
+// outages are the names of the events that say that HAProxy does not serve.
+func outages() []string { return []string{"haproxy.ended", "haproxy.start.failed", "haproxy.silent"} }
 
 // fallsToCount is the Repeat of a HAProxy that fell so often: each of the first four
 // has a line, and then each doubling.

@@ -44,6 +44,10 @@ type Report struct {
 	// another than before. Events are the same by name, instance and Fields.
 	Repeat int
 
+	// Ends are the names of the events that this one takes back. It has a line, whatever
+	// Repeat is, where one of them had one since the last time.
+	Ends []string
+
 	// Fields are what else people search a log for: "hash", "resource", "source".
 	Fields []slog.Attr
 

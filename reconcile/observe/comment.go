@@ -33,20 +33,37 @@ func Comment(bus *eventbus.Bus, log *slog.Logger) *eventbus.Subscription {
 	})
 }
 
-// repeats are the causes that were said of what goes on in a row.
+// repeats are the causes that were said of what goes on in a row, and, without causes,
+// the events that have had a line since another took them back.
 type repeats map[string]map[string]bool
 
-// worth reports whether a line says something new; see [event.Report.Repeat].
+// worth reports whether a line says something new; see [event.Report.Repeat] and
+// [event.Report.Ends].
 func (s repeats) worth(r event.Report) bool {
+	if len(s) > maxSaid*maxSaid { // of instances that are gone
+		clear(s)
+	}
+	said := s.news(r)
+	line := func(name string) string { return fmt.Sprint("line", name, r.Instance) }
+	for _, name := range r.Ends {
+		_, open := s[line(name)]
+		said = said || open
+		delete(s, line(name))
+	}
+	if said && len(r.Ends) == 0 {
+		s[line(r.Name)] = nil
+	}
+	return said
+}
+
+// news is for what has no beginning.
+func (s repeats) news(r event.Report) bool {
 	if r.Repeat == 0 {
 		return true
 	}
 	of, cause := fmt.Sprint(r.Name, r.Instance, r.Fields), ""
 	if r.Err != nil {
 		cause = shape(r.Err.Error())
-	}
-	if len(s) > maxSaid*maxSaid { // of instances that are gone
-		clear(s)
 	}
 	if s[of] == nil || r.Repeat == 1 {
 		s[of] = map[string]bool{}

@@ -230,6 +230,45 @@ func TestAnHourOfEnds(t *testing.T) {
 	require.Equal(t, 4, strings.Count(strings.Join(lines[:8], "\n"), "ended: signal: killed"), "four kills in a row leave a trace")
 }
 
+// TestTheEndOfAnOutageIsSaid: that HAProxy fell often before takes no line from the end of
+// what was said, and gives none to the end of what was not.
+func TestTheEndOfAnOutageIsSaid(t *testing.T) {
+	taken := errors.New("the address is in use")
+	for name, c := range map[string]struct {
+		between []dataplane.ProcessEvent
+		end     dataplane.ProcessEvent
+		line    string
+	}{
+		"it did not start":     {[]dataplane.ProcessEvent{{Kind: dataplane.ProcessStartFailed, Err: taken, Tries: 1}, {Kind: dataplane.ProcessStartFailed, Err: taken, Tries: 2}, {Kind: dataplane.ProcessStartFailed, Err: taken, Tries: 3}}, dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 7, Tries: 3}, "HAProxy started, as process 7, after 3 failures"},
+		"it was silent":        {[]dataplane.ProcessEvent{{Kind: dataplane.ProcessSilent, Err: taken, Times: 10}}, dataplane.ProcessEvent{Kind: dataplane.ProcessAnswers, Times: 10}, "HAProxy answers again"},
+		"it ended once more":   {nil, dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 7}, ""},
+		"it ended another way": {[]dataplane.ProcessEvent{{Kind: dataplane.ProcessEnded, Err: errors.New("HAProxy (process 1) ended: exit status 9"), Times: 10}}, dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 7}, "HAProxy started, as process 7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			bus := eventbus.New(nil)
+			observe.Comment(bus, logTo(&log))
+			for n := range 9 {
+				publish(bus, reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessEnded, Err: errors.New("HAProxy (process 1) ended: signal: killed"), Times: n + 1}))
+				if n < 8 {
+					publish(bus, reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 2, Times: n + 1}))
+				}
+			}
+			for _, e := range append(c.between, c.end) {
+				e.Times = max(e.Times, 9)
+				publish(bus, reconcile.OfProcess("local", e))
+			}
+			deliver(t, bus)
+			lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+			if c.line == "" {
+				require.Equal(t, 6, strings.Count(log.String(), "HAProxy started"), "%s", &log)
+			} else {
+				require.Contains(t, lines[len(lines)-1], c.line, "%s", &log)
+			}
+		})
+	}
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
