@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/x509"
 	"fmt"
@@ -78,10 +79,11 @@ func (s *Slots) check(file string, secret *corev1.Secret, maxChain int, now time
 		c = checkedSecret{}
 		delete(s.deployed, file)
 	}
-	if c.secret != secret {
-		c.secret = secret
-		c.newest, c.err = readPEM(file, secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], maxChain)
+	crt, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
+	if c.secret == nil || !bytes.Equal(c.secret.Data[corev1.TLSCertKey], crt) || !bytes.Equal(c.secret.Data[corev1.TLSPrivateKeyKey], key) {
+		c.newest, c.err = readPEM(file, crt, key, maxChain)
 	}
+	c.secret = secret
 	if former := s.deployed[file]; c.inUse == nil && former != nil && !c.newest.dated(now) {
 		c.inUse, _ = readPEM(file, former, former, maxChain)
 	}
