@@ -115,11 +115,14 @@ func (b *builder) keepServed(left map[*networkingv1.Ingress]bool) {
 	}
 }
 
-// accept takes who has what from routes that were accepted.
+// accept takes who has what from routes that were accepted, unless they are from before
+// the last Remember: another process led meanwhile.
 func (h *Hosts) accept(owners *owners, holders map[claim]holder) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.last, h.holders = *owners, holders
+	if owners.told == h.told {
+		h.last, h.holders = *owners, holders
+	}
 }
 
 // holdersOf reads who had what from a configuration: what serves it, and not by whom.

@@ -33,6 +33,7 @@ type Hosts struct {
 	mu      sync.Mutex
 	last    owners
 	holders map[claim]holder // of all that only one Ingress can have
+	told    int              // how often Remember was
 }
 
 // Host is a host that is claimed.
@@ -58,6 +59,7 @@ type owners struct {
 	hosts     map[string]string
 	wildcards map[string]string // among them, without the "*"
 	paths     map[claim]string  // of shared hosts
+	told      int               // Hosts.told at that time
 }
 
 func (o *owners) give(host, namespace string) {
@@ -104,7 +106,7 @@ func (o *owners) problem(host, namespace string) string {
 func (h *Hosts) settle(ingresses []*networkingv1.Ingress) *owners {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := owners{hosts: make(map[string]string, len(h.last.hosts)), wildcards: map[string]string{}, paths: map[claim]string{}}
+	now := owners{hosts: make(map[string]string, len(h.last.hosts)), wildcards: map[string]string{}, paths: map[claim]string{}, told: h.told}
 	for _, first := range []bool{false, true} { // those that have it already go first
 		for _, ing := range ingresses {
 			ns := ing.Namespace
@@ -207,6 +209,7 @@ func (h *Hosts) Remember(previous *dataplane.Config) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last, h.holders = was, holders
+	h.told++
 }
 
 // linesOf yields the keys and values of a map.

@@ -157,3 +157,19 @@ func BenchmarkDeepNames8000(b *testing.B) {
 		Build(c, &Slots{})
 	}
 }
+
+// TestRememberIsNewer: what was rendered before a term of leadership began, and is
+// accepted in it, does not undo what the deployed configuration says.
+func TestRememberIsNewer(t *testing.T) {
+	evil, shop := by("evil", 1, ingress("web", rule("x.test", path(prefix, "/", "a")))), by("shop", 2, ingress("web", rule("x.test", path(prefix, "/", "a"))))
+	leader := newTenants(shop)
+	cfg := renderRoutes(t, dataplane.Layout{Base: t.TempDir()}, leader.build(t))
+	w := newTenants(evil, shop)
+	cluster := w.cluster()
+	cluster.Hosts = &w.hosts
+	before := Build(cluster, &Slots{})
+	require.Equal(t, "evil_a_80", serves(t, before), "the older Ingress, as nothing is known")
+	w.hosts.Remember(cfg)
+	before.Accepted()
+	require.Equal(t, "shop_a_80", serves(t, w.build(t)))
+}
