@@ -125,6 +125,10 @@ func (s *status) heard(pid int, err error) {
 	case err != nil && s.times > 4 && time.Since(s.since) > lateTime:
 		s.times = 0
 		s.becomes(Silent, pid, err)
+	case err != nil:
+		s.mu.Lock()
+		s.err = err // the cause may be another one by now
+		s.mu.Unlock()
 	}
 }
 
@@ -163,6 +167,7 @@ func (w *watcher) stop() {
 // watchOther watches a HAProxy that another program runs.
 func (h *Host) watchOther(ctx context.Context) {
 	w := newWatcher()
+	defer h.status.ends()
 	defer w.stop()
 	for {
 		select {
@@ -179,16 +184,19 @@ func (h *Host) watchOther(ctx context.Context) {
 }
 
 // asked asks the worker on its stats socket. Without such a socket in the configuration
-// it asks the master which worker serves.
+// it asks the master whether a worker serves; a master that is busy says nothing of it.
 func (h *Host) asked(ctx context.Context) error {
 	short, cancel := context.WithTimeout(ctx, askedFor)
 	defer cancel()
 	var err error
 	_ = poll(short, nil, func() bool { // in a reload the socket may be away for a moment
-		var conn *haproxyctl.Conn
-		if conn, err = haproxyctl.Dial(short, h.opts.RuntimeSocket); err == nil {
-			_, err = conn.Exec(short, "show info")
+		conn, now := haproxyctl.Dial(short, h.opts.RuntimeSocket)
+		if now == nil {
+			_, now = conn.Exec(short, "show info")
 			_ = conn.Close()
+		}
+		if err == nil || !errors.Is(now, context.DeadlineExceeded) { // the end of the time says less than the tries before
+			err = now
 		}
 		return err == nil || errors.Is(err, os.ErrNotExist)
 	})
@@ -197,15 +205,20 @@ func (h *Host) asked(ctx context.Context) error {
 	}
 	short, cancel = context.WithTimeout(ctx, askedFor/4)
 	defer cancel()
-	procs, _ := h.master.Procs(short)
+	procs, unknown := h.master.Procs(short)
 	worker, what := procs.WorkerPID(), "it has no worker that serves"
+	noSocket, noMaster := haproxyctl.Absent(err), haproxyctl.Absent(unknown)
 	switch {
+	case noMaster && h.opts.NoStart:
+		return &config.Error{Stage: "process", Err: &worded{"no HAProxy listens on the master socket: " + unknown.Error(), config.ErrNotRunning}}
 	case worker != 0 && readStat(worker).state == "T":
 		what = fmt.Sprintf("its worker, process %d, is stopped (SIGSTOP): SIGCONT lets it go on", worker)
-	case worker != 0 && errors.Is(err, os.ErrNotExist): // no such socket is in the configuration
-		return nil
+	case noSocket && (worker != 0 || len(procs.Old) > 0 || unknown != nil && !noMaster):
+		return nil // an old one serves while the next one loads
 	case worker != 0:
 		what = fmt.Sprintf("its worker, process %d, says nothing within %s", worker, askedFor)
+	case unknown != nil && !noMaster:
+		what = "neither its worker nor its master answers"
 	}
 	return &config.Error{Stage: "process", Err: fmt.Errorf("%w: %s", config.ErrSilent, what)}
 }
