@@ -21,14 +21,18 @@ const maxSearched = 64 << 10
 // shown: without secrets, cut, and as [Text] has it. If hide is nil, there are no
 // secrets.
 func Said(text string, hide func(string) string) string {
+	whole := len(text) <= maxSearched
 	if text = text[:min(len(text), maxSearched)]; hide != nil {
 		text = hide(text)
 	}
-	if len(text) <= MaxSaid {
+	if !whole { // it may end with the begin of a secret
+		text = text[:max(0, len(text)-maxSearched/4)]
+	}
+	if whole && len(text) <= MaxSaid {
 		return Text(text)
 	}
-	cut := MaxSaid
-	for cut > MaxSaid-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
+	cut := min(MaxSaid, len(text))
+	for cut < len(text) && cut > MaxSaid-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
 		cut--
 	}
 	return Text(text[:cut]) + " ..."

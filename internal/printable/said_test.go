@@ -29,6 +29,11 @@ func TestSaid(t *testing.T) {
 			}
 		}
 	}
+	// A secret that is said so often that what is searched becomes short ends unseen.
+	long := strings.Repeat("0123456789", 99) + "end"
+	if got := Said(strings.Repeat(long, 100), Hide(user, long)); strings.Contains(strings.ReplaceAll(got, "(secret)", ""), "0123") {
+		t.Errorf("%.200q", got)
+	}
 	for text, want := range map[string]string{
 		"plain":                                   "plain",
 		"a\x1b[2Jb\u009bc\u202ed\nline two":       `a\u001b[2Jb\u009bc\u202ed` + "\nline two",
