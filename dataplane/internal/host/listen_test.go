@@ -222,3 +222,24 @@ func TestNeedsRoot(t *testing.T) {
 		require.Equal(t, want, needsRoot(config.NewLine(line), "5", "7"), line)
 	}
 }
+
+// No thread ends by a try: the kernel would end the processes that it started with
+// Pdeathsig.
+func TestBindAsEndsNoThread(t *testing.T) {
+	threads := func() (ids []string) {
+		entries, err := os.ReadDir("/proc/self/task")
+		require.NoError(t, err)
+		for _, e := range entries {
+			ids = append(ids, e.Name())
+		}
+		return ids
+	}
+	before := threads()
+	for range 200 {
+		require.Empty(t, bindAs(os.Geteuid(), nil))
+		if os.Geteuid() == 0 {
+			require.Empty(t, bindAs(65534, nil))
+		}
+	}
+	require.Subset(t, threads(), before)
+}
