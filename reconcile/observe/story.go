@@ -246,9 +246,9 @@ var (
 	// place is the line and the column behind the name of a file.
 	place = regexp.MustCompile(`(:\d+)+:?$`)
 	// words of a text, and which of them are figures that may change from one time to the
-	// next: counts, durations, times, addresses. "10-shop.yaml" is a name.
+	// next: counts, durations, sizes, times, addresses. "10-shop.yaml" is a name.
 	words   = regexp.MustCompile(`\S+`)
-	figured = regexp.MustCompile(`^\(?\d([\d.,:/>+-]|[nuµm]?s|[mhTZ])*[).,:;]*$`)
+	figured = regexp.MustCompile(`^\(?\d([\d.,:/>+%-]|[nuµm]?s|[mhTZ]|([kKMGT]i?)?B)*[).,:;]*$`)
 )
 
 // shape is a text without its figures, and without the lines and columns behind names.

@@ -136,10 +136,10 @@ func TestComponentsAreTold(t *testing.T) {
 			`level=INFO msg="manifests: in order again after 2m0s" component=manifests`}},
 		{"figures of connections", reported, func(c *checked) {
 			for n := range 600 {
-				c.set(fmt.Errorf("ingresses: read tcp 10.0.0.1:%d->10.0.0.2:443: closed at 12:00:%02d, 1m%ds ago", 30000+n, n%60, n%60))
+				c.set(fmt.Errorf("ingresses: read tcp 10.0.0.1:%d->10.0.0.2:443: closed at 12:00:%02d, 1m%ds ago, %dMiB left (%d%%)", 30000+n, n%60, n%60, n, n%100))
 				time.Sleep(time.Second)
 			}
-		}, []string{`level=WARN msg="manifests: ingresses: read tcp 10.0.0.1:30000->10.0.0.2:443: closed at 12:00:00, 1m0s ago" component=manifests`}},
+		}, []string{`level=WARN msg="manifests: ingresses: read tcp 10.0.0.1:30000->10.0.0.2:443: closed at 12:00:00, 1m0s ago, 0MiB left (0%)" component=manifests`}},
 		{"quiet", func(h *observe.Health, f func() error) { h.CheckQuietly("quarantine", observe.Reported, f) },
 			func(c *checked) { c.set(shop) }, nil},
 	} {
