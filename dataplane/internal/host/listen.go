@@ -23,6 +23,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/dataplane/internal/diff"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 // held says why there can be no reload now.
@@ -242,7 +243,7 @@ func (h *Host) whyNot(l listener, err error, procs haproxyctl.Procs, sockets fun
 			return "another process has the address, which this account may not see"
 		}
 		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		return fmt.Sprintf("process %d (%s) has the address", pid, bytes.TrimSpace(name))
+		return fmt.Sprintf("process %d (%s) has the address", pid, printable.Text(string(bytes.TrimSpace(name))))
 	case errors.Is(err, unix.EADDRNOTAVAIL):
 		return "no interface of this host has the address"
 	case errors.Is(err, unix.EACCES) && h.account != nil && !h.opts.NoStart: // HAProxy has our rights, then

@@ -243,3 +243,26 @@ func TestBindAsEndsNoThread(t *testing.T) {
 	}
 	require.Subset(t, threads(), before)
 }
+
+// The name of another process is shown as the text of another program.
+func TestTryToListenNamesAProcessSafely(t *testing.T) {
+	t.Parallel()
+	own, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer own.Close()
+	address := netip.MustParseAddrPort(own.Addr().String())
+	sleep, err := exec.LookPath("sleep")
+	require.NoError(t, err)
+	raw, err := os.ReadFile(sleep)
+	require.NoError(t, err)
+	at := t.TempDir() + "/a\x1b[2Jb"
+	require.NoError(t, os.WriteFile(at, raw, 0o700)) //nolint:gosec // it is run
+	other := exec.Command(at, "600")
+	require.NoError(t, other.Start())
+	h := newHost(t, Options{Dir: t.TempDir()})
+	sockets := func() []taken { return []taken{{"0100007F", fmt.Sprintf("%04X", address.Port()), other.Process.Pid}} }
+	why := h.whyNot(listener{address: address}, syscall.EADDRINUSE, haproxyctl.Procs{}, sockets)
+	require.NoError(t, other.Process.Kill())
+	require.Error(t, other.Wait())
+	require.Contains(t, why, fmt.Sprintf("process %d (a\\u001b[2Jb) has the address", other.Process.Pid))
+}

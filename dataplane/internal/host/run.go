@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -231,7 +232,7 @@ func (h *Host) awaitStart(ctx context.Context, p *process) (worker int, err erro
 	if err != nil {
 		e := h.explain("start", err, p.output.last())
 		if who := h.listensInstead(); who != "" {
-			e.Output += "\n" + who
+			e.Output = strings.TrimSpace(e.Output + "\n" + who)
 		}
 		return 0, e
 	}
