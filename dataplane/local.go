@@ -171,6 +171,11 @@ func (l *Local) Run(ctx context.Context) error { return errorOf(localName, l.hos
 // the master whether there is a worker.
 func (l *Local) Serving() error { return errorOf(localName, l.host.Serving()) }
 
+// MasterAnswers returns nil while the master of HAProxy answers, and else why it does
+// not ([ErrSilent]): HAProxy serves then, and cannot be reloaded. It is nil where
+// [Local.Serving] is not. Run asks the master as often as the worker.
+func (l *Local) MasterAnswers() error { return errorOf(localName, l.host.MasterAnswers()) }
+
 // Current returns the configuration that is stored, and nil without an error
 // when there is none.
 func (l *Local) Current(ctx context.Context) (*Config, error) {

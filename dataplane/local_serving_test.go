@@ -133,6 +133,27 @@ func TestLocalSaysWhyHAProxyDoesNotStart(t *testing.T) {
 	require.Greater(t, l.last().Away, 2*time.Second)
 }
 
+// A master that is stopped stops no traffic, and is said: HAProxy cannot be reloaded.
+func TestLocalSaysThatTheMasterIsStopped(t *testing.T) {
+	t.Parallel()
+	h, l := watched(t)
+	require.NoError(t, h.local.MasterAnswers(), "nothing runs")
+	h.sync(h.web("server a " + h.server("127.0.0.2")))
+	require.NoError(t, h.local.MasterAnswers())
+	master := l.last().PID
+	require.NoError(t, syscall.Kill(master, syscall.SIGSTOP))
+	begin := time.Now()
+	within(t, "the master is stopped", func() bool { return h.local.MasterAnswers() != nil })
+	require.Less(t, time.Since(begin), 2*time.Second)
+	err := h.local.MasterAnswers()
+	require.ErrorIs(t, err, dataplane.ErrSilent)
+	require.EqualError(t, err, fmt.Sprintf("local: process: the HAProxy master (process %d) does not answer: HAProxy serves, and cannot be reloaded: it is stopped (SIGSTOP): SIGCONT lets it go on", master))
+	require.NoError(t, h.local.Serving())
+	require.NoError(t, syscall.Kill(master, syscall.SIGCONT))
+	within(t, "it goes on", func() bool { return h.local.MasterAnswers() == nil })
+	require.Equal(t, []dataplane.ProcessKind{dataplane.ProcessStarted}, l.kinds())
+}
+
 // Reloads, also those that HAProxy refuses, and many old workers are no reason to say
 // that it does not answer.
 func TestLocalServesThroughReloads(t *testing.T) {
@@ -144,6 +165,7 @@ func TestLocalServesThroughReloads(t *testing.T) {
 		_, err := h.local.Sync(t.Context(), h.config(h.web("server a "+one, fmt.Sprintf("timeout queue %ds", 1+i), []string{"", "bogus"}[i%2])))
 		require.Equal(t, i%2 == 1, err != nil, "%v", err)
 		require.NoError(t, h.local.Serving())
+		require.NoError(t, h.local.MasterAnswers())
 	}
 	require.Equal(t, []dataplane.ProcessKind{dataplane.ProcessStarted}, l.kinds())
 }

@@ -35,6 +35,7 @@ func (c *controller) newDebug() (*observe.Observer, *observe.Server) {
 	}
 	if c.local != nil {
 		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it
+		observer.Health.Check("haproxy-master", observe.Reported, c.local.MasterAnswers)
 	}
 	if c.cfg.templates != "" {
 		observer.Health.Check("templates", observe.ReadyToServe, c.templatesAreBroken)

@@ -156,6 +156,7 @@ func (c *controller) serve(ctx context.Context) error {
 	observer := observe.New(c.bus, observe.Subject{Loop: c.loop, Settings: c.live.State}, c.log)
 	if c.local != nil {
 		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it
+		observer.Health.Check("haproxy-master", observe.Reported, c.local.MasterAnswers)
 	}
 	if c.folder != nil {
 		observer.Health.Check("manifests", observe.Reported, func() error { return errors.Join(c.folder.Errors()...) })

@@ -106,9 +106,9 @@ func TestHeardTheLastCause(t *testing.T) {
 	s := &status{tell: func(e ProcessEvent) { kinds = append(kinds, e.Kind) }}
 	h := &Host{}
 	h.status.tell = s.tell
-	h.status.heard(1, errors.New("stopped"))
-	h.status.heard(1, errors.New("gone"))
+	h.status.heard(1, errors.New("stopped"), nil)
+	h.status.heard(1, errors.New("gone"), nil)
 	require.EqualError(t, h.Serving(), "gone")
-	h.status.heard(1, nil)
+	h.status.heard(1, nil, nil)
 	require.Equal(t, []string{Silent, Answers}, kinds)
 }

@@ -22,6 +22,8 @@ func (s *syncing) reload(ctx context.Context) (pid int, err error) {
 	h := s.h
 	ctx, cancel := context.WithTimeout(ctx, h.opts.StartTimeout)
 	defer cancel()
+	h.reloads.Store(true)
+	defer h.reloads.Store(false)
 	var before, after haproxyctl.Procs
 	outcome, words := haproxyctl.Busy, []string(nil)
 	for outcome == haproxyctl.Busy {

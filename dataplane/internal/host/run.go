@@ -67,7 +67,7 @@ func (h *Host) Run(ctx context.Context) error {
 			}
 		case a := <-s.watcher.answers:
 			if s.watcher.asking = false; a.of == s.process && ctx.Err() == nil {
-				h.status.heard(s.process.pid(), a.err)
+				h.status.heard(s.process.pid(), a.err, a.master)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -68,8 +69,9 @@ type status struct {
 	fell  time.Time // when it last ended or fell silent
 	times int       // how often it did, without flapTime in between
 
-	mu  sync.Mutex
-	err error // why it does not serve; nil: it does
+	mu     sync.Mutex
+	err    error // why it does not serve; nil: it does
+	master error // why it cannot be reloaded though it serves; nil: it can
 }
 
 // Serving returns nil while the worker answers, and else why it does not. The answer
@@ -78,6 +80,17 @@ func (h *Host) Serving() error {
 	h.status.mu.Lock()
 	defer h.status.mu.Unlock()
 	return h.status.err
+}
+
+// MasterAnswers returns nil while the master answers, and else why it does not: HAProxy
+// serves then, and cannot be reloaded. It is nil where HAProxy does not serve, too.
+func (h *Host) MasterAnswers() error {
+	h.status.mu.Lock()
+	defer h.status.mu.Unlock()
+	if h.status.err != nil {
+		return nil
+	}
+	return h.status.master
 }
 
 // ends is for the end of Run, which is no event.
@@ -90,7 +103,9 @@ func (s *status) ends() {
 // becomes notes a change, and tells it.
 func (s *status) becomes(kind string, pid int, err error) {
 	s.mu.Lock()
-	s.err = err
+	if s.err = err; kind == Started || kind == Adopted {
+		s.master = nil
+	}
 	s.mu.Unlock()
 	e := ProcessEvent{Kind: kind, PID: pid, Err: err}
 	if kind == StartFailed {
@@ -115,8 +130,11 @@ func (s *status) becomes(kind string, pid int, err error) {
 	s.tell(e)
 }
 
-// heard notes what the worker of a process that runs has answered.
-func (s *status) heard(pid int, err error) {
+// heard notes what the worker and the master of a process that runs have answered.
+func (s *status) heard(pid int, err, master error) {
+	s.mu.Lock()
+	s.master = master
+	s.mu.Unlock()
 	switch was := s.err; {
 	case err == nil && was != nil:
 		s.becomes(Answers, pid, nil)
@@ -141,8 +159,9 @@ type watcher struct {
 }
 
 type answer struct {
-	of  *process
-	err error
+	of     *process
+	err    error
+	master error
 }
 
 func newWatcher() *watcher {
@@ -155,7 +174,11 @@ func (w *watcher) ask(ctx context.Context, h *Host, p *process) {
 		return
 	}
 	w.asking = true
-	w.wg.Go(func() { w.answers <- answer{p, h.asked(ctx)} })
+	w.wg.Go(func() {
+		master := make(chan error, 1)
+		go func() { master <- h.masterAsked(ctx, p) }()
+		w.answers <- answer{p, h.asked(ctx), <-master}
+	})
 }
 
 // stop waits until nothing is asked any more; the context has ended.
@@ -177,10 +200,40 @@ func (h *Host) watchOther(ctx context.Context) {
 			w.ask(ctx, h, nil)
 		case a := <-w.answers:
 			if w.asking = false; ctx.Err() == nil {
-				h.status.heard(0, a.err)
+				h.status.heard(0, a.err, a.master)
 			}
 		}
 	}
+}
+
+// masterAsked asks the master. One that reloads is away for a while: for a reload of ours
+// it is not asked.
+func (h *Host) masterAsked(ctx context.Context, p *process) error {
+	pid := int(h.masterPID.Load())
+	if p != nil {
+		pid = p.pid()
+	}
+	why, now := "it is stopped (SIGSTOP): SIGCONT lets it go on", readStat(pid)
+	if ours := p != nil || strings.HasPrefix(now.name, "haproxy"); !ours || now.state != "T" { // another's may count its processes otherwise
+		short, cancel := context.WithTimeout(ctx, askedFor)
+		defer cancel()
+		why = fmt.Sprintf("it says nothing within %s", askedFor)
+		err := poll(short, nil, func() bool {
+			procs, err := h.master.Procs(short)
+			if err == nil {
+				h.masterPID.Store(int64(procs.MasterPID))
+			}
+			return err == nil || h.reloads.Load()
+		})
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+	}
+	who := "the HAProxy master"
+	if pid != 0 {
+		who += fmt.Sprintf(" (process %d)", pid)
+	}
+	return &config.Error{Stage: "process", Err: &worded{who + " does not answer: HAProxy serves, and cannot be reloaded: " + why, config.ErrSilent}}
 }
 
 // asked asks the worker on its stats socket. Without such a socket in the configuration
