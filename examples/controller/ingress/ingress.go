@@ -134,12 +134,16 @@ func Build(c *Cluster, slots *Slots) *Routes {
 	}
 	b.inTurnAgain()
 	b.keepServed(left)
-	forgets, owners, holders, backends, certs := b.slots.forgets(b), b.owners, b.owner, b.backends, b.certs
+	owners, holders, backends, certs := b.owners, b.owner, b.backends, b.certs
+	if slots.isFull(max(len(backends), len(certs)), c.Excluded == nil) {
+		slots.Forget(backends)
+		slots.forgetSecrets(certs)
+	}
 	b.routes.accept = func() {
-		hosts.accept(owners, holders)
-		if forgets {
+		if hosts.accept(owners, holders); c.Excluded == nil {
 			slots.Forget(backends)
 			slots.forgetSecrets(certs)
+			slots.setUsed(max(len(backends), len(certs)))
 		}
 	}
 	return b.finish()

@@ -31,9 +31,15 @@ func TestAnExceptionEnds(t *testing.T) {
 	require.Empty(t, after.Certificates[0].Except)
 }
 
-// TestQuarantineKeepsNoMemory: while something is in quarantine, backends and
-// certificates that are gone do not stay in memory.
+// TestQuarantineKeepsNoMemory: while something is in quarantine, or no configuration is
+// accepted, backends and certificates that are gone do not stay in memory.
 func TestQuarantineKeepsNoMemory(t *testing.T) {
+	for _, accepted := range []bool{true, false} {
+		t.Run(fmt.Sprint("accepted ", accepted), func(t *testing.T) { keepsNoMemory(t, accepted) })
+	}
+}
+
+func keepsNoMemory(t *testing.T, accepted bool) {
 	bad := by("evil", 1, ingress("bad"))
 	w := newTenants(bad)
 	slots := &Slots{}
@@ -46,8 +52,12 @@ func TestQuarantineKeepsNoMemory(t *testing.T) {
 		w.ingresses = []*networkingv1.Ingress{bad, churn}
 		c := w.cluster()
 		c.Hosts = &w.hosts
-		c.Excluded = reconcile.Excluding(reconcile.WithExcluded(t.Context(), r))
-		Build(c, slots).Accepted()
+		if accepted {
+			c.Excluded = reconcile.Excluding(reconcile.WithExcluded(t.Context(), r))
+		}
+		if r := Build(c, slots); accepted {
+			r.Accepted()
+		}
 	}
 	require.Less(t, len(slots.held), 5000)
 	require.Less(t, len(slots.last), 5000)

@@ -26,7 +26,7 @@ type Slots struct {
 	held map[string][]string // backend -> address by slot, "" where a slot is free
 	last map[string]*Backend // what Assign returned
 
-	used int // of these, by the last build without quarantine
+	used int // of these, by the builds without quarantine since one was accepted
 
 	checked  map[string]checkedSecret // by file
 	deployed map[string][]byte        // the certificates of before this process, until those of now are checked
@@ -192,17 +192,21 @@ func (s *Slots) Forget(but map[string]bool) {
 	maps.DeleteFunc(s.last, func(name string, _ *Backend) bool { return !but[name] })
 }
 
-// forgets reports whether what a build does not use goes. What is in quarantine may
-// come back, with the servers that it had. But who keeps one resource there could fill
-// the memory with names that come and go.
-func (s *Slots) forgets(b *builder) bool {
+// isFull reports whether what a build does not use goes, although it may come back with
+// the servers that it had: from quarantine, or as the build is not accepted. Else names
+// that come and go could fill the memory meanwhile. whole: nothing is in quarantine.
+func (s *Slots) isFull(used int, whole bool) bool {
 	const enough = 1000
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	used := max(len(b.backends), len(b.certs))
-	if b.cluster.Excluded == nil {
-		s.used = used
-		return true
+	if whole {
+		s.used = max(s.used, used)
 	}
 	return max(len(s.held), len(s.last), len(s.checked)) > enough+2*max(used, s.used)
+}
+
+func (s *Slots) setUsed(used int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = used
 }
