@@ -253,11 +253,9 @@ func TestTryToListenNamesAProcessSafely(t *testing.T) {
 	address := netip.MustParseAddrPort(own.Addr().String())
 	sleep, err := exec.LookPath("sleep")
 	require.NoError(t, err)
-	raw, err := os.ReadFile(sleep)
-	require.NoError(t, err)
 	at := t.TempDir() + "/a\x1b[2Jb"
-	require.NoError(t, os.WriteFile(at, raw, 0o700)) //nolint:gosec // it is run
-	other := exec.Command(at, "600")
+	require.NoError(t, os.Symlink(sleep, at)) // the kernel names a process by it
+	other := &exec.Cmd{Path: at, Args: []string{"sleep", "600"}}
 	require.NoError(t, other.Start())
 	h := newHost(t, Options{Dir: t.TempDir()})
 	sockets := func() []taken { return []taken{{"0100007F", fmt.Sprintf("%04X", address.Port()), other.Process.Pid}} }
