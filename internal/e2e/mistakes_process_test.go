@@ -58,12 +58,12 @@ var processMistakes = []mistake{
 		sc.fatal(syscall.Kill(worker, syscall.SIGSTOP))
 		sc.undo = append(sc.undo, func() { sc.fatal(syscall.Kill(worker, syscall.SIGCONT)) })
 	}, says: []string{"HAProxy", "answer"}},
-	{name: "the master is stopped", known: "nobody asks the master as long as nothing is reloaded", noSite: true, plant: func(sc *scene) {
+	{name: "the master is stopped", noSite: true, plant: func(sc *scene) {
 		master := sc.master()
 		sc.fatal(syscall.Kill(master, syscall.SIGSTOP))
 		sc.undo = append(sc.undo, func() { sc.fatal(syscall.Kill(master, syscall.SIGCONT)) })
 	}, says: []string{"HAProxy", "master", "answer"}},
-	{name: "the port is taken while HAProxy is down", known: "no line says that it is mended", noSite: true, outage: true, unready: true, plant: func(sc *scene) {
+	{name: "the port is taken while HAProxy is down", noSite: true, outage: true, unready: true, plant: func(sc *scene) {
 		sc.c.freeze()
 		defer sc.c.thaw()
 		sc.kill()
