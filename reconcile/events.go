@@ -33,7 +33,7 @@ func Events() []event.Event {
 // each instance, what becomes of the configurations. A test reads this drawing and
 // replays reconciliations against it. "?" is at most one, "+" one or more, "*" any number, "|" or.
 //
-//	reconciliation: ReconciliationStarted AttemptCompleted+ (made | unmade | trial)
+//	reconciliation: ReconciliationStarted AttemptCompleted+ (made | unmade | trial) ResourceReleased*
 //	made:           trouble? render ValidationCompleted verdict* ReconciliationCompleted
 //	unmade:         verdict* render? trouble ReconciliationFailed
 //	trial:          verdict* ReconciliationCompleted
@@ -46,8 +46,9 @@ func Events() []event.Event {
 //	check:          DriftRepaired | InstanceDeploymentFailed
 //
 // An instance is told of a configuration after ReconciliationCompleted. A trial that
-// fails makes nothing new. A reconciliation and a deployment that a context ends
-// have no end. ReconciliationTriggered, InstancesChanged and InstanceReached come at any
+// fails makes nothing new. What was only set aside, as an attempt took too long, is
+// released after the trials, in one line. A reconciliation and a deployment that a
+// context ends have no end. ReconciliationTriggered, InstancesChanged and InstanceReached come at any
 // time, and so do those of the HAProxy on this host, which [OfProcess] makes.
 
 // ReconciliationTriggered says that something asked for a reconciliation.

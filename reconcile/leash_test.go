@@ -77,3 +77,68 @@ func TestWhatHangsHoldsUpNobody(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatHangsIsSaidAtOnce: what is set aside as an attempt took too long is named within
+// two seconds, in one line, and so is its end. The time-out of 30 s adds one line.
+func TestWhatHangsIsSaidAtOnce(t *testing.T) {
+	for text, does := range map[string]string{"stuck": "rendering", "endless": "validating"} {
+		t.Run(text, func(t *testing.T) {
+			w := &town{target: &fakeTarget{name: "one"}}
+			w.target.set(dataplane.ImpactRuntime, nil)
+			w.put("evil", "s", "fine")
+			play(t, Options{Renderer: w, Validator: w, Targets: []Target{w.target}}, func(s *scene) {
+				said := func() (lines []string) {
+					for _, e := range eventsOf[ResourceQuarantined](s) {
+						if line := e.Report().Sentence; line != "" {
+							lines = append(lines, line)
+						}
+					}
+					return lines
+				}
+				start(s)
+				w.put("evil", "s", text)
+				s.Trigger("evil")
+				pass(1900 * time.Millisecond)
+				require.Equal(t, []string{"in quarantine, all others are served: Secret evil/s: " + does +
+					" takes longer than 1s since it changed: it is set aside, and tried apart for up to 30s; the version of before is served"}, said())
+				require.Contains(t, s.State().Quarantined[0].String(), does+" takes longer than 1s")
+				pass(40 * time.Second)
+				require.Len(t, said(), 2)
+				require.Contains(t, said()[1], ": "+does+" takes longer than 30s, apart from others, too; the version of before is served")
+				pass(10 * time.Minute)
+				require.Len(t, said(), 2)
+				require.Empty(t, eventsOf[ResourceReleased](s))
+				w.put("evil", "s", "mended")
+				s.Trigger("mended")
+				pass(5 * time.Second)
+				require.True(t, w.served("s mended"))
+				require.Len(t, eventsOf[ResourceReleased](s), 1)
+
+				for i := range 50 { // of them one hangs
+					w.put(fmt.Sprint("calm", i), "c", "calm")
+				}
+				w.put("evil", "s", text)
+				s.Trigger("evil")
+				pass(1900 * time.Millisecond)
+				require.LessOrEqual(t, len(said()), 4, "%q", said())
+				require.Contains(t, strings.Join(said(), " "), "50 resources")
+				pass(time.Minute)
+				released := 0
+				for _, e := range eventsOf[ResourceReleased](s) {
+					if e.Report().Sentence != "" {
+						released++
+					}
+				}
+				require.True(t, w.served("c calm"))
+				require.Equal(t, "s", held(s.Loop))
+				require.LessOrEqual(t, released, 3)
+				for i := range 100 {
+					w.put("evil", "s", fmt.Sprint(text, i))
+					s.Trigger("evil")
+					pass(300 * time.Millisecond)
+				}
+				require.LessOrEqual(t, len(said()), 6, "%q", said())
+			})
+		})
+	}
+}

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -49,7 +48,8 @@ type ruling struct {
 	relapses  int       // how often it was so again, changed or released meanwhile
 	changed   bool      // since it was judged
 	withdrawn bool      // the instances that refused it have left, or refuse whatever they get
-	aside     bool      // left out with another of its namespace, and not known to be at fault
+	aside     bool      // left out with others, and not known to be at fault
+	told      bool      // that it is left out, though it is only set aside
 	released  time.Time // zero: it is left out
 	recorded  bool      // by the Recorder
 }
@@ -75,6 +75,7 @@ type quarantine struct {
 
 	news     []ResourceQuarantined // that are not published yet
 	released []ResourceReleased
+	innocent []ResourceReleased // that were only set aside: all trials of a reconciliation make one line
 }
 
 // out returns the rulings on what is left out, sorted by kind and name.
@@ -151,8 +152,12 @@ func (l *Loop) adopt(id uint64, s *search) {
 	}
 	for _, r := range aside {
 		q.setAside(r, left.stands(r.identity()), now)
-		if s.hung > 0 {
-			q.rulings[r.identity()].Fault.Message = fmt.Sprintf("it changed, and to render and validate what changed took longer than %s: it is tried apart from others, with more time", l.leash())
+		if v := q.rulings[r.identity()]; s.hung > 0 {
+			v.Fault = s.hangs
+			if !v.told { // at once: a trial may take as long as a render
+				v.told = true
+				q.news = append(q.news, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
+			}
 		}
 		s.last.excluded = append(s.last.excluded, r)
 	}
@@ -248,7 +253,7 @@ func (l *Loop) judge(id uint64, c culprit, before version, now time.Time) {
 	}
 	v.Resource, v.seen, v.Fault, v.Instances = r, r, c.fault, c.instances
 	v.before, v.Before = before, before.Resource
-	v.judged, v.aside, v.changed, v.withdrawn, v.recorded = now, false, false, false, v.recorded && same
+	v.judged, v.aside, v.told, v.changed, v.withdrawn, v.recorded = now, false, false, false, false, v.recorded && same
 	l.postpone(v, now)
 	if !same {
 		q.news = append(q.news, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
@@ -276,11 +281,16 @@ func (l *Loop) releaseOne(id uint64, v *ruling, gone bool, now time.Time) {
 		reason = "it is tried again at the instances that refused it"
 	}
 	v.before, v.Before = version{}, Resource{}
-	if v.released = now; v.aside { // nobody was told
-		v.aside = false
-		return
+	aside, told := v.aside, v.told
+	v.released, v.aside, v.told = now, false, false
+	e := ResourceReleased{ID: id, Resource: v.Resource, Reason: reason}
+	switch {
+	case aside && !told: // nobody was told
+	case aside:
+		l.quarantine.innocent = append(l.quarantine.innocent, e)
+	default:
+		l.quarantine.released = append(l.quarantine.released, e)
 	}
-	l.quarantine.released = append(l.quarantine.released, ResourceReleased{ID: id, Resource: v.Resource, Reason: reason})
 	if v.recorded {
 		l.record(v.Resource, eventNormal, "Released", "released from quarantine: "+reason)
 	}
@@ -298,11 +308,25 @@ func (l *Loop) tellQuarantine() {
 		q.news[i].Alike = a
 		eventbus.Publish(l.bus, q.news[i])
 	}
-	for i, a := range alike(q.released, func(e ResourceReleased) (name, cause string) { return e.Resource.String(), e.Reason }) {
-		q.released[i].Alike = a
-		eventbus.Publish(l.bus, q.released[i])
-	}
+	l.tellReleased(q.released)
 	q.news, q.released = nil, nil
+}
+
+func (l *Loop) tellReleased(all []ResourceReleased) {
+	for i, a := range alike(all, func(e ResourceReleased) (name, cause string) { return e.Resource.String(), e.Reason }) {
+		all[i].Alike = a
+		eventbus.Publish(l.bus, all[i])
+	}
+}
+
+// tellInnocent publishes which resources were set aside in vain.
+func (l *Loop) tellInnocent() {
+	all := l.quarantine.innocent
+	for i := range all {
+		all[i].ID = l.lastID
+	}
+	l.tellReleased(all)
+	l.quarantine.innocent = nil
 }
 
 // showQuarantine gives others a copy, and the Recorder and the bus what they have not

@@ -42,7 +42,9 @@ func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err
 	}
 	took := time.Since(start) / time.Duration(l.attempts)
 	unchanged = l.complete(v, reasons, start)
-	if tried := l.trials(ctx, max(trialPatience, 2*took, 2*l.longest)); tried != nil {
+	tried := l.trials(ctx, max(trialPatience, 2*took, 2*l.longest))
+	l.tellInnocent()
+	if tried != nil {
 		return tried, false, nil
 	}
 	return v, unchanged, nil

@@ -74,6 +74,7 @@ type search struct {
 
 	cut     *attempt // it took longer than the leash
 	hung    int      // attempts that did
+	hangs   Fault    // where the last of them was
 	patient bool     // it waits for all others as long as they take
 
 	spoilt    bool // this trial, by something bad of another namespace

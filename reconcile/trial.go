@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -73,12 +74,28 @@ const leash = time.Second
 // render before.
 func (l *Loop) leash() time.Duration { return max(leash, 2*(l.longest+l.rendered)) }
 
+// tooLong is what is wrong with a resource for which an attempt was cut: where it hangs, if
+// that is known.
+func tooLong(a *attempt, limit time.Duration, then string) (f Fault) {
+	if len(a.err.Faults) > 0 {
+		f.Template = a.err.Faults[0].Template
+	}
+	what := "rendering"
+	if a.err.Stage == "validate" {
+		what = "validating"
+	}
+	f.Message = fmt.Sprintf("%s takes longer than %s%s", what, limit.Round(100*time.Millisecond), then)
+	return f
+}
+
 // isolate sets aside what changed where an attempt was cut, and tries again without that.
 // It reports whether there was one. Without it one object with which a template or haproxy
 // hangs holds up the changes of all others until the time-out, each time.
 func (s *search) isolate(ctx context.Context) (was bool) {
+	l := s.loop
 	for ; s.cut != nil && ctx.Err() == nil; was = true {
 		changed, steps := s.changed(ctx, s.cut, s.excluded()), s.steps()
+		s.hangs = tooLong(s.cut, l.leash(), fmt.Sprintf(" since it changed: it is set aside, and tried apart for up to %s", l.live.Load().RenderTimeout))
 		s.cut, s.hung = nil, s.hung+1
 		if s.hung > 1 { // it changes faster than it can be set aside
 			s.closeAll(ctx, changed, func(Resource) bool { return true })
@@ -327,8 +344,13 @@ func (l *Loop) sentence(id uint64, s *search, now time.Time) {
 		if n := indexOf(s.blamed, r.identity()); n >= 0 {
 			l.judge(id, s.blamed[n], l.quarantine.rulings[r.identity()].before, now)
 		} else if !progress && !s.spoilt && (!s.undecided || i >= len(s.due)/2) {
+			v := l.quarantine.rulings[r.identity()]
+			if v.told && len(s.due) == 1 && !s.short && !s.last.verdict { // it had all its time
+				v.told, v.aside, v.Fault = false, false, tooLong(s.last, s.last.renderTook+s.last.validateTook, ", apart from others, too")
+				l.quarantine.news = append(l.quarantine.news, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
+			}
 			l.inVain(id, r, now)
-			if v := l.quarantine.rulings[r.identity()]; s.short { // it needs more time, or for ever
+			if s.short { // it needs more time, or for ever
 				v.RetryAt = now.Add(backOff(relapseWait, l.opts.TrialMax, v.Trials))
 			}
 		}
@@ -338,10 +360,10 @@ func (l *Loop) sentence(id uint64, s *search, now time.Time) {
 // inVain notes a trial that failed.
 func (l *Loop) inVain(id uint64, r Resource, now time.Time) {
 	v := l.quarantine.rulings[r.identity()]
-	if v.aside {
-		v.aside = false
+	if v.aside && !v.told {
 		l.quarantine.news = append(l.quarantine.news, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
 	}
+	v.aside = false
 	if v.changed && v.Trials == 0 {
 		v.relapses, v.judged = v.relapses+1, time.Now()
 	}
