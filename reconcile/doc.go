@@ -71,12 +71,12 @@
 //
 // One object may make a template or haproxy hang. An attempt that takes longer than a
 // second, or twice as long as the longest valid one since the start, is given up where
-// there is a valid configuration: what changed is served as it was, and tried apart, one
-// namespace after the other, until the time-out. A change that waits ends such a trial
-// after 500 ms to 1 s. This takes a Renderer and a Validator that end with their context.
-// Where haproxy hangs with any configuration, changes go on that need no run of it, as
-// those of servers do with package validate. Where a template loops for any input,
-// nothing is rendered.
+// there is a valid configuration: what changed is served as it was, is named at once,
+// and is tried apart, one namespace after the other, until the time-out. A change that
+// waits ends such a trial after 500 ms to 1 s. This takes a Renderer and a Validator that
+// end with their context. Where haproxy hangs with any configuration, changes go on that
+// need no run of it, as those of servers do with package validate. Where a template loops
+// for any input, nothing is rendered.
 //
 // An instance may refuse what the validator takes, such as a HAProxy of another
 // version. Where its error says the line of a resource, that resource is

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -220,6 +221,20 @@ func (q *quarantine) setAside(r Resource, before version, now time.Time) {
 	v.Quarantined = Quarantined{Resource: r, Before: before.Resource, Since: now, RetryAt: now,
 		Fault: Fault{Message: "it changed together with what is at fault, and waits until it is tried"}}
 	v.seen, v.aside, v.changed, v.withdrawn, v.released = r, true, false, false, time.Time{}
+}
+
+// tooLong is what is wrong with a resource for which an attempt was cut: where it hangs, if
+// that is known.
+func tooLong(a *attempt, limit time.Duration, then string) (f Fault) {
+	if len(a.err.Faults) > 0 {
+		f.Template = a.err.Faults[0].Template
+	}
+	what := "rendering"
+	if a.err.Stage == "validate" {
+		what = "validating"
+	}
+	f.Message = fmt.Sprintf("%s takes longer than %s%s", what, limit.Round(100*time.Millisecond), then)
+	return f
 }
 
 // relapseWait is how long a change waits after so many relapses.

@@ -74,20 +74,6 @@ const leash = time.Second
 // render before.
 func (l *Loop) leash() time.Duration { return max(leash, 2*(l.longest+l.rendered)) }
 
-// tooLong is what is wrong with a resource for which an attempt was cut: where it hangs, if
-// that is known.
-func tooLong(a *attempt, limit time.Duration, then string) (f Fault) {
-	if len(a.err.Faults) > 0 {
-		f.Template = a.err.Faults[0].Template
-	}
-	what := "rendering"
-	if a.err.Stage == "validate" {
-		what = "validating"
-	}
-	f.Message = fmt.Sprintf("%s takes longer than %s%s", what, limit.Round(100*time.Millisecond), then)
-	return f
-}
-
 // isolate sets aside what changed where an attempt was cut, and tries again without that.
 // It reports whether there was one. Without it one object with which a template or haproxy
 // hangs holds up the changes of all others until the time-out, each time.
