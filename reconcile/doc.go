@@ -48,10 +48,10 @@
 //
 // A resource is left out where it has no such version: it is new, it did not change
 // itself, it was bad already when this process started, or a process that led before saw
-// the good version. So is one whose version of before is at fault now, too, as when
-// something was deleted that it needs; the others in quarantine keep theirs. One that is
-// deleted, or deleted and created again, is gone. For what an instance refuses, the
-// version of before is the one that this instance took last.
+// the good version. The loop also leaves a resource out if its earlier version fails now,
+// for example because a Secret that it needs was deleted; the others in quarantine keep
+// theirs. One that is deleted, or deleted and created again, is gone. If an instance
+// refuses a resource, the loop serves the version that this instance accepted last.
 //
 // The verdict sticks to the object, by kind, namespace and name. When the object
 // changes it is tried again, beside the deployment of the others, never before it:
@@ -117,7 +117,7 @@
 //
 // There is one loop for one configuration: all targets get the same. Nothing is
 // kept on disk: after a start everything is rendered anew, quarantine is empty, and no
-// version of before is known.
+// earlier version is known.
 // A Renderer, Validator or Target that panics has failed ([PanicError]); one that
 // ignores its context holds up what waits for it.
 package reconcile

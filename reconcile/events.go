@@ -284,7 +284,7 @@ func (e ResourceAccepted) Report() event.Report {
 }
 
 // ResourceQuarantined says that the configuration is not valid with a resource. Its
-// version of before is served, or it is left out. It is published once for each version
+// earlier version is served, or it is left out. It is published once for each version
 // of the resource, and when that changes. One line tells of all that have one cause.
 type ResourceQuarantined struct {
 	ID uint64

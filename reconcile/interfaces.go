@@ -105,8 +105,8 @@ func (r Refusal) still() Refusal {
 	return r
 }
 
-// Settler is what a [Renderer] may be besides: it is told what became of what it
-// rendered. The calls come from any goroutine, also during a render.
+// Settler is an optional interface of a [Renderer]. The loop tells it what became of
+// what it rendered. The calls come from any goroutine, also during a render.
 type Settler interface {
 	// Settle says that a target has the configuration or, with an error, that it
 	// is not valid. After an error it reports whether another render, made at
@@ -220,7 +220,7 @@ func (l *Loop) record(r Resource, eventtype, reason, message string) bool {
 	return Guard(func() error { l.opts.Recorder.Event(ref, eventtype, reason, message); return nil }) == nil
 }
 
-// Excluded is the set of quarantined resources: a render has their version of before in
+// Excluded is the set of quarantined resources: a render has their earlier version in
 // their place, or leaves them out. A nil *Excluded is empty. It is safe for concurrent use.
 type Excluded struct {
 	resources map[identity]bool

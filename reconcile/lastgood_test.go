@@ -64,8 +64,8 @@ func TestLastGood(t *testing.T) {
 			require.True(t, w.served("b two"), "others change")
 			a := s.State().Quarantined[0]
 			require.Equal(t, []string{"1", "4"}, []string{a.Before.Version, a.Resource.Version})
-			require.Contains(t, a.String(), "; the version of before is served")
-			require.Contains(t, eventsOf[ResourceQuarantined](s)[1].Report().Sentence, "the version of before is served")
+			require.Contains(t, a.String(), "; the earlier version is served")
+			require.Contains(t, eventsOf[ResourceQuarantined](s)[1].Report().Sentence, "the earlier version is served")
 
 			w.put("ns", "a", "still bad")
 			act("and another version of it is bad")
@@ -94,7 +94,7 @@ func TestLastGood(t *testing.T) {
 	}
 }
 
-// TestLastGoodAtFault: where the version of before is wrong now, it alone is left out.
+// TestLastGoodAtFault: where the earlier version is wrong now, it alone is left out.
 func TestLastGoodAtFault(t *testing.T) {
 	for _, blind := range []bool{false, true} {
 		lastGood(t, blind, func(s *scene, w *town) {
@@ -186,7 +186,7 @@ func TestLastGoodBesideMany(t *testing.T) {
 
 // TestWhatWorkedStays: objects of three tenants flip between good and bad, one of them
 // fast, and come and go. Each configuration that is deployed is valid, and has all objects
-// that were served and not deleted since, but for those whose version of before is wrong
+// that were served and not deleted since, but for those whose earlier version is wrong
 // now.
 func TestWhatWorkedStays(t *testing.T) {
 	for seed := range uint64(40) {

@@ -32,7 +32,7 @@ func (q Quarantined) String() string { return q.Resource.located() + ": " + q.wh
 // what says what is wrong, and what is served.
 func (q Quarantined) what() string {
 	if q.Before != (Resource{}) {
-		return q.Fault.String() + "; the version of before is served"
+		return q.Fault.String() + "; the earlier version is served"
 	}
 	return q.Fault.String() + "; left out"
 }

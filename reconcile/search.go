@@ -61,7 +61,7 @@ type search struct {
 	blamed  []culprit
 	aside   []Resource           // left out with those of their namespace, until they are tried
 	closed  *closed              // so is all that changed in these namespaces; nil: none
-	bare    map[identity]bool    // of what is left out: the version of before is at fault, too
+	bare    map[identity]bool    // of what is left out: the earlier version is at fault, too
 	olds    map[Resource]bool    // versions of before that halves are made of
 	good    map[identity]version // of the last valid configuration; nil: not asked yet
 	last    *attempt

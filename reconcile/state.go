@@ -257,7 +257,7 @@ func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
 // first of them tells of all in one line.
 type Alike struct {
 	Size  int    // resources with this cause, with this one; 0: it is alone, or Told
-	Names string // of the first three, of the first; "": it is alone
+	Names string // of up to three resources with this cause; set on the first one only
 	Told  bool   // the first of them tells of this one
 }
 

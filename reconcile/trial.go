@@ -175,12 +175,12 @@ func (s *search) before(ctx context.Context, r Resource) (v version) {
 	return v
 }
 
-// stands reports whether the version of before of a resource was at fault.
+// stands reports whether the earlier version of a resource was at fault.
 func (a *attempt) stands(r Resource) bool {
 	return a.left.stands(r.identity()).Resource == r && r != Resource{}
 }
 
-// strip leaves a resource out whose version of before is at fault, and after
+// strip leaves a resource out whose earlier version is at fault, and after
 // searchPatience all of its namespace that are in quarantine.
 func (s *search) strip(r Resource) {
 	s.bare[r.identity()] = true

@@ -85,8 +85,8 @@
 // [ErrTooLarge].
 //
 // A file has at most 4 MiB, and 128 KiB of code between two delimiters. Statements and
-// expressions lie at most 1000 deep in each other, and Compile looks at 524,288 of them,
-// once for each turn of the loops around. A constant text has at most 1 MiB. Templates
+// expressions lie at most 1000 deep in each other. Compile reads at most 524,288
+// statements and expressions. It counts one in a loop once per turn. A constant text has at most 1 MiB. Templates
 // have no arrays, no types of lists, and no keys in lists.
 //
 // Not bounded are functions of the host, the comparison of structs that have each other

@@ -92,7 +92,7 @@ func TestQuarantine(t *testing.T) {
 
 			save(name, c.bad) // it worked, and goes on to
 			d.until(func() bool {
-				return strings.Contains(d.stderr.String(), "for Ingress demo/"+name+" ("+filepath.Join(d.manifests, name+".yaml")+":1); the version of before is served")
+				return strings.Contains(d.stderr.String(), "for Ingress demo/"+name+" ("+filepath.Join(d.manifests, name+".yaml")+":1); the earlier version is served")
 			})
 			save(name+"-last", "")
 			d.until(func() bool { return d.answers(name+"-last.demo.test", "/") == blog })

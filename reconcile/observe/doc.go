@@ -67,7 +67,7 @@
 //	haptic_watch_objects{resource}                      objects in the store
 //	haptic_settings_info{version}                       1 for the settings in use
 //	haptic_settings_valid                               0 where the newest settings were refused
-//	haptic_component_healthy{component}                 1 where a check of [Health] has nothing to say
+//	haptic_component_healthy{component}                 1 while the check of [Health] passes
 //	haptic_events_published_total                       events on the bus
 //	haptic_event_subscribers                            subscriptions on the bus
 //	haptic_event_queue_pending{subscriber}              events that wait for a subscriber
@@ -84,8 +84,8 @@
 // process leads. Each check of [ReadyToServe] that the program adds counts, too, such as
 // that the HAProxy of this host answers.
 //
-// Neither says that all is well. Ready stays a process whose newest configuration is
-// not valid, whose instances lag behind, that refuses or quarantines resources, or
+// Neither says that all is well. A process stays ready while its newest configuration is
+// invalid, its instances lag, it refuses or quarantines resources, or it
 // reads a broken manifest: clients are served what was good last, and taking the process
 // away would end that. No probe asks whether backends answer. Whatever fails is
 // on the page, on /readyz?verbose with the token, in the log, and in metrics to alert on:

@@ -200,7 +200,7 @@ func stateMetrics(s reconcile.State, now time.Time) []event.Metric {
 		{Kind: event.Gauge, Name: "instance_failures", Help: "Failed deployments to an instance, in a row.", Label: "haproxy_instance", By: failures},
 		{Name: "reloads_total", Help: "Reloads of HAProxy that deployments took.", Label: "haproxy_instance", By: reloads},
 		{Name: "runtime_changes_total", Help: "Commands that changed the running HAProxy without a reload.", Label: "haproxy_instance", By: commands},
-		{Kind: event.Gauge, Name: "quarantined_resources", Help: "Resources with which no configuration is valid: their version of before is served, or they are left out.", Label: "kind", By: quarantined},
+		{Kind: event.Gauge, Name: "quarantined_resources", Help: "Resources with which no configuration is valid: their earlier version is served, or they are left out.", Label: "kind", By: quarantined},
 		{Kind: event.Gauge, Name: "refused_resources", Help: "Resources that are refused, as a whole or in part.", Label: "kind", By: refused},
 		{Kind: event.Gauge, Name: "warned_resources", Help: "Resources that are served, and that somebody should look at.", Label: "kind", By: warned},
 	}
@@ -231,7 +231,7 @@ func (s *Subject) metrics() (all []event.Metric) {
 		for _, f := range s.Health.findings() {
 			healthy[f.Component] = truth(f.Error == "")
 		}
-		all = append(all, event.Metric{Kind: event.Gauge, Name: "component_healthy", Help: "1 where a check has nothing to say.", Label: "component", By: healthy})
+		all = append(all, event.Metric{Kind: event.Gauge, Name: "component_healthy", Help: "1 while the check passes.", Label: "component", By: healthy})
 	}
 	return all
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // TestBadEditFreesNothing: an edit that is refused also drops the host, or the path. Who
-// waits for it gets nothing while the version of before is served, however many attempts
+// waits for it gets nothing while the earlier version is served, however many attempts
 // there are, and gets it once the edit is mended.
 func TestBadEditFreesNothing(t *testing.T) {
 	engine, err := Compile(os.DirFS(ownTemplates(t)), dataplane.Layout{})

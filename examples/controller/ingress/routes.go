@@ -32,7 +32,7 @@ type Routes struct {
 
 // Accepted has the Hosts and the Slots of [Build] remember what these routes say. Call it
 // once they are the valid configuration, and not of those that are only tried: a bad edit
-// that drops a host must not free it, as the version of before is served.
+// that drops a host must not free it, as the earlier version is served.
 func (r *Routes) Accepted() {
 	if r.accept != nil {
 		r.accept()
