@@ -4,6 +4,7 @@
 package strictyaml
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -72,13 +73,31 @@ func Read(file string, data []byte) (*Document, []*yaml.Node) {
 			return d, roots
 		}
 		if err != nil {
-			m := yamlLine.FindStringSubmatch(err.Error())
-			line, _ := strconv.Atoi(m[1])
-			fail(max(line, 1), "not YAML: %s", err.Error()[len(m[0]):])
+			line, message := Broken(data, err)
+			fail(line, "not YAML: %s", message)
 			return d, nil
 		}
 		roots = append(roots, doc.Content...)
 	}
+}
+
+// Broken returns the line, from 1, and the message of an error of the YAML library. For
+// a tab the library names the line on which the value before it begins.
+func Broken(data []byte, err error) (line int, message string) {
+	message = err.Error()
+	if m := yamlLine.FindStringSubmatch(message); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		message = message[len(m[0]):]
+	}
+	line = max(line, 1)
+	if strings.HasPrefix(message, "found a tab character") {
+		for n, text := range strings.Split(string(data), "\n")[min(line-1, bytes.Count(data, []byte("\n"))):] {
+			if strings.HasPrefix(strings.TrimLeft(text, " "), "\t") {
+				return line + n, message
+			}
+		}
+	}
+	return line, message
 }
 
 // Decode reads the document of a file into the value that v points to. Of several

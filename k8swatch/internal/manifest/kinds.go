@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -102,6 +103,20 @@ func unread(gvk schema.GroupVersionKind, read []schema.GroupVersionResource) str
 		}
 	}
 	return ""
+}
+
+// retired says since when API servers do not serve the version of an object, and which
+// one to write; "" where none follows it.
+func retired(obj runtime.Object) string {
+	old, ok := obj.(interface {
+		APILifecycleRemoved() (major, minor int)
+		APILifecycleReplacement() schema.GroupVersionKind
+	})
+	if !ok || !scheme.Scheme.Recognizes(old.APILifecycleReplacement()) {
+		return ""
+	}
+	major, minor := old.APILifecycleRemoved()
+	return fmt.Sprintf("is not served from Kubernetes v%d.%d on: write %s", major, minor, old.APILifecycleReplacement().GroupVersion())
 }
 
 // versionOf is the apiVersion of a kind of Kubernetes, "" for none. Where there are

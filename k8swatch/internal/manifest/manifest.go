@@ -10,7 +10,6 @@ import (
 	"io"
 	"math"
 	"regexp"
-	"strconv"
 	"strings"
 
 	yamlnode "go.yaml.in/yaml/v3"
@@ -22,6 +21,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/hapticsdk/haptic/internal/strictyaml"
 	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
 
@@ -52,7 +52,8 @@ func Parse(file string, data []byte) ([]Object, []Error) {
 		if err := docs.Decode(&doc); errors.Is(err, io.EOF) {
 			return p.found, p.errs
 		} else if err != nil {
-			p.failYAML(1, err)
+			line, message := strictyaml.Broken(data, err)
+			p.fail(line, fmt.Errorf("not YAML: %s", message))
 			return p.found, p.errs
 		}
 		if doc.Content[0].Tag != "!!null" {
@@ -84,23 +85,10 @@ func (p *parser) fail(line int, err error) {
 
 func (p *parser) line(n int) int { return min(max(n, 1), p.lines) }
 
-var yamlLine = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\n\s+)?(?:line (\d+): )?`)
+var yamlLine = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\n\s+)?(?:line \d+: )?`)
 
 // yamlValue finds the value in a message of a YAML parser.
 var yamlValue = regexp.MustCompile("(?s) `.*`")
-
-// failYAML notes an error of a YAML parser, at the line that it names or, failing
-// that, at this one.
-func (p *parser) failYAML(line int, err error) {
-	text := err.Error()
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		if n, err := strconv.Atoi(m[1]); err == nil {
-			line = n
-		}
-		text = text[len(m[0]):]
-	}
-	p.fail(line, fmt.Errorf("not YAML: %s", text))
-}
 
 func (p *parser) document(node *yamlnode.Node) {
 	i := inliner{budget: maxAliased}
@@ -189,6 +177,10 @@ func (p *parser) decode(data []byte, node *yamlnode.Node, gvk schema.GroupVersio
 			return
 		}
 		strict, err := kjson.UnmarshalStrict(data, typed)
+		if old := retired(typed); old != "" && (err != nil || len(strict) > 0) {
+			p.fail(lineOf(node, "apiVersion"), fmt.Errorf("%s: apiVersion %s %s", gvk.Kind, gvk.GroupVersion(), old))
+			return
+		}
 		if err != nil {
 			p.failJSON(data, node, err)
 			return
