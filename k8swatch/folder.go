@@ -51,7 +51,8 @@ type FolderOptions struct {
 // *.json, with several documents or a List per file; subdirectories are not
 // read. All methods may be called concurrently.
 //
-// A file with an error keeps the objects that it had when it was good. A folder that
+// A file with an error, or one that became empty, keeps the objects that it had when
+// it was good; one with a comment alone deletes them. A folder that
 // cannot be read, or another one in its place without any manifest, such as a mount
 // point without its volume, keeps all. Only a file that is missing beside others, or
 // in the folder that it was read from, counts as deleted.
@@ -326,6 +327,9 @@ func (f *Folder) takeFile(name string, t manifest.Text, settled bool) {
 	switch {
 	case t.Err != nil:
 		now.text, now.errs = nil, []error{&ManifestError{File: name, Err: t.Err, Effect: now.effect}}
+	case len(old.good) > 0 && len(bytes.TrimSpace(t.Data)) == 0: // as a disk that is full leaves it
+		now.errs = []error{&ManifestError{File: name, Effect: now.effect,
+			Err: errors.New("it is empty: to delete its objects, delete it or leave a comment in it")}}
 	case len(errs) > 0:
 		now.errs = manifestErrors(name, errs, now.effect)
 	default:

@@ -302,9 +302,10 @@ func TestFolderHalfWritten(t *testing.T) {
 	}
 }
 
-// TestFolderEmptied: what stays less than it was is meant.
+// TestFolderEmptied: what stays less than it was is meant, but for a file without
+// anything.
 func TestFolderEmptied(t *testing.T) {
-	dir, _, w, _ := followed(t, map[string]string{
+	dir, f, w, _ := followed(t, map[string]string{
 		"a.yaml": fmt.Sprintf(ingressYAML, "a", "a.test") + "---\n" + fmt.Sprintf(ingressYAML, "b", "b.test"),
 	})
 	write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "a", "a.test"))
@@ -312,8 +313,23 @@ func TestFolderEmptied(t *testing.T) {
 	if w.Snapshot().GetSingle("a.test") == nil {
 		t.Error("the first document went, too")
 	}
+	for _, empty := range []string{"", " \n\t\n"} {
+		write(t, filepath.Join(dir, "a.yaml"), empty)
+		eventually(t, "the empty file is told", func() bool {
+			return errorsOf(f, dir) == "a.yaml: it is empty: to delete its objects, delete it or leave a comment in it; its last good version stays in use"
+		})
+		if w.Snapshot().GetSingle("a.test") == nil {
+			t.Errorf("%q deleted the object", empty)
+		}
+	}
+	write(t, filepath.Join(dir, "a.yaml"), "# none\n---\n")
+	eventually(t, "a comment deletes", func() bool { return w.Snapshot().GetSingle("a.test") == nil && len(f.Errors()) == 0 })
 	write(t, filepath.Join(dir, "a.yaml"), "")
-	eventually(t, "the file was emptied", func() bool { return w.Snapshot().GetSingle("a.test") == nil })
+	write(t, filepath.Join(dir, "b.yaml"), fmt.Sprintf(ingressYAML, "b", "b.test"))
+	eventually(t, "the next file", func() bool { return w.Snapshot().GetSingle("b.test") != nil })
+	if said := errorsOf(f, dir); said != "" {
+		t.Errorf("an empty file that had no objects: %s", said)
+	}
 }
 
 // TestFolderGoesAfterASave: files of which the news comes when the folder is away

@@ -68,6 +68,11 @@ func TestFolderBrokenAtARestart(t *testing.T) {
 	write(t, shop, broken+"\n")
 	want("blog.test shop.test", wrong+"its last good version stays in use")
 
+	for _, empty := range []string{"", "\n"} {
+		write(t, shop, empty)
+		want("blog.test shop.test", "shop.yaml: it is empty: to delete its objects, delete it or leave a comment in it; its last good version stays in use")
+	}
+
 	for name, mode := range map[string]os.FileMode{copies: 0o700 | os.ModeDir, filepath.Join(copies, "shop.yaml"): 0o600} {
 		if info, err := os.Stat(name); err != nil || info.Mode() != mode {
 			t.Errorf("%s: %v %v", name, info.Mode(), err)
@@ -186,7 +191,7 @@ func TestFolderCopiesFollow(t *testing.T) {
 }
 
 // TestFolderAwayAtARestart: a folder that is gone, or empty as a mount point without
-// its volume, deletes nothing; one with a file, be it empty, does.
+// its volume, deletes nothing; one with another file, be it empty, does.
 func TestFolderAwayAtARestart(t *testing.T) {
 	dir, copies := filepath.Join(t.TempDir(), "manifests"), t.TempDir()
 	if _, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{LastGood: copies}); !errors.Is(err, os.ErrNotExist) {
