@@ -43,7 +43,11 @@ func (p *play) valid(ctx context.Context) (string, error) {
 		if ctx.Err() != nil {
 			return "", err
 		}
-		return strings.TrimPrefix(reconcile.Blame(ctx, "validate", err, p.rendered.Config, p.rendered.Origins).Error(), "validate: "), nil
+		blamed := reconcile.Blame(ctx, "validate", err, p.rendered.Config, p.rendered.Origins)
+		if len(blamed.Faults) > 0 {
+			p.refused = blamed.Faults[0].Template
+		}
+		return strings.TrimPrefix(blamed.Error(), "validate: "), nil
 	}
 	return "", nil
 }

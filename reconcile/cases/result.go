@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // Result is what became of a [Case]. It holds no secret of the fixtures and
@@ -30,6 +32,10 @@ type AssertionResult struct {
 	Description string `json:"description,omitempty"`
 	Line        int    `json:"line"`
 	Problem     string `json:"problem,omitempty"` // empty if it holds
+
+	// Template is the line of a template that wrote what HAProxy refuses, where the
+	// Problem is that and the line is known.
+	Template reconcile.TemplateLine `json:"template,omitzero"`
 }
 
 // Passed reports whether all assertions hold.

@@ -161,8 +161,9 @@ type play struct {
 	result Result
 
 	renderer reconcile.Renderer
-	rendered *reconcile.Rendered // nil where the render failed
-	err      error               // why
+	rendered *reconcile.Rendered    // nil where the render failed
+	err      error                  // why
+	refused  reconcile.TemplateLine // by the validator
 }
 
 func (p *play) run(ctx context.Context) (err error) {
@@ -175,8 +176,10 @@ func (p *play) run(ctx context.Context) (err error) {
 	p.rendered, p.err = renderOnce(ctx, p.renderer)
 	for i := range p.c.Assertions {
 		a := &p.c.Assertions[i]
+		p.refused = reconcile.TemplateLine{}
+		problem := p.mask(p.problem(ctx, a))
 		p.result.Assertions = append(p.result.Assertions, AssertionResult{
-			Assertion: p.mask(a.String()), Description: p.mask(a.Description), Line: a.Line, Problem: p.mask(p.problem(ctx, a))})
+			Assertion: p.mask(a.String()), Description: p.mask(a.Description), Line: a.Line, Problem: problem, Template: p.refused})
 	}
 	return nil
 }

@@ -155,9 +155,29 @@ func runCases(ctx context.Context, use *inUse) (wrong Errors) {
 	results := runner.Run(ctx, use.program.settings.Cases)
 	for i := range results {
 		if r := &results[i]; !r.Passed() {
-			wrong = append(wrong, &Error{File: r.File, Line: r.Line, Column: 1, Path: "validationTests",
-				Message: strings.TrimSpace(r.String()), Err: &cases.Failed{Results: results[i : i+1]}})
+			wrong = append(wrong, caseErrors(r)...)
 		}
+	}
+	return wrong
+}
+
+// caseErrors are the errors of a case that failed. What HAProxy refuses stands at the
+// line of the template that wrote it: that is the one to mend.
+func caseErrors(r *cases.Result) (wrong Errors) {
+	rest, failed := *r, &cases.Failed{Results: cases.Results{*r}}
+	rest.Assertions = nil
+	for _, a := range r.Assertions {
+		at := a.Template
+		if a.Problem == "" || at.File != r.File {
+			rest.Assertions = append(rest.Assertions, a)
+			continue
+		}
+		problem := strings.TrimPrefix(a.Problem, at.String()+": ")
+		wrong = append(wrong, &Error{File: at.File, Line: at.Line, Column: at.Column, Path: at.Key, Err: failed,
+			Message: fmt.Sprintf("%s; so the case %q fails (%s:%d)", problem, r.Name, r.File, a.Line)})
+	}
+	if !rest.Passed() {
+		wrong = append(wrong, &Error{File: r.File, Line: r.Line, Column: 1, Path: "validationTests", Message: strings.TrimSpace(rest.String()), Err: failed})
 	}
 	return wrong
 }

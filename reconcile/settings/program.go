@@ -215,8 +215,12 @@ func (p *Program) input(ctx context.Context) (*render.Input, error) {
 // changed; so the functions among [ProgramOptions.Globals] must always answer the same,
 // or ProgramOptions.Impure be set.
 func (p *Program) Render(ctx context.Context, stores Stores) (*reconcile.Rendered, error) {
+	return p.render(ctx, p.templates, stores)
+}
+
+func (p *Program) render(ctx context.Context, templates *render.Templates, stores Stores) (*reconcile.Rendered, error) {
 	from := newReads(ctx, stores)
-	rendered, err := p.templates.Render(context.WithValue(ctx, readsKey{}, from))
+	rendered, err := templates.Render(context.WithValue(ctx, readsKey{}, from))
 	if err != nil && ctx.Err() == nil {
 		err = &renderError{p.files.failures(p.settings, err)}
 	}
@@ -273,17 +277,10 @@ func (p *Program) CaseRenderer(ctx context.Context, in *cases.Input) (reconcile.
 	for name, w := range watchers {
 		stores[name] = storeOf(all.Of(w), watched[name])
 	}
-	templates := &render.Templates{Engine: p.templates.Engine, Layout: p.layout, Post: p.templates.Post}
-	templates.Input = func(ctx context.Context) (*render.Input, error) {
-		return p.input(context.WithValue(ctx, readsKey{}, newReads(ctx, stores)))
-	}
+	templates := &render.Templates{Engine: p.templates.Engine, Input: p.input, Layout: p.layout, Post: p.templates.Post}
 	templates.SetPrevious(in.Previous)
 	templates.HTTP = in.HTTPStore()
 	return reconcile.RendererFunc(func(ctx context.Context) (*reconcile.Rendered, error) {
-		rendered, err := templates.Render(ctx)
-		if err != nil && ctx.Err() == nil {
-			err = &renderError{p.files.failures(p.settings, err)}
-		}
-		return rendered, err
+		return p.render(ctx, templates, stores)
 	}), nil
 }
