@@ -85,7 +85,7 @@ var settingsMistakes = []mistake{
 		says: []string{"settings.yaml:LINE", "watchedResources", "service", "services"}},
 	{name: "an unknown field in a template", noSite: true, plant: inSettings("in svc.Spec.Ports", "in svc.Spec.Prots"), says: []string{"settings.yaml:", "Prots"}},
 	{name: "a template that does not end", noSite: true, plant: inSettings("{% if p.Backend.Service != nil %}", ""), says: []string{"settings.yaml:", "end"}},
-	{name: "a word that HAProxy refuses", known: "the line of the case that fails is named, in place of that of the template", noSite: true, plant: inSettings("mode http", "mode smtp"), says: []string{"settings.yaml:LINE", "smtp"}},
+	{name: "a word that HAProxy refuses", noSite: true, plant: inSettings("mode http", "mode smtp"), says: []string{"settings.yaml:LINE", "smtp"}},
 	{name: "a case that fails", noSite: true, plant: inSettings("/ shop_web_80$", "/ shop_web_81$"), says: []string{"settings.yaml:", "a host leads to its Service"}},
 	{name: "the file is empty", noSite: true, plant: func(sc *scene) {
 		inSettings()(sc)
