@@ -1,10 +1,12 @@
 package k8swatch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"reflect"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -66,6 +68,20 @@ type Changes struct {
 	Created, Modified, Deleted int
 	InitialSync                bool     // the objects that were there at the start
 	From, To                   Revision // the store went from one to the other
+}
+
+// String says "1 created, 2 modified", without what is zero.
+func (c Changes) String() string {
+	var parts []string
+	for _, part := range []struct {
+		count int
+		what  string
+	}{{c.Created, "created"}, {c.Modified, "modified"}, {c.Deleted, "deleted"}} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.what))
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), "no changes")
 }
 
 // Total is the number of changes.

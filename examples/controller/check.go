@@ -229,6 +229,15 @@ func isDebugAddr(addr string) bool {
 	return err == nil && isHost(host) && isPort(port, 0)
 }
 
+// isOpen reports whether the debug server would be open to other machines. It judges
+// names of hosts itself, when it starts.
+func (c *config) isOpen() bool {
+	host, _, err := net.SplitHostPort(c.debugAddr)
+	ip, notIP := netip.ParseAddr(host)
+	return !c.once && !c.demo && c.test == "" && c.debugToken == "" &&
+		err == nil && (host == "" || host == "*" || notIP == nil && !ip.IsLoopback())
+}
+
 func isPort(s string, least int) bool {
 	n, err := strconv.Atoi(s)
 	return err == nil && n >= least && n <= 65535

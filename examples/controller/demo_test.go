@@ -105,6 +105,7 @@ func (d *demo) launch(flags ...string) {
 		select {
 		case code := <-done:
 			require.Zero(tb, code, "%s", d.stderr.String())
+			require.Contains(tb, d.stderr.String(), "stopping: HAProxy is stopped with this controller")
 		case <-time.After(patience):
 			tb.Errorf("the controller does not end:\n%s", d.stderr.String())
 		}

@@ -139,6 +139,7 @@ func (c *config) check(rest []string) error {
 		{(c.endpointCA != "" || c.endpointName != "") && !c.remote(), "-endpoint-ca and -endpoint-server-name need -endpoint or -pods"},
 		{c.once && c.pods != "", "-once needs -endpoint in place of -pods"},
 		{c.demo && c.manifests == "", "-demo needs -manifests"},
+		{c.isOpen(), fmt.Sprintf("-debug-addr %q: want -debug-token-file, as it is not loopback", c.debugAddr)},
 	} {
 		if problem.is {
 			return fmt.Errorf("%s", problem.say)

@@ -82,6 +82,10 @@ func TestFlagsAreChecked(t *testing.T) {
 		{[]string{"-allow-endpoint", "10.0.0.1"}, []string{`-allow-endpoint "10.0.0.1": want a range such as 10.0.0.0/8 or fd00::/8`}},
 		{[]string{"-shared-host", "shop_1.test"}, []string{`-shared-host "shop_1.test": "shop_1.test" is not a host name, it holds '_'; letters a-z, digits, "-" and "." are allowed`}},
 		{[]string{"-limit", "paths-per-ingress=x"}, []string{`-limit "paths-per-ingress=x": paths-per-ingress: "x" is not a number above 0`}},
+		{[]string{"-limit", "path-per-ingress=9"}, []string{`-limit "path-per-ingress=9": there is no limit "path-per-ingress": did you mean paths-per-ingress? -h lists all`}},
+		{[]string{"-limit", "x=9"}, []string{`-limit "x=9": there is no limit "x": want name=number; -h lists all`}},
+		{[]string{"-debug-addr", "0.0.0.0:9090"}, []string{`-debug-addr "0.0.0.0:9090": want -debug-token-file, as it is not loopback`}},
+		{[]string{"-debug-addr", ":9090"}, []string{`-debug-addr ":9090": want -debug-token-file, as it is not loopback`}},
 		{[]string{"-debounce", "x", "-namespace", "X", "-maxconn", "-1"}, []string{`-debounce "x": want a duration, such as 1m30s`, "-maxconn -1: want 0 or more", `-namespace "X": ` + label}},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
@@ -98,7 +102,7 @@ func TestFlagsThatAreRight(t *testing.T) {
 	for _, args := range []string{
 		"", "-debug-addr=", "-http-addr 127.0.0.1:80 -https-addr 127.0.0.2:80", "-http-addr *:80 -https-addr [::1]:443", "-http-addr :::80",
 		"-http-addr ipv4@:80,unix@/run/x.sock -https-addr /run/y.sock", "-http-addr :8000-8010", "-debug-addr localhost:9191", "-debug-addr unix:/run/x.sock",
-		"-endpoint http://a:5555/ -endpoint unix:///run/x.sock -debug-addr :8080", "-once=false", "-maxconn 0 -slots 0", "-lease a/b.c", "-credentials a/b.c -endpoint https://b",
+		"-endpoint http://a:5555/ -endpoint unix:///run/x.sock -debug-addr 127.0.0.1:8080", "-once=false", "-maxconn 0 -slots 0", "-lease a/b.c", "-credentials a/b.c -endpoint https://b",
 		"-endpoint http://haproxy_1:5555 -endpoint https://HAProxy-2/v3 -endpoint https://edge/haproxy/2/v3/ -endpoint https://haproxy.edge.svc.cluster.local.:5555 -debug-addr Node-1:9191",
 		"-pods app=haproxy,tier!=x -pod-namespace edge", "-manifests demo -demo", "-drift-interval 100000h",
 	} {

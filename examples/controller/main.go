@@ -226,7 +226,9 @@ func (c *controller) run(ctx context.Context) error {
 	observer, debug := c.newDebug()
 	c.printPlans()
 	c.bus.Start()
+	asked := ctx
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.sayStop(asked, ctx) })
 	g.Go(func() error { return c.watchers.Run(ctx) })
 	g.Go(func() error { return c.instances.Run(ctx) })
 	g.Go(func() error { return c.http.Run(ctx) })
@@ -264,6 +266,19 @@ func (c *controller) run(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// sayStop says at the end that it was asked for, and what becomes of HAProxy.
+func (c *controller) sayStop(asked, ctx context.Context) error {
+	<-ctx.Done()
+	what := "stopping: HAProxies behind Dataplane APIs serve on"
+	if c.local != nil {
+		what = "stopping: HAProxy is stopped with this controller"
+	}
+	if asked.Err() != nil {
+		c.log.Info(what, "cause", context.Cause(asked))
+	}
+	return nil
 }
 
 // once is a preflight with -dry-run, and a single deployment without.

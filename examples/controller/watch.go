@@ -113,7 +113,7 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 
 // changed is called, never twice at once, when watched resources changed.
 func (c *controller) changed(_ context.Context, changes k8swatch.Changes) error {
-	c.loop.Trigger(fmt.Sprintf("%d created, %d modified, %d deleted", changes.Created, changes.Modified, changes.Deleted))
+	c.loop.Trigger(changes.String())
 	return nil
 }
 

@@ -151,6 +151,19 @@ func (c *controller) newLoop() (err error) {
 	return err
 }
 
+// sayStop says at the end that it was asked for, and what becomes of HAProxy.
+func (c *controller) sayStop(asked, ctx context.Context) error {
+	<-ctx.Done()
+	what := "stopping: HAProxies behind Dataplane APIs serve on"
+	if c.local != nil {
+		what = "stopping: HAProxy is stopped with this controller"
+	}
+	if asked.Err() != nil {
+		c.log.Info(what, "cause", context.Cause(asked))
+	}
+	return nil
+}
+
 // serve runs everything until ctx ends, or something fails.
 func (c *controller) serve(ctx context.Context) error {
 	observer := observe.New(c.bus, observe.Subject{Loop: c.loop, Settings: c.live.State}, c.log)
@@ -171,7 +184,9 @@ func (c *controller) serve(ctx context.Context) error {
 		}
 	}
 	c.bus.Start()
+	asked := ctx
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.sayStop(asked, ctx) })
 	g.Go(func() error { return c.live.Run(ctx) })
 	g.Go(func() error {
 		if c.folder != nil && deployed {

@@ -35,7 +35,7 @@ type Scene struct {
 // Changed triggers the loop: for OnChange of the group of watchers.
 func (s *Scene) Changed(_ context.Context, c k8swatch.Changes) error {
 	if loop := s.loop.Load(); loop != nil {
-		loop.Trigger(fmt.Sprintf("%d created, %d modified, %d deleted", c.Created, c.Modified, c.Deleted))
+		loop.Trigger(c.String())
 	}
 	return nil
 }

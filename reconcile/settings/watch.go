@@ -113,7 +113,7 @@ func (l *Live) changed(name string, c k8swatch.Changes) {
 	loop := l.loop
 	l.mu.Unlock()
 	if loop != nil {
-		loop.Trigger(fmt.Sprintf("%s: %d created, %d modified, %d deleted", name, c.Created, c.Modified, c.Deleted))
+		loop.Trigger(name + ": " + c.String())
 	}
 	if name == haproxyPods {
 		signal(l.pods)

@@ -83,11 +83,12 @@ func (l *Limits) Set(text string) error {
 		*row.value = n
 		return nil
 	}
-	var names []string
 	for _, row := range l.table() {
-		names = append(names, fmt.Sprintf("%s=%d (%s)", row.name, row.usual, row.what))
+		if near(name, row.name) {
+			return fmt.Errorf("there is no limit %q: did you mean %s? -h lists all", name, row.name)
+		}
 	}
-	return fmt.Errorf("there is no limit %q: want name=number, with one of %s", name, strings.Join(names, ", "))
+	return fmt.Errorf("there is no limit %q: want name=number; -h lists all", name)
 }
 
 // LimitsUsage lists all limits with their defaults, one a line.

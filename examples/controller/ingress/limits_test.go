@@ -198,7 +198,9 @@ func TestLimitsAreFlags(t *testing.T) {
 	require.Equal(t, 20_000, l.orUsual().ServersPerNamespace)
 	require.ErrorContains(t, l.Set("servers-per-backend=-1"), `"-1" is not a number above 0`)
 	require.ErrorContains(t, l.Set("server=1"), "there is no limit \"server\"")
-	require.ErrorContains(t, l.Set("server=1"), "paths-per-ingress=1000 (paths, empty rules and TLS hosts of an Ingress)")
+	require.ErrorContains(t, l.Set("server=1"), "-h lists all")
+	require.ErrorContains(t, l.Set("path-per-ingres=1"), "did you mean paths-per-ingress?")
+	require.Contains(t, LimitsUsage(), "paths-per-ingress=1000\tpaths, empty rules and TLS hosts of an Ingress\n")
 	for _, row := range l.table() {
 		require.NotNil(t, row.value)
 		require.Positive(t, row.usual)
