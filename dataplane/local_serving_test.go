@@ -124,6 +124,8 @@ func TestLocalSaysWhyHAProxyDoesNotStart(t *testing.T) {
 	err = h.local.Serving()
 	require.ErrorIs(t, err, dataplane.ErrReload)
 	require.ErrorContains(t, err, fmt.Sprintf("on 127.0.0.1:%d: process %d (dataplane.test) has the address", h.port, syscall.Getpid()))
+	require.ErrorContains(t, err, "start failed")
+	require.NotContains(t, err.Error(), "\n")
 	within(t, "there was a third try", func() bool { return l.last().Tries == 3 })
 	require.NoError(t, taken.Close())
 	within(t, "it serves", func() bool { return h.local.Serving() == nil })

@@ -52,10 +52,9 @@ type FolderOptions struct {
 // read. All methods may be called concurrently.
 //
 // A file with an error, or one that became empty, keeps the objects that it had when
-// it was good; one with a comment alone deletes them. A folder that
-// cannot be read, or another one in its place without any manifest, such as a mount
-// point without its volume, keeps all. Only a file that is missing beside others, or
-// in the folder that it was read from, counts as deleted.
+// it was good; one with a comment alone deletes them. A file that is removed from the
+// folder deletes its objects, the last file too. A folder that cannot be read deletes
+// nothing, nor does an empty one in its place, such as a mount point without its volume.
 //
 // Objects are decoded strictly: a field that the type does not have is an error
 // with its line. Kinds that client-go does not know are unstructured. As with

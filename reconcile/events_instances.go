@@ -250,12 +250,12 @@ func inAShortTime(times int) string {
 	return fmt.Sprintf(" (%d times in a short time)", times)
 }
 
-// away says for how long HAProxy did not serve.
+// away says for how long HAProxy did not serve, since that was noticed.
 func away(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	return "; it was away for " + d.Round(time.Millisecond).String()
+	return "; it was away for at least " + d.Round(time.Millisecond).String()
 }
 
 func textOf(err error) string {

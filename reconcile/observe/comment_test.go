@@ -104,9 +104,9 @@ level=INFO msg="deployed: 0 to create, 1 to update, 0 to delete; runtime, no rel
 level=ERROR msg="HAProxy (process 12) ended: signal: killed" instance=local
 level=ERROR msg="HAProxy does not start: in use" instance=local
 level=ERROR msg="HAProxy does not start 2 times in a row: in use" instance=local
-level=INFO msg="HAProxy started, as process 13, after 3 failures; it was away for 3s" instance=local
+level=INFO msg="HAProxy started, as process 13, after 3 failures; it was away for at least 3s" instance=local
 level=ERROR msg="HAProxy does not answer" instance=local
-level=INFO msg="HAProxy answers again; it was away for 1s" instance=local
+level=INFO msg="HAProxy answers again; it was away for at least 1s" instance=local
 level=INFO msg="HAProxy was adopted, as process 14" instance=local`},
 		{"leader", []any{
 			reconcile.LeaderBecame{Identity: "one"}, reconcile.LeaderLost{Identity: "one"}, reconcile.LeaderObserved{Identity: "two"},

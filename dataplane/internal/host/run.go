@@ -227,13 +227,14 @@ func (h *Host) awaitStart(ctx context.Context, p *process) (worker int, err erro
 		err = &worded{err.Error(), errors.Join(config.ErrNotRunning, err)}
 	}
 	if p.hasEnded() {
-		err = config.ErrReload // says more than that it took too long
+		err = &worded{"start failed", config.ErrReload} // says more than that it took too long
 	}
 	if err != nil {
 		e := h.explain("start", err, p.output.last())
 		if who := h.listensInstead(); who != "" {
 			e.Output = strings.TrimSpace(e.Output + "\n" + who)
 		}
+		e.Output = strings.ReplaceAll(e.Output, "\n", "; ") // one line of the log
 		return 0, e
 	}
 	return procs.WorkerPID(), nil
