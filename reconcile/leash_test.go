@@ -100,11 +100,11 @@ func TestWhatHangsIsSaidAtOnce(t *testing.T) {
 				s.Trigger("evil")
 				pass(1900 * time.Millisecond)
 				require.Equal(t, []string{"in quarantine, all others are served: Secret evil/s: " + does +
-					" takes longer than 1s since it changed: it is set aside, and tried apart for up to 30s; the version of before is served"}, said())
+					" takes longer than 1s since it changed: it is set aside, and tried apart for up to 30s; the earlier version is served"}, said())
 				require.Contains(t, s.State().Quarantined[0].String(), does+" takes longer than 1s")
 				pass(40 * time.Second)
 				require.Len(t, said(), 2)
-				require.Contains(t, said()[1], ": "+does+" takes longer than 30s, apart from others, too; the version of before is served")
+				require.Contains(t, said()[1], ": "+does+" takes longer than 30s, apart from others, too; the earlier version is served")
 				pass(10 * time.Minute)
 				require.Len(t, said(), 2)
 				require.Empty(t, eventsOf[ResourceReleased](s))

@@ -115,7 +115,7 @@ func TestHostsStayWithTheirNamespace(t *testing.T) {
 		d.start("-local", state)
 		check(t)
 		d.edit("wild.yaml", func(s string) string { return strings.Replace(s, "*.demo.test", "*.other.test", 1) }) // it waits for the name, too
-		d.edit("blog.yaml", func(string) string { return "" })
+		d.edit("blog.yaml", func(string) string { return "# none\n" })
 		d.edit("aaa.yaml", func(s string) string { return strings.Replace(s, "evil.test", "blog.demo.test", 1) })
 		d.until(func() bool { return d.answers("blog.demo.test", "/") == evil }) // it is free
 	})

@@ -84,12 +84,12 @@ func (h *Host) tryToMakeSockets(running, desired *config.Config, procs haproxyct
 	if failed == nil {
 		return nil
 	}
-	text := fmt.Sprintf("%s: %v; HAProxy keeps its last configuration, and what takes no reload is applied", config.ErrListen, failed)
+	text := fmt.Sprintf("%v; HAProxy keeps its last configuration, and what takes no reload is applied", failed)
 	kinds := []error{config.ErrListen, failed}
 	if at != filepath.Dir(h.opts.MasterSocket) {
 		kinds = append(kinds, config.ErrReload) // another configuration helps
 	}
-	return &config.Error{Stage: "reload", Err: &worded{text, errors.Join(kinds...)}}
+	return &config.Error{Stage: "reload", Err: &worded{config.ErrListen.Error(), errors.Join(kinds...)}, Output: text}
 }
 
 // sameFiles reports whether paths mean the same to a process as to this one.
