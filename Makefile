@@ -25,6 +25,7 @@ demo: haproxy ## run the reference controller on a folder of manifests, until Ct
 test: haproxy ## all tests of the SDK, with the race detector
 	$(GO) vet ./...
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
+	$(GO) test -run TestHostileTenantStallsNobody ./examples/controller
 
 e2e: haproxy ## the controller against a real API server and a real haproxy
 	@internal/tools/install-packages ip:iproute2
