@@ -240,10 +240,10 @@ func TestFolderAwayAtARestart(t *testing.T) {
 	if _, got, _ := restart(t, dir, copies); got != "a.test" {
 		t.Fatalf("served %q", got)
 	}
-	if err := os.Rename(filepath.Join(dir, "a.yaml"), filepath.Join(dir, "none.yaml")); err != nil {
+	write(t, filepath.Join(dir, "none.yaml"), "")
+	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "none.yaml"), "")
 	if _, got, said := restart(t, dir, copies); got != "" || said != "" {
 		t.Errorf("a folder that was emptied: served %q, said %q", got, said)
 	}
