@@ -256,7 +256,7 @@ func (e *SyncError) Error() string {
 		where = "in namespace " + e.Namespace
 	}
 	verb := e.Verb
-	if verb == "" {
+	if verb == "" || e.Reason == ErrNotInstalled { // what was asked makes no difference there
 		verb = "watch"
 	}
 	text := fmt.Sprintf("cannot %s %s %s: %v", verb, name, where, e.Reason)
