@@ -142,7 +142,7 @@ func checkHostile(t *testing.T, tests []hostile) {
 // comes from: what is remembered of a line counts.
 func TestMemoryOfShortLines(t *testing.T) {
 	const most = 16 << 20
-	e, err := templating.Compile(files("a.cfg", "{% for true %}{{ x }}\n{% end %}"), &templating.Options{Vars: map[string]any{"x": 0}, MaxMemory: most})
+	e, err := templating.Compile(files("a.cfg", "{% for true %}{{ x }}\n{% end %}"), &templating.Options{Vars: map[string]any{"x": 0}, MaxMemory: most, MaxOutput: 1 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,6 +56,10 @@ func grows(done <-chan struct{}, most uint64) bool {
 	for limit := bound; ; {
 		now := heap()
 		atOnce := now > last+maxStep && time.Since(at) < 10*watchEvery
+		if now+most < bound { // what the heap held at the start was garbage in part
+			bound = now + most
+			limit = bound
+		}
 		if now > bound+most {
 			return true
 		}
