@@ -7,6 +7,10 @@ import (
 	"strings"
 )
 
+// DefaultSecret is the name of the Secret with the credentials, in the namespace of the
+// controller, where nobody says another.
+const DefaultSecret = "haptic-credentials"
+
 // The keys of the Secret that [ParseCredentials] reads.
 const (
 	KeyDataplaneUsername  = "dataplane_username"

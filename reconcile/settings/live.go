@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
 // ErrNoSettings is the error of a render before any settings took effect.
@@ -18,8 +20,17 @@ var ErrNoSettings = errors.New("no settings yet")
 
 // LiveOptions of a [Live]. Source is required.
 type LiveOptions struct {
-	Source  k8swatch.Source // of what the settings watch
+	Source k8swatch.Source // of what the settings watch
+
+	// Program is what the templates have besides. Its HTTP, where it is nil, is a store
+	// with the defaults of [fetch.Store]; the Live gives it the Bus and OnChange that it
+	// lacks, and runs it.
 	Program ProgramOptions
+
+	// Secret is the [namespace/]name of the Secret with the credentials where settings
+	// have no credentialsSecretRef. Zero: [discover.DefaultSecret], in the namespace of
+	// the controller.
+	Secret string
 
 	// Bus gets the events of settings; nil: nobody does.
 	Bus *eventbus.Bus
@@ -96,6 +107,14 @@ func NewLive(opts LiveOptions) (*Live, error) {
 	if l.log == nil {
 		l.log = slog.Default()
 	}
+	if opts.Program.HTTP == nil {
+		l.opts.Program.HTTP = &fetch.Store{}
+	}
+	store := l.HTTP()
+	store.Bus = cmp.Or(store.Bus, opts.Bus)
+	if store.OnChange == nil {
+		store.OnChange = l.fetched
+	}
 	return l, nil
 }
 
@@ -137,8 +156,23 @@ func (l *Live) validate(ctx context.Context, cfg *dataplane.Config) error {
 	return use.validator.Validate(ctx, cfg)
 }
 
-// Run watches what the settings name until ctx ends, and returns nil when
-// everything that it started has ended. It runs once.
+// HTTP is the store of what templates fetch with the variable http. Run looks for new
+// contents.
+func (l *Live) HTTP() *fetch.Store { return l.opts.Program.HTTP }
+
+// fetched is called when a URL has a new content.
+func (l *Live) fetched(reason string) {
+	l.mu.Lock()
+	loop := l.loop
+	l.mu.Unlock()
+	if loop != nil {
+		loop.Trigger(reason)
+	}
+}
+
+// Run watches what the settings name, and looks for new contents of what templates
+// fetch, until ctx ends. It returns nil when everything that it started has ended. It
+// runs once.
 func (l *Live) Run(ctx context.Context) error {
 	l.mu.Lock()
 	if l.running != nil {
@@ -147,6 +181,7 @@ func (l *Live) Run(ctx context.Context) error {
 	}
 	l.running = ctx
 	l.mu.Unlock()
+	l.wg.Go(func() { _ = l.HTTP().Run(ctx) }) // which returns nil
 	close(l.started)
 	<-ctx.Done()
 	l.checking.Lock() // nothing is started from here on: start looks at ctx

@@ -29,24 +29,36 @@ import (
 // does stands in [Live.State] beside what the settings watch. The error says that
 // there is no loop, or no namespace.
 func (l *Live) FollowPods(ctx context.Context) error {
-	namespace := l.opts.Program.Namespace
-	if namespace == "" {
-		return errors.New("settings: FollowPods needs ProgramOptions.Namespace, that of the controller")
+	f, err := l.newPodFollower("FollowPods")
+	if err != nil {
+		return err
 	}
-	l.mu.Lock()
-	loop := l.loop
-	l.mu.Unlock()
-	if loop == nil {
-		return errors.New("settings: FollowPods needs a loop, made with NewLoop")
-	}
-	f := &podFollower{live: l, loop: loop, namespace: namespace, objects: map[source]*followed{}, versions: map[source]string{}}
-	defer f.wg.Wait()
-	defer f.follow(ctx)
-	defer l.readFor(nil)
+	defer f.stop(ctx)
 	for ctx.Err() == nil {
 		f.look(ctx)
 	}
 	return nil
+}
+
+// newPodFollower makes a follower, to be stopped, for the method of that name.
+func (l *Live) newPodFollower(method string) (*podFollower, error) {
+	l.mu.Lock()
+	loop := l.loop
+	l.mu.Unlock()
+	namespace := l.opts.Program.Namespace
+	if namespace == "" {
+		return nil, fmt.Errorf("settings: %s needs ProgramOptions.Namespace, that of the controller", method)
+	} else if loop == nil {
+		return nil, fmt.Errorf("settings: %s needs a loop, made with NewLoop", method)
+	}
+	return &podFollower{live: l, loop: loop, namespace: namespace, objects: map[source]*followed{}, versions: map[source]string{}}, nil
+}
+
+// stop follows nothing any more, and waits for that.
+func (f *podFollower) stop(ctx context.Context) {
+	f.live.readFor(nil)
+	_ = f.follow(ctx) // of nothing: there is no error
+	f.wg.Wait()
 }
 
 // podFollower is what FollowPods knows.
@@ -131,10 +143,10 @@ func (f *podFollower) find(ctx context.Context) error {
 		return nil
 	}
 	secret := source{"Secret", cmp.Or(s.Credentials.Namespace, f.namespace), s.Credentials.Name}
-	ca, _ := s.Dataplane.TLS.ca(f.namespace)
-	if secret.name == "" {
-		return errors.Join(f.follow(ctx), errors.New("the settings select pods, and have no credentialsSecretRef"))
+	if secret.name == "" { // that of the controller
+		secret.namespace, secret.name = f.live.secret()
 	}
+	ca, _ := s.Dataplane.TLS.ca(f.namespace)
 	if err := f.follow(ctx, secret, ca, s.Dataplane.TLS.client(f.namespace)); err != nil {
 		return err
 	}

@@ -35,7 +35,8 @@ type ProgramOptions struct {
 	// say. A [dataplane.Local] knows its own.
 	Layout dataplane.Layout
 
-	// HTTP is what templates fetch with the variable http; nil: nothing.
+	// HTTP is what templates fetch with the variable http; nil: nothing. A [Live] makes
+	// one.
 	HTTP *fetch.Store
 
 	// Impure says that a function of Globals may answer differently from one render

@@ -41,7 +41,7 @@ type Settings struct {
 
 	Reconcile   Intervals `json:"reconcile,omitempty" doc:"When things happen."`
 	Dataplane   Dataplane `json:"dataplane,omitzero" doc:"How the instances are found and reached."`
-	Credentials SecretRef `json:"credentialsSecretRef,omitzero" doc:"The Secret with dataplane_username, dataplane_password, validation_username and validation_password."`
+	Credentials SecretRef `json:"credentialsSecretRef,omitzero" doc:"The Secret with dataplane_username, dataplane_password, validation_username and validation_password. Empty: what the controller was started with, haptic-credentials by default."`
 	Logging     Logging   `json:"logging,omitzero" doc:"What the controller logs."`
 
 	// Cases are what the templates must make of fixtures, as in [cases.Parse]. Those
