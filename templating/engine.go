@@ -110,7 +110,8 @@ type entry struct {
 
 // Compile reads and type-checks all entries and the files that they use. It
 // fails with what is wrong in each entry, joined by errors.Join; see [Errors]. Of
-// the errors of types in one entry it has the first.
+// the errors of types in one entry it has the first. Where somebody wrote Jinja, such
+// as {% endfor %} or s | upper, the message goes on with what to write.
 // The file system is not read again afterwards.
 func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	if opts == nil {

@@ -118,10 +118,10 @@ func (e *Engine) at(entry string, p *origin.Problem) *Error {
 		Message: p.Message, Err: p.Err, Owners: p.Owners}
 }
 
-// problems are the errors of compiling one entry.
+// problems are the errors of compiling one entry, with what to write for Jinja.
 func (e *Engine) problems(entry string, found []*origin.Problem) error {
 	var all refusals
-	for _, p := range found {
+	for _, p := range e.hints(found) {
 		all = append(all, e.at(entry, p))
 	}
 	return all.err()

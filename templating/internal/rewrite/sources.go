@@ -117,6 +117,26 @@ func (s *Sources) Position(name string, start int) (line, column int) {
 	return line, utf8.RuneCountInString(file.text[file.lines[line-1]:start]) + 1
 }
 
+// Text returns a file that was read.
+func (s *Sources) Text(name string) string {
+	file, _ := s.known(name)
+	return file.text
+}
+
+// Offset is the byte at a line and column, as of [Sources.Position].
+func (s *Sources) Offset(name string, line, column int) int {
+	file, _ := s.known(name)
+	if line < 1 || line > len(file.lines) {
+		return len(file.text)
+	}
+	at := file.lines[line-1]
+	for range column - 1 {
+		_, size := utf8.DecodeRuneInString(file.text[at:])
+		at += size
+	}
+	return at
+}
+
 // has reports whether a text stands at a byte of a file.
 func (s *Sources) has(name string, start int, text string) bool {
 	file, _ := s.known(name)

@@ -1,0 +1,151 @@
+package templating
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/hapticsdk/haptic/templating/internal/origin"
+)
+
+// idiom is what somebody writes who knows Jinja, and what to write in its place: $1 is
+// the first group of the pattern.
+type idiom struct{ jinja, write string }
+
+// jinjaIdioms is the table of what Jinja has and Scriggo lacks. Where several stand at
+// one place the first row counts.
+func jinjaIdioms() []idiom {
+	const v = `("[^"]*"|'[^']*'|[\w.]+(?:\([^()]*\)|\[[^\]]*\])*)`  // a value
+	const where = `(?:\{\{|\bif|\band|\bor|\bnot|&&|\|\||[(=!])\s*` // before a condition
+	const pipe, end = v + `\s*\|\s*`, `\s*-?%\}`
+	return []idiom{
+		{`\{[{%]-\s*\w*|-[%}]\}`, `{% and {{ without "-": a line with statements alone leaves no line`},
+		{`\b` + jinjaEnd + `\b`, `{% end %}`},
+		{`\belif\s+(.*?)` + end, `{% else if $1 %}`},
+		{`\b(?:set\s+\w+\s*=|do)\s*([\w.]+)\.append\((.*?)\)` + end, `{% $1 = append($1, $2) %}`},
+		{`\bset\s+(\w+)\s*=\s*(.*?)` + end, `{% $1 := $2 %}, or {% $1 = $2 %} where $1 exists`},
+		{`\bset\s+(\w+)` + end, `{% macro $1 %}text{% end %}, and {{ $1() }}`},
+		{`\bset\s+([\w., ]+)=`, `{% x := value %}; a loop can change variables from before it by {% x = value %}`},
+		{`\bfor\s+(\w+)\s*,\s*(\w+)\s+in\s+([\w.]+?)(?:\.items\(\)|\s*\|\s*(?:dictsort|items))?` + end, `{% for $1, $2 := range $3 %}; the order of a map is that of sortedKeys($3)`},
+		{`\bfor\s+(\w+)\s+in\s+(.*?)\s+if\s+(.*?)` + end, `{% for $1 in $2 %}{% if $3 %}, and {% end %} twice`},
+		{`\brange\(([^()]*)\)`, `seq($1)`},
+		{v + `\s+is\s+(?:not\s+none|defined)\b`, `$1 != nil; a field: has(object, "path"); a variable is always defined`},
+		{v + `\s+is\s+(?:none|not\s+defined|undefined)\b`, `$1 == nil; a field: !has(object, "path"); a variable is always defined`},
+		{v + `\s+is\s+(?:not\s+)?\w+`, `a comparison, such as $1 == "text" or $1 != nil`},
+		{v + `\s+if\s+(.+?)\s+else\s+(.+?)\s*-?\}\}`, `{% if $2 %}{{ $1 }}{% else %}{{ $3 }}{% end %}`},
+		{where + v + `\s+not\s+in\s+` + v, `$2 not contains $1`},
+		{where + v + `\s+in\s+` + v, `$2 contains $1`},
+		{`\bloop\.\w+`, `{% for i, x := range list %}, in which i counts from 0`},
+		{`\b(?:None|none|null)\b`, `nil`},
+		{`\bTrue\b`, `true`},
+		{`\bFalse\b`, `false`},
+		{v + `\s*~\s*` + v, `$1 + $2 of texts; tostring(x) is the text of others`},
+		{pipe + `(?:length|count)\b`, `len($1)`},
+		{pipe + `(?:default|d)\(([^()]*)\)`, `coalesce($1, $2), which also takes the place of an empty value`},
+		{pipe + `first\b`, `$1[0]`},
+		{pipe + `last\b`, `$1[len($1)-1]`},
+		{pipe + `int\b`, `toint($1)`},
+		{pipe + `float\b`, `tofloat($1)`},
+		{pipe + `string\b`, `tostring($1)`},
+		{pipe + `(?:safe|raw)\b`, `raw($1)`},
+		{pipe + `(?:list|e|escape)\b`, `$1 as it is: a value is escaped for where it stands`},
+		{pipe + `capitalize\b`, `title($1)`},
+		{pipe + `tojson\b`, `to_json($1)`},
+		{pipe + `format\(([^()]+)\)`, `sprintf($1, $2)`},
+		{pipe + `map\(\s*attribute\s*=\s*([^()]*?)\s*\)`, `map_by($1, $2)`},
+		{pipe + `sort\(\s*attribute\s*=\s*([^()]*?)\s*\)`, `sort_by($1, $2)`},
+		{pipe + `groupby\(([^()]+)\)`, `group_by($1, $2)`},
+		{pipe + `(selectattr|rejectattr)\(([^(),]*),\s*["'](?:equalto|==|eq)["']\s*,\s*([^()]*)\)`, `$2($1, $3, "eq", $4)`},
+		{pipe + `(\w+)\(([^()]+)\)`, `$2($1, $3)`},
+		{pipe + `(\w+)`, `$2($1)`},
+		{`\binclude\s+"([^".]+)"`, `{{ include("$1") }}`},
+		{`\binclude\s+("[^"]+")`, `{{ render $1 }}`},
+		{`\bimport\s+("[^"]+")\s+as\s+(\w+)`, `{% import $2 $1 %}, and {{ $2.Macro() }} of a macro with a capital letter`},
+		{`\bfrom\s+("[^"]+")\s+import\s+(\w+)`, `{% import $1 for $2 %}, of a macro with a capital letter`},
+		{`\bmacro\s+(\w+)\((?:[^)]*[,(]\s*)?(\w+)\s*(?:=[^)]*)?\)`, `{% macro $1($2 string) %}: parameters have types and no default values`},
+		{`\bwith\s+(\w+)\s*=\s*(.*?)` + end, `{% $1 := $2 %}`},
+		{`\bautoescape\s+\w+`, `nothing: each value is escaped for where it stands`},
+		{`\b(?:block|call|filter)\s+\w+`, `a macro: {% macro name(a string) %}text{% end %}, and {{ name("a") }}`},
+		{`\bdo\s+(.*?)` + end, `{% $1 %}`},
+		{v + `\s*//\s*` + v, `$1 / $2: the quotient of whole numbers has no fraction`},
+		{`\bnamespace\(`, `{% x := value %}: a loop can change it by {% x = value %}`},
+		{v + `\.items\(\)`, `{% for k, v := range $1 %}`},
+		{`\b([\w.]+)\.append\(([^()]*)\)`, `{% $1 = append($1, $2) %}`},
+		{`\b([\w.]+)\.get\(([^(),]*)\)`, `$1[$2], or dig($1, $2)`},
+		{`\b([\w.]+)\.startswith\(([^()]*)\)`, `hasPrefix($1, $2)`},
+		{`\b([\w.]+)\.endswith\(([^()]*)\)`, `hasSuffix($1, $2)`},
+		{`("[^"]*")\.join\(([^()]*)\)`, `join($2, $1)`},
+		{`\b([\w.]+)\.format\(([^()]*)\)`, `sprintf($1, $2)`},
+		{`\b([\w.]+)\.(upper|lower|strip|title|keys)\(\)`, `$2($1)`},
+		{`\b([\w.]+)\.(split|replace)\(([^()]*)\)`, `$2($1, $3)`},
+		{`'([^'\\]*)'`, `"$1" with double quotes`},
+		{`\b([\w.]+)\[-(\d+)\]`, `$1[len($1)-$2]`},
+		{`\{\s*("[^"]*"\s*:[^{}]*)\}|\bdict\(`, `map[string]any{"key": value}`},
+		{`\[\s*"[^\[\]]*\]`, `[]string{"a", "b"}`},
+		{`\[\s*\d[^\[\]]*\]`, `[]int{1, 2}`},
+	}
+}
+
+// jinjaEnd are the ends of blocks.
+const jinjaEnd = `end(?:for|if|macro|raw|set|block|call|filter|with|autoescape)`
+
+// hints adds to errors of syntax and types what to write where somebody wrote Jinja.
+// The words of Scriggo stay. Where the end of a block is missed each end as in
+// Jinja is an error of its own, for Scriggo names the end of the file alone.
+func (e *Engine) hints(found []*origin.Problem) (all []*origin.Problem) {
+	for _, p := range found {
+		all = append(all, p)
+		text := e.src.Text(p.File)
+		ofNumbers := strings.Contains(p.Message, "mismatched types") && !strings.Contains(p.Message, "func(") // no filter
+		if p.Line < 1 || text == "" || ofNumbers {
+			continue
+		}
+		if strings.HasPrefix(p.Message, "unexpected EOF, expecting {% end") {
+			all = append(all, e.jinjaEnds(p.File, text)...)
+		} else if write := jinjaAt(text, e.src.Offset(p.File, p.Line, p.Column)); write != "" {
+			p.Message += "; " + comingFromJinja + write
+		}
+	}
+	return all
+}
+
+const (
+	comingFromJinja = "coming from Jinja, write "
+	maxHints        = 20 // errors of ends in one file
+)
+
+// jinjaEnds finds {% endfor %} and the like in a file, but for its comments.
+func (e *Engine) jinjaEnds(file, text string) (all []*origin.Problem) {
+	for _, at := range regexp.MustCompile(`\{%-?\s*(`+jinjaEnd+`)\s*-?%\}`).FindAllStringSubmatchIndex(text, -1) {
+		before, word := text[:at[0]], text[at[2]:at[3]]
+		if strings.LastIndex(before, "{#") > strings.LastIndex(before, "#}") || len(all) == maxHints {
+			continue
+		}
+		line, column := e.src.Position(file, at[2])
+		all = append(all, &origin.Problem{File: file, Line: line, Column: column, Message: word + " ends nothing; " + comingFromJinja + "{% end %}"})
+	}
+	return all
+}
+
+// jinjaAt says what to write for the Jinja around a byte of a template; "" for none.
+func jinjaAt(text string, at int) string {
+	at = min(at, len(text))
+	from := max(strings.LastIndex(text[:at], "{{"), strings.LastIndex(text[:at], "{%"), 0)
+	to := len(text)
+	for _, delimiter := range []string{"}}", "%}"} {
+		if i := strings.Index(text[at:], delimiter); i >= 0 {
+			to = min(to, at+i+len(delimiter))
+		}
+	}
+	code, write, leftmost := text[from:to], "", to
+	for _, row := range jinjaIdioms() {
+		pattern := regexp.MustCompile(row.jinja)
+		for _, m := range pattern.FindAllStringSubmatchIndex(code, -1) {
+			const near = 3 // bytes: Scriggo names the operator, or what stands behind
+			if from+m[0]-near <= at && at <= from+m[1]+1 && m[0] < leftmost {
+				leftmost = m[0]
+				write = strings.ReplaceAll(string(pattern.ExpandString(nil, row.write, code, m)), "'", `"`)
+			}
+		}
+	}
+	return write
+}
