@@ -44,8 +44,11 @@ type CachedOptions struct {
 	Logger                 *slog.Logger
 }
 
+// DefaultTTL is how long an object that was fetched is kept, unless
+// [CachedOptions.TTL] says otherwise.
+const DefaultTTL = 2*time.Minute + 10*time.Second
+
 const (
-	defaultTTL      = 2*time.Minute + 10*time.Second
 	defaultMaxBytes = 64 << 20
 	defaultParallel = 8
 )

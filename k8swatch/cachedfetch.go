@@ -65,7 +65,7 @@ type fetched struct {
 func newFetched(src MetadataSource, gvr schema.GroupVersionResource, opts *CachedOptions, known func() *Snapshot) *fetched {
 	f := &fetched{src: src, resource: gvr, known: known, ttl: opts.TTL, maxBytes: opts.MaxBytes}
 	if f.ttl == 0 {
-		f.ttl = defaultTTL
+		f.ttl = DefaultTTL
 	}
 	if f.maxBytes <= 0 {
 		f.maxBytes = defaultMaxBytes

@@ -33,6 +33,10 @@ type Document struct {
 	File string
 	Errs Errors // all that is wrong so far
 
+	// Elsewhere says of a key that is unknown, or whose value has another type, what
+	// the file can have instead; "" if nothing is known. It gets the path. May be nil.
+	Elsewhere func(path string) string
+
 	lines []string
 	marks map[string]*yaml.Node // by path
 	wrong map[string]bool       // paths of which enough was said
@@ -238,8 +242,22 @@ func (d *Document) Is(path string, n *yaml.Node, tag string) bool {
 	case tag == "!!bool" && n.Kind == yaml.ScalarNode:
 		want = "true or false"
 	}
+	if n.Kind != yaml.ScalarNode {
+		hint = d.elsewhere(path)
+	}
 	d.Fail(n, path, "%s wanted, not %s%s", want, have, hint)
 	return false
+}
+
+// elsewhere is what Elsewhere says, as the end of a message.
+func (d *Document) elsewhere(path string) string {
+	if d.Elsewhere == nil {
+		return ""
+	}
+	if say := d.Elsewhere(path); say != "" {
+		return "; " + say
+	}
+	return ""
 }
 
 // object decodes a mapping into a struct.
@@ -252,6 +270,10 @@ func (d *Document) object(path string, n *yaml.Node, v reflect.Value, depth int)
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == key.Value })
 		if i >= 0 {
 			d.value(at, value, v.Field(fields[i].Index), depth+1)
+			return
+		}
+		if say := d.elsewhere(at); say != "" {
+			d.Fail(key, at, "unknown key%s", say)
 			return
 		}
 		names := make([]string, len(fields))

@@ -115,9 +115,10 @@ func Unknown(key string, names []string) string {
 // Nearest finds the name that was meant: at most two letters off, and fewer than
 // half of them; "" if there is none.
 func Nearest(word string, names []string) string {
+	plain := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "_", "") } // index_by is indexBy
 	best, least := "", 3
 	for _, name := range names {
-		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least && 2*d < len(name) {
+		if d := distance(plain(word), plain(name)); d < least && 2*d < len(name) {
 			best, least = name, d
 		}
 	}

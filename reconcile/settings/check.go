@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -157,6 +158,10 @@ func (c *checker) intervals(given Intervals) {
 	}
 }
 
+// Bounds of cacheTTL: below, each render fetches all objects again, and above, a value
+// is mistyped.
+const minCacheTTL, maxCacheTTL = time.Second, 24 * time.Hour
+
 // resource checks what is watched as k8swatch.New would, but all at once.
 func (c *checker) resource(at, name string, r WatchedResource) {
 	if !usableName(name) {
@@ -167,6 +172,12 @@ func (c *checker) resource(at, name string, r WatchedResource) {
 		c.fail(at+".resources", "%q is the singular; did you mean %s?", r.Resources, plural)
 	} else if near := nearestOf(gvr); near != "" && checkResource(r.Resources) == nil {
 		c.fail(at+".resources", "%s has no %q; did you mean %s?", r.APIVersion, r.Resources, near)
+	}
+	switch ttl := r.CacheTTL.Duration; {
+	case ttl != 0 && r.Store != StoreOnDemand:
+		c.fail(at+".cacheTTL", "useless: only objects of a resource with store: on-demand are fetched, all others are held")
+	case ttl != 0 && (ttl < minCacheTTL || ttl > maxCacheTTL):
+		c.fail(at+".cacheTTL", "%s is not between %s and %s", ttl, minCacheTTL, maxCacheTTL)
 	}
 	typ := k8swatch.TypeOf(gvr)
 	bind := func(expr string) error {

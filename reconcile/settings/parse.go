@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"regexp"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
@@ -75,6 +77,7 @@ func read(name string, data []byte) (*Settings, Errors) {
 	if len(roots) == 0 && len(doc.Errs) > 0 {
 		return nil, doc.Errs
 	}
+	doc.Elsewhere = elsewhere
 	s := &Settings{doc: doc}
 	if doc.Decode(roots, s); doc.Over() || len(roots) != 1 {
 		return nil, doc.Errs
@@ -85,6 +88,46 @@ func read(name string, data []byte) (*Settings, Errors) {
 		}
 	}
 	return s, append(doc.Errs, s.check()...)
+}
+
+// keysElsewhere is the table of keys that users of the reference system bring along and
+// that have another name or form here: by their path, in lower case without "_", what
+// there is. A * is the name of a resource, [] the number of a case.
+func keysElsewhere() map[string]string {
+	const whole = "settings are what stands below spec there: apiVersion, kind, metadata and spec are left out"
+	return map[string]string{
+		"apiversion":                        whole,
+		"kind":                              whole,
+		"metadata":                          whole,
+		"spec":                              whole,
+		"podselector":                       "here it is dataplane.podSelector",
+		"controller":                        "leader election is the flag -leader-elect here, and the ports are -metrics-addr and -debug-addr",
+		"logging.verbose":                   "here it is logging.level: debug, info, warn or error",
+		"dataplane.mindeploymentinterval":   "here it is reconcile.minDeploymentInterval",
+		"dataplane.driftpreventioninterval": "here it is reconcile.driftPreventionInterval",
+		"dataplane.deploymenttimeout":       "here it is reconcile.deploymentTimeout",
+		"dataplane.configfile":              "here it is dataplane.baseDir, the folder of haproxy.cfg",
+		"templatingsettings":                "templates are always Scriggo's here, and values that they share stand in a snippet or in a watched ConfigMap",
+		"validation":                        "the controller runs haproxy -c itself here: leave it out",
+		"watchedresources.*.kind":           "here it is resources, the plural: ingresses for Ingress",
+		"watchedresources.*.labelselector":  "here it is one text, as in kubectl -l: app=web,tier!=test",
+		"watchedresources.*.enablevalidationwebhook": "there is no webhook here: a resource that makes the configuration invalid is left out, and its owner is told by an Event",
+		"validationtests":                 "here it is a list, and each case has a name",
+		"validationtests[].httpresources": "here it is http, a text by URL",
+	}
+}
+
+// Constants in effect: the parts of a path that are names of a user.
+var (
+	pathOfResource = regexp.MustCompile(`^watchedresources(?:\.[^.\[]+|\['[^']*'\])`)
+	pathIndex      = regexp.MustCompile(`\[\d+\]`)
+)
+
+// elsewhere says what there is in place of a key of the reference system, "" for others.
+func elsewhere(path string) string {
+	path = strings.ReplaceAll(strings.ToLower(path), "_", "")
+	path = pathOfResource.ReplaceAllString(path, "watchedresources.*")
+	return keysElsewhere()[pathIndex.ReplaceAllString(path, "[]")]
 }
 
 // renderError is an error of a render by the lines of the settings. It tells the

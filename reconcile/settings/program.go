@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/strictyaml"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
@@ -115,6 +116,7 @@ func compileProgram(s *Settings, opts *ProgramOptions) (_ *Program, errs Errors)
 	if p.layout == (dataplane.Layout{}) {
 		p.layout = s.Layout()
 	}
+	errs = append(errs, p.resolveOwn(s.doc, opts.Namespace)...)
 	for _, name := range slices.Sorted(maps.Keys(p.settings.WatchedResources)) {
 		if usableName(name) {
 			p.watch(name, p.settings.WatchedResources[name])
@@ -136,6 +138,28 @@ func compileProgram(s *Settings, opts *ProgramOptions) (_ *Program, errs Errors)
 	}
 	p.templates = &render.Templates{Engine: engine, Input: p.input, Layout: p.layout, HTTP: opts.HTTP, Post: postProcessors(s), Pure: !opts.Impure}
 	return p, errs
+}
+
+// resolveOwn puts the namespace of the controller in the place of "own".
+func (p *Program) resolveOwn(doc *strictyaml.Document, own string) (errs Errors) {
+	const unknown = "own: the namespace of the controller is not known; name one, or tell the controller its own (POD_NAMESPACE)"
+	s := p.settings
+	for name, r := range s.WatchedResources {
+		if r.Namespace != OwnNamespace {
+			continue
+		}
+		if r.Namespace = own; own == "" {
+			errs = append(errs, doc.Problem(strictyaml.Child("watchedResources", name)+".namespace", unknown))
+		}
+		s.WatchedResources[name] = r
+	}
+	tls := &s.Dataplane.TLS
+	for _, namespace := range []*string{&s.Dataplane.PodSelector.Namespace, &s.Credentials.Namespace, &tls.CASecret.Namespace, &tls.CAConfigMap.Namespace, &tls.ClientCertificate.Namespace} {
+		if *namespace == OwnNamespace {
+			*namespace = "" // which means the same there
+		}
+	}
+	return errs
 }
 
 // usableName reports whether templates can use the name of a watched resource.

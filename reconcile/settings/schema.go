@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/hapticsdk/haptic/internal/strictyaml"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
@@ -35,6 +37,8 @@ func typeSchema(t reflect.Type, f strictyaml.Field) object {
 	switch {
 	case t == reflect.TypeFor[Intervals]():
 		return intervalsSchema()
+	case t == reflect.TypeFor[metav1.Duration]():
+		return object{"type": "string", "pattern": durationPattern}
 	case t == reflect.TypeFor[cases.Case]():
 		return object{"type": "object"}
 	case t.Kind() == reflect.Struct:

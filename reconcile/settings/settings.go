@@ -56,12 +56,14 @@ type Settings struct {
 type WatchedResource struct {
 	APIVersion    string   `json:"apiVersion" doc:"Group and version: networking.k8s.io/v1." required:"true" is:"apiVersion"`
 	Resources     string   `json:"resources" doc:"The resource, in the plural: ingresses." required:"true" is:"resource"`
-	Namespace     string   `json:"namespace,omitempty" doc:"One namespace. Empty: all." is:"name"`
+	Namespace     string   `json:"namespace,omitempty" doc:"One namespace; own: that of the controller. Empty: all." is:"name"`
 	IndexBy       []string `json:"indexBy,omitempty" doc:"JSONPath of the keys of Get, in this order. Empty: metadata.namespace, metadata.name."`
 	LabelSelector string   `json:"labelSelector,omitempty" doc:"As in kubectl -l." is:"labels"`
 	FieldSelector string   `json:"fieldSelector,omitempty" doc:"As in kubectl --field-selector." is:"fields"`
 	Store         string   `json:"store,omitempty" doc:"full: all objects are held in memory, and every render sees them at one instant. on-demand: only metadata is watched, and objects are fetched when a template asks for them." enum:"full,on-demand"`
-	IgnoreFields  []string `json:"ignoreFields,omitempty" doc:"JSONPath of what is not stored, besides watchedResourcesIgnoreFields."`
+
+	CacheTTL     metav1.Duration `json:"cacheTTL,omitzero" doc:"How long an object that was fetched is kept, 1s to 24h: only with store: on-demand. It is fetched again before that when it changes. Empty: 2m10s."`
+	IgnoreFields []string        `json:"ignoreFields,omitempty" doc:"JSONPath of what is not stored, besides watchedResourcesIgnoreFields."`
 }
 
 // The values of [WatchedResource.Store].
@@ -69,6 +71,10 @@ const (
 	StoreFull     = "full"
 	StoreOnDemand = "on-demand"
 )
+
+// OwnNamespace in place of the name of a namespace is that of the controller:
+// [ProgramOptions.Namespace].
+const OwnNamespace = "own"
 
 // Template is the text of a template, and what is done to what it renders.
 type Template struct {
@@ -147,7 +153,9 @@ func (s *Settings) Defaulted() *Settings {
 		if len(r.IndexBy) == 0 {
 			r.IndexBy = []string{"metadata.namespace", "metadata.name"}
 		}
-		orElse(&r.Store, StoreFull)
+		if orElse(&r.Store, StoreFull); r.Store == StoreOnDemand {
+			orElse(&r.CacheTTL.Duration, k8swatch.DefaultTTL)
+		}
 		d.WatchedResources[name] = r
 	}
 	d.Reconcile = s.Reconcile.defaulted()

@@ -87,7 +87,7 @@ func (l *Live) newWatcher(r programResource) (w *liveWatcher, err error) {
 	}
 	w.onDemand, err = k8swatch.NewCached[k8swatch.Object](source, r.gvr, &k8swatch.CachedOptions{
 		Namespace: r.watch.Namespace, LabelSelector: r.watch.LabelSelector, FieldSelector: r.watch.FieldSelector,
-		IndexBy: r.watch.IndexBy, Debounce: -1, OnChange: changed, Logger: l.log,
+		IndexBy: r.watch.IndexBy, TTL: r.watch.CacheTTL.Duration, Debounce: -1, OnChange: changed, Logger: l.log,
 	})
 	w.watched = w.onDemand
 	return w, err
