@@ -37,7 +37,8 @@ type CachedOptions struct {
 
 	// As in [Options].
 	Debounce               time.Duration
-	OnChange               func(context.Context, Changes) error
+	OnChange               func(context.Context, Changes) error // Changes.Snapshot is of metadata
+	MaxChanges             int
 	OnSyncComplete         func(count int)
 	CallOnChangeDuringSync bool
 	NoWatchList            bool
@@ -86,7 +87,7 @@ func NewCached[T Object](src MetadataSource, gvr schema.GroupVersionResource, op
 	w, err := newWatcher(src.MetadataListWatch, gvr, reflect.TypeFor[*metav1.PartialObjectMetadata](), &Options{
 		Namespace: opts.Namespace, LabelSelector: opts.LabelSelector, FieldSelector: opts.FieldSelector,
 		IndexBy: opts.IndexBy, Debounce: opts.Debounce,
-		OnChange: opts.OnChange, OnSyncComplete: opts.OnSyncComplete, CallOnChangeDuringSync: opts.CallOnChangeDuringSync,
+		OnChange: opts.OnChange, MaxChanges: opts.MaxChanges, OnSyncComplete: opts.OnSyncComplete, CallOnChangeDuringSync: opts.CallOnChangeDuringSync,
 		NoWatchList: opts.NoWatchList, Logger: opts.Logger,
 	})
 	if err != nil {
@@ -205,5 +206,5 @@ func (c *Cached[T]) Synced() bool { return c.watcher.Synced() }
 // State returns how the watcher of the metadata is doing.
 func (c *Cached[T]) State() State { return c.watcher.State() }
 
-// ForceSync lists the metadata again, in the background.
+// ForceSync calls OnChange and lists the metadata again; see [Watcher.ForceSync].
 func (c *Cached[T]) ForceSync() { c.watcher.ForceSync() }

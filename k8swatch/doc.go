@@ -2,9 +2,9 @@
 // snapshots.
 //
 // A [Watcher] keeps the objects of one resource in a store that is indexed by
-// JSONPath expressions, ordered, and trimmed of what nobody reads. It tells when
-// something changed, with counts, and gives a [Snapshot] at any time: immutable,
-// with a revision, free to take. [Read] gives it the type of its objects:
+// JSONPath expressions, ordered, and trimmed of what nobody reads. It tells which
+// objects changed, and gives a [Snapshot] at any time: immutable, with a revision,
+// free to take. [Read] gives it the type of its objects:
 //
 //	cluster, err := k8swatch.NewCluster(nil)
 //	slices, err := k8swatch.New(cluster, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), &k8swatch.Options{
@@ -36,8 +36,10 @@
 // It is synced when the last initial object is in the store, and OnSyncComplete
 // is called after that. Callbacks never overlap. The first change is delivered
 // at once, the following ones are held for the debounce time and delivered
-// together. A callback that fails or panics is called again with the same
-// changes. An object that was deleted and created again while the connection was
+// together. [Changes] lists the objects, up to a bound, and carries the snapshot that
+// they lead to: who makes something of each object makes anew what is listed, and all
+// of it where the list is not complete. A callback that fails or panics is called again
+// with the same changes and those since. An object that was deleted and created again while the connection was
 // down counts as both. An object that cannot be stored is refused, counted and
 // logged, and holds nothing up.
 //

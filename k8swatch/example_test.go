@@ -45,7 +45,7 @@ func ExampleNew() {
 	// <nil>
 }
 
-// OnChange says how much changed; what is there now is read from a snapshot.
+// OnChange says which objects changed, and has the state that they lead to.
 func ExampleOptions() {
 	src := k8swatchtest.NewSource()
 	changes := make(chan k8swatch.Changes)
@@ -69,10 +69,51 @@ func ExampleOptions() {
 	}
 	src.Apply(ingress("shop", "web", "shop.test"))
 	c := <-changes
-	fmt.Println(c.Created, c.Modified, c.Deleted, c.From, c.To)
+	fmt.Printf("%s, from revision %d to %d\n", c, c.From, c.To)
+	for _, o := range c.Objects { // complete: c.More is 0
+		now := c.Snapshot.Of(o.Watcher).ByName(o.Namespace, o.Name)
+		fmt.Println(o, "now", now.(*networkingv1.Ingress).Spec.Rules[0].Host)
+	}
 	stop()
 	<-done
-	// Output: 1 0 0 0 1
+	// Output:
+	// 1 created, from revision 0 to 1
+	// ingresses shop/web created now shop.test
+}
+
+// Who is called more often than it works adds up what it was told.
+func ExampleChanges_And() {
+	src := k8swatchtest.NewSource()
+	var due k8swatch.Changes
+	told := make(chan bool)
+	w, err := k8swatch.New(src, ingresses, &k8swatch.Options{Debounce: -1,
+		OnChange: func(_ context.Context, c k8swatch.Changes) error {
+			due = due.And(c)
+			told <- true
+			return nil
+		}})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- w.Run(ctx) }()
+	if _, err := w.WaitForSync(ctx); err != nil {
+		panic(err)
+	}
+	for _, host := range []string{"shop.test", "www.shop.test"} {
+		src.Apply(ingress("shop", "web", host))
+		<-told
+	}
+	fmt.Println(due, due.Objects)
+	w.ForceSync() // calls OnChange though nothing changed
+	<-told
+	fmt.Println(due.To, due.Snapshot.Revision())
+	stop()
+	<-done
+	// Output:
+	// 1 created, 1 modified [ingresses shop/web created]
+	// 2 2
 }
 
 // A folder of manifests is a source like any other.

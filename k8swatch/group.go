@@ -21,6 +21,7 @@ import (
 type GroupOptions struct {
 	Debounce               time.Duration
 	OnChange               func(context.Context, Changes) error
+	MaxChanges             int
 	OnSyncComplete         func(count int)
 	CallOnChangeDuringSync bool
 	Logger                 *slog.Logger
@@ -46,10 +47,13 @@ func NewGroup(opts *GroupOptions) *Group {
 	if opts == nil {
 		opts = &GroupOptions{}
 	}
-	return &Group{
+	g := &Group{
 		notify:   newNotifier(logger(opts.Logger), opts.Debounce, opts.OnChange, opts.OnSyncComplete, opts.CallOnChangeDuringSync),
 		complete: make(chan struct{}),
 	}
+	g.notify.max = maxChanges(opts.MaxChanges)
+	g.notify.snapshot = func(with func()) *GroupSnapshot { return snapshotOf(with, g.Watchers()...) }
+	return g
 }
 
 // Add puts watchers into the group, which will run them. A watcher belongs to
@@ -79,32 +83,35 @@ func (w *Watcher) join(g *Group) error {
 	switch {
 	case w.started:
 		return ErrStarted
-	case w.onCommit != nil:
+	case w.group != nil:
 		return ErrInGroup
 	}
-	w.onCommit = g.committed
+	if w.group = g; g.notify.onChange != nil {
+		w.intake.store.MaxChanged = max(w.intake.store.MaxChanged, g.notify.max)
+	}
 	return nil
 }
 
 func (w *Watcher) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.onCommit = nil
+	w.group = nil
 }
 
-// committed is called by the watchers; count is -1 except for an initial sync.
-func (g *Group) committed(c Changes, count int) {
+// committed is called for each change of a store, while that is locked.
+func (g *Group) committed(b batch) {
 	g.mu.Lock()
 	defer g.mu.Unlock() // to the end: revisions are told in order
-	c.InitialSync = g.unsynced > 0
-	c.From, c.To = g.revision, g.revision+c.To-c.From
-	g.revision = c.To
-	if c.Total() > 0 {
-		g.notify.add(c)
-	}
-	if count < 0 {
-		return
-	}
+	b.InitialSync = g.unsynced > 0
+	b.From, b.To = g.revision, g.revision+b.To-b.From
+	g.revision = b.To
+	g.notify.add(b)
+}
+
+// initially is called when the initial objects of a watcher are in its store.
+func (g *Group) initially(count int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.count += count
 	if g.unsynced--; g.unsynced == 0 {
 		g.notify.syncComplete(g.count)
@@ -209,11 +216,14 @@ func worse(a, b State) bool {
 	return a.Phase != PhaseSynced && b.Phase == PhaseSynced
 }
 
-// ForceSync lists all resources again, in the background.
+// ForceSync calls OnChange and lists all resources again; see [Watcher.ForceSync].
 func (g *Group) ForceSync() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, w := range g.members {
+	select {
+	case <-g.complete:
+		g.notify.force()
+	default:
+	}
+	for _, w := range g.Watchers() {
 		w.ForceSync()
 	}
 }
@@ -240,13 +250,16 @@ func (g *Group) Snapshot() *GroupSnapshot { return SnapshotOf(g.Watchers()...) }
 
 // SnapshotOf reads watchers at one instant: no change of any of them falls
 // between two of the parts. They need not be in one [Group], and may come and go.
-func SnapshotOf(watchers ...*Watcher) *GroupSnapshot {
+func SnapshotOf(watchers ...*Watcher) *GroupSnapshot { return snapshotOf(func() {}, watchers...) }
+
+// snapshotOf calls with while none of the watchers can change.
+func snapshotOf(with func(), watchers ...*Watcher) *GroupSnapshot {
 	stores := make([]*store.Store, len(watchers))
 	for i, w := range watchers {
 		stores[i] = w.intake.store
 	}
 	s := &GroupSnapshot{of: map[*Watcher]*Snapshot{}, byGVR: map[schema.GroupVersionResource]*Snapshot{}}
-	for i, held := range store.Snapshots(stores...) {
+	for i, held := range store.SnapshotsWith(with, stores...) {
 		w := watchers[i]
 		if s.of[w] != nil {
 			continue

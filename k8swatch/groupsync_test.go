@@ -42,7 +42,7 @@ func TestGroupLosesNoChangeAtSync(t *testing.T) {
 			t.Fatalf("synced before the group is: %v", err)
 		default:
 		}
-		g.committed(Changes{}, 0)
+		g.initially(0)
 		if err := <-synced; err != nil {
 			t.Error(err)
 		}

@@ -36,14 +36,17 @@ type intake struct {
 	gvk       schema.GroupVersionKind // of typed objects
 	paths     *compiled
 	log       *slog.Logger
-	prepared  func() // an object of a list that is not complete
-	replaced  func() // a full list is in the store
-	committed func(c Changes, initial bool)
+	prepared  func()            // an object of a list that is not complete
+	replaced  func()            // a full list is in the store
+	committed func(batch)       // while the store is locked
+	initially func()            // the initial objects are in the store
 	shared    map[string]string // strings that came lately
 	foreign   bool              // nothing but the API says where objects come from
 
+	synced  bool // of the goroutine of the reflector, as initial
+	initial bool // what the store commits are the initial objects
+
 	mu      sync.Mutex
-	synced  bool
 	refused map[string]string // namespace/name -> reason
 }
 
@@ -56,11 +59,13 @@ func newIntake(gvr schema.GroupVersionResource, typ reflect.Type, opts *Options)
 	if err != nil {
 		return nil, &OptionError{Resource: gvr, Err: err}
 	}
-	return &intake{
+	in := &intake{
 		store: store.New(len(paths.index) > 0), resource: gvr, typ: goType(typ), gvk: memapi.KindFor(gvr).GVK,
 		paths: paths, log: logger(opts.Logger).With("resource", gvr.Resource), refused: map[string]string{}, shared: map[string]string{},
-		prepared: func() {}, replaced: func() {}, committed: func(Changes, bool) {},
-	}, nil
+		prepared: func() {}, replaced: func() {}, committed: func(batch) {}, initially: func() {},
+	}
+	in.store.OnCommit = in.commit
+	return in, nil
 }
 
 func (in *intake) snapshot(held *store.Snapshot) *Snapshot {
@@ -241,18 +246,16 @@ func (in *intake) refusals() int {
 	return len(in.refused)
 }
 
-func (in *intake) commit(c store.Change, initial bool) {
-	changes := Changes{Created: c.Created, Modified: c.Modified, Deleted: c.Deleted, From: Revision(c.Revision), To: Revision(c.Revision)}
-	if c.Total() > 0 {
-		changes.From--
-	}
-	in.committed(changes, initial)
+// commit is called by the store.
+func (in *intake) commit(c store.Change, objects []store.Changed, more int) {
+	in.committed(batch{objects: objects, Changes: Changes{Created: c.Created, Modified: c.Modified, Deleted: c.Deleted, More: more,
+		InitialSync: in.initial, From: Revision(c.Revision) - 1, To: Revision(c.Revision)}})
 }
 
 // Add implements cache.ReflectorStore.
 func (in *intake) Add(obj any) error {
 	if p := in.prepare(obj); in.accept(p) {
-		in.commit(in.store.Put(p.entry), false)
+		in.store.Put(p.entry)
 	}
 	return nil
 }
@@ -269,7 +272,7 @@ func (in *intake) Delete(obj any) error {
 	in.mu.Lock()
 	delete(in.refused, types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}.String())
 	in.mu.Unlock()
-	in.commit(in.store.Remove(m.GetNamespace(), m.GetName()), false)
+	in.store.Remove(m.GetNamespace(), m.GetName())
 	return nil
 }
 
@@ -278,8 +281,6 @@ func (in *intake) Delete(obj any) error {
 func (in *intake) Replace(objs []any, _ string) error {
 	in.mu.Lock()
 	in.refused = map[string]string{}
-	initial := !in.synced
-	in.synced = true
 	in.mu.Unlock()
 	entries := make([]*store.Entry, 0, len(objs))
 	for _, obj := range objs {
@@ -290,9 +291,14 @@ func (in *intake) Replace(objs []any, _ string) error {
 			entries = append(entries, e)
 		}
 	}
-	c := in.store.Replace(entries)
+	initial := !in.synced
+	in.initial, in.synced = initial, true
+	in.store.Replace(entries)
+	in.initial = false
 	in.replaced()
-	in.commit(c, initial)
+	if initial {
+		in.initially()
+	}
 	return nil
 }
 

@@ -128,6 +128,15 @@ func (r *recorder) all() []k8swatch.Changes {
 	return slices.Clone(r.calls)
 }
 
+// numbers is what changed, without the objects.
+func numbers(c k8swatch.Changes) [6]int {
+	initial := 0
+	if c.InitialSync {
+		initial = 1
+	}
+	return [6]int{c.Created, c.Modified, c.Deleted, initial, int(c.From), int(c.To)}
+}
+
 // rise makes most at least n.
 func rise(most *atomic.Int32, n int32) {
 	for {

@@ -1,12 +1,10 @@
 package k8swatch
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"reflect"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -45,8 +43,13 @@ type Options struct {
 	// initial sync too with CallOnChangeDuringSync. Calls of OnChange and
 	// OnSyncComplete never overlap. When it returns an error or panics, that is
 	// logged and the same changes, with what came since, are delivered again
-	// with back-off, 0.2 to 10 s. The context ends with Run.
+	// with back-off, 0.2 to 10 s. ForceSync has it called at once. The context
+	// ends with Run.
 	OnChange func(context.Context, Changes) error
+
+	// MaxChanges bounds the objects that Changes lists. Zero means
+	// [DefaultMaxChanges], negative none.
+	MaxChanges int
 
 	// OnSyncComplete is called once, after the last initial object is in the
 	// store, with the number of objects.
@@ -60,44 +63,6 @@ type Options struct {
 	NoWatchList bool
 
 	Logger *slog.Logger // nil means slog.Default()
-}
-
-// Changes counts what happened since the last delivery. An object that was
-// deleted and created again under its name counts as both.
-type Changes struct {
-	Created, Modified, Deleted int
-	InitialSync                bool     // the objects that were there at the start
-	From, To                   Revision // the store went from one to the other
-}
-
-// String says "1 created, 2 modified", without what is zero.
-func (c Changes) String() string {
-	var parts []string
-	for _, part := range []struct {
-		count int
-		what  string
-	}{{c.Created, "created"}, {c.Modified, "modified"}, {c.Deleted, "deleted"}} {
-		if part.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.what))
-		}
-	}
-	return cmp.Or(strings.Join(parts, ", "), "no changes")
-}
-
-// Total is the number of changes.
-func (c Changes) Total() int { return c.Created + c.Modified + c.Deleted }
-
-// and adds what came later.
-func (c Changes) and(later Changes) Changes {
-	if c.Total() == 0 {
-		return later
-	}
-	c.Created += later.Created
-	c.Modified += later.Modified
-	c.Deleted += later.Deleted
-	c.InitialSync = c.InitialSync || later.InitialSync
-	c.To = max(c.To, later.To)
-	return c
 }
 
 const defaultDebounce = 500 * time.Millisecond

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"sync/atomic"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,6 +61,8 @@ type Single[T Object] struct {
 	told   Object
 	called bool // OnChange has been, with success
 	failed bool // the last call did
+
+	forced atomic.Bool // OnChange is to be called, whatever there is
 }
 
 // NewSingle returns a watcher of one object. The namespace of cluster-scoped
@@ -94,7 +97,7 @@ func NewSingle[T Object](src Source, gvr schema.GroupVersionResource, namespace,
 	}
 	if opts.OnChange != nil {
 		o.OnChange = func(ctx context.Context, _ Changes) error { return s.tell(ctx) }
-		o.OnSyncComplete = func(int) { s.watcher.notify.add(Changes{Modified: 1}) } // that there is nothing, too
+		o.MaxChanges, o.OnSyncComplete = -1, func(int) { s.watcher.notify.force() } // that there is nothing, too
 	}
 	if s.watcher, err = New(src, gvr, o); err != nil {
 		return nil, err
@@ -138,17 +141,22 @@ func (s *Single[T]) Synced() bool { return s.watcher.Synced() }
 // State returns how the watcher is doing.
 func (s *Single[T]) State() State { return s.watcher.State() }
 
-// ForceSync reads the object again, in the background.
-func (s *Single[T]) ForceSync() { s.watcher.ForceSync() }
+// ForceSync calls OnChange at once, also where nothing changed, and reads the object
+// again; see [Watcher.ForceSync].
+func (s *Single[T]) ForceSync() {
+	s.forced.Store(true)
+	s.watcher.ForceSync()
+}
 
 // tell calls OnChange until it was told what there is. It compares that with what
 // it told last, so that nothing is queued and nothing is told twice.
 func (s *Single[T]) tell(ctx context.Context) error {
 	for s.watcher.Synced() && ctx.Err() == nil {
+		forced := s.forced.Swap(false)
 		c, next, changed := s.next()
 		// What failed may have done half of its work: it is called again even
 		// where the object is back to what was told before.
-		if !changed && !s.failed {
+		if !changed && !s.failed && !forced {
 			return nil
 		}
 		s.failed = true

@@ -31,7 +31,7 @@ func testIntake(t testing.TB, indexBy ...string) (*intake, *Changes) {
 	t.Helper()
 	var total Changes
 	in := testIntakeOf(t, networkingv1.SchemeGroupVersion.WithResource("ingresses"), indexBy...)
-	in.committed = func(c Changes, _ bool) { total = total.and(c) }
+	in.committed = func(b batch) { total = total.And(b.Changes) }
 	return in, &total
 }
 
@@ -92,7 +92,7 @@ func modelStores(t *testing.T) []*modelStore {
 			gvr = routeResource
 		}
 		m.in, m.total = testIntakeOf(t, gvr, m.indexBy...), new(Changes)
-		m.in.committed = func(c Changes, _ bool) { *m.total = m.total.and(c) }
+		m.in.committed = func(b batch) { *m.total = m.total.And(b.Changes) }
 	}
 	return stores
 }

@@ -3,11 +3,7 @@ package k8swatch
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"reflect"
-	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,10 +26,10 @@ type Watcher struct {
 	notify    *notifier
 	health    *health
 
-	mu       sync.Mutex
-	started  bool
-	cancel   context.CancelFunc // ends the current round; nil between rounds
-	onCommit func(Changes, int) // the group's, if it is in one; set before Run
+	mu      sync.Mutex
+	started bool
+	cancel  context.CancelFunc // ends the current round; nil between rounds
+	group   *Group             // nil: in none; set before Run
 }
 
 // listWatchFunc is a method of a source.
@@ -72,9 +68,13 @@ func newWatcher(listWatch listWatchFunc, gvr schema.GroupVersionResource, typ re
 		resource: gvr, namespace: opts.Namespace, intake: in, health: newHealth(gvr, opts.Namespace),
 		notify: newNotifier(in.log, opts.Debounce, opts.OnChange, opts.OnSyncComplete, opts.CallOnChangeDuringSync),
 	}
+	w.notify.max, w.notify.snapshot = maxChanges(opts.MaxChanges), func(with func()) *GroupSnapshot { return snapshotOf(with, w) }
+	if opts.OnChange != nil {
+		in.store.MaxChanged = w.notify.max
+	}
 	w.requests = &requests{inner: lw, health: w.health, prepare: in.prepare}
 	w.requests.noStream.Store(opts.NoWatchList)
-	in.prepared, in.replaced, in.committed = w.requests.progress, w.requests.listed, w.committed
+	in.prepared, in.replaced, in.committed, in.initially = w.requests.progress, w.requests.listed, w.committed, w.initially
 	w.reflector = cache.NewReflectorWithOptions(w.requests, nil, in,
 		cache.ReflectorOptions{Name: gvr.String(), TypeDescription: gvr.Resource})
 	w.reflector.MaxInternalErrorRetryDuration = rewatchErrors
@@ -131,9 +131,17 @@ func (w *Watcher) rounds(ctx context.Context) {
 	}
 }
 
-// ForceSync lists everything again and applies the differences, in the
-// background. It does nothing while the watcher does not run.
+// ForceSync calls OnChange at once, also where nothing changed, and lists everything
+// again. A difference that the list finds is told as any other. Before the initial
+// sync is complete there is no call; while the watcher does not run, nothing happens.
 func (w *Watcher) ForceSync() {
+	if w.Synced() {
+		w.notify.force()
+	}
+	w.relist()
+}
+
+func (w *Watcher) relist() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cancel != nil {
@@ -163,144 +171,21 @@ func (w *Watcher) State() State {
 	return s
 }
 
-// committed is called by the intake after each change of the store, in order.
-func (w *Watcher) committed(c Changes, initial bool) {
-	c.InitialSync = initial
-	if c.Total() > 0 {
-		w.notify.add(c)
-	}
-	count := -1
-	if initial {
-		count = w.intake.store.Len()
-		w.health.syncedNow(count)
-		w.notify.syncComplete(count)
-	}
-	if w.onCommit != nil {
-		w.onCommit(c, count)
+// committed is called by the intake for each change of the store, while that is locked.
+func (w *Watcher) committed(b batch) {
+	b.watcher = w
+	w.notify.add(b)
+	if w.group != nil {
+		w.group.committed(b)
 	}
 }
 
-const (
-	minRedeliver = 200 * time.Millisecond
-	maxRedeliver = 10 * time.Second
-)
-
-// notifier calls OnChange and OnSyncComplete from one goroutine. It holds sums,
-// not events: a slow callback costs no memory.
-type notifier struct {
-	log        *slog.Logger
-	hold       time.Duration
-	onChange   func(context.Context, Changes) error
-	onSync     func(int)
-	duringSync bool
-	wake       chan struct{}
-
-	mu      sync.Mutex
-	pending Changes
-	synced  int // count to deliver; -1 when there is none
-}
-
-func newNotifier(log *slog.Logger, hold time.Duration, onChange func(context.Context, Changes) error, onSync func(int), duringSync bool) *notifier {
-	return &notifier{
-		log: log, hold: debounce(hold), onChange: onChange, onSync: onSync, duringSync: duringSync,
-		wake: make(chan struct{}, 1), synced: -1,
-	}
-}
-
-func (n *notifier) add(c Changes) {
-	if n.onChange == nil || (c.InitialSync && !n.duringSync) {
-		return
-	}
-	n.mu.Lock()
-	n.pending = n.pending.and(c)
-	n.mu.Unlock()
-	n.signal()
-}
-
-func (n *notifier) syncComplete(count int) {
-	if n.onSync == nil {
-		return
-	}
-	n.mu.Lock()
-	n.synced = count
-	n.mu.Unlock()
-	n.signal()
-}
-
-func (n *notifier) signal() {
-	select {
-	case n.wake <- struct{}{}:
-	default: // it is awake already, or about to be
-	}
-}
-
-// run delivers until ctx ends: the first change at once, then no more than one
-// call per hold time, or back-off time after a failure.
-func (n *notifier) run(ctx context.Context) {
-	retry, failures, said := backoff(minRedeliver, maxRedeliver, 0), 0, ""
-	for {
-		select {
-		case <-n.wake:
-		case <-ctx.Done():
-			return
-		}
-		n.mu.Lock()
-		c, synced := n.pending, n.synced
-		n.pending, n.synced = Changes{}, -1
-		n.mu.Unlock()
-		var pause time.Duration
-		if c.Total() > 0 {
-			pause = n.hold
-			err := guard(func() error { return n.onChange(ctx, c) })
-			if err == nil {
-				if failures > 0 {
-					n.log.Info("OnChange is in order again", "failures", failures)
-				}
-				retry, failures = backoff(minRedeliver, maxRedeliver, 0), 0
-			} else if ctx.Err() == nil {
-				pause = retry.Step()
-				cause, _, _ := strings.Cut(err.Error(), "\n")                // without the stack of a panic
-				if failures++; failures&(failures-1) == 0 || said != cause { // at each doubling
-					said = cause
-					n.log.Error("OnChange failed; it will be called again", "in", pause, "failures", failures, "error", err)
-				}
-				n.mu.Lock()
-				n.pending = c.and(n.pending) // newer ones come after those that were not taken
-				n.mu.Unlock()
-				n.signal()
-			}
-		}
-		if synced >= 0 {
-			if err := guard(func() error { n.onSync(synced); return nil }); err != nil {
-				n.log.Error("OnSyncComplete failed", "error", err)
-			}
-		}
-		if !sleep(ctx, pause) {
-			return
-		}
-	}
-}
-
-// guard turns a panic of a callback into an error with its stack.
-func guard(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return f()
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
+// initially is called by the intake once, when the initial objects are in the store.
+func (w *Watcher) initially() {
+	count := w.intake.store.Len()
+	w.health.syncedNow(count)
+	w.notify.syncComplete(count)
+	if w.group != nil {
+		w.group.initially(count)
 	}
 }

@@ -192,7 +192,7 @@ func TestDebounce(t *testing.T) {
 			{0, k8swatch.Changes{Created: 1, From: 1, To: 2}},
 			{500 * time.Millisecond, k8swatch.Changes{Created: 1, Modified: 1, Deleted: 1, From: 2, To: 5}},
 		}
-		if len(calls) != 2 || calls[0] != want[0] || calls[1] != want[1] {
+		if len(calls) != 2 || calls[0].at != want[0].at || calls[1].at != want[1].at || numbers(calls[0].c) != numbers(want[0].c) || numbers(calls[1].c) != numbers(want[1].c) {
 			t.Fatalf("got %+v, want %+v", calls, want)
 		}
 	})
@@ -214,7 +214,7 @@ func TestOnChangeDuringSync(t *testing.T) {
 		start(t, w)
 		elapse(time.Second)
 		synctest.Wait()
-		if want := (k8swatch.Changes{Created: 2, InitialSync: true, To: 1}); got != want {
+		if want := (k8swatch.Changes{Created: 2, InitialSync: true, To: 1}); numbers(got) != numbers(want) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 		if strings.Join(order, " ") != "change sync" {
@@ -319,7 +319,7 @@ func TestRecreatedWhileAway(t *testing.T) {
 		if away := time.Since(restored); away > 3*time.Second {
 			t.Errorf("noticed %s after the return", away)
 		}
-		if want := (k8swatch.Changes{Created: 2, Modified: 1, Deleted: 2, From: 1, To: 2}); len(rec.all()) != 1 || rec.all()[0] != want {
+		if want := (k8swatch.Changes{Created: 2, Modified: 1, Deleted: 2, From: 1, To: 2}); len(rec.all()) != 1 || numbers(rec.all()[0]) != numbers(want) {
 			t.Errorf("got %+v, want %+v", rec.all(), want)
 		}
 		if s := w.State(); s.Phase != k8swatch.PhaseSynced || !s.StaleSince.IsZero() || s.Err != nil {
@@ -416,23 +416,81 @@ func TestBookmarkEaten(t *testing.T) {
 	})
 }
 
+// TestForceSync: OnChange is called at once, in the middle of a hold and where nothing
+// changed, and the list that follows makes nothing new of what is known.
 func TestForceSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := k8swatchtest.NewSource(ingress("a", "1"))
-		w := mustNew(t, src, ingresses, nil)
+		var rec recorder
+		var count atomic.Int32
+		w := mustNew(t, src, ingresses, &k8swatch.Options{OnChange: rec.onChange, Debounce: time.Hour, OnSyncComplete: func(int) { count.Store(int32(len(rec.all()))) }})
 		w.ForceSync() // nothing runs: nothing happens
+		elapse(time.Second)
 		start(t, w)
-		synctest.Wait()
+		w.ForceSync() // nothing is known yet
+		elapse(time.Second)
+		if n := len(rec.all()); n != 0 || count.Load() != 0 {
+			t.Fatalf("%d calls, %d before the sync", n, count.Load())
+		}
 		before := w.Snapshot()
 		w.ForceSync()
 		synctest.Wait()
+		if calls := rec.all(); len(calls) != 1 || numbers(calls[0]) != [6]int{4: 1, 5: 1} || calls[0].Snapshot.Of(w).Len() != 1 || calls[0].Snapshot.Revision() != 1 || len(calls[0].Objects)+calls[0].More != 0 {
+			t.Errorf("nothing changed: %+v", calls)
+		}
 		if w.Snapshot().Revision() != before.Revision() {
 			t.Error("a list without news made a revision")
 		}
 		src.Apply(ingress("a", "2"))
+		elapse(time.Second)
+		if n := len(rec.all()); n != 1 {
+			t.Errorf("%d calls while they are held", n)
+		}
+		src.Partition() // it waits for no answer
+		w.ForceSync()
 		synctest.Wait()
-		if w.Snapshot().Len() != 2 {
+		if calls := rec.all(); len(calls) != 2 || numbers(calls[1]) != [6]int{1, 4: 1, 5: 2} {
+			t.Errorf("while changes are held: %+v", calls)
+		}
+		src.Restore()
+		src.Apply(ingress("a", "3"))
+		elapse(5 * time.Second)
+		if w.Snapshot().Len() != 3 {
 			t.Error("the watch does not go on after ForceSync")
+		}
+	})
+}
+
+// TestForceSyncOfOthers: a group and a watcher of one object tell at once as well, once.
+func TestForceSyncOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(ingress("a", "1"), service("a", "1"))
+		var rec recorder
+		g := k8swatch.NewGroup(&k8swatch.GroupOptions{OnChange: rec.onChange})
+		if err := g.Add(mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)); err != nil {
+			t.Fatal(err)
+		}
+		var told []k8swatch.SingleChange[*networkingv1.Ingress]
+		one, err := k8swatch.NewSingle(src, ingresses, "a", "1", &k8swatch.SingleOptions[*networkingv1.Ingress]{
+			OnChange: func(_ context.Context, c k8swatch.SingleChange[*networkingv1.Ingress]) error {
+				told = append(told, c)
+				return nil
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start(t, g)
+		stop := start(t, one)
+		synctest.Wait()
+		g.ForceSync()
+		one.ForceSync()
+		elapse(5 * time.Second)
+		if calls := rec.all(); len(calls) != 1 || numbers(calls[0]) != [6]int{4: 2, 5: 2} || calls[0].Snapshot.Resource(services).Len() != 1 {
+			t.Errorf("group: %+v", calls)
+		}
+		stop()
+		if len(told) != 2 || !told[0].Initial || told[1].Initial || told[1].Created || told[1].Object != told[0].Object {
+			t.Errorf("single: %+v", told)
 		}
 	})
 }

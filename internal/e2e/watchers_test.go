@@ -133,7 +133,7 @@ func (w *watchers[T]) well(told k8swatch.Changes, tale string, names ...string) 
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.told != told {
+		if [3]int{w.told.Created, w.told.Modified, w.told.Deleted} != [3]int{told.Created, told.Modified, told.Deleted} {
 			return fmt.Errorf("told %+v, want %+v", w.told, told)
 		}
 		if got := strings.Join(w.tale, " "); got != tale {

@@ -54,6 +54,7 @@ type model struct {
 	mu       sync.Mutex
 	told     k8swatch.Changes
 	revision k8swatch.Revision
+	versions map[string]string // of the objects that were told
 	last     *corev1.ConfigMap // what the single watcher told
 	broken   error
 }
@@ -63,7 +64,7 @@ type model struct {
 // list of the server. A failure names the seed, which repeats it.
 func Model(t *testing.T, s Server, opts ModelOptions) {
 	t.Helper()
-	m := &model{T: t, server: s, opts: opts, rand: rand.New(rand.NewPCG(opts.Seed, 0)), applied: map[string]bool{}}
+	m := &model{T: t, server: s, opts: opts, rand: rand.New(rand.NewPCG(opts.Seed, 0)), applied: map[string]bool{}, versions: map[string]string{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d", opts.Seed)
@@ -117,14 +118,32 @@ func (m *model) begin() {
 func (m *model) onChange(_ context.Context, c k8swatch.Changes) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c.From != m.revision || c.To <= c.From {
+	if c.From != m.revision || c.To < c.From || (c.To == c.From) != (c.Total() == 0) || c.Snapshot.Revision() != c.To {
 		m.broken = fmt.Errorf("changes from revision %d to %d after %d", c.From, c.To, m.revision)
 	}
 	m.revision = c.To
 	m.told.Created += c.Created
 	m.told.Modified += c.Modified
 	m.told.Deleted += c.Deleted
+	m.follow(c)
 	return nil
+}
+
+// follow keeps the versions of objects by what it is told of them alone.
+func (m *model) follow(c k8swatch.Changes) {
+	now := c.Snapshot.Resource(ConfigMaps)
+	for _, o := range c.Objects {
+		if delete(m.versions, o.Name); o.Kind != k8swatch.Deleted {
+			m.versions[o.Name] = now.ByName(o.Namespace, o.Name).GetResourceVersion()
+		}
+	}
+	have := map[string]string{}
+	for o := range now.All() {
+		have[o.GetName()] = o.GetResourceVersion()
+	}
+	if diff := cmp.Diff(have, m.versions); diff != "" || c.More > 0 {
+		m.broken = fmt.Errorf("what was told of objects, without %d, (-snapshot +told):\n%s", c.More, diff)
+	}
 }
 
 func (m *model) onSingle(_ context.Context, c k8swatch.SingleChange[*corev1.ConfigMap]) error {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,16 @@ func (e *Entry) Object() Object {
 	return e.obj
 }
 
+// id returns namespace and name.
+func (e *Entry) id() (namespace, name string) {
+	end := strings.Index(e.name, partEnd)
+	namespace, name = e.name[:end], strings.TrimSuffix(e.name[end+len(partEnd):], partEnd)
+	if strings.Contains(e.name, escapedNul) {
+		return strings.ReplaceAll(namespace, escapedNul, "\x00"), strings.ReplaceAll(name, escapedNul, "\x00")
+	}
+	return namespace, name
+}
+
 // same reports whether two entries hold the same version of one object. Secrets
 // and ConfigMaps have no generation: uid and resource version decide.
 func (e *Entry) same(other *Entry) bool {
@@ -69,17 +80,21 @@ type Change struct {
 // Total is the number of changes.
 func (c Change) Total() int { return c.Created + c.Modified + c.Deleted }
 
-// count compares an object with the version before, nil where there is none.
-func (c *Change) count(old, next *Entry) {
-	switch {
-	case old == nil:
-		c.Created++
-	case old.uid != next.uid: // deleted and created while the connection was down
-		c.Deleted++
-		c.Created++
-	default:
-		c.Modified++
-	}
+// Kind says what happened to an object. An object that was deleted and created again
+// is Modified.
+type Kind uint8
+
+// The kinds.
+const (
+	Created Kind = iota + 1
+	Modified
+	Deleted
+)
+
+// Changed is an object that changed.
+type Changed struct {
+	Namespace, Name string
+	Kind            Kind
 }
 
 // Store holds the objects of one resource. All methods may be called concurrently.
@@ -87,10 +102,18 @@ type Store struct {
 	indexed bool
 	order   uint64 // random: several stores are locked in this order
 
+	// OnCommit is called after each change while the store is locked: it must not call
+	// the store, nor keep changed. That lists up to MaxChanged objects, and more says
+	// how many others changed. Both are set before the first change; nil: nobody asks.
+	OnCommit   func(c Change, changed []Changed, more int)
+	MaxChanged int
+
 	mu       sync.Mutex
 	trees    trees
 	revision uint64
 	snapshot *Snapshot // of this revision; nil when none was taken
+	changed  []Changed // by the change that is under way
+	more     int       // that are not in changed
 }
 
 // New returns an empty store. Without an index objects are found by namespace and name.
@@ -104,7 +127,7 @@ func (s *Store) Put(e *Entry) Change {
 	defer s.mu.Unlock()
 	var c Change
 	if old := s.trees.get(e.name); old == nil || !old.same(e) {
-		c.count(old, e)
+		s.count(&c, old, e)
 		s.trees.put(e)
 	}
 	return s.commit(c)
@@ -116,7 +139,7 @@ func (s *Store) Remove(namespace, name string) Change {
 	defer s.mu.Unlock()
 	var c Change
 	if old := s.trees.get(Key(namespace, name)); old != nil {
-		c.Deleted++
+		s.count(&c, old, nil)
 		s.trees.remove(old)
 	}
 	return s.commit(c)
@@ -131,24 +154,55 @@ func (s *Store) Replace(entries []*Entry) Change {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := Change{Created: next.objects.Len()}
+	var c Change
+	fresh := next.objects.Len() - s.trees.objects.Len()
 	s.trees.objects.Ascend(func(old filed) bool {
 		switch e := next.get(old.name); {
 		case e == nil:
-			c.Deleted++
+			s.count(&c, old.Entry, nil)
+			fresh++
 		case e.same(old.Entry):
-			c.Created--
 			next.put(old.Entry)
 		default:
-			c.Created--
-			c.count(old.Entry, e)
+			s.count(&c, old.Entry, e)
 		}
 		return true
+	})
+	next.objects.Ascend(func(e filed) bool {
+		if fresh > 0 && s.trees.get(e.name) == nil {
+			s.count(&c, nil, e.Entry)
+			fresh--
+		}
+		return fresh > 0
 	})
 	if c.Total() > 0 {
 		s.trees = next
 	}
 	return s.commit(c)
+}
+
+// count compares an object with the version before. Nil is none.
+func (s *Store) count(c *Change, old, next *Entry) {
+	e, kind := next, Modified
+	switch {
+	case next == nil:
+		c.Deleted++
+		e, kind = old, Deleted
+	case old == nil:
+		c.Created++
+		kind = Created
+	case old.uid != next.uid: // deleted and created while the connection was down
+		c.Deleted++
+		c.Created++
+	default:
+		c.Modified++
+	}
+	if len(s.changed) >= s.MaxChanged {
+		s.more++
+		return
+	}
+	namespace, name := e.id()
+	s.changed = append(s.changed, Changed{namespace, name, kind})
 }
 
 // commit raises the revision by one where something changed.
@@ -158,8 +212,18 @@ func (s *Store) commit(c Change) Change {
 		s.snapshot = nil
 	}
 	c.Revision = s.revision
+	if s.OnCommit != nil && c.Total() > 0 {
+		s.OnCommit(c, s.changed, s.more)
+	}
+	if cap(s.changed) > keptChanged {
+		s.changed = nil
+	}
+	s.changed, s.more = s.changed[:0], 0
 	return c
 }
+
+// keptChanged bounds what a store keeps to list changes: most are of one object.
+const keptChanged = 16
 
 // Get returns the newest version of an object, or nil.
 func (s *Store) Get(namespace, name string) *Entry {
@@ -187,12 +251,17 @@ func (s *Store) take() *Snapshot {
 
 // Snapshots reads several stores at one instant: no change of any of them falls
 // between two of the snapshots, which come in the order of the stores.
-func Snapshots(stores ...*Store) []*Snapshot {
+func Snapshots(stores ...*Store) []*Snapshot { return SnapshotsWith(func() {}, stores...) }
+
+// SnapshotsWith calls with while no store can change: what OnCommit told until then is
+// what leads to the snapshots.
+func SnapshotsWith(with func(), stores ...*Store) []*Snapshot {
 	locking := slices.SortedFunc(slices.Values(stores), func(a, b *Store) int { return cmp.Compare(a.order, b.order) })
 	for _, s := range slices.Compact(locking) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	}
+	with()
 	snaps := make([]*Snapshot, len(stores))
 	for i, s := range stores {
 		snaps[i] = s.take()
