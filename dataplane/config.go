@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/phrase"
 )
 
 // FileKind says what HAProxy uses a file for, and so where it is stored and
@@ -127,7 +128,7 @@ func (c *Config) Hash() string { return c.inner.Hash() }
 // String describes the configuration without its text, which may hold
 // passwords.
 func (c *Config) String() string {
-	return fmt.Sprintf("configuration %s (%d bytes, %s)", c.Hash()[:8], len(c.Main()), count(len(c.inner.Files), "file"))
+	return fmt.Sprintf("configuration %s (%d bytes, %s)", c.Hash()[:8], len(c.Main()), phrase.Count(len(c.inner.Files), "file"))
 }
 
 // GoString is String.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/internal/phrase"
 )
 
 // Result says what a Sync did.
@@ -33,7 +34,7 @@ func (r *Result) String() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "configuration %s in %s: %s; %s, %s, %s", hash, r.Duration.Round(100*time.Microsecond), r.Plan.Summary(),
-		count(r.Reloads, "reload"), count(r.Commands, "command"), count(r.Files, "file"))
+		phrase.Count(r.Reloads, "reload"), phrase.Count(r.Commands, "command"), phrase.Count(r.Files, "file"))
 	if r.Started {
 		b.WriteString("; HAProxy started")
 	}
@@ -68,11 +69,4 @@ func resultOf(o *change.Outcome, start time.Time) *Result {
 		r.Left = planOf(o.Left)
 	}
 	return r
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -3,10 +3,12 @@ package reconcile
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/hapticsdk/haptic/internal/phrase"
 	"github.com/hapticsdk/haptic/reconcile/event"
 )
 
@@ -19,6 +21,7 @@ func Events() []event.Event {
 		TemplateRendered{}, TemplateRenderFailed{}, ValidationCompleted{}, ValidationFailed{},
 		ResourceRefused{}, ResourceAccepted{}, ResourceQuarantined{}, ResourceReleased{},
 		DeploymentScheduled{}, DeploymentStarted{}, InstanceDeployed{}, InstanceDeploymentFailed{}, InstanceReached{}, DriftRepaired{}, InstancesChanged{},
+		DriftPreventionTriggered{}, DeploymentCompleted{}, DeploymentUnfinished{},
 		HAProxyStarted{}, HAProxyEnded{}, HAProxyStartFailed{}, HAProxySilent{}, HAProxyAnswers{},
 		IndexSynchronized{}, LeaderBecame{}, LeaderLost{}, LeaderObserved{},
 	}
@@ -41,11 +44,16 @@ func Events() []event.Event {
 //	trouble:        TemplateRenderFailed | ValidationFailed
 //	verdict:        ResourceQuarantined | ResourceReleased
 //
-//	instance:       (deployment | check | DeploymentScheduled)*
+//	instance:       (deployment | check | DeploymentScheduled | InstanceDeploymentFailed | DeploymentUnfinished)*
 //	deployment:     DeploymentStarted (InstanceDeployed | InstanceDeploymentFailed | DeploymentScheduled)?
-//	check:          DriftRepaired | InstanceDeploymentFailed
+//	check:          DriftPreventionTriggered (DriftRepaired | InstanceDeploymentFailed | DeploymentScheduled)?
 //
-// An instance is told of a configuration after ReconciliationCompleted. A trial that
+//	revision:       ReconciliationCompleted told* DeploymentCompleted? told*
+//	told:           DeploymentStarted | InstanceDeployed | InstanceDeploymentFailed | DeploymentScheduled | checked
+//	checked:        DriftPreventionTriggered | DriftRepaired | DeploymentUnfinished
+//
+// An instance is told of a configuration after ReconciliationCompleted. The rule of a
+// revision mixes those of all instances. A trial that
 // fails makes nothing new. What was only set aside, as an attempt took too long, is
 // released after the trials, in one line. A reconciliation and a deployment that a
 // context ends have no end. ReconciliationTriggered, InstancesChanged and InstanceReached come at any
@@ -112,9 +120,9 @@ func (e TemplateRendered) Report() event.Report {
 
 // String reads "120 lines in 1 section and 2 files from 2 Ingress, 3 Service".
 func (e TemplateRendered) String() string {
-	s := count(e.Lines, "line") + " in " + count(e.Sections, "section") + " and " + count(e.Files, "file")
+	s := phrase.Count(e.Lines, "line") + " in " + phrase.Count(e.Sections, "section") + " and " + phrase.Count(e.Files, "file")
 	if len(e.Resources) > 0 {
-		s += " from " + byKind(e.Resources)
+		s += " from " + phrase.ByKind(e.Resources)
 	}
 	if e.Refused > 0 {
 		s += ", " + strconv.Itoa(e.Refused) + " refused"
@@ -215,7 +223,7 @@ func (e ReconciliationCompleted) Report() event.Report {
 		return r
 	}
 	if e.SetAside > 0 {
-		before = ", without " + count(e.SetAside, "resource") + " that changed with what is at fault and will be tried now" + before
+		before = ", without " + phrase.Count(e.SetAside, "resource") + " that changed with what is at fault and will be tried now" + before
 	}
 	r.Sentence = "new valid configuration of " + e.Rendered.String() + before
 	r.Fields = []slog.Attr{hashField(e.Hash)}
@@ -234,7 +242,7 @@ type ReconciliationFailed struct {
 // Report implements [event.Event].
 func (e ReconciliationFailed) Report() event.Report {
 	return event.Report{Name: "reconciliation.failed", Level: slog.LevelError, Reconciliation: e.ID, Took: e.Took, Err: e.Err, Repeat: e.Failures,
-		Sentence: fmt.Sprintf("the configuration stays as it is, as the new one failed%s%s: %v", inARow(e.Failures), becauseOf(e.Reasons), e.Err),
+		Sentence: fmt.Sprintf("the configuration stays as it is, as the new one failed%s%s: %v", phrase.InARow(e.Failures), becauseOf(e.Reasons), e.Err),
 		Metrics:  reconciliationMetrics(e.Took, true)}
 }
 
@@ -326,7 +334,7 @@ type IndexSynchronized struct {
 
 // Report implements [event.Event].
 func (e IndexSynchronized) Report() event.Report {
-	return event.Report{Name: "index.synchronized", Level: slog.LevelInfo, Sentence: "watching " + byKind(e.Resources), Took: e.Took,
+	return event.Report{Name: "index.synchronized", Level: slog.LevelInfo, Sentence: "watching " + phrase.ByKind(e.Resources), Took: e.Took,
 		Metrics: []event.Metric{resourceCount(e.Resources)}}
 }
 
@@ -350,4 +358,17 @@ func (e LeaderLost) Report() event.Report {
 // Report implements [event.Event].
 func (e LeaderObserved) Report() event.Report {
 	return event.Report{Name: "leader.observed", Level: slog.LevelInfo, Sentence: "the leader is " + e.Identity}
+}
+
+// becauseOf says why a reconciliation began.
+func becauseOf(reasons []string) string {
+	const most = 3 // a storm of changes has one line, too
+	reasons = slices.Compact(slices.Sorted(slices.Values(reasons)))
+	switch {
+	case len(reasons) == 0:
+		return ""
+	case len(reasons) > most:
+		return fmt.Sprintf(", after %s and %d more", strings.Join(reasons[:most], ", "), len(reasons)-most)
+	}
+	return ", after " + strings.Join(reasons, ", ")
 }

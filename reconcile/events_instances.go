@@ -3,13 +3,12 @@ package reconcile
 import (
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/phrase"
 	"github.com/hapticsdk/haptic/reconcile/event"
 )
 
@@ -26,12 +25,12 @@ type DeploymentScheduled struct {
 
 // Report implements [event.Event].
 func (e DeploymentScheduled) Report() event.Report {
-	level, s := slog.LevelInfo, "waits for the minimum interval between two reloads, until "+clock(e.At)
+	level, s := slog.LevelInfo, "waits for the minimum interval between two reloads, until "+phrase.Clock(e.At)
 	if e.Waits != nil {
 		level, s = slog.LevelWarn, "waits: "+e.Waits.Error()+": they end with their connections, or by hard-stop-after"
 	}
 	if e.Applied != nil && e.Applied.Commands > 0 {
-		s += "; what takes no reload is applied, by " + count(e.Applied.Commands, "runtime command")
+		s += "; what takes no reload is applied, by " + phrase.Count(e.Applied.Commands, "runtime command")
 	}
 	return event.Report{Name: "deployment.scheduled", Level: level, Sentence: s, Reconciliation: e.ID, Instance: e.Instance}
 }
@@ -76,9 +75,9 @@ type InstanceDeploymentFailed struct {
 
 // Report implements [event.Event].
 func (e InstanceDeploymentFailed) Report() event.Report {
-	again := inARow(e.Failures)
+	again := phrase.InARow(e.Failures)
 	if !e.RetryAt.IsZero() {
-		again += ", next try at " + clock(e.RetryAt)
+		again += ", next try at " + phrase.Clock(e.RetryAt)
 	}
 	return event.Report{Name: "instance.deployment.failed", Level: slog.LevelError, Reconciliation: e.ID, Instance: e.Instance,
 		Took: e.Took, Err: e.Err, Repeat: e.Failures, Result: e.Result, Metrics: deploymentMetrics(e.Took, true),
@@ -95,6 +94,69 @@ type InstanceReached struct {
 // Report implements [event.Event].
 func (e InstanceReached) Report() event.Report {
 	return event.Report{Name: "instance.reached", Level: slog.LevelInfo, Instance: e.Instance, Sentence: "answers again" + afterFailures(e.Failures)}
+}
+
+// DeploymentCompleted says that a revision is where it can be: each instance has it, or
+// its last deployment of it failed. An instance that does not answer is among the failures,
+// by its time-out, and goes on being tried. A reload that waits holds the event back.
+//
+// Each revision has one such event in a process that leads, also where a newer one takes
+// its place before: then Superseded names the instances that get that one instead. There
+// is none without instances, none for instances that come later, and none after the end of
+// the loop or of leadership.
+type DeploymentCompleted struct {
+	ID         uint64
+	Hash       string
+	Instances  []string // that have it
+	Failed     []string // that have not
+	Superseded []string
+	Took       time.Duration // since it was validated or, if that was later, since this process leads
+}
+
+// Report implements [event.Event]. The line of one instance alone is that of
+// [InstanceDeployed].
+func (e DeploymentCompleted) Report() event.Report {
+	r := event.Report{Name: "deployment.completed", Level: slog.LevelInfo, Reconciliation: e.ID, Took: e.Took, Fields: []slog.Attr{hashField(e.Hash)}}
+	all := len(e.Instances) + len(e.Failed)
+	switch {
+	case len(e.Superseded) > 0 || all < 2:
+		r.Level = slog.LevelDebug
+	case len(e.Failed) > 0:
+		r.Level = slog.LevelWarn
+		r.Sentence = fmt.Sprintf("%d of %d instances have revision %s; it failed on %s", len(e.Instances), all, phrase.Short(e.Hash), phrase.Some(e.Failed))
+	default:
+		r.Sentence = fmt.Sprintf("all %d instances have revision %s", all, phrase.Short(e.Hash))
+	}
+	return r
+}
+
+// DeploymentUnfinished says that the loop ended while an instance lacked the newest
+// revision. A loop that did not lead leaves that to the one that does.
+type DeploymentUnfinished struct {
+	ID       uint64
+	Hash     string
+	Instance string
+	Waits    string // for what
+}
+
+// Report implements [event.Event].
+func (e DeploymentUnfinished) Report() event.Report {
+	return event.Report{Name: "deployment.unfinished", Level: slog.LevelWarn, Reconciliation: e.ID, Instance: e.Instance, Fields: []slog.Attr{hashField(e.Hash)},
+		Sentence: "ended before revision " + phrase.Short(e.Hash) + " was deployed to " + e.Instance + ": " + e.Waits}
+}
+
+// DriftPreventionTriggered says that an instance is checked for drift, as nothing was
+// deployed to it for the drift interval. One that has not drifted has no other event.
+type DriftPreventionTriggered struct {
+	ID       uint64
+	Instance string
+	Idle     time.Duration
+}
+
+// Report implements [event.Event].
+func (e DriftPreventionTriggered) Report() event.Report {
+	return event.Report{Name: "drift.prevention.triggered", Level: slog.LevelDebug, Reconciliation: e.ID, Instance: e.Instance,
+		Fields: []slog.Attr{slog.String("idle", e.Idle.Round(time.Millisecond).String())}}
 }
 
 // DriftRepaired says that an idle instance no longer had what was deployed to
@@ -135,7 +197,7 @@ type InstancesChanged struct {
 // Report implements [event.Event].
 func (e InstancesChanged) Report() event.Report {
 	return event.Report{Name: "haproxy.pods.discovered", Level: slog.LevelInfo,
-		Sentence: "deploying to " + count(len(e.Instances), "instance") + listed(", new: ", e.Added) + listed(", gone: ", e.Removed)}
+		Sentence: "deploying to " + phrase.Count(len(e.Instances), "instance") + listed(", new: ", e.Added) + listed(", gone: ", e.Removed)}
 }
 
 // OfProcess returns the event for what a [dataplane.Local] tells of its HAProxy: one of
@@ -203,7 +265,7 @@ type HAProxyStartFailed struct {
 // Report implements [event.Event].
 func (e HAProxyStartFailed) Report() event.Report {
 	return event.Report{Name: "haproxy.start.failed", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Repeat: e.Tries,
-		Sentence: "HAProxy does not start" + inARow(e.Tries) + ": " + textOf(e.Err),
+		Sentence: "HAProxy does not start" + phrase.InARow(e.Tries) + ": " + textOf(e.Err),
 		Metrics:  []event.Metric{{Name: "haproxy_start_errors_total", Help: "Starts of the HAProxy on this host that failed.", Value: 1}}}
 }
 
@@ -267,7 +329,7 @@ func textOf(err error) string {
 
 // The functions below make what several events say of themselves sound the same.
 
-func hashField(hash string) slog.Attr { return slog.String("hash", short(hash)) }
+func hashField(hash string) slog.Attr { return slog.String("hash", phrase.Short(hash)) }
 
 func resourceFields(r Resource) []slog.Attr {
 	fields := []slog.Attr{slog.String("resource", r.String())}
@@ -289,33 +351,12 @@ func outcomeOf(r *dataplane.Result) string {
 	return s
 }
 
-// inARow says how often something failed, if it was more than once.
-func inARow(failures int) string {
-	if failures < 2 {
-		return ""
-	}
-	return fmt.Sprintf(" %d times in a row", failures)
-}
-
 // afterFailures says how often something failed that has succeeded now.
 func afterFailures(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return ", after " + count(n, "failure")
-}
-
-// becauseOf says why a reconciliation began.
-func becauseOf(reasons []string) string {
-	const most = 3 // a storm of changes has one line, too
-	reasons = slices.Compact(slices.Sorted(slices.Values(reasons)))
-	switch {
-	case len(reasons) == 0:
-		return ""
-	case len(reasons) > most:
-		return fmt.Sprintf(", after %s and %d more", strings.Join(reasons[:most], ", "), len(reasons)-most)
-	}
-	return ", after " + strings.Join(reasons, ", ")
+	return ", after " + phrase.Count(n, "failure")
 }
 
 // listed is a list behind its title, "" where it is empty.
@@ -325,27 +366,3 @@ func listed(title string, names []string) string {
 	}
 	return title + strings.Join(names, " ")
 }
-
-// byKind reads "2 Ingress, 3 Service", sorted.
-func byKind(resources map[string]int) string {
-	if len(resources) == 0 {
-		return "no resources"
-	}
-	parts := make([]string, 0, len(resources))
-	for _, kind := range slices.Sorted(maps.Keys(resources)) {
-		parts = append(parts, fmt.Sprintf("%d %s", resources[kind], kind))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// clock is a time of day: a log line carries its date itself.
-func clock(t time.Time) string { return t.Format("15:04:05.000") }
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-func short(hash string) string { return hash[:min(len(hash), 8)] }

@@ -60,18 +60,23 @@ type order struct {
 	reconciliations []string
 	ids             []uint64
 	instances       map[string]string
+	revisions       map[uint64]string
 	early           []string // about a configuration that was not complete
 }
 
 func orderOf(events []any) *order {
-	o := &order{instances: map[string]string{}}
+	o := &order{instances: map[string]string{}, revisions: map[uint64]string{}}
 	completed := map[uint64]bool{}
 	for _, e := range events {
 		v := reflect.ValueOf(e)
 		name := v.Type().Name()
 		id, instance := v.FieldByName("ID"), v.FieldByName("Instance")
+		fleet := name == "DeploymentCompleted"
+		if id.IsValid() && (fleet || instance.IsValid() || name == "ReconciliationCompleted") {
+			o.revisions[id.Uint()] += name + ";"
+		}
 		switch {
-		case !id.IsValid():
+		case !id.IsValid() || fleet:
 		case instance.IsValid():
 			o.instances[instance.String()] += name + ";"
 			if !completed[id.Uint()] {
@@ -100,7 +105,10 @@ func inOrder(t *testing.T, s *scene) string {
 	defer s.mu.Unlock()
 	d, o := readDrawing(t), orderOf(s.events)
 	require.Empty(t, o.early)
-	reconciliation, instance := d.pattern(t, "reconciliation"), d.pattern(t, "instance")
+	reconciliation, instance, revision := d.pattern(t, "reconciliation"), d.pattern(t, "instance"), d.pattern(t, "revision")
+	for _, sequence := range o.revisions {
+		require.Regexp(t, revision, sequence)
+	}
 	for i, sequence := range o.reconciliations {
 		require.EqualValues(t, i+1, o.ids[i], "numbers grow by one")
 		require.Regexp(t, reconciliation, sequence)
@@ -108,7 +116,7 @@ func inOrder(t *testing.T, s *scene) string {
 	for name, sequence := range o.instances {
 		require.Regexp(t, instance, sequence, name)
 	}
-	return strings.Join(o.reconciliations, "") + fmt.Sprint(o.instances)
+	return strings.Join(o.reconciliations, "") + fmt.Sprint(o.instances, o.revisions)
 }
 
 // TestEventsComeAsDrawn replays reconciliations of each kind against the drawing at
@@ -157,11 +165,19 @@ func TestEventsComeAsDrawn(t *testing.T) {
 			pass(700 * time.Millisecond)
 		}
 		pass(3 * time.Minute)
+		two.set(dataplane.ImpactReload, nil)
+		for _, change := range []string{"f", "g"} { // the second one waits when the loop ends
+			w.put(change)
+			s.Trigger(change)
+			pass(700 * time.Millisecond)
+		}
+		s.end()
 		seen = inOrder(t, s)
 	})
 	d := readDrawing(t)
 	d.pattern(t, "reconciliation")
 	d.pattern(t, "instance")
+	d.pattern(t, "revision")
 	for _, name := range d.events {
 		require.Contains(t, seen, name+";", "it is drawn, and never came")
 	}
@@ -180,6 +196,10 @@ func TestTheDrawingForbids(t *testing.T) {
 		require.NotRegexp(t, reconciliation, wrong)
 	}
 	require.NotRegexp(t, instance, "InstanceDeployed;")
+	revision := d.pattern(t, "revision")
+	require.Regexp(t, revision, "ReconciliationCompleted;DeploymentStarted;DeploymentStarted;InstanceDeployed;InstanceDeployed;DeploymentCompleted;")
+	require.NotRegexp(t, revision, "DeploymentCompleted;ReconciliationCompleted;")
+	require.NotRegexp(t, revision, "ReconciliationCompleted;DeploymentCompleted;DeploymentCompleted;")
 	require.NotRegexp(t, instance, "DeploymentStarted;InstanceDeployed;InstanceDeployed;")
 }
 

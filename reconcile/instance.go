@@ -140,6 +140,8 @@ func (w *worker) deploy(ctx context.Context, c call, start time.Time) Outcome {
 		}
 	case stepRuntime:
 		options = append(options, dataplane.WithoutReload())
+	case stepCheck:
+		eventbus.Publish(l.bus, DriftPreventionTriggered{ID: c.want.id, Instance: c.instance, Idle: c.idle})
 	}
 	result, err := w.sync(ctx, c, options...)
 	switch {
@@ -288,6 +290,7 @@ func (w *worker) ended(c call, o outcome, show func(p *InstanceState, e *instanc
 	if show != nil {
 		show(&w.public, l.sched.instances[c.instance], now)
 	}
+	l.tellRollout(nil)
 	return true
 }
 

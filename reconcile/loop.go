@@ -33,9 +33,11 @@ type Loop struct {
 	refused map[Refusal]bool // and whether that was recorded
 	release bool             // what is in quarantine is to be tried
 
-	reports []report // of instances, that the next reconciliation makes late verdicts of
-	left    []string // instances that left since then
-	refetch uint64   // the reconciliation whose outcome is made again, without what was fetched for it
+	reports []report   // of instances, that the next reconciliation makes late verdicts of
+	left    []string   // instances that left since then
+	rolling *validated // a revision that not every instance has or failed on; nil: none
+	rolls   time.Time  // since when
+	refetch uint64     // the reconciliation whose outcome is made again, without what was fetched for it
 	state   State
 	running bool   // one of Run, Once and Preview
 	hurry   func() // ends a trial that takes too long
@@ -234,6 +236,7 @@ func (l *Loop) SetTargets(targets ...Target) error {
 	for _, name := range event.Removed {
 		l.left = withName(l.left, name)
 	}
+	l.tellRollout(nil)
 	l.withdrawSoon()
 	return nil
 }
@@ -251,7 +254,6 @@ func missing(list, targets []Target) (names []string) {
 // runWorkers keeps one worker for each target, until ctx ends.
 func (l *Loop) runWorkers(ctx context.Context) {
 	var wg sync.WaitGroup
-	defer wg.Wait()
 	if l.opts.Leader != nil {
 		wg.Go(func() { l.followLeader(ctx) })
 	}
@@ -271,6 +273,11 @@ func (l *Loop) runWorkers(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			l.mu.Lock()
+			led := l.sched.leading // an election that ends with the loop takes nothing back
+			l.mu.Unlock()
+			wg.Wait() // calls under way may still end well
+			l.mu.Lock()
+			l.tellUnfinished(led, time.Now())
 			l.dropWorkers(nil)
 			l.mu.Unlock()
 			return
@@ -341,6 +348,7 @@ func (l *Loop) LeadershipChanged() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sched.newTerm()
+	l.rolls = time.Now()
 	l.pokeWorkers()
 }
 
@@ -375,6 +383,9 @@ func (l *Loop) leads(leading bool) {
 		if e := l.sched.instances[name]; !leading && e != nil && (!e.probe || e.fits) {
 			w.public.Error, w.public.Waits, w.public.Failures, w.public.RetryAt = "", "", 0, time.Time{}
 		}
+	}
+	if leading && !l.sched.leading {
+		l.rolls = time.Now()
 	}
 	l.sched.leads(leading)
 }

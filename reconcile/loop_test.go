@@ -119,6 +119,7 @@ type scene struct {
 	source *source
 	events []any
 	mu     sync.Mutex
+	end    func() // ends the loop; play does it at the latest
 }
 
 // play runs f beside a running loop, in virtual time.
@@ -141,11 +142,12 @@ func play(t *testing.T, opts Options, f func(s *scene)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
-		defer func() { // also where a check in f ends the test
+		s.end = sync.OnceFunc(func() {
 			cancel()
 			require.NoError(t, <-done)
 			require.NoError(t, opts.Bus.Close(context.Background()))
-		}()
+		})
+		defer s.end() // also where a check in f ends the test
 		synctest.Wait()
 		f(s)
 	})

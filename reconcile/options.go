@@ -145,3 +145,31 @@ func backOff(first, most time.Duration, failures int) time.Duration {
 	}
 	return min(wait, most)
 }
+
+// pacer spaces reconciliations: the first trigger acts at once, those that
+// follow wait until the hold is over, however many they are.
+//
+// The hold gathers changes that belong together, and bounds what a storm of
+// triggers can cost. After a reconciliation that found nothing to deploy there
+// is nothing to gather yet, as with a Service that no Ingress names so far: the
+// hold then only bounds the cost, to a third of one core.
+type pacer struct {
+	hold  time.Duration
+	until time.Time
+}
+
+// at says when a trigger at now may act.
+func (p *pacer) at(now time.Time) time.Time {
+	if now.Before(p.until) {
+		return p.until
+	}
+	return now
+}
+
+// acted records a reconciliation from start to end.
+func (p *pacer) acted(start, end time.Time, unchanged bool) {
+	p.until = start.Add(p.hold)
+	if short := end.Add(2 * end.Sub(start)); unchanged && short.Before(p.until) {
+		p.until = short
+	}
+}

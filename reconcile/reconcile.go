@@ -12,6 +12,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/internal/phrase"
 )
 
 // reconcile renders and validates once, and hands the outcome to the workers,
@@ -64,6 +65,7 @@ func (l *Loop) complete(v *validated, reasons []string, start time.Time) (unchan
 	unchanged = l.accept(v)
 	eventbus.Publish(l.bus, ReconciliationCompleted{ID: v.id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start),
 		Reasons: reasons, Rendered: v.made, Attempts: l.attempts, SetAside: v.aside, Failures: l.failures})
+	l.tellRollout(nil)
 	l.mu.Unlock() // and only now the workers see it
 	l.failures = 0
 	if !l.leading() { // another process deploys it, or its like: no deployment tells the renderer
@@ -83,7 +85,9 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 		l.sched.accepted(&validated{id: newest.id, config: newest.config, origins: v.origins, at: newest.at, without: v.without})
 		return true
 	}
+	l.tellRollout(v)
 	l.sched.accepted(v)
+	l.rolling, l.rolls = v, time.Now()
 	for name, w := range l.workers {
 		switch has := v.same(l.sched.instances[name].have); {
 		case has:
@@ -276,7 +280,13 @@ type Outcome struct {
 // begins. Its error joins those of the instances; the outcomes are in the order of
 // the targets. One of Run, Once and Preview runs at a time.
 func (l *Loop) Once(ctx context.Context) ([]Outcome, error) {
-	return l.alone(ctx, func(t Target, _ *validated) Outcome { return l.hire(t).once(ctx) })
+	return l.alone(ctx, func(t Target, v *validated) Outcome {
+		o := l.hire(t).once(ctx)
+		if o.Err != nil && ctx.Err() != nil {
+			o.Err = fmt.Errorf("ended before revision %s was deployed: %w", phrase.Short(v.config.Hash()), o.Err)
+		}
+		return o
+	})
 }
 
 // hire returns the worker of a target, to be called at once. That of a Once before

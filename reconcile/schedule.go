@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/internal/phrase"
 )
 
 // validated is the one value that travels from validation to deployment: what
@@ -55,6 +57,7 @@ type instanceState struct {
 	reloads  *validated // found to need a reload when only a runtime change was allowed
 	failed   *validated // what the last attempt, a failure, wanted
 	failures int        // in a row
+	cut      bool       // the last call was given up
 	hopeless bool       // the last failure cannot be mended by trying again
 
 	lastEnd    time.Time // of the last call
@@ -80,6 +83,7 @@ type call struct {
 	what       step
 	want       *validated
 	deadline   time.Time
+	idle       time.Duration // of an instance that is checked: since the last call
 }
 
 // outcome is how a call ended.
@@ -192,7 +196,7 @@ func (e *instanceState) ended(c call, o outcome, now time.Time) {
 		}
 		return
 	}
-	e.lastEnd, e.reloads = now, nil
+	e.lastEnd, e.reloads, e.cut = now, nil, o.unknown
 	if o.reloads > 0 {
 		e.lastReload = now
 	}
@@ -237,7 +241,7 @@ func (s *schedule) next(name string, t *Options, now time.Time) (call, time.Time
 	if what == stepWait {
 		return call{}, until
 	}
-	return call{name, e.born, s.term, what, e.want, now.Add(t.DeployTimeout)}, time.Time{}
+	return call{name, e.born, s.term, what, e.want, now.Add(t.DeployTimeout), now.Sub(e.lastEnd)}, time.Time{}
 }
 
 func (e *instanceState) next(t *Options, now time.Time, leading bool) (step, time.Time) {
@@ -307,30 +311,63 @@ func (e *instanceState) retryAt(t *Options) time.Time {
 	return e.lastEnd.Add(backOff(t.RetryBase, t.RetryMax, e.failures))
 }
 
-// pacer spaces reconciliations: the first trigger acts at once, those that
-// follow wait until the hold is over, however many they are.
-//
-// The hold gathers changes that belong together, and bounds what a storm of
-// triggers can cost. After a reconciliation that found nothing to deploy there
-// is nothing to gather yet, as with a Service that no Ingress names so far: the
-// hold then only bounds the cost, to a third of one core.
-type pacer struct {
-	hold  time.Duration
-	until time.Time
+// tellRollout publishes [DeploymentCompleted] for the revision that is on its way, once
+// no instance is missing, or another revision takes its place. The caller holds l.mu.
+func (l *Loop) tellRollout(successor *validated) {
+	v := l.rolling
+	if v == nil || !l.sched.leading || len(l.targets) == 0 {
+		return
+	}
+	e := DeploymentCompleted{ID: v.id, Hash: v.config.Hash(), Took: time.Since(l.rolls)}
+	for _, t := range l.targets {
+		name := t.Name()
+		w, is := l.workers[name], l.sched.instances[name]
+		switch known := w != nil && w.target == t && is != nil && is.born == w.born; {
+		case known && v.same(is.have):
+			e.Instances = append(e.Instances, name)
+		case known && is.failures > 0 && (v.same(is.failed) || is.probe && !is.fits):
+			e.Failed = append(e.Failed, name)
+		case successor == nil:
+			return
+		default:
+			e.Superseded = append(e.Superseded, name)
+		}
+	}
+	l.rolling = nil
+	eventbus.Publish(l.bus, e)
 }
 
-// at says when a trigger at now may act.
-func (p *pacer) at(now time.Time) time.Time {
-	if now.Before(p.until) {
-		return p.until
+// tellUnfinished says at the end of the loop which instances lack the newest revision,
+// and what they waited for, where this process led. The caller holds l.mu.
+func (l *Loop) tellUnfinished(led bool, now time.Time) {
+	v := l.sched.newest
+	if v == nil || !led {
+		return
 	}
-	return now
+	for _, t := range l.targets {
+		w, e := l.workers[t.Name()], l.sched.instances[t.Name()]
+		if w == nil || w.target != t || e == nil || w.public.StaleSince.IsZero() {
+			continue
+		}
+		eventbus.Publish(l.bus, DeploymentUnfinished{ID: v.id, Hash: v.config.Hash(), Instance: t.Name(), Waits: w.waitsFor(e, now)})
+	}
 }
 
-// acted records a reconciliation from start to end.
-func (p *pacer) acted(start, end time.Time, unchanged bool) {
-	p.until = start.Add(p.hold)
-	if short := end.Add(2 * end.Sub(start)); unchanged && short.Before(p.until) {
-		p.until = short
+// waitsFor says what keeps an instance from having the newest revision. The caller
+// holds Loop.mu.
+func (w *worker) waitsFor(e *instanceState, now time.Time) string {
+	o, p := w.loop.live.Load(), w.public
+	switch {
+	case p.Error != "":
+		return "failed" + phrase.InARow(e.failures) + ", and waits for the next try: " + p.Error
+	case p.Waits != "":
+		return "waits for old workers to end: " + p.Waits
+	case e.probe && !e.fits:
+		return "it was not known yet which HAProxy it is"
+	case e.cut:
+		return "a deployment was under way, and it is not known what came of it"
+	case now.Before(e.spaced(o)):
+		return "waits for the interval of " + o.MinInterval.String() + " between two reloads"
 	}
+	return "the deployment was about to begin"
 }

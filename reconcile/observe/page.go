@@ -20,6 +20,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/hapticsdk/haptic/internal/phrase"
 	"github.com/hapticsdk/haptic/internal/printable"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/settings"
@@ -239,7 +240,7 @@ func (d *pageData) figures() []figure {
 	}
 	validated := figure{Name: "Configuration", Value: "none yet", Class: "warn"}
 	if s.Validated != "" {
-		validated = figure{"Configuration", short(s.Validated), fmt.Sprintf("valid %s, #%d", d.ago(s.ValidatedAt), s.Reconciliation), "good"}
+		validated = figure{"Configuration", phrase.Short(s.Validated), fmt.Sprintf("valid %s, #%d", d.ago(s.ValidatedAt), s.Reconciliation), "good"}
 	}
 	refused, warned := countResources(s.Refused)
 	left := figure{"Refused", strconv.Itoa(refused), "left out by a rule", class(refused+warned, "warn")}
@@ -253,7 +254,7 @@ func (d *pageData) figures() []figure {
 // funcs are what page.html calls.
 func (d *pageData) funcs() template.FuncMap {
 	return template.FuncMap{
-		"ago": d.ago, "in": d.in, "brief": brief, "short": short, "status": d.status, "planText": planText,
+		"ago": d.ago, "in": d.in, "brief": brief, "short": phrase.Short, "status": d.status, "planText": planText,
 		"behind": func(e reconcile.InstanceState) string { return brief(stale(e, d.Now).Round(time.Second)) },
 		// first are the first n of a list, and more is how many others there are.
 		"first": func(n int, list any) any {
@@ -309,5 +310,3 @@ func (d *pageData) in(at time.Time) string {
 	}
 	return "in " + duration.HumanDuration(at.Sub(d.Now))
 }
-
-func short(hash string) string { return hash[:min(len(hash), 8)] }
