@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"reflect"
@@ -164,6 +165,52 @@ func TestEventsAreKnown(t *testing.T) {
 	}
 	if declared < 25 {
 		t.Errorf("found only %d events", declared)
+	}
+}
+
+// theirs are the names of events of the reference system.
+var theirs = strings.Fields(`config.parsed config.validated config.invalid config.validation.request
+	config.validation.response config.published resource.index.updated resource.sync.complete index.synchronized
+	reconciliation.triggered reconciliation.started reconciliation.completed reconciliation.failed
+	template.rendered template.render.failed validation.started validation.completed validation.failed
+	deployment.scheduled deployment.started deployment.completed instance.deployed instance.deployment.failed
+	drift.prevention.triggered haproxy.pods.discovered credentials.updated credentials.invalid
+	leader.became leader.lost leader.observed http.resource.updated http.resource.accepted http.resource.rejected`)
+
+// TestEventsByTheNamesOfTheReferenceSystem keeps the table of reconcile/doc.go: each name
+// there is a row, an event here with that name stands in it, and no event is missing.
+func TestEventsByTheNamesOfTheReferenceSystem(t *testing.T) {
+	text, err := os.ReadFile("reconcile/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "// # Events, for readers of the reference system")
+	section, _, _ = strings.Cut(section, "// # What stands below")
+	rows := map[string]string{}
+	for _, row := range regexp.MustCompile(`(?m)^//\t([a-z.]+\.[a-z.]+) +([\w.-]+)`).FindAllStringSubmatch(section, -1) {
+		rows[row[1]] = row[2]
+	}
+	_, others, _ := strings.Cut(section, "Events without a like there:")
+	for _, name := range theirs {
+		if rows[name] == "" {
+			t.Errorf("%s has no row", name)
+		}
+	}
+	if len(rows) != len(theirs) {
+		t.Errorf("the table has %d rows, and the reference system %d events", len(rows), len(theirs))
+	}
+	for _, e := range reports() {
+		is, name := reflect.TypeOf(e).String(), e.Report().Name
+		if row, ok := rows[name]; ok && row != is {
+			t.Errorf("the row of %s has %s: that event is %s", name, row, is)
+		} else if known := regexp.MustCompile(`\b` + is + `\b`).MatchString(others); ok == known {
+			t.Errorf("%s stands in the table, or with those without a like there, once: add it to reconcile/doc.go", is)
+		}
+	}
+	for name, is := range rows {
+		if is != "-" && !slices.ContainsFunc(reports(), func(e event.Event) bool { return e.Report().Name == name }) {
+			t.Errorf("the row of %s has %s: no event has that name", name, is)
+		}
 	}
 }
 

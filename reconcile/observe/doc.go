@@ -74,6 +74,12 @@
 //	haptic_event_queue_watermark{subscriber}            the most that ever waited
 //	haptic_build_info{version,goversion}                1
 //
+// The deployment metrics count instances: a revision that ten instances get is ten
+// deployments, each with its own duration, and a retry is one more. The reference system
+// counts the same names by fleet: one for all instances together, and one more, an error,
+// for each instance that failed. haptic_events_total{event="deployment.completed"} counts
+// fleets here, by [reconcile.DeploymentCompleted], which has the duration.
+//
 // # What the probes say, and what not
 //
 // /healthz says that the process makes progress: no reconciliation and no deployment
