@@ -106,6 +106,15 @@ func New(bus *eventbus.Bus, s Subject, log *slog.Logger) *Observer {
 	return o
 }
 
+// Version returns that of the program: [Subject.Version], or the one of its module.
+func (o *Observer) Version() string { return o.subject.version() }
+
+// MetricsServer returns a server for Prometheus and the kubelet: /metrics, /healthz and
+// /readyz at any address, without a token and with nothing else. Set Addr and Run it.
+func (o *Observer) MetricsServer() *Server {
+	return &Server{MetricsOnly: true, Metrics: o.Metrics, Health: o.Health}
+}
+
 // Server returns a debug server that shows all that is known, with a page for
 // people at its root, and answers probes from [Observer.Health]. Its variables,
 // where the subject tells of them:

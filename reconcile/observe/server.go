@@ -23,14 +23,22 @@ import (
 	"github.com/hapticsdk/haptic/internal/printable"
 )
 
-// DefaultAddr is where a [Server] listens unless told otherwise.
-const DefaultAddr = "127.0.0.1:9090"
+// DefaultAddr and DefaultMetricsAddr are where a [Server] listens unless told
+// otherwise, the second where it has MetricsOnly.
+const (
+	DefaultAddr        = "127.0.0.1:6060"
+	DefaultMetricsAddr = ":9090"
+)
+
+// maxScrapes is how many requests for metrics are answered at once; more get 503.
+const maxScrapes = 10
 
 // stopTime is how long a stop waits for requests under way, twice: once for
 // them to end well, once after their connections were cut.
 const stopTime = 400 * time.Millisecond
 
-// Server is a debug server for people and for Prometheus:
+// Server is a debug server for people and, with MetricsOnly, one for Prometheus and
+// the kubelet:
 //
 //	/                    a page for people, of a server that [Observer.Server] made
 //	/metrics             of Metrics
@@ -49,9 +57,14 @@ const stopTime = 400 * time.Millisecond
 // the host: it answers /metrics, /healthz and /readyz alone, and /metrics only where
 // the request asks for a loopback address and no proxy has passed it on. Of more than
 // 100 connections of one address the last are closed.
+//
+// With MetricsOnly it answers these three to everybody, at any address, and nothing
+// else. Its probes say yes or no, and never why.
 type Server struct {
-	Addr  string // host:port, or unix:/path of a socket to make; zero is DefaultAddr, port 0 a free one
-	Token Token  // required where Addr is a host that is not loopback
+	Addr  string // host:port, or unix:/path of a socket to make; zero is a default, port 0 a free one
+	Token Token  // required where Addr is a host that is not loopback, but for MetricsOnly
+
+	MetricsOnly bool // /metrics, /healthz and /readyz alone, without a token
 
 	Metrics prometheus.Gatherer // zero: no /metrics
 	Health  *Health             // zero: alive, and ready once it listens
@@ -82,10 +95,33 @@ func (s *Server) Register(name string, f func() any) {
 // is [ErrNoToken] when the address is not loopback and there is no token. A socket is
 // made with mode 0600, in place of one that nobody listens on, and removed at the end.
 func (s *Server) Run(ctx context.Context) error {
+	ln, err := s.Listen(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Serve(ctx, ln)
+}
+
+// Listen opens the address, for [Server.Serve]. It is for a program that wants the
+// error of an address that is taken before it begins anything else; [Server.Run] is
+// both.
+func (s *Server) Listen(ctx context.Context) (net.Listener, error) {
 	ln, err := s.listen(ctx)
 	if err != nil {
-		return fmt.Errorf("debug server: %w", err)
+		return nil, fmt.Errorf("%s: %w", s.name(), err)
 	}
+	return ln, nil
+}
+
+func (s *Server) name() string {
+	if s.MetricsOnly {
+		return "metrics server"
+	}
+	return "debug server"
+}
+
+// Serve is [Server.Run] with a listener, which it closes.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	logger := s.Logger
 	if logger == nil {
 		logger = slog.Default()
@@ -118,7 +154,7 @@ func (s *Server) Run(ctx context.Context) error {
 	go func() { served <- srv.Serve(ln) }()
 	select {
 	case err := <-served:
-		return fmt.Errorf("debug server: %w", err)
+		return fmt.Errorf("%s: %w", s.name(), err)
 	case <-ctx.Done():
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
@@ -132,7 +168,7 @@ func (s *Server) Run(ctx context.Context) error {
 	select {
 	case <-ended:
 	case <-time.After(stopTime): // a registered function hangs; nothing can end it
-		logger.Warn("debug server: a request is still under way")
+		logger.Warn(s.name() + ": a request is still under way")
 	}
 	return nil
 }
@@ -141,14 +177,17 @@ func (s *Server) Run(ctx context.Context) error {
 // listened on, and nothing listens before the check.
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	addr := cmp.Or(s.Addr, DefaultAddr)
+	if s.MetricsOnly {
+		addr = cmp.Or(s.Addr, DefaultMetricsAddr)
+	}
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		return listenUnix(ctx, path)
 	}
 	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("Server.Addr %q: want host:port, such as 127.0.0.1:9090, or unix:/path: %w", addr, err)
+		return nil, fmt.Errorf("Server.Addr %q: want host:port, such as 127.0.0.1:6060, or unix:/path: %w", addr, err)
 	}
-	if !tcp.IP.IsLoopback() && s.Token == "" { // no host at all means all addresses
+	if !tcp.IP.IsLoopback() && s.Token == "" && !s.MetricsOnly { // no host at all means all addresses
 		return nil, fmt.Errorf("%s: %w", addr, ErrNoToken)
 	}
 	var lc net.ListenConfig
@@ -161,6 +200,29 @@ func (s *Server) Handler() http.Handler { return s.handler(false) }
 
 // handler shows everything to everybody if open.
 func (s *Server) handler(open bool) http.Handler {
+	outer := http.NewServeMux()
+	open = open && !s.MetricsOnly
+	if s.Metrics != nil {
+		metrics := promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes})
+		if !s.MetricsOnly {
+			metrics = s.guard(open, true, metrics)
+		}
+		outer.Handle("GET /metrics", metrics)
+	}
+	outer.HandleFunc("GET /healthz", s.probe(open, Live))
+	outer.HandleFunc("GET /readyz", s.probe(open, ReadyToServe))
+	if !s.MetricsOnly {
+		outer.Handle("/", s.guard(open, false, s.pages()))
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		outer.ServeHTTP(w, r)
+	})
+}
+
+// pages are those that show everything.
+func (s *Server) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/vars/{$}", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.names()) })
 	mux.HandleFunc("GET /debug/vars/{name}", s.variable)
@@ -175,18 +237,7 @@ func (s *Server) handler(open bool) http.Handler {
 	if s.page != nil {
 		mux.HandleFunc("GET /{$}", s.page)
 	}
-	outer := http.NewServeMux()
-	outer.Handle("/", s.guard(open, false, mux))
-	if s.Metrics != nil {
-		outer.Handle("GET /metrics", s.guard(open, true, promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})))
-	}
-	outer.HandleFunc("GET /healthz", s.probe(open, Live))
-	outer.HandleFunc("GET /readyz", s.probe(open, ReadyToServe))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		outer.ServeHTTP(w, r)
-	})
+	return mux
 }
 
 // probe answers 200 or 503, and why to those who may know.
@@ -201,7 +252,7 @@ func (s *Server) probe(open bool, p Probe) http.HandlerFunc {
 		if err != nil {
 			says, status = "not ok", http.StatusServiceUnavailable
 		}
-		if open || s.hasToken(r) {
+		if open || s.hasToken(r) && !s.MetricsOnly {
 			if err != nil {
 				says = err.Error()
 			}

@@ -127,7 +127,7 @@ func TestRefusesToBeOpen(t *testing.T) {
 	require.ErrorContains(t, err, "cannot assign requested address")
 
 	for addr, want := range map[string]string{"127.0.0.1": "missing port", "127.0.0.1:nothing": "unknown port"} {
-		require.ErrorContains(t, (&observe.Server{Addr: addr}).Run(t.Context()), `Server.Addr "`+addr+`": want host:port, such as 127.0.0.1:9090, or unix:/path: `)
+		require.ErrorContains(t, (&observe.Server{Addr: addr}).Run(t.Context()), `Server.Addr "`+addr+`": want host:port, such as 127.0.0.1:6060, or unix:/path: `)
 		require.ErrorContains(t, (&observe.Server{Addr: addr}).Run(t.Context()), want)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,0 +1,167 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/hapticsdk/haptic/reconcile/observe"
+)
+
+// Flags are the flags of a controller: those that every controller has, and those
+// that the program declares as in any [flag.FlagSet]. Everything that is wrong is told
+// at once, a line for each flag: see [Flags.Err].
+//
+//	-metrics-addr      default :9090
+//	-debug-addr        default 127.0.0.1:6060
+//	-debug-token-file
+//	-log-level         default info
+//	-log-format        default text
+type Flags struct {
+	*flag.FlagSet
+
+	MetricsAddr string        // "": none
+	DebugAddr   string        // "": none
+	DebugToken  observe.Token // "": none; the program may set one after Parse
+
+	log   *Log
+	given map[string]bool
+	wrong []error
+}
+
+// NewFlags declares the flags that every controller has. The usage goes where log
+// writes, and -log-level and -log-format set log.
+func NewFlags(program string, log *Log) *Flags {
+	f := &Flags{FlagSet: flag.NewFlagSet(program, flag.ContinueOnError), log: log, given: map[string]bool{}}
+	f.StringVar(&f.MetricsAddr, metricsAddr, observe.DefaultMetricsAddr, "`host:port` for /metrics, /healthz and /readyz, open to everybody; empty: none")
+	f.StringVar(&f.DebugAddr, debugAddr, observe.DefaultAddr, "`host:port` for the same and, with a token, debug pages; or unix:/path of a socket that needs none; empty: none")
+	f.Func("debug-token-file", "`file` with the token that -debug-addr asks for, as bearer or in a browser as the password; required where that is not loopback", func(s string) (err error) {
+		f.DebugToken, err = observe.ReadToken(s)
+		return err
+	})
+	f.Func("log-level", "`level` from which the log has lines: "+LogLevels+" (default info)", func(s string) error {
+		log.fixedLevel = true
+		return want(log.SetLevel(s), LogLevels)
+	})
+	f.Func("log-format", "`format` of the log: "+LogFormats+" (default text)", func(s string) error {
+		log.fixedFormat = true
+		return want(log.SetFormat(s), LogFormats)
+	})
+	return f
+}
+
+const metricsAddr, debugAddr = "metrics-addr", "debug-addr"
+
+func want(err error, form string) error {
+	if err != nil {
+		return errors.New("want " + form)
+	}
+	return nil
+}
+
+// Parse reads the arguments. It returns [flag.ErrHelp] after it printed the usage, for
+// -h alone: nobody finds an error above it. What is wrong is returned by Err.
+func (f *Flags) Parse(args []string) error {
+	f.SetOutput(io.Discard)
+	f.VisitAll(func(one *flag.Flag) { one.Value = &noted{one.Value, one.Name, f} })
+	err := f.FlagSet.Parse(args)
+	f.VisitAll(func(one *flag.Flag) { one.Value = one.Value.(*noted).Value })
+	if errors.Is(err, flag.ErrHelp) {
+		f.SetOutput(f.log.out)
+		f.Usage()
+		return err
+	}
+	if err != nil {
+		f.Wrong(fmt.Errorf("%w; -h lists all flags", err))
+	}
+	return nil
+}
+
+// Check says what is wanted of a flag that is given, unless its value is ok. A
+// default, and a value that had an error before, are not judged.
+func (f *Flags) Check(name string, ok bool, want string) {
+	if ok || !f.given[name] {
+		return
+	}
+	value := f.Lookup(name).Value
+	if getter, is := value.(flag.Getter); is {
+		if text, isText := getter.Get().(string); isText {
+			f.Wrong(fmt.Errorf("-%s %q: want %s", name, text, want))
+			return
+		}
+	}
+	f.Wrong(fmt.Errorf("-%s %s: want %s", name, value, want))
+}
+
+// Wrong adds an error, which names the flag, such as one of two flags that do not fit
+// together.
+func (f *Flags) Wrong(err error) { f.wrong = append(f.wrong, err) }
+
+// Given reports whether a flag is given, with a value of the right form.
+func (f *Flags) Given(name string) bool { return f.given[name] }
+
+// Err returns all that is wrong, the addresses of the listeners included, or nil.
+func (f *Flags) Err() error {
+	f.checkListeners()
+	if len(f.wrong) == 0 {
+		return nil
+	}
+	return wrongFlags(f.wrong)
+}
+
+// wrongFlags is a line for each flag that is wrong.
+type wrongFlags []error
+
+func (w wrongFlags) Error() string {
+	return strings.ReplaceAll(errors.Join(w...).Error(), "\n", "\nerror: ")
+}
+
+// Unwrap is for [errors.Is].
+func (w wrongFlags) Unwrap() []error { return w }
+
+// noted is a flag whose errors are collected.
+type noted struct {
+	flag.Value
+	name string
+	set  *Flags
+}
+
+// Set implements [flag.Value].
+func (n *noted) Set(s string) error {
+	err := n.Value.Set(s)
+	if getter, ok := n.Value.(flag.Getter); ok && err != nil {
+		switch getter.Get().(type) {
+		case time.Duration:
+			err = errors.New("want a duration, such as 1m30s")
+		case int:
+			err = errors.New("want a whole number")
+		case bool:
+			err = errors.New("want true or false")
+		}
+	} else if err == nil && s == "" && n.name != metricsAddr && n.name != debugAddr {
+		err = errors.New("a value is missing: give one, or leave the flag out")
+	}
+	if err != nil {
+		n.set.Wrong(fmt.Errorf("-%s %q: %w", n.name, s, err))
+		return nil
+	}
+	n.set.given[n.name] = true
+	return nil
+}
+
+// IsBoolFlag makes "-once" the same as "-once=true".
+func (n *noted) IsBoolFlag() bool {
+	b, ok := n.Value.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
+}
+
+// OfFlag names the flag that an error comes from; nil stays nil.
+func OfFlag(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("-%s: %w", name, err)
+}

@@ -1,0 +1,72 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/hapticsdk/haptic/reconcile"
+)
+
+// ErrDifferent says that a dry run found a difference: [ExitCode] 2.
+var ErrDifferent = errors.New("the instances differ from what would be deployed")
+
+// Once deploys once, or with dryRun says what that would change: it prints the plan of
+// each instance. It returns an error also where resources are refused or quarantined,
+// and [ErrDifferent] where a dry run finds a difference and nothing is wrong.
+func Once(ctx context.Context, loop *reconcile.Loop, dryRun bool, out io.Writer, log *slog.Logger) error {
+	act := loop.Once
+	if dryRun {
+		act = loop.Preview
+	}
+	outcomes, err := act(ctx)
+	different := false
+	for _, o := range outcomes {
+		if o.Plan != nil {
+			fmt.Fprintf(out, "%s:\n%s", o.Instance, o.Plan)
+			different = different || !o.Plan.Empty()
+		}
+	}
+	for _, refused := range loop.State().Refused {
+		if refused.Warning {
+			log.Warn(refused.String())
+			continue
+		}
+		err = errors.Join(err, errors.New(refused.String()))
+	}
+	for _, quarantined := range loop.State().Quarantined {
+		err = errors.Join(err, fmt.Errorf("in quarantine: %s", quarantined))
+	}
+	if err == nil && dryRun && different {
+		return ErrDifferent
+	}
+	return err
+}
+
+// ExitCode says in the log why a program ends, and returns its exit code: 0 for nil
+// and [flag.ErrHelp], 2 for [ErrDifferent], of which the plans have told, and 1.
+func ExitCode(log *Log, err error) int {
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, ErrDifferent):
+		return 2
+	}
+	log.Fail(err)
+	return 1
+}
+
+// Main is a main function: it calls run with a context that the first Ctrl-C or SIGTERM
+// ends, and exits with the code that it returns. A second signal ends the process at
+// once.
+func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) int) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}

@@ -1,0 +1,88 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile/observe"
+)
+
+// Process is a controller that runs: its listeners, its bus, what observes it, and the
+// parts that the program adds with Go. All fields but Debug are required.
+type Process struct {
+	Group // its Log and OnStop are set by Run
+
+	Name     string // of the program
+	Flags    *Flags // say where it listens
+	Bus      *eventbus.Bus
+	Observer *observe.Observer
+	Debug    *observe.Server // nil: Observer.Server; for one with more variables
+
+	Watches string // for the first line of the log: "manifests in ./demo"
+	HAProxy string // for the first line: "pods app=haproxy of namespace edge"
+	AtEnd   string // for the last: what becomes of HAProxy
+}
+
+// Run says in the log what starts, runs everything until ctx ends or a part fails, and
+// says what ends. It opens the listeners first: an error names the flag, and nothing
+// else has begun. It returns when everything has ended; nil where ctx ended.
+func (p *Process) Run(ctx context.Context) error {
+	began, log := time.Now(), p.Flags.log.Logger
+	if err := p.listen(ctx); err != nil {
+		return err
+	}
+	p.Group.Log = log
+	p.OnStop = func(failed, cause error) {
+		if failed != nil {
+			log.Error("stopping: "+p.AtEnd, "error", failed)
+		} else {
+			log.Info("stopping: "+p.AtEnd, "cause", cause)
+		}
+	}
+	p.Go("observer", p.Observer.Run)
+	p.Bus.Start()
+	err := p.Group.Run(ctx)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if err := p.Bus.Close(end); err != nil {
+		log.Warn("events not delivered", "error", err)
+	}
+	log.Info(p.Name+" has ended", "after", time.Since(began).Round(time.Millisecond).String())
+	return err
+}
+
+// listen opens the listeners, makes parts of them, and says what starts.
+func (p *Process) listen(ctx context.Context) error {
+	debug := p.Debug
+	if debug == nil {
+		debug = p.Observer.Server()
+	}
+	debug.Token = p.Flags.DebugToken
+	says := []any{"version", p.Observer.Version(), "watches", p.Watches, "haproxy", p.HAProxy}
+	var open []net.Listener
+	for _, s := range []struct {
+		flag, addr, name string
+		server           *observe.Server
+	}{{metricsAddr, p.Flags.MetricsAddr, "metrics", p.Observer.MetricsServer()}, {debugAddr, p.Flags.DebugAddr, "debug", debug}} {
+		if s.addr == "" {
+			says = append(says, s.name, "none")
+			continue
+		}
+		s.server.Addr, s.server.Logger = s.addr, p.Flags.log.Logger
+		ln, err := s.server.Listen(ctx)
+		if err != nil {
+			for _, ln := range open {
+				_ = ln.Close()
+			}
+			return OfFlag(s.flag, err)
+		}
+		open = append(open, ln)
+		says = append(says, s.name, fmt.Sprint(ln.Addr()))
+		p.Go("listener of -"+s.flag, func(ctx context.Context) error { return OfFlag(s.flag, s.server.Serve(ctx, ln)) })
+	}
+	p.Flags.log.Info(p.Name+" starts", says...)
+	return nil
+}
