@@ -41,7 +41,7 @@ func (c *controller) listen() (err error) {
 		return err
 	}
 	c.addresses = ingress.Addresses{Allow: slices.Clone(c.cfg.allowEndpoints), Listeners: ingress.Listeners{}}
-	for name, bind := range map[string]string{"-http-addr": c.cfg.httpAddr, "-https-addr": c.cfg.httpsAddr, "-debug-addr": c.cfg.debugAddr} {
+	for name, bind := range map[string]string{"-http-addr": c.cfg.httpAddr, "-https-addr": c.cfg.httpsAddr, "-metrics-addr": c.cfg.MetricsAddr, "-debug-addr": c.cfg.DebugAddr} {
 		if strings.HasPrefix(bind, "unix:") {
 			continue // no endpoint leads to a socket
 		}

@@ -13,14 +13,14 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
-// newDebug makes all that watches the controller: metrics, the log, checks, traces,
-// and the server that shows them. It is called before the bus starts.
+// newObserver makes all that watches the controller: metrics, the log, checks and
+// traces. It is called before the bus starts.
 //
 // There are no traces without a provider. To have them, make one with the
 // exporter of your choice and hand it over here:
 //
 //	observe.Trace(c.bus, provider)
-func (c *controller) newDebug() (*observe.Observer, *observe.Server) {
+func (c *controller) newObserver() *observe.Observer {
 	subject := observe.Subject{
 		Loop: c.loop, Config: c.cfg.public, HTTP: c.http.Resources,
 		Watched: []func() map[schema.GroupVersionResource]k8swatch.State{c.watchers.States, c.instances.States},
@@ -40,9 +40,7 @@ func (c *controller) newDebug() (*observe.Observer, *observe.Server) {
 	if c.cfg.templates != "" {
 		observer.Health.Check("templates", observe.ReadyToServe, c.templatesAreBroken)
 	}
-	server := observer.Server()
-	server.Addr, server.Token, server.Logger = c.cfg.debugAddr, c.cfg.debugToken, c.log
-	return observer, server
+	return observer
 }
 
 // credentialsInfo says which credentials there are, and nothing of what they
@@ -81,7 +79,7 @@ func (c *config) public() any {
 		"endpointBase": c.endpointBase, "endpointSocket": c.endpointSocket,
 		"leaderElect": c.leaderElect, "lease": c.lease,
 		"templates": c.templates, "noQuarantine": c.noQuarantine,
-		"httpAddr": c.httpAddr, "httpsAddr": c.httpsAddr, "debugAddr": c.debugAddr, "allowEndpoints": c.allowEndpoints, "trustProxies": c.trustProxies,
+		"httpAddr": c.httpAddr, "httpsAddr": c.httpsAddr, "metricsAddr": c.MetricsAddr, "debugAddr": c.DebugAddr, "allowEndpoints": c.allowEndpoints, "trustProxies": c.trustProxies,
 		"maxconn": c.maxConn, "slots": c.spareSlots, "hardStopAfter": c.hardStopAfter.String(), "maxOldWorkers": c.maxOldWorkers,
 		"expiryWarning": c.expiryWarning.String(), "debounce": c.debounce.String(), "minInterval": c.minInterval.String(), "driftInterval": c.drift.String(),
 	}

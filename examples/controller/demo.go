@@ -98,11 +98,11 @@ without a reload. Add an Ingress, or break one: you will read here what happened
 // demoPages says where the debug server is. The token goes to who runs the demo, and
 // is one of this run alone.
 func demoPages(cfg *config) string {
-	if path, ok := strings.CutPrefix(cfg.debugAddr, "unix:"); ok {
+	if path, ok := strings.CutPrefix(cfg.DebugAddr, "unix:"); ok {
 		return fmt.Sprintf("  curl --unix-socket %s http://localhost/metrics\n", path)
-	} else if cfg.debugAddr == "" {
+	} else if cfg.DebugAddr == "" {
 		return ""
 	}
-	url := fmt.Sprintf("http://demo:%s@%s/", string(cfg.debugToken), cfg.debugAddr)
+	url := fmt.Sprintf("http://demo:%s@%s/", string(cfg.DebugToken), cfg.DebugAddr)
 	return fmt.Sprintf("  curl %smetrics\n\nThe state of everything, for a browser: %s\n", url, url)
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"crypto/rand"
-	"flag"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"strings"
@@ -12,12 +10,15 @@ import (
 	"time"
 
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
+	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
 // config is what the flags say.
 type config struct {
+	*command.Flags
+
 	kubeconfig, namespace string // the cluster, or a folder of manifests in its place
 	manifests             string
 	demo, once, dryRun    bool
@@ -38,25 +39,23 @@ type config struct {
 	leaderElect bool
 	lease       string
 
-	templates, test                string
-	noQuarantine                   bool
-	httpAddr, httpsAddr, debugAddr string
-	debugToken                     observe.Token
-	maxConn, spareSlots            int
-	sharedHosts                    []string
-	maxOldWorkers                  int
-	limits                         ingress.Limits
-	hardStopAfter                  time.Duration
-	allowEndpoints, trustProxies   []netip.Prefix
-	debounce, minInterval, drift   time.Duration
-	expiryWarning                  time.Duration
+	templates, test              string
+	noQuarantine                 bool
+	httpAddr, httpsAddr          string
+	maxConn, spareSlots          int
+	sharedHosts                  []string
+	maxOldWorkers                int
+	limits                       ingress.Limits
+	hardStopAfter                time.Duration
+	allowEndpoints, trustProxies []netip.Prefix
+	debounce, minInterval, drift time.Duration
+	expiryWarning                time.Duration
 }
 
 // parseFlags refuses what does not fit together, before anything is started.
-func parseFlags(args []string, stderr io.Writer) (*config, error) {
-	c := &config{}
-	fs := flag.NewFlagSet("controller", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+func parseFlags(args []string, log *command.Log) (*config, error) {
+	c := &config{Flags: command.NewFlags("controller", log)}
+	fs := c.Flags
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty: the cluster that this runs in or, outside of one, $KUBECONFIG and ~/.kube/config")
 	fs.StringVar(&c.namespace, "namespace", "", "watch this namespace only")
 	fs.StringVar(&c.manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
@@ -85,11 +84,6 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.BoolVar(&c.noQuarantine, "no-quarantine", false, "keep the last good configuration where a resource makes the new one invalid, in place of leaving that resource out")
 	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP")
 	fs.StringVar(&c.httpsAddr, "https-addr", ":8443", "address for HTTPS")
-	fs.StringVar(&c.debugAddr, "debug-addr", observe.DefaultAddr, "`host:port` for metrics, probes and, with a token, debug pages; or unix:/path of a socket that needs none; empty: none")
-	fs.Func("debug-token-file", "`file` with the token that the debug pages ask for, as bearer or in a browser as the password; required where -debug-addr is not loopback", func(s string) (err error) {
-		c.debugToken, err = observe.ReadToken(s)
-		return err
-	})
 	fs.Func("allow-endpoint", "`CIDR` of loopback, link-local or other special addresses that endpoints may have; may be repeated", cidrs(&c.allowEndpoints))
 	fs.Func("trust-proxy", "`CIDR` of proxies before this one, whose X-Forwarded and such headers are believed; may be repeated", cidrs(&c.trustProxies))
 	fs.IntVar(&c.maxConn, "maxconn", 0, "connections that HAProxy takes at once; 0: 10000 or as many as the limit of open files allows, behind a Dataplane API what HAProxy finds fit")
@@ -105,12 +99,18 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	fs.DurationVar(&c.debounce, "debounce", 0, "time between two renders; the first change after a pause acts at once (default 500ms)")
 	fs.DurationVar(&c.minInterval, "min-interval", 0, "time between two reloads of one HAProxy (default 2s)")
 	fs.DurationVar(&c.drift, "drift-interval", 0, "idle time after which a HAProxy is checked (default 1m)")
-	given, wrong, err := parse(fs, args, stderr)
-	if err != nil {
+	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if wrong = append(wrong, c.checkValues(given)...); len(wrong) > 0 {
-		return nil, wrongFlags(wrong)
+	if c.demo && c.DebugToken == "" {
+		c.DebugToken = observe.Token(rand.Text()) // of this run; it is printed
+	}
+	if c.demo && !fs.Given("metrics-addr") { // -debug-addr has them: a demo opens nothing to other machines
+		c.MetricsAddr = ""
+	}
+	c.checkValues()
+	if err := fs.Err(); err != nil {
+		return nil, err
 	}
 	return c, c.check(fs.Args())
 }
@@ -139,7 +139,6 @@ func (c *config) check(rest []string) error {
 		{(c.endpointCA != "" || c.endpointName != "") && !c.remote(), "-endpoint-ca and -endpoint-server-name need -endpoint or -pods"},
 		{c.once && c.pods != "", "-once needs -endpoint in place of -pods"},
 		{c.demo && c.manifests == "", "-demo needs -manifests"},
-		{c.isOpen(), fmt.Sprintf("-debug-addr %q: want -debug-token-file, as it is not loopback", c.debugAddr)},
 	} {
 		if problem.is {
 			return fmt.Errorf("%s", problem.say)
@@ -153,9 +152,6 @@ func (c *config) check(rest []string) error {
 	}
 	if c.spareSlots == 0 && c.remote() {
 		c.spareSlots = 4
-	}
-	if c.demo && c.debugToken == "" {
-		c.debugToken = observe.Token(rand.Text()) // of this run; it is printed
 	}
 	if c.maxConn == 0 && !c.remote() {
 		c.maxConn = defaultMaxConn()

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/reconcile/command"
 )
 
 // TestFlagsAreChecked: each wrong flag is one line, the last ones, that names the flag,
@@ -20,7 +22,8 @@ func TestFlagsAreChecked(t *testing.T) {
 		above   = "want a duration above 0s, such as 500ms"
 		label   = "want the name of a namespace: a-z, 0-9 and -, 63 characters at most"
 		bind    = "want address:port with a port from 1 to 65535, such as :8080 or 127.0.0.1:8080"
-		debug   = "want host:port with a port from 0 to 65535, such as 127.0.0.1:9090, or unix:/path"
+		debug   = "want host:port with a port from 0 to 65535, such as 127.0.0.1:6060, or unix:/path"
+		metrics = "want host:port with a port from 0 to 65535, such as :9090"
 		url     = "want a URL such as https://10.0.0.7:5555, without credentials"
 		folder  = "want a folder that exists"
 		gone    = " (no such file or directory)"
@@ -84,8 +87,16 @@ func TestFlagsAreChecked(t *testing.T) {
 		{[]string{"-limit", "paths-per-ingress=x"}, []string{`-limit "paths-per-ingress=x": paths-per-ingress: "x" is not a number above 0`}},
 		{[]string{"-limit", "path-per-ingress=9"}, []string{`-limit "path-per-ingress=9": there is no limit "path-per-ingress": did you mean paths-per-ingress? -h lists all`}},
 		{[]string{"-limit", "x=9"}, []string{`-limit "x=9": there is no limit "x": want name=number; -h lists all`}},
-		{[]string{"-debug-addr", "0.0.0.0:9090"}, []string{`-debug-addr "0.0.0.0:9090": want -debug-token-file, as it is not loopback`}},
-		{[]string{"-debug-addr", ":9090"}, []string{`-debug-addr ":9090": want -debug-token-file, as it is not loopback`}},
+		{[]string{"-debug-addr", "0.0.0.0:6060"}, []string{`-debug-addr "0.0.0.0:6060": want -debug-token-file, as it is not loopback; for Prometheus and probes there is -metrics-addr`}},
+		{[]string{"-debug-addr", ":6060"}, []string{`-debug-addr ":6060": want -debug-token-file, as it is not loopback; for Prometheus and probes there is -metrics-addr`}},
+		{[]string{"-metrics-addr", "9090"}, []string{`-metrics-addr "9090": ` + metrics}},
+		{[]string{"-metrics-addr", "unix:/run/x.sock"}, []string{`-metrics-addr "unix:/run/x.sock": ` + metrics}},
+		{[]string{"-metrics-addr", ":8080"}, []string{`-metrics-addr ":8080": want another address than -http-addr ":8080", which has the same`}},
+		{[]string{"-https-addr", ":9090"}, []string{`-metrics-addr ":9090": want another address than -https-addr ":9090", which has the same`}},
+		{[]string{"-debug-addr", "127.0.0.1:9090"}, []string{`-debug-addr "127.0.0.1:9090": want another address than -metrics-addr ":9090", which has the same`}},
+		{[]string{"-log-level", "loud"}, []string{`-log-level "loud": want debug, info, warn or error`}},
+		{[]string{"-log-format", ""}, []string{`-log-format "": ` + missing}},
+		{[]string{"-log-format", "xml"}, []string{`-log-format "xml": want text or json`}},
 		{[]string{"-debounce", "x", "-namespace", "X", "-maxconn", "-1"}, []string{`-debounce "x": want a duration, such as 1m30s`, "-maxconn -1: want 0 or more", `-namespace "X": ` + label}},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
@@ -104,9 +115,10 @@ func TestFlagsThatAreRight(t *testing.T) {
 		"-http-addr ipv4@:80,unix@/run/x.sock -https-addr /run/y.sock", "-http-addr :8000-8010", "-debug-addr localhost:9191", "-debug-addr unix:/run/x.sock",
 		"-endpoint http://a:5555/ -endpoint unix:///run/x.sock -debug-addr 127.0.0.1:8080", "-once=false", "-maxconn 0 -slots 0", "-lease a/b.c", "-credentials a/b.c -endpoint https://b",
 		"-endpoint http://haproxy_1:5555 -endpoint https://HAProxy-2/v3 -endpoint https://edge/haproxy/2/v3/ -endpoint https://haproxy.edge.svc.cluster.local.:5555 -debug-addr Node-1:9191",
+		"-metrics-addr=", "-metrics-addr 0.0.0.0:0 -debug-addr 127.0.0.1:0", "-metrics-addr 10.0.0.1:9090 -debug-addr 127.0.0.1:9090", "-log-level warn -log-format json",
 		"-pods app=haproxy,tier!=x -pod-namespace edge", "-manifests demo -demo", "-drift-interval 100000h",
 	} {
-		_, err := parseFlags(strings.Fields(args), &output{})
+		_, err := parseFlags(strings.Fields(args), command.NewLog(&output{}))
 		require.NoError(t, err, args)
 	}
 }

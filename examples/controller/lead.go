@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
@@ -54,17 +53,13 @@ func (h *handover) Settle(cfg *dataplane.Config, err error) (again bool) {
 	return again
 }
 
-// lead is one term as leader.
-func (c *controller) lead(ctx context.Context) {
-	eventbus.Publish(c.bus, reconcile.LeaderBecame{Identity: c.election.Identity()})
+// begin is the begin of a term as leader.
+func (c *controller) begin(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, syncTimeout)
 	previous, _ := c.deployed(bounded)
 	c.hosts.Remember(previous)
 	cancel()
 	c.handover.begin()
-	<-ctx.Done()
-	c.handover.end()
-	eventbus.Publish(c.bus, reconcile.LeaderLost{Identity: c.election.Identity()})
 }
 
 // deployed is what an instance has, nil for nothing. The error says that none can tell.

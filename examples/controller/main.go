@@ -6,74 +6,60 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
-
-	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
+func main() { command.Main(run) }
 
 // run returns the exit code: 0, 1 for an error, or 2 for a difference that
 // -once -dry-run found.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	stdout, stderr = observe.Printable(stdout), observe.Printable(stderr)
-	log := slog.New(slog.NewTextHandler(stderr, nil))
-	cfg, err := parseFlags(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
+	log, out := command.NewLog(stderr), observe.Printable(stdout)
+	cfg, err := parseFlags(args, log)
+	if err == nil {
+		err = act(ctx, cfg, log.Logger, out)
 	}
-	if err == nil && cfg.test != "" {
-		err = testTemplates(ctx, cfg, log, stdout)
-	} else if err == nil {
-		var c *controller
-		if c, err = newController(cfg, log, stdout); err == nil {
-			defer c.close()
-			if cfg.once {
-				var different bool
-				if different, err = c.once(ctx); err == nil && different {
-					return 2
-				}
-			} else {
-				err = c.run(ctx)
-			}
-		}
+	return command.ExitCode(log, err)
+}
+
+// act does what the flags say.
+func act(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) error {
+	if cfg.test != "" {
+		return testTemplates(ctx, cfg, log, out)
 	}
+	c, err := newController(cfg, log, out)
 	if err != nil {
-		fmt.Fprintln(stderr, "error:", err)
-		return 1
+		return err
 	}
-	return 0
+	defer c.close()
+	if cfg.once {
+		return c.once(ctx)
+	}
+	return c.run(ctx)
 }
 
 // controller is everything that runs, wired together.
@@ -108,13 +94,12 @@ type controller struct {
 	templates   *render.Templates              // see render.go
 	broken      atomic.Pointer[error]          // of templates; nil: they are in order
 	http        fetch.Store                    // what templates fetch
-	election    *k8swatch.Election             // nil: this process always leads
+	election    *command.Election              // nil: this process always leads
 	handover    *handover                      // of the election
 	loop        *reconcile.Loop
 
-	backends    []net.Listener          // of the demo
-	broadcaster record.EventBroadcaster // of Kubernetes Events, nil for a folder
-	recorder    record.EventRecorder
+	backends     []net.Listener // of the demo
+	stopRecorder func()         // of Kubernetes Events, nil for a folder
 }
 
 func newController(cfg *config, log *slog.Logger, out io.Writer) (*controller, error) {
@@ -130,8 +115,8 @@ func newController(cfg *config, log *slog.Logger, out io.Writer) (*controller, e
 
 // close removes what a run leaves.
 func (c *controller) close() {
-	if c.broadcaster != nil {
-		c.broadcaster.Shutdown()
+	if c.stopRecorder != nil {
+		c.stopRecorder()
 	}
 	for _, l := range c.backends {
 		l.Close()
@@ -180,9 +165,8 @@ func (c *controller) newElection() (err error) {
 		return nil
 	}
 	namespace, name, _ := strings.Cut(c.cfg.lease, "/")
-	c.election, err = k8swatch.NewElection(&k8swatch.ElectionOptions{
+	c.election, err = command.NewElection(c.bus, k8swatch.ElectionOptions{
 		Client: c.cluster.Clientset().CoordinationV1(), Namespace: namespace, Name: name, Logger: c.log,
-		OnLeader: func(id string) { eventbus.Publish(c.bus, reconcile.LeaderObserved{Identity: id}) },
 	})
 	return err
 }
@@ -223,75 +207,62 @@ func (c *controller) start(ctx context.Context) error {
 
 // run serves until ctx ends.
 func (c *controller) run(ctx context.Context) error {
-	observer, debug := c.newDebug()
+	p := &command.Process{Name: "controller", Flags: c.cfg.Flags, Bus: c.bus, Observer: c.newObserver()}
+	p.Watches, p.HAProxy, p.AtEnd = c.words()
 	c.printPlans()
-	c.bus.Start()
-	asked := ctx
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return c.sayStop(asked, ctx) })
-	g.Go(func() error { return c.watchers.Run(ctx) })
-	g.Go(func() error { return c.instances.Run(ctx) })
-	g.Go(func() error { return c.http.Run(ctx) })
-	g.Go(func() error { return observer.Run(ctx) })
-	g.Go(func() error { return c.followCertificates(ctx) })
-	if c.folder != nil {
-		g.Go(func() error { return c.folder.Run(ctx) })
-	}
+	c.watch(&p.Group)
+	p.Go("http resources", c.http.Run)
+	p.Go("certificates", c.followCertificates)
 	if c.local != nil {
-		g.Go(func() error { return c.local.Run(ctx) })
+		p.Go("HAProxy", c.local.Run)
 	}
 	if c.cfg.demo {
-		g.Go(func() error { return c.runDemo(ctx) })
+		p.Go("backends of the demo", c.runDemo)
 	}
 	if c.election != nil {
-		g.Go(func() error { return c.election.Run(ctx, c.lead) })
+		p.Go("election", func(ctx context.Context) error { return c.election.Run(ctx, c.begin, c.handover.end) })
 	}
-	if c.cfg.debugAddr != "" {
-		g.Go(func() error { return ofFlag("debug-addr", debug.Run(ctx)) })
-	}
-	g.Go(func() error {
+	p.Go("loop", func(ctx context.Context) error {
 		if err := c.start(ctx); err != nil {
 			return err
 		}
 		c.loop.Trigger("start")
 		return c.loop.Run(ctx)
 	})
-	err := g.Wait()
-	end, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if err := c.bus.Close(end); err != nil {
-		c.log.Warn("events not delivered", "error", err)
-	}
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
+	return p.Run(ctx)
 }
 
-// sayStop says at the end that it was asked for, and what becomes of HAProxy.
-func (c *controller) sayStop(asked, ctx context.Context) error {
-	<-ctx.Done()
-	what := "stopping: HAProxies behind Dataplane APIs serve on"
-	if c.local != nil {
-		what = "stopping: HAProxy is stopped with this controller"
+// words say what is watched, where HAProxy is, and what becomes of it at the end.
+func (c *controller) words() (watches, haproxy, atEnd string) {
+	watches = "manifests in " + c.cfg.manifests
+	if c.cluster != nil {
+		watches = fmt.Sprintf("namespace %s of %s", cmp.Or(c.cfg.namespace, "*"), c.cluster.RESTConfig().Host)
 	}
-	if asked.Err() != nil {
-		c.log.Info(what, "cause", context.Cause(asked))
+	switch {
+	case c.local != nil:
+		return watches, "on this host: " + c.local.Name(), "HAProxy is stopped with this controller"
+	case c.cfg.pods != "":
+		haproxy = fmt.Sprintf("pods %s of namespace %s", c.cfg.pods, c.cfg.podNamespace)
+	default:
+		haproxy = fmt.Sprintf("behind %d Dataplane APIs", len(c.cfg.endpoints))
 	}
-	return nil
+	return watches, haproxy, "HAProxies behind Dataplane APIs serve on"
+}
+
+// watch adds what tells of resources.
+func (c *controller) watch(g *command.Group) {
+	g.Go("watches", c.watchers.Run)
+	g.Go("watches of instances", c.instances.Run)
+	if c.folder != nil {
+		g.Go("manifests", c.folder.Run)
+	}
 }
 
 // once is a preflight with -dry-run, and a single deployment without.
-func (c *controller) once(ctx context.Context) (different bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return c.watchers.Run(ctx) })
-	g.Go(func() error { return c.instances.Run(ctx) })
-	if c.folder != nil {
-		g.Go(func() error { return c.folder.Run(ctx) })
-	}
-	g.Go(func() error {
-		defer cancel()
+func (c *controller) once(ctx context.Context) error {
+	g := &command.Group{Log: c.log}
+	c.watch(g)
+	return g.Until(ctx, func(ctx context.Context) error {
 		if err := c.start(ctx); err != nil {
 			return err
 		}
@@ -300,29 +271,6 @@ func (c *controller) once(ctx context.Context) (different bool, err error) {
 				return err
 			}
 		}
-		act := c.loop.Once
-		if c.cfg.dryRun {
-			act = c.loop.Preview
-		}
-		outcomes, err := act(ctx)
-		for _, o := range outcomes {
-			if o.Plan != nil {
-				fmt.Fprintf(c.out, "%s:\n%s", o.Instance, o.Plan)
-				different = different || c.cfg.dryRun && !o.Plan.Empty()
-			}
-		}
-		for _, refused := range c.loop.State().Refused {
-			if refused.Warning {
-				c.log.Warn(refused.String())
-				continue
-			}
-			err = errors.Join(err, errors.New(refused.String()))
-		}
-		for _, quarantined := range c.loop.State().Quarantined {
-			err = errors.Join(err, fmt.Errorf("in quarantine: %s", quarantined))
-		}
-		return err
+		return command.Once(ctx, c.loop, c.cfg.dryRun, c.out, c.log)
 	})
-	err = g.Wait() // different is known from here on
-	return different, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 	"github.com/hapticsdk/haptic/validate"
@@ -131,8 +132,8 @@ func (c *controller) newLoop() error {
 		c.handover = &handover{Templates: c.templates, election: c.election}
 		opts.Leader, opts.Renderer = c.handover, c.handover
 	}
-	if c.newRecorder(); c.recorder != nil {
-		opts.Recorder = c.recorder
+	if c.cluster != nil && !c.cfg.dryRun {
+		opts.Recorder, c.stopRecorder = command.NewRecorder(c.cluster, "haptic", c.log)
 	}
 	if c.local != nil {
 		opts.Targets = []reconcile.Target{c.local}

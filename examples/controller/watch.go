@@ -18,6 +18,7 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
@@ -33,7 +34,7 @@ func (c *controller) newWatchers() (err error) {
 			opts.LastGood = filepath.Join(c.cfg.local, "manifests")
 		}
 		c.folder, err = k8swatch.NewFolder(c.cfg.manifests, opts)
-		err = ofFlag("manifests", err)
+		err = command.OfFlag("manifests", err)
 		source = c.folder
 	} else {
 		c.cluster, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.cfg.kubeconfig})

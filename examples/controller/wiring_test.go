@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
@@ -41,7 +42,7 @@ users: [{name: u, user: {}}]}
 // TestKubeconfigList: the variable may name several files, which are merged.
 func TestKubeconfigList(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/does/not/exist:/neither")
-	cfg, err := parseFlags(nil, io.Discard)
+	cfg, err := parseFlags(nil, command.NewLog(io.Discard))
 	if err != nil || cfg.kubeconfig != "" {
 		t.Errorf("%+v, %v", cfg, err)
 	}
@@ -77,7 +78,7 @@ func TestEndpointsByHTTPS(t *testing.T) {
 		}
 	}
 	for _, flags := range []string{"-endpoint-ca x", "-pods app=haproxy -pod-namespace edge -pod-scheme ftp", "-pod-namespace edge"} {
-		if _, err := parseFlags(strings.Fields(flags), io.Discard); err == nil {
+		if _, err := parseFlags(strings.Fields(flags), command.NewLog(io.Discard)); err == nil {
 			t.Errorf("%s: accepted", flags)
 		}
 	}
@@ -98,7 +99,7 @@ func TestPodsNeedANamespace(t *testing.T) {
 			continue // the tests run in a pod themselves
 		}
 		t.Setenv("POD_NAMESPACE", c.own)
-		cfg, err := parseFlags(strings.Fields(c.flags), io.Discard)
+		cfg, err := parseFlags(strings.Fields(c.flags), command.NewLog(io.Discard))
 		if c.wrong != "" {
 			if err == nil || !strings.Contains(err.Error(), c.wrong) {
 				t.Errorf("%s: %v", c.flags, err)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hapticsdk/haptic/reconcile/command"
 )
 
 // TestFlagsAreChecked: each wrong flag is one line that names the flag, the value and the
@@ -19,33 +21,38 @@ func TestFlagsAreChecked(t *testing.T) {
 	const (
 		missing = ": a value is missing: give one, or leave the flag out"
 		address = ": want address:port with a port from 1 to 65535, such as :8080 or 127.0.0.1:8080"
-		debug   = ": want host:port with a port from 0 to 65535, such as 127.0.0.1:9090, or unix:/path"
+		debug   = ": want host:port with a port from 0 to 65535, such as 127.0.0.1:6060, or unix:/path"
 		label   = ": want the name of a namespace: a-z, 0-9 and -, 63 characters at most"
 	)
 	for want, args := range map[string][]string{
-		"-settings is required, and nothing else than flags; -h lists them":    {"-test"},
-		"flag provided but not defined: -nonsense; -h lists all flags":         {"-nonsense"},
-		`invalid boolean value "x" for -test: parse error; -h lists all flags`: {"-test=x"},
-		`-settings ""` + missing:                                           {"-settings", ""},
-		`-local ""` + missing:                                              {"-local="},
-		`-manifests "/no/such": want a folder that exists`:                 {"-manifests", "/no/such"},
-		`-local "` + file + `": want a folder, and this is a file`:         {"-local", file},
-		`-kubeconfig "/no/such": want a file that exists`:                  {"-kubeconfig", "/no/such"},
-		`-namespace "NO SUCH"` + label:                                     {"-namespace", "NO SUCH"},
-		`-http-addr "8080"` + address:                                      {"-http-addr", "8080"},
-		`-http-addr ":0"` + address:                                        {"-http-addr", ":0"},
-		`-debug-addr "9090"` + debug:                                       {"-debug-addr", "9090"},
-		`-debug-addr "unix:x"` + debug:                                     {"-debug-addr", "unix:x"},
-		`-endpoint-socket "x": want a path that begins with /`:             {"-endpoint-socket", "x"},
-		"-http-addr \"x\"" + address + "\nerror: -namespace \"X\"" + label: {"-namespace", "X", "-http-addr", "x"},
+		"-settings is required, and nothing else than flags; -h lists them":                       {"-test"},
+		"flag provided but not defined: -nonsense; -h lists all flags":                            {"-nonsense"},
+		`-test "x": want true or false`:                                                           {"-test=x"},
+		`-settings ""` + missing:                                                                  {"-settings", ""},
+		`-local ""` + missing:                                                                     {"-local="},
+		`-manifests "/no/such": want a folder that exists (no such file or directory)`:            {"-manifests", "/no/such"},
+		`-local "` + file + `": want a folder, and this is a file`:                                {"-local", file},
+		`-kubeconfig "/no/such": want a file that exists (no such file or directory)`:             {"-kubeconfig", "/no/such"},
+		`-namespace "NO SUCH"` + label:                                                            {"-namespace", "NO SUCH"},
+		`-http-addr "8080"` + address:                                                             {"-http-addr", "8080"},
+		`-http-addr ":0"` + address:                                                               {"-http-addr", ":0"},
+		`-debug-addr "9090"` + debug:                                                              {"-debug-addr", "9090"},
+		`-debug-addr "unix:x"` + debug:                                                            {"-debug-addr", "unix:x"},
+		`-metrics-addr "9090": want host:port with a port from 0 to 65535, such as :9090`:         {"-metrics-addr", "9090"},
+		`-metrics-addr ":8080": want another address than -http-addr ":8080", which has the same`: {"-metrics-addr", ":8080", "-local", "x"},
+		`-debug-addr ":6060": want -debug-token-file, as it is not loopback; for Prometheus and probes there is -metrics-addr`: {"-debug-addr", ":6060"},
+		`-log-level "loud": want debug, info, warn or error`:                                                                   {"-log-level", "loud"},
+		`-log-format "xml": want text or json`:                                                                                 {"-log-format", "xml"},
+		`-endpoint-socket "x": want a path that begins with /`:                                                                 {"-endpoint-socket", "x"},
+		"-namespace \"X\"" + label + "\nerror: -http-addr \"x\"" + address:                                                     {"-namespace", "X", "-http-addr", "x"},
 	} {
 		var stderr strings.Builder
-		if _, err := parseFlags(args, &stderr); err == nil || err.Error() != want || stderr.Len() > 0 {
+		if _, err := parseFlags(args, command.NewLog(&stderr)); err == nil || err.Error() != want || stderr.Len() > 0 {
 			t.Errorf("got %v, want %s; printed %s", err, want, stderr.String())
 		}
 	}
 	var stderr strings.Builder
-	if _, err := parseFlags([]string{"-h"}, &stderr); !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr.String(), "-manifests folder") {
+	if _, err := parseFlags([]string{"-h"}, command.NewLog(&stderr)); !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr.String(), "-manifests folder") {
 		t.Errorf("%v: %s", err, stderr.String())
 	}
 }
@@ -53,7 +60,7 @@ func TestFlagsAreChecked(t *testing.T) {
 // TestFlagsThatAreRight: templates get what HAProxy can listen on.
 func TestFlagsThatAreRight(t *testing.T) {
 	for _, bind := range []string{":80", "*:80", "[::]:80", ":::80", "ipv4@:80", ":80,:81", ":8000-8010", "unix@/run/x.sock", "/run/x.sock", "fd@3"} {
-		if _, err := parseFlags([]string{"-settings", "x", "-test", "-http-addr", bind}, &strings.Builder{}); err != nil {
+		if _, err := parseFlags([]string{"-settings", "x", "-test", "-http-addr", bind}, command.NewLog(&strings.Builder{})); err != nil {
 			t.Error(err)
 		}
 	}

@@ -18,74 +18,60 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
+	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 	"github.com/hapticsdk/haptic/validate"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	stderr := observe.Printable(os.Stderr)
-	err := run(ctx, os.Args[1:], observe.Printable(os.Stdout), stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(stderr, "error:", err)
-		os.Exit(1)
+func main() { command.Main(run) }
+
+// run returns the exit code: 0, or 1 for an error.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	log, out := command.NewLog(stderr), observe.Printable(stdout)
+	cfg, err := parseFlags(args, log)
+	if err == nil {
+		err = act(ctx, cfg, log, out)
 	}
+	return command.ExitCode(log, err)
 }
 
-// controller is everything that runs, wired together.
-type controller struct {
-	*config
-	log      *slog.Logger
-	level    *slog.LevelVar
-	bus      *eventbus.Bus
-	source   k8swatch.Source
-	folder   *k8swatch.Folder // nil: a cluster
-	local    *dataplane.Local // nil: Dataplane APIs
-	election *k8swatch.Election
-	live     *settings.Live
-	loop     *reconcile.Loop
-}
-
-// run serves until ctx ends.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	cfg, err := parseFlags(args, stderr)
-	if err != nil {
-		return err
-	}
-	c := &controller{config: cfg, level: &slog.LevelVar{}, bus: eventbus.New(nil)}
-	c.log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: c.level}))
+// act does what the flags say.
+func act(ctx context.Context, cfg *config, log *command.Log, out io.Writer) error {
+	c := &controller{config: cfg, log: log, bus: eventbus.New(nil)}
 	if c.test {
-		return c.runCases(ctx, stdout)
+		return c.runCases(ctx, out)
 	}
 	for _, step := range []func() error{c.newSource, c.newLive, c.newLoop} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	if err := c.serve(ctx); !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
+	return c.serve(ctx)
+}
+
+// controller is everything that runs, wired together.
+type controller struct {
+	*config
+	log      *command.Log
+	bus      *eventbus.Bus
+	source   k8swatch.Source
+	folder   *k8swatch.Folder // nil: a cluster
+	local    *dataplane.Local // nil: Dataplane APIs
+	election *command.Election
+	live     *settings.Live
+	loop     *reconcile.Loop
 }
 
 // newSource says where resources come from.
@@ -105,9 +91,8 @@ func (c *controller) newSource() (err error) {
 	}
 	c.source = cluster
 	if c.leaderElect {
-		c.election, err = k8swatch.NewElection(&k8swatch.ElectionOptions{Client: cluster.Clientset().CoordinationV1(),
-			Namespace: c.namespace, Name: "haptic-settings", Logger: c.log,
-			OnLeader: func(id string) { eventbus.Publish(c.bus, reconcile.LeaderObserved{Identity: id}) }})
+		c.election, err = command.NewElection(c.bus, k8swatch.ElectionOptions{Client: cluster.Clientset().CoordinationV1(),
+			Namespace: c.namespace, Name: "haptic-settings", Logger: c.log.Logger})
 	}
 	return err
 }
@@ -127,14 +112,17 @@ func validator(layout dataplane.Layout) reconcile.Validator {
 
 func (c *controller) newLive() (err error) {
 	if c.config.local != "" {
-		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: c.config.local, Logger: c.log,
+		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: c.config.local, Logger: c.log.Logger,
 			OnProcess: func(e dataplane.ProcessEvent) { eventbus.Publish(c.bus, reconcile.OfProcess(c.local.Name(), e)) }}); err != nil {
 			return err
 		}
 	}
 	c.live, err = settings.NewLive(settings.LiveOptions{
-		Source: c.source, Bus: c.bus, Logger: c.log, Program: c.program(), Validator: validator,
-		OnApply: func(p *settings.Program) { _ = c.level.UnmarshalText([]byte(p.Settings().Logging.Level)) }, // checked before
+		Source: c.source, Bus: c.bus, Logger: c.log.Logger, Program: c.program(), Validator: validator,
+		OnApply: func(p *settings.Program) {
+			logging := p.Settings().Logging
+			c.log.Follow(logging.Level, logging.Format)
+		},
 	})
 	return err
 }
@@ -151,44 +139,37 @@ func (c *controller) newLoop() (err error) {
 	return err
 }
 
-// sayStop says at the end that it was asked for, and what becomes of HAProxy.
-func (c *controller) sayStop(asked, ctx context.Context) error {
-	<-ctx.Done()
-	what := "stopping: HAProxies behind Dataplane APIs serve on"
-	if c.local != nil {
-		what = "stopping: HAProxy is stopped with this controller"
-	}
-	if asked.Err() != nil {
-		c.log.Info(what, "cause", context.Cause(asked))
-	}
-	return nil
-}
-
 // serve runs everything until ctx ends, or something fails.
 func (c *controller) serve(ctx context.Context) error {
-	observer := observe.New(c.bus, observe.Subject{Loop: c.loop, Settings: c.live.State}, c.log)
-	if c.local != nil {
-		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it
-		observer.Health.Check("haproxy-master", observe.Reported, c.local.MasterAnswers)
-	}
-	if c.folder != nil {
-		observer.Health.Check("manifests", observe.Reported, func() error { return errors.Join(c.folder.Errors()...) })
-	}
-	debug := observer.Server()
-	debug.Addr, debug.Token, debug.Logger = c.debugAddr, c.debugToken, c.log
+	observer := observe.New(c.bus, observe.Subject{Loop: c.loop, Settings: c.live.State}, c.log.Logger)
+	p := &command.Process{Name: "controller", Flags: c.Flags, Bus: c.bus, Observer: observer}
+	p.Watches = "what the settings in " + c.settings + " say"
+	p.HAProxy, p.AtEnd = "pods that the settings select", "HAProxies behind Dataplane APIs serve on"
 	deployed := false // by a process before this one
 	if c.local != nil {
+		p.HAProxy, p.AtEnd = "on this host: "+c.local.Name(), "HAProxy is stopped with this controller"
+		p.Go("HAProxy", c.local.Run)
+		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it
+		observer.Health.Check("haproxy-master", observe.Reported, c.local.MasterAnswers)
 		if previous, err := c.local.Current(ctx); err == nil {
 			c.live.SetPrevious(previous)
 			deployed = previous != nil
 		}
+	} else {
+		p.Go("watches of instances", c.live.FollowPods)
 	}
-	c.bus.Start()
-	asked := ctx
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return c.sayStop(asked, ctx) })
-	g.Go(func() error { return c.live.Run(ctx) })
-	g.Go(func() error {
+	if c.folder != nil {
+		p.Go("manifests", c.folder.Run)
+		observer.Health.Check("manifests", observe.Reported, func() error { return errors.Join(c.folder.Errors()...) })
+	}
+	if c.election != nil {
+		p.Go("election", func(ctx context.Context) error {
+			return c.election.Run(ctx, func(context.Context) { c.loop.LeadershipChanged() }, nil)
+		})
+	}
+	p.Go("watches", c.live.Run)
+	p.Go("settings", c.follow)
+	p.Go("loop", func(ctx context.Context) error {
 		if c.folder != nil && deployed {
 			if err := c.folder.WaitForKnown(ctx); err != nil {
 				return err
@@ -196,29 +177,7 @@ func (c *controller) serve(ctx context.Context) error {
 		}
 		return c.loop.Run(ctx)
 	})
-	g.Go(func() error { return c.follow(ctx) })
-	g.Go(func() error { return observer.Run(ctx) })
-	if c.local != nil {
-		g.Go(func() error { return c.local.Run(ctx) })
-	} else {
-		g.Go(func() error { return c.live.FollowPods(ctx) })
-	}
-	if c.folder != nil {
-		g.Go(func() error { return c.folder.Run(ctx) })
-	}
-	if c.election != nil {
-		g.Go(func() error { return c.election.Run(ctx, c.lead) })
-	}
-	if c.debugAddr != "" {
-		g.Go(func() error { return debug.Run(ctx) })
-	}
-	err := g.Wait()
-	end, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if err := c.bus.Close(end); err != nil {
-		c.log.Warn("events not delivered", "error", err)
-	}
-	return err
+	return p.Run(ctx)
 }
 
 // follow applies the settings, now and whenever they change.
@@ -228,14 +187,6 @@ func (c *controller) follow(ctx context.Context) error {
 		return c.live.FollowConfigMap(ctx, namespace, name)
 	}
 	return c.live.FollowFile(ctx, c.settings)
-}
-
-// lead is one term as leader.
-func (c *controller) lead(ctx context.Context) {
-	eventbus.Publish(c.bus, reconcile.LeaderBecame{Identity: c.election.Identity()})
-	c.loop.LeadershipChanged()
-	<-ctx.Done()
-	eventbus.Publish(c.bus, reconcile.LeaderLost{Identity: c.election.Identity()})
 }
 
 // runCases is -test.

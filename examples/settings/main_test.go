@@ -41,17 +41,17 @@ func TestExampleCompiles(t *testing.T) {
 func TestExampleCases(t *testing.T) {
 	needHAProxy(t)
 	var out strings.Builder
-	require.NoError(t, run(t.Context(), []string{"-settings", "testdata/settings.yaml", "-test"}, &out, io.Discard))
+	require.Zero(t, run(t.Context(), []string{"-settings", "testdata/settings.yaml", "-test"}, &out, io.Discard))
 	require.Contains(t, out.String(), "1 cases: 1 passed, 0 failed")
 	out.Reset()
-	require.NoError(t, run(t.Context(), []string{"-settings", "testdata/routes.yaml", "-test"}, &out, io.Discard), out.String())
+	require.Zero(t, run(t.Context(), []string{"-settings", "testdata/routes.yaml", "-test"}, &out, io.Discard), out.String())
 	require.Contains(t, out.String(), "1 cases: 1 passed, 0 failed")
 	data, err := os.ReadFile("testdata/settings.yaml")
 	require.NoError(t, err)
 	broken := filepath.Join(t.TempDir(), "settings.yaml")
 	require.NoError(t, os.WriteFile(broken, []byte(strings.Replace(string(data), "lower(rule.Host)", "rule.Host", 1)), 0o600))
 	out.Reset()
-	require.Error(t, run(t.Context(), []string{"-settings", broken, "-test"}, &out, io.Discard))
+	require.Equal(t, 1, run(t.Context(), []string{"-settings", broken, "-test"}, &out, io.Discard))
 	require.Contains(t, out.String(), "no match in map:routes.map")
 }
 
@@ -166,14 +166,14 @@ func (s *stage) run(settingsFlag string) {
 		s.local = filepath.Join(dir, "haproxy")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
+	done := make(chan int, 1)
 	args := []string{"-settings", settingsFlag, "-manifests", s.manifests, "-local", s.local,
-		"-http-addr", s.address, "-debug-addr", ""}
+		"-http-addr", s.address, "-debug-addr", "", "-metrics-addr", ""}
 	go func() { done <- run(ctx, args, io.Discard, &s.log) }()
 	s.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("%v", err)
+		if code := <-done; code != 0 {
+			t.Errorf("exit code %d", code)
 		}
 		if t.Failed() {
 			t.Log(s.log.String())

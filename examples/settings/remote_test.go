@@ -19,6 +19,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
+	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
@@ -73,13 +74,13 @@ func TestRemote(t *testing.T) {
 	s.write(filepath.Join(s.manifests, "evil.yaml"), fmt.Sprintf(podText, "evil", 66))
 	s.write(filepath.Join(s.manifests, "shop.yaml"), shop("shop.test", "192.0.2.1:80"))
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
+	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, []string{"-settings", s.settings, "-manifests", s.manifests, "-namespace", "edge", "-debug-addr", ""}, io.Discard, &s.log)
+		done <- run(ctx, []string{"-settings", s.settings, "-manifests", s.manifests, "-namespace", "edge", "-debug-addr", "", "-metrics-addr", ""}, io.Discard, &s.log)
 	}()
 	defer func() {
 		cancel()
-		require.NoError(t, <-done)
+		require.Zero(t, <-done)
 		require.NotContains(t, s.log.String(), "c4nary")
 	}()
 	s.until("the report of missing credentials", func() bool {
@@ -115,13 +116,13 @@ func TestNamespace(t *testing.T) {
 		t.Skip("in a pod it is known")
 	}
 	t.Setenv("POD_NAMESPACE", "")
-	_, err := parseFlags([]string{"-settings", "s.yaml"}, io.Discard)
+	_, err := parseFlags([]string{"-settings", "s.yaml"}, command.NewLog(io.Discard))
 	require.ErrorContains(t, err, "-namespace is required without -local: POD_NAMESPACE is not set")
-	c, err := parseFlags([]string{"-settings", "s.yaml", "-local", "dir"}, io.Discard)
+	c, err := parseFlags([]string{"-settings", "s.yaml", "-local", "dir"}, command.NewLog(io.Discard))
 	require.NoError(t, err)
 	require.Equal(t, "default", c.namespace)
 	t.Setenv("POD_NAMESPACE", "edge")
-	c, err = parseFlags([]string{"-settings", "s.yaml"}, io.Discard)
+	c, err = parseFlags([]string{"-settings", "s.yaml"}, command.NewLog(io.Discard))
 	require.NoError(t, err)
 	require.Equal(t, "edge", c.namespace)
 }

@@ -68,7 +68,7 @@ func startController(t testing.TB, o options) *controller {
 		http: o.addr + ":8080", https: o.addr + ":8443", debug: fmt.Sprintf("127.0.0.1:%d", o.debugPort),
 	}
 	args := []string{"-kubeconfig", env.cluster.kubeconfig,
-		"-http-addr", c.http, "-https-addr", c.https, "-debug-addr", c.debug, "-debug-token-file", debugTokenFile(t)}
+		"-http-addr", c.http, "-https-addr", c.https, "-metrics-addr", "", "-debug-addr", c.debug, "-debug-token-file", debugTokenFile(t)}
 	if len(o.endpoints) == 0 && !slices.Contains(o.args, "-pods") {
 		args = append(args, "-local", c.state)
 	}

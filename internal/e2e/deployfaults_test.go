@@ -181,7 +181,7 @@ func TestDebugServerIsNotOpen(t *testing.T) {
 	k := newKube(t)
 	const page = "/debug/vars/state"
 	open, err := startProcess("controller", nil, env.controller, "-kubeconfig", env.cluster.kubeconfig, "-namespace", k.ns,
-		"-local", shortDir(t), "-debug-addr", subnet+"2:9191")
+		"-local", shortDir(t), "-metrics-addr", "", "-debug-addr", subnet+"2:9191")
 	k.must(err)
 	t.Cleanup(func() { _, _ = open.terminate(syscall.SIGINT, patience) })
 	eventually(t, "it does not start", func() error {

@@ -57,6 +57,7 @@ func runFlags(t *testing.T, b *board, g *group) {
 		{name: "a flag that there is not", flags: []string{"-htp-addr", ":80"}, says: []string{"-htp-addr"}},
 		{name: "a limit that there is not", flags: []string{"-limit", "path=5"}, says: []string{"-limit", "path"}},
 		{name: "the debug address is taken", flags: []string{"-debug-addr", subnet + "219:9090", "-debug-token-file", file("token", "canary-debug-token")}, says: []string{"-debug-addr", subnet + "219:9090", "in use"}},
+		{name: "the metrics address is taken", flags: []string{"-metrics-addr", subnet + "219:9090"}, says: []string{"-metrics-addr", subnet + "219:9090", "in use"}},
 		{name: "the folder of another controller", flags: []string{"-local", first.state}, says: []string{first.state}},
 	} {
 		t.Run(w.name, func(t *testing.T) { w.start(t, b, g, dir) })
@@ -70,7 +71,7 @@ func (w *wrongStart) start(t *testing.T, b *board, g *group, manifests string) {
 	defer b.add(t, r, m)
 	args := []string{}
 	for flag, value := range map[string]string{"-manifests": manifests, "-http-addr": subnet + "219:8080",
-		"-https-addr": subnet + "219:8443", "-debug-addr": "127.0.0.1:9119", "-local": shortDir(t)} {
+		"-https-addr": subnet + "219:8443", "-metrics-addr": "", "-debug-addr": "127.0.0.1:9119", "-local": shortDir(t)} {
 		if !strings.Contains(w.during, flag) {
 			args = append(args, flag, value)
 		}

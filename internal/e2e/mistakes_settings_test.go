@@ -28,7 +28,7 @@ func runSettings(t *testing.T, b *board, g *group) {
 	}
 	c.again = func() (err error) {
 		c.process, err = startProcess("settings", nil, binary, "-settings", settings, "-manifests", f.dir, "-local", c.state,
-			"-http-addr", c.http, "-debug-addr", c.debug, "-debug-token-file", debugTokenFile(t))
+			"-http-addr", c.http, "-metrics-addr", "", "-debug-addr", c.debug, "-debug-token-file", debugTokenFile(t))
 		return err
 	}
 	if err := c.again(); err != nil {

@@ -32,7 +32,7 @@ func startSettings(t *testing.T) *settingsStage {
 	address := subnet + "2:8080"
 	s.visit = newVisitor("http", address, noTLS())
 	s.process, err = startProcess("settings", nil, env.settings, "-kubeconfig", env.cluster.kubeconfig,
-		"-settings", "configmap:"+s.ns+"/settings", "-local", shortDir(t), "-http-addr", address, "-debug-addr", "")
+		"-settings", "configmap:"+s.ns+"/settings", "-local", shortDir(t), "-http-addr", address, "-metrics-addr", "", "-debug-addr", "")
 	s.must(err)
 	t.Cleanup(func() {
 		if _, err := s.terminate(syscall.SIGINT, patience); err != nil {

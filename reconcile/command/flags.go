@@ -5,8 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
@@ -94,6 +99,42 @@ func (f *Flags) Check(name string, ok bool, want string) {
 		}
 	}
 	f.Wrong(fmt.Errorf("-%s %s: want %s", name, value, want))
+}
+
+// CheckFile is [Flags.Check] for the name of a file or a folder. It says why there is
+// none.
+func (f *Flags) CheckFile(name string, ok bool, want string) {
+	var why *fs.PathError
+	if _, err := os.Stat(f.value(name)); errors.As(err, &why) {
+		want += " (" + why.Err.Error() + ")"
+	}
+	f.Check(name, ok, want)
+}
+
+// CheckPaths checks flags whose values are absolute paths, which need not exist here.
+func (f *Flags) CheckPaths(names ...string) {
+	for _, name := range names {
+		f.Check(name, filepath.IsAbs(f.value(name)), "a path that begins with /")
+	}
+}
+
+// CheckNamespaces checks flags whose values are names of namespaces.
+func (f *Flags) CheckNamespaces(names ...string) {
+	for _, name := range names {
+		f.Check(name, len(validation.IsDNS1123Label(f.value(name))) == 0, "the name of a namespace: a-z, 0-9 and -, 63 characters at most")
+	}
+}
+
+// IsFolder reports whether there is a folder of this name.
+func IsFolder(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+// IsFile reports whether there is something of this name that is no folder.
+func IsFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && !info.IsDir()
 }
 
 // Wrong adds an error, which names the flag, such as one of two flags that do not fit

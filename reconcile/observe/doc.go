@@ -8,6 +8,7 @@
 //	observe.Trace(bus, provider) // where there is one
 //	bus.Start()
 //	go observer.Run(ctx) // the log says what a check finds
+//	go observer.MetricsServer().Run(ctx) // for Prometheus and the kubelet
 //	server := observer.Server()
 //	server.Addr = "unix:/run/haptic/debug.sock" // or a Token: see [Server]
 //	err = server.Run(ctx)
@@ -109,7 +110,8 @@
 // they need the token, or the unix socket. A port of loopback is no protection: every
 // user of the host can connect to it, and so can HAProxy, wherever a tenant has it route.
 // Without a token such a port answers /metrics, which tells names of instances and
-// kinds and counts, and probes, which say yes or no.
+// kinds and counts, and probes, which say yes or no. [Observer.MetricsServer] answers
+// these three to everybody, at any address, and has nothing else.
 //
 // # Secrets
 //

@@ -189,6 +189,22 @@ func ExampleObserver_Server() {
 	// Output: "v1"
 }
 
+// Prometheus and the kubelet ask by the address of the pod, and have no token.
+func ExampleObserver_MetricsServer() {
+	observer := observe.New(eventbus.New(nil), observe.Subject{}, slog.New(slog.DiscardHandler))
+	observer.Health.Check("import", observe.ReadyToServe, func() error { return errors.New("no data yet") })
+	server := observer.MetricsServer() // and server.Run(ctx)
+	for _, path := range []string{"/metrics", "/readyz?verbose", "/debug/vars/"} {
+		w := httptest.NewRecorder()
+		server.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://10.0.0.7:9090"+path, nil))
+		fmt.Println(path, w.Code)
+	}
+	// Output:
+	// /metrics 200
+	// /readyz?verbose 503
+	// /debug/vars/ 404
+}
+
 func ExampleTrace() {
 	bus := eventbus.New(nil)
 	fmt.Println(observe.Trace(bus, nil) == nil) // without a provider nobody listens

@@ -1,0 +1,139 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/observe"
+)
+
+// output may be read while it is written.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// newProcess is one with these flags.
+func newProcess(t *testing.T, out io.Writer, args ...string) *command.Process {
+	log := command.NewLog(out)
+	flags := command.NewFlags("program", log)
+	require.NoError(t, flags.Parse(args))
+	require.NoError(t, flags.Err())
+	bus := eventbus.New(nil)
+	return &command.Process{Name: "controller", Flags: flags, Bus: bus, Observer: observe.New(bus, observe.Subject{Version: "v1.2.3"}, log.Logger),
+		Watches: "manifests in demo", HAProxy: "on this host", AtEnd: "HAProxy serves on"}
+}
+
+// TestStartAndEnd: the log says what starts, with the addresses that were found free,
+// and what ends.
+func TestStartAndEnd(t *testing.T) {
+	var out output
+	p := newProcess(t, &out, "-metrics-addr", "127.0.0.1:0", "-debug-addr", "")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	p.Go("part", func(ctx context.Context) error {
+		cancel(errors.New("it is enough"))
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	require.NoError(t, p.Run(ctx))
+	lines := strings.Split(out.String(), "\n")
+	require.Len(t, lines, 4)
+	require.Regexp(t, `level=INFO msg="controller starts" version=v1\.2\.3 watches="manifests in demo" haproxy="on this host" metrics=127\.0\.0\.1:[1-9]\d* debug=none$`, lines[0])
+	require.Contains(t, lines[1], `level=INFO msg="stopping: HAProxy serves on" cause="it is enough"`)
+	require.Contains(t, lines[2], `level=INFO msg="controller has ended" after=`)
+}
+
+// TestPartFails: it ends all others, and its error is told at once and returned.
+func TestPartFails(t *testing.T) {
+	var out output
+	p := newProcess(t, &out, "-metrics-addr", "", "-debug-addr", "")
+	p.Go("fails", func(context.Context) error { return errors.New("no disk") })
+	p.Go("waits", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	require.EqualError(t, p.Run(t.Context()), "no disk")
+	require.Contains(t, out.String(), `level=ERROR msg="stopping: HAProxy serves on" error="no disk"`)
+}
+
+// TestTakenAddress: the error names the flag, and nothing has begun.
+func TestTakenAddress(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	at := taken.Addr().String()
+	for flag, args := range map[string][]string{
+		"-metrics-addr: metrics server": {"-metrics-addr", at, "-debug-addr", ""},
+		"-debug-addr: debug server":     {"-debug-addr", at, "-metrics-addr", "127.0.0.1:0"}, // the other one is closed: goleak
+	} {
+		var out output
+		p := newProcess(t, &out, args...)
+		p.Go("HAProxy", func(context.Context) error { t.Error("it began"); return nil })
+		err := p.Run(t.Context())
+		require.EqualError(t, err, flag+": listen tcp "+at+": bind: address already in use")
+		require.Empty(t, out.String())
+		require.NoError(t, p.Bus.Close(t.Context()))
+	}
+}
+
+// TestEndWaits: the parts that have not ended are named, in the order in which they
+// were added, after 1, 2 and 4 seconds.
+func TestEndWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out output
+		g := command.Group{Log: command.NewLog(&out).Logger}
+		ctx, cancel := context.WithCancel(t.Context())
+		for name, wait := range map[string]time.Duration{"at once": 0, "HAProxy": 5 * time.Second} {
+			g.Go(name, func(ctx context.Context) error {
+				<-ctx.Done()
+				time.Sleep(wait)
+				return ctx.Err()
+			})
+		}
+		g.Go("loop", func(ctx context.Context) error { <-ctx.Done(); time.Sleep(2 * time.Second); return nil })
+		cancel()
+		began := time.Now()
+		require.NoError(t, g.Run(ctx))
+		require.Equal(t, 5*time.Second, time.Since(began))
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		require.Len(t, lines, 2, out.String())
+		require.Contains(t, lines[0], `level=WARN msg="the end waits" for="HAProxy, loop" since=1s`)
+		require.Contains(t, lines[1], `for=HAProxy since=3s`)
+	})
+}
+
+// TestUntil: the parts end with the function, whose error counts; one that is
+// interrupted has not succeeded.
+func TestUntil(t *testing.T) {
+	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	g := command.Group{}
+	g.Go("watches", wait)
+	require.NoError(t, g.Until(t.Context(), func(context.Context) error { return nil }))
+	require.EqualError(t, g.Until(t.Context(), func(context.Context) error { return errors.New("refused") }), "refused")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, g.Until(ctx, wait), context.Canceled)
+	g.Go("fails", func(context.Context) error { return errors.New("no cluster") })
+	require.EqualError(t, g.Until(t.Context(), wait), "no cluster")
+}
