@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -70,8 +69,7 @@ type controller struct {
 	bus *eventbus.Bus
 
 	cluster   *k8swatch.Cluster // or folder, never both
-	folder    *k8swatch.Folder
-	waiting   atomic.Bool      // for manifests, while what is deployed stays
+	folder    *command.Manifests
 	fixtures  *k8swatch.Static // of a case, in place of both
 	watchers  *k8swatch.Group  // what a configuration is made of
 	instances *k8swatch.Group  // which instances there are
@@ -193,11 +191,9 @@ func (c *controller) start(ctx context.Context) error {
 	}
 	previous, err := c.deployed(ctx)
 	if some := previous != nil && (c.local != nil || len(previous.Files()) > 0); c.folder != nil && !c.cfg.once && (some || err != nil) {
-		c.waiting.Store(true)
 		if err := c.folder.WaitForKnown(ctx); err != nil {
 			return err
 		}
-		c.waiting.Store(false)
 	}
 	c.slots.Remember(previous) // endpoints keep the server that they had, and Secrets the certificate that was good
 	c.hosts.Remember(previous) // and namespaces their hosts
@@ -267,7 +263,7 @@ func (c *controller) once(ctx context.Context) error {
 			return err
 		}
 		if c.folder != nil {
-			if err := errors.Join(c.folder.Errors()...); err != nil {
+			if err := c.folder.Check(); err != nil {
 				return err
 			}
 		}

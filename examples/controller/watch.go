@@ -33,9 +33,8 @@ func (c *controller) newWatchers() (err error) {
 		if c.cfg.local != "" && !c.cfg.once {
 			opts.LastGood = filepath.Join(c.cfg.local, "manifests")
 		}
-		c.folder, err = k8swatch.NewFolder(c.cfg.manifests, opts)
-		err = command.OfFlag("manifests", err)
-		source = c.folder
+		folder, e := k8swatch.NewFolder(c.cfg.manifests, opts)
+		c.folder, source, err = &command.Manifests{Folder: folder}, folder, command.OfFlag("manifests", e)
 	} else {
 		c.cluster, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.cfg.kubeconfig})
 		source = c.cluster
@@ -69,15 +68,6 @@ func (c *controller) newWatchers() (err error) {
 		c.credentials = add(c.instances, corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: namespace, FieldSelector: "metadata.name=" + name})
 	}
 	return err
-}
-
-// manifests says what is wrong in the folder.
-func (c *controller) manifests() error {
-	errs := c.folder.Errors()
-	if c.waiting.Load() {
-		errs = append(errs, errors.New("all manifests: nothing is deployed until they are in order; what is deployed stays in use"))
-	}
-	return errors.Join(errs...)
 }
 
 // input reads all watched resources at one instant, for one render.
