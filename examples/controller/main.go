@@ -18,7 +18,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
@@ -174,15 +173,9 @@ func (c *controller) start(ctx context.Context) error {
 	if err := c.awaitTemplates(ctx); err != nil {
 		return err
 	}
-	begin := time.Now()
 	if err := c.await(ctx); err != nil {
 		return err
 	}
-	count := map[string]int{}
-	for resource, state := range c.watchers.States() {
-		count[resource.Resource] = state.Objects
-	}
-	eventbus.Publish(c.bus, reconcile.IndexSynchronized{Resources: count, Took: time.Since(begin)})
 	if err := c.discover(ctx, k8swatch.Changes{}); err != nil {
 		if c.cfg.once || c.credentials == nil {
 			return err

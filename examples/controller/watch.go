@@ -20,6 +20,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
+	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
@@ -43,7 +44,7 @@ func (c *controller) newWatchers() (err error) {
 		return err
 	}
 	// The loop holds back renders already: one hold is enough.
-	c.watchers = k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1, OnChange: c.changed, Logger: c.log})
+	c.watchers = observe.NewGroup(c.bus, &k8swatch.GroupOptions{Debounce: -1, OnChange: c.changed, Logger: c.log})
 	c.instances = k8swatch.NewGroup(&k8swatch.GroupOptions{OnChange: c.discover, Logger: c.log})
 	add := func(group *k8swatch.Group, resource schema.GroupVersionResource, opts k8swatch.Options) *k8swatch.Watcher {
 		opts.Logger = c.log

@@ -263,6 +263,9 @@ func (l *Live) swap(c *candidate, use, before *inUse, start time.Time) {
 	if l.opts.OnApply != nil {
 		l.opts.OnApply(use.program)
 	}
+	if before == nil || len(applied.Started) > 0 {
+		eventbus.Publish(l.opts.Bus, reconcile.IndexSynchronized{Resources: l.read(use).counts(), Took: use.synced})
+	}
 	eventbus.Publish(l.opts.Bus, applied)
 	signal(l.pods)
 	if loop != nil {
