@@ -18,6 +18,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/event"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/observe"
@@ -26,7 +27,7 @@ import (
 
 // reports are the events that say something of themselves.
 func reports() []event.Event {
-	return slices.Concat(reconcile.Events(), settings.Events(), fetch.Events(), observe.Events())
+	return slices.Concat(reconcile.Events(), settings.Events(), discover.Events(), fetch.Events(), observe.Events())
 }
 
 // Names are for ever, and one for each event; events that count the same metric do

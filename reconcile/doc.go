@@ -109,8 +109,8 @@
 //	config.validation.request     -: settings are checked by a call
 //	config.validation.response    -: settings are checked by a call
 //	config.published              -: settings.Applied, and InstanceDeployed for the configuration
-//	resource.index.updated        reconcile.ResourceIndexUpdated
-//	resource.sync.complete        -: all resources are in reconcile.IndexSynchronized
+//	resource.index.updated        -
+//	resource.sync.complete        -: k8swatch.State of each watch
 //	index.synchronized            reconcile.IndexSynchronized
 //	reconciliation.triggered      reconcile.ReconciliationTriggered
 //	reconciliation.started        reconcile.ReconciliationStarted
@@ -128,8 +128,8 @@
 //	instance.deployment.failed    reconcile.InstanceDeploymentFailed
 //	drift.prevention.triggered    reconcile.DriftPreventionTriggered: for one instance
 //	haproxy.pods.discovered       reconcile.InstancesChanged
-//	credentials.updated           settings.CredentialsUpdated
-//	credentials.invalid           settings.CredentialsInvalid
+//	credentials.updated           discover.CredentialsUpdated
+//	credentials.invalid           discover.CredentialsInvalid
 //	leader.became                 reconcile.LeaderBecame
 //	leader.lost                   reconcile.LeaderLost
 //	leader.observed               reconcile.LeaderObserved

@@ -91,6 +91,7 @@ func (w *worker) do(ctx context.Context, c call) Outcome {
 			return w.failed(ctx, c, nil, err, start)
 		}
 		w.ended(c, outcome{}, func(p *InstanceState, _ *instanceState, _ time.Time) {
+			w.loop.state.Reached = true
 			p.HAProxy, p.API, p.Unfit = "", is.API.String(), ""
 			if is.Version != (dataplane.Version{}) { // which would read as the oldest
 				p.HAProxy = is.Version.String()
@@ -201,6 +202,7 @@ func (w *worker) deployed(c call, result *dataplane.Result, start time.Time) {
 	w.ended(c, outcome{reloads: result.Reloads}, func(p *InstanceState, e *instanceState, now time.Time) {
 		done := InstanceDeployed{ID: c.want.id, Instance: c.instance, Result: result, Took: now.Sub(start), Failures: p.Failures}
 		p.Hash, p.Last = c.want.config.Hash(), result
+		w.loop.state.Reached = true
 		p.Error, p.Waits, p.Failures, p.RetryAt = "", "", 0, time.Time{}
 		if c.what != stepCheck || changed {
 			p.DeployedAt = now

@@ -20,6 +20,7 @@ type State struct {
 	Validated      string    `json:"validated"`      // hash of the newest validated configuration
 	ValidatedAt    time.Time `json:"validatedAt"`
 	Leading        bool      `json:"leading"`
+	Reached        bool      `json:"reached"`             // an instance answered once, and was fit to be deployed to; it may be gone
 	LastError      string    `json:"lastError,omitempty"` // of the newest reconciliation; empty if it did well
 	LastErrorAt    time.Time `json:"lastErrorAt,omitzero"`
 
@@ -47,7 +48,10 @@ type InstanceState struct {
 }
 
 // Ready reports whether there is a validated configuration and every instance
-// has it or, where this process does not lead, whether it could be deployed.
+// has one or, where this process does not lead, whether it could be deployed. At least
+// one instance must have been there: while all are gone that were, it stays ready. So a
+// loop without targets is never ready; a program that deploys by itself asks whether
+// Validated is set.
 func (s State) Ready() bool {
 	if s.Validated == "" {
 		return false
@@ -58,11 +62,11 @@ func (s State) Ready() bool {
 			continue
 		}
 		counts++
-		if s.Leading && e.Hash == "" {
+		if s.Leading && e.Hash == "" || !s.Leading && e.Error != "" {
 			return false
 		}
 	}
-	return counts > 0 || len(s.Instances) == 0
+	return counts > 0 || len(s.Instances) == 0 && s.Reached
 }
 
 // State returns one consistent snapshot of the loop.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
 // maxSlots is the longest step in which servers are counted.
@@ -34,7 +35,10 @@ func (c *config) checkValues() {
 	f.Check("maxconn", c.maxConn >= 0, "0 or more")
 	f.Check("slots", c.spareSlots >= 0 && c.spareSlots <= maxSlots, "a number from 0 to 10000")
 	f.Check("max-old-workers", c.maxOldWorkers >= 0, "0 or more")
-	f.CheckNamespaces("namespace", "pod-namespace")
+	f.CheckNamespaces("namespace")
+	if c.podNamespace != discover.AllNamespaces {
+		f.CheckNamespaces("pod-namespace")
+	}
 	f.Check("pods", isSelector(c.pods), "a label selector, such as app=haproxy")
 	f.Check("pod-scheme", c.podScheme == "http" || c.podScheme == "https", "http or https")
 	f.Check("lease", isObject(c.lease), "namespace/name")

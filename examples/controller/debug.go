@@ -1,15 +1,9 @@
 package main
 
 import (
-	"slices"
-	"strings"
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/k8swatch"
-	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
@@ -23,15 +17,15 @@ import (
 func (c *controller) newObserver() *observe.Observer {
 	subject := observe.Subject{
 		Loop: c.loop, Config: c.cfg.public, HTTP: c.http.Resources,
-		Watched: []func() map[schema.GroupVersionResource]k8swatch.State{c.watchers.States, c.instances.States},
+		Watched: []func() map[schema.GroupVersionResource]k8swatch.State{c.watchers.States},
 	}
-	if c.cfg.remote() {
-		subject.Credentials = c.credentialsInfo
+	if c.discovery != nil {
+		subject.Discovery = c.discovery
 	}
 	observer := observe.New(c.bus, subject, c.log)
 	observer.Metrics.MustRegister(c.expiryMetric())
 	if c.folder != nil {
-		observer.Health.Check("manifests", observe.Reported, c.folder.Check)
+		observer.Health.Check("manifests", observe.Reported, c.manifests)
 	}
 	if c.local != nil {
 		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it
@@ -41,33 +35,6 @@ func (c *controller) newObserver() *observe.Observer {
 		observer.Health.Check("templates", observe.ReadyToServe, c.templatesAreBroken)
 	}
 	return observer
-}
-
-// credentialsInfo says which credentials there are, and nothing of what they
-// are.
-func (c *controller) credentialsInfo() observe.CredentialsInfo {
-	if c.credentials == nil {
-		return observe.CredentialsInfo{Source: "environment"}
-	}
-	namespace, name, _ := strings.Cut(c.cfg.secret, "/")
-	info := observe.CredentialsInfo{Source: "Secret " + c.cfg.secret}
-	secret := k8swatch.Read[*corev1.Secret](c.credentials.Snapshot()).GetSingle(namespace, name)
-	if secret == nil {
-		info.Error = "it does not exist"
-		return info
-	}
-	info.ResourceVersion = secret.ResourceVersion
-	for key := range secret.Data {
-		info.Keys = append(info.Keys, key)
-	}
-	slices.Sort(info.Keys)
-	if _, err := discover.ParseCredentials(secret.Data); err != nil {
-		info.Error = err.Error()
-	}
-	if !secret.CreationTimestamp.IsZero() {
-		info.Age = time.Since(secret.CreationTimestamp.Time).Round(time.Second).String()
-	}
-	return info
 }
 
 // public is what the flags say, for people to see. URLs of Dataplane APIs may

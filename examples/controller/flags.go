@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"net/netip"
@@ -33,6 +34,7 @@ type config struct {
 	endpointCA     string
 	endpointName   string
 	secret         string
+	credentials    discover.Credentials // in place of secret
 	endpointBase   string
 	endpointSocket string
 
@@ -69,12 +71,12 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 		return nil
 	})
 	fs.StringVar(&c.pods, "pods", "", "label `selector` of HAProxy pods whose Dataplane API to deploy to")
-	fs.StringVar(&c.podNamespace, "pod-namespace", "", "the only `namespace` whose pods count: whoever may create pods there is given the password and all keys; empty: that of this process, by $POD_NAMESPACE or its service account")
+	fs.StringVar(&c.podNamespace, "pod-namespace", "", "the only `namespace` whose pods count, *: all; whoever may create pods there is given the password and all keys; empty: that of this process, by $POD_NAMESPACE or its service account")
 	fs.IntVar(&c.podPort, "pod-port", 5555, "port of the Dataplane API in those pods")
 	fs.StringVar(&c.podScheme, "pod-scheme", "https", "https or http, of the Dataplane API in those pods; with http, whoever is on the way reads the password and all keys")
 	fs.StringVar(&c.endpointCA, "endpoint-ca", "", "PEM `file` of the CAs that sign for Dataplane APIs with https; empty: those of the system")
 	fs.StringVar(&c.endpointName, "endpoint-server-name", "", "name that must stand in the certificates of those Dataplane APIs; empty: the host in the URL, or the address of the pod, which few certificates have")
-	fs.StringVar(&c.secret, "credentials", "", "Secret `[namespace/]name` with dataplane_username and so on, without a namespace in that of this process; empty: HAPTIC_DATAPLANE_USERNAME and so on in the environment")
+	fs.StringVar(&c.secret, "credentials", "", "Secret `[namespace/]name` with dataplane_username and so on, without a namespace in that of this process; empty: $HAPTIC_DATAPLANE_USERNAME and so on where they are set, or else the Secret $SECRET_NAME, or else haptic-credentials; with -manifests the environment only")
 	fs.StringVar(&c.endpointBase, "endpoint-base", "", "folder of haproxy.cfg where the Dataplane APIs run; empty: /etc/haproxy")
 	fs.StringVar(&c.endpointSocket, "endpoint-socket", "/var/run/haproxy/admin.sock", "runtime socket that HAProxy opens there")
 	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only while holding a Lease")
@@ -116,13 +118,6 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 }
 
 func (c *config) check(rest []string) error {
-	if c.secret != "" && !strings.Contains(c.secret, "/") {
-		namespace, err := discover.OwnNamespace(os.Getenv)
-		if err != nil {
-			return fmt.Errorf("-credentials %q: want namespace/name: %w", c.secret, err)
-		}
-		c.secret = namespace + "/" + c.secret
-	}
 	for _, problem := range []struct {
 		is  bool
 		say string
@@ -137,7 +132,6 @@ func (c *config) check(rest []string) error {
 		{c.manifests != "" && c.secret != "", "-credentials needs a cluster, not -manifests"},
 		{c.podNamespace != "" && c.pods == "", "-pod-namespace needs -pods"},
 		{(c.endpointCA != "" || c.endpointName != "") && !c.remote(), "-endpoint-ca and -endpoint-server-name need -endpoint or -pods"},
-		{c.once && c.pods != "", "-once needs -endpoint in place of -pods"},
 		{c.demo && c.manifests == "", "-demo needs -manifests"},
 	} {
 		if problem.is {
@@ -150,11 +144,42 @@ func (c *config) check(rest []string) error {
 			return fmt.Errorf("-pods needs -pod-namespace: %w", err)
 		}
 	}
+	if err := c.openBy(os.Getenv); err != nil {
+		return err
+	}
 	if c.spareSlots == 0 && c.remote() {
 		c.spareSlots = 4
 	}
 	if c.maxConn == 0 && !c.remote() {
 		c.maxConn = defaultMaxConn()
+	}
+	return nil
+}
+
+// openBy finds the credentials of Dataplane APIs: those of the environment, or the name
+// of a Secret.
+func (c *config) openBy(getenv func(string) string) (err error) {
+	given := c.secret != ""
+	if !given && (!c.remote() || c.test != "") {
+		return nil
+	}
+	inEnvironment := getenv("HAPTIC_DATAPLANE_USERNAME") != "" || getenv("HAPTIC_DATAPLANE_PASSWORD") != ""
+	if !given && (inEnvironment || c.manifests != "") {
+		c.credentials, err = discover.CredentialsFromEnv(getenv)
+		return err
+	}
+	c.secret = cmp.Or(c.secret, getenv("SECRET_NAME"), discover.DefaultSecret)
+	if !strings.Contains(c.secret, "/") {
+		namespace, err := discover.OwnNamespace(getenv)
+		if err != nil && given {
+			return fmt.Errorf("-credentials %q: want namespace/name: %w", c.secret, err)
+		} else if err != nil {
+			return fmt.Errorf("-credentials is required, or HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD: Secret %s needs a namespace: %w", c.secret, err)
+		}
+		c.secret = namespace + "/" + c.secret
+	}
+	if !isObject(c.secret) {
+		return fmt.Errorf("SECRET_NAME %q: want [namespace/]name", getenv("SECRET_NAME"))
 	}
 	return nil
 }

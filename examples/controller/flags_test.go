@@ -110,13 +110,14 @@ func TestFlagsAreChecked(t *testing.T) {
 
 // TestFlagsThatAreRight are taken.
 func TestFlagsThatAreRight(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "edge")
 	for _, args := range []string{
 		"", "-debug-addr=", "-http-addr 127.0.0.1:80 -https-addr 127.0.0.2:80", "-http-addr *:80 -https-addr [::1]:443", "-http-addr :::80",
 		"-http-addr ipv4@:80,unix@/run/x.sock -https-addr /run/y.sock", "-http-addr :8000-8010", "-debug-addr localhost:9191", "-debug-addr unix:/run/x.sock",
 		"-endpoint http://a:5555/ -endpoint unix:///run/x.sock -debug-addr 127.0.0.1:8080", "-once=false", "-maxconn 0 -slots 0", "-lease a/b.c", "-credentials a/b.c -endpoint https://b",
 		"-endpoint http://haproxy_1:5555 -endpoint https://HAProxy-2/v3 -endpoint https://edge/haproxy/2/v3/ -endpoint https://haproxy.edge.svc.cluster.local.:5555 -debug-addr Node-1:9191",
 		"-metrics-addr=", "-metrics-addr 0.0.0.0:0 -debug-addr 127.0.0.1:0", "-metrics-addr 10.0.0.1:9090 -debug-addr 127.0.0.1:9090", "-log-level warn -log-format json",
-		"-pods app=haproxy,tier!=x -pod-namespace edge", "-manifests demo -demo", "-drift-interval 100000h",
+		"-pods app=haproxy,tier!=x -pod-namespace edge", "-pods a=b -pod-namespace *", "-once -pods a=b", "-manifests demo -demo", "-drift-interval 100000h",
 	} {
 		_, err := parseFlags(strings.Fields(args), command.NewLog(&output{}))
 		require.NoError(t, err, args)

@@ -64,11 +64,13 @@ func (c *controller) begin(ctx context.Context) {
 
 // deployed is what an instance has, nil for nothing. The error says that none can tell.
 func (c *controller) deployed(ctx context.Context) (*dataplane.Config, error) {
-	current := c.clients.Current
+	var previous *dataplane.Config
+	var err error
 	if c.local != nil {
-		current = c.local.Current
+		previous, err = c.local.Current(ctx)
+	} else {
+		previous, err = c.discovery.Current(ctx)
 	}
-	previous, err := current(ctx)
 	if err != nil { // the first deployment writes it anew
 		c.log.Warn("the stored configuration cannot be read", "error", err)
 	}

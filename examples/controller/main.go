@@ -8,7 +8,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,8 +16,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
@@ -67,21 +67,19 @@ type controller struct {
 	out io.Writer
 	bus *eventbus.Bus
 
-	cluster   *k8swatch.Cluster // or folder, never both
-	folder    *command.Manifests
-	fixtures  *k8swatch.Static // of a case, in place of both
-	watchers  *k8swatch.Group  // what a configuration is made of
-	instances *k8swatch.Group  // which instances there are
-	ingresses, classes, services, slices, secrets,
-	pods, credentials *k8swatch.Watcher // the last two only where they are asked for
+	cluster                                       *k8swatch.Cluster // or folder, never both
+	folder                                        *k8swatch.Folder
+	waiting                                       atomic.Bool      // for manifests, while what is deployed stays
+	fixtures                                      *k8swatch.Static // of a case, in place of both
+	watchers                                      *k8swatch.Group  // what a configuration is made of
+	source                                        k8swatch.Source  // one of the three
+	ingresses, classes, services, slices, secrets *k8swatch.Watcher
 
 	scratch     string // folder to remove at the end, "" for none
 	local       *dataplane.Local
-	clients     discover.Clients
-	endpointTLS *tls.Config // one value: another one is another endpoint
+	discovery   *discover.Follower // of those behind Dataplane APIs, or nil
 	settings    ingress.Settings
 	layout      dataplane.Layout // where HAProxy finds its files
-	finding     sync.Mutex       // held by discover, which start calls too
 	slots       ingress.Slots
 	addresses   ingress.Addresses // see addresses.go
 	instancesAt atomic.Pointer[ingress.Listeners]
@@ -101,7 +99,7 @@ type controller struct {
 
 func newController(cfg *config, log *slog.Logger, out io.Writer) (*controller, error) {
 	c := &controller{cfg: cfg, log: log, out: out, bus: eventbus.New(nil)}
-	for _, step := range []func() error{c.newWatchers, c.newTargets, c.newElection, c.newLoop, c.newDemo} {
+	for _, step := range []func() error{c.newWatchers, c.newTargets, c.newElection, c.newLoop, c.newDiscovery, c.newDemo} {
 		if err := step(); err != nil {
 			c.close()
 			return nil, err
@@ -124,13 +122,11 @@ func (c *controller) close() {
 }
 
 // newTargets prepares the HAProxy on this host, or says how those behind
-// Dataplane APIs are laid out; which those are is found out by discover.
+// Dataplane APIs are laid out; which those are is found out by newDiscovery.
 func (c *controller) newTargets() (err error) {
 	if c.cfg.remote() {
 		c.layout = dataplane.Layout{Base: c.cfg.endpointBase}
-		c.clients.Options = &dataplane.ClientOptions{Layout: c.layout}
 		c.settings.Socket = c.cfg.endpointSocket
-		c.endpointTLS = &tls.Config{ServerName: c.cfg.endpointName, MinVersion: tls.VersionTLS12}
 	} else {
 		dir := c.cfg.local
 		if dir == "" {
@@ -173,20 +169,25 @@ func (c *controller) start(ctx context.Context) error {
 	if err := c.awaitTemplates(ctx); err != nil {
 		return err
 	}
+	begin := time.Now()
 	if err := c.await(ctx); err != nil {
 		return err
 	}
-	if err := c.discover(ctx, k8swatch.Changes{}); err != nil {
-		if c.cfg.once || c.credentials == nil {
-			return err
-		}
-		c.log.Warn("waiting for credentials", "error", err) // a change of the Secret tries again
+	count := map[string]int{}
+	for resource, state := range c.watchers.States() {
+		count[resource.Resource] = state.Objects
+	}
+	eventbus.Publish(c.bus, reconcile.IndexSynchronized{Resources: count, Took: time.Since(begin)})
+	if err := c.awaitInstances(ctx); err != nil {
+		return err
 	}
 	previous, err := c.deployed(ctx)
 	if some := previous != nil && (c.local != nil || len(previous.Files()) > 0); c.folder != nil && !c.cfg.once && (some || err != nil) {
+		c.waiting.Store(true)
 		if err := c.folder.WaitForKnown(ctx); err != nil {
 			return err
 		}
+		c.waiting.Store(false)
 	}
 	c.slots.Remember(previous) // endpoints keep the server that they had, and Secrets the certificate that was good
 	c.hosts.Remember(previous) // and namespaces their hosts
@@ -241,7 +242,9 @@ func (c *controller) words() (watches, haproxy, atEnd string) {
 // watch adds what tells of resources.
 func (c *controller) watch(g *command.Group) {
 	g.Go("watches", c.watchers.Run)
-	g.Go("watches of instances", c.instances.Run)
+	if c.discovery != nil {
+		g.Go("watches of instances", c.discovery.Run)
+	}
 	if c.folder != nil {
 		g.Go("manifests", c.folder.Run)
 	}
@@ -256,7 +259,7 @@ func (c *controller) once(ctx context.Context) error {
 			return err
 		}
 		if c.folder != nil {
-			if err := c.folder.Check(); err != nil {
+			if err := errors.Join(c.folder.Errors()...); err != nil {
 				return err
 			}
 		}

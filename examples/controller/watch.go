@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,55 +17,56 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
-	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
 // newWatchers says what is watched, and where.
 func (c *controller) newWatchers() (err error) {
-	var source k8swatch.Source
 	if c.fixtures != nil {
-		source = c.fixtures
+		c.source = c.fixtures
 	} else if c.cfg.manifests != "" {
 		opts := &k8swatch.FolderOptions{}
 		if c.cfg.local != "" && !c.cfg.once {
 			opts.LastGood = filepath.Join(c.cfg.local, "manifests")
 		}
-		folder, e := k8swatch.NewFolder(c.cfg.manifests, opts)
-		c.folder, source, err = &command.Manifests{Folder: folder}, folder, command.OfFlag("manifests", e)
+		c.folder, err = k8swatch.NewFolder(c.cfg.manifests, opts)
+		err = command.OfFlag("manifests", err)
+		c.source = c.folder
 	} else {
 		c.cluster, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.cfg.kubeconfig})
-		source = c.cluster
+		c.source = c.cluster
 	}
 	if err != nil {
 		return err
 	}
 	// The loop holds back renders already: one hold is enough.
-	c.watchers = observe.NewGroup(c.bus, &k8swatch.GroupOptions{Debounce: -1, OnChange: c.changed, Logger: c.log})
-	c.instances = k8swatch.NewGroup(&k8swatch.GroupOptions{OnChange: c.discover, Logger: c.log})
-	add := func(group *k8swatch.Group, resource schema.GroupVersionResource, opts k8swatch.Options) *k8swatch.Watcher {
+	c.watchers = k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1, OnChange: c.changed, Logger: c.log})
+	add := func(resource schema.GroupVersionResource, opts k8swatch.Options) *k8swatch.Watcher {
 		opts.Logger = c.log
-		w, e := k8swatch.New(source, resource, &opts)
+		w, e := k8swatch.New(c.source, resource, &opts)
 		if e == nil {
-			e = group.Add(w)
+			e = c.watchers.Add(w)
 		}
 		err = errors.Join(err, e)
 		return w
 	}
 	ns := c.cfg.namespace
-	c.ingresses = add(c.watchers, networkingv1.SchemeGroupVersion.WithResource("ingresses"), k8swatch.Options{Namespace: ns, IgnoreFields: []string{"status"}})
-	c.classes = add(c.watchers, networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), k8swatch.Options{})
-	c.services = add(c.watchers, corev1.SchemeGroupVersion.WithResource("services"), k8swatch.Options{Namespace: ns, IgnoreFields: []string{"status"}})
-	c.slices = add(c.watchers, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), k8swatch.Options{
+	c.ingresses = add(networkingv1.SchemeGroupVersion.WithResource("ingresses"), k8swatch.Options{Namespace: ns, IgnoreFields: []string{"status"}})
+	c.classes = add(networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), k8swatch.Options{})
+	c.services = add(corev1.SchemeGroupVersion.WithResource("services"), k8swatch.Options{Namespace: ns, IgnoreFields: []string{"status"}})
+	c.slices = add(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), k8swatch.Options{
 		Namespace: ns, IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"}})
-	c.secrets = add(c.watchers, corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: ns, FieldSelector: "type=kubernetes.io/tls"})
-	if c.cfg.pods != "" {
-		c.pods = add(c.instances, corev1.SchemeGroupVersion.WithResource("pods"), k8swatch.Options{Namespace: c.cfg.podNamespace, LabelSelector: c.cfg.pods})
-	}
-	if namespace, name, ok := strings.Cut(c.cfg.secret, "/"); ok {
-		c.credentials = add(c.instances, corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: namespace, FieldSelector: "metadata.name=" + name})
-	}
+	c.secrets = add(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: ns, FieldSelector: "type=kubernetes.io/tls"})
 	return err
+}
+
+// manifests says what is wrong in the folder.
+func (c *controller) manifests() error {
+	errs := c.folder.Errors()
+	if c.waiting.Load() {
+		errs = append(errs, errors.New("all manifests: nothing is deployed until they are in order; what is deployed stays in use"))
+	}
+	return errors.Join(errs...)
 }
 
 // input reads all watched resources at one instant, for one render.
@@ -109,41 +107,20 @@ func (c *controller) changed(_ context.Context, changes k8swatch.Changes) error 
 	return nil
 }
 
-// discover tells the loop which Dataplane APIs there are now, with the
-// credentials of now.
-func (c *controller) discover(ctx context.Context, _ k8swatch.Changes) error {
+// newDiscovery says which HAProxies behind Dataplane APIs there are, and what opens them.
+func (c *controller) newDiscovery() (err error) {
 	if !c.cfg.remote() {
 		return nil
 	}
-	c.finding.Lock() // what was read last is what is told last
-	defer c.finding.Unlock()
-	credentials, err := discover.CredentialsFromEnv(os.Getenv)
-	if c.credentials != nil {
-		namespace, name, _ := strings.Cut(c.cfg.secret, "/")
-		secret := k8swatch.Read[*corev1.Secret](c.credentials.Snapshot()).GetSingle(namespace, name)
-		if secret == nil {
-			return fmt.Errorf("credentials: Secret %s does not exist", c.cfg.secret)
-		}
-		credentials, err = discover.ParseCredentials(secret.Data)
-	}
+	c.discovery, err = discover.NewFollower(discover.FollowerOptions{Source: c.source, SetTargets: c.loop.SetTargets, OnFound: c.listenAt, Bus: c.bus, Logger: c.log})
 	if err != nil {
 		return err
 	}
-	var endpoints []dataplane.Endpoint
-	for _, url := range c.cfg.endpoints {
-		endpoints = append(endpoints, dataplane.Endpoint{URL: url, Username: credentials.DataplaneUsername, Password: credentials.DataplanePassword})
-	}
-	var pods []*corev1.Pod
-	if c.pods != nil {
-		pods = k8swatch.Read[*corev1.Pod](c.pods.Snapshot()).List()
-		endpoints, err = discover.Pods(pods, credentials, discover.PodOptions{Namespace: c.cfg.podNamespace, Port: c.cfg.podPort, Scheme: c.cfg.podScheme})
-	}
-	for i := range endpoints {
-		endpoints[i].CAFile, endpoints[i].TLS = c.cfg.endpointCA, c.endpointTLS
-	}
-	c.listenAt(ctx, endpoints, pods)
-	targets, unusable := c.clients.Targets(endpoints)
-	return errors.Join(err, unusable, c.loop.SetTargets(targets...)) // one that cannot be used stops no other
+	return c.discovery.Set(discover.Wanted{
+		URLs: c.cfg.endpoints, Selector: c.cfg.pods, Pods: discover.PodOptions{Namespace: c.cfg.podNamespace, Port: c.cfg.podPort, Scheme: c.cfg.podScheme},
+		Secret: c.cfg.secret, Credentials: c.cfg.credentials, TLS: discover.TLS{CAFile: c.cfg.endpointCA, ServerName: c.cfg.endpointName},
+		Client: &dataplane.ClientOptions{Layout: c.layout},
+	})
 }
 
 // syncTimeout is when -once gives up a cluster that cannot be reached.
@@ -154,9 +131,6 @@ func (c *controller) await(ctx context.Context) error {
 	for {
 		wait, cancel := context.WithTimeout(ctx, syncTimeout)
 		_, err := c.watchers.WaitForSync(wait)
-		if err == nil {
-			_, err = c.instances.WaitForSync(wait)
-		}
 		cancel()
 		if err == nil {
 			return nil
@@ -169,4 +143,19 @@ func (c *controller) await(ctx context.Context) error {
 		case <-time.After(2 * time.Second):
 		}
 	}
+}
+
+// awaitInstances waits until it is known which HAProxies there are. That there are none
+// is an error for -once; otherwise they may come later.
+func (c *controller) awaitInstances(ctx context.Context) error {
+	if c.discovery == nil {
+		return nil
+	}
+	if !c.cfg.once {
+		_ = c.discovery.Wait(ctx) // events and checks tell of it
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	return c.discovery.Wait(ctx)
 }

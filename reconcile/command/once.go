@@ -18,14 +18,18 @@ import (
 var ErrDifferent = errors.New("the instances differ from what would be deployed")
 
 // Once deploys once, or with dryRun says what that would change: it prints the plan of
-// each instance. It returns an error also where resources are refused or quarantined,
-// and [ErrDifferent] where a dry run finds a difference and nothing is wrong.
+// each instance. It returns an error also where there is no instance, or resources are
+// refused or quarantined, and [ErrDifferent] where a dry run finds a difference and
+// nothing is wrong.
 func Once(ctx context.Context, loop *reconcile.Loop, dryRun bool, out io.Writer, log *slog.Logger) error {
 	act := loop.Once
 	if dryRun {
 		act = loop.Preview
 	}
 	outcomes, err := act(ctx)
+	if err == nil && len(outcomes) == 0 {
+		err = errors.New("there is no instance: nothing was deployed or compared")
+	}
 	different := false
 	for _, o := range outcomes {
 		if o.Plan != nil {

@@ -29,7 +29,14 @@ type Credentials struct {
 // ParseCredentials reads the data of a Secret. All four keys are required and
 // must not be empty; the error names all that are missing.
 func ParseCredentials(data map[string][]byte) (Credentials, error) {
-	var c Credentials
+	c, err := parse(data)
+	if err != nil {
+		return c, fmt.Errorf("credentials: %w", err)
+	}
+	return c, nil
+}
+
+func parse(data map[string][]byte) (c Credentials, err error) {
 	var missing []string
 	for _, f := range []struct {
 		key string
@@ -45,7 +52,7 @@ func ParseCredentials(data map[string][]byte) (Credentials, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return Credentials{}, fmt.Errorf("credentials: missing or empty: %s", strings.Join(missing, ", "))
+		return Credentials{}, fmt.Errorf("missing or empty: %s", strings.Join(missing, ", "))
 	}
 	return c, nil
 }

@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -15,20 +16,23 @@ import (
 
 // PodOptions say which pods are instances, and how their Dataplane API is reached.
 type PodOptions struct {
-	Namespace string // of the pods; required: see [OwnNamespace]
+	Namespace string // of the pods; required: see [OwnNamespace]; [AllNamespaces]: whoever may create pods anywhere is trusted
 	Container string // that runs the Dataplane API and must be ready; zero: "dataplane", or the only one there is
 	PortName  string // name of the port in the specification of that container; zero, or where it has none of that name: Port
 	Port      int    // zero: 5555
 	Scheme    string // "http" or "https"; zero: "https"
 }
 
+// AllNamespaces is the Namespace of pods that may be anywhere.
+const AllNamespaces = "*"
+
 // Pods lists the Dataplane APIs of those pods that run, have an
 // address, are not being deleted and have a ready container of that name,
 // sorted by pod. An endpoint is named by its pod, "namespace/name".
 //
 // Each endpoint gets the password, the whole configuration and every private key.
-// So a pod of another namespace is refused, whatever its labels: the error names one,
-// and the endpoints of the others are returned beside it. Without a namespace, or with
+// So a pod of another namespace is refused, whatever its labels, unless Namespace is
+// [AllNamespaces]: the error names one, and the endpoints of the others are returned beside it. Without a namespace, or with
 // another scheme, there are no endpoints.
 //
 // In the namespace itself, whoever may create a pod, label one or write its status
@@ -36,23 +40,15 @@ type PodOptions struct {
 // the password only to a server whose certificate is for the address of the pod, or
 // for the ServerName of [dataplane.Endpoint.TLS].
 func Pods(pods []*corev1.Pod, credentials Credentials, opts PodOptions) ([]dataplane.Endpoint, error) {
-	if opts.Port == 0 {
-		opts.Port = 5555
+	if err := opts.check(); err != nil {
+		return nil, err
 	}
-	if opts.Scheme == "" {
-		opts.Scheme = "https"
-	}
-	switch {
-	case opts.Namespace == "":
-		return nil, errors.New("discovery: PodOptions.Namespace is missing: pods of all namespaces would get the password")
-	case opts.Scheme != "http" && opts.Scheme != "https":
-		return nil, fmt.Errorf("discovery: PodOptions.Scheme %q: want http or https", opts.Scheme)
-	}
+	opts.Port, opts.Scheme = cmp.Or(opts.Port, 5555), cmp.Or(opts.Scheme, "https")
 	var endpoints []dataplane.Endpoint
 	var elsewhere int
 	var err error
 	for _, pod := range pods {
-		if pod.Namespace != opts.Namespace {
+		if opts.Namespace != AllNamespaces && pod.Namespace != opts.Namespace {
 			elsewhere++
 			err = fmt.Errorf("discovery: pods of other namespaces than %s are refused: %d, such as %s/%s", opts.Namespace, elsewhere, pod.Namespace, pod.Name)
 			continue
@@ -69,6 +65,16 @@ func Pods(pods []*corev1.Pod, credentials Credentials, opts PodOptions) ([]datap
 	}
 	slices.SortFunc(endpoints, func(a, b dataplane.Endpoint) int { return strings.Compare(a.Name, b.Name) })
 	return endpoints, err
+}
+
+func (o PodOptions) check() error {
+	switch {
+	case o.Namespace == "":
+		return errors.New("discovery: PodOptions.Namespace is missing: pods of all namespaces would get the password")
+	case o.Scheme != "" && o.Scheme != "http" && o.Scheme != "https":
+		return fmt.Errorf("discovery: PodOptions.Scheme %q: want http or https", o.Scheme)
+	}
+	return nil
 }
 
 // container names the container that runs the API, "" where there is none. It

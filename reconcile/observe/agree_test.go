@@ -20,6 +20,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/settings"
@@ -36,7 +37,8 @@ type world struct {
 	watch       k8swatch.State
 	url         fetch.Resource
 	settings    settings.State
-	credentials observe.CredentialsInfo
+	credentials discover.CredentialsInfo
+	missing     error // instances
 	haproxy     error
 	hangs       chan struct{} // nil: nothing does
 
@@ -90,6 +92,17 @@ type observed struct {
 	log    bytes.Buffer
 }
 
+// found is the discovery of a world.
+type found struct{ w *world }
+
+func (f found) Credentials() discover.CredentialsInfo {
+	return seen(f.w, func(w *world) discover.CredentialsInfo { return w.credentials })
+}
+
+func (f found) Check() error { return seen(f.w, func(w *world) error { return w.missing }) }
+
+func (found) Watches() map[string]k8swatch.State { return nil }
+
 func observeWorld(t *testing.T, f func(o *observed)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{bus: eventbus.New(nil), watch: k8swatch.State{Phase: k8swatch.PhaseSynced, Synced: true}, url: fetch.Resource{URL: "http://h/list"}}
@@ -111,9 +124,7 @@ func observeWorld(t *testing.T, f func(o *observed)) {
 			HTTP: func() []fetch.Resource {
 				return []fetch.Resource{seen(w, func(w *world) fetch.Resource { return w.url })}
 			},
-			Credentials: func() observe.CredentialsInfo {
-				return seen(w, func(w *world) observe.CredentialsInfo { return w.credentials })
-			},
+			Discovery: found{w},
 			Watched: []func() map[schema.GroupVersionResource]k8swatch.State{func() map[schema.GroupVersionResource]k8swatch.State {
 				return map[schema.GroupVersionResource]k8swatch.State{{Version: "v1", Resource: "secrets"}: seen(w, func(w *world) k8swatch.State { return w.watch })}
 			}},
@@ -215,11 +226,13 @@ func TestAllAgree(t *testing.T) {
 		}, "Serving", "settings", "haptic_settings_valid 0", 200, "the settings stay as they are", "the settings are in order again", "to look at: settings", "<h2>Refused</h2>"},
 		{"credentials are wrong", func(w *world) {
 			w.credentials.Error = "boom-7b"
-			eventbus.Publish(w.bus, settings.CredentialsInvalid{Err: boom})
+			eventbus.Publish(w.bus, discover.CredentialsInvalid{Err: boom})
 		}, func(w *world) {
 			w.credentials.Error = ""
-			eventbus.Publish(w.bus, settings.CredentialsUpdated{Secret: "a/b"})
+			eventbus.Publish(w.bus, discover.CredentialsUpdated{Secret: "a/b"})
 		}, "Serving", "credentials", unhealthy("credentials"), 200, "no HAProxy can be reached", "credentials are in use", "to look at: credentials", "<h2>Refused</h2>"},
+		{"no instance is found", func(w *world) { w.missing = boom }, func(w *world) { w.missing = nil },
+			"Serving", "health", unhealthy("discovery"), 200, "discovery: boom-7b", "discovery: in order again after ", "to look at: discovery", "<h2>Refused</h2>"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			observeWorld(t, func(o *observed) {

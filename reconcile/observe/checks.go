@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,12 +33,12 @@ func addChecks(bus *eventbus.Bus, s *Subject) {
 	h.Check("reconciliation", Live, p.reconciles)
 	h.Check("deployment", Live, func() error { return p.deploys(s.Loop == nil || s.Loop.State().Leading) })
 	if s.Loop != nil {
-		h.CheckQuietly("configuration", ReadyToServe, func() error { return ready(s.Loop.State()) })
+		h.CheckQuietly("configuration", ReadyToServe, func() error { return s.ready() })
 		h.CheckQuietly("newest", Reported, func() error { return errorOf(s.Loop.State().LastError) })
 		h.CheckQuietly("instances", Reported, func() error { return failed(s.Loop.State()) })
 		h.CheckQuietly("quarantine", Reported, func() error { return quarantined(s.Loop.State()) })
 	}
-	if len(s.Watched) > 0 || s.Settings != nil {
+	if s.watching() {
 		h.CheckQuietly("sync", ReadyToServe, func() error {
 			return watchesThat(s.watches(), func(w k8swatch.State) bool { return !w.Synced })
 		})
@@ -52,8 +53,9 @@ func addChecks(bus *eventbus.Bus, s *Subject) {
 		h.Check("http", Reported, func() error { return notFetched(s.HTTP()) })
 		h.CheckQuietly("contents", Reported, func() error { return notUsed(s.HTTP()) })
 	}
-	if s.Credentials != nil {
-		h.CheckQuietly("credentials", Reported, func() error { return errorOf(s.Credentials().Error) })
+	if s.Discovery != nil {
+		h.CheckQuietly("credentials", Reported, func() error { return errorOf(s.Discovery.Credentials().Error) })
+		h.Check("discovery", Reported, s.Discovery.Check)
 	}
 	if s.Settings != nil {
 		h.CheckQuietly("settings", Reported, func() error { return errorOf(s.Settings().Error) })
@@ -121,7 +123,8 @@ func (p *progress) deploys(leading bool) error {
 
 // ready says what the loop waits for until it is ready, as
 // [reconcile.State.Ready] has it.
-func ready(s reconcile.State) error {
+func (of *Subject) ready() error {
+	s := of.Loop.State()
 	switch {
 	case s.Ready():
 		return nil
@@ -129,16 +132,17 @@ func ready(s reconcile.State) error {
 		return fmt.Errorf("no valid configuration yet: %s", s.LastError)
 	case s.Validated == "":
 		return errors.New("no valid configuration yet")
+	case len(s.Instances) == 0 && of.Discovery != nil:
+		return errors.Join(errors.New("no HAProxy was reached yet"), errorOf(of.Discovery.Credentials().Error), of.Discovery.Check())
+	case len(s.Instances) == 0:
+		return errors.New("no HAProxy was reached yet: the loop has no targets")
 	}
 	var errs []error
 	for _, e := range s.Instances {
-		if e.Hash == "" {
-			why := "deployment under way"
-			if e.Error != "" {
-				why = e.Error
-			}
-			errs = append(errs, fmt.Errorf("instance %s has no configuration yet: %s", e.Name, why))
+		if e.Unfit == "" && (e.Error == "" || s.Leading) && (e.Hash != "" || !s.Leading) {
+			continue
 		}
+		errs = append(errs, fmt.Errorf("instance %s has no configuration yet: %s", e.Name, cmp.Or(e.Error, e.Unfit, "deployment under way")))
 	}
 	return errors.Join(errs...)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/settings"
@@ -143,8 +144,8 @@ level=DEBUG msg="nothing to change" reconciliation=4`},
 level=ERROR msg="the settings stay as they are, as version v2 of s.yaml is wrong: s.yaml:3:1: no" took=1s
 level=INFO msg="new settings are in use: version v3 of s.yaml, no longer: services"`},
 		{"credentials", []any{
-			settings.CredentialsUpdated{Secret: "edge/haproxy", Version: "7"},
-			settings.CredentialsInvalid{Secret: "edge/haproxy", Err: errors.New("it has no key password")},
+			discover.CredentialsUpdated{Secret: "edge/haproxy", Version: "7"},
+			discover.CredentialsInvalid{Secret: "edge/haproxy", Err: errors.New("it has no key password")},
 		}, `level=INFO msg="credentials are in use" secret=edge/haproxy version=7
 level=ERROR msg="no HAProxy can be reached: it has no key password" secret=edge/haproxy`},
 		{"fetched", []any{

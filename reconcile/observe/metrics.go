@@ -12,6 +12,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/event"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/settings"
@@ -25,7 +26,7 @@ import (
 // Names of resources are no labels, and the series of an instance go away with it.
 func NewMetrics(bus *eventbus.Bus, s Subject) *prometheus.Registry {
 	c := &counted{registry: prometheus.NewRegistry(), families: map[string]*family{}}
-	for _, e := range slices.Concat(reconcile.Events(), settings.Events(), fetch.Events(), Events()) {
+	for _, e := range slices.Concat(reconcile.Events(), settings.Events(), discover.Events(), fetch.Events(), Events()) {
 		for _, m := range e.Report().Metrics {
 			c.family(m)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 )
@@ -40,20 +41,15 @@ type Subject struct {
 	// through JSON and must be free of secrets.
 	Config func() any
 
-	// Credentials describes what opens the instances.
-	Credentials func() CredentialsInfo
+	// Discovery is a [discover.Follower]; nil: the instances are known otherwise.
+	Discovery interface {
+		Credentials() discover.CredentialsInfo
+		Check() error // why there are no instances
+		Watches() map[string]k8swatch.State
+	}
 
 	Version string  // of the program; zero: that which its module was built from
 	Health  *Health // set by [New] where it is nil
-}
-
-// CredentialsInfo says of credentials all that may be said.
-type CredentialsInfo struct {
-	Source          string   `json:"source"`                    // "Secret default/haptic"
-	Keys            []string `json:"keys"`                      // that there are
-	ResourceVersion string   `json:"resourceVersion,omitempty"` // of the Secret
-	Age             string   `json:"age,omitempty"`             // of the Secret
-	Error           string   `json:"error,omitempty"`           // why they cannot be used
 }
 
 // watches are all watches by the name of their resource.
@@ -70,7 +66,15 @@ func (s *Subject) watches() map[string]k8swatch.State {
 	if s.Settings != nil {
 		maps.Copy(all, s.Settings().Watched)
 	}
+	if s.Discovery != nil {
+		maps.Copy(all, s.Discovery.Watches())
+	}
 	return all
+}
+
+// watching reports whether there are watches.
+func (s *Subject) watching() bool {
+	return len(s.Watched) > 0 || s.Settings != nil || s.Discovery != nil
 }
 
 // state is that of the loop, if there is one.
@@ -120,7 +124,7 @@ func (o *Observer) MetricsServer() *Server {
 // where the subject tells of them:
 //
 //	config       what the program was told: [Subject.Config]
-//	credentials  metadata alone: [Subject.Credentials]
+//	credentials  metadata alone: [discover.Follower.Credentials]
 //	settings     those in use, and why newer ones were refused
 //	rendered     the text of the newest validated configuration, secrets hidden
 //	auxfiles     its files: name, size, hash; content of maps alone
@@ -146,14 +150,14 @@ func (o *Observer) Server() *Server {
 		value func() any
 	}{
 		{"config", sub.Config != nil, sub.Config},
-		{"credentials", sub.Credentials != nil, func() any { return sub.Credentials() }},
+		{"credentials", sub.Discovery != nil, func() any { return sub.Discovery.Credentials() }},
 		{"settings", sub.Settings != nil, func() any { return sub.settings() }},
 		{"rendered", sub.Loop != nil, func() any { return rendered(sub.Loop.Validated()) }},
 		{"auxfiles", sub.Loop != nil, func() any { return auxFiles(sub.Loop.Validated()) }},
 		{"state", sub.Loop != nil, func() any { return sub.state() }},
 		{"quarantine", sub.Loop != nil, func() any { return sub.state().Quarantined }},
 		{"refused", sub.Loop != nil, func() any { return sub.state().Refused }},
-		{"resources", len(sub.Watched) > 0 || sub.Settings != nil, func() any { return sub.watchInfos() }},
+		{"resources", sub.watching(), func() any { return sub.watchInfos() }},
 		{"http", sub.HTTP != nil, func() any { return sub.HTTP() }},
 		{"plan", true, func() any { return shortPlans(o.history.lastPlans()) }},
 		{"events", true, func() any { return o.history.ring.All() }},

@@ -179,14 +179,14 @@ func judge(s reconcile.State, findings []finding) verdict {
 		return verdict{"bad", "Stalled", "a component makes no progress: " + strings.Join(live, ", ")}
 	case s.LastError != "" && s.Validated != "":
 		return verdict{"bad", "Last good configuration", "the newest one failed, the one before stays deployed"}
+	case s.Validated != "" && s.Leading && len(s.Instances) == 0:
+		return verdict{"warn", "No instance to serve with", "no HAProxy is known to deploy to"}
 	case len(ready) > 0:
 		return verdict{"warn", "Not ready", "something is not there: " + strings.Join(ready, ", ")}
 	case len(look) > 0:
 		return verdict{"warn", "Serving", "with something to look at: " + strings.Join(look, ", ")}
 	case !s.Leading:
 		return verdict{"good", "Standing by", "another process leads; this one is ready to take over"}
-	case len(s.Instances) == 0:
-		return verdict{"warn", "No instance to serve with", "no HAProxy is known to deploy to"}
 	case slices.ContainsFunc(s.Instances, func(e reconcile.InstanceState) bool { return !e.StaleSince.IsZero() }):
 		return verdict{"good", "Deploying", "an instance gets the newest configuration now"}
 	}

@@ -253,7 +253,10 @@ func TestReady(t *testing.T) {
 	}{
 		{reconcile.State{}, "no valid configuration yet"},
 		{reconcile.State{LastError: "render: boom"}, "no valid configuration yet: render: boom"},
-		{reconcile.State{Validated: "x"}, ""},
+		{reconcile.State{Validated: "x"}, "no HAProxy was reached yet: the loop has no targets"},
+		{reconcile.State{Validated: "x", Reached: true}, ""}, // all are gone for now
+		{reconcile.State{Validated: "x", Instances: []reconcile.InstanceState{{Name: "a"}, {Name: "b", Error: "401"}}}, "instance b has no configuration yet: 401"},
+		{reconcile.State{Validated: "x", Leading: true, Instances: []reconcile.InstanceState{{Name: "a", Hash: "x", Unfit: "too old"}}}, "instance a has no configuration yet: too old"},
 		{reconcile.State{Validated: "x", Instances: []reconcile.InstanceState{{Name: "a"}}}, ""}, // does not lead
 		{reconcile.State{Validated: "x", Leading: true, Instances: []reconcile.InstanceState{{Name: "a"}, {Name: "b", Error: "no route"}, {Name: "c", Hash: "x"}}},
 			"instance a has no configuration yet: deployment under way\ninstance b has no configuration yet: no route"},

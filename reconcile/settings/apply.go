@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -263,11 +264,10 @@ func (l *Live) swap(c *candidate, use, before *inUse, start time.Time) {
 	if l.opts.OnApply != nil {
 		l.opts.OnApply(use.program)
 	}
-	if before == nil || len(applied.Started) > 0 {
-		eventbus.Publish(l.opts.Bus, reconcile.IndexSynchronized{Resources: l.read(use).counts(), Took: use.synced})
-	}
 	eventbus.Publish(l.opts.Bus, applied)
-	signal(l.pods)
+	if err := l.discovery.Set(l.wanted(use.program.settings)); err != nil { // the checks find that
+		l.log.Error("the settings select no instances", "error", err)
+	}
 	if loop != nil {
 		if len(loop.State().Quarantined) > 0 {
 			loop.Release() // what was wrong may be right with the new templates
@@ -303,9 +303,7 @@ func (l *Live) State() State {
 		for name, w := range l.current.watchers {
 			s.Watched[name] = w.State()
 		}
-		for name, state := range l.reads {
-			s.Watched[name] = state()
-		}
+		maps.Copy(s.Watched, l.discovery.Watches())
 	}
 	return s
 }

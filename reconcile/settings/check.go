@@ -22,6 +22,7 @@ import (
 	"github.com/hapticsdk/haptic/internal/strictyaml"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile/cases"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
 // Check reports all that [Parse] does, but for what only a file can have wrong: it
@@ -38,6 +39,7 @@ func kinds() map[string]func(string) error {
 		"key":        func(text string) error { return problems(text, validation.IsConfigMapKey(text)) },
 		"labels":     func(text string) error { _, err := labels.Parse(text); return err },
 		"name":       func(text string) error { return problems(text, validation.IsDNS1123Subdomain(text)) },
+		"namespaces": checkNamespaces,
 		"path":       func(text string) error { _, err := jsonpath.Compile(text); return err },
 		"resource":   checkResource,
 	}
@@ -56,6 +58,13 @@ func checkAPIVersion(text string) error {
 		return fmt.Errorf("%q: want version, or group/version", text)
 	}
 	return err
+}
+
+func checkNamespaces(text string) error {
+	if text == discover.AllNamespaces {
+		return nil
+	}
+	return problems(text, validation.IsDNS1123Label(text))
 }
 
 func checkResource(text string) error {

@@ -11,9 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/internal/follow"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
 // discovery is a controller that finds its instances in a cluster that can hang. It
@@ -78,10 +80,10 @@ func inDiscovery(t *testing.T, f func(t *testing.T, d *discovery)) {
 		require.NoError(t, err)
 		d.loop, err = d.live.NewLoop(reconcile.Options{Targets: []reconcile.Target{d.known}})
 		require.NoError(t, err)
-		eventbus.Subscribe(bus, func(_ context.Context, e eventbus.Delivery[CredentialsInvalid]) {
+		eventbus.Subscribe(bus, func(_ context.Context, e eventbus.Delivery[discover.CredentialsInvalid]) {
 			d.tell("%s: %v", e.Event.Secret, e.Event.Err)
 		})
-		eventbus.Subscribe(bus, func(_ context.Context, e eventbus.Delivery[CredentialsUpdated]) {
+		eventbus.Subscribe(bus, func(_ context.Context, e eventbus.Delivery[discover.CredentialsUpdated]) {
 			d.tell("%s is used", e.Event.Secret)
 		})
 		eventbus.Subscribe(bus, func(_ context.Context, e eventbus.Delivery[Invalid]) {
@@ -165,7 +167,7 @@ func TestWhatFollowPodsReadsHangs(t *testing.T) {
 		"the Secret of the credentials": {"secrets", "", "Secret edge/credentials",
 			"edge/credentials: credentials: Secret edge/credentials: could not be read yet: "},
 		"a ConfigMap with CAs": {"configmaps", ", tls: {caConfigMapRef: {name: ca}}", "ConfigMap edge/ca",
-			"edge/ca: dataplane.tls: ConfigMap edge/ca: could not be read yet: "},
+			"edge/ca: TLS: ConfigMap edge/ca: could not be read yet: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inDiscovery(t, func(t *testing.T, d *discovery) {
@@ -175,7 +177,7 @@ func TestWhatFollowPodsReadsHangs(t *testing.T) {
 				require.Contains(t, d.live.State().Watched, c.watched)
 				require.False(t, d.live.State().Watched[c.watched].Synced, "this is how health knows")
 				require.Error(t, d.live.State().Watched[c.watched].Err)
-				pass(readTime - 2*time.Second - time.Millisecond)
+				pass(follow.ReadTime - 2*time.Second - time.Millisecond)
 				require.Empty(t, d.says(), "it may only be slow")
 				pass(time.Millisecond)
 				said := d.says()
@@ -218,14 +220,14 @@ func TestOtherCredentialsHang(t *testing.T) {
 		require.NotContains(t, watched, "Secret edge/credentials")
 		require.True(t, watched["Secret edge/others"].Synced)
 		require.Equal(t, k8swatch.PhaseStarting, watched["Secret edge/others"].Phase)
-		pass(readTime)
+		pass(follow.ReadTime)
 		said := d.says()
 		require.Len(t, said, 1)
 		require.Contains(t, said[0], "edge/others: credentials: Secret edge/others: could not be read yet: ")
 		d.serves(t, "two")
 
 		require.NoError(t, d.apply(t, "", "thirds"))
-		pass(readTime - time.Millisecond)
+		pass(follow.ReadTime - time.Millisecond)
 		require.Empty(t, d.says(), "another one has its own time")
 		pass(time.Millisecond)
 		require.Len(t, d.says(), 1)

@@ -11,7 +11,7 @@ import (
 
 // Events returns one value of each event of this package, without fields.
 func Events() []event.Event {
-	return []event.Event{Parsed{}, Validated{}, Invalid{}, Applied{}, Restored{}, CredentialsUpdated{}, CredentialsInvalid{}}
+	return []event.Event{Parsed{}, Validated{}, Invalid{}, Applied{}, Restored{}}
 }
 
 // The events below are what a [Live] publishes of settings. Name is the file or
@@ -91,30 +91,4 @@ func (e Restored) Report() event.Report {
 
 func versionFields(name, version string) []slog.Attr {
 	return []slog.Attr{slog.String("name", name), slog.String("version", version)}
-}
-
-// CredentialsUpdated says that credentials came, or changed. They are used from
-// the next call on.
-type CredentialsUpdated struct {
-	Secret  string // namespace/name; of a ConfigMap where that has the CAs
-	Version string // metadata.resourceVersion
-}
-
-// Report implements [event.Event].
-func (e CredentialsUpdated) Report() event.Report {
-	return event.Report{Name: "credentials.updated", Level: slog.LevelInfo, Sentence: "credentials are in use",
-		Fields: []slog.Attr{slog.String("secret", e.Secret), slog.String("version", e.Version)}}
-}
-
-// CredentialsInvalid says why the credentials of the settings, or what dataplane.tls
-// names, cannot be used. Those before stay in use.
-type CredentialsInvalid struct {
-	Secret string // namespace/name; "" where the settings name none, or a file
-	Err    error
-}
-
-// Report implements [event.Event].
-func (e CredentialsInvalid) Report() event.Report {
-	return event.Report{Name: "credentials.invalid", Level: slog.LevelError, Sentence: fmt.Sprintf("no HAProxy can be reached: %v", e.Err), Err: e.Err,
-		Fields: []slog.Attr{slog.String("secret", e.Secret)}}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
@@ -67,11 +68,11 @@ type LiveOptions struct {
 // what was in use stays in use. Make a Live with [NewLive], its loop with
 // [Live.NewLoop], and run both. All methods may be called concurrently.
 type Live struct {
-	opts LiveOptions
-	log  *slog.Logger
+	opts      LiveOptions
+	log       *slog.Logger
+	discovery *discover.Follower
 
 	started chan struct{} // closed when Run has begun
-	pods    chan struct{} // of size 1: FollowPods is to look again
 	running context.Context
 	wg      sync.WaitGroup // of watchers; only Run waits
 
@@ -83,7 +84,6 @@ type Live struct {
 	loop      *reconcile.Loop
 	validator reconcile.Validator // of the loop
 	deployed  *dataplane.Config
-	reads     map[string]func() k8swatch.State // what FollowPods reads, by kind and name
 	state     State
 	said      string // about the candidate that was refused last
 }
@@ -93,7 +93,6 @@ type inUse struct {
 	program   *Program
 	validator reconcile.Validator     // nil: there is none
 	watchers  map[string]*liveWatcher // by name in the settings
-	synced    time.Duration           // that it took to fill the new ones
 }
 
 // NewLive returns a Live without settings.
@@ -104,7 +103,7 @@ func NewLive(opts LiveOptions) (*Live, error) {
 	if opts.CheckTimeout <= 0 {
 		opts.CheckTimeout = time.Minute
 	}
-	l := &Live{opts: opts, log: opts.Logger, started: make(chan struct{}), pods: make(chan struct{}, 1)}
+	l := &Live{opts: opts, log: opts.Logger, started: make(chan struct{})}
 	if l.log == nil {
 		l.log = slog.Default()
 	}
@@ -116,7 +115,9 @@ func NewLive(opts LiveOptions) (*Live, error) {
 	if store.OnChange == nil {
 		store.OnChange = l.fetched
 	}
-	return l, nil
+	var err error
+	l.discovery, err = l.newDiscovery()
+	return l, err
 }
 
 // NewLoop makes the loop that renders with the settings in use: its Renderer is

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/hapticsdk/haptic/internal/follow"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
@@ -28,18 +29,18 @@ func (l *Live) ApplyFile(ctx context.Context, file string) error {
 // [Live.ApplyYAML] does. The error is also that it does not exist, or could not be read
 // within 10 s.
 func (l *Live) ApplyConfigMap(ctx context.Context, namespace, name string) error {
-	s := source{"ConfigMap", namespace, name}
-	follow, stop := context.WithCancel(ctx)
+	s := follow.Source{Kind: "ConfigMap", Namespace: namespace, Name: name}
+	following, stop := context.WithCancel(ctx)
 	changed, wg := make(chan struct{}, 1), sync.WaitGroup{}
 	defer wg.Wait()
 	defer stop()
-	f, err := l.follow(follow, &wg, s, changed)
+	f, err := follow.Start(following, &wg, l.opts.Source, l.log, s, signal(changed))
 	if err != nil {
 		return fmt.Errorf("settings %s: %w", s, err)
 	}
 	var text []byte
 	err = untilRead(ctx, changed, func() (err error) {
-		name, text, err = f.settings(s)
+		name, text, err = textOf(f, s)
 		return err
 	})
 	var wrong Errors
@@ -57,34 +58,37 @@ func (l *Live) ApplyConfigMap(ctx context.Context, namespace, name string) error
 // currentConfig. The error says what is missing or wrong, what could not be read within
 // 10 s, and that there is no pod.
 func (l *Live) FindPods(ctx context.Context) error {
-	f, err := l.newPodFollower("FindPods")
-	if err != nil {
+	if err := l.canFollow("FindPods"); err != nil {
 		return err
 	}
-	defer f.stop(ctx)
-	err = untilRead(ctx, l.pods, func() error { return f.find(ctx) })
-	switch {
-	case err != nil:
-		return err
-	case f.clients == nil:
+	if p := l.Program(); p == nil {
+		return ErrNoSettings
+	} else if len(p.settings.Dataplane.PodSelector.MatchLabels) == 0 {
 		return errors.New("the settings select no pods: dataplane.podSelector is missing")
-	case len(f.loop.State().Instances) == 0:
-		s := l.Program().settings.Dataplane
-		return fmt.Errorf("no HAProxy is found: no pod of namespace %s with the labels %s has a container %s that is ready", s.PodSelector.Namespace, s.PodSelector, s.Container)
 	}
-	previous, _ := f.clients.Current(ctx) // the loop meets the error, too
+	following, stop := context.WithCancel(ctx)
+	bounded, cancel := context.WithTimeout(ctx, follow.ReadTime)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	defer cancel()
+	wg.Go(func() { _ = l.discovery.Run(following) })
+	if err := l.discovery.Wait(bounded); err != nil {
+		return cmp.Or(ctx.Err(), err)
+	}
+	previous, _ := l.discovery.Current(ctx) // the loop meets the error, too
 	l.SetPrevious(previous)
 	return nil
 }
 
 // untilRead calls read, again at each change, until what it needs has been read once,
-// for readTime at most.
+// for [follow.ReadTime] at most.
 func untilRead(ctx context.Context, changed <-chan struct{}, read func() error) error {
-	bounded, stop := context.WithTimeout(ctx, readTime)
+	bounded, stop := context.WithTimeout(ctx, follow.ReadTime)
 	defer stop()
 	for {
 		err := read()
-		var unread *unreadError
+		var unread *follow.UnreadError
 		if !errors.As(err, &unread) || bounded.Err() != nil {
 			return cmp.Or(ctx.Err(), err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hapticsdk/haptic/internal/follow"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 	"github.com/hapticsdk/haptic/reconcile"
@@ -65,7 +66,7 @@ func TestOnce(t *testing.T) {
 		"the default Secret": {configMap: "good"},
 		"another Secret":     {configMap: "good", secret: "mine", found: "credentials: Secret edge/mine: it does not exist"},
 		"of another namespace": {configMap: "good", secret: "other/partial",
-			found: "credentials: Secret other/partial: credentials: missing or empty: dataplane_password, validation_username, validation_password"},
+			found: "credentials: Secret other/partial: missing or empty: dataplane_password, validation_username, validation_password"},
 		"no settings":    {configMap: "missing", applied: "settings ConfigMap edge/missing: it does not exist"},
 		"wrong settings": {configMap: "wrong", applied: "ConfigMap edge/wrong settings.yaml:1:1: haproxyConfg: unknown key; did you mean haproxyConfig?\nConfigMap edge/wrong settings.yaml:1:1: haproxyConfig: missing"},
 		"another key":    {configMap: "otherkey", applied: "ConfigMap edge/otherkey: the key settings.yaml is missing\nConfigMap edge/otherkey: unknown key \"settings\", only settings.yaml is read"},
@@ -101,7 +102,7 @@ func TestOnce(t *testing.T) {
 					require.NoError(t, err)
 					err = live.FindPods(ctx)
 				}
-				require.LessOrEqual(t, time.Since(begin), readTime)
+				require.LessOrEqual(t, time.Since(begin), follow.ReadTime)
 				switch {
 				case c.applied != "":
 				case c.found != "":

@@ -32,8 +32,7 @@ func TestOwnNamespace(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "edge", p.Settings().Dataplane.PodSelector.Namespace)
 	require.Empty(t, p.Settings().Credentials.Namespace)
-	ca, _ := p.Settings().Dataplane.TLS.ca("edge")
-	require.Equal(t, "edge", ca.namespace)
+	require.Equal(t, "edge/ca", p.Settings().Dataplane.TLS.discovery("edge").CASecret)
 }
 
 // TestCacheTTL: what is fetched on demand is kept for as long as the settings say.

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/hapticsdk/haptic/internal/follow"
 	"github.com/hapticsdk/haptic/internal/strictyaml"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/templating"
@@ -47,7 +48,7 @@ func Parse(name string, data []byte) (*Settings, error) {
 // reads.
 func FromConfigMap(cm *corev1.ConfigMap) (*Settings, error) {
 	name := "ConfigMap " + cm.Namespace + "/" + cm.Name
-	text, err := only(name, configMapData(cm))
+	text, err := only(name, follow.ConfigMapData(cm))
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
@@ -126,7 +127,11 @@ func compileProgram(s *Settings, opts *ProgramOptions) (_ *Program, errs Errors)
 		if orElse(&sel.Namespace, opts.Namespace); sel.Namespace == "" {
 			errs = append(errs, s.doc.Problem("dataplane.podSelector", "no namespace: pods of all namespaces would get the password; set podSelector.namespace, or tell the controller its own"))
 		}
-		p.watch(haproxyPods, WatchedResource{APIVersion: "v1", Resources: "pods", Namespace: sel.Namespace,
+		watched := sel.Namespace
+		if watched == discover.AllNamespaces {
+			watched = ""
+		}
+		p.watch(haproxyPods, WatchedResource{APIVersion: "v1", Resources: "pods", Namespace: watched,
 			LabelSelector: sel.String(), Store: StoreFull, IndexBy: []string{"metadata.namespace", "metadata.name"}})
 	}
 	p.each = eachOf(s)

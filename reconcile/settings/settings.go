@@ -17,6 +17,7 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
@@ -109,7 +110,7 @@ type Intervals map[string]metav1.Duration
 // Dataplane says how the instances are found and reached. The folders must be
 // absolute; they are those of the machine where HAProxy runs.
 type Dataplane struct {
-	PodSelector PodSelector `json:"podSelector,omitzero" doc:"The pods of HAProxy, of one namespace. They get the password, the configuration and every key: whoever may create pods there is trusted."`
+	PodSelector PodSelector `json:"podSelector,omitzero" doc:"The pods of HAProxy. They get the password, the configuration and every key: whoever may create pods there is trusted."`
 	Container   string      `json:"container,omitempty" doc:"Container of the Dataplane API. Empty: dataplane."`
 	Port        int         `json:"port,omitempty" doc:"Port of the Dataplane API. Empty: 5555." min:"0" max:"65535"`
 	Scheme      string      `json:"scheme,omitempty" doc:"Empty: https. With http, whoever is on the way to a pod can read the password and every key." enum:"http,https"`
@@ -125,7 +126,7 @@ type Dataplane struct {
 // PodSelector selects pods by their labels.
 type PodSelector struct {
 	MatchLabels map[string]string `json:"matchLabels,omitempty" doc:"Labels that a pod must have."`
-	Namespace   string            `json:"namespace,omitempty" doc:"The only namespace whose pods count. Empty: that of the controller." is:"name"`
+	Namespace   string            `json:"namespace,omitempty" doc:"The only namespace whose pods count. Empty: that of the controller. *: all; then whoever may create pods anywhere is trusted." is:"namespaces"`
 }
 
 // String gives the selector as in kubectl -l.
@@ -166,7 +167,7 @@ func (s *Settings) Defaulted() *Settings {
 	orElse(&p.Strategy, "raw")
 	for _, ref := range []*KeyRef{&p.TLS.CASecret, &p.TLS.CAConfigMap} {
 		if *ref != (KeyRef{}) {
-			orElse(&ref.Key, defaultCAKey)
+			orElse(&ref.Key, discover.DefaultCAKey)
 		}
 	}
 	p.BaseDir = path.Dir(layout.ConfigPath())

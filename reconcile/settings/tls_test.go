@@ -32,6 +32,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
 // authority issues certificates.
@@ -143,8 +144,8 @@ func (s *tlsStage) run() {
 	require.NoError(s.t, err)
 	s.loop, err = s.live.NewLoop(reconcile.Options{})
 	require.NoError(s.t, err)
-	note[CredentialsInvalid](s, bus)
-	note[CredentialsUpdated](s, bus)
+	note[discover.CredentialsInvalid](s, bus)
+	note[discover.CredentialsUpdated](s, bus)
 	note[reconcile.InstanceDeploymentFailed](s, bus)
 	bus.Start()
 	ctx, stop := context.WithCancel(context.Background())
@@ -356,7 +357,7 @@ func TestDataplaneTLSConfig(t *testing.T) {
 		"a client with the key of other": {withClient, "", certificate, other, "client certificate: tls: private key does not match public key"},
 		"a client without a key":         {withClient, "", certificate, nil, "client certificate: "},
 	} {
-		config, err := c.settings.Config([]byte(c.ca), c.certificate, c.key)
+		config, err := c.settings.discovery("edge").Config([]byte(c.ca), c.certificate, c.key)
 		if c.want != "" {
 			require.ErrorContains(t, err, c.want, name)
 			require.NotContains(t, err.Error(), strings.Split(string(key), "\n")[1])
@@ -366,7 +367,7 @@ func TestDataplaneTLSConfig(t *testing.T) {
 		require.False(t, config.InsecureSkipVerify, name)
 		require.EqualValues(t, tls.VersionTLS12, config.MinVersion, name)
 	}
-	config, err := TLS{}.Config(nil, nil, nil)
+	config, err := TLS{}.discovery("edge").Config(nil, nil, nil)
 	require.NoError(t, err)
 	require.Nil(t, config, "Go's defaults")
 }

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
-	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/internal/strictyaml"
 	"github.com/hapticsdk/haptic/k8swatch"
-	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // liveWatcher watches one resource for as long as some settings name it.
@@ -48,13 +45,11 @@ func (l *Live) watch(ctx context.Context, use, before *inUse) (started []*liveWa
 		}
 		use.watchers[r.name] = known[i]
 	}
-	begin := time.Now()
 	for _, w := range started {
 		if _, err := w.WaitForSync(ctx); err != nil {
 			return started, err
 		}
 	}
-	use.synced = time.Since(begin)
 	return started, nil
 }
 
@@ -76,8 +71,6 @@ func (l *Live) start(r programResource) (*liveWatcher, error) {
 func (l *Live) newWatcher(r programResource) (w *liveWatcher, err error) {
 	w = &liveWatcher{resource: r.watch}
 	changed := func(_ context.Context, c k8swatch.Changes) error {
-		eventbus.Publish(l.opts.Bus, reconcile.ResourceIndexUpdated{Resource: r.name, Created: c.Created, Modified: c.Modified, Deleted: c.Deleted,
-			Objects: c.Snapshot.Count(r.gvr)})
 		l.changed(r.name, c)
 		return nil
 	}
@@ -123,7 +116,7 @@ func (l *Live) changed(name string, c k8swatch.Changes) {
 		loop.Trigger(name + ": " + c.String())
 	}
 	if name == haproxyPods {
-		signal(l.pods)
+		l.discovery.Look()
 	}
 }
 

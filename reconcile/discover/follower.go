@@ -1,0 +1,336 @@
+package discover
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/internal/follow"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
+)
+
+// Wanted says which instances there are, and what opens them: pods, or URLs in their
+// place, and a Secret, or Credentials in its place.
+type Wanted struct {
+	URLs     []string   // of Dataplane APIs
+	Selector string     // labels of pods, as in kubectl -l
+	Pods     PodOptions // Namespace is required with Selector
+
+	// List returns the pods of Selector, for a program that watches them already and
+	// calls [Follower.Look] when they change. Nil: the follower watches them.
+	List func(context.Context) ([]*corev1.Pod, error)
+
+	Secret      string      // namespace/name, with the keys of [ParseCredentials]
+	Credentials Credentials // such as [CredentialsFromEnv]
+	TLS         TLS
+	Client      *dataplane.ClientOptions
+}
+
+// FollowerOptions of a [Follower]. SetTargets is required, and Source where Wanted
+// names pods, a Secret or a ConfigMap.
+type FollowerOptions struct {
+	Source     k8swatch.Source
+	SetTargets func(...reconcile.Target) error // [reconcile.Loop.SetTargets]
+
+	// OnFound is told of all instances, and of the pods that have the labels, before
+	// each SetTargets. Calls do not overlap.
+	OnFound func(context.Context, []dataplane.Endpoint, []*corev1.Pod)
+
+	Bus    *eventbus.Bus // gets [CredentialsUpdated] and [CredentialsInvalid]; nil: no events are published
+	Logger *slog.Logger  // nil means slog.Default()
+}
+
+// Follower finds the instances, now and whenever pods, the Secret or what [TLS] names
+// change, and gives them to a loop as its targets. Tell it what is wanted, and run it
+// beside the loop:
+//
+//	follower, err := discover.NewFollower(discover.FollowerOptions{Source: cluster, SetTargets: loop.SetTargets, Bus: bus})
+//	err = follower.Set(discover.Wanted{Selector: "app=haproxy", Pods: discover.PodOptions{Namespace: own},
+//		Secret: own + "/" + discover.DefaultSecret})
+//	go follower.Run(ctx)
+//
+// Problems of credentials are a [CredentialsInvalid], once each, and stand in
+// [Follower.Credentials]. Credentials that were in use for the same instances stay in
+// use, also for new pods. [Follower.Check] says why there are no instances. What has not
+// been read counts as a problem after 10 s. Whatever is wrong, the loop keeps its targets
+// until better ones are known. All methods may be called concurrently.
+type Follower struct {
+	opts FollowerOptions
+	wake chan struct{} // of size 1
+	wg   sync.WaitGroup
+
+	// Only Run uses these.
+	versions  map[follow.Source]string // in use
+	said      string                   // about credentials
+	late      [2]lateness              // of credentials, and of instances
+	tls       TLS
+	made      material // of tlsConfig
+	tlsConfig *tls.Config
+
+	mu       sync.Mutex
+	running  bool
+	wanted   *Wanted
+	followed map[follow.Source]*follow.Followed
+	pods     *podWatch // nil: none is watched from here
+	clients  *Clients
+	opened   *opened // nil: no credentials are in use
+	found    bool    // the loop has targets from here
+	info     CredentialsInfo
+	created  time.Time     // of the Secret
+	wrong    error         // about credentials
+	missing  error         // why there are no instances
+	unready  error         // both, with what is only slow
+	known    chan struct{} // closed once all has been read
+}
+
+// opened is what instances were opened with.
+type opened struct {
+	key         string // of [Wanted]
+	credentials Credentials
+	config      *tls.Config
+}
+
+// podWatch watches pods.
+type podWatch struct {
+	namespace, selector string
+	watcher             *k8swatch.Watcher
+	stop                context.CancelFunc
+}
+
+// sourceError says what is wrong with a Secret, ConfigMap or file.
+type sourceError struct {
+	of     string // "credentials" or "TLS"
+	source follow.Source
+	err    error
+}
+
+func (e *sourceError) Error() string { return fmt.Sprintf("%s: %v: %v", e.of, e.source, e.err) }
+func (e *sourceError) Unwrap() error { return e.err }
+
+// NewFollower returns a follower that knows nothing of what is wanted.
+func NewFollower(opts FollowerOptions) (*Follower, error) {
+	if opts.SetTargets == nil {
+		return nil, errors.New("discover: FollowerOptions.SetTargets is missing")
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	return &Follower{opts: opts, wake: make(chan struct{}, 1), known: make(chan struct{}), followed: map[follow.Source]*follow.Followed{}}, nil
+}
+
+// Set says what is wanted from now on. The error names the field that is wrong, and
+// then nothing changes.
+func (f *Follower) Set(w Wanted) error {
+	if err := w.check(f.opts.Source != nil); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.wanted = &w
+	select {
+	case <-f.known: // that was of another one
+		f.known = make(chan struct{})
+	default:
+	}
+	f.mu.Unlock()
+	f.Look()
+	return nil
+}
+
+// Look has the follower look again, soon. It never blocks.
+func (f *Follower) Look() {
+	select {
+	case f.wake <- struct{}{}:
+	default: // it will
+	}
+}
+
+// Run follows until ctx ends, and returns nil when all that it started has ended. It
+// runs once at a time.
+func (f *Follower) Run(ctx context.Context) error {
+	f.mu.Lock()
+	again := f.running
+	f.running = true
+	f.mu.Unlock()
+	if again {
+		return errors.New("discover: the follower is already running")
+	}
+	for ctx.Err() == nil {
+		f.look(ctx)
+	}
+	_ = f.follow(ctx)
+	f.stopPods()
+	f.wg.Wait()
+	f.mu.Lock()
+	f.running = false
+	f.mu.Unlock()
+	return nil
+}
+
+// Wait returns once all that Set names has been read, or when ctx ends. The error
+// says what is wrong with credentials, and why there are no instances.
+func (f *Follower) Wait(ctx context.Context) error {
+	f.mu.Lock()
+	known := f.known
+	f.mu.Unlock()
+	select {
+	case <-known:
+	case <-ctx.Done():
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return cmp.Or(f.unready, ctx.Err())
+}
+
+// Current is [Clients.Current] of the instances of now.
+func (f *Follower) Current(ctx context.Context) (*dataplane.Config, error) {
+	f.mu.Lock()
+	clients := f.clients
+	f.mu.Unlock()
+	if clients == nil {
+		return nil, nil
+	}
+	return clients.Current(ctx)
+}
+
+// look finds the instances of now, and waits until there may be others.
+func (f *Follower) look(ctx context.Context) {
+	f.mu.Lock()
+	w := f.wanted
+	f.mu.Unlock()
+	var again <-chan time.Time
+	if w != nil {
+		wrong, missing := f.find(ctx, w)
+		if ctx.Err() != nil {
+			return
+		}
+		if after := f.tell(w, wrong, missing); after > 0 {
+			timer := time.NewTimer(after)
+			defer timer.Stop()
+			again = timer.C
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case <-f.wake:
+	case <-again:
+	}
+}
+
+// find does everything once. wrong is about credentials, missing about instances.
+func (f *Follower) find(ctx context.Context, w *Wanted) (wrong, missing error) {
+	if len(w.URLs) == 0 && w.Selector == "" {
+		if f.found { // those were of another Wanted
+			missing = f.opts.SetTargets()
+		}
+		f.mu.Lock()
+		f.found, f.opened = false, nil
+		f.mu.Unlock()
+		f.stopPods()
+		return f.follow(ctx), cmp.Or(missing, errors.New("no instance is named: neither pods by their labels nor URLs"))
+	}
+	pods, missing := f.list(ctx, w)
+	use, wrong := f.open(ctx, w)
+	if wrong != nil && f.opened != nil && f.opened.key == w.key() {
+		use = f.opened
+	}
+	var unread *follow.UnreadError
+	if use == nil || errors.As(missing, &unread) {
+		return wrong, missing
+	}
+	return wrong, errors.Join(missing, f.give(ctx, w, use, pods))
+}
+
+// give gives the loop its targets.
+func (f *Follower) give(ctx context.Context, w *Wanted, use *opened, pods []*corev1.Pod) error {
+	var endpoints []dataplane.Endpoint
+	var err error
+	if w.Selector != "" {
+		if endpoints, err = Pods(pods, use.credentials, w.Pods); len(endpoints) == 0 && err == nil {
+			err = fmt.Errorf("no HAProxy is found: no pod of namespace %s with the labels %s has a container %s that is ready", w.Pods.Namespace, w.Selector, cmp.Or(w.Pods.Container, "dataplane"))
+		}
+	}
+	for _, url := range w.URLs {
+		endpoints = append(endpoints, dataplane.Endpoint{URL: url, Username: use.credentials.DataplaneUsername, Password: use.credentials.DataplanePassword})
+	}
+	for i := range endpoints {
+		endpoints[i].TLS = use.config
+	}
+	if f.opts.OnFound != nil {
+		f.opts.OnFound(ctx, endpoints, pods)
+	}
+	before := f.clients
+	clients := before
+	if clients == nil || !reflect.DeepEqual(clients.Options, w.Client) {
+		clients = &Clients{Options: w.Client}
+	}
+	targets, unusable := clients.Targets(endpoints)
+	err = errors.Join(err, unusable, f.opts.SetTargets(targets...))
+	if before != nil && before != clients {
+		_, _ = before.Targets(nil) // closes connections
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.clients, f.opened, f.found = clients, use, true
+	return err
+}
+
+// list returns the pods with the labels that are wanted.
+func (f *Follower) list(ctx context.Context, w *Wanted) ([]*corev1.Pod, error) {
+	if w.Selector == "" || w.List != nil {
+		f.stopPods()
+	}
+	switch {
+	case w.Selector == "":
+		return nil, nil
+	case w.List != nil:
+		return w.List(ctx)
+	}
+	if f.pods == nil || f.pods.namespace != w.Pods.Namespace || f.pods.selector != w.Selector {
+		f.stopPods()
+		if err := f.startPods(ctx, w); err != nil {
+			return nil, err
+		}
+	}
+	if state := f.pods.watcher.State(); !state.Synced {
+		return nil, fmt.Errorf("pods: %w", &follow.UnreadError{What: "pods", Err: state.Err})
+	}
+	return k8swatch.Read[*corev1.Pod](f.pods.watcher.Snapshot()).List(), nil
+}
+
+func (f *Follower) startPods(ctx context.Context, w *Wanted) (err error) {
+	p := &podWatch{namespace: w.Pods.Namespace, selector: w.Selector}
+	opts := &k8swatch.Options{Namespace: p.namespace, LabelSelector: p.selector, Logger: f.opts.Logger,
+		OnSyncComplete: func(int) { f.Look() }, OnChange: func(context.Context, k8swatch.Changes) error { f.Look(); return nil }}
+	if p.namespace == AllNamespaces {
+		opts.Namespace = ""
+	}
+	if p.watcher, err = k8swatch.New(f.opts.Source, corev1.SchemeGroupVersion.WithResource("pods"), opts); err != nil {
+		return err
+	}
+	ctx, p.stop = context.WithCancel(ctx)
+	f.wg.Go(func() { _ = p.watcher.Run(ctx) }) // ErrStarted alone
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pods = p
+	return nil
+}
+
+func (f *Follower) stopPods() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pods != nil {
+		f.pods.stop()
+	}
+	f.pods = nil
+}
