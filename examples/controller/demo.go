@@ -59,12 +59,13 @@ func (c *controller) runDemo(ctx context.Context) error {
 // for each deployment anyhow.
 const maxPlanOps = 100
 
-// printPlans prints the plan of each deployment and, after the first one of the
-// demo, what to try.
+// printPlans prints the plan of each deployment, but beside a log in JSON, and, after the
+// first one of the demo, what to try.
 func (c *controller) printPlans() {
 	first := true
 	eventbus.Subscribe(c.bus, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
 		switch plan := d.Event.Result.Plan; {
+		case c.cfg.Log().JSON():
 		case len(plan.Ops) > maxPlanOps:
 			fmt.Fprintf(c.out, "%s: %s\n", d.Event.Instance, plan.Summary())
 		case !plan.Empty():

@@ -230,7 +230,7 @@ func (c *controller) words() (watches, haproxy, atEnd string) {
 	}
 	switch {
 	case c.local != nil:
-		return watches, "on this host: " + c.local.Name(), "HAProxy is stopped with this controller"
+		return watches, "on this host: " + c.layout.ConfigPath(), "HAProxy is stopped with this controller"
 	case c.cfg.pods != "":
 		haproxy = fmt.Sprintf("pods %s of namespace %s", c.cfg.pods, c.cfg.podNamespace)
 	default:

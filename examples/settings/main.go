@@ -151,7 +151,7 @@ func (c *controller) serve(ctx context.Context) error {
 	p.HAProxy, p.AtEnd = "pods that the settings select", "HAProxies behind Dataplane APIs serve on"
 	deployed := false // by a process before this one
 	if c.local != nil {
-		p.HAProxy, p.AtEnd = "on this host: "+c.local.Name(), "HAProxy is stopped with this controller"
+		p.HAProxy, p.AtEnd = "on this host: "+c.local.Layout().ConfigPath(), "HAProxy is stopped with this controller"
 		p.Go("HAProxy", c.local.Run)
 		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it
 		observer.Health.Check("haproxy-master", observe.Reported, c.local.MasterAnswers)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -356,4 +357,37 @@ func TestRightsOfHAProxy(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, dataplane.DefaultUser(), checks.User)
 	require.Equal(t, os.Geteuid() == 0, checks.User != "")
+}
+
+// TestLoggingOfSettings: level and format of the settings take effect while the
+// controller runs, and what they no longer say is the default.
+func TestLoggingOfSettings(t *testing.T) {
+	s := start(t, func(s *stage) string { return s.settings })
+	said := func(marks ...string) func() bool {
+		mark := len(s.log.String())
+		return func() bool {
+			for line := range strings.Lines(s.log.String()[mark:]) {
+				if !slices.ContainsFunc(marks, func(m string) bool { return !strings.Contains(line, m) }) {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	is := said(`"level":"INFO"`, "new settings are in use")
+	s.write(s.settings, s.text+"logging: {format: json}\n")
+	s.until("a line in JSON", is)
+	is = said("level=INFO", "new settings are in use")
+	s.write(s.settings, s.text)
+	s.until("a line of text", is)
+	header := func(name string) string {
+		return strings.Replace(s.text, "X-Served-By haptic", "X-Served-By "+name, 1) + "logging: {level: warn}\n"
+	}
+	s.write(s.settings, header("first"))
+	s.until("the header", func() bool { return s.get("shop.test") == "served by first" })
+	mark := len(s.log.String())
+	s.write(s.settings, header("second"))
+	s.until("the header", func() bool { return s.get("shop.test") == "served by second" })
+	s.stop()
+	require.NotContains(t, s.log.String()[mark:], "level=INFO")
 }

@@ -67,6 +67,9 @@ func want(err error, form string) error {
 	return nil
 }
 
+// Log is that of [NewFlags].
+func (f *Flags) Log() *Log { return f.log }
+
 // Parse reads the arguments. It returns [flag.ErrHelp] after it printed the usage, for
 // -h alone: nobody finds an error above it. What is wrong is returned by Err.
 func (f *Flags) Parse(args []string) error {

@@ -70,6 +70,10 @@ func (l *Log) Follow(level, format string) {
 	}
 }
 
+// JSON reports whether the format is JSON. What a program prints beside its log, for
+// people, then breaks the lines of whoever reads both.
+func (l *Log) JSON() bool { return l.inJSON.Load() }
+
 // Fail says why the program ends: in text "error: " and all lines of the error, in
 // JSON a record.
 func (l *Log) Fail(err error) {
