@@ -2,7 +2,9 @@ package dataplane
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
@@ -72,23 +74,44 @@ type Config struct{ inner *config.Config }
 
 // NewConfig makes a Config from the text of haproxy.cfg and its files, in any
 // order. It refuses what could not arrive at a HAProxy unchanged, with an error
-// that wraps [ErrInvalidConfig] and names the line or the file:
+// that wraps [ErrInvalidConfig], names the line or the file, and has them in a method
+// Positions, as [*validate.Error] has:
 //
 //   - text that is empty, does not end in a line feed, or has control characters;
 //   - a line of 64 KiB or more, from which on the parser of the Dataplane API
 //     silently drops the rest;
 //   - file names that a storage would rename (see [CheckFileName]), and unknown kinds;
 //   - two files at one path. CA files, crt-lists and general files share a folder.
+//
+// [*validate.Error]: https://pkg.go.dev/github.com/hapticsdk/haptic/validate#Error
 func NewConfig(main string, files ...File) (*Config, error) {
 	inner := make([]config.File, len(files))
 	for i, f := range files {
 		inner[i] = f.inner()
 	}
 	c, err := config.New(main, inner...)
-	if err != nil {
+	var refused config.Refusals
+	switch {
+	case errors.As(err, &refused):
+		return nil, &refusedConfig{refused}
+	case err != nil:
 		return nil, err
 	}
 	return &Config{c}, nil
+}
+
+// refusedConfig is the error of NewConfig, which knows the places.
+type refusedConfig struct{ config.Refusals }
+
+// Positions gives what is wrong, and where.
+func (e *refusedConfig) Positions() iter.Seq2[Position, string] {
+	return func(yield func(Position, string) bool) {
+		for _, r := range e.Refusals {
+			if !yield(Position{Kind: FileKind(r.Kind), Name: r.Name, Line: r.Line}, r.Error()) {
+				return
+			}
+		}
+	}
 }
 
 // outerConfig wraps a configuration; nil stays nil.

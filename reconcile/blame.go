@@ -45,6 +45,10 @@ type TemplateLine struct {
 	Column int    `json:"column,omitempty"` // in characters, from 1
 	Key    string `json:"key,omitempty"`    // of settings whose text it is in, such as haproxyConfig.template
 	Text   string `json:"text,omitempty"`
+
+	// ChangedBy names what changed the line behind the template, such as
+	// haproxyConfig.postProcessing[0].
+	ChangedBy string `json:"changedBy,omitempty"`
 }
 
 // String gives "haproxy.cfg:12", of settings "settings.yaml:12: haproxyConfig.template".
@@ -55,6 +59,9 @@ func (l TemplateLine) String() string {
 	}
 	if l.Key != "" {
 		text += ": " + l.Key
+	}
+	if l.ChangedBy != "" {
+		text += ", changed by " + l.ChangedBy
 	}
 	return text
 }
@@ -147,7 +154,8 @@ type Origin struct {
 // Origins knows what wrote a configuration. The loop asks only when something
 // is wrong. It may be asked from several goroutines.
 type Origins interface {
-	// Origin says what wrote a line; the zero Origin where that is not known.
+	// Origin says what wrote a line, or a whole file for line 0; the zero Origin
+	// where that is not known. HAProxy may name no place: the zero Position.
 	Origin(ctx context.Context, at dataplane.Position) (Origin, error)
 	// Owners returns all objects that the configuration was made of, in a
 	// stable order.
@@ -174,7 +182,7 @@ func Blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, 
 	}
 	for at, message := range positions(err, cfg) {
 		f := Fault{Position: at, Message: message}
-		if origins != nil && at != (dataplane.Position{}) {
+		if origins != nil {
 			// An origin that cannot be found only makes the error poorer.
 			if o, err := origins.Origin(ctx, at); err == nil {
 				f.Template, f.Resources = o.TemplateLine, ResourcesOf(o.Owners)

@@ -1,7 +1,9 @@
 package render
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -34,6 +36,29 @@ func (e *Error) Origins() iter.Seq2[reconcile.Origin, string] {
 			}
 		}
 	}
+}
+
+// located gives an error about what was rendered the lines of the templates that wrote
+// it. Another error, such as that of a template, stays as it is.
+func located(ctx context.Context, made *reconcile.Rendered, err error) error {
+	var conflict *FileConflictError
+	if errors.As(err, &conflict) && len(templating.Errors(err)) == 0 {
+		entry := entryOf(dataplane.File{Kind: conflict.Kind, Name: conflict.Name})
+		return &templating.Error{Entry: entry, File: entry, Message: err.Error(), Err: err}
+	}
+	var refused interface {
+		Positions() iter.Seq2[dataplane.Position, string]
+	}
+	if made == nil || !errors.As(err, &refused) {
+		return err
+	}
+	var all []error
+	for at, message := range refused.Positions() {
+		o, _ := made.Origins.Origin(ctx, at) // an error is no reason to say less
+		file := cmp.Or(o.File, MainEntry)
+		all = append(all, &templating.Error{Entry: file, File: file, Line: o.Line, Column: o.Column, Text: o.Text, Message: message, Err: err, Owners: o.Owners})
+	}
+	return joined(all)
 }
 
 // origins are the [reconcile.Origins] of a render. They keep only what the render
@@ -147,7 +172,12 @@ func (o *origins) inSpan(ctx context.Context, s span, line int) (reconcile.Origi
 	if p.each != nil {
 		vars = p.each.with(vars, s.item)
 	}
-	origin, err := o.trace(ctx, p.entry, p.texts[s.item].string, vars, tracedKey{p.entry, s.item}, line)
+	key := tracedKey{p.entry, s.item}
+	origin, err := o.trace(ctx, p.entry, p.texts[s.item].string, vars, key, line)
+	if origin.Line > 0 {
+		written := strings.Split(o.traced[key].Text, "\n")
+		origin.ChangedBy = o.run.post.changedBy(written[min(line, len(written))-1], p.entry)
+	}
 	if p.each != nil && len(reconcile.ResourcesOf(origin.Owners)) == 0 {
 		origin.Owners = []any{s.item}
 	}

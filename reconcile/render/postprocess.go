@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -29,6 +30,9 @@ type PostProcessor struct {
 	// Squeeze makes one blank line of several, and takes them away at the start
 	// and at the end of the text.
 	Squeeze bool
+
+	// Name is what errors call it. Zero: its pattern.
+	Name string
 
 	// Files says what is changed, by kind and name, such as "map/*.map", with
 	// the patterns of [path.Match] and the kinds of [dataplane.FileKind]. Zero
@@ -116,6 +120,22 @@ func (c *compiledProcessor) replaceLines(text string) string {
 		return text
 	}
 	return b.String()
+}
+
+// changedBy names the processors that change a line of what an entry makes.
+func (p *postProcessing) changedBy(line, entry string) string {
+	var names []string
+	kind, _ := kindOfEntry(entry)
+	for _, c := range p.all {
+		ofFile, _ := path.Match(c.Files, string(kind)+"/"+path.Base(entry))
+		if isMain(entry) && c.Files != "" || !isMain(entry) && !ofFile {
+			continue
+		}
+		if changed := c.replaceLines(line); changed != line {
+			names, line = append(names, cmp.Or(c.Name, "the post-processor "+strconv.Quote(c.Pattern))), changed
+		}
+	}
+	return strings.Join(names, " and ")
 }
 
 // squeeze makes one blank line of several, and none of those at the start and

@@ -123,9 +123,9 @@ func TestRegister(t *testing.T) {
 				require.ErrorContains(t, err, c.err)
 				var conflict *FileConflictError
 				var at *templating.Error
-				if !errors.As(err, &at) { // only the conflict with an entry that is rendered later has no line
-					require.ErrorAs(t, err, &conflict)
-					require.Equal(t, "template maps/entry.map", conflict.Other)
+				require.ErrorAs(t, err, &at)
+				if errors.As(err, &conflict) && conflict.Other == "template maps/entry.map" { // which is rendered later
+					require.Equal(t, "maps/entry.map", at.File)
 				} else {
 					require.Equal(t, 4, at.Line)
 				}

@@ -155,7 +155,7 @@ func (t *Templates) Render(ctx context.Context) (*reconcile.Rendered, error) {
 		}
 		var unfetched *fetch.Error
 		if ctx.Err() != nil || errors.As(err, &unfetched) || !t.HTTP.Settle(r.http, err) {
-			return made, &Error{err}
+			return made, &Error{located(ctx, made, err)}
 		}
 	}
 }

@@ -174,7 +174,8 @@ func caseErrors(r *cases.Result) (wrong Errors) {
 			continue
 		}
 		problem := strings.TrimPrefix(a.Problem, at.String()+": ")
-		wrong = append(wrong, &Error{File: at.File, Line: at.Line, Column: at.Column, Path: at.Key, Err: failed,
+		path := strings.TrimPrefix(at.String(), fmt.Sprintf("%s:%d: ", at.File, at.Line))
+		wrong = append(wrong, &Error{File: at.File, Line: at.Line, Column: at.Column, Path: path, Err: failed,
 			Message: fmt.Sprintf("%s; so the case %q fails (%s:%d)", problem, r.Name, r.File, a.Line)})
 	}
 	if !rest.Passed() {

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"context"
+	"fmt"
 	"go/token"
 	"maps"
 	"path"
@@ -263,15 +264,17 @@ func (p *Program) render(ctx context.Context, templates *render.Templates, store
 // postProcessors are the steps of all templates, as [render.Templates] want them.
 func postProcessors(s *Settings) []render.PostProcessor {
 	all := []render.PostProcessor{}
-	add := func(files string, t Template) {
-		for _, step := range t.PostProcessing {
-			all = append(all, step.processor(files))
+	add := func(key, files string, t Template) {
+		for i, step := range t.PostProcessing {
+			p := step.processor(files)
+			p.Name = fmt.Sprintf("%s.postProcessing[%d]", key, i)
+			all = append(all, p)
 		}
 	}
-	add("", s.HAProxyConfig)
+	add("haproxyConfig", "", s.HAProxyConfig)
 	for _, set := range s.templateSets() {
 		for _, name := range slices.Sorted(maps.Keys(set.templates)) {
-			add(string(set.kind)+"/"+name, set.templates[name])
+			add(strictyaml.Child(set.key, name), string(set.kind)+"/"+name, set.templates[name])
 		}
 	}
 	return all

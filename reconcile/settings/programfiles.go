@@ -212,6 +212,9 @@ type programOrigins struct {
 // Origin implements [reconcile.Origins].
 func (o *programOrigins) Origin(ctx context.Context, at dataplane.Position) (reconcile.Origin, error) {
 	origin, err := o.Origins.Origin(ctx, at)
+	if at == (dataplane.Position{}) && origin.File == "" { // HAProxy names no line
+		origin.File = render.MainEntry
+	}
 	return o.program.files.origin(o.program.settings, origin), err
 }
 

@@ -68,8 +68,8 @@ type Config struct {
 func New(main string, files ...File) (*Config, error) {
 	sorted := slices.Clone(files)
 	slices.SortStableFunc(sorted, CompareFiles)
-	if err := errors.Join(checkText(main), checkFiles(sorted)); err != nil {
-		return nil, err
+	if wrong := append(checkText(main), checkFiles(sorted)...); len(wrong) > 0 {
+		return nil, wrong
 	}
 	return build(main, sorted), nil
 }
@@ -86,29 +86,28 @@ func build(main string, files []File) *Config {
 }
 
 // checkFiles checks files that are sorted.
-func checkFiles(sorted []File) error {
-	var errs []error
+func checkFiles(sorted []File) (wrong Refusals) {
 	general := make(map[string]FileKind)
 	for i, f := range sorted {
 		_, known := extensions[f.Kind]
 		switch {
 		case !known:
-			errs = append(errs, fmt.Errorf("%w: file %q: unknown kind %q", ErrInvalidConfig, f.Name, f.Kind))
+			wrong = append(wrong, &Refusal{f.Kind, f.Name, 0, fmt.Sprintf("file %q: unknown kind %q", f.Name, f.Kind)})
 		case i > 0 && CompareFiles(sorted[i-1], f) == 0:
-			errs = append(errs, fmt.Errorf("%w: %s %q: given twice", ErrInvalidConfig, f.Kind, f.Name))
+			wrong = append(wrong, refuseFile(f.Kind, f.Name, "given twice"))
 		}
-		if err := CheckFileName(f.Kind, f.Name); err != nil {
-			errs = append(errs, err)
+		if r := checkFileName(f.Kind, f.Name); r != nil {
+			wrong = append(wrong, r)
 		}
 		if f.Kind == Map || f.Kind == Certificate {
 			continue
 		}
 		if other, ok := general[f.Name]; ok && other != f.Kind {
-			errs = append(errs, fmt.Errorf("%w: %s %q: a file of kind %s has the same path", ErrInvalidConfig, f.Kind, f.Name, other))
+			wrong = append(wrong, refuseFile(f.Kind, f.Name, "a file of kind "+string(other)+" has the same path"))
 		}
 		general[f.Name] = f.Kind
 	}
-	return errors.Join(errs...)
+	return wrong
 }
 
 // With returns a configuration with another text and the same files. The text

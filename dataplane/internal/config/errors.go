@@ -117,3 +117,36 @@ func isTrustError(err error) bool {
 	return errors.As(err, &remote) && remote.Op == "remote error" && remote.Err != nil &&
 		(strings.Contains(remote.Err.Error(), "certificate") || strings.Contains(remote.Err.Error(), "access denied"))
 }
+
+// Refusal is one thing for which [New] refuses a configuration. It wraps
+// [ErrInvalidConfig].
+type Refusal struct {
+	Kind FileKind // of the file; "" for the text of haproxy.cfg
+	Name string
+	Line int // from 1; 0 for the whole
+	What string
+}
+
+func (r *Refusal) Error() string { return ErrInvalidConfig.Error() + ": " + r.What }
+
+// Unwrap returns ErrInvalidConfig.
+func (r *Refusal) Unwrap() error { return ErrInvalidConfig }
+
+func refuseFile(kind FileKind, name, why string) *Refusal {
+	return &Refusal{kind, name, 0, fmt.Sprintf("%s %q: %s", kind, name, why)}
+}
+
+// Refusals is all for which [New] refuses a configuration.
+type Refusals []*Refusal
+
+// Error has a line for each.
+func (r Refusals) Error() string { return errors.Join(r.Unwrap()...).Error() }
+
+// Unwrap returns all of them.
+func (r Refusals) Unwrap() []error {
+	errs := make([]error, len(r))
+	for i, one := range r {
+		errs[i] = one
+	}
+	return errs
+}

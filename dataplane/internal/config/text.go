@@ -10,12 +10,12 @@ import (
 // Dataplane API silently drops everything from the first line of 64 KiB on.
 const MaxLine = 64 << 10
 
-func checkText(main string) error {
+func checkText(main string) Refusals {
 	if main == "" {
-		return fmt.Errorf("%w: the text is empty", ErrInvalidConfig)
+		return Refusals{{What: "the text is empty"}}
 	}
 	if !strings.HasSuffix(main, "\n") {
-		return fmt.Errorf("%w: the last line does not end in a line feed", ErrInvalidConfig)
+		return Refusals{{Line: strings.Count(main, "\n") + 1, What: "the last line does not end in a line feed"}}
 	}
 	line, start := 1, 0
 	for at := 0; at < len(main); at++ {
@@ -25,13 +25,12 @@ func checkText(main string) error {
 		switch c := main[at]; {
 		case c == '\n':
 			if n := at + 1 - start; n >= MaxLine {
-				return fmt.Errorf("%w: line %d: %d bytes are too many, a line must be shorter than %d",
-					ErrInvalidConfig, line, n, MaxLine)
+				return Refusals{{Line: line, What: fmt.Sprintf("line %d: %d bytes are too many, a line must be shorter than %d", line, n, MaxLine)}}
 			}
 			line, start = line+1, at+1
 		case c == '\r' && main[at+1] == '\n': // the text ends in a line feed
 		case isControl(c):
-			return fmt.Errorf("%w: line %d: control character %q in column %d", ErrInvalidConfig, line, c, at+1-start)
+			return Refusals{{Line: line, What: fmt.Sprintf("line %d: control character %q in column %d", line, c, at+1-start)}}
 		}
 	}
 	return nil
@@ -69,9 +68,14 @@ func isControl(c byte) bool { return c < 0x20 && c != '\t' || c == 0x7f }
 // text. Maps must end in ".map" and crt-lists in ".txt", which that storage
 // appends or insists on.
 func CheckFileName(kind FileKind, name string) error {
-	refuse := func(why string) error {
-		return fmt.Errorf("%w: %s %q: %s", ErrInvalidConfig, kind, name, why)
+	if r := checkFileName(kind, name); r != nil {
+		return r
 	}
+	return nil
+}
+
+func checkFileName(kind FileKind, name string) *Refusal {
+	refuse := func(why string) *Refusal { return refuseFile(kind, name, why) }
 	stem, ext := SplitExt(name)
 	switch {
 	case name == "":
