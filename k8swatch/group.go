@@ -242,6 +242,16 @@ func (s *GroupSnapshot) Of(w *Watcher) *Snapshot { return s.of[w] }
 // Resource returns the snapshot of the first watcher of a resource, or nil.
 func (s *GroupSnapshot) Resource(gvr schema.GroupVersionResource) *Snapshot { return s.byGVR[gvr] }
 
+// Count is the number of objects of a resource, of all its watchers.
+func (s *GroupSnapshot) Count(gvr schema.GroupVersionResource) (n int) {
+	for w, part := range s.of {
+		if w.resource == gvr {
+			n += part.Len()
+		}
+	}
+	return n
+}
+
 // Revision is the sum of the revisions of the parts: it goes up with any change.
 func (s *GroupSnapshot) Revision() Revision { return s.revision }
 

@@ -94,6 +94,9 @@ func (n *notifier) run(ctx context.Context) {
 			return
 		}
 		p, synced := n.take()
+		if !p.InitialSync {
+			n.tellSynced(synced)
+		}
 		var pause time.Duration
 		if p.any {
 			pause = n.hold
@@ -117,14 +120,22 @@ func (n *notifier) run(ctx context.Context) {
 				n.signal()
 			}
 		}
-		if synced >= 0 {
-			if err := guard(func() error { n.onSync(synced); return nil }); err != nil {
-				n.log.Error("OnSyncComplete failed", "error", err)
-			}
+		if p.InitialSync {
+			n.tellSynced(synced)
 		}
 		if !n.pause(ctx, pause) {
 			return
 		}
+	}
+}
+
+// tellSynced calls OnSyncComplete where there is a count.
+func (n *notifier) tellSynced(count int) {
+	if count < 0 {
+		return
+	}
+	if err := guard(func() error { n.onSync(count); return nil }); err != nil {
+		n.log.Error("OnSyncComplete failed", "error", err)
 	}
 }
 

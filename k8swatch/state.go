@@ -125,6 +125,9 @@ func (h *health) well(verb string) {
 func (h *health) failed(verb string, err error) {
 	h.set(func(*State) {
 		e := &SyncError{Resource: h.resource, Namespace: h.namespace, Verb: verb, Reason: reason(err), Err: err}
+		if e.Reason == ErrNotInstalled { // one cause, whatever was asked first
+			e.Verb = verbWatch
+		}
 		if h.failing == nil || h.failing.Reason == ErrUnreachable || !errors.Is(err, errNoAnswer) {
 			h.failing = e // silence takes back no answer that forbids
 		}
@@ -240,7 +243,7 @@ func (e *OptionError) Unwrap() error { return e.Err }
 type SyncError struct {
 	Resource  schema.GroupVersionResource
 	Namespace string // "" for all
-	Verb      string // "list" or "watch"; "" where no request was answered
+	Verb      string // "list" or "watch", always "watch" with ErrNotInstalled; "" where no request was answered
 	Reason    error  // one of the errors above
 	Err       error  // what the source or the context said
 }
@@ -256,7 +259,7 @@ func (e *SyncError) Error() string {
 		where = "in namespace " + e.Namespace
 	}
 	verb := e.Verb
-	if verb == "" || e.Reason == ErrNotInstalled { // what was asked makes no difference there
+	if verb == "" {
 		verb = "watch"
 	}
 	text := fmt.Sprintf("cannot %s %s %s: %v", verb, name, where, e.Reason)

@@ -109,8 +109,8 @@
 //	config.validation.request     -: settings are checked by a call
 //	config.validation.response    -: settings are checked by a call
 //	config.published              -: settings.Applied, and InstanceDeployed for the configuration
-//	resource.index.updated        -
-//	resource.sync.complete        -: k8swatch.State of each watch
+//	resource.index.updated        reconcile.ResourceIndexUpdated
+//	resource.sync.complete        -: all resources are in reconcile.IndexSynchronized
 //	index.synchronized            reconcile.IndexSynchronized
 //	reconciliation.triggered      reconcile.ReconciliationTriggered
 //	reconciliation.started        reconcile.ReconciliationStarted

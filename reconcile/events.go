@@ -23,7 +23,7 @@ func Events() []event.Event {
 		DeploymentScheduled{}, DeploymentStarted{}, InstanceDeployed{}, InstanceDeploymentFailed{}, InstanceReached{}, DriftRepaired{}, InstancesChanged{},
 		DriftPreventionTriggered{}, DeploymentCompleted{}, DeploymentUnfinished{},
 		HAProxyStarted{}, HAProxyEnded{}, HAProxyStartFailed{}, HAProxySilent{}, HAProxyAnswers{},
-		IndexSynchronized{}, LeaderBecame{}, LeaderLost{}, LeaderObserved{},
+		IndexSynchronized{}, ResourceIndexUpdated{}, LeaderBecame{}, LeaderLost{}, LeaderObserved{},
 	}
 }
 
@@ -58,6 +58,9 @@ func Events() []event.Event {
 // released after the trials, in one line. A reconciliation and a deployment that a
 // context ends have no end. ReconciliationTriggered, InstancesChanged and InstanceReached come at any
 // time, and so do those of the HAProxy on this host, which [OfProcess] makes.
+// IndexSynchronized comes before any ResourceIndexUpdated, and that before the
+// ReconciliationTriggered that it leads to. Watchers publish both: those of
+// [github.com/hapticsdk/haptic/reconcile/observe.NewGroup] and of settings.
 
 // ReconciliationTriggered says that something asked for a reconciliation.
 type ReconciliationTriggered struct {
@@ -326,7 +329,8 @@ func (e ResourceReleased) Report() event.Report {
 	return r
 }
 
-// IndexSynchronized says that all watched resources are in their stores.
+// IndexSynchronized says that all watched resources are in their stores: once, and
+// again when new settings watch others.
 type IndexSynchronized struct {
 	Resources map[string]int
 	Took      time.Duration
@@ -336,6 +340,21 @@ type IndexSynchronized struct {
 func (e IndexSynchronized) Report() event.Report {
 	return event.Report{Name: "index.synchronized", Level: slog.LevelInfo, Sentence: "watching " + phrase.ByKind(e.Resources), Took: e.Took,
 		Metrics: []event.Metric{resourceCount(e.Resources)}}
+}
+
+// ResourceIndexUpdated says that objects of a watched resource changed, after
+// [IndexSynchronized] and before the reconciliation that this asks for. Each change
+// counts once.
+type ResourceIndexUpdated struct {
+	Resource                   string // "ingresses", or the name in the settings
+	Created, Modified, Deleted int
+	Objects                    int // that there are now
+}
+
+// Report implements [event.Event].
+func (e ResourceIndexUpdated) Report() event.Report {
+	return event.Report{Name: "resource.index.updated", Level: slog.LevelDebug, Fields: []slog.Attr{slog.String("resource", e.Resource),
+		slog.Int("created", e.Created), slog.Int("modified", e.Modified), slog.Int("deleted", e.Deleted), slog.Int("objects", e.Objects)}}
 }
 
 // LeaderBecame and LeaderLost tell of this process, LeaderObserved of any.

@@ -25,7 +25,7 @@ func (c *controller) newObserver() *observe.Observer {
 	observer := observe.New(c.bus, subject, c.log)
 	observer.Metrics.MustRegister(c.expiryMetric())
 	if c.folder != nil {
-		observer.Health.Check("manifests", observe.Reported, c.manifests)
+		observer.Health.Check("manifests", observe.Reported, c.folder.Check)
 	}
 	if c.local != nil {
 		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it

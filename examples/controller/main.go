@@ -8,7 +8,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,7 +16,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
@@ -68,11 +66,10 @@ type controller struct {
 	bus *eventbus.Bus
 
 	cluster                                       *k8swatch.Cluster // or folder, never both
-	folder                                        *k8swatch.Folder
-	waiting                                       atomic.Bool      // for manifests, while what is deployed stays
+	folder                                        *command.Manifests
 	fixtures                                      *k8swatch.Static // of a case, in place of both
-	watchers                                      *k8swatch.Group  // what a configuration is made of
 	source                                        k8swatch.Source  // one of the three
+	watchers                                      *k8swatch.Group  // what a configuration is made of
 	ingresses, classes, services, slices, secrets *k8swatch.Watcher
 
 	scratch     string // folder to remove at the end, "" for none
@@ -169,25 +166,17 @@ func (c *controller) start(ctx context.Context) error {
 	if err := c.awaitTemplates(ctx); err != nil {
 		return err
 	}
-	begin := time.Now()
 	if err := c.await(ctx); err != nil {
 		return err
 	}
-	count := map[string]int{}
-	for resource, state := range c.watchers.States() {
-		count[resource.Resource] = state.Objects
-	}
-	eventbus.Publish(c.bus, reconcile.IndexSynchronized{Resources: count, Took: time.Since(begin)})
 	if err := c.awaitInstances(ctx); err != nil {
 		return err
 	}
 	previous, err := c.deployed(ctx)
 	if some := previous != nil && (c.local != nil || len(previous.Files()) > 0); c.folder != nil && !c.cfg.once && (some || err != nil) {
-		c.waiting.Store(true)
 		if err := c.folder.WaitForKnown(ctx); err != nil {
 			return err
 		}
-		c.waiting.Store(false)
 	}
 	c.slots.Remember(previous) // endpoints keep the server that they had, and Secrets the certificate that was good
 	c.hosts.Remember(previous) // and namespaces their hosts
@@ -259,7 +248,7 @@ func (c *controller) once(ctx context.Context) error {
 			return err
 		}
 		if c.folder != nil {
-			if err := errors.Join(c.folder.Errors()...); err != nil {
+			if err := c.folder.Check(); err != nil {
 				return err
 			}
 		}

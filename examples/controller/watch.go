@@ -17,6 +17,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
+	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
@@ -29,9 +30,8 @@ func (c *controller) newWatchers() (err error) {
 		if c.cfg.local != "" && !c.cfg.once {
 			opts.LastGood = filepath.Join(c.cfg.local, "manifests")
 		}
-		c.folder, err = k8swatch.NewFolder(c.cfg.manifests, opts)
-		err = command.OfFlag("manifests", err)
-		c.source = c.folder
+		folder, e := k8swatch.NewFolder(c.cfg.manifests, opts)
+		c.folder, c.source, err = &command.Manifests{Folder: folder}, folder, command.OfFlag("manifests", e)
 	} else {
 		c.cluster, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.cfg.kubeconfig})
 		c.source = c.cluster
@@ -40,7 +40,7 @@ func (c *controller) newWatchers() (err error) {
 		return err
 	}
 	// The loop holds back renders already: one hold is enough.
-	c.watchers = k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1, OnChange: c.changed, Logger: c.log})
+	c.watchers = observe.NewGroup(c.bus, &k8swatch.GroupOptions{Debounce: -1, OnChange: c.changed, Logger: c.log})
 	add := func(resource schema.GroupVersionResource, opts k8swatch.Options) *k8swatch.Watcher {
 		opts.Logger = c.log
 		w, e := k8swatch.New(c.source, resource, &opts)
@@ -58,15 +58,6 @@ func (c *controller) newWatchers() (err error) {
 		Namespace: ns, IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"}})
 	c.secrets = add(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: ns, FieldSelector: "type=kubernetes.io/tls"})
 	return err
-}
-
-// manifests says what is wrong in the folder.
-func (c *controller) manifests() error {
-	errs := c.folder.Errors()
-	if c.waiting.Load() {
-		errs = append(errs, errors.New("all manifests: nothing is deployed until they are in order; what is deployed stays in use"))
-	}
-	return errors.Join(errs...)
 }
 
 // input reads all watched resources at one instant, for one render.

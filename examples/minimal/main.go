@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string) error {
 	slices, err2 := k8swatch.New(source, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), &k8swatch.Options{
 		IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"}})
 	var loop *reconcile.Loop
-	watched := k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1, OnChange: func(context.Context, k8swatch.Changes) error {
+	watched := observe.NewGroup(bus, &k8swatch.GroupOptions{Debounce: -1, OnChange: func(context.Context, k8swatch.Changes) error {
 		loop.Trigger("resources changed") // the loop holds back renders already
 		return nil
 	}})

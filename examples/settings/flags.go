@@ -4,34 +4,48 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
-// config is what the flags say.
+// config is what the flags and the environment say.
 type config struct {
 	*command.Flags
 
-	settings, manifests, kubeconfig, local, namespace, httpAddr, socket string
-	test, leaderElect                                                   bool
+	settings, manifests, kubeconfig, local, namespace, secret, httpAddr, socket string
+	test, once, dryRun, leaderElect                                             bool
 }
+
+// configMap is what -settings begins with where it is no file.
+const configMap = "configmap:"
 
 func parseFlags(args []string, log *command.Log) (*config, error) {
 	c := &config{Flags: command.NewFlags("settings", log)}
 	fs := c.Flags
-	fs.StringVar(&c.settings, "settings", "", "`FILE` of settings, or configmap:NAMESPACE/NAME, whose key is settings.yaml; required")
+	fs.StringVar(&c.settings, "settings", "", "`FILE` of settings, or configmap:[NAMESPACE/]NAME, whose key is settings.yaml; empty: the ConfigMap $CONFIGMAP_NAME")
 	fs.StringVar(&c.manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty: as kubectl does")
 	fs.StringVar(&c.local, "local", "", "`folder` for the state of a HAProxy on this host; empty: those behind Dataplane APIs, as dataplane in the settings says")
-	fs.StringVar(&c.namespace, "namespace", "", "of this controller: where the Lease is, and the pods and Secrets of settings that name no namespace; empty: by $POD_NAMESPACE or the service account, or default with -local and -test")
+	fs.StringVar(&c.namespace, "namespace", "", "of this controller: where the Lease is, and what is named without a namespace; empty: by $POD_NAMESPACE or the service account, or default with -local and -test")
+	fs.StringVar(&c.secret, "credentials", discover.DefaultSecret, "Secret `[namespace/]name` with dataplane_username and so on, where the settings have no credentialsSecretRef; empty: $SECRET_NAME")
 	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only as the leader, by the Lease haptic-settings")
 	fs.BoolVar(&c.test, "test", false, "run the cases in the settings, and end")
+	fs.BoolVar(&c.once, "once", false, "render, validate and deploy once to Dataplane APIs, and exit; with -local only beside -dry-run")
+	fs.BoolVar(&c.dryRun, "dry-run", false, "with -once: print the plan only; exit 0: no difference, 2: a difference, 1: an error")
 	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP: httpAddress in templates")
 	fs.StringVar(&c.socket, "endpoint-socket", "/var/run/haproxy/admin.sock", "runtime socket without -local: runtimeSocket in templates")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
+	fs.Env("settings", "CONFIGMAP_NAME", configMap)
+	fs.Env("credentials", "SECRET_NAME", "")
+	fs.Env("namespace", "POD_NAMESPACE", "")
+	if strings.HasPrefix(c.settings, configMap) {
+		fs.CheckObjects(configMap, "settings")
+	}
+	fs.CheckObjects("", "credentials")
 	fs.CheckFile("manifests", command.IsFolder(c.manifests) || c.local != "" && !command.IsFile(c.manifests), "a folder that exists")
 	fs.Check("local", !command.IsFile(c.local), "a folder, and this is a file")
 	fs.CheckFile("kubeconfig", command.IsFile(c.kubeconfig), "a file that exists")
@@ -41,21 +55,34 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	if err := fs.Err(); err != nil {
 		return nil, err
 	}
+	return c, c.check()
+}
+
+// check says which flags do not fit together, and finds the own namespace.
+func (c *config) check() error {
+	object, fromCluster := strings.CutPrefix(c.settings, configMap)
 	switch {
-	case c.settings == "" || fs.NArg() > 0:
-		return nil, errors.New("-settings is required, and nothing else than flags; -h lists them")
-	case c.leaderElect && c.manifests != "":
-		return nil, errors.New("-leader-elect needs a cluster, not -manifests")
-	case c.namespace != "":
-		return c, nil
+	case c.settings == "" || c.NArg() > 0:
+		return errors.New("-settings or CONFIGMAP_NAME in the environment is required, and nothing else than flags; -h lists them")
+	case c.test && fromCluster:
+		return errors.New("-test needs a file of -settings: cases need no cluster")
+	case c.leaderElect && (c.manifests != "" || c.once):
+		return errors.New("-leader-elect needs a cluster, not -manifests, and excludes -once")
+	case c.dryRun && !c.once:
+		return errors.New("-dry-run needs -once")
+	case c.once && !c.dryRun && c.local != "":
+		return errors.New("-once alone excludes -local: a HAProxy that this process starts would end with it")
 	}
-	var err error
-	if c.namespace, err = discover.OwnNamespace(os.Getenv); err == nil {
-		return c, nil
+	if c.namespace == "" {
+		var err error
+		if c.namespace, err = discover.OwnNamespace(os.Getenv); err != nil && c.local == "" && !c.test { // the pods of that namespace get the password
+			return fmt.Errorf("-namespace is required without -local: %w", err)
+		} else if err != nil {
+			c.namespace = "default"
+		}
 	}
-	if c.local == "" && !c.test { // the pods of that namespace get the password
-		return nil, fmt.Errorf("-namespace is required without -local: %w", err)
+	if fromCluster && !strings.Contains(object, "/") {
+		c.settings = configMap + c.namespace + "/" + object
 	}
-	c.namespace = "default"
-	return c, nil
+	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +26,13 @@ func TestFlagsAreChecked(t *testing.T) {
 		label   = ": want the name of a namespace: a-z, 0-9 and -, 63 characters at most"
 	)
 	for want, args := range map[string][]string{
-		"-settings is required, and nothing else than flags; -h lists them":                       {"-test"},
+		"-settings or CONFIGMAP_NAME in the environment is required, and nothing else than flags; -h lists them": {"-test"},
+		"-test needs a file of -settings: cases need no cluster":                                                 {"-settings", "configmap:x/y", "-test"},
+		"-dry-run needs -once": {"-settings", "x", "-test", "-dry-run"},
+		"-once alone excludes -local: a HAProxy that this process starts would end with it":       {"-settings", "x", "-once", "-local", "x"},
+		"-leader-elect needs a cluster, not -manifests, and excludes -once":                       {"-settings", "x", "-once", "-leader-elect"},
+		`-settings "configmap:X": want configmap:[namespace/]name`:                                {"-settings", "configmap:X"},
+		`-credentials "a b": want [namespace/]name`:                                               {"-settings", "x", "-credentials", "a b"},
 		"flag provided but not defined: -nonsense; -h lists all flags":                            {"-nonsense"},
 		`-test "x": want true or false`:                                                           {"-test=x"},
 		`-settings ""` + missing:                                                                  {"-settings", ""},
@@ -63,5 +70,36 @@ func TestFlagsThatAreRight(t *testing.T) {
 		if _, err := parseFlags([]string{"-settings", "x", "-test", "-http-addr", bind}, command.NewLog(&strings.Builder{})); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestEnvironment: what a pod is told by its environment is enough, and a flag beats it.
+func TestEnvironment(t *testing.T) {
+	for name, c := range map[string]struct {
+		environ, args, want string
+	}{
+		"all":                {"POD_NAMESPACE=edge CONFIGMAP_NAME=settings SECRET_NAME=mine", "", "configmap:edge/settings edge mine"},
+		"defaults":           {"POD_NAMESPACE=edge CONFIGMAP_NAME=settings", "", "configmap:edge/settings edge haptic-credentials"},
+		"other namespaces":   {"POD_NAMESPACE=edge CONFIGMAP_NAME=a/settings SECRET_NAME=b/mine", "", "configmap:a/settings edge b/mine"},
+		"flags beat it":      {"POD_NAMESPACE=edge CONFIGMAP_NAME=settings SECRET_NAME=mine", "-settings s.yaml -namespace other -credentials x", "s.yaml other x"},
+		"a flag without one": {"POD_NAMESPACE=edge", "-settings configmap:settings", "configmap:edge/settings edge haptic-credentials"},
+		"of another":         {"CONFIGMAP_NAME=settings", "-namespace other", "configmap:other/settings other haptic-credentials"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, variable := range []string{"POD_NAMESPACE", "CONFIGMAP_NAME", "SECRET_NAME"} {
+				t.Setenv(variable, "")
+			}
+			for _, pair := range strings.Fields(c.environ) {
+				variable, value, _ := strings.Cut(pair, "=")
+				t.Setenv(variable, value)
+			}
+			got, err := parseFlags(strings.Fields(c.args), command.NewLog(io.Discard))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := got.settings + " " + got.namespace + " " + got.secret; got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
 	}
 }

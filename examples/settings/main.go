@@ -1,18 +1,22 @@
 // Command settings is a controller that knows nothing of Ingresses: what it
 // watches, what it renders from that and when it deploys stand in a file of
-// settings or in a ConfigMap, and change while it runs.
+// settings or in a ConfigMap, and change while it runs. To try it: run the cases in the
+// settings, see what they would deploy, and serve.
 //
-//	settings -settings FILE|configmap:NAMESPACE/NAME [-manifests DIR | -kubeconfig FILE] [-local DIR] [-leader-elect]
-//	settings -settings FILE -test
+//	go run ./examples/settings -settings examples/settings/testdata/settings.yaml -test
+//	go run ./examples/settings -settings examples/settings/testdata/settings.yaml -manifests examples/controller/demo -local /tmp/haptic -once -dry-run
+//	go run ./examples/settings -settings examples/settings/testdata/settings.yaml -manifests examples/controller/demo -local /tmp/haptic
 //
 // With -local the HAProxy is one on this host. Without, the instances are the pods
 // that the settings select with dataplane.podSelector in one namespace, behind Dataplane
-// APIs whose credentials are in the Secret of credentialsSecretRef. They speak https,
-// and dataplane.tls says whom to trust. The templates see two values of this program besides
-// what the settings watch: httpAddress and runtimeSocket. testdata/settings.yaml is an
-// example that serves Ingress resources, testdata/routes.yaml one for a custom
-// resource; -test runs the cases in them. Settings that are not good are reported, with all that is wrong and the
-// line of each, and those before stay in use.
+// APIs whose credentials are in the Secret of credentialsSecretRef, or haptic-credentials.
+// They speak https, and dataplane.tls says whom to trust. In a pod the environment
+// says the rest: CONFIGMAP_NAME, SECRET_NAME and POD_NAMESPACE; a flag beats it.
+//
+// The templates see two values of this program besides what the settings watch:
+// httpAddress and runtimeSocket. testdata/settings.yaml serves Ingress resources,
+// testdata/routes.yaml a custom resource. Settings that are not good are reported, with
+// all that is wrong and the line of each, and those before stay in use.
 package main
 
 import (
@@ -37,7 +41,8 @@ import (
 
 func main() { command.Main(run) }
 
-// run returns the exit code: 0, or 1 for an error.
+// run returns the exit code: 0, 1 for an error, or 2 for a difference that
+// -once -dry-run found.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	log, out := command.NewLog(stderr), observe.Printable(stdout)
 	cfg, err := parseFlags(args, log)
@@ -49,14 +54,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // act does what the flags say.
 func act(ctx context.Context, cfg *config, log *command.Log, out io.Writer) error {
-	c := &controller{config: cfg, log: log, bus: eventbus.New(nil)}
+	c := &controller{config: cfg, log: log, out: out, bus: eventbus.New(nil), stopRecorder: func() {}}
 	if c.test {
-		return c.runCases(ctx, out)
+		return c.runCases(ctx)
 	}
+	defer func() { c.stopRecorder() }()
 	for _, step := range []func() error{c.newSource, c.newLive, c.newLoop} {
 		if err := step(); err != nil {
 			return err
 		}
+	}
+	if c.once {
+		return c.runOnce(ctx)
 	}
 	return c.serve(ctx)
 }
@@ -65,33 +74,36 @@ func act(ctx context.Context, cfg *config, log *command.Log, out io.Writer) erro
 type controller struct {
 	*config
 	log      *command.Log
+	out      io.Writer
 	bus      *eventbus.Bus
 	source   k8swatch.Source
-	folder   *k8swatch.Folder // nil: a cluster
-	local    *dataplane.Local // nil: Dataplane APIs
+	folder   *command.Manifests // nil: a cluster
+	cluster  *k8swatch.Cluster  // nil: a folder
+	local    *dataplane.Local   // nil: Dataplane APIs
 	election *command.Election
 	live     *settings.Live
 	loop     *reconcile.Loop
+
+	stopRecorder func() // of Kubernetes Events
 }
 
 // newSource says where resources come from.
 func (c *controller) newSource() (err error) {
 	if c.manifests != "" {
 		opts := &k8swatch.FolderOptions{}
-		if c.config.local != "" {
+		if c.config.local != "" && !c.once {
 			opts.LastGood = filepath.Join(c.config.local, "manifests")
 		}
-		c.folder, err = k8swatch.NewFolder(c.manifests, opts)
-		c.source = c.folder
+		folder, err := k8swatch.NewFolder(c.manifests, opts)
+		c.folder, c.source = &command.Manifests{Folder: folder}, folder
 		return err
 	}
-	cluster, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.kubeconfig})
-	if err != nil {
+	if c.cluster, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.kubeconfig}); err != nil {
 		return err
 	}
-	c.source = cluster
+	c.source = c.cluster
 	if c.leaderElect {
-		c.election, err = command.NewElection(c.bus, k8swatch.ElectionOptions{Client: cluster.Clientset().CoordinationV1(),
+		c.election, err = command.NewElection(c.bus, k8swatch.ElectionOptions{Client: c.cluster.Clientset().CoordinationV1(),
 			Namespace: c.namespace, Name: "haptic-settings", Logger: c.log.Logger})
 	}
 	return err
@@ -118,7 +130,7 @@ func (c *controller) newLive() (err error) {
 		}
 	}
 	c.live, err = settings.NewLive(settings.LiveOptions{
-		Source: c.source, Bus: c.bus, Logger: c.log.Logger, Program: c.program(), Validator: validator,
+		Source: c.source, Bus: c.bus, Logger: c.log.Logger, Program: c.program(), Secret: c.secret, Validator: validator,
 		OnApply: func(p *settings.Program) {
 			logging := p.Settings().Logging
 			c.log.Follow(logging.Level, logging.Format)
@@ -135,44 +147,59 @@ func (c *controller) newLoop() (err error) {
 	if c.local != nil {
 		opts.Targets = []reconcile.Target{c.local}
 	}
+	if c.cluster != nil && !c.dryRun {
+		opts.Recorder, c.stopRecorder = command.NewRecorder(c.cluster, "haptic-settings", c.log.Logger)
+	}
 	c.loop, err = c.live.NewLoop(opts)
 	return err
 }
 
-// serve runs everything until ctx ends, or something fails.
-func (c *controller) serve(ctx context.Context) error {
-	subject := observe.Subject{Loop: c.loop, Settings: c.live.State}
+// newObserver says what is shown of the controller, and what its health is.
+func (c *controller) newObserver() *observe.Observer {
+	subject := observe.Subject{Loop: c.loop, Settings: c.live.State, HTTP: c.live.HTTP().Resources,
+		Config: func() any { return map[string]any{"flags": c.Values(), "settings": c.live.InForce()} },
+	}
 	if c.local == nil {
 		subject.Discovery = c.live.Discovery()
 	}
 	observer := observe.New(c.bus, subject, c.log.Logger)
-	p := &command.Process{Name: "controller", Flags: c.Flags, Bus: c.bus, Observer: observer}
+	if c.local != nil {
+		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it
+		observer.Health.Check("haproxy-master", observe.Reported, c.local.MasterAnswers)
+	}
+	if c.folder != nil {
+		observer.Health.Check("manifests", observe.Reported, c.folder.Check)
+	}
+	return observer
+}
+
+// watch adds what tells of resources.
+func (c *controller) watch(g *command.Group) {
+	g.Go("watches", c.live.Run)
+	if c.folder != nil {
+		g.Go("manifests", c.folder.Run)
+	}
+}
+
+// serve runs everything until ctx ends, or something fails.
+func (c *controller) serve(ctx context.Context) error {
+	p := &command.Process{Name: "controller", Flags: c.Flags, Bus: c.bus, Observer: c.newObserver()}
 	p.Watches = "what the settings in " + c.settings + " say"
 	p.HAProxy, p.AtEnd = "pods that the settings select", "HAProxies behind Dataplane APIs serve on"
-	deployed := false // by a process before this one
+	c.watch(&p.Group)
 	if c.local != nil {
 		p.HAProxy, p.AtEnd = "on this host: "+c.local.Layout().ConfigPath(), "HAProxy is stopped with this controller"
 		p.Go("HAProxy", c.local.Run)
-		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it
-		observer.Health.Check("haproxy-master", observe.Reported, c.local.MasterAnswers)
-		if previous, err := c.local.Current(ctx); err == nil {
-			c.live.SetPrevious(previous)
-			deployed = previous != nil
-		}
 	} else {
 		p.Go("watches of instances", c.live.FollowPods)
-	}
-	if c.folder != nil {
-		p.Go("manifests", c.folder.Run)
-		observer.Health.Check("manifests", observe.Reported, func() error { return errors.Join(c.folder.Errors()...) })
 	}
 	if c.election != nil {
 		p.Go("election", func(ctx context.Context) error {
 			return c.election.Run(ctx, func(context.Context) { c.loop.LeadershipChanged() }, nil)
 		})
 	}
-	p.Go("watches", c.live.Run)
-	p.Go("settings", c.follow)
+	deployed := c.readDeployed(ctx)
+	p.Go("settings", func(ctx context.Context) error { return c.from(ctx, c.live.FollowConfigMap, c.live.FollowFile) })
 	p.Go("loop", func(ctx context.Context) error {
 		if c.folder != nil && deployed {
 			if err := c.folder.WaitForKnown(ctx); err != nil {
@@ -184,17 +211,51 @@ func (c *controller) serve(ctx context.Context) error {
 	return p.Run(ctx)
 }
 
-// follow applies the settings, now and whenever they change.
-func (c *controller) follow(ctx context.Context) error {
-	object, ok := strings.CutPrefix(c.settings, "configmap:")
-	if namespace, name, both := strings.Cut(object, "/"); ok && both {
-		return c.live.FollowConfigMap(ctx, namespace, name)
+// readDeployed gives templates what a process before this one deployed to the HAProxy
+// on this host, and reports whether there is something.
+func (c *controller) readDeployed(ctx context.Context) bool {
+	if c.local == nil {
+		return false
 	}
-	return c.live.FollowFile(ctx, c.settings)
+	previous, err := c.local.Current(ctx)
+	if err != nil { // the first deployment writes it anew
+		c.log.Warn("the stored configuration cannot be read", "error", err)
+	}
+	c.live.SetPrevious(previous)
+	return previous != nil
+}
+
+// runOnce is -once: one deployment, or with -dry-run what that would change.
+func (c *controller) runOnce(ctx context.Context) error {
+	g := &command.Group{Log: c.log.Logger}
+	c.watch(g)
+	return g.Until(ctx, func(ctx context.Context) error {
+		c.readDeployed(ctx)
+		err := c.from(ctx, c.live.ApplyConfigMap, c.live.ApplyFile)
+		if err == nil && c.folder != nil {
+			err = c.folder.Check()
+		}
+		if err == nil && c.local == nil {
+			err = c.live.FindPods(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		return command.Once(ctx, c.loop, c.dryRun, c.out, c.log.Logger)
+	})
+}
+
+// from has the settings read from where they are.
+func (c *controller) from(ctx context.Context, cluster func(ctx context.Context, namespace, name string) error, file func(ctx context.Context, name string) error) error {
+	object, ok := strings.CutPrefix(c.settings, configMap)
+	if namespace, name, _ := strings.Cut(object, "/"); ok {
+		return cluster(ctx, namespace, name)
+	}
+	return file(ctx, c.settings)
 }
 
 // runCases is -test.
-func (c *controller) runCases(ctx context.Context, out io.Writer) error {
+func (c *controller) runCases(ctx context.Context) error {
 	data, err := os.ReadFile(c.settings)
 	if err != nil {
 		return err
@@ -206,7 +267,7 @@ func (c *controller) runCases(ctx context.Context, out io.Writer) error {
 	}
 	runner := &cases.Runner{Renderer: program.CaseRenderer, Validator: validator(program.Settings().Layout())}
 	results := runner.Run(ctx, program.Settings().Cases)
-	fmt.Fprint(out, results)
+	fmt.Fprint(c.out, results)
 	if len(results) == 0 || !results.Passed() {
 		return errors.New("cases failed, or there are none")
 	}

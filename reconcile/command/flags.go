@@ -34,13 +34,14 @@ type Flags struct {
 
 	log   *Log
 	given map[string]bool
+	from  map[string]string // the variable that a flag comes from
 	wrong []error
 }
 
 // NewFlags declares the flags that every controller has. The usage goes where log
 // writes, and -log-level and -log-format set log.
 func NewFlags(program string, log *Log) *Flags {
-	f := &Flags{FlagSet: flag.NewFlagSet(program, flag.ContinueOnError), log: log, given: map[string]bool{}}
+	f := &Flags{FlagSet: flag.NewFlagSet(program, flag.ContinueOnError), log: log, given: map[string]bool{}, from: map[string]string{}}
 	f.StringVar(&f.MetricsAddr, metricsAddr, observe.DefaultMetricsAddr, "`host:port` for /metrics, /healthz and /readyz, open to everybody; empty: none")
 	f.StringVar(&f.DebugAddr, debugAddr, observe.DefaultAddr, "`host:port` for the same and, with a token, debug pages; or unix:/path of a socket that needs none; empty: none")
 	f.Func("debug-token-file", "`file` with the token that -debug-addr asks for, as bearer or in a browser as the password; required where that is not loopback", func(s string) (err error) {
@@ -97,11 +98,11 @@ func (f *Flags) Check(name string, ok bool, want string) {
 	value := f.Lookup(name).Value
 	if getter, is := value.(flag.Getter); is {
 		if text, isText := getter.Get().(string); isText {
-			f.Wrong(fmt.Errorf("-%s %q: want %s", name, text, want))
+			f.Wrong(fmt.Errorf("%s %q: want %s", f.label(name), text, want))
 			return
 		}
 	}
-	f.Wrong(fmt.Errorf("-%s %s: want %s", name, value, want))
+	f.Wrong(fmt.Errorf("%s %s: want %s", f.label(name), value, want))
 }
 
 // CheckFile is [Flags.Check] for the name of a file or a folder. It says why there is
@@ -189,7 +190,7 @@ func (n *noted) Set(s string) error {
 		err = errors.New("a value is missing: give one, or leave the flag out")
 	}
 	if err != nil {
-		n.set.Wrong(fmt.Errorf("-%s %q: %w", n.name, s, err))
+		n.set.Wrong(fmt.Errorf("%s %q: %w", n.set.label(n.name), s, err))
 		return nil
 	}
 	n.set.given[n.name] = true

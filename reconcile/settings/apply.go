@@ -265,6 +265,9 @@ func (l *Live) swap(c *candidate, use, before *inUse, start time.Time) {
 	if l.opts.OnApply != nil {
 		l.opts.OnApply(use.program)
 	}
+	if before == nil || len(applied.Started) > 0 {
+		eventbus.Publish(l.opts.Bus, reconcile.IndexSynchronized{Resources: l.read(use).counts(), Took: use.synced})
+	}
 	eventbus.Publish(l.opts.Bus, applied)
 	if err := l.discovery.Set(l.wanted(use.program.settings)); err != nil { // the checks find that
 		l.log.Error("the settings select no instances", "error", err)

@@ -93,6 +93,7 @@ type inUse struct {
 	program   *Program
 	validator reconcile.Validator     // nil: there is none
 	watchers  map[string]*liveWatcher // by name in the settings
+	synced    time.Duration           // that it took to fill the new ones
 }
 
 // NewLive returns a Live without settings.

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/internal/strictyaml"
 	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // liveWatcher watches one resource for as long as some settings name it.
@@ -45,11 +48,13 @@ func (l *Live) watch(ctx context.Context, use, before *inUse) (started []*liveWa
 		}
 		use.watchers[r.name] = known[i]
 	}
+	begin := time.Now()
 	for _, w := range started {
 		if _, err := w.WaitForSync(ctx); err != nil {
 			return started, err
 		}
 	}
+	use.synced = time.Since(begin)
 	return started, nil
 }
 
@@ -71,6 +76,8 @@ func (l *Live) start(r programResource) (*liveWatcher, error) {
 func (l *Live) newWatcher(r programResource) (w *liveWatcher, err error) {
 	w = &liveWatcher{resource: r.watch}
 	changed := func(_ context.Context, c k8swatch.Changes) error {
+		eventbus.Publish(l.opts.Bus, reconcile.ResourceIndexUpdated{Resource: r.name, Created: c.Created, Modified: c.Modified, Deleted: c.Deleted,
+			Objects: c.Snapshot.Count(r.gvr)})
 		l.changed(r.name, c)
 		return nil
 	}
