@@ -111,7 +111,7 @@ func (c *controller) newSource() (err error) {
 
 // program says what templates have besides what the settings name.
 func (c *controller) program() settings.ProgramOptions {
-	opts := settings.ProgramOptions{Namespace: c.namespace, Globals: map[string]any{"httpAddress": c.httpAddr, "runtimeSocket": c.socket}}
+	opts := settings.ProgramOptions{Namespace: c.namespace, Logging: settings.Logging{Level: c.log.Level(), Format: c.log.Format()}, Globals: map[string]any{"httpAddress": c.httpAddr, "runtimeSocket": c.socket}}
 	if c.local != nil {
 		opts.Layout, opts.Globals["runtimeSocket"] = c.local.Layout(), c.local.RuntimeSocket()
 	}

@@ -46,7 +46,7 @@ func Example() {
 	// 1
 }
 
-// The settings of a controller say what it logs; a flag that is given beats them.
+// The settings of a controller say what it logs.
 func ExampleLog_Follow() {
 	log := command.NewLog(steady{os.Stdout})
 	log.Debug("not shown")

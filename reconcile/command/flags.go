@@ -23,8 +23,8 @@ import (
 //	-metrics-addr      default :9090
 //	-debug-addr        default 127.0.0.1:6060
 //	-debug-token-file
-//	-log-level         default info
-//	-log-format        default text
+//	-log-level         default info; settings that say a level beat it
+//	-log-format        default text; likewise
 type Flags struct {
 	*flag.FlagSet
 
@@ -48,12 +48,10 @@ func NewFlags(program string, log *Log) *Flags {
 		f.DebugToken, err = observe.ReadToken(s)
 		return err
 	})
-	f.Func("log-level", "`level` from which the log has lines: "+LogLevels+" (default info)", func(s string) error {
-		log.fixedLevel = true
+	f.Func("log-level", "`level` from which the log has lines: "+LogLevels+"; settings may say another (default info)", func(s string) error {
 		return want(log.SetLevel(s), LogLevels)
 	})
-	f.Func("log-format", "`format` of the log: "+LogFormats+" (default text)", func(s string) error {
-		log.fixedFormat = true
+	f.Func("log-format", "`format` of the log: "+LogFormats+"; settings may say another (default text)", func(s string) error {
 		return want(log.SetFormat(s), LogFormats)
 	})
 	return f

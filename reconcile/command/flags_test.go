@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
 // program has flags of its own.
@@ -97,28 +98,38 @@ func TestRightFlags(t *testing.T) {
 	require.Zero(t, command.ExitCode(command.NewLog(&out), err))
 }
 
-// TestLogFlagsBeatSettings: what a flag says stays, whatever the settings say.
-func TestLogFlagsBeatSettings(t *testing.T) {
-	for _, c := range []struct{ args, level, format, want string }{
-		{"", "", "", "info"},
-		{"", "debug", "json", "debug info {"},
-		{"", "error", "", ""},
-		{"-log-level debug", "error", "json", "debug info {"},
-		{"-log-format text", "debug", "json", "debug info"},
-		{"-log-level error -log-format json", "debug", "text", ""},
+// TestSettingsBeatLogFlags: the flags are what settings mean that say no level or format.
+func TestSettingsBeatLogFlags(t *testing.T) {
+	const nothing = "haproxyConfig: {template: x}\n"
+	for _, c := range []struct{ args, logging, want string }{
+		{"", "", "info"},
+		{"", "logging: {level: debug, format: json}", "debug info {"},
+		{"", "logging: {level: error}", ""},
+		{"-log-level debug", "", "debug info"},
+		{"-log-level debug", "logging: {format: json}", "debug info {"},
+		{"-log-level debug", "logging: {level: info}", "info"},
+		{"-log-format json", "logging: {level: debug}", "debug info {"},
+		{"-log-level error -log-format json", "logging: {level: debug, format: text}", "debug info"},
 	} {
 		var out bytes.Buffer
 		log := command.NewLog(&out)
 		require.NoError(t, command.NewFlags("program", log).Parse(strings.Fields(c.args)))
-		log.Follow(c.level, c.format)
-		log.Debug("debug")
-		log.Info("info")
-		var got []string
-		for _, sign := range []string{"debug", "info", "{"} {
-			if strings.Contains(out.String(), sign) {
-				got = append(got, sign)
+		with := &settings.ProgramOptions{Logging: settings.Logging{Level: log.Level(), Format: log.Format()}}
+		for range 2 { // what is said later is not compared with what was said before
+			out.Reset()
+			p, err := settings.ParseProgram("s.yaml", []byte(nothing+c.logging), with)
+			require.NoError(t, err)
+			log.Follow(p.Settings().Logging.Level, p.Settings().Logging.Format)
+			log.Debug("debug")
+			log.Info("info")
+			var got []string
+			for _, sign := range []string{"debug", "info", "{"} {
+				if strings.Contains(out.String(), sign) {
+					got = append(got, sign)
+				}
 			}
+			require.Equal(t, c.want, strings.Join(got, " "), "%+v", c)
+			log.Follow("error", "json")
 		}
-		require.Equal(t, c.want, strings.Join(got, " "), "%+v", c)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -25,8 +26,6 @@ type Log struct {
 	out    io.Writer
 	level  slog.LevelVar
 	inJSON atomic.Bool
-
-	fixedLevel, fixedFormat bool // by a flag
 }
 
 // NewLog returns a logger that writes text from level info on.
@@ -58,16 +57,23 @@ func (l *Log) SetFormat(format string) error {
 	return nil
 }
 
-// Follow takes the level and the format of settings. What a flag says stays: an
-// operator who starts a controller with -log-level debug wants to see more than
-// the settings say. Values that are wrong change nothing; the settings check theirs.
+// Follow takes the level and the format of settings. They beat the flags, which are
+// what settings without them mean: see settings.ProgramOptions.Logging. Values that are
+// wrong change nothing; the settings check theirs.
 func (l *Log) Follow(level, format string) {
-	if !l.fixedLevel {
-		_ = l.SetLevel(level)
+	_ = l.SetLevel(level)
+	_ = l.SetFormat(format)
+}
+
+// Level returns the level of now, as SetLevel takes it.
+func (l *Log) Level() string { return strings.ToLower(l.level.Level().String()) }
+
+// Format returns the format of now, as SetFormat takes it.
+func (l *Log) Format() string {
+	if l.inJSON.Load() {
+		return "json"
 	}
-	if !l.fixedFormat {
-		_ = l.SetFormat(format)
-	}
+	return "text"
 }
 
 // JSON reports whether the format is JSON. What a program prints beside its log, for

@@ -30,6 +30,10 @@ type ProgramOptions struct {
 	// required where podSelector names none.
 	Namespace string
 
+	// Logging is what settings mean that say no level or format: that of the flags.
+	// Zero: info and text.
+	Logging Logging
+
 	// Globals are the host's own functions and values, as in
 	// [templating.Options.Globals].
 	Globals map[string]any
@@ -114,7 +118,10 @@ func compileProgram(s *Settings, opts *ProgramOptions) (_ *Program, errs Errors)
 	if opts == nil {
 		opts = &ProgramOptions{}
 	}
-	p := &Program{version: s.Version(), settings: s.Defaulted(), files: newProgramFiles(s), layout: opts.Layout}
+	with := *s
+	orElse(&with.Logging.Level, opts.Logging.Level)
+	orElse(&with.Logging.Format, opts.Logging.Format)
+	p := &Program{version: s.Version(), settings: with.Defaulted(), files: newProgramFiles(s), layout: opts.Layout}
 	if p.layout == (dataplane.Layout{}) {
 		p.layout = s.Layout()
 	}

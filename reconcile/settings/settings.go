@@ -140,8 +140,8 @@ type SecretRef struct {
 
 // Logging says what the controller logs.
 type Logging struct {
-	Level  string `json:"level,omitempty" doc:"Empty: info." enum:"debug,info,warn,error"`
-	Format string `json:"format,omitempty" doc:"Empty: text." enum:"text,json"`
+	Level  string `json:"level,omitempty" doc:"Empty: that of the flag -log-level, which is info. It takes effect at once." enum:"debug,info,warn,error"`
+	Format string `json:"format,omitempty" doc:"Empty: that of the flag -log-format, which is text." enum:"text,json"`
 }
 
 // Defaulted returns a copy in which nothing is left to a default, but for the
