@@ -44,6 +44,11 @@ type Options struct {
 	RenderTimeout time.Duration // of one render; zero: 30 s
 	RetryBase     time.Duration // first wait after a failed deployment or reconciliation, doubling; zero: 1 s
 	RetryMax      time.Duration // longest wait between two tries; zero: 60 s
+
+	// StallTime is after how long something that should happen, or end, and does not
+	// counts as stalled, for the checks of package observe. It belongs far above all
+	// time-outs. Zero: 5 min.
+	StallTime time.Duration
 }
 
 // Interval is a duration among [Options]. A new one is a field there and a row of
@@ -68,6 +73,7 @@ func (o *Options) Intervals() []Interval {
 		{"renderTimeout", "Of one render. Empty: 30s.", 30 * time.Second, short, long, &o.RenderTimeout},
 		{"retryInterval", "First wait after a failure, doubling. Empty: 1s.", time.Second, 0, long, &o.RetryBase},
 		{"retryMaxInterval", "Longest wait between two tries. Empty: 1m.", time.Minute, 0, long, &o.RetryMax},
+		{"stallTime", "After how long what should happen, or end, and does not fails a health check. Empty: 5m.", 5 * time.Minute, 10 * time.Second, long, &o.StallTime},
 		{"", "", time.Minute, 0, 0, &o.TrialBase},
 		{"", "", time.Hour, 0, 0, &o.TrialMax},
 	}

@@ -203,3 +203,90 @@ func TestOnceSaysWhatIsUnfinished(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.EqualError(t, err, "one: ended before revision "+s.State().Validated[:8]+" was deployed: context canceled")
 }
+
+// dueFor plays until an instance is due for something that it does not get.
+func dueFor(s *scene) string { return s.State().Instances[0].Due }
+
+// TestDueIsSeen: where the goroutine of an instance is gone, or a call does not end, the
+// state says what the instance is due for.
+func TestDueIsSeen(t *testing.T) {
+	t.Run("the drift timer stopped", func(t *testing.T) {
+		play(t, Options{Targets: []Target{&fakeTarget{name: "one"}}}, func(s *scene) {
+			s.Trigger("start")
+			pass(time.Second)
+			s.workers["one"].stop()
+			pass(58 * time.Second)
+			require.Empty(t, dueFor(s))
+			pass(2 * time.Second)
+			require.Equal(t, DueCheck, dueFor(s))
+		})
+	})
+	t.Run("the scheduler stopped", func(t *testing.T) {
+		play(t, Options{Targets: []Target{&fakeTarget{name: "one"}}}, func(s *scene) {
+			s.Trigger("start")
+			pass(time.Second)
+			s.workers["one"].stop()
+			s.source.set("b", nil)
+			s.Trigger("b")
+			pass(time.Second)
+			require.Equal(t, "a deployment", dueFor(s))
+		})
+	})
+	t.Run("a check that does not end", func(t *testing.T) {
+		one := &fakeTarget{name: "one"}
+		play(t, Options{Targets: []Target{one}}, func(s *scene) {
+			s.Trigger("start")
+			pass(time.Second)
+			hangs := make(chan struct{})
+			one.set(0, func(context.Context, *dataplane.Config) error { <-hangs; return nil })
+			pass(80 * time.Second)
+			require.Empty(t, dueFor(s))
+			pass(10 * time.Second)
+			require.Equal(t, DueCheck, dueFor(s))
+			close(hangs)
+			pass(time.Second)
+			require.Empty(t, dueFor(s))
+		})
+	})
+	t.Run("nobody follows the leader", func(t *testing.T) {
+		leads := &atomic.Bool{}
+		play(t, Options{Targets: []Target{&fakeTarget{name: "one"}}, Leader: leaderFunc(leads.Load)}, func(s *scene) {
+			s.Trigger("start")
+			pass(time.Hour)
+			require.Empty(t, dueFor(s), "another process leads")
+			s.workers["one"].stop()
+			leads.Store(true)
+			pass(time.Second)
+			require.Equal(t, "a deployment", dueFor(s))
+		})
+	})
+}
+
+// TestWhatWaitsIsNotDue: each reason to wait is one.
+func TestWhatWaitsIsNotDue(t *testing.T) {
+	one := &bombed{fakeTarget: fakeTarget{name: "one", impact: dataplane.ImpactReload}}
+	never := func(t *testing.T, s *scene) {
+		for range 3600 {
+			pass(time.Second)
+			require.Empty(t, dueFor(s))
+		}
+	}
+	play(t, Options{Targets: []Target{one}, MinInterval: 24 * time.Hour}, func(s *scene) {
+		never(t, s) // nothing is validated
+		s.Trigger("start")
+		never(t, s)
+		s.source.set("b", nil)
+		s.Trigger("b")
+		never(t, s) // the interval
+		one.set(true)
+		pass(24 * time.Hour)
+		s.source.set("c", nil)
+		s.Trigger("c")
+		never(t, s) // old workers
+		one.set(false)
+		one.fakeTarget.set(0, func(context.Context, *dataplane.Config) error { return errors.New("no route") })
+		s.source.set("d", nil)
+		s.Trigger("d")
+		never(t, s) // back-off
+	})
+}

@@ -47,6 +47,7 @@ type schedule struct {
 type instanceState struct {
 	born uint64 // tells it from another instance that had the name before
 	busy uint64 // which instance of this name is being called; 0: none is
+	call call   // made last, to whichever
 	gone bool   // left, and is only kept until the call to it has returned
 
 	probe    bool // it is to be probed before it is deployed to
@@ -143,7 +144,7 @@ func (s *schedule) arrived(name string, probe bool) (born uint64) {
 	s.born++
 	e := &instanceState{born: s.born, probe: probe, want: s.newest}
 	if before := s.instances[name]; before != nil {
-		e.busy = before.busy
+		e.busy, e.call = before.busy, before.call
 	}
 	s.instances[name] = e
 	return s.born
@@ -159,7 +160,23 @@ func (s *schedule) left(name string) {
 }
 
 // began says that a call that next asked for is made.
-func (s *schedule) began(c call) { s.instances[c.instance].busy = c.born }
+func (s *schedule) began(c call) {
+	e := s.instances[c.instance]
+	e.busy, e.call = c.born, c
+}
+
+// due says what an instance is due for at now and does not get; "" is as it should be,
+// and so is a moment of anything else. A deployment that is under way has events.
+func (e *instanceState) due(t *Options, now time.Time, leading bool) string {
+	what := stepWait
+	switch {
+	case e.busy != 0 && e.call.what != stepDeploy && now.After(e.call.deadline):
+		what = e.call.what
+	case e.busy == 0 && e.want != nil:
+		what, _ = e.next(t, now, leading)
+	}
+	return [...]string{stepWait: "", stepProbe: "a probe", stepDeploy: "a deployment", stepRuntime: "a deployment", stepCheck: DueCheck}[what]
+}
 
 // ended says how a call ended. It reports whether the instance is still the one
 // that was called.

@@ -24,6 +24,8 @@ type State struct {
 	LastError      string    `json:"lastError,omitempty"` // of the newest reconciliation; empty if it did well
 	LastErrorAt    time.Time `json:"lastErrorAt,omitzero"`
 
+	StallTime time.Duration `json:"-"` // of [Options], as it is now
+
 	Refused     []Refusal       `json:"refused,omitempty"`
 	Quarantined []Quarantined   `json:"quarantined,omitempty"` // sorted by kind and name
 	Instances   []InstanceState `json:"instances"`             // sorted by name; before Run as Once left them
@@ -45,7 +47,16 @@ type InstanceState struct {
 	Reloads    uint64            `json:"reloads"`  // since the instance is known
 	Commands   uint64            `json:"commands"` // runtime commands since then
 	Last       *dataplane.Result `json:"last,omitempty"`
+
+	// Due is a call that the loop should make and has not made, or that should have ended:
+	// "a deployment", "a probe" or [DueCheck]. A moment is normal. It is empty while
+	// anything says why the instance waits: the interval between two reloads, a back-off,
+	// old workers, leadership.
+	Due string `json:"due,omitempty"`
 }
+
+// DueCheck is [InstanceState].Due of an instance that has been idle for the drift interval.
+const DueCheck = "a check for drift"
 
 // Ready reports whether there is a validated configuration and every instance
 // has one or, where this process does not lead, whether it could be deployed. At least
@@ -75,14 +86,18 @@ func (l *Loop) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.state
-	s.Leading = leading
+	s.Leading, s.StallTime = leading, l.live.Load().StallTime
 	s.Refused, s.Quarantined = slices.Clone(s.Refused), slices.Clone(s.Quarantined)
 	if l.sched.newest != nil {
 		s.Reconciliation, s.Validated, s.ValidatedAt = l.sched.newest.id, l.sched.newest.config.Hash(), l.sched.newest.at
 	}
 	for _, t := range l.targets {
 		if w := l.workers[t.Name()]; w != nil && w.target == t {
-			s.Instances = append(s.Instances, w.public)
+			p := w.public
+			if is := l.sched.instances[p.Name]; is != nil && is.born == w.born && !w.single {
+				p.Due = is.due(l.live.Load(), time.Now(), leading)
+			}
+			s.Instances = append(s.Instances, p)
 		} else {
 			s.Instances = append(s.Instances, l.unknown(t))
 		}

@@ -28,6 +28,7 @@ func (c *config) checkValues() {
 	f.Check("debounce", c.debounce > 0, above)
 	f.Check("min-interval", c.minInterval > 0, above)
 	f.Check("drift-interval", c.drift > 0, above)
+	f.Check("stall-time", c.stallTime >= 10*time.Second, "10s or more, such as 5m")
 	f.Check("expiry-warning", c.expiryWarning > 0, above)
 	f.Check("hard-stop-after", c.hardStopAfter >= time.Second, "1s or more, such as 30m")
 	f.Check("demo-port", c.demoPort > 0 && c.demoPort < 65535, "a port from 1 to 65534")

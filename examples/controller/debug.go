@@ -48,6 +48,6 @@ func (c *config) public() any {
 		"templates": c.templates, "noQuarantine": c.noQuarantine,
 		"httpAddr": c.httpAddr, "httpsAddr": c.httpsAddr, "metricsAddr": c.MetricsAddr, "debugAddr": c.DebugAddr, "allowEndpoints": c.allowEndpoints, "trustProxies": c.trustProxies,
 		"maxconn": c.maxConn, "slots": c.spareSlots, "hardStopAfter": c.hardStopAfter.String(), "maxOldWorkers": c.maxOldWorkers,
-		"expiryWarning": c.expiryWarning.String(), "debounce": c.debounce.String(), "minInterval": c.minInterval.String(), "driftInterval": c.drift.String(),
+		"expiryWarning": c.expiryWarning.String(), "debounce": c.debounce.String(), "minInterval": c.minInterval.String(), "driftInterval": c.drift.String(), "stallTime": c.stallTime.String(),
 	}
 }

@@ -51,6 +51,7 @@ type config struct {
 	hardStopAfter                time.Duration
 	allowEndpoints, trustProxies []netip.Prefix
 	debounce, minInterval, drift time.Duration
+	stallTime                    time.Duration
 	expiryWarning                time.Duration
 }
 
@@ -101,6 +102,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	fs.DurationVar(&c.debounce, "debounce", 0, "time between two renders; the first change after a pause acts at once (default 500ms)")
 	fs.DurationVar(&c.minInterval, "min-interval", 0, "time between two reloads of one HAProxy (default 2s)")
 	fs.DurationVar(&c.drift, "drift-interval", 0, "idle time after which a HAProxy is checked (default 1m)")
+	fs.DurationVar(&c.stallTime, "stall-time", 0, "after how long what should happen, or end, and does not fails /healthz; far above all time-outs (default 5m)")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}

@@ -126,7 +126,7 @@ func (c *controller) newLoop() error {
 			}
 			return err
 		}),
-		Bus: c.bus, NoQuarantine: c.cfg.noQuarantine, Debounce: c.cfg.debounce, MinInterval: c.cfg.minInterval, DriftInterval: c.cfg.drift,
+		Bus: c.bus, NoQuarantine: c.cfg.noQuarantine, Debounce: c.cfg.debounce, MinInterval: c.cfg.minInterval, DriftInterval: c.cfg.drift, StallTime: c.cfg.stallTime,
 	}
 	if c.election != nil {
 		c.handover = &handover{Templates: c.templates, election: c.election}

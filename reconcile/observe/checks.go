@@ -17,23 +17,26 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
-// stallTime is after how long something that has not ended counts as stalled: far
-// above all time-outs, which end it long before.
-const stallTime = 5 * time.Minute
-
 // startTime is how long the first list of a resource may take until that is said.
 const startTime = 10 * time.Second
 
 // addChecks adds a check for each component of a subject. Those are quiet that the
 // events of the loop and of settings tell of, or that are so at each start.
 func addChecks(bus *eventbus.Bus, s *Subject) {
-	p := &progress{deploying: map[string]time.Time{}}
+	p := &progress{subject: s, deploying: map[string]time.Time{}}
 	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { p.hear(d.Event) })
 	h := s.Health
 	h.Check("reconciliation", Live, p.reconciles)
 	h.Check("deployment", Live, func() error { return p.deploys(s.Loop == nil || s.Loop.State().Leading) })
 	if s.Loop != nil {
 		h.CheckQuietly("configuration", ReadyToServe, func() error { return s.ready() })
+		var deployments, checks overdue
+		h.Check("schedule", Live, func() error {
+			return deployments.find(s.Loop.State(), func(due string) bool { return due != reconcile.DueCheck })
+		})
+		h.Check("drift", Live, func() error {
+			return checks.find(s.Loop.State(), func(due string) bool { return due == reconcile.DueCheck })
+		})
 		h.CheckQuietly("newest", Reported, func() error { return errorOf(s.Loop.State().LastError) })
 		h.CheckQuietly("instances", Reported, func() error { return failed(s.Loop.State()) })
 		h.CheckQuietly("quarantine", Reported, func() error { return quarantined(s.Loop.State()) })
@@ -64,6 +67,7 @@ func addChecks(bus *eventbus.Bus, s *Subject) {
 
 // progress knows what has begun and has not ended.
 type progress struct {
+	subject        *Subject
 	mu             sync.Mutex
 	reconciliation uint64 // under way
 	since          time.Time
@@ -96,6 +100,7 @@ func (p *progress) hear(v any) {
 }
 
 func (p *progress) reconciles() error {
+	stallTime := p.subject.stallTime()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if took := time.Since(p.since); p.reconciliation != 0 && took > stallTime {
@@ -107,6 +112,7 @@ func (p *progress) reconciles() error {
 // deploys finds deployments that do not end. One that leadership was lost in ends
 // without an event.
 func (p *progress) deploys(leading bool) error {
+	stallTime := p.subject.stallTime()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !leading {
@@ -118,6 +124,40 @@ func (p *progress) deploys(leading bool) error {
 			errs = append(errs, fmt.Errorf("instance %s is being deployed to for %s", name, brief(took)))
 		}
 	}
+	return errors.Join(errs...)
+}
+
+// stallTime is [reconcile.Options].StallTime, also without a loop.
+func (s *Subject) stallTime() time.Duration {
+	return cmp.Or(s.state().StallTime, reconcile.Options{}.WithDefaults().StallTime)
+}
+
+// overdue remembers since when each instance is due for a call: [reconcile.InstanceState].
+type overdue struct {
+	mu    sync.Mutex
+	since map[string]time.Time
+}
+
+// find names the instances that are due for too long.
+func (o *overdue) find(s reconcile.State, is func(due string) bool) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now, since := time.Now(), map[string]time.Time{}
+	var errs []error
+	for _, e := range s.Instances {
+		if e.Due == "" || !is(e.Due) {
+			continue
+		}
+		began, before := o.since[e.Name]
+		if !before {
+			began = now
+		}
+		since[e.Name] = began
+		if late := now.Sub(began); late > s.StallTime {
+			errs = append(errs, fmt.Errorf("instance %s: %s is due for %s, and does not begin or end", e.Name, e.Due, brief(late)))
+		}
+	}
+	o.since = since
 	return errors.Join(errs...)
 }
 

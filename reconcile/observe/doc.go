@@ -83,8 +83,12 @@
 //
 // # What the probes say, and what not
 //
-// /healthz says that the process makes progress: no reconciliation and no deployment
-// hangs. Only a new process helps where it fails.
+// /healthz says that the process makes progress. It fails where for
+// [reconcile.Options.StallTime], 5 min, a reconciliation or a deployment does not end
+// (checks "reconciliation" and "deployment"), an instance does not get a deployment that
+// nothing holds back ("schedule"), or one that is idle is not checked for drift ("drift").
+// What holds a deployment back is no failure: the interval between two reloads, a
+// back-off, old workers, leadership. Only a new process helps where /healthz fails.
 //
 // /readyz says that the process can do its part: all watched resources are known, there
 // is a valid configuration, and every instance of a fitting version has one, where this

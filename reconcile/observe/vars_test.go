@@ -1,6 +1,7 @@
 package observe_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -316,6 +318,78 @@ func TestLostLeadershipIsNoStall(t *testing.T) {
 		require.Error(t, o.Health.Live())
 		loop.state.Leading = false
 		require.NoError(t, o.Health.Live())
+		require.NoError(t, bus.Close(t.Context()))
+	})
+}
+
+// TestDueForTooLong: an instance that does not get what it is due for fails /healthz
+// after StallTime. Anything that it gets in between begins the time anew.
+func TestDueForTooLong(t *testing.T) {
+	for name, c := range map[string]struct {
+		due, want string
+		stall     time.Duration
+	}{
+		"the drift timer stopped":                {reconcile.DueCheck, "drift: instance a: a check for drift is due for %s, and does not begin or end", 5 * time.Minute},
+		"the scheduler holds a deployment":       {"a deployment", "schedule: instance a: a deployment is due for %s, and does not begin or end", 5 * time.Minute},
+		"after the bound that the options say":   {"a deployment", "schedule: instance a: a deployment is due for %s, and does not begin or end", time.Hour},
+		"an instance that is never found out of": {"a probe", "schedule: instance a: a probe is due for %s, and does not begin or end", 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				state := reconcile.State{Leading: true, StallTime: c.stall, Instances: []reconcile.InstanceState{{Name: "a", Due: c.due}, {Name: "b"}}}
+				loop := &fixedLoop{state: state}
+				o := observe.New(eventbus.New(nil), observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
+				require.NoError(t, o.Health.Live())
+				time.Sleep(c.stall)
+				require.NoError(t, o.Health.Live())
+				time.Sleep(time.Second)
+				require.EqualError(t, o.Health.Live(), fmt.Sprintf(c.want, c.stall+time.Second))
+				loop.state.Instances = []reconcile.InstanceState{{Name: "a"}}
+				require.NoError(t, o.Health.Live())
+				loop.state.Instances = state.Instances
+				require.NoError(t, o.Health.Live())
+			})
+		})
+	}
+}
+
+// stuck is an instance whose checks for drift do not end, whatever their context says.
+type stuck struct {
+	*plant
+	hangs chan struct{}
+	calls int
+}
+
+func (s *stuck) Sync(ctx context.Context, c *dataplane.Config, _ ...dataplane.SyncOption) (*dataplane.Result, error) {
+	if s.calls++; s.calls > 1 {
+		<-s.hangs
+	}
+	return s.plant.Sync(ctx, c)
+}
+
+// TestDriftThatIsNotChecked is the same through a loop: a check that hangs has no event
+// that tells of its beginning or end, and fails /healthz all the same.
+func TestDriftThatIsNotChecked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus, one := eventbus.New(nil), &stuck{plant: &plant{}, hangs: make(chan struct{})}
+		loop, err := reconcile.New(reconcile.Options{Bus: bus, Renderer: one.render(), Targets: []reconcile.Target{one}, StallTime: 2 * time.Minute})
+		require.NoError(t, err)
+		o := observe.New(bus, observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
+		bus.Start()
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = loop.Run(ctx) })
+		wg.Go(func() { _ = o.Run(ctx) })
+		loop.Trigger("start")
+		time.Sleep(3 * time.Minute) // the drift interval, the time-out, and most of the bound
+		require.NoError(t, o.Health.Live())
+		time.Sleep(time.Minute)
+		require.ErrorContains(t, o.Health.Live(), "drift: instance one: a check for drift is due for ")
+		close(one.hangs)
+		time.Sleep(2 * time.Second)
+		require.NoError(t, o.Health.Live())
+		cancel()
+		wg.Wait()
 		require.NoError(t, bus.Close(t.Context()))
 	})
 }
