@@ -305,45 +305,6 @@ func ResourceOf(v any) (Resource, bool) {
 	return r, true
 }
 
-// whyTemplates says why a template is to blame, or "". It is if its line is wrong for
-// every resource of a kind where there are several, prints nothing of the only one,
-// or was right for that one with the templates before. Templates that have made a
-// valid configuration are never to blame.
-func (s *search) whyTemplates(ctx context.Context, culprits []culprit) string {
-	if s.loop.quarantine.proven || len(culprits) == 0 {
-		return ""
-	}
-	type place struct {
-		file, kind string
-		line       int
-	}
-	of := func(c culprit) place { return place{c.fault.Template.File, c.resource.Kind, c.fault.Template.Line} }
-	now, ever, all := map[place]int{}, map[place]int{}, map[string]int{}
-	for i, c := range slices.Concat(culprits, s.blamed) {
-		ever[of(c)]++
-		if i < len(culprits) {
-			now[of(c)]++
-		}
-	}
-	for _, r := range s.known(ctx) {
-		all[r.Kind]++
-	}
-	before := s.valid(ctx)
-	for _, c := range culprits {
-		p := of(c)
-		if p.line > 0 && now[p] >= all[p.kind] && (ever[p] > 1 || c.fault.fixed() || before[c.resource.identity()].object != nil) {
-			return fmt.Sprintf("%s is wrong for every %s, so the template is to blame", c.fault.Template, p.kind)
-		}
-	}
-	return ""
-}
-
-// fixed reports a line of a template that prints nothing of any resource.
-func (f Fault) fixed() bool {
-	return f.Position != (dataplane.Position{}) && f.Template.Text != "" &&
-		!strings.Contains(f.Template.Text, "{{") && !strings.Contains(f.Template.Text, "show")
-}
-
 // known returns all resources that the last attempt was made of.
 func (s *search) known(ctx context.Context) []Resource { return s.last.known(ctx) }
 

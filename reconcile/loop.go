@@ -54,9 +54,6 @@ type Loop struct {
 
 // New makes a loop that waits for Run, Once or Preview.
 func New(opts Options) (*Loop, error) {
-	if opts.Renderer == nil {
-		return nil, errors.New("reconcile: Options.Renderer is missing")
-	}
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
@@ -205,9 +202,9 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 func (l *Loop) SetTargets(targets ...Target) error {
 	names := map[string]bool{}
 	for i, t := range targets {
-		if v := reflect.ValueOf(t); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		if isNil(t) {
 			return fmt.Errorf("reconcile: target %d of %d is nil", i+1, len(targets))
-		} else if !v.Comparable() {
+		} else if !reflect.ValueOf(t).Comparable() {
 			return fmt.Errorf("reconcile: targets of type %T cannot be compared: make it a pointer", t)
 		}
 		name := t.Name()

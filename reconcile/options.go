@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -92,8 +93,30 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
+// isNil reports whether an interface holds nothing that can be called.
+func isNil(v any) bool {
+	switch rv := reflect.ValueOf(v); rv.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Func, reflect.Map:
+		return rv.IsNil()
+	}
+	return false
+}
+
 // check refuses what makes no sense.
 func (o *Options) check() error {
+	if o.Renderer == nil {
+		return errors.New("reconcile: Options.Renderer is missing")
+	}
+	for _, f := range []struct {
+		name  string
+		value any
+	}{{"Renderer", o.Renderer}, {"Validator", o.Validator}, {"Leader", o.Leader}, {"Recorder", o.Recorder}} {
+		if f.value != nil && isNil(f.value) {
+			return fmt.Errorf("reconcile: Options.%s is a nil %T: set it, or leave the field out", f.name, f.value)
+		}
+	}
 	for _, i := range o.Intervals() {
 		if *i.Value < 0 {
 			return fmt.Errorf("reconcile: Options.%s is negative: %s: want 0, for %s, or more", o.fieldOf(i.Value), *i.Value, i.Default)

@@ -143,6 +143,8 @@ func (l *Loop) adopt(id uint64, s *search) {
 	for _, c := range s.blamed {
 		if _, asked := s.last.left.now(c.resource.identity()); asked {
 			l.judge(id, c, s.last.left.stands(c.resource.identity()), now)
+		} else if len(c.instances) > 0 {
+			l.ignored(s.last.rendered.Origins, c)
 		}
 	}
 	left, aside := s.last.left, s.last.left.besides()

@@ -438,19 +438,57 @@ func TestQuarantineIsBounded(t *testing.T) {
 	})
 }
 
-// TestARendererThatDoesNotAsk cannot be helped: what is deployed stays, and the
-// error names the resource all the same.
+// TestARendererThatDoesNotAsk is told so by the name of the resource, whoever refuses it:
+// what is deployed stays.
 func TestARendererThatDoesNotAsk(t *testing.T) {
-	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
-	w.put("a", "b=bad")
-	opts := w.options()
-	opts.Renderer = RendererFunc(func(ctx context.Context) (*Rendered, error) { return w.Render(WithExcluded(ctx)) })
-	play(t, opts, func(s *scene) {
-		s.Trigger("start")
-		pass(time.Minute)
-		require.Empty(t, held(s.Loop))
-		require.Equal(t, "nothing", w.deployed())
-		require.Contains(t, s.State().LastError, "Ingress ns/b (b.yaml:1)")
-		require.Empty(t, w.told)
+	const some = "the renderer did not ask about Ingress ns/%s, so that it cannot be left out: read objects with k8swatch.Read and the context of the render, or ask reconcile.ToRender about each"
+	why := fmt.Sprintf(some, "b")
+	for name, change := range map[string]func(w *ward){
+		"a line":           func(*ward) {},
+		"no line":          func(w *ward) { w.blind = true },
+		"after a good one": func(w *ward) { w.put("b") },
+		"a render": func(w *ward) {
+			w.files["haproxy.cfg"].Data = []byte("global\n{% for ing in ingresses %}\n" + itemTemplate + "{% end %}\n")
+			w.compile()
+			w.put("b=fail")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
+			w.put("a", "b=bad", "c")
+			change(w)
+			opts := w.options()
+			opts.Renderer = RendererFunc(func(ctx context.Context) (*Rendered, error) { return w.Render(WithExcluded(ctx)) })
+			play(t, opts, func(s *scene) {
+				s.Trigger("start")
+				pass(time.Minute)
+				if name == "after a good one" {
+					w.put("b=bad")
+					s.Trigger("b")
+					pass(time.Minute)
+				} else {
+					require.Equal(t, "nothing", w.deployed())
+				}
+				require.Empty(t, held(s.Loop))
+				if name == "no line" {
+					require.Contains(t, s.State().LastError, "("+fmt.Sprintf(some, "a and 2 more")+")")
+				} else {
+					require.Contains(t, s.State().LastError, "("+why+")")
+					require.Contains(t, s.State().LastError, "Ingress ns/b (b.yaml:1)")
+				}
+				require.Empty(t, w.told)
+			})
+		})
+	}
+	t.Run("an instance", func(t *testing.T) {
+		fleet(t, func(o *Options) {
+			w := o.Renderer.(*ward)
+			o.Renderer = RendererFunc(func(ctx context.Context) (*Rendered, error) { return w.Render(WithExcluded(ctx)) })
+		}, func(s *scene, w *ward, olds []*fakeTarget, _ *fakeTarget) {
+			s.Trigger("start")
+			pass(time.Minute)
+			require.Empty(t, held(s.Loop))
+			require.Contains(t, fmt.Sprint(s.State().Instances), "("+why+")")
+		})
 	})
 }

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -162,7 +163,7 @@ func TestARefusalThatMovesIsNoNews(t *testing.T) {
 // TestWhatIsOnlySetAsideHasNoLine: nobody is told of its end, so nobody is told that
 // another version of it is served.
 func TestWhatIsOnlySetAsideHasNoLine(t *testing.T) {
-	l, err := New(Options{Renderer: RendererFunc(nil)})
+	l, err := New(Options{Renderer: RendererFunc(func(context.Context) (*Rendered, error) { return nil, nil })})
 	require.NoError(t, err)
 	r := Resource{Kind: "Ingress", Namespace: "shop", Name: "web"}
 	l.quarantine.setAside(r, version{Resource: r}, time.Now())

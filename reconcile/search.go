@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -131,8 +132,11 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 		}
 		steps := s.steps()
 		culprits := s.culprits(ctx)
-		if s.why = s.whyTemplates(ctx, culprits); s.why == "" && len(culprits) == 0 && s.steps() == steps {
-			culprits = s.unnamed(ctx)
+		s.why = s.whyTemplates(ctx, culprits)
+		if s.why == "" && len(culprits) == 0 && s.steps() == steps {
+			if s.why = s.whyRenderer(ctx, s.last); s.why == "" {
+				culprits = s.unnamed(ctx)
+			}
 		}
 		if s.isolate(ctx) {
 			continue
@@ -353,7 +357,7 @@ func (s *search) withoutAll(ctx context.Context, suspects []Resource) (all []Res
 		}
 		meanwhile := s.changed(ctx, valid, valid.excluded)
 		if len(meanwhile) == 0 {
-			s.why = "it is as wrong without every resource that changed, so the templates are to blame"
+			s.why = cmp.Or(s.whyRenderer(ctx, valid), "it is as wrong without every resource that changed, so the templates are to blame")
 			return suspects, nil
 		}
 		if s.hostile(ctx, meanwhile, suspects) {

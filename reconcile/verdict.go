@@ -263,3 +263,80 @@ func withName(list []string, name string) []string {
 	slices.Sort(list)
 	return list
 }
+
+// whyTemplates says why a template is to blame, or "". It is if its line is wrong for
+// every resource of a kind where there are several, prints nothing of the only one,
+// or was right for that one with the templates before. Templates that have made a
+// valid configuration are never to blame.
+func (s *search) whyTemplates(ctx context.Context, culprits []culprit) string {
+	if s.loop.quarantine.proven || len(culprits) == 0 {
+		return ""
+	}
+	type place struct {
+		file, kind string
+		line       int
+	}
+	of := func(c culprit) place { return place{c.fault.Template.File, c.resource.Kind, c.fault.Template.Line} }
+	now, ever, all := map[place]int{}, map[place]int{}, map[string]int{}
+	for i, c := range slices.Concat(culprits, s.blamed) {
+		ever[of(c)]++
+		if i < len(culprits) {
+			now[of(c)]++
+		}
+	}
+	for _, r := range s.known(ctx) {
+		all[r.Kind]++
+	}
+	before := s.valid(ctx)
+	for _, c := range culprits {
+		p := of(c)
+		if p.line > 0 && now[p] >= all[p.kind] && (ever[p] > 1 || c.fault.fixed() || before[c.resource.identity()].object != nil) {
+			return fmt.Sprintf("%s is wrong for every %s, so the template is to blame", c.fault.Template, p.kind)
+		}
+	}
+	return ""
+}
+
+// whyRenderer says which resources an attempt was to leave out, and has all the same, or "".
+func (s *search) whyRenderer(ctx context.Context, a *attempt) string {
+	var ignored []Resource
+	is := func(r Resource) bool {
+		_, asked := a.left.now(r.identity())
+		return a.left.resources[r.identity()] && !asked
+	}
+	for _, f := range a.err.Faults {
+		ignored = append(ignored, f.Resources...)
+	}
+	ignored = slices.DeleteFunc(append(ignored, a.known(ctx)...), func(r Resource) bool { return !is(r) })
+	return didNotAsk(ignored)
+}
+
+// didNotAsk says that a renderer has resources that it was to leave out, "" for none.
+func didNotAsk(all []Resource) string {
+	if len(all) == 0 {
+		return ""
+	}
+	others := newExcluded(all).resources
+	return fmt.Sprintf("the renderer did not ask about %s%s, so that it cannot be left out: read objects with k8swatch.Read and the context of the render, or ask reconcile.ToRender about each",
+		all[0], andMore(len(others)-1))
+}
+
+// ignored tells of instances that refuse a resource that the renderer has all the same.
+func (l *Loop) ignored(origins Origins, c culprit) {
+	if !slices.Contains(resourcesIn(context.Background(), origins), c.resource) {
+		return // it changed or was deleted meanwhile
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range c.instances {
+		if w := l.workers[name]; w != nil && w.public.Error != "" {
+			w.public.Error += " (" + didNotAsk([]Resource{c.resource}) + ")"
+		}
+	}
+}
+
+// fixed reports a line of a template that prints nothing of any resource.
+func (f Fault) fixed() bool {
+	return f.Position != (dataplane.Position{}) && f.Template.Text != "" &&
+		!strings.Contains(f.Template.Text, "{{") && !strings.Contains(f.Template.Text, "show")
+}

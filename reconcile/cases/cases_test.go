@@ -348,3 +348,12 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestMissingRendererIsNamed: a Runner without fields fails its cases, and says why.
+func TestMissingRendererIsNamed(t *testing.T) {
+	results := (&Runner{}).Run(t.Context(), []Case{{Name: "one"}})
+	require.Equal(t, "Runner.Renderer is missing", results[0].Error)
+	runner := &Runner{Renderer: func(context.Context, *Input) (reconcile.Renderer, error) { return (*render.Templates)(nil), nil }}
+	results = runner.Run(t.Context(), []Case{{Name: "one", Assertions: []Assertion{{Type: "contains", Pattern: "x"}}}})
+	require.Contains(t, results[0].Assertions[0].Problem, "render: the *Templates is nil")
+}

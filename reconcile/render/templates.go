@@ -99,10 +99,28 @@ func entryOf(f dataplane.File) string {
 	return f.Name
 }
 
-// Check reports entries that are of no known kind, and a missing haproxy.cfg,
-// all at once: call it at start, before the first render.
-func (t *Templates) Check() error {
+// complete reports fields that are required and missing.
+func (t *Templates) complete() error {
+	if t == nil {
+		return errors.New("render: the *Templates is nil")
+	}
 	var errs []error
+	if t.Engine == nil {
+		errs = append(errs, errors.New("render: Templates.Engine is missing: templating.Compile makes it"))
+	}
+	if t.Input == nil {
+		errs = append(errs, errors.New("render: Templates.Input is missing: it gives the templates their variables"))
+	}
+	return errors.Join(errs...)
+}
+
+// Check reports missing fields, entries that are of no known kind, and a missing
+// haproxy.cfg, all at once: call it at start, before the first render.
+func (t *Templates) Check() error {
+	errs := []error{t.complete()}
+	if t == nil || t.Engine == nil {
+		return errs[0]
+	}
 	for _, entry := range t.Engine.Entries() {
 		kind, ok := kindOfEntry(entry)
 		switch {
@@ -131,8 +149,14 @@ func (t *Templates) Check() error {
 // no configuration. If the failed render used fetched contents that are not deployed
 // yet, Render tries once more without them.
 func (t *Templates) Render(ctx context.Context) (*reconcile.Rendered, error) {
+	if err := t.complete(); err != nil {
+		return nil, err
+	}
 	ctx = templating.WithShared(ctx, templating.NewShared())
 	in, err := t.Input(ctx)
+	if err == nil && in == nil {
+		err = errors.New("render: Templates.Input returned no Input")
+	}
 	if err != nil {
 		return nil, err
 	}
