@@ -13,7 +13,7 @@
 //	})
 //	go slices.Run(ctx)
 //	n, err := slices.WaitForSync(ctx)
-//	endpoints := k8swatch.Read[*discoveryv1.EndpointSlice](slices.Snapshot())
+//	endpoints := k8swatch.Read[*discoveryv1.EndpointSlice](ctx, slices.Snapshot())
 //	for _, s := range endpoints.Get("shop", "web") { ... }
 //
 // Several watchers form a [Group]: run together, one OnChange, and one

@@ -69,7 +69,7 @@ func newIntake(gvr schema.GroupVersionResource, typ reflect.Type, opts *Options)
 }
 
 func (in *intake) snapshot(held *store.Snapshot) *Snapshot {
-	return &Snapshot{resource: in.resource, typ: in.typ, held: held}
+	return &Snapshot{resource: in.resource, typ: in.typ, paths: in.paths, held: held}
 }
 
 // prepared is an object as the store will hold it, or the reason why it cannot.
@@ -124,7 +124,7 @@ func (in *intake) entry(o Object) (*store.Entry, error) {
 	for _, p := range in.paths.ignore {
 		p.Delete(content(o))
 	}
-	keys, err := in.keys(o)
+	keys, err := in.paths.keys(o)
 	if err != nil {
 		return nil, err
 	}
@@ -196,12 +196,12 @@ func content(obj Object) any {
 }
 
 // keys are all combinations of the values of the index paths, none without paths.
-func (in *intake) keys(o Object) ([]string, error) {
-	if len(in.paths.index) == 0 {
+func (c *compiled) keys(o Object) ([]string, error) {
+	if len(c.index) == 0 {
 		return nil, nil
 	}
 	keys := []string{""}
-	for _, p := range in.paths.index {
+	for _, p := range c.index {
 		values := p.Values(nil, content(o))
 		if len(values) == 0 {
 			values = []string{""}

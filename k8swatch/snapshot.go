@@ -1,14 +1,17 @@
 package k8swatch
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/hapticsdk/haptic/internal/rendering"
 	"github.com/hapticsdk/haptic/k8swatch/internal/store"
 )
 
@@ -24,6 +27,7 @@ type Revision uint64
 type Snapshot struct {
 	resource schema.GroupVersionResource
 	typ      reflect.Type // of the objects
+	paths    *compiled
 	held     *store.Snapshot
 }
 
@@ -63,10 +67,10 @@ func (s *Snapshot) Revision() Revision { return Revision(s.held.Revision()) }
 func (s *Snapshot) Len() int { return s.held.Len() }
 
 // All iterates over the objects by namespace and name.
-func (s *Snapshot) All() iter.Seq[Object] { return Reader[Object]{s}.All() }
+func (s *Snapshot) All() iter.Seq[Object] { return Reader[Object]{s: s}.All() }
 
 // List returns all objects by namespace and name.
-func (s *Snapshot) List() []Object { return Reader[Object]{s}.List() }
+func (s *Snapshot) List() []Object { return Reader[Object]{s: s}.List() }
 
 // ByName returns one object, or nil. The namespace of cluster-scoped objects is "".
 func (s *Snapshot) ByName(namespace, name string) Object {
@@ -81,29 +85,41 @@ func (s *Snapshot) ByName(namespace, name string) Object {
 // none for everything. The index is [Options.IndexBy]; without one it is the
 // namespace and the name. A value that an object does not have is indexed as "".
 // An object that matches in several ways comes once.
-func (s *Snapshot) Get(keys ...string) []Object { return Reader[Object]{s}.Get(keys...) }
+func (s *Snapshot) Get(keys ...string) []Object { return Reader[Object]{s: s}.Get(keys...) }
 
 // GetSingle returns the first object that [Snapshot.Get] would, or nil.
-func (s *Snapshot) GetSingle(keys ...string) Object { return Reader[Object]{s}.GetSingle(keys...) }
+func (s *Snapshot) GetSingle(keys ...string) Object { return Reader[Object]{s: s}.GetSingle(keys...) }
 
 // Reader reads a snapshot with the type of its objects. A Reader is a small value,
 // immutable, and safe for concurrent use; the zero Reader holds nothing.
 //
 // A Reader can be a variable of templates: pods.Get(ns, name).
 type Reader[T Object] struct {
-	s *Snapshot
+	s    *Snapshot
+	rule *rendering.Rule // nil: all is read as it is
 }
 
-// Read returns a typed reader of a snapshot: [Read][*networkingv1.Ingress](s).
+// Read returns a typed reader of a snapshot: [Read][*networkingv1.Ingress](ctx, s). In
+// the context of a render it reads what that render is to have: an object in quarantine
+// as it was before, or not at all. Any other context, such as context.Background(), reads
+// all objects as they are.
+//
 // Where the scheme of client-go does not know the type of a resource, T is
 // *unstructured.Unstructured; [Object] reads everything. As with a type
 // assertion, a T that the objects do not have is a mistake in the program and
 // panics, at once and also when the snapshot is empty.
-func Read[T Object](s *Snapshot) Reader[T] {
+func Read[T Object](ctx context.Context, s *Snapshot) Reader[T] {
 	if want := reflect.TypeFor[T](); want != s.typ && want.Kind() != reflect.Interface {
 		panic(fmt.Sprintf("k8swatch: the objects of %s are %s, not %s", s.resource.Resource, s.typ, want))
 	}
-	return Reader[T]{s}
+	r := Reader[T]{s: s}
+	if rule := rendering.RuleOf(ctx); rule != nil && rule.Stand != nil {
+		r.rule = rule
+	}
+	rendering.Note(ctx, func(yield func(any) bool) {
+		r.All()(func(o T) bool { return yield(o) })
+	})
+	return r
 }
 
 // goType is the type of the objects of a resource: typ where the scheme knows it.
@@ -114,7 +130,7 @@ func goType(typ reflect.Type) reflect.Type {
 	return typ
 }
 
-// Len is the number of objects.
+// Len is the number of objects, with those that are left out.
 func (r Reader[T]) Len() int {
 	if r.s == nil {
 		return 0
@@ -126,9 +142,31 @@ func (r Reader[T]) Len() int {
 func (r Reader[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		if r.s != nil {
-			r.s.held.All(func(o store.Object) bool { return yield(o.(T)) })
+			r.s.held.All(r.reads(nil, yield))
 		}
 	}
+}
+
+// reads calls yield with what is read in place of an object that was found under keys.
+func (r Reader[T]) reads(keys []string, yield func(T) bool) func(store.Object) bool {
+	if r.rule == nil {
+		return func(o store.Object) bool { return yield(o.(T)) }
+	}
+	return func(o store.Object) bool {
+		v, ok := r.rule.Stand(o)
+		stands, is := v.(T)
+		if !ok || !is || any(stands) != any(o) && !r.s.finds(stands, keys) {
+			return true
+		}
+		return yield(stands)
+	}
+}
+
+// finds reports whether an object is found under keys; under its name it always is.
+func (s *Snapshot) finds(o Object, keys []string) bool {
+	all, err := s.paths.keys(o)
+	prefix := store.Key(keys...)
+	return err == nil && (len(all) == 0 || slices.ContainsFunc(all, func(k string) bool { return strings.HasPrefix(k, prefix) }))
 }
 
 // List returns all objects by namespace and name.
@@ -138,7 +176,7 @@ func (r Reader[T]) List() []T { return slices.AppendSeq(make([]T, 0, r.Len()), r
 // [Snapshot.Get].
 func (r Reader[T]) Get(keys ...string) (objs []T) {
 	if r.s != nil {
-		r.s.held.Find(keys, func(o store.Object) bool { objs = append(objs, o.(T)); return true })
+		r.s.held.Find(keys, r.reads(keys, func(o T) bool { objs = append(objs, o); return true }))
 	}
 	return objs
 }
@@ -146,7 +184,7 @@ func (r Reader[T]) Get(keys ...string) (objs []T) {
 // GetSingle returns the first object that Get would, or the zero T.
 func (r Reader[T]) GetSingle(keys ...string) (first T) {
 	if r.s != nil {
-		r.s.held.Find(keys, func(o store.Object) bool { first = o.(T); return false })
+		r.s.held.Find(keys, r.reads(keys, func(o T) bool { first = o; return false }))
 	}
 	return first
 }

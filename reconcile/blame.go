@@ -364,3 +364,27 @@ func versionsOf(owners []any) iter.Seq[version] {
 		}
 	}
 }
+
+// failure is err, and a nil interface where that is nil.
+func (a *attempt) failure() error {
+	if a.err == nil {
+		return nil
+	}
+	return a.err
+}
+
+// made is the configuration that was rendered; nil: none was.
+func (a *attempt) made() *dataplane.Config {
+	if a.rendered == nil {
+		return nil
+	}
+	return a.rendered.Config
+}
+
+// key tells failures apart.
+func (a *attempt) key() string {
+	if cfg := a.made(); cfg != nil {
+		return cfg.Hash()
+	}
+	return a.err.Error()
+}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/printable"
+	"github.com/hapticsdk/haptic/internal/rendering"
 )
 
 // Renderer makes a configuration from what is known now. The loop calls it
@@ -253,8 +254,6 @@ func (r Resource) identity() identity {
 // bareSpace stands for all objects of a namespace.
 func bareSpace(namespace string) identity { return identity{namespace: namespace} }
 
-type excludedKey struct{}
-
 // Excluding returns what the render of this context leaves out. A [Renderer]
 // that asks it lets the loop quarantine a bad resource, so that it harms no other:
 //
@@ -265,13 +264,25 @@ type excludedKey struct{}
 //			continue
 //		}
 func Excluding(ctx context.Context) *Excluded {
-	e, _ := ctx.Value(excludedKey{}).(*Excluded)
-	return e
+	if r := rendering.RuleOf(ctx); r != nil {
+		e, _ := r.Of.(*Excluded)
+		return e
+	}
+	return nil
 }
 
 // WithExcluded returns a context whose render leaves these resources out.
 func WithExcluded(ctx context.Context, resources ...Resource) context.Context {
-	return context.WithValue(ctx, excludedKey{}, newExcluded(resources))
+	return newExcluded(resources).in(ctx)
+}
+
+// in returns the context of a render that leaves these out, for k8swatch.Read too.
+func (e *Excluded) in(ctx context.Context) context.Context {
+	r := &rendering.Rule{Of: e}
+	if !e.Empty() {
+		r.Stand = func(obj any) (any, bool) { return ToRender(e, obj) }
+	}
+	return rendering.WithRule(ctx, r)
 }
 
 func newExcluded(resources []Resource) *Excluded {

@@ -44,6 +44,7 @@ func (q Quarantined) what() string {
 type ruling struct {
 	Quarantined
 	before    version   // that stands in its place, as Before says
+	after     identity  // that is left out, too: it may be at fault for want of that
 	seen      Resource  // the version that the last render left out
 	judged    time.Time // when it was last at fault, or another version tried in vain
 	relapses  int       // how often it was so again, changed or released meanwhile
@@ -140,6 +141,7 @@ func (l *Loop) takeRelease() {
 // quarantine of now. The caller holds l.rendering.
 func (l *Loop) adopt(id uint64, s *search) {
 	q, now := &l.quarantine, time.Now()
+	l.askAll(s)
 	for _, c := range s.blamed {
 		if _, asked := s.last.left.now(c.resource.identity()); asked {
 			l.judge(id, c, s.last.left.stands(c.resource.identity()), now)
@@ -210,6 +212,7 @@ func (l *Loop) notice(v *ruling, is Resource) {
 	if at := v.judged.Add(l.relapseWait(v.relapses)); at.Before(v.RetryAt) {
 		v.RetryAt = at
 	}
+	l.quarantine.hasten(v)
 }
 
 // setAside leaves a resource out until the trial that follows at once.
@@ -268,7 +271,7 @@ func (l *Loop) judge(id uint64, c culprit, before version, now time.Time) {
 			v.Since, v.released = now, time.Time{}
 		}
 	}
-	v.Resource, v.seen, v.Fault, v.Instances = r, r, c.fault, c.instances
+	v.Resource, v.seen, v.Fault, v.Instances, v.after = r, r, c.fault, c.instances, c.after
 	v.before, v.Before = before, before.Resource
 	v.judged, v.aside, v.told, v.changed, v.withdrawn, v.recorded = now, false, false, false, false, v.recorded && same
 	l.postpone(v, now)
@@ -298,6 +301,8 @@ func (l *Loop) releaseOne(id uint64, v *ruling, gone bool, now time.Time) {
 		reason = "it is tried again at the instances that refused it"
 	}
 	v.before, v.Before = version{}, Resource{}
+	v.RetryAt = time.Time{}
+	l.quarantine.hasten(v)
 	aside, told := v.aside, v.told
 	v.released, v.aside, v.told = now, false, false
 	e := ResourceReleased{ID: id, Resource: v.Resource, Reason: reason}

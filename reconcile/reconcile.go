@@ -199,7 +199,7 @@ func (l *Loop) tryOnce(ctx context.Context, leave leaving) *attempt {
 	a := &attempt{excluded: leave.resources, left: newExcluded(leave.resources)}
 	a.left.before, a.left.closed, a.left.bare = leave.before, leave.closed, leave.bare
 	if !a.left.Empty() {
-		ctx = context.WithValue(ctx, excludedKey{}, a.left)
+		ctx = a.left.in(ctx)
 	}
 	began := time.Now()
 	var err error

@@ -28,30 +28,6 @@ func (a *attempt) fail(ctx context.Context, timeout time.Duration, stage string,
 	a.verdict = isVerdict(err)
 }
 
-// failure is err, and a nil interface where that is nil.
-func (a *attempt) failure() error {
-	if a.err == nil {
-		return nil
-	}
-	return a.err
-}
-
-// made is the configuration that was rendered; nil: none was.
-func (a *attempt) made() *dataplane.Config {
-	if a.rendered == nil {
-		return nil
-	}
-	return a.rendered.Config
-}
-
-// key tells failures apart.
-func (a *attempt) key() string {
-	if cfg := a.made(); cfg != nil {
-		return cfg.Hash()
-	}
-	return a.err.Error()
-}
-
 // search looks for the resources without which the configuration is valid.
 type search struct {
 	loop    *Loop
@@ -148,7 +124,7 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 		if s.why != "" || len(culprits) == 0 && s.steps() == steps {
 			break
 		}
-		s.blamed = append(s.blamed, culprits...)
+		s.blame(ctx, culprits)
 		waits := len(s.due) > 0 && len(s.loop.wake) > 0
 		if s.yielded = waits && (s.caught() || !s.proven); s.yielded || s.futile() {
 			break
@@ -159,6 +135,18 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 		}
 	}
 	return first
+}
+
+// blame leaves out culprits, from the next attempt on. What is found without a resource
+// that is left out for good may be at fault for want of it.
+func (s *search) blame(ctx context.Context, culprits []culprit) {
+	i := slices.IndexFunc(s.blamed, func(c culprit) bool { return s.before(ctx, c.resource).object == nil })
+	for _, c := range culprits {
+		if i >= 0 {
+			c.after = s.blamed[i].resource.identity()
+		}
+		s.blamed = append(s.blamed, c)
+	}
 }
 
 // steps grows with what is left out beside the culprits.
@@ -180,7 +168,7 @@ func (s *search) culprits(ctx context.Context) (culprits []culprit) {
 		}
 		// The line is still wrong without an inner resource: blame the outer one.
 		s.blamed = slices.DeleteFunc(s.blamed, func(c culprit) bool {
-			return c.resource != r && c.fault.Template == f.Template && slices.Contains(c.fault.Resources, r)
+			return c.resource != r && c.fault.still(f) && slices.Contains(c.fault.Resources, r)
 		})
 		if s.proven && r.Namespace != s.due[0].Namespace {
 			s.spoil(ctx, r)
@@ -192,21 +180,24 @@ func (s *search) culprits(ctx context.Context) (culprits []culprit) {
 	return culprits
 }
 
-// atFault is the innermost resource of a fault that may be to blame. One that stands in
-// place of another worked before: an outer one that changed comes first.
+// atFault is the innermost resource of a fault that may be to blame. One that changed
+// comes before those of the last valid configuration, also one that stands in place of another.
 func (s *search) atFault(ctx context.Context, f Fault, out map[identity]bool) (r Resource, ok bool) {
-	var old Resource
+	var old, same Resource
 	for _, r := range slices.Backward(f.Resources) {
 		switch {
 		case s.proven && s.innocent(ctx, r): // in a configuration without those that are due it is right
 		case s.last.stands(r):
 			old = r
 		case out[r.identity()]: // leaving it out did not help
-		case old == Resource{} || !s.innocent(ctx, r):
+		case !s.innocent(ctx, r):
 			return r, true
+		case old == Resource{} && same == Resource{}:
+			same = r
 		}
 	}
-	return old, old != Resource{}
+	same = cmp.Or(same, old)
+	return same, same != Resource{}
 }
 
 // suspects are what is new or changed since the last valid configuration, and not

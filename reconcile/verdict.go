@@ -31,6 +31,7 @@ type culprit struct {
 	fault     Fault
 	instances []string // that refuse it; nil: the validator does
 	before    version  // what these instances have of it
+	after     identity // that was left out when it was found; zero: nothing was
 }
 
 // indexOf finds an object among culprits; -1: it is none of them.
@@ -335,8 +336,35 @@ func (l *Loop) ignored(origins Origins, c culprit) {
 	}
 }
 
+// still reports whether a fault is there again, though other resources are left out.
+func (f Fault) still(now Fault) bool {
+	none := dataplane.Position{}
+	return f.Template == now.Template && (f.Position == none) == (now.Position == none) && (f.Position != none || f.Message == now.Message)
+}
+
 // fixed reports a line of a template that prints nothing of any resource.
 func (f Fault) fixed() bool {
 	return f.Position != (dataplane.Position{}) && f.Template.Text != "" &&
 		!strings.Contains(f.Template.Text, "{{") && !strings.Contains(f.Template.Text, "show")
+}
+
+// hasten tries what was found without a resource together with that.
+func (q *quarantine) hasten(v *ruling) {
+	for _, w := range q.rulings {
+		if w.after == v.Resource.identity() && v.RetryAt.Before(w.RetryAt) {
+			w.RetryAt = v.RetryAt
+		}
+	}
+}
+
+// askAll asks about all that a configuration was made of, where a render did not ask about
+// something that it was to leave out: it is there, though nothing reads it any more.
+func (l *Loop) askAll(s *search) {
+	left := s.last.left
+	for id := range left.resources {
+		if _, asked := left.now(id); !asked {
+			_ = resourcesIn(context.Background(), s.last.rendered.Origins)
+			return
+		}
+	}
 }

@@ -62,7 +62,8 @@
 // owner(obj) is a statement, {% owner(ing) %}: what follows belongs to obj, until
 // the next owner of the same loop, macro or file, or its end. The normal render
 // ignores it. Elements of loops that are Kubernetes objects are owners by
-// themselves.
+// themselves. The object that a shown value was read from comes before those: that of
+// c in {{ c.Data["k"] }}, also through variables, macros and functions.
 //
 // Variables that every template has, unless the host has others of the name:
 // data (any), templateSnippets ([]string, sorted) and shared (see [Shared]).

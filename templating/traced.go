@@ -22,15 +22,19 @@ type Owned interface {
 	Owners() []any
 }
 
+// OwnersOf returns the Kubernetes objects that a value is or was made of, the most
+// important last: what an [Owned] says, or those in the exported fields of a struct.
+func OwnersOf(v any) []any { return origin.ObjectsOf(v) }
+
 // Origin says what wrote a line of an output.
 type Origin struct {
 	File         string // template, as its author wrote it
 	Line, Column int    // from 1; the column is in characters
 	Text         string // that line of the template
 	// Owners are the objects that were being rendered, the innermost last:
-	// arguments of owner(...), loop variables and items that are Kubernetes
-	// objects (they have GetNamespace and GetName, or are a map with apiVersion,
-	// kind and metadata) or that are [Owned].
+	// arguments of owner(...), loop variables and items that belong to Kubernetes
+	// objects, as [OwnersOf] says, and then those whose values the line shows.
+	// An object has GetNamespace and GetName, or is a map with kind and metadata.
 	Owners []any
 }
 
@@ -226,7 +230,7 @@ func (e *Engine) failures(ctx context.Context, en *entry, vars map[string]any, i
 		}
 		left[at.who] = true
 		for _, refused := range traced.Refused { // not found again
-			if n := len(refused.Owners); n > 0 && origin.Describe(refused.Owners[n-1]) == at.who {
+			if slices.ContainsFunc(refused.Owners, func(o any) bool { return origin.Describe(o) == at.who }) {
 				all = append(all, refused)
 			}
 		}

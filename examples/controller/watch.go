@@ -63,13 +63,14 @@ func (c *controller) newWatchers() (err error) {
 // input reads all watched resources at one instant, for one render.
 func (c *controller) input(ctx context.Context) (*render.Input, error) {
 	all := c.watchers.Snapshot()
-	services := k8swatch.Read[*corev1.Service](all.Of(c.services))
-	secrets := k8swatch.Read[*corev1.Secret](all.Of(c.secrets))
-	slices := k8swatch.Read[*discoveryv1.EndpointSlice](all.Of(c.slices))
-	ingresses := k8swatch.Read[*networkingv1.Ingress](all.Of(c.ingresses))
+	whole := context.Background() // with what is in quarantine: Build asks about it, and says what clients get meanwhile
+	services := k8swatch.Read[*corev1.Service](whole, all.Of(c.services))
+	secrets := k8swatch.Read[*corev1.Secret](whole, all.Of(c.secrets))
+	slices := k8swatch.Read[*discoveryv1.EndpointSlice](whole, all.Of(c.slices))
+	ingresses := k8swatch.Read[*networkingv1.Ingress](whole, all.Of(c.ingresses))
 	routes := ingress.Build(&ingress.Cluster{
 		Ingresses: ingresses.List(),
-		Classes:   k8swatch.Read[*networkingv1.IngressClass](all.Of(c.classes)).List(),
+		Classes:   k8swatch.Read[*networkingv1.IngressClass](whole, all.Of(c.classes)).List(),
 		Service:   func(ns, name string) *corev1.Service { return services.GetSingle(ns, name) },
 		Services:  func(ns string) []*corev1.Service { return services.Get(ns) },
 		Secret:    func(ns, name string) *corev1.Secret { return secrets.GetSingle(ns, name) },

@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string) error {
 		Bus: bus, Targets: []reconcile.Target{local}, Validator: &validate.Validator{Layout: local.Layout(), User: dataplane.DefaultUser()},
 		Renderer: &render.Templates{Engine: engine, Layout: local.Layout(), Input: func(ctx context.Context) (*render.Input, error) {
 			all := watched.Snapshot()
-			vars["backends"] = backends(ctx, k8swatch.Read[*corev1.Service](all.Of(services)), k8swatch.Read[*discoveryv1.EndpointSlice](all.Of(slices)))
+			vars["backends"] = backends(ctx, k8swatch.Read[*corev1.Service](ctx, all.Of(services)), k8swatch.Read[*discoveryv1.EndpointSlice](ctx, all.Of(slices)))
 			return &render.Input{Vars: vars}, nil
 		}},
 	})

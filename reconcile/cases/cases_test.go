@@ -47,8 +47,8 @@ func caseRunner(t *testing.T, files fstest.MapFS) *Runner {
 			}
 			return &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
 				values := map[string]any{"previous": "", "http": in.HTTP,
-					"services": k8swatch.Read[*corev1.Service](services.Snapshot()).List(),
-					"secrets":  k8swatch.Read[*corev1.Secret](secrets.Snapshot()).List()}
+					"services": k8swatch.Read[*corev1.Service](ctx, services.Snapshot()).List(),
+					"secrets":  k8swatch.Read[*corev1.Secret](ctx, secrets.Snapshot()).List()}
 				if in.Previous != nil {
 					values["previous"] = in.Previous.Main()
 				}
@@ -355,5 +355,5 @@ func TestMissingRendererIsNamed(t *testing.T) {
 	require.Equal(t, "Runner.Renderer is missing", results[0].Error)
 	runner := &Runner{Renderer: func(context.Context, *Input) (reconcile.Renderer, error) { return (*render.Templates)(nil), nil }}
 	results = runner.Run(t.Context(), []Case{{Name: "one", Assertions: []Assertion{{Type: "contains", Pattern: "x"}}}})
-	require.Contains(t, results[0].Assertions[0].Problem, "render: the *Templates is nil")
+	require.Contains(t, results[0].Assertions[0].Problem, "render: Templates.Engine is missing")
 }

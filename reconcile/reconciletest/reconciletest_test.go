@@ -57,13 +57,7 @@ func compile(files fs.FS) (*templating.Engine, error) {
 // input reads what the templates see.
 func input(w *k8swatch.Watcher) func(context.Context) (*render.Input, error) {
 	return func(ctx context.Context) (*render.Input, error) {
-		excluded := reconcile.Excluding(ctx)
-		var list []*corev1.Service
-		for _, s := range k8swatch.Read[*corev1.Service](w.Snapshot()).List() {
-			if !excluded.Has(s) {
-				list = append(list, s)
-			}
-		}
+		list := k8swatch.Read[*corev1.Service](ctx, w.Snapshot()).List()
 		return &render.Input{Vars: map[string]any{"services": list}}, nil
 	}
 }

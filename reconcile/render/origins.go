@@ -179,7 +179,7 @@ func (o *origins) inSpan(ctx context.Context, s span, line int) (reconcile.Origi
 		origin.ChangedBy = o.run.post.changedBy(written[min(line, len(written))-1], p.entry)
 	}
 	if p.each != nil && len(reconcile.ResourcesOf(origin.Owners)) == 0 {
-		origin.Owners = []any{s.item}
+		origin.Owners = appendOwners(nil, s.item)
 	}
 	return origin, err
 }
@@ -208,8 +208,10 @@ func (o *origins) trace(ctx context.Context, entry, text string, vars map[string
 	return originOf(wrote.File, wrote.Line, wrote.Column, wrote.Text, wrote.Owners), nil
 }
 
-// Owners finds the objects in the items, the variables and the files. Of a
-// list or map it looks at the elements.
+// Owners finds the objects in the items, the variables and the files, of a list or map
+// in its elements, and those that Input read with [k8swatch.Read].
+//
+// [k8swatch.Read]: https://pkg.go.dev/github.com/hapticsdk/haptic/k8swatch#Read
 func (o *origins) Owners(context.Context) ([]any, error) {
 	in := o.run.in
 	var found []any
@@ -239,7 +241,7 @@ func (o *origins) Owners(context.Context) ([]any, error) {
 			found = appendOwners(found, owner)
 		}
 	}
-	return found, nil
+	return slices.AppendSeq(found, o.run.objects.All()), nil
 }
 
 // appendOwners adds an object, or those to which something belongs.
@@ -250,10 +252,7 @@ func appendOwners(found []any, v any) []any {
 	if _, ok := reconcile.ResourceOf(v); ok {
 		return append(found, v)
 	}
-	if owned, ok := v.(templating.Owned); ok {
-		return append(found, owned.Owners()...)
-	}
-	return found
+	return append(found, templating.OwnersOf(v)...)
 }
 
 // sortedKeys returns the keys of a map in the order of their text.

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/rendering"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
@@ -32,6 +33,7 @@ type run struct {
 	*Templates
 	id       uint64
 	in       *Input
+	objects  *rendering.Read // by Input, with k8swatch.Read
 	post     *postProcessing
 	registry *FileRegistry
 	current  *CurrentConfig

@@ -25,6 +25,7 @@ import (
 	"slices"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/rendering"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/templating"
@@ -99,28 +100,13 @@ func entryOf(f dataplane.File) string {
 	return f.Name
 }
 
-// complete reports fields that are required and missing.
-func (t *Templates) complete() error {
-	if t == nil {
-		return errors.New("render: the *Templates is nil")
+// Check reports a missing Engine or, all at once, entries that are of no known kind and a
+// missing haproxy.cfg: call it at start, before the first render. Input may come later.
+func (t *Templates) Check() error {
+	if t == nil || t.Engine == nil {
+		return errors.New("render: Templates.Engine is missing: templating.Compile makes it")
 	}
 	var errs []error
-	if t.Engine == nil {
-		errs = append(errs, errors.New("render: Templates.Engine is missing: templating.Compile makes it"))
-	}
-	if t.Input == nil {
-		errs = append(errs, errors.New("render: Templates.Input is missing: it gives the templates their variables"))
-	}
-	return errors.Join(errs...)
-}
-
-// Check reports missing fields, entries that are of no known kind, and a missing
-// haproxy.cfg, all at once: call it at start, before the first render.
-func (t *Templates) Check() error {
-	errs := []error{t.complete()}
-	if t == nil || t.Engine == nil {
-		return errs[0]
-	}
 	for _, entry := range t.Engine.Entries() {
 		kind, ok := kindOfEntry(entry)
 		switch {
@@ -149,11 +135,15 @@ func (t *Templates) Check() error {
 // no configuration. If the failed render used fetched contents that are not deployed
 // yet, Render tries once more without them.
 func (t *Templates) Render(ctx context.Context) (*reconcile.Rendered, error) {
-	if err := t.complete(); err != nil {
-		return nil, err
+	if t == nil || t.Engine == nil {
+		return nil, t.Check()
+	}
+	if t.Input == nil {
+		return nil, errors.New("render: Templates.Input is missing: it gives the templates their variables")
 	}
 	ctx = templating.WithShared(ctx, templating.NewShared())
-	in, err := t.Input(ctx)
+	read := &rendering.Read{}
+	in, err := t.Input(rendering.WithRead(ctx, read))
 	if err == nil && in == nil {
 		err = errors.New("render: Templates.Input returned no Input")
 	}
@@ -171,6 +161,7 @@ func (t *Templates) Render(ctx context.Context) (*reconcile.Rendered, error) {
 	}
 	for {
 		r := t.newRun(ctx, in, post)
+		r.objects = read
 		made, err := r.all(ctx)
 		r.end()
 		if err == nil {

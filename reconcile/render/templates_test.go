@@ -198,18 +198,17 @@ func TestTextsBeginOnTheirOwnLine(t *testing.T) {
 func TestMissingFieldsAreNamed(t *testing.T) {
 	engine, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte("global\n")}}, nil)
 	require.NoError(t, err)
-	const noEngine, noInput = "render: Templates.Engine is missing: templating.Compile makes it", "render: Templates.Input is missing: it gives the templates their variables"
 	for want, templates := range map[string]*Templates{
-		noInput:                         {Engine: engine},
-		noEngine + "\n" + noInput:       {},
-		noEngine:                        {Input: func(context.Context) (*Input, error) { return &Input{}, nil }},
-		"render: the *Templates is nil": nil,
+		"render: Templates.Input is missing: it gives the templates their variables": {Engine: engine},
+		"render: Templates.Engine is missing: templating.Compile makes it":           {Input: func(context.Context) (*Input, error) { return &Input{}, nil }},
+		"render: Templates.Input returned no Input":                                  {Engine: engine, Input: func(context.Context) (*Input, error) { return nil, nil }},
 	} {
-		require.EqualError(t, templates.Check(), want)
 		_, err := templates.Render(t.Context())
 		require.EqualError(t, err, want)
 	}
-	none := &Templates{Engine: engine, Input: func(context.Context) (*Input, error) { return nil, nil }}
-	_, err = none.Render(t.Context())
-	require.EqualError(t, err, "render: Templates.Input returned no Input")
+	for _, templates := range []*Templates{{}, nil} {
+		require.EqualError(t, templates.Check(), "render: Templates.Engine is missing: templating.Compile makes it")
+		_, err := templates.Render(t.Context())
+		require.EqualError(t, err, "render: Templates.Engine is missing: templating.Compile makes it")
+	}
 }

@@ -3,6 +3,7 @@ package origin
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/open2b/scriggo/native"
@@ -55,7 +56,7 @@ func Tolerate(function any) any {
 // goOn returns what is to be deferred before a call that may fail: it notes the
 // failure and calls zero where the render can go on, and panics on where it cannot.
 func (r *Recorder) goOn(env native.Env) func(zero func()) {
-	top, owners, mark := r.top, r.owners, r.mark
+	top, owners, mark, uses := r.top, r.owners, r.mark, r.uses
 	return func(zero func()) {
 		v := recover()
 		if v == nil {
@@ -65,7 +66,7 @@ func (r *Recorder) goOn(env native.Env) func(zero func()) {
 		if env.Context().Err() != nil || !owners.inLoop() {
 			panic(v)
 		}
-		r.top, r.owners, r.mark = top, owners, mark // a function of the template may have failed within
+		r.top, r.owners, r.mark, r.uses = top, owners, mark, uses // a function of the template may have failed within
 		if who := r.owners.innermost(); !r.left[who] && len(r.refused) < MaxRefused {
 			r.left[who] = true // the rest of it is of no interest
 			r.top.out.lacks = true
@@ -100,17 +101,15 @@ func (r *Recorder) Failed(message string, cause error) (p Problem, ok bool) {
 	return r.problem(r.spot(), message, cause), r.spot().File != ""
 }
 
-// Innermost returns the innermost owner of a failure, or "" if none is left to try.
-// again reports that this owner failed before.
+// Innermost returns the innermost owner of a failure that is of a turn of a loop, or ""
+// if none is left to try. again reports that this owner failed before.
 func (r *Recorder) Innermost(owners []any) (who string, again bool) {
-	if len(owners) > 0 {
-		who = Describe(owners[len(owners)-1])
+	for _, o := range slices.Backward(owners) {
+		if who = Describe(o); r.turns[who] {
+			return who, r.left[who]
+		}
 	}
-	again = r.left[who]
-	if who == r.root().base.innermost() {
-		who = ""
-	}
-	return who, again
+	return "", len(owners) > 0 && r.left[Describe(owners[len(owners)-1])]
 }
 
 // Refused has every value that was refused, and every function that failed in a loop

@@ -2,6 +2,7 @@ package origin
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -22,7 +23,8 @@ func (r *Recorder) Lines(text string) []Line {
 	}
 	m := lines{files: r.files, places: map[spotAt]Line{}, owners: map[*held][]any{}}
 	all := make([]Line, 0, strings.Count(text, "\n")+1)
-	at, i := 0, 0
+	at, i, next := 0, 0, 0
+	var uses []used // that reach this line
 	for line := range strings.Lines(text) {
 		first := at
 		if key := strings.TrimLeft(line, " \t\r\n"); key != "" {
@@ -33,6 +35,15 @@ func (r *Recorder) Lines(text string) []Line {
 		}
 		if len(w.pieces) > 0 {
 			all = append(all, m.origin(w.pieces[i], first))
+		}
+		for ; next < len(w.uses) && w.uses[next].at < at+len(line); next++ {
+			uses = append(uses, w.uses[next])
+		}
+		uses = slices.DeleteFunc(uses, func(u used) bool { return u.end <= at })
+		if n := len(all); n > 0 {
+			for _, u := range uses {
+				all[n-1].Owners = u.of(all[n-1].Owners)
+			}
 		}
 		at += len(line)
 	}

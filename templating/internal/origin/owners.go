@@ -37,25 +37,37 @@ func (h *held) list() []any {
 	return out
 }
 
-// sameObject reports whether two values are one object.
+// last is the innermost object of a stack, nil where there is none.
+func (h *held) last() any {
+	for ; h != nil; h = h.outer {
+		if n := len(h.objects); n > 0 {
+			return h.objects[n-1]
+		}
+	}
+	return nil
+}
+
+// sameObject reports whether two values are one object, or copies of one.
 func sameObject(a, b any) bool {
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	if !va.IsValid() || !vb.IsValid() || va.Type() != vb.Type() {
 		return false
 	}
-	if va.Kind() == reflect.Map {
-		return va.Pointer() == vb.Pointer()
+	if va.Kind() == reflect.Map && va.Pointer() == vb.Pointer() || va.Comparable() && va.Equal(vb) {
+		return true
 	}
-	return va.Comparable() && va.Equal(vb)
+	_, named := a.(object)
+	return (named || va.Kind() == reflect.Map) && Describe(a) == Describe(b)
 }
 
 // owned is what says itself to whom it belongs.
 type owned interface{ Owners() []any }
 
-// objectsOf returns the Kubernetes objects that a value is or is made of; none where
+// ObjectsOf returns the Kubernetes objects that a value is or is made of: what it says
+// itself, or those in the exported fields of a struct, in their order. None where
 // a method of the value panics, on a nil pointer within for example, which is not the
 // template's fault.
-func objectsOf(v any) (objects []any) {
+func ObjectsOf(v any) (objects []any) {
 	defer func() {
 		if recover() != nil {
 			objects = nil
@@ -84,7 +96,26 @@ func objectsOf(v any) (objects []any) {
 	if o, ok := v.(object); ok && o.GetName() != "" {
 		return []any{v}
 	}
-	return nil
+	return fieldsOf(reflect.Indirect(reflect.ValueOf(v)))
+}
+
+// fieldsOf returns the objects in the exported fields of a struct.
+func fieldsOf(v reflect.Value) (objects []any) {
+	if v.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range v.NumField() {
+		f := v.Field(i)
+		if k := f.Kind(); !v.Type().Field(i).IsExported() || k != reflect.Pointer && k != reflect.Interface && k != reflect.Map || f.IsNil() {
+			continue
+		}
+		m, manifest := f.Interface().(map[string]any)
+		o, ok := f.Interface().(object)
+		if manifest && isManifest(m) || ok && o.GetName() != "" {
+			objects = append(objects, f.Interface())
+		}
+	}
+	return objects
 }
 
 // isManifest reports whether a map is an object as Kubernetes writes it.
@@ -110,7 +141,7 @@ func (r *Recorder) hold(level int, element bool, objects []any) {
 
 // Own says to whom what follows belongs: the function owner of a traced template.
 func (r *Recorder) Own(v any) {
-	objects := objectsOf(v)
+	objects := ObjectsOf(v)
 	if objects == nil && v != nil {
 		objects = []any{v}
 	}
@@ -125,9 +156,12 @@ func (r *Recorder) Own(v any) {
 // element is called with the variable of a loop at the start of each turn. It
 // reports whether the turn is to be left out.
 func (r *Recorder) element(v any) bool {
-	objects := objectsOf(v)
+	objects := ObjectsOf(v)
 	if n := len(objects); n > 0 && len(r.left) > 0 && r.left[Describe(objects[n-1])] {
 		return true
+	}
+	if n := len(objects); n > 0 {
+		r.turns[Describe(objects[n-1])] = true
 	}
 	r.hold(r.spot().Level, true, objects)
 	return false

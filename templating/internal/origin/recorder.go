@@ -62,6 +62,8 @@ type written struct {
 	lacks  bool  // a value that was refused
 	begun  bool  // its last line is not blank
 	starts []int // of its lines that are not blank; see texts
+	uses   []used
+	line   int // where the line begins that is written
 }
 
 // add writes a text, and reports whether it has to be known who wrote it: where a line
@@ -82,6 +84,7 @@ type frame struct {
 	base  *held    // the owners at its start
 	mark  int      // the statement that called it
 	since int      // len(recorder.made) when its current statement began
+	uses  []any    // of the statement that called it
 }
 
 // Recorder follows one traced render, in the goroutine that runs it.
@@ -92,11 +95,14 @@ type Recorder struct {
 	mark     int    // the statement that began last; -1 before the first
 	top      *frame
 	owners   *held
+	uses     []any            // the objects that the statement is made of
+	madeOf   map[string][]any // by variable
 	texts    texts
 	refused  []Problem
 	refusals int // in all, those seen before included
 	seen     map[refusedAt]bool
 	left     map[string]bool // owners of what is left out, because it failed
+	turns    map[string]bool // innermost owners of the turns of loops
 	cause    error           // of the last function that failed
 }
 
@@ -120,12 +126,12 @@ const (
 // whom left names are left out. Values that are Kubernetes objects are the outermost
 // owners.
 func NewRecorder(files Files, spots, values []Spot, left map[string]bool, owners []any) *Recorder {
-	r := &Recorder{files: files, spots: spots, values: values, mark: -1, seen: map[refusedAt]bool{}, left: map[string]bool{}}
+	r := &Recorder{files: files, spots: spots, values: values, mark: -1, seen: map[refusedAt]bool{}, left: map[string]bool{}, turns: map[string]bool{}}
 	for who := range left {
 		r.left[who] = true
 	}
 	for _, v := range owners {
-		r.hold(0, true, objectsOf(v))
+		r.hold(0, true, ObjectsOf(v))
 	}
 	r.top = &frame{id: -1, mark: -1, out: &written{}, base: r.owners}
 	return r
@@ -153,6 +159,8 @@ const (
 	End       = "end "
 	BeginText = "begin text "
 	EndText   = "end text "
+	Uses      = "uses "  // (names, values of variables): of what the statement is made
+	Gives     = "gives " // (name): what it makes is in that variable
 )
 
 // Functions are those functions. Begin is called at the start of what writes to a
@@ -166,6 +174,8 @@ func Functions() native.Declarations {
 		return id
 	}
 	return native.Declarations{
+		Uses:      func(env native.Env, names string, values ...any) { Of(env).use(names, values) },
+		Gives:     func(env native.Env, name string) { Of(env).give(name) },
 		Trace:     func(env native.Env, mark int) { Of(env).trace(mark) },
 		Element:   func(env native.Env, v any) bool { return Of(env).element(v) },
 		Begin:     func(env native.Env, id int) { begin(env, id) },
@@ -189,7 +199,7 @@ func (r *Recorder) spot() *Spot {
 
 // trace is called before each statement.
 func (r *Recorder) trace(mark int) {
-	r.mark = mark
+	r.mark, r.uses = mark, nil
 	s := &r.spots[mark]
 	r.top.since = len(r.texts.made)
 	if s.Turn {
@@ -210,7 +220,7 @@ func (r *Recorder) write(text string, from *Spot) {
 }
 
 func (r *Recorder) push(id int, out *written) {
-	r.top = &frame{outer: r.top, id: id, out: out, base: r.owners, mark: r.mark, since: len(r.texts.made)}
+	r.top = &frame{outer: r.top, id: id, out: out, base: r.owners, mark: r.mark, since: len(r.texts.made), uses: r.uses}
 }
 
 // pop ends what push began, and whatever was left without it: where a template
@@ -218,7 +228,7 @@ func (r *Recorder) push(id int, out *written) {
 func (r *Recorder) pop(id int) {
 	for r.top.outer != nil {
 		f := r.top
-		r.top, r.owners, r.mark = f.outer, f.base, f.mark
+		r.top, r.owners, r.mark, r.uses = f.outer, f.base, f.mark, f.uses
 		if f.out != r.top.out {
 			r.texts.keep(f.out)
 		}
@@ -230,7 +240,7 @@ func (r *Recorder) pop(id int) {
 
 // Show notes the text of a shown value.
 func (r *Recorder) Show(v any, text native.JSON, raw bool, id int) {
-	from := &r.values[id]
+	from, at := &r.values[id], len(r.top.out.text)
 	if macro, ok := v.(native.JSON); ok && macro == text {
 		r.embed(r.texts.find(string(text), r.shownAt()), from)
 		return
@@ -242,6 +252,7 @@ func (r *Recorder) Show(v any, text native.JSON, raw bool, id int) {
 		}
 	}
 	r.write(string(text), from)
+	r.top.out.made(at, r.innermost(), r.owners.last())
 }
 
 func (r *Recorder) shownAt() shownAt { return shownAt{r.top.since, r.owners} }
@@ -251,7 +262,12 @@ func (r *Recorder) embed(w *written, from *Spot) {
 	out := r.top.out
 	out.lacks = out.lacks || w.lacks
 	at := len(out.text)
-	if !out.add(string(w.text)) {
+	begins := out.add(string(w.text))
+	if len(r.uses) > 0 {
+		out.uses = append(out.uses, used{at, len(out.text), r.uses, true})
+	}
+	out.uses = append(out.uses, w.usesOf(0, len(w.text), at)...)
+	if !begins {
 		return
 	}
 	for _, p := range w.pieces {
@@ -284,5 +300,5 @@ func (r *Recorder) Refuse(v any, message string, id int) {
 }
 
 func (r *Recorder) problem(at *Spot, message string, cause error) Problem {
-	return Problem{File: at.File, Line: at.Line, Column: at.Column, Message: message, Err: cause, Owners: r.owners.list()}
+	return Problem{File: at.File, Line: at.Line, Column: at.Column, Message: message, Err: cause, Owners: last(r.owners.list(), r.innermost())}
 }

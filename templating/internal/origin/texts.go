@@ -111,6 +111,8 @@ func (t *texts) align(s string, shown shownAt) (w *written, all bool) {
 		p.off += from.starts[found.line] - p.at
 		p.at = start
 		w.pieces = append(w.pieces, p)
+		first := from.starts[found.line]
+		w.uses = append(w.uses, from.usesOf(first, first+len(key), start)...)
 	}
 	return w, all
 }

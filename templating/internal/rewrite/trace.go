@@ -12,7 +12,8 @@ import (
 // trace puts calls of the recorder into a tree, its macros and the files
 // that it renders, extends and imports.
 func (t *Tree) trace(tree *ast.Tree) {
-	in := &tracer{t: t, seen: map[any]bool{}, end: -1}
+	in := &tracer{t: t, seen: map[any]bool{}, end: -1, declared: map[string]bool{}, known: map[ast.Node]bool{}}
+	in.declareAll(tree)
 	in.visit(reflect.ValueOf(tree))
 }
 
@@ -24,7 +25,10 @@ type tracer struct {
 	// declares is true at the top of a file that only declares, where statements
 	// cannot stand.
 	declares bool
-	end      int // the number of the macro that is visited, -1 for none
+	end      int             // the number of the macro that is visited, -1 for none
+	declared map[string]bool // variables, in whatever scope
+	known    map[ast.Node]bool
+	hoisted  int // variables of what the host returned
 }
 
 // inFunction is the level at the start of a function. It is deeper than all
@@ -98,6 +102,7 @@ func (in *tracer) node(v reflect.Value) {
 		in.visit(v.Elem())
 		if in.end >= 0 && n.Body != nil {
 			in.surround(n.Body, n.Pos(), in.end)
+			in.take(n)
 		}
 	case *ast.Using:
 		in.visit(reflect.ValueOf(&n.Statement).Elem())
@@ -150,13 +155,14 @@ func (in *tracer) loop(n ast.Node, v reflect.Value) {
 func (in *tracer) statements(nodes []ast.Node) []ast.Node {
 	marked := make([]ast.Node, 0, 2*len(nodes))
 	for _, n := range nodes {
+		before, behind := in.uses(n)
 		switch n := n.(type) {
 		case *ast.Show:
 			pos := n.Expressions[0].Pos()
 			marked = append(marked, in.trace(pos, nil))
 			if renders(n) {
 				id := in.spot(origin.Spot{Level: in.level}, pos)
-				marked = append(marked, in.call(origin.BeginFile, pos, id), n, in.call(origin.End, pos, id))
+				marked = append(append(marked, before...), in.call(origin.BeginFile, pos, id), n, in.call(origin.End, pos, id))
 				continue
 			}
 		case *ast.Text:
@@ -175,7 +181,7 @@ func (in *tracer) statements(nodes []ast.Node) []ast.Node {
 				marked = append(marked, in.trace(n.Pos(), nil))
 			}
 		}
-		marked = append(marked, n)
+		marked = append(append(append(marked, before...), n), behind...)
 	}
 	return marked
 }

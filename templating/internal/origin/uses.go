@@ -1,0 +1,100 @@
+package origin
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// A value that a line shows comes from an object: from that of the variable whose field
+// it is, or of which a variable was made. That object answers for the line, before those
+// of the loops around it.
+
+// used are objects of which a part of a text was made.
+type used struct {
+	at, end int
+	objects []any
+	outer   bool // by the statement that shows the text of a macro
+}
+
+// innermost are the objects that answer first. Where a template says itself to whom
+// what follows belongs, that does.
+func (r *Recorder) innermost() []any {
+	if r.owners != nil && !r.owners.element {
+		return nil
+	}
+	return r.uses
+}
+
+// of adds these objects to the owners of a line.
+func (u *used) of(owners []any) []any {
+	if !u.outer {
+		return last(owners, u.objects)
+	}
+	missing := slices.DeleteFunc(slices.Clone(u.objects), func(o any) bool { return contains(owners, o) })
+	return append(missing, owners...)
+}
+
+// use notes the variables that the statement is made of, by their names.
+func (r *Recorder) use(names string, values []any) {
+	r.uses = nil
+	for i, name := range strings.Split(names, ",") {
+		objects := ObjectsOf(values[i])
+		if len(objects) == 0 {
+			objects = r.madeOf[name]
+		}
+		r.uses = last(r.uses, objects)
+	}
+}
+
+// give notes that a variable is made of what the statement uses. Where two variables have
+// one name, the last one counts.
+func (r *Recorder) give(name string) {
+	if r.madeOf == nil {
+		r.madeOf = map[string][]any{}
+	}
+	r.madeOf[name] = r.uses
+}
+
+// last returns objects with others last, each once.
+func last(objects, others []any) []any {
+	if len(others) == 0 {
+		return objects
+	}
+	kept := slices.DeleteFunc(slices.Clone(objects), func(o any) bool { return contains(others, o) })
+	return append(kept, others...)
+}
+
+func contains(objects []any, o any) bool {
+	return slices.ContainsFunc(objects, func(x any) bool { return sameObject(x, o) })
+}
+
+// made notes of what the text from at on was made. What a line says of its innermost
+// owner alone needs no note, nor does what it has said already.
+func (w *written) made(at int, objects []any, innermost any) {
+	if len(objects) == 0 || at == len(w.text) {
+		return
+	}
+	w.line += bytes.LastIndexByte(w.text[w.line:at], '\n') + 1
+	first := len(w.uses)
+	for first > 0 && w.uses[first-1].end > w.line {
+		first--
+		if u := &w.uses[first]; slices.EqualFunc(u.objects, objects, sameObject) {
+			u.end = len(w.text)
+			return
+		}
+	}
+	if first < len(w.uses) || len(objects) > 1 || !sameObject(objects[0], innermost) {
+		w.uses = append(w.uses, used{at, len(w.text), objects, false})
+	}
+}
+
+// usesOf returns what is known of a part of a text, as a part that begins at another byte.
+func (w *written) usesOf(start, end, at int) (all []used) {
+	for _, u := range w.uses {
+		if u.at < end && u.end > start {
+			all = append(all, used{max(u.at-start, 0) + at, min(u.end, end) - start + at, u.objects, u.outer})
+		}
+	}
+	return all
+}

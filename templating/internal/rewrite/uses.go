@@ -1,0 +1,221 @@
+package rewrite
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/open2b/scriggo/ast"
+
+	"github.com/hapticsdk/haptic/templating/internal/origin"
+)
+
+// uses returns a call that tells the recorder of which variables a statement is made, and
+// calls that say which variables hold the outcome; before where the statement opens a
+// block, else behind it. No call stands for what has no variable.
+func (in *tracer) uses(n ast.Node) (before, behind []ast.Node) {
+	from, to, opens := madeOf(n)
+	pos := n.Pos()
+	var names []string
+	args := []ast.Expression{nil}
+	for _, expr := range from {
+		in.hoist(reflect.ValueOf(expr).Elem(), &before)
+		in.variables(*expr, func(id *ast.Identifier) {
+			names = append(names, id.Name)
+			args = append(args, ast.NewIdentifier(pos, id.Name))
+		})
+	}
+	if len(names) > 0 {
+		args[0] = text(pos, strings.Join(names, ","))
+		before = append(before, ast.NewCall(pos, ast.NewIdentifier(pos, origin.Uses), args, false))
+	}
+	for _, expr := range to {
+		if id, ok := expr.(*ast.Identifier); ok && id != nil && id.Name != "_" {
+			behind = append(behind, in.gives(id))
+		}
+	}
+	if opens {
+		return append(before, behind...), nil
+	}
+	return before, behind
+}
+
+// madeOf returns the expressions of a statement, and what they are assigned to.
+func madeOf(n ast.Node) (from []*ast.Expression, to []ast.Expression, opens bool) {
+	all := func(list []ast.Expression) {
+		for i := range list {
+			from = append(from, &list[i])
+		}
+	}
+	switch n := n.(type) {
+	case *ast.Show:
+		all(n.Expressions)
+	case *ast.Call:
+		if !ours(n) {
+			all(n.Args)
+		}
+	case *ast.Var:
+		all(n.Rhs)
+		for _, id := range n.Lhs {
+			to = append(to, id)
+		}
+	case *ast.Assignment:
+		all(n.Rhs)
+		to = n.Lhs
+		if n.Type != ast.AssignmentSimple && n.Type != ast.AssignmentDeclaration { // t += x
+			all(n.Lhs)
+		}
+		if ours(n) {
+			return nil, nil, false
+		}
+	case *ast.ForIn:
+		return []*ast.Expression{&n.Expr}, []ast.Expression{n.Ident}, true
+	case *ast.ForRange:
+		all(n.Assignment.Rhs)
+		return from, n.Assignment.Lhs, true
+	case *ast.If:
+		if init, ok := n.Init.(*ast.Assignment); ok {
+			all(init.Rhs)
+			return from, init.Lhs, true
+		}
+	}
+	return from, to, false
+}
+
+// hoist puts what a call of a variable of the host returns into a variable of its own,
+// before the statement: an object of {{ pods.GetSingle("a").Status.PodIP }} is known by
+// that. It leaves alone what is called only at times.
+func (in *tracer) hoist(v reflect.Value, before *[]ast.Node) {
+	switch v.Kind() {
+	case reflect.Interface:
+		switch n := v.Interface().(type) {
+		case nil, *ast.Func, *ast.Render, *ast.Position:
+			return
+		case *ast.BinaryOperator:
+			if n.Op == ast.OperatorAnd || n.Op == ast.OperatorOr || n.Op == ast.OperatorExtendedAnd || n.Op == ast.OperatorExtendedOr {
+				return
+			}
+		case *ast.Call:
+			if in.ofHost(n) {
+				in.hoisted++
+				name := "value " + strconv.Itoa(in.hoisted) + " "
+				in.declared[name] = true
+				*before = append(*before, ast.NewAssignment(n.Pos(), []ast.Expression{ast.NewIdentifier(n.Pos(), name)}, ast.AssignmentDeclaration, []ast.Expression{n}))
+				v.Set(reflect.ValueOf(ast.NewIdentifier(n.Pos(), name)))
+				return
+			}
+		}
+		in.hoist(v.Elem(), before)
+	case reflect.Pointer:
+		if !v.IsNil() {
+			in.hoist(v.Elem(), before)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				in.hoist(v.Field(i), before)
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			in.hoist(v.Index(i), before)
+		}
+	}
+}
+
+// ofHost reports a call such as resources.pods.GetSingle(...).
+func (in *tracer) ofHost(call *ast.Call) bool {
+	f, ok := call.Func.(*ast.Selector)
+	for ok {
+		if id, is := f.Expr.(*ast.Identifier); is {
+			return in.t.names.Vars[id.Name] && !in.declared[id.Name]
+		}
+		f, ok = f.Expr.(*ast.Selector)
+	}
+	return false
+}
+
+// gives returns a call that says that a variable is made of what the statement uses.
+func (in *tracer) gives(id *ast.Identifier) ast.Node {
+	return ast.NewCall(id.Pos(), ast.NewIdentifier(id.Pos(), origin.Gives), []ast.Expression{text(id.Pos(), id.Name)}, false)
+}
+
+// take has a macro say that its parameters are made of what its call uses.
+func (in *tracer) take(n *ast.Func) {
+	nodes := n.Body.Nodes[:1:1] // Begin
+	for _, p := range n.Type.Parameters {
+		if p.Ident != nil && p.Ident.Name != "_" {
+			nodes = append(nodes, in.gives(p.Ident))
+		}
+	}
+	n.Body.Nodes = append(nodes, n.Body.Nodes[1:]...)
+}
+
+func text(pos *ast.Position, s string) *ast.BasicLiteral {
+	return ast.NewBasicLiteral(pos, ast.StringLiteral, strconv.Quote(s))
+}
+
+// variables calls yield with the variables whose value, or a part of it, is in that of an
+// expression. The key of an index only chooses.
+func (in *tracer) variables(n ast.Node, yield func(id *ast.Identifier)) {
+	if isNil(n) {
+		return
+	}
+	switch n := n.(type) {
+	case *ast.Identifier:
+		if in.declared[n.Name] || in.t.names.Vars[n.Name] {
+			yield(n)
+		}
+	case *ast.Index:
+		in.variables(n.Expr, yield)
+	case *ast.TypeAssertion:
+		in.variables(n.Expr, yield)
+	case *ast.Call:
+		if f, ok := n.Func.(*ast.Selector); ok {
+			in.variables(f.Expr, yield)
+		}
+		for _, arg := range n.Args {
+			in.variables(arg, yield)
+		}
+	case *ast.Func, *ast.Render, *ast.Tree, *ast.Block, *ast.CompositeLiteral:
+	default:
+		children(n, func(n ast.Node) { in.variables(n, yield) })
+	}
+}
+
+// declareAll notes the variables that a tree and the files below it declare.
+func (in *tracer) declareAll(n ast.Node) {
+	if isNil(n) || in.known[n] {
+		return
+	}
+	in.known[n] = true
+	in.declare(n)
+	children(n, in.declareAll)
+}
+
+// declare notes the variables that a tree declares, in whatever scope.
+func (in *tracer) declare(n ast.Node) {
+	note := func(expr ast.Expression) {
+		if id, ok := expr.(*ast.Identifier); ok && id != nil && id.Name != "_" && !in.t.packages[id.Name] {
+			in.declared[id.Name] = true
+		}
+	}
+	switch n := n.(type) {
+	case *ast.Var:
+		for _, id := range n.Lhs {
+			note(id)
+		}
+	case *ast.Assignment:
+		if n.Type == ast.AssignmentDeclaration {
+			for _, expr := range n.Lhs {
+				note(expr)
+			}
+		}
+	case *ast.ForIn:
+		note(n.Ident)
+	case *ast.Func:
+		for _, p := range n.Type.Parameters {
+			note(p.Ident)
+		}
+	}
+}
