@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string) error {
 		Bus: bus, Targets: []reconcile.Target{local}, Validator: &validate.Validator{Layout: local.Layout(), User: dataplane.DefaultUser()},
 		Renderer: &render.Templates{Engine: engine, Layout: local.Layout(), Input: func(ctx context.Context) (*render.Input, error) {
 			all := watched.Snapshot()
-			vars["backends"] = backends(ctx, k8swatch.Read[*corev1.Service](ctx, all.Of(services)), k8swatch.Read[*discoveryv1.EndpointSlice](ctx, all.Of(slices)))
+			vars["backends"] = backends(k8swatch.Read[*corev1.Service](ctx, all.Of(services)), k8swatch.Read[*discoveryv1.EndpointSlice](ctx, all.Of(slices)))
 			return &render.Input{Vars: vars}, nil
 		}},
 	})
@@ -125,27 +125,27 @@ func newSource(ctx context.Context, g *errgroup.Group, manifests string, health 
 	return folder, err
 }
 
-// backend is what the templates see of a Service.
+// backend is what templates see. Errors name the object in a field, which alone is left out.
 type backend struct {
 	Name, Host string
-	Servers    []string
-	service    *corev1.Service
+	Servers    []server
+	Service    *corev1.Service
+}
+type server struct {
+	Address string
+	Slice   *discoveryv1.EndpointSlice
 }
 
-// Owners names the Service in errors, and lets the loop leave out that one alone.
-func (b *backend) Owners() []any { return []any{b.service} }
-
-func backends(ctx context.Context, services k8swatch.Reader[*corev1.Service], slices k8swatch.Reader[*discoveryv1.EndpointSlice]) (all []*backend) {
+func backends(services k8swatch.Reader[*corev1.Service], slices k8swatch.Reader[*discoveryv1.EndpointSlice]) (all []*backend) {
 	for _, s := range services.List() {
-		s, ok := reconcile.ToRender(reconcile.Excluding(ctx), s) // as it was, where it is bad now
-		if !ok || s.Annotations["example.com/host"] == "" {
+		b := &backend{Name: fmt.Sprintf("%s_%s", s.Namespace, s.Name), Host: s.Annotations["example.com/host"], Service: s}
+		if b.Host == "" {
 			continue
 		}
-		b := &backend{Name: fmt.Sprintf("%s_%s", s.Namespace, s.Name), Host: s.Annotations["example.com/host"], service: s}
 		for _, slice := range slices.Get(s.Namespace, s.Name) {
 			for _, e := range slice.Endpoints {
 				if ports := slice.Ports; len(ports) > 0 && ports[0].Port != nil && ptr.Deref(e.Conditions.Ready, true) {
-					b.Servers = append(b.Servers, net.JoinHostPort(e.Addresses[0], fmt.Sprint(*ports[0].Port)))
+					b.Servers = append(b.Servers, server{net.JoinHostPort(e.Addresses[0], fmt.Sprint(*ports[0].Port)), slice})
 				}
 			}
 		}

@@ -35,6 +35,17 @@ endpoints: [{addresses: [127.0.0.1]}]
 apiVersion: v1
 kind: Service
 metadata: {name: evil, annotations: {example.com/host: "x\\nevil.test web"}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: odd, annotations: {example.com/host: odd.test}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: odd-1, labels: {kubernetes.io/service-name: odd}}
+addressType: IPv4
+ports: [{port: 99999}]
+endpoints: [{addresses: [127.0.0.1]}]
 `
 
 // TestServes: a Service is served, its endpoints change, and a bad one harms nobody.
@@ -73,6 +84,7 @@ func TestServes(t *testing.T) {
 	serve("two")
 	require.Eventually(t, func() bool { return get("web.test") == "two" }, time.Minute, 20*time.Millisecond, "it follows")
 	require.Equal(t, "no such host\n", get("evil.test"))
+	require.Contains(t, get("odd.test"), "503 Service Unavailable", "its EndpointSlice alone is left out")
 	cancel()
 	require.NoError(t, <-ended)
 }
