@@ -138,7 +138,7 @@ func TestInstancesAreNoEndpoints(t *testing.T) {
 	require.NoError(t, err)
 	c := &controller{cfg: cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil)}
 	require.NoError(t, c.listen())
-	c.loop, err = reconcile.New(reconcile.Options{Renderer: &render.Templates{}, Validator: reconcile.ValidatorFunc(nil)})
+	c.loop, err = reconcile.New(reconcile.Options{Renderer: &render.Templates{}})
 	require.NoError(t, err)
 	pod := &corev1.Pod{Status: corev1.PodStatus{PodIP: "10.1.1.1", PodIPs: []corev1.PodIP{{IP: "10.1.1.1"}, {IP: "fd00::1"}}}}
 	c.listenAt(t.Context(), nil, []*corev1.Pod{pod})
