@@ -198,10 +198,9 @@ func (c *controller) serve(ctx context.Context) error {
 			return c.election.Run(ctx, func(context.Context) { c.loop.LeadershipChanged() }, nil)
 		})
 	}
-	deployed := c.readDeployed(ctx)
 	p.Go("settings", func(ctx context.Context) error { return c.from(ctx, c.live.FollowConfigMap, c.live.FollowFile) })
 	p.Go("loop", func(ctx context.Context) error {
-		if c.folder != nil && deployed {
+		if c.deployed(ctx) && c.folder != nil {
 			if err := c.folder.WaitForKnown(ctx); err != nil {
 				return err
 			}
@@ -211,11 +210,12 @@ func (c *controller) serve(ctx context.Context) error {
 	return p.Run(ctx)
 }
 
-// readDeployed gives templates what a process before this one deployed to the HAProxy
-// on this host, and reports whether there is something.
-func (c *controller) readDeployed(ctx context.Context) bool {
+// deployed gives templates what a process before this one deployed, and reports whether
+// there is something. A new HAProxy behind a Dataplane API has a text, and no files.
+func (c *controller) deployed(ctx context.Context) bool {
 	if c.local == nil {
-		return false
+		previous := c.live.AwaitPods(ctx)
+		return previous != nil && len(previous.Files()) > 0
 	}
 	previous, err := c.local.Current(ctx)
 	if err != nil { // the first deployment writes it anew
@@ -230,7 +230,9 @@ func (c *controller) runOnce(ctx context.Context) error {
 	g := &command.Group{Log: c.log.Logger}
 	c.watch(g)
 	return g.Until(ctx, func(ctx context.Context) error {
-		c.readDeployed(ctx)
+		if c.local != nil {
+			c.deployed(ctx)
+		}
 		err := c.from(ctx, c.live.ApplyConfigMap, c.live.ApplyFile)
 		if err == nil && c.folder != nil {
 			err = c.folder.Check()

@@ -126,3 +126,46 @@ func TestNamespace(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "edge", c.namespace)
 }
+
+// TestRestartBehindDataplaneAPIs: what a process before this one deployed is what
+// templates see as currentConfig from the first deployment on, so that a choice of
+// before survives.
+func TestRestartBehindDataplaneAPIs(t *testing.T) {
+	needHAProxy(t)
+	api := dataplanetest.New(t, &dataplanetest.Options{Password: "c4nary", Config: "global\n\nbackend chosen\n"})
+	at, err := url.Parse(api.URL())
+	require.NoError(t, err)
+	s := &stage{t: t, manifests: t.TempDir(), settings: filepath.Join(t.TempDir(), "settings.yaml")}
+	s.write(s.settings, fmt.Sprintf(`
+haproxyConfig:
+  template: |
+    global
+        maxconn 1000
+    frontend web
+        mode http
+        timeout client 1s
+        bind {{ httpAddress }}
+        default_backend {%% if len(currentConfig.Sections("backend")) > 0 %%}{{ currentConfig.Sections("backend")[0] }}{%% else %%}new{%% end %%}
+    {%% for name in []string{"chosen", "new"} %%}
+    backend {{ name }}
+        mode http
+        timeout server 1s
+        timeout connect 1s
+    {%% end %%}
+dataplane: {podSelector: {matchLabels: {app: haproxy}}, scheme: http, port: %s}
+credentialsSecretRef: {name: haproxy-credentials}
+`, at.Port()))
+	s.write(filepath.Join(s.manifests, "secret.yaml"), fmt.Sprintf(secretText, "c4nary"))
+	s.write(filepath.Join(s.manifests, "pod.yaml"), fmt.Sprintf(podText, "edge", 1))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, []string{"-settings", s.settings, "-manifests", s.manifests, "-namespace", "edge", "-metrics-addr", "", "-debug-addr", ""}, io.Discard, &s.log)
+	}()
+	defer func() {
+		cancel()
+		require.Zero(t, <-done)
+	}()
+	s.until("the deployment", func() bool { return strings.Contains(api.Raw(), "default_backend") })
+	require.Contains(t, api.Raw(), "default_backend chosen")
+}

@@ -71,7 +71,6 @@ func newSettingsFleet(t *testing.T) *settingsFleet {
 	t.Cleanup(func() { f.must(site.Close()) })
 	f.configMap("settings", map[string]string{"settings.yaml": strings.NewReplacer("FETCHED", listener.Addr().String(), "PORT", at.Port(), "BASE", f.api.Layout().Base).Replace(siteSettings)})
 	f.configMap("good", map[string]string{"balance": "leastconn"})
-	f.credentials("haptic-credentials", "canary-right")
 	f.haproxyPod("haproxy-0", at.Hostname())
 	t.Cleanup(func() {
 		ctx := context.Background()
@@ -131,11 +130,16 @@ func get(client *http.Client, url string) (string, error) {
 }
 
 // TestSettingsController: a controller whose settings are a ConfigMap, as a user would
-// run it: a preflight, probes for the kubelet, a text that templates fetch, an Event of
-// the object that HAProxy refuses, and the variables of the debug server.
+// run it: preflights, probes for the kubelet, a Secret that comes late, a text that
+// templates fetch, an Event of the object that HAProxy refuses, and the variables of the
+// debug server.
 func TestSettingsController(t *testing.T) {
 	f := newSettingsFleet(t)
+	missing := "Secret " + f.ns + "/haptic-credentials: it does not exist"
+	f.preflight(1, missing)
+	f.credentials("haptic-credentials", "canary-right")
 	f.preflight(2, "good")
+	f.must(env.cluster.client.CoreV1().Secrets(f.ns).Delete(t.Context(), "haptic-credentials", metav1.DeleteOptions{}))
 	c := f.start("-metrics-addr", f.metrics, "-debug-addr", "unix:"+f.debug)
 	t.Cleanup(func() {
 		if _, err := c.terminate(syscall.SIGTERM, patience); err != nil {
@@ -145,7 +149,17 @@ func TestSettingsController(t *testing.T) {
 			t.Errorf("the controller ended with %v and printed:\n%s", c.cmd.ProcessState, c.out.tail())
 		}
 	})
+	eventually(t, "the missing Secret is told", func() error {
+		if !strings.Contains(c.out.String(), missing) {
+			return fmt.Errorf("%q", c.out.tail())
+		}
+		return nil
+	})
 	plain := &http.Client{Timeout: pageTime, Transport: &http.Transport{DisableKeepAlives: true}}
+	if _, err := get(plain, "http://"+f.metrics+"/readyz"); err == nil {
+		t.Error("the controller is ready without credentials")
+	}
+	f.credentials("haptic-credentials", "canary-right")
 	eventually(t, "the controller is ready", func() error {
 		_, err := get(plain, "http://"+f.metrics+"/readyz")
 		return err
@@ -158,6 +172,13 @@ func TestSettingsController(t *testing.T) {
 		return err
 	})
 	f.preflight(0, "")
+	f.configMap("other", map[string]string{"balance": "source"})
+	eventually(t, "the other site is deployed", func() error {
+		if raw := f.api.Raw(); !strings.Contains(raw, "balance source") {
+			return fmt.Errorf("%s", raw)
+		}
+		return nil
+	})
 
 	f.configMap("bad", map[string]string{"balance": "nonsense"})
 	eventually(t, "the owner of the object is told", func() error {
@@ -170,8 +191,9 @@ func TestSettingsController(t *testing.T) {
 	f.preflight(1, "in quarantine: ConfigMap "+f.ns+"/bad")
 
 	for path, want := range map[string][]string{
-		"/debug/vars/config": {`"settings": "configmap:` + f.ns + `/settings"`, `"driftPreventionInterval": "1m0s"`, `"haptic-credentials"`, `lines)"`},
-		"/debug/vars/http":   {"/greeting"},
+		"/debug/vars/config":      {`"settings": "configmap:` + f.ns + `/settings"`, `"driftPreventionInterval": "1m0s"`, `"haptic-credentials"`, `lines)"`},
+		"/debug/vars/credentials": {"Secret " + f.ns + "/haptic-credentials", "dataplane_password", `"inUse": true`},
+		"/debug/vars/http":        {"/greeting"},
 	} {
 		text, err := f.page(path)
 		for _, w := range want {

@@ -272,6 +272,9 @@ func (l *Live) swap(c *candidate, use, before *inUse, start time.Time) {
 	if err := l.discovery.Set(l.wanted(use.program.settings)); err != nil { // the checks find that
 		l.log.Error("the settings select no instances", "error", err)
 	}
+	if before == nil {
+		close(l.first)
+	}
 	if loop != nil {
 		if len(loop.State().Quarantined) > 0 {
 			loop.Release() // what was wrong may be right with the new templates

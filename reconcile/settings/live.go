@@ -73,6 +73,7 @@ type Live struct {
 	discovery *discover.Follower
 
 	started chan struct{} // closed when Run has begun
+	first   chan struct{} // closed when the first settings are in use
 	running context.Context
 	wg      sync.WaitGroup // of watchers; only Run waits
 
@@ -104,7 +105,7 @@ func NewLive(opts LiveOptions) (*Live, error) {
 	if opts.CheckTimeout <= 0 {
 		opts.CheckTimeout = time.Minute
 	}
-	l := &Live{opts: opts, log: opts.Logger, started: make(chan struct{})}
+	l := &Live{opts: opts, log: opts.Logger, started: make(chan struct{}), first: make(chan struct{})}
 	if l.log == nil {
 		l.log = slog.Default()
 	}

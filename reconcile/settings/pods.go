@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/follow"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 )
@@ -25,6 +26,24 @@ func (l *Live) FollowPods(ctx context.Context) error {
 		return err
 	}
 	return l.discovery.Run(ctx)
+}
+
+// AwaitPods waits until the pods that the first settings select are known, beside
+// [Live.FollowPods] and before the loop runs: templates then see what a process before
+// this one deployed as currentConfig. It returns that, nil for nothing. It waits 10 s for
+// what cannot be read, and for nothing that is missing or wrong.
+func (l *Live) AwaitPods(ctx context.Context) *dataplane.Config {
+	select {
+	case <-l.first:
+	case <-ctx.Done():
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, follow.ReadTime)
+	defer cancel()
+	_ = l.discovery.Wait(bounded)           // which tells what is wrong
+	previous, _ := l.discovery.Current(ctx) // the loop meets the error, too
+	l.SetPrevious(previous)
+	return previous
 }
 
 // canFollow says what the method of that name lacks.
