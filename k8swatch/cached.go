@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
 
 // CachedOptions of a [Cached]. The zero value watches all namespaces, indexes by
@@ -81,10 +83,10 @@ func NewCached[T Object](src MetadataSource, gvr schema.GroupVersionResource, op
 	if opts.MaxBytes < 0 || opts.Parallel < 0 {
 		return nil, &OptionError{Resource: gvr, Err: fmt.Errorf("MaxBytes %d, Parallel %d: want 0 or more", opts.MaxBytes, opts.Parallel)}
 	}
-	if err := fits[T](gvr); err != nil {
+	if err := fits[T](src, gvr); err != nil {
 		return nil, err
 	}
-	w, err := newWatcher(src.MetadataListWatch, gvr, reflect.TypeFor[*metav1.PartialObjectMetadata](), &Options{
+	w, err := newWatcher(src.MetadataListWatch, gvr, memapi.Kind{Type: reflect.TypeFor[*metav1.PartialObjectMetadata](), GVK: typesOf(src).KindFor(gvr).GVK}, &Options{
 		Namespace: opts.Namespace, LabelSelector: opts.LabelSelector, FieldSelector: opts.FieldSelector,
 		IndexBy: opts.IndexBy, Debounce: opts.Debounce,
 		OnChange: opts.OnChange, MaxChanges: opts.MaxChanges, OnSyncComplete: opts.OnSyncComplete, CallOnChangeDuringSync: opts.CallOnChangeDuringSync,

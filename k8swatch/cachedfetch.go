@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +48,7 @@ type keeping struct {
 type fetched struct {
 	src      MetadataSource
 	resource schema.GroupVersionResource
+	typ      reflect.Type     // of the objects
 	known    func() *Snapshot // the metadata
 	ttl      time.Duration
 	maxBytes int64
@@ -63,7 +65,7 @@ type fetched struct {
 }
 
 func newFetched(src MetadataSource, gvr schema.GroupVersionResource, opts *CachedOptions, known func() *Snapshot) *fetched {
-	f := &fetched{src: src, resource: gvr, known: known, ttl: opts.TTL, maxBytes: opts.MaxBytes}
+	f := &fetched{src: src, resource: gvr, typ: goType(typesOf(src).KindFor(gvr).Type), known: known, ttl: opts.TTL, maxBytes: opts.MaxBytes}
 	if f.ttl == 0 {
 		f.ttl = DefaultTTL
 	}
@@ -184,6 +186,9 @@ func (f *fetched) fetch(v version) (obj Object, err error) {
 	case err == nil && obj == nil:
 		err = errors.New("the source sent no object")
 	case err == nil:
+		if obj, err = decoded(obj, f.typ); err != nil {
+			return nil, f.failure(v, err)
+		}
 		trim(obj, isForeign(f.src))
 		f.keep(v, obj)
 		return obj, nil

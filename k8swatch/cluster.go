@@ -34,6 +34,10 @@ type ClusterOptions struct {
 	Context    string // of the kubeconfig; "" means its current one
 	Namespace  string // what OwnNamespace returns; "" finds out
 
+	// Scheme has Go types besides those of client-go, such as those of custom
+	// resources. Nil: none.
+	Scheme *runtime.Scheme
+
 	// QPS and Burst limit requests of this process, zero meaning 50 and 100.
 	// Watches count once, when they begin. client-go's own default of 5 makes a
 	// controller with twenty watches start slowly.
@@ -59,6 +63,7 @@ type Cluster struct {
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 	namespace string
+	scheme    *runtime.Scheme
 }
 
 var _ MetadataSource = (*Cluster)(nil)
@@ -89,7 +94,7 @@ func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 	if opts.UserAgent != "" {
 		config.UserAgent = opts.UserAgent
 	}
-	c := &Cluster{config: config, namespace: namespace}
+	c := &Cluster{config: config, namespace: namespace, scheme: opts.Scheme}
 	c.dialer = connrotation.NewDialer((&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 30 * time.Second}).DialContext)
 	config.Dial = c.dial
 	setTransport(config, opts)
@@ -173,6 +178,9 @@ func protobuf(config *rest.Config) *rest.Config {
 	c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	return c
 }
+
+// Scheme implements [TypedSource].
+func (c *Cluster) Scheme() *runtime.Scheme { return c.scheme }
 
 // OwnNamespace is the namespace of the pod's service account, or that of the
 // kubeconfig's context.

@@ -27,9 +27,25 @@
 // # Sources
 //
 // A [Cluster] is a real API server. Kinds that client-go's scheme knows come as
-// protobuf and are typed; all others are unstructured. A [Folder] is a directory
-// of manifests behind the same interface, followed while it changes.
-// Package k8swatchtest has a source in memory, with faults on demand.
+// protobuf and are typed. A [Folder] is a directory of manifests behind the same
+// interface, followed while it changes. Package k8swatchtest has a source in memory,
+// with faults on demand.
+//
+// # Custom resources
+//
+// Register their Go types in a scheme of your own, and give it to the source:
+//
+//	types := runtime.NewScheme()
+//	types.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Route"}, &Route{})
+//	folder, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{Scheme: types}) // or ClusterOptions.Scheme
+//	routes, err := k8swatch.New(folder, gvr, &k8swatch.Options{IndexBy: []string{"spec.host"}})
+//	k8swatch.Read[*Route](ctx, routes.Snapshot()).Get("shop.test")
+//
+// An index path that the type does not have is an error of New, and a field of a
+// manifest that it does not have is one of the folder, with its line. A list type is
+// not needed. A field that a cluster sends and the type does not have is ignored; an
+// object that the type cannot hold is refused. See examples/routes, and [TypedSource].
+// Without a type objects are unstructured.
 //
 // # What a watcher promises
 //
@@ -59,8 +75,8 @@
 //
 // metadata.managedFields and the last-applied annotation of kubectl are never
 // stored; they double the size of an object. [Options.IgnoreFields] drops more.
-// Typed objects share the strings of their labels and annotations. Custom
-// resources are stored as JSON, in a sixth of the memory of nested maps, and
+// Typed objects share the strings of their labels and annotations. Unstructured
+// ones are stored as JSON, in a sixth of the memory of nested maps, and
 // decoded when they are read, in some ten microseconds. All readers share a
 // decoded object until none of them holds it any more. Initial objects are
 // trimmed as they arrive, so that the first sync takes little more than what is

@@ -16,6 +16,7 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
@@ -41,6 +42,10 @@ type FolderOptions struct {
 	// 0700: the files may be Secrets. Empty means that nothing is kept.
 	LastGood string
 
+	// Scheme has Go types besides those of client-go, such as those of custom
+	// resources. Their manifests are decoded as strictly. Nil: none.
+	Scheme *runtime.Scheme
+
 	// OnError is told of each error in a manifest, a [*ManifestError], when it
 	// appears, and of a folder that cannot be read any more: from NewFolder and
 	// then from Run, never concurrently.
@@ -57,7 +62,8 @@ type FolderOptions struct {
 // nothing, nor does an empty one in its place, such as a mount point without its volume.
 //
 // Objects are decoded strictly: a field that the type does not have is an error
-// with its line. Kinds that client-go does not know are unstructured. As with
+// with its line. Kinds that neither client-go nor FolderOptions.Scheme knows are
+// unstructured. As with
 // the API server, a missing namespace is "default" and stringData of a Secret
 // goes into data; but nothing is defaulted or validated beyond that. Each object
 // has the annotation [SourceAnnotation], and a resource version that changes
@@ -66,6 +72,7 @@ type Folder struct {
 	dir     string
 	maxFile int64
 	onError func(error)
+	types   memapi.Types
 	server  *memapi.Server
 	settle  time.Duration
 	ran     atomic.Bool
@@ -130,7 +137,7 @@ func NewFolder(dir string, opts *FolderOptions) (*Folder, error) {
 		return nil, fmt.Errorf("k8swatch: FolderOptions.MaxFile %d: want 0 or more bytes", opts.MaxFile)
 	}
 	f := &Folder{
-		dir: filepath.Clean(dir), maxFile: cmp.Or(opts.MaxFile, 64<<20), onError: opts.OnError, server: memapi.New(), settle: settle,
+		dir: filepath.Clean(dir), maxFile: cmp.Or(opts.MaxFile, 64<<20), onError: opts.OnError, types: memapi.Types{Own: opts.Scheme}, server: memapi.New(), settle: settle,
 		files: map[string]*manifestFile{}, unfinished: map[string]unfinished{}, shown: map[objectKey]shownObject{},
 		uncopied: map[string]bool{}, unknown: NoneKnown, looked: make(chan struct{}),
 	}
@@ -161,7 +168,7 @@ func (f *Folder) openCopies(dir string) error {
 	}
 	for name, text := range texts {
 		name = filepath.Join(f.dir, name)
-		found, errs := manifest.Parse(name, text)
+		found, errs := manifest.Parse(name, text, f.types)
 		switch {
 		case len(text) == 0: // the process before waited for it, or it was lost with the power
 			f.files[name] = &manifestFile{effect: NoneKnown, errs: []error{&ManifestError{File: name, Err: errors.New("its copy for a restart is empty"), Effect: NoneKnown}}}
@@ -225,6 +232,9 @@ func (f *Folder) Errors() []error {
 	}
 	return errs
 }
+
+// Scheme implements [TypedSource].
+func (f *Folder) Scheme() *runtime.Scheme { return f.types.Own }
 
 // ListWatch implements [Source].
 func (f *Folder) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
@@ -322,7 +332,7 @@ func (f *Folder) takeFile(name string, t manifest.Text, settled bool) {
 		return
 	}
 	now := &manifestFile{text: t.Data, goodText: old.goodText, good: old.good, effect: old.effect}
-	found, errs := manifest.Parse(name, t.Data)
+	found, errs := manifest.Parse(name, t.Data, f.types)
 	switch {
 	case t.Err != nil:
 		now.text, now.errs = nil, []error{&ManifestError{File: name, Err: t.Err, Effect: now.effect}}
@@ -351,7 +361,7 @@ func (f *Folder) show() (conflicts []error) {
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		for _, m := range f.files[name].good {
 			k, o := objectKey{m.Resource, m.GetNamespace(), m.GetName()}, shownObject{m, name}
-			if !kinds.See(m, name) {
+			if !kinds.See(m, name, f.types) {
 				continue
 			}
 			first, twice := want[k]

@@ -1,6 +1,7 @@
 package k8swatch
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -52,15 +53,15 @@ type intake struct {
 
 var _ cache.TransformingStore = (*intake)(nil)
 
-// newIntake makes an intake of objects of a type, nil for unstructured ones, with
-// a store of its own.
-func newIntake(gvr schema.GroupVersionResource, typ reflect.Type, opts *Options) (*intake, error) {
-	paths, err := opts.compile(typ)
+// newIntake makes an intake of objects of a kind, zero for unstructured ones, with a
+// store of its own.
+func newIntake(gvr schema.GroupVersionResource, kind memapi.Kind, opts *Options) (*intake, error) {
+	paths, err := opts.compile(kind.Type)
 	if err != nil {
 		return nil, &OptionError{Resource: gvr, Err: err}
 	}
 	in := &intake{
-		store: store.New(len(paths.index) > 0), resource: gvr, typ: goType(typ), gvk: memapi.KindFor(gvr).GVK,
+		store: store.New(len(paths.index) > 0), resource: gvr, typ: goType(kind.Type), gvk: kind.GVK,
 		paths: paths, log: logger(opts.Logger).With("resource", gvr.Resource), refused: map[string]string{}, shared: map[string]string{},
 		prepared: func() {}, replaced: func() {}, committed: func(batch) {}, initially: func() {},
 	}
@@ -109,6 +110,10 @@ func (in *intake) prepare(obj any) *prepared {
 }
 
 func (in *intake) entry(o Object) (*store.Entry, error) {
+	o, err := decoded(o, in.typ)
+	if err != nil {
+		return nil, err
+	}
 	if have := reflect.TypeOf(o); have != in.typ {
 		return nil, fmt.Errorf("the source sent a %s, not a %s", have, in.typ)
 	}
@@ -129,6 +134,27 @@ func (in *intake) entry(o Object) (*store.Entry, error) {
 		return nil, err
 	}
 	return store.NewEntry(o, keys), nil
+}
+
+// decoded is an object of the type of a [TypedSource], which may have sent JSON.
+func decoded(o Object, typ reflect.Type) (Object, error) {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok || typ == reflect.TypeOf(o) || typ.Kind() != reflect.Pointer {
+		return o, nil
+	}
+	typed := reflect.New(typ.Elem()).Interface().(Object)
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed) == nil {
+		return typed, nil
+	}
+	text, err := json.Marshal(u.Object)
+	if err == nil { // the converter names no field
+		typed = reflect.New(typ.Elem()).Interface().(Object)
+		err = json.Unmarshal(text, typed)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it is no %s: %w", typ.Elem(), err)
+	}
+	return typed, nil
 }
 
 // trim drops what is never stored; see the documentation of the package. Of a foreign

@@ -76,7 +76,7 @@ func NewSingle[T Object](src Source, gvr schema.GroupVersionResource, namespace,
 	if name == "" {
 		return nil, &OptionError{Resource: gvr, Err: errors.New("a single watcher needs the name of an object")}
 	}
-	if err := fits[T](gvr); err != nil {
+	if err := fits[T](src, gvr); err != nil {
 		return nil, err
 	}
 	s := &Single[T]{namespace: namespace, name: name, opts: *opts}
@@ -84,7 +84,7 @@ func NewSingle[T Object](src Source, gvr schema.GroupVersionResource, namespace,
 	if err != nil {
 		return nil, err
 	}
-	if bound, err := path.Bind(TypeOf(gvr)); err == nil {
+	if bound, err := path.Bind(typesOf(src).KindFor(gvr).Type); err == nil {
 		s.status = bound
 	}
 	o := &Options{
@@ -106,8 +106,8 @@ func NewSingle[T Object](src Source, gvr schema.GroupVersionResource, namespace,
 }
 
 // fits says what is wrong with T as the type of a resource's objects.
-func fits[T Object](gvr schema.GroupVersionResource) error {
-	want, have := reflect.TypeFor[T](), TypeOf(gvr)
+func fits[T Object](src Source, gvr schema.GroupVersionResource) error {
+	want, have := reflect.TypeFor[T](), typesOf(src).KindFor(gvr).Type
 	if have == nil {
 		have = reflect.TypeFor[*unstructured.Unstructured]()
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/internal/rendering"
+	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 	"github.com/hapticsdk/haptic/k8swatch/internal/store"
 )
 
@@ -34,14 +35,24 @@ type Snapshot struct {
 // NewSnapshot makes a snapshot of given objects, without a watcher: for tests
 // and for input that comes from elsewhere. IndexBy and IgnoreFields of the
 // options apply. The snapshot owns the objects. Their types must be those that a
-// watcher of the resource would store, and no two may have the same name.
+// watcher of the resource would store; of a resource that client-go does not know all
+// are of the type of the first. No two may have the same name.
 func NewSnapshot(gvr schema.GroupVersionResource, opts *Options, objs ...Object) (*Snapshot, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	in, err := newIntake(gvr, TypeOf(gvr), opts)
+	kind := memapi.KindFor(gvr)
+	if kind.Type == nil && len(objs) > 0 && objs[0] != nil {
+		if typ := reflect.TypeOf(objs[0]); typ != goType(nil) {
+			kind = memapi.Kind{Type: typ, GVK: objs[0].GetObjectKind().GroupVersionKind()}
+		}
+	}
+	in, err := newIntake(gvr, kind, opts)
 	if err != nil {
 		return nil, err
+	}
+	if kind.Type == nil && len(objs) == 0 {
+		in.typ = nil // any will do
 	}
 	for _, obj := range objs {
 		p := in.prepare(obj)
@@ -104,12 +115,12 @@ type Reader[T Object] struct {
 // as it was before, or not at all. Any other context, such as context.Background(), reads
 // all objects as they are.
 //
-// Where the scheme of client-go does not know the type of a resource, T is
-// *unstructured.Unstructured; [Object] reads everything. As with a type
+// Where neither client-go nor the source ([TypedSource]) knows the type of a resource,
+// T is *unstructured.Unstructured; [Object] reads everything. As with a type
 // assertion, a T that the objects do not have is a mistake in the program and
 // panics, at once and also when the snapshot is empty.
 func Read[T Object](ctx context.Context, s *Snapshot) Reader[T] {
-	if want := reflect.TypeFor[T](); want != s.typ && want.Kind() != reflect.Interface {
+	if want := reflect.TypeFor[T](); want != s.typ && s.typ != nil && want.Kind() != reflect.Interface {
 		panic(fmt.Sprintf("k8swatch: the objects of %s are %s, not %s", s.resource.Resource, s.typ, want))
 	}
 	r := Reader[T]{s: s}
@@ -179,6 +190,16 @@ func (r Reader[T]) Get(keys ...string) (objs []T) {
 		r.s.held.Find(keys, r.reads(keys, func(o T) bool { objs = append(objs, o); return true }))
 	}
 	return objs
+}
+
+// ByName returns one object, or the zero T. The namespace of cluster-scoped objects is "".
+func (r Reader[T]) ByName(namespace, name string) (obj T) {
+	if r.s != nil {
+		if o := r.s.held.Get(namespace, name); o != nil {
+			r.reads(nil, func(o T) bool { obj = o; return false })(o)
+		}
+	}
+	return obj
 }
 
 // GetSingle returns the first object that Get would, or the zero T.

@@ -64,9 +64,30 @@ type MetadataSource interface {
 	Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error)
 }
 
+// TypedSource is a [Source] with Go types besides those of client-go, such as those of
+// custom resources: a [Cluster] or [Folder] with a Scheme in its options, a [Static],
+// and the in-memory source of package k8swatchtest. A resource is the plural of its
+// kind: routes of a Route, policies of a Policy.
+type TypedSource interface {
+	Source
+
+	// Scheme has the types. They embed metav1.TypeMeta and metav1.ObjectMeta, and need
+	// no list type. Objects of them come typed or as *unstructured.Unstructured, which
+	// the watcher decodes. Nil: there are none.
+	Scheme() *runtime.Scheme
+}
+
+// typesOf are the types that the objects of a source have.
+func typesOf(src Source) memapi.Types {
+	if typed, ok := src.(TypedSource); ok {
+		return memapi.Types{Own: typed.Scheme()}
+	}
+	return memapi.Types{}
+}
+
 // TypeOf returns the Go type of the objects of a resource, such as
 // *networkingv1.Ingress, or nil where client-go's scheme does not know it and
-// objects are *unstructured.Unstructured.
+// objects are *unstructured.Unstructured, but for a [TypedSource].
 func TypeOf(gvr schema.GroupVersionResource) reflect.Type { return memapi.KindFor(gvr).Type }
 
 // Static is a [Source] of objects that never change, such as the fixtures of a
@@ -74,6 +95,7 @@ func TypeOf(gvr schema.GroupVersionResource) reflect.Type { return memapi.KindFo
 // behind it. All methods may be called concurrently.
 type Static struct {
 	server  *memapi.Server
+	types   memapi.Types
 	objects []Object
 }
 
@@ -94,7 +116,7 @@ func NewStatic(objs ...runtime.Object) (*Static, error) {
 			errs = append(errs, fmt.Errorf("k8swatch: object %d is nil", i))
 			continue
 		}
-		o, gvr, err := memapi.Normalize(obj.DeepCopyObject())
+		o, gvr, err := s.types.Normalize(obj.DeepCopyObject())
 		if err == nil && o.GetName() == "" {
 			err = fmt.Errorf("a %s without a name", o.GetObjectKind().GroupVersionKind().Kind)
 		}
@@ -136,6 +158,13 @@ func (s *Static) Objects() []Object {
 	}
 	return objs
 }
+
+// SetScheme says which types besides those of client-go the objects have, before the
+// first watcher is made.
+func (s *Static) SetScheme(scheme *runtime.Scheme) { s.types.Own = scheme }
+
+// Scheme implements [TypedSource].
+func (s *Static) Scheme() *runtime.Scheme { return s.types.Own }
 
 // ListWatch implements [Source].
 func (s *Static) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
@@ -238,14 +267,14 @@ func manifestErrors(file string, errs []manifest.Error, effect Effect) []error {
 // of the file. The error joins a [*ManifestError] for each mistake; there are no
 // objects then.
 func ParseManifests(name string, data []byte) ([]Object, error) {
-	found, errs := manifest.Parse(name, data)
+	found, errs := manifest.Parse(name, data, memapi.Types{})
 	return objectsOf(name, found, errs)
 }
 
 // DecodeManifest decodes one manifest, or a List of them, that stands within a
 // YAML file of another kind, as [ParseManifests] does; node says where.
 func DecodeManifest(name string, node *yamlnode.Node) ([]Object, error) {
-	found, errs := manifest.Decode(name, node)
+	found, errs := manifest.Decode(name, node, memapi.Types{})
 	return objectsOf(name, found, errs)
 }
 

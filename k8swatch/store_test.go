@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
 
 func item(namespace, name string, uid, version int, hosts ...string) *networkingv1.Ingress {
@@ -37,7 +39,7 @@ func testIntake(t testing.TB, indexBy ...string) (*intake, *Changes) {
 
 func testIntakeOf(t testing.TB, gvr schema.GroupVersionResource, indexBy ...string) *intake {
 	t.Helper()
-	in, err := newIntake(gvr, TypeOf(gvr), &Options{IndexBy: indexBy})
+	in, err := newIntake(gvr, memapi.KindFor(gvr), &Options{IndexBy: indexBy})
 	if err != nil {
 		t.Fatal(err)
 	}

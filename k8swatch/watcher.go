@@ -3,7 +3,6 @@ package k8swatch
 import (
 	"context"
 	"errors"
-	"reflect"
 	"sync"
 	"time"
 
@@ -12,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
 
 // Watcher keeps the objects of one resource, indexed and trimmed, and tells when
@@ -45,16 +46,16 @@ func New(src Source, gvr schema.GroupVersionResource, opts *Options) (*Watcher, 
 	if src == nil || gvr.Resource == "" || gvr.Version == "" {
 		return nil, errors.New("k8swatch: New needs a source and a resource with its version")
 	}
-	w, err := newWatcher(src.ListWatch, gvr, TypeOf(gvr), opts)
+	w, err := newWatcher(src.ListWatch, gvr, typesOf(src).KindFor(gvr), opts)
 	if err == nil {
 		w.intake.foreign = isForeign(src)
 	}
 	return w, err
 }
 
-// newWatcher makes a watcher of objects of a type, nil for unstructured ones.
-func newWatcher(listWatch listWatchFunc, gvr schema.GroupVersionResource, typ reflect.Type, opts *Options) (*Watcher, error) {
-	in, err := newIntake(gvr, typ, opts)
+// newWatcher makes a watcher of objects of a kind, zero for unstructured ones.
+func newWatcher(listWatch listWatchFunc, gvr schema.GroupVersionResource, kind memapi.Kind, opts *Options) (*Watcher, error) {
+	in, err := newIntake(gvr, kind, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/internal/watchtest"
@@ -21,8 +25,8 @@ var (
 	crds   = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
-// routeCRD is the definition of the routes.
-func routeCRD() *unstructured.Unstructured {
+// routeCRD is the definition of routes.
+func routeCRD(routes schema.GroupVersionResource) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": crds.GroupVersion().String(), "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": routes.GroupResource().String()},
@@ -41,7 +45,7 @@ func routeCRD() *unstructured.Unstructured {
 
 // Install adds the definition and the named routes.
 func (s *watchServer) Install(ctx context.Context, names ...string) error {
-	if _, err := s.dynamic.Resource(crds).Create(ctx, routeCRD(), metav1.CreateOptions{}); err != nil {
+	if _, err := s.dynamic.Resource(crds).Create(ctx, routeCRD(routes), metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -147,4 +151,86 @@ func TestWatchDefinitionRemovedUnseen(t *testing.T) {
 	s.wire.refuse(false)
 	told.Created, told.Deleted = 5, 3
 	s.recovers(t, "replaced unseen", w.well(told, "created deleted created deleted created", "one", "three"))
+}
+
+// typedRoute is a route as a Go type, in no scheme but that of the test.
+type typedRoute struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Host string `json:"host"`
+	} `json:"spec"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (r *typedRoute) DeepCopyObject() runtime.Object {
+	c := *r
+	r.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	return &c
+}
+
+// TestWatchOwnType: custom resources of a cluster are values of their Go type, from
+// lists and from a stream, held, single and fetched.
+func TestWatchOwnType(t *testing.T) {
+	for _, lists := range []bool{true, false} {
+		t.Run(fmt.Sprint("lists ", lists), func(t *testing.T) {
+			s := newRouteServer(t)
+			s.must(s.Install(t.Context(), "one"))
+			types := runtime.NewScheme()
+			types.AddKnownTypeWithName(routes.GroupVersion().WithKind("Route"), &typedRoute{})
+			w := startWatchers[*typedRoute](t, s.connect(apiToken, &k8swatch.ClusterOptions{Scheme: types}), routes, s.ns, lists)
+			eventually(t, "the route is known", w.well(k8swatch.Changes{Created: 1}, "created", "one"))
+			_, err := s.dynamic.Resource(routes).Namespace(s.ns).Create(t.Context(), watchtest.Route(s.ns, "two"), metav1.CreateOptions{})
+			s.must(err)
+			eventually(t, "another is known", w.well(k8swatch.Changes{Created: 2}, "created", "one", "two"))
+			two := k8swatch.Read[*typedRoute](t.Context(), w.bulk.Snapshot()).ByName(s.ns, "two")
+			one, _ := w.single.Get()
+			fetched, err := w.cached.Get(t.Context(), s.ns, "two")
+			if err != nil || len(fetched) != 1 || two.Spec.Host != "two.test" || one.Spec.Host != "one.test" || fetched[0].Spec.Host != "two.test" {
+				t.Errorf("%+v, %+v, %+v, %v", two, one, fetched, err)
+			}
+			if two.Kind != "Route" || len(two.ManagedFields) > 0 {
+				t.Errorf("not as others are: %+v", two)
+			}
+		})
+	}
+}
+
+// TestRoutesExample: examples/routes says that its resource is not installed, and
+// prints what comes once it is.
+func TestRoutesExample(t *testing.T) {
+	s := newWatchServer(t)
+	program := filepath.Join(t.TempDir(), "routes")
+	build := exec.Command("go", "build", "-o", program, "./examples/routes")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	p, err := startProcess("routes", []string{"KUBECONFIG=" + env.cluster.kubeconfig}, program)
+	s.must(err)
+	t.Cleanup(p.kill)
+	said := func(words ...string) func() error {
+		return func() error {
+			for _, w := range words {
+				if !strings.Contains(p.out.String(), w) {
+					return fmt.Errorf("%q is not in\n%s", w, p.out.tail())
+				}
+			}
+			return p.ended()
+		}
+	}
+	eventually(t, "it says what it waits for", said("waiting", "routes.example.com"))
+	gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "routes"}
+	t.Cleanup(func() {
+		_ = s.dynamic.Resource(crds).Delete(context.Background(), gvr.GroupResource().String(), metav1.DeleteOptions{})
+	})
+	_, err = s.dynamic.Resource(crds).Create(t.Context(), routeCRD(gvr), metav1.CreateOptions{})
+	s.must(err)
+	route := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Route",
+		"metadata": map[string]any{"namespace": s.ns, "name": "web"}, "spec": map[string]any{"host": "shop.test", "service": "web", "port": int64(8080)}}}
+	s.must(poll(t.Context(), patience, func() error {
+		_, err := s.dynamic.Resource(gvr).Namespace(s.ns).Create(t.Context(), route, metav1.CreateOptions{})
+		return err
+	}))
+	eventually(t, "it prints the route", said("routes "+s.ns+"/web created", "shop.test "+s.ns+"_web_8080"))
 }

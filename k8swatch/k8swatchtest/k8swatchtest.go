@@ -33,6 +33,7 @@ import (
 // Source is a cluster in memory. All methods may be called concurrently.
 type Source struct {
 	server *memapi.Server
+	types  memapi.Types
 
 	mu          sync.Mutex
 	partitioned bool
@@ -57,6 +58,13 @@ func NewSource(objs ...runtime.Object) *Source {
 	return s
 }
 
+// SetScheme says which types besides those of client-go the objects have, such as
+// those of custom resources, before the first watcher is made.
+func (s *Source) SetScheme(scheme *runtime.Scheme) { s.types.Own = scheme }
+
+// Scheme implements k8swatch.TypedSource.
+func (s *Source) Scheme() *runtime.Scheme { return s.types.Own }
+
 // ListWatch implements k8swatch.Source.
 func (s *Source) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
 	return s.server.ListWatch(gvr, namespace, tweak), nil
@@ -78,7 +86,7 @@ func (s *Source) Fetch(ctx context.Context, gvr schema.GroupVersionResource, nam
 // nobody named, an object without a name, one of a resource that is uninstalled.
 func (s *Source) Apply(objs ...runtime.Object) {
 	for _, obj := range objs {
-		o, gvr, err := memapi.Normalize(obj.DeepCopyObject())
+		o, gvr, err := s.types.Normalize(obj.DeepCopyObject())
 		if err != nil {
 			panic(fmt.Sprintf("k8swatchtest: %v", err))
 		}
@@ -120,7 +128,7 @@ func (s *Source) List(gvr schema.GroupVersionResource) []k8swatch.Object {
 func (s *Source) Delete(objs ...runtime.Object) bool {
 	all := true
 	for _, obj := range objs {
-		o, gvr, err := memapi.Normalize(obj.DeepCopyObject())
+		o, gvr, err := s.types.Normalize(obj.DeepCopyObject())
 		if err != nil {
 			panic(fmt.Sprintf("k8swatchtest: %v", err))
 		}
@@ -136,7 +144,7 @@ func Snapshot(t testing.TB, gvr schema.GroupVersionResource, opts *k8swatch.Opti
 	t.Helper()
 	all := make([]k8swatch.Object, 0, len(objs))
 	for _, obj := range objs {
-		o, of, err := memapi.Normalize(obj.DeepCopyObject())
+		o, of, err := memapi.Types{}.Normalize(obj.DeepCopyObject())
 		if err != nil {
 			t.Fatalf("k8swatchtest: %v", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
@@ -131,6 +132,12 @@ func typedList(typ reflect.Type, objs []k8swatch.Object) reflect.Value {
 		v := reflect.ValueOf(o)
 		if u, ok := o.(*unstructured.Unstructured); ok {
 			v = reflect.ValueOf(u.Object)
+		} else if typ.Elem().Kind() == reflect.Map { // of a type of the source's own
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+			if err != nil {
+				panic(err)
+			}
+			v = reflect.ValueOf(content)
 		}
 		out = reflect.Append(out, v)
 	}

@@ -34,11 +34,11 @@ type FileError struct {
 
 // See counts an object of a file, and reports whether there can be objects of its
 // kind.
-func (k Kinds) See(o Object, file string) bool {
+func (k Kinds) See(o Object, file string, types memapi.Types) bool {
 	gvk := o.GetObjectKind().GroupVersionKind()
 	s := k[gvk]
 	if s == nil {
-		s = &seen{first: o, file: file, misnamed: misnamed(gvk)}
+		s = &seen{first: o, file: file, misnamed: misnamed(gvk, types)}
 		k[gvk] = s
 	}
 	s.count++
@@ -71,10 +71,10 @@ func (k Kinds) Errors(read []schema.GroupVersionResource) (errs []FileError) {
 }
 
 // misnamed says that a version of the Kubernetes API does not have a kind, and which
-// one was meant; "" where it has, and of versions that client-go does not know.
-func misnamed(gvk schema.GroupVersionKind) string {
-	kinds := scheme.Scheme.KnownTypes(gvk.GroupVersion())
-	if len(kinds) == 0 || scheme.Scheme.Recognizes(gvk) {
+// one was meant; "" where it has, and of versions without types.
+func misnamed(gvk schema.GroupVersionKind, types memapi.Types) string {
+	kinds := types.Known(gvk.GroupVersion())
+	if _, known := kinds[gvk.Kind]; known || len(kinds) == 0 {
 		return ""
 	}
 	text := fmt.Sprintf("%s has no kind %s", gvk.GroupVersion(), gvk.Kind)

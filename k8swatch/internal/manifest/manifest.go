@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -28,7 +27,7 @@ import (
 // SourceAnnotation is set to "file:line" on each object.
 const SourceAnnotation = "haptic.hapticsdk.dev/source"
 
-// Object is one object of a manifest: typed where client-go knows the kind, and
+// Object is one object of a manifest: typed where a type is known, and
 // completed as the API server would.
 type Object struct {
 	memapi.Object
@@ -45,8 +44,8 @@ type Error struct {
 
 // Parse decodes the documents of a file. Either all of it is good, or there is at
 // least one error.
-func Parse(file string, data []byte) ([]Object, []Error) {
-	p := parser{file: file, lines: bytes.Count(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) + 1}
+func Parse(file string, data []byte, types memapi.Types) ([]Object, []Error) {
+	p := parser{file: file, types: types, lines: bytes.Count(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) + 1}
 	for docs := yamlnode.NewDecoder(bytes.NewReader(data)); ; {
 		var doc yamlnode.Node
 		if err := docs.Decode(&doc); errors.Is(err, io.EOF) {
@@ -64,14 +63,15 @@ func Parse(file string, data []byte) ([]Object, []Error) {
 
 // Decode decodes one manifest, or a List of them, that stands at a node of
 // another YAML file.
-func Decode(file string, node *yamlnode.Node) ([]Object, []Error) {
-	p := parser{file: file, lines: math.MaxInt}
+func Decode(file string, node *yamlnode.Node, types memapi.Types) ([]Object, []Error) {
+	p := parser{file: file, types: types, lines: math.MaxInt}
 	p.document(node)
 	return p.found, p.errs
 }
 
 type parser struct {
 	file  string
+	types memapi.Types
 	lines int // of the file
 	found []Object
 	errs  []Error
@@ -170,12 +170,12 @@ func (p *parser) decode(data []byte, node *yamlnode.Node, gvk schema.GroupVersio
 		return
 	}
 	var obj runtime.Object
-	if scheme.Scheme.Recognizes(gvk) {
-		typed, err := scheme.Scheme.New(gvk)
-		if err != nil {
-			p.fail(node.Line, err)
-			return
-		}
+	typed, err := p.types.New(gvk)
+	if err != nil {
+		p.fail(node.Line, err)
+		return
+	}
+	if typed != nil {
 		strict, err := kjson.UnmarshalStrict(data, typed)
 		if old := retired(typed); old != "" && (err != nil || len(strict) > 0) {
 			p.fail(lineOf(node, "apiVersion"), fmt.Errorf("%s: apiVersion %s %s", gvk.Kind, gvk.GroupVersion(), old))
@@ -208,7 +208,7 @@ func (p *parser) decode(data []byte, node *yamlnode.Node, gvk schema.GroupVersio
 
 // keep completes an object as the API server would.
 func (p *parser) keep(obj runtime.Object, node *yamlnode.Node) {
-	o, gvr, err := memapi.Normalize(obj)
+	o, gvr, err := p.types.Normalize(obj)
 	if err != nil {
 		p.fail(node.Line, err)
 		return

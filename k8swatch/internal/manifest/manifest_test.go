@@ -7,6 +7,8 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,7 +23,7 @@ func TestTextsStayAsTheyAre(t *testing.T) {
 		"|+\n    a\n\n":              "a\n\n",
 		`"a\n  b"`:                   "a\n  b",
 	} {
-		found, errs := Parse("f.yaml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: "+written))
+		found, errs := Parse("f.yaml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: "+written), memapi.Types{})
 		if len(errs) > 0 {
 			t.Fatalf("%q: %v", written, errs)
 		}
@@ -29,7 +31,7 @@ func TestTextsStayAsTheyAre(t *testing.T) {
 			t.Errorf("%q gives %q, want %q", written, got, want)
 		}
 	}
-	found, errs := Parse("f.yaml", []byte("apiVersion: x/v1\nkind: X\nmetadata: {name: a}\nspec: {a, b: , c: ~}\n"))
+	found, errs := Parse("f.yaml", []byte("apiVersion: x/v1\nkind: X\nmetadata: {name: a}\nspec: {a, b: , c: ~}\n"), memapi.Types{})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -43,7 +45,7 @@ func TestTextsStayAsTheyAre(t *testing.T) {
 // TestErrorsRepeatNoValue: the value may be that of a Secret.
 func TestErrorsRepeatNoValue(t *testing.T) {
 	for _, value := range []string{"!!int hunter2", "!!timestamp hunter2", "!!binary hunter2%", "[hunter2]", "{<<: hunter2}"} {
-		found, errs := Parse("f.yaml", []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData:\n  k: "+value+"\n"))
+		found, errs := Parse("f.yaml", []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData:\n  k: "+value+"\n"), memapi.Types{})
 		if len(found) > 0 || len(errs) != 1 || strings.Contains(errs[0].Err.Error(), "hunter") {
 			t.Errorf("%s: %v %v", value, found, errs)
 		}
@@ -63,7 +65,7 @@ func FuzzManifests(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		found, errs := Parse("f.yaml", []byte(text))
+		found, errs := Parse("f.yaml", []byte(text), memapi.Types{})
 		lines := strings.Count(text, "\n") + 1
 		for _, err := range errs {
 			if err.Line < 1 || err.Line > lines {

@@ -2,6 +2,7 @@ package memapi
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -25,42 +26,77 @@ type Kind struct {
 	Type reflect.Type // pointer type; nil where objects are unstructured
 }
 
-// KindFor finds the Go type of a resource in client-go's scheme. Resources that
-// it does not know have no GVK and no type: their objects are unstructured.
-func KindFor(gvr schema.GroupVersionResource) Kind {
-	for kind, t := range scheme.Scheme.KnownTypes(gvr.GroupVersion()) {
-		if !reflect.PointerTo(t).Implements(reflect.TypeFor[Object]()) {
-			continue // lists, options
+// Types are the Go types of objects: those of a scheme of the program's own, which may
+// be nil, and those of client-go.
+type Types struct{ Own *runtime.Scheme }
+
+func (t Types) schemes() []*runtime.Scheme {
+	if t.Own == nil {
+		return []*runtime.Scheme{scheme.Scheme}
+	}
+	return []*runtime.Scheme{t.Own, scheme.Scheme}
+}
+
+// New returns an empty object of a kind, or nil where no type is known.
+func (t Types) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	for _, s := range t.schemes() {
+		if s.Recognizes(gvk) {
+			return s.New(gvk)
 		}
-		gvk := gvr.GroupVersion().WithKind(kind)
-		if plural, _ := meta.UnsafeGuessKindToResource(gvk); plural == gvr {
-			return Kind{GVK: gvk, Type: reflect.PointerTo(t)}
+	}
+	return nil, nil
+}
+
+// Known returns the kinds of a version of the API.
+func (t Types) Known(gv schema.GroupVersion) map[string]reflect.Type {
+	all := map[string]reflect.Type{}
+	for _, s := range t.schemes() {
+		maps.Copy(all, s.KnownTypes(gv))
+	}
+	return all
+}
+
+// KindFor finds the Go type of a resource. Resources without one have no GVK either:
+// their objects are unstructured.
+func (t Types) KindFor(gvr schema.GroupVersionResource) Kind {
+	for _, s := range t.schemes() {
+		for kind, typ := range s.KnownTypes(gvr.GroupVersion()) {
+			if !reflect.PointerTo(typ).Implements(reflect.TypeFor[Object]()) {
+				continue // lists, options
+			}
+			gvk := gvr.GroupVersion().WithKind(kind)
+			if plural, _ := meta.UnsafeGuessKindToResource(gvk); plural == gvr {
+				return Kind{GVK: gvk, Type: reflect.PointerTo(typ)}
+			}
 		}
 	}
 	return Kind{}
 }
 
-// Normalize returns the object in the representation that a watcher of its
-// resource expects: typed where client-go's scheme knows the kind, with its kind
-// and apiVersion set. The result may be the argument, changed.
-func Normalize(obj runtime.Object) (Object, schema.GroupVersionResource, error) {
+// KindFor finds the Go type of a resource that client-go knows.
+func KindFor(gvr schema.GroupVersionResource) Kind { return Types{}.KindFor(gvr) }
+
+// Normalize returns the object in the representation that a watcher of its resource
+// expects: typed where a type is known, with its kind and apiVersion set. The result
+// may be the argument, changed.
+func (t Types) Normalize(obj runtime.Object) (Object, schema.GroupVersionResource, error) {
 	gvk := obj.GetObjectKind().GroupVersionKind()
-	if gvk.Empty() {
-		kinds, _, err := scheme.Scheme.ObjectKinds(obj)
-		if err != nil {
-			return nil, schema.GroupVersionResource{}, err
+	for _, s := range t.schemes() {
+		if kinds, _, err := s.ObjectKinds(obj); gvk.Empty() && err == nil {
+			gvk = kinds[0]
 		}
-		gvk = kinds[0]
 	}
-	if u, ok := obj.(*unstructured.Unstructured); ok && scheme.Scheme.Recognizes(gvk) {
-		typed, err := scheme.Scheme.New(gvk)
+	if gvk.Empty() {
+		return nil, schema.GroupVersionResource{}, fmt.Errorf("the kind of a %T is not known: set its TypeMeta, or register it in a scheme", obj)
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		typed, err := t.New(gvk)
+		if err == nil && typed != nil {
+			err, obj = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed), typed
+		}
 		if err != nil {
 			return nil, schema.GroupVersionResource{}, err
 		}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
-			return nil, schema.GroupVersionResource{}, err
-		}
-		obj = typed
 	}
 	o, ok := obj.(Object)
 	if !ok {

@@ -157,6 +157,8 @@ func (l *ListWatch) matcher(opts *metav1.ListOptions) (matcher, error) {
 		var data any = obj
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			data = u.Object
+		} else if l.kind.Type == nil && len(paths) > 0 { // of a type that client-go does not know
+			data, _ = runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 		}
 		values := fields.Set{}
 		for field, path := range paths {
