@@ -112,6 +112,9 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	if c.demo && !fs.Given("metrics-addr") { // -debug-addr has them: a demo opens nothing to other machines
 		c.MetricsAddr = ""
 	}
+	if c.remote() && c.manifests == "" && !inEnvironment(os.Getenv) {
+		fs.Env("credentials", "SECRET_NAME", "")
+	}
 	c.checkValues()
 	if err := fs.Err(); err != nil {
 		return nil, err
@@ -165,12 +168,11 @@ func (c *config) openBy(getenv func(string) string) (err error) {
 	if !given && (!c.remote() || c.test != "") {
 		return nil
 	}
-	inEnvironment := getenv("HAPTIC_DATAPLANE_USERNAME") != "" || getenv("HAPTIC_DATAPLANE_PASSWORD") != ""
-	if !given && (inEnvironment || c.manifests != "") {
+	if !given && (inEnvironment(getenv) || c.manifests != "") {
 		c.credentials, err = discover.CredentialsFromEnv(getenv)
 		return err
 	}
-	c.secret = cmp.Or(c.secret, getenv("SECRET_NAME"), discover.DefaultSecret)
+	c.secret = cmp.Or(c.secret, discover.DefaultSecret)
 	if !strings.Contains(c.secret, "/") {
 		namespace, err := discover.OwnNamespace(getenv)
 		if err != nil && given {
@@ -180,10 +182,12 @@ func (c *config) openBy(getenv func(string) string) (err error) {
 		}
 		c.secret = namespace + "/" + c.secret
 	}
-	if !isObject(c.secret) {
-		return fmt.Errorf("SECRET_NAME %q: want [namespace/]name", getenv("SECRET_NAME"))
-	}
 	return nil
+}
+
+// inEnvironment reports whether the environment has credentials.
+func inEnvironment(getenv func(string) string) bool {
+	return getenv("HAPTIC_DATAPLANE_USERNAME") != "" || getenv("HAPTIC_DATAPLANE_PASSWORD") != ""
 }
 
 // defaultMaxConn keeps a HAProxy on this host within the limit of open files,

@@ -84,6 +84,44 @@ func TestEndpointsByHTTPS(t *testing.T) {
 	}
 }
 
+// TestWhereCredentialsAre: the flag beats the environment, credentials there beat the
+// name of a Secret there, and that beats the default. A HAProxy of this host needs none.
+func TestWhereCredentialsAre(t *testing.T) {
+	const remote, folder = "-endpoint http://a", "-endpoint http://a -manifests demo"
+	for _, c := range []struct{ flags, user, password, name, own, secret, wrong string }{
+		{remote, "", "", "", "edge", "edge/haptic-credentials", ""},
+		{"-pods a=b", "", "", "", "edge", "edge/haptic-credentials", ""},
+		{remote, "", "", "mine", "edge", "edge/mine", ""},
+		{remote, "", "", "other/mine", "", "other/mine", ""},
+		{remote + " -credentials flag", "u", "c4nary", "mine", "edge", "edge/flag", ""},
+		{remote, "u", "c4nary", "mine", "edge", "", ""},
+		{folder, "u", "c4nary", "mine", "edge", "", ""},
+		{"", "", "", "mine", "", "", ""},
+		{remote, "u", "", "mine", "edge", "", "HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD must be set"},
+		{folder, "", "", "", "edge", "", "HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD must be set"},
+		{remote, "", "", "a b", "edge", "", `$SECRET_NAME "a b": want [namespace/]name`},
+		{remote, "", "", "", "", "", "-credentials is required, or HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD: Secret haptic-credentials needs a namespace"},
+	} {
+		if _, err := discover.OwnNamespace(func(string) string { return "" }); err == nil && c.own == "" {
+			continue // the tests run in a pod themselves
+		}
+		t.Setenv("POD_NAMESPACE", c.own)
+		t.Setenv("SECRET_NAME", c.name)
+		t.Setenv("HAPTIC_DATAPLANE_USERNAME", c.user)
+		t.Setenv("HAPTIC_DATAPLANE_PASSWORD", c.password)
+		cfg, err := parseFlags(strings.Fields(c.flags), command.NewLog(io.Discard))
+		if c.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		if err != nil || cfg.secret != c.secret || (cfg.credentials.DataplanePassword != "") != (c.secret == "" && c.password != "") {
+			t.Errorf("%+v: %q, %v", c, cfg.secret, err)
+		}
+	}
+}
+
 // TestPodsNeedANamespace: -namespace says whose Ingresses count. Pods and credentials
 // are those of the controller's own namespace unless a flag says otherwise.
 func TestPodsNeedANamespace(t *testing.T) {
@@ -94,6 +132,7 @@ func TestPodsNeedANamespace(t *testing.T) {
 		{"edge", "-pods a=b -namespace shop -credentials x", "edge", "edge/x", "https", ""},
 		{"edge", "-pods a=b -pod-namespace lb -credentials x -pod-scheme http", "lb", "edge/x", "http", ""},
 		{"edge", "-pods a=b -credentials other/x", "edge", "other/x", "https", ""},
+		{"edge", "-pods a=b -pod-namespace *", "*", "edge/haptic-credentials", "https", ""},
 	} {
 		if _, err := discover.OwnNamespace(func(string) string { return "" }); err == nil && c.own == "" {
 			continue // the tests run in a pod themselves

@@ -132,7 +132,7 @@ func TestCredentialsRotatedInMidDeployment(t *testing.T) {
 	api := dataplanetest.New(t, &dataplanetest.Options{Password: podPassword, HAProxy: &dataplanetest.HAProxy{}})
 	g := newPodGate(t, host("240"), "canary-old", strings.TrimPrefix(api.URL(), "http://"))
 	k.credentials("haproxy", "canary-old")
-	c := startController(t, options{args: []string{"-namespace", k.ns, "-pods", "app=haproxy", "-pod-namespace", k.ns, "-pod-scheme", "http", "-pod-port", podAPIPort,
+	c := startController(t, options{notReady: true, args: []string{"-namespace", k.ns, "-pods", "app=haproxy", "-pod-namespace", k.ns, "-pod-scheme", "http", "-pod-port", podAPIPort,
 		"-credentials", k.ns + "/haproxy", "-maxconn", "1000", "-endpoint-base", api.Layout().Base,
 		"-endpoint-socket", filepath.Join(api.Layout().Base, "admin.sock")}})
 	k.haproxyPod("haproxy-0", g.addr)

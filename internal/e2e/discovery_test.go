@@ -79,7 +79,7 @@ func startFleet(t *testing.T) (*kube, *dataplanetest.Server, *url.URL) {
 func TestDiscovery(t *testing.T) {
 	k, api, at := startFleet(t)
 	k.credentials("haproxy", "canary-wrong")
-	c := startController(t, options{args: []string{"-namespace", k.ns, "-pods", "app=haproxy", "-pod-namespace", k.ns, "-pod-scheme", "http", "-pod-port", at.Port(),
+	c := startController(t, options{notReady: true, args: []string{"-namespace", k.ns, "-pods", "app=haproxy", "-pod-namespace", k.ns, "-pod-scheme", "http", "-pod-port", at.Port(),
 		"-credentials", k.ns + "/haproxy", "-maxconn", "1000",
 		"-endpoint-base", api.Layout().Base, "-endpoint-socket", filepath.Join(api.Layout().Base, "admin.sock")}})
 	v := c.visit()
