@@ -15,7 +15,8 @@ type Options struct {
 }
 
 // Bus carries events from publishers to subscribers. Make one with [New]; all
-// its methods may be called from several goroutines.
+// its methods may be called from several goroutines. A component's bus may be optional:
+// a nil one does nothing, and is as one that was closed at once.
 //
 // The bus is a log of events, and each subscription is a place in it.
 type Bus struct {
@@ -45,8 +46,8 @@ func New(opts *Options) *Bus {
 
 // Publish adds e to the bus. It never waits for a subscriber. The topic is E,
 // or the dynamic type of e where E is an interface. After [Bus.Close] it does
-// nothing but count ([Stats].Discarded). On a nil bus it does nothing, so that a
-// component's bus may be optional. It panics when e is a nil interface.
+// nothing but count ([Stats].Discarded). On a nil bus it does nothing. It panics when e
+// is a nil interface.
 func Publish[E any](b *Bus, e E) {
 	event := any(e)
 	if event == nil {
@@ -98,6 +99,9 @@ func (b *Bus) forget() {
 // Start begins delivery: first the events published so far, in order, to all
 // subscribers there are. Further calls, and calls after Close, do nothing.
 func (b *Bus) Start() {
+	if b == nil {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.started || b.closed {
@@ -123,6 +127,9 @@ type Stats struct {
 
 // Stats returns the figures of the bus and of all its subscribers.
 func (b *Bus) Stats() Stats {
+	if b == nil {
+		return Stats{}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	st := Stats{Published: b.published(), Discarded: b.discarded}

@@ -18,6 +18,9 @@ import (
 // started delivers nothing. A handler or a responder must not call Close, for it
 // would wait for itself.
 func (b *Bus) Close(ctx context.Context) error {
+	if b == nil {
+		return nil
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shut()

@@ -24,10 +24,14 @@ type Delivery[E any] struct {
 // [Bus.Close] gives up waiting.
 //
 // A panic of fn is logged and counted, and delivery goes on with the next
-// event. On a closed bus the subscription is over from the beginning.
+// event. On a closed bus, and on a nil one, the subscription is over from the beginning.
 func Subscribe[E any](b *Bus, fn func(ctx context.Context, d Delivery[E])) *Subscription {
 	if fn == nil {
 		panic("eventbus: Subscribe without a function")
+	}
+	if b == nil {
+		b = New(nil)
+		b.closed = true
 	}
 	s := &Subscription{bus: b, event: typeName(reflect.TypeFor[E]()), done: make(chan struct{})}
 	s.name = s.event + " " + callSite()

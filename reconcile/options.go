@@ -104,7 +104,8 @@ func isNil(v any) bool {
 	return false
 }
 
-// check refuses what makes no sense.
+// check refuses what makes no sense. A nil pointer in an interface is no nil interface: it
+// is called, and fails much later.
 func (o *Options) check() error {
 	if o.Renderer == nil {
 		return errors.New("reconcile: Options.Renderer is missing")

@@ -14,7 +14,7 @@ import (
 // exporter of your choice and hand it over here:
 //
 //	observe.Trace(c.bus, provider)
-func (c *controller) newObserver() *observe.Observer {
+func (c *controller) newObserver() (*observe.Observer, error) {
 	subject := observe.Subject{
 		Loop: c.loop, Config: c.cfg.public, HTTP: c.http.Resources,
 		Watched: []func() map[schema.GroupVersionResource]k8swatch.State{c.watchers.States},
@@ -22,7 +22,10 @@ func (c *controller) newObserver() *observe.Observer {
 	if c.discovery != nil {
 		subject.Discovery = c.discovery
 	}
-	observer := observe.New(c.bus, subject, c.log)
+	observer, err := observe.New(c.bus, subject, c.log)
+	if err != nil {
+		return nil, err
+	}
 	observer.Metrics.MustRegister(c.expiryMetric())
 	if c.folder != nil {
 		observer.Health.Check("manifests", observe.Reported, c.folder.Check)
@@ -34,7 +37,7 @@ func (c *controller) newObserver() *observe.Observer {
 	if c.cfg.templates != "" {
 		observer.Health.Check("templates", observe.ReadyToServe, c.templatesAreBroken)
 	}
-	return observer
+	return observer, nil
 }
 
 // public is what the flags say, for people to see. URLs of Dataplane APIs may

@@ -186,7 +186,11 @@ func (c *controller) start(ctx context.Context) error {
 
 // run serves until ctx ends.
 func (c *controller) run(ctx context.Context) error {
-	p := &command.Process{Name: "controller", Flags: c.cfg.Flags, Bus: c.bus, Observer: c.newObserver()}
+	observer, err := c.newObserver()
+	if err != nil {
+		return err
+	}
+	p := &command.Process{Name: "controller", Flags: c.cfg.Flags, Bus: c.bus, Observer: observer}
 	p.Watches, p.HAProxy, p.AtEnd = c.words()
 	c.printPlans()
 	c.watch(&p.Group)

@@ -65,10 +65,8 @@ func run(ctx context.Context, args []string) error {
 	slices, err2 := k8swatch.New(source, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), &k8swatch.Options{
 		IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"}})
 	var loop *reconcile.Loop
-	watched := observe.NewGroup(bus, &k8swatch.GroupOptions{Debounce: -1, OnChange: func(context.Context, k8swatch.Changes) error {
-		loop.Trigger("resources changed") // the loop holds back renders already
-		return nil
-	}})
+	watched := observe.NewGroup(bus, &k8swatch.GroupOptions{Debounce: -1, // the loop holds back renders already
+		OnChange: func(context.Context, k8swatch.Changes) error { loop.Trigger("resources changed"); return nil }})
 	if err := errors.Join(err1, err2, watched.Add(services, slices)); err != nil {
 		return err
 	}
@@ -80,8 +78,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	vars := render.HostVars()
 	vars["addr"], vars["socket"], vars["backends"] = *addr, local.RuntimeSocket(), []*backend(nil)
-	engine, err := templating.Compile(templates, &templating.Options{Vars: vars,
-		Globals: map[string]any{"pathResolver": render.PathResolver{Layout: local.Layout()}}})
+	engine, err := templating.Compile(templates, &templating.Options{Vars: vars, Globals: map[string]any{"pathResolver": render.PathResolver{Layout: local.Layout()}}})
 	if err != nil {
 		return err
 	}
@@ -97,7 +94,10 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	observer := observe.New(bus, observe.Subject{Loop: loop, Health: health}, slog.Default()) // the log
+	observer, err := observe.New(bus, observe.Subject{Loop: loop, Health: health}, slog.Default()) // the log
+	if err != nil {
+		return err
+	}
 	bus.Start()
 	defer bus.Close(context.WithoutCancel(ctx))
 	g.Go(func() error { return watched.Run(ctx) })

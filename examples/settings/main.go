@@ -155,14 +155,17 @@ func (c *controller) newLoop() (err error) {
 }
 
 // newObserver says what is shown of the controller, and what its health is.
-func (c *controller) newObserver() *observe.Observer {
+func (c *controller) newObserver() (*observe.Observer, error) {
 	subject := observe.Subject{Loop: c.loop, Settings: c.live.State, HTTP: c.live.HTTP().Resources,
 		Config: func() any { return map[string]any{"flags": c.Values(), "settings": c.live.InForce()} },
 	}
 	if c.local == nil {
 		subject.Discovery = c.live.Discovery()
 	}
-	observer := observe.New(c.bus, subject, c.log.Logger)
+	observer, err := observe.New(c.bus, subject, c.log.Logger)
+	if err != nil {
+		return nil, err
+	}
 	if c.local != nil {
 		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it
 		observer.Health.Check("haproxy-master", observe.Reported, c.local.MasterAnswers)
@@ -170,7 +173,7 @@ func (c *controller) newObserver() *observe.Observer {
 	if c.folder != nil {
 		observer.Health.Check("manifests", observe.Reported, c.folder.Check)
 	}
-	return observer
+	return observer, nil
 }
 
 // watch adds what tells of resources.
@@ -183,7 +186,11 @@ func (c *controller) watch(g *command.Group) {
 
 // serve runs everything until ctx ends, or something fails.
 func (c *controller) serve(ctx context.Context) error {
-	p := &command.Process{Name: "controller", Flags: c.Flags, Bus: c.bus, Observer: c.newObserver()}
+	observer, err := c.newObserver()
+	if err != nil {
+		return err
+	}
+	p := &command.Process{Name: "controller", Flags: c.Flags, Bus: c.bus, Observer: observer}
 	p.Watches = "what the settings in " + c.settings + " say"
 	p.HAProxy, p.AtEnd = "pods that the settings select", "HAProxies behind Dataplane APIs serve on"
 	c.watch(&p.Group)

@@ -26,7 +26,10 @@ func Example() {
 			return command.ExitCode(log, err)
 		}
 		bus := eventbus.New(nil)
-		observer := observe.New(bus, observe.Subject{Version: "v1"}, log.Logger) // and a Loop
+		observer, err := observe.New(bus, observe.Subject{Version: "v1"}, log.Logger) // and a Loop
+		if err != nil {
+			return command.ExitCode(log, err)
+		}
 		p := &command.Process{Name: "mine", Flags: flags, Bus: bus, Observer: observer,
 			Watches: "manifests in demo", HAProxy: "on this host", AtEnd: "HAProxy is stopped"}
 		p.Go("loop", func(context.Context) error { return fmt.Errorf("haproxy is not installed") })

@@ -44,7 +44,9 @@ func newProcess(t *testing.T, out io.Writer, args ...string) *command.Process {
 	require.NoError(t, flags.Parse(args))
 	require.NoError(t, flags.Err())
 	bus := eventbus.New(nil)
-	return &command.Process{Name: "controller", Flags: flags, Bus: bus, Observer: observe.New(bus, observe.Subject{Version: "v1.2.3"}, log.Logger),
+	observer, err := observe.New(bus, observe.Subject{Version: "v1.2.3"}, log.Logger)
+	require.NoError(t, err)
+	return &command.Process{Name: "controller", Flags: flags, Bus: bus, Observer: observer,
 		Watches: "manifests in demo", HAProxy: "on this host", AtEnd: "HAProxy serves on"}
 }
 

@@ -120,7 +120,7 @@ func observeWorld(t *testing.T, f func(o *observed)) {
 				return r, err
 			})})
 		require.NoError(t, err)
-		o.o = observe.New(w.bus, observe.Subject{
+		o.o = newObserver(t, w.bus, observe.Subject{
 			Loop: w, Settings: func() settings.State { return seen(w, func(w *world) settings.State { return w.settings }) },
 			HTTP: func() []fetch.Resource {
 				return []fetch.Resource{seen(w, func(w *world) fetch.Resource { return w.url })}

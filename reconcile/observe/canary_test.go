@@ -55,7 +55,7 @@ func TestSecretsDoNotShow(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	observe.Trace(bus, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))
 	observed := &lateLoop{}
-	o := observe.New(bus, observe.Subject{Loop: observed}, logTo(&log2))
+	o := newObserver(t, bus, observe.Subject{Loop: observed}, logTo(&log2))
 	var err error
 	if target.has, err = dataplane.NewConfig("global\n  maxconn 10\n"); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // a sentence: each reconciliation that changed something, each deployment, each
 // failure, each resource that is refused. What fails again and again has a line at
 // the 1st, 2nd, 4th, 8th … time, and where its cause is another. If log is nil, it is
-// slog.Default().
+// slog.Default(). On a nil bus nothing is logged.
 //
 // The message is the sentence. The attributes are for searching:
 // "reconciliation", "instance", "took", the fields of the report such as "hash"

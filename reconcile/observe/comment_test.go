@@ -174,7 +174,7 @@ level=WARN msg="the new content of http://h/ is not used, the one from before st
 // history is what the variable events shows.
 func history(t *testing.T, bus *eventbus.Bus, events ...any) (entries []map[string]any) {
 	t.Helper()
-	o := observe.New(bus, observe.Subject{}, slog.New(slog.DiscardHandler))
+	o := newObserver(t, bus, observe.Subject{}, slog.New(slog.DiscardHandler))
 	publish(bus, events...)
 	deliver(t, bus)
 	require.NoError(t, json.Unmarshal([]byte(pageOf(t, o.Server(), "/debug/vars/events")), &entries))

@@ -4,7 +4,7 @@
 //
 //	bus := eventbus.New(nil)
 //	loop, err := reconcile.New(reconcile.Options{Bus: bus, ...})
-//	observer := observe.New(bus, observe.Subject{Loop: loop}, slog.Default())
+//	observer, err := observe.New(bus, observe.Subject{Loop: loop}, slog.Default())
 //	observe.Trace(bus, provider) // where there is one
 //	bus.Start()
 //	go observer.Run(ctx) // the log says what a check finds

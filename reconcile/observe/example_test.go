@@ -63,7 +63,7 @@ func ExampleComment() {
 
 func ExampleObserver_Run() {
 	bus := eventbus.New(nil)
-	observer := observe.New(bus, observe.Subject{}, plain())
+	observer, _ := observe.New(bus, observe.Subject{}, plain())
 	told := make(chan struct{})
 	eventbus.Subscribe(bus, func(context.Context, eventbus.Delivery[observe.ComponentFailed]) { close(told) })
 	observer.Health.Check("manifests", observe.Reported, func() error { return errors.New("shop.yaml:3: no such field") })
@@ -169,7 +169,10 @@ func ExampleNew() {
 	if err != nil {
 		fmt.Println(err)
 	}
-	observer := observe.New(bus, observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
+	observer, err := observe.New(bus, observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		fmt.Println(err)
+	}
 	bus.Start()
 	_, _ = loop.Once(context.Background())
 	fmt.Println(observer.Health.Ready())
@@ -179,7 +182,8 @@ func ExampleNew() {
 
 func ExampleObserver_Server() {
 	bus := eventbus.New(nil)
-	server := observe.New(bus, observe.Subject{Version: "v1"}, slog.New(slog.DiscardHandler)).Server()
+	observer, _ := observe.New(bus, observe.Subject{Version: "v1"}, slog.New(slog.DiscardHandler))
+	server := observer.Server()
 	server.Register("shards", func() any { return 3 }) // beside all that are there
 	server.Token = "s3cret"
 	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "http://127.0.0.1/debug/vars/build?field={.version}", nil)
@@ -191,7 +195,7 @@ func ExampleObserver_Server() {
 
 // Prometheus and the kubelet ask by the address of the pod, and have no token.
 func ExampleObserver_MetricsServer() {
-	observer := observe.New(eventbus.New(nil), observe.Subject{}, slog.New(slog.DiscardHandler))
+	observer, _ := observe.New(eventbus.New(nil), observe.Subject{}, slog.New(slog.DiscardHandler))
 	observer.Health.Check("import", observe.ReadyToServe, func() error { return errors.New("no data yet") })
 	server := observer.MetricsServer() // and server.Run(ctx)
 	for _, path := range []string{"/metrics", "/readyz?verbose", "/debug/vars/"} {

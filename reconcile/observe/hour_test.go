@@ -91,7 +91,7 @@ func (p *plant) play(t *testing.T) []string {
 	loop, err := reconcile.New(p.opts)
 	require.NoError(t, err)
 	p.about.Loop = loop
-	o := observe.New(bus, p.about, logTo(&log))
+	o := newObserver(t, bus, p.about, logTo(&log))
 	bus.Start()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 3)

@@ -21,7 +21,7 @@ import (
 // NewMetrics subscribes to bus and returns a registry with the metrics that doc.go
 // lists: those that events count, until the bus is closed, and those that are read
 // of the bus and of the subject at each scrape. Collectors of the program, such as
-// those of the Go runtime, can be added to it.
+// those of the Go runtime, can be added to it. On a nil bus events count nothing.
 //
 // Names of resources are no labels, and the series of an instance go away with it.
 func NewMetrics(bus *eventbus.Bus, s Subject) *prometheus.Registry {

@@ -1,9 +1,12 @@
 package observe
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -99,15 +102,37 @@ type Observer struct {
 // New subscribes everything of this package to bus: metrics, a log of sentences in
 // log (nil: [slog.Default]), a history, and checks that name what has stalled. Only
 // [Trace] is for the program to call, as it takes a provider. Call it before
-// [eventbus.Bus.Start].
-func New(bus *eventbus.Bus, s Subject, log *slog.Logger) *Observer {
+// [eventbus.Bus.Start]. It is an error where bus, or a field of s that is set, is nil.
+func New(bus *eventbus.Bus, s Subject, log *slog.Logger) (*Observer, error) {
+	if bus == nil {
+		return nil, errors.New("observe: New needs the bus of the loop, and it is nil: make one with eventbus.New, for reconcile.Options.Bus too")
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	if s.Health == nil {
 		s.Health = &Health{}
 	}
 	o := &Observer{Metrics: NewMetrics(bus, s), Health: s.Health, history: newHistory(bus), subject: &s, bus: bus, started: time.Now()}
 	Comment(bus, log)
 	addChecks(bus, &s)
-	return o
+	return o, nil
+}
+
+// check refuses what would be called and is nil: a nil pointer in an interface is no nil
+// interface.
+func (s *Subject) check() error {
+	for field, value := range map[string]any{"Loop": s.Loop, "Discovery": s.Discovery} {
+		if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer && v.IsNil() {
+			return fmt.Errorf("observe: Subject.%s is a nil %T: set it, or leave the field out", field, value)
+		}
+	}
+	for i, states := range s.Watched {
+		if states == nil {
+			return fmt.Errorf("observe: Subject.Watched[%d] is nil", i)
+		}
+	}
+	return nil
 }
 
 // Version returns that of the program: [Subject.Version], or the one of its module.

@@ -32,7 +32,7 @@ func scene(t *testing.T, state reconcile.State, events ...any) *observe.Server {
 	t.Helper()
 	bus := eventbus.New(nil)
 	now := time.Now()
-	o := observe.New(bus, observe.Subject{
+	o := newObserver(t, bus, observe.Subject{
 		Loop: &fixedLoop{state: state}, Version: "v1.4.0",
 		Watched: []func() map[schema.GroupVersionResource]k8swatch.State{func() map[schema.GroupVersionResource]k8swatch.State {
 			synced := k8swatch.State{Phase: k8swatch.PhaseSynced, Synced: true, Since: now.Add(-3 * time.Hour)}

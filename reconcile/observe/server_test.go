@@ -261,7 +261,7 @@ func TestReady(t *testing.T) {
 		{reconcile.State{Validated: "x", Leading: true, Instances: []reconcile.InstanceState{{Name: "a"}, {Name: "b", Error: "no route"}, {Name: "c", Hash: "x"}}},
 			"instance a has no configuration yet: deployment under way\ninstance b has no configuration yet: no route"},
 	} {
-		o := observe.New(eventbus.New(nil), observe.Subject{Loop: &fixedLoop{state: c.state}}, nil)
+		o := newObserver(t, eventbus.New(nil), observe.Subject{Loop: &fixedLoop{state: c.state}}, nil)
 		if c.want == "" {
 			require.NoError(t, o.Health.Ready())
 		} else {

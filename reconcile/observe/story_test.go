@@ -41,7 +41,7 @@ func told(t *testing.T, add func(h *observe.Health, f func() error), during func
 	var log bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		bus, c := eventbus.New(nil), &checked{}
-		o := observe.New(bus, observe.Subject{}, logTo(&log))
+		o := newObserver(t, bus, observe.Subject{}, logTo(&log))
 		add(o.Health, c.check)
 		bus.Start()
 		ctx, cancel := context.WithCancel(t.Context())

@@ -39,7 +39,7 @@ const (
 //
 // The spans are made from the events on the bus, with the times of then: the
 // loop itself does not wait for any of it. If the provider is nil, so is the
-// subscription, and it costs nothing. No secret goes into a span; texts in it are
+// subscription, and it costs nothing. On a nil bus there are no spans. No secret goes into a span; texts in it are
 // at most 1024 bytes long.
 func Trace(bus *eventbus.Bus, provider trace.TracerProvider) *eventbus.Subscription {
 	if provider == nil {

@@ -102,7 +102,7 @@ func FuzzField(f *testing.F) {
 func renderedAs(t testing.TB, text string, files ...dataplane.File) (shown, auxfiles string) {
 	cfg, err := dataplane.NewConfig(text, files...)
 	require.NoError(t, err)
-	o := observe.New(eventbus.New(nil), observe.Subject{Loop: &fixedLoop{config: cfg}}, nil)
+	o := newObserver(t, eventbus.New(nil), observe.Subject{Loop: &fixedLoop{config: cfg}}, nil)
 	server := o.Server()
 	server.Token = "t"
 	for name, to := range map[string]*string{"rendered": &shown, "auxfiles": &auxfiles} {
@@ -276,7 +276,7 @@ func TestStalls(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				bus := eventbus.New(nil)
-				o := observe.New(bus, observe.Subject{}, slog.New(slog.DiscardHandler))
+				o := newObserver(t, bus, observe.Subject{}, slog.New(slog.DiscardHandler))
 				bus.Start()
 				publish(bus, c.events...)
 				synctest.Wait()
@@ -295,7 +295,7 @@ func TestStalls(t *testing.T) {
 func TestHealthOfASubject(t *testing.T) {
 	subject := fullSubject()
 	subject.Health = nil
-	o := observe.New(eventbus.New(nil), subject, nil)
+	o := newObserver(t, eventbus.New(nil), subject, nil)
 	require.NoError(t, o.Health.Live())
 	require.EqualError(t, o.Health.Ready(), "configuration: instance far has no configuration yet: no route\n"+
 		"sync: routes: NotInstalled; it is tried again\nsecrets: Forbidden: not allowed; it is tried again")
@@ -310,7 +310,7 @@ func TestHealthOfASubject(t *testing.T) {
 func TestLostLeadershipIsNoStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus, loop := eventbus.New(nil), &fixedLoop{state: reconcile.State{Leading: true}}
-		o := observe.New(bus, observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
+		o := newObserver(t, bus, observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
 		bus.Start()
 		publish(bus, reconcile.DeploymentStarted{ID: 7, Instance: "a"})
 		synctest.Wait()
@@ -338,7 +338,7 @@ func TestDueForTooLong(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				state := reconcile.State{Leading: true, StallTime: c.stall, Instances: []reconcile.InstanceState{{Name: "a", Due: c.due}, {Name: "b"}}}
 				loop := &fixedLoop{state: state}
-				o := observe.New(eventbus.New(nil), observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
+				o := newObserver(t, eventbus.New(nil), observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
 				require.NoError(t, o.Health.Live())
 				time.Sleep(c.stall)
 				require.NoError(t, o.Health.Live())
@@ -374,7 +374,7 @@ func TestDriftThatIsNotChecked(t *testing.T) {
 		bus, one := eventbus.New(nil), &stuck{plant: &plant{}, hangs: make(chan struct{})}
 		loop, err := reconcile.New(reconcile.Options{Bus: bus, Renderer: one.render(), Targets: []reconcile.Target{one}, StallTime: 2 * time.Minute})
 		require.NoError(t, err)
-		o := observe.New(bus, observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
+		o := newObserver(t, bus, observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
 		bus.Start()
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup

@@ -53,7 +53,7 @@ func TestWatchesAreTold(t *testing.T) {
 	}
 	var log syncBuffer
 	bus := eventbus.New(nil)
-	o := observe.New(bus, observe.Subject{Watched: []func() map[schema.GroupVersionResource]k8swatch.State{group.States}}, slog.New(slog.NewTextHandler(&log, nil)))
+	o := newObserver(t, bus, observe.Subject{Watched: []func() map[schema.GroupVersionResource]k8swatch.State{group.States}}, slog.New(slog.NewTextHandler(&log, nil)))
 	bus.Start()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
