@@ -9,6 +9,9 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/host"
 )
 
+// DefaultMaxOldWorkers is what zero means as [LocalOptions.MaxOldWorkers].
+const DefaultMaxOldWorkers = host.DefaultMaxOldWorkers
+
 // LocalOptions say where a [Local] keeps its state and which HAProxy it runs.
 type LocalOptions struct {
 	// Dir is the folder for haproxy.cfg, maps/, ssl/, general/ and run/ (the
@@ -52,7 +55,7 @@ type LocalOptions struct {
 
 	// MaxOldWorkers bounds the processes of before that have connections yet. When
 	// there are as many, a reload waits until one of them ends: [ErrOldWorkers]. Zero
-	// means 8. Slow clients keep an old worker for up to "hard-stop-after" of the
+	// means [DefaultMaxOldWorkers]. Slow clients keep an old worker for up to "hard-stop-after" of the
 	// configuration; without that, a reload may wait for ever.
 	MaxOldWorkers int
 

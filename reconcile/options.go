@@ -56,7 +56,7 @@ type Options struct {
 // [Options.Intervals].
 type Interval struct {
 	Name     string        // in settings, such as "debounceInterval"; empty: fixed while a loop runs
-	Doc      string        // for users of settings
+	Doc      string        // for users of settings; it does not say Default
 	Default  time.Duration // what zero means
 	Min, Max time.Duration // bounds of settings, beyond which a value is mistyped; zero: none
 	Value    *time.Duration
@@ -66,15 +66,15 @@ type Interval struct {
 func (o *Options) Intervals() []Interval {
 	const short, long = 10 * time.Millisecond, 24 * time.Hour
 	return []Interval{
-		{"debounceInterval", "Between two renders, at most. Empty: 500ms. The first change after a quiet time acts at once.",
+		{"debounceInterval", "Between two renders, at most. The first change after a quiet time acts at once.",
 			500 * time.Millisecond, 0, long, &o.Debounce},
-		{"minDeploymentInterval", "Between two reloads of one HAProxy. Empty: 2s.", 2 * time.Second, 0, long, &o.MinInterval},
-		{"driftPreventionInterval", "Idle time after which a HAProxy is checked. Empty: 1m.", time.Minute, 0, 0, &o.DriftInterval}, // a long one turns it off
-		{"deploymentTimeout", "Of one deployment to one HAProxy. Empty: 30s.", 30 * time.Second, short, long, &o.DeployTimeout},
-		{"renderTimeout", "Of one render. Empty: 30s.", 30 * time.Second, short, long, &o.RenderTimeout},
-		{"retryInterval", "First wait after a failure, doubling. Empty: 1s.", time.Second, 0, long, &o.RetryBase},
-		{"retryMaxInterval", "Longest wait between two tries. Empty: 1m.", time.Minute, 0, long, &o.RetryMax},
-		{"stallTime", "After how long what should happen, or end, and does not fails a health check. Empty: 5m.", 5 * time.Minute, 10 * time.Second, long, &o.StallTime},
+		{"minDeploymentInterval", "Between two reloads of one HAProxy.", 2 * time.Second, 0, long, &o.MinInterval},
+		{"driftPreventionInterval", "Idle time after which a HAProxy is checked.", time.Minute, 0, 0, &o.DriftInterval}, // a long one turns it off
+		{"deploymentTimeout", "Of one deployment to one HAProxy.", 30 * time.Second, short, long, &o.DeployTimeout},
+		{"renderTimeout", "Of one render.", 30 * time.Second, short, long, &o.RenderTimeout},
+		{"retryInterval", "First wait after a failure, doubling.", time.Second, 0, long, &o.RetryBase},
+		{"retryMaxInterval", "Longest wait between two tries.", time.Minute, 0, long, &o.RetryMax},
+		{"stallTime", "After how long what should happen, or end, and does not fails a health check.", 5 * time.Minute, 10 * time.Second, long, &o.StallTime},
 		{"", "", time.Minute, 0, 0, &o.TrialBase},
 		{"", "", time.Hour, 0, 0, &o.TrialMax},
 	}

@@ -40,17 +40,26 @@ func (c *controller) newObserver() (*observe.Observer, error) {
 	return observer, nil
 }
 
-// public is what the flags say, for people to see. URLs of Dataplane APIs may
-// hold a user and a password: they show on the page of endpoints by name.
+// public is what is in force, for people to see: what the flags say and, without one,
+// what that means. URLs of Dataplane APIs may hold a user and a password: they show on
+// the page of endpoints by name.
 func (c *config) public() any {
+	maxConn, warning := any(c.maxConn), usualWarning()
+	if c.maxConn == 0 {
+		maxConn = "what HAProxy finds fit"
+	}
+	if c.expiryWarning > 0 {
+		warning = c.expiryWarning.String()
+	}
 	return map[string]any{
 		"kubeconfig": c.kubeconfig, "namespace": c.namespace, "manifests": c.manifests, "demo": c.demo,
 		"local": c.local, "endpoints": len(c.endpoints), "pods": c.pods, "podNamespace": c.podNamespace, "podScheme": c.podScheme, "podPort": c.podPort, "credentials": c.secret,
 		"endpointBase": c.endpointBase, "endpointSocket": c.endpointSocket,
-		"leaderElect": c.leaderElect, "lease": c.lease,
+		"endpointCA": c.endpointCA, "endpointServerName": c.endpointName, "sharedHosts": c.sharedHosts, "limits": c.limits.InForce(),
+		"logLevel": c.Log().Level(), "logFormat": c.Log().Format(), "leaderElect": c.leaderElect, "lease": c.lease,
 		"templates": c.templates, "noQuarantine": c.noQuarantine,
 		"httpAddr": c.httpAddr, "httpsAddr": c.httpsAddr, "metricsAddr": c.MetricsAddr, "debugAddr": c.DebugAddr, "allowEndpoints": c.allowEndpoints, "trustProxies": c.trustProxies,
-		"maxconn": c.maxConn, "slots": c.spareSlots, "hardStopAfter": c.hardStopAfter.String(), "maxOldWorkers": c.maxOldWorkers,
-		"expiryWarning": c.expiryWarning.String(), "debounce": c.debounce.String(), "minInterval": c.minInterval.String(), "driftInterval": c.drift.String(), "stallTime": c.stallTime.String(),
+		"maxconn": maxConn, "slots": c.spareSlots, "hardStopAfter": c.hardStopAfter.String(), "maxOldWorkers": c.maxOldWorkers,
+		"expiryWarning": warning, "debounce": c.debounce.String(), "minInterval": c.minInterval.String(), "driftInterval": c.drift.String(), "stallTime": c.stallTime.String(),
 	}
 }

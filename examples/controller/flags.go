@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
+	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/observe"
@@ -58,7 +61,7 @@ type config struct {
 // parseFlags refuses what does not fit together, before anything is started.
 func parseFlags(args []string, log *command.Log) (*config, error) {
 	c := &config{Flags: command.NewFlags("controller", log)}
-	fs := c.Flags
+	fs, usual := c.Flags, reconcile.Options{}.WithDefaults()
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty: the cluster that this runs in or, outside of one, $KUBECONFIG and ~/.kube/config")
 	fs.StringVar(&c.namespace, "namespace", "", "watch this namespace only")
 	fs.StringVar(&c.manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
@@ -78,7 +81,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	fs.StringVar(&c.endpointCA, "endpoint-ca", "", "PEM `file` of the CAs that sign for Dataplane APIs with https; empty: those of the system")
 	fs.StringVar(&c.endpointName, "endpoint-server-name", "", "name that must stand in the certificates of those Dataplane APIs; empty: the host in the URL, or the address of the pod, which few certificates have")
 	fs.StringVar(&c.secret, "credentials", "", "Secret `[namespace/]name` with dataplane_username and so on, without a namespace in that of this process; empty: $HAPTIC_DATAPLANE_USERNAME and so on where they are set, or else the Secret $SECRET_NAME, or else haptic-credentials; with -manifests the environment only")
-	fs.StringVar(&c.endpointBase, "endpoint-base", "", "folder of haproxy.cfg where the Dataplane APIs run; empty: /etc/haproxy")
+	fs.StringVar(&c.endpointBase, "endpoint-base", path.Dir(dataplane.Layout{}.ConfigPath()), "folder of haproxy.cfg where the Dataplane APIs run")
 	fs.StringVar(&c.endpointSocket, "endpoint-socket", "/var/run/haproxy/admin.sock", "runtime socket that HAProxy opens there")
 	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only while holding a Lease")
 	fs.StringVar(&c.lease, "lease", "default/haptic", "`namespace/name` of that Lease, and the name of this fleet of HAProxies where requests pass several")
@@ -97,12 +100,12 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	})
 	fs.Func("limit", "what one namespace can have at most, as `name=number`; may be repeated. The names with their defaults:\n"+ingress.LimitsUsage(), c.limits.Set)
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
-	fs.IntVar(&c.maxOldWorkers, "max-old-workers", 0, "how many processes of before may still have connections: with more, the next reload of the HAProxy on this host waits for one to end, for up to -hard-stop-after; 0: 8")
-	fs.DurationVar(&c.expiryWarning, "expiry-warning", 0, "how long before its end a certificate is warned of (default 168h, or a sixth of its life where that is shorter)")
-	fs.DurationVar(&c.debounce, "debounce", 0, "time between two renders; the first change after a pause acts at once (default 500ms)")
-	fs.DurationVar(&c.minInterval, "min-interval", 0, "time between two reloads of one HAProxy (default 2s)")
-	fs.DurationVar(&c.drift, "drift-interval", 0, "idle time after which a HAProxy is checked (default 1m)")
-	fs.DurationVar(&c.stallTime, "stall-time", 0, "after how long what should happen, or end, and does not fails /healthz; far above all time-outs (default 5m)")
+	fs.IntVar(&c.maxOldWorkers, "max-old-workers", dataplane.DefaultMaxOldWorkers, "how many processes of before may still have connections: with more, the next reload of the HAProxy on this host waits for one to end, for up to -hard-stop-after")
+	fs.DurationVar(&c.expiryWarning, "expiry-warning", 0, "how long before its end a certificate is warned of (default "+usualWarning()+")")
+	fs.DurationVar(&c.debounce, "debounce", usual.Debounce, "time between two renders; the first change after a pause acts at once")
+	fs.DurationVar(&c.minInterval, "min-interval", usual.MinInterval, "time between two reloads of one HAProxy")
+	fs.DurationVar(&c.drift, "drift-interval", usual.DriftInterval, "idle time after which a HAProxy is checked")
+	fs.DurationVar(&c.stallTime, "stall-time", usual.StallTime, "after how long what should happen, or end, and does not fails /healthz; far above all time-outs")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -120,6 +123,11 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 		return nil, err
 	}
 	return c, c.check(fs.Args())
+}
+
+// usualWarning is what no -expiry-warning means.
+func usualWarning() string {
+	return fmt.Sprintf("%s, or 1/%d of its life where that is shorter", ingress.UsualWarning, ingress.ShareOfLife)
 }
 
 func (c *config) check(rest []string) error {

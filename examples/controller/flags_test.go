@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/command"
 )
 
@@ -122,4 +126,39 @@ func TestFlagsThatAreRight(t *testing.T) {
 		_, err := parseFlags(strings.Fields(args), command.NewLog(&output{}))
 		require.NoError(t, err, args)
 	}
+}
+
+// TestConfigShowsWhatIsInForce: the variable config has what zero means, as the packages
+// say it, and what a flag says.
+func TestConfigShowsWhatIsInForce(t *testing.T) {
+	shown := func(args string) map[string]any {
+		c, err := parseFlags(strings.Fields(args), command.NewLog(&output{}))
+		require.NoError(t, err, args)
+		text, err := json.Marshal(c.public())
+		require.NoError(t, err)
+		require.NotContains(t, string(text), `"0s"`)
+		var all map[string]any
+		require.NoError(t, json.Unmarshal(text, &all))
+		return all
+	}
+	usual, all := reconcile.Options{}.WithDefaults(), shown("-endpoint https://b -credentials a/b")
+	for name, want := range map[string]any{
+		"debounce": usual.Debounce.String(), "minInterval": usual.MinInterval.String(), "driftInterval": usual.DriftInterval.String(),
+		"maxOldWorkers": float64(dataplane.DefaultMaxOldWorkers), "endpointBase": "/etc/haproxy", "slots": 4.0, "maxconn": "what HAProxy finds fit",
+		"expiryWarning": "168h0m0s, or 1/6 of its life where that is shorter", "logLevel": "info", "logFormat": "text",
+	} {
+		require.Equal(t, want, all[name], name)
+	}
+	require.Equal(t, 1000.0, all["limits"].(map[string]any)["servers-per-backend"])
+	all = shown("-debounce 10s -expiry-warning 48h -limit servers-per-backend=5 -log-format json")
+	require.Equal(t, "10s", all["debounce"])
+	require.Equal(t, "48h0m0s", all["expiryWarning"])
+	require.Equal(t, "json", all["logFormat"])
+	require.Equal(t, 5.0, all["limits"].(map[string]any)["servers-per-backend"])
+	require.Greater(t, all["maxconn"], 0.0)
+
+	var help output
+	_, err := parseFlags([]string{"-h"}, command.NewLog(&help))
+	require.ErrorIs(t, err, flag.ErrHelp)
+	require.Contains(t, help.String(), "(default "+usual.Debounce.String()+")")
 }

@@ -59,7 +59,7 @@ func TestTemplatesBrokenAtARestart(t *testing.T) {
 	}{
 		"does not compile": {func() { write(file, string(good)+"{{ nosuch }}\n") }, fmt.Sprintf("haproxy.cfg:%d:4: undefined: nosuch", strings.Count(string(good), "\n")+1)},
 		"fails its case":   {func() { write(filepath.Join(templates, "cases", "a.yaml"), failing) }, "no match"},
-		"is gone":          {func() { require.NoError(t, os.Remove(file)) }, "haproxy.cfg"},
+		"is gone":          {func() { require.NoError(t, os.Remove(file)) }, "template haproxy.cfg: missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d.stop()

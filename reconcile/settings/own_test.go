@@ -37,6 +37,7 @@ func TestOwnNamespace(t *testing.T) {
 
 // TestCacheTTL: what is fetched on demand is kept for as long as the settings say.
 func TestCacheTTL(t *testing.T) {
+	require.Contains(t, string(Schema()), "Empty: "+k8swatch.DefaultTTL.String()+".")
 	for said, ttl := range map[string]time.Duration{"": k8swatch.DefaultTTL, ", cacheTTL: 10s": 10 * time.Second} {
 		runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
 			text := strings.Replace(liveSettings, "resources: configmaps", "resources: configmaps, store: on-demand"+said, 1)

@@ -70,7 +70,7 @@ func intervalsSchema() object {
 	properties := object{}
 	for _, row := range new(reconcile.Options).Intervals() {
 		if row.Name != "" {
-			properties[row.Name] = object{"description": row.Doc, "type": "string", "pattern": durationPattern}
+			properties[row.Name] = object{"description": row.Doc + " Empty: " + row.Default.String() + ".", "type": "string", "pattern": durationPattern}
 		}
 	}
 	return object{"type": "object", "properties": properties, "additionalProperties": false}

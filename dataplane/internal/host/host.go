@@ -68,6 +68,9 @@ type Host struct {
 // binds, within the 108 bytes of sockaddr_un.
 const maxSocketPath = 90
 
+// DefaultMaxOldWorkers is what zero means in [Options].
+const DefaultMaxOldWorkers = 8
+
 // New prepares a Host. It does not touch the disk.
 func New(opts Options) (*Host, error) {
 	dir, err := filepath.Abs(opts.Dir)
@@ -75,13 +78,13 @@ func New(opts Options) (*Host, error) {
 	opts.MasterSocket = cmp.Or(opts.MasterSocket, filepath.Join(dir, "run", "master.sock"))
 	opts.RuntimeSocket = cmp.Or(opts.RuntimeSocket, filepath.Join(dir, "run", "haproxy.sock"))
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
-	opts.MaxOldWorkers = cmp.Or(opts.MaxOldWorkers, 8)
+	opts.MaxOldWorkers = cmp.Or(opts.MaxOldWorkers, DefaultMaxOldWorkers)
 	opts.StartTimeout = cmp.Or(opts.StartTimeout, 30*time.Second)
 	switch longest := max(len(opts.MasterSocket), len(opts.RuntimeSocket)); {
 	case opts.Dir == "":
 		err = errors.New("LocalOptions.Dir is empty, no folder for the state: want a path")
 	case opts.MaxOldWorkers < 0:
-		err = fmt.Errorf("LocalOptions.MaxOldWorkers is negative: %d: want 0, for 8, or more", opts.MaxOldWorkers)
+		err = fmt.Errorf("LocalOptions.MaxOldWorkers is negative: %d: want 0, for %d, or more", opts.MaxOldWorkers, DefaultMaxOldWorkers)
 	case opts.StartTimeout < 0:
 		err = fmt.Errorf("LocalOptions.StartTimeout is negative: %s: want 0, for 30s, or more", opts.StartTimeout)
 	case longest > maxSocketPath:

@@ -108,6 +108,15 @@ func (l Limits) orUsual() Limits {
 	return l
 }
 
+// InForce lists all limits by name, the defaults in place of zeros.
+func (l Limits) InForce() map[string]int {
+	all, with := map[string]int{}, l.orUsual()
+	for _, row := range with.table() {
+		all[row.name] = *row.value
+	}
+	return all
+}
+
 // space is what a namespace has taken of its limits, in one build.
 type space struct {
 	paths, bytes, backends, servers, read, secrets int

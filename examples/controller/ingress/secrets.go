@@ -105,16 +105,16 @@ func (s *Slots) gone(file string) {
 	delete(s.deployed, file)
 }
 
-// usualWarning and shareOfLife bound how long before its end a certificate is warned of:
+// UsualWarning and ShareOfLife bound how long before its end a certificate is warned of:
 // 7 days, or for one that lives shorter than 42 days a sixth of its life. Tools renew when
 // a third is left, so that a warning says that they did not.
-const usualWarning, shareOfLife = 7 * 24 * time.Hour, 6
+const UsualWarning, ShareOfLife = 7 * 24 * time.Hour, 6
 
 // warnsAt is when a certificate is warned of.
 func (b *builder) warnsAt(p *pemFile) time.Time {
 	before := b.cluster.ExpiryWarning
 	if before == 0 {
-		before = min(usualWarning, p.notAfter.Sub(p.notBefore)/shareOfLife)
+		before = min(UsualWarning, p.notAfter.Sub(p.notBefore)/ShareOfLife)
 	}
 	return p.notAfter.Add(-before)
 }
