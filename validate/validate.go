@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -170,6 +171,10 @@ type Validator struct {
 	// NoInherit makes the Validator run haproxy for every new configuration.
 	NoInherit bool
 
+	// Logger is told by Validate of each run of haproxy that accepts, and what it warns
+	// of. Nil: nobody is.
+	Logger *slog.Logger
+
 	parsed struct {
 		sync.Mutex
 		sections map[string]*parsed // of the last configuration, by their text
@@ -202,6 +207,12 @@ func (v *Validator) Check(ctx context.Context, cfg *dataplane.Config) (*Report, 
 // configuration may be deployed. It makes a Validator the validator of a loop of
 // package reconcile.
 func (v *Validator) Validate(ctx context.Context, cfg *dataplane.Config) error {
-	_, err := v.Check(ctx, cfg)
+	report, err := v.Check(ctx, cfg)
+	if err == nil && v.Logger != nil && !report.Remembered && !report.Inherited {
+		v.Logger.Info("haproxy accepts the configuration", "version", report.HAProxyVersion, "took", report.Duration)
+		for _, warning := range report.Warnings {
+			v.Logger.Warn("haproxy warns", "finding", warning)
+		}
+	}
 	return err
 }

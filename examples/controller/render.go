@@ -113,20 +113,10 @@ func (c *controller) newLoop() error {
 	} else if err != nil {
 		return err
 	}
-	validator := &validate.Validator{Layout: c.layout, User: dataplane.DefaultUser()}
 	opts := reconcile.Options{
-		Renderer: c.templates,
-		Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
-			report, err := validator.Check(ctx, cfg)
-			if err == nil && !report.Remembered && !report.Inherited {
-				c.log.Info("haproxy accepts the configuration", "version", report.HAProxyVersion, "took", report.Duration)
-				for _, warning := range report.Warnings {
-					c.log.Warn("haproxy warns", "finding", warning)
-				}
-			}
-			return err
-		}),
-		Bus: c.bus, NoQuarantine: c.cfg.noQuarantine, Debounce: c.cfg.debounce, MinInterval: c.cfg.minInterval, DriftInterval: c.cfg.drift, StallTime: c.cfg.stallTime,
+		Renderer:  c.templates,
+		Validator: &validate.Validator{Layout: c.layout, User: dataplane.DefaultUser(), Logger: c.log},
+		Bus:       c.bus, NoQuarantine: c.cfg.noQuarantine, Debounce: c.cfg.debounce, MinInterval: c.cfg.minInterval, DriftInterval: c.cfg.drift, StallTime: c.cfg.stallTime,
 	}
 	if c.election != nil {
 		c.handover = &handover{Templates: c.templates, election: c.election}

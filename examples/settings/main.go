@@ -118,8 +118,8 @@ func (c *controller) program() settings.ProgramOptions {
 	return opts
 }
 
-func validator(layout dataplane.Layout) reconcile.Validator {
-	return &validate.Validator{Layout: layout, User: dataplane.DefaultUser()}
+func (c *controller) validator(layout dataplane.Layout) reconcile.Validator {
+	return &validate.Validator{Layout: layout, User: dataplane.DefaultUser(), Logger: c.log.Logger}
 }
 
 func (c *controller) newLive() (err error) {
@@ -130,7 +130,7 @@ func (c *controller) newLive() (err error) {
 		}
 	}
 	c.live, err = settings.NewLive(settings.LiveOptions{
-		Source: c.source, Bus: c.bus, Logger: c.log.Logger, Program: c.program(), Secret: c.secret, Validator: validator,
+		Source: c.source, Bus: c.bus, Logger: c.log.Logger, Program: c.program(), Secret: c.secret, Validator: c.validator,
 		OnApply: func(p *settings.Program) {
 			logging := p.Settings().Logging
 			c.log.Follow(logging.Level, logging.Format)
@@ -274,7 +274,8 @@ func (c *controller) runCases(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runner := &cases.Runner{Renderer: program.CaseRenderer, Validator: validator(program.Settings().Layout())}
+	validator := &validate.Validator{Layout: program.Settings().Layout(), User: dataplane.DefaultUser()}
+	runner := &cases.Runner{Renderer: program.CaseRenderer, Validator: validator}
 	results := runner.Run(ctx, program.Settings().Cases)
 	fmt.Fprint(c.out, results)
 	if len(results) == 0 || !results.Passed() {

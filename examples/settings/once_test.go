@@ -24,7 +24,6 @@ haproxyConfig:
         maxconn 1000
     frontend web
         mode http
-        timeout client 1s
         bind {{ httpAddress }}
 haproxySections:
   sites.cfg:
@@ -59,9 +58,10 @@ func TestOnce(t *testing.T) {
 	t.Setenv("CONFIGMAP_NAME", "settings")
 	t.Setenv("SECRET_NAME", "haproxy-credentials")
 	t.Setenv("POD_NAMESPACE", "edge")
+	var out strings.Builder
 	once := func(code int, says string, args ...string) {
 		t.Helper()
-		var out strings.Builder
+		out.Reset()
 		got := run(t.Context(), append([]string{"-once", "-manifests", dir}, args...), &out, &out)
 		require.Equal(t, code, got, out.String())
 		require.Contains(t, out.String(), says)
@@ -70,18 +70,19 @@ func TestOnce(t *testing.T) {
 	once(1, "error: credentials: Secret edge/haproxy-credentials: it does not exist", "-dry-run")
 	write("secret.yaml", fmt.Sprintf(secretText, "c4nary"))
 	once(2, "+ backend good", "-dry-run")
+	require.Equal(t, 1, strings.Count(out.String(), "missing timeouts for frontend 'web'"), "what haproxy warns of is told once: %s", out.String())
 	require.NotContains(t, api.Raw(), "good", "a dry run changes nothing")
 	once(0, "edge/haproxy-0:")
 	require.Contains(t, api.Raw(), "backend good")
 	once(0, "edge/haproxy-0:\nNo change", "-dry-run")
 
 	write("bad.yaml", fmt.Sprintf(siteText, "bad", "smtp"))
-	once(1, "error: in quarantine: ConfigMap shop/bad ("+dir+"/bad.yaml:1): ConfigMap edge/settings settings.yaml:16: ", "-dry-run")
+	once(1, "error: in quarantine: ConfigMap shop/bad ("+dir+"/bad.yaml:1): ConfigMap edge/settings settings.yaml:15: ", "-dry-run")
 	write("bad.yaml", "kind: [")
 	once(1, "bad.yaml:1", "-dry-run")
 	require.NoError(t, os.Remove(filepath.Join(dir, "bad.yaml")))
 	write("settings.yaml", settings(strings.Replace(onceSettings, "site.Data", "site.Date", 1)))
-	once(1, "error: ConfigMap edge/settings settings.yaml:16:", "-dry-run")
+	once(1, "error: ConfigMap edge/settings settings.yaml:15:", "-dry-run")
 	write("settings.yaml", settings(strings.Replace(onceSettings, "haproxy}", "none}", 1)))
 	once(1, "error: no HAProxy is found: no pod of namespace edge with the labels app=none", "-dry-run")
 	require.Contains(t, api.Raw(), "backend good")
