@@ -14,7 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
@@ -67,6 +69,40 @@ func TestStartAndEnd(t *testing.T) {
 	require.Regexp(t, `level=INFO msg="controller starts" version=v1\.2\.3 watches="manifests in demo" haproxy="on this host" metrics=127\.0\.0\.1:[1-9]\d* debug=none$`, lines[0])
 	require.Contains(t, lines[1], `level=INFO msg="stopping: HAProxy serves on" cause="it is enough"`)
 	require.Contains(t, lines[2], `level=INFO msg="controller has ended" after=`)
+}
+
+// full is an instance that takes nothing.
+type full struct{}
+
+func (full) Name() string { return "one" }
+
+func (full) DryRun(context.Context, *dataplane.Config) (*dataplane.Plan, error) { return nil, nil }
+
+func (full) Sync(context.Context, *dataplane.Config, ...dataplane.SyncOption) (*dataplane.Result, error) {
+	return nil, errors.New("the disk is full")
+}
+
+// TestEndSaysWhatWaits: what the loop says as the last thing of all is in the log, before
+// the line of the end.
+func TestEndSaysWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out output
+		p := newProcess(t, &out, "-metrics-addr", "", "-debug-addr", "")
+		loop, err := reconcile.New(reconcile.Options{Bus: p.Bus, Targets: []reconcile.Target{full{}},
+			Renderer: reconcile.RendererFunc(func(context.Context) (*reconcile.Rendered, error) {
+				cfg, err := dataplane.NewConfig("global\n")
+				return &reconcile.Rendered{Config: cfg}, err
+			})})
+		require.NoError(t, err)
+		p.Go("loop", loop.Run)
+		loop.Trigger("start")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		require.NoError(t, p.Run(ctx))
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		require.Regexp(t, `level=WARN msg="ended before revision [0-9a-f]{8} was deployed to one: failed.*, and waits for the next try: the disk is full"`, strings.Join(lines[:len(lines)-1], "\n"))
+		require.Contains(t, lines[len(lines)-1], "controller has ended")
+	})
 }
 
 // TestPartFails: it ends all others, and its error is told at once and returned.
