@@ -87,9 +87,10 @@
 // of such a resource is a deployment to all instances: the wait before it grows to 24
 // times TrialMax. A full disk, a time-out or a failed reload is no resource's fault.
 //
-// This takes a Renderer that knows its [Origins], as render.Templates does, and asks
-// [ToRender] for each object that it reads: the Input function of Templates must. One
-// that asks [Excluded.Has] instead leaves all out that is in quarantine.
+// This takes a Renderer that knows its [Origins], as render.Templates does, and that reads
+// objects with k8swatch.Read and the context of the render, or asks [ToRender] about each.
+// One that asks [Excluded.Has] instead leaves all out that is in quarantine. Where it has
+// a resource that it was to leave out, the error says that it did not ask, and names that.
 // [State] names what is in quarantine with its [Fault]: the line of the
 // configuration, that of the template, and the resource. [Options.NoQuarantine]
 // turns it off. A search for what is at fault renders and validates anew for each
@@ -143,6 +144,23 @@
 // reconcile.HAProxyStarted, reconcile.HAProxyEnded, reconcile.HAProxyStartFailed,
 // reconcile.HAProxySilent, reconcile.HAProxyAnswers, settings.Applied, settings.Restored,
 // fetch.Withdrawn, observe.ComponentFailed and observe.ComponentRecovered.
+//
+// # Who is to blame
+//
+// The object from which a value was read answers for the line that shows it, and not those
+// that use it: a bad address blames the EndpointSlice, once for all its Routes. Templates
+// know it by the variable: {{ slice.endpoints }}, also through other variables, loops, macros
+// and functions. Go knows it by a field: a value that templates see belongs to the
+// objects in its exported fields, or to those that its method Owners returns.
+// Of several on one line, one that changed since the last valid configuration answers
+// first, then the last one shown, then the loops around it. Where the line is as wrong
+// without that, the next one answers.
+//
+// Nothing is known of a value that Go computed and kept without its object, nor of what a
+// template only compares: {% if pool.spec.odd %} blames the loops around it. Say it there
+// with {% owner(pool) %}. A resource that fails for want of another one that is left out is
+// named beside that, and tried with it when that changes. Any other one
+// that was blamed for a mistake elsewhere waits for its trial, a minute at first.
 //
 // # What stands below
 //

@@ -255,7 +255,8 @@ func (r Resource) identity() identity {
 func bareSpace(namespace string) identity { return identity{namespace: namespace} }
 
 // Excluding returns what the render of this context leaves out. A [Renderer]
-// that asks it lets the loop quarantine a bad resource, so that it harms no other:
+// that asks it lets the loop quarantine a bad resource, so that it harms no other.
+// k8swatch.Read asks it for all that it reads; objects from elsewhere take a line each:
 //
 //	excluded := reconcile.Excluding(ctx)
 //	for _, ing := range ingresses {

@@ -23,8 +23,8 @@ type Options struct {
 
 	// NoQuarantine keeps the last good configuration whatever is wrong. Zero:
 	// where a resource is at fault, it alone is left out, also where only an
-	// instance refuses it. That takes a Renderer that asks [Excluding] and knows
-	// its [Origins].
+	// instance refuses it. That takes a Renderer that reads with k8swatch.Read, or asks
+	// [Excluding], and knows its [Origins].
 	NoQuarantine bool
 
 	// QuarantineTries bounds the rounds of a search in one reconciliation. For one

@@ -154,11 +154,12 @@ func fold(refused []Refusal) (kept []Refusal) {
 	return kept
 }
 
-// countRefused counts refusals, with those that are only counted.
-func countRefused(refused []Refusal) int {
-	n := len(refused)
+// countRefused counts refusals, with those that are only counted. A warning leaves nothing out.
+func countRefused(refused []Refusal) (n int) {
 	for _, r := range refused {
-		n += r.More
+		if !r.Warning {
+			n += 1 + r.More
+		}
 	}
 	return n
 }

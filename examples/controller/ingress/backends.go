@@ -23,11 +23,14 @@ type portRef struct {
 // madeBackend is what a port of a Service became.
 type madeBackend struct {
 	name    string   // "" where there is no backend
-	problem *problem // said of each path that leads here
+	problem *problem // said of the first path of each Ingress that leads here
 }
 
 // problem is what is wrong with a part of an Ingress.
-type problem struct{ end, reason, detail string }
+type problem struct {
+	end, reason, detail string
+	served              bool // no rule leaves it out: it is there, and waits for something
+}
 
 // backend returns the name of the backend for a port of a Service. A Service
 // without endpoints is a backend without servers, which answers 503, and so is
@@ -48,7 +51,7 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 		b.made[key] = made
 	}
 	if p := made.problem; p != nil {
-		b.say(field.sub(p.end), reconcile.Refusal{Reason: p.reason, Detail: p.detail})
+		b.sayOnce(field.sub(p.end), reconcile.Refusal{Reason: p.reason, Detail: p.detail, Warning: p.served})
 	}
 	return made.name, made.name != ""
 }
@@ -73,18 +76,18 @@ func (b *builder) makeBackend(ref portRef) (made madeBackend) {
 	var used *corev1.ServicePort
 	switch {
 	case !ok:
-		made.problem = &problem{reason: fmt.Sprintf("Service %s/%s is in quarantine, requests get 503", ns, ref.service)}
+		made.problem = &problem{reason: fmt.Sprintf("answers 503: Service %s/%s is in quarantine; it is served as soon as that is released", ns, ref.service), served: true}
 	case svc == nil:
-		made.problem = &problem{".service.name", fmt.Sprintf("Service %s/%s does not exist, requests get 503", ns, ref.service), b.meantService(ns, ref.service)}
+		made.problem = &problem{".service.name", fmt.Sprintf("answers 503: Service %s/%s does not exist; it is served as soon as that is there", ns, ref.service), b.meantService(ns, ref.service), true}
 	case svc.Spec.Type == corev1.ServiceTypeExternalName:
 		b.tell("Service", svc, reconcile.Refusal{Field: "spec.type",
-			Reason: "ExternalName is not served, requests get 503: use a Service without selector, and an EndpointSlice with addresses"})
+			Reason: "answers 503: ExternalName is not served; use a Service without selector, and an EndpointSlice with addresses"})
 	default:
 		reason := ""
 		if used, reason = b.findPort(svc, wanted, port); used != nil {
 			port = strconv.Itoa(int(used.Port))
 		} else {
-			made.problem = &problem{end: end, reason: reason}
+			made.problem = &problem{end, reason, "", len(svc.Spec.Ports) <= b.limits.PortsPerService}
 		}
 	}
 	// No part can hold "_": the name of a Kubernetes object never does.
@@ -140,13 +143,13 @@ func (b *builder) findPort(svc *corev1.Service, wanted networkingv1.ServiceBacke
 	case i >= 0:
 		return &ports[i], ""
 	case len(svc.Spec.Ports) > limit:
-		return nil, fmt.Sprintf("Service %s/%s has %s ports, more than the %s that can be used (ports-per-service): port %s is not among the first %[4]s, requests get 503",
+		return nil, fmt.Sprintf("answers 503: Service %s/%s has %s ports, more than the %s that can be used (ports-per-service), and port %s is not among the first %[4]s",
 			svc.Namespace, svc.Name, figure(len(svc.Spec.Ports)), figure(limit), name)
 	}
 	if wanted == (networkingv1.ServiceBackendPort{}) {
-		return nil, fmt.Sprintf("no port is named, requests get 503: Service %s/%s has %s", svc.Namespace, svc.Name, listPorts(ports))
+		return nil, fmt.Sprintf("answers 503: no port is named; Service %s/%s has %s", svc.Namespace, svc.Name, listPorts(ports))
 	}
-	return nil, fmt.Sprintf("Service %s/%s has no port %s; it has %s: requests get 503", svc.Namespace, svc.Name, name, listPorts(ports))
+	return nil, fmt.Sprintf("answers 503: Service %s/%s has no port %s; it has %s", svc.Namespace, svc.Name, name, listPorts(ports))
 }
 
 // listPorts names the first ports of a Service.

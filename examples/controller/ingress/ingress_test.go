@@ -276,7 +276,7 @@ func TestWhatDoesNotExistAnswers503(t *testing.T) {
 		{Name: "ns_a_80", Servers: []Server{{Name: "s1", Address: "192.0.2.1:8080"}}}, {Name: "ns_a_grpc"}, {Name: "ns_nope_80"},
 	}, owned(r.Backends))
 	require.Len(t, r.Refused, 2)
-	require.Equal(t, "Ingress ns/web: spec.rules[0].http.paths[1].backend.service.name: Service ns/nope does not exist, requests get 503", r.Refused[0].String())
+	require.Equal(t, "Ingress ns/web: spec.rules[0].http.paths[1].backend.service.name: answers 503: Service ns/nope does not exist; it is served as soon as that is there", r.Refused[0].String())
 	require.Contains(t, r.Refused[1].Reason, "Service ns/a has no port grpc")
 }
 

@@ -135,7 +135,7 @@ func TestLimits(t *testing.T) {
 		served int // paths of all
 	}{
 		"ports of a Service": {Limits{PortsPerService: 2}, []*networkingv1.Ingress{ingress("x", rule("evil.test", toPort("/", "s", 2), toPort("/b", "s", 3)))},
-			[]string{"spec.rules[0].http.paths[1].backend.service.port.number: Service evil/s has 3 ports, more than the 2 that can be used (ports-per-service): port 3 is not among the first 2, requests get 503"}, 3},
+			[]string{"spec.rules[0].http.paths[1].backend.service.port.number: answers 503: Service evil/s has 3 ports, more than the 2 that can be used (ports-per-service), and port 3 is not among the first 2"}, 3},
 		"backends of a namespace": {Limits{BackendsPerNamespace: 1}, []*networkingv1.Ingress{ingress("x", rule("evil.test", toPort("/", "s", 2), toPort("/b", "s", 3)))},
 			[]string{"spec.rules[0].http.paths[1].backend: namespace evil has more than the 1 backends of one namespace (backends-per-namespace): Service evil/s port 3 is not served"}, 2},
 		"paths of an Ingress": {Limits{PathsPerIngress: 2}, []*networkingv1.Ingress{ingress("x", rule("evil.test", toPort("/", "s", 2), toPort("/b", "s", 3)), rule("evil.test", toPort("/c", "s", 3)), rule("", toPort("/d", "s", 3)))},

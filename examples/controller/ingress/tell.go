@@ -24,6 +24,15 @@ func (b *builder) warn(field fieldPath, reason string) {
 	b.say(field, reconcile.Refusal{Reason: reason, Warning: true})
 }
 
+// sayOnce says of the Ingress that is read what is wrong with several of its parts.
+func (b *builder) sayOnce(field fieldPath, r reconcile.Refusal) {
+	key := saying{b.ing.Namespace + "/" + b.ing.Name, "", r.Reason}
+	if !b.said[key] {
+		b.said[key] = true
+		b.say(field, r)
+	}
+}
+
 func (b *builder) say(field fieldPath, r reconcile.Refusal) {
 	if b.named != b.ing {
 		b.named, b.name = b.ing, resourceName("Ingress", b.ing)
