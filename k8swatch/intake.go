@@ -228,7 +228,10 @@ func (c *compiled) keys(o Object) ([]string, error) {
 	}
 	keys := []string{""}
 	for _, p := range c.index {
-		values := p.Values(nil, content(o))
+		values, err := p.Values(nil, content(o))
+		if err != nil {
+			return nil, fmt.Errorf("IndexBy: %w", err)
+		}
 		if len(values) == 0 {
 			values = []string{""}
 		}

@@ -22,15 +22,18 @@ type Options struct {
 	FieldSelector string // as in kubectl --field-selector, e.g. "type!=helm.sh/release.v1"
 
 	// IndexBy are the JSONPath expressions whose values, in this order, are the
-	// keys of Snapshot.Get, such as "metadata.namespace" and
-	// "metadata.labels['kubernetes.io/service-name']". An expression with [*]
-	// may have many values: the object is found under each. Several of them make
-	// all combinations; an object with more than 1,000 keys is left out like any
-	// that cannot be stored. Empty means metadata.namespace, metadata.name.
+	// keys of Snapshot.Get, such as "metadata.namespace",
+	// "metadata.labels['kubernetes.io/service-name']" and
+	// `{.spec.ports[?(@.name=="http")].port}`; see "JSONPath" in the documentation
+	// of the package. An expression may have many values: the object is found under
+	// each. Several of them make all combinations; an object with more than 1,000
+	// keys, or with a field that a filter cannot compare, is left out like any that
+	// cannot be stored. Empty means metadata.namespace, metadata.name.
 	IndexBy []string
 
 	// IgnoreFields are JSONPath expressions of what is dropped before an object
-	// is stored, such as "status". Dropped in any case, for nothing that renders
+	// is stored, such as "status": of fields, ['key'], [3] and [*] alone. Dropped
+	// in any case, for nothing that renders
 	// a configuration needs these copies of the object: metadata.managedFields
 	// and the annotation kubectl.kubernetes.io/last-applied-configuration.
 	IgnoreFields []string
@@ -103,10 +106,10 @@ func (o *Options) compile(typ reflect.Type) (*compiled, error) {
 	}
 	var c compiled
 	var err error
-	if c.index, err = bind("IndexBy", o.IndexBy, typ); err != nil {
+	if c.index, err = bind("IndexBy", o.IndexBy, typ, jsonpath.Compile); err != nil {
 		return nil, err
 	}
-	if c.ignore, err = bind("IgnoreFields", o.IgnoreFields, typ); err != nil {
+	if c.ignore, err = bind("IgnoreFields", o.IgnoreFields, typ, jsonpath.CompileField); err != nil {
 		return nil, err
 	}
 	for _, expr := range o.IgnoreFields {
@@ -120,7 +123,7 @@ func (o *Options) compile(typ reflect.Type) (*compiled, error) {
 // needed reports whether a path, however it is written, drops what identifies an
 // object and its version.
 func needed(expr string) bool {
-	path, err := jsonpath.Compile(expr)
+	path, err := jsonpath.CompileField(expr)
 	if err != nil {
 		return false // refused elsewhere
 	}
@@ -135,10 +138,10 @@ func needed(expr string) bool {
 	return len(object) == 0 || len(metadata) < fields
 }
 
-func bind(option string, exprs []string, typ reflect.Type) ([]*jsonpath.Bound, error) {
+func bind(option string, exprs []string, typ reflect.Type, compile func(string) (*jsonpath.Path, error)) ([]*jsonpath.Bound, error) {
 	bound := make([]*jsonpath.Bound, 0, len(exprs))
 	for _, expr := range exprs {
-		path, err := jsonpath.Compile(expr)
+		path, err := compile(expr)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", option, err)
 		}

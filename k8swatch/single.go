@@ -80,7 +80,7 @@ func NewSingle[T Object](src Source, gvr schema.GroupVersionResource, namespace,
 		return nil, err
 	}
 	s := &Single[T]{namespace: namespace, name: name, opts: *opts}
-	path, err := jsonpath.Compile("status")
+	path, err := jsonpath.CompileField("status")
 	if err != nil {
 		return nil, err
 	}

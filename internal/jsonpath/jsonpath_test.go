@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	clientgo "k8s.io/client-go/util/jsonpath"
 
 	"github.com/hapticsdk/haptic/internal/jsonpath"
 )
@@ -64,6 +66,15 @@ func mustBind(t testing.TB, expr string, typ reflect.Type) *jsonpath.Bound {
 	return b
 }
 
+func values(t testing.TB, b *jsonpath.Bound, obj any) []string {
+	t.Helper()
+	found, err := b.Values(nil, obj)
+	if err != nil {
+		t.Error(err)
+	}
+	return found
+}
+
 func TestValues(t *testing.T) {
 	service := &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{
 		{Port: 80, TargetPort: intstr.FromInt32(8080)}, {Port: 443, TargetPort: intstr.FromString("https")},
@@ -96,14 +107,35 @@ func TestValues(t *testing.T) {
 		{service, "spec.ports[*].port", []string{"80", "443"}},
 		{service, "spec.publishNotReadyAddresses", []string{"true"}},
 		{secret, "data[*]", []string{"MQ==", "Mg=="}},
+		{ingress(), "spec.rules[-1].host", []string{"b.test"}},
+		{ingress(), "spec.rules[-1:].host", []string{"b.test"}},
+		{ingress(), "spec.rules[0:2].host", []string{"a.test", "b.test"}},
+		{ingress(), "spec.rules[9:10].host", nil},
+		{ingress(), "spec.rules[0,1].host", []string{"a.test", "b.test"}},
+		{ingress(), `{.spec.rules[?(@.host=="b.test")].host}`, []string{"b.test"}},
+		{ingress(), "spec.rules[?(@.http)].host", []string{"a.test"}},
+		{ingress(), "..path", []string{"/x", "/y"}},
+		{ingress(), "{..host}", []string{"a.test", "b.test"}},
+		{ingress(), "metadata['name','namespace']", []string{"web", "shop"}},
+		{ingress(), "metadata.labels['kubernetes.io/service-name','app']", []string{"web", "shop"}},
+		{ingress(), "{range .spec.rules[*]}{.host}{end}", []string{"a.test", "b.test"}},
+		{ingress(), "{.metadata.name}{.metadata.namespace}", []string{"web", "shop"}},
+		{service, "spec.ports[?(@.port>100)].targetPort", []string{"https"}},
+		{service, `spec.ports[?(@.targetPort=="https")].port`, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.expr, func(t *testing.T) {
-			typed := mustBind(t, tt.expr, reflect.TypeOf(tt.obj)).Values(nil, tt.obj)
+			if strings.Contains(tt.expr, "@.targetPort") { // an int of one port cannot be compared with a text
+				if _, err := mustBind(t, tt.expr, reflect.TypeOf(tt.obj)).Values(nil, tt.obj); err == nil || !strings.Contains(err.Error(), "incompatible types") {
+					t.Error(err)
+				}
+				return
+			}
+			typed := values(t, mustBind(t, tt.expr, reflect.TypeOf(tt.obj)), tt.obj)
 			if d := cmp.Diff(tt.want, typed); d != "" {
 				t.Errorf("typed (-want +got)\n%s", d)
 			}
-			untyped := mustBind(t, tt.expr, nil).Values(nil, unstructuredOf(t, tt.obj))
+			untyped := values(t, mustBind(t, tt.expr, nil), unstructuredOf(t, tt.obj))
 			if d := cmp.Diff(tt.want, untyped); d != "" {
 				t.Errorf("unstructured (-want +got)\n%s", d)
 			}
@@ -112,18 +144,32 @@ func TestValues(t *testing.T) {
 }
 
 func TestCompileErrors(t *testing.T) {
-	for expr, offset := range map[string]int{
-		"": 0, "{}": 0, "$": 1, ".": 0, "a..b": 1, "..a": 0, "a.": 1, "{.a": 3, "a[": 1, "a[0": 1, "a['x'": 1, "a['x": 1,
-		"a['x','y']": 1, "a[0,1]": 1, "a[0:2]": 1, "a[-1]": 1, "a[?(@.b==1)]": 1, "a[x]": 1, "a[99999999999]": 1,
-		"a b": 1, "a\nb": 1, "a[0]b": 4, "$a": 1, "a\\": 1, "{range .items[*]}{.a}{end}": 6,
+	for expr, want := range map[string]struct {
+		offset int
+		reason string
+	}{
+		"": {-1, "has no name"}, "{}": {-1, "no field"}, "$": {-1, "no field"}, "@": {-1, "no field"}, ".": {-1, "has no name"}, "a.": {-1, "has no name"},
+		"{.a": {3, "unclosed action"}, "a[": {1, "unterminated array"}, "a[0": {1, "unterminated array"}, "a['x'": {1, "unterminated array"},
+		"a['x": {1, "unterminated array"}, "a[x]": {4, "invalid array index x"}, "a[99999999999999999999]": {23, "not a number"},
+		"a b": {-1, `"b" is no part`}, "a[0]b": {-1, `"b" is no part`}, "$a": {-1, `"a" is no part`}, "a\nb": {1, "unclosed action"},
+		"a[?(@.b=1)]": {-1, "no operator ="}, "a[?(@.b==1": {4, "unterminated filter"}, "a[?(@.b=~'x')]": {14, "unrecognized character"}, "a[0:2:-1]": {-1, "1 or more"}, "a 5": {-1, "nothing is printed"},
+		"{.a}b": {-1, "nothing is printed"}, "{.a}{' '}": {-1, "nothing is printed"}, "{range .a[*]}{.b}": {-1, "no {end}"}, "{.a}{end}": {-1, `"end"`},
 	} {
 		t.Run(expr, func(t *testing.T) {
 			_, err := jsonpath.Compile(expr)
 			var syntax *jsonpath.SyntaxError
-			if !errors.As(err, &syntax) || syntax.Offset != offset {
-				t.Fatalf("got %v, want a SyntaxError at %d", err, offset)
+			if !errors.As(err, &syntax) || syntax.Offset != want.offset || !strings.Contains(syntax.Reason, want.reason) {
+				t.Fatalf("got %v, want a SyntaxError at %d: %s", err, want.offset, want.reason)
 			}
 		})
+	}
+	if _, err := jsonpath.Compile(strings.Repeat("a", jsonpath.MaxLength+1)); err == nil || !strings.Contains(err.Error(), "1024") {
+		t.Error(err)
+	}
+	for _, expr := range []string{"a..b", "a[-1]", "a[0:1]", "a['x','y']", "a[?(@.b)]", "{range .a[*]}{.b}{end}"} {
+		if _, err := jsonpath.CompileField(expr); err == nil || !strings.Contains(err.Error(), "what is dropped is named by") {
+			t.Errorf("%s: %v", expr, err)
+		}
 	}
 }
 
@@ -137,6 +183,7 @@ func TestBindErrors(t *testing.T) {
 		{"metadata.creationTimestamp.x", "no parts"},
 		{"TypeMeta.kind", "no field"},
 		{"name", "no field"},
+		{"spec.rulez[?(@.host)]", "no field"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.expr, func(t *testing.T) {
@@ -200,6 +247,7 @@ func FuzzCompile(f *testing.F) {
 	for _, s := range []string{
 		"metadata.namespace", "{.spec.rules[*].host}", "metadata.labels['a.b/c']", `a\.b[0].*`, "a..b", "[?(@)]", "$['x']",
 		"spec.rules[0].http.paths[*].backend.service.port.number",
+		"{range .spec.rules[*]}{.host}{end}", "spec.rules[-1:].host", `spec.rules[?(@.host=="a.test")].host`, "metadata['name','a.b']", "..*..*",
 	} {
 		f.Add(s)
 	}
@@ -218,7 +266,7 @@ func FuzzCompile(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		loose := untyped.Values(nil, maps)
+		loose, looseErr := untyped.Values(nil, maps)
 		typed, err := p.Bind(reflect.TypeOf(obj))
 		if err != nil {
 			// A wildcard goes into objects that are structs for the type.
@@ -227,15 +275,33 @@ func FuzzCompile(f *testing.F) {
 			}
 			return
 		}
-		strict := typed.Values(nil, obj)
+		strict, strictErr := typed.Values(nil, obj)
+		if (looseErr == nil) != (strictErr == nil) {
+			t.Fatalf("%q: typed %v, unstructured %v", expr, strictErr, looseErr)
+		}
 		// The type has zero values where the maps have nothing.
 		for _, v := range loose {
 			if !strings.Contains(fmt.Sprint(strict), v) {
 				t.Fatalf("%q: typed %q, unstructured %q", expr, strict, loose)
 			}
 		}
-		typed.Delete(ingress())
-		untyped.Delete(unstructuredOf(t, obj))
+		found, err := p.Find(maps, true)
+		if (err == nil) != (looseErr == nil) || len(found) < len(loose) {
+			t.Fatalf("%q: finds %q, %v; values %q, %v", expr, found, err, loose, looseErr)
+		}
+		// Client-go reads a plain path in the same way.
+		if plain, err := jsonpath.CompileField(expr); err == nil && !strings.Contains(expr, "*") {
+			reference := clientgo.New("")
+			if err := reference.Parse(plain.ClientGo()); err != nil {
+				t.Fatal(err)
+			}
+			results, err := reference.AllowMissingKeys(true).FindResults(maps)
+			if err == nil && len(found) != len(results[0]) {
+				t.Fatalf("%q: %q here, %d values of client-go", expr, found, len(results[0]))
+			}
+			typed.Delete(ingress())
+			untyped.Delete(unstructuredOf(t, obj))
+		}
 	})
 }
 
@@ -248,28 +314,29 @@ func ExampleCompile() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(bound.Values(nil, ingress()))
+	values, err := bound.Values(nil, ingress())
+	fmt.Println(values, err)
 
-	_, err = jsonpath.Compile("spec.rules[?(@.host)]") // a Query has filters
+	_, err = jsonpath.Compile("spec.rules[0")
 	fmt.Println(err)
 	// Output:
-	// [web]
-	// jsonpath "spec.rules[?(@.host)]": wrong at offset 10: use .field, ['key'], [3] or [*]
+	// [web] <nil>
+	// jsonpath "spec.rules[0": wrong at offset 10: unterminated array: use .field, ['key'], [3], [*], [-2:], [?(@.field=="x")] or ..field
 }
 
-// BenchmarkValues compares keys of an index by a Path with those by a Query.
+// BenchmarkValues compares keys of an index with what client-go takes to find them.
 func BenchmarkValues(b *testing.B) {
 	obj := ingress()
 	maps, dst := unstructuredOf(b, obj), make([]string, 0, 4)
-	for _, expr := range []string{"metadata.namespace", `metadata.labels.kubernetes\.io/service-name`, "spec.rules[*].host"} {
+	for _, expr := range []string{"metadata.namespace", `metadata.labels.kubernetes\.io/service-name`, "spec.rules[*].host", `spec.rules[?(@.host=="b.test")].host`} {
 		typed, untyped := mustBind(b, expr, reflect.TypeOf(obj)), mustBind(b, expr, nil)
-		query, err := jsonpath.NewQuery(expr, true)
-		if err != nil {
+		reference := clientgo.New("").AllowMissingKeys(true)
+		if err := reference.Parse("{." + expr + "}"); err != nil {
 			b.Fatal(err)
 		}
 		for name, f := range map[string]func(){
-			"typed": func() { dst = typed.Values(dst[:0], obj) }, "maps": func() { dst = untyped.Values(dst[:0], maps) },
-			"query typed": func() { _, _ = query.Find(obj) }, "query maps": func() { _, _ = query.Find(maps) },
+			"typed": func() { dst, _ = typed.Values(dst[:0], obj) }, "maps": func() { dst, _ = untyped.Values(dst[:0], maps) },
+			"client-go typed": func() { _, _ = reference.FindResults(obj) }, "client-go maps": func() { _, _ = reference.FindResults(maps) },
 		} {
 			b.Run(name+" "+expr, func(b *testing.B) {
 				for b.Loop() {
@@ -280,7 +347,25 @@ func BenchmarkValues(b *testing.B) {
 	}
 }
 
-func TestQuery(t *testing.T) {
+// TestTogether: a path may be read by many at once, with ranges as well.
+func TestTogether(t *testing.T) {
+	for _, expr := range []string{"spec.rules[?(@.host)].host", "spec.rules[-2:].host", "{range .spec.rules[*]}{.host}{end}"} {
+		b := mustBind(t, expr, reflect.TypeFor[*networkingv1.Ingress]())
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 20 {
+					if d := cmp.Diff([]string{"a.test", "b.test"}, values(t, b, ingress())); d != "" {
+						t.Error(expr, d)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+func TestFind(t *testing.T) {
 	maps := unstructuredOf(t, ingress())
 	for _, tt := range []struct {
 		expr    string
@@ -294,18 +379,15 @@ func TestQuery(t *testing.T) {
 		{expr: "$.spec.nothing", fails: true},
 		{expr: "spec.nothing", missing: true, want: []any{}},
 	} {
-		q, err := jsonpath.NewQuery(tt.expr, tt.missing)
+		p, err := jsonpath.Compile(tt.expr)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := q.Find(maps)
+		got, err := p.Find(maps, tt.missing)
 		if (err != nil) != tt.fails {
 			t.Errorf("%s: %v", tt.expr, err)
 		} else if d := cmp.Diff(tt.want, got); d != "" && err == nil {
 			t.Errorf("%s (-want +got)\n%s", tt.expr, d)
 		}
-	}
-	if _, err := jsonpath.NewQuery("a[", true); err == nil {
-		t.Error("a[ was taken")
 	}
 }

@@ -6,60 +6,78 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Values appends what the path selects in obj to dst: one string per scalar, in
 // the order of the object (map values by key). Missing fields, nulls, lists and
 // objects select nothing. Numbers and booleans read as in JSON; []byte is base64.
+// A filter that cannot compare is an error, as are the bounds of [Path.Find].
 //
 // obj is what the path was bound for: a pointer to the struct, or the
 // map[string]any of an unstructured object.
-func (b *Bound) Values(dst []string, obj any) []string {
-	at := 0
-	m, ok := obj.(map[string]any)
-	for ; ok && at < len(b.path.steps) && b.path.steps[at].isKey(); at++ { // most of it without reflection
-		obj = m[b.path.steps[at].name]
-		m, ok = obj.(map[string]any)
+func (b *Bound) Values(dst []string, obj any) ([]string, error) {
+	if b.path.steps != nil {
+		return walk(b, dst, reflect.ValueOf(obj), 0, appendScalar), nil
 	}
-	return b.values(dst, reflect.ValueOf(obj), at)
+	data, ok := obj.(map[string]any)
+	if !ok {
+		var err error
+		if data, err = runtime.DefaultUnstructuredConverter.ToUnstructured(obj); err != nil {
+			return dst, err
+		}
+	}
+	found, err := b.path.Find(data, true)
+	for _, v := range found {
+		dst = appendScalar(dst, reflect.ValueOf(v))
+	}
+	return dst, err
 }
 
-func (b *Bound) values(dst []string, v reflect.Value, at int) []string {
+// walk appends with leaf what a plain path selects behind its step at.
+func walk[T any](b *Bound, dst []T, v reflect.Value, at int, leaf func([]T, reflect.Value) []T) []T {
+	if at == len(b.fields) {
+		return leaf(dst, v)
+	}
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
-	}
-	if at == len(b.fields) {
-		return appendScalar(dst, v)
 	}
 	s := b.path.steps[at]
 	switch v.Kind() {
 	case reflect.Struct:
 		if f, err := v.FieldByIndexErr(b.fields[at]); err == nil { // no inlined nil pointer
-			return b.values(dst, f, at+1)
+			return walk(b, dst, f, at+1, leaf)
 		}
 	case reflect.Map:
 		if s.all {
 			for _, k := range sortedKeys(v) {
-				dst = b.values(dst, v.MapIndex(k), at+1)
+				dst = walk(b, dst, v.MapIndex(k), at+1, leaf)
 			}
-		} else if s.isKey() {
-			return b.values(dst, entry(v, s.name), at+1)
+		} else if e := entry(v, s.name); s.isKey() && e.IsValid() {
+			return walk(b, dst, e, at+1, leaf)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
 			if s.all || s.pos == i {
-				dst = b.values(dst, v.Index(i), at+1)
+				dst = walk(b, dst, v.Index(i), at+1, leaf)
 			}
 		}
 	}
 	return dst
 }
 
+var null = reflect.Zero(reflect.TypeFor[any]()) // constant in effect
+
 // entry is the value of a key; the maps that objects are full of need no copies.
 func entry(v reflect.Value, key string) reflect.Value {
 	switch m := v.Interface().(type) {
 	case map[string]any:
-		return reflect.ValueOf(m[key])
+		if e, ok := m[key]; ok && e == nil {
+			return null
+		} else {
+			return reflect.ValueOf(e)
+		}
 	case map[string]string:
 		if text, ok := m[key]; ok {
 			return reflect.ValueOf(text)
@@ -74,6 +92,9 @@ func sortedKeys(v reflect.Value) []reflect.Value {
 }
 
 func appendScalar(dst []string, v reflect.Value) []string {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
 	switch {
 	case v.Kind() == reflect.String:
 		return append(dst, v.String())

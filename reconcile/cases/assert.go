@@ -81,23 +81,23 @@ func (p *play) text(target string) (string, error) {
 }
 
 func (p *play) jsonPath(a *Assertion) (string, error) {
+	path, err := jsonpath.Compile(a.JSONPath)
+	if err != nil {
+		return "", err
+	}
 	data := p.asJSON()
 	if a.Target != jsonTarget {
 		text, err := p.text(a.Target)
 		if err != nil {
 			return "", err
 		}
-		if err := json.Unmarshal([]byte(text), &data); err != nil {
+		if data, err = jsonpath.Decode([]byte(text)); err != nil {
 			return "", fmt.Errorf("%s is not JSON: %w", a.Target, err)
 		}
 	}
-	query, err := jsonpath.NewQuery(a.JSONPath, true)
+	found, err := path.Find(data, true)
 	if err != nil {
 		return "", err
-	}
-	found, err := query.Find(data)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", a.JSONPath, err)
 	}
 	var values []string
 	for _, v := range found {

@@ -117,8 +117,8 @@ func (w withoutCases) ReadDir(name string) ([]fs.DirEntry, error) {
 //   - match_count: pattern matches as many times as expected says;
 //   - match_order: the first matches of patterns follow one another;
 //   - equals: the target is expected, to the byte;
-//   - jsonpath: the expression in jsonpath has the value expected or, without
-//     one, any;
+//   - jsonpath: the expression in jsonpath, as kubectl takes it, has the value
+//     expected or, without one, any; several values stand with a space between;
 //   - deterministic: every render makes the same, in whatever order the fixtures
 //     are.
 //
@@ -327,7 +327,7 @@ func (a *Assertion) compile(d *strictyaml.Document, path string, n *yaml.Node) {
 	}
 	var err error
 	if a.JSONPath != "" {
-		_, err = jsonpath.NewQuery(a.JSONPath, true)
+		_, err = jsonpath.Compile(a.JSONPath)
 		fail("jsonpath", err)
 	}
 	if a.Type == "match_count" {

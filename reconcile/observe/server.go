@@ -43,7 +43,7 @@ const stopTime = 400 * time.Millisecond
 //	/                    a page for people, of a server that [Observer.Server] made
 //	/metrics             of Metrics
 //	/debug/vars/         the names that were registered, as JSON
-//	/debug/vars/{name}   the value of one, as JSON; a part of it with ?field={.jsonpath}
+//	/debug/vars/{name}   the value of one, as JSON; a part of it with ?field=, JSONPath as in package k8swatch
 //	/debug/pprof/        profiles of the process (see net/http/pprof)
 //	/healthz, /readyz    200 or 503, all components with ?verbose; ready is not "all is well"
 //

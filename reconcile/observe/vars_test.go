@@ -36,6 +36,15 @@ func TestField(t *testing.T) {
 	s.Register("state", func() any { return badDay() })
 	s.Register("list", func() any { return []int{1, 2, 3} })
 	s.Register("text", func() any { return "a\nb" })
+	s.Register("wide", func() any { return make([][1]int, 20_000) })
+	s.Register("texts", func() any { return map[string]string{"a": strings.Repeat("x", 1<<20)} })
+	s.Register("deep", func() any {
+		var deep any = "x"
+		for range 50 {
+			deep = []any{deep}
+		}
+		return deep
+	})
 	for _, c := range []struct {
 		name, expr string
 		status     int
@@ -55,12 +64,15 @@ func TestField(t *testing.T) {
 		{"state", "{.instances[7]}", 400, `out of bounds`},
 		{"state", "{.instances[}", 400, `unterminated array`},
 		{"state", "", 200, ``}, // the whole
-		{"state", "{.a}{.b}", 400, `want one expression`},
-		{"state", "{range .instances[*]}", 400, `range is not supported`},
-		{"state", "{..a..b}", 400, `more than one recursive descent`},
-		{"list", "{[" + strings.Repeat("0,", 9) + "0]}", 400, `more than 8 commas`},
-		{"list", "{" + strings.Repeat("[?(@.a)]", 3) + "}", 400, `more than two filters`},
-		{"list", strings.Repeat("a", 257), 400, `longer than 256 bytes`},
+		{"state", "{range .instances[-2:]}{.name}{end}", 200, `[ "ingress/haproxy-1", "ingress/haproxy-2" ]`},
+		{"state", "{range .instances[*]}", 400, `no {end}`},
+		{"list", "{[*]}, ", 400, `nothing is printed`},
+		{"list", "{[" + strings.Repeat("0,", 60) + "0]}", 400, `looks at up to 4611686018427387904 values, 5000000 at most`},
+		{"list", strings.Repeat("[0,1][0,1]", 12), 400, `use fewer .. and commas`},
+		{"deep", strings.Repeat("..a", 8), 400, `looks at up to 45767944570401`},
+		{"wide", "{..}", 400, `more than 10000 values`},
+		{"texts", "{['a','a','a']}", 400, `bytes, and no more are possible`},
+		{"list", strings.Repeat("a", 1025), 400, `it has 1025 bytes, only 1024 can be`},
 	} {
 		t.Run(c.name+" "+c.expr, func(t *testing.T) {
 			status, got := fieldOf(t, s, c.name, c.expr)

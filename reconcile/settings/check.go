@@ -40,7 +40,7 @@ func kinds() map[string]func(string) error {
 		"labels":     func(text string) error { _, err := labels.Parse(text); return err },
 		"name":       func(text string) error { return problems(text, validation.IsDNS1123Subdomain(text)) },
 		"namespaces": checkNamespaces,
-		"path":       func(text string) error { _, err := jsonpath.Compile(text); return err },
+		"path":       func(text string) error { _, err := jsonpath.CompileField(text); return err },
 		"resource":   checkResource,
 	}
 }
@@ -189,22 +189,22 @@ func (c *checker) resource(at, name string, r WatchedResource) {
 		c.fail(at+".cacheTTL", "%s is not between %s and %s", ttl, minCacheTTL, maxCacheTTL)
 	}
 	typ := k8swatch.TypeOf(gvr)
-	bind := func(expr string) error {
-		p, err := jsonpath.Compile(expr)
+	bind := func(expr string, compile func(string) (*jsonpath.Path, error)) error {
+		p, err := compile(expr)
 		if err == nil {
 			_, err = p.Bind(typ)
 		}
 		return err
 	}
 	for i, expr := range r.IndexBy {
-		err := bind(expr)
+		err := bind(expr, jsonpath.Compile)
 		if err == nil && r.Store == StoreOnDemand && !strings.HasPrefix(strings.TrimLeft(expr, "{$."), "metadata") {
 			err = errors.New("of a resource that is fetched on demand only metadata is known")
 		}
 		c.err(fmt.Sprintf("%s.indexBy[%d]", at, i), err)
 	}
 	for i, expr := range r.IgnoreFields {
-		err := bind(expr)
+		err := bind(expr, jsonpath.CompileField)
 		if err == nil && typ != nil {
 			err = ignorable(gvr, expr)
 		}

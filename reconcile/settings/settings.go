@@ -29,7 +29,7 @@ import (
 // not change them once they were given to a Program or a Live.
 type Settings struct {
 	WatchedResources map[string]WatchedResource `json:"watchedResources,omitempty" doc:"What is watched. Templates read it as resources.NAME.List(), .Get(keys...) and .GetSingle(keys...)."`
-	IgnoreFields     []string                   `json:"watchedResourcesIgnoreFields,omitempty" doc:"JSONPath of what no watched resource needs, such as status. Those that do not have it are left alone." is:"path"`
+	IgnoreFields     []string                   `json:"watchedResourcesIgnoreFields,omitempty" doc:"JSONPath of what no watched resource needs, such as status: of fields, ['key'], [3] and [*] alone. Those that do not have it are left alone." is:"path"`
 
 	HAProxyConfig    Template            `json:"haproxyConfig" doc:"The text of haproxy.cfg." required:"true"`
 	Sections         map[string]Template `json:"haproxySections,omitempty" doc:"What follows haproxyConfig in haproxy.cfg, by name in alphabetical order: backends.cfg."`
@@ -58,13 +58,13 @@ type WatchedResource struct {
 	APIVersion    string   `json:"apiVersion" doc:"Group and version: networking.k8s.io/v1." required:"true" is:"apiVersion"`
 	Resources     string   `json:"resources" doc:"The resource, in the plural: ingresses." required:"true" is:"resource"`
 	Namespace     string   `json:"namespace,omitempty" doc:"One namespace; own: that of the controller. Empty: all." is:"name"`
-	IndexBy       []string `json:"indexBy,omitempty" doc:"JSONPath of the keys of Get, in this order. Empty: metadata.namespace, metadata.name."`
+	IndexBy       []string `json:"indexBy,omitempty" doc:"JSONPath of the keys of Get, in this order, as kubectl takes it, with or without braces. Empty: metadata.namespace, metadata.name."`
 	LabelSelector string   `json:"labelSelector,omitempty" doc:"As in kubectl -l." is:"labels"`
 	FieldSelector string   `json:"fieldSelector,omitempty" doc:"As in kubectl --field-selector." is:"fields"`
 	Store         string   `json:"store,omitempty" doc:"full: all objects are held in memory, and every render sees them at one instant. on-demand: only metadata is watched, and objects are fetched when a template asks for them." enum:"full,on-demand"`
 
 	CacheTTL     metav1.Duration `json:"cacheTTL,omitzero" doc:"How long an object that was fetched is kept, 1s to 24h: only with store: on-demand. It is fetched again before that when it changes. Empty: 2m10s."`
-	IgnoreFields []string        `json:"ignoreFields,omitempty" doc:"JSONPath of what is not stored, besides watchedResourcesIgnoreFields."`
+	IgnoreFields []string        `json:"ignoreFields,omitempty" doc:"JSONPath of what is not stored, besides watchedResourcesIgnoreFields: of fields, ['key'], [3] and [*] alone."`
 }
 
 // The values of [WatchedResource.Store].
@@ -234,7 +234,7 @@ func (r WatchedResource) ignorable(paths []string) (has []string) {
 		return nil
 	}
 	for _, expr := range paths {
-		p, err := jsonpath.Compile(expr)
+		p, err := jsonpath.CompileField(expr)
 		if err == nil {
 			_, err = p.Bind(k8swatch.TypeOf(gvr))
 		}

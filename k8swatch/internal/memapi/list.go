@@ -142,7 +142,7 @@ func (l *ListWatch) matcher(opts *metav1.ListOptions) (matcher, error) {
 	}
 	paths := map[string]*jsonpath.Bound{}
 	for _, r := range byFields.Requirements() {
-		path, err := jsonpath.Compile(r.Field)
+		path, err := jsonpath.CompileField(r.Field)
 		if err == nil {
 			paths[r.Field], err = path.Bind(l.kind.Type)
 		}
@@ -162,7 +162,8 @@ func (l *ListWatch) matcher(opts *metav1.ListOptions) (matcher, error) {
 		}
 		values := fields.Set{}
 		for field, path := range paths {
-			values[field] = strings.Join(path.Values(nil, data), ",")
+			found, _ := path.Values(nil, data) // a path of fields alone always has them
+			values[field] = strings.Join(found, ",")
 		}
 		return byFields.Matches(values)
 	}, nil

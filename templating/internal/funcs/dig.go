@@ -23,26 +23,36 @@ func objectFunctions() native.Declarations {
 }
 
 // step is one of a path: ".name", "[0]", "['a.b']" or `["a.b"]`. Constant in effect.
-var step = regexp.MustCompile(`^(?s:\.([^.\[]+)|\[(?:'(.*?)'|"(.*?)"|([^\]'"]+))\])`)
+var step = regexp.MustCompile(`^(?s:\.((?:[^.\[\\]|\\.)+)|\[(?:'(.*?)'|"(.*?)"|([^\]'"]+))\])`)
 
-// parsePath cuts a path into its steps. It may begin as a JSONPath does: "$.".
+// many matches what selects more than one value in a JSONPath. Constant in effect.
+var many = regexp.MustCompile(`^(?:\.\*|\[[^\]'"]*[*?:,])`)
+
+// parsePath cuts a path into its steps. It is written as a JSONPath that selects one
+// value: "a.b", "{.a.b}" or "$.a.b".
 func parsePath(path string) (steps []string, err error) {
 	if len(path) > maxPattern {
 		return nil, fmt.Errorf("path: it has %d bytes, only %d can be", len(path), maxPattern)
 	}
-	rest := strings.TrimPrefix(path, "$")
-	if len(rest) == len(path) && !strings.HasPrefix(rest, ".") && !strings.HasPrefix(rest, "[") {
+	rest := path
+	if inside, ok := strings.CutPrefix(rest, "{"); ok && strings.HasSuffix(rest, "}") {
+		rest = inside[:len(inside)-1]
+	}
+	rest = strings.TrimPrefix(rest, "$")
+	if !strings.HasPrefix(rest, ".") && !strings.HasPrefix(rest, "[") {
 		rest = "." + rest
 	}
 	for rest != "" {
 		m := step.FindStringSubmatch(rest)
 		switch {
+		case many.MatchString(rest):
+			return nil, fmt.Errorf("path %q: %s can select many values, a path of a template selects one: use a loop or selectattr", path, rest)
 		case m == nil && rest[0] == '[':
 			return nil, fmt.Errorf("path %q: a bracket is empty or not closed", path)
 		case m == nil:
 			return nil, fmt.Errorf("path %q: an element is empty", path)
 		}
-		steps, rest = append(steps, m[1]+m[2]+m[3]+m[4]), rest[len(m[0]):]
+		steps, rest = append(steps, strings.ReplaceAll(m[1]+m[2]+m[3]+m[4], `\.`, ".")), rest[len(m[0]):]
 	}
 	if len(steps) == 0 {
 		return nil, fmt.Errorf("path %q: it is empty", path)
@@ -93,10 +103,10 @@ func child(at reflect.Value, step string) (next reflect.Value, missing string, e
 		switch {
 		case err != nil:
 			return v, "", fmt.Errorf("a list has no field %q", step)
-		case n < 0:
-			return v, "", fmt.Errorf("%d: the elements of a list are counted from 0", n)
-		case n >= v.Len():
+		case n >= v.Len() || n < -v.Len():
 			return v, fmt.Sprintf("the list has %d elements", v.Len()), nil
+		case n < 0: // from the end
+			n += v.Len()
 		}
 		return v.Index(n), "", nil
 	case reflect.Struct:
