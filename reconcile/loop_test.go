@@ -376,6 +376,27 @@ type fakeLeader struct{ atomic.Bool }
 
 func (f *fakeLeader) Leading() bool { return f.Load() }
 
+// TestReadyTakesAnInstance: a loop is ready once an instance had its configuration, not
+// before there is one; that all go, as in a restart of them, changes nothing.
+func TestReadyTakesAnInstance(t *testing.T) {
+	target := &fakeTarget{name: "one"}
+	play(t, Options{}, func(s *scene) {
+		s.Trigger("start")
+		pass(time.Minute)
+		require.NotEmpty(t, s.State().Validated)
+		require.False(t, s.State().Ready(), "nobody serves it")
+		require.NoError(t, s.SetTargets(target))
+		pass(time.Second)
+		require.True(t, s.State().Ready())
+		require.NoError(t, s.SetTargets())
+		pass(time.Minute)
+		require.True(t, s.State().Ready())
+		require.NoError(t, s.SetTargets(&fakeTarget{name: "two", behave: func(context.Context, *dataplane.Config) error { return dataplane.ErrUnauthorized }}))
+		pass(time.Second)
+		require.False(t, s.State().Ready(), "this one has none")
+	})
+}
+
 func TestOnlyTheLeaderDeploys(t *testing.T) {
 	target, leader := &fakeTarget{name: "one"}, &fakeLeader{}
 	play(t, Options{Targets: []Target{target}, Leader: leader}, func(s *scene) {

@@ -1,6 +1,7 @@
 // Package discover finds the instances that are configured through a Dataplane API:
 // which pods they are, the credentials for them, and clients that are the targets of
-// a loop.
+// a loop. A [Follower] does all of it while a loop runs; [Pods], [ParseCredentials] and
+// [Clients] are its parts.
 package discover
 
 import (

@@ -245,24 +245,32 @@ func (f *Follower) find(ctx context.Context, w *Wanted) (wrong, missing error) {
 		use = f.opened
 	}
 	var unread *follow.UnreadError
-	if use == nil || errors.As(missing, &unread) {
+	if errors.As(missing, &unread) {
 		return wrong, missing
+	} else if use == nil {
+		_, none := w.endpoints(pods, Credentials{})
+		return wrong, errors.Join(missing, none)
 	}
 	return wrong, errors.Join(missing, f.give(ctx, w, use, pods))
 }
 
+// endpoints are those that are wanted. It is an error that there are none.
+func (w *Wanted) endpoints(pods []*corev1.Pod, c Credentials) (endpoints []dataplane.Endpoint, err error) {
+	for _, url := range w.URLs {
+		endpoints = append(endpoints, dataplane.Endpoint{URL: url, Username: c.DataplaneUsername, Password: c.DataplanePassword})
+	}
+	if w.Selector == "" {
+		return endpoints, nil
+	}
+	if endpoints, err = Pods(pods, c, w.Pods); len(endpoints) == 0 && err == nil {
+		err = fmt.Errorf("no HAProxy is found: no pod of namespace %s with the labels %s has a container %s that is ready", w.Pods.Namespace, w.Selector, cmp.Or(w.Pods.Container, "dataplane"))
+	}
+	return endpoints, err
+}
+
 // give gives the loop its targets.
 func (f *Follower) give(ctx context.Context, w *Wanted, use *opened, pods []*corev1.Pod) error {
-	var endpoints []dataplane.Endpoint
-	var err error
-	if w.Selector != "" {
-		if endpoints, err = Pods(pods, use.credentials, w.Pods); len(endpoints) == 0 && err == nil {
-			err = fmt.Errorf("no HAProxy is found: no pod of namespace %s with the labels %s has a container %s that is ready", w.Pods.Namespace, w.Selector, cmp.Or(w.Pods.Container, "dataplane"))
-		}
-	}
-	for _, url := range w.URLs {
-		endpoints = append(endpoints, dataplane.Endpoint{URL: url, Username: use.credentials.DataplaneUsername, Password: use.credentials.DataplanePassword})
-	}
+	endpoints, err := w.endpoints(pods, use.credentials)
 	for i := range endpoints {
 		endpoints[i].TLS = use.config
 	}

@@ -166,10 +166,13 @@ func TestFollowerCredentials(t *testing.T) {
 // TestFollowerPods: only those of the namespace count, unless all are said. That there
 // are none is said, and no longer when one comes.
 func TestFollowerPods(t *testing.T) {
+	const none = "no HAProxy is found: no pod of namespace edge with the labels app=haproxy has a container dataplane that is ready"
 	inFollower(t, edgePods, func(t *testing.T, s *follows) {
+		s.expect(t, "", "no HAProxy can be reached: credentials: Secret edge/haptic-credentials: it does not exist")
+		require.EqualError(t, s.Check(), none, "both are said")
 		s.source.Apply(secretOf("", nil), podOf("evil", "haproxy-0", "haproxy"), podOf("edge", "other", "web"))
 		s.expect(t, "", "credentials are in use: edge/haptic-credentials")
-		require.EqualError(t, s.Check(), "no HAProxy is found: no pod of namespace edge with the labels app=haproxy has a container dataplane that is ready")
+		require.EqualError(t, s.Check(), none)
 		require.Empty(t, s.passwords)
 		s.source.Apply(podOf("edge", "haproxy-0", "haproxy"))
 		s.expect(t, "edge/haproxy-0")

@@ -5,16 +5,25 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
@@ -120,6 +129,70 @@ func TestSecretsDoNotShow(t *testing.T) {
 	for _, span := range spans.Ended() {
 		require.NotContains(t, fmt.Sprint(span.Name(), span.Attributes(), span.Events(), span.Status()), canary)
 	}
+}
+
+// TestSecretsOfDiscoveryDoNotShow: a Secret that is used, one that is partly filled and
+// one that the Dataplane API refuses are told by key and by instance.
+func TestSecretsOfDiscoveryDoNotShow(t *testing.T) {
+	var log bytes.Buffer
+	bus := eventbus.New(nil)
+	source := k8swatchtest.NewSource(k8swatchtest.Objects(`
+apiVersion: v1
+kind: Pod
+metadata: {name: haproxy-0, namespace: edge, labels: {app: haproxy}}
+status: {podIP: 127.0.0.1, containerStatuses: [{name: dataplane, ready: true, state: {running: {}}}]}
+`)...)
+	secret := func(password string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: discover.DefaultSecret}, Data: map[string][]byte{
+			discover.KeyDataplaneUsername: []byte(canary), discover.KeyDataplanePassword: []byte(password),
+			discover.KeyValidationUsername: []byte(canary), discover.KeyValidationPassword: []byte(canary)}}
+	}
+	api := dataplanetest.New(t, &dataplanetest.Options{Password: canary + "-other"})
+	at, err := url.Parse(api.URL())
+	require.NoError(t, err)
+	port, err := strconv.Atoi(at.Port())
+	require.NoError(t, err)
+	loop, err := reconcile.New(reconcile.Options{Bus: bus, Renderer: reconcile.RendererFunc(func(context.Context) (*reconcile.Rendered, error) {
+		cfg, err := dataplane.NewConfig("global\n    maxconn 10\n")
+		return &reconcile.Rendered{Config: cfg}, err
+	})})
+	require.NoError(t, err)
+	follower, err := discover.NewFollower(discover.FollowerOptions{Source: source, SetTargets: loop.SetTargets, Bus: bus})
+	require.NoError(t, err)
+	require.NoError(t, follower.Set(discover.Wanted{Selector: "app=haproxy", Secret: "edge/" + discover.DefaultSecret,
+		Pods: discover.PodOptions{Namespace: "edge", Scheme: "http", Port: port}}))
+	o, err := observe.New(bus, observe.Subject{Loop: loop, Discovery: follower}, logTo(&log))
+	require.NoError(t, err)
+	bus.Start()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = follower.Run(ctx) })
+	wg.Go(func() { _ = loop.Run(ctx) })
+	loop.Trigger("start")
+	server := o.Server()
+	server.Token = canary + "-token"
+	names := func(path, what string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			for _, path := range []string{"/", "/metrics", "/readyz", "/readyz?verbose", "/debug/vars/credentials", "/debug/vars/events", "/debug/vars/errors", "/debug/vars/health", "/debug/vars/resources", "/debug/vars/state"} {
+				require.NotContains(t, get(t, server.Handler(), "http://127.0.0.1"+path, "Bearer "+canary+"-token").Body.String(), canary, path)
+			}
+			return strings.Contains(get(t, server.Handler(), "http://127.0.0.1"+path, "Bearer "+canary+"-token").Body.String(), what)
+		}, time.Minute, 10*time.Millisecond, what)
+	}
+	names("/readyz", "Secret edge/haptic-credentials: it does not exist")
+	source.Apply(secret(""))
+	names("/readyz", "missing or empty: dataplane_password")
+	source.Apply(secret(canary))
+	names("/readyz", "instance edge/haproxy-0 has no configuration yet: edge/haproxy-0: probe: not authorised (status 401)")
+	names("/debug/vars/credentials", "validation_password")
+	source.Delete(secret(""))
+	names("/debug/vars/errors", "the credentials from before stay in use")
+	cancel()
+	wg.Wait()
+	require.NoError(t, bus.Close(context.Background()))
+	require.NotContains(t, log.String(), canary)
+	require.Contains(t, log.String(), "missing or empty: dataplane_password")
 }
 
 // lateLoop is a loop that is made after what observes it.

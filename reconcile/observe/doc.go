@@ -92,8 +92,11 @@
 //
 // /readyz says that the process can do its part: all watched resources are known, there
 // is a valid configuration, and every instance of a fitting version has one, where this
-// process leads. Each check of [ReadyToServe] that the program adds counts, too, such as
-// that the HAProxy of this host answers.
+// process leads. At least one HAProxy was reached, which takes usable credentials; without
+// one the probe says what is wrong with these, or that no pod is found. Lost credentials,
+// or pods that are all gone, do not end that: see the checks "credentials" and
+// "discovery". Each check of [ReadyToServe] that the program adds counts, too, such as that
+// the HAProxy of this host answers.
 //
 // Neither says that all is well. A process stays ready while its newest configuration is
 // invalid, its instances lag, it refuses or quarantines resources, or it

@@ -10,6 +10,6 @@
 // follow.go notices a change of settings and reads it. apply.go prepares it: check
 // compiles it and runs its cases, watch.go starts the watchers that it needs, try
 // renders and validates. Then swap puts it to use in one step, gives the intervals to
-// [reconcile.Loop.SetIntervals], and triggers the loop. pods.go follows the pods of instances and their
-// credentials.
+// [reconcile.Loop.SetIntervals], and triggers the loop. pods.go tells a
+// [discover.Follower] which pods are instances, and what opens them.
 package settings
