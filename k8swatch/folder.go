@@ -48,7 +48,8 @@ type FolderOptions struct {
 
 	// OnError is told of each error in a manifest, a [*ManifestError], when it
 	// appears, and of a folder that cannot be read any more: from NewFolder and
-	// then from Run, never concurrently.
+	// then from Run, never concurrently. A watched resource that looks misspelt, for
+	// no manifest has any, is one as well.
 	OnError func(error)
 }
 
@@ -86,13 +87,16 @@ type Folder struct {
 	copies     *manifest.Copies
 	uncopied   map[string]bool // files whose copy is to be replaced
 	unknown    Effect          // of errors in files without a good version
-	told       []error
+
+	telling sync.Mutex
+	told    []error
 
 	mu     sync.Mutex
 	errors []error       // current ones
 	looked chan struct{} // closed and replaced after each look
 	kinds  manifest.Kinds
 	read   []schema.GroupVersionResource // that somebody watches
+	asked  chan struct{}                 // of size 1: read is longer
 }
 
 // manifestFile is what a file says.
@@ -139,7 +143,7 @@ func NewFolder(dir string, opts *FolderOptions) (*Folder, error) {
 	f := &Folder{
 		dir: filepath.Clean(dir), maxFile: cmp.Or(opts.MaxFile, 64<<20), onError: opts.OnError, types: memapi.Types{Own: opts.Scheme}, server: memapi.New(), settle: settle,
 		files: map[string]*manifestFile{}, unfinished: map[string]unfinished{}, shown: map[objectKey]shownObject{},
-		uncopied: map[string]bool{}, unknown: NoneKnown, looked: make(chan struct{}),
+		uncopied: map[string]bool{}, unknown: NoneKnown, looked: make(chan struct{}), asked: make(chan struct{}, 1),
 	}
 	if f.onError == nil {
 		f.onError = func(error) {}
@@ -199,6 +203,9 @@ func (f *Folder) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("k8swatch: manifests: %w", err)
 	}
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	asking.Go(func() { f.tellWatchers(ctx) })
 	watch.Run(ctx, f.settle, func(settled bool) { _ = f.look(settled) })
 	return nil
 }
@@ -221,18 +228,6 @@ func (f *Folder) look(settled bool) error {
 	return err
 }
 
-// Errors returns what is wrong in the folder now: [*ManifestError] values by
-// file and line. It is empty once everything is good again.
-func (f *Folder) Errors() []error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	errs := slices.Clone(f.errors)
-	for _, e := range f.kinds.Errors(f.read) {
-		errs = append(errs, &ManifestError{File: e.File, Line: e.Line, Err: e.Err, Effect: OthersServed})
-	}
-	return errs
-}
-
 // Scheme implements [TypedSource].
 func (f *Folder) Scheme() *runtime.Scheme { return f.types.Own }
 
@@ -241,6 +236,7 @@ func (f *Folder) ListWatch(gvr schema.GroupVersionResource, namespace string, tw
 	f.mu.Lock()
 	if !slices.Contains(f.read, gvr) {
 		f.read = append(f.read, gvr)
+		f.ask()
 	}
 	f.mu.Unlock()
 	return f.server.ListWatch(gvr, namespace, tweak), nil
@@ -295,13 +291,7 @@ func (f *Folder) conclude() {
 	close(f.looked)
 	f.looked = make(chan struct{})
 	f.mu.Unlock()
-	all, told := f.Errors(), f.told
-	f.told = all
-	for _, err := range all {
-		if !slices.ContainsFunc(told, func(old error) bool { return old.Error() == err.Error() }) {
-			f.onError(err)
-		}
-	}
+	f.tell()
 }
 
 // keepCopies replaces the copies of what changed. Those that fail are tried again at

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
@@ -150,4 +151,52 @@ func TestOwnTypesInTests(t *testing.T) {
 	}
 	_, err := k8swatch.NewStatic(route("a", "a.test"))
 	require.ErrorContains(t, err, "set its TypeMeta")
+}
+
+// TestFolderMisspeltResource: a watched resource that no manifest has, and that is
+// nearly one that there is, is told once, by whatever knows the right name.
+func TestFolderMisspeltResource(t *testing.T) {
+	const route = "apiVersion: example.com/v1\nkind: Route\nmetadata: {name: a}\n"
+	for _, tt := range []struct {
+		name, text string
+		watched    schema.GroupVersionResource
+		types      *runtime.Scheme
+		want       string
+	}{
+		{"a kind of the folder", route, routes.GroupVersion().WithResource("routs"), nil,
+			"/f.yaml:1: Route default/a: nothing reads it; the routs of example.com/v1 are watched, and no manifest has any: did you mean to watch routes?; everything else in the file is in use"},
+		{"the singular", route, routes.GroupVersion().WithResource("route"), nil,
+			"/f.yaml:1: Route default/a: nothing reads it; the route of example.com/v1 are watched, and no manifest has any: did you mean to watch routes?; everything else in the file is in use"},
+		{"a kind of client-go", "# none yet\n", ingresses.GroupVersion().WithResource("ingreses"), nil,
+			": no manifest has any of the ingreses of networking.k8s.io/v1, which are watched; did you mean ingresses?"},
+		{"beside manifests of that", "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\n", ingresses.GroupVersion().WithResource("ingreses"), nil,
+			": no manifest has any of the ingreses of networking.k8s.io/v1, which are watched; did you mean ingresses?"},
+		{"a type of the program", "# none yet\n", routes.GroupVersion().WithResource("routs"), ownScheme(),
+			": no manifest has any of the routs of example.com/v1, which are watched; did you mean routes?"},
+		{"nobody knows", "# none yet\n", routes.GroupVersion().WithResource("routs"), nil, ""},
+		{"none yet", "# none yet\n", ingresses, nil, ""},
+		{"another resource", route, routes.GroupVersion().WithResource("gateways"), nil, ""},
+		{"it is there", route, routes, nil, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "f.yaml"), []byte(tt.text), 0o600))
+			told := make(chan string, 9)
+			folder, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{Scheme: tt.types, OnError: func(err error) { told <- err.Error() }})
+			require.NoError(t, err)
+			start(t, folder)
+			w := mustNew(t, folder, tt.watched, nil)
+			start(t, w)
+			_, err = w.WaitForSync(soon(t))
+			require.NoError(t, err)
+			if tt.want == "" {
+				require.Empty(t, folder.Errors())
+				return
+			}
+			require.Equal(t, dir+tt.want, <-told)
+			require.Len(t, folder.Errors(), 1)
+			require.Equal(t, dir+tt.want, folder.Errors()[0].Error())
+			require.Empty(t, told)
+		})
+	}
 }

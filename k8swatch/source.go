@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	yamlnode "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -223,6 +224,58 @@ func (e *ManifestError) Error() string {
 
 // Unwrap implements errors.Is and errors.As.
 func (e *ManifestError) Unwrap() error { return e.Err }
+
+// Errors returns what is wrong in the folder now: [*ManifestError] values by
+// file and line. It is empty once everything is good again.
+func (f *Folder) Errors() []error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	errs := slices.Clone(f.errors)
+	for _, e := range f.kinds.Errors(f.read, f.types) {
+		if e.File == "" {
+			errs = append(errs, &ManifestError{File: f.dir, Err: e.Err})
+			continue
+		}
+		errs = append(errs, &ManifestError{File: e.File, Line: e.Line, Err: e.Err, Effect: OthersServed})
+	}
+	return errs
+}
+
+// tell calls OnError for errors that are new.
+func (f *Folder) tell() {
+	f.telling.Lock()
+	defer f.telling.Unlock()
+	all, told := f.Errors(), f.told
+	f.told = all
+	for _, err := range all {
+		if !slices.ContainsFunc(told, func(old error) bool { return old.Error() == err.Error() }) {
+			f.onError(err)
+		}
+	}
+}
+
+// ask has tellWatchers look.
+func (f *Folder) ask() {
+	select {
+	case f.asked <- struct{}{}:
+	default:
+	}
+}
+
+// tellWatchers tells of what is wrong for the watchers that there are now. Most are
+// made at once.
+func (f *Folder) tellWatchers(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.asked:
+		}
+		if sleep(ctx, f.settle) {
+			f.tell()
+		}
+	}
+}
 
 // WaitForKnown blocks until no file is broken of which no earlier version is known
 // ([NoneKnown]), or ctx ends. Until then nobody can tell which objects are missing

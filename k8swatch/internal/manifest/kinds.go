@@ -46,12 +46,19 @@ func (k Kinds) See(o Object, file string, types memapi.Types) bool {
 }
 
 // Errors says which kinds there are not, or look as if they were meant to be read and
-// are not, each once, by file and line.
-func (k Kinds) Errors(read []schema.GroupVersionResource) (errs []FileError) {
+// are not, each once, by file and line; and first, without a file, what is read and
+// looks misspelt.
+func (k Kinds) Errors(read []schema.GroupVersionResource, types memapi.Types) (errs []FileError) {
+	for _, r := range read {
+		if near := k.misspelt(r, types); near != "" {
+			errs = append(errs, FileError{Error: Error{Err: fmt.Errorf("no manifest has any of the %s of %s, which are watched; did you mean %s?",
+				r.Resource, r.GroupVersion(), near)}})
+		}
+	}
 	for gvk, s := range k {
 		why := s.misnamed
 		if why == "" {
-			why = unread(gvk, read)
+			why = k.unread(gvk, read)
 		} else if slices.Contains(read, s.first.Resource) && memapi.KindFor(s.first.Resource).Type == nil {
 			continue // of a version of Kubernetes after client-go
 		}
@@ -68,6 +75,32 @@ func (k Kinds) Errors(read []schema.GroupVersionResource) (errs []FileError) {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Err.Error(), b.Err.Error()))
 	})
 	return errs
+}
+
+// has reports whether there are objects of a resource.
+func (k Kinds) has(gvr schema.GroupVersionResource) bool {
+	for _, s := range k {
+		if s.first.Resource == gvr {
+			return true
+		}
+	}
+	return false
+}
+
+// misspelt is the resource with a type that is nearly one that is read, of which there
+// is no object and no type; "" for none.
+func (k Kinds) misspelt(read schema.GroupVersionResource, types memapi.Types) string {
+	if types.KindFor(read).Type != nil || k.has(read) {
+		return ""
+	}
+	var known []string
+	for kind := range types.Known(read.GroupVersion()) {
+		if plural, _ := meta.UnsafeGuessKindToResource(read.GroupVersion().WithKind(kind)); types.KindFor(plural).Type != nil {
+			known = append(known, plural.Resource)
+		}
+	}
+	slices.Sort(known)
+	return strictyaml.Nearest(read.Resource, known)
 }
 
 // misnamed says that a version of the Kubernetes API does not have a kind, and which
@@ -88,7 +121,7 @@ func misnamed(gvk schema.GroupVersionKind, types memapi.Types) string {
 
 // unread says that nothing reads a kind although it looks like one that is read;
 // "" where it is read, and for the kinds of others, such as a Deployment.
-func unread(gvk schema.GroupVersionKind, read []schema.GroupVersionResource) string {
+func (k Kinds) unread(gvk schema.GroupVersionKind, read []schema.GroupVersionResource) string {
 	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
 	if slices.Contains(read, gvr) {
 		return ""
@@ -99,6 +132,9 @@ func unread(gvk schema.GroupVersionKind, read []schema.GroupVersionResource) str
 		case r.Resource == gvr.Resource && (r.Group == gvk.Group || near || scheme.Scheme.IsGroupRegistered(gvk.Group)):
 			return fmt.Sprintf("nothing reads %s of %s; did you mean apiVersion %s?", gvk.Kind, gvk.GroupVersion(), r.GroupVersion())
 		case (r.Group == gvk.Group || near) && !scheme.Scheme.Recognizes(gvk) && strictyaml.Nearest(gvr.Resource, []string{r.Resource}) != "":
+			if r.GroupVersion() == gvr.GroupVersion() && !k.has(r) {
+				return fmt.Sprintf("nothing reads it; the %s of %s are watched, and no manifest has any: did you mean to watch %s?", r.Resource, r.GroupVersion(), gvr.Resource)
+			}
 			return fmt.Sprintf("nothing reads %s of %s; did you mean one of the %s of %s?", gvk.Kind, gvk.GroupVersion(), r.Resource, r.GroupVersion())
 		}
 	}
