@@ -30,10 +30,6 @@ func (c *controller) newObserver() (*observe.Observer, error) {
 	if c.folder != nil {
 		observer.Health.Check("manifests", observe.Reported, c.folder.Check)
 	}
-	if c.local != nil {
-		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it
-		observer.Health.Check("haproxy-master", observe.Reported, c.local.MasterAnswers)
-	}
 	if c.cfg.templates != "" {
 		observer.Health.Check("templates", observe.ReadyToServe, c.templatesAreBroken)
 	}

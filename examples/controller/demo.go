@@ -65,7 +65,7 @@ func (c *controller) printPlans() {
 	first := true
 	eventbus.Subscribe(c.bus, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
 		switch plan := d.Event.Result.Plan; {
-		case c.cfg.Log().JSON():
+		case c.cfg.Log().Format() == "json":
 		case len(plan.Ops) > maxPlanOps:
 			fmt.Fprintf(c.out, "%s: %s\n", d.Event.Instance, plan.Summary())
 		case !plan.Empty():

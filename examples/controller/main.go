@@ -190,15 +190,12 @@ func (c *controller) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := &command.Process{Name: "controller", Flags: c.cfg.Flags, Bus: c.bus, Observer: observer}
-	p.Watches, p.HAProxy, p.AtEnd = c.words()
+	p := &command.Process{Name: "controller", Flags: c.cfg.Flags, Bus: c.bus, Observer: observer, Local: c.local}
+	p.Watches, p.HAProxy = c.words()
 	c.printPlans()
 	c.watch(&p.Group)
 	p.Go("http resources", c.http.Run)
 	p.Go("certificates", c.followCertificates)
-	if c.local != nil {
-		p.Go("HAProxy", c.local.Run)
-	}
 	if c.cfg.demo {
 		p.Go("backends of the demo", c.runDemo)
 	}
@@ -215,21 +212,16 @@ func (c *controller) run(ctx context.Context) error {
 	return p.Run(ctx)
 }
 
-// words say what is watched, where HAProxy is, and what becomes of it at the end.
-func (c *controller) words() (watches, haproxy, atEnd string) {
+// words say what is watched, and where HAProxy is.
+func (c *controller) words() (watches, haproxy string) {
 	watches = "manifests in " + c.cfg.manifests
 	if c.cluster != nil {
 		watches = fmt.Sprintf("namespace %s of %s", cmp.Or(c.cfg.namespace, "*"), c.cluster.RESTConfig().Host)
 	}
-	switch {
-	case c.local != nil:
-		return watches, "on this host: " + c.layout.ConfigPath(), "HAProxy is stopped with this controller"
-	case c.cfg.pods != "":
-		haproxy = fmt.Sprintf("pods %s of namespace %s", c.cfg.pods, c.cfg.podNamespace)
-	default:
-		haproxy = fmt.Sprintf("behind %d Dataplane APIs", len(c.cfg.endpoints))
+	if c.cfg.pods != "" {
+		return watches, fmt.Sprintf("pods %s of namespace %s", c.cfg.pods, c.cfg.podNamespace)
 	}
-	return watches, haproxy, "HAProxies behind Dataplane APIs serve on"
+	return watches, fmt.Sprintf("behind %d Dataplane APIs", len(c.cfg.endpoints))
 }
 
 // watch adds what tells of resources.

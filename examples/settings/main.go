@@ -166,10 +166,6 @@ func (c *controller) newObserver() (*observe.Observer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.local != nil {
-		observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, c.local.Serving) // events tell of it
-		observer.Health.Check("haproxy-master", observe.Reported, c.local.MasterAnswers)
-	}
 	if c.folder != nil {
 		observer.Health.Check("manifests", observe.Reported, c.folder.Check)
 	}
@@ -190,14 +186,13 @@ func (c *controller) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := &command.Process{Name: "controller", Flags: c.Flags, Bus: c.bus, Observer: observer}
-	p.Watches = "what the settings in " + c.settings + " say"
-	p.HAProxy, p.AtEnd = "pods that the settings select", "HAProxies behind Dataplane APIs serve on"
+	p := &command.Process{Name: "controller", Flags: c.Flags, Bus: c.bus, Observer: observer, Local: c.local,
+		HAProxy: "pods that the settings select", Watches: "what " + c.settings + " says, in " + c.manifests}
+	if c.cluster != nil {
+		p.Watches = "what " + c.settings + " says, of " + c.cluster.RESTConfig().Host
+	}
 	c.watch(&p.Group)
-	if c.local != nil {
-		p.HAProxy, p.AtEnd = "on this host: "+c.local.Layout().ConfigPath(), "HAProxy is stopped with this controller"
-		p.Go("HAProxy", c.local.Run)
-	} else {
+	if c.local == nil {
 		p.Go("watches of instances", c.live.FollowPods)
 	}
 	if c.election != nil {

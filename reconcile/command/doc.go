@@ -38,5 +38,9 @@
 // One line at the start: the version, what is watched, where HAProxy is, and who listens
 // where. One when the end begins, with its cause and what becomes of HAProxy, and one
 // when everything has ended. If that takes longer than a second, a line names the parts
-// that have not ended; the time doubles with each line.
+// that have not ended; the time doubles with each line. The loop says which instances
+// were not deployed to.
+//
+// The flags -log-level and -log-format say what the log has, until settings say another:
+// see [Log.Follow].
 package command

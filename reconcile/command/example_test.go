@@ -31,8 +31,8 @@ func Example() {
 			return command.ExitCode(log, err)
 		}
 		p := &command.Process{Name: "mine", Flags: flags, Bus: bus, Observer: observer,
-			Watches: "manifests in demo", HAProxy: "on this host", AtEnd: "HAProxy is stopped"}
-		p.Go("loop", func(context.Context) error { return fmt.Errorf("haproxy is not installed") })
+			Watches: "manifests in demo", HAProxy: "behind 2 Dataplane APIs"} // or Local
+		p.Go("loop", func(context.Context) error { return fmt.Errorf("no route") })
 		return command.ExitCode(log, p.Run(ctx))
 	}
 	stderr := steady{os.Stdout}
@@ -42,10 +42,10 @@ func Example() {
 	// error: -log-level "loud": want debug, info, warn or error
 	// error: -size 0: want a number above 0
 	// 1
-	// level=INFO msg="mine starts" version=v1 watches="manifests in demo" haproxy="on this host" metrics=none debug=none
-	// level=ERROR msg="stopping: HAProxy is stopped" error="haproxy is not installed"
+	// level=INFO msg="mine starts" version=v1 watches="manifests in demo" haproxy="behind 2 Dataplane APIs" metrics=none debug=none
+	// level=ERROR msg="stopping: HAProxies behind Dataplane APIs serve on" error="no route"
 	// level=INFO msg="mine has ended" after=…
-	// error: haproxy is not installed
+	// error: no route
 	// 1
 }
 

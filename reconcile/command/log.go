@@ -68,17 +68,14 @@ func (l *Log) Follow(level, format string) {
 // Level returns the level of now, as SetLevel takes it.
 func (l *Log) Level() string { return strings.ToLower(l.level.Level().String()) }
 
-// Format returns the format of now, as SetFormat takes it.
+// Format returns the format of now, as SetFormat takes it. Beside a log in JSON a program
+// prints nothing else: a kubelet mixes both.
 func (l *Log) Format() string {
 	if l.inJSON.Load() {
 		return "json"
 	}
 	return "text"
 }
-
-// JSON reports whether the format is JSON. What a program prints beside its log, for
-// people, then breaks the lines of whoever reads both.
-func (l *Log) JSON() bool { return l.inJSON.Load() }
 
 // Fail says why the program ends: in text "error: " and all lines of the error, in
 // JSON a record.

@@ -6,12 +6,13 @@ import (
 	"net"
 	"time"
 
+	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
 // Process is a controller that runs: its listeners, its bus, what observes it, and the
-// parts that the program adds with Go. All fields but Debug are required.
+// parts that the program adds with Go. Name, Flags, Bus and Observer are required.
 type Process struct {
 	Group // its Log and OnStop are set by Run
 
@@ -21,9 +22,9 @@ type Process struct {
 	Observer *observe.Observer
 	Debug    *observe.Server // nil: Observer.Server; for one with more variables
 
-	Watches string // for the first line of the log: "manifests in ./demo"
-	HAProxy string // for the first line: "pods app=haproxy of namespace edge"
-	AtEnd   string // for the last: what becomes of HAProxy
+	Local   *dataplane.Local // the HAProxy on this host, which Run starts, checks and stops; nil: others
+	HAProxy string           // where the others are: "pods app=haproxy of namespace edge"
+	Watches string           // for the first line of the log: "manifests in ./demo"
 }
 
 // Run says in the log what starts, runs everything until ctx ends or a part fails, and
@@ -35,11 +36,18 @@ func (p *Process) Run(ctx context.Context) error {
 		return err
 	}
 	p.Group.Log = log
+	atEnd := "stopping: HAProxies behind Dataplane APIs serve on"
+	if p.Local != nil {
+		atEnd = "stopping: HAProxy is stopped with this controller"
+		p.Observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, p.Local.Serving) // events tell of it
+		p.Observer.Health.Check("haproxy-master", observe.Reported, p.Local.MasterAnswers)
+		p.Go("HAProxy", p.Local.Run)
+	}
 	p.OnStop = func(failed, cause error) {
 		if failed != nil {
-			log.Error("stopping: "+p.AtEnd, "error", failed)
+			log.Error(atEnd, "error", failed)
 		} else {
-			log.Info("stopping: "+p.AtEnd, "cause", cause)
+			log.Info(atEnd, "cause", cause)
 		}
 	}
 	p.Go("observer", p.Observer.Run)
@@ -61,7 +69,11 @@ func (p *Process) listen(ctx context.Context) error {
 		debug = p.Observer.Server()
 	}
 	debug.Token = p.Flags.DebugToken
-	says := []any{"version", p.Observer.Version(), "watches", p.Watches, "haproxy", p.HAProxy}
+	haproxy := p.HAProxy
+	if p.Local != nil {
+		haproxy = "on this host: " + p.Local.Layout().ConfigPath()
+	}
+	says := []any{"version", p.Observer.Version(), "watches", p.Watches, "haproxy", haproxy}
 	var open []net.Listener
 	for _, s := range []struct {
 		flag, addr, name string

@@ -49,7 +49,7 @@ func newProcess(t *testing.T, out io.Writer, args ...string) *command.Process {
 	observer, err := observe.New(bus, observe.Subject{Version: "v1.2.3"}, log.Logger)
 	require.NoError(t, err)
 	return &command.Process{Name: "controller", Flags: flags, Bus: bus, Observer: observer,
-		Watches: "manifests in demo", HAProxy: "on this host", AtEnd: "HAProxy serves on"}
+		Watches: "manifests in demo", HAProxy: "behind 2 Dataplane APIs"}
 }
 
 // TestStartAndEnd: the log says what starts, with the addresses that were found free,
@@ -66,8 +66,8 @@ func TestStartAndEnd(t *testing.T) {
 	require.NoError(t, p.Run(ctx))
 	lines := strings.Split(out.String(), "\n")
 	require.Len(t, lines, 4)
-	require.Regexp(t, `level=INFO msg="controller starts" version=v1\.2\.3 watches="manifests in demo" haproxy="on this host" metrics=127\.0\.0\.1:[1-9]\d* debug=none$`, lines[0])
-	require.Contains(t, lines[1], `level=INFO msg="stopping: HAProxy serves on" cause="it is enough"`)
+	require.Regexp(t, `level=INFO msg="controller starts" version=v1\.2\.3 watches="manifests in demo" haproxy="behind 2 Dataplane APIs" metrics=127\.0\.0\.1:[1-9]\d* debug=none$`, lines[0])
+	require.Contains(t, lines[1], `level=INFO msg="stopping: HAProxies behind Dataplane APIs serve on" cause="it is enough"`)
 	require.Contains(t, lines[2], `level=INFO msg="controller has ended" after=`)
 }
 
@@ -112,7 +112,7 @@ func TestPartFails(t *testing.T) {
 	p.Go("fails", func(context.Context) error { return errors.New("no disk") })
 	p.Go("waits", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	require.EqualError(t, p.Run(t.Context()), "no disk")
-	require.Contains(t, out.String(), `level=ERROR msg="stopping: HAProxy serves on" error="no disk"`)
+	require.Contains(t, out.String(), `level=ERROR msg="stopping: HAProxies behind Dataplane APIs serve on" error="no disk"`)
 }
 
 // TestTakenAddress: the error names the flag, and nothing has begun.
