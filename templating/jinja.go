@@ -110,12 +110,14 @@ func (e *Engine) hints(found []*origin.Problem) (all []*origin.Problem) {
 
 const (
 	comingFromJinja = "coming from Jinja, write "
-	maxHints        = 20 // errors of ends in one file
+	maxHints        = 20   // errors of ends in one file
+	maxEnds         = 200  // ends in a file that are looked at
+	maxAround       = 4096 // bytes of code on each side of an error
 )
 
 // jinjaEnds finds {% endfor %} and the like in a file, but for its comments.
 func (e *Engine) jinjaEnds(file, text string) (all []*origin.Problem) {
-	for _, at := range regexp.MustCompile(`\{%-?\s*(`+jinjaEnd+`)\s*-?%\}`).FindAllStringSubmatchIndex(text, -1) {
+	for _, at := range regexp.MustCompile(`\{%-?\s*(`+jinjaEnd+`)\s*-?%\}`).FindAllStringSubmatchIndex(text, maxEnds) {
 		before, word := text[:at[0]], text[at[2]:at[3]]
 		if strings.LastIndex(before, "{#") > strings.LastIndex(before, "#}") || len(all) == maxHints {
 			continue
@@ -136,6 +138,7 @@ func jinjaAt(text string, at int) string {
 			to = min(to, at+i+len(delimiter))
 		}
 	}
+	from, to = max(from, at-maxAround), min(to, at+maxAround)
 	code, write, leftmost := text[from:to], "", to
 	for _, row := range jinjaIdioms() {
 		pattern := regexp.MustCompile(row.jinja)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -106,5 +107,19 @@ func TestAcceptedWithAnotherMeaning(t *testing.T) {
 		got, err := engine.Render(t.Context(), "haproxy.cfg", vars)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
+	}
+}
+
+// TestHintsAreBounded: what to write costs little, whatever the template is.
+func TestHintsAreBounded(t *testing.T) {
+	for name, text := range map[string]string{
+		"a long text in code": `# {{ s | "` + strings.Repeat("a|b ", 1<<18) + `" }}`,
+		"no end of code":      `# {{ s | upper(` + strings.Repeat("( ' ", 1<<13),
+		"ends in a comment":   `{% if b %}` + strings.Repeat("{# {% endif %} #}", 1<<16),
+		"ends":                strings.Repeat("{% if b %}{% endif %}", 1<<12),
+	} {
+		before := time.Now()
+		require.Error(t, compileJinja(text), name)
+		require.Less(t, time.Since(before), 10*time.Second, name)
 	}
 }

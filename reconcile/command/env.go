@@ -42,9 +42,11 @@ func (f *Flags) CheckObjects(prefix string, names ...string) {
 }
 
 // Values are all flags with their values, for [observe.Subject.Config]. Those that are
-// functions, such as -debug-token-file, have none.
+// functions, such as -debug-token-file, have none; -log-level and -log-format have what
+// is in force.
 func (f *Flags) Values() map[string]string {
 	values := map[string]string{}
 	f.VisitAll(func(one *flag.Flag) { values[one.Name] = one.Value.String() })
+	values["log-level"], values["log-format"] = f.log.Level(), f.log.Format()
 	return values
 }

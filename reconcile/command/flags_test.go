@@ -113,7 +113,8 @@ func TestSettingsBeatLogFlags(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		log := command.NewLog(&out)
-		require.NoError(t, command.NewFlags("program", log).Parse(strings.Fields(c.args)))
+		flags := command.NewFlags("program", log)
+		require.NoError(t, flags.Parse(strings.Fields(c.args)))
 		with := &settings.ProgramOptions{Logging: settings.Logging{Level: log.Level(), Format: log.Format()}}
 		for range 2 { // what is said later is not compared with what was said before
 			out.Reset()
@@ -131,5 +132,6 @@ func TestSettingsBeatLogFlags(t *testing.T) {
 			require.Equal(t, c.want, strings.Join(got, " "), "%+v", c)
 			log.Follow("error", "json")
 		}
+		require.Equal(t, "error json", flags.Values()["log-level"]+" "+flags.Values()["log-format"])
 	}
 }
