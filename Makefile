@@ -16,7 +16,7 @@ HOSTILE ?= 30s
 # How long each mistake of make mistakes stands.
 MISTAKES ?= 10s
 
-.PHONY: demo test e2e soak hostile mistakes bench haproxy
+.PHONY: demo test e2e soak hostile mistakes bench bench-once haproxy
 
 demo: haproxy ## run the reference controller on a folder of manifests, until Ctrl-C
 	@$(GO) build -o bin/controller ./examples/controller
@@ -43,8 +43,11 @@ mistakes: haproxy ## what is said of the mistakes of operators and tenants, and 
 	@internal/tools/install-packages ip:iproute2
 	cd internal/e2e && $(GO) test -count=1 -v -run '^TestMistakes$$' -mistakes $(MISTAKES) -timeout 24h .
 
-bench: ## figures: see the doc comment of each benchmark
+bench: haproxy ## figures: see the doc comment of each benchmark
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+bench-once: haproxy ## each benchmark once, on small inputs: that it runs
+	$(GO) test -run '^$$' -bench . -benchtime 1x -short -timeout $(TEST_TIMEOUT) ./...
 
 haproxy: ## install haproxy where it is missing
 	@internal/tools/install-packages haproxy:haproxy

@@ -51,7 +51,7 @@ frontend web
 
 // BenchmarkClientNothing is a Sync that has nothing to do.
 func BenchmarkClientNothing(b *testing.B) {
-	for _, backends := range []int{10, 5000} {
+	for _, backends := range []int{10, brief(5000)} {
 		b.Run(fmt.Sprintf("%d backends", backends), func(b *testing.B) {
 			api := dataplanetest.New(b, nil)
 			client, err := dataplane.NewClient(api.Endpoint(), nil)
@@ -84,7 +84,7 @@ func BenchmarkClientAddresses(b *testing.B) {
 	if v := haproxyVersion(b); v.Compare(dataplane.Version{Major: 2, Minor: 7}) < 0 {
 		b.Skipf("the Dataplane API cannot read what HAProxy %s has, so that addresses take a reload", v)
 	}
-	const backends, changed = 5000, 100
+	backends, changed := brief(5000), 100
 	s := &site{Server: dataplanetest.New(b, &dataplanetest.Options{HAProxy: siteHAProxy(b)}), real: true, foreign: true}
 	s.endpoint = startDataplaneAPI(b, binary, s.Server)
 	client := s.client(b, nil)

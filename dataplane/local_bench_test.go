@@ -56,22 +56,22 @@ func BenchmarkLocal(b *testing.B) {
 	for _, changed := range []int{1, 100} {
 		b.Run(fmt.Sprintf("addresses=%d", changed), func(b *testing.B) {
 			h := newHost(b)
-			measureSync(b, h, func(n int) *dataplane.Config { return h.config(large(h, 5000, changed, n)) })
+			measureSync(b, h, func(n int) *dataplane.Config { return h.config(large(h, brief(5000), changed, n)) })
 		})
 	}
 	b.Run("reload", func(b *testing.B) {
 		h := newHost(b)
 		measureSync(b, h, func(n int) *dataplane.Config {
-			return h.config(large(h, 5000, 0, 0) + fmt.Sprintf("backend last\n timeout server %ds\n", n+1))
+			return h.config(large(h, brief(5000), 0, 0) + fmt.Sprintf("backend last\n timeout server %ds\n", n+1))
 		})
 	})
-	for _, changed := range []int{1, 50000} {
-		b.Run(fmt.Sprintf("map=50000/changed=%d", changed), func(b *testing.B) {
+	for _, changed := range []int{1, brief(50000)} {
+		b.Run(fmt.Sprintf("map=%d/changed=%d", brief(50000), changed), func(b *testing.B) {
 			h := newHost(b)
 			text := h.global() + fmt.Sprintf("frontend f\n bind %s\n use_backend %%[req.hdr(host),map(%s)]\n", h.socket("f"), h.local.Layout().Path(dataplane.Map, "m.map"))
 			measureSync(b, h, func(n int) *dataplane.Config {
 				var m strings.Builder
-				for i := range 50000 {
+				for i := range brief(50000) {
 					value := 0
 					if i < changed {
 						value = n
@@ -113,7 +113,7 @@ func BenchmarkLocalFiles(b *testing.B) {
 				h := start(b)
 				var files []dataplane.File
 				content := localCertificate(b, "a.test")
-				for i := range 5000 {
+				for i := range brief(5000) {
 					files = append(files, dataplane.File{Kind: dataplane.Certificate, Name: fmt.Sprintf("c%d.pem", i), Content: content})
 				}
 				measureSync(b, h, func(n int) *dataplane.Config {
@@ -143,4 +143,12 @@ func writeSynced(dir string, content []byte) (err error) {
 		return err
 	}
 	return f.Sync()
+}
+
+// brief is n, or a part of it with -short: CI runs each benchmark once.
+func brief(n int) int {
+	if testing.Short() {
+		return n / 50
+	}
+	return n
 }

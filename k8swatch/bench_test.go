@@ -57,7 +57,7 @@ func sliceStore(tb testing.TB, n int, indexBy ...string) *intake {
 const serviceName = "metadata.labels['kubernetes.io/service-name']"
 
 func run(b *testing.B, name string, want int, get func(q *question) int) {
-	asks := questions(size)
+	asks := questions(size())
 	for i := range asks {
 		get(&asks[i]) // what is made at the first look-up
 	}
@@ -82,7 +82,7 @@ func BenchmarkGet(b *testing.B) {
 		s := obj.(*discoveryv1.EndpointSlice)
 		return []string{s.Namespace + "/" + s.Labels["kubernetes.io/service-name"]}, nil
 	}})
-	for i := range size {
+	for i := range size() {
 		s := bigSlice(i)
 		plain.m[name{s.Namespace, s.Name}] = s
 		service := name{s.Namespace, serviceOf(i)}
@@ -90,7 +90,7 @@ func BenchmarkGet(b *testing.B) {
 		_ = indexer.Add(s)
 	}
 	read := func(indexBy ...string) Reader[*discoveryv1.EndpointSlice] {
-		return Read[*discoveryv1.EndpointSlice](b.Context(), sliceStore(b, size, indexBy...).now())
+		return Read[*discoveryv1.EndpointSlice](b.Context(), sliceStore(b, size(), indexBy...).now())
 	}
 	byName, byService, composite := read(), read("metadata.namespace", serviceName), read("metadata.namespace", serviceName, "metadata.name")
 
@@ -123,7 +123,7 @@ func BenchmarkGet(b *testing.B) {
 func BenchmarkUpdate(b *testing.B) {
 	update := func(name string, in *intake, obj func(i int) Object) {
 		b.Run(name, func(b *testing.B) {
-			list := make([]any, size)
+			list := make([]any, size())
 			for i := range list {
 				list[i] = obj(i)
 			}
@@ -135,8 +135,8 @@ func BenchmarkUpdate(b *testing.B) {
 				if n%asked == 0 {
 					b.StopTimer()
 					for i := range next {
-						next[i] = obj((n + i) * 7919 % size)
-						next[i].SetResourceVersion(fmt.Sprint(2*size + n + i))
+						next[i] = obj((n + i) * 7919 % size())
+						next[i].SetResourceVersion(fmt.Sprint(2*size() + n + i))
 					}
 					runtime.GC() // of what it took to make them
 					b.StartTimer()

@@ -64,7 +64,7 @@ func BenchmarkFirstSync(b *testing.B) {
 		b.Run(bm.name, func(b *testing.B) {
 			for b.Loop() {
 				result := filepath.Join(b.TempDir(), "result")
-				cmd := exec.Command(os.Args[0], "-test.run", "^$", "-test.bench", "^BenchmarkFirstSyncProcess$", "-test.benchtime", "1x")
+				cmd := exec.Command(os.Args[0], "-test.run", "^$", "-test.bench", "^BenchmarkFirstSyncProcess$", "-test.benchtime", "1x", fmt.Sprintf("-test.short=%t", testing.Short()))
 				cmd.Env = append(append(os.Environ(), firstSyncKubeconfig+"="+kubeconfig, firstSyncResult+"="+result), bm.env...)
 				if out, err := cmd.CombinedOutput(); err != nil {
 					b.Fatalf("%v\n%s", err, out)
@@ -77,8 +77,8 @@ func BenchmarkFirstSync(b *testing.B) {
 				if err := json.Unmarshal(text, &got); err != nil {
 					b.Fatal(err)
 				}
-				if got.Objects != size || got.Peak > firstSyncPeak {
-					b.Errorf("%d objects with %d MB at most, want %d with %d MB", got.Objects, got.Peak>>20, size, firstSyncPeak>>20)
+				if got.Objects != size() || got.Peak > firstSyncPeak {
+					b.Errorf("%d objects with %d MB at most, want %d with %d MB", got.Objects, got.Peak>>20, size(), firstSyncPeak>>20)
 				}
 				b.ReportMetric(float64(got.Peak)/1e6, "peak-MB")
 				b.ReportMetric(float64(got.Heap)/1e6, "heap-MB")
@@ -166,12 +166,12 @@ func serveObjects(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	first, _ := strconv.Atoi(q.Get("continue"))
-	last := size
+	last := size()
 	if limit, _ := strconv.Atoi(q.Get("limit")); limit > 0 && q.Get("resourceVersion") == "" {
-		last = min(first+limit, size)
+		last = min(first+limit, size())
 	}
 	meta := metav1.ListMeta{ResourceVersion: "2000000"}
-	if last < size {
+	if last < size() {
 		meta.Continue = strconv.Itoa(last)
 	}
 	var list runtime.Object
@@ -210,7 +210,7 @@ func serveWatch(w http.ResponseWriter, r *http.Request, info runtime.SerializerI
 		return err == nil
 	}
 	if r.URL.Query().Get("sendInitialEvents") != "" {
-		for i := range size {
+		for i := range size() {
 			if !send("ADDED", object(i)) {
 				return
 			}

@@ -15,8 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// size is the number of objects of the benchmarks.
-const size = 50_000
+// size is the number of objects of the benchmarks. CI runs each of them once, with
+// -short.
+func size() int {
+	if testing.Short() {
+		return 1000
+	}
+	return 50_000
+}
 
 var (
 	ingressResource = networkingv1.SchemeGroupVersion.WithResource("ingresses")

@@ -16,7 +16,7 @@ import (
 func BenchmarkMemory(b *testing.B) {
 	fill := func(in *intake, obj func(i int) any) func() any {
 		return func() any {
-			list := make([]any, size)
+			list := make([]any, size())
 			transform := in.Transformer()
 			for i := range list {
 				list[i], _ = transform(obj(i))
@@ -31,7 +31,7 @@ func BenchmarkMemory(b *testing.B) {
 	raw := func(obj func(i int) any) func() any {
 		return func() any {
 			store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-			for i := range size {
+			for i := range size() {
 				_ = store.Add(obj(i))
 			}
 			return store
@@ -56,7 +56,7 @@ func BenchmarkMemory(b *testing.B) {
 				used := heap() - before
 				runtime.KeepAlive(kept)
 				b.ReportMetric(float64(used)/(1<<20), "MiB")
-				b.ReportMetric(float64(used)/size, "B/object")
+				b.ReportMetric(float64(used)/float64(size()), "B/object")
 			}
 			b.ReportMetric(0, "ns/op")
 		})

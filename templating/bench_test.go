@@ -52,7 +52,7 @@ const goIngresses = `{{ range $ing := .ingresses }}{{ range $rule := $ing.Spec.R
 // BenchmarkIngresses renders 10,000 typed Ingresses with escaping, and the
 // same with text/template, which does not escape.
 func BenchmarkIngresses(b *testing.B) {
-	list := ingresses(10_000)
+	list := ingresses(brief(10_000))
 	b.Run("templating", func(b *testing.B) {
 		e, err := templating.Compile(files("haproxy.cfg", scriggoIngresses), &templating.Options{
 			Vars: map[string]any{"ingresses": []*networkingv1.Ingress(nil)}})
@@ -87,7 +87,7 @@ func BenchmarkIngresses(b *testing.B) {
 // BenchmarkRenderTraced is the render of BenchmarkIngresses with a source map,
 // as it is made when something is wrong.
 func BenchmarkRenderTraced(b *testing.B) {
-	list := ingresses(10_000)
+	list := ingresses(brief(10_000))
 	e, err := templating.Compile(files("haproxy.cfg", scriggoIngresses), &templating.Options{
 		Vars: map[string]any{"ingresses": []*networkingv1.Ingress(nil)}})
 	if err != nil {
@@ -106,7 +106,7 @@ func BenchmarkRenderTraced(b *testing.B) {
 // BenchmarkRender10k is the figure for the cost of escaping: the same render by
 // Scriggo alone, which writes every value as it is, and by text/template.
 func BenchmarkRender10k(b *testing.B) {
-	list := ingresses(10_000)
+	list := ingresses(brief(10_000))
 	vars := map[string]any{"ingresses": list}
 	measure := func(name string, render func() error) {
 		b.Run(name, func(b *testing.B) {

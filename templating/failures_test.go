@@ -214,7 +214,7 @@ func TestTimeOuts(t *testing.T) {
 
 // BenchmarkAllThatFails is a render of 5,000 Ingresses that fails for 500 of them.
 func BenchmarkAllThatFails(b *testing.B) {
-	all, items := manyObjects(5000)
+	all, items := manyObjects(brief(5000))
 	for name, body := range failing {
 		b.Run(name, func(b *testing.B) {
 			e := compileFailing(b, "{% for _, ing := range ings %}\n"+body+"{% end %}")
@@ -233,4 +233,12 @@ func BenchmarkAllThatFails(b *testing.B) {
 			}
 		})
 	}
+}
+
+// brief is n, or a part of it with -short: CI runs each benchmark once.
+func brief(n int) int {
+	if testing.Short() {
+		return n / 50
+	}
+	return n
 }

@@ -33,7 +33,7 @@ func large(sections, change int) string {
 // changed.
 func BenchmarkSyntaxOneSectionChanged(b *testing.B) {
 	v := &validate.Validator{}
-	cfgs := []string{large(5000, 0), large(5000, 1)}
+	cfgs := []string{large(brief(5000), 0), large(brief(5000), 1)}
 	first, second := text(b, cfgs[0]), text(b, cfgs[1])
 	if err := v.Syntax(first); err != nil {
 		b.Fatal(err)
@@ -51,7 +51,7 @@ func BenchmarkSyntaxOneSectionChanged(b *testing.B) {
 
 // BenchmarkSyntaxNew is phase 1 of 5,000 sections that were not seen before.
 func BenchmarkSyntaxNew(b *testing.B) {
-	cfg := text(b, large(5000, 0))
+	cfg := text(b, large(brief(5000), 0))
 	for b.Loop() {
 		if err := validate.Syntax(cfg); err != nil {
 			b.Fatal(err)
@@ -62,7 +62,7 @@ func BenchmarkSyntaxNew(b *testing.B) {
 // BenchmarkSemantics is haproxy -c and what is around it.
 func BenchmarkSemantics(b *testing.B) {
 	needHAProxy(b)
-	cfg := text(b, large(5000, 0))
+	cfg := text(b, large(brief(5000), 0))
 	for b.Loop() {
 		if _, err := new(validate.Validator).Semantics(b.Context(), cfg); err != nil {
 			b.Fatal(err)
@@ -80,10 +80,10 @@ func BenchmarkBeyondHAProxy(b *testing.B) {
 		b.Fatal(err)
 	}
 	file := filepath.Join(b.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(file, []byte(large(5000, 0)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(large(brief(5000), 0)), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	cfg := text(b, large(5000, 0))
+	cfg := text(b, large(brief(5000), 0))
 	var alone, whole time.Duration
 	for b.Loop() {
 		start := time.Now()
@@ -108,10 +108,10 @@ func BenchmarkBeyondHAProxy(b *testing.B) {
 func BenchmarkInherited(b *testing.B) {
 	needHAProxy(b)
 	v := &validate.Validator{}
-	if _, err := v.Semantics(b.Context(), text(b, large(5000, 0))); err != nil {
+	if _, err := v.Semantics(b.Context(), text(b, large(brief(5000), 0))); err != nil {
 		b.Fatal(err)
 	}
-	cfg := text(b, large(5000, 1))
+	cfg := text(b, large(brief(5000), 1))
 	for b.Loop() {
 		if r, err := v.Semantics(b.Context(), cfg); err != nil || !r.Inherited {
 			b.Fatal(r, err)

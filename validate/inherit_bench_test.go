@@ -29,7 +29,7 @@ func crowd(ports, change int) string {
 // grow with the ports.
 func BenchmarkInherit(b *testing.B) {
 	needHAProxy(b)
-	for _, ports := range []int{100, 1000, 3000} {
+	for _, ports := range []int{brief(100), brief(1000), brief(3000)} {
 		b.Run(fmt.Sprintf("ports=%d/endpoints=20", ports), func(b *testing.B) {
 			v := &validate.Validator{}
 			if _, err := v.Semantics(b.Context(), text(b, crowd(ports, 0))); err != nil {
@@ -63,7 +63,7 @@ func BenchmarkInheritMap(b *testing.B) {
 		}
 		return cfg
 	}
-	for _, lines := range []int{10_000, 100_000} {
+	for _, lines := range []int{brief(10_000), brief(100_000)} {
 		b.Run(fmt.Sprintf("lines=%d", lines), func(b *testing.B) {
 			v := &validate.Validator{}
 			if _, err := v.Semantics(b.Context(), of(lines, "app")); err != nil {
@@ -79,4 +79,12 @@ func BenchmarkInheritMap(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(lines), "ns/line")
 		})
 	}
+}
+
+// brief is n, or a part of it with -short: CI runs each benchmark once.
+func brief(n int) int {
+	if testing.Short() {
+		return n / 50
+	}
+	return n
 }

@@ -362,7 +362,7 @@ func TestStorePermissions(t *testing.T) {
 func BenchmarkStore(b *testing.B) {
 	files := func(n, m int) []config.File {
 		all := []config.File{oneFile(config.Map, "m.map", fmt.Sprintf("k %d\n", m))}
-		for i := range 5000 {
+		for i := range brief(5000) {
 			content := strings.Repeat("x", 3000)
 			if i == 0 {
 				content = fmt.Sprint(n)
@@ -393,4 +393,12 @@ func BenchmarkStore(b *testing.B) {
 func owner(info os.FileInfo) (uid, gid uint32) {
 	sys := info.Sys().(*syscall.Stat_t)
 	return sys.Uid, sys.Gid
+}
+
+// brief is n, or a part of it with -short: CI runs each benchmark once.
+func brief(n int) int {
+	if testing.Short() {
+		return n / 50
+	}
+	return n
 }

@@ -35,7 +35,7 @@ func manyIngresses(n int) *world {
 var benchSettings = Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
 
 func BenchmarkBuild(b *testing.B) {
-	for _, n := range []int{1000, 5000} {
+	for _, n := range []int{brief(1000), brief(5000)} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			w, slots := manyIngresses(n), &Slots{}
 			for b.Loop() {
@@ -47,7 +47,7 @@ func BenchmarkBuild(b *testing.B) {
 
 // BenchmarkRender goes from resources to a configuration, as each render does.
 func BenchmarkRender(b *testing.B) {
-	for _, n := range []int{1000, 5000} {
+	for _, n := range []int{brief(1000), brief(5000)} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			engine, err := Compile(os.DirFS("../templates"), dataplane.Layout{})
 			require.NoError(b, err)
@@ -69,7 +69,7 @@ func BenchmarkRender(b *testing.B) {
 // endpoint of many changes, and what follows is rendered, validated and planned.
 func BenchmarkChange(b *testing.B) {
 	needHAProxy(b)
-	for _, n := range []int{1000, 5000} {
+	for _, n := range []int{brief(1000), brief(5000)} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			engine, err := Compile(os.DirFS("../templates"), dataplane.Layout{})
 			require.NoError(b, err)

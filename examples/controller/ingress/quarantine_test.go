@@ -52,7 +52,7 @@ func ownTemplates(tb testing.TB) string {
 // renders and two validations.
 func BenchmarkQuarantine(b *testing.B) {
 	needHAProxy(b)
-	const n = 5000
+	n := brief(5000)
 	engine, err := Compile(os.DirFS(ownTemplates(b)), dataplane.Layout{})
 	require.NoError(b, err)
 	w, slots := manyIngresses(n), &Slots{}
@@ -104,7 +104,7 @@ func BenchmarkQuarantine(b *testing.B) {
 // itself ends with the first error of some rules: then it takes a render each.)
 func BenchmarkQuarantineMany(b *testing.B) {
 	needHAProxy(b)
-	const n, bad = 5000, 200
+	n, bad := brief(5000), brief(200)
 	for name, c := range map[string]struct {
 		annotation, value string
 		renders           int32
@@ -174,4 +174,12 @@ func TestQuarantineOfServices(t *testing.T) {
 	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{}
 	w.services["ns/a"].ResourceVersion = "2"
 	require.NotEmpty(t, Build(cluster, &Slots{}).Refused, "it changed, and is tried apart from the others")
+}
+
+// brief is n, or a part of it with -short: CI runs each benchmark once.
+func brief(n int) int {
+	if testing.Short() {
+		return n / 50
+	}
+	return n
 }

@@ -54,8 +54,8 @@ func TestManyMistakes(t *testing.T) {
 
 // BenchmarkManyMistakes is what mistakes add to each render.
 func BenchmarkManyMistakes(b *testing.B) {
-	worlds := wrong(10_000)
-	worlds["none"] = manyIngresses(10_000)
+	worlds := wrong(brief(10_000))
+	worlds["none"] = manyIngresses(brief(10_000))
 	for name, w := range worlds {
 		b.Run(name, func(b *testing.B) {
 			slots, cluster := &Slots{}, w.cluster()
