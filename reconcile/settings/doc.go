@@ -12,4 +12,7 @@
 // renders and validates. Then swap puts it to use in one step, gives the intervals to
 // [reconcile.Loop.SetIntervals], and triggers the loop. pods.go tells a
 // [discover.Follower] which pods are instances, and what opens them.
+//
+// A preflight applies settings and finds the pods once: [Live.ApplyFile] or
+// [Live.ApplyConfigMap], [Live.FindPods], and then Preview of the loop.
 package settings

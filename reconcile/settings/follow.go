@@ -1,9 +1,11 @@
 package settings
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -114,4 +116,59 @@ func (l *Live) refuseUnread(name string, err error) error {
 	l.begin(c)
 	eventbus.Publish(l.opts.Bus, Parsed{Name: c.name, Version: c.version})
 	return l.refuse(c, errs, time.Now())
+}
+
+// ApplyFile applies the settings in a file once, as [Live.ApplyYAML] does.
+func (l *Live) ApplyFile(ctx context.Context, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return l.ApplyYAML(ctx, file, text)
+}
+
+// ApplyConfigMap applies the settings in a ConfigMap of the source once, as
+// [Live.ApplyYAML] does. The error is also that it does not exist, or could not be read
+// within 10 s.
+func (l *Live) ApplyConfigMap(ctx context.Context, namespace, name string) error {
+	s := follow.Source{Kind: "ConfigMap", Namespace: namespace, Name: name}
+	following, stop := context.WithCancel(ctx)
+	changed, wg := make(chan struct{}, 1), sync.WaitGroup{}
+	defer wg.Wait()
+	defer stop()
+	f, err := follow.Start(following, &wg, l.opts.Source, l.log, s, signal(changed))
+	if err != nil {
+		return fmt.Errorf("settings %s: %w", s, err)
+	}
+	var text []byte
+	err = untilRead(ctx, changed, func() (err error) {
+		name, text, err = textOf(f, s)
+		return err
+	})
+	var wrong Errors
+	switch {
+	case errors.As(err, &wrong): // which name it
+		return err
+	case err != nil:
+		return fmt.Errorf("settings %s: %w", s, err)
+	}
+	return l.ApplyYAML(ctx, name, text)
+}
+
+// untilRead calls read, again at each change, until what it needs has been read once,
+// for [follow.ReadTime] at most.
+func untilRead(ctx context.Context, changed <-chan struct{}, read func() error) error {
+	bounded, stop := context.WithTimeout(ctx, follow.ReadTime)
+	defer stop()
+	for {
+		err := read()
+		var unread *follow.UnreadError
+		if !errors.As(err, &unread) || bounded.Err() != nil {
+			return cmp.Or(ctx.Err(), err)
+		}
+		select {
+		case <-changed:
+		case <-bounded.Done(): // read again says why
+		}
+	}
 }

@@ -3,7 +3,10 @@ package settings
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -38,12 +41,41 @@ func (l *Live) AwaitPods(ctx context.Context) *dataplane.Config {
 	case <-ctx.Done():
 		return nil
 	}
+	previous, _ := l.podsKnown(ctx) // events tell what is wrong
+	return previous
+}
+
+// podsKnown waits until the pods are known, for [follow.ReadTime] at most, and gives
+// templates what the first of them has.
+func (l *Live) podsKnown(ctx context.Context) (*dataplane.Config, error) {
 	bounded, cancel := context.WithTimeout(ctx, follow.ReadTime)
 	defer cancel()
-	_ = l.discovery.Wait(bounded)           // which tells what is wrong
+	err := l.discovery.Wait(bounded)
 	previous, _ := l.discovery.Current(ctx) // the loop meets the error, too
 	l.SetPrevious(previous)
-	return previous
+	return previous, err
+}
+
+// FindPods is one look of [Live.FollowPods] with the settings in use: it gives the
+// pods to the loop as its targets, and templates what the first of them has as
+// currentConfig. The error says what is missing or wrong, what could not be read within
+// 10 s, and that there is no pod.
+func (l *Live) FindPods(ctx context.Context) error {
+	if err := l.canFollow("FindPods"); err != nil {
+		return err
+	}
+	if p := l.Program(); p == nil {
+		return ErrNoSettings
+	} else if len(p.settings.Dataplane.PodSelector.MatchLabels) == 0 {
+		return errors.New("the settings select no pods: dataplane.podSelector is missing")
+	}
+	following, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	wg.Go(func() { _ = l.discovery.Run(following) })
+	_, err := l.podsKnown(ctx)
+	return cmp.Or(ctx.Err(), err)
 }
 
 // canFollow says what the method of that name lacks.
@@ -98,4 +130,13 @@ func (l *Live) wanted(s *Settings) discover.Wanted {
 			return pods, err
 		},
 	}
+}
+
+// secret is where the credentials are, where settings do not say.
+func (l *Live) secret() (namespace, name string) {
+	namespace, name, ok := strings.Cut(cmp.Or(l.opts.Secret, discover.DefaultSecret), "/")
+	if !ok {
+		namespace, name = l.opts.Program.Namespace, namespace
+	}
+	return namespace, name
 }
