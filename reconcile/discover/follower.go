@@ -84,8 +84,7 @@ type Follower struct {
 	followed map[follow.Source]*follow.Followed
 	pods     *podWatch // nil: none is watched from here
 	clients  *Clients
-	opened   *opened // nil: no credentials are in use
-	found    bool    // the loop has targets from here
+	opened   *opened // nil: the loop has no targets from here
 	info     CredentialsInfo
 	created  time.Time     // of the Secret
 	wrong    error         // about credentials
@@ -103,9 +102,9 @@ type opened struct {
 
 // podWatch watches pods.
 type podWatch struct {
-	namespace, selector string
-	watcher             *k8swatch.Watcher
-	stop                context.CancelFunc
+	of      string // namespace and labels
+	watcher *k8swatch.Watcher
+	stop    context.CancelFunc
 }
 
 // sourceError says what is wrong with a Secret, ConfigMap or file.
@@ -230,11 +229,11 @@ func (f *Follower) look(ctx context.Context) {
 // find does everything once. wrong is about credentials, missing about instances.
 func (f *Follower) find(ctx context.Context, w *Wanted) (wrong, missing error) {
 	if len(w.URLs) == 0 && w.Selector == "" {
-		if f.found { // those were of another Wanted
+		if f.opened != nil { // those were of another Wanted
 			missing = f.opts.SetTargets()
 		}
 		f.mu.Lock()
-		f.found, f.opened = false, nil
+		f.opened = nil
 		f.mu.Unlock()
 		f.stopPods()
 		return f.follow(ctx), cmp.Or(missing, errors.New("no instance is named: neither pods by their labels nor URLs"))
@@ -289,7 +288,7 @@ func (f *Follower) give(ctx context.Context, w *Wanted, use *opened, pods []*cor
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.clients, f.opened, f.found = clients, use, true
+	f.clients, f.opened = clients, use
 	return err
 }
 
@@ -304,7 +303,7 @@ func (f *Follower) list(ctx context.Context, w *Wanted) ([]*corev1.Pod, error) {
 	case w.List != nil:
 		return w.List(ctx)
 	}
-	if f.pods == nil || f.pods.namespace != w.Pods.Namespace || f.pods.selector != w.Selector {
+	if f.pods == nil || f.pods.of != w.Pods.Namespace+" "+w.Selector {
 		f.stopPods()
 		if err := f.startPods(ctx, w); err != nil {
 			return nil, err
@@ -317,10 +316,10 @@ func (f *Follower) list(ctx context.Context, w *Wanted) ([]*corev1.Pod, error) {
 }
 
 func (f *Follower) startPods(ctx context.Context, w *Wanted) (err error) {
-	p := &podWatch{namespace: w.Pods.Namespace, selector: w.Selector}
-	opts := &k8swatch.Options{Namespace: p.namespace, LabelSelector: p.selector, Logger: f.opts.Logger,
+	p := &podWatch{of: w.Pods.Namespace + " " + w.Selector}
+	opts := &k8swatch.Options{Namespace: w.Pods.Namespace, LabelSelector: w.Selector, Logger: f.opts.Logger,
 		OnSyncComplete: func(int) { f.Look() }, OnChange: func(context.Context, k8swatch.Changes) error { f.Look(); return nil }}
-	if p.namespace == AllNamespaces {
+	if opts.Namespace == AllNamespaces {
 		opts.Namespace = ""
 	}
 	if p.watcher, err = k8swatch.New(f.opts.Source, corev1.SchemeGroupVersion.WithResource("pods"), opts); err != nil {

@@ -231,7 +231,7 @@ func (f *Follower) Watches() map[string]k8swatch.State {
 		states["pods"] = f.pods.watcher.State()
 	}
 	for name, state := range states {
-		state.Synced = state.Synced || f.found
+		state.Synced = state.Synced || f.opened != nil
 		states[name] = state
 	}
 	return states

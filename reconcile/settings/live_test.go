@@ -447,6 +447,30 @@ dataplane: {podSelector: {matchLabels: {app: haproxy}}, container: api, port: 77
 	})
 }
 
+// TestLivePodsOfAllNamespaces: only where that is said do pods of other namespaces count.
+func TestLivePodsOfAllNamespaces(t *testing.T) {
+	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
+		for _, namespace := range []string{"edge", "evil"} {
+			l.source.Apply(k8swatchtest.Objects(`
+apiVersion: v1
+kind: Pod
+metadata: {namespace: ` + namespace + `, name: haproxy-0, labels: {app: haproxy}}
+status: {podIP: 192.0.2.7, containerStatuses: [{name: dataplane, ready: true, state: {running: {}}}]}
+`)...)
+		}
+		for said, want := range map[string]int{"": 1, ", namespace: edge": 1, ", namespace: own": 1, `, namespace: "*"`: 2} {
+			require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte("haproxyConfig: {template: \"# x\\n\"}\ndataplane: {podSelector: {matchLabels: {app: haproxy}"+said+"}}\n")))
+			wanted := l.live.wanted(l.live.Program().Settings())
+			pods, err := wanted.List(ctx)
+			require.NoError(t, err)
+			instances, err := discover.Pods(pods, discover.Credentials{}, wanted.Pods)
+			require.NoError(t, err)
+			require.Len(t, instances, want, said)
+		}
+		require.ErrorContains(t, l.live.ApplyYAML(ctx, "s.yaml", []byte("haproxyConfig: {template: \"# x\\n\"}\ndataplane: {podSelector: {matchLabels: {app: haproxy}, namespace: 'x*'}}\n")), "podSelector.namespace")
+	})
+}
+
 // TestLiveEndsWhileChecking: Run does not wait for a resource that does not come.
 func TestLiveEndsWhileChecking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
