@@ -26,6 +26,7 @@ type town struct {
 
 	mu      sync.Mutex
 	objs    []*unstructured.Unstructured
+	at      map[string]int // of objs, by namespace/name; nil: not known
 	version int
 	checks  int
 }
@@ -39,11 +40,17 @@ func (w *town) put(namespace, name, text string) {
 	obj.SetName(name)
 	obj.SetResourceVersion(fmt.Sprint(w.version))
 	obj.SetUID(types.UID(fmt.Sprint("born at ", w.version)))
-	same := func(o *unstructured.Unstructured) bool { return o.GetNamespace() == namespace && o.GetName() == name }
-	if i := slices.IndexFunc(w.objs, same); i >= 0 {
+	if w.at == nil {
+		w.at = map[string]int{}
+		for i, o := range w.objs {
+			w.at[o.GetNamespace()+"/"+o.GetName()] = i
+		}
+	}
+	if i, is := w.at[namespace+"/"+name]; is {
 		obj.SetUID(w.objs[i].GetUID())
 		w.objs[i] = obj
 	} else {
+		w.at[namespace+"/"+name] = len(w.objs)
 		w.objs = append(w.objs, obj)
 	}
 }
@@ -51,6 +58,7 @@ func (w *town) put(namespace, name, text string) {
 func (w *town) remove(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.at = nil
 	w.objs = slices.DeleteFunc(w.objs, func(o *unstructured.Unstructured) bool { return o.GetName() == name })
 }
 
@@ -58,6 +66,7 @@ func (w *town) remove(name string) {
 func (w *town) clear(namespace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.at = nil
 	w.objs = slices.DeleteFunc(w.objs, func(o *unstructured.Unstructured) bool { return o.GetNamespace() == namespace })
 }
 
@@ -100,8 +109,10 @@ func (w *town) Validate(ctx context.Context, cfg *dataplane.Config) error {
 
 // served reports whether the target has a line.
 func (w *town) served(line string) bool {
-	texts := w.target.texts()
-	return len(texts) > 0 && strings.Contains(texts[len(texts)-1], line+"\n")
+	w.target.mu.Lock()
+	defer w.target.mu.Unlock()
+	n := len(w.target.synced)
+	return n > 0 && strings.Contains(w.target.synced[n-1].Main(), line+"\n")
 }
 
 // waits is how long it takes until the target has what a change of the good tenant
