@@ -64,6 +64,7 @@ type written struct {
 	starts []int // of its lines that are not blank; see texts
 	uses   []used
 	line   int // where the line begins that is written
+	sought int // how far the end of a line was looked for
 }
 
 // add writes a text, and reports whether it has to be known who wrote it: where a line

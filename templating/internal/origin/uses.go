@@ -75,7 +75,11 @@ func (w *written) made(at int, objects []any, innermost any) {
 	if len(objects) == 0 || at == len(w.text) {
 		return
 	}
-	w.line += bytes.LastIndexByte(w.text[w.line:at], '\n') + 1
+	from := min(max(w.line, w.sought), at)
+	w.sought = at
+	if feed := bytes.LastIndexByte(w.text[from:at], '\n'); feed >= 0 {
+		w.line = from + feed + 1
+	}
 	first := len(w.uses)
 	for first > 0 && w.uses[first-1].end > w.line {
 		first--
