@@ -77,8 +77,8 @@ func NewCached[T Object](src MetadataSource, gvr schema.GroupVersionResource, op
 	if opts == nil {
 		opts = &CachedOptions{}
 	}
-	if src == nil || gvr.Resource == "" || gvr.Version == "" {
-		return nil, &OptionError{Resource: gvr, Err: fmt.Errorf("NewCached needs a source and a resource with its version")}
+	if err := given(src, gvr); err != nil {
+		return nil, err
 	}
 	if opts.MaxBytes < 0 || opts.Parallel < 0 {
 		return nil, &OptionError{Resource: gvr, Err: fmt.Errorf("MaxBytes %d, Parallel %d: want 0 or more", opts.MaxBytes, opts.Parallel)}
@@ -102,6 +102,9 @@ func NewCached[T Object](src MetadataSource, gvr schema.GroupVersionResource, op
 // Run watches until ctx ends, and returns nil when every goroutine that it or a
 // look-up started has ended; see [Watcher.Run]. The only error is [ErrStarted].
 func (c *Cached[T]) Run(ctx context.Context) error {
+	if c.watcher == nil {
+		return unmade("Cached", "NewCached")
+	}
 	if !c.fetched.ran.CompareAndSwap(false, true) {
 		return ErrStarted
 	}

@@ -136,6 +136,9 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context)) erro
 		return ErrStarted
 	}
 	defer e.running.Store(false)
+	if lead == nil {
+		return errors.New("k8swatch: Election.Run: lead is missing: want the work of a term")
+	}
 	e.wake = make(chan struct{}, 1)
 	var telling sync.WaitGroup
 	defer telling.Wait()

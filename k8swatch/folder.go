@@ -189,6 +189,9 @@ func (f *Folder) openCopies(dir string) error {
 // milliseconds, one that is deleted takes its objects with it. It returns an
 // error when the folder cannot be watched, and [ErrStarted] when it ran before.
 func (f *Folder) Run(ctx context.Context) error {
+	if f.server == nil {
+		return unmade("Folder", "NewFolder")
+	}
 	if !f.ran.CompareAndSwap(false, true) {
 		return ErrStarted
 	}
@@ -227,9 +230,6 @@ func (f *Folder) look(settled bool) error {
 	f.conclude()
 	return err
 }
-
-// Scheme implements [TypedSource].
-func (f *Folder) Scheme() *runtime.Scheme { return f.types.Own }
 
 // ListWatch implements [Source].
 func (f *Folder) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {

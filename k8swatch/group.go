@@ -60,6 +60,17 @@ func NewGroup(opts *GroupOptions) *Group {
 // one group at most. The error is [ErrInGroup], [ErrGroupRunning] or [ErrStarted];
 // then none of the watchers was added.
 func (g *Group) Add(watchers ...*Watcher) error {
+	if g.notify == nil {
+		return unmade("Group", "NewGroup")
+	}
+	for i, w := range watchers {
+		switch {
+		case w == nil:
+			return fmt.Errorf("k8swatch: Group.Add: watcher %d is nil: see the error of its New", i)
+		case w.intake == nil:
+			return fmt.Errorf("k8swatch: Group.Add: watcher %d is not made by New", i)
+		}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.running {
@@ -122,6 +133,9 @@ func (g *Group) initially(count int) {
 // Run runs all watchers until ctx ends and returns nil when every goroutine has
 // ended. The only error is [ErrStarted].
 func (g *Group) Run(ctx context.Context) error {
+	if g.notify == nil {
+		return unmade("Group", "NewGroup")
+	}
 	g.mu.Lock()
 	if g.running {
 		g.mu.Unlock()

@@ -73,6 +73,9 @@ func NewSingle[T Object](src Source, gvr schema.GroupVersionResource, namespace,
 	if opts == nil {
 		opts = &SingleOptions[T]{}
 	}
+	if err := given(src, gvr); err != nil {
+		return nil, err
+	}
 	if name == "" {
 		return nil, &OptionError{Resource: gvr, Err: errors.New("a single watcher needs the name of an object")}
 	}
@@ -119,7 +122,12 @@ func fits[T Object](src Source, gvr schema.GroupVersionResource) error {
 
 // Run watches until ctx ends, and returns nil when every goroutine that it
 // started has ended; see [Watcher.Run]. The only error is [ErrStarted].
-func (s *Single[T]) Run(ctx context.Context) error { return s.watcher.Run(ctx) }
+func (s *Single[T]) Run(ctx context.Context) error {
+	if s.watcher == nil {
+		return unmade("Single", "NewSingle")
+	}
+	return s.watcher.Run(ctx)
+}
 
 // Get returns the object as it was last seen, and whether it is there. While the
 // source is away it is what was there before; see [Single.State]. The object is

@@ -41,8 +41,13 @@ func NewSnapshot(gvr schema.GroupVersionResource, opts *Options, objs ...Object)
 	if opts == nil {
 		opts = &Options{}
 	}
+	for i, obj := range objs {
+		if isNil(obj) {
+			return nil, fmt.Errorf("k8swatch: object %d is nil", i)
+		}
+	}
 	kind := memapi.KindFor(gvr)
-	if kind.Type == nil && len(objs) > 0 && objs[0] != nil {
+	if kind.Type == nil && len(objs) > 0 {
 		if typ := reflect.TypeOf(objs[0]); typ != goType(nil) {
 			kind = memapi.Kind{Type: typ, GVK: objs[0].GetObjectKind().GroupVersionKind()}
 		}
@@ -120,6 +125,9 @@ type Reader[T Object] struct {
 // assertion, a T that the objects do not have is a mistake in the program and
 // panics, at once and also when the snapshot is empty.
 func Read[T Object](ctx context.Context, s *Snapshot) Reader[T] {
+	if s == nil {
+		panic("k8swatch: Read: the snapshot is nil: is the watcher in the group?")
+	}
 	if want := reflect.TypeFor[T](); want != s.typ && s.typ != nil && want.Kind() != reflect.Interface {
 		panic(fmt.Sprintf("k8swatch: the objects of %s are %s, not %s", s.resource.Resource, s.typ, want))
 	}

@@ -78,12 +78,47 @@ type TypedSource interface {
 	Scheme() *runtime.Scheme
 }
 
+// Scheme implements [TypedSource].
+func (f *Folder) Scheme() *runtime.Scheme { return f.types.Own }
+
 // typesOf are the types that the objects of a source have.
 func typesOf(src Source) memapi.Types {
 	if typed, ok := src.(TypedSource); ok {
 		return memapi.Types{Own: typed.Scheme()}
 	}
 	return memapi.Types{}
+}
+
+// given checks what every watcher is made of.
+func given(src Source, gvr schema.GroupVersionResource) error {
+	missing := isNil(src)
+	if !missing {
+		switch s := src.(type) {
+		case *Cluster:
+			missing = s.dynamic == nil
+		case *Folder:
+			missing = s.server == nil
+		case *Static:
+			missing = s.server == nil
+		}
+	}
+	switch {
+	case gvr.Resource == "" || gvr.Version == "":
+		return &OptionError{Resource: gvr, Err: fmt.Errorf(`Resource %q, Version %q: want both, such as corev1.SchemeGroupVersion.WithResource("services")`, gvr.Resource, gvr.Version)}
+	case missing:
+		return &OptionError{Resource: gvr, Err: errors.New("the source is missing: want one of NewCluster, NewFolder or NewStatic")}
+	}
+	return nil
+}
+
+// isNil also finds the nil pointer that a function returned with an error.
+func isNil(v any) bool {
+	return v == nil || reflect.ValueOf(v).Kind() == reflect.Pointer && reflect.ValueOf(v).IsNil()
+}
+
+// unmade is the error of a value that its constructor did not make.
+func unmade(what, by string) error {
+	return fmt.Errorf("k8swatch: a %s that %s did not make", what, by)
 }
 
 // TypeOf returns the Go type of the objects of a resource, such as
@@ -113,7 +148,7 @@ func NewStatic(objs ...runtime.Object) (*Static, error) {
 	seen := map[objectKey]string{}
 	var errs []error
 	for i, obj := range objs {
-		if obj == nil {
+		if isNil(obj) {
 			errs = append(errs, fmt.Errorf("k8swatch: object %d is nil", i))
 			continue
 		}
@@ -327,6 +362,9 @@ func ParseManifests(name string, data []byte) ([]Object, error) {
 // DecodeManifest decodes one manifest, or a List of them, that stands within a
 // YAML file of another kind, as [ParseManifests] does; node says where.
 func DecodeManifest(name string, node *yamlnode.Node) ([]Object, error) {
+	if node == nil {
+		node = &yamlnode.Node{}
+	}
 	found, errs := manifest.Decode(name, node, memapi.Types{})
 	return objectsOf(name, found, errs)
 }

@@ -230,6 +230,9 @@ type OptionError struct {
 
 // Error implements error.
 func (e *OptionError) Error() string {
+	if e.Resource.Resource == "" {
+		return "k8swatch: " + e.Err.Error()
+	}
 	return "k8swatch: " + e.Resource.Resource + ": " + e.Err.Error()
 }
 

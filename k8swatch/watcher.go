@@ -2,7 +2,6 @@ package k8swatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -47,8 +46,8 @@ func New(src Source, gvr schema.GroupVersionResource, opts *Options) (*Watcher, 
 	if opts == nil {
 		opts = &Options{}
 	}
-	if src == nil || gvr.Resource == "" || gvr.Version == "" {
-		return nil, errors.New("k8swatch: New needs a source and a resource with its version")
+	if err := given(src, gvr); err != nil {
+		return nil, err
 	}
 	w, err := newWatcher(src.ListWatch, gvr, typesOf(src).KindFor(gvr), opts)
 	if err == nil {
@@ -96,6 +95,9 @@ func (w *Watcher) Namespace() string { return w.namespace }
 // started has ended. Whatever goes wrong on the way is retried for as long as it
 // takes, every 0.2 to 2 s; see [Watcher.State]. The only error is [ErrStarted].
 func (w *Watcher) Run(ctx context.Context) error {
+	if w.intake == nil {
+		return unmade("Watcher", "New")
+	}
 	w.mu.Lock()
 	if w.started {
 		w.mu.Unlock()
