@@ -28,7 +28,7 @@ func TestNewRefuses(t *testing.T) {
 		opts k8swatch.Options
 		want string
 	}{
-		{"filter in an index path", k8swatch.Options{IndexBy: []string{"spec.rules[?(@.host)].host"}}, "wrong at offset 10: use .field"},
+		{"unfinished filter in an index path", k8swatch.Options{IndexBy: []string{"spec.rules[?(@.host.host"}}, "use .field"},
 		{"misspelt field in an index path", k8swatch.Options{IndexBy: []string{"spec.rulez"}}, `no field "rulez"`},
 		{"misspelt ignored field", k8swatch.Options{IgnoreFields: []string{"metadata.managedfields"}}, `no field "managedfields"`},
 		{"a name ignored", k8swatch.Options{IgnoreFields: []string{"{.metadata.name}"}}, "cannot do without"},
