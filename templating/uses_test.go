@@ -28,6 +28,8 @@ type hostStore struct{ one *corev1.ConfigMap }
 
 func (s *hostStore) One(string) *corev1.ConfigMap { return s.one }
 
+func (s *hostStore) Two() (string, error) { return s.one.Data["k"], nil }
+
 // TestWhoAnswersForAValue: the object that a shown value was read from answers for its
 // line, before those of the loops around it, through variables, macros and functions.
 func TestWhoAnswersForAValue(t *testing.T) {
@@ -61,15 +63,18 @@ func TestWhoAnswersForAValue(t *testing.T) {
 		`{% c := find("") %}{% for r in routes %}{% m := map[string]string{"v": "w"} %}# {{ m[c.Data["k"]] }}{% end %}`: "web",
 		`{% for r in routes %}{% c := find("") %}{% owner(r) %}# {{ c.Name }}{% end %}`:                                 "web",
 		// A value of the host belongs to the objects in its fields.
-		`{% for r in routes %}{% for s in servers %}# {{ s.Address }}{% end %}{% end %}`:     "web conf",
-		`{% for r in routes %}# {{ hosts.One("x").Data["k"] }}{% end %}`:                     "web conf",
-		`{% for r in routes %}{% k := hosts.One("x").Data["k"] %}# {{ k }}{% end %}`:         "web conf",
-		`{% for r in routes %}# {{ hosts.One(digString(r, "spec.to")).Data["k"] }}{% end %}`: "web conf",
-		`{% for r in routes %}# {{ true && hosts.One("x").Name == "conf" }}{% end %}`:        "web",
-		`# {{ servers[0].Slice.Name }} {{ item.Name }}`:                                      "conf",
+		`{% for r in routes %}{% for s in servers %}# {{ s.Address }}{% end %}{% end %}`:         "web conf",
+		`{% for r in routes %}# {{ hosts.One("x").Data["k"] }}{% end %}`:                         "web conf",
+		`{% for r in routes %}{% k := hosts.One("x").Data["k"] %}# {{ k }}{% end %}`:             "web conf",
+		`{% for r in routes %}# {{ hosts.One(digString(r, "spec.to")).Data["k"] }}{% end %}`:     "web conf",
+		`{% for r in routes %}{% k, err := hosts.Two() %}# {{ k }} {{ err == nil }}{% end %}`:    "web",
+		`{% for r in routes %}{% var k, err = hosts.Two() %}# {{ k }} {{ err == nil }}{% end %}`: "web",
+		`{% for r in routes %}# {{ both(hosts.Two()) }}{% end %}`:                                "web",
+		`{% for r in routes %}# {{ true && hosts.One("x").Name == "conf" }}{% end %}`:            "web",
+		`# {{ servers[0].Slice.Name }} {{ item.Name }}`:                                          "conf",
 	} {
 		decls := map[string]any{"routes": []map[string]any(nil), "slices": []map[string]any(nil), "servers": []*hostServer(nil), "item": (*corev1.ConfigMap)(nil), "hosts": (*hostStore)(nil)}
-		globals := map[string]any{"find": vars["find"]}
+		globals := map[string]any{"find": vars["find"], "both": func(s string, _ error) string { return s }}
 		given := map[string]any{"routes": vars["routes"], "slices": vars["slices"], "servers": vars["servers"], "item": vars["item"], "hosts": &hostStore{config}}
 		if !strings.Contains(body, "item") {
 			delete(decls, "item")

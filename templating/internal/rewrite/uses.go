@@ -19,7 +19,9 @@ func (in *tracer) uses(n ast.Node) (before, behind []ast.Node) {
 	var names []string
 	args := []ast.Expression{nil}
 	for _, expr := range from {
-		in.hoist(reflect.ValueOf(expr).Elem(), &before)
+		if _, whole := (*expr).(*ast.Call); !whole || isShow(n) { // a call alone may return several values
+			in.hoist(reflect.ValueOf(expr).Elem(), &before)
+		}
 		in.variables(*expr, func(id *ast.Identifier) {
 			names = append(names, id.Name)
 			args = append(args, ast.NewIdentifier(pos, id.Name))
@@ -39,6 +41,8 @@ func (in *tracer) uses(n ast.Node) (before, behind []ast.Node) {
 	}
 	return before, behind
 }
+
+func isShow(n ast.Node) bool { _, ok := n.(*ast.Show); return ok }
 
 // madeOf returns the expressions of a statement, and what they are assigned to.
 func madeOf(n ast.Node) (from []*ast.Expression, to []ast.Expression, opens bool) {
@@ -103,6 +107,11 @@ func (in *tracer) hoist(v reflect.Value, before *[]ast.Node) {
 				*before = append(*before, ast.NewAssignment(n.Pos(), []ast.Expression{ast.NewIdentifier(n.Pos(), name)}, ast.AssignmentDeclaration, []ast.Expression{n}))
 				v.Set(reflect.ValueOf(ast.NewIdentifier(n.Pos(), name)))
 				return
+			}
+			if len(n.Args) == 1 { // that may be several values
+				if inner, ok := n.Args[0].(*ast.Call); ok && in.ofHost(inner) {
+					return
+				}
 			}
 		}
 		in.hoist(v.Elem(), before)
