@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/k8swatch"
 )
@@ -321,5 +322,43 @@ func TestFolderKinds(t *testing.T) {
 	write(t, filepath.Join(dir, "a.yaml"), "kind: Ingress\nmetadata: {name: a}\n")
 	if _, _, said := restart(t, dir, ""); !strings.Contains(said, "apiVersion or kind is missing; Ingress has apiVersion networking.k8s.io/v1") {
 		t.Error(said)
+	}
+}
+
+// TestWaitForKnownIsInTheSnapshots: who waited sees the mended file in the next snapshot.
+// A render before that would delete from HAProxy what the file defines.
+func TestWaitForKnownIsInTheSnapshots(t *testing.T) {
+	for range 50 {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "a.yaml")
+		write(t, file, "broken: true\n")
+		f, err := k8swatch.NewFolder(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []*k8swatch.Watcher
+		var stops []func()
+		for _, gvr := range []schema.GroupVersionResource{services, ingresses, ingresses} {
+			w := mustNew(t, f, gvr, nil)
+			stops = append(stops, start(t, w))
+			synced(t, w, 0)
+			all = append(all, w)
+		}
+		write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "a", "a.test"))
+		stops = append(stops, start(t, f))
+		if err := f.WaitForKnown(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range all[1:] {
+			if n := w.Snapshot().Len(); n != 1 {
+				t.Fatalf("%d objects, want that of the mended file", n)
+			}
+		}
+		for _, stop := range stops {
+			stop()
+		}
+		if err := f.WaitForKnown(soon(t)); err != nil {
+			t.Errorf("watchers that ended are waited for: %v", err)
+		}
 	}
 }

@@ -314,9 +314,13 @@ func (f *Folder) tellWatchers(ctx context.Context) {
 
 // WaitForKnown blocks until no file is broken of which no earlier version is known
 // ([NoneKnown]), or ctx ends. Until then nobody can tell which objects are missing
-// from what a process before this one has deployed. With FolderOptions.LastGood the
-// processes after this one wait for the same files.
+// from what a process before this one has deployed. Watchers that run and are synced
+// have by then what the files say: it is in their next snapshot. With
+// FolderOptions.LastGood the processes after this one wait for the same files.
 func (f *Folder) WaitForKnown(ctx context.Context) error {
+	if f.server == nil {
+		return unmade("Folder", "NewFolder")
+	}
 	for {
 		f.mu.Lock()
 		looked := f.looked
@@ -332,7 +336,7 @@ func (f *Folder) WaitForKnown(ctx context.Context) error {
 		}
 		f.mu.Unlock()
 		if !unknown {
-			return nil
+			return f.server.WaitForWatches(ctx)
 		}
 		select {
 		case <-looked:

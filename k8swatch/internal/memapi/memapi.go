@@ -31,6 +31,7 @@ type Server struct {
 	noMarks  bool
 	pages    map[string]page // what follows the pages that were sent
 	tokens   uint64
+	open     map[*watching]struct{}
 }
 
 // Request is what a fault decides on.
@@ -61,6 +62,7 @@ func New() *Server {
 		objects:  map[schema.GroupVersionResource]map[string]Object{},
 		changed:  make(chan struct{}),
 		pages:    map[string]page{},
+		open:     map[*watching]struct{}{},
 	}
 }
 
@@ -181,6 +183,28 @@ func (s *Server) Bookmark() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.append(event{bookmark: true})
+}
+
+// WaitForWatches waits until whoever reads the watches that are open has taken all
+// changes of before, or ctx ends. A bookmark follows them: a reflector takes the next
+// event when the one before it is in its store.
+func (s *Server) WaitForWatches(ctx context.Context) error {
+	s.Bookmark()
+	s.mu.Lock()
+	var all []<-chan struct{}
+	for w := range s.open {
+		g := goal{s.logBase + uint64(len(s.log)), make(chan struct{})}
+		w.goals, all = append(w.goals, g), append(all, g.reached)
+	}
+	s.mu.Unlock()
+	for _, reached := range all {
+		select {
+		case <-reached:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 func (s *Server) append(e event) {

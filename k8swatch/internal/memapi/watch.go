@@ -29,6 +29,24 @@ type watching struct {
 	events   chan watch.Event
 	end      chan struct{}
 	once     sync.Once
+	goals    []goal // of the server's mutex
+}
+
+// goal is closed once a watch has sent all events before one, or has ended.
+type goal struct {
+	next    uint64
+	reached chan struct{}
+}
+
+// reach closes the goals that are reached, while the server is locked.
+func (w *watching) reach(ended bool) {
+	w.goals = slices.DeleteFunc(w.goals, func(g goal) bool {
+		if g.next > w.next && !ended {
+			return false
+		}
+		close(g.reached)
+		return true
+	})
 }
 
 // WatchWithContext starts a watch. It ends with ctx, with Stop, and when watches
@@ -70,6 +88,7 @@ func (l *ListWatch) WatchWithContext(ctx context.Context, opts metav1.ListOption
 	if n := max(admitted, s.logBase) - s.logBase; slices.ContainsFunc(s.log[n:], func(e event) bool { return e.ends && e.concerns(l.gvr) }) {
 		w.Stop()
 	}
+	s.open[w] = struct{}{}
 	go w.run(ctx)
 	return w, nil
 }
@@ -81,7 +100,13 @@ func (w *watching) ResultChan() <-chan watch.Event { return w.events }
 func (w *watching) Stop() { w.once.Do(func() { close(w.end) }) }
 
 func (w *watching) run(ctx context.Context) {
-	defer close(w.events)
+	defer func() {
+		close(w.events)
+		w.server.mu.Lock()
+		defer w.server.mu.Unlock()
+		delete(w.server.open, w)
+		w.reach(true)
+	}()
 	for _, obj := range w.initial {
 		if !w.send(ctx, watch.Added, w.list.copy(obj)) {
 			return
@@ -122,6 +147,7 @@ func (w *watching) batch() (batch []event, changed <-chan struct{}, ok bool) {
 	s := w.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w.reach(false)
 	if w.next < s.logBase {
 		return nil, nil, false
 	}
