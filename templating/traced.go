@@ -112,6 +112,11 @@ func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
 		}
 	}
 	tpl, problems := t.Build(all)
+	if len(problems) > 0 { // the plain one compiled: at least lines are named, and the loops around them
+		t = rewrite.New(e.src, name, place.KindOf(name), e.names, e.snippets, true)
+		t.NoUses = true
+		tpl, problems = t.Build(all)
+	}
 	if len(problems) > 0 {
 		return nil, e.problems(name, problems)
 	}

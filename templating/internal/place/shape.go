@@ -154,21 +154,27 @@ func (s shape) makes(id int, value string, words map[string]bool, before, behind
 	return false
 }
 
-// glob reports whether a word has the pattern.
+// glob reports whether a word has the pattern. The last anyText takes as little as it
+// can: to try the others again would find nothing more.
 func glob(pattern []rune, word string) bool {
-	for i, c := range pattern {
-		if c == anyText {
-			for j := range len(word) + 1 {
-				if glob(pattern[i+1:], word[j:]) {
-					return true
-				}
-			}
+	p, w, behind, taken := 0, 0, -1, 0
+	for w < len(word) {
+		switch {
+		case p < len(pattern) && pattern[p] == anyText:
+			p++
+			behind, taken = p, w
+		case p < len(pattern) && pattern[p] == rune(word[w]):
+			p++
+			w++
+		case behind >= 0:
+			taken++
+			p, w = behind, taken
+		default:
 			return false
 		}
-		if word == "" || rune(word[0]) != c {
-			return false
-		}
-		word = word[1:]
 	}
-	return word == ""
+	for p < len(pattern) && pattern[p] == anyText {
+		p++
+	}
+	return p == len(pattern)
 }

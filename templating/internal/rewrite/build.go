@@ -33,7 +33,7 @@ func (t *Tree) Build(functions native.Declarations) (tpl *scriggo.Template, foun
 	tpl, err := scriggo.BuildTemplate(t.src, t.entry, opts)
 	if errors.Is(err, errIncludes) { // once more, with the snippets of its kind
 		again := New(t.src, t.entry, t.points.Kind, t.names, t.snippets, t.traced)
-		again.included = []Snippet{}
+		again.NoUses, again.included = t.NoUses, []Snippet{}
 		for _, sn := range t.snippets {
 			if sn.kind == t.points.Kind {
 				again.included = append(again.included, sn)

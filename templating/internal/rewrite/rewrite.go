@@ -49,6 +49,9 @@ type Tree struct {
 	Used    map[string]bool
 	Assigns bool
 
+	// NoUses has a traced template not say of which variables its statements are made.
+	NoUses bool
+
 	src      *Sources
 	entry    string
 	names    *Names

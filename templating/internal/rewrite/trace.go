@@ -12,8 +12,10 @@ import (
 // trace puts calls of the recorder into a tree, its macros and the files
 // that it renders, extends and imports.
 func (t *Tree) trace(tree *ast.Tree) {
-	in := &tracer{t: t, seen: map[any]bool{}, end: -1, declared: map[string]bool{}, known: map[ast.Node]bool{}}
-	in.declareAll(tree)
+	in := &tracer{t: t, seen: map[any]bool{}, end: -1, declared: map[string]bool{}, functions: map[string]bool{}, known: map[ast.Node]bool{}}
+	if !t.NoUses {
+		in.declareAll(tree)
+	}
 	in.visit(reflect.ValueOf(tree))
 }
 
@@ -27,8 +29,11 @@ type tracer struct {
 	declares bool
 	end      int             // the number of the macro that is visited, -1 for none
 	declared map[string]bool // variables, in whatever scope
-	known    map[ast.Node]bool
-	hoisted  int // variables of what the host returned
+	// functions are those that hold a function of the host: Scriggo makes no other
+	// value of one.
+	functions map[string]bool
+	known     map[ast.Node]bool
+	hoisted   int // variables of what the host returned
 }
 
 // inFunction is the level at the start of a function. It is deeper than all

@@ -14,6 +14,9 @@ import (
 // calls that say which variables hold the outcome; before where the statement opens a
 // block, else behind it. No call stands for what has no variable.
 func (in *tracer) uses(n ast.Node) (before, behind []ast.Node) {
+	if in.t.NoUses {
+		return nil, nil
+	}
 	from, to, opens := madeOf(n)
 	pos := n.Pos()
 	var names []string
@@ -172,7 +175,7 @@ func (in *tracer) variables(n ast.Node, yield func(id *ast.Identifier)) {
 	}
 	switch n := n.(type) {
 	case *ast.Identifier:
-		if in.declared[n.Name] || in.t.names.Vars[n.Name] {
+		if (in.declared[n.Name] || in.t.names.Vars[n.Name]) && !in.functions[n.Name] {
 			yield(n)
 		}
 	case *ast.Index:
@@ -204,27 +207,43 @@ func (in *tracer) declareAll(n ast.Node) {
 
 // declare notes the variables that a tree declares, in whatever scope.
 func (in *tracer) declare(n ast.Node) {
-	note := func(expr ast.Expression) {
-		if id, ok := expr.(*ast.Identifier); ok && id != nil && id.Name != "_" && !in.t.packages[id.Name] {
-			in.declared[id.Name] = true
+	note := func(expr, typ, value ast.Expression) {
+		id, ok := expr.(*ast.Identifier)
+		if !ok || id == nil || id.Name == "_" || in.t.packages[id.Name] {
+			return
 		}
+		_, ofType := typ.(*ast.FuncType)
+		if from, ok := value.(*ast.Identifier); ok && !in.declared[from.Name] {
+			_, host := in.t.names.Globals[from.Name]
+			ofType = ofType || host && !in.t.names.Vars[from.Name]
+		} else if ok {
+			ofType = ofType || in.functions[from.Name]
+		}
+		in.declared[id.Name] = true
+		in.functions[id.Name] = in.functions[id.Name] || ofType
+	}
+	at := func(values []ast.Expression, i, n int) ast.Expression {
+		if len(values) != n {
+			return nil // one call gives several
+		}
+		return values[i]
 	}
 	switch n := n.(type) {
 	case *ast.Var:
-		for _, id := range n.Lhs {
-			note(id)
+		for i, id := range n.Lhs {
+			note(id, n.Type, at(n.Rhs, i, len(n.Lhs)))
 		}
 	case *ast.Assignment:
 		if n.Type == ast.AssignmentDeclaration {
-			for _, expr := range n.Lhs {
-				note(expr)
+			for i, expr := range n.Lhs {
+				note(expr, nil, at(n.Rhs, i, len(n.Lhs)))
 			}
 		}
 	case *ast.ForIn:
-		note(n.Ident)
+		note(n.Ident, nil, nil)
 	case *ast.Func:
 		for _, p := range n.Type.Parameters {
-			note(p.Ident)
+			note(p.Ident, p.Type, nil)
 		}
 	}
 }
