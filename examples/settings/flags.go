@@ -28,7 +28,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	fs.StringVar(&c.manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty: as kubectl does")
 	fs.StringVar(&c.local, "local", "", "`folder` for the state of a HAProxy on this host; empty: those behind Dataplane APIs, as dataplane in the settings says")
-	fs.StringVar(&c.namespace, "namespace", "", "of this controller: where the Lease is, and what is named without a namespace; empty: by $POD_NAMESPACE or the service account, or default with -local and -test")
+	fs.StringVar(&c.namespace, "pod-namespace", "", "`namespace` whose HAProxy pods count where dataplane.podSelector says none, that of this controller: there is the Lease, and what is named without a namespace; empty: by $POD_NAMESPACE or the service account, or default with -local and -test")
 	fs.StringVar(&c.secret, "credentials", discover.DefaultSecret, "Secret `[namespace/]name` with dataplane_username and so on, where the settings have no credentialsSecretRef; empty: $SECRET_NAME")
 	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only as the leader, by the Lease haptic-settings")
 	fs.BoolVar(&c.test, "test", false, "run the cases in the settings, and end")
@@ -41,7 +41,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	}
 	fs.Env("settings", "CONFIGMAP_NAME", configMap)
 	fs.Env("credentials", "SECRET_NAME", "")
-	fs.Env("namespace", "POD_NAMESPACE", "")
+	fs.Env("pod-namespace", "POD_NAMESPACE", "")
 	if strings.HasPrefix(c.settings, configMap) {
 		fs.CheckObjects(configMap, "settings")
 	}
@@ -49,7 +49,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	fs.CheckFile("manifests", command.IsFolder(c.manifests) || c.local != "" && !command.IsFile(c.manifests), "a folder that exists")
 	fs.Check("local", !command.IsFile(c.local), "a folder, and this is a file")
 	fs.CheckFile("kubeconfig", command.IsFile(c.kubeconfig), "a file that exists")
-	fs.CheckNamespaces("namespace")
+	fs.CheckNamespaces("pod-namespace")
 	fs.CheckBinds(c.local != "", "http-addr")
 	fs.CheckPaths("endpoint-socket")
 	if err := fs.Err(); err != nil {
@@ -76,7 +76,7 @@ func (c *config) check() error {
 	if c.namespace == "" {
 		var err error
 		if c.namespace, err = discover.OwnNamespace(os.Getenv); err != nil && c.local == "" && !c.test { // the pods of that namespace get the password
-			return fmt.Errorf("-namespace is required without -local: %w", err)
+			return fmt.Errorf("-pod-namespace is required without -local: %w", err)
 		} else if err != nil {
 			c.namespace = "default"
 		}

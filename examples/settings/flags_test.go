@@ -40,7 +40,7 @@ func TestFlagsAreChecked(t *testing.T) {
 		`-manifests "/no/such": want a folder that exists (no such file or directory)`:            {"-manifests", "/no/such"},
 		`-local "` + file + `": want a folder, and this is a file`:                                {"-local", file},
 		`-kubeconfig "/no/such": want a file that exists (no such file or directory)`:             {"-kubeconfig", "/no/such"},
-		`-namespace "NO SUCH"` + label:                                                            {"-namespace", "NO SUCH"},
+		`-pod-namespace "NO SUCH"` + label:                                                        {"-pod-namespace", "NO SUCH"},
 		`-http-addr "8080"` + address:                                                             {"-http-addr", "8080"},
 		`-http-addr ":0"` + address:                                                               {"-http-addr", ":0"},
 		`-debug-addr "9090"` + debug:                                                              {"-debug-addr", "9090"},
@@ -51,7 +51,7 @@ func TestFlagsAreChecked(t *testing.T) {
 		`-log-level "loud": want debug, info, warn or error`:                                                                   {"-log-level", "loud"},
 		`-log-format "xml": want text or json`:                                                                                 {"-log-format", "xml"},
 		`-endpoint-socket "x": want a path that begins with /`:                                                                 {"-endpoint-socket", "x"},
-		"-namespace \"X\"" + label + "\nerror: -http-addr \"x\"" + address:                                                     {"-namespace", "X", "-http-addr", "x"},
+		"-pod-namespace \"X\"" + label + "\nerror: -http-addr \"x\"" + address:                                                 {"-pod-namespace", "X", "-http-addr", "x"},
 	} {
 		var stderr strings.Builder
 		if _, err := parseFlags(args, command.NewLog(&stderr)); err == nil || err.Error() != want || stderr.Len() > 0 {
@@ -81,9 +81,9 @@ func TestEnvironment(t *testing.T) {
 		"all":                {"POD_NAMESPACE=edge CONFIGMAP_NAME=settings SECRET_NAME=mine", "", "configmap:edge/settings edge mine"},
 		"defaults":           {"POD_NAMESPACE=edge CONFIGMAP_NAME=settings", "", "configmap:edge/settings edge haptic-credentials"},
 		"other namespaces":   {"POD_NAMESPACE=edge CONFIGMAP_NAME=a/settings SECRET_NAME=b/mine", "", "configmap:a/settings edge b/mine"},
-		"flags beat it":      {"POD_NAMESPACE=edge CONFIGMAP_NAME=settings SECRET_NAME=mine", "-settings s.yaml -namespace other -credentials x", "s.yaml other x"},
+		"flags beat it":      {"POD_NAMESPACE=edge CONFIGMAP_NAME=settings SECRET_NAME=mine", "-settings s.yaml -pod-namespace other -credentials x", "s.yaml other x"},
 		"a flag without one": {"POD_NAMESPACE=edge", "-settings configmap:settings", "configmap:edge/settings edge haptic-credentials"},
-		"of another":         {"CONFIGMAP_NAME=settings", "-namespace other", "configmap:other/settings other haptic-credentials"},
+		"of another":         {"CONFIGMAP_NAME=settings", "-pod-namespace other", "configmap:other/settings other haptic-credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, variable := range []string{"POD_NAMESPACE", "CONFIGMAP_NAME", "SECRET_NAME"} {

@@ -42,7 +42,7 @@ func TestReady(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, []string{"-settings", s.settings, "-manifests", s.manifests, "-namespace", "edge", "-debug-addr", "unix:" + socket, "-metrics-addr", ""}, io.Discard, &s.log)
+		done <- run(ctx, []string{"-settings", s.settings, "-manifests", s.manifests, "-pod-namespace", "edge", "-debug-addr", "unix:" + socket, "-metrics-addr", ""}, io.Discard, &s.log)
 	}()
 	defer func() {
 		cancel()

@@ -76,7 +76,7 @@ func TestRemote(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, []string{"-settings", s.settings, "-manifests", s.manifests, "-namespace", "edge", "-debug-addr", "", "-metrics-addr", ""}, io.Discard, &s.log)
+		done <- run(ctx, []string{"-settings", s.settings, "-manifests", s.manifests, "-pod-namespace", "edge", "-debug-addr", "", "-metrics-addr", ""}, io.Discard, &s.log)
 	}()
 	defer func() {
 		cancel()
@@ -117,7 +117,7 @@ func TestNamespace(t *testing.T) {
 	}
 	t.Setenv("POD_NAMESPACE", "")
 	_, err := parseFlags([]string{"-settings", "s.yaml"}, command.NewLog(io.Discard))
-	require.ErrorContains(t, err, "-namespace is required without -local: POD_NAMESPACE is not set")
+	require.ErrorContains(t, err, "-pod-namespace is required without -local: POD_NAMESPACE is not set")
 	c, err := parseFlags([]string{"-settings", "s.yaml", "-local", "dir"}, command.NewLog(io.Discard))
 	require.NoError(t, err)
 	require.Equal(t, "default", c.namespace)
@@ -160,7 +160,7 @@ credentialsSecretRef: {name: haproxy-credentials}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, []string{"-settings", s.settings, "-manifests", s.manifests, "-namespace", "edge", "-metrics-addr", "", "-debug-addr", ""}, io.Discard, &s.log)
+		done <- run(ctx, []string{"-settings", s.settings, "-manifests", s.manifests, "-pod-namespace", "edge", "-metrics-addr", "", "-debug-addr", ""}, io.Discard, &s.log)
 	}()
 	defer func() {
 		cancel()

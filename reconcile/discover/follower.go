@@ -136,11 +136,7 @@ func (f *Follower) Set(w Wanted) error {
 	}
 	f.mu.Lock()
 	f.wanted = &w
-	select {
-	case <-f.known: // that was of another one
-		f.known = make(chan struct{})
-	default:
-	}
+	f.forget() // that was of another one
 	f.mu.Unlock()
 	f.Look()
 	return nil
@@ -171,9 +167,19 @@ func (f *Follower) Run(ctx context.Context) error {
 	f.stopPods()
 	f.wg.Wait()
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.running = false
-	f.mu.Unlock()
+	f.forget()
 	return nil
+}
+
+// forget has Wait wait for a look to come.
+func (f *Follower) forget() {
+	select {
+	case <-f.known:
+		f.known = make(chan struct{})
+	default:
+	}
 }
 
 // Wait returns once all that Set names has been read, or when ctx ends. The error
@@ -243,14 +249,14 @@ func (f *Follower) find(ctx context.Context, w *Wanted) (wrong, missing error) {
 	if wrong != nil && f.opened != nil && f.opened.key == w.key() {
 		use = f.opened
 	}
-	var unread *follow.UnreadError
-	if errors.As(missing, &unread) {
+	switch {
+	case missing != nil: // nobody knows which pods there are
 		return wrong, missing
-	} else if use == nil {
+	case use == nil:
 		_, none := w.endpoints(pods, Credentials{})
-		return wrong, errors.Join(missing, none)
+		return wrong, none
 	}
-	return wrong, errors.Join(missing, f.give(ctx, w, use, pods))
+	return wrong, f.give(ctx, w, use, pods)
 }
 
 // endpoints are those that are wanted. It is an error that there are none.
@@ -301,7 +307,11 @@ func (f *Follower) list(ctx context.Context, w *Wanted) ([]*corev1.Pod, error) {
 	case w.Selector == "":
 		return nil, nil
 	case w.List != nil:
-		return w.List(ctx)
+		pods, err := w.List(ctx)
+		if err != nil {
+			err = fmt.Errorf("pods: %w", &follow.UnreadError{What: "pods", Err: err})
+		}
+		return pods, err
 	}
 	if f.pods == nil || f.pods.of != w.Pods.Namespace+" "+w.Selector {
 		f.stopPods()

@@ -202,6 +202,37 @@ func TestFollowerURLs(t *testing.T) {
 	})
 }
 
+// TestFollowerListFails: a list of pods that fails for a while takes no target away, and
+// is tried again.
+func TestFollowerListFails(t *testing.T) {
+	var mu sync.Mutex
+	var fails error
+	w := edgePods
+	w.List = func(context.Context) ([]*corev1.Pod, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if fails != nil {
+			return nil, fails
+		}
+		return []*corev1.Pod{podOf("edge", "haproxy-0", "haproxy")}, nil
+	}
+	change := func(err error) { mu.Lock(); defer mu.Unlock(); fails = err }
+	inFollower(t, w, func(t *testing.T, s *follows) {
+		s.source.Apply(secretOf("", nil))
+		s.expect(t, "edge/haproxy-0", "credentials are in use: edge/haptic-credentials")
+		change(fmt.Errorf("boom"))
+		s.Look()
+		s.expect(t, "edge/haproxy-0")
+		s.expect(t, "edge/haproxy-0")
+		s.expect(t, "edge/haproxy-0")
+		require.EqualError(t, s.Check(), "pods: could not be read yet: boom")
+		change(nil)
+		time.Sleep(10 * time.Second)
+		s.expect(t, "edge/haproxy-0")
+		require.NoError(t, s.Check())
+	})
+}
+
 // TestWantedIsChecked: the error names the field.
 func TestWantedIsChecked(t *testing.T) {
 	none := func(...reconcile.Target) error { return nil }

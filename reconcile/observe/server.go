@@ -33,6 +33,9 @@ const (
 // maxScrapes is how many requests for metrics are answered at once; more get 503.
 const maxScrapes = 10
 
+// readTime is how long who asks a server with MetricsOnly may take to read the answer.
+const readTime = 30 * time.Second
+
 // stopTime is how long a stop waits for requests under way, twice: once for
 // them to end well, once after their connections were cut.
 const stopTime = 400 * time.Millisecond
@@ -146,6 +149,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+	if s.MetricsOnly { // whoever reads nothing would keep a scrape, of maxScrapes
+		srv.WriteTimeout = readTime
 	}
 	if s.OnListen != nil {
 		s.OnListen(ln.Addr())

@@ -269,7 +269,7 @@ func (l *Live) swap(c *candidate, use, before *inUse, start time.Time) {
 		eventbus.Publish(l.opts.Bus, reconcile.IndexSynchronized{Resources: l.read(use).counts(), Took: use.synced})
 	}
 	eventbus.Publish(l.opts.Bus, applied)
-	if err := l.discovery.Set(l.wanted(use.program.settings)); err != nil { // the checks find that
+	if err := l.discovery.Set(l.wanted(use)); err != nil { // the checks find that
 		l.log.Error("the settings select no instances", "error", err)
 	}
 	if before == nil {

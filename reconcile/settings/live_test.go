@@ -432,8 +432,7 @@ dataplane: {podSelector: {matchLabels: {app: haproxy}}, container: api, port: 77
 		l.happened()
 		require.Contains(t, l.deployed(), "# haproxy-0\n")
 		require.NotContains(t, l.deployed(), "other")
-		settings := l.live.Program().Settings()
-		wanted := l.live.wanted(settings)
+		wanted := l.live.wanted(l.live.current)
 		pods, err := wanted.List(ctx)
 		require.NoError(t, err)
 		instances, err := discover.Pods(pods, discover.Credentials{DataplaneUsername: "u", DataplanePassword: "p"}, wanted.Pods)
@@ -460,7 +459,7 @@ status: {podIP: 192.0.2.7, containerStatuses: [{name: dataplane, ready: true, st
 		}
 		for said, want := range map[string]int{"": 1, ", namespace: edge": 1, ", namespace: own": 1, `, namespace: "*"`: 2} {
 			require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte("haproxyConfig: {template: \"# x\\n\"}\ndataplane: {podSelector: {matchLabels: {app: haproxy}"+said+"}}\n")))
-			wanted := l.live.wanted(l.live.Program().Settings())
+			wanted := l.live.wanted(l.live.current)
 			pods, err := wanted.List(ctx)
 			require.NoError(t, err)
 			instances, err := discover.Pods(pods, discover.Credentials{}, wanted.Pods)
@@ -489,4 +488,16 @@ func TestLiveEndsWhileChecking(t *testing.T) {
 		require.NoError(t, <-ended)
 		require.Less(t, time.Since(start), time.Second)
 	})
+}
+
+// stores reads what the settings in use watch, at one instant; nil before the
+// first.
+func (l *Live) stores() Stores {
+	l.mu.Lock()
+	use := l.current
+	l.mu.Unlock()
+	if use == nil {
+		return nil
+	}
+	return l.read(use)
 }

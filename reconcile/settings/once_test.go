@@ -115,3 +115,70 @@ func TestOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestFindPodsAgain: each call looks anew, and does not say what the one before found.
+func TestFindPodsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := k8swatchtest.NewSource(k8swatchtest.Objects(onceManifests)...)
+		live, err := NewLive(LiveOptions{Source: source, Program: ProgramOptions{Namespace: "edge"}})
+		require.NoError(t, err)
+		loop, err := live.NewLoop(reconcile.Options{})
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = live.Run(ctx) })
+		defer wg.Wait()
+		defer stop()
+		require.NoError(t, live.ApplyConfigMap(ctx, "edge", "good"))
+		require.NoError(t, live.FindPods(ctx))
+		source.Edit(services.GroupVersion().WithResource("pods"), "edge", "haproxy-0", func(o k8swatch.Object) { o.SetLabels(nil) })
+		synctest.Wait()
+		require.ErrorContains(t, live.FindPods(ctx), "no HAProxy is found")
+		require.Empty(t, loop.State().Instances)
+	})
+}
+
+// TestPodsOfNewSettings: pods that new settings select never get the password of those
+// before, also where somebody looks while the new ones take effect.
+func TestPodsOfNewSettings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := k8swatchtest.NewSource(k8swatchtest.Objects(onceManifests + `
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: other-0, namespace: edge, labels: {app: other}}
+status: {podIP: 127.0.0.2, containerStatuses: [{name: dataplane, ready: true, state: {running: {}}}]}
+`)...)
+		var live *Live
+		var loop *reconcile.Loop
+		var during []string
+		instances := func() (names []string) {
+			for _, i := range loop.State().Instances {
+				names = append(names, i.Name)
+			}
+			return names
+		}
+		live, err := NewLive(LiveOptions{Source: source, Program: ProgramOptions{Namespace: "edge"}, OnApply: func(*Program) {
+			live.Discovery().Look()
+			synctest.Wait()
+			during = instances()
+		}})
+		require.NoError(t, err)
+		loop, err = live.NewLoop(reconcile.Options{})
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = live.Run(ctx) })
+		wg.Go(func() { _ = live.FollowPods(ctx) })
+		defer wg.Wait()
+		defer stop()
+		require.NoError(t, live.ApplyConfigMap(ctx, "edge", "good"))
+		synctest.Wait()
+		require.Equal(t, []string{"edge/haproxy-0"}, instances())
+		text := "haproxyConfig: {template: \"# hello\\n\"}\ndataplane: {podSelector: {matchLabels: {app: other}}, port: 1}\ncredentialsSecretRef: {name: partial, namespace: other}\n"
+		require.NoError(t, live.ApplyYAML(ctx, "s.yaml", []byte(text)))
+		require.Equal(t, []string{"edge/haproxy-0"}, during)
+		synctest.Wait()
+		require.Equal(t, []string{"edge/haproxy-0"}, instances(), "the new Secret is not usable")
+	})
+}

@@ -105,8 +105,10 @@ func (l *Live) newDiscovery() (*discover.Follower, error) {
 		}})
 }
 
-// wanted says which instances settings select, for a controller with these options.
-func (l *Live) wanted(s *Settings) discover.Wanted {
+// wanted says which instances a program selects: those among its own pods, also while
+// another one takes effect, whose pods are for other credentials.
+func (l *Live) wanted(use *inUse) discover.Wanted {
+	s := use.program.settings
 	d := s.Dataplane
 	if len(d.PodSelector.MatchLabels) == 0 || l.opts.Program.Namespace == "" {
 		return discover.Wanted{}
@@ -123,7 +125,7 @@ func (l *Live) wanted(s *Settings) discover.Wanted {
 		TLS:      d.TLS.discovery(own),
 		Client:   &dataplane.ClientOptions{Layout: s.Layout(), KeepFiles: d.KeepFiles, Shared: d.Strategy == "shared"},
 		List: func(ctx context.Context) (pods []*corev1.Pod, err error) {
-			objs, err := l.stores()[haproxyPods].list(ctx)
+			objs, err := l.read(use)[haproxyPods].list(ctx)
 			for _, o := range objs {
 				pods = append(pods, o.(*corev1.Pod))
 			}

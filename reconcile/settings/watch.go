@@ -152,18 +152,6 @@ func (l *Live) read(use *inUse) Stores {
 	return stores
 }
 
-// stores reads what the settings in use watch, at one instant; nil before the
-// first.
-func (l *Live) stores() Stores {
-	l.mu.Lock()
-	use := l.current
-	l.mu.Unlock()
-	if use == nil {
-		return nil
-	}
-	return l.read(use)
-}
-
 // difference says which watchers are new and which are no longer needed.
 func difference(before, use *inUse) (started, stopped []string, gone []*liveWatcher) {
 	old := map[*liveWatcher]bool{}
