@@ -58,7 +58,7 @@ func (k Kinds) Errors(read []schema.GroupVersionResource, types memapi.Types) (e
 	for gvk, s := range k {
 		why := s.misnamed
 		if why == "" {
-			why = k.unread(gvk, read)
+			why = k.unread(gvk, read, types)
 		} else if slices.Contains(read, s.first.Resource) && memapi.KindFor(s.first.Resource).Type == nil {
 			continue // of a version of Kubernetes after client-go
 		}
@@ -93,14 +93,24 @@ func (k Kinds) misspelt(read schema.GroupVersionResource, types memapi.Types) st
 	if types.KindFor(read).Type != nil || k.has(read) {
 		return ""
 	}
-	var known []string
-	for kind := range types.Known(read.GroupVersion()) {
-		if plural, _ := meta.UnsafeGuessKindToResource(read.GroupVersion().WithKind(kind)); types.KindFor(plural).Type != nil {
-			known = append(known, plural.Resource)
+	for _, kind := range slices.Sorted(maps.Keys(types.Known(read.GroupVersion()))) {
+		if plural, _ := meta.UnsafeGuessKindToResource(read.GroupVersion().WithKind(kind)); slip(plural.Resource, read.Resource) && types.KindFor(plural).Type != nil {
+			return plural.Resource
 		}
 	}
-	slices.Sort(known)
-	return strictyaml.Nearest(read.Resource, known)
+	return ""
+}
+
+// slip reports whether names differ by one letter, or by two that are swapped. Names that
+// differ by more may both be meant, such as tlsroutes and tcproutes.
+func slip(a, b string) bool {
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return len(a) <= 1 && len(b) <= 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
 }
 
 // misnamed says that a version of the Kubernetes API does not have a kind, and which
@@ -121,7 +131,8 @@ func misnamed(gvk schema.GroupVersionKind, types memapi.Types) string {
 
 // unread says that nothing reads a kind although it looks like one that is read;
 // "" where it is read, and for the kinds of others, such as a Deployment.
-func (k Kinds) unread(gvk schema.GroupVersionKind, read []schema.GroupVersionResource) string {
+func (k Kinds) unread(gvk schema.GroupVersionKind, read []schema.GroupVersionResource, types memapi.Types) string {
+	_, known := types.Known(gvk.GroupVersion())[gvk.Kind]
 	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
 	if slices.Contains(read, gvr) {
 		return ""
@@ -131,7 +142,7 @@ func (k Kinds) unread(gvk schema.GroupVersionKind, read []schema.GroupVersionRes
 		switch {
 		case r.Resource == gvr.Resource && (r.Group == gvk.Group || near || scheme.Scheme.IsGroupRegistered(gvk.Group)):
 			return fmt.Sprintf("nothing reads %s of %s; did you mean apiVersion %s?", gvk.Kind, gvk.GroupVersion(), r.GroupVersion())
-		case (r.Group == gvk.Group || near) && !scheme.Scheme.Recognizes(gvk) && strictyaml.Nearest(gvr.Resource, []string{r.Resource}) != "":
+		case (r.Group == gvk.Group || near) && !known && slip(gvr.Resource, r.Resource):
 			if r.GroupVersion() == gvr.GroupVersion() && !k.has(r) {
 				return fmt.Sprintf("nothing reads it; the %s of %s are watched, and no manifest has any: did you mean to watch %s?", r.Resource, r.GroupVersion(), gvr.Resource)
 			}
