@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	"internal/printable":  {},
 	"internal/rendering":  {},
 	"internal/late":       {},
-	"internal/jsonpath":   {"k8s.io/client-go/util/jsonpath", "k8s.io/apimachinery/pkg/runtime", "k8s.io/apimachinery/pkg/util/json"},
+	"internal/jsonpath":   {"k8s.io/client-go/util/jsonpath", "k8s.io/client-go/third_party/forked/golang/template", "k8s.io/apimachinery/pkg/runtime", "k8s.io/apimachinery/pkg/util/json"},
 	"internal/strictyaml": {"go.yaml.in/yaml/", "k8s.io/apimachinery/pkg/apis/meta/v1"},
 
 	// Below dataplane data flows down this list: each knows those above it only.

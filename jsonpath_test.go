@@ -66,7 +66,7 @@ func TestOnePathLanguage(t *testing.T) {
 		{expr: "spec.ports[0,2].name", want: []string{"http", "admin"}},
 		{expr: `spec.ports[?(@.name=="https")].port`, want: []string{"443"}},
 		{expr: "{.spec.ports[?(@.port>100)].name}", want: []string{"https", "admin"}},
-		{expr: "..port", want: []string{"443", "80", "9000"}},
+		{expr: "..port", want: []string{"80", "443", "9000"}},
 		{expr: "{range .spec.ports[*]}{.name}{end}", want: []string{"http", "https", "admin"}},
 		{expr: "spec.ports[", err: `jsonpath "spec.ports[": wrong at offset 10: unterminated array`},
 		{expr: "{.spec", err: `jsonpath "{.spec": wrong at offset 6: unclosed action`},

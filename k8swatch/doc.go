@@ -49,7 +49,7 @@
 //
 // # JSONPath
 //
-// [Options.IndexBy] takes the JSONPath of kubectl, read by client-go; so do indexBy of
+// [Options.IndexBy] takes the JSONPath of kubectl, parsed by client-go; so do indexBy of
 // settings, assertions of cases, and ?field= of debug variables:
 //
 //	metadata.namespace                             the braces and the first dot may be left out
@@ -60,11 +60,11 @@
 //	{range .spec.rules[*]}{.host}{end}             what is within, for each
 //
 // An expression selects values and prints nothing: text outside of a filter is refused.
-// A position that is not there selects nothing. Misspelt fields of a typed object are
-// an error of [New], up to the first filter, list of positions or "..". A path of
-// fields, ['key'], [3] and [*] is read without client-go and takes about 0.1
-// microseconds; others convert a typed object and take some 20. IgnoreFields takes
-// such paths alone, for what a filter selects cannot be deleted.
+// A position that is not there selects nothing, and an empty list hides nothing behind
+// it. Misspelt fields of a typed object are an error of [New], up to the first filter,
+// list of positions or "..". A path of fields, ['key'], [3] and [*] takes about 0.1
+// microseconds; others convert a typed object and take some 10. IgnoreFields takes such
+// paths alone, for what a filter selects cannot be deleted.
 //
 // # What a watcher promises
 //

@@ -1,15 +1,14 @@
 package jsonpath
 
 import (
-	"cmp"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
-	"reflect"
 	"slices"
-	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/third_party/forked/golang/template"
 	"k8s.io/client-go/util/jsonpath"
 )
 
@@ -21,41 +20,20 @@ const (
 	maxMore    = 1 << 20 // bytes of the results, beyond those of the data
 )
 
-// Find returns what the path selects in data, which is as from [Decode]. What has no
-// value is nil. With missing, a field or position that is not there selects nothing;
-// without, it is an error, unless a filter passes over it. What ".." selects, and
-// ".*" of a path that is not plain, has the order of its JSON: client-go has none.
+// Find returns what the path selects in data, which is as from [Decode], in the order
+// of the data; values of maps by key. With missing, a field or position that is not
+// there selects nothing; without, it is an error, unless a filter passes over it.
+// Errors hold no values of the data.
 func (p *Path) Find(data any, missing bool) (found []any, err error) {
-	whole := measure(data, 0)
-	if p.steps != nil {
-		b := &Bound{path: p, fields: make([][]int, len(p.steps))}
-		found = walk(b, []any{}, reflect.ValueOf(data), 0, appendAny)
+	e := &evaluation{missing: missing || p.filters, left: maxWork}
+	found = []any{}
+	if err = e.blocks(&found, data, p.blocks); err == nil {
+		err = bounded(found, data)
 	}
-	if len(found) == 0 && (p.steps == nil || !missing) {
-		copies := math.Pow(2, float64(strings.Count(p.text, ",")+strings.Count(p.text, "range"))) *
-			math.Pow(float64(whole.depth), max(0, float64(strings.Count(p.text, "..")-1)))
-		if work := float64(whole.values) * copies; work > maxWork {
-			return nil, fmt.Errorf("jsonpath %q: it looks at up to %.0f values, %d at most are possible: use fewer .. and commas", p.expr, work, maxWork)
-		}
-		if found, err = p.run(data, missing || strings.Contains(p.text, "?")); err != nil {
-			return nil, fmt.Errorf("jsonpath %q: %w", p.expr, err)
-		}
-		if strings.Contains(p.text, "..") || strings.Contains(p.text, ".*") {
-			slices.SortStableFunc(found, func(a, b any) int { return cmp.Compare(jsonOf(a), jsonOf(b)) })
-		}
-	}
-	bytes := 0
-	for i, v := range found {
-		if bytes += measure(v, 0).bytes; i >= maxResults || bytes > whole.bytes+maxMore {
-			return nil, fmt.Errorf("jsonpath %q: it selects more than %d values or %d bytes, and no more are possible", p.expr, maxResults, whole.bytes+maxMore)
-		}
+	if err != nil {
+		return nil, fmt.Errorf("jsonpath %q: %w", p.expr, err)
 	}
 	return found, nil
-}
-
-func jsonOf(v any) string {
-	text, _ := json.Marshal(v)
-	return string(text)
 }
 
 // Decode reads JSON for [Path.Find]. Whole numbers are int64, so that a filter can
@@ -65,58 +43,249 @@ func Decode(text []byte) (data any, err error) {
 	return data, err
 }
 
-// run asks client-go.
-func (p *Path) run(data any, missing bool) ([]any, error) {
-	found := []any{}
-	err := guard(func() error {
-		path := p.shared
-		if path == nil || !missing {
-			path = jsonpath.New("").AllowMissingKeys(missing)
-			if err := path.Parse(p.text); err != nil {
+func bounded(found []any, data any) error {
+	left, whole := after(maxMore, found), 0
+	if left < 0 {
+		whole = math.MaxInt - after(math.MaxInt, data)
+		left = after(maxMore+whole, found)
+	}
+	if len(found) > maxResults || left < 0 {
+		return fmt.Errorf("it selects more than %d values or %d bytes, and no more are possible", maxResults, maxMore+whole)
+	}
+	return nil
+}
+
+// after is a number of bytes less those of v. It stops below 0.
+func after(left int, v any) int {
+	left -= 8
+	switch v := v.(type) {
+	case string:
+		left -= len(v)
+	case map[string]any:
+		for k, part := range v {
+			if left = after(left-len(k), part); left < 0 {
+				break
+			}
+		}
+	case []any:
+		for _, part := range v {
+			if left = after(left, part); left < 0 {
+				break
+			}
+		}
+	}
+	return left
+}
+
+// evaluation reads the nodes of client-go's parser. Client-go's own evaluator is not
+// asked: behind an empty or shorter list it loses the values of all others, its errors
+// print the data, which may be a Secret, and it goes through each byte of a text.
+type evaluation struct {
+	missing bool
+	left    int // of maxWork
+}
+
+// blocks appends what {..}{..} selects, with the ranges among them.
+func (e *evaluation) blocks(found *[]any, data any, blocks []jsonpath.Node) error {
+	for i := 0; i < len(blocks); i++ {
+		nodes := blocks[i].(*jsonpath.ListNode).Nodes
+		selected, err := e.list([]any{data}, nodes)
+		if err != nil {
+			return err
+		}
+		if !is(nodes, "range") {
+			*found = append(*found, selected...)
+			continue
+		}
+		begin := i + 1
+		for open := 1; open > 0; {
+			if i++; is(blocks[i].(*jsonpath.ListNode).Nodes, "range") {
+				open++
+			} else if is(blocks[i].(*jsonpath.ListNode).Nodes, "end") {
+				open--
+			}
+		}
+		for _, v := range selected {
+			if err := e.blocks(found, v, blocks[begin:i]); err != nil {
 				return err
 			}
 		}
-		results, err := path.FindResults(data)
-		for _, list := range results {
-			for _, r := range list {
-				found = appendAny(found, r)
+	}
+	return nil
+}
+
+// is reports whether a block begins with range or end.
+func is(nodes []jsonpath.Node, name string) bool {
+	id, ok := nodes[0].(*jsonpath.IdentifierNode)
+	return ok && id.Name == name
+}
+
+// list applies nodes one after the other.
+func (e *evaluation) list(in []any, nodes []jsonpath.Node) (out []any, err error) {
+	for _, node := range nodes {
+		out = nil
+		if union, ok := node.(*jsonpath.UnionNode); ok {
+			for _, part := range union.Nodes {
+				some, err := e.list(in, part.Nodes)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, some...)
+			}
+			in = out
+			continue
+		}
+		for _, v := range in {
+			if out, err = e.step(out, v, node); err != nil {
+				return nil, err
+			}
+			if e.left--; e.left < 0 {
+				return nil, errWork
 			}
 		}
-		if missing && err != nil && strings.Contains(err.Error(), "array index out of bounds") {
-			return nil
+		if field, ok := node.(*jsonpath.FieldNode); ok && len(in) > 0 && len(out) == 0 && !e.missing {
+			return nil, fmt.Errorf("%s is not found", field.Value)
 		}
-		return err
-	})
-	return found, err
+		in = out
+	}
+	return in, nil
 }
 
-func appendAny(dst []any, v reflect.Value) []any {
-	if !v.IsValid() || !v.CanInterface() {
-		return append(dst, nil)
+var errWork = fmt.Errorf("it looks at more than %d values, and no more are possible: use fewer .. and commas", maxWork)
+
+// step appends what a node selects in one value.
+func (e *evaluation) step(out []any, v any, node jsonpath.Node) ([]any, error) {
+	switch n := node.(type) {
+	case *jsonpath.FieldNode:
+		if m, ok := v.(map[string]any); ok {
+			if part, ok := m[n.Value]; ok {
+				out = append(out, part)
+			}
+		}
+	case *jsonpath.WildcardNode:
+		out = append(out, e.parts(v)...)
+	case *jsonpath.RecursiveNode:
+		out = e.recursive(out, v)
+	case *jsonpath.ArrayNode:
+		return e.array(out, v, n)
+	case *jsonpath.FilterNode:
+		return e.filter(out, v, n)
+	case *jsonpath.IdentifierNode: // range
+		out = append(out, v)
+	case *jsonpath.TextNode:
+		out = append(out, n.Text)
+	case *jsonpath.IntNode:
+		out = append(out, n.Value)
+	case *jsonpath.FloatNode:
+		out = append(out, n.Value)
+	case *jsonpath.BoolNode:
+		out = append(out, n.Value)
 	}
-	return append(dst, v.Interface())
+	return out, nil
 }
 
-// size is how much there is in data.
-type size struct{ values, bytes, depth int }
-
-func measure(data any, key int) size {
-	s := size{values: 1, bytes: key + 8, depth: 1}
-	add := func(v any, key int) {
-		in := measure(v, key)
-		s = size{s.values + in.values, s.bytes + in.bytes, max(s.depth, in.depth+1)}
-	}
-	switch data := data.(type) {
-	case map[string]any:
-		for k, v := range data {
-			add(v, len(k))
-		}
+// parts are the elements of a list, or the values of a map by key.
+func (e *evaluation) parts(v any) (parts []any) {
+	switch v := v.(type) {
 	case []any:
-		for _, v := range data {
-			add(v, 0)
+		parts = v
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, v[k])
 		}
-	case string:
-		s.bytes += len(data)
 	}
-	return s
+	e.left -= len(parts)
+	return parts
+}
+
+// recursive appends v and all in it that has parts.
+func (e *evaluation) recursive(out []any, v any) []any {
+	if parts := e.parts(v); len(parts) > 0 {
+		out = append(out, v)
+		for i := 0; i < len(parts) && e.left >= 0; i++ {
+			out = e.recursive(out, parts[i])
+		}
+	}
+	return out
+}
+
+func (e *evaluation) array(out []any, v any, n *jsonpath.ArrayNode) ([]any, error) {
+	from, to, by := n.Params[0], n.Params[1], n.Params[2]
+	if !from.Known && !to.Known && !by.Known {
+		return append(out, e.parts(v)...), nil
+	}
+	list, ok := v.([]any)
+	if !ok {
+		if v != nil && !e.missing {
+			return nil, fmt.Errorf("a position in what is no list, but a %T", v)
+		}
+		return out, nil
+	}
+	if from.Value < 0 {
+		from.Value += len(list)
+	}
+	if !to.Known || to.Value < 0 || to.Value == 0 && to.Derived {
+		to.Value += len(list)
+	}
+	first, end := max(from.Value, 0), min(to.Value, len(list))
+	if !e.missing && from.Value != to.Value && (first != from.Value || end != to.Value || first >= end) {
+		return nil, fmt.Errorf("array index out of bounds: index %d to %d, length %d", from.Value, to.Value-1, len(list))
+	}
+	e.left -= max(end-first, 0)
+	for i := first; i < end; i += max(by.Value, 1) {
+		out = append(out, list[i])
+	}
+	return out, nil
+}
+
+func (e *evaluation) filter(out []any, v any, n *jsonpath.FilterNode) ([]any, error) {
+	list, ok := v.([]any)
+	if !ok && v != nil {
+		return nil, fmt.Errorf("a filter on what is no list, but a %T", v)
+	}
+	for _, element := range list {
+		left, err := e.list([]any{element}, n.Left.Nodes)
+		if err == nil && n.Operator == "exists" {
+			if len(left) > 0 {
+				out = append(out, element)
+			}
+			continue
+		}
+		var right []any
+		if err == nil {
+			right, err = e.list([]any{element}, n.Right.Nodes)
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case len(left) > 1 || len(right) > 1:
+			return nil, errors.New("can only compare one element at a time")
+		case len(left) == 0 || len(right) == 0 || left[0] == nil || right[0] == nil:
+			continue
+		}
+		pass, err := compare(n.Operator, left[0], right[0])
+		if err != nil {
+			return nil, err
+		}
+		if pass {
+			out = append(out, element)
+		}
+	}
+	return out, nil
+}
+
+func compare(operator string, left, right any) (bool, error) {
+	switch operator {
+	case "<":
+		return template.Less(left, right)
+	case ">":
+		return template.Greater(left, right)
+	case "<=":
+		return template.LessEqual(left, right)
+	case ">=":
+		return template.GreaterEqual(left, right)
+	case "!=":
+		return template.NotEqual(left, right)
+	}
+	return template.Equal(left, right)
 }

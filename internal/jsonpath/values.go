@@ -18,8 +18,14 @@ import (
 // obj is what the path was bound for: a pointer to the struct, or the
 // map[string]any of an unstructured object.
 func (b *Bound) Values(dst []string, obj any) ([]string, error) {
+	at := 0
+	m, ok := obj.(map[string]any)
+	for ; ok && at < len(b.path.steps) && b.path.steps[at].isKey(); at++ { // most of it without reflection
+		obj = m[b.path.steps[at].name]
+		m, ok = obj.(map[string]any)
+	}
 	if b.path.steps != nil {
-		return walk(b, dst, reflect.ValueOf(obj), 0, appendScalar), nil
+		return b.values(dst, reflect.ValueOf(obj), at), nil
 	}
 	data, ok := obj.(map[string]any)
 	if !ok {
@@ -35,49 +41,42 @@ func (b *Bound) Values(dst []string, obj any) ([]string, error) {
 	return dst, err
 }
 
-// walk appends with leaf what a plain path selects behind its step at.
-func walk[T any](b *Bound, dst []T, v reflect.Value, at int, leaf func([]T, reflect.Value) []T) []T {
-	if at == len(b.fields) {
-		return leaf(dst, v)
-	}
+func (b *Bound) values(dst []string, v reflect.Value, at int) []string {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
+	}
+	if at == len(b.fields) {
+		return appendScalar(dst, v)
 	}
 	s := b.path.steps[at]
 	switch v.Kind() {
 	case reflect.Struct:
 		if f, err := v.FieldByIndexErr(b.fields[at]); err == nil { // no inlined nil pointer
-			return walk(b, dst, f, at+1, leaf)
+			return b.values(dst, f, at+1)
 		}
 	case reflect.Map:
 		if s.all {
 			for _, k := range sortedKeys(v) {
-				dst = walk(b, dst, v.MapIndex(k), at+1, leaf)
+				dst = b.values(dst, v.MapIndex(k), at+1)
 			}
-		} else if e := entry(v, s.name); s.isKey() && e.IsValid() {
-			return walk(b, dst, e, at+1, leaf)
+		} else if s.isKey() {
+			return b.values(dst, entry(v, s.name), at+1)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
 			if s.all || s.pos == i {
-				dst = walk(b, dst, v.Index(i), at+1, leaf)
+				dst = b.values(dst, v.Index(i), at+1)
 			}
 		}
 	}
 	return dst
 }
 
-var null = reflect.Zero(reflect.TypeFor[any]()) // constant in effect
-
 // entry is the value of a key; the maps that objects are full of need no copies.
 func entry(v reflect.Value, key string) reflect.Value {
 	switch m := v.Interface().(type) {
 	case map[string]any:
-		if e, ok := m[key]; ok && e == nil {
-			return null
-		} else {
-			return reflect.ValueOf(e)
-		}
+		return reflect.ValueOf(m[key])
 	case map[string]string:
 		if text, ok := m[key]; ok {
 			return reflect.ValueOf(text)
@@ -92,9 +91,6 @@ func sortedKeys(v reflect.Value) []reflect.Value {
 }
 
 func appendScalar(dst []string, v reflect.Value) []string {
-	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
-		v = v.Elem()
-	}
 	switch {
 	case v.Kind() == reflect.String:
 		return append(dst, v.String())
