@@ -117,7 +117,8 @@ type Reader[T Object] struct {
 
 // Read returns a typed reader of a snapshot: [Read][*networkingv1.Ingress](ctx, s). In
 // the context of a render it reads what that render is to have: an object in quarantine
-// as it was before, or not at all. Any other context, such as context.Background(), reads
+// as it was before, or not at all; where its index keys changed, it is under none of both
+// until it is mended. Any other context, such as context.Background(), reads
 // all objects as they are.
 //
 // Where neither client-go nor the source ([TypedSource]) knows the type of a resource,
@@ -135,7 +136,7 @@ func Read[T Object](ctx context.Context, s *Snapshot) Reader[T] {
 	if rule := rendering.RuleOf(ctx); rule != nil && rule.Stand != nil {
 		r.rule = rule
 	}
-	rendering.Note(ctx, func(yield func(any) bool) {
+	rendering.Note(ctx, s.held, func(yield func(any) bool) {
 		r.All()(func(o T) bool { return yield(o) })
 	})
 	return r

@@ -154,7 +154,9 @@
 // objects in its exported fields, or to those that its method Owners returns.
 // Of several on one line, one that changed since the last valid configuration answers
 // first, then the last one shown, then the loops around it. Where the line is as wrong
-// without that, the next one answers.
+// without that, the next one answers. An object of another namespace than that of whom the
+// line is for does not answer: a tenant who names it would have it be left out for all.
+// {% owner(pool) %} says otherwise.
 //
 // Nothing is known of a value that Go computed and kept without its object, nor of what a
 // template only compares: {% if pool.spec.odd %} blames the loops around it. Say it there

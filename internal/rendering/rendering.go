@@ -35,6 +35,7 @@ func RuleOf(ctx context.Context) *Rule {
 type Read struct {
 	mu    sync.Mutex
 	lists []iter.Seq[any]
+	known map[any]bool // what they are of
 }
 
 type readKey struct{}
@@ -44,11 +45,19 @@ func WithRead(ctx context.Context, r *Read) context.Context {
 	return context.WithValue(ctx, readKey{}, r)
 }
 
-// Note says that a render reads a list of objects.
-func Note(ctx context.Context, list iter.Seq[any]) {
+// Note says that a render reads a list of objects, which are those of a comparable value:
+// what is read more than once counts once.
+func Note(ctx context.Context, of any, list iter.Seq[any]) {
 	if r, _ := ctx.Value(readKey{}).(*Read); r != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		if r.known[of] {
+			return
+		}
+		if r.known == nil {
+			r.known = map[any]bool{}
+		}
+		r.known[of] = true
 		r.lists = append(r.lists, list)
 	}
 }

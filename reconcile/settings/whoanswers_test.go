@@ -173,18 +173,7 @@ func TestTheOneThatChangedAnswers(t *testing.T) {
     {% end %}
 `
 	runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
-		l.validate = func(_ context.Context, cfg *dataplane.Config) error {
-			v := &verdict{}
-			for i, line := range strings.Split(cfg.Main(), "\n") {
-				if strings.Contains(line, "bad") {
-					v.lines = append(v.lines, i+1)
-				}
-			}
-			if len(v.lines) == 0 {
-				return nil
-			}
-			return v
-		}
+		l.validate = refusesBadWords
 		require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(poolsWatched+templates)))
 		l.source.Apply(k8swatchtest.Objects(pool("shared", "one") + poolRoute("a", ", text: ''") + poolRoute("b", ", text: ''"))...)
 		l.happened()
@@ -198,4 +187,59 @@ func TestTheOneThatChangedAnswers(t *testing.T) {
 		require.Contains(t, l.deployed(), "# a at one\n")
 		require.Contains(t, l.deployed(), "# b at one\n", "as it was")
 	})
+}
+
+// TestNobodyIsRobbedOfWhatHeNames: a Route of another namespace that makes a wrong line of
+// a pool is left out, and not the pool, which is new and which others use.
+func TestNobodyIsRobbedOfWhatHeNames(t *testing.T) {
+	const lines = `{% p := resources.pools.GetSingle("demo", digString(r, "spec.pool")) %}
+    {% if p != nil %}
+    LINE
+    {% end %}`
+	for name, body := range map[string]string{
+		"pool last":  strings.Replace(lines, "LINE", `# {{ r.metadata.name }} {{ dig(r, "spec.text") }} at {{ dig(p, "spec.address") }}`, 1),
+		"pool first": strings.Replace(lines, "LINE", `# {{ dig(p, "spec.address") }} of {{ r.metadata.name }} {{ dig(r, "spec.text") }}`, 1),
+		"a macro":    strings.Replace(lines, "LINE", `{{ Line(digString(p, "spec.address") + " of " + digString(r, "metadata.name") + " " + digString(r, "spec.text")) }}`, 1),
+		"it fails": strings.Replace(lines, "LINE", `{% if digString(r, "spec.text") == "bad" %}{{ fail(digString(p, "spec.address") + digString(r, "spec.text")) }}{% end %}`+
+			"\n    # {{ dig(p, \"spec.address\") }} of {{ r.metadata.name }}", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			runLive(t, func(ctx context.Context, t *testing.T, l *liveTest) {
+				l.validate = refusesBadWords
+				require.NoError(t, l.live.ApplyYAML(ctx, "s.yaml", []byte(poolsWatched+`haproxyConfig:
+  template: |
+    {% macro Line(text string) %}# {{ raw(text) }}{% end %}
+    {% for r in resources.routes.List() %}
+    `+body+`
+    {% end %}
+`)))
+				evil := strings.Replace(poolRoute("evil", ", text: bad"), "demo", "evil", 1)
+				l.source.Apply(k8swatchtest.Objects(pool("other", "x") + evil + poolRoute("mine", ", text: ''"))...)
+				l.happened()
+				require.Empty(t, l.loop.State().Quarantined, "there is no pool yet")
+				for _, address := range []string{"one", "two"} {
+					l.source.Apply(k8swatchtest.Objects(pool("shared", address))...)
+					l.happened()
+					held := l.loop.State().Quarantined
+					require.Len(t, held, 1)
+					require.Equal(t, "Route evil/evil", held[0].Resource.String())
+					require.Contains(t, l.deployed(), address)
+					require.Contains(t, l.deployed(), "mine")
+				}
+			})
+		})
+	}
+}
+
+func refusesBadWords(_ context.Context, cfg *dataplane.Config) error {
+	v := &verdict{}
+	for i, line := range strings.Split(cfg.Main(), "\n") {
+		if strings.Contains(line, "bad") {
+			v.lines = append(v.lines, i+1)
+		}
+	}
+	if len(v.lines) == 0 {
+		return nil
+	}
+	return v
 }

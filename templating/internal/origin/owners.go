@@ -167,6 +167,22 @@ func (r *Recorder) element(v any) bool {
 	return false
 }
 
+// namespaceOf returns the namespace of an object, "" where it has none.
+func namespaceOf(v any) (namespace string) {
+	defer func() {
+		if recover() != nil {
+			namespace = ""
+		}
+	}()
+	if m, ok := v.(map[string]any); ok {
+		meta, _ := m["metadata"].(map[string]any)
+		namespace, _ = meta["namespace"].(string)
+	} else if o, ok := v.(object); ok {
+		namespace = o.GetNamespace()
+	}
+	return namespace
+}
+
 // Describe names an owner as people do: "Ingress shop/web".
 func Describe(v any) (name string) {
 	defer func() {

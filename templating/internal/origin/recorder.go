@@ -264,8 +264,8 @@ func (r *Recorder) embed(w *written, from *Spot) {
 	out.lacks = out.lacks || w.lacks
 	at := len(out.text)
 	begins := out.add(string(w.text))
-	if len(r.uses) > 0 {
-		out.uses = append(out.uses, used{at, len(out.text), r.uses, true})
+	if uses := r.near(); len(uses) > 0 {
+		out.uses = append(out.uses, used{at, len(out.text), uses, true})
 	}
 	out.uses = append(out.uses, w.usesOf(0, len(w.text), at)...)
 	if !begins {

@@ -8,7 +8,8 @@ import (
 
 // A value that a line shows comes from an object: from that of the variable whose field
 // it is, or of which a variable was made. That object answers for the line, before those
-// of the loops around it.
+// of the loops around it. One of another namespace than the innermost of these does not:
+// whoever names it from there would have it be left out for all others.
 
 // used are objects of which a part of a text was made.
 type used struct {
@@ -23,7 +24,20 @@ func (r *Recorder) innermost() []any {
 	if r.owners != nil && !r.owners.element {
 		return nil
 	}
-	return r.uses
+	return r.near()
+}
+
+// near are the objects that the statement is made of, without those of another namespace
+// than that of whom it is for.
+func (r *Recorder) near() []any {
+	if len(r.uses) == 0 || r.owners == nil {
+		return r.uses
+	}
+	own := namespaceOf(r.owners.last())
+	if own == "" || !slices.ContainsFunc(r.uses, func(o any) bool { return namespaceOf(o) != own }) {
+		return r.uses
+	}
+	return slices.DeleteFunc(slices.Clone(r.uses), func(o any) bool { return namespaceOf(o) != own })
 }
 
 // of adds these objects to the owners of a line.
