@@ -16,6 +16,7 @@ type idiom struct{ jinja, write string }
 func jinjaIdioms() []idiom {
 	const v = `("[^"]*"|'[^']*'|[\w.]+(?:\([^()]*\)|\[[^\]]*\])*)`  // a value
 	const where = `(?:\{\{|\bif|\band|\bor|\bnot|&&|\|\||[(=!])\s*` // before a condition
+	const literal = `(?:[=(,:\[]|\bin\b)\s*`                        // before one without a type
 	const pipe, end = v + `\s*\|\s*`, `\s*-?%\}`
 	return []idiom{
 		{`\{[{%]-\s*\w*|-[%}]\}`, `{% and {{ without "-": a line with statements alone leaves no line`},
@@ -55,7 +56,9 @@ func jinjaIdioms() []idiom {
 		{pipe + `sort\(\s*attribute\s*=\s*([^()]*?)\s*\)`, `sort_by($1, $2)`},
 		{pipe + `groupby\(([^()]+)\)`, `group_by($1, $2)`},
 		{pipe + `(selectattr|rejectattr)\(([^(),]*),\s*["'](?:equalto|==|eq)["']\s*,\s*([^()]*)\)`, `$2($1, $3, "eq", $4)`},
+		{pipe + `(map|select|reject)\(`, `a loop, or map_by, selectattr and rejectattr, which take a list and the name of a field`},
 		{pipe + `(\w+)\(([^()]+)\)`, `$2($1, $3)`},
+		{pipe + `join\b`, `join($1, "")`},
 		{pipe + `(\w+)`, `$2($1)`},
 		{`\binclude\s+"([^".]+)"`, `{{ include("$1") }}`},
 		{`\binclude\s+("[^"]+")`, `{{ render $1 }}`},
@@ -79,9 +82,9 @@ func jinjaIdioms() []idiom {
 		{`\b([\w.]+)\.(split|replace)\(([^()]*)\)`, `$2($1, $3)`},
 		{`'([^'\\]*)'`, `"$1" with double quotes`},
 		{`\b([\w.]+)\[-(\d+)\]`, `$1[len($1)-$2]`},
-		{`\{\s*("[^"]*"\s*:[^{}]*)\}|\bdict\(`, `map[string]any{"key": value}`},
-		{`\[\s*"[^\[\]]*\]`, `[]string{"a", "b"}`},
-		{`\[\s*\d[^\[\]]*\]`, `[]int{1, 2}`},
+		{literal + `\{\s*("[^"]*"\s*:[^{}]*)\}|\bdict\(`, `map[string]any{"key": value}`},
+		{literal + `\[\s*"[^\[\]]*\]`, `[]string{"a", "b"}`},
+		{literal + `\[\s*\d[^\[\]]*\]`, `[]int{1, 2}`},
 	}
 }
 
@@ -102,6 +105,9 @@ func (e *Engine) hints(found []*origin.Problem) (all []*origin.Problem) {
 		if strings.HasPrefix(p.Message, "unexpected EOF, expecting {% end") {
 			all = append(all, e.jinjaEnds(p.File, text)...)
 		} else if write := jinjaAt(text, e.src.Offset(p.File, p.Line, p.Column)); write != "" {
+			if name, is := strings.CutPrefix(p.Message, "undefined: "); is && strings.HasPrefix(write, name+"(") {
+				write += ", and a macro " + name + ": there is no such function"
+			}
 			p.Message += "; " + comingFromJinja + write
 		}
 	}
@@ -140,9 +146,10 @@ func jinjaAt(text string, at int) string {
 	}
 	from, to = max(from, at-maxAround), min(to, at+maxAround)
 	code, write, leftmost := text[from:to], "", to
+	masked := maskStrings(code)
 	for _, row := range jinjaIdioms() {
 		pattern := regexp.MustCompile(row.jinja)
-		for _, m := range pattern.FindAllStringSubmatchIndex(code, -1) {
+		for _, m := range pattern.FindAllStringSubmatchIndex(masked, -1) {
 			const near = 3 // bytes: Scriggo names the operator, or what stands behind
 			if from+m[0]-near <= at && at <= from+m[1]+1 && m[0] < leftmost {
 				leftmost = m[0]
@@ -151,4 +158,23 @@ func jinjaAt(text string, at int) string {
 		}
 	}
 	return write
+}
+
+// maskStrings returns code of the same length without what stands in its strings, but for
+// the points of file names, and for comparisons of selectattr.
+func maskStrings(code string) string {
+	return regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'`).ReplaceAllStringFunc(code, func(text string) string {
+		switch text[1 : len(text)-1] {
+		case "equalto", "==", "eq":
+			return text
+		default:
+			masked := []byte(text)
+			for i := 1; i < len(text)-1; i++ {
+				if text[i] != '.' {
+					masked[i] = 'x'
+				}
+			}
+			return string(masked)
+		}
+	})
 }

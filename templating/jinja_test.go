@@ -33,6 +33,11 @@ func TestJinjaSaysWhatToWrite(t *testing.T) {
 		{`# {{ s | default('y') }}`, "unexpected default", `write coalesce(s, "y")`, ""},
 		{`# {{ items | join(",") }}`, "not enough arguments in call to join", `write join(items, ",")`, `# {{ join(items, ",") }}`},
 		{`# {{ items|length }}`, "undefined: length", `write len(items)`, `# {{ len(items) }}`},
+		{`# {{ s | urlize }}`, "undefined: urlize", `write urlize(s), and a macro urlize: there is no such function`, ""},
+		{`# {{ items | map("upper") }}`, "unexpected (", "write a loop, or map_by", ""},
+		{`# {{ items | join }}`, "mismatched types", `write join(items, "")`, `# {{ join(items, "") }}`},
+		{`{% x := ["a", "b"] %}`, "", `write []string{"a", "b"}`, `{% x := []string{"a", "b"} %}# {{ x[0] }}`},
+		{`{% for x in [1, 2] %}{% end %}`, "", `write []int{1, 2}`, `{% for x in []int{1, 2} %}# {{ x }}{% end %}`},
 		{`# {{ items | first }}`, "undefined: first", `write items[0]`, `# {{ items[0] }}`},
 		{`# {{ items | map(attribute='x') | list }}`, "unexpected (", `write map_by(items, "x")`, `# {{ len(map_by(items, "x")) }}`},
 		{`{% for x in items|selectattr('x', 'equalto', 'y') %}{% end %}`, "rune literal not terminated", `write selectattr(items, "x", "eq", "y")`, `{% for x in selectattr(items, "x", "eq", "y") %}{% end %}`},
@@ -76,10 +81,22 @@ func TestJinjaSaysWhatToWrite(t *testing.T) {
 	}
 }
 
+// TestFunctionsOfHintsExist: what a hint calls by name is there.
+func TestFunctionsOfHintsExist(t *testing.T) {
+	for _, name := range strings.Fields("seq has coalesce len toint tofloat tostring raw title to_json sprintf map_by sort_by group_by selectattr rejectattr include " +
+		"append dig hasPrefix hasSuffix join upper lower strip keys sortedKeys split replace") {
+		err := compileJinja("# {{ " + name + "(nosuch) }}")
+		require.ErrorContains(t, err, "nosuch", name)
+		require.NotContains(t, err.Error(), "undefined: "+name)
+	}
+}
+
 // TestNoJinjaNoHint: what is wrong otherwise is told in Scriggo's words alone.
 func TestNoJinjaNoHint(t *testing.T) {
 	for _, text := range []string{
 		`# {{ nosuch }}`, `# {{ lower(n) }}`, `# {{ n | s }}`, `# {{ n + s }}`, `{% if b %}`, `{% if b %}{# {% endif %} #}`, `{% for x in nosuch %}{% end %}`,
+		`{% x := map[string]any{"a": nosuch} %}`, `# {{ items["a"] }}`, `# {{ items[0].nosuch }}`, `# {{ items[1.5] }}`,
+		`# {{ lower("a is b", 1) }}`, `# {{ lower("a//b", 1) }}`, `# {{ lower("None", 1) }}`, `# {{ lower("[1, 2]", 1) }}`,
 		`# {{ m["a"] + }}`, `{{ render "no.cfg" }}`, `# {{ lower(s) }`, "{{ n | s }}\n# {{ len(items|", `{% end %}`, `# {{ "a|upper" + n }}`,
 	} {
 		require.NotContains(t, func() string { err := compileJinja(text); require.Error(t, err, text); return err.Error() }(), "Jinja", text)
