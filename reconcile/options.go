@@ -48,7 +48,8 @@ type Options struct {
 
 	// StallTime is after how long something that should happen, or end, and does not
 	// counts as stalled, for the checks of package observe. It belongs far above all
-	// time-outs. Zero: 5 min.
+	// time-outs, and counts as DeployTimeout and twice RenderTimeout where those are
+	// longer: what they end is slow, not stalled. Zero: 5 min.
 	StallTime time.Duration
 }
 
@@ -127,6 +128,12 @@ func (o *Options) check() error {
 		return fmt.Errorf("reconcile: Options.QuarantineTries is negative: %d: want 0, for 10, or more", o.QuarantineTries)
 	}
 	return nil
+}
+
+// stallTime is StallTime, or how long a deployment or a reconciliation may take with what
+// looks for the cause of a failure.
+func (o *Options) stallTime() time.Duration {
+	return max(o.StallTime, o.DeployTimeout+2*o.RenderTimeout)
 }
 
 // fieldOf returns the name of the field that a row of Intervals leads to.

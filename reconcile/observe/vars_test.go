@@ -405,3 +405,37 @@ func TestDriftThatIsNotChecked(t *testing.T) {
 		require.NoError(t, bus.Close(t.Context()))
 	})
 }
+
+// TestTimeOutsAreNoStall: what a time-out of the loop ends is not stalled before, also
+// where the time-out is longer than StallTime.
+func TestTimeOutsAreNoStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus, one := eventbus.New(nil), &patient{plant: &plant{}}
+		loop, err := reconcile.New(reconcile.Options{Bus: bus, Renderer: one.render(), Targets: []reconcile.Target{one}, DeployTimeout: 20 * time.Minute})
+		require.NoError(t, err)
+		o := newObserver(t, bus, observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
+		bus.Start()
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = loop.Run(ctx) })
+		wg.Go(func() { _ = o.Run(ctx) })
+		loop.Trigger("start")
+		time.Sleep(19 * time.Minute)
+		during := o.Health.Live()
+		time.Sleep(2 * time.Minute)
+		failed := loop.State().Instances[0].Error
+		cancel()
+		wg.Wait()
+		require.NoError(t, bus.Close(t.Context()))
+		require.NoError(t, during)
+		require.Contains(t, failed, context.DeadlineExceeded.Error())
+	})
+}
+
+// patient is an instance whose deployments take as long as they may.
+type patient struct{ *plant }
+
+func (p *patient) Sync(ctx context.Context, _ *dataplane.Config, _ ...dataplane.SyncOption) (*dataplane.Result, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}

@@ -248,6 +248,10 @@ func (l *Live) quarantines(err error) bool {
 
 // swap makes a program the one in use.
 func (l *Live) swap(c *candidate, use, before *inUse, start time.Time) {
+	started, stopped, gone := difference(before, use)
+	if before == nil || len(started) > 0 { // before anything changes that is in use
+		eventbus.Publish(l.opts.Bus, reconcile.IndexSynchronized{Resources: l.read(use).counts(), Took: use.synced})
+	}
 	l.mu.Lock()
 	loop := l.loop
 	l.current = use
@@ -255,18 +259,13 @@ func (l *Live) swap(c *candidate, use, before *inUse, start time.Time) {
 	now := time.Now()
 	l.state = State{Name: c.name, Version: c.version, AppliedAt: now}
 	l.mu.Unlock()
-	applied := Applied{Name: c.name, Version: c.version, Took: now.Sub(start)}
-	var gone []*liveWatcher
-	applied.Started, applied.Stopped, gone = difference(before, use)
+	applied := Applied{Name: c.name, Version: c.version, Started: started, Stopped: stopped, Took: now.Sub(start)}
 	if loop != nil {
 		// The intervals were checked: there is no error.
 		_ = loop.SetIntervals(use.program.settings.Reconcile.options())
 	}
 	if l.opts.OnApply != nil {
 		l.opts.OnApply(use.program)
-	}
-	if before == nil || len(applied.Started) > 0 {
-		eventbus.Publish(l.opts.Bus, reconcile.IndexSynchronized{Resources: l.read(use).counts(), Took: use.synced})
 	}
 	eventbus.Publish(l.opts.Bus, applied)
 	if err := l.discovery.Set(l.wanted(use)); err != nil { // the checks find that

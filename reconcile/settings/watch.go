@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hapticsdk/haptic/eventbus"
@@ -76,9 +77,7 @@ func (l *Live) start(r programResource) (*liveWatcher, error) {
 func (l *Live) newWatcher(r programResource) (w *liveWatcher, err error) {
 	w = &liveWatcher{resource: r.watch}
 	changed := func(_ context.Context, c k8swatch.Changes) error {
-		eventbus.Publish(l.opts.Bus, reconcile.ResourceIndexUpdated{Resource: r.name, Created: c.Created, Modified: c.Modified, Deleted: c.Deleted,
-			Objects: c.Snapshot.Count(r.gvr)})
-		l.changed(r.name, c)
+		l.changed(w, c, c.Snapshot.Count(r.gvr))
 		return nil
 	}
 	if r.watch.Store != StoreOnDemand {
@@ -113,17 +112,30 @@ func (l *Live) end(watchers []*liveWatcher) {
 	}
 }
 
-// changed is called by the watchers, also by those of settings that are only
-// being checked.
-func (l *Live) changed(name string, c k8swatch.Changes) {
+// changed is called by the watchers. A watcher counts under each name that the settings
+// in use have for it: none while it is only being checked, for what takes effect is
+// rendered anew.
+func (l *Live) changed(w *liveWatcher, c k8swatch.Changes, objects int) {
+	var names []string
 	l.mu.Lock()
 	loop := l.loop
-	l.mu.Unlock()
-	if loop != nil {
-		loop.Trigger(name + ": " + c.String())
+	if l.current != nil {
+		for name, one := range l.current.watchers {
+			if one == w {
+				names = append(names, name)
+			}
+		}
 	}
-	if name == haproxyPods {
-		l.discovery.Look()
+	l.mu.Unlock()
+	slices.Sort(names)
+	for _, name := range names {
+		eventbus.Publish(l.opts.Bus, reconcile.ResourceIndexUpdated{Resource: name, Created: c.Created, Modified: c.Modified, Deleted: c.Deleted, Objects: objects})
+		if name == haproxyPods {
+			l.discovery.Look()
+		}
+	}
+	if loop != nil && len(names) > 0 {
+		loop.Trigger(strings.Join(names, ", ") + ": " + c.String())
 	}
 }
 
