@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"k8s.io/klog/v2"
 )
 
 // LogLevels and LogFormats are what a [Log] takes. The first format, and info, are
@@ -34,6 +36,9 @@ func NewLog(w io.Writer) *Log {
 	l.out = &lines{to: w}
 	opts := &slog.HandlerOptions{Level: &l.level}
 	l.Logger = slog.New(&handler{log: l, text: slog.NewTextHandler(l.out, opts), json: slog.NewJSONHandler(l.out, opts)})
+	if _, is := w.(processStderr); is {
+		klog.SetSlogLogger(l.Logger)
+	}
 	return l
 }
 

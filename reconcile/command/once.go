@@ -68,9 +68,13 @@ func ExitCode(log *Log, err error) int {
 
 // Main is a main function: it calls run with a context that the first Ctrl-C or SIGTERM
 // ends, and exits with the code that it returns. A second signal ends the process at
-// once.
+// once. What client-go logs for the whole process is written by the [Log] that run makes
+// of stderr.
 func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, processStderr{os.Stderr}))
 }
+
+// processStderr is that of a process that is all ours, by which [NewLog] knows it.
+type processStderr struct{ io.Writer }
