@@ -63,3 +63,46 @@ haproxyConfig:
 		})
 	}
 }
+
+// TestURLsOfBeforeAreDropped: what no template of the settings in use fetches is not
+// fetched any more, also where they fetch nothing at all or make the same text.
+func TestURLsOfBeforeAreDropped(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]string{
+		"nothing":            `{template: "# other\n"}`,
+		"nothing, same text": `{template: "# x\n"}`,
+		"another":            `{template: "# other {{ http.Fetch(\"URL/other\") }}\n"}`,
+		"another, same text": `{template: "# {{ http.Fetch(\"URL/other\") }}\n"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "x") }))
+			defer server.Close()
+			live, err := NewLive(LiveOptions{Source: k8swatchtest.NewSource()})
+			require.NoError(t, err)
+			loop, err := live.NewLoop(reconcile.Options{Targets: []reconcile.Target{&fakeTarget{name: "a"}}, MinInterval: time.Millisecond})
+			require.NoError(t, err)
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan error, 2)
+			go func() { done <- live.Run(ctx) }()
+			go func() { done <- loop.Run(ctx) }()
+			defer func() {
+				stop()
+				require.NoError(t, <-done)
+				require.NoError(t, <-done)
+			}()
+			fetches := func(url string) bool {
+				all := live.HTTP().Resources()
+				return len(all) == 1 && all[0].URL == url && !all[0].AcceptedAt.IsZero() || url == "" && len(all) == 0
+			}
+			require.NoError(t, live.ApplyYAML(ctx, "s.yaml", fmt.Appendf(nil, `haproxyConfig: {template: "# {{ http.Fetch(\"%s/first\") }}\n"}`, server.URL)))
+			require.Eventually(t, func() bool { return fetches(server.URL + "/first") }, 5*time.Second, time.Millisecond)
+			require.NoError(t, live.ApplyYAML(ctx, "s.yaml", []byte("haproxyConfig: "+strings.ReplaceAll(next, "URL", server.URL))))
+			want := ""
+			if strings.Contains(next, "other\\\"") {
+				want = server.URL + "/other"
+			}
+			require.Eventually(t, func() bool { return fetches(want) }, 5*time.Second, time.Millisecond, "%+v", live.HTTP().Resources())
+		})
+	}
+}
