@@ -24,6 +24,7 @@ type State struct {
 	LastError      string    `json:"lastError,omitempty"` // of the newest reconciliation; empty if it did well
 	LastErrorAt    time.Time `json:"lastErrorAt,omitzero"`
 
+	Stopped   bool          `json:"-"` // no Run, Once or Preview is under way
 	StallTime time.Duration `json:"-"` // of [Options], as it is now, or the time-outs if those are longer
 
 	Refused     []Refusal       `json:"refused,omitempty"`
@@ -86,7 +87,7 @@ func (l *Loop) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.state
-	s.Leading, s.StallTime = leading, l.live.Load().stallTime()
+	s.Leading, s.Stopped, s.StallTime = leading, !l.running, l.live.Load().stallTime()
 	s.Refused, s.Quarantined = slices.Clone(s.Refused), slices.Clone(s.Quarantined)
 	if l.sched.newest != nil {
 		s.Reconciliation, s.Validated, s.ValidatedAt = l.sched.newest.id, l.sched.newest.config.Hash(), l.sched.newest.at

@@ -27,7 +27,7 @@ func addChecks(bus *eventbus.Bus, s *Subject) {
 	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { p.hear(d.Event) })
 	h := s.Health
 	h.Check("reconciliation", Live, p.reconciles)
-	h.Check("deployment", Live, func() error { return p.deploys(s.Loop == nil || s.Loop.State().Leading) })
+	h.Check("deployment", Live, p.deploys)
 	if s.Loop != nil {
 		h.CheckQuietly("configuration", ReadyToServe, func() error { return s.ready() })
 		var deployments, checks overdue
@@ -99,23 +99,28 @@ func (p *progress) hear(v any) {
 	}
 }
 
+// reconciles finds a reconciliation that does not end. One that was under way when the
+// loop ended has no event.
 func (p *progress) reconciles() error {
-	stallTime := p.subject.stallTime()
+	state, stallTime := p.subject.state(), p.subject.stallTime()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if state.Stopped {
+		p.reconciliation = 0
+	}
 	if took := time.Since(p.since); p.reconciliation != 0 && took > stallTime {
 		return fmt.Errorf("reconciliation %d makes no progress for %s", p.reconciliation, brief(took))
 	}
 	return nil
 }
 
-// deploys finds deployments that do not end. One that leadership was lost in ends
-// without an event.
-func (p *progress) deploys(leading bool) error {
-	stallTime := p.subject.stallTime()
+// deploys finds deployments that do not end. One in which leadership was lost, or the
+// loop ended, ends without an event.
+func (p *progress) deploys() error {
+	state, stallTime := p.subject.state(), p.subject.stallTime()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !leading {
+	if p.subject.Loop != nil && (state.Stopped || !state.Leading) {
 		clear(p.deploying)
 	}
 	var errs []error

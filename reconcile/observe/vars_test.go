@@ -439,3 +439,36 @@ func (p *patient) Sync(ctx context.Context, _ *dataplane.Config, _ ...dataplane.
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
+
+// TestALoopThatEndedIsNoStall: what a loop was at when it ended, as with its term, stalls
+// nothing of the program that goes on.
+func TestALoopThatEndedIsNoStall(t *testing.T) {
+	for name, renders := range map[string]bool{"a deployment": true, "a render": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				bus, one := eventbus.New(nil), &patient{plant: &plant{}}
+				render := one.render()
+				if !renders {
+					render = reconcile.RendererFunc(func(ctx context.Context) (*reconcile.Rendered, error) { <-ctx.Done(); return nil, ctx.Err() })
+				}
+				loop, err := reconcile.New(reconcile.Options{Bus: bus, Renderer: render, Targets: []reconcile.Target{one}})
+				require.NoError(t, err)
+				o := newObserver(t, bus, observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
+				bus.Start()
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				wg.Go(func() { _ = o.Run(ctx) })
+				term, lost := context.WithTimeout(ctx, 5*time.Second)
+				loop.Trigger("start")
+				_ = loop.Run(term)
+				time.Sleep(10 * time.Minute)
+				after := o.Health.Live()
+				lost()
+				cancel()
+				wg.Wait()
+				require.NoError(t, bus.Close(t.Context()))
+				require.NoError(t, after)
+			})
+		})
+	}
+}
