@@ -13,8 +13,8 @@ func Events() []event.Event { return []event.Event{CredentialsUpdated{}, Credent
 // CredentialsUpdated says that credentials came, changed, or are in order again. They
 // are used from the next call on.
 type CredentialsUpdated struct {
-	Secret  string // namespace/name; of a ConfigMap where that has the CAs
-	Version string // metadata.resourceVersion
+	Secret  string // namespace/name; of a ConfigMap where that has the CAs; "" where a file is in order again
+	Version string // metadata.resourceVersion; "" for a file
 }
 
 // Report implements [event.Event].

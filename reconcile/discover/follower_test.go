@@ -2,7 +2,11 @@ package discover
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +21,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/event"
 )
 
 // canary is in every password: nothing may print it.
@@ -231,6 +236,36 @@ func TestFollowerListFails(t *testing.T) {
 		s.expect(t, "edge/haproxy-0")
 		require.NoError(t, s.Check())
 	})
+}
+
+// TestFollowerCAFile: that a file is in order again is said, too, where the credentials
+// are from the environment.
+func TestFollowerCAFile(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	good := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	w := Wanted{URLs: []string{"https://192.0.2.1:5555"}, Credentials: Credentials{DataplaneUsername: "u", DataplanePassword: canary}, TLS: TLS{CAFile: file}}
+	bus, told := eventbus.New(nil), make(chan string, 9)
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[event.Event]) { told <- d.Event.Report().Sentence })
+	bus.Start()
+	f, err := NewFollower(FollowerOptions{Bus: bus, SetTargets: func(...reconcile.Target) error { return nil }})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	for _, text := range []string{string(good), "broken", string(good), string(good)} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		wrong, missing := f.find(ctx, &w)
+		f.tell(&w, wrong, missing)
+	}
+	stop()
+	f.wg.Wait()
+	require.NoError(t, bus.Close(context.Background()))
+	close(told)
+	var all []string
+	for sentence := range told {
+		all = append(all, sentence)
+	}
+	require.Equal(t, []string{"the credentials from before stay in use: TLS: " + file + ": CA: no certificate", "credentials are in use"}, all)
 }
 
 // TestWantedIsChecked: the error names the field.

@@ -75,10 +75,15 @@ func (f *Follower) open(ctx context.Context, w *Wanted) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	told := false
 	for object, version := range now {
 		if f.versions[object] != version || object == secret && f.said != "" {
 			eventbus.Publish(f.opts.Bus, CredentialsUpdated{Secret: object.Object(), Version: version})
+			told = true
 		}
+	}
+	if f.said != "" && !told { // a file is in order again
+		eventbus.Publish(f.opts.Bus, CredentialsUpdated{})
 	}
 	f.said, f.versions = "", now
 	return &opened{w.key(), credentials, config}, nil
