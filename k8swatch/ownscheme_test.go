@@ -141,6 +141,21 @@ func TestOwnTypeDoesNotFit(t *testing.T) {
 	require.ErrorContains(t, err, "weight")
 }
 
+// TestOwnTypeOfAnotherVersion: a type that is registered for another version than the
+// one that is watched is no type of the objects, and the error says where to look.
+func TestOwnTypeOfAnotherVersion(t *testing.T) {
+	types := runtime.NewScheme()
+	types.AddKnownTypeWithName(schema.GroupVersionKind{Group: routes.Group, Version: "v2", Kind: "Route"}, &Route{})
+	src := k8swatchtest.NewSource(sent("a", "a.test", int64(1)))
+	src.SetScheme(types)
+	const hint = "is its kind registered for example.com/v1 in the scheme of the source"
+	_, err := k8swatch.NewSingle[*Route](src, routes, "shop", "a", nil)
+	require.ErrorContains(t, err, hint)
+	w := mustNew(t, src, routes, nil)
+	defer func() { require.Contains(t, recover(), hint) }()
+	k8swatch.Read[*Route](t.Context(), w.Snapshot())
+}
+
 // TestOwnTypesInTests: a snapshot of objects made by hand has their type.
 func TestOwnTypesInTests(t *testing.T) {
 	r := route("a", "a.test")

@@ -117,7 +117,7 @@ func fits[T Object](src Source, gvr schema.GroupVersionResource) error {
 	if want == have || (want.Kind() == reflect.Interface && have.Implements(want)) {
 		return nil
 	}
-	return &OptionError{Resource: gvr, Err: fmt.Errorf("its objects are %s, not %s", have, want)}
+	return &OptionError{Resource: gvr, Err: fmt.Errorf("its objects are %s, not %s%s", have, want, unregistered(gvr, have))}
 }
 
 // Run watches until ctx ends, and returns nil when every goroutine that it

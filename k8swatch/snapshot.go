@@ -130,7 +130,7 @@ func Read[T Object](ctx context.Context, s *Snapshot) Reader[T] {
 		panic("k8swatch: Read: the snapshot is nil: is the watcher in the group?")
 	}
 	if want := reflect.TypeFor[T](); want != s.typ && s.typ != nil && want.Kind() != reflect.Interface {
-		panic(fmt.Sprintf("k8swatch: the objects of %s are %s, not %s", s.resource.Resource, s.typ, want))
+		panic(fmt.Sprintf("k8swatch: the objects of %s are %s, not %s%s", s.resource.Resource, s.typ, want, unregistered(s.resource, s.typ)))
 	}
 	r := Reader[T]{s: s}
 	if rule := rendering.RuleOf(ctx); rule != nil && rule.Stand != nil {
@@ -140,6 +140,14 @@ func Read[T Object](ctx context.Context, s *Snapshot) Reader[T] {
 		r.All()(func(o T) bool { return yield(o) })
 	})
 	return r
+}
+
+// unregistered asks what may be forgotten where objects have no type of their own.
+func unregistered(gvr schema.GroupVersionResource, typ reflect.Type) string {
+	if typ != goType(nil) {
+		return ""
+	}
+	return fmt.Sprintf(": is its kind registered for %s in the scheme of the source, with metav1.ObjectMeta embedded?", gvr.GroupVersion())
 }
 
 // goType is the type of the objects of a resource: typ where the scheme knows it.

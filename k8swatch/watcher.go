@@ -245,12 +245,12 @@ func (n *notifier) force() {
 	}
 	n.mu.Lock()
 	n.pending.max, n.pending.any = n.max, true
-	n.mu.Unlock()
-	n.signal()
 	select {
 	case n.forced <- struct{}{}:
 	default:
 	}
+	n.mu.Unlock() // take empties both, or neither
+	n.signal()
 }
 
 func (n *notifier) syncComplete(count int) {
@@ -301,6 +301,7 @@ func (n *notifier) run(ctx context.Context) {
 					n.log.Error("OnChange failed; it will be called again", "in", pause, "failures", failures, "error", err)
 				}
 				n.mu.Lock()
+				p.Snapshot = nil  // the next call has its own
 				p.join(n.pending) // newer ones come after those that were not taken
 				n.pending = p
 				n.mu.Unlock()
@@ -331,11 +332,11 @@ func (n *notifier) take() (p pending, synced int) {
 	taken := func() {
 		n.mu.Lock()
 		p, synced, n.pending, n.synced = n.pending, n.synced, pending{}, -1
-		n.mu.Unlock()
 		select {
 		case <-n.forced: // it is being told
 		default:
 		}
+		n.mu.Unlock()
 	}
 	n.mu.Lock()
 	any := n.pending.any
