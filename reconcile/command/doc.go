@@ -37,7 +37,7 @@
 //
 // One line at the start: the version, what is watched, where HAProxy is, and who listens
 // where. One when the end begins, with its cause and what becomes of HAProxy, and one
-// when everything has ended. If that takes longer than a second, a line names the parts
+// when everything has ended; an error is the last line itself. If that takes longer than a second, a line names the parts
 // that have not ended; the time doubles with each line. The loop says which instances
 // were not deployed to.
 //

@@ -44,7 +44,6 @@ func Example() {
 	// 1
 	// level=INFO msg="mine starts" version=v1 watches="manifests in demo" haproxy="behind 2 Dataplane APIs" metrics=none debug=none
 	// level=ERROR msg="stopping: HAProxies behind Dataplane APIs serve on" error="no route"
-	// level=INFO msg="mine has ended" after=…
 	// error: no route
 	// 1
 }

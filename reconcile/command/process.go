@@ -58,7 +58,9 @@ func (p *Process) Run(ctx context.Context) error {
 	if err := p.Bus.Close(end); err != nil {
 		log.Warn("events not delivered", "error", err)
 	}
-	log.Info(p.Name+" has ended", "after", time.Since(began).Round(time.Millisecond).String())
+	if err == nil { // the caller says the error as the last line
+		log.Info(p.Name+" has ended", "after", time.Since(began).Round(time.Millisecond).String())
+	}
 	return err
 }
 
