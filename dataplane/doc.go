@@ -33,8 +33,8 @@
 //     next Sync reads everything again and reloads once.
 //   - [WithoutReload] applies at once what takes no reload, and leaves the rest for a
 //     later Sync.
-//   - DryRun, and each Sync that finds nothing to do for a while, also compare the
-//     running process, and repair what others told it.
+//   - A DryRun also compares the running process. A Sync that finds nothing to do does
+//     so now and then (ClientOptions.CheckInterval), and repairs it.
 //
 // # What is a difference
 //
@@ -76,8 +76,10 @@
 //     socket/files.go or api/runtime.go (changeEntries) sends it.
 //   - When has a certificate changed? diff/files.go compares the bytes, diff/running.go
 //     the fingerprint in the process (config/files.go: SHA-1 of the first certificate),
-//     api/certificates.go what the API stores.
-//   - What does a 409 do? For the text, api/errors.go makes ErrConflict of it,
+//     api/certificates.go what the API stores: size, serial number and end, as the API
+//     tells no content, and then the hash in the ledger or the fingerprint.
+//   - What does a 409 do? [Client.Sync] tries at most 3 times (ClientOptions.Attempts), and
+//     then returns the error. For the text, api/errors.go makes ErrConflict of it,
 //     api/apply.go puts the files back, and the ledger if the process was told nothing,
 //     and api/client.go (Sync) tries again and reads everything. If the process was told
 //     something, api/job.go adds a reload. A file is replaced instead of created

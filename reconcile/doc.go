@@ -64,7 +64,7 @@
 // found takes along its recent offenders: objects of its namespace that changed, and
 // that were at fault within the last TrialMax. It takes along all that changed in its
 // namespace when the search has taken 250 ms, or when QuarantineTries of the namespace
-// were at fault. These objects count as good: the loop tries them at once, beside
+// were at fault. These are not called faulty; the loop tries them at once, beside
 // the deployment of the others, one namespace after the other. A trial that has taken
 // 500 ms, or twice as long as an attempt, ends when a change waits. After a start, and
 // after a change of the templates, the search goes one by one.

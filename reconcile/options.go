@@ -38,7 +38,7 @@ type Options struct {
 	// Bus gets the events of the loop; nil: no events are published.
 	Bus *eventbus.Bus
 
-	Debounce      time.Duration // between two renders, at most; zero: 500 ms. The first trigger acts at once
+	Debounce      time.Duration // shortest time between two renders; shorter after one that deployed nothing; zero: 500 ms
 	MinInterval   time.Duration // between two reloads of one instance; zero: 2 s. Runtime changes do not wait
 	DriftInterval time.Duration // idle time after which an instance is checked; zero: 60 s
 	DeployTimeout time.Duration // of one deployment to one instance; zero: 30 s

@@ -111,6 +111,16 @@
 // The page says "All is well" only where no check fails, nothing is refused, warned of or
 // quarantined, no reload waits, and every instance has the newest valid configuration.
 //
+// A line of /readyz?verbose is a check: a mark, its name, the probe that it counts for, and
+// "ok" or what is wrong.
+//
+//	[+]         it passes
+//	[-]         it fails, and so does its probe
+//	[!]         it fails, and no probe does
+//	(live)      it counts for /healthz
+//	(ready)     it counts for /readyz
+//	(reported)  it counts for no probe: people should know
+//
 // # Who may see what
 //
 // Pages, variables and profiles show the configuration, and what the memory holds:
