@@ -67,7 +67,7 @@ type Interval struct {
 func (o *Options) Intervals() []Interval {
 	const short, long = 10 * time.Millisecond, 24 * time.Hour
 	return []Interval{
-		{"debounceInterval", "Between two renders, at most. The first change after a quiet time acts at once.",
+		{"debounceInterval", "Shortest time between two renders; shorter after one that deployed nothing. The first change after a quiet time acts at once.",
 			500 * time.Millisecond, 0, long, &o.Debounce},
 		{"minDeploymentInterval", "Between two reloads of one HAProxy.", 2 * time.Second, 0, long, &o.MinInterval},
 		{"driftPreventionInterval", "Idle time after which a HAProxy is checked.", time.Minute, 0, 0, &o.DriftInterval}, // a long one turns it off
