@@ -69,7 +69,7 @@ func (c *controller) fleet() (string, error) {
 		}
 		fmt.Fprintf(hash, "%q ", cluster.CAData)
 	}
-	fmt.Fprintf(hash, "%q %q %q %q", c.cfg.lease, c.cfg.namespace, c.cfg.httpAddr, c.cfg.pods)
+	fmt.Fprintf(hash, "%q %q %q %q %q", c.cfg.lease, c.cfg.namespace, c.cfg.httpAddr, c.cfg.pods, c.cfg.podNamespace)
 	return hex.EncodeToString(hash.Sum(nil)[:4]), nil
 }
 

@@ -167,3 +167,16 @@ func TestRangesOfFlags(t *testing.T) {
 	require.Equal(t, 1, run(t.Context(), []string{"-manifests", "demo", "-http-addr", "8080"}, &stdout, &stderr))
 	require.Contains(t, stderr.String(), `-http-addr "8080": want address:port`)
 }
+
+// TestFleetsOfTwoNamespaces: controllers with equal flags are two fleets where their
+// instances are in two namespaces, as a request may pass both.
+func TestFleetsOfTwoNamespaces(t *testing.T) {
+	fleet := func(namespace string) string {
+		c := &controller{cfg: &config{pods: "app=haproxy", podNamespace: namespace}}
+		word, err := c.fleet()
+		require.NoError(t, err)
+		return word
+	}
+	require.Equal(t, fleet("edge"), fleet("edge"))
+	require.NotEqual(t, fleet("edge"), fleet("inner"))
+}
