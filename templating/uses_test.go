@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -123,5 +124,31 @@ func TestWhoAnswersForWhatFails(t *testing.T) {
 			found[named(e.Owners)] = true
 		}
 		require.Equal(t, map[string]bool{" [r0 c0]": true, " [r1 c0]": true, " [r2 c1]": true, " [r3 c1]": true}, found, name)
+	}
+}
+
+// TestALineOfManyValues: what a traced render takes grows with the values, also where one
+// line, or an indented macro, shows those of thousands of objects.
+func TestALineOfManyValues(t *testing.T) {
+	const n = 10_000
+	var slices []map[string]any
+	for i := range n {
+		slices = append(slices, manifest("Slice", fmt.Sprint("s", i), map[string]any{"ip": "1"}))
+	}
+	vars := map[string]any{"route": manifest("Route", "web", map[string]any{"to": "x"}), "slices": slices}
+	for _, body := range []string{
+		"# {% for _, s := range slices %}{{ s.metadata.name }} {{ route.spec.to }},{% end %}",
+		"{% macro M %}{% for i := range slices %}{% s := slices[i] %}\n# {{ s.metadata.name }} {{ route.spec.to }}{% end %}{% end %}\n{{ indent(M(), 2) }}",
+	} {
+		engine, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte(body)}}, &templating.Options{Vars: map[string]any{"route": map[string]any(nil), "slices": []map[string]any(nil)}})
+		require.NoError(t, err)
+		begin := time.Now()
+		traced, err := engine.RenderTraced(t.Context(), "haproxy.cfg", vars)
+		require.NoError(t, err)
+		require.Empty(t, traced.Refused)
+		require.Less(t, time.Since(begin), 20*time.Second)
+		owners := named(traced.Origin(strings.Count(traced.Text, "\n") + 1).Owners)
+		require.Contains(t, owners, "s9999")
+		require.Contains(t, owners, "web")
 	}
 }

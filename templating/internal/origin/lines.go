@@ -41,7 +41,7 @@ func (r *Recorder) Lines(text string) []Line {
 		}
 		uses = slices.DeleteFunc(uses, func(u used) bool { return u.end <= at })
 		if n := len(all); n > 0 {
-			for _, u := range uses {
+			for _, u := range uses[max(0, len(uses)-mostUses):] {
 				all[n-1].Owners = u.of(all[n-1].Owners)
 			}
 		}

@@ -59,12 +59,13 @@ type written struct {
 	pieces []piece
 	owners *held // of the call
 	shown  bool
-	lacks  bool  // a value that was refused
-	begun  bool  // its last line is not blank
-	starts []int // of its lines that are not blank; see texts
-	uses   []used
-	line   int // where the line begins that is written
-	sought int // how far the end of a line was looked for
+	lacks  bool   // a value that was refused
+	begun  bool   // its last line is not blank
+	starts []int  // of its lines that are not blank; see texts
+	uses   []used // by where they begin
+	reach  []int  // how far one of those up to this one goes
+	line   int    // where the line begins that is written
+	sought int    // how far the end of a line was looked for
 }
 
 // add writes a text, and reports whether it has to be known who wrote it: where a line

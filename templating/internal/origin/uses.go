@@ -3,6 +3,7 @@ package origin
 import (
 	"bytes"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -83,6 +84,10 @@ func contains(objects []any, o any) bool {
 	return slices.ContainsFunc(objects, func(x any) bool { return sameObject(x, o) })
 }
 
+// mostUses bounds the notes that count of one line: the last ones. A line of thousands of
+// values would take a minute otherwise.
+const mostUses = 64
+
 // made notes of what the text from at on was made. What a line says of its innermost
 // owner alone needs no note, nor does what it has said already.
 func (w *written) made(at int, objects []any, innermost any) {
@@ -95,7 +100,7 @@ func (w *written) made(at int, objects []any, innermost any) {
 		w.line = from + feed + 1
 	}
 	first := len(w.uses)
-	for first > 0 && w.uses[first-1].end > w.line {
+	for first > max(0, len(w.uses)-mostUses) && w.uses[first-1].end > w.line {
 		first--
 		if u := &w.uses[first]; slices.EqualFunc(u.objects, objects, sameObject) {
 			u.end = len(w.text)
@@ -107,10 +112,22 @@ func (w *written) made(at int, objects []any, innermost any) {
 	}
 }
 
-// usesOf returns what is known of a part of a text, as a part that begins at another byte.
+// usesOf returns what is known of a part of a text that is complete, as a part that begins
+// at another byte.
 func (w *written) usesOf(start, end, at int) (all []used) {
-	for _, u := range w.uses {
-		if u.at < end && u.end > start {
+	for i := len(w.reach); i < len(w.uses); i++ {
+		reach := w.uses[i].end
+		if i > 0 {
+			reach = max(reach, w.reach[i-1])
+		}
+		w.reach = append(w.reach, reach)
+	}
+	first := sort.SearchInts(w.reach, start+1)
+	for _, u := range w.uses[first:] {
+		if u.at >= end {
+			break
+		}
+		if u.end > start {
 			all = append(all, used{max(u.at-start, 0) + at, min(u.end, end) - start + at, u.objects, u.outer})
 		}
 	}
