@@ -2,6 +2,7 @@ package k8swatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -70,7 +71,11 @@ var _ MetadataSource = (*Cluster)(nil)
 
 const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// NewCluster reads the configuration and makes the clients. It does not connect.
+// ErrNoCluster says that nothing names a cluster.
+var ErrNoCluster = errors.New("no cluster: not in a pod, and neither ClusterOptions.Kubeconfig, $KUBECONFIG nor ~/.kube/config names one")
+
+// NewCluster reads the configuration and makes the clients. It does not connect. Its
+// error wraps [ErrNoCluster] where there is no configuration.
 func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 	if opts == nil {
 		opts = &ClusterOptions{}
@@ -78,6 +83,9 @@ func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 	config, namespace, err := loadConfig(opts)
 	if err != nil && opts.Kubeconfig != "" {
 		return nil, fmt.Errorf("k8swatch: ClusterOptions.Kubeconfig %q: want a file that says how to reach a cluster: %w", opts.Kubeconfig, err)
+	}
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, fmt.Errorf("k8swatch: %w", ErrNoCluster)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("k8swatch: cluster configuration: %w", err)

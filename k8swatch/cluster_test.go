@@ -146,6 +146,12 @@ func TestNewClusterRefuses(t *testing.T) {
 	if _, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: missing}); err == nil || !strings.Contains(err.Error(), missing) {
 		t.Errorf("got %v", err)
 	}
+	t.Setenv("KUBECONFIG", missing)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	_, err := k8swatch.NewCluster(nil)
+	if want := "k8swatch: no cluster: not in a pod, and neither ClusterOptions.Kubeconfig, $KUBECONFIG nor ~/.kube/config names one"; !errors.Is(err, k8swatch.ErrNoCluster) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
 }
 
 // halfOpen is a network that can swallow everything without closing anything.

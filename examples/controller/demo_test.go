@@ -396,8 +396,8 @@ func writeTemplates(t *testing.T, name, text string) string {
 func TestFlagsThatDoNotFit(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"-dry-run -manifests demo", "-dry-run needs -once"},
-		{"-once -manifests demo", "-once alone needs -endpoint"},
-		{"-local x -endpoint http://127.0.0.1:1", "exclude each other"},
+		{"-once -manifests demo", "-once without -dry-run needs -endpoint or -pods: "},
+		{"-local x -endpoint http://127.0.0.1:1", "-local excludes -endpoint and -pods"},
 		{"-manifests demo -leader-elect", "needs a cluster"},
 		{"-lease nonsense", "want namespace/name"},
 		{"-demo", "-demo needs -manifests"},

@@ -137,8 +137,8 @@ func (c *config) check(rest []string) error {
 	}{
 		{len(rest) > 0, "unexpected argument " + strings.Join(rest, " ")},
 		{c.dryRun && !c.once, "-dry-run needs -once"},
-		{c.once && !c.dryRun && !c.remote(), "-once alone needs -endpoint: a HAProxy that this process starts would end with it"},
-		{c.local != "" && c.remote(), "-local and -endpoint or -pods exclude each other"},
+		{c.once && !c.dryRun && !c.remote(), "-once without -dry-run needs -endpoint or -pods: a HAProxy that this process starts would end with it"},
+		{c.local != "" && c.remote(), "-local excludes -endpoint and -pods"},
 		{c.pods != "" && len(c.endpoints) > 0, "-pods and -endpoint exclude each other"},
 		{c.manifests != "" && c.pods != "", "-pods needs a cluster, not -manifests"},
 		{c.manifests != "" && c.leaderElect, "-leader-elect needs a cluster, not -manifests"},

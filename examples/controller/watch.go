@@ -34,7 +34,7 @@ func (c *controller) newWatchers() (err error) {
 		c.folder, c.source, err = &command.Manifests{Folder: folder}, folder, command.OfFlag("manifests", e)
 	} else {
 		c.cluster, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.cfg.kubeconfig})
-		c.source = c.cluster
+		c.source, err = c.cluster, command.OfCluster(err)
 	}
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ func TestWhereCredentialsAre(t *testing.T) {
 		{remote, "u", "c4nary", "mine", "edge", "", ""},
 		{folder, "u", "c4nary", "mine", "edge", "", ""},
 		{"", "", "", "mine", "", "", ""},
-		{remote, "u", "", "mine", "edge", "", "HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD must be set"},
+		{remote, "u", "", "mine", "edge", "", "variable HAPTIC_DATAPLANE_PASSWORD is missing"},
 		{folder, "", "", "", "edge", "", "HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD must be set"},
 		{remote, "", "", "a b", "edge", "", `$SECRET_NAME "a b": want [namespace/]name`},
 		{remote, "", "", "", "", "", "-credentials is required, or HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD: Secret haptic-credentials needs a namespace"},

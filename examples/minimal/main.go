@@ -38,7 +38,7 @@ var templates embed.FS
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		slog.Error("the controller ends", "error", err)
 		os.Exit(1)
 	}

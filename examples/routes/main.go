@@ -53,7 +53,7 @@ var (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, slog.Default()); err != nil {
+	if err := run(ctx, os.Args[1:], os.Stdout, slog.Default()); err != nil && !errors.Is(err, flag.ErrHelp) {
 		slog.Error("routes ends", "error", err)
 		os.Exit(1)
 	}
@@ -97,7 +97,11 @@ func run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) er
 
 func newSource(ctx context.Context, g *errgroup.Group, manifests string, types *runtime.Scheme, log *slog.Logger) (k8swatch.Source, error) {
 	if manifests == "" {
-		return k8swatch.NewCluster(&k8swatch.ClusterOptions{Scheme: types})
+		cluster, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Scheme: types})
+		if errors.Is(err, k8swatch.ErrNoCluster) {
+			err = fmt.Errorf("%w; give -manifests DIR", err)
+		}
+		return cluster, err
 	}
 	folder, err := k8swatch.NewFolder(manifests, &k8swatch.FolderOptions{Scheme: types,
 		OnError: func(err error) { log.Error("manifest", "error", err) }}) // with file, line and field

@@ -55,28 +55,35 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	if err := fs.Err(); err != nil {
 		return nil, err
 	}
-	return c, c.check()
+	c.check()
+	return c, fs.Err()
 }
 
 // check says which flags do not fit together, and finds the own namespace.
-func (c *config) check() error {
+func (c *config) check() {
 	object, fromCluster := strings.CutPrefix(c.settings, configMap)
-	switch {
-	case c.settings == "" || c.NArg() > 0:
-		return errors.New("-settings or CONFIGMAP_NAME in the environment is required, and nothing else than flags; -h lists them")
-	case c.test && fromCluster:
-		return errors.New("-test needs a file of -settings: cases need no cluster")
-	case c.leaderElect && (c.manifests != "" || c.once):
-		return errors.New("-leader-elect needs a cluster, not -manifests, and excludes -once")
-	case c.dryRun && !c.once:
-		return errors.New("-dry-run needs -once")
-	case c.once && !c.dryRun && c.local != "":
-		return errors.New("-once alone excludes -local: a HAProxy that this process starts would end with it")
+	if !fromCluster && (c.test || c.once || c.local == "") { // else it is waited for
+		c.CheckFile("settings", command.IsFile(c.settings), "a file that exists")
+	}
+	for _, problem := range []struct {
+		is  bool
+		say string
+	}{
+		{c.NArg() > 0, "unexpected argument " + strings.Join(c.Args(), " ")},
+		{c.settings == "", "-settings is required, or CONFIGMAP_NAME in the environment"},
+		{c.test && fromCluster, "-test needs a file of -settings: cases need no cluster"},
+		{c.leaderElect && (c.manifests != "" || c.once), "-leader-elect needs a cluster, not -manifests, and excludes -once"},
+		{c.dryRun && !c.once, "-dry-run needs -once"},
+		{c.once && !c.dryRun && c.local != "", "-once without -dry-run excludes -local: a HAProxy that this process starts would end with it"},
+	} {
+		if problem.is {
+			c.Wrong(errors.New(problem.say))
+		}
 	}
 	if c.namespace == "" {
 		var err error
 		if c.namespace, err = discover.OwnNamespace(os.Getenv); err != nil && c.local == "" && !c.test { // the pods of that namespace get the password
-			return fmt.Errorf("-pod-namespace is required without -local: %w", err)
+			c.Wrong(fmt.Errorf("-pod-namespace is required without -local: %w", err))
 		} else if err != nil {
 			c.namespace = "default"
 		}
@@ -84,5 +91,4 @@ func (c *config) check() error {
 	if fromCluster && !strings.Contains(object, "/") {
 		c.settings = configMap + c.namespace + "/" + object
 	}
-	return nil
 }

@@ -26,27 +26,29 @@ func TestFlagsAreChecked(t *testing.T) {
 		label   = ": want the name of a namespace: a-z, 0-9 and -, 63 characters at most"
 	)
 	for want, args := range map[string][]string{
-		"-settings or CONFIGMAP_NAME in the environment is required, and nothing else than flags; -h lists them": {"-test"},
-		"-test needs a file of -settings: cases need no cluster":                                                 {"-settings", "configmap:x/y", "-test"},
-		"-dry-run needs -once": {"-settings", "x", "-test", "-dry-run"},
-		"-once alone excludes -local: a HAProxy that this process starts would end with it":       {"-settings", "x", "-once", "-local", "x"},
-		"-leader-elect needs a cluster, not -manifests, and excludes -once":                       {"-settings", "x", "-once", "-leader-elect"},
-		`-settings "configmap:X": want configmap:[namespace/]name`:                                {"-settings", "configmap:X"},
-		`-credentials "a b": want [namespace/]name`:                                               {"-settings", "x", "-credentials", "a b"},
-		"flag provided but not defined: -nonsense; -h lists all flags":                            {"-nonsense"},
-		`-test "x": want true or false`:                                                           {"-test=x"},
-		`-settings ""` + missing:                                                                  {"-settings", ""},
-		`-local ""` + missing:                                                                     {"-local="},
-		`-manifests "/no/such": want a folder that exists (no such file or directory)`:            {"-manifests", "/no/such"},
-		`-local "` + file + `": want a folder, and this is a file`:                                {"-local", file},
-		`-kubeconfig "/no/such": want a file that exists (no such file or directory)`:             {"-kubeconfig", "/no/such"},
-		`-pod-namespace "NO SUCH"` + label:                                                        {"-pod-namespace", "NO SUCH"},
-		`-http-addr "8080"` + address:                                                             {"-http-addr", "8080"},
-		`-http-addr ":0"` + address:                                                               {"-http-addr", ":0"},
-		`-debug-addr "9090"` + debug:                                                              {"-debug-addr", "9090"},
-		`-debug-addr "unix:x"` + debug:                                                            {"-debug-addr", "unix:x"},
-		`-metrics-addr "9090": want host:port with a port from 0 to 65535, such as :9090`:         {"-metrics-addr", "9090"},
-		`-metrics-addr ":8080": want another address than -http-addr ":8080", which has the same`: {"-metrics-addr", ":8080", "-local", "x"},
+		"-settings is required, or CONFIGMAP_NAME in the environment": {"-test"},
+		"unexpected argument more":                                    {"-settings", "x", "-local", "x", "more"},
+		`-settings "/no/such": want a file that exists (no such file or directory)` + "\nerror: -dry-run needs -once": {"-settings", "/no/such", "-test", "-dry-run"},
+		"-test needs a file of -settings: cases need no cluster":                                                      {"-settings", "configmap:x/y", "-test"},
+		"-dry-run needs -once": {"-settings", file, "-test", "-dry-run"},
+		"-once without -dry-run excludes -local: a HAProxy that this process starts would end with it": {"-settings", file, "-once", "-local", "x"},
+		"-leader-elect needs a cluster, not -manifests, and excludes -once":                            {"-settings", file, "-once", "-leader-elect", "-pod-namespace", "x"},
+		`-settings "configmap:X": want configmap:[namespace/]name`:                                     {"-settings", "configmap:X"},
+		`-credentials "a b": want [namespace/]name`:                                                    {"-settings", "x", "-credentials", "a b"},
+		"flag provided but not defined: -nonsense; -h lists all flags":                                 {"-nonsense"},
+		`-test "x": want true or false`:                                                                {"-test=x"},
+		`-settings ""` + missing:                                                                       {"-settings", ""},
+		`-local ""` + missing:                                                                          {"-local="},
+		`-manifests "/no/such": want a folder that exists (no such file or directory)`:                 {"-manifests", "/no/such"},
+		`-local "` + file + `": want a folder, and this is a file`:                                     {"-local", file},
+		`-kubeconfig "/no/such": want a file that exists (no such file or directory)`:                  {"-kubeconfig", "/no/such"},
+		`-pod-namespace "NO SUCH"` + label:                                                             {"-pod-namespace", "NO SUCH"},
+		`-http-addr "8080"` + address:                                                                  {"-http-addr", "8080"},
+		`-http-addr ":0"` + address:                                                                    {"-http-addr", ":0"},
+		`-debug-addr "9090"` + debug:                                                                   {"-debug-addr", "9090"},
+		`-debug-addr "unix:x"` + debug:                                                                 {"-debug-addr", "unix:x"},
+		`-metrics-addr "9090": want host:port with a port from 0 to 65535, such as :9090`:              {"-metrics-addr", "9090"},
+		`-metrics-addr ":8080": want another address than -http-addr ":8080", which has the same`:      {"-metrics-addr", ":8080", "-local", "x"},
 		`-debug-addr ":6060": want -debug-token-file, as it is not loopback; for Prometheus and probes there is -metrics-addr`: {"-debug-addr", ":6060"},
 		`-log-level "loud": want debug, info, warn or error`:                                                                   {"-log-level", "loud"},
 		`-log-format "xml": want text or json`:                                                                                 {"-log-format", "xml"},
@@ -67,7 +69,7 @@ func TestFlagsAreChecked(t *testing.T) {
 // TestFlagsThatAreRight: templates get what HAProxy can listen on.
 func TestFlagsThatAreRight(t *testing.T) {
 	for _, bind := range []string{":80", "*:80", "[::]:80", ":::80", "ipv4@:80", ":80,:81", ":8000-8010", "unix@/run/x.sock", "/run/x.sock", "fd@3"} {
-		if _, err := parseFlags([]string{"-settings", "x", "-test", "-http-addr", bind}, command.NewLog(&strings.Builder{})); err != nil {
+		if _, err := parseFlags([]string{"-settings", "testdata/settings.yaml", "-test", "-http-addr", bind}, command.NewLog(&strings.Builder{})); err != nil {
 			t.Error(err)
 		}
 	}
@@ -81,7 +83,7 @@ func TestEnvironment(t *testing.T) {
 		"all":                {"POD_NAMESPACE=edge CONFIGMAP_NAME=settings SECRET_NAME=mine", "", "configmap:edge/settings edge mine"},
 		"defaults":           {"POD_NAMESPACE=edge CONFIGMAP_NAME=settings", "", "configmap:edge/settings edge haptic-credentials"},
 		"other namespaces":   {"POD_NAMESPACE=edge CONFIGMAP_NAME=a/settings SECRET_NAME=b/mine", "", "configmap:a/settings edge b/mine"},
-		"flags beat it":      {"POD_NAMESPACE=edge CONFIGMAP_NAME=settings SECRET_NAME=mine", "-settings s.yaml -pod-namespace other -credentials x", "s.yaml other x"},
+		"flags beat it":      {"POD_NAMESPACE=edge CONFIGMAP_NAME=settings SECRET_NAME=mine", "-settings testdata/settings.yaml -pod-namespace other -credentials x", "testdata/settings.yaml other x"},
 		"a flag without one": {"POD_NAMESPACE=edge", "-settings configmap:settings", "configmap:edge/settings edge haptic-credentials"},
 		"of another":         {"CONFIGMAP_NAME=settings", "-pod-namespace other", "configmap:other/settings other haptic-credentials"},
 	} {

@@ -99,7 +99,7 @@ func (c *controller) newSource() (err error) {
 		return err
 	}
 	if c.cluster, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.kubeconfig}); err != nil {
-		return err
+		return command.OfCluster(err)
 	}
 	c.source = c.cluster
 	if c.leaderElect {

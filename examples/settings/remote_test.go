@@ -116,13 +116,13 @@ func TestNamespace(t *testing.T) {
 		t.Skip("in a pod it is known")
 	}
 	t.Setenv("POD_NAMESPACE", "")
-	_, err := parseFlags([]string{"-settings", "s.yaml"}, command.NewLog(io.Discard))
+	_, err := parseFlags([]string{"-settings", "testdata/settings.yaml"}, command.NewLog(io.Discard))
 	require.ErrorContains(t, err, "-pod-namespace is required without -local: POD_NAMESPACE is not set")
-	c, err := parseFlags([]string{"-settings", "s.yaml", "-local", "dir"}, command.NewLog(io.Discard))
+	c, err := parseFlags([]string{"-settings", "testdata/settings.yaml", "-local", "dir"}, command.NewLog(io.Discard))
 	require.NoError(t, err)
 	require.Equal(t, "default", c.namespace)
 	t.Setenv("POD_NAMESPACE", "edge")
-	c, err = parseFlags([]string{"-settings", "s.yaml"}, command.NewLog(io.Discard))
+	c, err = parseFlags([]string{"-settings", "testdata/settings.yaml"}, command.NewLog(io.Discard))
 	require.NoError(t, err)
 	require.Equal(t, "edge", c.namespace)
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/hapticsdk/haptic/k8swatch"
@@ -29,4 +30,13 @@ func (m *Manifests) Check() error {
 		errs = append(errs, errors.New("all manifests: nothing is deployed until they are in order; what is deployed stays in use"))
 	}
 	return errors.Join(errs...)
+}
+
+// OfCluster adds to an error of [k8swatch.NewCluster] the flags that help where nothing
+// names a cluster.
+func OfCluster(err error) error {
+	if errors.Is(err, k8swatch.ErrNoCluster) {
+		return fmt.Errorf("%w; give -kubeconfig FILE, or -manifests DIR", err)
+	}
+	return err
 }

@@ -68,8 +68,14 @@ func CredentialsFromEnv(getenv func(string) string) (Credentials, error) {
 		ValidationUsername: get(KeyValidationUsername),
 		ValidationPassword: get(KeyValidationPassword),
 	}
-	if c.DataplaneUsername == "" || c.DataplanePassword == "" {
-		return Credentials{}, errors.New("credentials: the environment variables HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD must be set")
+	const username, password = "HAPTIC_DATAPLANE_USERNAME", "HAPTIC_DATAPLANE_PASSWORD"
+	switch {
+	case c.DataplaneUsername == "" && c.DataplanePassword == "":
+		return Credentials{}, errors.New("credentials: the environment variables " + username + " and " + password + " must be set")
+	case c.DataplaneUsername == "":
+		return Credentials{}, errors.New("credentials: the environment variable " + username + " is missing; " + password + " is set")
+	case c.DataplanePassword == "":
+		return Credentials{}, errors.New("credentials: the environment variable " + password + " is missing; " + username + " is set")
 	}
 	return c, nil
 }

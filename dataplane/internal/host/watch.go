@@ -58,7 +58,17 @@ func (h *Host) logProcess(e ProcessEvent) {
 	if e.Err == nil {
 		level = slog.LevelInfo
 	}
-	h.log.Log(context.Background(), level, "haproxy "+e.Kind, "pid", e.PID, "error", e.Err, "tries", e.Tries, "away", e.Away)
+	says := []any{"pid", e.PID}
+	if e.Err != nil {
+		says = append(says, "error", e.Err)
+	}
+	if e.Tries > 0 {
+		says = append(says, "tries", e.Tries)
+	}
+	if e.Away > 0 {
+		says = append(says, "away", e.Away)
+	}
+	h.log.Log(context.Background(), level, "haproxy "+e.Kind, says...)
 }
 
 // status is what Run knows of the process. Only Run changes it.
