@@ -368,7 +368,11 @@ func (l *Loop) alone(ctx context.Context, do func(Target, *validated) Outcome) (
 	wg.Wait()
 	var errs []error
 	for _, o := range outcomes {
-		if o.Err != nil {
+		switch {
+		case o.Err == nil:
+		case strings.HasPrefix(o.Err.Error(), o.Instance+": "): // which names itself
+			errs = append(errs, o.Err)
+		default:
 			errs = append(errs, fmt.Errorf("%s: %w", o.Instance, o.Err))
 		}
 	}

@@ -93,23 +93,27 @@ const jinjaEnd = `end(?:for|if|macro|raw|set|block|call|filter|with|autoescape)`
 
 // hints adds to errors of syntax and types what to write where somebody wrote Jinja.
 // The words of Scriggo stay. Where the end of a block is missed each end as in
-// Jinja is an error of its own, for Scriggo names the end of the file alone.
+// Jinja is an error in place of that, for Scriggo names the end of the file alone.
 func (e *Engine) hints(found []*origin.Problem) (all []*origin.Problem) {
 	for _, p := range found {
-		all = append(all, p)
 		text := e.src.Text(p.File)
 		ofNumbers := strings.Contains(p.Message, "mismatched types") && !strings.Contains(p.Message, "func(") // no filter
 		if p.Line < 1 || text == "" || ofNumbers {
+			all = append(all, p)
 			continue
 		}
 		if strings.HasPrefix(p.Message, "unexpected EOF, expecting {% end") {
-			all = append(all, e.jinjaEnds(p.File, text)...)
+			ends := e.jinjaEnds(p.File, text)
+			if all = append(all, ends...); len(ends) > 0 && !strings.Contains(text, "raw") { // in which such an end is text
+				continue
+			}
 		} else if write := jinjaAt(text, e.src.Offset(p.File, p.Line, p.Column)); write != "" {
 			if name, is := strings.CutPrefix(p.Message, "undefined: "); is && strings.HasPrefix(write, name+"(") {
 				write += ", and a macro " + name + ": there is no such function"
 			}
 			p.Message += "; " + comingFromJinja + write
 		}
+		all = append(all, p)
 	}
 	return all
 }

@@ -23,8 +23,8 @@ func compileJinja(text string) error {
 // Scriggo, the line and column, and what to write; and that compiles.
 func TestJinjaSaysWhatToWrite(t *testing.T) {
 	for _, row := range []struct{ jinja, scriggo, hint, mended string }{
-		{`{% for x in items %}# {{ x }}{% endfor %}`, "haproxy.cfg:3:1: unexpected EOF, expecting {% end %}", "haproxy.cfg:2:33: endfor ends nothing; coming from Jinja, write {% end %}", `{% for x in items %}# {{ x }}{% end %}`},
-		{`{% if b %}a{%  endif  %}`, "unexpected EOF", "haproxy.cfg:2:16: endif ends nothing; coming from Jinja, write {% end %}", ""},
+		{`{% for x in items %}# {{ x }}{% endfor %}`, "haproxy.cfg:2:33: ", "haproxy.cfg:2:33: endfor ends nothing; coming from Jinja, write {% end %}", `{% for x in items %}# {{ x }}{% end %}`},
+		{`{% if b %}a{%  endif  %}`, "2:16: ", "haproxy.cfg:2:16: endif ends nothing; coming from Jinja, write {% end %}", ""},
 		{`{% if b %}a{% end %}{% endif %}`, "2:24: undefined: endif", "write {% end %}", ""},
 		{`{% raw %}a{% endraw %}`, "expecting {% end %} or {% end raw %}", "endraw ends nothing", `{% raw %}a{% end raw %}`},
 		{`{% if b %}a{% elif n > 1 %}c{% end %}`, "unexpected n, expecting %}", "write {% else if n > 1 %}", `{% if b %}a{% else if n > 1 %}c{% end %}`},
@@ -102,6 +102,8 @@ func TestNoJinjaNoHint(t *testing.T) {
 		require.NotContains(t, func() string { err := compileJinja(text); require.Error(t, err, text); return err.Error() }(), "Jinja", text)
 	}
 	require.NoError(t, compileJinja(`{% if not s and n or b %}{# Jinja #}{% end %}{% for x in items %}# {{ x }}{% else %}{% end for %}`))
+	require.NotContains(t, compileJinja(`{% if b %}{% endif %}`).Error(), "EOF", "which follows")
+	require.Regexp(t, `(?s)endraw ends nothing.*unexpected EOF`, compileJinja(`{% raw %}{% endraw %}`).Error(), "by line")
 	require.LessOrEqual(t, len(templating.Errors(compileJinja(strings.Repeat("{% if b %}{% endif %}", 100)))), 21)
 }
 

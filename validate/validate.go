@@ -216,3 +216,10 @@ func (v *Validator) Validate(ctx context.Context, cfg *dataplane.Config) error {
 	}
 	return err
 }
+
+// Quietly is [Validator.Validate] without lines in the log, for what is not deployed:
+// package settings asks it about cases.
+func (v *Validator) Quietly(ctx context.Context, cfg *dataplane.Config) error {
+	_, err := v.Check(ctx, cfg)
+	return err
+}

@@ -40,7 +40,7 @@ func TestCasesFromFilesAndFolders(t *testing.T) {
 		code int
 		says string
 	}{
-		"a folder":          {[]string{"-test", filepath.Join(dir, "templates/cases"), "-templates", filepath.Join(dir, "templates")}, 0, "ok    good\n1 cases: 1 passed"},
+		"a folder":          {[]string{"-test", filepath.Join(dir, "templates/cases"), "-templates", filepath.Join(dir, "templates")}, 0, "ok    good\n1 case: 1 passed"},
 		"a file that fails": {[]string{"-test", write("bad.yaml", failing)}, 1, "bad.yaml:3: contains haproxy.cfg /no such line/: no match"},
 		"a mistake":         {[]string{"-test", filepath.Join(dir, "wrong")}, 1, `a.yaml:2:1: assertion: case "a": unknown key; did you mean assertions?`},
 		"no cases":          {[]string{"-test", filepath.Join(dir, "none")}, 1, "there are no cases"},

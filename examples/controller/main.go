@@ -221,6 +221,9 @@ func (c *controller) words() (watches, haproxy string) {
 	if c.cfg.pods != "" {
 		return watches, fmt.Sprintf("pods %s of namespace %s", c.cfg.pods, c.cfg.podNamespace)
 	}
+	if len(c.cfg.endpoints) == 1 {
+		return watches, "behind 1 Dataplane API"
+	}
 	return watches, fmt.Sprintf("behind %d Dataplane APIs", len(c.cfg.endpoints))
 }
 

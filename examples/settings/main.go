@@ -273,8 +273,11 @@ func (c *controller) runCases(ctx context.Context) error {
 	runner := &cases.Runner{Renderer: program.CaseRenderer, Validator: validator}
 	results := runner.Run(ctx, program.Settings().Cases)
 	fmt.Fprint(c.out, results)
-	if len(results) == 0 || !results.Passed() {
-		return errors.New("cases failed, or there are none")
+	if len(results) == 0 {
+		return errors.New("there are no cases: validationTests has them")
+	}
+	if !results.Passed() {
+		return errors.New("cases failed")
 	}
 	return nil
 }

@@ -44,10 +44,10 @@ func TestExampleCases(t *testing.T) {
 	needHAProxy(t)
 	var out strings.Builder
 	require.Zero(t, run(t.Context(), []string{"-settings", "testdata/settings.yaml", "-test"}, &out, io.Discard))
-	require.Contains(t, out.String(), "1 cases: 1 passed, 0 failed")
+	require.Contains(t, out.String(), "1 case: 1 passed, 0 failed")
 	out.Reset()
 	require.Zero(t, run(t.Context(), []string{"-settings", "testdata/routes.yaml", "-test"}, &out, io.Discard), out.String())
-	require.Contains(t, out.String(), "1 cases: 1 passed, 0 failed")
+	require.Contains(t, out.String(), "1 case: 1 passed, 0 failed")
 	data, err := os.ReadFile("testdata/settings.yaml")
 	require.NoError(t, err)
 	broken := filepath.Join(t.TempDir(), "settings.yaml")
@@ -253,6 +253,9 @@ func (s *stage) traffic(right func(string) bool) (stop func() (int64, []string))
 // then the manifests change; no request fails, and nothing starts anew.
 func TestSettingsChangeUnderTraffic(t *testing.T) {
 	s := start(t, func(s *stage) string { return s.settings })
+	require.Equal(t, 1, strings.Count(s.log.String(), "haproxy accepts the configuration"), "not for cases: %s", s.log.String())
+	require.NotContains(t, s.log.String(), "haproxy warns")
+	require.NotContains(t, s.log.String(), "0 controller.haproxy_pods")
 	stop := s.traffic(func(answer string) bool { return strings.HasPrefix(answer, "served by ") })
 
 	changed := strings.Replace(s.text, "X-Served-By haptic", "X-Served-By settings", 1)

@@ -34,14 +34,17 @@ func Some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ByKind reads "2 Ingress, 3 Service", sorted.
+// ByKind reads "2 Ingress, 3 Service", sorted. What the controller itself watches, such
+// as controller.haproxy_pods, is named where there is some.
 func ByKind(resources map[string]int) string {
-	if len(resources) == 0 {
-		return "no resources"
-	}
 	parts := make([]string, 0, len(resources))
 	for _, kind := range slices.Sorted(maps.Keys(resources)) {
-		parts = append(parts, fmt.Sprintf("%d %s", resources[kind], kind))
+		if resources[kind] > 0 || !strings.HasPrefix(kind, "controller.") {
+			parts = append(parts, fmt.Sprintf("%d %s", resources[kind], kind))
+		}
+	}
+	if len(parts) == 0 {
+		return "no resources"
 	}
 	return strings.Join(parts, ", ")
 }

@@ -222,7 +222,7 @@ func TestCasesThatAreNotRun(t *testing.T) {
 	err := runner.Check(ctx, parse(t, "{name: a, assertions: [{type: contains, pattern: global}]}"))
 	var failed *Failed
 	require.ErrorAs(t, err, &failed)
-	require.Equal(t, "1 cases: 0 passed, 1 failed\nFAIL  a\n    c.yaml:1: context canceled", err.Error())
+	require.Equal(t, "1 case: 0 passed, 1 failed\nFAIL  a\n    c.yaml:1: context canceled", err.Error())
 	require.NoError(t, runner.Check(t.Context(), nil))
 }
 

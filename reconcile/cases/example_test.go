@@ -57,7 +57,7 @@ assertions:
 	// Output:
 	// FAIL  a Service has a backend
 	//     services.yaml:7: its address (contains haproxy.cfg /server s1 192\.0\.2\.7:80/): no match in haproxy.cfg
-	// 1 cases: 0 passed, 1 failed
+	// 1 case: 0 passed, 1 failed
 }
 
 func ExampleParse() {
@@ -80,7 +80,7 @@ func ExampleRunner_Check() {
 	cases, _ := cases.Parse("c.yaml", []byte("name: a limit\nassertions:\n- {type: contains, pattern: maxconn 200}\n"))
 	fmt.Println(runner.Check(context.Background(), cases))
 	// Output:
-	// 1 cases: 0 passed, 1 failed
+	// 1 case: 0 passed, 1 failed
 	// FAIL  a limit
 	//     c.yaml:3: contains haproxy.cfg /maxconn 200/: no match in haproxy.cfg
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/hapticsdk/haptic/internal/phrase"
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
@@ -101,7 +102,7 @@ func (r Results) String() string {
 
 func (r Results) summary() string {
 	failed := r.failed()
-	return fmt.Sprintf("%d cases: %d passed, %d failed", len(r), len(r)-failed, failed)
+	return fmt.Sprintf("%s: %d passed, %d failed", phrase.Count(len(r), "case"), len(r)-failed, failed)
 }
 
 // Failed says that cases failed.

@@ -220,7 +220,7 @@ func TestAllAgree(t *testing.T) {
 		}, "Serving", "http", unhealthy("contents"), 200, "the new content of http://h/list is not used", "http://h/list is in order again", "to look at: contents", "<h2>Refused</h2>"},
 		{"settings are wrong", func(w *world) {
 			w.settings.Error = "boom-7b"
-			eventbus.Publish(w.bus, settings.Invalid{Name: "s.yaml", Version: "v2", Err: boom})
+			eventbus.Publish(w.bus, settings.Invalid{Name: "s.yaml", Version: "v2", Before: "v1", Err: boom})
 		}, func(w *world) {
 			w.settings.Error = ""
 			eventbus.Publish(w.bus, settings.Restored{Name: "s.yaml", Version: "v1"})

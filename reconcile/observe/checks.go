@@ -175,6 +175,8 @@ func (of *Subject) ready() error {
 		return nil
 	case s.Validated == "" && s.LastError != "":
 		return fmt.Errorf("no valid configuration yet: %s", s.LastError)
+	case s.Validated == "" && of.Settings != nil && of.Settings().Version == "":
+		return errors.New("no valid configuration yet: no settings are in use: see settings")
 	case s.Validated == "":
 		return errors.New("no valid configuration yet")
 	case len(s.Instances) == 0 && of.Discovery != nil:

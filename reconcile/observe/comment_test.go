@@ -135,12 +135,14 @@ level=DEBUG msg="nothing to change" reconciliation=4`},
 		{"deployed after a failure", []any{reconcile.InstanceDeployed{ID: 7, Instance: "a", Failures: 1}},
 			`level=INFO msg="deployed, after 1 failure: nothing known about it" reconciliation=7 instance=a`},
 		{"settings", []any{
+			settings.Invalid{Name: "s.yaml", Version: "v0", Err: errors.New("s.yaml:1:1: no")},
 			settings.Parsed{Name: "s.yaml", Version: "v1"},
 			settings.Validated{Name: "s.yaml", Version: "v1"},
 			settings.Applied{Name: "s.yaml", Version: "v1", Started: []string{"ingresses", "services"}, Took: time.Second},
-			settings.Invalid{Name: "s.yaml", Version: "v2", Err: errors.New("s.yaml:3:1: no"), Took: time.Second},
+			settings.Invalid{Name: "s.yaml", Version: "v2", Before: "v1", Err: errors.New("s.yaml:3:1: no"), Took: time.Second},
 			settings.Applied{Name: "s.yaml", Version: "v3", Stopped: []string{"services"}},
-		}, `level=INFO msg="new settings are in use: version v1 of s.yaml, watching now: ingresses services" took=1s
+		}, `level=ERROR msg="there are no settings yet, so nothing new is deployed, as version v0 of s.yaml is wrong: s.yaml:1:1: no"
+level=INFO msg="new settings are in use: version v1 of s.yaml, watching now: ingresses services" took=1s
 level=ERROR msg="the settings stay as they are, as version v2 of s.yaml is wrong: s.yaml:3:1: no" took=1s
 level=INFO msg="new settings are in use: version v3 of s.yaml, no longer: services"`},
 		{"credentials", []any{

@@ -20,6 +20,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/observe"
+	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
 func get(t *testing.T, h http.Handler, url, authorization string) *httptest.ResponseRecorder {
@@ -268,4 +269,7 @@ func TestReady(t *testing.T) {
 			require.EqualError(t, o.Health.Ready(), "configuration: "+c.want)
 		}
 	}
+	none := func() settings.State { return settings.State{Error: "s.yaml:1:1: no"} }
+	o := newObserver(t, eventbus.New(nil), observe.Subject{Loop: &fixedLoop{}, Settings: none}, nil)
+	require.ErrorContains(t, o.Health.Ready(), "configuration: no valid configuration yet: no settings are in use: see settings")
 }

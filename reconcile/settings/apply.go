@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
@@ -153,6 +154,11 @@ func (l *Live) validatorOf(p *Program, before *inUse) reconcile.Validator {
 // runCases runs the cases that stand in the settings.
 func runCases(ctx context.Context, use *inUse) (wrong Errors) {
 	runner := &cases.Runner{Renderer: use.program.CaseRenderer, Validator: use.validator}
+	if v, ok := use.validator.(interface {
+		Quietly(ctx context.Context, cfg *dataplane.Config) error
+	}); ok { // the log is for what is deployed
+		runner.Validator = reconcile.ValidatorFunc(v.Quietly)
+	}
 	results := runner.Run(ctx, use.program.settings.Cases)
 	for i := range results {
 		if r := &results[i]; !r.Passed() {
@@ -340,9 +346,10 @@ func (l *Live) refuse(c *candidate, err error, start time.Time) error {
 	l.mu.Lock()
 	again := l.state.Error != "" && l.said == said
 	l.said, l.state.Error, l.state.ErrorAt = said, err.Error(), time.Now()
+	before := l.state.Version
 	l.mu.Unlock()
 	if !again {
-		eventbus.Publish(l.opts.Bus, Invalid{Name: c.name, Version: c.version, Err: err, Took: time.Since(start)})
+		eventbus.Publish(l.opts.Bus, Invalid{Name: c.name, Version: c.version, Before: before, Err: err, Took: time.Since(start)})
 	}
 	return err
 }

@@ -43,6 +43,7 @@ func (e Validated) Report() event.Report {
 // Invalid says why settings do not take effect. Those before stay in use.
 type Invalid struct {
 	Name, Version string
+	Before        string // version that stays in use; "": there is none yet
 	Err           error
 	Took          time.Duration
 }
@@ -53,8 +54,12 @@ func (e Invalid) Report() event.Report {
 	if e.Version == unreadable {
 		wrong = e.Name + " cannot be read"
 	}
+	effect := "the settings stay as they are"
+	if e.Before == "" {
+		effect = "there are no settings yet, so nothing new is deployed"
+	}
 	return event.Report{Name: "config.invalid", Level: slog.LevelError, Took: e.Took, Err: e.Err,
-		Sentence: fmt.Sprintf("the settings stay as they are, as %s: %v", wrong, e.Err),
+		Sentence: fmt.Sprintf("%s, as %s: %v", effect, wrong, e.Err),
 		Metrics:  []event.Metric{{Name: "settings_invalid_total", Help: "Settings that were refused; those before stayed in use.", Value: 1}}}
 }
 
