@@ -189,8 +189,8 @@ func (s *Server) Bookmark() {
 // changes of before, or ctx ends. A bookmark follows them: a reflector takes the next
 // event when the one before it is in its store.
 func (s *Server) WaitForWatches(ctx context.Context) error {
-	s.Bookmark()
 	s.mu.Lock()
+	s.append(event{bookmark: true})
 	var all []<-chan struct{}
 	for w := range s.open {
 		g := goal{s.logBase + uint64(len(s.log)), make(chan struct{})}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -82,4 +84,36 @@ func TestLogIsBounded(t *testing.T) {
 		}
 	}
 	t.Error("the watch ended without saying why")
+}
+
+// TestWaitForWatches: a watch that has read everything when the wait begins is not
+// waited for.
+func TestWaitForWatches(t *testing.T) {
+	s := memapi.New()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	w, err := s.ListWatch(corev1.SchemeGroupVersion.WithResource("services"), "", nil).WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: "1", AllowWatchBookmarks: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read sync.WaitGroup
+	read.Go(func() {
+		for range w.ResultChan() {
+		}
+	})
+	defer read.Wait()
+	defer w.Stop()
+	for range 20_000 {
+		var wait sync.WaitGroup
+		for range 4 { // in each other's way
+			wait.Go(func() {
+				if err := s.WaitForWatches(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if wait.Wait(); t.Failed() {
+			return
+		}
+	}
 }
