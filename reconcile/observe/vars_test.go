@@ -386,13 +386,7 @@ func TestDriftThatIsNotChecked(t *testing.T) {
 		bus, one := eventbus.New(nil), &stuck{plant: &plant{}, hangs: make(chan struct{})}
 		loop, err := reconcile.New(reconcile.Options{Bus: bus, Renderer: one.render(), Targets: []reconcile.Target{one}, StallTime: 2 * time.Minute})
 		require.NoError(t, err)
-		o := newObserver(t, bus, observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
-		bus.Start()
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() { _ = loop.Run(ctx) })
-		wg.Go(func() { _ = o.Run(ctx) })
-		loop.Trigger("start")
+		o, end := runObserved(t, bus, loop)
 		time.Sleep(3 * time.Minute) // the drift interval, the time-out, and most of the bound
 		require.NoError(t, o.Health.Live())
 		time.Sleep(time.Minute)
@@ -400,10 +394,24 @@ func TestDriftThatIsNotChecked(t *testing.T) {
 		close(one.hangs)
 		time.Sleep(2 * time.Second)
 		require.NoError(t, o.Health.Live())
+		end()
+	})
+}
+
+// runObserved runs a loop, and an observer of it, until end is called.
+func runObserved(t *testing.T, bus *eventbus.Bus, loop *reconcile.Loop) (o *observe.Observer, end func()) {
+	o = newObserver(t, bus, observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
+	bus.Start()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = loop.Run(ctx) })
+	wg.Go(func() { _ = o.Run(ctx) })
+	loop.Trigger("start")
+	return o, func() {
 		cancel()
 		wg.Wait()
 		require.NoError(t, bus.Close(t.Context()))
-	})
+	}
 }
 
 // TestTimeOutsAreNoStall: what a time-out of the loop ends is not stalled before, also
@@ -413,20 +421,12 @@ func TestTimeOutsAreNoStall(t *testing.T) {
 		bus, one := eventbus.New(nil), &patient{plant: &plant{}}
 		loop, err := reconcile.New(reconcile.Options{Bus: bus, Renderer: one.render(), Targets: []reconcile.Target{one}, DeployTimeout: 20 * time.Minute})
 		require.NoError(t, err)
-		o := newObserver(t, bus, observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
-		bus.Start()
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() { _ = loop.Run(ctx) })
-		wg.Go(func() { _ = o.Run(ctx) })
-		loop.Trigger("start")
+		o, end := runObserved(t, bus, loop)
 		time.Sleep(19 * time.Minute)
 		during := o.Health.Live()
 		time.Sleep(2 * time.Minute)
 		failed := loop.State().Instances[0].Error
-		cancel()
-		wg.Wait()
-		require.NoError(t, bus.Close(t.Context()))
+		end()
 		require.NoError(t, during)
 		require.Contains(t, failed, context.DeadlineExceeded.Error())
 	})
