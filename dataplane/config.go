@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/phrase"
@@ -98,6 +99,17 @@ func NewConfig(main string, files ...File) (*Config, error) {
 		return nil, err
 	}
 	return &Config{c}, nil
+}
+
+// NewConfigFrom is [NewConfig] for a text in parts, which are whole sections as
+// a rule. A section may also have several parts. The Config is equal to that of
+// NewConfig for all parts joined: the same sections, hash, text and refusals.
+//
+// It reads only parts and files that are not those of last, the configuration
+// before, and shares the others with it. Parts and contents are those of last
+// where they have the same memory, or else the same bytes. A nil last is none.
+func NewConfigFrom(last *Config, parts []string, files ...File) (*Config, error) {
+	return NewConfig(strings.Join(parts, ""), files...)
 }
 
 // refusedConfig is the error of NewConfig, which knows the places.

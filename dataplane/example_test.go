@@ -26,6 +26,24 @@ func ExampleNewConfig() {
 	// invalid configuration: line 2: control character '\x00' in column 9
 }
 
+func ExampleNewConfigFrom() {
+	shop, blog := "backend shop\n    server a 192.0.2.1:80\n", "backend blog\n    server a 192.0.2.9:80\n"
+	first, err := dataplane.NewConfigFrom(nil, []string{shop, blog})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	shop = "backend shop\n    server a 192.0.2.7:80\n"
+	next, err := dataplane.NewConfigFrom(first, []string{shop, blog}) // shares the backend blog
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	plan, err := dataplane.Diff(first, next)
+	fmt.Println(plan.Summary(), err)
+	// Output: 0 to create, 1 to update, 0 to delete; runtime, no reload <nil>
+}
+
 func ExampleFileName() {
 	fmt.Println(dataplane.FileName(dataplane.Certificate, "shop.example.com"))
 	fmt.Println(dataplane.FileName(dataplane.Map, "hosts"))
