@@ -2,6 +2,7 @@ package dataplane_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -66,4 +67,28 @@ func ExampleLocal_Current() {
 	// nothing is stored
 	// global
 	//     maxconn 100
+}
+
+// CheckFolder is for the start of a program, before anything else runs.
+func ExampleLocal_CheckFolder() {
+	dir, err := os.MkdirTemp("", "haptic-")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: dir})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	switch err := local.CheckFolder(); {
+	case errors.Is(err, dataplane.ErrBusy):
+		fmt.Println("another controller runs here:", err)
+	case err != nil:
+		fmt.Println(err)
+	default:
+		fmt.Println("the folder is free")
+	}
+	// Output: the folder is free
 }

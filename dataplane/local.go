@@ -166,6 +166,12 @@ func (l *Local) RuntimeSocket() string { return l.host.RuntimeSocket() }
 // second, and at once by the next [Local.Sync].
 func (l *Local) Run(ctx context.Context) error { return errorOf(localName, l.host.Run(ctx)) }
 
+// CheckFolder makes the folder and returns why [Local.Run] could not take it, such as
+// [ErrBusy] while another process has it. A program calls it before it starts anything
+// else, so that it does nothing where it must not run. It is nil with
+// [LocalOptions.NoStart].
+func (l *Local) CheckFolder() error { return errorOf(localName, l.host.CheckFolder()) }
+
 // Serving returns nil while HAProxy answers, and else why it does not: it was not
 // started yet, it ended or does not start ([ErrNotRunning], or [ErrReload] with its
 // words), or its worker does not answer ([ErrSilent]). Run asks the worker every half

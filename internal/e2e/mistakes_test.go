@@ -127,10 +127,23 @@ func TestMistakes(t *testing.T) {
 	}
 	_ = lanes.Wait()
 	table := b.print()
-	t.Logf("\n%s", table)
+	if testing.Verbose() {
+		t.Logf("\n%s", table)
+	}
 	if file := os.Getenv("HAPTIC_MISTAKES_TABLE"); file != "" {
 		if err := os.WriteFile(file, []byte(table), 0o600); err != nil {
 			t.Error(err)
+		}
+	}
+	b.failed(t)
+}
+
+// failed ends the output of a test that fails with one line for each row that does not
+// hold: CI shows the end.
+func (b *board) failed(t *testing.T) {
+	for _, r := range b.rows {
+		if len(r.problems) > 0 && r.known == "" {
+			t.Logf("%s: %s: %s", r.group, r.name, cut(strings.Join(r.problems, "; "), 400))
 		}
 	}
 }

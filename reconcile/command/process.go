@@ -28,10 +28,16 @@ type Process struct {
 }
 
 // Run says in the log what starts, runs everything until ctx ends or a part fails, and
-// says what ends. It opens the listeners first: an error names the flag, and nothing
-// else has begun. It returns when everything has ended; nil where ctx ended.
+// says what ends. It looks first whether another process has the folder of Local, and
+// then opens the listeners, whose error names the flag: nothing else has begun. It
+// returns when everything has ended; nil where ctx ended.
 func (p *Process) Run(ctx context.Context) error {
 	began, log := time.Now(), p.Flags.log.Logger
+	if p.Local != nil {
+		if err := p.Local.CheckFolder(); err != nil {
+			return err
+		}
+	}
 	if err := p.listen(ctx); err != nil {
 		return err
 	}

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +136,27 @@ func TestTakenAddress(t *testing.T) {
 		require.Empty(t, out.String())
 		require.NoError(t, p.Bus.Close(t.Context()))
 	}
+}
+
+// TestTakenFolder: where another process has the folder of HAProxy, the error is all
+// that is said, and nothing has begun.
+func TestTakenFolder(t *testing.T) {
+	var out output
+	p := newProcess(t, &out, "-metrics-addr", "127.0.0.1:0", "-debug-addr", "")
+	dir, err := os.MkdirTemp("", "haptic-") // which the account of HAProxy may enter
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	p.Local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: dir})
+	require.NoError(t, err)
+	require.NoError(t, p.Local.CheckFolder(), "and it makes what is locked")
+	lock, err := os.Open(filepath.Join(dir, ".lock"))
+	require.NoError(t, err)
+	defer lock.Close()
+	require.NoError(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+	p.Go("loop", func(context.Context) error { t.Error("it began"); return nil })
+	require.EqualError(t, p.Run(t.Context()), "local: folder: "+dir+": the folder is in use by another process")
+	require.Empty(t, out.String())
+	require.NoError(t, p.Bus.Close(t.Context()))
 }
 
 // TestEndWaits: the parts that have not ended are named, in the order in which they

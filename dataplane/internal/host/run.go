@@ -78,34 +78,57 @@ const lockFile = ".lock"
 // takeFolder makes the folder, locks it, and puts it in order. It returns the
 // HAProxy to adopt, if there is one.
 func (h *Host) takeFolder(ctx context.Context) (left *orphan, release func(), err error) {
-	if err := h.store.prepare(); err != nil {
-		return nil, nil, err
-	}
-	// Not in run: HAProxy may write there, and could put a link in the place of the lock.
-	f, err := os.OpenFile(h.store.path(lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	release, err = h.lockFolder()
 	if err != nil {
 		return nil, nil, err
 	}
-	release = func() {
-		// A process that another goroutine starts just now has the file for a
-		// moment, too, so that closing it does not unlock it.
-		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
-		_ = f.Close()
-	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	switch {
-	case errors.Is(err, unix.EWOULDBLOCK):
-		err = fmt.Errorf("%s: %w", h.opts.Dir, config.ErrBusy)
-	case err == nil && !h.opts.NoStart:
+	if !h.opts.NoStart {
 		left, err = h.awaitOrphan(ctx)
 	}
 	if err == nil {
 		err = h.recover(h.opts.NoStart || left != nil)
 	}
 	if err != nil {
-		release() // of a lock that another process holds it takes nothing
+		release()
 	}
 	return left, release, err
+}
+
+// lockFolder makes the folder and locks it.
+func (h *Host) lockFolder() (release func(), err error) {
+	if err := h.store.prepare(); err != nil {
+		return nil, err
+	}
+	// Not in run: HAProxy may write there, and could put a link in the place of the lock.
+	f, err := os.OpenFile(h.store.path(lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = fmt.Errorf("%s: %w", h.opts.Dir, config.ErrBusy)
+		}
+		return nil, err
+	}
+	return func() {
+		// A process that another goroutine starts just now has the file for a
+		// moment, too, so that closing it does not unlock it.
+		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+		_ = f.Close()
+	}, nil
+}
+
+// CheckFolder makes the folder and says why Run could not take it.
+func (h *Host) CheckFolder() error {
+	if h.opts.NoStart {
+		return nil // each Sync takes it, and gives it back
+	}
+	release, err := h.lockFolder()
+	if err == nil {
+		release()
+	}
+	return fail("folder", err)
 }
 
 // startRequest asks Run, which alone starts processes, for the running one.

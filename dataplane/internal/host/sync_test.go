@@ -247,6 +247,8 @@ func TestRunRefuses(t *testing.T) {
 	s, _ := started(t)
 	s.sync(s.text("one"))
 	require.ErrorIs(t, newHost(t, Options{Dir: s.dir}).Run(t.Context()), config.ErrBusy)
+	require.ErrorIs(t, newHost(t, Options{Dir: s.dir}).CheckFolder(), config.ErrBusy)
+	require.NoError(t, newHost(t, Options{Dir: s.dir, NoStart: true}).CheckFolder())
 
 	other := attached(t)
 	own := newHost(t, Options{Dir: other.dir, User: "root"})
