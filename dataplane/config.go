@@ -135,7 +135,7 @@ func outerConfig(c *config.Config) *Config {
 }
 
 // Main returns the text of haproxy.cfg.
-func (c *Config) Main() string { return c.inner.Main }
+func (c *Config) Main() string { return c.inner.Main() }
 
 // Files returns the files, sorted by kind and name. The contents are shared
 // with the Config and must not be changed.
@@ -163,7 +163,7 @@ func (c *Config) Hash() string { return c.inner.Hash() }
 // String describes the configuration without its text, which may hold
 // passwords.
 func (c *Config) String() string {
-	return fmt.Sprintf("configuration %s (%d bytes, %s)", c.Hash()[:8], len(c.Main()), phrase.Count(len(c.inner.Files), "file"))
+	return fmt.Sprintf("configuration %s (%d bytes, %s)", c.Hash()[:8], c.inner.Size(), phrase.Count(len(c.inner.Files), "file"))
 }
 
 // GoString is String.

@@ -24,9 +24,8 @@ type Section struct {
 func (c *Config) Sections() []Section {
 	index := c.inner.Index()
 	sections := make([]Section, len(index.List))
-	for i := range index.List {
-		s := &index.List[i]
-		sections[i] = Section{Kind: s.Kind, Name: s.Name, Line: s.Line, Text: s.Text, header: s.Section.Header}
+	for i, s := range index.List {
+		sections[i] = Section{Kind: s.Kind, Name: s.Name, Line: index.Line(i), Text: s.Text, header: index.HeaderLine(i)}
 		if s.Unnamed {
 			sections[i].Name = ""
 		}
@@ -38,8 +37,8 @@ func (c *Config) Sections() []Section {
 // frontends, backends and so on.
 func (c *Config) SectionCount() int {
 	n := 0
-	for i := range c.inner.Index().List {
-		if c.inner.Index().List[i].Kind != "" {
+	for _, s := range c.inner.Index().List {
+		if s.Kind != "" {
 			n++
 		}
 	}

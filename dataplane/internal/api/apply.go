@@ -148,7 +148,7 @@ func (c *Client) reloadInstead(ctx context.Context, j *job, out *change.Outcome,
 	if err != nil {
 		return known{}, errorAt("read", err)
 	}
-	if now.Text != j.before.text && !c.sameMeaning(now.Text, j.wanted.Main) {
+	if now.Text != j.before.text && !c.sameMeaning(now.Text, j.wanted.Main()) {
 		return known{}, &config.Error{Stage: "runtime", Err: config.ErrConflict}
 	}
 	j.before.version = now.Version

@@ -100,11 +100,11 @@ func (c *Client) pushError(ctx context.Context, j *job, err error) *config.Error
 	if !errors.Is(e.Err, config.ErrInvalid) {
 		return e
 	}
-	text := j.wanted.Main
+	text := j.wanted.Main()
 	if !c.opts.Shared { // or else the lines are not those of the desired text
-		text = j.desired.Main
+		text = j.desired.Main()
 	}
-	e.File, e.Output = config.MainFile, redactOutput(e.Output, j.wanted.Main)
+	e.File, e.Output = config.MainFile, redactOutput(e.Output, j.wanted.Main())
 	var again *dpapi.StatusError
 	if _, err := c.api.Push(ctx, text, j.before.version, dpapi.Validate); errors.As(err, &again) && again.Status == http.StatusBadRequest {
 		e.Output = redactOutput(again.Message, text)

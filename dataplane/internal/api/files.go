@@ -174,7 +174,7 @@ func (c *Client) deleteFiles(ctx context.Context, refs []fileRef) (deleted int, 
 // Beside another owner all stay that are not ours.
 func (c *Client) replaceable(j *job, stored []config.File) []config.File {
 	desired := map[fileRef]bool{}
-	texts := []string{j.wanted.Main}
+	texts := []string{j.wanted.Main()}
 	for _, f := range j.desired.Files {
 		desired[refOf(f)] = true
 		if f.Kind == config.CRTList {

@@ -33,7 +33,7 @@ type job struct {
 func (j *job) impact() change.Impact { return change.ImpactOf(j.steps) }
 
 func (j *job) pushes() bool {
-	return j.repair || j.before.config == nil || j.wanted.Main != j.before.config.Main || j.impact() == change.Reload || len(j.header()) > 0
+	return j.repair || j.before.config == nil || !j.wanted.SameMain(j.before.config) || j.impact() == change.Reload || len(j.header()) > 0
 }
 
 func (j *job) empty() bool {
@@ -51,7 +51,7 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.C
 	if j.target, err = c.inspect(ctx, info); err != nil {
 		return nil, err
 	}
-	text, err := c.desired.Normalise(desired.Main)
+	text, err := c.desired.Normalise(desired.Main())
 	if err != nil {
 		return nil, refused(err)
 	}
@@ -136,7 +136,7 @@ func (c *Client) onlyRuntime(j *job, out *change.Outcome) *job {
 		return nil
 	}
 	p := &job{desired: partial, wanted: partial, before: j.before, target: j.target}
-	p.ledger = newLedger(partial, partial.Main, c.opts.Shared)
+	p.ledger = newLedger(partial, partial.Main(), c.opts.Shared)
 	owned := c.ledger.open(p.ledger).owned // what is not part of it stays ours
 	maps.Copy(owned, p.ledger.owned)
 	p.ledger.owned = owned

@@ -28,7 +28,7 @@ func (c *Client) push(ctx context.Context, j *job, out *change.Outcome) (known, 
 		return c.reload(ctx, j, out)
 	}
 	header := j.header()
-	raw, err := c.api.Push(ctx, j.wanted.Main, j.before.version, dpapi.SkipReload, header...)
+	raw, err := c.api.Push(ctx, j.wanted.Main(), j.before.version, dpapi.SkipReload, header...)
 	switch {
 	case err == nil:
 		out.Files++
@@ -45,11 +45,11 @@ func (c *Client) push(ctx context.Context, j *job, out *change.Outcome) (known, 
 // reload stores the text, has HAProxy load it, and waits for the new worker.
 func (c *Client) reload(ctx context.Context, j *job, out *change.Outcome) (known, error) {
 	before, _ := c.api.Process(ctx) // if unknown, nothing is compared
-	raw, err := c.api.Push(ctx, j.wanted.Main, j.before.version, dpapi.ForceReload)
+	raw, err := c.api.Push(ctx, j.wanted.Main(), j.before.version, dpapi.ForceReload)
 	if err != nil {
 		e := errorAt("configuration", err)
 		if e.Status == http.StatusBadRequest && strings.HasPrefix(strings.ToLower(e.Output), "reload failed") {
-			e.Stage, e.Err, e.Output = "reload", config.ErrReload, redactOutput(e.Output, j.wanted.Main)
+			e.Stage, e.Err, e.Output = "reload", config.ErrReload, redactOutput(e.Output, j.wanted.Main())
 			return known{}, c.reloadFailed(ctx, j, e)
 		}
 		return known{}, c.pushError(ctx, j, err)
@@ -123,7 +123,7 @@ func (c *Client) restoreText(ctx context.Context, j *job, again bool) error {
 		return nil
 	}
 	if was := j.before.config; was != nil {
-		text = was.Main // in which proxies name their defaults, which the API parts them from
+		text = was.Main() // in which proxies name their defaults, which the API parts them from
 	}
 	mode := dpapi.SkipReload
 	if again {
@@ -166,12 +166,12 @@ func (c *Client) sameMeaning(stored, normal string) bool {
 // checkMeaning compares what the API has stored with what is wanted. Another form is
 // harmless: before its first write, for one, the API leaves "from" away.
 func (c *Client) checkMeaning(text string, j *job) error {
-	if c.sameMeaning(text, j.wanted.Main) {
+	if c.sameMeaning(text, j.wanted.Main()) {
 		return nil
 	}
 	wrong := &config.Error{Stage: "verify", File: config.MainFile, Err: config.ErrUnsupported}
 	have, err := config.New(text)
-	if err != nil || !c.comparable(text, j.wanted.Main) {
+	if err != nil || !c.comparable(text, j.wanted.Main()) {
 		wrong.Output = "the Dataplane API has stored something that cannot be compared"
 		return wrong
 	}

@@ -54,11 +54,11 @@ func (c *Client) readAll(ctx context.Context, j *job) (*config.Config, error) {
 	}
 	j.writes, j.deletes = fileChanges(files, j.desired.Files)
 	text := j.before.text
-	if !c.comparable(text, j.wanted.Main) {
+	if !c.comparable(text, j.wanted.Main()) {
 		c.log.Warn("the stored configuration is too large to be compared", "bytes", len(text))
 		return nil, nil
 	}
-	if text != j.wanted.Main {
+	if text != j.wanted.Main() {
 		// A text that the API has not rewritten yet compares better in its normal form.
 		if n, err := c.stored.Normalise(text); err == nil {
 			text = n

@@ -73,6 +73,6 @@ func mergeSections(stored, desired string, ours map[string]string) (string, erro
 }
 
 func equalLines(a, b haproxycfg.Section) bool {
-	x, y := config.Section{Section: a}, config.Section{Section: b}
+	x, y := config.SectionOf(a), config.SectionOf(b)
 	return slices.EqualFunc(x.Lines(), y.Lines(), config.Line.Equal)
 }

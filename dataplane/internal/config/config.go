@@ -57,9 +57,9 @@ var ErrInvalidConfig = errors.New("invalid configuration")
 
 // Config is a whole configuration. It is immutable and safe for concurrent use.
 type Config struct {
-	Main  string
 	Files []File // by kind, then name
 
+	main  string
 	hash  func() string
 	index func() *Index
 }
@@ -79,7 +79,7 @@ func New(main string, files ...File) (*Config, error) {
 func Empty() *Config { return build("", nil) }
 
 func build(main string, files []File) *Config {
-	c := &Config{Main: main, Files: files}
+	c := &Config{main: main, Files: files}
 	c.hash = sync.OnceValue(c.computeHash)
 	c.index = sync.OnceValue(func() *Index { return newIndex(main) })
 	return c
@@ -117,10 +117,19 @@ func (c *Config) With(main string) *Config { return build(main, c.Files) }
 // WithFiles returns a configuration with the same text and other files, which
 // must be sorted and checked.
 func (c *Config) WithFiles(files []File) *Config {
-	with := build(c.Main, files)
+	with := build(c.Main(), files)
 	with.index = c.index
 	return with
 }
+
+// Main returns the text of haproxy.cfg.
+func (c *Config) Main() string { return c.main }
+
+// Size returns the number of bytes of the text.
+func (c *Config) Size() int { return len(c.main) }
+
+// SameMain reports whether both have the same text.
+func (c *Config) SameMain(other *Config) bool { return c.main == other.main }
 
 // File returns the file of that kind and name.
 func (c *Config) File(kind FileKind, name string) (File, bool) {
@@ -139,8 +148,8 @@ func (c *Config) Index() *Index { return c.index() }
 
 func (c *Config) computeHash() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%d\n", len(c.Main))
-	_, _ = io.WriteString(h, c.Main)
+	fmt.Fprintf(h, "%d\n", len(c.Main()))
+	_, _ = io.WriteString(h, c.Main())
 	for _, f := range c.Files {
 		fmt.Fprintf(h, "%s\n%s\n%d\n", f.Kind, f.Name, len(f.Content))
 		h.Write(f.Content)

@@ -17,9 +17,9 @@ type Line struct {
 // comments.
 func (s *Section) Lines() []Line {
 	lines := make([]Line, 0, strings.Count(s.Text, "\n"))
-	n := s.Line - 1
+	n := -1
 	for raw := range strings.Lines(s.Text) {
-		if n++; n == s.Section.Header && s.Kind != "" {
+		if n++; n == s.comments && s.Kind != "" {
 			continue
 		}
 		if text := trimBlanks(raw); text != "" && text[0] != '#' {

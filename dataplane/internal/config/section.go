@@ -13,10 +13,18 @@ import (
 // Section is one section of a text. Defaults without a name have the one that the
 // Dataplane API gives them.
 type Section struct {
-	haproxycfg.Section
-	Nth     int    // how many of its kind and name stand before it
-	Unnamed bool   // a defaults section without a name
-	Above   string // the defaults section above it, "" if there is none
+	Kind, Name string
+	Text       string // with the comment lines directly above the header
+	Nth        int    // how many of its kind and name stand before it
+	Unnamed    bool   // a defaults section without a name
+	Above      string // the defaults section above it, "" if there is none
+
+	comments int // lines above the header
+}
+
+// SectionOf returns a section that stands alone.
+func SectionOf(s haproxycfg.Section) *Section {
+	return &Section{Kind: s.Kind, Name: s.Name, Text: s.Text, comments: s.Header - s.Line}
 }
 
 // Key identifies a section of a text. Sections may repeat, as "global" does.
@@ -45,25 +53,26 @@ func isProxy(kind string) bool { return kind == "frontend" || kind == "backend" 
 
 // Index finds the sections of one text.
 type Index struct {
-	Text     string
-	List     []Section
+	List     []*Section
 	defaults map[string]int // by name; of two with one name the last
 	unnamed  int            // number of the last name that a defaults section was given
-	byKey    func() (numbered []Section, at map[Key]int)
+	byKey    func() (numbered []*Section, at map[Key]int)
+	lines    func() []int // on which each section begins
 
 	conditional func() bool
 }
 
 func newIndex(text string) *Index {
 	parts := haproxycfg.Split(text)
-	x := &Index{Text: text, List: make([]Section, len(parts)), defaults: make(map[string]int)}
+	x := &Index{List: make([]*Section, len(parts)), defaults: make(map[string]int)}
 	x.byKey = sync.OnceValues(x.findKeys)
+	x.lines = sync.OnceValue(x.countLines)
 	x.conditional = sync.OnceValue(func() bool { return hasConditions(text) })
 	above := ""
 	repeated := make(map[Key]int) // of those that HAProxy lets repeat
 	for i := range parts {
-		s := &x.List[i]
-		s.Section, s.Above = parts[i], above
+		s := SectionOf(parts[i])
+		s.Above, x.List[i] = above, s
 		switch {
 		case s.Kind == "defaults":
 			x.nameDefaults(s)
@@ -98,7 +107,7 @@ func (x *Index) nameDefaults(s *Section) {
 
 // findKeys finds sections by their keys. Proxies that share a name get a number
 // only here: two texts with the same sections in the same order never need it.
-func (x *Index) findKeys() (numbered []Section, at map[Key]int) {
+func (x *Index) findKeys() (numbered []*Section, at map[Key]int) {
 	numbered, at = x.List, make(map[Key]int, len(x.List))
 	next := make(map[Key]int) // by the first key of those that share one
 	for i := range x.List {
@@ -112,7 +121,9 @@ func (x *Index) findKeys() (numbered []Section, at map[Key]int) {
 			if &numbered[0] == &x.List[0] { // which others may be reading
 				numbered = slices.Clone(x.List)
 			}
-			numbered[i].Nth = key.Nth
+			s := *numbered[i]
+			s.Nth = key.Nth
+			numbered[i] = &s
 		}
 		at[key] = i
 	}
@@ -120,7 +131,7 @@ func (x *Index) findKeys() (numbered []Section, at map[Key]int) {
 }
 
 // Numbered returns the sections, each with a key of its own.
-func (x *Index) Numbered() []Section {
+func (x *Index) Numbered() []*Section {
 	numbered, _ := x.byKey()
 	return numbered
 }
@@ -129,14 +140,14 @@ func (x *Index) Numbered() []Section {
 func (x *Index) Find(key Key) *Section {
 	numbered, at := x.byKey()
 	if i, ok := at[key]; ok {
-		return &numbered[i]
+		return numbered[i]
 	}
 	return nil
 }
 
 // SameKeys reports whether both have the same sections in the same order.
 func (x *Index) SameKeys(other *Index) bool {
-	return slices.EqualFunc(x.List, other.List, func(a, b Section) bool { return a.Name == b.Name && a.Kind == b.Kind })
+	return slices.EqualFunc(x.List, other.List, func(a, b *Section) bool { return a.Name == b.Name && a.Kind == b.Kind })
 }
 
 // Header is what the first line of a section says beyond kind and name.
@@ -174,11 +185,31 @@ func (s *Section) headerWords() []string {
 // headerLine returns the line with the name of the section.
 func (s *Section) headerLine() string {
 	rest := s.Text
-	for range s.Section.Header - s.Line {
+	for range s.comments {
 		_, rest, _ = strings.Cut(rest, "\n")
 	}
 	line, _, _ := strings.Cut(rest, "\n")
 	return line
+}
+
+// Line returns the line of the text on which a section of the list begins, from 1.
+func (x *Index) Line(i int) int { return x.lines()[i] }
+
+// HeaderLine returns the line of the header of a section, or its first line.
+func (x *Index) HeaderLine(i int) int { return x.lines()[i] + x.List[i].comments }
+
+func (x *Index) countLines() []int {
+	lines, line := make([]int, len(x.List)), 1
+	for i, s := range x.List {
+		lines[i] = line
+		line += strings.Count(s.Text, "\n")
+	}
+	return lines
+}
+
+// Contains reports whether a word, without a line feed in it, stands in the text.
+func (x *Index) Contains(word string) bool {
+	return slices.ContainsFunc(x.List, func(s *Section) bool { return strings.Contains(s.Text, word) })
 }
 
 // Inherited returns all defaults sections that apply to a proxy, the most distant
@@ -190,7 +221,7 @@ func (x *Index) Inherited(s *Section) []*Section {
 		if !ok {
 			break
 		}
-		chain = append(chain, &x.List[at])
+		chain = append(chain, x.List[at])
 		from = x.List[at].Header().From
 	}
 	slices.Reverse(chain)

@@ -20,7 +20,7 @@ func Compare(current, desired *config.Config, target change.Target) []change.Ste
 		return nil
 	}
 	d := &difference{current: current, desired: desired, target: target}
-	if current.Main != desired.Main {
+	if !current.SameMain(desired) {
 		d.sections()
 	}
 	if d.rearranged {
@@ -43,7 +43,7 @@ func Compare(current, desired *config.Config, target change.Target) []change.Ste
 
 // normalText brings a whole text into the normal form, unless that loses a word.
 func normalText(c *config.Config) (*config.Config, bool) {
-	text, err := haproxycfg.Normalise(c.Main)
+	text, err := haproxycfg.Normalise(c.Main())
 	if err != nil {
 		return nil, false
 	}

@@ -19,7 +19,7 @@ import (
 func RuntimePart(running, desired *config.Config, steps []change.Step, target change.Target) *config.Config {
 	p := &part{running: running, desired: desired, steps: steps, target: target}
 	partial := running
-	if text := p.text(); text != running.Main {
+	if text := p.text(); text != running.Main() {
 		partial = partial.With(text)
 	}
 	if files, changed := p.files(); changed {
@@ -52,7 +52,7 @@ func (p *part) text() string {
 		bySection[s.Section][s.Name] = s
 	}
 	if len(bySection) == 0 {
-		return p.running.Main
+		return p.running.Main()
 	}
 	return patch(p.running.Index(), func(s *config.Section) string {
 		if steps, ok := bySection[s.Key()]; ok {
@@ -183,8 +183,7 @@ func (p *part) named(sections map[config.Key]bool) map[string]bool {
 	named := make(map[string]bool)
 	ends := func(r rune) bool { return r != '.' && !config.IsNameRune(r) }
 	for _, x := range []*config.Index{p.running.Index(), p.desired.Index()} {
-		for i := range x.List {
-			s := &x.List[i]
+		for _, s := range x.List {
 			if !sections[config.Key{Kind: s.Kind, Name: s.Name}] {
 				continue
 			}

@@ -64,7 +64,7 @@ func TestRuntimePart(t *testing.T) {
 		left := Compare(part, to, target)
 		require.LessOrEqual(t, len(left), len(steps), "seed %d", seed)
 		again := RuntimePart(part, to, left, target)
-		require.Empty(t, Compare(part, again, target), "seed %d:\n%s\nto\n%s", seed, from.Main, to.Main)
+		require.Empty(t, Compare(part, again, target), "seed %d:\n%s\nto\n%s", seed, from.Main(), to.Main())
 	}
 	require.Greater(t, early, 100)
 }
@@ -100,7 +100,7 @@ func TestRuntimePartWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			from, to := configOf(t, head+c.from, m(c.before)), configOf(t, head+c.to, m(c.then))
 			part := RuntimePart(from, to, Compare(from, to, change.Target{}), change.Target{})
-			require.Contains(t, part.Main, c.text)
+			require.Contains(t, part.Main(), c.text)
 			got, _ := part.File(config.Map, "m.map")
 			require.Equal(t, config.ParseMap([]byte(c.entry)), config.ParseMap(got.Content))
 		})

@@ -49,7 +49,7 @@ type mention struct {
 func findReferences(c *config.Config, names map[string]bool) *references {
 	r := &references{config: c, mentions: make(map[string][]mention), loose: make(map[string]bool)}
 	beside := namesBeside(names)
-	r.read("", c.Main, names, beside)
+	r.read("", c.Main(), names, beside)
 	for _, f := range c.Files {
 		if f.Kind == config.CRTList || f.Kind == config.General {
 			r.read(f.Kind, string(f.Content), names, beside)
@@ -211,5 +211,5 @@ func (r *references) defaultIdle(list config.File) bool {
 			return false
 		}
 	}
-	return !strings.Contains(r.config.Main, "generate-certificates") // which are made with the default one
+	return !r.config.Index().Contains("generate-certificates") // which are made with the default one
 }

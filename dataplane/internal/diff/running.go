@@ -16,7 +16,7 @@ import (
 // and was told other things since. It returns stored itself if there are none.
 func Running(stored *config.Config, p *change.Process) *config.Config {
 	running := stored
-	if text := runningText(stored, p); text != stored.Main {
+	if text := runningText(stored, p); text != stored.Main() {
 		running = running.With(text)
 	}
 	if files, changed := runningFiles(stored, p); changed {
@@ -48,7 +48,7 @@ func WithDrift(steps []change.Step, stored, running, desired *config.Config, tar
 func runningText(stored *config.Config, p *change.Process) string {
 	x := stored.Index()
 	if p.Servers == nil || x.Conditional() {
-		return stored.Main
+		return stored.Main()
 	}
 	extra := make(map[string][]string) // servers of the process by backend
 	for ref := range p.Servers {
@@ -116,7 +116,7 @@ func runningFiles(stored *config.Config, p *change.Process) (files []config.File
 		switch f.Kind {
 		case config.Map:
 			content, ok := p.Maps[f.Name]
-			if ok && !writtenByRules(stored.Main, f.Name) && !sameEntries(f.Content, []byte(content)) {
+			if ok && !writtenByRules(stored.Index(), f.Name) && !sameEntries(f.Content, []byte(content)) {
 				files[i].Content, changed = []byte(content), true
 			}
 		case config.Certificate:
@@ -130,13 +130,18 @@ func runningFiles(stored *config.Config, p *change.Process) (files []config.File
 }
 
 // writtenByRules reports whether rules of the configuration change a map.
-func writtenByRules(text, name string) bool {
-	for _, after := range strings.Split(text, "-map(")[1:] {
-		if path, _, _ := strings.Cut(after, ")"); strings.Contains(path, name) {
-			return true
+func writtenByRules(x *config.Index, name string) bool {
+	return slices.ContainsFunc(x.List, func(s *config.Section) bool {
+		for after := s.Text; ; {
+			var more bool
+			if _, after, more = strings.Cut(after, "-map("); !more {
+				return false
+			}
+			if path, _, _ := strings.Cut(after, ")"); strings.Contains(path, name) {
+				return true
+			}
 		}
-	}
-	return false
+	})
 }
 
 func sameEntries(a, b []byte) bool {
@@ -150,9 +155,8 @@ func sameEntries(a, b []byte) bool {
 // patch returns the text with another text for each section.
 func patch(x *config.Index, other func(*config.Section) string) string {
 	var b strings.Builder
-	b.Grow(len(x.Text) + 256)
-	for i := range x.List {
-		b.WriteString(other(&x.List[i]))
+	for _, s := range x.List {
+		b.WriteString(other(s))
 	}
 	return b.String()
 }

@@ -15,14 +15,13 @@ func (d *difference) sections() {
 	cur, des := d.current.Index(), d.desired.Index()
 	if cur.SameKeys(des) {
 		for i := range des.List {
-			d.section(&cur.List[i], &des.List[i])
+			d.section(cur.List[i], des.List[i])
 		}
 		return
 	}
 	var common []config.Key
 	listed, wanted := cur.Numbered(), des.Numbered()
-	for i := range wanted {
-		s := &wanted[i]
+	for _, s := range wanted {
 		if have := cur.Find(s.Key()); have != nil {
 			d.section(have, s)
 			common = append(common, s.Key())
@@ -31,8 +30,7 @@ func (d *difference) sections() {
 		}
 	}
 	var before []config.Key
-	for i := range listed {
-		s := &listed[i]
+	for _, s := range listed {
 		if des.Find(s.Key()) == nil {
 			d.sectionGoes(s)
 		} else {
@@ -81,7 +79,7 @@ func sortRuns(keys []config.Key, bound func(config.Key) bool) []config.Key {
 }
 
 func (d *difference) sectionComes(s *config.Section) {
-	if saysNothing(s) && d.current.Main != "" {
+	if saysNothing(s) && d.current.Size() > 0 {
 		return
 	}
 	d.wholeSection(change.Create, s, "HAProxy reads new sections only at a reload", rankSection, rankBackend, rankFrontend)
@@ -196,9 +194,9 @@ func normalForm(s *config.Section, lines []config.Line) ([]config.Line, bool) {
 		return nil, false
 	}
 	x := config.Empty().With(normal).Index()
-	for i := range x.List {
-		if x.List[i].Kind == s.Kind && x.List[i].Name == s.Name {
-			in := x.List[i].Lines()
+	for _, n := range x.List {
+		if n.Kind == s.Kind && n.Name == s.Name {
+			in := n.Lines()
 			return in, keepsWords(lines, in)
 		}
 	}

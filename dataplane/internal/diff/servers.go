@@ -314,11 +314,11 @@ func (d *difference) sampled(backend, server string) bool {
 func (d *difference) names(what string) bool {
 	if d.named == nil {
 		d.named = make(map[string]bool)
-		for _, match := range sampleFetch.FindAllStringSubmatch(d.current.Main, -1) {
+		for _, match := range sampleFetch.FindAllStringSubmatch(d.current.Main(), -1) {
 			d.named["srv "+match[1]] = true
 		}
 		previous := ""
-		for word := range strings.FieldsSeq(d.current.Main) {
+		for word := range strings.FieldsSeq(d.current.Main()) {
 			word = strings.Trim(word, `"'`)
 			if previous == "track" {
 				d.named["track "+word] = true

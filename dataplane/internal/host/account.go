@@ -65,8 +65,8 @@ func (h *Host) mayNotBecome(running, desired *config.Config) error {
 		return nil
 	}
 	lines := func(c *config.Config) (all []config.Line) {
-		for i := range c.Index().List {
-			if s := &c.Index().List[i]; s.Kind == "global" {
+		for _, s := range c.Index().List {
+			if s.Kind == "global" {
 				all = append(all, s.Lines()...)
 			}
 		}

@@ -84,11 +84,11 @@ type listener struct {
 // are disabled are missing, too: HAProxy does not bind them.
 func listenersOf(x *config.Index) map[netip.AddrPort]listener {
 	all := make(map[netip.AddrPort]listener)
-	if x.Conditional() || strings.Contains(x.Text, noReusePort) {
+	if x.Conditional() || x.Contains(noReusePort) {
 		return all
 	}
 	for i := range x.List {
-		number, disabled := x.List[i].Line-1, false
+		number, disabled := x.Line(i)-1, false
 		own := make(map[netip.AddrPort]listener)
 		for raw := range strings.Lines(x.List[i].Text) {
 			number++
@@ -181,7 +181,7 @@ func (h *Host) tryToListen(running, desired *config.Config, procs haproxyctl.Pro
 		was, ok := before[address]
 		return ok && was.only6 == l.only6
 	})
-	if len(fresh) == 0 || strings.Contains(running.Index().Text, noReusePort) {
+	if len(fresh) == 0 || running.Index().Contains(noReusePort) {
 		return nil
 	}
 	uid, ok := accountOf(procs.MasterPID)

@@ -20,7 +20,7 @@ import (
 // HAProxy knows are missing.
 func socketsOf(x *config.Index) map[string]bool {
 	all := make(map[string]bool)
-	if x.Conditional() || strings.Contains(x.Text, "unix-bind") {
+	if x.Conditional() || x.Contains("unix-bind") {
 		return all
 	}
 	for i := range x.List {

@@ -109,11 +109,11 @@ func (s *store) prepare() error {
 // files again only if another program changed one. An error that wraps
 // [config.ErrInvalidConfig] says that another program spoilt one.
 func (s *store) load() (*config.Config, error) {
-	if s.seen == nil || s.bad != nil || s.seen.config.Main == "" || !s.untouched() {
+	if s.seen == nil || s.bad != nil || s.seen.config.Size() == 0 || !s.untouched() {
 		s.seen = s.links()
 		s.bad = s.read()
 	}
-	if s.bad != nil || s.seen.config.Main == "" {
+	if s.bad != nil || s.seen.config.Size() == 0 {
 		return nil, s.bad
 	}
 	return s.seen.config, nil

@@ -89,7 +89,7 @@ func content(t testing.TB, dir string) map[string]string {
 }
 
 func contentOf(cfg *config.Config) map[string]string {
-	want := map[string]string{mainFile: cfg.Main}
+	want := map[string]string{mainFile: cfg.Main()}
 	for _, f := range cfg.Files {
 		want[nameOf(f.Kind, f.Name)] = string(f.Content)
 	}
@@ -243,7 +243,7 @@ func TestStoreTakesOver(t *testing.T) {
 			require.Equal(t, "own", s.read("general/own.http"), at)
 		}
 		stays()
-		require.Equal(t, current.Main, s.read("haproxy.cfg"))
+		require.Equal(t, current.Main(), s.read("haproxy.cfg"))
 		next := newFolder(t, dir)
 		next.put(to, true)
 		stays()

@@ -100,7 +100,7 @@ func TestSyncFailedReload(t *testing.T) {
 				}
 			}
 			require.Equal(t, "one", s.body())
-			require.Equal(t, good, s.stored().Main)
+			require.Equal(t, good, s.stored().Main())
 			require.Equal(t, good, s.read("haproxy.cfg"))
 			last := s.sync(s.text("one", "server a 192.0.2.2:80"))
 			require.Zero(t, last.Reloads)
@@ -147,7 +147,7 @@ func TestSyncNoReload(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, change.Reload, change.ImpactOf(out.Left), "HAProxy is not running")
 	require.Empty(t, out.Hash)
-	first := s.sync(start.Main)
+	first := s.sync(start.Main())
 
 	both := s.text("two", "server a 192.0.2.2:80")
 	out, err = s.Sync(t.Context(), parse(t, both), limits)
@@ -156,8 +156,8 @@ func TestSyncNoReload(t *testing.T) {
 	require.Equal(t, first.WorkerPID, out.WorkerPID)
 	require.NotEmpty(t, out.Left)
 	require.Less(t, len(out.Left), len(out.Steps))
-	require.Contains(t, s.stored().Main, "string one")
-	require.Contains(t, s.stored().Main, "server a 192.0.2.2:80")
+	require.Contains(t, s.stored().Main(), "string one")
+	require.Contains(t, s.stored().Main(), "server a 192.0.2.2:80")
 	require.Contains(t, s.ask("show servers state shop"), "192.0.2.2")
 
 	out, err = s.Sync(t.Context(), parse(t, both), limits)
@@ -183,7 +183,7 @@ func TestSyncRefusedCommand(t *testing.T) {
 	out, err := s.Sync(t.Context(), parse(t, s.text("one", "server a 192.0.2.2:80")), change.Limits{NoReload: true})
 	require.NoError(t, err)
 	require.Equal(t, change.Reload, change.ImpactOf(out.Left))
-	require.Equal(t, s.text("one", "server a 192.0.2.1:80"), s.stored().Main)
+	require.Equal(t, s.text("one", "server a 192.0.2.1:80"), s.stored().Main())
 	out = s.sync(s.text("one", "server a 192.0.2.2:80"))
 	require.Equal(t, 1, out.Reloads)
 	require.Equal(t, halfDone, out.Fallback)
@@ -218,7 +218,7 @@ func TestSyncFence(t *testing.T) {
 				break
 			}
 			require.ErrorIs(t, err, lost)
-			require.Equal(t, last, s.stored().Main)
+			require.Equal(t, last, s.stored().Main())
 		}
 		last = next
 	}

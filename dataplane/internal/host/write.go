@@ -41,8 +41,8 @@ func (s *store) stage(desired *config.Config) (*write, error) {
 			gone[nameOf(f.Kind, f.Name)] = true
 		}
 	}
-	if s.seen.config.Main != desired.Main {
-		fresh[mainFile] = []byte(desired.Main)
+	if !s.seen.config.SameMain(desired) {
+		fresh[mainFile] = []byte(desired.Main())
 	}
 	w := &write{store: s, files: len(fresh) + len(gone), next: s.seen, before: s.seen.generation}
 	same := func(a, b config.File) bool { return config.CompareFiles(a, b) == 0 }
@@ -98,8 +98,8 @@ func (w *write) finish() error {
 func (s *store) adopt() error {
 	delete(s.seen.stamps, plainManifest)
 	fresh := map[string][]byte{manifestFile: encode(s.seen.config.Files)}
-	if s.seen.config.Main != "" {
-		fresh[mainFile] = []byte(s.seen.config.Main)
+	if s.seen.config.Size() > 0 {
+		fresh[mainFile] = []byte(s.seen.config.Main())
 	}
 	next, err := s.build(s.seen.config, fresh, nil)
 	if err == nil {
