@@ -44,6 +44,32 @@ func ExampleNewConfigFrom() {
 	// Output: 0 to create, 1 to update, 0 to delete; runtime, no reload <nil>
 }
 
+func ExampleStretches() {
+	before, err := dataplane.NewConfig("backend shop\n    mode http\nbackend old\nbackend blog\n")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	after, err := dataplane.NewConfig("backend shop\n    mode tcp\nbackend blog\nbackend new\n")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, s := range dataplane.Stretches(before, after) {
+		for _, section := range s.Before {
+			fmt.Println("-", section.Kind, section.Name)
+		}
+		for _, section := range s.After {
+			fmt.Println("+", section.Kind, section.Name)
+		}
+	}
+	// Output:
+	// - backend shop
+	// - backend old
+	// + backend shop
+	// + backend new
+}
+
 func ExampleFileName() {
 	fmt.Println(dataplane.FileName(dataplane.Certificate, "shop.example.com"))
 	fmt.Println(dataplane.FileName(dataplane.Map, "hosts"))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
@@ -19,18 +20,54 @@ type Section struct {
 	header int // of the configuration
 }
 
-// Sections returns the sections of the configuration in their order. The first
-// call cuts the text, later ones copy what it found.
+// Sections returns the sections of the configuration in their order. It makes
+// the list anew, so [Stretches] is for those who look at many configurations.
 func (c *Config) Sections() []Section {
-	index := c.inner.Index()
-	sections := make([]Section, len(index.List))
-	for i, s := range index.List {
-		sections[i] = Section{Kind: s.Kind, Name: s.Name, Line: index.Line(i), Text: s.Text, header: index.HeaderLine(i)}
+	return sectionsOf(c.inner.Index(), 0, len(c.inner.Index().List))
+}
+
+func sectionsOf(x *config.Index, from, to int) []Section {
+	sections := make([]Section, 0, to-from)
+	for i := from; i < to; i++ {
+		s := x.List[i]
+		sections = append(sections, Section{Kind: s.Kind, Name: s.Name, Line: x.Line(i), Text: s.Text, header: x.HeaderLine(i)})
 		if s.Unnamed {
-			sections[i].Name = ""
+			sections[i-from].Name = ""
 		}
 	}
 	return sections
+}
+
+// Stretch is a place where the sections of two configurations differ: Before
+// stands in the one where After stands in the other.
+type Stretch struct {
+	Before, After []Section
+	// OldIndex and NewIndex are where Before and After begin among all sections of
+	// their configurations, from 0.
+	OldIndex, NewIndex int
+}
+
+// Stretches returns where the sections of two configurations differ, in their
+// order. All other sections are in both, in the same order. Sections are the same
+// if they have one text and one defaults section, by its name, above them. A nil
+// before has no sections.
+//
+// The cost follows what differs if the one was made from the other by
+// [NewConfigFrom], or by [NewConfig] from an equal text.
+func Stretches(before, after *Config) []Stretch {
+	from := config.Empty()
+	if before != nil {
+		from = before.inner
+	}
+	old, now := from.Index(), after.inner.Index()
+	var all []Stretch
+	for _, s := range config.Stretches(old, now) {
+		all = append(all, Stretch{
+			Before: sectionsOf(old, s.OldFrom, s.OldTo), After: sectionsOf(now, s.NewFrom, s.NewTo),
+			OldIndex: s.OldFrom, NewIndex: s.NewFrom,
+		})
+	}
+	return all
 }
 
 // SectionCount returns the number of sections in the text: global, defaults,
@@ -44,6 +81,9 @@ func (c *Config) SectionCount() int {
 	}
 	return n
 }
+
+// LineCount returns the number of lines of the text.
+func (c *Config) LineCount() int { return c.inner.Index().LineCount() }
 
 // Lines returns the words of each line that begins with a keyword, as HAProxy
 // reads them (section 2.2 of its configuration manual): without quotes,

@@ -248,7 +248,7 @@ func (l *Loop) reportRender(id uint64, a *attempt) (made TemplateRendered) {
 	l.state.Rendered = cfg.Hash()
 	l.mu.Unlock()
 	made = TemplateRendered{
-		ID: id, Hash: cfg.Hash(), Sections: cfg.SectionCount(), Lines: strings.Count(cfg.Main(), "\n"), Files: len(cfg.Files()),
+		ID: id, Hash: cfg.Hash(), Sections: cfg.SectionCount(), Lines: cfg.LineCount(), Files: len(cfg.Files()),
 		Refused: countRefused(a.rendered.Refused), Resources: maps.Clone(a.rendered.Resources), Took: a.renderTook,
 	}
 	eventbus.Publish(l.bus, made)

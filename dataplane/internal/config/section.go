@@ -198,12 +198,16 @@ func (x *Index) Line(i int) int { return x.lines()[i] }
 // HeaderLine returns the line of the header of a section, or its first line.
 func (x *Index) HeaderLine(i int) int { return x.lines()[i] + x.List[i].comments }
 
+// LineCount returns the number of lines of the text.
+func (x *Index) LineCount() int { return x.lines()[len(x.List)] - 1 }
+
 func (x *Index) countLines() []int {
-	lines, line := make([]int, len(x.List)), 1
+	lines, line := make([]int, len(x.List)+1), 1
 	for i, s := range x.List {
 		lines[i] = line
 		line += strings.Count(s.Text, "\n")
 	}
+	lines[len(x.List)] = line
 	return lines
 }
 
