@@ -8,6 +8,22 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/diff"
 )
 
+// SparePrefix begins the names of spare backends. A template declares them with the
+// lines that new backends will have, and with disabled servers or none. A new backend
+// that has the lines of a spare one but for its name and its servers takes that in the
+// running process, without a reload: the spare gets the servers, and map entries whose
+// value is the name of the new backend lead to it. The files have the right name from
+// the start. So has HAProxy, in statistics, logs and be_name, after its next reload,
+// which makes all spares free again.
+//
+// A configuration with spares promises that requests find a backend by its whole name,
+// in a rule or as the value of a map entry, and that such a value means nothing else.
+// A backend that goes stays in the process until the next reload, with its servers in
+// maintenance. These take a reload, and the plan says why: a rule that names the new
+// backend, a value that holds the name and more, a backend without a spare of its
+// lines, and spares that come, go or change.
+const SparePrefix = change.SparePrefix
+
 // Diff compares two configurations and says what has to happen to get from
 // current to desired, in the order in which it is safe to do. It does no I/O.
 // A nil current stands for an empty configuration. It fails only without a desired
@@ -27,6 +43,8 @@ import (
 //     [RuntimeChanges] lists all such changes and what each of them takes.
 //   - The order of servers alone is shown, but needs no reload where the balance
 //     does not depend on it.
+//   - A new backend takes a spare one of current, see [SparePrefix]. All of them count
+//     as free.
 //   - Entries of maps and crt-lists, and certificates, change at runtime where
 //     the running HAProxy has loaded the file by its name.
 //   - In a text with conditional blocks (.if) every change of a section takes a

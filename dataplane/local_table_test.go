@@ -103,6 +103,7 @@ func port(address string) string { return address[strings.LastIndexByte(address,
 type runtimeCase struct {
 	before, after blueprint
 	since         dataplane.Version
+	names         map[string]string // of backends, by those in the process; "" for one that is gone
 }
 
 func serverCases(u *upstreams) map[string]runtimeCase {
@@ -158,6 +159,26 @@ func serverCases(u *upstreams) map[string]runtimeCase {
 	c.since = dataplane.Version{Major: 3, Minor: 0}
 	cases["server create cookie"] = c
 	return cases
+}
+
+func backendCases(u *upstreams) map[string]runtimeCase {
+	const lines = "\n balance leastconn\n option httpchk\n default-server check inter 50ms fastinter 50ms rise 1 fall 2\n"
+	const spare = "backend haptic-spare-0" + lines
+	text := func(sections ...string) string {
+		return "frontend f\n bind SOCKET\n use_backend %[req.hdr(host),map(PATH)]\n" + strings.Join(sections, "")
+	}
+	routes := func(lines ...string) dataplane.File {
+		return dataplane.File{Kind: dataplane.Map, Name: "m.map", Content: []byte("# routes\n" + strings.Join(lines, ""))}
+	}
+	shop := "backend shop" + lines + " server a " + u.plain + "\n server b " + u.other + " weight 3 maxconn 7\n server c " + u.plain + " disabled\n"
+	with, without := withFile(text(spare, shop), routes("a shop\n")), withFile(text(spare), routes())
+	return map[string]runtimeCase{
+		"backend create": {before: without, after: with, names: map[string]string{"haptic-spare-0": "shop"}},
+		"backend create, of a spare with servers": {before: withFile(text(spare, " server a 127.0.0.1:9 disabled\n server x 127.0.0.1:9 disabled\n"), routes()),
+			after: withFile(text(spare, " server a 127.0.0.1:9 disabled\n server x 127.0.0.1:9 disabled\n", shop), routes("a shop\n")), names: map[string]string{"haptic-spare-0": "shop"}},
+		"backend create, without servers": {before: without, after: withFile(text(spare, "backend shop"+lines), routes("a shop\n")), names: map[string]string{"haptic-spare-0": "shop"}},
+		"backend delete":                  {before: with, after: without, names: map[string]string{"shop": ""}},
+	}
 }
 
 func fileCases(t testing.TB) map[string]runtimeCase {
@@ -228,7 +249,7 @@ func TestRuntimeChangesHold(t *testing.T) {
 	t.Parallel()
 	version := haproxyVersion(t)
 	cases := serverCases(newUpstreams(t))
-	for _, more := range []map[string]runtimeCase{fileCases(t)} {
+	for _, more := range []map[string]runtimeCase{fileCases(t), backendCases(newUpstreams(t))} {
 		for name, c := range more {
 			cases[name] = c
 		}
@@ -245,7 +266,7 @@ func TestRuntimeChangesHold(t *testing.T) {
 				return
 			}
 			h.atRuntime(last, text, files...)
-			h.asFresh(c.after)
+			h.asFresh(c.after, c.names)
 		})
 	}
 	for _, row := range dataplane.RuntimeChanges() {

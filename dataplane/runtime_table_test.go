@@ -27,6 +27,8 @@ func ExampleRuntimeChanges() {
 	// create server cookie (api 3.0, HAProxy 3.0): a dynamic one
 	// delete server (sockets, HAProxy 2.6): balance roundrobin, leastconn or random; no rule names it and no server tracks it
 	// delete server (api 3.0, HAProxy 3.0): balance roundrobin, leastconn or random; no rule names it and no server tracks it
+	// create backend (sockets, HAProxy 2.6): a spare backend has its lines but for name and servers, the servers can come at runtime, and only whole values of maps name it
+	// delete backend (sockets, HAProxy 2.6): there are spare backends, and nothing names it
 	// create map entry (sockets, HAProxy 2.6): only map converters and ACLs with -M use the file
 	// create map entry (api 3.0, HAProxy 2.6): only map converters and ACLs with -M use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
 	// update map entry (sockets, HAProxy 2.6): only map converters and ACLs with -M use the file
@@ -72,7 +74,7 @@ func TestTargetAtRuntime(t *testing.T) {
 	require.True(t, dataplane.Target{}.AtRuntime("certificate", dataplane.Update, ""))
 	require.True(t, dataplane.Target{}.AtRuntime("server", dataplane.Update, "maxconn"))
 	require.False(t, dataplane.Target{}.AtRuntime("server", dataplane.Update, "inter"))
-	require.False(t, dataplane.Target{}.AtRuntime("backend", dataplane.Create, ""))
+	require.False(t, dataplane.Target{}.AtRuntime("frontend", dataplane.Create, ""))
 	require.False(t, api(3, 1).AtRuntime("certificate", dataplane.Update, ""))
 	require.True(t, api(3, 2).AtRuntime("certificate", dataplane.Update, ""))
 	require.True(t, api(4, 0).AtRuntime("certificate", dataplane.Update, ""))

@@ -23,7 +23,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/rendering"
@@ -59,7 +58,6 @@ type Templates struct {
 	Post   []PostProcessor  // of what was rendered
 
 	remembered map[string]*remembered // by entry; what the last render made
-	last       *dataplane.Config      // of that render
 	settling   settling
 }
 
@@ -179,6 +177,7 @@ func (t *Templates) Render(ctx context.Context) (*reconcile.Rendered, error) {
 
 // all renders every entry.
 func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
+	var main lines
 	var errs []error
 	files := slices.Clone(r.in.Files)
 	origins := &origins{run: r, files: map[dataplane.Position]piece{}}
@@ -193,6 +192,7 @@ func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
 			continue
 		}
 		if isMain(entry) {
+			main.add(p.text)
 			origins.main = append(origins.main, p)
 			continue
 		}
@@ -200,7 +200,7 @@ func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
 		if !ok {
 			return nil, fmt.Errorf("template %s: of no known kind of file", entry)
 		}
-		f := dataplane.File{Kind: kind, Name: path.Base(entry), Content: p.fileContent(kind != dataplane.Map && kind != dataplane.CRTList)}
+		f := dataplane.File{Kind: kind, Name: path.Base(entry), Content: []byte(p.text)}
 		files = append(files, f)
 		origins.files[dataplane.Position{Kind: f.Kind, Name: f.Name}] = p
 	}
@@ -211,13 +211,10 @@ func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
 	if err != nil {
 		return rendered, err
 	}
-	parts := partsOf(origins.main)
+	text, moved := r.post.squeeze(main.text.String())
 	files, origins.moved = r.post.files(files)
-	if r.post.squeezes() {
-		parts = []string{strings.Join(parts, "")}
-		parts[0], origins.moved[dataplane.Position{}] = squeeze(parts[0])
-	}
-	rendered.Config, err = dataplane.NewConfigFrom(r.last, parts, files...)
+	origins.moved[dataplane.Position{}] = moved
+	rendered.Config, err = dataplane.NewConfig(text, files...)
 	return rendered, err
 }
 

@@ -3,13 +3,20 @@ package change
 import (
 	"net/netip"
 	"strconv"
+	"strings"
 )
 
 // Process is what was read of a running HAProxy. A nil map was not read.
 type Process struct {
 	Servers      map[ServerRef]ServerState
+	Backends     map[string]bool   // all that there are
 	Maps         map[string]string // contents of maps, by their names
 	Certificates map[string]string // SHA-1 fingerprints by the names of certificates, as config.Fingerprint gives them
+}
+
+// Lacks reports whether the process has no backend of that name, as far as was read.
+func (p *Process) Lacks(backend string) bool {
+	return p.Backends != nil && !p.Backends[backend] && !strings.Contains(backend, "$")
 }
 
 // ServerState is what a running HAProxy says of a server.

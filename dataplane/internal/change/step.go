@@ -82,6 +82,8 @@ const (
 	SetListEntry
 	DeleteListEntry
 	SetCA
+	TakeBackend  // a backend of the process becomes a new one, with its servers
+	LeaveBackend // nothing leads to a backend any more
 )
 
 // ServerRef names a server.
@@ -101,6 +103,8 @@ type Do struct {
 	Entries []Entry              // ChangeEntries
 	Whole   bool                 // ChangeEntries: the order or repeated keys count, so only the whole content will do
 	Entry   haproxycfg.ListEntry // of a crt-list
+	Name    Name                 // TakeBackend, LeaveBackend: as it is then
+	Servers []*Do                // TakeBackend, LeaveBackend: what its servers are told
 }
 
 // Setting is a new value of a field of a server.

@@ -43,6 +43,8 @@ const (
 	wherePatterns = "only ACLs with -f use the file"
 	whereList     = "the list is not empty, and its default certificate stays unless strict-sni makes it idle"
 	whereListed   = "only a crt-list uses the file"
+	whereSpare    = "a spare backend has its lines but for name and servers, the servers can come at runtime, and only whole values of maps name it"
+	whereGone     = "there are spare backends, and nothing names it"
 	whereUsed     = "crt or a crt-list uses the file"
 )
 
@@ -77,6 +79,9 @@ var table = []Row{
 		API: API30, SinceAPI: HAProxy30, WhereAPI: "a dynamic one"},
 	{Kind: "server", Action: Delete, Where: whereDynamic + "; no rule names it and no server tracks it", Since: HAProxy26,
 		API: API30, SinceAPI: HAProxy30},
+
+	{Kind: "backend", Action: Create, Where: whereSpare, Since: HAProxy26},
+	{Kind: "backend", Action: Delete, Where: whereGone, Since: HAProxy26},
 
 	{Kind: "map entry", Action: Create, Where: whereMap, Since: HAProxy26, API: API30, SinceAPI: HAProxy26, WhereAPI: whereMap + whereWords},
 	{Kind: "map entry", Action: Update, Where: whereMap, Since: HAProxy26, API: API30, SinceAPI: HAProxy26, WhereAPI: whereMap + whereWords},

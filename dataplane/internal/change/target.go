@@ -66,4 +66,5 @@ type Target struct {
 	Transport Transport
 	API       Version // of the Dataplane API; zero means the oldest
 	Silent    bool    // the process has no stats socket that answers
+	Names     *Names  // of the process that is running
 }

@@ -60,6 +60,8 @@ type difference struct {
 	named            map[string]bool // by the current text, once asked for; see names
 	normalised       int             // sections that were brought into the normal form
 	rearranged       bool            // sections stand in another order, or are parted in another way
+	pool             *[]*spare       // once asked for; see spares
+	gone             int             // backends that stay in the process until the next reload
 }
 
 // rank orders the steps. What is referred to comes before what refers to it, and

@@ -41,6 +41,9 @@ func (d *difference) entries(old, now config.File, parse func([]byte) []config.M
 		if reason == "" && !isMap && !haproxyctl.Plain(key) {
 			reason = "a pattern has characters that the runtime commands do not take"
 		}
+		for _, value := range to {
+			reason = cmp.Or(reason, d.whyNoValue(value))
+		}
 		steps = append(steps, step)
 	}
 	for _, key := range after.keys {

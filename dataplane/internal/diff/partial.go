@@ -41,6 +41,7 @@ type part struct {
 // text is the running text with the servers of the steps.
 func (p *part) text() string {
 	bySection := make(map[config.Key]map[string]*change.Step)
+	coming := p.comingBackends()
 	for i := range p.steps {
 		s := &p.steps[i]
 		if s.Kind != "server" || s.Impact != change.Runtime || !s.Ahead {
@@ -51,14 +52,14 @@ func (p *part) text() string {
 		}
 		bySection[s.Section][s.Name] = s
 	}
-	if len(bySection) == 0 {
+	if len(bySection)+len(coming) == 0 {
 		return p.running.Main()
 	}
 	return patch(p.running.Index(), func(s *config.Section) string {
 		if steps, ok := bySection[s.Key()]; ok {
-			return p.servers(s, steps)
+			return p.servers(s, steps) + coming[s.Key()]
 		}
-		return s.Text
+		return s.Text + coming[s.Key()]
 	})
 }
 

@@ -58,6 +58,9 @@ func runningText(stored *config.Config, p *change.Process) string {
 		if s.Kind != "backend" && s.Kind != "listen" || s.Nth > 0 {
 			return s.Text
 		}
+		if p.Lacks(s.Name) {
+			return ""
+		}
 		b := newBackend(x, s, s.Lines())
 		b.read(s.Lines(), b.defaultServer)
 		if b.obscure || len(extra[s.Name]) == 0 && len(b.servers) > 0 { // the process does not tell

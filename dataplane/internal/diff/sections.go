@@ -82,21 +82,31 @@ func (d *difference) sectionComes(s *config.Section) {
 	if saysNothing(s) && d.current.Size() > 0 {
 		return
 	}
-	d.wholeSection(change.Create, s, "HAProxy reads new sections only at a reload", rankSection, rankBackend, rankFrontend)
+	step := sectionStep(change.Create, s)
+	step.Needs(whyNewSection)
+	if s.Kind == "backend" {
+		step = d.backendComes(s)
+	}
+	d.wholeSection(step, s, rankSection, rankBackend, rankFrontend)
 }
 
 func (d *difference) sectionGoes(s *config.Section) {
 	if saysNothing(s) {
 		return
 	}
-	d.wholeSection(change.Delete, s, "HAProxy drops sections only at a reload", rankSectionGone, rankBackendGone, rankFrontendGone)
+	step := sectionStep(change.Delete, s)
+	step.Needs(whyOldSection)
+	if s.Kind == "backend" {
+		step = d.backendGoes(s)
+	}
+	d.wholeSection(step, s, rankSectionGone, rankBackendGone, rankFrontendGone)
 }
 
 func saysNothing(s *config.Section) bool {
 	return (s.Kind == "" || s.Kind == "global") && len(s.Lines()) == 0
 }
 
-func (d *difference) wholeSection(action change.Action, s *config.Section, why string, r, backend, frontend rank) {
+func (d *difference) wholeSection(step change.Step, s *config.Section, r, backend, frontend rank) {
 	d.rearranged = d.rearranged || s.Nth > 0
 	switch s.Kind {
 	case "backend":
@@ -104,8 +114,6 @@ func (d *difference) wholeSection(action change.Action, s *config.Section, why s
 	case "frontend", "listen":
 		r = frontend
 	}
-	step := sectionStep(action, s)
-	step.Needs(why)
 	d.add(r, step)
 }
 

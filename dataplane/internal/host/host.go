@@ -1,3 +1,11 @@
+// Package host runs one HAProxy in master-worker mode on this machine: its
+// stored configuration, its process, and the Sync that brings both to a desired
+// configuration.
+//
+// The files are stored as generations. A generation is a folder with
+// haproxy.cfg and the folders of the other files, and "current" is a symbolic
+// link to one of them. One rename changes all files at once, and another one
+// goes back.
 package host
 
 import (
@@ -52,6 +60,8 @@ type Host struct {
 	doubt   bool           // the process may run something else: read again and reload once
 	failed  bool           // HAProxy could not load the configuration of the last reload
 	leaving socket.Leaving // servers that go and still have connections
+	names   *change.Names  // what the worker calls backends
+	began   time.Time      // the worker; zero if not known
 
 	requests chan startRequest // to Run
 	runs     atomic.Int32      // calls of Run under way
@@ -131,7 +141,7 @@ func (h *Host) Current(ctx context.Context) (*config.Config, error) {
 		return nil, err
 	}
 	defer h.unlock()
-	stored, err := h.store.load(true)
+	stored, err := h.store.load()
 	return stored, fail("read", err)
 }
 

@@ -60,7 +60,10 @@ func (s *syncing) withoutFiles(ctx context.Context, why string, full error) erro
 	if err := s.limits.Fenced(); err != nil {
 		return fail("fence", err)
 	}
-	var err error
+	err := s.rename(tells)
+	if err != nil {
+		return errors.Join(full, err)
+	}
 	h.running = to
 	if s.out.Commands, err = s.conn.Apply(ctx, h.layout, h.leaving, tells); err != nil {
 		h.running, h.doubt = nil, true

@@ -40,7 +40,7 @@ func (w *Worker) Apply(ctx context.Context, layout config.Layout, leaving Leavin
 		ids: make(map[string]int), want: make(map[change.ServerRef][]change.Setting)}
 	for ref := range leaving {
 		// A change of the state closes the idle connections that are left.
-		again := "set server " + ref.String() + " state "
+		again := "set server " + a.inProcess(ref).String() + " state "
 		if err := a.tell(ctx, command{text: again + "drain"}, command{text: again + "maint"}); err != nil {
 			return a.sent, err
 		}
@@ -66,6 +66,13 @@ func (a *applier) one(ctx context.Context, do *change.Do) error {
 		return nil
 	case change.AddServer:
 		return a.addServer(ctx, do.Ref, do.Server)
+	case change.TakeBackend, change.LeaveBackend:
+		for _, server := range do.Servers {
+			if err := a.one(ctx, server); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if err := a.flush(ctx); err != nil {
 		return err
@@ -107,7 +114,7 @@ func (a *applier) setServer(do *change.Do) {
 	turn := map[string]int{change.Maint: -1, change.Ready: 1}
 	settings := slices.SortedStableFunc(slices.Values(do.Set), func(x, y change.Setting) int { return turn[x.Value] - turn[y.Value] })
 	for _, s := range settings {
-		a.queue = append(a.queue, command{text: s.Row.Command(do.Ref, s.Value), good: s.Row.Good})
+		a.queue = append(a.queue, command{text: s.Row.Command(a.inProcess(do.Ref), s.Value), good: s.Row.Good})
 	}
 	a.want[do.Ref] = append(a.want[do.Ref], settings...)
 }
@@ -128,7 +135,7 @@ func (a *applier) addServer(ctx context.Context, ref change.ServerRef, server *c
 		a.queue = append(a.queue, command{text: "enable health", args: args[:1]})
 	}
 	if server.Value("state") != "disabled" {
-		a.queue = append(a.queue, command{text: change.FieldRow("state").Command(ref, change.Ready)})
+		a.queue = append(a.queue, command{text: change.FieldRow("state").Command(a.inProcess(ref), change.Ready)})
 	}
 	return nil
 }
@@ -140,7 +147,7 @@ func (a *applier) addServer(ctx context.Context, ref change.ServerRef, server *c
 // minconn does not follow maxconn. Up to 2.8 servers without an identifier push
 // each other out of the tree of balance random.
 func (a *applier) addArgs(ctx context.Context, ref change.ServerRef, server *config.Server) ([]string, error) {
-	words := append([]string{ref.String()}, server.Args...)
+	words := append([]string{a.inProcess(ref).String()}, server.Args...)
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "disabled" || w == "enabled" }) // it starts in maintenance anyway
 	if server.Value("state") == "disabled" {
 		words = append(words, "disabled") // so that its checks pause
@@ -181,7 +188,7 @@ func (a *applier) nextID(ctx context.Context, backend string) (int, error) {
 // last connection has ended.
 func (a *applier) deleteServer(ctx context.Context, ref change.ServerRef) error {
 	delete(a.want, ref)
-	if err := a.tell(ctx, command{text: change.FieldRow("state").Command(ref, change.Maint), good: []string{"", "No such server"}}); err != nil {
+	if err := a.tell(ctx, command{text: change.FieldRow("state").Command(a.inProcess(ref), change.Maint), good: []string{"", "No such server"}}); err != nil {
 		return err
 	}
 	return a.remove(ctx, ref)
@@ -189,7 +196,7 @@ func (a *applier) deleteServer(ctx context.Context, ref change.ServerRef) error 
 
 // remove deletes a server in maintenance, unless it still has connections.
 func (a *applier) remove(ctx context.Context, ref change.ServerRef) error {
-	err := a.tell(ctx, command{text: "del server", args: []string{ref.String()}, good: []string{"Server deleted", "No such server"}})
+	err := a.tell(ctx, command{text: "del server", args: []string{a.inProcess(ref).String()}, good: []string{"Server deleted", "No such server"}})
 	if refused := (*Refused)(nil); errors.As(err, &refused) && strings.Contains(refused.Answer, "connection") {
 		a.leaving[ref] = struct{}{}
 		return nil

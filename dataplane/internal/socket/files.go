@@ -18,7 +18,7 @@ const maxSingle = 64
 func (a *applier) changeEntries(ctx context.Context, do *change.Do) error {
 	noun, parse := "acl", config.ParsePatterns
 	if do.File.Kind == config.Map {
-		noun, parse = "map", config.ParseMap
+		noun, parse = "map", a.mapOf
 	}
 	verbs := map[change.Action]string{change.Create: "add ", change.Update: "set ", change.Delete: "del "}
 	whole := do.Whole || len(do.Entries) > maxSingle
@@ -32,7 +32,7 @@ func (a *applier) changeEntries(ctx context.Context, do *change.Do) error {
 		if e.Action == change.Delete {
 			c.good = []string{"", "not found"}
 		} else if noun == "map" {
-			c.args = append(c.args, e.Value)
+			c.args = append(c.args, a.names.Value(e.Value))
 			whole = whole || !haproxyctl.Plain(e.Value) // such as several words
 		}
 		commands = append(commands, c)

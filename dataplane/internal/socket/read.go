@@ -31,11 +31,14 @@ func (w *Worker) Read(ctx context.Context, layout config.Layout, cfg *config.Con
 	for i, f := range files {
 		if f.Kind == config.Map {
 			if content, ok := parseEntries(answers[i]); ok {
-				p.Maps[f.Name] = content
+				p.Maps[f.Name] = w.mapFrom(content)
 			}
 		} else if fingerprint := field(answers[i], "SHA1 FingerPrint"); fingerprint != "" {
 			p.Certificates[f.Name] = fingerprint
 		}
+	}
+	if p.Backends, err = w.backends(ctx, cfg); err != nil {
+		return nil, err
 	}
 	p.Servers, err = w.servers(ctx, "")
 	return p, err
@@ -45,13 +48,21 @@ func (w *Worker) Read(ctx context.Context, layout config.Layout, cfg *config.Con
 func (w *Worker) servers(ctx context.Context, backends ...string) (map[change.ServerRef]change.ServerState, error) {
 	commands := make([]string, len(backends))
 	for i, backend := range backends {
-		commands[i] = "show servers state " + backend
+		commands[i] = "show servers state " + w.names.InProcess(backend)
 	}
 	answers, err := w.conn.Batch(ctx, commands)
 	if err != nil {
 		return nil, err
 	}
-	return parseServers(strings.Join(answers, "\n"))
+	servers, err := parseServers(strings.Join(answers, "\n"))
+	if w.names == nil {
+		return servers, err
+	}
+	named := make(map[change.ServerRef]change.ServerState, len(servers))
+	for ref, state := range servers {
+		named[change.ServerRef{Backend: w.names.Backend(ref.Backend), Server: ref.Server}] = state
+	}
+	return named, err
 }
 
 // parseServers reads answers to "show servers state" (management manual, section

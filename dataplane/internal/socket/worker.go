@@ -35,6 +35,8 @@ const (
 type Worker struct {
 	conn    *haproxyctl.Conn
 	version change.Version
+	started time.Time
+	names   *change.Names
 }
 
 // Dial connects to the stats socket of the worker with that process id. For a
@@ -79,7 +81,8 @@ func dial(ctx context.Context, path string, pid int) (*Worker, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	return &Worker{conn: conn, version: change.ParseVersion(field(info, "Version"))}, nil
+	uptime, _ := strconv.Atoi(field(info, "Uptime_sec"))
+	return &Worker{conn: conn, version: change.ParseVersion(field(info, "Version")), started: time.Now().Add(-time.Duration(uptime) * time.Second)}, nil
 }
 
 // Close ends the connection.
@@ -87,6 +90,13 @@ func (w *Worker) Close() error { return w.conn.Close() }
 
 // Version returns the version that the worker tells.
 func (w *Worker) Version() change.Version { return w.version }
+
+// Started returns when the worker began, to the second.
+func (w *Worker) Started() time.Time { return w.started }
+
+// SetNames says what the worker calls backends. Nobody else needs to know: whatever
+// is read or told has the names of the configuration.
+func (w *Worker) SetNames(names *change.Names) { w.names = names }
 
 // Refused is a command that HAProxy did not take. It holds no secrets.
 type Refused struct{ Command, Answer string }

@@ -1,0 +1,122 @@
+package change
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// SparePrefix begins the names of backends that wait in a process for new ones.
+// Package dataplane documents it.
+const SparePrefix = "haptic-spare-"
+
+// IsSpare reports whether a backend of that name waits for a new one.
+func IsSpare(backend string) bool { return strings.HasPrefix(backend, SparePrefix) }
+
+// Name says what a worker process calls a backend.
+type Name struct {
+	Backend string `json:"backend"` // in the configuration
+	Process string `json:"process"`
+
+	// Gone is set for a backend that the configuration no longer has. It stays in
+	// the process until the next reload, with its servers in maintenance.
+	Gone *Gone `json:"gone,omitempty"`
+}
+
+// Gone is a backend as the process has it, in the words of a configuration.
+type Gone struct {
+	Text  string `json:"text"`
+	Above string `json:"above"` // the defaults section that applies
+}
+
+// Names are the backends of one worker process that it does not have as its
+// configuration does. They are immutable, and safe for concurrent use. Nil has none.
+// A name lives as long as the process: a spare that was taken stays taken, since
+// requests for its backend may still wait in it.
+type Names struct {
+	byBackend map[string]Name
+	byProcess map[string]string
+}
+
+// NewNames makes Names of a list.
+func NewNames(list []Name) *Names {
+	n := &Names{byBackend: make(map[string]Name, len(list)), byProcess: make(map[string]string, len(list))}
+	for _, name := range list {
+		n.byBackend[name.Backend], n.byProcess[name.Process] = name, name.Backend
+	}
+	return n
+}
+
+// List returns all names, sorted by their backends.
+func (n *Names) List() []Name {
+	if n == nil {
+		return nil
+	}
+	return slices.SortedFunc(maps.Values(n.byBackend), func(a, b Name) int { return strings.Compare(a.Backend, b.Backend) })
+}
+
+// Of returns the name of a backend, if it is of interest.
+func (n *Names) Of(backend string) (Name, bool) {
+	if n == nil {
+		return Name{}, false
+	}
+	name, ok := n.byBackend[backend]
+	return name, ok
+}
+
+// InProcess returns what the process calls a backend.
+func (n *Names) InProcess(backend string) string {
+	name, _ := n.Of(backend)
+	return cmp.Or(name.Process, backend)
+}
+
+// Value returns a value of a map as the process needs it. One that is the name of a
+// backend leads there.
+func (n *Names) Value(value string) string {
+	if name, ok := n.Of(value); ok && name.Gone == nil {
+		return name.Process
+	}
+	return value
+}
+
+// Backend returns the backend that the process calls so.
+func (n *Names) Backend(process string) string {
+	if n == nil {
+		return process
+	}
+	return cmp.Or(n.byProcess[process], process)
+}
+
+// Taken reports whether a backend of the process is, or was, another one.
+func (n *Names) Taken(process string) bool { return n.Backend(process) != process }
+
+// GoneCount returns how many backends of the process are gone.
+func (n *Names) GoneCount() (count int) {
+	for _, name := range n.List() {
+		if name.Gone != nil {
+			count++
+		}
+	}
+	return count
+}
+
+// After returns the names when all this was told. It returns n itself if nothing of
+// it changes a name.
+func (n *Names) After(dos []*Do) *Names {
+	after := n
+	for _, do := range dos {
+		if do.Verb != TakeBackend && do.Verb != LeaveBackend {
+			continue
+		}
+		if after == n {
+			after = NewNames(n.List())
+		}
+		after.byBackend[do.Name.Backend], after.byProcess[do.Name.Process] = do.Name, do.Name.Backend
+		if do.Name.Gone == nil && do.Name.Backend == do.Name.Process {
+			delete(after.byBackend, do.Name.Backend)
+			delete(after.byProcess, do.Name.Process)
+		}
+	}
+	return after
+}

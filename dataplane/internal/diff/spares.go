@@ -1,0 +1,307 @@
+package diff
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+)
+
+// spare is a backend of the process that waits for a new one.
+type spare struct {
+	section *config.Section
+	process string // its name there
+	lines   []config.Line
+	taken   bool
+	why     string // why no new backend can take it
+}
+
+// spares returns the spare backends of the current text, which are read once.
+func (d *difference) spares() []*spare {
+	if d.pool != nil {
+		return *d.pool
+	}
+	pool := []*spare{}
+	for _, s := range d.current.Index().List {
+		if s.Kind == "backend" && change.IsSpare(s.Name) {
+			one := &spare{section: s, process: s.Name, lines: s.Lines(), taken: d.target.Names.Taken(s.Name)}
+			one.why = d.whyNoSpare(one)
+			pool = append(pool, one)
+		}
+	}
+	d.pool = &pool
+	return pool
+}
+
+// whyNoSpare says why a spare backend serves nobody, or "" if it can.
+func (d *difference) whyNoSpare(s *spare) string {
+	lines := s.lines
+	for _, defaults := range d.current.Index().Inherited(s.section) {
+		lines = append(slices.Clip(lines), defaults.Lines()...)
+	}
+	for _, l := range lines {
+		switch {
+		case l.Keyword() == "server" && !disabled(l):
+			return fmt.Sprintf("server %s of it is not disabled", l.Word(1))
+		case l.Keyword() == "stick-table" && slices.Contains(l.Words, "peers"):
+			return "peers would share its stick table under the name of the spare"
+		case l.Keyword() == "load-server-state-from-file" && l.Word(1) != "none":
+			return "HAProxy would keep the states of its servers under the name of the spare"
+		}
+	}
+	return ""
+}
+
+func disabled(l config.Line) bool {
+	s, ok := config.ParseServer(l.Words)
+	return ok && s.Value("state") == "disabled"
+}
+
+const (
+	whyNewSection = "HAProxy reads new sections only at a reload"
+	whyOldSection = "HAProxy drops sections only at a reload"
+)
+
+// backendComes is the step of a new backend.
+func (d *difference) backendComes(s *config.Section) change.Step {
+	step := sectionStep(change.Create, s)
+	step.Section = s.Key()
+	if why := d.whyNoOtherName(s); why != "" {
+		step.Needs(why)
+		return step
+	}
+	var reason string
+	for _, one := range d.fitting(s) {
+		do, why := d.takes(s, one)
+		if do == nil {
+			reason = cmp.Or(reason, why)
+			continue
+		}
+		one.taken = true
+		step.Impact, step.Do, step.Ahead = change.Runtime, do, d.sameDefaults(one.section, s)
+		step.Fields = []change.Field{{Name: "spare backend", New: one.process}}
+		return step
+	}
+	step.Needs(cmp.Or(reason, "no spare backend has its lines"))
+	return step
+}
+
+// whyNoOtherName says why the process cannot have a backend under another name.
+func (d *difference) whyNoOtherName(s *config.Section) string {
+	switch {
+	case len(d.spares()) == 0 || d.conditional():
+		return whyNewSection
+	case change.IsSpare(s.Name):
+		return "spare backends come and go only at a reload"
+	case s.Nth > 0:
+		return "another backend has its name"
+	}
+	return cmp.Or(d.target.WhyNot("backend", change.Create, ""),
+		namedIn(d.desired, s.Name, true), leads(d.current, s.Name, false))
+}
+
+// fitting returns what the new backend could take, the best first. One that was there
+// before can only come back as what it was.
+func (d *difference) fitting(s *config.Section) []*spare {
+	if name, ok := d.target.Names.Of(s.Name); ok && name.Gone != nil {
+		was := config.Empty().With(name.Gone.Text).Index().List[0]
+		was.Above = name.Gone.Above
+		return []*spare{{section: was, process: name.Process, lines: was.Lines()}}
+	}
+	return d.spares()
+}
+
+// takes returns what makes a spare backend the new one, or why that cannot be.
+func (d *difference) takes(s *config.Section, one *spare) (do *change.Do, why string) {
+	was, is := one.section.Header(), s.Header()
+	after := s.Lines()
+	same := slices.EqualFunc(withoutServers(one.lines), withoutServers(after), config.Line.Equal)
+	switch {
+	case !same || was.From != is.From || !slices.Equal(was.Rest, is.Rest):
+		return nil, ""
+	case one.taken:
+		return nil, "all spare backends with its lines are taken until the next reload"
+	case one.why == "" && one.process != s.Name:
+		one.why = cmp.Or(namedIn(d.desired, one.process, false), leads(d.current, one.process, false))
+	}
+	if one.why != "" {
+		return nil, fmt.Sprintf("backend %s cannot be taken: %s", one.process, one.why)
+	}
+	sub := &difference{current: d.current, desired: d.desired, target: d.target, named: d.named}
+	ok := sub.servers(one.section, s, one.lines, after)
+	d.named = sub.named
+	if !ok {
+		return nil, "its servers cannot be told one by one"
+	}
+	slices.SortStableFunc(sub.steps, func(a, b ranked) int { return int(a.rank) - int(b.rank) })
+	do = &change.Do{Verb: change.TakeBackend, Name: change.Name{Backend: s.Name, Process: one.process}}
+	for _, step := range sub.steps {
+		if step.Impact == change.Reload {
+			return nil, strings.TrimSpace(step.Kind+" "+step.Name) + ": " + step.Reason
+		}
+		if step.Do != nil {
+			do.Servers = append(do.Servers, step.Do)
+		}
+	}
+	return do, ""
+}
+
+// sameDefaults reports whether a backend inherits the same as a spare one.
+func (d *difference) sameDefaults(have, want *config.Section) bool {
+	return slices.EqualFunc(d.current.Index().Inherited(have), d.desired.Index().Inherited(want),
+		func(a, b *config.Section) bool { return a.Text == b.Text })
+}
+
+// maxGone bounds the backends that a process has and its configuration does not.
+const maxGone = 256
+
+// backendGoes is the step of a backend that is no longer wanted. Where there are
+// spare backends, it may stay in the process until the next reload.
+func (d *difference) backendGoes(s *config.Section) change.Step {
+	step := sectionStep(change.Delete, s)
+	do, why := d.leaves(s)
+	if step.Impact, step.Do = change.Runtime, do; why != "" {
+		step.Needs(why)
+	}
+	return step
+}
+
+func (d *difference) leaves(s *config.Section) (do *change.Do, why string) {
+	switch {
+	case len(d.spares()) == 0 || s.Nth > 0 || d.conditional():
+		return nil, whyOldSection
+	case change.IsSpare(s.Name):
+		return nil, "spare backends come and go only at a reload"
+	case d.target.Names.GoneCount()+d.gone >= maxGone:
+		return nil, fmt.Sprintf("the process has %d backends already that are gone", maxGone)
+	}
+	why = cmp.Or(d.target.WhyNot("backend", change.Delete, ""), namedIn(d.desired, s.Name, false))
+	lines := s.Lines()
+	b := newBackend(d.current.Index(), s, lines)
+	b.read(lines, b.defaultServer)
+	if why == "" && (b.obscure || b.mode == "log") {
+		why = "its servers cannot be told one by one"
+	}
+	if why != "" {
+		return nil, why
+	}
+	d.gone++
+	do = &change.Do{Verb: change.LeaveBackend, Name: change.Name{Backend: s.Name, Process: d.target.Names.InProcess(s.Name)}}
+	for i := range b.servers {
+		if ref := b.ref(b.servers[i].Name); b.servers[i].Value("state") != "disabled" {
+			set := change.Setting{Row: change.FieldRow("state"), Value: change.Maint}
+			do.Servers = append(do.Servers, &change.Do{Verb: change.SetServer, Ref: ref, Set: []change.Setting{set}})
+			why = cmp.Or(why, whyNoName(ref))
+		}
+	}
+	text := eachServer(s, func(_, line string) string { return withValues(line, map[string]string{"state": "disabled"}) })
+	do.Name.Gone = &change.Gone{Text: text, Above: s.Above}
+	return do, why
+}
+
+// namedIn says where a configuration has the name of a backend, but for its own
+// section, or returns "". With exact, a map may have it as a whole value.
+func namedIn(c *config.Config, name string, exact bool) string {
+	for _, s := range c.Index().List {
+		if strings.Contains(s.Text, name) && (s.Name != name || s.Kind != "backend") && sectionNames(s, name) {
+			return fmt.Sprintf("%s names it", s.Key())
+		}
+	}
+	for _, f := range c.Files {
+		if f.Kind == config.General && hasWord(string(f.Content), name) {
+			return fmt.Sprintf("%s %s names it", f.Kind, f.Name)
+		}
+	}
+	return leads(c, name, exact)
+}
+
+// sectionNames reports whether a line of a section has the name. Servers have names of
+// their own; only one that tracks another names a backend.
+func sectionNames(s *config.Section, name string) bool {
+	return slices.ContainsFunc(s.Lines(), func(l config.Line) bool {
+		return hasWord(l.Raw, name) && (l.Keyword() != "server" || slices.Contains(l.Words, "track"))
+	})
+}
+
+// leads says which map has the name of a backend in a value, or returns "". With exact,
+// that value may be the name and nothing else.
+func leads(c *config.Config, name string, exact bool) string {
+	for _, f := range c.Files {
+		if f.Kind != config.Map {
+			continue
+		}
+		for rest := f.Content; ; {
+			at := bytes.Index(rest, []byte(name))
+			if at < 0 {
+				break
+			}
+			begin, end := bytes.LastIndexByte(rest[:at], '\n')+1, bytes.IndexByte(rest[at:], '\n')
+			line := rest[begin:]
+			if rest = nil; end >= 0 {
+				line, rest = line[:at+end-begin], line[at+end-begin:]
+			}
+			for _, e := range config.ParseMap(line) {
+				if hasWord(e.Value, name) && (e.Value != name || !exact) {
+					return fmt.Sprintf("a value of map %s names it", f.Name)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// hasWord reports whether a text has the name of a backend, and not as a part of a
+// longer one.
+func hasWord(text, name string) bool {
+	isPart := func(c byte) bool { return c == '.' || c == ':' || config.IsNameRune(rune(c)) }
+	for at := 0; ; at++ {
+		next := strings.Index(text[at:], name)
+		if next < 0 {
+			return false
+		}
+		at += next
+		end := at + len(name)
+		if (at == 0 || !isPart(text[at-1])) && (end == len(text) || !isPart(text[end])) {
+			return true
+		}
+	}
+}
+
+// whyNoValue says why a map cannot lead to a backend, or "". One that is gone serves
+// nobody, and yet HAProxy would find it.
+func (d *difference) whyNoValue(value string) string {
+	name, ok := d.target.Names.Of(value)
+	if !ok || name.Gone == nil || name.Process != value || d.desired.Index().Find(config.Key{Kind: "backend", Name: value}) != nil {
+		return ""
+	}
+	return fmt.Sprintf("backend %s is gone, and the process has it until the next reload", value)
+}
+
+// comingBackends returns the texts of the backends that come without a reload, by the
+// running sections that they follow.
+func (p *part) comingBackends() map[config.Key]string {
+	comes := make(map[config.Key]bool)
+	for i := range p.steps {
+		if s := &p.steps[i]; s.Kind == "backend" && s.Action == change.Create && s.Impact == change.Runtime && s.Ahead {
+			comes[s.Section] = true
+		}
+	}
+	if len(comes) == 0 {
+		return nil
+	}
+	texts := make(map[config.Key]string)
+	var last *config.Key // of the sections so far, that the process has
+	for _, s := range p.desired.Index().Numbered() {
+		key := s.Key()
+		if p.running.Index().Find(key) != nil {
+			last = &key
+		} else if comes[key] && last != nil {
+			texts[*last] += s.Text
+		}
+	}
+	return texts
+}

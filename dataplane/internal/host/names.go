@@ -1,0 +1,90 @@
+package host
+
+import (
+	"encoding/json"
+	"os"
+	"time"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/socket"
+)
+
+// storedNames is the content of the file that says what a worker calls backends.
+type storedNames struct {
+	Worker   int           `json:"worker"`
+	Began    time.Time     `json:"began"`
+	Backends []change.Name `json:"backends"`
+}
+
+// namesFile is not in run, where HAProxy may write.
+const namesFile = ".names.json"
+
+// clocksDiffer is how far two readings of when a worker began may be apart: it tells
+// seconds.
+const clocksDiffer = 2 * time.Second
+
+// sameBegin tells apart two workers with one process id, as containers have.
+func sameBegin(a, b time.Time) bool { return a.Sub(b).Abs() <= clocksDiffer }
+
+// meet finds out whether the worker is the one of before. Of another one nothing is
+// known but what is stored about it.
+func (s *syncing) meet() {
+	h := s.h
+	if s.pid == 0 {
+		return
+	}
+	if s.pid != h.worker || s.conn != nil && !h.began.IsZero() && !sameBegin(h.began, s.conn.Started()) {
+		h.worker, h.began, h.running, h.leaving, h.names = s.pid, time.Time{}, nil, make(socket.Leaving), nil
+	}
+	if s.conn == nil {
+		return // it can be told nothing
+	}
+	if h.began.IsZero() {
+		h.began = s.conn.Started()
+		h.names = h.loadNames(s.pid)
+	}
+	s.target.Names = h.names
+	s.conn.SetNames(h.names)
+}
+
+// loadNames returns the names of that worker. What is stored about another one, or
+// cannot be read, tells nothing: the worker was told nothing before it was stored.
+func (h *Host) loadNames(worker int) *change.Names {
+	var is storedNames
+	raw, err := os.ReadFile(h.store.path(namesFile))
+	if err != nil || json.Unmarshal(raw, &is) != nil || is.Worker != worker || !sameBegin(is.Began, h.began) {
+		return nil
+	}
+	return change.NewNames(is.Backends)
+}
+
+// rename stores what the worker will call backends, before it is told.
+func (s *syncing) rename(tells []*change.Do) error {
+	h := s.h
+	after := h.names.After(tells)
+	if after == h.names {
+		return nil
+	}
+	raw, err := json.Marshal(storedNames{Worker: s.pid, Began: h.began, Backends: after.List()})
+	if err != nil {
+		return err
+	}
+	fresh := h.store.path(namesFile + ".fresh")
+	err = h.store.step("write names", func() error { return os.WriteFile(fresh, raw, 0o600) })
+	if err == nil {
+		err = h.store.step("rename names", func() error { return os.Rename(fresh, h.store.path(namesFile)) })
+	}
+	if err != nil {
+		return fail("files", err)
+	}
+	h.names = after
+	s.conn.SetNames(after)
+	return nil
+}
+
+// forgetNames is for a worker that has loaded the configuration: it has all names as
+// they are there.
+func (h *Host) forgetNames() {
+	h.names, h.began = nil, time.Time{}
+	_ = os.Remove(h.store.path(namesFile)) // it is about another worker by now
+}
