@@ -21,6 +21,7 @@ const backendPort = 8000
 type backends struct {
 	delay atomic.Int64 // nanoseconds before each answer
 	busy  atomic.Int64 // requests being answered
+	once  atomic.Bool  // each connection is for one request
 }
 
 // startBackends listens until the test ends.
@@ -54,6 +55,9 @@ func (b *backends) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-time.After(d):
 		case <-r.Context().Done():
 		}
+	}
+	if b.once.Load() {
+		w.Header().Set("Connection", "close")
 	}
 	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	fmt.Fprint(w, addr)

@@ -249,12 +249,16 @@ func TestNewIngresses(t *testing.T) {
 // inParallel calls f for 0 to n-1.
 func inParallel(t testing.TB, n int, f func(ctx context.Context, i int) error) {
 	t.Helper()
-	g, ctx := errgroup.WithContext(t.Context())
+	if err := allInParallel(t.Context(), n, f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func allInParallel(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(32)
 	for i := range n {
 		g.Go(func() error { return f(ctx, i) })
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	return g.Wait()
 }

@@ -140,8 +140,10 @@ func debugTokenFile(t testing.TB) string {
 }
 
 // page reads a page of the debug server.
-func (c *controller) page(path string) (string, error) {
-	client := http.Client{Timeout: pageTime, Transport: &http.Transport{DisableKeepAlives: true}}
+func (c *controller) page(path string) (string, error) { return c.pageWithin(path, pageTime) }
+
+func (c *controller) pageWithin(path string, limit time.Duration) (string, error) {
+	client := http.Client{Timeout: limit, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get("http://me:" + debugToken + "@" + c.debug + path)
 	if err != nil {
 		return "", err

@@ -17,6 +17,6 @@
 // -soak (see the target soak of the Makefile).
 //
 //	go test -count=1 -timeout 30m ./...
-//	go test -count=1 -timeout 30m -run Figures -figures ./...
+//	go test -count=3 -timeout 24h -v -run '^TestFigures$' -figures .
 //	go test -count=1 -timeout 24h -run '^TestSoak$' -v -soak 10m -soakrace .
 package e2e

@@ -115,9 +115,13 @@ func (k *kube) slice(service string, port int32, addrs []string) *discoveryv1.En
 // endpoints puts other endpoints behind a Service.
 func (k *kube) endpoints(service string, port int32, addrs ...string) {
 	k.t.Helper()
+	k.must(k.updateEndpoints(k.t.Context(), service, port, addrs...))
+}
+
+func (k *kube) updateEndpoints(ctx context.Context, service string, port int32, addrs ...string) error {
 	_, err := env.cluster.client.DiscoveryV1().EndpointSlices(k.ns).
-		Update(k.t.Context(), k.slice(service, port, addrs), metav1.UpdateOptions{})
-	k.must(err)
+		Update(ctx, k.slice(service, port, addrs), metav1.UpdateOptions{})
+	return err
 }
 
 // secret creates or replaces a TLS Secret.

@@ -69,6 +69,7 @@ type soak struct {
 	printed   []*controller // that ended
 	resources []string      // of each process: lines of the report
 	deployed  counts        // of controllers that ended
+	routes    atomic.Int64  // that came and went
 }
 
 // trial is a fault under way.
@@ -84,7 +85,8 @@ type trial struct {
 //     host is answered by exactly the endpoints that it has in the API;
 //   - every HAProxy has the last valid revision;
 //   - no request to a healthy backend has failed, but to a HAProxy that was
-//     killed, until it was back;
+//     killed, until it was back; sites come and go all the time, with Services of their
+//     own, and one that has answered once goes on to, and never for another;
 //   - goroutines, file descriptors and memory of the controllers are where they
 //     were;
 //   - no event is lost;
@@ -101,6 +103,7 @@ func TestSoak(t *testing.T) {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	for end := time.Now().Add(length); time.Now().Before(end); {
+		endRoutes := s.newRoutes()
 		for range calmEvery {
 			if <-tick.C; time.Now().After(end) {
 				break
@@ -108,6 +111,7 @@ func TestSoak(t *testing.T) {
 			s.endTrials(time.Now())
 			s.begin(deck)
 		}
+		endRoutes()
 		s.calm(fmt.Sprintf("after %v and %d faults", time.Since(begin).Round(time.Second), s.faults()))
 	}
 	s.finish(time.Since(begin))

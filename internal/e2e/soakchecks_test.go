@@ -359,6 +359,7 @@ func (s *soak) report(took time.Duration) {
 	s.writes.mu.Lock()
 	row("changes of the cluster", s.writes.made)
 	s.writes.mu.Unlock()
+	row("routes that came and went", s.routes.Load())
 	for _, f := range s.fronts {
 		f.mu.Lock()
 		row("requests to "+f.name, f.requests, "failed", len(f.failures), "while it was announced to be away", f.excused)

@@ -14,6 +14,7 @@ import (
 // for sites whose backends are always healthy.
 type front struct {
 	name          string
+	addr          string // where HAProxy listens
 	tls           string // address for HTTPS
 	plain, secure *visitor
 
@@ -31,7 +32,7 @@ const (
 )
 
 func newFront(name, addr string, certs *certificates) *front {
-	return &front{name: name, tls: addr + ":8443", plain: newVisitor("http", addr+":8080", noTLS()),
+	return &front{name: name, addr: addr, tls: addr + ":8443", plain: newVisitor("http", addr+":8080", noTLS()),
 		secure: newVisitor("https", addr+":8443", &http.Transport{TLSClientConfig: certs.client(secureHost)})}
 }
 
