@@ -19,9 +19,9 @@
 //
 // # What it costs
 //
-// Keep the [Validator]. It parses only the sections that changed. It does not
-// run haproxy when only endpoints, entries of maps or certificates changed: the
-// running HAProxy checks those itself. See [Report.Inherited].
+// Keep the [Validator]. It reads only the sections that changed. It does not run
+// haproxy when only endpoints, backends like others, entries of maps or certificates
+// changed: haproxy takes those. See [Validator.Semantics].
 //
 // # What it does not know
 //

@@ -8,143 +8,243 @@ import (
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// inherits reports whether haproxy takes cfg because it took base. The plan
-// says which kinds of operations lead from one to the other. The running HAProxy
-// checks those kinds itself. The texts must then show that haproxy takes the
-// result from disk, too: after a restart it reads the files. In doubt the answer
-// is no, which costs one run of haproxy. It is no, too, when ctx has ended.
-func inherits(ctx context.Context, base, cfg *dataplane.Config) bool {
-	plan, err := dataplane.Diff(base, cfg)
-	if err != nil || plan.Impact() > dataplane.ImpactRuntime {
-		return false
-	}
-	for _, op := range plan.Ops {
-		switch {
-		case op.Kind == "server", op.Kind == "map entry":
-		case op.Kind == "certificate" && op.Action == dataplane.Update:
-		default:
-			return false
-		}
-	}
-	return sectionsInherit(ctx, base, cfg) && filesInherit(ctx, base, cfg)
+// accepted is a configuration that haproxy takes: it said so, or the configuration
+// inherited that. What is known of it holds for both, so the next one may inherit from
+// either. Only what seen says comes from haproxy alone, and stays the same from one to
+// the next.
+type accepted struct {
+	cfg     *dataplane.Config
+	digests []*digest
+	files   []dataplane.File
+	plain   map[string]bool // maps whose entries were read
+	seen    map[twin]*seen
+	said    *verdict
 }
 
-// sectionsInherit wants the same sections with the same lines, but for servers.
-func sectionsInherit(ctx context.Context, base, cfg *dataplane.Config) bool {
-	before, after := base.Sections(), cfg.Sections()
-	if len(before) != len(after) {
-		return false
-	}
-	gone := map[string]bool{}
-	for i := range after {
-		if before[i].Text != after[i].Text && (ctx.Err() != nil || !serversInherit(before[i].Text, after[i].Text, gone)) {
-			return false
-		}
-	}
-	return len(gone) == 0 || !mentions(cfg.Main(), gone)
+// twin says which backends are alike for haproxy: those with the same lines that have
+// the same sections of other kinds above them. Their defaults are the same.
+type twin struct {
+	others int    // how many sections of other kinds stand above
+	body   string // the lines
 }
 
-// serversInherit compares two texts of one section. A server keeps its options
-// or takes those of another server that haproxy saw there. The names of servers
-// that are deleted come into gone.
-func serversInherit(before, after string, gone map[string]bool) bool {
-	rest, old, ok := cutServers(before)
-	newRest, now, newOK := cutServers(after)
-	if !ok || !newOK || !slices.Equal(rest, newRest) {
-		return false
-	}
-	seen := map[string]bool{}
-	for name, options := range old {
-		seen[options] = true
-		if _, stays := now[name]; !stays {
-			gone[name] = true
-			ok = ok && !strings.ContainsFunc(name, partsNames)
-		}
-	}
-	for _, options := range now {
-		if !seen[options] {
-			return false
-		}
-	}
-	return ok
+// seen is what haproxy took in a backend.
+type seen struct {
+	options map[string]bool // of servers
+	names   []string        // of servers that the lines may refer to
 }
 
-// cutServers takes the servers out of a section, as their options by name. It
-// fails where names or options of servers come from other lines.
-func cutServers(text string) (rest []string, servers map[string]string, ok bool) {
-	servers = map[string]string{}
-	for line := range strings.Lines(text) {
-		words, err := haproxycfg.Fields(line)
-		switch {
-		case err != nil:
-			return nil, nil, false
-		case len(words) == 0:
-			continue
-		case words[0] == "server-template", words[0] == "use-fcgi-app", // HAProxy counts its servers
-			words[0] == "default-server" && len(servers) > 0,
-			words[0] == "server" && (len(words) < 3 || servers[words[1]] != ""):
-			return nil, nil, false
-		case words[0] != "server":
-			rest = append(rest, line)
+// took notes that haproxy takes a configuration.
+func (v *Validator) took(ctx context.Context, cfg *dataplane.Config, said *verdict) {
+	if v.NoInherit || len(said.findings) > 0 {
+		return
+	}
+	v.state.Lock()
+	defer v.state.Unlock()
+	switch a := v.state.taken; {
+	case a != nil && a.cfg == cfg:
+	case a != nil && a.becomes(ctx, v.index(), cfg):
+		a.said = said
+	default:
+		v.state.taken = newAccepted(v.index(), cfg, said)
+	}
+}
+
+// inherits returns what haproxy said of the configuration that it takes, if it takes
+// cfg, too, for the difference does not matter. In doubt it returns nil, which costs
+// one run of haproxy; also when ctx has ended.
+func (v *Validator) inherits(ctx context.Context, cfg *dataplane.Config) *verdict {
+	if v.NoInherit {
+		return nil
+	}
+	v.state.Lock()
+	defer v.state.Unlock()
+	if a := v.state.taken; a != nil && a.becomes(ctx, v.index(), cfg) {
+		return a.said
+	}
+	return nil
+}
+
+// index returns that of the last configuration, or a new one.
+func (v *Validator) index() *index {
+	if v.state.index == nil {
+		v.state.index = newIndex()
+	}
+	return v.state.index
+}
+
+func newAccepted(x *index, cfg *dataplane.Config, said *verdict) *accepted {
+	x.move(cfg)
+	x.from, x.differences = nil, nil // which keep the last configuration
+	a := &accepted{cfg: cfg, digests: x.digests, files: cfg.Files(), plain: map[string]bool{}, seen: map[twin]*seen{}, said: said}
+	for j, d := range a.digests {
+		if d.kind != "backend" || d.odd || d.body.odd || x.names[d.name] != 1 { // a frontend of its name may have its table
 			continue
 		}
-		raw, _ := haproxycfg.RawFields(line) // quotes decide what is a variable
-		servers[words[1]] = optionsOf(raw)
+		key := twin{x.above(j), d.body.text}
+		s := a.seen[key]
+		if s == nil {
+			s = &seen{options: map[string]bool{}}
+			for _, server := range d.servers {
+				if slices.Contains(d.body.words, server.name) {
+					s.names = append(s.names, server.name)
+				}
+			}
+			a.seen[key] = s
+		}
+		for _, server := range d.servers {
+			s.options[server.options.text] = true
+		}
 	}
-	return rest, servers, true
+	return a
 }
 
-// optionsOf returns the options of a server, without a weight that is valid. They
-// equal those of no other server where only one may have them, and stay the whole
-// line where that is not plain.
-func optionsOf(words []string) string {
+// becomes reports whether haproxy takes cfg because it takes a, which is cfg then. The
+// texts alone decide: the running HAProxy checks what it is told, but reads the files
+// after a restart.
+func (a *accepted) becomes(ctx context.Context, x *index, cfg *dataplane.Config) bool {
+	if a.cfg == cfg {
+		return true
+	}
+	x.move(cfg)
+	if x.conditional > 0 || !a.sectionsInherit(ctx, x) {
+		return false
+	}
+	files := cfg.Files()
+	read, ok := a.filesInherit(ctx, x, files)
+	if !ok {
+		return false
+	}
+	for _, name := range read {
+		a.plain[name] = true
+	}
+	a.cfg, a.digests, a.files = cfg, x.digests, files
+	x.from, x.differences = nil, nil
+	return true
+}
+
+// sectionsInherit wants the same sections with the same lines, but for servers and for
+// backends that come or go.
+func (a *accepted) sectionsInherit(ctx context.Context, x *index) bool {
+	for _, c := range x.differencesFrom(a.cfg, a.digests) {
+		switch {
+		case c.before == c.after: // it came below other defaults by name
+		case ctx.Err() != nil:
+			return false
+		case c.before == nil:
+			if !a.mayCome(x, c.after, x.above(c.j)) {
+				return false
+			}
+		case c.after == nil:
+			if !x.settled(c.before) {
+				return false
+			}
+		case c.before.kind != c.after.kind, c.before.name != c.after.name,
+			!x.serversInherit(c.before, c.after, a.seen[twin{x.above(c.j), c.after.body.text}]):
+			return false
+		}
+	}
+	return true
+}
+
+// serversInherit compares two texts of one section. A server keeps its options, or
+// takes those of another server that haproxy saw there.
+func (x *index) serversInherit(before, after *digest, seen *seen) bool {
+	if before.odd || after.odd || after.body.odd || !same(before.body, after.body) {
+		return false
+	}
+	known := func(s server) bool {
+		return slices.ContainsFunc(before.servers, func(old server) bool { return old.options.text == s.options.text }) ||
+			seen != nil && !s.options.unique && seen.options[s.options.text]
+	}
+	for _, s := range after.servers {
+		if !known(s) {
+			return false
+		}
+	}
+	for _, old := range before.servers {
+		i := slices.IndexFunc(after.servers, func(s server) bool { return s.name == old.name })
+		switch {
+		case i < 0:
+		case after.servers[i].options.text == old.options.text || x.words["track"] == 0: // which wants checks of another server
+			continue
+		}
+		if x.mayName(old.name) {
+			return false
+		}
+	}
+	return true
+}
+
+func same(a, b *body) bool { return a == b || a.text == b.text }
+
+// mayCome reports whether haproxy takes one more backend: it has the lines of one that
+// haproxy saw there, and nothing that only one may have.
+func (a *accepted) mayCome(x *index, d *digest, others int) bool {
+	s := a.seen[twin{others, d.body.text}]
+	if s == nil || !x.settled(d) || x.names[d.name] != 1 {
+		return false
+	}
+	for _, server := range d.servers {
+		if server.options.unique || !s.options[server.options.text] {
+			return false
+		}
+	}
+	for _, name := range s.names {
+		if !slices.ContainsFunc(d.servers, func(s server) bool { return s.name == name }) {
+			return false
+		}
+	}
+	return true
+}
+
+// settled reports whether a backend concerns no other section, and none names it.
+// Files that are programs or configurations for haproxy may, and haproxy may refuse
+// what it would only warn of.
+func (x *index) settled(d *digest) bool {
+	for _, word := range []string{"spoe", "lua-load", "lua-load-per-thread", "zero-warning"} {
+		if x.words[word] > 0 {
+			return false
+		}
+	}
+	return d.kind == "backend" && d.body.plain && !d.odd && !d.wrong && !x.mayName(d.name)
+}
+
+// mayName reports whether a line may name a server or a backend: use-server, track,
+// use_backend, srv_is_up(...).
+func (x *index) mayName(name string) bool {
+	return x.unsure > 0 || x.words[name] > 0 || name == "" || strings.ContainsFunc(name, partsNames)
+}
+
+// optionsOf returns the options of a server, without a weight that is valid, as a text
+// and in words. The text equals that of no other server where only one may have them,
+// and is the whole line where that is not plain.
+func optionsOf(words []string) (text string, options []string) {
 	line := strings.Join(words, "\n")
 	addr, err := netip.ParseAddrPort(words[2])
 	if err != nil || addr.Port() == 0 || addr.Addr().Zone() != "" || strings.ContainsFunc(words[1], partsNames) {
-		return line
+		return line, words[3:]
 	}
-	options := "options"
+	text = "options"
 	if strings.ContainsAny(line, "\"'\\") {
-		options = words[1]
+		text = words[1]
 	}
 	for i := 3; i < len(words); i++ {
 		switch words[i] {
 		case "id", "guid", "cookie", "track":
-			options += "\nof " + words[1]
+			text += "\nof " + words[1]
 		case "weight":
 			if n, err := strconv.Atoi(strings.Join(words[i+1:min(i+2, len(words))], "")); err == nil && n >= 0 && n <= 256 {
 				i++
 				continue
 			}
 		}
-		options += "\n" + words[i]
+		text += "\n" + words[i]
+		options = append(options, words[i])
 	}
-	return options
-}
-
-// mentions reports whether a line may refer to one of these servers: use-server,
-// track, srv_is_up(...). A server line does not refer to itself.
-func mentions(text string, servers map[string]bool) bool {
-	for line := range strings.Lines(text) {
-		words, err := haproxycfg.Fields(line)
-		if err != nil || haproxycfg.Expands(line) {
-			return true
-		}
-		if len(words) > 1 && words[0] == "server" {
-			words = words[2:]
-		}
-		for _, word := range words {
-			for name := range strings.FieldsFuncSeq(word, partsNames) {
-				if servers[name] {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return text, options
 }
 
 // partsNames reports the characters that end the name of a server.

@@ -23,6 +23,13 @@ func (c *endingContext) Err() error {
 	return nil
 }
 
+// inherits reports whether haproxy takes cfg because it took base.
+func inherits(ctx context.Context, base, cfg *dataplane.Config) bool {
+	v := &Validator{}
+	v.took(context.Background(), base, &verdict{})
+	return v.inherits(ctx, cfg) != nil
+}
+
 // The comparison with what haproxy accepted ends with its context, section by section
 // and file by file.
 func TestInheritEndsWithContext(t *testing.T) {
@@ -48,7 +55,7 @@ func TestInheritEndsWithContext(t *testing.T) {
 		t.Errorf("inherited after the end, or asked %d times after it", -ctx.left-1)
 	}
 	v := &Validator{}
-	v.memory.remember(base, &verdict{})
+	v.took(t.Context(), base, &verdict{})
 	v.version.number = "2.6"
 	if _, err := v.Semantics(&endingContext{t.Context(), 10}, cfg); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
@@ -85,8 +92,10 @@ func BenchmarkInheritCertificates(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			for b.Loop() {
-				if !inherits(b.Context(), cfgs[0], cfgs[1]) {
+			v := &Validator{}
+			v.took(b.Context(), cfgs[0], &verdict{})
+			for i := 1; b.Loop(); i++ {
+				if v.inherits(b.Context(), cfgs[i%2]) == nil {
 					b.Fatal("not inherited")
 				}
 			}

@@ -17,36 +17,78 @@ import (
 )
 
 // filesInherit wants the same files, but for entries of maps of strings and for
-// certificates of the same shape. It reads the text once, however many files changed.
-func filesInherit(ctx context.Context, base, cfg *dataplane.Config) bool {
-	more := sync.OnceValue(func() map[string]bool { return wantMore(cfg) })
-	others := sync.OnceValue(func() map[string]bool { return notByStringMaps(cfg.Main()) })
-	for _, f := range cfg.Files() {
-		old, ok := base.File(f.Kind, f.Name)
+// certificates of the same shape. It returns the maps that it read.
+func (a *accepted) filesInherit(ctx context.Context, x *index, files []dataplane.File) (read []string, ok bool) {
+	if len(files) != len(a.files) {
+		return nil, false
+	}
+	more := sync.OnceValue(func() map[string]bool { return wantMore(files) })
+	for i, f := range files {
+		old := a.files[i]
 		switch {
-		case ok && bytes.Equal(old.Content, f.Content):
+		case old.Kind != f.Kind || old.Name != f.Name:
+			return nil, false
+		case bytes.Equal(old.Content, f.Content):
 		case ctx.Err() != nil:
-			return false
-		case ok && f.Kind == dataplane.Map && plainEntries(f.Content) && others() != nil && !others()[f.Name]:
-		case ok && f.Kind == dataplane.Certificate && sameShape(old.Content, f.Content) && more() != nil && !more()[f.Name]:
+			return nil, false
+		case f.Kind == dataplane.Map && x.anyMap == 0 && x.maps[f.Name] == 0 && a.plainEntries(old, f):
+			read = append(read, f.Name)
+		case f.Kind == dataplane.Certificate && x.askMore == 0 && sameShape(old.Content, f.Content) && more() != nil && !more()[f.Name]:
 		default:
-			return false
+			return nil, false
 		}
 	}
-	return len(base.Files()) == len(cfg.Files())
+	return read, true
 }
 
-// wantMore returns the certificates of which a configuration asks more than that
-// OpenSSL takes them: an answer by OCSP, a file beside it such as "a.pem.ocsp". Nil
-// means that it may ask that of any.
-func wantMore(cfg *dataplane.Config) map[string]bool {
-	words := []string{"ocsp-update", "issuers-chain-path", "acme", "crt-store"}
-	if containsAny(cfg.Main(), words) {
-		return nil
+// plainEntries is [plainEntries] of the lines that the map did not have before, where
+// those were read.
+func (a *accepted) plainEntries(old, f dataplane.File) bool {
+	if !a.plain[f.Name] {
+		return plainEntries(f.Content)
 	}
+	return plainEntries(between(old.Content, f.Content))
+}
+
+// between returns the lines of a text without those that it begins and ends with as
+// the old one does.
+func between(old, text []byte) []byte {
+	const step = 4 << 10 // bytes.Equal takes many at a time
+	n := min(len(old), len(text))
+	start := 0
+	for start+step <= n && bytes.Equal(old[start:start+step], text[start:start+step]) {
+		start += step
+	}
+	for start < n && old[start] == text[start] {
+		start++
+	}
+	end := 0
+	for end+step <= n-start && bytes.Equal(old[len(old)-end-step:len(old)-end], text[len(text)-end-step:len(text)-end]) {
+		end += step
+	}
+	for end < n-start && old[len(old)-end-1] == text[len(text)-end-1] {
+		end++
+	}
+	start = bytes.LastIndexByte(text[:start], '\n') + 1
+	rest := text[len(text)-end:]
+	if at := bytes.IndexByte(rest, '\n'); at >= 0 {
+		rest = rest[at+1:]
+	} else {
+		rest = nil
+	}
+	return text[start : len(text)-len(rest)]
+}
+
+// asks are words by which a configuration asks more of certificates than that OpenSSL
+// takes them: an answer by OCSP, a file beside it such as "a.pem.ocsp".
+var asks = []string{"ocsp-update", "issuers-chain-path", "acme", "crt-store"}
+
+// wantMore returns the certificates that have a file beside them, by their names. Nil
+// means that a crt-list asks more of any.
+func wantMore(files []dataplane.File) map[string]bool {
 	more := map[string]bool{}
-	for _, f := range cfg.Files() {
-		if f.Kind == dataplane.CRTList && containsAny(string(f.Content), words) {
+	for _, f := range files {
+		if f.Kind == dataplane.CRTList && containsAny(string(f.Content), asks) {
 			return nil
 		}
 		for i := range f.Name {

@@ -21,7 +21,7 @@ var (
 )
 
 // TestInheritsAtRandom makes configurations at random, changes each in many
-// ways, and asks haproxy about whatever was inherited. HAPROXY_BIN names
+// ways, one upon the other, and asks haproxy about whatever was inherited. HAPROXY_BIN names
 // another haproxy than that on the PATH.
 func TestInheritsAtRandom(t *testing.T) {
 	t.Parallel()
@@ -34,22 +34,29 @@ func TestInheritsAtRandom(t *testing.T) {
 	m := &maker{certificates: [][]byte{newCertificate(t), newCertificate(t), []byte("no certificate\n")}}
 	v := &Validator{Binary: os.Getenv("HAPROXY_BIN"), NoInherit: true, Timeout: time.Minute}
 	start, asked, bases := time.Now(), 0, 0
-	for seed := *randomSeed; seed < *randomSeed+15 || time.Since(start) < *randomFor; seed++ {
+	for seed := *randomSeed; bases < 8 || time.Since(start) < *randomFor; seed++ {
 		m.Rand = rand.New(rand.NewPCG(seed, 0))
 		base := m.draft()
 		if !takes(t, v, base.config(t)) {
 			continue
 		}
 		bases++
+		kept := &Validator{}
+		kept.took(t.Context(), base.config(t), &verdict{})
 		for range 40 {
 			next := m.change(base)
-			if !inherits(t.Context(), base.config(t), next.config(t)) {
+			cfg := next.config(t)
+			if got, want := fmt.Sprint(kept.Syntax(cfg)), fmt.Sprint(wrongLines(dataplane.Layout{}, cfg)); got != want {
+				t.Fatalf("seed %d: phase 1 says\n%s\nwant\n%s\nof\n%s", seed, got, want, next)
+			}
+			if kept.inherits(t.Context(), cfg) == nil {
 				continue
 			}
 			asked++
 			if !takes(t, v, next.config(t)) {
 				t.Fatalf("seed %d: inherited what haproxy refuses\n%s\nbecomes\n%s", seed, base, next)
 			}
+			base = next // which the next one inherits from
 		}
 	}
 	t.Logf("%d bases, asked %d times", bases, asked)
@@ -111,6 +118,7 @@ func (m *maker) some(lines ...string) (found []string) {
 
 func (m *maker) draft() *draft {
 	d := &draft{certificate: m.certificates[0], entries: []string{"a b"}}
+	d.add(m.some("defaults d\n  mode http\n  timeout server 1s", "log-forward n2\n  dgram-bind 127.0.0.1:9997\n  log stdout local0")...)
 	d.add("defaults", "  mode http", "  timeout connect 1s", "  timeout client 1s", "  timeout server 1s")
 	d.add(m.some("  default-server check inter 2s", "  balance source", "  load-server-state-from-file global")...)
 	d.add("peers p", "  peer x 127.0.0.1:1")
@@ -118,16 +126,23 @@ func (m *maker) draft() *draft {
 	d.add(m.some("  http-request set-header x %[path,map_beg(/etc/haproxy/maps/m.map)]", "  http-request set-header x \"%[path,map(/etc/haproxy/maps/m.map,none)]\"",
 		"  http-request deny if { path,map_reg(/etc/haproxy/maps/m'.map') -m found }", "  http-request deny if { src,map_ip(/etc/haproxy/maps/m.map) -m found }",
 		"  http-request deny if { path -f /etc/haproxy/maps/m.map }", "  http-request set-map(/etc/haproxy/maps/m.map) %[path] x",
-		"  http-request deny unless { srv_is_up(b/a) }", "  http-request set-header y \"%[srv_queue('b/c')]\"", "  use_backend c if { nbsrv(b) lt 1 }")...)
+		"  http-request deny unless { srv_is_up(b/a) }", "  http-request set-header y \"%[srv_queue('b/c')]\"", "  use_backend c if { nbsrv(b) lt 1 }",
+		"  use_backend %[path]", "  monitor fail if { nbsrv(d) lt 1 }")...)
 	// What reads the map, or names servers, often: those are the ways to be wrong.
 	d.add(pick(m, "", "  http-request deny if { path,map_reg(/etc/haproxy/maps/m.map) -m found }", "  http-request deny if { path,map_sub(/etc/haproxy/maps/m.map) -m found }"))
 	d.add(pick(m, "", "  http-request deny unless { srv_is_up(b/a) } || { srv_is_up(c/d) }", "  http-request set-header z %[srv_conn(c/c)]"))
 	d.add("  default_backend b")
-	for _, name := range []string{"b", "c"} {
+	for _, name := range []string{"b", "c", "d"} {
+		d.add(m.some("defaults\n  mode tcp", "listen n1\n  bind 127.0.0.1:9998\n  server t 192.0.2.1:80 track b/a")...)
 		d.add("backend " + name)
+		if name == "d" && m.IntN(2) == 0 { // as the one above
+			i := slices.Index(d.lines, "backend c")
+			d.add(d.lines[i+1 : len(d.lines)-1]...)
+			continue
+		}
 		d.add(m.some("  balance roundrobin", "  balance static-rr", "  balance hdr(x)", "  hash-type consistent", "  cookie SRV insert dynamic", "  dynamic-cookie-key x",
 			"  cookie SRV insert", "  option httpchk", "  stick-table type string size 1k peers p", "  stick on path", "  retry-on all-retryable-errors", "  fullconn 10",
-			"  default-server verify none", "  source 127.0.0.1", "  # a comment", "", "  option redispatch\t", "  retries 3 # often")...)
+			"  default-server verify none", "  source 127.0.0.1", "  id 77", "  http-request deny unless { srv_is_up(c) }", "  cookie x insert", "  filter compression", "  # a comment", "", "  option redispatch\t", "  retries 3 # often")...)
 		// All names once, so that most drafts are valid.
 		for i, name := range []string{"a", "c", "d", "b"}[:2+m.IntN(3)] {
 			d.add(fmt.Sprintf("  server %s 192.0.2.%d:80%s", name, i+1, pick(m, "", " check", " weight 10", " check weight 10", " "+m.option())))
@@ -166,11 +181,13 @@ func (m *maker) option() string {
 func (m *maker) change(from *draft) *draft {
 	d := &draft{lines: append([]string(nil), from.lines...), entries: from.entries, certificate: from.certificate}
 	for range 1 + m.IntN(3) {
-		switch m.IntN(12) {
+		switch m.IntN(14) {
 		case 0, 2:
 			d.entries = m.entries()
 		case 1:
 			d.certificate = pick(m, m.certificates...)
+		case 3, 4, 5, 6:
+			m.changeBackend(d)
 		default:
 			m.changeServer(d)
 		}
@@ -219,8 +236,39 @@ func (m *maker) changeServer(d *draft) {
 		return
 	case 10: // another line that means the same, or does not
 		k := m.IntN(len(d.lines))
-		d.lines[k] += pick(m, " ", "\t", "\u00a0", "\u2003", "\r", " # a comment", "#", " \\", "\\ ", "\u0085")
+		d.lines[k] = strings.TrimSuffix(d.lines[k], "\r") + pick(m, " ", "\t", "\u00a0", "\u2003", "\r", " # a comment", "#", " \\", "\\ ", "\u0085")
 		return
 	}
 	d.lines[i] = "  " + strings.Join(words, " ")
+}
+
+// changeBackend lets a backend come, go, or have another name.
+func (m *maker) changeBackend(d *draft) {
+	var at []int // where sections begin
+	for i, line := range d.lines {
+		if line != "" && line[0] != ' ' {
+			at = append(at, i)
+		}
+	}
+	n := m.IntN(len(at))
+	for !strings.HasPrefix(d.lines[at[n]], "backend ") && m.IntN(20) > 0 {
+		n = m.IntN(len(at))
+	}
+	from, to := at[n], len(d.lines)
+	if n+1 < len(at) {
+		to = at[n+1]
+	}
+	name := "backend " + pick(m, "n1", "n2", "n3", "n4", "n5", "n6", "n7", "d", "f", "p", "n1 from d", m.name())
+	switch m.IntN(6) {
+	case 0, 1, 2: // one more
+		more := append([]string{name}, d.lines[min(from+1, to):to]...)
+		if m.IntN(2) == 0 {
+			to = pick(m, append(at, len(d.lines))...)
+		}
+		d.lines = slices.Insert(d.lines, to, more...)
+	case 3, 4:
+		d.lines = slices.Delete(d.lines, from, to)
+	case 5:
+		d.lines[from] = name
+	}
 }

@@ -1,15 +1,14 @@
 package validate
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// parsed is what phase 1 knows of the text of one section. Lines count from 1
-// within the section, so that it holds wherever the section stands.
+// parsed is what phase 1 reads in the text of one section. Lines count from 1
+// within the section.
 type parsed struct {
 	section     haproxycfg.Section
 	findings    []haproxycfg.Finding
@@ -19,20 +18,11 @@ type parsed struct {
 	tables      []string // names of stick tables
 }
 
-// parse returns what is known of each section. It parses those that the last
-// configuration did not have.
-func (v *Validator) parse(sections []dataplane.Section) []placed {
-	known := make(map[string]*parsed, len(sections))
+func parseSections(sections []dataplane.Section) []placed {
 	all := make([]placed, len(sections))
 	for i, s := range sections {
-		p := cmp.Or(known[s.Text], v.parsed.sections[s.Text])
-		if p == nil {
-			p = parseSection(strings.Clone(s.Text)) // without a copy it would keep the whole configuration
-		}
-		known[s.Text] = p
-		all[i] = placed{p, s.Line}
+		all[i] = placed{parseSection(s.Text), s.Line}
 	}
-	v.parsed.sections = known
 	return all
 }
 

@@ -19,9 +19,14 @@ import (
 // are the findings of an *Error. All warnings are in the report.
 //
 // Semantics remembers the verdict on the same bytes. It also inherits the
-// verdict on the configuration that haproxy accepted last, unless
-// [Validator.NoInherit] is set. That needs a plan of nothing but servers, entries
-// of maps of strings and whole certificates, none of which takes a reload.
+// verdict on the last configuration that haproxy takes, unless
+// [Validator.NoInherit] is set. That needs a difference of nothing but servers,
+// backends that come or go, entries of maps of strings and whole certificates. A
+// backend may come if haproxy took another one of the same lines and the same options
+// of servers at that place. It may go if no line mentions its name.
+//
+// The cost of that follows the difference. What was inherited is inherited from in
+// turn, so the difference is one to the last configuration.
 func (v *Validator) Semantics(ctx context.Context, cfg *dataplane.Config) (*Report, error) {
 	if cfg == nil {
 		return nil, errNoConfig
@@ -34,12 +39,12 @@ func (v *Validator) Semantics(ctx context.Context, cfg *dataplane.Config) (*Repo
 	if err != nil {
 		return nil, err
 	}
-	known, base, accepted := v.memory.recall(cfg)
-	if known != nil {
+	if known := v.memory.recall(cfg); known != nil {
+		v.took(ctx, cfg, known)
 		return v.result(known, version, &Report{Remembered: true})
 	}
-	if !v.NoInherit && base != nil && inherits(ctx, base, cfg) {
-		return v.result(accepted, version, &Report{Inherited: true})
+	if said := v.inherits(ctx, cfg); said != nil {
+		return v.result(said, version, &Report{Inherited: true})
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("validate: %w", err)
@@ -79,6 +84,7 @@ func (v *Validator) ask(ctx context.Context, binary string, cfg *dataplane.Confi
 	said = readOutput(output, code, v.Layout, cfg, box)
 	if err == nil {
 		v.memory.remember(cfg, said)
+		v.took(ctx, cfg, said)
 	}
 	return said, nil
 }
@@ -105,22 +111,19 @@ type verdict struct {
 	findings []Finding // not valid when there are any
 }
 
-// verdicts remembers what haproxy said, and the last configuration that it
-// accepted itself.
+// verdicts remembers what haproxy said.
 type verdicts struct {
-	mu       sync.Mutex
-	known    map[string]*verdict // by the hash of the configuration
-	base     *dataplane.Config
-	accepted *verdict // on base
+	mu    sync.Mutex
+	known map[string]*verdict // by the hash of the configuration
 }
 
 // maxVerdicts is how many verdicts are remembered, before all are forgotten.
 const maxVerdicts = 32
 
-func (m *verdicts) recall(cfg *dataplane.Config) (known *verdict, base *dataplane.Config, accepted *verdict) {
+func (m *verdicts) recall(cfg *dataplane.Config) *verdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.known[cfg.Hash()], m.base, m.accepted
+	return m.known[cfg.Hash()]
 }
 
 func (m *verdicts) remember(cfg *dataplane.Config, said *verdict) {
@@ -130,7 +133,4 @@ func (m *verdicts) remember(cfg *dataplane.Config, said *verdict) {
 		m.known = map[string]*verdict{}
 	}
 	m.known[cfg.Hash()] = said
-	if len(said.findings) == 0 {
-		m.base, m.accepted = cfg, said
-	}
 }

@@ -31,10 +31,20 @@ func (v *Validator) Syntax(cfg *dataplane.Config) error {
 	if cfg == nil {
 		return errNoConfig
 	}
-	v.parsed.Lock()
-	defer v.parsed.Unlock()
-	all := v.parse(cfg.Sections())
-	c := checker{layout: v.Layout, cfg: cfg, listed: map[string]bool{}, first: make(map[sectionKey]*placed, len(all)), tables: map[string]bool{}}
+	v.state.Lock()
+	defer v.state.Unlock()
+	x := v.index()
+	x.move(cfg)
+	if x.conditional > 0 || x.fine(&checker{layout: v.Layout, cfg: cfg}) {
+		return nil
+	}
+	return wrongLines(v.Layout, cfg)
+}
+
+// wrongLines reads the whole text and returns what phase 1 finds, as an *Error.
+func wrongLines(layout dataplane.Layout, cfg *dataplane.Config) error {
+	all := parseSections(cfg.Sections())
+	c := checker{layout: layout, cfg: cfg, listed: map[string]bool{}, first: make(map[sectionKey]*placed, len(all)), tables: map[string]bool{}}
 	for i := range all {
 		p := &all[i]
 		if p.conditional {
@@ -66,8 +76,6 @@ func (v *Validator) Syntax(cfg *dataplane.Config) error {
 	return &Error{Phase: PhaseSyntax, Findings: c.findings}
 }
 
-type sectionKey struct{ kind, name string }
-
 // checker gathers the findings of one configuration.
 type checker struct {
 	layout   dataplane.Layout
@@ -96,8 +104,8 @@ func (c *checker) reference(p *placed, r reference) {
 	if r.kind != "file" {
 		return
 	}
-	f, ok := c.cfg.File(dataplane.CRTList, path.Base(r.name))
-	if !ok || c.listed[f.Name] || c.layout.Path(f.Kind, f.Name) != path.Clean(r.name) {
+	f, ok := c.listAt(r.name)
+	if !ok || c.listed[f.Name] {
 		return
 	}
 	c.listed[f.Name] = true
@@ -111,6 +119,15 @@ func (c *checker) reference(p *placed, r reference) {
 			}
 		}
 	}
+}
+
+// listAt returns the crt-list with that path.
+func (c *checker) listAt(name string) (list dataplane.File, ok bool) {
+	f, ok := c.cfg.File(dataplane.CRTList, path.Base(name))
+	if !ok || c.layout.Path(f.Kind, f.Name) != path.Clean(name) {
+		return list, false
+	}
+	return f, true
 }
 
 // missing says what is wrong with a reference, and nothing when it is fine.

@@ -119,8 +119,8 @@ type Report struct {
 	Remembered bool
 
 	// Inherited says that haproxy was not run. The configuration differs from one
-	// that haproxy accepted only in what a running HAProxy checks itself. Warnings
-	// are those of that configuration.
+	// that haproxy takes only in what cannot change that. Warnings are those of the
+	// last configuration that haproxy was run for.
 	Inherited bool
 
 	// HAProxyVersion is the version of the binary that decided, "2.6.12".
@@ -135,9 +135,8 @@ type Report struct {
 // start of HAProxy takes as long: it reads the same certificates and maps.
 const DefaultTimeout = 30 * time.Second
 
-// Validator validates configurations. It remembers the parse of each section, the
-// verdicts on whole configurations, and the configuration that haproxy accepted
-// last. The zero value is ready to use. A Validator is safe for concurrent use;
+// Validator validates configurations. It remembers what it read in each section, the
+// verdicts on whole configurations, and the last configuration that haproxy takes. The zero value is ready to use. A Validator is safe for concurrent use;
 // do not change its fields once it is used.
 //
 // A Validator does not notice changes on this machine: of the binary, and of files
@@ -175,9 +174,10 @@ type Validator struct {
 	// of. Nil: nobody is.
 	Logger *slog.Logger
 
-	parsed struct {
+	state struct {
 		sync.Mutex
-		sections map[string]*parsed // of the last configuration, by their text
+		index *index    // of the configuration that was looked at last
+		taken *accepted // the last that haproxy takes
 	}
 	memory    verdicts
 	leftovers sync.Once

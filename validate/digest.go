@@ -1,0 +1,211 @@
+package validate
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
+)
+
+// digest is what a Validator keeps of the text of one section.
+type digest struct {
+	kind, name string
+	body       *body
+	servers    []server
+	refs       []sectionKey // of servers; most have none
+	wrong      bool         // phase 1 finds something in the header or in a server
+	odd        bool         // servers that no line shows as they are
+}
+
+// server is a line of a server. Its address is left out where no option depends on it.
+type server struct {
+	name    string
+	options *options
+}
+
+// body is what HAProxy reads of a section beside its name and its servers. Sections
+// that were made alike share it.
+type body struct {
+	text                  string
+	wrong                 bool // phase 1 finds something
+	odd                   bool // it makes servers, or changes those above
+	plain                 bool // a section of it may come and go: see [ownLines]
+	disabled, conditional bool
+	tables                int      // stick tables with the name of the section
+	uses                  bool     // it refers to a table of that name
+	peers                 []string // names of tables of peers
+	refs                  []sectionKey
+	marks
+	users int
+}
+
+// options are those of servers, as [optionsOf] gives them.
+type options struct {
+	text   string
+	unique bool // at most one server may have them
+	marks
+	users int
+}
+
+// marks tell what lines say of things that stand elsewhere.
+type marks struct {
+	words   []string // whatever may be a name
+	maps    []string // files that something else reads than converters of strings
+	unsure  bool     // variables: the words may be others
+	anyMap  bool     // any file may be read by anything
+	askMore bool     // see [asks]
+}
+
+// ownLines are lines of a backend that concern no other section, and that two
+// backends may have. That leaves out ids, stick tables and filters, and sections of
+// later versions, which are lines of the section above for us.
+var ownLines = setOf("acl balance compression cookie default-server dynamic-cookie-key email-alert errorfile errorfiles errorloc errorloc302 errorloc303 " +
+	"force-persist fullconn hash-balance-factor hash-type http-after-response http-check http-error http-request http-response http-reuse " +
+	"http-send-name-header ignore-persist log log-tag max-keep-alive-queue mode no option persist redirect retries retry-on source stick " +
+	"tcp-check tcp-request tcp-response timeout use-server")
+
+// digestOf reads one section. It copies what it keeps: a part of the text would keep
+// the whole configuration.
+func (x *index) digestOf(s dataplane.Section) *digest {
+	d := &digest{kind: strings.Clone(s.Kind), name: strings.Clone(s.Name)}
+	var rest strings.Builder
+	for line := range strings.Lines(s.Text) {
+		text := strings.TrimLeft(line, " \t")
+		switch {
+		case text == "" || text[0] == '#' || text == "\n" || text == "\r\n":
+		case rest.Len() == 0 && s.Kind != "":
+			rest.WriteString(d.header(line))
+		case hasServers(s.Kind) && (strings.HasPrefix(text, "server ") || strings.HasPrefix(text, "server\t")):
+			x.addServer(d, line)
+		default:
+			d.odd = d.odd || len(d.servers) > 0 && strings.HasPrefix(text, "default-server")
+			rest.WriteString(line)
+		}
+	}
+	d.body = x.bodyOf(s.Kind, rest.String())
+	if d.body.disabled {
+		d.refs = nil
+	}
+	return d
+}
+
+func hasServers(kind string) bool { return kind == "backend" || kind == "listen" }
+
+// header checks the line, and returns it with one name for all backends.
+func (d *digest) header(line string) string {
+	d.wrong = len(haproxycfg.Parse(haproxycfg.Section{Kind: d.kind, Line: 1, Header: 1, Text: line})) > 0
+	words, err := haproxycfg.Fields(line)
+	if err != nil || len(words) < 2 || !hasServers(d.kind) || strings.ContainsAny(line, "\"'\\#\r") {
+		return line
+	}
+	words[1] = "x"
+	return strings.Join(words, " ") + "\n"
+}
+
+// addServer notes the line of a server.
+func (x *index) addServer(d *digest, line string) {
+	words, err := haproxycfg.Fields(line)
+	if err != nil || len(words) < 3 {
+		d.odd, d.wrong = true, d.wrong || err != nil
+		return
+	}
+	d.odd = d.odd || slices.ContainsFunc(d.servers, func(s server) bool { return s.name == words[1] })
+	d.servers = append(d.servers, server{strings.Clone(words[1]), x.optionsOf(line, words)})
+	for _, r := range referencesOf(0, words) {
+		d.refs = append(d.refs, sectionKey{r.kind, strings.Clone(r.name)})
+	}
+}
+
+// optionsOf returns the options of a server, which all that have them share.
+func (x *index) optionsOf(line string, words []string) *options {
+	raw, _ := haproxycfg.RawFields(line) // quotes decide what is a variable
+	text, rest := optionsOf(raw)
+	if known := x.options[text]; known != nil {
+		return known
+	}
+	text = strings.Clone(text)
+	o := &options{text: text, marks: marksOf(strings.Join(rest, " ")+"\n", false)}
+	o.unsure, o.anyMap = o.unsure || haproxycfg.Expands(line), o.anyMap || haproxycfg.Expands(line)
+	o.unique = slices.ContainsFunc(words, func(word string) bool { return word == "id" || word == "guid" || word == "track" })
+	x.options[text] = o
+	return o
+}
+
+// bodyOf returns the body of that text.
+func (x *index) bodyOf(kind, text string) *body {
+	if known := x.bodies[text]; known != nil {
+		return known
+	}
+	b := &body{text: text, plain: kind == "backend", marks: marksOf(text, kind != "")}
+	x.bodies[text] = b
+	if text == "" { // comments in front of the first section
+		return b
+	}
+	p := parseSection(text)
+	b.wrong, b.disabled, b.conditional = len(p.findings) > 0, p.disabled, p.conditional
+	for _, table := range p.tables {
+		if hasServers(kind) || kind == "frontend" {
+			b.tables++
+		} else {
+			b.peers = append(b.peers, table)
+		}
+	}
+	for _, r := range p.refs {
+		switch {
+		case p.skips(r):
+		case r.kind == "table" && r.name == "":
+			b.uses = true
+		default:
+			b.refs = append(b.refs, sectionKey{r.kind, r.name})
+		}
+	}
+	b.readLines(kind)
+	return b
+}
+
+// readLines finds what keeps the section from changing at runtime.
+func (b *body) readLines(kind string) {
+	for line := range strings.Lines(b.text) {
+		words, err := haproxycfg.Fields(line)
+		switch {
+		case err != nil:
+			b.odd, b.plain = true, false
+		case len(words) == 0 || words[0] == kind:
+		case words[0] == "server" || words[0] == "server-template" || words[0] == "use-fcgi-app", // HAProxy counts its servers
+			words[0] == "default-server" && !strings.HasPrefix(strings.TrimLeft(line, " \t"), words[0]):
+			b.odd, b.plain = true, false
+		case !ownLines[words[0]]:
+			b.plain = false
+		}
+	}
+}
+
+// marksOf reads lines. The name of a section mentions nothing.
+func marksOf(text string, header bool) marks {
+	m := marks{askMore: containsAny(text, asks)}
+	words := map[string]bool{}
+	for line := range strings.Lines(text) {
+		fields, err := haproxycfg.Fields(line)
+		m.unsure = m.unsure || err != nil || haproxycfg.Expands(line)
+		for i, field := range fields {
+			if header && i == 1 {
+				continue
+			}
+			for word := range strings.FieldsFuncSeq(field, partsNames) {
+				words[word] = true
+			}
+		}
+		header = header && len(fields) == 0
+	}
+	m.words = slices.Collect(maps.Keys(words))
+	others := notByStringMaps(text)
+	m.anyMap = others == nil
+	for name, other := range others {
+		if other {
+			m.maps = append(m.maps, name)
+		}
+	}
+	return m
+}
