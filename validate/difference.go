@@ -13,7 +13,7 @@ type difference struct {
 // differencesOf returns what differs between two configurations, in the order of the text.
 func differencesOf(before, after *dataplane.Config) []difference {
 	var all []difference
-	for _, s := range stretches(before, after) {
+	for _, s := range dataplane.Stretches(before, after) {
 		align(s.Before, s.After, func(i, j int) {
 			c := difference{i: -1, j: -1}
 			if i >= 0 {
@@ -100,28 +100,4 @@ func shift(places []int, all []difference) {
 		}
 		places[n] = place + by
 	}
-}
-
-// stretch is a place where two configurations differ.
-type stretch struct {
-	Before, After      []dataplane.Section
-	OldIndex, NewIndex int
-}
-
-// stretches returns where the sections of two configurations differ: all between those
-// that both begin and end with. A nil before has none.
-func stretches(before, after *dataplane.Config) []stretch {
-	var old []dataplane.Section
-	if before != nil {
-		old = before.Sections()
-	}
-	now := after.Sections()
-	start, end := 0, 0
-	for start < min(len(old), len(now)) && now[start].Text == old[start].Text {
-		start++
-	}
-	for end < min(len(old), len(now))-start && now[len(now)-1-end].Text == old[len(old)-1-end].Text {
-		end++
-	}
-	return []stretch{{old[start : len(old)-end], now[start : len(now)-end], start, start}}
 }
