@@ -1,7 +1,6 @@
 package dataplane_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -172,31 +171,6 @@ func TestNewLocalRefuses(t *testing.T) {
 		require.NoError(t, err)
 		err = local.Run(t.Context())
 		require.ErrorIs(t, err, os.ErrPermission)
-	}
-}
-
-// BenchmarkLocalSync changes the address of one server, from call to return.
-func BenchmarkLocalSync(b *testing.B) {
-	for _, backends := range []int{10, brief(5000)} {
-		b.Run(fmt.Sprintf("backends=%d", backends), func(b *testing.B) {
-			h := newHost(b)
-			var more bytes.Buffer
-			for i := range backends {
-				fmt.Fprintf(&more, "backend default_app-%d_http\n    balance roundrobin\n    option httpchk GET /healthz\n", i)
-				for s := range 3 {
-					fmt.Fprintf(&more, "    server pod-%d 10.%d.%d.%d:8080 weight 100\n", s, i/250, i%250, s+1)
-				}
-			}
-			h.sync(h.web("server a 192.0.2.1:80") + more.String())
-			n := 0
-			for b.Loop() {
-				n++
-				result := h.sync(h.web(fmt.Sprintf("server a 192.0.2.%d:80", 2+n%200)) + more.String())
-				if result.Reloads != 0 {
-					b.Fatal(result)
-				}
-			}
-		})
 	}
 }
 

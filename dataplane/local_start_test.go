@@ -98,7 +98,7 @@ func TestLocalDriftDuringSync(t *testing.T) {
 	path := filepath.Join(h.dir, "haproxy.cfg")
 	spoilt := false
 	h.local.SetFailpoint(func(step string) {
-		if step == "after rename current" {
+		if step == "after rename haproxy.cfg" {
 			require.NoError(t, os.WriteFile(path, []byte("spoilt"), 0o640))
 			spoilt = true
 		}

@@ -3,7 +3,6 @@ package render
 import (
 	"maps"
 	"reflect"
-	"strings"
 	"sync"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -82,37 +81,9 @@ func (e Each) value(item any, vars map[string]any) any {
 	return item
 }
 
-// values are items as the template sees them.
-func (e Each) values(items []any, vars map[string]any) []any {
-	seen := make([]any, len(items))
-	for i, item := range items {
-		seen[i] = e.value(item, vars)
-	}
-	return seen
-}
-
 // with returns the variables of a render for one item.
 func (e Each) with(vars map[string]any, item any) map[string]any {
 	own := maps.Clone(vars)
 	own[e.Var] = e.value(item, vars)
 	return own
-}
-
-// lines puts texts one behind the other. Each begins on a line of its own, as
-// its template was escaped for, unless they are plain.
-type lines struct {
-	text  strings.Builder
-	plain bool
-	open  bool // the last line has no line feed
-}
-
-func (l *lines) add(text string) {
-	if text == "" {
-		return
-	}
-	if l.open && !l.plain {
-		l.text.WriteByte('\n')
-	}
-	l.text.WriteString(text)
-	l.open = !strings.HasSuffix(text, "\n")
 }

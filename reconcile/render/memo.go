@@ -10,16 +10,22 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
-// remembered is what an entry rendered, and from what.
+// remembered is what an entry rendered, and from what. Renders share what they have in
+// common, so none of it changes.
 type remembered struct {
-	vars  map[string]any // that it uses; for those of the host see run.value
-	texts map[any]text   // by item; that of an entry that is rendered once is nil
+	vars    map[string]any // that it uses; for those of the host see run.value
+	items   []any          // nil alone for an entry that is rendered once
+	texts   []*text        // of the items
+	content []byte         // of the file that they make, if that was asked for
 }
 
 // text is what an entry rendered for an item.
 type text struct {
 	string
 	notes *notes // nil: it used no variable of the host
+	lead  int    // see part
+
+	end, ended string // the last call of part, and what it returned; of the render under way
 }
 
 // notes say what a text depends on besides the values of variables, and what its
@@ -35,62 +41,111 @@ const maxItemErrors = 100
 // entry renders one entry, but for the items that would render the same again.
 func (r *run) entry(ctx context.Context, entry string) (piece, error) {
 	each, forItems := r.in.Each[entry]
-	p := piece{entry: entry, items: []any{nil}}
+	now := &remembered{vars: r.values(entry), items: []any{nil}}
+	p := piece{entry: entry, remembered: now}
 	if forItems {
-		p.each, p.items = &each, each.Items
+		p.each, now.items = &each, each.Items
 	}
-	now := &remembered{vars: r.values(entry), texts: make(map[any]text, len(p.items))}
 	before := r.remembered[entry]
 	if before == nil || r.Engine.Shares(entry) || !sameVars(before.vars, now.vars) { // shared values are gone with their render
 		before = &remembered{}
 	}
-	var missing []any
-	for i, item := range p.items {
-		if !canCompare(item) {
-			return piece{}, fmt.Errorf("template %s: item %d is a %T, which cannot be compared: give a pointer to it", entry, i, item)
-		}
-		if known, ok := before.texts[item]; ok && r.same(known.notes) && r.registry.again(entry, item, known.notes) {
-			now.texts[item] = known
-		} else {
-			missing = append(missing, item)
+	missing := now.recall(before, func(item any, t *text) bool {
+		return t.notes == nil || r.same(t.notes) && r.registry.again(entry, item, t.notes)
+	})
+	for _, i := range missing {
+		if !canCompare(now.items[i]) {
+			return piece{}, fmt.Errorf("template %s: item %d is a %T, which cannot be compared: give a pointer to it", entry, i, now.items[i])
 		}
 	}
-	if err := r.items(ctx, p, missing, now.texts); err != nil {
+	if err := r.items(ctx, p, missing); err != nil {
 		return piece{}, err
 	}
-	p.texts, r.now[entry] = now.texts, now
-	kind, _ := kindOfEntry(entry)
-	all := lines{plain: !isMain(entry) && kind != dataplane.Map && kind != dataplane.CRTList}
-	for _, item := range p.items {
-		all.add(p.texts[item].string)
-	}
-	p.text = all.text.String()
+	r.now[entry] = now
 	return p, nil
+}
+
+// reach is how many items that are gone are looked past for the next one that is still
+// there, before a map of them is made.
+const reach = 32
+
+// recall takes over the texts of the items that the last render had, too, and returns
+// the places of the others. Lists that differ in a few places are compared by place.
+// known says whether a text that was rendered before still holds.
+func (m *remembered) recall(before *remembered, known func(item any, t *text) bool) (missing []int) {
+	old, i := before.items, 0
+	for i < min(len(m.items), len(old)) && m.items[i] == old[i] && known(old[i], before.texts[i]) {
+		i++
+	}
+	if i == len(m.items) && i == len(old) && i > 0 {
+		m.texts, m.content = before.texts, before.content
+		return nil
+	}
+	m.texts = make([]*text, len(m.items))
+	copy(m.texts, before.texts[:i])
+	gone := map[any]*text{}
+	j := i // in old
+	for ; i < len(m.items); i++ {
+		d := slices.Index(old[j:min(j+reach, len(old))], m.items[i])
+		if d < 0 {
+			missing = append(missing, i)
+			continue
+		}
+		for k := j; k < j+d; k++ {
+			gone[old[k]] = before.texts[k]
+		}
+		if j += d + 1; known(m.items[i], before.texts[j-1]) {
+			m.texts[i] = before.texts[j-1]
+		} else {
+			missing = append(missing, i)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	for k := j; k < len(old); k++ {
+		gone[old[k]] = before.texts[k]
+	}
+	return slices.DeleteFunc(missing, func(i int) bool { // what has moved
+		if !canCompare(m.items[i]) {
+			return false
+		}
+		if t := gone[m.items[i]]; t != nil && known(m.items[i], t) {
+			m.texts[i] = t
+		}
+		return m.texts[i] != nil
+	})
 }
 
 func canCompare(item any) bool { return item == nil || reflect.ValueOf(item).Comparable() }
 
-// items renders an entry for each of these items, one by one where it must be
+// items renders an entry for the items at these places, one by one where it must be
 // known which of them read what from the host.
-func (r *run) items(ctx context.Context, p piece, items []any, texts map[any]text) error {
+func (r *run) items(ctx context.Context, p piece, places []int) error {
+	if len(places) == 0 {
+		return nil
+	}
 	var errs []error
 	host := slices.ContainsFunc(r.Engine.Uses(p.entry), r.fromHost)
 	if p.each != nil && !host {
-		made, err := r.Engine.RenderEach(ctx, p.entry, p.each.Var, p.each.values(items, r.in.Vars), r.in.Vars)
-		for i, s := range made {
-			texts[items[i]] = text{r.replace(p.entry, s), nil}
+		values := make([]any, len(places))
+		for n, i := range places {
+			values[n] = p.each.value(p.items[i], r.in.Vars)
 		}
+		made, err := r.Engine.RenderEach(ctx, p.entry, p.each.Var, values, r.in.Vars)
 		if err != nil {
 			return err
 		}
-		for i, s := range made {
-			if err := r.misread(ctx, p, items[i], s); err != nil && len(errs) < maxItemErrors {
+		for n, i := range places {
+			p.texts[i] = r.newText(p.entry, made[n])
+			if err := r.misread(ctx, p, p.items[i], made[n]); err != nil && len(errs) < maxItemErrors {
 				errs = append(errs, err)
 			}
 		}
 		return joined(errs)
 	}
-	for _, item := range items {
+	for _, i := range places {
+		item := p.items[i]
 		r.begin(p.entry, item)
 		s, err := r.item(ctx, p, item)
 		if err == nil {
@@ -105,11 +160,10 @@ func (r *run) items(ctx context.Context, p piece, items []any, texts map[any]tex
 			}
 			continue
 		}
-		made := text{r.replace(p.entry, s), nil}
+		p.texts[i] = r.newText(p.entry, s)
 		if host {
-			made.notes = r.noted()
+			p.texts[i].notes = r.noted()
 		}
-		texts[item] = made
 	}
 	return joined(errs)
 }
@@ -125,13 +179,14 @@ func (r *run) item(ctx context.Context, p piece, item any) (string, error) {
 	return made[0], nil
 }
 
-// replace does the replacements of post-processors in what an entry rendered.
-// They are remembered with the text.
-func (r *run) replace(entry, text string) string {
+// newText makes the text of what an entry rendered for an item. The replacements of
+// post-processors in a configuration are remembered with it.
+func (r *run) newText(entry, s string) *text {
 	if !isMain(entry) {
-		return text
+		return &text{string: s}
 	}
-	return r.post.replace(text)
+	s = r.post.replace(s)
+	return &text{string: s, lead: leadOf(s)}
 }
 
 // values returns the variables that an entry uses, without its item. Notes cover

@@ -77,17 +77,15 @@ type origins struct {
 // piece is what one entry made.
 type piece struct {
 	entry string
-	text  string
 	each  *Each // nil: it was rendered once, for the item nil
-	items []any
-	texts map[any]text // by item
+	*remembered
 }
 
 // span is the text of one item in a file.
 type span struct {
 	before int // lines of the file
 	piece  *piece
-	item   any
+	i      int // of the item
 }
 
 type tracedKey struct {
@@ -146,11 +144,10 @@ func spansOf(pieces []piece) []span {
 	n := 0
 	for i := range pieces {
 		p := &pieces[i]
-		for _, item := range p.items {
-			s := p.texts[item].string
-			spans = append(spans, span{n, p, item})
-			n += strings.Count(s, "\n")
-			if s != "" && !strings.HasSuffix(s, "\n") {
+		for i, t := range p.texts {
+			spans = append(spans, span{n, p, i})
+			n += strings.Count(t.string, "\n")
+			if t.string != "" && !strings.HasSuffix(t.string, "\n") {
 				n++
 			}
 		}
@@ -168,18 +165,18 @@ func spanOf(spans []span, line int) (s span, ok bool) {
 }
 
 func (o *origins) inSpan(ctx context.Context, s span, line int) (reconcile.Origin, error) {
-	p, vars := s.piece, o.run.in.Vars
+	p, vars, item := s.piece, o.run.in.Vars, s.piece.items[s.i]
 	if p.each != nil {
-		vars = p.each.with(vars, s.item)
+		vars = p.each.with(vars, item)
 	}
-	key := tracedKey{p.entry, s.item}
-	origin, err := o.trace(ctx, p.entry, p.texts[s.item].string, vars, key, line)
+	key := tracedKey{p.entry, item}
+	origin, err := o.trace(ctx, p.entry, p.texts[s.i].string, vars, key, line)
 	if origin.Line > 0 {
 		written := strings.Split(o.traced[key].Text, "\n")
 		origin.ChangedBy = o.run.post.changedBy(written[min(line, len(written))-1], p.entry)
 	}
 	if p.each != nil && len(reconcile.ResourcesOf(origin.Owners)) == 0 {
-		origin.Owners = appendOwners(nil, s.item)
+		origin.Owners = appendOwners(nil, item)
 	}
 	return origin, err
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -88,29 +89,37 @@ balance x <- haproxy.d/item.cfg:2 Ingress c
 	require.Len(t, reconcile.ResourcesOf(owners), 4)
 }
 
-// FuzzSpans finds for each line the text that has it, as lines puts texts
-// together.
+// FuzzSpans finds for each line the text that has it. Texts are put together in two
+// ways, as parts and as a file, which are the same.
 func FuzzSpans(f *testing.F) {
-	for _, seed := range []string{"a\n|b|c\n", "||\n|x", "one", "a\nb|\n\n|c"} {
+	for _, seed := range []string{"a\n|b|c\n", "||\n|x", "one", "a\nb|\n\n|c", "# x\na|\n# y\n \nb\n|#z|\n#|c"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed string) {
 		texts := strings.Split(seed, "|")
-		p := piece{texts: map[any]text{}}
+		p := piece{remembered: &remembered{}}
+		all := ""
 		for i, s := range texts {
-			p.items, p.texts[i] = append(p.items, i), text{string: s}
+			if all != "" && s != "" && !strings.HasSuffix(all, "\n") {
+				all += "\n"
+			}
+			all += s
+			p.items, p.texts = append(p.items, i), append(p.texts, &text{string: s, lead: leadOf(s)})
+		}
+		require.Equal(t, all, string(p.fileContent(false)))
+		require.Equal(t, strings.Join(texts, ""), string((&remembered{texts: p.texts}).fileContent(true)))
+		parts := partsOf([]piece{p})
+		require.Equal(t, all, strings.Join(parts, ""))
+		for i, again := range partsOf([]piece{p}) {
+			require.True(t, unsafe.StringData(parts[i]) == unsafe.StringData(again), "part %d is another string", i)
 		}
 		spans := spansOf([]piece{p})
-		var all lines
-		for _, text := range texts {
-			all.add(text)
-		}
 		n := 0
-		for line := range strings.Lines(all.text.String()) {
+		for line := range strings.Lines(all) {
 			n++
 			s, ok := spanOf(spans, n)
 			require.True(t, ok)
-			own := strings.Split(texts[s.item.(int)], "\n")
+			own := strings.Split(texts[s.i], "\n")
 			require.Equal(t, strings.TrimSuffix(line, "\n"), own[n-s.before-1])
 		}
 		for _, outside := range []int{-1, 0, n + 1} {

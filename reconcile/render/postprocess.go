@@ -203,13 +203,16 @@ func (p *postProcessing) replace(text string) string {
 	return text
 }
 
+// squeezes reports whether a processor squeezes the whole haproxy.cfg.
+func (p *postProcessing) squeezes() bool {
+	return slices.ContainsFunc(p.all, func(c *compiledProcessor) bool { return c.Files == "" && c.Squeeze })
+}
+
 // squeeze squeezes the whole haproxy.cfg if a processor says so. A nil moved says
 // that no line moved.
 func (p *postProcessing) squeeze(text string) (out string, moved []int) {
-	for _, c := range p.all {
-		if c.Files == "" && c.Squeeze {
-			return squeeze(text)
-		}
+	if p.squeezes() {
+		return squeeze(text)
 	}
 	return text, nil
 }
@@ -217,7 +220,11 @@ func (p *postProcessing) squeeze(text string) (out string, moved []int) {
 // files changes the files that a processor is for. The lines of those in moved
 // have moved.
 func (p *postProcessing) files(given []dataplane.File) (files []dataplane.File, moved map[dataplane.Position][]int) {
-	files, moved = slices.Clone(given), map[dataplane.Position][]int{}
+	files, moved = given, map[dataplane.Position][]int{}
+	if len(p.all) == 0 {
+		return files, moved
+	}
+	files = slices.Clone(given)
 	for i, f := range files {
 		squeezed := false
 		for _, c := range p.all {

@@ -57,7 +57,7 @@ func (r *run) misread(ctx context.Context, p piece, item any, s string) error {
 	if !isMain(p.entry) {
 		return nil
 	}
-	p.texts = map[any]text{item: {string: s}}
+	p.remembered = &remembered{items: []any{item}, texts: []*text{{string: s}}}
 	o := &origins{run: r}
 	var errs []error
 	for _, read := range reads {
@@ -75,7 +75,7 @@ func (r *run) misread(ctx context.Context, p piece, item any, s string) error {
 				if !r.isOurs(file) || slices.Contains(read.kinds, kind) {
 					continue
 				}
-				from, _ := o.inSpan(ctx, span{piece: &p, item: item}, n)
+				from, _ := o.inSpan(ctx, span{piece: &p}, n)
 				errs = append(errs, &templating.Error{Entry: p.entry, File: from.File, Line: from.Line, Column: from.Column, Text: from.Text, Owners: from.Owners,
 					Message: fmt.Sprintf("%.80q reads %s, whose values are escaped for %s: a file that is read so has a name like %s",
 						strings.TrimSpace(line), file, kind, read.name)})

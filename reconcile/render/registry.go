@@ -21,7 +21,8 @@ type FileRegistry struct {
 	layout dataplane.Layout
 
 	mu    sync.Mutex
-	files map[string]registered // by path
+	given []dataplane.File
+	files map[string]registered // by path, with those that were given; nil: nothing was registered
 	order []string              // of registration
 	size  int
 
@@ -53,11 +54,18 @@ func (e *FileConflictError) Error() string {
 const maxRegistered = 4 * templating.DefaultMaxOutput
 
 func newFileRegistry(layout dataplane.Layout, given []dataplane.File) *FileRegistry {
-	r := &FileRegistry{layout: layout, files: make(map[string]registered, len(given))}
-	for _, f := range given { // two of one name are for NewConfig to refuse
+	return &FileRegistry{layout: layout, given: given}
+}
+
+// index finds the files that were given by their paths. The caller holds r.mu.
+func (r *FileRegistry) index() {
+	if r.files != nil {
+		return
+	}
+	r.files = make(map[string]registered, len(r.given))
+	for _, f := range r.given { // two of one name are for NewConfig to refuse
 		r.files[pathOf(f)] = registered{File: f}
 	}
-	return r
 }
 
 // pathOf is where a file would lie, whatever the folder is called: kinds that share
@@ -97,6 +105,7 @@ func (r *FileRegistry) Register(kind, name string, content any) string {
 func (r *FileRegistry) add(f dataplane.File) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.index()
 	if err := r.conflict(f, r.entry); err != nil {
 		return err
 	}
@@ -156,6 +165,7 @@ func (r *FileRegistry) again(entry string, item any, n *notes) bool {
 	r.begin(entry, item)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.index()
 	for _, f := range n.files {
 		if r.conflict(f, entry) != nil {
 			return false
@@ -184,6 +194,9 @@ func (r *FileRegistry) origin(kind dataplane.FileKind, name string) (o reconcile
 func (r *FileRegistry) with(files []dataplane.File) ([]dataplane.File, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.files == nil {
+		return files, nil
+	}
 	there := map[string]bool{}
 	for _, f := range files {
 		there[pathOf(f)] = true

@@ -168,7 +168,7 @@ func (s *settling) begin(r *run) *previous {
 // made what is deployed already.
 func (t *Templates) made(r *run, cfg *dataplane.Config) {
 	if t.Pure {
-		t.remembered = r.now
+		t.remembered, t.last = r.now, cfg
 	}
 	s := &t.settling
 	s.mu.Lock()

@@ -23,6 +23,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/rendering"
@@ -58,6 +59,7 @@ type Templates struct {
 	Post   []PostProcessor  // of what was rendered
 
 	remembered map[string]*remembered // by entry; what the last render made
+	last       *dataplane.Config      // of that render
 	settling   settling
 }
 
@@ -177,7 +179,6 @@ func (t *Templates) Render(ctx context.Context) (*reconcile.Rendered, error) {
 
 // all renders every entry.
 func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
-	var main lines
 	var errs []error
 	files := slices.Clone(r.in.Files)
 	origins := &origins{run: r, files: map[dataplane.Position]piece{}}
@@ -192,7 +193,6 @@ func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
 			continue
 		}
 		if isMain(entry) {
-			main.add(p.text)
 			origins.main = append(origins.main, p)
 			continue
 		}
@@ -200,7 +200,7 @@ func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
 		if !ok {
 			return nil, fmt.Errorf("template %s: of no known kind of file", entry)
 		}
-		f := dataplane.File{Kind: kind, Name: path.Base(entry), Content: []byte(p.text)}
+		f := dataplane.File{Kind: kind, Name: path.Base(entry), Content: p.fileContent(kind != dataplane.Map && kind != dataplane.CRTList)}
 		files = append(files, f)
 		origins.files[dataplane.Position{Kind: f.Kind, Name: f.Name}] = p
 	}
@@ -211,10 +211,13 @@ func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
 	if err != nil {
 		return rendered, err
 	}
-	text, moved := r.post.squeeze(main.text.String())
+	parts := partsOf(origins.main)
 	files, origins.moved = r.post.files(files)
-	origins.moved[dataplane.Position{}] = moved
-	rendered.Config, err = dataplane.NewConfig(text, files...)
+	if r.post.squeezes() {
+		parts = []string{strings.Join(parts, "")}
+		parts[0], origins.moved[dataplane.Position{}] = squeeze(parts[0])
+	}
+	rendered.Config, err = dataplane.NewConfigFrom(r.last, parts, files...)
 	return rendered, err
 }
 

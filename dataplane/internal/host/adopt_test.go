@@ -24,9 +24,9 @@ func left(t *testing.T, o Options) (s *site, p *process) {
 	starter.Temporary = true // or it would outlive a test that panics
 	s = &site{t, newHost(t, starter), o.Dir}
 	require.NoError(t, s.store.prepare())
-	_, err := s.store.load()
+	_, err := s.store.load(true)
 	require.NoError(t, err)
-	w, err := s.store.stage(parse(t, s.text("first", "server a 192.0.2.1:80")))
+	w, err := s.store.stage(parse(t, s.text("first", "server a 192.0.2.1:80")), false)
 	require.NoError(t, err)
 	require.NoError(t, w.publish())
 	p, err = s.startProcess()

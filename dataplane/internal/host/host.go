@@ -141,7 +141,7 @@ func (h *Host) Current(ctx context.Context) (*config.Config, error) {
 		return nil, err
 	}
 	defer h.unlock()
-	stored, err := h.store.load()
+	stored, err := h.store.load(true)
 	return stored, fail("read", err)
 }
 

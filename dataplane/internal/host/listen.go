@@ -60,11 +60,9 @@ func (s *syncing) withoutFiles(ctx context.Context, why string, full error) erro
 	if err := s.limits.Fenced(); err != nil {
 		return fail("fence", err)
 	}
-	err := s.rename(tells)
-	if err != nil {
-		return errors.Join(full, err)
-	}
+	var err error
 	h.running = to
+	s.rename(tells)
 	if s.out.Commands, err = s.conn.Apply(ctx, h.layout, h.leaving, tells); err != nil {
 		h.running, h.doubt = nil, true
 	}

@@ -58,28 +58,28 @@ func (h *Host) loadNames(worker int) *change.Names {
 	return change.NewNames(is.Backends)
 }
 
-// rename stores what the worker will call backends, before it is told.
-func (s *syncing) rename(tells []*change.Do) error {
+// rename stores what the worker will call backends, before it is told. On a full disk
+// it goes without: a process that comes after this one finds that HAProxy lacks the
+// backends, and reloads.
+func (s *syncing) rename(tells []*change.Do) {
 	h := s.h
 	after := h.names.After(tells)
 	if after == h.names {
-		return nil
+		return
 	}
-	raw, err := json.Marshal(storedNames{Worker: s.pid, Began: h.began, Backends: after.List()})
-	if err != nil {
-		return err
-	}
+	h.names = after
+	s.conn.SetNames(after)
 	fresh := h.store.path(namesFile + ".fresh")
-	err = h.store.step("write names", func() error { return os.WriteFile(fresh, raw, 0o600) })
+	raw, err := json.Marshal(storedNames{Worker: s.pid, Began: h.began, Backends: after.List()})
+	if err == nil {
+		err = h.store.step("write names", func() error { return os.WriteFile(fresh, raw, 0o600) })
+	}
 	if err == nil {
 		err = h.store.step("rename names", func() error { return os.Rename(fresh, h.store.path(namesFile)) })
 	}
 	if err != nil {
-		return fail("files", err)
+		h.log.Warn("the names of backends in HAProxy are not stored", "error", err)
 	}
-	h.names = after
-	s.conn.SetNames(after)
-	return nil
 }
 
 // forgetNames is for a worker that has loaded the configuration: it has all names as

@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,9 +33,14 @@ type store struct {
 
 	failpoint func(step string)
 
-	seen *snapshot // what was read or written last
-	bad  error     // why that is no configuration
+	seen   *snapshot // what was read or written last
+	bad    error     // why that is no configuration
+	looked time.Time // when each file was looked at
 }
+
+// lookEvery is how long a look at each file holds for Syncs that only tell the process
+// something. There may be many of both.
+const lookEvery = time.Second
 
 // snapshot is the content of the folder at one time. Its files have the names by
 // which HAProxy knows them, such as "haproxy.cfg" and "ssl/a.pem".
@@ -44,6 +50,7 @@ type snapshot struct {
 	linked     bool                 // all that HAProxy finds is in the generation
 	config     *config.Config       // of files that are missing it has no content
 	stamps     map[string]fileStamp // of all that is there
+	missing    bool                 // a file that belongs to it is not there
 }
 
 // manifest is the content of files.json: which files belong to the configuration,
@@ -107,11 +114,17 @@ func (s *store) prepare() error {
 
 // load returns the stored configuration, or nil if there is none. It reads the
 // files again only if another program changed one. An error that wraps
-// [config.ErrInvalidConfig] says that another program spoilt one.
-func (s *store) load() (*config.Config, error) {
-	if s.seen == nil || s.bad != nil || s.seen.config.Size() == 0 || !s.untouched() {
+// [config.ErrInvalidConfig] says that another program spoilt one. Unless it is to look at
+// all, it looks at each file but the text once in lookEvery only.
+func (s *store) load(all bool) (*config.Config, error) {
+	all = all || time.Since(s.looked) > lookEvery
+	if s.seen == nil || s.bad != nil || s.seen.config.Size() == 0 || !s.untouched(all) {
 		s.seen = s.links()
 		s.bad = s.read()
+		all = true
+	}
+	if all {
+		s.looked = time.Now()
 	}
 	if s.bad != nil || s.seen.config.Size() == 0 {
 		return nil, s.bad
@@ -179,6 +192,7 @@ func (s *store) readFile(name string) ([]byte, error) {
 	stamp := stampOf(s.path(name))
 	content, err := os.ReadFile(s.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
+		s.seen.missing = true
 		return nil, nil
 	}
 	s.seen.stamps[name] = stamp
@@ -187,21 +201,30 @@ func (s *store) readFile(name string) ([]byte, error) {
 
 // untouched looks at each file: the time of a folder tells of files that come
 // and go, but not of one that another program writes in its place.
-func (s *store) untouched() bool {
+func (s *store) untouched(all bool) bool {
 	now := s.links()
 	if now.generation != s.seen.generation || now.linked != s.seen.linked || !maps.Equal(now.folders, s.seen.folders) {
 		return false
 	}
-	for name, stamp := range s.seen.stamps {
-		at := name
-		if folder := now.folders[path.Dir(name)]; now.linked && folder != "" {
-			at = folder + "/" + path.Base(name) // the kernel has fewer links to follow
-		}
-		if stampOf(s.dir+"/"+at) != stamp {
+	same := func(name string) bool { return stampOf(s.dir+"/"+now.place(name)) == s.seen.stamps[name] }
+	for name := range s.seen.stamps {
+		if all && !same(name) {
 			return false
 		}
 	}
-	return true
+	return same(mainFile)
+}
+
+// place returns where a file lies in the folder: the kernel has fewer links to follow
+// than HAProxy.
+func (s *snapshot) place(name string) string {
+	switch folder := s.folders[path.Dir(name)]; {
+	case !s.linked, name == manifestFile:
+		return name
+	case folder != "":
+		return folder + "/" + path.Base(name)
+	}
+	return s.generation + "/" + name
 }
 
 func stampOf(at string) fileStamp {

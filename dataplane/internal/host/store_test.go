@@ -48,10 +48,10 @@ func (f *folder) change(cfg *config.Config, loads bool) error {
 	if err := errors.Join(f.store.prepare(), f.recover(f.opts.NoStart)); err != nil {
 		return err
 	}
-	if _, err := f.store.load(); err != nil && !errors.Is(err, config.ErrInvalidConfig) {
+	if _, err := f.store.load(true); err != nil && !errors.Is(err, config.ErrInvalidConfig) {
 		return err
 	}
-	w, err := f.store.stage(cfg)
+	w, err := f.store.stage(cfg, false)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func TestStore(t *testing.T) {
 		f.put(configs(t)[(i+2)%5], false) // goes back
 		require.Equal(t, contentOf(cfg), content(t, dir))
 		require.Equal(t, []string{".gen-", ".general-", ".maps-", ".ssl-"}, (&site{TB: t, dir: dir}).hidden())
-		w, err := f.store.stage(cfg)
+		w, err := f.store.stage(cfg, false)
 		require.NoError(t, err)
 		require.Same(t, f.store.seen, w.next, "nothing to write")
 		require.Zero(t, w.files)
@@ -282,7 +282,7 @@ func TestStoreNoticesDrift(t *testing.T) {
 		"no current":      func() { remove("current") },
 	} {
 		spoil()
-		if is, err := f.store.load(); err == nil && is != nil && name != "no manifest" {
+		if is, err := f.store.load(true); err == nil && is != nil && name != "no manifest" {
 			require.NotEqual(t, want.Hash(), is.Hash(), name)
 		}
 		f.put(want, true)

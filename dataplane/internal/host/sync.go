@@ -20,6 +20,7 @@ type syncing struct {
 	out     change.Outcome
 
 	stored  *config.Config // nil if there is none, or another program spoilt it
+	ahead   bool           // the process is told before stored is known
 	running *config.Config // never nil
 	process *process       // nil if none runs, or with NoStart
 	pid     int            // the worker that serves; 0 if none does
@@ -45,7 +46,7 @@ func (h *Host) DryRun(ctx context.Context, desired *config.Config) ([]change.Ste
 }
 
 // Sync brings HAProxy to the desired configuration, and returns when it serves
-// with it. Runtime changes are told first and then stored. Everything else is
+// with it. A plan of runtime changes is told first and then stored. Everything else is
 // stored first, and then takes one reload.
 //
 // A reload waits while there are as many old workers as may be, and while HAProxy
@@ -145,17 +146,11 @@ func (s *syncing) probe(ctx context.Context) (procs haproxyctl.Procs, err error)
 	return procs, err
 }
 
-// look finds out what is stored, what runs, and what has to happen.
+// look finds out what runs, what is stored, and what has to happen. For a change of a
+// process that is known, what is stored can wait until the process was told.
 func (s *syncing) look(ctx context.Context, procs haproxyctl.Procs, dry bool) (err error) {
 	h := s.h
-	if s.stored, err = h.store.load(); err != nil && !errors.Is(err, config.ErrInvalidConfig) {
-		return fail("read", err)
-	}
-	stored := s.stored
-	if stored == nil {
-		stored = config.Empty()
-	}
-	s.pid, s.running = procs.WorkerPID(), stored
+	s.pid = procs.WorkerPID()
 	if err := s.dial(ctx, procs); err != nil {
 		return err
 	}
@@ -163,8 +158,20 @@ func (s *syncing) look(ctx context.Context, procs haproxyctl.Procs, dry bool) (e
 	known := s.pid != 0 && h.running != nil && !h.doubt
 	if known {
 		s.running = h.running
+		s.steps = diff.Compare(s.running, s.desired, s.target)
+		if s.ahead = !dry && change.ImpactOf(s.steps) == change.Runtime; s.ahead {
+			return nil
+		}
 	}
-	if s.conn != nil && (dry || !known || s.running.Hash() == s.desired.Hash()) {
+	stored, err := s.load(true)
+	if err != nil {
+		return err
+	}
+	was := s.running
+	if !known {
+		s.running = stored
+	}
+	if s.conn != nil && (dry || !known || len(s.steps) == 0) {
 		found, err := s.conn.Read(ctx, h.layout, s.running)
 		if err != nil {
 			return err
@@ -174,7 +181,9 @@ func (s *syncing) look(ctx context.Context, procs haproxyctl.Procs, dry bool) (e
 		}
 		s.running = diff.Running(s.running, found)
 	}
-	s.steps = diff.Compare(s.running, s.desired, s.target)
+	if s.running != was {
+		s.steps = diff.Compare(s.running, s.desired, s.target)
+	}
 	s.steps = diff.WithDrift(s.steps, stored, s.running, s.desired, s.target)
 	for i := range s.steps {
 		if s.pid == 0 && !h.opts.NoStart {
@@ -182,6 +191,19 @@ func (s *syncing) look(ctx context.Context, procs haproxyctl.Procs, dry bool) (e
 		}
 	}
 	return nil
+}
+
+// load finds out what is stored. It returns an empty configuration if there is none,
+// or if another program spoilt it.
+func (s *syncing) load(all bool) (stored *config.Config, err error) {
+	s.stored, err = s.h.store.load(all)
+	if err != nil && !errors.Is(err, config.ErrInvalidConfig) {
+		return nil, fail("read", err)
+	}
+	if s.stored == nil {
+		return config.Empty(), nil
+	}
+	return s.stored, nil
 }
 
 const halfDone = "an earlier change may be half done"
@@ -217,18 +239,13 @@ func (s *syncing) run(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-	if err := s.limits.Fenced(); err != nil {
-		return fail("fence", err)
+	if why == "" && change.ImpactOf(steps) != change.Reload {
+		if why, err = s.byCommands(ctx, change.Tells(steps)); why == "" || err != nil {
+			return err
+		}
+		h.log.Warn("a runtime change takes a reload", "reason", why)
 	}
-	if s.write, err = h.store.stage(s.to); err != nil {
-		return s.withoutFiles(ctx, why, fail("files", err))
-	}
-	s.out.Files = s.write.files
-	done, err := s.deploy(ctx, steps, why)
-	if !done {
-		err = errors.Join(err, fail("files", s.write.undo()))
-	}
-	return err
+	return s.byFiles(ctx, why)
 }
 
 // holdReturning has servers wait that come back while they have connections: HAProxy
@@ -265,22 +282,41 @@ func (s *syncing) leave(reason string) {
 	s.out.Left = append(slices.Clone(s.steps), reload)
 }
 
-// deploy brings HAProxy to what is staged. It reports false if that shall not stay
-// stored.
-func (s *syncing) deploy(ctx context.Context, steps []change.Step, why string) (done bool, err error) {
-	if why == "" && change.ImpactOf(steps) != change.Reload {
-		if why, err = s.byCommands(ctx, change.Tells(steps)); why == "" || err != nil {
-			return err == nil, err
-		}
-		s.h.log.Warn("a runtime change takes a reload", "reason", why)
-	}
+// byFiles stores the configuration, and has HAProxy load it.
+func (s *syncing) byFiles(ctx context.Context, why string) (err error) {
 	if s.limits.NoReload {
 		s.leave(why)
-		return false, nil
+		return s.undo()
 	}
-	if err := s.publish(); err != nil {
-		return false, err
+	if err := s.limits.Fenced(); err != nil {
+		return fail("fence", err)
 	}
+	if s.write == nil {
+		if s.write, err = s.h.store.stage(s.to, false); err != nil {
+			return s.withoutFiles(ctx, why, fail("files", err))
+		}
+		s.out.Files = s.write.files
+	}
+	done := false
+	if err = s.publish(); err == nil {
+		done, err = s.loads(ctx, why)
+	}
+	if !done {
+		err = errors.Join(err, s.undo())
+	}
+	return err
+}
+
+// undo goes back to the files of before.
+func (s *syncing) undo() error {
+	if s.write == nil {
+		return nil
+	}
+	return fail("files", s.write.undo())
+}
+
+// loads has HAProxy load what is stored. It reports false if that shall not stay.
+func (s *syncing) loads(ctx context.Context, why string) (done bool, err error) {
 	if s.pid == 0 && !s.h.opts.NoStart {
 		fresh, err := s.byStart(ctx)
 		if fresh || err != nil {
@@ -289,55 +325,6 @@ func (s *syncing) deploy(ctx context.Context, steps []change.Step, why string) (
 		why = "HAProxy was started meanwhile, perhaps with the files of before"
 	}
 	return s.byReload(ctx, why)
-}
-
-// begin notes before a change that it may stay half done.
-func (s *syncing) begin() error {
-	if err := s.limits.Fenced(); err != nil {
-		return fail("fence", err)
-	}
-	return fail("files", s.h.mark(s.write.before))
-}
-
-// publish stores the new files.
-func (s *syncing) publish() error {
-	if err := s.begin(); err != nil {
-		return err
-	}
-	return fail("files", s.write.publish())
-}
-
-// byCommands tells the running process what changes, and stores it. It returns
-// why only a reload helps, or "".
-func (s *syncing) byCommands(ctx context.Context, tells []*change.Do) (why string, err error) {
-	h := s.h
-	if len(tells) > 0 || len(h.leaving) > 0 && s.conn != nil {
-		if err := s.begin(); err != nil {
-			return "", err
-		}
-		if err := s.rename(tells); err != nil {
-			return "", err
-		}
-		s.out.Commands, err = s.conn.Apply(ctx, h.layout, h.leaving, tells)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return "", fail("runtime", err)
-		case err != nil:
-			return err.Error(), nil
-		}
-	}
-	if s.write.next != h.store.seen {
-		if err := s.publish(); err != nil {
-			return "", err
-		}
-	}
-	if h.doubt {
-		if procs, err := h.master.Procs(ctx); err != nil || procs.WorkerPID() != s.pid {
-			return "the process was replaced meanwhile", nil
-		}
-	}
-	s.settle(s.pid)
-	return "", nil
 }
 
 // byStart starts HAProxy. It reports false if HAProxy runs already.

@@ -342,25 +342,71 @@ func TestSyncRepairsFiles(t *testing.T) {
 	require.Equal(t, "x", s.read("general/x.txt"))
 }
 
-// A process that is killed between the store and the reload, or between the
-// commands and the store, leaves the old files. The next one reloads once.
+// A process that is killed between the store and the reload leaves the old files. The
+// next one reloads once.
 func TestSyncAfterAKill(t *testing.T) {
 	t.Parallel()
 	s := attached(t)
 	before := s.text("one", "server a 192.0.2.1:80")
 	s.sync(before)
-	for _, next := range []string{s.text("two", "server a 192.0.2.1:80"), s.text("one", "server a 192.0.2.2:80")} {
-		s.SetFailpoint(func(step string) {
-			if step == "after rename current" {
-				panic(step)
+	s.killed("after rename current", s.text("two", "server a 192.0.2.1:80"))
+	out := s.sync(before)
+	require.Equal(t, 1, out.Reloads)
+	require.Equal(t, halfDone, out.Fallback)
+	require.Contains(t, s.ask("show servers state shop"), "192.0.2.1")
+	require.Empty(t, s.sync(before).Steps)
+}
+
+// killed has a Sync end at a step, and another process come after it.
+func (s *site) killed(at, next string) {
+	s.Helper()
+	s.SetFailpoint(func(step string) {
+		if step == at {
+			panic(step)
+		}
+	})
+	require.PanicsWithValue(s, at, func() { _, _ = s.Sync(s.Context(), parse(s, next), change.Limits{}) })
+	s.again()
+}
+
+// A process that is killed after it has told HAProxy something, or while it stores that,
+// loses nothing: the one after it gets to each configuration. It takes no reload for
+// what HAProxy tells of itself, and one for the rest.
+func TestSyncAfterAKillBetweenTellingAndStoring(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		server  string
+		reloads int
+	}{
+		"address": {"server a 192.0.2.2:80", 0},
+		"server":  {"server a 192.0.2.1:80\n    server b 192.0.2.2:80", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := attached(t)
+			before, next := s.text("one", "server a 192.0.2.1:80"), s.text("one", c.server)
+			has := func(text string) {
+				require.Equal(t, text == next, strings.Contains(s.ask("show servers state shop"), "192.0.2.2"))
+			}
+			s.sync(before)
+			for _, at := range []string{"after tell", "after write .fresh", "after rename haproxy.cfg"} {
+				for _, goal := range []string{next, before} {
+					s.killed(at, next)
+					has(next)
+					stored := before
+					if at == "after rename haproxy.cfg" {
+						stored = next
+					}
+					require.Equal(t, stored, s.stored().Main(), at)
+					out := s.sync(goal)
+					require.Equal(t, c.reloads, out.Reloads, "%s: %s", at, out.Fallback)
+					has(goal)
+					require.Equal(t, goal, s.read("haproxy.cfg"))
+					require.Empty(t, s.sync(goal).Steps)
+					require.Equal(t, []string{".gen-", ".general-", ".lock", ".maps-", ".ssl-"}, s.hidden(), at)
+					s.sync(before)
+				}
 			}
 		})
-		require.Panics(t, func() { _, _ = s.Sync(t.Context(), parse(t, next), change.Limits{}) })
-		s.again()
-		out := s.sync(before)
-		require.Equal(t, 1, out.Reloads)
-		require.Equal(t, halfDone, out.Fallback)
-		require.Contains(t, s.ask("show servers state shop"), "192.0.2.1")
-		require.Empty(t, s.sync(before).Steps)
 	}
 }

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -10,61 +12,136 @@ import (
 	"os"
 	"path"
 	"regexp"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
-// write is a change of the stored files under way. stage makes the new generation,
-// publish makes it the current one, and finish or undo ends the write.
+// write is a change of the stored files under way. stage makes the new generation, or
+// one new file of the current one, publish makes it current, and finish or undo ends the
+// write.
 type write struct {
 	store  *store
 	before string    // the generation to go back to
 	files  int       // written or deleted, files.json not counted
 	next   *snapshot // what is stored then; that of before if nothing changes
+
+	name  string    // of the one file that changes in its place; "" for a new generation
+	was   bytesOf   // of that file
+	stamp fileStamp // of that file, once it has changed
 }
 
-// stage makes the new generation beside the current one.
-func (s *store) stage(desired *config.Config) (*write, error) {
-	fresh, gone := make(map[string][]byte), make(map[string]bool)
-	for _, f := range desired.Files {
-		name := nameOf(f.Kind, f.Name)
-		is, _ := s.seen.config.File(f.Kind, f.Name)
-		if _, there := s.seen.stamps[name]; !there || is.Kind == "" || string(is.Content) != string(f.Content) {
-			fresh[name] = f.Content
+// difference is what a write changes, by the names of files.
+type difference struct {
+	fresh map[string]bytesOf
+	gone  map[string]bool
+	was   bytesOf // of a fresh one
+}
+
+// bytesOf is the content of a file: one of both.
+type bytesOf struct {
+	textOf *config.Config
+	bytes  []byte
+}
+
+// write writes it. The text is never in one piece, as it is made of parts.
+func (c bytesOf) write(f *os.File) error {
+	if c.textOf == nil {
+		_, err := f.Write(c.bytes)
+		return err
+	}
+	w := bufio.NewWriterSize(f, 128<<10)
+	sections := c.textOf.Index().List
+	for i := range sections {
+		_, _ = w.WriteString(sections[i].Text) // Flush has its error
+	}
+	return w.Flush()
+}
+
+// differs compares what is stored with what shall be.
+func (s *store) differs(desired *config.Config) (d difference, files int) {
+	d.fresh, d.gone = make(map[string]bytesOf), make(map[string]bool)
+	listed := true
+	have, want := s.seen.config.Files, desired.Files
+	for i, j := 0, 0; i < len(have) || j < len(want); {
+		order := 0
+		switch {
+		case i == len(have):
+			order = 1
+		case j == len(want):
+			order = -1
+		default:
+			order = config.CompareFiles(have[i], want[j])
+		}
+		switch {
+		case order < 0:
+			d.gone[nameOf(have[i].Kind, have[i].Name)] = true
+		case order > 0 || !bytes.Equal(have[i].Content, want[j].Content) || s.seen.missing && !s.there(have[i]):
+			d.fresh[nameOf(want[j].Kind, want[j].Name)] = bytesOf{bytes: want[j].Content}
+			if order == 0 {
+				d.was.bytes = have[i].Content
+			}
+		}
+		if listed = listed && order == 0; order <= 0 {
+			i++
+		}
+		if order >= 0 {
+			j++
 		}
 	}
-	for _, f := range s.seen.config.Files {
-		if _, ok := desired.File(f.Kind, f.Name); !ok {
-			gone[nameOf(f.Kind, f.Name)] = true
-		}
+	for name := range d.fresh {
+		delete(d.gone, name) // one of another kind takes its place
 	}
 	if !s.seen.config.SameMain(desired) {
-		fresh[mainFile] = []byte(desired.Main())
+		d.fresh[mainFile], d.was.textOf = bytesOf{textOf: desired}, s.seen.config
 	}
-	w := &write{store: s, files: len(fresh) + len(gone), next: s.seen, before: s.seen.generation}
-	same := func(a, b config.File) bool { return config.CompareFiles(a, b) == 0 }
-	if _, there := s.seen.stamps[manifestFile]; !there || !slices.EqualFunc(desired.Files, s.seen.config.Files, same) {
-		fresh[manifestFile] = encode(desired.Files)
+	files = len(d.fresh) + len(d.gone)
+	if _, there := s.seen.stamps[manifestFile]; !there || !listed {
+		d.fresh[manifestFile] = bytesOf{bytes: encode(desired.Files)}
 	}
-	if len(fresh) == 0 {
+	return d, files
+}
+
+func (s *store) there(f config.File) bool {
+	_, there := s.seen.stamps[nameOf(f.Kind, f.Name)]
+	return there
+}
+
+// stage makes the new generation beside the current one. With inPlace a change of one
+// file takes none: HAProxy finds it as it was or as it shall be, whole.
+func (s *store) stage(desired *config.Config, inPlace bool) (*write, error) {
+	d, files := s.differs(desired)
+	w := &write{store: s, files: files, next: s.seen, before: s.seen.generation}
+	if len(d.fresh) == 0 && len(d.gone) == 0 {
 		s.seen.config = desired // so that the next Sync sees at once that it is the same
 		return w, nil
 	}
 	var err error
+	if _, listed := d.fresh[manifestFile]; inPlace && len(d.fresh) == 1 && !listed && s.seen.linked && !s.seen.missing {
+		next := *s.seen
+		w.next, next.config, w.was = &next, desired, d.was
+		for w.name = range d.fresh {
+			err = s.put(freshLink, d.fresh[w.name], true)
+		}
+		return w, w.failed(err)
+	}
 	if !s.seen.linked {
 		err = s.adopt()
 	}
 	if err == nil {
-		w.next, err = s.build(desired, fresh, gone)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.clean())
+		w.next, err = s.build(desired, d.fresh, d.gone)
 	}
 	w.before = s.seen.generation
-	return w, nil
+	return w, w.failed(err)
+}
+
+// failed cleans up after a stage that failed.
+func (w *write) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, w.store.clean())
 }
 
 func encode(files []config.File) []byte {
@@ -76,20 +153,47 @@ func encode(files []config.File) []byte {
 	return append(raw, '\n')
 }
 
-// publish makes the new generation the current one.
-func (w *write) publish() error { return w.store.flip(w.next.generation) }
+// publish makes what is staged current.
+func (w *write) publish() error {
+	if w.name == "" {
+		return w.store.flip(w.next.generation)
+	}
+	if w.stamp != (fileStamp{}) {
+		return nil // it is
+	}
+	stamp := stampOf(w.store.path(freshLink))
+	err := w.replace()
+	if err == nil {
+		w.stamp = stamp
+	}
+	return err
+}
 
-// undo goes back to the generation of before.
+// replace puts the fresh file in the place of the one of before, in one go.
+func (w *write) replace() error {
+	s := w.store
+	return s.step("rename "+w.name, func() error { return os.Rename(s.path(freshLink), s.path(w.next.place(w.name))) })
+}
+
+// undo goes back to the files of before.
 func (w *write) undo() error {
-	if err := w.store.flip(w.before); err != nil {
+	s := w.store
+	if w.stamp != (fileStamp{}) {
+		return errors.Join(s.put(freshLink, w.was, true), w.replace())
+	}
+	if err := s.flip(w.before); err != nil {
 		return err
 	}
-	return w.store.clean()
+	return s.clean()
 }
 
 // finish remembers what is stored now, and deletes what is no longer needed.
 func (w *write) finish() error {
 	w.store.seen, w.store.bad = w.next, nil
+	if w.name != "" {
+		w.next.stamps[w.name] = w.stamp
+		return nil
+	}
 	return w.store.clean()
 }
 
@@ -97,9 +201,9 @@ func (w *write) finish() error {
 // links take their place, each in one go.
 func (s *store) adopt() error {
 	delete(s.seen.stamps, plainManifest)
-	fresh := map[string][]byte{manifestFile: encode(s.seen.config.Files)}
+	fresh := map[string]bytesOf{manifestFile: {bytes: encode(s.seen.config.Files)}}
 	if s.seen.config.Size() > 0 {
-		fresh[mainFile] = []byte(s.seen.config.Main())
+		fresh[mainFile] = bytesOf{textOf: s.seen.config}
 	}
 	next, err := s.build(s.seen.config, fresh, nil)
 	if err == nil {
@@ -118,7 +222,7 @@ func (s *store) adopt() error {
 
 // build makes a generation that shares with the current one what stays. Folders
 // that have something fresh or gone are made anew.
-func (s *store) build(cfg *config.Config, fresh map[string][]byte, gone map[string]bool) (*snapshot, error) {
+func (s *store) build(cfg *config.Config, fresh map[string]bytesOf, gone map[string]bool) (*snapshot, error) {
 	number := 0
 	_, _ = fmt.Sscanf(s.seen.generation, ".gen-%d", &number) // stays 0 for the first
 	name := func(of string) string { return fmt.Sprintf(".%s-%06d", of, number+1) }
@@ -150,7 +254,7 @@ func (s *store) build(cfg *config.Config, fresh map[string][]byte, gone map[stri
 		}
 	}
 	if err == nil {
-		err = s.put(next, fresh)
+		err = s.putAll(next, fresh)
 	}
 	return next, err
 }
@@ -159,23 +263,12 @@ func (s *store) build(cfg *config.Config, fresh map[string][]byte, gone map[stri
 // instead of one for each.
 const manyFiles = 16
 
-// put writes files that are not there yet and makes them durable. The names of
+// putAll writes the files of a generation and makes them durable. The names of
 // files, folders and links follow in the order in which they were made.
-func (s *store) put(next *snapshot, fresh map[string][]byte) error {
-	for name, content := range fresh {
+func (s *store) putAll(next *snapshot, fresh map[string]bytesOf) error {
+	for name, c := range fresh {
 		at := path.Join(cmp.Or(next.folders[path.Dir(name)], next.generation), path.Base(name))
-		err := s.step("write "+at, func() error {
-			f, err := os.OpenFile(s.path(at), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-			if err != nil {
-				return err
-			}
-			_, err = f.Write(content)
-			if err == nil && len(fresh) <= manyFiles {
-				err = f.Sync()
-			}
-			return errors.Join(err, s.account.own(f.Name()), f.Close())
-		})
-		if err != nil {
+		if err := s.put(at, c, len(fresh) <= manyFiles); err != nil {
 			return err
 		}
 		next.stamps[name] = stampOf(s.path(at))
@@ -188,6 +281,20 @@ func (s *store) put(next *snapshot, fresh map[string][]byte) error {
 		return err
 	}
 	return errors.Join(unix.Syncfs(int(dir.Fd())), dir.Close())
+}
+
+// put writes a file that is not there yet, and makes it durable if it is to flush.
+func (s *store) put(at string, c bytesOf, flush bool) error {
+	return s.step("write "+at, func() error {
+		f, err := os.OpenFile(s.path(at), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		if err = c.write(f); err == nil && flush {
+			err = f.Sync()
+		}
+		return errors.Join(err, s.account.own(f.Name()), f.Close())
+	})
 }
 
 // makeFolder makes an empty folder.

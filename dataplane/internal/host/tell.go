@@ -1,0 +1,109 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/dataplane/internal/diff"
+)
+
+// byCommands tells the running process what changes, and then stores it. It returns
+// why only a reload helps, or "".
+//
+// A crash in between loses nothing. If this process ends, the next one reads of HAProxy
+// what it was told, or reloads if that does not show. If the host ends, so does HAProxy,
+// and starts with the files of before. A HAProxy that starts anew in between has another
+// process id, which the end of byCommands or the next Sync finds.
+func (s *syncing) byCommands(ctx context.Context, tells []*change.Do) (why string, err error) {
+	h := s.h
+	told := len(tells) > 0 || len(h.leaving) > 0 && s.conn != nil
+	if told {
+		if err := s.limits.Fenced(); err != nil {
+			return "", fail("fence", err)
+		}
+		if h.doubt = true; !shows(tells) || len(h.leaving) > 0 {
+			_ = h.mark(h.store.seen.generation) // on a full disk it goes without
+		}
+		s.rename(tells)
+		err = h.store.step("tell", func() error {
+			s.out.Commands, err = s.conn.Apply(ctx, h.layout, h.leaving, tells)
+			return err
+		})
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return "", fail("runtime", err)
+		case err != nil:
+			return err.Error(), nil
+		}
+	}
+	if err := fail("files", s.keep()); err != nil {
+		if told {
+			h.running, h.doubt = s.to, false // the mark stays for a process after this one
+			err = onlyTold(err)
+		}
+		return "", err
+	}
+	if told {
+		if procs, err := h.master.Procs(ctx); err != nil || procs.WorkerPID() != s.pid {
+			return "the process was replaced meanwhile", nil
+		}
+	}
+	s.settle(s.pid)
+	return "", nil
+}
+
+// shows reports whether a process that comes after this one finds in what HAProxy tells
+// of itself whether it was told that.
+func shows(tells []*change.Do) bool {
+	return !slices.ContainsFunc(tells, func(do *change.Do) bool {
+		return do.Verb != change.SetServer || slices.ContainsFunc(do.Set, func(set change.Setting) bool { return set.Row.Loaded == nil })
+	})
+}
+
+// onlyTold says of an error that the process has what the files have not.
+func onlyTold(err error) error {
+	e := *config.At("files", err)
+	e.Output = "HAProxy has the change, and loses it if it starts or reloads before the next Sync has stored it"
+	return &e
+}
+
+// keep stores what the process has. Files that another program spoilt are put back.
+func (s *syncing) keep() error {
+	if s.ahead {
+		stored, err := s.load(false)
+		if err != nil {
+			return err
+		}
+		s.out.Steps = diff.WithDrift(s.steps, stored, s.running, s.desired, s.target)
+	}
+	write, err := s.h.store.stage(s.to, true)
+	if err != nil {
+		return err
+	}
+	s.write, s.out.Files = write, write.files
+	if write.next == s.h.store.seen {
+		return nil
+	}
+	if err = fail("fence", s.limits.Fenced()); err == nil {
+		err = write.publish()
+	}
+	if err != nil {
+		s.write = nil
+		err = errors.Join(err, write.undo())
+	}
+	return err
+}
+
+// publish stores the new files. It notes before that the change may stay half done.
+func (s *syncing) publish() error {
+	if err := s.limits.Fenced(); err != nil {
+		return fail("fence", err)
+	}
+	if err := s.h.mark(s.write.before); err != nil {
+		return fail("files", err)
+	}
+	return fail("files", s.write.publish())
+}

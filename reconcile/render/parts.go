@@ -1,0 +1,86 @@
+package render
+
+import (
+	"strings"
+)
+
+// partsOf puts the texts of a configuration one behind the other. Each begins on a line
+// of its own, as its template was escaped for. A part is the text of one item; the
+// comments and empty lines in front of its section go to the part before, as
+// HAProxy's sections begin with their header. The part of a text that stays is the
+// same string in the next render.
+func partsOf(pieces []piece) []string {
+	n := 1
+	for _, p := range pieces {
+		n += len(p.texts)
+	}
+	parts := make([]string, 0, n)
+	var last *text
+	for _, p := range pieces {
+		for _, t := range p.texts {
+			switch {
+			case t.string == "":
+				continue
+			case last != nil:
+				parts = append(parts, last.part(t.string[:t.lead]))
+			case t.lead > 0:
+				parts = append(parts, t.string[:t.lead])
+			}
+			last = t
+		}
+	}
+	if last != nil {
+		parts = append(parts, last.string[last.lead:])
+	}
+	return parts
+}
+
+// part is the text without what goes to the part before, and with what begins the next
+// text.
+func (t *text) part(next string) string {
+	body := t.string[t.lead:]
+	if next == "" && strings.HasSuffix(body, "\n") {
+		return body
+	}
+	if t.ended == "" || t.end != next {
+		line := ""
+		if !strings.HasSuffix(body, "\n") {
+			line = "\n"
+		}
+		t.end, t.ended = next, body+line+next
+	}
+	return t.ended
+}
+
+// leadOf is the length of the comments and empty lines at the beginning of a text; 0
+// where nothing follows them.
+func leadOf(s string) int {
+	n := 0
+	for line := range strings.Lines(s) {
+		if word := strings.TrimLeft(line, " \t\r\n"); word != "" && word[0] != '#' {
+			return n
+		}
+		n += len(line)
+	}
+	return 0
+}
+
+// fileContent is what the texts of a file make. Each begins on a line of its own unless
+// the file is plain, as HAProxy reads it as a whole.
+func (m *remembered) fileContent(plain bool) []byte {
+	if m.content != nil {
+		return m.content
+	}
+	n := 0
+	for _, t := range m.texts {
+		n += len(t.string) + 1
+	}
+	m.content = make([]byte, 0, n)
+	for _, t := range m.texts {
+		if k := len(m.content); k > 0 && t.string != "" && !plain && m.content[k-1] != '\n' {
+			m.content = append(m.content, '\n')
+		}
+		m.content = append(m.content, t.string...)
+	}
+	return m.content
+}
