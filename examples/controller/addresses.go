@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -75,11 +76,7 @@ func (c *controller) fleet() (string, error) {
 
 // endpointRules are the addresses for one render, with those of the instances of now.
 func (c *controller) endpointRules() *ingress.Addresses {
-	rules := c.addresses
-	if instances := c.instancesAt.Load(); instances != nil {
-		rules.Listeners = *instances
-	}
-	return &rules
+	return cmp.Or(c.instancesAt.Load(), &c.addresses)
 }
 
 // lookupTime is how long the name of an instance may take to be looked up.
@@ -125,8 +122,10 @@ func (c *controller) listenAt(ctx context.Context, endpoints []dataplane.Endpoin
 			}
 		}
 	}
-	before := c.instancesAt.Swap(&all)
-	if before == nil || !maps.EqualFunc(*before, all, slices.Equal[[]netip.Addr]) {
+	if before := c.instancesAt.Load(); before == nil || !maps.EqualFunc(before.Listeners, all, slices.Equal[[]netip.Addr]) {
+		rules := c.addresses
+		rules.Listeners = all
+		c.instancesAt.Store(&rules)
 		c.loop.Trigger("addresses of instances")
 	}
 }

@@ -100,9 +100,9 @@ func (c *controller) caseRunner() (*cases.Runner, error) {
 	return &cases.Runner{
 		Renderer: func(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
 			k := &controller{cfg: &cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), fixtures: in.Source, settings: c.settings, layout: c.layout}
-			k.slots.Step = c.slots.Step
+			k.builder.Slots.Step = c.builder.Slots.Step
 			k.addresses.Allow = c.addresses.Allow // not Listeners: a case passes on every host
-			k.slots.Remember(in.Previous)
+			k.builder.Slots.Remember(in.Previous)
 			k.hosts.Shared = c.hosts.Shared
 			k.hosts.Remember(in.Previous)
 			k.eachBackend = slices.Contains(engine.Entries(), ingress.BackendEntry)

@@ -77,9 +77,10 @@ type controller struct {
 	discovery   *discover.Follower // of those behind Dataplane APIs, or nil
 	settings    ingress.Settings
 	layout      dataplane.Layout // where HAProxy finds its files
-	slots       ingress.Slots
-	addresses   ingress.Addresses // see addresses.go
-	instancesAt atomic.Pointer[ingress.Listeners]
+	builder     ingress.Builder
+	following   following                         // of resources, for the builder
+	addresses   ingress.Addresses                 // see addresses.go
+	instancesAt atomic.Pointer[ingress.Addresses] // addresses, with those of the instances of now
 	hosts       ingress.Hosts
 	routes      atomic.Pointer[ingress.Routes] // of the last render
 	eachBackend bool                           // whether the templates have an entry for that
@@ -146,7 +147,7 @@ func (c *controller) newTargets() (err error) {
 	c.settings.HTTP, c.settings.HTTPS = c.cfg.httpAddr, c.cfg.httpsAddr
 	c.settings.MaxConn = c.cfg.maxConn
 	c.settings.HardStopAfter = fmt.Sprintf("%ds", int(c.cfg.hardStopAfter.Seconds()))
-	c.slots.Step, c.hosts.Shared = c.cfg.spareSlots, c.cfg.sharedHosts
+	c.builder.Slots.Step, c.hosts.Shared = c.cfg.spareSlots, c.cfg.sharedHosts
 	return c.listen()
 }
 
@@ -178,8 +179,8 @@ func (c *controller) start(ctx context.Context) error {
 			return err
 		}
 	}
-	c.slots.Remember(previous) // endpoints keep the server that they had, and Secrets the certificate that was good
-	c.hosts.Remember(previous) // and namespaces their hosts
+	c.builder.Slots.Remember(previous) // endpoints keep the server that they had, and Secrets the certificate that was good
+	c.hosts.Remember(previous)         // and namespaces their hosts
 	c.templates.SetPrevious(previous)
 	return nil
 }

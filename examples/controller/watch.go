@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,16 +61,74 @@ func (c *controller) newWatchers() (err error) {
 	return err
 }
 
+// following knows what changed since the last render.
+type following struct {
+	mu      sync.Mutex
+	pending k8swatch.Changes
+	last    *k8swatch.GroupSnapshot // of the last render
+}
+
+// follow returns the resources for a render, and what changed since the last one; nil: it
+// is not known.
+func (c *controller) follow() (now *k8swatch.GroupSnapshot, changes *ingress.Changes) {
+	f := &c.following
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	pending, last := f.pending, f.last
+	f.pending = k8swatch.Changes{}
+	switch now = c.watchers.Snapshot(); {
+	case last == nil:
+	case now.Revision() == last.Revision():
+		changes = &ingress.Changes{}
+	case pending.To > last.Revision():
+		if now = pending.Snapshot; pending.More == 0 && pending.From <= last.Revision() {
+			changes = c.between(last, now, pending.Objects)
+		}
+	}
+	f.last = now
+	return now, changes
+}
+
+// between reads what changed from one snapshot to another; nil: more than Ingresses and
+// what they name.
+func (c *controller) between(last, now *k8swatch.GroupSnapshot, objects []k8swatch.Change) *ingress.Changes {
+	changes := &ingress.Changes{}
+	for _, o := range objects {
+		switch o.Watcher {
+		case c.ingresses:
+			add(&changes.Ingresses, last, now, o)
+		case c.services:
+			add(&changes.Services, last, now, o)
+		case c.slices:
+			add(&changes.Slices, last, now, o)
+		case c.secrets:
+			add(&changes.Secrets, last, now, o)
+		default:
+			return nil
+		}
+	}
+	return changes
+}
+
+// add reads an object as it was and as it is.
+func add[T any](list *[]ingress.Change[T], last, now *k8swatch.GroupSnapshot, o k8swatch.Change) {
+	was, _ := any(last.Of(o.Watcher).ByName(o.Namespace, o.Name)).(*T)
+	is, _ := any(now.Of(o.Watcher).ByName(o.Namespace, o.Name)).(*T)
+	if was != is {
+		*list = append(*list, ingress.Change[T]{Was: was, Is: is})
+	}
+}
+
 // input reads all watched resources at one instant, for one render.
 func (c *controller) input(ctx context.Context) (*render.Input, error) {
-	all := c.watchers.Snapshot()
+	all, changes := c.follow()
 	whole := context.Background() // with what is in quarantine: Build asks about it, and says what clients get meanwhile
 	services := k8swatch.Read[*corev1.Service](whole, all.Of(c.services))
 	secrets := k8swatch.Read[*corev1.Secret](whole, all.Of(c.secrets))
 	slices := k8swatch.Read[*discoveryv1.EndpointSlice](whole, all.Of(c.slices))
 	ingresses := k8swatch.Read[*networkingv1.Ingress](whole, all.Of(c.ingresses))
-	routes := ingress.Build(&ingress.Cluster{
-		Ingresses: ingresses.List(),
+	routes := c.builder.Build(&ingress.Cluster{
+		Ingresses: ingresses.List,
 		Classes:   k8swatch.Read[*networkingv1.IngressClass](whole, all.Of(c.classes)).List(),
 		Service:   func(ns, name string) *corev1.Service { return services.GetSingle(ns, name) },
 		Services:  func(ns string) []*corev1.Service { return services.Get(ns) },
@@ -82,8 +141,7 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 
 		ExpiryWarning: c.cfg.expiryWarning,
 		AnyTime:       c.fixtures != nil,
-	}, &c.slots)
-	routes.Keep(c.routes.Load())
+	}, changes)
 	c.routes.Store(routes)
 	in := routes.Input(c.settings)
 	if !c.eachBackend { // templates of the user's own may do it another way
@@ -95,6 +153,9 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 
 // changed is called, never twice at once, when watched resources changed.
 func (c *controller) changed(_ context.Context, changes k8swatch.Changes) error {
+	c.following.mu.Lock()
+	c.following.pending = c.following.pending.And(changes)
+	c.following.mu.Unlock()
 	c.loop.Trigger(changes.String())
 	return nil
 }

@@ -14,22 +14,40 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
+// serviceName names a Service.
+type serviceName struct{ namespace, name string }
+
 // portRef is how an Ingress names a port of a Service.
 type portRef struct {
-	namespace, service string
-	port               networkingv1.ServiceBackendPort
+	serviceName
+	port networkingv1.ServiceBackendPort
 }
 
-// madeBackend is what a port of a Service became.
-type madeBackend struct {
-	name    string   // "" where there is no backend
+// madePort is what a port of a Service became.
+type madePort struct {
+	portRef
+	name    string   // of the backend; "" where there is none
 	problem *problem // said of the first path of each Ingress that leads here
+	guessed bool     // whether another Service was meant
+	paths   int      // how many lead here
+}
+
+// backend is one that was made.
+type backend struct {
+	*Backend
+	of            networkingv1.ServiceBackendPort // the first that led here
+	ports         int                             // how many lead here
+	servers, read int                             // what it took of its space
 }
 
 // problem is what is wrong with a part of an Ingress.
 type problem struct {
 	end, reason, detail string
 	served              bool // no rule leaves it out: it is there, and waits for something
+}
+
+func (p *problem) equal(other *problem) bool {
+	return p == other || p != nil && other != nil && *p == *other
 }
 
 // backend returns the name of the backend for a port of a Service. A Service
@@ -44,21 +62,85 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 		b.refuse(field, "there is no Service: name one, and its port")
 		return "", false
 	}
-	key := portRef{b.ing.Namespace, ref.Service.Name, ref.Service.Port}
-	made, known := b.made[key]
-	if !known {
+	key := portRef{serviceName{b.ing.Namespace, ref.Service.Name}, ref.Service.Port}
+	made := b.made[key]
+	if made == nil {
 		made = b.makeBackend(key)
 		b.made[key] = made
+		b.fast.made(made)
 	}
+	made.paths++
 	if p := made.problem; p != nil {
 		b.sayOnce(field.sub(p.end), reconcile.Refusal{Reason: p.reason, Detail: p.detail, Warning: p.served})
+	}
+	if made.name == "" {
+		b.fast.isOdd(b.ing)
 	}
 	return made.name, made.name != ""
 }
 
 // makeBackend looks up a port of a Service, once for all paths that lead there.
-func (b *builder) makeBackend(ref portRef) (made madeBackend) {
+func (b *builder) makeBackend(ref portRef) *madePort {
+	made, svc, used, ok := b.findBackend(ref)
+	if made.name == "" {
+		return made
+	}
+	if back := b.backends[made.name]; back != nil {
+		back.ports++
+		return made
+	}
+	if b.space.backends >= b.limits.BackendsPerNamespace {
+		b.space.bit = true
+		return &madePort{portRef: ref, problem: &problem{reason: fmt.Sprintf("namespace %s has more than the %s backends of one namespace (backends-per-namespace): Service %s/%s port %s is not served",
+			ref.namespace, figure(b.limits.BackendsPerNamespace), ref.namespace, ref.name, made.name[strings.LastIndexByte(made.name, '_')+1:])}}
+	}
+	b.space.backends++
+	back := &backend{of: ref.port, ports: 1}
+	b.backends[made.name] = back
+	switch {
+	case !ok:
+		back.Backend = b.slots.Keep(made.name, b.ing)
+	case b.fast.is: // the slots hear of it once nothing is in doubt
+		b.fast.serve = append(b.fast.serve, b.serving(back, made.name, svc, used, b.ing))
+		return made
+	default:
+		b.serving(back, made.name, svc, used, b.ing).assign(b.slots)
+	}
+	b.routes.Backends = append(b.routes.Backends, back.Backend)
+	return made
+}
+
+// serving is what a backend gets servers from.
+type serving struct {
+	*backend
+	name      string
+	addresses []string
+	limit     int
+	svc       *corev1.Service
+	ing       *networkingv1.Ingress
+}
+
+func (s serving) assign(slots *Slots) {
+	s.backend.Backend = slots.assign(s.name, s.addresses, s.limit, s.svc, s.ing)
+}
+
+// serving looks for the endpoints of a backend.
+func (b *builder) serving(back *backend, name string, svc *corev1.Service, used *corev1.ServicePort, ing *networkingv1.Ingress) serving {
+	var addresses []string
+	limit, sp := b.limits.ServersPerBackend, b.space
+	sp.servers, sp.read = sp.servers-back.servers, sp.read-back.read
+	servers, read := sp.servers, sp.read
+	if used != nil {
+		addresses, limit = b.endpoints(svc, used)
+	}
+	back.servers, back.read = sp.servers-servers, sp.read-read
+	return serving{back, name, addresses, limit, svc, ing}
+}
+
+// findBackend says which Service and port are meant, and what is wrong with that.
+func (b *builder) findBackend(ref portRef) (made *madePort, svc *corev1.Service, used *corev1.ServicePort, ok bool) {
 	ns, wanted := ref.namespace, ref.port
+	made = &madePort{portRef: ref}
 	end := ".service.port.name"
 	if wanted.Name == "" {
 		end = ".service.port.number"
@@ -66,19 +148,20 @@ func (b *builder) makeBackend(ref portRef) (made madeBackend) {
 	if wanted == (networkingv1.ServiceBackendPort{}) {
 		end = ".service.port"
 	}
-	for _, part := range [][2]string{{"", ns}, {".service.name", ref.service}, {end, wanted.Name}} {
+	for _, part := range [...][2]string{{"", ns}, {".service.name", ref.name}, {end, wanted.Name}} {
 		if reason := nameProblem(part[1]); reason != "" {
-			return madeBackend{problem: &problem{end: part[0], reason: reason}}
+			made.problem = &problem{end: part[0], reason: reason}
+			return made, nil, nil, false
 		}
 	}
 	port := cmp.Or(wanted.Name, strconv.Itoa(int(wanted.Number)))
-	svc, ok := reconcile.ToRender(b.cluster.Excluded, b.cluster.Service(ns, ref.service))
-	var used *corev1.ServicePort
+	svc, ok = reconcile.ToRender(b.cluster.Excluded, b.cluster.Service(ns, ref.name))
 	switch {
 	case !ok:
-		made.problem = &problem{reason: fmt.Sprintf("answers 503: Service %s/%s is in quarantine; it is served as soon as that is released", ns, ref.service), served: true}
+		made.problem = &problem{reason: fmt.Sprintf("answers 503: Service %s/%s is in quarantine; it is served as soon as that is released", ns, ref.name), served: true}
 	case svc == nil:
-		made.problem = &problem{".service.name", fmt.Sprintf("answers 503: Service %s/%s does not exist; it is served as soon as that is there", ns, ref.service), b.meantService(ns, ref.service), true}
+		made.guessed = true
+		made.problem = &problem{".service.name", fmt.Sprintf("answers 503: Service %s/%s does not exist; it is served as soon as that is there", ns, ref.name), b.meantService(ns, ref.name), true}
 	case svc.Spec.Type == corev1.ServiceTypeExternalName:
 		b.tell("Service", svc, reconcile.Refusal{Field: "spec.type",
 			Reason: "answers 503: ExternalName is not served; use a Service without selector, and an EndpointSlice with addresses"})
@@ -91,27 +174,8 @@ func (b *builder) makeBackend(ref portRef) (made madeBackend) {
 		}
 	}
 	// No part can hold "_": the name of a Kubernetes object never does.
-	made.name = ns + "_" + ref.service + "_" + port
-	if b.backends[made.name] {
-		return made
-	}
-	if b.space.backends >= b.limits.BackendsPerNamespace {
-		return madeBackend{problem: &problem{reason: fmt.Sprintf("namespace %s has more than the %s backends of one namespace (backends-per-namespace): Service %s/%s port %s is not served",
-			ns, figure(b.limits.BackendsPerNamespace), ns, ref.service, port)}}
-	}
-	b.space.backends++
-	b.backends[made.name] = true
-	if !ok {
-		b.routes.Backends = append(b.routes.Backends, b.slots.Keep(made.name, b.ing))
-		return made
-	}
-	var addresses []string
-	limit := b.limits.ServersPerBackend
-	if used != nil {
-		addresses, limit = b.endpoints(svc, used)
-	}
-	b.routes.Backends = append(b.routes.Backends, b.slots.assign(made.name, addresses, limit, svc, b.ing))
-	return made
+	made.name = ns + "_" + ref.name + "_" + port
+	return made, svc, used, ok
 }
 
 // maxGuesses bounds how often a build looks for the Service of a namespace that was
@@ -179,18 +243,21 @@ func (b *builder) endpoints(svc *corev1.Service, port *corev1.ServicePort) (addr
 	// Endpoints that are not ready are read, too, so that reading has bounds of its own.
 	left := min(2*l.ServersPerBackend, 3*l.ServersPerNamespace-sp.read)
 	if left <= 0 {
+		sp.bit = true
 		refuse("namespace %s has so many endpoints and EndpointSlices (servers-per-namespace) that those of the Service are not read, requests get 503", svc.Namespace)
 		return nil, 0
 	}
 	all := b.cluster.Slices(svc.Namespace, svc.Name)
 	read, count, total := firstEndpoints(all, port.Name, left)
 	sp.read += count + min(len(all), left)
+	sp.bit = sp.bit || left < 2*l.ServersPerBackend && (count < total || len(all) > left)
 	found := endpoints{judge: b.judge}
 	addresses = found.addresses(read, port.Name)
 	if len(addresses) == 0 || len(found.refused) > 0 {
 		b.tellEndpoints(svc, port, all[:min(len(all), left)], &found)
 	}
 	limit = min(l.ServersPerBackend, l.ServersPerNamespace-sp.servers)
+	sp.bit = sp.bit || limit < l.ServersPerBackend && len(addresses) > limit
 	has := len(addresses)
 	if count < total {
 		has = total

@@ -34,13 +34,42 @@ func manyIngresses(n int) *world {
 
 var benchSettings = Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
 
+// BenchmarkBuild is what resources mean: all of them, and after a change.
 func BenchmarkBuild(b *testing.B) {
-	for _, n := range []int{brief(1000), brief(5000)} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+	for _, n := range []int{100, 1000, 10_000} {
+		n = brief(n)
+		b.Run(fmt.Sprint("whole/", n), func(b *testing.B) {
 			w, slots := manyIngresses(n), &Slots{}
+			b.ReportAllocs()
 			for b.Loop() {
 				Build(w.cluster(), slots)
 			}
+		})
+		change := func(name string, change func(w *world, i int) *Changes) {
+			b.Run(fmt.Sprint(name, "/", n), func(b *testing.B) {
+				w, builder, hosts := manyIngresses(n), &Builder{}, &Hosts{}
+				cluster := w.cluster()
+				cluster.Hosts = hosts
+				for range 2 {
+					builder.Build(cluster, nil).Accepted()
+				}
+				builder.Build(cluster, &Changes{}).Accepted()
+				b.ReportAllocs()
+				i := 0
+				for b.Loop() {
+					builder.Build(cluster, change(w, i)).Accepted()
+					i++
+				}
+				require.Equal(b, 2, builder.whole)
+			})
+		}
+		change("endpoint", func(w *world, i int) *Changes {
+			was := w.slices["ns/svc-00007"][0]
+			is := slice("http", 8080, fmt.Sprintf("192.0.2.%d", 1+i%200))
+			is.Labels = map[string]string{discoveryv1.LabelServiceName: "svc-00007"}
+			was.Labels = is.Labels
+			w.slices["ns/svc-00007"] = []*discoveryv1.EndpointSlice{is}
+			return &Changes{Slices: []Change[discoveryv1.EndpointSlice]{{was, is}}}
 		})
 	}
 }

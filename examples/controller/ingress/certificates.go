@@ -78,12 +78,14 @@ func (b *builder) addTLSHost(field fieldPath, cert *tlsFile, host string) {
 		b.refuse(field, fmt.Sprintf("Secret %s is used for %s TLS hosts, and HAProxy reads %s bytes of them: %s is not served with it",
 			cert.secret, figure(len(cert.Hosts)), figure(maxLine), host))
 	case owner == nil:
-		b.tlsHosts[host], b.owner[claim{tlsHost, host}] = cert, holder{b.ing, cert.File}
+		b.tlsHosts[host] = cert
+		b.tlsWildcard = b.tlsWildcard || host[0] == '*'
+		b.owner.set(claim{tlsHost, host}, holder{b.ing, cert.File})
 		cert.Hosts, cert.bytes = append(cert.Hosts, host), cert.bytes+len(host)+1
 		cert.mustCover(host)
 	case owner != cert:
 		why := "which an older Ingress names"
-		if byAge(b.owner[claim{tlsHost, host}].ing, b.ing) > 0 {
+		if byAge(b.owner.get(claim{tlsHost, host}).ing, b.ing) > 0 {
 			why = "which serves it already"
 		}
 		b.refuse(field, fmt.Sprintf("%s is served with Secret %s, %s", host, owner.secret, why))
@@ -107,7 +109,7 @@ func (b *builder) certificate(field fieldPath, secretName string) *tlsFile {
 			return nil
 		}
 	}
-	file := dataplane.FileName(dataplane.Certificate, ns+"_"+secretName)
+	file := certificateName(ns, secretName)
 	cert := b.certs[file]
 	if cert == nil {
 		cert = b.makeCertificate(file, secretName)
@@ -122,11 +124,17 @@ func (b *builder) certificate(field fieldPath, secretName string) *tlsFile {
 	return cert
 }
 
+// certificateName is the file of a Secret.
+func certificateName(namespace, name string) string {
+	return dataplane.FileName(dataplane.Certificate, namespace+"_"+name)
+}
+
 // makeCertificate reads a Secret, once for all that name it.
 func (b *builder) makeCertificate(file, secretName string) *tlsFile {
 	ns := b.ing.Namespace
 	cert := &tlsFile{secret: ns + "/" + secretName}
 	if b.space.secrets >= b.limits.SecretsPerNamespace {
+		b.space.bit = true
 		cert.problem = fmt.Sprintf("namespace %s has more than the %s Secrets of one namespace (secrets-per-namespace): Secret %s is not used",
 			ns, figure(b.limits.SecretsPerNamespace), cert.secret)
 		return cert

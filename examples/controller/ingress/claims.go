@@ -32,10 +32,12 @@ type waiting struct {
 // comes first takes a path from one that is live.
 func (b *builder) inTurn(c claim, serves string, add func()) {
 	had, known := b.had[c]
+	b.fast.waited = b.fast.waited || known && had.serves != serves || b.owner.get(c).ing != nil
 	switch {
 	case known && had.serves != serves && had.ing != nil && isSame(had.ing, b.ing):
 		b.later[0] = append(b.later[0], waiting{b.ing, add})
-	case known && had.serves != serves, b.owner[c].ing != nil:
+	case known && had.serves != serves, b.owner.get(c).ing != nil:
+		b.fast.contest(c)
 		b.later[1] = append(b.later[1], waiting{b.ing, add})
 	default:
 		add()
@@ -60,7 +62,8 @@ func (b *builder) inTurnAgain() {
 func (b *builder) keepTLS(field fieldPath, t *networkingv1.IngressTLS) {
 	ns := b.ing.Namespace
 	for _, host := range t.Hosts {
-		had := b.had[claim{tlsHost, host}]
+		had, known := b.had[claim{tlsHost, host}]
+		b.fast.waited = b.fast.waited || known
 		name, ours := strings.CutPrefix(strings.TrimSuffix(had.serves, ".pem"), ns+"_")
 		name = strings.ReplaceAll(name, "_", ".")
 		if file := dataplane.FileName(dataplane.Certificate, ns+"_"+name); !ours || file != had.serves || name == t.SecretName || !isHost(host) || b.owners.problem(host, ns) != "" {
@@ -108,8 +111,8 @@ func (b *builder) keepServed(left map[*networkingv1.Ingress]bool) {
 	}
 	if len(out) > 0 {
 		for c, had := range b.had {
-			if had.ing == nil && b.owner[c].ing == nil || had.ing != nil && out[name{had.ing.Namespace, had.ing.Name}] {
-				b.owner[c] = had
+			if had.ing == nil && b.owner.base[c].ing == nil || had.ing != nil && out[name{had.ing.Namespace, had.ing.Name}] {
+				b.owner.base[c] = had
 			}
 		}
 	}
@@ -117,12 +120,21 @@ func (b *builder) keepServed(left map[*networkingv1.Ingress]bool) {
 
 // accept takes who has what from routes that were accepted, unless they are from before
 // the last Remember: another process led meanwhile.
-func (h *Hosts) accept(owners *owners, holders map[claim]holder) {
+func (h *Hosts) accept(owners *owners, holders map[claim]holder) (revision int, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if owners.told == h.told {
+	if ok = owners.told == h.told; ok {
 		h.last, h.holders = *owners, holders
+		h.revision++
 	}
+	return h.revision, ok
+}
+
+// isAt reports whether nothing was remembered since a revision.
+func (h *Hosts) isAt(revision int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.revision == revision
 }
 
 // holdersOf reads who had what from a configuration: what serves it, and not by whom.

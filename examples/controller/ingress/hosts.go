@@ -34,6 +34,8 @@ type Hosts struct {
 	last    owners
 	holders map[claim]holder // of all that only one Ingress can have
 	told    int              // how often Remember was
+
+	revision int // of all that is remembered
 }
 
 // Host is a host that is claimed.
@@ -41,6 +43,8 @@ type Host struct {
 	Name      string // "shop.demo.test", "*.demo.test", or "*" for rules without a host
 	Namespace string // that has it; "*": all
 }
+
+func (h Host) compare(other Host) int { return cmp.Compare(h.Name, other.Name) }
 
 // CheckSharedHost says why a host cannot be one of Shared.
 func CheckSharedHost(host string) error {
@@ -56,17 +60,19 @@ const everybody = "*"
 
 // owners are the namespaces that have something.
 type owners struct {
-	hosts     map[string]string
+	hosts     table[string, hostOwner]
 	wildcards map[string]string // among them, without the "*"
 	paths     map[claim]string  // of shared hosts
 	told      int               // Hosts.told at that time
+	revision  int               // and Hosts.revision
 }
 
-func (o *owners) give(host, namespace string) {
-	o.hosts[host] = namespace
-	if strings.HasPrefix(host, "*.") {
-		o.wildcards[host[1:]] = namespace
-	}
+// hostOwner is who has a host.
+type hostOwner struct {
+	namespace string // "": nobody
+	asking    int32  // how often Ingresses claim it
+	contested bool   // one of another namespace does, or none may have it
+	paths     bool   // it has a path
 }
 
 // above returns the closest wildcard that covers a host, and who has it.
@@ -87,7 +93,7 @@ func (o *owners) above(host string) (wildcard, namespace string) {
 
 // problem says to whom a host belongs that this namespace may not use.
 func (o *owners) problem(host, namespace string) string {
-	owner, by := o.hosts[host], ""
+	owner, by := o.hosts.get(host).namespace, ""
 	if owner == "" && host != anyHost {
 		if by, owner = o.above(host); by != "" {
 			by = " with " + by
@@ -106,7 +112,7 @@ func (o *owners) problem(host, namespace string) string {
 func (h *Hosts) settle(ingresses []*networkingv1.Ingress) *owners {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := owners{hosts: make(map[string]string, len(h.last.hosts)), wildcards: map[string]string{}, paths: map[claim]string{}, told: h.told}
+	now := owners{hosts: table[string, hostOwner]{base: make(map[string]hostOwner, len(ingresses))}, wildcards: map[string]string{}, paths: map[claim]string{}, told: h.told, revision: h.revision}
 	for _, first := range []bool{false, true} { // those that have it already go first
 		for _, ing := range ingresses {
 			ns := ing.Namespace
@@ -114,19 +120,18 @@ func (h *Hosts) settle(ingresses []*networkingv1.Ingress) *owners {
 				continue
 			}
 			for host := range hostsOf(ing) {
-				if now.hosts[host] != "" || !first && h.last.hosts[host] != ns {
-					continue
+				at := now.hosts.base[host]
+				if at.namespace == "" {
+					if !first && h.last.hosts.base[host].namespace != ns || first && host != anyHost && hostProblem(host) != "" {
+						continue
+					}
+					at.namespace = h.giveTo(&now, host, ns, first)
 				}
-				if first && host != anyHost && hostProblem(host) != "" {
-					continue
+				if first {
+					at.asking++
+					at.contested = at.contested || at.namespace != ns
 				}
-				if h.isShared(host) {
-					now.give(host, everybody)
-				} else if !first {
-					now.give(host, ns)
-				} else if _, owner := now.above(host); owner == "" || owner == ns {
-					now.give(host, ns)
-				}
+				now.hosts.base[host] = at
 			}
 			for line := range h.sharedLines(ing) {
 				if now.paths[line] == "" && (first || h.last.paths[line] == ns) {
@@ -136,6 +141,19 @@ func (h *Hosts) settle(ingresses []*networkingv1.Ingress) *owners {
 		}
 	}
 	return &now
+}
+
+// giveTo says who gets a host that a namespace asks for; "": nobody.
+func (h *Hosts) giveTo(now *owners, host, namespace string, first bool) (owner string) {
+	if _, above := now.above(host); h.isShared(host) {
+		owner = everybody
+	} else if !first || above == "" || above == namespace {
+		owner = namespace
+	}
+	if owner != "" && strings.HasPrefix(host, "*.") {
+		now.wildcards[host[1:]] = owner
+	}
+	return owner
 }
 
 // hostsOf yields what an Ingress claims.
@@ -196,9 +214,9 @@ func (h *Hosts) Remember(previous *dataplane.Config) {
 	if _, ok := previous.File(dataplane.Map, "hosts.map"); !ok { // of an instance that is new
 		return
 	}
-	was := owners{hosts: map[string]string{}, paths: map[claim]string{}}
+	was := owners{hosts: table[string, hostOwner]{base: map[string]hostOwner{}}, paths: map[claim]string{}}
 	for host, ns := range linesOf(previous, "hosts.map") {
-		was.hosts[host] = ns
+		was.hosts.base[host] = hostOwner{namespace: ns}
 	}
 	holders := holdersOf(previous)
 	for c, had := range holders {
@@ -210,6 +228,7 @@ func (h *Hosts) Remember(previous *dataplane.Config) {
 	defer h.mu.Unlock()
 	h.last, h.holders = was, holders
 	h.told++
+	h.revision++
 }
 
 // linesOf yields the keys and values of a map.
@@ -228,13 +247,22 @@ func linesOf(cfg *dataplane.Config, name string) iter.Seq2[string, string] {
 // claimed lists the hosts for the map. A host without paths is not in it where the
 // wildcard of the same namespace answers for it.
 func (b *builder) claimed() (all []Host) {
-	for host, ns := range b.owners.hosts {
-		if _, parent, _ := strings.Cut(host, "."); b.hosts[host] || host == anyHost || b.owners.hosts["*."+parent] != ns || strings.HasPrefix(host, "*.") {
-			all = append(all, Host{host, ns})
+	for host, at := range b.owners.hosts.base {
+		if b.owners.isListed(host, at) {
+			all = append(all, Host{host, at.namespace})
 		}
 	}
-	slices.SortFunc(all, func(x, y Host) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortFunc(all, Host.compare)
 	return all
+}
+
+// isListed reports whether a host stands in the map.
+func (o *owners) isListed(host string, at hostOwner) bool {
+	if at.namespace == "" || at.paths || host == anyHost || strings.HasPrefix(host, "*.") {
+		return at.namespace != ""
+	}
+	i := strings.IndexByte(host, '.')
+	return i < 0 || o.wildcards[host[i:]] != at.namespace
 }
 
 // maxExceptions and maxExceptionBytes bound the names that are excepted from the
@@ -247,6 +275,9 @@ const maxExceptions, maxExceptionBytes = 100, 2_500
 // to another namespace and have no certificate.
 func (b *builder) exceptOthers() {
 	for _, h := range b.routes.Hosts {
+		if !b.tlsWildcard {
+			return
+		}
 		host, owner := h.Name, h.Namespace
 		_, parent, _ := strings.Cut(host, ".")
 		cert := b.tlsHosts["*."+parent]

@@ -21,7 +21,7 @@ import (
 
 // Cluster is the one consistent view of the resources that a render reads.
 type Cluster struct {
-	Ingresses []*networkingv1.Ingress
+	Ingresses func() []*networkingv1.Ingress // all: a Builder asks for them where it builds all
 	Classes   []*networkingv1.IngressClass
 	Service   func(namespace, name string) *corev1.Service // nil where there is none
 	Services  func(namespace string) []*corev1.Service     // all, to say which one was meant; nil: it is not said
@@ -41,20 +41,23 @@ const anyHost = "*"
 
 // builder collects Routes over all Ingresses.
 type builder struct {
-	cluster  *Cluster
-	slots    *Slots
-	judge    judge
-	routes   *Routes
-	ing      *networkingv1.Ingress // being read
-	owners   *owners               // which namespace has which host
-	owner    map[claim]holder      // who has what only one can have
-	had      map[claim]holder      // and who had it before
-	later    [2][]waiting          // see inTurn
-	hosts    map[string]bool       // that have a path
-	backends map[string]bool
-	made     map[portRef]madeBackend
-	certs    map[string]*tlsFile // by file
-	tlsHosts map[string]*tlsFile // who has a server name
+	cluster     *Cluster
+	slots       *Slots
+	judge       judge
+	routes      *Routes
+	ing         *networkingv1.Ingress // being read
+	hosts       *Hosts
+	owners      *owners              // which namespace has which host
+	owner       table[claim, holder] // who has what only one can have
+	had         map[claim]holder     // and who had it before
+	later       [2][]waiting         // see inTurn
+	backends    map[string]*backend
+	made        map[portRef]*madePort
+	certs       map[string]*tlsFile // by file
+	tlsHosts    map[string]*tlsFile // who has a server name
+	tlsWildcard bool                // one of them is a wildcard
+	classes     *classes
+	fast        fast // see Builder
 
 	limits Limits
 	spaces map[string]*space // by namespace
@@ -103,18 +106,23 @@ func (f fieldPath) sub(end string) fieldPath {
 // served is left out and refused by name, so that one resource never stops the
 // others. A host belongs to one namespace, as [Hosts] says. Where two Ingresses of
 // it claim the same path the one that has it keeps it, then the older one gets it.
-func Build(c *Cluster, slots *Slots) *Routes {
+func Build(c *Cluster, slots *Slots) *Routes { return build(c, slots).routes }
+
+// build is Build with all that is known behind the routes.
+func build(c *Cluster, slots *Slots) *builder {
+	all := c.Ingresses()
+	n := len(all)
 	b := &builder{
 		cluster: c, slots: slots, judge: newJudge(c.Addresses), routes: &Routes{FileOwners: map[dataplane.Position][]any{}},
-		owner: map[claim]holder{}, hosts: map[string]bool{},
-		backends: map[string]bool{}, made: map[portRef]madeBackend{}, certs: map[string]*tlsFile{}, tlsHosts: map[string]*tlsFile{},
+		owner: table[claim, holder]{base: make(map[claim]holder, n)}, backends: make(map[string]*backend, n), made: make(map[portRef]*madePort, n),
+		certs: map[string]*tlsFile{}, tlsHosts: map[string]*tlsFile{},
 		limits: c.Limits.orUsual(), spaces: map[string]*space{}, told: map[string]told{}, said: map[saying]bool{},
 	}
 	if !c.AnyTime {
 		b.now = time.Now()
 	}
-	classes := b.readClasses()
-	mine := slices.DeleteFunc(slices.Clone(c.Ingresses), func(ing *networkingv1.Ingress) bool { return !b.isOurs(ing, classes) })
+	b.classes = b.readClasses()
+	mine := slices.DeleteFunc(slices.Clone(all), func(ing *networkingv1.Ingress) bool { return !b.isOurs(ing, b.classes) })
 	slices.SortFunc(mine, byAge)
 	left := map[*networkingv1.Ingress]bool{} // out: they claim their hosts all the same
 	for i, ing := range mine {
@@ -134,19 +142,36 @@ func Build(c *Cluster, slots *Slots) *Routes {
 	}
 	b.inTurnAgain()
 	b.keepServed(left)
-	owners, holders, backends, certs := b.owners, b.owner, b.backends, b.certs
-	if slots.isFull(max(len(backends), len(certs)), c.Excluded == nil) {
-		slots.Forget(backends)
-		slots.forgetSecrets(certs)
+	if slots.isFull(b.used(), c.Excluded == nil) {
+		b.forget()
 	}
-	b.routes.accept = func() {
-		if hosts.accept(owners, holders); c.Excluded == nil {
-			slots.Forget(backends)
-			slots.forgetSecrets(certs)
-			slots.setUsed(max(len(backends), len(certs)))
-		}
+	b.hosts, b.fast.revision = hosts, b.owners.revision
+	b.routes.accept = b.accept
+	b.finish()
+	return b
+}
+
+// accept has the hosts and the slots remember what was built.
+func (b *builder) accept() {
+	if b.fast.accepted {
+		return
 	}
-	return b.finish()
+	if revision, ok := b.hosts.accept(b.owners, b.owner.base); ok {
+		b.fast.revision = revision
+	}
+	if b.fast.accepted = true; b.cluster.Excluded == nil {
+		b.forget()
+		b.slots.setUsed(b.used())
+	}
+}
+
+// used is how many backends, or certificates, there are.
+func (b *builder) used() int { return max(len(b.backends), len(b.certs)) }
+
+// forget has the slots forget what is not used.
+func (b *builder) forget() {
+	b.slots.forget(func(backend string) bool { return b.backends[backend] == nil })
+	b.slots.forgetSecrets(b.certs)
 }
 
 func (b *builder) addIngress() {
@@ -221,8 +246,9 @@ func (b *builder) addLine(field fieldPath, host string, line claim, name string)
 		list = &b.routes.Exact
 	}
 	*list = append(*list, Path{line.key, name, b.ing})
-	if host != anyHost {
-		b.hosts[host] = true
+	if at := b.owners.hosts.get(host); host != anyHost && !at.paths {
+		at.paths = true
+		b.owners.hosts.set(host, at)
 	}
 }
 
@@ -242,6 +268,9 @@ func lineOf(host string, p *networkingv1.HTTPIngressPath) claim {
 func (b *builder) owns(field fieldPath, host string) bool {
 	problem := b.owners.problem(host, b.ing.Namespace)
 	if problem != "" {
+		at := b.owners.hosts.get(host)
+		at.contested = true
+		b.owners.hosts.set(host, at)
 		b.refuse(field, problem)
 	}
 	return problem == ""
@@ -253,7 +282,7 @@ func (b *builder) claims(field fieldPath, c claim, serves string) bool {
 		b.refuse(field, fmt.Sprintf("%s path %s belongs to namespace %s, which claimed it first", c.kind, c.key, ns))
 		return false
 	}
-	if first := b.owner[c].ing; first != nil {
+	if first := b.owner.get(c).ing; first != nil {
 		what := "the default backend"
 		if c.key != "" {
 			what = fmt.Sprintf("%s path %s", c.kind, c.key)
@@ -265,13 +294,13 @@ func (b *builder) claims(field fieldPath, c claim, serves string) bool {
 		}
 		return false
 	}
-	b.owner[c] = holder{b.ing, serves}
+	b.owner.set(c, holder{b.ing, serves})
 	return true
 }
 
 // finish puts everything in a stable order: the same resources make the same
 // configuration to the byte.
-func (b *builder) finish() *Routes {
+func (b *builder) finish() {
 	r := b.routes
 	r.Hosts = b.claimed()
 	for _, h := range r.Hosts {
@@ -290,10 +319,9 @@ func (b *builder) finish() *Routes {
 		r.Certificates = append(r.Certificates, c.TLSCertificate)
 	}
 	b.reportSecrets(certs)
-	byKey := func(x, y Path) int { return cmp.Compare(x.Key, y.Key) }
-	slices.SortFunc(r.Exact, byKey)
-	slices.SortFunc(r.Prefix, byKey)
-	slices.SortFunc(r.Backends, func(x, y *Backend) int { return cmp.Compare(x.Name, y.Name) })
-	slices.SortFunc(r.Certificates, func(x, y TLSCertificate) int { return cmp.Compare(x.File, y.File) })
-	return r
+	slices.SortFunc(r.Exact, Path.compare)
+	slices.SortFunc(r.Prefix, Path.compare)
+	slices.SortFunc(r.Backends, (*Backend).compare)
+	slices.SortFunc(r.Certificates, TLSCertificate.compare)
+	slices.SortFunc(r.Refused, compareRefused)
 }

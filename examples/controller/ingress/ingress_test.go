@@ -33,7 +33,7 @@ type world struct {
 
 func (w *world) cluster() *Cluster {
 	return &Cluster{
-		Ingresses: w.ingresses,
+		Ingresses: func() []*networkingv1.Ingress { return w.ingresses },
 		Classes:   w.classes,
 		Service:   func(ns, name string) *corev1.Service { return w.services[ns+"/"+name] },
 		Services: func(ns string) (all []*corev1.Service) {

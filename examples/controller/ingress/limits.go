@@ -122,6 +122,15 @@ type space struct {
 	paths, bytes, backends, servers, read, secrets int
 	guesses                                        int    // see maxGuesses
 	full                                           string // why no Ingress is read any more
+	bit                                            bool   // a limit left something out
+}
+
+// isWithin reports whether no limit left anything out of a namespace: in whatever order
+// its resources are read, each is then served as it is alone.
+func (b *builder) isWithin(sp *space) bool {
+	l := &b.limits
+	return !sp.bit && sp.full == "" && sp.paths <= l.PathsPerNamespace && sp.bytes <= l.MapBytesPerNamespace && sp.backends <= l.BackendsPerNamespace &&
+		sp.servers <= l.ServersPerNamespace && sp.read <= 3*l.ServersPerNamespace && sp.secrets <= l.SecretsPerNamespace && sp.guesses <= maxGuesses
 }
 
 func (b *builder) spaceOf(namespace string) *space {

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -71,6 +72,8 @@ type Path struct {
 	Ingress      *networkingv1.Ingress // that asks for it
 }
 
+func (p Path) compare(other Path) int { return cmp.Compare(p.Key, other.Key) }
+
 // Owners makes the Ingress answer for what is wrong with the line.
 func (p Path) Owners() []any { return []any{p.Ingress} }
 
@@ -81,6 +84,8 @@ type Backend struct {
 	Service *corev1.Service       // nil where there is none
 	Ingress *networkingv1.Ingress // the oldest that names it
 }
+
+func (b *Backend) compare(other *Backend) int { return cmp.Compare(b.Name, other.Name) }
 
 // Owners makes the Service answer for what is wrong with the backend or, where
 // that is not it, the Ingress.
@@ -105,6 +110,8 @@ type TLSCertificate struct {
 	Except []string // names below a wildcard that it is not for
 	Secret *corev1.Secret
 }
+
+func (c TLSCertificate) compare(other TLSCertificate) int { return cmp.Compare(c.File, other.File) }
 
 // Owners makes the Secret answer for what is wrong with the certificate.
 func (c TLSCertificate) Owners() []any { return []any{c.Secret} }

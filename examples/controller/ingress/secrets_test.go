@@ -129,7 +129,7 @@ func TestTheLastGoodCertificateStays(t *testing.T) {
 				trial := w.cluster()
 				first, _ := reconcile.ResourceOf(w.ingresses[0])
 				trial.Excluded = reconcile.Excluding(reconcile.WithExcluded(t.Context(), first))
-				trial.Ingresses = nil
+				trial.Ingresses = func() []*networkingv1.Ingress { return nil }
 				Build(trial, slots)
 
 				slots = &Slots{} // of a process that starts anew

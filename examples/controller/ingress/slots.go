@@ -186,10 +186,14 @@ func (s *Slots) forgetSecrets(but map[string]*tlsFile) {
 
 // Forget drops the slots of all backends but these.
 func (s *Slots) Forget(but map[string]bool) {
+	s.forget(func(backend string) bool { return !but[backend] })
+}
+
+func (s *Slots) forget(gone func(backend string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.held, func(name string, _ []string) bool { return !but[name] })
-	maps.DeleteFunc(s.last, func(name string, _ *Backend) bool { return !but[name] })
+	maps.DeleteFunc(s.held, func(name string, _ []string) bool { return gone(name) })
+	maps.DeleteFunc(s.last, func(name string, _ *Backend) bool { return gone(name) })
 }
 
 // isFull reports whether what a build does not use goes, although it may come back with

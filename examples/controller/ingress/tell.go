@@ -1,6 +1,8 @@
 package ingress
 
 import (
+	"cmp"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/k8swatch"
@@ -16,6 +18,7 @@ type told struct{ count, last int }
 
 // refuse says of the Ingress that is read that a part of it is left out.
 func (b *builder) refuse(field fieldPath, reason string) {
+	b.fast.isOdd(b.ing)
 	b.say(field, reconcile.Refusal{Reason: reason})
 }
 
@@ -86,6 +89,10 @@ func (b *builder) add(o metav1.Object, r reconcile.Refusal) {
 	r.Object, _ = reconcile.ResourceOf(o)
 	r.Source = o.GetAnnotations()[k8swatch.SourceAnnotation]
 	b.routes.Refused = append(b.routes.Refused, r)
+}
+
+func compareRefused(x, y reconcile.Refusal) int {
+	return cmp.Or(cmp.Compare(x.Resource, y.Resource), cmp.Compare(x.Field, y.Field), cmp.Compare(x.Reason, y.Reason))
 }
 
 // saying is what a refusal says.

@@ -1,0 +1,241 @@
+package ingress
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+)
+
+// Builder makes what [Build] makes, and keeps what it made, so that a change costs what
+// it changes. Where it is not certain that only that changes, it builds all. The zero
+// value is ready. Its methods and [Routes.Accepted] are called from one goroutine at a
+// time.
+type Builder struct {
+	Slots Slots
+
+	last           *builder // nil: nothing is known of the last build
+	routes         *Routes  // of the last build
+	whole, changed int      // builds of all, and of changes alone
+}
+
+// Change is an object that may have changed, as it was in the last build and as it is
+// now; nil: it was, or is, not there.
+type Change[T any] struct{ Was, Is *T }
+
+// Changes are all objects that differ between the clusters of two builds, and maybe
+// others, but for IngressClasses.
+type Changes struct {
+	Ingresses []Change[networkingv1.Ingress]
+	Services  []Change[corev1.Service]
+	Slices    []Change[discoveryv1.EndpointSlice]
+	Secrets   []Change[corev1.Secret]
+}
+
+// Build returns the routes of a cluster, which differs by changes from the one of the last
+// call; nil: nobody knows how. What is the same as in the routes before is the same
+// memory.
+func (d *Builder) Build(c *Cluster, changes *Changes) *Routes {
+	if b := d.last; b != nil && changes != nil && b.follows(c) {
+		if routes := b.apply(c, changes); routes != nil {
+			d.changed, d.routes = d.changed+1, routes
+			return routes
+		}
+	}
+	d.whole++
+	b := build(c, &d.Slots)
+	b.routes.Keep(d.routes)
+	if d.last, d.routes = b, b.routes; !c.Excluded.Empty() || c.Hosts == nil { // a trial leaves other slots behind
+		d.last = nil
+	}
+	return b.routes
+}
+
+// fast is what a builder knows that has built all, to apply changes to that.
+type fast struct {
+	is        bool                        // a change is applied
+	doubt     bool                        // it is not certain what the change means
+	accepted  bool                        // the routes were
+	revision  int                         // of Hosts, when it was last read or written by these routes
+	waited    bool                        // claims were not dealt with in the order of age
+	contested map[claim]bool              // more than one asked for it
+	odd       map[serviceName]bool        // Ingresses that have not all that they ask for
+	ports     map[serviceName][]*madePort // nil: see index
+	touched   map[string]bool             // resources of which all that is to be said is said anew
+	serve     []serving                   // what is to be served anew
+}
+
+func (f *fast) contest(c claim) {
+	if f.contested == nil {
+		f.contested = map[claim]bool{}
+	}
+	f.contested[c] = true
+}
+
+func (f *fast) isOdd(ing *networkingv1.Ingress) {
+	if f.odd == nil {
+		f.odd = map[serviceName]bool{}
+	}
+	f.odd[serviceName{ing.Namespace, ing.Name}] = true
+}
+
+// made keeps the index of ports, where there is one.
+func (f *fast) made(m *madePort) {
+	if f.ports != nil {
+		f.ports[m.serviceName] = append(f.ports[m.serviceName], m)
+	}
+}
+
+// follows reports whether all but the resources is as it was in the last build.
+func (b *builder) follows(c *Cluster) bool {
+	was, next := b.cluster, b.routes.Next
+	return c.Excluded.Empty() && c.Hosts == was.Hosts && c.Addresses == was.Addresses && c.Limits == was.Limits &&
+		c.ExpiryWarning == was.ExpiryWarning && c.AnyTime == was.AnyTime && (next.IsZero() || time.Now().Before(next)) &&
+		c.Hosts.isAt(b.fast.revision) && (!b.fast.accepted || b.settled())
+}
+
+// settled reports whether claims that were dealt with by what was served before would be
+// dealt with the same by what is served now.
+func (b *builder) settled() bool {
+	if b.fast.waited {
+		same := len(b.had) == len(b.owner.base)
+		for c, had := range b.had {
+			now := b.owner.base[c]
+			same = same && had.serves == now.serves && had.ing != nil && now.ing != nil && isSame(had.ing, now.ing)
+		}
+		b.fast.waited = !same
+	}
+	return !b.fast.waited
+}
+
+// apply returns the routes after some changes; nil: only a build of all is certain. Then
+// the builder is of no use any more.
+func (b *builder) apply(c *Cluster, changes *Changes) *Routes {
+	last, before := b.routes, b.told
+	b.cluster, b.judge, b.routes = c, newJudge(c.Addresses), &Routes{}
+	if !c.AnyTime {
+		b.now = time.Now()
+	}
+	b.told, b.said = map[string]told{}, map[saying]bool{}
+	b.fast.is, b.fast.touched, b.fast.serve = true, map[string]bool{}, nil
+	b.index()
+	for _, name := range b.touchedServices(changes) {
+		b.remake(name)
+	}
+	if len(changes.Ingresses) > 0 || slices.ContainsFunc(changes.Secrets, b.isUsed) {
+		b.fast.doubt = true
+	}
+	if b.fast.doubt {
+		return nil
+	}
+	r := *last
+	if r.Refused = b.sayAnew(last.Refused, before); b.fast.doubt {
+		return nil
+	}
+	backends := b.serveAnew()
+	r.Backends = backends.apply(last.Backends, (*Backend).compare, func(x, y *Backend) bool { return x == y })
+	b.fast.is, b.told, b.routes = false, before, &r
+	if r.accept = b.accept; b.fast.accepted {
+		r.accept = nil
+	}
+	return &r
+}
+
+// index lists the ports that lead to each Service.
+func (b *builder) index() {
+	if b.fast.ports == nil {
+		b.fast.ports = make(map[serviceName][]*madePort, len(b.made))
+		for _, m := range b.made {
+			b.fast.made(m)
+		}
+	}
+}
+
+func (b *builder) isUsed(s Change[corev1.Secret]) bool {
+	for _, secret := range []*corev1.Secret{s.Was, s.Is} {
+		if secret != nil && b.certs[certificateName(secret.Namespace, secret.Name)] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// touchedServices are those that changed, or whose endpoints did.
+func (b *builder) touchedServices(changes *Changes) (names []serviceName) {
+	touch := func(name serviceName) {
+		if b.fast.ports[name] != nil && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, s := range changes.Slices {
+		for _, slice := range []*discoveryv1.EndpointSlice{s.Was, s.Is} {
+			if slice != nil {
+				touch(serviceName{slice.Namespace, slice.Labels[discoveryv1.LabelServiceName]})
+				b.fast.touched[resourceName("EndpointSlice", slice)] = true
+			}
+		}
+	}
+	for _, s := range changes.Services {
+		if s.Was == nil || s.Is == nil {
+			b.mayBeMeant(s)
+		}
+		for _, svc := range []*corev1.Service{s.Was, s.Is} {
+			if svc != nil {
+				touch(serviceName{svc.Namespace, svc.Name})
+			}
+		}
+	}
+	return names
+}
+
+// mayBeMeant doubts where a Service that comes or goes may be the one that is meant by a
+// name that no Service has.
+func (b *builder) mayBeMeant(s Change[corev1.Service]) {
+	svc := s.Is
+	if svc == nil {
+		svc = s.Was
+	}
+	if sp := b.spaces[svc.Namespace]; sp != nil && sp.guesses > 0 {
+		b.fast.doubt = true
+	}
+}
+
+// remake makes what depends on a Service and its endpoints.
+func (b *builder) remake(of serviceName) {
+	if b.space = b.spaceOf(of.namespace); !b.isWithin(b.space) {
+		b.fast.doubt = true
+		return
+	}
+	b.fast.touched["Service "+of.namespace+"/"+of.name] = true
+	for _, s := range b.cluster.Slices(of.namespace, of.name) {
+		b.fast.touched[resourceName("EndpointSlice", s)] = true
+	}
+	for _, made := range b.fast.ports[of] {
+		if made.guessed {
+			b.space.guesses--
+		}
+		now, svc, used, _ := b.findBackend(made.portRef)
+		if now.name != made.name || !now.problem.equal(made.problem) {
+			b.fast.doubt = true
+			return
+		}
+		back := b.backends[made.name]
+		if back == nil || back.of != made.port {
+			continue
+		}
+		b.fast.serve = append(b.fast.serve, b.serving(back, made.name, svc, used, back.Ingress))
+	}
+	b.fast.doubt = b.fast.doubt || !b.isWithin(b.space)
+}
+
+// serveAnew gives servers to the backends that were made.
+func (b *builder) serveAnew() (e edits[*Backend]) {
+	for _, s := range b.fast.serve {
+		was := s.Backend
+		s.assign(b.slots)
+		e.replace(was, s.Backend)
+	}
+	return e
+}
