@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
@@ -105,7 +104,7 @@ func (c *controller) caseRunner() (*cases.Runner, error) {
 			k.builder.Slots.Remember(in.Previous)
 			k.hosts.Shared = c.hosts.Shared
 			k.hosts.Remember(in.Previous)
-			k.eachBackend = slices.Contains(engine.Entries(), ingress.BackendEntry)
+			k.each = ingress.EachOf(engine)
 			if err := k.newWatchers(); err != nil {
 				return nil, err
 			}

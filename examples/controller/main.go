@@ -83,7 +83,7 @@ type controller struct {
 	instancesAt atomic.Pointer[ingress.Addresses] // addresses, with those of the instances of now
 	hosts       ingress.Hosts
 	routes      atomic.Pointer[ingress.Routes] // of the last render
-	eachBackend bool                           // whether the templates have an entry for that
+	each        map[string]bool                // entries that are written for one item
 	templates   *render.Templates              // see render.go
 	broken      atomic.Pointer[error]          // of templates; nil: they are in order
 	http        fetch.Store                    // what templates fetch

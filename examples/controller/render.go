@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -41,7 +40,7 @@ func (c *controller) load() error {
 	if err != nil {
 		return err
 	}
-	c.eachBackend = slices.Contains(engine.Entries(), ingress.BackendEntry)
+	c.each = ingress.EachOf(engine)
 	c.templates.Engine = engine
 	return c.templates.Check()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"path/filepath"
 	"sync"
 	"time"
@@ -144,9 +145,7 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 	}, changes)
 	c.routes.Store(routes)
 	in := routes.Input(c.settings)
-	if !c.eachBackend { // templates of the user's own may do it another way
-		in.Each = nil
-	}
+	maps.DeleteFunc(in.Each, func(entry string, _ render.Each) bool { return !c.each[entry] })
 	in.Resources = map[string]int{"ingresses": ingresses.Len(), "services": services.Len(), "endpointslices": slices.Len(), "secrets": secrets.Len()}
 	return in, nil
 }

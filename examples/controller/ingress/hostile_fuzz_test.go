@@ -80,11 +80,17 @@ func checkHostile(t *testing.T, engine *templating.Engine, frontend []string, h 
 	vars := maps.Clone(in.Vars)
 	vars["backend"] = (*Backend)(nil)
 	render := func(entry string) string {
-		text, err := engine.Render(t.Context(), entry, vars)
+		texts := []string{""}
+		var err error
+		if each, ok := in.Each[entry]; ok && entry != BackendEntry {
+			texts, err = engine.RenderEach(t.Context(), entry, each.Var, each.Items, vars)
+		} else {
+			texts[0], err = engine.Render(t.Context(), entry, vars)
+		}
 		if err != nil {
 			t.Fatalf("%+v: one resource stops the others: %v", h, err)
 		}
-		return text
+		return strings.Join(texts, "")
 	}
 	main := strings.Split(render("haproxy.cfg"), "\n")
 	if !slices.Equal(main, frontend) {

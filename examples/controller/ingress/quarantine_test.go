@@ -42,8 +42,8 @@ func ownTemplates(tb testing.TB) string {
 {% end %}
 {% end %}
     use_backend %`)
-	change("crt-lists/certificates.txt", `{% for host in c.Hosts %}`,
-		`{% if c.Secret.Annotations["options"] != "" %} [{{ raw(c.Secret.Annotations["options"]) }}]{% end %}{% for host in c.Hosts %}`)
+	change("crt-lists/certificates.txt", `{% for name in certificate.Hosts %}`,
+		`{% if certificate.Secret.Annotations["options"] != "" %} [{{ raw(certificate.Secret.Annotations["options"]) }}]{% end %}{% for name in certificate.Hosts %}`)
 	return dir
 }
 

@@ -29,6 +29,7 @@ type Routes struct {
 	Next   time.Time // when certificates change by their dates, so that Build is to be called again; zero: never
 
 	accept func() // see Accepted
+	lists  *lists // as items; shared with the routes before
 }
 
 // Accepted has the Hosts and the Slots of [Build] remember what these routes say. Call it
@@ -47,6 +48,7 @@ func (r *Routes) Keep(last *Routes) {
 	if last == nil {
 		return
 	}
+	r.lists = last.lists
 	if slices.Equal(r.Hosts, last.Hosts) {
 		r.Hosts = last.Hosts
 	}
@@ -59,9 +61,7 @@ func (r *Routes) Keep(last *Routes) {
 	if slices.Equal(r.Prefix, last.Prefix) {
 		r.Prefix = last.Prefix
 	}
-	if slices.EqualFunc(r.Certificates, last.Certificates, func(a, b TLSCertificate) bool {
-		return a.File == b.File && a.Secret == b.Secret && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Except, b.Except)
-	}) {
+	if slices.EqualFunc(r.Certificates, last.Certificates, func(a, b TLSCertificate) bool { return a.equal(&b) }) {
 		r.Certificates = last.Certificates
 	}
 }

@@ -23,11 +23,14 @@ type Settings struct {
 // BackendEntry is the template that is rendered for each backend.
 const BackendEntry = "haproxy.d/backend.cfg"
 
-// Input is what the templates see of the routes.
+// Input is what the templates see of the routes. Delete from Each the entries of which
+// [EachOf] says that their templates are not written for one item.
 func (r *Routes) Input(settings Settings) *render.Input {
 	in := &render.Input{
 		Vars: map[string]any{"settings": settings, "hosts": r.Hosts, "wildcards": r.Wildcards, "exact": r.Exact, "prefix": r.Prefix,
-			"certificates": r.Certificates, "fallback": r.Default, "backends": r.Backends, "backend": (*Backend)(nil)},
+			"certificates": r.Certificates, "fallback": r.Default, "backends": r.Backends,
+			"backend": (*Backend)(nil), "route": (*Path)(nil), "host": (*Host)(nil), "certificate": (*TLSCertificate)(nil)},
+		Each:    r.each(),
 		Files:   r.Files,
 		Owners:  r.FileOwners,
 		Refused: r.Refused,
@@ -35,11 +38,6 @@ func (r *Routes) Input(settings Settings) *render.Input {
 		Accepted: r.Accepted,
 	}
 	maps.Copy(in.Vars, render.HostVars())
-	each := render.Each{Var: "backend"}
-	for _, b := range r.Backends {
-		each.Items = append(each.Items, b)
-	}
-	in.Each = map[string]render.Each{BackendEntry: each}
 	return in
 }
 
