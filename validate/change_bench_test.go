@@ -27,9 +27,9 @@ func shop(name string, address int) string {
 	return fmt.Sprintf("backend %s\n  balance roundrobin\n  server s1 10.0.0.%d:8080\n  server s2 10.0.1.1:8080\n  server s3 10.0.0.1:8080 disabled\n", name, address)
 }
 
-func (s shops) config(b *testing.B) *dataplane.Config {
+func (s shops) config(b *testing.B, last *dataplane.Config) *dataplane.Config {
 	b.Helper()
-	cfg, err := dataplane.NewConfig(strings.Join(s.parts, ""),
+	cfg, err := dataplane.NewConfigFrom(last, s.parts,
 		dataplane.File{Kind: dataplane.Map, Name: "paths.map", Content: []byte(strings.Join(s.entries, ""))})
 	if err != nil {
 		b.Fatal(err)
@@ -66,8 +66,10 @@ func BenchmarkValidate(b *testing.B) {
 		for _, name := range []string{"server", "map_entry", "backend_comes", "backend_goes"} {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				v := &validate.Validator{}
-				before, after := changes[name][0].config(b), changes[name][1].config(b)
-				if err := v.Validate(b.Context(), first.config(b)); err != nil {
+				taken := first.config(b, nil)
+				before := changes[name][0].config(b, taken)
+				after := changes[name][1].config(b, before)
+				if err := v.Validate(b.Context(), taken); err != nil {
 					b.Fatal(err)
 				}
 				for b.Loop() {

@@ -44,6 +44,7 @@ type body struct {
 // options are those of servers, as [optionsOf] gives them.
 type options struct {
 	text   string
+	named  bool // they have the name of the server
 	unique bool // at most one server may have them
 	marks
 	users int
@@ -70,21 +71,22 @@ var ownLines = setOf("acl balance compression cookie default-server dynamic-cook
 // the whole configuration.
 func (x *index) digestOf(s dataplane.Section) *digest {
 	d := &digest{kind: strings.Clone(s.Kind), name: strings.Clone(s.Name)}
-	var rest strings.Builder
+	rest := x.buffer[:0]
 	for line := range strings.Lines(s.Text) {
 		text := strings.TrimLeft(line, " \t")
 		switch {
 		case text == "" || text[0] == '#' || text == "\n" || text == "\r\n":
-		case rest.Len() == 0 && s.Kind != "":
-			rest.WriteString(d.header(line))
+		case len(rest) == 0 && s.Kind != "":
+			rest = append(rest, d.header(line)...)
 		case hasServers(s.Kind) && (strings.HasPrefix(text, "server ") || strings.HasPrefix(text, "server\t")):
 			x.addServer(d, line)
 		default:
 			d.odd = d.odd || len(d.servers) > 0 && strings.HasPrefix(text, "default-server")
-			rest.WriteString(line)
+			rest = append(rest, line...)
 		}
 	}
-	d.body = x.bodyOf(s.Kind, rest.String())
+	x.buffer = rest
+	d.body = x.bodyOf(s.Kind, rest)
 	if d.body.disabled {
 		d.refs = nil
 	}
@@ -106,16 +108,48 @@ func (d *digest) header(line string) string {
 
 // addServer notes the line of a server.
 func (x *index) addServer(d *digest, line string) {
+	name, rest, plain := cutServer(line)
+	if o := x.lines[rest]; plain && o != nil {
+		d.addServer(name, o)
+		return
+	}
 	words, err := haproxycfg.Fields(line)
 	if err != nil || len(words) < 3 {
 		d.odd, d.wrong = true, d.wrong || err != nil
 		return
 	}
-	d.odd = d.odd || slices.ContainsFunc(d.servers, func(s server) bool { return s.name == words[1] })
-	d.servers = append(d.servers, server{strings.Clone(words[1]), x.optionsOf(line, words)})
-	for _, r := range referencesOf(0, words) {
+	o, refs := x.optionsOf(line, words), referencesOf(0, words)
+	d.addServer(words[1], o)
+	for _, r := range refs {
 		d.refs = append(d.refs, sectionKey{r.kind, strings.Clone(r.name)})
 	}
+	if plain && len(refs) == 0 && !o.named {
+		x.lines[strings.Clone(rest)] = o
+	}
+}
+
+func (d *digest) addServer(name string, o *options) {
+	d.odd = d.odd || slices.ContainsFunc(d.servers, func(s server) bool { return s.name == name })
+	d.servers = append(d.servers, server{strings.Clone(name), o})
+}
+
+// cutServer returns the name in a line of a server and what stands behind the address,
+// if both say all that they are.
+func cutServer(line string) (name, rest string, plain bool) {
+	if strings.ContainsAny(line, "\"'\\#$") {
+		return "", "", false
+	}
+	next := func(text string) (word, rest string) {
+		text = strings.TrimLeft(text, " \t")
+		if i := strings.IndexAny(text, " \t\r\n"); i >= 0 {
+			return text[:i], text[i:]
+		}
+		return text, ""
+	}
+	_, rest = next(line)
+	name, rest = next(rest)
+	address, rest := next(rest)
+	return name, rest, isPlain(name, address)
 }
 
 // optionsOf returns the options of a server, which all that have them share.
@@ -128,16 +162,18 @@ func (x *index) optionsOf(line string, words []string) *options {
 	text = strings.Clone(text)
 	o := &options{text: text, marks: marksOf(strings.Join(rest, " ")+"\n", false)}
 	o.unsure, o.anyMap = o.unsure || haproxycfg.Expands(line), o.anyMap || haproxycfg.Expands(line)
+	o.named = !strings.HasPrefix(text, noOptions) || strings.Contains(text, "\nof ")
 	o.unique = slices.ContainsFunc(words, func(word string) bool { return word == "id" || word == "guid" || word == "track" })
 	x.options[text] = o
 	return o
 }
 
-// bodyOf returns the body of that text.
-func (x *index) bodyOf(kind, text string) *body {
-	if known := x.bodies[text]; known != nil {
+// bodyOf returns the body of those lines.
+func (x *index) bodyOf(kind string, lines []byte) *body {
+	if known := x.bodies[string(lines)]; known != nil {
 		return known
 	}
+	text := string(lines)
 	b := &body{text: text, plain: kind == "backend", marks: marksOf(text, kind != "")}
 	x.bodies[text] = b
 	if text == "" { // comments in front of the first section

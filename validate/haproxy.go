@@ -16,24 +16,27 @@ import (
 	"github.com/hapticsdk/haptic/internal/late"
 )
 
-// versionOf asks haproxy for its version, once.
-func (v *Validator) versionOf(ctx context.Context, binary string) (string, error) {
+// haproxy finds the binary and asks for its version, once.
+func (v *Validator) haproxy(ctx context.Context) (binary, version string, err error) {
 	v.version.Lock()
 	defer v.version.Unlock()
 	if v.version.number != "" {
-		return v.version.number, nil
+		return v.version.binary, v.version.number, nil
+	}
+	if binary, err = haproxyctl.FindBinary(v.Binary); err != nil {
+		return "", "", fmt.Errorf("%w: %w", ErrNoBinary, err)
 	}
 	out, _, err := v.run(ctx, nil, "", binary, "-v")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	_, rest, _ := strings.Cut(out, "version ")
 	number, _, _ := strings.Cut(append(strings.Fields(rest), "")[0], "-")
 	if number == "" {
-		return "", fmt.Errorf("%w: %s -v does not tell a version", ErrBinary, binary)
+		return "", "", fmt.Errorf("%w: %s -v does not tell a version", ErrBinary, binary)
 	}
-	v.version.number = number
-	return number, nil
+	v.version.binary, v.version.number = binary, number
+	return binary, number, nil
 }
 
 // waitDelay is how long run waits for output when haproxy has ended: a child may

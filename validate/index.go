@@ -20,6 +20,8 @@ type index struct {
 
 	bodies  map[string]*body    // by their texts
 	options map[string]*options // by their texts
+	lines   map[string]*options // by what stands behind an address
+	buffer  []byte
 
 	// How many sections, bodies and options say so.
 	names       map[string]int
@@ -43,7 +45,7 @@ type index struct {
 type sectionKey struct{ kind, name string }
 
 func newIndex() *index {
-	return &index{bodies: map[string]*body{}, options: map[string]*options{}, names: map[string]int{}, declared: map[sectionKey]int{},
+	return &index{bodies: map[string]*body{}, options: map[string]*options{}, lines: map[string]*options{}, names: map[string]int{}, declared: map[sectionKey]int{},
 		refs: map[sectionKey]int{}, words: map[string]int{}, maps: map[string]int{}}
 }
 
@@ -69,7 +71,9 @@ func (x *index) move(cfg *dataplane.Config) {
 			size--
 		}
 	}
-	x.digests = splice(x.digests, size, all)
+	if len(all) > 0 {
+		x.digests = splice(x.digests, size, all)
+	}
 	if !backends {
 		x.others = nil
 		for j, d := range x.digests {
@@ -139,6 +143,7 @@ func (x *index) count(d *digest, by int) {
 			x.mark(&s.options.marks, by)
 			if by < 0 {
 				delete(x.options, s.options.text)
+				clear(x.lines)
 			}
 		}
 	}

@@ -223,11 +223,10 @@ func (x *index) mayName(name string) bool {
 // and is the whole line where that is not plain.
 func optionsOf(words []string) (text string, options []string) {
 	line := strings.Join(words, "\n")
-	addr, err := netip.ParseAddrPort(words[2])
-	if err != nil || addr.Port() == 0 || addr.Addr().Zone() != "" || strings.ContainsFunc(words[1], partsNames) {
+	if !isPlain(words[1], words[2]) {
 		return line, words[3:]
 	}
-	text = "options"
+	text = noOptions
 	if strings.ContainsAny(line, "\"'\\") {
 		text = words[1]
 	}
@@ -245,6 +244,14 @@ func optionsOf(words []string) (text string, options []string) {
 		options = append(options, words[i])
 	}
 	return text, options
+}
+
+const noOptions = "options"
+
+// isPlain reports whether a server has a usual name and an address with a port.
+func isPlain(name, address string) bool {
+	addr, err := netip.ParseAddrPort(address)
+	return err == nil && addr.Port() != 0 && addr.Addr().Zone() == "" && !strings.ContainsFunc(name, partsNames)
 }
 
 // partsNames reports the characters that end the name of a server.

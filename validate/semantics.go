@@ -31,11 +31,7 @@ func (v *Validator) Semantics(ctx context.Context, cfg *dataplane.Config) (*Repo
 	if cfg == nil {
 		return nil, errNoConfig
 	}
-	binary, err := haproxyctl.FindBinary(v.Binary)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoBinary, err)
-	}
-	version, err := v.versionOf(ctx, binary)
+	binary, version, err := v.haproxy(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -183,7 +183,7 @@ type Validator struct {
 	leftovers sync.Once
 	version   struct {
 		sync.Mutex
-		number string
+		binary, number string
 	}
 }
 

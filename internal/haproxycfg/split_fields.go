@@ -82,7 +82,23 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // plainFields does lines in which nothing is special, which most are.
 func plainFields(line string) []string {
-	return strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
+	n := 0
+	for i := range len(line) {
+		if !isBlank(line[i]) && (i == 0 || isBlank(line[i-1])) {
+			n++
+		}
+	}
+	words := make([]string, 0, n)
+	for i := 0; len(words) < n; i++ {
+		start := i
+		for i < len(line) && !isBlank(line[i]) {
+			i++
+		}
+		if i > start {
+			words = append(words, line[start:i])
+		}
+	}
+	return words
 }
 
 // readWord reads the word that starts at line[i] and returns the index after it.
