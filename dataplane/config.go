@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/phrase"
@@ -86,19 +85,7 @@ type Config struct{ inner *config.Config }
 //
 // [*validate.Error]: https://pkg.go.dev/github.com/hapticsdk/haptic/validate#Error
 func NewConfig(main string, files ...File) (*Config, error) {
-	inner := make([]config.File, len(files))
-	for i, f := range files {
-		inner[i] = f.inner()
-	}
-	c, err := config.New(main, inner...)
-	var refused config.Refusals
-	switch {
-	case errors.As(err, &refused):
-		return nil, &refusedConfig{refused}
-	case err != nil:
-		return nil, err
-	}
-	return &Config{c}, nil
+	return NewConfigFrom(nil, []string{main}, files...)
 }
 
 // NewConfigFrom is [NewConfig] for a text in parts, which are whole sections as
@@ -109,7 +96,23 @@ func NewConfig(main string, files ...File) (*Config, error) {
 // before, and shares the others with it. Parts and contents are those of last
 // where they have the same memory, or else the same bytes. A nil last is none.
 func NewConfigFrom(last *Config, parts []string, files ...File) (*Config, error) {
-	return NewConfig(strings.Join(parts, ""), files...)
+	from := config.Empty()
+	if last != nil {
+		from = last.inner
+	}
+	inner := make([]config.File, len(files))
+	for i, f := range files {
+		inner[i] = f.inner()
+	}
+	c, err := config.NewFrom(from, parts, inner...)
+	var refused config.Refusals
+	switch {
+	case errors.As(err, &refused):
+		return nil, &refusedConfig{refused}
+	case err != nil:
+		return nil, err
+	}
+	return &Config{c}, nil
 }
 
 // refusedConfig is the error of NewConfig, which knows the places.

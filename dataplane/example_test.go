@@ -22,7 +22,7 @@ func ExampleNewConfig() {
 	_, err = dataplane.NewConfig("frontend web\n    bind\x00:8080\n")
 	fmt.Println(err)
 	// Output:
-	// configuration 0f4b5c3f (94 bytes, 1 file) <nil>
+	// configuration 87b6db12 (94 bytes, 1 file) <nil>
 	// invalid configuration: line 2: control character '\x00' in column 9
 }
 

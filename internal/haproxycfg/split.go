@@ -61,6 +61,19 @@ func Split(text string) []Section {
 	return sections
 }
 
+// Opens reports whether a text begins with a section: with comment lines, if any,
+// and the whole line of a header directly below them.
+func Opens(text string) bool {
+	for line := range strings.Lines(text) {
+		line = strings.TrimLeft(line, " \t")
+		if !strings.HasPrefix(line, "#") {
+			_, _, ok := header(line)
+			return ok && strings.HasSuffix(line, "\n")
+		}
+	}
+	return false
+}
+
 // header reports whether a line, without its leading blanks, opens a section.
 // Most lines are none, so it looks at no more bytes than it needs.
 func header(line string) (kind, name string, ok bool) {

@@ -11,9 +11,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // FileKind says what HAProxy uses a file for.
@@ -59,29 +59,54 @@ var ErrInvalidConfig = errors.New("invalid configuration")
 type Config struct {
 	Files []File // by kind, then name
 
-	main  string
+	facts []*fileFacts // of each file
+	index *Index
+	main  func() string
 	hash  func() string
-	index func() *Index
+	sums  atomic.Pointer[groupSums] // once the hash is known
 }
 
 // New makes a Config and refuses what could not arrive at a HAProxy unchanged.
 func New(main string, files ...File) (*Config, error) {
+	return NewFrom(Empty(), []string{main}, files...)
+}
+
+// NewFrom is [New] for a text in parts. It shares with last what is equal.
+func NewFrom(last *Config, parts []string, files ...File) (*Config, error) {
 	sorted := slices.Clone(files)
-	slices.SortStableFunc(sorted, CompareFiles)
-	if wrong := append(checkText(main), checkFiles(sorted)...); len(wrong) > 0 {
+	if !slices.IsSortedFunc(sorted, CompareFiles) {
+		slices.SortStableFunc(sorted, CompareFiles)
+	}
+	index := newIndex(cut(last.index.List, parts))
+	if wrong := append(index.check(), checkFiles(sorted)...); len(wrong) > 0 {
 		return nil, wrong
 	}
-	return build(main, sorted), nil
+	c := build(last, index, sorted)
+	if len(parts) == 1 && last.Size() == 0 { // the sections are parts of it
+		c.main = func() string { return parts[0] }
+	}
+	return c, nil
 }
 
 // Empty is the configuration of an instance that has none. [New] refuses to make
 // it.
-func Empty() *Config { return build("", nil) }
+func Empty() *Config { return build(nil, newIndex(nil), nil) }
 
-func build(main string, files []File) *Config {
-	c := &Config{main: main, Files: files}
-	c.hash = sync.OnceValue(c.computeHash)
-	c.index = sync.OnceValue(func() *Index { return newIndex(main) })
+// build makes a configuration that shares with last what is known of both.
+func build(last *Config, x *Index, files []File) *Config {
+	c := &Config{Files: files, index: x}
+	c.main = sync.OnceValue(x.join)
+	var known *groupSums
+	if last != nil {
+		known = last.sums.Load()
+	}
+	c.facts = factsOf(last, files)
+	c.hash = sync.OnceValue(func() string {
+		sums := x.sums(known)
+		known = nil
+		c.sums.Store(sums)
+		return c.computeHash(sums)
+	})
 	return c
 }
 
@@ -112,24 +137,46 @@ func checkFiles(sorted []File) (wrong Refusals) {
 
 // With returns a configuration with another text and the same files. The text
 // must come from a configuration that [New] took.
-func (c *Config) With(main string) *Config { return build(main, c.Files) }
+func (c *Config) With(main string) *Config {
+	with := build(c, newIndex(cut(c.index.List, []string{main})), c.Files)
+	with.main = func() string { return main }
+	return with
+}
+
+// WithSections returns a configuration with another text for each section, and the
+// same files. It returns c itself where all texts stay.
+func (c *Config) WithSections(other func(*Section) string) *Config {
+	parts, same := make([]string, len(c.index.List)), true
+	for i, s := range c.index.List {
+		parts[i] = other(s)
+		same = same && parts[i] == s.Text
+	}
+	if same {
+		return c
+	}
+	return build(c, newIndex(cut(c.index.List, parts)), c.Files)
+}
 
 // WithFiles returns a configuration with the same text and other files, which
 // must be sorted and checked.
 func (c *Config) WithFiles(files []File) *Config {
-	with := build(c.Main(), files)
-	with.index = c.index
+	with := build(c, c.index, files)
+	with.main = c.main
 	return with
 }
 
-// Main returns the text of haproxy.cfg.
-func (c *Config) Main() string { return c.main }
+// Main returns the text of haproxy.cfg, which is put together once.
+func (c *Config) Main() string { return c.main() }
 
 // Size returns the number of bytes of the text.
-func (c *Config) Size() int { return len(c.main) }
+func (c *Config) Size() int { return c.index.size }
 
 // SameMain reports whether both have the same text.
-func (c *Config) SameMain(other *Config) bool { return c.main == other.main }
+func (c *Config) SameMain(other *Config) bool {
+	return c.index == other.index || c.Size() == other.Size() && slices.EqualFunc(c.index.List, other.index.List, func(a, b *Section) bool {
+		return a == b || a.Text == b.Text
+	})
+}
 
 // File returns the file of that kind and name.
 func (c *Config) File(kind FileKind, name string) (File, bool) {
@@ -143,19 +190,8 @@ func (c *Config) File(kind FileKind, name string) (File, bool) {
 // Hash returns a hash of the text and all files, which is computed once.
 func (c *Config) Hash() string { return c.hash() }
 
-// Index returns the sections of the text, which is cut once.
-func (c *Config) Index() *Index { return c.index() }
-
-func (c *Config) computeHash() string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%d\n", len(c.Main()))
-	_, _ = io.WriteString(h, c.Main())
-	for _, f := range c.Files {
-		fmt.Fprintf(h, "%s\n%s\n%d\n", f.Kind, f.Name, len(f.Content))
-		h.Write(f.Content)
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
+// Index returns the sections of the text.
+func (c *Config) Index() *Index { return c.index }
 
 // CompareFiles orders files by kind, then by name.
 func CompareFiles(a, b File) int {

@@ -61,3 +61,29 @@ func Stretches(old, now *Index) []Stretch {
 func (s *Section) same(other *Section) bool {
 	return s == other || s.Text == other.Text && s.Name == other.Name && s.Above == other.Above && s.Nth == other.Nth && s.Unnamed == other.Unnamed
 }
+
+// Alone reports whether no section outside of the stretches has one of the keys. The
+// stretches are those to this text.
+func (x *Index) Alone(keys map[Key]bool, stretches []Stretch) bool {
+	var tells [256]bool // by what most names differ in
+	for key := range keys {
+		tells[tell(key.Name)] = true
+	}
+	from := 0
+	for _, s := range append(stretches, Stretch{NewFrom: len(x.List)}) {
+		for _, other := range x.List[from:s.NewFrom] {
+			if tells[tell(other.Name)] && keys[other.Key()] {
+				return false
+			}
+		}
+		from = s.NewTo
+	}
+	return true
+}
+
+func tell(name string) byte {
+	if name == "" {
+		return 0
+	}
+	return name[len(name)-1]*31 + name[len(name)/2]*7 + byte(len(name))
+}

@@ -14,8 +14,21 @@ type Line struct {
 }
 
 // Lines returns the lines of a section below its header, but for empty ones and
-// comments.
+// comments. Those of defaults, which many sections inherit, are kept.
 func (s *Section) Lines() []Line {
+	if s.Kind != "defaults" {
+		return s.readLines()
+	}
+	lines := s.learnt.lines.Load()
+	if lines == nil {
+		read := s.readLines()
+		lines = &read
+		s.learnt.lines.Store(lines)
+	}
+	return *lines
+}
+
+func (s *Section) readLines() []Line {
 	lines := make([]Line, 0, strings.Count(s.Text, "\n"))
 	n := -1
 	for raw := range strings.Lines(s.Text) {

@@ -1,17 +1,19 @@
 package config
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// Section is one section of a text. Defaults without a name have the one that the
-// Dataplane API gives them.
+// Section is one section of a text. It is immutable, and configurations share it.
+// Defaults without a name have the one that the Dataplane API gives them.
 type Section struct {
 	Kind, Name string
 	Text       string // with the comment lines directly above the header
@@ -19,12 +21,44 @@ type Section struct {
 	Unnamed    bool   // a defaults section without a name
 	Above      string // the defaults section above it, "" if there is none
 
-	comments int // lines above the header
+	proxy       bool // falls under the defaults section above it
+	conditional bool // has conditional blocks
+	sound       bool // has nothing for which [New] refuses it
+	placed      bool // others may have it
+	ends        bool // the section after it gets none of its lines, whatever they are
+	comments    int  // lines above the header
+	lines       int32
+	learnt      *learnt
+}
+
+// learnt is what was worked out of the text of a section once asked for. It is the
+// same wherever the section stands.
+type learnt struct {
+	once     sync.Once
+	hash     [sha256.Size]byte
+	lines    atomic.Pointer[[]Line]
+	mentions atomic.Pointer[Mentions]
 }
 
 // SectionOf returns a section that stands alone.
-func SectionOf(s haproxycfg.Section) *Section {
-	return &Section{Kind: s.Kind, Name: s.Name, Text: s.Text, comments: s.Header - s.Line}
+func SectionOf(raw haproxycfg.Section) *Section { return newSection(new(Section), raw) }
+
+func newSection(s *Section, raw haproxycfg.Section) *Section {
+	*s = Section{
+		Kind: raw.Kind, Name: raw.Name, Text: raw.Text, comments: raw.Header - raw.Line,
+		proxy: isProxy(raw.Kind), conditional: hasConditions(raw.Text), sound: refuseLines(raw.Text, 1) == nil,
+		ends: endsSection(raw.Text), lines: int32(strings.Count(raw.Text, "\n")), learnt: new(learnt),
+	}
+	if s.Kind == "defaults" {
+		s.Unnamed = s.Name == "" || s.Name == "from" && len(s.headerWords()) == 3 // or else "from" is its name
+	}
+	return s
+}
+
+// sum returns a hash of the text, which is computed once.
+func (s *Section) sum() *[sha256.Size]byte {
+	s.learnt.once.Do(func() { s.learnt.hash = sha256.Sum256([]byte(s.Text)) })
+	return &s.learnt.hash
 }
 
 // Key identifies a section of a text. Sections may repeat, as "global" does.
@@ -53,54 +87,68 @@ func isProxy(kind string) bool { return kind == "frontend" || kind == "backend" 
 
 // Index finds the sections of one text.
 type Index struct {
-	List     []*Section
-	defaults map[string]int // by name; of two with one name the last
-	unnamed  int            // number of the last name that a defaults section was given
-	byKey    func() (numbered []*Section, at map[Key]int)
-	lines    func() []int // on which each section begins
+	List []*Section
 
-	conditional func() bool
+	defaults    map[string]int // by name; of two with one name the last
+	unnamed     int            // number of the last name that a defaults section was given
+	conditional bool
+	sound       bool
+	size        int
+
+	byKey func() (numbered []*Section, at map[Key]int)
+	lines func() []int32 // on which each section begins
 }
 
-func newIndex(text string) *Index {
-	parts := haproxycfg.Split(text)
-	x := &Index{List: make([]*Section, len(parts)), defaults: make(map[string]int)}
+// newIndex has sections in their places: where one of the list is in the place of
+// another text, a copy takes its own.
+func newIndex(list []*Section) *Index {
+	x := &Index{List: list, defaults: make(map[string]int), sound: true}
 	x.byKey = sync.OnceValues(x.findKeys)
 	x.lines = sync.OnceValue(x.countLines)
-	x.conditional = sync.OnceValue(func() bool { return hasConditions(text) })
 	above := ""
 	repeated := make(map[Key]int) // of those that HAProxy lets repeat
-	for i := range parts {
-		s := SectionOf(parts[i])
-		s.Above, x.List[i] = above, s
-		switch {
-		case s.Kind == "defaults":
-			x.nameDefaults(s)
-			above = s.Name
-			x.defaults[above] = i
-		case isProxy(s.Kind):
+	for i, s := range list {
+		x.size += len(s.Text)
+		x.conditional, x.sound = x.conditional || s.conditional, x.sound && s.sound
+		if s.proxy {
+			list[i] = s.in(above, s.Name, 0)
 			continue
 		}
-		key := s.Key()
-		s.Nth = repeated[key]
+		name := s.Name
+		if s.Unnamed {
+			name = x.nameDefaults()
+		}
+		key := Key{Kind: s.Kind, Name: name}
+		list[i] = s.in(above, name, repeated[key])
 		repeated[key]++
+		if s.Kind == "defaults" {
+			above = name
+			x.defaults[above] = i
+		}
 	}
 	return x
 }
 
-// nameDefaults gives a name to defaults without one, as the Dataplane API does.
-func (x *Index) nameDefaults(s *Section) {
-	switch s.Name {
-	case "":
-		s.Unnamed = true
-	case "from":
-		s.Unnamed = len(s.headerWords()) == 3 // or else "from" is its name
+// in returns the section in its place in a text.
+func (s *Section) in(above, name string, nth int) *Section {
+	if s.placed && s.Above == above && s.Name == name && s.Nth == nth {
+		return s
 	}
-	for s.Unnamed {
+	if s.placed {
+		there := *s
+		s = &there
+	}
+	s.Above, s.Name, s.Nth, s.placed = above, name, nth, true
+	return s
+}
+
+// nameDefaults gives a name to defaults without one, as the Dataplane API does.
+func (x *Index) nameDefaults() string {
+	for {
 		x.unnamed++
-		s.Name = "unnamed_defaults_" + strconv.Itoa(x.unnamed)
-		if _, taken := x.defaults[s.Name]; !taken {
-			return
+		name := "unnamed_defaults_" + strconv.Itoa(x.unnamed)
+		if _, taken := x.defaults[name]; !taken {
+			return name
 		}
 	}
 }
@@ -193,22 +241,31 @@ func (s *Section) headerLine() string {
 }
 
 // Line returns the line of the text on which a section of the list begins, from 1.
-func (x *Index) Line(i int) int { return x.lines()[i] }
+func (x *Index) Line(i int) int { return int(x.lines()[i]) }
 
 // HeaderLine returns the line of the header of a section, or its first line.
-func (x *Index) HeaderLine(i int) int { return x.lines()[i] + x.List[i].comments }
+func (x *Index) HeaderLine(i int) int { return x.Line(i) + x.List[i].comments }
 
 // LineCount returns the number of lines of the text.
-func (x *Index) LineCount() int { return x.lines()[len(x.List)] - 1 }
+func (x *Index) LineCount() int { return x.Line(len(x.List)) - 1 }
 
-func (x *Index) countLines() []int {
-	lines, line := make([]int, len(x.List)+1), 1
+func (x *Index) countLines() []int32 {
+	lines, line := make([]int32, len(x.List)+1), int32(1)
 	for i, s := range x.List {
 		lines[i] = line
-		line += strings.Count(s.Text, "\n")
+		line += s.lines
 	}
 	lines[len(x.List)] = line
 	return lines
+}
+
+func (x *Index) join() string {
+	var b strings.Builder
+	b.Grow(x.size)
+	for _, s := range x.List {
+		b.WriteString(s.Text)
+	}
+	return b.String()
 }
 
 // Contains reports whether a word, without a line feed in it, stands in the text.
@@ -243,7 +300,7 @@ func (x *Index) Lines() []Line {
 
 // Conditional reports whether the text has conditional blocks (configuration
 // manual, section 2.4). Only HAProxy knows which of their lines it reads.
-func (x *Index) Conditional() bool { return x.conditional() }
+func (x *Index) Conditional() bool { return x.conditional }
 
 func hasConditions(text string) bool {
 	if !strings.Contains(text, ".if") {

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -10,14 +11,25 @@ import (
 // Dataplane API silently drops everything from the first line of 64 KiB on.
 const MaxLine = 64 << 10
 
-func checkText(main string) Refusals {
-	if main == "" {
+// check returns the first thing for which [New] refuses the text.
+func (x *Index) check() Refusals {
+	if x.size == 0 {
 		return Refusals{{What: "the text is empty"}}
 	}
-	if !strings.HasSuffix(main, "\n") {
-		return Refusals{{Line: strings.Count(main, "\n") + 1, What: "the last line does not end in a line feed"}}
+	if !strings.HasSuffix(x.List[len(x.List)-1].Text, "\n") {
+		return Refusals{{Line: x.LineCount() + 1, What: "the last line does not end in a line feed"}}
 	}
-	line, start := 1, 0
+	if x.sound {
+		return nil
+	}
+	i := slices.IndexFunc(x.List, func(s *Section) bool { return !s.sound })
+	return refuseLines(x.List[i].Text, x.Line(i))
+}
+
+// refuseLines looks for what must not stand in lines of which the first has that
+// number.
+func refuseLines(main string, line int) Refusals {
+	start := 0
 	for at := 0; at < len(main); at++ {
 		if at = nextControl(main, at); at == len(main) {
 			break
@@ -28,7 +40,7 @@ func checkText(main string) Refusals {
 				return Refusals{{Line: line, What: fmt.Sprintf("line %d: %d bytes are too many, a line must be shorter than %d", line, n, MaxLine)}}
 			}
 			line, start = line+1, at+1
-		case c == '\r' && main[at+1] == '\n': // the text ends in a line feed
+		case c == '\r' && strings.HasPrefix(main[at+1:], "\n"):
 		case isControl(c):
 			return Refusals{{Line: line, What: fmt.Sprintf("line %d: control character %q in column %d", line, c, at+1-start)}}
 		}

@@ -18,10 +18,7 @@ import (
 // changes, and a map entry also if its value names a section that is to come.
 func RuntimePart(running, desired *config.Config, steps []change.Step, target change.Target) *config.Config {
 	p := &part{running: running, desired: desired, steps: steps, target: target}
-	partial := running
-	if text := p.text(); text != running.Main() {
-		partial = partial.With(text)
-	}
+	partial := p.text()
 	if files, changed := p.files(); changed {
 		partial = partial.WithFiles(files)
 	}
@@ -38,8 +35,8 @@ type part struct {
 	target           change.Target
 }
 
-// text is the running text with the servers of the steps.
-func (p *part) text() string {
+// text is the running configuration with the servers of the steps.
+func (p *part) text() *config.Config {
 	bySection := make(map[config.Key]map[string]*change.Step)
 	coming := p.comingBackends()
 	for i := range p.steps {
@@ -53,9 +50,9 @@ func (p *part) text() string {
 		bySection[s.Section][s.Name] = s
 	}
 	if len(bySection)+len(coming) == 0 {
-		return p.running.Main()
+		return p.running
 	}
-	return patch(p.running.Index(), func(s *config.Section) string {
+	return p.running.WithSections(func(s *config.Section) string {
 		if steps, ok := bySection[s.Key()]; ok {
 			return p.servers(s, steps) + coming[s.Key()]
 		}

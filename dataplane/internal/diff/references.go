@@ -44,14 +44,26 @@ type mention struct {
 }
 
 // findReferences looks for the names of files in the main text and in the files
-// that can refer to others. It looks for all names at once, so that the cost
-// does not depend on how many there are.
+// that can refer to others. It reads only texts that have one of them.
 func findReferences(c *config.Config, names map[string]bool) *references {
 	r := &references{config: c, mentions: make(map[string][]mention), loose: make(map[string]bool)}
 	beside := namesBeside(names)
-	r.read("", c.Main(), names, beside)
-	for _, f := range c.Files {
-		if f.Kind == config.CRTList || f.Kind == config.General {
+	all := len(beside) > 0 // which any word may mean
+	for name := range names {
+		all = all || !config.LooksLikeFile(name)
+	}
+	has := func(words []string) bool {
+		return all || slices.ContainsFunc(words, func(word string) bool { return names[word] })
+	}
+	for _, s := range c.Index().List {
+		m := s.Mentions()
+		r.folders(m)
+		if has(m.Files) {
+			r.read("", s.Text, names, beside)
+		}
+	}
+	for i, f := range c.Files {
+		if (f.Kind == config.CRTList || f.Kind == config.General) && has(c.FileWords(i)) {
 			r.read(f.Kind, string(f.Content), names, beside)
 		}
 	}
@@ -76,20 +88,12 @@ func namesBeside(names map[string]bool) map[string][]string {
 // template pleases, so any folder before the name will do: a reference too many is
 // harmless.
 func (r *references) read(in config.FileKind, text string, names map[string]bool, beside map[string][]string) {
-	isPart := func(c byte) bool { return c == '.' || config.IsNameRune(rune(c)) }
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(strings.TrimLeft(line, " \t"), "#") {
+		if config.IsComment(line) {
 			continue
 		}
-		for i := 0; i < len(line); i++ {
-			start := i
-			for i < len(line) && isPart(line[i]) {
-				i++
-			}
-			if i == start {
-				continue
-			}
-			name := line[start:i]
+		config.Words(line, func(start, end int) {
+			name := line[start:end]
 			if names[name] {
 				r.mentions[name] = append(r.mentions[name], newMention(in, line, start))
 			}
@@ -99,35 +103,18 @@ func (r *references) read(in config.FileKind, text string, names map[string]bool
 					r.loose[other] = r.loose[other] || other != name
 				}
 			}
-			if in == "" {
-				r.folders(name, line[i:])
-			}
-		}
+		})
 	}
 }
 
-// folders notes keywords that may name a folder, from whose files HAProxy then
-// reads all.
-func (r *references) folders(keyword, rest string) {
-	switch keyword {
-	case "crt", "ca-file", "ca-verify-file":
-	case "issuers-chain-path":
-		r.issuers = true
-		return
-	default:
-		return
-	}
-	words := strings.Fields(rest)
-	if len(words) == 0 || rest[0] != ' ' && rest[0] != '\t' {
-		return
-	}
-	path := strings.Trim(words[0], `"'`)
-	name := path[strings.LastIndexByte(path, '/')+1:]
-	if keyword == "crt" {
-		_, known := r.config.File(config.Certificate, name)
-		r.folder = r.folder || !known
-	} else {
-		r.cas = r.cas || !strings.HasPrefix(path, "@") && !strings.Contains(name, ".")
+// folders notes what of a section may name a folder.
+func (r *references) folders(m *config.Mentions) {
+	r.cas, r.issuers = r.cas || m.CAs, r.issuers || m.Issuers
+	for _, name := range m.Crts {
+		if !r.folder {
+			_, known := r.config.File(config.Certificate, name)
+			r.folder = !known
+		}
 	}
 }
 

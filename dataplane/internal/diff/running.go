@@ -15,10 +15,7 @@ import (
 // Running returns the configuration that a process runs which has loaded stored
 // and was told other things since. It returns stored itself if there are none.
 func Running(stored *config.Config, p *change.Process) *config.Config {
-	running := stored
-	if text := runningText(stored, p); text != stored.Main() {
-		running = running.With(text)
-	}
+	running := runningText(stored, p)
 	if files, changed := runningFiles(stored, p); changed {
 		running = running.WithFiles(files)
 	}
@@ -45,16 +42,16 @@ func WithDrift(steps []change.Step, stored, running, desired *config.Config, tar
 	return steps
 }
 
-func runningText(stored *config.Config, p *change.Process) string {
+func runningText(stored *config.Config, p *change.Process) *config.Config {
 	x := stored.Index()
 	if p.Servers == nil || x.Conditional() {
-		return stored.Main()
+		return stored
 	}
 	extra := make(map[string][]string) // servers of the process by backend
 	for ref := range p.Servers {
 		extra[ref.Backend] = append(extra[ref.Backend], ref.Server)
 	}
-	return patch(x, func(s *config.Section) string {
+	return stored.WithSections(func(s *config.Section) string {
 		if s.Kind != "backend" && s.Kind != "listen" || s.Nth > 0 {
 			return s.Text
 		}
@@ -153,15 +150,6 @@ func sameEntries(a, b []byte) bool {
 	slices.SortFunc(x, byKey)
 	slices.SortFunc(y, byKey)
 	return slices.Equal(x, y)
-}
-
-// patch returns the text with another text for each section.
-func patch(x *config.Index, other func(*config.Section) string) string {
-	var b strings.Builder
-	for _, s := range x.List {
-		b.WriteString(other(s))
-	}
-	return b.String()
 }
 
 // eachServer returns the text of a section with other lines for its servers. An

@@ -13,6 +13,9 @@ import (
 // sections compares the texts section by section.
 func (d *difference) sections() {
 	cur, des := d.current.Index(), d.desired.Index()
+	if d.apart(config.Stretches(cur, des)) {
+		return
+	}
 	if cur.SameKeys(des) {
 		for i := range des.List {
 			d.section(cur.List[i], des.List[i])

@@ -3,7 +3,6 @@ package diff
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -297,10 +296,6 @@ func (d *difference) serverGoes(was, is *backend, s *config.Server) {
 	d.add(rankServerGone, step)
 }
 
-// sampleFetch matches the sample fetches that take a server (configuration manual,
-// section 7.3.3), such as srv_is_up(shop/a).
-var sampleFetch = regexp.MustCompile(`srv_\w+\(([^),\s]+)`)
-
 // sampled reports whether a sample fetch may name a server, which HAProxy then does
 // not delete. One without a backend is taken to mean any backend.
 func (d *difference) sampled(backend, server string) bool {
@@ -309,23 +304,17 @@ func (d *difference) sampled(backend, server string) bool {
 
 // names reports whether the current text has an absolute path or a file that a keyword
 // names, such as @system-ca; a server behind "track "; or one as the argument of a
-// sample fetch ("srv "). It reads the text once:
-// there may be as many servers as lines.
+// sample fetch ("srv "). It looks at all sections once: there may be as many servers
+// as lines.
 func (d *difference) names(what string) bool {
 	if d.named == nil {
 		d.named = make(map[string]bool)
-		for _, match := range sampleFetch.FindAllStringSubmatch(d.current.Main(), -1) {
-			d.named["srv "+match[1]] = true
-		}
-		previous := ""
-		for word := range strings.FieldsSeq(d.current.Main()) {
-			word = strings.Trim(word, `"'`)
-			if previous == "track" {
-				d.named["track "+word] = true
-			} else if strings.HasPrefix(word, "/") || previous == "ca-file" || previous == "crl-file" || previous == "crt" {
-				d.named[word] = true
+		for _, s := range d.current.Index().List {
+			for _, name := range s.Mentions().Named {
+				if !d.named[name] {
+					d.named[name] = true
+				}
 			}
-			previous = word
 		}
 	}
 	return d.named[what]

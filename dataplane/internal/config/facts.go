@@ -1,0 +1,43 @@
+package config
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"sync"
+	"sync/atomic"
+)
+
+// fileFacts is what was worked out of the content of a file once asked for.
+// Configurations share it.
+type fileFacts struct {
+	once     sync.Once
+	hash     [sha256.Size]byte
+	mentions atomic.Pointer[Mentions]
+}
+
+// factsOf returns the facts of files, which must be sorted. Those that stay have the
+// facts and the memory that last has.
+func factsOf(last *Config, files []File) []*fileFacts {
+	if last != nil && len(files) == len(last.Files) && (len(files) == 0 || &files[0] == &last.Files[0]) {
+		return last.facts
+	}
+	facts := make([]*fileFacts, len(files))
+	at := 0
+	for i, f := range files {
+		for last != nil && at < len(last.Files) && CompareFiles(last.Files[at], f) < 0 {
+			at++
+		}
+		if last != nil && at < len(last.Files) && CompareFiles(last.Files[at], f) == 0 && bytes.Equal(last.Files[at].Content, f.Content) {
+			files[i].Content, facts[i] = last.Files[at].Content, last.facts[at]
+		} else {
+			facts[i] = &fileFacts{}
+		}
+	}
+	return facts
+}
+
+// sum returns a hash of the content, which is computed once.
+func (f *fileFacts) sum(content []byte) *[sha256.Size]byte {
+	f.once.Do(func() { f.hash = sha256.Sum256(content) })
+	return &f.hash
+}
