@@ -49,18 +49,31 @@ type Conn struct {
 
 // Dial connects to the stats socket at path.
 func Dial(ctx context.Context, path string) (*Conn, error) {
+	c, _, err := DialAsking(ctx, path)
+	return c, err
+}
+
+// DialAsking connects to the stats socket at path, sends commands at once, and returns
+// their answers. So the first answers take one round trip, not two.
+func DialAsking(ctx context.Context, path string, commands ...string) (*Conn, []string, error) {
+	for _, command := range commands {
+		if err := check(command); err != nil {
+			return nil, nil, err
+		}
+	}
 	d := net.Dialer{Timeout: answerTimeout}
 	begin := time.Now()
 	nc, err := d.DialContext(ctx, "unix", path)
 	if err != nil {
-		return nil, inTime(ctx, err, "the stats socket of HAProxy", begin)
+		return nil, nil, inTime(ctx, err, "the stats socket of HAProxy", begin)
 	}
 	c := &Conn{Conn: nc, most: maxAnswer}
-	if _, err := c.roundTrip(ctx, "prompt\n", 1); err != nil {
+	answers, err := c.roundTrip(ctx, strings.Join(append([]string{"prompt"}, commands...), "\n")+"\n", 1+len(commands))
+	if err != nil {
 		_ = nc.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	return c, nil
+	return c, answers[1:], nil
 }
 
 // Exec sends one command and returns its answer without surrounding white

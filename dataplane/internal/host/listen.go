@@ -26,8 +26,14 @@ import (
 	"github.com/hapticsdk/haptic/internal/printable"
 )
 
-// held says why there can be no reload now.
-func (s *syncing) held(procs haproxyctl.Procs) error {
+// mayReload lets the Sync do without a reload if there can be none now.
+func (s *syncing) mayReload(procs haproxyctl.Procs) {
+	s.held = s.whyHeld(procs)
+	s.limits.NoReload = s.limits.NoReload || s.held != nil
+}
+
+// whyHeld says why there can be no reload now.
+func (s *syncing) whyHeld(procs haproxyctl.Procs) error {
 	switch most := s.h.opts.MaxOldWorkers; {
 	case s.pid == 0:
 		return nil

@@ -27,6 +27,7 @@ type syncing struct {
 	target  change.Target
 	conn    *socket.Worker // nil if none answers
 	steps   []change.Step
+	held    error          // why there can be no reload now
 	to      *config.Config // what is to be stored and to run
 	write   *write
 }
@@ -70,25 +71,36 @@ func (h *Host) Sync(ctx context.Context, desired *config.Config, limits change.L
 		}
 		defer release()
 	}
+	if err := s.begin(ctx); err != nil {
+		return &s.out, fail("probe", err)
+	}
+	err := fail("sync", s.run(ctx))
+	if err == nil && len(s.out.Left) > 0 && !limits.NoReload {
+		err = s.held
+	}
+	return &s.out, err
+}
+
+// begin finds out what there is to do.
+func (s *syncing) begin(ctx context.Context) error {
+	if only, err := s.quick(ctx); only || err != nil {
+		return err
+	}
 	procs, err := s.probe(ctx)
 	if err == nil {
 		err = s.look(ctx, procs, false)
 	}
-	if err != nil {
-		return &s.out, fail("probe", err)
+	if err == nil {
+		s.mayReload(procs)
 	}
-	held := s.held(procs)
-	s.limits.NoReload = limits.NoReload || held != nil
-	if err = fail("sync", s.run(ctx)); err == nil && len(s.out.Left) > 0 && !limits.NoReload {
-		err = held
-	}
-	return &s.out, err
+	return err
 }
 
 func (s *syncing) close() {
 	if s.conn != nil {
 		_ = s.conn.Close()
 	}
+	s.conn = nil
 }
 
 // dial connects to the stats socket of the worker, and says what that HAProxy
@@ -150,18 +162,20 @@ func (s *syncing) probe(ctx context.Context) (procs haproxyctl.Procs, err error)
 // process that is known, what is stored can wait until the process was told.
 func (s *syncing) look(ctx context.Context, procs haproxyctl.Procs, dry bool) (err error) {
 	h := s.h
-	s.pid = procs.WorkerPID()
-	if err := s.dial(ctx, procs); err != nil {
-		return err
+	if pid := procs.WorkerPID(); s.conn == nil || s.pid != pid {
+		s.close()
+		s.pid, s.running = pid, nil
+		if err := s.dial(ctx, procs); err != nil {
+			return err
+		}
 	}
 	s.meet()
-	known := s.pid != 0 && h.running != nil && !h.doubt
-	if known {
-		s.running = h.running
-		s.steps = diff.Compare(s.running, s.desired, s.target)
-		if s.ahead = !dry && change.ImpactOf(s.steps) == change.Runtime; s.ahead {
-			return nil
-		}
+	known := s.pid != 0 && h.knows(s.pid)
+	if known && s.running == nil {
+		s.compare()
+	}
+	if s.ahead = known && !dry && change.ImpactOf(s.steps) == change.Runtime; s.ahead {
+		return nil
 	}
 	stored, err := s.load(true)
 	if err != nil {
@@ -191,6 +205,12 @@ func (s *syncing) look(ctx context.Context, procs haproxyctl.Procs, dry bool) (e
 		}
 	}
 	return nil
+}
+
+// compare finds the steps from what the process is known to run.
+func (s *syncing) compare() {
+	s.running = s.h.running
+	s.steps = diff.Compare(s.running, s.desired, s.target)
 }
 
 // load finds out what is stored. It returns an empty configuration if there is none,
@@ -244,6 +264,11 @@ func (s *syncing) run(ctx context.Context) (err error) {
 			return err
 		}
 		h.log.Warn("a runtime change takes a reload", "reason", why)
+		procs, err := s.probe(ctx)
+		if err != nil {
+			return err
+		}
+		s.mayReload(procs)
 	}
 	return s.byFiles(ctx, why)
 }

@@ -3,12 +3,51 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/dataplane/internal/diff"
+	"github.com/hapticsdk/haptic/dataplane/internal/socket"
+	"github.com/hapticsdk/haptic/internal/late"
 )
+
+// quick finds out what there is to tell a process that is known, and reports whether it
+// is no more than that. It does not ask the master: byCommands asks afterwards, whether
+// that process still serves.
+func (s *syncing) quick(ctx context.Context) (only bool, err error) {
+	h := s.h
+	if h.worker == 0 || !h.knows(h.worker) {
+		return false, nil
+	}
+	if !h.opts.NoStart { // Run has the folder
+		if s.process = h.ask(ctx, false).process; s.process == nil {
+			return false, nil
+		}
+	}
+	begin := time.Now()
+	short, cancel := context.WithTimeout(ctx, askedFor)
+	defer cancel()
+	conn, err := socket.DialOnce(short, h.opts.RuntimeSocket, h.worker)
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return false, &late.Error{What: fmt.Sprintf("the HAProxy worker (process %d) did not answer", h.worker), After: time.Since(begin)}
+	case err != nil:
+		return false, ctx.Err()
+	}
+	s.conn, s.pid, s.target.Version = conn, h.worker, conn.Version()
+	if s.meet(); !h.knows(s.pid) {
+		return false, nil
+	}
+	s.compare()
+	s.ahead = change.ImpactOf(s.steps) == change.Runtime
+	return s.ahead && !slices.ContainsFunc(change.Tells(s.steps), s.returns), nil
+}
+
+// knows reports whether it is known what that process runs.
+func (h *Host) knows(pid int) bool { return pid == h.worker && h.running != nil && !h.doubt }
 
 // byCommands tells the running process what changes, and then stores it. It returns
 // why only a reload helps, or "".

@@ -53,9 +53,6 @@ func (w *Worker) Apply(ctx context.Context, layout config.Layout, leaving Leavin
 			return a.sent, err
 		}
 	}
-	if err := a.flush(ctx); err != nil {
-		return a.sent, err
-	}
 	return a.sent, a.readBack(ctx)
 }
 
@@ -207,35 +204,21 @@ func (a *applier) remove(ctx context.Context, ref change.ServerRef) error {
 	return err
 }
 
-// readBack checks that the servers are as they were told to be: a command may be
-// taken and yet another part of HAProxy have the last word. What does not show
-// is asked for again, because from HAProxy 2.9 on a task applies addresses.
+// readBack sends what waits, and checks that the servers are as they were told to be: a
+// command may be taken and yet another part of HAProxy have the last word. It asks again
+// for what does not show, because from HAProxy 2.9 on a task applies addresses.
 func (a *applier) readBack(ctx context.Context) error {
-	poll := time.NewTicker(pollEvery)
-	defer poll.Stop()
 	begin, over := time.Now(), time.After(waitForChange)
-	for len(a.want) > 0 {
-		backends := make(map[string]bool)
-		for ref := range a.want {
-			backends[ref.Backend] = true
-		}
-		states, err := a.servers(ctx, slices.Collect(maps.Keys(backends))...)
+	for pause := pollEvery / 16; ; pause = min(2*pause, pollEvery) {
+		states, err := a.sendAndShow(ctx)
 		if err != nil {
 			return err
 		}
-		for ref, settings := range a.want {
-			state, there := states[ref]
-			if field := state.Misses(settings); !there || field != "" {
-				err = fmt.Errorf("server %s does not show what it was told: %s", ref, field)
-			} else {
-				delete(a.want, ref)
-			}
-		}
-		if err == nil {
+		if err = a.missing(states); err == nil {
 			return nil
 		}
 		select {
-		case <-poll.C:
+		case <-time.After(pause):
 		case <-over:
 			return err
 		case <-ctx.Done():
@@ -245,5 +228,33 @@ func (a *applier) readBack(ctx context.Context) error {
 			return &late.Error{What: err.Error(), After: time.Since(begin)}
 		}
 	}
-	return nil
+}
+
+// sendAndShow sends what waits, and asks for the servers that are to be read back.
+func (a *applier) sendAndShow(ctx context.Context) (map[change.ServerRef]change.ServerState, error) {
+	backends := make(map[string]bool)
+	for ref := range a.want {
+		backends[ref.Backend] = true
+	}
+	queue := a.queue
+	a.queue = nil
+	answers, err := a.tellAsking(ctx, a.showServers(slices.Collect(maps.Keys(backends))...), queue...)
+	if err != nil || len(backends) == 0 {
+		return nil, err
+	}
+	return a.serversOf(answers)
+}
+
+// missing is an error about a server that does not show what it was told. The others
+// need not be read back again.
+func (a *applier) missing(states map[change.ServerRef]change.ServerState) (err error) {
+	for ref, settings := range a.want {
+		state, there := states[ref]
+		if field := state.Misses(settings); !there || field != "" {
+			err = fmt.Errorf("server %s does not show what it was told: %s", ref, field)
+		} else {
+			delete(a.want, ref)
+		}
+	}
+	return err
 }

@@ -46,14 +46,15 @@ func (w *Worker) Read(ctx context.Context, layout config.Layout, cfg *config.Con
 
 // servers asks for the servers of these backends; "" means all.
 func (w *Worker) servers(ctx context.Context, backends ...string) (map[change.ServerRef]change.ServerState, error) {
-	commands := make([]string, len(backends))
-	for i, backend := range backends {
-		commands[i] = "show servers state " + w.names.InProcess(backend)
-	}
-	answers, err := w.conn.Batch(ctx, commands)
+	answers, err := w.conn.Batch(ctx, w.showServers(backends...))
 	if err != nil {
 		return nil, err
 	}
+	return w.serversOf(answers)
+}
+
+// serversOf reads answers to showServers.
+func (w *Worker) serversOf(answers []string) (map[change.ServerRef]change.ServerState, error) {
 	servers, err := parseServers(strings.Join(answers, "\n"))
 	if w.names == nil {
 		return servers, err
@@ -63,6 +64,14 @@ func (w *Worker) servers(ctx context.Context, backends ...string) (map[change.Se
 		named[change.ServerRef{Backend: w.names.Backend(ref.Backend), Server: ref.Server}] = state
 	}
 	return named, err
+}
+
+func (w *Worker) showServers(backends ...string) []string {
+	commands := make([]string, len(backends))
+	for i, backend := range backends {
+		commands[i] = "show servers state " + w.names.InProcess(backend)
+	}
+	return commands
 }
 
 // parseServers reads answers to "show servers state" (management manual, section

@@ -50,7 +50,7 @@ func Dial(ctx context.Context, path string, pid int, alone func(context.Context)
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
 	for last := false; ; last = alone(ctx) {
-		w, err := dial(ctx, path, pid)
+		w, err := DialOnce(ctx, path, pid)
 		if err == nil || last || haproxyctl.Absent(err) {
 			return w, err
 		}
@@ -68,18 +68,17 @@ func Dial(ctx context.Context, path string, pid int, alone func(context.Context)
 	}
 }
 
-func dial(ctx context.Context, path string, pid int) (*Worker, error) {
-	conn, err := haproxyctl.Dial(ctx, path)
+// DialOnce is [Dial] with one try. Its caller must ask the master afterwards whether that
+// worker is still the one that serves.
+func DialOnce(ctx context.Context, path string, pid int) (*Worker, error) {
+	conn, answers, err := haproxyctl.DialAsking(ctx, path, "show info")
 	if err != nil {
 		return nil, err
 	}
-	info, err := conn.Exec(ctx, "show info")
-	if is := field(info, "Pid"); err == nil && is != strconv.Itoa(pid) {
-		err = fmt.Errorf("%w: %s instead of %d", ErrAnotherWorker, is, pid)
-	}
-	if err != nil {
+	info := answers[0]
+	if is := field(info, "Pid"); is != strconv.Itoa(pid) {
 		_ = conn.Close()
-		return nil, err
+		return nil, fmt.Errorf("%w: %s instead of %d", ErrAnotherWorker, is, pid)
 	}
 	uptime, _ := strconv.Atoi(field(info, "Uptime_sec"))
 	return &Worker{conn: conn, version: change.ParseVersion(field(info, "Version")), started: time.Now().Add(-time.Duration(uptime) * time.Second)}, nil
@@ -128,11 +127,18 @@ func (c command) refused(answer string) *Refused {
 // tell sends commands together and judges each answer. Either all of them have a
 // payload, or none.
 func (a *applier) tell(ctx context.Context, commands ...command) error {
+	_, err := a.tellAsking(ctx, nil, commands...)
+	return err
+}
+
+// tellAsking is tell with questions behind the commands, which it sends with them. It
+// returns their answers.
+func (a *applier) tellAsking(ctx context.Context, questions []string, commands ...command) ([]string, error) {
 	var batch []string
 	for _, c := range commands {
 		words := append(strings.Split(c.text, " "), c.args...)
 		if slices.ContainsFunc(words, func(word string) bool { return !haproxyctl.Plain(word) }) {
-			return fmt.Errorf("the command line of HAProxy cannot say %q", c.refused("").Command)
+			return nil, fmt.Errorf("the command line of HAProxy cannot say %q", c.refused("").Command)
 		}
 		if c.payload == nil {
 			batch = append(batch, c.line())
@@ -143,16 +149,17 @@ func (a *applier) tell(ctx context.Context, commands ...command) error {
 			err = a.judge(c, answer)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	answers, err := a.conn.Batch(ctx, batch)
-	for i, answer := range answers {
+	answers, err := a.conn.Batch(ctx, append(batch, questions...))
+	told := min(len(batch), len(answers))
+	for i, answer := range answers[:told] {
 		if no := a.judge(commands[i], answer); err == nil {
 			err = no
 		}
 	}
-	return err
+	return answers[told:], err
 }
 
 func (a *applier) judge(c command, answer string) error {
