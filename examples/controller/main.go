@@ -142,7 +142,7 @@ func (c *controller) newTargets() (err error) {
 		}); err != nil {
 			return err
 		}
-		c.layout, c.settings.Socket = c.local.Layout(), c.local.RuntimeSocket()
+		c.layout, c.settings.Socket, c.settings.SpareBackends = c.local.Layout(), c.local.RuntimeSocket(), c.cfg.spareBackends
 	}
 	c.settings.HTTP, c.settings.HTTPS = c.cfg.httpAddr, c.cfg.httpsAddr
 	c.settings.MaxConn = c.cfg.maxConn

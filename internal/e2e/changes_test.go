@@ -192,13 +192,14 @@ func showsSerial(addr string, config *tls.Config, serial *big.Int) func() error 
 // minInterval is the least time between two reloads, by default.
 const minInterval = 2 * time.Second
 
-// New Ingresses cost one reload each, or all together where they come at once.
+// Without spare backends new Ingresses cost one reload each, or all together where they
+// come at once.
 func TestNewIngresses(t *testing.T) {
 	startBackends(t, backendPort)
 	k := newKube(t)
 	k.service("base", backendPort, host("10"))
 	k.ingress("base", site("base.test", "base"))
-	c := startController(t, options{})
+	c := startController(t, options{args: []string{"-spare-backends", "0"}})
 	v := c.visit()
 	eventually(t, "the site answers", v.expect("base.test", "/", endpoint(host("10"), backendPort)))
 	tr := startTraffic(t, v, "base.test")

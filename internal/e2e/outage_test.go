@@ -41,7 +41,7 @@ func TestAPIServerOutage(t *testing.T) {
 	k.service("new", backendPort, host("12"))
 	k.ingress("new", site("new.test", "new"))
 	eventually(t, "so is a new Ingress", v.expect("new.test", "/", endpoint(host("12"), backendPort)))
-	c.expectReloads(mark, 1)
+	c.expectReloads(mark, 0)
 	tr.noFailures(t, 1000)
 }
 

@@ -18,6 +18,7 @@ type Settings struct {
 	HardStopAfter string   // a duration of HAProxy: "30m"
 	TrustProxy    []string // ranges of addresses whose X-Forwarded headers are believed
 	Fleet         string   // one word that all instances of this controller share, and no others
+	SpareBackends int      // that wait for new ones, see dataplane.SparePrefix
 }
 
 // BackendEntry is the template that is rendered for each backend.
