@@ -242,8 +242,8 @@ func TestSpareNeedsReload(t *testing.T) {
 			p.be["shop"] = "    timeout server 7s\n" + p.be["shop"]
 		}, "no spare backend has its lines"},
 		"a server that cannot be added": {func(p *pool) { p.be["shop"] = strings.TrimRight(p.be["shop"], "\n") + " agent-check agent-port 1\n" }, "server s1: a server with agent-check"},
-		"fewer spares":                  {func(p *pool) { p.spares-- }, "spare backends come and go only at a reload"},
-		"more spares":                   {func(p *pool) { p.spares++ }, "spare backends come and go only at a reload"},
+		"fewer spares":                  {func(p *pool) { p.spares-- }, "spare backends come, go and change only at a reload"},
+		"more spares":                   {func(p *pool) { p.spares++ }, "spare backends come, go and change only at a reload"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -81,9 +81,13 @@ func runningServers(b *backend, p *change.Process, names []string) string {
 	})
 	slices.Sort(names)
 	for _, name := range names {
-		// A server in maintenance may be one that goes and still has connections.
-		if state := p.Servers[b.ref(name)]; !b.has(name) && state.State == change.Ready && state.Address.IsValid() {
+		state := p.Servers[b.ref(name)]
+		switch {
+		case b.has(name) || !state.Address.IsValid():
+		case state.State == change.Ready:
 			text += "  server " + name + " " + state.Address.String() + "\n"
+		case change.IsSpare(b.section.Name): // elsewhere it may be one that goes and still has connections
+			text += "  server " + name + " " + state.Address.String() + " disabled\n"
 		}
 	}
 	return text

@@ -143,6 +143,7 @@ func (d *difference) section(have, want *config.Section) {
 	if slices.EqualFunc(before, after, config.Line.Equal) {
 		return
 	}
+	defer d.spareChanges(want, len(d.steps))
 	if d.servers(have, want, before, after) {
 		before, after = withoutServers(before), withoutServers(after)
 	}

@@ -56,6 +56,17 @@ func (d *difference) whyNoSpare(s *spare) string {
 	return ""
 }
 
+// spareChanges has all steps since that one wait for a reload, if they are about a spare
+// backend: the process may have it as another one.
+func (d *difference) spareChanges(s *config.Section, since int) {
+	if s.Kind != "backend" || !change.IsSpare(s.Name) {
+		return
+	}
+	for i := range d.steps[since:] {
+		d.steps[since+i].Needs(whySpare)
+	}
+}
+
 func disabled(l config.Line) bool {
 	s, ok := config.ParseServer(l.Words)
 	return ok && s.Value("state") == "disabled"
@@ -64,6 +75,7 @@ func disabled(l config.Line) bool {
 const (
 	whyNewSection = "HAProxy reads new sections only at a reload"
 	whyOldSection = "HAProxy drops sections only at a reload"
+	whySpare      = "spare backends come, go and change only at a reload"
 )
 
 // backendComes is the step of a new backend.
@@ -83,7 +95,9 @@ func (d *difference) backendComes(s *config.Section) change.Step {
 		}
 		one.taken = true
 		step.Impact, step.Do, step.Ahead = change.Runtime, do, d.sameDefaults(one.section, s)
-		step.Fields = []change.Field{{Name: "spare backend", New: one.process}}
+		if one.process != s.Name {
+			step.Fields = []change.Field{{Name: "spare backend", New: one.process}}
+		}
 		return step
 	}
 	step.Needs(cmp.Or(reason, "no spare backend has its lines"))
@@ -96,7 +110,7 @@ func (d *difference) whyNoOtherName(s *config.Section) string {
 	case len(d.spares()) == 0 || d.conditional():
 		return whyNewSection
 	case change.IsSpare(s.Name):
-		return "spare backends come and go only at a reload"
+		return whySpare
 	case s.Nth > 0:
 		return "another backend has its name"
 	}
@@ -125,8 +139,8 @@ func (d *difference) takes(s *config.Section, one *spare) (do *change.Do, why st
 		return nil, ""
 	case one.taken:
 		return nil, "all spare backends with its lines are taken until the next reload"
-	case one.why == "" && one.process != s.Name:
-		one.why = cmp.Or(namedIn(d.desired, one.process, false), leads(d.current, one.process, false))
+	case one.why == "" && one.section.Name == one.process && one.process != s.Name:
+		one.why = cmp.Or(d.changes(one), namedIn(d.desired, one.process, false), leads(d.current, one.process, false))
 	}
 	if one.why != "" {
 		return nil, fmt.Sprintf("backend %s cannot be taken: %s", one.process, one.why)
@@ -148,6 +162,14 @@ func (d *difference) takes(s *config.Section, one *spare) (do *change.Do, why st
 		}
 	}
 	return do, ""
+}
+
+// changes says that a spare backend differs from what is wanted of it, or returns "".
+func (d *difference) changes(one *spare) string {
+	if s := d.desired.Index().Find(config.Key{Kind: "backend", Name: one.process}); s == nil || !slices.EqualFunc(s.Lines(), one.section.Lines(), config.Line.Equal) {
+		return "it changes itself"
+	}
+	return ""
 }
 
 // sameDefaults reports whether a backend inherits the same as a spare one.
@@ -175,7 +197,7 @@ func (d *difference) leaves(s *config.Section) (do *change.Do, why string) {
 	case len(d.spares()) == 0 || s.Nth > 0 || d.conditional():
 		return nil, whyOldSection
 	case change.IsSpare(s.Name):
-		return nil, "spare backends come and go only at a reload"
+		return nil, whySpare
 	case d.target.Names.GoneCount()+d.gone >= maxGone:
 		return nil, fmt.Sprintf("the process has %d backends already that are gone", maxGone)
 	}
@@ -274,6 +296,9 @@ func hasWord(text, name string) bool {
 // whyNoValue says why a map cannot lead to a backend, or "". One that is gone serves
 // nobody, and yet HAProxy would find it.
 func (d *difference) whyNoValue(value string) string {
+	if d.target.Names.Taken(value) {
+		return fmt.Sprintf("the process has backend %s as %s until the next reload", d.target.Names.Backend(value), value)
+	}
 	name, ok := d.target.Names.Of(value)
 	if !ok || name.Gone == nil || name.Process != value || d.desired.Index().Find(config.Key{Kind: "backend", Name: value}) != nil {
 		return ""
