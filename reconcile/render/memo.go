@@ -238,9 +238,11 @@ func sameVars(a, b map[string]any) bool {
 
 // sameValue reports whether two values are the same without looking at what
 // they point to: slices and maps are the same if they are stored in the same
-// place. Values that cannot be told apart that way are not the same.
-func sameValue(a, b any) bool {
-	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+// place, and structs if their fields are. Values that cannot be told apart that way are
+// not the same.
+func sameValue(a, b any) bool { return same(reflect.ValueOf(a), reflect.ValueOf(b)) }
+
+func same(x, y reflect.Value) bool {
 	if !x.IsValid() || !y.IsValid() || x.Type() != y.Type() {
 		return !x.IsValid() && !y.IsValid()
 	}
@@ -249,6 +251,15 @@ func sameValue(a, b any) bool {
 		return x.Len() == y.Len() && x.UnsafePointer() == y.UnsafePointer()
 	case reflect.Map:
 		return x.UnsafePointer() == y.UnsafePointer()
+	case reflect.Interface:
+		return same(x.Elem(), y.Elem())
+	case reflect.Struct:
+		for i := range x.NumField() {
+			if !same(x.Field(i), y.Field(i)) {
+				return false
+			}
+		}
+		return true
 	}
-	return x.Comparable() && y.Comparable() && a == b
+	return x.Comparable() && y.Comparable() && x.Equal(y)
 }

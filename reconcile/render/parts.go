@@ -1,14 +1,12 @@
 package render
 
-import (
-	"strings"
-)
+import "strings"
 
 // partsOf puts the texts of a configuration one behind the other. Each begins on a line
-// of its own, as its template was escaped for. A part is the text of one item; the
-// comments and empty lines in front of its section go to the part before, as
-// HAProxy's sections begin with their header. The part of a text that stays is the
-// same string in the next render.
+// of its own, as its template was escaped for. A part is the text of one item. Empty
+// lines in front of its section go to the part before, as sections begin with their
+// header or the comments above it. The part of a text that stays is the same string in
+// the next render.
 func partsOf(pieces []piece) []string {
 	n := 1
 	for _, p := range pieces {
@@ -52,15 +50,17 @@ func (t *text) part(next string) string {
 	return t.ended
 }
 
-// leadOf is the length of the comments and empty lines at the beginning of a text; 0
-// where nothing follows them.
+// leadOf is the length of what stands in front of the section at the beginning of a
+// text: all up to the last empty line, where only comments and empty lines are there.
 func leadOf(s string) int {
-	n := 0
+	n, lead := 0, 0
 	for line := range strings.Lines(s) {
-		if word := strings.TrimLeft(line, " \t\r\n"); word != "" && word[0] != '#' {
-			return n
+		word := strings.TrimLeft(line, " \t\r\n")
+		if n += len(line); word == "" {
+			lead = n
+		} else if word[0] != '#' {
+			return lead
 		}
-		n += len(line)
 	}
 	return 0
 }

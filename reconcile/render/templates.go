@@ -47,7 +47,7 @@ type Templates struct {
 	// alone: that the functions it calls always answer the same, and that what a
 	// variable points to never changes. Then an entry is rendered again only
 	// when a variable that it uses is another value (for pointers, maps and
-	// slices: is stored elsewhere), and an item of [Each] only when it is
+	// slices, also in a struct: is stored elsewhere), and an item of [Each] only when it is
 	// another one. The variables of [HostVars] keep that promise: the revisions of
 	// what an entry or an item read through them are compared, and what it
 	// registered is registered again. Entries that use shared values are rendered each

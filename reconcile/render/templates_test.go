@@ -158,7 +158,9 @@ func TestSameValue(t *testing.T) {
 		{list, list, true}, {list, other, false}, {list, list[:0], false},
 		{m, m, true}, {m, map[string]int{}, false}, {p, p, true}, {p, &struct{ x int }{1}, false},
 		{struct{ s string }{"a"}, struct{ s string }{"a"}, true},
-		{struct{ s []string }{list}, struct{ s []string }{list}, false},
+		{struct{ s []string }{list}, struct{ s []string }{list}, true}, {struct{ s []string }{list}, struct{ s []string }{other}, false},
+		{struct{ v any }{list}, struct{ v any }{list}, true}, {struct{ v any }{list}, struct{ v any }{nil}, false}, {struct{ v any }{1}, struct{ v any }{2}, false},
+		{struct{ f func() }{}, struct{ f func() }{}, false},
 		{func() {}, func() {}, false},
 	} {
 		require.Equal(t, c.want, sameValue(c.a, c.b), "%v %v", c.a, c.b)

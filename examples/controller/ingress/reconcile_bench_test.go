@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,7 +20,15 @@ import (
 type changing struct {
 	routes *Routes
 	gone   *Backend // that comes in the next step; nil: the one in the middle goes
-	input  time.Duration
+	input  time.Duration // that took so far
+	cpu    time.Duration // of the process before
+}
+
+// cpu is what the process has used. It does not grow with what others do.
+func cpu() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 func newChanging(n int) *changing {
@@ -85,6 +94,7 @@ func eachChange(b *testing.B, run func(b *testing.B, c *changing, templates *ren
 					change = c.comes
 				}
 				run(b, c, c.templates(b, change))
+				b.ReportMetric(float64((cpu()-c.cpu).Microseconds())/float64(b.N), "cpu-µs/op")
 				b.ReportMetric(float64(c.input.Microseconds())/float64(b.N), "input-µs/op")
 			})
 		}
@@ -97,7 +107,7 @@ func BenchmarkRenderChange(b *testing.B) {
 		_, err := templates.Render(b.Context())
 		require.NoError(b, err)
 		b.ReportAllocs()
-		c.input = 0
+		c.input, c.cpu = 0, cpu()
 		for b.Loop() {
 			if _, err := templates.Render(b.Context()); err != nil {
 				b.Fatal(err)
@@ -115,7 +125,7 @@ func BenchmarkReconcile(b *testing.B) {
 		_, err = loop.Once(b.Context())
 		require.NoError(b, err)
 		b.ReportAllocs()
-		c.input = 0
+		c.input, c.cpu = 0, cpu()
 		for b.Loop() {
 			if _, err := loop.Once(b.Context()); err != nil {
 				b.Fatal(err)
