@@ -19,7 +19,7 @@ import (
 // changing are routes of which one thing differs at each step.
 type changing struct {
 	routes *Routes
-	gone   *Backend // that comes in the next step; nil: the one in the middle goes
+	gone   *Backend      // that comes in the next step; nil: the one in the middle goes
 	input  time.Duration // that took so far
 	cpu    time.Duration // of the process before
 }
