@@ -210,6 +210,18 @@ func (c *Client) Sync(ctx context.Context, desired *Config, options ...SyncOptio
 	return resultOf(outcome, start), errorOf(c.Name(), err)
 }
 
+// Store stores what Syncs with [StoreLater] have told the running process, with one
+// push for all of them. A Sync with StoreLater goes on while it does: only one that
+// takes a reload, or changes the same server again, waits for the end of the push.
+//
+// Until Store has returned without an error, a reload by others brings the older
+// configuration back, which the next Sync notices and repairs. After an error the next
+// Sync reads everything again. A successor of a Client that ended before has HAProxy
+// reload once. It does nothing if all is stored. Of the options only [WithFence] counts.
+func (c *Client) Store(ctx context.Context, options ...SyncOption) error {
+	return errorOf(c.Name(), c.engine.Store(ctx, limitsOf(options)))
+}
+
 // Sync makes the desired configuration the one that the HAProxy of that
 // endpoint runs, as [Client.Sync] does. To do so again and again, keep a [Client].
 func Sync(ctx context.Context, endpoint Endpoint, desired *Config, options *ClientOptions) (*Result, error) {

@@ -146,3 +146,78 @@ func (s *site) pushRaw(tb testing.TB, text string) {
 	res := do("POST", "services/haproxy/configuration/raw?skip_reload=true&version="+version, text)
 	require.Equal(tb, http.StatusCreated, res.StatusCode)
 }
+
+// BenchmarkClientSync is one change at runtime of a configuration of that many
+// backends with three servers each: another address of a server, or another entry of
+// a map with as many lines. It goes through the Dataplane API that DATAPLANEAPI_BIN
+// names, or a fake.
+func BenchmarkClientSync(b *testing.B) {
+	for _, backends := range []int{100, 1000, 5000} {
+		b.Run(fmt.Sprintf("server/%d", backends), func(b *testing.B) { benchSync(b, backends, true) })
+	}
+	for _, backends := range []int{100, 1000, 5000} {
+		b.Run(fmt.Sprintf("map_entry/%d", backends), func(b *testing.B) { benchSync(b, backends, false) })
+	}
+}
+
+func benchSync(b *testing.B, backends int, server bool) {
+	if testing.Short() {
+		backends = min(backends, 100)
+	}
+	s := benchSite(b)
+	client := s.client(b, nil)
+	dir := s.Layout().Dir(dataplane.General)
+	config := func(round int) *dataplane.Config {
+		address, entry := round, 0
+		if !server {
+			address, entry = 0, round
+		}
+		var m strings.Builder
+		for i := range backends {
+			fmt.Fprintf(&m, "host-%05d.example.com backend-of-a-service-%05d\n", i, benchTarget(i, entry, backends))
+		}
+		text := strings.Replace(benchText(dir, backends, 1, address), "  default_backend",
+			"  use_backend %[req.hdr(host),map("+s.Layout().Path(dataplane.Map, "hosts.map")+")]\n  default_backend", 1)
+		c, err := dataplane.NewConfig(text, dataplane.File{Kind: dataplane.Map, Name: "hosts.map", Content: []byte(m.String())})
+		require.NoError(b, err)
+		return c
+	}
+	_, err := client.Sync(b.Context(), config(0))
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for round := 1; b.Loop(); round++ {
+		b.StopTimer()
+		next := config(round)
+		b.StartTimer()
+		r, err := client.Sync(b.Context(), next)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if r.Reloads != 0 || r.Commands == 0 {
+			b.Fatalf("%v\n%.400s", r, r.Plan)
+		}
+	}
+}
+
+// benchSite is the Dataplane API that DATAPLANEAPI_BIN names on a haproxy, or a fake.
+func benchSite(b *testing.B) *site {
+	binary := os.Getenv("DATAPLANEAPI_BIN")
+	if binary == "" {
+		s := dataplanetest.New(b, nil)
+		return &site{Server: s, endpoint: s.Endpoint()}
+	}
+	if v := haproxyVersion(b); v.Compare(dataplane.Version{Major: 2, Minor: 7}) < 0 {
+		b.Skipf("the Dataplane API cannot read what HAProxy %s has, so that addresses take a reload", v)
+	}
+	s := &site{Server: dataplanetest.New(b, &dataplanetest.Options{HAProxy: siteHAProxy(b)}), real: true, foreign: true}
+	s.endpoint = startDataplaneAPI(b, binary, s.Server)
+	return s
+}
+
+// benchTarget is where the i-th host leads: the first one leads elsewhere each round.
+func benchTarget(i, round, backends int) int {
+	if i == 0 {
+		return round % backends
+	}
+	return i
+}

@@ -17,6 +17,7 @@ type Result struct {
 	Reloads   int           `json:"reloads"`            // reloads it took: 0 or 1
 	Commands  int           `json:"commands"`           // commands that changed the running process
 	Files     int           `json:"files"`              // files written or deleted, haproxy.cfg among them
+	Pending   bool          `json:"pending,omitempty"`  // the process has it, and [Client.Store] has to store it
 	Duration  time.Duration `json:"duration"`           // in nanoseconds
 	Hash      string        `json:"hash"`               // [Config.Hash] of what is now deployed
 	WorkerPID int           `json:"workerPID"`          // process that serves now; 0 if not known or none runs
@@ -41,6 +42,9 @@ func (r *Result) String() string {
 	if !r.Left.Empty() {
 		fmt.Fprintf(&b, "; %s for a reload", r.Left.waiting())
 	}
+	if r.Pending {
+		b.WriteString("; not stored yet")
+	}
 	if r.Fallback != "" {
 		b.WriteString("; reloaded because ")
 		b.WriteString(r.Fallback)
@@ -63,7 +67,7 @@ func resultOf(o *change.Outcome, start time.Time) *Result {
 	}
 	r := &Result{
 		Plan: planOf(o.Steps), Started: o.Started, Reloads: o.Reloads, Commands: o.Commands, Files: o.Files,
-		Duration: time.Since(start), Hash: o.Hash, WorkerPID: o.WorkerPID, Fallback: o.Fallback,
+		Duration: time.Since(start), Hash: o.Hash, WorkerPID: o.WorkerPID, Pending: o.Pending, Fallback: o.Fallback,
 	}
 	if len(o.Left) > 0 {
 		r.Left = planOf(o.Left)

@@ -17,6 +17,13 @@ func WithoutReload() SyncOption {
 	return SyncOption{func(l *change.Limits) { l.NoReload = true }}
 }
 
+// StoreLater returns as soon as the running process has the change, where that can be
+// told it by itself. Then [Result.Pending] is set, and a call of [Client.Store] has to
+// follow. A [Local] stores at once.
+func StoreLater() SyncOption {
+	return SyncOption{func(l *change.Limits) { l.Later = true }}
+}
+
 // WithFence has fence asked right before each change of the HAProxy. Its error ends
 // the Sync, and is wrapped by the error of the Sync.
 //
@@ -31,13 +38,14 @@ func WithFence(fence func() error) SyncOption {
 // SyncLimits are what the options of a Sync come to. A fake reads them by [LimitsOf].
 type SyncLimits struct {
 	WithoutReload bool
+	StoreLater    bool
 	Fence         func() error // nil for none
 }
 
 // LimitsOf returns what the options of a Sync come to.
 func LimitsOf(options ...SyncOption) SyncLimits {
 	l := limitsOf(options)
-	return SyncLimits{WithoutReload: l.NoReload, Fence: l.Fence}
+	return SyncLimits{WithoutReload: l.NoReload, StoreLater: l.Later, Fence: l.Fence}
 }
 
 func limitsOf(options []SyncOption) change.Limits {

@@ -96,6 +96,13 @@ func (c *Client) SetServerState(ctx context.Context, backend, server, state stri
 	return c.sendJSON(ctx, http.MethodPut, at("runtime/backends/%s/servers/%s", backend, server), map[string]string{"admin_state": state})
 }
 
+// SetServer changes fields of a server of the running process: "address", "port" and
+// "weight", from version 3.4 of the API on. Older ones answer with success and change
+// nothing.
+func (c *Client) SetServer(ctx context.Context, backend, server string, fields map[string]any) error {
+	return c.sendJSON(ctx, http.MethodPut, at("runtime/backends/%s/servers/%s", backend, server), fields)
+}
+
 // DeleteServer puts a server of the running process in maintenance and removes
 // it. While the server has connections it fails with status 500, and leaves it
 // in maintenance.

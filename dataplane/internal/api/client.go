@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
@@ -42,6 +43,12 @@ type Client struct {
 	doubt  bool          // the process may not have what is stored
 	looked time.Time     // when files and process were last read
 	ledger ledger        // as it stands at the endpoint; of use while known is set
+
+	ahead   *job // whose changes the process has, but which is not stored; nil if all is
+	storing *storing
+	pid     int // of the process that was told
+	late    map[change.ServerRef]lateServer
+	leaving []change.ServerRef // stand-ins without traffic
 
 	closing      bool // the ledger may say that a change is open, but the process has it all
 	failedReload bool // the last reload failed
@@ -102,6 +109,16 @@ func (c *Client) DryRun(ctx context.Context, desired *config.Config) ([]change.S
 	if err != nil {
 		return nil, probeError(err)
 	}
+	for c.storing != nil {
+		if err := c.awaitStored(ctx); err != nil {
+			return nil, err
+		}
+	}
+	defer func(was *known) {
+		if c.ahead != nil { // Store goes on from there
+			c.known = was
+		}
+	}(c.known)
 	c.known = nil
 	j, err := c.prepare(ctx, info, desired)
 	if err != nil {
@@ -124,7 +141,8 @@ func (c *Client) Probe(ctx context.Context) (change.Target, error) {
 	if err != nil {
 		return change.Target{}, probeError(err)
 	}
-	return c.inspect(ctx, info)
+	target, _, err := c.inspect(ctx, info)
+	return target, err
 }
 
 // Sync brings the endpoint to the desired configuration.
@@ -136,7 +154,12 @@ func (c *Client) Sync(ctx context.Context, desired *config.Config, limits change
 	defer end()
 	out := &change.Outcome{Hash: desired.Hash()}
 	for attempt := 1; ; attempt++ {
-		err := c.attempt(ctx, desired, limits.NoReload, out)
+		err := c.attempt(ctx, desired, limits, out)
+		for errors.Is(err, errStoring) {
+			if err = c.awaitStored(ctx); err == nil {
+				err = c.attempt(ctx, desired, limits, out)
+			}
+		}
 		if err == nil {
 			return out, nil
 		}
@@ -148,19 +171,26 @@ func (c *Client) Sync(ctx context.Context, desired *config.Config, limits change
 }
 
 // attempt is one attempt of a Sync. It adds to out what it did.
-func (c *Client) attempt(ctx context.Context, desired *config.Config, noReload bool, out *change.Outcome) error {
+func (c *Client) attempt(ctx context.Context, desired *config.Config, limits change.Limits, out *change.Outcome) error {
 	info, err := c.api.Info(ctx)
 	if err != nil {
 		return probeError(err)
 	}
-	if c.forgotten.Swap(false) {
-		c.known = nil
+	if c.storing != nil && (c.forgotten.Load() || c.doubt || !c.isKnown(info)) {
+		return errStoring
 	}
-	same := !c.doubt && c.known != nil && c.known.version == info.Version && c.known.hash == desired.Hash()
-	if same && (c.opts.CheckInterval < 0 || time.Since(c.looked) < c.opts.CheckInterval) {
+	if c.forgotten.Swap(false) {
+		c.known, c.ahead, c.closing = nil, nil, false
+	}
+	same := !c.doubt && c.isKnown(info) && c.hash() == desired.Hash()
+	if same && c.ahead != nil && limits.Later {
+		out.Pending = true
 		return nil
 	}
-	if same || c.doubt {
+	if same && c.ahead == nil && (c.opts.CheckInterval < 0 || time.Since(c.looked) < c.opts.CheckInterval) {
+		return nil
+	}
+	if same && c.ahead == nil || c.doubt {
 		c.known = nil // so that everything is read
 	}
 	j, err := c.prepare(ctx, info, desired)
@@ -170,12 +200,30 @@ func (c *Client) attempt(ctx context.Context, desired *config.Config, noReload b
 	if out.Steps == nil {
 		out.Steps = j.steps
 	}
-	if noReload && change.ImpactOf(j.steps) == change.Reload {
+	if limits.NoReload && change.ImpactOf(j.steps) == change.Reload {
 		if j = c.onlyRuntime(j, out); j == nil {
 			return nil
 		}
 	}
-	return c.apply(ctx, j, out)
+	j.first = c.toldFirst(j)
+	if c.storing != nil && !(limits.Later && c.holds(j) && !c.storing.meets(j)) {
+		return errStoring
+	}
+	return c.apply(ctx, j, out, limits.Later)
+}
+
+// isKnown reports whether the API has the version that this client knows, or is about
+// to have the next one.
+func (c *Client) isKnown(info dpapi.Info) bool {
+	return c.known != nil && (info.Version == c.known.version || c.storing != nil && info.Version == c.known.version+1)
+}
+
+// hash is that of the configuration that the process has.
+func (c *Client) hash() string {
+	if c.ahead != nil {
+		return c.ahead.desired.Hash()
+	}
+	return c.known.hash
 }
 
 const firstPause = 100 * time.Millisecond

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
@@ -19,6 +20,8 @@ type job struct {
 	ledger  ledger         // when the job is done
 	repair  bool           // the API has another text in memory than on disk
 	target  change.Target
+	pid     int  // of the process; 0 if the API does not tell
+	direct  bool // the API has a way to change addresses and weights by themselves
 
 	running *config.Config // what the process has
 	steps   []change.Step
@@ -26,8 +29,12 @@ type job struct {
 	deletes []fileRef
 
 	// What happens while the job is carried out.
-	written []fileWrite
-	told    bool // the process has been told something that the stored text does not undo
+	written  []fileWrite
+	told     bool                            // the process has been told something that the stored text does not undo
+	first    bool                            // all is told to the process before anything is stored
+	complete bool                            // and it has it
+	taken    []config.File                   // certificates that it took over, which are stored since
+	late     map[change.ServerRef]lateServer // that the push changes
 }
 
 func (j *job) impact() change.Impact { return change.ImpactOf(j.steps) }
@@ -40,6 +47,21 @@ func (j *job) empty() bool {
 	return len(j.steps) == 0 && !j.pushes() && len(j.writes) == 0 && len(j.deletes) == 0
 }
 
+// readable reports whether all that the process is told can be read back.
+func (j *job) readable() bool {
+	for _, do := range change.Tells(j.steps) {
+		switch do.Verb {
+		case change.AddListEntry, change.SetListEntry, change.DeleteListEntry, change.SetCA:
+			return false
+		case change.ChangeEntries:
+			if do.File.Kind != config.Map {
+				return false
+			}
+		}
+	}
+	return j.target.Version.Compare(change.HAProxy27) >= 0
+}
+
 // prepare finds out what differs. It reads from the endpoint only what is not known,
 // and changes nothing there.
 func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.Config) (*job, error) {
@@ -48,14 +70,18 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.C
 	if err != nil {
 		return nil, err
 	}
-	if j.target, err = c.inspect(ctx, info); err != nil {
+	if j.target, j.pid, err = c.inspect(ctx, info); err != nil {
 		return nil, err
+	}
+	j.direct = change.ParseVersion(strings.TrimSpace(info.APIVersion)).Compare(change.API34) >= 0 // one that does not tell its version may be older
+	if c.restarted(j.pid) && c.storing != nil {
+		return nil, errStoring
 	}
 	text, err := c.desired.Normalise(desired.Main())
 	if err != nil {
 		return nil, refused(err)
 	}
-	fromMemory := c.known != nil && c.known.version == info.Version
+	fromMemory := c.isKnown(info)
 	if fromMemory {
 		j.before = *c.known
 	} else if err := c.readText(ctx, j); err != nil {
@@ -75,6 +101,9 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.C
 		files := c.replaceable(j, c.known.config.Files)
 		running = c.known.config.WithFiles(files)
 		j.before.config = running
+		if c.ahead != nil {
+			running = c.ahead.wanted.WithFiles(c.replaceable(j, c.ahead.wanted.Files))
+		}
 		j.writes, j.deletes = fileChanges(files, desired.Files)
 	} else if running, err = c.readAll(ctx, j); err != nil {
 		return nil, err
@@ -91,7 +120,9 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.C
 func (c *Client) compare(j *job, running *config.Config) {
 	j.running, j.steps = running, diff.Compare(running, j.wanted, j.target)
 	limit(j.steps)
-	j.steps = diff.WithDrift(j.steps, j.before.config, running, j.wanted, j.target)
+	if c.ahead == nil {
+		j.steps = diff.WithDrift(j.steps, j.before.config, running, j.wanted, j.target)
+	}
 	if c.doubt {
 		j.steps = append(j.steps, reloadStep("process", "an earlier attempt ended without saying what it achieved"))
 	}
@@ -135,7 +166,7 @@ func (c *Client) onlyRuntime(j *job, out *change.Outcome) *job {
 	if partial == j.running {
 		return nil
 	}
-	p := &job{desired: partial, wanted: partial, before: j.before, target: j.target}
+	p := &job{desired: partial, wanted: partial, before: j.before, target: j.target, pid: j.pid, direct: j.direct}
 	p.ledger = newLedger(partial, partial.Main(), c.opts.Shared)
 	owned := c.ledger.open(p.ledger).owned // what is not part of it stays ours
 	maps.Copy(owned, p.ledger.owned)

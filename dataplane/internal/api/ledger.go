@@ -103,7 +103,7 @@ func (c *Client) readLedger(ctx context.Context) error {
 		return fileError(err, ledgerFile.kind, ledgerFile.name)
 	default:
 		c.ledger = parseLedger(content)
-		c.doubt = c.doubt || c.ledger.loaded == "" && !c.closing
+		c.doubt = c.doubt || c.ledger.loaded == "" && !c.closing && c.ahead == nil
 	}
 	return nil
 }

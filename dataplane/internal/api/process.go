@@ -62,6 +62,7 @@ func (c *Client) readServers(ctx context.Context) (map[change.ServerRef]change.S
 		}
 		servers[change.ServerRef{Backend: s.Backend, Server: s.Name}] = state
 	}
+	c.seen(servers)
 	return servers, nil
 }
 

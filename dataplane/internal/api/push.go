@@ -32,7 +32,7 @@ func (c *Client) push(ctx context.Context, j *job, out *change.Outcome) (known, 
 	switch {
 	case err == nil:
 		out.Files++
-		out.Commands += len(header)
+		out.Commands += j.sets()
 		j.told = j.told || len(header) > 0
 		return c.checkStored(j, raw)
 	case isStatus(err, http.StatusInternalServerError) && len(header) > 0:
@@ -62,7 +62,7 @@ func (c *Client) reload(ctx context.Context, j *job, out *change.Outcome) (known
 	} else if err != nil {
 		return known{}, err
 	}
-	c.failedReload = false
+	c.failedReload, c.late, c.leaving = false, nil, nil
 	return c.checkStored(j, raw)
 }
 

@@ -15,14 +15,14 @@ import (
 
 // inspect asks what API and what HAProxy an endpoint has. It fails with
 // ErrUnsupported for an API of version 2 or older.
-func (c *Client) inspect(ctx context.Context, info dpapi.Info) (change.Target, error) {
+func (c *Client) inspect(ctx context.Context, info dpapi.Info) (target change.Target, pid int, err error) {
 	version := strings.TrimSpace(info.APIVersion)
-	target := change.Target{Transport: change.API, API: change.ParseVersion(version)}
+	target = change.Target{Transport: change.API, API: change.ParseVersion(version)}
 	switch {
 	case target.API == (change.Version{}): // as a build from a branch has
 		target.API = change.APINewest
 	case target.API.Compare(change.API30) < 0:
-		return target, &config.Error{
+		return target, 0, &config.Error{
 			Stage: "probe", Err: config.ErrUnsupported,
 			Output: fmt.Sprintf("the Dataplane API is of version %.12s, which is older than %s: update it", version, change.API30),
 		}
@@ -30,7 +30,7 @@ func (c *Client) inspect(ctx context.Context, info dpapi.Info) (change.Target, e
 	process, err := c.api.Process(ctx)
 	_, err = told("probe", err)
 	target.Version = change.ParseVersion(process.Version) // zero where the API does not tell
-	return target, err
+	return target, process.PID, err
 }
 
 // readText reads the stored text and the ledger.

@@ -72,8 +72,8 @@ func (c *Client) readBackend(ctx context.Context, backend string, dos []*change.
 }
 
 // misses names what a server does not have that it was told, or "".
-func misses(servers map[string]change.ServerState, do *change.Do) string {
-	state, ok := servers[do.Ref.Server]
+func misses(servers map[change.ServerRef]change.ServerState, do *change.Do) string {
+	state, ok := servers[do.Ref]
 	switch {
 	case do.Verb == change.DeleteServer && ok:
 		return string(change.Delete)
@@ -89,14 +89,15 @@ func misses(servers map[string]change.ServerState, do *change.Do) string {
 
 // loadedServers reads the servers of a backend. Before version 3.3, the API tells the
 // weights in the statistics only.
-func (c *Client) loadedServers(ctx context.Context, backend string, dos []*change.Do) (map[string]change.ServerState, error) {
+func (c *Client) loadedServers(ctx context.Context, backend string, dos []*change.Do) (map[change.ServerRef]change.ServerState, error) {
 	loaded, err := c.api.LoadedServers(ctx, backend)
 	if err != nil {
 		return nil, errorAt("verify", err)
 	}
 	weights := map[string]*int64{}
 	weighs := slices.ContainsFunc(dos, func(do *change.Do) bool {
-		return do.Verb == change.AddServer || slices.ContainsFunc(do.Set, func(s change.Setting) bool { return s.Row.Field == "weight" })
+		_, late := c.late[do.Ref]
+		return do.Verb == change.AddServer || !late && slices.ContainsFunc(do.Set, func(s change.Setting) bool { return s.Row.Field == "weight" })
 	})
 	if weighs && slices.ContainsFunc(loaded, func(s dpapi.LoadedServer) bool { return s.Weight == nil }) {
 		stats, err := c.api.ServerStats(ctx, backend)
@@ -107,14 +108,15 @@ func (c *Client) loadedServers(ctx context.Context, backend string, dos []*chang
 			weights[s.Name] = s.Weight
 		}
 	}
-	servers := make(map[string]change.ServerState, len(loaded))
+	servers := make(map[change.ServerRef]change.ServerState, len(loaded))
 	for _, s := range loaded {
 		state := change.ServerState{State: s.AdminState, Weight: -1}
 		state.Address, _ = netip.ParseAddrPort(net.JoinHostPort(s.Address, strconv.Itoa(s.Port)))
 		if w := cmp.Or(s.Weight, weights[s.Name]); w != nil {
 			state.Weight = int(*w)
 		}
-		servers[s.Name] = state
+		servers[change.ServerRef{Backend: backend, Server: s.Name}] = state
 	}
+	c.seen(servers)
 	return servers, nil
 }

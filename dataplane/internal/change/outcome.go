@@ -8,6 +8,9 @@ type Limits struct {
 	// Fence is asked right before each change of an instance, if it is set. Its
 	// error ends the Sync.
 	Fence func() error
+
+	// Later leaves storing what the process was told to Store.
+	Later bool
 }
 
 // Fenced asks the fence.
@@ -27,6 +30,7 @@ type Outcome struct {
 	Commands  int // commands that changed the running process
 	Files     int // files written or deleted
 	Hash      string
+	Pending   bool // the process has it; what is stored follows with the next Store
 	WorkerPID int
 	Fallback  string // why a change without reload became a reload
 }

@@ -8,6 +8,9 @@
 package change
 
 import (
+	"cmp"
+	"strings"
+
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
@@ -92,12 +95,18 @@ type ServerRef struct{ Backend, Server string }
 // String returns "backend/server", as the commands of HAProxy name it.
 func (r ServerRef) String() string { return r.Backend + "/" + r.Server }
 
+// Compare orders servers.
+func (r ServerRef) Compare(o ServerRef) int {
+	return cmp.Or(strings.Compare(r.Backend, o.Backend), strings.Compare(r.Server, o.Server))
+}
+
 // Do is a change of a running HAProxy that takes no reload. It may hold secrets:
 // never print one.
 type Do struct {
 	Verb    Verb
 	Ref     ServerRef            // of a server
-	Server  *config.Server       // AddServer: as it shall be
+	Server  *config.Server       // AddServer, SetServer: as it shall be
+	Beside  bool                 // SetServer, of the Dataplane API: such a server could be added beside it, and no rule names it
 	Set     []Setting            // SetServer: what changes
 	File    config.File          // new state of a file; in DeleteCertificate its last one
 	Entries []Entry              // ChangeEntries

@@ -18,6 +18,7 @@ var (
 	HAProxy31 = Version{3, 1}
 	API30     = Version{3, 0} // the oldest
 	API32     = Version{3, 2}
+	API34     = Version{3, 4}
 	APINewest = Version{3, 4} // counts for an API that does not tell its version
 )
 

@@ -135,7 +135,7 @@ func (b *backend) ref(server string) change.ServerRef {
 
 func (d *difference) serverChanges(was, is *backend, old, now *config.Server) {
 	step := is.step(change.Update, now.Name)
-	step.Do = &change.Do{Verb: change.SetServer, Ref: is.ref(now.Name)}
+	step.Do = &change.Do{Verb: change.SetServer, Ref: is.ref(now.Name), Server: now}
 	reason := ""
 	c := &change.ServerChange{Old: old, New: now, Balance: is.balance}
 	for _, name := range config.ServerFields(old, now) {
@@ -156,6 +156,9 @@ func (d *difference) serverChanges(was, is *backend, old, now *config.Server) {
 		return
 	}
 	step.Needs(cmp.Or(reason, whyNoName(step.Do.Ref)))
+	if step.Do != nil && d.target.Transport == change.API {
+		step.Do.Beside = cmp.Or(d.target.WhyNot("server", change.Create, ""), whyFixed(was, is), d.whyNotAddable(is, now), d.whyNamed(was, is, now.Name)) == ""
+	}
 	d.add(rankServer, step)
 }
 
@@ -283,17 +286,24 @@ func (d *difference) serverGoes(was, is *backend, s *config.Server) {
 	step.Fields = []change.Field{{Name: "address", Old: s.Args[0]}}
 	step.Do = &change.Do{Verb: change.DeleteServer, Ref: is.ref(s.Name)}
 	reason := cmp.Or(d.target.WhyNot("server", change.Delete, ""), whyFixed(was, is), whyNoName(step.Do.Ref))
-	switch {
-	case reason != "":
-	case slices.Contains(was.used, s.Name), slices.Contains(is.used, s.Name):
-		reason = "a use-server rule names it"
-	case was.tracked[s.Name], d.names("track " + is.section.Name + "/" + s.Name):
-		reason = "another server tracks it"
-	case d.sampled(is.section.Name, s.Name):
-		reason = "a sample fetch names it"
+	if reason == "" {
+		reason = d.whyNamed(was, is, s.Name)
 	}
 	step.Needs(reason)
 	d.add(rankServerGone, step)
+}
+
+// whyNamed says what names a server, or "".
+func (d *difference) whyNamed(was, is *backend, name string) string {
+	switch {
+	case slices.Contains(was.used, name), slices.Contains(is.used, name):
+		return "a use-server rule names it"
+	case was.tracked[name], d.names("track " + is.section.Name + "/" + name):
+		return "another server tracks it"
+	case d.sampled(is.section.Name, name):
+		return "a sample fetch names it"
+	}
+	return ""
 }
 
 // sampled reports whether a sample fetch may name a server, which HAProxy then does

@@ -1,0 +1,222 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+)
+
+// Before version 3.4, the Dataplane API changes the address or the weight of a server
+// only together with a push of the whole text, which takes most of a second at 5,000
+// backends. So another server that stands in for it takes its traffic first, and goes
+// when the push has changed the server itself.
+
+// lateServer is a server that the process has in another form than it shall have,
+// until the next push.
+type lateServer struct {
+	server  *config.Server   // as it shall be
+	set     []change.Setting // what the push changes of it: its state, and what else is late
+	standIn string           // name of the server that takes its traffic; "" while it is disabled
+}
+
+// now is the late server after one more change.
+func (l lateServer) now(do *change.Do) lateServer {
+	l.server = do.Server
+	var set []change.Setting
+	for _, s := range change.SettingsOf(do.Server) {
+		same := func(other change.Setting) bool { return other.Row.Field == s.Row.Field }
+		if s.Row.Field == "state" || slices.ContainsFunc(l.set, same) || slices.ContainsFunc(do.Set, same) {
+			set = append(set, s)
+		}
+	}
+	l.set = set
+	return l
+}
+
+// maxLate is the number of late servers from which on one push is quicker.
+const maxLate = 32
+
+// maxStandIns bounds the names that are tried for a stand-in, since an older one keeps
+// its name until its last connection has ended.
+const maxStandIns = 8
+
+// standInPrefix begins the name of a stand-in, before a number.
+const standInPrefix = "haptic-"
+
+// toldFirst reports whether all changes of a job can be told to the process before
+// anything is stored.
+func (c *Client) toldFirst(j *job) bool {
+	if j.impact() != change.Runtime {
+		return false
+	}
+	late := len(c.late)
+	for _, do := range change.Tells(j.steps) {
+		if do.Verb != change.SetServer || !c.isLate(j, do) {
+			continue
+		}
+		_, why := addedServer(do.Server)
+		if disabled(do.Server) {
+			why = ""
+		} else if !do.Beside {
+			why = "a server cannot stand in for it"
+		}
+		if late++; why != "" || late > maxLate {
+			return false
+		}
+	}
+	return true
+}
+
+// isLate reports whether the server itself changes with the next push only.
+func (c *Client) isLate(j *job, do *change.Do) bool {
+	if j.direct {
+		return false
+	}
+	_, late := c.late[do.Ref]
+	for _, set := range do.Set {
+		late = late || set.Row.Field != "state"
+	}
+	return late
+}
+
+func disabled(s *config.Server) bool { return s.Value("state") == "disabled" }
+
+// setServer changes a server of the process, or has another one stand in for it.
+func (c *Client) setServer(ctx context.Context, j *job, do *change.Do) (calls int, err error) {
+	if c.isLate(j, do) {
+		return c.standIn(ctx, do)
+	}
+	state, fields := "", map[string]any{}
+	for _, set := range do.Set {
+		switch set.Row.Field {
+		case "state":
+			state = set.Value
+		case "address":
+			address, _ := do.Server.Literal()
+			fields["address"], fields["port"] = address.Addr().String(), address.Port()
+		case "weight":
+			fields["weight"], err = strconv.Atoi(set.Value)
+		}
+	}
+	tell := func(is bool, call func() error) {
+		if is && err == nil {
+			calls++
+			err = call()
+		}
+	}
+	setState := func() error { return c.api.SetServerState(ctx, do.Ref.Backend, do.Ref.Server, state) }
+	tell(state == change.Maint, setState)
+	tell(len(fields) > 0, func() error { return c.api.SetServer(ctx, do.Ref.Backend, do.Ref.Server, fields) })
+	tell(state == change.Ready, setState)
+	return calls, err
+}
+
+// standIn has another server take the traffic of one that changes with the next push.
+func (c *Client) standIn(ctx context.Context, do *change.Do) (calls int, err error) {
+	before, was := c.late[do.Ref]
+	late := before.now(do)
+	late.standIn = ""
+	if c.late == nil {
+		c.late = map[change.ServerRef]lateServer{}
+	}
+	if !disabled(do.Server) {
+		if late.standIn, err = c.addStandIn(ctx, do); err != nil {
+			return 0, err
+		}
+	}
+	c.late[do.Ref] = late
+	if was && before.standIn != "" {
+		return 1, c.retireNow(ctx, do.Ref.Backend, before.standIn)
+	}
+	return 1, c.api.SetServerState(ctx, do.Ref.Backend, do.Ref.Server, change.Maint)
+}
+
+// addStandIn adds a server under the first name that is free.
+func (c *Client) addStandIn(ctx context.Context, do *change.Do) (name string, err error) {
+	for n := range maxStandIns {
+		name = standInPrefix + strconv.Itoa(n+1) + "-" + do.Ref.Server
+		err = c.addServer(ctx, change.ServerRef{Backend: do.Ref.Backend, Server: name}, do.Server)
+		if !isStatus(err, http.StatusConflict) {
+			break
+		}
+	}
+	return name, err
+}
+
+// retireNow takes the traffic from a stand-in, and deletes it as retire does.
+func (c *Client) retireNow(ctx context.Context, backend, name string) error {
+	if err := c.api.SetServerState(ctx, backend, name, change.Maint); err != nil {
+		return err
+	}
+	c.leaving = append(c.leaving, change.ServerRef{Backend: backend, Server: name})
+	c.retire(ctx)
+	return nil
+}
+
+// retire deletes the stand-ins that get no traffic any more. One that still has
+// connections stays for the next time, or until the next reload.
+func (c *Client) retire(ctx context.Context) {
+	c.leaving = slices.DeleteFunc(c.leaving, func(ref change.ServerRef) bool {
+		return except(c.api.DeleteServer(ctx, ref.Backend, ref.Server), http.StatusNotFound) == nil
+	})
+}
+
+// meetLate has the push of a job change all late servers, too.
+func (c *Client) meetLate(j *job) {
+	for _, do := range change.Tells(j.steps) {
+		if late, ok := c.late[do.Ref]; ok && do.Verb == change.SetServer {
+			c.late[do.Ref] = late.now(do)
+		}
+	}
+	j.late = maps.Clone(c.late)
+}
+
+// settle checks that a push has changed these late servers themselves, and lets those
+// go that stood in for them.
+func (c *Client) settle(ctx context.Context, late map[change.ServerRef]lateServer) error {
+	var dos []*change.Do
+	for ref, l := range late {
+		dos = append(dos, &change.Do{Verb: change.SetServer, Ref: ref, Set: l.set})
+		delete(c.late, ref)
+		if l.standIn != "" {
+			c.leaving = append(c.leaving, change.ServerRef{Backend: ref.Backend, Server: l.standIn})
+		}
+	}
+	if err := c.readBack(ctx, dos); err != nil {
+		return err
+	}
+	c.retire(ctx)
+	return nil
+}
+
+// seen puts a stand-in in the place of the server that it stands in for, in what the
+// process tells. A server whose stand-in is gone, as after a reload, is what it is.
+func (c *Client) seen(servers map[change.ServerRef]change.ServerState) {
+	for ref, late := range c.late {
+		own, ok := servers[ref]
+		if !ok {
+			continue
+		}
+		state := own
+		if late.standIn != "" {
+			name := change.ServerRef{Backend: ref.Backend, Server: late.standIn}
+			if state, ok = servers[name]; !ok || own.State != change.Maint {
+				continue
+			}
+			delete(servers, name)
+		} else if state.Address, ok = late.server.Literal(); !ok {
+			continue
+		}
+		state.ID = own.ID
+		if weight, err := strconv.Atoi(cmp.Or(late.server.Value("weight"), "1")); err == nil {
+			state.Weight = weight
+		}
+		servers[ref] = state
+	}
+}

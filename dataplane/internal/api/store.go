@@ -1,0 +1,162 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+	"github.com/hapticsdk/haptic/internal/dpapi"
+)
+
+// storing is a push that is under way while Syncs go on to tell the process.
+type storing struct {
+	late map[change.ServerRef]lateServer // that the push changes
+	done chan struct{}
+}
+
+// meets reports whether a job is about a server that the push changes.
+func (s *storing) meets(j *job) bool {
+	return slices.ContainsFunc(change.Tells(j.steps), func(do *change.Do) bool {
+		_, ok := s.late[do.Ref]
+		return ok
+	})
+}
+
+// errStoring says that a job has to wait for the push that is under way.
+var errStoring = errors.New("a push is under way")
+
+// awaitStored gives the turn away until the push under way has ended.
+func (c *Client) awaitStored(ctx context.Context) error {
+	s, api := c.storing, c.api
+	if s == nil {
+		return nil
+	}
+	c.turn <- struct{}{}
+	var err error
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+		err = config.At("wait", context.Cause(ctx))
+	}
+	<-c.turn
+	c.api = api
+	return err
+}
+
+// holds reports whether a job can wait for Store, once the process has been told.
+func (c *Client) holds(j *job) bool {
+	return j.impact() != change.Reload && !j.repair && j.before.config != nil && (j.first || j.impact() == change.None && c.ahead != nil)
+}
+
+// hold leaves the rest of a job to Store.
+func (c *Client) hold(j *job, out *change.Outcome) {
+	out.Pending = true
+	stored := j.before.config
+	if c.known != nil {
+		stored = c.known.config
+	}
+	files := slices.Clone(stored.Files)
+	for _, f := range j.taken {
+		at, found := slices.BinarySearchFunc(files, f, config.CompareFiles)
+		if found {
+			files[at] = f
+		} else {
+			files = slices.Insert(files, at, f)
+		}
+	}
+	if c.known == nil || c.ahead == nil {
+		c.known = &known{version: j.before.version, text: j.before.text}
+	}
+	c.known.config = stored.WithFiles(files)
+	c.ahead, c.pid = j, j.pid
+}
+
+// restarted reports whether the process is another one than the one that was told what
+// is not stored. What that one was told is lost.
+func (c *Client) restarted(pid int) bool {
+	if c.pid == pid || c.ahead == nil && len(c.late) == 0 {
+		c.pid = pid
+		return false
+	}
+	c.log.Warn("HAProxy has reloaded before the changes that it was told were stored")
+	c.known, c.ahead, c.late, c.leaving, c.doubt = nil, nil, nil, nil, true
+	return true
+}
+
+// Store stores what the process was told by Syncs that left it for later. Syncs go on
+// while it does.
+func (c *Client) Store(ctx context.Context, limits change.Limits) error {
+	ctx, end, err := c.begin(ctx, limits)
+	if err != nil {
+		return err
+	}
+	defer end()
+	for c.storing != nil {
+		if err := c.awaitStored(ctx); err != nil {
+			return err
+		}
+	}
+	if c.ahead == nil || c.known == nil {
+		return nil
+	}
+	if err = c.store(ctx, c.ahead); err != nil {
+		// The process has it all, but what is stored has to be read.
+		c.closing = c.ahead != nil && c.ahead.readable() && !c.doubt && !errors.Is(err, errNotApplied)
+		c.doubt = c.doubt || !c.closing
+		c.known, c.ahead = nil, nil
+	}
+	return err
+}
+
+func (c *Client) store(ctx context.Context, told *job) error {
+	process, err := c.api.Process(ctx)
+	if err != nil && dpapi.Status(err) == 0 {
+		return err
+	}
+	if c.restarted(process.PID) {
+		return &config.Error{Stage: "store", Err: config.ErrConflict, Output: "HAProxy has reloaded meanwhile"}
+	}
+	j := &job{desired: told.desired, wanted: told.wanted, ledger: told.ledger, target: told.target, before: *c.known}
+	files := c.replaceable(j, j.before.config.Files)
+	j.writes, j.deletes = fileChanges(files, j.desired.Files)
+	out := &change.Outcome{}
+	if err := c.writeFiles(ctx, j, out); err != nil {
+		return err
+	}
+	c.meetLate(j)
+	after := j.before
+	if j.pushes() {
+		if after, err = c.pushBeside(ctx, j, out); err != nil {
+			return err
+		}
+	}
+	if c.known == nil || c.ahead == nil {
+		return &config.Error{Stage: "store", Err: config.ErrConflict}
+	}
+	if err := c.settle(ctx, j.late); err != nil {
+		return errorAt("store", err)
+	}
+	if c.ahead != told { // there is more to store
+		c.remember(j, after)
+		return nil
+	}
+	return c.finish(ctx, j, after, out)
+}
+
+// pushBeside pushes while Syncs have their turns.
+func (c *Client) pushBeside(ctx context.Context, j *job, out *change.Outcome) (known, error) {
+	api, s := c.api, &storing{late: j.late, done: make(chan struct{})}
+	header := j.header()
+	c.storing = s
+	c.turn <- struct{}{}
+	raw, err := api.Push(ctx, j.wanted.Main(), j.before.version, dpapi.SkipReload, header...)
+	<-c.turn
+	c.api, c.storing = api, nil
+	close(s.done)
+	if err != nil {
+		return known{}, c.pushError(ctx, j, err)
+	}
+	return c.checkStored(j, raw)
+}
