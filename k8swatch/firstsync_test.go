@@ -40,7 +40,8 @@ type firstSyncFigures struct {
 }
 
 // BenchmarkFirstSync is the peak of the resident memory of a process that syncs
-// 50,000 objects from an API server over HTTP, and what it holds after that:
+// 50,000 objects from an API server over HTTP, what it holds after that, and what it
+// took of the processor:
 //
 //	go test -run '^$' -bench FirstSync$ -benchtime 1x ./k8swatch
 func BenchmarkFirstSync(b *testing.B) {
@@ -82,6 +83,7 @@ func BenchmarkFirstSync(b *testing.B) {
 				}
 				b.ReportMetric(float64(got.Peak)/1e6, "peak-MB")
 				b.ReportMetric(float64(got.Heap)/1e6, "heap-MB")
+				b.ReportMetric(float64((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Milliseconds()), "cpu-ms")
 			}
 		})
 	}

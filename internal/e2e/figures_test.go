@@ -17,7 +17,7 @@ import (
 var (
 	figures        = flag.Bool("figures", false, "measure start, memory and changes with many Ingresses, and print a table; -count=3 prints three")
 	figureSizes    = flag.String("figuresizes", "100,1000,5000,10000", "how many Ingresses TestFigures measures with")
-	figuresProfile = flag.String("figuresprofile", "", "`folder` for the CPU and the allocation profile of the controller during endpoint changes, at the largest size")
+	figuresProfile = flag.String("figuresprofile", "", "`folder` for profiles of the controller at the largest size: cpu and allocs, of endpoint changes, and heap")
 	figuresBinary  = flag.String("figurescontroller", "", "controller that TestFigures measures, such as one of before; empty: that of this tree")
 )
 
@@ -308,12 +308,14 @@ func (f *figure) burst() {
 	f.add("- reloads for them", "%d", f.c.reloads()-mark)
 }
 
-// profile keeps two profiles of the controller, each of 30 s of single changes of
-// EndpointSlices: the processor's time, and what is allocated.
+// profile keeps profiles of the controller: of what is in use, and of 30 s of single
+// changes of EndpointSlices each the processor's time and what is allocated.
 func (f *figure) profile(dir string) {
 	const seconds = 30
+	text, err := f.c.page("/debug/pprof/heap?gc=1")
+	f.k.must(err)
+	f.k.must(os.WriteFile(filepath.Join(dir, "heap"), []byte(text), 0o600))
 	for name, page := range map[string]string{"cpu": "profile", "allocs": "allocs"} {
-		var text string
 		pace := time.NewTicker(hold + hold/10)
 		_, end := f.write(func(context.Context) (err error) {
 			text, err = f.c.pageWithin(fmt.Sprintf("/debug/pprof/%s?seconds=%d", page, seconds), 2*seconds*time.Second)
