@@ -107,7 +107,10 @@ const (
 //
 // In its folder, haproxy.cfg, maps, ssl and general lead to one generation of
 // files. A Sync makes a new generation beside it and flips to that in one step, so
-// that what HAProxy reads is never half old and half new, after a crash either.
+// that what HAProxy reads is never half old and half new, after a crash either. If a
+// runtime change has one file, that is replaced in its generation, in one step, too.
+// Each file is flushed to the disk before its step, and the step itself is not: a host
+// that loses its power starts with the files of before or after.
 //
 // HAProxy survives a process that is killed, unless [LocalOptions.Temporary] says
 // otherwise: it serves on, and the next [Local.Run] in the folder takes it over,
@@ -218,9 +221,15 @@ func (l *Local) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
 // stored; everything else is stored and then takes one reload. Where HAProxy
 // refuses a command, Sync reloads after all, and Result.Fallback says why.
 //
+// If a runtime change cannot be stored, as on a full disk, HAProxy has it and the error
+// says so. The next Sync stores it, and tells it again if HAProxy was started or reloaded
+// meanwhile. The same holds for a process that is killed in between.
+//
 // When HAProxy cannot load the configuration, the error wraps [ErrReload] and
 // has HAProxy's words; the files are as before and the old process serves on.
-// Files that another program changed are put back.
+// Files that another program changed are put back: by a Sync that tells the process
+// nothing or reloads it, and by one that only tells it something if no Sync has looked at
+// each file for a second. Of haproxy.cfg each Sync finds it.
 //
 // A server that still has connections when it goes is put into maintenance: it
 // gets no new ones and is deleted at a later change.

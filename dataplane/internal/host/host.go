@@ -5,7 +5,10 @@
 // The files are stored as generations. A generation is a folder with
 // haproxy.cfg and the folders of the other files, and "current" is a symbolic
 // link to one of them. One rename changes all files at once, and another one
-// goes back.
+// goes back. A runtime change of one file takes one rename in the generation.
+//
+// A plan of runtime changes is told first and stored after it (tell.go). All else is
+// stored first.
 package host
 
 import (

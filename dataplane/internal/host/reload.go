@@ -2,18 +2,123 @@ package host
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
 // unknownEnd is for a reload that the master was told, and that is not over.
 const unknownEnd = "the reload may end yet, and the next Sync finds out"
+
+// byFiles stores the configuration, and has HAProxy load it.
+func (s *syncing) byFiles(ctx context.Context, why string) (err error) {
+	if s.limits.NoReload {
+		s.leave(why)
+		return s.undo()
+	}
+	if err := s.limits.Fenced(); err != nil {
+		return fail("fence", err)
+	}
+	if s.write == nil {
+		if s.write, err = s.h.store.stage(s.to, false); err != nil {
+			return s.withoutFiles(ctx, why, fail("files", err))
+		}
+		s.out.Files = s.write.files
+	}
+	done := false
+	if err = s.publish(); err == nil {
+		done, err = s.loads(ctx, why)
+	}
+	if !done {
+		err = errors.Join(err, s.undo())
+	}
+	return err
+}
+
+// undo goes back to the files of before.
+func (s *syncing) undo() error {
+	if s.write == nil {
+		return nil
+	}
+	return fail("files", s.write.undo())
+}
+
+// loads has HAProxy load what is stored. It reports false if that shall not stay.
+func (s *syncing) loads(ctx context.Context, why string) (done bool, err error) {
+	if s.pid == 0 && !s.h.opts.NoStart {
+		fresh, err := s.byStart(ctx)
+		if fresh || err != nil {
+			return err == nil, err
+		}
+		why = "HAProxy was started meanwhile, perhaps with the files of before"
+	}
+	return s.byReload(ctx, why)
+}
+
+// byStart starts HAProxy. It reports false if HAProxy runs already.
+func (s *syncing) byStart(ctx context.Context) (fresh bool, err error) {
+	reply := s.h.ask(ctx, true)
+	if s.process = reply.process; !reply.fresh {
+		return false, fail("start", reply.err)
+	}
+	s.out.Started = true
+	s.settle(reply.worker)
+	return true, nil
+}
+
+// byReload reloads HAProxy.
+func (s *syncing) byReload(ctx context.Context, why string) (done bool, err error) {
+	h := s.h
+	s.out.Fallback = why
+	pid, err := s.reload(ctx)
+	if err == nil {
+		h.failed, s.out.Reloads = false, 1
+		s.settle(pid)
+		return true, nil
+	}
+	if errors.Is(err, config.ErrListen) {
+		return true, s.notTold(err, why)
+	}
+	again := h.failed
+	h.failed = errors.Is(err, config.ErrReload)
+	if undone := fail("files", s.write.undo()); undone != nil || !h.failed {
+		return true, errors.Join(err, undone) // a reload whose end is not known may still succeed
+	}
+	if why == "" {
+		h.unmark() // no commands went before
+	}
+	// A master of HAProxy 3.1 and later that failed twice in a row does not hand its
+	// unix sockets to the next worker, which then cannot bind them.
+	if !again || s.target.Version.Compare(change.HAProxy31) < 0 || s.stored == nil {
+		return true, err
+	}
+	pid, worse := s.reload(ctx)
+	if worse != nil {
+		return true, errors.Join(err, worse, h.mark(s.write.before))
+	}
+	h.failed, s.to, s.write.next = false, s.stored, h.store.seen
+	s.settle(pid)
+	s.out.Reloads, s.out.Hash = 1, ""
+	return true, err
+}
+
+// publish stores the new files. It notes before that the change may stay half done.
+func (s *syncing) publish() error {
+	if err := s.limits.Fenced(); err != nil {
+		return fail("fence", err)
+	}
+	if err := s.h.mark(s.write.before); err != nil {
+		return fail("files", err)
+	}
+	return fail("files", s.write.publish())
+}
 
 // reload tells the master to reload and follows it to the end. Its error wraps
 // [config.ErrReload] if HAProxy could not load the configuration, and [config.ErrListen]

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -225,6 +227,82 @@ func (s *snapshot) place(name string) string {
 		return folder + "/" + path.Base(name)
 	}
 	return s.generation + "/" + name
+}
+
+// difference is what a write changes, by the names of files.
+type difference struct {
+	fresh map[string]bytesOf
+	gone  map[string]bool
+	was   bytesOf // of a fresh one
+}
+
+// bytesOf is the content of a file: one of both.
+type bytesOf struct {
+	textOf *config.Config
+	bytes  []byte
+}
+
+// write writes it. The text is never in one piece, as it is made of parts.
+func (c bytesOf) write(f *os.File) error {
+	if c.textOf == nil {
+		_, err := f.Write(c.bytes)
+		return err
+	}
+	w := bufio.NewWriterSize(f, 128<<10)
+	sections := c.textOf.Index().List
+	for i := range sections {
+		_, _ = w.WriteString(sections[i].Text) // Flush has its error
+	}
+	return w.Flush()
+}
+
+// differs compares what is stored with what shall be.
+func (s *store) differs(desired *config.Config) (d difference, files int) {
+	d.fresh, d.gone = make(map[string]bytesOf), make(map[string]bool)
+	listed := true
+	have, want := s.seen.config.Files, desired.Files
+	for i, j := 0, 0; i < len(have) || j < len(want); {
+		order := 0
+		switch {
+		case i == len(have):
+			order = 1
+		case j == len(want):
+			order = -1
+		default:
+			order = config.CompareFiles(have[i], want[j])
+		}
+		switch {
+		case order < 0:
+			d.gone[nameOf(have[i].Kind, have[i].Name)] = true
+		case order > 0 || !bytes.Equal(have[i].Content, want[j].Content) || s.seen.missing && !s.there(have[i]):
+			d.fresh[nameOf(want[j].Kind, want[j].Name)] = bytesOf{bytes: want[j].Content}
+			if order == 0 {
+				d.was.bytes = have[i].Content
+			}
+		}
+		if listed = listed && order == 0; order <= 0 {
+			i++
+		}
+		if order >= 0 {
+			j++
+		}
+	}
+	for name := range d.fresh {
+		delete(d.gone, name) // one of another kind takes its place
+	}
+	if !s.seen.config.SameMain(desired) {
+		d.fresh[mainFile], d.was.textOf = bytesOf{textOf: desired}, s.seen.config
+	}
+	files = len(d.fresh) + len(d.gone)
+	if _, there := s.seen.stamps[manifestFile]; !there || !listed {
+		d.fresh[manifestFile] = bytesOf{bytes: encode(desired.Files)}
+	}
+	return d, files
+}
+
+func (s *store) there(f config.File) bool {
+	_, there := s.seen.stamps[nameOf(f.Kind, f.Name)]
+	return there
 }
 
 func stampOf(at string) fileStamp {
