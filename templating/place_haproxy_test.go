@@ -157,7 +157,7 @@ var meanings = []meaning{
 	{before: "userlist uN\n  user {{ x }} insecure-password p\n", row: "http-request return status 200 hdr X %[http_auth_user] if { http_auth(uN) }", user: "{{ x }}:p", takes: asName, leaves: colon},
 	{before: "userlist uN\n  group {{ x }} users u\n  user u insecure-password p\n", row: "http-request return status 200 hdr X yes if { http_auth_group(uN) {{ x }} }", user: "u:p", want: "yes",
 		takes: func(x string) bool { return asName(x) && noFlag(x) }},
-	{row: "stats enable\n  stats uri /\n  stats auth u:{{ x }}", user: "u:{{ x }}", shows: "body", want: "HAProxy"},
+	{row: "stats enable\n  stats uri /\n  stats auth u:{{ x }}\n  stats scope .", user: "u:{{ x }}", shows: "body", want: "HAProxy"},
 	{before: "backend b-N-{{ x }}\n  http-request return status 200 hdr X %[be_name]\n", listen: true, row: "use_backend b-N-{{ x }} if { path /N }", want: "b-N-{{ x }}", takes: asName},
 	{before: "backend b-N-{{ x }}\n  http-request return status 200 hdr X %[be_name]\n", listen: true, row: "default_backend b-N-{{ x }}", want: "b-N-{{ x }}", takes: asName},
 	{listen: true, row: "unique-id-format \"{{ x }}\"\n  http-request return status 200 hdr X %[unique-id]", leaves: long},

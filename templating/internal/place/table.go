@@ -37,10 +37,14 @@ func NewTable(k Kind) *Table {
 }
 
 func (t *Table) set(list ...point) Points {
-	var runes []rune
+	runes := make([]rune, 0, len(list))
 	for _, s := range list {
 		runes = append(runes, t.id(s))
 	}
+	return t.merge(runes)
+}
+
+func (t *Table) merge(runes []rune) Points {
 	slices.Sort(runes)
 	runes = slices.Compact(runes)
 	if len(runes) > maxPoints || slices.ContainsFunc(runes, func(id rune) bool { return t.at(id).line.lost }) {
@@ -99,7 +103,7 @@ func (t *Table) Join(p, q Points) Points {
 	if p == q || q == "" {
 		return p
 	}
-	return t.set(append(t.points(p), t.points(q)...)...)
+	return t.merge(append([]rune(p), []rune(q)...))
 }
 
 // Start returns where an entry begins.

@@ -62,11 +62,11 @@ func (t *Tree) limit(n ast.Node) {
 	case *ast.Const:
 		for i, rhs := range n.Rhs {
 			if i < len(n.Lhs) {
-				t.constants[n.Lhs[i].Name] = max(t.constants[n.Lhs[i].Name], t.constant(rhs))
+				t.constants[n.Lhs[i].Name] = max(t.constants[n.Lhs[i].Name], t.constant(rhs, 0))
 			}
 		}
 	case *ast.BinaryOperator:
-		if size := t.constant(n); size > maxConst {
+		if size := t.constant(n, 0); size > maxConst {
 			t.fail(t.file, n.Pos(), "a constant text of "+strconv.Itoa(size)+" bytes, only "+strconv.Itoa(maxConst)+" can be")
 		}
 	case *ast.Call:
@@ -106,8 +106,12 @@ func (t *Tree) literal(expr, typ ast.Expression) {
 	}
 }
 
-// constant returns how many bytes an expression has if it is a constant text.
-func (t *Tree) constant(expr ast.Expression) int {
+// constant returns how many bytes an expression has if it is a constant text. It does
+// not look deeper than [Tree.deeper] lets anything lie.
+func (t *Tree) constant(expr ast.Expression, depth int) int {
+	if depth > maxTree {
+		return 0
+	}
 	switch e := expr.(type) {
 	case *ast.BasicLiteral:
 		return len(e.Value)
@@ -115,11 +119,11 @@ func (t *Tree) constant(expr ast.Expression) int {
 		return t.constants[e.Name]
 	case *ast.BinaryOperator:
 		if e.Op == ast.OperatorAddition {
-			return min(t.constant(e.Expr1)+t.constant(e.Expr2), 1<<40)
+			return min(t.constant(e.Expr1, depth+1)+t.constant(e.Expr2, depth+1), 1<<40)
 		}
 	case *ast.Call: // a conversion
 		if len(e.Args) == 1 {
-			return t.constant(e.Args[0])
+			return t.constant(e.Args[0], depth+1)
 		}
 	}
 	return 0
