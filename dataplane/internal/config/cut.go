@@ -19,7 +19,11 @@ type cutter struct {
 func cut(old []*Section, parts []string) []*Section {
 	c := &cutter{old: old, list: make([]*Section, 0, max(len(old), len(parts))+8)}
 	for _, part := range parts {
-		if part != "" {
+		switch {
+		case c.at < len(old) && old[c.at].Text == part && old[c.at].Kind != "" && len(c.held) == 0 && c.closed(): // as most
+			c.list = append(c.list, old[c.at])
+			c.at, c.misses = c.at+1, 0
+		case part != "":
 			c.add(part)
 		}
 	}

@@ -13,6 +13,7 @@ type fileFacts struct {
 	once     sync.Once
 	hash     [sha256.Size]byte
 	mentions atomic.Pointer[Mentions]
+	words    atomic.Pointer[wordSet]
 }
 
 // factsOf returns the facts of files, which must be sorted. Those that stay have the

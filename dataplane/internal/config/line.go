@@ -14,11 +14,17 @@ type Line struct {
 }
 
 // Lines returns the lines of a section below its header, but for empty ones and
-// comments. Those of defaults, which many sections inherit, are kept.
+// comments.
 func (s *Section) Lines() []Line {
-	if s.Kind != "defaults" {
-		return s.readLines()
+	if lines := s.learnt.lines.Load(); lines != nil {
+		return *lines
 	}
+	return s.readLines()
+}
+
+// KeptLines is [Section.Lines] for sections that are read again and again, as
+// defaults are. It takes some 3 kB for each.
+func (s *Section) KeptLines() []Line {
 	lines := s.learnt.lines.Load()
 	if lines == nil {
 		read := s.readLines()

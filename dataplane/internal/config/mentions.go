@@ -44,6 +44,18 @@ func (s *Section) Mentions() *Mentions {
 	return m
 }
 
+// Mentioning returns the sections that may name a file or a folder.
+func (x *Index) Mentioning() []*Section { return x.mentioning() }
+
+func (x *Index) findMentions() (all []*Section) {
+	for _, s := range x.List {
+		if m := s.Mentions(); len(m.Files)+len(m.Crts) > 0 || m.CAs || m.Issuers {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // FileWords returns the words of a file that look like the names of files, each once
 // and sorted.
 func (c *Config) FileWords(i int) []string {

@@ -38,6 +38,7 @@ type learnt struct {
 	hash     [sha256.Size]byte
 	lines    atomic.Pointer[[]Line]
 	mentions atomic.Pointer[Mentions]
+	words    atomic.Pointer[wordSet]
 }
 
 // SectionOf returns a section that stands alone.
@@ -97,6 +98,8 @@ type Index struct {
 
 	byKey func() (numbered []*Section, at map[Key]int)
 	lines func() []int32 // on which each section begins
+
+	mentioning func() []*Section
 }
 
 // newIndex has sections in their places: where one of the list is in the place of
@@ -105,6 +108,7 @@ func newIndex(list []*Section) *Index {
 	x := &Index{List: list, defaults: make(map[string]int), sound: true}
 	x.byKey = sync.OnceValues(x.findKeys)
 	x.lines = sync.OnceValue(x.countLines)
+	x.mentioning = sync.OnceValue(x.findMentions)
 	above := ""
 	repeated := make(map[Key]int) // of those that HAProxy lets repeat
 	for i, s := range list {

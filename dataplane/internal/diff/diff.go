@@ -19,7 +19,11 @@ func Compare(current, desired *config.Config, target change.Target) []change.Ste
 	if current == desired {
 		return nil
 	}
-	d := &difference{current: current, desired: desired, target: target}
+	return compare(&difference{current: current, desired: desired, target: target})
+}
+
+func compare(d *difference) []change.Step {
+	current, desired := d.current, d.desired
 	if !current.SameMain(desired) {
 		d.sections()
 	}
@@ -28,7 +32,7 @@ func Compare(current, desired *config.Config, target change.Target) []change.Ste
 		from, ok1 := normalText(current)
 		to, ok2 := normalText(desired)
 		if ok1 && ok2 {
-			d = &difference{current: from, desired: to, target: target}
+			d = &difference{current: from, desired: to, target: d.target, whole: d.whole}
 			d.sections()
 		}
 	}
@@ -62,6 +66,7 @@ type difference struct {
 	rearranged       bool            // sections stand in another order, or are parted in another way
 	pool             *[]*spare       // once asked for; see spares
 	gone             int             // backends that stay in the process until the next reload
+	whole            bool            // read all, not only what differs: the oracle of tests
 }
 
 // rank orders the steps. What is referred to comes before what refers to it, and

@@ -13,7 +13,15 @@ import (
 // entries lists the entries in which a map, or a file of ACL patterns, differs. The
 // first of their steps carries all of them out.
 func (d *difference) entries(old, now config.File, parse func([]byte) []config.MapEntry, ordered bool) {
-	before, after := newEntries(parse(old.Content)), newEntries(parse(now.Content))
+	from, to, end := old.Content, now.Content, []byte(nil)
+	if !d.whole {
+		from, to, end = between(from, to, parse)
+	}
+	before, after := newEntries(parse(from)), newEntries(parse(to))
+	was, is := kept(before.keys, after.keys)
+	if ordered && (!slices.Equal(was, is) || len(is) < len(after.keys) && len(parse(end)) > 0) { // all keys count
+		before, after = newEntries(parse(old.Content)), newEntries(parse(now.Content))
+	}
 	do := &change.Do{Verb: change.ChangeEntries, File: now}
 	isMap := now.Kind == config.Map
 	kind, parent := "acl entry", string(now.Kind)+" "+now.Name

@@ -36,7 +36,7 @@ func (d *difference) files() {
 	if len(changed) == 0 {
 		return
 	}
-	d.was, d.is = findReferences(d.current, names), findReferences(d.desired, names)
+	d.was, d.is = findReferences(d.current, names, d.whole), findReferences(d.desired, names, d.whole)
 	for _, c := range changed {
 		switch {
 		case c.now == nil:

@@ -44,18 +44,22 @@ type mention struct {
 }
 
 // findReferences looks for the names of files in the main text and in the files
-// that can refer to others. It reads only texts that have one of them.
-func findReferences(c *config.Config, names map[string]bool) *references {
+// that can refer to others. It reads only texts that have one of them, or all.
+func findReferences(c *config.Config, names map[string]bool, all bool) *references {
 	r := &references{config: c, mentions: make(map[string][]mention), loose: make(map[string]bool)}
 	beside := namesBeside(names)
-	all := len(beside) > 0 // which any word may mean
+	all = all || len(beside) > 0 // which any word may mean
 	for name := range names {
 		all = all || !config.LooksLikeFile(name)
 	}
 	has := func(words []string) bool {
 		return all || slices.ContainsFunc(words, func(word string) bool { return names[word] })
 	}
-	for _, s := range c.Index().List {
+	texts := c.Index().Mentioning()
+	if all {
+		texts = c.Index().List
+	}
+	for _, s := range texts {
 		m := s.Mentions()
 		r.folders(m)
 		if has(m.Files) {

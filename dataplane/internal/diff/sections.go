@@ -13,7 +13,7 @@ import (
 // sections compares the texts section by section.
 func (d *difference) sections() {
 	cur, des := d.current.Index(), d.desired.Index()
-	if d.apart(config.Stretches(cur, des)) {
+	if !d.whole && d.apart(config.Stretches(cur, des)) {
 		return
 	}
 	if cur.SameKeys(des) {

@@ -70,7 +70,7 @@ func withoutServers(lines []config.Line) []config.Line {
 func newBackend(x *config.Index, s *config.Section, lines []config.Line) *backend {
 	b := &backend{section: s, byName: make(map[string]int), tracked: make(map[string]bool), balance: change.Balance{Algorithm: "roundrobin"}}
 	for _, defaults := range x.Inherited(s) {
-		for _, l := range defaults.Lines() {
+		for _, l := range defaults.KeptLines() {
 			b.setting(l)
 		}
 	}

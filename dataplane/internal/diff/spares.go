@@ -28,7 +28,7 @@ func (d *difference) spares() []*spare {
 	pool := []*spare{}
 	for _, s := range d.current.Index().List {
 		if s.Kind == "backend" && change.IsSpare(s.Name) {
-			one := &spare{section: s, process: s.Name, lines: s.Lines(), taken: d.target.Names.Taken(s.Name)}
+			one := &spare{section: s, process: s.Name, lines: s.KeptLines(), taken: d.target.Names.Taken(s.Name)}
 			one.why = d.whyNoSpare(one)
 			pool = append(pool, one)
 		}
@@ -41,7 +41,7 @@ func (d *difference) spares() []*spare {
 func (d *difference) whyNoSpare(s *spare) string {
 	lines := s.lines
 	for _, defaults := range d.current.Index().Inherited(s.section) {
-		lines = append(slices.Clip(lines), defaults.Lines()...)
+		lines = append(slices.Clip(lines), defaults.KeptLines()...)
 	}
 	for _, l := range lines {
 		switch {
@@ -228,13 +228,14 @@ func (d *difference) leaves(s *config.Section) (do *change.Do, why string) {
 // namedIn says where a configuration has the name of a backend, but for its own
 // section, or returns "". With exact, a map may have it as a whole value.
 func namedIn(c *config.Config, name string, exact bool) string {
+	word := config.NewWord(name)
 	for _, s := range c.Index().List {
-		if strings.Contains(s.Text, name) && (s.Name != name || s.Kind != "backend") && sectionNames(s, name) {
+		if s.MayName(word) && strings.Contains(s.Text, name) && (s.Name != name || s.Kind != "backend") && sectionNames(s, name) {
 			return fmt.Sprintf("%s names it", s.Key())
 		}
 	}
-	for _, f := range c.Files {
-		if f.Kind == config.General && hasWord(string(f.Content), name) {
+	for i, f := range c.Files {
+		if f.Kind == config.General && c.MayName(i, word) && hasWord(string(f.Content), name) {
 			return fmt.Sprintf("%s %s names it", f.Kind, f.Name)
 		}
 	}
@@ -252,8 +253,9 @@ func sectionNames(s *config.Section, name string) bool {
 // leads says which map has the name of a backend in a value, or returns "". With exact,
 // that value may be the name and nothing else.
 func leads(c *config.Config, name string, exact bool) string {
-	for _, f := range c.Files {
-		if f.Kind != config.Map {
+	word := config.NewWord(name)
+	for i, f := range c.Files {
+		if f.Kind != config.Map || !c.MayName(i, word) {
 			continue
 		}
 		for rest := f.Content; ; {

@@ -1,0 +1,92 @@
+package diff
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+)
+
+// between cuts off the lines that two files with entries have in common at their
+// beginning and at their end, which it returns. It cuts off nothing where one of them
+// has a key that stands between, too.
+func between(old, now []byte, parse func([]byte) []config.MapEntry) (from, to, end []byte) {
+	head := commonHead(old, now)
+	head = bytes.LastIndexByte(old[:head], '\n') + 1
+	from, to = old[head:], now[head:]
+	tail := commonTail(from, to)
+	end = from[len(from)-tail:]
+	end = end[bytes.IndexByte(end, '\n')+1:] // its first line may be a part of one
+	if tail > 0 && !bytes.HasSuffix(end, []byte("\n")) {
+		end = nil
+	}
+	from, to = from[:len(from)-len(end)], to[:len(to)-len(end)]
+	keys := make(map[string]bool)
+	for _, e := range append(parse(from), parse(to)...) {
+		keys[e.Key] = true
+	}
+	if hasKey(old[:head], keys, parse) || hasKey(end, keys, parse) {
+		return old, now, nil
+	}
+	return from, to, end
+}
+
+const block = 4096
+
+// commonHead returns how many bytes both begin with.
+func commonHead(a, b []byte) int {
+	n, most := 0, min(len(a), len(b))
+	for n+block <= most && bytes.Equal(a[n:n+block], b[n:n+block]) {
+		n += block
+	}
+	for n < most && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// commonTail returns how many bytes both end with.
+func commonTail(a, b []byte) int {
+	n, most := 0, min(len(a), len(b))
+	for n+block <= most && bytes.Equal(a[len(a)-n-block:len(a)-n], b[len(b)-n-block:len(b)-n]) {
+		n += block
+	}
+	for n < most && a[len(a)-n-1] == b[len(b)-n-1] {
+		n++
+	}
+	return n
+}
+
+// hasKey reports whether lines have an entry with one of the keys. It reads only those
+// that begin as one of them does.
+func hasKey(lines []byte, keys map[string]bool, parse func([]byte) []config.MapEntry) bool {
+	var begins [1024]bool
+	read := false // all
+	for key := range keys {
+		if read = read || len(key) < 8; !read {
+			begins[beginning([]byte(key))] = true
+		}
+	}
+	for len(lines) > 0 {
+		line := lines
+		if end := bytes.IndexByte(lines, '\n'); end >= 0 {
+			line = lines[:end+1]
+		}
+		lines = lines[len(line):]
+		plain := len(line) >= 8 && line[0] != ' ' && line[0] != '\t'
+		if plain && !read && !begins[beginning(line)] {
+			continue
+		}
+		for _, e := range parse(line) {
+			if keys[e.Key] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// beginning is a number for the first 8 bytes.
+func beginning(line []byte) int {
+	return int(binary.LittleEndian.Uint64(line) * 0x9e3779b97f4a7c15 >> 54)
+}
