@@ -268,6 +268,9 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 		}
 		eventbus.Publish(l.bus, InstanceDeploymentFailed{ID: c.want.id, Instance: c.instance, Result: result, Err: err,
 			Took: now.Sub(start), Failures: p.Failures, RetryAt: p.RetryAt})
+		if !w.single && !l.sched.leading { // the call outlived the term
+			l.leads(false)
+		}
 	})
 	if there && !fetched && !w.single {
 		l.report(w, c.want, err)

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -49,6 +50,26 @@ func TestALossThatOnlyADeploymentSees(t *testing.T) {
 		pass(leadershipPoll)
 		require.Equal(t, []int32{2, 2}, []int32{one.forgot.Load(), two.forgot.Load()})
 		require.Equal(t, text("b"), one.texts()[len(one.texts())-1])
+	})
+}
+
+// TestAFailureThatOutlivesItsTerm is for the next leader to say: this process is ready
+// to lead again.
+func TestAFailureThatOutlivesItsTerm(t *testing.T) {
+	leader := &fakeLeader{}
+	leader.Store(true)
+	one := &fakeTarget{name: "one", behave: func(context.Context, *dataplane.Config) error {
+		leader.Store(false)
+		pass(2 * leadershipPoll) // as a process that is frozen until its lease is over
+		return errors.New("it took too long")
+	}}
+	play(t, Options{Targets: []Target{one}, Leader: leader}, func(s *scene) {
+		s.Trigger("start")
+		pass(4 * leadershipPoll)
+		state := s.State()
+		require.Len(t, state.Instances, 1)
+		require.Empty(t, state.Instances[0].Error)
+		require.True(t, state.Ready())
 	})
 }
 
