@@ -269,7 +269,9 @@ func TestDemo(t *testing.T) {
 			return strings.NewReplacer("blog", "wiki", "127.0.0.14", "127.0.0.25", "18080", d.first()).Replace(string(blog))
 		})
 		d.until(func() bool { return d.answers("wiki.demo.test", "/post") == "127.0.0.25:18080" })
-		d.until(func() bool { return strings.Contains(d.plans(), "+ backend demo_wiki_80 (runtime)\n    spare backend (none) -> haptic-spare-") })
+		d.until(func() bool {
+			return strings.Contains(d.plans(), "+ backend demo_wiki_80 (runtime)\n    spare backend (none) -> haptic-spare-")
+		})
 		require.Zero(t, strings.Count(d.plans(), "one reload"), "%s", d.plans())
 	})
 

@@ -26,15 +26,19 @@ type portRef struct {
 // madePort is what a port of a Service became.
 type madePort struct {
 	portRef
-	name    string   // of the backend; "" where there is none
-	problem *problem // said of the first path of each Ingress that leads here
-	guessed bool     // whether another Service was meant
-	paths   int      // how many lead here
+	name    string                  // of the backend; "" where there is none
+	problem *problem                // said of the first path of each Ingress that leads here
+	guessed bool                    // whether another Service was meant
+	paths   int                     // how many lead here
+	sayers  []*networkingv1.Ingress // of which the problem was said
 }
 
 // backend is one that was made.
 type backend struct {
 	*Backend
+	service       string
+	ing           *networkingv1.Ingress           // the oldest that names it
+	fresh         int                             // the step that made it
 	of            networkingv1.ServiceBackendPort // the first that led here
 	ports         int                             // how many lead here
 	servers, read int                             // what it took of its space
@@ -70,7 +74,13 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 		b.fast.made(made)
 	}
 	made.paths++
+	if back := b.backends[made.name]; back != nil {
+		b.joins(back, made.name)
+	}
 	if p := made.problem; p != nil {
+		if n := len(made.sayers); n == 0 || made.sayers[n-1] != b.ing {
+			made.sayers = append(made.sayers, b.ing)
+		}
 		b.sayOnce(field.sub(p.end), reconcile.Refusal{Reason: p.reason, Detail: p.detail, Warning: p.served})
 	}
 	if made.name == "" {
@@ -95,7 +105,10 @@ func (b *builder) makeBackend(ref portRef) *madePort {
 			ref.namespace, figure(b.limits.BackendsPerNamespace), ref.namespace, ref.name, made.name[strings.LastIndexByte(made.name, '_')+1:])}}
 	}
 	b.space.backends++
-	back := &backend{of: ref.port, ports: 1}
+	back := &backend{service: ref.name, of: ref.port, ing: b.ing, fresh: b.fast.step.number, ports: 1}
+	if b.fast.is {
+		b.fast.step.serveAgain(ref.serviceName)
+	}
 	b.backends[made.name] = back
 	switch {
 	case !ok:

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -70,6 +71,21 @@ func BenchmarkBuild(b *testing.B) {
 			was.Labels = is.Labels
 			w.slices["ns/svc-00007"] = []*discoveryv1.EndpointSlice{is}
 			return &Changes{Slices: []Change[discoveryv1.EndpointSlice]{{was, is}}}
+		})
+		fresh := manyIngresses(1) // comes, and goes in the next change
+		service, endpoints := fresh.services["ns/svc-00000"], fresh.slices["ns/svc-00000"]
+		service.Name = "fresh"
+		ing := by("ns", 1, ingress("fresh", rule("m.test", path(prefix, "/", "fresh"))))
+		change("new_ingress", func(w *world, i int) *Changes {
+			if i%2 == 1 {
+				delete(w.services, "ns/fresh")
+				delete(w.slices, "ns/fresh")
+				w.ingresses = w.ingresses[:n]
+				return &Changes{Ingresses: []Change[networkingv1.Ingress]{{ing, nil}}, Services: []Change[corev1.Service]{{service, nil}}}
+			}
+			w.services["ns/fresh"], w.slices["ns/fresh"] = service, endpoints
+			w.ingresses = append(w.ingresses, ing)
+			return &Changes{Ingresses: []Change[networkingv1.Ingress]{{nil, ing}}, Services: []Change[corev1.Service]{{nil, service}}}
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/hapticsdk/haptic/dataplane"
 )
 
 // Builder makes what [Build] makes, and keeps what it made, so that a change costs what
@@ -63,8 +65,20 @@ type fast struct {
 	contested map[claim]bool              // more than one asked for it
 	odd       map[serviceName]bool        // Ingresses that have not all that they ask for
 	ports     map[serviceName][]*madePort // nil: see index
-	touched   map[string]bool             // resources of which all that is to be said is said anew
-	serve     []serving                   // what is to be served anew
+	before    map[string]told             // what was said before
+	mute      bool                        // nothing is said
+	step      step
+	pending   int             // the last step of Ingresses, until it is accepted
+	forget    map[string]bool // backends and certificates that went with it
+	accept    func()          // see Routes
+	touched   map[string]bool // resources of which all that is to be said is said anew
+	serve     []serving       // what is to be served anew
+}
+
+// check doubts what is not so.
+func (f *fast) check(is bool) bool {
+	f.doubt = f.doubt || !is
+	return is
 }
 
 func (f *fast) contest(c claim) {
@@ -114,19 +128,22 @@ func (b *builder) settled() bool {
 // the builder is of no use any more.
 func (b *builder) apply(c *Cluster, changes *Changes) *Routes {
 	last, before := b.routes, b.told
-	b.cluster, b.judge, b.routes = c, newJudge(c.Addresses), &Routes{}
+	b.cluster, b.judge, b.routes = c, newJudge(c.Addresses), &Routes{FileOwners: map[dataplane.Position][]any{}, Expiry: last.Expiry, Next: last.Next}
 	if !c.AnyTime {
 		b.now = time.Now()
 	}
 	b.told, b.said = map[string]told{}, map[saying]bool{}
 	b.fast.is, b.fast.touched, b.fast.serve = true, map[string]bool{}, nil
+	b.fast.before = before
+	b.fast.step = step{number: b.fast.step.number + 1, asked: map[string]bool{}, certs: map[*tlsFile]bool{}, orphans: map[string]*networkingv1.Ingress{}}
 	b.index()
+	b.fast.doubt = slices.ContainsFunc(changes.Secrets, b.isUsed)
+	ingresses := b.withSayers(changes)
+	b.changeIngresses(ingresses)
 	for _, name := range b.touchedServices(changes) {
 		b.remake(name)
 	}
-	if len(changes.Ingresses) > 0 || slices.ContainsFunc(changes.Secrets, b.isUsed) {
-		b.fast.doubt = true
-	}
+	b.reportCertificates()
 	if b.fast.doubt {
 		return nil
 	}
@@ -134,11 +151,16 @@ func (b *builder) apply(c *Cluster, changes *Changes) *Routes {
 	if r.Refused = b.sayAnew(last.Refused, before); b.fast.doubt {
 		return nil
 	}
-	backends := b.serveAnew()
-	r.Backends = backends.apply(last.Backends, (*Backend).compare, func(x, y *Backend) bool { return x == y })
-	b.fast.is, b.told, b.routes = false, before, &r
-	if r.accept = b.accept; b.fast.accepted {
-		r.accept = nil
+	b.serveAnew()
+	r.Backends = b.fast.step.backends.apply(last.Backends, (*Backend).compare, func(x, y *Backend) bool { return x == y })
+	if len(ingresses) > 0 {
+		b.finishStep(&r)
+		number := b.fast.step.number
+		b.fast.accepted, b.fast.pending, b.fast.accept = false, number, func() { b.acceptStep(number) }
+	}
+	b.fast.is, b.told, b.routes, r.accept = false, before, &r, nil
+	if !b.fast.accepted {
+		r.accept = b.fast.accept
 	}
 	return &r
 }
@@ -162,46 +184,6 @@ func (b *builder) isUsed(s Change[corev1.Secret]) bool {
 	return false
 }
 
-// touchedServices are those that changed, or whose endpoints did.
-func (b *builder) touchedServices(changes *Changes) (names []serviceName) {
-	touch := func(name serviceName) {
-		if b.fast.ports[name] != nil && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, s := range changes.Slices {
-		for _, slice := range []*discoveryv1.EndpointSlice{s.Was, s.Is} {
-			if slice != nil {
-				touch(serviceName{slice.Namespace, slice.Labels[discoveryv1.LabelServiceName]})
-				b.fast.touched[resourceName("EndpointSlice", slice)] = true
-			}
-		}
-	}
-	for _, s := range changes.Services {
-		if s.Was == nil || s.Is == nil {
-			b.mayBeMeant(s)
-		}
-		for _, svc := range []*corev1.Service{s.Was, s.Is} {
-			if svc != nil {
-				touch(serviceName{svc.Namespace, svc.Name})
-			}
-		}
-	}
-	return names
-}
-
-// mayBeMeant doubts where a Service that comes or goes may be the one that is meant by a
-// name that no Service has.
-func (b *builder) mayBeMeant(s Change[corev1.Service]) {
-	svc := s.Is
-	if svc == nil {
-		svc = s.Was
-	}
-	if sp := b.spaces[svc.Namespace]; sp != nil && sp.guesses > 0 {
-		b.fast.doubt = true
-	}
-}
-
 // remake makes what depends on a Service and its endpoints.
 func (b *builder) remake(of serviceName) {
 	if b.space = b.spaceOf(of.namespace); !b.isWithin(b.space) {
@@ -213,6 +195,10 @@ func (b *builder) remake(of serviceName) {
 		b.fast.touched[resourceName("EndpointSlice", s)] = true
 	}
 	for _, made := range b.fast.ports[of] {
+		back := b.backends[made.name]
+		if back != nil && back.fresh == b.fast.step.number {
+			continue
+		}
 		if made.guessed {
 			b.space.guesses--
 		}
@@ -221,21 +207,22 @@ func (b *builder) remake(of serviceName) {
 			b.fast.doubt = true
 			return
 		}
-		back := b.backends[made.name]
 		if back == nil || back.of != made.port {
 			continue
 		}
-		b.fast.serve = append(b.fast.serve, b.serving(back, made.name, svc, used, back.Ingress))
+		b.fast.serve = append(b.fast.serve, b.serving(back, made.name, svc, used, back.ing))
 	}
 	b.fast.doubt = b.fast.doubt || !b.isWithin(b.space)
 }
 
 // serveAnew gives servers to the backends that were made.
-func (b *builder) serveAnew() (e edits[*Backend]) {
+func (b *builder) serveAnew() {
+	e := &b.fast.step.backends
 	for _, s := range b.fast.serve {
 		was := s.Backend
-		s.assign(b.slots)
-		e.replace(was, s.Backend)
+		if s.assign(b.slots); was != nil {
+			e.gone = append(e.gone, was)
+		}
+		e.come = append(e.come, s.Backend)
 	}
-	return e
 }

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,6 +18,9 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
 )
+
+// seeds is how many worlds TestBuilderIsBuild makes.
+var seeds = flag.Uint64("seeds", 16, "worlds whose changes go through a Builder")
 
 // twoWays is a cluster whose changes go through a Builder, and through Build as well.
 type twoWays struct {
@@ -70,7 +74,7 @@ func put[T any](w *twoWays, all map[string]*T, list *[]Change[T], name string, i
 	}
 	if list != nil {
 		i := slices.IndexFunc(*list, func(c Change[T]) bool {
-			return c.Is != nil && c.Is == was || c.Is == nil && any(c.Was).(metav1.Object).GetName() == name[strings.Index(name, "/")+1:] && strings.HasPrefix(name, any(c.Was).(metav1.Object).GetNamespace()+"/")
+			return c.Is != nil && c.Is == was || c.Is == nil && c.Was != nil && any(c.Was).(metav1.Object).GetName() == name[strings.Index(name, "/")+1:] && strings.HasPrefix(name, any(c.Was).(metav1.Object).GetNamespace()+"/")
 		})
 		if i >= 0 {
 			(*list)[i].Is = is
@@ -212,7 +216,9 @@ func (w *twoWays) ingress(ns string, i int) {
 		r := rule(w.odd(w.pick(hosts...), "X.test", "1.2.3.4"))
 		for range 1 + w.rand.IntN(2) {
 			p := path([]networkingv1.PathType{prefix, exact, specific}[w.rand.IntN(3)], w.odd(w.pick("/", "/a", "/b"), "bad", "/c*"), fmt.Sprintf("s%d", w.rand.IntN(4)))
-			if w.one(4) {
+			if !w.conflicting {
+				p.Path, p.Backend = fmt.Sprintf("/%d/%d", len(ing.Spec.Rules), len(r.HTTP.Paths)), backendOf(fmt.Sprintf("s%d", i))
+			} else if w.one(4) {
 				p.Backend.Service.Port = networkingv1.ServiceBackendPort{Name: w.odd("http", "more", "Bad")}
 			}
 			if w.conflicting && w.one(12) {
@@ -222,8 +228,8 @@ func (w *twoWays) ingress(ns string, i int) {
 		}
 		ing.Spec.Rules = append(ing.Spec.Rules, r)
 	}
-	if w.one(3) {
-		ing = withTLS(ing, w.odd(w.pick(ing.Spec.Rules[0].Host, own), "x.test", "X"), fmt.Sprintf("t%d", w.rand.IntN(4)))
+	if tls := fmt.Sprintf("t%d", w.rand.IntN(4)); w.one(3) && (w.conflicting || w.secrets[ns+"/"+tls] != nil) {
+		ing = withTLS(ing, w.odd(w.pick(ing.Spec.Rules[0].Host, own), "x.test", "X"), tls)
 	}
 	if w.conflicting && w.one(12) {
 		ing.Spec.TLS = append(ing.Spec.TLS, networkingv1.IngressTLS{SecretName: "t0"})
@@ -241,7 +247,7 @@ func (w *twoWays) ingress(ns string, i int) {
 
 func (w *twoWays) secret(ns string, i int) {
 	name := fmt.Sprintf("t%d", i)
-	if w.one(5) {
+	if w.conflicting && w.one(5) {
 		put(w, w.secrets, &w.changes.Secrets, ns+"/"+name, nil)
 		return
 	}
@@ -285,7 +291,7 @@ func (w *twoWays) step() (what string) {
 // TestBuilderIsBuild: after whatever changes a Builder says what Build says.
 func TestBuilderIsBuild(t *testing.T) {
 	crt, key := certificate(t)
-	for seed := range uint64(16) {
+	for seed := range *seeds {
 		w := newTwoWays(t, seed)
 		w.crt, w.key, w.other = crt, key, []byte("no certificate")
 		switch w.conflicting = seed%4 > 0; seed % 8 {
@@ -329,5 +335,10 @@ func TestBuilderIsBuild(t *testing.T) {
 			}
 		}
 		t.Log(seed, w.fastOf, w.wholeOf)
+		if !w.conflicting {
+			for _, what := range []string{"endpoints", "ingress"} {
+				require.Greater(t, w.fastOf[what], w.wholeOf[what], "%s: most changes are certain", what)
+			}
+		}
 	}
 }

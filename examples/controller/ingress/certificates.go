@@ -27,6 +27,9 @@ type tlsFile struct {
 	TLSCertificate
 	secret  string // namespace/name
 	checked checkedSecret
+	named   int      // how often Ingresses do
+	full    bool     // a limit kept a host away
+	fresh   int      // the step that made it
 	names   []string // that it has of its own
 	misfits []string // hosts that Ingresses name it for, and that it does not have
 	bytes   int      // of its Hosts
@@ -49,9 +52,12 @@ func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
 		b.keepTLS(field.sub(".secretName"), t)
 		return
 	}
+	cert.named++
 	hosts := t.Hosts
 	if len(hosts) == 0 {
 		hosts, cert.names = cert.names, nil // another time would change nothing
+		b.namesTLS = true
+		b.isLoose(hosts)
 		if len(b.ing.Spec.TLS) == 1 {
 			for i := range b.ing.Spec.Rules {
 				cert.mustCover(b.ing.Spec.Rules[i].Host)
@@ -67,14 +73,25 @@ func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
 	}
 }
 
+func (b *builder) isLoose(hosts []string) {
+	if b.looseTLS == nil {
+		b.looseTLS = map[string]bool{}
+	}
+	for _, host := range hosts {
+		b.looseTLS[host] = true
+	}
+}
+
 // addTLSHost uses a certificate for a host, or says why it does not.
 func (b *builder) addTLSHost(field fieldPath, cert *tlsFile, host string) {
 	owner := b.tlsHosts[host]
 	switch {
 	case owner == nil && len(cert.Hosts) >= min(b.limits.HostsPerSecret, maxWords):
+		cert.full = true
 		b.refuse(field, fmt.Sprintf("Secret %s is used for %s TLS hosts, the most that one can have (hosts-per-secret): %s is not served with it",
 			cert.secret, figure(len(cert.Hosts)), host))
 	case owner == nil && cert.bytes+len(host)+1 > maxLine:
+		cert.full = true
 		b.refuse(field, fmt.Sprintf("Secret %s is used for %s TLS hosts, and HAProxy reads %s bytes of them: %s is not served with it",
 			cert.secret, figure(len(cert.Hosts)), figure(maxLine), host))
 	case owner == nil:
@@ -132,7 +149,10 @@ func certificateName(namespace, name string) string {
 // makeCertificate reads a Secret, once for all that name it.
 func (b *builder) makeCertificate(file, secretName string) *tlsFile {
 	ns := b.ing.Namespace
-	cert := &tlsFile{secret: ns + "/" + secretName}
+	cert := &tlsFile{secret: ns + "/" + secretName, fresh: b.fast.step.number}
+	if b.fast.is {
+		b.fast.step.certs[cert] = true
+	}
 	if b.space.secrets >= b.limits.SecretsPerNamespace {
 		b.space.bit = true
 		cert.problem = fmt.Sprintf("namespace %s has more than the %s Secrets of one namespace (secrets-per-namespace): Secret %s is not used",

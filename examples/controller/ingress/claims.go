@@ -61,9 +61,10 @@ func (b *builder) inTurnAgain() {
 // the one that an Ingress names now cannot be used: it may have yet to be made.
 func (b *builder) keepTLS(field fieldPath, t *networkingv1.IngressTLS) {
 	ns := b.ing.Namespace
+	b.fast.waited = true
+	b.isLoose(t.Hosts)
 	for _, host := range t.Hosts {
-		had, known := b.had[claim{tlsHost, host}]
-		b.fast.waited = b.fast.waited || known
+		had := b.had[claim{tlsHost, host}]
 		name, ours := strings.CutPrefix(strings.TrimSuffix(had.serves, ".pem"), ns+"_")
 		name = strings.ReplaceAll(name, "_", ".")
 		if file := dataplane.FileName(dataplane.Certificate, ns+"_"+name); !ours || file != had.serves || name == t.SecretName || !isHost(host) || b.owners.problem(host, ns) != "" {

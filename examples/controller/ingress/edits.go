@@ -29,12 +29,19 @@ func (t *table[K, V]) set(key K, v V) {
 	}
 }
 
+// commit makes the changes count.
+func (t *table[K, V]) commit() {
+	var none V
+	for key, v := range t.over {
+		if t.base[key] = v; v == none {
+			delete(t.base, key)
+		}
+	}
+	t.over = nil
+}
+
 // edits are what goes from a sorted list, and what comes.
 type edits[T any] struct{ gone, come []T }
-
-func (e *edits[T]) replace(was, is T) {
-	e.gone, e.come = append(e.gone, was), append(e.come, is)
-}
 
 // apply returns the list after the edits: the same memory where that is equal.
 func (e *edits[T]) apply(list []T, compare func(x, y T) int, equal func(x, y T) bool) []T {

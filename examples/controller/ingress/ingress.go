@@ -55,6 +55,8 @@ type builder struct {
 	made        map[portRef]*madePort
 	certs       map[string]*tlsFile // by file
 	tlsHosts    map[string]*tlsFile // who has a server name
+	looseTLS    map[string]bool     // hosts that Ingresses ask a certificate for in another way than by naming both
+	namesTLS    bool                // an Ingress names a Secret for the hosts that are in it
 	tlsWildcard bool                // one of them is a wildcard
 	classes     *classes
 	fast        fast // see Builder
@@ -146,7 +148,7 @@ func build(c *Cluster, slots *Slots) *builder {
 		b.forget()
 	}
 	b.hosts, b.fast.revision = hosts, b.owners.revision
-	b.routes.accept = b.accept
+	b.routes.accept, b.fast.accept = b.accept, b.accept
 	b.finish()
 	return b
 }
@@ -323,5 +325,6 @@ func (b *builder) finish() {
 	slices.SortFunc(r.Prefix, Path.compare)
 	slices.SortFunc(r.Backends, (*Backend).compare)
 	slices.SortFunc(r.Certificates, TLSCertificate.compare)
+	slices.SortFunc(r.Files, compareFiles)
 	slices.SortFunc(r.Refused, compareRefused)
 }

@@ -113,5 +113,7 @@ type TLSCertificate struct {
 
 func (c TLSCertificate) compare(other TLSCertificate) int { return cmp.Compare(c.File, other.File) }
 
+func compareFiles(x, y dataplane.File) int { return cmp.Compare(x.Name, y.Name) }
+
 // Owners makes the Secret answer for what is wrong with the certificate.
 func (c TLSCertificate) Owners() []any { return []any{c.Secret} }

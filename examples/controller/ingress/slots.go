@@ -196,6 +196,19 @@ func (s *Slots) forget(gone func(backend string) bool) {
 	maps.DeleteFunc(s.last, func(name string, _ *Backend) bool { return gone(name) })
 }
 
+// forgetOnly drops some backends and certificates, unless they are used.
+func (s *Slots) forgetOnly(names map[string]bool, used func(name string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range names {
+		if !used(name) {
+			delete(s.held, name)
+			delete(s.last, name)
+			delete(s.checked, name)
+		}
+	}
+}
+
 // isFull reports whether what a build does not use goes, although it may come back with
 // the servers that it had: from quarantine, or as the build is not accepted. Else names
 // that come and go could fill the memory meanwhile. whole: nothing is in quarantine.

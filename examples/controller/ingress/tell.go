@@ -65,6 +65,7 @@ func resourceName(kind string, o metav1.Object) string {
 func (b *builder) hears(resource, namespace string) bool {
 	of, space := b.told[resource], b.told[namespace]
 	switch {
+	case b.fast.mute:
 	case of.count >= reconcile.MaxRefusals:
 		b.routes.Refused[of.last].More++
 	case of.count == 0 && space.count >= toldResources:

@@ -1,0 +1,431 @@
+package ingress
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// step is what one change of Ingresses does to the routes.
+type step struct {
+	number        int
+	exact, prefix edits[Path]
+	hosts         edits[Host]
+	certificates  edits[TLSCertificate]
+	files         edits[dataplane.File]
+	backends      edits[*Backend]
+	asked         map[string]bool                  // hosts that are new
+	certs         map[*tlsFile]bool                // that are touched
+	orphans       map[string]*networkingv1.Ingress // backends whose Ingress was undone
+	again         []serviceName                    // of which something is to be said or served anew
+}
+
+func (s *step) serveAgain(name serviceName) {
+	if !slices.Contains(s.again, name) {
+		s.again = append(s.again, name)
+	}
+}
+
+// changeIngresses undoes what Ingresses meant as they were, and does what they mean now.
+func (b *builder) changeIngresses(all []Change[networkingv1.Ingress]) {
+	if len(all) == 0 {
+		return
+	}
+	if !b.fast.accepted { // what they had before is not what they have now
+		b.fast.doubt = true
+		return
+	}
+	b.had, b.fast.forget = nil, map[string]bool{}
+	b.owner.over, b.owners.hosts.over = map[claim]holder{}, map[string]hostOwner{}
+	for _, c := range all {
+		if c.Was != nil && !b.fast.doubt {
+			b.undo(c.Was)
+		}
+	}
+	slices.SortStableFunc(all, func(x, y Change[networkingv1.Ingress]) int {
+		if x.Is == nil || y.Is == nil {
+			return 0
+		}
+		return byAge(x.Is, y.Is)
+	})
+	for _, c := range all {
+		if c.Is != nil && !b.fast.doubt {
+			b.redo(c.Is)
+		}
+	}
+	b.fast.check(len(b.later[0])+len(b.later[1])+len(b.fast.step.orphans) == 0)
+}
+
+// withSayers adds the Ingresses of which something was said because of a Service that
+// changed.
+func (b *builder) withSayers(changes *Changes) []Change[networkingv1.Ingress] {
+	all := slices.Clone(changes.Ingresses)
+	for _, s := range changes.Services {
+		svc := s.Is
+		if svc == nil {
+			svc = s.Was
+		}
+		if svc == nil {
+			continue
+		}
+		for _, m := range b.fast.ports[serviceName{svc.Namespace, svc.Name}] {
+			for _, ing := range m.sayers {
+				if !slices.ContainsFunc(all, func(c Change[networkingv1.Ingress]) bool { return c.Was == ing }) {
+					all = append(all, Change[networkingv1.Ingress]{Was: ing, Is: ing})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// isPlain reports whether a host has nothing to do with wildcards of others, and is not
+// shared.
+func (b *builder) isPlain(host string) bool {
+	if host == anyHost {
+		return !b.hosts.isShared(host)
+	}
+	if _, above := b.owners.above(host); b.looseTLS[host] || host == "" || host[0] == '*' || !isHost(host) || b.hosts.isShared(host) || above != "" && above != b.ing.Namespace {
+		return false
+	}
+	if i := strings.IndexByte(host, '.'); b.tlsWildcard && i > 0 {
+		cert := b.tlsHosts["*"+host[i:]]
+		return cert == nil || cert.Secret.Namespace == b.ing.Namespace
+	}
+	return true
+}
+
+// undo takes back what an Ingress means that has all that it asks for, alone.
+func (b *builder) undo(ing *networkingv1.Ingress) {
+	b.fast.touched[resourceName("Ingress", ing)] = true
+	b.fast.mute = true
+	ours := b.isOurs(ing, b.classes)
+	if b.fast.mute = false; !ours {
+		return
+	}
+	b.begin(ing)
+	if _, cut := b.slots.cut[ing.Namespace+"/"+ing.Name]; cut || b.fast.odd[serviceName{ing.Namespace, ing.Name}] || ing.Spec.DefaultBackend != nil || !b.isWithin(b.space) {
+		b.fast.doubt = true
+		return
+	}
+	b.takeSpace(ing, -1)
+	for host := range hostsOf(ing) {
+		b.unask(host)
+	}
+	for i := range ing.Spec.TLS {
+		b.undoTLS(&ing.Spec.TLS[i])
+	}
+	for i := range ing.Spec.Rules {
+		rule := &ing.Spec.Rules[i]
+		for j := 0; rule.HTTP != nil && j < len(rule.HTTP.Paths) && !b.fast.doubt; j++ {
+			b.undoPath(rule.Host, &rule.HTTP.Paths[j])
+		}
+	}
+}
+
+// takeSpace counts the paths of an Ingress.
+func (b *builder) takeSpace(ing *networkingv1.Ingress, sign int) (paths int) {
+	m := measure{paths: 1 << 30, bytes: 1 << 30}
+	m.cut(ing)
+	b.space.paths, b.space.bytes = b.space.paths+sign*m.taken, b.space.bytes+sign*m.size
+	return m.taken
+}
+
+// unask takes back a claim of a host.
+func (b *builder) unask(host string) {
+	at := b.owners.hosts.get(host)
+	if !b.fast.check(!at.contested && at.namespace == b.ing.Namespace && b.isPlain(host)) {
+		return
+	}
+	listed := b.owners.isListed(host, at)
+	if at.asking--; at.asking > 0 {
+		_, above := b.owners.above(host)
+		b.fast.check(above == "")
+	} else {
+		if listed {
+			b.fast.step.hosts.gone = append(b.fast.step.hosts.gone, Host{host, at.namespace})
+		}
+		at = hostOwner{}
+	}
+	b.owners.hosts.set(host, at)
+}
+
+// release takes back what only one can have; "": it has that not alone.
+func (b *builder) release(c claim) (serves string) {
+	had := b.owner.get(c)
+	if b.fast.check(had.ing == b.ing && !b.fast.contested[c]) {
+		b.owner.set(c, holder{})
+	}
+	return had.serves
+}
+
+func (b *builder) undoPath(host string, p *networkingv1.HTTPIngressPath) {
+	if host == "" {
+		host = anyHost
+	}
+	line, s := lineOf(host, p), &b.fast.step
+	gone := Path{line.key, b.release(line), b.ing}
+	if line.kind == networkingv1.PathTypeExact {
+		s.exact.gone = append(s.exact.gone, gone)
+	} else {
+		s.prefix.gone = append(s.prefix.gone, gone)
+	}
+	if p.Backend.Service == nil {
+		b.fast.doubt = true
+		return
+	}
+	of := serviceName{b.ing.Namespace, p.Backend.Service.Name}
+	made := b.made[portRef{of, p.Backend.Service.Port}]
+	if !b.fast.check(made != nil && made.name != "") {
+		return
+	}
+	made.sayers = slices.DeleteFunc(made.sayers, func(ing *networkingv1.Ingress) bool { return ing == b.ing })
+	back := b.backends[made.name]
+	if made.paths--; made.paths == 0 {
+		b.unmake(made, back)
+	}
+	if back.ports > 0 && back.ing == b.ing {
+		s.orphans[made.name] = b.ing
+	}
+}
+
+// unmake forgets a port that nothing leads to any more.
+func (b *builder) unmake(made *madePort, back *backend) {
+	s := &b.fast.step
+	delete(b.made, made.portRef)
+	b.fast.ports[made.serviceName] = slices.DeleteFunc(b.fast.ports[made.serviceName], func(m *madePort) bool { return m == made })
+	s.serveAgain(made.serviceName)
+	if made.guessed {
+		b.space.guesses--
+	}
+	if back.ports--; back.ports > 0 {
+		b.fast.check(back.of != made.port)
+		return
+	}
+	b.space.backends, b.space.servers, b.space.read = b.space.backends-1, b.space.servers-back.servers, b.space.read-back.read
+	delete(b.backends, made.name)
+	delete(s.orphans, made.name)
+	b.fast.forget[made.name] = true
+	s.backends.gone = append(s.backends.gone, back.Backend)
+}
+
+// redo does what an Ingress means, where that has nothing to do with any other.
+func (b *builder) redo(ing *networkingv1.Ingress) {
+	b.fast.touched[resourceName("Ingress", ing)] = true
+	if !b.isOurs(ing, b.classes) {
+		return
+	}
+	b.begin(ing)
+	if !b.fast.check(ing.Spec.DefaultBackend == nil && nameProblem(ing.Namespace) == "" && ing.Namespace != "" && b.isWithin(b.space)) {
+		return
+	}
+	if b.takeSpace(ing, 1) > b.limits.PathsPerIngress {
+		b.fast.doubt = true
+	}
+	for host := range hostsOf(ing) {
+		b.ask(host)
+	}
+	for i := range ing.Spec.TLS {
+		t := &ing.Spec.TLS[i]
+		if cert := b.certs[certificateName(ing.Namespace, t.SecretName)]; t.SecretName != "" && cert != nil {
+			b.touchCertificate(cert)
+		}
+		b.fast.check(t.SecretName == "" || len(t.Hosts) > 0 && !b.namesTLS)
+	}
+	if b.fast.doubt {
+		return
+	}
+	b.addIngress()
+	b.fast.check(!b.fast.odd[serviceName{ing.Namespace, ing.Name}] && b.isWithin(b.space))
+}
+
+// ask claims a host that is free, or that the namespace has.
+func (b *builder) ask(host string) {
+	at := b.owners.hosts.get(host)
+	_, above := b.owners.above(host)
+	switch {
+	case !b.isPlain(host):
+		b.fast.doubt = true
+	case at.asking == 0:
+		b.fast.check(b.owner.get(claim{tlsHost, host}).ing == nil)
+		at = hostOwner{namespace: b.ing.Namespace}
+		b.fast.step.asked[host] = true
+	default:
+		b.fast.check(at.namespace == b.ing.Namespace && !at.contested && (above == "" || b.fast.step.asked[host]))
+	}
+	at.asking++
+	b.owners.hosts.set(host, at)
+}
+
+// joins checks that a backend belongs to an Ingress that is older than one more that
+// leads there.
+func (b *builder) joins(back *backend, name string) {
+	if !b.fast.is || back.fresh == b.fast.step.number {
+		return
+	}
+	was := b.fast.step.orphans[name]
+	switch {
+	case was == nil:
+		b.fast.check(byAge(back.ing, b.ing) <= 0)
+	case b.fast.check(byAge(was, b.ing) == 0):
+		back.ing = b.ing
+		delete(b.fast.step.orphans, name)
+		b.fast.step.serveAgain(serviceName{b.ing.Namespace, back.service})
+	}
+}
+
+// touchCertificate says that a certificate gets other hosts.
+func (b *builder) touchCertificate(cert *tlsFile) {
+	s := &b.fast.step
+	if s.certs[cert] || !b.fast.check(cert.problem == "" && cert.File != "" && len(cert.Hosts) > 0 && len(cert.misfits) == 0 && !cert.full && len(cert.Except) == 0 && b.fast.before["Secret "+cert.secret].count == 0) {
+		return
+	}
+	s.certs[cert] = true
+	if len(cert.Hosts) > 0 {
+		s.certificates.gone = append(s.certificates.gone, cert.TLSCertificate)
+	}
+	cert.Hosts = slices.Clone(cert.Hosts)
+}
+
+func (b *builder) undoTLS(t *networkingv1.IngressTLS) {
+	if t.SecretName == "" {
+		return
+	}
+	file := certificateName(b.ing.Namespace, t.SecretName)
+	cert := b.certs[file]
+	if !b.fast.check(cert != nil && len(t.Hosts) > 0 && !b.namesTLS) {
+		return
+	}
+	b.touchCertificate(cert)
+	for _, host := range t.Hosts {
+		b.release(claim{tlsHost, host})
+		delete(b.tlsHosts, host)
+		cert.Hosts = slices.DeleteFunc(cert.Hosts, func(h string) bool { return h == host })
+		cert.bytes -= len(host) + 1
+	}
+	if cert.named--; cert.named > 0 {
+		return
+	}
+	use, next := cert.checked.inUse, b.routes.Next
+	if !b.fast.check(use != nil) {
+		return
+	}
+	b.fast.check(use == cert.checked.newest && !use.notAfter.Equal(b.routes.Expiry) && !next.Equal(use.notBefore) && !next.Equal(use.notAfter) && !next.Equal(b.warnsAt(use)))
+	delete(b.certs, file)
+	b.space.secrets--
+	s := &b.fast.step
+	b.fast.forget[file] = true
+	s.files.gone = append(s.files.gone, dataplane.File{Kind: dataplane.Certificate, Name: file, Content: use.content})
+}
+
+// finishStep puts what was done into routes that share all else with those of before.
+func (b *builder) finishStep(r *Routes) {
+	s, now := &b.fast.step, b.routes
+	s.exact.come, s.prefix.come, s.files.come = now.Exact, now.Prefix, now.Files
+	for host := range s.asked {
+		if at := b.owners.hosts.get(host); b.owners.isListed(host, at) {
+			s.hosts.come = append(s.hosts.come, Host{host, at.namespace})
+		}
+	}
+	for cert := range s.certs {
+		if slices.Sort(cert.Hosts); len(cert.Hosts) > 0 {
+			s.certificates.come = append(s.certificates.come, cert.TLSCertificate)
+		}
+	}
+	r.Exact = s.exact.apply(r.Exact, Path.compare, func(x, y Path) bool { return x == y })
+	r.Prefix = s.prefix.apply(r.Prefix, Path.compare, func(x, y Path) bool { return x == y })
+	r.Hosts = s.hosts.apply(r.Hosts, Host.compare, func(x, y Host) bool { return x == y })
+	r.Certificates = s.certificates.apply(r.Certificates, TLSCertificate.compare, func(x, y TLSCertificate) bool { return x.equal(&y) })
+	r.Expiry, r.Next = now.Expiry, now.Next
+	if len(s.files.gone)+len(s.files.come) > 0 {
+		r.FileOwners = maps.Clone(r.FileOwners)
+		for _, f := range s.files.gone {
+			delete(r.FileOwners, dataplane.Position{Kind: f.Kind, Name: f.Name})
+		}
+		maps.Copy(r.FileOwners, now.FileOwners)
+	}
+	r.Files = s.files.apply(r.Files, compareFiles, func(x, y dataplane.File) bool {
+		return x.Name == y.Name && len(x.Content) > 0 && len(y.Content) > 0 && &x.Content[0] == &y.Content[0]
+	})
+}
+
+// reportCertificates says what is wrong with those that are new.
+func (b *builder) reportCertificates() {
+	var certs []*tlsFile
+	for cert := range b.fast.step.certs {
+		if cert.fresh == b.fast.step.number {
+			b.fast.touched["Secret "+cert.secret] = true
+			certs = append(certs, cert)
+		} else if cert.named > 0 {
+			b.fast.check(len(cert.Hosts) > 0 && len(cert.misfits) == 0)
+		}
+	}
+	b.reportSecrets(certs)
+}
+
+// touchedServices are those that changed, or whose endpoints did.
+func (b *builder) touchedServices(changes *Changes) (names []serviceName) {
+	names = b.fast.step.again
+	touch := func(name serviceName) {
+		if len(b.fast.ports[name]) > 0 && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, s := range changes.Slices {
+		for _, slice := range []*discoveryv1.EndpointSlice{s.Was, s.Is} {
+			if slice != nil {
+				touch(serviceName{slice.Namespace, slice.Labels[discoveryv1.LabelServiceName]})
+				b.fast.touched[resourceName("EndpointSlice", slice)] = true
+			}
+		}
+	}
+	for _, s := range changes.Services {
+		for _, svc := range []*corev1.Service{s.Was, s.Is} {
+			if svc == nil {
+				continue
+			}
+			touch(serviceName{svc.Namespace, svc.Name})
+			if s.Was == nil || s.Is == nil {
+				b.fast.check(!b.mayBeMeant(svc))
+			}
+		}
+	}
+	return names
+}
+
+// mayBeMeant reports whether a Service that comes or goes may be the one that is meant by
+// a name that no Service has.
+func (b *builder) mayBeMeant(svc *corev1.Service) bool {
+	sp := b.spaces[svc.Namespace]
+	if sp == nil || sp.guesses == 0 {
+		return false
+	}
+	for _, made := range b.made {
+		if made.guessed && made.namespace == svc.Namespace && near(made.serviceName.name, svc.Name) {
+			return true
+		}
+	}
+	return len(b.cluster.Services(svc.Namespace)) >= maxGuessed
+}
+
+// acceptStep has the hosts and the slots remember what a change did.
+func (b *builder) acceptStep(number int) {
+	h := b.hosts
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b.fast.accepted || b.fast.pending != number || h.revision != b.fast.revision {
+		return
+	}
+	b.owner.commit()
+	b.owners.hosts.commit()
+	h.revision++
+	b.fast.accepted, b.fast.revision = true, h.revision
+	b.slots.forgetOnly(b.fast.forget, func(name string) bool { return b.backends[name] != nil || b.certs[name] != nil })
+	b.slots.setUsed(b.used())
+}
