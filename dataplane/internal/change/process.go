@@ -33,6 +33,12 @@ const (
 	Maint = "maint"
 )
 
+// Loaded returns what of it a configuration says.
+func (s ServerState) Loaded() ServerState {
+	s.ID = 0
+	return s
+}
+
 func (s ServerState) address() string { return s.Address.String() }
 func (s ServerState) weight() string  { return strconv.Itoa(s.Weight) }
 func (s ServerState) state() string   { return s.State }

@@ -1,11 +1,13 @@
 package diff
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
@@ -47,10 +49,20 @@ func runningText(stored *config.Config, p *change.Process) *config.Config {
 	if p.Servers == nil || x.Conditional() {
 		return stored
 	}
-	extra := make(map[string][]string) // servers of the process by backend
+	counts := make(map[string]int) // servers of the process by backend
 	for ref := range p.Servers {
-		extra[ref.Backend] = append(extra[ref.Backend], ref.Server)
+		counts[ref.Backend]++
 	}
+	byBackend := sync.OnceValue(func() map[string][]string {
+		all := make(map[string][]string)
+		for ref := range p.Servers {
+			all[ref.Backend] = append(all[ref.Backend], ref.Server)
+		}
+		return all
+	})
+	inherits := slices.ContainsFunc(x.List, func(s *config.Section) bool {
+		return s.Kind == "defaults" && strings.Contains(s.Text, defaultServer)
+	})
 	return stored.WithSections(func(s *config.Section) string {
 		if s.Kind != "backend" && s.Kind != "listen" || s.Nth > 0 {
 			return s.Text
@@ -58,13 +70,21 @@ func runningText(stored *config.Config, p *change.Process) *config.Config {
 		if p.Lacks(s.Name) {
 			return ""
 		}
-		b := newBackend(x, s, s.Lines())
-		b.read(s.Lines(), b.defaultServer)
-		if b.obscure || len(extra[s.Name]) == 0 && len(b.servers) > 0 { // the process does not tell
+		if !inherits && asLoaded(s, p, counts[s.Name]) {
 			return s.Text
 		}
-		return runningServers(b, p, extra[s.Name])
+		return runningSection(x, s, p, byBackend()[s.Name])
 	})
+}
+
+// runningSection returns the text of a section with the servers of the process.
+func runningSection(x *config.Index, s *config.Section, p *change.Process, names []string) string {
+	b := newBackend(x, s, s.Lines())
+	b.read(s.Lines(), b.defaultServer)
+	if b.obscure || len(names) == 0 && len(b.servers) > 0 { // the process does not tell
+		return s.Text
+	}
+	return runningServers(b, p, names)
 }
 
 // runningServers returns the text of a backend with the servers of the process.
@@ -120,7 +140,7 @@ func runningFiles(stored *config.Config, p *change.Process) (files []config.File
 		switch f.Kind {
 		case config.Map:
 			content, ok := p.Maps[f.Name]
-			if ok && !writtenByRules(stored.Index(), f.Name) && !sameEntries(f.Content, []byte(content)) {
+			if ok && !sameEntries(f.Content, []byte(content)) && !writtenByRules(stored.Index(), f.Name) {
 				files[i].Content, changed = []byte(content), true
 			}
 		case config.Certificate:
@@ -149,6 +169,9 @@ func writtenByRules(x *config.Index, name string) bool {
 }
 
 func sameEntries(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
 	x, y := config.ParseMap(a), config.ParseMap(b)
 	byKey := func(a, b config.MapEntry) int { return strings.Compare(a.Key+" "+a.Value, b.Key+" "+b.Value) }
 	slices.SortFunc(x, byKey)
