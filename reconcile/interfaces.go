@@ -225,6 +225,7 @@ func (l *Loop) record(r Resource, eventtype, reason, message string) bool {
 // their place, or leaves them out. A nil *Excluded is empty. It is safe for concurrent use.
 type Excluded struct {
 	resources map[identity]bool
+	names     map[string]bool      // of them: most objects are known by that not to be among them
 	before    map[identity]version // what stands in place of some of them
 	closed    *closed              // besides
 	bare      map[identity]bool    // for which nothing stands; of namespaces, too: see bareSpace
@@ -287,10 +288,10 @@ func (e *Excluded) in(ctx context.Context) context.Context {
 }
 
 func newExcluded(resources []Resource) *Excluded {
-	e := &Excluded{resources: make(map[identity]bool, len(resources)), asked: map[identity]Resource{},
+	e := &Excluded{resources: make(map[identity]bool, len(resources)), names: map[string]bool{}, asked: map[identity]Resource{},
 		aside: map[identity]Resource{}, stood: map[identity]version{}}
 	for _, r := range resources {
-		e.resources[r.identity()] = true
+		e.resources[r.identity()], e.names[r.Name] = true, true
 	}
 	return e
 }
@@ -346,6 +347,9 @@ func (e *Excluded) known(id identity) identity {
 // asks it, and not [ToRender], leaves such objects out.
 func (e *Excluded) Has(obj any) bool {
 	if e.Empty() {
+		return false
+	}
+	if named, ok := obj.(interface{ GetName() string }); ok && e.closed == nil && !isNil(obj) && !e.names[named.GetName()] {
 		return false
 	}
 	r, ok := ResourceOf(obj)

@@ -49,6 +49,8 @@ type Loop struct {
 	failures   int           // reconciliations that failed, in a row
 	longest    time.Duration // of the validations of what was valid
 	rendered   time.Duration // what the last valid render took
+	reported   []Refusal     // by the last render that was told of
+	allHeard   bool          // the Recorder has all of these
 	quarantine quarantine
 }
 

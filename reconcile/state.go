@@ -225,6 +225,10 @@ func alikeWithFolded(refused []Refusal) []Alike {
 // reportRefusals publishes what is refused since now and what is no longer: one event
 // for each resource.
 func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
+	if slices.Equal(refused, l.reported) && (l.allHeard || l.opts.Recorder == nil) {
+		return
+	}
+	l.reported, l.allHeard = slices.Clone(refused), true
 	refused = fold(refused)
 	now := make(map[Refusal]bool, len(refused))
 	l.mu.Lock()
@@ -260,7 +264,8 @@ func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
 		told[Refusal{Resource: r.Resource, Warning: r.Warning}] = l.record(r.Object, eventWarning, reason, r.what())
 	}
 	for _, r := range unheard {
-		now[r.still()] = told[Refusal{Resource: r.Resource, Warning: r.Warning}]
+		heard := told[Refusal{Resource: r.Resource, Warning: r.Warning}]
+		now[r.still()], l.allHeard = heard, l.allHeard && heard
 	}
 	l.mu.Lock()
 	l.refused = now
