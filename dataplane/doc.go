@@ -27,6 +27,7 @@
 //   - Addresses, weights, states and connection limits of servers, entries of maps,
 //     ACL files and crt-lists, and certificates change at runtime. So do servers
 //     that come and go where the balance is roundrobin, leastconn or random.
+//     A new backend takes a spare one ([SparePrefix]), where there is one.
 //     [RuntimeChanges] is the whole table, by version and transport. All else takes
 //     one reload, however much changes, and each [Op] of the plan says why.
 //   - A failed Sync leaves HAProxy serving what it served before. After any doubt the
@@ -69,7 +70,7 @@
 //
 //   - Why does this change reload? Its Op says it (change/step.go: Needs). The versions
 //     are in change/table.go, the conditions in its Value functions and in change/server.go,
-//     diff/servers.go, diff/files.go, diff/entries.go and diff/crtlist.go, and what the Dataplane API
+//     diff/servers.go, diff/spares.go, diff/files.go, diff/entries.go and diff/crtlist.go, and what the Dataplane API
 //     cannot do in api/runtime.go (limit). All other lines reload (diff/lines.go).
 //     host/sync.go and api/apply.go act on it (deploy).
 //   - How does an entry of a map become a command? diff/entries.go (entries) finds it.

@@ -472,3 +472,29 @@ func TestSpareDrift(t *testing.T) {
 	p.serves("shop", one)
 	p.clean()
 }
+
+// Requests go on while backends come and go, with and without a reload: none fails.
+func TestSpareTrafficDuringChanges(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
+	p := newPool(h, 4)
+	p.sync(0)
+	p.with("shop", one).sync(0) // in a spare backend
+	f := h.flow()
+	reloads := 0
+	for i := range 12 {
+		name := fmt.Sprintf("b%d", i)
+		text, file := p.with(name, two).text()
+		reloads += h.syncOnly(text, file).Reloads
+		p.serves(name, two)
+		if i%3 > 0 {
+			text, file = p.without(name).text()
+			reloads += h.syncOnly(text, file).Reloads
+		}
+		f.goesOn(t, 10)
+	}
+	f.stop()
+	require.Zero(t, f.failed.Load())
+	require.Equal(t, 2, reloads, "12 backends, and 4 spares of which one is shop")
+}

@@ -26,6 +26,7 @@ import (
 //	current        -> .gen-000017
 //	.gen-000017/      haproxy.cfg, files.json, maps -> ../.maps-000012, ...
 //	.maps-000012/     never changes; later generations may share it
+//	.names.json       what a worker calls backends, see names.go
 //
 // The first write takes over a folder that has plain files in these places.
 type store struct {

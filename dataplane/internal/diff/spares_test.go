@@ -1,0 +1,101 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
+)
+
+const spareHead = "global\n maxconn 10\ndefaults\n mode http\nfrontend web\n bind :80\n use_backend %[path,map_str(/etc/haproxy/maps/m.map)]\n"
+
+func sparesIn(n int, backends ...string) string {
+	text := spareHead
+	for i := range n {
+		text += fmt.Sprintf("backend haptic-spare-%d\n balance roundrobin\n", i)
+	}
+	return text + strings.Join(backends, "")
+}
+
+func backendOf(name, server string) string {
+	return "backend " + name + "\n balance roundrobin\n server s " + server + "\n"
+}
+
+func impacts(steps []change.Step) (s []string) {
+	for i := range steps {
+		text := fmt.Sprintf("%s %s %d", steps[i].Action, steps[i].Name, steps[i].Impact)
+		if steps[i].Do != nil && steps[i].Do.Name.Process != "" {
+			text += " " + steps[i].Do.Name.Process
+		}
+		s = append(s, text)
+	}
+	return s
+}
+
+// Spares are given out in the order of the text, none twice, and not those that the
+// process has as another backend.
+func TestCompareGivesSparesOut(t *testing.T) {
+	from := configOf(t, sparesIn(3))
+	to := configOf(t, sparesIn(3, backendOf("a", "192.0.2.1:80"), backendOf("b", "192.0.2.2:80"), backendOf("c", "192.0.2.3:80")))
+	require.Equal(t, []string{"create a 2 haptic-spare-0", "create b 2 haptic-spare-1", "create c 2 haptic-spare-2"}, impacts(Compare(from, to, change.Target{})))
+
+	names := change.NewNames([]change.Name{{Backend: "x", Process: "haptic-spare-1", Gone: &change.Gone{Text: backendOf("x", "192.0.2.1:80")}}})
+	steps := Compare(from, to, change.Target{Names: names})
+	require.Equal(t, []string{"create a 2 haptic-spare-0", "create b 2 haptic-spare-2", "create c 3"}, impacts(steps))
+	require.Equal(t, "all spare backends with its lines are taken until the next reload", steps[2].Reason)
+
+	for _, target := range []change.Target{{Transport: change.API, Version: change.HAProxy30, API: change.API32}, {Silent: true}} {
+		steps = Compare(from, to, target)
+		require.Equal(t, change.Reload, change.ImpactOf(steps))
+		require.Contains(t, steps[0].Reason, map[bool]string{true: "no stats socket", false: "the Dataplane API cannot create a backend"}[target.Silent])
+	}
+}
+
+// Without spares nothing is otherwise than before.
+func TestCompareWithoutSpares(t *testing.T) {
+	a, b := configOf(t, sparesIn(0)), configOf(t, sparesIn(0, backendOf("a", "192.0.2.1:80")))
+	for _, pair := range [][2]*config.Config{{a, b}, {b, a}} {
+		steps := Compare(pair[0], pair[1], change.Target{})
+		require.Len(t, steps, 1)
+		require.Equal(t, change.Reload, steps[0].Impact)
+		require.Contains(t, []string{whyNewSection, whyOldSection}, steps[0].Reason)
+	}
+}
+
+// A process keeps only so many backends that are gone.
+func TestCompareBoundsBackendsThatAreGone(t *testing.T) {
+	var backends []string
+	for i := range maxGone + 1 {
+		backends = append(backends, backendOf(fmt.Sprintf("b%d", i), "192.0.2.1:80"))
+	}
+	steps := Compare(configOf(t, sparesIn(1, backends...)), configOf(t, sparesIn(1)), change.Target{})
+	require.Equal(t, change.Runtime, change.ImpactOf(steps[:maxGone]))
+	require.Equal(t, fmt.Sprintf("the process has %d backends already that are gone", maxGone), steps[maxGone].Reason)
+}
+
+// What can be taken is taken ahead of a reload, with what leads to it. What cannot
+// waits, and so does what leads there. Backends that go wait, too.
+func TestRuntimePartWithSpares(t *testing.T) {
+	m := func(lines ...string) config.File {
+		return config.File{Kind: config.Map, Name: "m.map", Content: []byte("# routes\n" + strings.Join(lines, ""))}
+	}
+	from := configOf(t, sparesIn(1, backendOf("old", "192.0.2.9:80")), m("/old old\n"))
+	to := configOf(t, sparesIn(1, backendOf("a", "192.0.2.1:80"), backendOf("b", "192.0.2.2:80")), m("/a a\n", "/b b\n"))
+	part := RuntimePart(from, to, Compare(from, to, change.Target{}), change.Target{})
+	want := configOf(t, sparesIn(1, backendOf("a", "192.0.2.1:80"), backendOf("old", "192.0.2.9:80")), m("/a a\n"))
+	require.Empty(t, Compare(part, want, change.Target{}), "%s", part.Main())
+	require.Equal(t, []string{"create a 2 haptic-spare-0", "create /a 2", "delete /old 2"}, impacts(Compare(from, part, change.Target{})))
+}
+
+func TestHasWord(t *testing.T) {
+	for text, has := range map[string]bool{
+		"shop": true, "shop,x": true, "x shop": true, `"shop"`: true, "shop/a": true, "shop-1": false, "my_shop": false, "shop.test": false,
+		"shops shop": true, "shopshop": false, "": false, "sho": false, "a:shop": false,
+	} {
+		require.Equal(t, has, hasWord(text, "shop"), text)
+	}
+}
