@@ -2,9 +2,13 @@ package dataplane_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/hapticsdk/haptic/dataplane"
 )
@@ -73,6 +77,7 @@ func BenchmarkChange(b *testing.B) {
 		} {
 			b.Run(fmt.Sprintf("%s-of-%d", change.name, backends), func(b *testing.B) {
 				b.ReportAllocs()
+				var took time.Duration // of all threads, whatever else the machine does
 				first := newRendered(backends)
 				last := first.config(b, nil)
 				content := []byte(strings.Join(first.entries, ""))
@@ -84,6 +89,7 @@ func BenchmarkChange(b *testing.B) {
 						content = []byte(strings.Join(next.entries, ""))
 					}
 					b.StartTimer()
+					start := processTime(b)
 					cfg, err := dataplane.NewConfigFrom(last, next.parts, dataplane.File{Kind: dataplane.Map, Name: "hosts.map", Content: content})
 					if err != nil {
 						b.Fatal(err)
@@ -93,8 +99,48 @@ func BenchmarkChange(b *testing.B) {
 					if err != nil || len(plan.Ops) == 0 || plan.Impact() != dataplane.ImpactRuntime {
 						b.Fatal(plan, err)
 					}
+					took += processTime(b) - start
 				}
+				b.ReportMetric(float64(took.Nanoseconds())/float64(b.N), "cpu-ns/op")
 			})
 		}
+	}
+}
+
+func processTime(tb testing.TB) time.Duration {
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// What a configuration holds in memory, and the next one beside it.
+func BenchmarkConfigMemory(b *testing.B) {
+	for _, backends := range []int{1000, 10_000} {
+		b.Run(fmt.Sprintf("of-%d", backends), func(b *testing.B) {
+			f := newRendered(backends)
+			var first, next, last runtime.MemStats
+			for b.Loop() {
+				runtime.GC()
+				runtime.ReadMemStats(&first)
+				cfg := f.config(b, nil)
+				cfg.Hash()
+				runtime.GC()
+				runtime.ReadMemStats(&next)
+				f.parts[backends/2] = renderedBackend("default_app-x_http", 2)
+				after := f.config(b, cfg)
+				after.Hash()
+				if _, err := dataplane.Diff(cfg, after); err != nil {
+					b.Fatal(err)
+				}
+				runtime.GC()
+				runtime.ReadMemStats(&last)
+				runtime.KeepAlive(cfg)
+				runtime.KeepAlive(after)
+			}
+			b.ReportMetric(float64(next.HeapAlloc-first.HeapAlloc), "first-B")
+			b.ReportMetric(float64(last.HeapAlloc-next.HeapAlloc), "next-B")
+		})
 	}
 }

@@ -3,6 +3,8 @@ package config
 import (
 	"bytes"
 	"crypto/sha256"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -14,6 +16,7 @@ type fileFacts struct {
 	hash     [sha256.Size]byte
 	mentions atomic.Pointer[Mentions]
 	words    atomic.Pointer[wordSet]
+	names    atomic.Pointer[[]string] // of a certificate
 }
 
 // factsOf returns the facts of files, which must be sorted. Those that stay have the
@@ -41,4 +44,26 @@ func factsOf(last *Config, files []File) []*fileFacts {
 func (f *fileFacts) sum(content []byte) *[sha256.Size]byte {
 	f.once.Do(func() { f.hash = sha256.Sum256(content) })
 	return &f.hash
+}
+
+// CertificateNames returns the names that the first certificate of a file is for, in
+// lower case. There are none where the file is missing or cannot be read. It parses each
+// certificate once.
+func (c *Config) CertificateNames(name string) []string {
+	i, ok := slices.BinarySearchFunc(c.Files, File{Kind: Certificate, Name: name}, CompareFiles)
+	if !ok {
+		return nil
+	}
+	names := c.facts[i].names.Load()
+	if names == nil {
+		var found []string
+		if leaf := Leaf(c.Files[i].Content); leaf != nil {
+			for _, name := range append(slices.Clone(leaf.DNSNames), leaf.Subject.CommonName) {
+				found = append(found, strings.ToLower(name))
+			}
+		}
+		names = &found
+		c.facts[i].names.Store(names)
+	}
+	return *names
 }

@@ -100,6 +100,7 @@ type Index struct {
 	lines func() []int32 // on which each section begins
 
 	mentioning func() []*Section
+	found      atomic.Int32 // how often a section was looked for
 }
 
 // newIndex has sections in their places: where one of the list is in the place of
@@ -190,6 +191,15 @@ func (x *Index) Numbered() []*Section {
 
 // Find returns the section with that key, or nil.
 func (x *Index) Find(key Key) *Section {
+	const few = 16 // for which a look at all sections takes less than the map
+	if key.Nth == 0 && x.found.Add(1) <= few {
+		for _, s := range x.List {
+			if s.Name == key.Name && s.Kind == key.Kind && s.Nth == 0 {
+				return s
+			}
+		}
+		return nil
+	}
 	numbered, at := x.byKey()
 	if i, ok := at[key]; ok {
 		return numbered[i]

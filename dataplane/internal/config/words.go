@@ -1,9 +1,9 @@
 package config
 
 import (
+	"bytes"
 	"hash/maphash"
 	"math/bits"
-	"strings"
 )
 
 // wordSet holds words such as the names of backends. It may say that it has one that
@@ -31,9 +31,18 @@ func NewWord(text string) Word {
 }
 
 // wordsIn returns the words of a text, of which part gives what counts of each line.
-func wordsIn(text string, part func(line string) string) wordSet {
-	sums := make([]uint64, 0, len(text)/16+8)
-	for line := range strings.Lines(text) {
+func wordsIn(text []byte, part func(line []byte) []byte) wordSet {
+	var sums []uint64
+	eachWord(text, part, func(sum uint64) { sums = append(sums, sum) })
+	set := make(wordSet, len(sums)/4+1)
+	for _, sum := range sums {
+		set.add(sum)
+	}
+	return set
+}
+
+func eachWord(text []byte, part func(line []byte) []byte, yield func(sum uint64)) {
+	for line := range bytes.Lines(text) {
 		line = part(line)
 		for i := 0; i < len(line); i++ {
 			start := i
@@ -41,19 +50,18 @@ func wordsIn(text string, part func(line string) string) wordSet {
 				i++
 			}
 			if i > start {
-				sums = append(sums, maphash.String(wordSeed, line[start:i]))
+				yield(maphash.Bytes(wordSeed, line[start:i]))
 			}
 		}
 	}
-	set := make(wordSet, len(sums)/4+1)
-	for _, sum := range sums {
-		for range 3 {
-			at, _ := bits.Mul64(sum, uint64(len(set)))
-			set[at] |= 1 << (sum & 63)
-			sum = bits.RotateLeft64(sum, 21)
-		}
+}
+
+func (set wordSet) add(sum uint64) {
+	for range 3 {
+		at, _ := bits.Mul64(sum, uint64(len(set)))
+		set[at] |= 1 << (sum & 63)
+		sum = bits.RotateLeft64(sum, 21)
 	}
-	return set
 }
 
 func (set wordSet) has(w Word) bool {
@@ -76,10 +84,10 @@ func (set wordSet) has(w Word) bool {
 func (s *Section) MayName(w Word) bool {
 	set := s.learnt.words.Load()
 	if set == nil {
-		words := wordsIn(s.Text, func(line string) string {
-			line = strings.TrimLeft(line, " \t")
-			if strings.HasPrefix(line, "#") || strings.HasPrefix(line, "server ") && !strings.Contains(line, "track") {
-				return ""
+		words := wordsIn([]byte(s.Text), func(line []byte) []byte {
+			line = bytes.TrimLeft(line, " \t")
+			if bytes.HasPrefix(line, []byte("#")) || bytes.HasPrefix(line, []byte("server ")) && !bytes.Contains(line, []byte("track")) {
+				return nil
 			}
 			return line
 		})
@@ -94,16 +102,21 @@ func (s *Section) MayName(w Word) bool {
 func (c *Config) MayName(file int, w Word) bool {
 	set := c.facts[file].words.Load()
 	if set == nil {
-		isMap := c.Files[file].Kind == Map
-		words := wordsIn(string(c.Files[file].Content), func(line string) string {
-			if isMap {
-				line = strings.TrimLeft(line, " \t")
-				line = line[max(0, strings.IndexAny(line, " \t")):]
-			}
-			return line
-		})
+		content := c.Files[file].Content
+		var words wordSet
+		if c.Files[file].Kind == Map { // a word or so in a line
+			words = make(wordSet, bytes.Count(content, []byte("\n"))/3+1)
+			eachWord(content, mapValue, words.add)
+		} else {
+			words = wordsIn(content, func(line []byte) []byte { return line })
+		}
 		set = &words
 		c.facts[file].words.Store(set)
 	}
 	return set.has(w)
+}
+
+func mapValue(line []byte) []byte {
+	line = bytes.TrimLeft(line, " \t")
+	return line[max(0, bytes.IndexAny(line, " \t")):]
 }

@@ -133,12 +133,7 @@ func (d *difference) namesOf(e haproxycfg.ListEntry) []string {
 	_, filters := e.Split()
 	names := slices.DeleteFunc(filters, func(f string) bool { return strings.HasPrefix(f, "!") })
 	if len(names) == 0 {
-		file, _ := d.desired.File(config.Certificate, e.Certificate()[strings.LastIndexByte(e.Certificate(), '/')+1:])
-		leaf := config.Leaf(file.Content)
-		if leaf == nil {
-			return nil
-		}
-		names = append(slices.Clone(leaf.DNSNames), leaf.Subject.CommonName)
+		names = slices.Clone(d.desired.CertificateNames(e.Certificate()[strings.LastIndexByte(e.Certificate(), '/')+1:]))
 	}
 	for i := range names {
 		names[i] = strings.ToLower(names[i])
