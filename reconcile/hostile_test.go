@@ -133,6 +133,7 @@ func (w *town) waits(s *scene, name, text string) time.Duration {
 // waits for less than a second where a validation takes 100 ms. It waits a little
 // longer where no line says what is bad, and for objects that nobody has seen before.
 func TestHostileTenant(t *testing.T) {
+	t.Parallel()
 	const many = 200
 	all := func(w *town, text func(i int) string) {
 		for i := range many {
@@ -167,6 +168,7 @@ func TestHostileTenant(t *testing.T) {
 		}, false, 60, 1300 * time.Millisecond},
 	} {
 		run := func(t *testing.T, plain bool, rounds int) {
+			t.Parallel()
 			w := &town{target: &fakeTarget{name: "one"}, blind: c.blind, plain: plain}
 			w.target.set(dataplane.ImpactRuntime, nil)
 			all(w, func(int) string { return "fine" })

@@ -189,8 +189,12 @@ func TestLastGoodBesideMany(t *testing.T) {
 // that were served and not deleted since, but for those whose earlier version is wrong
 // now.
 func TestWhatWorkedStays(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(40) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { whatWorkedStays(t, seed) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			whatWorkedStays(t, seed)
+		})
 	}
 }
 

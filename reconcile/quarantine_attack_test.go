@@ -18,6 +18,7 @@ import (
 // TestManyBad: however many are bad, and however they are, the rest is deployed
 // after two renders, unless haproxy itself stops to count.
 func TestManyBad(t *testing.T) {
+	t.Parallel()
 	inLoop := map[string]string{"haproxy.cfg": "global\n{% for ing in ingresses %}\n" + itemTemplate + "{% end %}\n"}
 	each := map[string]string{"haproxy.cfg": "global\n", "haproxy.d/ingress.cfg": itemTemplate}
 	nilPointer := strings.ReplaceAll(itemTemplate, `{{ fail("no " + ing.Name) }}`, "{{ *ing.Spec.IngressClassName }}")

@@ -182,8 +182,10 @@ func (c *chaos) breaks(broken bool) {
 // instance refuses is left out, and nothing else; all instances have the same, and
 // keep it but for rare trials.
 func TestRandomFleets(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(15) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			c := newChaos(t, seed)
 			play(t, c.options(), func(s *scene) {
 				c.scene = s

@@ -62,6 +62,7 @@ func TestOneCauseIsOneLine(t *testing.T) {
 // TestOneBadBatchIsAFewLines: 200 objects that turn bad together are quarantined in a few
 // lines, as fast as they are found, and released in one.
 func TestOneBadBatchIsAFewLines(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		blind bool
 		most  int
