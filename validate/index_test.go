@@ -16,7 +16,7 @@ func TestIndexMoves(t *testing.T) {
 	m := &maker{certificates: [][]byte{[]byte("x\n")}, Rand: rand.New(rand.NewPCG(1, 1))}
 	moving := newIndex()
 	d := m.draft()
-	for step := range 500 {
+	for step := range 200 {
 		if d = m.change(d); m.IntN(50) == 0 {
 			d = m.draft()
 		}
@@ -60,7 +60,7 @@ func TestBetween(t *testing.T) {
 		}
 		return []byte(b.String())
 	}
-	for range 300 {
+	for range 100 {
 		start, end := text(), text()
 		old, now := bytes.Join([][]byte{start, text(), end}, nil), bytes.Join([][]byte{start, text(), end}, nil)
 		got := between(old, now)
