@@ -18,7 +18,7 @@ import (
 var (
 	figures        = flag.Bool("figures", false, "measure start, memory and changes with many Ingresses, and print a table; -count=3 prints three")
 	figureSizes    = flag.String("figuresizes", "100,1000,5000,10000", "how many Ingresses TestFigures measures with")
-	figuresProfile = flag.String("figuresprofile", "", "`folder` for profiles of the controller at the largest size: cpu and allocs, of endpoint changes, and heap")
+	figuresProfile = flag.String("figuresprofile", "", "`folder` for profiles of the controller at the largest size, during endpoint changes")
 	figuresBinary  = flag.String("figurescontroller", "", "controller that TestFigures measures, such as one of before; empty: that of this tree")
 )
 
@@ -309,27 +309,33 @@ func (f *figure) burst() {
 	f.add("- reloads for them", "%d", f.c.reloads()-mark)
 }
 
-// profile keeps profiles of the controller: of what is in use, and of 30 s of single
-// changes of EndpointSlices each the processor's time and what is allocated.
+// profile keeps profiles of the controller: of the processor's time in 30 s of single
+// changes of EndpointSlices, and of the heap before and after them. pprof -base of the
+// second over the first tells what they allocated.
 func (f *figure) profile(dir string) {
-	const seconds = 30
-	text, err := f.c.page("/debug/pprof/heap?gc=1")
-	f.k.must(err)
-	f.k.must(os.WriteFile(filepath.Join(dir, "heap"), []byte(text), 0o600))
-	for name, page := range map[string]string{"cpu": "profile", "allocs": "allocs"} {
-		pace := time.NewTicker(hold + hold/10)
-		_, end := f.write(func(context.Context) (err error) {
-			text, err = f.c.pageWithin(fmt.Sprintf("/debug/pprof/%s?seconds=%d", page, seconds), 2*seconds*time.Second)
-			return err
-		})
-		for start := time.Now(); time.Since(start) < seconds*time.Second; <-pace.C {
-			_, _, write := f.change()
-			f.k.must(write(f.Context()))
-		}
-		pace.Stop()
-		f.wrote(end)
+	keep := func(name, page string) {
+		text, err := f.c.pageWithin(page, time.Minute)
+		f.k.must(err)
 		f.k.must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
+	const seconds = 30
+	keep("heap", "/debug/pprof/heap?gc=1")
+	pace := time.NewTicker(hold + hold/10)
+	defer pace.Stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range int(seconds * time.Second / (hold + hold/10)) {
+			<-pace.C
+			_, _, write := f.change()
+			if err := write(f.Context()); err != nil {
+				f.Error(err)
+			}
+		}
+	}()
+	keep("cpu", fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds))
+	<-done
+	keep("heap-after", "/debug/pprof/heap?gc=1")
 }
 
 func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
