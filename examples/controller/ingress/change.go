@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -367,51 +365,6 @@ func (b *builder) reportCertificates() {
 		}
 	}
 	b.reportSecrets(certs)
-}
-
-// touchedServices are those that changed, or whose endpoints did.
-func (b *builder) touchedServices(changes *Changes) (names []serviceName) {
-	names = b.fast.step.again
-	touch := func(name serviceName) {
-		if len(b.fast.ports[name]) > 0 && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, s := range changes.Slices {
-		for _, slice := range []*discoveryv1.EndpointSlice{s.Was, s.Is} {
-			if slice != nil {
-				touch(serviceName{slice.Namespace, slice.Labels[discoveryv1.LabelServiceName]})
-				b.fast.touched[resourceName("EndpointSlice", slice)] = true
-			}
-		}
-	}
-	for _, s := range changes.Services {
-		for _, svc := range []*corev1.Service{s.Was, s.Is} {
-			if svc == nil {
-				continue
-			}
-			touch(serviceName{svc.Namespace, svc.Name})
-			if s.Was == nil || s.Is == nil {
-				b.fast.check(!b.mayBeMeant(svc))
-			}
-		}
-	}
-	return names
-}
-
-// mayBeMeant reports whether a Service that comes or goes may be the one that is meant by
-// a name that no Service has.
-func (b *builder) mayBeMeant(svc *corev1.Service) bool {
-	sp := b.spaces[svc.Namespace]
-	if sp == nil || sp.guesses == 0 {
-		return false
-	}
-	for _, made := range b.made {
-		if made.guessed && made.namespace == svc.Namespace && near(made.serviceName.name, svc.Name) {
-			return true
-		}
-	}
-	return len(b.cluster.Services(svc.Namespace)) >= maxGuessed
 }
 
 // acceptStep has the hosts and the slots remember what a change did.

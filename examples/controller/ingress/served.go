@@ -2,9 +2,12 @@ package ingress
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -159,3 +162,181 @@ func unusable(svc *corev1.Service, port *corev1.ServicePort, all []*discoveryv1.
 
 // maxNames bounds the names that a message lists.
 const maxNames = 5
+
+// Addresses says which endpoints are served. An endpoint may not lead into the
+// host of HAProxy, to the metadata service of a cloud, or back to HAProxy: who may
+// write an EndpointSlice chooses its addresses. The zero value serves none of
+// these. A value that is in use must not change; many may use it at once.
+type Addresses struct {
+	Allow     []netip.Prefix // of those in the table special, served all the same; never one of Listeners
+	Listeners Listeners      // of HAProxy and the controller
+	Host      []netip.Prefix // addresses of this host; nil: those of its interfaces
+}
+
+// Listeners are the ports that HAProxy and the controller listen at, each with its
+// addresses. The zero address stands for all of this host.
+type Listeners map[uint16][]netip.Addr
+
+// Add adds what a bind line says: "host:port", ranges of ports, several with
+// commas between. Sockets that are files are none of an endpoint, and nothing is
+// added for them. A host that is a name stands for all addresses of this host.
+func (l Listeners) Add(bind string) error {
+	for part := range strings.SplitSeq(bind, ",") {
+		kind, at, _ := strings.Cut(part, "@")
+		switch kind {
+		case "ipv4", "ipv6":
+			part = at
+		case "unix", "abns", "abnsz", "fd", "sockpair":
+			continue
+		}
+		i := strings.LastIndex(part, ":")
+		if part == "" || strings.Contains(part, "/") {
+			continue
+		}
+		first, last, ok := strings.Cut(part[i+1:], "-")
+		if !ok {
+			last = first
+		}
+		from, err := strconv.ParseUint(first, 10, 16)
+		to, err2 := strconv.ParseUint(last, 10, 16)
+		if i < 0 || err != nil || err2 != nil {
+			return fmt.Errorf("%q: want address:port", part)
+		}
+		addr, _ := netip.ParseAddr(strings.Trim(part[:i], "[]"))
+		for port := from; port <= to; port++ {
+			l.AddAddr(addr, uint16(port))
+		}
+	}
+	return nil
+}
+
+// AddAddr adds one address; an unspecified one stands for all of this host.
+func (l Listeners) AddAddr(addr netip.Addr, port uint16) {
+	if addr = addr.Unmap(); addr.IsUnspecified() {
+		addr = netip.Addr{}
+	}
+	if i, found := slices.BinarySearchFunc(l[port], addr, netip.Addr.Compare); !found {
+		l[port] = slices.Insert(l[port], i, addr)
+	}
+}
+
+// special are the addresses that no pod has.
+var special = []struct {
+	prefix netip.Prefix
+	is     string
+}{
+	{netip.MustParsePrefix("0.0.0.0/8"), "an unspecified address"},
+	{netip.MustParsePrefix("127.0.0.0/8"), "a loopback address"},
+	{netip.MustParsePrefix("169.254.0.0/16"), "a link-local address"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "a multicast address"},
+	{netip.MustParsePrefix("255.255.255.255/32"), "the broadcast address"},
+	{netip.MustParsePrefix("::/128"), "an unspecified address"},
+	{netip.MustParsePrefix("::1/128"), "a loopback address"},
+	{netip.MustParsePrefix("fe80::/10"), "a link-local address"},
+	{netip.MustParsePrefix("ff00::/8"), "a multicast address"},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), "a local NAT64 address"},
+	{netip.MustParsePrefix("168.63.129.16/32"), "the metadata service of a cloud"},
+	{netip.MustParsePrefix("192.0.0.192/32"), "the metadata service of a cloud"},
+	{netip.MustParsePrefix("100.100.100.200/32"), "the metadata service of a cloud"},
+	{netip.MustParsePrefix("fd00:ec2::254/128"), "the metadata service of a cloud"},
+	{netip.MustParsePrefix("fd20:ce::254/128"), "the metadata service of a cloud"},
+	{netip.MustParsePrefix("fd00:42::42/128"), "the metadata service of a cloud"},
+}
+
+// embedding are the ranges of IPv6 whose addresses lead to one of IPv4, which
+// begins at a byte of them.
+var embedding = []struct {
+	prefix netip.Prefix
+	at     int
+}{
+	{netip.MustParsePrefix("::/96"), 12},           // IPv4-compatible
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12}, // IPv4-translated
+	{netip.MustParsePrefix("64:ff9b::/96"), 12},    // NAT64
+	{netip.MustParsePrefix("2002::/16"), 2},        // 6to4
+}
+
+// embedded returns the address of IPv4 that an address leads to, or the zero one.
+func embedded(addr netip.Addr) netip.Addr {
+	for _, e := range embedding {
+		if e.prefix.Contains(addr) && addr != netip.IPv6Unspecified() && addr != netip.IPv6Loopback() {
+			b := addr.As16()
+			return netip.AddrFrom4([4]byte(b[e.at : e.at+4]))
+		}
+	}
+	return netip.Addr{}
+}
+
+// judge is Addresses for one Build: it reads the interfaces of the host once, and
+// only where an endpoint has a port of ours.
+type judge struct {
+	*Addresses
+	host func() []netip.Prefix
+}
+
+func newJudge(a *Addresses) judge {
+	if a == nil {
+		a = &Addresses{}
+	}
+	if a.Host != nil {
+		return judge{a, func() []netip.Prefix { return a.Host }}
+	}
+	return judge{a, sync.OnceValue(interfaces)}
+}
+
+// problem says why an endpoint is not served; "" if it is. addr is no IPv4-mapped
+// address.
+func (j judge) problem(addr netip.Addr, port uint16) string {
+	leads, via := addr, ""
+	if inner := embedded(addr); inner.IsValid() {
+		leads, via = inner, fmt.Sprintf("leads to %s, which ", inner)
+	}
+	if at := j.Listeners[port]; len(at) > 0 && (j.ours(addr, at) || j.ours(leads, at)) {
+		return via + "is where HAProxy or the controller listens"
+	}
+	for _, s := range special {
+		if s.prefix.Contains(leads) && !slices.ContainsFunc(j.Allow, func(p netip.Prefix) bool { return p.Contains(addr) }) {
+			allow := s.prefix
+			if via != "" {
+				allow = netip.PrefixFrom(addr, addr.BitLen())
+			}
+			return fmt.Sprintf("%sis %s: -allow-endpoint %s would allow it", via, s.is, allow)
+		}
+	}
+	return ""
+}
+
+// ours tells whether an address is one of those that listen at its port.
+func (j judge) ours(addr netip.Addr, listen []netip.Addr) bool {
+	if slices.Contains(listen, addr) || addr.IsUnspecified() { // which leads to a loopback address
+		return true
+	}
+	return slices.Contains(listen, netip.Addr{}) && (addr.IsLoopback() ||
+		slices.ContainsFunc(j.host(), func(p netip.Prefix) bool { return p.Contains(addr) }))
+}
+
+// interfaces returns the addresses of this host. On a loopback interface a range
+// is local as a whole. Where they cannot be read, every address counts.
+func interfaces() (host []netip.Prefix) {
+	everything := []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+	all, err := net.Interfaces()
+	if err != nil {
+		return everything
+	}
+	for _, i := range all {
+		addresses, err := i.Addrs()
+		if err != nil {
+			return everything
+		}
+		for _, a := range addresses {
+			p, err := netip.ParsePrefix(a.String())
+			if err != nil {
+				continue // no address of IP
+			}
+			if i.Flags&net.FlagLoopback == 0 {
+				p = netip.PrefixFrom(p.Addr(), p.Addr().BitLen())
+			}
+			host = append(host, p)
+		}
+	}
+	return host
+}

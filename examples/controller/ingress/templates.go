@@ -1,8 +1,10 @@
 package ingress
 
 import (
+	"cmp"
 	"io/fs"
 	"maps"
+	"slices"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile/cases"
@@ -53,4 +55,106 @@ func Compile(files fs.FS, layout dataplane.Layout) (*templating.Engine, error) {
 		},
 		Vars: new(Routes).Input(Settings{}).Vars,
 	})
+}
+
+// lists are the routes as items of templates. Routes that follow others share them, so
+// that an item that stays is the same pointer, and only the others are rendered.
+type lists struct {
+	backends         itemsOf[*Backend]
+	exact, prefix    itemsOf[Path]
+	hosts, wildcards itemsOf[Host]
+	certificates     itemsOf[TLSCertificate]
+}
+
+// itemsOf are the items of a sorted list, behind one that is nil: the head of the file.
+type itemsOf[T any] struct {
+	list []T
+	all  []any
+}
+
+// take makes the items of a list. Those that equal one of the list before are the same.
+func (it *itemsOf[T]) take(list []T, compare func(a, b *T) int, equal func(a, b *T) bool) []any {
+	old, were := it.list, it.all
+	if were != nil && len(list) == len(old) && (len(old) == 0 || &list[0] == &old[0]) {
+		return were
+	}
+	it.list, it.all = list, make([]any, 1, len(list)+1)
+	it.all[0] = (*T)(nil)
+	j := 0
+	for i := range list {
+		for j < len(old) && compare(&old[j], &list[i]) < 0 {
+			j++
+		}
+		if j < len(old) && equal(&old[j], &list[i]) {
+			it.all = append(it.all, were[j+1])
+			continue
+		}
+		item := list[i] // a pointer into the list would keep all of it
+		it.all = append(it.all, &item)
+	}
+	return it.all
+}
+
+// takeBackends is take for pointers, without a head.
+func (l *lists) takeBackends(list []*Backend) []any {
+	it := &l.backends
+	if len(list) == len(it.list) && (len(list) == 0 || &list[0] == &it.list[0]) {
+		return it.all
+	}
+	it.list, it.all = list, make([]any, len(list))
+	for i, b := range list {
+		it.all[i] = b
+	}
+	return it.all
+}
+
+func same[T comparable](a, b *T) bool { return *a == *b }
+
+// byHost and the others are the orders of the lists. Those of equal order stay in it.
+func byHost(a, b *Host) int { return cmp.Compare(a.Name, b.Name) }
+
+func byLength(a, b *Host) int {
+	return cmp.Or(cmp.Compare(len(b.Name), len(a.Name)), cmp.Compare(a.Name, b.Name))
+}
+
+func byPath(a, b *Path) int { return cmp.Compare(a.Key, b.Key) }
+
+func byFile(a, b *TLSCertificate) int { return cmp.Compare(a.File, b.File) }
+
+func (c *TLSCertificate) equal(d *TLSCertificate) bool {
+	return c.File == d.File && c.Secret == d.Secret && slices.Equal(c.Hosts, d.Hosts) && slices.Equal(c.Except, d.Except)
+}
+
+// each are the entries that can be rendered for each item of a list, where they are
+// written for that.
+func (r *Routes) each() map[string]render.Each {
+	if r.lists == nil {
+		r.lists = &lists{}
+	}
+	l := r.lists
+	return map[string]render.Each{
+		BackendEntry:                 {Var: "backend", Items: l.takeBackends(r.Backends)},
+		"maps/exact.map":             {Var: "route", Items: l.exact.take(r.Exact, byPath, same)},
+		"maps/prefix.map":            {Var: "route", Items: l.prefix.take(r.Prefix, byPath, same)},
+		"maps/hosts.map":             {Var: "host", Items: l.hosts.take(r.Hosts, byHost, same)},
+		"maps/wildcards.map":         {Var: "host", Items: l.wildcards.take(r.Wildcards, byLength, same)},
+		"crt-lists/certificates.txt": {Var: "certificate", Items: l.certificates.take(r.Certificates, byFile, (*TLSCertificate).equal)},
+	}
+}
+
+// listOf names the variable that has all items of an entry.
+var listOf = map[string]string{ // constant in effect
+	"maps/exact.map": "exact", "maps/prefix.map": "prefix", "maps/hosts.map": "hosts", "maps/wildcards.map": "wildcards",
+	"crt-lists/certificates.txt": "certificates",
+}
+
+// EachOf returns the entries of templates that are written for one item. Others use the
+// list: templates of a user's own may do it either way.
+func EachOf(engine *templating.Engine) map[string]bool {
+	entries := map[string]bool{}
+	for entry, each := range new(Routes).each() {
+		uses := engine.Uses(entry)
+		entries[entry] = slices.Contains(uses, each.Var) && !slices.Contains(uses, listOf[entry])
+	}
+	return entries
 }
