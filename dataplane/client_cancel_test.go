@@ -215,19 +215,30 @@ func TestClientClosesTheLedgerLater(t *testing.T) {
 }
 
 // A Client that finds an open change, after another one was killed there, has HAProxy
-// reload once.
+// reload once, unless the process can be asked for all of it.
 func TestClientFindsAnOpenChange(t *testing.T) {
 	t.Parallel()
-	s := fakeSite(t, nil)
-	d := newDesired(t, s)
-	client := s.client(t, nil)
-	syncSite(t, client, d.config(t))
-	d.mapText = "/a a\n/n new\n"
-	s.Fail(dataplanetest.Fault{Path: "/entries", Status: 403}) // as if it were killed there
-	_, err := client.Sync(t.Context(), d.config(t))
-	require.Error(t, err)
-	require.NotContains(t, s.file(dataplane.General, "haptic-ledger.txt"), "loaded "+d.config(t).Hash())
-	require.Equal(t, 1, syncSite(t, s.client(t, nil), d.config(t)).Reloads)
-	require.Equal(t, "new", s.LoadedMap("m.map")["/n"])
-	require.True(t, syncSite(t, s.client(t, nil), d.config(t)).Plan.Empty())
+	for path, c := range map[string]struct {
+		change  func(d *desired)
+		reloads int
+	}{
+		"runtime/ssl_crt_lists": {func(d *desired) { d.filter = " c.test" }, 1},
+		"/entries":              {func(d *desired) { d.mapText = "/a a\n/n new\n" }, 0},
+	} {
+		s := fakeSite(t, nil)
+		d := newDesired(t, s)
+		d.second = siteCertificate(t, "b.test")
+		client := s.client(t, nil)
+		syncSite(t, client, d.config(t))
+		c.change(&d)
+		s.Fail(dataplanetest.Fault{Path: path, Status: 403}) // as if it were killed there
+		_, err := client.Sync(t.Context(), d.config(t))
+		require.Error(t, err)
+		require.NotContains(t, s.file(dataplane.General, "haptic-ledger.txt"), "loaded "+d.config(t).Hash())
+		require.Equal(t, c.reloads, syncSite(t, s.client(t, nil), d.config(t)).Reloads, path)
+		for _, line := range strings.Fields(d.mapText) {
+			require.Contains(t, fmt.Sprint(s.LoadedMap("m.map")), line)
+		}
+		require.True(t, syncSite(t, s.client(t, nil), d.config(t)).Plan.Empty())
+	}
 }

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -16,6 +17,7 @@ type worker struct {
 	target Target
 	born   uint64        // of the instance in the schedule
 	wake   chan struct{} // of size 1
+	told   chan struct{} // of size 1: something is to be stored; nil if the target stores at once
 	stop   context.CancelFunc
 	single bool // Once made it: there is no other try
 
@@ -38,6 +40,12 @@ func (w *worker) poke() {
 
 // run follows the schedule until ctx ends.
 func (w *worker) run(ctx context.Context) {
+	if target, ok := w.target.(storer); ok {
+		var storing sync.WaitGroup
+		defer storing.Wait()
+		w.told = make(chan struct{}, 1)
+		storing.Go(func() { w.store(ctx, target) })
+	}
 	for ctx.Err() == nil {
 		if c, until := w.next(); c.what == stepWait {
 			w.wait(ctx, until)
@@ -66,6 +74,44 @@ func (w *worker) next() (call, time.Time) {
 		s.began(c)
 	}
 	return c, until
+}
+
+// storeInterval is the time between the end of a Store and the next, since one costs as
+// much as all that an instance has. storeTimeout bounds the last one.
+const (
+	storeInterval = 5 * time.Second
+	storeTimeout  = 10 * time.Second
+)
+
+// store has the target store what it was told, until ctx ends and once more then.
+func (w *worker) store(ctx context.Context, target storer) {
+	for {
+		select {
+		case <-w.told:
+			w.storeNow(ctx, target)
+		case <-ctx.Done():
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+			defer cancel()
+			w.storeNow(ctx, target)
+			return
+		}
+		sleepUntil(ctx, time.Now().Add(storeInterval))
+	}
+}
+
+// storeNow stores. After a failure it is not known what the instance has, so that the
+// next call to it finds out and stores as well.
+func (w *worker) storeNow(ctx context.Context, target storer) {
+	err := Guard(func() error { return target.Store(ctx, w.loop.fence()) })
+	if err == nil || errors.Is(err, errNotLeading) {
+		return
+	}
+	w.loop.mu.Lock()
+	defer w.loop.mu.Unlock()
+	if e := w.loop.sched.instances[w.target.Name()]; e != nil && e.born == w.born {
+		e.have = nil
+		w.poke()
+	}
 }
 
 func (w *worker) wait(ctx context.Context, until time.Time) {
@@ -151,6 +197,14 @@ func (w *worker) deploy(ctx context.Context, c call, start time.Time) Outcome {
 		return Outcome{Plan: result.Plan, Result: result, Err: err}
 	case err != nil:
 		return w.failed(ctx, c, result, err, start)
+	}
+	if result.Pending && w.told != nil {
+		select {
+		case w.told <- struct{}{}:
+		default:
+		}
+	}
+	switch {
 	case c.what == stepRuntime && !result.Left.Empty():
 		w.waits(c, result, nil)
 		return Outcome{Plan: result.Plan, Result: result}
@@ -301,6 +355,9 @@ func (w *worker) ended(c call, o outcome, show func(p *InstanceState, e *instanc
 
 // sync makes the target have what a call wants, if this process leads.
 func (w *worker) sync(ctx context.Context, c call, options ...dataplane.SyncOption) (result *dataplane.Result, err error) {
+	if w.told != nil {
+		options = append(options, dataplane.StoreLater())
+	}
 	err = w.call(ctx, c, func(ctx context.Context) (err error) {
 		result, err = w.target.Sync(ctx, c.want.config, append(options, w.loop.fence())...)
 		if err == nil && result == nil {

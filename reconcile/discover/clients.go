@@ -189,6 +189,11 @@ func (r *remote) Sync(ctx context.Context, cfg *dataplane.Config, options ...dat
 	return result, err
 }
 
+// Store stores what the instance was told.
+func (r *remote) Store(ctx context.Context, options ...dataplane.SyncOption) error {
+	return r.do(func(c *dataplane.Client) error { return c.Store(ctx, options...) })
+}
+
 // Probe implements [reconcile.Prober].
 func (r *remote) Probe(ctx context.Context) (is dataplane.Target, err error) {
 	err = r.do(func(c *dataplane.Client) (err error) {

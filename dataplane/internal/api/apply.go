@@ -19,8 +19,11 @@ func (c *Client) apply(ctx context.Context, j *job, out *change.Outcome, later b
 	doubt, before := c.doubt, c.ledger
 	touches := j.impact() != change.None
 	open := before.open(j.ledger)
-	if !touches {
+	switch {
+	case !touches:
 		open.loaded = before.loaded
+	case j.first && j.readable():
+		open.loaded = ledgerTold
 	}
 	if touches || c.opts.Shared && len(open.owned) > len(before.owned) {
 		if err := c.writeLedger(ctx, open); err != nil {
@@ -37,6 +40,9 @@ func (c *Client) apply(ctx context.Context, j *job, out *change.Outcome, later b
 	case err == nil && c.storing != nil: // it has come to need a reload
 		c.known, c.ahead = nil, nil
 		return errStoring
+	case err == nil && j.impact() == change.Reload:
+		open.loaded = ""
+		err = c.writeLedger(ctx, open)
 	}
 	var after known
 	if err == nil {
@@ -45,7 +51,7 @@ func (c *Client) apply(ctx context.Context, j *job, out *change.Outcome, later b
 	if err != nil {
 		undone := c.undo(ctx, j, err, before)
 		if undone || j.complete && j.readable() { // what is stored and what the process has can be read
-			c.doubt, c.closing = doubt, !undone
+			c.doubt = doubt
 		}
 		if !undone || errors.Is(err, config.ErrConflict) {
 			c.known, c.ahead = nil, nil // read again

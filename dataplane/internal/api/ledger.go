@@ -25,6 +25,10 @@ type ledger struct {
 // unknown is the hash before there is a ledger.
 const unknown = "nothing"
 
+// ledgerTold stands in the place of the hash while the process is told, or was told, what is
+// not stored yet, but can be read back from it. That leaves no doubt.
+const ledgerTold = "and told more"
+
 const ledgerHead = "# Kept by haptic: the configuration that HAProxy has loaded, and the sections and files that are ours.\n"
 
 func (l ledger) content() []byte {
@@ -103,7 +107,7 @@ func (c *Client) readLedger(ctx context.Context) error {
 		return fileError(err, ledgerFile.kind, ledgerFile.name)
 	default:
 		c.ledger = parseLedger(content)
-		c.doubt = c.doubt || c.ledger.loaded == "" && !c.closing && c.ahead == nil
+		c.doubt = c.doubt || c.ledger.loaded == "" && !c.closing
 	}
 	return nil
 }

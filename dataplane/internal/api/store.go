@@ -47,7 +47,7 @@ func (c *Client) awaitStored(ctx context.Context) error {
 
 // holds reports whether a job can wait for Store, once the process has been told.
 func (c *Client) holds(j *job) bool {
-	return j.impact() != change.Reload && !j.repair && j.before.config != nil && (j.first || j.impact() == change.None && c.ahead != nil)
+	return j.impact() != change.Reload && j.readable() && !j.repair && j.before.config != nil && (j.first || j.impact() == change.None && c.ahead != nil)
 }
 
 // hold leaves the rest of a job to Store.
@@ -81,7 +81,7 @@ func (c *Client) restarted(pid int) bool {
 		return false
 	}
 	c.log.Warn("HAProxy has reloaded before the changes that it was told were stored")
-	c.known, c.ahead, c.late, c.leaving, c.doubt = nil, nil, nil, nil, true
+	c.known, c.ahead, c.late, c.leaving = nil, nil, nil, nil
 	return true
 }
 
@@ -102,9 +102,7 @@ func (c *Client) Store(ctx context.Context, limits change.Limits) error {
 		return nil
 	}
 	if err = c.store(ctx, c.ahead); err != nil {
-		// The process has it all, but what is stored has to be read.
-		c.closing = c.ahead != nil && c.ahead.readable() && !c.doubt && !errors.Is(err, errNotApplied)
-		c.doubt = c.doubt || !c.closing
+		c.doubt = c.doubt || errors.Is(err, errNotApplied)
 		c.known, c.ahead = nil, nil
 	}
 	return err
