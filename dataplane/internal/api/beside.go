@@ -39,8 +39,9 @@ func (l lateServer) now(do *change.Do) lateServer {
 	return l
 }
 
-// maxLate is the number of late servers from which on one push is quicker.
-const maxLate = 32
+// maxLate is the number of late servers of one job from which on one push is quicker,
+// maxAllLate that of all until the next push, which keeps its header small.
+const maxLate, maxAllLate = 32, 1000
 
 // maxStandIns bounds the names that are tried for a stand-in, since an older one keeps
 // its name until its last connection has ended.
@@ -55,7 +56,7 @@ func (c *Client) toldFirst(j *job) bool {
 	if j.impact() != change.Runtime {
 		return false
 	}
-	late := len(c.late)
+	late := 0
 	for _, do := range change.Tells(j.steps) {
 		if do.Verb != change.SetServer || !c.isLate(j, do) {
 			continue
@@ -66,7 +67,7 @@ func (c *Client) toldFirst(j *job) bool {
 		} else if !do.Beside {
 			why = "a server cannot stand in for it"
 		}
-		if late++; why != "" || late > maxLate {
+		if late++; why != "" || late > maxLate || len(c.late)+late > maxAllLate {
 			return false
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/dataplane/internal/diff"
 	"github.com/hapticsdk/haptic/internal/dpapi"
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // job is all that one attempt is going to do.
@@ -93,7 +94,7 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.C
 			return nil, err
 		}
 	}
-	if j.wanted, err = config.New(text, desired.Files...); err != nil {
+	if j.wanted, err = c.share(text, desired.Files); err != nil {
 		return nil, &config.Error{Stage: "check", File: config.MainFile, Err: err}
 	}
 	var running *config.Config
@@ -114,6 +115,23 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.C
 	}
 	c.compare(j, running)
 	return j, nil
+}
+
+// share makes a configuration that shares the sections that did not change with the
+// last one, and all that was worked out of them.
+func (c *Client) share(text string, files []config.File) (*config.Config, error) {
+	last := config.Empty()
+	switch {
+	case c.ahead != nil:
+		last = c.ahead.wanted
+	case c.known != nil:
+		last = c.known.config
+	}
+	var parts []string
+	for _, s := range haproxycfg.Split(text) {
+		parts = append(parts, s.Text)
+	}
+	return config.NewFrom(last, parts, files...)
 }
 
 // compare finds the steps from what the process runs to what is desired.
