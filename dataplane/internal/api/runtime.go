@@ -1,11 +1,14 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
@@ -116,4 +119,209 @@ func addedServer(s *config.Server) (fields map[string]any, why string) {
 		}
 	}
 	return fields, ""
+}
+
+// header returns the runtime actions that go with a push without a reload: those of
+// servers that were not told before. A server goes to maintenance before anything
+// else changes, and leaves it last.
+func (j *job) header() (actions []string) {
+	if j.impact() == change.Reload {
+		return nil
+	}
+	for _, do := range change.Tells(j.steps) {
+		if _, late := j.late[do.Ref]; !late && !j.first {
+			actions = append(actions, settingActions(do.Ref, do.Set)...)
+		}
+	}
+	for _, ref := range slices.SortedFunc(maps.Keys(j.late), change.ServerRef.Compare) {
+		actions = append(actions, settingActions(ref, j.late[ref].set)...)
+	}
+	return actions
+}
+
+// sets counts the changes of servers that go with the push.
+func (j *job) sets() (n int) {
+	for _, do := range change.Tells(j.steps) {
+		if do.Verb == change.SetServer && !j.first {
+			n += len(do.Set)
+		}
+	}
+	return n
+}
+
+func settingActions(ref change.ServerRef, settings []change.Setting) []string {
+	var first, middle, last []string
+	for _, set := range settings {
+		action := set.Row.Header(ref, set.Value)
+		switch {
+		case set.Row.Field == "state" && set.Value == change.Maint:
+			first = append(first, action)
+		case set.Row.Field == "state":
+			last = append(last, action)
+		default:
+			middle = append(middle, action)
+		}
+	}
+	return slices.Concat(first, middle, last)
+}
+
+// storeTold stores the certificates that the process takes over by that. One that it
+// does not take over makes the job one with a reload.
+func (c *Client) storeTold(ctx context.Context, j *job, out *change.Outcome) error {
+	writes := j.writes
+	j.writes = nil
+	for _, w := range writes {
+		if !w.tell || j.impact() == change.Reload {
+			j.writes = append(j.writes, w)
+			continue
+		}
+		if err := c.writeFile(ctx, j, w, out); err != nil {
+			return err
+		}
+		j.taken = append(j.taken, w.file)
+	}
+	return nil
+}
+
+// tell makes the changes of the running process that go neither with a push nor with
+// a stored certificate, and reads back what the process has of servers.
+func (c *Client) tell(ctx context.Context, j *job, out *change.Outcome) error {
+	deadline := time.Now().Add(serverLeaves)
+	dos := change.Tells(j.steps)
+	for _, do := range dos {
+		if do.Verb == change.SetServer && !j.first || do.Verb == change.SetCertificate || do.Verb == change.NewCertificate {
+			continue // done
+		}
+		j.told = true
+		n, err := c.tellOne(ctx, j, do, deadline)
+		out.Commands += n
+		if err != nil {
+			return errorAt("runtime", err)
+		}
+	}
+	return c.readBack(ctx, dos)
+}
+
+func (c *Client) tellOne(ctx context.Context, j *job, do *change.Do, deadline time.Time) (calls int, err error) {
+	path := c.opts.Layout.Path(do.File.Kind, do.File.Name)
+	switch do.Verb {
+	case change.SetServer:
+		return c.setServer(ctx, j, do)
+	case change.AddServer:
+		return 1, c.addServer(ctx, do.Ref, do.Server)
+	case change.DeleteServer:
+		return 1, c.deleteServer(ctx, do.Ref, deadline)
+	case change.ChangeEntries:
+		return len(do.Entries), c.changeEntries(ctx, do, path)
+	case change.DeleteCertificate:
+		return 1, except(c.api.ForgetCertificate(ctx, path), http.StatusNotFound)
+	case change.AddListEntry, change.SetListEntry, change.DeleteListEntry:
+		return 1, c.changeList(ctx, do, path)
+	case change.SetCA:
+		return 1, c.api.SetCAFile(ctx, path, do.File.Content)
+	}
+	return 0, fmt.Errorf("the Dataplane API has no way for change %d", do.Verb)
+}
+
+func (c *Client) addServer(ctx context.Context, ref change.ServerRef, server *config.Server) error {
+	fields, _ := addedServer(server)
+	fields["name"] = ref.Server
+	if err := c.api.AddServer(ctx, ref.Backend, fields); err != nil || server.Value("state") == "disabled" {
+		return err
+	}
+	return c.api.SetServerState(ctx, ref.Backend, ref.Server, change.Ready)
+}
+
+// serverLeaves is how long servers may take, all together, until their last connection
+// has ended. After that a reload is the better way: the old process serves the
+// connections to their end.
+const serverLeaves = time.Second
+
+func (c *Client) deleteServer(ctx context.Context, r change.ServerRef, deadline time.Time) error {
+	if late, ok := c.late[r]; ok {
+		delete(c.late, r)
+		if late.standIn != "" {
+			if err := c.retireNow(ctx, r.Backend, late.standIn); err != nil {
+				return err
+			}
+		}
+	}
+	for wait := 10 * time.Millisecond; ; wait *= 2 {
+		err := except(c.api.DeleteServer(ctx, r.Backend, r.Server), http.StatusNotFound)
+		if !isStatus(err, http.StatusInternalServerError) || time.Now().Add(wait).After(deadline) || !sleep(ctx, wait) {
+			return err
+		}
+	}
+}
+
+// changeEntries changes entries of a map, or patterns of ACLs. Patterns have an id that
+// is another one after each reload, so that it is looked up by the path.
+func (c *Client) changeEntries(ctx context.Context, do *change.Do, path string) error {
+	if do.File.Kind != config.Map {
+		return c.changePatterns(ctx, do, path)
+	}
+	for _, e := range do.Entries {
+		var err error
+		switch e.Action {
+		case change.Create:
+			if err = c.api.AddMapEntry(ctx, do.File.Name, e.Key, e.Value); isStatus(err, http.StatusConflict) {
+				err = c.api.SetMapEntry(ctx, do.File.Name, e.Key, e.Value)
+			}
+		case change.Delete:
+			err = except(c.api.DeleteMapEntry(ctx, do.File.Name, e.Key), http.StatusNotFound)
+		default:
+			err = c.api.SetMapEntry(ctx, do.File.Name, e.Key, e.Value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Client) changePatterns(ctx context.Context, do *change.Do, path string) error {
+	files, err := c.api.ACLFiles(ctx)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(files, func(f dpapi.ACLFile) bool { return f.Path == path })
+	if at < 0 {
+		return fmt.Errorf("%s %s is not loaded: %w", do.File.Kind, do.File.Name, errNotApplied)
+	}
+	id := files[at].ID
+	loaded, err := c.api.ACLEntries(ctx, id)
+	if err = except(err, http.StatusNotFound); err != nil { // which it says of an empty one
+		return err
+	}
+	stands := map[string][]string{} // the ids of a pattern
+	for _, entry := range loaded {
+		stands[entry.Value] = append(stands[entry.Value], entry.ID)
+	}
+	for _, e := range do.Entries {
+		switch {
+		case e.Action == change.Delete:
+			for _, entry := range stands[e.Key] {
+				if err := except(c.api.DeleteACLEntry(ctx, id, entry), http.StatusNotFound); err != nil {
+					return err
+				}
+			}
+		case len(stands[e.Key]) == 0:
+			if err := c.api.AddACLEntry(ctx, id, e.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Client) changeList(ctx context.Context, do *change.Do, list string) error {
+	if do.Verb != change.AddListEntry {
+		if err := c.api.DeleteCrtListEntry(ctx, list, do.Entry.Certificate()); err != nil || do.Verb == change.DeleteListEntry {
+			return err
+		}
+	}
+	options, filters := do.Entry.Split()
+	return c.api.AddCrtListEntry(ctx, list, dpapi.CrtListEntry{
+		File: do.Entry.Certificate(), Options: strings.Join(options, " "), Filters: filters,
+	})
 }
