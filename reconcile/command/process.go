@@ -28,16 +28,11 @@ type Process struct {
 }
 
 // Run says in the log what starts, runs everything until ctx ends or a part fails, and
-// says what ends. It looks first whether another process has the folder of Local, and
-// then opens the listeners, whose error names the flag: nothing else has begun. It
+// says what ends. It opens the listeners first, whose error names the flag, and looks
+// whether another process has the folder of Local: nothing else has begun. It
 // returns when everything has ended; nil where ctx ended.
 func (p *Process) Run(ctx context.Context) error {
 	began, log := time.Now(), p.Flags.log.Logger
-	if p.Local != nil {
-		if err := p.Local.CheckFolder(); err != nil {
-			return err
-		}
-	}
 	if err := p.listen(ctx); err != nil {
 		return err
 	}
@@ -70,7 +65,8 @@ func (p *Process) Run(ctx context.Context) error {
 	return err
 }
 
-// listen opens the listeners, makes parts of them, and says what starts.
+// listen opens the listeners, makes parts of them, looks at the folder of Local, and says
+// what starts.
 func (p *Process) listen(ctx context.Context) error {
 	debug := p.Debug
 	if debug == nil {
@@ -94,15 +90,25 @@ func (p *Process) listen(ctx context.Context) error {
 		s.server.Addr, s.server.Logger = s.addr, p.Flags.log.Logger
 		ln, err := s.server.Listen(ctx)
 		if err != nil {
-			for _, ln := range open {
-				_ = ln.Close()
-			}
+			closeAll(open)
 			return OfFlag(s.flag, err)
 		}
 		open = append(open, ln)
 		says = append(says, s.name, fmt.Sprint(ln.Addr()))
 		p.Go("listener of -"+s.flag, func(ctx context.Context) error { return OfFlag(s.flag, s.server.Serve(ctx, ln)) })
 	}
+	if p.Local != nil {
+		if err := p.Local.CheckFolder(); err != nil {
+			closeAll(open)
+			return err
+		}
+	}
 	p.Flags.log.Info(p.Name+" starts", says...)
 	return nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, ln := range listeners {
+		_ = ln.Close()
+	}
 }
