@@ -28,6 +28,12 @@ import (
 // The cost of that follows the difference. What was inherited is inherited from in
 // turn, so the difference is one to the last configuration.
 func (v *Validator) Semantics(ctx context.Context, cfg *dataplane.Config) (*Report, error) {
+	return v.semantics(ctx, cfg, false)
+}
+
+// semantics is Semantics. What is judged aside inherits nothing, and nothing inherits
+// from it.
+func (v *Validator) semantics(ctx context.Context, cfg *dataplane.Config, aside bool) (*Report, error) {
 	if cfg == nil {
 		return nil, errNoConfig
 	}
@@ -36,17 +42,21 @@ func (v *Validator) Semantics(ctx context.Context, cfg *dataplane.Config) (*Repo
 		return nil, err
 	}
 	if known := v.memory.recall(cfg); known != nil {
-		v.took(ctx, cfg, known)
+		if !aside {
+			v.took(ctx, cfg, known)
+		}
 		return v.result(known, version, &Report{Remembered: true})
 	}
-	if said := v.inherits(ctx, cfg); said != nil {
-		return v.result(said, version, &Report{Inherited: true})
+	if !aside {
+		if said := v.inherits(ctx, cfg); said != nil {
+			return v.result(said, version, &Report{Inherited: true})
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("validate: %w", err)
 	}
 	start := time.Now()
-	said, err := v.ask(ctx, binary, cfg)
+	said, err := v.ask(ctx, binary, cfg, aside)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +64,7 @@ func (v *Validator) Semantics(ctx context.Context, cfg *dataplane.Config) (*Repo
 }
 
 // ask runs haproxy -c.
-func (v *Validator) ask(ctx context.Context, binary string, cfg *dataplane.Config) (said *verdict, err error) {
+func (v *Validator) ask(ctx context.Context, binary string, cfg *dataplane.Config, aside bool) (said *verdict, err error) {
 	v.leftovers.Do(removeLeftovers)
 	var account *haproxyctl.Account
 	if v.User != "" {
@@ -80,7 +90,9 @@ func (v *Validator) ask(ctx context.Context, binary string, cfg *dataplane.Confi
 	said = readOutput(output, code, v.Layout, cfg, box)
 	if err == nil {
 		v.memory.remember(cfg, said)
-		v.took(ctx, cfg, said)
+		if !aside {
+			v.took(ctx, cfg, said)
+		}
 	}
 	return said, nil
 }

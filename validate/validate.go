@@ -218,8 +218,12 @@ func (v *Validator) Validate(ctx context.Context, cfg *dataplane.Config) error {
 }
 
 // Quietly is [Validator.Validate] without lines in the log, for what is not deployed:
-// package settings asks it about cases.
+// package settings asks it about cases. It inherits no verdict, and none is inherited
+// from it.
 func (v *Validator) Quietly(ctx context.Context, cfg *dataplane.Config) error {
-	_, err := v.Check(ctx, cfg)
+	err := v.Syntax(cfg)
+	if err == nil {
+		_, err = v.semantics(ctx, cfg, true)
+	}
 	return err
 }
