@@ -31,6 +31,13 @@ type worker struct {
 	gaveUp string        // why its refusals lead to no verdict any more; guarded by Loop.mu
 }
 
+// storer is a [Target] that can tell a running process first and store later, as
+// [dataplane.Client] does. The loop then calls Store beside other calls, at most once in
+// five seconds, and when it ends.
+type storer interface {
+	Store(ctx context.Context, options ...dataplane.SyncOption) error
+}
+
 func (w *worker) poke() {
 	select {
 	case w.wake <- struct{}{}:
@@ -389,15 +396,4 @@ func (l *Loop) explain(ctx context.Context, v *validated, err error) error {
 		return err
 	}
 	return blamed
-}
-
-// retryable reports whether the same deployment may succeed soon. A reload that
-// failed may: what it lacked, such as a free port, is often outside of the
-// configuration, which was validated after all.
-func retryable(err error) bool {
-	var panicked *PanicError
-	if errors.As(err, &panicked) {
-		return false
-	}
-	return errors.Is(err, dataplane.ErrReload) || dataplane.Retryable(err)
 }

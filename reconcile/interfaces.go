@@ -188,13 +188,6 @@ type forgetter interface {
 	Forget()
 }
 
-// storer is a [Target] that can tell a running process first and store later, as
-// [dataplane.Client] does. The loop then calls Store beside other calls, at most once in
-// five seconds, and when it ends.
-type storer interface {
-	Store(ctx context.Context, options ...dataplane.SyncOption) error
-}
-
 // Recorder speaks of a resource to its owner. The EventRecorder of client-go's
 // tools/record is one, so that what is wrong stands in "kubectl describe". It
 // must not block.

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
@@ -181,6 +182,17 @@ func backOff(first, most time.Duration, failures int) time.Duration {
 		}
 	}
 	return min(wait, most)
+}
+
+// retryable reports whether the same deployment may succeed soon. A reload that
+// failed may: what it lacked, such as a free port, is often outside of the
+// configuration, which was validated after all.
+func retryable(err error) bool {
+	var panicked *PanicError
+	if errors.As(err, &panicked) {
+		return false
+	}
+	return errors.Is(err, dataplane.ErrReload) || dataplane.Retryable(err)
 }
 
 // pacer spaces reconciliations: the first trigger acts at once, those that
