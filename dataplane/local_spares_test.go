@@ -366,6 +366,50 @@ func TestSpareNamesAfterRestart(t *testing.T) {
 	}
 }
 
+// Names that do not belong to what is stored, as after a full disk, or where another
+// program put older files back, take one reload: a map would else get a name that the process does
+// not have.
+func TestSpareNamesOfOtherFiles(t *testing.T) {
+	t.Parallel()
+	h := attached(t)
+	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
+	p := newPool(h, 3)
+	p.sync(1)
+	files := func() map[string]string {
+		is := map[string]string{}
+		for _, name := range []string{"haproxy.cfg", "maps/hosts.map"} {
+			raw, err := os.ReadFile(filepath.Join(h.dir, name))
+			require.NoError(t, err)
+			is[name] = string(raw)
+		}
+		return is
+	}
+	putBack := func(was map[string]string) {
+		for name, content := range was {
+			require.NoError(t, os.WriteFile(filepath.Join(h.dir, name), []byte(content), 0o600))
+		}
+		h.attach()
+	}
+	without := files()
+	p.with("shop", one).sync(0)
+	putBack(without)
+	_, err := h.local.Sync(t.Context(), p.config(), dataplane.WithoutReload())
+	require.NoError(t, err)
+	p.serves("shop", one)
+	p.with("shop", two).sync(1)
+	p.serves("shop", two)
+	p.clean()
+
+	// One that is gone, and that the older files have.
+	p.with("blog", one).sync(0)
+	with := files()
+	p.without("blog").sync(0)
+	putBack(with)
+	p.with("blog", two).sync(1)
+	p.serves("blog", two)
+	p.clean()
+}
+
 func (h *host) editNames(old, now string) {
 	path := filepath.Join(h.dir, ".names.json")
 	raw, err := os.ReadFile(path)

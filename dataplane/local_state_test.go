@@ -178,6 +178,7 @@ func tlsOf(ask func(string) string) []string {
 // spare backends, and those with an empty name.
 func (h *host) asFresh(s blueprint, names ...map[string]string) {
 	h.t.Helper()
+	other := slices.ContainsFunc(names, func(m map[string]string) bool { return len(m) > 0 })
 	named := func(state []string, names ...map[string]string) []string {
 		for _, m := range names {
 			for process, name := range m {
@@ -186,8 +187,12 @@ func (h *host) asFresh(s blueprint, names ...map[string]string) {
 				}
 			}
 		}
-		state = slices.DeleteFunc(state, func(l string) bool { return strings.Contains(l, dataplane.SparePrefix) })
-		slices.Sort(state)
+		if other { // they stand at other places
+			state = slices.DeleteFunc(state, func(l string) bool {
+				return strings.Contains(l, dataplane.SparePrefix) && !strings.HasPrefix(l, "map ")
+			})
+			slices.Sort(state)
+		}
 		return state
 	}
 	fresh := newHost(h.t)

@@ -75,6 +75,11 @@ func TestTargetAtRuntime(t *testing.T) {
 	require.True(t, dataplane.Target{}.AtRuntime("server", dataplane.Update, "maxconn"))
 	require.False(t, dataplane.Target{}.AtRuntime("server", dataplane.Update, "inter"))
 	require.False(t, dataplane.Target{}.AtRuntime("frontend", dataplane.Create, ""))
+	for _, action := range []dataplane.Action{dataplane.Create, dataplane.Delete} {
+		require.True(t, dataplane.Target{}.AtRuntime("backend", action, ""))
+		require.False(t, api(3, 4).AtRuntime("backend", action, ""))
+	}
+	require.False(t, dataplane.Target{}.AtRuntime("backend", dataplane.Update, ""))
 	require.False(t, api(3, 1).AtRuntime("certificate", dataplane.Update, ""))
 	require.True(t, api(3, 2).AtRuntime("certificate", dataplane.Update, ""))
 	require.True(t, api(4, 0).AtRuntime("certificate", dataplane.Update, ""))

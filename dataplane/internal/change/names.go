@@ -56,7 +56,8 @@ func (n *Names) List() []Name {
 	return slices.SortedFunc(maps.Values(n.byBackend), func(a, b Name) int { return strings.Compare(a.Backend, b.Backend) })
 }
 
-// Of returns the name of a backend, if it is of interest.
+// Of returns the name of a backend. It reports false for one that the process has as the
+// configuration does, or does not have.
 func (n *Names) Of(backend string) (Name, bool) {
 	if n == nil {
 		return Name{}, false

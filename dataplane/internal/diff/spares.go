@@ -56,8 +56,8 @@ func (d *difference) whyNoSpare(s *spare) string {
 	return ""
 }
 
-// spareChanges has all steps since that one wait for a reload, if they are about a spare
-// backend: the process may have it as another one.
+// spareChanges makes the steps from that one on wait for a reload if they change a spare
+// backend: in the process, it may be another backend by now.
 func (d *difference) spareChanges(s *config.Section, since int) {
 	if s.Kind != "backend" || !change.IsSpare(s.Name) {
 		return

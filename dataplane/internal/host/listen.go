@@ -52,7 +52,7 @@ func (s *syncing) whyHeld(procs haproxyctl.Procs) error {
 }
 
 // withoutFiles tells the process what takes no reload where nothing can be stored, as on
-// a full disk. A later Sync stores it; HAProxy started before that has it not.
+// a full disk. A later Sync stores it. A HAProxy that starts before that lacks it.
 func (s *syncing) withoutFiles(ctx context.Context, why string, full error) error {
 	h := s.h
 	if why != "" || s.conn == nil {

@@ -3,9 +3,11 @@ package host
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
+	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/dataplane/internal/socket"
 )
 
@@ -26,8 +28,8 @@ const clocksDiffer = 2 * time.Second
 // sameBegin tells apart two workers with one process id, as containers have.
 func sameBegin(a, b time.Time) bool { return a.Sub(b).Abs() <= clocksDiffer }
 
-// meet finds out whether the worker is the one of before. Of another one nothing is
-// known but what is stored about it.
+// meet finds out whether the worker is the one of the last Sync. If it is another one,
+// only the stored table tells its names.
 func (s *syncing) meet() {
 	h := s.h
 	if s.pid == 0 {
@@ -56,6 +58,17 @@ func (h *Host) loadNames(worker int) *change.Names {
 		return nil
 	}
 	return change.NewNames(is.Backends)
+}
+
+// namesFit reports whether the names belong to the stored configuration. They do not if
+// a full disk had room for the names alone, or if another program put older files back.
+// A map would then get a name that the process does not have, and a backend could take a
+// second spare.
+func namesFit(names *change.Names, stored *config.Config) bool {
+	return !slices.ContainsFunc(names.List(), func(n change.Name) bool {
+		isStored := stored.Index().Find(config.Key{Kind: "backend", Name: n.Backend}) != nil
+		return isStored == (n.Gone != nil)
+	})
 }
 
 // rename stores what the worker will call backends, before it is told. On a full disk

@@ -184,6 +184,7 @@ func (s *syncing) look(ctx context.Context, procs haproxyctl.Procs, dry bool) (e
 	was := s.running
 	if !known {
 		s.running = stored
+		h.doubt = h.doubt || s.pid != 0 && !namesFit(s.target.Names, stored)
 	}
 	if s.conn != nil && (dry || !known || len(s.steps) == 0) {
 		found, err := s.conn.Read(ctx, h.layout, s.running)

@@ -36,8 +36,9 @@ func (w *Worker) mapFrom(content string) string {
 	return b.String()
 }
 
-// backends asks for all backends, where spare ones may have other names. A spare that
-// was taken has both.
+// backends asks for the names of all backends. A spare that was taken counts under its
+// own name, and under that of the backend that took it. It returns nil for a
+// configuration without spares.
 func (w *Worker) backends(ctx context.Context, cfg *config.Config) (map[string]bool, error) {
 	isSpare := func(s *config.Section) bool { return change.IsSpare(s.Name) }
 	if !slices.ContainsFunc(cfg.Index().List, isSpare) {
