@@ -91,8 +91,8 @@ func (s *syncing) byReload(ctx context.Context, why string) (done bool, err erro
 	if undone := fail("files", s.write.undo()); undone != nil || !h.failed {
 		return true, errors.Join(err, undone) // a reload whose end is not known may still succeed
 	}
-	if why == "" {
-		h.unmark() // no commands went before
+	if why == "" && s.running == s.stored {
+		h.unmark() // no commands went before, now or in a Sync that could not store them
 	}
 	// A master of HAProxy 3.1 and later that failed twice in a row does not hand its
 	// unix sockets to the next worker, which then cannot bind them.

@@ -77,6 +77,32 @@ func TestSyncToldAndNotStored(t *testing.T) {
 	}
 }
 
+// A reload that fails between does not settle it: the next Sync reloads, and so does a
+// process that comes before it, as HAProxy does not show the change.
+func TestSyncToldAndNotStoredAndFailedReload(t *testing.T) {
+	t.Parallel()
+	s, _ := started(t)
+	before := s.text("one", "server a 192.0.2.1:80 maxconn 5")
+	s.sync(before)
+	full := errors.New("no space")
+	left := 1
+	_, err := s.Sync(t.Context(), parse(t, s.text("one", "server a 192.0.2.1:80 maxconn 6")), change.Limits{Fence: func() error {
+		if left--; left < 0 {
+			return full
+		}
+		return nil
+	}})
+	require.ErrorIs(t, err, full)
+	_, err = s.Sync(t.Context(), parse(t, s.text("one", "no such keyword")), change.Limits{})
+	require.ErrorIs(t, err, config.ErrReload)
+	require.FileExists(t, s.markPath())
+	out := s.sync(before)
+	require.Equal(t, 1, out.Reloads)
+	require.Equal(t, halfDone, out.Fallback)
+	require.NoFileExists(t, s.markPath())
+	require.Empty(t, s.sync(before).Steps)
+}
+
 // A HAProxy that another program reloads while it is told something has the files of
 // before. The Sync notices, and reloads.
 func TestSyncReloadedBetweenTellingAndStoring(t *testing.T) {
