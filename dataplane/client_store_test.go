@@ -306,3 +306,51 @@ func TestClientTakesBackWhatIsRefused(t *testing.T) {
 	require.Equal(t, before, s.whole(t))
 	require.Zero(t, syncSite(t, client, d.config(t)).Reloads)
 }
+
+// Another writer's push comes before a change that is told: it is not written over
+// unseen, and the change is stored with the next Store.
+func TestClientStoresAfterAnotherWriter(t *testing.T) {
+	t.Parallel()
+	s := fakeSite(t, nil)
+	d, client := newDesired(t, s), s.client(t, nil)
+	syncSite(t, client, d.config(t))
+	d.s1 = "127.0.0.2:1003 weight 20"
+	tellSite(t, client, d.config(t))
+	s.Write("# of another\n" + s.Raw())
+	d.s1 = "127.0.0.3:1003 weight 20"
+	_, err := client.Sync(t.Context(), d.config(t), dataplane.StoreLater())
+	require.NoError(t, err)
+	require.NoError(t, client.Store(t.Context()))
+	require.Contains(t, s.stored(t), "server s1 127.0.0.3:1003 weight 20")
+	require.Equal(t, []string{"127.0.0.3:1003"}, s.serves(t))
+	require.True(t, syncSite(t, s.client(t, nil), d.config(t)).Plan.Empty())
+}
+
+// A map that cannot be read back leaves doubt: a successor that wants the older one
+// reloads it, instead of taking for granted that the process has it.
+func TestClientSuccessorAndAnUnreadableMap(t *testing.T) {
+	for name, c := range map[string]struct{ mapText, bind string }{
+		"values of words": {"/a a b\n", ""},
+		"rules write":     {"/a a\n", "  http-request set-map(%s) %%[path] x if FALSE\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			laterSites(t, func(t *testing.T, s *site, d desired, client *dataplane.Client) {
+				d.mapText = c.mapText
+				if c.bind != "" {
+					d.bind = fmt.Sprintf(c.bind, d.layout.Path(dataplane.Map, "m.map"))
+				}
+				syncSite(t, client, d.config(t))
+				from := d.config(t)
+				d.mapText += "/n new\n"
+				ctx, cancel := context.WithCancel(t.Context())
+				way := &severed{cut: &cut{n: 1, end: cancel}, next: http.DefaultTransport, after: true, dies: true}
+				dies := s.client(t, &dataplane.ClientOptions{HTTPClient: &http.Client{Transport: way}, Attempts: 1})
+				_, err := dies.Sync(ctx, d.config(t), dataplane.StoreLater())
+				require.Error(t, err)
+				cancel()
+				syncSite(t, s.client(t, nil), from)
+				require.NotContains(t, s.LoadedMap("m.map"), "/n")
+			})
+		})
+	}
+}

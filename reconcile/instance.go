@@ -45,13 +45,20 @@ func (w *worker) poke() {
 	}
 }
 
-// run follows the schedule until ctx ends.
+// run follows the schedule until ctx ends. Then the target stores what it was told.
 func (w *worker) run(ctx context.Context) {
 	if target, ok := w.target.(storer); ok {
 		var storing sync.WaitGroup
-		defer storing.Wait()
 		w.told = make(chan struct{}, 1)
-		storing.Go(func() { w.store(ctx, target) })
+		unhurried, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		storing.Go(func() { w.store(ctx, unhurried, target) })
+		defer func() {
+			end := time.AfterFunc(storeTimeout, cancel)
+			defer end.Stop()
+			storing.Wait()
+			w.storeNow(unhurried, target)
+		}()
 	}
 	for ctx.Err() == nil {
 		if c, until := w.next(); c.what == stepWait {
@@ -84,25 +91,22 @@ func (w *worker) next() (call, time.Time) {
 }
 
 // storeInterval is the time between the end of a Store and the next, since one costs as
-// much as all that an instance has. storeTimeout bounds the last one.
+// much as all that an instance has. storeTimeout bounds what is left of them at the end.
 const (
 	storeInterval = 5 * time.Second
 	storeTimeout  = 10 * time.Second
 )
 
-// store has the target store what it was told, until ctx ends and once more then.
-func (w *worker) store(ctx context.Context, target storer) {
-	for {
+// store has the target store what it was told, until ctx ends. A Store under way goes
+// on until unhurried ends.
+func (w *worker) store(ctx, unhurried context.Context, target storer) {
+	for ctx.Err() == nil {
 		select {
 		case <-w.told:
-			w.storeNow(ctx, target)
+			w.storeNow(unhurried, target)
+			sleepUntil(ctx, time.Now().Add(storeInterval))
 		case <-ctx.Done():
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-			defer cancel()
-			w.storeNow(ctx, target)
-			return
 		}
-		sleepUntil(ctx, time.Now().Add(storeInterval))
 	}
 }
 

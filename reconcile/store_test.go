@@ -37,8 +37,12 @@ func (s *storingTarget) Store(ctx context.Context, options ...dataplane.SyncOpti
 		return errors.New("not stored")
 	}
 	if s.pending.Swap(false) {
-		s.stores.Add(1)
-		<-time.After(time.Second)
+		select {
+		case <-time.After(time.Second):
+			s.stores.Add(1)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	return nil
 }
@@ -81,4 +85,28 @@ func TestAStoreFails(t *testing.T) {
 		require.Len(t, target.texts(), 2)
 		require.False(t, target.pending.Load())
 	})
+}
+
+// A Store under way when the loop ends goes on, and one more stores what a Sync told
+// that was under way then, too.
+func TestStoresWhatIsUnderWayAtTheEnd(t *testing.T) {
+	var calls atomic.Int32
+	target := &storingTarget{fakeTarget: fakeTarget{name: "one"}}
+	target.behave = func(context.Context, *dataplane.Config) error {
+		if calls.Add(1) == 2 {
+			<-time.After(time.Second) // it cannot be stopped any more
+		}
+		return nil
+	}
+	play(t, Options{Targets: []Target{target}}, func(s *scene) {
+		s.Trigger("start")
+		pass(100 * time.Millisecond)
+		s.source.set("b", nil)
+		s.Trigger("change")
+		pass(600 * time.Millisecond)
+		require.EqualValues(t, 2, calls.Load())
+		require.Zero(t, target.stores.Load())
+	})
+	require.False(t, target.pending.Load())
+	require.EqualValues(t, 2, target.stores.Load())
 }

@@ -120,8 +120,9 @@ type remote struct {
 	mu       sync.Mutex
 	endpoint dataplane.Endpoint
 	client   *dataplane.Client
-	refused  bool // the last call was refused for its credentials
-	retired  bool // no connection is kept
+	told     *dataplane.Client // that has something to store; nil if none may have
+	refused  bool              // the last call was refused for its credentials
+	retired  bool              // no connection is kept
 }
 
 func sameCredentials(a, b dataplane.Endpoint) bool {
@@ -183,15 +184,41 @@ func (r *remote) DryRun(ctx context.Context, cfg *dataplane.Config) (plan *datap
 // Sync implements [reconcile.Target].
 func (r *remote) Sync(ctx context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (result *dataplane.Result, err error) {
 	err = r.do(func(c *dataplane.Client) (err error) {
-		result, err = c.Sync(ctx, cfg, options...)
+		if result, err = c.Sync(ctx, cfg, options...); err == nil {
+			r.tells(c, result.Pending)
+		}
 		return err
 	})
 	return result, err
 }
 
-// Store stores what the instance was told.
+// tells notes which client has something to store.
+func (r *remote) tells(c *dataplane.Client, pending bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case pending:
+		r.told = c
+	case r.told != c: // this one has found out, and stored it
+		r.told = nil
+	}
+}
+
+// errNotStored has a Sync find out what the instance has.
+var errNotStored = errors.New("the client that told it had other credentials")
+
+// Store stores what the instance was told. It fails where the credentials are others
+// since: only a Sync finds out then what there is to store.
 func (r *remote) Store(ctx context.Context, options ...dataplane.SyncOption) error {
-	return r.do(func(c *dataplane.Client) error { return c.Store(ctx, options...) })
+	return r.do(func(c *dataplane.Client) error {
+		r.mu.Lock()
+		other := r.told != nil && r.told != c
+		r.mu.Unlock()
+		if other {
+			return &dataplane.Error{Endpoint: c.Name(), Stage: "store", Err: errNotStored}
+		}
+		return c.Store(ctx, options...)
+	})
 }
 
 // Probe implements [reconcile.Prober].

@@ -150,6 +150,39 @@ func TestCredentialsThatComeWhileOthersAreRefused(t *testing.T) {
 	require.Equal(t, 1, r.refused)
 }
 
+// TestCredentialsRotatedBeforeItIsStored: a Store fails, so that a Sync finds out what
+// the instance was told under the other credentials, and stores it.
+func TestCredentialsRotatedBeforeItIsStored(t *testing.T) {
+	r := newRotating(t, nil)
+	var clients Clients
+	targets, err := clients.Targets([]dataplane.Endpoint{r.endpoint("old")})
+	require.NoError(t, err)
+	target := targets[0].(*remote)
+	config := func(server string) *dataplane.Config {
+		cfg, err := dataplane.NewConfig(fmt.Sprintf(twoSections, "web") + "  server s " + server + "\n")
+		require.NoError(t, err)
+		return cfg
+	}
+	_, err = target.Sync(t.Context(), config("127.0.0.1:1001"))
+	require.NoError(t, err)
+	result, err := target.Sync(t.Context(), config("127.0.0.2:1002"), dataplane.StoreLater())
+	require.NoError(t, err)
+	require.True(t, result.Pending)
+
+	r.mu.Lock()
+	r.password = "new"
+	r.mu.Unlock()
+	_, err = clients.Targets([]dataplane.Endpoint{r.endpoint("new")})
+	require.NoError(t, err)
+	require.ErrorIs(t, target.Store(t.Context()), errNotStored)
+	_, err = target.Sync(t.Context(), config("127.0.0.2:1002"), dataplane.StoreLater())
+	require.NoError(t, err)
+	require.NoError(t, target.Store(t.Context()))
+	require.Contains(t, r.Raw(), "127.0.0.2:1002")
+	require.NotContains(t, r.Raw(), "127.0.0.1:1001")
+	require.Len(t, r.Reloads(), 1)
+}
+
 func TestProbe(t *testing.T) {
 	for _, c := range []struct {
 		name   string

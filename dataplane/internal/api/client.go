@@ -195,6 +195,9 @@ func (c *Client) attempt(ctx context.Context, desired *config.Config, limits cha
 	if c.forgotten.Swap(false) {
 		c.known, c.ahead, c.closing = nil, nil, false
 	}
+	if !c.isKnown(info) { // Store would go on from what is there no more
+		c.known, c.ahead = nil, nil
+	}
 	same := !c.doubt && c.isKnown(info) && c.hash() == desired.Hash()
 	if same && c.ahead != nil && limits.Later {
 		out.Pending = true
@@ -204,7 +207,7 @@ func (c *Client) attempt(ctx context.Context, desired *config.Config, limits cha
 		return nil
 	}
 	if same && c.ahead == nil || c.doubt {
-		c.known = nil // so that everything is read
+		c.known, c.ahead = nil, nil // so that everything is read
 	}
 	j, err := c.prepare(ctx, info, desired)
 	if err != nil {

@@ -36,6 +36,7 @@ type job struct {
 	complete bool                            // and it has it
 	taken    []config.File                   // certificates that it took over, which are stored since
 	late     map[change.ServerRef]lateServer // that the push changes
+	reads    map[string]bool                 // see readsMap
 }
 
 func (j *job) impact() change.Impact { return change.ImpactOf(j.steps) }
@@ -55,12 +56,35 @@ func (j *job) readable() bool {
 		case change.AddListEntry, change.SetListEntry, change.DeleteListEntry, change.SetCA:
 			return false
 		case change.ChangeEntries:
-			if do.File.Kind != config.Map {
+			if do.File.Kind != config.Map || !j.readsMap(do.File.Name) {
+				return false
+			}
+		case change.AddServer, change.SetServer: // the process changes these itself
+			if do.Server.Has("agent-check") || do.Server.Has("track") {
 				return false
 			}
 		}
 	}
 	return j.target.Version.Compare(change.HAProxy27) >= 0
+}
+
+// readsMap reports whether a map can be read back. It cannot where the stored one has
+// values that the API cuts, or where rules write into it.
+func (j *job) readsMap(name string) bool {
+	reads, ok := j.reads[name]
+	if ok || j.before.config == nil {
+		return reads
+	}
+	for _, f := range j.before.config.Files {
+		if f.Kind == config.Map && f.Name == name {
+			reads = safeMap(f.Content) && !diff.WrittenByRules(j.before.config.Index(), name) && !diff.WrittenByRules(j.wanted.Index(), name)
+		}
+	}
+	if j.reads == nil {
+		j.reads = map[string]bool{}
+	}
+	j.reads[name] = reads
+	return reads
 }
 
 // prepare finds out what differs. It reads from the endpoint only what is not known,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
@@ -72,10 +73,8 @@ func (c *Client) readMap(ctx context.Context, j *job, f config.File, p *change.P
 	if j.target.Version.Compare(change.HAProxy27) < 0 {
 		return nil
 	}
-	for _, e := range config.ParseMap(f.Content) {
-		if !dpapi.SafeWord(e.Key) || !dpapi.SafeWord(e.Value) {
-			return nil
-		}
+	if !safeMap(f.Content) {
+		return nil
 	}
 	entries, err := c.api.MapEntries(ctx, f.Name)
 	if ok, err := told("read", err); !ok {
@@ -87,6 +86,13 @@ func (c *Client) readMap(ctx context.Context, j *job, f config.File, p *change.P
 	}
 	p.Maps[f.Name] = b.String()
 	return nil
+}
+
+// safeMap reports whether the API tells the entries of a map as they are.
+func safeMap(content []byte) bool {
+	return !slices.ContainsFunc(config.ParseMap(content), func(e config.MapEntry) bool {
+		return !dpapi.SafeWord(e.Key) || !dpapi.SafeWord(e.Value)
+	})
 }
 
 // errNotApplied says that the process does not have what the API has accepted.

@@ -57,8 +57,17 @@ func (c *Client) hold(j *job, out *change.Outcome) {
 	if c.known != nil {
 		stored = c.known.config
 	}
-	files := slices.Clone(stored.Files)
-	for _, f := range j.taken {
+	if c.known == nil || c.ahead == nil {
+		c.known = &known{version: j.before.version, text: j.before.text}
+	}
+	c.known.config = stored.WithFiles(withFiles(stored.Files, j.taken))
+	c.ahead, c.pid = j, j.pid
+}
+
+// withFiles returns files in order with others in their places.
+func withFiles(files, others []config.File) []config.File {
+	files = slices.Clone(files)
+	for _, f := range others {
 		at, found := slices.BinarySearchFunc(files, f, config.CompareFiles)
 		if found {
 			files[at] = f
@@ -66,11 +75,7 @@ func (c *Client) hold(j *job, out *change.Outcome) {
 			files = slices.Insert(files, at, f)
 		}
 	}
-	if c.known == nil || c.ahead == nil {
-		c.known = &known{version: j.before.version, text: j.before.text}
-	}
-	c.known.config = stored.WithFiles(files)
-	c.ahead, c.pid = j, j.pid
+	return files
 }
 
 // restarted reports whether the process is another one than the one that was told what
@@ -109,12 +114,9 @@ func (c *Client) Store(ctx context.Context, limits change.Limits) error {
 }
 
 func (c *Client) store(ctx context.Context, told *job) error {
-	process, err := c.api.Process(ctx)
-	if err != nil && dpapi.Status(err) == 0 {
+	err := c.sameProcess(ctx)
+	if err != nil {
 		return err
-	}
-	if c.restarted(process.PID) {
-		return &config.Error{Stage: "store", Err: config.ErrConflict, Output: "HAProxy has reloaded meanwhile"}
 	}
 	j := &job{desired: told.desired, wanted: told.wanted, ledger: told.ledger, target: told.target, before: *c.known}
 	files := c.replaceable(j, j.before.config.Files)
@@ -123,6 +125,11 @@ func (c *Client) store(ctx context.Context, told *job) error {
 	if err := c.writeFiles(ctx, j, out); err != nil {
 		return err
 	}
+	var written []config.File
+	for _, w := range j.writes {
+		written = append(written, w.file)
+	}
+	c.known.config = c.known.config.WithFiles(withFiles(c.known.config.Files, written))
 	c.meetLate(j)
 	after := j.before
 	if j.pushes() {
@@ -136,11 +143,27 @@ func (c *Client) store(ctx context.Context, told *job) error {
 	if err := c.settle(ctx, j.late); err != nil {
 		return errorAt("store", err)
 	}
-	if c.ahead != told { // there is more to store
+	if err := c.sameProcess(ctx); err != nil {
+		return err
+	}
+	if c.ahead != told { // there is more to store, and to delete
+		j.wanted = j.wanted.WithFiles(c.known.config.Files)
 		c.remember(j, after)
 		return nil
 	}
 	return c.finish(ctx, j, after, out)
+}
+
+// sameProcess fails if HAProxy has reloaded what was stored before.
+func (c *Client) sameProcess(ctx context.Context) error {
+	process, err := c.api.Process(ctx)
+	if err != nil && dpapi.Status(err) == 0 {
+		return errorAt("store", err)
+	}
+	if c.restarted(process.PID) {
+		return &config.Error{Stage: "store", Err: config.ErrConflict, Output: "HAProxy has reloaded meanwhile"}
+	}
+	return nil
 }
 
 // pushBeside pushes while Syncs have their turns.

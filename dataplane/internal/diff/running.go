@@ -140,7 +140,7 @@ func runningFiles(stored *config.Config, p *change.Process) (files []config.File
 		switch f.Kind {
 		case config.Map:
 			content, ok := p.Maps[f.Name]
-			if ok && !sameEntries(f.Content, []byte(content)) && !writtenByRules(stored.Index(), f.Name) {
+			if ok && !sameEntries(f.Content, []byte(content)) && !WrittenByRules(stored.Index(), f.Name) {
 				files[i].Content, changed = []byte(content), true
 			}
 		case config.Certificate:
@@ -153,8 +153,8 @@ func runningFiles(stored *config.Config, p *change.Process) (files []config.File
 	return files, changed
 }
 
-// writtenByRules reports whether rules of the configuration change a map.
-func writtenByRules(x *config.Index, name string) bool {
+// WrittenByRules reports whether rules of the configuration change a map.
+func WrittenByRules(x *config.Index, name string) bool {
 	return slices.ContainsFunc(x.List, func(s *config.Section) bool {
 		for after := s.Text; ; {
 			var more bool
