@@ -42,17 +42,19 @@ type Changes struct {
 // call; nil: nobody knows how. What is the same as in the routes before is the same
 // memory.
 func (d *Builder) Build(c *Cluster, changes *Changes) *Routes {
-	if b := d.last; b != nil && changes != nil && b.follows(c) {
-		if routes := b.apply(c, changes); routes != nil {
-			d.changed, d.routes = d.changed+1, routes
+	last := d.last
+	d.last = nil // until it is made: a panic leaves no half of it behind
+	if last != nil && changes != nil && last.follows(c) {
+		if routes := last.apply(c, changes); routes != nil {
+			d.last, d.changed, d.routes = last, d.changed+1, routes
 			return routes
 		}
 	}
 	d.whole++
 	b := build(c, &d.Slots)
 	b.routes.Keep(d.routes)
-	if d.last, d.routes = b, b.routes; !c.Excluded.Empty() || c.Hosts == nil { // a trial leaves other slots behind
-		d.last = nil
+	if d.routes = b.routes; c.Excluded.Empty() && c.Hosts != nil { // a trial leaves other slots behind
+		d.last = b
 	}
 	return b.routes
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +43,7 @@ type twoWays struct {
 	both        [2]Hosts
 	last        *Routes
 	unaccepted  bool
-	crt, key    []byte
+	pairs       []*corev1.Secret // of other dates
 	other       []byte
 	shared      []string
 	fastOf      map[string]int // by what changed
@@ -251,11 +252,12 @@ func (w *twoWays) secret(ns string, i int) {
 		put(w, w.secrets, &w.changes.Secrets, ns+"/"+name, nil)
 		return
 	}
-	crt := w.crt
+	pair := w.pairs[w.rand.IntN(len(w.pairs))].Data
+	crt := pair[corev1.TLSCertKey]
 	if w.conflicting && w.one(6) {
 		crt = w.other
 	}
-	s := secret(name, crt, w.key)
+	s := secret(name, crt, pair[corev1.TLSPrivateKeyKey])
 	s.Namespace = ns
 	put(w, w.secrets, &w.changes.Secrets, ns+"/"+name, s)
 }
@@ -290,10 +292,13 @@ func (w *twoWays) step() (what string) {
 
 // TestBuilderIsBuild: after whatever changes a Builder says what Build says.
 func TestBuilderIsBuild(t *testing.T) {
-	crt, key := certificate(t)
+	var pairs []*corev1.Secret
+	for n := range time.Duration(5) { // the first will expire soon, the last is not valid yet
+		pairs = append(pairs, dated(t, "", (12*n-47)*day/2, (5+n*20)*day, "x.test", "*.test", "*.x.test", "*.y.test"))
+	}
 	for seed := range *seeds {
 		w := newTwoWays(t, seed)
-		w.crt, w.key, w.other = crt, key, []byte("no certificate")
+		w.pairs, w.other = pairs, []byte("no certificate")
 		switch w.conflicting = seed%4 > 0; seed % 8 {
 		case 2:
 			w.limits = Limits{ServersPerBackend: 2, ServersPerNamespace: 6}

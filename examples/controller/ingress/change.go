@@ -46,14 +46,10 @@ func (b *builder) changeIngresses(all []Change[networkingv1.Ingress]) {
 			b.undo(c.Was)
 		}
 	}
-	slices.SortStableFunc(all, func(x, y Change[networkingv1.Ingress]) int {
-		if x.Is == nil || y.Is == nil {
-			return 0
-		}
-		return byAge(x.Is, y.Is)
-	})
+	all = slices.DeleteFunc(all, func(c Change[networkingv1.Ingress]) bool { return c.Is == nil })
+	slices.SortFunc(all, func(x, y Change[networkingv1.Ingress]) int { return byAge(x.Is, y.Is) })
 	for _, c := range all {
-		if c.Is != nil && !b.fast.doubt {
+		if !b.fast.doubt {
 			b.redo(c.Is)
 		}
 	}

@@ -64,6 +64,7 @@ func (b *builder) inTurnAgain() {
 func (b *builder) keepTLS(field fieldPath, t *networkingv1.IngressTLS) {
 	ns := b.ing.Namespace
 	b.fast.waited = true
+	b.fast.isOdd(b.ing)
 	b.isLoose(t.Hosts)
 	for _, host := range t.Hosts {
 		had := b.had[claim{tlsHost, host}]

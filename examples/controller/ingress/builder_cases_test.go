@@ -1,0 +1,64 @@
+package ingress
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestBuilderAfterPanic: what a panic left behind is not built on.
+func TestBuilderAfterPanic(t *testing.T) {
+	w := newTwoWays(t, 0)
+	put(w, w.services, nil, "shop/s0", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "s0"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}})
+	w.build("first")
+	put(w, w.ingresses, &w.changes.Ingresses, "shop/a", by("shop", 1, ingress("a", rule("a.test", path(exact, "/", "s0")))))
+	broken := w.cluster(&w.both[0])
+	broken.Service = func(string, string) *corev1.Service { panic("a mistake") }
+	require.Panics(t, func() { w.builder.Build(broken, &w.changes) })
+	w.changes = Changes{} // as who watches knows only what changed since
+	w.build("after the panic")
+	require.Len(t, w.last.Exact, 1)
+}
+
+// TestBuilderInOrderOfAge: of Ingresses that come at once, the oldest has a backend,
+// whatever goes meanwhile.
+func TestBuilderInOrderOfAge(t *testing.T) {
+	w := newTwoWays(t, 0)
+	ing := func(name string, age int64) *networkingv1.Ingress {
+		return by("shop", age, ingress(name, rule(name+".test", path(exact, "/", "s0"))))
+	}
+	put(w, w.ingresses, nil, "shop/gone", by("shop", 1, ingress("gone", rule("gone.test", path(exact, "/", "s1")))))
+	w.build("first")
+	put(w, w.ingresses, &w.changes.Ingresses, "shop/young", ing("young", 9))
+	put(w, w.ingresses, &w.changes.Ingresses, "shop/gone", nil)
+	put(w, w.ingresses, &w.changes.Ingresses, "shop/old", ing("old", 2))
+	w.build("two come, one goes")
+	require.Equal(t, "old", w.last.Backends[0].Ingress.Name)
+}
+
+// TestBuilderKeepsTLS: a Secret that cannot be used leaves the host with the one before.
+func TestBuilderKeepsTLS(t *testing.T) {
+	for _, other := range []string{"good", "first"} {
+		w := newTwoWays(t, 0)
+		bad := dated(t, "bad", -day, day, "a.test")
+		bad.Data[corev1.TLSCertKey] = []byte("no certificate")
+		for _, s := range []*corev1.Secret{dated(t, "good", -day, 90*day, "a.test", "b.test"), dated(t, "first", -day, 30*day, "b.test", "c.test"), bad} {
+			s.Namespace = "shop"
+			put(w, w.secrets, nil, "shop/"+s.Name, s)
+		}
+		ing := func(host, secret string) *networkingv1.Ingress {
+			return withTLS(by("shop", 1, ingress(host, rule(host, path(exact, "/", "s0")))), host, secret)
+		}
+		put(w, w.ingresses, nil, "shop/a.test", ing("a.test", "good"))
+		put(w, w.ingresses, nil, "shop/b.test", ing("b.test", other))
+		put(w, w.ingresses, nil, "shop/c.test", ing("c.test", "first"))
+		w.build("at first")
+		put(w, w.ingresses, &w.changes.Ingresses, "shop/a.test", ing("a.test", "bad"))
+		w.build("a bad Secret")
+		require.Contains(t, fmt.Sprint(w.last.Refused), "until Secret shop/bad can be used, Secret shop/good serves a.test")
+	}
+}
