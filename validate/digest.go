@@ -218,6 +218,9 @@ func (b *body) readLines(kind string) {
 	}
 }
 
+// quotes removes those of arguments.
+var quotes = strings.NewReplacer(`"`, "", "'", "", `\`, "")
+
 // marksOf reads lines. The name of a section mentions nothing.
 func marksOf(text string, header bool) marks {
 	m := marks{askMore: containsAny(text, asks)}
@@ -229,8 +232,10 @@ func marksOf(text string, header bool) marks {
 			if header && i == 1 {
 				continue
 			}
-			for word := range strings.FieldsFuncSeq(field, partsNames) {
-				words[word] = true
+			for _, text := range []string{field, quotes.Replace(field)} { // nbsrv("b""c") names bc
+				for word := range strings.FieldsFuncSeq(text, partsNames) {
+					words[word] = true
+				}
 			}
 		}
 		header = header && len(fields) == 0

@@ -17,6 +17,7 @@ type index struct {
 
 	from        *dataplane.Config // where it moved from, and what differs
 	differences []difference
+	moving      bool // since a panic, for good
 
 	bodies  map[string]*body    // by their texts
 	options map[string]*options // by their texts
@@ -54,6 +55,7 @@ func (x *index) move(cfg *dataplane.Config) {
 	if x.cfg == cfg {
 		return
 	}
+	x.moving = true
 	all := differencesOf(x.cfg, cfg)
 	size, backends := len(x.digests), true
 	for n := range all {
@@ -84,7 +86,7 @@ func (x *index) move(cfg *dataplane.Config) {
 	} else {
 		shift(x.others, all)
 	}
-	x.from, x.cfg, x.differences = x.cfg, cfg, all
+	x.from, x.cfg, x.differences, x.moving = x.cfg, cfg, all, false
 	if len(x.doubtful) > len(x.refs)+len(x.declared) {
 		x.valid, x.doubtful = false, nil
 	}

@@ -81,3 +81,34 @@ func TestBetween(t *testing.T) {
 		}
 	}
 }
+
+// A panic on the way to a configuration costs one reading of all.
+func TestIndexAfterPanic(t *testing.T) {
+	t.Parallel()
+	var cfgs [3]*dataplane.Config
+	for i := range cfgs {
+		var err error
+		if cfgs[i], err = dataplane.NewConfig(defaultsAbove + strings.Repeat("backend b\n"+lines, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := &Validator{}
+	v.took(t.Context(), cfgs[1], &verdict{})
+	v.state.index.digests = nil // so that the next one finds nothing where something was
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic")
+			}
+		}()
+		_ = v.Syntax(cfgs[0])
+	}()
+	if v.inherits(t.Context(), cfgs[2]) != nil {
+		t.Error("two backends of one name are inherited")
+	}
+	fresh := newIndex()
+	fresh.move(cfgs[2])
+	if got, want := v.index().show(), fresh.show(); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}

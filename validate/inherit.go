@@ -67,9 +67,10 @@ func (v *Validator) inherits(ctx context.Context, cfg *dataplane.Config) *verdic
 	return nil
 }
 
-// index returns that of the last configuration, or a new one.
+// index returns that of the last configuration, or a new one where a panic left half of
+// it.
 func (v *Validator) index() *index {
-	if v.state.index == nil {
+	if v.state.index == nil || v.state.index.moving {
 		v.state.index = newIndex()
 	}
 	return v.state.index

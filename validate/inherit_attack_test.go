@@ -92,6 +92,8 @@ func serverChanges() []change {
 		gone("in a fetch", "  http-request deny if { srv_is_up(b/a) }\n"),
 		gone("in a fetch of this backend", "  http-request deny if { srv_is_up(a) }\n"),
 		gone("in quotes of a fetch", "  http-request deny if { srv_is_up('\"b/a\"') }\n"),
+		gone("in parts", "  http-request deny if { srv_is_up('\"\"a') }\n"),
+		{name: "put together", before: "  http-request deny if { srv_is_up('\"a\"1') }\n  server a1 192.0.2.1:80\n", after: "  http-request deny if { srv_is_up('\"a\"1') }\n" + a},
 		gone("in a log format", "  http-request set-header x \"%[srv_queue(b/a)]\"\n"),
 		gone("in a second argument", "  http-request set-var(txn.a) str(x),concat(),srv_queue\n  http-request deny if { srv_conn(a) gt 1 }\n"),
 		{name: "without a name", before: a + b, after: a + "  server '' 192.0.2.2:80\n"},

@@ -150,7 +150,7 @@ func notByStringMaps(text string) map[string]bool {
 	if containsAny(text, []string{"lua-load", `\x`}) {
 		return nil
 	}
-	text = strings.NewReplacer(`"`, "", "'", "", `\`, "").Replace(text) + "\n" // m'.map' is m.map
+	text = quotes.Replace(text) + "\n" // m'.map' is m.map
 	others := map[string]bool{}
 	word, start := 0, 0 // where the current word begins, and its last element
 	for i := range len(text) {

@@ -78,21 +78,21 @@ func (it *itemsOf[T]) take(list []T, compare func(a, b *T) int, equal func(a, b 
 	if were != nil && len(list) == len(old) && (len(old) == 0 || &list[0] == &old[0]) {
 		return were
 	}
-	it.list, it.all = list, make([]any, 1, len(list)+1)
-	it.all[0] = (*T)(nil)
-	j := 0
+	all, j := make([]any, 1, len(list)+1), 0
+	all[0] = (*T)(nil)
 	for i := range list {
 		for j < len(old) && compare(&old[j], &list[i]) < 0 {
 			j++
 		}
 		if j < len(old) && equal(&old[j], &list[i]) {
-			it.all = append(it.all, were[j+1])
+			all = append(all, were[j+1])
 			continue
 		}
 		item := list[i] // a pointer into the list would keep all of it
-		it.all = append(it.all, &item)
+		all = append(all, &item)
 	}
-	return it.all
+	it.list, it.all = list, all
+	return all
 }
 
 // takeBackends is take for pointers, without a head.
