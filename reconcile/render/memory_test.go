@@ -244,3 +244,18 @@ func TestWhatStaysIsShared(t *testing.T) {
 		require.LessOrEqual(t, more, c.more, c.name)
 	}
 }
+
+// What other templates rendered is not remembered.
+func TestOtherTemplates(t *testing.T) {
+	templates := &Templates{Pure: true, Input: func(context.Context) (*Input, error) { return &Input{}, nil }}
+	for _, text := range []string{"# one\n", "# two\n"} {
+		var err error
+		templates.Engine, err = templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte(text)}}, nil)
+		require.NoError(t, err)
+		for range 2 {
+			made, err := templates.Render(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, text, made.Config.Main())
+		}
+	}
+}

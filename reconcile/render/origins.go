@@ -137,7 +137,7 @@ func originOf(file string, line, column int, text string, owners []any) reconcil
 // unknown is a line of an entry of which no more is known.
 func unknown(entry string) reconcile.Origin { return originOf(entry, 0, 0, "", nil) }
 
-// spansOf are the texts of pieces, one behind the other as [lines] puts them. The
+// spansOf are the texts of pieces, one behind the other as [partsOf] puts them. The
 // last span is that of no text.
 func spansOf(pieces []piece) []span {
 	var spans []span

@@ -208,15 +208,6 @@ func (p *postProcessing) squeezes() bool {
 	return slices.ContainsFunc(p.all, func(c *compiledProcessor) bool { return c.Files == "" && c.Squeeze })
 }
 
-// squeeze squeezes the whole haproxy.cfg if a processor says so. A nil moved says
-// that no line moved.
-func (p *postProcessing) squeeze(text string) (out string, moved []int) {
-	if p.squeezes() {
-		return squeeze(text)
-	}
-	return text, nil
-}
-
 // files changes the files that a processor is for. The lines of those in moved
 // have moved.
 func (p *postProcessing) files(given []dataplane.File) (files []dataplane.File, moved map[dataplane.Position][]int) {

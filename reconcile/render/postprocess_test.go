@@ -46,7 +46,9 @@ func apply(p PostProcessor, text string) (out string, lines []int, err error) {
 		return "", nil, err
 	}
 	all := &postProcessing{all: []*compiledProcessor{c}}
-	out, lines = all.squeeze(all.replace(text))
+	if out = all.replace(text); all.squeezes() {
+		out, lines = squeeze(out)
+	}
 	return out, lines, nil
 }
 

@@ -59,6 +59,7 @@ type Templates struct {
 	Post   []PostProcessor  // of what was rendered
 
 	remembered map[string]*remembered // by entry; what the last render made
+	of         *templating.Engine     // that rendered it
 	last       *dataplane.Config      // of that render
 	settling   settling
 }
@@ -160,6 +161,9 @@ func (t *Templates) Render(ctx context.Context) (*reconcile.Rendered, error) {
 	post, err := t.postProcessing()
 	if err != nil {
 		return nil, err
+	}
+	if t.of != t.Engine {
+		t.of, t.remembered = t.Engine, nil
 	}
 	for {
 		r := t.newRun(ctx, in, post)

@@ -14,10 +14,10 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// Hosts remembers, from each valid configuration to the next render, who has what that only one can have: a path,
-// a default backend and a certificate belong to an Ingress, and a host to a namespace: the one
-// that claimed it first, as long as any of its Ingresses claims it by a rule or by
-// spec.tls. An Ingress in quarantine claims, too. A wildcard comes with all names
+// Hosts remembers, from each valid configuration to the next render, who has what only
+// one can have. A path, a default backend and a certificate belong to an Ingress, and a
+// host to a namespace: the one that claimed it first, as long as any of its Ingresses
+// claims it by a rule or by spec.tls. An Ingress in quarantine claims, too. A wildcard comes with all names
 // below it that are free. If several namespaces claim a free host at once, the
 // older Ingress gets it. Rules without a host and the default backend count as one
 // more host.

@@ -24,7 +24,7 @@ type Slots struct {
 
 	mu   sync.Mutex
 	held map[string][]string // backend -> address by slot, "" where a slot is free
-	last map[string]*Backend // what Assign returned
+	last map[string]*Backend // what assign returned
 
 	used int // of these, by the builds without quarantine since one was accepted
 
@@ -38,14 +38,9 @@ type Slots struct {
 // host, which gets no traffic since the server is disabled.
 const spareAddress = "127.0.0.1:9"
 
-// Assign returns the backend with servers for these addresses, in the order of
-// their slots: the same pointer as before if nothing changed.
-func (s *Slots) Assign(backend string, addresses []string, svc *corev1.Service, ing *networkingv1.Ingress) *Backend {
-	return s.assign(backend, addresses, len(addresses), svc, ing)
-}
-
-// assign is [Slots.Assign] for at most limit servers: endpoints that have a slot
-// keep it, the first of the others get one.
+// assign returns the backend with at most limit servers for these addresses, in the
+// order of their slots: the same pointer as before if nothing changed. Endpoints that
+// have a slot keep it, the first of the others get one.
 func (s *Slots) assign(backend string, addresses []string, limit int, svc *corev1.Service, ing *networkingv1.Ingress) *Backend {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +155,7 @@ func (s *Slots) Remember(previous *dataplane.Config) {
 		case len(words) >= 3 && words[0] == "server" && words[2] != spareAddress:
 			n, err := strconv.Atoi(strings.TrimPrefix(words[1], "s"))
 			if err != nil || n < 1 || n > maxSlots {
-				continue // not a name that Assign gives
+				continue // not a name that assign gives
 			}
 			held := s.held[backend]
 			for len(held) < n {
@@ -184,11 +179,7 @@ func (s *Slots) forgetSecrets(but map[string]*tlsFile) {
 	s.deployed = nil
 }
 
-// Forget drops the slots of all backends but these.
-func (s *Slots) Forget(but map[string]bool) {
-	s.forget(func(backend string) bool { return !but[backend] })
-}
-
+// forget drops the slots of backends that are gone.
 func (s *Slots) forget(gone func(backend string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
