@@ -54,7 +54,7 @@ func (d *demo) publish(manifest, host string, want int) {
 	d.edit(host+".yaml", func(string) string { return manifest })
 	d.until(func() bool {
 		status, _ := d.get("http://"+d.http+"/", host)
-		return status != 0 && status != http.StatusNotFound
+		return status == want
 	})
 }
 
