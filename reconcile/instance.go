@@ -385,19 +385,3 @@ func (w *worker) call(ctx context.Context, c call, f func(context.Context) error
 	defer cancel()
 	return Guard(func() error { return f(ctx) })
 }
-
-// explain says what wrote the line that an instance refused, and for which
-// resource; another error, or one that says no line, stays as it is.
-func (l *Loop) explain(ctx context.Context, v *validated, err error) error {
-	if !errors.Is(err, dataplane.ErrInvalid) && !errors.Is(err, dataplane.ErrReload) && !errors.Is(err, dataplane.ErrUnsupported) {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, l.live.Load().RenderTimeout)
-	defer cancel()
-	var blamed *ConfigError
-	_ = Guard(func() error { blamed = Blame(ctx, "deploy", err, v.config, v.origins); return nil })
-	if blamed == nil || len(blamed.Faults) == 0 {
-		return err
-	}
-	return blamed
-}
