@@ -65,11 +65,11 @@ func BenchmarkBuild(b *testing.B) {
 			})
 		}
 		change("endpoint", func(w *world, i int) *Changes {
-			was := w.slices["ns/svc-00007"][0]
+			was := w.slices["ns/svc-00001"][0]
 			is := slice("http", 8080, fmt.Sprintf("192.0.2.%d", 1+i%200))
-			is.Labels = map[string]string{discoveryv1.LabelServiceName: "svc-00007"}
+			is.Labels = map[string]string{discoveryv1.LabelServiceName: "svc-00001"}
 			was.Labels = is.Labels
-			w.slices["ns/svc-00007"] = []*discoveryv1.EndpointSlice{is}
+			w.slices["ns/svc-00001"] = []*discoveryv1.EndpointSlice{is}
 			return &Changes{Slices: []Change[discoveryv1.EndpointSlice]{{was, is}}}
 		})
 		fresh := manyIngresses(1) // comes, and goes in the next change
@@ -128,7 +128,7 @@ func BenchmarkChange(b *testing.B) {
 			}}
 			var current *dataplane.Config
 			next := func(i int) {
-				w.slices["ns/svc-00007"] = []*discoveryv1.EndpointSlice{slice("http", 8080, fmt.Sprintf("192.0.2.%d", 1+i%200))}
+				w.slices["ns/svc-00001"] = []*discoveryv1.EndpointSlice{slice("http", 8080, fmt.Sprintf("192.0.2.%d", 1+i%200))}
 				rendered, err := renderer.Render(b.Context())
 				require.NoError(b, err)
 				_, err = validator.Check(b.Context(), rendered.Config)
