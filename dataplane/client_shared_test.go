@@ -56,7 +56,7 @@ func sharedSite(t *testing.T, s *site) {
 }
 
 const ourDefaults = `
-defaults ours
+defaults of-ours
   mode http
   timeout connect 1s
   timeout client 10s

@@ -1,132 +1,180 @@
 package haproxycfg
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"strings"
 )
 
 // Normaliser is [Normalise] for texts that differ little from call to call: it
 // parses only backends that are new or changed, and sections of other kinds. It
-// remembers the backends of the last text. The zero value is ready; it is not
-// safe for concurrent use.
-type Normaliser struct {
-	known map[backendText]string // the normal form of each backend
-	text  string                 // the last one
-	out   string                 // and its normal form
-}
+// remembers the sections of the last text. The zero value is ready; it is not safe for
+// concurrent use.
+type Normaliser struct{ last []*memo }
 
-// backendText is what the normal form of a backend depends on.
-type backendText struct {
-	defaults string // the names of the defaults sections above it, the last of which it gets as "from"
-	text     string
+// memo is a section of the last text, in its order.
+type memo struct {
+	text, kind, name string
+	defaults         string // the names of the defaults sections above it, the last of which it gets as "from"
+	apart            bool   // it can be parsed apart from others
+	comments         bool   // above its header
+	normal           string // of a backend: its normal form, and an empty line
 }
 
 // Normalise returns what [Normalise] returns.
-func (n *Normaliser) Normalise(text string) (out string, err error) {
-	if n.text == text && text != "" {
-		return n.out, nil
-	}
-	sections := Split(text)
-	if !separable(sections) || !n.byParts(text, sections) {
-		*n = Normaliser{}
-		if n.out, err = Normalise(text); err != nil { // with the lines of the caller
-			return "", err
-		}
-	}
-	n.text = text
-	return n.out, nil
+func (n *Normaliser) Normalise(text string) (string, error) {
+	parts, err := n.Sections(Texts(text))
+	return strings.Join(parts, ""), err
 }
 
-// separable reports whether sections can be parsed apart. The parser moves a
-// comment at the start of a line from the end of one section to the next. It moves
-// a global section to the top, and a comment in the first line, too.
-func separable(sections []Section) bool {
-	backends := false
-	for i, s := range sections {
-		backends = backends || s.Kind == "backend"
+// Sections is Normalise for a text in sections, each as [Split] cuts it, and returns
+// parts of whole sections. Sections that share their memory with those of the last
+// text cost next to nothing.
+func (n *Normaliser) Sections(sections []string) (parts []string, err error) {
+	now := n.match(sections)
+	if separable(now) {
+		if parts, ok := byParts(now); ok {
+			n.last = now
+			return parts, nil
+		}
+	}
+	n.last = nil
+	out, err := Normalise(strings.Join(sections, "")) // with the lines of the caller
+	return Texts(out), err
+}
+
+// match takes what is known of sections that the last text has, too.
+func (n *Normaliser) match(sections []string) []*memo {
+	same := 0 // sections at the beginning of both
+	for same < min(len(n.last), len(sections)) && n.last[same].text == sections[same] {
+		same++
+	}
+	end := 0 // and at the end
+	for end < min(len(n.last), len(sections))-same && n.last[len(n.last)-1-end].text == sections[len(sections)-1-end] {
+		end++
+	}
+	between := map[string]*memo{}
+	for _, m := range n.last[same : len(n.last)-end] {
+		between[m.text] = m
+	}
+	now := make([]*memo, len(sections))
+	defaults := ""
+	for i, text := range sections {
+		m := between[text]
 		switch {
-		case i == 0 && s.Kind == "backend" && s.Line != s.Header,
-			backends && (s.Kind == "global" || s.Kind == "crt-store"),
-			s.Kind == "defaults" && s.Name == "from",
-			s.Kind == "backend" && (s.Name == "" || strings.ContainsFunc(s.Name, func(r rune) bool { return !nameRune(r) })),
-			strings.Contains(s.Text, "config-snippet"):
+		case i < same:
+			m = n.last[i]
+		case i >= len(sections)-end:
+			m = n.last[len(n.last)-len(sections)+i]
+		}
+		if m == nil || m.defaults != defaults {
+			m = newMemo(text, defaults)
+		}
+		if now[i] = m; m.kind == "defaults" {
+			defaults += m.name + "\n"
+		}
+	}
+	return now
+}
+
+// newMemo looks at one section. The parser moves a comment at the start of a line
+// from the end of one section to the next.
+func newMemo(text, defaults string) *memo {
+	raws := Split(text)
+	s := raws[0]
+	m := &memo{text: text, kind: s.Kind, name: s.Name, defaults: defaults, comments: s.Line != s.Header}
+	m.apart = len(raws) == 1 && !strings.Contains(text, "config-snippet")
+	switch s.Kind {
+	case "defaults":
+		m.apart = m.apart && s.Name != "from"
+	case "backend":
+		m.apart = m.apart && s.Name != "" && s.Name != "from" && !strings.ContainsFunc(s.Name, func(r rune) bool { return !nameRune(r) })
+	}
+	line := s.Line
+	for text := range strings.Lines(text) {
+		m.apart = m.apart && (line <= s.Header || text[0] != '#')
+		line++
+	}
+	return m
+}
+
+// separable reports whether sections can be parsed apart. The parser moves a comment in
+// the first line to the top, global sections, and defaults above proxies without any.
+func separable(sections []*memo) bool {
+	backends, bare := false, false
+	for i, m := range sections {
+		switch {
+		case !m.apart,
+			i == 0 && m.kind == "backend" && m.comments,
+			backends && (m.kind == "global" || m.kind == "crt-store"),
+			bare && m.kind == "defaults":
 			return false
 		}
-		line := s.Line
-		for text := range strings.Lines(s.Text) {
-			if line > s.Header && text[0] == '#' {
-				return false
-			}
-			line++
+		if m.kind == "backend" {
+			backends, bare = true, bare || m.defaults == ""
 		}
 	}
 	return true
 }
 
-// byParts normalises the new parts of a text and puts them together with those
-// that are known. It reports whether it could.
-func (n *Normaliser) byParts(text string, sections []Section) bool {
-	if checkText(text, directives(text)) != nil {
-		return false
+// byParts normalises the sections of which the normal form is not known, and puts them
+// together with the others. It reports whether it could.
+func byParts(sections []*memo) (parts []string, ok bool) {
+	var text strings.Builder
+	if len(sections) > 0 && sections[0].kind == "backend" {
+		text.WriteByte('\n') // so that what follows is not the first line
 	}
-	var parts strings.Builder
-	if len(sections) > 0 && sections[0].Kind == "backend" {
-		parts.WriteByte('\n') // so that what follows is not the first line
-	}
-	backends := make(map[string]backendText)
-	defaults := ""
-	for _, s := range sections {
-		if s.Kind == "defaults" {
-			defaults += s.Name + "\n"
+	var backends []*memo
+	fresh := map[string]*memo{}
+	for _, m := range sections {
+		if m.normal == "" {
+			text.WriteString(m.text)
 		}
-		b := backendText{defaults, s.Text}
-		if s.Kind == "backend" {
-			backends[s.Name] = b
-		}
-		if _, ok := n.known[b]; !ok || s.Kind != "backend" {
-			parts.WriteString(s.Text)
+		if m.kind == "backend" {
+			if backends = append(backends, m); m.normal == "" {
+				fresh[m.name] = m
+			}
 		}
 	}
-	out, err := Normalise(parts.String())
+	out, err := Normalise(text.String())
 	if err != nil {
-		return false
-	}
-	known := make(map[backendText]string, len(backends))
-	for _, b := range backends {
-		if normal, ok := n.known[b]; ok {
-			known[b] = normal
-		}
+		return nil, false
 	}
 	var above, below strings.Builder
 	for _, s := range Split(out) {
-		switch {
+		switch m := fresh[s.Name]; {
+		case s.Kind == "backend" && m == nil:
+			return nil, false // the parser sees other backends than we do
 		case s.Kind == "backend":
-			known[backends[s.Name]] = strings.TrimRight(s.Text, "\n") + "\n"
+			m.normal = strings.TrimRight(s.Text, "\n") + "\n\n"
 		case sectionKinds[s.Kind].below:
 			below.WriteString(s.Text)
 		default:
 			above.WriteString(s.Text)
 		}
 	}
-	if len(known) != len(backends) {
-		return false // the parser sees other backends than we do
-	}
-	n.known = known
-	n.out = join(above.String(), below.String(), backends, known)
-	return true
+	return join(strings.TrimRight(above.String(), "\n"), below.String(), backends)
 }
 
-func join(above, below string, backends map[string]backendText, known map[backendText]string) string {
-	var b strings.Builder
-	if above = strings.TrimRight(above, "\n"); above != "" {
-		b.WriteString(above + "\n")
+// join puts backends, by name, between the sections above and below them, and an empty
+// line after each but the last.
+func join(above, below string, backends []*memo) (parts []string, ok bool) {
+	if above != "" {
+		above += "\n"
 	}
-	for _, name := range slices.Sorted(maps.Keys(backends)) {
-		b.WriteString("\n" + known[backends[name]])
+	if len(backends) > 0 || below != "" {
+		above += "\n"
 	}
-	if below != "" {
-		b.WriteString("\n" + below)
+	parts = Texts(above)
+	slices.SortFunc(backends, func(a, b *memo) int { return cmp.Compare(a.name, b.name) })
+	for i, m := range backends {
+		if m.normal == "" || i > 0 && m.name == backends[i-1].name {
+			return nil, false
+		}
+		parts = append(parts, m.normal)
 	}
-	return b.String()
+	if last := len(parts) - 1; below == "" && len(backends) > 0 {
+		parts[last] = strings.TrimSuffix(parts[last], "\n")
+	}
+	return append(parts, Texts(below)...), true
 }

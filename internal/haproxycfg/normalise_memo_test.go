@@ -3,6 +3,8 @@ package haproxycfg
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -50,6 +52,80 @@ func TestNormaliserNamesTheLine(t *testing.T) {
 	var r *Refusal
 	if !errors.As(err, &r) || r.Line != 6 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Sections come, go, change and move at random: by section and as a whole, the normal
+// form is the same.
+func TestNormaliserFollowsChanges(t *testing.T) {
+	pool := []string{
+		"# top\n\n", "global\n  maxconn 5\n", "defaults\n  mode http\n\n", "defaults y\n  mode tcp\n", "frontend f\n  bind :1\n",
+		"frontend b1\n  bind :2\n", "listen l\n  bind :3\n\n", "cache c\n", "crt-store\n", "userlist u\n", "# of it\nbackend k\n  mode tcp\n\n",
+		"backend z\n  # inside\n  mode http\n# loose\n\n", "backend from\n", "backend w from x\n", "backend b1\n  server t 127.0.0.1:1\n",
+		"backend v\n  server t 127.0.0.1:1\n  default-server check\n", "fcgi-app a\n  index i\n", "backend u\n  errorfile 503 /x\n  .if 1\n",
+	}
+	for n := range 6 {
+		pool = append(pool, fmt.Sprintf("backend b%d\n  server s 127.0.0.1:%d\n", n, n), fmt.Sprintf("backend b%d\n  mode tcp\n\n", n))
+	}
+	byParts := 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same ones each time
+		n := &Normaliser{}
+		sections := []string{"defaults x\n  mode http\n"}
+		for range 60 {
+			switch at := 1 + r.IntN(len(sections)); {
+			case at == len(sections) || r.IntN(3) == 0:
+				sections = slices.Insert(slices.Clone(sections), at, pool[r.IntN(len(pool))])
+			case r.IntN(2) == 0:
+				sections = slices.Delete(slices.Clone(sections), at, at+1)
+			default:
+				sections = slices.Clone(sections)
+				sections[at] = pool[r.IntN(len(pool))]
+			}
+			text := strings.Join(sections, "")
+			cut := sections
+			if raws := Split(text); len(raws) != len(sections) || r.IntN(10) == 0 { // a comment belongs to the section below it
+				cut = Texts(text)
+			}
+			want, wantErr := Normalise(text)
+			parts, err := n.Sections(cut)
+			if got := strings.Join(parts, ""); got != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+				t.Fatalf("seed %d: %q\ngot  %q, %v\nwant %q, %v", seed, text, got, err, want, wantErr)
+			}
+			if n.last != nil {
+				byParts++
+			}
+			for _, part := range parts {
+				if raws := Split(part); len(raws) != 1 {
+					t.Fatalf("seed %d: %q has %d sections", seed, part, len(raws))
+				}
+			}
+			if err != nil && r.IntN(2) == 0 { // or else most are refused
+				sections = sections[:1]
+			}
+		}
+	}
+	if byParts < 300 {
+		t.Errorf("only %d by sections", byParts)
+	}
+}
+
+func BenchmarkNormaliser(b *testing.B) {
+	for _, backends := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprintf("one of %d backends", backends), func(b *testing.B) {
+			sections := []string{"defaults\n  mode http\n"}
+			for i := range backends {
+				sections = append(sections, fmt.Sprintf("backend b%06d\n  balance roundrobin\n  server a 127.0.0.1:1\n  server b 127.0.0.1:2\n", i))
+			}
+			n, i := &Normaliser{}, 0
+			for b.Loop() {
+				i++
+				sections[1+i%backends] = fmt.Sprintf("backend b%06d\n  server a 127.0.0.1:%d\n", i%backends, i)
+				if _, err := n.Sections(sections); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

@@ -61,6 +61,16 @@ func Split(text string) []Section {
 	return sections
 }
 
+// Texts returns the texts of the sections that [Split] cuts.
+func Texts(text string) []string {
+	sections := Split(text)
+	texts := make([]string, len(sections))
+	for i, s := range sections {
+		texts[i] = s.Text
+	}
+	return texts
+}
+
 // Opens reports whether a text begins with a section: with comment lines, if any,
 // and the whole line of a header directly below them.
 func Opens(text string) bool {

@@ -174,18 +174,18 @@ func (c *Client) deleteFiles(ctx context.Context, refs []fileRef) (deleted int, 
 // Beside another owner all stay that are not ours.
 func (c *Client) replaceable(j *job, stored []config.File) []config.File {
 	desired := map[fileRef]bool{}
-	texts := []string{j.wanted.Main()}
+	texts := []func() string{j.wanted.Main} // which is only put together for a file that is not desired
 	for _, f := range j.desired.Files {
 		desired[refOf(f)] = true
 		if f.Kind == config.CRTList {
-			texts = append(texts, string(f.Content))
+			texts = append(texts, func() string { return string(f.Content) })
 		}
 	}
 	whole := map[config.FileKind]func() bool{}
 	for _, kind := range []config.FileKind{config.Map, config.Certificate, config.General} {
 		dir := c.opts.Layout.Dir(kind)
 		whole[kind] = sync.OnceValue(func() bool {
-			return slices.ContainsFunc(texts, func(t string) bool { return namesFolder(t, dir) })
+			return slices.ContainsFunc(texts, func(t func() string) bool { return namesFolder(t(), dir) })
 		})
 	}
 	return slices.DeleteFunc(slices.Clone(stored), func(f config.File) bool {
@@ -195,7 +195,7 @@ func (c *Client) replaceable(j *job, stored []config.File) []config.File {
 		}
 		_, owned := c.ledger.owned[ref.entry()]
 		return c.opts.KeepFiles || c.opts.Shared && !owned || whole[ref.kind]() ||
-			slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, ref.name) })
+			slices.ContainsFunc(texts, func(t func() string) bool { return strings.Contains(t(), ref.name) })
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/dataplane/internal/diff"
 	"github.com/hapticsdk/haptic/internal/dpapi"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // job is all that one attempt is going to do.
@@ -102,7 +101,7 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.C
 	if c.restarted(j.pid) && c.storing != nil {
 		return nil, errStoring
 	}
-	text, err := c.desired.Normalise(desired.Main())
+	parts, err := c.desired.Sections(desired.Index().Texts())
 	if err != nil {
 		return nil, refused(err)
 	}
@@ -112,13 +111,13 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.C
 	} else if err := c.readText(ctx, j); err != nil {
 		return nil, err
 	}
-	j.ledger = newLedger(desired, text, c.opts.Shared)
+	j.ledger = newLedger(desired, parts, c.opts.Shared)
 	if c.opts.Shared {
-		if text, err = c.merge(j.before.text, text); err != nil {
+		if parts, err = c.merge(j.before.text, parts); err != nil {
 			return nil, err
 		}
 	}
-	if j.wanted, err = c.share(text, desired.Files); err != nil {
+	if j.wanted, err = config.NewFrom(c.last(), parts, desired.Files...); err != nil {
 		return nil, &config.Error{Stage: "check", File: config.MainFile, Err: err}
 	}
 	var running *config.Config
@@ -141,21 +140,16 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.C
 	return j, nil
 }
 
-// share makes a configuration that shares the sections that did not change with the
-// last one, and all that was worked out of them.
-func (c *Client) share(text string, files []config.File) (*config.Config, error) {
-	last := config.Empty()
+// last is the last configuration, with which the next one shares the sections that do
+// not change, and all that was worked out of them.
+func (c *Client) last() *config.Config {
 	switch {
 	case c.ahead != nil:
-		last = c.ahead.wanted
+		return c.ahead.wanted
 	case c.known != nil:
-		last = c.known.config
+		return c.known.config
 	}
-	var parts []string
-	for _, s := range haproxycfg.Split(text) {
-		parts = append(parts, s.Text)
-	}
-	return config.NewFrom(last, parts, files...)
+	return config.Empty()
 }
 
 // compare finds the steps from what the process runs to what is desired.
@@ -209,7 +203,7 @@ func (c *Client) onlyRuntime(j *job, out *change.Outcome) *job {
 		return nil
 	}
 	p := &job{desired: partial, wanted: partial, before: j.before, target: j.target, pid: j.pid, direct: j.direct}
-	p.ledger = newLedger(partial, partial.Main(), c.opts.Shared)
+	p.ledger = newLedger(partial, partial.Index().Texts(), c.opts.Shared)
 	owned := c.ledger.open(p.ledger).owned // what is not part of it stays ours
 	maps.Copy(owned, p.ledger.owned)
 	p.ledger.owned = owned

@@ -62,9 +62,9 @@ func (l ledger) equal(other ledger) bool {
 	return l.loaded == other.loaded && maps.Equal(l.owned, other.owned)
 }
 
-// newLedger is the ledger of a configuration that is deployed; text is its normal
+// newLedger is the ledger of a configuration that is deployed; the parts are its normal
 // form. Sections are only of interest beside another owner's.
-func newLedger(desired *config.Config, text string, shared bool) ledger {
+func newLedger(desired *config.Config, parts []string, shared bool) ledger {
 	l := ledger{loaded: desired.Hash(), owned: map[string]string{}}
 	for _, f := range desired.Files {
 		l.owned[refOf(f).entry()] = certificateHash(f)
@@ -72,7 +72,7 @@ func newLedger(desired *config.Config, text string, shared bool) ledger {
 	if !shared {
 		return l
 	}
-	for _, s := range haproxycfg.Split(text) {
+	for _, s := range haproxycfg.Split(strings.Join(parts, "")) {
 		if s.Kind != "" {
 			l.owned[sectionEntry(s)] = ""
 		}

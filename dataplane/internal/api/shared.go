@@ -10,18 +10,19 @@ import (
 
 // merge returns the text to store beside another owner: our sections take the place of
 // those that we have deployed before, and all others stay as they are. The desired
-// text is in normal form.
-func (c *Client) merge(stored, desired string) (string, error) {
-	merged, err := mergeSections(stored, desired, c.ledger.owned)
+// ones are in normal form.
+func (c *Client) merge(stored string, desired []string) ([]string, error) {
+	merged, err := mergeSections(stored, strings.Join(desired, ""), c.ledger.owned)
 	if err != nil {
-		return "", refused(err)
+		return nil, refused(err)
 	}
-	if merged, err = c.merged.Normalise(merged); err != nil {
+	parts, err := c.merged.Sections(haproxycfg.Texts(merged))
+	if err != nil {
 		e := refused(err)
 		e.Line, e.Output = 0, "in what is stored together with what is desired: "+e.Output
-		return "", e
+		return nil, e
 	}
-	return merged, nil
+	return parts, nil
 }
 
 // mergeSections puts the sections of a desired text, in normal form, in the place of

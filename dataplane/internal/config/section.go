@@ -273,13 +273,15 @@ func (x *Index) countLines() []int32 {
 	return lines
 }
 
-func (x *Index) join() string {
-	var b strings.Builder
-	b.Grow(x.size)
-	for _, s := range x.List {
-		b.WriteString(s.Text)
+func (x *Index) join() string { return strings.Join(x.Texts(), "") }
+
+// Texts returns the texts of the sections.
+func (x *Index) Texts() []string {
+	texts := make([]string, len(x.List))
+	for i, s := range x.List {
+		texts[i] = s.Text
 	}
-	return b.String()
+	return texts
 }
 
 // Contains reports whether a word, without a line feed in it, stands in the text.
