@@ -27,7 +27,7 @@ func newRendered(backends int) rendered {
 		f.parts = append(f.parts, renderedBackend(fmt.Sprintf("default_app-%d_http", i), 1))
 		f.entries = append(f.entries, fmt.Sprintf("app-%d.example.com default_app-%d_http\n", i, i))
 	}
-	for i := range 64 {
+	for i := range 256 {
 		f.parts = append(f.parts, strings.ReplaceAll(renderedBackend(fmt.Sprintf("%s%d", dataplane.SparePrefix, i), 1), "weight 100\n", "weight 100 disabled\n"))
 	}
 	return f
@@ -72,6 +72,14 @@ func BenchmarkChange(b *testing.B) {
 				name := fmt.Sprintf("default_new-%d_http", i)
 				f.parts = slices.Insert(slices.Clone(f.parts), half, renderedBackend(name, 1))
 				f.entries = slices.Insert(slices.Clone(f.entries), half, "new.example.com "+name+"\n")
+				return f
+			}},
+			{"100-backends-and-entries", func(f rendered, i int) rendered {
+				for n := range 100 {
+					name := fmt.Sprintf("default_new-%d-%d_http", i, n)
+					f.parts = slices.Insert(slices.Clone(f.parts), half, renderedBackend(name, 1))
+					f.entries = slices.Insert(slices.Clone(f.entries), half, fmt.Sprintf("new-%d.example.com %s\n", n, name))
+				}
 				return f
 			}},
 		} {

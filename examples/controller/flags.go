@@ -95,7 +95,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	fs.Func("trust-proxy", "`CIDR` of proxies before this one, whose X-Forwarded and such headers are believed; may be repeated", cidrs(&c.trustProxies))
 	fs.IntVar(&c.maxConn, "maxconn", 0, "connections that HAProxy takes at once; 0: 10000 or as many as the limit of open files allows, behind a Dataplane API what HAProxy finds fit")
 	fs.IntVar(&c.spareSlots, "slots", 0, "round servers of a backend up to a multiple of this; 0: 4 with Dataplane APIs, which cannot add a server to a HAProxy before 3.0 at runtime, else none")
-	fs.IntVar(&c.spareBackends, "spare-backends", 128, "backends that wait in the HAProxy on this host for new Ingresses, which take one each and no reload; a reload frees them all; 0: none, and each new Service takes a reload; a Dataplane API has none")
+	fs.IntVar(&c.spareBackends, "spare-backends", 256, "backends that wait in the HAProxy on this host for new Ingresses, which take one each and no reload; a reload frees them all; each takes 10 KB of HAProxy's memory; 0: none, and each new Service takes a reload; a Dataplane API has none")
 	fs.Func("shared-host", "`host` that all namespaces may use, where the others belong to the namespace that claimed them first; *.example.com: all names below it; *: all hosts; may be repeated", func(s string) error {
 		c.sharedHosts = append(c.sharedHosts, s)
 		return ingress.CheckSharedHost(s)

@@ -16,6 +16,7 @@ type fileFacts struct {
 	hash     [sha256.Size]byte
 	mentions atomic.Pointer[Mentions]
 	words    atomic.Pointer[wordSet]
+	several  atomic.Pointer[[]string] // of a map
 	names    atomic.Pointer[[]string] // of a certificate
 }
 

@@ -38,7 +38,7 @@ type learnt struct {
 	hash     [sha256.Size]byte
 	lines    atomic.Pointer[[]Line]
 	mentions atomic.Pointer[Mentions]
-	words    atomic.Pointer[wordSet]
+	words    atomic.Pointer[[]uint32]
 }
 
 // SectionOf returns a section that stands alone.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"math/bits"
+	"slices"
 )
 
 // wordSet holds words such as the names of backends. It may say that it has one that
@@ -79,22 +80,49 @@ func (set wordSet) has(w Word) bool {
 	return true
 }
 
-// MayName reports whether a line of the section may have a word. It does not look at
-// servers that track no other one.
-func (s *Section) MayName(w Word) bool {
-	set := s.learnt.words.Load()
-	if set == nil {
-		words := wordsIn([]byte(s.Text), func(line []byte) []byte {
+// sums returns what tells the words of the section apart. Servers that track no other
+// one have none.
+func (s *Section) sums() []uint32 {
+	sums := s.learnt.words.Load()
+	if sums == nil {
+		sums = new([]uint32)
+		eachWord([]byte(s.Text), func(line []byte) []byte {
 			line = bytes.TrimLeft(line, " \t")
 			if bytes.HasPrefix(line, []byte("#")) || bytes.HasPrefix(line, []byte("server ")) && !bytes.Contains(line, []byte("track")) {
 				return nil
 			}
 			return line
-		})
-		set = &words
-		s.learnt.words.Store(set)
+		}, func(sum uint64) { *sums = append(*sums, uint32(sum)) })
+		*sums = slices.Clip(*sums)
+		s.learnt.words.Store(sums)
 	}
-	return set.has(w)
+	return *sums
+}
+
+// MayName reports whether a line of the section may have a word. It does not look at
+// servers that track no other one.
+func (s *Section) MayName(w Word) bool { return w.parts || slices.Contains(s.sums(), uint32(w.sum)) }
+
+// Naming returns the sections that may have one of the words, in one look at each. The
+// name of a backend in its own section is none.
+func (x *Index) Naming(words []Word) (naming []*Section) {
+	wanted := make(map[uint32]bool, len(words))
+	var tells [1 << 14]bool // by what most words differ in
+	for _, w := range words {
+		if w.parts {
+			return x.List
+		}
+		wanted[uint32(w.sum)], tells[w.sum%uint64(len(tells))] = true, true
+	}
+	for _, s := range x.List {
+		for _, sum := range s.sums() {
+			if tells[sum%uint32(len(tells))] && wanted[sum] && (s.Kind != "backend" || sum != uint32(NewWord(s.Name).sum)) {
+				naming = append(naming, s)
+				break
+			}
+		}
+	}
+	return naming
 }
 
 // MayName reports whether a file, the one at that place, may have a word. Of a map it
@@ -114,6 +142,23 @@ func (c *Config) MayName(file int, w Word) bool {
 		c.facts[file].words.Store(set)
 	}
 	return set.has(w)
+}
+
+// Several returns the values of a map that are more than one word.
+func (c *Config) Several(file int) []string {
+	several := c.facts[file].several.Load()
+	if several == nil {
+		several = new([]string)
+		for line := range bytes.Lines(c.Files[file].Content) {
+			if slices.ContainsFunc(bytes.TrimSpace(mapValue(line)), func(c byte) bool { return !isWordPart(c) }) {
+				for _, e := range ParseMap(line) {
+					*several = append(*several, e.Value)
+				}
+			}
+		}
+		c.facts[file].several.Store(several)
+	}
+	return *several
 }
 
 func mapValue(line []byte) []byte {

@@ -64,9 +64,11 @@ type difference struct {
 	named            map[string]bool // by the current text, once asked for; see names
 	normalised       int             // sections that were brought into the normal form
 	rearranged       bool            // sections stand in another order, or are parted in another way
-	pool             *[]*spare       // once asked for; see spares
-	gone             int             // backends that stay in the process until the next reload
-	whole            bool            // read all, not only what differs: the oracle of tests
+	stretches        []config.Stretch
+	pool             *[]*spare // once asked for; see spares
+	naming           *naming   // once asked for; see mayName
+	gone             int       // backends that stay in the process until the next reload
+	whole            bool      // read all, not only what differs: the oracle of tests
 }
 
 // rank orders the steps. What is referred to comes before what refers to it, and

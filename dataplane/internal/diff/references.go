@@ -1,6 +1,8 @@
 package diff
 
 import (
+	"bytes"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -203,4 +205,113 @@ func (r *references) defaultIdle(list config.File) bool {
 		}
 	}
 	return !r.config.Index().Contains("generate-certificates") // which are made with the default one
+}
+
+// naming are sections of the desired text: all that may name one of some backends.
+type naming struct {
+	sections []*config.Section
+	backends map[string]bool
+}
+
+// mayName returns the sections of the desired text that may name a backend. It looks
+// once for all that come, go, or wait as spares.
+func (d *difference) mayName(backend string) []*config.Section {
+	if d.naming == nil {
+		n := &naming{backends: make(map[string]bool)}
+		var words []config.Word
+		add := func(s *config.Section) {
+			if s.Kind == "backend" && !n.backends[s.Name] {
+				n.backends[s.Name], words = true, append(words, config.NewWord(s.Name))
+			}
+		}
+		for _, one := range d.spares() {
+			add(one.section)
+		}
+		for _, at := range d.stretches {
+			for _, s := range slices.Concat(d.current.Index().List[at.OldFrom:at.OldTo], d.desired.Index().List[at.NewFrom:at.NewTo]) {
+				add(s)
+			}
+		}
+		n.sections = d.desired.Index().Naming(words)
+		d.naming = n
+	}
+	if d.whole || !d.naming.backends[backend] {
+		return d.desired.Index().List
+	}
+	return d.naming.sections
+}
+
+// namedIn says where the desired configuration has the name of a backend, but for its
+// own section, or returns "". With exact, a map may have it as a whole value.
+func (d *difference) namedIn(name string, exact bool) string {
+	word, c := config.NewWord(name), d.desired
+	for _, s := range d.mayName(name) {
+		if s.MayName(word) && strings.Contains(s.Text, name) && (s.Name != name || s.Kind != "backend") && sectionNames(s, name) {
+			return fmt.Sprintf("%s names it", s.Key())
+		}
+	}
+	for i, f := range c.Files {
+		if f.Kind == config.General && c.MayName(i, word) && hasWord(string(f.Content), name) {
+			return fmt.Sprintf("%s %s names it", f.Kind, f.Name)
+		}
+	}
+	return leads(c, name, exact)
+}
+
+// sectionNames reports whether a line of a section has the name. Servers have names of
+// their own; only one that tracks another names a backend.
+func sectionNames(s *config.Section, name string) bool {
+	return slices.ContainsFunc(s.Lines(), func(l config.Line) bool {
+		return hasWord(l.Raw, name) && (l.Keyword() != "server" || slices.Contains(l.Words, "track"))
+	})
+}
+
+// leads says which map has the name of a backend in a value, or returns "". With exact,
+// that value may be the name and nothing else.
+func leads(c *config.Config, name string, exact bool) string {
+	word := config.NewWord(name)
+	for i, f := range c.Files {
+		switch several := func(value string) bool { return value != name && hasWord(value, name) }; {
+		case f.Kind != config.Map:
+			continue
+		case exact && slices.ContainsFunc(c.Several(i), several):
+			return fmt.Sprintf("a value of map %s names it", f.Name)
+		case exact, !c.MayName(i, word):
+			continue
+		}
+		for rest := f.Content; ; {
+			at := bytes.Index(rest, []byte(name))
+			if at < 0 {
+				break
+			}
+			begin, end := bytes.LastIndexByte(rest[:at], '\n')+1, bytes.IndexByte(rest[at:], '\n')
+			line := rest[begin:]
+			if rest = nil; end >= 0 {
+				line, rest = line[:at+end-begin], line[at+end-begin:]
+			}
+			for _, e := range config.ParseMap(line) {
+				if hasWord(e.Value, name) {
+					return fmt.Sprintf("a value of map %s names it", f.Name)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// hasWord reports whether a text has the name of a backend, and not as a part of a
+// longer one.
+func hasWord(text, name string) bool {
+	isPart := func(c byte) bool { return c == '.' || c == ':' || config.IsNameRune(rune(c)) }
+	for at := 0; ; at++ {
+		next := strings.Index(text[at:], name)
+		if next < 0 {
+			return false
+		}
+		at += next
+		end := at + len(name)
+		if (at == 0 || !isPart(text[at-1])) && (end == len(text) || !isPart(text[end])) {
+			return true
+		}
+	}
 }

@@ -13,8 +13,10 @@ import (
 // sections compares the texts section by section.
 func (d *difference) sections() {
 	cur, des := d.current.Index(), d.desired.Index()
-	if !d.whole && d.apart(config.Stretches(cur, des)) {
-		return
+	if !d.whole {
+		if d.stretches = config.Stretches(cur, des); d.apart(d.stretches) {
+			return
+		}
 	}
 	if cur.SameKeys(des) {
 		for i := range des.List {

@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -16,8 +15,19 @@ type spare struct {
 	section *config.Section
 	process string // its name there
 	lines   []config.Line
+	header  config.Header
+	others  []config.Line // that are no servers
 	taken   bool
 	why     string // why no new backend can take it
+}
+
+func newSpare(s *config.Section, process string, lines []config.Line) *spare {
+	return &spare{section: s, process: process, lines: lines, header: s.Header(), others: withoutServers(lines)}
+}
+
+// like reports whether both backends differ in nothing but name and servers.
+func (s *spare) like(other *spare) bool {
+	return slices.EqualFunc(s.others, other.others, config.Line.Equal) && s.header.From == other.header.From && slices.Equal(s.header.Rest, other.header.Rest)
 }
 
 // spares returns the spare backends of the current text, which are read once.
@@ -28,8 +38,8 @@ func (d *difference) spares() []*spare {
 	pool := []*spare{}
 	for _, s := range d.current.Index().List {
 		if s.Kind == "backend" && change.IsSpare(s.Name) {
-			one := &spare{section: s, process: s.Name, lines: s.KeptLines(), taken: d.target.Names.Taken(s.Name)}
-			one.why = d.whyNoSpare(one)
+			one := newSpare(s, s.Name, s.KeptLines())
+			one.taken, one.why = d.target.Names.Taken(s.Name), d.whyNoSpare(one)
 			pool = append(pool, one)
 		}
 	}
@@ -87,8 +97,9 @@ func (d *difference) backendComes(s *config.Section) change.Step {
 		return step
 	}
 	var reason string
+	want := newSpare(s, "", s.Lines())
 	for _, one := range d.fitting(s) {
-		do, why := d.takes(s, one)
+		do, why := d.takes(want, one)
 		if do == nil {
 			reason = cmp.Or(reason, why)
 			continue
@@ -115,7 +126,7 @@ func (d *difference) whyNoOtherName(s *config.Section) string {
 		return "another backend has its name"
 	}
 	return cmp.Or(d.target.WhyNot("backend", change.Create, ""),
-		namedIn(d.desired, s.Name, true), leads(d.current, s.Name, false))
+		d.namedIn(s.Name, true), leads(d.current, s.Name, false))
 }
 
 // fitting returns what the new backend could take, the best first. One that was there
@@ -124,29 +135,27 @@ func (d *difference) fitting(s *config.Section) []*spare {
 	if name, ok := d.target.Names.Of(s.Name); ok && name.Gone != nil {
 		was := config.Empty().With(name.Gone.Text).Index().List[0]
 		was.Above = name.Gone.Above
-		return []*spare{{section: was, process: name.Process, lines: was.Lines()}}
+		return []*spare{newSpare(was, name.Process, was.Lines())}
 	}
 	return d.spares()
 }
 
 // takes returns what makes a spare backend the new one, or why that cannot be.
-func (d *difference) takes(s *config.Section, one *spare) (do *change.Do, why string) {
-	was, is := one.section.Header(), s.Header()
-	after := s.Lines()
-	same := slices.EqualFunc(withoutServers(one.lines), withoutServers(after), config.Line.Equal)
+func (d *difference) takes(want, one *spare) (do *change.Do, why string) {
+	s := want.section
 	switch {
-	case !same || was.From != is.From || !slices.Equal(was.Rest, is.Rest):
+	case !one.like(want):
 		return nil, ""
 	case one.taken:
 		return nil, "all spare backends with its lines are taken until the next reload"
 	case one.why == "" && one.section.Name == one.process && one.process != s.Name:
-		one.why = cmp.Or(d.changes(one), namedIn(d.desired, one.process, false), leads(d.current, one.process, false))
+		one.why = cmp.Or(d.changes(one), d.namedIn(one.process, false), leads(d.current, one.process, false))
 	}
 	if one.why != "" {
 		return nil, fmt.Sprintf("backend %s cannot be taken: %s", one.process, one.why)
 	}
 	sub := &difference{current: d.current, desired: d.desired, target: d.target, named: d.named}
-	ok := sub.servers(one.section, s, one.lines, after)
+	ok := sub.servers(one.section, s, one.lines, want.lines)
 	d.named = sub.named
 	if !ok {
 		return nil, "its servers cannot be told one by one"
@@ -201,7 +210,7 @@ func (d *difference) leaves(s *config.Section) (do *change.Do, why string) {
 	case d.target.Names.GoneCount()+d.gone >= maxGone:
 		return nil, fmt.Sprintf("the process has %d backends already that are gone", maxGone)
 	}
-	why = cmp.Or(d.target.WhyNot("backend", change.Delete, ""), namedIn(d.desired, s.Name, false))
+	why = cmp.Or(d.target.WhyNot("backend", change.Delete, ""), d.namedIn(s.Name, false))
 	lines := s.Lines()
 	b := newBackend(d.current.Index(), s, lines)
 	b.read(lines, b.defaultServer)
@@ -223,76 +232,6 @@ func (d *difference) leaves(s *config.Section) (do *change.Do, why string) {
 	text := eachServer(s, func(_, line string) string { return withValues(line, map[string]string{"state": "disabled"}) })
 	do.Name.Gone = &change.Gone{Text: text, Above: s.Above}
 	return do, why
-}
-
-// namedIn says where a configuration has the name of a backend, but for its own
-// section, or returns "". With exact, a map may have it as a whole value.
-func namedIn(c *config.Config, name string, exact bool) string {
-	word := config.NewWord(name)
-	for _, s := range c.Index().List {
-		if s.MayName(word) && strings.Contains(s.Text, name) && (s.Name != name || s.Kind != "backend") && sectionNames(s, name) {
-			return fmt.Sprintf("%s names it", s.Key())
-		}
-	}
-	for i, f := range c.Files {
-		if f.Kind == config.General && c.MayName(i, word) && hasWord(string(f.Content), name) {
-			return fmt.Sprintf("%s %s names it", f.Kind, f.Name)
-		}
-	}
-	return leads(c, name, exact)
-}
-
-// sectionNames reports whether a line of a section has the name. Servers have names of
-// their own; only one that tracks another names a backend.
-func sectionNames(s *config.Section, name string) bool {
-	return slices.ContainsFunc(s.Lines(), func(l config.Line) bool {
-		return hasWord(l.Raw, name) && (l.Keyword() != "server" || slices.Contains(l.Words, "track"))
-	})
-}
-
-// leads says which map has the name of a backend in a value, or returns "". With exact,
-// that value may be the name and nothing else.
-func leads(c *config.Config, name string, exact bool) string {
-	word := config.NewWord(name)
-	for i, f := range c.Files {
-		if f.Kind != config.Map || !c.MayName(i, word) {
-			continue
-		}
-		for rest := f.Content; ; {
-			at := bytes.Index(rest, []byte(name))
-			if at < 0 {
-				break
-			}
-			begin, end := bytes.LastIndexByte(rest[:at], '\n')+1, bytes.IndexByte(rest[at:], '\n')
-			line := rest[begin:]
-			if rest = nil; end >= 0 {
-				line, rest = line[:at+end-begin], line[at+end-begin:]
-			}
-			for _, e := range config.ParseMap(line) {
-				if hasWord(e.Value, name) && (e.Value != name || !exact) {
-					return fmt.Sprintf("a value of map %s names it", f.Name)
-				}
-			}
-		}
-	}
-	return ""
-}
-
-// hasWord reports whether a text has the name of a backend, and not as a part of a
-// longer one.
-func hasWord(text, name string) bool {
-	isPart := func(c byte) bool { return c == '.' || c == ':' || config.IsNameRune(rune(c)) }
-	for at := 0; ; at++ {
-		next := strings.Index(text[at:], name)
-		if next < 0 {
-			return false
-		}
-		at += next
-		end := at + len(name)
-		if (at == 0 || !isPart(text[at-1])) && (end == len(text) || !isPart(text[end])) {
-			return true
-		}
-	}
 }
 
 // whyNoValue says why a map cannot lead to a backend, or "". One that is gone serves

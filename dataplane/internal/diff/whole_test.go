@@ -138,16 +138,21 @@ func TestCompareIsWhole(t *testing.T) {
 // A section that names something may name it.
 func TestMayName(t *testing.T) {
 	t.Parallel()
-	found, wrong := 0, 0
+	found, wrong, mapped := 0, 0, 0
 	for seed := range int64(200) {
 		w := newTown(rand.New(rand.NewSource(seed)))
 		c, err := config.NewFrom(config.Empty(), w.parts, w.files()...)
 		require.NoError(t, err)
+		var names []config.Word
 		for i := range 20 {
-			name := config.NewWord(fmt.Sprintf("b%d", i))
+			names = append(names, config.NewWord(fmt.Sprintf("b%d", i)))
+		}
+		naming := c.Index().Naming(names)
+		for _, name := range names {
 			for _, s := range c.Index().List {
 				if sectionNames(s, name.Text) {
 					require.True(t, s.MayName(name), "%s in %s", name.Text, s.Text)
+					require.True(t, s.Kind == "backend" && s.Name == name.Text || slices.Contains(naming, s), "%s in %s", name.Text, s.Text)
 					found++
 				} else if s.MayName(name) && s.Name != name.Text {
 					wrong++
@@ -155,11 +160,16 @@ func TestMayName(t *testing.T) {
 			}
 			for f, file := range c.Files {
 				for _, e := range config.ParseMap(file.Content) {
-					require.True(t, file.Kind != config.Map || !hasWord(e.Value, name.Text) || c.MayName(f, name))
+					if has := file.Kind == config.Map && hasWord(e.Value, name.Text); has {
+						require.True(t, c.MayName(f, name))
+						require.Equal(t, e.Value != name.Text, slices.Contains(c.Several(f), e.Value))
+						mapped++
+					}
 				}
 			}
 		}
 	}
 	require.Greater(t, found, 100)
+	require.Greater(t, mapped, 100)
 	require.Less(t, wrong, found)
 }

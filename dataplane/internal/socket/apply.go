@@ -48,6 +48,9 @@ func (w *Worker) Apply(ctx context.Context, layout config.Layout, leaving Leavin
 			return a.sent, err
 		}
 	}
+	if err := a.learnIDs(ctx, dos); err != nil {
+		return a.sent, err
+	}
 	for _, do := range dos {
 		if err := a.one(ctx, do); err != nil {
 			return a.sent, err
@@ -62,7 +65,7 @@ func (a *applier) one(ctx context.Context, do *change.Do) error {
 		a.setServer(do)
 		return nil
 	case change.AddServer:
-		return a.addServer(ctx, do.Ref, do.Server)
+		return a.addServer(do.Ref, do.Server)
 	case change.TakeBackend, change.LeaveBackend:
 		for _, server := range do.Servers {
 			if err := a.one(ctx, server); err != nil {
@@ -118,14 +121,11 @@ func (a *applier) setServer(do *change.Do) {
 
 // addServer queues the commands that add a server as it would be after a reload:
 // with checks, and enabled.
-func (a *applier) addServer(ctx context.Context, ref change.ServerRef, server *config.Server) error {
+func (a *applier) addServer(ref change.ServerRef, server *config.Server) error {
 	if _, ok := a.leaving[ref]; ok {
 		return fmt.Errorf("the server %s of before still has connections", ref)
 	}
-	args, err := a.addArgs(ctx, ref, server)
-	if err != nil {
-		return err
-	}
+	args := a.addArgs(ref, server)
 	a.queue = append(a.queue, command{text: "add server", args: args, good: []string{"New server registered"}})
 	a.want[ref] = change.SettingsOf(server)
 	if server.Has("check") {
@@ -143,7 +143,7 @@ func (a *applier) addServer(ctx context.Context, ref change.ServerRef, server *c
 // check does not speak TLS and the PROXY protocol by itself, and up to 2.6
 // minconn does not follow maxconn. Up to 2.8 servers without an identifier push
 // each other out of the tree of balance random.
-func (a *applier) addArgs(ctx context.Context, ref change.ServerRef, server *config.Server) ([]string, error) {
+func (a *applier) addArgs(ref change.ServerRef, server *config.Server) []string {
 	words := append([]string{a.inProcess(ref).String()}, server.Args...)
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "disabled" || w == "enabled" }) // it starts in maintenance anyway
 	if server.Value("state") == "disabled" {
@@ -160,25 +160,29 @@ func (a *applier) addArgs(ctx context.Context, ref change.ServerRef, server *con
 		words = append(words, "check-send-proxy")
 	}
 	if server.Has("id") {
-		return words, nil
+		return words
 	}
-	id, err := a.nextID(ctx, ref.Backend)
-	return append(words, "id", strconv.Itoa(id)), err
+	a.ids[ref.Backend]++
+	return append(words, "id", strconv.Itoa(a.ids[ref.Backend]))
 }
 
-// nextID returns an identifier that no server of the backend has.
-func (a *applier) nextID(ctx context.Context, backend string) (int, error) {
-	if a.ids[backend] == 0 {
-		states, err := a.servers(ctx, backend)
-		if err != nil {
-			return 0, err
-		}
-		for _, s := range states {
-			a.ids[backend] = max(a.ids[backend], s.ID)
+// learnIDs asks once for the highest identifiers of all backends that get servers.
+func (a *applier) learnIDs(ctx context.Context, dos []*change.Do) error {
+	for _, do := range dos {
+		for _, one := range append([]*change.Do{do}, do.Servers...) {
+			if one.Verb == change.AddServer && !one.Server.Has("id") {
+				a.ids[one.Ref.Backend] = 0
+			}
 		}
 	}
-	a.ids[backend]++
-	return a.ids[backend], nil
+	if len(a.ids) == 0 {
+		return nil
+	}
+	states, err := a.servers(ctx, slices.Collect(maps.Keys(a.ids))...)
+	for ref, s := range states {
+		a.ids[ref.Backend] = max(a.ids[ref.Backend], s.ID)
+	}
+	return err
 }
 
 // deleteServer takes a server out of service and deletes it, now or when its

@@ -109,6 +109,8 @@ func entryCases() map[string]applied {
 		"entries of several words": {dos: []*change.Do{entries(file(config.Map, "m.map", `b two words; and $1 \ more`), false,
 			change.Entry{Action: change.Update, Key: "b", Value: `two words; and $1 \ more`}, change.Entry{Action: change.Delete, Key: "a"})},
 			sent: 3, ask: "show map DIR/maps/m.map", shows: `^0x\S+ b two words; and \$1 \\ more$`},
+		"several of many entries": {dos: []*change.Do{entries(file(config.Map, "m.map", lines...), false, many[:90]...)}, sent: 90, ask: "show map",
+			shows: `DIR/maps/m.map\).*entry_cnt=92`},
 		"many entries": {dos: []*change.Do{entries(file(config.Map, "m.map", lines...), false, many...)}, sent: 6, ask: "show map",
 			shows: `DIR/maps/m.map\).*entry_cnt=3000`},
 		"patterns": {dos: []*change.Do{entries(p, false, change.Entry{Action: change.Create, Key: "b.test"}, change.Entry{Action: change.Delete, Key: "a.test"})}, sent: 2,

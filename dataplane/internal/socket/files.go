@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -10,8 +11,14 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// maxSingle is up to how many entries change one by one, not in one atomic step.
-const maxSingle = 64
+// maxSingle is up to how many entries change one by one, not in one atomic step. Of a
+// file with many entries it is 1 of shareSingle: to fill it anew takes longer than
+// that. HAProxy up to 2.6 looks through all entries for one to set or to delete.
+const maxSingle, shareSingle = 64, 32
+
+func mostSingle(content []byte) int {
+	return max(maxSingle, bytes.Count(content, []byte("\n"))/shareSingle)
+}
 
 // changeEntries changes a map or the patterns of ACLs, entry by entry or all at
 // once.
@@ -21,7 +28,7 @@ func (a *applier) changeEntries(ctx context.Context, do *change.Do) error {
 		noun, parse = "map", a.mapOf
 	}
 	verbs := map[change.Action]string{change.Create: "add ", change.Update: "set ", change.Delete: "del "}
-	whole := do.Whole || len(do.Entries) > maxSingle
+	whole := do.Whole || len(do.Entries) > mostSingle(do.File.Content)
 	if whole {
 		return a.replaceEntries(ctx, noun, do.File, parse(do.File.Content))
 	}
