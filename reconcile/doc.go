@@ -22,10 +22,12 @@
 //
 // # What holds
 //
-//   - The first trigger acts at once; those that follow within the debounce
-//     interval are one. A storm of triggers never postpones a render further.
-//     After a reconciliation that found nothing to deploy, the next one may begin
-//     after twice the time that it took, if that is sooner.
+//   - The first trigger acts at once; those that follow within the hold are one. The
+//     hold is 20 ms, or twice the time of the reconciliation before it. Under a storm it
+//     grows until there are 7 renders a second that take 5 % of a core, or to the debounce
+//     interval. It has that length after a failure. A storm of triggers never postpones a
+//     render further.
+//     After a reconciliation that found nothing to deploy, the 20 ms do not count.
 //   - What was validated is what is deployed: one immutable value travels. A
 //     render or validation that fails leaves the last good configuration where
 //     it is, and drift is repaired with it; it is tried again with back-off.

@@ -131,7 +131,7 @@ func (l *Loop) runRenders(ctx context.Context) {
 		if !l.triggered(ctx, failures) {
 			return
 		}
-		if !sleepUntil(ctx, pace.at(time.Now())) {
+		if !sleepUntil(ctx, pace.at(time.Now(), failures > 0 || l.isRefused())) {
 			return
 		}
 		// What is triggered from here on is a new reconciliation: it may come
@@ -143,8 +143,7 @@ func (l *Loop) runRenders(ctx context.Context) {
 		start := time.Now()
 		// A failure is published and kept in the state.
 		_, unchanged, err := l.reconcile(ctx)
-		pace.hold = l.live.Load().Debounce
-		pace.acted(start, time.Now(), unchanged)
+		pace.acted(start, time.Now(), l.live.Load().Debounce, unchanged)
 		failures++
 		if err == nil {
 			failures = 0

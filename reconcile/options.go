@@ -39,7 +39,7 @@ type Options struct {
 	// Bus gets the events of the loop; nil: no events are published.
 	Bus *eventbus.Bus
 
-	Debounce      time.Duration // shortest time between two renders; shorter after one that deployed nothing; zero: 500 ms
+	Debounce      time.Duration // longest hold between two renders, after a failure and under a storm; zero: 500 ms. See package
 	MinInterval   time.Duration // between two reloads of one instance; zero: 2 s. Runtime changes do not wait
 	DriftInterval time.Duration // idle time after which an instance is checked; zero: 60 s
 	DeployTimeout time.Duration // of one deployment to one instance; zero: 30 s
@@ -68,7 +68,7 @@ type Interval struct {
 func (o *Options) Intervals() []Interval {
 	const short, long = 10 * time.Millisecond, 24 * time.Hour
 	return []Interval{
-		{"debounceInterval", "Shortest time between two renders; shorter after one that deployed nothing. The first change after a quiet time acts at once.",
+		{"debounceInterval", "Longest hold between two renders, after a failure and under a storm of changes. Otherwise the hold is 20 ms, or twice as long as the render took.",
 			500 * time.Millisecond, 0, long, &o.Debounce},
 		{"minDeploymentInterval", "Between two reloads of one HAProxy.", 2 * time.Second, 0, long, &o.MinInterval},
 		{"driftPreventionInterval", "Idle time after which a HAProxy is checked.", time.Minute, 0, 0, &o.DriftInterval}, // a long one turns it off
@@ -193,32 +193,4 @@ func retryable(err error) bool {
 		return false
 	}
 	return errors.Is(err, dataplane.ErrReload) || dataplane.Retryable(err)
-}
-
-// pacer spaces reconciliations: the first trigger acts at once, those that
-// follow wait until the hold is over, however many they are.
-//
-// The hold gathers changes that belong together, and bounds what a storm of
-// triggers can cost. After a reconciliation that found nothing to deploy there
-// is nothing to gather yet, as with a Service that no Ingress names so far: the
-// hold then only bounds the cost, to a third of one core.
-type pacer struct {
-	hold  time.Duration
-	until time.Time
-}
-
-// at says when a trigger at now may act.
-func (p *pacer) at(now time.Time) time.Time {
-	if now.Before(p.until) {
-		return p.until
-	}
-	return now
-}
-
-// acted records a reconciliation from start to end.
-func (p *pacer) acted(start, end time.Time, unchanged bool) {
-	p.until = start.Add(p.hold)
-	if short := end.Add(2 * end.Sub(start)); unchanged && short.Before(p.until) {
-		p.until = short
-	}
 }

@@ -155,19 +155,3 @@ func TestScheduleEvents(t *testing.T) {
 	require.Empty(t, s.instances)
 	next(9, stepWait)
 }
-
-func TestPacerActsAtOnceThenHolds(t *testing.T) {
-	now := time.Unix(100, 0)
-	after := func(ms int) time.Time { return now.Add(time.Duration(ms) * time.Millisecond) }
-	p := pacer{hold: 500 * time.Millisecond}
-	require.Equal(t, now, p.at(now), "the first acts at once")
-	p.acted(now, after(20), false)
-	require.Equal(t, after(500), p.at(after(21)))
-	require.Equal(t, after(500), p.at(after(499)), "a storm does not push it back")
-	require.Equal(t, after(501), p.at(after(501)))
-
-	p.acted(now, after(20), true)
-	require.Equal(t, after(60), p.at(after(21)), "nothing to deploy: a third of the time at most")
-	p.acted(now, after(400), true)
-	require.Equal(t, after(500), p.at(after(401)), "and never longer than the hold")
-}

@@ -104,7 +104,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
 	fs.IntVar(&c.maxOldWorkers, "max-old-workers", dataplane.DefaultMaxOldWorkers, "how many processes of before may still have connections: with more, the next reload of the HAProxy on this host waits for one to end, for up to -hard-stop-after")
 	fs.DurationVar(&c.expiryWarning, "expiry-warning", 0, "how long before its end a certificate is warned of (default "+usualWarning()+")")
-	fs.DurationVar(&c.debounce, "debounce", usual.Debounce, "time between two renders; the first change after a pause acts at once")
+	fs.DurationVar(&c.debounce, "debounce", usual.Debounce, "longest hold between two renders, after a failure and under a storm of changes; otherwise it is about 20 ms")
 	fs.DurationVar(&c.minInterval, "min-interval", usual.MinInterval, "time between two reloads of one HAProxy")
 	fs.DurationVar(&c.drift, "drift-interval", usual.DriftInterval, "idle time after which a HAProxy is checked")
 	fs.DurationVar(&c.stallTime, "stall-time", usual.StallTime, "after how long what should happen, or end, and does not fails /healthz; far above all time-outs")

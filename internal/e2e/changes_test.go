@@ -83,7 +83,7 @@ func answeredBy(v *visitor, host string, endpoints []string) func() error {
 	}
 }
 
-// hold is the time between two renders, by default; after a pause as long, a
+// hold is the longest hold between two renders, by default; after a pause as long, a
 // change acts at once.
 const hold = 500 * time.Millisecond
 
