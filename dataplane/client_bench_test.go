@@ -86,7 +86,7 @@ func BenchmarkClientAddresses(b *testing.B) {
 	}
 	backends, changed := brief(5000), 100
 	s := &site{Server: dataplanetest.New(b, &dataplanetest.Options{HAProxy: siteHAProxy(b)}), real: true, foreign: true}
-	s.endpoint = startDataplaneAPI(b, binary, s.Server)
+	s.endpoint, _ = startDataplaneAPI(b, binary, s.Server)
 	client := s.client(b, nil)
 	dir := s.Layout().Dir(dataplane.General)
 	config := func(round int) *dataplane.Config {
@@ -210,7 +210,7 @@ func benchSite(b *testing.B) *site {
 		b.Skipf("the Dataplane API cannot read what HAProxy %s has, so that addresses take a reload", v)
 	}
 	s := &site{Server: dataplanetest.New(b, &dataplanetest.Options{HAProxy: siteHAProxy(b)}), real: true, foreign: true}
-	s.endpoint = startDataplaneAPI(b, binary, s.Server)
+	s.endpoint, _ = startDataplaneAPI(b, binary, s.Server)
 	return s
 }
 

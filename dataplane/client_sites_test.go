@@ -122,7 +122,8 @@ func sites(t *testing.T, test func(t *testing.T, s *site)) {
 	if binary := os.Getenv("DATAPLANEAPI_BIN"); binary != "" {
 		t.Run("dataplaneapi", func(t *testing.T) {
 			s := dataplanetest.New(t, &dataplanetest.Options{HAProxy: siteHAProxy(t)})
-			test(t, &site{Server: s, endpoint: startDataplaneAPI(t, binary, s), real: true, foreign: true})
+			endpoint, _ := startDataplaneAPI(t, binary, s)
+			test(t, &site{Server: s, endpoint: endpoint, real: true, foreign: true})
 		})
 	}
 }
@@ -140,7 +141,7 @@ func siteHAProxy(t testing.TB) *dataplanetest.HAProxy {
 }
 
 // startDataplaneAPI runs a real Dataplane API on the haproxy of a server.
-func startDataplaneAPI(t testing.TB, binary string, s *dataplanetest.Server) dataplane.Endpoint {
+func startDataplaneAPI(t testing.TB, binary string, s *dataplanetest.Server) (dataplane.Endpoint, *foreignAPI) {
 	t.Helper()
 	port := localPort(t)
 	reload, master := s.ReloadCommand()
@@ -166,24 +167,38 @@ haproxy:
 	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary, "-f", file)
-	if err := cmd.Start(); err != nil {
+	api := &foreignAPI{binary: binary, file: file, url: fmt.Sprintf("http://127.0.0.1:%d", port)}
+	api.start(t)
+	t.Cleanup(api.kill)
+	return dataplane.Endpoint{Name: "real", URL: api.url, Username: "admin", Password: "secret"}, api
+}
+
+// foreignAPI is a real Dataplane API that runs.
+type foreignAPI struct {
+	binary, file, url string
+	cmd               *exec.Cmd
+}
+
+func (a *foreignAPI) start(t testing.TB) {
+	t.Helper()
+	a.cmd = exec.Command(a.binary, "-f", a.file)
+	if err := a.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	url := fmt.Sprintf("http://127.0.0.1:%d", port)
 	waitForSite(t, func() bool {
-		res, err := http.Get(url + "/v3/info")
+		res, err := http.Get(a.url + "/v3/info")
 		if err != nil {
 			return false
 		}
 		_ = res.Body.Close()
 		return true
 	})
-	return dataplane.Endpoint{Name: "real", URL: url, Username: "admin", Password: "secret"}
+}
+
+// kill ends it at once.
+func (a *foreignAPI) kill() {
+	_ = a.cmd.Process.Kill()
+	_ = a.cmd.Wait()
 }
 
 func waitForSite(t testing.TB, ready func() bool) {

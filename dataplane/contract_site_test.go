@@ -106,7 +106,8 @@ func clientPlace(t *testing.T) *place {
 
 func realPlace(t *testing.T, binary string) *place {
 	s := dataplanetest.New(t, &dataplanetest.Options{HAProxy: siteHAProxy(t)})
-	return sitePlace(t, &site{Server: s, endpoint: startDataplaneAPI(t, binary, s), real: true, foreign: true})
+	endpoint, _ := startDataplaneAPI(t, binary, s)
+	return sitePlace(t, &site{Server: s, endpoint: endpoint, real: true, foreign: true})
 }
 
 func sitePlace(t *testing.T, s *site) *place {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
@@ -166,6 +167,16 @@ func (c *Client) retire(ctx context.Context) {
 	c.leaving = slices.DeleteFunc(c.leaving, func(ref change.ServerRef) bool {
 		return except(c.api.DeleteServer(ctx, ref.Backend, ref.Server), http.StatusNotFound) == nil
 	})
+}
+
+// inherit takes over the stand-ins without traffic that a client before this one left.
+func (c *Client) inherit(servers map[change.ServerRef]change.ServerState, stored *config.Config) {
+	for ref, server := range servers {
+		if server.State == change.Maint && strings.HasPrefix(ref.Server, standInPrefix) && !slices.Contains(c.leaving, ref) &&
+			!stored.Index().Contains(" "+ref.Server+" ") {
+			c.leaving = append(c.leaving, ref)
+		}
+	}
 }
 
 // meetLate has the push of a job change all late servers, too.

@@ -21,6 +21,7 @@ func (c *Client) readProcess(ctx context.Context, j *job, stored *config.Config)
 		if p.Servers, err = c.readServers(ctx); err != nil {
 			return nil, err
 		}
+		c.inherit(p.Servers, stored)
 	}
 	for _, f := range stored.Files {
 		switch f.Kind {

@@ -104,6 +104,7 @@ func (c *Client) Store(ctx context.Context, limits change.Limits) error {
 		}
 	}
 	if c.ahead == nil || c.known == nil {
+		c.retire(ctx)
 		return nil
 	}
 	if err = c.store(ctx, c.ahead); err != nil {
