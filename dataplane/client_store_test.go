@@ -83,6 +83,37 @@ func TestClientStoresLater(t *testing.T) {
 	})
 }
 
+// From version 3.4 on, the API changes address and weight of a server by themselves, with
+// health checks, too: no other server stands in for it.
+func TestClientChangesServersDirectly(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"fake", "haproxy"} {
+		t.Run(name, func(t *testing.T) {
+			options := &dataplanetest.Options{APIVersion: "v3.4.2"}
+			if name == "haproxy" {
+				if options.HAProxy = siteHAProxy(t); haproxyMinor(t) < 300 {
+					t.Skip("this HAProxy cannot be told servers by the Dataplane API")
+				}
+			}
+			s := fakeSite(t, options)
+			d, client := newDesired(t, s), s.client(t, nil)
+			d.s1 = "127.0.0.1:1003 weight 20 check"
+			syncSite(t, client, d.config(t))
+			pid := s.WorkerPID()
+			for i, state := range []string{"", " disabled", ""} {
+				d.s1 = fmt.Sprintf("127.0.0.%d:1003 weight %d check%s", 2+i, 30+i, state)
+				tellSite(t, client, d.config(t))
+				require.NotContains(t, s.Runtime("show servers state b"), "haptic-")
+				address, _ := s.LoadedServer("b", "s1")
+				require.Equal(t, fmt.Sprintf("127.0.0.%d:1003", 2+i), address)
+			}
+			require.NoError(t, client.Store(t.Context()))
+			require.Contains(t, s.stored(t), "server s1 "+d.s1)
+			require.Equal(t, pid, s.WorkerPID(), "it has reloaded")
+		})
+	}
+}
+
 // A change that takes a reload stores the earlier ones as well.
 func TestClientReloadsWhatIsNotStored(t *testing.T) {
 	laterSites(t, func(t *testing.T, s *site, d desired, client *dataplane.Client) {

@@ -71,6 +71,11 @@ func (s *Server) atLeast32() bool {
 	return !strings.HasPrefix(s.opts.APIVersion, "v3.0") && !strings.HasPrefix(s.opts.APIVersion, "v3.1")
 }
 
+// before34 reports whether the API changes only the state of a server that is loaded.
+func (s *Server) before34() bool {
+	return !s.atLeast32() || strings.HasPrefix(s.opts.APIVersion, "v3.2") || strings.HasPrefix(s.opts.APIVersion, "v3.3")
+}
+
 func (s *Server) info(*request) (int, any, error) {
 	return http.StatusOK, map[string]any{"api": map[string]string{"version": s.opts.APIVersion}}, nil
 }

@@ -166,18 +166,32 @@ func (s *Server) listServers(q *request) (int, any, error) {
 	return http.StatusOK, servers, err
 }
 
-// setServer changes the administrative state of a server.
+// setServer changes the administrative state of a server and, from version 3.4 of the API
+// on, its weight and its address.
 func (s *Server) setServer(q *request) (int, any, error) {
 	now, full, err := s.serverOf(q)
 	if err != nil {
 		return 0, nil, err
 	}
-	var data loadedServer
+	data := struct {
+		loadedServer
+		Weight *int `json:"weight"`
+	}{loadedServer: now}
 	if err := q.decode(&data); err != nil {
 		return 0, nil, err
 	}
+	var sets []string
 	if data.AdminState != now.AdminState {
-		if _, err := s.exec("set server " + full + " state " + data.AdminState); err != nil {
+		sets = append(sets, "state "+data.AdminState)
+	}
+	if data.Weight != nil && !s.before34() {
+		sets = append(sets, "weight "+strconv.Itoa(*data.Weight))
+	}
+	if (data.Address != now.Address || data.Port != now.Port) && !s.before34() {
+		sets = append(sets, "addr "+data.Address+" port "+strconv.Itoa(data.Port))
+	}
+	for _, set := range sets {
+		if _, err := s.exec("set server " + full + " " + set); err != nil {
 			return 0, nil, err
 		}
 	}

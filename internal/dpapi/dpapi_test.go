@@ -104,7 +104,7 @@ func TestRequests(t *testing.T) {
 		"POST /v3/services/haproxy/runtime/backends/b/servers? u:p ": func() error {
 			return c.AddServer(ctx, "b", map[string]any{"name": "s", "address": "192.0.2.1", "port": 80})
 		},
-		"PUT /v3/services/haproxy/runtime/backends/b/servers/s? u:p ":    func() error { return c.SetServerState(ctx, "b", "s", "ready") },
+		"PUT /v3/services/haproxy/runtime/backends/b/servers/s? u:p ":    func() error { return c.SetServer(ctx, "b", "s", map[string]any{"admin_state": "ready"}) },
 		"DELETE /v3/services/haproxy/runtime/backends/b/servers/s? u:p ": func() error { return c.DeleteServer(ctx, "b", "s") },
 		"DELETE /v3/services/haproxy/runtime/ssl_crt_lists/entries?cert_file=%2Fs%2Fa.pem&name=%2Fg%2Fl.txt u:p ": func() error {
 			return c.DeleteCrtListEntry(ctx, "/g/l.txt", "/s/a.pem")

@@ -85,20 +85,15 @@ func (c *Client) LoadedServers(ctx context.Context, backend string) ([]LoadedSer
 
 // AddServer adds a server to a backend of the running process, by the fields
 // that the API has for it. The server is in maintenance until
-// [Client.SetServerState], with its health checks off for good. Status 409 says
+// [Client.SetServer], with its health checks off for good. Status 409 says
 // that there is one of that name.
 func (c *Client) AddServer(ctx context.Context, backend string, fields map[string]any) error {
 	return c.sendJSON(ctx, http.MethodPost, serversPath(backend), fields)
 }
 
-// SetServerState makes a server of the running process ready, drain or maint.
-func (c *Client) SetServerState(ctx context.Context, backend, server, state string) error {
-	return c.sendJSON(ctx, http.MethodPut, at("runtime/backends/%s/servers/%s", backend, server), map[string]string{"admin_state": state})
-}
-
-// SetServer changes fields of a server of the running process: "address", "port" and
-// "weight", from version 3.4 of the API on. Older ones answer with success and change
-// nothing.
+// SetServer changes fields of a server of the running process, in the order
+// "admin_state" (ready, drain or maint), "weight", "address" and "port". Before version
+// 3.4, the API ignores all but the first.
 func (c *Client) SetServer(ctx context.Context, backend, server string, fields map[string]any) error {
 	return c.sendJSON(ctx, http.MethodPut, at("runtime/backends/%s/servers/%s", backend, server), fields)
 }

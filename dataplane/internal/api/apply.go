@@ -22,7 +22,7 @@ func (c *Client) apply(ctx context.Context, j *job, out *change.Outcome, later b
 	switch {
 	case !touches:
 		open.loaded = before.loaded
-	case j.first && j.readable():
+	case j.first && j.readable:
 		open.loaded = ledgerTold
 	}
 	if touches || c.opts.Shared && len(open.owned) > len(before.owned) {
@@ -50,7 +50,7 @@ func (c *Client) apply(ctx context.Context, j *job, out *change.Outcome, later b
 	}
 	if err != nil {
 		undone := c.undo(ctx, j, err, before)
-		if undone || j.complete && j.readable() { // what is stored and what the process has can be read
+		if undone || j.complete && j.readable { // what is stored and what the process has can be read
 			c.doubt = doubt
 		}
 		if !undone || errors.Is(err, config.ErrConflict) {

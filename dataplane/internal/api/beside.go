@@ -94,11 +94,13 @@ func (c *Client) setServer(ctx context.Context, j *job, do *change.Do) (calls in
 	if c.isLate(j, do) {
 		return c.standIn(ctx, do)
 	}
-	state, fields := "", map[string]any{}
+	ready, fields := false, map[string]any{}
 	for _, set := range do.Set {
 		switch set.Row.Field {
 		case "state":
-			state = set.Value
+			if ready = set.Value == change.Ready; !ready {
+				fields["admin_state"] = set.Value
+			}
 		case "address":
 			address, _ := do.Server.Literal()
 			fields["address"], fields["port"] = address.Addr().String(), address.Port()
@@ -106,17 +108,17 @@ func (c *Client) setServer(ctx context.Context, j *job, do *change.Do) (calls in
 			fields["weight"], err = strconv.Atoi(set.Value)
 		}
 	}
-	tell := func(is bool, call func() error) {
-		if is && err == nil {
-			calls++
-			err = call()
-		}
+	if len(fields) > 0 && err == nil {
+		calls, err = calls+1, c.api.SetServer(ctx, do.Ref.Backend, do.Ref.Server, fields)
 	}
-	setState := func() error { return c.api.SetServerState(ctx, do.Ref.Backend, do.Ref.Server, state) }
-	tell(state == change.Maint, setState)
-	tell(len(fields) > 0, func() error { return c.api.SetServer(ctx, do.Ref.Backend, do.Ref.Server, fields) })
-	tell(state == change.Ready, setState)
+	if ready && err == nil { // last, or it would get traffic at its old address
+		calls, err = calls+1, c.setState(ctx, do.Ref, change.Ready)
+	}
 	return calls, err
+}
+
+func (c *Client) setState(ctx context.Context, ref change.ServerRef, state string) error {
+	return c.api.SetServer(ctx, ref.Backend, ref.Server, map[string]any{"admin_state": state})
 }
 
 // standIn has another server take the traffic of one that changes with the next push.
@@ -134,9 +136,9 @@ func (c *Client) standIn(ctx context.Context, do *change.Do) (calls int, err err
 	}
 	c.late[do.Ref] = late
 	if was && before.standIn != "" {
-		return 1, c.retireNow(ctx, do.Ref.Backend, before.standIn)
+		return 1, c.retireNow(ctx, change.ServerRef{Backend: do.Ref.Backend, Server: before.standIn})
 	}
-	return 1, c.api.SetServerState(ctx, do.Ref.Backend, do.Ref.Server, change.Maint)
+	return 1, c.setState(ctx, do.Ref, change.Maint)
 }
 
 // addStandIn adds a server under the first name that is free.
@@ -152,11 +154,11 @@ func (c *Client) addStandIn(ctx context.Context, do *change.Do) (name string, er
 }
 
 // retireNow takes the traffic from a stand-in, and deletes it as retire does.
-func (c *Client) retireNow(ctx context.Context, backend, name string) error {
-	if err := c.api.SetServerState(ctx, backend, name, change.Maint); err != nil {
+func (c *Client) retireNow(ctx context.Context, ref change.ServerRef) error {
+	if err := c.setState(ctx, ref, change.Maint); err != nil {
 		return err
 	}
-	c.leaving = append(c.leaving, change.ServerRef{Backend: backend, Server: name})
+	c.leaving = append(c.leaving, ref)
 	c.retire(ctx)
 	return nil
 }

@@ -122,10 +122,8 @@ func (c *Client) DryRun(ctx context.Context, desired *config.Config) ([]change.S
 	if err != nil {
 		return nil, probeError(err)
 	}
-	for c.storing != nil {
-		if err := c.awaitStored(ctx); err != nil {
-			return nil, err
-		}
+	if err := c.awaitStored(ctx); err != nil {
+		return nil, err
 	}
 	defer func(was *known) {
 		if c.ahead != nil { // Store goes on from there
@@ -221,7 +219,7 @@ func (c *Client) attempt(ctx context.Context, desired *config.Config, limits cha
 			return nil
 		}
 	}
-	j.first = c.toldFirst(j)
+	j.first, j.readable = c.toldFirst(j), j.readsBack()
 	if c.storing != nil && !(limits.Later && c.holds(j) && !c.storing.meets(j)) {
 		return errStoring
 	}

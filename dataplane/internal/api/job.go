@@ -32,24 +32,25 @@ type job struct {
 	written  []fileWrite
 	told     bool                            // the process has been told something that the stored text does not undo
 	first    bool                            // all is told to the process before anything is stored
+	readable bool                            // and can be read back
 	complete bool                            // and it has it
 	taken    []config.File                   // certificates that it took over, which are stored since
 	late     map[change.ServerRef]lateServer // that the push changes
-	reads    map[string]bool                 // see readsMap
 }
 
 func (j *job) impact() change.Impact { return change.ImpactOf(j.steps) }
 
 func (j *job) pushes() bool {
-	return j.repair || j.before.config == nil || !j.wanted.SameMain(j.before.config) || j.impact() == change.Reload || len(j.header()) > 0
+	header, _ := j.header()
+	return j.repair || j.before.config == nil || !j.wanted.SameMain(j.before.config) || j.impact() == change.Reload || len(header) > 0
 }
 
 func (j *job) empty() bool {
 	return len(j.steps) == 0 && !j.pushes() && len(j.writes) == 0 && len(j.deletes) == 0
 }
 
-// readable reports whether all that the process is told can be read back.
-func (j *job) readable() bool {
+// readsBack reports whether all that the process is told can be read back.
+func (j *job) readsBack() bool {
 	for _, do := range change.Tells(j.steps) {
 		switch do.Verb {
 		case change.AddListEntry, change.SetListEntry, change.DeleteListEntry, change.SetCA:
@@ -70,20 +71,11 @@ func (j *job) readable() bool {
 // readsMap reports whether a map can be read back. It cannot where the stored one has
 // values that the API cuts, or where rules write into it.
 func (j *job) readsMap(name string) bool {
-	reads, ok := j.reads[name]
-	if ok || j.before.config == nil {
-		return reads
+	if j.before.config == nil {
+		return false
 	}
-	for _, f := range j.before.config.Files {
-		if f.Kind == config.Map && f.Name == name {
-			reads = safeMap(f.Content) && !diff.WrittenByRules(j.before.config.Index(), name) && !diff.WrittenByRules(j.wanted.Index(), name)
-		}
-	}
-	if j.reads == nil {
-		j.reads = map[string]bool{}
-	}
-	j.reads[name] = reads
-	return reads
+	f, ok := j.before.config.File(config.Map, name)
+	return ok && safeMap(f.Content) && !diff.WrittenByRules(j.before.config.Index(), name) && !diff.WrittenByRules(j.wanted.Index(), name)
 }
 
 // prepare finds out what differs. It reads from the endpoint only what is not known,

@@ -27,12 +27,12 @@ func (c *Client) push(ctx context.Context, j *job, out *change.Outcome) (known, 
 	if j.impact() == change.Reload {
 		return c.reload(ctx, j, out)
 	}
-	header := j.header()
+	header, sets := j.header()
 	raw, err := c.api.Push(ctx, j.wanted.Main(), j.before.version, dpapi.SkipReload, header...)
 	switch {
 	case err == nil:
 		out.Files++
-		out.Commands += j.sets()
+		out.Commands += sets
 		j.told = j.told || len(header) > 0
 		return c.checkStored(j, raw)
 	case isStatus(err, http.StatusInternalServerError) && len(header) > 0:

@@ -122,47 +122,39 @@ func addedServer(s *config.Server) (fields map[string]any, why string) {
 }
 
 // header returns the runtime actions that go with a push without a reload: those of
-// servers that were not told before. A server goes to maintenance before anything
-// else changes, and leaves it last.
-func (j *job) header() (actions []string) {
+// servers that were not told before, which it counts, and of late ones. A server goes to
+// maintenance before anything else changes, and leaves it last.
+func (j *job) header() (actions []string, sets int) {
 	if j.impact() == change.Reload {
-		return nil
+		return nil, 0
+	}
+	add := func(ref change.ServerRef, settings []change.Setting) {
+		var maint, other, ready []string
+		for _, set := range settings {
+			list := &other
+			switch {
+			case set.Row.Field == "state" && set.Value == change.Maint:
+				list = &maint
+			case set.Row.Field == "state":
+				list = &ready
+			}
+			*list = append(*list, set.Row.Header(ref, set.Value))
+		}
+		actions = slices.Concat(actions, maint, other, ready)
 	}
 	for _, do := range change.Tells(j.steps) {
-		if _, late := j.late[do.Ref]; !late && !j.first {
-			actions = append(actions, settingActions(do.Ref, do.Set)...)
+		if j.first {
+			break
+		}
+		sets += len(do.Set)
+		if _, late := j.late[do.Ref]; !late {
+			add(do.Ref, do.Set)
 		}
 	}
 	for _, ref := range slices.SortedFunc(maps.Keys(j.late), change.ServerRef.Compare) {
-		actions = append(actions, settingActions(ref, j.late[ref].set)...)
+		add(ref, j.late[ref].set)
 	}
-	return actions
-}
-
-// sets counts the changes of servers that go with the push.
-func (j *job) sets() (n int) {
-	for _, do := range change.Tells(j.steps) {
-		if do.Verb == change.SetServer && !j.first {
-			n += len(do.Set)
-		}
-	}
-	return n
-}
-
-func settingActions(ref change.ServerRef, settings []change.Setting) []string {
-	var first, middle, last []string
-	for _, set := range settings {
-		action := set.Row.Header(ref, set.Value)
-		switch {
-		case set.Row.Field == "state" && set.Value == change.Maint:
-			first = append(first, action)
-		case set.Row.Field == "state":
-			last = append(last, action)
-		default:
-			middle = append(middle, action)
-		}
-	}
-	return slices.Concat(first, middle, last)
+	return actions, sets
 }
 
 // storeTold stores the certificates that the process takes over by that. One that it
@@ -229,7 +221,7 @@ func (c *Client) addServer(ctx context.Context, ref change.ServerRef, server *co
 	if err := c.api.AddServer(ctx, ref.Backend, fields); err != nil || server.Value("state") == "disabled" {
 		return err
 	}
-	return c.api.SetServerState(ctx, ref.Backend, ref.Server, change.Ready)
+	return c.setState(ctx, ref, change.Ready)
 }
 
 // serverLeaves is how long servers may take, all together, until their last connection
@@ -241,7 +233,7 @@ func (c *Client) deleteServer(ctx context.Context, r change.ServerRef, deadline 
 	if late, ok := c.late[r]; ok {
 		delete(c.late, r)
 		if late.standIn != "" {
-			if err := c.retireNow(ctx, r.Backend, late.standIn); err != nil {
+			if err := c.retireNow(ctx, change.ServerRef{Backend: r.Backend, Server: late.standIn}); err != nil {
 				return err
 			}
 		}

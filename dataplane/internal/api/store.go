@@ -27,27 +27,24 @@ func (s *storing) meets(j *job) bool {
 // errStoring says that a job has to wait for the push that is under way.
 var errStoring = errors.New("a push is under way")
 
-// awaitStored gives the turn away until the push under way has ended.
-func (c *Client) awaitStored(ctx context.Context) error {
-	s, api := c.storing, c.api
-	if s == nil {
-		return nil
+// awaitStored gives the turn away until no push is under way.
+func (c *Client) awaitStored(ctx context.Context) (err error) {
+	for api := c.api; err == nil && c.storing != nil; c.api = api {
+		done := c.storing.done
+		c.turn <- struct{}{}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			err = config.At("wait", context.Cause(ctx))
+		}
+		<-c.turn
 	}
-	c.turn <- struct{}{}
-	var err error
-	select {
-	case <-s.done:
-	case <-ctx.Done():
-		err = config.At("wait", context.Cause(ctx))
-	}
-	<-c.turn
-	c.api = api
 	return err
 }
 
 // holds reports whether a job can wait for Store, once the process has been told.
 func (c *Client) holds(j *job) bool {
-	return j.impact() != change.Reload && j.readable() && !j.repair && j.before.config != nil && (j.first || j.impact() == change.None && c.ahead != nil)
+	return j.impact() != change.Reload && j.readable && !j.repair && j.before.config != nil && (j.first || j.impact() == change.None && c.ahead != nil)
 }
 
 // hold leaves the rest of a job to Store.
@@ -98,10 +95,8 @@ func (c *Client) Store(ctx context.Context, limits change.Limits) error {
 		return err
 	}
 	defer end()
-	for c.storing != nil {
-		if err := c.awaitStored(ctx); err != nil {
-			return err
-		}
+	if err := c.awaitStored(ctx); err != nil {
+		return err
 	}
 	if c.ahead == nil || c.known == nil {
 		c.retire(ctx)
@@ -170,7 +165,7 @@ func (c *Client) sameProcess(ctx context.Context) error {
 // pushBeside pushes while Syncs have their turns.
 func (c *Client) pushBeside(ctx context.Context, j *job, out *change.Outcome) (known, error) {
 	api, s := c.api, &storing{late: j.late, done: make(chan struct{})}
-	header := j.header()
+	header, _ := j.header()
 	c.storing = s
 	c.turn <- struct{}{}
 	raw, err := api.Push(ctx, j.wanted.Main(), j.before.version, dpapi.SkipReload, header...)
