@@ -136,9 +136,7 @@ func (c *Client) String() string { return "client of " + c.endpoint.String() }
 
 // Format is String for every verb, so that none shows the password.
 func (c *Client) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(c.String())) }
-
-// LogValue is String.
-func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }
+func (c *Client) LogValue() slog.Value       { return slog.StringValue(c.String()) }
 
 // Layout returns the layout that configurations for this endpoint must be
 // rendered with.

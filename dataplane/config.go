@@ -51,9 +51,7 @@ func (f File) GoString() string { return f.String() }
 
 // Format is String for every verb, so that %x or %+v show no content either.
 func (f File) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(f.String())) }
-
-// LogValue is String.
-func (f File) LogValue() slog.Value { return slog.StringValue(f.String()) }
+func (f File) LogValue() slog.Value       { return slog.StringValue(f.String()) }
 
 // MarshalJSON gives kind, name and size, never the content.
 func (f File) MarshalJSON() ([]byte, error) {
@@ -169,14 +167,9 @@ func (c *Config) String() string {
 	return fmt.Sprintf("configuration %s (%d bytes, %s)", c.Hash()[:8], c.inner.Size(), phrase.Count(len(c.inner.Files), "file"))
 }
 
-// GoString is String.
-func (c *Config) GoString() string { return c.String() }
-
-// Format is String for every verb.
+func (c *Config) GoString() string           { return c.String() }
 func (c *Config) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(c.String())) }
-
-// LogValue is String.
-func (c *Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
+func (c *Config) LogValue() slog.Value       { return slog.StringValue(c.String()) }
 
 // CheckFileName reports why a file of that kind cannot have that name, in an
 // error that wraps [ErrInvalidConfig]; nil says that it can. A name is a

@@ -53,13 +53,9 @@ func (e Endpoint) String() string {
 }
 
 // GoString is String, so that %#v shows no password either.
-func (e Endpoint) GoString() string { return e.String() }
-
-// Format is String for every verb.
+func (e Endpoint) GoString() string           { return e.String() }
 func (e Endpoint) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(e.String())) }
-
-// LogValue is String.
-func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.String()) }
+func (e Endpoint) LogValue() slog.Value       { return slog.StringValue(e.String()) }
 
 // MarshalJSON gives name, URL and user name.
 func (e Endpoint) MarshalJSON() ([]byte, error) {

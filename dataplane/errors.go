@@ -86,7 +86,6 @@ func errorOf(endpoint string, err error) error {
 	return &Error{Endpoint: endpoint, Stage: e.Stage, File: e.File, Line: e.Line, Status: e.Status, Output: e.Output, Err: e.Err}
 }
 
-// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Retryable reports whether the same call may succeed later without anybody

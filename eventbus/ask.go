@@ -260,7 +260,6 @@ func (e *AnswerError) Error() string {
 	return fmt.Sprintf("%s: %v: %v", e.Responder, e.Reason, e.Err)
 }
 
-// Unwrap returns Reason and Err.
 func (e *AnswerError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Reason}
@@ -283,7 +282,6 @@ func (e *AskError) Error() string {
 	return fmt.Sprintf("eventbus: ask %s: %s", e.Question, strings.Join(why, "; "))
 }
 
-// Unwrap returns Failed and Err.
 func (e *AskError) Unwrap() []error {
 	var errs []error
 	for _, f := range e.Failed {

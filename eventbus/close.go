@@ -107,5 +107,4 @@ func (e *CloseError) Error() string {
 	return text
 }
 
-// Unwrap returns Err.
 func (e *CloseError) Unwrap() error { return e.Err }

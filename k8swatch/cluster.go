@@ -187,7 +187,6 @@ func protobuf(config *rest.Config) *rest.Config {
 	return c
 }
 
-// Scheme implements [TypedSource].
 func (c *Cluster) Scheme() *runtime.Scheme { return c.scheme }
 
 // OwnNamespace is the namespace of the pod's service account, or that of the
@@ -220,7 +219,6 @@ func (c *Cluster) Close() {
 	c.dialer.CloseAll()
 }
 
-// ListWatch implements [Source].
 func (c *Cluster) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
 	if tweak == nil {
 		tweak = func(*metav1.ListOptions) {}
@@ -300,7 +298,6 @@ func (c *Cluster) MetadataListWatch(gvr schema.GroupVersionResource, namespace s
 	return listWatchOf(client.List, client.Watch, tweak), nil
 }
 
-// Fetch implements [MetadataSource].
 func (c *Cluster) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error) {
 	if TypeOf(gvr) == nil {
 		client := dynamic.ResourceInterface(c.dynamic.Resource(gvr))

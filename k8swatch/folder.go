@@ -231,7 +231,6 @@ func (f *Folder) look(settled bool) error {
 	return err
 }
 
-// ListWatch implements [Source].
 func (f *Folder) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
 	f.mu.Lock()
 	if !slices.Contains(f.read, gvr) {

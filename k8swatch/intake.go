@@ -281,7 +281,6 @@ func (in *intake) commit(c store.Change, objects []store.Changed, more int) {
 		InitialSync: in.initial, From: Revision(c.Revision) - 1, To: Revision(c.Revision)}})
 }
 
-// Add implements cache.ReflectorStore.
 func (in *intake) Add(obj any) error {
 	if p := in.prepare(obj); in.accept(p) {
 		in.store.Put(p.entry)
@@ -289,10 +288,8 @@ func (in *intake) Add(obj any) error {
 	return nil
 }
 
-// Update implements cache.ReflectorStore.
 func (in *intake) Update(obj any) error { return in.Add(obj) }
 
-// Delete implements cache.ReflectorStore.
 func (in *intake) Delete(obj any) error {
 	m, err := meta.Accessor(obj)
 	if err != nil {

@@ -78,7 +78,6 @@ type TypedSource interface {
 	Scheme() *runtime.Scheme
 }
 
-// Scheme implements [TypedSource].
 func (f *Folder) Scheme() *runtime.Scheme { return f.types.Own }
 
 // typesOf are the types that the objects of a source have.
@@ -198,21 +197,16 @@ func (s *Static) Objects() []Object {
 // SetScheme says which types besides those of client-go the objects have, before the
 // first watcher is made.
 func (s *Static) SetScheme(scheme *runtime.Scheme) { s.types.Own = scheme }
+func (s *Static) Scheme() *runtime.Scheme          { return s.types.Own }
 
-// Scheme implements [TypedSource].
-func (s *Static) Scheme() *runtime.Scheme { return s.types.Own }
-
-// ListWatch implements [Source].
 func (s *Static) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
 	return s.server.ListWatch(gvr, namespace, tweak), nil
 }
 
-// MetadataListWatch implements [MetadataSource].
 func (s *Static) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
 	return s.server.MetadataListWatch(gvr, namespace, tweak), nil
 }
 
-// Fetch implements [MetadataSource].
 func (s *Static) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error) {
 	return s.server.Fetch(ctx, gvr, namespace, name)
 }
@@ -244,7 +238,6 @@ const (
 	AllKept      Effect = "all that was read before stays in use"
 )
 
-// Error implements error.
 func (e *ManifestError) Error() string {
 	text := e.File
 	if e.Line > 0 {
@@ -257,7 +250,6 @@ func (e *ManifestError) Error() string {
 	return printable.Line(text)
 }
 
-// Unwrap implements errors.Is and errors.As.
 func (e *ManifestError) Unwrap() error { return e.Err }
 
 // Errors returns what is wrong in the folder now: [*ManifestError] values by

@@ -228,7 +228,6 @@ type OptionError struct {
 	Err      error
 }
 
-// Error implements error.
 func (e *OptionError) Error() string {
 	if e.Resource.Resource == "" {
 		return "k8swatch: " + e.Err.Error()
@@ -236,7 +235,6 @@ func (e *OptionError) Error() string {
 	return "k8swatch: " + e.Resource.Resource + ": " + e.Err.Error()
 }
 
-// Unwrap implements errors.Is and errors.As.
 func (e *OptionError) Unwrap() error { return e.Err }
 
 // SyncError says why a watcher does not hold its objects (yet). It unwraps to
@@ -251,7 +249,6 @@ type SyncError struct {
 	Err       error  // what the source or the context said
 }
 
-// Error implements error.
 func (e *SyncError) Error() string {
 	name := e.Resource.Resource
 	if e.Resource.Group != "" {
@@ -272,7 +269,6 @@ func (e *SyncError) Error() string {
 	return text
 }
 
-// Unwrap implements errors.Is and errors.As.
 func (e *SyncError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Reason}
@@ -288,7 +284,6 @@ type FetchError struct {
 	Err             error
 }
 
-// Error implements error.
 func (e *FetchError) Error() string {
 	name := e.Name
 	if e.Namespace != "" {
@@ -297,5 +292,4 @@ func (e *FetchError) Error() string {
 	return "cannot get " + e.Resource.GroupResource().String() + " " + name + ": " + e.Err.Error()
 }
 
-// Unwrap implements errors.Is and errors.As.
 func (e *FetchError) Unwrap() error { return e.Err }

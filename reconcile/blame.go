@@ -133,7 +133,6 @@ func (e *ConfigError) Error() string {
 	return text
 }
 
-// Unwrap returns Err.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
 // located is an error that knows where in a configuration things are wrong, and

@@ -67,7 +67,6 @@ type ReconciliationTriggered struct {
 	Reason string
 }
 
-// Report implements [event.Event].
 func (e ReconciliationTriggered) Report() event.Report {
 	return event.Report{Name: "reconciliation.triggered", Level: slog.LevelDebug, Fields: []slog.Attr{slog.String("reason", e.Reason)}}
 }
@@ -79,7 +78,6 @@ type ReconciliationStarted struct {
 	Reasons []string
 }
 
-// Report implements [event.Event].
 func (e ReconciliationStarted) Report() event.Report {
 	return event.Report{Name: "reconciliation.started", Level: slog.LevelDebug, Reconciliation: e.ID,
 		Fields: []slog.Attr{slog.Any("reasons", e.Reasons)}}
@@ -98,7 +96,6 @@ type AttemptCompleted struct {
 	Err          error         // nil: the configuration is valid
 }
 
-// Report implements [event.Event].
 func (e AttemptCompleted) Report() event.Report {
 	return event.Report{Name: "reconciliation.attempted", Level: slog.LevelDebug, Reconciliation: e.ID, Took: e.RenderTook + e.ValidateTook, Err: e.Err}
 }
@@ -115,7 +112,6 @@ type TemplateRendered struct {
 	Took      time.Duration
 }
 
-// Report implements [event.Event].
 func (e TemplateRendered) Report() event.Report {
 	return event.Report{Name: "template.rendered", Level: slog.LevelDebug, Reconciliation: e.ID, Took: e.Took, Fields: []slog.Attr{hashField(e.Hash)},
 		Metrics: []event.Metric{resourceCount(e.Resources), renderTime(e.Took)}}
@@ -153,7 +149,6 @@ type TemplateRenderFailed struct {
 	Took time.Duration
 }
 
-// Report implements [event.Event].
 func (e TemplateRenderFailed) Report() event.Report {
 	return event.Report{Name: "template.render.failed", Level: slog.LevelDebug, Reconciliation: e.ID, Took: e.Took, Err: e.Err,
 		Metrics: []event.Metric{renderTime(e.Took)}} // ReconciliationFailed says the sentence
@@ -166,7 +161,6 @@ type ValidationCompleted struct {
 	Took time.Duration
 }
 
-// Report implements [event.Event].
 func (e ValidationCompleted) Report() event.Report {
 	return event.Report{Name: "validation.completed", Level: slog.LevelDebug, Reconciliation: e.ID, Took: e.Took, Fields: []slog.Attr{hashField(e.Hash)},
 		Metrics: validationMetrics(e.Took, false)}
@@ -181,7 +175,6 @@ type ValidationFailed struct {
 	Took time.Duration
 }
 
-// Report implements [event.Event].
 func (e ValidationFailed) Report() event.Report {
 	return event.Report{Name: "validation.failed", Level: slog.LevelDebug, Reconciliation: e.ID, Took: e.Took, Err: e.Err,
 		Fields: []slog.Attr{hashField(e.Hash)}, Metrics: validationMetrics(e.Took, true)} // ReconciliationFailed says the sentence
@@ -210,7 +203,6 @@ type ReconciliationCompleted struct {
 	Failures  int              // reconciliations that failed before this one, in a row
 }
 
-// Report implements [event.Event].
 func (e ReconciliationCompleted) Report() event.Report {
 	r := event.Report{Name: "reconciliation.completed", Level: slog.LevelInfo, Reconciliation: e.ID, Took: e.Took,
 		Metrics: reconciliationMetrics(e.Took, false)}
@@ -242,7 +234,6 @@ type ReconciliationFailed struct {
 	Failures int // in a row, with this one
 }
 
-// Report implements [event.Event].
 func (e ReconciliationFailed) Report() event.Report {
 	return event.Report{Name: "reconciliation.failed", Level: slog.LevelError, Reconciliation: e.ID, Took: e.Took, Err: e.Err, Repeat: e.Failures,
 		Sentence: fmt.Sprintf("the configuration stays as it is, as the new one failed%s%s: %v", phrase.InARow(e.Failures), becauseOf(e.Reasons), e.Err),
@@ -267,7 +258,6 @@ type ResourceRefused struct {
 	Alike
 }
 
-// Report implements [event.Event].
 func (e ResourceRefused) Report() event.Report {
 	r := event.Report{Name: "resource.refused", Level: slog.LevelWarn, Reconciliation: e.ID, Fields: []slog.Attr{slog.String("resource", e.Resource)}}
 	if !e.Told {
@@ -284,7 +274,6 @@ type ResourceAccepted struct {
 	Alike
 }
 
-// Report implements [event.Event].
 func (e ResourceAccepted) Report() event.Report {
 	r := event.Report{Name: "resource.accepted", Level: slog.LevelInfo, Reconciliation: e.ID, Fields: []slog.Attr{slog.String("resource", e.Resource)}}
 	if !e.Told {
@@ -303,7 +292,6 @@ type ResourceQuarantined struct {
 	Alike
 }
 
-// Report implements [event.Event].
 func (e ResourceQuarantined) Report() event.Report {
 	r := event.Report{Name: "resource.quarantined", Level: slog.LevelError, Reconciliation: e.ID, Fields: resourceFields(e.Resource)}
 	if !e.Told {
@@ -320,7 +308,6 @@ type ResourceReleased struct {
 	Alike
 }
 
-// Report implements [event.Event].
 func (e ResourceReleased) Report() event.Report {
 	r := event.Report{Name: "resource.released", Level: slog.LevelInfo, Reconciliation: e.ID, Fields: resourceFields(e.Resource)}
 	if !e.Told {
@@ -336,7 +323,6 @@ type IndexSynchronized struct {
 	Took      time.Duration
 }
 
-// Report implements [event.Event].
 func (e IndexSynchronized) Report() event.Report {
 	return event.Report{Name: "index.synchronized", Level: slog.LevelInfo, Sentence: "watching " + phrase.ByKind(e.Resources), Took: e.Took,
 		Metrics: []event.Metric{resourceCount(e.Resources)}}
@@ -351,7 +337,6 @@ type ResourceIndexUpdated struct {
 	Objects                    int // that there are now
 }
 
-// Report implements [event.Event].
 func (e ResourceIndexUpdated) Report() event.Report {
 	return event.Report{Name: "resource.index.updated", Level: slog.LevelDebug, Fields: []slog.Attr{slog.String("resource", e.Resource),
 		slog.Int("created", e.Created), slog.Int("modified", e.Modified), slog.Int("deleted", e.Deleted), slog.Int("objects", e.Objects)}}
@@ -364,17 +349,14 @@ type (
 	LeaderObserved struct{ Identity string }
 )
 
-// Report implements [event.Event].
 func (e LeaderBecame) Report() event.Report {
 	return event.Report{Name: "leader.became", Level: slog.LevelInfo, Sentence: "leads now and deploys, as " + e.Identity}
 }
 
-// Report implements [event.Event].
 func (e LeaderLost) Report() event.Report {
 	return event.Report{Name: "leader.lost", Level: slog.LevelWarn, Sentence: "leads no longer and deploys nothing, as " + e.Identity}
 }
 
-// Report implements [event.Event].
 func (e LeaderObserved) Report() event.Report {
 	return event.Report{Name: "leader.observed", Level: slog.LevelInfo, Sentence: "the leader is " + e.Identity}
 }

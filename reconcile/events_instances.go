@@ -23,7 +23,6 @@ type DeploymentScheduled struct {
 	Waits    error             // for old workers: wraps [dataplane.ErrOldWorkers]; nil: for the interval
 }
 
-// Report implements [event.Event].
 func (e DeploymentScheduled) Report() event.Report {
 	level, s := slog.LevelInfo, "waits for the minimum interval between two reloads, until "+phrase.Clock(e.At)
 	if e.Waits != nil {
@@ -41,7 +40,6 @@ type DeploymentStarted struct {
 	Instance string
 }
 
-// Report implements [event.Event].
 func (e DeploymentStarted) Report() event.Report {
 	return event.Report{Name: "deployment.started", Level: slog.LevelDebug, Sentence: "deploying", Reconciliation: e.ID, Instance: e.Instance}
 }
@@ -55,7 +53,6 @@ type InstanceDeployed struct {
 	Failures int // of the deployments before this one, in a row
 }
 
-// Report implements [event.Event].
 func (e InstanceDeployed) Report() event.Report {
 	return event.Report{Name: "instance.deployed", Level: slog.LevelInfo, Reconciliation: e.ID, Instance: e.Instance, Took: e.Took, Result: e.Result,
 		Sentence: "deployed" + afterFailures(e.Failures) + ": " + outcomeOf(e.Result), Metrics: deploymentMetrics(e.Took, false)}
@@ -73,7 +70,6 @@ type InstanceDeploymentFailed struct {
 	Took     time.Duration
 }
 
-// Report implements [event.Event].
 func (e InstanceDeploymentFailed) Report() event.Report {
 	again := phrase.InARow(e.Failures)
 	if !e.RetryAt.IsZero() {
@@ -91,7 +87,6 @@ type InstanceReached struct {
 	Failures int // before, in a row
 }
 
-// Report implements [event.Event].
 func (e InstanceReached) Report() event.Report {
 	return event.Report{Name: "instance.reached", Level: slog.LevelInfo, Instance: e.Instance, Sentence: "answers again" + afterFailures(e.Failures)}
 }
@@ -139,7 +134,6 @@ type DeploymentUnfinished struct {
 	Waits    string // for what
 }
 
-// Report implements [event.Event].
 func (e DeploymentUnfinished) Report() event.Report {
 	return event.Report{Name: "deployment.unfinished", Level: slog.LevelWarn, Reconciliation: e.ID, Instance: e.Instance, Fields: []slog.Attr{hashField(e.Hash)},
 		Sentence: "ended before revision " + phrase.Short(e.Hash) + " was deployed to " + e.Instance + ": " + e.Waits}
@@ -153,7 +147,6 @@ type DriftPreventionTriggered struct {
 	Idle     time.Duration
 }
 
-// Report implements [event.Event].
 func (e DriftPreventionTriggered) Report() event.Report {
 	return event.Report{Name: "drift.prevention.triggered", Level: slog.LevelDebug, Reconciliation: e.ID, Instance: e.Instance,
 		Fields: []slog.Attr{slog.String("idle", e.Idle.Round(time.Millisecond).String())}}
@@ -167,7 +160,6 @@ type DriftRepaired struct {
 	Result   *dataplane.Result
 }
 
-// Report implements [event.Event].
 func (e DriftRepaired) Report() event.Report {
 	r := event.Report{Name: "drift.repaired", Level: slog.LevelWarn, Reconciliation: e.ID, Instance: e.Instance, Result: e.Result,
 		Sentence: "was changed by somebody else and is repaired: " + outcomeOf(e.Result)}
@@ -194,7 +186,6 @@ type InstancesChanged struct {
 	Removed   []string
 }
 
-// Report implements [event.Event].
 func (e InstancesChanged) Report() event.Report {
 	return event.Report{Name: "haproxy.pods.discovered", Level: slog.LevelInfo,
 		Sentence: "deploying to " + phrase.Count(len(e.Instances), "instance") + listed(", new: ", e.Added) + listed(", gone: ", e.Removed)}
@@ -228,7 +219,6 @@ type HAProxyStarted struct {
 	Times    int           // as in HAProxyEnded
 }
 
-// Report implements [event.Event].
 func (e HAProxyStarted) Report() event.Report {
 	verb := "started"
 	if e.Adopted {
@@ -248,7 +238,6 @@ type HAProxyEnded struct {
 	Times    int // that it ended or fell silent, with less than 5 min in between
 }
 
-// Report implements [event.Event].
 func (e HAProxyEnded) Report() event.Report {
 	return event.Report{Name: "haproxy.ended", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Repeat: fallsToCount(e.Times), Sentence: textOf(e.Err) + inAShortTime(e.Times),
 		Metrics: []event.Metric{{Name: "haproxy_ends_total", Help: "Times that the HAProxy on this host ended unasked.", Value: 1}}}
@@ -262,7 +251,6 @@ type HAProxyStartFailed struct {
 	Err      error
 }
 
-// Report implements [event.Event].
 func (e HAProxyStartFailed) Report() event.Report {
 	return event.Report{Name: "haproxy.start.failed", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Repeat: e.Tries,
 		Sentence: "HAProxy does not start" + phrase.InARow(e.Tries) + ": " + textOf(e.Err),
@@ -277,7 +265,6 @@ type HAProxySilent struct {
 	Times    int // as in HAProxyEnded
 }
 
-// Report implements [event.Event].
 func (e HAProxySilent) Report() event.Report {
 	return event.Report{Name: "haproxy.silent", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Repeat: fallsToCount(e.Times),
 		Sentence: textOf(e.Err) + inAShortTime(e.Times)}
@@ -291,7 +278,6 @@ type HAProxyAnswers struct {
 	Times    int // as in HAProxyEnded
 }
 
-// Report implements [event.Event].
 func (e HAProxyAnswers) Report() event.Report {
 	return event.Report{Name: "haproxy.answers", Level: slog.LevelInfo, Instance: e.Instance, Repeat: fallsToCount(e.Times), Ends: outages(),
 		Sentence: "HAProxy answers again" + away(e.Away)}

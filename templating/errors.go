@@ -103,7 +103,6 @@ func (r refusals) Error() string {
 	return b.String()
 }
 
-// Unwrap returns all of them.
 func (r refusals) Unwrap() []error {
 	errs := make([]error, len(r))
 	for i, e := range r {

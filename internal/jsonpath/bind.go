@@ -15,7 +15,6 @@ type TypeError struct {
 	Reason string
 }
 
-// Error implements error.
 func (e *TypeError) Error() string { return fmt.Sprintf("jsonpath %q: %s", e.Path, e.Reason) }
 
 // Bound is a path that is ready to be read from one kind of object. It is

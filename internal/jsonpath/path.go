@@ -36,7 +36,6 @@ type SyntaxError struct {
 	Reason string
 }
 
-// Error implements error.
 func (e *SyntaxError) Error() string {
 	at := ""
 	if e.Offset >= 0 {

@@ -24,7 +24,6 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Is implements errors.Is.
 func (e *Error) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // Timeout and Temporary implement net.Error.

@@ -33,7 +33,6 @@ func (e *Error) Error() string {
 	return b.String() + e.Message
 }
 
-// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Errors is all that is wrong, by line. errors.As finds it, and the first *Error
@@ -49,7 +48,6 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns all of them.
 func (e Errors) Unwrap() []error {
 	errs := make([]error, len(e))
 	for i, one := range e {

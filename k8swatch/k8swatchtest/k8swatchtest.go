@@ -61,21 +61,16 @@ func NewSource(objs ...runtime.Object) *Source {
 // SetScheme says which types besides those of client-go the objects have, such as
 // those of custom resources, before the first watcher is made.
 func (s *Source) SetScheme(scheme *runtime.Scheme) { s.types.Own = scheme }
+func (s *Source) Scheme() *runtime.Scheme          { return s.types.Own }
 
-// Scheme implements k8swatch.TypedSource.
-func (s *Source) Scheme() *runtime.Scheme { return s.types.Own }
-
-// ListWatch implements k8swatch.Source.
 func (s *Source) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
 	return s.server.ListWatch(gvr, namespace, tweak), nil
 }
 
-// MetadataListWatch implements k8swatch.MetadataSource.
 func (s *Source) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
 	return s.server.MetadataListWatch(gvr, namespace, tweak), nil
 }
 
-// Fetch implements k8swatch.MetadataSource.
 func (s *Source) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (k8swatch.Object, error) {
 	return s.server.Fetch(ctx, gvr, namespace, name)
 }

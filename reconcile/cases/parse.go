@@ -78,7 +78,6 @@ func Without(templates fs.FS) fs.FS { return withoutCases{templates} }
 
 type withoutCases struct{ fs.FS }
 
-// ReadDir implements fs.ReadDirFS.
 func (w withoutCases) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(w.FS, name)
 	if name == "." {

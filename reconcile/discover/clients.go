@@ -162,7 +162,6 @@ func (r *remote) retire() {
 	r.client.Close()
 }
 
-// Name implements [reconcile.Target].
 func (r *remote) Name() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,7 +171,6 @@ func (r *remote) Name() string {
 // Format tells the endpoint, for every verb without its password.
 func (r *remote) Format(s fmt.State, _ rune) { fmt.Fprint(s, "client of ", r.Name()) }
 
-// DryRun implements [reconcile.Target].
 func (r *remote) DryRun(ctx context.Context, cfg *dataplane.Config) (plan *dataplane.Plan, err error) {
 	err = r.do(func(c *dataplane.Client) (err error) {
 		plan, err = c.DryRun(ctx, cfg)
@@ -181,7 +179,6 @@ func (r *remote) DryRun(ctx context.Context, cfg *dataplane.Config) (plan *datap
 	return plan, err
 }
 
-// Sync implements [reconcile.Target].
 func (r *remote) Sync(ctx context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (result *dataplane.Result, err error) {
 	err = r.do(func(c *dataplane.Client) (err error) {
 		if result, err = c.Sync(ctx, cfg, options...); err == nil {
@@ -221,7 +218,6 @@ func (r *remote) Store(ctx context.Context, options ...dataplane.SyncOption) err
 	})
 }
 
-// Probe implements [reconcile.Prober].
 func (r *remote) Probe(ctx context.Context) (is dataplane.Target, err error) {
 	err = r.do(func(c *dataplane.Client) (err error) {
 		is, err = c.Probe(ctx)

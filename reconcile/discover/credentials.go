@@ -81,13 +81,7 @@ func CredentialsFromEnv(getenv func(string) string) (Credentials, error) {
 }
 
 // String tells that there are credentials, and nothing of them.
-func (c Credentials) String() string { return "credentials (secret)" }
-
-// Format is String for every verb.
-func (c Credentials) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(c.String())) }
-
-// LogValue is String.
-func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
-
-// MarshalJSON is String.
+func (c Credentials) String() string               { return "credentials (secret)" }
+func (c Credentials) Format(s fmt.State, _ rune)   { _, _ = s.Write([]byte(c.String())) }
+func (c Credentials) LogValue() slog.Value         { return slog.StringValue(c.String()) }
 func (c Credentials) MarshalJSON() ([]byte, error) { return []byte(`"` + c.String() + `"`), nil }

@@ -17,7 +17,6 @@ type CredentialsUpdated struct {
 	Version string // metadata.resourceVersion; "" for a file
 }
 
-// Report implements [event.Event].
 func (e CredentialsUpdated) Report() event.Report {
 	return event.Report{Name: "credentials.updated", Level: slog.LevelInfo, Sentence: "credentials are in use",
 		Fields: []slog.Attr{slog.String("secret", e.Secret), slog.String("version", e.Version)}}
@@ -31,7 +30,6 @@ type CredentialsInvalid struct {
 	Err    error
 }
 
-// Report implements [event.Event].
 func (e CredentialsInvalid) Report() event.Report {
 	sentence := fmt.Sprintf("no HAProxy can be reached: %v", e.Err)
 	if e.InUse {

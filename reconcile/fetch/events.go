@@ -18,7 +18,6 @@ type Updated struct {
 	Hash  string // of the content, shortened
 }
 
-// Report implements [event.Event].
 func (e Updated) Report() event.Report {
 	return event.Report{Name: "http.resource.updated", Level: slog.LevelInfo, Fields: []slog.Attr{slog.String("hash", e.Hash)},
 		Sentence: fmt.Sprintf("fetched a new content of %s, %d bytes, which is used once it has been deployed", e.URL, e.Bytes)}
@@ -30,7 +29,6 @@ type Accepted struct {
 	Hash string
 }
 
-// Report implements [event.Event].
 func (e Accepted) Report() event.Report {
 	return event.Report{Name: "http.resource.accepted", Level: slog.LevelInfo, Fields: []slog.Attr{slog.String("hash", e.Hash)},
 		Sentence: "the new content of " + e.URL + " is deployed",
@@ -46,7 +44,6 @@ type Rejected struct {
 	Err  error
 }
 
-// Report implements [event.Event].
 func (e Rejected) Report() event.Report {
 	return event.Report{Name: "http.resource.rejected", Level: slog.LevelWarn, Err: e.Err, Fields: []slog.Attr{slog.String("hash", e.Hash)},
 		Sentence: fmt.Sprintf("the new content of %s is not used, the one from before stays: %v", e.URL, e.Err),
@@ -59,7 +56,6 @@ type Withdrawn struct {
 	URL string
 }
 
-// Report implements [event.Event].
 func (e Withdrawn) Report() event.Report {
 	return event.Report{Name: "http.resource.withdrawn", Level: slog.LevelInfo, Sentence: e.URL + " is in order again: it has the content that is in use"}
 }

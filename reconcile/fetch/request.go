@@ -34,7 +34,6 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("http.Fetch %s: %v", e.URL, e.Err)
 }
 
-// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // answer is what a server gave.

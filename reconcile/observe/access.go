@@ -45,9 +45,7 @@ func ReadToken(file string) (Token, error) {
 
 // Format implements [fmt.Formatter]: for all verbs it hides the token.
 func (t Token) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, t.hidden()) }
-
-// LogValue implements [slog.LogValuer].
-func (t Token) LogValue() slog.Value { return slog.StringValue(t.hidden()) }
+func (t Token) LogValue() slog.Value       { return slog.StringValue(t.hidden()) }
 
 // MarshalText implements [encoding.TextMarshaler], and so hides it in JSON.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.hidden()), nil }

@@ -114,7 +114,6 @@ func Printable(w io.Writer) io.Writer { return printer{w} }
 
 type printer struct{ to io.Writer }
 
-// Write implements io.Writer.
 func (p printer) Write(text []byte) (int, error) {
 	if _, err := io.WriteString(p.to, printable.Text(string(text))); err != nil {
 		return 0, err

@@ -24,9 +24,7 @@ const (
 )
 
 // String returns "live", "ready" or "reported".
-func (p Probe) String() string { return [...]string{"live", "ready", "reported"}[p] }
-
-// MarshalText implements [encoding.TextMarshaler].
+func (p Probe) String() string               { return [...]string{"live", "ready", "reported"}[p] }
 func (p Probe) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // checkTime is how long a check may take: one that does not answer has stalled.

@@ -121,7 +121,6 @@ type scraped struct {
 // collected is not compared with it.
 func (*scraped) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector.
 func (s *scraped) Collect(to chan<- prometheus.Metric) {
 	all := busMetrics(s.bus.Stats())
 	if s.subject.Loop != nil {

@@ -43,7 +43,6 @@ type ComponentFailed struct {
 	Late      bool // it began before, which had no line, and goes on
 }
 
-// Report implements [event.Event].
 func (e ComponentFailed) Report() event.Report {
 	r := event.Report{Name: "component.failed", Level: slog.LevelError, Err: e.Err, Repeat: repeat(e.Late, e.Times), Fields: componentField(e.Component),
 		Sentence: e.Component + ": " + list(causes(e.Err), 3, "; ") + again(e.Times)}
@@ -62,7 +61,6 @@ type ComponentRecovered struct {
 	Late      bool          // the same
 }
 
-// Report implements [event.Event].
 func (e ComponentRecovered) Report() event.Report {
 	s := e.Component + ": in order again after " + brief(e.Lasted) + again(e.Times)
 	if e.Of != "" {

@@ -207,7 +207,6 @@ func (p *player) end(err error) {
 	}
 }
 
-// Leading implements reconcile.Leader.
 func (p *player) Leading() bool { return !p.following.Load() }
 
 // validate asks the controller's validator, unless the script knows better.

@@ -23,7 +23,6 @@ type Parsed struct {
 	Name, Version string
 }
 
-// Report implements [event.Event].
 func (e Parsed) Report() event.Report {
 	return event.Report{Name: "config.parsed", Level: slog.LevelDebug, Fields: versionFields(e.Name, e.Version)}
 }
@@ -35,7 +34,6 @@ type Validated struct {
 	Took          time.Duration
 }
 
-// Report implements [event.Event].
 func (e Validated) Report() event.Report {
 	return event.Report{Name: "config.validated", Level: slog.LevelDebug, Took: e.Took, Fields: versionFields(e.Name, e.Version)}
 }
@@ -48,7 +46,6 @@ type Invalid struct {
 	Took          time.Duration
 }
 
-// Report implements [event.Event].
 func (e Invalid) Report() event.Report {
 	wrong := fmt.Sprintf("version %s of %s is wrong", e.Version, e.Name)
 	if e.Version == unreadable {
@@ -70,7 +67,6 @@ type Applied struct {
 	Took             time.Duration
 }
 
-// Report implements [event.Event].
 func (e Applied) Report() event.Report {
 	sentence := "new settings are in use: version " + e.Version + " of " + e.Name
 	if len(e.Started) > 0 {
@@ -88,7 +84,6 @@ type Restored struct {
 	Name, Version string
 }
 
-// Report implements [event.Event].
 func (e Restored) Report() event.Report {
 	return event.Report{Name: "config.restored", Level: slog.LevelInfo, Fields: versionFields(e.Name, e.Version),
 		Sentence: "the settings are in order again: " + e.Name + " has version " + e.Version + ", which is in use"}

@@ -210,7 +210,6 @@ func (l *Live) Render(ctx context.Context) (*reconcile.Rendered, error) {
 	return use.program.Render(ctx, l.read(use))
 }
 
-// Settle implements [reconcile.Settler].
 func (l *Live) Settle(cfg *dataplane.Config, err error) (again bool) {
 	l.mu.Lock()
 	use := l.current

@@ -43,7 +43,6 @@ func (f File) String() string {
 	return fmt.Sprintf("%s %s (%d bytes, %s)", f.Kind, f.Name, len(f.Content), HashOf(f.Content)[:8])
 }
 
-// Format is String for every verb.
 func (f File) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(f.String())) }
 
 // HashOf returns the SHA-256 of b in hexadecimal digits.

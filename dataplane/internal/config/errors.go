@@ -66,7 +66,6 @@ func (e *Error) Position() string {
 	return position
 }
 
-// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
 // At makes an *Error of any error, unless it is or wraps one already.
@@ -142,7 +141,6 @@ type Refusals []*Refusal
 // Error has a line for each.
 func (r Refusals) Error() string { return errors.Join(r.Unwrap()...).Error() }
 
-// Unwrap returns all of them.
 func (r Refusals) Unwrap() []error {
 	errs := make([]error, len(r))
 	for i, one := range r {
