@@ -178,17 +178,16 @@ var theirs = strings.Fields(`config.parsed config.validated config.invalid confi
 	drift.prevention.triggered haproxy.pods.discovered credentials.updated credentials.invalid
 	leader.became leader.lost leader.observed http.resource.updated http.resource.accepted http.resource.rejected`)
 
-// TestEventsByTheNamesOfTheReferenceSystem keeps the table of reconcile/doc.go: each name
+// TestEventsByTheNamesOfTheReferenceSystem keeps the table of docs/events.md: each name
 // there is a row, an event here with that name stands in it, and no event is missing.
 func TestEventsByTheNamesOfTheReferenceSystem(t *testing.T) {
-	text, err := os.ReadFile("reconcile/doc.go")
+	text, err := os.ReadFile("docs/events.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(text), "// # Events, for readers of the reference system")
-	section, _, _ = strings.Cut(section, "// # What stands below")
+	section := string(text)
 	rows := map[string]string{}
-	for _, row := range regexp.MustCompile(`(?m)^//\t([a-z.]+\.[a-z.]+) +([\w.-]+)`).FindAllStringSubmatch(section, -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| `+"`([a-z.]+\\.[a-z.]+)`"+` \| ([\w.-]+)`).FindAllStringSubmatch(section, -1) {
 		rows[row[1]] = row[2]
 	}
 	_, others, _ := strings.Cut(section, "Events without a like there:")
@@ -205,7 +204,7 @@ func TestEventsByTheNamesOfTheReferenceSystem(t *testing.T) {
 		if row, ok := rows[name]; ok && row != is {
 			t.Errorf("the row of %s has %s: that event is %s", name, row, is)
 		} else if known := regexp.MustCompile(`\b` + is + `\b`).MatchString(others); ok == known {
-			t.Errorf("%s stands in the table, or with those without a like there, once: add it to reconcile/doc.go", is)
+			t.Errorf("%s stands in the table, or with those without a like there, once: add it to docs/events.md", is)
 		}
 	}
 	for name, is := range rows {

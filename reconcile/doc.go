@@ -99,54 +99,6 @@
 // attempt, in at most QuarantineTries rounds; without it the cost of a
 // reconciliation follows the change, as far as the renderer and the validator do.
 //
-// # Events, for readers of the reference system
-//
-// All events carry the names that users of the reference system search logs and
-// metrics for; the table says which Go type each has here. There they carry data from
-// step to step. Here they only report, so those that ask for something have no like.
-//
-//	name there                    type here
-//	config.parsed                 settings.Parsed
-//	config.validated              settings.Validated
-//	config.invalid                settings.Invalid
-//	config.validation.request     -: settings are checked by a call
-//	config.validation.response    -: settings are checked by a call
-//	config.published              -: settings.Applied, and InstanceDeployed for the configuration
-//	resource.index.updated        reconcile.ResourceIndexUpdated
-//	resource.sync.complete        -: all resources are in reconcile.IndexSynchronized
-//	index.synchronized            reconcile.IndexSynchronized
-//	reconciliation.triggered      reconcile.ReconciliationTriggered
-//	reconciliation.started        reconcile.ReconciliationStarted
-//	reconciliation.completed      reconcile.ReconciliationCompleted: valid, and not yet deployed
-//	reconciliation.failed         reconcile.ReconciliationFailed
-//	template.rendered             reconcile.TemplateRendered
-//	template.render.failed        reconcile.TemplateRenderFailed
-//	validation.started            -: AttemptCompleted says when it began
-//	validation.completed          reconcile.ValidationCompleted
-//	validation.failed             reconcile.ValidationFailed
-//	deployment.scheduled          reconcile.DeploymentScheduled: only where an instance has to wait
-//	deployment.started            reconcile.DeploymentStarted: to one instance
-//	deployment.completed          reconcile.DeploymentCompleted: to the fleet
-//	instance.deployed             reconcile.InstanceDeployed
-//	instance.deployment.failed    reconcile.InstanceDeploymentFailed
-//	drift.prevention.triggered    reconcile.DriftPreventionTriggered: for one instance
-//	haproxy.pods.discovered       reconcile.InstancesChanged
-//	credentials.updated           discover.CredentialsUpdated
-//	credentials.invalid           discover.CredentialsInvalid
-//	leader.became                 reconcile.LeaderBecame
-//	leader.lost                   reconcile.LeaderLost
-//	leader.observed               reconcile.LeaderObserved
-//	http.resource.updated         fetch.Updated
-//	http.resource.accepted        fetch.Accepted
-//	http.resource.rejected        fetch.Rejected
-//
-// Events without a like there: reconcile.AttemptCompleted, reconcile.ResourceRefused,
-// reconcile.ResourceAccepted, reconcile.ResourceQuarantined, reconcile.ResourceReleased,
-// reconcile.InstanceReached, reconcile.DriftRepaired, reconcile.DeploymentUnfinished,
-// reconcile.HAProxyStarted, reconcile.HAProxyEnded, reconcile.HAProxyStartFailed,
-// reconcile.HAProxySilent, reconcile.HAProxyAnswers, settings.Applied, settings.Restored,
-// fetch.Withdrawn, observe.ComponentFailed and observe.ComponentRecovered.
-//
 // # Who is to blame
 //
 // The object from which a value was read answers for the line that shows it, and not those
