@@ -62,32 +62,10 @@
 // what it depends on may have changed. A deleted one is released by
 // the next reconciliation that ends valid.
 //
-// Many bad objects of one namespace do not hold up the others. The first one that is
-// found takes along its recent offenders: objects of its namespace that changed, and
-// that were at fault within the last TrialMax. It takes along all that changed in its
-// namespace when the search has taken 250 ms, or when QuarantineTries of the namespace
-// were at fault. These are not called faulty; the loop tries them at once, beside
-// the deployment of the others, one namespace after the other. A trial that has taken
-// 500 ms, or twice as long as an attempt, ends when a change waits. After a start, and
-// after a change of the templates, the search goes one by one.
-//
-// One object may make a template or haproxy hang. An attempt that takes longer than a
-// second, or twice as long as the longest valid one since the start, is given up where
-// there is a valid configuration: what changed is served as it was, is named at once,
-// and is tried apart, one namespace after the other, until the time-out. A change that
-// waits ends such a trial after 500 ms to 1 s. This takes a Renderer and a Validator that
-// end with their context. Where haproxy hangs with any configuration, changes go on that
-// need no run of it, as those of servers do with package validate. Where a template loops
-// for any input, nothing is rendered.
-//
-// An instance may refuse what the validator takes, such as a HAProxy of another
-// version. Where its error says the line of a resource, that resource is
-// quarantined, too: all instances get the same configuration. The verdict is
-// withdrawn when the instance leaves, and when leaving resources out does not help:
-// an instance that refuses more than QuarantineTries configurations in a row, or
-// more than that many resources, counts as failing, and keeps what it has. The trial
-// of such a resource is a deployment to all instances: the wait before it grows to 24
-// times TrialMax. A full disk, a time-out or a failed reload is no resource's fault.
+// Many bad objects of one namespace, or one with which a template or haproxy hangs, hold
+// up the changes of no other. What an instance refuses, and the validator takes, is
+// quarantined for all instances. docs/quarantine.md says how, and which object answers
+// for a line.
 //
 // This takes a Renderer that knows its [Origins], as render.Templates does, and that reads
 // objects with k8swatch.Read and the context of the render, or asks [ToRender] about each.
@@ -98,25 +76,6 @@
 // turns it off. A search for what is at fault renders and validates anew for each
 // attempt, in at most QuarantineTries rounds; without it the cost of a
 // reconciliation follows the change, as far as the renderer and the validator do.
-//
-// # Who is to blame
-//
-// The object from which a value was read answers for the line that shows it, and not those
-// that use it: a bad address blames the EndpointSlice, once for all its Routes. Templates
-// know it by the variable: {{ slice.endpoints }}, also through other variables, loops, macros
-// and functions. Go knows it by a field: a value that templates see belongs to the
-// objects in its exported fields, or to those that its method Owners returns.
-// Of several on one line, one that changed since the last valid configuration answers
-// first, then the last one shown, then the loops around it. Where the line is as wrong
-// without that, the next one answers. An object of another namespace than that of whom the
-// line is for does not answer: a tenant who names it would have it be left out for all.
-// {% owner(pool) %} says otherwise.
-//
-// Nothing is known of a value that Go computed and kept without its object, nor of what a
-// template only compares: {% if pool.spec.odd %} blames the loops around it. Say it there
-// with {% owner(pool) %}. A resource that fails for want of another one that is left out is
-// named beside that, and tried with it when that changes. Any other one
-// that was blamed for a mistake elsewhere waits for its trial, a minute at first.
 //
 // # What stands below
 //
