@@ -205,9 +205,6 @@ func (c *Cached[T]) Stats() CacheStats { return c.fetched.stats() }
 // [Watcher.WaitForSync].
 func (c *Cached[T]) WaitForSync(ctx context.Context) (int, error) { return c.watcher.WaitForSync(ctx) }
 
-// Synced reports whether the metadata of the initial objects is there.
-func (c *Cached[T]) Synced() bool { return c.watcher.Synced() }
-
 // State returns how the watcher of the metadata is doing.
 func (c *Cached[T]) State() State { return c.watcher.State() }
 

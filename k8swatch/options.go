@@ -239,7 +239,7 @@ func (c Changes) Total() int { return c.Created + c.Modified + c.Deleted }
 // And adds what came later, of the same watcher or group. The list has as many objects
 // as the longer of both, or [DefaultMaxChanges].
 func (c Changes) And(later Changes) Changes {
-	sum := newPending(max(len(c.Objects), len(later.Objects), DefaultMaxChanges))
+	sum := pending{max: max(len(c.Objects), len(later.Objects), DefaultMaxChanges)}
 	for _, changes := range []Changes{c, later} {
 		sum.sum(changes)
 		for _, o := range changes.Objects {
@@ -273,8 +273,6 @@ type objectOf struct {
 	watcher         *Watcher
 	namespace, name string
 }
-
-func newPending(max int) pending { return pending{max: max} }
 
 func (p *pending) add(b batch) {
 	p.sum(b.Changes)

@@ -263,12 +263,6 @@ func (r Resource) String() string {
 	return strings.TrimSpace(r.Kind + " " + r.Namespace + "/" + r.Name)
 }
 
-// Same reports whether two resources are the same object, in whatever version.
-func (r Resource) Same(o Resource) bool {
-	return r.Kind == o.Kind && r.Namespace == o.Namespace && r.Name == o.Name &&
-		(r.APIVersion == o.APIVersion || r.APIVersion == "" || o.APIVersion == "")
-}
-
 // ResourceOf names an object: a typed one of client-go, an unstructured one, or
 // the map inside of such a one. It reports false for anything else.
 //

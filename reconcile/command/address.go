@@ -60,7 +60,7 @@ func (f *Flags) checkApart(name, other string) {
 
 // isBind reports whether HAProxy can listen on an address: also on sockets, ranges of
 // ports, and several with commas between.
-func isBind(bind string) bool { _, ok := parseBind(bind, 1); return ok }
+func isBind(bind string) bool { _, ok := parseBind(bind); return ok }
 
 // ports are those of one address.
 type ports struct {
@@ -69,7 +69,7 @@ type ports struct {
 }
 
 // parseBind returns what is listened on; nothing for sockets that are files.
-func parseBind(bind string, least int) (all []ports, ok bool) {
+func parseBind(bind string) (all []ports, ok bool) {
 	for part := range strings.SplitSeq(bind, ",") {
 		kind, at, found := strings.Cut(part, "@")
 		switch {
@@ -86,7 +86,7 @@ func parseBind(bind string, least int) (all []ports, ok bool) {
 		if !isRange {
 			last = first
 		}
-		if !IsPort(first, least) || !IsPort(last, least) {
+		if !IsPort(first, 1) || !IsPort(last, 1) {
 			return nil, false
 		}
 		p := ports{}
@@ -103,8 +103,8 @@ func parseBind(bind string, least int) (all []ports, ok bool) {
 // overlap reports whether two values have an address in common. A name of a host
 // stands for all addresses. Port 0 is another one each time.
 func overlap(x, y string) bool {
-	xs, _ := parseBind(x, 1)
-	ys, _ := parseBind(y, 1)
+	xs, _ := parseBind(x)
+	ys, _ := parseBind(y)
 	for _, a := range xs {
 		for _, b := range ys {
 			if (a.addr == b.addr || !a.addr.IsValid() || !b.addr.IsValid()) && a.first <= b.last && b.first <= a.last {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // Probe says which probe fails with a check.
@@ -141,7 +143,7 @@ func (c *check) ask() error {
 		one = &call{began: time.Now(), done: make(chan struct{})}
 		c.call = one
 		go func() {
-			one.err = safely(c.f)
+			one.err = reconcile.Guard(c.f)
 			c.mu.Lock()
 			c.call = nil
 			c.mu.Unlock()
@@ -171,16 +173,6 @@ func verbose(all []finding) string {
 		fmt.Fprintf(&b, "%s%s (%s): %s\n", mark, f.Component, f.Probe, says)
 	}
 	return b.String()
-}
-
-// safely makes an error of a panic in f, which the program supplied.
-func safely(f func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
-		}
-	}()
-	return f()
 }
 
 // brief rounds to what a person wants to read: 1m30s, 12.3s, 45ms.

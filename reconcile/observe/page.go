@@ -93,7 +93,7 @@ func (o *Observer) page(w http.ResponseWriter, r *http.Request, vars []string) {
 	page, err := template.New("page").Funcs(d.funcs()).Parse(pageHTML)
 	var buf bytes.Buffer
 	if err == nil {
-		err = safely(func() error { return page.Execute(&buf, d) })
+		err = reconcile.Guard(func() error { return page.Execute(&buf, d) })
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/hapticsdk/haptic/internal/printable"
+	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // DefaultAddr and DefaultMetricsAddr are where a [Server] listens unless told
@@ -291,7 +292,7 @@ func (s *Server) variable(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var value any
-	if err := safely(func() error { value = f(); return nil }); err != nil {
+	if err := reconcile.Guard(func() error { value = f(); return nil }); err != nil {
 		writeJSON(w, http.StatusInternalServerError, problem{err.Error()})
 		return
 	}
@@ -302,7 +303,7 @@ func (s *Server) variable(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if expr != "" {
-		if err := safely(func() (err error) { value, err = field(value, expr); return err }); err != nil {
+		if err := reconcile.Guard(func() (err error) { value, err = field(value, expr); return err }); err != nil {
 			writeJSON(w, http.StatusBadRequest, problem{"field: " + err.Error()})
 			return
 		}
@@ -321,7 +322,7 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 	enc := json.NewEncoder(&buf)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	if err := safely(func() error { return enc.Encode(value) }); err != nil {
+	if err := reconcile.Guard(func() error { return enc.Encode(value) }); err != nil {
 		status = http.StatusInternalServerError
 		buf.Reset()
 		_ = enc.Encode(problem{err.Error()})

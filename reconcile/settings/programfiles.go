@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
+	"testing/fstest"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/strictyaml"
@@ -22,14 +22,14 @@ import (
 // compiles. A snippet is found from everywhere: "backends.cfg" in a map is
 // "maps/backends.cfg" to the engine, and means the snippet.
 type programFiles struct {
-	texts map[string]string // by entry or snippet
+	files fstest.MapFS      // by entry or snippet
 	paths map[string]string // where each stands in the settings
 	order []string          // the entries, sorted
 }
 
 func newProgramFiles(s *Settings) *programFiles {
 	f := &programFiles{
-		texts: map[string]string{render.MainEntry: s.HAProxyConfig.Template},
+		files: fstest.MapFS{render.MainEntry: fileOf(s.HAProxyConfig)},
 		paths: map[string]string{render.MainEntry: "haproxyConfig.template"},
 		order: []string{render.MainEntry},
 	}
@@ -44,11 +44,15 @@ func newProgramFiles(s *Settings) *programFiles {
 			} else if path.Ext(name) == "" {
 				continue // refused by Check
 			}
-			f.texts[entry], f.paths[entry] = t.Template, strictyaml.Child(set.key, name)+".template"
+			f.files[entry], f.paths[entry] = fileOf(t), strictyaml.Child(set.key, name)+".template"
 		}
 	}
 	slices.Sort(f.order)
 	return f
+}
+
+func fileOf(t Template) *fstest.MapFile {
+	return &fstest.MapFile{Data: []byte(exportResources(t.Template))}
 }
 
 // snippetsFolder is where the engine looks for what templates include.
@@ -56,64 +60,20 @@ const snippetsFolder = "snippets"
 
 // resolve finds the template that a name of the engine means.
 func (f *programFiles) resolve(name string) (string, bool) {
-	if _, ok := f.texts[name]; ok {
+	if f.files[name] != nil {
 		return name, true
 	}
 	name = path.Join(snippetsFolder, path.Base(name))
-	_, ok := f.texts[name]
-	return name, ok
+	return name, f.files[name] != nil
 }
-
-// Stat implements fs.StatFS.
-func (f *programFiles) Stat(name string) (fs.FileInfo, error) {
-	if name == snippetsFolder {
-		return fileInfo{name: name, mode: fs.ModeDir}, nil
-	}
-	if _, ok := f.resolve(name); !ok {
-		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
-	}
-	return fileInfo{name: path.Base(name)}, nil
-}
-
-// ReadDir implements fs.ReadDirFS for the folder of snippets, the only one that
-// the engine reads.
-func (f *programFiles) ReadDir(name string) ([]fs.DirEntry, error) {
-	var entries []fs.DirEntry
-	for _, entry := range slices.Sorted(maps.Keys(f.texts)) {
-		if path.Dir(entry) == name {
-			entries = append(entries, fs.FileInfoToDirEntry(fileInfo{name: path.Base(entry)}))
-		}
-	}
-	return entries, nil
-}
-
-// fileInfo is what there is to say of a template.
-type fileInfo struct {
-	name string
-	mode fs.FileMode
-}
-
-func (i fileInfo) Name() string       { return i.name }
-func (i fileInfo) Size() int64        { return 0 }
-func (i fileInfo) Mode() fs.FileMode  { return i.mode }
-func (i fileInfo) ModTime() time.Time { return time.Time{} }
-func (i fileInfo) IsDir() bool        { return i.mode.IsDir() }
-func (i fileInfo) Sys() any           { return nil }
 
 // Open implements fs.FS.
 func (f *programFiles) Open(name string) (fs.File, error) {
-	found, ok := f.resolve(name)
-	if !ok {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	if found, ok := f.resolve(name); ok {
+		name = found
 	}
-	return textFile{strings.NewReader(exportResources(f.texts[found]))}, nil
+	return f.files.Open(name)
 }
-
-// textFile is an open file of which only the content matters.
-type textFile struct{ *strings.Reader }
-
-func (textFile) Stat() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
-func (textFile) Close() error               { return nil }
 
 // resourceName is how templates name what is watched.
 var resourceName = regexp.MustCompile(`\bresources\.[a-z]`)
