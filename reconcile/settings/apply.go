@@ -213,34 +213,29 @@ func (l *Live) try(ctx context.Context, use *inUse) error {
 		return err
 	})
 	if err != nil {
-		return &trialError{"render", err, reconcile.Blame(ctx, "render", err, nil, nil)}
+		return &trialError{reconcile.Blame(ctx, "render", err, nil, nil)}
 	}
 	if use.validator == nil {
 		return nil
 	}
 	if err := reconcile.Guard(func() error { return use.validator.Validate(ctx, rendered.Config) }); err != nil {
 		use.program.templates.Settle(rendered.Config, err)
-		return &trialError{"validate", err, reconcile.Blame(ctx, "validate", err, rendered.Config, rendered.Origins)}
+		return &trialError{reconcile.Blame(ctx, "validate", err, rendered.Config, rendered.Origins)}
 	}
 	return nil
 }
 
 // trialError says that settings are good as such, and yet make nothing valid of
 // the resources of now. Other resources may change that.
-type trialError struct {
-	stage  string
-	err    error
-	blamed *reconcile.ConfigError
-}
+type trialError struct{ *reconcile.ConfigError }
 
 func (e *trialError) Error() string {
-	text := e.err.Error()
-	if e.stage == "validate" { // which knows no line of the settings
-		text = strings.TrimPrefix(e.blamed.Error(), e.stage+": ")
+	text := e.Err.Error()
+	if e.Stage == "validate" { // which knows no line of the settings
+		text = strings.TrimPrefix(e.ConfigError.Error(), e.Stage+": ")
 	}
-	return e.stage + " with the new settings: " + text
+	return e.Stage + " with the new settings: " + text
 }
-func (e *trialError) Unwrap() error { return e.err }
 
 // quarantines reports whether the loop leaves out what a trial failed for. One bad
 // resource must not stop the first start.
@@ -249,7 +244,7 @@ func (l *Live) quarantines(err error) bool {
 	loop := l.loop
 	l.mu.Unlock()
 	var trial *trialError
-	return loop != nil && errors.As(err, &trial) && loop.Quarantines(trial.blamed)
+	return loop != nil && errors.As(err, &trial) && loop.Quarantines(trial.ConfigError)
 }
 
 // swap makes a program the one in use.

@@ -3,7 +3,6 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"regexp"
 	"strings"
 
@@ -12,8 +11,6 @@ import (
 
 	"github.com/hapticsdk/haptic/internal/follow"
 	"github.com/hapticsdk/haptic/internal/strictyaml"
-	"github.com/hapticsdk/haptic/reconcile"
-	"github.com/hapticsdk/haptic/templating"
 )
 
 // Error is one thing that is wrong in [Settings]: its File, Line, Column, Path such
@@ -129,25 +126,6 @@ func elsewhere(path string) string {
 	path = strings.ReplaceAll(strings.ToLower(path), "_", "")
 	path = pathOfResource.ReplaceAllString(path, "watchedresources.*")
 	return keysElsewhere()[pathIndex.ReplaceAllString(path, "[]")]
-}
-
-// renderError is an error of a render by the lines of the settings. It tells the
-// loop which lines failed, and for which objects.
-type renderError struct{ error }
-
-// Unwrap returns the [Errors].
-func (e *renderError) Unwrap() error { return e.error }
-
-// Origins gives the line and the message of each failure of a template.
-func (e *renderError) Origins() iter.Seq2[reconcile.Origin, string] {
-	return func(yield func(reconcile.Origin, string) bool) {
-		for _, t := range templating.Errors(e.error) {
-			line := reconcile.TemplateLine{File: t.File, Line: t.Line, Column: t.Column, Text: t.Text}
-			if !yield(reconcile.Origin{TemplateLine: line, Owners: t.Owners}, t.Message) {
-				return
-			}
-		}
-	}
 }
 
 // isWrong reports whether settings are wrong as such, whatever the resources are.

@@ -260,7 +260,7 @@ func (p *Program) render(ctx context.Context, templates *render.Templates, store
 	from := newReads(ctx, stores)
 	rendered, err := templates.Render(context.WithValue(ctx, readsKey{}, from))
 	if err != nil && ctx.Err() == nil {
-		err = &renderError{p.files.failures(p.settings, err)}
+		err = &render.Error{Err: p.files.failures(p.settings, err)} // by the lines of the settings
 	}
 	if rendered != nil {
 		rendered.Origins = &programOrigins{rendered.Origins, p, from}
