@@ -20,7 +20,6 @@ type Process struct {
 	Flags    *Flags // say where it listens
 	Bus      *eventbus.Bus
 	Observer *observe.Observer
-	Debug    *observe.Server // nil: Observer.Server; for one with more variables
 
 	Local   *dataplane.Local // the HAProxy on this host, which Run starts, checks and stops; nil: others
 	HAProxy string           // where the others are: "pods app=haproxy of namespace edge"
@@ -68,10 +67,7 @@ func (p *Process) Run(ctx context.Context) error {
 // listen opens the listeners, makes parts of them, looks at the folder of Local, and says
 // what starts.
 func (p *Process) listen(ctx context.Context) error {
-	debug := p.Debug
-	if debug == nil {
-		debug = p.Observer.Server()
-	}
+	debug := p.Observer.Server()
 	debug.Token = p.Flags.DebugToken
 	haproxy := p.HAProxy
 	if p.Local != nil {
