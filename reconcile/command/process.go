@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
@@ -29,7 +33,8 @@ type Process struct {
 // Run says in the log what starts, runs everything until ctx ends or a part fails, and
 // says what ends. It opens the listeners first, whose error names the flag, and looks
 // whether another process has the folder of Local: nothing else has begun. It
-// returns when everything has ended; nil where ctx ended.
+// returns when everything has ended; nil where ctx ended. After the first reconciliation
+// the whole process keeps less garbage, unless GOGC says how much.
 func (p *Process) Run(ctx context.Context) error {
 	began, log := time.Now(), p.Flags.log.Logger
 	if err := p.listen(ctx); err != nil {
@@ -51,6 +56,7 @@ func (p *Process) Run(ctx context.Context) error {
 		}
 	}
 	p.Go("observer", p.Observer.Run)
+	p.keepLess()
 	p.Bus.Start()
 	err := p.Group.Run(ctx)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -62,6 +68,22 @@ func (p *Process) Run(ctx context.Context) error {
 		log.Info(p.Name+" has ended", "after", time.Since(began).Round(time.Millisecond).String())
 	}
 	return err
+}
+
+// garbageAtRest is the garbage that the process keeps before it collects, in percent of
+// the memory in use. The usual 100 is for the start, which makes most of it in a second.
+const garbageAtRest = 50
+
+// keepLess gives back memory once the first configuration is there. A GOGC in the
+// environment is kept.
+func (p *Process) keepLess() {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	var once sync.Once
+	eventbus.Subscribe(p.Bus, func(context.Context, eventbus.Delivery[reconcile.ReconciliationCompleted]) {
+		once.Do(func() { debug.SetGCPercent(garbageAtRest) })
+	})
 }
 
 // listen opens the listeners, makes parts of them, looks at the folder of Local, and says

@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"sync"
 	"syscall"
@@ -198,4 +200,40 @@ func TestUntil(t *testing.T) {
 	require.ErrorIs(t, g.Until(ctx, wait), context.Canceled)
 	g.Go("fails", func(context.Context) error { return errors.New("no cluster") })
 	require.EqualError(t, g.Until(t.Context(), wait), "no cluster")
+}
+
+// TestKeepsLessGarbageAtRest: the garbage of the start is given back after the first
+// reconciliation, unless GOGC says how much is kept.
+func TestKeepsLessGarbageAtRest(t *testing.T) {
+	percent := func() uint64 {
+		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	for gogc, want := range map[string]uint64{"": 50, "80": 80} {
+		t.Setenv("GOGC", gogc)
+		before := debug.SetGCPercent(80)
+		defer debug.SetGCPercent(before)
+		p := newProcess(t, io.Discard, "-metrics-addr", "", "-debug-addr", "")
+		heard := make(chan struct{})
+		p.Go("loop", func(context.Context) error {
+			eventbus.Publish(p.Bus, reconcile.ReconciliationStarted{})
+			if now := percent(); now != 80 {
+				t.Errorf("%d %% at the start", now)
+			}
+			eventbus.Publish(p.Bus, reconcile.ReconciliationCompleted{})
+			return nil
+		})
+		eventbus.Subscribe(p.Bus, func(context.Context, eventbus.Delivery[reconcile.ReconciliationCompleted]) { close(heard) })
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx) }()
+		<-heard
+		if gogc == "" {
+			require.Eventually(t, func() bool { return percent() == want }, time.Minute, time.Millisecond)
+		}
+		stop()
+		require.NoError(t, <-ended) // and all events are delivered
+		require.Equal(t, want, percent())
+	}
 }
