@@ -35,9 +35,12 @@ type index struct {
 	anyMap      int
 	askMore     int
 
-	// What phase 1 looked at last: the files, and the crt-lists that lack none of them.
-	files    []dataplane.File
-	complete map[string]bool // by path
+	// Phase 1 found nothing in a configuration before this one, and since then it must
+	// look at these: what was named or is missing now, and what came to its order.
+	valid    bool
+	files    []dataplane.File // of the configuration that phase 1 took
+	doubtful []sectionKey
+	reorders bool
 }
 
 type sectionKey struct{ kind, name string }
@@ -84,6 +87,9 @@ func (x *index) move(cfg *dataplane.Config) {
 		shift(x.others, all)
 	}
 	x.from, x.cfg, x.differences, x.moving = x.cfg, cfg, all, false
+	if len(x.doubtful) > len(x.refs)+len(x.declared) {
+		x.valid, x.doubtful = false, nil
+	}
 }
 
 // differencesFrom returns what differs from an earlier configuration, of which these are
@@ -114,21 +120,25 @@ func (x *index) above(j int) int {
 // count adds a digest, or takes it away.
 func (x *index) count(d *digest, by int) {
 	b := d.body
+	x.reorders = x.reorders || d.kind == "defaults" || slices.ContainsFunc(b.refs, func(r sectionKey) bool { return r.kind == "defaults" })
 	x.wrong += by * one(d.wrong || b.wrong)
-	addTo(x.names, d.name, by)
-	addTo(x.declared, sectionKey{d.kind, d.name}, by)
+	x.names[d.name] += by
+	if x.names[d.name] == 0 {
+		delete(x.names, d.name)
+	}
+	x.declare(sectionKey{d.kind, d.name}, by)
 	if d.kind == "listen" {
-		addTo(x.declared, sectionKey{"frontend", d.name}, by)
-		addTo(x.declared, sectionKey{"backend", d.name}, by)
+		x.declare(sectionKey{"frontend", d.name}, by)
+		x.declare(sectionKey{"backend", d.name}, by)
 	}
 	for range b.tables {
-		addTo(x.declared, sectionKey{"table", d.name}, by)
+		x.declare(sectionKey{"table", d.name}, by)
 	}
 	if b.uses {
-		addTo(x.refs, sectionKey{"table", d.name}, by)
+		x.refer(sectionKey{"table", d.name}, by)
 	}
 	for _, r := range d.refs {
-		addTo(x.refs, r, by)
+		x.refer(r, by)
 	}
 	for _, s := range d.servers {
 		if s.options.users += by; crossed(s.options.users, by) {
@@ -151,10 +161,10 @@ func (x *index) countBody(b *body, by int) {
 	x.mark(&b.marks, by)
 	x.conditional += by * one(b.conditional)
 	for _, table := range b.peers {
-		addTo(x.declared, sectionKey{"table", table}, by)
+		x.declare(sectionKey{"table", table}, by)
 	}
 	for _, r := range b.refs {
-		addTo(x.refs, r, by)
+		x.refer(r, by)
 	}
 	if by < 0 {
 		delete(x.bodies, b.text)
@@ -171,13 +181,9 @@ func (x *index) mark(m *marks, by int) {
 
 func add(counts map[string]int, names []string, by int) {
 	for _, name := range names {
-		addTo(counts, name, by)
-	}
-}
-
-func addTo[K comparable](counts map[K]int, k K, by int) {
-	if counts[k] += by; counts[k] == 0 {
-		delete(counts, k)
+		if counts[name] += by; counts[name] == 0 {
+			delete(counts, name)
+		}
 	}
 }
 
@@ -188,35 +194,56 @@ func one(is bool) int {
 	return 0
 }
 
-// fine reports whether phase 1 certainly finds nothing.
+func (x *index) declare(k sectionKey, by int) {
+	if x.declared[k] += by; x.declared[k] == 0 {
+		delete(x.declared, k)
+		x.doubtful = append(x.doubtful, k)
+	}
+}
+
+func (x *index) refer(k sectionKey, by int) {
+	x.refs[k] += by
+	switch {
+	case x.refs[k] == 0:
+		delete(x.refs, k)
+	case x.refs[k] == by:
+		x.doubtful = append(x.doubtful, k)
+	}
+}
+
+// fine reports whether phase 1 certainly finds nothing. It looks at what changed since
+// it found nothing.
 func (x *index) fine(c *checker) bool {
 	files := c.cfg.Files()
-	if x.complete == nil || !slices.EqualFunc(x.files, files, func(a, b dataplane.File) bool {
+	sameFiles := x.valid && slices.EqualFunc(x.files, files, func(a, b dataplane.File) bool {
 		return a.Name == b.Name && a.Kind == b.Kind && (a.Kind != dataplane.CRTList || bytes.Equal(a.Content, b.Content))
-	}) {
-		x.files, x.complete = files, map[string]bool{}
+	})
+	ok := x.wrong == 0 && (!x.reorders || x.inOrder())
+	if x.valid {
+		ok = ok && !slices.ContainsFunc(x.doubtful, func(k sectionKey) bool { return x.refs[k] > 0 && x.lacks(c, k) })
 	}
-	if x.wrong > 0 || !x.inOrder() {
-		return false
-	}
-	for k := range x.refs {
-		if x.lacks(c, k) {
-			return false
+	if !sameFiles {
+		for k := range x.refs {
+			if ok = ok && (x.valid && k.kind != "file" || !x.lacks(c, k)); !ok {
+				break
+			}
 		}
 	}
-	return true
+	x.valid = ok
+	if ok {
+		x.files, x.doubtful, x.reorders = files, x.doubtful[:0], false
+	}
+	return ok
 }
 
 // lacks reports whether there is nothing of that name, or a crt-list of that name
 // names a file that is missing.
 func (x *index) lacks(c *checker, k sectionKey) bool {
-	switch {
-	case k.kind != "file":
+	if k.kind != "file" {
 		return x.declared[k] == 0
-	case c.lacks(k.name):
+	}
+	if c.lacks(k.name) {
 		return true
-	case x.complete[k.name]:
-		return false
 	}
 	list, _ := c.listAt(k.name)
 	for line := range strings.Lines(string(list.Content)) {
@@ -224,7 +251,6 @@ func (x *index) lacks(c *checker, k sectionKey) bool {
 			return true
 		}
 	}
-	x.complete[k.name] = true
 	return false
 }
 
