@@ -169,6 +169,7 @@ func (c *Client) writeFile(ctx context.Context, j *job, w fileWrite, out *change
 		return err
 	}
 	out.Files++
+	j.stored = append(j.stored, w.file)
 	if w.tell && reloadID == "" {
 		out.Commands++
 		return nil

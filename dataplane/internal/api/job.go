@@ -30,11 +30,11 @@ type job struct {
 
 	// What happens while the job is carried out.
 	written  []fileWrite
-	told     bool                            // the process has been told something that the stored text does not undo
-	first    bool                            // all is told to the process before anything is stored
-	readable bool                            // and can be read back
-	complete bool                            // and it has it
-	taken    []config.File                   // certificates that it took over, which are stored since
+	told     bool // the process has been told something that the stored text does not undo
+	first    bool // all is told to the process before anything is stored
+	readable bool // and can be read back
+	complete bool // and it has it
+	stored   []config.File
 	late     map[change.ServerRef]lateServer // that the push changes
 }
 

@@ -170,7 +170,6 @@ func (c *Client) storeTold(ctx context.Context, j *job, out *change.Outcome) err
 		if err := c.writeFile(ctx, j, w, out); err != nil {
 			return err
 		}
-		j.taken = append(j.taken, w.file)
 	}
 	return nil
 }

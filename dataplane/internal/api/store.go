@@ -50,15 +50,16 @@ func (c *Client) holds(j *job) bool {
 // hold leaves the rest of a job to Store.
 func (c *Client) hold(j *job, out *change.Outcome) {
 	out.Pending = true
-	stored := j.before.config
-	if c.known != nil {
-		stored = c.known.config
+	if c.known == nil {
+		c.known = &j.before
 	}
-	if c.known == nil || c.ahead == nil {
-		c.known = &known{version: j.before.version, text: j.before.text}
-	}
-	c.known.config = stored.WithFiles(withFiles(stored.Files, j.taken))
+	c.know(j.stored)
 	c.ahead, c.pid = j, j.pid
+}
+
+// know notes files that are stored now.
+func (c *Client) know(files []config.File) {
+	c.known.config = c.known.config.WithFiles(withFiles(c.known.config.Files, files))
 }
 
 // withFiles returns files in order with others in their places.
@@ -121,11 +122,7 @@ func (c *Client) store(ctx context.Context, told *job) error {
 	if err := c.writeFiles(ctx, j, out); err != nil {
 		return err
 	}
-	var written []config.File
-	for _, w := range j.writes {
-		written = append(written, w.file)
-	}
-	c.known.config = c.known.config.WithFiles(withFiles(c.known.config.Files, written))
+	c.know(j.stored)
 	c.meetLate(j)
 	after := j.before
 	if j.pushes() {
