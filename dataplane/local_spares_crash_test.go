@@ -12,6 +12,15 @@ import (
 // most one reload, and requests get what the configuration says.
 func TestSpareKilledAtEachStep(t *testing.T) {
 	t.Parallel()
+	for name, pool := range map[string]func(*host, int) *pool{"spare": newPool, "made": newMadePool} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			killedAtEachStep(t, pool)
+		})
+	}
+}
+
+func killedAtEachStep(t *testing.T, newPool func(*host, int) *pool) {
 	h := attached(t)
 	one, two := h.server("127.0.0.2"), h.server("127.0.0.3")
 	from := newPool(h, 3).with("old", one).with("stays", one)

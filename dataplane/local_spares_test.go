@@ -21,6 +21,7 @@ import (
 type pool struct {
 	h      *host
 	spares int
+	above  string            // sections above the spares
 	lines  string            // of the spares and of the backends
 	more   string            // sections at the end
 	front  string            // lines of the frontend
@@ -64,6 +65,7 @@ func (p *pool) text() (string, dataplane.File) {
 	path := p.h.local.Layout().Path(dataplane.Map, "hosts.map")
 	fmt.Fprintf(&b, "%sfrontend web\n    bind 127.0.0.1:%d\n%s    use_backend %%[req.hdr(host),map_str(%s)]\n    default_backend none\nbackend none\n    http-request return status 404\n",
 		p.h.global(), p.h.port, p.front, path)
+	b.WriteString(p.above)
 	for i := range p.spares {
 		fmt.Fprintf(&b, "backend %s%d\n%s", dataplane.SparePrefix, i, p.lines)
 	}

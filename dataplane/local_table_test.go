@@ -172,8 +172,16 @@ func backendCases(u *upstreams) map[string]runtimeCase {
 	}
 	shop := "backend shop" + lines + " server a " + u.plain + "\n server b " + u.other + " weight 3 maxconn 7\n server c " + u.plain + " disabled\n"
 	with, without := withFile(text(spare, shop), routes("a shop\n")), withFile(text(spare), routes())
+	// The lines are those of defaults with a name.
+	const named = "defaults of-shops\n mode http\n timeout connect 1s\n timeout server 1s\n timeout check 1s\n option redispatch" + lines
+	own := strings.Replace(shop, lines, "\n", 1)
+	fromWith, fromWithout := withFile(text(named, own), routes("a shop\n")), withFile(text(named), routes())
+	since := dataplane.Version{Major: 3, Minor: 4}
 	return map[string]runtimeCase{
-		"backend create": {before: without, after: with, names: map[string]string{"haptic-spare-0": "shop"}},
+		"backend from defaults create":                  {before: fromWithout, after: fromWith, since: since},
+		"backend from defaults create, without servers": {before: fromWithout, after: withFile(text(named, "backend shop from of-shops\n"), routes("a shop\n")), since: since},
+		"backend from defaults delete":                  {before: fromWith, after: fromWithout, since: since},
+		"backend create":                                {before: without, after: with, names: map[string]string{"haptic-spare-0": "shop"}},
 		"backend create, of a spare with servers": {before: withFile(text(spare, " server a 127.0.0.1:9 disabled\n server x 127.0.0.1:9 disabled\n"), routes()),
 			after: withFile(text(spare, " server a 127.0.0.1:9 disabled\n server x 127.0.0.1:9 disabled\n", shop), routes("a shop\n")), names: map[string]string{"haptic-spare-0": "shop"}},
 		"backend create, without servers": {before: without, after: withFile(text(spare, "backend shop"+lines), routes("a shop\n")), names: map[string]string{"haptic-spare-0": "shop"}},

@@ -29,6 +29,8 @@ func ExampleRuntimeChanges() {
 	// delete server (api 3.0, HAProxy 3.0): balance roundrobin, leastconn or random; no rule names it and no server tracks it
 	// create backend (sockets, HAProxy 2.6): a spare backend has its lines but for name and servers, the servers can come at runtime, and only whole values of maps name it
 	// delete backend (sockets, HAProxy 2.6): there are spare backends, and nothing names it
+	// create backend from defaults (sockets, HAProxy 3.4): it has servers that can come at runtime and no other lines, the defaults have a name and stay, and the mode is http or tcp
+	// delete backend from defaults (sockets, HAProxy 3.4): it has servers and no other lines, the defaults have a name, and nothing names it
 	// create map entry (sockets, HAProxy 2.6): only map converters and ACLs with -M use the file
 	// create map entry (api 3.0, HAProxy 2.6): only map converters and ACLs with -M use the file; keys and values of safe characters, at most 2,000 entries, no repeated key and no order
 	// update map entry (sockets, HAProxy 2.6): only map converters and ACLs with -M use the file

@@ -66,6 +66,9 @@ func (n *Names) Of(backend string) (Name, bool) {
 	return name, ok
 }
 
+// Has reports whether the process has another name for a backend, or still has it.
+func (n *Names) Has(backend string) bool { _, ok := n.Of(backend); return ok }
+
 // InProcess returns what the process calls a backend.
 func (n *Names) InProcess(backend string) string {
 	name, _ := n.Of(backend)
@@ -100,6 +103,16 @@ func (n *Names) GoneCount() (count int) {
 		}
 	}
 	return count
+}
+
+// Without returns the names when the process has deleted these backends.
+func (n *Names) Without(backends []string) *Names {
+	after := NewNames(n.List())
+	for _, backend := range backends {
+		delete(after.byProcess, after.byBackend[backend].Process)
+		delete(after.byBackend, backend)
+	}
+	return after
 }
 
 // After returns the names when all this was told. It returns n itself if nothing of

@@ -87,6 +87,7 @@ const (
 	SetCA
 	TakeBackend  // a backend of the process becomes a new one, with its servers
 	LeaveBackend // nothing leads to a backend any more
+	MakeBackend  // a backend comes from its defaults, with its servers
 )
 
 // ServerRef names a server.
@@ -112,8 +113,11 @@ type Do struct {
 	Entries []Entry              // ChangeEntries
 	Whole   bool                 // ChangeEntries: the order or repeated keys count, so only the whole content will do
 	Entry   haproxycfg.ListEntry // of a crt-list
-	Name    Name                 // TakeBackend, LeaveBackend: as it is then
-	Servers []*Do                // TakeBackend, LeaveBackend: what its servers are told
+	Name    Name                 // TakeBackend, LeaveBackend, MakeBackend: as it is then
+	Servers []*Do                // of these, what the servers are told
+	Publish bool                 // TakeBackend, LeaveBackend: HAProxy hides a backend that left, deletes it when no request is in it, and can show it again
+	From    string               // MakeBackend: the defaults section
+	Mode    string               // MakeBackend
 }
 
 // Setting is a new value of a field of a server.

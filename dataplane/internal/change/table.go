@@ -12,7 +12,7 @@ import (
 // Row is one kind of change that a running HAProxy takes without a reload. A
 // change without a row takes one.
 type Row struct {
-	Kind   string // as in Step.Kind
+	Kind   string // as in Step.Kind, or BackendFromDefaults
 	Action Action
 	Field  string // "" for the whole
 	Where  string // what the change takes beyond the versions
@@ -36,6 +36,11 @@ type ServerChange struct {
 	Balance  Balance // of its backend
 }
 
+// BackendFromDefaults is the kind of a backend that has all its lines but servers from a
+// defaults section with a name. HAProxy itself can make and delete one, while requests go
+// on. Its steps have the kind "backend".
+const BackendFromDefaults = "backend from defaults"
+
 const (
 	whereDynamic  = "balance roundrobin, leastconn or random"
 	whereMap      = "only map converters and ACLs with -M use the file"
@@ -45,12 +50,14 @@ const (
 	whereListed   = "only a crt-list uses the file"
 	whereSpare    = "a spare backend has its lines but for name and servers, the servers can come at runtime, and only whole values of maps name it"
 	whereGone     = "there are spare backends, and nothing names it"
+	whereFrom     = "it has servers that can come at runtime and no other lines, the defaults have a name and stay, and the mode is http or tcp"
+	whereGoneFrom = "it has servers and no other lines, the defaults have a name, and nothing names it"
 	whereUsed     = "crt or a crt-list uses the file"
 )
 
 // table is what the running HAProxy takes. The commands are those of the
 // management manual, section 9.3. The rows for sockets have been measured with
-// HAProxy 2.6, 3.0 and 3.2, each against a process that starts with the new
+// HAProxy 2.6, 3.0, 3.2 and 3.4, each against a process that starts with the new
 // configuration. The rows for the API have been measured with its version 3.2.
 // Before HAProxy 2.7, the master socket answers with an error what the API asks
 // first about servers.
@@ -82,6 +89,8 @@ var table = []Row{
 
 	{Kind: "backend", Action: Create, Where: whereSpare, Since: HAProxy26},
 	{Kind: "backend", Action: Delete, Where: whereGone, Since: HAProxy26},
+	{Kind: BackendFromDefaults, Action: Create, Where: whereFrom, Since: HAProxy34},
+	{Kind: BackendFromDefaults, Action: Delete, Where: whereGoneFrom, Since: HAProxy34},
 
 	{Kind: "map entry", Action: Create, Where: whereMap, Since: HAProxy26, API: API30, SinceAPI: HAProxy26, WhereAPI: whereMap + whereWords},
 	{Kind: "map entry", Action: Update, Where: whereMap, Since: HAProxy26, API: API30, SinceAPI: HAProxy26, WhereAPI: whereMap + whereWords},

@@ -16,6 +16,7 @@ var (
 	HAProxy27 = Version{2, 7}
 	HAProxy30 = Version{3, 0}
 	HAProxy31 = Version{3, 1}
+	HAProxy34 = Version{3, 4}
 	API30     = Version{3, 0} // the oldest
 	API32     = Version{3, 2}
 	API34     = Version{3, 4}

@@ -67,6 +67,7 @@ type difference struct {
 	stretches        []config.Stretch
 	pool             *[]*spare // once asked for; see spares
 	naming           *naming   // once asked for; see mayName
+	others       map[string]bool  // once asked for; see otherHas
 	gone             int       // backends that stay in the process until the next reload
 	whole            bool      // read all, not only what differs: the oracle of tests
 }

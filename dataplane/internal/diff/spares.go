@@ -92,7 +92,17 @@ const (
 func (d *difference) backendComes(s *config.Section) change.Step {
 	step := sectionStep(change.Create, s)
 	step.Section = s.Key()
-	if why := d.whyNoOtherName(s); why != "" {
+	do, whyNot := d.makes(s)
+	if do != nil {
+		step.Impact, step.Do, step.Ahead = change.Runtime, do, true
+		step.Fields = []change.Field{{Name: "defaults", New: do.From}}
+		return step
+	}
+	switch why := d.whyNoOtherName(s); {
+	case why == whyNewSection:
+		step.Needs(cmp.Or(whyNot, why))
+		return step
+	case why != "":
 		step.Needs(why)
 		return step
 	}
@@ -115,10 +125,63 @@ func (d *difference) backendComes(s *config.Section) change.Step {
 	return step
 }
 
+// fromDefaults reports whether a backend has all its lines but servers from a defaults
+// section with a name.
+func (d *difference) fromDefaults(x *config.Index, s *config.Section) bool {
+	chain := x.Inherited(s)
+	if len(chain) == 0 || s.Nth > 0 || change.IsSpare(s.Name) || d.conditional() {
+		return false
+	}
+	last := chain[len(chain)-1]
+	return !last.Unnamed && last.Nth == 0 && len(s.Header().Rest) == 0 && len(withoutServers(s.Lines())) == 0
+}
+
+// makes returns what has HAProxy make a new backend from its defaults. It returns nil
+// for a backend of other kind, and why HAProxy cannot make it otherwise.
+func (d *difference) makes(s *config.Section) (do *change.Do, why string) {
+	if d.target.Names.Has(s.Name) || !d.fromDefaults(d.desired.Index(), s) {
+		return nil, ""
+	}
+	from, b := s.Header().From, newBackend(d.desired.Index(), s, nil)
+	why = d.target.WhyNot(change.BackendFromDefaults, change.Create, "")
+	switch mode := cmp.Or(b.mode, "tcp"); {
+	case why != "":
+	case !d.sameDefaults(s, s):
+		why = "its defaults change"
+	case mode != "http" && mode != "tcp":
+		why = fmt.Sprintf("a backend of mode %s cannot come at runtime", mode)
+	case d.otherHas(s.Name):
+		why = "another section has its name"
+	default:
+		do = &change.Do{Verb: change.MakeBackend, From: from, Mode: mode, Name: change.Name{Backend: s.Name, Process: s.Name}}
+		if do.Servers, why = d.serversTold(s, s, nil, s.Lines()); why == "" {
+			why = whyNoCommand(s.Name, from)
+		}
+	}
+	if why != "" {
+		return nil, why
+	}
+	return do, ""
+}
+
+// otherHas reports whether a proxy of the current text that is no backend, or a defaults
+// section, has that name: HAProxy takes it once. It looks at all sections once.
+func (d *difference) otherHas(name string) bool {
+	if d.others == nil {
+		d.others = make(map[string]bool)
+		for _, s := range d.current.Index().List {
+			if s.Kind == "frontend" || s.Kind == "listen" || s.Kind == "defaults" {
+				d.others[s.Name] = true
+			}
+		}
+	}
+	return d.others[name]
+}
+
 // whyNoOtherName says why the process cannot have a backend under another name.
 func (d *difference) whyNoOtherName(s *config.Section) string {
 	switch {
-	case len(d.spares()) == 0 || d.conditional():
+	case len(d.spares()) == 0 && !d.target.Names.Has(s.Name), d.conditional():
 		return whyNewSection
 	case change.IsSpare(s.Name):
 		return whySpare
@@ -154,23 +217,33 @@ func (d *difference) takes(want, one *spare) (do *change.Do, why string) {
 	if one.why != "" {
 		return nil, fmt.Sprintf("backend %s cannot be taken: %s", one.process, one.why)
 	}
+	servers, why := d.serversTold(one.section, s, one.lines, want.lines)
+	if why != "" {
+		return nil, why
+	}
+	return &change.Do{Verb: change.TakeBackend, Name: change.Name{Backend: s.Name, Process: one.process}, Servers: servers,
+		Publish: one.process == s.Name && d.target.WhyNot(change.BackendFromDefaults, change.Create, "") == ""}, ""
+}
+
+// serversTold returns what the servers of a backend of the process are told so that they are
+// those of another one, or why that cannot be.
+func (d *difference) serversTold(have, want *config.Section, before, after []config.Line) (dos []*change.Do, why string) {
 	sub := &difference{current: d.current, desired: d.desired, target: d.target, named: d.named}
-	ok := sub.servers(one.section, s, one.lines, want.lines)
+	ok := sub.servers(have, want, before, after)
 	d.named = sub.named
 	if !ok {
 		return nil, "its servers cannot be told one by one"
 	}
 	slices.SortStableFunc(sub.steps, func(a, b ranked) int { return int(a.rank) - int(b.rank) })
-	do = &change.Do{Verb: change.TakeBackend, Name: change.Name{Backend: s.Name, Process: one.process}}
 	for _, step := range sub.steps {
 		if step.Impact == change.Reload {
 			return nil, strings.TrimSpace(step.Kind+" "+step.Name) + ": " + step.Reason
 		}
 		if step.Do != nil {
-			do.Servers = append(do.Servers, step.Do)
+			dos = append(dos, step.Do)
 		}
 	}
-	return do, ""
+	return dos, ""
 }
 
 // changes says that a spare backend differs from what is wanted of it, or returns "".
@@ -191,7 +264,8 @@ func (d *difference) sameDefaults(have, want *config.Section) bool {
 const maxGone = 256
 
 // backendGoes is the step of a backend that is no longer wanted. Where there are
-// spare backends, it may stay in the process until the next reload.
+// spare backends, it may stay in the process until the next reload. One from defaults
+// stays until HAProxy can delete it.
 func (d *difference) backendGoes(s *config.Section) change.Step {
 	step := sectionStep(change.Delete, s)
 	do, why := d.leaves(s)
@@ -202,8 +276,11 @@ func (d *difference) backendGoes(s *config.Section) change.Step {
 }
 
 func (d *difference) leaves(s *config.Section) (do *change.Do, why string) {
+	process := d.target.Names.InProcess(s.Name)
+	publish := process == s.Name && d.fromDefaults(d.current.Index(), s) && whyNoCommand(s.Name) == "" &&
+		d.target.WhyNot(change.BackendFromDefaults, change.Delete, "") == ""
 	switch {
-	case len(d.spares()) == 0 || s.Nth > 0 || d.conditional():
+	case len(d.spares()) == 0 && !publish, s.Nth > 0, d.conditional():
 		return nil, whyOldSection
 	case change.IsSpare(s.Name):
 		return nil, whySpare
@@ -221,7 +298,7 @@ func (d *difference) leaves(s *config.Section) (do *change.Do, why string) {
 		return nil, why
 	}
 	d.gone++
-	do = &change.Do{Verb: change.LeaveBackend, Name: change.Name{Backend: s.Name, Process: d.target.Names.InProcess(s.Name)}}
+	do = &change.Do{Verb: change.LeaveBackend, Name: change.Name{Backend: s.Name, Process: process}, Publish: publish}
 	for i := range b.servers {
 		if ref := b.ref(b.servers[i].Name); b.servers[i].Value("state") != "disabled" {
 			set := change.Setting{Row: change.FieldRow("state"), Value: change.Maint}

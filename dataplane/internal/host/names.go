@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"slices"
@@ -75,11 +76,22 @@ func namesFit(names *change.Names, stored *config.Config) bool {
 // it goes without: a process that comes after this one finds that HAProxy lacks the
 // backends, and reloads.
 func (s *syncing) rename(tells []*change.Do) {
-	h := s.h
-	after := h.names.After(tells)
-	if after == h.names {
-		return
+	if after := s.h.names.After(tells); after != s.h.names {
+		s.storeNames(after)
 	}
+}
+
+// apply tells the worker. It no longer has the names of backends that it deleted.
+func (s *syncing) apply(ctx context.Context, tells []*change.Do) (sent int, err error) {
+	sent, err = s.conn.Apply(ctx, s.h.layout, s.h.leaving, tells)
+	if gone := s.conn.Deleted(); len(gone) > 0 {
+		s.storeNames(s.h.names.Without(gone))
+	}
+	return sent, err
+}
+
+func (s *syncing) storeNames(after *change.Names) {
+	h := s.h
 	h.names = after
 	s.conn.SetNames(after)
 	fresh := h.store.path(namesFile + ".fresh")

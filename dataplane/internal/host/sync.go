@@ -285,7 +285,7 @@ func (s *syncing) holdReturning(ctx context.Context) error {
 		return fail("fence", err)
 	}
 	// It deletes those whose last connection has ended.
-	if _, err := s.conn.Apply(ctx, s.h.layout, s.h.leaving, nil); ctx.Err() != nil {
+	if _, err := s.apply(ctx, nil); ctx.Err() != nil {
 		return fail("runtime", err)
 	}
 	for i := range s.steps {

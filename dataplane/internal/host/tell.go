@@ -69,7 +69,7 @@ func (s *syncing) byCommands(ctx context.Context, tells []*change.Do) (why strin
 		}
 		s.rename(tells)
 		err = h.store.step("tell", func() error {
-			s.out.Commands, err = s.conn.Apply(ctx, h.layout, h.leaving, tells)
+			s.out.Commands, err = s.apply(ctx, tells)
 			return err
 		})
 		switch {

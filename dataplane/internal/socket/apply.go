@@ -15,7 +15,8 @@ import (
 	"github.com/hapticsdk/haptic/internal/late"
 )
 
-// Leaving are servers of one process in maintenance that still had connections.
+// Leaving are servers of one process in maintenance that still had connections. One
+// without a name stands for a whole backend that still had requests.
 type Leaving map[change.ServerRef]struct{}
 
 // applier is one Apply under way.
@@ -34,11 +35,23 @@ type applier struct {
 // something. The error is a *[Refused] for a command that HAProxy did not take.
 //
 // A server that still has connections when it goes stays in maintenance. Apply
-// puts it into leaving, and each later Apply tries to delete it again.
+// puts it into leaving, and each later Apply tries to delete it again. So it does with
+// backends that HAProxy can delete; Deleted tells when.
 func (w *Worker) Apply(ctx context.Context, layout config.Layout, leaving Leaving, dos []*change.Do) (sent int, err error) {
 	a := &applier{Worker: w, layout: layout, leaving: leaving,
 		ids: make(map[string]int), want: make(map[change.ServerRef][]change.Setting)}
+	for _, do := range dos {
+		if do.Verb == change.TakeBackend { // it comes back
+			delete(leaving, change.ServerRef{Backend: do.Name.Backend})
+		}
+	}
 	for ref := range leaving {
+		if ref.Server == "" {
+			if err := a.deleteBackend(ctx, ref.Backend); err != nil {
+				return a.sent, err
+			}
+			continue
+		}
 		// A change of the state closes the idle connections that are left.
 		again := "set server " + a.inProcess(ref).String() + " state "
 		if err := a.tell(ctx, command{text: again + "drain"}, command{text: again + "maint"}); err != nil {
@@ -66,13 +79,8 @@ func (a *applier) one(ctx context.Context, do *change.Do) error {
 		return nil
 	case change.AddServer:
 		return a.addServer(do.Ref, do.Server)
-	case change.TakeBackend, change.LeaveBackend:
-		for _, server := range do.Servers {
-			if err := a.one(ctx, server); err != nil {
-				return err
-			}
-		}
-		return nil
+	case change.TakeBackend, change.LeaveBackend, change.MakeBackend:
+		return a.backend(ctx, do)
 	}
 	if err := a.flush(ctx); err != nil {
 		return err
@@ -169,6 +177,9 @@ func (a *applier) addArgs(ref change.ServerRef, server *config.Server) []string 
 // learnIDs asks once for the highest identifiers of all backends that get servers.
 func (a *applier) learnIDs(ctx context.Context, dos []*change.Do) error {
 	for _, do := range dos {
+		if do.Verb == change.MakeBackend { // it has no server yet
+			continue
+		}
 		for _, one := range append([]*change.Do{do}, do.Servers...) {
 			if one.Verb == change.AddServer && !one.Server.Has("id") {
 				a.ids[one.Ref.Backend] = 0

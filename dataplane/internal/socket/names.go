@@ -37,11 +37,12 @@ func (w *Worker) mapFrom(content string) string {
 }
 
 // backends asks for the names of all backends. A spare that was taken counts under its
-// own name, and under that of the backend that took it. It returns nil for a
-// configuration without spares.
+// own name, and under that of the backend that took it. It returns nil where backends
+// come only at a reload: for a configuration without spares, of a HAProxy that makes none.
 func (w *Worker) backends(ctx context.Context, cfg *config.Config) (map[string]bool, error) {
 	isSpare := func(s *config.Section) bool { return change.IsSpare(s.Name) }
-	if !slices.ContainsFunc(cfg.Index().List, isSpare) {
+	makes := change.Target{Version: w.version}.WhyNot(change.BackendFromDefaults, change.Create, "") == ""
+	if !makes && !slices.ContainsFunc(cfg.Index().List, isSpare) {
 		return nil, nil
 	}
 	answer, err := w.conn.Exec(ctx, "show backend")

@@ -61,7 +61,10 @@ func (w *Worker) serversOf(answers []string) (map[change.ServerRef]change.Server
 	}
 	named := make(map[change.ServerRef]change.ServerState, len(servers))
 	for ref, state := range servers {
-		named[change.ServerRef{Backend: w.names.Backend(ref.Backend), Server: ref.Server}] = state
+		name := w.names.Backend(ref.Backend)
+		if w.names.InProcess(name) == ref.Backend { // or else a backend of before, that a lost table of names knew
+			named[change.ServerRef{Backend: name, Server: ref.Server}] = state
+		}
 	}
 	return named, err
 }

@@ -37,6 +37,7 @@ type Worker struct {
 	version change.Version
 	started time.Time
 	names   *change.Names
+	deleted []string // backends
 }
 
 // Dial connects to the stats socket of the worker with that process id. For a
