@@ -44,7 +44,8 @@ const SparePrefix = change.SparePrefix
 //   - The order of servers alone is shown, but needs no reload where the balance
 //     does not depend on it.
 //   - A new backend takes a spare one of current, see [SparePrefix]. All of them count
-//     as free.
+//     as free. HAProxy 3.4 makes and deletes backends whose lines, but for servers, are
+//     all those of a defaults section with a name.
 //   - Entries of maps and crt-lists, and certificates, change at runtime where
 //     the running HAProxy has loaded the file by its name.
 //   - In a text with conditional blocks (.if) every change of a section takes a

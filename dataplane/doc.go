@@ -27,7 +27,8 @@
 //   - Addresses, weights, states and connection limits of servers, entries of maps,
 //     ACL files and crt-lists, and certificates change at runtime. So do servers
 //     that come and go where the balance is roundrobin, leastconn or random.
-//     A new backend takes a spare one ([SparePrefix]), where there is one.
+//     A new backend takes a spare one ([SparePrefix]), where there is one. HAProxy 3.4
+//     makes one whose lines are those of a defaults section with a name.
 //     [RuntimeChanges] is the whole table, by version and transport. All else takes
 //     one reload, however much changes, and each [Op] of the plan says why.
 //   - A failed Sync leaves HAProxy serving what it served before. After any doubt the

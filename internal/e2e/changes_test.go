@@ -193,7 +193,7 @@ func showsSerial(addr string, config *tls.Config, serial *big.Int) func() error 
 const minInterval = 2 * time.Second
 
 // Without spare backends new Ingresses cost one reload each, or all together where they
-// come at once.
+// come at once. HAProxy 3.4 takes none.
 func TestNewIngresses(t *testing.T) {
 	startBackends(t, backendPort)
 	k := newKube(t)
@@ -210,7 +210,11 @@ func TestNewIngresses(t *testing.T) {
 	k.ingress("one", site("one.test", "one"))
 	eventually(t, "the new host answers", v.expect("one.test", "/", endpoint(host("11"), backendPort)))
 	t.Logf("one new Ingress answered after %v", time.Since(start).Round(time.Millisecond))
-	c.expectReloads(mark, 1)
+	least := 1
+	if makesBackends(t) {
+		least = 0
+	}
+	c.expectReloads(mark, least)
 
 	// 200 at once.
 	const many = 200
@@ -230,8 +234,8 @@ func TestNewIngresses(t *testing.T) {
 	reloads := c.reloads() - mark
 	t.Logf("%d new Ingresses answered after %v with %d reloads", many, took.Round(time.Millisecond), reloads)
 	// One at once, then one per interval begun.
-	if most := 1 + int((took+minInterval-1)/minInterval); reloads < 1 || reloads > most {
-		t.Errorf("%d reloads in %v, want 1 to %d", reloads, took, most)
+	if most := least * (1 + int((took+minInterval-1)/minInterval)); reloads < least || reloads > most {
+		t.Errorf("%d reloads in %v, want %d to %d", reloads, took, least, most)
 	}
 	tr.noFailures(t, 100)
 

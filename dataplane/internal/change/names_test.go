@@ -41,4 +41,9 @@ func TestNames(t *testing.T) {
 	// One that was loaded is as before when it comes back.
 	_, known := n.After([]*Do{take("old", "old")}).Of("old")
 	require.False(t, known)
+
+	// The process has deleted one.
+	require.Equal(t, []Name{{Backend: "blog", Process: "haptic-spare-1"}, {Backend: "shop", Process: "haptic-spare-0"}}, n.Without([]string{"old", "never"}).List())
+	require.True(t, n.Has("old"), "names do not change")
+	require.Empty(t, none.Without([]string{"old"}).List())
 }

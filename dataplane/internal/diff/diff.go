@@ -65,11 +65,11 @@ type difference struct {
 	normalised       int             // sections that were brought into the normal form
 	rearranged       bool            // sections stand in another order, or are parted in another way
 	stretches        []config.Stretch
-	pool             *[]*spare // once asked for; see spares
-	naming           *naming   // once asked for; see mayName
-	others       map[string]bool  // once asked for; see otherHas
-	gone             int       // backends that stay in the process until the next reload
-	whole            bool      // read all, not only what differs: the oracle of tests
+	pool             *[]*spare       // once asked for; see spares
+	naming           *naming         // once asked for; see mayName
+	others           map[string]bool // once asked for; see otherHas
+	gone             int             // backends that stay in the process until the next reload
+	whole            bool            // read all, not only what differs: the oracle of tests
 }
 
 // rank orders the steps. What is referred to comes before what refers to it, and

@@ -66,6 +66,61 @@ func TestCompareWithoutSpares(t *testing.T) {
 	}
 }
 
+// HAProxy 3.4 makes and deletes backends that have only servers, under defaults with a
+// name. Older ones give them spare backends, if there are any.
+func TestCompareMakesBackends(t *testing.T) {
+	const named = "defaults of-all\n mode http\n balance roundrobin\n"
+	v34, v32 := change.Target{Version: change.HAProxy34}, change.Target{Version: change.Version{Major: 3, Minor: 2}}
+	made := func(name string) string { return "backend " + name + "\n server s 192.0.2.1:80\n" }
+	for name, c := range map[string]struct {
+		above, backend string
+		target         change.Target
+		why            string
+	}{
+		"made":                       {named, made("a"), v34, ""},
+		"made, by its header":        {named + "defaults other\n", "backend a from of-all\n", v34, ""},
+		"a later version":            {named, made("a"), change.Target{Version: change.Version{Major: 4}}, ""},
+		"before 3.4":                 {named, made("a"), v32, "HAProxy 3.2 cannot create a backend from defaults at runtime"},
+		"no stats socket":            {named, made("a"), change.Target{Version: change.HAProxy34, Silent: true}, "no stats socket"},
+		"the Dataplane API":          {named, made("a"), change.Target{Version: change.HAProxy34, Transport: change.API}, "the Dataplane API cannot create a backend from defaults"},
+		"defaults without a name":    {"defaults\n mode http\n", made("a"), v34, whyNewSection},
+		"no defaults":                {"", "backend a from nobody\n", v34, whyNewSection},
+		"a line of its own":          {named, backendOf("a", "192.0.2.1:80"), v34, whyNewSection},
+		"a word in its header":       {named, "backend a from of-all more\n", v34, whyNewSection},
+		"two defaults of that name":  {named + named, made("a"), v34, whyNewSection},
+		"mode log":                   {"defaults of-all\n mode log\n", made("a"), v34, "a backend of mode log cannot come at runtime"},
+		"the name of a frontend":     {named, made("web"), v34, "another section has its name"},
+		"a name that is no word":     {named, "backend a\\ b\n", v34, "cannot stand in a runtime command"},
+		"a server with a name":       {named, "backend a\n server s shop.test:80\n", v34, "server s: only a server with an IP address"},
+		"a balance that is too firm": {"defaults of-all\n mode http\n balance source\n", made("a"), v34, "server s: balance source depends on the list of servers"},
+		"a template of servers":      {named, "backend a\n server-template s 3 192.0.2.1:80\n", v34, whyNewSection},
+		"a spare one":                {named, "backend haptic-spare-9\n", v34, whyNewSection},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := configOf(t, spareHead+c.above), configOf(t, spareHead+c.above+c.backend)
+			steps := Compare(from, to, c.target)
+			require.Len(t, steps, 1)
+			require.Contains(t, steps[0].Reason, c.why)
+			require.Equal(t, c.why == "", steps[0].Impact == change.Runtime)
+			if c.why == "" {
+				require.Equal(t, change.MakeBackend, steps[0].Do.Verb)
+				require.Equal(t, "of-all", steps[0].Do.From)
+				require.Equal(t, "http", steps[0].Do.Mode)
+				steps = Compare(to, from, c.target)
+				require.Len(t, steps, 1)
+				require.True(t, steps[0].Do.Publish)
+			}
+		})
+	}
+	spare := spareHead + named + "backend haptic-spare-0\n"
+	for target, verb := range map[change.Target]change.Verb{v34: change.MakeBackend, v32: change.TakeBackend} {
+		steps := Compare(configOf(t, spare), configOf(t, spare+made("a")), target)
+		require.Equal(t, verb, steps[0].Do.Verb)
+		steps = Compare(configOf(t, spare+made("a")), configOf(t, spare), target)
+		require.Equal(t, verb == change.MakeBackend, steps[0].Do.Publish)
+	}
+}
+
 // A process keeps only so many backends that are gone.
 func TestCompareBoundsBackendsThatAreGone(t *testing.T) {
 	var backends []string

@@ -204,7 +204,7 @@ func TestApplyRefused(t *testing.T) {
 		"secret name":         {set(ref("b", "token"), "weight", "3"), `HAProxy refused "set server b/token weight 3": No such server.`},
 		"unknown keyword":     {add("b", "t 192.0.2.1:80 resolvers r"), `HAProxy refused "add server b/t 192.0.2.1:80 resolvers r id 3"`},
 		"secret of a server":  {add("b", "t 192.0.2.1:80 ssl verify none sni str(token=hunter2) resolvers r"), `HAProxy refused "add server b/t 192.0.2.1:80 ssl verify none sni (secret)"`},
-		"unknown verb":        {&change.Do{Verb: change.LeaveBackend + 1}, "unknown verb"},
+		"unknown verb":        {&change.Do{Verb: change.MakeBackend + 1}, "unknown verb"},
 		"several words":       {addWords("b", "t", "192.0.2.1:80", "sni", "str(a b)"), "cannot say"},
 		"unsayable":           {add("b", "t 192.0.2.1:80 sni str(hunter;2)"), `the command line of HAProxy cannot say "add server b/t 192.0.2.1:80 sni str(hunter;2) id 3"`},
 		"unknown map":         {one(file(config.Map, "none.map"), "a", "1"), `maps/none.map a 1": Unknown map identifier`},

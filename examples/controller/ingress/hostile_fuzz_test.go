@@ -146,13 +146,13 @@ func checkBackend(t *testing.T, h hostileIngress, b *Backend, text string) {
 	if lines != len(words) || !strings.Contains(text, "\nbackend "+b.Name+"\n") {
 		t.Fatalf("%+v: %d lines, %d of them with words:\n%s", h, lines, len(words), text)
 	}
-	ok := len(words) == 2+len(b.Servers) && slices.Equal(words[0], []string{"backend", b.Name}) && slices.Equal(words[1], []string{"balance", "roundrobin"})
+	ok := len(words) == 1+len(b.Servers) && slices.Equal(words[0], []string{"backend", b.Name})
 	for i, s := range b.Servers {
 		want := []string{"server", s.Name, s.Address}
 		if s.Disabled {
 			want = append(want, "disabled")
 		}
-		ok = ok && slices.Equal(words[2+i], want)
+		ok = ok && slices.Equal(words[1+i], want)
 	}
 	if !ok {
 		t.Fatalf("%+v: backend %+v became\n%s", h, b, text)

@@ -68,5 +68,5 @@ func TestTemplatesPrintMaps(t *testing.T) {
 	require.Equal(t, []string{"x.test ns"}, lines("hosts.map"))
 	require.Equal(t, []string{"x.test/e ns_b_80"}, lines("exact.map"))
 	require.Equal(t, []string{"x.test/p/ ns_a_80"}, lines("prefix.map"))
-	require.Contains(t, cfg.Main(), "\nbackend ns_a_80\n    balance roundrobin\n    server s1 192.0.2.1:8080\n")
+	require.Contains(t, cfg.Main(), "\nbackend ns_a_80\n    server s1 192.0.2.1:8080\n")
 }
