@@ -1,0 +1,117 @@
+package annotation
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func ExampleRead() {
+	o, problems := Read(Ingress, map[string]string{NGINX + "rewrite-target": "/new", NGINX + "proxy-read-timeout": "long", NGINX + "canari": "true"}, Options{})
+	fmt.Println(o.SetPath, o.Hash())
+	for _, p := range problems {
+		fmt.Println(p.Field(), p.Reason)
+	}
+	// Output:
+	// /new 9145266f
+	// metadata.annotations[nginx.ingress.kubernetes.io/canari] it is not known, and does nothing: did you mean nginx.ingress.kubernetes.io/canary?
+	// metadata.annotations[nginx.ingress.kubernetes.io/proxy-read-timeout] "long" is not a time from 1 ms to 20 days: write a number and ms, s, m, h or d, as in "60s"
+}
+
+func ExampleVerdicts() {
+	for _, v := range Verdicts(Ingress, map[string]string{NGINX + "app-root": "/app", NGINX + "server-snippet": "deny all;", NGINX + "proxy-buffering": "off"}, map[string]string{}) {
+		fmt.Println(v)
+	}
+	// Output:
+	// nginx.ingress.kubernetes.io/app-root: same
+	// nginx.ingress.kubernetes.io/server-snippet: refused: lines of a configuration are not taken from an annotation: write a template of your own and give it by -templates
+	// nginx.ingress.kubernetes.io/proxy-buffering: not needed: HAProxy streams, with buffers of its own
+}
+
+// TestOptionsWithoutEffectAreNone: values that ask for nothing make no other backend.
+func TestOptionsWithoutEffectAreNone(t *testing.T) {
+	for name, value := range map[string]string{"ssl-redirect": "false", "use-regex": "false", "enable-cors": "false", "proxy-body-size": "0", "limit-rps": "0", "backend-protocol": "HTTP", "load-balance": "round_robin", "canary": "false",
+		"cors-allow-origin": "*", "session-cookie-name": "x", "auth-realm": "x", "proxy-ssl-verify": "off"} {
+		o, problems := Read(Ingress, map[string]string{NGINX + name: value}, Options{})
+		require.Empty(t, problems, name)
+		require.Equal(t, "", o.Hash(), name)
+	}
+}
+
+// TestClosed: what is refused of a row that closes leaves nothing else.
+func TestClosed(t *testing.T) {
+	for _, r := range Table() {
+		for _, name := range r.Names() {
+			o, problems := Read(Ingress, map[string]string{name: "\x00", NGINX + "app-root": "/"}, Options{})
+			require.Equal(t, r.Closes, o.Closed, name)
+			require.NotEmpty(t, problems, name)
+			if r.Closes {
+				require.Equal(t, Options{Closed: true}, o, name)
+				require.Contains(t, problems[len(problems)-1].Reason+problems[0].Reason, "503", name)
+			}
+		}
+	}
+}
+
+func TestPatterns(t *testing.T) {
+	for s, groups := range map[string]int{"/a(/|$)(.*)": 2, "/[a-z]+/x": 0, `/\d{1,3}`: 0, "/(?:a|b)": 0, "/a?b": 0, `/a\.b`: 0} {
+		n, problem := CheckPattern(s)
+		require.Empty(t, problem, s)
+		require.Equal(t, groups, n, s)
+	}
+	for s, why := range map[string]string{"/(a+)+": "repeats what repeats itself", "/((a{1,9})*)*": "repeats what repeats", "/a.*b.*c.*d.*": "4 repeats", "/(": "missing", `/\1`: `has \1`, "/(?=a)": "look-around", "/(?i)a": "flags",
+		"/a b": "holds ' '", "/a'": "holds '\\''", "/[[:alpha:]]": "class in a class", `/\`: "backslash", "/" + strings.Repeat("a", MaxPattern): "513 bytes", "/(a{1,900}){1,900}": "repeat", "/(xyz{1,30}){1,33}": "too large", "/ü": "holds"} {
+		_, problem := CheckPattern(s)
+		require.Contains(t, problem, why, s)
+	}
+}
+
+// FuzzRead: no value makes Read panic, and none of its texts leaves its place.
+func FuzzRead(f *testing.F) {
+	for _, r := range Table() {
+		for _, name := range r.Names() {
+			for _, value := range []string{"true", "/a(/|$)(.*)", `/$1`, "10.0.0.0/8", "X-A b\nX-C d", "https://*.a.test", "basic", "a/b", "'\n"} {
+				f.Add(name, value)
+			}
+		}
+	}
+	control := regexp.MustCompile(`[\x00-\x09\x0b-\x1f\x7f-\xff']`)
+	f.Fuzz(func(t *testing.T, name, value string) {
+		o, _ := Read(Ingress, map[string]string{name: value, NGINX + "enable-cors": "true", NGINX + "affinity": "cookie"}, Options{})
+		o, _ = Read(Service, map[string]string{name: value}, o)
+		_ = o.RewriteFrom.Quoted() + o.RewriteTo.Quoted() + o.Canary.Pattern.Quoted()
+		for _, p := range o.CORS.Patterns.All() {
+			_ = o.CORS.Quoted(p)
+		}
+		for _, s := range []string{string(o.Allow), string(o.Deny), o.SetPath, o.Host, o.Prefix, o.AppRoot, o.Answer.Location, o.Answer.Host, string(o.CORS.Origins), o.CORS.Methods, o.Cookie.Name, o.Server.Name, o.Server.CheckPath, o.Balance.Of} {
+			if control.MatchString(s) {
+				t.Fatalf("%s: %q became %q", name, value, s)
+			}
+		}
+	})
+}
+
+// TestUsers: what crypt(3) does not know, or takes long over, is refused, and no hash is
+// in an error.
+func TestUsers(t *testing.T) {
+	const good = "$6$saltsalt$TVLlQcbpFVof5W3Yz4DTP6gRstiNuHwwTt6GLc1E5n0U0aDehy0S5knV8wiOQSpT0Y77vwPZN.Pq.H91p5hVO1"
+	users, err := Users(map[string][]byte{"auth": []byte("b:" + good + "\n# no\n\na:$2y$05$bvIG6Nmid91Mu9RcmmWZfO5HJIMCT8riNW0hEp8f6/FuA2/mHZFpe\r\n")}, false)
+	require.NoError(t, err)
+	require.Equal(t, "[a b]", fmt.Sprint(users))
+	require.NotContains(t, fmt.Sprintf("%v %+v %#v %s", users, users, users, users), "salt")
+	for text, why := range map[string]string{
+		"": "no user", "a": "no hash", "a:plain": "no hash", ":" + good: "line 1", "a:$apr1$x$JnfUMaRMSDySeWsNAWvmB1": "Apache", "a:{SHA}2PRZAyDhNDqRW2OUFwZQqPNdaSY=": "SHA-1",
+		"a:$6$rounds=999999999$saltsalt$" + good[12:]: "takes HAProxy long", "a:$2y$31$bvIG6Nmid91Mu9RcmmWZfO5HJIMCT8riNW0hEp8f6/FuA2/mHZFpe": "takes HAProxy long",
+		"a:" + good + "\na:" + good: "twice", "a b:" + good: "name of the user", "a:" + good + " insecure-password x": "no hash", "a:" + good + "\n\x00:x": "line 2",
+	} {
+		_, err := Users(map[string][]byte{"auth": []byte(text)}, false)
+		require.ErrorContains(t, err, why, "%q", text)
+		require.NotContains(t, err.Error(), "saltsalt")
+	}
+}

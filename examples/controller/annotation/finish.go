@@ -1,0 +1,115 @@
+package annotation
+
+import (
+	"strconv"
+)
+
+// finish checks what several annotations say together, and drops what says nothing alone.
+func (r *reader) finish(annotations map[string]string) {
+	// first is the annotation of a row that is given.
+	first := func(name string) (*Row, string) {
+		row := Of(name)
+		for _, n := range row.Names() {
+			if _, ok := annotations[n]; ok {
+				return row, n
+			}
+		}
+		return row, name
+	}
+	if !r.authType && r.Auth.Secret == "" { // a realm alone asks for nothing
+		r.Auth = Auth{}
+	}
+	asks := r.authType || r.Auth != Auth{}
+	switch row, name := first(NGINX + "auth-type"); {
+	case !asks || r.Closed:
+	case r.Auth.Secret == "":
+		r.refuse(row, name, "there is no auth-secret: name the Secret that has the users")
+	case !r.authType:
+		row, name = first(NGINX + "auth-secret")
+		r.refuse(row, name, `there is no auth-type: write "basic"`)
+	case r.Auth.Realm == "":
+		r.Auth.Realm = "Authentication Required"
+	}
+	if r.Server.Verify && r.Server.CA == "" {
+		row, name := first(NGINX + "proxy-ssl-verify")
+		r.refuse(row, name, "there is no proxy-ssl-secret: name the Secret that has ca.crt")
+	}
+	if !r.Server.Verify {
+		r.Server.CA = ""
+	}
+	if s := &r.Server; s.Verify && !s.TLS && !r.Closed {
+		s.TLS = true
+	}
+	if !r.CORS.Enabled {
+		r.CORS = CORS{}
+	} else if r.CORS.Any {
+		r.CORS.Credentials = false
+	}
+	r.finishRate()
+	r.finishCanary(first)
+}
+
+// finishServer drops what says nothing alone of what a Service may have, too.
+func (r *reader) finishServer() {
+	if !r.Server.Check {
+		r.Server.CheckPath, r.Server.CheckEvery = "", ""
+	}
+	if r.Cookie.Name == "" {
+		r.Cookie = Cookie{}
+	}
+	if r.RewriteTo != "" {
+		r.SetPath = ""
+	}
+	if r.Answer.Code != 0 { // a Service sees no request
+		r.AppRoot, r.MaxBody, r.SetPath, r.RewriteFrom, r.RewriteTo, r.Host, r.Prefix, r.SetRequest = "", "", "", "", "", "", "", ""
+	}
+}
+
+func (r *reader) finishRate() {
+	rate := &r.Rate
+	if r.perS > 0 && rate.Requests == "" {
+		burst := r.burst
+		if burst == 0 {
+			burst = 5
+		}
+		rate.Requests, rate.Period = strconv.Itoa(r.perS*burst), strconv.Itoa(burst)+"s"
+	} else if rate.Requests != "" {
+		if rate.Period = r.period; r.period == "" {
+			rate.Period = "1s"
+		}
+	}
+	if !rate.Is() {
+		*rate = Rate{}
+		return
+	}
+	if rate.Status == "" {
+		rate.Status = "503"
+	}
+	if rate.Size == "" {
+		rate.Size = "102400"
+	}
+}
+
+func (r *reader) finishCanary(first func(string) (*Row, string)) {
+	c := &r.Canary
+	if !c.Is {
+		*c = Canary{}
+		return
+	}
+	if c.Total == 0 {
+		c.Total = 100
+	}
+	if c.Weight > c.Total {
+		row, name := first(NGINX + "canary-weight")
+		r.refuse(row, name, wrong(strconv.Itoa(c.Weight), "at most canary-weight-total, "+strconv.Itoa(c.Total)))
+		c.Weight = 0
+	}
+	if c.Header == "" && (c.Value != "" || c.Pattern != "") {
+		row, name := first(NGINX + "canary-by-header-value")
+		r.refuse(row, name, "there is no canary-by-header: name the header")
+		c.Value, c.Pattern = "", ""
+	}
+	if c.Value != "" {
+		c.Pattern = ""
+	}
+}

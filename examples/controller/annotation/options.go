@@ -1,0 +1,197 @@
+// Package annotation says what the annotations of Ingresses and Services mean: [Read]
+// turns them into [Options], which templates print. One table has all of them. It knows
+// nothing of clusters or of HAProxy's files: what Secrets hold is checked by who has them.
+package annotation
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+)
+
+// List is a list of words, so that Options can be compared.
+type List string
+
+// All returns the words.
+func (l List) All() []string {
+	if l == "" {
+		return nil
+	}
+	return strings.Split(string(l), "\n")
+}
+
+func listOf(words []string) List { return List(strings.Join(words, "\n")) }
+
+// Pattern is a regular expression that was checked, see [CheckPattern].
+type Pattern string
+
+// Quoted is the pattern as an argument of HAProxy. A template shows it by raw.
+func (p Pattern) Quoted() string { return quoted(string(p)) }
+
+// Replacement is what takes the place of what a Pattern matches: \1 is its first group.
+type Replacement string
+
+// Quoted is the replacement as an argument of HAProxy that may hold a log-format.
+func (r Replacement) Quoted() string { return quoted(strings.ReplaceAll(string(r), "%", "%%")) }
+
+// Groups is the highest group that it names.
+func (r Replacement) Groups() (most int) {
+	for i := range len(r) - 1 {
+		if r[i] == '\\' {
+			most = max(most, int(r[i+1]-'0'))
+		}
+	}
+	return most
+}
+
+// quoted puts an argument into single quotes, inside of which nothing means anything to
+// HAProxy. The parsers let no quote and no control character pass.
+func quoted(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == '\'' || r >= 0x7f }) {
+		panic("annotation: a value that was not checked")
+	}
+	return "'" + s + "'"
+}
+
+// Header is a header with the value that it gets.
+type Header struct{ Name, Value string }
+
+// Headers are several, so that Options can be compared.
+type Headers string
+
+// All returns the headers in the order in which they were given.
+func (h Headers) All() (all []Header) {
+	for _, line := range List(h).All() {
+		name, value, _ := strings.Cut(line, " ")
+		all = append(all, Header{name, value})
+	}
+	return all
+}
+
+// Options are what the annotations of an Ingress and of a Service together ask for. Equal
+// ones are equal by ==. The zero value asks for nothing.
+type Options struct {
+	Closed bool // requests get 503: an annotation is refused that would close something
+
+	Redirect TLSRedirect
+	Answer   Answer
+	AppRoot  string // where requests for "/" are sent
+
+	Regex       bool        // paths are patterns
+	SetPath     string      // in place of the path of a request
+	RewriteFrom Pattern     // of what is replaced by RewriteTo; a path that is a pattern by itself, where it is empty
+	RewriteTo   Replacement // with groups
+	Host        string      // in place of the Host header
+	Prefix      string      // of X-Forwarded-Prefix
+
+	Allow, Deny List // of CIDRs
+	Auth        Auth
+	CORS        CORS
+	Rate        Rate
+	MaxBody     string // bytes
+
+	SetRequest, SetResponse Headers
+
+	ConnectTimeout, ServerTimeout, QueueTimeout, TunnelTimeout, CheckTimeout string // "60s"
+
+	Balance Balance
+	Cookie  Cookie
+	Server  Server
+	Canary  Canary
+}
+
+// TLSRedirect sends requests without TLS to where there is TLS.
+type TLSRedirect struct {
+	Code  int  // 0: it does not
+	Port  int  // 0: 443
+	Force bool // also for hosts without a certificate
+}
+
+// Answer is a redirect in place of what a Service would answer.
+type Answer struct {
+	Code     int // 0: there is none
+	Location string
+	Host     string // in place of Location: the path stays
+}
+
+// Auth asks for a user and a password.
+type Auth struct {
+	Secret   string // "": it does not
+	Map      bool   // the Secret has a key for each user, not one file
+	Realm    string
+	Userlist string // that the Secret became; filled in by who has it
+}
+
+// CORS lets pages of other origins read answers.
+type CORS struct {
+	Enabled                          bool
+	Any                              bool // any origin
+	Origins                          List
+	Patterns                         List // of origins, as Pattern
+	Methods, Headers, Expose, MaxAge string
+	Credentials                      bool
+}
+
+// Quoted is a Pattern of a List.
+func (CORS) Quoted(pattern string) string { return Pattern(pattern).Quoted() }
+
+// Rate bounds the requests of one client address.
+type Rate struct {
+	Requests, PerMinute, Connections string // "": no bound
+	Period                           string // of Requests
+	Status                           string
+	Size                             string
+	Exempt                           List // CIDRs
+}
+
+// Is reports whether there is a bound.
+func (r Rate) Is() bool { return r.Requests+r.PerMinute+r.Connections != "" }
+
+// Balance is how a server is chosen.
+type Balance struct {
+	Method string // "": roundrobin
+	Of     string // name of a header or parameter
+}
+
+// Cookie keeps a client with a server.
+type Cookie struct {
+	Name     string // "": nothing does
+	MaxAge   string // seconds
+	SameSite string
+	Domain   string
+	Secure   bool
+}
+
+// Server is how servers are spoken to.
+type Server struct {
+	TLS        bool
+	HTTP2      bool
+	CA         string // Secret with ca.crt
+	CAFile     string // that it became; filled in by who has it
+	Verify     bool
+	Name       string // server name, that of the certificate, too
+	MaxConn    string
+	Check      bool
+	CheckPath  string
+	CheckEvery string
+	Proxy      string // version of the PROXY protocol: "v1", "v2"
+}
+
+// Canary is the part of the requests of another Ingress that this one gets.
+type Canary struct {
+	Is            bool
+	Weight, Total int
+	Header        string
+	Value         string
+	Pattern       Pattern
+	Cookie        string
+}
+
+// Hash names options: eight digits, "" for the zero value.
+func (o *Options) Hash() string {
+	if *o == (Options{}) {
+		return ""
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", *o))
+	return fmt.Sprintf("%x", sum[:4])
+}

@@ -1,0 +1,117 @@
+package annotation
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write docs/annotations.md")
+
+const pageFile = "../../../docs/annotations.md"
+
+// head is what stands above the tables.
+const head = `# Annotations
+
+The reference controller takes the annotations of ingress-nginx, under ` + "`nginx.ingress.kubernetes.io/`" + `, and those
+of haproxytech's controller, under ` + "`haproxy.org/`" + `. Most options have both names. This page is made of the table in
+[examples/controller/annotation](../examples/controller/annotation): ` + "`go test ./examples/controller/annotation -update`" + `.
+
+- A wrong value is refused by name, with the reason: in the log, on the page of the controller, and as an Event. The
+  rest of the Ingress is served, as if the annotation was not there.
+- Where serving it so would open what somebody meant to close, the paths of the Ingress answer 503 until the value is
+  right. These annotations have "closes" in the table.
+- Of two names for the same option, the one under haproxy.org counts. Options of a Service go before those of the Ingress.
+- An Ingress with annotations has backends of its own, whose names end in eight digits of its options. Those with the
+  same options share them. A change of options takes a reload; an endpoint that changes takes none, but for one more
+  where servers are chosen by a hash, or before HAProxy 3.0 by a cookie.
+- A Secret is of the namespace of the Ingress, and of type Opaque or kubernetes.io/tls. ` + "`-opaque-secrets=false`" + ` keeps the
+  controller from reading the first.
+- A namespace can have 500 paths that are patterns, and 100 canaries: [limits](tenants.md#limits).
+- Rates are counted in each HAProxy by itself. A reload counts anew.
+- Own templates print options as ` + "`backend.Options`" + `: one from before has none of them.
+- ` + "`controller -migrate`" + ` says of each annotation in a cluster, or in the folder of ` + "`-manifests`" + `, what becomes of it.
+- HAProxy must have PCRE2 for ` + "`(?:`" + ` and ` + "`\\d`" + ` in a pattern, as it has in its usual packages.
+
+`
+
+// page is docs/annotations.md.
+func page() string {
+	var b strings.Builder
+	b.WriteString(head)
+	cell := func(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+	names := func(r Row) string {
+		var all []string
+		for _, name := range r.Names() {
+			name = strings.TrimPrefix(name, NGINX)
+			all = append(all, "`"+name+"`")
+		}
+		return strings.Join(all, ", ")
+	}
+	b.WriteString("## Taken\n\nNames without a prefix are those under `nginx.ingress.kubernetes.io/`.\n\n| Annotation | Value | On | What it becomes | How it differs |\n|---|---|---|---|---|\n")
+	for _, r := range Table() {
+		if r.set == nil {
+			continue
+		}
+		on, becomes := "Ingress", r.Becomes
+		if r.Service {
+			on = "Ingress, Service"
+		}
+		if r.Closes {
+			becomes += " (closes)"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", names(r), cell(r.Value), on, cell(becomes), cell(r.Differs))
+	}
+	b.WriteString("\n## Refused\n\n| Annotation | Why, and what to do |\n|---|---|\n")
+	for _, r := range Table() {
+		if r.Refused != "" {
+			why := r.Refused
+			if r.Closes {
+				why += " (closes)"
+			}
+			fmt.Fprintf(&b, "| %s | %s |\n", names(r), cell(why))
+		}
+	}
+	b.WriteString("\n## Not needed\n\n| Annotation | Why |\n|---|---|\n")
+	for _, r := range Table() {
+		if r.Ignored != "" {
+			fmt.Fprintf(&b, "| %s | %s |\n", names(r), cell(r.Ignored))
+		}
+	}
+	return b.String()
+}
+
+// TestPage: docs/annotations.md says what the table does.
+func TestPage(t *testing.T) {
+	if *update {
+		require.NoError(t, os.WriteFile(pageFile, []byte(page()), 0o644))
+	}
+	text, err := os.ReadFile(pageFile)
+	require.NoError(t, err)
+	require.Equal(t, page(), string(text), "run go test -update in this folder")
+}
+
+// TestTable: each row is of one kind, and each name is of one row.
+func TestTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range Table() {
+		kinds := 0
+		for _, is := range []bool{r.set != nil && r.Value != "" && r.Becomes != "", r.Refused != "", r.Ignored != ""} {
+			if is {
+				kinds++
+			}
+		}
+		require.Equal(t, 1, kinds, r.Names())
+		require.NotEmpty(t, r.Names())
+		for _, name := range r.Names() {
+			require.False(t, seen[name], name)
+			require.Equal(t, r.Names(), Of(name).Names())
+			seen[name] = true
+		}
+	}
+	t.Log(len(seen), "names")
+}

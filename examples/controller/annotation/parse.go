@@ -1,0 +1,264 @@
+package annotation
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// What a value can be at most: of one annotation, so that no Ingress makes a
+// configuration large.
+const (
+	MaxCIDRs    = 500                 // of a list of addresses
+	MaxHeaders  = 50                  // that are set
+	MaxOrigins  = 50                  // of CORS
+	MaxText     = 1024                // bytes of a header, a URL, a path or a realm
+	MaxDuration = 20 * 24 * time.Hour // HAProxy's own bound is above 24 days
+)
+
+// value is one of an annotation.
+type value struct {
+	text    string
+	haproxy bool // under the prefix haproxy.org
+}
+
+// short cuts what somebody wrote to what a message can show.
+func short(s string) string {
+	const most = 80
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}
+
+func wrong(s, want string) string { return fmt.Sprintf("%q is not %s", short(s), want) }
+
+func toBool(v value) (is bool, problem string) {
+	is, err := strconv.ParseBool(v.text)
+	if err != nil {
+		problem = wrong(v.text, `a boolean: write "true" or "false"`)
+	}
+	return is, problem
+}
+
+func toNumber(s string, least, most int) (n int, problem string) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < least || n > most || s != strconv.Itoa(n) {
+		return 0, wrong(s, fmt.Sprintf("a whole number from %d to %d", least, most))
+	}
+	return n, ""
+}
+
+// toDuration reads a time as the controller of the prefix does: without a unit it is of
+// seconds in ingress-nginx, and of milliseconds in HAProxy.
+func toDuration(v value) (text, problem string) {
+	digits := strings.TrimRight(v.text, "abcdefghijklmnopqrstuvwxyz")
+	unit := v.text[len(digits):]
+	if unit == "" {
+		unit = "s"
+		if v.haproxy {
+			unit = "ms"
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 32)
+	per := map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}[unit]
+	if err != nil || n < 1 || per == 0 || n > int64(MaxDuration/per) || digits != strconv.FormatInt(n, 10) {
+		return "", wrong(v.text, fmt.Sprintf(`a time from 1 ms to %d days: write a number and ms, s, m, h or d, as in "60s"`, MaxDuration/(24*time.Hour)))
+	}
+	return digits + unit, ""
+}
+
+// toSize reads bytes with k, m or g behind them; "": no bound.
+func toSize(s string) (bytes, problem string) {
+	digits, factor := strings.ToLower(s), int64(1)
+	if n := len(digits); n > 0 {
+		if i := strings.IndexByte("kmg", digits[n-1]); i >= 0 {
+			digits, factor = digits[:n-1], 1<<(10*(i+1))
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 32)
+	switch {
+	case err != nil || n < 0 || digits != strconv.FormatInt(n, 10) || n*factor > 1<<40:
+		return "", wrong(s, `a size up to 1024g: write a number of bytes, or one with k, m or g, as in "8m"`)
+	case n == 0:
+		return "", ""
+	}
+	return strconv.FormatInt(n*factor, 10), ""
+}
+
+// words splits a list at commas, white space and line ends.
+func words(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) })
+}
+
+// toCIDRs reads addresses and ranges of them.
+func toCIDRs(s string) (list List, problem string) {
+	all := words(s)
+	if len(all) == 0 {
+		return "", "it is empty: give addresses or ranges, as in 10.0.0.0/8"
+	}
+	if len(all) > MaxCIDRs {
+		return "", fmt.Sprintf("it has %d addresses, more than the %d that are taken", len(all), MaxCIDRs)
+	}
+	for i, word := range all {
+		p, err := netip.ParsePrefix(word)
+		if a, bad := netip.ParseAddr(word); err != nil && bad == nil && a.Zone() == "" {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err != nil {
+			return "", wrong(word, "an address or a range of addresses, as in 10.0.0.0/8")
+		}
+		if p.Addr().Is4In6() {
+			return "", wrong(word, "an address that clients have: write it as one of IPv4")
+		}
+		all[i] = p.Masked().String()
+	}
+	slices.Sort(all)
+	return listOf(slices.Compact(all)), ""
+}
+
+// oneOf reads a word of a few.
+func oneOf(s string, known ...string) (problem string) {
+	if slices.Contains(known, s) {
+		return ""
+	}
+	for _, k := range known {
+		if Near(s, k) {
+			return fmt.Sprintf("%q is not known: write %q", short(s), k)
+		}
+	}
+	return fmt.Sprintf("%q is not known: write one of %s", short(s), strings.Join(known, ", "))
+}
+
+// isToken reports whether a text is a name of HTTP: of a header, a method or a cookie.
+func isToken(s string) bool {
+	return s != "" && len(s) <= 100 && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+	})
+}
+
+func toToken(s, what string) (token, problem string) {
+	if isToken(s) {
+		return s, ""
+	}
+	return "", wrong(s, "the name of "+what+`: letters, digits, "-" and "_" are allowed, up to 100`)
+}
+
+// toTokens reads a list of names, or "*".
+func toTokens(s, what string) (list, problem string) {
+	all := words(s)
+	for _, word := range all {
+		if _, problem := toToken(word, what); problem != "" && word != "*" {
+			return "", problem
+		}
+	}
+	if len(all) == 0 || len(all) > MaxHeaders {
+		return "", fmt.Sprintf("it names %d, from 1 to %d are taken", len(all), MaxHeaders)
+	}
+	return strings.Join(all, ", "), ""
+}
+
+// toText reads printable text.
+func toText(s string) (problem string) {
+	if len(s) > MaxText {
+		return fmt.Sprintf("it has %d bytes, more than the %d that are taken", len(s), MaxText)
+	}
+	for _, r := range s {
+		if r < ' ' || r >= 0x7f {
+			return fmt.Sprintf("%q holds %q: printable ASCII is allowed", short(s), r)
+		}
+	}
+	return ""
+}
+
+// toPath reads a path, without a query.
+func toPath(s string) (problem string) {
+	switch problem := toText(s); {
+	case problem != "":
+		return problem
+	case !strings.HasPrefix(s, "/"):
+		return wrong(s, "a path: write "+strconv.Quote(short("/"+s)))
+	case strings.ContainsAny(s, "?# '\"\\"):
+		return fmt.Sprintf("%q holds %q, which no path can hold", short(s), s[strings.IndexAny(s, "?# '\"\\")])
+	}
+	return ""
+}
+
+// toURL reads where a redirect leads.
+func toURL(s string) (problem string) {
+	if problem := toText(s); problem != "" {
+		return problem
+	}
+	u, err := url.Parse(s)
+	switch {
+	case strings.ContainsAny(s, " '\"\\<>"):
+		return fmt.Sprintf("%q holds %q, which no URL can hold", short(s), s[strings.IndexAny(s, " '\"\\<>")])
+	case strings.Contains(s, "$"):
+		return fmt.Sprintf("%q has a variable of nginx: write the URL in full", short(s))
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || toHost(u.Host) != "" || u.User != nil:
+		return wrong(s, "a URL: write one such as https://example.com/new")
+	}
+	return ""
+}
+
+// toHost reads a host, with a port or without.
+func toHost(s string) (problem string) {
+	name, port, has := strings.Cut(s, ":")
+	if _, problem := toNumber(port, 1, 65535); has && problem != "" || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return wrong(s, "a host such as example.com")
+	}
+	return ""
+}
+
+// toSecret reads the name of a Secret, behind that of its namespace or not.
+func toSecret(s string) (problem string) {
+	namespace, name, has := strings.Cut(s, "/")
+	if !has {
+		namespace, name = "x", s
+	}
+	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return wrong(s, `the name of a Secret: write "name" or "namespace/name"`)
+	}
+	return ""
+}
+
+// toHeaders reads lines of a name and a value.
+func toHeaders(s string) (all Headers, problem string) {
+	var lines []string
+	for line := range strings.Lines(s) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		name, text, _ := strings.Cut(line, " ")
+		name, text = strings.TrimSuffix(name, ":"), strings.TrimSpace(text)
+		if n := len(text); n > 1 && text[0] == '"' && text[n-1] == '"' {
+			text = text[1 : n-1]
+		}
+		if _, problem := toToken(name, "a header"); problem != "" {
+			return "", problem
+		}
+		if hop := strings.ToLower(name); slices.Contains([]string{"connection", "content-length", "transfer-encoding", "upgrade", "keep-alive", "te", "trailer", "host", "haptic-via"}, hop) {
+			return "", fmt.Sprintf("%s is not set by an annotation: it says how the connection is used", name)
+		}
+		if text == "" {
+			return "", fmt.Sprintf("header %s has no value: write the name, a space and the value", name)
+		}
+		if problem := toText(text); problem != "" {
+			return "", problem
+		}
+		if lines = append(lines, name+" "+text); len(lines) > MaxHeaders {
+			return "", fmt.Sprintf("it has more than the %d headers that are taken", MaxHeaders)
+		}
+	}
+	if len(lines) == 0 {
+		return "", "it is empty: write a line with the name, a space and the value for each header"
+	}
+	return Headers(listOf(lines)), ""
+}

@@ -1,0 +1,232 @@
+package annotation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// HAProxy and NGINX are the prefixes of annotations: of haproxytech's controller and of
+// ingress-nginx.
+const HAProxy, NGINX = "haproxy.org/", "nginx.ingress.kubernetes.io/"
+
+// Kind is what has an annotation.
+type Kind string
+
+// The kinds of objects whose annotations are read.
+const (
+	Ingress Kind = "Ingress"
+	Service Kind = "Service"
+)
+
+// Row is an annotation of the table.
+type Row struct {
+	// HAProxy and NGINX are its names behind the prefixes, several with spaces between
+	// them. Where haproxytech's controller has no such annotation, the name of
+	// ingress-nginx is taken behind its prefix, too; "-": there is none.
+	HAProxy, NGINX string
+
+	Value   string // its type, in words
+	Service bool   // a Service may have it as well, and goes before the Ingress
+	Becomes string // what it does
+	Differs string // how that is not what the others do; "": it is
+	Refused string // why it is not taken, and what to do; then all else is empty
+	Ignored string // why it does nothing, and need not
+	Closes  bool   // served without it, something would be open: paths get 503 if it is refused
+
+	set func(r *reader, v value) (problem string)
+	off func(r *reader) // what goes with it where it is refused
+}
+
+// Problem is what is wrong with an annotation.
+type Problem struct {
+	Name    string // with its prefix
+	Reason  string
+	Warning bool // nothing is refused
+	Row     *Row // nil: it is not known
+}
+
+// Field is where the annotation stands in its object.
+func (p *Problem) Field() string { return "metadata.annotations[" + p.Name + "]" }
+
+// reader collects options.
+type reader struct {
+	Options
+	burst    int
+	perS     int
+	authType bool
+	period   string
+	problems []Problem
+	row      *Row
+	name     string
+}
+
+// refuse says that an annotation has no effect.
+func (r *reader) refuse(row *Row, name, reason string) {
+	if row.Closes {
+		r.Closed = true
+		reason += "; the paths of the Ingress answer 503 until it is right, since it would be open without"
+	}
+	r.problems = append(r.problems, Problem{Name: name, Reason: reason, Row: row})
+}
+
+func (r *reader) warn(row *Row, name, reason string) {
+	r.problems = append(r.problems, Problem{Name: name, Reason: reason, Row: row, Warning: true})
+}
+
+// given is an annotation of ours.
+type given struct {
+	name string
+	row  int // -1: it is not known
+	value
+}
+
+// Has reports whether there is an annotation of ours.
+func Has(annotations map[string]string) bool {
+	for name := range annotations {
+		if strings.HasPrefix(name, HAProxy) || strings.HasPrefix(name, NGINX) {
+			return true
+		}
+	}
+	return false
+}
+
+// UsesRegex reports whether annotations of an Ingress make its paths patterns.
+func UsesRegex(annotations map[string]string) bool {
+	if !Has(annotations) {
+		return false
+	}
+	o, _ := Read(Ingress, annotations, Options{})
+	return o.Regex
+}
+
+// Read says what the annotations of an object ask for, and what is wrong with them. Those
+// of a Service are read on top of the options of an Ingress.
+func Read(of Kind, annotations map[string]string, base Options) (Options, []Problem) {
+	r := &reader{Options: base}
+	all := ours(annotations)
+	for i, g := range all {
+		switch {
+		case g.row < 0:
+			r.problems = append(r.problems, Problem{Name: g.name, Reason: unknown(g.name), Warning: true})
+			continue
+		case i+1 < len(all) && all[i+1].row == g.row && table[g.row].set != nil:
+			r.warn(&table[g.row], g.name, fmt.Sprintf("%s says the same option, and counts: remove one of them", all[i+1].name))
+			continue
+		}
+		r.read(of, g)
+	}
+	if of == Ingress && len(all) > 0 {
+		r.finish(annotations)
+	}
+	r.finishServer()
+	if r.Closed {
+		r.Options = Options{Closed: true, Regex: r.Regex, Canary: r.Canary}
+	}
+	return r.Options, r.problems
+}
+
+// read takes one annotation.
+func (r *reader) read(of Kind, g given) {
+	row := &table[g.row]
+	r.row, r.name = row, g.name
+	switch {
+	case row.Refused != "":
+		r.refuse(row, g.name, row.Refused)
+	case row.Ignored != "":
+		r.warn(row, g.name, "it does nothing: "+row.Ignored)
+	case of == Service && !row.Service:
+		r.problems = append(r.problems, Problem{Name: g.name, Row: row, Reason: "it belongs to an Ingress, and does nothing in a Service: move it"})
+	default:
+		g.text = strings.TrimSpace(g.text)
+		before := *r
+		if problem := row.set(r, g.value); problem != "" {
+			*r = before // whatever it set
+			if r.refuse(row, g.name, problem); row.off != nil {
+				row.off(r)
+			}
+		}
+	}
+}
+
+// ours are the annotations of ours, in the order of the table: of two for one row, the one
+// that counts comes last.
+func ours(annotations map[string]string) (all []given) {
+	for name, text := range annotations {
+		haproxy := strings.HasPrefix(name, HAProxy)
+		if !haproxy && !strings.HasPrefix(name, NGINX) {
+			continue
+		}
+		row, known := index()[name]
+		if !known {
+			row = -1
+		}
+		all = append(all, given{name, row, value{text, haproxy}})
+	}
+	slices.SortFunc(all, func(x, y given) int { return cmp.Or(cmp.Compare(x.row, y.row), -cmp.Compare(x.name, y.name)) })
+	return all
+}
+
+// index finds the row of a name.
+var index = sync.OnceValue(func() map[string]int {
+	all := map[string]int{}
+	for i := range table {
+		for _, name := range table[i].Names() {
+			all[name] = i
+		}
+	}
+	return all
+})
+
+// Names are those of a row, with their prefixes.
+func (r *Row) Names() (all []string) {
+	haproxy := r.HAProxy
+	if haproxy == "" {
+		haproxy = r.NGINX
+	}
+	for prefix, names := range map[string]string{HAProxy: haproxy, NGINX: r.NGINX} {
+		for _, name := range strings.Fields(names) {
+			if name != "-" {
+				all = append(all, prefix+name)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Table returns all annotations that are known.
+func Table() []Row { return slices.Clone(table) }
+
+// Of returns the row of an annotation; nil: there is none.
+func Of(name string) *Row {
+	if i, ok := index()[name]; ok {
+		return &table[i]
+	}
+	return nil
+}
+
+// unknown guesses what was meant.
+func unknown(name string) string {
+	prefix, rest, _ := strings.Cut(name, "/")
+	for _, known := range names() {
+		if p, of, _ := strings.Cut(known, "/"); p == prefix && Near(rest, of) {
+			return "it is not known, and does nothing: did you mean " + known + "?"
+		}
+	}
+	return "it is not known, and does nothing: docs/annotations.md lists all that are"
+}
+
+// names are all that are known, sorted.
+var names = sync.OnceValue(func() (all []string) {
+	for name := range index() {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+})
+
+// table has all annotations.
+var table = slices.Concat(redirects, paths, access, cors, rates, headers, timeouts, servers, balances, canaries, refused, ignored)

@@ -1,0 +1,57 @@
+package annotation
+
+import "fmt"
+
+// Verdict says what becomes of an annotation of an Ingress that another controller served.
+type Verdict struct {
+	Name string
+	Is   string // "same", "differs", "refused", "not needed" or "unknown"
+	Why  string // "" where it is the same
+}
+
+// Verdicts says of each annotation of ours what becomes of it. wrong has the reasons that
+// only who reads more than annotations knows, by name.
+func Verdicts(of Kind, annotations, wrong map[string]string) (all []Verdict) {
+	_, problems := Read(of, annotations, Options{})
+	for _, p := range problems {
+		if wrong[p.Name] == "" && !p.Warning && p.Row != nil {
+			wrong[p.Name] = p.Reason
+		}
+	}
+	for _, g := range ours(annotations) {
+		v := Verdict{Name: g.name, Is: "same"}
+		switch {
+		case g.row < 0:
+			v.Is, v.Why = "unknown", unknown(g.name)
+		case wrong[g.name] != "":
+			v.Is, v.Why = "refused", wrong[g.name]
+		case table[g.row].Ignored != "":
+			v.Is, v.Why = "not needed", table[g.row].Ignored
+		case table[g.row].Differs != "":
+			v.Is, v.Why = "differs", table[g.row].Differs
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// String is one line.
+func (v Verdict) String() string {
+	if v.Why == "" {
+		return fmt.Sprintf("%s: %s", v.Name, v.Is)
+	}
+	return fmt.Sprintf("%s: %s: %s", v.Name, v.Is, v.Why)
+}
+
+// Unsaid says what other controllers do for an Ingress with TLS that has no annotation
+// for it; a verdict without a name: nothing.
+func Unsaid(annotations map[string]string) Verdict {
+	for _, name := range []string{"ssl-redirect", "force-ssl-redirect"} {
+		for _, prefix := range []string{NGINX, HAProxy} {
+			if _, ok := annotations[prefix+name]; ok {
+				return Verdict{}
+			}
+		}
+	}
+	return Verdict{Name: NGINX + "ssl-redirect", Is: "differs", Why: `it is not given, and hosts with TLS are not redirected to https here: write "true"`}
+}
