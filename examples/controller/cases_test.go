@@ -17,7 +17,7 @@ func TestBuiltinCases(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), []string{"-test", "templates/cases", "-namespace", "other"}, &stdout, &stderr)
 	require.Zero(t, code, "%s%s", stdout.String(), stderr.String())
-	require.Contains(t, stdout.String(), "11 cases: 11 passed, 0 failed")
+	require.Contains(t, stdout.String(), "15 cases: 15 passed, 0 failed")
 }
 
 // failing is a case that no template passes.

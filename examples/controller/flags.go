@@ -26,6 +26,7 @@ type config struct {
 	kubeconfig, namespace string // the cluster, or a folder of manifests in its place
 	manifests             string
 	demo, once, dryRun    bool
+	migrate               bool
 	demoPort              int
 
 	local          string // the HAProxy on this host, or those behind Dataplane APIs
@@ -56,6 +57,7 @@ type config struct {
 	allowEndpoints, trustProxies []netip.Prefix
 	debounce, minInterval, drift time.Duration
 	stallTime                    time.Duration
+	opaqueSecrets                bool
 	expiryWarning                time.Duration
 }
 
@@ -70,6 +72,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	fs.IntVar(&c.demoPort, "demo-port", 18080, "first of the two ports of those backends")
 	fs.BoolVar(&c.once, "once", false, "render, validate and deploy once to Dataplane APIs, and exit; with -local only beside -dry-run")
 	fs.BoolVar(&c.dryRun, "dry-run", false, "with -once: print the plan only; exit 0: no difference, 2: a difference, 1: an error")
+	fs.BoolVar(&c.migrate, "migrate", false, "say of each annotation of ingress-nginx and haproxytech in the cluster, or the folder of -manifests, what becomes of it here, and exit")
 	fs.StringVar(&c.local, "local", "", "`folder` for the state of the HAProxy on this host; empty: a temporary one")
 	fs.Func("endpoint", "`URL` of a Dataplane API to deploy to; may be repeated", func(s string) error {
 		c.endpoints = append(c.endpoints, s)
@@ -89,6 +92,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	fs.StringVar(&c.test, "test", "", "run the cases of the templates in a `file or folder`, print the results and exit: 0, or 1 if one fails; no cluster is needed")
 	fs.StringVar(&c.templates, "templates", "", "`folder` of templates to use in place of the built-in ones; its cases, in the folder cases, are run before anything is deployed; read at a start only")
 	fs.BoolVar(&c.noQuarantine, "no-quarantine", false, "keep the last good configuration where a resource makes the new one invalid, in place of leaving that resource out")
+	fs.BoolVar(&c.opaqueSecrets, "opaque-secrets", true, "read Secrets of type Opaque, too, for annotations that name users or the CA of servers")
 	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP")
 	fs.StringVar(&c.httpsAddr, "https-addr", ":8443", "address for HTTPS")
 	fs.Func("allow-endpoint", "`CIDR` of loopback, link-local or other special addresses that endpoints may have; may be repeated", cidrs(&c.allowEndpoints))

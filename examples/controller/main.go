@@ -47,6 +47,13 @@ func act(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) erro
 	if cfg.test != "" {
 		return testTemplates(ctx, cfg, log, out)
 	}
+	if cfg.migrate {
+		c := &controller{cfg: cfg, log: log, out: out, bus: eventbus.New(nil)}
+		if err := c.newWatchers(); err != nil {
+			return err
+		}
+		return c.migrate(ctx)
+	}
 	c, err := newController(cfg, log, out)
 	if err != nil {
 		return err
@@ -71,6 +78,7 @@ type controller struct {
 	source                                        k8swatch.Source  // one of the three
 	watchers                                      *k8swatch.Group  // what a configuration is made of
 	ingresses, classes, services, slices, secrets *k8swatch.Watcher
+	opaque                                        *k8swatch.Watcher // Secrets that annotations name; nil: none
 
 	scratch     string // folder to remove at the end, "" for none
 	local       *dataplane.Local

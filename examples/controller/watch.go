@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -60,6 +61,9 @@ func (c *controller) newWatchers() (err error) {
 		Namespace: ns, IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"},
 		IgnoreFields: []string{"metadata.ownerReferences", "endpoints[*].targetRef", "endpoints[*].nodeName", "endpoints[*].zone", "endpoints[*].hints"}}) // no template sees them
 	c.secrets = add(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: ns, FieldSelector: "type=kubernetes.io/tls"})
+	if c.cfg.opaqueSecrets {
+		c.opaque = add(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: ns, FieldSelector: "type=Opaque"})
+	}
 	return err
 }
 
@@ -103,7 +107,7 @@ func (c *controller) between(last, now *k8swatch.GroupSnapshot, objects []k8swat
 			add(&changes.Services, last, now, o)
 		case c.slices:
 			add(&changes.Slices, last, now, o)
-		case c.secrets:
+		case c.secrets, c.opaque:
 			add(&changes.Secrets, last, now, o)
 		default:
 			return nil
@@ -126,7 +130,7 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 	all, changes := c.follow()
 	whole := context.Background() // with what is in quarantine: Build asks about it, and says what clients get meanwhile
 	services := k8swatch.Read[*corev1.Service](whole, all.Of(c.services))
-	secrets := k8swatch.Read[*corev1.Secret](whole, all.Of(c.secrets))
+	secret, count := c.secretsOf(whole, all)
 	slices := k8swatch.Read[*discoveryv1.EndpointSlice](whole, all.Of(c.slices))
 	ingresses := k8swatch.Read[*networkingv1.Ingress](whole, all.Of(c.ingresses))
 	routes := c.builder.Build(&ingress.Cluster{
@@ -134,7 +138,7 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 		Classes:   k8swatch.Read[*networkingv1.IngressClass](whole, all.Of(c.classes)).List(),
 		Service:   func(ns, name string) *corev1.Service { return services.GetSingle(ns, name) },
 		Services:  func(ns string) []*corev1.Service { return services.Get(ns) },
-		Secret:    func(ns, name string) *corev1.Secret { return secrets.GetSingle(ns, name) },
+		Secret:    func(ns, name string) *corev1.Secret { return secret(ns, name) },
 		Slices:    func(ns, service string) []*discoveryv1.EndpointSlice { return slices.Get(ns, service) },
 		Excluded:  reconcile.Excluding(ctx),
 		Addresses: c.endpointRules(),
@@ -147,8 +151,20 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 	c.routes.Store(routes)
 	in := routes.Input(c.settings)
 	maps.DeleteFunc(in.Each, func(entry string, _ render.Each) bool { return !c.each[entry] })
-	in.Resources = map[string]int{"ingresses": ingresses.Len(), "services": services.Len(), "endpointslices": slices.Len(), "secrets": secrets.Len()}
+	in.Resources = map[string]int{"ingresses": ingresses.Len(), "services": services.Len(), "endpointslices": slices.Len(), "secrets": count}
 	return in, nil
+}
+
+// secretsOf finds a Secret by its namespace and name; count is how many there are.
+func (c *controller) secretsOf(ctx context.Context, all *k8swatch.GroupSnapshot) (find func(keys ...string) *corev1.Secret, count int) {
+	secrets := k8swatch.Read[*corev1.Secret](ctx, all.Of(c.secrets))
+	if c.opaque == nil {
+		return secrets.GetSingle, secrets.Len()
+	}
+	more := k8swatch.Read[*corev1.Secret](ctx, all.Of(c.opaque))
+	return func(keys ...string) *corev1.Secret {
+		return cmp.Or(secrets.GetSingle(keys...), more.GetSingle(keys...))
+	}, secrets.Len() + more.Len()
 }
 
 // changed is called, never twice at once, when watched resources changed.
@@ -188,7 +204,7 @@ func (c *controller) await(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil || c.cfg.once {
+		if ctx.Err() != nil || c.cfg.once || c.cfg.migrate {
 			return err
 		}
 		select { // the watchers go on trying behind, and a check of observe tells of them

@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
@@ -20,13 +21,15 @@ type serviceName struct{ namespace, name string }
 // portRef is how an Ingress names a port of a Service.
 type portRef struct {
 	serviceName
-	port networkingv1.ServiceBackendPort
+	port    networkingv1.ServiceBackendPort
+	options *annotation.Options // that the Ingress asks for; nil: none
 }
 
 // madePort is what a port of a Service became.
 type madePort struct {
 	portRef
 	name    string                  // of the backend; "" where there is none
+	asks    *annotation.Options     // of Ingress and Service together
 	problem *problem                // said of the first path of each Ingress that leads here
 	guessed bool                    // whether another Service was meant
 	paths   int                     // how many lead here
@@ -40,8 +43,9 @@ type backend struct {
 	ing           *networkingv1.Ingress           // the oldest that names it
 	fresh         int                             // the step that made it
 	of            networkingv1.ServiceBackendPort // the first that led here
-	ports         int                             // how many lead here
-	servers, read int                             // what it took of its space
+	asks          *annotation.Options
+	ports         int // how many lead here
+	servers, read int // what it took of its space
 }
 
 // problem is what is wrong with a part of an Ingress.
@@ -57,7 +61,7 @@ func (p *problem) equal(other *problem) bool {
 // backend returns the name of the backend for a port of a Service. A Service
 // without endpoints is a backend without servers, which answers 503, and so is
 // one that does not exist: its requests must not fall to another path.
-func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (string, bool) {
+func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend, options *annotation.Options) (string, bool) {
 	switch {
 	case ref.Service == nil && ref.Resource != nil:
 		b.refuse(field.sub(".resource"), "only a Service can be a backend")
@@ -66,7 +70,7 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend) (st
 		b.refuse(field, "there is no Service: name one, and its port")
 		return "", false
 	}
-	key := portRef{serviceName{b.ing.Namespace, ref.Service.Name}, ref.Service.Port}
+	key := portRef{serviceName{b.ing.Namespace, ref.Service.Name}, ref.Service.Port, options}
 	made := b.made[key]
 	if made == nil {
 		made = b.makeBackend(key)
@@ -102,17 +106,17 @@ func (b *builder) makeBackend(ref portRef) *madePort {
 	if b.space.backends >= b.limits.BackendsPerNamespace {
 		b.space.bit = true
 		return &madePort{portRef: ref, problem: &problem{reason: fmt.Sprintf("namespace %s has more than the %s backends of one namespace (backends-per-namespace): Service %s/%s port %s is not served",
-			ref.namespace, figure(b.limits.BackendsPerNamespace), ref.namespace, ref.name, made.name[strings.LastIndexByte(made.name, '_')+1:])}}
+			ref.namespace, figure(b.limits.BackendsPerNamespace), ref.namespace, ref.name, strings.Split(made.name, "_")[2])}}
 	}
 	b.space.backends++
-	back := &backend{service: ref.name, of: ref.port, ing: b.ing, fresh: b.fast.step.number, ports: 1}
+	back := &backend{service: ref.name, of: ref.port, asks: made.asks, ing: b.ing, fresh: b.fast.step.number, ports: 1}
 	if b.fast.is {
 		b.fast.step.serveAgain(ref.serviceName)
 	}
 	b.backends[made.name] = back
 	switch {
 	case !ok:
-		back.Backend = b.slots.Keep(made.name, b.ing)
+		back.Backend = b.slots.keep(made.name, made.asks, b.ing)
 	case b.fast.is: // the slots hear of it once nothing is in doubt
 		b.fast.serve = append(b.fast.serve, b.serving(back, made.name, svc, used, b.ing))
 		return made
@@ -134,7 +138,7 @@ type serving struct {
 }
 
 func (s serving) assign(slots *Slots) {
-	s.backend.Backend = slots.assign(s.name, s.addresses, s.limit, s.svc, s.ing)
+	s.backend.Backend = slots.assign(s.name, s.addresses, s.limit, s.asks, s.svc, s.ing)
 }
 
 // serving looks for the endpoints of a backend.
@@ -153,7 +157,7 @@ func (b *builder) serving(back *backend, name string, svc *corev1.Service, used 
 // findBackend says which Service and port are meant, and what is wrong with that.
 func (b *builder) findBackend(ref portRef) (made *madePort, svc *corev1.Service, used *corev1.ServicePort, ok bool) {
 	ns, wanted := ref.namespace, ref.port
-	made = &madePort{portRef: ref}
+	made = &madePort{portRef: ref, asks: ref.options}
 	end := ".service.port.name"
 	if wanted.Name == "" {
 		end = ".service.port.number"
@@ -186,8 +190,14 @@ func (b *builder) findBackend(ref portRef) (made *madePort, svc *corev1.Service,
 			made.problem = &problem{end, reason, "", len(svc.Spec.Ports) <= b.limits.PortsPerService}
 		}
 	}
+	if svc != nil {
+		made.asks = b.withService(ref.options, svc, used)
+	}
 	// No part can hold "_": the name of a Kubernetes object never does.
 	made.name = ns + "_" + ref.name + "_" + port
+	if made.asks != nil {
+		made.name += "_" + b.hashes[made.asks]
+	}
 	return made, svc, used, ok
 }
 
@@ -202,7 +212,7 @@ func (b *builder) meantService(namespace, name string) string {
 	}
 	all := b.cluster.Services(namespace)
 	for _, svc := range all[:min(len(all), maxGuessed)] {
-		if near(name, svc.Name) {
+		if annotation.Near(name, svc.Name) {
 			return "did you mean " + svc.Name + "?"
 		}
 	}

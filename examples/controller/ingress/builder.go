@@ -10,6 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
@@ -181,6 +182,9 @@ func (b *builder) index() {
 
 func (b *builder) isUsed(s Change[corev1.Secret]) bool {
 	for _, secret := range []*corev1.Secret{s.Was, s.Is} {
+		if secret != nil && b.read[secret.Namespace+"/"+secret.Name] {
+			return true
+		}
 		if secret != nil && b.certs[certificateName(secret.Namespace, secret.Name)] != nil {
 			return true
 		}
@@ -226,7 +230,7 @@ func (b *builder) mayBeMeant(svc *corev1.Service) bool {
 		return false
 	}
 	for _, made := range b.made {
-		if made.guessed && made.namespace == svc.Namespace && near(made.serviceName.name, svc.Name) {
+		if made.guessed && made.namespace == svc.Namespace && annotation.Near(made.serviceName.name, svc.Name) {
 			return true
 		}
 	}

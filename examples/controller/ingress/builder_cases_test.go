@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -61,4 +62,42 @@ func TestBuilderKeepsTLS(t *testing.T) {
 		w.build("a bad Secret")
 		require.Contains(t, fmt.Sprint(w.last.Refused), "until Secret shop/bad can be used, Secret shop/good serves a.test")
 	}
+}
+
+// TestBuilderWithAnnotations: endpoints of annotated Ingresses, and Ingresses beside them,
+// change alone; annotations take a build of all.
+func TestBuilderWithAnnotations(t *testing.T) {
+	w := newTwoWays(t, 0)
+	add := func(name, allow string) {
+		ing := by("shop", 1, ingress(name, rule(name+".test", path(exact, "/", "s0"))))
+		if allow != "" {
+			ing.Annotations = map[string]string{nginx + "whitelist-source-range": allow}
+		}
+		put(w, w.ingresses, &w.changes.Ingresses, "shop/"+name, ing)
+	}
+	endpoint := func(address string) {
+		s := slice("http", 8080, address)
+		s.Namespace, s.Labels = "shop", map[string]string{discoveryv1.LabelServiceName: "s0"}
+		put(w, w.slices, &w.changes.Slices, "shop/s0-1", s)
+	}
+	put(w, w.services, &w.changes.Services, "shop/s0", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "s0"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}})
+	add("plain", "")
+	add("one", "10.0.0.0/8")
+	add("same", "10.0.0.0/8")
+	endpoint("192.0.2.1")
+	w.build("first")
+	require.Len(t, w.last.Backends, 2, "equal options share a backend")
+	whole := w.builder.whole
+	endpoint("192.0.2.2")
+	w.build("endpoints")
+	add("young", "")
+	w.build("a plain Ingress")
+	require.Equal(t, whole, w.builder.whole)
+	for _, b := range w.last.Backends {
+		require.Equal(t, "192.0.2.2:8080", b.Servers[0].Address)
+	}
+	add("one", "192.0.2.0/24")
+	w.build("an annotation")
+	require.Equal(t, whole+1, w.builder.whole)
+	require.Len(t, w.last.Backends, 3)
 }

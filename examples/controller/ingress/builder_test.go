@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
@@ -49,6 +50,7 @@ type twoWays struct {
 	fastOf      map[string]int // by what changed
 	wholeOf     map[string]int
 	namespaces  []string
+	annotated   bool // Ingresses and Services have annotations of ours
 	conflicting bool // hosts, Services and names are taken from a few
 }
 
@@ -174,6 +176,12 @@ func (w *twoWays) service(ns string, i int) {
 	if w.one(3) {
 		svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{Name: "more", Port: []int32{80, 81}[w.rand.IntN(2)]})
 	}
+	if w.annotated && w.one(5) {
+		svc.Annotations = map[string]string{w.pick(annotation.HAProxy+"load-balance", annotation.HAProxy+"allow-list"): w.pick("leastconn", "random", "bad")}
+	}
+	if w.annotated && w.one(6) {
+		svc.Spec.Ports[0].AppProtocol = &[]string{"https", "kubernetes.io/h2c", "tcp"}[w.rand.IntN(3)]
+	}
 	if w.conflicting && w.one(20) {
 		svc.Spec.Type = corev1.ServiceTypeExternalName
 	}
@@ -239,11 +247,39 @@ func (w *twoWays) ingress(ns string, i int) {
 		b := backendOf("s0")
 		ing.Spec.DefaultBackend = &b
 	}
+	if w.annotated && w.one(3) {
+		ing.Annotations = w.annotations()
+	}
 	if w.conflicting && w.one(20) {
 		class := "other"
 		ing.Spec.IngressClassName = &class
 	}
 	put(w, w.ingresses, &w.changes.Ingresses, ns+"/"+name, ing)
+}
+
+// annotations are a few, some of them wrong.
+func (w *twoWays) annotations() map[string]string {
+	all := [][2]string{
+		{"ssl-redirect", w.pick("true", "false", "wrong")}, {"use-regex", "true"}, {"rewrite-target", w.pick("/x", "/$1", "bad")},
+		{"whitelist-source-range", w.pick("10.0.0.0/8", "bad")}, {"canary", "true"}, {"canary-weight", w.pick("10", "50")}, {"canary-by-header", "X-Canary"},
+		{"proxy-read-timeout", w.pick("5", "7")}, {"unknown", ""}, {"auth-type", "basic"}, {"auth-secret", w.pick("t0", "t1", "other/t1", "u0", "u1")},
+	}
+	given := map[string]string{}
+	for range 1 + w.rand.IntN(3) {
+		a := all[w.rand.IntN(len(all))]
+		given[annotation.NGINX+a[0]] = a[1]
+	}
+	return given
+}
+
+// users changes a Secret with users.
+func (w *twoWays) users(ns string, i int) {
+	name := fmt.Sprintf("u%d", i%2)
+	if w.one(4) {
+		put(w, w.secrets, &w.changes.Secrets, ns+"/"+name, nil)
+		return
+	}
+	put(w, w.secrets, &w.changes.Secrets, ns+"/"+name, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Data: map[string][]byte{"auth": []byte(w.pick("a:", "b:") + w.odd(userHash, "bad"))}})
 }
 
 func (w *twoWays) secret(ns string, i int) {
@@ -272,6 +308,9 @@ func (w *twoWays) step() (what string) {
 	case n < 11:
 		w.service(ns, i)
 		return "service"
+	case n < 12 && w.annotated:
+		w.users(ns, i)
+		return "secret"
 	case n < 13:
 		w.secret(ns, i%4)
 		return "secret"
@@ -298,6 +337,7 @@ func TestBuilderIsBuild(t *testing.T) {
 	}
 	for seed := range *seeds {
 		w := newTwoWays(t, seed)
+		w.annotated = seed%3 == 1
 		w.pairs, w.other = pairs, []byte("no certificate")
 		switch w.conflicting = seed%4 > 0; seed % 8 {
 		case 2:
@@ -340,7 +380,7 @@ func TestBuilderIsBuild(t *testing.T) {
 			}
 		}
 		t.Log(seed, w.fastOf, w.wholeOf)
-		if !w.conflicting {
+		if !w.conflicting && !w.annotated {
 			for _, what := range []string{"endpoints", "ingress"} {
 				require.Greater(t, w.fastOf[what], w.wholeOf[what], "%s: most changes are certain", what)
 			}

@@ -163,7 +163,7 @@ func (b *builder) undoPath(host string, p *networkingv1.HTTPIngressPath) {
 	if host == "" {
 		host = anyHost
 	}
-	line, s := lineOf(host, p), &b.fast.step
+	line, s := lineOf(false, host, p), &b.fast.step // one with annotations is not undone alone
 	gone := Path{line.key, b.release(line), b.ing}
 	if line.kind == networkingv1.PathTypeExact {
 		s.exact.gone = append(s.exact.gone, gone)
@@ -175,7 +175,7 @@ func (b *builder) undoPath(host string, p *networkingv1.HTTPIngressPath) {
 		return
 	}
 	of := serviceName{b.ing.Namespace, p.Backend.Service.Name}
-	made := b.made[portRef{of, p.Backend.Service.Port}]
+	made := b.made[portRef{of, p.Backend.Service.Port, nil}]
 	if !b.fast.check(made != nil && made.name != "") {
 		return
 	}

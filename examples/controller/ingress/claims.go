@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
@@ -162,7 +163,7 @@ func holdersOf(previous *dataplane.Config) map[claim]holder {
 
 // pathMaps are the maps of paths, by the kind of their claims.
 func pathMaps() map[networkingv1.PathType]string {
-	return map[networkingv1.PathType]string{networkingv1.PathTypeExact: "exact.map", networkingv1.PathTypePrefix: "prefix.map"}
+	return map[networkingv1.PathType]string{networkingv1.PathTypeExact: "exact.map", networkingv1.PathTypePrefix: "prefix.map", pattern: "paths_reg.map"}
 }
 
 // tlsHostsOf yields the certificates and the hosts of the crt-list.
@@ -204,7 +205,7 @@ func (b *builder) readClasses() *classes {
 		}
 		if ours {
 			c.names = append(c.names, class.Name)
-		} else if near(class.Spec.Controller, ControllerName) {
+		} else if annotation.Near(class.Spec.Controller, ControllerName) {
 			b.tell("IngressClass", class, reconcile.Refusal{Field: "spec.controller", Warning: true,
 				Reason: fmt.Sprintf("%q is not this controller, so that no Ingress of the class is served: write %q", class.Spec.Controller, ControllerName)})
 		}
@@ -217,7 +218,7 @@ func (b *builder) readClasses() *classes {
 // default, and where the cluster has no classes at all, every Ingress. It speaks of an
 // Ingress that no controller serves, and not of one that is another controller's.
 func (b *builder) isOurs(ing *networkingv1.Ingress, c *classes) bool {
-	annotation, spec := ing.Annotations[classAnnotation], ""
+	old, spec := ing.Annotations[classAnnotation], ""
 	if ing.Spec.IngressClassName != nil {
 		spec = *ing.Spec.IngressClassName
 	}
@@ -227,7 +228,7 @@ func (b *builder) isOurs(ing *networkingv1.Ingress, c *classes) bool {
 	const bySpec, byAnnotation = "spec.ingressClassName", "metadata.annotations[" + classAnnotation + "]"
 	name := spec
 	if ing.Spec.IngressClassName == nil {
-		name = annotation
+		name = old
 	}
 	ours, exists := c.ours[name]
 	switch {
@@ -235,17 +236,17 @@ func (b *builder) isOurs(ing *networkingv1.Ingress, c *classes) bool {
 		return true
 	case name == "" && !c.defaults[false]:
 		warn(bySpec, "it is missing, and no IngressClass is the default, so that the Ingress is not served here: "+c.advice(""))
-	case exists && spec != "" && annotation != "" && annotation != spec && (ours || c.ours[annotation]):
+	case exists && spec != "" && old != "" && old != spec && (ours || c.ours[old]):
 		whose := ""
 		if !ours {
 			whose = ", which is another controller's"
 		}
-		warn(byAnnotation, fmt.Sprintf("%q is ignored, as spec.ingressClassName is %q%s: remove one of them", short(annotation), short(spec), whose))
+		warn(byAnnotation, fmt.Sprintf("%q is ignored, as spec.ingressClassName is %q%s: remove one of them", short(old), short(spec), whose))
 	case exists || name == "":
 	case spec != "":
 		warn(bySpec, fmt.Sprintf("there is no IngressClass %q, so that the Ingress is not served here: %s", short(spec), c.advice(spec)))
-	case slices.ContainsFunc(c.names, func(our string) bool { return near(annotation, our) }): // else another's, which needs no IngressClass
-		warn(byAnnotation, fmt.Sprintf("there is no IngressClass %q, so that the Ingress is not served here: %s", annotation, c.advice(annotation)))
+	case slices.ContainsFunc(c.names, func(our string) bool { return annotation.Near(old, our) }): // else another's, which needs no IngressClass
+		warn(byAnnotation, fmt.Sprintf("there is no IngressClass %q, so that the Ingress is not served here: %s", old, c.advice(old)))
 	}
 	return ours
 }
@@ -256,35 +257,9 @@ func (c *classes) advice(wrong string) string {
 		return fmt.Sprintf("make an IngressClass with spec.controller %q", ControllerName)
 	}
 	for _, our := range c.names {
-		if near(wrong, our) {
+		if annotation.Near(wrong, our) {
 			return fmt.Sprintf("write %q", our)
 		}
 	}
 	return "the classes of this controller are " + strings.Join(c.names[:min(len(c.names), maxNames)], ", ")
-}
-
-// near reports whether one word may be the other, misspelled: at most two letters are
-// off, and no more than half.
-func near(a, b string) bool {
-	a, b = strings.ToLower(a), strings.ToLower(b)
-	if max(len(a)-len(b), len(b)-len(a)) > 2 || len(b) > 253 {
-		return false
-	}
-	last := make([]int, len(b)+1) // for the bytes of a before this one
-	for j := range last {
-		last[j] = j
-	}
-	for i := range len(a) {
-		diagonal := last[0]
-		last[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = last[j+1]
-			last[j+1] = min(change, last[j]+1, diagonal+1)
-		}
-	}
-	return last[len(b)] <= 2 && 2*last[len(b)] <= len(b)
 }

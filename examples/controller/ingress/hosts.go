@@ -12,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/examples/controller/annotation"
 )
 
 // Hosts remembers, from each valid configuration to the next render, who has what only
@@ -195,8 +196,9 @@ func (h *Hosts) sharedLines(ing *networkingv1.Ingress) iter.Seq[claim] {
 			if rule.HTTP == nil || !h.isShared(host) {
 				continue
 			}
+			regex := annotation.UsesRegex(ing.Annotations)
 			for i := range rule.HTTP.Paths {
-				if !yield(lineOf(host, &rule.HTTP.Paths[i])) {
+				if !yield(lineOf(regex, host, &rule.HTTP.Paths[i])) {
 					return
 				}
 			}
@@ -220,7 +222,7 @@ func (h *Hosts) Remember(previous *dataplane.Config) {
 	}
 	holders := holdersOf(previous)
 	for c, had := range holders {
-		if c.kind == networkingv1.PathTypeExact || c.kind == networkingv1.PathTypePrefix {
+		if c.kind == networkingv1.PathTypeExact || c.kind == networkingv1.PathTypePrefix || c.kind == pattern {
 			was.paths[c], _, _ = strings.Cut(had.serves, "_")
 		}
 	}

@@ -1,15 +1,13 @@
 // Package ingress says what Ingress resources mean: [Build] turns those of a
 // cluster into [Routes], which the templates print. It refuses by name what
 // cannot be served, so that one resource never stops the others.
-//
-// A [Builder] remakes only what a change touches, and builds all where it is in doubt
-// (builder.go, change.go); TestBuilderIsBuild holds it to [Build].
 package ingress
 
 import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +17,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
@@ -63,6 +62,14 @@ type builder struct {
 	tlsWildcard bool                // one of them is a wildcard
 	classes     *classes
 	fast        fast // see Builder
+
+	options  annotation.Options                         // that the Ingress being read asks for
+	asked    map[*networkingv1.Ingress]*asked           // of those with annotations of ours
+	shared   map[annotation.Options]*annotation.Options // so that equal ones are the same pointer
+	hashes   map[*annotation.Options]string             // of those
+	canaries map[string]*canary                         // by namespace and key of a line
+	lists    map[string]*Userlist                       // by name
+	read     map[string]bool                            // Secrets that annotations name, by namespace/name
 
 	limits Limits
 	spaces map[string]*space // by namespace
@@ -142,10 +149,16 @@ func build(c *Cluster, slots *Slots) *builder {
 	b.owners, b.had = hosts.settle(mine), hosts.served()
 	for _, ing := range mine {
 		if b.begin(ing); !left[ing] {
+			b.readCanary()
+		}
+	}
+	for _, ing := range mine {
+		if b.begin(ing); !left[ing] {
 			b.addIngress()
 		}
 	}
 	b.inTurnAgain()
+	b.reportCanaries()
 	b.keepServed(left)
 	if slots.isFull(b.used(), c.Excluded == nil) {
 		b.forget()
@@ -181,12 +194,13 @@ func (b *builder) forget() {
 
 func (b *builder) addIngress() {
 	spec := &b.ing.Spec
+	b.readAnnotations()
 	for i := range spec.TLS {
 		b.addTLS(fieldPath{i, -1, -1, ""}, &spec.TLS[i])
 	}
 	if spec.DefaultBackend != nil {
 		field := fieldPath{-1, -1, -1, ".defaultBackend"}
-		if name, ok := b.backend(field, spec.DefaultBackend); ok && b.owns(field, anyHost) {
+		if name, ok := b.backend(field, spec.DefaultBackend, b.share(b.ofHost(anyHost))); ok && b.owns(field, anyHost) {
 			b.inTurn(claim{}, name, func() {
 				if b.claims(field, claim{}, name) {
 					b.routes.Default = name
@@ -220,7 +234,8 @@ func (b *builder) addRule(field fieldPath, rule *networkingv1.IngressRule) {
 
 func (b *builder) addPath(field fieldPath, host string, p *networkingv1.HTTPIngressPath) {
 	path := cmp.Or(p.Path, "/")
-	if problem := pathProblem(path); problem != "" {
+	line := lineOf(b.options.Regex, host, p)
+	if problem := pathProblem(path, line.kind); problem != "" {
 		b.refuse(field.sub(".path"), problem)
 		return
 	}
@@ -228,27 +243,42 @@ func (b *builder) addPath(field fieldPath, host string, p *networkingv1.HTTPIngr
 		b.refuse(field.sub(".pathType"), problem)
 		return
 	}
-	name, ok := b.backend(field.sub(".backend"), &p.Backend)
+	if b.options.Canary.Is { // the path is that of another Ingress
+		return
+	}
+	if line.kind == pattern {
+		if b.space.patterns++; b.space.patterns > b.limits.PatternsPerNamespace {
+			b.refuse(field.sub(".path"), fmt.Sprintf("namespace %s has more than the %s patterns of one namespace (patterns-per-namespace)", b.ing.Namespace, figure(b.limits.PatternsPerNamespace)))
+			return
+		}
+	}
+	options, split := b.ofPath(field, host, line, path)
+	name, ok := b.backend(field.sub(".backend"), &p.Backend, b.share(options))
 	if !ok {
 		return
 	}
 	if p.PathType == nil {
 		b.warn(field.sub(".pathType"), fmt.Sprintf("it is missing, so that %s matches %[1]sx, too: write Prefix or Exact", path))
 	}
-	if strings.ContainsAny(path, patternSigns) {
+	if line.kind != pattern && strings.ContainsAny(path, patternSigns) {
 		b.warn(field.sub(".path"), fmt.Sprintf("%q is matched as it stands, patterns are not known: pathType Prefix matches all below a path", short(path)))
 	}
-	line := lineOf(host, p)
-	b.inTurn(line, name, func() { b.addLine(field, host, line, name) })
+	b.inTurn(line, name, func() { b.addLine(field, host, line, name, split) })
 }
 
-func (b *builder) addLine(field fieldPath, host string, line claim, name string) {
+func (b *builder) addLine(field fieldPath, host string, line claim, name string, split *canary) {
 	if !b.claims(field.sub(".path"), line, name) {
 		return
 	}
 	list := &b.routes.Prefix
-	if line.kind == networkingv1.PathTypeExact {
+	switch line.kind {
+	case networkingv1.PathTypeExact:
 		list = &b.routes.Exact
+	case pattern:
+		list = &b.routes.Patterns
+	}
+	if split != nil {
+		b.routes.Canaries = append(b.routes.Canaries, split.of(name))
 	}
 	*list = append(*list, Path{line.key, name, b.ing})
 	if at := b.owners.hosts.get(host); host != anyHost && !at.paths {
@@ -257,10 +287,12 @@ func (b *builder) addLine(field fieldPath, host string, line claim, name string)
 	}
 }
 
-// lineOf says which line of a map a path asks for.
-func lineOf(host string, p *networkingv1.HTTPIngressPath) claim {
+// lineOf says which line of a map a path asks for: of one that may be a pattern or not.
+func lineOf(regex bool, host string, p *networkingv1.HTTPIngressPath) claim {
 	path := cmp.Or(p.Path, "/")
 	switch {
+	case regex && (p.PathType == nil || *p.PathType != networkingv1.PathTypeExact):
+		return claim{pattern, "^" + regexp.QuoteMeta(host) + path}
 	case p.PathType == nil, *p.PathType == networkingv1.PathTypeImplementationSpecific: // by characters: /foo matches /foobar
 		return claim{networkingv1.PathTypePrefix, host + path}
 	case *p.PathType == networkingv1.PathTypeExact:
@@ -326,6 +358,9 @@ func (b *builder) finish() {
 	b.reportSecrets(certs)
 	slices.SortFunc(r.Exact, Path.compare)
 	slices.SortFunc(r.Prefix, Path.compare)
+	slices.SortFunc(r.Patterns, Path.byLength)
+	slices.SortFunc(r.Canaries, Canary.compare)
+	r.Userlists = b.userlists()
 	slices.SortFunc(r.Backends, (*Backend).compare)
 	slices.SortFunc(r.Certificates, TLSCertificate.compare)
 	slices.SortFunc(r.Files, compareFiles)

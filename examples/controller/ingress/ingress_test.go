@@ -289,20 +289,20 @@ func TestSlotsKeepTheirNames(t *testing.T) {
 		}
 		return m
 	}
-	s.assign("b", []string{"1", "2", "3"}, 9, nil, nil)
-	require.Equal(t, map[string]string{"s1": "1", "s3": "3"}, names(s.assign("b", []string{"1", "3"}, 9, nil, nil)))
-	require.Equal(t, map[string]string{"s1": "1", "s2": "0", "s3": "3"}, names(s.assign("b", []string{"0", "1", "3"}, 9, nil, nil)))
-	require.Equal(t, map[string]string{"s1": "1"}, names(s.assign("b", []string{"1"}, 9, nil, nil)))
+	s.assign("b", []string{"1", "2", "3"}, 9, nil, nil, nil)
+	require.Equal(t, map[string]string{"s1": "1", "s3": "3"}, names(s.assign("b", []string{"1", "3"}, 9, nil, nil, nil)))
+	require.Equal(t, map[string]string{"s1": "1", "s2": "0", "s3": "3"}, names(s.assign("b", []string{"0", "1", "3"}, 9, nil, nil, nil)))
+	require.Equal(t, map[string]string{"s1": "1"}, names(s.assign("b", []string{"1"}, 9, nil, nil, nil)))
 	s.forget(func(string) bool { return true })
-	require.Equal(t, map[string]string{"s1": "9"}, names(s.assign("b", []string{"9"}, 9, nil, nil)))
+	require.Equal(t, map[string]string{"s1": "9"}, names(s.assign("b", []string{"9"}, 9, nil, nil, nil)))
 
 	spare := Slots{Step: 4}
-	servers := spare.assign("b", []string{"1", "2"}, 9, nil, nil).Servers
+	servers := spare.assign("b", []string{"1", "2"}, 9, nil, nil, nil).Servers
 	require.Len(t, servers, 4)
 	require.False(t, servers[1].Disabled)
 	require.Equal(t, Server{Name: "s4", Address: spareAddress, Disabled: true}, servers[3])
-	require.Len(t, spare.assign("b", []string{"1", "2", "3", "4", "5"}, 9, nil, nil).Servers, 8)
-	require.Len(t, spare.assign("c", nil, 9, nil, nil).Servers, 4)
+	require.Len(t, spare.assign("b", []string{"1", "2", "3", "4", "5"}, 9, nil, nil, nil).Servers, 8)
+	require.Len(t, spare.assign("c", nil, 9, nil, nil, nil).Servers, 4)
 }
 
 func TestCertificates(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
@@ -18,6 +19,9 @@ type Routes struct {
 	Wildcards    []Host // those among them as ".demo.test", the longest first
 	Exact        []Path // Key: host and path, as a request has them
 	Prefix       []Path // Key: the beginning of host, path and "/"
+	Patterns     []Path // Key: a regular expression of host and path, the longest first
+	Canaries     []Canary
+	Userlists    []Userlist
 	Backends     []*Backend
 	Certificates []TLSCertificate
 	Default      string // backend of requests that no rule matches, "" if none
@@ -61,6 +65,9 @@ func (r *Routes) Keep(last *Routes) {
 	if slices.Equal(r.Prefix, last.Prefix) {
 		r.Prefix = last.Prefix
 	}
+	if slices.Equal(r.Patterns, last.Patterns) {
+		r.Patterns = last.Patterns
+	}
 	if slices.EqualFunc(r.Certificates, last.Certificates, func(a, b TLSCertificate) bool { return a.equal(&b) }) {
 		r.Certificates = last.Certificates
 	}
@@ -74,13 +81,18 @@ type Path struct {
 
 func (p Path) compare(other Path) int { return cmp.Compare(p.Key, other.Key) }
 
+func (p Path) byLength(other Path) int {
+	return cmp.Or(cmp.Compare(len(other.Key), len(p.Key)), cmp.Compare(p.Key, other.Key))
+}
+
 // Owners makes the Ingress answer for what is wrong with the line.
 func (p Path) Owners() []any { return []any{p.Ingress} }
 
 // Backend is a port of a Service.
 type Backend struct {
-	Name    string // namespace_service_port
+	Name    string // namespace_service_port, or namespace_service_port_hash with options
 	Servers []Server
+	Options *annotation.Options   // of annotations; nil: none
 	Service *corev1.Service       // nil where there is none
 	Ingress *networkingv1.Ingress // the oldest that names it
 }
@@ -113,7 +125,9 @@ type TLSCertificate struct {
 
 func (c TLSCertificate) compare(other TLSCertificate) int { return cmp.Compare(c.File, other.File) }
 
-func compareFiles(x, y dataplane.File) int { return cmp.Compare(x.Name, y.Name) }
+func compareFiles(x, y dataplane.File) int {
+	return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind))
+}
 
 // Owners makes the Secret answer for what is wrong with the certificate.
 func (c TLSCertificate) Owners() []any { return []any{c.Secret} }

@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/examples/controller/annotation"
 )
 
 // Slots gives the endpoints of a backend names that they keep from render to
@@ -41,7 +42,7 @@ const spareAddress = "127.0.0.1:9"
 // assign returns the backend with at most limit servers for these addresses, in the
 // order of their slots: the same pointer as before if nothing changed. Endpoints that
 // have a slot keep it, the first of the others get one.
-func (s *Slots) assign(backend string, addresses []string, limit int, svc *corev1.Service, ing *networkingv1.Ingress) *Backend {
+func (s *Slots) assign(backend string, addresses []string, limit int, options *annotation.Options, svc *corev1.Service, ing *networkingv1.Ingress) *Backend {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held == nil {
@@ -49,8 +50,8 @@ func (s *Slots) assign(backend string, addresses []string, limit int, svc *corev
 	}
 	servers := s.servers(backend, addresses, limit)
 	last := s.last[backend]
-	if last == nil || last.Service != svc || last.Ingress != ing || !slices.Equal(last.Servers, servers) {
-		last = &Backend{backend, servers, svc, ing}
+	if last == nil || last.Service != svc || last.Ingress != ing || !equal(last.Options, options) || !slices.Equal(last.Servers, servers) {
+		last = &Backend{backend, servers, options, svc, ing}
 		if s.last == nil {
 			s.last = map[string]*Backend{}
 		}
@@ -59,14 +60,14 @@ func (s *Slots) assign(backend string, addresses []string, limit int, svc *corev
 	return last
 }
 
-// Keep returns the backend without servers, as its Service is left out for now:
+// keep returns the backend without servers, as its Service is left out for now:
 // its endpoints find their slots again when that comes back.
-func (s *Slots) Keep(backend string, ing *networkingv1.Ingress) *Backend {
+func (s *Slots) keep(backend string, options *annotation.Options, ing *networkingv1.Ingress) *Backend {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.last[backend]
-	if last == nil || last.Service != nil || last.Ingress != ing || len(last.Servers) > 0 {
-		last = &Backend{Name: backend, Ingress: ing}
+	if last == nil || last.Service != nil || last.Ingress != ing || !equal(last.Options, options) || len(last.Servers) > 0 {
+		last = &Backend{Name: backend, Options: options, Ingress: ing}
 		if s.last == nil {
 			s.last = map[string]*Backend{}
 		}

@@ -30,9 +30,9 @@ const BackendEntry = "haproxy.d/backend.cfg"
 // [EachOf] says that their templates are not written for one item.
 func (r *Routes) Input(settings Settings) *render.Input {
 	in := &render.Input{
-		Vars: map[string]any{"settings": settings, "hosts": r.Hosts, "wildcards": r.Wildcards, "exact": r.Exact, "prefix": r.Prefix,
+		Vars: map[string]any{"settings": settings, "hosts": r.Hosts, "wildcards": r.Wildcards, "exact": r.Exact, "prefix": r.Prefix, "patterns": r.Patterns, "canaries": r.Canaries, "userlists": r.Userlists,
 			"certificates": r.Certificates, "fallback": r.Default, "backends": r.Backends,
-			"backend": (*Backend)(nil), "route": (*Path)(nil), "host": (*Host)(nil), "certificate": (*TLSCertificate)(nil)},
+			"backend": (*Backend)(nil), "route": (*Path)(nil), "host": (*Host)(nil), "certificate": (*TLSCertificate)(nil), "userlist": (*Userlist)(nil)},
 		Each:    r.each(),
 		Files:   r.Files,
 		Owners:  r.FileOwners,
@@ -62,6 +62,8 @@ func Compile(files fs.FS, layout dataplane.Layout) (*templating.Engine, error) {
 type lists struct {
 	backends         itemsOf[*Backend]
 	exact, prefix    itemsOf[Path]
+	patterns         itemsOf[Path]
+	userlists        itemsOf[Userlist]
 	hosts, wildcards itemsOf[Host]
 	certificates     itemsOf[TLSCertificate]
 }
@@ -119,6 +121,10 @@ func byLength(a, b *Host) int {
 
 func byPath(a, b *Path) int { return cmp.Compare(a.Key, b.Key) }
 
+func byPattern(a, b *Path) int { return a.byLength(*b) }
+
+func byList(a, b *Userlist) int { return cmp.Compare(a.Name, b.Name) }
+
 func byFile(a, b *TLSCertificate) int { return cmp.Compare(a.File, b.File) }
 
 func (c *TLSCertificate) equal(d *TLSCertificate) bool {
@@ -136,6 +142,8 @@ func (r *Routes) each() map[string]render.Each {
 		BackendEntry:                 {Var: "backend", Items: l.takeBackends(r.Backends)},
 		"maps/exact.map":             {Var: "route", Items: l.exact.take(r.Exact, byPath, same)},
 		"maps/prefix.map":            {Var: "route", Items: l.prefix.take(r.Prefix, byPath, same)},
+		"maps/paths_reg.map":         {Var: "route", Items: l.patterns.take(r.Patterns, byPattern, same)},
+		"haproxy.d/userlist.cfg":     {Var: "userlist", Items: l.userlists.take(r.Userlists, byList, (*Userlist).equal)},
 		"maps/hosts.map":             {Var: "host", Items: l.hosts.take(r.Hosts, byHost, same)},
 		"maps/wildcards.map":         {Var: "host", Items: l.wildcards.take(r.Wildcards, byLength, same)},
 		"crt-lists/certificates.txt": {Var: "certificate", Items: l.certificates.take(r.Certificates, byFile, (*TLSCertificate).equal)},
@@ -144,7 +152,7 @@ func (r *Routes) each() map[string]render.Each {
 
 // listOf names the variable that has all items of an entry.
 var listOf = map[string]string{ // constant in effect
-	"maps/exact.map": "exact", "maps/prefix.map": "prefix", "maps/hosts.map": "hosts", "maps/wildcards.map": "wildcards",
+	"maps/exact.map": "exact", "maps/prefix.map": "prefix", "maps/paths_reg.map": "patterns", "haproxy.d/userlist.cfg": "userlists", "maps/hosts.map": "hosts", "maps/wildcards.map": "wildcards",
 	"crt-lists/certificates.txt": "certificates",
 }
 

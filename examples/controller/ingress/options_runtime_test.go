@@ -1,0 +1,58 @@
+package ingress
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// reloads are the effects with which an endpoint more takes a reload, by what stands in
+// their backends. One in place of another takes none at all.
+var reloads = []string{"hash-type consistent", " cookie s1"}
+
+// TestEndpointsOfAnnotatedIngresses: an endpoint in place of another is told to the running
+// HAProxy, whatever the annotations, and so is one more where HAProxy can add a server.
+func TestEndpointsOfAnnotatedIngresses(t *testing.T) {
+	layout := dataplane.Layout{Base: "/x"}
+	w, slots := effectsWorld(t), &Slots{}
+	render := func() *dataplane.Config { return renderRoutes(t, layout, Build(w.cluster(), slots)) }
+	before := render()
+	sections := map[string]string{}
+	for _, section := range strings.Split(before.Main(), "\nbackend ") {
+		name, _, _ := strings.Cut(section, "\n")
+		sections[name] = section
+	}
+	impact := func(i int, addresses ...string) dataplane.Impact {
+		name := fmt.Sprintf("ns/e%d", i)
+		was := w.slices[name]
+		defer func() { w.slices[name] = was; render() }()
+		w.slices[name] = []*discoveryv1.EndpointSlice{slice("http", 8080, addresses...)}
+		plan, err := dataplane.Diff(before, render())
+		require.NoError(t, err)
+		return plan.Impact()
+	}
+	for i, e := range effects {
+		if e.path == "/(a+)+b" {
+			continue // is not served
+		}
+		require.Equal(t, dataplane.ImpactRuntime, impact(i, "192.0.2.9"), e.name)
+		if is := impact(i, "192.0.2.1", "192.0.2.9"); is != dataplane.ImpactRuntime {
+			text := ""
+			for name, section := range sections {
+				if strings.HasPrefix(name, fmt.Sprintf("ns_e%d_", i)) {
+					text += section
+				}
+			}
+			known := false
+			for _, r := range reloads {
+				known = known || strings.Contains(text, r)
+			}
+			require.True(t, known, "%s: %s", e.name, text)
+		}
+	}
+}

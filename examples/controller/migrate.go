@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/hapticsdk/haptic/examples/controller/annotation"
+	"github.com/hapticsdk/haptic/examples/controller/ingress"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile/command"
+)
+
+// migrate is -migrate: it says of each annotation of ingress-nginx and of haproxytech's
+// controller, whatever the class of the Ingress, what becomes of it here. It changes and
+// deploys nothing.
+func (c *controller) migrate(ctx context.Context) error {
+	g := &command.Group{Log: c.log}
+	c.watch(g)
+	return g.Until(ctx, func(ctx context.Context) error {
+		if err := c.await(ctx); err != nil {
+			return err
+		}
+		all := c.watchers.Snapshot()
+		secret, _ := c.secretsOf(ctx, all)
+		m := &migration{secret: secret, count: map[string]int{}}
+		for _, ing := range k8swatch.Read[*networkingv1.Ingress](ctx, all.Of(c.ingresses)).List() {
+			m.ingress(ing)
+		}
+		for _, svc := range k8swatch.Read[*corev1.Service](ctx, all.Of(c.services)).List() {
+			m.tell("Service "+svc.Namespace+"/"+svc.Name, annotation.Verdicts(annotation.Service, svc.Annotations, map[string]string{}))
+		}
+		_, err := fmt.Fprint(c.out, m.text.String(), m.summary())
+		return err
+	})
+}
+
+// migration collects what is said.
+type migration struct {
+	secret  func(keys ...string) *corev1.Secret
+	text    strings.Builder
+	count   map[string]int // by word
+	objects int
+}
+
+// ingress reads one alone, as if it was of our class.
+func (m *migration) ingress(ing *networkingv1.Ingress) {
+	if !annotation.Has(ing.Annotations) && len(ing.Spec.TLS) == 0 {
+		return
+	}
+	own := ing.DeepCopy()
+	own.Spec.IngressClassName = nil
+	delete(own.Annotations, "kubernetes.io/ingress.class")
+	routes := ingress.Build(&ingress.Cluster{
+		Ingresses: func() []*networkingv1.Ingress { return []*networkingv1.Ingress{own} },
+		Service:   func(string, string) *corev1.Service { return nil },
+		Secret:    func(ns, name string) *corev1.Secret { return m.secret(ns, name) },
+	}, &ingress.Slots{})
+	wrong, more := map[string]string{}, []annotation.Verdict(nil)
+	for _, r := range routes.Refused {
+		name, is := strings.CutPrefix(r.Field, "metadata.annotations[")
+		switch {
+		case is && !r.Warning:
+			wrong[strings.TrimSuffix(name, "]")] = r.Reason
+		case strings.HasSuffix(r.Field, ".path") && r.Object.Kind == "Ingress" && annotation.Has(ing.Annotations):
+			more = append(more, annotation.Verdict{Name: r.Field, Is: "refused", Why: r.Reason})
+		}
+	}
+	all := append(annotation.Verdicts(annotation.Ingress, ing.Annotations, wrong), more...)
+	if v := annotation.Unsaid(ing.Annotations); len(ing.Spec.TLS) > 0 && v.Name != "" {
+		all = append(all, v)
+	}
+	m.tell("Ingress "+ing.Namespace+"/"+ing.Name, all)
+}
+
+func (m *migration) tell(object string, all []annotation.Verdict) {
+	if len(all) == 0 {
+		return
+	}
+	m.objects++
+	fmt.Fprintln(&m.text, object)
+	for _, v := range all {
+		m.count[v.Is]++
+		fmt.Fprintln(&m.text, "  "+v.String())
+	}
+}
+
+func (m *migration) summary() string {
+	var words []string
+	for _, word := range slices.Sorted(maps.Keys(m.count)) {
+		words = append(words, fmt.Sprintf("%d %s", m.count[word], word))
+	}
+	if len(words) == 0 {
+		return "no Ingress or Service has an annotation of ingress-nginx or haproxytech\n"
+	}
+	return fmt.Sprintf("%d resources: %s; docs/annotations.md has all\n", m.objects, strings.Join(words, ", "))
+}
