@@ -27,7 +27,7 @@ type backends struct {
 // startBackends listens until the test ends.
 func startBackends(t testing.TB, port int32) *backends {
 	t.Helper()
-	l, err := net.Listen("tcp4", "0.0.0.0:"+strconv.Itoa(int(port)))
+	l, err := net.Listen("tcp", ":"+strconv.Itoa(int(port)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +96,10 @@ func (v *visitor) get(host, path string) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	return v.do(req)
+}
+
+func (v *visitor) do(req *http.Request) (answer, error) {
 	resp, err := v.client.Do(req)
 	if err != nil {
 		return answer{}, err

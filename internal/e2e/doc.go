@@ -12,6 +12,9 @@
 // They need root, and from Debian or Ubuntu the packages haproxy and iproute2.
 // What is missing is a reason to skip, or with CI=true to fail.
 //
+// TestConformance holds the controller against the rules of the documentation for
+// Ingress: testdata/conformance has them, as requests and their answers.
+//
 // Which test proves which fault is in faultlist_test.go. TestSoak injects them at
 // random, in a short form with all other tests and for as long as is wanted with
 // -soak (see the target soak of the Makefile).

@@ -145,6 +145,7 @@ func prepare(dir string) (stop func(), err error) {
 	for _, args := range [][]string{
 		{"link", "set", "lo", "up"},
 		{"addr", "add", subnet + "1/24", "dev", "lo"}, // on lo, a prefix is local as a whole
+		{"-6", "addr", "add", "2001:db8::1/128", "dev", "lo"},
 	} {
 		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("ip %q: %w: %s", args, err, out)

@@ -2,13 +2,10 @@ package e2e
 
 import (
 	"context"
-	"fmt"
-	"net/http"
 	"testing"
 
 	netv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // host is an address of the subnet with a meaning in a test.
@@ -102,91 +99,4 @@ func otherClass(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// An Ingress without a class is served while the class of the controller is
-// the default, or where there are no classes at all.
-func TestIngressWithoutClass(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", ofClass(""), site("web.test", "web"))
-	v := startController(t, options{}).visit()
-	served := v.expect("web.test", "/", endpoint(host("10"), backendPort))
-	notServed := v.expectStatus("web.test", "/", http.StatusNotFound)
-	if err := notServed(); err != nil {
-		t.Fatal(err)
-	}
-
-	classes := env.cluster.client.NetworkingV1().IngressClasses()
-	setDefault := func(value string) {
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, netv1.AnnotationIsDefaultIngressClass, value)
-		_, err := classes.Patch(t.Context(), className, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		k.must(err)
-	}
-	t.Cleanup(func() {
-		// Whatever has happened, the other tests find the class as it was.
-		ctx := context.Background()
-		_ = classes.Delete(ctx, className, metav1.DeleteOptions{})
-		if err := env.cluster.createClass(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	setDefault(`"true"`)
-	eventually(t, "it is served by the default class", served)
-	setDefault("null")
-	eventually(t, "it is not served any more", notServed)
-	k.must(classes.Delete(t.Context(), className, metav1.DeleteOptions{}))
-	eventually(t, "it is served where there is no class", served)
-}
-
-// Without a default backend, what no rule names is not found.
-func TestUnknownHostIsNotFound(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", route("web.test", netv1.PathTypePrefix, "/app", "web"))
-	v := startController(t, options{}).visit()
-	eventually(t, "the site answers", v.expect("web.test", "/app", endpoint(host("10"), backendPort)))
-	for _, url := range [][2]string{{"unknown.test", "/"}, {"web.test", "/"}, {"web.test", "/application"}} {
-		if err := v.expectStatus(url[0], url[1], http.StatusNotFound)(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// Each host gets the certificate of its Secret, chosen by SNI.
-func TestTLS(t *testing.T) {
-	startBackends(t, backendPort)
-	k, certs := newKube(t), newCertificates(t)
-	k.service("a", backendPort, host("10"))
-	k.service("b", backendPort, host("11"))
-	k.secret("a", certs.issue("a.test"))
-	k.secret("b", certs.issue("*.b.test"))
-	k.ingress("a", withTLS("a", "a.test"), site("a.test", "a"))
-	k.ingress("b", withTLS("b", "*.b.test"), site("*.b.test", "b"))
-	k.ingress("plain", site("plain.test", "a"))
-
-	c := startController(t, options{})
-	for name, addr := range map[string]string{"a.test": host("10"), "x.b.test": host("11"), "y.b.test": host("11")} {
-		// The client verifies the name: another certificate is an error.
-		v := c.visitTLS(certs.client(name))
-		if err := v.expect(name, "/", endpoint(addr, backendPort))(); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := c.visit().expect("plain.test", "/", endpoint(host("10"), backendPort))(); err != nil {
-		t.Error(err)
-	}
-	http2 := newVisitor("https", c.https, &http.Transport{TLSClientConfig: certs.client("a.test"), ForceAttemptHTTP2: true})
-	if a, err := http2.get("a.test", "/"); err != nil || a.proto != "HTTP/2.0" || a.body != endpoint(host("10"), backendPort) {
-		t.Errorf("over HTTP/2: got %+v, %v", a, err)
-	}
-
-	// A host that gets TLS while the controller runs.
-	k.service("late", backendPort, host("12"))
-	k.secret("late", certs.issue("late.test"))
-	k.ingress("late", withTLS("late", "late.test"), site("late.test", "late"))
-	eventually(t, "a new TLS host answers",
-		c.visitTLS(certs.client("late.test")).expect("late.test", "/", endpoint(host("12"), backendPort)))
 }
