@@ -193,7 +193,8 @@ func (c *Client) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
 //
 // A general file haptic-ledger.txt at the endpoint says what a Client has deployed,
 // and whether HAProxy has loaded it. Another Client that finds an unfinished change
-// there, after this one was killed, has HAProxy reload.
+// there, after this one was killed, has HAProxy reload, unless the process tells what
+// it has.
 //
 // Every error is an [*Error]. After [ErrInvalid] and [ErrReload] HAProxy runs
 // on with the configuration that it had, which has also been put back where it
@@ -214,8 +215,9 @@ func (c *Client) Sync(ctx context.Context, desired *Config, options ...SyncOptio
 //
 // Until Store has returned without an error, a reload by others brings the older
 // configuration back, which the next Sync notices and repairs. After an error the next
-// Sync reads everything again. A successor of a Client that ended before has HAProxy
-// reload once. It does nothing if all is stored. Of the options only [WithFence] counts.
+// Sync reads everything again. The Sync of a successor of a Client that ended before
+// reads from the process what it was told, and stores that, without a reload. Store does
+// nothing if all is stored. Of the options only [WithFence] counts.
 func (c *Client) Store(ctx context.Context, options ...SyncOption) error {
 	return errorOf(c.Name(), c.engine.Store(ctx, limitsOf(options)))
 }

@@ -31,6 +31,7 @@
 //     makes one whose lines are those of a defaults section with a name.
 //     [RuntimeChanges] is the whole table, by version and transport. All else takes
 //     one reload, however much changes, and each [Op] of the plan says why.
+//     docs/process.md says when one of the changes above takes it all the same.
 //   - A failed Sync leaves HAProxy serving what it served before. After any doubt the
 //     next Sync reads everything again and reloads once.
 //   - [WithoutReload] applies at once what takes no reload, and leaves the rest for a
@@ -67,7 +68,7 @@
 //
 // The folders below internal follow the way of a change: config (text and files),
 // change (steps, and the one table of what a running HAProxy takes), diff (pure), and
-// the senders: host with its socket for [Local], api for [Client].
+// the senders: host and socket for [Local], api for [Client].
 //
 //   - Why does this change reload? Its Op says it (change/step.go: Needs). The versions
 //     are in change/table.go, the conditions in its Value functions and in change/server.go,
@@ -91,6 +92,9 @@
 //     and by its keyword in config/server.go (ParseServer, ServerFields).
 //     What is read back too has its place in change/process.go, which socket/read.go,
 //     api/readback.go and api/process.go fill; a drift of it is told in diff/running.go.
+//   - When is a change stored behind a Dataplane API? api/store.go; what may wait is in
+//     api/job.go (readsBack). api/ledger.go tells a successor. reconcile/instance.go sets
+//     the 5 s between two pushes (storeInterval).
 //   - How is a failed reload rolled back? host/reload.go and host/store.go here; a
 //     Dataplane API does it itself.
 package dataplane

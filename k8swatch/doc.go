@@ -17,8 +17,9 @@
 //	for _, s := range endpoints.Get("shop", "web") { ... }
 //
 // Several watchers form a [Group]: run together, one OnChange, and one
-// [GroupSnapshot] in which all of them are of the same instant. [SnapshotOf] does the
-// same for watchers that run outside of a Group.
+// [GroupSnapshot] in which all of them are of the same instant. What one apply or one
+// manifest writes to several resources may still come in several changes. [SnapshotOf]
+// does the same as a Group for watchers that run outside of one.
 //
 // A [Single] follows one named object, such as a Secret of settings, and tells of
 // each change at once. A [Cached] is for what is too big to be held, such as all

@@ -57,10 +57,10 @@
 //
 // The verdict sticks to the object, by kind, namespace and name. When the object
 // changes it is tried again, beside the deployment of the others, never before it:
-// at once the first time, then after 1 s, doubling to TrialMax with each relapse.
-// One that does not change is tried after TrialBase, doubling to TrialMax, since
-// what it depends on may have changed. A deleted one is released by
-// the next reconciliation that ends valid.
+// at once the first time, then after 1 s, doubling to TrialMax (1 h) with each
+// relapse. One that does not change is tried after TrialBase (1 min), doubling to TrialMax,
+// since what it depends on may have changed. A deleted one is released by the next
+// reconciliation that ends valid.
 //
 // Many bad objects of one namespace, or one with which a template or haproxy hangs, hold
 // up the changes of no other. What an instance refuses, and the validator takes, is

@@ -96,8 +96,9 @@
 // # Where things are
 //
 // The way of a template through the folders below internal: rewrite adds calls to the
-// tree of Scriggo, place decides what a value may be where it stands (rules.go refuses),
-// origin says which line and resource wrote what, funcs has the functions.
+// tree of Scriggo, place decides what a value may be where it stands (rules.go refuses;
+// refusesFile: what is part of a file's path), origin says which line and resource wrote
+// what, funcs has the functions.
 //
 // [docs/functions.md]: https://github.com/hapticsdk/haptic/blob/main/docs/functions.md
 // [docs/escaping.md]: https://github.com/hapticsdk/haptic/blob/main/docs/escaping.md

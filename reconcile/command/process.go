@@ -56,7 +56,7 @@ func (p *Process) Run(ctx context.Context) error {
 		}
 	}
 	p.Go("observer", p.Observer.Run)
-	p.keepLess()
+	p.boundGarbage()
 	p.Bus.Start()
 	err := p.Group.Run(ctx)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -70,19 +70,24 @@ func (p *Process) Run(ctx context.Context) error {
 	return err
 }
 
-// garbageAtRest is the garbage that the process keeps before it collects, in percent of
-// the memory in use. The usual 100 is for the start, which makes most of it in a second.
-const garbageAtRest = 50
+// A process collects garbage when it has so much of it, in percent of the memory in use.
+// A start makes most of its garbage in a second: the usual 100 takes a sixth of that time.
+// GOMEMLIMIT bounds both.
+const garbageAtStart, garbageAtRest = 300, 50
 
-// keepLess gives back memory once the first configuration is there. A GOGC in the
+// boundGarbage gives back memory once the first configuration is there. A GOGC in the
 // environment is kept.
-func (p *Process) keepLess() {
+func (p *Process) boundGarbage() {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
+	debug.SetGCPercent(garbageAtStart)
 	var once sync.Once
 	eventbus.Subscribe(p.Bus, func(context.Context, eventbus.Delivery[reconcile.ReconciliationCompleted]) {
-		once.Do(func() { debug.SetGCPercent(garbageAtRest) })
+		once.Do(func() {
+			debug.SetGCPercent(garbageAtRest)
+			debug.FreeOSMemory()
+		})
 	})
 }
 

@@ -1,6 +1,9 @@
 // Package ingress says what Ingress resources mean: [Build] turns those of a
 // cluster into [Routes], which the templates print. It refuses by name what
 // cannot be served, so that one resource never stops the others.
+//
+// A [Builder] remakes only what a change touches, and builds all where it is in doubt
+// (builder.go, change.go); TestBuilderIsBuild holds it to [Build].
 package ingress
 
 import (

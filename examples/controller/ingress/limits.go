@@ -32,8 +32,8 @@ type Limits struct {
 	// PathsPerIngress bounds the paths of an Ingress. A rule without paths counts
 	// as one, and so does a TLS host.
 	PathsPerIngress int
-	// PathsPerNamespace bounds the same for all Ingresses together: each render
-	// reads all of them, 10,000 in about 20 ms; an Ingress with a host for TLS
+	// PathsPerNamespace bounds the same for all Ingresses together: a build of all
+	// reads all of them, most changes read one; an Ingress with a host for TLS
 	// counts for two.
 	PathsPerNamespace int
 	// MapBytesPerNamespace bounds hosts and paths in bytes: each render that
