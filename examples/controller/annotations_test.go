@@ -184,3 +184,37 @@ func TestAnnotationsTakeEffect(t *testing.T) {
 	require.Contains(t, log, "metadata.annotations[nginx.ingress.kubernetes.io/configuration-snippet]: lines of a configuration are not taken")
 	require.NotContains(t, log, "$6$saltsalt")
 }
+
+// TestAnnotationsBehindAProxy: the address and the TLS of a client are those that a proxy
+// says which -trust-proxy names, and nobody else's word counts.
+func TestAnnotationsBehindAProxy(t *testing.T) {
+	host, port := accept(t, mirror)
+	const nginx = "nginx.ingress.kubernetes.io/"
+	for name, c := range map[string]struct {
+		flags []string
+		want  [4]int // of the list: by a client of it, by one of it that another proxy names, by another client, of the redirect: by TLS
+	}{
+		"trusted":     {[]string{"-trust-proxy", "127.0.0.1/32"}, [4]int{200, 403, 403, 200}},
+		"not trusted": {nil, [4]int{403, 403, 403, 308}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := startDemo(t, c.flags...)
+			d.edit("annotated.yaml", func(string) string {
+				return annotated("allow", host, port, "/", nginx+"whitelist-source-range: 10.0.0.0/8") + "---\n" + annotated("tls", host, port, "/", nginx+`force-ssl-redirect: "true"`)
+			})
+			d.publish(site("last", "last.test", port, host), "last.test", http.StatusOK)
+			status := func(host string, header ...string) int {
+				resp, _ := d.ask("GET", host, "/", "", header...)
+				return resp.StatusCode
+			}
+			d.until(func() bool {
+				return status("allow.test") == http.StatusForbidden && status("tls.test") == http.StatusPermanentRedirect
+			})
+			for i, header := range [][]string{{"X-Forwarded-For", "10.1.1.1"}, {"X-Forwarded-For", "10.1.1.1, 192.0.2.1"}, {"X-Forwarded-For", "192.0.2.1"}} {
+				d.until(func() bool { s := status("allow.test", header...); return s != http.StatusServiceUnavailable })
+				require.Equal(t, c.want[i], status("allow.test", header...), header)
+			}
+			d.until(func() bool { return status("tls.test", "X-Forwarded-Proto", "https") == c.want[3] })
+		})
+	}
+}
