@@ -39,8 +39,27 @@ func TestOptionsWithoutEffectAreNone(t *testing.T) {
 	for name, value := range map[string]string{"ssl-redirect": "false", "use-regex": "false", "enable-cors": "false", "proxy-body-size": "0", "limit-rps": "0", "backend-protocol": "HTTP", "load-balance": "round_robin", "canary": "false",
 		"cors-allow-origin": "*", "session-cookie-name": "x", "auth-realm": "x", "proxy-ssl-verify": "off"} {
 		o, problems := Read(Ingress, map[string]string{NGINX + name: value}, Options{})
-		require.Empty(t, problems, name)
+		for _, p := range problems {
+			require.True(t, p.Warning, "%s: %s", name, p.Reason)
+		}
 		require.Equal(t, "", o.Hash(), name)
+	}
+}
+
+// TestAloneTheyDoNothing: what needs another annotation says so.
+func TestAloneTheyDoNothing(t *testing.T) {
+	given := map[string]string{NGINX + "cors-max-age": "60", HAProxy + "check-http": "/", NGINX + "canary-weight": "10", NGINX + "proxy-ssl-secret": "ca"}
+	o, problems := Read(Ingress, given, Options{})
+	require.Equal(t, Options{}, o)
+	require.Len(t, problems, len(given))
+	for _, p := range problems {
+		require.True(t, p.Warning)
+		require.Contains(t, p.Reason, "it does nothing without ")
+	}
+	for _, r := range Table() {
+		for _, name := range strings.Fields(r.Needs) {
+			require.True(t, Of(NGINX+name) != nil || Of(HAProxy+name) != nil, name)
+		}
 	}
 }
 

@@ -34,7 +34,9 @@ func (r *reader) finish(annotations map[string]string) {
 		row, name := first(NGINX + "proxy-ssl-verify")
 		r.refuse(row, name, "there is no proxy-ssl-secret: name the Secret that has ca.crt")
 	}
-	if !r.Server.Verify {
+	if !r.Server.Verify && r.Server.CA != "" {
+		row, name := first(NGINX + "proxy-ssl-secret")
+		r.warn(row, name, "it does nothing without proxy-ssl-verify: on, as no client certificate is sent to servers")
 		r.Server.CA = ""
 	}
 	if s := &r.Server; s.Verify && !s.TLS && !r.Closed {

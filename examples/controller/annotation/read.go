@@ -29,6 +29,7 @@ type Row struct {
 	HAProxy, NGINX string
 
 	Value   string // its type, in words
+	Needs   string // annotations without one of which it does nothing
 	Service bool   // a Service may have it as well, and goes before the Ingress
 	Becomes string // what it does
 	Differs string // how that is not what the others do; "": it is
@@ -120,12 +121,35 @@ func Read(of Kind, annotations map[string]string, base Options) (Options, []Prob
 	}
 	if of == Ingress && len(all) > 0 {
 		r.finish(annotations)
+		r.warnAlone(all)
 	}
 	r.finishServer()
 	if r.Closed {
 		r.Options = Options{Closed: true, Regex: r.Regex, Canary: r.Canary}
 	}
 	return r.Options, r.problems
+}
+
+// warnAlone speaks of annotations that do nothing, as others are not given.
+func (r *reader) warnAlone(all []given) {
+	is := map[string]bool{}
+	for _, g := range all {
+		if g.row >= 0 {
+			for _, name := range table[g.row].Names() {
+				_, name, _ = strings.Cut(name, "/")
+				is[name] = true
+			}
+		}
+	}
+	for _, g := range all {
+		if g.row < 0 {
+			continue
+		}
+		needs := strings.Fields(table[g.row].Needs)
+		if len(needs) > 0 && !slices.ContainsFunc(needs, func(name string) bool { return is[name] }) {
+			r.warn(&table[g.row], g.name, "it does nothing without "+strings.Join(needs, " or "))
+		}
+	}
 }
 
 // read takes one annotation.

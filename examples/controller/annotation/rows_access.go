@@ -39,7 +39,7 @@ var access = []Row{
 			r.Auth.Map = v.text == "auth-map"
 			return oneOf(v.text, "auth-file", "auth-map")
 		}},
-	{NGINX: "auth-realm", HAProxy: "auth-realm", Value: "text", Becomes: "what a browser shows", set: func(r *reader, v value) string {
+	{NGINX: "auth-realm", HAProxy: "auth-realm", Needs: "auth-type", Value: "text", Becomes: "what a browser shows", set: func(r *reader, v value) string {
 		problem := toText(v.text)
 		if problem == "" {
 			r.Auth.Realm = v.text
@@ -89,26 +89,26 @@ var cors = []Row{
 			}
 			return problem
 		}},
-	{HAProxy: "cors-allow-origin", NGINX: "cors-allow-origin", Value: "origins, or *", Becomes: "Access-Control-Allow-Origin", Differs: "a list answers with the origin that asks; a refused one turns CORS off",
+	{HAProxy: "cors-allow-origin", NGINX: "cors-allow-origin", Needs: "enable-cors", Value: "origins, or *", Becomes: "Access-Control-Allow-Origin", Differs: "a list answers with the origin that asks; a refused one turns CORS off",
 		set: func(r *reader, v value) string {
 			return r.CORS.allow(v.text)
 		}, off: func(r *reader) { r.CORS = CORS{} }},
-	{HAProxy: "cors-allow-methods", NGINX: "cors-allow-methods", Value: "methods", Becomes: "Access-Control-Allow-Methods", set: func(r *reader, v value) string {
+	{HAProxy: "cors-allow-methods", NGINX: "cors-allow-methods", Needs: "enable-cors", Value: "methods", Becomes: "Access-Control-Allow-Methods", set: func(r *reader, v value) string {
 		return setTokens(&r.CORS.Methods, v, "a method")
 	}},
-	{HAProxy: "cors-allow-headers", NGINX: "cors-allow-headers", Value: "headers", Becomes: "Access-Control-Allow-Headers", set: func(r *reader, v value) string {
+	{HAProxy: "cors-allow-headers", NGINX: "cors-allow-headers", Needs: "enable-cors", Value: "headers", Becomes: "Access-Control-Allow-Headers", set: func(r *reader, v value) string {
 		return setTokens(&r.CORS.Headers, v, "a header")
 	}},
-	{HAProxy: "cors-expose-headers", NGINX: "cors-expose-headers", Value: "headers", Becomes: "Access-Control-Expose-Headers", set: func(r *reader, v value) string {
+	{HAProxy: "cors-expose-headers", NGINX: "cors-expose-headers", Needs: "enable-cors", Value: "headers", Becomes: "Access-Control-Expose-Headers", set: func(r *reader, v value) string {
 		return setTokens(&r.CORS.Expose, v, "a header")
 	}},
-	{HAProxy: "cors-allow-credentials", NGINX: "cors-allow-credentials", Value: "true or false", Becomes: "Access-Control-Allow-Credentials", Differs: "not with the origin *, where browsers refuse it; true without it",
+	{HAProxy: "cors-allow-credentials", NGINX: "cors-allow-credentials", Needs: "enable-cors", Value: "true or false", Becomes: "Access-Control-Allow-Credentials", Differs: "not with the origin *, where browsers refuse it; true without it",
 		set: func(r *reader, v value) string {
 			is, problem := toBool(v)
 			r.CORS.Credentials = is && problem == ""
 			return problem
 		}},
-	{HAProxy: "cors-max-age", NGINX: "cors-max-age", Value: "seconds", Becomes: "Access-Control-Max-Age", Differs: "20 days without it",
+	{HAProxy: "cors-max-age", NGINX: "cors-max-age", Needs: "enable-cors", Value: "seconds", Becomes: "Access-Control-Max-Age", Differs: "20 days without it",
 		set: func(r *reader, v value) string {
 			n, problem := toNumber(strings.TrimSuffix(v.text, "s"), 0, 10_000_000)
 			if problem == "" {
@@ -137,7 +137,7 @@ var rates = []Row{
 			r.perS, problem = toNumber(v.text, 0, maxRate)
 			return problem
 		}},
-	{NGINX: "limit-burst-multiplier", Value: "a number", Becomes: "over how many seconds limit-rps counts", set: func(r *reader, v value) (problem string) {
+	{NGINX: "limit-burst-multiplier", Needs: "limit-rps", Value: "a number", Becomes: "over how many seconds limit-rps counts", set: func(r *reader, v value) (problem string) {
 		r.burst, problem = toNumber(v.text, 1, 600)
 		return problem
 	}},
@@ -157,10 +157,10 @@ var rates = []Row{
 		}
 		return setCount(&r.Rate.Requests, v.text)
 	}},
-	{HAProxy: "rate-limit-period", NGINX: "-", Value: "a time, such as 1s", Closes: true, Becomes: "how long rate-limit-requests counts; 1s without it", set: func(r *reader, v value) string {
+	{HAProxy: "rate-limit-period", NGINX: "-", Needs: "rate-limit-requests", Value: "a time, such as 1s", Closes: true, Becomes: "how long rate-limit-requests counts; 1s without it", set: func(r *reader, v value) string {
 		return setTime(&r.period, v)
 	}},
-	{HAProxy: "rate-limit-size", NGINX: "-", Value: "a number, with k or m", Becomes: "how many addresses are counted; 100k without it", set: func(r *reader, v value) string {
+	{HAProxy: "rate-limit-size", NGINX: "-", Needs: "rate-limit-requests limit-rps limit-rpm limit-connections", Value: "a number, with k or m", Becomes: "how many addresses are counted; 100k without it", set: func(r *reader, v value) string {
 		bytes, problem := toSize(v.text)
 		if n, _ := strconv.Atoi(bytes); problem == "" && (n < 1 || n > 1<<20) {
 			return wrong(v.text, "from 1 to 1m")
@@ -168,7 +168,7 @@ var rates = []Row{
 		r.Rate.Size = bytes
 		return problem
 	}},
-	{HAProxy: "rate-limit-status-code", NGINX: "-", Value: "400 to 599", Becomes: "the status in place of 403", set: func(r *reader, v value) string {
+	{HAProxy: "rate-limit-status-code", NGINX: "-", Needs: "rate-limit-requests limit-rps limit-rpm limit-connections", Value: "400 to 599", Becomes: "the status in place of 403", set: func(r *reader, v value) string {
 		if problem := oneOf(v.text, "400", "401", "403", "404", "405", "408", "410", "413", "425", "429", "500", "501", "502", "503", "504"); problem != "" {
 			return problem
 		}

@@ -32,7 +32,7 @@ var redirects = []Row{
 			}
 			return problem
 		}},
-	{HAProxy: "ssl-redirect-code", NGINX: "-", Value: "301, 302, 303, 307 or 308", Becomes: "the status of that redirect",
+	{HAProxy: "ssl-redirect-code", NGINX: "-", Needs: "ssl-redirect force-ssl-redirect", Value: "301, 302, 303, 307 or 308", Becomes: "the status of that redirect",
 		set: func(r *reader, v value) string {
 			n, problem := toCode(v.text)
 			if r.Redirect.Code > 0 && n > 0 {
@@ -40,7 +40,7 @@ var redirects = []Row{
 			}
 			return problem
 		}},
-	{HAProxy: "ssl-redirect-port", NGINX: "-", Value: "a port", Becomes: "the port of that redirect", Differs: "443 without it, as clients see it; haproxytech has 8443",
+	{HAProxy: "ssl-redirect-port", NGINX: "-", Needs: "ssl-redirect force-ssl-redirect", Value: "a port", Becomes: "the port of that redirect", Differs: "443 without it, as clients see it; haproxytech has 8443",
 		set: func(r *reader, v value) (problem string) {
 			r.Redirect.Port, problem = toNumber(v.text, 1, 65535)
 			return problem
@@ -55,12 +55,12 @@ var redirects = []Row{
 	{NGINX: "permanent-redirect", Value: "a URL", Becomes: "a redirect to it, with 301", Differs: "variables of nginx are refused", set: func(r *reader, v value) string {
 		return r.redirectTo(v.text, 301)
 	}},
-	{NGINX: "permanent-redirect-code", Value: "301, 302, 303, 307 or 308", Becomes: "the status of that redirect", set: setCode},
+	{NGINX: "permanent-redirect-code", Needs: "permanent-redirect", Value: "301, 302, 303, 307 or 308", Becomes: "the status of that redirect", set: setCode},
 	{NGINX: "temporal-redirect", Value: "a URL", Becomes: "a redirect to it, with 302; it goes before permanent-redirect", Differs: "variables of nginx are refused", set: func(r *reader, v value) string {
 		r.Answer = Answer{}
 		return r.redirectTo(v.text, 302)
 	}},
-	{NGINX: "temporal-redirect-code", Value: "301, 302, 303, 307 or 308", Becomes: "the status of that redirect", set: setCode},
+	{NGINX: "temporal-redirect-code", Needs: "temporal-redirect", Value: "301, 302, 303, 307 or 308", Becomes: "the status of that redirect", set: setCode},
 	{HAProxy: "request-redirect", NGINX: "-", Value: "a URL or a host", Becomes: "a redirect to the URL, or to the same path of the host, with 302", set: func(r *reader, v value) string {
 		if strings.Contains(v.text, "://") {
 			return r.redirectTo(v.text, 302)
@@ -71,7 +71,7 @@ var redirects = []Row{
 		}
 		return problem
 	}},
-	{HAProxy: "request-redirect-code", NGINX: "-", Value: "301, 302, 303, 307 or 308", Becomes: "the status of that redirect", set: setCode},
+	{HAProxy: "request-redirect-code", NGINX: "-", Needs: "request-redirect", Value: "301, 302, 303, 307 or 308", Becomes: "the status of that redirect", set: setCode},
 }
 
 func toCode(s string) (code int, problem string) {

@@ -60,14 +60,14 @@ var servers = []Row{
 		r.Server.Check, problem = toBool(v)
 		return problem
 	}},
-	{HAProxy: "check-http", NGINX: "-", Value: "a path", Service: true, Becomes: "what checks ask for, by GET", Differs: "methods and versions are refused", set: func(r *reader, v value) string {
+	{HAProxy: "check-http", NGINX: "-", Needs: "check", Value: "a path", Service: true, Becomes: "what checks ask for, by GET", Differs: "methods and versions are refused", set: func(r *reader, v value) string {
 		problem := toPath(v.text)
 		if problem == "" {
 			r.Server.CheckPath = v.text
 		}
 		return problem
 	}},
-	{HAProxy: "check-interval", NGINX: "-", Value: "a time, such as 10s", Service: true, Becomes: "time between checks", set: func(r *reader, v value) string { return setTime(&r.Server.CheckEvery, v) }},
+	{HAProxy: "check-interval", NGINX: "-", Needs: "check", Value: "a time, such as 10s", Service: true, Becomes: "time between checks", set: func(r *reader, v value) string { return setTime(&r.Server.CheckEvery, v) }},
 	{HAProxy: "send-proxy-protocol", NGINX: "-", Value: "proxy, proxy-v1 or proxy-v2", Service: true, Becomes: "the PROXY protocol to the servers", Differs: "proxy-v2-ssl and proxy-v2-ssl-cn are refused", set: func(r *reader, v value) string {
 		if r.Server.Proxy = "v1"; v.text == "proxy-v2" {
 			r.Server.Proxy = "v2"
@@ -88,25 +88,25 @@ var servers = []Row{
 		}
 		return problem
 	}},
-	{NGINX: "session-cookie-max-age", HAProxy: "-", Value: "seconds", Becomes: "how long a browser keeps the cookie", set: func(r *reader, v value) string {
+	{NGINX: "session-cookie-max-age", HAProxy: "-", Needs: "affinity session-cookie-name", Value: "seconds", Becomes: "how long a browser keeps the cookie", set: func(r *reader, v value) string {
 		n, problem := toNumber(v.text, 1, 1<<30)
 		if problem == "" {
 			r.Cookie.MaxAge = strconv.Itoa(n)
 		}
 		return problem
 	}},
-	{NGINX: "session-cookie-samesite", HAProxy: "-", Value: "None, Lax or Strict", Becomes: "SameSite of the cookie", set: func(r *reader, v value) string {
+	{NGINX: "session-cookie-samesite", HAProxy: "-", Needs: "affinity session-cookie-name", Value: "None, Lax or Strict", Becomes: "SameSite of the cookie", set: func(r *reader, v value) string {
 		problem := oneOf(v.text, "None", "Lax", "Strict")
 		if problem == "" {
 			r.Cookie.SameSite = v.text
 		}
 		return problem
 	}},
-	{NGINX: "session-cookie-secure", HAProxy: "-", Value: "true or false", Becomes: "Secure of the cookie", set: func(r *reader, v value) (problem string) {
+	{NGINX: "session-cookie-secure", HAProxy: "-", Needs: "affinity session-cookie-name", Value: "true or false", Becomes: "Secure of the cookie", set: func(r *reader, v value) (problem string) {
 		r.Cookie.Secure, problem = toBool(v)
 		return problem
 	}},
-	{NGINX: "session-cookie-domain", HAProxy: "-", Value: "a host", Becomes: "Domain of the cookie", set: func(r *reader, v value) string {
+	{NGINX: "session-cookie-domain", HAProxy: "-", Needs: "affinity session-cookie-name", Value: "a host", Becomes: "Domain of the cookie", set: func(r *reader, v value) string {
 		problem := toHost(strings.TrimPrefix(v.text, "."))
 		if !strings.Contains(v.text, ".") || strings.Contains(v.text, ":") {
 			problem = wrong(v.text, "a host that browsers take for a cookie, such as example.com")
@@ -200,19 +200,19 @@ var canaries = []Row{
 			r.Canary.Is, problem = toBool(v)
 			return problem
 		}},
-	{NGINX: "canary-weight", HAProxy: "canary-weight", Value: "0 to canary-weight-total", Becomes: "how many of 100, by chance", Differs: "a change of the weight alone takes no reload", set: func(r *reader, v value) (problem string) {
+	{NGINX: "canary-weight", HAProxy: "canary-weight", Needs: "canary", Value: "0 to canary-weight-total", Becomes: "how many of 100, by chance", Differs: "a change of the weight alone takes no reload", set: func(r *reader, v value) (problem string) {
 		r.Canary.Weight, problem = toNumber(v.text, 0, maxRate)
 		return problem
 	}},
-	{NGINX: "canary-weight-total", HAProxy: "canary-weight-total", Value: "a number", Becomes: "the total of which canary-weight is a part, in place of 100", set: func(r *reader, v value) (problem string) {
+	{NGINX: "canary-weight-total", HAProxy: "canary-weight-total", Needs: "canary", Value: "a number", Becomes: "the total of which canary-weight is a part, in place of 100", set: func(r *reader, v value) (problem string) {
 		r.Canary.Total, problem = toNumber(v.text, 1, maxRate)
 		return problem
 	}},
-	{NGINX: "canary-by-header", HAProxy: "canary-by-header", Value: "a header", Becomes: `"always" of it leads to the canary, "never" does not, all else goes by cookie and weight`, set: func(r *reader, v value) (problem string) {
+	{NGINX: "canary-by-header", HAProxy: "canary-by-header", Needs: "canary", Value: "a header", Becomes: `"always" of it leads to the canary, "never" does not, all else goes by cookie and weight`, set: func(r *reader, v value) (problem string) {
 		r.Canary.Header, problem = toToken(v.text, "a header")
 		return problem
 	}},
-	{NGINX: "canary-by-header-value", HAProxy: "canary-by-header-value", Value: "text", Becomes: `what of the header leads to the canary, in place of "always"`, set: func(r *reader, v value) string {
+	{NGINX: "canary-by-header-value", HAProxy: "canary-by-header-value", Needs: "canary-by-header", Value: "text", Becomes: `what of the header leads to the canary, in place of "always"`, set: func(r *reader, v value) string {
 		problem := toText(v.text)
 		if strings.ContainsAny(v.text, "{}") {
 			problem = fmt.Sprintf("%q has a brace, which is a sign of conditions in HAProxy: write a canary-by-header-pattern", short(v.text))
@@ -220,14 +220,14 @@ var canaries = []Row{
 		r.Canary.Value = v.text
 		return problem
 	}},
-	{NGINX: "canary-by-header-pattern", HAProxy: "canary-by-header-pattern", Value: "a regular expression", Becomes: `a pattern of the header that leads to the canary, in place of "always"`, set: func(r *reader, v value) string {
+	{NGINX: "canary-by-header-pattern", HAProxy: "canary-by-header-pattern", Needs: "canary-by-header", Value: "a regular expression", Becomes: `a pattern of the header that leads to the canary, in place of "always"`, set: func(r *reader, v value) string {
 		_, problem := CheckPattern(v.text)
 		if problem == "" {
 			r.Canary.Pattern = Pattern(v.text)
 		}
 		return problem
 	}},
-	{NGINX: "canary-by-cookie", HAProxy: "canary-by-cookie", Value: "a cookie", Becomes: `"always" of it leads to the canary, "never" does not, all else goes by weight`, set: func(r *reader, v value) (problem string) {
+	{NGINX: "canary-by-cookie", HAProxy: "canary-by-cookie", Needs: "canary", Value: "a cookie", Becomes: `"always" of it leads to the canary, "never" does not, all else goes by weight`, set: func(r *reader, v value) (problem string) {
 		r.Canary.Cookie, problem = toToken(v.text, "a cookie")
 		return problem
 	}},
