@@ -9,6 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 )
 
 // reloads are the effects with which an endpoint more takes a reload, by what stands in
@@ -55,4 +56,17 @@ func TestEndpointsOfAnnotatedIngresses(t *testing.T) {
 			require.True(t, known, "%s: %s", e.name, text)
 		}
 	}
+}
+
+// TestAnnotationsThroughADataplaneAPI: it stores what annotations become as it was sent.
+func TestAnnotationsThroughADataplaneAPI(t *testing.T) {
+	w := effectsWorld(t)
+	w.ingresses = append(w.ingresses, ingress("web", rule("x.test", path(prefix, "/", "a"))), canaryOf("new", "b", "canary-weight", "10", "canary-by-header", "X-V", "canary-by-cookie", "v"))
+	api := dataplanetest.New(t, nil)
+	cfg := renderRoutes(t, dataplane.Layout{}, w.build())
+	_, err := dataplane.Sync(t.Context(), api.Endpoint(), cfg, nil)
+	require.NoError(t, err)
+	plan, err := dataplane.DryRun(t.Context(), api.Endpoint(), cfg, nil)
+	require.NoError(t, err)
+	require.True(t, plan.Empty(), "%s", plan)
 }
