@@ -43,6 +43,7 @@ func (c *config) checkValues() {
 	f.Check("pods", isSelector(c.pods), "a label selector, such as app=haproxy")
 	f.Check("pod-scheme", c.podScheme == "http" || c.podScheme == "https", "http or https")
 	f.Check("lease", isObject(c.lease), "namespace/name")
+	c.publish.check(f, c.manifests != "")
 	f.Check("credentials", isObject(c.secret) || isObject("default/"+c.secret), "[namespace/]name")
 	f.CheckFile("kubeconfig", isKubeconfig(c.kubeconfig), "a file that says how to reach a cluster")
 	f.CheckFile("manifests", command.IsFolder(c.manifests) || c.local != "" && !command.IsFile(c.manifests), "a folder that exists")

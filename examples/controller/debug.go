@@ -29,6 +29,9 @@ func (c *controller) newObserver() (*observe.Observer, error) {
 	if c.folder != nil {
 		observer.Health.Check("manifests", observe.Reported, c.folder.Check)
 	}
+	if c.status != nil {
+		observer.Health.Check("ingress-status", observe.Reported, c.status.check)
+	}
 	if c.cfg.templates != "" {
 		observer.Health.Check("templates", observe.ReadyToServe, c.templatesAreBroken)
 	}
@@ -52,6 +55,7 @@ func (c *config) public() any {
 		"endpointBase": c.endpointBase, "endpointSocket": c.endpointSocket,
 		"endpointCA": c.endpointCA, "endpointServerName": c.endpointName, "sharedHosts": c.sharedHosts, "limits": c.limits.InForce(),
 		"logLevel": c.Log().Level(), "logFormat": c.Log().Format(), "leaderElect": c.leaderElect, "lease": c.lease,
+		"publishService": c.publish.service, "publishAddresses": c.publish.addresses,
 		"templates": c.templates, "noQuarantine": c.noQuarantine,
 		"httpAddr": c.httpAddr, "httpsAddr": c.httpsAddr, "metricsAddr": c.MetricsAddr, "debugAddr": c.DebugAddr, "allowEndpoints": c.allowEndpoints, "trustProxies": c.trustProxies,
 		"maxconn": maxConn, "slots": c.spareSlots, "hardStopAfter": c.hardStopAfter.String(), "maxOldWorkers": c.maxOldWorkers,

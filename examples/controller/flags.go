@@ -44,6 +44,7 @@ type config struct {
 
 	leaderElect bool
 	lease       string
+	publish     publishFlags // see status.go
 
 	templates, test              string
 	noQuarantine                 bool
@@ -89,6 +90,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	fs.StringVar(&c.endpointSocket, "endpoint-socket", "/var/run/haproxy/admin.sock", "runtime socket that HAProxy opens there")
 	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only while holding a Lease")
 	fs.StringVar(&c.lease, "lease", "default/haptic", "`namespace/name` of that Lease, and the name of this fleet of HAProxies where requests pass several")
+	c.publish.declare(fs)
 	fs.StringVar(&c.test, "test", "", "run the cases of the templates in a `file or folder`, print the results and exit: 0, or 1 if one fails; no cluster is needed")
 	fs.StringVar(&c.templates, "templates", "", "`folder` of templates to use in place of the built-in ones; its cases, in the folder cases, are run before anything is deployed; read at a start only")
 	fs.BoolVar(&c.noQuarantine, "no-quarantine", false, "keep the last good configuration where a resource makes the new one invalid, in place of leaving that resource out")

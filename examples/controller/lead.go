@@ -37,6 +37,14 @@ func (h *handover) Leading() bool {
 	return term != 0 && h.ready.Load() == term && h.election.Leading()
 }
 
+// leads returns the number of the term in which this process deploys; 0: it does not.
+func (h *handover) leads() uint64 {
+	if term := h.term.Load(); h.Leading() {
+		return term
+	}
+	return 0
+}
+
 // Render implements [reconcile.Renderer].
 func (h *handover) Render(ctx context.Context) (*reconcile.Rendered, error) {
 	h.rendered.Store(h.term.Load())

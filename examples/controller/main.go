@@ -98,6 +98,7 @@ type controller struct {
 	election    *command.Election              // nil: this process always leads
 	handover    *handover                      // of the election
 	loop        *reconcile.Loop
+	status      *status // of Ingresses; nil: it is not written
 
 	backends     []net.Listener // of the demo
 	stopRecorder func()         // of Kubernetes Events, nil for a folder
@@ -210,6 +211,9 @@ func (c *controller) run(ctx context.Context) error {
 	}
 	if c.election != nil {
 		p.Go("election", func(ctx context.Context) error { return c.election.Run(ctx, c.begin, c.handover.end) })
+	}
+	if c.status != nil {
+		p.Go("status of Ingresses", c.status.run)
 	}
 	p.Go("loop", func(ctx context.Context) error {
 		if err := c.start(ctx); err != nil {

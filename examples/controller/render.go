@@ -121,13 +121,18 @@ func (c *controller) newLoop() error {
 		c.handover = &handover{Templates: c.templates, election: c.election}
 		opts.Leader, opts.Renderer = c.handover, c.handover
 	}
+	var err error
+	if c.status, err = c.newStatus(); err != nil {
+		return err
+	} else if c.status != nil {
+		opts.Renderer = &followed{opts.Renderer.(settler), c.status, &c.routes}
+	}
 	if c.cluster != nil && !c.cfg.dryRun {
 		opts.Recorder, c.stopRecorder = command.NewRecorder(c.cluster, "haptic", c.log)
 	}
 	if c.local != nil {
 		opts.Targets = []reconcile.Target{c.local}
 	}
-	var err error
 	if c.loop, err = reconcile.New(opts); c.handover != nil {
 		c.handover.loop = c.loop
 	}

@@ -194,6 +194,14 @@ type classes struct {
 	defaults map[bool]bool   // whether one that is ours, or another's, is the default
 }
 
+// Ours returns a function that reports whether an Ingress is of a class of this
+// controller, where these are all classes of the cluster.
+func Ours(all []*networkingv1.IngressClass) func(*networkingv1.Ingress) bool {
+	b := &builder{cluster: &Cluster{Classes: all}, fast: fast{mute: true}}
+	c := b.readClasses()
+	return func(ing *networkingv1.Ingress) bool { return b.isOurs(ing, c) }
+}
+
 // readClasses speaks of a class that is nobody's because its controller is misspelled.
 func (b *builder) readClasses() *classes {
 	c := &classes{ours: map[string]bool{}, defaults: map[bool]bool{}}

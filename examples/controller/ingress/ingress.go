@@ -206,7 +206,7 @@ func (b *builder) addIngress() {
 		if name, ok := b.backend(field, spec.DefaultBackend, b.share(b.ofHost(anyHost))); ok && b.owns(field, anyHost) {
 			b.inTurn(claim{}, name, func() {
 				if b.claims(field, claim{}, name) {
-					b.routes.Default = name
+					b.routes.Default, b.routes.DefaultOf = name, b.ing
 				}
 			})
 		}

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -24,7 +25,8 @@ type Routes struct {
 	Userlists    []Userlist
 	Backends     []*Backend
 	Certificates []TLSCertificate
-	Default      string // backend of requests that no rule matches, "" if none
+	Default      string                // backend of requests that no rule matches, "" if none
+	DefaultOf    *networkingv1.Ingress // that asks for it; nil: none
 	Files        []dataplane.File
 	FileOwners   map[dataplane.Position][]any // of what a file was made
 	Refused      []reconcile.Refusal
@@ -70,6 +72,22 @@ func (r *Routes) Keep(last *Routes) {
 	}
 	if slices.EqualFunc(r.Certificates, last.Certificates, func(a, b TLSCertificate) bool { return a.equal(&b) }) {
 		r.Certificates = last.Certificates
+	}
+}
+
+// Served yields the Ingresses of which something is served, some of them several times.
+func (r *Routes) Served() iter.Seq[*networkingv1.Ingress] {
+	return func(yield func(*networkingv1.Ingress) bool) {
+		for _, list := range [][]Path{r.Exact, r.Prefix} {
+			for _, p := range list {
+				if !yield(p.Ingress) {
+					return
+				}
+			}
+		}
+		if r.DefaultOf != nil {
+			yield(r.DefaultOf)
+		}
 	}
 }
 
