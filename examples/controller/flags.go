@@ -89,7 +89,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	fs.StringVar(&c.endpointBase, "endpoint-base", path.Dir(dataplane.Layout{}.ConfigPath()), "folder of haproxy.cfg where the Dataplane APIs run")
 	fs.StringVar(&c.endpointSocket, "endpoint-socket", "/var/run/haproxy/admin.sock", "runtime socket that HAProxy opens there")
 	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only while holding a Lease")
-	fs.StringVar(&c.lease, "lease", "default/haptic", "`namespace/name` of that Lease, and the name of this fleet of HAProxies where requests pass several")
+	fs.StringVar(&c.lease, "lease", "", "`namespace/name` of that Lease, and the name of this fleet of HAProxies where requests pass several (default haptic in the namespace of this process, or default/haptic where that is not known)")
 	c.publish.declare(fs)
 	fs.StringVar(&c.test, "test", "", "run the cases of the templates in a `file or folder`, print the results and exit: 0, or 1 if one fails; no cluster is needed")
 	fs.StringVar(&c.templates, "templates", "", "`folder` of templates to use in place of the built-in ones; its cases, in the folder cases, are run before anything is deployed; read at a start only")
@@ -165,6 +165,13 @@ func (c *config) check(rest []string) error {
 		if c.podNamespace, err = discover.OwnNamespace(os.Getenv); err != nil {
 			return fmt.Errorf("-pods needs -pod-namespace: %w", err)
 		}
+	}
+	if c.lease == "" {
+		namespace, err := discover.OwnNamespace(os.Getenv)
+		if err != nil { // not in a pod
+			namespace = "default"
+		}
+		c.lease = namespace + "/haptic"
 	}
 	if err := c.openBy(os.Getenv); err != nil {
 		return err

@@ -55,6 +55,10 @@ func TestFlagsAreChecked(t *testing.T) {
 		{[]string{"-pod-namespace", "a.b"}, []string{`-pod-namespace "a.b": ` + label}},
 		{[]string{"-pods", "app in haproxy"}, []string{`-pods "app in haproxy": want a label selector, such as app=haproxy`}},
 		{[]string{"-pod-scheme", "ftp"}, []string{`-pod-scheme "ftp": want http or https`}},
+		{[]string{"-publish-service", "nonsense"}, []string{`-publish-service "nonsense": want namespace/name`}},
+		{[]string{"-publish-service", "a/b", "-publish-address", "192.0.2.1"}, []string{"-publish-service and -publish-address exclude each other"}},
+		{[]string{"-publish-address", "192.0.2.1", "-manifests", dir}, []string{"-publish-service and -publish-address need a cluster, not -manifests"}},
+		{[]string{"-publish-address", "LB:80"}, []string{`-publish-address "LB:80": want an address such as 192.0.2.1 or 2001:db8::1, or a host name in lower case`}},
 		{[]string{"-lease", "nonsense"}, []string{`-lease "nonsense": want namespace/name`}},
 		{[]string{"-lease", "a/B"}, []string{`-lease "a/B": want namespace/name`}},
 		{[]string{"-credentials", "a/b/c"}, []string{`-credentials "a/b/c": want [namespace/]name`}},
@@ -122,6 +126,7 @@ func TestFlagsThatAreRight(t *testing.T) {
 		"-endpoint http://haproxy_1:5555 -endpoint https://HAProxy-2/v3 -endpoint https://edge/haproxy/2/v3/ -endpoint https://haproxy.edge.svc.cluster.local.:5555 -debug-addr Node-1:9191",
 		"-metrics-addr=", "-metrics-addr 0.0.0.0:0 -debug-addr 127.0.0.1:0", "-metrics-addr 10.0.0.1:9090 -debug-addr 127.0.0.1:9090", "-log-level warn -log-format json",
 		"-pods app=haproxy,tier!=x -pod-namespace edge", "-pods a=b -pod-namespace *", "-once -pods a=b", "-manifests demo -demo", "-drift-interval 100000h",
+		"-publish-service edge/haptic", "-publish-address 192.0.2.1 -publish-address 2001:db8::1 -publish-address lb.example.com -once -dry-run",
 	} {
 		_, err := parseFlags(strings.Fields(args), command.NewLog(&output{}))
 		require.NoError(t, err, args)

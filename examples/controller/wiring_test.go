@@ -122,6 +122,23 @@ func TestWhereCredentialsAre(t *testing.T) {
 	}
 }
 
+// TestLeaseIsInTheOwnNamespace: there the Role of the controller allows it, and no tenant
+// may write it.
+func TestLeaseIsInTheOwnNamespace(t *testing.T) {
+	for _, c := range []struct{ own, flags, lease string }{
+		{"", "", "default/haptic"}, {"edge", "", "edge/haptic"}, {"edge", "-lease ops/mine", "ops/mine"},
+	} {
+		if _, err := discover.OwnNamespace(func(string) string { return "" }); err == nil && c.own == "" {
+			continue // the tests run in a pod themselves
+		}
+		t.Setenv("POD_NAMESPACE", c.own)
+		cfg, err := parseFlags(strings.Fields(c.flags), command.NewLog(io.Discard))
+		if err != nil || cfg.lease != c.lease {
+			t.Errorf("%+v: %q, %v", c, cfg.lease, err)
+		}
+	}
+}
+
 // TestPodsNeedANamespace: -namespace says whose Ingresses count. Pods and credentials
 // are those of the controller's own namespace unless a flag says otherwise.
 func TestPodsNeedANamespace(t *testing.T) {

@@ -224,6 +224,36 @@ func TestDefaultBackendAndClasses(t *testing.T) {
 	require.Equal(t, "ns_b_80", newWorld(def).build().Default)
 }
 
+// TestServed: an Ingress of which something is served is, by a path or as the default
+// backend, and one that is refused as a whole is not. Ours goes by the class alone.
+func TestServed(t *testing.T) {
+	class, other := "mine", "other"
+	plain := ingress("plain", rule("a.test", path(networkingv1.PathTypePrefix, "/", "a")))
+	exact := ingress("exact", rule("b.test", path(networkingv1.PathTypeExact, "/x", "b")))
+	fallback := ingress("fallback")
+	backend := backendOf("a")
+	fallback.Spec.DefaultBackend = &backend
+	refused := ingress("refused", rule("a b", path(networkingv1.PathTypePrefix, "/", "a")))
+	foreign := ingress("foreign", rule("c.test", path(networkingv1.PathTypePrefix, "/", "a")))
+	w := newWorld(plain, exact, fallback, refused, foreign)
+	w.classes = []*networkingv1.IngressClass{
+		{ObjectMeta: metav1.ObjectMeta{Name: class}, Spec: networkingv1.IngressClassSpec{Controller: ControllerName}},
+		{ObjectMeta: metav1.ObjectMeta{Name: other}, Spec: networkingv1.IngressClassSpec{Controller: "example.com/other"}},
+	}
+	ours, served := Ours(w.classes), map[string]bool{}
+	for _, ing := range w.ingresses {
+		ing.Spec.IngressClassName = &class
+		if ing == foreign {
+			ing.Spec.IngressClassName = &other
+		}
+		require.Equal(t, ing != foreign, ours(ing), ing.Name)
+	}
+	for ing := range w.build().Served() {
+		served[ing.Name] = true
+	}
+	require.Equal(t, map[string]bool{"plain": true, "exact": true, "fallback": true}, served)
+}
+
 // TestClassesAreCut: an annotation has up to 256 KB, and a message about it some words.
 func TestClassesAreCut(t *testing.T) {
 	long, class := strings.Repeat("\x00", 200_000), "haptic"
