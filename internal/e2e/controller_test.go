@@ -132,8 +132,8 @@ const pageTime = 10 * time.Second
 const debugToken = "canary-debug-token"
 
 func debugTokenFile(t testing.TB) string {
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(debugToken), 0o600); err != nil {
+	file := filepath.Join(shortDir(t), "token") // for a controller of any account
+	if err := os.WriteFile(file, []byte(debugToken), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return file

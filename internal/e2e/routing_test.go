@@ -17,7 +17,11 @@ func host(n string) string { return subnet + n }
 // https://kubernetes.io/docs/concepts/services-networking/ingress/#path-types
 func TestRouting(t *testing.T) {
 	startBackends(t, backendPort)
-	k := newKube(t)
+	testRouting(t, newKube(t), func() *controller { return startController(t, options{}) })
+}
+
+// testRouting checks a controller that start starts, and leaves it running.
+func testRouting(t *testing.T, k *kube, start func() *controller) {
 	services := map[string]string{
 		"root": host("10"), "exact": host("11"), "api": host("12"), "api2": host("13"), "impl": host("14"),
 		"slash": host("15"), "wild": host("16"), "named": host("17"), "fallback": host("18"), "other": host("19"),
@@ -42,8 +46,7 @@ func TestRouting(t *testing.T) {
 	k.ingress("foreign", ofClass("e2e-other"), site("foreign.test", "other"))
 	k.ingress("classless", ofClass(""), site("classless.test", "other"))
 
-	c := startController(t, options{})
-	v := c.visit()
+	v := start().visit()
 	for _, tt := range []struct{ host, path, service string }{
 		{"shop.test", "/", "root"},
 		{"shop.test", "/anything", "root"},
