@@ -234,6 +234,8 @@ func (d *deployed) startFleet() *controller {
 	second := with(subnet + "3:9090")
 	second.debugPort = 9091
 	startController(t, second)
+	// They are ready before one of them leads.
+	eventually(t, "the leader deployed", d.routed("shop.test", true))
 	return leader
 }
 
@@ -278,12 +280,17 @@ func (d *deployed) probes(*controller) {
 	_, container := d.deployment()
 	for _, p := range []*corev1.Probe{container.ReadinessProbe, container.LivenessProbe} {
 		at := "http://" + subnet + "2:9090" + p.HTTPGet.Path
-		resp, err := http.Get(at)
-		d.k.must(err)
-		resp.Body.Close()
-		if p.HTTPGet.Port.StrVal != "metrics" || resp.StatusCode != http.StatusOK {
-			d.k.t.Errorf("%s: %s", at, resp.Status)
-		}
+		eventually(d.k.t, "the probe passes", func() error {
+			resp, err := http.Get(at)
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			if p.HTTPGet.Port.StrVal != "metrics" || resp.StatusCode != http.StatusOK {
+				err = fmt.Errorf("%s: %s", at, resp.Status)
+			}
+			return err
+		})
 	}
 }
 
@@ -333,6 +340,7 @@ func (d *deployed) events() {
 	t := d.k.t
 	ingresses := env.cluster.client.NetworkingV1().Ingresses(d.k.ns)
 	d.k.ingress("odd", route("odd.test", netv1.PathTypePrefix, "/", "root"))
+	eventually(t, "it is routed", d.routed("odd.test", true))
 	for i, path := range []string{"/a b", "/", "/a b"} {
 		patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/rules/0/http/paths/0/path","value":%q}]`, path)
 		_, err := ingresses.Patch(t.Context(), "odd", types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
