@@ -2,7 +2,8 @@
 // change it. It serves each Service that has the annotation example.com/host at that
 // host, with a HAProxy on this machine, from a folder of manifests or a cluster.
 //
-//	minimal [-manifests DIR] [-addr ADDRESS] [-state DIR]
+//	minimal FOLDER
+//	minimal [-kubeconfig FILE]
 package main
 
 import (
@@ -38,18 +39,16 @@ var templates embed.FS
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+	if err := run(ctx, os.Args[1:], ":8080", filepath.Join(os.TempDir(), "haptic-minimal")); err != nil && !errors.Is(err, flag.ErrHelp) {
 		slog.Error("the controller ends", "error", err)
 		os.Exit(1)
 	}
 }
 
-// run serves until ctx ends.
-func run(ctx context.Context, args []string) error {
+// run serves at an address until ctx ends. HAProxy's configuration is in the folder state.
+func run(ctx context.Context, args []string, addr, state string) error {
 	flags := flag.NewFlagSet("minimal", flag.ContinueOnError)
-	manifests := flags.String("manifests", "", "watch a `folder` of manifests; empty: the cluster of kubectl")
-	addr := flags.String("addr", ":8080", "address for HTTP")
-	state := flags.String("state", filepath.Join(os.TempDir(), "haptic-minimal"), "`folder` for HAProxy's configuration")
+	kubeconfig := flags.String("kubeconfig", "", "`file` that says how to reach the cluster, where no folder is given; empty: as kubectl")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -57,7 +56,7 @@ func run(ctx context.Context, args []string) error {
 	// Watch: two resources, read as one snapshot.
 	g, ctx := errgroup.WithContext(ctx)
 	bus, health := eventbus.New(nil), &observe.Health{}
-	source, err := newSource(ctx, g, *manifests, health)
+	source, err := newSource(ctx, g, flags.Arg(0), *kubeconfig, health)
 	if err != nil {
 		return err
 	}
@@ -72,12 +71,12 @@ func run(ctx context.Context, args []string) error {
 	}
 
 	// Render, validate, deploy to the HAProxy that local runs.
-	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: *state, Logger: slog.Default()})
+	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: state, Logger: slog.Default()})
 	if err != nil {
 		return err
 	}
 	vars := render.HostVars()
-	vars["addr"], vars["socket"], vars["backends"] = *addr, local.RuntimeSocket(), []*backend(nil)
+	vars["addr"], vars["socket"], vars["backends"] = addr, local.RuntimeSocket(), []*backend(nil)
 	engine, err := templating.Compile(templates, &templating.Options{Vars: vars, Globals: map[string]any{"pathResolver": render.PathResolver{Layout: local.Layout()}}})
 	if err != nil {
 		return err
@@ -113,9 +112,9 @@ func run(ctx context.Context, args []string) error {
 	return g.Wait()
 }
 
-func newSource(ctx context.Context, g *errgroup.Group, manifests string, health *observe.Health) (k8swatch.Source, error) {
+func newSource(ctx context.Context, g *errgroup.Group, manifests, kubeconfig string, health *observe.Health) (k8swatch.Source, error) {
 	if manifests == "" {
-		return k8swatch.NewCluster(nil)
+		return k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: kubeconfig})
 	}
 	folder, err := k8swatch.NewFolder(manifests, nil)
 	if err == nil {
