@@ -16,11 +16,18 @@ HOSTILE ?= 30s
 # How long each mistake of make mistakes stands.
 MISTAKES ?= 10s
 
-.PHONY: demo test e2e soak hostile mistakes figures bench bench-once haproxy
+# The name of the image, and what builds it: docker or podman.
+IMAGE ?= haptic:latest
+DOCKER ?= docker
+
+.PHONY: demo image test e2e soak hostile mistakes figures bench bench-once haproxy
 
 demo: haproxy ## run the reference controller on a folder of manifests, until Ctrl-C
 	@$(GO) build -o bin/controller ./examples/controller
 	@exec bin/controller -demo -manifests examples/controller/demo
+
+image: ## the reference controller beside HAProxy 3.2, as IMAGE=haptic:latest
+	$(DOCKER) build -f examples/controller/deploy/Dockerfile -t $(IMAGE) .
 
 test: haproxy ## all tests of the SDK, with the race detector
 	$(GO) vet ./...

@@ -21,6 +21,6 @@
 //     [github.com/hapticsdk/haptic/reconcile/settings] is a whole controller as
 //     data.
 //
-// Each is useful alone. examples/minimal puts them together in 150 lines, to be
-// copied; examples/controller is the reference.
+// Each is useful alone. examples/minimal puts them together in 150 lines: copy that.
+// examples/controller is the reference, to be deployed; docs/operations.md says how.
 package haptic
