@@ -44,7 +44,7 @@ const ownNamespace = "haptic"
 // volumes. It routes, writes the status and holds the Lease, and is refused nothing. No
 // right is granted that nobody asked for.
 func TestDeploy(t *testing.T) {
-	asked := newRights()
+	asked, runs := newRights(), 0
 	for _, layout := range []string{"local", "fleet"} {
 		for _, rights := range []string{"cluster", "namespace"} {
 			t.Run(layout+" "+rights, func(t *testing.T) {
@@ -67,10 +67,11 @@ func TestDeploy(t *testing.T) {
 					t.Errorf("the API server refused what the manifests do not grant: %s", denied)
 				}
 				asked.add(d.kustomized, d.gate.requests())
+				runs++
 			})
 		}
 	}
-	if t.Failed() {
+	if t.Failed() || runs < 4 { // -run chose some
 		return
 	}
 	for _, unused := range asked.unused() {
