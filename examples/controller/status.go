@@ -45,6 +45,7 @@ type status struct {
 
 	mu       sync.Mutex
 	rendered []revision // the newest is the last
+	count    int        // of all that were rendered
 	deployed revision   // that a HAProxy has
 	publish  addresses  // nil: not known yet
 	unknown  error      // why that is so
@@ -53,12 +54,13 @@ type status struct {
 
 type addresses = []networkingv1.IngressLoadBalancerIngress
 
-// finder returns an Ingress, nil if there is none, and whether it is of our classes.
+// finder returns an Ingress, and whether it is of our classes; nil and false: there is none.
 type finder func(namespace, name string) (ing *networkingv1.Ingress, ours bool)
 
 // revision is a configuration, and what it was made of.
 type revision struct {
 	hash   string
+	number int // later ones have higher numbers
 	routes *ingress.Routes
 	term   uint64 // in which it was deployed
 }
@@ -142,25 +144,32 @@ func (f *followed) Settle(cfg *dataplane.Config, err error) (again bool) {
 func (s *status) made(r revision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.count++
+	r.number = s.count
 	s.rendered = append(s.rendered, r)
 	s.rendered = s.rendered[max(0, len(s.rendered)-statusKept):]
 	if s.deployed.hash == r.hash {
-		s.deployed.routes = r.routes
+		r.term = s.deployed.term
+		s.deployed = r
 		s.wakeUp()
 	}
 }
 
-// has notes that a HAProxy has a configuration, deployed by this process.
+// has notes that a HAProxy has a configuration, deployed by this process. Another one may
+// have a later one already.
 func (s *status) has(hash string) {
 	term := s.leads()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range slices.Backward(s.rendered) {
-		if r.hash == hash && term != 0 {
-			s.deployed = revision{hash, r.routes, term}
-			s.wakeUp()
-			return
+		if r.hash != hash || term == 0 {
+			continue
 		}
+		if r.term = term; term != s.deployed.term || r.number > s.deployed.number {
+			s.deployed = r
+			s.wakeUp()
+		}
+		return
 	}
 }
 
@@ -180,10 +189,16 @@ type statusWriter struct {
 	limit  flowcontrol.RateLimiter
 	term   uint64                             // in which all below was learned
 	read   time.Time                          // when the API server was asked for all Ingresses
-	has    map[types.UID]addresses            // of the Ingresses that have some
-	mine   map[types.NamespacedName]types.UID // those that got ours, or are to get them
+	known  map[types.UID]addresses            // of the Ingresses that have some
+	mine   map[types.NamespacedName]published // those that are served, or were
 	done   revision                           // of which all was written, with
 	doneTo addresses                          // these
+}
+
+// published is an Ingress with the addresses that it has from here; nil: none yet.
+type published struct {
+	uid types.UID
+	has addresses
 }
 
 // statusWrite is one change.
@@ -247,7 +262,7 @@ func (w *statusWriter) pass(ctx context.Context) (rest bool, err error) {
 		return false, nil
 	}
 	if w.term != at.term {
-		w.term, w.read, w.mine = at.term, time.Time{}, map[types.NamespacedName]types.UID{}
+		w.term, w.read, w.mine = at.term, time.Time{}, map[types.NamespacedName]published{}
 	}
 	if time.Since(w.read) >= statusReread {
 		if err := w.readAll(ctx); err != nil {
@@ -277,21 +292,21 @@ func (w *statusWriter) pass(ctx context.Context) (rest bool, err error) {
 
 // readAll learns which addresses all Ingresses have.
 func (w *statusWriter) readAll(ctx context.Context) error {
-	has := map[types.UID]addresses{}
+	known := map[types.UID]addresses{}
 	err := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 		defer cancel()
 		return w.client.Ingresses(w.namespace).List(ctx, opts)
 	}).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
 		if ing := o.(*networkingv1.Ingress); len(ing.Status.LoadBalancer.Ingress) > 0 {
-			has[ing.UID] = ing.Status.LoadBalancer.Ingress
+			known[ing.UID] = ing.Status.LoadBalancer.Ingress
 		}
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("ingresses/status: the Ingresses cannot be read: %w", err)
 	}
-	w.has, w.read = has, time.Now()
+	w.known, w.read = known, time.Now()
 	return nil
 }
 
@@ -299,19 +314,20 @@ func (w *statusWriter) readAll(ctx context.Context) error {
 // one do not delay those of others.
 func (w *statusWriter) differences(routes *ingress.Routes, to addresses) (all []statusWrite) {
 	for ing := range routes.Served() {
-		w.mine[types.NamespacedName{Namespace: ing.Namespace, Name: ing.Name}] = ing.UID
+		if name := (types.NamespacedName{Namespace: ing.Namespace, Name: ing.Name}); w.mine[name].uid != ing.UID {
+			w.mine[name] = published{uid: ing.UID}
+		}
 	}
 	find := w.look()
-	for name, uid := range w.mine {
+	for name, one := range w.mine {
 		switch is, ours := find(name.Namespace, name.Name); {
-		case is == nil:
-			delete(w.mine, name)
-		case ours && !slices.EqualFunc(w.has[is.UID], to, sameAddress):
-			w.mine[name] = is.UID
+		case ours && slices.EqualFunc(w.known[is.UID], to, sameAddress):
+			w.mine[name] = published{is.UID, to}
+		case ours:
 			all = append(all, statusWrite{NamespacedName: name, uid: is.UID})
-		case !ours && is.UID == uid && len(w.has[uid]) > 0:
-			all = append(all, statusWrite{NamespacedName: name, uid: uid, gone: w.has[uid]})
-		case !ours:
+		case is != nil && is.UID == one.uid && one.has != nil:
+			all = append(all, statusWrite{NamespacedName: name, uid: one.uid, gone: one.has})
+		default:
 			delete(w.mine, name)
 		}
 	}
@@ -351,8 +367,8 @@ func (w *statusWriter) write(ctx context.Context, one statusWrite, to addresses)
 	if err != nil {
 		return err
 	}
-	if w.has[one.uid] = to; one.gone != nil {
-		delete(w.has, one.uid)
+	if w.known[one.uid], w.mine[one.NamespacedName] = to, (published{one.uid, to}); one.gone != nil {
+		delete(w.known, one.uid)
 		delete(w.mine, one.NamespacedName)
 	}
 	return nil

@@ -150,7 +150,7 @@ func startStatus(t *testing.T, flags ...string) (statusAPI, *status, *atomic.Uin
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			key := namespace + "/" + name
-			return a.all[key], !a.foreign[key]
+			return a.all[key], a.all[key] != nil && !a.foreign[key]
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -245,6 +245,29 @@ func TestStatusByTheLeader(t *testing.T) {
 		s.deploy("two", a.routes("shop/web", "shop/api"))
 		time.Sleep(time.Hour)
 		require.Empty(t, a.patches())
+	})
+}
+
+// TestStatusOfSlowInstances: what one HAProxy has late does not take back what another has,
+// and an address that another controller wrote is never taken away.
+func TestStatusOfSlowInstances(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, s, _ := startStatus(t, "192.0.2.1")
+		a.put("shop/web", "shop/api")
+		s.deploy("one", a.routes("shop/web"))
+		s.deploy("two", a.routes("shop/web", "shop/api"))
+		s.has("one")
+		time.Sleep(5 * time.Second)
+		require.Equal(t, []string{"shop/api", "shop/web"}, a.patches())
+		s.deploy("one", a.routes("shop/web")) // again
+		require.Equal(t, "one", s.deployed.hash)
+
+		a.mu.Lock() // and no HAProxy takes what is without it
+		a.foreign["shop/web"] = true
+		a.all["shop/web"].Status.LoadBalancer.Ingress = addresses{{IP: "203.0.113.9"}}
+		a.mu.Unlock()
+		time.Sleep(3 * statusReread)
+		require.Equal(t, "203.0.113.9", a.addresses("shop/web"))
 	})
 }
 
