@@ -30,7 +30,7 @@ func (c *controller) newObserver() (*observe.Observer, error) {
 		observer.Health.Check("manifests", observe.Reported, c.folder.Check)
 	}
 	if c.status != nil {
-		observer.Health.Check("ingress-status", observe.Reported, c.status.check)
+		observer.Health.Check("ingress-status", observe.Reported, c.status.Check)
 	}
 	if c.cfg.templates != "" {
 		observer.Health.Check("templates", observe.ReadyToServe, c.templatesAreBroken)

@@ -20,6 +20,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
+	"github.com/hapticsdk/haptic/examples/controller/status"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/command"
@@ -98,7 +99,7 @@ type controller struct {
 	election    *command.Election              // nil: this process always leads
 	handover    *handover                      // of the election
 	loop        *reconcile.Loop
-	status      *status // of Ingresses; nil: it is not written
+	status      *status.Writer // of Ingresses; nil: it is not written
 
 	backends     []net.Listener // of the demo
 	stopRecorder func()         // of Kubernetes Events, nil for a folder
@@ -213,7 +214,7 @@ func (c *controller) run(ctx context.Context) error {
 		p.Go("election", func(ctx context.Context) error { return c.election.Run(ctx, c.begin, c.handover.end) })
 	}
 	if c.status != nil {
-		p.Go("status of Ingresses", c.status.run)
+		p.Go("status of Ingresses", c.status.Run)
 	}
 	p.Go("loop", func(ctx context.Context) error {
 		if err := c.start(ctx); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
+	"github.com/hapticsdk/haptic/examples/controller/status"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/render"
@@ -125,7 +126,7 @@ func (c *controller) newLoop() error {
 	if c.status, err = c.newStatus(); err != nil {
 		return err
 	} else if c.status != nil {
-		opts.Renderer = &followed{opts.Renderer.(settler), c.status, &c.routes}
+		opts.Renderer = c.status.Renderer(opts.Renderer.(status.Renderer), func() status.Routes { return c.routes.Load() })
 	}
 	if c.cluster != nil && !c.cfg.dryRun {
 		opts.Recorder, c.stopRecorder = command.NewRecorder(c.cluster, "haptic", c.log)

@@ -1,12 +1,13 @@
-package main
+package status
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
+	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,9 +24,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientv1 "k8s.io/client-go/kubernetes/typed/networking/v1"
-
-	"github.com/hapticsdk/haptic/examples/controller/ingress"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // statusAPI is an API server as far as the status of Ingresses goes.
 type statusAPI struct {
@@ -128,45 +130,54 @@ func (a statusAPI) patches() []string {
 	return patched
 }
 
-// routes are those of some Ingresses.
-func (a statusAPI) routes(keys ...string) *ingress.Routes {
+// routesOf are those of some Ingresses.
+type routesOf []*networkingv1.Ingress
+
+func (r *routesOf) Served() iter.Seq[*networkingv1.Ingress] { return slices.Values(*r) }
+
+func (a statusAPI) routes(keys ...string) Routes {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := &ingress.Routes{}
+	r := &routesOf{}
 	for _, key := range keys {
-		r.Prefix = append(r.Prefix, ingress.Path{Key: key, Ingress: a.all[key]})
+		*r = append(*r, a.all[key])
 	}
 	return r
 }
 
 // startStatus runs a writer until the test ends, inside of a bubble.
-func startStatus(t *testing.T, flags ...string) (statusAPI, *status, *atomic.Uint64) {
+func startStatus(t *testing.T, published ...string) (statusAPI, *Writer, *atomic.Uint64) {
 	a := statusAPI{statusObjects: &statusObjects{all: map[string]*networkingv1.Ingress{}, foreign: map[string]bool{}}}
 	term := &atomic.Uint64{}
 	term.Store(1)
-	s := &status{client: a, publish: (&publishFlags{addresses: flags}).fixed(), leads: term.Load, log: slog.New(slog.DiscardHandler), wake: make(chan struct{}, 1)}
-	s.look = func() finder {
+	opts := Options{Client: a, Leads: term.Load, Look: func() Finder {
 		return func(namespace, name string) (*networkingv1.Ingress, bool) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			key := namespace + "/" + name
 			return a.all[key], a.all[key] != nil && !a.foreign[key]
 		}
+	}}
+	for _, text := range published {
+		one, err := Parse(text)
+		require.NoError(t, err)
+		opts.Addresses = append(opts.Addresses, one)
 	}
+	s := New(opts)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = s.run(ctx)
+		_ = s.Run(ctx)
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
 	return a, s, term
 }
 
 // deploy is what the renderer tells of a configuration that a HAProxy has.
-func (s *status) deploy(hash string, routes *ingress.Routes) {
-	s.made(revision{hash: hash, routes: routes})
-	s.has(hash)
+func (w *Writer) deploy(hash string, routes Routes) {
+	w.made(revision{hash: hash, routes: routes})
+	w.has(hash)
 }
 
 // TestStatus: an Ingress gets the addresses once it is deployed, keeps them while it is
@@ -194,7 +205,7 @@ func TestStatus(t *testing.T) {
 
 		a.mu.Lock()
 		a.foreign["shop/web"], a.foreign["shop/api"] = true, true
-		a.all["shop/api"].Status.LoadBalancer.Ingress = addresses{{IP: "203.0.113.9"}} // by its new controller
+		a.all["shop/api"].Status.LoadBalancer.Ingress = Addresses{{IP: "203.0.113.9"}} // by its new controller
 		delete(a.all, "shop/same")
 		a.mu.Unlock()
 		s.deploy("three", a.routes())
@@ -204,7 +215,7 @@ func TestStatus(t *testing.T) {
 		require.Equal(t, "203.0.113.9", a.addresses("shop/api"))
 		time.Sleep(time.Hour)
 		require.Empty(t, a.patches())
-		require.NoError(t, s.check())
+		require.NoError(t, s.Check())
 	})
 }
 
@@ -219,7 +230,7 @@ func TestStatusIsPutRight(t *testing.T) {
 		a.mu.Lock()
 		a.all["shop/web"].Status = networkingv1.IngressStatus{} // as a controller does that ends
 		a.mu.Unlock()
-		time.Sleep(statusReread + 5*time.Second)
+		time.Sleep(reread + 5*time.Second)
 		require.Equal(t, "192.0.2.1", a.addresses("shop/web"))
 	})
 }
@@ -264,9 +275,9 @@ func TestStatusOfSlowInstances(t *testing.T) {
 
 		a.mu.Lock() // and no HAProxy takes what is without it
 		a.foreign["shop/web"] = true
-		a.all["shop/web"].Status.LoadBalancer.Ingress = addresses{{IP: "203.0.113.9"}}
+		a.all["shop/web"].Status.LoadBalancer.Ingress = Addresses{{IP: "203.0.113.9"}}
 		a.mu.Unlock()
-		time.Sleep(3 * statusReread)
+		time.Sleep(3 * reread)
 		require.Equal(t, "203.0.113.9", a.addresses("shop/web"))
 	})
 }
@@ -290,12 +301,12 @@ func TestStatusWithoutRights(t *testing.T) {
 		a.put(keys...)
 		s.deploy("one", a.routes(keys...))
 		time.Sleep(10 * time.Minute)
-		require.ErrorContains(t, s.check(), "the account needs the verb patch on ingresses/status of networking.k8s.io")
+		require.ErrorContains(t, s.Check(), "the account needs the verb patch on ingresses/status of networking.k8s.io")
 		require.Less(t, tries.Load(), int64(25), "each try is one request, and they become rare")
 		allowed.Store(true)
 		time.Sleep(2 * time.Minute)
 		require.Len(t, a.patches(), 300)
-		require.NoError(t, s.check())
+		require.NoError(t, s.Check())
 	})
 }
 
@@ -324,8 +335,8 @@ func TestStatusConflicts(t *testing.T) {
 		s.deploy("one", routes)
 		time.Sleep(time.Minute)
 		require.Equal(t, "192.0.2.1", a.addresses("shop/web"))
-		require.ErrorContains(t, s.check(), "Ingress shop/odd")
-		require.NotContains(t, s.check().Error(), "gone")
+		require.ErrorContains(t, s.Check(), "Ingress shop/odd")
+		require.NotContains(t, s.Check().Error(), "gone")
 	})
 }
 
@@ -346,7 +357,7 @@ func TestStatusOfMany(t *testing.T) {
 		s.deploy("two", a.routes(append(keys, "late/web")...))
 		time.Sleep(10 * time.Second)
 		require.NotEmpty(t, a.addresses("late/web"))
-		require.LessOrEqual(t, len(a.patches()), 15*statusRate)
+		require.LessOrEqual(t, len(a.patches()), 15*rate)
 		time.Sleep(10 * time.Minute)
 		require.NotEmpty(t, a.addresses("evil/09999"))
 
@@ -357,55 +368,7 @@ func TestStatusOfMany(t *testing.T) {
 			s.deploy(fmt.Sprint("revision ", i), a.routes(keys...))
 		}
 		require.Zero(t, time.Since(began))
-		time.Sleep(statusTimeout * 3)
-		require.LessOrEqual(t, len(s.rendered), statusKept)
-	})
-}
-
-// TestAddressesOfService: those from outside go before those from inside, and a load
-// balancer that has none yet is waited for.
-func TestAddressesOfService(t *testing.T) {
-	lb := func(all ...corev1.LoadBalancerIngress) corev1.ServiceStatus {
-		return corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: all}}
-	}
-	for name, c := range map[string]struct {
-		spec   corev1.ServiceSpec
-		status corev1.ServiceStatus
-		want   string
-	}{
-		"load balancer": {corev1.ServiceSpec{Type: "LoadBalancer", ClusterIPs: []string{"10.0.0.1"}, ExternalIPs: []string{"192.0.2.9", "192.0.2.1"}},
-			lb(corev1.LoadBalancerIngress{Hostname: "lb.example.com"}, corev1.LoadBalancerIngress{IP: "192.0.2.1"}), "lb.example.com 192.0.2.1 192.0.2.9"},
-		"load balancer that waits": {corev1.ServiceSpec{Type: "LoadBalancer", ClusterIPs: []string{"10.0.0.1"}}, lb(), ""},
-		"external addresses":       {corev1.ServiceSpec{Type: "NodePort", ClusterIPs: []string{"10.0.0.1"}, ExternalIPs: []string{"192.0.2.9"}}, lb(), "192.0.2.9"},
-		"cluster addresses":        {corev1.ServiceSpec{Type: "NodePort", ClusterIPs: []string{"10.0.0.1", "fd00::1"}}, lb(), "10.0.0.1 fd00::1"},
-		"headless":                 {corev1.ServiceSpec{ClusterIPs: []string{"None"}}, lb(), ""},
-		"name":                     {corev1.ServiceSpec{Type: "ExternalName", ExternalName: "lb.example.com"}, lb(), "lb.example.com"},
-	} {
-		var all []string
-		for _, at := range addressesOf(&corev1.Service{Spec: c.spec, Status: c.status}) {
-			all = append(all, at.Hostname+at.IP)
-		}
-		require.Equal(t, c.want, strings.Join(all, " "), name)
-	}
-}
-
-// TestStatusOfNoService: a Service that is gone, or has no address any more, changes
-// nothing and is told.
-func TestStatusOfNoService(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, s, _ := startStatus(t)
-		a.put("shop/web")
-		s.found(nil)
-		s.deploy("one", a.routes("shop/web"))
-		time.Sleep(5 * time.Second)
-		require.ErrorContains(t, s.check(), "publish-service: the Service is not found")
-		s.found(&corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.0.0.1"}}})
-		time.Sleep(5 * time.Second)
-		require.Equal(t, "10.0.0.1", a.addresses("shop/web"))
-		require.NoError(t, s.check())
-		s.found(&corev1.Service{Spec: corev1.ServiceSpec{Type: "LoadBalancer"}})
-		time.Sleep(5 * time.Second)
-		require.Equal(t, "10.0.0.1", a.addresses("shop/web"))
-		require.ErrorContains(t, s.check(), "has no address yet")
+		time.Sleep(timeout * 3)
+		require.LessOrEqual(t, len(s.rendered), kept)
 	})
 }

@@ -1,0 +1,225 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/pager"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+const (
+	hold     = time.Second      // between two looks for what is to be written
+	rate     = 25               // writes a second; all requests of the process have 50 (k8swatch.ClusterOptions)
+	batch    = 100              // writes before the next look: what is new does not wait for long
+	timeout  = 10 * time.Second // of a request
+	maxPause = time.Minute      // at most between two tries of what failed
+	reread   = 10 * time.Minute // after which what others wrote is looked at again
+)
+
+// state is what the goroutine of a [Writer] knows.
+type state struct {
+	*Writer
+	limit  flowcontrol.RateLimiter
+	term   uint64                             // in which all below was learned
+	read   time.Time                          // when the API server was asked for all Ingresses
+	known  map[types.UID]Addresses            // of the Ingresses that have some
+	mine   map[types.NamespacedName]published // those that are served, or were
+	done   revision                           // of which all was written, with
+	doneTo Addresses                          // these
+}
+
+// published is an Ingress with the addresses that it has from here; nil: none yet.
+type published struct {
+	uid types.UID
+	has Addresses
+}
+
+// change is one write.
+type change struct {
+	types.NamespacedName
+	uid  types.UID
+	turn int
+	gone Addresses // to be taken away; nil: those of now are to be there
+}
+
+// Run writes, and follows the Service, until ctx ends.
+func (w *Writer) Run(ctx context.Context) error {
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { w.write(ctx); return nil })
+	if w.service != nil {
+		all.Go(func() error { return w.service.Run(ctx) })
+	}
+	return all.Wait()
+}
+
+// write writes until ctx ends.
+func (w *Writer) write(ctx context.Context) {
+	s := &state{Writer: w, limit: flowcontrol.NewTokenBucketRateLimiter(rate, rate)}
+	defer s.limit.Stop()
+	for pause := hold; ; {
+		rest, err := s.pass(ctx)
+		w.mu.Lock()
+		w.failed = err
+		w.mu.Unlock()
+		next := reread
+		switch {
+		case rest:
+			next = 0
+		case err != nil:
+			next, pause = pause, min(2*pause, maxPause)
+		default:
+			pause = hold
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		case <-time.After(next):
+		}
+		if rest {
+			continue
+		}
+		select { // all that comes meanwhile is one batch
+		case <-ctx.Done():
+			return
+		case <-time.After(hold):
+		}
+	}
+}
+
+// pass writes a batch of what differs. rest says that there is more.
+func (s *state) pass(ctx context.Context) (rest bool, err error) {
+	s.mu.Lock()
+	at, to := s.deployed, s.publish
+	s.mu.Unlock()
+	if at.routes == nil || len(to) == 0 || s.opts.Leads() != at.term {
+		return false, nil
+	}
+	if s.term != at.term {
+		s.term, s.read, s.mine = at.term, time.Time{}, map[types.NamespacedName]published{}
+	}
+	if time.Since(s.read) >= reread {
+		if err := s.readAll(ctx); err != nil {
+			return false, fmt.Errorf("ingresses/status: the Ingresses cannot be read: %w", err)
+		}
+	} else if at == s.done && slices.EqualFunc(to, s.doneTo, same) {
+		return false, nil
+	}
+	todo := s.differences(at.routes, to)
+	written := 0
+	for _, one := range todo[:min(len(todo), batch)] {
+		if s.limit.Wait(ctx) != nil || s.opts.Leads() != at.term {
+			return false, nil
+		}
+		e := s.change(ctx, one, to)
+		if e == nil {
+			written++
+		} else if err = cmp.Or(err, fmt.Errorf("ingresses/status: Ingress %s: %w", one.NamespacedName, e)); apierrors.IsForbidden(e) {
+			break // the others are, too
+		}
+	}
+	if written == len(todo) {
+		s.done, s.doneTo = at, to
+	}
+	return written > 0 && len(todo) > batch, err
+}
+
+// readAll learns which addresses all Ingresses have.
+func (s *state) readAll(ctx context.Context) error {
+	known, namespaces := map[types.UID]Addresses{}, s.opts.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		err := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			return s.opts.Client.Ingresses(namespace).List(ctx, opts)
+		}).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+			if ing := o.(*networkingv1.Ingress); len(ing.Status.LoadBalancer.Ingress) > 0 {
+				known[ing.UID] = ing.Status.LoadBalancer.Ingress
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	s.known, s.read = known, time.Now()
+	return nil
+}
+
+// differences are all writes to be done, one of each namespace at a time: the Ingresses of
+// one do not delay those of others.
+func (s *state) differences(routes Routes, to Addresses) (all []change) {
+	for ing := range routes.Served() {
+		if name := (types.NamespacedName{Namespace: ing.Namespace, Name: ing.Name}); s.mine[name].uid != ing.UID {
+			s.mine[name] = published{uid: ing.UID}
+		}
+	}
+	find := s.opts.Look()
+	for name, one := range s.mine {
+		switch is, ours := find(name.Namespace, name.Name); {
+		case ours && slices.EqualFunc(s.known[is.UID], to, same):
+			s.mine[name] = published{is.UID, to}
+		case ours:
+			all = append(all, change{NamespacedName: name, uid: is.UID})
+		case is != nil && is.UID == one.uid && one.has != nil:
+			all = append(all, change{NamespacedName: name, uid: one.uid, gone: one.has})
+		default:
+			delete(s.mine, name)
+		}
+	}
+	slices.SortFunc(all, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	turns := map[string]int{}
+	for i := range all {
+		all[i].turn = turns[all[i].Namespace]
+		turns[all[i].Namespace]++
+	}
+	slices.SortStableFunc(all, func(a, b change) int { return cmp.Compare(a.turn, b.turn) })
+	return all
+}
+
+// change changes one status. An object that is gone needs no write, nor does one that
+// somebody else gave other addresses, where ours are to go.
+func (s *state) change(ctx context.Context, one change, to Addresses) error {
+	kind, patch := types.MergePatchType, any(map[string]any{
+		"metadata": map[string]any{"uid": one.uid}, "status": map[string]any{"loadBalancer": map[string]any{"ingress": to}}})
+	if one.gone != nil {
+		const path = "/status/loadBalancer/ingress"
+		kind, patch = types.JSONPatchType, []map[string]any{{"op": "test", "path": "/metadata/uid", "value": one.uid},
+			{"op": "test", "path": path, "value": one.gone}, {"op": "remove", "path": path}}
+	}
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err = s.opts.Client.Ingresses(one.Namespace).Patch(ctx, one.Name, kind, text, metav1.PatchOptions{FieldManager: "haptic"}, "status")
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsInvalid(err) && one.gone != nil:
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("the account needs the verb patch on ingresses/status of networking.k8s.io: %w", err)
+	case err != nil:
+		return err
+	}
+	if s.known[one.uid], s.mine[one.NamespacedName] = to, (published{one.uid, to}); one.gone != nil {
+		delete(s.known, one.uid)
+		delete(s.mine, one.NamespacedName)
+	}
+	return nil
+}
