@@ -235,7 +235,11 @@ func TestServed(t *testing.T) {
 	fallback.Spec.DefaultBackend = &backend
 	refused := ingress("refused", rule("a b", path(networkingv1.PathTypePrefix, "/", "a")))
 	foreign := ingress("foreign", rule("c.test", path(networkingv1.PathTypePrefix, "/", "a")))
-	w := newWorld(plain, exact, fallback, refused, foreign)
+	regex := ingress("regex", rule("d.test", path(networkingv1.PathTypeImplementationSpecific, "/x[0-9]", "a")))
+	regex.Annotations = map[string]string{"nginx.ingress.kubernetes.io/use-regex": "true"}
+	canary := ingress("canary", rule("a.test", path(networkingv1.PathTypePrefix, "/", "b")))
+	canary.Annotations = map[string]string{"nginx.ingress.kubernetes.io/canary": "true", "nginx.ingress.kubernetes.io/canary-weight": "10"}
+	w := newWorld(plain, exact, fallback, refused, foreign, regex, canary)
 	w.classes = []*networkingv1.IngressClass{
 		{ObjectMeta: metav1.ObjectMeta{Name: class}, Spec: networkingv1.IngressClassSpec{Controller: ControllerName}},
 		{ObjectMeta: metav1.ObjectMeta{Name: other}, Spec: networkingv1.IngressClassSpec{Controller: "example.com/other"}},
@@ -251,7 +255,7 @@ func TestServed(t *testing.T) {
 	for ing := range w.build().Served() {
 		served[ing.Name] = true
 	}
-	require.Equal(t, map[string]bool{"plain": true, "exact": true, "fallback": true}, served)
+	require.Equal(t, map[string]bool{"plain": true, "exact": true, "fallback": true, "regex": true, "canary": true}, served)
 }
 
 // TestClassesAreCut: an annotation has up to 256 KB, and a message about it some words.
