@@ -26,7 +26,7 @@ import (
 func TestConformance(t *testing.T) {
 	startBackends(t, backendPort)
 	startBackends(t, backendPort+1)
-	c, certs := startController(t, options{args: []string{"-min-interval", "100ms"}}), newCertificates(t)
+	c, certs := startController(t, options{args: []string{"-min-interval", "100ms", "-publish-address", "203.0.113.10"}}), newCertificates(t)
 	files, err := filepath.Glob("testdata/conformance/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no chapters: ", err)
@@ -61,6 +61,7 @@ type step struct {
 	Apply        []map[string]any    `json:"apply"`        // manifests, without apiVersion and namespace
 	Delete       []string            `json:"delete"`       // "Kind name"
 	Expect       string              `json:"expect"`       // lines, see asks
+	Status       map[string]string   `json:"status"`       // Ingress: address in status.loadBalancer, "" for none
 	Unmarked     bool                `json:"unmarked"`     // no Ingress with a class is served, see mark
 }
 
@@ -123,6 +124,9 @@ func (ch *chapter) run(c *controller) {
 				var errs []error
 				for j := range asks {
 					errs = append(errs, ch.check(c, &asks[j]))
+				}
+				for name, want := range s.Status {
+					errs = append(errs, ch.checkStatus(name, want))
 				}
 				return errors.Join(errs...)
 			})

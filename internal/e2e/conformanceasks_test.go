@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ask is a request of a step, and what is to answer it.
@@ -89,6 +91,23 @@ func (ch *chapter) check(c *controller, a *ask) error {
 	}
 	if len(seen) < len(a.endpoints) {
 		return fmt.Errorf("%s: only %v answered", a.line, slices.Sorted(maps.Keys(seen)))
+	}
+	return nil
+}
+
+// checkStatus compares the address in the status of an Ingress.
+func (ch *chapter) checkStatus(name, want string) error {
+	space, base := ch.place(name)
+	ing, err := env.cluster.client.NetworkingV1().Ingresses(space.ns).Get(space.t.Context(), base, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	got := ""
+	for _, at := range ing.Status.LoadBalancer.Ingress {
+		got += at.IP
+	}
+	if got != want {
+		return fmt.Errorf("Ingress %s has the status %q, want %q", name, got, want)
 	}
 	return nil
 }
