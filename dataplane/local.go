@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"time"
 
@@ -53,6 +54,10 @@ type LocalOptions struct {
 	// Zero means 30 s.
 	StartTimeout time.Duration
 
+	// StopTimeout is how long requests under way may take when Run ends. No new
+	// connections come meanwhile, and idle ones are closed. Zero means 1.2 s.
+	StopTimeout time.Duration
+
 	// MaxOldWorkers bounds the processes of before that have connections yet. When
 	// there are as many, a reload waits until one of them ends: [ErrOldWorkers]. Zero
 	// means [DefaultMaxOldWorkers]. Slow clients keep an old worker for up to "hard-stop-after" of the
@@ -62,6 +67,12 @@ type LocalOptions struct {
 	// Logger gets records of fall-backs and, without OnProcess, of starts and ends. Nil
 	// discards them.
 	Logger *slog.Logger
+
+	// Stdout gets what HAProxy writes to its standard output, such as the access log of
+	// "log stdout": whole lines, many in one Write, as they are. HAProxy drops lines
+	// rather than wait for a slow reader. Nil: they go where Stderr says. Its Write is called
+	// from one goroutine at a time.
+	Stdout io.Writer
 
 	// Stderr gets every line that HAProxy prints, from one goroutine at a time.
 	Stderr func(line string)
@@ -132,7 +143,7 @@ func NewLocal(opts LocalOptions) (*Local, error) {
 	inner := host.Options{
 		Dir: opts.Dir, Binary: opts.Binary, User: opts.User, Env: opts.Env, NoStart: opts.NoStart, Temporary: opts.Temporary,
 		MasterSocket: opts.MasterSocket, RuntimeSocket: opts.RuntimeSocket,
-		StartTimeout: opts.StartTimeout, MaxOldWorkers: opts.MaxOldWorkers, Logger: opts.Logger, Stderr: opts.Stderr,
+		StartTimeout: opts.StartTimeout, StopTimeout: opts.StopTimeout, MaxOldWorkers: opts.MaxOldWorkers, Logger: opts.Logger, Stdout: opts.Stdout, Stderr: opts.Stderr,
 	}
 	if tell := opts.OnProcess; tell != nil {
 		inner.OnProcess = func(e host.ProcessEvent) {

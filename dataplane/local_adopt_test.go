@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -19,16 +20,22 @@ import (
 )
 
 // controllerDir makes the test binary a controller that runs a Local over that
-// folder until it is killed. With temporary its HAProxy ends with it.
+// folder until it is killed. With temporary its HAProxy ends with it, with stdoutApart it
+// has a LocalOptions.Stdout.
 const (
 	controllerDir = "HAPTIC_TEST_CONTROLLER_DIR"
 	temporary     = "HAPTIC_TEST_CONTROLLER_TEMPORARY"
+	stdoutApart   = "HAPTIC_TEST_CONTROLLER_STDOUT"
 )
 
 func controller(dir string) {
-	local, err := dataplane.NewLocal(dataplane.LocalOptions{
+	opts := dataplane.LocalOptions{
 		Dir: dir, Temporary: os.Getenv(temporary) != "", Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
-	})
+	}
+	if os.Getenv(stdoutApart) != "" {
+		opts.Stdout = io.Discard
+	}
+	local, err := dataplane.NewLocal(opts)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 		defer cancel()
@@ -200,6 +207,57 @@ func TestLocalPrintsWithoutController(t *testing.T) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	require.Contains(t, h.output.String(), "xxxxxxxx", "it has what was printed meanwhile")
+}
+
+// TestLocalStdout: what HAProxy writes to its standard output goes to a writer of its own,
+// also from a HAProxy that is taken over, and what it says of a failure does not.
+func TestLocalStdout(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.stop()
+	var stdout lockedText
+	h.stdout = &stdout
+	h.start()
+	one := h.server("127.0.0.2")
+	text := strings.Replace(h.web("server a "+one), "global\n", "global\n    log stdout format raw local0\n", 1)
+	text = strings.Replace(text, "defaults\n", "defaults\n    log global\n    log-format \"request of %HU\"\n", 1)
+	h.sync(text)
+	h.get("shop.test", "/first")
+	eventually(t, "the line is there", func() bool { return strings.Contains(stdout.String(), "request of /first\n") })
+	broken, err := dataplane.NewConfig(strings.Replace(text, "log-format", "no-such-keyword", 1))
+	require.NoError(t, err)
+	_, err = h.local.Sync(t.Context(), broken)
+	require.ErrorContains(t, err, "no-such-keyword")
+	require.NotContains(t, err.Error(), "request of")
+	require.NotContains(t, stdout.String(), "no-such-keyword")
+	h.stop()
+	c := h.startController("haproxy started", stdoutApart+"=1")
+	c.kill()
+	h.get("shop.test", "/meanwhile")
+	h.start()
+	eventually(t, "what was printed meanwhile is there", func() bool { return strings.Contains(stdout.String(), "request of /meanwhile\n") })
+	require.Zero(t, h.sync(text).Reloads)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	require.NotContains(t, h.output.String(), "request of")
+}
+
+// lockedText may be read while it is written.
+type lockedText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // pipeLines of 800 bytes are more than the pipe takes.

@@ -52,6 +52,7 @@ type host struct {
 	held   int // requests under way
 	cancel context.CancelFunc
 	ended  chan error
+	stdout io.Writer // see LocalOptions
 
 	mu     sync.Mutex
 	output strings.Builder
@@ -81,7 +82,7 @@ func newHost(t testing.TB) *host {
 func (h *host) start() {
 	h.t.Helper()
 	var err error
-	h.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: h.dir, Temporary: true, Stderr: func(line string) {
+	h.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: h.dir, Temporary: true, Stdout: h.stdout, Stderr: func(line string) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		fmt.Fprintln(&h.output, line)

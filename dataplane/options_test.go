@@ -19,6 +19,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"local: options: LocalOptions.Dir is empty, no folder for the state: want a path":                 local(dataplane.LocalOptions{}),
 		"local: options: LocalOptions.MaxOldWorkers is negative: -1: want 0, for 8, or more":              local(dataplane.LocalOptions{Dir: dir, MaxOldWorkers: -1}),
 		"local: options: LocalOptions.StartTimeout is negative: -1s: want 0, for 30s, or more":            local(dataplane.LocalOptions{Dir: dir, StartTimeout: -time.Second}),
+		"local: options: LocalOptions.StopTimeout is negative: -1s: want 0, for 1.2s, or more":            local(dataplane.LocalOptions{Dir: dir, StopTimeout: -time.Second}),
 		"edge: endpoint: ClientOptions.Timeout is negative: -1s: want 0, for the default, or more":        client(dataplane.ClientOptions{Timeout: -time.Second}),
 		"edge: endpoint: ClientOptions.RequestTimeout is negative: -1s: want 0, for the default, or more": client(dataplane.ClientOptions{RequestTimeout: -time.Second}),
 		"edge: endpoint: ClientOptions.ReloadTimeout is negative: -1s: want 0, for the default, or more":  client(dataplane.ClientOptions{ReloadTimeout: -time.Second}),

@@ -86,11 +86,16 @@ func (h *Host) adopt(left *orphan) *process {
 	if err == nil && left.binary != binary {
 		h.log.Warn("haproxy is another binary until it is started anew", "runs", left.binary, "wanted", binary)
 	}
-	from, err := h.openPipe(os.O_RDONLY)
+	from, err := h.openPipe(pipeName, os.O_RDONLY)
+	pipes := []*os.File{from}
+	if h.opts.Stdout != nil {
+		stdout, e := h.openPipe(stdoutName, os.O_RDONLY)
+		pipes, err = append(pipes, stdout), errors.Join(err, e)
+	}
 	if err != nil {
 		h.log.Warn("what haproxy prints is lost until it is started anew", "error", err)
 	}
-	return h.follow(left.Process, from, func() error {
+	return h.follow(left.Process, pipes, func() error {
 		ticker := time.NewTicker(lookForEnd)
 		defer ticker.Stop()
 		for now := readStat(left.Pid); !now.ended() && now.began == left.began; now = readStat(left.Pid) {

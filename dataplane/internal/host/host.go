@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -37,9 +38,10 @@ type Options struct {
 	NoStart                     bool
 	Temporary                   bool
 	MasterSocket, RuntimeSocket string
-	StartTimeout                time.Duration
+	StartTimeout, StopTimeout   time.Duration
 	MaxOldWorkers               int
 	Logger                      *slog.Logger
+	Stdout                      io.Writer
 	Stderr                      func(line string)
 	OnProcess                   func(ProcessEvent)
 }
@@ -93,6 +95,7 @@ func New(opts Options) (*Host, error) {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	opts.MaxOldWorkers = cmp.Or(opts.MaxOldWorkers, DefaultMaxOldWorkers)
 	opts.StartTimeout = cmp.Or(opts.StartTimeout, 30*time.Second)
+	opts.StopTimeout = cmp.Or(opts.StopTimeout, 1200*time.Millisecond)
 	switch longest := max(len(opts.MasterSocket), len(opts.RuntimeSocket)); {
 	case opts.Dir == "":
 		err = errors.New("LocalOptions.Dir is empty, no folder for the state: want a path")
@@ -100,6 +103,8 @@ func New(opts Options) (*Host, error) {
 		err = fmt.Errorf("LocalOptions.MaxOldWorkers is negative: %d: want 0, for %d, or more", opts.MaxOldWorkers, DefaultMaxOldWorkers)
 	case opts.StartTimeout < 0:
 		err = fmt.Errorf("LocalOptions.StartTimeout is negative: %s: want 0, for 30s, or more", opts.StartTimeout)
+	case opts.StopTimeout < 0:
+		err = fmt.Errorf("LocalOptions.StopTimeout is negative: %s: want 0, for 1.2s, or more", opts.StopTimeout)
 	case longest > maxSocketPath:
 		err = fmt.Errorf("the path of a socket has %d bytes, more than %d: choose a shorter one", longest, maxSocketPath)
 	case err == nil:
@@ -113,7 +118,7 @@ func New(opts Options) (*Host, error) {
 		opts: opts, layout: config.Layout{Base: dir}, log: opts.Logger, master: haproxyctl.Master{Path: opts.MasterSocket},
 		account: account, store: &store{dir: dir, account: account, attached: opts.NoStart},
 		turn: make(chan struct{}, 1), leaving: make(socket.Leaving), requests: make(chan startRequest),
-		grace: 1200 * time.Millisecond, orphans: 10 * time.Second, waitForRun: 5 * time.Second,
+		grace: opts.StopTimeout, orphans: 10 * time.Second, waitForRun: 5 * time.Second,
 	}
 	h.status.ends()
 	if h.status.tell = opts.OnProcess; opts.OnProcess == nil {

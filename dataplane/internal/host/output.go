@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,35 +20,36 @@ import (
 	"github.com/hapticsdk/haptic/internal/printable"
 )
 
-// pipeName is the pipe in the folder that haproxy prints to. It has a name, so that
-// another process reads on where haproxy outlives this one.
-const pipeName = ".output"
+// pipeName is the pipe in the folder that haproxy prints to, and stdoutName the one of
+// its standard output, where that is read apart. They have names, so that another
+// process reads on where haproxy outlives this one.
+const pipeName, stdoutName = ".output", ".stdout"
 
 // pipeSize is how much haproxy prints that nobody reads; the rest is lost.
 const pipeSize = 1 << 20
 
 // makePipe makes the pipe for a haproxy that starts. HAProxy gets both ends and
 // never waits: neither a full pipe nor one without a reader stops it.
-func (h *Host) makePipe() (from, to *os.File, err error) {
-	at := h.store.path(pipeName)
+func (h *Host) makePipe(name string) (from, to *os.File, err error) {
+	at := h.store.path(name)
 	if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
 	if err := unix.Mkfifo(at, 0o600); err != nil {
 		return nil, nil, &fs.PathError{Op: "mkfifo", Path: at, Err: err}
 	}
-	if from, err = h.openPipe(os.O_RDONLY); err != nil {
+	if from, err = h.openPipe(name, os.O_RDONLY); err != nil {
 		return nil, nil, err
 	}
-	if to, err = h.openPipe(os.O_RDWR); err != nil {
+	if to, err = h.openPipe(name, os.O_RDWR); err != nil {
 		return nil, nil, errors.Join(err, from.Close())
 	}
 	_, _ = unix.FcntlInt(to.Fd(), unix.F_SETPIPE_SZ, pipeSize) // the kernel may allow less
 	return from, to, nil
 }
 
-func (h *Host) openPipe(how int) (*os.File, error) {
-	f, err := os.OpenFile(h.store.path(pipeName), how|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+func (h *Host) openPipe(name string, how int) (*os.File, error) {
+	f, err := os.OpenFile(h.store.path(name), how|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +92,31 @@ func (o *output) Write(b []byte) (int, error) {
 			o.tell(string(line))
 		}
 	}
+}
+
+// wholeLines passes on what haproxy writes to its standard output, in as few writes as
+// it is read, and no line in two parts.
+type wholeLines struct {
+	to   io.Writer
+	part []byte // of a line that is not complete
+}
+
+// Write takes output of haproxy. It never fails: haproxy goes on without a reader of its
+// log.
+func (w *wholeLines) Write(b []byte) (int, error) {
+	end := bytes.LastIndexByte(b, '\n') + 1
+	if end == 0 && len(w.part)+len(b) > maxLine {
+		end = len(b)
+	}
+	if end > 0 && len(w.part) > 0 {
+		w.part = append(w.part, b[:end]...)
+		_, _ = w.to.Write(w.part)
+		w.part = w.part[:0]
+	} else if end > 0 {
+		_, _ = w.to.Write(b[:end])
+	}
+	w.part = append(w.part, b[end:]...)
+	return len(b), nil
 }
 
 // forget drops all lines, so that those of a reload are found.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"time"
 
@@ -38,14 +39,22 @@ func (h *Host) startProcess() (*process, error) {
 	if err != nil {
 		return fail(err)
 	}
-	from, to, err := h.makePipe()
+	from, to, err := h.makePipe(pipeName)
 	if err != nil {
 		return fail(err)
 	}
 	defer func() { _ = to.Close() }()
+	pipes, stdout := []*os.File{from}, to
+	if h.opts.Stdout != nil {
+		if from, stdout, err = h.makePipe(stdoutName); err != nil {
+			return fail(errors.Join(err, closeAll(pipes)))
+		}
+		defer func() { _ = stdout.Close() }()
+		pipes = append(pipes, from)
+	}
 	cmd := exec.Command(binary, h.arguments()...)
 	cmd.Dir, cmd.Env = h.opts.Dir, haproxyctl.Environment(h.opts.Env)
-	cmd.Stdout, cmd.Stderr = to, to
+	cmd.Stdout, cmd.Stderr = stdout, to
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if h.opts.Temporary {
 		cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM
@@ -57,10 +66,16 @@ func (h *Host) startProcess() (*process, error) {
 		}
 	}
 	if err := cmd.Start(); err != nil {
-		_ = from.Close()
-		return fail(err)
+		return fail(errors.Join(err, closeAll(pipes)))
 	}
-	return h.follow(cmd.Process, from, cmd.Wait), nil
+	return h.follow(cmd.Process, pipes, cmd.Wait), nil
+}
+
+func closeAll(files []*os.File) (err error) {
+	for _, f := range files {
+		err = errors.Join(err, f.Close())
+	}
+	return err
 }
 
 // arguments are those of each haproxy that a Host starts; adopt knows it by them.
@@ -68,19 +83,21 @@ func (h *Host) arguments() []string {
 	return []string{"-W", "-S", h.opts.MasterSocket + ",level,admin,mode,600", "-f", h.layout.ConfigPath()}
 }
 
-// follow reads what a haproxy prints, and notices its end.
-func (h *Host) follow(master *os.Process, from *os.File, wait func() error) *process {
+// follow reads what a haproxy prints, to its standard output from the second of pipes
+// where there is one, and notices its end.
+func (h *Host) follow(master *os.Process, pipes []*os.File, wait func() error) *process {
 	p := &process{master: master, began: readStat(master.Pid).began, output: &output{tell: h.opts.Stderr}, ended: make(chan struct{})}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		_, _ = io.Copy(p.output, from)
-	}()
+	var read sync.WaitGroup
+	for i, to := range []io.Writer{p.output, &wholeLines{to: h.opts.Stdout}}[:len(pipes)] {
+		read.Go(func() { _, _ = io.Copy(to, pipes[i]) })
+	}
 	go func() {
 		p.err = wait()
-		_ = from.SetReadDeadline(time.Now().Add(time.Second)) // workers that outlive the master hold its output
-		<-read
-		_ = from.Close()
+		for _, from := range pipes { // workers that outlive the master hold its output
+			_ = from.SetReadDeadline(time.Now().Add(time.Second))
+		}
+		read.Wait()
+		_ = closeAll(pipes)
 		close(p.ended)
 	}()
 	return p

@@ -190,6 +190,7 @@ func (s *supervisor) stop() {
 		_ = os.Remove(s.h.opts.MasterSocket)
 		_ = os.Remove(s.h.opts.RuntimeSocket)
 		_ = os.Remove(s.h.store.path(pipeName))
+		_ = os.Remove(s.h.store.path(stdoutName))
 	}
 }
 
