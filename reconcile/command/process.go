@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -28,6 +29,12 @@ type Process struct {
 	Local   *dataplane.Local // the HAProxy on this host, which Run starts, checks and stops; nil: others
 	HAProxy string           // where the others are: "pods app=haproxy of namespace edge"
 	Watches string           // for the first line of the log: "manifests in ./demo"
+
+	// Drain is how long Run goes on after ctx ended, while /readyz answers 503: so long
+	// traffic still comes until all of a cluster know. Zero: it stops at once.
+	Drain time.Duration
+
+	draining atomic.Bool
 }
 
 // Run says in the log what starts, runs everything until ctx ends or a part fails, and
@@ -58,7 +65,9 @@ func (p *Process) Run(ctx context.Context) error {
 	p.Go("observer", p.Observer.Run)
 	p.boundGarbage()
 	p.Bus.Start()
-	err := p.Group.Run(ctx)
+	serves, stop := p.drained(ctx)
+	defer stop()
+	err := p.Group.Run(serves)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if err := p.Bus.Close(end); err != nil {
@@ -89,6 +98,40 @@ func (p *Process) boundGarbage() {
 			debug.FreeOSMemory()
 		})
 	})
+}
+
+// drained returns a context that ends Drain after ctx, when nobody sends requests any
+// more. The caller calls stop at the end.
+func (p *Process) drained(ctx context.Context) (serves context.Context, stop func()) {
+	if p.Drain == 0 {
+		return ctx, func() {}
+	}
+	p.Observer.Health.CheckQuietly("drain", observe.ReadyToServe, func() error {
+		if p.draining.Load() {
+			return fmt.Errorf("it stops within %s", p.Drain)
+		}
+		return nil
+	})
+	serves, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-ctx.Done():
+		case <-serves.Done():
+			return
+		}
+		p.draining.Store(true)
+		p.Flags.log.Info("draining: /readyz answers 503, and all that is served goes on meanwhile", "cause", context.Cause(ctx), "for", p.Drain.String())
+		timer := time.NewTimer(p.Drain)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-serves.Done():
+		}
+		end(context.Cause(ctx))
+	}()
+	return serves, func() { end(nil); <-ended }
 }
 
 // listen opens the listeners, makes parts of them, looks at the folder of Local, and says

@@ -238,3 +238,38 @@ func TestKeepsLessGarbageAtRest(t *testing.T) {
 		require.Equal(t, want, percent())
 	}
 }
+
+// TestDrain: a process that is to end fails its readiness first, and serves on until the
+// time is over. One that fails meanwhile ends at once.
+func TestDrain(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out output
+			p := newProcess(t, &out, "-metrics-addr", "", "-debug-addr", "")
+			p.Drain = 10 * time.Second
+			ctx, cancel := context.WithCancelCause(t.Context())
+			begun := time.Now()
+			p.Go("part", func(serves context.Context) error {
+				require.NoError(t, p.Observer.Health.Ready())
+				cancel(errors.New("SIGTERM"))
+				time.Sleep(5 * time.Second)
+				require.ErrorContains(t, p.Observer.Health.Ready(), "it stops within 10s")
+				if fails {
+					return errors.New("broken")
+				}
+				<-serves.Done()
+				return serves.Err()
+			})
+			err := p.Run(ctx)
+			if fails {
+				require.EqualError(t, err, "broken")
+				require.Equal(t, 5*time.Second, time.Since(begun))
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, 10*time.Second, time.Since(begun))
+			require.Contains(t, out.String(), "draining: /readyz answers 503, and all that is served goes on meanwhile")
+			require.Contains(t, out.String(), `serve on" cause=SIGTERM`)
+		})
+	}
+}
