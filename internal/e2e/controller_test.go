@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -37,6 +38,7 @@ type options struct {
 	args      []string // more flags
 	env       []string // more environment
 	notReady  bool     // do not wait until it is ready
+	accessLog string   // default off
 }
 
 // controller is the reference controller as a process.
@@ -77,6 +79,9 @@ func startController(t testing.TB, o options) *controller {
 	}
 	if o.binary == "" {
 		o.binary = env.controller
+	}
+	if o.binary == env.controller || o.binary == env.raceController { // others may be from before the flag
+		args = append(args, "-access-log", cmp.Or(o.accessLog, "off")) // all that is printed is kept, and searched
 	}
 	c.again = func() (err error) {
 		c.process, err = startProcess("controller", o.env, o.binary, append(args, o.args...)...)

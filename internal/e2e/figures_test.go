@@ -158,7 +158,7 @@ func (f *figure) live(i int) time.Time {
 // start starts the controller, and measures until 200 hosts of all serve.
 func (f *figure) start() {
 	start := time.Now()
-	f.c = startController(f.T, options{notReady: true, binary: *figuresBinary})
+	f.c = startController(f.T, options{notReady: true, binary: *figuresBinary, accessLog: "http"})
 	f.p = newProbe(f.c.http)
 	ready := make(chan time.Duration, 1)
 	go func() {
