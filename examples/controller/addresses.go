@@ -42,7 +42,7 @@ func (c *controller) listen() (err error) {
 		return err
 	}
 	c.addresses = ingress.Addresses{Allow: slices.Clone(c.cfg.allowEndpoints), Listeners: ingress.Listeners{}}
-	for name, bind := range map[string]string{"-http-addr": c.cfg.httpAddr, "-https-addr": c.cfg.httpsAddr, "-metrics-addr": c.cfg.MetricsAddr, "-debug-addr": c.cfg.DebugAddr} {
+	for name, bind := range map[string]string{"-http-addr": c.cfg.httpAddr, "-https-addr": c.cfg.httpsAddr, "-stats-addr": c.cfg.statsAddr, "-metrics-addr": c.cfg.MetricsAddr, "-debug-addr": c.cfg.DebugAddr} {
 		if strings.HasPrefix(bind, "unix:") {
 			continue // no endpoint leads to a socket
 		}
@@ -70,7 +70,7 @@ func (c *controller) fleet() (string, error) {
 		}
 		fmt.Fprintf(hash, "%q ", cluster.CAData)
 	}
-	fmt.Fprintf(hash, "%q %q %q %q %q", c.cfg.lease, c.cfg.namespace, c.cfg.httpAddr, c.cfg.pods, c.cfg.podNamespace)
+	fmt.Fprintf(hash, "%q %q %q %q %q", c.cfg.lease, c.cfg.namespaces.String(), c.cfg.httpAddr, c.cfg.pods, c.cfg.podNamespace)
 	return hex.EncodeToString(hash.Sum(nil)[:4]), nil
 }
 
@@ -89,7 +89,7 @@ func (c *controller) listenAt(ctx context.Context, endpoints []dataplane.Endpoin
 	for port, addrs := range c.addresses.Listeners {
 		all[port] = slices.Clone(addrs)
 	}
-	_ = errors.Join(served.Add(c.cfg.httpAddr), served.Add(c.cfg.httpsAddr)) // checked at the start
+	_ = errors.Join(served.Add(c.cfg.httpAddr), served.Add(c.cfg.httpsAddr), served.Add(c.cfg.statsAddr)) // checked at the start
 	add := func(addr netip.Addr, api uint16) {
 		if addr.IsLoopback() { // of this host, which may have others
 			addr = netip.Addr{}

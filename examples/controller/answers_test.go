@@ -28,7 +28,7 @@ func TestAnswersAreAsTold(t *testing.T) {
 		{"unnamed", `{path: /, pathType: Prefix, backend: {service: {name: shop-web, port: {}}}}`, "/", 503,
 			"warning: Ingress demo/unnamed %s: spec.rules[0].http.paths[0].backend.service.port: answers 503: no port is named; Service demo/shop-web has "},
 		{"external", `{path: /, pathType: Prefix, backend: {service: {name: external, port: {number: 80}}}}`, "/", 503,
-			"refused: Service demo/external %s: spec.type: answers 503: ExternalName is not served; use a Service without selector"},
+			"refused: Service demo/external %s: spec.type: answers 503: ExternalName is not served, as the name may lead anywhere later, also to this host or to the metadata service of a cloud; use a Service without selector"},
 		{"idle", `{path: /, pathType: Prefix, backend: {service: {name: idle, port: {number: 80}}}}`, "/", 503,
 			"warning: Service demo/idle %s: no EndpointSlice has the label kubernetes.io/service-name=idle, requests get 503"},
 		{"bucket", `{path: /, pathType: Prefix, backend: {resource: {kind: Bucket, name: x}}}`, "/", 404,

@@ -95,7 +95,8 @@ func (c *controller) caseRunner() (*cases.Runner, error) {
 	}
 	validator := &validate.Validator{Layout: c.layout, User: dataplane.DefaultUser()}
 	cfg := *c.cfg
-	cfg.namespace, cfg.pods, cfg.secret = "", "", "" // fixtures are in namespaces of their own
+	cfg.namespaces, cfg.pods, cfg.secret = nil, "", "" // fixtures are in namespaces of their own
+	cfg.certificate, cfg.backend, cfg.tcp = "", ingress.ServiceRef{}, ""
 	return &cases.Runner{
 		Renderer: func(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
 			k := &controller{cfg: &cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), fixtures: in.Source, settings: c.settings, layout: c.layout}

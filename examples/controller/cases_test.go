@@ -15,7 +15,7 @@ import (
 func TestBuiltinCases(t *testing.T) {
 	needHAProxy(t)
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"-test", "templates/cases", "-namespace", "other"}, &stdout, &stderr)
+	code := run(t.Context(), []string{"-test", "templates/cases", "-namespace", "other", "-default-certificate", "other/tls", "-default-backend", "other/web:80", "-tcp-services", "other/tcp"}, &stdout, &stderr)
 	require.Zero(t, code, "%s%s", stdout.String(), stderr.String())
 	require.Contains(t, stdout.String(), "15 cases: 15 passed, 0 failed")
 }

@@ -36,7 +36,7 @@ func (c *config) checkValues() {
 	f.Check("maxconn", c.maxConn >= 0, "0 or more")
 	f.Check("slots", c.spareSlots >= 0 && c.spareSlots <= maxSlots, "a number from 0 to 10000")
 	f.Check("max-old-workers", c.maxOldWorkers >= 0, "0 or more")
-	f.CheckNamespaces("namespace")
+	c.checkNamespaces()
 	if c.podNamespace != discover.AllNamespaces {
 		f.CheckNamespaces("pod-namespace")
 	}
@@ -52,7 +52,8 @@ func (c *config) checkValues() {
 	f.Check("local", !command.IsFile(c.local), "a folder, and this is a file")
 	f.CheckFile("endpoint-ca", hasCertificates(c.endpointCA), "a PEM file with certificates")
 	f.CheckPaths("endpoint-base", "endpoint-socket")
-	f.CheckBinds(!c.remote(), "http-addr", "https-addr")
+	c.checkServe()
+	f.CheckBinds(!c.remote(), "http-addr", "https-addr", "stats-addr")
 	for i, url := range c.endpoints {
 		switch {
 		case url == "": // told already

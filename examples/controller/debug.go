@@ -50,13 +50,14 @@ func (c *config) public() any {
 		warning = c.expiryWarning.String()
 	}
 	return map[string]any{
-		"kubeconfig": c.kubeconfig, "namespace": c.namespace, "manifests": c.manifests, "demo": c.demo,
+		"kubeconfig": c.kubeconfig, "namespace": c.namespaces.String(), "manifests": c.manifests, "demo": c.demo,
 		"local": c.local, "endpoints": len(c.endpoints), "pods": c.pods, "podNamespace": c.podNamespace, "podScheme": c.podScheme, "podPort": c.podPort, "credentials": c.secret,
 		"endpointBase": c.endpointBase, "endpointSocket": c.endpointSocket,
 		"endpointCA": c.endpointCA, "endpointServerName": c.endpointName, "sharedHosts": c.sharedHosts, "limits": c.limits.InForce(),
 		"logLevel": c.Log().Level(), "logFormat": c.Log().Format(), "leaderElect": c.leaderElect, "lease": c.lease,
 		"publishService": c.publish.service, "publishAddresses": c.publish.addresses,
 		"templates": c.templates, "noQuarantine": c.noQuarantine,
+		"accessLog": c.accessLog, "acceptProxies": c.acceptProxy, "errorPages": c.errorPages, "http3": c.http3, "statsAddr": c.statsAddr, "defaultCertificate": c.certificate, "defaultBackend": c.backend, "tcpServices": c.tcp, "allowExternalName": c.externalName, "dnsServers": c.nameservers, "drainSeconds": c.drain.Seconds(), "stopTimeout": c.stopTimeout.String(),
 		"httpAddr": c.httpAddr, "httpsAddr": c.httpsAddr, "metricsAddr": c.MetricsAddr, "debugAddr": c.DebugAddr, "allowEndpoints": c.allowEndpoints, "trustProxies": c.trustProxies,
 		"maxconn": maxConn, "slots": c.spareSlots, "hardStopAfter": c.hardStopAfter.String(), "maxOldWorkers": c.maxOldWorkers,
 		"expiryWarning": warning, "debounce": c.debounce.String(), "minInterval": c.minInterval.String(), "driftInterval": c.drift.String(), "stallTime": c.stallTime.String(),

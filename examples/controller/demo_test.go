@@ -98,7 +98,7 @@ func (d *demo) launch(flags ...string) {
 	done := make(chan int, 1)
 	d.stdout.reset()
 	d.stderr.reset()
-	args := append([]string{"-demo", "-demo-port", strconv.Itoa(d.port), "-manifests", d.manifests, "-http-addr", d.http, "-https-addr", d.https, "-debug-addr", "127.0.0.1:0"}, flags...)
+	args := append([]string{"-demo", "-demo-port", strconv.Itoa(d.port), "-manifests", d.manifests, "-http-addr", d.http, "-https-addr", d.https, "-debug-addr", "127.0.0.1:0", "-access-log", "off"}, flags...)
 	go func() { done <- run(ctx, args, &d.stdout, &d.stderr) }()
 	d.stop = sync.OnceFunc(func() {
 		cancel()
@@ -369,7 +369,7 @@ func TestPreflightAfterDeployment(t *testing.T) {
 	d.stop()
 
 	var stdout, stderr output
-	args := []string{"-once", "-dry-run", "-allow-endpoint", "127.0.0.0/8", "-manifests", d.manifests, "-local", state, "-http-addr", d.http, "-https-addr", d.https}
+	args := []string{"-once", "-dry-run", "-allow-endpoint", "127.0.0.0/8", "-manifests", d.manifests, "-local", state, "-http-addr", d.http, "-https-addr", d.https, "-access-log", "off"}
 	require.Equal(t, 0, run(t.Context(), args, &stdout, &stderr), "%s%s", stdout.String(), stderr.String())
 	d.edit("shop-endpoints.yaml", func(s string) string { return strings.Replace(s, "127.0.0.12", "127.0.0.17", 1) })
 	require.Equal(t, 2, run(t.Context(), args, &stdout, &stderr))

@@ -22,12 +22,14 @@ import (
 // config is what the flags say.
 type config struct {
 	*command.Flags
+	serve
 
-	kubeconfig, namespace string // the cluster, or a folder of manifests in its place
-	manifests             string
-	demo, once, dryRun    bool
-	migrate               bool
-	demoPort              int
+	kubeconfig         string // the cluster, or a folder of manifests in its place
+	namespaces         namespaces
+	manifests          string
+	demo, once, dryRun bool
+	migrate            bool
+	demoPort           int
 
 	local          string // the HAProxy on this host, or those behind Dataplane APIs
 	endpoints      []string
@@ -67,7 +69,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	c := &config{Flags: command.NewFlags("controller", log)}
 	fs, usual := c.Flags, reconcile.Options{}.WithDefaults()
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty: the cluster that this runs in or, outside of one, $KUBECONFIG and ~/.kube/config")
-	fs.StringVar(&c.namespace, "namespace", "", "watch this namespace only")
+	fs.Var(&c.namespaces, "namespace", "watch this `namespace` only; may be repeated, or name several with commas between; empty: all")
 	fs.StringVar(&c.manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
 	fs.BoolVar(&c.demo, "demo", false, "serve backends on 127.0.0.11 to 127.0.0.30 and say what to try")
 	fs.IntVar(&c.demoPort, "demo-port", 18080, "first of the two ports of those backends")
@@ -114,6 +116,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	fs.DurationVar(&c.minInterval, "min-interval", usual.MinInterval, "time between two reloads of one HAProxy")
 	fs.DurationVar(&c.drift, "drift-interval", usual.DriftInterval, "idle time after which a HAProxy is checked")
 	fs.DurationVar(&c.stallTime, "stall-time", usual.StallTime, "after how long what should happen, or end, and does not fails /healthz; far above all time-outs")
+	c.serve.add(c)
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -153,6 +156,7 @@ func (c *config) check(rest []string) error {
 		{c.manifests != "" && c.secret != "", "-credentials needs a cluster, not -manifests"},
 		{c.podNamespace != "" && c.pods == "", "-pod-namespace needs -pods"},
 		{(c.endpointCA != "" || c.endpointName != "") && !c.remote(), "-endpoint-ca and -endpoint-server-name need -endpoint or -pods"},
+		{(c.drain > 0 || c.Given("stop-timeout")) && c.remote(), "-drain-delay and -stop-timeout are for the HAProxy on this host: those behind Dataplane APIs serve on when this process ends"},
 		{c.demo && c.manifests == "", "-demo needs -manifests"},
 		{c.spareBackends < 0, fmt.Sprintf("-spare-backends %d: want 0 or more", c.spareBackends)},
 	} {

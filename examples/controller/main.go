@@ -73,18 +73,21 @@ type controller struct {
 	out io.Writer
 	bus *eventbus.Bus
 
-	cluster                                       *k8swatch.Cluster // or folder, never both
-	folder                                        *command.Manifests
-	fixtures                                      *k8swatch.Static // of a case, in place of both
-	source                                        k8swatch.Source  // one of the three
-	watchers                                      *k8swatch.Group  // what a configuration is made of
-	ingresses, classes, services, slices, secrets *k8swatch.Watcher
-	opaque                                        *k8swatch.Watcher // Secrets that annotations name; nil: none
+	cluster                              *k8swatch.Cluster // or folder, never both
+	folder                               *command.Manifests
+	fixtures                             *k8swatch.Static // of a case, in place of both
+	source                               k8swatch.Source  // one of the three
+	watchers                             *k8swatch.Group  // what a configuration is made of
+	ingresses, services, slices, secrets watched
+	opaque                               watched           // Secrets that annotations name; nil: none
+	classes, configMaps                  *k8swatch.Watcher // the second is nil without TCP services
 
 	scratch     string // folder to remove at the end, "" for none
 	local       *dataplane.Local
 	discovery   *discover.Follower // of those behind Dataplane APIs, or nil
 	settings    ingress.Settings
+	pages       []dataplane.File // of -error-pages
+	operator    operator
 	layout      dataplane.Layout // where HAProxy finds its files
 	builder     ingress.Builder
 	following   following                         // of resources, for the builder
@@ -147,7 +150,7 @@ func (c *controller) newTargets() (err error) {
 			dir = filepath.Join(c.scratch, "haproxy")
 		}
 		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{
-			Dir: dir, Temporary: c.scratch != "", MaxOldWorkers: c.cfg.maxOldWorkers, Logger: c.log,
+			Dir: dir, Temporary: c.scratch != "", MaxOldWorkers: c.cfg.maxOldWorkers, StopTimeout: c.cfg.stopTimeout, Stdout: c.out, Logger: c.log,
 			OnProcess: func(e dataplane.ProcessEvent) { eventbus.Publish(c.bus, reconcile.OfProcess(c.local.Name(), e)) },
 		}); err != nil {
 			return err
@@ -157,6 +160,9 @@ func (c *controller) newTargets() (err error) {
 	c.settings.HTTP, c.settings.HTTPS = c.cfg.httpAddr, c.cfg.httpsAddr
 	c.settings.MaxConn = c.cfg.maxConn
 	c.settings.HardStopAfter = fmt.Sprintf("%ds", int(c.cfg.hardStopAfter.Seconds()))
+	if err := c.serves(); err != nil {
+		return err
+	}
 	c.builder.Slots.Step, c.hosts.Shared = c.cfg.spareSlots, c.cfg.sharedHosts
 	return c.listen()
 }
@@ -201,7 +207,7 @@ func (c *controller) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := &command.Process{Name: "controller", Flags: c.cfg.Flags, Bus: c.bus, Observer: observer, Local: c.local}
+	p := &command.Process{Name: "controller", Flags: c.cfg.Flags, Bus: c.bus, Observer: observer, Local: c.local, Drain: c.cfg.drain}
 	p.Watches, p.HAProxy = c.words()
 	c.printPlans()
 	c.watch(&p.Group)
@@ -230,7 +236,7 @@ func (c *controller) run(ctx context.Context) error {
 func (c *controller) words() (watches, haproxy string) {
 	watches = "manifests in " + c.cfg.manifests
 	if c.cluster != nil {
-		watches = fmt.Sprintf("namespace %s of %s", cmp.Or(c.cfg.namespace, "*"), c.cluster.RESTConfig().Host)
+		watches = fmt.Sprintf("namespace %s of %s", cmp.Or(c.cfg.namespaces.String(), "*"), c.cluster.RESTConfig().Host)
 	}
 	if c.cfg.pods != "" {
 		return watches, fmt.Sprintf("pods %s of namespace %s", c.cfg.pods, c.cfg.podNamespace)

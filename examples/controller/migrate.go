@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
-	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile/command"
 )
 
@@ -27,12 +27,12 @@ func (c *controller) migrate(ctx context.Context) error {
 			return err
 		}
 		all := c.watchers.Snapshot()
-		secret, _ := c.secretsOf(ctx, all)
-		m := &migration{secret: secret, count: map[string]int{}}
-		for _, ing := range k8swatch.Read[*networkingv1.Ingress](ctx, all.Of(c.ingresses)).List() {
+		secrets, opaque := read[*corev1.Secret](ctx, all, c.secrets), read[*corev1.Secret](ctx, all, c.opaque)
+		m := &migration{count: map[string]int{}, secret: func(keys ...string) *corev1.Secret { return cmp.Or(secrets.single(keys...), opaque.single(keys...)) }}
+		for _, ing := range read[*networkingv1.Ingress](ctx, all, c.ingresses).list() {
 			m.ingress(ing)
 		}
-		for _, svc := range k8swatch.Read[*corev1.Service](ctx, all.Of(c.services)).List() {
+		for _, svc := range read[*corev1.Service](ctx, all, c.services).list() {
 			m.tell("Service "+svc.Namespace+"/"+svc.Name, annotation.Verdicts(annotation.Service, svc.Annotations, map[string]string{}))
 		}
 		_, err := fmt.Fprint(c.out, m.text.String(), m.summary())

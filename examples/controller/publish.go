@@ -46,10 +46,7 @@ func (c *controller) newStatus() (*status.Writer, error) {
 		return nil, nil
 	}
 	opts := status.Options{Client: c.cluster.Clientset().NetworkingV1(), Addresses: c.cfg.publish.addresses,
-		Leads: func() uint64 { return 1 }, Look: c.lookAtIngresses}
-	if c.cfg.namespace != "" {
-		opts.Namespaces = []string{c.cfg.namespace}
-	}
+		Namespaces: c.cfg.namespaces, Leads: func() uint64 { return 1 }, Look: c.lookAtIngresses}
 	if c.handover != nil {
 		opts.Leads = c.handover.leads
 	}
@@ -64,8 +61,9 @@ func (c *controller) newStatus() (*status.Writer, error) {
 func (c *controller) lookAtIngresses() status.Finder {
 	all := c.watchers.Snapshot()
 	ours := ingress.Ours(k8swatch.Read[*networkingv1.IngressClass](context.Background(), all.Of(c.classes)).List())
+	ingresses := read[*networkingv1.Ingress](context.Background(), all, c.ingresses)
 	return func(namespace, name string) (*networkingv1.Ingress, bool) {
-		ing, _ := any(all.Of(c.ingresses).ByName(namespace, name)).(*networkingv1.Ingress)
+		ing := ingresses.single(namespace, name)
 		return ing, ing != nil && ours(ing)
 	}
 }

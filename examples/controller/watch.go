@@ -6,6 +6,8 @@ import (
 	"errors"
 	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,16 +55,24 @@ func (c *controller) newWatchers() (err error) {
 		err = errors.Join(err, e)
 		return w
 	}
-	ns := c.cfg.namespace
-	c.ingresses = add(networkingv1.SchemeGroupVersion.WithResource("ingresses"), k8swatch.Options{Namespace: ns, IgnoreFields: []string{"status"}})
+	each := func(resource schema.GroupVersionResource, opts k8swatch.Options) watched {
+		return c.watchEach(func(namespace string) *k8swatch.Watcher {
+			opts.Namespace = namespace
+			return add(resource, opts)
+		})
+	}
+	c.ingresses = each(networkingv1.SchemeGroupVersion.WithResource("ingresses"), k8swatch.Options{IgnoreFields: []string{"status"}})
 	c.classes = add(networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), k8swatch.Options{})
-	c.services = add(corev1.SchemeGroupVersion.WithResource("services"), k8swatch.Options{Namespace: ns, IgnoreFields: []string{"status"}})
-	c.slices = add(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), k8swatch.Options{
-		Namespace: ns, IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"},
+	c.services = each(corev1.SchemeGroupVersion.WithResource("services"), k8swatch.Options{IgnoreFields: []string{"status"}})
+	c.slices = each(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), k8swatch.Options{
+		IndexBy:      []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"},
 		IgnoreFields: []string{"metadata.ownerReferences", "endpoints[*].targetRef", "endpoints[*].nodeName", "endpoints[*].zone", "endpoints[*].hints"}}) // no template sees them
-	c.secrets = add(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: ns, FieldSelector: "type=kubernetes.io/tls"})
+	c.secrets = each(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{FieldSelector: "type=kubernetes.io/tls"})
 	if c.cfg.opaqueSecrets {
-		c.opaque = add(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{Namespace: ns, FieldSelector: "type=Opaque"})
+		c.opaque = each(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{FieldSelector: "type=Opaque"})
+	}
+	if namespace, name, ok := strings.Cut(c.cfg.tcp, "/"); ok {
+		c.configMaps = add(corev1.SchemeGroupVersion.WithResource("configmaps"), k8swatch.Options{Namespace: namespace, FieldSelector: "metadata.name=" + name})
 	}
 	return err
 }
@@ -100,14 +110,14 @@ func (c *controller) follow() (now *k8swatch.GroupSnapshot, changes *ingress.Cha
 func (c *controller) between(last, now *k8swatch.GroupSnapshot, objects []k8swatch.Change) *ingress.Changes {
 	changes := &ingress.Changes{}
 	for _, o := range objects {
-		switch o.Watcher {
-		case c.ingresses:
+		switch {
+		case c.ingresses.has(o.Watcher):
 			add(&changes.Ingresses, last, now, o)
-		case c.services:
+		case c.services.has(o.Watcher):
 			add(&changes.Services, last, now, o)
-		case c.slices:
+		case c.slices.has(o.Watcher):
 			add(&changes.Slices, last, now, o)
-		case c.secrets, c.opaque:
+		case c.secrets.has(o.Watcher), c.opaque.has(o.Watcher):
 			add(&changes.Secrets, last, now, o)
 		default:
 			return nil
@@ -129,19 +139,19 @@ func add[T any](list *[]ingress.Change[T], last, now *k8swatch.GroupSnapshot, o 
 func (c *controller) input(ctx context.Context) (*render.Input, error) {
 	all, changes := c.follow()
 	whole := context.Background() // with what is in quarantine: Build asks about it, and says what clients get meanwhile
-	services := k8swatch.Read[*corev1.Service](whole, all.Of(c.services))
-	secret, count := c.secretsOf(whole, all)
-	slices := k8swatch.Read[*discoveryv1.EndpointSlice](whole, all.Of(c.slices))
-	ingresses := k8swatch.Read[*networkingv1.Ingress](whole, all.Of(c.ingresses))
+	services, secrets, opaque := read[*corev1.Service](whole, all, c.services), read[*corev1.Secret](whole, all, c.secrets), read[*corev1.Secret](whole, all, c.opaque)
+	endpoints, ingresses := read[*discoveryv1.EndpointSlice](whole, all, c.slices), read[*networkingv1.Ingress](whole, all, c.ingresses)
+	operator, addresses := c.serving(all)
 	routes := c.builder.Build(&ingress.Cluster{
-		Ingresses: ingresses.List,
+		Ingresses: ingresses.list,
 		Classes:   k8swatch.Read[*networkingv1.IngressClass](whole, all.Of(c.classes)).List(),
-		Service:   func(ns, name string) *corev1.Service { return services.GetSingle(ns, name) },
-		Services:  func(ns string) []*corev1.Service { return services.Get(ns) },
-		Secret:    func(ns, name string) *corev1.Secret { return secret(ns, name) },
-		Slices:    func(ns, service string) []*discoveryv1.EndpointSlice { return slices.Get(ns, service) },
+		Service:   func(ns, name string) *corev1.Service { return services.single(ns, name) },
+		Services:  func(ns string) []*corev1.Service { return services.get(ns) },
+		Secret:    func(ns, name string) *corev1.Secret { return cmp.Or(secrets.single(ns, name), opaque.single(ns, name)) },
+		Slices:    func(ns, service string) []*discoveryv1.EndpointSlice { return endpoints.get(ns, service) },
 		Excluded:  reconcile.Excluding(ctx),
-		Addresses: c.endpointRules(),
+		Addresses: addresses,
+		Operator:  operator,
 		Hosts:     &c.hosts,
 		Limits:    c.cfg.limits,
 
@@ -150,21 +160,10 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 	}, changes)
 	c.routes.Store(routes)
 	in := routes.Input(c.settings)
+	in.Files = append(in.Files[:len(in.Files):len(in.Files)], c.pages...)
 	maps.DeleteFunc(in.Each, func(entry string, _ render.Each) bool { return !c.each[entry] })
-	in.Resources = map[string]int{"ingresses": ingresses.Len(), "services": services.Len(), "endpointslices": slices.Len(), "secrets": count}
+	in.Resources = map[string]int{"ingresses": ingresses.count(), "services": services.count(), "endpointslices": endpoints.count(), "secrets": secrets.count() + opaque.count()}
 	return in, nil
-}
-
-// secretsOf finds a Secret by its namespace and name; count is how many there are.
-func (c *controller) secretsOf(ctx context.Context, all *k8swatch.GroupSnapshot) (find func(keys ...string) *corev1.Secret, count int) {
-	secrets := k8swatch.Read[*corev1.Secret](ctx, all.Of(c.secrets))
-	if c.opaque == nil {
-		return secrets.GetSingle, secrets.Len()
-	}
-	more := k8swatch.Read[*corev1.Secret](ctx, all.Of(c.opaque))
-	return func(keys ...string) *corev1.Secret {
-		return cmp.Or(secrets.GetSingle(keys...), more.GetSingle(keys...))
-	}, secrets.Len() + more.Len()
 }
 
 // changed is called, never twice at once, when watched resources changed.
@@ -227,4 +226,115 @@ func (c *controller) awaitInstances(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	return c.discovery.Wait(ctx)
+}
+
+// namespaces is a flag that may be repeated, also with commas between: those that are
+// watched; none: all.
+type namespaces []string
+
+func (n *namespaces) String() string { return strings.Join(*n, ",") }
+
+// Get implements flag.Getter.
+func (n *namespaces) Get() any { return n.String() }
+
+// Set implements flag.Value. What is no name is told by checkNamespaces.
+func (n *namespaces) Set(text string) error {
+	*n = append(*n, strings.Split(text, ",")...)
+	slices.Sort(*n)
+	*n = slices.Compact(*n)
+	return nil
+}
+
+// has reports whether the objects of a namespace are watched.
+func (n namespaces) has(name string) bool { return len(n) == 0 || slices.Contains(n, name) }
+
+// checkNamespaces says what is wrong with -namespace, and which flags name an object
+// elsewhere.
+func (c *config) checkNamespaces() {
+	for _, name := range c.namespaces {
+		if len(c.namespaces) > 1 && !isLabel(name) {
+			c.Check("namespace", false, "names of namespaces, with commas between")
+			return
+		}
+	}
+	if len(c.namespaces) < 2 {
+		c.CheckNamespaces("namespace")
+	}
+	for flag, object := range map[string]string{"default-certificate": c.certificate, "default-backend": c.backend.Namespace} {
+		namespace, _, _ := strings.Cut(object, "/")
+		c.Check(flag, object == "" || c.namespaces.has(namespace), "an object of a namespace that -namespace names")
+	}
+}
+
+// watched are the watchers of one kind, by namespace; "": of all.
+type watched map[string]*k8swatch.Watcher
+
+// watchEach makes a watcher for each namespace.
+func (c *controller) watchEach(add func(namespace string) *k8swatch.Watcher) watched {
+	if len(c.cfg.namespaces) == 0 {
+		return watched{"": add("")}
+	}
+	all := watched{}
+	for _, namespace := range c.cfg.namespaces {
+		all[namespace] = add(namespace)
+	}
+	return all
+}
+
+func (w watched) has(one *k8swatch.Watcher) bool {
+	for _, watcher := range w {
+		if watcher == one {
+			return true
+		}
+	}
+	return false
+}
+
+// objects are those of one kind, at one instant.
+type objects[T k8swatch.Object] map[string]k8swatch.Reader[T]
+
+func read[T k8swatch.Object](ctx context.Context, all *k8swatch.GroupSnapshot, of watched) objects[T] {
+	readers := make(objects[T], len(of))
+	for namespace, w := range of {
+		readers[namespace] = k8swatch.Read[T](ctx, all.Of(w))
+	}
+	return readers
+}
+
+// in returns those of a namespace, or of all that are watched together with it.
+func (o objects[T]) in(namespace string) (of k8swatch.Reader[T], ok bool) {
+	if of, ok = o[namespace]; !ok {
+		of, ok = o[""]
+	}
+	return of, ok
+}
+
+// single returns an object by its keys, of which the first is the namespace.
+func (o objects[T]) single(keys ...string) (one T) {
+	if of, ok := o.in(keys[0]); ok {
+		one = of.GetSingle(keys...)
+	}
+	return one
+}
+
+func (o objects[T]) get(keys ...string) []T {
+	if of, ok := o.in(keys[0]); ok {
+		return of.Get(keys...)
+	}
+	return nil
+}
+
+func (o objects[T]) count() (n int) {
+	for _, of := range o {
+		n += of.Len()
+	}
+	return n
+}
+
+// list returns all, by namespace.
+func (o objects[T]) list() (all []T) {
+	for _, namespace := range slices.Sorted(maps.Keys(o)) {
+		all = append(all, o[namespace].List()...)
+	}
+	return all
 }

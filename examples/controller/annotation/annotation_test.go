@@ -19,7 +19,7 @@ func ExampleRead() {
 		fmt.Println(p.Field(), p.Reason)
 	}
 	// Output:
-	// /new 9145266f
+	// /new cf191175
 	// metadata.annotations[nginx.ingress.kubernetes.io/canari] it is not known, and does nothing: did you mean nginx.ingress.kubernetes.io/canary?
 	// metadata.annotations[nginx.ingress.kubernetes.io/proxy-read-timeout] "long" is not a time from 1 ms to 20 days: write a number and ms, s, m, h or d, as in "60s"
 }

@@ -73,6 +73,8 @@ func (h Headers) All() (all []Header) {
 type Options struct {
 	Closed bool // requests get 503: an annotation is refused that would close something
 
+	Passthrough bool // connections with TLS go to the Service as they are
+
 	Redirect TLSRedirect
 	Answer   Answer
 	AppRoot  string // where requests for "/" are sent

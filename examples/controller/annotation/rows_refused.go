@@ -22,7 +22,6 @@ var refused = []Row{
 	{HAProxy: "-", NGINX: "proxy-ssl-ciphers proxy-ssl-protocols proxy-ssl-verify-depth", Refused: "ciphers and versions to servers are those of HAProxy: write a template with ssl-default-server-options"},
 	{HAProxy: "-", NGINX: "ssl-ciphers ssl-prefer-server-ciphers", Refused: byFlag},
 	{HAProxy: "ssl-certificate", NGINX: "-", Refused: byFlag + "; spec.tls names certificates"},
-	{HAProxy: "ssl-passthrough", NGINX: "ssl-passthrough", Closes: true, Refused: "TLS ends at HAProxy: servers with TLS have backend-protocol: HTTPS"},
 	{HAProxy: "-", NGINX: "server-alias", Refused: "write a rule with that host"},
 	{HAProxy: "-", NGINX: "from-to-www-redirect", Refused: "write an Ingress with the other host and permanent-redirect"},
 	{HAProxy: "-", NGINX: "default-backend custom-http-errors disable-proxy-intercept-errors", Refused: "errors of a Service are those of the Service: spec.defaultBackend answers what no rule matches"},

@@ -32,6 +32,12 @@ var redirects = []Row{
 			}
 			return problem
 		}},
+	{NGINX: "ssl-passthrough", Value: "true or false", Becomes: "connections with TLS for the hosts go to the first Service of each rule, and HAProxy reads nothing in them",
+		Differs: "refused beside allow and deny lists, auth and rates, which it would go past; requests without TLS go by the rules",
+		set: func(r *reader, v value) (problem string) {
+			r.Passthrough, problem = toBool(v)
+			return problem
+		}},
 	{HAProxy: "ssl-redirect-code", NGINX: "-", Needs: "ssl-redirect force-ssl-redirect", Value: "301, 302, 303, 307 or 308", Becomes: "the status of that redirect",
 		set: func(r *reader, v value) string {
 			n, problem := toCode(v.text)

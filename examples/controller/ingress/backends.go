@@ -3,6 +3,8 @@ package ingress
 import (
 	"cmp"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,6 +83,9 @@ func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend, opt
 	if back := b.backends[made.name]; back != nil {
 		b.joins(back, made.name)
 	}
+	if b.fast.is {
+		b.fast.check(!b.pinned[key.serviceName])
+	}
 	if p := made.problem; p != nil {
 		if n := len(made.sayers); n == 0 || made.sayers[n-1] != b.ing {
 			made.sayers = append(made.sayers, b.ing)
@@ -147,7 +152,11 @@ func (b *builder) serving(back *backend, name string, svc *corev1.Service, used 
 	limit, sp := b.limits.ServersPerBackend, b.space
 	sp.servers, sp.read = sp.servers-back.servers, sp.read-back.read
 	servers, read := sp.servers, sp.read
-	if used != nil {
+	switch {
+	case used == nil:
+	case svc.Spec.Type == corev1.ServiceTypeExternalName:
+		addresses = []string{net.JoinHostPort(externalName(svc), strconv.Itoa(int(used.Port)))}
+	default:
 		addresses, limit = b.endpoints(svc, used)
 	}
 	back.servers, back.read = sp.servers-servers, sp.read-read
@@ -180,8 +189,9 @@ func (b *builder) findBackend(ref portRef) (made *madePort, svc *corev1.Service,
 		made.guessed = true
 		made.problem = &problem{".service.name", fmt.Sprintf("answers 503: Service %s/%s does not exist; it is served as soon as that is there", ns, ref.name), b.meantService(ns, ref.name), true}
 	case svc.Spec.Type == corev1.ServiceTypeExternalName:
-		b.tell("Service", svc, reconcile.Refusal{Field: "spec.type",
-			Reason: "answers 503: ExternalName is not served; use a Service without selector, and an EndpointSlice with addresses"})
+		if used = b.externalPort(svc, wanted); used != nil {
+			port = strconv.Itoa(int(used.Port))
+		}
 	default:
 		reason := ""
 		if used, reason = b.findPort(svc, wanted, port); used != nil {
@@ -199,6 +209,43 @@ func (b *builder) findBackend(ref portRef) (made *madePort, svc *corev1.Service,
 		made.name += "_" + b.hashes[made.asks]
 	}
 	return made, svc, used, ok
+}
+
+// externalName is the host of a Service of that type, as DNS has it.
+func externalName(svc *corev1.Service) string {
+	return strings.ToLower(strings.TrimSuffix(svc.Spec.ExternalName, "."))
+}
+
+// externalPort is the port of a Service of the type ExternalName, which need not list it;
+// nil: the Service is not served, as it is told.
+func (b *builder) externalPort(svc *corev1.Service, wanted networkingv1.ServiceBackendPort) *corev1.ServicePort {
+	port := &corev1.ServicePort{Port: wanted.Number}
+	if found, _ := b.findPort(svc, wanted, ""); found != nil {
+		port = found
+	}
+	field, reason := "spec.type", ""
+	name := externalName(svc)
+	addr, notIP := netip.ParseAddr(name)
+	switch {
+	case !b.operator().ExternalName:
+		reason = "ExternalName is not served, as the name may lead anywhere later, also to this host or to the metadata service of a cloud; " +
+			"use a Service without selector, and an EndpointSlice with addresses, or -allow-external-name"
+	case port.Port < 1 || port.Port > 65535:
+		field, reason = "spec.ports", "an Ingress names a port that it does not have: name one by its number"
+	case notIP == nil:
+		if reason = b.judge.problem(addr.Unmap(), uint16(port.Port)); reason != "" {
+			field, reason = "spec.externalName", name+" "+reason
+		}
+	case name == "localhost" || strings.HasSuffix(name, ".localhost") || strings.HasPrefix(name, "localhost."):
+		field, reason = "spec.externalName", fmt.Sprintf("%q is this host", short(name))
+	case strings.HasPrefix(name, "*") || !isHost(name) || !hasName(name[strings.LastIndexByte(name, '.')+1:]): // 127.1 is an address
+		field, reason = "spec.externalName", fmt.Sprintf("%q is not a host name", short(svc.Spec.ExternalName))
+	}
+	if reason != "" {
+		b.tell("Service", svc, reconcile.Refusal{Field: field, Reason: "answers 503: " + reason})
+		return nil
+	}
+	return port
 }
 
 // maxGuesses bounds how often a build looks for the Service of a namespace that was

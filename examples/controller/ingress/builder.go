@@ -111,7 +111,7 @@ func (f *fast) made(m *madePort) {
 func (b *builder) follows(c *Cluster) bool {
 	was, next := b.cluster, b.routes.Next
 	return c.Excluded.Empty() && c.Hosts == was.Hosts && c.Addresses == was.Addresses && c.Limits == was.Limits &&
-		c.ExpiryWarning == was.ExpiryWarning && c.AnyTime == was.AnyTime && (next.IsZero() || time.Now().Before(next)) &&
+		c.Operator == was.Operator && c.ExpiryWarning == was.ExpiryWarning && c.AnyTime == was.AnyTime && (next.IsZero() || time.Now().Before(next)) &&
 		c.Hosts.isAt(b.fast.revision) && (!b.fast.accepted || b.settled())
 }
 
@@ -182,7 +182,7 @@ func (b *builder) index() {
 
 func (b *builder) isUsed(s Change[corev1.Secret]) bool {
 	for _, secret := range []*corev1.Secret{s.Was, s.Is} {
-		if secret != nil && b.read[secret.Namespace+"/"+secret.Name] {
+		if secret != nil && (b.read[secret.Namespace+"/"+secret.Name] || secret.Namespace+"/"+secret.Name == b.operator().Certificate) {
 			return true
 		}
 		if secret != nil && b.certs[certificateName(secret.Namespace, secret.Name)] != nil {
@@ -196,6 +196,7 @@ func (b *builder) isUsed(s Change[corev1.Secret]) bool {
 func (b *builder) touchedServices(changes *Changes) (names []serviceName) {
 	names = b.fast.step.again
 	touch := func(name serviceName) {
+		b.fast.check(!b.pinned[name])
 		if len(b.fast.ports[name]) > 0 && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -215,7 +216,7 @@ func (b *builder) touchedServices(changes *Changes) (names []serviceName) {
 			}
 			touch(serviceName{svc.Namespace, svc.Name})
 			if s.Was == nil || s.Is == nil {
-				b.fast.check(!b.mayBeMeant(svc))
+				b.fast.check(!b.mayBeMeant(svc) && !b.pinned[serviceName{namespace: svc.Namespace}])
 			}
 		}
 	}

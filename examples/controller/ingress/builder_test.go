@@ -36,6 +36,7 @@ type twoWays struct {
 	limits    Limits
 	addresses *Addresses
 	excluded  []reconcile.Resource
+	operator  *Operator
 	version   int
 
 	changes     Changes
@@ -109,7 +110,7 @@ func (w *twoWays) cluster(hosts *Hosts) *Cluster {
 				return s.Namespace != ns || s.Labels[discoveryv1.LabelServiceName] != name
 			})
 		},
-		Addresses: w.addresses, Limits: w.limits, Hosts: hosts,
+		Addresses: w.addresses, Limits: w.limits, Hosts: hosts, Operator: w.operator,
 	}
 	if len(w.excluded) > 0 {
 		c.Excluded = reconcile.Excluding(reconcile.WithExcluded(w.t.Context(), w.excluded...))
@@ -183,7 +184,7 @@ func (w *twoWays) service(ns string, i int) {
 		svc.Spec.Ports[0].AppProtocol = &[]string{"https", "kubernetes.io/h2c", "tcp"}[w.rand.IntN(3)]
 	}
 	if w.conflicting && w.one(20) {
-		svc.Spec.Type = corev1.ServiceTypeExternalName
+		svc.Spec.Type, svc.Spec.ExternalName = corev1.ServiceTypeExternalName, w.pick("a.example.com", "localhost", "127.0.0.1", "b.example.com.")
 	}
 	put(w, w.services, &w.changes.Services, ns+"/"+name, svc)
 }
@@ -253,6 +254,9 @@ func (w *twoWays) ingress(ns string, i int) {
 	if w.conflicting && w.one(20) {
 		class := "other"
 		ing.Spec.IngressClassName = &class
+	}
+	if w.conflicting && w.one(10) {
+		ing.Annotations = map[string]string{passThrough[w.rand.IntN(2)]: w.pick("true", "true", "false", "maybe")}
 	}
 	put(w, w.ingresses, &w.changes.Ingresses, ns+"/"+name, ing)
 }
@@ -350,6 +354,13 @@ func TestBuilderIsBuild(t *testing.T) {
 			w.shared = []string{"x.test", "*.y.test"}
 		case 7:
 			w.slots.Step, w.builder.Slots.Step = 2, 2
+		}
+		if seed%4 > 1 {
+			w.operator = &Operator{ExternalName: seed%2 == 0}
+			w.operator.Certificate, w.operator.Backend = "shop/t1", ServiceRef{"shop", "s1", networkingv1.ServiceBackendPort{Number: 80}}
+			ports := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "tcp"}, Data: map[string]string{"9000": "shop/s2:http", "9001": "aaa/s1:80:PROXY", "80": "shop/s1:80"}}
+			w.operator.TCP = ReadTCP(ports, "edge/tcp", ":8080", w.addresses)
+			w.addresses = w.operator.TCP.Addresses
 		}
 		for step := range 150 {
 			what := w.step()

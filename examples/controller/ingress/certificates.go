@@ -3,24 +3,198 @@ package ingress
 import (
 	"bytes"
 	"cmp"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/rsa"
-	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/asn1"
-	"encoding/pem"
-	"errors"
 	"fmt"
-	"math/big"
+	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/examples/controller/tlspair"
 	"github.com/hapticsdk/haptic/reconcile"
 )
+
+// pemFile is what HAProxy reads of a Secret: a certificate that it takes, and its key.
+type pemFile struct {
+	content             []byte
+	names               []string // in the certificate; in lower case, sorted
+	notBefore, notAfter time.Time
+}
+
+// readPEM checks what a Secret, or a file made of one, holds.
+func readPEM(file string, crt, key []byte, maxChain int) (*pemFile, error) {
+	content, leaf, err := tlspair.File(crt, key, maxChain)
+	if err = cmp.Or(err, dataplane.CheckFileName(dataplane.Certificate, file)); err != nil {
+		return nil, err
+	}
+	return &pemFile{content, namesOf(leaf), leaf.NotBefore, leaf.NotAfter}, nil
+}
+
+func namesOf(leaf *x509.Certificate) []string {
+	names := slices.Clone(leaf.DNSNames)
+	if len(names) == 0 && leaf.Subject.CommonName != "" {
+		names = []string{leaf.Subject.CommonName}
+	}
+	for i, name := range names {
+		names[i] = strings.ToLower(name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// covers reports whether clients accept the certificate for a host.
+func (p *pemFile) covers(host string) bool {
+	_, parent, _ := strings.Cut(host, ".")
+	_, found := slices.BinarySearch(p.names, host)
+	if !found {
+		_, found = slices.BinarySearch(p.names, "*."+parent)
+	}
+	return found
+}
+
+// dated reports whether there is a certificate, and whether clients accept it by its
+// dates; zero: they do at all times.
+func (p *pemFile) dated(now time.Time) bool {
+	return p != nil && (now.IsZero() || !now.Before(p.notBefore) && now.Before(p.notAfter))
+}
+
+// checkedSecret is what a Secret was found to hold, so that a render looks only at
+// those that changed.
+type checkedSecret struct {
+	secret *corev1.Secret
+	newest *pemFile // in the Secret; nil: see err
+	err    error
+	// inUse is the newest, or the one that was in use before, where the newest cannot be
+	// used or, by its dates, not now: a bad renewal would take a site down that works.
+	inUse *pemFile
+}
+
+// check returns what is used of a Secret.
+func (s *Slots) check(file string, secret *corev1.Secret, maxChain int, now time.Time) checkedSecret {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, known := s.checked[file]
+	if known && c.secret.UID != secret.UID { // its owner deleted that one
+		c = checkedSecret{}
+		delete(s.deployed, file)
+	}
+	crt, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
+	if c.secret == nil || !bytes.Equal(c.secret.Data[corev1.TLSCertKey], crt) || !bytes.Equal(c.secret.Data[corev1.TLSPrivateKeyKey], key) {
+		c.newest, c.err = readPEM(file, crt, key, maxChain)
+	}
+	c.secret = secret
+	if former := s.deployed[file]; c.inUse == nil && former != nil && !c.newest.dated(now) {
+		c.inUse, _ = readPEM(file, former, former, maxChain)
+	}
+	if c.newest != nil && (c.newest.dated(now) || !c.inUse.dated(now)) {
+		c.inUse = c.newest
+	}
+	if s.checked == nil {
+		s.checked = map[string]checkedSecret{}
+	}
+	s.checked[file] = c
+	return c
+}
+
+// gone forgets a Secret: what its owner deletes is used no longer.
+func (s *Slots) gone(file string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.checked, file)
+	delete(s.deployed, file)
+}
+
+// UsualWarning and ShareOfLife bound how long before its end a certificate is warned of:
+// 7 days, or for one that lives shorter than 42 days a sixth of its life. Tools renew when
+// a third is left, so that a warning says that they did not.
+const UsualWarning, ShareOfLife = 7 * 24 * time.Hour, 6
+
+// warnsAt is when a certificate is warned of.
+func (b *builder) warnsAt(p *pemFile) time.Time {
+	before := b.cluster.ExpiryWarning
+	if before == 0 {
+		before = min(UsualWarning, p.notAfter.Sub(p.notBefore)/ShareOfLife)
+	}
+	return p.notAfter.Add(-before)
+}
+
+// reportSecrets says which Secrets are wrong, each once for all Ingresses that name it,
+// and when another look at them says something else.
+func (b *builder) reportSecrets(certs []*tlsFile) {
+	for _, cert := range certs {
+		c := &cert.checked
+		switch {
+		case cert.Secret == nil || c.inUse != nil && len(cert.Hosts) == 0 && !cert.isDefault:
+			continue // not used
+		case c.inUse == nil:
+			b.refuseSecret(cert, false, fmt.Sprintf("%v: no host is served with it", c.err))
+			continue
+		case c.err != nil:
+			b.refuseSecret(cert, true, fmt.Sprintf("%v: the certificate from before, which expires at %s, stays in use", c.err, date(c.inUse.notAfter)))
+		case c.inUse != c.newest:
+			b.refuseSecret(cert, true, fmt.Sprintf("the certificate is valid from %s to %s: the one from before, which expires at %s, stays in use meanwhile",
+				date(c.newest.notBefore), date(c.newest.notAfter), date(c.inUse.notAfter)))
+			b.lookAt(c.newest.notBefore)
+		}
+		b.reportDates(cert, c.inUse)
+		misfits := slices.DeleteFunc(cert.misfits, func(host string) bool { return b.tlsHosts[host] != nil && b.tlsHosts[host] != cert })
+		slices.Sort(misfits)
+		if misfits = slices.Compact(misfits); len(misfits) > 0 {
+			b.refuseSecret(cert, true, fmt.Sprintf("the certificate is for %s, and not for %s, for which Ingresses name it: clients refuse it there",
+				some(c.inUse.names), some(misfits)))
+		}
+	}
+}
+
+// reportDates warns of a certificate in use that clients refuse by its dates, or soon
+// will.
+func (b *builder) reportDates(cert *tlsFile, p *pemFile) {
+	if e := b.routes.Expiry; e.IsZero() || p.notAfter.Before(e) {
+		b.routes.Expiry = p.notAfter
+	}
+	if b.now.IsZero() {
+		return
+	}
+	soon := b.warnsAt(p)
+	switch now := b.now; {
+	case now.Before(p.notBefore):
+		b.refuseSecret(cert, true, fmt.Sprintf("the certificate is valid from %s on: clients refuse it until then", date(p.notBefore)))
+	case !now.Before(p.notAfter):
+		b.refuseSecret(cert, true, fmt.Sprintf("the certificate expired at %s: clients refuse it", date(p.notAfter)))
+	case !now.Before(soon):
+		b.refuseSecret(cert, true, fmt.Sprintf("the certificate expires at %s: renew it", date(p.notAfter)))
+	}
+	b.lookAt(p.notBefore)
+	b.lookAt(soon)
+	b.lookAt(p.notAfter)
+}
+
+// lookAt has Secrets looked at again when a date has come.
+func (b *builder) lookAt(when time.Time) {
+	if next := b.routes.Next; b.now.Before(when) && (next.IsZero() || when.Before(next)) {
+		b.routes.Next = when
+	}
+}
+
+// refuseSecret makes the Secret the culprit, with what is served where that is all.
+func (b *builder) refuseSecret(cert *tlsFile, warning bool, reason string) {
+	b.tell("Secret", cert.Secret, reconcile.Refusal{Reason: reason, Warning: warning})
+}
+
+// date prints an instant to the second.
+func date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// some lists the first three names, and counts the others.
+func some(names []string) string {
+	const most = 3
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %s more names", strings.Join(names[:most], ", "), figure(more))
+	}
+	return strings.Join(names, ", ")
+}
 
 // tlsFile is a TLSCertificate that is being put together.
 type tlsFile struct {
@@ -34,6 +208,8 @@ type tlsFile struct {
 	misfits []string // hosts that Ingresses name it for, and that it does not have
 	bytes   int      // of its Hosts
 	problem string   // why it cannot be used, where that is not of the Secret
+
+	isDefault bool // it is for server names that have none
 
 	exceptBytes int // of its Except
 }
@@ -179,168 +355,4 @@ func (b *builder) makeCertificate(file, secretName string) *tlsFile {
 	b.routes.FileOwners[dataplane.Position{Kind: dataplane.Certificate, Name: file}] = []any{secret}
 	b.routes.Files = append(b.routes.Files, dataplane.File{Kind: dataplane.Certificate, Name: file, Content: use.content})
 	return cert
-}
-
-// minRSA and maxRSA are the bits of RSA keys: OpenSSL takes no shorter one at its
-// security level 2, and a handshake with 16,384 bits takes 0.22 s.
-const minRSA, maxRSA = 2048, 4096
-
-// maxKeyBytes bounds a private key before it is read, which takes a time that grows with
-// the square of its length: 2.4 s for 150 KB. One of 4,096 bits has 2,400 bytes.
-const maxKeyBytes = 8192
-
-// maxChainBytes bounds the certificates of a Secret: clients with OpenSSL take no longer
-// chain, and one of 1 MB takes 0.15 s to read.
-const maxChainBytes = 100_000
-
-// certificateFile checks what HAProxy would fail on, so that one bad Secret does
-// not stop all others, and writes certificates and key anew: without text
-// between them and without blank lines, at which the payload of a runtime
-// command would end. HAProxy takes what is returned, also at runtime. It would
-// take some of what is refused, such as brainpool curves, which Go does not know.
-func certificateFile(crt, key []byte, maxChain int) (content []byte, leaf *x509.Certificate, err error) {
-	for block, rest := pem.Decode(key); block != nil; block, rest = pem.Decode(rest) {
-		if n := len(block.Bytes); n > maxKeyBytes {
-			return nil, nil, fmt.Errorf("a block of %s has %s bytes, more than the %s that are read: RSA keys have at most %s bits", corev1.TLSPrivateKeyKey, figure(n), figure(maxKeyBytes), figure(maxRSA))
-		}
-	}
-	chain, size := 0, 0
-	for block, rest := pem.Decode(crt); block != nil; block, rest = pem.Decode(rest) {
-		if size += len(block.Bytes); block.Type == "CERTIFICATE" {
-			chain++
-		}
-	}
-	switch {
-	case chain > maxChain:
-		return nil, nil, fmt.Errorf("a chain of %s certificates, more than the %s of one Secret (certificates-per-secret)", figure(chain), figure(maxChain))
-	case size > maxChainBytes:
-		return nil, nil, fmt.Errorf("%s has certificates of %s bytes, more than the %s that clients take", corev1.TLSCertKey, figure(size), figure(maxChainBytes))
-	}
-	pair, err := tls.X509KeyPair(crt, key)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s and %s: %w", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)
-	}
-	var out bytes.Buffer
-	for i, der := range pair.Certificate {
-		c, err := x509.ParseCertificate(der)
-		if err == nil {
-			err = cmp.Or(checkForm(der), checkStrength(c))
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("certificate %d of the chain: %w", i+1, err)
-		}
-		if i == 0 {
-			leaf = c
-		}
-		if err := pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: der}); err != nil {
-			return nil, nil, err
-		}
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		return nil, nil, errors.New("the private key is of an unknown kind") // never the key itself
-	}
-	err = pem.Encode(&out, &pem.Block{Type: "PRIVATE KEY", Bytes: der})
-	return out.Bytes(), leaf, err
-}
-
-// derCertificate is all that a certificate consists of.
-type derCertificate struct {
-	Signed struct {
-		Version         int `asn1:"optional,explicit,default:0,tag:0"`
-		Serial          *big.Int
-		Algorithm       pkix.AlgorithmIdentifier
-		Issuer          []derNameSET
-		Validity        struct{ NotBefore, NotAfter asn1.RawValue }
-		Subject         []derNameSET
-		PublicKey       derKey
-		IssuerUniqueID  asn1.BitString   `asn1:"optional,tag:1"`
-		SubjectUniqueID asn1.BitString   `asn1:"optional,tag:2"`
-		Extensions      []pkix.Extension `asn1:"optional,omitempty,explicit,tag:3"`
-	}
-	Algorithm pkix.AlgorithmIdentifier
-	Signature asn1.BitString
-}
-
-type derNameSET []struct {
-	Type  asn1.ObjectIdentifier
-	Value asn1.RawValue
-}
-
-type derKey struct {
-	Algorithm pkix.AlgorithmIdentifier
-	Key       asn1.BitString
-}
-
-// checkForm refuses a certificate with anything in it that Go skips and OpenSSL
-// stops at.
-func checkForm(der []byte) error {
-	var c derCertificate
-	rest, err := asn1.Unmarshal(der, &c)
-	if err != nil || len(rest) > 0 {
-		return errors.New("not in the form DER")
-	}
-	if again, err := asn1.Marshal(c); err != nil || !bytes.Equal(again, der) {
-		return errors.New("not in the form DER, or with more in it than a certificate has")
-	}
-	return nil
-}
-
-// checkStrength refuses the keys and signatures that OpenSSL refuses at its
-// security level 2.
-func checkStrength(c *x509.Certificate) error {
-	switch key := c.PublicKey.(type) {
-	case *rsa.PublicKey:
-		if bits := key.N.BitLen(); bits < minRSA || bits > maxRSA {
-			return fmt.Errorf("an RSA key of %s bits, from %s to %s are taken", figure(bits), figure(minRSA), figure(maxRSA))
-		}
-	case *ecdsa.PublicKey, ed25519.PublicKey:
-	default:
-		return fmt.Errorf("a key of the kind %s: RSA, ECDSA and Ed25519 are taken", c.PublicKeyAlgorithm)
-	}
-	of := x509.RSA
-	switch c.SignatureAlgorithm {
-	case x509.UnknownSignatureAlgorithm: // also of the RSA-PSS that signs with SHA-1
-		return errors.New("signed in a way that is weak or not known: sign with SHA-256, SHA-384 or SHA-512")
-	case x509.ECDSAWithSHA1:
-		of = x509.ECDSA
-	case x509.MD2WithRSA, x509.MD5WithRSA, x509.SHA1WithRSA:
-	case x509.DSAWithSHA1:
-		of = x509.DSA
-	default:
-		return nil
-	}
-	if signsItself(c) && c.PublicKeyAlgorithm == of {
-		return nil
-	}
-	return fmt.Errorf("signed with %s, which is too weak", c.SignatureAlgorithm)
-}
-
-// authorityKeyID names the key that signed a certificate.
-var authorityKeyID = asn1.ObjectIdentifier{2, 5, 29, 35}
-
-// signsItself reports whether a certificate names itself as the one that signed it.
-// OpenSSL does not look at the signature then.
-func signsItself(c *x509.Certificate) bool {
-	for _, e := range c.Extensions {
-		var by struct {
-			Key    []byte        `asn1:"optional,tag:0"`
-			Issuer asn1.RawValue `asn1:"optional,tag:1"`
-			Serial *big.Int      `asn1:"optional,tag:2"`
-		}
-		if !e.Id.Equal(authorityKeyID) {
-			continue
-		}
-		if rest, err := asn1.Unmarshal(e.Value, &by); err != nil || len(rest) > 0 {
-			return false
-		}
-		var name asn1.RawValue // the only one, a directory name
-		if rest, err := asn1.Unmarshal(by.Issuer.Bytes, &name); len(by.Issuer.Bytes) > 0 && (err != nil || len(rest) > 0 || !bytes.Equal(name.Bytes, c.RawIssuer)) {
-			return false
-		}
-		if by.Key != nil && !bytes.Equal(by.Key, c.SubjectKeyId) || by.Serial != nil && by.Serial.Cmp(c.SerialNumber) != 0 {
-			return false
-		}
-	}
-	return bytes.Equal(c.RawIssuer, c.RawSubject)
 }

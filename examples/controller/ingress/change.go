@@ -108,6 +108,7 @@ func (b *builder) undo(ing *networkingv1.Ingress) {
 		b.fast.doubt = true
 		return
 	}
+	b.fast.check(!asksToPass(ing))
 	b.takeSpace(ing, -1)
 	for host := range hostsOf(ing) {
 		b.unask(host)
@@ -175,6 +176,7 @@ func (b *builder) undoPath(host string, p *networkingv1.HTTPIngressPath) {
 		return
 	}
 	of := serviceName{b.ing.Namespace, p.Backend.Service.Name}
+	b.fast.check(!b.pinned[of])
 	made := b.made[portRef{of, p.Backend.Service.Port, nil}]
 	if !b.fast.check(made != nil && made.name != "") {
 		return

@@ -36,6 +36,7 @@ type Cluster struct {
 	Addresses *Addresses          // which endpoints are served; nil: the zero value
 	Hosts     *Hosts              // which namespace has which host; nil: nothing is remembered
 	Limits    Limits
+	Operator  *Operator // nil: the zero value
 
 	ExpiryWarning time.Duration // how long before its end a certificate is warned of; zero: 7 days, or a sixth of its life where that is shorter
 	AnyTime       bool          // certificates are not judged by their dates, as for cases, whose fixtures grow old
@@ -64,7 +65,8 @@ type builder struct {
 	namesTLS    bool                // an Ingress names a Secret for the hosts that are in it
 	tlsWildcard bool                // one of them is a wildcard
 	classes     *classes
-	fast        fast // see Builder
+	pinned      map[serviceName]bool // see pin
+	fast        fast                 // see Builder
 
 	options  annotation.Options                         // that the Ingress being read asks for
 	asked    map[*networkingv1.Ingress]*asked           // of those with annotations of ours
@@ -163,6 +165,7 @@ func build(c *Cluster, slots *Slots) *builder {
 	b.inTurnAgain()
 	b.reportCanaries()
 	b.keepServed(left)
+	b.serveOperator()
 	if slots.isFull(b.used(), c.Excluded == nil) {
 		b.forget()
 	}
@@ -228,6 +231,9 @@ func (b *builder) addRule(field fieldPath, rule *networkingv1.IngressRule) {
 	}
 	if rule.HTTP == nil || !b.owns(field.sub(".host"), host) {
 		return
+	}
+	if b.passes() {
+		b.pass(field, host, rule.HTTP.Paths)
 	}
 	for i := range rule.HTTP.Paths {
 		field.path = i
@@ -364,6 +370,8 @@ func (b *builder) finish() {
 	slices.SortFunc(r.Patterns, Path.byLength)
 	slices.SortFunc(r.Canaries, Canary.compare)
 	r.Userlists = b.userlists()
+	slices.SortFunc(r.Passed, Path.compare)
+	slices.SortFunc(r.Streams, (*Backend).compare)
 	slices.SortFunc(r.Backends, (*Backend).compare)
 	slices.SortFunc(r.Certificates, TLSCertificate.compare)
 	slices.SortFunc(r.Files, compareFiles)

@@ -59,5 +59,6 @@ func TestEachOf(t *testing.T) {
 	}, dataplane.Layout{})
 	require.NoError(t, err)
 	require.Equal(t, map[string]bool{"haproxy.d/backend.cfg": true, "maps/exact.map": true, "maps/prefix.map": false,
-		"maps/paths_reg.map": false, "haproxy.d/userlist.cfg": false, "maps/hosts.map": false, "maps/wildcards.map": false, "crt-lists/certificates.txt": false}, EachOf(engine))
+		"maps/paths_reg.map": false, "haproxy.d/userlist.cfg": false, "maps/hosts.map": false, "maps/wildcards.map": false, "crt-lists/certificates.txt": false,
+		"haproxy.d/tcp.cfg": false, "maps/names-exact.map": false, "maps/names-prefix.map": false, "maps/names_reg.map": false, "maps/passed.map": false}, EachOf(engine))
 }

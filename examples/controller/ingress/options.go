@@ -17,6 +17,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
+	"github.com/hapticsdk/haptic/examples/controller/tlspair"
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
@@ -31,6 +32,9 @@ type Canary struct {
 }
 
 func (c Canary) compare(other Canary) int { return cmp.Compare(c.From, other.From) }
+
+// Names are those of [Path.Names], of requests that it takes.
+func (c Canary) Names() string { return namesOfRoute(c.Ingress, c.To) }
 
 // PerMillion is how many of a million requests go there by chance.
 func (c Canary) PerMillion() int { return int(int64(c.Weight) * 1_000_000 / int64(c.Total)) }
@@ -139,7 +143,7 @@ func (b *builder) ofHost(host string) annotation.Options {
 	if !o.Redirect.Force && !b.hasTLS(host) {
 		o.Redirect = annotation.TLSRedirect{}
 	}
-	o.Regex, o.Redirect.Force, o.Canary = false, false, annotation.Canary{}
+	o.Regex, o.Passthrough, o.Redirect.Force, o.Canary = false, false, false, annotation.Canary{}
 	return o
 }
 
@@ -359,12 +363,12 @@ func authorities(data []byte, most int) ([]byte, error) {
 		if block.Type != "CERTIFICATE" {
 			continue
 		}
-		if count++; count > most || len(block.Bytes) > maxChainBytes {
-			return nil, fmt.Errorf("it has more than the %s certificates of one Secret (certificates-per-secret), or one is larger than %s bytes", figure(most), figure(maxChainBytes))
+		if count++; count > most || len(block.Bytes) > tlspair.MaxChainBytes {
+			return nil, fmt.Errorf("it has more than the %s certificates of one Secret (certificates-per-secret), or one is larger than %s bytes", figure(most), figure(tlspair.MaxChainBytes))
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err == nil {
-			err = errors.Join(checkForm(c.Raw), checkStrength(c))
+			err = tlspair.Check(c)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("certificate %d: %w", count, err)

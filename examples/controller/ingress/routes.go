@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,20 +17,25 @@ import (
 
 // Routes is what the templates print: what all Ingresses together mean.
 type Routes struct {
-	Hosts        []Host // all that are claimed
-	Wildcards    []Host // those among them as ".demo.test", the longest first
-	Exact        []Path // Key: host and path, as a request has them
-	Prefix       []Path // Key: the beginning of host, path and "/"
-	Patterns     []Path // Key: a regular expression of host and path, the longest first
-	Canaries     []Canary
-	Userlists    []Userlist
-	Backends     []*Backend
-	Certificates []TLSCertificate
-	Default      string                // backend of requests that no rule matches, "" if none
-	DefaultOf    *networkingv1.Ingress // that asks for it; nil: none
-	Files        []dataplane.File
-	FileOwners   map[dataplane.Position][]any // of what a file was made
-	Refused      []reconcile.Refusal
+	Hosts              []Host // all that are claimed
+	Wildcards          []Host // those among them as ".demo.test", the longest first
+	Exact              []Path // Key: host and path, as a request has them
+	Prefix             []Path // Key: the beginning of host, path and "/"
+	Patterns           []Path // Key: a regular expression of host and path, the longest first
+	Canaries           []Canary
+	Userlists          []Userlist
+	Backends           []*Backend
+	Certificates       []TLSCertificate
+	DefaultCertificate string                // file, for server names without one; "": they are refused
+	Default            string                // backend of requests that no rule matches, "" if none
+	DefaultOf          *networkingv1.Ingress // that asks for it; nil: none
+	NoRoute            string                // the backend of the operator for requests without a route, "" if none
+	TCP                []*TCPService
+	Passed             []Path     // Key: a host whose connections with TLS go to Backend
+	Streams            []*Backend // those of Passed
+	Files              []dataplane.File
+	FileOwners         map[dataplane.Position][]any // of what a file was made
+	Refused            []reconcile.Refusal
 
 	Expiry time.Time // the earliest end of a certificate in use; zero: there is none
 	Next   time.Time // when certificates change by their dates, so that Build is to be called again; zero: never
@@ -108,6 +114,22 @@ func (p Path) byLength(other Path) int {
 	return cmp.Or(cmp.Compare(len(other.Key), len(p.Key)), cmp.Compare(p.Key, other.Key))
 }
 
+// Names are for the access log: "namespace/ingress|namespace/service:port".
+func (p Path) Names() string { return namesOfRoute(p.Ingress, p.Backend) }
+
+// defaultNames are those of the default backend, "" if there is none.
+func (r *Routes) defaultNames() string {
+	if r.DefaultOf == nil {
+		return ""
+	}
+	return namesOfRoute(r.DefaultOf, r.Default)
+}
+
+func namesOfRoute(ing *networkingv1.Ingress, backend string) string {
+	words := append(strings.Split(backend, "_"), "", "")
+	return ing.Namespace + "/" + ing.Name + "|" + words[0] + "/" + words[1] + ":" + words[2]
+}
+
 // Owners makes the Ingress answer for what is wrong with the line.
 func (p Path) Owners() []any { return []any{p.Ingress} }
 
@@ -136,6 +158,7 @@ type Server struct {
 	Name     string // "s1"
 	Address  string // "192.0.2.1:8080"
 	Disabled bool   // a spare slot that waits for an endpoint
+	Resolved bool   // HAProxy looks up the host of the address: that of an ExternalName
 }
 
 // TLSCertificate is a line of the crt-list.

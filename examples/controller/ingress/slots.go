@@ -116,7 +116,7 @@ func (s *Slots) servers(backend string, addresses []string, limit int) []Server 
 	var servers []Server
 	for i, a := range held {
 		if a != "" {
-			servers = append(servers, Server{Name: "s" + strconv.Itoa(i+1), Address: a})
+			servers = append(servers, Server{Name: "s" + strconv.Itoa(i+1), Address: a, Resolved: hasName(a)})
 		} else if s.Step > 0 {
 			servers = append(servers, spare(i))
 		}
@@ -127,6 +127,11 @@ func (s *Slots) servers(backend string, addresses []string, limit int) []Server 
 		}
 	}
 	return servers
+}
+
+// hasName reports whether the host of an address is a name.
+func hasName(address string) bool {
+	return address[0] != '[' && strings.Trim(address, "0123456789.:") != ""
 }
 
 func spare(i int) Server {

@@ -21,19 +21,34 @@ type Settings struct {
 	TrustProxy    []string // ranges of addresses whose X-Forwarded headers are believed
 	Fleet         string   // one word that all instances of this controller share, and no others
 	SpareBackends int      // that wait for new ones, see dataplane.SparePrefix
+	AccessLog     string   // "http" or "json"; "": there is none
+	AcceptProxy   []string // ranges of addresses whose connections begin with the PROXY protocol
+	ErrorPages    []string // codes that have a page, a file of the kind general such as 503.http
+	HTTP3         string   // "quic4" or "quic6"; "": it is not served
+	Stats         string   // address for the page of statistics; "": there is none
+	TLSSocket     string   // where HAProxy gets what it does not pass through
+	ExternalName  bool     // HAProxy looks up names
+	Nameservers   []string // that it asks; none: those of /etc/resolv.conf
 }
+
+// HasPage reports whether there is a page for a code of HTTP.
+func (s Settings) HasPage(code string) bool { return slices.Contains(s.ErrorPages, code) }
 
 // BackendEntry is the template that is rendered for each backend.
 const BackendEntry = "haproxy.d/backend.cfg"
+
+// TCPEntry is the template that is rendered for each TCP service.
+const TCPEntry = "haproxy.d/tcp.cfg"
 
 // Input is what the templates see of the routes. Delete from Each the entries of which
 // [EachOf] says that their templates are not written for one item.
 func (r *Routes) Input(settings Settings) *render.Input {
 	in := &render.Input{
 		Vars: map[string]any{"settings": settings, "hosts": r.Hosts, "wildcards": r.Wildcards, "exact": r.Exact, "prefix": r.Prefix, "patterns": r.Patterns, "canaries": r.Canaries, "userlists": r.Userlists,
-			"certificates": r.Certificates, "fallback": r.Default, "backends": r.Backends,
+			"certificates": r.Certificates, "fallback": r.Default, "fallbackNames": r.defaultNames(), "noRoute": cmp.Or(r.NoRoute, "no-route"), "defaultCertificate": r.DefaultCertificate, "tcp": (*TCPService)(nil),
+			"passed": r.Passed, "streams": r.Streams, "backends": r.Backends,
 			"backend": (*Backend)(nil), "route": (*Path)(nil), "host": (*Host)(nil), "certificate": (*TLSCertificate)(nil), "userlist": (*Userlist)(nil)},
-		Each:    r.each(),
+		Each:    r.each(settings),
 		Files:   r.Files,
 		Owners:  r.FileOwners,
 		Refused: r.Refused,
@@ -64,6 +79,7 @@ type lists struct {
 	exact, prefix    itemsOf[Path]
 	patterns         itemsOf[Path]
 	userlists        itemsOf[Userlist]
+	passed           itemsOf[Path]
 	hosts, wildcards itemsOf[Host]
 	certificates     itemsOf[TLSCertificate]
 }
@@ -110,6 +126,14 @@ func (l *lists) takeBackends(list []*Backend) []any {
 	return it.all
 }
 
+func itemsOfTCP(list []*TCPService) []any {
+	all := make([]any, len(list))
+	for i, s := range list {
+		all[i] = s
+	}
+	return all
+}
+
 func same[T comparable](a, b *T) bool { return *a == *b }
 
 // byHost and the others are the orders of the lists. Those of equal order stay in it.
@@ -133,17 +157,28 @@ func (c *TLSCertificate) equal(d *TLSCertificate) bool {
 
 // each are the entries that can be rendered for each item of a list, where they are
 // written for that.
-func (r *Routes) each() map[string]render.Each {
+func (r *Routes) each(settings Settings) map[string]render.Each {
 	if r.lists == nil {
 		r.lists = &lists{}
 	}
 	l := r.lists
+	exact, prefix := l.exact.take(r.Exact, byPath, same), l.prefix.take(r.Prefix, byPath, same)
+	patterns := l.patterns.take(r.Patterns, byPattern, same)
+	exactNames, prefixNames, patternNames := exact, prefix, patterns
+	if settings.AccessLog == "" {
+		exactNames, prefixNames, patternNames = exact[:1], prefix[:1], patterns[:1]
+	}
 	return map[string]render.Each{
+		"maps/passed.map":            {Var: "route", Items: l.passed.take(r.Passed, byPath, same)},
+		TCPEntry:                     {Var: "tcp", Items: itemsOfTCP(r.TCP)},
 		BackendEntry:                 {Var: "backend", Items: l.takeBackends(r.Backends)},
-		"maps/exact.map":             {Var: "route", Items: l.exact.take(r.Exact, byPath, same)},
-		"maps/prefix.map":            {Var: "route", Items: l.prefix.take(r.Prefix, byPath, same)},
-		"maps/paths_reg.map":         {Var: "route", Items: l.patterns.take(r.Patterns, byPattern, same)},
+		"maps/paths_reg.map":         {Var: "route", Items: patterns},
 		"haproxy.d/userlist.cfg":     {Var: "userlist", Items: l.userlists.take(r.Userlists, byList, (*Userlist).equal)},
+		"maps/exact.map":             {Var: "route", Items: exact},
+		"maps/prefix.map":            {Var: "route", Items: prefix},
+		"maps/names-exact.map":       {Var: "route", Items: exactNames},
+		"maps/names-prefix.map":      {Var: "route", Items: prefixNames},
+		"maps/names_reg.map":         {Var: "route", Items: patternNames},
 		"maps/hosts.map":             {Var: "host", Items: l.hosts.take(r.Hosts, byHost, same)},
 		"maps/wildcards.map":         {Var: "host", Items: l.wildcards.take(r.Wildcards, byLength, same)},
 		"crt-lists/certificates.txt": {Var: "certificate", Items: l.certificates.take(r.Certificates, byFile, (*TLSCertificate).equal)},
@@ -153,6 +188,7 @@ func (r *Routes) each() map[string]render.Each {
 // listOf names the variable that has all items of an entry.
 var listOf = map[string]string{ // constant in effect
 	"maps/exact.map": "exact", "maps/prefix.map": "prefix", "maps/paths_reg.map": "patterns", "haproxy.d/userlist.cfg": "userlists", "maps/hosts.map": "hosts", "maps/wildcards.map": "wildcards",
+	"maps/passed.map": "passed", "maps/names-exact.map": "exact", "maps/names-prefix.map": "prefix", "maps/names_reg.map": "patterns",
 	"crt-lists/certificates.txt": "certificates",
 }
 
@@ -160,7 +196,7 @@ var listOf = map[string]string{ // constant in effect
 // list: templates of a user's own may do it either way.
 func EachOf(engine *templating.Engine) map[string]bool {
 	entries := map[string]bool{}
-	for entry, each := range new(Routes).each() {
+	for entry, each := range new(Routes).each(Settings{}) {
 		uses := engine.Uses(entry)
 		entries[entry] = slices.Contains(uses, each.Var) && !slices.Contains(uses, listOf[entry])
 	}

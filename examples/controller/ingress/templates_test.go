@@ -21,7 +21,7 @@ func renderRoutes(t *testing.T, layout dataplane.Layout, routes *Routes) *datapl
 	require.NoError(t, err)
 	renderer := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
 		return routes.Input(Settings{HTTP: ":8080", HTTPS: ":8443",
-			Socket: filepath.Join(layout.Base, "run.sock"), MaxConn: 100, HardStopAfter: "30m"}), nil
+			Socket: filepath.Join(layout.Base, "run.sock"), TLSSocket: filepath.Join(layout.Base, "tls.sock"), MaxConn: 100, HardStopAfter: "30m"}), nil
 	}}
 	require.NoError(t, renderer.Check())
 	rendered, err := renderer.Render(t.Context())

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// logged waits for the line of the access log that holds all parts.
+func (d *demo) logged(parts ...string) (line string) {
+	d.tb.Helper()
+	d.until(func() bool {
+		for l := range strings.Lines(d.stdout.String()) {
+			has := strings.HasSuffix(l, "\n")
+			for _, p := range parts {
+				has = has && strings.Contains(l, p)
+			}
+			if has {
+				line = l
+				return true
+			}
+		}
+		return false
+	})
+	return line
+}
+
+// TestAccessLog: each request is a line with its Ingress and Service, also where a spare
+// backend serves it, and no client forges one.
+func TestAccessLog(t *testing.T) {
+	d := startDemo(t, "-access-log", "http")
+	require.Equal(t, "127.0.0.13:18080", d.answers("shop.demo.test", "/cart/1?q=1"))
+	require.Regexp(t, `^127\.0\.0\.1:\d+ \[\S+\] http demo_shop-cart_80/s1 \d+/\d+/\d+/\d+/\d+ 200 \d+ - - ---- \S+ \S+ \{shop\.demo\.test\} "GET /cart/1\?q=1 HTTP/1\.1" demo/shop demo/shop-cart:80\n$`, d.logged("GET /cart/1"))
+	_, _ = d.get("https://"+d.https+"/tls", "shop.demo.test")
+	require.Regexp(t, ` http~ demo_shop-web_80/s\d .* demo/shop demo/shop-web:80\n$`, d.logged("GET /tls"))
+	_, _ = d.get("http://"+d.http+"/none", "nobodys.test")
+	require.Regexp(t, ` 404 .*"GET /none HTTP/1\.1" - -\n$`, d.logged("GET /none"))
+
+	d.edit("wiki.yaml", func(string) string {
+		blog, err := os.ReadFile("demo/blog.yaml")
+		require.NoError(t, err)
+		return strings.NewReplacer("blog", "wiki", "127.0.0.14", "127.0.0.25", "18080", d.first()).Replace(string(blog))
+	})
+	d.until(func() bool { return d.answers("wiki.demo.test", "/post") == "127.0.0.25:18080" })
+	_, _ = d.get("http://"+d.http+"/posts/named", "wiki.demo.test") // all maps are told by now or soon
+	d.until(func() bool {
+		_, _ = d.get("http://"+d.http+"/posts/named", "wiki.demo.test")
+		return strings.Contains(d.stdout.String(), `"GET /posts/named HTTP/1.1" demo/wiki demo/wiki:80`)
+	})
+	require.Contains(t, d.logged("GET /posts/named", "demo/wiki:80"), " haptic-spare-")
+	require.NotContains(t, d.stdout.String(), "one reload")
+
+	req, err := http.NewRequest(http.MethodGet, "http://"+d.http+"/forged%0a1.2.3.4:5%20\"x\"", nil)
+	require.NoError(t, err)
+	req.Host, req.Header = "shop.demo.test", http.Header{"User-Agent": {"a\tb}"}, "X-Ingress": {"demo/other"}}
+	resp, err := d.client.Do(req)
+	require.NoError(t, err)
+	resp.Body.Close()
+	require.Regexp(t, `"GET /forged\S* HTTP/1\.1" demo/shop demo/shop-web:80\n$`, d.logged("GET /forged"))
+}
+
+// TestAccessLogJSON: each line of the access log is an object, whatever a client sends.
+func TestAccessLogJSON(t *testing.T) {
+	d := startDemo(t, "-access-log", "json")
+	_, _ = d.get("http://"+d.http+`/cart/%22\`, `shop.demo.test`)
+	_, _ = d.get("http://"+d.http+"/none", "a\"\\,\"status\":1,b\xff")
+	d.logged("/none")
+	type line struct {
+		Time, Client, Backend, Server, Ingress, Service, Method, Host, URI, Version, End string
+		Status                                                                           int
+		Bytes, Ms_total                                                                  *int
+	}
+	var got []line
+	for text := range strings.Lines(d.stdout.String()) {
+		if !strings.HasPrefix(text, "{") {
+			continue
+		}
+		var l line
+		require.NoError(t, json.Unmarshal([]byte(text), &l), "%s", text)
+		got = append(got, l)
+	}
+	require.Len(t, got, 2)
+	require.Equal(t, "demo/shop", got[0].Ingress)
+	require.Equal(t, "demo/shop-cart:80", got[0].Service)
+	require.Equal(t, "GET", got[0].Method)
+	require.True(t, strings.HasPrefix(got[0].URI, "/cart/%22"), got[0].URI)
+	require.Equal(t, 200, got[0].Status)
+	require.Equal(t, "127.0.0.1", got[0].Client)
+	require.NotEqual(t, 1, got[1].Status, "%+v", got[1])
+	require.NotNil(t, got[0].Ms_total)
+}

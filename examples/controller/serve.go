@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hapticsdk/haptic/examples/controller/errorpages"
+	"github.com/hapticsdk/haptic/examples/controller/ingress"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/reconcile/command"
+)
+
+// serve is what the flags say of what HAProxy serves beside Ingresses, and how.
+type serve struct {
+	accessLog          string // http, json or off
+	acceptProxy        []netip.Prefix
+	errorPages         string // folder
+	http3              bool
+	statsAddr          string
+	certificate        string // namespace/name of a Secret
+	backend            ingress.ServiceRef
+	tcp                string // namespace/name of a ConfigMap
+	externalName       bool
+	nameservers        []string
+	drain, stopTimeout time.Duration
+}
+
+func (s *serve) add(fs *config) {
+	fs.StringVar(&s.accessLog, "access-log", "http", "access log of HAProxy on its standard output, here that of this process: http, json or off")
+	fs.Func("accept-proxy", "`CIDR` of load balancers whose connections begin with the PROXY protocol, which then says where they come from; may be repeated", cidrs(&s.acceptProxy))
+	fs.StringVar(&s.errorPages, "error-pages", "", "`folder` of responses in place of HAProxy's own, such as 503.http, each with its line of status and its headers; 404.http is for requests without a route; read at a start only")
+	fs.BoolVar(&s.http3, "http3", false, "serve HTTP/3 as well, at the UDP port of -https-addr; needs a HAProxy that is built with QUIC")
+	fs.StringVar(&s.statsAddr, "stats-addr", "", "`address` for the page of statistics of HAProxy, without a password: for those who may see all names; empty: none")
+	fs.StringVar(&s.certificate, "default-certificate", "", "`namespace/name` of the Secret with the certificate for server names that have none, which are refused without it")
+	fs.Func("default-backend", "`namespace/service:port` for requests without a route, which get 404 without it", func(text string) (err error) {
+		s.backend, err = ingress.ParseServiceRef(text)
+		return err
+	})
+	fs.StringVar(&s.tcp, "tcp-services", "", "`namespace/name` of a ConfigMap with ports that lead to Services, as of ingress-nginx: \"9000\": \"namespace/service:port\"")
+	fs.BoolVar(&s.externalName, "allow-external-name", false, "serve Services of the type ExternalName: who may write one then reaches all that HAProxy reaches, whatever -allow-endpoint says")
+	fs.Func("dns-server", "`address:port` of a DNS server for those names, in place of those of /etc/resolv.conf where HAProxy runs; may be repeated", func(text string) error {
+		at, err := netip.ParseAddrPort(text)
+		if s.nameservers = append(s.nameservers, text); err != nil || at.Port() == 0 {
+			return errors.New("want an address with a port, such as 10.96.0.10:53")
+		}
+		return nil
+	})
+	fs.DurationVar(&s.drain, "drain-delay", 0, "how long the HAProxy on this host serves on after SIGTERM, while /readyz answers 503, so that the pod leaves its Service first; shorter than terminationGracePeriodSeconds")
+	fs.DurationVar(&s.stopTimeout, "stop-timeout", 1200*time.Millisecond, "how long requests under way may take at the end")
+}
+
+// checkServe says of these flags what is wrong with their values.
+func (c *config) checkServe() {
+	f := c.Flags
+	f.Check("access-log", c.accessLog == "http" || c.accessLog == "json" || c.accessLog == "off", "http, json or off")
+	f.CheckFile("error-pages", command.IsFolder(c.errorPages), "a folder that exists")
+	f.Check("default-certificate", isObject(c.certificate), "namespace/name")
+	f.Check("tcp-services", isObject(c.tcp), "namespace/name")
+	f.Check("drain-delay", c.drain >= 0, "0s or more, such as 10s")
+	f.Check("stop-timeout", c.stopTimeout > 0, "a duration above 0s, such as 30s")
+	f.Check("https-addr", !c.http3 || !strings.ContainsAny(c.httpsAddr, ",/@"), "one address:port, as -http3 is given")
+}
+
+// checkHTTP3 says why this HAProxy cannot serve HTTP/3. It is the one that checks each
+// configuration, also for those behind Dataplane APIs.
+func checkHTTP3() error {
+	binary, err := exec.LookPath("haproxy")
+	if err != nil {
+		binary = "/usr/sbin/haproxy"
+	}
+	says, err := exec.Command(binary, "-vv").Output()
+	if err != nil {
+		return fmt.Errorf("-http3: %s -vv, which says whether HAProxy has QUIC: %w", binary, err)
+	}
+	if !hasFeature(string(says), "QUIC") {
+		return fmt.Errorf("-http3: %s is built without QUIC: leave the flag out, or use a HAProxy whose -vv says +QUIC", binary)
+	}
+	return nil
+}
+
+// hasFeature reads what haproxy -vv says.
+func hasFeature(says, name string) bool {
+	for line := range strings.Lines(says) {
+		if list, ok := strings.CutPrefix(line, "Feature list :"); ok {
+			return strings.Contains(strings.TrimSpace(list)+" ", "+"+name+" ")
+		}
+	}
+	return false
+}
+
+// serves puts into the settings of the templates what these flags say.
+func (c *controller) serves() (err error) {
+	if c.cfg.accessLog != "off" {
+		c.settings.AccessLog = c.cfg.accessLog
+	}
+	for _, p := range c.cfg.acceptProxy {
+		c.settings.AcceptProxy = append(c.settings.AcceptProxy, p.String())
+	}
+	c.settings.TLSSocket = path.Join(path.Dir(c.settings.Socket), "tls.sock")
+	c.settings.ExternalName, c.settings.Nameservers = c.cfg.externalName, c.cfg.nameservers
+	if c.settings.Stats = c.cfg.statsAddr; c.cfg.http3 {
+		if err := checkHTTP3(); err != nil {
+			return err
+		}
+		if c.settings.HTTP3 = "quic4"; strings.HasPrefix(c.cfg.httpsAddr, "[") {
+			c.settings.HTTP3 = "quic6"
+		}
+	}
+	if c.cfg.errorPages != "" {
+		c.pages, err = errorpages.Read(os.DirFS(c.cfg.errorPages))
+	}
+	for _, page := range c.pages {
+		c.settings.ErrorPages = append(c.settings.ErrorPages, strings.TrimSuffix(page.Name, ".http"))
+	}
+	return command.OfFlag("error-pages", err)
+}
+
+// operator is what was made of the flags and the ConfigMap of TCP services, which stays the
+// same as long as these do.
+type operator struct {
+	*ingress.Operator
+	cm    *corev1.ConfigMap
+	rules *ingress.Addresses
+}
+
+// serving returns what the operator serves, and which endpoints are served beside.
+func (c *controller) serving(all *k8swatch.GroupSnapshot) (*ingress.Operator, *ingress.Addresses) {
+	now, cfg := operator{rules: c.endpointRules()}, &c.cfg.serve
+	if c.configMaps != nil {
+		namespace, name, _ := strings.Cut(cfg.tcp, "/")
+		now.cm = k8swatch.Read[*corev1.ConfigMap](context.Background(), all.Of(c.configMaps)).GetSingle(namespace, name)
+	}
+	if last := c.operator; last.Operator == nil || last.cm != now.cm || last.rules != now.rules {
+		now.Operator = &ingress.Operator{Certificate: cfg.certificate, Backend: cfg.backend, ExternalName: cfg.externalName}
+		if c.configMaps != nil {
+			now.TCP = ingress.ReadTCP(now.cm, cfg.tcp, c.cfg.httpAddr, now.rules)
+		}
+		c.operator = now
+	}
+	if t := c.operator.TCP; t != nil {
+		return c.operator.Operator, t.Addresses
+	}
+	return c.operator.Operator, now.rules
+}

@@ -1,0 +1,196 @@
+// Package tlspair says which certificates and keys HAProxy takes.
+package tlspair
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// minRSA and maxRSA are the bits of RSA keys: OpenSSL takes no shorter one at its
+// security level 2, and a handshake with 16,384 bits takes 0.22 s.
+const minRSA, maxRSA = 2048, 4096
+
+// maxKeyBytes bounds a private key before it is read, which takes a time that grows with
+// the square of its length: 2.4 s for 150 KB. One of 4,096 bits has 2,400 bytes.
+const maxKeyBytes = 8192
+
+// MaxChainBytes bounds the certificates of a Secret: clients with OpenSSL take no longer
+// chain, and one of 1 MB takes 0.15 s to read.
+const MaxChainBytes = 100_000
+
+// File checks what HAProxy would fail on, so that one bad Secret does
+// not stop all others, and writes certificates and key anew: without text
+// between them and without blank lines, at which the payload of a runtime
+// command would end. HAProxy takes what is returned, also at runtime. It would
+// take some of what is refused, such as brainpool curves, which Go does not know.
+func File(crt, key []byte, maxChain int) (content []byte, leaf *x509.Certificate, err error) {
+	for block, rest := pem.Decode(key); block != nil; block, rest = pem.Decode(rest) {
+		if n := len(block.Bytes); n > maxKeyBytes {
+			return nil, nil, fmt.Errorf("a block of %s has %s bytes, more than the %s that are read: RSA keys have at most %s bits", corev1.TLSPrivateKeyKey, figure(n), figure(maxKeyBytes), figure(maxRSA))
+		}
+	}
+	chain, size := 0, 0
+	for block, rest := pem.Decode(crt); block != nil; block, rest = pem.Decode(rest) {
+		if size += len(block.Bytes); block.Type == "CERTIFICATE" {
+			chain++
+		}
+	}
+	switch {
+	case chain > maxChain:
+		return nil, nil, fmt.Errorf("a chain of %s certificates, more than the %s of one Secret (certificates-per-secret)", figure(chain), figure(maxChain))
+	case size > MaxChainBytes:
+		return nil, nil, fmt.Errorf("%s has certificates of %s bytes, more than the %s that clients take", corev1.TLSCertKey, figure(size), figure(MaxChainBytes))
+	}
+	pair, err := tls.X509KeyPair(crt, key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s and %s: %w", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)
+	}
+	var out bytes.Buffer
+	for i, der := range pair.Certificate {
+		c, err := x509.ParseCertificate(der)
+		if err == nil {
+			err = Check(c)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("certificate %d of the chain: %w", i+1, err)
+		}
+		if i == 0 {
+			leaf = c
+		}
+		if err := pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: der}); err != nil {
+			return nil, nil, err
+		}
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		return nil, nil, errors.New("the private key is of an unknown kind") // never the key itself
+	}
+	err = pem.Encode(&out, &pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return out.Bytes(), leaf, err
+}
+
+// Check says why HAProxy would not take a certificate.
+func Check(c *x509.Certificate) error { return cmp.Or(checkForm(c.Raw), checkStrength(c)) }
+
+// derCertificate is all that a certificate consists of.
+type derCertificate struct {
+	Signed struct {
+		Version         int `asn1:"optional,explicit,default:0,tag:0"`
+		Serial          *big.Int
+		Algorithm       pkix.AlgorithmIdentifier
+		Issuer          []derNameSET
+		Validity        struct{ NotBefore, NotAfter asn1.RawValue }
+		Subject         []derNameSET
+		PublicKey       derKey
+		IssuerUniqueID  asn1.BitString   `asn1:"optional,tag:1"`
+		SubjectUniqueID asn1.BitString   `asn1:"optional,tag:2"`
+		Extensions      []pkix.Extension `asn1:"optional,omitempty,explicit,tag:3"`
+	}
+	Algorithm pkix.AlgorithmIdentifier
+	Signature asn1.BitString
+}
+
+type derNameSET []struct {
+	Type  asn1.ObjectIdentifier
+	Value asn1.RawValue
+}
+
+type derKey struct {
+	Algorithm pkix.AlgorithmIdentifier
+	Key       asn1.BitString
+}
+
+// checkForm refuses a certificate with anything in it that Go skips and OpenSSL
+// stops at.
+func checkForm(der []byte) error {
+	var c derCertificate
+	rest, err := asn1.Unmarshal(der, &c)
+	if err != nil || len(rest) > 0 {
+		return errors.New("not in the form DER")
+	}
+	if again, err := asn1.Marshal(c); err != nil || !bytes.Equal(again, der) {
+		return errors.New("not in the form DER, or with more in it than a certificate has")
+	}
+	return nil
+}
+
+// checkStrength refuses the keys and signatures that OpenSSL refuses at its
+// security level 2.
+func checkStrength(c *x509.Certificate) error {
+	switch key := c.PublicKey.(type) {
+	case *rsa.PublicKey:
+		if bits := key.N.BitLen(); bits < minRSA || bits > maxRSA {
+			return fmt.Errorf("an RSA key of %s bits, from %s to %s are taken", figure(bits), figure(minRSA), figure(maxRSA))
+		}
+	case *ecdsa.PublicKey, ed25519.PublicKey:
+	default:
+		return fmt.Errorf("a key of the kind %s: RSA, ECDSA and Ed25519 are taken", c.PublicKeyAlgorithm)
+	}
+	of := x509.RSA
+	switch c.SignatureAlgorithm {
+	case x509.UnknownSignatureAlgorithm: // also of the RSA-PSS that signs with SHA-1
+		return errors.New("signed in a way that is weak or not known: sign with SHA-256, SHA-384 or SHA-512")
+	case x509.ECDSAWithSHA1:
+		of = x509.ECDSA
+	case x509.MD2WithRSA, x509.MD5WithRSA, x509.SHA1WithRSA:
+	case x509.DSAWithSHA1:
+		of = x509.DSA
+	default:
+		return nil
+	}
+	if signsItself(c) && c.PublicKeyAlgorithm == of {
+		return nil
+	}
+	return fmt.Errorf("signed with %s, which is too weak", c.SignatureAlgorithm)
+}
+
+// authorityKeyID names the key that signed a certificate.
+var authorityKeyID = asn1.ObjectIdentifier{2, 5, 29, 35}
+
+// signsItself reports whether a certificate names itself as the one that signed it.
+// OpenSSL does not look at the signature then.
+func signsItself(c *x509.Certificate) bool {
+	for _, e := range c.Extensions {
+		var by struct {
+			Key    []byte        `asn1:"optional,tag:0"`
+			Issuer asn1.RawValue `asn1:"optional,tag:1"`
+			Serial *big.Int      `asn1:"optional,tag:2"`
+		}
+		if !e.Id.Equal(authorityKeyID) {
+			continue
+		}
+		if rest, err := asn1.Unmarshal(e.Value, &by); err != nil || len(rest) > 0 {
+			return false
+		}
+		var name asn1.RawValue // the only one, a directory name
+		if rest, err := asn1.Unmarshal(by.Issuer.Bytes, &name); len(by.Issuer.Bytes) > 0 && (err != nil || len(rest) > 0 || !bytes.Equal(name.Bytes, c.RawIssuer)) {
+			return false
+		}
+		if by.Key != nil && !bytes.Equal(by.Key, c.SubjectKeyId) || by.Serial != nil && by.Serial.Cmp(c.SerialNumber) != 0 {
+			return false
+		}
+	}
+	return bytes.Equal(c.RawIssuer, c.RawSubject)
+}
+
+// figure prints 12345 as "12,345".
+func figure(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%s,%03d", figure(n/1000), n%1000)
+}
