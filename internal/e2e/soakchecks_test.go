@@ -15,7 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 )
 
 // intruder is the backend of a second writer.
@@ -139,13 +138,18 @@ func (s *soak) stored() error {
 	ingresses, err1 := client.NetworkingV1().Ingresses(s.k.ns).List(ctx, all)
 	services, err2 := client.CoreV1().Services(s.k.ns).List(ctx, all)
 	endpoints, err3 := client.DiscoveryV1().EndpointSlices(s.k.ns).List(ctx, all)
-	secrets, err4 := client.CoreV1().Secrets(s.k.ns).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("type", string(corev1.SecretTypeTLS)).String()})
+	secrets, err4 := client.CoreV1().Secrets(s.k.ns).List(ctx, all)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
+	read := 0.0 // those with certificates, and with users or CAs
+	for _, one := range secrets.Items {
+		if one.Type == corev1.SecretTypeTLS || one.Type == corev1.SecretTypeOpaque {
+			read++
+		}
+	}
 	want := map[string]float64{"ingresses": float64(len(ingresses.Items)), "services": float64(len(services.Items)),
-		"endpointslices": float64(len(endpoints.Items)), "secrets": float64(len(secrets.Items))}
+		"endpointslices": float64(len(endpoints.Items)), "secrets": read}
 	for _, c := range s.controllers() {
 		families, err := c.metrics()
 		if err != nil {
