@@ -63,6 +63,38 @@ func TestAccessLog(t *testing.T) {
 	require.Regexp(t, `"GET /forged\S* HTTP/1\.1" demo/shop demo/shop-web:80\n$`, d.logged("GET /forged"))
 }
 
+// TestAccessLogOfOptions: a path that is a pattern, and a canary, have their own names.
+func TestAccessLogOfOptions(t *testing.T) {
+	d := startDemo(t, "-access-log", "http")
+	d.edit("pattern.yaml", func(string) string {
+		s := strings.Replace(site("pattern", "pattern.test", d.first(), "127.0.0.22"), "namespace: evil}\nspec:\n  ing", "namespace: evil, annotations: {nginx.ingress.kubernetes.io/use-regex: \"true\"}}\nspec:\n  ing", 1)
+		return strings.Replace(s, "path: /, pathType: Prefix", "path: \"/[a-c]+/x\", pathType: ImplementationSpecific", 1)
+	})
+	d.until(func() bool { return d.answers("pattern.test", "/abc/x") == "127.0.0.22:18080" })
+	d.until(func() bool {
+		_, _ = d.get("http://"+d.http+"/cab/x", "pattern.test")
+		return strings.Contains(d.stdout.String(), `"GET /cab/x HTTP/1.1" evil/pattern evil/pattern:80`)
+	})
+	d.edit("main.yaml", func(string) string { return site("main", "main.test", d.first(), "127.0.0.23") })
+	d.edit("canary.yaml", func(string) string {
+		return strings.Replace(site("canary", "main.test", d.first(), "127.0.0.24"), "namespace: evil}\nspec:\n  ing", "namespace: evil, annotations: {nginx.ingress.kubernetes.io/canary: \"true\", nginx.ingress.kubernetes.io/canary-by-header: x-canary}}\nspec:\n  ing", 1)
+	})
+	ask := func(value string) {
+		req, err := http.NewRequest(http.MethodGet, "http://"+d.http+"/to-"+value, nil)
+		require.NoError(t, err)
+		req.Host, req.Header = "main.test", http.Header{"X-Canary": {value}}
+		if resp, err := d.client.Do(req); err == nil {
+			resp.Body.Close()
+		}
+	}
+	for value, names := range map[string]string{"always": "evil/canary evil/canary:80", "never": "evil/main evil/main:80"} {
+		d.until(func() bool {
+			ask(value)
+			return strings.Contains(d.stdout.String(), `"GET /to-`+value+` HTTP/1.1" `+names)
+		})
+	}
+}
+
 // TestAccessLogJSON: each line of the access log is an object, whatever a client sends.
 func TestAccessLogJSON(t *testing.T) {
 	d := startDemo(t, "-access-log", "json")
