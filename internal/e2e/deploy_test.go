@@ -212,7 +212,7 @@ exec setpriv --reuid %[2]d --regid %[3]d --clear-groups --no-new-privs --inh-cap
 
 // startLocal runs a controller with its HAProxy.
 func (d *deployed) startLocal() *controller {
-	o := d.options("-local", "", "-http-addr", "", "-https-addr", "", "-metrics-addr", subnet+"2:9090")
+	o := d.options("-local", "", "-drain-delay", "0s", "-http-addr", "", "-https-addr", "", "-metrics-addr", subnet+"2:9090")
 	return startController(d.k.t, o)
 }
 

@@ -84,7 +84,7 @@ func (r *Routes) Keep(last *Routes) {
 // Served yields the Ingresses of which something is served, some of them several times.
 func (r *Routes) Served() iter.Seq[*networkingv1.Ingress] {
 	return func(yield func(*networkingv1.Ingress) bool) {
-		for _, list := range [][]Path{r.Exact, r.Prefix, r.Patterns} {
+		for _, list := range [][]Path{r.Exact, r.Prefix, r.Patterns, r.Passed} {
 			for _, p := range list {
 				if !yield(p.Ingress) {
 					return
