@@ -19,7 +19,7 @@ func ExampleRead() {
 		fmt.Println(p.Field(), p.Reason)
 	}
 	// Output:
-	// /new cf191175
+	// /new 0c464e5f
 	// metadata.annotations[nginx.ingress.kubernetes.io/canari] it is not known, and does nothing: did you mean nginx.ingress.kubernetes.io/canary?
 	// metadata.annotations[nginx.ingress.kubernetes.io/proxy-read-timeout] "long" is not a time from 1 ms to 20 days: write a number and ms, s, m, h or d, as in "60s"
 }
@@ -79,15 +79,81 @@ func TestClosed(t *testing.T) {
 }
 
 func TestPatterns(t *testing.T) {
-	for s, groups := range map[string]int{"/a(/|$)(.*)": 2, "/[a-z]+/x": 0, `/\d{1,3}`: 0, "/(?:a|b)": 0, "/a?b": 0, `/a\.b`: 0} {
+	for s, groups := range map[string]int{"/a(/|$)(.*)": 2, "/[a-z]+/x": 0, `/\d{1,3}`: 0, "/(?:a|b)": 0, "/a?b": 0, `/a\.b`: 0, "/[]|(]+(x)?": 1, `/(\(|[^])|]*)(.*)`: 2, "/(foo|bar|baz)/(.*)/(edit|view)(/.*)?": 4} {
 		n, problem := CheckPattern(s)
 		require.Empty(t, problem, s)
 		require.Equal(t, groups, n, s)
 	}
-	for s, why := range map[string]string{"/(a+)+": "repeats what repeats itself", "/((a{1,9})*)*": "repeats what repeats", "/a.*b.*c.*d.*": "4 repeats", "/(": "missing", `/\1`: `has \1`, "/(?=a)": "look-around", "/(?i)a": "flags",
-		"/a b": "holds ' '", "/a'": "holds '\\''", "/[[:alpha:]]": "class in a class", `/\`: "backslash", "/" + strings.Repeat("a", MaxPattern): "513 bytes", "/(a{1,900}){1,900}": "repeat", "/(xyz{1,30}){1,33}": "too large", "/ü": "holds"} {
+	for s, why := range map[string]string{"/(a+)+": "repeats what repeats itself", "/((a{1,9})*)*": "repeats what repeats", "/a.*b.*c.*d.*": "too many repeats", "/.*.*.*c$": "too many repeats", "/.*.{0,300}.{0,300}.{0,300}": "too many repeats", "/(a|a)*b": "or has a choice", "/(?:a?b?){9}": "or has a choice", "/((a|b)c)+": "or has a choice", "/x[a[=b=]]": "class in a class", "/(": "missing", `/\1`: `has \1`, "/(?=a)": "look-around", "/(?i)a": "flags",
+		"/a b": "holds ' '", "/a'": "holds '\\''", "/[[:alpha:]]": "class in a class", `/\`: "backslash", "/" + strings.Repeat("a", MaxPattern): "513 bytes", "/(a{1,900}){1,900}": "repeat", "/(xyz){1,999}": "too large", "/ü": "holds"} {
 		_, problem := CheckPattern(s)
 		require.Contains(t, problem, why, s)
+	}
+}
+
+// TestWeight: what can take HAProxy long counts for more.
+func TestWeight(t *testing.T) {
+	for s, want := range map[string]int{"/a": 1, "/a(/|$)(.*)": 1, "/(.*)/x/(.*)": 17, "/(.*)(a|b|c)(.*)": 49, "/.*a?b?c?d?.*": 257} {
+		require.Equal(t, want, Weight(s), s)
+		require.False(t, Alternates(s), s)
+	}
+	for _, s := range []string{"/a|/b", "/(a|b)|c", `/\(|x`, "/[(]|x"} {
+		require.True(t, Alternates(s), s)
+	}
+}
+
+// TestWrongValuesOpenNothing: what a wrong value or a Service leaves is the safer of both.
+func TestWrongValuesOpenNothing(t *testing.T) {
+	o, _ := Read(Ingress, map[string]string{NGINX + "enable-cors": "true", NGINX + "cors-allow-origin": "https://a.test", NGINX + "cors-allow-credentials": "fasle"}, Options{})
+	require.True(t, o.CORS.Enabled)
+	require.False(t, o.CORS.Credentials, "credentials")
+
+	o, problems := Read(Ingress, map[string]string{NGINX + "canary": "ture", NGINX + "canary-weight": "100", NGINX + "canary-by-header": "X-A"}, Options{})
+	require.NotEmpty(t, problems)
+	require.Equal(t, Canary{Is: true, Total: 100}, o.Canary, "no Ingress that could get all requests")
+
+	verified, _ := Read(Ingress, map[string]string{HAProxy + "server-ca": "ca"}, Options{})
+	for _, plain := range []string{HAProxy + "server-ssl", NGINX + "backend-protocol"} {
+		o, _ = Read(Service, map[string]string{plain: map[bool]string{true: "false", false: "HTTP"}[plain == HAProxy+"server-ssl"]}, verified)
+		require.True(t, o.Server.TLS && o.Server.Verify, plain)
+	}
+	o, problems = Read(Service, map[string]string{HAProxy + "server-ca": "ca", HAProxy + "server-ssl": "true"}, Options{})
+	require.Equal(t, Options{Closed: true}, o, "a Service whose servers were verified")
+	require.Contains(t, problems[0].Reason, "it is taken of an Ingress alone: move it; the paths of the Ingress answer 503")
+
+	o, _ = Read(Ingress, map[string]string{HAProxy + "rate-limit-requests": "5", HAProxy + "rate-limit-period": "1h"}, Options{})
+	require.Equal(t, "1h", o.Rate.Expire, "an address is not forgotten while it is counted")
+	o, _ = Read(Ingress, map[string]string{HAProxy + "rate-limit-requests": "5", HAProxy + "rate-limit-period": "90s"}, Options{})
+	require.Equal(t, "10m", o.Rate.Expire)
+}
+
+// TestHeadersOfHAProxy: headers that say where a request comes from, and where it went, are
+// not those of an annotation, in no spelling.
+func TestHeadersOfHAProxy(t *testing.T) {
+	for _, name := range []string{"X-Forwarded-For", "x_forwarded_proto:", "X-Forwarded_Host", "Forwarded", "X-Real-IP", "Haptic-Via", "haptic_via", "Host", "Connection", "Transfer_Encoding", "content-length", "Upgrade", "HTTP2-Settings", "Proxy", "Expect"} {
+		for _, row := range []string{"request-set-header", "response-set-header"} {
+			o, problems := Read(Ingress, map[string]string{HAProxy + row: "X-A b\n" + name + " evil"}, Options{})
+			require.Len(t, problems, 1, name)
+			require.Contains(t, problems[0].Reason, "is not set by an annotation: ", name)
+			require.Equal(t, Options{}, o, name)
+		}
+	}
+	o, problems := Read(Ingress, map[string]string{HAProxy + "request-set-header": "X-Forwarded-User b\nAuthorization c"}, Options{})
+	require.Empty(t, problems)
+	require.Len(t, o.SetRequest.All(), 2)
+}
+
+// TestUsersThatTakeLong: a hash that takes seconds is refused without being shown.
+func TestUsersThatTakeLong(t *testing.T) {
+	for sum, cost := range map[string]int{"$6$saltsalt$" + strings.Repeat("a", 86): 1666, "$6$rounds=50000$saltsalt$" + strings.Repeat("a", 86): 16666, "$2y$10$" + strings.Repeat("a", 53): 55_000, "$2y$08$" + strings.Repeat("a", 53): 13_750, "$y$j9T$abcdefgh$" + strings.Repeat("a", 43): 25_000, "$1$salt$" + strings.Repeat("a", 22): 300} {
+		users, err := Users(map[string][]byte{"auth": []byte("a:" + sum)}, false)
+		require.NoError(t, err, sum)
+		require.Equal(t, cost, users[0].Cost(), sum)
+	}
+	for _, sum := range []string{"$y$jFT$abcdefgh$" + strings.Repeat("a", 43), "$y$jAT$abcdefgh$" + strings.Repeat("a", 43), "$2y$11$" + strings.Repeat("a", 53), "$6$rounds=50001$saltsalt$" + strings.Repeat("a", 86)} {
+		_, err := Users(map[string][]byte{"auth": []byte("a:" + sum)}, false)
+		require.ErrorContains(t, err, "takes HAProxy long for each request", sum)
+		require.NotContains(t, err.Error(), "aaaa")
 	}
 }
 

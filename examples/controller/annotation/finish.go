@@ -39,9 +39,6 @@ func (r *reader) finish(annotations map[string]string) {
 		r.warn(row, name, "it does nothing without proxy-ssl-verify: on, as no client certificate is sent to servers")
 		r.Server.CA = ""
 	}
-	if s := &r.Server; s.Verify && !s.TLS && !r.Closed {
-		s.TLS = true
-	}
 	if !r.CORS.Enabled {
 		r.CORS = CORS{}
 	} else if r.CORS.Any {
@@ -53,6 +50,9 @@ func (r *reader) finish(annotations map[string]string) {
 
 // finishServer drops what says nothing alone of what a Service may have, too.
 func (r *reader) finishServer() {
+	if r.Server.Verify { // also where a Service says that it has no TLS
+		r.Server.TLS = true
+	}
 	if !r.Server.Check {
 		r.Server.CheckPath, r.Server.CheckEvery = "", ""
 	}
@@ -84,6 +84,9 @@ func (r *reader) finishRate() {
 		*rate = Rate{}
 		return
 	}
+	if rate.Expire = "10m"; longer(rate.Period, rate.Expire) { // what is forgotten is not counted
+		rate.Expire = rate.Period
+	}
 	if rate.Status == "" {
 		rate.Status = "503"
 	}
@@ -94,6 +97,10 @@ func (r *reader) finishRate() {
 
 func (r *reader) finishCanary(first func(string) (*Row, string)) {
 	c := &r.Canary
+	if r.canaryOff { // served as another Ingress it could get all requests
+		*c = Canary{Is: true, Total: 100}
+		return
+	}
 	if !c.Is {
 		*c = Canary{}
 		return

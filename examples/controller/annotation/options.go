@@ -34,6 +34,9 @@ type Replacement string
 // Quoted is the replacement as an argument of HAProxy that may hold a log-format.
 func (r Replacement) Quoted() string { return quoted(strings.ReplaceAll(string(r), "%", "%%")) }
 
+// Loose reports whether it begins with a group, so that it may be no path.
+func (r Replacement) Loose() bool { return !strings.HasPrefix(string(r), "/") }
+
 // Groups is the highest group that it names.
 func (r Replacement) Groups() (most int) {
 	for i := range len(r) - 1 {
@@ -141,6 +144,7 @@ func (CORS) Quoted(pattern string) string { return Pattern(pattern).Quoted() }
 type Rate struct {
 	Requests, PerMinute, Connections string // "": no bound
 	Period                           string // of Requests
+	Expire                           string // of an address without requests
 	Status                           string
 	Size                             string
 	Exempt                           List // CIDRs
@@ -187,6 +191,25 @@ type Canary struct {
 	Value         string
 	Pattern       Pattern
 	Cookie        string
+}
+
+// Size is how many bytes the lists and texts of options have, of which a backend gets a line
+// or a word each.
+func (o *Options) Size() int {
+	if o == nil {
+		return 0
+	}
+	size := 300 // all else
+	for _, list := range []List{o.Allow, o.Deny, o.Rate.Exempt, o.CORS.Origins, o.CORS.Patterns, List(o.SetRequest), List(o.SetResponse)} {
+		if list != "" {
+			const line = 40 // what stands before a word of a list
+			size += len(list) + line*(1+strings.Count(string(list), "\n"))
+		}
+	}
+	for _, text := range []string{o.Answer.Location, o.AppRoot, o.SetPath, string(o.RewriteFrom), string(o.RewriteTo), o.Prefix, o.Auth.Realm, o.CORS.Methods, o.CORS.Headers, o.CORS.Expose, o.Server.CheckPath} {
+		size += len(text)
+	}
+	return size
 }
 
 // Hash names options: eight digits, "" for the zero value.

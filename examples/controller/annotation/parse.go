@@ -55,6 +55,19 @@ func toNumber(s string, least, most int) (n int, problem string) {
 	return n, ""
 }
 
+// units are those of HAProxy.
+var units = map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
+
+// longer compares two times that toDuration made.
+func longer(x, y string) bool {
+	length := func(s string) time.Duration {
+		digits := strings.TrimRight(s, "dhms")
+		n, _ := strconv.Atoi(digits)
+		return time.Duration(n) * units[s[len(digits):]]
+	}
+	return length(x) > length(y)
+}
+
 // toDuration reads a time as the controller of the prefix does: without a unit it is of
 // seconds in ingress-nginx, and of milliseconds in HAProxy.
 func toDuration(v value) (text, problem string) {
@@ -67,7 +80,7 @@ func toDuration(v value) (text, problem string) {
 		}
 	}
 	n, err := strconv.ParseInt(digits, 10, 32)
-	per := map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}[unit]
+	per := units[unit]
 	if err != nil || n < 1 || per == 0 || n > int64(MaxDuration/per) || digits != strconv.FormatInt(n, 10) {
 		return "", wrong(v.text, fmt.Sprintf(`a time from 1 ms to %d days: write a number and ms, s, m, h or d, as in "60s"`, MaxDuration/(24*time.Hour)))
 	}
@@ -228,6 +241,22 @@ func toSecret(s string) (problem string) {
 	return ""
 }
 
+// ofProxy are the headers that are HAProxy's own. Servers take "_" for "-" in their names.
+var ofProxy = func() map[string]string {
+	all := map[string]string{}
+	for why, names := range map[string]string{
+		"it says how the connection is used":    "connection content-length transfer-encoding upgrade http2-settings keep-alive te trailer proxy-connection expect",
+		"set-host does":                         "host",
+		"it finds requests that go in a circle": "haptic-via",
+		"HAProxy says in it where a request comes from, and -trust-proxy whom it believes": "x-forwarded-for x-forwarded-proto x-forwarded-host x-forwarded-port forwarded x-real-ip proxy",
+	} {
+		for _, name := range strings.Fields(names) {
+			all[name] = why
+		}
+	}
+	return all
+}()
+
 // toHeaders reads lines of a name and a value.
 func toHeaders(s string) (all Headers, problem string) {
 	var lines []string
@@ -244,8 +273,8 @@ func toHeaders(s string) (all Headers, problem string) {
 		if _, problem := toToken(name, "a header"); problem != "" {
 			return "", problem
 		}
-		if hop := strings.ToLower(name); slices.Contains([]string{"connection", "content-length", "transfer-encoding", "upgrade", "keep-alive", "te", "trailer", "host", "haptic-via"}, hop) {
-			return "", fmt.Sprintf("%s is not set by an annotation: it says how the connection is used", name)
+		if why := ofProxy[strings.ReplaceAll(strings.ToLower(name), "_", "-")]; why != "" {
+			return "", fmt.Sprintf("%s is not set by an annotation: %s", name, why)
 		}
 		if text == "" {
 			return "", fmt.Sprintf("header %s has no value: write the name, a space and the value", name)

@@ -2,50 +2,82 @@ package annotation
 
 import (
 	"fmt"
+	"regexp"
 	"regexp/syntax"
 	"strconv"
 	"strings"
 )
 
-// MaxPattern and MaxRepeats bound a regular expression: HAProxy tries it on each request.
-// With three repeats without a bound it takes 0.1 s at most for a path of 8,000 bytes.
-const MaxPattern, MaxRepeats, maxProgram = 512, 3, 2000
+// MaxPattern and MaxSteps bound a regular expression: HAProxy tries it on each request.
+// With two repeats without a bound it takes 30 ms for a path of 8,000 bytes, and 0.5 s at
+// most. With three it takes seconds, after which HAProxy's watchdog ends the process.
+const MaxPattern, MaxSteps, maxProgram = 512, 16 * subject * subject, 2000
 
-// CheckPattern says what is wrong with a regular expression, and how many groups it has.
-// It has what Go, PCRE and POSIX understand in the same way: look-around, back-references
-// and nested repeats are refused.
+// subject is how long what is matched can be, and costly how many steps take 2 ms.
+const subject, costly = 8000, 4_000_000
+
+// CheckPattern says what is wrong with a regular expression for the beginning of a path,
+// and how many groups it has. It has what Go, PCRE and POSIX understand in the same way:
+// look-around, back-references and nested repeats are refused.
 func CheckPattern(s string) (groups int, problem string) {
+	groups, _, problem = checkPattern(s, 1)
+	return groups, problem
+}
+
+// Weight is how many plain patterns a checked one counts for, by what it costs at worst.
+func Weight(s string) int {
+	_, steps, _ := checkPattern(s, 1)
+	return 1 + steps/costly
+}
+
+// Alternates reports whether a checked pattern has a "|" outside of parentheses. What
+// stands before the pattern would belong to the first of both alone.
+func Alternates(s string) bool {
+	top, _, _ := scan(s)
+	return top
+}
+
+// placesOf is at how many places of a path HAProxy tries a pattern.
+func placesOf(s string) int {
+	if strings.HasPrefix(s, "^") && !Alternates(s) {
+		return 1
+	}
+	return subject
+}
+
+// checkPattern is CheckPattern for a pattern that is tried at so many places.
+func checkPattern(s string, places int) (groups, steps int, problem string) {
 	if len(s) > MaxPattern {
-		return 0, fmt.Sprintf("the pattern has %d bytes, more than the %d that are taken", len(s), MaxPattern)
+		return 0, 0, fmt.Sprintf("the pattern has %d bytes, more than the %d that are taken", len(s), MaxPattern)
 	}
 	for i, r := range s {
 		switch {
 		case r <= ' ' || r >= 0x7f || r == '\'' || r == '"' || r == '#':
-			return 0, fmt.Sprintf("pattern %q holds %q, which no path can hold", short(s), r)
+			return 0, 0, fmt.Sprintf("pattern %q holds %q, which no path can hold", short(s), r)
 		case strings.HasPrefix(s[i:], "(?") && !strings.HasPrefix(s[i:], "(?:"):
-			return 0, fmt.Sprintf("pattern %q has %q: flags and look-around are not taken", short(s), s[i:min(i+3, len(s))])
-		case strings.HasPrefix(s[i:], "[[") || strings.HasPrefix(s[i:], "[."):
-			return 0, fmt.Sprintf("pattern %q has a class in a class: write its letters", short(s))
+			return 0, 0, fmt.Sprintf("pattern %q has %q: flags and look-around are not taken", short(s), s[i:min(i+3, len(s))])
+		case len(s) > i+1 && r == '[' && strings.IndexByte("[.:=", s[i+1]) >= 0:
+			return 0, 0, fmt.Sprintf("pattern %q has a class in a class: write its letters", short(s))
 		}
 	}
 	if problem := checkEscapes(s); problem != "" {
-		return 0, problem
+		return 0, 0, problem
 	}
 	re, err := syntax.Parse(s, syntax.Perl)
 	if err != nil {
-		return 0, fmt.Sprintf("pattern %q: %v", short(s), err)
+		return 0, 0, fmt.Sprintf("pattern %q: %v", short(s), err)
 	}
-	repeats := 0
-	if nests(re, false, &repeats) {
-		return 0, fmt.Sprintf("pattern %q repeats what repeats itself, which can take HAProxy seconds: write it without a repeat in a repeat", short(s))
+	_, choices, varies := scan(s)
+	if steps = places * choices; varies || nests(re, false, &steps) {
+		return 0, 0, fmt.Sprintf("pattern %q repeats what repeats itself or has a choice, which can take HAProxy seconds: write it without a repeat, a ? or a | in a repeat", short(s))
 	}
-	if repeats > MaxRepeats {
-		return 0, fmt.Sprintf("pattern %q has %d repeats without a bound, more than the %d that are taken", short(s), repeats, MaxRepeats)
+	if steps > MaxSteps {
+		return 0, 0, fmt.Sprintf("pattern %q can take HAProxy seconds: it has too many repeats, at most two without a bound are taken, or one where it does not begin with a path", short(s))
 	}
 	if prog, err := syntax.Compile(re.Simplify()); err != nil || len(prog.Inst) > maxProgram {
-		return 0, fmt.Sprintf("pattern %q is too large when its repeats are written out", short(s))
+		return 0, 0, fmt.Sprintf("pattern %q is too large when its repeats are written out", short(s))
 	}
-	return re.MaxCap(), ""
+	return re.MaxCap(), steps, ""
 }
 
 // checkEscapes lets pass what means the same to all: a sign that stands for itself.
@@ -64,24 +96,78 @@ func checkEscapes(s string) (problem string) {
 	return ""
 }
 
-// nests reports whether something is repeated that repeats itself, and counts repeats
-// without a bound.
-func nests(re *syntax.Regexp, inside bool, repeats *int) bool {
+// nests reports whether something is repeated that repeats itself, and multiplies the steps
+// by how many repeats there can be.
+func nests(re *syntax.Regexp, inside bool, steps *int) bool {
 	is := re.Op == syntax.OpStar || re.Op == syntax.OpPlus || re.Op == syntax.OpRepeat && re.Max < 0
 	many := is || re.Op == syntax.OpRepeat && re.Max > 1
-	if is {
-		*repeats++
+	switch {
+	case is:
+		*steps = multiply(*steps, subject)
+	case re.Op == syntax.OpRepeat:
+		*steps = multiply(*steps, re.Max-re.Min+1)
 	}
 	if is && inside {
 		return true
 	}
 	for _, sub := range re.Sub {
-		if nests(sub, inside || many, repeats) {
+		if nests(sub, inside || many, steps) {
 			return true
 		}
 	}
 	return false
 }
+
+func multiply(steps, by int) int { return min(steps*by, MaxSteps+1) }
+
+// scan looks at the text of a pattern that Go understands: its tree has no alternatives
+// that are equal, and others try them all. top: there is a "|" outside of parentheses.
+// choices is how many ways there are through "?" and "|". varies: one of them is in a
+// group that is repeated.
+func scan(s string) (top bool, choices int, varies bool) {
+	type group struct {
+		ways int
+		is   bool // it has a choice or a repeat
+	}
+	choices = 1
+	open := []group{{ways: 1}}
+	for i := 0; i < len(s); i++ {
+		last := &open[len(open)-1]
+		switch s[i] {
+		case '\\':
+			i++
+		case '[':
+			for i += len(classHead.FindString(s[i:])); i < len(s) && s[i] != ']'; i++ {
+				if s[i] == '\\' {
+					i++
+				}
+			}
+		case '(':
+			if strings.HasPrefix(s[i:], "(?:") {
+				i += 2
+			}
+			open = append(open, group{ways: 1})
+		case ')':
+			if len(open) == 1 {
+				return top, choices, true // Go refuses it
+			}
+			is := *last
+			open, choices = open[:len(open)-1], multiply(choices, is.ways)
+			varies = varies || is.is && i+1 < len(s) && strings.IndexByte("*+{", s[i+1]) >= 0
+			open[len(open)-1].is = open[len(open)-1].is || is.is
+		case '|':
+			last.ways, last.is, top = last.ways+1, true, top || len(open) == 1
+		case '?':
+			choices, last.is = multiply(choices, 2), true
+		case '*', '+', '{':
+			last.is = true
+		}
+	}
+	return top, multiply(choices, open[0].ways), varies
+}
+
+// classHead begins a class; a "]" that comes first belongs to it.
+var classHead = regexp.MustCompile(`^\[\^?\]?`)
 
 // toReplacement reads what takes the place of what a pattern matches, with $1 or \1 for
 // its first group.

@@ -39,6 +39,8 @@ type Row struct {
 
 	set func(r *reader, v value) (problem string)
 	off func(r *reader) // what goes with it where it is refused
+
+	ofService bool // others take it of a Service, so that it closes there where Closes is set
 }
 
 // Problem is what is wrong with an annotation.
@@ -59,9 +61,11 @@ type reader struct {
 	perS     int
 	authType bool
 	period   string
-	problems []Problem
-	row      *Row
-	name     string
+
+	canaryOff bool // what it is to take is not known
+	problems  []Problem
+	row       *Row
+	name      string
 }
 
 // refuse says that an annotation has no effect.
@@ -161,6 +165,8 @@ func (r *reader) read(of Kind, g given) {
 		r.refuse(row, g.name, row.Refused)
 	case row.Ignored != "":
 		r.warn(row, g.name, "it does nothing: "+row.Ignored)
+	case of == Service && row.ofService:
+		r.refuse(row, g.name, "it is taken of an Ingress alone: move it")
 	case of == Service && !row.Service:
 		r.problems = append(r.problems, Problem{Name: g.name, Row: row, Reason: "it belongs to an Ingress, and does nothing in a Service: move it"})
 	default:

@@ -105,9 +105,9 @@ var cors = []Row{
 	{HAProxy: "cors-allow-credentials", NGINX: "cors-allow-credentials", Needs: "enable-cors", Value: "true or false", Becomes: "Access-Control-Allow-Credentials", Differs: "not with the origin *, where browsers refuse it; true without it",
 		set: func(r *reader, v value) string {
 			is, problem := toBool(v)
-			r.CORS.Credentials = is && problem == ""
+			r.CORS.Credentials = is
 			return problem
-		}},
+		}, off: func(r *reader) { r.CORS.Credentials = false }},
 	{HAProxy: "cors-max-age", NGINX: "cors-max-age", Needs: "enable-cors", Value: "seconds", Becomes: "Access-Control-Max-Age", Differs: "20 days without it",
 		set: func(r *reader, v value) string {
 			n, problem := toNumber(strings.TrimSuffix(v.text, "s"), 0, 10_000_000)

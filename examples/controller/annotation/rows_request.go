@@ -106,7 +106,7 @@ func (r *reader) redirectTo(url string, code int) string {
 // paths change what a Service sees of a request.
 var paths = []Row{
 	{HAProxy: "use-regex", NGINX: "use-regex", Value: "true or false", Becomes: "paths that are regular expressions, but for those of type Exact; the longest goes first, behind exact paths and before prefixes",
-		Differs: "the case of letters counts; other Ingresses of the host keep plain paths; look-around, flags and a repeat in a repeat are refused",
+		Differs: "the case of letters counts; other Ingresses of the host keep plain paths; look-around, flags, a | outside of parentheses, a repeat or choice in a repeat, and more than two repeats without a bound are refused",
 		set: func(r *reader, v value) (problem string) {
 			r.Regex, problem = toBool(v)
 			return problem
@@ -136,7 +136,7 @@ var paths = []Row{
 			if len(words) != 2 {
 				return wrong(v.text, "a path, or a regular expression and a path")
 			}
-			has, problem := CheckPattern(words[0])
+			has, _, problem := checkPattern(words[0], placesOf(words[0]))
 			if problem != "" {
 				return problem
 			}
@@ -173,7 +173,7 @@ var paths = []Row{
 // headers are set.
 var headers = []Row{
 	{HAProxy: "request-set-header", NGINX: "-", Value: "lines of a name and a value", Service: true, Becomes: "headers that the Service sees",
-		Differs: "values are plain text; those of a connection are refused, and Host, which set-host has",
+		Differs: "values are plain text; those of a connection, X-Forwarded-For and such are refused, and Host, which set-host has",
 		set: func(r *reader, v value) (problem string) {
 			r.SetRequest, problem = toHeaders(v.text)
 			return problem

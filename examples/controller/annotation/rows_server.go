@@ -25,8 +25,8 @@ var servers = []Row{
 		r.Server.TLS, problem = toBool(v)
 		return problem
 	}},
-	{HAProxy: "server-ca", NGINX: "proxy-ssl-secret", Value: "the name of a Secret", Closes: true, Becomes: "its key ca.crt verifies the certificates of the servers",
-		Differs: "of the same namespace alone; no client certificate is sent; under haproxy.org it verifies at once, under ingress-nginx with proxy-ssl-verify",
+	{HAProxy: "server-ca", NGINX: "proxy-ssl-secret", Value: "the name of a Secret", Closes: true, ofService: true, Becomes: "its key ca.crt verifies the certificates of the servers",
+		Differs: "of an Ingress alone: in a Service it closes; of the same namespace alone; no client certificate is sent; under haproxy.org it verifies at once, under ingress-nginx with proxy-ssl-verify",
 		set: func(r *reader, v value) string {
 			problem := toSecret(v.text)
 			if problem == "" {
@@ -195,11 +195,11 @@ var balances = []Row{
 
 // canaries make an Ingress take a part of the requests of another one for the same path.
 var canaries = []Row{
-	{NGINX: "canary", HAProxy: "canary", Value: "true or false", Becomes: "paths that take a part of the requests of another Ingress of the namespace for the same host and path", Differs: "all else, such as auth, is that of the other Ingress",
+	{NGINX: "canary", HAProxy: "canary", Value: "true or false", Becomes: "paths that take a part of the requests of another Ingress of the namespace for the same host and path", Differs: "all else, such as auth, is that of the other Ingress; a wrong value makes a canary without requests",
 		set: func(r *reader, v value) (problem string) {
 			r.Canary.Is, problem = toBool(v)
 			return problem
-		}},
+		}, off: func(r *reader) { r.canaryOff = true }},
 	{NGINX: "canary-weight", HAProxy: "canary-weight", Needs: "canary", Value: "0 to canary-weight-total", Becomes: "how many of 100, by chance", Differs: "a change of the weight alone takes no reload", set: func(r *reader, v value) (problem string) {
 		r.Canary.Weight, problem = toNumber(v.text, 0, maxRate)
 		return problem
@@ -221,7 +221,10 @@ var canaries = []Row{
 		return problem
 	}},
 	{NGINX: "canary-by-header-pattern", HAProxy: "canary-by-header-pattern", Needs: "canary-by-header", Value: "a regular expression", Becomes: `a pattern of the header that leads to the canary, in place of "always"`, set: func(r *reader, v value) string {
-		_, problem := CheckPattern(v.text)
+		_, _, problem := checkPattern(v.text, subject) // a header can be longer than a path
+		if v.text == "}" {
+			problem = wrong(v.text, `a pattern here, where it ends a condition in HAProxy: write "[}]"`)
+		}
 		if problem == "" {
 			r.Canary.Pattern = Pattern(v.text)
 		}

@@ -21,11 +21,34 @@ func (u User) String() string { return u.Name }
 func (u User) GoString() string { return u.Name }
 
 // maxUsers bounds the users of a Secret: HAProxy goes through them for each request.
-// maxRounds and maxCost bound how long it takes to check a password: 20 ms.
+// maxRounds and maxCost bound how long it takes to check a password: 55 ms.
 const maxUsers, maxRounds, maxCost = 1000, 50_000, 10
 
 // hash is one that crypt(3) knows, of more than a few rounds.
 var hash = regexp.MustCompile(`^\$(?:1|5|6|y|2[aby])\$(?:rounds=([0-9]{1,9})\$|([0-9]{2})\$)?[./A-Za-z0-9$=,]{8,150}$`)
+
+// yescrypt is one of up to the usual cost. Heavier ones take seconds, and 1 GB.
+var yescrypt = regexp.MustCompile(`^\$y\$j(?:[78]5|[789]T)\$`)
+
+// Cost is how many microseconds it takes HAProxy to check a password of the user, which it
+// also does with each when it reads its configuration.
+func (u User) Cost() int {
+	parts := hash.FindStringSubmatch(u.Hash)
+	if len(parts) != 3 {
+		return 0
+	}
+	rounds, _ := strconv.Atoi(parts[1])
+	cost, _ := strconv.Atoi(parts[2])
+	switch kind := u.Hash[:2]; {
+	case cost > 0: // each step doubles it
+		return 55_000 >> max(0, maxCost-cost)
+	case kind == "$y":
+		return 25_000
+	case kind == "$1":
+		return 300
+	}
+	return max(rounds, 5000) / 3
+}
 
 // Users reads htpasswd's file, or a key for each user. An error never holds a hash.
 func Users(data map[string][]byte, byKey bool) ([]User, error) {
@@ -83,6 +106,8 @@ func checkUser(name, sum string) error {
 		return errors.New("a hash of Apache's own MD5 ($apr1$), which HAProxy does not know: " + advice)
 	case strings.HasPrefix(sum, "{SHA}"):
 		return errors.New("a hash of SHA-1, which HAProxy does not know: " + advice)
+	case strings.HasPrefix(sum, "$y$") && !yescrypt.MatchString(sum):
+		return errors.New("a hash of yescrypt that takes HAProxy long for each request: $y$j9T$ and lighter ones are taken")
 	case parts == nil:
 		return errors.New("no hash of a kind that HAProxy knows ($1$, $5$, $6$, $y$, $2y$): " + advice)
 	}

@@ -42,9 +42,9 @@ type madePort struct {
 type backend struct {
 	*Backend
 	service       string
-	ing           *networkingv1.Ingress           // the oldest that names it
-	fresh         int                             // the step that made it
-	of            networkingv1.ServiceBackendPort // the first that led here
+	ing           *networkingv1.Ingress // the oldest that names it
+	fresh         int                   // the step that made it
+	of            portRef               // the first that led here: others may, too, by the name of the port or by what the Service asks for
 	asks          *annotation.Options
 	ports         int // how many lead here
 	servers, read int // what it took of its space
@@ -113,8 +113,14 @@ func (b *builder) makeBackend(ref portRef) *madePort {
 		return &madePort{portRef: ref, problem: &problem{reason: fmt.Sprintf("namespace %s has more than the %s backends of one namespace (backends-per-namespace): Service %s/%s port %s is not served",
 			ref.namespace, figure(b.limits.BackendsPerNamespace), ref.namespace, ref.name, strings.Split(made.name, "_")[2])}}
 	}
-	b.space.backends++
-	back := &backend{service: ref.name, of: ref.port, asks: made.asks, ing: b.ing, fresh: b.fast.step.number, ports: 1}
+	size := made.asks.Size()
+	if size > 0 && b.space.options+size > b.limits.OptionBytesPerNamespace {
+		b.space.bit = true
+		return &madePort{portRef: ref, problem: &problem{reason: fmt.Sprintf("annotations of namespace %s have more than the %s bytes of one namespace, times their backends (option-bytes-per-namespace): Service %s/%s is not served",
+			ref.namespace, figure(b.limits.OptionBytesPerNamespace), ref.namespace, ref.name)}}
+	}
+	b.space.backends, b.space.options = b.space.backends+1, b.space.options+size
+	back := &backend{service: ref.name, of: ref, asks: made.asks, ing: b.ing, fresh: b.fast.step.number, ports: 1}
 	if b.fast.is {
 		b.fast.step.serveAgain(ref.serviceName)
 	}

@@ -261,7 +261,7 @@ func (b *builder) remake(of serviceName) {
 			b.fast.doubt = true
 			return
 		}
-		if back == nil || back.of != made.port {
+		if back == nil || back.of != made.portRef {
 			continue
 		}
 		b.fast.serve = append(b.fast.serve, b.serving(back, made.name, svc, used, back.ing))

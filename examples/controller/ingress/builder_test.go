@@ -178,7 +178,7 @@ func (w *twoWays) service(ns string, i int) {
 		svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{Name: "more", Port: []int32{80, 81}[w.rand.IntN(2)]})
 	}
 	if w.annotated && w.one(5) {
-		svc.Annotations = map[string]string{w.pick(annotation.HAProxy+"load-balance", annotation.HAProxy+"allow-list"): w.pick("leastconn", "random", "bad")}
+		svc.Annotations = map[string]string{annotation.HAProxy + w.pick("load-balance", "load-balance", "allow-list", "server-ca", "server-ssl", "path-rewrite", "request-set-header"): w.pick("leastconn", "random", "bad", "true", "/x", "X-A b")}
 	}
 	if w.annotated && w.one(6) {
 		svc.Spec.Ports[0].AppProtocol = &[]string{"https", "kubernetes.io/h2c", "tcp"}[w.rand.IntN(3)]
@@ -267,6 +267,7 @@ func (w *twoWays) annotations() map[string]string {
 		{"ssl-redirect", w.pick("true", "false", "wrong")}, {"use-regex", "true"}, {"rewrite-target", w.pick("/x", "/$1", "bad")},
 		{"whitelist-source-range", w.pick("10.0.0.0/8", "bad")}, {"canary", "true"}, {"canary-weight", w.pick("10", "50")}, {"canary-by-header", "X-Canary"},
 		{"proxy-read-timeout", w.pick("5", "7")}, {"unknown", ""}, {"auth-type", "basic"}, {"auth-secret", w.pick("t0", "t1", "other/t1", "u0", "u1")},
+		{"proxy-ssl-secret", w.pick("t0", "t1", "u0")}, {"proxy-ssl-verify", "on"}, {"affinity", "cookie"}, {"limit-rps", w.pick("5", "bad")}, {"enable-cors", "true"},
 	}
 	given := map[string]string{}
 	for range 1 + w.rand.IntN(3) {
@@ -345,11 +346,11 @@ func TestBuilderIsBuild(t *testing.T) {
 		w.pairs, w.other = pairs, []byte("no certificate")
 		switch w.conflicting = seed%4 > 0; seed % 8 {
 		case 2:
-			w.limits = Limits{ServersPerBackend: 2, ServersPerNamespace: 6}
+			w.limits = Limits{ServersPerBackend: 2, ServersPerNamespace: 6, OptionBytesPerNamespace: 1500}
 		case 3:
 			w.limits = Limits{BackendsPerNamespace: 4, PathsPerNamespace: 12, SecretsPerNamespace: 2, HostsPerSecret: 1}
 		case 5:
-			w.limits = Limits{PathsPerIngress: 3, MapBytesPerNamespace: 150, PortsPerService: 1}
+			w.limits = Limits{PathsPerIngress: 3, MapBytesPerNamespace: 150, PortsPerService: 1, UserMillisecondsPerNamespace: 2, PatternsPerNamespace: 2, CanariesPerNamespace: 1}
 		case 6:
 			w.shared = []string{"x.test", "*.y.test"}
 		case 7:

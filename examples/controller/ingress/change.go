@@ -201,9 +201,10 @@ func (b *builder) unmake(made *madePort, back *backend) {
 		b.space.guesses--
 	}
 	if back.ports--; back.ports > 0 {
-		b.fast.check(back.of != made.port)
+		b.fast.check(back.of != made.portRef)
 		return
 	}
+	b.space.options -= back.asks.Size()
 	b.space.backends, b.space.servers, b.space.read = b.space.backends-1, b.space.servers-back.servers, b.space.read-back.read
 	delete(b.backends, made.name)
 	delete(s.orphans, made.name)

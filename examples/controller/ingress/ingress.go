@@ -256,8 +256,10 @@ func (b *builder) addPath(field fieldPath, host string, p *networkingv1.HTTPIngr
 		return
 	}
 	if line.kind == pattern {
-		if b.space.patterns++; b.space.patterns > b.limits.PatternsPerNamespace {
-			b.refuse(field.sub(".path"), fmt.Sprintf("namespace %s has more than the %s patterns of one namespace (patterns-per-namespace)", b.ing.Namespace, figure(b.limits.PatternsPerNamespace)))
+		weight := annotation.Weight(path)
+		if b.space.patterns += weight; b.space.patterns > b.limits.PatternsPerNamespace {
+			b.space.patterns -= weight
+			b.refuse(field.sub(".path"), fmt.Sprintf("namespace %s has more than the %s patterns of one namespace (patterns-per-namespace), where one with several repeats counts for some", b.ing.Namespace, figure(b.limits.PatternsPerNamespace)))
 			return
 		}
 	}
@@ -369,6 +371,7 @@ func (b *builder) finish() {
 	slices.SortFunc(r.Prefix, Path.compare)
 	slices.SortFunc(r.Patterns, Path.byLength)
 	slices.SortFunc(r.Canaries, Canary.compare)
+	r.Canaries = slices.CompactFunc(r.Canaries, func(x, y Canary) bool { return x.From == y.From }) // paths of one canary
 	r.Userlists = b.userlists()
 	slices.SortFunc(r.Passed, Path.compare)
 	slices.SortFunc(r.Streams, (*Backend).compare)

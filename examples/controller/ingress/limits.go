@@ -52,6 +52,12 @@ type Limits struct {
 	// CanariesPerNamespace bounds paths with a canary: each is up to four rules that
 	// HAProxy goes through for each request.
 	CanariesPerNamespace int
+	// UserMillisecondsPerNamespace bounds how long it takes HAProxy to read users with
+	// passwords: it computes the hash of each at each start and reload.
+	UserMillisecondsPerNamespace int
+	// OptionBytesPerNamespace bounds what annotations ask for in bytes, times the
+	// backends that it is printed for: each start and reload reads it.
+	OptionBytesPerNamespace int
 }
 
 // limit is a row of the table of limits.
@@ -76,6 +82,8 @@ func (l *Limits) table() []limit {
 		{"certificates-per-secret", &l.CertificatesPerSecret, 10, "length of a chain"},
 		{"patterns-per-namespace", &l.PatternsPerNamespace, 500, "paths that are regular expressions"},
 		{"canaries-per-namespace", &l.CanariesPerNamespace, 100, "paths with a canary"},
+		{"user-milliseconds-per-namespace", &l.UserMillisecondsPerNamespace, 2000, "time to read users with passwords"},
+		{"option-bytes-per-namespace", &l.OptionBytesPerNamespace, 16 << 20, "lists and texts of annotations, times their backends"},
 	}
 }
 
@@ -130,7 +138,7 @@ func (l Limits) InForce() map[string]int {
 // space is what a namespace has taken of its limits, in one build.
 type space struct {
 	paths, bytes, backends, servers, read, secrets int
-	patterns, canaries                             int
+	patterns, canaries, users, options             int
 	guesses                                        int    // see maxGuesses
 	full                                           string // why no Ingress is read any more
 	bit                                            bool   // a limit left something out

@@ -274,7 +274,7 @@ func (b *builder) stream(ref portRef, name func(of string) string) (*madePort, *
 	if there := b.backends[as]; there != nil {
 		return made, there.Backend
 	}
-	back := &backend{service: ref.name, of: ref.port, ing: b.ing}
+	back := &backend{service: ref.name, of: ref, ing: b.ing}
 	if b.backends[as] = back; ok {
 		b.serving(back, as, svc, used, b.ing).assign(b.slots)
 	} else {

@@ -179,7 +179,7 @@ func (b *builder) ofPath(field fieldPath, host string, line claim, path string) 
 		return o, nil
 	}
 	split := *c
-	split.to, o.Canary = to, annotation.Canary{Is: true, Value: to} // a backend of its own, whatever the weight
+	split.to, o.Canary = to, annotation.Canary{Is: true, Value: to + " " + c.ing.Name} // a backend of its own, whatever the weight
 	return o, &split
 }
 
@@ -324,6 +324,14 @@ func (b *builder) userlist(secretName string, byKey bool) (name string, err erro
 	users, err := annotation.Users(secret.Data, byKey)
 	if err != nil {
 		return "", fmt.Errorf("Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	cost := 0
+	for _, u := range users {
+		cost += u.Cost()
+	}
+	if b.space.users += cost; b.space.users > b.limits.UserMillisecondsPerNamespace*1000 {
+		b.space.users -= cost
+		return "", fmt.Errorf("Secret %s/%s: HAProxy would take more than the %s ms of one namespace to read its users (user-milliseconds-per-namespace): write lighter hashes, by openssl passwd -6", secret.Namespace, secret.Name, figure(b.limits.UserMillisecondsPerNamespace))
 	}
 	if b.lists == nil {
 		b.lists = map[string]*Userlist{}

@@ -150,6 +150,9 @@ func pathProblem(path string, kind networkingv1.PathType) string {
 	}
 	if kind == pattern {
 		_, problem := annotation.CheckPattern(path)
+		if problem == "" && annotation.Alternates(path) { // the second would be of all hosts
+			problem = fmt.Sprintf("pattern %q has a | outside of parentheses: write it in parentheses, or two paths", short(path))
+		}
 		return problem
 	}
 	for _, r := range path {

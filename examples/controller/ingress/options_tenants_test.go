@@ -1,0 +1,131 @@
+package ingress
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hapticsdk/haptic/dataplane"
+)
+
+// TestPatternsStayWithTheirHost: no pattern matches a path of another host.
+func TestPatternsStayWithTheirHost(t *testing.T) {
+	evil := by("evil", 1, ingress("web", rule("evil.test", path(specific, `/a|victim\.test/`, "a"), path(specific, `/(a|victim\.test/)`, "a"), path(specific, "/[(]|.*", "a"), path(specific, `/\(|.*`, "a"))))
+	evil.Annotations = map[string]string{nginx + "use-regex": "true"}
+	routes := newWorld(evil).build()
+	require.Len(t, routes.Patterns, 1)
+	require.Equal(t, `^evil\.test/(a|victim\.test/)`, routes.Patterns[0].Key)
+	require.Equal(t, 3, strings.Count(allSaid(routes), "has a | outside of parentheses"))
+}
+
+// TestCanariesOfOneService: two canaries that lead to the same Service, from paths of the
+// same Service, each have their own rules, and one with two paths has them once.
+func TestCanariesOfOneService(t *testing.T) {
+	one, two := canaryOf("one", "b", "canary-weight", "10"), canaryOf("two", "b", "canary-by-header", "X-V")
+	one.Spec.Rules[0].HTTP.Paths = append(one.Spec.Rules[0].HTTP.Paths, path(prefix, "/more", "b"))
+	two.Spec.Rules[0].Host = "y.test"
+	stable := ingress("web", rule("x.test", path(prefix, "/", "a"), path(prefix, "/more", "a")), rule("y.test", path(prefix, "/", "a")))
+	routes := newWorld(stable, one, two).build()
+	require.Empty(t, allSaid(routes))
+	require.Len(t, routes.Canaries, 2)
+	from := map[string]string{}
+	for _, p := range routes.Prefix {
+		from[p.Key] = p.Backend
+	}
+	require.Equal(t, from["x.test/"], from["x.test/more/"])
+	require.NotEqual(t, from["x.test/"], from["y.test/"])
+	for _, c := range routes.Canaries {
+		require.Equal(t, map[string]string{"one": from["x.test/"], "two": from["y.test/"]}[c.Ingress.Name], c.From)
+	}
+
+	wrong := canaryOf("wrong", "b", "canary-weight", "100")
+	wrong.Annotations[nginx+"canary"] = "ture"
+	old := by("ns", -5, wrong) // older than the Ingress whose path it names
+	routes = newWorld(stable, old).build()
+	for _, p := range routes.Prefix {
+		require.True(t, strings.HasPrefix(p.Backend, "ns_a_"), "%v", p)
+	}
+	require.Zero(t, routes.Canaries[0].PerMillion())
+
+	brace := canaryOf("brace", "b", "canary-by-header", "X-V", "canary-by-header-pattern", "}")
+	routes = newWorld(stable, brace).build()
+	require.Contains(t, allSaid(routes), `canary-by-header-pattern]: "}" is not a pattern here`)
+	layout := dataplane.Layout{Base: t.TempDir()}
+	acceptable(t, layout, renderRoutes(t, layout, routes))
+}
+
+// TestRewritesToGroups: a path that a group alone makes begins with a slash.
+func TestRewritesToGroups(t *testing.T) {
+	ing := ingress("web", rule("x.test", path(specific, "/a(/.*)?", "a")))
+	ing.Annotations = map[string]string{nginx + "rewrite-target": "$1"}
+	layout := dataplane.Layout{Base: t.TempDir()}
+	routes := newWorld(ing).build()
+	require.Empty(t, allSaid(routes))
+	cfg := renderRoutes(t, layout, routes)
+	require.Contains(t, cfg.Main(), "    http-request replace-path '^/a(/.*)?' '\\1'\n    http-request set-path /%[path] unless { path -m beg / }\n")
+	acceptable(t, layout, cfg)
+}
+
+// TestCostOfAnnotations: what takes HAProxy long to read is bounded for each namespace.
+func TestCostOfAnnotations(t *testing.T) {
+	w := newWorld()
+	for i := range 3 {
+		name := fmt.Sprintf("u%d", i)
+		ing := ingress(name, rule(name+".test", path(prefix, "/", "a")))
+		ing.Annotations = map[string]string{nginx + "auth-type": "basic", nginx + "auth-secret": name}
+		w.ingresses = append(w.ingresses, ing)
+		w.secrets["ns/"+name] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Data: map[string][]byte{"auth": []byte("a:" + userHash + "\nb:" + userHash)}}
+	}
+	c := w.cluster()
+	c.Limits = Limits{UserMillisecondsPerNamespace: 7}
+	routes := Build(c, &Slots{})
+	require.Len(t, routes.Userlists, 2)
+	require.Contains(t, allSaid(routes), "Ingress ns/u2 metadata.annotations[nginx.ingress.kubernetes.io/auth-secret]: Secret ns/u2: HAProxy would take more than the 7 ms of one namespace to read its users (user-milliseconds-per-namespace)")
+	require.Contains(t, renderRoutes(t, dataplane.Layout{Base: t.TempDir()}, routes).Main(), closedLine, "it is not open")
+
+	var list []string
+	for i := range 500 {
+		list = append(list, fmt.Sprintf("10.0.%d.%d", i/250, i%250))
+	}
+	rules := rule("x.test", path(prefix, "/a", "a"), path(prefix, "/b", "b"))
+	ing := ingress("long", rules)
+	ing.Annotations = map[string]string{nginx + "whitelist-source-range": strings.Join(list, ",")}
+	c = newWorld(ing).cluster()
+	c.Limits = Limits{OptionBytesPerNamespace: 40_000}
+	routes = Build(c, &Slots{})
+	require.Len(t, routes.Backends, 1)
+	require.Contains(t, allSaid(routes), "annotations of namespace ns have more than the 40,000 bytes of one namespace, times their backends (option-bytes-per-namespace): Service ns/b is not served")
+
+	slow := ingress("slow", rule("x.test", path(specific, "/(.*)/x/(.*)", "a"), path(specific, "/(.*)/y/(.*)", "a"), path(specific, "/z/(.*)", "a")))
+	slow.Annotations = map[string]string{nginx + "use-regex": "true"}
+	c = newWorld(slow).cluster()
+	c.Limits = Limits{PatternsPerNamespace: 20}
+	routes = Build(c, &Slots{})
+	require.Len(t, routes.Patterns, 2, "one with two repeats counts for 17, and leaves room for a plain one")
+}
+
+// TestSameBackendByOptionsOfBoth: Ingresses whose options become the same by those of the
+// Service share a backend, also after its endpoints changed.
+func TestSameBackendByOptionsOfBoth(t *testing.T) {
+	one, two := ingress("one", rule("x.test", path(prefix, "/", "a"))), ingress("two", rule("y.test", path(prefix, "/", "a")))
+	one.Annotations = map[string]string{tech + "load-balance": "leastconn"}
+	w := newWorld(one, two)
+	w.services["ns/a"].Annotations = one.Annotations
+	c := w.cluster()
+	c.Hosts = &Hosts{}
+	builder := &Builder{}
+	builder.Build(c, nil).Accepted()
+	builder.Build(c, nil).Accepted()
+	was, is := w.slices["ns/a"][0], slice("http", 8080, "192.0.2.7")
+	is.Labels = map[string]string{discoveryv1.LabelServiceName: "a"}
+	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{is}
+	routes := builder.Build(c, &Changes{Slices: []Change[discoveryv1.EndpointSlice]{{was, is}}})
+	require.Equal(t, 1, builder.changed)
+	require.Len(t, routes.Backends, 1)
+	require.Equal(t, "192.0.2.7:8080", routes.Backends[0].Servers[0].Address)
+}
