@@ -144,6 +144,9 @@ func (l *Loop) hear(ctx context.Context) {
 				}
 			}
 		}
+		if e := l.sched.instances[name]; len(fresh) > 0 && e.failures == 1 && !e.want.same(r.of) {
+			continue // it gets another configuration at once, which may be in order
+		}
 		if known || len(fresh) > 0 && !slices.ContainsFunc(fresh, func(c culprit) bool { return slices.Contains(now, c.resource) }) {
 			continue // it gets another configuration already
 		}
