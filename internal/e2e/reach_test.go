@@ -19,7 +19,7 @@ func TestPodCanBeReached(t *testing.T) {
 	settings := startSettings(t) // listens nowhere
 	settings.put(settings.text)
 	for name, args := range map[string][]string{
-		env.controller: {"-namespace", k.ns, "-local", shortDir(t), "-http-addr", subnet + "3:8080", "-https-addr", subnet + "3:8443"},
+		env.controller: {"-namespace", k.ns, "-local", shortDir(t), "-http-addr", subnet + "3:8080", "-https-addr", subnet + "3:8443", "-access-log", "off"},
 		env.settings:   {"-settings", "configmap:" + settings.ns + "/settings", "-local", shortDir(t), "-http-addr", subnet + "3:8080"},
 	} {
 		p, err := startProcess("controller", nil, name, append(args, "-kubeconfig", env.cluster.kubeconfig, "-log-format", "json")...)

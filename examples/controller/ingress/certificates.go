@@ -341,7 +341,7 @@ func (b *builder) makeCertificate(file, secretName string) *tlsFile {
 	case !ok:
 		cert.problem = fmt.Sprintf("Secret %s is in quarantine", cert.secret)
 		return cert
-	case secret == nil:
+	case !isForTLS(secret):
 		b.slots.gone(file)
 		cert.problem = fmt.Sprintf("there is no Secret %s of type %s", cert.secret, corev1.SecretTypeTLS)
 		return cert

@@ -87,7 +87,7 @@ func (b *builder) defaultCertificate() {
 	if !ok {
 		return // who looks at quarantine sees it
 	}
-	if secret == nil {
+	if !isForTLS(secret) {
 		b.slots.gone(defaultFile)
 		b.tell("Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, reconcile.Refusal{
 			Reason: fmt.Sprintf("-default-certificate names it, and there is none of type %s: server names without a certificate are refused", corev1.SecretTypeTLS)})
@@ -337,4 +337,10 @@ func (b *builder) pass(field fieldPath, host string, paths []networkingv1.HTTPIn
 			}
 		}
 	})
+}
+
+// isForTLS reports whether a Secret may have a certificate for clients. Those of type
+// Opaque are for users and CAs alone, see -opaque-secrets.
+func isForTLS(secret *corev1.Secret) bool {
+	return secret != nil && secret.Type != corev1.SecretTypeOpaque
 }
