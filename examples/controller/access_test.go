@@ -1,7 +1,11 @@
 package main
 
 import (
+	"crypto/tls"
 	"encoding/json"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -61,6 +65,9 @@ func TestAccessLog(t *testing.T) {
 	require.NoError(t, err)
 	resp.Body.Close()
 	require.Regexp(t, `"GET /forged\S* HTTP/1\.1" demo/shop demo/shop-web:80\n$`, d.logged("GET /forged"))
+
+	d.stop()
+	require.NotContains(t, d.stdout.String(), "Proxy http stopped", "it is a matter of HAProxy alone")
 }
 
 // TestAccessLogOfOptions: a path that is a pattern, and a canary, have their own names.
@@ -95,33 +102,67 @@ func TestAccessLogOfOptions(t *testing.T) {
 	}
 }
 
-// TestAccessLogJSON: each line of the access log is an object, whatever a client sends.
+// TestAccessLogJSON: each line is an object, whatever a client sends, also of a connection
+// that comes to no request, and where HAProxy reloads or stops.
 func TestAccessLogJSON(t *testing.T) {
-	d := startDemo(t, "-access-log", "json")
+	host, port := accept(t, func(conn net.Conn) { _, _ = io.Copy(conn, conn) })
+	at := freeAddress(t)
+	_, number, _ := net.SplitHostPort(at)
+	d := startDemo(t, "-access-log", "json", "-log-format", "json", "-tcp-services", "edge/tcp")
+	begin := len(d.stdout.String())
 	_, _ = d.get("http://"+d.http+`/cart/%22\`, `shop.demo.test`)
 	_, _ = d.get("http://"+d.http+"/none", "a\"\\,\"status\":1,b\xff")
 	d.logged("/none")
 	type line struct {
-		Time, Client, Backend, Server, Ingress, Service, Method, Host, URI, Version, End string
-		Status                                                                           int
-		Bytes, Ms_total                                                                  *int
+		Time, Client, Frontend, Backend, Server, Ingress, Service, Method, Host, URI, Version, Error, End string
+		Status                                                                                            int
+		Bytes, Ms_total                                                                                   *int
 	}
-	var got []line
-	for text := range strings.Lines(d.stdout.String()) {
-		if !strings.HasPrefix(text, "{") {
-			continue
+	lines := func() (all []line) {
+		for text := range strings.Lines(d.stdout.String()[begin:]) {
+			var l line
+			require.NoError(t, json.Unmarshal([]byte(text), &l), "%s", text)
+			require.Equal(t, "127.0.0.1", l.Client, "%s", text)
+			all = append(all, l)
 		}
-		var l line
-		require.NoError(t, json.Unmarshal([]byte(text), &l), "%s", text)
-		got = append(got, l)
+		return all
 	}
+	got := lines()
 	require.Len(t, got, 2)
 	require.Equal(t, "demo/shop", got[0].Ingress)
 	require.Equal(t, "demo/shop-cart:80", got[0].Service)
 	require.Equal(t, "GET", got[0].Method)
 	require.True(t, strings.HasPrefix(got[0].URI, "/cart/%22"), got[0].URI)
 	require.Equal(t, 200, got[0].Status)
-	require.Equal(t, "127.0.0.1", got[0].Client)
 	require.NotEqual(t, 1, got[1].Status, "%+v", got[1])
 	require.NotNil(t, got[0].Ms_total)
+
+	_, err := tls.Dial("tcp", d.https, &tls.Config{InsecureSkipVerify: true, ServerName: "nobodys.test"})
+	require.Error(t, err)
+	require.Contains(t, d.logged("handshake"), `"frontend":"http~"`)
+	answer, err := echo(d.http, "GET /\x01 HTTP/1.1\r\n\r\n")
+	require.NoError(t, err)
+	require.Contains(t, answer, " 400 ")
+	d.logged(`"status":400`)
+
+	d.edit("echo.yaml", func(string) string { return site("echo", "echo.test", port, host) })
+	d.edit("tcp.yaml", func(string) string { return tcpMap + fmt.Sprintf("  %q: evil/echo:80\n", number) })
+	d.until(func() bool { got, err := echo(at, "hello\n"); return err == nil && got == "hello\n" })
+	d.logged(`"frontend":"tcp-`+number, `"bytes":6,`)
+	d.until(func() bool { return strings.Contains(d.stderr.String(), "one reload") })
+	d.stop()
+	require.GreaterOrEqual(t, len(lines()), 5)
+}
+
+// TestAccessLogBehindAProxy: the address that a proxy says a request comes from is in the
+// log, and not what others say.
+func TestAccessLogBehindAProxy(t *testing.T) {
+	for format, want := range map[string][2]string{"http": {`{shop.demo.test|198.51.100.9, 198.51.100.8} "GET`, `{shop.demo.test|} "GET`}, "json": {`"forwarded_for":"198.51.100.9, 198.51.100.8",`, `"forwarded_for":"-",`}} {
+		d := startDemo(t, "-access-log", format, "-trust-proxy", "127.0.0.9/32")
+		for i, from := range []string{"127.0.0.9", "127.0.0.1"} {
+			_, err := d.askFrom(from, "GET /x HTTP/1.1\r\nHost: shop.demo.test\r\nX-Forwarded-For: 198.51.100.9, 198.51.100.8\r\n\r\n", "shop.demo.test")
+			require.NoError(t, err)
+			require.Contains(t, d.logged("/x", from), want[i])
+		}
+	}
 }

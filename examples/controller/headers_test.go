@@ -126,7 +126,7 @@ func TestForgedHeaders(t *testing.T) {
 
 	got, text := d.mirrored("dump.test:8443", "Connection: close, X-Forwarded-For, x_forwarded_proto, Cookie", "X-Forwarded-For: "+lie, "x_forwarded_proto: https", "Cookie: a=b", "X-Own: kept")
 	for name, want := range map[string]string{
-		"x-forwarded-for": "127.0.0.1", "x-forwarded-proto": "http", "x-forwarded-host": "dump.test:8443", "x-forwarded-port": "8443", "host": "dump.test:8443", "x-own": "kept", "cookie": "a=b",
+		"x-forwarded-for": "127.0.0.1", "x-forwarded-proto": "http", "x-forwarded-host": "dump.test:8443", "x-forwarded-port": "8443", "x-real-ip": "127.0.0.1", "host": "dump.test:8443", "x-own": "kept", "cookie": "a=b",
 	} {
 		require.Equal(t, []string{want}, got[name], "%s\n%s", name, text)
 	}
@@ -176,7 +176,9 @@ func TestTrustedProxy(t *testing.T) {
 	}
 	require.NotContains(t, strings.ToLower(text), "connection: x-forwarded", "nor do the clients of a proxy name what is dropped")
 	got, text = d.mirrored("dump.test", "Connection: close")
-	require.Equal(t, []string{"http", "dump.test", "80"}, slices.Concat(got["x-forwarded-proto"], got["x-forwarded-host"], got["x-forwarded-port"]), text)
+	require.Equal(t, []string{"http", "dump.test", "80", "127.0.0.1"}, slices.Concat(got["x-forwarded-proto"], got["x-forwarded-host"], got["x-forwarded-port"], got["x-real-ip"]), text)
+	got, text = d.mirrored("dump.test", "Connection: close", "X-Forwarded-For: 203.0.113.1, 198.51.100.7")
+	require.Equal(t, []string{"198.51.100.7"}, got["x-real-ip"], text)
 }
 
 // TestUpgrades: a connection becomes a WebSocket, but neither HTTP/2 nor TLS, which

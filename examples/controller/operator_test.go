@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +42,19 @@ func TestDefaultCertificate(t *testing.T) {
 	require.Equal(t, "shop.demo.test", served("shop.demo.test"))
 	status, _ := d.get("https://"+d.https+"/cart", "shop.demo.test")
 	require.Equal(t, http.StatusOK, status)
+}
+
+// TestCiphers: clients with TLS 1.2 keep what they say secret from those who get the key
+// later, and none without authentication of what is sent.
+func TestCiphers(t *testing.T) {
+	d := startDemo(t)
+	for suite, want := range map[uint16]bool{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: true, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256: true, tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA: false} {
+		conn, err := tls.Dial("tcp", d.https, &tls.Config{InsecureSkipVerify: true, ServerName: "shop.demo.test", MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite}})
+		require.Equal(t, want, err == nil, tls.CipherSuiteName(suite))
+		if err == nil {
+			conn.Close()
+		}
+	}
 }
 
 // TestDefaultBackend: it has the requests without a route, also for hosts that somebody
@@ -132,8 +146,8 @@ func TestTCPServices(t *testing.T) {
 	d.until(func() bool { _, err := net.Dial("tcp", at[0]); return err != nil })
 }
 
-// nameserver answers each question for an address of IPv4 with what is said now.
-func nameserver(t *testing.T, says func(name string) net.IP) (address string) {
+// nameserver answers each question with the addresses of its kind that are said now.
+func nameserver(t *testing.T, says func(name string) []net.IP) (address string) {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var wg sync.WaitGroup
@@ -151,9 +165,15 @@ func nameserver(t *testing.T, says func(name string) net.IP) (address string) {
 			}
 			question := b[12 : end+5]
 			answer := append([]byte{b[0], b[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, question...)
-			if ip := says(name).To4(); ip != nil && binary.BigEndian.Uint16(question[len(question)-4:]) == 1 {
-				answer[7] = 1
-				answer = append(append(answer, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4), ip...)
+			for _, ip := range says(name) {
+				kind := byte(28) // AAAA
+				if four := ip.To4(); four != nil {
+					ip, kind = four, 1
+				}
+				if binary.BigEndian.Uint16(question[len(question)-4:]) == uint16(kind) {
+					answer[7]++
+					answer = append(append(answer, 0xc0, 12, 0, kind, 0, 1, 0, 0, 0, 1, 0, byte(len(ip))), ip...)
+				}
 			}
 			_, _ = conn.WriteTo(answer, from)
 		}
@@ -179,8 +199,9 @@ spec: {type: ExternalName, externalName: "NAME"}
 // follows the name. What is this host for certain is refused all the same.
 func TestExternalName(t *testing.T) {
 	var mu sync.Mutex
-	leads := net.IPv4(127, 0, 0, 20)
-	dns := nameserver(t, func(name string) net.IP {
+	six := net.ParseIP("2001:db8::1") // which leads nowhere
+	leads := []net.IP{six, net.IPv4(127, 0, 0, 20)}
+	dns := nameserver(t, func(name string) []net.IP {
 		mu.Lock()
 		defer mu.Unlock()
 		if name == "db.example.com." {
@@ -195,7 +216,7 @@ func TestExternalName(t *testing.T) {
 	save(d, "DB.example.com.")
 	d.until(func() bool { return d.answers("ext.test", "/") == "127.0.0.20:18080" })
 	mu.Lock()
-	leads = net.IPv4(127, 0, 0, 21)
+	leads = slices.Repeat([]net.IP{net.IPv4(127, 0, 0, 21)}, 60) // more than 512 bytes
 	mu.Unlock()
 	d.until(func() bool { return d.answers("ext.test", "/") == "127.0.0.21:18080" })
 	for name, want := range map[string]string{

@@ -72,6 +72,10 @@ func TestPassthrough(t *testing.T) {
 	d.until(func() bool { return ends("passed.test") == "passed.test " })
 	require.Equal(t, "shop.demo.test 127.0.0.1", ends("shop.demo.test"), "TLS ends here, and the address of the client is known")
 	require.Contains(t, ends("other.test"), "remote error")
+	status, _ := d.get("https://"+d.https+"/who", "passed.test")
+	require.Equal(t, http.StatusMisdirectedRequest, status, "over a connection for another host")
+	status, _ = d.get("http://"+d.http+"/who", "passed.test")
+	require.NotEqual(t, http.StatusMisdirectedRequest, status, "without TLS it goes by the rules")
 	require.Regexp(t, `^127\.0\.0\.1:\d+ \[\S+\] tls TLS-evil_secure_80/s1 `, d.logged(" tls TLS-evil_secure_80/"))
 	require.NotContains(t, d.stdout.String(), " tls tls-ends-here/", "they are logged as requests")
 

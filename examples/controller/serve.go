@@ -70,21 +70,22 @@ func (c *config) checkServe() {
 	f.Check("https-addr", !c.http3 || !strings.ContainsAny(c.httpsAddr, ",/@"), "one address:port, as -http3 is given")
 }
 
-// checkHTTP3 says why this HAProxy cannot serve HTTP/3. It is the one that checks each
+// checkHTTP3 says why this HAProxy cannot serve HTTP/3, or whether it does so over an
+// OpenSSL without QUIC, which it has to be told. It is the one that checks each
 // configuration, also for those behind Dataplane APIs.
-func checkHTTP3() error {
+func checkHTTP3() (limited bool, err error) {
 	binary, err := exec.LookPath("haproxy")
 	if err != nil {
 		binary = "/usr/sbin/haproxy"
 	}
 	says, err := exec.Command(binary, "-vv").Output()
 	if err != nil {
-		return fmt.Errorf("-http3: %s -vv, which says whether HAProxy has QUIC: %w", binary, err)
+		return false, fmt.Errorf("-http3: %s -vv, which says whether HAProxy has QUIC: %w", binary, err)
 	}
 	if !hasFeature(string(says), "QUIC") {
-		return fmt.Errorf("-http3: %s is built without QUIC: leave the flag out, or use a HAProxy whose -vv says +QUIC", binary)
+		return false, fmt.Errorf("-http3: %s is built without QUIC: leave the flag out, or use a HAProxy whose -vv says +QUIC", binary)
 	}
-	return nil
+	return hasFeature(string(says), "QUIC_OPENSSL_COMPAT"), nil
 }
 
 // hasFeature reads what haproxy -vv says.
@@ -108,7 +109,7 @@ func (c *controller) serves() (err error) {
 	c.settings.TLSSocket = path.Join(path.Dir(c.settings.Socket), "tls.sock")
 	c.settings.ExternalName, c.settings.Nameservers = c.cfg.externalName, c.cfg.nameservers
 	if c.settings.Stats = c.cfg.statsAddr; c.cfg.http3 {
-		if err := checkHTTP3(); err != nil {
+		if c.settings.LimitedQUIC, err = checkHTTP3(); err != nil {
 			return err
 		}
 		if c.settings.HTTP3 = "quic4"; strings.HasPrefix(c.cfg.httpsAddr, "[") {

@@ -107,7 +107,27 @@ func TestHTTP3(t *testing.T) {
 	require.False(t, hasFeature("Feature list : +POLL -QUIC +RT", "QUIC"))
 	require.False(t, hasFeature("Feature list : -QUIC +QUIC_OPENSSL_COMPAT", "QUIC"))
 	require.True(t, hasFeature("x\nFeature list : +PROMEX +QUIC\ny", "QUIC"))
-	if checkHTTP3() == nil {
+	if limited, err := checkHTTP3(); err == nil {
+		d := startDemo(t, "-http3")
+		resp, err := d.client.Get("https://" + d.https + "/")
+		require.NoError(t, err)
+		resp.Body.Close()
+		_, port, _ := net.SplitHostPort(d.https)
+		require.Equal(t, `h3=":`+port+`"; ma=900`, resp.Header.Get("Alt-Svc"))
+		t.Log("over a library without QUIC: ", limited)
+
+		// A version that nobody knows is answered with those that HAProxy knows.
+		conn, err := net.Dial("udp", d.https)
+		require.NoError(t, err)
+		defer conn.Close()
+		require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+		hello := append([]byte{0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8, 1, 2, 3, 4, 5, 6, 7, 8, 8, 8, 7, 6, 5, 4, 3, 2, 1}, make([]byte, 1200)...)
+		_, err = conn.Write(hello)
+		require.NoError(t, err)
+		n, err := conn.Read(hello)
+		require.NoError(t, err)
+		require.Greater(t, n, 5)
+		require.Equal(t, []byte{0, 0, 0, 0}, hello[1:5], "RFC 9000, 17.2.1")
 		return
 	}
 	var stderr output

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -186,7 +185,7 @@ func ReadTCP(cm *corev1.ConfigMap, name, http string, rules *Addresses) *TCP {
 			continue
 		}
 		t.services = append(t.services, s)
-		for _, addr := range slices.Concat(rules.Listeners[uint16(like)], []netip.Addr{}) {
+		for _, addr := range rules.Listeners[uint16(like)] {
 			all.Listeners.AddAddr(addr, s.port)
 		}
 	}

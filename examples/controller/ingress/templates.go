@@ -25,6 +25,7 @@ type Settings struct {
 	AcceptProxy   []string // ranges of addresses whose connections begin with the PROXY protocol
 	ErrorPages    []string // codes that have a page, a file of the kind general such as 503.http
 	HTTP3         string   // "quic4" or "quic6"; "": it is not served
+	LimitedQUIC   bool     // its TLS library has no QUIC of its own
 	Stats         string   // address for the page of statistics; "": there is none
 	TLSSocket     string   // where HAProxy gets what it does not pass through
 	ExternalName  bool     // HAProxy looks up names
