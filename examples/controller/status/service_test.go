@@ -42,7 +42,7 @@ func TestAddressesOfService(t *testing.T) {
 func TestStatusOfNoService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, s, _ := startStatus(t)
-		a.put("shop/web")
+		a.put("shop/web", "shop/late")
 		s.found(nil)
 		s.deploy("one", a.routes("shop/web"))
 		time.Sleep(5 * time.Second)
@@ -55,6 +55,12 @@ func TestStatusOfNoService(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		require.Equal(t, "10.0.0.1", a.addresses("shop/web"))
 		require.ErrorContains(t, s.Check(), "has no address yet")
+		s.deploy("two", a.routes("shop/web", "shop/late"))
+		time.Sleep(5 * time.Second)
+		require.Empty(t, a.addresses("shop/late"), "nobody knows whether the address of before still leads here")
+		s.found(&corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.0.0.2"}}})
+		time.Sleep(5 * time.Second)
+		require.Equal(t, "10.0.0.2", a.addresses("shop/late"))
 	})
 }
 

@@ -310,6 +310,98 @@ func TestStatusWithoutRights(t *testing.T) {
 	})
 }
 
+// TestStatusRefusedToSome: a namespace without the right, an Ingress whose change a webhook
+// refuses, and more that fail than are tried at once hold up none of the others.
+func TestStatusRefusedToSome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, s, _ := startStatus(t, "192.0.2.1")
+		forbidden := func(name, why string) error {
+			return apierrors.NewForbidden(schema.GroupResource{Group: "networking.k8s.io", Resource: "ingresses"}, name, errors.New(why))
+		}
+		var tries atomic.Int64
+		var mended atomic.Bool
+		a.fail = func(_ context.Context, name string) error {
+			tries.Add(1)
+			switch {
+			case mended.Load():
+			case strings.HasPrefix(name, "denied"):
+				return forbidden(name, "no rule")
+			case name == "shop/0":
+				return forbidden(name, "admission webhook denied the request")
+			case strings.HasPrefix(name, "shop/odd"):
+				return apierrors.NewInternalError(errors.New("a webhook does not answer"))
+			}
+			return nil
+		}
+		keys := []string{"shop/0", "shop/1", "shop/web", "tail/web"}
+		for i := range 30 {
+			keys = append(keys, fmt.Sprintf("denied-%d/0", i), fmt.Sprintf("denied-%d/1", i))
+		}
+		for i := range 2 * batch {
+			keys = append(keys, fmt.Sprintf("shop/odd-%d", i))
+		}
+		a.put(keys...)
+		s.deploy("one", a.routes(keys...))
+		time.Sleep(10 * time.Minute)
+		for _, key := range []string{"shop/1", "shop/web", "tail/web"} {
+			require.Equal(t, "192.0.2.1", a.addresses(key), key)
+		}
+		require.Error(t, s.Check())
+		require.Less(t, tries.Load(), int64(25*batch), "they become rare")
+		mended.Store(true)
+		time.Sleep(2 * maxPause)
+		for _, key := range keys {
+			require.Equal(t, "192.0.2.1", a.addresses(key), key)
+		}
+		require.NoError(t, s.Check())
+	})
+}
+
+// TestStatusOfTwoControllers: an Ingress that goes from one controller to the other and back
+// has the addresses of the one whose class it has, and neither takes away the other's.
+func TestStatusOfTwoControllers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, s, _ := startStatus(t, "192.0.2.1", "2001:db8::1")
+		b := statusAPI{statusObjects: a.statusObjects}
+		other := New(Options{Client: b, Leads: s.opts.Leads, Addresses: Addresses{{Hostname: "other.example.com"}}, Look: func() Finder {
+			find := s.opts.Look()
+			return func(namespace, name string) (*networkingv1.Ingress, bool) {
+				ing, ours := find(namespace, name)
+				return ing, ing != nil && !ours
+			}
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); _ = other.Run(ctx) }()
+		defer func() { cancel(); <-ended }()
+		a.put("shop/web")
+		for i := range 6 {
+			foreign := i%2 == 1
+			a.mu.Lock()
+			a.foreign["shop/web"] = foreign
+			a.mu.Unlock()
+			mine, its, want := a.routes("shop/web"), a.routes(), "192.0.2.1 2001:db8::1"
+			if foreign {
+				mine, its, want = its, mine, "other.example.com"
+			}
+			if i%3 == 0 { // either may be first
+				s.deploy(fmt.Sprint(i), mine)
+				time.Sleep(5 * time.Second)
+				other.deploy(fmt.Sprint(i), its)
+			} else {
+				other.deploy(fmt.Sprint(i), its)
+				time.Sleep(5 * time.Second)
+				s.deploy(fmt.Sprint(i), mine)
+			}
+			time.Sleep(5 * time.Second)
+			require.Equal(t, want, a.addresses("shop/web"), i)
+			a.patches()
+			time.Sleep(3 * reread)
+			require.Empty(t, a.patches(), "they do not fight")
+		}
+	})
+}
+
 // TestStatusConflicts: an Ingress that was made anew meanwhile gets its addresses with the
 // next try, and those that are gone are no error.
 func TestStatusConflicts(t *testing.T) {

@@ -35,6 +35,7 @@ type state struct {
 	read   time.Time                          // when the API server was asked for all Ingresses
 	known  map[types.UID]Addresses            // of the Ingresses that have some
 	mine   map[types.NamespacedName]published // those that are served, or were
+	failed map[types.NamespacedName]int       // how often in a row; they come after the others
 	done   revision                           // of which all was written, with
 	doneTo Addresses                          // these
 }
@@ -101,13 +102,13 @@ func (w *Writer) write(ctx context.Context) {
 // pass writes a batch of what differs. rest says that there is more.
 func (s *state) pass(ctx context.Context) (rest bool, err error) {
 	s.mu.Lock()
-	at, to := s.deployed, s.publish
+	at, to, unknown := s.deployed, s.publish, s.unknown
 	s.mu.Unlock()
-	if at.routes == nil || len(to) == 0 || s.opts.Leads() != at.term {
+	if at.routes == nil || len(to) == 0 || unknown != nil || s.opts.Leads() != at.term {
 		return false, nil
 	}
 	if s.term != at.term {
-		s.term, s.read, s.mine = at.term, time.Time{}, map[types.NamespacedName]published{}
+		s.term, s.read, s.mine, s.failed = at.term, time.Time{}, map[types.NamespacedName]published{}, map[types.NamespacedName]int{}
 	}
 	if time.Since(s.read) >= reread {
 		if err := s.readAll(ctx); err != nil {
@@ -117,16 +118,24 @@ func (s *state) pass(ctx context.Context) (rest bool, err error) {
 		return false, nil
 	}
 	todo := s.differences(at.routes, to)
-	written := 0
+	written, denied := 0, map[string]bool{}
 	for _, one := range todo[:min(len(todo), batch)] {
+		if denied[one.Namespace] {
+			continue
+		}
 		if s.limit.Wait(ctx) != nil || s.opts.Leads() != at.term {
 			return false, nil
 		}
 		e := s.change(ctx, one, to)
 		if e == nil {
 			written++
-		} else if err = cmp.Or(err, fmt.Errorf("ingresses/status: Ingress %s: %w", one.NamespacedName, e)); apierrors.IsForbidden(e) {
-			break // the others are, too
+			delete(s.failed, one.NamespacedName)
+			continue
+		}
+		err = cmp.Or(err, fmt.Errorf("ingresses/status: Ingress %s: %w", one.NamespacedName, e))
+		s.failed[one.NamespacedName]++
+		if apierrors.IsForbidden(e) { // by RBAC: the others of the namespace are, too; or by a webhook: they come first the next time
+			denied[one.Namespace] = true
 		}
 	}
 	if written == len(todo) {
@@ -161,7 +170,7 @@ func (s *state) readAll(ctx context.Context) error {
 }
 
 // differences are all writes to be done, one of each namespace at a time: the Ingresses of
-// one do not delay those of others.
+// one do not delay those of others. What failed comes last, after the rest of its namespace.
 func (s *state) differences(routes Routes, to Addresses) (all []change) {
 	for ing := range routes.Served() {
 		if name := (types.NamespacedName{Namespace: ing.Namespace, Name: ing.Name}); s.mine[name].uid != ing.UID {
@@ -179,18 +188,29 @@ func (s *state) differences(routes Routes, to Addresses) (all []change) {
 			all = append(all, change{NamespacedName: name, uid: one.uid, gone: one.has})
 		default:
 			delete(s.mine, name)
+			delete(s.failed, name)
 		}
 	}
+	s.order(all)
+	return all
+}
+
+func (s *state) order(all []change) {
 	slices.SortFunc(all, func(a, b change) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(s.failed[a.NamespacedName], s.failed[b.NamespacedName]), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	fails := map[string]int{} // 1 for a namespace in which some do
+	for name := range s.failed {
+		fails[name.Namespace] = 1
+	}
 	turns := map[string]int{}
 	for i := range all {
 		all[i].turn = turns[all[i].Namespace]
 		turns[all[i].Namespace]++
 	}
-	slices.SortStableFunc(all, func(a, b change) int { return cmp.Compare(a.turn, b.turn) })
-	return all
+	slices.SortStableFunc(all, func(a, b change) int {
+		return cmp.Or(cmp.Compare(s.failed[a.NamespacedName], s.failed[b.NamespacedName]), cmp.Compare(fails[a.Namespace], fails[b.Namespace]), cmp.Compare(a.turn, b.turn))
+	})
 }
 
 // change changes one status. An object that is gone needs no write, nor does one that
