@@ -60,6 +60,7 @@ func TestDeploy(t *testing.T) {
 				})
 				d.status()
 				d.events()
+				d.tcpServices()
 				if layout == "fleet" {
 					d.lease()
 				}
@@ -89,6 +90,8 @@ func deploy(t *testing.T, layout, rights string) *deployed {
 	d.kustomized = readKustomized(t, filepath.Join("../../examples/controller/deploy", layout), func(folder string) string {
 		return strings.Replace(folder, "rights/cluster", "rights/"+rights, 1)
 	})
+	tcp := readKustomized(t, "../../examples/controller/deploy/rights/tcp-services", func(folder string) string { return folder })
+	d.objects = append(d.objects, tcp.objects...)
 	d.kustomized.rename("shop", d.k.ns)
 	d.kustomized.apply(t)
 	d.admitted()
@@ -165,12 +168,16 @@ func (d *deployed) options(instead ...string) options {
 	if d.one {
 		args = append(args, "-namespace", d.k.ns)
 	}
+	args = append(args, "-tcp-services", ownNamespace+"/tcp-services")
 	o := options{state: shortDir(d.k.t), binary: confined(d.k.t, deployment, container)}
 	for _, e := range container.Env {
-		if e.Name != "POD_NAMESPACE" || e.ValueFrom.FieldRef.FieldPath != "metadata.namespace" {
-			d.k.t.Errorf("variable %s is not known here", e.Name)
+		if e.ValueFrom != nil {
+			if e.Name != "POD_NAMESPACE" || e.ValueFrom.FieldRef.FieldPath != "metadata.namespace" {
+				d.k.t.Errorf("variable %s is not known here", e.Name)
+			}
+			e.Value = deployment.Namespace
 		}
-		o.env = append(o.env, e.Name+"="+deployment.Namespace)
+		o.env = append(o.env, e.Name+"="+e.Value)
 	}
 	for pair := range slices.Chunk(instead, 2) {
 		if pair[1] != "" {
@@ -181,7 +188,8 @@ func (d *deployed) options(instead ...string) options {
 	return o
 }
 
-// confined is the controller, confined as its pod is. Folders of this run may be written.
+// confined is the controller, confined as its pod is. Folders of this run may be written;
+// they have the owner and the rights that an emptyDir has with fsGroup.
 func confined(t testing.TB, of *appsv1.Deployment, container *corev1.Container) string {
 	t.Helper()
 	pod, own := of.Spec.Template.Spec.SecurityContext, container.SecurityContext
@@ -194,13 +202,14 @@ set -e
 state=$(echo "$*" | sed -n 's/.*-local \([^ ]*\).*/\1/p')
 mount --make-rprivate /
 for volume in $state %[1]s; do
-	chown %[2]d:%[3]d "$volume"
+	chown 0:%[5]d "$volume"
+	chmod 2777 "$volume"
 	mount --bind "$volume" "$volume"
 done
 mount -o remount,bind,ro /
 export TMPDIR=%[1]s
-exec setpriv --reuid %[2]d --regid %[3]d --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all %[4]s "$@"
-`, shortDir(t), *pod.RunAsUser, *pod.RunAsGroup, env.controller)
+exec setpriv --reuid %[2]d --regid %[3]d --groups %[5]d --no-new-privs --inh-caps=-all --bounding-set=-all %[4]s "$@"
+`, shortDir(t), *pod.RunAsUser, *pod.RunAsGroup, env.controller, *pod.FSGroup)
 	inner, outer := filepath.Join(dir, "inner"), filepath.Join(dir, "controller")
 	for file, text := range map[string]string{inner: script, outer: "#!/bin/sh\nexec unshare --mount " + inner + " \"$@\"\n"} {
 		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
@@ -351,14 +360,54 @@ func (d *deployed) events() {
 			continue
 		}
 		eventually(t, "it is refused", d.routed("odd.test", false))
-		eventually(t, "an Event tells it", func() error {
-			all, err := env.cluster.client.CoreV1().Events(d.k.ns).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=odd"})
-			if err == nil && !slices.ContainsFunc(all.Items, func(e corev1.Event) bool { return e.Reason == "Refused" && int(e.Count) == 1+i/2 }) {
-				err = fmt.Errorf("there are %d Events, none of them %d times", len(all.Items), 1+i/2)
-			}
-			return err
-		})
+		eventually(t, "an Event tells it", d.told(d.k.ns, "odd", path, 1+i/2))
 	}
+}
+
+// told checks that an Event says so often that an object is refused, with this text.
+func (d *deployed) told(namespace, name, text string, times int) func() error {
+	return func() error {
+		all, err := env.cluster.client.CoreV1().Events(namespace).List(d.k.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
+		if err == nil && !slices.ContainsFunc(all.Items, func(e corev1.Event) bool {
+			return e.Reason == "Refused" && int(e.Count) == times && strings.Contains(e.Message, text)
+		}) {
+			err = fmt.Errorf("there are %d Events of %s, none of them %d times", len(all.Items), name, times)
+		}
+		return err
+	}
+}
+
+// tcpServices serves a port by the ConfigMap, of which a wrong entry is told each time.
+func (d *deployed) tcpServices() {
+	t := d.k.t
+	maps := env.cluster.client.CoreV1().ConfigMaps(ownNamespace)
+	is := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "tcp-services"}, Data: map[string]string{"9000": d.k.ns + "/root:80"}}
+	t.Cleanup(func() {
+		if err := maps.Delete(context.Background(), is.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		if err := env.cluster.client.CoreV1().Events(ownNamespace).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err := maps.Create(t.Context(), is, metav1.CreateOptions{})
+	d.k.must(err)
+	serves := func(port string) func() error {
+		noneIsKept := &http.Transport{DisableKeepAlives: true} // HAProxy would wait for it at the end
+		return newVisitor("http", subnet+"2:"+port, noneIsKept).expect("any.test", "/", endpoint(host("10"), backendPort))
+	}
+	eventually(t, "the port is served", serves("9000"))
+	for i, value := range []string{"nonsense", is.Data["9000"], "nonsense"} {
+		is.Data["9001"] = value
+		_, err := maps.Update(t.Context(), is, metav1.UpdateOptions{})
+		d.k.must(err)
+		if i == 1 {
+			eventually(t, "it is served", serves("9001"))
+		} else {
+			eventually(t, "an Event tells it", d.told(ownNamespace, is.Name, value, 1+i/2))
+		}
+	}
+	d.k.must(serves("9000")())
 }
 
 // routed checks whether a host leads to the Service root.
