@@ -70,7 +70,7 @@ var allowed = map[string][]string{
 	"internal/haproxytest":    {"go.uber.org/goleak"},
 	"internal/watchtest":      {"k8swatch", "k8s.io/", "github.com/google/go-cmp/"},
 	"eventbus/eventbustest":   {"eventbus"},
-	"reconcile/reconciletest": {"reconcile", "reconcile/cases", "k8swatch", "k8swatch/k8swatchtest", "dataplane", "eventbus", "templating", "k8s.io/", "github.com/google/go-cmp/", "github.com/rogpeppe/go-internal/txtar"},
+	"reconcile/reconciletest": {"reconcile/cases", "dataplane"},
 }
 
 // TestImports keeps the direction of imports: only what the list above says.

@@ -85,7 +85,7 @@
 //   - settings: a whole controller as data
 //   - cases: tests that stand with the templates
 //   - observe: metrics, log lines, traces and debug pages
-//   - reconciletest: scripts that test a controller
+//   - reconciletest: a fake HAProxy, and cases as tests
 //
 // # Where things are
 //

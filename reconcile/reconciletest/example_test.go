@@ -14,15 +14,6 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/reconciletest"
 )
 
-// In a test of your own: each script in testdata is a subtest.
-func ExampleRun() {
-	_ = func(t *testing.T) {
-		reconciletest.Run(t, "testdata/*.txtar", func(s *reconciletest.Scene) (*reconciletest.Controller, error) {
-			return &reconciletest.Controller{Options: reconcile.Options{Renderer: nil /* your renderer, over s.Source */}}, nil
-		})
-	}
-}
-
 // In a test of your own: each case is a subtest.
 func ExampleCases() {
 	runner := &cases.Runner{Renderer: func(context.Context, *cases.Input) (reconcile.Renderer, error) {

@@ -3,18 +3,21 @@ package reconciletest_test
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
 	"github.com/hapticsdk/haptic/reconcile/reconciletest"
@@ -24,17 +27,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// defaultTemplates are for scripts without any.
-var defaultTemplates = fstest.MapFS{
+// templates make a backend of each Service, but of one without an address.
+var templates = fstest.MapFS{
 	"haproxy.cfg": {Data: []byte(`global
     maxconn 100
 {% for s in services %}
 backend {{ s.Name }}
-    balance roundrobin
+{% if s.Spec.ClusterIP == "None" %}{{ fail("no address") }}{% end %}
     server s1 {{ s.Spec.ClusterIP }}:80
-{% if s.Spec.ExternalName != "" %}
-backend {{ s.Spec.ExternalName }}
-{% end %}
 {% end %}
 `)},
 	"maps/hosts.map": {Data: []byte("# hosts\n{% for s in services %}{{ s.Name }}.test {{ s.Name }}\n{% end %}")},
@@ -42,16 +42,16 @@ backend {{ s.Spec.ExternalName }}
 
 var services = corev1.SchemeGroupVersion.WithResource("services")
 
-// compile compiles the templates of a script.
-func compile(files fs.FS) (*templating.Engine, error) {
-	if _, err := fs.Stat(files, "templates/haproxy.cfg"); err == nil {
-		if files, err = fs.Sub(files, "templates"); err != nil {
-			return nil, err
-		}
-	} else {
-		files = defaultTemplates
+func service(name, address string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.ServiceSpec{ClusterIP: address}}
+}
+
+func compile(t *testing.T) *templating.Engine {
+	engine, err := templating.Compile(templates, &templating.Options{Vars: map[string]any{"services": []*corev1.Service(nil)}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return templating.Compile(files, &templating.Options{Vars: map[string]any{"services": []*corev1.Service(nil)}})
+	return engine
 }
 
 // input reads what the templates see.
@@ -62,39 +62,87 @@ func input(w *k8swatch.Watcher) func(context.Context) (*render.Input, error) {
 	}
 }
 
-// setup is a small controller: a backend for each Service.
-func setup(s *reconciletest.Scene) (*reconciletest.Controller, error) {
-	engine, err := compile(s.Files)
-	if err != nil {
-		return nil, err
-	}
-	watcher, err := k8swatch.New(s.Source, services, nil)
-	if err != nil {
-		return nil, err
-	}
-	watchers := k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1, OnChange: s.Changed})
-	return &reconciletest.Controller{
-		Watchers: watchers,
-		Options: reconcile.Options{
-			Renderer: &render.Templates{Engine: engine, Input: input(watcher), Pure: true},
-			Validator: reconcile.ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {
-				if strings.Contains(cfg.Main(), "broken") {
-					return errors.New("a broken configuration")
-				}
-				return nil
-			}),
-		},
-	}, watchers.Add(watcher)
-}
-
-// TestLoop is what the loop promises, as scripts.
-func TestLoop(t *testing.T) { reconciletest.Run(t, "testdata/*.txtar", setup) }
-
-func TestCases(t *testing.T) {
-	engine, err := compile(os.DirFS("testdata"))
+// run starts a small controller, which ends with the test.
+func run(t *testing.T, source *k8swatchtest.Source, targets ...reconcile.Target) *reconcile.Loop {
+	watcher, err := k8swatch.New(source, services, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	loop, err := reconcile.New(reconcile.Options{
+		Renderer: &render.Templates{Engine: compile(t), Input: input(watcher), Pure: true}, Targets: targets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1, OnChange: func(_ context.Context, c k8swatch.Changes) error {
+		loop.Trigger(c.String())
+		return nil
+	}})
+	if err := group.Add(watcher); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	t.Cleanup(func() { stop(); running.Wait() })
+	running.Go(func() { _ = group.Run(ctx) })
+	if _, err := group.WaitForSync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	loop.Trigger("start")
+	running.Go(func() { _ = loop.Run(ctx) })
+	synctest.Wait()
+	return loop
+}
+
+// has waits, and says whether the text of a target has all of some parts, and none of
+// those that begin with "-".
+func has(t *testing.T, target *reconciletest.Target, wait time.Duration, parts ...string) {
+	t.Helper()
+	<-time.After(wait)
+	synctest.Wait()
+	cfg := target.Current()
+	for _, part := range parts {
+		part, not := strings.CutPrefix(part, "-")
+		if is := cfg != nil && strings.Contains(cfg.Main(), part); is == not {
+			t.Fatalf("%s has %q: %t", target.Name(), part, is)
+		}
+	}
+}
+
+// TestController is a test as one of your own: what changes, is wrong, fails, drifts or
+// is deleted, and what HAProxy has then.
+func TestController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := k8swatchtest.NewSource(service("web", "192.0.2.1"))
+		a, b := reconciletest.NewTarget("a"), reconciletest.NewTarget("b")
+		loop := run(t, source, a, b)
+		has(t, a, 0, "server s1 192.0.2.1:80")
+
+		// What is bad is left out, by name, until it is mended.
+		source.Apply(service("worse", "None"), service("web", "192.0.2.2"))
+		has(t, a, 5*time.Second, "192.0.2.2", "-worse")
+		if q := loop.State().Quarantined; len(q) != 1 || !strings.Contains(q[0].String(), "Service shop/worse") || !strings.Contains(q[0].String(), "no address") {
+			t.Fatal(q)
+		}
+		source.Apply(service("worse", "192.0.2.3"))
+		has(t, a, 5*time.Second, "backend worse")
+
+		// An instance that fails holds up no other, and is tried again.
+		b.Fail(&dataplane.Error{Endpoint: "b", Stage: "probe", Status: 500, Err: errors.New("unexpected answer")})
+		source.Apply(service("web", "192.0.2.4"))
+		has(t, a, 5*time.Second, "192.0.2.4")
+		has(t, b, 0, "-192.0.2.4")
+		b.Fail(nil)
+		has(t, b, 5*time.Second, "192.0.2.4")
+
+		a.Drift(nil)
+		has(t, a, time.Minute, "192.0.2.4")
+		source.Delete(service("web", ""), service("worse", ""))
+		has(t, a, 5*time.Second, "maxconn", "-backend")
+	})
+}
+
+func TestCases(t *testing.T) {
+	engine := compile(t)
 	runner := &cases.Runner{
 		Timeout: time.Minute,
 		Renderer: func(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
