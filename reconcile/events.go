@@ -22,8 +22,7 @@ func Events() []event.Event {
 		ResourceRefused{}, ResourceAccepted{}, ResourceQuarantined{}, ResourceReleased{},
 		DeploymentScheduled{}, DeploymentStarted{}, InstanceDeployed{}, InstanceDeploymentFailed{}, InstanceReached{}, DriftRepaired{}, InstancesChanged{},
 		DriftPreventionTriggered{}, DeploymentCompleted{}, DeploymentUnfinished{},
-		HAProxyStarted{}, HAProxyEnded{}, HAProxyStartFailed{}, HAProxySilent{}, HAProxyAnswers{},
-		IndexSynchronized{}, ResourceIndexUpdated{}, LeaderBecame{}, LeaderLost{}, LeaderObserved{},
+		HAProxyChanged{}, IndexSynchronized{}, ResourceIndexUpdated{}, LeaderBecame{}, LeaderLost{}, LeaderObserved{},
 	}
 }
 
@@ -57,7 +56,7 @@ func Events() []event.Event {
 // fails makes nothing new. What was only set aside, as an attempt took too long, is
 // released after the trials, in one line. A reconciliation and a deployment that a
 // context ends have no end. ReconciliationTriggered, InstancesChanged and InstanceReached come at any
-// time, and so do those of the HAProxy on this host, which [OfProcess] makes.
+// time, and so does HAProxyChanged.
 // IndexSynchronized comes before any ResourceIndexUpdated, and that before the
 // ReconciliationTriggered that it leads to. Watchers publish both: those of
 // [github.com/hapticsdk/haptic/reconcile/observe.NewGroup] and of settings.

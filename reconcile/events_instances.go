@@ -3,7 +3,6 @@ package reconcile
 import (
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
@@ -191,96 +190,42 @@ func (e InstancesChanged) Report() event.Report {
 		Sentence: "deploying to " + phrase.Count(len(e.Instances), "instance") + listed(", new: ", e.Added) + listed(", gone: ", e.Removed)}
 }
 
-// OfProcess returns the event for what a [dataplane.Local] tells of its HAProxy: one of
-// the five below. The program publishes it, which the loop does not:
+// HAProxyChanged says what became of the HAProxy on this host: it started or was adopted,
+// ended unasked, does not start, hangs, or answers again. The program publishes it, which
+// the loop does not:
 //
-//	OnProcess: func(e dataplane.ProcessEvent) { eventbus.Publish(bus, reconcile.OfProcess("local", e)) },
-func OfProcess(instance string, e dataplane.ProcessEvent) event.Event {
-	switch e.Kind {
+//	OnProcess: func(e dataplane.ProcessEvent) {
+//		eventbus.Publish(bus, reconcile.HAProxyChanged{Instance: "local", ProcessEvent: e})
+//	},
+type HAProxyChanged struct {
+	Instance string
+	dataplane.ProcessEvent
+}
+
+func (e HAProxyChanged) Report() event.Report {
+	starts := e.Kind == dataplane.ProcessStarted || e.Kind == dataplane.ProcessAdopted
+	r := event.Report{Name: "haproxy.started", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Repeat: fallsToCount(e.Times), Metrics: []event.Metric{
+		{Name: "haproxy_starts_total", Help: "Starts of the HAProxy on this host, adopted ones included.", Value: event.One(starts)},
+		{Name: "haproxy_ends_total", Help: "Times that the HAProxy on this host ended unasked.", Value: event.One(e.Kind == dataplane.ProcessEnded)},
+		{Name: "haproxy_start_errors_total", Help: "Starts of the HAProxy on this host that failed.", Value: event.One(e.Kind == dataplane.ProcessStartFailed)},
+	}}
+	switch text := textOf(e.Err); e.Kind {
 	case dataplane.ProcessEnded:
-		return HAProxyEnded{Instance: instance, PID: e.PID, Err: e.Err, Times: e.Times}
-	case dataplane.ProcessStartFailed:
-		return HAProxyStartFailed{Instance: instance, Tries: e.Tries, Err: e.Err}
+		r.Name, r.Sentence = "haproxy.ended", text+inAShortTime(e.Times)
 	case dataplane.ProcessSilent:
-		return HAProxySilent{Instance: instance, PID: e.PID, Err: e.Err, Times: e.Times}
+		r.Name, r.Sentence = "haproxy.silent", text+inAShortTime(e.Times)
+	case dataplane.ProcessStartFailed:
+		r.Name, r.Repeat, r.Sentence = "haproxy.start.failed", e.Tries, "HAProxy does not start"+phrase.InARow(e.Tries)+": "+text
 	case dataplane.ProcessAnswers:
-		return HAProxyAnswers{Instance: instance, PID: e.PID, Away: e.Away, Times: e.Times}
+		r.Name, r.Level, r.Ends, r.Sentence = "haproxy.answers", slog.LevelInfo, outages(), "HAProxy answers again"+away(e.Away)
+	default:
+		verb := "started"
+		if e.Kind == dataplane.ProcessAdopted {
+			verb = "was adopted"
+		}
+		r.Level, r.Ends, r.Sentence = slog.LevelInfo, outages(), fmt.Sprintf("HAProxy %s, as process %d", verb, e.PID)+afterFailures(e.Tries)+away(e.Away)
 	}
-	return HAProxyStarted{Instance: instance, PID: e.PID, Adopted: e.Kind == dataplane.ProcessAdopted, Tries: e.Tries, Away: e.Away, Times: e.Times}
-}
-
-// HAProxyStarted says that the HAProxy on this host runs.
-type HAProxyStarted struct {
-	Instance string
-	PID      int           // of its master
-	Adopted  bool          // it goes on from a controller that was killed
-	Tries    int           // starts that failed before, in a row
-	Away     time.Duration // how long there was none; 0: it is the first of this process
-	Times    int           // as in HAProxyEnded
-}
-
-func (e HAProxyStarted) Report() event.Report {
-	verb := "started"
-	if e.Adopted {
-		verb = "was adopted"
-	}
-	return event.Report{Name: "haproxy.started", Level: slog.LevelInfo, Instance: e.Instance, Repeat: fallsToCount(e.Times), Ends: outages(),
-		Sentence: "HAProxy " + verb + ", as process " + strconv.Itoa(e.PID) + afterFailures(e.Tries) + away(e.Away),
-		Metrics:  []event.Metric{{Name: "haproxy_starts_total", Help: "Starts of the HAProxy on this host, adopted ones included.", Value: 1}}}
-}
-
-// HAProxyEnded says that the HAProxy on this host ended though nobody asked it to. It
-// is started again.
-type HAProxyEnded struct {
-	Instance string
-	PID      int // of its master
-	Err      error
-	Times    int // that it ended or fell silent, with less than 5 min in between
-}
-
-func (e HAProxyEnded) Report() event.Report {
-	return event.Report{Name: "haproxy.ended", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Repeat: fallsToCount(e.Times), Sentence: textOf(e.Err) + inAShortTime(e.Times),
-		Metrics: []event.Metric{{Name: "haproxy_ends_total", Help: "Times that the HAProxy on this host ended unasked.", Value: 1}}}
-}
-
-// HAProxyStartFailed says that the HAProxy on this host does not start with the stored
-// configuration. It is tried again each second.
-type HAProxyStartFailed struct {
-	Instance string
-	Tries    int // in a row, with this one
-	Err      error
-}
-
-func (e HAProxyStartFailed) Report() event.Report {
-	return event.Report{Name: "haproxy.start.failed", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Repeat: e.Tries,
-		Sentence: "HAProxy does not start" + phrase.InARow(e.Tries) + ": " + textOf(e.Err),
-		Metrics:  []event.Metric{{Name: "haproxy_start_errors_total", Help: "Starts of the HAProxy on this host that failed.", Value: 1}}}
-}
-
-// HAProxySilent says that the HAProxy on this host runs and does not answer.
-type HAProxySilent struct {
-	Instance string
-	PID      int // of its master; 0: another program runs it
-	Err      error
-	Times    int // as in HAProxyEnded
-}
-
-func (e HAProxySilent) Report() event.Report {
-	return event.Report{Name: "haproxy.silent", Level: slog.LevelError, Instance: e.Instance, Err: e.Err, Repeat: fallsToCount(e.Times),
-		Sentence: textOf(e.Err) + inAShortTime(e.Times)}
-}
-
-// HAProxyAnswers says that the HAProxy on this host answers again.
-type HAProxyAnswers struct {
-	Instance string
-	PID      int // of its master; 0: another program runs it
-	Away     time.Duration
-	Times    int // as in HAProxyEnded
-}
-
-func (e HAProxyAnswers) Report() event.Report {
-	return event.Report{Name: "haproxy.answers", Level: slog.LevelInfo, Instance: e.Instance, Repeat: fallsToCount(e.Times), Ends: outages(),
-		Sentence: "HAProxy answers again" + away(e.Away)}
+	return r
 }
 
 // outages are the names of the events that say that HAProxy does not serve.

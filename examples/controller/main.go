@@ -151,7 +151,9 @@ func (c *controller) newTargets() (err error) {
 		}
 		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{
 			Dir: dir, Temporary: c.scratch != "", MaxOldWorkers: c.cfg.maxOldWorkers, StopTimeout: c.cfg.stopTimeout, Stdout: c.out, Logger: c.log,
-			OnProcess: func(e dataplane.ProcessEvent) { eventbus.Publish(c.bus, reconcile.OfProcess(c.local.Name(), e)) },
+			OnProcess: func(e dataplane.ProcessEvent) {
+				eventbus.Publish(c.bus, reconcile.HAProxyChanged{Instance: c.local.Name(), ProcessEvent: e})
+			},
 		}); err != nil {
 			return err
 		}

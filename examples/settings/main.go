@@ -125,7 +125,9 @@ func (c *controller) validator(layout dataplane.Layout) reconcile.Validator {
 func (c *controller) newLive() (err error) {
 	if c.config.local != "" {
 		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: c.config.local, Logger: c.log.Logger,
-			OnProcess: func(e dataplane.ProcessEvent) { eventbus.Publish(c.bus, reconcile.OfProcess(c.local.Name(), e)) }}); err != nil {
+			OnProcess: func(e dataplane.ProcessEvent) {
+				eventbus.Publish(c.bus, reconcile.HAProxyChanged{Instance: c.local.Name(), ProcessEvent: e})
+			}}); err != nil {
 			return err
 		}
 	}

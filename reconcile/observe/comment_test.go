@@ -92,15 +92,15 @@ level=INFO msg="deployed: 0 to create, 1 to update, 0 to delete; runtime, no rel
 		{"instances", []any{reconcile.InstancesChanged{Instances: []string{"b"}, Added: []string{"b"}, Removed: []string{"a", "c"}}},
 			`level=INFO msg="deploying to 1 instance, new: b, gone: a c"`},
 		{"the process of HAProxy", []any{
-			reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 12}),
-			reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessEnded, PID: 12, Err: errors.New("HAProxy (process 12) ended: signal: killed")}),
-			reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessStartFailed, Tries: 1, Err: errors.New("in use")}),
-			reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessStartFailed, Tries: 2, Err: errors.New("in use")}),
-			reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessStartFailed, Tries: 3, Err: errors.New("in use")}),
-			reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 13, Tries: 3, Away: 3*time.Second + time.Microsecond}),
-			reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessSilent, PID: 13, Err: errors.New("HAProxy does not answer")}),
-			reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessAnswers, PID: 13, Away: time.Second}),
-			reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessAdopted, PID: 14}),
+			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 12}},
+			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessEnded, PID: 12, Err: errors.New("HAProxy (process 12) ended: signal: killed")}},
+			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStartFailed, Tries: 1, Err: errors.New("in use")}},
+			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStartFailed, Tries: 2, Err: errors.New("in use")}},
+			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStartFailed, Tries: 3, Err: errors.New("in use")}},
+			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 13, Tries: 3, Away: 3*time.Second + time.Microsecond}},
+			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessSilent, PID: 13, Err: errors.New("HAProxy does not answer")}},
+			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessAnswers, PID: 13, Away: time.Second}},
+			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessAdopted, PID: 14}},
 		}, `level=INFO msg="HAProxy started, as process 12" instance=local
 level=ERROR msg="HAProxy (process 12) ended: signal: killed" instance=local
 level=ERROR msg="HAProxy does not start: in use" instance=local

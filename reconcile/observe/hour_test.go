@@ -226,8 +226,8 @@ func TestAnHourOfEnds(t *testing.T) {
 	bus := eventbus.New(nil)
 	observe.Comment(bus, logTo(&log))
 	for n := range 1800 {
-		publish(bus, reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessEnded, PID: 100 + n, Err: fmt.Errorf("HAProxy (process %d) ended: signal: killed", 100+n), Times: n + 1}),
-			reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 101 + n, Away: time.Second, Times: n + 1}))
+		publish(bus, reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessEnded, PID: 100 + n, Err: fmt.Errorf("HAProxy (process %d) ended: signal: killed", 100+n), Times: n + 1}},
+			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 101 + n, Away: time.Second, Times: n + 1}})
 	}
 	deliver(t, bus)
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
@@ -255,14 +255,14 @@ func TestTheEndOfAnOutageIsSaid(t *testing.T) {
 			bus := eventbus.New(nil)
 			observe.Comment(bus, logTo(&log))
 			for n := range 9 {
-				publish(bus, reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessEnded, Err: errors.New("HAProxy (process 1) ended: signal: killed"), Times: n + 1}))
+				publish(bus, reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessEnded, Err: errors.New("HAProxy (process 1) ended: signal: killed"), Times: n + 1}})
 				if n < 8 {
-					publish(bus, reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 2, Times: n + 1}))
+					publish(bus, reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 2, Times: n + 1}})
 				}
 			}
 			for _, e := range append(c.between, c.end) {
 				e.Times = max(e.Times, 9)
-				publish(bus, reconcile.OfProcess("local", e))
+				publish(bus, reconcile.HAProxyChanged{Instance: "local", ProcessEvent: e})
 			}
 			deliver(t, bus)
 			lines := strings.Split(strings.TrimSpace(log.String()), "\n")
