@@ -69,7 +69,6 @@ var allowed = map[string][]string{
 	"k8swatch/k8swatchtest":   {"k8swatch", "k8swatch/internal/memapi", "k8s.io/"},
 	"internal/haproxytest":    {"go.uber.org/goleak"},
 	"internal/watchtest":      {"k8swatch", "k8s.io/", "github.com/google/go-cmp/"},
-	"eventbus/eventbustest":   {"eventbus"},
 	"reconcile/reconciletest": {"reconcile/cases", "dataplane"},
 }
 

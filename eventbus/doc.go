@@ -41,6 +41,4 @@
 // of its own, and returns their answers to the caller alone. A responder that is
 // absent fails at once; one that is late, panics or returns an error fails with
 // that: see [AskError]. Questions need no Start and fail when the bus is closed.
-//
-// Package eventbustest helps to test components that publish or subscribe.
 package eventbus
