@@ -18,7 +18,6 @@ import (
 type PodOptions struct {
 	Namespace string // of the pods; required: see [OwnNamespace]; [AllNamespaces]: whoever may create pods anywhere is trusted
 	Container string // that runs the Dataplane API and must be ready; zero: "dataplane", or the only one there is
-	PortName  string // name of the port in the specification of that container; zero, or where it has none of that name: Port
 	Port      int    // zero: 5555
 	Scheme    string // "http" or "https"; zero: "https"
 }
@@ -58,7 +57,7 @@ func Pods(pods []*corev1.Pod, credentials Credentials, opts PodOptions) ([]datap
 		}
 		endpoints = append(endpoints, dataplane.Endpoint{
 			Name:     pod.Namespace + "/" + pod.Name,
-			URL:      opts.Scheme + "://" + net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(opts.port(pod))),
+			URL:      opts.Scheme + "://" + net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(opts.Port)),
 			Username: credentials.DataplaneUsername,
 			Password: credentials.DataplanePassword,
 		})
@@ -103,19 +102,4 @@ func (o PodOptions) ready(pod *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-func (o PodOptions) port(pod *corev1.Pod) int {
-	name := o.container(pod)
-	for _, c := range append(slices.Clip(pod.Spec.Containers), pod.Spec.InitContainers...) {
-		if c.Name != name || o.PortName == "" {
-			continue
-		}
-		for _, p := range c.Ports {
-			if p.Name == o.PortName {
-				return int(p.ContainerPort)
-			}
-		}
-	}
-	return o.Port
 }

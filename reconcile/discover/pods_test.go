@@ -45,23 +45,21 @@ func TestPods(t *testing.T) {
 	require.Equal(t, "p", got[1].Password)
 }
 
-func TestPodsOfSidecarsAndNamedPorts(t *testing.T) {
+func TestPodsOfSidecars(t *testing.T) {
 	sidecar := pod("sidecar", "192.0.2.1", container("haproxy", true))
 	sidecar.Status.InitContainerStatuses = []corev1.ContainerStatus{container("setup", false), container("dataplane", true)}
-	sidecar.Spec.InitContainers = []corev1.Container{{Name: "dataplane", Ports: []corev1.ContainerPort{{Name: "api", ContainerPort: 6666}}}}
 	notReady := pod("sidecar-not-ready", "192.0.2.2", container("haproxy", true))
 	notReady.Status.InitContainerStatuses = []corev1.ContainerStatus{container("dataplane", false)}
 	other := pod("z", "192.0.2.3", container("dataplane", true))
-	other.Spec.Containers = []corev1.Container{{Name: "dataplane", Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: 80}}}}
 	failed := pod("evicted", "192.0.2.4", corev1.ContainerStatus{Name: "dataplane", Ready: true})
 
 	var urls []string
-	endpoints, err := Pods([]*corev1.Pod{sidecar, notReady, other, failed}, Credentials{}, PodOptions{Namespace: "ns", PortName: "api", Scheme: "http"})
+	endpoints, err := Pods([]*corev1.Pod{sidecar, notReady, other, failed}, Credentials{}, PodOptions{Namespace: "ns", Port: 6666, Scheme: "http"})
 	require.NoError(t, err)
 	for _, e := range endpoints {
 		urls = append(urls, e.URL)
 	}
-	require.Equal(t, []string{"http://192.0.2.1:6666", "http://192.0.2.3:5555"}, urls)
+	require.Equal(t, []string{"http://192.0.2.1:6666", "http://192.0.2.3:6666"}, urls)
 }
 
 // TestPodsOfOtherNamespaces: a label is no proof. Who may create pods in a namespace
