@@ -119,10 +119,10 @@ func TestAnnotationsTakeEffect(t *testing.T) {
 	}
 	for _, text := range all[2:] { // Secrets, Services and endpoints may come one by one
 		name, _, _ := strings.Cut(strings.Split(text, "metadata: {name: ")[1], ",")
-		want := map[string]int{"groups": 404, "pattern": 404, "other": 404, "slow": 504, "allow-wrong": 503, "auth-wrong": 503, "not-verified": 503}[name]
+		want := map[string]int{"groups": 404, "pattern": 404, "other": 404, "slow": 504, "allow-wrong": 503, "auth-wrong": 503, "not-verified": 503, "snippet": 503}[name]
 		d.until(func() bool { is := status(name); return is == want || want == 0 && is != 404 && is != 503 })
 	}
-	for name, want := range map[string]int{"allow": 200, "allow-other": 403, "allow-wrong": 503, "deny": 403, "auth": 401, "auth-wrong": 503, "slow": 504, "not-verified": 503, "hash": 200} {
+	for name, want := range map[string]int{"allow": 200, "allow-other": 403, "allow-wrong": 503, "deny": 403, "auth": 401, "auth-wrong": 503, "slow": 504, "not-verified": 503, "snippet": 503, "hash": 200} {
 		require.Equal(t, want, status(name), name)
 	}
 	for name, want := range map[string][2]string{

@@ -33,7 +33,7 @@ func (c *controller) migrate(ctx context.Context) error {
 			m.ingress(ing)
 		}
 		for _, svc := range read[*corev1.Service](ctx, all, c.services).list() {
-			m.tell("Service "+svc.Namespace+"/"+svc.Name, annotation.Verdicts(annotation.Service, svc.Annotations, map[string]string{}))
+			m.tell("Service "+svc.Namespace+"/"+svc.Name, annotation.Verdicts(annotation.Service, svc.Annotations, nil))
 		}
 		_, err := fmt.Fprint(c.out, m.text.String(), m.summary())
 		return err
@@ -56,6 +56,12 @@ func (m *migration) ingress(ing *networkingv1.Ingress) {
 	own := ing.DeepCopy()
 	own.Spec.IngressClassName = nil
 	delete(own.Annotations, "kubernetes.io/ingress.class")
+	_, problems := annotation.Read(annotation.Ingress, ing.Annotations, annotation.Options{})
+	for _, p := range problems { // one that closes would hide what is wrong with others
+		if !p.Warning {
+			delete(own.Annotations, p.Name)
+		}
+	}
 	routes := ingress.Build(&ingress.Cluster{
 		Ingresses: func() []*networkingv1.Ingress { return []*networkingv1.Ingress{own} },
 		Service:   func(string, string) *corev1.Service { return nil },
@@ -68,7 +74,7 @@ func (m *migration) ingress(ing *networkingv1.Ingress) {
 		case is && !r.Warning:
 			wrong[strings.TrimSuffix(name, "]")] = r.Reason
 		case strings.HasSuffix(r.Field, ".path") && r.Object.Kind == "Ingress" && annotation.Has(ing.Annotations):
-			more = append(more, annotation.Verdict{Name: r.Field, Is: "refused", Why: r.Reason})
+			more = append(more, annotation.Verdict{Name: r.Field, Is: map[bool]string{true: "differs", false: "refused"}[r.Warning], Why: r.Reason})
 		}
 	}
 	all := append(annotation.Verdicts(annotation.Ingress, ing.Annotations, wrong), more...)

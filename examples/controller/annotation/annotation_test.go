@@ -19,25 +19,25 @@ func ExampleRead() {
 		fmt.Println(p.Field(), p.Reason)
 	}
 	// Output:
-	// /new 0c464e5f
+	// /new 4f686057
 	// metadata.annotations[nginx.ingress.kubernetes.io/canari] it is not known, and does nothing: did you mean nginx.ingress.kubernetes.io/canary?
 	// metadata.annotations[nginx.ingress.kubernetes.io/proxy-read-timeout] "long" is not a time from 1 ms to 20 days: write a number and ms, s, m, h or d, as in "60s"
 }
 
 func ExampleVerdicts() {
-	for _, v := range Verdicts(Ingress, map[string]string{NGINX + "app-root": "/app", NGINX + "server-snippet": "deny all;", NGINX + "proxy-buffering": "off"}, map[string]string{}) {
+	for _, v := range Verdicts(Ingress, map[string]string{NGINX + "app-root": "/app", NGINX + "server-snippet": "deny all;", NGINX + "proxy-buffering": "off"}, nil) {
 		fmt.Println(v)
 	}
 	// Output:
 	// nginx.ingress.kubernetes.io/app-root: same
-	// nginx.ingress.kubernetes.io/server-snippet: refused: lines of a configuration are not taken from an annotation: write a template of your own and give it by -templates
+	// nginx.ingress.kubernetes.io/server-snippet: refused: lines of a configuration are not taken from an annotation: write a template of your own and give it by -templates; the paths of the Ingress answer 503 until it is right, since it would be open without
 	// nginx.ingress.kubernetes.io/proxy-buffering: not needed: HAProxy streams, with buffers of its own
 }
 
 // TestOptionsWithoutEffectAreNone: values that ask for nothing make no other backend.
 func TestOptionsWithoutEffectAreNone(t *testing.T) {
 	for name, value := range map[string]string{"ssl-redirect": "false", "use-regex": "false", "enable-cors": "false", "proxy-body-size": "0", "limit-rps": "0", "backend-protocol": "HTTP", "load-balance": "round_robin", "canary": "false",
-		"cors-allow-origin": "*", "session-cookie-name": "x", "auth-realm": "x", "proxy-ssl-verify": "off"} {
+		"cors-allow-origin": "*", "session-cookie-name": "x", "auth-realm": "x", "proxy-ssl-verify": "off", "satisfy": "all", "enable-modsecurity": "false", "enable-global-auth": "false", "auth-tls-verify-client": "off", "from-to-www-redirect": "false", "mirror-request-body": "off", "session-cookie-path": "/"} {
 		o, problems := Read(Ingress, map[string]string{NGINX + name: value}, Options{})
 		for _, p := range problems {
 			require.True(t, p.Warning, "%s: %s", name, p.Reason)
@@ -78,14 +78,79 @@ func TestClosed(t *testing.T) {
 	}
 }
 
+// TestRefusedThatClose: a snippet that denies closes, and one that does something else does not.
+func TestRefusedThatClose(t *testing.T) {
+	for text, closes := range map[string]bool{
+		"deny all;": true, "location /metrics {\n  deny all;\n}": true, "deny 192.0.2.0/24;": true, "auth_basic \"x\";": true, "if ($http_x = \"\") { return 403; }": true, "limit_req zone=a;": true,
+		"more_set_headers \"X-Frame-Options: DENY\";": false, "proxy_set_header Authorization \"\";": false, "return 301 https://a.test;": false, "add_header Access-Control-Allow-Origin *;": false,
+	} {
+		o, problems := Read(Ingress, map[string]string{NGINX + "configuration-snippet": text}, Options{})
+		require.Len(t, problems, 1)
+		require.Equal(t, closes, o.Closed, text)
+	}
+	for text, closes := range map[string]bool{"http-request deny if { src 10.0.0.1 }": true, "http-request auth unless { http_auth(a) }": true, "tcp-request content reject": true, "http-request set-header X-A b": false} {
+		o, _ := Read(Ingress, map[string]string{HAProxy + "backend-config-snippet": text}, Options{})
+		require.Equal(t, closes, o.Closed, text)
+	}
+}
+
+// TestDefaultsOfBoth: what is not given is as the controller of the prefix has it.
+func TestDefaultsOfBoth(t *testing.T) {
+	origin := map[string]string{NGINX + "enable-cors": "true", NGINX + "cors-allow-origin": "https://*.A.test, capacitor://localhost"}
+	o, problems := Read(Ingress, origin, Options{})
+	require.Empty(t, problems)
+	require.Equal(t, CORS{Enabled: true, Origins: "capacitor://localhost", Patterns: `^https://[A-Za-z0-9-]+\.a\.test$`, Methods: "GET, PUT, POST, DELETE, PATCH, OPTIONS", MaxAge: "1728000", Credentials: true,
+		Headers: "DNT, Keep-Alive, User-Agent, X-Requested-With, If-Modified-Since, Cache-Control, Content-Type, Range, Authorization"}, o.CORS)
+	o, problems = Read(Ingress, map[string]string{HAProxy + "cors-enable": "true", HAProxy + "cors-allow-origin": "https://a.test"}, Options{})
+	require.Empty(t, problems)
+	require.Equal(t, CORS{Enabled: true, Origins: "https://a.test", Methods: "*", Headers: "*", MaxAge: "5"}, o.CORS)
+	o, _ = Read(Ingress, map[string]string{HAProxy + "cors-enable": "true", HAProxy + "cors-max-age": "1m"}, Options{})
+	require.Equal(t, "60", o.CORS.MaxAge)
+
+	o, _ = Read(Ingress, map[string]string{NGINX + "permanent-redirect": "https://a.test/", NGINX + "temporal-redirect-code": "307", HAProxy + "request-redirect-code": "303"}, Options{})
+	require.Equal(t, 301, o.Answer.Code, "a status is of its own redirect")
+	o, _ = Read(Ingress, map[string]string{NGINX + "permanent-redirect": "https://a.test/", NGINX + "permanent-redirect-code": "308", NGINX + "temporal-redirect": "https://b.test/", NGINX + "temporal-redirect-code": "307"}, Options{})
+	require.Equal(t, Answer{Code: 307, Location: "https://b.test/"}, o.Answer)
+
+	o, _ = Read(Ingress, map[string]string{NGINX + "rewrite-target": "/$1", HAProxy + "path-rewrite": "/one"}, Options{})
+	require.Equal(t, "/one", o.SetPath, "the one under haproxy.org counts")
+	require.Empty(t, o.RewriteTo)
+
+	o, problems = Read(Ingress, map[string]string{Other + "allow-list": "ten"}, Options{})
+	require.True(t, o.Closed, "haproxy.com is a prefix of haproxytech, too")
+	require.Equal(t, Other+"allow-list", problems[0].Name)
+	_, problems = Read(Ingress, map[string]string{HAProxy + "check": "true", HAProxy + "check-interval": "999"}, Options{})
+	require.Contains(t, problems[0].Reason, "is not a time from 1s on", "checks without a pause")
+}
+
+// TestManyThatAreNotKnown: an object full of them takes no time.
+func TestManyThatAreNotKnown(t *testing.T) {
+	all := map[string]string{}
+	for i := range 10_000 {
+		all[fmt.Sprintf("%sauth-secre%d", NGINX, i)] = ""
+	}
+	_, problems := Read(Ingress, all, Options{})
+	require.Len(t, problems, len(all))
+	require.NotContains(t, problems[0].Reason, "did you mean")
+}
+
+func TestNear(t *testing.T) {
+	for _, words := range [][2]string{{"rewrite-traget", "rewrite-target"}, {"canari", "canary"}, {"Cookie", "cookie"}, {"prefx", "Prefix"}, {"shop-api", "shop-apis"}, {"ab", "abcd"}, {"lesatconn", "leastconn"}, {"path-per-ingres", "paths-per-ingress"}} {
+		require.True(t, Near(words[0], words[1]), words)
+	}
+	for _, words := range [][2]string{{"", "a"}, {"a", "b"}, {"true", "false"}, {"shop", "blog"}, {"web", "db"}, {strings.Repeat("a", 99), "a"}} {
+		require.False(t, Near(words[0], words[1]), words)
+	}
+}
+
 func TestPatterns(t *testing.T) {
-	for s, groups := range map[string]int{"/a(/|$)(.*)": 2, "/[a-z]+/x": 0, `/\d{1,3}`: 0, "/(?:a|b)": 0, "/a?b": 0, `/a\.b`: 0, "/[]|(]+(x)?": 1, `/(\(|[^])|]*)(.*)`: 2, "/(foo|bar|baz)/(.*)/(edit|view)(/.*)?": 4} {
+	for s, groups := range map[string]int{"/a(/|$)(.*)": 2, "/[a-z]+/x": 0, `/\d{1,3}`: 0, "/(?:a|b)": 0, "/a?b": 0, `/a\.b`: 0, "/[]|(]+(x)?": 1, `/(\(|[^])|]*)(.*)`: 2, "/]": 0, "/(foo|bar|baz)/(.*)/(edit|view)(/.*)?": 4} {
 		n, problem := CheckPattern(s)
 		require.Empty(t, problem, s)
 		require.Equal(t, groups, n, s)
 	}
 	for s, why := range map[string]string{"/(a+)+": "repeats what repeats itself", "/((a{1,9})*)*": "repeats what repeats", "/a.*b.*c.*d.*": "too many repeats", "/.*.*.*c$": "too many repeats", "/.*.{0,300}.{0,300}.{0,300}": "too many repeats", "/(a|a)*b": "or has a choice", "/(?:a?b?){9}": "or has a choice", "/((a|b)c)+": "or has a choice", "/x[a[=b=]]": "class in a class", "/(": "missing", `/\1`: `has \1`, "/(?=a)": "look-around", "/(?i)a": "flags",
-		"/a b": "holds ' '", "/a'": "holds '\\''", "/[[:alpha:]]": "class in a class", `/\`: "backslash", "/" + strings.Repeat("a", MaxPattern): "513 bytes", "/(a{1,900}){1,900}": "repeat", "/(xyz){1,999}": "too large", "/ü": "holds"} {
+		"/a b": "holds ' '", "/a'": "holds '\\''", "/[[:alpha:]]": "class in a class", `/\`: "backslash", `/[\]|x]`: `has \]`, "/" + strings.Repeat("a", MaxPattern): "513 bytes", "/(a{1,900}){1,900}": "repeat", "/(xyz){1,999}": "too large", "/ü": "holds"} {
 		_, problem := CheckPattern(s)
 		require.Contains(t, problem, why, s)
 	}

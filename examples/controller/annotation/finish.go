@@ -6,38 +6,26 @@ import (
 
 // finish checks what several annotations say together, and drops what says nothing alone.
 func (r *reader) finish(annotations map[string]string) {
-	// first is the annotation of a row that is given.
-	first := func(name string) (*Row, string) {
-		row := Of(name)
-		for _, n := range row.Names() {
-			if _, ok := annotations[n]; ok {
-				return row, n
-			}
-		}
-		return row, name
-	}
+	refuse := func(name, reason string) { r.refuse(Of(NGINX+name), Given(annotations, NGINX+name), reason) }
 	if !r.authType && r.Auth.Secret == "" { // a realm alone asks for nothing
 		r.Auth = Auth{}
 	}
-	asks := r.authType || r.Auth != Auth{}
-	switch row, name := first(NGINX + "auth-type"); {
+	switch asks := r.authType || r.Auth != (Auth{}); {
 	case !asks || r.Closed:
 	case r.Auth.Secret == "":
-		r.refuse(row, name, "there is no auth-secret: name the Secret that has the users")
+		refuse("auth-type", "there is no auth-secret: name the Secret that has the users")
 	case !r.authType:
-		row, name = first(NGINX + "auth-secret")
-		r.refuse(row, name, `there is no auth-type: write "basic"`)
+		refuse("auth-secret", `there is no auth-type: write "basic"`)
 	case r.Auth.Realm == "":
 		r.Auth.Realm = "Authentication Required"
 	}
 	if r.Server.Verify && r.Server.CA == "" {
-		row, name := first(NGINX + "proxy-ssl-verify")
-		r.refuse(row, name, "there is no proxy-ssl-secret: name the Secret that has ca.crt")
+		refuse("proxy-ssl-verify", "there is no proxy-ssl-secret: name the Secret that has ca.crt")
 	}
 	if !r.Server.Verify && r.Server.CA != "" {
-		row, name := first(NGINX + "proxy-ssl-secret")
-		r.warn(row, name, "it does nothing without proxy-ssl-verify: on, as no client certificate is sent to servers")
-		r.Server.CA = ""
+		name := NGINX + "proxy-ssl-secret"
+		r.warn(Of(name), Given(annotations, name), "it does nothing without proxy-ssl-verify: on, as no client certificate is sent to servers")
+		r.Server.CA, r.Server.CAKey = "", ""
 	}
 	if !r.CORS.Enabled {
 		r.CORS = CORS{}
@@ -45,7 +33,7 @@ func (r *reader) finish(annotations map[string]string) {
 		r.CORS.Credentials = false
 	}
 	r.finishRate()
-	r.finishCanary(first)
+	r.finishCanary(refuse)
 }
 
 // finishServer drops what says nothing alone of what a Service may have, too.
@@ -84,18 +72,18 @@ func (r *reader) finishRate() {
 		*rate = Rate{}
 		return
 	}
-	if rate.Expire = "10m"; longer(rate.Period, rate.Expire) { // what is forgotten is not counted
+	if rate.Expire = "10m"; length(rate.Period) > length(rate.Expire) { // what is forgotten is not counted
 		rate.Expire = rate.Period
 	}
 	if rate.Status == "" {
 		rate.Status = "503"
 	}
 	if rate.Size == "" {
-		rate.Size = "102400"
+		rate.Size = "10240"
 	}
 }
 
-func (r *reader) finishCanary(first func(string) (*Row, string)) {
+func (r *reader) finishCanary(refuse func(name, reason string)) {
 	c := &r.Canary
 	if r.canaryOff { // served as another Ingress it could get all requests
 		*c = Canary{Is: true, Total: 100}
@@ -109,13 +97,15 @@ func (r *reader) finishCanary(first func(string) (*Row, string)) {
 		c.Total = 100
 	}
 	if c.Weight > c.Total {
-		row, name := first(NGINX + "canary-weight")
-		r.refuse(row, name, wrong(strconv.Itoa(c.Weight), "at most canary-weight-total, "+strconv.Itoa(c.Total)))
+		refuse("canary-weight", wrong(strconv.Itoa(c.Weight), "at most canary-weight-total, "+strconv.Itoa(c.Total)))
 		c.Weight = 0
 	}
 	if c.Header == "" && (c.Value != "" || c.Pattern != "") {
-		row, name := first(NGINX + "canary-by-header-value")
-		r.refuse(row, name, "there is no canary-by-header: name the header")
+		name := "canary-by-header-value"
+		if c.Value == "" {
+			name = "canary-by-header-pattern"
+		}
+		refuse(name, "there is no canary-by-header: name the header")
 		c.Value, c.Pattern = "", ""
 	}
 	if c.Value != "" {

@@ -6,6 +6,7 @@ package annotation
 import (
 	"crypto/sha256"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -172,7 +173,8 @@ type Cookie struct {
 type Server struct {
 	TLS        bool
 	HTTP2      bool
-	CA         string // Secret with ca.crt
+	CA         string // Secret with authorities
+	CAKey      string // where they are: "ca.crt", or "tls.crt" where that is missing
 	CAFile     string // that it became; filled in by who has it
 	Verify     bool
 	Name       string // server name, that of the certificate, too
@@ -210,6 +212,15 @@ func (o *Options) Size() int {
 		size += len(text)
 	}
 	return size
+}
+
+// Addresses is how many clients the options count at most.
+func (o *Options) Addresses() int {
+	if o == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(o.Rate.Size)
+	return n
 }
 
 // Hash names options: eight digits, "" for the zero value.

@@ -18,20 +18,23 @@ const pageFile = "../../../docs/annotations.md"
 const head = `# Annotations
 
 The reference controller takes the annotations of ingress-nginx, under ` + "`nginx.ingress.kubernetes.io/`" + `, and those
-of haproxytech's controller, under ` + "`haproxy.org/`" + `. Most options have both names. This page is made of the table in
+of haproxytech's controller, under ` + "`haproxy.org/`" + ` or ` + "`haproxy.com/`" + `. Most options have both names. This page is made of the table in
 [examples/controller/annotation](../examples/controller/annotation): ` + "`go test ./examples/controller/annotation -update`" + `.
 
 - A wrong value is refused by name, with the reason: in the log, on the page of the controller, and as an Event. The
   rest of the Ingress is served, as if the annotation was not there.
 - Where serving it so would open what somebody meant to close, the paths of the Ingress answer 503 until the value is
-  right. These annotations have "closes" in the table.
+  right. These annotations have "closes" in the table. A snippet closes where it denies or asks for a password.
+- A refused annotation with the value "false" or "off" asks for nothing, and nothing is said of it.
 - Of two names for the same option, the one under haproxy.org counts. Options of a Service go before those of the Ingress.
 - An Ingress with annotations has backends of its own, whose names end in eight digits of its options. Those with the
   same options share them. A change of options takes a reload; an endpoint that changes takes none, but for one more
-  where servers are chosen by a hash, or before HAProxy 3.0 by a cookie.
+  where servers are chosen by a hash, or before HAProxy 3.0 by a cookie. A changed Ingress is built alone, but for one
+  with a Secret, a canary or TLS passthrough, with which all are built.
 - A Secret is of the namespace of the Ingress, and of type Opaque or kubernetes.io/tls. ` + "`-opaque-secrets=false`" + ` keeps the
   controller from reading the first.
-- A namespace can have 500 paths that are patterns, and 100 canaries: [limits](tenants.md#limits).
+- A namespace can have 500 paths that are patterns, 100 canaries, and rates for 1,000,000 addresses, which is about 97
+  backends with rates: [limits](tenants.md#limits). A host that all namespaces share has no patterns.
 - Rates are counted in each HAProxy by itself. A reload counts anew.
 - Own templates print options as ` + "`backend.Options`" + `: one from before has none of them.
 - ` + "`controller -migrate`" + ` says of each annotation in a cluster, or in the folder of ` + "`-manifests`" + `, what becomes of it.
@@ -72,6 +75,9 @@ func page() string {
 			why := r.Refused
 			if r.Closes {
 				why += " (closes)"
+			}
+			if r.closesOn != nil {
+				why += " (closes where it denies)"
 			}
 			fmt.Fprintf(&b, "| %s | %s |\n", names(r), cell(why))
 		}

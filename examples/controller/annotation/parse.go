@@ -58,14 +58,11 @@ func toNumber(s string, least, most int) (n int, problem string) {
 // units are those of HAProxy.
 var units = map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 
-// longer compares two times that toDuration made.
-func longer(x, y string) bool {
-	length := func(s string) time.Duration {
-		digits := strings.TrimRight(s, "dhms")
-		n, _ := strconv.Atoi(digits)
-		return time.Duration(n) * units[s[len(digits):]]
-	}
-	return length(x) > length(y)
+// length is that of a time that toDuration made.
+func length(s string) time.Duration {
+	digits := strings.TrimRight(s, "dhms")
+	n, _ := strconv.Atoi(digits)
+	return time.Duration(n) * units[s[len(digits):]]
 }
 
 // toDuration reads a time as the controller of the prefix does: without a unit it is of

@@ -91,6 +91,8 @@ func checkEscapes(s string) (problem string) {
 		}
 		if c := s[i]; c >= 'a' && c <= 'z' && !strings.ContainsRune("dsw", rune(c)) || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
 			return fmt.Sprintf(`pattern %q has \%c: only \d, \s, \w and signs are taken behind a backslash`, short(s), c)
+		} else if c == ']' { // POSIX ends a class at it
+			return fmt.Sprintf(`pattern %q has \]: write ] alone, and first in a class`, short(s))
 		}
 	}
 	return ""

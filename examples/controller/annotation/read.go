@@ -3,14 +3,19 @@ package annotation
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 )
 
 // HAProxy and NGINX are the prefixes of annotations: of haproxytech's controller and of
-// ingress-nginx.
-const HAProxy, NGINX = "haproxy.org/", "nginx.ingress.kubernetes.io/"
+// ingress-nginx. Other is one more of haproxytech's, for the same names.
+const HAProxy, NGINX, Other = "haproxy.org/", "nginx.ingress.kubernetes.io/", "haproxy.com/"
+
+// MaxGuessed is how many annotations an object can have so that those that are not known
+// are compared with the known ones.
+const MaxGuessed = 100
 
 // Kind is what has an annotation.
 type Kind string
@@ -37,8 +42,9 @@ type Row struct {
 	Ignored string // why it does nothing, and need not
 	Closes  bool   // served without it, something would be open: paths get 503 if it is refused
 
-	set func(r *reader, v value) (problem string)
-	off func(r *reader) // what goes with it where it is refused
+	set      func(r *reader, v value) (problem string)
+	off      func(r *reader) // what goes with it where it is refused
+	closesOn *regexp.Regexp  // of a refused one that closes where its value matches
 
 	ofService bool // others take it of a Service, so that it closes there where Closes is set
 }
@@ -61,6 +67,7 @@ type reader struct {
 	perS     int
 	authType bool
 	period   string
+	answer   string // name of the row that set Answer
 
 	canaryOff bool // what it is to take is not known
 	problems  []Problem
@@ -69,8 +76,10 @@ type reader struct {
 }
 
 // refuse says that an annotation has no effect.
-func (r *reader) refuse(row *Row, name, reason string) {
-	if row.Closes {
+func (r *reader) refuse(row *Row, name, reason string) { r.refuseAs(row, name, reason, row.Closes) }
+
+func (r *reader) refuseAs(row *Row, name, reason string, closes bool) {
+	if closes {
 		r.Closed = true
 		reason += "; the paths of the Ingress answer 503 until it is right, since it would be open without"
 	}
@@ -91,11 +100,29 @@ type given struct {
 // Has reports whether there is an annotation of ours.
 func Has(annotations map[string]string) bool {
 	for name := range annotations {
-		if strings.HasPrefix(name, HAProxy) || strings.HasPrefix(name, NGINX) {
+		if isOurs(name) {
 			return true
 		}
 	}
 	return false
+}
+
+func isOurs(name string) bool { return strings.HasPrefix(name, NGINX) || isHAProxy(name) }
+
+func isHAProxy(name string) bool {
+	return strings.HasPrefix(name, HAProxy) || strings.HasPrefix(name, Other)
+}
+
+// Given returns the name under which annotations have a row, which [Of] finds by one of its
+// names; "": they do not have it.
+func Given(annotations map[string]string, of string) (given string) {
+	row := Of(of)
+	for name := range annotations {
+		if isOurs(name) && Of(name) == row && (given == "" || name < given) {
+			given = name
+		}
+	}
+	return given
 }
 
 // UsesRegex reports whether annotations of an Ingress make its paths patterns.
@@ -115,7 +142,7 @@ func Read(of Kind, annotations map[string]string, base Options) (Options, []Prob
 	for i, g := range all {
 		switch {
 		case g.row < 0:
-			r.problems = append(r.problems, Problem{Name: g.name, Reason: unknown(g.name), Warning: true})
+			r.problems = append(r.problems, Problem{Name: g.name, Reason: unknown(g.name, len(all) <= MaxGuessed), Warning: true})
 			continue
 		case i+1 < len(all) && all[i+1].row == g.row && table[g.row].set != nil:
 			r.warn(&table[g.row], g.name, fmt.Sprintf("%s says the same option, and counts: remove one of them", all[i+1].name))
@@ -161,8 +188,9 @@ func (r *reader) read(of Kind, g given) {
 	row := &table[g.row]
 	r.row, r.name = row, g.name
 	switch {
+	case row.Refused != "" && (g.text == "false" || g.text == "off"): // what is not taken is not asked for
 	case row.Refused != "":
-		r.refuse(row, g.name, row.Refused)
+		r.refuseAs(row, g.name, row.Refused, row.Closes || row.closesOn != nil && row.closesOn.MatchString(g.text))
 	case row.Ignored != "":
 		r.warn(row, g.name, "it does nothing: "+row.Ignored)
 	case of == Service && row.ofService:
@@ -170,7 +198,6 @@ func (r *reader) read(of Kind, g given) {
 	case of == Service && !row.Service:
 		r.problems = append(r.problems, Problem{Name: g.name, Row: row, Reason: "it belongs to an Ingress, and does nothing in a Service: move it"})
 	default:
-		g.text = strings.TrimSpace(g.text)
 		before := *r
 		if problem := row.set(r, g.value); problem != "" {
 			*r = before // whatever it set
@@ -185,15 +212,14 @@ func (r *reader) read(of Kind, g given) {
 // that counts comes last.
 func ours(annotations map[string]string) (all []given) {
 	for name, text := range annotations {
-		haproxy := strings.HasPrefix(name, HAProxy)
-		if !haproxy && !strings.HasPrefix(name, NGINX) {
+		if !isOurs(name) {
 			continue
 		}
 		row, known := index()[name]
 		if !known {
 			row = -1
 		}
-		all = append(all, given{name, row, value{text, haproxy}})
+		all = append(all, given{name, row, value{strings.TrimSpace(text), isHAProxy(name)}})
 	}
 	slices.SortFunc(all, func(x, y given) int { return cmp.Or(cmp.Compare(x.row, y.row), -cmp.Compare(x.name, y.name)) })
 	return all
@@ -205,6 +231,9 @@ var index = sync.OnceValue(func() map[string]int {
 	for i := range table {
 		for _, name := range table[i].Names() {
 			all[name] = i
+			if rest, is := strings.CutPrefix(name, HAProxy); is {
+				all[Other+rest] = i
+			}
 		}
 	}
 	return all
@@ -227,6 +256,14 @@ func (r *Row) Names() (all []string) {
 	return all
 }
 
+// name is the first of a row, without a prefix.
+func (r *Row) name() string {
+	if r.NGINX != "-" {
+		return r.NGINX
+	}
+	return r.HAProxy
+}
+
 // Table returns all annotations that are known.
 func Table() []Row { return slices.Clone(table) }
 
@@ -239,10 +276,10 @@ func Of(name string) *Row {
 }
 
 // unknown guesses what was meant.
-func unknown(name string) string {
+func unknown(name string, guess bool) string {
 	prefix, rest, _ := strings.Cut(name, "/")
 	for _, known := range names() {
-		if p, of, _ := strings.Cut(known, "/"); p == prefix && Near(rest, of) {
+		if p, of, _ := strings.Cut(known, "/"); guess && p == prefix && Near(rest, of) {
 			return "it is not known, and does nothing: did you mean " + known + "?"
 		}
 	}

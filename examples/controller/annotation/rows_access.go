@@ -39,6 +39,12 @@ var access = []Row{
 			r.Auth.Map = v.text == "auth-map"
 			return oneOf(v.text, "auth-file", "auth-map")
 		}},
+	{NGINX: "satisfy", HAProxy: "-", Value: "all", Closes: true, Becomes: "both the lists and auth count, as without it", Differs: "any is refused", set: func(r *reader, v value) string {
+		if v.text != "all" {
+			return "both the lists and auth count here: remove one of them where one is to be enough"
+		}
+		return ""
+	}},
 	{NGINX: "auth-realm", HAProxy: "auth-realm", Needs: "auth-type", Value: "text", Becomes: "what a browser shows", set: func(r *reader, v value) string {
 		problem := toText(v.text)
 		if problem == "" {
@@ -48,8 +54,8 @@ var access = []Row{
 	}},
 }
 
-// origin is one of CORS, with a wildcard or without.
-var origin = regexp.MustCompile(`^(https?)://(\*\.)?([a-z0-9]([a-z0-9.-]*[a-z0-9])?)(:[0-9]{1,5})?$`)
+// origin is one of CORS, with a wildcard or without. Apps have schemes of their own.
+var origin = regexp.MustCompile(`^([a-z]{2,30})://(\*\.)?([a-z0-9]([a-z0-9.-]*[a-z0-9])?)(:[0-9]{1,5})?$`)
 
 func (c *CORS) allow(s string) string {
 	all := words(s)
@@ -59,6 +65,7 @@ func (c *CORS) allow(s string) string {
 	}
 	c.Any = false
 	for _, word := range all {
+		word = strings.ToLower(word)
 		parts := origin.FindStringSubmatch(word)
 		switch {
 		case word == "*":
@@ -66,7 +73,7 @@ func (c *CORS) allow(s string) string {
 		case parts == nil || len(word) > 255:
 			return wrong(word, "an origin: write one such as https://example.com or https://*.example.com")
 		case parts[2] != "":
-			patterns = append(patterns, "^"+parts[1]+`://[A-Za-z0-9.-]+\.`+regexp.QuoteMeta(parts[3]+parts[5])+"$")
+			patterns = append(patterns, "^"+parts[1]+`://[A-Za-z0-9-]+\.`+regexp.QuoteMeta(parts[3]+parts[5])+"$")
 		default:
 			exact = append(exact, word)
 		}
@@ -86,10 +93,13 @@ var cors = []Row{
 				r.CORS.Any, r.CORS.Credentials, r.CORS.MaxAge = true, true, "1728000"
 				r.CORS.Methods = "GET, PUT, POST, DELETE, PATCH, OPTIONS"
 				r.CORS.Headers = "DNT, Keep-Alive, User-Agent, X-Requested-With, If-Modified-Since, Cache-Control, Content-Type, Range, Authorization"
+				if v.haproxy {
+					r.CORS.Credentials, r.CORS.MaxAge, r.CORS.Methods, r.CORS.Headers = false, "5", "*", "*"
+				}
 			}
 			return problem
 		}},
-	{HAProxy: "cors-allow-origin", NGINX: "cors-allow-origin", Needs: "enable-cors", Value: "origins, or *", Becomes: "Access-Control-Allow-Origin", Differs: "a list answers with the origin that asks; a refused one turns CORS off",
+	{HAProxy: "cors-allow-origin", NGINX: "cors-allow-origin", Needs: "enable-cors", Value: "origins, or *", Becomes: "Access-Control-Allow-Origin", Differs: "a list answers with the origin that asks; a regular expression of haproxytech is refused, and a refused one turns CORS off",
 		set: func(r *reader, v value) string {
 			return r.CORS.allow(v.text)
 		}, off: func(r *reader) { r.CORS = CORS{} }},
@@ -102,15 +112,20 @@ var cors = []Row{
 	{HAProxy: "cors-expose-headers", NGINX: "cors-expose-headers", Needs: "enable-cors", Value: "headers", Becomes: "Access-Control-Expose-Headers", set: func(r *reader, v value) string {
 		return setTokens(&r.CORS.Expose, v, "a header")
 	}},
-	{HAProxy: "cors-allow-credentials", NGINX: "cors-allow-credentials", Needs: "enable-cors", Value: "true or false", Becomes: "Access-Control-Allow-Credentials", Differs: "not with the origin *, where browsers refuse it; true without it",
+	{HAProxy: "cors-allow-credentials", NGINX: "cors-allow-credentials", Needs: "enable-cors", Value: "true or false", Becomes: "Access-Control-Allow-Credentials", Differs: "not with the origin *, where browsers refuse it; without it true, and false under cors-enable of haproxy.org",
 		set: func(r *reader, v value) string {
 			is, problem := toBool(v)
 			r.CORS.Credentials = is
 			return problem
 		}, off: func(r *reader) { r.CORS.Credentials = false }},
-	{HAProxy: "cors-max-age", NGINX: "cors-max-age", Needs: "enable-cors", Value: "seconds", Becomes: "Access-Control-Max-Age", Differs: "20 days without it",
+	{HAProxy: "cors-max-age", NGINX: "cors-max-age", Needs: "enable-cors", Value: "seconds; under haproxy.org a time, such as 1m", Becomes: "Access-Control-Max-Age",
 		set: func(r *reader, v value) string {
-			n, problem := toNumber(strings.TrimSuffix(v.text, "s"), 0, 10_000_000)
+			if v.haproxy {
+				time, problem := toDuration(v)
+				r.CORS.MaxAge = strconv.Itoa(int(length(time).Seconds()))
+				return problem
+			}
+			n, problem := toNumber(v.text, 0, 10_000_000)
 			if problem == "" {
 				r.CORS.MaxAge = strconv.Itoa(n)
 			}
@@ -132,7 +147,7 @@ const maxRate = 1_000_000
 // rates bound the requests of one address.
 var rates = []Row{
 	{NGINX: "limit-rps", Value: "requests a second", Closes: true, Becomes: "503 for more requests of an address, counted over 5 seconds and in each HAProxy",
-		Differs: "five times as many in 5 seconds, where ingress-nginx lets as many wait; a reload counts anew",
+		Differs: "a client has five times as many in any 5 seconds, and none above; refused requests count, so that one who never slows down gets nothing",
 		set: func(r *reader, v value) (problem string) {
 			r.perS, problem = toNumber(v.text, 0, maxRate)
 			return problem
@@ -141,7 +156,7 @@ var rates = []Row{
 		r.burst, problem = toNumber(v.text, 1, 600)
 		return problem
 	}},
-	{NGINX: "limit-rpm", Value: "requests a minute", Closes: true, Becomes: "503 for more requests of an address in a minute", Differs: "no burst above it", set: func(r *reader, v value) string {
+	{NGINX: "limit-rpm", Value: "requests a minute", Closes: true, Becomes: "503 for more requests of an address in a minute", Differs: "no burst above it; refused requests count", set: func(r *reader, v value) string {
 		return setCount(&r.Rate.PerMinute, v.text)
 	}},
 	{NGINX: "limit-connections", Value: "requests", Closes: true, Becomes: "503 for more requests of an address at once", set: func(r *reader, v value) string {
@@ -160,7 +175,7 @@ var rates = []Row{
 	{HAProxy: "rate-limit-period", NGINX: "-", Needs: "rate-limit-requests", Value: "a time, such as 1s", Closes: true, Becomes: "how long rate-limit-requests counts; 1s without it", set: func(r *reader, v value) string {
 		return setTime(&r.period, v)
 	}},
-	{HAProxy: "rate-limit-size", NGINX: "-", Needs: "rate-limit-requests limit-rps limit-rpm limit-connections", Value: "a number, with k or m", Becomes: "how many addresses are counted; 100k without it", set: func(r *reader, v value) string {
+	{HAProxy: "rate-limit-size", NGINX: "-", Needs: "rate-limit-requests limit-rps limit-rpm limit-connections", Value: "a number, with k or m", Becomes: "how many addresses are counted; 10k without it", Differs: "100k in haproxytech, for all Ingresses together", set: func(r *reader, v value) string {
 		bytes, problem := toSize(v.text)
 		if n, _ := strconv.Atoi(bytes); problem == "" && (n < 1 || n > 1<<20) {
 			return wrong(v.text, "from 1 to 1m")

@@ -1,14 +1,20 @@
 package annotation
 
+import "regexp"
+
+// denies finds what a snippet closes: without it something would be open.
+var denies = regexp.MustCompile(`(?i)\bdeny\s+(all|[0-9])|\bauth_(basic|request|jwt)\b|\breturn\s+4\d\d|\blimit_(req|conn)\b|\bsatisfy\b|\binternal;|\bssl_verify_client\b|\bsecrule|\b(http|tcp)-request\s+(\w+\s+)?(deny|auth|tarpit|reject|silent-drop|return)\b`)
+
 const (
 	useTemplates = "lines of a configuration are not taken from an annotation: write a template of your own and give it by -templates"
-	byFlag       = "it is of all Ingresses together, and so a matter of flags and templates"
+	trusted      = "X-Forwarded-For is always set, and -trust-proxy says whose is believed"
+	byFlag       = "it is of all Ingresses together: set it by a flag, or in a template"
 )
 
 // refused are known and not taken.
 var refused = []Row{
-	{HAProxy: "-", NGINX: "configuration-snippet server-snippet stream-snippet modsecurity-snippet auth-snippet", Refused: useTemplates},
-	{HAProxy: "backend-config-snippet frontend-config-snippet global-config-snippet stats-config-snippet", NGINX: "-", Refused: useTemplates},
+	{HAProxy: "-", NGINX: "configuration-snippet server-snippet stream-snippet modsecurity-snippet auth-snippet", closesOn: denies, Refused: useTemplates},
+	{HAProxy: "backend-config-snippet frontend-config-snippet global-config-snippet stats-config-snippet", NGINX: "-", closesOn: denies, Refused: useTemplates},
 	{HAProxy: "-", NGINX: "mirror-target mirror-host mirror-request-body", Refused: "HAProxy mirrors requests through an agent of its own (SPOE) alone: write a template, or mirror in a mesh"},
 	{HAProxy: "-", NGINX: "enable-modsecurity enable-owasp-core-rules modsecurity-transaction-id", Closes: true, Refused: "HAProxy has no ModSecurity without an agent of its own: write a template that calls one"},
 	{HAProxy: "-", NGINX: "auth-url auth-signin auth-signin-redirect-param auth-method auth-response-headers auth-request-redirect auth-cache-key auth-cache-duration auth-always-set-cookie auth-proxy-set-headers auth-keepalive auth-keepalive-requests auth-keepalive-share-vars auth-keepalive-timeout enable-global-auth global-auth-url",
@@ -16,7 +22,6 @@ var refused = []Row{
 	{HAProxy: "-", NGINX: "auth-tls-secret auth-tls-verify-client auth-tls-verify-depth auth-tls-error-page auth-tls-pass-certificate-to-upstream auth-tls-match-cn", Closes: true,
 		Refused: "certificates of clients are a matter of the bind line: write a template with ca-file and verify required"},
 	{HAProxy: "client-ca client-crt-optional", NGINX: "-", Closes: true, Refused: "certificates of clients are a matter of the bind line: write a template with ca-file and verify required"},
-	{HAProxy: "-", NGINX: "satisfy", Closes: true, Refused: "both the allow list and auth count: remove one of them where one is to be enough"},
 	{HAProxy: "-", NGINX: "auth-tls-verify-client-optional", Closes: true, Refused: "certificates of clients are a matter of the bind line: write a template"},
 	{HAProxy: "server-crt", NGINX: "-", Closes: true, Refused: "no client certificate is sent to servers: write a template with crt on the server line"},
 	{HAProxy: "-", NGINX: "proxy-ssl-ciphers proxy-ssl-protocols proxy-ssl-verify-depth", Refused: "ciphers and versions to servers are those of HAProxy: write a template with ssl-default-server-options"},
@@ -30,23 +35,22 @@ var refused = []Row{
 	{HAProxy: "-", NGINX: "limit-rate limit-rate-after", Refused: "bandwidth is not bounded: write a template with a bwlim filter"},
 	{HAProxy: "-", NGINX: "denylist-source-range-code limit-req-status-code", Refused: "the status is 403 and 503; rate-limit-status-code of haproxy.org chooses another"},
 	{HAProxy: "-", NGINX: "upstream-hash-by-subset upstream-hash-by-subset-size", Refused: "a hash leads to one server: HAProxy knows no subsets"},
-	{HAProxy: "-", NGINX: "session-cookie-path", Refused: "the path of HAProxy's cookie is /: two Ingresses with other paths have cookies of other names"},
 	{HAProxy: "-", NGINX: "session-cookie-expires", Refused: "session-cookie-max-age says the same, and browsers know it"},
 	{HAProxy: "-", NGINX: "session-cookie-conditional-samesite-none affinity-canary-behavior", Refused: "the cookie is that of the Service which answers"},
 	{HAProxy: "-", NGINX: "custom-headers", Refused: "it names a ConfigMap: haproxy.org/response-set-header has the headers themselves"},
 	{HAProxy: "-", NGINX: "service-upstream", Refused: "endpoints are served, never the address of the Service, so that a change takes no reload"},
 	{HAProxy: "-", NGINX: "use-proxy-protocol", Refused: byFlag},
 	{HAProxy: "-", NGINX: "enable-opentelemetry opentelemetry-trust-incoming-span opentelemetry-operation-name enable-opentracing opentracing-trust-incoming-span", Refused: "HAProxy traces with a filter of its own: write a template"},
-	{HAProxy: "-", NGINX: "upstream-keepalive-connections influxdb-host lua-resty-waf", Refused: "HAProxy has nothing like it"},
-	{HAProxy: "-", NGINX: "proxy-next-upstream proxy-next-upstream-timeout proxy-next-upstream-tries", Refused: "HAProxy tries a connection three times, and the last time with another server: write a template with retry-on"},
+	{HAProxy: "-", NGINX: "upstream-keepalive-connections influxdb-host lua-resty-waf fastcgi-index fastcgi-params-configmap", Refused: "HAProxy has nothing like it"},
+	{HAProxy: "-", NGINX: "proxy-next-upstream proxy-next-upstream-timeout proxy-next-upstream-tries", Refused: "HAProxy tries a connection three times more, each time with another server: write a template with retry-on"},
 	{HAProxy: "cookie-persistence-no-dynamic", NGINX: "-", Refused: "write cookie-persistence: the cookie is never a dynamic one"},
-	{HAProxy: "forwarded-for src-ip-header", NGINX: "-", Refused: "X-Forwarded-For is always set, and -trust-proxy says whose is believed"},
+	{HAProxy: "src-ip-header", NGINX: "-", Refused: trusted},
 	{HAProxy: "route-acl", NGINX: "-", Refused: "a condition is not taken from an annotation: canary-by-header and canary-by-cookie choose a Service, all else is a matter of templates"},
 	{HAProxy: "request-capture request-capture-len", NGINX: "-", Refused: "the log is that of all Ingresses: write a template with capture"},
 	{HAProxy: "standalone-backend scale-server-slots server-slots", NGINX: "-", Refused: "servers come and go at runtime, and annotations make backends of their own: there is nothing to choose"},
 	{HAProxy: "ingress.class", NGINX: "-", Refused: "write spec.ingressClassName"},
 	{HAProxy: "cr-backend", NGINX: "-", Refused: "it names a resource of haproxytech: write the annotations, or a template"},
-	{HAProxy: "timeout-client timeout-http-request timeout-http-keep-alive timeout-client-fin timeout-server-fin maxconn nbthread syslog-server tls-alpn hard-stop-after http-keep-alive http-connection-mode http-server-close log-format dontlognull logasap abortonclose proxy-protocol",
+	{HAProxy: "timeout-client timeout-http-request timeout-http-keep-alive timeout-client-fin timeout-server-fin maxconn nbthread syslog-server tls-alpn hard-stop-after http-keep-alive http-connection-mode http-server-close log-format log-format-tcp clean-certs client-strict-sni generate-certificates-signer quic-alt-svc-max-age dontlognull logasap abortonclose proxy-protocol",
 		NGINX: "-", Refused: byFlag},
 }
 
@@ -59,5 +63,7 @@ var ignored = []Row{
 	{HAProxy: "-", NGINX: "enable-access-log enable-rewrite-log", Ignored: "logs are those of all Ingresses"},
 	{HAProxy: "-", NGINX: "http2-push-preload", Ignored: "browsers have given it up"},
 	{HAProxy: "-", NGINX: "affinity-mode session-cookie-change-on-failure", Ignored: "a client stays with its server as long as that serves, and then gets another and its cookie"},
+	{HAProxy: "-", NGINX: "proxy-ssl-server-name", Ignored: "the server name is that of proxy-ssl-name, and is sent where that is given"},
+	{HAProxy: "-", NGINX: "relative-redirects use-port-in-redirects", Ignored: "a redirect to https has the host that was asked for, and the port of ssl-redirect-port"},
 	{HAProxy: "-", NGINX: "preserve-trailing-slash", Ignored: "redirects keep it"},
 }

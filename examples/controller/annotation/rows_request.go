@@ -63,7 +63,6 @@ var redirects = []Row{
 	}},
 	{NGINX: "permanent-redirect-code", Needs: "permanent-redirect", Value: "301, 302, 303, 307 or 308", Becomes: "the status of that redirect", set: setCode},
 	{NGINX: "temporal-redirect", Value: "a URL", Becomes: "a redirect to it, with 302; it goes before permanent-redirect", Differs: "variables of nginx are refused", set: func(r *reader, v value) string {
-		r.Answer = Answer{}
 		return r.redirectTo(v.text, 302)
 	}},
 	{NGINX: "temporal-redirect-code", Needs: "temporal-redirect", Value: "301, 302, 303, 307 or 308", Becomes: "the status of that redirect", set: setCode},
@@ -73,7 +72,7 @@ var redirects = []Row{
 		}
 		problem := toHost(v.text)
 		if problem == "" {
-			r.Answer = Answer{Code: 302, Host: v.text}
+			r.Answer, r.answer = Answer{Code: 302, Host: v.text}, r.row.name()
 		}
 		return problem
 	}},
@@ -87,9 +86,10 @@ func toCode(s string) (code int, problem string) {
 	return toNumber(s, 301, 308)
 }
 
+// setCode takes the status of the redirect that the annotation names, and of no other.
 func setCode(r *reader, v value) string {
 	n, problem := toCode(v.text)
-	if r.Answer.Code > 0 && n > 0 {
+	if n > 0 && r.answer+"-code" == r.row.name() {
 		r.Answer.Code = n
 	}
 	return problem
@@ -98,7 +98,7 @@ func setCode(r *reader, v value) string {
 func (r *reader) redirectTo(url string, code int) string {
 	problem := toURL(url)
 	if problem == "" {
-		r.Answer = Answer{Code: code, Location: url}
+		r.Answer, r.answer = Answer{Code: code, Location: url}, r.row.name()
 	}
 	return problem
 }
@@ -130,7 +130,7 @@ var paths = []Row{
 		set: func(r *reader, v value) string {
 			words := strings.Fields(v.text)
 			if len(words) == 1 {
-				r.SetPath = words[0]
+				r.SetPath, r.RewriteFrom, r.RewriteTo = words[0], "", ""
 				return toPath(words[0])
 			}
 			if len(words) != 2 {
@@ -149,7 +149,7 @@ var paths = []Row{
 			}
 			return problem
 		}},
-	{HAProxy: "set-host", NGINX: "upstream-vhost", Value: "a host", Service: true, Becomes: "the Host header that the Service sees", set: func(r *reader, v value) string {
+	{HAProxy: "set-host", NGINX: "upstream-vhost", Value: "a host", Service: true, Becomes: "the Host header that the Service sees", Differs: "variables of nginx are refused", set: func(r *reader, v value) string {
 		problem := toHost(v.text)
 		if problem == "" {
 			r.Host = v.text
@@ -163,7 +163,7 @@ var paths = []Row{
 		}
 		return problem
 	}},
-	{NGINX: "proxy-body-size", Value: "a size, such as 8m; 0: no bound", Becomes: "413 for a larger body", Differs: "there is no bound without it, where ingress-nginx has 1m; a body of unknown length counts as far as it has come",
+	{NGINX: "proxy-body-size", Value: "a size, such as 8m; 0: no bound", Closes: true, Becomes: "413 for a larger body", Differs: "there is no bound without it, where ingress-nginx has 1m; a body of unknown length counts as far as it has come",
 		set: func(r *reader, v value) (problem string) {
 			r.MaxBody, problem = toSize(v.text)
 			return problem
@@ -172,6 +172,13 @@ var paths = []Row{
 
 // headers are set.
 var headers = []Row{
+	{HAProxy: "forwarded-for", NGINX: "-", Value: "true", Service: true, Becomes: "X-Forwarded-For, which is always set", Differs: "false is refused", set: func(r *reader, v value) string {
+		is, problem := toBool(v)
+		if problem == "" && !is {
+			problem = trusted
+		}
+		return problem
+	}},
 	{HAProxy: "request-set-header", NGINX: "-", Value: "lines of a name and a value", Service: true, Becomes: "headers that the Service sees",
 		Differs: "values are plain text; those of a connection, X-Forwarded-For and such are refused, and Host, which set-host has",
 		set: func(r *reader, v value) (problem string) {

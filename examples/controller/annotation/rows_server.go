@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // servers says how those of a Service are spoken to.
 var servers = []Row{
-	{NGINX: "backend-protocol", Value: "HTTP, HTTPS, GRPC, GRPCS, H2 or AUTO_HTTP", Service: true, Becomes: "HTTP/2 or TLS to the servers",
+	{NGINX: "backend-protocol", Value: "HTTP, HTTPS, GRPC, GRPCS or H2", Service: true, Becomes: "HTTP/2 or TLS to the servers",
 		Differs: "FCGI and AUTO_HTTP are refused; appProtocol of the port of a Service says the same: https, kubernetes.io/h2c, grpc",
 		set: func(r *reader, v value) string {
 			problem := oneOf(strings.ToUpper(v.text), "HTTP", "HTTPS", "GRPC", "GRPCS", "H2")
@@ -25,16 +26,19 @@ var servers = []Row{
 		r.Server.TLS, problem = toBool(v)
 		return problem
 	}},
-	{HAProxy: "server-ca", NGINX: "proxy-ssl-secret", Value: "the name of a Secret", Closes: true, ofService: true, Becomes: "its key ca.crt verifies the certificates of the servers",
-		Differs: "of an Ingress alone: in a Service it closes; of the same namespace alone; no client certificate is sent; under haproxy.org it verifies at once, under ingress-nginx with proxy-ssl-verify",
+	{HAProxy: "server-ca", NGINX: "proxy-ssl-secret", Value: "the name of a Secret", Closes: true, ofService: true, Becomes: "its key ca.crt verifies the certificates of the servers; under haproxy.org ca.crt or else tls.crt",
+		Differs: "only an Ingress can have it: in a Service it closes; the Secret is of the same namespace; no client certificate is sent; under haproxy.org it verifies at once, under ingress-nginx with proxy-ssl-verify",
 		set: func(r *reader, v value) string {
 			problem := toSecret(v.text)
 			if problem == "" {
-				r.Server.CA, r.Server.Verify = v.text, r.Server.Verify || v.haproxy
+				r.Server.CA, r.Server.CAKey, r.Server.Verify = v.text, "ca.crt", r.Server.Verify || v.haproxy
+				if v.haproxy {
+					r.Server.CAKey = "tls.crt"
+				}
 			}
 			return problem
 		}},
-	{NGINX: "proxy-ssl-verify", HAProxy: "-", Value: "on or off", Closes: true, Becomes: "the certificates of the servers must be of the CA in proxy-ssl-secret", set: func(r *reader, v value) string {
+	{NGINX: "proxy-ssl-verify", HAProxy: "-", Value: "on or off", Closes: true, Becomes: "the certificates of the servers must be of the CA in proxy-ssl-secret", Differs: "without proxy-ssl-name the name in a certificate is not looked at", set: func(r *reader, v value) string {
 		r.Server.Verify = v.text == "on"
 		return oneOf(v.text, "on", "off")
 	}},
@@ -67,7 +71,13 @@ var servers = []Row{
 		}
 		return problem
 	}},
-	{HAProxy: "check-interval", NGINX: "-", Needs: "check", Value: "a time, such as 10s", Service: true, Becomes: "time between checks", set: func(r *reader, v value) string { return setTime(&r.Server.CheckEvery, v) }},
+	{HAProxy: "check-interval", NGINX: "-", Needs: "check", Value: "a time from 1s, such as 10s", Service: true, Becomes: "time between checks", set: func(r *reader, v value) string {
+		problem := setTime(&r.Server.CheckEvery, v)
+		if problem == "" && length(r.Server.CheckEvery) < time.Second {
+			problem = wrong(v.text, `a time from 1s on, and one without a unit is of milliseconds: write it as in "10s"`)
+		}
+		return problem
+	}},
 	{HAProxy: "send-proxy-protocol", NGINX: "-", Value: "proxy, proxy-v1 or proxy-v2", Service: true, Becomes: "the PROXY protocol to the servers", Differs: "proxy-v2-ssl and proxy-v2-ssl-cn are refused", set: func(r *reader, v value) string {
 		if r.Server.Proxy = "v1"; v.text == "proxy-v2" {
 			r.Server.Proxy = "v2"
@@ -94,6 +104,12 @@ var servers = []Row{
 			r.Cookie.MaxAge = strconv.Itoa(n)
 		}
 		return problem
+	}},
+	{NGINX: "session-cookie-path", HAProxy: "-", Needs: "affinity session-cookie-name", Value: "/", Becomes: "the path of the cookie, which is always /", Differs: "other paths are refused", set: func(r *reader, v value) string {
+		if v.text != "/" {
+			return "the path of HAProxy's cookie is /: give Ingresses with other paths cookies of other names"
+		}
+		return ""
 	}},
 	{NGINX: "session-cookie-samesite", HAProxy: "-", Needs: "affinity session-cookie-name", Value: "None, Lax or Strict", Becomes: "SameSite of the cookie", set: func(r *reader, v value) string {
 		problem := oneOf(v.text, "None", "Lax", "Strict")

@@ -1,6 +1,9 @@
 package annotation
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // Verdict says what becomes of an annotation of an Ingress that another controller served.
 type Verdict struct {
@@ -13,20 +16,26 @@ type Verdict struct {
 // only who reads more than annotations knows, by name.
 func Verdicts(of Kind, annotations, wrong map[string]string) (all []Verdict) {
 	_, problems := Read(of, annotations, Options{})
+	refused, warned := map[string]string{}, map[string]string{}
 	for _, p := range problems {
-		if wrong[p.Name] == "" && !p.Warning && p.Row != nil {
-			wrong[p.Name] = p.Reason
+		if p.Warning {
+			warned[p.Name] = p.Reason
+		} else {
+			refused[p.Name] = p.Reason
 		}
 	}
+	maps.Copy(refused, wrong)
 	for _, g := range ours(annotations) {
 		v := Verdict{Name: g.name, Is: "same"}
 		switch {
 		case g.row < 0:
-			v.Is, v.Why = "unknown", unknown(g.name)
-		case wrong[g.name] != "":
-			v.Is, v.Why = "refused", wrong[g.name]
+			v.Is, v.Why = "unknown", warned[g.name]
+		case refused[g.name] != "":
+			v.Is, v.Why = "refused", refused[g.name]
 		case table[g.row].Ignored != "":
 			v.Is, v.Why = "not needed", table[g.row].Ignored
+		case warned[g.name] != "":
+			v.Why = warned[g.name]
 		case table[g.row].Differs != "":
 			v.Is, v.Why = "differs", table[g.row].Differs
 		}
@@ -46,12 +55,8 @@ func (v Verdict) String() string {
 // Unsaid says what other controllers do for an Ingress with TLS that has no annotation
 // for it; a verdict without a name: nothing.
 func Unsaid(annotations map[string]string) Verdict {
-	for _, name := range []string{"ssl-redirect", "force-ssl-redirect"} {
-		for _, prefix := range []string{NGINX, HAProxy} {
-			if _, ok := annotations[prefix+name]; ok {
-				return Verdict{}
-			}
-		}
+	if Given(annotations, NGINX+"ssl-redirect")+Given(annotations, NGINX+"force-ssl-redirect") != "" {
+		return Verdict{}
 	}
 	return Verdict{Name: NGINX + "ssl-redirect", Is: "differs", Why: `it is not given, and hosts with TLS are not redirected to https here: write "true"`}
 }

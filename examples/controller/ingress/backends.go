@@ -119,7 +119,13 @@ func (b *builder) makeBackend(ref portRef) *madePort {
 		return &madePort{portRef: ref, problem: &problem{reason: fmt.Sprintf("annotations of namespace %s have more than the %s bytes of one namespace, times their backends (option-bytes-per-namespace): Service %s/%s is not served",
 			ref.namespace, figure(b.limits.OptionBytesPerNamespace), ref.namespace, ref.name)}}
 	}
-	b.space.backends, b.space.options = b.space.backends+1, b.space.options+size
+	addresses := made.asks.Addresses()
+	if addresses > 0 && b.space.addresses+addresses > b.limits.RateAddressesPerNamespace {
+		b.space.bit = true
+		return &madePort{portRef: ref, problem: &problem{reason: fmt.Sprintf("rates of namespace %s count more than the %s addresses of one namespace (rate-addresses-per-namespace): Service %s/%s is not served; %srate-limit-size has it count fewer",
+			ref.namespace, figure(b.limits.RateAddressesPerNamespace), ref.namespace, ref.name, annotation.HAProxy)}}
+	}
+	b.space.backends, b.space.options, b.space.addresses = b.space.backends+1, b.space.options+size, b.space.addresses+addresses
 	back := &backend{service: ref.name, of: ref, asks: made.asks, ing: b.ing, fresh: b.fast.step.number, ports: 1}
 	if b.fast.is {
 		b.fast.step.serveAgain(ref.serviceName)

@@ -64,8 +64,8 @@ func TestBuilderKeepsTLS(t *testing.T) {
 	}
 }
 
-// TestBuilderWithAnnotations: endpoints of annotated Ingresses, and Ingresses beside them,
-// change alone; annotations take a build of all.
+// TestBuilderWithAnnotations: endpoints of annotated Ingresses, the Ingresses themselves and
+// those beside them change alone, but for what has to do with other objects.
 func TestBuilderWithAnnotations(t *testing.T) {
 	w := newTwoWays(t, 0)
 	add := func(name, allow string) {
@@ -96,8 +96,52 @@ func TestBuilderWithAnnotations(t *testing.T) {
 	for _, b := range w.last.Backends {
 		require.Equal(t, "192.0.2.2:8080", b.Servers[0].Address)
 	}
-	add("one", "192.0.2.0/24")
+	add("same", "192.0.2.0/24")
 	w.build("an annotation")
-	require.Equal(t, whole+1, w.builder.whole)
 	require.Len(t, w.last.Backends, 3)
+	add("same", "nonsense")
+	w.build("a wrong one")
+	require.Contains(t, fmt.Sprint(w.last.Refused), "is not an address")
+	add("new", "192.0.2.0/24")
+	w.build("one more Ingress")
+	add("same", "")
+	w.build("no annotation")
+	regex := by("shop", 2, ingress("regex", rule("regex.test", path(specific, "/a(/|$)(.*)", "s0"))))
+	regex.Annotations = map[string]string{nginx + "rewrite-target": "/$2"}
+	put(w, w.ingresses, &w.changes.Ingresses, "shop/regex", regex)
+	w.build("a pattern")
+	require.Len(t, w.last.Patterns, 1)
+	regex = regex.DeepCopy()
+	regex.Annotations = map[string]string{nginx + "rewrite-target": "/b/$2"}
+	put(w, w.ingresses, &w.changes.Ingresses, "shop/regex", regex)
+	w.build("another rewrite")
+	put(w, w.ingresses, &w.changes.Ingresses, "shop/regex", nil)
+	w.build("no pattern")
+	require.Empty(t, w.last.Patterns)
+	require.Equal(t, whole, w.builder.whole)
+	require.Zero(t, w.builder.last.spaces["shop"].patterns)
+
+	canary := by("shop", 3, ingress("canary", rule("same.test", path(exact, "/", "s0"))))
+	canary.Annotations = map[string]string{nginx + "canary": "true"}
+	put(w, w.ingresses, &w.changes.Ingresses, "shop/canary", canary)
+	w.build("a canary")
+	require.Len(t, w.last.Canaries, 1)
+	add("same", "10.0.0.0/8")
+	w.build("the Ingress of a canary")
+	require.Equal(t, whole+2, w.builder.whole)
+}
+
+// TestBuilderForgetsOptions: options of before do not pile up.
+func TestBuilderForgetsOptions(t *testing.T) {
+	w := newTwoWays(t, 0)
+	for i := range 1100 {
+		ing := by("shop", 1, ingress("a", rule("a.test", path(exact, "/", "s0"))))
+		ing.Annotations = map[string]string{nginx + "proxy-read-timeout": fmt.Sprint(1 + i)}
+		put(w, w.ingresses, &w.changes.Ingresses, "shop/a", ing)
+		w.builder.Build(w.cluster(&w.both[0]), &w.changes).Accepted()
+		w.changes = Changes{}
+		require.LessOrEqual(t, len(w.builder.last.shared), 1010)
+		require.LessOrEqual(t, len(w.builder.last.asked), 1)
+	}
+	require.Greater(t, w.builder.changed, 990)
 }

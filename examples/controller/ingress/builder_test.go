@@ -256,7 +256,7 @@ func (w *twoWays) ingress(ns string, i int) {
 		ing.Spec.IngressClassName = &class
 	}
 	if w.conflicting && w.one(10) {
-		ing.Annotations = map[string]string{passThrough[w.rand.IntN(2)]: w.pick("true", "true", "false", "maybe")}
+		ing.Annotations = map[string]string{w.pick(annotation.HAProxy, annotation.NGINX) + "ssl-passthrough": w.pick("true", "true", "false", "maybe")}
 	}
 	put(w, w.ingresses, &w.changes.Ingresses, ns+"/"+name, ing)
 }
@@ -392,7 +392,7 @@ func TestBuilderIsBuild(t *testing.T) {
 			}
 		}
 		t.Log(seed, w.fastOf, w.wholeOf)
-		if !w.conflicting && !w.annotated {
+		if !w.conflicting {
 			for _, what := range []string{"endpoints", "ingress"} {
 				require.Greater(t, w.fastOf[what], w.wholeOf[what], "%s: most changes are certain", what)
 			}

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -8,20 +9,23 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/examples/controller/annotation"
 )
 
 // step is what one change of Ingresses does to the routes.
 type step struct {
-	number        int
-	exact, prefix edits[Path]
-	hosts         edits[Host]
-	certificates  edits[TLSCertificate]
-	files         edits[dataplane.File]
-	backends      edits[*Backend]
-	asked         map[string]bool                  // hosts that are new
-	certs         map[*tlsFile]bool                // that are touched
-	orphans       map[string]*networkingv1.Ingress // backends whose Ingress was undone
-	again         []serviceName                    // of which something is to be said or served anew
+	number int
+
+	exact, prefix, patterns edits[Path]
+
+	hosts        edits[Host]
+	certificates edits[TLSCertificate]
+	files        edits[dataplane.File]
+	backends     edits[*Backend]
+	asked        map[string]bool                  // hosts that are new
+	certs        map[*tlsFile]bool                // that are touched
+	orphans      map[string]*networkingv1.Ingress // backends whose Ingress was undone
+	again        []serviceName                    // of which something is to be said or served anew
 }
 
 func (s *step) serveAgain(name serviceName) {
@@ -39,6 +43,7 @@ func (b *builder) changeIngresses(all []Change[networkingv1.Ingress]) {
 		b.fast.doubt = true
 		return
 	}
+	b.fast.check(len(b.shared) <= 1000+2*len(b.made)) // options of before are forgotten then
 	b.had, b.fast.forget = nil, map[string]bool{}
 	b.owner.over, b.owners.hosts.over = map[claim]holder{}, map[string]hostOwner{}
 	for _, c := range all {
@@ -108,7 +113,9 @@ func (b *builder) undo(ing *networkingv1.Ingress) {
 		b.fast.doubt = true
 		return
 	}
-	b.fast.check(!asksToPass(ing))
+	b.fast.check(annotation.Given(ing.Annotations, annotation.NGINX+"ssl-passthrough") == "")
+	b.options = b.annotated().options
+	delete(b.asked, ing)
 	b.takeSpace(ing, -1)
 	for host := range hostsOf(ing) {
 		b.unask(host)
@@ -164,20 +171,24 @@ func (b *builder) undoPath(host string, p *networkingv1.HTTPIngressPath) {
 	if host == "" {
 		host = anyHost
 	}
-	line, s := lineOf(false, host, p), &b.fast.step // one with annotations is not undone alone
-	gone := Path{line.key, b.release(line), b.ing}
-	if line.kind == networkingv1.PathTypeExact {
-		s.exact.gone = append(s.exact.gone, gone)
-	} else {
-		s.prefix.gone = append(s.prefix.gone, gone)
+	line, path, s := lineOf(b.options.Regex, host, p), cmp.Or(p.Path, "/"), &b.fast.step
+	list := &s.prefix
+	switch line.kind {
+	case networkingv1.PathTypeExact:
+		list = &s.exact
+	case pattern:
+		list = &s.patterns
+		b.space.patterns -= annotation.Weight(path)
 	}
+	list.gone = append(list.gone, Path{line.key, b.release(line), b.ing})
 	if p.Backend.Service == nil {
 		b.fast.doubt = true
 		return
 	}
 	of := serviceName{b.ing.Namespace, p.Backend.Service.Name}
 	b.fast.check(!b.pinned[of])
-	made := b.made[portRef{of, p.Backend.Service.Port, nil}]
+	options, _ := b.ofPath(fieldPath{}, host, line, path)
+	made := b.made[portRef{of, p.Backend.Service.Port, b.share(options)}]
 	if !b.fast.check(made != nil && made.name != "") {
 		return
 	}
@@ -204,8 +215,9 @@ func (b *builder) unmake(made *madePort, back *backend) {
 		b.fast.check(back.of != made.portRef)
 		return
 	}
-	b.space.options -= back.asks.Size()
-	b.space.backends, b.space.servers, b.space.read = b.space.backends-1, b.space.servers-back.servers, b.space.read-back.read
+	sp := b.space
+	sp.options, sp.addresses = sp.options-back.asks.Size(), sp.addresses-back.asks.Addresses()
+	sp.backends, sp.servers, sp.read = sp.backends-1, sp.servers-back.servers, sp.read-back.read
 	delete(b.backends, made.name)
 	delete(s.orphans, made.name)
 	b.fast.forget[made.name] = true
@@ -324,7 +336,7 @@ func (b *builder) undoTLS(t *networkingv1.IngressTLS) {
 // finishStep puts what was done into routes that share all else with those of before.
 func (b *builder) finishStep(r *Routes) {
 	s, now := &b.fast.step, b.routes
-	s.exact.come, s.prefix.come, s.files.come = now.Exact, now.Prefix, now.Files
+	s.exact.come, s.prefix.come, s.patterns.come, s.files.come = now.Exact, now.Prefix, now.Patterns, now.Files
 	for host := range s.asked {
 		if at := b.owners.hosts.get(host); b.owners.isListed(host, at) {
 			s.hosts.come = append(s.hosts.come, Host{host, at.namespace})
@@ -337,6 +349,7 @@ func (b *builder) finishStep(r *Routes) {
 	}
 	r.Exact = s.exact.apply(r.Exact, Path.compare, func(x, y Path) bool { return x == y })
 	r.Prefix = s.prefix.apply(r.Prefix, Path.compare, func(x, y Path) bool { return x == y })
+	r.Patterns = s.patterns.apply(r.Patterns, Path.byLength, func(x, y Path) bool { return x == y })
 	r.Hosts = s.hosts.apply(r.Hosts, Host.compare, func(x, y Host) bool { return x == y })
 	r.Certificates = s.certificates.apply(r.Certificates, TLSCertificate.compare, func(x, y TLSCertificate) bool { return x.equal(&y) })
 	r.Expiry, r.Next = now.Expiry, now.Next

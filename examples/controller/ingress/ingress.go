@@ -255,10 +255,14 @@ func (b *builder) addPath(field fieldPath, host string, p *networkingv1.HTTPIngr
 	if b.options.Canary.Is { // the path is that of another Ingress
 		return
 	}
+	if line.kind == pattern && b.owners.hosts.get(host).namespace == everybody { // it goes before the paths of others
+		b.refuse(field.sub(".path"), "the host is for all namespaces, and a pattern could match paths of others: write the path without one")
+		return
+	}
 	if line.kind == pattern {
 		weight := annotation.Weight(path)
 		if b.space.patterns += weight; b.space.patterns > b.limits.PatternsPerNamespace {
-			b.space.patterns -= weight
+			b.space.patterns, b.space.bit = b.space.patterns-weight, true
 			b.refuse(field.sub(".path"), fmt.Sprintf("namespace %s has more than the %s patterns of one namespace (patterns-per-namespace), where one with several repeats counts for some", b.ing.Namespace, figure(b.limits.PatternsPerNamespace)))
 			return
 		}
@@ -272,7 +276,7 @@ func (b *builder) addPath(field fieldPath, host string, p *networkingv1.HTTPIngr
 		b.warn(field.sub(".pathType"), fmt.Sprintf("it is missing, so that %s matches %[1]sx, too: write Prefix or Exact", path))
 	}
 	if line.kind != pattern && strings.ContainsAny(path, patternSigns) {
-		b.warn(field.sub(".path"), fmt.Sprintf("%q is matched as it stands, patterns are not known: pathType Prefix matches all below a path", short(path)))
+		b.warn(field.sub(".path"), fmt.Sprintf("%q is matched as it stands: pathType Prefix matches all below a path, and the annotation use-regex makes paths patterns", short(path)))
 	}
 	b.inTurn(line, name, func() { b.addLine(field, host, line, name, split) })
 }

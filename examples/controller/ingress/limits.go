@@ -58,6 +58,9 @@ type Limits struct {
 	// OptionBytesPerNamespace bounds what annotations ask for in bytes, times the
 	// backends that it is printed for: each start and reload reads it.
 	OptionBytesPerNamespace int
+	// RateAddressesPerNamespace bounds the addresses that rates of annotations count, for
+	// each backend that has them: one takes 208 bytes in HAProxy while it is counted.
+	RateAddressesPerNamespace int
 }
 
 // limit is a row of the table of limits.
@@ -84,6 +87,7 @@ func (l *Limits) table() []limit {
 		{"canaries-per-namespace", &l.CanariesPerNamespace, 100, "paths with a canary"},
 		{"user-milliseconds-per-namespace", &l.UserMillisecondsPerNamespace, 2000, "time to read users with passwords"},
 		{"option-bytes-per-namespace", &l.OptionBytesPerNamespace, 16 << 20, "lists and texts of annotations, times their backends"},
+		{"rate-addresses-per-namespace", &l.RateAddressesPerNamespace, 1_000_000, "addresses that rates of annotations count"},
 	}
 }
 
@@ -138,7 +142,7 @@ func (l Limits) InForce() map[string]int {
 // space is what a namespace has taken of its limits, in one build.
 type space struct {
 	paths, bytes, backends, servers, read, secrets int
-	patterns, canaries, users, options             int
+	patterns, canaries, users, options, addresses  int
 	guesses                                        int    // see maxGuesses
 	full                                           string // why no Ingress is read any more
 	bit                                            bool   // a limit left something out

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
@@ -280,15 +279,6 @@ func (b *builder) stream(ref portRef, name func(of string) string) (*madePort, *
 		back.Backend = b.slots.keep(as, nil, b.ing)
 	}
 	return made, back.Backend
-}
-
-// passThrough are the annotations that pass the connections for the hosts of an Ingress
-// through to its Services, with their TLS.
-var passThrough = []string{annotation.HAProxy + "ssl-passthrough", annotation.NGINX + "ssl-passthrough"} // constant in effect
-
-// asksToPass reports whether an Ingress has such an annotation, whatever it says.
-func asksToPass(ing *networkingv1.Ingress) bool {
-	return slices.ContainsFunc(passThrough, func(name string) bool { _, ok := ing.Annotations[name]; return ok })
 }
 
 // passes reports whether the connections for the hosts of the Ingress that is read are

@@ -62,7 +62,6 @@ func (b *builder) annotated() *asked {
 	if !annotation.Has(b.ing.Annotations) {
 		return &asked{}
 	}
-	b.fast.isOdd(b.ing)
 	all, known := b.asked[b.ing]
 	if !known {
 		all = &asked{}
@@ -79,6 +78,9 @@ func (b *builder) annotated() *asked {
 func (b *builder) readAnnotations() {
 	all := b.annotated()
 	b.options = all.options
+	if o := &b.options; o.Canary.Is || o.Auth.Secret != "" || o.Server.CA != "" || o.Passthrough { // it has to do with other objects
+		b.fast.isOdd(b.ing)
+	}
 	b.tellAnnotations("Ingress", b.ing, all.problems)
 	if b.options != (annotation.Options{}) {
 		b.readSecrets()
@@ -91,9 +93,11 @@ func (b *builder) tellAnnotations(kind string, o metav1.Object, problems []annot
 	}
 }
 
-// close answers 503 on all paths of the Ingress that is read.
+// close answers 503 on all paths of the Ingress that is read, for an annotation by its name
+// in ingress-nginx.
 func (b *builder) close(name, reason string) {
-	b.tell("Ingress", b.ing, reconcile.Refusal{Field: "metadata.annotations[" + name + "]", Reason: reason + "; the paths of the Ingress answer 503 until it is right"})
+	given := annotation.Given(b.ing.Annotations, annotation.NGINX+name)
+	b.tell("Ingress", b.ing, reconcile.Refusal{Field: "metadata.annotations[" + given + "]", Reason: reason + "; the paths of the Ingress answer 503 until it is right"})
 	b.options = annotation.Options{Closed: true, Regex: b.options.Regex, Canary: b.options.Canary}
 }
 
@@ -260,29 +264,19 @@ func (b *builder) readSecrets() {
 	if a := &b.options.Auth; a.Secret != "" && !b.options.Closed {
 		name, err := b.userlist(a.Secret, a.Map)
 		if err != nil {
-			b.close(b.given("auth-secret"), err.Error())
+			b.close("auth-secret", err.Error())
 		} else {
 			*a = annotation.Auth{Userlist: name, Realm: a.Realm}
 		}
 	}
 	if s := &b.options.Server; s.CA != "" && !b.options.Closed {
-		name, err := b.caFile(s.CA)
+		name, err := b.caFile(s.CA, s.CAKey)
 		if err != nil {
-			b.close(b.given("proxy-ssl-secret"), err.Error())
+			b.close("proxy-ssl-secret", err.Error())
 		} else {
-			s.CA, s.CAFile = "", name
+			s.CA, s.CAKey, s.CAFile = "", "", name
 		}
 	}
-}
-
-// given is the name under which the Ingress has an annotation of ingress-nginx.
-func (b *builder) given(name string) string {
-	for _, n := range annotation.Of(annotation.NGINX + name).Names() {
-		if _, ok := b.ing.Annotations[n]; ok {
-			return n
-		}
-	}
-	return annotation.NGINX + name
 }
 
 // secretOf returns a Secret of the namespace of the Ingress that is read.
@@ -340,23 +334,26 @@ func (b *builder) userlist(secretName string, byKey bool) (name string, err erro
 	return name, nil
 }
 
-// caFile returns the file that ca.crt of a Secret makes.
-func (b *builder) caFile(secretName string) (file string, err error) {
+// caFile returns the file that ca.crt of a Secret makes, or another key where that is missing.
+func (b *builder) caFile(secretName, or string) (file string, err error) {
 	secret, err := b.secretOf(secretName)
 	if err != nil {
 		return "", err
 	}
 	file = dataplane.FileName(dataplane.CA, "ca_"+secret.Namespace+"_"+secret.Name)
-	at := dataplane.Position{Kind: dataplane.CA, Name: file}
-	if b.routes.FileOwners[at] != nil {
+	at, key := dataplane.Position{Kind: dataplane.CA, Name: file}, "ca.crt"
+	if secret.Data[key] == nil {
+		key = or
+	}
+	if b.routes.FileOwners[at] != nil && secret.Data[key] != nil {
 		return file, nil
 	}
-	content, err := authorities(secret.Data["ca.crt"], b.limits.CertificatesPerSecret)
+	content, err := authorities(secret.Data[key], b.limits.CertificatesPerSecret)
 	if err == nil {
 		err = dataplane.CheckFileName(dataplane.CA, file)
 	}
 	if err != nil {
-		return "", fmt.Errorf("Secret %s/%s: key ca.crt: %w", secret.Namespace, secret.Name, err)
+		return "", fmt.Errorf("Secret %s/%s: key %s: %w", secret.Namespace, secret.Name, key, err)
 	}
 	b.routes.FileOwners[at] = []any{secret}
 	b.routes.Files = append(b.routes.Files, dataplane.File{Kind: dataplane.CA, Name: file, Content: content})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile/render"
@@ -65,6 +66,33 @@ func BenchmarkAnnotations(b *testing.B) {
 				was.Labels = is.Labels
 				w.slices["ns/svc-00001"] = []*discoveryv1.EndpointSlice{is}
 				next(&Changes{Slices: []Change[discoveryv1.EndpointSlice]{{was, is}}})
+				i++
+			}
+			require.Equal(b, 2, builder.whole)
+		})
+		b.Run(fmt.Sprint(name, "/ingress/", n), func(b *testing.B) {
+			builder, cluster := &Builder{}, w.cluster()
+			cluster.Hosts = &Hosts{}
+			var routes *Routes
+			r := &render.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*render.Input, error) { return routes.Input(benchSettings), nil }}
+			next := func(changes *Changes) {
+				routes = builder.Build(cluster, changes)
+				_, err := r.Render(b.Context())
+				require.NoError(b, err)
+				routes.Accepted()
+			}
+			next(nil)
+			next(nil)
+			next(&Changes{})
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				was, is := w.ingresses[1], w.ingresses[1].DeepCopy()
+				if name == "five" {
+					is.Annotations[nginx+"proxy-read-timeout"] = fmt.Sprint(1 + i%200)
+				}
+				w.ingresses[1] = is
+				next(&Changes{Ingresses: []Change[networkingv1.Ingress]{{was, is}}})
 				i++
 			}
 			require.Equal(b, 2, builder.whole)

@@ -15,12 +15,22 @@ import (
 
 // TestPatternsStayWithTheirHost: no pattern matches a path of another host.
 func TestPatternsStayWithTheirHost(t *testing.T) {
-	evil := by("evil", 1, ingress("web", rule("evil.test", path(specific, `/a|victim\.test/`, "a"), path(specific, `/(a|victim\.test/)`, "a"), path(specific, "/[(]|.*", "a"), path(specific, `/\(|.*`, "a"))))
+	evil := by("evil", 1, ingress("web", rule("evil.test", path(specific, `/a|victim\.test/`, "a"), path(specific, `/(a|victim\.test/)`, "a"), path(specific, "/[(]|.*", "a"), path(specific, `/\(|.*`, "a"), path(specific, "/*", "a"), path(specific, "/?", "a"), path(specific, "/{0,1}a", "a"), path(specific, "/*?a", "a"))))
 	evil.Annotations = map[string]string{nginx + "use-regex": "true"}
 	routes := newWorld(evil).build()
 	require.Len(t, routes.Patterns, 1)
 	require.Equal(t, `^evil\.test/(a|victim\.test/)`, routes.Patterns[0].Key)
 	require.Equal(t, 3, strings.Count(allSaid(routes), "has a | outside of parentheses"))
+	require.Equal(t, 4, strings.Count(allSaid(routes), "begins with a slash that may be missing"), "it would match evil.test.victim, too")
+
+	shared := by("evil", 1, ingress("web", rule("apps.test", path(specific, "/.*", "a"), path(exact, "/own", "a"))))
+	shared.Annotations = evil.Annotations
+	c := newWorld(shared).cluster()
+	c.Hosts = &Hosts{Shared: []string{"apps.test"}}
+	routes = Build(c, &Slots{})
+	require.Empty(t, routes.Patterns, "it would go before the paths of others")
+	require.Len(t, routes.Exact, 1)
+	require.Contains(t, allSaid(routes), "the host is for all namespaces, and a pattern could match paths of others")
 }
 
 // TestCanariesOfOneService: two canaries that lead to the same Service, from paths of the
@@ -100,6 +110,14 @@ func TestCostOfAnnotations(t *testing.T) {
 	routes = Build(c, &Slots{})
 	require.Len(t, routes.Backends, 1)
 	require.Contains(t, allSaid(routes), "annotations of namespace ns have more than the 40,000 bytes of one namespace, times their backends (option-bytes-per-namespace): Service ns/b is not served")
+
+	rate := ingress("rate", rules)
+	rate.Annotations = map[string]string{nginx + "limit-rps": "5", tech + "rate-limit-size": "10k"}
+	c = newWorld(rate).cluster()
+	c.Limits = Limits{RateAddressesPerNamespace: 15_000}
+	routes = Build(c, &Slots{})
+	require.Len(t, routes.Backends, 1)
+	require.Contains(t, allSaid(routes), "rates of namespace ns count more than the 15,000 addresses of one namespace (rate-addresses-per-namespace): Service ns/b is not served; haproxy.org/rate-limit-size has it count fewer")
 
 	slow := ingress("slow", rule("x.test", path(specific, "/(.*)/x/(.*)", "a"), path(specific, "/(.*)/y/(.*)", "a"), path(specific, "/z/(.*)", "a")))
 	slow.Annotations = map[string]string{nginx + "use-regex": "true"}

@@ -150,8 +150,12 @@ func pathProblem(path string, kind networkingv1.PathType) string {
 	}
 	if kind == pattern {
 		_, problem := annotation.CheckPattern(path)
-		if problem == "" && annotation.Alternates(path) { // the second would be of all hosts
+		switch {
+		case problem != "":
+		case annotation.Alternates(path): // the second would be of all hosts
 			problem = fmt.Sprintf("pattern %q has a | outside of parentheses: write it in parentheses, or two paths", short(path))
+		case len(path) > 1 && strings.IndexByte("?*{", path[1]) >= 0: // without the slash it would be of hosts that begin with this one
+			problem = fmt.Sprintf("pattern %q begins with a slash that may be missing: write a slash, and then the rest", short(path))
 		}
 		return problem
 	}
