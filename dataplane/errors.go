@@ -30,8 +30,7 @@ var (
 	// another process has it, or no interface. A [Local] tries no reload then, since
 	// that would make HAProxy refuse connections for seconds. What takes no reload is
 	// done. The error wraps [ErrReload], too. A later Sync succeeds once the address
-	// is free. The same goes for unix sockets, as in a folder that is read-only; where
-	// it is the master socket, the error does not wrap ErrReload.
+	// is free.
 	ErrListen = config.ErrListen
 
 	// ErrUnauthorized says that the credentials are wrong.

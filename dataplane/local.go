@@ -248,8 +248,7 @@ func (l *Local) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
 // When a reload has to wait for old workers to end, Sync does what takes no reload,
 // and the error wraps [ErrOldWorkers]. The same holds, with [ErrListen], where HAProxy
 // cannot listen on an address that the configuration adds: a reload would fail, and
-// HAProxy would refuse all connections for 2 to 3 s. It holds where HAProxy cannot make
-// its sockets, too, without which a reload would end it.
+// HAProxy would refuse all connections for 2 to 3 s.
 //
 // Sync needs [Local.Run], which it gives a few seconds to begin, and for which it
 // waits while that starts HAProxy. The Result comes with an error, too, and says

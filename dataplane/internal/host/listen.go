@@ -45,9 +45,6 @@ func (s *syncing) whyHeld(procs haproxyctl.Procs) error {
 	if err := s.h.mayNotBecome(s.running, s.desired); err != nil {
 		return err
 	}
-	if err := s.h.tryToMakeSockets(s.running, s.desired, procs); err != nil {
-		return err
-	}
 	return s.h.tryToListen(s.running, s.desired, procs)
 }
 
@@ -274,40 +271,30 @@ func accountOf(pid int) (uid int, ok bool) {
 	return uid, errors.Join(err1, err2, err3, err4) == nil && ours == theirs && (mine == 0 || mine == uid)
 }
 
-// bindAs binds addresses as that user and releases them. It returns the errors.
+// bindAs binds addresses as that user and releases them. It returns the errors, none
+// where this process may not act as the user.
 func bindAs(uid int, all []listener) map[netip.AddrPort]error {
 	failed := make(map[netip.AddrPort]error)
-	actAs(uid, -1, func() {
-		for _, l := range all {
-			if err := l.bind(); err != nil {
-				failed[l.address] = err
-			}
-		}
-	})
-	return failed
-}
-
-// actAs calls f as that user and, unless it is negative, that group. It does not where
-// this process may not.
-func actAs(uid, gid int, f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
 		const none = -1 // which changes nothing, and tells what is
-		wasGroup, _ := unix.SetfsgidRetGid(gid)
 		was, _ := unix.SetfsuidRetUid(uid)
 		if now, _ := unix.SetfsuidRetUid(none); now == uid {
-			f()
+			for _, l := range all {
+				if err := l.bind(); err != nil {
+					failed[l.address] = err
+				}
+			}
 		}
 		_, _ = unix.SetfsuidRetUid(was)
-		_, _ = unix.SetfsgidRetGid(wasGroup)
-		user, _ := unix.SetfsuidRetUid(none)
-		if group, _ := unix.SetfsgidRetGid(none); user == was && group == wasGroup {
+		if now, _ := unix.SetfsuidRetUid(none); now == was {
 			runtime.UnlockOSThread() // or the thread ends, and with it children that have Pdeathsig
 		}
 	}()
 	<-done
+	return failed
 }
 
 // bind binds a socket with HAProxy's options, and closes it.

@@ -83,9 +83,6 @@ func (s *syncing) byReload(ctx context.Context, why string) (done bool, err erro
 		s.settle(pid)
 		return true, nil
 	}
-	if errors.Is(err, config.ErrListen) {
-		return true, s.notTold(err, why)
-	}
 	again := h.failed
 	h.failed = errors.Is(err, config.ErrReload)
 	if undone := fail("files", s.write.undo()); undone != nil || !h.failed {
@@ -121,8 +118,7 @@ func (s *syncing) publish() error {
 }
 
 // reload tells the master to reload and follows it to the end. Its error wraps
-// [config.ErrReload] if HAProxy could not load the configuration, and [config.ErrListen]
-// if the master was not told.
+// [config.ErrReload] if HAProxy could not load the configuration.
 func (s *syncing) reload(ctx context.Context) (pid int, err error) {
 	h := s.h
 	ctx, cancel := context.WithTimeout(ctx, h.opts.StartTimeout)
@@ -135,9 +131,6 @@ func (s *syncing) reload(ctx context.Context) (pid int, err error) {
 		// A reload by another program ends first: it may be with the old files.
 		if before, err = h.await(ctx, s.process, keeps, func(p haproxyctl.Procs) bool { return len(p.Loading) == 0 }); err != nil {
 			return 0, fail("reload", err)
-		}
-		if err = h.tryToMakeSockets(s.to, s.to, before); err != nil { // it may have changed since held
-			return 0, err
 		}
 		if s.process != nil {
 			s.process.output.forget()
