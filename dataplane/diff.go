@@ -31,8 +31,8 @@ const SparePrefix = change.SparePrefix
 //
 // Sections are compared by their text first, so that the cost follows the change.
 // What HAProxy reads the same way is no difference: blanks, comments, quotes that
-// are not needed, durations in other units, and the order of sections that say
-// nothing about each other. Lines of a section that differ are compared once more
+// are not needed, and the order of sections that say nothing about each other. Lines of
+// a section that differ are compared once more
 // in the order that the Dataplane API gives them, unless it would lose or change
 // one of them. Where it would, the text decides.
 //

@@ -41,10 +41,10 @@
 //
 // # What is a difference
 //
-// Diff compares what HAProxy reads, not how it is written: comments, quotes, units of
-// durations and the order of sections that say nothing about each other are no
-// difference, so that what a Dataplane API makes of a text equals the text. Rules,
-// ACLs, binds and servers are told one by one, in the words of HAProxy:
+// Diff compares what HAProxy reads, not how it is written: comments, quotes and the order
+// of sections that say nothing about each other are no difference, so that what a
+// Dataplane API makes of a text equals the text. Rules, ACLs, binds and servers are told
+// one by one, in the words of HAProxy:
 //
 //	~ backend shop (reload: balance can change only at a reload)
 //	    balance roundrobin -> leastconn

@@ -91,22 +91,13 @@ func FuzzParsePatterns(f *testing.F) {
 }
 
 // Equal durations and sizes are equal lines.
-func TestLineEqualUnits(t *testing.T) {
+func TestLineEqual(t *testing.T) {
 	for _, c := range []struct {
 		a, b  string
 		equal bool
 	}{
-		{"timeout client 1s", "timeout client 1000", true},
-		{"timeout client 1s", "timeout client 1000ms", true},
-		{"timeout client 1m", "timeout client 60s", true},
-		{"timeout client 1s", "timeout client 2s", false},
-		{"timeout client 1x", "timeout client 1", false},
-		{"hold valid 1h", "hold valid 3600s", true},
-		{"default-server inter 2s", "default-server inter 2000", true},
-		{"server a 192.0.2.1:80 inter 2s", "server a 192.0.2.1:80 inter 2000", true},
-		{"stick-table type ip size 1k expire 1m", "stick-table type ip size 1024 expire 60000", true},
-		{"maxconn 1k", "maxconn 1024", false},
-		{"timeout client 99999999999999999999", "timeout client 99999999999999999998", false},
+		{"timeout client 1s", "timeout  client 1s # one", true},
+		{"timeout client 1s", "timeout client 1000", false}, // the words decide
 		{"bind :80", `bind ":80"`, true},
 		{"http-request set-header A $B", `http-request set-header A "$B"`, false},
 	} {

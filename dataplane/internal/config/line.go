@@ -76,7 +76,7 @@ func NewLine(raw string) Line {
 		quoted, _ := haproxycfg.RawFields(raw) // without error, as the words are
 		l.Words, l.same = words, asWritten+strings.Join(quoted, "\x00")
 	default:
-		l.Words, l.same = words, strings.Join(equalUnits(words), "\x00")
+		l.Words, l.same = words, strings.Join(words, "\x00")
 	}
 	return l
 }

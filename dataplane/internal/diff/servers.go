@@ -140,7 +140,7 @@ func (d *difference) serverChanges(was, is *backend, old, now *config.Server) {
 	c := &change.ServerChange{Old: old, New: now, Balance: is.balance}
 	for _, name := range config.ServerFields(old, now) {
 		from, to := shownValue(old, name), shownValue(now, name)
-		if from == to || config.SameDuration("server", name, from, to) {
+		if from == to {
 			continue
 		}
 		step.Fields = append(step.Fields, change.Field{Name: name, Old: config.RedactValue(from, name), New: config.RedactValue(to, name)})
