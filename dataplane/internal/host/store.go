@@ -74,10 +74,9 @@ type fileStamp struct {
 }
 
 const (
-	mainFile      = config.MainFile
-	currentLink   = "current"
-	manifestFile  = currentLink + "/files.json"
-	plainManifest = "files.json" // of a folder without generations
+	mainFile     = config.MainFile
+	currentLink  = "current"
+	manifestFile = currentLink + "/files.json"
 )
 
 // subfolders returns the folders of files.
@@ -161,9 +160,6 @@ func (s *store) links() *snapshot {
 func (s *store) read() error {
 	main, err1 := s.readFile(mainFile)
 	list, err2 := s.readFile(manifestFile)
-	if s.seen.generation == "" {
-		list, err2 = s.readFile(plainManifest)
-	}
 	s.seen.config = config.Empty().With(string(main))
 	if err := errors.Join(err1, err2); err != nil {
 		return err

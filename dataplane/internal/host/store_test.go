@@ -71,7 +71,7 @@ func (f *folder) change(cfg *config.Config, loads bool) error {
 func content(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
-	for _, name := range append(public(), plainManifest) {
+	for _, name := range public() {
 		entries, err := os.ReadDir(filepath.Join(dir, name))
 		if err != nil {
 			if raw, err := os.ReadFile(filepath.Join(dir, name)); err == nil && name == mainFile {
@@ -208,16 +208,15 @@ func whole(t *testing.T, dir, at string, from, to *config.Config) {
 	require.Len(t, (&site{TB: t, dir: dir}).hidden(), 4, at)
 }
 
-// plain makes a folder as older versions and operators have it.
+// plain makes a folder as operators have it.
 func plain(t *testing.T) (dir string, cfg *config.Config) {
 	t.Helper()
 	s := &site{TB: t, dir: memory(t)}
 	s.write("haproxy.cfg", "global\n")
-	s.write("ssl/a.pem", "a")
+	s.write("ssl/own.pem", "own")
 	s.write("ssl/own/own.pem", "own")
 	s.write("general/own.http", "own")
-	s.write("files.json", `{"files":[{"kind":"certificate","name":"a.pem"}]}`)
-	return s.dir, parse(t, "global\n", oneFile(config.Certificate, "a.pem", "a"))
+	return s.dir, parse(t, "global\n")
 }
 
 // A folder with plain files is taken over, and files that do not belong to the
@@ -239,6 +238,7 @@ func TestStoreTakesOver(t *testing.T) {
 		require.Contains(t, []string{from.Hash(), to.Hash()}, current.Hash(), at)
 		s := &site{TB: t, dir: dir}
 		stays := func() {
+			require.Equal(t, "own", s.read("ssl/own.pem"), at)
 			require.Equal(t, "own", s.read("ssl/own/own.pem"), at)
 			require.Equal(t, "own", s.read("general/own.http"), at)
 		}
@@ -249,8 +249,6 @@ func TestStoreTakesOver(t *testing.T) {
 		stays()
 		require.Equal(t, "b", s.read("ssl/b.pem"), at)
 		require.Equal(t, "g", s.read("general/g.http"), at)
-		require.NoFileExists(t, filepath.Join(dir, "ssl/a.pem"), at)
-		require.NoFileExists(t, filepath.Join(dir, "files.json"), at)
 		require.DirExists(t, filepath.Join(dir, "maps")+"/.", at)
 		require.Len(t, s.hidden(), 4, at)
 	}

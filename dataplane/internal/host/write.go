@@ -122,7 +122,6 @@ func (w *write) finish() error {
 // adopt takes the folder over: a generation gets what lies in plain places, and
 // links take their place, each in one go.
 func (s *store) adopt() error {
-	delete(s.seen.stamps, plainManifest)
 	fresh := map[string]bytesOf{manifestFile: {bytes: encode(s.seen.config.Files)}}
 	if s.seen.config.Size() > 0 {
 		fresh[mainFile] = bytesOf{textOf: s.seen.config}
@@ -297,7 +296,7 @@ func (s *store) link(target, name string) error {
 // not use.
 func (s *store) clean() error {
 	generation := s.current()
-	keep := map[string]bool{generation: true, plainManifest: generation == ""}
+	keep := map[string]bool{generation: true}
 	for _, sub := range subfolders() {
 		target, _ := os.Readlink(s.path(generation, sub))
 		keep[path.Base(target)] = true
@@ -309,7 +308,7 @@ func (s *store) clean() error {
 	names, err := dir.Readdirnames(-1)
 	errs := []error{err, dir.Close()}
 	for _, name := range names {
-		ours := name == freshLink || name == plainManifest || stored.MatchString(name)
+		ours := name == freshLink || stored.MatchString(name)
 		if ours && !keep[name] {
 			errs = append(errs, s.step("remove "+name, func() error { return os.RemoveAll(s.path(name)) }))
 		}
