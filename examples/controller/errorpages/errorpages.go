@@ -20,6 +20,9 @@ import (
 // (tune.bufsize), beside what it keeps free there.
 const maxPage = 15_000
 
+// maxHeaders is how many headers HAProxy reads of one (tune.http.maxhdr).
+const maxHeaders = 100
+
 // pageCodes are those that HAProxy takes pages for (errorfile).
 var pageCodes = []int{400, 401, 403, 404, 405, 407, 408, 410, 413, 425, 429, 500, 501, 502, 503, 504} // constant in effect
 
@@ -65,8 +68,16 @@ func checkPage(name string, text []byte) error {
 		return fmt.Errorf("it is no response of HTTP, which begins with a line such as \"HTTP/1.1 503 Service Unavailable\", headers and an empty line: %w", err)
 	}
 	defer resp.Body.Close()
+	headers := 0
+	for name, values := range resp.Header {
+		if headers += len(values); strings.ContainsAny(name, " \t") {
+			return fmt.Errorf("its header %q has a space in its name", name)
+		}
+	}
 	body, err := io.ReadAll(resp.Body)
 	switch {
+	case headers > maxHeaders:
+		return fmt.Errorf("it has %d headers, more than the %d that HAProxy reads", headers, maxHeaders)
 	case err != nil:
 		return fmt.Errorf("its body is shorter than its Content-Length: leave that out: %w", err)
 	case resp.StatusCode != code:

@@ -24,6 +24,8 @@ func TestPagesAreChecked(t *testing.T) {
 		"more than the 15000":       {"503.http": sorry + strings.Repeat("x", 15_000)},
 		"shorter than its Content-": {"503.http": strings.Replace(sorry, "Cache-Control: no-cache", "Content-Length: 99", 1)},
 		"longer than its Content-L": {"503.http": strings.Replace(sorry, "Cache-Control: no-cache", "Content-Length: 3", 1)},
+		"\"A \" has a space in its": {"503.http": strings.Replace(sorry, "Cache-Control:", "A :", 1)},
+		"it has 102 headers":        {"503.http": strings.Replace(sorry, "Cache-Control", strings.Repeat("A: b\r\n", 100)+"B", 1)},
 		"Transfer-Encoding":         {"503.http": "HTTP/1.1 503 x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
 	} {
 		folder := fstest.MapFS{}

@@ -56,12 +56,14 @@ func TestHTTP3InTemplates(t *testing.T) {
 	engine, err := Compile(os.DirFS("../templates"), layout)
 	require.NoError(t, err)
 	renderer := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
-		return w.build().Input(Settings{HTTP: ":8080", HTTPS: ":8443", HTTP3: "quic4", Socket: filepath.Join(layout.Base, "run.sock"), HardStopAfter: "30m"}), nil
+		return w.build().Input(Settings{HTTP: ":8080", HTTPS: ":8443", HTTP3: "quic4", LimitedQUIC: true, AcceptProxy: []string{"10.0.0.0/8"}, Socket: filepath.Join(layout.Base, "run.sock"), HardStopAfter: "30m"}), nil
 	}}
 	rendered, err := renderer.Render(t.Context())
 	require.NoError(t, err)
 	main := rendered.Config.Main()
 	require.Regexp(t, `(?m)^    bind :8443 ssl crt-list \S+ alpn h2,http/1\.1 strict-sni$`, main)
-	require.Regexp(t, `(?m)^    bind quic4@:8443 ssl crt-list \S+ alpn h3 strict-sni$`, main)
+	require.Regexp(t, `(?m)^    bind quic4@:8443 ssl crt-list \S+ name http3 alpn h3 strict-sni$`, main)
+	require.Regexp(t, `(?m)^    limited-quic$`, main)
+	require.Regexp(t, `(?m)^    tcp-request connection expect-proxy layer4 if \{ src 10\.0\.0\.0/8 \} !\{ so_name http3 \}$`, main, "UDP has no PROXY protocol")
 	require.Equal(t, 1, strings.Count(main, `alt-svc 'h3=":%[var(txn.port)]"; ma=900' if { ssl_fc }`))
 }
