@@ -22,8 +22,6 @@ var (
 	ErrPanicked = errors.New("panicked")
 	// ErrClosed says that the bus was closed.
 	ErrClosed = errors.New("the bus is closed")
-
-	errGoexit = errors.New("the responder ended its goroutine")
 )
 
 // question is what responders are found by: the types of the question and of the
@@ -116,19 +114,18 @@ func (b *Bus) enlist(q question, expected []string) ([]*Responder, *AskError) {
 	defer b.mu.Unlock()
 	there := b.present(q)
 	e := &AskError{Question: q.asked.String()}
-	absent := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(expected))), func(name string) bool {
-		return slices.ContainsFunc(there, func(r *Responder) bool { return r.name == name })
-	})
-	for _, name := range absent {
-		e.Failed = append(e.Failed, &AnswerError{Responder: name, Reason: ErrAbsent})
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(expected))) {
+		if !slices.ContainsFunc(there, func(r *Responder) bool { return r.name == name }) {
+			e.Errs = append(e.Errs, &AnswerError{name, ErrAbsent})
+		}
 	}
 	switch {
 	case b.closed:
-		e.Err = ErrClosed
-	case len(there)+len(absent) == 0:
-		e.Err = ErrAbsent
+		e.Errs = append(e.Errs, ErrClosed)
+	case len(there)+len(e.Errs) == 0:
+		e.Errs = append(e.Errs, ErrAbsent)
 	}
-	if e.Err != nil || len(absent) > 0 {
+	if len(e.Errs) > 0 {
 		return nil, e
 	}
 	for _, r := range there {
@@ -160,7 +157,7 @@ func Ask[A, Q any](ctx context.Context, b *Bus, q Q, expected ...string) (map[st
 	got := map[string]A{}
 	question := questionOf[Q, A]()
 	if ctx.Err() != nil {
-		return got, &AskError{Question: question.asked.String(), Err: context.Cause(ctx)}
+		return got, &AskError{question.asked.String(), []error{context.Cause(ctx)}}
 	}
 	there, e := b.enlist(question, expected)
 	replies := make([]<-chan reply[A], len(there))
@@ -168,14 +165,13 @@ func Ask[A, Q any](ctx context.Context, b *Bus, q Q, expected ...string) (map[st
 		replies[i] = call[A](ctx, r, q)
 	}
 	for i, r := range there {
-		rep := <-replies[i]
-		if rep.failed != nil {
-			e.Failed = append(e.Failed, rep.failed)
-			continue
+		if rep := <-replies[i]; rep.failed != nil {
+			e.Errs = append(e.Errs, rep.failed)
+		} else {
+			got[r.name] = rep.answer
 		}
-		got[r.name] = rep.answer
 	}
-	if e.Err != nil || len(e.Failed) > 0 {
+	if len(e.Errs) > 0 {
 		return got, e
 	}
 	return got, nil
@@ -195,11 +191,11 @@ func call[A, Q any](asker context.Context, r *Responder, q Q) <-chan reply[A] {
 	left := context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })
 	ended := context.AfterFunc(ctx, func() { replies <- reply[A]{failed: r.unheard(ctx)} })
 	go func() {
-		rep := reply[A]{failed: &AnswerError{Responder: r.name, Reason: ErrMissing, Err: errGoexit}}
+		rep := reply[A]{failed: r.failure(ErrMissing, errors.New("the responder ended its goroutine"))}
 		defer func() {
 			if p := recover(); p != nil {
 				r.bus.panicked("responder", r.name, p)
-				rep.failed = &AnswerError{Responder: r.name, Reason: ErrPanicked, Err: asError(p)}
+				rep.failed = r.failure(ErrPanicked, asError(p))
 			}
 			if rep.failed != nil && ctx.Err() != nil { // so that it does not depend on who is first
 				rep.failed = r.unheard(ctx)
@@ -213,7 +209,7 @@ func call[A, Q any](asker context.Context, r *Responder, q Q) <-chan reply[A] {
 		answer, err := r.fn.(func(context.Context, Q) (A, error))(ctx, q)
 		rep = reply[A]{answer: answer}
 		if err != nil {
-			rep.failed = &AnswerError{Responder: r.name, Reason: ErrRejected, Err: err}
+			rep.failed = r.failure(ErrRejected, err)
 		}
 	}()
 	return replies
@@ -222,9 +218,13 @@ func call[A, Q any](asker context.Context, r *Responder, q Q) <-chan reply[A] {
 // unheard is the failure of a responder when the context of its call has ended.
 func (r *Responder) unheard(ctx context.Context) *AnswerError {
 	if context.Cause(r.ctx) == ErrAbsent {
-		return &AnswerError{Responder: r.name, Reason: ErrAbsent}
+		return &AnswerError{r.name, ErrAbsent}
 	}
-	return &AnswerError{Responder: r.name, Reason: ErrMissing, Err: context.Cause(ctx)}
+	return r.failure(ErrMissing, context.Cause(ctx))
+}
+
+func (r *Responder) failure(reason, err error) *AnswerError {
+	return &AnswerError{r.name, fmt.Errorf("%w: %w", reason, err)}
 }
 
 // returned ends a call that enlist counted.
@@ -246,49 +246,27 @@ func asError(p any) error {
 // AnswerError is the failure of one responder.
 type AnswerError struct {
 	Responder string
-	Reason    error // ErrAbsent, ErrMissing, ErrRejected or ErrPanicked
-	// Err is the error that the responder returned or panicked with, or why
-	// nobody waited any longer: ErrClosed or the cause of the context's end.
-	// Nil for ErrAbsent.
+	// Err wraps ErrAbsent, ErrMissing, ErrRejected or ErrPanicked, and the error that the
+	// responder returned or panicked with, or why nobody waited any longer: ErrClosed or
+	// the cause of the context's end.
 	Err error
 }
 
-func (e *AnswerError) Error() string {
-	if e.Err == nil {
-		return fmt.Sprintf("%s: %v", e.Responder, e.Reason)
-	}
-	return fmt.Sprintf("%s: %v: %v", e.Responder, e.Reason, e.Err)
-}
-
-func (e *AnswerError) Unwrap() []error {
-	if e.Err == nil {
-		return []error{e.Reason}
-	}
-	return []error{e.Reason, e.Err}
-}
+func (e *AnswerError) Error() string { return e.Responder + ": " + e.Err.Error() }
+func (e *AnswerError) Unwrap() error { return e.Err }
 
 // AskError says that a question did not get all its answers.
 type AskError struct {
-	Question string         // type of the question
-	Failed   []*AnswerError // in order of the responders' names
-	Err      error          // why nobody was asked: ErrAbsent, ErrClosed, or the cause of the context's end; else nil
+	Question string  // type of the question
+	Errs     []error // each an [*AnswerError], by the names of the responders; last why nobody was asked
 }
 
 func (e *AskError) Error() string {
 	var why []string
-	for _, err := range e.Unwrap() {
+	for _, err := range e.Errs {
 		why = append(why, err.Error())
 	}
 	return fmt.Sprintf("eventbus: ask %s: %s", e.Question, strings.Join(why, "; "))
 }
 
-func (e *AskError) Unwrap() []error {
-	var errs []error
-	for _, f := range e.Failed {
-		errs = append(errs, f)
-	}
-	if e.Err != nil {
-		errs = append(errs, e.Err)
-	}
-	return errs
-}
+func (e *AskError) Unwrap() []error { return e.Errs }

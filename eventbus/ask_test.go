@@ -137,7 +137,7 @@ func TestAskPanicIsLoggedWithItsStack(t *testing.T) {
 	eventbus.Answer(b, "a", func(ctx context.Context, q candidate) (verdict, error) { return behave(ctx, "panic") })
 	_, err := eventbus.Ask[verdict](t.Context(), b, candidate{})
 	var failed *eventbus.AnswerError
-	if !errors.As(err, &failed) || failed.Responder != "a" || failed.Reason != eventbus.ErrPanicked || failed.Err != errTooLong {
+	if !errors.As(err, &failed) || failed.Responder != "a" || !errors.Is(failed, eventbus.ErrPanicked) || !errors.Is(failed, errTooLong) {
 		t.Errorf("%v: want who it was", err)
 	}
 	for _, want := range []string{"responder panicked", "too long", "responder=a", "ask_test.go:"} {

@@ -55,10 +55,3 @@ func (r *Ring[T]) last(n int) []T {
 	}
 	return out
 }
-
-// Total returns how many values were ever added.
-func (r *Ring[T]) Total() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.total
-}
