@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -33,7 +31,6 @@ import (
 type ClusterOptions struct {
 	Kubeconfig string // file; "" means in-cluster, or $KUBECONFIG and ~/.kube/config outside a cluster
 	Context    string // of the kubeconfig; "" means its current one
-	Namespace  string // what OwnNamespace returns; "" finds out
 
 	// Scheme has Go types besides those of client-go, such as those of custom
 	// resources. Nil: none.
@@ -63,13 +60,10 @@ type Cluster struct {
 	clientset kubernetes.Interface
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
-	namespace string
 	scheme    *runtime.Scheme
 }
 
 var _ MetadataSource = (*Cluster)(nil)
-
-const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // ErrNoCluster says that nothing names a cluster.
 var ErrNoCluster = errors.New("no cluster: not in a pod, and neither ClusterOptions.Kubeconfig, $KUBECONFIG nor ~/.kube/config names one")
@@ -80,7 +74,7 @@ func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 	if opts == nil {
 		opts = &ClusterOptions{}
 	}
-	config, namespace, err := loadConfig(opts)
+	config, err := loadConfig(opts)
 	if err != nil && opts.Kubeconfig != "" {
 		return nil, fmt.Errorf("k8swatch: ClusterOptions.Kubeconfig %q: want a file that says how to reach a cluster: %w", opts.Kubeconfig, err)
 	}
@@ -102,7 +96,7 @@ func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 	if opts.UserAgent != "" {
 		config.UserAgent = opts.UserAgent
 	}
-	c := &Cluster{config: config, namespace: namespace, scheme: opts.Scheme}
+	c := &Cluster{config: config, scheme: opts.Scheme}
 	c.dialer = connrotation.NewDialer((&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 30 * time.Second}).DialContext)
 	config.Dial = c.dial
 	setTransport(config, opts)
@@ -121,37 +115,16 @@ func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 	return c, nil
 }
 
-func loadConfig(opts *ClusterOptions) (*rest.Config, string, error) {
-	namespace := opts.Namespace
+func loadConfig(opts *ClusterOptions) (*rest.Config, error) {
 	if opts.Kubeconfig == "" && opts.Context == "" {
 		config, err := rest.InClusterConfig()
-		if err == nil {
-			if namespace == "" {
-				text, err := os.ReadFile(serviceAccountNamespace)
-				if err != nil {
-					return nil, "", err
-				}
-				namespace = strings.TrimSpace(string(text))
-			}
-			return config, namespace, nil
-		}
 		if err != rest.ErrNotInCluster { //nolint:errorlint // returned as it is
-			return nil, "", err
+			return config, err
 		}
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = opts.Kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: opts.Context})
-	config, err := loader.ClientConfig()
-	if err != nil {
-		return nil, "", err
-	}
-	if namespace == "" {
-		if namespace, _, err = loader.Namespace(); err != nil {
-			return nil, "", err
-		}
-	}
-	return config, namespace, nil
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: opts.Context}).ClientConfig()
 }
 
 // setTransport sets time-outs and pings. client-go takes the latter
@@ -188,10 +161,6 @@ func protobuf(config *rest.Config) *rest.Config {
 }
 
 func (c *Cluster) Scheme() *runtime.Scheme { return c.scheme }
-
-// OwnNamespace is the namespace of the pod's service account, or that of the
-// kubeconfig's context.
-func (c *Cluster) OwnNamespace() string { return c.namespace }
 
 // RESTConfig returns a copy of the configuration, for other clients.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }

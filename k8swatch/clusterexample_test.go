@@ -36,8 +36,8 @@ contexts: [{name: shop, context: {cluster: main, user: reader, namespace: shop}}
 		panic(err)
 	}
 	defer cluster.Close()
-	fmt.Println(cluster.OwnNamespace(), cluster.RESTConfig().Host)
-	// Output: shop https://127.0.0.1:6443
+	fmt.Println(cluster.RESTConfig().Host)
+	// Output: https://127.0.0.1:6443
 }
 
 // What the scheme of client-go does not know is unstructured.
