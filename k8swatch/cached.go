@@ -3,7 +3,6 @@ package k8swatch
 import (
 	"context"
 	"fmt"
-	"iter"
 	"log/slog"
 	"reflect"
 	"time"
@@ -126,35 +125,8 @@ func (c *Cached[T]) Get(ctx context.Context, keys ...string) ([]T, error) {
 	return c.load(ctx, found)
 }
 
-// List returns all objects. They are all in memory then: see [Cached.All].
+// List returns all objects, which are all in memory then.
 func (c *Cached[T]) List(ctx context.Context) ([]T, error) { return c.Get(ctx) }
-
-// All iterates over all objects as [Cached.Get] returns them, and has no more of
-// them in memory than are kept or fetched at a time. After an error it ends.
-func (c *Cached[T]) All(ctx context.Context) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var none T
-		found, err := c.find(ctx, nil)
-		if err != nil {
-			yield(none, err)
-			return
-		}
-		for len(found) > 0 {
-			n := min(len(found), cap(c.fetched.slots))
-			objs, err := c.load(ctx, found[:n])
-			if err != nil {
-				yield(none, err)
-				return
-			}
-			for _, o := range objs {
-				if !yield(o, nil) {
-					return
-				}
-			}
-			found = found[n:]
-		}
-	}
-}
 
 func (c *Cached[T]) find(ctx context.Context, keys []string) ([]Object, error) {
 	if c.fetched.ctx.Err() != nil {

@@ -44,29 +44,6 @@ func ExampleNewCached() {
 	// <nil>
 }
 
-// All reads what would not fit into memory at once.
-func ExampleCached_All() {
-	src := k8swatchtest.NewSource(secret("shop", "a", "1"), secret("shop", "b", "2"))
-	c, err := k8swatch.NewCached[*corev1.Secret](src, secrets, nil)
-	if err != nil {
-		panic(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- c.Run(ctx) }()
-	for s, err := range c.All(ctx) {
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println(s.Name)
-	}
-	stop()
-	<-done
-	// Output:
-	// a
-	// b
-}
-
 // List is for what is small enough to be in memory as a whole.
 func ExampleCached_List() {
 	src := k8swatchtest.NewSource(secret("shop", "a", "1"), secret("shop", "b", "2"), secret("blog", "c", "3"))

@@ -48,8 +48,8 @@ type FolderOptions struct {
 
 	// OnError is told of each error in a manifest, a [*ManifestError], when it
 	// appears, and of a folder that cannot be read any more: from NewFolder and
-	// then from Run, never concurrently. A watched resource that looks misspelt, for
-	// no manifest has any, is one as well.
+	// then from Run, never concurrently. A resource that is watched before Run and looks
+	// misspelt, for no manifest has any, is one as well.
 	OnError func(error)
 }
 
@@ -87,16 +87,13 @@ type Folder struct {
 	copies     *manifest.Copies
 	uncopied   map[string]bool // files whose copy is to be replaced
 	unknown    Effect          // of errors in files without a good version
-
-	telling sync.Mutex
-	told    []error
+	told       []error
 
 	mu     sync.Mutex
 	errors []error       // current ones
 	looked chan struct{} // closed and replaced after each look
 	kinds  manifest.Kinds
 	read   []schema.GroupVersionResource // that somebody watches
-	asked  chan struct{}                 // of size 1: read is longer
 }
 
 // manifestFile is what a file says.
@@ -143,7 +140,7 @@ func NewFolder(dir string, opts *FolderOptions) (*Folder, error) {
 	f := &Folder{
 		dir: filepath.Clean(dir), maxFile: cmp.Or(opts.MaxFile, 64<<20), onError: opts.OnError, types: memapi.Types{Own: opts.Scheme}, server: memapi.New(), settle: settle,
 		files: map[string]*manifestFile{}, unfinished: map[string]unfinished{}, shown: map[objectKey]shownObject{},
-		uncopied: map[string]bool{}, unknown: NoneKnown, looked: make(chan struct{}), asked: make(chan struct{}, 1),
+		uncopied: map[string]bool{}, unknown: NoneKnown, looked: make(chan struct{}),
 	}
 	if f.onError == nil {
 		f.onError = func(error) {}
@@ -206,9 +203,7 @@ func (f *Folder) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("k8swatch: manifests: %w", err)
 	}
-	var asking sync.WaitGroup
-	defer asking.Wait()
-	asking.Go(func() { f.tellWatchers(ctx) })
+	f.tell() // what is wrong for the watchers that were made meanwhile
 	watch.Run(ctx, f.settle, func(settled bool) { _ = f.look(settled) })
 	return nil
 }
@@ -235,7 +230,6 @@ func (f *Folder) ListWatch(gvr schema.GroupVersionResource, namespace string, tw
 	f.mu.Lock()
 	if !slices.Contains(f.read, gvr) {
 		f.read = append(f.read, gvr)
-		f.ask()
 	}
 	f.mu.Unlock()
 	return f.server.ListWatch(gvr, namespace, tweak), nil

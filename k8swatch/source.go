@@ -134,8 +134,6 @@ type Static struct {
 	objects []Object
 }
 
-var _ MetadataSource = (*Static)(nil)
-
 // NewStatic returns a source of these objects, typed or unstructured, which it
 // copies. What cannot be in a cluster is an error: a kind that nobody named, an
 // object without a name, two of one name; all of them at once.
@@ -203,14 +201,6 @@ func (s *Static) ListWatch(gvr schema.GroupVersionResource, namespace string, tw
 	return s.server.ListWatch(gvr, namespace, tweak), nil
 }
 
-func (s *Static) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
-	return s.server.MetadataListWatch(gvr, namespace, tweak), nil
-}
-
-func (s *Static) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error) {
-	return s.server.Fetch(ctx, gvr, namespace, name)
-}
-
 // SourceAnnotation is set on the objects of a [Folder] to "file:line", so that a
 // later error about an object can name its manifest. Of objects of a cluster it is
 // dropped: there it would name a file that whoever wrote the object chose.
@@ -270,36 +260,11 @@ func (f *Folder) Errors() []error {
 
 // tell calls OnError for errors that are new.
 func (f *Folder) tell() {
-	f.telling.Lock()
-	defer f.telling.Unlock()
 	all, told := f.Errors(), f.told
 	f.told = all
 	for _, err := range all {
 		if !slices.ContainsFunc(told, func(old error) bool { return old.Error() == err.Error() }) {
 			f.onError(err)
-		}
-	}
-}
-
-// ask has tellWatchers look.
-func (f *Folder) ask() {
-	select {
-	case f.asked <- struct{}{}:
-	default:
-	}
-}
-
-// tellWatchers tells of what is wrong for the watchers that there are now. Most are
-// made at once.
-func (f *Folder) tellWatchers(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-f.asked:
-		}
-		if sleep(ctx, f.settle) {
-			f.tell()
 		}
 	}
 }
