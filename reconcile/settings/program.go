@@ -298,8 +298,7 @@ func (p PostProcess) processor(files string) render.PostProcessor {
 // fixtures. It is for [cases.Runner.Renderer].
 func (p *Program) CaseRenderer(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
 	group := k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1})
-	stores, watched := Stores{}, map[string]WatchedResource{}
-	watchers := map[string]*k8swatch.Watcher{}
+	stores, watchers := Stores{}, map[string]*k8swatch.Watcher{}
 	for _, r := range p.resources {
 		w, err := k8swatch.New(in.Source, r.gvr, r.watch.options())
 		if err == nil {
@@ -308,14 +307,14 @@ func (p *Program) CaseRenderer(ctx context.Context, in *cases.Input) (reconcile.
 		if err != nil {
 			return nil, err
 		}
-		watchers[r.name], watched[r.name] = w, r.watch
+		watchers[r.name] = w
 	}
 	if err := in.Sync(ctx, group); err != nil {
 		return nil, err
 	}
 	all := group.Snapshot()
 	for name, w := range watchers {
-		stores[name] = storeOf(all.Of(w), watched[name])
+		stores[name] = storeOf(all.Of(w))
 	}
 	templates := &render.Templates{Engine: p.templates.Engine, Input: p.input, Layout: p.layout, Post: p.templates.Post}
 	templates.SetPrevious(in.Previous)

@@ -30,9 +30,6 @@ type Store struct {
 	// Revision is another one whenever Get would answer something else. Zero:
 	// that is not known, and what was rendered from it is rendered each time.
 	Revision k8swatch.Revision
-
-	// matches reports whether an object is found under keys; nil: they are its name.
-	matches func(o k8swatch.Object, keys []string) bool
 }
 
 // list returns all objects.
@@ -145,15 +142,10 @@ func typedList(typ reflect.Type, objs []k8swatch.Object) reflect.Value {
 }
 
 // storeOf reads a snapshot of a resource.
-func storeOf(s *k8swatch.Snapshot, of WatchedResource) Store {
-	store := Store{Len: s.Len(), Revision: s.Revision() + 1, Get: func(_ context.Context, keys []string) ([]k8swatch.Object, error) { return s.Get(keys...), nil }}
-	if len(of.IndexBy) > 0 {
-		store.matches = func(o k8swatch.Object, keys []string) bool {
-			alone, err := k8swatch.NewSnapshot(s.Resource(), of.options(), o.DeepCopyObject().(k8swatch.Object))
-			return err == nil && alone.GetSingle(keys...) != nil
-		}
-	}
-	return store
+func storeOf(s *k8swatch.Snapshot) Store {
+	return Store{Len: s.Len(), Revision: s.Revision() + 1, Get: func(ctx context.Context, keys []string) ([]k8swatch.Object, error) {
+		return k8swatch.Read[k8swatch.Object](ctx, s).Get(keys...), nil
+	}}
 }
 
 // reads is how the templates of a program read the stores in one render. It
@@ -187,9 +179,9 @@ type call struct{ store, keys string }
 // answer is what a call was answered with.
 type answer struct {
 	keys     []string
-	revision k8swatch.Revision    // of the store
-	objs     []k8swatch.Object    // of Get; List is as good as the revision of the store
-	left     []reconcile.Resource // left out of the answer, and what stands in its place
+	revision k8swatch.Revision // of the store
+	excluded bool              // something is in quarantine: the answer may lack it
+	objs     []k8swatch.Object // of Get; without excluded, List is as good as the revision of the store
 }
 
 // get answers a call, and notes it.
@@ -202,7 +194,7 @@ func (r *reads) get(name string, keys []string) ([]k8swatch.Object, error) {
 		return nil, err
 	}
 	objs := a.objs
-	if len(keys) == 0 {
+	if len(keys) == 0 && !a.excluded {
 		a.objs = nil
 	}
 	r.Note(call{name, fmt.Sprintf("%q", keys)}, a) // which tells no key from an empty one
@@ -216,37 +208,21 @@ func (r *reads) answer(name string, keys []string) (*answer, error) {
 		ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer stop()
 	}
-	a := &answer{keys: keys, revision: store.Revision}
+	a := &answer{keys: keys, revision: store.Revision, excluded: !r.excluded.Empty()}
 	if store.Get == nil {
 		return a, nil
 	}
 	objs, err := store.Get(ctx, keys)
-	if err != nil || r.excluded.Empty() {
+	if err != nil || !a.excluded {
 		a.objs = objs
 		return a, err
 	}
-	a.objs = make([]k8swatch.Object, 0, len(objs))
-	for _, o := range objs {
-		v, ok := reconcile.ToRender(r.excluded, o)
-		if !ok || v != o {
-			a.left = appendResource(a.left, o)
-		}
-		if ok && v != o {
-			a.left = appendResource(a.left, v)
-			ok = len(keys) == 0 || store.matches == nil || store.matches(v, keys)
-		}
-		if ok {
-			a.objs = append(a.objs, v)
+	for _, o := range objs { // a Get that asked already is asked in vain
+		if o, ok := reconcile.ToRender(r.excluded, o); ok {
+			a.objs = append(a.objs, o)
 		}
 	}
 	return a, nil
-}
-
-func appendResource(all []reconcile.Resource, o k8swatch.Object) []reconcile.Resource {
-	if r, ok := reconcile.ResourceOf(o); ok {
-		all = append(all, r)
-	}
-	return all
 }
 
 // same reports whether a call would be answered as it was.
@@ -254,17 +230,14 @@ func (r *reads) same(key, revision any) bool {
 	c, before := key.(call), revision.(*answer)
 	store := r.stores[c.store]
 	untouched := store.Revision == before.revision && store.Revision != 0
-	if untouched && r.excluded.Empty() && len(before.left) == 0 {
+	if untouched && r.excluded.Empty() && !before.excluded {
 		return true
 	}
-	if store.Revision == 0 || !untouched && len(before.keys) == 0 {
+	if store.Revision == 0 || len(before.keys) == 0 && !(untouched && before.excluded) {
 		return false
 	}
 	now, err := r.answer(c.store, before.keys)
-	if err != nil || !slices.Equal(now.left, before.left) {
-		return false
-	}
-	return len(before.keys) == 0 || slices.EqualFunc(now.objs, before.objs, sameObject)
+	return err == nil && slices.EqualFunc(now.objs, before.objs, sameObject)
 }
 
 // sameObject reports whether two reads gave the same object in the same version.

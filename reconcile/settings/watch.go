@@ -158,7 +158,7 @@ func (l *Live) read(use *inUse) Stores {
 			continue
 		}
 		if snapshot := all.Of(w.full); snapshot != nil {
-			stores[name] = storeOf(snapshot, w.resource)
+			stores[name] = storeOf(snapshot)
 		}
 	}
 	return stores
