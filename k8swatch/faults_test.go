@@ -139,7 +139,7 @@ func TestCutBetweenPages(t *testing.T) {
 func TestSlowPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := k8swatchtest.NewSource(ingress("a", "1"))
-		src.SlowPages(5 * time.Second)
+		src.OnRequest(func(context.Context, k8swatchtest.Request) error { <-time.After(5 * time.Second); return nil })
 		w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: true})
 		start(t, w)
 		elapse(2 * time.Second)

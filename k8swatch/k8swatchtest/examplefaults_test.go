@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -195,24 +194,6 @@ func ExampleSource_Install() {
 	// Output:
 	// true
 	// 0
-}
-
-// A server that takes an hour for each page.
-func ExampleSource_SlowPages() {
-	src := k8swatchtest.NewSource(k8swatchtest.Objects(service)...)
-	lw := servicesOf(src)
-	src.SlowPages(time.Hour)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
-	defer cancel()
-	_, err := lw.ListWithContext(ctx, metav1.ListOptions{})
-	fmt.Println(err)
-
-	src.SlowPages(0)
-	_, err = lw.ListWithContext(context.Background(), metav1.ListOptions{})
-	fmt.Println(err)
-	// Output:
-	// context deadline exceeded
-	// <nil>
 }
 
 // A server that is overloaded in the middle of a list.

@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"syscall"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -73,13 +72,6 @@ func (s *Source) change(f func()) {
 	s.server.DropWatches()
 }
 
-// SlowPages makes each list, and each page of one, take so long; zero ends that.
-func (s *Source) SlowPages(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.slow = d
-}
-
 // Request is what a client asks for.
 type Request struct {
 	Resource schema.GroupVersionResource
@@ -98,17 +90,8 @@ func (s *Source) OnRequest(f func(context.Context, Request) error) {
 // fault decides on each request.
 func (s *Source) fault(ctx context.Context, r memapi.Request) error {
 	s.mu.Lock()
-	slow, onRequest := s.slow, s.onRequest
+	onRequest := s.onRequest
 	s.mu.Unlock()
-	if slow > 0 && r.Verb == "list" {
-		t := time.NewTimer(slow)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 	if onRequest != nil {
 		if err := onRequest(ctx, Request(r)); err != nil {
 			return err

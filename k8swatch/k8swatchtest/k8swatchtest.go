@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,7 +38,6 @@ type Source struct {
 	partitioned bool
 	forbidden   map[schema.GroupVersionResource][]string
 	absent      map[schema.GroupVersionResource]bool
-	slow        time.Duration
 	onRequest   func(context.Context, Request) error
 }
 

@@ -119,8 +119,15 @@ func faults(src *k8swatchtest.Source) []func(*rand.Rand) func() {
 			return func() { src.Allow(watchtest.ConfigMaps) }
 		},
 		func(r *rand.Rand) func() {
-			src.SlowPages(time.Duration(r.IntN(3000)) * time.Millisecond)
-			return func() { src.SlowPages(0) }
+			slow := time.Duration(r.IntN(3000)) * time.Millisecond
+			src.OnRequest(func(ctx context.Context, r k8swatchtest.Request) error {
+				select {
+				case <-time.After(slow):
+				case <-ctx.Done():
+				}
+				return ctx.Err()
+			})
+			return func() { src.OnRequest(nil) }
 		},
 		func(r *rand.Rand) func() {
 			src.EatBookmarks(true)

@@ -28,15 +28,7 @@ type Credentials struct {
 
 // ParseCredentials reads the data of a Secret. All four keys are required and
 // must not be empty; the error names all that are missing.
-func ParseCredentials(data map[string][]byte) (Credentials, error) {
-	c, err := parse(data)
-	if err != nil {
-		return c, fmt.Errorf("credentials: %w", err)
-	}
-	return c, nil
-}
-
-func parse(data map[string][]byte) (c Credentials, err error) {
+func ParseCredentials(data map[string][]byte) (c Credentials, err error) {
 	var missing []string
 	for _, f := range []struct {
 		key string

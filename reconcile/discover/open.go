@@ -65,7 +65,7 @@ func (f *Follower) open(ctx context.Context, w *Wanted) (*opened, error) {
 			return nil, err
 		}
 		info.Keys, info.ResourceVersion, created = slices.Sorted(maps.Keys(content.Data)), content.Version, content.Created
-		if credentials, err = parse(content.Data); err != nil {
+		if credentials, err = ParseCredentials(content.Data); err != nil {
 			return nil, &sourceError{"credentials", secret, err}
 		}
 	} else if credentials.DataplaneUsername == "" || credentials.DataplanePassword == "" {

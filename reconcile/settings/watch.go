@@ -166,26 +166,19 @@ func (l *Live) read(use *inUse) Stores {
 
 // difference says which watchers are new and which are no longer needed.
 func difference(before, use *inUse) (started, stopped []string, gone []*liveWatcher) {
-	old := map[*liveWatcher]bool{}
+	old := map[string]*liveWatcher{}
 	if before != nil {
-		for _, w := range before.watchers {
-			old[w] = true
-		}
+		old = before.watchers
 	}
-	kept := map[*liveWatcher]bool{}
+	kept := slices.Collect(maps.Values(use.watchers))
 	for name, w := range use.watchers {
-		kept[w] = true
-		if !old[w] {
+		if !slices.Contains(slices.Collect(maps.Values(old)), w) {
 			started = append(started, name)
 		}
 	}
-	if before != nil {
-		for name, w := range before.watchers {
-			if !kept[w] {
-				stopped = append(stopped, name)
-				kept[w] = true
-				gone = append(gone, w)
-			}
+	for name, w := range old {
+		if !slices.Contains(kept, w) {
+			stopped, gone = append(stopped, name), append(gone, w) // whose end may be told twice
 		}
 	}
 	slices.Sort(started)
