@@ -68,7 +68,7 @@ func TestErrorsHaveOwners(t *testing.T) {
 		{name: "behind a macro", template: "{% macro M() %}m{% end %}\n{% if string(M()) + fail(`no`) == `` %}{% end %}", want: "a.cfg:2:4"},
 		{name: "too large", template: "{% for _, ing := range ings %}\n{% for true %}{{ ing.Name }}{% end %}{% end %}", want: "a.cfg:2:18 [a], a.cfg:2:18 [b]", is: templating.ErrTooLarge},
 		{name: "too deep", template: "{% macro M(i int) %}\n{{ M(i) }}{% end %}{% for _, ing := range ings %}{{ M(1) }}{% end %}", want: "a.cfg:2:4 [a], a.cfg:2:4 [b]"},
-		{name: "line of a map", entry: "a.map", template: "{% for _, ing := range ings %}\n  {{ ing.Name }} {{ sprintf(`%016383d`, 1) }}\n{% end %}", want: "a.map:2:6 [a], a.map:2:6 [b]"},
+		{name: "line of a map", entry: "a.map", template: "{% for _, ing := range ings %}\n  {{ ing.Name }} {{ sprintf(`%09000d%09000d`, 1, 1) }}\n{% end %}", want: "a.map:2:6 [a], a.map:2:6 [b]"},
 		{name: "owned", template: "{% for _, s := range sites %}\n{{ fail(s.Name) }}{% end %}", want: "a.cfg:2:4 [a b]"},
 		{name: "variable", template: "{% for _, w := range []string{`w`} %}\n{{ fail(w + ing.Name) }}{% end %}", want: "a.cfg:2:4 [a]"},
 		{name: "changed by the first run", template: "{% n = n + 1 %}{% if n > 1 %}changed{% else %}{{ fail(`no`) }}{% end %}", want: "a.cfg:1:50"},

@@ -16,22 +16,15 @@ type idiom struct{ jinja, write string }
 func jinjaIdioms() []idiom {
 	const v = `("[^"]*"|'[^']*'|[\w.]+(?:\([^()]*\)|\[[^\]]*\])*)`  // a value
 	const where = `(?:\{\{|\bif|\band|\bor|\bnot|&&|\|\||[(=!])\s*` // before a condition
-	const literal = `(?:[=(,:\[]|\bin\b)\s*`                        // before one without a type
 	const pipe, end = v + `\s*\|\s*`, `\s*-?%\}`
 	return []idiom{
 		{`\{[{%]-\s*\w*|-[%}]\}`, `{% and {{ without "-": a line with statements alone leaves no line`},
 		{`\b` + jinjaEnd + `\b`, `{% end %}`},
 		{`\belif\s+(.*?)` + end, `{% else if $1 %}`},
-		{`\b(?:set\s+\w+\s*=|do)\s*([\w.]+)\.append\((.*?)\)` + end, `{% $1 = append($1, $2) %}`},
 		{`\bset\s+(\w+)\s*=\s*(.*?)` + end, `{% $1 := $2 %}, or {% $1 = $2 %} where $1 exists`},
-		{`\bset\s+(\w+)` + end, `{% macro $1 %}text{% end %}, and {{ $1() }}`},
-		{`\bset\s+([\w., ]+)=`, `{% x := value %}; a loop can change variables from before it by {% x = value %}`},
 		{`\bfor\s+(\w+)\s*,\s*(\w+)\s+in\s+([\w.]+?)(?:\.items\(\)|\s*\|\s*(?:dictsort|items))?` + end, `{% for $1, $2 := range $3 %}; the order of a map is that of sortedKeys($3)`},
-		{`\bfor\s+(\w+)\s+in\s+(.*?)\s+if\s+(.*?)` + end, `{% for $1 in $2 %}{% if $3 %}, and {% end %} twice`},
-		{`\brange\(([^()]*)\)`, `seq($1)`},
 		{v + `\s+is\s+(?:not\s+none|defined)\b`, `$1 != nil; a field: has(object, "path"); a variable is always defined`},
 		{v + `\s+is\s+(?:none|not\s+defined|undefined)\b`, `$1 == nil; a field: !has(object, "path"); a variable is always defined`},
-		{v + `\s+is\s+(?:not\s+)?\w+`, `a comparison, such as $1 == "text" or $1 != nil`},
 		{v + `\s+if\s+(.+?)\s+else\s+(.+?)\s*-?\}\}`, `{% if $2 %}{{ $1 }}{% else %}{{ $3 }}{% end %}`},
 		{where + v + `\s+not\s+in\s+` + v, `$2 not contains $1`},
 		{where + v + `\s+in\s+` + v, `$2 contains $1`},
@@ -42,49 +35,14 @@ func jinjaIdioms() []idiom {
 		{v + `\s*~\s*` + v, `$1 + $2 of texts; tostring(x) is the text of others`},
 		{pipe + `(?:length|count)\b`, `len($1)`},
 		{pipe + `(?:default|d)\(([^()]*)\)`, `coalesce($1, $2), which also takes the place of an empty value`},
-		{pipe + `first\b`, `$1[0]`},
-		{pipe + `last\b`, `$1[len($1)-1]`},
-		{pipe + `int\b`, `toint($1)`},
-		{pipe + `float\b`, `tofloat($1)`},
-		{pipe + `string\b`, `tostring($1)`},
-		{pipe + `(?:safe|raw)\b`, `raw($1)`},
-		{pipe + `(?:list|e|escape)\b`, `$1 as it is: a value is escaped for where it stands`},
-		{pipe + `capitalize\b`, `title($1)`},
-		{pipe + `tojson\b`, `to_json($1)`},
-		{pipe + `format\(([^()]+)\)`, `sprintf($1, $2)`},
-		{pipe + `map\(\s*attribute\s*=\s*([^()]*?)\s*\)`, `map_by($1, $2)`},
-		{pipe + `sort\(\s*attribute\s*=\s*([^()]*?)\s*\)`, `sort_by($1, $2)`},
-		{pipe + `groupby\(([^()]+)\)`, `group_by($1, $2)`},
-		{pipe + `(selectattr|rejectattr)\(([^(),]*),\s*["'](?:equalto|==|eq)["']\s*,\s*([^()]*)\)`, `$2($1, $3, "eq", $4)`},
-		{pipe + `(map|select|reject)\(`, `a loop, or map_by, selectattr and rejectattr, which take a list and the name of a field`},
+		{pipe + `(?:safe|raw|e|escape)\b`, `$1 as it is, or raw($1): a value is escaped for where it stands`},
 		{pipe + `(\w+)\(([^()]+)\)`, `$2($1, $3)`},
 		{pipe + `join\b`, `join($1, "")`},
 		{pipe + `(\w+)`, `$2($1)`},
 		{`\binclude\s+"([^".]+)"`, `{{ include("$1") }}`},
 		{`\binclude\s+("[^"]+")`, `{{ render $1 }}`},
-		{`\bimport\s+("[^"]+")\s+as\s+(\w+)`, `{% import $2 $1 %}, and {{ $2.Macro() }} of a macro with a capital letter`},
-		{`\bfrom\s+("[^"]+")\s+import\s+(\w+)`, `{% import $1 for $2 %}, of a macro with a capital letter`},
 		{`\bmacro\s+(\w+)\((?:[^)]*[,(]\s*)?(\w+)\s*(?:=[^)]*)?\)`, `{% macro $1($2 string) %}: parameters have types and no default values`},
-		{`\bwith\s+(\w+)\s*=\s*(.*?)` + end, `{% $1 := $2 %}`},
-		{`\bautoescape\s+\w+`, `nothing: each value is escaped for where it stands`},
-		{`\b(?:block|call|filter)\s+\w+`, `a macro: {% macro name(a string) %}text{% end %}, and {{ name("a") }}`},
-		{`\bdo\s+(.*?)` + end, `{% $1 %}`},
-		{v + `\s*//\s*` + v, `$1 / $2: the quotient of whole numbers has no fraction`},
-		{`\bnamespace\(`, `{% x := value %}: a loop can change it by {% x = value %}`},
-		{v + `\.items\(\)`, `{% for k, v := range $1 %}`},
-		{`\b([\w.]+)\.append\(([^()]*)\)`, `{% $1 = append($1, $2) %}`},
-		{`\b([\w.]+)\.get\(([^(),]*)\)`, `$1[$2], or dig($1, $2)`},
-		{`\b([\w.]+)\.startswith\(([^()]*)\)`, `hasPrefix($1, $2)`},
-		{`\b([\w.]+)\.endswith\(([^()]*)\)`, `hasSuffix($1, $2)`},
-		{`("[^"]*")\.join\(([^()]*)\)`, `join($2, $1)`},
-		{`\b([\w.]+)\.format\(([^()]*)\)`, `sprintf($1, $2)`},
-		{`\b([\w.]+)\.(upper|lower|strip|title|keys)\(\)`, `$2($1)`},
-		{`\b([\w.]+)\.(split|replace)\(([^()]*)\)`, `$2($1, $3)`},
 		{`'([^'\\]*)'`, `"$1" with double quotes`},
-		{`\b([\w.]+)\[-(\d+)\]`, `$1[len($1)-$2]`},
-		{literal + `\{\s*("[^"]*"\s*:[^{}]*)\}|\bdict\(`, `map[string]any{"key": value}`},
-		{literal + `\[\s*"[^\[\]]*\]`, `[]string{"a", "b"}`},
-		{literal + `\[\s*\d[^\[\]]*\]`, `[]int{1, 2}`},
 	}
 }
 
@@ -165,20 +123,15 @@ func jinjaAt(text string, at int) string {
 }
 
 // maskStrings returns code of the same length without what stands in its strings, but for
-// the points of file names, and for comparisons of selectattr.
+// the points of file names.
 func maskStrings(code string) string {
 	return regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'`).ReplaceAllStringFunc(code, func(text string) string {
-		switch text[1 : len(text)-1] {
-		case "equalto", "==", "eq":
-			return text
-		default:
-			masked := []byte(text)
-			for i := 1; i < len(text)-1; i++ {
-				if text[i] != '.' {
-					masked[i] = 'x'
-				}
+		masked := []byte(text)
+		for i := 1; i < len(text)-1; i++ {
+			if text[i] != '.' {
+				masked[i] = 'x'
 			}
-			return string(masked)
 		}
+		return string(masked)
 	})
 }

@@ -3,7 +3,6 @@ package funcs
 import (
 	"context"
 	"reflect"
-	"unicode/utf8"
 )
 
 // Bounds of what functions take and make: a call ends soon after the context of its
@@ -13,11 +12,12 @@ const (
 	maxList    = 1 << 20  // elements of a list
 	maxFormat  = 64 << 10 // bytes of a format, and of a regular expression
 	maxPattern = 4 << 10  // bytes of a path, and of a pattern of glob_match
-	maxMade    = 64 << 20 // bytes that make(...) asks for
+	maxMade    = 64 << 10 // elements that make(...) asks for
 	maxMessage = 4 << 10  // bytes of what fail says
 
 	maxDocument = 4 << 20   // bytes of a document that from_json and from_yaml read
 	maxNodes    = 512 << 10 // values of a document in YAML
+	maxKeys     = 8 << 10   // keys of one mapping of it
 	maxNesting  = 100       // how deep its lists and objects lie in each other
 	maxDepth    = 1000      // the same of a value that a function writes
 )
@@ -48,20 +48,11 @@ func going(ctx context.Context) {
 	}
 }
 
-// Length returns the length that make(...) is given, as a template gave it. like is
-// a value of the type that is made.
-func Length(n, like any) int {
+// Length refuses a length that make(...) is given, as a template gave it.
+func Length(n any) int {
 	x := read("make", n)
-	size, typ := 1, reflect.TypeOf(like)
-	switch {
-	case typ == nil:
-	case typ.Kind() == reflect.Map:
-		size = int(typ.Key().Size()+typ.Elem().Size()) * 2 // its groups are not full
-	case typ.Kind() == reflect.Slice || typ.Kind() == reflect.Chan:
-		size = int(typ.Elem().Size())
-	}
-	if most := maxMade / max(size, 16); x.f > float64(most) || x.f < 0 {
-		Failf("%w: make: a length of %.0f, only 0 to %d can be of a %s", ErrTooLarge, x.f, most, typ)
+	if x.f > maxMade || x.f < 0 {
+		Failf("%w: make: a length of %.0f, only 0 to %d can be: append makes a list longer", ErrTooLarge, x.f, maxMade)
 	}
 	length, err := x.int()
 	if err != nil {
@@ -70,116 +61,56 @@ func Length(n, like any) int {
 	return length
 }
 
-// Grown refuses a text or a list of a template that has become too large.
+// Grown refuses a text of a template that has become too large.
 func Grown(value any) {
-	size, what := 0, "text"
-	switch v := value.(type) {
-	case int:
-		return
-	case string:
-		size = len(v)
-	default:
-		if rv := reflect.ValueOf(v); rv.Kind() == reflect.String {
-			size = rv.Len()
-		} else if rv.Kind() == reflect.Slice {
-			size, what = max(rv.Cap()*int(rv.Type().Elem().Size()), rv.Len()), "list"
-		}
-	}
-	if size > maxText {
-		Failf("%w: a %s of %d bytes, only %d can be", ErrTooLarge, what, size, maxText)
+	if v := reflect.ValueOf(value); v.Kind() == reflect.String {
+		checkText("a text", v.Len())
 	}
 }
 
-// extent counts what a value is as a text, before it is written: lists that stand in
-// it more than once count each time.
-type extent struct {
-	ctx    context.Context
-	what   string
-	most   int // bytes
-	bytes  int
-	values int
-}
-
-func (x *extent) add(bytes int) {
-	x.values++
-	if x.bytes += bytes; x.bytes > x.most {
-		Failf("%w: %s: a value of more than %d bytes", ErrTooLarge, x.what, x.most)
-	}
-	if x.values%1024 == 0 {
-		going(x.ctx)
-	}
-}
-
-func (x *extent) of(v reflect.Value, depth int) {
-	if depth > maxDepth {
-		Failf("%s: values lie more than %d deep in each other", x.what, maxDepth)
-	}
-	switch v.Kind() {
-	case reflect.Interface, reflect.Pointer:
-		if !v.IsNil() {
-			x.of(v.Elem(), depth+1)
-			return
+// measure refuses a value whose text would have more than that many bytes, before it is
+// written: lists that stand in it more than once count each time.
+func measure(ctx context.Context, what string, v any, most int) {
+	left, values := most, 0
+	var count func(v reflect.Value, depth int)
+	count = func(v reflect.Value, depth int) {
+		if depth > maxDepth {
+			Failf("%s: values lie more than %d deep in each other", what, maxDepth)
 		}
-	case reflect.String:
-		x.add(quotedSize(v.String()))
-		return
-	case reflect.Slice, reflect.Array:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			x.add(2 * v.Len())
-			return
-		}
-		for i := range v.Len() {
-			x.of(v.Index(i), depth+1)
-		}
-	case reflect.Map:
-		for entries := v.MapRange(); entries.Next(); {
-			x.of(entries.Key(), depth+1)
-			x.of(entries.Value(), depth+1)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() && !v.Field(i).IsZero() {
-				x.add(len(f.Name) + len(f.Tag.Get("json")))
-				x.of(v.Field(i), depth+1)
+		size := 8 // about, beside a text
+		switch v.Kind() {
+		case reflect.Interface, reflect.Pointer:
+			if !v.IsNil() {
+				count(v.Elem(), depth+1)
+			}
+		case reflect.String:
+			size += v.Len()
+		case reflect.Slice, reflect.Array:
+			if v.Type().Elem().Kind() == reflect.Uint8 { // in base64
+				size += 2 * v.Len()
+				break
+			}
+			for i := range v.Len() {
+				count(v.Index(i), depth+1)
+			}
+		case reflect.Map:
+			for entries := v.MapRange(); entries.Next(); {
+				count(entries.Key(), depth+1)
+				count(entries.Value(), depth+1)
+			}
+		case reflect.Struct:
+			for i := range v.NumField() {
+				if v.Type().Field(i).IsExported() {
+					count(v.Field(i), depth+1)
+				}
 			}
 		}
-	}
-	x.add(8)
-}
-
-// quotedSize is at least the length of a text in JSON.
-func quotedSize(s string) int {
-	size := len(s) + 8
-	for i := 0; i < len(s); {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			size++
-		case c < ' ':
-			size += 5
-		case c >= utf8.RuneSelf:
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError || r == '\u2028' || r == '\u2029' {
-				size += 5
-			}
-			i += n
-			continue
+		if left -= size; left < 0 {
+			Failf("%w: %s: a value of more than %d bytes", ErrTooLarge, what, most)
 		}
-		i++
-	}
-	return size
-}
-
-// sizeOf counts a value that a function writes.
-func sizeOf(ctx context.Context, what string, v any, most int) (bytes, values int) {
-	switch v := v.(type) {
-	case nil, bool, int:
-		return 8, 1
-	case string:
-		if len(v) <= most/8 {
-			return len(v), 1
+		if values++; values%1024 == 0 {
+			going(ctx)
 		}
 	}
-	x := extent{ctx: ctx, what: what, most: most}
-	x.of(reflect.ValueOf(v), 0)
-	return x.bytes, x.values
+	count(reflect.ValueOf(v), 0)
 }

@@ -18,7 +18,12 @@ func objectFunctions() native.Declarations {
 		"merge":      func(env native.Env, maps ...any) map[string]any { return merge(env.Context(), maps...) },
 		"keys":       func(m any) []string { return keys("keys", m) },
 		"sortedKeys": func(m any) []string { return keys("sortedKeys", m) },
-		"digString":  digString, "digInt": digInt, "digFloat": digFloat, "digBool": digBool, "digList": digList, "digMap": digMap,
+		"digString":  typed("digString", "a string", aString),
+		"digInt":     digInt,
+		"digFloat":   typed("digFloat", "a number", aFloat),
+		"digBool":    typed("digBool", "a bool", aBool),
+		"digList":    typed("digList", "a list", aList),
+		"digMap":     typed("digMap", "a map", anyMap),
 	}
 }
 
@@ -247,60 +252,48 @@ func has(obj any, path string) bool {
 	return err == nil && missing == "" && !isNil(v)
 }
 
-// typed returns what is at the path as what read makes of it, and the zero value
-// where nothing or null is.
-func typed[T any](name, want string, obj any, path string, read func(v reflect.Value) (T, bool)) (result T) {
-	v, missing := at(name, obj, path)
-	if v = deref(v); missing != "" || !v.IsValid() {
+// typed makes a function that returns what is at a path as what read makes of it, and
+// the zero value where nothing or null is.
+func typed[T any](name, want string, read func(v reflect.Value) (T, bool)) func(obj any, path string) T {
+	return func(obj any, path string) (result T) {
+		v, missing := at(name, obj, path)
+		if v = deref(v); missing != "" || !v.IsValid() {
+			return result
+		}
+		result, ok := read(v)
+		if !ok {
+			Failf("%s: %s is a %s, not %s", name, path, v.Type(), want)
+		}
 		return result
 	}
-	result, ok := read(v)
-	if !ok {
-		Failf("%s: %s is a %s, not %s", name, path, v.Type(), want)
+}
+
+func aString(v reflect.Value) (string, bool) { return v.String(), v.Kind() == reflect.String }
+
+func aBool(v reflect.Value) (is, ok bool) {
+	ok = v.Kind() == reflect.Bool
+	return ok && v.Bool(), ok
+}
+
+func aFloat(v reflect.Value) (float64, bool) {
+	x, ok := numberOf(v)
+	return x.f, ok
+}
+
+func aList(v reflect.Value) ([]any, bool) {
+	if v.Kind() != reflect.Slice && v.Kind() != reflect.Array {
+		return nil, false
 	}
-	return result
+	return elements(v), true
 }
 
-func digString(obj any, path string) string {
-	return typed("digString", "a string", obj, path, func(v reflect.Value) (string, bool) { return v.String(), v.Kind() == reflect.String })
-}
-
-func digBool(obj any, path string) bool {
-	return typed("digBool", "a bool", obj, path, func(v reflect.Value) (is, ok bool) {
-		ok = v.Kind() == reflect.Bool
-		return ok && v.Bool(), ok
-	})
-}
-
-func digFloat(obj any, path string) float64 {
-	return typed("digFloat", "a number", obj, path, numberOf).f
-}
-
+// digInt is typed, and says what keeps a number from being an int.
 func digInt(obj any, path string) int {
-	return typed("digInt", "a number", obj, path, func(v reflect.Value) (int, bool) {
-		x, ok := numberOf(v)
-		if !ok {
-			return 0, false
-		}
-		n, err := x.int()
-		if err != nil {
-			Failf("digInt: %s is %w", path, err)
-		}
-		return n, true
-	})
-}
-
-func digList(obj any, path string) []any {
-	return typed("digList", "a list", obj, path, func(v reflect.Value) ([]any, bool) {
-		if v.Kind() != reflect.Slice && v.Kind() != reflect.Array {
-			return nil, false
-		}
-		return elements(v), true
-	})
-}
-
-func digMap(obj any, path string) map[string]any {
-	return typed("digMap", "a map", obj, path, anyMap)
+	n, err := typed("digInt", "a number", numberOf)(obj, path).int()
+	if err != nil {
+		Failf("digInt: %s is %w", path, err)
+	}
+	return n
 }
 
 // elements returns the elements of a slice or an array, not copied where they

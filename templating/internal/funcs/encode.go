@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
 func b64decode(s string) string {
@@ -24,7 +26,7 @@ func b64decode(s string) string {
 
 // toJSON writes a value in JSON, the fields of objects sorted.
 func toJSON(ctx context.Context, v any) string {
-	sizeOf(ctx, "to_json", v, maxText)
+	measure(ctx, "to_json", v, maxText)
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // "a < b" is to stay readable
@@ -69,7 +71,7 @@ func notEmpty(err error) error {
 
 // toYAML writes a value in YAML by its names in JSON, the fields sorted.
 func toYAML(ctx context.Context, v any) string {
-	sizeOf(ctx, "to_yaml", v, 2*maxDocument)
+	measure(ctx, "to_yaml", v, 2*maxDocument)
 	b, err := json.Marshal(v)
 	if err != nil {
 		Failf("to_yaml: %w", err)
@@ -119,6 +121,13 @@ func unstructured(v any, depth int) (_ any, err error) {
 				return nil, err
 			}
 		}
+	case map[any]any:
+		for k := range v {
+			if _, ok := k.(string); !ok {
+				return nil, fmt.Errorf("a key that is not a string: %s", place.Shorten(fmt.Sprint(k)))
+			}
+		}
+		return nil, errors.New("a key in base64")
 	case nil, bool, string, int64:
 	default:
 		return nil, fmt.Errorf("a value of type %T cannot be read", v)

@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/open2b/scriggo/builtin"
@@ -32,12 +31,9 @@ func Standard() native.Declarations {
 		"hasPrefix": builtin.HasPrefix, "hasSuffix": builtin.HasSuffix, "includes": strings.Contains,
 		"split": split, "replace": replace, "indent": indent, "basename": bounded("basename", basename),
 		"join":    func(env native.Env, list any, sep string) string { return join(env.Context(), list, sep) },
-		"sprintf": func(env native.Env, format string, a ...any) string { return sprintf(env.Context(), format, a...) },
+		"sprintf": sprintf,
 
-		"regex_search": func(env native.Env, s, pattern string) bool { return patterns.search(env.Context(), s, pattern) },
-		"regex_replace": func(env native.Env, s, pattern, replacement string) string {
-			return patterns.replace(env.Context(), s, pattern, replacement)
-		},
+		"regex_search":   func(env native.Env, s, pattern string) bool { return patterns.search(env.Context(), s, pattern) },
 		"sanitize_regex": bounded("sanitize_regex", regexp.QuoteMeta),
 		"glob_match": func(env native.Env, list any, pattern string) []string {
 			return globMatch(env.Context(), list, pattern)
@@ -145,47 +141,36 @@ func replace(s, old, new string) string {
 	return strings.ReplaceAll(s, old, new)
 }
 
-const maxWidth = 1 << 20 // of all widths and precisions of a format together
-
-// Constants in effect: what stands between the % and the letter of a verb, and the
-// numbers in it. Those in brackets are of arguments.
+// Constants in effect: a verb of a format, and what can make a long text of a short one.
 var (
-	verb   = regexp.MustCompile(`%([-+# 0-9.*\[\]]*)(?s:.)`)
-	widths = regexp.MustCompile(`\[\d*\]|\d+|\*`)
+	verb = regexp.MustCompile(`%[-+# 0-9.*\[\]]*(?s:.)`)
+	wide = regexp.MustCompile(`\*|[1-9]\d{4}`)
 )
 
-// sprintf is fmt.Sprintf, without "*". A width can make a long text of a short
-// format, and so can an argument that is written more than once.
-func sprintf(ctx context.Context, format string, a ...any) string {
+// sprintf is fmt.Sprintf of what tostring takes, with widths of up to four digits.
+func sprintf(format string, a ...any) string {
 	checkLength("sprintf", "format", len(format), maxFormat)
-	sum := 0
-	for _, v := range verb.FindAllStringSubmatch(format, -1) {
-		for _, w := range widths.FindAllString(v[1], -1) {
-			if w[0] == '[' {
-				continue
-			}
-			n, err := strconv.Atoi(w) // or too large for an int
-			if w == "*" {
-				Failf("sprintf: %s: a width must stand in the format", v[0])
-			}
-			if sum += n; err != nil || sum > maxWidth {
-				Failf("sprintf: widths of more than %d characters", maxWidth)
-			}
+	for _, v := range verb.FindAllString(format, -1) {
+		if wide.MatchString(v) {
+			Failf("sprintf: %s: a width of up to four digits must stand in the format", place.Shorten(v))
 		}
 	}
-	most := 0 // of one verb
-	for _, arg := range a {
-		bytes, values := sizeOf(ctx, "sprintf", arg, maxText)
+	most := 10_400 // of one verb: a number with a width
+	for i, arg := range a {
+		text, err := place.Text(arg)
+		if err != nil {
+			Failf("sprintf: argument %d: %w", i+1, err)
+		}
+		size := len(text)
 		if strings.ContainsAny(format, "qxX#") { // what they make of a byte
-			bytes *= 5
+			size *= 5
 		}
-		if values > 1 {
-			bytes = 2*bytes + values*sum
+		most = max(most, size)
+		if a[i] = text; deref(reflect.ValueOf(arg)).Kind() <= reflect.Float64 {
+			a[i] = deref(reflect.ValueOf(arg)).Interface()
 		}
-		most = max(most, bytes)
 	}
-	const number = 400 // characters of one, at most
-	checkText("sprintf", len(format)+sum+(strings.Count(format, "%")+len(a))*(most+number))
+	checkText("sprintf", len(format)+(strings.Count(format, "%")+len(a))*most)
 	return fmt.Sprintf(format, a...)
 }
 

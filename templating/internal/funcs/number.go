@@ -65,7 +65,7 @@ func parseNumber(s string) (x number, ok bool) {
 
 func (x number) int() (int, error) {
 	switch {
-	case x.whole:
+	case x.whole, x == number{}:
 		return x.n, nil
 	case x.f != math.Trunc(x.f):
 		return 0, fmt.Errorf("%v, not a whole number", x.f)

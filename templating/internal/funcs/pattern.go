@@ -5,7 +5,6 @@ import (
 	"io"
 	"regexp"
 	"regexp/syntax"
-	"strings"
 	"sync"
 	"unicode/utf8"
 )
@@ -20,8 +19,7 @@ type regexps struct {
 
 type compiled struct {
 	*regexp.Regexp
-	source string // its canonical form, which closes what it opens
-	steps  int    // of its program
+	steps int // of its program
 }
 
 const (
@@ -32,8 +30,8 @@ const (
 	quick = 4 << 20
 )
 
-func (r *regexps) get(name, pattern string) *compiled {
-	checkLength(name, "regular expression", len(pattern), maxFormat)
+func (r *regexps) get(pattern string) *compiled {
+	checkLength("regex_search", "regular expression", len(pattern), maxFormat)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if re := r.compiled[pattern]; re != nil {
@@ -41,16 +39,16 @@ func (r *regexps) get(name, pattern string) *compiled {
 	}
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		Failf("%s: %w", name, err)
+		Failf("regex_search: %w", err)
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		Failf("%s: %w", name, err)
+		Failf("regex_search: %w", err)
 	}
 	if n := len(program.Inst); n > maxProgram {
-		Failf("%w: %s: a regular expression of %d steps, only %d can be: write fewer repetitions", ErrTooLarge, name, n, maxProgram)
+		Failf("%w: regex_search: a regular expression of %d steps, only %d can be: write fewer repetitions", ErrTooLarge, n, maxProgram)
 	}
-	re := &compiled{regexp.MustCompile(pattern), parsed.String(), len(program.Inst)}
+	re := &compiled{regexp.MustCompile(pattern), len(program.Inst)}
 	if r.steps += re.steps; r.steps > maxCompile {
 		clear(r.compiled)
 		r.steps = re.steps
@@ -60,73 +58,11 @@ func (r *regexps) get(name, pattern string) *compiled {
 }
 
 func (r *regexps) search(ctx context.Context, s, pattern string) bool {
-	re := r.get("regex_search", pattern)
+	re := r.get(pattern)
 	if len(s) <= quick/re.steps {
 		return re.MatchString(s)
 	}
 	return re.MatchReader(&runes{ctx, s})
-}
-
-// replace does what ReplaceAllString does, and counts the text as it grows.
-func (r *regexps) replace(ctx context.Context, s, pattern, replacement string) string {
-	re := r.get("regex_replace", pattern)
-	checkText("what regex_replace reads", len(s))
-	if n := len(s); n < maxPattern && n*n <= quick/re.steps { // each match may be looked for up to the end
-		size := n
-		for _, m := range re.FindAllStringSubmatchIndex(s, -1) {
-			size += len(replacement) + strings.Count(replacement, "$")*(m[1]-m[0])
-		}
-		checkText("regex_replace", size)
-		return re.ReplaceAllString(s, replacement)
-	}
-	return re.replaceLong(ctx, s, replacement)
-}
-
-// replaceLong looks for one match after the other. One behind another sees the
-// character before it: as the first one of its text.
-func (re *compiled) replaceLong(ctx context.Context, s, replacement string) string {
-	next, err := regexp.Compile(`\A(?s:.)(?s:.*?)(` + re.source + `)`)
-	if err != nil {
-		Failf("regex_replace: %w", err)
-	}
-	var out, made = strings.Builder{}, []byte(nil)
-	for copied, at := 0, 0; ; {
-		m := re.find(ctx, next, s, at)
-		if m == nil {
-			out.WriteString(s[copied:])
-			return out.String()
-		}
-		out.WriteString(s[copied:m[0]])
-		if m[1] > copied || m[0] == 0 { // else it is empty and follows another
-			checkText("regex_replace", out.Len()+len(s)-m[1]+len(replacement)+strings.Count(replacement, "$")*(m[1]-m[0]))
-			made = re.ExpandString(made[:0], replacement, s, m)
-			out.Write(made)
-		}
-		copied = m[1]
-		_, width := utf8.DecodeRuneInString(s[at:])
-		if at = max(at+max(width, 1), m[1]); at > len(s) {
-			out.WriteString(s[copied:])
-			return out.String()
-		}
-	}
-}
-
-// find returns the groups of the first match from a byte on.
-func (re *compiled) find(ctx context.Context, next *regexp.Regexp, s string, at int) []int {
-	if at == 0 {
-		return re.FindReaderSubmatchIndex(&runes{ctx, s})
-	}
-	_, width := utf8.DecodeLastRuneInString(s[:at])
-	m := next.FindReaderSubmatchIndex(&runes{ctx, s[at-width:]})
-	if m == nil {
-		return nil
-	}
-	for i := range m {
-		if m[i] >= 0 {
-			m[i] += at - width
-		}
-	}
-	return m[2:]
 }
 
 // runes are the characters of a text, up to the end of a context.

@@ -129,18 +129,15 @@ func (t *Tree) constant(expr ast.Expression, depth int) int {
 	return 0
 }
 
-// length has each length that make is given looked at, with a value of the type that
-// is made.
+// length has each length that make is given looked at.
 func (t *Tree) length(n *ast.Call) {
 	if !isName(n.Func, "make") || t.names.Globals["make"] != nil || len(n.Args) < 2 {
 		return
 	}
-	pos := n.Pos()
 	for i, arg := range n.Args[1:] {
 		if call, ok := arg.(*ast.Call); ok && isName(call.Func, Length) {
 			return
 		}
-		like := ast.NewCall(pos, n.Args[0], []ast.Expression{ast.NewIdentifier(pos, "nil")}, false)
-		n.Args[i+1] = ast.NewCall(pos, ast.NewIdentifier(pos, Length), []ast.Expression{arg, like}, false)
+		n.Args[i+1] = ast.NewCall(n.Pos(), ast.NewIdentifier(n.Pos(), Length), []ast.Expression{arg}, false)
 	}
 }

@@ -22,8 +22,8 @@ const (
 	Function = "enter function "    // (): at the start of each function
 	Bind     = "bind snippet "      // (name, 1 where its text begins with a value, macro)
 	Debug    = "debug "             // (file, line, column, values...)
-	Grown    = "grown "             // (value): behind what puts texts or lists together
-	Length   = "length "            // (length, value of the type): what make is given
+	Grown    = "grown "             // (value): behind what puts texts together
+	Length   = "length "            // (length): what make is given
 )
 
 // Names is what templates see by name. It can be used for many trees.
@@ -132,8 +132,7 @@ func (t *Tree) transform(tree *ast.Tree) error {
 	for _, flag := range t.begins {
 		flag()
 	}
-	t.watchGrowth(tree)
-	t.touchVars(tree)
+	t.complete(tree)
 	if t.traced {
 		t.trace(tree)
 	}

@@ -2,29 +2,87 @@ package rewrite
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/open2b/scriggo/ast"
 )
 
-// touchVars makes every file that is written where it stands read the host's
-// variables first thing. Scriggo 0.60 gives a macro the zero value of a
-// variable that nothing outside of macros has read before.
-func (t *Tree) touchVars(entry *ast.Tree) {
+// complete adds to all bodies what needs all of the tree to be known.
+//
+// Every file that is written where it stands reads the host's variables first thing:
+// Scriggo 0.60 gives a macro the zero value of a variable that nothing outside of macros
+// has read before.
+//
+// The length of texts is looked at where they are put together, and where functions take
+// them: a text that is doubled takes the memory of the process before that is noticed.
+func (t *Tree) complete(entry *ast.Tree) {
 	trees := map[*ast.Tree]bool{entry: true}
 	for v := range t.trees {
 		trees[v.tree] = true
 	}
 	for tree := range trees {
 		if !t.imported[tree] && extended(tree) == nil {
+			around(reflect.ValueOf(tree).Elem(), grown)
 			tree.Nodes = append(t.touches(), tree.Nodes...)
 		}
 	}
-	for fn := range t.macros { // the same for what is nested in macros
-		if fn.Body != nil && hasClosure(fn.Body) {
+	for fn := range t.macros {
+		if fn.Body == nil {
+			continue
+		}
+		around(reflect.ValueOf(fn.Body).Elem(), grown)
+		for _, param := range fn.Type.Parameters {
+			if param.Ident != nil && param.Ident.Name != "_" && (isName(param.Type, "string") || isName(param.Type, "any")) {
+				fn.Body.Nodes = append([]ast.Node{callGrown(ast.NewIdentifier(fn.Pos(), param.Ident.Name))}, fn.Body.Nodes...)
+			}
+		}
+		if hasClosure(fn.Body) { // the same for what is nested in macros
 			fn.Body.Nodes = append(t.touches(), fn.Body.Nodes...)
 		}
 	}
+}
+
+// grown returns a statement, and behind it a call of Grown for each sum that it assigns.
+func grown(n ast.Node) []ast.Node {
+	out := []ast.Node{n}
+	assigned := func(lhs, rhs ast.Expression, sum bool) {
+		if op, ok := rhs.(*ast.BinaryOperator); ok && !sum {
+			sum = op.Op == ast.OperatorAddition && !isNumber(op.Expr1) && !isNumber(op.Expr2)
+		}
+		if sum && !isNumber(rhs) && !isName(lhs, "_") && !calls(lhs) {
+			out = append(out, callGrown(lhs))
+		}
+	}
+	switch n := n.(type) {
+	case *ast.Var:
+		for i := range min(len(n.Lhs), len(n.Rhs)) {
+			assigned(n.Lhs[i], n.Rhs[i], false)
+		}
+	case *ast.Assignment:
+		for i := range min(len(n.Lhs), len(n.Rhs)) {
+			assigned(n.Lhs[i], n.Rhs[i], n.Type == ast.AssignmentAddition)
+		}
+	}
+	return out
+}
+
+func callGrown(expr ast.Expression) ast.Node {
+	return ast.NewCall(expr.Pos(), ast.NewIdentifier(expr.Pos(), Grown), []ast.Expression{expr}, false)
+}
+
+func isNumber(expr ast.Expression) bool {
+	literal, ok := expr.(*ast.BasicLiteral)
+	return ok && literal.Type != ast.StringLiteral
+}
+
+// calls reports whether there is a call in an expression, which must not be made twice.
+func calls(n ast.Node) (found bool) {
+	if _, ok := n.(*ast.Call); ok {
+		return true
+	}
+	children(n, func(n ast.Node) { found = found || calls(n) })
+	return found
 }
 
 // touches returns "_ = name" for all variables of the host that occur.
