@@ -15,9 +15,7 @@ type index struct {
 	digests []*digest // of its sections
 	others  []int     // places of sections that are no backends
 
-	from        *dataplane.Config // where it moved from, and what differs
-	differences []difference
-	moving      bool // since a panic, for good
+	moving bool // since a panic, for good
 
 	bodies  map[string]*body    // by their texts
 	options map[string]*options // by their texts
@@ -35,12 +33,12 @@ type index struct {
 	anyMap      int
 	askMore     int
 
-	// Phase 1 found nothing in a configuration before this one, and since then it must
-	// look at these: what was named or is missing now, and what came to its order.
-	valid    bool
-	files    []dataplane.File // of the configuration that phase 1 took
-	doubtful []sectionKey
-	reorders bool
+	// What phase 1 knows: how many names there are that nothing has, and of which files it
+	// found nothing missing, unless names of files or the order of defaults came since then.
+	dangling   int
+	files      []dataplane.File
+	filesFound bool
+	reorders   bool
 }
 
 type sectionKey struct{ kind, name string }
@@ -86,18 +84,12 @@ func (x *index) move(cfg *dataplane.Config) {
 	} else {
 		shift(x.others, all)
 	}
-	x.from, x.cfg, x.differences, x.moving = x.cfg, cfg, all, false
-	if len(x.doubtful) > len(x.refs)+len(x.declared) {
-		x.valid, x.doubtful = false, nil
-	}
+	x.cfg, x.moving = cfg, false
 }
 
 // differencesFrom returns what differs from an earlier configuration, of which these are
 // the digests.
 func (x *index) differencesFrom(cfg *dataplane.Config, digests []*digest) []difference {
-	if cfg == x.from {
-		return x.differences
-	}
 	all := differencesOf(cfg, x.cfg)
 	for n := range all {
 		c := &all[n]
@@ -194,58 +186,49 @@ func one(is bool) int {
 	return 0
 }
 
-func (x *index) declare(k sectionKey, by int) {
-	if x.declared[k] += by; x.declared[k] == 0 {
-		delete(x.declared, k)
-		x.doubtful = append(x.doubtful, k)
-	}
-}
+func (x *index) declare(k sectionKey, by int) { x.name(x.declared, k, by) }
 
 func (x *index) refer(k sectionKey, by int) {
-	x.refs[k] += by
-	switch {
-	case x.refs[k] == 0:
-		delete(x.refs, k)
-	case x.refs[k] == by:
-		x.doubtful = append(x.doubtful, k)
-	}
+	x.name(x.refs, k, by)
+	x.filesFound = x.filesFound && (k.kind != "file" || x.refs[k] != by) // else it is named for the first time
 }
 
-// fine reports whether phase 1 certainly finds nothing. It looks at what changed since
-// it found nothing.
+// name counts what says a name, or refers to it.
+func (x *index) name(counts map[sectionKey]int, k sectionKey, by int) {
+	dangles := func() int { return one(k.kind != "file" && x.refs[k] > 0 && x.declared[k] == 0) }
+	before := dangles()
+	if counts[k] += by; counts[k] == 0 {
+		delete(counts, k)
+	}
+	x.dangling += dangles() - before
+}
+
+// fine reports whether phase 1 certainly finds nothing.
 func (x *index) fine(c *checker) bool {
+	if x.wrong > 0 || x.dangling > 0 || x.reorders && !x.inOrder() {
+		return false
+	}
+	x.reorders = false
 	files := c.cfg.Files()
-	sameFiles := x.valid && slices.EqualFunc(x.files, files, func(a, b dataplane.File) bool {
+	if x.filesFound && slices.EqualFunc(x.files, files, func(a, b dataplane.File) bool {
 		return a.Name == b.Name && a.Kind == b.Kind && (a.Kind != dataplane.CRTList || bytes.Equal(a.Content, b.Content))
-	})
-	ok := x.wrong == 0 && (!x.reorders || x.inOrder())
-	if x.valid {
-		ok = ok && !slices.ContainsFunc(x.doubtful, func(k sectionKey) bool { return x.refs[k] > 0 && x.lacks(c, k) })
-	}
-	if !sameFiles {
-		for k := range x.refs {
-			if ok = ok && (x.valid && k.kind != "file" || !x.lacks(c, k)); !ok {
-				break
-			}
-		}
-	}
-	x.valid = ok
-	if ok {
-		x.files, x.doubtful, x.reorders = files, x.doubtful[:0], false
-	}
-	return ok
-}
-
-// lacks reports whether there is nothing of that name, or a crt-list of that name
-// names a file that is missing.
-func (x *index) lacks(c *checker, k sectionKey) bool {
-	if k.kind != "file" {
-		return x.declared[k] == 0
-	}
-	if c.lacks(k.name) {
+	}) {
 		return true
 	}
-	list, _ := c.listAt(k.name)
+	x.files, x.filesFound = files, true
+	for k := range x.refs {
+		x.filesFound = x.filesFound && (k.kind != "file" || !x.lacks(c, k.name))
+	}
+	return x.filesFound
+}
+
+// lacks reports whether there is no file of that name, or a crt-list of that name names a
+// file that is missing.
+func (x *index) lacks(c *checker, name string) bool {
+	if c.lacks(name) {
+		return true
+	}
+	list, _ := c.listAt(name)
 	for line := range strings.Lines(string(list.Content)) {
 		if slices.ContainsFunc(listReferences(0, line), func(r reference) bool { return c.lacks(r.name) }) {
 			return true

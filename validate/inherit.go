@@ -78,7 +78,6 @@ func (v *Validator) index() *index {
 
 func newAccepted(x *index, cfg *dataplane.Config, said *verdict) *accepted {
 	x.move(cfg)
-	x.from, x.differences = nil, nil // which keep the last configuration
 	a := &accepted{cfg: cfg, digests: x.digests, files: cfg.Files(), plain: map[string]bool{}, seen: map[twin]*seen{}, said: said}
 	for j, d := range a.digests {
 		if d.kind != "backend" || d.odd || d.body.odd || x.names[d.name] != 1 { // a frontend of its name may have its table
@@ -122,7 +121,6 @@ func (a *accepted) becomes(ctx context.Context, x *index, cfg *dataplane.Config)
 		a.plain[name] = true
 	}
 	a.cfg, a.digests, a.files = cfg, x.digests, files
-	x.from, x.differences = nil, nil
 	return true
 }
 
