@@ -66,7 +66,7 @@ func hostileCalls() []hostile {
 		{"a field", "{% type T struct{A string} %}{% var s = T{`xxxxxxxxxxxxxxxx`} %}{% for true %}{% s.A = s.A + s.A %}{% end %}", nil, "a text would have 134217728 bytes, only 67108864 can be"},
 		{"texts in a map", "{% var m = map[int]string{} %}{% for i := 0; true; i++ %}{% m[i] = sprintf(`%s%d`, x, i) %}{% end %}", strings.Repeat("x", 1<<20), "more than 536870912 bytes of memory"},
 		{"a function that puts texts together", "{% var f func(s string) string %}{% f = func(s string) string { return f(s + s) } %}{{ f(`x`) }}", nil, "output too large"},
-		{"append to itself", "{% var l = []int{1} %}{% for true %}{% l = append(l, l...) %}{% end %}", nil, "more than 536870912 bytes of memory"},
+		{"append to itself", "{% var l = []int{1} %}{% for true %}{% l = append(l, l...) %}{% end %}", nil, "a list would have"},
 		{"lists of lists", "{% var l = [][]int{} %}{% for true %}{% l = append(l, seq(100000)) %}{% end %}", nil, "more than 536870912 bytes of memory"},
 		{"constants", constants(30), nil, "a constant text of"},
 		{"fail", grown + "{{ fail(x) }}", nil, "aaaa"},

@@ -61,10 +61,13 @@ func Length(n any) int {
 	return length
 }
 
-// Grown refuses a text of a template that has become too large.
+// Grown refuses a text or a list of a template that has become too large.
 func Grown(value any) {
-	if v := reflect.ValueOf(value); v.Kind() == reflect.String {
+	switch v := reflect.ValueOf(value); v.Kind() {
+	case reflect.String:
 		checkText("a text", v.Len())
+	case reflect.Slice:
+		checkText("a list", v.Cap()*int(v.Type().Elem().Size()))
 	}
 }
 

@@ -30,9 +30,6 @@ type Site struct {
 	joined bool // it is a word with other values beside it
 	lone   bool // it is an argument of a sample expression
 	strict bool // it is a part of a first word which cannot be read later
-	words  bool // HAProxy may know the word
-	// plain has the bytes that stand for themselves.
-	plain [256]bool
 }
 
 // Refusal is the panic value of [Site.Escape]: the value cannot stand there.
@@ -71,15 +68,6 @@ func (at *Site) Escape(v any) native.JSON {
 }
 
 func (at *Site) escape(s string) native.JSON {
-	if !at.words && s != "" && len(s) <= maxHeader {
-		plain := true
-		for i := 0; i < len(s) && plain; i++ {
-			plain = at.plain[s[i]]
-		}
-		if plain {
-			return native.JSON(s)
-		}
-	}
 	// Where the rules are several they must agree.
 	var text string
 	for i, r := range at.rules {
@@ -104,31 +92,11 @@ func (t *Table) Site(s Site, p Points, id int, buffered bool) (site Site, proble
 	s.whole, s.joined = slices.ContainsFunc(s.shapes, shape.whole), slices.ContainsFunc(s.shapes, shape.joined)
 	for _, r := range s.rules {
 		s.First = s.First || r.reads == asKeyword && (s.joined || !s.whole)
-		s.words = s.words || r.word && r.reads != asText && r.reads != asFormat && r.reads != asComment || r.numeric || r.cast || r.reads == asKeyword || len(s.shapes) > 0 && !s.whole && (!readings[r.reads].text || r.reads == asValue)
 	}
 	if buffered {
 		s.First, s.strict = false, s.First
 	}
-	for c := 0x20; c < 0x7f; c++ {
-		s.plain[c] = true
-		for _, r := range s.rules {
-			s.plain[c] = s.plain[c] && r.leaves(byte(c), &s)
-		}
-	}
 	return s, problem
-}
-
-// leaves reports whether the rule leaves a byte as it is wherever a value has it.
-func (r rule) leaves(c byte, at *Site) bool {
-	if readings[r.reads].choice != "" || r.reads == asVariable && c == 'p' || (r.reads == asAuth || r.reads == asSocket) && c == ':' || r.reads == asFile && (c == '.' || c == '/' || c == '@' || c == '-') {
-		return false
-	}
-	if c == '-' && (r.reads == asPattern || r.reads == asValue || r.reads == asRegexp || r.reads == asUnknown || r.reads == asAddress) ||
-		(c == '#' || c == ' ') && r.place&(mapStart|crtStart|listStart) != 0 {
-		return false
-	}
-	text, why := r.escape(string(rune(c)), &Site{Regexp: at.Regexp, strict: at.strict})
-	return why == "" && text == string(rune(c))
 }
 
 // escape does what the rule says, from the inside out: what HAProxy reads last

@@ -175,17 +175,20 @@ func (r rule) refusesMade(s string, at *Site, before, behind bool) string {
 	}
 	pattern := r.reads == asPattern || r.reads == asLater || r.reads == asRegexp
 	flag := r.reads == asPattern || r.reads == asRegexp || r.reads == asValue
-	switch name, full := converterName(s); {
+	switch {
 	case !pattern && !readings[r.reads].text && made(reserved, s, behind), pattern && made(braces, s, behind):
 		return "HAProxy reads this word as a part of a condition"
 	case flag && made(flags, s, behind):
 		return "HAProxy would read it as a flag: write -- before the first pattern"
 	case r.numeric && made(operators, s, behind):
 		return "HAProxy reads this word as an operator: write -m str before the first pattern, if it is none of a number"
-	case r.cast && made(converters, name, behind && full):
-		return "HAProxy reads this word as a converter: write -- before the first pattern"
 	case r.form != nil && made(r.form.names, s, behind):
 		return "HAProxy reads this word as an option"
+	}
+	if r.cast {
+		if name, full := converterName(s); made(converters, name, behind && full) {
+			return "HAProxy reads this word as a converter: write -- before the first pattern"
+		}
 	}
 	return ""
 }

@@ -62,29 +62,20 @@ func beforeReturns(v reflect.Value, statement func() ast.Node) {
 
 // around replaces each statement of a body, but not of the functions in it.
 func around(v reflect.Value, replace func(ast.Node) []ast.Node) {
-	switch v.Kind() {
-	case reflect.Interface, reflect.Pointer:
+	into := func(v reflect.Value) bool {
 		switch v.Interface().(type) {
-		case nil, *ast.Func, *ast.Tree, *ast.Position, *ast.Render:
-		default:
-			around(v.Elem(), replace)
+		case *ast.Func, *ast.Tree, *ast.Position, *ast.Render:
+			return false
 		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				around(v.Field(i), replace)
-			}
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			around(v.Index(i), replace)
-		}
-		if nodes, ok := v.Interface().([]ast.Node); ok && v.CanSet() {
+		return true
+	}
+	walk(v, into, func(list reflect.Value) {
+		if nodes, ok := list.Interface().([]ast.Node); ok && list.CanSet() {
 			var out []ast.Node
 			for _, n := range nodes {
 				out = append(out, replace(n)...)
 			}
-			v.Set(reflect.ValueOf(out))
+			list.Set(reflect.ValueOf(out))
 		}
-	}
+	})
 }

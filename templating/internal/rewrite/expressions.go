@@ -99,35 +99,41 @@ func (t *Tree) function(n *ast.Func) {
 // formatTypes are Scriggo's names for text that needs no escaping.
 var formatTypes = map[string]bool{"html": true, "css": true, "js": true, "json": true, "markdown": true}
 
-// children calls visit for each node that a node has right below it. It goes over the
-// fields by reflection, so that no kind of node is forgotten.
+// children calls visit for each node that a node has right below it.
 func children(n ast.Node, visit func(n ast.Node)) {
-	var fields func(v reflect.Value)
-	fields = func(v reflect.Value) {
-		switch v.Kind() {
-		case reflect.Struct:
-			for i := range v.NumField() {
-				if v.Type().Field(i).IsExported() {
-					fields(v.Field(i))
-				}
-			}
-		case reflect.Slice:
-			for i := range v.Len() {
-				fields(v.Index(i))
-			}
-		case reflect.Pointer, reflect.Interface:
-			if v.IsNil() {
-				return
-			}
-			if n, ok := v.Interface().(ast.Node); !ok {
-				fields(v.Elem())
-			} else if _, ok := n.(*ast.Position); !ok {
+	if v := reflect.ValueOf(n); v.Kind() == reflect.Pointer {
+		walk(v.Elem(), func(v reflect.Value) bool {
+			n, ok := v.Interface().(ast.Node)
+			if _, position := n.(*ast.Position); ok && !position {
 				visit(n)
 			}
-		}
+			return !ok
+		}, nil)
 	}
-	if v := reflect.ValueOf(n); v.Kind() == reflect.Pointer {
-		fields(v.Elem())
+}
+
+// walk goes over all that a value leads to, by reflection, so that no kind of node is
+// forgotten. It goes into what is not nil where into says so, and calls behind, unless
+// nil, after the elements of each list.
+func walk(v reflect.Value, into func(v reflect.Value) bool, behind func(list reflect.Value)) {
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		if !v.IsNil() && into(v) {
+			walk(v.Elem(), into, behind)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				walk(v.Field(i), into, behind)
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			walk(v.Index(i), into, behind)
+		}
+		if behind != nil {
+			behind(v)
+		}
 	}
 }
 

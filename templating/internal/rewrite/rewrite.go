@@ -22,7 +22,7 @@ const (
 	Function = "enter function "    // (): at the start of each function
 	Bind     = "bind snippet "      // (name, 1 where its text begins with a value, macro)
 	Debug    = "debug "             // (file, line, column, values...)
-	Grown    = "grown "             // (value): behind what puts texts together
+	Grown    = "grown "             // (value): behind what puts texts or lists together
 	Length   = "length "            // (length): what make is given
 )
 

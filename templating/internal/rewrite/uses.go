@@ -93,15 +93,15 @@ func madeOf(n ast.Node) (from []*ast.Expression, to []ast.Expression, opens bool
 // before the statement: an object of {{ pods.GetSingle("a").Status.PodIP }} is known by
 // that. It leaves alone what is called only at times.
 func (in *tracer) hoist(v reflect.Value, before *[]ast.Node) {
-	switch v.Kind() {
-	case reflect.Interface:
+	walk(v, func(v reflect.Value) bool {
+		if v.Kind() == reflect.Pointer {
+			return true
+		}
 		switch n := v.Interface().(type) {
-		case nil, *ast.Func, *ast.Render, *ast.Position:
-			return
+		case *ast.Func, *ast.Render, *ast.Position:
+			return false
 		case *ast.BinaryOperator:
-			if n.Op == ast.OperatorAnd || n.Op == ast.OperatorOr || n.Op == ast.OperatorExtendedAnd || n.Op == ast.OperatorExtendedOr {
-				return
-			}
+			return n.Op != ast.OperatorAnd && n.Op != ast.OperatorOr && n.Op != ast.OperatorExtendedAnd && n.Op != ast.OperatorExtendedOr
 		case *ast.Call:
 			if in.ofHost(n) {
 				in.hoisted++
@@ -109,30 +109,15 @@ func (in *tracer) hoist(v reflect.Value, before *[]ast.Node) {
 				in.declared[name] = true
 				*before = append(*before, ast.NewAssignment(n.Pos(), []ast.Expression{ast.NewIdentifier(n.Pos(), name)}, ast.AssignmentDeclaration, []ast.Expression{n}))
 				v.Set(reflect.ValueOf(ast.NewIdentifier(n.Pos(), name)))
-				return
+				return false
 			}
 			if len(n.Args) == 1 { // that may be several values
-				if inner, ok := n.Args[0].(*ast.Call); ok && in.ofHost(inner) {
-					return
-				}
+				inner, ok := n.Args[0].(*ast.Call)
+				return !ok || !in.ofHost(inner)
 			}
 		}
-		in.hoist(v.Elem(), before)
-	case reflect.Pointer:
-		if !v.IsNil() {
-			in.hoist(v.Elem(), before)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				in.hoist(v.Field(i), before)
-			}
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			in.hoist(v.Index(i), before)
-		}
-	}
+		return true
+	}, nil)
 }
 
 // ofHost reports a call such as resources.pods.GetSingle(...).

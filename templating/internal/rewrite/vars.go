@@ -14,8 +14,9 @@ import (
 // Scriggo 0.60 gives a macro the zero value of a variable that nothing outside of macros
 // has read before.
 //
-// The length of texts is looked at where they are put together, and where functions take
-// them: a text that is doubled takes the memory of the process before that is noticed.
+// The length of texts and lists is looked at where they are put together, and where
+// functions take texts: what is doubled takes the memory of the process before that is
+// noticed.
 func (t *Tree) complete(entry *ast.Tree) {
 	trees := map[*ast.Tree]bool{entry: true}
 	for v := range t.trees {
@@ -43,12 +44,16 @@ func (t *Tree) complete(entry *ast.Tree) {
 	}
 }
 
-// grown returns a statement, and behind it a call of Grown for each sum that it assigns.
+// grown returns a statement, and behind it a call of Grown for each sum and each longer
+// list that it assigns.
 func grown(n ast.Node) []ast.Node {
 	out := []ast.Node{n}
 	assigned := func(lhs, rhs ast.Expression, sum bool) {
-		if op, ok := rhs.(*ast.BinaryOperator); ok && !sum {
-			sum = op.Op == ast.OperatorAddition && !isNumber(op.Expr1) && !isNumber(op.Expr2)
+		switch e := rhs.(type) {
+		case *ast.BinaryOperator:
+			sum = sum || e.Op == ast.OperatorAddition && !isNumber(e.Expr1) && !isNumber(e.Expr2)
+		case *ast.Call:
+			sum = sum || isName(e.Func, "append")
 		}
 		if sum && !isNumber(rhs) && !isName(lhs, "_") && !calls(lhs) {
 			out = append(out, callGrown(lhs))
