@@ -25,7 +25,7 @@ func watch(ctx context.Context, most int) (watched context.Context, end func()) 
 	timer := time.AfterFunc(watchEvery, func() {
 		defer close(ended)
 		if grows(done, uint64(most)) {
-			cancel(fmt.Errorf("%w: the process took more than %d bytes of memory more while this was rendered, or more than %d at once", ErrTooLarge, most, maxStep))
+			cancel(fmt.Errorf("%w: the process took more than %d bytes of memory more while this was rendered", ErrTooLarge, most))
 		}
 	})
 	return watched, func() {
@@ -37,12 +37,9 @@ func watch(ctx context.Context, most int) (watched context.Context, end func()) 
 	}
 }
 
-// maxStep is how much a single step of a render may take: a text of 128 MiB.
-const maxStep = 128 << 20
-
 // grows waits until the heap has grown by more than a bound and reports true, or until
-// it is done. Garbage does not count: it is collected before either bound is said to be
-// exceeded. A text that doubles up to its own bound leaves as much garbage behind it.
+// it is done. Garbage does not count: it is collected before the bound is said to be
+// exceeded, unless that is exceeded twice over.
 func grows(done <-chan struct{}, most uint64) bool {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	heap := func() uint64 {
@@ -51,11 +48,9 @@ func grows(done <-chan struct{}, most uint64) bool {
 	}
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	last, at := heap(), time.Now()
-	bound := last + most
+	bound := heap() + most
 	for limit := bound; ; {
 		now := heap()
-		atOnce := now > last+maxStep && time.Since(at) < 10*watchEvery
 		if now+most < bound { // what the heap held at the start was garbage in part
 			bound = now + most
 			limit = bound
@@ -63,14 +58,13 @@ func grows(done <-chan struct{}, most uint64) bool {
 		if now > bound+most {
 			return true
 		}
-		if atOnce || now > limit {
+		if now > limit {
 			runtime.GC()
-			if now = heap(); now > bound || atOnce && now > last+maxStep {
+			if now = heap(); now > bound {
 				return true
 			}
 			limit = max(bound, now+most/2)
 		}
-		last, at = now, time.Now()
 		select {
 		case <-done:
 			return false

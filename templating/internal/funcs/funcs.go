@@ -155,7 +155,7 @@ func sprintf(format string, a ...any) string {
 			Failf("sprintf: %s: a width of up to four digits must stand in the format", place.Shorten(v))
 		}
 	}
-	most := 10_400 // of one verb: a number with a width
+	most, args := 10_400, slices.Clone(a) // most of one verb: a number with a width
 	for i, arg := range a {
 		text, err := place.Text(arg)
 		if err != nil {
@@ -166,12 +166,12 @@ func sprintf(format string, a ...any) string {
 			size *= 5
 		}
 		most = max(most, size)
-		if a[i] = text; deref(reflect.ValueOf(arg)).Kind() <= reflect.Float64 {
-			a[i] = deref(reflect.ValueOf(arg)).Interface()
+		if args[i] = text; deref(reflect.ValueOf(arg)).Kind() <= reflect.Float64 {
+			args[i] = deref(reflect.ValueOf(arg)).Interface()
 		}
 	}
 	checkText("sprintf", len(format)+(strings.Count(format, "%")+len(a))*most)
-	return fmt.Sprintf(format, a...)
+	return fmt.Sprintf(format, args...)
 }
 
 // globMatch returns those strings of a list that match a pattern of path.Match:

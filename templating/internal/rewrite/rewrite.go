@@ -201,17 +201,13 @@ func (t *Tree) node(n ast.Node, p place.Points) place.Points {
 	case *ast.If, *ast.For, *ast.ForIn, *ast.ForRange, *ast.Switch, *ast.TypeSwitch:
 		return t.branches(n, p)
 	case *ast.Break:
-		if len(t.loops) > 0 {
-			for _, l := range t.left(n.Label != nil) {
-				l.left = t.points.Join(l.left, p)
-			}
+		for _, l := range t.left(n.Label != nil) {
+			l.left = t.points.Join(l.left, p)
 		}
 		return p
 	case *ast.Continue:
-		if len(t.loops) > 0 {
-			for _, l := range t.left(n.Label != nil) {
-				l.again = t.points.Join(l.again, p)
-			}
+		for _, l := range t.left(n.Label != nil) {
+			l.again = t.points.Join(l.again, p)
 		}
 		return p
 	case *ast.Using:
@@ -286,7 +282,7 @@ func (t *Tree) left(labelled bool) []*loop {
 	if labelled {
 		return t.loops
 	}
-	return t.loops[len(t.loops)-1:]
+	return t.loops[max(0, len(t.loops)-1):]
 }
 
 // loop walks a body until the places at its start no longer grow: the second
