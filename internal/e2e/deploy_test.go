@@ -221,7 +221,7 @@ exec setpriv --reuid %[2]d --regid %[3]d --groups %[5]d --no-new-privs --inh-cap
 
 // startLocal runs a controller with its HAProxy.
 func (d *deployed) startLocal() *controller {
-	o := d.options("-local", "", "-drain-delay", "0s", "-http-addr", "", "-https-addr", "", "-metrics-addr", subnet+"2:9090")
+	o := d.options("-local", "", "-drain-delay", "0s", "-debug-addr", "", "-http-addr", "", "-https-addr", "", "-metrics-addr", subnet+"2:9090")
 	return startController(d.k.t, o)
 }
 
@@ -235,7 +235,7 @@ func (d *deployed) startFleet() *controller {
 	d.k.must(err)
 	d.haproxyPod(at.Hostname())
 	with := func(metrics string) options {
-		o := d.options("-endpoint-ca", "", "-endpoint-server-name", "", "-http-addr", "", "-https-addr", "", "-metrics-addr", metrics)
+		o := d.options("-endpoint-ca", "", "-debug-addr", "", "-endpoint-server-name", "", "-http-addr", "", "-https-addr", "", "-metrics-addr", metrics)
 		o.args = append(o.args, "-pod-scheme", "http", "-pod-port", at.Port(), "-maxconn", "1000",
 			"-endpoint-base", api.Layout().Base, "-endpoint-socket", filepath.Join(api.Layout().Base, "admin.sock"))
 		return o
