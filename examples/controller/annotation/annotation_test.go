@@ -184,7 +184,7 @@ func TestWrongValuesOpenNothing(t *testing.T) {
 	}
 	o, problems = Read(Service, map[string]string{HAProxy + "server-ca": "ca", HAProxy + "server-ssl": "true"}, Options{})
 	require.Equal(t, Options{Closed: true}, o, "a Service whose servers were verified")
-	require.Contains(t, problems[0].Reason, "it is taken of an Ingress alone: move it; the paths of the Ingress answer 503")
+	require.Contains(t, problems[0].Reason, "only an Ingress can have it: move it; the paths of the Ingress answer 503")
 
 	o, _ = Read(Ingress, map[string]string{HAProxy + "rate-limit-requests": "5", HAProxy + "rate-limit-period": "1h"}, Options{})
 	require.Equal(t, "1h", o.Rate.Expire, "an address is not forgotten while it is counted")

@@ -33,7 +33,7 @@ of haproxytech's controller, under ` + "`haproxy.org/`" + ` or ` + "`haproxy.com
   with a Secret, a canary or TLS passthrough, with which all are built.
 - A Secret is of the namespace of the Ingress, and of type Opaque or kubernetes.io/tls. ` + "`-opaque-secrets=false`" + ` keeps the
   controller from reading the first.
-- A namespace can have 500 paths that are patterns, 100 canaries, and rates for 1,000,000 addresses, which is about 97
+- A namespace can have 500 paths that are patterns, 100 canaries, and rates for 1,048,576 addresses, which is 102
   backends with rates: [limits](tenants.md#limits). A host that all namespaces share has no patterns.
 - Rates are counted in each HAProxy by itself. A reload counts anew.
 - Own templates print options as ` + "`backend.Options`" + `: one from before has none of them.

@@ -3,6 +3,7 @@ package annotation
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -118,7 +119,7 @@ func isHAProxy(name string) bool {
 func Given(annotations map[string]string, of string) (given string) {
 	row := Of(of)
 	for name := range annotations {
-		if isOurs(name) && Of(name) == row && (given == "" || name < given) {
+		if row != nil && isOurs(name) && Of(name) == row && (given == "" || name < given) {
 			given = name
 		}
 	}
@@ -145,7 +146,7 @@ func Read(of Kind, annotations map[string]string, base Options) (Options, []Prob
 			r.problems = append(r.problems, Problem{Name: g.name, Reason: unknown(g.name, len(all) <= MaxGuessed), Warning: true})
 			continue
 		case i+1 < len(all) && all[i+1].row == g.row && table[g.row].set != nil:
-			r.warn(&table[g.row], g.name, fmt.Sprintf("%s says the same option, and counts: remove one of them", all[i+1].name))
+			r.warn(&table[g.row], g.name, fmt.Sprintf("%s sets the same option, and that one counts: remove one of them", all[i+1].name))
 			continue
 		}
 		r.read(of, g)
@@ -194,7 +195,7 @@ func (r *reader) read(of Kind, g given) {
 	case row.Ignored != "":
 		r.warn(row, g.name, "it does nothing: "+row.Ignored)
 	case of == Service && row.ofService:
-		r.refuse(row, g.name, "it is taken of an Ingress alone: move it")
+		r.refuse(row, g.name, "only an Ingress can have it: move it")
 	case of == Service && !row.Service:
 		r.problems = append(r.problems, Problem{Name: g.name, Row: row, Reason: "it belongs to an Ingress, and does nothing in a Service: move it"})
 	default:
@@ -287,13 +288,7 @@ func unknown(name string, guess bool) string {
 }
 
 // names are all that are known, sorted.
-var names = sync.OnceValue(func() (all []string) {
-	for name := range index() {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
-})
+var names = sync.OnceValue(func() []string { return slices.Sorted(maps.Keys(index())) })
 
 // table has all annotations.
 var table = slices.Concat(redirects, paths, access, cors, rates, headers, timeouts, servers, balances, canaries, refused, ignored)

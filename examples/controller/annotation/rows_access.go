@@ -10,7 +10,7 @@ import (
 // access says who may send requests.
 var access = []Row{
 	{HAProxy: "allow-list whitelist", NGINX: "whitelist-source-range allowlist-source-range", Value: "addresses and ranges", Closes: true, Becomes: "403 for all others",
-		Differs: "behind a proxy of -trust-proxy the last address of X-Forwarded-For counts",
+		Differs: "where a proxy of -trust-proxy sends the request, the last address of X-Forwarded-For counts",
 		set: func(r *reader, v value) (problem string) {
 			r.Allow, problem = toCIDRs(v.text)
 			return problem
@@ -26,7 +26,7 @@ var access = []Row{
 			return oneOf(v.text, "basic", "basic-auth")
 		}},
 	{NGINX: "auth-secret", HAProxy: "auth-secret", Value: "the name of a Secret", Closes: true, Becomes: "a userlist of its key auth, which is a file of htpasswd",
-		Differs: "of the same namespace alone; hashes of crypt(3) are taken, $apr1$ and {SHA} are not: htpasswd -B -C 8 and openssl passwd -6 make some; without a key auth each key is a user",
+		Differs: "the Secret is of the same namespace; HAProxy knows the hashes of crypt(3), as of htpasswd -B -C 8 and openssl passwd -6; it does not know $apr1$ and {SHA}; without a key auth each key is a user",
 		set: func(r *reader, v value) string {
 			problem := toSecret(v.text)
 			if problem == "" {
@@ -147,7 +147,7 @@ const maxRate = 1_000_000
 // rates bound the requests of one address.
 var rates = []Row{
 	{NGINX: "limit-rps", Value: "requests a second", Closes: true, Becomes: "503 for more requests of an address, counted over 5 seconds and in each HAProxy",
-		Differs: "a client has five times as many in any 5 seconds, and none above; refused requests count, so that one who never slows down gets nothing",
+		Differs: "a client can send five times as many in any 5 seconds, and none above; refused requests count, so that a client that does not slow down gets nothing",
 		set: func(r *reader, v value) (problem string) {
 			r.perS, problem = toNumber(v.text, 0, maxRate)
 			return problem

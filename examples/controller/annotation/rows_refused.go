@@ -8,21 +8,18 @@ var denies = regexp.MustCompile(`(?i)\bdeny\s+(all|[0-9])|\bauth_(basic|request|
 const (
 	useTemplates = "lines of a configuration are not taken from an annotation: write a template of your own and give it by -templates"
 	trusted      = "X-Forwarded-For is always set, and -trust-proxy says whose is believed"
-	byFlag       = "it is of all Ingresses together: set it by a flag, or in a template"
+	byFlag       = "it concerns all Ingresses: set it by a flag, or in a template"
 )
 
 // refused are known and not taken.
 var refused = []Row{
-	{HAProxy: "-", NGINX: "configuration-snippet server-snippet stream-snippet modsecurity-snippet auth-snippet", closesOn: denies, Refused: useTemplates},
-	{HAProxy: "backend-config-snippet frontend-config-snippet global-config-snippet stats-config-snippet", NGINX: "-", closesOn: denies, Refused: useTemplates},
-	{HAProxy: "-", NGINX: "mirror-target mirror-host mirror-request-body", Refused: "HAProxy mirrors requests through an agent of its own (SPOE) alone: write a template, or mirror in a mesh"},
+	{HAProxy: "backend-config-snippet frontend-config-snippet global-config-snippet stats-config-snippet", NGINX: "configuration-snippet server-snippet stream-snippet modsecurity-snippet auth-snippet", closesOn: denies, Refused: useTemplates},
+	{HAProxy: "-", NGINX: "mirror-target mirror-host mirror-request-body", Refused: "HAProxy mirrors requests only through an agent (SPOE): write a template, or mirror in a mesh"},
 	{HAProxy: "-", NGINX: "enable-modsecurity enable-owasp-core-rules modsecurity-transaction-id", Closes: true, Refused: "HAProxy has no ModSecurity without an agent of its own: write a template that calls one"},
 	{HAProxy: "-", NGINX: "auth-url auth-signin auth-signin-redirect-param auth-method auth-response-headers auth-request-redirect auth-cache-key auth-cache-duration auth-always-set-cookie auth-proxy-set-headers auth-keepalive auth-keepalive-requests auth-keepalive-share-vars auth-keepalive-timeout enable-global-auth global-auth-url",
-		Closes: true, Refused: "HAProxy asks another service for each request by Lua alone: put an authenticating proxy before the Service, or write a template"},
-	{HAProxy: "-", NGINX: "auth-tls-secret auth-tls-verify-client auth-tls-verify-depth auth-tls-error-page auth-tls-pass-certificate-to-upstream auth-tls-match-cn", Closes: true,
-		Refused: "certificates of clients are a matter of the bind line: write a template with ca-file and verify required"},
-	{HAProxy: "client-ca client-crt-optional", NGINX: "-", Closes: true, Refused: "certificates of clients are a matter of the bind line: write a template with ca-file and verify required"},
-	{HAProxy: "-", NGINX: "auth-tls-verify-client-optional", Closes: true, Refused: "certificates of clients are a matter of the bind line: write a template"},
+		Closes: true, Refused: "HAProxy can ask another service about a request only by Lua: put an authenticating proxy before the Service, or write a template"},
+	{HAProxy: "client-ca client-crt-optional", NGINX: "auth-tls-secret auth-tls-verify-client auth-tls-verify-client-optional auth-tls-verify-depth auth-tls-error-page auth-tls-pass-certificate-to-upstream auth-tls-match-cn", Closes: true,
+		Refused: "the bind line asks clients for certificates, for all hosts: write a template with ca-file and verify required"},
 	{HAProxy: "server-crt", NGINX: "-", Closes: true, Refused: "no client certificate is sent to servers: write a template with crt on the server line"},
 	{HAProxy: "-", NGINX: "proxy-ssl-ciphers proxy-ssl-protocols proxy-ssl-verify-depth", Refused: "ciphers and versions to servers are those of HAProxy: write a template with ssl-default-server-options"},
 	{HAProxy: "-", NGINX: "ssl-ciphers ssl-prefer-server-ciphers", Refused: byFlag},
@@ -36,7 +33,7 @@ var refused = []Row{
 	{HAProxy: "-", NGINX: "denylist-source-range-code limit-req-status-code", Refused: "the status is 403 and 503; rate-limit-status-code of haproxy.org chooses another"},
 	{HAProxy: "-", NGINX: "upstream-hash-by-subset upstream-hash-by-subset-size", Refused: "a hash leads to one server: HAProxy knows no subsets"},
 	{HAProxy: "-", NGINX: "session-cookie-expires", Refused: "session-cookie-max-age says the same, and browsers know it"},
-	{HAProxy: "-", NGINX: "session-cookie-conditional-samesite-none affinity-canary-behavior", Refused: "the cookie is that of the Service which answers"},
+	{HAProxy: "-", NGINX: "session-cookie-conditional-samesite-none affinity-canary-behavior", Refused: "the Service that answers sets its own cookie"},
 	{HAProxy: "-", NGINX: "custom-headers", Refused: "it names a ConfigMap: haproxy.org/response-set-header has the headers themselves"},
 	{HAProxy: "-", NGINX: "service-upstream", Refused: "endpoints are served, never the address of the Service, so that a change takes no reload"},
 	{HAProxy: "-", NGINX: "use-proxy-protocol", Refused: byFlag},
@@ -60,7 +57,7 @@ const streams = "HAProxy streams, with buffers of its own"
 var ignored = []Row{
 	{HAProxy: "-", NGINX: "proxy-buffering proxy-request-buffering proxy-buffer-size proxy-buffers-number proxy-busy-buffers-size proxy-max-temp-file-size client-body-buffer-size", Ignored: streams},
 	{HAProxy: "-", NGINX: "proxy-http-version connection-proxy-header", Ignored: "HAProxy speaks HTTP/1.1 with keep-alive, and WebSockets need nothing"},
-	{HAProxy: "-", NGINX: "enable-access-log enable-rewrite-log", Ignored: "logs are those of all Ingresses"},
+	{HAProxy: "-", NGINX: "enable-access-log enable-rewrite-log", Ignored: "-access-log is for all Ingresses"},
 	{HAProxy: "-", NGINX: "http2-push-preload", Ignored: "browsers have given it up"},
 	{HAProxy: "-", NGINX: "affinity-mode session-cookie-change-on-failure", Ignored: "a client stays with its server as long as that serves, and then gets another and its cookie"},
 	{HAProxy: "-", NGINX: "proxy-ssl-server-name", Ignored: "the server name is that of proxy-ssl-name, and is sent where that is given"},

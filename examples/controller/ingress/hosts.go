@@ -47,6 +47,11 @@ type Host struct {
 
 func (h Host) compare(other Host) int { return cmp.Compare(h.Name, other.Name) }
 
+// byLength puts the longest first.
+func (h Host) byLength(other Host) int {
+	return cmp.Or(cmp.Compare(len(other.Name), len(h.Name)), h.compare(other))
+}
+
 // CheckSharedHost says why a host cannot be one of Shared.
 func CheckSharedHost(host string) error {
 	if problem := hostProblem(host); problem != "" && host != anyHost {

@@ -360,7 +360,7 @@ func (b *builder) finish() {
 			r.Wildcards = append(r.Wildcards, Host{h.Name[1:], h.Namespace})
 		}
 	}
-	slices.SortStableFunc(r.Wildcards, func(x, y Host) int { return cmp.Compare(len(y.Name), len(x.Name)) })
+	slices.SortFunc(r.Wildcards, Host.byLength)
 	b.exceptOthers()
 	certs := slices.SortedFunc(maps.Values(b.certs), func(x, y *tlsFile) int { return cmp.Compare(x.secret, y.secret) })
 	for _, c := range certs {

@@ -87,7 +87,7 @@ func (l *Limits) table() []limit {
 		{"canaries-per-namespace", &l.CanariesPerNamespace, 100, "paths with a canary"},
 		{"user-milliseconds-per-namespace", &l.UserMillisecondsPerNamespace, 2000, "time to read users with passwords"},
 		{"option-bytes-per-namespace", &l.OptionBytesPerNamespace, 16 << 20, "lists and texts of annotations, times their backends"},
-		{"rate-addresses-per-namespace", &l.RateAddressesPerNamespace, 1_000_000, "addresses that rates of annotations count"},
+		{"rate-addresses-per-namespace", &l.RateAddressesPerNamespace, 1 << 20, "addresses that rates of annotations count"},
 	}
 }
 

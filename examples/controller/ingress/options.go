@@ -252,6 +252,8 @@ type Userlist struct {
 	Secret *corev1.Secret
 }
 
+func (l Userlist) compare(other Userlist) int { return cmp.Compare(l.Name, other.Name) }
+
 func (l *Userlist) equal(other *Userlist) bool {
 	return l.Name == other.Name && l.Secret == other.Secret && slices.Equal(l.Users, other.Users)
 }

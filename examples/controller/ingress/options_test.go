@@ -120,11 +120,11 @@ var effects = []effect{
 	{name: "hosts and prefixes", give: map[string]string{nginx + "upstream-vhost": "inner.test", nginx + "x-forwarded-prefix": "/shop"}, lines: []string{"http-request set-header X-Forwarded-Prefix /shop", "http-request set-header Host inner.test"}},
 	{name: "snippet that denies", give: map[string]string{nginx + "configuration-snippet": "deny all;"}, lines: []string{closedLine}, refused: []string{"lines of a configuration are not taken from an annotation: write a template", "503"}},
 	{name: "snippet", give: map[string]string{nginx + "configuration-snippet": "add_header X-A b;"}, lines: plain, refused: []string{"lines of a configuration are not taken from an annotation: write a template"}},
-	{name: "mirror", give: map[string]string{nginx + "mirror-target": "https://x"}, lines: plain, refused: []string{"HAProxy mirrors requests through an agent"}},
+	{name: "mirror", give: map[string]string{nginx + "mirror-target": "https://x"}, lines: plain, refused: []string{"HAProxy mirrors requests only through an agent"}},
 	{name: "auth by another service", give: map[string]string{nginx + "auth-url": "https://auth.test"}, lines: []string{closedLine}, refused: []string{"auth-url]", "503"}},
 	{name: "client certificates", give: map[string]string{nginx + "auth-tls-secret": "ns/ca"}, lines: []string{closedLine}, refused: []string{"bind line", "503"}},
 	{name: "misspelled", give: map[string]string{nginx + "rewrite-traget": "/"}, lines: plain, refused: []string{"it is not known, and does nothing: did you mean nginx.ingress.kubernetes.io/rewrite-target?"}},
-	{name: "both prefixes", give: map[string]string{nginx + "proxy-read-timeout": "5", tech + "timeout-server": "6s"}, lines: []string{"timeout server 6s"}, refused: []string{"haproxy.org/timeout-server says the same option, and counts"}},
+	{name: "both prefixes", give: map[string]string{nginx + "proxy-read-timeout": "5", tech + "timeout-server": "6s"}, lines: []string{"timeout server 6s"}, refused: []string{"haproxy.org/timeout-server sets the same option, and that one counts"}},
 	{name: "of the Service", service: map[string]string{tech + "load-balance": "leastconn"}, lines: []string{"balance leastconn"}},
 	{name: "of the Service, over that of the Ingress", give: map[string]string{tech + "timeout-server": "9s", tech + "timeout-connect": "9s"}, service: map[string]string{tech + "timeout-server": "8s"}, lines: []string{"timeout connect 9s", "timeout server 8s"}},
 	{name: "of the wrong kind", service: map[string]string{tech + "allow-list": "10.0.0.0/8"}, lines: plain, refused: []string{"it belongs to an Ingress, and does nothing in a Service: move it"}},
@@ -217,6 +217,45 @@ func TestAnnotations(t *testing.T) {
 		require.True(t, has, "no case shows what %v becomes", row.Names())
 	}
 	t.Run("HAProxy takes all", func(t *testing.T) { acceptable(t, layout, cfg) })
+}
+
+// TestLargestValues: HAProxy takes the largest value that is taken of each annotation.
+func TestLargestValues(t *testing.T) {
+	repeat := func(n int, format string) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(format, i))
+		}
+		return strings.Join(all, "\n")
+	}
+	text := strings.Repeat(`" `, annotation.MaxText/2-1) + `"x`
+	long := "/" + strings.Repeat("%", annotation.MaxText-1)
+	all := map[string]string{
+		nginx + "whitelist-source-range": repeat(annotation.MaxCIDRs, "2001:db8:1234:5678:9abc:def0:1234:%x"), nginx + "denylist-source-range": repeat(annotation.MaxCIDRs, "2001:db8:%x::/48"),
+		nginx + "auth-type": "basic", nginx + "auth-secret": "users", nginx + "auth-realm": text,
+		nginx + "enable-cors": "true", nginx + "cors-allow-origin": repeat(annotation.MaxOrigins, "https://*.o%d.test"), nginx + "cors-allow-headers": repeat(annotation.MaxHeaders, strings.Repeat("h", 90)+"%d"), nginx + "cors-max-age": "10000000",
+		nginx + "limit-rpm": "1000000", nginx + "limit-connections": "1000000", tech + "rate-limit-requests": "1000000", tech + "rate-limit-period": "20d", tech + "rate-limit-size": "1m",
+		nginx + "app-root": long, nginx + "x-forwarded-prefix": long, nginx + "rewrite-target": long, nginx + "proxy-body-size": "1024g",
+		tech + "timeout-connect": "20d", tech + "timeout-server": "20d", tech + "timeout-queue": "20d", tech + "timeout-tunnel": "20d", tech + "timeout-check": "20d", tech + "check": "true", tech + "check-interval": "20d", tech + "check-http": long,
+		tech + "request-set-header": repeat(annotation.MaxHeaders, "X-A%d "+strings.ReplaceAll(text, "%", "%%")), tech + "pod-maxconn": "1000000", nginx + "affinity": "cookie", nginx + "session-cookie-max-age": fmt.Sprint(1 << 30), tech + "load-balance": "hdr(" + strings.Repeat("h", 100) + ")",
+	}
+	redirect := map[string]string{nginx + "permanent-redirect": "https://x.test/" + strings.Repeat("%41", annotation.MaxText/3-8)}
+	regex := map[string]string{nginx + "use-regex": "true", nginx + "rewrite-target": "/$1" + long[:annotation.MaxText-10]}
+	w := effectsWorld(t)
+	w.ingresses = nil
+	for i, given := range []map[string]string{all, redirect, regex} {
+		at := "/"
+		if i == 2 {
+			at = "/(a)" + strings.Repeat("%", annotation.MaxPattern-4)
+		}
+		ing := ingress(fmt.Sprint("large", i), rule(fmt.Sprintf("l%d.test", i), path(specific, at, fmt.Sprint("e", i))))
+		ing.Annotations = given
+		w.ingresses = append(w.ingresses, ing)
+	}
+	routes := w.build()
+	require.Empty(t, allSaid(routes))
+	layout := dataplane.Layout{Base: t.TempDir()}
+	acceptable(t, layout, renderRoutes(t, layout, routes))
 }
 
 // acceptable has HAProxy check a configuration.

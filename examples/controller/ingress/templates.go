@@ -92,7 +92,7 @@ type itemsOf[T any] struct {
 }
 
 // take makes the items of a list. Those that equal one of the list before are the same.
-func (it *itemsOf[T]) take(list []T, compare func(a, b *T) int, equal func(a, b *T) bool) []any {
+func (it *itemsOf[T]) take(list []T, compare func(a, b T) int, equal func(a, b *T) bool) []any {
 	old, were := it.list, it.all
 	if were != nil && len(list) == len(old) && (len(old) == 0 || &list[0] == &old[0]) {
 		return were
@@ -100,7 +100,7 @@ func (it *itemsOf[T]) take(list []T, compare func(a, b *T) int, equal func(a, b 
 	all, j := make([]any, 1, len(list)+1), 0
 	all[0] = (*T)(nil)
 	for i := range list {
-		for j < len(old) && compare(&old[j], &list[i]) < 0 {
+		for j < len(old) && compare(old[j], list[i]) < 0 {
 			j++
 		}
 		if j < len(old) && equal(&old[j], &list[i]) {
@@ -137,21 +137,6 @@ func itemsOfTCP(list []*TCPService) []any {
 
 func same[T comparable](a, b *T) bool { return *a == *b }
 
-// byHost and the others are the orders of the lists. Those of equal order stay in it.
-func byHost(a, b *Host) int { return cmp.Compare(a.Name, b.Name) }
-
-func byLength(a, b *Host) int {
-	return cmp.Or(cmp.Compare(len(b.Name), len(a.Name)), cmp.Compare(a.Name, b.Name))
-}
-
-func byPath(a, b *Path) int { return cmp.Compare(a.Key, b.Key) }
-
-func byPattern(a, b *Path) int { return a.byLength(*b) }
-
-func byList(a, b *Userlist) int { return cmp.Compare(a.Name, b.Name) }
-
-func byFile(a, b *TLSCertificate) int { return cmp.Compare(a.File, b.File) }
-
 func (c *TLSCertificate) equal(d *TLSCertificate) bool {
 	return c.File == d.File && c.Secret == d.Secret && slices.Equal(c.Hosts, d.Hosts) && slices.Equal(c.Except, d.Except)
 }
@@ -163,26 +148,26 @@ func (r *Routes) each(settings Settings) map[string]render.Each {
 		r.lists = &lists{}
 	}
 	l := r.lists
-	exact, prefix := l.exact.take(r.Exact, byPath, same), l.prefix.take(r.Prefix, byPath, same)
-	patterns := l.patterns.take(r.Patterns, byPattern, same)
+	exact, prefix := l.exact.take(r.Exact, Path.compare, same), l.prefix.take(r.Prefix, Path.compare, same)
+	patterns := l.patterns.take(r.Patterns, Path.byLength, same)
 	exactNames, prefixNames, patternNames := exact, prefix, patterns
 	if settings.AccessLog == "" {
 		exactNames, prefixNames, patternNames = exact[:1], prefix[:1], patterns[:1]
 	}
 	return map[string]render.Each{
-		"maps/passed.map":            {Var: "route", Items: l.passed.take(r.Passed, byPath, same)},
+		"maps/passed.map":            {Var: "route", Items: l.passed.take(r.Passed, Path.compare, same)},
 		TCPEntry:                     {Var: "tcp", Items: itemsOfTCP(r.TCP)},
 		BackendEntry:                 {Var: "backend", Items: l.takeBackends(r.Backends)},
 		"maps/paths_reg.map":         {Var: "route", Items: patterns},
-		"haproxy.d/userlist.cfg":     {Var: "userlist", Items: l.userlists.take(r.Userlists, byList, (*Userlist).equal)},
+		"haproxy.d/userlist.cfg":     {Var: "userlist", Items: l.userlists.take(r.Userlists, Userlist.compare, (*Userlist).equal)},
 		"maps/exact.map":             {Var: "route", Items: exact},
 		"maps/prefix.map":            {Var: "route", Items: prefix},
 		"maps/names-exact.map":       {Var: "route", Items: exactNames},
 		"maps/names-prefix.map":      {Var: "route", Items: prefixNames},
 		"maps/names_reg.map":         {Var: "route", Items: patternNames},
-		"maps/hosts.map":             {Var: "host", Items: l.hosts.take(r.Hosts, byHost, same)},
-		"maps/wildcards.map":         {Var: "host", Items: l.wildcards.take(r.Wildcards, byLength, same)},
-		"crt-lists/certificates.txt": {Var: "certificate", Items: l.certificates.take(r.Certificates, byFile, (*TLSCertificate).equal)},
+		"maps/hosts.map":             {Var: "host", Items: l.hosts.take(r.Hosts, Host.compare, same)},
+		"maps/wildcards.map":         {Var: "host", Items: l.wildcards.take(r.Wildcards, Host.byLength, same)},
+		"crt-lists/certificates.txt": {Var: "certificate", Items: l.certificates.take(r.Certificates, TLSCertificate.compare, (*TLSCertificate).equal)},
 	}
 }
 
