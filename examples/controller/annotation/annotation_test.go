@@ -94,6 +94,14 @@ func TestRefusedThatClose(t *testing.T) {
 	}
 }
 
+// TestOffThatAsksForSomething: where off is not what HAProxy does, it is refused.
+func TestOffThatAsksForSomething(t *testing.T) {
+	for _, name := range []string{NGINX + "proxy-next-upstream", HAProxy + "http-keep-alive", NGINX + "ssl-prefer-server-ciphers"} {
+		_, problems := Read(Ingress, map[string]string{name: "off"}, Options{})
+		require.Len(t, problems, 1, name)
+	}
+}
+
 // TestDefaultsOfBoth: what is not given is as the controller of the prefix has it.
 func TestDefaultsOfBoth(t *testing.T) {
 	origin := map[string]string{NGINX + "enable-cors": "true", NGINX + "cors-allow-origin": "https://*.A.test, capacitor://localhost"}

@@ -46,6 +46,7 @@ type Row struct {
 	set      func(r *reader, v value) (problem string)
 	off      func(r *reader) // what goes with it where it is refused
 	closesOn *regexp.Regexp  // of a refused one that closes where its value matches
+	always   bool            // of a refused one: "false" and "off" ask for something, too
 
 	ofService bool // others take it of a Service, so that it closes there where Closes is set
 }
@@ -189,7 +190,7 @@ func (r *reader) read(of Kind, g given) {
 	row := &table[g.row]
 	r.row, r.name = row, g.name
 	switch {
-	case row.Refused != "" && (g.text == "false" || g.text == "off"): // what is not taken is not asked for
+	case row.Refused != "" && !row.always && (g.text == "false" || g.text == "off"): // what is not taken is not asked for
 	case row.Refused != "":
 		r.refuseAs(row, g.name, row.Refused, row.Closes || row.closesOn != nil && row.closesOn.MatchString(g.text))
 	case row.Ignored != "":

@@ -22,7 +22,7 @@ var refused = []Row{
 		Refused: "the bind line asks clients for certificates, for all hosts: write a template with ca-file and verify required"},
 	{HAProxy: "server-crt", NGINX: "-", Closes: true, Refused: "no client certificate is sent to servers: write a template with crt on the server line"},
 	{HAProxy: "-", NGINX: "proxy-ssl-ciphers proxy-ssl-protocols proxy-ssl-verify-depth", Refused: "ciphers and versions to servers are those of HAProxy: write a template with ssl-default-server-options"},
-	{HAProxy: "-", NGINX: "ssl-ciphers ssl-prefer-server-ciphers", Refused: byFlag},
+	{HAProxy: "-", NGINX: "ssl-ciphers ssl-prefer-server-ciphers", always: true, Refused: byFlag},
 	{HAProxy: "ssl-certificate", NGINX: "-", Refused: byFlag + "; spec.tls names certificates"},
 	{HAProxy: "-", NGINX: "server-alias", Refused: "write a rule with that host"},
 	{HAProxy: "-", NGINX: "from-to-www-redirect", Refused: "write an Ingress with the other host and permanent-redirect"},
@@ -39,7 +39,7 @@ var refused = []Row{
 	{HAProxy: "-", NGINX: "use-proxy-protocol", Refused: byFlag},
 	{HAProxy: "-", NGINX: "enable-opentelemetry opentelemetry-trust-incoming-span opentelemetry-operation-name enable-opentracing opentracing-trust-incoming-span", Refused: "HAProxy traces with a filter of its own: write a template"},
 	{HAProxy: "-", NGINX: "upstream-keepalive-connections influxdb-host lua-resty-waf fastcgi-index fastcgi-params-configmap", Refused: "HAProxy has nothing like it"},
-	{HAProxy: "-", NGINX: "proxy-next-upstream proxy-next-upstream-timeout proxy-next-upstream-tries", Refused: "HAProxy tries a connection three times more, each time with another server: write a template with retry-on"},
+	{HAProxy: "-", NGINX: "proxy-next-upstream proxy-next-upstream-timeout proxy-next-upstream-tries", always: true, Refused: "HAProxy tries a connection three times more, each time with another server: write a template with retry-on"},
 	{HAProxy: "cookie-persistence-no-dynamic", NGINX: "-", Refused: "write cookie-persistence: the cookie is never a dynamic one"},
 	{HAProxy: "src-ip-header", NGINX: "-", Refused: trusted},
 	{HAProxy: "route-acl", NGINX: "-", Refused: "a condition is not taken from an annotation: canary-by-header and canary-by-cookie choose a Service, all else is a matter of templates"},
@@ -48,7 +48,7 @@ var refused = []Row{
 	{HAProxy: "ingress.class", NGINX: "-", Refused: "write spec.ingressClassName"},
 	{HAProxy: "cr-backend", NGINX: "-", Refused: "it names a resource of haproxytech: write the annotations, or a template"},
 	{HAProxy: "timeout-client timeout-http-request timeout-http-keep-alive timeout-client-fin timeout-server-fin maxconn nbthread syslog-server tls-alpn hard-stop-after http-keep-alive http-connection-mode http-server-close log-format log-format-tcp clean-certs client-strict-sni generate-certificates-signer quic-alt-svc-max-age dontlognull logasap abortonclose proxy-protocol",
-		NGINX: "-", Refused: byFlag},
+		NGINX: "-", always: true, Refused: byFlag},
 }
 
 const streams = "HAProxy streams, with buffers of its own"
