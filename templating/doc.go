@@ -81,8 +81,9 @@
 // regular expression. Output is bounded ([Options.MaxOutput]), and what macros write in
 // memory by eight times as much. All that a render takes is bounded together, with what
 // it remembers of lines: [Options.MaxMemory]. Macros and functions may call each other
-// 256 deep. make takes a length of up to 65,536; docs/functions.md has the bounds of
-// functions. Beyond is [ErrTooLarge].
+// 256 deep. A text or a list that a template puts together has at most 64 MiB, and make
+// takes a length of up to 65,536; docs/functions.md has the bounds of functions. Beyond
+// is [ErrTooLarge].
 //
 // A file has at most 4 MiB, and 128 KiB of code between two delimiters. Statements and
 // expressions lie at most 1000 deep in each other. Compile reads at most 524,288
