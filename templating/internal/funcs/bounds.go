@@ -103,7 +103,7 @@ func measure(ctx context.Context, what string, v any, most int) {
 			}
 		case reflect.Struct:
 			for i := range v.NumField() {
-				if v.Type().Field(i).IsExported() {
+				if v.Type().Field(i).IsExported() && !v.Field(i).IsZero() {
 					count(v.Field(i), depth+1)
 				}
 			}
