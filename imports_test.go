@@ -52,7 +52,7 @@ var allowed = map[string][]string{
 	"dataplane/internal/diff":   {"dataplane/internal/change", "dataplane/internal/config", "internal/haproxycfg", "internal/haproxyctl"},
 	"dataplane/internal/socket": {"internal/late", "internal/printable", "dataplane/internal/change", "dataplane/internal/config", "internal/haproxycfg", "internal/haproxyctl"},
 	"dataplane/internal/host":   {"internal/late", "internal/printable", "dataplane/internal/socket", "dataplane/internal/diff", "dataplane/internal/change", "dataplane/internal/config", "internal/haproxyctl", "golang.org/x/sys/unix"},
-	"dataplane/internal/api":    {"internal/late", "dataplane/internal/diff", "dataplane/internal/change", "dataplane/internal/config", "internal/dpapi", "internal/haproxycfg"},
+	"dataplane/internal/api":    {"golang.org/x/sync/", "internal/late", "dataplane/internal/diff", "dataplane/internal/change", "dataplane/internal/config", "internal/dpapi", "internal/haproxycfg"},
 
 	"k8swatch/internal/manifest": {"internal/strictyaml", "k8swatch/internal/memapi", "k8s.io/", "sigs.k8s.io/json", "sigs.k8s.io/yaml", "go.yaml.in/yaml/"},
 	"k8swatch/internal/memapi":   {"internal/jsonpath", "k8s.io/"},

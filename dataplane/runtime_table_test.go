@@ -57,40 +57,8 @@ func ExampleRuntimeChanges() {
 	// update ca (api 3.2, HAProxy 2.6): at most 13 KiB; only ca-file and ca-verify-file use it
 }
 
-func ExampleTarget_AtRuntime() {
-	for _, v := range []dataplane.Version{{Major: 2, Minor: 6}, {Major: 3, Minor: 0}, {Major: 3, Minor: 9}} {
-		target := dataplane.Target{Version: v}
-		fmt.Println(v, target.AtRuntime("server", dataplane.Create, ""), target.AtRuntime("server", dataplane.Create, "cookie"))
-	}
-	// Output:
-	// 2.6 true false
-	// 3.0 true true
-	// 3.9 true true
-}
-
-func TestTargetAtRuntime(t *testing.T) {
+func TestRuntimeChangesAreACopy(t *testing.T) {
 	t.Parallel()
-	api := func(major, minor int) dataplane.Target {
-		return dataplane.Target{Version: dataplane.Version{Major: 3, Minor: 9}, API: dataplane.Version{Major: major, Minor: minor}, Transport: dataplane.API}
-	}
-	require.True(t, dataplane.Target{}.AtRuntime("certificate", dataplane.Update, ""))
-	require.True(t, dataplane.Target{}.AtRuntime("server", dataplane.Update, "maxconn"))
-	require.False(t, dataplane.Target{}.AtRuntime("server", dataplane.Update, "inter"))
-	require.False(t, dataplane.Target{}.AtRuntime("frontend", dataplane.Create, ""))
-	for _, action := range []dataplane.Action{dataplane.Create, dataplane.Delete} {
-		require.True(t, dataplane.Target{}.AtRuntime("backend", action, ""))
-		require.False(t, api(3, 4).AtRuntime("backend", action, ""))
-	}
-	require.False(t, dataplane.Target{}.AtRuntime("backend", dataplane.Update, ""))
-	require.False(t, api(3, 1).AtRuntime("certificate", dataplane.Update, ""))
-	require.True(t, api(3, 2).AtRuntime("certificate", dataplane.Update, ""))
-	require.True(t, api(4, 0).AtRuntime("certificate", dataplane.Update, ""))
-	require.True(t, dataplane.Target{Transport: dataplane.API}.AtRuntime("map entry", dataplane.Update, ""), "the oldest API is 3.0")
-	require.False(t, dataplane.Target{Transport: dataplane.API}.AtRuntime("server", dataplane.Update, "weight"), "the oldest HAProxy is 2.6")
-	require.True(t, api(3, 0).AtRuntime("server", dataplane.Update, "weight"))
-	require.False(t, api(3, 4).AtRuntime("server", dataplane.Update, "maxconn"))
-
-	// Who changes what he gets changes nothing.
 	dataplane.RuntimeChanges()[0].Kind = "x"
 	require.Equal(t, "server", dataplane.RuntimeChanges()[0].Kind)
 }

@@ -42,17 +42,6 @@ func outerTarget(t change.Target) Target {
 	return Target{Version: Version(t.Version), Transport: Transport(t.Transport), API: Version(t.API)}
 }
 
-func (t Target) inner() change.Target {
-	return change.Target{Version: change.Version(t.Version), Transport: change.Transport(t.Transport), API: change.Version(t.API)}
-}
-
-// AtRuntime reports whether the table allows such a change for the target. An
-// unknown newer version counts as the newest one known. What a row needs beyond
-// the versions, [RuntimeChange.Where] says; only [Diff] sees whether it is there.
-func (t Target) AtRuntime(kind string, action Action, field string) bool {
-	return t.inner().WhyNot(kind, change.Action(action), field) == ""
-}
-
 // RuntimeChange is a kind of change that a running HAProxy takes without a
 // reload, through one transport. What has no RuntimeChange takes one reload.
 type RuntimeChange struct {

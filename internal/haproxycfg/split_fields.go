@@ -20,7 +20,7 @@ var ErrSyntax = errors.New("syntax error")
 func Fields(line string) ([]string, error) {
 	line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 	if strings.IndexAny(line, "\"'\\#") < 0 {
-		return plainFields(line), nil
+		return strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' }), nil // as most lines
 	}
 	return cutWords(line, false)
 }
@@ -79,27 +79,6 @@ func Expands(line string) bool {
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
-
-// plainFields does lines in which nothing is special, which most are.
-func plainFields(line string) []string {
-	n := 0
-	for i := range len(line) {
-		if !isBlank(line[i]) && (i == 0 || isBlank(line[i-1])) {
-			n++
-		}
-	}
-	words := make([]string, 0, n)
-	for i := 0; len(words) < n; i++ {
-		start := i
-		for i < len(line) && !isBlank(line[i]) {
-			i++
-		}
-		if i > start {
-			words = append(words, line[start:i])
-		}
-	}
-	return words
-}
 
 // readWord reads the word that starts at line[i] and returns the index after it.
 func readWord(line string, i int) (word string, next int, err error) {

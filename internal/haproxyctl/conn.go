@@ -164,16 +164,10 @@ func check(command string) error {
 // Plain reports whether s can be an argument of a command as it is: one word
 // of letters, digits and signs that mean nothing to HAProxy's command line.
 func Plain(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		case strings.IndexByte("-_.:/~+%=*[]()@,|^$?!&{}", c) >= 0:
-		default:
-			return false
-		}
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:/~+%=*[]()@,|^$?!&{}", r)
 	}
-	return s != ""
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) })
 }
 
 // roundTrip sends text and reads n answers.

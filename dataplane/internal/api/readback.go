@@ -9,8 +9,9 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/change"
 	"github.com/hapticsdk/haptic/internal/dpapi"
@@ -31,21 +32,12 @@ func (c *Client) readBack(ctx context.Context, dos []*change.Do) error {
 			byBackend[do.Ref.Backend] = append(byBackend[do.Ref.Backend], do)
 		}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	places := make(chan struct{}, readers)
-	var wg sync.WaitGroup
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readers)
 	for backend, dos := range byBackend {
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
-			if err := c.readBackend(ctx, backend, dos); err != nil {
-				cancel(err)
-			}
-		})
+		g.Go(func() error { return c.readBackend(ctx, backend, dos) })
 	}
-	wg.Wait()
-	return context.Cause(ctx)
+	return g.Wait()
 }
 
 // readBackend asks for the servers of a backend until they are as told.

@@ -58,7 +58,7 @@ var ErrInvalidConfig = errors.New("invalid configuration")
 type Config struct {
 	Files []File // by kind, then name
 
-	facts []*fileFacts // of each file
+	facts []*facts // of each file
 	index *Index
 	main  func() string
 	hash  func() string

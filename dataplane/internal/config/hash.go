@@ -29,7 +29,7 @@ func (x *Index) sums(known *groupSums) *groupSums {
 		}
 		buffer = buffer[:0]
 		for _, s := range group {
-			buffer = append(buffer, s.sum()[:]...)
+			buffer = append(buffer, sum(s.learnt, s.Text)[:]...)
 		}
 		g.sums = append(g.sums, sha256.Sum256(buffer))
 	}
@@ -46,7 +46,7 @@ func (c *Config) computeHash(groups *groupSums) string {
 	}
 	for i, f := range c.Files {
 		fmt.Fprintf(h, "%s\n%s\n", f.Kind, f.Name)
-		h.Write(c.facts[i].sum(f.Content)[:])
+		h.Write(sum(c.facts[i], f.Content)[:])
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -5,10 +5,7 @@ import (
 	"path"
 )
 
-// Layout says in which folders a HAProxy finds its files, as absolute paths on
-// the machine where that HAProxy runs. The text of a configuration names files
-// by [Layout.Path]. The zero value is the default of the Dataplane API:
-// everything below /etc/haproxy.
+// Layout says in which folders a HAProxy finds its files. Package dataplane documents it.
 type Layout struct {
 	Base         string // folder of haproxy.cfg; zero means /etc/haproxy
 	Maps         string // zero means Base/maps

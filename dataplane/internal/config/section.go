@@ -1,8 +1,8 @@
 package config
 
 import (
-	"crypto/sha256"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,17 +28,7 @@ type Section struct {
 	ends        bool // the section after it gets none of its lines, whatever they are
 	comments    int  // lines above the header
 	lines       int32
-	learnt      *learnt
-}
-
-// learnt is what was worked out of the text of a section once asked for. It is the
-// same wherever the section stands.
-type learnt struct {
-	once     sync.Once
-	hash     [sha256.Size]byte
-	lines    atomic.Pointer[[]Line]
-	mentions atomic.Pointer[Mentions]
-	words    atomic.Pointer[[]uint32]
+	learnt      *facts
 }
 
 // SectionOf returns a section that stands alone.
@@ -48,18 +38,12 @@ func newSection(s *Section, raw haproxycfg.Section) *Section {
 	*s = Section{
 		Kind: raw.Kind, Name: raw.Name, Text: raw.Text, comments: raw.Header - raw.Line,
 		proxy: isProxy(raw.Kind), conditional: hasConditions(raw.Text), sound: refuseLines(raw.Text, 1) == nil,
-		ends: endsSection(raw.Text), lines: int32(strings.Count(raw.Text, "\n")), learnt: new(learnt),
+		ends: endsSection(raw.Text), lines: int32(strings.Count(raw.Text, "\n")), learnt: new(facts),
 	}
 	if s.Kind == "defaults" {
 		s.Unnamed = s.Name == "" || s.Name == "from" && len(s.headerWords()) == 3 // or else "from" is its name
 	}
 	return s
-}
-
-// sum returns a hash of the text, which is computed once.
-func (s *Section) sum() *[sha256.Size]byte {
-	s.learnt.once.Do(func() { s.learnt.hash = sha256.Sum256([]byte(s.Text)) })
-	return &s.learnt.hash
 }
 
 // Key identifies a section of a text. Sections may repeat, as "global" does.
@@ -319,13 +303,7 @@ func (x *Index) Lines() []Line {
 func (x *Index) Conditional() bool { return x.conditional }
 
 func hasConditions(text string) bool {
-	if !strings.Contains(text, ".if") {
-		return false
-	}
-	for l := range strings.Lines(text) {
-		if strings.HasPrefix(strings.TrimLeft(l, " \t"), ".if") {
-			return true
-		}
-	}
-	return false
+	return strings.Contains(text, ".if") && condition.MatchString(text)
 }
+
+var condition = regexp.MustCompile(`(?m)^[ \t]*\.if`)

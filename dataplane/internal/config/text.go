@@ -31,54 +31,26 @@ func (x *Index) check() Refusals {
 func refuseLines(main string, line int) Refusals {
 	start := 0
 	for at := 0; at < len(main); at++ {
-		if at = nextControl(main, at); at == len(main) {
-			break
+		for at < len(main)-1 && main[at] >= ' ' && main[at] != 0x7f { // as most
+			at++
 		}
 		switch c := main[at]; {
+		case c >= ' ' && c != 0x7f || c == '\t':
 		case c == '\n':
 			if n := at + 1 - start; n >= MaxLine {
 				return Refusals{{Line: line, What: fmt.Sprintf("line %d: %d bytes are too many, a line must be shorter than %d", line, n, MaxLine)}}
 			}
 			line, start = line+1, at+1
 		case c == '\r' && strings.HasPrefix(main[at+1:], "\n"):
-		case isControl(c):
+		default: // C0 controls, and DEL
 			return Refusals{{Line: line, What: fmt.Sprintf("line %d: control character %q in column %d", line, c, at+1-start)}}
 		}
 	}
 	return nil
 }
 
-// nextControl returns where the first control character stands from a place on,
-// the tab included, or else the length of the text. It looks at eight bytes at a
-// time, since it goes through all of every configuration.
-func nextControl(s string, at int) int {
-	const ones, high = 0x0101010101010101, 0x8080808080808080
-	for ; at+8 <= len(s); at += 8 {
-		w := s[at : at+8]
-		x := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
-			uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
-		del := x ^ ones*0x7f
-		if ((x-ones*0x20)&^x|(del-ones)&^del)&high != 0 {
-			break
-		}
-	}
-	for at < len(s) && s[at] >= 0x20 && s[at] != 0x7f {
-		at++
-	}
-	return at
-}
-
-// isControl reports the characters that no line of configuration may have: C0
-// controls but the tab, and DEL.
-func isControl(c byte) bool { return c < 0x20 && c != '\t' || c == 0x7f }
-
-// CheckFileName reports why a file of that kind cannot have that name, in an
-// error that wraps [ErrInvalidConfig]; nil says that it can. A name is a
-// single path element of at most 255 bytes. Only ASCII letters, digits, "_"
-// and "-" may stand before the last dot, because the storage of the Dataplane
-// API silently renames everything else; [FileName] makes such a name from any
-// text. Maps must end in ".map" and crt-lists in ".txt", which that storage
-// appends or insists on.
+// CheckFileName reports why a file of that kind cannot have that name. Package dataplane
+// documents it, and FileName.
 func CheckFileName(kind FileKind, name string) error {
 	if r := checkFileName(kind, name); r != nil {
 		return r
@@ -106,10 +78,7 @@ func checkFileName(kind FileKind, name string) *Refusal {
 	return nil
 }
 
-// FileName makes a name for a file of that kind from any text, such as a host
-// name: characters that a storage would rename become "_", and the extension
-// of the kind is appended (.map, .pem, .txt). Texts that differ only in such
-// characters give the same name.
+// FileName makes a name for a file of that kind from any text.
 func FileName(kind FileKind, text string) string {
 	stem := strings.Map(func(r rune) rune {
 		if IsNameRune(r) {
@@ -125,10 +94,8 @@ var extensions = map[FileKind]string{Map: ".map", Certificate: ".pem", CA: ".pem
 
 // SplitExt cuts a file name before its last dot.
 func SplitExt(name string) (stem, ext string) {
-	if i := strings.LastIndexByte(name, '.'); i >= 0 {
-		return name[:i], name[i:]
-	}
-	return name, ""
+	ext = path.Ext(name)
+	return strings.TrimSuffix(name, ext), ext
 }
 
 // IsNameRune reports the characters that a storage keeps in the name of a file.

@@ -83,7 +83,7 @@ func (set wordSet) has(w Word) bool {
 // sums returns what tells the words of the section apart. Servers that track no other
 // one have none.
 func (s *Section) sums() []uint32 {
-	sums := s.learnt.words.Load()
+	sums := s.learnt.sums.Load()
 	if sums == nil {
 		sums = new([]uint32)
 		eachWord([]byte(s.Text), func(line []byte) []byte {
@@ -94,7 +94,7 @@ func (s *Section) sums() []uint32 {
 			return line
 		}, func(sum uint64) { *sums = append(*sums, uint32(sum)) })
 		*sums = slices.Clip(*sums)
-		s.learnt.words.Store(sums)
+		s.learnt.sums.Store(sums)
 	}
 	return *sums
 }

@@ -71,8 +71,7 @@ type Host struct {
 	requests chan startRequest // to Run
 	runs     atomic.Int32      // calls of Run under way
 
-	masterPID atomic.Int64 // the master that answered last
-	reloads   atomic.Bool  // it was told to reload, and that is not over
+	reloads atomic.Bool // the master was told to reload, and that is not over
 
 	grace      time.Duration // for requests under way when Run ends
 	orphans    time.Duration // for a HAProxy of another program to end

@@ -16,13 +16,9 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// Run starts HAProxy as soon as a configuration is stored, starts it again when it
-// ends, and stops it when ctx ends. It returns nil then, and leaves no process
-// behind. A HAProxy that the Run of a killed process left is taken over. With
-// NoStart it only asks the worker whether it serves.
-//
-// A HAProxy that cannot start with the stored configuration is tried again each
-// second, and at once by the next Sync.
+// Run starts HAProxy, starts it again when it ends, and stops it when ctx ends, as
+// Local.Run in package dataplane says. With NoStart it only asks the worker whether it
+// serves.
 func (h *Host) Run(ctx context.Context) error {
 	if h.opts.NoStart {
 		h.watchOther(ctx)

@@ -46,17 +46,8 @@ func (h *Host) DryRun(ctx context.Context, desired *config.Config) ([]change.Ste
 	return s.steps, fail("probe", err)
 }
 
-// Sync brings HAProxy to the desired configuration, and returns when it serves
-// with it. A plan of runtime changes is told first and then stored. Everything else is
-// stored first, and then takes one reload.
-//
-// A reload waits while there are as many old workers as may be, and while HAProxy
-// could not listen where it shall. The error wraps [config.ErrOldWorkers] or
-// [config.ErrListen] then, and what takes no reload is done.
-//
-// If HAProxy cannot load the configuration, the error wraps [config.ErrReload] and
-// has HAProxy's words. The files are as before and the old process serves on. The
-// Outcome comes with an error, too.
+// Sync brings HAProxy to the desired configuration, as Local.Sync in package dataplane
+// says. The Outcome comes with an error, too.
 func (h *Host) Sync(ctx context.Context, desired *config.Config, limits change.Limits) (*change.Outcome, error) {
 	s := &syncing{h: h, desired: desired, limits: limits}
 	if err := h.lock(ctx); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -219,29 +218,21 @@ func (h *Host) watchOther(ctx context.Context) {
 // masterAsked asks the master. One that reloads is away for a while: for a reload of ours
 // it is not asked.
 func (h *Host) masterAsked(ctx context.Context, p *process) error {
-	pid := int(h.masterPID.Load())
-	if p != nil {
-		pid = p.pid()
+	short, cancel := context.WithTimeout(ctx, askedFor)
+	defer cancel()
+	err := poll(short, nil, func() bool {
+		_, err := h.master.Procs(short)
+		return err == nil || h.reloads.Load()
+	})
+	if err == nil || ctx.Err() != nil {
+		return nil
 	}
-	why, now := "it is stopped (SIGSTOP): SIGCONT lets it go on", readStat(pid)
-	if ours := p != nil || strings.HasPrefix(now.name, "haproxy"); !ours || now.state != "T" { // another's may count its processes otherwise
-		short, cancel := context.WithTimeout(ctx, askedFor)
-		defer cancel()
-		why = fmt.Sprintf("it says nothing within %s", askedFor)
-		err := poll(short, nil, func() bool {
-			procs, err := h.master.Procs(short)
-			if err == nil {
-				h.masterPID.Store(int64(procs.MasterPID))
-			}
-			return err == nil || h.reloads.Load()
-		})
-		if err == nil || ctx.Err() != nil {
-			return nil
-		}
+	who, why := "the HAProxy master", fmt.Sprintf("it says nothing within %s", askedFor)
+	if p != nil { // another's may count its processes otherwise
+		who += fmt.Sprintf(" (process %d)", p.pid())
 	}
-	who := "the HAProxy master"
-	if pid != 0 {
-		who += fmt.Sprintf(" (process %d)", pid)
+	if p != nil && readStat(p.pid()).state == "T" {
+		why = "it is stopped (SIGSTOP): SIGCONT lets it go on"
 	}
 	return &config.Error{Stage: "process", Err: &worded{who + " does not answer: HAProxy serves, and cannot be reloaded: " + why, config.ErrSilent}}
 }
