@@ -3,13 +3,19 @@ package main
 import (
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -165,4 +171,86 @@ func TestAccessLogBehindAProxy(t *testing.T) {
 			require.Contains(t, d.logged("/x", from), want[i])
 		}
 	}
+}
+
+// BenchmarkAccessLog measures requests that come as fast as they can over eight connections,
+// and what one costs HAProxy, which hardly depends on what else the machine does:
+//
+//	go test -run '^$' -bench AccessLog -benchtime 20000x -count 3 ./examples/controller
+func BenchmarkAccessLog(b *testing.B) {
+	for _, format := range []string{"off", "http", "json"} {
+		b.Run(format, func(b *testing.B) {
+			dir, err := os.MkdirTemp("", "haptic") // HAProxy runs under an account of its own
+			require.NoError(b, err)
+			b.Cleanup(func() { os.RemoveAll(dir) })
+			require.NoError(b, os.Chmod(dir, 0o711))
+			state := filepath.Join(dir, "s")
+			d := startDemo(b, "-access-log", format, "-local", state)
+			info, err := runtimeCommand(filepath.Join(state, "run", "haproxy.sock"), "show info\n")
+			require.NoError(b, err)
+			pid := regexp.MustCompile(`(?m)^Pid: (\d+)`).FindStringSubmatch(info)
+			require.Len(b, pid, 2, "%s", info)
+			client := &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
+			defer client.CloseIdleConnections()
+			ask := func() {
+				req, err := http.NewRequest(http.MethodGet, "http://"+d.http+"/cart/1", nil)
+				if err == nil {
+					req.Host = "shop.demo.test"
+					var resp *http.Response
+					if resp, err = client.Do(req); err == nil {
+						_, err = io.Copy(io.Discard, resp.Body)
+						resp.Body.Close()
+					}
+				}
+				if err != nil {
+					b.Error(err)
+				}
+			}
+			ask()
+			before := cpuTime(b, pid[1])
+			b.ResetTimer()
+			b.SetParallelism(max(1, 8/runtime.GOMAXPROCS(0)))
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					ask()
+				}
+			})
+			b.StopTimer()
+			b.ReportMetric(float64((cpuTime(b, pid[1])-before).Nanoseconds())/1000/float64(b.N), "haproxy-µs/op")
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
+		})
+	}
+}
+
+// runtimeCommand asks HAProxy on one of its sockets.
+func runtimeCommand(socket, command string) (string, error) {
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return "", err
+	}
+	if _, err = io.WriteString(conn, command); err == nil {
+		err = conn.(*net.UnixConn).CloseWrite()
+	}
+	answer, e := io.ReadAll(conn)
+	return string(answer), errors.Join(err, e)
+}
+
+// cpuTime is what all threads of a process have used.
+func cpuTime(tb testing.TB, pid string) (used time.Duration) {
+	threads, err := filepath.Glob("/proc/" + pid + "/task/*/schedstat")
+	require.NoError(tb, err)
+	require.NotEmpty(tb, threads)
+	for _, name := range threads {
+		text, err := os.ReadFile(name)
+		require.NoError(tb, err)
+		ran, _, _ := strings.Cut(string(text), " ")
+		n, err := strconv.ParseInt(ran, 10, 64)
+		require.NoError(tb, err)
+		used += time.Duration(n)
+	}
+	return used
 }

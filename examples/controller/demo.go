@@ -80,8 +80,7 @@ func (c *controller) printPlans() {
 
 // printDemo says what to try.
 func printDemo(w io.Writer, cfg *config) {
-	_, httpPort, _ := net.SplitHostPort(cfg.httpAddr)
-	_, httpsPort, _ := net.SplitHostPort(cfg.httpsAddr)
+	httpPort, httpsPort := cfg.httpAddr[strings.LastIndexByte(cfg.httpAddr, ':')+1:], cfg.httpsAddr[strings.LastIndexByte(cfg.httpsAddr, ':')+1:]
 	fmt.Fprintf(w, `
 The demo is live. In another terminal, try:
 

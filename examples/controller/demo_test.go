@@ -417,14 +417,15 @@ func TestFlagsThatDoNotFit(t *testing.T) {
 
 // BenchmarkEndpointChange measures from the saved EndpointSlice to the first
 // answer of the new address, a second apart so that each change comes after a
-// pause; "busy" saves the next one as soon as the last is live.
+// pause; "busy" saves the next one as soon as the last is live, "logged" with an access
+// log.
 func BenchmarkEndpointChange(b *testing.B) {
 	for _, c := range []struct {
-		name  string
-		pause time.Duration
-	}{{"paused", 600 * time.Millisecond}, {"busy", 0}} {
+		name, log string
+		pause     time.Duration
+	}{{"paused", "off", 600 * time.Millisecond}, {"busy", "off", 0}, {"logged", "http", 0}} {
 		b.Run(c.name, func(b *testing.B) {
-			d := startDemo(b)
+			d := startDemo(b, "-access-log", c.log)
 			var took []time.Duration
 			for i := 0; b.Loop(); i++ {
 				old, now := fmt.Sprintf("127.0.0.%d]", 13+i%10), fmt.Sprintf("127.0.0.%d", 13+(i+1)%10)

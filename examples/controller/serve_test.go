@@ -49,6 +49,35 @@ func TestErrorPages(t *testing.T) {
 	require.Equal(t, "<h1>we are sorry</h1>\n", body)
 }
 
+// TestSeveralAddresses: HTTP, HTTPS and TCP services are served at each of them, also where
+// connections are passed through.
+func TestSeveralAddresses(t *testing.T) {
+	host, port := accept(t, func(conn net.Conn) { _, _ = io.Copy(conn, conn) })
+	const second = "127.0.0.10" // of another host
+	plain, secure, tcp := freeAddress(t), freeAddress(t), freeAddress(t)
+	also := func(at string) string { _, port, _ := net.SplitHostPort(at); return net.JoinHostPort(second, port) }
+	d := startDemo(t, "-http-addr", plain+","+also(plain), "-https-addr", secure+","+also(secure), "-tcp-services", "edge/tcp")
+	d.edit("echo.yaml", func(string) string { return site("echo", "echo.test", port, host) })
+	_, number, _ := net.SplitHostPort(tcp)
+	d.edit("tcp.yaml", func(string) string { return tcpMap + fmt.Sprintf("  %q: evil/echo:80\n", number) })
+	served := func(url string) bool {
+		status, _ := d.get(url+"/cart", "shop.demo.test")
+		return status == http.StatusOK
+	}
+	for range 2 {
+		for _, at := range []string{"http://" + plain, "http://" + also(plain), "https://" + secure, "https://" + also(secure)} {
+			d.until(func() bool { return served(at) })
+		}
+		for _, at := range []string{tcp, also(tcp)} {
+			d.until(func() bool { got, err := echo(at, "hello\n"); return err == nil && got == "hello\n" })
+		}
+		d.edit("passed.yaml", func(string) string {
+			return strings.NewReplacer("ANNOTATION", "haproxy.org", "VALUE", "true", "HOST", "passed.test", "name: secure", "name: echo").Replace(passed)
+		})
+		d.until(func() bool { return strings.Contains(d.stdout.String(), "frontend tls") })
+	}
+}
+
 // askFrom sends a request over a connection from an address, behind some bytes, and returns
 // what comes back.
 func (d *demo) askFrom(from, first, host string) (string, error) {

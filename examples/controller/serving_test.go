@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -44,16 +43,9 @@ func TestOutagesOfHAProxyShow(t *testing.T) {
 		d.stderr.reset()
 	}
 	procs := func() (master, worker int) {
-		conn, err := net.Dial("unix", filepath.Join(state, "run", "master.sock"))
+		answer, err := runtimeCommand(filepath.Join(state, "run", "master.sock"), "show proc\n")
 		require.NoError(t, err)
-		defer conn.Close()
-		require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
-		_, err = conn.Write([]byte("show proc\n"))
-		require.NoError(t, err)
-		require.NoError(t, conn.(*net.UnixConn).CloseWrite())
-		answer, err := io.ReadAll(conn)
-		require.NoError(t, err)
-		for _, m := range regexp.MustCompile(`(?m)^(\d+) +(master|worker) `).FindAllStringSubmatch(string(answer), -1) {
+		for _, m := range regexp.MustCompile(`(?m)^(\d+) +(master|worker) `).FindAllStringSubmatch(answer, -1) {
 			switch pid, _ := strconv.Atoi(m[1]); {
 			case m[2] == "master":
 				master = pid

@@ -134,8 +134,8 @@ func (b *builder) defaultBackend() {
 type TCP struct {
 	Addresses *Addresses // with these ports
 	ConfigMap *corev1.ConfigMap
-	missing   string // what is said where there is no ConfigMap
-	host      string // to listen at
+	missing   string   // what is said where there is no ConfigMap
+	hosts     []string // to listen at
 	services  []tcpService
 	problems  map[string]string // by key
 }
@@ -153,13 +153,15 @@ const maxTCP, lowestTCP = 200, 1024
 // ReadTCP reads a ConfigMap; nil: there is none of that name. HAProxy listens beside http,
 // the address for HTTP.
 func ReadTCP(cm *corev1.ConfigMap, name, http string, rules *Addresses) *TCP {
-	http, _, _ = strings.Cut(http, ",")
-	if _, at, ok := strings.Cut(http, "@"); ok {
-		http = at
+	t, like := &TCP{Addresses: rules, ConfigMap: cm, problems: map[string]string{}}, uint64(0)
+	for part := range strings.SplitSeq(http, ",") {
+		if _, at, ok := strings.Cut(part, "@"); ok {
+			part = at
+		}
+		i := strings.LastIndexByte(part, ':')
+		like, _ = strconv.ParseUint(part[i+1:], 10, 16)
+		t.hosts = append(t.hosts, part[:max(i, 0)])
 	}
-	i := strings.LastIndexByte(http, ':')
-	like, _ := strconv.ParseUint(http[i+1:], 10, 16)
-	t := &TCP{Addresses: rules, ConfigMap: cm, host: http[:max(i, 0)], problems: map[string]string{}}
 	if cm == nil {
 		namespace, name, _ := strings.Cut(name, "/")
 		t.ConfigMap = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -215,7 +217,7 @@ func readTCP(key, value string) (s tcpService, problem string) {
 // TCPService is a port that leads to a Service.
 type TCPService struct {
 	*Backend         // "tcp-9000"
-	Bind      string // address:port
+	Bind      string // address:port, of several with commas between
 	Accepts   bool   // connections begin with the PROXY protocol
 	Sends     bool   // those to the Service do
 	ConfigMap *corev1.ConfigMap
@@ -255,7 +257,7 @@ func (b *builder) serveTCP() {
 				Reason: "connections are closed: " + strings.TrimPrefix(p.reason, "answers 503: ")})
 		}
 		if back != nil {
-			b.routes.TCP = append(b.routes.TCP, &TCPService{back, t.host + ":" + port, s.accepts, s.sends, t.ConfigMap})
+			b.routes.TCP = append(b.routes.TCP, &TCPService{back, strings.Join(t.hosts, ":"+port+",") + ":" + port, s.accepts, s.sends, t.ConfigMap})
 		}
 	}
 }

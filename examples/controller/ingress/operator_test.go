@@ -46,6 +46,14 @@ func TestParseServiceRef(t *testing.T) {
 	require.Equal(t, "http", ref.Port.Name)
 }
 
+func TestBinds(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []Bind{{"[::]:8080", false}}, Settings{}.Binds("[::]:8080"), "for both")
+	require.Equal(t, []Bind{{":8080", false}, {"[::]:8080", true}}, Settings{}.Binds(":8080,[::]:8080"))
+	read := ReadTCP(nil, "edge/tcp", ":8080,ipv6@[::]:8080", &Addresses{})
+	require.Equal(t, []string{"", "[::]"}, read.hosts)
+}
+
 // TestHTTP3InTemplates: there is a listener for QUIC beside the one for TLS, and clients
 // hear of it.
 func TestHTTP3InTemplates(t *testing.T) {

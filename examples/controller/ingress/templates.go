@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile/cases"
@@ -14,7 +15,7 @@ import (
 
 // Settings is what the flags say that templates print.
 type Settings struct {
-	HTTP, HTTPS   string   // addresses to listen on
+	HTTP, HTTPS   string   // addresses to listen on, with commas between: see Binds
 	Socket        string   // runtime socket
 	MaxConn       int      // 0: whatever HAProxy finds fit
 	HardStopAfter string   // a duration of HAProxy: "30m"
@@ -34,6 +35,20 @@ type Settings struct {
 
 // HasPage reports whether there is a page for a code of HTTP.
 func (s Settings) HasPage(code string) bool { return slices.Contains(s.ErrorPages, code) }
+
+// Bind is an address to listen on.
+type Bind struct {
+	Address string
+	Only6   bool // connections of IPv4 come by another one
+}
+
+// Binds takes addresses apart that have commas between, such as ":8080,[::]:8080".
+func (s Settings) Binds(addresses string) (all []Bind) {
+	for at := range strings.SplitSeq(addresses, ",") {
+		all = append(all, Bind{at, strings.HasPrefix(at, "[") && at != addresses})
+	}
+	return all
+}
 
 // BackendEntry is the template that is rendered for each backend.
 const BackendEntry = "haproxy.d/backend.cfg"
