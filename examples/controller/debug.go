@@ -1,6 +1,8 @@
 package main
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/k8swatch"
@@ -38,28 +40,23 @@ func (c *controller) newObserver() (*observe.Observer, error) {
 	return observer, nil
 }
 
-// public is what is in force, for people to see: what the flags say and, without one,
-// what that means. URLs of Dataplane APIs may hold a user and a password: they show on
-// the page of endpoints by name.
+// public is what is in force, for people to see: all flags, those that may be repeated
+// as lists, and for one that was not given what that means. URLs of Dataplane APIs may
+// hold a user and a password: they show on the page of endpoints by name.
 func (c *config) public() any {
-	maxConn, warning := any(c.maxConn), usualWarning()
+	all := map[string]any{}
+	for name, value := range c.Values() {
+		all[name] = value
+	}
 	if c.maxConn == 0 {
-		maxConn = "what HAProxy finds fit"
+		all["maxconn"] = "what HAProxy finds fit"
 	}
-	if c.expiryWarning > 0 {
-		warning = c.expiryWarning.String()
+	if c.expiryWarning == 0 {
+		all["expiry-warning"] = usualWarning()
 	}
-	return map[string]any{
-		"kubeconfig": c.kubeconfig, "namespace": c.namespaces.String(), "manifests": c.manifests, "demo": c.demo,
-		"local": c.local, "endpoints": len(c.endpoints), "pods": c.pods, "podNamespace": c.podNamespace, "podScheme": c.podScheme, "podPort": c.podPort, "credentials": c.secret,
-		"endpointBase": c.endpointBase, "endpointSocket": c.endpointSocket,
-		"endpointCA": c.endpointCA, "endpointServerName": c.endpointName, "sharedHosts": c.sharedHosts, "limits": c.limits.InForce(),
-		"logLevel": c.Log().Level(), "logFormat": c.Log().Format(), "leaderElect": c.leaderElect, "lease": c.lease,
-		"publishService": c.publish.service, "publishAddresses": c.publish.addresses,
-		"templates": c.templates, "noQuarantine": c.noQuarantine,
-		"accessLog": c.accessLog, "acceptProxies": c.acceptProxy, "errorPages": c.errorPages, "http3": c.http3, "statsAddr": c.statsAddr, "defaultCertificate": c.certificate, "defaultBackend": c.backend, "tcpServices": c.tcp, "allowExternalName": c.externalName, "dnsServers": c.nameservers, "drainSeconds": c.drain.Seconds(), "stopTimeout": c.stopTimeout.String(),
-		"httpAddr": c.httpAddr, "httpsAddr": c.httpsAddr, "metricsAddr": c.MetricsAddr, "debugAddr": c.DebugAddr, "allowEndpoints": c.allowEndpoints, "trustProxies": c.trustProxies,
-		"maxconn": maxConn, "slots": c.spareSlots, "hardStopAfter": c.hardStopAfter.String(), "maxOldWorkers": c.maxOldWorkers,
-		"expiryWarning": warning, "debounce": c.debounce.String(), "minInterval": c.minInterval.String(), "driftInterval": c.drift.String(), "stallTime": c.stallTime.String(),
-	}
+	maps.Copy(all, map[string]any{
+		"endpoint": len(c.endpoints), "shared-host": c.sharedHosts, "limit": c.limits.InForce(), "publish-address": c.publish.addresses, "allow-endpoint": c.allowEndpoints,
+		"trust-proxy": c.trustProxies, "accept-proxy": c.acceptProxy, "default-backend": c.backend, "dns-server": c.nameservers,
+	})
+	return all
 }
