@@ -37,3 +37,10 @@ func TestEndlessRefusalsEnd(t *testing.T) {
 	_, err = engine.Render(t.Context(), "haproxy.cfg", map[string]any{"s": "a\nb"})
 	require.ErrorContains(t, err, "control character")
 }
+
+// TestMarkerThatIsNoText: the marker of a raw block that is not UTF-8 is an error.
+func TestMarkerThatIsNoText(t *testing.T) {
+	_, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte("{% raw \xad %}{{ raw(x) }}\n")}}, nil)
+	require.Error(t, err)
+	require.NotEmpty(t, templating.Errors(err))
+}

@@ -220,8 +220,12 @@ func (c *codeReader) statement() {
 		c.stop(c.pieces[0][0]-len("{%"), leaveOutType(m[1]))
 	}
 	if m := rawBlock.FindStringSubmatch(code.String()); m != nil {
-		end := regexp.MustCompile(`\{%[\s\pC]*end(?:[\s\pC]+raw)?[\s\pC]*` + regexp.QuoteMeta(m[1]) + `[\s\pC]*%\}`)
-		if at := end.FindStringIndex(c.text[c.at:]); at != nil {
+		end, err := regexp.Compile(`\{%[\s\pC]*end(?:[\s\pC]+raw)?[\s\pC]*` + regexp.QuoteMeta(m[1]) + `[\s\pC]*%\}`)
+		var at []int
+		if err == nil { // else the marker is not UTF-8, which Scriggo refuses
+			at = end.FindStringIndex(c.text[c.at:])
+		}
+		if at != nil {
 			c.at += at[0]
 		} else {
 			c.at = len(c.text)

@@ -15,6 +15,7 @@ func TestCallsOfRaw(t *testing.T) {
 		{"{% raw doc %}{% end %}{{ raw(x) }}{% end raw doc %}{{ raw(x) }}", "{% raw doc %}{% end %}{{ raw(x) }}{% end raw doc %}{{ Raw(x) }}"},
 		{"{%% x = raw(y) %%}", "{%% x = Raw(y) %%}"},
 		{"{{ raw(", "{{ Raw("},
+		{"{% raw \xad %}{{ raw(x) }}", "{% raw \xad %}{{ raw(x) }}"},
 	}
 	for _, tt := range tests {
 		if got, _ := prepare(tt.src); got != tt.want {
