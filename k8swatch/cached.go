@@ -182,3 +182,6 @@ func (c *Cached[T]) State() State { return c.watcher.State() }
 
 // ForceSync calls OnChange and lists the metadata again; see [Watcher.ForceSync].
 func (c *Cached[T]) ForceSync() { c.watcher.ForceSync() }
+
+// Refresh lists the metadata again, and waits for that; see [Watcher.Refresh].
+func (c *Cached[T]) Refresh(ctx context.Context) error { return c.watcher.Refresh(ctx) }

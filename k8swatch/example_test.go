@@ -167,6 +167,34 @@ func ExampleGroup() {
 	// Output: 1 1
 }
 
+// A new leader reads everything again before it deploys: a watch may have missed what the
+// leader before has deployed.
+func ExampleGroup_Refresh() {
+	src := k8swatchtest.NewSource()
+	svc, err := k8swatch.New(src, services, nil)
+	if err != nil {
+		panic(err)
+	}
+	g := k8swatch.NewGroup(nil)
+	if err := g.Add(svc); err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- g.Run(ctx) }()
+	if _, err := g.WaitForSync(ctx); err != nil {
+		panic(err)
+	}
+	src.Apply(service("shop", "web"))
+	if err := g.Refresh(ctx); err != nil { // best with a time-out
+		panic(err)
+	}
+	fmt.Println(svc.Snapshot().Len())
+	stop()
+	<-done
+	// Output: 1
+}
+
 // NewSnapshot is a store without a watcher.
 func ExampleNewSnapshot() {
 	snap, err := k8swatch.NewSnapshot(ingresses, &k8swatch.Options{IndexBy: []string{"metadata.namespace", "spec.rules[*].host"}},

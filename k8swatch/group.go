@@ -242,6 +242,20 @@ func (g *Group) ForceSync() {
 	}
 }
 
+// Refresh lists all resources again, and waits for that; see [Watcher.Refresh]. A new
+// leader calls it before its first deployment: the leader before may have deployed what a
+// watch of this process has missed. The error joins those of the watchers.
+func (g *Group) Refresh(ctx context.Context) error {
+	members := g.Watchers()
+	errs := make([]error, len(members))
+	var all sync.WaitGroup
+	for i, w := range members {
+		all.Go(func() { errs[i] = w.Refresh(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
 // GroupSnapshot is what several watchers knew at one instant. It is immutable and
 // safe for concurrent use.
 type GroupSnapshot struct {

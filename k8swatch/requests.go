@@ -57,9 +57,10 @@ type requests struct {
 	inner    cache.ListerWatcherWithContext
 	health   *health
 	prepare  func(obj any) *prepared
-	round    context.Context // set before the reflector begins
-	noStream atomic.Bool     // streaming lists are off
-	stops    sync.WaitGroup  // watches that are being stopped
+	round    context.Context // set before the reflector begins, as is its number
+	number   int
+	noStream atomic.Bool    // streaming lists are off
+	stops    sync.WaitGroup // watches that are being stopped
 
 	mu    sync.Mutex
 	stall *time.Timer // ends a streaming list in which nothing moves; nil when none is open
@@ -174,6 +175,9 @@ func (r *requests) WatchWithContext(_ context.Context, opts metav1.ListOptions) 
 		// times a second: nothing to gain, and much to lose for the server.
 		return temporary(err) || !stream && !outdated(err) && time.Since(begun) < relist
 	}
+	if stream {
+		opts.ResourceVersion = "" // of the latest state, as a list
+	}
 	ctx, cancel := context.WithCancel(r.round)
 	w, err := attempt(r, verbWatch, again, func() (watch.Interface, error) { return r.inner.WatchWithContext(ctx, opts) })
 	if err != nil {
@@ -249,6 +253,7 @@ func (r *requests) listed() {
 	if r.endStream() {
 		r.health.well(verbWatch)
 	}
+	r.health.listed(r.number)
 }
 
 // List implements the older half of cache.ListerWatcher.

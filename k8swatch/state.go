@@ -46,6 +46,7 @@ type health struct {
 	current State
 	failing *SyncError    // how the last request failed; nil when all is well
 	count   int           // objects of the initial sync
+	round   int           // whose list is stored: see Watcher.round
 	changed chan struct{} // closed and replaced on each change
 }
 
@@ -148,6 +149,11 @@ func (h *health) stop() {
 	h.set(func(s *State) { s.Phase = PhaseStopped })
 }
 
+// listed says that the list of a round is in the store.
+func (h *health) listed(round int) {
+	h.set(func(*State) { h.round = round })
+}
+
 func (h *health) isSynced() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,14 +166,15 @@ func (h *health) state() State {
 	return h.current
 }
 
-func (h *health) wait(ctx context.Context) (int, error) {
+// wait waits for the initial objects, and for the list of a round.
+func (h *health) wait(ctx context.Context, round int) (int, error) {
 	begun := time.Now()
 	for {
 		h.mu.Lock()
-		s, count, changed := h.current, h.count, h.changed
+		s, count, listed, changed := h.current, h.count, h.round, h.changed
 		h.mu.Unlock()
 		switch {
-		case s.Synced:
+		case s.Synced && listed >= round:
 			return count, nil
 		case s.Phase == PhaseStopped:
 			return 0, &SyncError{Resource: h.resource, Namespace: h.namespace, Reason: ErrStopped, Err: s.Err}

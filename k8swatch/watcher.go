@@ -32,7 +32,8 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	started bool
-	cancel  context.CancelFunc // ends the current round; nil between rounds
+	cancel  context.CancelFunc // ends the current round; nil before the first
+	round   int                // its number
 	group   *Group             // nil: in none; set before Run
 }
 
@@ -123,9 +124,10 @@ func (w *Watcher) rounds(ctx context.Context) {
 		round, cancel := context.WithCancel(ctx)
 		w.mu.Lock()
 		w.cancel = cancel
+		w.round++
+		w.requests.round, w.requests.number = round, w.round
 		w.mu.Unlock()
 		begun := time.Now()
-		w.requests.round = round
 		if err := w.reflector.ListAndWatchWithContext(silent); err != nil && round.Err() == nil {
 			w.intake.log.Debug("list and watch ended", "error", err)
 		}
@@ -148,12 +150,22 @@ func (w *Watcher) ForceSync() {
 	w.relist()
 }
 
-func (w *Watcher) relist() {
+// relist returns the number of the round that begins with it.
+func (w *Watcher) relist() (round int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cancel != nil {
 		w.cancel()
 	}
+	return w.round + 1
+}
+
+// Refresh lists everything again, and returns once the store has all that the source
+// had when Refresh was called, whatever the watch has missed. A difference is told as any
+// other. The errors are those of [Watcher.WaitForSync].
+func (w *Watcher) Refresh(ctx context.Context) error {
+	_, err := w.health.wait(ctx, w.relist())
+	return err
 }
 
 // Snapshot returns what is known now. It is readable at all times: empty before
@@ -168,7 +180,7 @@ func (w *Watcher) Synced() bool { return w.health.isSynced() }
 // foreseeable end: the request is forbidden, the resource is not installed, the
 // watcher was stopped. When ctx ends first the SyncError says what stood in the
 // way. The watcher goes on trying; WaitForSync may be called again.
-func (w *Watcher) WaitForSync(ctx context.Context) (int, error) { return w.health.wait(ctx) }
+func (w *Watcher) WaitForSync(ctx context.Context) (int, error) { return w.health.wait(ctx, 0) }
 
 // State returns how the watcher is doing.
 func (w *Watcher) State() State {
