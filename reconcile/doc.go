@@ -36,7 +36,8 @@
 //   - Two reloads of one instance are at least the minimum interval apart. A
 //     change that needs no reload does not wait.
 //   - Only a process that leads deploys; it asks right before each call that
-//     changes something ([Leader], [dataplane.WithFence]).
+//     changes something ([Leader], [dataplane.WithFence]). With Options.BeginTerm it
+//     deploys what it rendered after that, and nothing that it knew before.
 //   - Events on the bus report what happens; no decision depends on them.
 //
 // # Quarantine

@@ -76,6 +76,7 @@ func ExampleLoop_LeadershipChanged() {
 	leader := &elected{}
 	loop, err := reconcile.New(reconcile.Options{
 		Renderer: fixed("global\n    maxconn 100\n"), Targets: []reconcile.Target{&printer{}}, Leader: leader, Bus: bus,
+		BeginTerm: func(context.Context) { fmt.Println("all is read again") },
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -88,16 +89,21 @@ func ExampleLoop_LeadershipChanged() {
 	for range 2 {
 		leader.Store(true) // in Election.Run's callback
 		loop.LeadershipChanged()
-		fmt.Println(<-deployed)
+		fmt.Println(<-deployed, loop.Term() > 0)
 		leader.Store(false)
 		loop.LeadershipChanged()
+		fmt.Println("term", loop.Term())
 	}
 	stop()
 	fmt.Println(<-ended)
 	_ = bus.Close(context.Background())
 	// Output:
-	// printer: 1 to create, 0 to update, 0 to delete; one reload
-	// printer: no changes
+	// all is read again
+	// printer: 1 to create, 0 to update, 0 to delete; one reload true
+	// term 0
+	// all is read again
+	// printer: no changes true
+	// term 0
 	// <nil>
 }
 

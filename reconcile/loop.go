@@ -30,6 +30,7 @@ type Loop struct {
 	changed chan struct{} // closed when targets change
 	workers map[string]*worker
 	sched   schedule
+	terms   *terms           // nil: what is valid before a term is deployed in it
 	refused map[Refusal]bool // and whether that was recorded
 	release bool             // what is in quarantine is to be tried
 
@@ -45,6 +46,7 @@ type Loop struct {
 	refusing   sync.Mutex    // one refusal at a time is told the renderer
 	rendering  sync.Mutex    // one render at a time: Run, Once and Preview share the renderer
 	lastID     uint64        // guarded by rendering, as is what follows
+	term       uint64        // of terms, begun before the reconciliation under way
 	attempts   int           // to render and validate, of the reconciliation under way
 	failures   int           // reconciliations that failed, in a row
 	longest    time.Duration // of the validations of what was valid
@@ -72,6 +74,7 @@ func New(opts Options) (*Loop, error) {
 
 		quarantine: quarantine{rulings: map[identity]*ruling{}, turns: map[string]uint64{}},
 	}
+	l.terms = newTerms(&l.opts)
 	l.live.Store(&opts)
 	if err := l.SetTargets(opts.Targets...); err != nil {
 		return nil, err
@@ -345,6 +348,7 @@ func (l *Loop) fence() dataplane.SyncOption {
 func (l *Loop) LeadershipChanged() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.terms.end()
 	l.sched.newTerm()
 	l.rolls = time.Now()
 	l.pokeWorkers()
@@ -363,7 +367,9 @@ func (l *Loop) followLeader(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		case <-l.terms.ended():
 		}
+		l.beginTerm(ctx)
 		leading := l.leading()
 		l.mu.Lock()
 		if leading != l.sched.leading {

@@ -1,9 +1,11 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -17,6 +19,13 @@ type Options struct {
 	Validator Validator // zero: whatever renders is deployed
 	Leader    Leader    // zero: this process always leads
 	Targets   []Target  // to start with; see SetTargets
+
+	// BeginTerm is called when a term of the Leader begins; the loop deploys in it only
+	// what it began to render after that. Another process may have deployed what the
+	// watches of this one have missed: k8swatch's Group.Refresh brings them up to date.
+	// The context is that of Run; bound the wait, for no instance changes meanwhile. Zero:
+	// what was valid before the term is deployed at once.
+	BeginTerm func(ctx context.Context)
 
 	// Recorder tells the owner of a resource that it is refused, quarantined or
 	// released, once for each change of that; nil: owners are not told.
@@ -271,4 +280,74 @@ func (l *Loop) isRefused() bool {
 		}
 	}
 	return false
+}
+
+// terms is the [Leader] of a loop with Options.BeginTerm. It says no until something was
+// rendered, and is valid, after that returned.
+type terms struct {
+	leader Leader
+	begin  func(context.Context)
+	wake   chan struct{} // of size 1: another term may have begun
+
+	number atomic.Uint64 // of the term of now; it goes up when one ends
+	begins atomic.Uint64 // the newest for which BeginTerm was called
+	begun  atomic.Uint64 // the newest for which it has returned
+	fresh  atomic.Uint64 // the newest of which there is a valid configuration
+}
+
+// newTerms puts terms in the place of the Leader; nil: there is no BeginTerm.
+func newTerms(o *Options) *terms {
+	if o.Leader == nil || o.BeginTerm == nil {
+		return nil
+	}
+	t := &terms{leader: o.Leader, begin: o.BeginTerm, wake: make(chan struct{}, 1)}
+	t.number.Store(1)
+	o.Leader = t
+	return t
+}
+
+// Leading implements [Leader]. A loss that it sees ends the term for good.
+func (t *terms) Leading() bool {
+	n := t.number.Load()
+	if t.leader.Leading() {
+		return t.fresh.Load() == n
+	}
+	if t.begins.Load() == n {
+		t.number.CompareAndSwap(n, n+1)
+	}
+	return false
+}
+
+// end ends the term of now, if there is one, and has the next one begun.
+func (t *terms) end() {
+	if t == nil {
+		return
+	}
+	t.number.Add(1)
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// ended tells of that.
+func (t *terms) ended() <-chan struct{} {
+	if t == nil {
+		return nil
+	}
+	return t.wake
+}
+
+// beginTerm calls Options.BeginTerm if a term has begun for which it was not called.
+func (l *Loop) beginTerm(ctx context.Context) {
+	t := l.terms
+	if t == nil || !t.leader.Leading() {
+		return
+	}
+	if n := t.number.Load(); t.begun.Load() != n {
+		t.begins.Store(n)
+		t.begin(ctx)
+		t.begun.Store(n)
+		l.Trigger("this process leads")
+	}
 }

@@ -25,6 +25,9 @@ func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err
 	reasons := l.reasons
 	l.reasons = nil
 	l.mu.Unlock()
+	if l.terms != nil {
+		l.term = l.terms.begun.Load()
+	}
 	id, start := l.begin(reasons)
 
 	l.hear(ctx)
@@ -62,6 +65,9 @@ func (l *Loop) begin(reasons []string) (id uint64, start time.Time) {
 // complete closes a reconciliation that began at start.
 func (l *Loop) complete(v *validated, reasons []string, start time.Time) (unchanged bool) {
 	l.mu.Lock()
+	if l.terms != nil && l.terms.fresh.Swap(l.term) != l.term { // this process may deploy now
+		l.pokeWorkers()
+	}
 	unchanged = l.accept(v)
 	eventbus.Publish(l.bus, ReconciliationCompleted{ID: v.id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start),
 		Reasons: reasons, Rendered: v.made, Attempts: l.attempts, SetAside: v.aside, Failures: l.failures})
@@ -353,6 +359,7 @@ func (l *Loop) alone(ctx context.Context, do func(Target, *validated) Outcome) (
 		l.running = false
 		l.mu.Unlock()
 	}()
+	l.beginTerm(ctx)
 	v, _, err := l.reconcile(ctx)
 	if err != nil {
 		return nil, err

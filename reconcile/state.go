@@ -117,6 +117,17 @@ func (l *Loop) Validated() *dataplane.Config {
 	return l.sched.newest.config
 }
 
+// Term is the number of the term in which this process deploys; 0: it does not. It goes
+// up with each term, and is 1 or more without a [Leader].
+func (l *Loop) Term() uint64 {
+	if !l.leading() {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(l.sched.term, 1)
+}
+
 // maxRefused is how many resources of one namespace the loop says are refused; of
 // the others there is one line with a count.
 const maxRefused = 100

@@ -100,7 +100,6 @@ type controller struct {
 	broken      atomic.Pointer[error]          // of templates; nil: they are in order
 	http        fetch.Store                    // what templates fetch
 	election    *command.Election              // nil: this process always leads
-	handover    *handover                      // of the election
 	loop        *reconcile.Loop
 	status      *status.Writer // of Ingresses; nil: it is not written
 
@@ -219,7 +218,9 @@ func (c *controller) run(ctx context.Context) error {
 		p.Go("backends of the demo", c.runDemo)
 	}
 	if c.election != nil {
-		p.Go("election", func(ctx context.Context) error { return c.election.Run(ctx, c.begin, c.handover.end) })
+		p.Go("election", func(ctx context.Context) error {
+			return c.election.Run(ctx, func(context.Context) { c.loop.LeadershipChanged() }, c.loop.LeadershipChanged)
+		})
 	}
 	if c.status != nil {
 		p.Go("status of Ingresses", c.status.Run)

@@ -46,10 +46,7 @@ func (c *controller) newStatus() (*status.Writer, error) {
 		return nil, nil
 	}
 	opts := status.Options{Client: c.cluster.Clientset().NetworkingV1(), Addresses: c.cfg.publish.addresses,
-		Namespaces: c.cfg.namespaces, Leads: func() uint64 { return 1 }, Look: c.lookAtIngresses}
-	if c.handover != nil {
-		opts.Leads = c.handover.leads
-	}
+		Namespaces: c.cfg.namespaces, Leads: func() uint64 { return c.loop.Term() }, Look: c.lookAtIngresses}
 	w := status.New(opts)
 	if namespace, name, ok := strings.Cut(c.cfg.publish.service, "/"); ok {
 		return w, w.Follow(c.cluster, namespace, name, c.log)

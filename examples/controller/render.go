@@ -119,8 +119,7 @@ func (c *controller) newLoop() error {
 		Bus:       c.bus, NoQuarantine: c.cfg.noQuarantine, Debounce: c.cfg.debounce, MinInterval: c.cfg.minInterval, DriftInterval: c.cfg.drift, StallTime: c.cfg.stallTime,
 	}
 	if c.election != nil {
-		c.handover = &handover{Templates: c.templates, election: c.election}
-		opts.Leader, opts.Renderer = c.handover, c.handover
+		opts.Leader, opts.BeginTerm = c.election, c.beginTerm
 	}
 	var err error
 	if c.status, err = c.newStatus(); err != nil {
@@ -134,8 +133,6 @@ func (c *controller) newLoop() error {
 	if c.local != nil {
 		opts.Targets = []reconcile.Target{c.local}
 	}
-	if c.loop, err = reconcile.New(opts); c.handover != nil {
-		c.handover.loop = c.loop
-	}
+	c.loop, err = reconcile.New(opts)
 	return err
 }

@@ -84,6 +84,13 @@ type following struct {
 	last    *k8swatch.GroupSnapshot // of the last render
 }
 
+// forget has the next render read what is known then: a change that waits may be older.
+func (f *following) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pending, f.last = k8swatch.Changes{}, nil
+}
+
 // follow returns the resources for a render, and what changed since the last one; nil: it
 // is not known.
 func (c *controller) follow() (now *k8swatch.GroupSnapshot, changes *ingress.Changes) {

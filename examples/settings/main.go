@@ -199,7 +199,7 @@ func (c *controller) serve(ctx context.Context) error {
 	}
 	if c.election != nil {
 		p.Go("election", func(ctx context.Context) error {
-			return c.election.Run(ctx, func(context.Context) { c.loop.LeadershipChanged() }, nil)
+			return c.election.Run(ctx, func(context.Context) { c.loop.LeadershipChanged() }, c.loop.LeadershipChanged)
 		})
 	}
 	p.Go("settings", func(ctx context.Context) error { return c.from(ctx, c.live.FollowConfigMap, c.live.FollowFile) })

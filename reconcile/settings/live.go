@@ -126,10 +126,14 @@ func NewLive(opts LiveOptions) (*Live, error) {
 }
 
 // NewLoop makes the loop that renders with the settings in use: its Renderer is
-// l, and its intervals are theirs. Options.Validator also judges new settings; it
+// l, and its intervals are theirs. With a Leader it reads all resources again when a term
+// begins, unless there is a BeginTerm. Options.Validator also judges new settings; it
 // must be safe for concurrent use, as *validate.Validator is. Call it once.
 func (l *Live) NewLoop(opts reconcile.Options) (*reconcile.Loop, error) {
 	opts.Renderer = l
+	if opts.BeginTerm == nil {
+		opts.BeginTerm = l.beginTerm
+	}
 	if opts.Validator == nil && l.opts.Validator != nil {
 		opts.Validator = reconcile.ValidatorFunc(l.validate)
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hapticsdk/haptic/eventbus"
@@ -27,6 +28,7 @@ type liveWatcher struct {
 type watched interface {
 	Run(ctx context.Context) error
 	WaitForSync(ctx context.Context) (objects int, err error)
+	Refresh(ctx context.Context) error
 	State() k8swatch.State
 }
 
@@ -97,6 +99,31 @@ func (l *Live) newWatcher(r programResource) (w *liveWatcher, err error) {
 	})
 	w.watched = w.onDemand
 	return w, err
+}
+
+// refreshTime bounds beginTerm: a resource that cannot be read holds up the others so long.
+const refreshTime = 10 * time.Second
+
+// beginTerm lists everything again: the leader before may have deployed what a watch has
+// missed.
+func (l *Live) beginTerm(ctx context.Context) {
+	l.mu.Lock()
+	use := l.current
+	l.mu.Unlock()
+	if use == nil {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, refreshTime)
+	defer cancel()
+	var all sync.WaitGroup
+	for name, w := range use.watchers {
+		all.Go(func() {
+			if err := w.Refresh(bounded); err != nil && ctx.Err() == nil {
+				l.log.Warn("leads without having read a resource again: it may be older than what is deployed", "resource", name, "error", err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // options are those of a watcher that holds all objects.
