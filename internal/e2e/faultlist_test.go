@@ -15,6 +15,7 @@ var survived = []struct{ fault, tests string }{
 	{"API server restarts", "internal/e2e.TestAPIServerOutage internal/e2e.TestWatchAPIServerRestarts internal/e2e.TestChangesDuringTheOutageAreFound"},
 	{"watch drops", "internal/e2e.TestWatchModel k8swatch.TestWatchDrops k8swatch.TestTornBody k8swatch.TestCutBetweenPages"},
 	{"watch is half open", "internal/e2e.TestWatchHalfOpen k8swatch.TestHalfOpen"},
+	{"a standby with broken watches wins the Lease", "internal/e2e.TestStaleStandby reconcile.TestATermBeginsWithWhatIsKnown reconcile/settings.TestLiveLeads k8swatch.TestRefresh"},
 	{"network is partitioned", "internal/e2e.TestWatchModel k8swatch.TestLostConnection k8swatch.TestRecreatedWhileAway"},
 	{"compaction, 410 Gone", "internal/e2e.TestWatchSuite internal/e2e.TestWatchModel"},
 	{"Dataplane API answers 5xx, is late or is slow", "dataplane.TestClientFaults dataplane.TestClientSharedFaults dataplane.TestClientContext internal/e2e.TestSoak"},

@@ -139,7 +139,7 @@ type pair struct {
 	changes   int
 }
 
-func newPair(t *testing.T) *pair {
+func newPair(t *testing.T, ofStandby ...string) *pair {
 	p := &pair{kube: newKube(t)}
 	startBackends(t, backendPort)
 	p.service("web", backendPort, host("10"))
@@ -147,19 +147,19 @@ func newPair(t *testing.T) *pair {
 	p.api = dataplanetest.New(t, &dataplanetest.Options{Password: "e2e-password", HAProxy: &dataplanetest.HAProxy{}})
 	p.leases = followLease(t, p.ns, "handover")
 	p.leader, p.ofLeader = p.start(9090)
-	p.standby, p.ofStandby = p.start(9091)
+	p.standby, p.ofStandby = p.start(9091, ofStandby...)
 	return p
 }
 
-func (p *pair) start(port int) (*controller, *doorway) {
+func (p *pair) start(port int, flags ...string) (*controller, *doorway) {
 	d := newDoorway(p.t.(*testing.T), p.api.URL())
 	return startController(p.t, options{
 		debugPort: port, endpoints: []string{d.URL},
 		env: []string{"HAPTIC_DATAPLANE_USERNAME=admin", "HAPTIC_DATAPLANE_PASSWORD=e2e-password",
 			"HAPTIC_VALIDATION_USERNAME=admin", "HAPTIC_VALIDATION_PASSWORD=e2e-password"},
 		// How many files that HAProxy may open cannot be known here.
-		args: []string{"-maxconn", "1000", "-leader-elect", "-lease", p.ns + "/handover", "-endpoint-base", p.api.Layout().Base,
-			"-endpoint-socket", filepath.Join(p.api.Layout().Base, "admin.sock")},
+		args: append([]string{"-maxconn", "1000", "-leader-elect", "-lease", p.ns + "/handover", "-endpoint-base", p.api.Layout().Base,
+			"-endpoint-socket", filepath.Join(p.api.Layout().Base, "admin.sock")}, flags...),
 	}), d
 }
 

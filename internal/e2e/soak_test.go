@@ -128,6 +128,9 @@ func newSoak(t *testing.T) *soak {
 	}
 	t.Logf("to see these faults again: -soakseed %d", seed)
 	startBackends(t, backendPort)
+	for i := range routePorts {
+		startBackends(t, int32(routesPort+i))
+	}
 	s := &soak{t: t, k: newKube(t), certs: newCertificates(t), rng: rand.New(rand.NewPCG(seed, 0)),
 		want: map[string][]string{}, injected: map[string]int{}, baselines: map[*controller]resources{}}
 	s.sites()

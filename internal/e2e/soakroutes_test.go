@@ -16,7 +16,16 @@ const (
 	routeNames     = 4 // that come and go, and come again
 	routeAddresses = 5 // of each, one after the other
 	routesFrom     = 210
+	routePorts     = 20 // with the next port when all addresses had a turn
+	routesPort     = 8100
 )
+
+// routeAt is the endpoint of a route in a turn. It comes again after 100 turns, of three
+// seconds each: a HAProxy that still has an earlier turn, as after a time without a
+// leader, must not seem to have this one.
+func routeAt(from, turn int) (addr string, port int32) {
+	return host(fmt.Sprint(from + turn%routeAddresses)), int32(routesPort + turn/routeAddresses%routePorts)
+}
 
 // newRoutes makes Ingresses with new Services come and go, some names again and again
 // with other endpoints. As soon as one answers it must go on to answer until it is
@@ -45,14 +54,15 @@ func (s *soak) newRoutes() (end func()) {
 
 // routeLives makes a route, asks for it everywhere while it is there, and deletes it.
 func (s *soak) routeLives(ctx context.Context, h string, from, turn int) {
-	addr, service := host(fmt.Sprint(from+turn%routeAddresses)), strings.TrimSuffix(h, ".test")
-	s.writes.add(func(ctx context.Context) error { return s.k.createService(ctx, service, backendPort, addr) })
+	addr, port := routeAt(from, turn)
+	service := strings.TrimSuffix(h, ".test")
+	s.writes.add(func(ctx context.Context) error { return s.k.createService(ctx, service, port, addr) })
 	s.writes.add(func(ctx context.Context) error { return s.k.createIngress(ctx, h, site(h, service)) })
 	life, end := context.WithTimeout(ctx, 3*time.Second)
 	defer end()
 	var asking sync.WaitGroup
 	for _, f := range s.fronts {
-		asking.Go(func() { f.follow(life, h, from, endpoint(addr, backendPort)) })
+		asking.Go(func() { f.follow(life, h, from, endpoint(addr, port)) })
 	}
 	asking.Wait()
 	s.routes.Add(1)
