@@ -3,87 +3,119 @@ package haptic
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// surroundings are what the snippets of the README take for granted, by the
-// package that each is about.
-var surroundings = map[string]string{
-	"dataplane":  `ctx context.Context, current *dataplane.Config, text string, hosts []byte, user, password string, pods []*dataplane.Client`,
-	"k8swatch":   `ctx context.Context, changed func(context.Context, k8swatch.Changes) error`,
-	"templating": `ctx context.Context, ingresses []*networkingv1.Ingress`,
-	"validate":   `ctx context.Context, local *dataplane.Local, desired *dataplane.Config`,
-	"eventbus":   `ctx context.Context, result *dataplane.Result`,
-	"render":     `engine *templating.Engine, local *dataplane.Local, ingresses []*networkingv1.Ingress`,
-	"reconcile":  `ctx context.Context, renderer reconcile.Renderer, validator reconcile.Validator, local *dataplane.Local, bus *eventbus.Bus`,
-	"observe":    `ctx context.Context, bus *eventbus.Bus, loop *reconcile.Loop, folder *k8swatch.Folder`,
-	"settings":   `ctx context.Context, bus *eventbus.Bus, folder *k8swatch.Folder, local *dataplane.Local, validator reconcile.Validator`,
-}
+// readmeHead stands above the program of the README.
+const readmeHead = `package main
 
-const snippetImports = `
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
-	"log/slog"
-	"os"
+	"os/signal"
+	"syscall"
+	"testing/fstest"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
-	"github.com/hapticsdk/haptic/reconcile/observe"
+	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/render"
-	"github.com/hapticsdk/haptic/reconcile/settings"
 	"github.com/hapticsdk/haptic/templating"
 	"github.com/hapticsdk/haptic/validate"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
+	corev1 "k8s.io/api/core/v1"
 )
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Println(err)
+	}
+}
 `
 
-// TestReadmeCompiles builds the snippets of the README: whoever copies one gets
-// at most told that a variable is not used.
-func TestReadmeCompiles(t *testing.T) {
+const readmeManifest = `apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {clusterIP: 127.0.0.1, ports: [{port: %d}]}
+`
+
+// TestReadmeRuns builds the program of the README and has it serve a Service.
+func TestReadmeRuns(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	snippet := regexp.MustCompile("(?s)\\*\\*([a-z8]+)\\*\\*[^\n]*:[^\n]*\n\n```go\n(.*?)```")
-	var program strings.Builder
-	program.WriteString("package snippets\n" + snippetImports)
-	found := snippet.FindAllStringSubmatch(string(readme), -1)
-	for _, m := range found {
-		with, ok := surroundings[m[1]]
-		require.True(t, ok, "a snippet of package %s", m[1])
-		fmt.Fprintf(&program, "func of_%s(%s) {\n%s}\n", m[1], with, m[2])
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	require.Len(t, blocks, 1)
+	require.LessOrEqual(t, strings.Count(string(readme), "\n"), 120)
+	if _, err := exec.LookPath("haproxy"); err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
 	}
-	require.Len(t, found, len(surroundings))
+	dir, err := os.MkdirTemp("", "readme") // haproxy runs under an account of its own
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o711))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	program := strings.NewReplacer("/tmp/haptic", filepath.Join(dir, "state"), "127.0.0.1:8080", addr).Replace(blocks[0][1])
+	binary := buildReadme(t, dir, readmeHead+program)
 
-	dir := t.TempDir()
-	source, overlay := filepath.Join(dir, "snippets.go"), filepath.Join(dir, "overlay.json")
-	require.NoError(t, os.WriteFile(source, []byte(program.String()), 0o600))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "served") }))
+	t.Cleanup(server.Close)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "manifests"), 0o755))
+	manifest := fmt.Sprintf(readmeManifest, server.Listener.Addr().(*net.TCPAddr).Port)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "manifests", "web.yaml"), []byte(manifest), 0o644))
+	cmd, printed := exec.Command(binary), &lockedBuffer{}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, printed, printed
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, cmd.Wait())
+		if t.Failed() {
+			t.Log(printed)
+		}
+	})
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	require.Eventually(t, func() bool {
+		req, err := http.NewRequest(http.MethodGet, "http://"+addr+"/", nil)
+		require.NoError(t, err)
+		req.Host = "web.test"
+		resp, err := client.Do(req)
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		return string(body) == "served"
+	}, time.Minute, 20*time.Millisecond)
+}
+
+// buildReadme builds a program as a package of this module.
+func buildReadme(t *testing.T, dir, program string) string {
 	root, err := os.Getwd()
 	require.NoError(t, err)
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, "snippets", "snippets.go"): source}})
+	source, overlay, binary := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "program")
+	require.NoError(t, os.WriteFile(source, []byte(program), 0o600))
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, "readme", "main.go"): source}})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(overlay, replace, 0o600))
-
-	out, _ := exec.Command("go", "build", "-gcflags=-e", "-overlay", overlay, "./snippets").CombinedOutput()
-	var wrong []string
-	for line := range strings.Lines(string(out)) {
-		switch line = strings.TrimSpace(line); {
-		case line == "", strings.HasPrefix(line, "#"), strings.HasSuffix(line, "and not used"), strings.Contains(line, "declared and not used: "), strings.Contains(line, "imported and not used"):
-		default:
-			wrong = append(wrong, line)
-		}
-	}
-	require.Empty(t, wrong)
-	require.Contains(t, string(out), "declared and not used: plan", "nothing was compiled")
+	out, err := exec.Command("go", "build", "-o", binary, "-overlay", overlay, "./readme").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return binary
 }

@@ -25,55 +25,12 @@
 // type; its fields are those of [event.Metric]. A metric that is read at each scrape
 // is a row in one of the tables of metrics.go (busMetrics, stateMetrics, and the
 // method metrics of [Subject]), or with two labels in Collect. The events of another package join the list in
-// [NewMetrics]. TestMetricNames then asks for a line in the list below.
+// [NewMetrics]. "go test -run TestMetricsPage -update" writes docs/metrics.md.
 //
 // # Metrics
 //
-// Events count:
-//
-//	haptic_reconciliation_total                         reconciliations that ended, well or not
-//	haptic_reconciliation_errors_total                  those that failed
-//	haptic_reconciliation_duration_seconds              render and validation, with all attempts
-//	haptic_render_duration_seconds                      of one render
-//	haptic_resource_count{type}                         resources that the newest render read
-//	haptic_validation_total                             validations of a configuration
-//	haptic_validation_errors_total                      those that refused it
-//	haptic_validation_duration_seconds                  of one validation
-//	haptic_deployment_total                             deployments to an instance, repairs of drift included
-//	haptic_deployment_errors_total                      those that failed
-//	haptic_deployment_duration_seconds                  of one deployment to one instance
-//	haptic_drift_repaired_total                         idle instances that no longer had what was deployed, and have it again
-//	haptic_haproxy_starts_total                         starts of the HAProxy on this host; whether it serves: haptic_component_healthy
-//	haptic_haproxy_ends_total                           times that it ended unasked
-//	haptic_haproxy_start_errors_total                   its starts that failed
-//	haptic_settings_applied_total                       settings that took effect
-//	haptic_settings_invalid_total                       settings that were refused
-//	haptic_http_resources_accepted_total                fetched contents that were deployed
-//	haptic_http_resources_rejected_total                fetched contents that nothing valid could be made of
-//	haptic_events_total{event}                          events by name, such as leader.became
-//
-// Read at each scrape:
-//
-//	haptic_leading                                      1 where this process deploys
-//	haptic_instances                                    instances that are deployed to
-//	haptic_instance_staleness_seconds{haproxy_instance} for how long it lacks the newest valid configuration; 0: it has it
-//	haptic_instance_failures{haproxy_instance}          failed deployments in a row
-//	haptic_reloads_total{haproxy_instance}              reloads that deployments took
-//	haptic_runtime_changes_total{haproxy_instance}      commands that changed HAProxy without a reload
-//	haptic_quarantined_resources{kind}                  resources with which no configuration is valid
-//	haptic_refused_resources{kind}                      resources that are refused, as a whole or in part; of more than 100 of a namespace the rest is one of kind namespace
-//	haptic_warned_resources{kind}                       resources that are served, and that somebody should look at
-//	haptic_validated_timestamp_seconds                  when the newest valid configuration was made
-//	haptic_watch_state{resource,state}                  1 for the state that a watch is in, 0 for all others
-//	haptic_watch_objects{resource}                      objects in the store
-//	haptic_settings_info{version}                       1 for the settings in use
-//	haptic_settings_valid                               0 where the newest settings were refused
-//	haptic_component_healthy{component}                 1 while the check of [Health] passes
-//	haptic_events_published_total                       events on the bus
-//	haptic_event_subscribers                            subscriptions on the bus
-//	haptic_event_queue_pending{subscriber}              events that wait for a subscriber
-//	haptic_event_queue_watermark{subscriber}            the most that ever waited
-//	haptic_build_info{version,goversion}                1
+// docs/metrics.md lists all of them, with labels and types. Alert rules and a dashboard
+// are in examples/controller/deploy/monitoring.
 //
 // The deployment metrics count instances: a revision that ten instances get is ten
 // deployments, each with its own duration, and a retry is one more. The reference system

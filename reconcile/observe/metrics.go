@@ -18,7 +18,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
-// NewMetrics subscribes to bus and returns a registry with the metrics that doc.go
+// NewMetrics subscribes to bus and returns a registry with the metrics that docs/metrics.md
 // lists: those that events count, until the bus is closed, and those that are read
 // of the bus and of the subject at each scrape. Collectors of the program, such as
 // those of the Go runtime, can be added to it. On a nil bus events count nothing.

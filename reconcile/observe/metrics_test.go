@@ -40,10 +40,11 @@ func publish(bus *eventbus.Bus, events ...any) {
 
 // documented are the metrics in the documentation, with the names of their labels.
 func documented(t *testing.T) []string {
-	text, err := os.ReadFile("doc.go")
+	text, err := os.ReadFile(metricsFile)
 	require.NoError(t, err)
+	page, _, _ := strings.Cut(string(text), "\n## ") // behind it are those of the reference controller
 	var all []string
-	for _, m := range regexp.MustCompile(`(?m)^//\t(haptic_[a-z_]+(?:\{[a-z_,]+\})?) +\S`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `(haptic_[a-z_]+(?:\\{[a-z_,]+\\})?)` \\|").FindAllStringSubmatch(page, -1) {
 		all = append(all, m[1])
 	}
 	slices.Sort(all)
