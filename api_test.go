@@ -108,16 +108,16 @@ func note(called map[string]bool, bodies map[string]*ast.BlockStmt, body *ast.Bl
 	})
 }
 
-// others call these: package fmt, errors, encoding, log or http, a loop, or the source of
-// a watch. Users do not.
-var calledByOthers = strings.Fields(`Error Unwrap Is As String GoString LogValue Report
+// calledByOthers are methods that users do not call: package fmt, errors, encoding, http, a
+// loop, an observer or a watcher does.
+var calledByOthers = strings.Fields(`Error Unwrap Is As String GoString Format LogValue Report Events
 	MarshalText UnmarshalText MarshalJSON UnmarshalJSON UnmarshalStrict ServeHTTP Write
-	ListWatch MetadataListWatch Settle Note`)
+	ListWatch MetadataListWatch Fetch Scheme SetScheme Settle SetPrevious Note`)
 
 // isVerb reports whether a function does something: it has a context, or returns
 // nothing, or an error. Others are questions, whose name says all.
 func isVerb(fn *ast.FuncDecl) bool {
-	if slices.Contains(calledByOthers, fn.Name.Name) {
+	if slices.Contains(calledByOthers, fn.Name.Name) || isOfTests(fn) || fn.Name.Name == "Main" { // which ends the process
 		return false
 	}
 	results := fn.Type.Results
@@ -129,6 +129,20 @@ func isVerb(fn *ast.FuncDecl) bool {
 	}
 	for _, p := range fn.Type.Params.List {
 		if sel, ok := p.Type.(*ast.SelectorExpr); ok && sel.Sel.Name == "Context" {
+			return true
+		}
+	}
+	return false
+}
+
+// isOfTests reports whether a function takes the test that it fails: no example has one.
+func isOfTests(fn *ast.FuncDecl) bool {
+	for _, p := range fn.Type.Params.List {
+		typ := p.Type
+		if star, ok := typ.(*ast.StarExpr); ok {
+			typ = star.X
+		}
+		if sel, ok := typ.(*ast.SelectorExpr); ok && (sel.Sel.Name == "T" || sel.Sel.Name == "TB") {
 			return true
 		}
 	}

@@ -238,7 +238,9 @@ func TestDashboard(t *testing.T) {
 			GridPos struct{ H, W, X, Y int }
 			Targets []struct{ Expr, RefID string }
 		}
-		Templating struct{ List []struct{ Name, Type, Query string } }
+		Templating struct {
+			List []struct{ Name, Type, Query string }
+		}
 	}
 	require.NoError(t, json.Unmarshal(text, &doc))
 	require.NotEmpty(t, doc.UID)

@@ -24,6 +24,7 @@ type Target struct {
 // NewTarget returns a target without a configuration.
 func NewTarget(name string) *Target { return &Target{name: name} }
 
+// Name implements reconcile.Target.
 func (t *Target) Name() string { return t.name }
 
 // Current returns what the target has; nil for nothing.
@@ -62,6 +63,7 @@ func (t *Target) Drift(cfg *dataplane.Config) {
 	t.current = cfg
 }
 
+// DryRun implements reconcile.Target.
 func (t *Target) DryRun(ctx context.Context, cfg *dataplane.Config) (*dataplane.Plan, error) {
 	if err := t.faulty(ctx); err != nil {
 		return nil, err

@@ -103,9 +103,8 @@ func ExampleLive_AwaitPods() {
 	if err := live.ApplyYAML(ctx, "settings.yaml", []byte("haproxyConfig: {template: \"global\\n\"}")); err != nil { // beside it: FollowFile
 		panic(err)
 	}
-	if live.AwaitPods(ctx) == nil {
+	if live.AwaitPods(ctx) == nil { // and then loop.Run(ctx)
 		fmt.Println("nothing is deployed")
 	}
-	// err = loop.Run(ctx)
 	// Output: nothing is deployed
 }
