@@ -284,7 +284,7 @@ func TestLeftOutTogether(t *testing.T) {
 		s.Trigger("evil")
 		pass(20 * time.Second)
 		require.Len(t, strings.Fields(held(s.Loop)), 10)
-		require.Len(t, eventsOf[ResourceQuarantined](s), 10, "who is left out until the trial is not accused")
+		require.Len(t, eventsOf[ResourceQuarantined](s), 10, "a resource that is left out until the trial is not quarantined")
 		require.Empty(t, eventsOf[ResourceReleased](s))
 		aside := 0
 		for _, e := range eventsOf[ReconciliationCompleted](s) {

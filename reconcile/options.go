@@ -79,13 +79,13 @@ func (o *Options) Intervals() []Interval {
 	return []Interval{
 		{"debounceInterval", "Longest hold between two renders, after a failure and under a storm of changes. Otherwise the hold is 20 ms, or twice as long as the render took.",
 			500 * time.Millisecond, 0, long, &o.Debounce},
-		{"minDeploymentInterval", "Between two reloads of one HAProxy.", 2 * time.Second, 0, long, &o.MinInterval},
-		{"driftPreventionInterval", "Idle time after which a HAProxy is checked.", time.Minute, 0, 0, &o.DriftInterval}, // a long one turns it off
-		{"deploymentTimeout", "Of one deployment to one HAProxy.", 30 * time.Second, short, long, &o.DeployTimeout},
-		{"renderTimeout", "Of one render.", 30 * time.Second, short, long, &o.RenderTimeout},
+		{"minDeploymentInterval", "Shortest time between two reloads of one instance.", 2 * time.Second, 0, long, &o.MinInterval},
+		{"driftPreventionInterval", "Idle time after which an instance is checked for drift.", time.Minute, 0, 0, &o.DriftInterval}, // a long one turns it off
+		{"deploymentTimeout", "Time limit of one deployment to one instance.", 30 * time.Second, short, long, &o.DeployTimeout},
+		{"renderTimeout", "Time limit of one render.", 30 * time.Second, short, long, &o.RenderTimeout},
 		{"retryInterval", "First wait after a failure, doubling.", time.Second, 0, long, &o.RetryBase},
 		{"retryMaxInterval", "Longest wait between two tries.", time.Minute, 0, long, &o.RetryMax},
-		{"stallTime", "After how long what should happen, or end, and does not fails a health check.", 5 * time.Minute, 10 * time.Second, long, &o.StallTime},
+		{"stallTime", "A health check fails when something does not begin or end for so long.", 5 * time.Minute, 10 * time.Second, long, &o.StallTime},
 		{"", "", time.Minute, 0, 0, &o.TrialBase},
 		{"", "", time.Hour, 0, 0, &o.TrialMax},
 	}

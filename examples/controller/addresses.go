@@ -59,7 +59,7 @@ func (c *controller) listen() (err error) {
 	return nil
 }
 
-// fleet is a word for the HAProxies of this controller and its replicas. Another
+// fleet is a word for the instances of this controller and its replicas. Another
 // controller before or behind has another cluster, Lease, address or namespace.
 func (c *controller) fleet() (string, error) {
 	hash := sha256.New()

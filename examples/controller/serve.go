@@ -46,7 +46,7 @@ func (s *serve) add(fs *config) {
 		return err
 	})
 	fs.StringVar(&s.tcp, "tcp-services", "", "`namespace/name` of a ConfigMap with ports that lead to Services, as of ingress-nginx: \"9000\": \"namespace/service:port\"")
-	fs.BoolVar(&s.externalName, "allow-external-name", false, "serve Services of the type ExternalName: who may write one then reaches all that HAProxy reaches, whatever -allow-endpoint says")
+	fs.BoolVar(&s.externalName, "allow-external-name", false, "serve Services of the type ExternalName: a tenant who may write one then reaches all that HAProxy reaches, whatever -allow-endpoint says")
 	fs.Func("dns-server", "`address:port` of a DNS server for those names, in place of those of /etc/resolv.conf where HAProxy runs; may be repeated", func(text string) error {
 		at, err := netip.ParseAddrPort(text)
 		if s.nameservers = append(s.nameservers, text); err != nil || at.Port() == 0 {

@@ -182,7 +182,7 @@ func (c *controller) changed(_ context.Context, changes k8swatch.Changes) error 
 	return nil
 }
 
-// newDiscovery says which HAProxies behind Dataplane APIs there are, and what opens them.
+// newDiscovery says which instances behind Dataplane APIs there are, and what opens them.
 func (c *controller) newDiscovery() (err error) {
 	if !c.cfg.remote() {
 		return nil
@@ -220,7 +220,7 @@ func (c *controller) await(ctx context.Context) error {
 	}
 }
 
-// awaitInstances waits until it is known which HAProxies there are. That there are none
+// awaitInstances waits until it is known which instances there are. That there are none
 // is an error for -once; otherwise they may come later.
 func (c *controller) awaitInstances(ctx context.Context) error {
 	if c.discovery == nil {

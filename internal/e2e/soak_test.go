@@ -167,7 +167,7 @@ func (s *soak) sites() {
 	}
 }
 
-// startPods starts two HAProxies behind an imitation of the Dataplane API and,
+// startPods starts two instances behind an imitation of the Dataplane API and,
 // where there is one, one behind a real one.
 func (s *soak) startPods() {
 	dir := filepath.Join(env.dir, "pod")

@@ -43,7 +43,7 @@ func Example() {
 	// error: -size 0: want a number above 0
 	// 1
 	// level=INFO msg="mine starts" version=v1 watches="manifests in demo" haproxy="behind 2 Dataplane APIs" metrics=none debug=none
-	// level=ERROR msg="stopping: HAProxies behind Dataplane APIs serve on" error="no route"
+	// level=ERROR msg="stopping: the instances behind Dataplane APIs serve on" error="no route"
 	// error: no route
 	// 1
 }

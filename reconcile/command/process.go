@@ -48,7 +48,7 @@ func (p *Process) Run(ctx context.Context) error {
 		return err
 	}
 	p.Group.Log = log
-	atEnd := "stopping: HAProxies behind Dataplane APIs serve on"
+	atEnd := "stopping: the instances behind Dataplane APIs serve on"
 	if p.Local != nil {
 		atEnd = "stopping: HAProxy is stopped with this controller"
 		p.Observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, p.Local.Serving) // events tell of it

@@ -72,7 +72,7 @@ func TestStartAndEnd(t *testing.T) {
 	lines := strings.Split(out.String(), "\n")
 	require.Len(t, lines, 4)
 	require.Regexp(t, `level=INFO msg="controller starts" version=v1\.2\.3 watches="manifests in demo" haproxy="behind 2 Dataplane APIs" metrics=127\.0\.0\.1:[1-9]\d* debug=none$`, lines[0])
-	require.Contains(t, lines[1], `level=INFO msg="stopping: HAProxies behind Dataplane APIs serve on" cause="it is enough"`)
+	require.Contains(t, lines[1], `level=INFO msg="stopping: the instances behind Dataplane APIs serve on" cause="it is enough"`)
 	require.Contains(t, lines[2], `level=INFO msg="controller has ended" after=`)
 }
 
@@ -117,7 +117,7 @@ func TestPartFails(t *testing.T) {
 	p.Go("fails", func(context.Context) error { return errors.New("no disk") })
 	p.Go("waits", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	require.EqualError(t, p.Run(t.Context()), "no disk")
-	require.Contains(t, out.String(), `level=ERROR msg="stopping: HAProxies behind Dataplane APIs serve on" error="no disk"`)
+	require.Contains(t, out.String(), `level=ERROR msg="stopping: the instances behind Dataplane APIs serve on" error="no disk"`)
 }
 
 // TestTakenAddress: the error names the flag, and nothing has begun.

@@ -24,6 +24,7 @@ func ExampleServer_Serve() {
 	health.CheckQuietly("import", observe.ReadyToServe, func() error { return errors.New("no data yet") }) // events tell of it
 	server := &observe.Server{Addr: "127.0.0.1:0", MetricsOnly: true, Health: health, Logger: slog.New(slog.DiscardHandler)}
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	ln, err := server.Listen(ctx)
 	if err != nil {
 		fmt.Println(err)

@@ -202,7 +202,7 @@ func stateMetrics(s reconcile.State, now time.Time) []event.Metric {
 		{Name: "runtime_changes_total", Help: "Commands that changed the running HAProxy without a reload.", Label: "haproxy_instance", By: commands},
 		{Kind: event.Gauge, Name: "quarantined_resources", Help: "Resources with which no configuration is valid: their earlier version is served, or they are left out.", Label: "kind", By: quarantined},
 		{Kind: event.Gauge, Name: "refused_resources", Help: "Resources that are refused, as a whole or in part.", Label: "kind", By: refused},
-		{Kind: event.Gauge, Name: "warned_resources", Help: "Resources that are served, and that somebody should look at.", Label: "kind", By: warned},
+		{Kind: event.Gauge, Name: "warned_resources", Help: "Resources that are served, and whose owner should look.", Label: "kind", By: warned},
 	}
 	if !s.ValidatedAt.IsZero() {
 		all = append(all, event.Metric{Kind: event.Gauge, Name: "validated_timestamp_seconds",

@@ -190,7 +190,7 @@ func (f *programFiles) origin(s *Settings, o reconcile.Origin) reconcile.Origin 
 }
 
 // Owners implements [reconcile.Origins]: all that is watched, but for what is fetched on
-// demand, which nobody but its own line can accuse.
+// demand, for which its own line alone answers.
 func (o *programOrigins) Owners(ctx context.Context) ([]any, error) {
 	var owners []any
 	for _, r := range o.program.resources {

@@ -28,11 +28,11 @@ import (
 // is recommended; only haproxyConfig.template is required. Who has Settings must
 // not change them once they were given to a Program or a Live.
 type Settings struct {
-	WatchedResources map[string]WatchedResource `json:"watchedResources,omitempty" doc:"What is watched. Templates read it as resources.NAME.List(), .Get(keys...) and .GetSingle(keys...)."`
+	WatchedResources map[string]WatchedResource `json:"watchedResources,omitempty" doc:"The resources to watch. Templates read them as resources.NAME.List(), .Get(keys...) and .GetSingle(keys...)."`
 	IgnoreFields     []string                   `json:"watchedResourcesIgnoreFields,omitempty" doc:"JSONPath of what no watched resource needs, such as status: of fields, ['key'], [3] and [*] alone. Those that do not have it are left alone." is:"path"`
 
 	HAProxyConfig    Template            `json:"haproxyConfig" doc:"The text of haproxy.cfg." required:"true"`
-	Sections         map[string]Template `json:"haproxySections,omitempty" doc:"What follows haproxyConfig in haproxy.cfg, by name in alphabetical order: backends.cfg."`
+	Sections         map[string]Template `json:"haproxySections,omitempty" doc:"Text that follows haproxyConfig in haproxy.cfg, in the order of the names: backends.cfg."`
 	TemplateSnippets map[string]Template `json:"templateSnippets,omitempty" doc:"Templates that others render, import or include, by name. A name needs an extension, such as backends.cfg."`
 	Maps             map[string]Template `json:"maps,omitempty" doc:"Map files, by name: hosts.map."`
 	Files            map[string]Template `json:"files,omitempty" doc:"Other files, by name: 503.http."`
@@ -40,10 +40,10 @@ type Settings struct {
 	CAFiles          map[string]Template `json:"caFiles,omitempty" doc:"CA files, by name: clients.pem."`
 	CRTLists         map[string]Template `json:"crtLists,omitempty" doc:"Lists of certificates, by name: sites.txt."`
 
-	Reconcile   Intervals `json:"reconcile,omitempty" doc:"When things happen."`
+	Reconcile   Intervals `json:"reconcile,omitempty" doc:"The intervals and time limits."`
 	Dataplane   Dataplane `json:"dataplane,omitzero" doc:"How the instances are found and reached."`
 	Credentials SecretRef `json:"credentialsSecretRef,omitzero" doc:"The Secret with dataplane_username, dataplane_password, validation_username and validation_password. Empty: what the controller was started with, haptic-credentials by default."`
-	Logging     Logging   `json:"logging,omitzero" doc:"What the controller logs."`
+	Logging     Logging   `json:"logging,omitzero" doc:"The log of the controller."`
 
 	// Cases are what the templates must make of fixtures, as in [cases.Parse]. Those
 	// of settings made in Go are not part of their Version.
@@ -93,13 +93,13 @@ type ForEach struct {
 // PostProcess is one step that changes a rendered text.
 type PostProcess struct {
 	Type   string            `json:"type" doc:"regex_replace: each line, by a regular expression. squeeze: empty lines in a row become one." enum:"regex_replace,squeeze" required:"true"`
-	Params PostProcessParams `json:"params,omitzero" doc:"Of regex_replace."`
+	Params PostProcessParams `json:"params,omitzero" doc:"The parameters of regex_replace."`
 }
 
 // PostProcessParams are the parameters of a [PostProcess].
 type PostProcessParams struct {
 	Pattern string `json:"pattern,omitempty" doc:"A regular expression of Go (RE2)."`
-	Replace string `json:"replace,omitempty" doc:"What takes its place; $1 is the first group."`
+	Replace string `json:"replace,omitempty" doc:"The text in its place; $1 is the first group."`
 }
 
 // Intervals say when things happen, by their names in the table of
@@ -110,10 +110,10 @@ type Intervals map[string]metav1.Duration
 // Dataplane says how the instances are found and reached. The folders must be
 // absolute; they are those of the machine where HAProxy runs.
 type Dataplane struct {
-	PodSelector PodSelector `json:"podSelector,omitzero" doc:"The pods of HAProxy. They get the password, the configuration and every key: whoever may create pods there is trusted."`
+	PodSelector PodSelector `json:"podSelector,omitzero" doc:"The pods of HAProxy. They get the password, the configuration and every key: an account that may create pods there is trusted."`
 	Container   string      `json:"container,omitempty" doc:"Container of the Dataplane API. Empty: dataplane."`
 	Port        int         `json:"port,omitempty" doc:"Port of the Dataplane API. Empty: 5555." min:"0" max:"65535"`
-	Scheme      string      `json:"scheme,omitempty" doc:"Empty: https. With http, whoever is on the way to a pod can read the password and every key." enum:"http,https"`
+	Scheme      string      `json:"scheme,omitempty" doc:"Empty: https. With http, all who are on the way to a pod can read the password and every key." enum:"http,https"`
 	TLS         TLS         `json:"tls,omitzero" doc:"How https is checked."`
 	BaseDir     string      `json:"baseDir,omitempty" doc:"Folder of haproxy.cfg. Empty: /etc/haproxy." is:"folder"`
 	MapsDir     string      `json:"mapsDir,omitempty" doc:"Empty: maps in baseDir." is:"folder"`
@@ -126,7 +126,7 @@ type Dataplane struct {
 // PodSelector selects pods by their labels.
 type PodSelector struct {
 	MatchLabels map[string]string `json:"matchLabels,omitempty" doc:"Labels that a pod must have."`
-	Namespace   string            `json:"namespace,omitempty" doc:"The only namespace whose pods count. Empty: that of the controller. *: all; then whoever may create pods anywhere is trusted." is:"namespaces"`
+	Namespace   string            `json:"namespace,omitempty" doc:"The only namespace whose pods count. Empty: that of the controller. *: all; then an account that may create pods anywhere is trusted." is:"namespaces"`
 }
 
 // String gives the selector as in kubectl -l.
@@ -134,7 +134,7 @@ func (p PodSelector) String() string { return labels.Set(p.MatchLabels).String()
 
 // SecretRef names a Secret.
 type SecretRef struct {
-	Name      string `json:"name" doc:"Of the Secret." required:"true" is:"name"`
+	Name      string `json:"name" doc:"Its name." required:"true" is:"name"`
 	Namespace string `json:"namespace,omitempty" doc:"Empty: that of the controller." is:"name"`
 }
 

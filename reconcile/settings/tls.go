@@ -10,16 +10,16 @@ import (
 // Go's defaults: the CAs of the system, and the address of the pod as the name.
 type TLS struct {
 	CAFile             string    `json:"caFile,omitempty" doc:"PEM file of the CAs to trust, on the machine of the controller. Empty, with the other two: those of the system." is:"folder"`
-	CASecret           KeyRef    `json:"caSecretRef,omitzero" doc:"The same out of a Secret."`
-	CAConfigMap        KeyRef    `json:"caConfigMapRef,omitzero" doc:"The same out of a ConfigMap."`
+	CASecret           KeyRef    `json:"caSecretRef,omitzero" doc:"These CAs in a Secret."`
+	CAConfigMap        KeyRef    `json:"caConfigMapRef,omitzero" doc:"These CAs in a ConfigMap."`
 	ServerName         string    `json:"serverName,omitempty" doc:"The name that must stand in the certificate. Empty: the address of the pod, which few certificates have." is:"host"`
 	ClientCertificate  SecretRef `json:"clientCertificateSecretRef,omitzero" doc:"The Secret with tls.crt and tls.key, for Dataplane APIs that ask for a certificate."`
-	InsecureSkipVerify bool      `json:"insecureSkipVerify,omitempty" doc:"Trust any certificate. Whoever is on the way to a pod can then read the password and change the configuration: for tests alone."`
+	InsecureSkipVerify bool      `json:"insecureSkipVerify,omitempty" doc:"Trust any certificate. All who are on the way to a pod can then read the password and change the configuration: for tests alone."`
 }
 
 // KeyRef names a key of a Secret or of a ConfigMap.
 type KeyRef struct {
-	Name      string `json:"name" doc:"Of the object." required:"true" is:"name"`
+	Name      string `json:"name" doc:"Its name." required:"true" is:"name"`
 	Namespace string `json:"namespace,omitempty" doc:"Empty: that of the controller." is:"name"`
 	Key       string `json:"key,omitempty" doc:"Empty: ca.crt." is:"key"`
 }
