@@ -11,6 +11,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // TestTroubleshooting: docs/troubleshooting.md has each typed error of the public packages,
@@ -45,6 +48,11 @@ func TestTroubleshooting(t *testing.T) {
 			found["Lines of the log"][r.Name] = true
 		}
 	}
+	for _, kind := range []dataplane.ProcessKind{dataplane.ProcessEnded, dataplane.ProcessSilent, dataplane.ProcessStartFailed} {
+		e := reconcile.HAProxyChanged{ProcessEvent: dataplane.ProcessEvent{Kind: kind}}
+		found["Lines of the log"][e.Report().Name] = true
+	}
+	delete(found["Lines of the log"], reconcile.HAProxyChanged{ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStarted}}.Report().Name)
 	found["Lines of the log"]["deployment.scheduled"] = true // a warning where it waits for old workers
 	for section, names := range found {
 		if len(names) < 10 {

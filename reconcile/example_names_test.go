@@ -34,8 +34,8 @@ func ExampleAlikeQuarantined() {
 }
 
 // The program publishes what a dataplane.Local tells of its HAProxy.
-func ExampleOfProcess() {
-	e := reconcile.OfProcess("local", dataplane.ProcessEvent{Kind: dataplane.ProcessEnded, Err: errors.New("HAProxy ended: signal 9")})
+func ExampleHAProxyChanged() {
+	e := reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessEnded, Err: errors.New("HAProxy ended: signal 9")}}
 	fmt.Println(e.Report().Name, e.Report().Sentence)
 	// Output: haproxy.ended HAProxy ended: signal 9
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/discover"
@@ -84,9 +85,20 @@ func families(t *testing.T) (all []family) {
 func countedBy() map[string][]string {
 	by := map[string][]string{"haptic_events_total": {"every event"}}
 	for _, e := range slices.Concat(reconcile.Events(), settings.Events(), discover.Events(), fetch.Events(), observe.Events()) {
+		if _, several := e.(reconcile.HAProxyChanged); several {
+			continue
+		}
 		r := e.Report()
 		for _, m := range r.Metrics {
 			by["haptic_"+m.Name] = append(by["haptic_"+m.Name], "`"+r.Name+"`")
+		}
+	}
+	for _, kind := range []dataplane.ProcessKind{dataplane.ProcessStarted, dataplane.ProcessEnded, dataplane.ProcessStartFailed} {
+		r := reconcile.HAProxyChanged{ProcessEvent: dataplane.ProcessEvent{Kind: kind}}.Report()
+		for _, m := range r.Metrics {
+			if m.Value > 0 {
+				by["haptic_"+m.Name] = append(by["haptic_"+m.Name], "`"+r.Name+"`")
+			}
 		}
 	}
 	return by
