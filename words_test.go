@@ -79,3 +79,30 @@ func TestRetired(t *testing.T) {
 		}
 	}
 }
+
+// maxWords is how long a sentence of a page may be. A colon or a semicolon ends one.
+const maxWords = 25
+
+// TestSentences: the sentences of the pages are short.
+func TestSentences(t *testing.T) {
+	var (
+		parts = regexp.MustCompile(`\n\n|\n\s*[-*\d]|[|]|[.:;?!]["')*]*\s`)
+		word  = regexp.MustCompile(`\w`)
+	)
+	for name, text := range pages(t) {
+		if name == "docs/annotations.md" || name == "docs/flags.md" || name == "docs/settings.md" || name == "docs/metrics.md" {
+			continue // made of code
+		}
+		for _, sentence := range parts.Split(prose(text), -1) {
+			words := 0
+			for w := range strings.FieldsSeq(strings.ReplaceAll(sentence, "``", "code")) {
+				if word.MatchString(w) {
+					words++
+				}
+			}
+			if words > maxWords {
+				t.Errorf("%s: a sentence of %d words: %s", name, words, strings.TrimSpace(sentence))
+			}
+		}
+	}
+}
