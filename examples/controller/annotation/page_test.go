@@ -23,11 +23,11 @@ of haproxytech's controller, under ` + "`haproxy.org/`" + ` or ` + "`haproxy.com
 
 - A wrong value is refused by name, with the reason: in the log, on the page of the controller, and as an Event. The
   rest of the Ingress is served, as if the annotation was not there.
-- Where serving it so would open what somebody meant to close, the paths of the Ingress answer 503 until the value is
+- Where serving it so would open what its author meant to close, the paths of the Ingress answer 503 until the value is
   right. These annotations have "closes" in the table. A snippet closes where it denies or asks for a password.
 - A refused annotation with the value "false" or "off" asks for nothing, and nothing is said of it, where HAProxy does
   the same without it.
-- Of two names for the same option, the one under haproxy.org counts. Options of a Service go before those of the Ingress.
+- An option may have two names: the one under haproxy.org counts. Options of a Service go before those of the Ingress.
 - An Ingress with annotations has backends of its own, whose names end in eight digits of its options. Those with the
   same options share them. A change of options takes a reload; an endpoint that changes takes none, but for one more
   where servers are chosen by a hash, or before HAProxy 3.0 by a cookie. A changed Ingress is built alone, but for one
