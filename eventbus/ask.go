@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Why an answer, or a whole question, failed: use [errors.Is].
+// Reasons why one responder or a whole question failed: use [errors.Is].
 var (
-	// ErrAbsent is for a responder that was not there, or left before it answered.
+	// ErrAbsent is for a responder that was not there or left before it answered.
 	ErrAbsent = errors.New("no such responder")
 	// ErrMissing is for a responder that did not answer in time.
 	ErrMissing = errors.New("no answer")
@@ -24,35 +24,33 @@ var (
 	ErrClosed = errors.New("the bus is closed")
 )
 
-// question is what responders are found by: the types of the question and of the
-// answer.
+// question identifies responders by the types of the question and of the answer.
 type question struct{ asked, answered reflect.Type }
 
 func questionOf[Q, A any]() question {
 	return question{asked: reflect.TypeFor[Q](), answered: reflect.TypeFor[A]()}
 }
 
-// Responder is the hold on an [Answer]. Its methods may be called from several
+// Responder is the handle that [Answer] returns. Its methods may be called from several
 // goroutines.
 type Responder struct {
 	bus      *Bus
 	name     string
 	question question
 	fn       any             // func(context.Context, Q) (A, error)
-	ctx      context.Context // until it leaves (ErrAbsent) or the bus is closed (ErrClosed)
+	ctx      context.Context // ends when the responder is closed (ErrAbsent) or the bus is (ErrClosed)
 	cancel   context.CancelCauseFunc
 	running  int // calls that have not returned; under Bus.mu
 }
 
-// Answer has fn called for each question of type Q to which an A is asked for,
-// in a goroutine of its own for each: fn must be safe to be called several
-// times at once. It works before [Bus.Start] as well as after it. The context is
-// that of [Ask]; it also ends when the responder or the bus is closed. [Ask]
-// returns an error of fn as an [*AnswerError].
+// Answer registers fn for each question of type Q whose answer is an A. Each question
+// calls fn in a new goroutine, so fn must be safe for concurrent calls. Answer works
+// before [Bus.Start] and after it. The context of fn is the context of [Ask]; it also
+// ends when the responder or the bus is closed. If fn returns an error, [Ask] reports
+// it as an [*AnswerError].
 //
-// The name is unique among the responders to the same types; Answer panics
-// where it is empty or taken, and where fn is nil. On a nil bus, and on a
-// closed one, nobody asks.
+// The name is unique among the responders to the same types. Answer panics if the name
+// is empty or taken, or fn is nil. On a nil or closed bus, fn is never called.
 func Answer[Q, A any](b *Bus, name string, fn func(ctx context.Context, q Q) (A, error)) *Responder {
 	if fn == nil || name == "" {
 		panic("eventbus: Answer without a function or a name")
@@ -77,10 +75,10 @@ func Answer[Q, A any](b *Bus, name string, fn func(ctx context.Context, q Q) (A,
 	return r
 }
 
-// Close ends the responder: it is absent from now on, and questions that it
-// has not answered yet fail for those who ask. It does not wait for calls that
-// run, so a responder may close itself; [Bus.Close] does. Further calls do
-// nothing, and the name may be used again.
+// Close ends the responder. It is absent from now on, and questions that it has not
+// answered fail for their askers. Close does not wait for running calls, but
+// [Bus.Close] does; so a responder may close itself. Further calls do nothing, and the
+// name may be used again.
 func (r *Responder) Close() {
 	r.bus.mu.Lock()
 	defer r.bus.mu.Unlock()
@@ -88,8 +86,7 @@ func (r *Responder) Close() {
 	r.bus.sweep()
 }
 
-// present returns those who answer q, in order of their names. The caller holds
-// mu.
+// present returns the responders to q, sorted by name. The caller holds mu.
 func (b *Bus) present(q question) []*Responder {
 	var there []*Responder
 	for _, r := range b.responders {
@@ -101,14 +98,16 @@ func (b *Bus) present(q question) []*Responder {
 	return there
 }
 
-// sweep drops the responders that have left and do not run. The caller holds mu.
+// sweep drops the responders that have left and have no running call. The caller holds
+// mu.
 func (b *Bus) sweep() {
 	b.responders = slices.DeleteFunc(b.responders, func(r *Responder) bool { return r.ctx.Err() != nil && r.running == 0 })
 	b.changed.Broadcast()
 }
 
-// enlist returns all who answer q and counts them as running, or an error and
-// nobody where one of expected is absent.
+// enlist returns the responders to q and counts one running call for each. It returns
+// an error and counts none if q has no responder, one of expected is absent, or the bus
+// is closed.
 func (b *Bus) enlist(q question, expected []string) ([]*Responder, *AskError) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,22 +133,20 @@ func (b *Bus) enlist(q question, expected []string) ([]*Responder, *AskError) {
 	return there, e
 }
 
-// Ask puts q to everyone who answers questions of type Q with an A, all at
-// once, and returns their answers by name; the map is never nil. At least one
-// responder must be there, and all that expected names; otherwise Ask fails at
-// once, and nobody is asked. The answers go to the caller alone, and [Bus.Start]
-// need not have been called.
+// Ask puts q to every responder that answers a Q with an A, all at once, and returns
+// their answers by name; the map is never nil. At least one responder must be there,
+// and every responder that expected names. Otherwise Ask fails at once and calls none.
+// Only the caller gets the answers. Ask works before [Bus.Start], too.
 //
 //	verdicts, err := eventbus.Ask[Verdict](ctx, bus, candidate, "limits")
 //
-// Ask waits for everyone, also after one has failed, but never beyond the end of
-// ctx. A responder that heeds no context goes on behind it, and [Bus.Close] waits
-// for it. A responder may Ask in turn and Publish. All of them share the
-// question: as with an event, nobody may write to the values that it points to.
+// Ask waits for all responders, even after one has failed, but never beyond the end of
+// ctx. A responder that ignores its context runs on after Ask, and [Bus.Close] waits
+// for it. A responder may itself call Ask and Publish. The responders share the
+// question: do not write to the values that it points to.
 //
-// The error is an [*AskError]; [errors.Is] and [errors.As] also see each
-// [*AnswerError] in it, and the responders' own errors. On a nil bus nobody is
-// there to answer.
+// The error is an [*AskError]. [errors.Is] and [errors.As] also see each [*AnswerError]
+// in it and the responders' own errors. A nil bus has no responders.
 func Ask[A, Q any](ctx context.Context, b *Bus, q Q, expected ...string) (map[string]A, error) {
 	if b == nil {
 		b = New(nil)
@@ -180,11 +177,11 @@ func Ask[A, Q any](ctx context.Context, b *Bus, q Q, expected ...string) (map[st
 // reply is the outcome of one call.
 type reply[A any] struct {
 	answer A
-	failed *AnswerError // nil: it answered
+	failed *AnswerError // nil: the responder answered
 }
 
-// call asks one responder. The first reply counts: its answer, or the news that
-// nobody waits for it any more.
+// call asks one responder. The caller reads only the first reply: the answer or failure
+// of the responder, or the end of the context.
 func call[A, Q any](asker context.Context, r *Responder, q Q) <-chan reply[A] {
 	replies := make(chan reply[A], 2)
 	ctx, cancel := context.WithCancelCause(asker)
@@ -197,7 +194,7 @@ func call[A, Q any](asker context.Context, r *Responder, q Q) <-chan reply[A] {
 				r.bus.panicked("responder", r.name, p)
 				rep.failed = r.failure(ErrPanicked, asError(p))
 			}
-			if rep.failed != nil && ctx.Err() != nil { // so that it does not depend on who is first
+			if rep.failed != nil && ctx.Err() != nil { // both replies must report the same failure, whichever is first
 				rep.failed = r.unheard(ctx)
 			}
 			r.returned()
@@ -215,7 +212,7 @@ func call[A, Q any](asker context.Context, r *Responder, q Q) <-chan reply[A] {
 	return replies
 }
 
-// unheard is the failure of a responder when the context of its call has ended.
+// unheard returns the failure of a responder whose call outlived its context.
 func (r *Responder) unheard(ctx context.Context) *AnswerError {
 	if context.Cause(r.ctx) == ErrAbsent {
 		return &AnswerError{r.name, ErrAbsent}
@@ -246,9 +243,9 @@ func asError(p any) error {
 // AnswerError is the failure of one responder.
 type AnswerError struct {
 	Responder string
-	// Err wraps ErrAbsent, ErrMissing, ErrRejected or ErrPanicked, and the error that the
-	// responder returned or panicked with, or why nobody waited any longer: ErrClosed or
-	// the cause of the context's end.
+	// Err wraps ErrAbsent, ErrMissing, ErrRejected or ErrPanicked. It also wraps the
+	// error that the responder returned or panicked with, or the reason why Ask stopped
+	// waiting: ErrClosed or the cause of the context's end.
 	Err error
 }
 
@@ -258,7 +255,7 @@ func (e *AnswerError) Unwrap() error { return e.Err }
 // AskError says that a question did not get all its answers.
 type AskError struct {
 	Question string  // type of the question
-	Errs     []error // each an [*AnswerError], by the names of the responders; last why nobody was asked
+	Errs     []error // each an [*AnswerError], by responder name; the last may say why no responder was asked
 }
 
 func (e *AskError) Error() string {

@@ -14,27 +14,27 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Bus carries events from publishers to subscribers. Make one with [New]; all
-// its methods may be called from several goroutines. A component's bus may be optional:
-// a nil one does nothing, and is as one that was closed at once.
+// Bus carries events from publishers to subscribers. Make one with [New]. Its methods
+// may be called from several goroutines. A nil Bus is valid: like a closed one, it
+// delivers nothing.
 //
-// The bus is a log of events, and each subscription is a place in it.
+// The bus is a log of events, and each subscription is a position in it.
 type Bus struct {
 	logger *slog.Logger
 
 	mu         sync.Mutex
-	changed    sync.Cond // on mu: for each event, and whenever something ends
-	log        []any     // appended to, never written to in place: subscribers read it without mu
-	first      uint64    // events that were forgotten, those before log[0]
+	changed    sync.Cond // on mu: signals each event and each end
+	log        []any     // append only: subscribers read it without mu
+	first      uint64    // number of forgotten events, all before log[0]
 	subs       []*Subscription
-	responders []*Responder // those that are there, or still run
+	responders []*Responder // present, or with a running call
 	started    bool
 	closed     bool
 	discarded  uint64
 }
 
-// New returns a bus on which nothing is delivered before [Bus.Start]. Nil
-// options are the zero Options.
+// New returns a bus that delivers nothing before [Bus.Start]. Nil options mean the zero
+// Options.
 func New(opts *Options) *Bus {
 	b := &Bus{logger: slog.Default()}
 	b.changed.L = &b.mu
@@ -44,10 +44,9 @@ func New(opts *Options) *Bus {
 	return b
 }
 
-// Publish adds e to the bus. It never waits for a subscriber. The topic is E,
-// or the dynamic type of e where E is an interface. After [Bus.Close] it does
-// nothing but count ([Stats].Discarded). On a nil bus it does nothing. It panics when e
-// is a nil interface.
+// Publish adds e to the bus. It never waits for a subscriber. The topic is E, or the
+// dynamic type of e if E is an interface. On a closed bus Publish only counts the event
+// ([Stats].Discarded). On a nil bus it does nothing. It panics if e is a nil interface.
 func Publish[E any](b *Bus, e E) {
 	event := any(e)
 	if event == nil {
@@ -72,21 +71,21 @@ func (b *Bus) publish(event any) {
 	b.changed.Broadcast()
 }
 
-// published is how many events there ever were. The caller holds mu.
+// published returns the number of events ever accepted. The caller holds mu.
 func (b *Bus) published() uint64 { return b.first + uint64(len(b.log)) }
 
-// slack is how many handled events may stay in memory.
+// slack is the length up to which the log keeps handled events.
 const slack = 64
 
-// forget drops the events that all subscribers have handled, once there are
-// enough of them to be worth a copy of the others. The caller holds mu.
+// forget drops the events that all subscribers have handled, once they are more than
+// half of the log. The caller holds mu.
 func (b *Bus) forget() {
 	if !b.started || len(b.log) < slack {
 		return
 	}
 	least := b.published()
 	for _, s := range b.subs {
-		if !s.closed { // its handler may hang, and it takes no more
+		if !s.closed { // a closed one takes no more events, though its handler may hang
 			least = min(least, s.pos.Load())
 		}
 	}
@@ -96,8 +95,8 @@ func (b *Bus) forget() {
 	}
 }
 
-// Start begins delivery: first the events published so far, in order, to all
-// subscribers there are. Further calls, and calls after Close, do nothing.
+// Start begins delivery. Every present subscriber first gets the events published so
+// far, in order. Further calls and calls after Close do nothing.
 func (b *Bus) Start() {
 	if b == nil {
 		return
@@ -113,7 +112,7 @@ func (b *Bus) Start() {
 	}
 }
 
-// panicked reports a panic of a function that the bus called.
+// panicked logs a panic of a function that the bus called.
 func (b *Bus) panicked(what, name string, value any) {
 	b.logger.Error("eventbus: "+what+" panicked", what, name, "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 }

@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// Close refuses further events, delivers all that were published before, and
-// returns when all handlers have returned. Questions fail with [ErrClosed] at
-// once; Close waits for the responders that were asked.
+// Close refuses further events, delivers all events published before, and returns when
+// all handlers have returned. Questions fail with [ErrClosed] at once; Close waits for
+// the responders that were asked.
 //
-// When ctx ends first, Close cancels the context of the handlers that still run,
-// delivers nothing more, and returns a [*CloseError] that names the subscribers
-// and responders that did not finish. Their goroutines end when their functions
-// return; Close may be called again, to wait for that. A bus that was never
-// started delivers nothing. A handler or a responder must not call Close, for it
-// would wait for itself.
+// If ctx ends first, Close cancels the context of the running handlers and delivers
+// nothing more. It returns a [*CloseError] that names the unfinished subscribers and
+// responders. Their goroutines end when their functions return; call Close again to
+// wait for that. A bus that was never started delivers nothing. A handler or responder
+// must not call Close: it would wait for itself.
 func (b *Bus) Close(ctx context.Context) error {
 	if b == nil {
 		return nil
@@ -55,16 +54,16 @@ func (b *Bus) shut() {
 	}
 }
 
-// working reports whether there is somebody to wait for. A subscriber that has
-// handled everything ends by itself and is waited for in any case, others while
-// there is patience. The caller holds mu.
+// working reports whether Close must still wait. It always waits for a subscriber that
+// has handled everything, because that one ends by itself. It waits for the others only
+// with patience. The caller holds mu.
 func (b *Bus) working(patience bool) bool {
 	return slices.ContainsFunc(b.subs, func(s *Subscription) bool { return !s.ended && (patience || s.pending() == 0) }) ||
 		patience && slices.ContainsFunc(b.responders, func(r *Responder) bool { return r.running > 0 })
 }
 
-// unfinished stops all subscribers that still run and returns who did not
-// finish, nil where all did. The caller holds mu.
+// unfinished stops all running subscribers. It returns the ones that did not finish, as
+// an error, or nil. The caller holds mu.
 func (b *Bus) unfinished(cause error) error {
 	e := &CloseError{Err: cause}
 	for _, s := range b.subs {
@@ -84,12 +83,12 @@ func (b *Bus) unfinished(cause error) error {
 	return e
 }
 
-// CloseError names those who had not finished when the context of [Bus.Close]
-// ended.
+// CloseError names the subscribers and responders that were unfinished when the context
+// of [Bus.Close] ended.
 type CloseError struct {
-	Subscribers []SubscriberStats // that had not seen all events, or whose handler had not returned
-	Responders  []string          // names of those that had not returned
-	Err         error             // why Close stopped waiting; nil when only an earlier Close did
+	Subscribers []SubscriberStats // had not seen all events, or their handler had not returned
+	Responders  []string          // names; a call of theirs had not returned
+	Err         error             // why Close stopped waiting; nil if only an earlier Close did
 }
 
 func (e *CloseError) Error() string {

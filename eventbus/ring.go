@@ -5,19 +5,19 @@ import "sync"
 // defaultRing is the size of a zero Ring.
 const defaultRing = 128
 
-// Ring keeps the newest values that were added to it, for a history of events
-// or errors. It may be used by several goroutines. The zero value keeps 128.
+// Ring keeps the newest values added to it, such as a history of events or errors. It
+// may be used by several goroutines. The zero value keeps 128.
 type Ring[T any] struct {
 	mu    sync.Mutex
 	size  int
 	buf   []T
-	total uint64 // values ever added; the oldest kept is at total%size once full
+	total uint64 // values ever added; in a full ring, the oldest is at total%size
 }
 
-// NewRing returns a ring that keeps n values; n below 1 is 128.
+// NewRing returns a ring that keeps n values, or 128 if n is below 1.
 func NewRing[T any](n int) *Ring[T] { return &Ring[T]{size: n} }
 
-// Add adds v and forgets the oldest value where the ring is full.
+// Add adds v. A full ring forgets its oldest value.
 func (r *Ring[T]) Add(v T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -32,15 +32,15 @@ func (r *Ring[T]) Add(v T) {
 	r.total++
 }
 
-// All returns a copy of what the ring keeps, the oldest first.
+// All returns a copy of the kept values, the oldest first.
 func (r *Ring[T]) All() []T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last(len(r.buf))
 }
 
-// Last returns a copy of the newest n values, or of all where there are fewer,
-// the oldest first.
+// Last returns a copy of the newest n values, or of all if there are fewer. The oldest
+// is first.
 func (r *Ring[T]) Last(n int) []T {
 	r.mu.Lock()
 	defer r.mu.Unlock()

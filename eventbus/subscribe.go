@@ -17,14 +17,13 @@ type Delivery[E any] struct {
 	Seq   uint64 // place of the event in the order of the bus, from 1
 }
 
-// Subscribe has fn called for each event of type E, or, where E is an
-// interface, for each event that implements E: any receives everything. Calls
-// are made one after the other, on a goroutine of the subscription, from
-// [Bus.Start] on. The context ends when the subscription is closed or
-// [Bus.Close] gives up waiting.
+// Subscribe registers fn for each event of type E. If E is an interface, fn gets every
+// event that implements it; any receives everything. From [Bus.Start] on, a goroutine
+// of the subscription calls fn for one event after the other. The context ends when the
+// subscription is closed or [Bus.Close] gives up waiting.
 //
-// A panic of fn is logged and counted, and delivery goes on with the next
-// event. On a closed bus, and on a nil one, the subscription is over from the beginning.
+// If fn panics, the bus logs and counts it and delivers the next event. On a closed or
+// nil bus the subscription is over from the beginning.
 func Subscribe[E any](b *Bus, fn func(ctx context.Context, d Delivery[E])) *Subscription {
 	if fn == nil {
 		panic("eventbus: Subscribe without a function")
@@ -46,13 +45,12 @@ func Subscribe[E any](b *Bus, fn func(ctx context.Context, d Delivery[E])) *Subs
 	return s
 }
 
-// typeName is how Go source writes a type.
+// typeName returns a type as Go source writes it.
 func typeName(t reflect.Type) string {
 	return strings.ReplaceAll(t.String(), "interface {}", "any")
 }
 
-// callSite returns the file, with its folder, and line of the caller of the
-// exported function that calls it.
+// callSite returns folder/file:line of the call of the exported function that calls it.
 func callSite() string {
 	_, file, line, ok := runtime.Caller(2)
 	if !ok {
@@ -62,23 +60,23 @@ func callSite() string {
 	return fmt.Sprintf("%s/%s:%d", filepath.Base(dir), base, line)
 }
 
-// Subscription is the subscriber's hold on its [Subscribe]. Its methods may be
-// called from several goroutines.
+// Subscription is the handle that [Subscribe] returns. Its methods may be called from
+// several goroutines.
 type Subscription struct {
 	bus         *Bus
 	name, event string
-	deliver     func(event any, seq uint64) // calls the handler if the event is of its type
+	deliver     func(event any, seq uint64) // calls the handler if the event has its type
 	ctx         context.Context
 	cancel      context.CancelFunc
 	done        chan struct{}
 
-	pos       atomic.Uint64 // events that it has handled or passed, of all that there ever were
+	pos       atomic.Uint64 // events handled or skipped, counted from the first of the bus
 	delivered atomic.Uint64
 	panics    atomic.Uint64
 
 	// Under Bus.mu.
 	watermark uint64
-	closed    bool // it wants no more events
+	closed    bool // takes no more events
 	ended     bool
 }
 
@@ -97,10 +95,10 @@ func (b *Bus) add(s *Subscription) {
 	}
 }
 
-// run delivers until the subscription is closed or the bus is closed and
+// run delivers until the subscription is closed, or until the bus is closed and
 // drained.
 func (s *Subscription) run() {
-	defer func() { // also where the handler ends its goroutine
+	defer func() { // runs even if the handler calls runtime.Goexit
 		s.bus.mu.Lock()
 		defer s.bus.mu.Unlock()
 		s.end()
@@ -116,7 +114,8 @@ func (s *Subscription) run() {
 	}
 }
 
-// next waits for events and returns all that there are; none when it is over.
+// next waits for events and returns all pending ones. It returns none when the
+// subscription is over.
 func (s *Subscription) next() []any {
 	b := s.bus
 	b.mu.Lock()
@@ -135,8 +134,8 @@ func (s *Subscription) next() []any {
 	return nil
 }
 
-// end frees s and tells those who wait for its end. The bus keeps its figures
-// where it was closed meanwhile. The caller holds Bus.mu.
+// end frees s and wakes everyone who waits for its end. A closed bus keeps the figures
+// of s. The caller holds Bus.mu.
 func (s *Subscription) end() {
 	s.cancel()
 	if s.ended {
@@ -151,7 +150,8 @@ func (s *Subscription) end() {
 	b.changed.Broadcast()
 }
 
-// returned, deferred, follows each call of the handler.
+// returned is deferred around each call of the handler: it recovers a panic and counts
+// the call.
 func (s *Subscription) returned() {
 	if r := recover(); r != nil {
 		s.panics.Add(1)
@@ -160,9 +160,9 @@ func (s *Subscription) returned() {
 	s.delivered.Add(1)
 }
 
-// Close ends the subscription: its context is cancelled and no further call
-// begins. It does not wait for a call that runs, so a handler may use it; wait
-// on Done for that. Events that waited are not delivered.
+// Close ends the subscription: it cancels the context, and no further call begins.
+// Waiting events are not delivered. Close does not wait for a running call, so a
+// handler may use it. To wait for that call, use Done.
 func (s *Subscription) Close() {
 	b := s.bus
 	b.mu.Lock()
@@ -175,7 +175,8 @@ func (s *Subscription) Close() {
 	b.changed.Broadcast()
 }
 
-// Done is closed when the subscription has ended and its handler has returned.
+// Done returns a channel that closes when the subscription has ended and its handler
+// has returned.
 func (s *Subscription) Done() <-chan struct{} { return s.done }
 
 // Stats returns the figures of this subscription.
@@ -187,23 +188,23 @@ func (s *Subscription) Stats() SubscriberStats {
 
 // SubscriberStats are the figures of one subscription at one moment.
 type SubscriberStats struct {
-	Name      string // event type, and file and line of the call to Subscribe
+	Name      string // event type, then file and line of the Subscribe call
 	Event     string // event type
-	Delivered uint64 // calls of the handler that have ended
+	Delivered uint64 // ended calls of the handler
 	Panics    uint64 // calls of the handler that panicked
-	// Pending is the number of events that wait, with the one that the handler
-	// is at. Events that the subscription has not looked at yet are counted
-	// whatever their type.
+	// Pending is the number of waiting events, plus the event in the handler. It counts
+	// events that the subscription has not looked at yet, whatever their type.
 	Pending uint64
-	// Watermark is the highest Pending there was, measured each time that the
-	// subscription takes the events that wait, and by Stats.
+	// Watermark is the highest Pending so far. The subscription measures it when it
+	// takes events, and Stats does.
 	Watermark uint64
 }
 
-// pending is how many events it has yet to handle. The caller holds Bus.mu.
+// pending returns the number of events that s has yet to handle. The caller holds
+// Bus.mu.
 func (s *Subscription) pending() uint64 { return s.bus.published() - s.pos.Load() }
 
-// stats returns its figures. The caller holds Bus.mu.
+// stats returns the figures of s. The caller holds Bus.mu.
 func (s *Subscription) stats() SubscriberStats {
 	pending := s.pending()
 	s.watermark = max(s.watermark, pending)
