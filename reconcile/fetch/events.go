@@ -10,8 +10,8 @@ import (
 // Events returns one value of each event of this package, without fields.
 func Events() []event.Event { return []event.Event{Updated{}, Accepted{}, Rejected{}, Withdrawn{}} }
 
-// Updated says that a URL has a new content, which is pending from here on. No
-// event has a credential, nor the values of a query.
+// Updated says that a URL has a new content, which is pending from now on. No event shows a
+// credential or the query of a URL.
 type Updated struct {
 	URL   string
 	Bytes int
@@ -23,7 +23,7 @@ func (e Updated) Report() event.Report {
 		Sentence: fmt.Sprintf("fetched a new content of %s, %d bytes, which is used once it has been deployed", e.URL, e.Bytes)}
 }
 
-// Accepted says that a configuration made with that content has been deployed.
+// Accepted says that a configuration made with this content is deployed.
 type Accepted struct {
 	URL  string
 	Hash string
@@ -35,9 +35,9 @@ func (e Accepted) Report() event.Report {
 		Metrics:  []event.Metric{{Name: "http_resources_accepted_total", Help: "Fetched contents that were deployed.", Value: 1}}}
 }
 
-// Rejected says that a configuration made with that content failed, and that the
-// content accepted before is in use again. The content is tried again after each
-// interval; only its first rejection is published.
+// Rejected says that a configuration made with this content failed. The content accepted
+// before is in use again. The store tries a rejected content again after each interval, but
+// publishes only its first rejection in a row.
 type Rejected struct {
 	URL  string
 	Hash string
@@ -50,8 +50,7 @@ func (e Rejected) Report() event.Report {
 		Metrics:  []event.Metric{{Name: "http_resources_rejected_total", Help: "Fetched contents that no valid configuration could be made with.", Value: 1}}}
 }
 
-// Withdrawn takes a [Rejected] back: the server no longer gives that content, but the
-// one that is accepted.
+// Withdrawn takes a [Rejected] back: the server gives the accepted content again.
 type Withdrawn struct {
 	URL string
 }

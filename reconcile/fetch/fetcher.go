@@ -9,8 +9,8 @@ import (
 	"github.com/hapticsdk/haptic/internal/late"
 )
 
-// Fetcher is what the templates of one render see of a [Store], as the variable
-// http. All that one render fetches of a URL is the same content.
+// Fetcher is the variable http of the templates in one render. Through it they read a [Store].
+// Within one render, a URL has one content.
 type Fetcher struct {
 	store  *Store
 	ctx    context.Context // of the render
@@ -21,11 +21,11 @@ type Fetcher struct {
 	used map[key]*content
 }
 
-// Begin starts a render. Fetches that the render has to wait for end with ctx. A
-// nil store refuses to fetch.
+// Begin starts a render. ctx ends the fetches that the render waits for. A nil store refuses
+// to fetch.
 //
-// A renderer that remembers texts gives a function that takes note of each fetch:
-// see [Store.Revision]. It may be nil.
+// A renderer that remembers texts passes note, to record each fetch: see [Store.Revision]. It
+// may be nil.
 func (s *Store) Begin(ctx context.Context, note func(key, revision any)) *Fetcher {
 	f := &Fetcher{store: s, ctx: ctx, note: note, used: map[key]*content{}}
 	if s != nil {
@@ -40,26 +40,26 @@ func (s *Store) Begin(ctx context.Context, note func(key, revision any)) *Fetche
 	return f
 }
 
-// Format tells nothing of what was fetched, for any verb.
+// Format shows nothing of the fetched contents, for any verb.
 func (f *Fetcher) Format(st fmt.State, _ rune) { _, _ = st.Write([]byte("HTTP fetcher")) }
 
 var errNoStore = errors.New("http.Fetch: this controller fetches nothing: Templates.HTTP is not set")
 
-// Fetch returns the content of a URL. The first render that fetches a URL waits
-// for it, 10 s at most.
+// Fetch returns the content of a URL. The first render that fetches a URL waits for it, at
+// most 10 s.
 //
-// An error ends the render, with the position of the call and an [*Error]: the
-// URL is not http or https, or the server gave no content yet. A server that fails
-// later does no harm. Called from Go, Fetch panics with that error.
+// An error ends the render. It has the position of the call and is an [*Error]: for example,
+// the URL is not http or https, or the server has given no content yet. A server that fails
+// later does no harm. Called from Go, Fetch panics with the error.
 func (f *Fetcher) Fetch(url string) string { return f.FetchWith(url, nil) }
 
 // FetchWith is Fetch with options:
 //
-//   - username and password, or token: credentials; a token is a bearer's
-//   - interval and timeout: durations, such as "30s", in place of the store's
+//   - username and password, or token: the credentials; a token is a bearer token
+//   - interval and timeout: durations, such as "30s", that replace the store's
 //
-// Credentials may also stand in the URL. The same URL with other credentials is
-// another resource.
+// Credentials may also stand in the URL. The same URL with other credentials is another
+// resource.
 func (f *Fetcher) FetchWith(url string, options map[string]any) string {
 	text, err := f.fetch(url, options)
 	if err != nil {
@@ -88,8 +88,8 @@ func (f *Fetcher) fetch(raw string, options map[string]any) (string, error) {
 	return c.text, nil
 }
 
-// Revision returns what a fetch with a key that was noted would be noted with in
-// this render, nil if that is not known. The render then uses that content.
+// Revision returns the revision that this render has for a noted key, or nil if the store has
+// no content for it. From then on, the render uses that content.
 func (s *Store) Revision(f *Fetcher, noted any) any {
 	k, ok := noted.(key)
 	if s == nil || !ok {
@@ -103,8 +103,8 @@ func (s *Store) Revision(f *Fetcher, noted any) any {
 	return nil
 }
 
-// use returns what the render uses of a URL, and fetches it where nothing is
-// known of it yet and options are given. The caller holds f.mu.
+// use returns the content of a URL in this render. If the store has none yet and options are
+// given, it fetches. The caller holds f.mu.
 func (f *Fetcher) use(k key, opts *options) (*content, error) {
 	if c := f.used[k]; c != nil {
 		return c, nil
@@ -123,8 +123,8 @@ func (f *Fetcher) use(k key, opts *options) (*content, error) {
 	return c, err
 }
 
-// find returns a resource, made where it is missing and options are given, and
-// what renders use of it now.
+// find returns a resource and its current content. If options are given, it creates a missing
+// resource.
 func (s *Store) find(k key, opts *options, render uint64) (*resource, *content, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

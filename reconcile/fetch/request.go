@@ -19,8 +19,7 @@ const (
 	maxRedirects = 5
 )
 
-// Error says why a URL could not be fetched. It never has a credential, nor the
-// values of a query.
+// Error says why the store could not fetch a URL. It shows no credential and no query.
 type Error struct {
 	URL    string // "https://host/path?..."
 	Status int    // of the answer; 0 if there was none
@@ -36,14 +35,14 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// answer is what a server gave.
+// answer is the answer of a server.
 type answer struct {
 	text               string
 	unchanged          bool
 	etag, lastModified string
 }
 
-// ask fetches, and retries failures that may pass.
+// ask fetches a resource. It retries failures that may pass.
 func (s *Store) ask(ctx context.Context, r *resource) (*answer, error) {
 	retries := defaultRetries
 	if s.Retries != 0 {
@@ -96,10 +95,10 @@ func (s *Store) try(ctx context.Context, r *resource) (*answer, error) {
 	resp, err := s.client.Do(req)
 	if err != nil {
 		var e *url.Error
-		if errors.As(err, &e) { // it prints the URL with its query
+		if errors.As(err, &e) { // a url.Error prints the URL with its query
 			err = e.Err
 		}
-		if strings.Contains(err.Error(), "Location header") { // which is quoted, and may have a credential
+		if strings.Contains(err.Error(), "Location header") { // the error quotes the header, which may have a credential
 			err = fmt.Errorf("%w: the header Location is not a URL", errRedirect)
 		}
 		return nil, &Error{URL: r.display, Err: printable.SaidError(err, r.opts.hide)}
@@ -118,7 +117,7 @@ func (s *Store) try(ctx context.Context, r *resource) (*answer, error) {
 	return &answer{text: text, etag: resp.Header.Get("ETag"), lastModified: resp.Header.Get("Last-Modified")}, nil
 }
 
-// read reads a whole body; its bound is on what was unpacked.
+// read reads a whole body. The bound counts unpacked bytes.
 func (s *Store) read(resp *http.Response) (string, error) {
 	most := orDefault(s.MaxBytes, defaultMaxBytes)
 	if resp.ContentLength > most {
@@ -134,13 +133,13 @@ func (s *Store) read(resp *http.Response) (string, error) {
 	return string(b), nil
 }
 
-// newClient makes the client of the store, with bounded redirects.
+// newClient returns the client of the store, which bounds redirects.
 func (s *Store) newClient() *http.Client {
 	client := &http.Client{}
 	if s.Client != nil {
 		*client = *s.Client
 	} else {
-		client.Transport = &http.Transport{ // seconds or more lie between two requests
+		client.Transport = &http.Transport{ // keeps no connections: requests are seconds or more apart
 			Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,
 		}
 	}

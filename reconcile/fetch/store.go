@@ -1,9 +1,9 @@
-// Package fetch gives templates contents that are fetched by HTTP.
+// Package fetch lets templates use contents that it fetches by HTTP.
 //
-// A [Store] holds the contents and looks for new ones, a [Fetcher] is what the
-// templates of one render see of it. A new content is used by renders at once,
-// but only the deployment of a valid configuration accepts it: a content that
-// breaks the configuration is never deployed.
+// A [Store] holds the contents and looks for new ones. A [Fetcher] reads them for the
+// templates of one render. Renders use a new content at once. The store accepts it when a
+// valid configuration with it is deployed. A content that breaks the configuration is never
+// deployed.
 package fetch
 
 import (
@@ -25,49 +25,47 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
-// Store holds what templates fetch by HTTP. The zero value is ready.
+// Store holds the contents that templates fetch by HTTP. The zero value is ready.
 //
-// The first fetch of a URL happens while the template is rendered. From then on
-// [Store.Run] looks for a new content at every interval. A new content is
-// pending: renders use it until [Store.Settle] says what became of the
-// configuration. A deployment accepts it. A failed render or validation rejects
-// all pending contents that the render used; the accepted ones are in use again,
-// and the rejected ones are tried again about an interval later.
+// The first render with a URL fetches it. From then on, [Store.Run] looks for a new content at
+// every interval. A new content is pending: renders use it until [Store.Settle] reports the
+// outcome of the configuration. A deployment accepts the content. After a failed render or
+// validation, the store rejects every pending content of the render that has an accepted
+// predecessor. The predecessor is in use again. The store tries a rejected content again about
+// an interval later.
 //
-// The store speaks http and https only. It follows at most five redirects, none
-// from https to http, and sends credentials to no other host. If templates take
-// URLs from resources, the authors of these resources reach what this process
-// reaches: set Allow.
+// The store speaks http and https only. It follows at most five redirects, none from https to
+// http, and sends credentials to no other host. If templates take URLs from resources, the
+// authors of these resources reach everything that this process reaches: set Allow.
 //
-// The fields must not change once the store is in use. Methods may be called
-// from any goroutine.
+// Do not change the fields once the store is in use. Any goroutine may call the methods.
 type Store struct {
-	Client   *http.Client  // nil: one that takes its proxy from the environment; redirects and time-outs are the store's
-	Interval time.Duration // between two looks at a URL, at least one second; zero: 1 min
+	Client   *http.Client  // nil: a client with the proxy of the environment; redirects and time-outs are always the store's
+	Interval time.Duration // between two looks at a URL, at least 1 s; zero: 1 min
 	Timeout  time.Duration // of one try; zero: 30 s
-	Retries  int           // after a failure that may pass, 0.5 s later and doubling; zero: 3, negative: none
+	Retries  int           // after a failure that may pass; the first after 0.5 s, doubling; zero: 3, negative: none
 	MaxBytes int64         // of a content; zero: 10 MiB
-	MaxURLs  int           // held at one time; zero: 1000
+	MaxURLs  int           // kept at one time; zero: 1000
 
-	// Allow says whether a URL may be fetched or redirected to. Its error must not
-	// contain the URL, which may have credentials. Nil: all may.
+	// Allow says whether the store may fetch a URL or follow a redirect to it. Its error must
+	// not contain the URL, which may have credentials. Nil allows all.
 	Allow func(*url.URL) error
 
-	// OnChange is called when the next render would use another content. Call
-	// Loop.Trigger there. It must not block.
+	// OnChange is called when the next render would use another content. Call Loop.Trigger in
+	// it. It must not block.
 	OnChange func(reason string)
 
-	Bus *eventbus.Bus // gets [Events]; nil: none are published
+	Bus *eventbus.Bus // gets [Events]; if nil, no events are published
 
 	mu        sync.Mutex
 	resources map[key]*resource
-	renders   uint64       // begun
+	renders   uint64       // number of renders begun
 	client    *http.Client // made by the first render
 }
 
 const (
 	defaultInterval = time.Minute
-	minInterval     = time.Second // also how often Run looks for what is due
+	minInterval     = time.Second // also how often Run looks for due resources
 	defaultTimeout  = 30 * time.Second
 	defaultRetries  = 3
 	defaultMaxBytes = 10 << 20
@@ -76,14 +74,14 @@ const (
 	maxAtOnce       = 8                // fetches in the background
 )
 
-// key tells resources apart. Contents that were fetched with one credential are
-// not shown to those who have another.
+// key identifies a resource. A content fetched with one credential is not shown to users of
+// another.
 type key struct {
 	url        string // without credentials
 	credential [sha256.Size]byte
 }
 
-// content is what a URL had at one time. It never changes.
+// content is the content of a URL at one time. It never changes.
 type content struct {
 	text string
 	sum  [sha256.Size]byte
@@ -91,31 +89,30 @@ type content struct {
 
 func (c *content) hash() string { return hex.EncodeToString(c.sum[:4]) }
 
-// resource is a URL and its contents. A fetch holds busy; the store's mu guards the
-// rest.
+// resource is a URL and its contents. A fetch holds busy; the store's mu guards the rest.
 type resource struct {
 	key     key
-	display string // the URL as it may be printed
+	display string // printable form of the URL
 	busy    chan struct{}
 	opts    options
 
 	accepted   *content // deployed last; nil at first
 	acceptedAt time.Time
 	pending    *content          // newer than accepted; nil if there is none
-	rejected   [sha256.Size]byte // sum of the content that was rejected last: its events are published once
-	rejections int               // of different contents
-	refused    error             // why the newest content is not used; nil: it is, or is pending for the first time
+	rejected   [sha256.Size]byte // sum of the last rejected content: its events are published once
+	rejections int               // contents rejected, not counting repetitions in a row
+	refused    error             // why the newest content is not used; nil: it is in use, or pending for the first time
 
-	etag, lastModified string // of the newest content, "" after it was rejected
+	etag, lastModified string // of the newest content; "" after a rejection
 
-	used     uint64 // by the render of that number
+	used     uint64 // number of the newest render that used it
 	err      error  // of the last fetch
 	failures int    // in a row
 	next     time.Time
 	checked  time.Time // when the server answered last
 }
 
-// current returns what renders use now; nil before the first fetch.
+// current returns the content that renders use now; nil before the first fetch.
 func (r *resource) current() *content {
 	if r.pending != nil {
 		return r.pending
@@ -123,9 +120,9 @@ func (r *resource) current() *content {
 	return r.accepted
 }
 
-// Run looks for new contents of all URLs that renders use, each at its interval
-// and eight at a time, until ctx ends. It returns nil once all that it started
-// has ended. After a failure it looks sooner: in 1 s, doubling to the interval.
+// Run looks for new contents of all URLs in use, until ctx ends. It looks at each URL at its
+// interval, and at eight URLs at a time. It returns nil when everything that it started has
+// ended. After a failure it looks again in 1 s, doubling up to the interval.
 func (s *Store) Run(ctx context.Context) error {
 	var g errgroup.Group
 	g.SetLimit(maxAtOnce)
@@ -160,8 +157,8 @@ func (s *Store) due(now time.Time) (due []*resource) {
 	return due
 }
 
-// refresh fetches a resource that is due, once any other fetch of it has ended,
-// and reports whether renders use another content now.
+// refresh waits for any other fetch of a resource, then fetches it if it is due. It reports
+// whether renders now use another content.
 func (s *Store) refresh(ctx context.Context, r *resource) (changed bool, err error) {
 	select {
 	case r.busy <- struct{}{}:
@@ -172,7 +169,7 @@ func (s *Store) refresh(ctx context.Context, r *resource) (changed bool, err err
 	s.mu.Lock()
 	asked := *r
 	s.mu.Unlock()
-	if time.Now().Before(asked.next) { // renders must not try a URL that failed in a loop
+	if time.Now().Before(asked.next) { // so that renders in a loop do not hammer a URL that failed
 		return false, asked.err
 	}
 	a, err := s.ask(ctx, &asked)
@@ -180,7 +177,7 @@ func (s *Store) refresh(ctx context.Context, r *resource) (changed bool, err err
 	defer s.mu.Unlock()
 	now := time.Now()
 	switch {
-	case errors.Is(err, context.Canceled): // whoever asked has gone
+	case errors.Is(err, context.Canceled): // the caller has gone
 	case err != nil:
 		r.err = err
 		r.next = now.Add(min(r.opts.interval, minInterval<<min(r.failures, 16)))
@@ -192,8 +189,8 @@ func (s *Store) refresh(ctx context.Context, r *resource) (changed bool, err err
 	return changed, err
 }
 
-// arrived takes an answer, and reports whether renders use another content now.
-// The caller holds s.mu.
+// arrived takes an answer. It reports whether renders now use another content. The caller
+// holds s.mu.
 func (s *Store) arrived(r *resource, a *answer) bool {
 	if a.unchanged {
 		return false
@@ -201,7 +198,7 @@ func (s *Store) arrived(r *resource, a *answer) bool {
 	r.etag, r.lastModified = a.etag, a.lastModified
 	sum := sha256.Sum256([]byte(a.text))
 	before := r.current()
-	if r.accepted != nil && r.accepted.sum == sum { // the server took the new one back, if there was one
+	if r.accepted != nil && r.accepted.sum == sum { // the server returned to the accepted content
 		if r.pending = nil; r.refused != nil {
 			r.refused, r.rejected = nil, [sha256.Size]byte{}
 			eventbus.Publish(s.Bus, Withdrawn{URL: r.display})
@@ -218,10 +215,9 @@ func (s *Store) arrived(r *resource, a *answer) bool {
 	return true
 }
 
-// Settle says what became of the configuration that was made with what a render
-// fetched: it is deployed or, with an error, it could not be made or is not
-// valid. After an error it reports whether contents were rejected, so that
-// another render, made at once, may do better.
+// Settle reports the outcome of the configuration made with the fetches of a render. A nil
+// error means that it is deployed; otherwise it could not be made or is not valid. Settle
+// returns true if it rejected contents: then render again at once, which may do better.
 func (s *Store) Settle(f *Fetcher, err error) (again bool) {
 	if s == nil || f == nil {
 		return false
@@ -237,7 +233,7 @@ func (s *Store) Settle(f *Fetcher, err error) (again bool) {
 		}
 	}
 	for _, r := range rejected {
-		if len(rejected) > 1 { // tried apart, so that a bad one does not hold up the others for ever
+		if len(rejected) > 1 { // try them apart, so that a bad one does not block the others
 			r.next = time.Now().Add(r.opts.interval/2 + rand.N(r.opts.interval))
 		}
 	}
@@ -249,11 +245,11 @@ func (s *Store) Settle(f *Fetcher, err error) (again bool) {
 	return len(rejected) > 0
 }
 
-// settle accepts or rejects a content that a render used, and reports whether it
-// was rejected. The caller holds s.mu.
+// settle accepts or rejects a content that a render used. It reports whether it rejected the
+// content. The caller holds s.mu.
 func (s *Store) settle(r *resource, c *content, err error) (rejected bool) {
 	switch {
-	case err == nil && (c == r.pending || r.accepted == nil): // no older one, nor one that was rejected
+	case err == nil && (c == r.pending || r.accepted == nil): // not an older or rejected content
 		r.accepted, r.acceptedAt = c, time.Now()
 		if r.pending == c {
 			r.pending = nil
@@ -261,7 +257,7 @@ func (s *Store) settle(r *resource, c *content, err error) (rejected bool) {
 		r.rejected, r.refused = [sha256.Size]byte{}, nil
 		eventbus.Publish(s.Bus, Accepted{URL: r.display, Hash: c.hash()})
 	case err != nil && r.pending == c && r.accepted != nil:
-		r.pending, r.etag, r.lastModified = nil, "", "" // so that the server gives it again
+		r.pending, r.etag, r.lastModified = nil, "", "" // without them the server sends the content again
 		r.refused = err
 		if r.rejected != c.sum {
 			r.rejected = c.sum
@@ -273,23 +269,22 @@ func (s *Store) settle(r *resource, c *content, err error) (rejected bool) {
 	return false
 }
 
-// Resource is what a [Store] knows of one URL. It has no credential, no value of
-// a query, and no content.
+// Resource describes one URL of a [Store], without credentials, query and content.
 type Resource struct {
 	URL        string    `json:"url"`
 	Bytes      int       `json:"bytes"`               // of the content in use
-	Hash       string    `json:"hash,omitempty"`      // of it, shortened
-	Pending    bool      `json:"pending,omitempty"`   // it is not deployed yet
+	Hash       string    `json:"hash,omitempty"`      // of that content, shortened
+	Pending    bool      `json:"pending,omitempty"`   // that content is not deployed yet
 	AcceptedAt time.Time `json:"acceptedAt,omitzero"` // when the accepted content was deployed
 	CheckedAt  time.Time `json:"checkedAt,omitzero"`  // when the server answered last
-	NextAt     time.Time `json:"nextAt,omitzero"`     // when it is asked again
-	Rejected   int       `json:"rejected,omitempty"`  // contents, since the URL is known
-	Error      string    `json:"error,omitempty"`     // of the last fetch; empty if it did well
+	NextAt     time.Time `json:"nextAt,omitzero"`     // when the store asks next
+	Rejected   int       `json:"rejected,omitempty"`  // rejected contents since the first fetch
+	Error      string    `json:"error,omitempty"`     // of the last fetch; empty if it succeeded
 	Failures   int       `json:"failures,omitempty"`  // in a row
-	Refused    string    `json:"refused,omitempty"`   // why the newest content is not used, but the one accepted before
+	Refused    string    `json:"refused,omitempty"`   // why the accepted content is used and not the newest
 }
 
-// Resources returns what is known of every URL, sorted by it: for a debug page.
+// Resources describes every URL, sorted by URL, for a debug page.
 func (s *Store) Resources() []Resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -311,7 +306,7 @@ func (s *Store) Resources() []Resource {
 	return all
 }
 
-// Format says how many URLs there are, for every verb, and nothing of them.
+// Format shows only the number of URLs, for every verb.
 func (s *Store) Format(st fmt.State, _ rune) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,11 +18,10 @@ import (
 type options struct {
 	interval, timeout time.Duration
 	authorise         func(*http.Request) // a function, so that it does not print; nil: no credentials
-	hide              func(string) string // the credentials, in what a server says
+	hide              func(string) string // hides the credentials in a server's texts
 }
 
-// parse reads what a template gave. Its errors show of the URL only what may be
-// printed.
+// parse reads the arguments of a fetch. Its errors show only the printable parts of the URL.
 func (s *Store) parse(raw string, given map[string]any) (key, options, error) {
 	u, err := parseURL(raw)
 	if err != nil {
@@ -62,8 +61,8 @@ var errNotHTTP = errors.New("not an http or https URL with a host")
 
 func isHTTP(u *url.URL) bool { return u.Scheme == "http" || u.Scheme == "https" }
 
-// display returns a URL without its credentials and its query. If it has no host,
-// any part of it may be a password.
+// display returns a URL without its credentials and its query. If the URL has no host, any
+// part of it may be a password.
 func display(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || !isHTTP(u) || u.Host == "" {
@@ -76,8 +75,7 @@ func display(raw string) string {
 	return shown
 }
 
-// credential is what a request is made with. It lives only while options are
-// read.
+// credential holds the credentials of a request. It lives only while parse runs.
 type credential struct{ username, password, token string }
 
 func (c credential) sum() [sha256.Size]byte {
@@ -107,7 +105,7 @@ func (c credential) check() error {
 	return nil
 }
 
-// options reads the options of a fetch; unknown ones are errors.
+// options reads the options of a fetch. An unknown option is an error.
 func (s *Store) options(c *credential, given map[string]any) (options, error) {
 	opts := options{interval: orDefault(s.Interval, defaultInterval), timeout: orDefault(s.Timeout, defaultTimeout)}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -146,7 +144,7 @@ func positive(text string) (time.Duration, error) {
 	return d, err
 }
 
-// orDefault returns n, or the default where n is not more than zero.
+// orDefault returns n, or standard if n is zero or negative.
 func orDefault[N ~int | ~int64](n, standard N) N {
 	if n <= 0 {
 		return standard
