@@ -1,7 +1,6 @@
-// Package discover finds the instances that are configured through a Dataplane API:
-// which pods they are, the credentials for them, and clients that are the targets of
-// a loop. A [Follower] does all of it while a loop runs; [Pods], [ParseCredentials] and
-// [Clients] are its parts.
+// Package discover finds the instances that have a Dataplane API. It finds their pods, reads
+// their credentials, and makes the clients that are the targets of a loop. A [Follower] does
+// all of it while a loop runs; [Pods], [ParseCredentials] and [Clients] are its parts.
 package discover
 
 import (
@@ -17,11 +16,11 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// Clients turns endpoints into targets and keeps, from call to call, the target of an
-// endpoint that did not change, with all that it remembers. Where the address, the
-// credentials or the CA changed, the endpoint gets a new target, whatever its name: the
-// loop tries that at once, and reads what the instance has. The zero value is ready; it
-// may be used from any goroutine.
+// Clients turns endpoints into targets. From call to call, it keeps the target of an unchanged
+// endpoint and everything that the target remembers. An endpoint with a changed address,
+// credentials or CA gets a new target, even under the same name. The loop then tries the
+// target at once and reads the instance's configuration. The zero value is ready. Any
+// goroutine may use it.
 type Clients struct {
 	Options *dataplane.ClientOptions
 
@@ -35,9 +34,9 @@ type remote struct {
 	*dataplane.Client
 }
 
-// Targets makes the targets for these endpoints, each of which is a [*dataplane.Client],
-// and forgets all others. Its error joins those of endpoints that cannot be
-// used; the others have their targets all the same.
+// Targets returns a target, a [*dataplane.Client], for each of these endpoints, and forgets
+// all others. The error joins the errors of unusable endpoints; the others get their targets
+// anyway.
 func (c *Clients) Targets(endpoints []dataplane.Endpoint) ([]reconcile.Target, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,14 +63,13 @@ func (c *Clients) Targets(endpoints []dataplane.Endpoint) ([]reconcile.Target, e
 	return targets, errors.Join(errs...)
 }
 
-// askTimeout is what one endpoint gets to tell what it has.
+// askTimeout is how long Current waits for one endpoint.
 const askTimeout = 5 * time.Second
 
-// Current returns what the first of the endpoints has that answers, and nil where none
-// has anything: a controller that starts anew gives it to Templates.SetPrevious of
-// package render. A configuration without files counts only where no other is: a new
-// instance has one that it came with. The error joins those of the endpoints that were
-// asked in vain.
+// Current asks the endpoints in turn and returns the first configuration that has files. If
+// there is none, it returns the first one without files: a new instance has such a
+// configuration from the start. If no endpoint has any, it returns nil and the joined errors.
+// A controller that starts gives the result to Templates.SetPrevious of package render.
 func (c *Clients) Current(ctx context.Context) (*dataplane.Config, error) {
 	c.mu.Lock()
 	remotes := slices.SortedFunc(slices.Values(c.kept), func(a, b *remote) int { return strings.Compare(a.Name(), b.Name()) })

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// DefaultSecret is the name of the Secret with the credentials, in the namespace of the
-// controller, where nobody says another.
+// DefaultSecret is the default name of the Secret with the credentials. It is in the namespace
+// of the controller.
 const DefaultSecret = "haptic-credentials"
 
 // The keys of the Secret that [ParseCredentials] reads.
@@ -19,15 +19,15 @@ const (
 	KeyValidationPassword = "validation_password"
 )
 
-// Credentials open the Dataplane APIs: one pair deploys, the other may only
-// validate. They never print.
+// Credentials are for the Dataplane APIs: one pair deploys, the other may only validate. They
+// never print.
 type Credentials struct {
 	DataplaneUsername, DataplanePassword   string
 	ValidationUsername, ValidationPassword string
 }
 
-// ParseCredentials reads the data of a Secret. All four keys are required and
-// must not be empty; the error names all that are missing.
+// ParseCredentials reads the data of a Secret. All four keys are required and must not be
+// empty. The error names every missing key.
 func ParseCredentials(data map[string][]byte) (c Credentials, err error) {
 	var missing []string
 	for _, f := range []struct {
@@ -49,9 +49,8 @@ func ParseCredentials(data map[string][]byte) (c Credentials, err error) {
 	return c, nil
 }
 
-// CredentialsFromEnv reads the same four from environment variables, upper
-// case and with a prefix: HAPTIC_DATAPLANE_USERNAME and so on. Those for
-// validation may be missing.
+// CredentialsFromEnv reads the same four values from environment variables:
+// HAPTIC_DATAPLANE_USERNAME and so on. The two for validation may be missing.
 func CredentialsFromEnv(getenv func(string) string) (Credentials, error) {
 	get := func(key string) string { return getenv("HAPTIC_" + strings.ToUpper(key)) }
 	c := Credentials{
@@ -72,7 +71,7 @@ func CredentialsFromEnv(getenv func(string) string) (Credentials, error) {
 	return c, nil
 }
 
-// String tells that there are credentials, and nothing of them.
+// String says only that there are credentials.
 func (c Credentials) String() string               { return "credentials (secret)" }
 func (c Credentials) Format(s fmt.State, _ rune)   { _, _ = s.Write([]byte(c.String())) }
 func (c Credentials) LogValue() slog.Value         { return slog.StringValue(c.String()) }

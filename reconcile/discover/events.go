@@ -10,10 +10,10 @@ import (
 // Events returns one value of each event of this package, without fields.
 func Events() []event.Event { return []event.Event{CredentialsUpdated{}, CredentialsInvalid{}} }
 
-// CredentialsUpdated says that credentials came, changed, or are in order again. They
-// are used from the next call on.
+// CredentialsUpdated says that credentials came, changed, or are in order again. The next
+// calls use them.
 type CredentialsUpdated struct {
-	Secret  string // namespace/name; of a ConfigMap where that has the CAs; "" where a file is in order again
+	Secret  string // namespace/name, also of a ConfigMap with the CAs; "" if a file is in order again
 	Version string // metadata.resourceVersion; "" for a file
 }
 
@@ -22,11 +22,11 @@ func (e CredentialsUpdated) Report() event.Report {
 		Fields: []slog.Attr{slog.String("secret", e.Secret), slog.String("version", e.Version)}}
 }
 
-// CredentialsInvalid says why credentials, or what [TLS] names, cannot be used. Err
-// names keys, never values.
+// CredentialsInvalid says why credentials, or the sources that [TLS] names, cannot be used.
+// Err names keys, never values.
 type CredentialsInvalid struct {
-	Secret string // namespace/name; "" for a file, and where none is named
-	InUse  bool   // those from before stay in use
+	Secret string // namespace/name; "" for a file, or if no Secret is named
+	InUse  bool   // the credentials from before stay in use
 	Err    error
 }
 

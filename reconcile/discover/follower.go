@@ -20,15 +20,15 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// Wanted says which instances there are, and what opens them: pods, or URLs in their
-// place, and a Secret, or Credentials in its place.
+// Wanted says which instances to use, pods or URLs, and how to open them, with a Secret or
+// with Credentials.
 type Wanted struct {
 	URLs     []string   // of Dataplane APIs
 	Selector string     // labels of pods, as in kubectl -l
 	Pods     PodOptions // Namespace is required with Selector
 
-	// List returns the pods of Selector, for a program that watches them already and
-	// calls [Follower.Look] when they change. Nil: the follower watches them.
+	// List returns the pods of Selector, for a program that already watches them and calls
+	// [Follower.Look] when they change. If nil, the follower watches them.
 	List func(context.Context) ([]*corev1.Pod, error)
 
 	Secret      string      // namespace/name, with the keys of [ParseCredentials]
@@ -37,22 +37,22 @@ type Wanted struct {
 	Client      *dataplane.ClientOptions
 }
 
-// FollowerOptions of a [Follower]. SetTargets is required, and Source where Wanted
-// names pods, a Secret or a ConfigMap.
+// FollowerOptions of a [Follower]. SetTargets is required. Source is required if Wanted names
+// pods, a Secret or a ConfigMap.
 type FollowerOptions struct {
 	Source     k8swatch.Source
 	SetTargets func(...reconcile.Target) error // [reconcile.Loop.SetTargets]
 
-	// OnFound is told of all instances, and of the pods that have the labels, before
-	// each SetTargets. Calls do not overlap.
+	// OnFound gets all instances, and all pods with the labels, before each SetTargets. Calls
+	// do not overlap.
 	OnFound func(context.Context, []dataplane.Endpoint, []*corev1.Pod)
 
-	Bus    *eventbus.Bus // gets [CredentialsUpdated] and [CredentialsInvalid]; nil: no events are published
+	Bus    *eventbus.Bus // gets [CredentialsUpdated] and [CredentialsInvalid]; if nil, no events are published
 	Logger *slog.Logger  // nil means slog.Default()
 }
 
-// Follower finds the instances, now and whenever pods, the Secret or what [TLS] names
-// change, and gives them to a loop as its targets. Tell it what is wanted, and run it
+// Follower finds the instances and gives them to a loop as its targets. It looks again
+// whenever pods, the Secret or the sources of [TLS] change. Call Set, and run the follower
 // beside the loop:
 //
 //	follower, err := discover.NewFollower(discover.FollowerOptions{Source: cluster, SetTargets: loop.SetTargets, Bus: bus})
@@ -60,40 +60,40 @@ type FollowerOptions struct {
 //		Secret: own + "/" + discover.DefaultSecret})
 //	go follower.Run(ctx)
 //
-// Problems of credentials are a [CredentialsInvalid], once each, and stand in
-// [Follower.Credentials]. Credentials that were in use for the same instances stay in
-// use, also for new pods. [Follower.Check] says why there are no instances. What has not
-// been read counts as a problem after 10 s. Whatever is wrong, the loop keeps its targets
-// until better ones are known. All methods may be called concurrently.
+// The follower publishes each problem of credentials once, as a [CredentialsInvalid], and
+// shows it in [Follower.Credentials]. If new credentials are invalid, the ones in use for the
+// same instances stay in use, also for new pods. [Follower.Check] says why there are no
+// instances. An unread source counts as a problem after 10 s. In every case, the loop keeps
+// its targets until the follower has better ones. All methods may be called concurrently.
 type Follower struct {
 	opts FollowerOptions
 	wake chan struct{} // of size 1
 	wg   sync.WaitGroup
 
 	// Only Run uses these.
-	versions  map[follow.Source]string // in use
-	said      string                   // about credentials
+	versions  map[follow.Source]string // versions in use
+	said      string                   // last published problem of credentials
 	late      [2]lateness              // of credentials, and of instances
 	tls       TLS
-	made      material // of tlsConfig
+	made      material // PEM texts of tlsConfig
 	tlsConfig *tls.Config
 
 	mu       sync.Mutex
 	running  bool
 	wanted   *Wanted
 	followed map[follow.Source]*follow.Followed
-	pods     *podWatch // nil: none is watched from here
+	pods     *podWatch // nil: the follower watches no pods
 	clients  *Clients
-	opened   *opened // nil: the loop has no targets from here
+	opened   *opened // nil: the loop has no targets from this follower
 	info     CredentialsInfo
 	created  time.Time     // of the Secret
-	wrong    error         // about credentials
+	wrong    error         // problem of credentials
 	missing  error         // why there are no instances
-	unready  error         // both, with what is only slow
-	known    chan struct{} // closed once all has been read
+	unready  error         // both, even while they are only slow
+	known    chan struct{} // closed once everything has been read
 }
 
-// opened is what instances were opened with.
+// opened holds the means that opened the instances.
 type opened struct {
 	key         string // of [Wanted]
 	credentials Credentials
@@ -117,7 +117,7 @@ type sourceError struct {
 func (e *sourceError) Error() string { return fmt.Sprintf("%s: %v: %v", e.of, e.source, e.err) }
 func (e *sourceError) Unwrap() error { return e.err }
 
-// NewFollower returns a follower that knows nothing of what is wanted.
+// NewFollower returns a follower that looks for nothing until Set.
 func NewFollower(opts FollowerOptions) (*Follower, error) {
 	if opts.SetTargets == nil {
 		return nil, errors.New("discover: FollowerOptions.SetTargets is missing")
@@ -128,30 +128,30 @@ func NewFollower(opts FollowerOptions) (*Follower, error) {
 	return &Follower{opts: opts, wake: make(chan struct{}, 1), known: make(chan struct{}), followed: map[follow.Source]*follow.Followed{}}, nil
 }
 
-// Set says what is wanted from now on. The error names the field that is wrong, and
-// then nothing changes.
+// Set replaces the wanted instances. If a field is wrong, the error names it and nothing
+// changes.
 func (f *Follower) Set(w Wanted) error {
 	if err := w.check(f.opts.Source != nil); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	f.wanted = &w
-	f.forget() // that was of another one
+	f.forget() // until now, Wait was for another Wanted
 	f.mu.Unlock()
 	f.Look()
 	return nil
 }
 
-// Look has the follower look again, soon. It never blocks.
+// Look makes the follower look again soon. It never blocks.
 func (f *Follower) Look() {
 	select {
 	case f.wake <- struct{}{}:
-	default: // it will
+	default: // a look is already due
 	}
 }
 
-// Run follows until ctx ends, and returns nil when all that it started has ended. It
-// runs once at a time.
+// Run follows until ctx ends. It returns nil when everything that it started has ended. A
+// second Run at the same time is an error.
 func (f *Follower) Run(ctx context.Context) error {
 	f.mu.Lock()
 	again := f.running
@@ -173,7 +173,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	return nil
 }
 
-// forget has Wait wait for a look to come.
+// forget makes Wait wait for the next look.
 func (f *Follower) forget() {
 	select {
 	case <-f.known:
@@ -182,8 +182,8 @@ func (f *Follower) forget() {
 	}
 }
 
-// Wait returns once all that Set names has been read, or when ctx ends. The error
-// says what is wrong with credentials, and why there are no instances.
+// Wait returns once everything that Set names has been read, or when ctx ends. The error says
+// what is wrong with credentials, and why there are no instances.
 func (f *Follower) Wait(ctx context.Context) error {
 	f.mu.Lock()
 	known := f.known
@@ -197,7 +197,7 @@ func (f *Follower) Wait(ctx context.Context) error {
 	return cmp.Or(f.unready, ctx.Err())
 }
 
-// Current is [Clients.Current] of the instances of now.
+// Current calls [Clients.Current] for the current instances.
 func (f *Follower) Current(ctx context.Context) (*dataplane.Config, error) {
 	f.mu.Lock()
 	clients := f.clients
@@ -208,7 +208,7 @@ func (f *Follower) Current(ctx context.Context) (*dataplane.Config, error) {
 	return clients.Current(ctx)
 }
 
-// look finds the instances of now, and waits until there may be others.
+// look finds the current instances, then waits until they may have changed.
 func (f *Follower) look(ctx context.Context) {
 	f.mu.Lock()
 	w := f.wanted
@@ -232,10 +232,10 @@ func (f *Follower) look(ctx context.Context) {
 	}
 }
 
-// find does everything once. wrong is about credentials, missing about instances.
+// find looks once. wrong is the error of the credentials, missing the error of the instances.
 func (f *Follower) find(ctx context.Context, w *Wanted) (wrong, missing error) {
 	if len(w.URLs) == 0 && w.Selector == "" {
-		if f.opened != nil { // those were of another Wanted
+		if f.opened != nil { // the targets belong to the Wanted before
 			missing = f.opts.SetTargets()
 		}
 		f.mu.Lock()
@@ -250,7 +250,7 @@ func (f *Follower) find(ctx context.Context, w *Wanted) (wrong, missing error) {
 		use = f.opened
 	}
 	switch {
-	case missing != nil: // nobody knows which pods there are
+	case missing != nil: // the pods are unknown
 		return wrong, missing
 	case use == nil:
 		_, none := w.endpoints(pods, Credentials{})
@@ -259,7 +259,7 @@ func (f *Follower) find(ctx context.Context, w *Wanted) (wrong, missing error) {
 	return wrong, f.give(ctx, w, use, pods)
 }
 
-// endpoints are those that are wanted. It is an error that there are none.
+// endpoints returns the wanted endpoints. If a selector finds none, that is an error.
 func (w *Wanted) endpoints(pods []*corev1.Pod, c Credentials) (endpoints []dataplane.Endpoint, err error) {
 	for _, url := range w.URLs {
 		endpoints = append(endpoints, dataplane.Endpoint{URL: url, Username: c.DataplaneUsername, Password: c.DataplanePassword})
@@ -273,7 +273,7 @@ func (w *Wanted) endpoints(pods []*corev1.Pod, c Credentials) (endpoints []datap
 	return endpoints, err
 }
 
-// give gives the loop its targets.
+// give gives the targets to the loop.
 func (f *Follower) give(ctx context.Context, w *Wanted, use *opened, pods []*corev1.Pod) error {
 	endpoints, err := w.endpoints(pods, use.credentials)
 	for i := range endpoints {
@@ -298,7 +298,7 @@ func (f *Follower) give(ctx context.Context, w *Wanted, use *opened, pods []*cor
 	return err
 }
 
-// list returns the pods with the labels that are wanted.
+// list returns the pods with the wanted labels.
 func (f *Follower) list(ctx context.Context, w *Wanted) ([]*corev1.Pod, error) {
 	if w.Selector == "" || w.List != nil {
 		f.stopPods()
@@ -336,7 +336,7 @@ func (f *Follower) startPods(ctx context.Context, w *Wanted) (err error) {
 		return err
 	}
 	ctx, p.stop = context.WithCancel(ctx)
-	f.wg.Go(func() { _ = p.watcher.Run(ctx) }) // ErrStarted alone
+	f.wg.Go(func() { _ = p.watcher.Run(ctx) }) // the only error is ErrStarted
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pods = p

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// ownNamespaceFile is where Kubernetes tells each container its namespace.
+// ownNamespaceFile is the file in which Kubernetes gives each container its namespace.
 const ownNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// OwnNamespace returns the namespace that this process runs in: that of the
-// environment variable POD_NAMESPACE, or else that of its service account. It is an
-// error that neither tells.
+// OwnNamespace returns the namespace of this process: the environment variable POD_NAMESPACE,
+// or else the namespace of its service account. It returns an error if neither is there.
 func OwnNamespace(getenv func(string) string) (string, error) {
 	return ownNamespace(getenv, ownNamespaceFile)
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 )
 
-// key tells instances apart that credentials were meant for.
+// key identifies the instances that credentials are meant for.
 func (w *Wanted) key() string {
 	return fmt.Sprintf("%q %q %q %+v %+v", w.Secret, w.Selector, w.URLs, w.Pods, w.TLS)
 }
 
-// check says which field is wrong.
+// check returns an error that names the wrong field.
 func (w *Wanted) check(source bool) error {
 	_, selector := labels.Parse(w.Selector)
 	objects := []string{w.Secret, w.TLS.CASecret, w.TLS.CAConfigMap, w.TLS.ClientCertificate}
@@ -43,7 +43,7 @@ func (w *Wanted) check(source bool) error {
 	return nil
 }
 
-// open reads what opens the instances.
+// open reads everything that the instances need: credentials and TLS.
 func (f *Follower) open(ctx context.Context, w *Wanted) (*opened, error) {
 	now, secret := map[follow.Source]string{}, object("Secret", w.Secret)
 	info, created := CredentialsInfo{Source: "environment"}, time.Time{}
@@ -89,7 +89,7 @@ func (f *Follower) open(ctx context.Context, w *Wanted) (*opened, error) {
 	return &opened{w.key(), credentials, config}, nil
 }
 
-// follow follows these sources and nothing else.
+// follow follows these sources and stops following all others.
 func (f *Follower) follow(ctx context.Context, sources ...follow.Source) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,7 +112,7 @@ func (f *Follower) follow(ctx context.Context, sources ...follow.Source) error {
 	return nil
 }
 
-// read returns what a source has, and notes its version in now.
+// read returns the content of a source, and notes its version in now.
 func (f *Follower) read(of string, s follow.Source, now map[follow.Source]string) (follow.Content, error) {
 	content, err := f.followed[s].Get()
 	if err != nil {
@@ -124,13 +124,14 @@ func (f *Follower) read(of string, s follow.Source, now map[follow.Source]string
 	return content, nil
 }
 
-// lateness tells what is only slow from what is wrong.
+// lateness tells a slow source from a failed one.
 type lateness struct {
 	what  string
 	since time.Time
 }
 
-// due returns the error, nil for what is only slow, and when to look again.
+// due returns the error, or nil while the source is only slow. It also returns when to look
+// again.
 func (l *lateness) due(err error) (error, time.Duration) {
 	var unread *follow.UnreadError
 	if !errors.As(err, &unread) {
@@ -141,13 +142,13 @@ func (l *lateness) due(err error) (error, time.Duration) {
 		*l = lateness{unread.What, time.Now()}
 	}
 	if left := follow.ReadTime - time.Since(l.since); left > 0 {
-		return nil, min(left, time.Second) // why may be known by then
+		return nil, min(left, time.Second) // by then the reason may be known
 	}
 	return err, follow.ReadTime
 }
 
-// tell shows what is wrong, and publishes it, but not twice the same in a row. It
-// returns when to look again, 0 for never.
+// tell shows a problem and publishes it, but not the same one twice in a row. It returns when
+// to look again, 0 for never.
 func (f *Follower) tell(w *Wanted, wrong, missing error) (again time.Duration) {
 	var unread *follow.UnreadError
 	slow := errors.As(wrong, &unread) || errors.As(missing, &unread)
@@ -171,7 +172,7 @@ func (f *Follower) tell(w *Wanted, wrong, missing error) (again time.Duration) {
 		return again
 	}
 	said := dueWrong.Error()
-	if errors.As(wrong, &unread) { // the words for why change from one request to the next
+	if errors.As(wrong, &unread) { // the words of the reason change from one request to the next
 		said = "unread: " + unread.What
 	}
 	if f.said == said {
@@ -187,13 +188,13 @@ func (f *Follower) tell(w *Wanted, wrong, missing error) (again time.Duration) {
 	return again
 }
 
-// CredentialsInfo says of credentials all that may be said.
+// CredentialsInfo describes credentials without any secret.
 type CredentialsInfo struct {
 	Source          string   `json:"source"`                    // "Secret default/haptic", or "environment"
-	Keys            []string `json:"keys"`                      // that there are
+	Keys            []string `json:"keys"`                      // present in the Secret
 	ResourceVersion string   `json:"resourceVersion,omitempty"` // of the Secret
 	Age             string   `json:"age,omitempty"`             // of the Secret
-	InUse           bool     `json:"inUse"`                     // instances are reached with these; where Error is not empty, with those from before
+	InUse           bool     `json:"inUse"`                     // instances are reached with these; if Error is not empty, with the ones before
 	Error           string   `json:"error,omitempty"`           // why they cannot be used
 }
 
@@ -212,17 +213,17 @@ func (f *Follower) Credentials() CredentialsInfo {
 	return info
 }
 
-// Check says why there are no instances, or fewer than are wanted; nil where all is
-// well. Problems of credentials are [Follower.Credentials].
+// Check says why there are no instances, or fewer than wanted. If all is well, it returns nil.
+// For problems of credentials see [Follower.Credentials].
 func (f *Follower) Check() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.missing
 }
 
-// Watches says how what Run watches does: "pods", and the Secrets and ConfigMaps by kind and
-// name, such as "Secret haproxy/credentials". Instances that were found stay in use: one
-// that fails later counts as synced.
+// Watches returns the state of each watch of Run. The names are "pods", and kind and name of
+// each Secret and ConfigMap, such as "Secret haproxy/credentials". Once instances are found,
+// they stay in use, and a watch that fails later counts as synced.
 func (f *Follower) Watches() map[string]k8swatch.State {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,30 +14,30 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// PodOptions say which pods are instances, and how their Dataplane API is reached.
+// PodOptions say which pods are instances, and how to reach their Dataplane API.
 type PodOptions struct {
-	Namespace string // of the pods; required: see [OwnNamespace]; [AllNamespaces]: whoever may create pods anywhere is trusted
-	Container string // that runs the Dataplane API and must be ready; zero: "dataplane", or the only one there is
+	Namespace string // of the pods; required: see [OwnNamespace]; [AllNamespaces] trusts every account that may create pods
+	Container string // runs the Dataplane API and must be ready; zero: "dataplane", or the only container
 	Port      int    // zero: 5555
 	Scheme    string // "http" or "https"; zero: "https"
 }
 
-// AllNamespaces is the Namespace of pods that may be anywhere.
+// AllNamespaces is the value of Namespace for pods in any namespace.
 const AllNamespaces = "*"
 
-// Pods lists the Dataplane APIs of those pods that run, have an
-// address, are not being deleted and have a ready container of that name,
-// sorted by pod. An endpoint is named by its pod, "namespace/name".
+// Pods lists the Dataplane APIs of the usable pods, sorted by pod. A usable pod has an address
+// and a ready, running container of the given name, and is not being deleted. The name of an
+// endpoint is its pod, "namespace/name".
 //
-// Each endpoint gets the password, the whole configuration and every private key.
-// So a pod of another namespace is refused, whatever its labels, unless Namespace is
-// [AllNamespaces]: the error names one, and the endpoints of the others are returned beside it. Without a namespace, or with
-// another scheme, there are no endpoints.
+// Each endpoint gets the password, the whole configuration and every private key. Pods
+// therefore refuses a pod of another namespace, whatever its labels, unless Namespace is
+// [AllNamespaces]. The error names one refused pod; the other endpoints are returned with it.
+// Without a namespace, or with another scheme, there are no endpoints.
 //
-// In the namespace itself, whoever may create a pod, label one or write its status
-// is trusted. With https a wrong address in a status gets nothing: the client sends
-// the password only to a server whose certificate is for the address of the pod, or
-// for the ServerName of [dataplane.Endpoint.TLS].
+// In the namespace itself, Pods trusts every account that may create a pod, label one or write
+// its status. With https, a wrong address in a status gains nothing. The client sends the
+// password only to a server with a certificate for the pod's address, or for the ServerName of
+// [dataplane.Endpoint.TLS].
 func Pods(pods []*corev1.Pod, credentials Credentials, opts PodOptions) ([]dataplane.Endpoint, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ func (o PodOptions) check() error {
 	return nil
 }
 
-// container names the container that runs the API, "" where there is none. It
-// may be a sidecar, which Kubernetes lists with the init containers.
+// container returns the name of the container with the API, or "". The container may be a
+// sidecar, which Kubernetes lists with the init containers.
 func (o PodOptions) container(pod *corev1.Pod) string {
 	name := o.Container
 	if name == "" {

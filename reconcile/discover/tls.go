@@ -15,26 +15,26 @@ import (
 	"github.com/hapticsdk/haptic/internal/follow"
 )
 
-// TLS says how https to the Dataplane APIs is checked. The zero value is Go's
-// defaults: the CAs of the system, and the address of the pod as the name. Objects
-// are namespace/name. A [Follower] takes a rotated CA or certificate into use.
+// TLS says how to check https to the Dataplane APIs. The zero value means Go's defaults: the
+// CAs of the system, and the pod's address as the name. Objects are namespace/name. A
+// [Follower] takes a rotated CA or certificate into use.
 type TLS struct {
-	CAFile            string // PEM file of the CAs to trust; it, CASecret and CAConfigMap empty: those of the system
-	CASecret          string // the same out of a Secret
-	CAConfigMap       string // the same out of a ConfigMap
-	CAKey             string // there; zero: [DefaultCAKey]
-	ServerName        string // that must stand in the certificate; zero: the address of the pod
+	CAFile            string // PEM file of trusted CAs; if this, CASecret and CAConfigMap are empty: the CAs of the system
+	CASecret          string // Secret with the CAs
+	CAConfigMap       string // ConfigMap with the CAs
+	CAKey             string // key in the Secret or ConfigMap; zero: [DefaultCAKey]
+	ServerName        string // name that the certificate must have; zero: the address of the pod
 	ClientCertificate string // Secret with tls.crt and tls.key, for Dataplane APIs that ask for a certificate
 
 	InsecureSkipVerify bool // trust any certificate
 }
 
-// DefaultCAKey is where Kubernetes itself puts CAs.
+// DefaultCAKey is the key that Kubernetes itself uses for CAs.
 const DefaultCAKey = "ca.crt"
 
-// Config makes the configuration of crypto/tls, nil for the zero value. ca is what
-// the file, Secret or ConfigMap has, certificate and key are those of the client, in
-// PEM; nil where there are none. An error says what is wrong, and nothing of the key.
+// Config returns the configuration of crypto/tls, or nil for the zero value. ca is the content
+// of the file, Secret or ConfigMap. certificate and key are the client's. All are PEM, or nil
+// if there are none. The error shows nothing of the key.
 func (t TLS) Config(ca, certificate, key []byte) (*tls.Config, error) {
 	if t == (TLS{}) {
 		return nil, nil
@@ -57,7 +57,7 @@ func (t TLS) Config(ca, certificate, key []byte) (*tls.Config, error) {
 	return config, nil
 }
 
-// ca is what has the CAs; zero for none.
+// ca returns the source of the CAs; zero if there is none.
 func (t TLS) ca() follow.Source {
 	if t.CASecret == "" && t.CAConfigMap == "" {
 		return follow.Source{Name: t.CAFile}
@@ -67,7 +67,7 @@ func (t TLS) ca() follow.Source {
 
 func (t TLS) client() follow.Source { return object("Secret", t.ClientCertificate) }
 
-// object is that of namespace/name; zero for "".
+// object returns the source of a namespace/name; zero for "".
 func object(kind, of string) follow.Source {
 	namespace, name, ok := strings.Cut(of, "/")
 	if !ok {
@@ -76,8 +76,8 @@ func object(kind, of string) follow.Source {
 	return follow.Source{Kind: kind, Namespace: namespace, Name: name}
 }
 
-// certPool reads all certificates of a PEM file. x509 skips what it cannot read,
-// and would trust fewer than the file says.
+// certPool reads all certificates of a PEM file. x509 alone would skip unreadable ones and
+// trust fewer than the file lists.
 func certPool(text []byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	count := 0
@@ -101,7 +101,7 @@ func certPool(text []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// material is what a tls.Config is made of, in PEM.
+// material holds the PEM texts of a tls.Config.
 type material struct{ ca, certificate, key string }
 
 // material reads the sources of TLS.
@@ -129,8 +129,8 @@ func (f *Follower) material(t TLS, now map[follow.Source]string) (m material, er
 	return m, nil
 }
 
-// config returns the configuration of now: the same one until something changes, as a
-// target goes with it.
+// config returns the current configuration. The pointer stays the same until something
+// changes, because a new pointer makes new targets.
 func (f *Follower) config(t TLS, now map[follow.Source]string) (*tls.Config, error) {
 	m, err := f.material(t, now)
 	if err != nil {
