@@ -17,7 +17,7 @@ const (
 	wantDebug   = "host:port with a port from 0 to 65535, such as 127.0.0.1:6060, or unix:/path"
 )
 
-// checkListeners says what is wrong with the addresses of the program itself.
+// checkListeners checks the addresses of the program itself.
 func (f *Flags) checkListeners() {
 	before := len(f.wrong)
 	f.Check(metricsAddr, f.MetricsAddr == "" || isListen(f.MetricsAddr), wantMetrics)
@@ -31,8 +31,8 @@ func (f *Flags) checkListeners() {
 	}
 }
 
-// CheckBinds says what is wrong with flags whose values are addresses that HAProxy
-// binds to, and which have one in common. If HAProxy runs on this host, the addresses
+// CheckBinds checks flags whose values are addresses that HAProxy binds to. It reports wrong
+// addresses, and addresses that two flags share. If HAProxy runs on this host, the addresses
 // of the program itself count, too.
 func (f *Flags) CheckBinds(thisHost bool, names ...string) {
 	if thisHost {
@@ -43,7 +43,7 @@ func (f *Flags) CheckBinds(thisHost bool, names ...string) {
 			f.Check(name, isBind(f.value(name)), wantBind)
 		}
 		for _, other := range names[:i] {
-			if name != debugAddr || other != metricsAddr { // which Err compares
+			if name != debugAddr || other != metricsAddr { // Err compares these two
 				f.checkApart(name, other)
 			}
 		}
@@ -58,17 +58,17 @@ func (f *Flags) checkApart(name, other string) {
 	}
 }
 
-// isBind reports whether HAProxy can listen on an address: also on sockets, ranges of
-// ports, and several with commas between.
+// isBind reports whether HAProxy can listen on an address: also on a socket, a range of ports,
+// or a comma-separated list.
 func isBind(bind string) bool { _, ok := parseBind(bind); return ok }
 
-// ports are those of one address.
+// ports is a range of ports of one address.
 type ports struct {
-	addr        netip.Addr // the zero one: all of this host
+	addr        netip.Addr // zero: all addresses of this host
 	first, last int
 }
 
-// parseBind returns what is listened on; nothing for sockets that are files.
+// parseBind returns the addresses and ports of a bind value. It skips socket files.
 func parseBind(bind string) (all []ports, ok bool) {
 	for part := range strings.SplitSeq(bind, ",") {
 		kind, at, found := strings.Cut(part, "@")
@@ -100,8 +100,8 @@ func parseBind(bind string) (all []ports, ok bool) {
 	return all, true
 }
 
-// overlap reports whether two values have an address in common. A name of a host
-// stands for all addresses. Port 0 is another one each time.
+// overlap reports whether two values share an address. A host name stands for all addresses.
+// Port 0 overlaps with nothing: it means any free port.
 func overlap(x, y string) bool {
 	xs, _ := parseBind(x)
 	ys, _ := parseBind(y)
@@ -121,14 +121,14 @@ func isListen(addr string) bool {
 	return err == nil && IsHost(host) && IsPort(port, 0)
 }
 
-// isSocket reports whether it is told to listen on a socket that is a file.
+// isSocket reports whether an address names a socket file, as unix:/path.
 func isSocket(addr string) bool {
 	path, ok := strings.CutPrefix(addr, "unix:")
 	return ok && filepath.IsAbs(path)
 }
 
-// isOpen reports whether other machines reach an address. The debug server judges
-// names of hosts itself, when it starts.
+// isOpen reports whether other machines reach an address. It takes a host name for closed: the
+// debug server checks host names when it starts.
 func isOpen(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	ip, notIP := netip.ParseAddr(host)
@@ -141,8 +141,9 @@ func IsPort(s string, least int) bool {
 	return err == nil && n >= least && n <= 65535
 }
 
-// IsHost reports whether a text is an address, or a name that resolvers take: these may
-// have a last dot, upper case and "_", as Docker gives them. "" and "*" are all addresses.
+// IsHost reports whether a text is an address or a host name that resolvers accept. Such a
+// name may have a last dot, upper case and "_", as names of Docker have. "" and "*" mean all
+// addresses.
 func IsHost(s string) bool {
 	_, err := netip.ParseAddr(s)
 	name := strings.ReplaceAll(strings.ToLower(strings.TrimSuffix(s, ".")), "_", "-")

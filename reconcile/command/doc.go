@@ -1,4 +1,5 @@
-// Package command is what the main function of a controller needs beside the SDK.
+// Package command provides the parts of a controller's main function: flags, log, listeners
+// and a clean end.
 //
 //	func main() { command.Main(run) }
 //
@@ -21,26 +22,25 @@
 //
 // A program uses what fits and leaves the rest: [Log], [Flags] and [Group] stand alone.
 //
-// # Who reaches what
+// # Listeners
 //
 // [Process.Run] opens two listeners before it starts anything:
 //
-//	-metrics-addr  :9090           /metrics, /healthz, /readyz; everybody, no token, nothing else
-//	-debug-addr    127.0.0.1:6060  the same, and with the token of -debug-token-file the page
+//	-metrics-addr  :9090           /metrics, /healthz and /readyz, without a token; nothing else
+//	-debug-addr    127.0.0.1:6060  the same and, with the token of -debug-token-file, the page
 //	                               for people, variables and profiles; or unix:/path
 //
-// The first is for Prometheus and the kubelet, which reach a pod by its address. It tells
-// names of instances, kinds and counts; its probes say yes or no, and never why. A
-// NetworkPolicy may bound who asks. The second shows the configuration.
+// The first is for Prometheus and the kubelet, which reach a pod by its address. It shows
+// names of instances, kinds and counts. Its probes answer yes or no, without a reason. A
+// NetworkPolicy can limit its clients. The second shows the configuration.
 //
-// # What the log says of the program itself
+// # Log lines of the program itself
 //
-// One line at the start: the version, what is watched, where HAProxy is, and who listens
-// where. One when the end begins, with its cause and what becomes of HAProxy, and one
-// when everything has ended; an error is the last line itself. If that takes longer than a second, a line names the parts
-// that have not ended; the time doubles with each line. The loop says which instances
-// were not deployed to.
+// One line at the start has the version, the watches, the place of HAProxy, and the addresses
+// of the listeners. One line when the end begins has its cause and says what becomes of
+// HAProxy. One line says that everything has ended; after an error, the error is that last
+// line. If the end takes longer than a second, a line names the parts that have not ended; the
+// time doubles with each line. The loop logs the instances that it did not deploy to.
 //
-// The flags -log-level and -log-format say what the log has, until settings say another:
-// see [Log.Follow].
+// The flags -log-level and -log-format apply until settings say otherwise: see [Log.Follow].
 package command

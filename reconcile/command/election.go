@@ -15,15 +15,15 @@ type Election struct {
 	bus *eventbus.Bus
 }
 
-// NewElection is [k8swatch.NewElection]; OnLeader is for the bus.
+// NewElection is [k8swatch.NewElection]. It sets OnLeader, to publish on bus.
 func NewElection(bus *eventbus.Bus, opts k8swatch.ElectionOptions) (*Election, error) {
 	opts.OnLeader = func(id string) { eventbus.Publish(bus, reconcile.LeaderObserved{Identity: id}) }
 	e, err := k8swatch.NewElection(&opts)
 	return &Election{e, bus}, err
 }
 
-// Run takes part until ctx ends. It calls begin at the begin of each term, with a
-// context that ends with the term, and then end, which may be nil.
+// Run takes part until ctx ends. At the start of each term it calls begin, with a context that
+// ends with the term. When the term and begin have ended, it calls end, which may be nil.
 func (e *Election) Run(ctx context.Context, begin func(ctx context.Context), end func()) error {
 	return e.Election.Run(ctx, func(ctx context.Context) {
 		eventbus.Publish(e.bus, reconcile.LeaderBecame{Identity: e.Identity()})

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Env gives a flag that is not given the value of a variable of the environment, with a
-// prefix, unless that is not set or empty. Checks judge it as if it were given, and name
-// the variable. Call it after Parse.
+// Env sets a flag that the command line does not set: to prefix plus the value of the
+// environment variable. An unset or empty variable changes nothing. Checks judge the value
+// like a given one, and their errors name the variable. Call Env after Parse.
 func (f *Flags) Env(name, variable, prefix string) {
 	value := os.Getenv(variable)
 	if f.given[name] || value == "" {
@@ -18,10 +18,10 @@ func (f *Flags) Env(name, variable, prefix string) {
 	}
 	f.from[name] = "$" + variable
 	one := &noted{f.Lookup(name).Value, name, f}
-	_ = one.Set(prefix + value) // which notes its error
+	_ = one.Set(prefix + value) // Set records its error
 }
 
-// label is how an error names a flag: by the variable that it comes from.
+// label returns the name of a flag in errors: the variable, if the value comes from one.
 func (f *Flags) label(name string) string {
 	if from := f.from[name]; from != "" {
 		return from
@@ -29,7 +29,7 @@ func (f *Flags) label(name string) string {
 	return "-" + name
 }
 
-// CheckObjects checks flags whose values are [namespace/]name, behind a prefix.
+// CheckObjects checks flags whose values are prefix plus [namespace/]name.
 func (f *Flags) CheckObjects(prefix string, names ...string) {
 	for _, name := range names {
 		namespace, object, qualified := strings.Cut(strings.TrimPrefix(f.value(name), prefix), "/")
@@ -41,9 +41,9 @@ func (f *Flags) CheckObjects(prefix string, names ...string) {
 	}
 }
 
-// Values are all flags with their values, for [observe.Subject.Config]. Those that are
-// functions, such as -debug-token-file, have none; -log-level and -log-format have what
-// is in force.
+// Values returns all flags with their values, for [observe.Subject.Config]. Function flags,
+// such as -debug-token-file, have no value. -log-level and -log-format have the values in
+// force.
 func (f *Flags) Values() map[string]string {
 	values := map[string]string{}
 	f.VisitAll(func(one *flag.Flag) { values[one.Name] = one.Value.String() })

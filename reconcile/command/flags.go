@@ -16,14 +16,14 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
-// Flags are the flags of a controller: those that every controller has, and those
-// that the program declares as in any [flag.FlagSet]. Everything that is wrong is told
-// at once, a line for each flag: see [Flags.Err].
+// Flags are the flags of a controller: the common ones, and the ones that the program declares
+// as in any [flag.FlagSet]. All errors are reported together, one line for each flag: see
+// [Flags.Err].
 //
 //	-metrics-addr      default :9090
 //	-debug-addr        default 127.0.0.1:6060
 //	-debug-token-file
-//	-log-level         default info; settings that say a level beat it
+//	-log-level         default info; a level in settings takes precedence
 //	-log-format        default text; likewise
 type Flags struct {
 	*flag.FlagSet
@@ -34,12 +34,12 @@ type Flags struct {
 
 	log   *Log
 	given map[string]bool
-	from  map[string]string // the variable that a flag comes from
+	from  map[string]string // variable that the value of a flag comes from
 	wrong []error
 }
 
-// NewFlags declares the flags that every controller has. The usage goes where log
-// writes, and -log-level and -log-format set log.
+// NewFlags declares the flags that every controller has. log gets the usage, and -log-level
+// and -log-format set its level and format.
 func NewFlags(program string, log *Log) *Flags {
 	f := &Flags{FlagSet: flag.NewFlagSet(program, flag.ContinueOnError), log: log, given: map[string]bool{}, from: map[string]string{}}
 	f.StringVar(&f.MetricsAddr, metricsAddr, observe.DefaultMetricsAddr, "`host:port` for /metrics, /healthz and /readyz, open to everybody; empty: none")
@@ -66,11 +66,12 @@ func want(err error, form string) error {
 	return nil
 }
 
-// Log is that of [NewFlags].
+// Log returns the log that [NewFlags] got.
 func (f *Flags) Log() *Log { return f.log }
 
-// Parse reads the arguments. It returns [flag.ErrHelp] after it printed the usage, for
-// -h alone: nobody finds an error above it. What is wrong is returned by Err.
+// Parse reads the arguments. For -h it prints the usage and returns [flag.ErrHelp]. It never
+// prints the usage for a mistake, because an error above the usage is hard to find. Err
+// returns the mistakes.
 func (f *Flags) Parse(args []string) error {
 	f.SetOutput(io.Discard)
 	f.VisitAll(func(one *flag.Flag) { one.Value = &noted{one.Value, one.Name, f} })
@@ -87,8 +88,8 @@ func (f *Flags) Parse(args []string) error {
 	return nil
 }
 
-// Check says what is wanted of a flag that is given, unless its value is ok. A
-// default, and a value that had an error before, are not judged.
+// Check adds an error with the wanted form of a flag, unless ok. It does not judge a default,
+// or a value that already has an error.
 func (f *Flags) Check(name string, ok bool, want string) {
 	if ok || !f.given[name] {
 		return
@@ -103,8 +104,8 @@ func (f *Flags) Check(name string, ok bool, want string) {
 	f.Wrong(fmt.Errorf("%s %s: want %s", f.label(name), value, want))
 }
 
-// CheckFile is [Flags.Check] for the name of a file or a folder. It says why there is
-// none.
+// CheckFile is [Flags.Check] for the name of a file or folder. If it cannot be read, the error
+// says why.
 func (f *Flags) CheckFile(name string, ok bool, want string) {
 	var why *fs.PathError
 	if _, err := os.Stat(f.value(name)); errors.As(err, &why) {
@@ -113,7 +114,7 @@ func (f *Flags) CheckFile(name string, ok bool, want string) {
 	f.Check(name, ok, want)
 }
 
-// CheckPaths checks flags whose values are absolute paths, which need not exist here.
+// CheckPaths checks flags whose values are absolute paths. The paths need not exist here.
 func (f *Flags) CheckPaths(names ...string) {
 	for _, name := range names {
 		f.Check(name, filepath.IsAbs(f.value(name)), "a path that begins with /")
@@ -127,26 +128,26 @@ func (f *Flags) CheckNamespaces(names ...string) {
 	}
 }
 
-// IsFolder reports whether there is a folder of this name.
+// IsFolder reports whether name is an existing folder.
 func IsFolder(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.IsDir()
 }
 
-// IsFile reports whether there is something of this name that is no folder.
+// IsFile reports whether name exists and is no folder.
 func IsFile(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && !info.IsDir()
 }
 
-// Wrong adds an error, which names the flag, such as one of two flags that do not fit
-// together.
+// Wrong adds an error that names the flag, such as an error about two flags that contradict
+// each other.
 func (f *Flags) Wrong(err error) { f.wrong = append(f.wrong, err) }
 
-// Given reports whether a flag is given, with a value of the right form.
+// Given reports whether a flag has a given value of the right form.
 func (f *Flags) Given(name string) bool { return f.given[name] }
 
-// Err returns all that is wrong, the addresses of the listeners included, or nil.
+// Err returns all errors, or nil. It also checks the addresses of the listeners.
 func (f *Flags) Err() error {
 	f.checkListeners()
 	if len(f.wrong) == 0 {
@@ -155,7 +156,7 @@ func (f *Flags) Err() error {
 	return wrongFlags(f.wrong)
 }
 
-// wrongFlags is a line for each flag that is wrong.
+// wrongFlags prints one line for each wrong flag.
 type wrongFlags []error
 
 func (w wrongFlags) Error() string {
@@ -165,7 +166,7 @@ func (w wrongFlags) Error() string {
 // Unwrap is for [errors.Is].
 func (w wrongFlags) Unwrap() []error { return w }
 
-// noted is a flag whose errors are collected.
+// noted is a flag that records its errors.
 type noted struct {
 	flag.Value
 	name string
@@ -201,7 +202,7 @@ func (n *noted) IsBoolFlag() bool {
 	return ok && b.IsBoolFlag()
 }
 
-// OfFlag names the flag that an error comes from; nil stays nil.
+// OfFlag adds the name of a flag to an error; nil stays nil.
 func OfFlag(name string, err error) error {
 	if err == nil {
 		return nil

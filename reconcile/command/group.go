@@ -13,17 +13,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// patience is how long parts may take to end before the log names them. The time
-// doubles with each line.
+// patience is how long parts may take to end before the log names them. It doubles with each
+// line.
 const patience = time.Second
 
-// Group runs the parts of a program, and says which have not ended. Its methods are
-// for one goroutine.
+// Group runs the parts of a program and logs the parts that do not end. Only one goroutine may
+// call its methods.
 type Group struct {
 	Log *slog.Logger // nil: slog.Default()
 
-	// OnStop is called once by Run, when the end begins: with the error of the part that
-	// failed first, or with nil and the cause for which ctx ended.
+	// Run calls OnStop once, when the end begins: with the error of the first failed part, or
+	// with nil and the cause of the end of ctx. If all parts end by themselves without an
+	// error, Run does not call it.
 	OnStop func(failed, cause error)
 
 	parts []part
@@ -34,19 +35,19 @@ type part struct {
 	run  func(context.Context) error
 }
 
-// Go adds a part. It ends when its context ends, and returns when everything that it
-// started has ended. A part that returns an error ends all others.
+// Go adds a part. run must return after its context ends, and only when everything that it
+// started has ended. An error of one part ends all others.
 func (g *Group) Go(name string, run func(ctx context.Context) error) {
 	g.parts = append(g.parts, part{name, run})
 }
 
-// Run runs all parts until ctx ends or one fails, and returns when all have ended. If
-// they take longer than a second, the log names them. It returns the first error; nil
-// where ctx ended.
+// Run runs all parts until ctx ends or one fails, and returns when all have ended. If they
+// take longer than a second to end, the log names them. Run returns the first error, or nil if
+// ctx ended.
 func (g *Group) Run(ctx context.Context) error { return g.run(ctx, g.parts, g.OnStop) }
 
-// Until runs all parts until f has returned, and returns its error, or the first one
-// of a part.
+// Until runs all parts until f returns. It returns the error of f, or the first error of a
+// part.
 func (g *Group) Until(ctx context.Context, f func(ctx context.Context) error) error {
 	done := errors.New("done")
 	last := part{"the deployment", func(ctx context.Context) error { return cmp.Or(f(ctx), done) }}
@@ -54,7 +55,7 @@ func (g *Group) Until(ctx context.Context, f func(ctx context.Context) error) er
 	if errors.Is(err, done) {
 		return nil
 	}
-	return cmp.Or(err, context.Cause(ctx)) // which ended before f did
+	return cmp.Or(err, context.Cause(ctx)) // ctx ended before f did
 }
 
 func (g *Group) run(ctx context.Context, parts []part, onStop func(failed, cause error)) error {
@@ -68,7 +69,7 @@ func (g *Group) run(ctx context.Context, parts []part, onStop func(failed, cause
 			defer running.ended(i)
 			err := p.run(inner)
 			if inner.Err() != nil && errors.Is(err, context.Canceled) {
-				return nil // as it was told
+				return nil // it ended as asked
 			}
 			return err
 		})
@@ -92,7 +93,7 @@ func (g *Group) run(ctx context.Context, parts []part, onStop func(failed, cause
 	return err
 }
 
-// sayWaiting names the parts that have not ended, as long as there are any.
+// sayWaiting logs the parts that have not ended, until all have.
 func (g *Group) sayWaiting(ended <-chan struct{}, running *running) {
 	log := g.Log
 	if log == nil {
@@ -109,7 +110,7 @@ func (g *Group) sayWaiting(ended <-chan struct{}, running *running) {
 	}
 }
 
-// running are the parts that have not ended, in the order in which they were added.
+// running holds the parts that have not ended, in the order of Go.
 type running struct {
 	mu    sync.Mutex
 	names map[int]string

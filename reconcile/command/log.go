@@ -12,16 +12,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// LogLevels and LogFormats are what a [Log] takes. The first format, and info, are
-// the defaults.
+// LogLevels and LogFormats are the levels and formats of a [Log]. The defaults are info and
+// text.
 const (
 	LogLevels  = "debug, info, warn or error"
 	LogFormats = "text or json"
 )
 
-// Log is a logger whose level and format change while it runs. Loggers that were
-// made from it, by With or WithGroup, change with it. All methods may be called
-// concurrently.
+// Log is a logger whose level and format can change while it runs. Loggers made from it by
+// With or WithGroup change with it. All methods may be called concurrently.
 type Log struct {
 	*slog.Logger
 
@@ -30,7 +29,7 @@ type Log struct {
 	inJSON atomic.Bool
 }
 
-// NewLog returns a logger that writes text from level info on.
+// NewLog returns a logger that writes text, from level info on.
 func NewLog(w io.Writer) *Log {
 	l := &Log{}
 	l.out = &lines{to: w}
@@ -42,7 +41,7 @@ func NewLog(w io.Writer) *Log {
 	return l
 }
 
-// SetLevel takes debug, info, warn or error; "" is info.
+// SetLevel accepts debug, info, warn or error; "" means info.
 func (l *Log) SetLevel(level string) error {
 	levels := map[string]slog.Level{"": slog.LevelInfo, "debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 	to, ok := levels[level]
@@ -53,7 +52,7 @@ func (l *Log) SetLevel(level string) error {
 	return nil
 }
 
-// SetFormat takes text or json; "" is text.
+// SetFormat accepts text or json; "" means text.
 func (l *Log) SetFormat(format string) error {
 	if format != "" && format != "text" && format != "json" {
 		return fmt.Errorf("log format %q: want %s", format, LogFormats)
@@ -62,19 +61,19 @@ func (l *Log) SetFormat(format string) error {
 	return nil
 }
 
-// Follow takes the level and the format of settings. They beat the flags, which are
-// what settings without them mean: see settings.ProgramOptions.Logging. Values that are
-// wrong change nothing; the settings check theirs.
+// Follow sets the level and format of settings. They take precedence over the flags, which are
+// the defaults of settings: see settings.ProgramOptions.Logging. Follow ignores wrong values;
+// the settings report them.
 func (l *Log) Follow(level, format string) {
 	_ = l.SetLevel(level)
 	_ = l.SetFormat(format)
 }
 
-// Level returns the level of now, as SetLevel takes it.
+// Level returns the current level, as SetLevel accepts it.
 func (l *Log) Level() string { return strings.ToLower(l.level.Level().String()) }
 
-// Format returns the format of now, as SetFormat takes it. Beside a log in JSON a program
-// prints nothing else: a kubelet mixes both.
+// Format returns the current format, as SetFormat accepts it. Print nothing beside a log in
+// JSON: a kubelet mixes stdout and stderr.
 func (l *Log) Format() string {
 	if l.inJSON.Load() {
 		return "json"
@@ -82,8 +81,8 @@ func (l *Log) Format() string {
 	return "text"
 }
 
-// Fail says why the program ends: in text "error: " and all lines of the error, in
-// JSON a record.
+// Fail logs why the program ends: "error: " and all lines of the error as text, or a JSON
+// record.
 func (l *Log) Fail(err error) {
 	if l.inJSON.Load() {
 		l.Error("the controller ends", "error", err)
@@ -92,7 +91,7 @@ func (l *Log) Fail(err error) {
 	fmt.Fprintln(l.out, "error:", err)
 }
 
-// handler writes with one of two handlers, which know the same attributes.
+// handler writes with the text handler or the JSON handler. Both have the same attributes.
 type handler struct {
 	log        *Log
 	text, json slog.Handler
@@ -119,7 +118,7 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &handler{h.log, h.text.WithGroup(name), h.json.WithGroup(name)}
 }
 
-// lines lets two handlers write to one place: each writes a line at a time.
+// lines lets both handlers write to one place: it passes on one line at a time.
 type lines struct {
 	mu sync.Mutex
 	to io.Writer

@@ -9,21 +9,21 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 )
 
-// Manifests is a folder of manifests that is watched in place of a cluster.
+// Manifests is a folder of manifests that the program watches instead of a cluster.
 type Manifests struct {
 	*k8swatch.Folder
 	waiting atomic.Bool
 }
 
-// WaitForKnown is that of the folder, for a program that finds something deployed. The
-// check says of the wait.
+// WaitForKnown is [k8swatch.Folder.WaitForKnown], for a program that finds something already
+// deployed. Check reports the wait.
 func (m *Manifests) WaitForKnown(ctx context.Context) error {
 	m.waiting.Store(true)
 	defer m.waiting.Store(false)
 	return m.Folder.WaitForKnown(ctx)
 }
 
-// Check says what is wrong in the folder, for [observe.Health.Check].
+// Check returns the problems of the folder, for [observe.Health.Check].
 func (m *Manifests) Check() error {
 	errs := m.Errors()
 	if m.waiting.Load() {
@@ -32,8 +32,7 @@ func (m *Manifests) Check() error {
 	return errors.Join(errs...)
 }
 
-// OfCluster adds to an error of [k8swatch.NewCluster] the flags that help where nothing
-// names a cluster.
+// OfCluster adds to [k8swatch.ErrNoCluster] the flags that help. Other errors stay the same.
 func OfCluster(err error) error {
 	if errors.Is(err, k8swatch.ErrNoCluster) {
 		return fmt.Errorf("%w; give -kubeconfig FILE, or -manifests DIR", err)

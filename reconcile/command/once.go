@@ -14,13 +14,12 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// ErrDifferent says that a dry run found a difference: [ExitCode] 2.
+// ErrDifferent says that a dry run found a difference. Its [ExitCode] is 2.
 var ErrDifferent = errors.New("the instances differ from what would be deployed")
 
-// Once deploys once, or with dryRun says what that would change: it prints the plan of
-// each instance. It returns an error also where there is no instance, or resources are
-// refused or quarantined, and [ErrDifferent] where a dry run finds a difference and
-// nothing is wrong.
+// Once deploys once, or with dryRun only compares. It prints the plan of each instance. It
+// also returns an error if there is no instance, or resources are refused or quarantined. If a
+// dry run finds a difference and nothing is wrong, it returns [ErrDifferent].
 func Once(ctx context.Context, loop *reconcile.Loop, dryRun bool, out io.Writer, log *slog.Logger) error {
 	act := loop.Once
 	if dryRun {
@@ -53,8 +52,9 @@ func Once(ctx context.Context, loop *reconcile.Loop, dryRun bool, out io.Writer,
 	return err
 }
 
-// ExitCode says in the log why a program ends, and returns its exit code: 0 for nil
-// and [flag.ErrHelp], 2 for [ErrDifferent], of which the plans have told, and 1.
+// ExitCode returns the exit code for an error: 0 for nil and [flag.ErrHelp], 2 for
+// [ErrDifferent], 1 for any other. It logs only an error with code 1: the plans already show
+// the difference.
 func ExitCode(log *Log, err error) int {
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
@@ -66,15 +66,15 @@ func ExitCode(log *Log, err error) int {
 	return 1
 }
 
-// Main is a main function: it calls run with a context that the first Ctrl-C or SIGTERM
-// ends, and exits with the code that it returns. A second signal ends the process at
-// once. What client-go logs for the whole process is written by the [Log] that run makes
-// of stderr.
+// Main is a main function. It calls run with a context that the first Ctrl-C or SIGTERM ends,
+// and exits with the code of run. A second signal ends the process at once. If run makes a
+// [Log] of stderr, that log also gets the process-wide lines of client-go.
 func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, processStderr{os.Stderr}))
 }
 
-// processStderr is that of a process that is all ours, by which [NewLog] knows it.
+// processStderr marks the stderr of Main for [NewLog]: only there it takes over klog, which is
+// global.
 type processStderr struct{ io.Writer }

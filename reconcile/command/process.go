@@ -16,32 +16,31 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
-// Process is a controller that runs: its listeners, its bus, what observes it, and the
-// parts that the program adds with Go. Name, Flags, Bus and Observer are required.
+// Process is a running controller: its listeners, its bus, its observer, and the parts that
+// the program adds with Go. Name, Flags, Bus and Observer are required.
 type Process struct {
-	Group // its Log and OnStop are set by Run
+	Group // Run sets its Log and OnStop
 
 	Name     string // of the program
-	Flags    *Flags // say where it listens
+	Flags    *Flags // with the addresses of the listeners
 	Bus      *eventbus.Bus
 	Observer *observe.Observer
 
-	Local   *dataplane.Local // the HAProxy on this host, which Run starts, checks and stops; nil: others
-	HAProxy string           // where the others are: "pods app=haproxy of namespace edge"
-	Watches string           // for the first line of the log: "manifests in ./demo"
+	Local   *dataplane.Local // HAProxy on this host, which Run starts, checks and stops; nil: HAProxy runs elsewhere
+	HAProxy string           // for the log, if Local is nil: "pods app=haproxy of namespace edge"
+	Watches string           // for the log: "manifests in ./demo"
 
-	// Drain is how long Run goes on after ctx ended, while /readyz answers 503: so long
-	// traffic still comes until all of a cluster know. Zero: it stops at once.
+	// Drain is how long Run goes on after ctx ended, while /readyz answers 503. Traffic still
+	// arrives until the whole cluster has noticed. Zero: Run stops at once.
 	Drain time.Duration
 
 	draining atomic.Bool
 }
 
-// Run says in the log what starts, runs everything until ctx ends or a part fails, and
-// says what ends. It opens the listeners first, whose error names the flag, and looks
-// whether another process has the folder of Local: nothing else has begun. It
-// returns when everything has ended; nil where ctx ended. After the first reconciliation
-// the whole process keeps less garbage, unless GOGC says how much.
+// Run first opens the listeners, whose errors name the flag, and checks that no other process
+// has the folder of Local. Only then does it log the start and run everything, until ctx ends
+// or a part fails. It returns when everything has ended, with nil if ctx ended. After the
+// first reconciliation the whole process keeps less garbage, unless GOGC is set.
 func (p *Process) Run(ctx context.Context) error {
 	began, log := time.Now(), p.Flags.log.Logger
 	if err := p.listen(ctx); err != nil {
@@ -51,7 +50,7 @@ func (p *Process) Run(ctx context.Context) error {
 	atEnd := "stopping: the instances behind Dataplane APIs serve on"
 	if p.Local != nil {
 		atEnd = "stopping: HAProxy is stopped with this controller"
-		p.Observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, p.Local.Serving) // events tell of it
+		p.Observer.Health.CheckQuietly("haproxy", observe.ReadyToServe, p.Local.Serving) // its events already tell of failures
 		p.Observer.Health.Check("haproxy-master", observe.Reported, p.Local.MasterAnswers)
 		p.Go("HAProxy", p.Local.Run)
 	}
@@ -73,19 +72,19 @@ func (p *Process) Run(ctx context.Context) error {
 	if err := p.Bus.Close(end); err != nil {
 		log.Warn("events not delivered", "error", err)
 	}
-	if err == nil { // the caller says the error as the last line
+	if err == nil { // the caller logs an error as the last line
 		log.Info(p.Name+" has ended", "after", time.Since(began).Round(time.Millisecond).String())
 	}
 	return err
 }
 
-// A process collects garbage when it has so much of it, in percent of the memory in use.
-// A start makes most of its garbage in a second: the usual 100 takes a sixth of that time.
-// GOMEMLIMIT bounds both.
+// These are values of GOGC: garbage collection starts at this percentage of the memory in use.
+// A start makes most of its garbage in one second, and the default of 100 would take a sixth
+// of that time. GOMEMLIMIT bounds both.
 const garbageAtStart, garbageAtRest = 300, 50
 
-// boundGarbage gives back memory once the first configuration is there. A GOGC in the
-// environment is kept.
+// boundGarbage collects rarely until the first configuration is there, and then gives back
+// memory. It keeps a GOGC of the environment.
 func (p *Process) boundGarbage() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -100,8 +99,8 @@ func (p *Process) boundGarbage() {
 	})
 }
 
-// drained returns a context that ends Drain after ctx, when nobody sends requests any
-// more. The caller calls stop at the end.
+// drained returns a context that ends Drain after ctx, when no more requests come. The caller
+// calls stop at the end.
 func (p *Process) drained(ctx context.Context) (serves context.Context, stop func()) {
 	if p.Drain == 0 {
 		return ctx, func() {}
@@ -134,8 +133,8 @@ func (p *Process) drained(ctx context.Context) (serves context.Context, stop fun
 	return serves, func() { end(nil); <-ended }
 }
 
-// listen opens the listeners, makes parts of them, looks at the folder of Local, and says
-// what starts.
+// listen opens the listeners and adds them as parts. It then checks the folder of Local and
+// logs the start.
 func (p *Process) listen(ctx context.Context) error {
 	debug := p.Observer.Server()
 	debug.Token = p.Flags.DebugToken

@@ -15,10 +15,10 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// NewRecorder makes what is wrong with an object an Event of it, so that "kubectl
-// describe" tells. component is who speaks. The caller calls stop at the end. The
-// account needs the verbs create and patch on events in all namespaces that are
-// watched; without them the log says so, and nothing else fails.
+// NewRecorder returns a recorder of Kubernetes Events: "kubectl describe" then shows the
+// problems of an object. component is the source that the Events name. Call stop at the end.
+// The account needs the verbs create and patch on events in all watched namespaces. Without
+// them, the log says so and nothing else fails.
 func NewRecorder(cluster *k8swatch.Cluster, component string, log *slog.Logger) (recorder reconcile.Recorder, stop func()) {
 	ctx := klog.NewContext(context.Background(), logr.FromSlogHandler(log.Handler()))
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
