@@ -16,12 +16,14 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/cases"
 )
 
-// Apply makes settings take effect, if they are good, and returns when they
-// have. It waits for Run to have begun. The error is an [Errors] for what is wrong
-// in the settings; a [k8swatch.SyncError] where a new resource cannot be watched; what
-// a render or the validation said; or that of ctx where that ended before, which is
-// reported to nobody else. Settings that say the same as those in use are in use
-// already. Calls wait for one another.
+// Apply makes good settings take effect, and returns when they have. It waits until Run has
+// begun, and for earlier calls. Settings that say the same as those in use need no work. The
+// error is one of these:
+//
+//   - an [Errors]: the settings are wrong
+//   - a [k8swatch.SyncError]: a new resource cannot be watched
+//   - the error of a render or validation with the new settings
+//   - the error of ctx or of Run's context, if that ended first; Apply does not publish this one
 func (l *Live) Apply(ctx context.Context, s *Settings) error {
 	name := "settings"
 	if s.doc != nil {
@@ -30,8 +32,8 @@ func (l *Live) Apply(ctx context.Context, s *Settings) error {
 	return l.consider(ctx, &candidate{name: name, version: s.Version(), settings: s, errs: s.check()})
 }
 
-// ApplyYAML is [Parse] and [Live.Apply] in one, with all that is wrong in
-// either. name says what the file is called in errors.
+// ApplyYAML is [Parse] and [Live.Apply] in one; its error has the mistakes of both. name is
+// the name of the file in errors.
 func (l *Live) ApplyYAML(ctx context.Context, name string, data []byte) error {
 	s, errs := read(name, data)
 	c := &candidate{name: name, version: unreadable, settings: s, errs: errs}
@@ -44,11 +46,11 @@ func (l *Live) ApplyYAML(ctx context.Context, name string, data []byte) error {
 // candidate is settings that may take effect.
 type candidate struct {
 	name, version string
-	settings      *Settings // nil where nothing could be read
+	settings      *Settings // nil if nothing could be read
 	errs          Errors    // of their structure
 }
 
-// unreadable is the version of settings that cannot be read.
+// unreadable stands for the version of settings that cannot be read.
 const unreadable = "unreadable"
 
 // consider does all of Apply.
@@ -78,7 +80,7 @@ func (l *Live) consider(caller context.Context, c *candidate) error {
 	eventbus.Publish(l.opts.Bus, Parsed{Name: c.name, Version: c.version})
 	use, err := l.prepare(ctx, c, before)
 	if err != nil {
-		// Nothing is known of settings that nobody waits for any more.
+		// The caller has gone, so this says nothing about the settings.
 		if ended := cmp.Or(caller.Err(), l.running.Err()); ended != nil {
 			return ended
 		}
@@ -110,7 +112,7 @@ func (l *Live) prepare(ctx context.Context, c *candidate, before *inUse) (*inUse
 	return use, nil
 }
 
-// check makes all checks that need no resources of the cluster, and compiles.
+// check compiles, and makes all checks that need no resources of the cluster.
 func (l *Live) check(ctx context.Context, c *candidate, before *inUse) (*inUse, error) {
 	if c.settings == nil {
 		return nil, c.errs.OrNil()
@@ -137,8 +139,8 @@ func (l *Live) check(ctx context.Context, c *candidate, before *inUse) (*inUse, 
 	return use, errs.OrNil()
 }
 
-// validatorOf returns the validator for what a program renders, nil for none. One
-// that is kept remembers what it said.
+// validatorOf returns the validator for the configurations of a program, or nil. It keeps the
+// one in use if the folders are the same, because that one remembers its verdicts.
 func (l *Live) validatorOf(p *Program, before *inUse) reconcile.Validator {
 	switch {
 	case l.opts.Validator == nil:
@@ -151,12 +153,12 @@ func (l *Live) validatorOf(p *Program, before *inUse) reconcile.Validator {
 	return l.opts.Validator(p.layout)
 }
 
-// runCases runs the cases that stand in the settings.
+// runCases runs the cases of the settings.
 func runCases(ctx context.Context, use *inUse) (wrong Errors) {
 	runner := &cases.Runner{Renderer: use.program.CaseRenderer, Validator: use.validator}
 	if v, ok := use.validator.(interface {
 		Quietly(ctx context.Context, cfg *dataplane.Config) error
-	}); ok { // the log is for what is deployed
+	}); ok { // without log lines: the log is for deployments
 		runner.Validator = reconcile.ValidatorFunc(v.Quietly)
 	}
 	results := runner.Run(ctx, use.program.settings.Cases)
@@ -168,8 +170,8 @@ func runCases(ctx context.Context, use *inUse) (wrong Errors) {
 	return wrong
 }
 
-// caseErrors are the errors of a case that failed. What HAProxy refuses stands at the
-// line of the template that wrote it: that is the one to mend.
+// caseErrors returns the errors of a failed case. If HAProxy refuses a line, the error is at
+// the template line that wrote it, which is the line to repair.
 func caseErrors(r *cases.Result) (wrong Errors) {
 	rest, failed := *r, &cases.Failed{Results: cases.Results{*r}}
 	rest.Assertions = nil
@@ -190,11 +192,11 @@ func caseErrors(r *cases.Result) (wrong Errors) {
 	return wrong
 }
 
-// try renders and validates with a program that is not in use yet. What is in
-// quarantine is left out, but nothing else is put there: a resource that is good
-// with the settings in use and bad with new ones speaks against these. What is in
-// quarantine is tried again once they are in use. The first settings have none
-// to be compared with; see quarantines.
+// try renders and validates with a program that is not in use yet. It leaves out quarantined
+// resources, but quarantines no others. If a resource is good with the settings in use and bad
+// with the new ones, the new ones are at fault. The loop tries quarantined resources again
+// once the new settings are in use. The first settings have none to compare with; see
+// quarantines.
 func (l *Live) try(ctx context.Context, use *inUse) error {
 	l.mu.Lock()
 	loop, deployed := l.loop, l.deployed
@@ -225,20 +227,20 @@ func (l *Live) try(ctx context.Context, use *inUse) error {
 	return nil
 }
 
-// trialError says that settings are good as such, and yet make nothing valid of
-// the resources of now. Other resources may change that.
+// trialError says that settings are right in themselves, but give nothing valid with the
+// current resources. Other resources may change that.
 type trialError struct{ *reconcile.ConfigError }
 
 func (e *trialError) Error() string {
 	text := e.Err.Error()
-	if e.Stage == "validate" { // which knows no line of the settings
+	if e.Stage == "validate" { // validation knows no line of the settings
 		text = strings.TrimPrefix(e.ConfigError.Error(), e.Stage+": ")
 	}
 	return e.Stage + " with the new settings: " + text
 }
 
-// quarantines reports whether the loop leaves out what a trial failed for. One bad
-// resource must not stop the first start.
+// quarantines reports whether the loop would quarantine the resource behind an error of try.
+// One bad resource must not stop the first start.
 func (l *Live) quarantines(err error) bool {
 	l.mu.Lock()
 	loop := l.loop
@@ -247,29 +249,29 @@ func (l *Live) quarantines(err error) bool {
 	return loop != nil && errors.As(err, &trial) && loop.Quarantines(trial.ConfigError)
 }
 
-// swap makes a program the one in use.
+// swap puts a program to use.
 func (l *Live) swap(c *candidate, use, before *inUse, start time.Time) {
 	started, stopped, gone := difference(before, use)
-	if before == nil || len(started) > 0 { // before anything changes that is in use
+	if before == nil || len(started) > 0 { // before anything in use changes
 		eventbus.Publish(l.opts.Bus, reconcile.IndexSynchronized{Resources: l.read(use).counts(), Took: use.synced})
 	}
 	l.mu.Lock()
 	loop := l.loop
 	l.current = use
-	use.program.templates.SetPrevious(l.deployed) // maybe meanwhile
+	use.program.templates.SetPrevious(l.deployed) // deployed may have changed meanwhile
 	now := time.Now()
 	l.state = State{Name: c.name, Version: c.version, AppliedAt: now}
 	l.mu.Unlock()
 	applied := Applied{Name: c.name, Version: c.version, Started: started, Stopped: stopped, Took: now.Sub(start)}
 	if loop != nil {
-		// The intervals were checked: there is no error.
+		// check has checked the intervals: there is no error.
 		_ = loop.SetIntervals(use.program.settings.Reconcile.options())
 	}
 	if l.opts.OnApply != nil {
 		l.opts.OnApply(use.program)
 	}
 	eventbus.Publish(l.opts.Bus, applied)
-	if err := l.discovery.Set(l.wanted(use)); err != nil { // the checks find that
+	if err := l.discovery.Set(l.wanted(use)); err != nil { // check finds such settings
 		l.log.Error("the settings select no instances", "error", err)
 	}
 	if before == nil {
@@ -277,26 +279,26 @@ func (l *Live) swap(c *candidate, use, before *inUse, start time.Time) {
 	}
 	if loop != nil {
 		if len(loop.State().Quarantined) > 0 {
-			loop.Release() // what was wrong may be right with the new templates
+			loop.Release() // the new templates may accept them
 		}
 		loop.Trigger("settings")
 	}
-	l.rendering.Lock() // until a render with the program before has ended
+	l.rendering.Lock() // waits for a render with the old program
 	l.rendering.Unlock()
 	l.end(gone)
 }
 
-// State is what a [Live] knows of its settings at one instant.
+// State describes the settings of a [Live] at one instant.
 type State struct {
-	Name      string    `json:"name"`    // of those in use
+	Name      string    `json:"name"`    // of the settings in use
 	Version   string    `json:"version"` // "" before the first
 	AppliedAt time.Time `json:"appliedAt,omitzero"`
-	Candidate string    `json:"candidate,omitempty"` // version that is being checked, or was refused last
+	Candidate string    `json:"candidate,omitempty"` // version being checked, or refused last
 	Error     string    `json:"error,omitempty"`     // why it was refused
 	ErrorAt   time.Time `json:"errorAt,omitzero"`
 
-	// Watched are by name in the settings; what FollowPods reads besides is by
-	// kind and name, such as "Secret haproxy/credentials".
+	// Watched has the watches of the settings by their name there. It also has the watches of
+	// FollowPods by kind and name, such as "Secret haproxy/credentials".
 	Watched map[string]k8swatch.State `json:"watched,omitempty"`
 }
 
@@ -321,7 +323,7 @@ func (l *Live) begin(c *candidate) {
 	l.state.Candidate = c.version
 }
 
-// unchanged notes that the newest candidate is what is in use.
+// unchanged notes that the newest candidate is already in use.
 func (l *Live) unchanged(c *candidate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -335,7 +337,7 @@ func (l *Live) unchanged(c *candidate) {
 func (l *Live) refuse(c *candidate, err error, start time.Time) error {
 	said := c.version + " " + err.Error()
 	var sync *k8swatch.SyncError
-	if errors.As(err, &sync) { // whose words change from one request to the next
+	if errors.As(err, &sync) { // its words change from one request to the next
 		said = fmt.Sprint(c.version, sync.Resource, sync.Reason)
 	}
 	l.mu.Lock()

@@ -25,11 +25,11 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
-// Check reports all that [Parse] does, but for what only a file can have wrong: it
-// is for settings made in Go. The error is an [Errors].
+// Check makes the checks of [Parse], except for mistakes that only a file can have. Use it for
+// settings made in Go. The error is an [Errors].
 func (s *Settings) Check() error { return s.check().OrNil() }
 
-// kinds are the kinds of texts in settings, by the tag "is".
+// kinds returns the checks of texts in settings, by the tag "is".
 func kinds() map[string]func(string) error {
 	return map[string]func(string) error{
 		"apiVersion": checkAPIVersion,
@@ -88,7 +88,7 @@ func checkHost(text string) error {
 	return nil
 }
 
-// checker gathers what is wrong beyond what the tags say.
+// checker collects the mistakes that the tags cannot find.
 type checker struct {
 	s    *Settings
 	errs Errors
@@ -104,7 +104,7 @@ func (c *checker) err(path string, err error) {
 	}
 }
 
-// check checks everything but templates.
+// check checks everything that does not need compiled templates.
 func (s *Settings) check() Errors {
 	c := &checker{s: s, errs: append(s.doc.Check("", *s, kinds()), cases.CheckNames(s.Cases)...)}
 	for _, name := range slices.Sorted(maps.Keys(s.WatchedResources)) {
@@ -139,7 +139,7 @@ func (s *Settings) check() Errors {
 	return c.errs
 }
 
-// intervals checks names and bounds by the table of the loop.
+// intervals checks names and bounds with the table of the loop.
 func (c *checker) intervals(given Intervals) {
 	var names []string
 	opts := given.options()
@@ -167,11 +167,11 @@ func (c *checker) intervals(given Intervals) {
 	}
 }
 
-// Bounds of cacheTTL: below, each render fetches all objects again, and above, a value
-// is mistyped.
+// Bounds of cacheTTL: below them, each render fetches all objects again; above them, the value
+// is probably mistyped.
 const minCacheTTL, maxCacheTTL = time.Second, 24 * time.Hour
 
-// resource checks what is watched as k8swatch.New would, but all at once.
+// resource makes the checks of k8swatch.New, but reports all mistakes at once.
 func (c *checker) resource(at, name string, r WatchedResource) {
 	if !usableName(name) {
 		c.fail(at, "templates cannot use this name: a letter of lower case, then letters, digits and _, and no keyword of Go")
@@ -212,8 +212,8 @@ func (c *checker) resource(at, name string, r WatchedResource) {
 	}
 }
 
-// pluralOf returns the resource of which somebody wrote the singular, "" for
-// others: of a kind that client-go knows that is a mistake for sure.
+// pluralOf returns the plural if gvr names the singular of a kind that client-go knows: that
+// is certainly a mistake. For others it returns "".
 func pluralOf(gvr schema.GroupVersionResource) string {
 	for plural, singular := range typed(gvr) {
 		if singular == gvr.Resource && plural != singular {
@@ -223,14 +223,14 @@ func pluralOf(gvr schema.GroupVersionResource) string {
 	return ""
 }
 
-// nearestOf returns the resource of which somebody misspelt the name, "" for others,
-// such as those of a version of Kubernetes that client-go does not know.
+// nearestOf returns the known resource whose name is nearly the same, or "". It cannot know
+// resources of a newer Kubernetes than client-go's.
 func nearestOf(gvr schema.GroupVersionResource) string {
 	return strictyaml.Nearest(gvr.Resource, slices.Sorted(maps.Keys(typed(gvr))))
 }
 
-// typed are the resources of the same version that client-go knows, with their
-// singular; none for one that it knows.
+// typed returns the resources of the same version that client-go knows, with their singular.
+// If client-go knows gvr itself, it returns none.
 func typed(gvr schema.GroupVersionResource) map[string]string {
 	all := map[string]string{}
 	if k8swatch.TypeOf(gvr) != nil {
@@ -245,7 +245,7 @@ func typed(gvr schema.GroupVersionResource) map[string]string {
 	return all
 }
 
-// ignorable says what a watcher would: that it cannot do without a field.
+// ignorable returns the error that a watcher would have if it cannot do without a field.
 func ignorable(gvr schema.GroupVersionResource, expr string) error {
 	nothing, err := k8swatch.NewStatic()
 	if err == nil {
@@ -254,7 +254,7 @@ func ignorable(gvr schema.GroupVersionResource, expr string) error {
 	return err
 }
 
-// checkName says what is wrong with the name of a template.
+// checkName returns what is wrong with the name of a template.
 func (t templateSet) checkName(name string) error {
 	switch {
 	case t.kind != "":
@@ -268,7 +268,7 @@ func (t templateSet) checkName(name string) error {
 }
 
 func (c *checker) template(at string, set templateSet, t Template) {
-	// YAML can write as an escape what no file has.
+	// YAML escapes can write characters that no file has.
 	i := strings.IndexFunc(t.Template, func(r rune) bool { return (r < 0x20 || r == 0x7f) && r != '\t' && r != '\n' && r != '\r' })
 	if i >= 0 {
 		c.fail(at+".template", "the control character %q in line %d of the template", t.Template[i], strings.Count(t.Template[:i], "\n")+1)
@@ -290,10 +290,10 @@ func (c *checker) template(at string, set templateSet, t Template) {
 	}
 }
 
-// reservedVars are the variables that templates have anyway.
+// reservedVars are variables that have another meaning in templates.
 var reservedVars = []string{"resources", "controller", "currentConfig", "fileRegistry", "http", "path", "pathResolver", "shared", "data", "it"}
 
-// each checks that the objects are there and the variable is free.
+// each checks that the settings watch the objects, and that the variable is free.
 func (c *checker) each(at string, set templateSet, each ForEach, variables map[string]string) {
 	r, ok := c.s.WatchedResources[each.Resource]
 	switch {

@@ -14,11 +14,11 @@ func Events() []event.Event {
 	return []event.Event{Parsed{}, Validated{}, Invalid{}, Applied{}, Restored{}}
 }
 
-// The events below are what a [Live] publishes of settings. Name is the file or
-// ConfigMap that they come from, Version that of [Settings.Version].
+// A [Live] publishes the events below. Name is the file or ConfigMap of the settings, Version
+// their [Settings.Version].
 
-// Parsed says that new settings came and are being checked. What is wrong
-// in the file follows as an [Invalid].
+// Parsed says that new settings came and are being checked. An [Invalid] follows if they are
+// wrong.
 type Parsed struct {
 	Name, Version string
 }
@@ -27,8 +27,7 @@ func (e Parsed) Report() event.Report {
 	return event.Report{Name: "config.parsed", Level: slog.LevelDebug, Fields: versionFields(e.Name, e.Version)}
 }
 
-// Validated says that all checks accept the settings. Whether they
-// render to something valid is found out next.
+// Validated says that all checks accept the settings. The Live renders with them next.
 type Validated struct {
 	Name, Version string
 	Took          time.Duration
@@ -38,7 +37,7 @@ func (e Validated) Report() event.Report {
 	return event.Report{Name: "config.validated", Level: slog.LevelDebug, Took: e.Took, Fields: versionFields(e.Name, e.Version)}
 }
 
-// Invalid says why settings do not take effect. Those before stay in use.
+// Invalid says why settings do not take effect. The settings before stay in use.
 type Invalid struct {
 	Name, Version string
 	Before        string // version that stays in use; "": there is none yet
@@ -63,7 +62,7 @@ func (e Invalid) Report() event.Report {
 // Applied says that settings are in use from now on.
 type Applied struct {
 	Name, Version    string
-	Started, Stopped []string // watched resources that came and went; all others went on
+	Started, Stopped []string // watched resources that came and went; all others stayed
 	Took             time.Duration
 }
 
@@ -79,7 +78,7 @@ func (e Applied) Report() event.Report {
 		Metrics: []event.Metric{{Name: "settings_applied_total", Help: "Settings that took effect.", Value: 1}}}
 }
 
-// Restored takes an [Invalid] back: the settings say again what those in use say.
+// Restored takes an [Invalid] back: the file or ConfigMap again has the settings in use.
 type Restored struct {
 	Name, Version string
 }

@@ -13,17 +13,16 @@ import (
 	"github.com/hapticsdk/haptic/internal/follow"
 )
 
-// FollowFile applies the settings in a file, now and whenever it changes, until
-// ctx ends. A file that is missing or wrong is reported as [Invalid]; the settings
-// before stay in use. What failed because of the resources of the moment is tried
-// again, after 1 s doubling to 60 s. The error says that the folder of the file
-// cannot be watched.
+// FollowFile applies the settings in a file, now and whenever it changes, until ctx ends. If
+// the file is missing or wrong, FollowFile publishes an [Invalid] and the settings before stay
+// in use. Settings that fail because of the current resources are tried again, after 1 s
+// doubling to 60 s. FollowFile returns an error if it cannot watch the folder of the file.
 func (l *Live) FollowFile(ctx context.Context, file string) error {
 	return l.followSettings(ctx, follow.Source{Name: file})
 }
 
-// FollowConfigMap applies the settings in a ConfigMap of the source, as
-// [Live.FollowFile] does. The error is that of [k8swatch.NewSingle].
+// FollowConfigMap applies the settings in a ConfigMap of the source, as [Live.FollowFile]
+// does. The error comes from [k8swatch.NewSingle].
 func (l *Live) FollowConfigMap(ctx context.Context, namespace, name string) error {
 	return l.followSettings(ctx, follow.Source{Kind: "ConfigMap", Namespace: namespace, Name: name})
 }
@@ -52,7 +51,7 @@ func (l *Live) followSettings(ctx context.Context, s follow.Source) error {
 			continue
 		}
 		last = now
-		end() // or it might come later, and take effect instead
+		end() // otherwise the older settings might take effect later
 		end = retry(ctx, func(ctx context.Context) error {
 			if err != nil {
 				return l.refuseUnread(s.String(), err)
@@ -62,12 +61,12 @@ func (l *Live) followSettings(ctx context.Context, s follow.Source) error {
 	}
 }
 
-// signal notes on a channel of size 1 that there is something to do.
+// signal returns a function that notes a change on a channel of size 1.
 func signal(c chan<- struct{}) func() {
 	return func() {
 		select {
 		case c <- struct{}{}:
-		default: // it is known
+		default: // already noted
 		}
 	}
 }
@@ -82,8 +81,8 @@ func textOf(f *follow.Followed, s follow.Source) (name string, text []byte, err 
 	return s.Name, content.Data[""], err
 }
 
-// retry applies settings, and again those that failed for a reason that may pass.
-// end stops it and waits.
+// retry applies settings until they take effect or are wrong as such. end stops it and waits
+// for it.
 func retry(ctx context.Context, apply func(context.Context) error) (end func()) {
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -106,7 +105,7 @@ func retry(ctx context.Context, apply func(context.Context) error) (end func()) 
 	return func() { stop(); <-done }
 }
 
-// refuseUnread reports settings that are not there.
+// refuseUnread reports settings that could not be read.
 func (l *Live) refuseUnread(name string, err error) error {
 	var errs Errors
 	if !errors.As(err, &errs) {
@@ -127,9 +126,8 @@ func (l *Live) ApplyFile(ctx context.Context, file string) error {
 	return l.ApplyYAML(ctx, file, text)
 }
 
-// ApplyConfigMap applies the settings in a ConfigMap of the source once, as
-// [Live.ApplyYAML] does. The error is also that it does not exist, or could not be read
-// within 10 s.
+// ApplyConfigMap applies the settings in a ConfigMap of the source once, as [Live.ApplyYAML]
+// does. It is also an error if the ConfigMap does not exist or cannot be read within 10 s.
 func (l *Live) ApplyConfigMap(ctx context.Context, namespace, name string) error {
 	s := follow.Source{Kind: "ConfigMap", Namespace: namespace, Name: name}
 	following, stop := context.WithCancel(ctx)
@@ -147,7 +145,7 @@ func (l *Live) ApplyConfigMap(ctx context.Context, namespace, name string) error
 	})
 	var wrong Errors
 	switch {
-	case errors.As(err, &wrong): // which name it
+	case errors.As(err, &wrong): // wrong already names the ConfigMap
 		return err
 	case err != nil:
 		return fmt.Errorf("settings %s: %w", s, err)
@@ -155,8 +153,8 @@ func (l *Live) ApplyConfigMap(ctx context.Context, namespace, name string) error
 	return l.ApplyYAML(ctx, name, text)
 }
 
-// untilRead calls read, again at each change, until what it needs has been read once,
-// for [follow.ReadTime] at most.
+// untilRead calls read, and again at each change, until the source has been read once. It
+// waits at most [follow.ReadTime].
 func untilRead(ctx context.Context, changed <-chan struct{}, read func() error) error {
 	bounded, stop := context.WithTimeout(ctx, follow.ReadTime)
 	defer stop()
@@ -168,7 +166,7 @@ func untilRead(ctx context.Context, changed <-chan struct{}, read func() error) 
 		}
 		select {
 		case <-changed:
-		case <-bounded.Done(): // read again says why
+		case <-bounded.Done(): // one more read says why
 		}
 	}
 }

@@ -24,52 +24,49 @@ var ErrNoSettings = errors.New("no settings yet")
 
 // LiveOptions of a [Live]. Source is required.
 type LiveOptions struct {
-	Source k8swatch.Source // of what the settings watch
+	Source k8swatch.Source // of the resources that the settings watch
 
-	// Program is what the templates have besides. Its HTTP, where it is nil, is a store
-	// with the defaults of [fetch.Store]; the Live gives it the Bus and OnChange that it
-	// lacks, and runs it.
+	// Program has the options of the templates. A nil HTTP becomes a [fetch.Store] with its
+	// defaults. The Live sets a missing Bus and OnChange of the store, and runs it.
 	Program ProgramOptions
 
-	// Secret is the [namespace/]name of the Secret with the credentials where settings
-	// have no credentialsSecretRef. Zero: [discover.DefaultSecret], in the namespace of
-	// the controller.
+	// Secret is the [namespace/]name of the Secret with the credentials, for settings without
+	// credentialsSecretRef. Zero: [discover.DefaultSecret], in the namespace of the
+	// controller.
 	Secret string
 
-	// Bus gets the events of settings; nil: nobody does.
+	// Bus gets the events; if nil, no events are published.
 	Bus *eventbus.Bus
 
-	// Check has a say in which settings take effect, besides all built-in checks;
-	// best with an [Errors]. name is that of the file or ConfigMap. Nil: it has none.
+	// Check can refuse settings, in addition to all built-in checks; best with an [Errors].
+	// name is the file or ConfigMap. Nil: there is no such check.
 	Check func(ctx context.Context, name string, s *Settings) error
 
-	// Validator makes the validator of configurations for instances with these
-	// folders, which settings may change. It must be safe for concurrent use, as
-	// *validate.Validator is. Nil: the loop's Options.Validator is for all.
+	// Validator returns the validator for instances with this layout, which settings may
+	// change. That validator must be safe for concurrent use, as *validate.Validator is. If
+	// nil, the loop's Options.Validator validates for all layouts.
 	Validator func(dataplane.Layout) reconcile.Validator
 
-	// OnApply is called when settings take effect, before the first render with
-	// them: for what the host does with them, such as the level of its log.
+	// OnApply is called when settings take effect, before the first render with them. The
+	// program follows them there, for example with the level of its log.
 	OnApply func(*Program)
 
-	CheckTimeout time.Duration // of all that is done to candidates before they take effect; zero: 1 min
+	CheckTimeout time.Duration // for everything that a candidate must pass; zero: 1 min
 	Logger       *slog.Logger  // nil means slog.Default()
 }
 
-// Live holds the settings in use: it watches what they name, and is the
-// [reconcile.Renderer] of what they say. New ones take effect while everything runs, if
-// they are good, and in one step:
+// Live holds the settings in use. It watches the resources that they name, and is their
+// [reconcile.Renderer]. Good new settings take effect while everything runs, in one step:
 //
-//   - All checks are made, so that everything that is wrong is said at once.
-//   - Watchers are started for what is new in them; those of the same resource
-//     go on as they are, with all that they hold.
-//   - They are rendered with the resources of now, and the outcome is validated.
-//   - The program is swapped, the loop has one reconciliation, and watchers that
-//     nobody needs any more end.
+//   - All checks are made, so that one error reports every mistake.
+//   - Watchers start for new resources. Watchers of unchanged resources go on with what they
+//     hold.
+//   - The new settings render the current resources, and the result is validated.
+//   - The program is swapped, the loop reconciles once, and unused watchers end.
 //
-// What fails on the way is an error, an [Invalid] on the bus and in the state;
-// what was in use stays in use. Make a Live with [NewLive], its loop with
-// [Live.NewLoop], and run both. All methods may be called concurrently.
+// A failure on the way is an error, and an [Invalid] on the bus and in the state. The settings
+// before stay in use. Make a Live with [NewLive], its loop with [Live.NewLoop], and run both.
+// All methods may be called concurrently.
 type Live struct {
 	opts      LiveOptions
 	log       *slog.Logger
@@ -78,9 +75,9 @@ type Live struct {
 	started chan struct{} // closed when Run has begun
 	first   chan struct{} // closed when the first settings are in use
 	running context.Context
-	wg      sync.WaitGroup // of watchers; only Run waits
+	wg      sync.WaitGroup // of watchers; only Run waits for it
 
-	checking  sync.Mutex // one candidate at a time is made ready
+	checking  sync.Mutex // one candidate is prepared at a time
 	rendering sync.RWMutex
 
 	mu        sync.Mutex
@@ -89,7 +86,7 @@ type Live struct {
 	validator reconcile.Validator // of the loop
 	deployed  *dataplane.Config
 	state     State
-	said      string // about the candidate that was refused last
+	said      string // about the last refused candidate
 }
 
 // inUse is a program with its watchers.
@@ -97,7 +94,7 @@ type inUse struct {
 	program   *Program
 	validator reconcile.Validator     // nil: there is none
 	watchers  map[string]*liveWatcher // by name in the settings
-	synced    time.Duration           // that it took to fill the new ones
+	synced    time.Duration           // time to fill the new watchers
 }
 
 // NewLive returns a Live without settings.
@@ -125,10 +122,11 @@ func NewLive(opts LiveOptions) (*Live, error) {
 	return l, err
 }
 
-// NewLoop makes the loop that renders with the settings in use: its Renderer is
-// l, and its intervals are theirs. With a Leader it reads all resources again when a term
-// begins, unless there is a BeginTerm. Options.Validator also judges new settings; it
-// must be safe for concurrent use, as *validate.Validator is. Call it once.
+// NewLoop returns the loop that renders with the settings in use: its Renderer is l, and its
+// intervals are those of the settings. With a Leader and without a BeginTerm, it reads all
+// resources again when a term begins. Options.Validator also judges new settings, unless
+// LiveOptions.Validator is set. It must be safe for concurrent use, as *validate.Validator is.
+// Call NewLoop once.
 func (l *Live) NewLoop(opts reconcile.Options) (*reconcile.Loop, error) {
 	opts.Renderer = l
 	if opts.BeginTerm == nil {
@@ -156,7 +154,7 @@ func (l *Live) NewLoop(opts reconcile.Options) (*reconcile.Loop, error) {
 	return loop, err
 }
 
-// validate is the validator of the loop where that depends on the settings.
+// validate validates for the loop, with the validator of the settings in use.
 func (l *Live) validate(ctx context.Context, cfg *dataplane.Config) error {
 	l.mu.Lock()
 	use := l.current
@@ -167,11 +165,10 @@ func (l *Live) validate(ctx context.Context, cfg *dataplane.Config) error {
 	return use.validator.Validate(ctx, cfg)
 }
 
-// HTTP is the store of what templates fetch with the variable http. Run looks for new
-// contents.
+// HTTP returns the store that templates use as the variable http. Run looks for new contents.
 func (l *Live) HTTP() *fetch.Store { return l.opts.Program.HTTP }
 
-// fetched is called when a URL has a new content.
+// fetched triggers the loop when a URL has a new content.
 func (l *Live) fetched(reason string) {
 	l.mu.Lock()
 	loop := l.loop
@@ -181,9 +178,9 @@ func (l *Live) fetched(reason string) {
 	}
 }
 
-// Run watches what the settings name, and looks for new contents of what templates
-// fetch, until ctx ends. It returns nil when everything that it started has ended. It
-// runs once.
+// Run watches the resources of the settings and looks for new contents of fetched URLs, until
+// ctx ends. It returns nil when everything that it started has ended. A second call returns
+// [k8swatch.ErrStarted].
 func (l *Live) Run(ctx context.Context) error {
 	l.mu.Lock()
 	if l.running != nil {
@@ -192,10 +189,10 @@ func (l *Live) Run(ctx context.Context) error {
 	}
 	l.running = ctx
 	l.mu.Unlock()
-	l.wg.Go(func() { _ = l.HTTP().Run(ctx) }) // which returns nil
+	l.wg.Go(func() { _ = l.HTTP().Run(ctx) }) // it returns nil
 	close(l.started)
 	<-ctx.Done()
-	l.checking.Lock() // nothing is started from here on: start looks at ctx
+	l.checking.Lock() // from here on, start sees that ctx has ended
 	l.checking.Unlock()
 	l.wg.Wait()
 	return nil
@@ -203,7 +200,7 @@ func (l *Live) Run(ctx context.Context) error {
 
 // Render implements [reconcile.Renderer] with the settings in use.
 func (l *Live) Render(ctx context.Context) (*reconcile.Rendered, error) {
-	l.rendering.RLock() // the watchers stay meanwhile
+	l.rendering.RLock() // keeps the watchers meanwhile
 	defer l.rendering.RUnlock()
 	l.mu.Lock()
 	use := l.current
@@ -224,8 +221,8 @@ func (l *Live) Settle(cfg *dataplane.Config, err error) (again bool) {
 	return use != nil && use.program.templates.Settle(cfg, err)
 }
 
-// SetPrevious says what is deployed before the first settings take effect:
-// templates see it as currentConfig.
+// SetPrevious sets the deployed configuration before the first settings take effect. Templates
+// see it as currentConfig.
 func (l *Live) SetPrevious(cfg *dataplane.Config) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,7 +232,7 @@ func (l *Live) SetPrevious(cfg *dataplane.Config) {
 	}
 }
 
-// Program returns the program in use, nil before the first.
+// Program returns the program in use, or nil before the first.
 func (l *Live) Program() *Program {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,9 +242,9 @@ func (l *Live) Program() *Program {
 	return l.current.program
 }
 
-// InForce returns the settings in use with all defaults, as JSON has them, for people to
-// see: of the templates, which may hold a secret, it has the number of lines. It is nil
-// before the first settings took effect.
+// InForce returns the settings in use with all defaults, as JSON values, for people to see. A
+// template may hold a secret, so InForce shows only its number of lines. It is nil before the
+// first settings take effect.
 func (l *Live) InForce() map[string]any {
 	program := l.Program()
 	if program == nil {
@@ -262,7 +259,7 @@ func (l *Live) InForce() map[string]any {
 	if err == nil {
 		err = json.Unmarshal(text, &all)
 	}
-	if err != nil { // not of these types
+	if err != nil { // cannot happen with these types
 		return map[string]any{"error": err.Error()}
 	}
 	hideTemplates(all)

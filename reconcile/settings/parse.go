@@ -13,25 +13,24 @@ import (
 	"github.com/hapticsdk/haptic/internal/strictyaml"
 )
 
-// Error is one thing that is wrong in [Settings]: its File, Line, Column, Path such
-// as watchedResources.ingresses.indexBy[0], and Message. Err is the cause, such as a
-// [*templating.Error], if there is one.
+// Error is one mistake in [Settings]: its File, Line, Column, Message and Path, such as
+// watchedResources.ingresses.indexBy[0]. Err is the cause, such as a [*templating.Error], if
+// there is one.
 type Error = strictyaml.Error
 
-// Errors is all that is wrong in [Settings], by line. errors.As finds it, and the
-// first *Error in it.
+// Errors has all mistakes in [Settings], by line. errors.As finds it, and the first *Error in
+// it.
 type Errors = strictyaml.Errors
 
 // ConfigMapKey is the key of a ConfigMap that holds settings.
 const ConfigMapKey = "settings.yaml"
 
-// Parse reads settings from YAML, or JSON. It is strict: unknown and repeated keys,
-// wrong types, durations, selectors, JSONPath, regular expressions and names of
-// files are refused, all at once, as [Errors] in which each has its line. name says
-// what the file is called in errors.
+// Parse reads settings from YAML or JSON. It refuses unknown and repeated keys, and wrong
+// types, durations, selectors, JSONPath, regular expressions and file names. It returns all
+// mistakes at once, as [Errors] with a line each. name is the name of the file in errors.
 //
-// Templates are not compiled, for that takes the host's functions: [NewProgram]
-// does, and [ParseProgram] does both.
+// Parse does not compile templates, because that needs the host's functions. [NewProgram]
+// compiles; [ParseProgram] does both.
 func Parse(name string, data []byte) (*Settings, error) {
 	s, errs := read(name, data)
 	if len(errs) > 0 {
@@ -40,9 +39,8 @@ func Parse(name string, data []byte) (*Settings, error) {
 	return s, nil
 }
 
-// FromConfigMap reads the key [ConfigMapKey] of a ConfigMap, as [Parse] does; lines
-// are those of its value. Other keys are refused: they would be settings that nobody
-// reads.
+// FromConfigMap reads the key [ConfigMapKey] of a ConfigMap, as [Parse] does. Lines count
+// within its value. It refuses other keys, because they would have no effect.
 func FromConfigMap(cm *corev1.ConfigMap) (*Settings, error) {
 	name := "ConfigMap " + cm.Namespace + "/" + cm.Name
 	text, err := only(name, follow.ConfigMapData(cm))
@@ -52,7 +50,7 @@ func FromConfigMap(cm *corev1.ConfigMap) (*Settings, error) {
 	return Parse(name+" "+ConfigMapKey, text)
 }
 
-// only returns the one key of a ConfigMap of settings.
+// only returns the value of the only key that a ConfigMap of settings may have.
 func only(name string, data map[string][]byte) ([]byte, error) {
 	var errs Errors
 	text, ok := data[ConfigMapKey]
@@ -67,9 +65,9 @@ func only(name string, data map[string][]byte) ([]byte, error) {
 	return text, errs.OrNil()
 }
 
-// read returns what could be read along with what is wrong, so that the templates
-// of settings with a mistake elsewhere can be compiled all the same. It is nil where
-// nothing could be read.
+// read returns the readable part of settings together with the mistakes. The templates of
+// settings with a mistake elsewhere can then be compiled, too. The settings are nil if nothing
+// could be read.
 func read(name string, data []byte) (*Settings, Errors) {
 	doc, roots := strictyaml.Read(name, data)
 	if len(roots) == 0 && len(doc.Errs) > 0 {
@@ -88,9 +86,9 @@ func read(name string, data []byte) (*Settings, Errors) {
 	return s, append(doc.Errs, s.check()...)
 }
 
-// keysElsewhere is the table of keys that users of the reference system bring along and
-// that have another name or form here: by their path, in lower case without "_", what
-// there is. A * is the name of a resource, [] the number of a case.
+// keysElsewhere maps keys of the reference system, which have another name or form here, to
+// hints for their users. A key is the path in lower case without "_". A * is the name of a
+// resource, [] the number of a case.
 func keysElsewhere() map[string]string {
 	const whole = "settings are what stands below spec there: apiVersion, kind, metadata and spec are left out"
 	return map[string]string{
@@ -115,20 +113,20 @@ func keysElsewhere() map[string]string {
 	}
 }
 
-// Constants in effect: the parts of a path that are names of a user.
+// Constants in effect: they match the parts of a path that differ from user to user.
 var (
 	pathOfResource = regexp.MustCompile(`^watchedresources(?:\.[^.\[]+|\['[^']*'\])`)
 	pathIndex      = regexp.MustCompile(`\[\d+\]`)
 )
 
-// elsewhere says what there is in place of a key of the reference system, "" for others.
+// elsewhere returns the hint for a key of the reference system, or "" for other keys.
 func elsewhere(path string) string {
 	path = strings.ReplaceAll(strings.ToLower(path), "_", "")
 	path = pathOfResource.ReplaceAllString(path, "watchedresources.*")
 	return keysElsewhere()[pathIndex.ReplaceAllString(path, "[]")]
 }
 
-// isWrong reports whether settings are wrong as such, whatever the resources are.
+// isWrong reports whether settings are wrong as such, with any resources.
 func isWrong(err error) bool {
 	var wrong Errors
 	var tried *trialError

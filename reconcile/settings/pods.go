@@ -16,14 +16,13 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
-// FollowPods finds the instances that the settings in use select with
-// dataplane.podSelector, now and whenever pods, settings, credentials or what
-// dataplane.tls names change, and gives them to the loop of [Live.NewLoop] as its
-// targets, until ctx ends. It needs [ProgramOptions.Namespace].
+// FollowPods finds the instances that dataplane.podSelector of the settings in use selects. It
+// gives them to the loop of [Live.NewLoop] as its targets, until ctx ends. It looks again
+// whenever pods, settings, credentials or the sources of dataplane.tls change. It needs
+// [ProgramOptions.Namespace].
 //
-// It is [Live.Discovery] running: that says what is missing or wrong. How what is read
-// does stands in [Live.State] beside what the settings watch. The error says that there
-// is no loop, or no namespace.
+// FollowPods runs [Live.Discovery], which says what is missing or wrong. [Live.State] has the
+// states of its watches. FollowPods returns an error if there is no loop or no namespace.
 func (l *Live) FollowPods(ctx context.Context) error {
 	if err := l.canFollow("FollowPods"); err != nil {
 		return err
@@ -31,35 +30,36 @@ func (l *Live) FollowPods(ctx context.Context) error {
 	return l.discovery.Run(ctx)
 }
 
-// AwaitPods waits until the pods that the first settings select are known, beside
-// [Live.FollowPods] and before the loop runs: templates then see what a process before
-// this one deployed as currentConfig. It returns that, nil for nothing. It waits 10 s for
-// what cannot be read, and for nothing that is missing or wrong.
+// AwaitPods waits until the pods of the first settings are known. Call it beside
+// [Live.FollowPods] and before the loop runs. As currentConfig, templates then see the
+// configuration that an earlier process deployed. AwaitPods returns that configuration, or nil
+// if there is none. It waits at most 10 s for a source that cannot be read, and not for one
+// that is missing or wrong.
 func (l *Live) AwaitPods(ctx context.Context) *dataplane.Config {
 	select {
 	case <-l.first:
 	case <-ctx.Done():
 		return nil
 	}
-	previous, _ := l.podsKnown(ctx) // events tell what is wrong
+	previous, _ := l.podsKnown(ctx) // events report the error
 	return previous
 }
 
-// podsKnown waits until the pods are known, for [follow.ReadTime] at most, and gives
-// templates what the first of them has.
+// podsKnown waits until the pods are known, at most [follow.ReadTime]. It then sets the
+// currentConfig of templates to the configuration of the first pod that has one.
 func (l *Live) podsKnown(ctx context.Context) (*dataplane.Config, error) {
 	bounded, cancel := context.WithTimeout(ctx, follow.ReadTime)
 	defer cancel()
 	err := l.discovery.Wait(bounded)
-	previous, _ := l.discovery.Current(ctx) // the loop meets the error, too
+	previous, _ := l.discovery.Current(ctx) // the loop will meet the same error
 	l.SetPrevious(previous)
 	return previous, err
 }
 
-// FindPods is one look of [Live.FollowPods] with the settings in use: it gives the
-// pods to the loop as its targets, and templates what the first of them has as
-// currentConfig. The error says what is missing or wrong, what could not be read within
-// 10 s, and that there is no pod.
+// FindPods is one look of [Live.FollowPods] with the settings in use. It gives the pods to the
+// loop as its targets. As currentConfig, templates get the configuration of the first pod that
+// has one. The error says what is missing or wrong, what could not be read within 10 s,
+// or that there is no pod.
 func (l *Live) FindPods(ctx context.Context) error {
 	if err := l.canFollow("FindPods"); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (l *Live) FindPods(ctx context.Context) error {
 	return cmp.Or(ctx.Err(), err)
 }
 
-// canFollow says what the method of that name lacks.
+// canFollow returns an error that names what the method needs.
 func (l *Live) canFollow(method string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,23 +90,23 @@ func (l *Live) canFollow(method string) error {
 	return nil
 }
 
-// Discovery is what [Live.FollowPods] runs: it describes the credentials, and says why
-// there are no instances.
+// Discovery returns the follower that [Live.FollowPods] runs. It describes the credentials,
+// and says why there are no instances.
 func (l *Live) Discovery() *discover.Follower { return l.discovery }
 
-// newDiscovery makes a follower of what the settings in use select.
+// newDiscovery returns the follower that finds the instances for the loop.
 func (l *Live) newDiscovery() (*discover.Follower, error) {
 	return discover.NewFollower(discover.FollowerOptions{Source: l.opts.Source, Bus: l.opts.Bus, Logger: l.log,
 		SetTargets: func(targets ...reconcile.Target) error {
 			l.mu.Lock()
 			loop := l.loop
 			l.mu.Unlock()
-			return loop.SetTargets(targets...) // canFollow found that there is one
+			return loop.SetTargets(targets...) // canFollow has checked that there is a loop
 		}})
 }
 
-// wanted says which instances a program selects: those among its own pods, also while
-// another one takes effect, whose pods are for other credentials.
+// wanted returns the instances that a program selects. Its List reads the program's own pods,
+// even while another program takes effect: the other pods are for other credentials.
 func (l *Live) wanted(use *inUse) discover.Wanted {
 	s := use.program.settings
 	d := s.Dataplane
@@ -134,7 +134,7 @@ func (l *Live) wanted(use *inUse) discover.Wanted {
 	}
 }
 
-// secret is where the credentials are, where settings do not say.
+// secret returns the Secret with the credentials for settings that name none.
 func (l *Live) secret() (namespace, name string) {
 	namespace, name, ok := strings.Cut(cmp.Or(l.opts.Secret, discover.DefaultSecret), "/")
 	if !ok {

@@ -22,53 +22,52 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
-// ProgramOptions say what the templates of settings have besides what the
-// settings name. The zero value is complete for settings without a podSelector.
+// ProgramOptions are the inputs of a program besides the settings. The zero value suffices for
+// settings without a podSelector and without the namespace "own".
 type ProgramOptions struct {
-	// Namespace is that of the controller (see [discover.OwnNamespace]): where pods,
-	// Secrets and ConfigMaps are looked for that the settings name without one. It is
-	// required where podSelector names none.
+	// Namespace is the namespace of the controller (see [discover.OwnNamespace]). Pods,
+	// Secrets and ConfigMaps that the settings name without a namespace are there. It is
+	// required if podSelector names no namespace.
 	Namespace string
 
-	// Logging is what settings mean that say no level or format: that of the flags.
-	// Zero: info and text.
+	// Logging is for settings without a level or format: the values of the flags. Zero: info
+	// and text.
 	Logging Logging
 
 	// Globals are the host's own functions and values, as in
 	// [templating.Options.Globals].
 	Globals map[string]any
 
-	// Layout says where the instances have their files. Zero: as the settings
-	// say. A [dataplane.Local] knows its own.
+	// Layout says where the instances have their files. Zero: as the settings say. Use
+	// [dataplane.Local.Layout] for a Local.
 	Layout dataplane.Layout
 
-	// HTTP is what templates fetch with the variable http; nil: nothing. A [Live] makes
-	// one.
+	// HTTP is the store that templates use as the variable http; if nil, they cannot fetch. A
+	// [Live] makes one.
 	HTTP *fetch.Store
 
-	// Impure says that a function of Globals may answer differently from one render
-	// to the next. Then every template is rendered each time; otherwise those are
-	// that read something which changed.
+	// Impure says that a function of Globals may answer differently from one render to the
+	// next. Then each render renders every template. Otherwise it renders only templates that
+	// read something changed.
 	Impure bool
 
 	// MaxOutput and MaxMemory are as in [templating.Options].
 	MaxOutput, MaxMemory int
 }
 
-// Program is compiled settings: it renders what they say from what is watched.
-// What it was compiled from never changes. It renders one configuration at a time.
+// Program is compiled settings. It renders them with the watched resources. The settings
+// behind it never change. It renders one configuration at a time.
 //
-// Templates see resources.NAME for each watched resource, with List(),
-// Get(keys...) and GetSingle(keys...). Kinds that client-go knows are typed:
-// ing.Spec.Rules, and a misspelt field is an error of NewProgram. All others are
-// the maps that they are in YAML: route.spec.hostnames. All that one render reads
-// is of one instant, but for resources that are fetched on demand. controller.haproxy_pods
-// reads the pods of HAProxy in the same way. The other variables are those of
-// [render.HostVars]; the global pathResolver is a [render.PathResolver].
+// Templates see resources.NAME for each watched resource, with List(), Get(keys...) and
+// GetSingle(keys...). Kinds that client-go knows are typed: ing.Spec.Rules; NewProgram reports
+// a misspelt field. Other kinds are maps, as in YAML: route.spec.hostnames. One render reads
+// all resources at one instant, except those that are fetched on demand.
+// controller.haproxy_pods reads the pods of HAProxy in the same way. The other variables are
+// those of [render.HostVars]; the global pathResolver is a [render.PathResolver].
 type Program struct {
 	settings  *Settings // with defaults
 	files     *programFiles
-	version   string // of the settings before defaults
+	version   string // of the settings without defaults
 	templates *render.Templates
 	resources []programResource
 	each      map[string]ForEach // by entry
@@ -80,14 +79,14 @@ type programResource struct {
 	name  string
 	watch WatchedResource
 	gvr   schema.GroupVersionResource
-	elem  reflect.Type // of the lists
+	elem  reflect.Type // element type of its lists
 }
 
-// haproxyPods is the name of the resource that podSelector makes.
+// haproxyPods is the name of the resource that podSelector adds.
 const haproxyPods = "controller.haproxy_pods"
 
-// NewProgram compiles settings. The error is an [Errors]: all that is
-// wrong in the templates, with the lines of the settings that they stand in.
+// NewProgram compiles settings. The error is an [Errors] with all mistakes, and their lines in
+// the settings.
 func NewProgram(s *Settings, opts *ProgramOptions) (*Program, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -99,8 +98,8 @@ func NewProgram(s *Settings, opts *ProgramOptions) (*Program, error) {
 	return p, nil
 }
 
-// ParseProgram reads settings and compiles them. The error is an [Errors]
-// of all that is wrong in either.
+// ParseProgram reads settings and compiles them. The error is an [Errors] with the mistakes of
+// both.
 func ParseProgram(name string, data []byte, opts *ProgramOptions) (*Program, error) {
 	s, errs := read(name, data)
 	if s == nil {
@@ -113,7 +112,7 @@ func ParseProgram(name string, data []byte, opts *ProgramOptions) (*Program, err
 	return p, nil
 }
 
-// compileProgram compiles settings that need not be right otherwise.
+// compileProgram compiles settings, which may have mistakes elsewhere.
 func compileProgram(s *Settings, opts *ProgramOptions) (_ *Program, errs Errors) {
 	if opts == nil {
 		opts = &ProgramOptions{}
@@ -153,7 +152,7 @@ func compileProgram(s *Settings, opts *ProgramOptions) (_ *Program, errs Errors)
 	return p, errs
 }
 
-// resolveOwn puts the namespace of the controller in the place of "own".
+// resolveOwn replaces "own" by the namespace of the controller.
 func (p *Program) resolveOwn(doc *strictyaml.Document, own string) (errs Errors) {
 	const unknown = "own: the namespace of the controller is not known; name one, or tell the controller its own (POD_NAMESPACE)"
 	s := p.settings
@@ -169,7 +168,7 @@ func (p *Program) resolveOwn(doc *strictyaml.Document, own string) (errs Errors)
 	tls := &s.Dataplane.TLS
 	for _, namespace := range []*string{&s.Dataplane.PodSelector.Namespace, &s.Credentials.Namespace, &tls.CASecret.Namespace, &tls.CAConfigMap.Namespace, &tls.ClientCertificate.Namespace} {
 		if *namespace == OwnNamespace {
-			*namespace = "" // which means the same there
+			*namespace = "" // an empty namespace means the same there
 		}
 	}
 	return errs
@@ -199,8 +198,7 @@ func (p *Program) watch(name string, r WatchedResource) {
 	p.resources = append(p.resources, programResource{name: name, watch: r, gvr: gvr, elem: elem})
 }
 
-// Settings returns what was compiled, with all defaults. They must not be
-// changed.
+// Settings returns the compiled settings with all defaults. Do not change them.
 func (p *Program) Settings() *Settings { return p.settings }
 
 func (p *Program) globals(opts *ProgramOptions) map[string]any {
@@ -213,7 +211,7 @@ func (p *Program) globals(opts *ProgramOptions) map[string]any {
 	return globals
 }
 
-// eachOf lists the entries that are rendered for each object.
+// eachOf returns the entries that are rendered once for each object.
 func eachOf(s *Settings) map[string]ForEach {
 	all := map[string]ForEach{}
 	for _, set := range s.templateSets() {
@@ -229,7 +227,7 @@ func eachOf(s *Settings) map[string]ForEach {
 // readsKey is the key of the reads in the context of a render.
 type readsKey struct{}
 
-// input is that of the templates.
+// input returns the input of the templates.
 func (p *Program) input(ctx context.Context) (*render.Input, error) {
 	from, _ := ctx.Value(readsKey{}).(*reads)
 	in := &render.Input{Vars: p.vars(from), Each: make(map[string]render.Each, len(p.each)), Resources: from.stores.counts(), Reads: &from.Reads}
@@ -247,11 +245,10 @@ func (p *Program) input(ctx context.Context) (*render.Input, error) {
 	return in, nil
 }
 
-// Render renders everything from these stores. An error in a template has its
-// line in the settings, as an [Errors]. What an entry read of a store
-// that knows its Revision is compared, and the entry rendered again only if that
-// changed; so the functions among [ProgramOptions.Globals] must always answer the same,
-// or ProgramOptions.Impure be set.
+// Render renders everything from these stores. An error in a template has its line in the
+// settings, as an [Errors]. If a store knows its Revision, Render repeats an entry only if
+// something that it read has changed. Functions in [ProgramOptions.Globals] must therefore
+// always answer the same; otherwise set ProgramOptions.Impure.
 func (p *Program) Render(ctx context.Context, stores Stores) (*reconcile.Rendered, error) {
 	return p.render(ctx, p.templates, stores)
 }
@@ -260,7 +257,7 @@ func (p *Program) render(ctx context.Context, templates *render.Templates, store
 	from := newReads(ctx, stores)
 	rendered, err := templates.Render(context.WithValue(ctx, readsKey{}, from))
 	if err != nil && ctx.Err() == nil {
-		err = &render.Error{Err: p.files.failures(p.settings, err)} // by the lines of the settings
+		err = &render.Error{Err: p.files.failures(p.settings, err)} // with the lines of the settings
 	}
 	if rendered != nil {
 		rendered.Origins = &programOrigins{rendered.Origins, p, from}
@@ -268,7 +265,7 @@ func (p *Program) render(ctx context.Context, templates *render.Templates, store
 	return rendered, err
 }
 
-// postProcessors are the steps of all templates, as [render.Templates] want them.
+// postProcessors returns the steps of all templates for [render.Templates].
 func postProcessors(s *Settings) []render.PostProcessor {
 	all := []render.PostProcessor{}
 	add := func(key, files string, t Template) {
@@ -294,8 +291,8 @@ func (p PostProcess) processor(files string) render.PostProcessor {
 	return render.PostProcessor{Pattern: p.Params.Pattern, Replacement: p.Params.Replace, Files: files}
 }
 
-// CaseRenderer makes the renderer of a case: with the same watchers, of its
-// fixtures. It is for [cases.Runner.Renderer].
+// CaseRenderer returns the renderer of a case. It watches the case's fixtures in the way that
+// the program watches resources. It is for [cases.Runner.Renderer].
 func (p *Program) CaseRenderer(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
 	group := k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1})
 	stores, watchers := Stores{}, map[string]*k8swatch.Watcher{}

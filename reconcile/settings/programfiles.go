@@ -18,13 +18,13 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
-// programFiles are the templates of settings as the file system that the engine
-// compiles. A snippet is found from everywhere: "backends.cfg" in a map is
-// "maps/backends.cfg" to the engine, and means the snippet.
+// programFiles gives the templates of settings to the engine as a file system. A snippet has
+// the same name everywhere. If a map includes "backends.cfg", the engine asks for
+// "maps/backends.cfg" and gets the snippet.
 type programFiles struct {
 	files fstest.MapFS      // by entry or snippet
-	paths map[string]string // where each stands in the settings
-	order []string          // the entries, sorted
+	paths map[string]string // path of each in the settings
+	order []string          // sorted entries
 }
 
 func newProgramFiles(s *Settings) *programFiles {
@@ -37,12 +37,12 @@ func newProgramFiles(s *Settings) *programFiles {
 		for name, t := range set.templates {
 			entry := path.Join(set.folder, name)
 			if path.Dir(entry) != set.folder {
-				continue // refused by Check: it leaves its folder
+				continue // Check refuses it: it leaves its folder
 			}
 			if !set.snippets() {
 				f.order = append(f.order, entry)
 			} else if path.Ext(name) == "" {
-				continue // refused by Check
+				continue // Check refuses it
 			}
 			f.files[entry], f.paths[entry] = fileOf(t), strictyaml.Child(set.key, name)+".template"
 		}
@@ -55,10 +55,10 @@ func fileOf(t Template) *fstest.MapFile {
 	return &fstest.MapFile{Data: []byte(exportResources(t.Template))}
 }
 
-// snippetsFolder is where the engine looks for what templates include.
+// snippetsFolder is the folder of the snippets in the engine's file system.
 const snippetsFolder = "snippets"
 
-// resolve finds the template that a name of the engine means.
+// resolve returns the template that the engine means by a name.
 func (f *programFiles) resolve(name string) (string, bool) {
 	if f.files[name] != nil {
 		return name, true
@@ -75,12 +75,12 @@ func (f *programFiles) Open(name string) (fs.File, error) {
 	return f.files.Open(name)
 }
 
-// resourceName is how templates name what is watched.
+// resourceName matches the start of a watched resource in a template.
 var resourceName = regexp.MustCompile(`\bresources\.[a-z]`)
 
-// exportResources writes resources.ingresses as resources.Ingresses in the code
-// of a template, for Scriggo takes only fields that Go exports. It changes one
-// letter for one, so that no position moves.
+// exportResources changes resources.ingresses to resources.Ingresses in the code of a
+// template, because Scriggo accepts only exported fields. It replaces one letter by one
+// letter, so positions stay the same.
 func exportResources(text string) string {
 	if !strings.Contains(text, "resources.") {
 		return text
@@ -98,15 +98,15 @@ func exportResources(text string) string {
 	return string(out)
 }
 
-// What Scriggo says of a resource that is not watched, and how it names one that
-// is.
+// Messages of Scriggo about an unwatched resource and an untyped loop, and the name that
+// exportResources gives a watched resource.
 var (
 	undefinedResource = regexp.MustCompile(`resources\.(\w+) undefined \(type struct.*`)
 	exportedResource  = regexp.MustCompile(`\bresources\.[A-Z]`)
 	untypedLoop       = regexp.MustCompile(`^cannot range over ([\pL_][\w\pL]*)\.([\w.\pL]+) \(type interface \{\}\)$`)
 )
 
-// problems gives errors of the engine their place in the settings.
+// problems returns errors of the engine with their place in the settings.
 func (f *programFiles) problems(s *Settings, err error) Errors {
 	var all Errors
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -128,7 +128,7 @@ func (f *programFiles) problems(s *Settings, err error) Errors {
 	return Errors{s.doc.InText(f.paths[name], at.Line, at.Column, err, message)}
 }
 
-// notWatched says that a resource is not watched, and which one was meant.
+// notWatched returns the message about a resource that is not watched, with a suggestion.
 func (s *Settings) notWatched(scriggo string) string {
 	name := undefinedResource.FindStringSubmatch(scriggo)[1]
 	text := "resources." + name + " undefined: it is not in watchedResources"
@@ -138,11 +138,11 @@ func (s *Settings) notWatched(scriggo string) string {
 	return text
 }
 
-// failures are the problems of a render. Two resources for which the same line
-// fails are two problems.
+// failures returns the problems of a render. Two resources that fail at the same line are two
+// problems.
 func (f *programFiles) failures(s *Settings, err error) error {
 	if inner := errors.Unwrap(err); inner != nil && inner.Error() == err.Error() {
-		err = inner // a wrapper that says nothing
+		err = inner // the wrapper adds nothing
 	}
 	all := f.problems(s, err)
 	for _, e := range all {
@@ -150,7 +150,7 @@ func (f *programFiles) failures(s *Settings, err error) error {
 		if !errors.As(e.Err, &at) {
 			continue
 		}
-		if s.doc != nil && e.Err == error(at) { // the loop tells of the line, too
+		if s.doc != nil && e.Err == error(at) { // the loop shows this line, too
 			moved := *at
 			moved.File, moved.Line, moved.Column, moved.Message = e.File, e.Line, e.Column, e.Path+": "+e.Message
 			e.Err = &moved
@@ -162,7 +162,7 @@ func (f *programFiles) failures(s *Settings, err error) error {
 	return all.OrNil()
 }
 
-// programOrigins knows what wrote a configuration by the lines of the settings.
+// programOrigins gives the origin of a configuration's lines as lines of the settings.
 type programOrigins struct {
 	reconcile.Origins
 	program *Program
@@ -178,7 +178,7 @@ func (o *programOrigins) Origin(ctx context.Context, at dataplane.Position) (rec
 	return o.program.files.origin(o.program.settings, origin), err
 }
 
-// origin gives an origin its place in the settings, if they came from a file.
+// origin returns an origin with its place in the settings, if they came from a file.
 func (f *programFiles) origin(s *Settings, o reconcile.Origin) reconcile.Origin {
 	name, ok := f.resolve(o.File)
 	if !ok || s.doc == nil {
@@ -189,8 +189,8 @@ func (f *programFiles) origin(s *Settings, o reconcile.Origin) reconcile.Origin 
 	return o
 }
 
-// Owners implements [reconcile.Origins]: all that is watched, but for what is fetched on
-// demand, for which its own line alone answers.
+// Owners implements [reconcile.Origins]. It returns all watched objects, except those fetched
+// on demand: such an object is an owner only of its own lines.
 func (o *programOrigins) Owners(ctx context.Context) ([]any, error) {
 	var owners []any
 	for _, r := range o.program.resources {

@@ -13,26 +13,26 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/cases"
 )
 
-// durationPattern is what time.ParseDuration takes, without a sign.
+// durationPattern matches the texts of time.ParseDuration, without a sign.
 const durationPattern = `^(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+$`
 
 // object is a JSON object; its members are written in the order of their names.
 type object map[string]any
 
-// Schema returns the JSON schema of [Settings] (draft 2020-12), for
-// editors and pipelines. It says what [Parse] does of keys, types and
-// words; whether selectors, JSONPath and templates are right it cannot say.
+// Schema returns the JSON schema of [Settings] (draft 2020-12), for editors and pipelines. It
+// has the rules of [Parse] for keys, types and fixed words. It cannot check selectors,
+// JSONPath and templates.
 func Schema() []byte {
 	schema := typeSchema(reflect.TypeFor[Settings](), strictyaml.Field{})
 	schema["$schema"], schema["title"] = "https://json-schema.org/draft/2020-12/schema", "Settings of a haptic controller"
 	text, err := json.MarshalIndent(schema, "", "  ")
-	if err != nil { // not of these types
+	if err != nil { // cannot happen with these types
 		panic(err)
 	}
 	return append(text, '\n')
 }
 
-// typeSchema describes a type; f is the field that has it.
+// typeSchema returns the schema of a type; f is the field with that type.
 func typeSchema(t reflect.Type, f strictyaml.Field) object {
 	switch {
 	case t == reflect.TypeFor[Intervals]():
@@ -65,7 +65,7 @@ func typeSchema(t reflect.Type, f strictyaml.Field) object {
 	return schema
 }
 
-// intervalsSchema describes the rows of the table of intervals.
+// intervalsSchema returns the schema of the table of intervals.
 func intervalsSchema() object {
 	properties := object{}
 	for _, row := range new(reconcile.Options).Intervals() {

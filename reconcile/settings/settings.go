@@ -21,12 +21,11 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
-// Settings is the configuration of a controller as data: what is watched, what
-// is rendered from it, and how that is deployed. [Parse] reads it from
-// YAML, [Schema] is its JSON schema, [NewProgram] compiles it, and a
-// [Live] makes it take effect while everything runs. The zero value of every field
-// is recommended; only haproxyConfig.template is required. Who has Settings must
-// not change them once they were given to a Program or a Live.
+// Settings describes a controller as data: what it watches, what it renders from that, and how
+// it deploys the result. [Parse] reads Settings from YAML, [Schema] is their JSON schema,
+// [NewProgram] compiles them, and a [Live] puts them to use while everything runs. The zero
+// value of every field is recommended; only haproxyConfig.template is required. Do not change
+// Settings that a Program or a Live has.
 type Settings struct {
 	WatchedResources map[string]WatchedResource `json:"watchedResources,omitempty" doc:"The resources to watch. Templates read them as resources.NAME.List(), .Get(keys...) and .GetSingle(keys...)."`
 	IgnoreFields     []string                   `json:"watchedResourcesIgnoreFields,omitempty" doc:"JSONPath of what no watched resource needs, such as status: of fields, ['key'], [3] and [*] alone. Those that do not have it are left alone." is:"path"`
@@ -45,15 +44,15 @@ type Settings struct {
 	Credentials SecretRef `json:"credentialsSecretRef,omitzero" doc:"The Secret with dataplane_username, dataplane_password, validation_username and validation_password. Empty: what the controller was started with, haptic-credentials by default."`
 	Logging     Logging   `json:"logging,omitzero" doc:"The log of the controller."`
 
-	// Cases are what the templates must make of fixtures, as in [cases.Parse]. Those
-	// of settings made in Go are not part of their Version.
+	// Cases say what the templates must make of fixtures, as in [cases.Parse]. Cases of
+	// settings made in Go are not part of their Version.
 	Cases []cases.Case `json:"-" yaml:"validationTests" doc:"Cases: fixtures, and what the templates must make of them. Settings that fail one do not take effect."`
 
-	doc   *strictyaml.Document // where each value stands; nil for settings made in Go
-	cases []byte               // how the cases are written
+	doc   *strictyaml.Document // position of each value; nil for settings made in Go
+	cases []byte               // text of the cases
 }
 
-// WatchedResource is one kind of resource that is watched.
+// WatchedResource is one kind of watched resource.
 type WatchedResource struct {
 	APIVersion    string   `json:"apiVersion" doc:"Group and version: networking.k8s.io/v1." required:"true" is:"apiVersion"`
 	Resources     string   `json:"resources" doc:"The resource, in the plural: ingresses." required:"true" is:"resource"`
@@ -73,18 +72,18 @@ const (
 	StoreOnDemand = "on-demand"
 )
 
-// OwnNamespace in place of the name of a namespace is that of the controller:
+// OwnNamespace, as the name of a namespace, means the controller's:
 // [ProgramOptions.Namespace].
 const OwnNamespace = "own"
 
-// Template is the text of a template, and what is done to what it renders.
+// Template is a template, and the steps that change its rendered text.
 type Template struct {
 	Template       string        `json:"template" doc:"The template." required:"key"`
 	Each           ForEach       `json:"each,omitzero" doc:"Render it once for each object of a watched resource, one behind the other. Then a change costs only the objects that read what changed. Not for haproxyConfig and templateSnippets."`
 	PostProcessing []PostProcess `json:"postProcessing,omitempty" doc:"Steps that change the rendered text, in this order."`
 }
 
-// ForEach says that a template is rendered once for each object.
+// ForEach says to render a template once for each object.
 type ForEach struct {
 	Resource string `json:"resource" doc:"A name in watchedResources: one that is held in full." required:"true"`
 	As       string `json:"as" doc:"The variable that is the object: svc." required:"true"`
@@ -102,13 +101,12 @@ type PostProcessParams struct {
 	Replace string `json:"replace,omitempty" doc:"The text in its place; $1 is the first group."`
 }
 
-// Intervals say when things happen, by their names in the table of
-// [reconcile.Options.Intervals], such as "debounceInterval". In a file they are
-// durations of Go: "500ms", "2s", "1m30s".
+// Intervals are durations by name. The names are those of [reconcile.Options.Intervals], such
+// as "debounceInterval". In a file, the values are durations of Go: "500ms", "2s", "1m30s".
 type Intervals map[string]metav1.Duration
 
-// Dataplane says how the instances are found and reached. The folders must be
-// absolute; they are those of the machine where HAProxy runs.
+// Dataplane says how to find and reach the instances. The folders must be absolute paths on
+// the machine of HAProxy.
 type Dataplane struct {
 	PodSelector PodSelector `json:"podSelector,omitzero" doc:"The pods of HAProxy. They get the password, the configuration and every key: an account that may create pods there is trusted."`
 	Container   string      `json:"container,omitempty" doc:"Container of the Dataplane API. Empty: dataplane."`
@@ -129,7 +127,7 @@ type PodSelector struct {
 	Namespace   string            `json:"namespace,omitempty" doc:"The only namespace whose pods count. Empty: that of the controller. *: all; then an account that may create pods anywhere is trusted." is:"namespaces"`
 }
 
-// String gives the selector as in kubectl -l.
+// String returns the selector in the form of kubectl -l.
 func (p PodSelector) String() string { return labels.Set(p.MatchLabels).String() }
 
 // SecretRef names a Secret.
@@ -144,8 +142,8 @@ type Logging struct {
 	Format string `json:"format,omitempty" doc:"Empty: that of the flag -log-format, which is text." enum:"text,json"`
 }
 
-// Defaulted returns a copy in which nothing is left to a default, but for the
-// namespace of the controller. It is the one place that knows them.
+// Defaulted returns a copy with all defaults except the namespace of the controller. No other
+// function knows the defaults.
 func (s *Settings) Defaulted() *Settings {
 	d := *s
 	d.IgnoreFields, d.WatchedResources = nil, make(map[string]WatchedResource, len(s.WatchedResources))
@@ -190,18 +188,18 @@ func (s *Settings) Layout() dataplane.Layout {
 	return dataplane.Layout{Base: p.BaseDir, Maps: p.MapsDir, Certificates: p.SSLCertsDir, General: p.GeneralDir}
 }
 
-// Version is a hash of all that the settings say; how they are written, with
-// comments and in which order, does not count.
+// Version returns a hash of everything that the settings say. Comments and the order of keys do
+// not count, except within validationTests.
 func (s *Settings) Version() string {
 	text, err := json.Marshal(s)
-	if err != nil { // not of these types
+	if err != nil { // cannot happen with these types
 		return "unknown"
 	}
 	sum := sha256.Sum256(append(text, s.cases...))
 	return hex.EncodeToString(sum[:8])
 }
 
-// options gives the intervals as those of a loop.
+// options returns the intervals as options of a loop.
 func (i Intervals) options() (o reconcile.Options) {
 	for _, row := range o.Intervals() {
 		*row.Value = i[row.Name].Duration
@@ -209,7 +207,7 @@ func (i Intervals) options() (o reconcile.Options) {
 	return o
 }
 
-// defaulted are all intervals.
+// defaulted returns all intervals, with defaults.
 func (i Intervals) defaulted() Intervals {
 	all, opts := Intervals{}, i.options().WithDefaults()
 	for _, row := range opts.Intervals() {
@@ -220,14 +218,14 @@ func (i Intervals) defaulted() Intervals {
 	return all
 }
 
-// gvr is what is watched, as client-go says it.
+// gvr returns the watched resource in the form of client-go.
 func (r WatchedResource) gvr() (schema.GroupVersionResource, error) {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	return gv.WithResource(r.Resources), err
 }
 
-// ignorable returns those paths that the resource has: what no resource needs
-// need not be in all of them, such as status.
+// ignorable returns the paths that the resource has. The common paths, such as status, need
+// not exist in every resource.
 func (r WatchedResource) ignorable(paths []string) (has []string) {
 	gvr, err := r.gvr()
 	if err != nil {
@@ -245,18 +243,18 @@ func (r WatchedResource) ignorable(paths []string) (has []string) {
 	return has
 }
 
-// same reports whether one watcher can serve both; both have their defaults.
+// same reports whether one watcher can serve both. Both must have their defaults.
 func (r WatchedResource) same(o WatchedResource) bool { return reflect.DeepEqual(r, o) }
 
-// templateSet is one of the maps of templates, with its key in the settings, the
-// folder of its entries, and what its files are.
+// templateSet is one of the maps of templates: its key in the settings, the folder of its
+// entries, and the kind of its files.
 type templateSet struct {
 	key, folder string
 	kind        dataplane.FileKind // "" for snippets and sections
 	templates   map[string]Template
 }
 
-// snippets reports whether the templates render nothing by themselves.
+// snippets reports whether the templates are snippets, which produce no file of their own.
 func (t templateSet) snippets() bool { return t.folder == snippetsFolder }
 
 // templateSets lists the maps of templates.

@@ -17,18 +17,18 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
-// Stores reads watched resources at one instant, by their names in the settings.
+// Stores reads watched resources at one instant. The key is the name in the settings.
 type Stores map[string]Store
 
 // Store reads one watched resource.
 type Store struct {
-	// Get returns the objects whose index keys begin with the given ones. Nobody
-	// changes the slice.
+	// Get returns the objects whose index keys begin with the given ones. Do not change the
+	// slice.
 	Get func(ctx context.Context, keys []string) ([]k8swatch.Object, error)
 	Len int // number of objects
 
-	// Revision is another one whenever Get would answer something else. Zero:
-	// that is not known, and what was rendered from it is rendered each time.
+	// Revision changes whenever Get would answer differently. Zero means unknown: then each
+	// render renders again what it read from the store.
 	Revision k8swatch.Revision
 }
 
@@ -48,7 +48,7 @@ func (s Stores) counts() map[string]int {
 	return counts
 }
 
-// vars makes the variables of one render.
+// vars returns the variables of one render.
 func (p *Program) vars(from *reads) map[string]any {
 	var fields []reflect.StructField
 	var values []reflect.Value
@@ -77,7 +77,7 @@ func (p *Program) vars(from *reads) map[string]any {
 	return vars
 }
 
-// elem is the type of the objects of a resource, nil for what is not watched.
+// elem returns the type of the objects of a resource, or nil if it is not watched.
 func (p *Program) elem(resource string) reflect.Type {
 	i := slices.IndexFunc(p.resources, func(r programResource) bool { return r.name == resource })
 	if i < 0 {
@@ -86,14 +86,14 @@ func (p *Program) elem(resource string) reflect.Type {
 	return p.resources[i].elem
 }
 
-// storeValue makes what templates see of one resource: a struct of functions
-// that return its type.
+// storeValue returns a resource as templates see it: a struct of functions that return its
+// type.
 func storeValue(elem reflect.Type, from *reads, name string) reflect.Value {
 	list, keys := reflect.SliceOf(elem), reflect.TypeFor[[]string]()
 	get := func(keys []string) reflect.Value {
 		objs, err := from.get(name, keys)
 		if err != nil {
-			panic(err) // the engine gives it the position of the call
+			panic(err) // the engine adds the position of the call
 		}
 		return typedList(list, objs)
 	}
@@ -129,7 +129,7 @@ func typedList(typ reflect.Type, objs []k8swatch.Object) reflect.Value {
 		v := reflect.ValueOf(o)
 		if u, ok := o.(*unstructured.Unstructured); ok {
 			v = reflect.ValueOf(u.Object)
-		} else if typ.Elem().Kind() == reflect.Map { // of a type of the source's own
+		} else if typ.Elem().Kind() == reflect.Map { // a Go type of the source
 			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 			if err != nil {
 				panic(err)
@@ -141,20 +141,19 @@ func typedList(typ reflect.Type, objs []k8swatch.Object) reflect.Value {
 	return out
 }
 
-// storeOf reads a snapshot of a resource.
+// storeOf returns the store of a snapshot.
 func storeOf(s *k8swatch.Snapshot) Store {
 	return Store{Len: s.Len(), Revision: s.Revision() + 1, Get: func(ctx context.Context, keys []string) ([]k8swatch.Object, error) {
 		return k8swatch.Read[k8swatch.Object](ctx, s).Get(keys...), nil
 	}}
 }
 
-// reads is how the templates of a program read the stores in one render. It
-// notes every call with the revision of its answer, so that what was rendered from
-// it is rendered again only when it would be answered differently: the cost of a
-// render follows the change.
+// reads reads the stores for the templates in one render. It notes every call with the
+// revision of its answer. A text is rendered again only if one of its calls would be answered
+// differently, so the cost of a render follows the change.
 //
-// The revision is that of the answer to the keys, not of the whole store: if the
-// endpoints of one Service change, the backends of the others stay as they are.
+// The revision is that of the answer, not of the whole store. If the endpoints of one Service
+// change, the backends of the others stay as they are.
 type reads struct {
 	render.Reads
 	stores   Stores
@@ -162,34 +161,33 @@ type reads struct {
 	ctx      context.Context
 }
 
-// newReads reads the stores for the render of a context, and for whoever asks
-// afterwards where a line came from.
+// newReads returns the reads of one render. The origins of its lines also use them afterwards.
 func newReads(ctx context.Context, stores Stores) *reads {
 	r := &reads{stores: stores, excluded: reconcile.Excluding(ctx), ctx: ctx}
 	r.Vars, r.Same = []string{"resources", "controller"}, r.same
 	return r
 }
 
-// lookupTimeout bounds what is fetched for the origin of a line.
+// lookupTimeout bounds fetches for the origin of a line, after the render.
 const lookupTimeout = 10 * time.Second
 
 // call is one call of List, Get or GetSingle.
 type call struct{ store, keys string }
 
-// answer is what a call was answered with.
+// answer is the answer to a call.
 type answer struct {
 	keys     []string
 	revision k8swatch.Revision // of the store
-	excluded bool              // something is in quarantine: the answer may lack it
-	objs     []k8swatch.Object // of Get; without excluded, List is as good as the revision of the store
+	excluded bool              // a resource is in quarantine: the answer may lack it
+	objs     []k8swatch.Object // of Get; for List without excluded, the revision of the store suffices
 }
 
-// get answers a call, and notes it.
+// get answers a call and notes it.
 func (r *reads) get(name string, keys []string) ([]k8swatch.Object, error) {
 	if r == nil {
 		return nil, nil
 	}
-	a, err := r.answer(name, slices.Clone(keys)) // a template may change its own
+	a, err := r.answer(name, slices.Clone(keys)) // a template may change its own slice
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +195,7 @@ func (r *reads) get(name string, keys []string) ([]k8swatch.Object, error) {
 	if len(keys) == 0 && !a.excluded {
 		a.objs = nil
 	}
-	r.Note(call{name, fmt.Sprintf("%q", keys)}, a) // which tells no key from an empty one
+	r.Note(call{name, fmt.Sprintf("%q", keys)}, a) // %q tells no key from an empty one
 	return objs, nil
 }
 
@@ -217,7 +215,7 @@ func (r *reads) answer(name string, keys []string) (*answer, error) {
 		a.objs = objs
 		return a, err
 	}
-	for _, o := range objs { // a Get that asked already is asked in vain
+	for _, o := range objs { // without effect if Get has already done this
 		if o, ok := reconcile.ToRender(r.excluded, o); ok {
 			a.objs = append(a.objs, o)
 		}
@@ -225,7 +223,7 @@ func (r *reads) answer(name string, keys []string) (*answer, error) {
 	return a, nil
 }
 
-// same reports whether a call would be answered as it was.
+// same reports whether a call would have the same answer as before.
 func (r *reads) same(key, revision any) bool {
 	c, before := key.(call), revision.(*answer)
 	store := r.stores[c.store]
@@ -240,7 +238,7 @@ func (r *reads) same(key, revision any) bool {
 	return err == nil && slices.EqualFunc(now.objs, before.objs, sameObject)
 }
 
-// sameObject reports whether two reads gave the same object in the same version.
+// sameObject reports whether two reads returned the same version of the same object.
 func sameObject(a, b k8swatch.Object) bool {
 	return a == b || a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() &&
 		a.GetUID() == b.GetUID() && a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()

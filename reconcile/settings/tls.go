@@ -6,8 +6,8 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
-// TLS says how https to the Dataplane APIs is checked. The zero value is
-// Go's defaults: the CAs of the system, and the address of the pod as the name.
+// TLS says how to check https to the Dataplane APIs. The zero value means Go's defaults: the
+// CAs of the system, and the pod's address as the name.
 type TLS struct {
 	CAFile             string    `json:"caFile,omitempty" doc:"PEM file of the CAs to trust, on the machine of the controller. Empty, with the other two: those of the system." is:"folder"`
 	CASecret           KeyRef    `json:"caSecretRef,omitzero" doc:"These CAs in a Secret."`
@@ -24,7 +24,7 @@ type KeyRef struct {
 	Key       string `json:"key,omitempty" doc:"Empty: ca.crt." is:"key"`
 }
 
-// discovery is what a follower reads, for a controller in a namespace.
+// discovery returns the TLS of a follower, for a controller in a namespace.
 func (d TLS) discovery(namespace string) discover.TLS {
 	object := func(in, name string) string {
 		if name == "" {
@@ -39,7 +39,7 @@ func (d TLS) discovery(namespace string) discover.TLS {
 	}
 }
 
-// check says what contradicts itself.
+// check reports contradictions.
 func (d TLS) check(scheme string, fail func(path, format string, args ...any)) {
 	if d == (TLS{}) {
 		return

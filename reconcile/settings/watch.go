@@ -19,12 +19,12 @@ import (
 type liveWatcher struct {
 	watched
 	resource WatchedResource
-	full     *k8swatch.Watcher                 // nil for a resource that is fetched on demand
-	onDemand *k8swatch.Cached[k8swatch.Object] // in place of full
+	full     *k8swatch.Watcher                 // nil for a resource fetched on demand
+	onDemand *k8swatch.Cached[k8swatch.Object] // instead of full
 	stop     context.CancelFunc
 }
 
-// watched is what both kinds of watchers have.
+// watched has the methods that both kinds of watchers share.
 type watched interface {
 	Run(ctx context.Context) error
 	WaitForSync(ctx context.Context) (objects int, err error)
@@ -32,8 +32,8 @@ type watched interface {
 	State() k8swatch.State
 }
 
-// watch gives a program its watchers: those of before where they are of the same,
-// and new ones, which it returns and waits for.
+// watch gives a program its watchers. It keeps watchers of the same resources, starts new ones
+// for the others, and waits for the new ones, which it returns.
 func (l *Live) watch(ctx context.Context, use, before *inUse) (started []*liveWatcher, err error) {
 	use.watchers = map[string]*liveWatcher{}
 	known := []*liveWatcher{}
@@ -61,7 +61,7 @@ func (l *Live) watch(ctx context.Context, use, before *inUse) (started []*liveWa
 	return started, nil
 }
 
-// start makes a watcher that runs.
+// start makes a watcher and runs it.
 func (l *Live) start(r programResource) (*liveWatcher, error) {
 	w, err := l.newWatcher(r)
 	if err != nil {
@@ -72,7 +72,7 @@ func (l *Live) start(r programResource) (*liveWatcher, error) {
 	}
 	ctx, stop := context.WithCancel(l.running)
 	w.stop = stop
-	l.wg.Go(func() { _ = w.Run(ctx) }) // ErrStarted alone
+	l.wg.Go(func() { _ = w.Run(ctx) }) // the only error is ErrStarted
 	return w, nil
 }
 
@@ -101,11 +101,11 @@ func (l *Live) newWatcher(r programResource) (w *liveWatcher, err error) {
 	return w, err
 }
 
-// refreshTime bounds beginTerm: a resource that cannot be read holds up the others so long.
+// refreshTime bounds beginTerm: so long can an unreadable resource delay the others.
 const refreshTime = 10 * time.Second
 
-// beginTerm lists everything again: the leader before may have deployed what a watch has
-// missed.
+// beginTerm lists everything again: the previous leader may have deployed a change that a
+// watch has missed.
 func (l *Live) beginTerm(ctx context.Context) {
 	l.mu.Lock()
 	use := l.current
@@ -126,7 +126,7 @@ func (l *Live) beginTerm(ctx context.Context) {
 	all.Wait()
 }
 
-// options are those of a watcher that holds all objects.
+// options returns the options of a watcher that holds all objects.
 func (r WatchedResource) options() *k8swatch.Options {
 	return &k8swatch.Options{Namespace: r.Namespace, LabelSelector: r.LabelSelector, FieldSelector: r.FieldSelector,
 		IndexBy: r.IndexBy, IgnoreFields: r.IgnoreFields}
@@ -139,9 +139,9 @@ func (l *Live) end(watchers []*liveWatcher) {
 	}
 }
 
-// changed is called by the watchers. A watcher counts under each name that the settings
-// in use have for it: none while it is only being checked, for what takes effect is
-// rendered anew.
+// changed is called by the watchers. It publishes the change under each name that the settings
+// in use have for the watcher. A watcher that is only being checked has no name: if its
+// settings take effect, they are rendered anyway.
 func (l *Live) changed(w *liveWatcher, c k8swatch.Changes, objects int) {
 	var names []string
 	l.mu.Lock()
@@ -166,7 +166,7 @@ func (l *Live) changed(w *liveWatcher, c k8swatch.Changes, objects int) {
 	}
 }
 
-// read reads the watchers of a program at one instant.
+// read returns the resources of a program's watchers at one instant.
 func (l *Live) read(use *inUse) Stores {
 	var full []*k8swatch.Watcher
 	for _, w := range use.watchers {
@@ -191,7 +191,7 @@ func (l *Live) read(use *inUse) Stores {
 	return stores
 }
 
-// difference says which watchers are new and which are no longer needed.
+// difference returns the names of new and unneeded watchers, and the unneeded watchers.
 func difference(before, use *inUse) (started, stopped []string, gone []*liveWatcher) {
 	old := map[string]*liveWatcher{}
 	if before != nil {
@@ -205,7 +205,7 @@ func difference(before, use *inUse) (started, stopped []string, gone []*liveWatc
 	}
 	for name, w := range old {
 		if !slices.Contains(kept, w) {
-			stopped, gone = append(stopped, name), append(gone, w) // whose end may be told twice
+			stopped, gone = append(stopped, name), append(gone, w) // twice if it has two names, which is harmless
 		}
 	}
 	slices.Sort(started)
