@@ -20,17 +20,17 @@ import (
 	"syscall"
 )
 
-// ErrNoToken says that a debug server would be open to other machines.
+// ErrNoToken says that other machines could use a debug server without a token.
 var ErrNoToken = errors.New("an address that is not loopback needs a Token")
 
 // Token is a bearer token. It never prints.
 type Token string
 
-// minToken is how many characters a token of a file must have.
+// minToken is the least number of characters of a token in a file.
 const minToken = 16
 
-// ReadToken reads a token from a file, without the white space around it. One of
-// fewer than 16 characters, or with white space in it, is refused.
+// ReadToken reads a token from a file, without the white space around it. It refuses a token
+// of fewer than 16 characters, or with white space in it.
 func ReadToken(file string) (Token, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -43,11 +43,11 @@ func ReadToken(file string) (Token, error) {
 	return Token(words[0]), nil
 }
 
-// Format implements [fmt.Formatter]: for all verbs it hides the token.
+// Format implements [fmt.Formatter]: it hides the token for all verbs.
 func (t Token) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, t.hidden()) }
 func (t Token) LogValue() slog.Value       { return slog.StringValue(t.hidden()) }
 
-// MarshalText implements [encoding.TextMarshaler], and so hides it in JSON.
+// MarshalText implements [encoding.TextMarshaler]: it hides the token in JSON.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.hidden()), nil }
 
 func (t Token) hidden() string {
@@ -57,9 +57,9 @@ func (t Token) hidden() string {
 	return "(secret)"
 }
 
-// guard answers for one of two kinds of pages: those that show everything, and
-// those that a scraper of this host may have without a token. If open, everybody may
-// see both.
+// guard protects next. If open, it lets every request through. Otherwise a request needs the
+// token. If the server has no token, guard lets only direct requests through, and only to
+// pages that are scraped: these show no configuration.
 func (s *Server) guard(open, scraped bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -79,21 +79,20 @@ func (s *Server) guard(open, scraped bool, next http.Handler) http.Handler {
 	})
 }
 
-// hasToken compares hashes, in constant time, so that nothing can be learned
-// about the token from how long it takes.
+// hasToken compares hashes in constant time, so that the duration says nothing about the
+// token.
 func (s *Server) hasToken(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if _, password, ok := r.BasicAuth(); ok { // of a person with a browser
+	if _, password, ok := r.BasicAuth(); ok { // from a person with a browser
 		scheme, token = "Bearer", password
 	}
 	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.Token))
 	return s.Token != "" && strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-// direct reports whether a request asks for a loopback address and was not passed
-// on. A name proves nothing: a web page can have its own resolve to loopback, and a
-// tenant can have our HAProxy route the host localhost here. HAProxy adds one of
-// these headers.
+// direct reports whether a request asks for a loopback address and came through no proxy. A
+// host name proves nothing: a web page can make its own name resolve to loopback, and a tenant
+// can make our HAProxy route the host localhost here. HAProxy adds one of these headers.
 func direct(r *http.Request) bool {
 	for name := range r.Header {
 		if name == "Via" || name == "Forwarded" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
@@ -108,8 +107,8 @@ func direct(r *http.Request) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// maxPeerConns is how many connections one address may have at once: every pod can
-// connect where a kubelet does, and each connection takes memory.
+// maxPeerConns is the number of connections that one address may have. Every pod can connect
+// where a kubelet does, and each connection takes memory.
 const maxPeerConns = 100
 
 // peers counts connections by address.
@@ -118,8 +117,8 @@ type peers struct {
 	open map[string]int
 }
 
-// add changes the count for the address of a connection, and reports whether that is
-// one connection too many.
+// add adds n to the count of a connection's address. It reports whether that address now has
+// too many connections.
 func (p *peers) add(conn net.Conn, n int) (tooMany bool) {
 	addr := conn.RemoteAddr().String()
 	if host, _, err := net.SplitHostPort(addr); err == nil {
@@ -133,11 +132,11 @@ func (p *peers) add(conn net.Conn, n int) (tooMany bool) {
 	return p.open[addr] > maxPeerConns
 }
 
-// maxProfile is how many seconds a profile may take.
+// maxProfile is the longest duration of a profile, in seconds.
 const maxProfile = 30
 
-// oneProfile passes requests for profiles on, one at a time: a profile costs
-// processor and memory, and some can be taken only once.
+// oneProfile passes on one request for a profile at a time. A profile costs processor and
+// memory, and some kinds exclude each other.
 func oneProfile(next http.Handler) http.Handler {
 	free := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -157,12 +156,12 @@ func oneProfile(next http.Handler) http.Handler {
 	})
 }
 
-// maxSocketPath is how long the path of a unix socket may be, in bytes.
+// maxSocketPath is the greatest length of a unix socket's path, in bytes.
 const maxSocketPath = 107
 
-// listenUnix makes a socket that only the account of this process, and root, can
-// connect to. It replaces a socket that nobody listens on any more, and nothing else;
-// it follows no link. The folder is made where it is missing.
+// listenUnix makes a socket that only root and the account of this process can connect to. It
+// replaces a socket without a listener, and no other file. It follows no link. It makes a
+// missing folder.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if !filepath.IsAbs(path) || len(path) > maxSocketPath {
 		return nil, fmt.Errorf("unix:%s: want an absolute path of at most %d bytes, such as unix:/run/haptic/debug.sock", path, maxSocketPath)
@@ -190,7 +189,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	var mode error // Linux makes the file with the mode of the descriptor: it is never open to others
+	var mode error // Linux gives the file the mode of the descriptor, so it is never open to others
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		return errors.Join(c.Control(func(fd uintptr) { mode = syscall.Fchmod(int(fd), 0o600) }), mode)
 	}}

@@ -17,11 +17,11 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
-// startTime is how long the first list of a resource may take until that is said.
+// startTime is how long the first list of a resource may take before a check fails.
 const startTime = 10 * time.Second
 
-// addChecks adds a check for each component of a subject. Those are quiet that the
-// events of the loop and of settings tell of, or that are so at each start.
+// addChecks adds a check for each component of a subject. A check is quiet if events of the
+// loop or of settings report its failures, or if it fails at each start.
 func addChecks(bus *eventbus.Bus, s *Subject) {
 	p := &progress{subject: s, deploying: map[string]time.Time{}}
 	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { p.hear(d.Event) })
@@ -65,14 +65,14 @@ func addChecks(bus *eventbus.Bus, s *Subject) {
 	}
 }
 
-// progress knows what has begun and has not ended.
+// progress records what has begun and not ended.
 type progress struct {
 	subject        *Subject
 	mu             sync.Mutex
-	reconciliation uint64 // under way
+	reconciliation uint64 // under way; 0: none
 	since          time.Time
-	deploying      map[string]time.Time // since when, by instance
-	instances      []string             // that there are; nil where that is not known
+	deploying      map[string]time.Time // start, by instance
+	instances      []string             // present instances; nil if unknown
 }
 
 func (p *progress) hear(v any) {
@@ -81,17 +81,17 @@ func (p *progress) hear(v any) {
 	switch e := v.(type) {
 	case reconcile.ReconciliationStarted:
 		p.reconciliation, p.since = e.ID, time.Now()
-	case reconcile.AttemptCompleted: // a search for what is at fault may be long, but it moves
+	case reconcile.AttemptCompleted: // a search for the fault may be long, but makes progress
 		p.since = time.Now()
 	case reconcile.ReconciliationCompleted, reconcile.ReconciliationFailed:
 		p.reconciliation = 0
 	case reconcile.DeploymentStarted:
-		if p.instances == nil || slices.Contains(p.instances, e.Instance) { // one that has just gone tells no end
+		if p.instances == nil || slices.Contains(p.instances, e.Instance) { // an instance that has just gone reports no end
 			p.deploying[e.Instance] = time.Now()
 		}
 	case reconcile.InstanceDeployed, reconcile.InstanceDeploymentFailed, reconcile.DeploymentScheduled:
 		delete(p.deploying, reportOf(v).Instance)
-	case reconcile.LeaderLost: // what was under way was given up
+	case reconcile.LeaderLost: // the loop gave up its deployments
 		clear(p.deploying)
 	case reconcile.InstancesChanged:
 		p.instances = append([]string{}, e.Instances...)
@@ -99,8 +99,8 @@ func (p *progress) hear(v any) {
 	}
 }
 
-// reconciles finds a reconciliation that does not end. One that was under way when the
-// loop ended has no event.
+// reconciles finds a reconciliation that does not end. If the loop ended during a
+// reconciliation, no event says that it ended.
 func (p *progress) reconciles() error {
 	state, stallTime := p.subject.state(), p.subject.stallTime()
 	p.mu.Lock()
@@ -114,8 +114,8 @@ func (p *progress) reconciles() error {
 	return nil
 }
 
-// deploys finds deployments that do not end. One in which leadership was lost, or the
-// loop ended, ends without an event.
+// deploys finds deployments that do not end. If leadership or the loop ended during a
+// deployment, no event says that it ended.
 func (p *progress) deploys() error {
 	state, stallTime := p.subject.state(), p.subject.stallTime()
 	p.mu.Lock()
@@ -132,18 +132,18 @@ func (p *progress) deploys() error {
 	return errors.Join(errs...)
 }
 
-// stallTime is [reconcile.Options].StallTime, also without a loop.
+// stallTime returns [reconcile.Options].StallTime, or its default without a loop.
 func (s *Subject) stallTime() time.Duration {
 	return cmp.Or(s.state().StallTime, reconcile.Options{}.WithDefaults().StallTime)
 }
 
-// overdue remembers since when each instance is due for a call: [reconcile.InstanceState].
+// overdue remembers since when each instance has a Due: see [reconcile.InstanceState].
 type overdue struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// find names the instances that are due for too long.
+// find names the instances that have been due for too long.
 func (o *overdue) find(s reconcile.State, is func(due string) bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -166,8 +166,7 @@ func (o *overdue) find(s reconcile.State, is func(due string) bool) error {
 	return errors.Join(errs...)
 }
 
-// ready says what the loop waits for until it is ready, as
-// [reconcile.State.Ready] has it.
+// ready says what the loop still needs for [reconcile.State.Ready].
 func (of *Subject) ready() error {
 	s := of.Loop.State()
 	switch {
@@ -251,7 +250,7 @@ func notUsed(all []fetch.Resource) error {
 	return errors.Join(errs...)
 }
 
-// errorOf is the error with a text, nil for none.
+// errorOf returns an error with this text, or nil if it is empty.
 func errorOf(text string) error {
 	if text == "" {
 		return nil

@@ -12,15 +12,14 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/event"
 )
 
-// Comment logs, until the bus is closed, one line for each [event.Event] with
-// a sentence: each reconciliation that changed something, each deployment, each
-// failure, each resource that is refused. What fails again and again has a line at
-// the 1st, 2nd, 4th, 8th … time, and where its cause is another. If log is nil, it is
-// slog.Default(). On a nil bus nothing is logged.
+// Comment logs one line for each [event.Event] with a sentence, until the bus is closed: each
+// reconciliation that changed something, each deployment, each failure, each refused resource.
+// A repeated failure has a line at the 1st, 2nd, 4th, 8th … time, and for each new cause. A
+// nil log is slog.Default(). On a nil bus, Comment logs nothing.
 //
-// The message is the sentence. The attributes are for searching:
-// "reconciliation", "instance", "took", the fields of the report such as "hash"
-// and "resource", and "event", the name of the event.
+// The message is the sentence. The attributes are for searching: "reconciliation", "instance",
+// "took", the fields of the report such as "hash" and "resource", and the event's name as
+// "event".
 func Comment(bus *eventbus.Bus, log *slog.Logger) *eventbus.Subscription {
 	if log == nil {
 		log = slog.Default()
@@ -33,14 +32,14 @@ func Comment(bus *eventbus.Bus, log *slog.Logger) *eventbus.Subscription {
 	})
 }
 
-// repeats are the causes that were said of what goes on in a row, and, without causes,
-// the events that have had a line since another took them back.
+// repeats holds the logged causes of each event that repeats. A key without causes is an event
+// that has had a line and that no other event has taken back since.
 type repeats map[string]map[string]bool
 
 // worth reports whether a line says something new; see [event.Report.Repeat] and
 // [event.Report.Ends].
 func (s repeats) worth(r event.Report) bool {
-	if len(s) > maxSaid*maxSaid { // of instances that are gone
+	if len(s) > maxSaid*maxSaid { // it also keeps instances that are gone
 		clear(s)
 	}
 	said := s.news(r)
@@ -56,7 +55,7 @@ func (s repeats) worth(r event.Report) bool {
 	return said
 }
 
-// news is for what has no beginning.
+// news reports whether an event is worth a line by itself.
 func (s repeats) news(r event.Report) bool {
 	if r.Repeat == 0 {
 		return true
@@ -75,7 +74,7 @@ func (s repeats) news(r event.Report) bool {
 	return fresh || r.Repeat&(r.Repeat-1) == 0
 }
 
-// reportOf is what an event says; nothing for one that says nothing of itself.
+// reportOf returns the report of an event, or an empty one for other values.
 func reportOf(v any) (r event.Report) {
 	if e, ok := v.(event.Event); ok {
 		r = e.Report()
@@ -106,10 +105,10 @@ func attrs(r event.Report) []slog.Attr {
 	return append(all, slog.String("event", r.Name))
 }
 
-// Printable returns a writer to a terminal or a log. It escapes what that would not
-// show as text: control characters other than line feed and tab, and marks of the
-// direction of writing. What resources and instances say, in errors and plans, belongs
-// through it. Each call of Write is a text of its own.
+// Printable returns a writer to a terminal or a log. It escapes what a terminal or log would
+// not show as text: control characters other than line feed and tab, and marks of the writing
+// direction. Use it for errors and plans, which quote resources and instances. Each call of
+// Write is a text of its own.
 func Printable(w io.Writer) io.Writer { return printer{w} }
 
 type printer struct{ to io.Writer }

@@ -1,6 +1,6 @@
-// Package observe shows what a [reconcile.Loop] does: as Prometheus metrics, as
-// log lines for people, as traces, and on a debug server. Everything here listens
-// to the events of the loop on its bus; nothing here has an influence on it.
+// Package observe shows the work of a [reconcile.Loop]: as Prometheus metrics, log lines for
+// people, traces, and on a debug server. Everything here listens to the events of the loop on
+// its bus and has no influence on the loop.
 //
 //	bus := eventbus.New(nil)
 //	loop, err := reconcile.New(reconcile.Options{Bus: bus, ...})
@@ -13,63 +13,66 @@
 //	server.Addr = "unix:/run/haptic/debug.sock" // or a Token: see [Server]
 //	err = server.Run(ctx)
 //
-// [New] is everything in one call; [NewMetrics], [Comment], [Trace] and [Health]
-// also stand alone. Subscribe before [eventbus.Bus.Start], as above, and nothing is
-// missed.
+// [New] sets up everything in one call; [NewMetrics], [Comment], [Trace] and [Health] also
+// stand alone. Subscribe before [eventbus.Bus.Start], as above, to miss nothing.
 //
 // # To add an event, a log line or a metric
 //
-// Logs, metrics, the page and the history know no event by its type: they show the
-// [event.Report] that it makes of itself. A sentence in the log, or a metric
-// that an event counts, is a line in the method Report of that event, beside its
-// type; its fields are those of [event.Metric]. A metric that is read at each scrape
-// is a row in one of the tables of metrics.go (busMetrics, stateMetrics, and the
-// method metrics of [Subject]), or with two labels in Collect. The events of another package join the list in
-// [NewMetrics]. "go test -run TestMetricsPage -update" writes docs/metrics.md.
+// Logs, metrics, the page and the history do not look at the type of an event. They show the
+// [event.Report] that it makes of itself. To add a log line or a counted metric, change the
+// method Report of the event. [event.Metric] has the fields of a metric. A metric that is read
+// at each scrape is a row in a table of metrics.go: busMetrics, stateMetrics, or the method
+// metrics of [Subject]. A metric with two labels goes into Collect. To add the events of
+// another package, extend the list in [NewMetrics]. "go test -run TestMetricsPage -update"
+// writes docs/metrics.md.
 //
 // # Metrics
 //
-// docs/metrics.md lists all of them, with labels and types. Alert rules and a dashboard
-// are in examples/controller/deploy/monitoring.
+// docs/metrics.md lists all metrics, with labels and types. Alert rules and a dashboard are in
+// examples/controller/deploy/monitoring.
 //
-// The deployment metrics count instances: a revision that ten instances get is ten
-// deployments, each with its own duration, and a retry is one more. The reference system
-// counts the same names by fleet: one for all instances together, and one more, an error,
-// for each instance that failed. haptic_events_total{event="deployment.completed"} counts
-// fleets here, by [reconcile.DeploymentCompleted], which has the duration.
+// The deployment metrics count instances. A revision for ten instances is ten deployments,
+// each with its own duration; a retry is one more. The reference system counts the same names
+// by fleet: one for all instances together, and one error for each instance that failed. Here
+// haptic_events_total{event="deployment.completed"} counts fleets, by
+// [reconcile.DeploymentCompleted], which has the duration.
 //
-// # What the probes say, and what not
+// # Probes
 //
-// /healthz says that the process makes progress. It fails where for
-// [reconcile.Options.StallTime], 5 min, a reconciliation or a deployment does not end
-// (checks "reconciliation" and "deployment"), an instance does not get a deployment that
-// nothing holds back ("schedule"), or one that is idle is not checked for drift ("drift").
-// What holds a deployment back is no failure: the interval between two reloads, a
-// back-off, old workers, leadership. Only a new process helps where /healthz fails.
+// /healthz says that the process makes progress. It fails if one of these lasts for
+// [reconcile.Options.StallTime], 5 min:
 //
-// /readyz says that the process can do its part: all watched resources are known, there
-// is a valid configuration, and every instance of a fitting version has one, where this
-// process leads. At least one HAProxy was reached, which takes usable credentials; without
-// one the probe says what is wrong with these, or that no pod is found. Lost credentials,
-// or pods that are all gone, do not end that: see the checks "credentials" and
-// "discovery". Each check of [ReadyToServe] that the program adds counts, too, such as that
-// the HAProxy of this host answers.
+//   - "reconciliation": a reconciliation does not end.
+//   - "deployment": a deployment does not end.
+//   - "schedule": an instance does not get a deployment that nothing holds back.
+//   - "drift": an idle instance is not checked for drift.
 //
-// Neither says that all is well. A process stays ready while its newest configuration is
-// invalid, its instances lag, it refuses or quarantines resources, or it
-// reads a broken manifest: clients are served what was good last, and taking the process
-// away would end that. No probe asks whether backends answer. Whatever fails is
-// on the page, on /readyz?verbose with the token, in the log, and in metrics to alert on:
+// A deployment may wait for the interval between two reloads, a back-off, old workers or
+// leadership: that is no failure. If /healthz fails, only a new process helps.
+//
+// /readyz says that the process can do its part. All watched resources are known, and there is
+// a valid configuration. If this process leads, every instance of a fitting version has a
+// configuration. The loop has reached at least one HAProxy, for which it needs usable
+// credentials. Before that, the probe says what is wrong with the credentials, or that there
+// is no pod. Once ready, the process stays ready if it loses its credentials or all pods: see
+// the checks "credentials" and "discovery". Each [ReadyToServe] check of the program counts,
+// too, for example that the HAProxy of this host answers.
+//
+// Neither probe says that all is well. A process stays ready while its newest configuration is
+// invalid, its instances lag, it refuses or quarantines resources, or it reads a broken
+// manifest. HAProxy then serves the last good configuration, and removing the process would
+// end that. No probe asks whether backends answer. Every failure is on the page, on
+// /readyz?verbose with the token, in the log, and in metrics to alert on:
 //
 //	min by (component) (haptic_component_healthy) == 0
 //	sum by (kind) ({__name__=~"haptic_(refused|warned|quarantined)_resources"}) > 0
 //	max by (haproxy_instance) (haptic_instance_staleness_seconds and on(instance) haptic_leading == 1) > 300
 //
-// The page says "All is well" only where no check fails, nothing is refused, warned of or
-// quarantined, no reload waits, and every instance has the newest valid configuration.
+// The page says "All is well" only under these conditions. No check fails, no resource is
+// refused, warned of or quarantined, and no reload waits. Every instance has the newest valid
+// configuration.
 //
-// A line of /readyz?verbose is a check: a mark, its name, the probe that it counts for, and
-// "ok" or what is wrong.
+// A line of /readyz?verbose is a check: a mark, its name, its probe, and "ok" or the error.
 //
 //	[+]         it passes
 //	[-]         it fails, and so does its probe
@@ -78,19 +81,19 @@
 //	(ready)     it counts for /readyz
 //	(reported)  it counts for no probe: people should know
 //
-// # Who may see what
+// # Access
 //
-// Pages, variables and profiles show the configuration, and what the memory holds:
-// they need the token, or the unix socket. A port of loopback is no protection: every
-// user of the host can connect to it, and so can HAProxy, wherever a tenant has it route.
-// Without a token such a port answers /metrics, which tells names of instances and
-// kinds and counts, and probes, which say yes or no. [Observer.MetricsServer] answers
-// these three to everybody, at any address, and has nothing else.
+// Pages, variables and profiles show the configuration and the contents of memory: they need
+// the token or the unix socket. A loopback port is no protection. Every user of the host can
+// connect to it, and so can HAProxy if a tenant routes it there. Without a token, such a port
+// answers only /metrics and the probes. /metrics shows names of instances, kinds and counts;
+// the probes say yes or no. [Observer.MetricsServer] answers these three to everybody, at any
+// address, and nothing else.
 //
 // # Secrets
 //
-// No secret goes into any of it, because none goes into the events and the state of
-// a loop: certificates show by name, credentials not at all, and in the text of a
-// configuration all that follows a word such as password is hidden. A program
-// answers itself for the variables that it registers with a [Server].
+// No output has a secret, because the events and the state of a loop have none. Certificates
+// show only their name, credentials nothing. In the text of a configuration, everything after
+// a word such as password is hidden. The program is responsible for the variables that it
+// registers with a [Server].
 package observe

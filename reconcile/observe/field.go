@@ -6,10 +6,10 @@ import (
 	"github.com/hapticsdk/haptic/internal/jsonpath"
 )
 
-// field picks a part of a value by JSONPath, as kubectl's -o jsonpath: {.a.b},
-// .a.b, {.instances[*].name}, {.instances[?(@.failures>0)].name}. One result is
-// returned as it is, any other number as a list. An expression that would take
-// seconds or answer with much more than the value is refused.
+// field returns a part of a value by JSONPath, as in kubectl -o jsonpath: {.a.b}, .a.b,
+// {.instances[*].name}, {.instances[?(@.failures>0)].name}. It returns a single result as it
+// is, and any other number of results as a list. It refuses an expression that would take
+// seconds, or return much more than the value.
 func field(value any, expr string) (any, error) {
 	path, err := jsonpath.Compile(expr)
 	if err != nil {

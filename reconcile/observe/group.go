@@ -14,17 +14,17 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// NewGroup returns a group of watchers that tells a bus of itself. It publishes
-// [reconcile.IndexSynchronized] before OnSyncComplete, with the time since NewGroup,
-// and a [reconcile.ResourceIndexUpdated] for each resource that changed before
-// OnChange. If bus is nil, no events are published.
+// NewGroup returns a group of watchers that publishes on bus. Before OnSyncComplete it
+// publishes [reconcile.IndexSynchronized], with the time since NewGroup. Before OnChange it
+// publishes [reconcile.ResourceIndexUpdated] for each changed resource. If bus is nil, no
+// events are published.
 func NewGroup(bus *eventbus.Bus, opts *k8swatch.GroupOptions) *k8swatch.Group {
 	if opts == nil {
 		opts = &k8swatch.GroupOptions{}
 	}
 	own, begin := *opts, time.Now()
 	var group *k8swatch.Group
-	var told k8swatch.Changes // a call that failed is repeated with what came since
+	var told k8swatch.Changes // already published: a failed call comes again with the changes since
 	own.OnSyncComplete = func(count int) {
 		counts := map[string]int{}
 		for _, w := range group.Watchers() {
@@ -50,7 +50,7 @@ func NewGroup(bus *eventbus.Bus, opts *k8swatch.GroupOptions) *k8swatch.Group {
 	return group
 }
 
-// publish tells of changes, without those that were told before.
+// publish publishes changes, except those already published.
 func publish(bus *eventbus.Bus, c k8swatch.Changes, told map[schema.GroupVersionResource]k8swatch.Counts) {
 	resources := make([]schema.GroupVersionResource, 0, len(c.ByResource))
 	for gvr := range c.ByResource {

@@ -11,17 +11,17 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// Probe says which probe fails with a check.
+// Probe is the probe that fails if a check fails.
 type Probe int
 
 // The probes.
 const (
-	// Live is /healthz: the component is stalled, and only a new process helps.
+	// Live is /healthz: the component has stalled, and only a new process helps.
 	Live Probe = iota
-	// ReadyToServe is /readyz: the component is not there yet.
+	// ReadyToServe is /readyz: the component is not ready yet.
 	ReadyToServe
-	// Reported is neither: people should know, but nothing is gained if the
-	// process is taken out of service.
+	// Reported is neither: people should know, but taking the process out of service gains
+	// nothing.
 	Reported
 )
 
@@ -29,11 +29,11 @@ const (
 func (p Probe) String() string               { return [...]string{"live", "ready", "reported"}[p] }
 func (p Probe) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// checkTime is how long a check may take: one that does not answer has stalled.
+// checkTime is how long a check may take. After that it counts as stalled.
 const checkTime = time.Second
 
-// Health is a registry of checks, one for each component that can stall. The
-// zero value is empty; its methods may be called from several goroutines.
+// Health is a registry of checks, one for each component that can stall. The zero value is
+// empty. Its methods may be called from several goroutines.
 type Health struct {
 	mu     sync.Mutex
 	checks []*check // in the order in which they were added
@@ -43,13 +43,13 @@ type Health struct {
 type check struct {
 	component string
 	probe     Probe
-	quiet     bool // no event tells of it
+	quiet     bool // Run publishes no event for it
 	f         func() error
 
 	mu   sync.Mutex
-	call *call // that has not returned
+	call *call // has not returned
 
-	story story // of [Observer.Run] alone
+	story story // only [Observer.Run] uses it
 }
 
 type call struct {
@@ -58,37 +58,37 @@ type call struct {
 	err   error
 }
 
-// finding is what a check has found.
+// finding is the result of a check.
 type finding struct {
 	Component string `json:"component"`
 	Probe     Probe  `json:"probe"`
 	Error     string `json:"error,omitempty"` // "": all is well
 
 	check  *check
-	causes []error // of Error
+	causes []error // the parts of Error
 }
 
-// maxCauses is how many causes of one check are shown; the others are counted.
+// maxCauses is the number of causes that a check shows; it counts the others.
 const maxCauses = 10
 
-// Check adds a component. f is called each second by [Observer.Run], for each probe,
-// scrape and page, once at a time. It says what is wrong, nil for nothing. One that
-// takes longer than a second counts as stalled, until it returns. A second check of
-// the same component replaces the first.
+// Check adds a component. [Observer.Run] calls f each second; each probe, scrape and page also
+// calls it. Calls of f do not overlap. f returns what is wrong, or nil. If it takes longer
+// than a second, the component counts as stalled until f returns. A second check of the same
+// component replaces the first.
 //
 // The component is a row of the page, of the probes with ?verbose, and of
-// haptic_component_healthy. The log has a line when it begins to fail, and one when it
-// is in order again: [ComponentFailed], [ComponentRecovered].
+// haptic_component_healthy. The log has a line when the check begins to fail, and one when the
+// component is in order again: [ComponentFailed], [ComponentRecovered].
 //
-// Errors that [errors.Join] joined are causes of their own, each with its lines. What
-// stands before the first ": " of a cause names it: "shop.yaml:3: no such field". Figures,
-// such as counts, durations and addresses, may change meanwhile.
+// If f returns errors that [errors.Join] joined, each is a cause with its own lines. The text
+// before the first ": " names a cause: "shop.yaml:3: no such field". Figures, such as counts,
+// durations and addresses, may change while the cause stays the same.
 func (h *Health) Check(component string, p Probe, f func() error) {
 	h.add(&check{component: component, probe: p, f: f})
 }
 
-// CheckQuietly is [Health.Check] for a component whose failures other events tell:
-// the log has no line for the check.
+// CheckQuietly is [Health.Check] for a component whose failures other events report. The log
+// has no line for the check.
 func (h *Health) CheckQuietly(component string, p Probe, f func() error) {
 	h.add(&check{component: component, probe: p, f: f, quiet: true})
 }
@@ -99,8 +99,7 @@ func (h *Health) add(c *check) {
 	h.checks = append(slices.DeleteFunc(slices.Clone(h.checks), func(o *check) bool { return o.component == c.component }), c)
 }
 
-// findings asks all checks, at once, and returns what they found, in the order in
-// which they were added.
+// findings runs all checks at once and returns their results, in the order of Check.
 func (h *Health) findings() []finding {
 	h.mu.Lock()
 	checks := h.checks
@@ -117,12 +116,11 @@ func (h *Health) findings() []finding {
 	return all
 }
 
-// Live returns what keeps the process from being alive, by component; nil for
-// nothing.
+// Live returns the failures of [Live] checks, by component, or nil.
 func (h *Health) Live() error { return failing(h.findings(), Live) }
 
-// Ready returns what keeps the process from being ready, by component; nil for
-// nothing. The documentation of the package says what that means, and what not.
+// Ready returns the failures of [ReadyToServe] checks, by component, or nil. "Probes" in the
+// package documentation says what ready means.
 func (h *Health) Ready() error { return failing(h.findings(), ReadyToServe) }
 
 func failing(all []finding, p Probe) error {
@@ -135,7 +133,7 @@ func failing(all []finding, p Probe) error {
 	return errors.Join(errs...)
 }
 
-// ask calls the check, or waits with whoever has called it.
+// ask calls the check, or waits for a call that is under way.
 func (c *check) ask() error {
 	c.mu.Lock()
 	one := c.call
@@ -159,7 +157,7 @@ func (c *check) ask() error {
 	}
 }
 
-// verbose lists all findings, as the API server of Kubernetes does.
+// verbose lists all findings in the form of the Kubernetes API server.
 func verbose(all []finding) string {
 	var b strings.Builder
 	for _, f := range all {
@@ -175,7 +173,7 @@ func verbose(all []finding) string {
 	return b.String()
 }
 
-// brief rounds to what a person wants to read: 1m30s, 12.3s, 45ms.
+// brief rounds a duration for people: 1m30s, 12.3s, 45ms.
 func brief(d time.Duration) string {
 	switch {
 	case d >= time.Minute:

@@ -18,7 +18,7 @@ import (
 
 // entry is one event of a history, in words.
 type entry struct {
-	Time           time.Time `json:"time"` // when the history heard of it
+	Time           time.Time `json:"time"` // when the history got it
 	Seq            uint64    `json:"seq"`  // place in the order of the bus
 	Level          string    `json:"level"`
 	Event          string    `json:"event"` // its name: "reconciliation.completed"
@@ -27,12 +27,12 @@ type entry struct {
 	Text           string    `json:"text"`
 }
 
-// planEntry is what was done to one instance last, or was to be done.
+// planEntry is the last deployment to one instance, done or failed.
 type planEntry struct {
-	Time           time.Time       `json:"time"` // when the history heard of it
+	Time           time.Time       `json:"time"` // when the history got it
 	Reconciliation uint64          `json:"reconciliation"`
 	Instance       string          `json:"instance"`
-	Drift          bool            `json:"drift,omitempty"` // it repaired a drift
+	Drift          bool            `json:"drift,omitempty"` // the deployment repaired a drift
 	Plan           *dataplane.Plan `json:"plan"`
 	Summary        string          `json:"summary"`
 	Reloads        int             `json:"reloads"`
@@ -42,8 +42,8 @@ type planEntry struct {
 	Error          string          `json:"error,omitempty"`
 }
 
-// history keeps the newest sentences for the debug page, the newest failures,
-// which no storm of other events takes away, and the last plan of each instance.
+// history keeps the newest sentences for the debug page and the last plan of each instance. It
+// keeps the newest failures apart, so that a storm of other events cannot displace them.
 type history struct {
 	ring, failures *eventbus.Ring[entry]
 
@@ -53,7 +53,6 @@ type history struct {
 	leader string
 }
 
-// newHistory subscribes to bus.
 func newHistory(bus *eventbus.Bus) *history {
 	h := &history{ring: eventbus.NewRing[entry](128), failures: eventbus.NewRing[entry](64), said: repeats{}, plans: map[string]planEntry{}}
 	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { h.hear(d, time.Now()) })
@@ -96,14 +95,14 @@ func (h *history) plan(r event.Report, drift bool, now time.Time) {
 		p.Plan, p.Reloads, p.Commands, p.Fallback = r.Result.Plan, r.Result.Reloads, r.Result.Commands, r.Result.Fallback
 	}
 	if p.Plan.Empty() && p.Error == "" {
-		return // the one before tells more
+		return // the plan before says more
 	}
 	p.Summary = p.Plan.Summary()
 	h.plans[p.Instance] = p
 }
 
-// lastPlans returns, for each instance, the last deployment that changed something
-// or failed, the newest first.
+// lastPlans returns the last deployment of each instance that changed something or failed, the
+// newest first.
 func (h *history) lastPlans() []planEntry {
 	h.mu.Lock()
 	plans := slices.Collect(maps.Values(h.plans))
@@ -114,8 +113,7 @@ func (h *history) lastPlans() []planEntry {
 	return plans
 }
 
-// leads returns the identity of the process that leads, as it was observed last;
-// "" where that is not known.
+// leads returns the identity of the last observed leader, or "" if unknown.
 func (h *history) leads() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

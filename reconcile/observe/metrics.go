@@ -18,12 +18,12 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
-// NewMetrics subscribes to bus and returns a registry with the metrics that docs/metrics.md
-// lists: those that events count, until the bus is closed, and those that are read
-// of the bus and of the subject at each scrape. Collectors of the program, such as
-// those of the Go runtime, can be added to it. On a nil bus events count nothing.
+// NewMetrics subscribes to bus and returns a registry with the metrics of docs/metrics.md.
+// Events count some of them, until the bus is closed; on a nil bus they count nothing. Each
+// scrape reads the others from the bus and the subject. The program can add its own
+// collectors, such as those of the Go runtime.
 //
-// Names of resources are no labels, and the series of an instance go away with it.
+// No label has the name of a resource. The series of an instance go away with it.
 func NewMetrics(bus *eventbus.Bus, s Subject) *prometheus.Registry {
 	c := &counted{registry: prometheus.NewRegistry(), families: map[string]*family{}}
 	for _, e := range slices.Concat(reconcile.Events(), settings.Events(), discover.Events(), fetch.Events(), Events()) {
@@ -41,8 +41,7 @@ func eventsTotal(name string, n float64) event.Metric {
 	return event.Metric{Name: "events_total", Help: "Events by name.", Label: "event", By: map[string]float64{name: n}}
 }
 
-// counted are the metrics that events count. Only the goroutine of the
-// subscription uses it.
+// counted holds the metrics that events count. Only the goroutine of the subscription uses it.
 type counted struct {
 	registry *prometheus.Registry
 	families map[string]*family // by name
@@ -54,8 +53,8 @@ type family struct {
 	used map[string]bool // values of the label
 }
 
-// family returns that of a metric, and registers it the first time: without a
-// label it shows as 0 from then on.
+// family returns the family of a metric. The first call registers it; a metric without a label
+// then shows as 0.
 func (c *counted) family(m event.Metric) *family {
 	if f := c.families[m.Name]; f != nil {
 		return f
@@ -108,17 +107,17 @@ func (c *counted) count(r event.Report) {
 	}
 }
 
-// text makes a text fit for the value of a label: Prometheus takes UTF-8 only.
+// text returns a valid value of a label: Prometheus takes only UTF-8.
 func text(s string) string { return strings.ToValidUTF8(s, "?") }
 
-// scraped is what is read at each scrape.
+// scraped collects the metrics that each scrape reads.
 type scraped struct {
 	bus     *eventbus.Bus
 	subject *Subject
 }
 
-// Describe implements prometheus.Collector: it says nothing, so that what is
-// collected is not compared with it.
+// Describe implements prometheus.Collector. It describes nothing, so that Prometheus does not
+// compare the collected metrics with it.
 func (*scraped) Describe(chan<- *prometheus.Desc) {}
 
 func (s *scraped) Collect(to chan<- prometheus.Metric) {
@@ -159,10 +158,10 @@ func send(to chan<- prometheus.Metric, m event.Metric) {
 // series are values by label.
 type series = map[string]float64
 
-// busMetrics are the figures of a bus, a row each.
+// busMetrics returns the figures of a bus, a row each.
 func busMetrics(s eventbus.Stats) []event.Metric {
 	pending, watermark := series{}, series{}
-	for _, sub := range s.Subscribers { // two may have been made in one line
+	for _, sub := range s.Subscribers { // two subscribers made in one line have one name
 		pending[sub.Name] += float64(sub.Pending)
 		watermark[sub.Name] = max(watermark[sub.Name], float64(sub.Watermark))
 	}
@@ -174,7 +173,7 @@ func busMetrics(s eventbus.Stats) []event.Metric {
 	}
 }
 
-// stateMetrics are the figures of a loop, a row each.
+// stateMetrics returns the figures of a loop, a row each.
 func stateMetrics(s reconcile.State, now time.Time) []event.Metric {
 	staleness, failures, reloads, commands := series{}, series{}, series{}, series{}
 	for _, e := range s.Instances {
@@ -211,7 +210,7 @@ func stateMetrics(s reconcile.State, now time.Time) []event.Metric {
 	return all
 }
 
-// metrics are the other figures of a subject, a row each.
+// metrics returns the other figures of a subject, a row each.
 func (s *Subject) metrics() (all []event.Metric) {
 	objects, healthy := series{}, series{}
 	for name, w := range s.watches() {
@@ -236,7 +235,7 @@ func (s *Subject) metrics() (all []event.Metric) {
 	return all
 }
 
-// stale says for how long an instance lacks the newest valid configuration.
+// stale returns how long an instance has lacked the newest valid configuration.
 func stale(e reconcile.InstanceState, now time.Time) time.Duration {
 	if e.StaleSince.IsZero() {
 		return 0
@@ -244,7 +243,7 @@ func stale(e reconcile.InstanceState, now time.Time) time.Duration {
 	return max(0, now.Sub(e.StaleSince))
 }
 
-// phases are all states of a watch.
+// phases returns all states of a watch.
 func phases() []k8swatch.Phase {
 	return []k8swatch.Phase{k8swatch.PhaseStarting, k8swatch.PhaseSynced, k8swatch.PhaseStale,
 		k8swatch.PhaseForbidden, k8swatch.PhaseNotInstalled, k8swatch.PhaseStopped}

@@ -21,9 +21,9 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
-// Subject is what is looked at, at each scrape and each request, besides the
-// events on a bus. Every field may be zero; what it tells is then not shown. The
-// functions are called from several goroutines.
+// Subject has the sources of everything shown besides the events of a bus. Each scrape and
+// each request reads them. Every field may be zero; then nothing of it is shown. The functions
+// are called from several goroutines.
 type Subject struct {
 	// Loop is a [reconcile.Loop].
 	Loop interface {
@@ -31,7 +31,7 @@ type Subject struct {
 		Validated() *dataplane.Config
 	}
 
-	// Watched say how watches do: [k8swatch.Group.States] of each group.
+	// Watched returns the states of watches: [k8swatch.Group.States] of each group.
 	Watched []func() map[schema.GroupVersionResource]k8swatch.State
 
 	// Settings is [settings.Live.State].
@@ -40,29 +40,29 @@ type Subject struct {
 	// HTTP is [fetch.Store.Resources].
 	HTTP func() []fetch.Resource
 
-	// Config is what the program was told, by flags for example. Its value goes
-	// through JSON and must be free of secrets.
+	// Config returns the options of the program, such as its flags. Its value goes through
+	// JSON and must be free of secrets.
 	Config func() any
 
-	// Discovery is a [discover.Follower]; nil: the instances are known otherwise.
+	// Discovery is a [discover.Follower]. If nil, the instances come from elsewhere.
 	Discovery interface {
 		Credentials() discover.CredentialsInfo
 		Check() error // why there are no instances
 		Watches() map[string]k8swatch.State
 	}
 
-	Version string  // of the program; zero: that which its module was built from
-	Health  *Health // set by [New] where it is nil
+	Version string  // of the program; zero: the version of its module
+	Health  *Health // if nil, [New] sets it
 }
 
-// watches are all watches by the name of their resource.
+// watches returns all watches by the name of their resource.
 func (s *Subject) watches() map[string]k8swatch.State {
 	all := map[string]k8swatch.State{}
 	for _, states := range s.Watched {
 		for gvr, state := range states() {
 			name := gvr.GroupResource().String()
 			if before, ok := all[name]; !ok || !state.Synced || before.Phase == k8swatch.PhaseSynced {
-				all[name] = state // of two groups the one that is worse off
+				all[name] = state // of two groups, the one in the worse state
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func (s *Subject) watching() bool {
 	return len(s.Watched) > 0 || s.Settings != nil || s.Discovery != nil
 }
 
-// state is that of the loop, if there is one.
+// state returns the state of the loop, or a zero one.
 func (s *Subject) state() (state reconcile.State) {
 	if s.Loop != nil {
 		state = s.Loop.State()
@@ -88,9 +88,9 @@ func (s *Subject) state() (state reconcile.State) {
 	return state
 }
 
-// Observer is everything of this package that watches one loop.
+// Observer has everything of this package that watches one loop.
 type Observer struct {
-	Metrics *prometheus.Registry // more collectors can be added
+	Metrics *prometheus.Registry // the program can add collectors
 	Health  *Health
 
 	history *history
@@ -99,10 +99,11 @@ type Observer struct {
 	started time.Time
 }
 
-// New subscribes everything of this package to bus: metrics, a log of sentences in
-// log (nil: [slog.Default]), a history, and checks that name what has stalled. Only
-// [Trace] is for the program to call, as it takes a provider. Call it before
-// [eventbus.Bus.Start]. It is an error where bus, or a field of s that is set, is nil.
+// New subscribes everything of this package except [Trace] to bus: metrics, a log of sentences
+// in log (nil: [slog.Default]), a history, and checks that name a stalled component. The
+// program calls Trace itself, because Trace needs a provider. Call New before
+// [eventbus.Bus.Start]. New returns an error if bus is nil, or if a field of s is set to a nil
+// value.
 func New(bus *eventbus.Bus, s Subject, log *slog.Logger) (*Observer, error) {
 	if bus == nil {
 		return nil, errors.New("observe: New needs the bus of the loop, and it is nil: make one with eventbus.New, for reconcile.Options.Bus too")
@@ -119,8 +120,8 @@ func New(bus *eventbus.Bus, s Subject, log *slog.Logger) (*Observer, error) {
 	return o, nil
 }
 
-// check refuses what would be called and is nil: a nil pointer in an interface is no nil
-// interface.
+// check refuses fields that New would call and that are nil. A nil pointer in an interface is
+// not a nil interface.
 func (s *Subject) check() error {
 	for field, value := range map[string]any{"Loop": s.Loop, "Discovery": s.Discovery} {
 		if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer && v.IsNil() {
@@ -135,37 +136,38 @@ func (s *Subject) check() error {
 	return nil
 }
 
-// Version returns that of the program: [Subject.Version], or the one of its module.
+// Version returns the version of the program: [Subject.Version], or the version of its module.
 func (o *Observer) Version() string { return o.subject.version() }
 
 // MetricsServer returns a server for Prometheus and the kubelet: /metrics, /healthz and
-// /readyz at any address, without a token and with nothing else. Set Addr and Run it.
+// /readyz at any address, without a token, and nothing else. Set Addr and Run it.
 func (o *Observer) MetricsServer() *Server {
 	return &Server{MetricsOnly: true, Metrics: o.Metrics, Health: o.Health}
 }
 
-// Server returns a debug server that shows all that is known, with a page for
-// people at its root, and answers probes from [Observer.Health]. Its variables,
-// where the subject tells of them:
+// Server returns a debug server that shows everything. It has a page for people at its root,
+// and answers probes from [Observer.Health]. It has these variables, if the subject has their
+// source:
 //
-//	config       what the program was told: [Subject.Config]
-//	credentials  metadata alone: [discover.Follower.Credentials]
+//	config       options of the program: [Subject.Config]
+//	credentials  only metadata: [discover.Follower.Credentials]
 //	settings     those in use, and why newer ones were refused
 //	rendered     the text of the newest validated configuration, secrets hidden
-//	auxfiles     its files: name, size, hash; content of maps alone
+//	auxfiles     its files: name, size, hash; the content only of maps
 //	resources    each watch: state, objects, error
 //	http         each fetched URL
 //	plan         the last plan of each instance
 //	state        [reconcile.State]
-//	quarantine   what no configuration is valid with, and refused: what is refused
+//	quarantine   quarantined resources
+//	refused      refused resources
 //	events       the newest, in words
 //	errors       the newest failures
-//	health       what each check has found
+//	health       the result of each check
 //	bus          each subscriber
 //	uptime, build
 //
-// Set Addr, Token and Logger, Register more, and Run it. All but metrics and probes
-// needs a Token or a unix socket: see [Server].
+// Set Addr, Token and Logger, Register more, and Run it. Only metrics and probes need neither
+// a Token nor a unix socket: see [Server].
 func (o *Observer) Server() *Server {
 	s, sub := &Server{Metrics: o.Metrics, Health: o.Health}, o.subject
 	s.page = func(w http.ResponseWriter, r *http.Request) { o.page(w, r, s.names()) }

@@ -32,15 +32,15 @@ var pageHTML string
 //go:embed page.css
 var pageCSS string
 
-// Bounds of the page, which is to be read at a glance; the variables have it all,
-// and page.html the bounds of its tables.
+// Bounds of the page, which people read at a glance. The variables show everything. page.html
+// has the bounds of its tables.
 const (
 	linesOfPlan   = 14
 	eventsOnPage  = 40
 	defaultReload = 10 // seconds
 )
 
-// pageData is what the page shows.
+// pageData is the input of page.html.
 type pageData struct {
 	CSS      template.CSS
 	Now      time.Time
@@ -52,7 +52,7 @@ type pageData struct {
 	// Resources with one cause are one row.
 	Quarantined, Refused, Warned []resourceRow
 
-	State    reconcile.State // instances in trouble are first
+	State    reconcile.State // instances in trouble come first
 	Plans    []planEntry
 	Watches  []watchRow // by name
 	Events   []entry    // the newest first
@@ -62,7 +62,7 @@ type pageData struct {
 	Version, Go, Leader, Uptime string
 }
 
-// verdict is the one line that says how things, or one of them, are.
+// verdict is a one-line judgement.
 type verdict struct {
 	Class, Title, Text string // Class is "good", "warn", "bad" or "idle"
 }
@@ -73,7 +73,7 @@ type problemRow struct{ Class, Component, Text string }
 
 type resourceRow struct {
 	Name, Source, Field, Text string
-	More                      int // refusals that are only counted
+	More                      int // refusals that are counted and not shown
 	Of                        reconcile.Quarantined
 }
 
@@ -82,8 +82,8 @@ type watchRow struct {
 	watchInfo
 }
 
-// page answers with the state at a glance. It has no script, loads nothing, and
-// says so to the browser.
+// page answers with the state at a glance. The page has no script and loads nothing, and its
+// headers make the browser enforce that.
 func (o *Observer) page(w http.ResponseWriter, r *http.Request, vars []string) {
 	reload := defaultReload
 	if n, err := strconv.Atoi(r.URL.Query().Get("reload")); err == nil && n >= 0 && n <= 3600 {
@@ -123,7 +123,7 @@ func (o *Observer) pageData(now time.Time, reload int, vars []string) *pageData 
 	}
 	findings := o.Health.findings()
 	for _, f := range findings {
-		if f.Error != "" && !slices.Contains([]string{"newest", "instances", "quarantine"}, f.Component) { // those have sections of their own
+		if f.Error != "" && !slices.Contains([]string{"newest", "instances", "quarantine"}, f.Component) { // these have their own sections
 			class := "bad"
 			if f.Probe == Reported {
 				class = "warn"
@@ -140,7 +140,7 @@ func (o *Observer) pageData(now time.Time, reload int, vars []string) *pageData 
 	return d
 }
 
-// resources makes the rows of what is quarantined, refused, or warned of.
+// resources makes the rows of quarantined, refused and warned resources.
 func (d *pageData) resources() {
 	for i, a := range reconcile.AlikeQuarantined(d.State.Quarantined) {
 		if q := d.State.Quarantined[i]; !a.Told {
@@ -158,8 +158,8 @@ func (d *pageData) resources() {
 	}
 }
 
-// judge says in a line how things are: what is worst first. All is well only where no
-// check fails, nothing is refused or warned of, and every instance is up to date.
+// judge returns one verdict, the worst that applies. All is well only if no check fails, no
+// resource is refused or warned of, and every instance is up to date.
 func judge(s reconcile.State, findings []finding) verdict {
 	look := failingNames(findings, Reported)
 	refused, warned := countResources(s.Refused)
@@ -193,7 +193,7 @@ func judge(s reconcile.State, findings []finding) verdict {
 	return verdict{"good", "All is well", "every instance has the newest valid configuration"}
 }
 
-// failingNames are the components that fail, for one probe.
+// failingNames returns the failing components of one probe.
 func failingNames(all []finding, p Probe) (names []string) {
 	for _, f := range all {
 		if f.Probe == p && f.Error != "" {
@@ -203,7 +203,7 @@ func failingNames(all []finding, p Probe) (names []string) {
 	return names
 }
 
-// countResources counts those that are refused, and those that are only warned of.
+// countResources counts refused resources, and resources with only a warning.
 func countResources(all []reconcile.Refusal) (refused, warned int) {
 	seen := map[reconcile.Refusal]bool{}
 	for _, r := range all {
@@ -227,7 +227,7 @@ func (d *pageData) figures() []figure {
 			behind++
 		}
 	}
-	// class is "good" where nothing counts against it.
+	// class is "good" if n is 0.
 	class := func(n int, otherwise string) string {
 		if n == 0 {
 			return "good"
@@ -251,12 +251,12 @@ func (d *pageData) figures() []figure {
 		{"In quarantine", strconv.Itoa(len(s.Quarantined)), "as they were, or left out", class(len(s.Quarantined), "bad")}, left}
 }
 
-// funcs are what page.html calls.
+// funcs returns the functions of page.html.
 func (d *pageData) funcs() template.FuncMap {
 	return template.FuncMap{
 		"ago": d.ago, "in": d.in, "brief": brief, "short": phrase.Short, "status": d.status, "planText": planText,
 		"behind": func(e reconcile.InstanceState) string { return brief(stale(e, d.Now).Round(time.Second)) },
-		// first are the first n of a list, and more is how many others there are.
+		// first returns the first n of a list, and more the number of the others.
 		"first": func(n int, list any) any {
 			v := reflect.ValueOf(list)
 			return v.Slice(0, min(n, v.Len())).Interface()
@@ -265,7 +265,7 @@ func (d *pageData) funcs() template.FuncMap {
 	}
 }
 
-// status says how an instance is.
+// status returns the verdict on an instance.
 func (d *pageData) status(e reconcile.InstanceState) verdict {
 	switch {
 	case e.Error != "":
@@ -286,7 +286,7 @@ func (d *pageData) status(e reconcile.InstanceState) verdict {
 	return verdict{Class: "good", Title: "up to date"}
 }
 
-// planText is a plan, cut to what is read at a glance.
+// planText returns a plan, cut to a few lines.
 func planText(p planEntry) string {
 	lines := strings.Split(strings.TrimSpace(p.Plan.String()), "\n")
 	if more := len(lines) - linesOfPlan; more > 0 {
@@ -295,7 +295,7 @@ func planText(p planEntry) string {
 	return strings.Join(lines, "\n")
 }
 
-// ago says how long something is past.
+// ago returns how long ago a time was.
 func (d *pageData) ago(at time.Time) string {
 	if at.IsZero() {
 		return "never"
@@ -303,7 +303,7 @@ func (d *pageData) ago(at time.Time) string {
 	return duration.HumanDuration(d.Now.Sub(at)) + " ago"
 }
 
-// in says when something is to come.
+// in returns how far away a time is.
 func (d *pageData) in(at time.Time) string {
 	if !at.After(d.Now) {
 		return "now"

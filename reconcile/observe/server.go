@@ -24,56 +24,56 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// DefaultAddr and DefaultMetricsAddr are where a [Server] listens unless told
-// otherwise, the second where it has MetricsOnly.
+// DefaultAddr and DefaultMetricsAddr are the default addresses of a [Server]; the second is
+// for MetricsOnly.
 const (
 	DefaultAddr        = "127.0.0.1:6060"
 	DefaultMetricsAddr = ":9090"
 )
 
-// maxScrapes is how many requests for metrics are answered at once; more get 503.
+// maxScrapes is the number of simultaneous requests for metrics; more get 503.
 const maxScrapes = 10
 
-// readTime is how long who asks a server with MetricsOnly may take to read the answer.
+// readTime is how long a client of a MetricsOnly server may take to read the answer.
 const readTime = 30 * time.Second
 
-// stopTime is how long a stop waits for requests under way, twice: once for
-// them to end well, once after their connections were cut.
+// stopTime is how long a stop waits for requests under way. It waits twice: first for them to
+// end, then after it has cut their connections.
 const stopTime = 400 * time.Millisecond
 
-// Server is a debug server for people and, with MetricsOnly, one for Prometheus and
-// the kubelet:
+// Server is a debug server for people or, with MetricsOnly, a server for Prometheus and the
+// kubelet:
 //
-//	/                    a page for people, of a server that [Observer.Server] made
-//	/metrics             of Metrics
-//	/debug/vars/         the names that were registered, as JSON
+//	/                    a page for people, on a server of [Observer.Server]
+//	/metrics             the metrics of Metrics
+//	/debug/vars/         the registered names, as JSON
 //	/debug/vars/{name}   the value of one, as JSON; a part of it with ?field=, JSONPath as in package k8swatch
 //	/debug/pprof/        profiles of the process (see net/http/pprof)
 //	/healthz, /readyz    200 or 503, all components with ?verbose; ready is not "all is well"
 //
-// It only ever reads. What it shows holds the configuration, so it demands the token
-// of every request: a header "Authorization: Bearer TOKEN", or in a browser TOKEN as the
-// password of any user. There are two exceptions. On a unix socket, which only the
-// account of this process can connect to, no token is needed. Only /healthz and
-// /readyz, which a kubelet asks, never need one, and then do not say why.
+// It only ever reads. Its answers show the configuration, so it demands the token of every
+// request: a header "Authorization: Bearer TOKEN", or in a browser TOKEN as the password of
+// any user. There are two exceptions. A unix socket needs no token, because only root and the
+// account of this process can connect to it. /healthz and /readyz, which a kubelet asks, never
+// need one; without it they do not say why they fail.
 //
-// The zero value listens on [DefaultAddr] without a token, and so for every user of
-// the host: it answers /metrics, /healthz and /readyz alone, and /metrics only where
-// the request asks for a loopback address and no proxy has passed it on. Of more than
-// 100 connections of one address the last are closed.
+// The zero value listens on [DefaultAddr] without a token, so every user of the host can
+// connect. It answers only /metrics, /healthz and /readyz. It answers /metrics only if the
+// request asks for a loopback address and came through no proxy. It closes new connections of
+// an address that already has 100.
 //
-// With MetricsOnly it answers these three to everybody, at any address, and nothing
-// else. Its probes say yes or no, and never why.
+// With MetricsOnly it answers these three to everybody, at any address, and nothing else. Its
+// probes say yes or no, and never why.
 type Server struct {
-	Addr  string // host:port, or unix:/path of a socket to make; zero is a default, port 0 a free one
-	Token Token  // required where Addr is a host that is not loopback, but for MetricsOnly
+	Addr  string // host:port, or unix:/path of a socket to make; zero: the default, port 0: a free one
+	Token Token  // required if Addr is not a loopback address, except with MetricsOnly
 
-	MetricsOnly bool // /metrics, /healthz and /readyz alone, without a token
+	MetricsOnly bool // only /metrics, /healthz and /readyz, without a token
 
 	Metrics prometheus.Gatherer // zero: no /metrics
-	Health  *Health             // zero: alive, and ready once it listens
+	Health  *Health             // zero: always alive and ready
 
-	OnListen func(net.Addr) // called when it listens, with the port that was found free
+	OnListen func(net.Addr) // called when it listens, with the actual address
 	Logger   *slog.Logger   // zero is slog.Default()
 
 	mu   sync.Mutex
@@ -81,10 +81,9 @@ type Server struct {
 	page http.HandlerFunc // nil: none
 }
 
-// Register shows what f returns, as JSON, at /debug/vars/name. f is called for
-// each request, possibly several times at once, and must return a value that
-// is free of secrets and does not change any more. A second function of the same
-// name replaces the first.
+// Register shows the value of f, as JSON, at /debug/vars/name. Each request calls f, possibly
+// several at once. The value must be free of secrets and must not change afterwards. A second
+// function of the same name replaces the first.
 func (s *Server) Register(name string, f func() any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,10 +93,10 @@ func (s *Server) Register(name string, f func() any) {
 	s.vars[name] = f
 }
 
-// Run serves until ctx ends, and then returns nil, within a second, also when
-// requests are under way. It returns an error when it cannot listen: one that
-// is [ErrNoToken] when the address is not loopback and there is no token. A socket is
-// made with mode 0600, in place of one that nobody listens on, and removed at the end.
+// Run serves until ctx ends, and then returns nil within a second, even if requests are under
+// way. If it cannot listen, it returns an error. The error is [ErrNoToken] if the address is
+// not loopback and there is no token. Run makes a socket with mode 0600, replaces one without
+// a listener, and removes it at the end.
 func (s *Server) Run(ctx context.Context) error {
 	ln, err := s.Listen(ctx)
 	if err != nil {
@@ -106,9 +105,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.Serve(ctx, ln)
 }
 
-// Listen opens the address, for [Server.Serve]. It is for a program that wants the
-// error of an address that is taken before it begins anything else; [Server.Run] is
-// both.
+// Listen opens the address, for [Server.Serve]. Use both in place of [Server.Run] if an
+// address in use must be an error before anything else starts.
 func (s *Server) Listen(ctx context.Context) (net.Listener, error) {
 	ln, err := s.listen(ctx)
 	if err != nil {
@@ -124,7 +122,7 @@ func (s *Server) name() string {
 	return "debug server"
 }
 
-// Serve is [Server.Run] with a listener, which it closes.
+// Serve is [Server.Run] on an open listener. It closes the listener.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	logger := s.Logger
 	if logger == nil {
@@ -151,7 +149,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
-	if s.MetricsOnly { // whoever reads nothing would keep a scrape, of maxScrapes
+	if s.MetricsOnly { // a client that never reads would hold one of maxScrapes
 		srv.WriteTimeout = readTime
 	}
 	if s.OnListen != nil {
@@ -166,7 +164,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
-	if srv.Shutdown(stopping) != nil { // a profile, or a client that does not read
+	if srv.Shutdown(stopping) != nil { // a profile runs, or a client does not read
 		_ = srv.Close() // ends the contexts of the requests
 	}
 	<-served
@@ -180,8 +178,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// listen resolves the address first, so that what is checked is what is
-// listened on, and nothing listens before the check.
+// listen resolves the address before it checks and opens it. So it opens exactly the address
+// that it checked.
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	addr := cmp.Or(s.Addr, DefaultAddr)
 	if s.MetricsOnly {
@@ -194,18 +192,18 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("Server.Addr %q: want host:port, such as 127.0.0.1:6060, or unix:/path: %w", addr, err)
 	}
-	if !tcp.IP.IsLoopback() && s.Token == "" && !s.MetricsOnly { // no host at all means all addresses
+	if !tcp.IP.IsLoopback() && s.Token == "" && !s.MetricsOnly { // an empty host means all addresses
 		return nil, fmt.Errorf("%s: %w", addr, ErrNoToken)
 	}
 	var lc net.ListenConfig
 	return lc.Listen(ctx, "tcp", tcp.String())
 }
 
-// Handler returns what Run serves, for a server of the program's own: without a
-// token /metrics and probes alone, whatever that server listens on.
+// Handler returns the handler of Run, for a server of the program's own. Without a token it
+// answers only /metrics and the probes, on any listener.
 func (s *Server) Handler() http.Handler { return s.handler(false) }
 
-// handler shows everything to everybody if open.
+// handler returns all pages. If open, they need no token.
 func (s *Server) handler(open bool) http.Handler {
 	outer := http.NewServeMux()
 	open = open && !s.MetricsOnly
@@ -228,7 +226,7 @@ func (s *Server) handler(open bool) http.Handler {
 	})
 }
 
-// pages are those that show everything.
+// pages returns the pages that show everything.
 func (s *Server) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/vars/{$}", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.names()) })
@@ -247,7 +245,7 @@ func (s *Server) pages() http.Handler {
 	return mux
 }
 
-// probe answers 200 or 503, and why to those who may know.
+// probe answers 200 or 503. With the token or if open, it also says why.
 func (s *Server) probe(open bool, p Probe) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var all []finding
@@ -273,7 +271,7 @@ func (s *Server) probe(open bool, p Probe) http.HandlerFunc {
 	}
 }
 
-// names are those of the variables.
+// names returns the names of the variables.
 func (s *Server) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,8 +313,8 @@ type problem struct {
 	Error string `json:"error"`
 }
 
-// writeJSON encodes first, so that what cannot be encoded is an error and not
-// half an answer.
+// writeJSON encodes before it writes: a value that cannot be encoded is an error, not half an
+// answer.
 func writeJSON(w http.ResponseWriter, status int, value any) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

@@ -15,32 +15,32 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/event"
 )
 
-// askEvery is how often [Observer.Run] asks all checks. With the time that a check may
-// take, an event follows its cause within two seconds.
+// askEvery is how often [Observer.Run] runs all checks. With the time that a check may take,
+// an event follows its cause within two seconds.
 const askEvery = time.Second
 
-// flapTime is for how long after its end a failure that begins anew counts as a
-// repetition.
+// flapTime is how long after its end a failure that begins again counts as a repetition.
 const flapTime = 5 * time.Minute
 
-// lateTime, times how often it began, is after how long a failure that goes on has a line
-// where its beginning had none. It is as short as those that come and go allow.
+// lateTime is for a failure whose beginning had no line. The failure gets one if it lasts for
+// lateTime times the number of its beginnings. A shorter time would log failures that only
+// come and go.
 const lateTime = 10 * time.Second
 
-// maxSaid bounds the texts that are remembered, so that each has one line.
+// maxSaid bounds the remembered texts. A text that is remembered has no second line.
 const maxSaid = 64
 
 // Events returns one value of each event of this package, without fields.
 func Events() []event.Event { return []event.Event{ComponentFailed{}, ComponentRecovered{}} }
 
-// ComponentFailed says that a check of [Health] found something new to be wrong.
-// [Observer.Run] publishes it once, not as long as it is wrong.
+// ComponentFailed says that a check of [Health] found a new failure. [Observer.Run] publishes
+// it once, however long the failure lasts.
 type ComponentFailed struct {
 	Component string
-	Err       error // what is new
+	Err       error // the new failure
 	Probe     Probe
-	Times     int  // that this began, with this one, in a short time
-	Late      bool // it began before, which had no line, and goes on
+	Times     int  // how often this began in a short time, with this one
+	Late      bool // the failure began before, without a line, and goes on
 }
 
 func (e ComponentFailed) Report() event.Report {
@@ -52,13 +52,13 @@ func (e ComponentFailed) Report() event.Report {
 	return r
 }
 
-// ComponentRecovered takes a [ComponentFailed] back, for what it names.
+// ComponentRecovered takes a [ComponentFailed] back, for the causes in Of.
 type ComponentRecovered struct {
 	Component string
-	Of        string        // what is in order again: "shop.yaml"; "": all of the component
-	Lasted    time.Duration // since it was found to be wrong
+	Of        string        // names of the causes: "shop.yaml"; "": all of the component
+	Lasted    time.Duration // since the failure was found
 	Times     int           // as in [ComponentFailed]
-	Late      bool          // the same
+	Late      bool          // as in [ComponentFailed]
 }
 
 func (e ComponentRecovered) Report() event.Report {
@@ -71,7 +71,8 @@ func (e ComponentRecovered) Report() event.Report {
 
 func componentField(name string) []slog.Attr { return []slog.Attr{slog.String("component", name)} }
 
-// repeat is how often something began, 0 for what has a line in any case.
+// repeat returns the count for [event.Report.Repeat]: 0 gives a late failure a line in any
+// case.
 func repeat(late bool, times int) int {
 	if late {
 		return 0
@@ -86,16 +87,16 @@ func again(times int) string {
 	return fmt.Sprintf(" (%d times in a short time)", times)
 }
 
-// Run asks all checks of Health each second until ctx ends, and publishes what begins
-// and stops to be wrong: without it, pages, probes and metrics know of that, and the
-// log does not. It returns nil.
+// Run makes all checks of Health each second until ctx ends, and publishes when a failure
+// begins and ends. Without Run, pages, probes and metrics show failures, but the log does not.
+// Run returns nil.
 func (o *Observer) Run(ctx context.Context) error {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
 	for {
 		all := o.Health.findings()
 		if ctx.Err() != nil {
-			return nil // what ends now has not failed
+			return nil // a check that ends with ctx has not failed
 		}
 		for _, f := range all {
 			if !f.check.quiet {
@@ -110,7 +111,7 @@ func (o *Observer) Run(ctx context.Context) error {
 	}
 }
 
-// story is what was told of a check: its causes by name.
+// story holds the published causes of a check, by name.
 type story map[string]*chapter
 
 // chapter is one cause.
@@ -118,11 +119,11 @@ type chapter struct {
 	name         string
 	began, ended time.Time // ended is zero while it lasts
 	times        int
-	late         bool            // its beginning had no line, and it goes on
-	said         map[string]bool // its texts
+	late         bool            // its beginning had no line, but the failure goes on
+	said         map[string]bool // its published texts
 }
 
-// tell publishes what a finding adds to the story.
+// tell publishes the changes that a finding brings to the story.
 func (s *story) tell(bus *eventbus.Bus, f finding, now time.Time) {
 	if *s == nil {
 		*s = story{}
@@ -156,7 +157,7 @@ func (s *story) tell(bus *eventbus.Bus, f finding, now time.Time) {
 	s.close(bus, f, there, now)
 }
 
-// add has an event tell of another cause, and of the fewest times.
+// add adds a cause to an event. Times is the least of its causes.
 func (e *ComponentFailed) add(cause error, times int) {
 	if e.Err == nil || times < e.Times {
 		e.Times = times
@@ -164,7 +165,7 @@ func (e *ComponentFailed) add(cause error, times int) {
 	e.Err = errors.Join(e.Err, cause)
 }
 
-// close publishes what is no longer there.
+// close publishes the causes that are gone.
 func (s *story) close(bus *eventbus.Bus, f finding, there map[string]bool, now time.Time) {
 	var gone []*chapter
 	for _, key := range slices.Sorted(maps.Keys(*s)) {
@@ -196,7 +197,7 @@ func (s *story) close(bus *eventbus.Bus, f finding, there map[string]bool, now t
 	eventbus.Publish(bus, e)
 }
 
-// causes are the errors that [errors.Join] joined, of any depth.
+// causes returns the errors that [errors.Join] joined, at any depth.
 func causes(err error) []error {
 	if err == nil {
 		return nil
@@ -209,7 +210,7 @@ func causes(err error) []error {
 	for _, part := range joined.Unwrap() {
 		texts = append(texts, part.Error())
 	}
-	if strings.Join(texts, "\n") != err.Error() { // it says more than its parts
+	if strings.Join(texts, "\n") != err.Error() { // err says more than its parts
 		return []error{err}
 	}
 	var all []error
@@ -231,25 +232,25 @@ func list(errs []error, most int, separator string) string {
 	return strings.Join(texts, separator)
 }
 
-// before is what names a cause.
+// before returns the part of a text that names a cause.
 func before(text string) string {
 	name, _, _ := strings.Cut(text, ": ")
 	return name
 }
 
-// subject tells causes apart: what names one, without its figures.
+// subject identifies a cause: by its name, without figures.
 func subject(text string) string { return shape(before(text)) }
 
 var (
-	// place is the line and the column behind the name of a file.
+	// place matches the line and the column after the name of a file.
 	place = regexp.MustCompile(`(:\d+)+:?$`)
-	// words of a text, and which of them are figures that may change from one time to the
-	// next: counts, durations, sizes, times, addresses. "10-shop.yaml" is a name.
+	// words matches the words of a text. figured matches words that may change from one time
+	// to the next: counts, durations, sizes, times, addresses. "10-shop.yaml" is a name.
 	words   = regexp.MustCompile(`\S+`)
 	figured = regexp.MustCompile(`^\(?\d([\d.,:/>+%-]|[nuµm]?s|[mhTZ]|([kKMGT]i?)?B)*[).,:;]*$`)
 )
 
-// shape is a text without its figures, and without the lines and columns behind names.
+// shape returns a text without its figures, and without lines and columns after names.
 func shape(text string) string {
 	return words.ReplaceAllStringFunc(text, func(word string) string {
 		return place.ReplaceAllString(figured.ReplaceAllString(word, "#"), "#")

@@ -19,28 +19,26 @@ import (
 const (
 	// tracerName is the instrumentation scope of all spans.
 	tracerName = "github.com/hapticsdk/haptic/reconcile/observe"
-	tracesKept = 64   // reconciliations whose deployments are still put below them
+	tracesKept = 64   // reconciliations that deployments can still be children of
 	maxText    = 1024 // bytes of an attribute or an error in a span, at most
 	maxReasons = 8    // in a span
 )
 
-// Trace makes, until the bus is closed, one OpenTelemetry trace of each
-// reconciliation:
+// Trace makes one OpenTelemetry trace of each reconciliation, until the bus is closed:
 //
-//	reconciliation      what asked for it, and the hash of the configuration
-//	  render, validate  of the one attempt that most have, or
-//	  attempt           of several, where something is at fault and is searched for
+//	reconciliation      its reasons, and the hash of the configuration
+//	  render, validate  if there is one attempt, as in most cases, or
+//	  attempt           for each of several, in a search for the fault
 //	    render, validate
 //	  deploy            for each instance, and again for each retry: plan, reloads
 //
-// Spans of deployments begin after that of the reconciliation has ended, and
-// are its children all the same; those of a reconciliation that is far in the
-// past begin a trace of their own. Repairs of drift are spans "repair drift".
+// Deployments begin after the span of the reconciliation has ended, but their spans are its
+// children. If the reconciliation is far in the past, they begin their own trace. Repairs of
+// drift are spans "repair drift".
 //
-// The spans are made from the events on the bus, with the times of then: the
-// loop itself does not wait for any of it. If the provider is nil, so is the
-// subscription, and it costs nothing. On a nil bus there are no spans. No secret goes into a span; texts in it are
-// at most 1024 bytes long.
+// Trace makes the spans from the events on the bus, with the original times; the loop never
+// waits for them. If the provider is nil, Trace returns nil and costs nothing. On a nil bus
+// there are no spans. No secret goes into a span. Texts have at most 1024 bytes.
 func Trace(bus *eventbus.Bus, provider trace.TracerProvider) *eventbus.Subscription {
 	if provider == nil {
 		return nil
@@ -49,8 +47,8 @@ func Trace(bus *eventbus.Bus, provider trace.TracerProvider) *eventbus.Subscript
 	return eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { t.hear(d.Event, time.Now()) })
 }
 
-// tracer gathers what it hears of a reconciliation until that ends. Only the
-// goroutine of the subscription uses it.
+// tracer collects the attempts of a reconciliation until it ends. Only the goroutine of the
+// subscription uses it.
 type tracer struct {
 	tracer   trace.Tracer
 	attempts []reconcile.AttemptCompleted // of the newest reconciliation
@@ -75,7 +73,7 @@ func (t *tracer) hear(v any, now time.Time) {
 	}
 }
 
-// reconciled makes the spans of a reconciliation that has ended.
+// reconciled makes the spans of an ended reconciliation.
 func (t *tracer) reconciled(r event.Report, now time.Time, reasons []string, attrs ...attribute.KeyValue) {
 	attempts, began := t.attempts, now.Add(-r.Took)
 	t.attempts = nil

@@ -14,17 +14,17 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
-// plain is a variable that a [Server] shows as it is, and not as JSON.
+// plain is a variable that a [Server] shows as plain text, not as JSON.
 type plain string
 
-// Bounds of what is shown.
+// Bounds of the variables.
 const (
 	maxContent  = 256 << 10 // bytes of one map
 	maxContents = 4 << 20   // of all maps
 	maxOps      = 200       // of one plan
 )
 
-// rendered is the newest validated configuration, without its secrets.
+// rendered returns the newest validated configuration, without its secrets.
 func rendered(cfg *dataplane.Config) plain {
 	if cfg == nil {
 		return "# no valid configuration yet\n"
@@ -32,8 +32,7 @@ func rendered(cfg *dataplane.Config) plain {
 	return plain(redact(cfg.Main()))
 }
 
-// redact hides what is secret in each line. Lines keep their numbers and their
-// indent.
+// redact hides the secrets in each line. Lines keep their numbers and their indent.
 func redact(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -43,21 +42,20 @@ func redact(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// secretFile are parts of names of files whose entries may be secrets, as
-// those of auth.map.
+// secretFile matches names of files whose entries may be secrets, such as auth.map.
 var secretFile = regexp.MustCompile(`(?i)auth|cookie|key|pass|session|signature`)
 
-// auxFile is a file of the configuration as it may be shown.
+// auxFile is the public part of a file of the configuration.
 type auxFile struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
 	Size    int    `json:"size"`
-	Hash    string `json:"hash,omitempty"`    // SHA-256, shortened; not of certificates, since their keys are in them
-	Content string `json:"content,omitempty"` // of maps alone
+	Hash    string `json:"hash,omitempty"`    // SHA-256, shortened; not of certificates, because they contain their keys
+	Content string `json:"content,omitempty"` // only of maps
 }
 
-// auxFiles lists the files. Only maps have a content that is meant for people,
-// and of them those whose name speaks of secrets have not.
+// auxFiles lists the files. It shows only the content of maps, and not of maps whose name
+// suggests secrets.
 func auxFiles(cfg *dataplane.Config) []auxFile {
 	files, shown := []auxFile{}, 0
 	if cfg == nil {
@@ -85,14 +83,14 @@ func auxFiles(cfg *dataplane.Config) []auxFile {
 	return files
 }
 
-// watchInfo is a watch as it is shown: errors have their text.
+// watchInfo is a watch in printable form: its error is a text.
 type watchInfo struct {
 	State      string    `json:"state"`
 	Since      time.Time `json:"since,omitzero"`
 	StaleSince time.Time `json:"staleSince,omitzero"`
 	Synced     bool      `json:"synced"`
 	Objects    int       `json:"objects"`
-	Refused    int       `json:"refused,omitempty"` // that cannot be stored
+	Refused    int       `json:"refused,omitempty"` // objects that cannot be stored
 	Revision   uint64    `json:"revision"`
 	Error      string    `json:"error,omitempty"`
 }
@@ -110,7 +108,7 @@ func (s *Subject) watchInfos() map[string]watchInfo {
 	return infos
 }
 
-// settings are those of now, without the watches, which stand in watchInfos.
+// settings returns the current settings without the watches: watchInfos has those.
 func (s *Subject) settings() *settings.State {
 	if s.Settings == nil {
 		return nil
@@ -124,7 +122,7 @@ func (s *Subject) settings() *settings.State {
 func shortPlans(plans []planEntry) []planEntry {
 	for i, p := range plans {
 		if p.Plan != nil && len(p.Plan.Ops) > maxOps {
-			plans[i].Plan = &dataplane.Plan{Ops: p.Plan.Ops[:maxOps]} // the summary counts them all
+			plans[i].Plan = &dataplane.Plan{Ops: p.Plan.Ops[:maxOps]} // the summary still counts them all
 		}
 	}
 	return plans
@@ -135,7 +133,7 @@ func uptimeSince(started time.Time) map[string]any {
 	return map[string]any{"started": started, "uptime": brief(up), "seconds": up.Seconds()}
 }
 
-// version is what runs.
+// version returns the version of the program.
 func (s *Subject) version() string {
 	if s.Version != "" {
 		return s.Version
@@ -146,7 +144,7 @@ func (s *Subject) version() string {
 	return "unknown"
 }
 
-// buildInfo says what runs. It leaves out build settings that may hold paths.
+// buildInfo describes the build, without build settings that may hold paths.
 func (s *Subject) buildInfo() map[string]any {
 	b := map[string]any{"version": s.version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
