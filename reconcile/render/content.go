@@ -13,7 +13,7 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
-// newFile makes a file of what a template gave to [FileRegistry.Register].
+// newFile makes a file from the content that a template gave to [FileRegistry.Register].
 func newFile(kind, name string, content any) (dataplane.File, error) {
 	f := dataplane.File{Name: name}
 	var err error
@@ -39,8 +39,8 @@ func newFile(kind, name string, content any) (dataplane.File, error) {
 	return f, nil
 }
 
-// fitsValues refuses a text in which values are not escaped for the kind of a file, or
-// may not be.
+// fitsValues refuses a text whose values are not, or may not be, escaped for its kind of
+// file.
 func fitsValues(kind templating.Kind, content any) error {
 	switch kind {
 	case templating.RegMap, templating.RegList, templating.Format, templating.Unknown:
@@ -67,13 +67,13 @@ func fitsValues(kind templating.Kind, content any) error {
 	if _, plain := content.(string); plain || v.Kind() != reflect.String {
 		return nil
 	}
-	if i := strings.IndexAny(v.String(), special); i >= 0 { // what a macro wrote
+	if i := strings.IndexAny(v.String(), special); i >= 0 { // the text of a macro
 		return fmt.Errorf("the macro's text has %q, and its values are escaped for the template that it is in: make the file by a template of its own, or give raw(...)", v.String()[i])
 	}
 	return nil
 }
 
-// contentOf makes a text of what a template gave.
+// contentOf makes a text from the content that a template gave.
 func contentOf(kind dataplane.FileKind, content any) (string, error) {
 	switch content := content.(type) {
 	case []byte:
@@ -95,7 +95,7 @@ func contentOf(kind dataplane.FileKind, content any) (string, error) {
 		}
 		return mapText(content)
 	}
-	if v := reflect.ValueOf(content); v.Kind() == reflect.String { // also what a macro wrote, and raw
+	if v := reflect.ValueOf(content); v.Kind() == reflect.String { // also the text of a macro, and raw
 		return v.String(), nil
 	}
 	return "", fmt.Errorf("the content must be a text, a []string of lines or, for a map, a map[string]string, not a %T", content)
@@ -104,8 +104,8 @@ func contentOf(kind dataplane.FileKind, content any) (string, error) {
 // byLine reports whether HAProxy reads a kind of file line by line.
 func byLine(kind dataplane.FileKind) bool { return kind == dataplane.Map || kind == dataplane.CRTList }
 
-// checkPlain refuses a text of several lines where each line counts and a value
-// may have added one.
+// checkPlain refuses several lines in one string if each line counts: a value may have added
+// one.
 func checkPlain(kind dataplane.FileKind, text string) error {
 	if byLine(kind) && strings.Contains(strings.TrimSuffix(text, "\n"), "\n") {
 		return errors.New("a string or bytes may have one line only, so that no value adds another: give a []string of lines, what a macro wrote, raw(...) or, for a map, a map[string]string")
@@ -133,12 +133,12 @@ func mapText(entries map[string]string) (string, error) {
 	return b.String(), nil
 }
 
-// maxMapLine is the longest line of a map, in bytes with its line feed: HAProxy
-// takes what is beyond for a line of its own (tune.bufsize, 16384, less one).
+// maxMapLine is the longest line of a map, in bytes with its line feed. HAProxy reads the
+// rest of a longer one as another line (tune.bufsize, 16384, less one).
 const maxMapLine = 16383
 
-// checkContent refuses what HAProxy would read as something else than it looks
-// like, in the kinds that it reads line by line.
+// checkContent refuses text that HAProxy would read as something else than it looks like. It
+// checks the kinds that HAProxy reads line by line.
 func checkContent(kind dataplane.FileKind, text string) error {
 	if !byLine(kind) {
 		return nil

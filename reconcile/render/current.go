@@ -8,13 +8,12 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// CurrentConfig is what templates see of the configuration that is deployed, so
-// that what a render decided once, such as the spare server that an endpoint got,
-// survives into the next. [Templates] gives it to them as the variable currentConfig
-// ([HostVars]); it is nil as long as nothing is known to be deployed. All
-// methods answer for nil too.
+// CurrentConfig shows templates the deployed configuration. An earlier decision, such as the
+// spare server that an endpoint got, can thus survive into the next render. [Templates]
+// provides it as the variable currentConfig ([HostVars]). It is nil as long as no deployed
+// configuration is known. All methods answer for nil, too.
 //
-// A change of it triggers no render. A template that prints what it read is stable
+// A change of it triggers no render. A template that prints what it read here is stable
 // after one render.
 type CurrentConfig struct {
 	config *previous
@@ -24,7 +23,7 @@ type CurrentConfig struct {
 // CurrentServer is one server line of the deployed configuration.
 type CurrentServer struct {
 	Name     string
-	Address  string   // as it stands there: "192.0.2.1:80"
+	Address  string   // as the line has it: "192.0.2.1:80"
 	Disabled bool     // "disabled" stands on its line
 	Options  []string // the words behind the address
 }
@@ -35,8 +34,8 @@ type CurrentSection struct {
 	Lines      [][]string // its words, line by line, without the header, comments and empty lines
 }
 
-// Sections returns the names of the sections of a kind, such as "backend", in
-// their order. Those without a name have "".
+// Sections returns the names of the sections of a kind, such as "backend", in their order. A
+// section without a name has "".
 func (c *CurrentConfig) Sections(kind string) []string {
 	if c == nil {
 		return nil
@@ -45,8 +44,8 @@ func (c *CurrentConfig) Sections(kind string) []string {
 	return slices.Clone(c.config.names[kind]) // a template may sort it
 }
 
-// Section returns a section, nil if it is not there. Sections of the same kind
-// and name are one, as HAProxy takes several global sections.
+// Section returns a section, nil if there is none. Sections of the same kind and name are
+// one, as HAProxy takes several global sections.
 func (c *CurrentConfig) Section(kind, name string) *CurrentSection {
 	parts := c.section(kind, name)
 	if len(parts) == 0 {
@@ -80,9 +79,8 @@ func (c *CurrentConfig) Servers(kind, name string) []CurrentServer {
 	return servers
 }
 
-// File returns the content of a file of the deployed configuration, "" if it is
-// not there. The kind is one of those of [PathResolver.Path]; another one ends
-// the render.
+// File returns the content of a file of the deployed configuration, "" if there is none. The
+// kinds are those of [PathResolver.Path]. Any other kind ends the render.
 func (c *CurrentConfig) File(kind, name string) string {
 	k, err := fileKind(kind)
 	if err != nil {
@@ -94,7 +92,8 @@ func (c *CurrentConfig) File(kind, name string) string {
 	return c.noted(question{askFile, string(k), name})
 }
 
-// section returns the parts of a section, several where it is there twice.
+// section returns the parts of a section: several if the configuration has it more than
+// once.
 func (c *CurrentConfig) section(kind, name string) []dataplane.Section {
 	if c == nil {
 		return nil
@@ -111,8 +110,7 @@ func (c *CurrentConfig) noted(q question) string {
 	return a
 }
 
-// answer returns what a question that was noted would be answered now, nil
-// without a configuration.
+// answer returns the current answer to a noted question, nil without a configuration.
 func (c *CurrentConfig) answer(noted any) any {
 	if c == nil {
 		return nil
@@ -120,7 +118,7 @@ func (c *CurrentConfig) answer(noted any) any {
 	return c.config.answer(noted.(question))
 }
 
-// question is what a template may ask of the deployed configuration.
+// question is something that a template can ask about the deployed configuration.
 type question struct {
 	op         askOp
 	kind, name string
@@ -134,8 +132,8 @@ const (
 	askFile
 )
 
-// previous is a deployed configuration, cut into sections when the first
-// template asks. It never changes.
+// previous is a deployed configuration. The first question cuts it into sections. It never
+// changes.
 type previous struct {
 	config   *dataplane.Config
 	once     sync.Once
@@ -164,8 +162,8 @@ func (p *previous) index() {
 	}
 }
 
-// answer gives the answer to a question as one text; two answers are the same
-// exactly if their texts are.
+// answer returns the answer to a question as one text. Two answers are the same exactly if
+// their texts are.
 func (p *previous) answer(q question) string {
 	p.once.Do(p.index)
 	switch q.op {

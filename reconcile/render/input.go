@@ -15,36 +15,35 @@ type Input struct {
 	Each  map[string]Each  // entries that are rendered for each of several items
 	Files []dataplane.File // made without a template, such as certificates out of Secrets
 
-	// Owners are the objects that each of Files was made of, the most important
-	// last, by kind and name of the file; so an error in one can name them.
+	// Owners has the objects that each of Files was made of, by kind and name of the file,
+	// the most important last. An error in a file can then name them.
 	Owners map[dataplane.Position][]any
 
 	Refused   []reconcile.Refusal
 	Resources map[string]int // resources read, by kind
 
-	// Accepted is that of [reconcile.Rendered]; nil: it is not told.
+	// Accepted is that of [reconcile.Rendered]; it may be nil.
 	Accepted func()
 
-	// Reads follows variables that templates read by calls; nil: there are none.
+	// Reads follows variables that answer calls of templates; nil: there are none.
 	Reads *Reads
 }
 
-// Reads follows variables that answer calls, such as the stores of watched
-// resources, so that [Templates.Pure] knows when what an entry read has changed. Each
-// Input needs its own. Methods may be called from any goroutine.
+// Reads follows variables that answer calls, such as the stores of watched resources. It
+// tells [Templates.Pure] whether anything that an entry read has changed. Each Input needs
+// its own. Any goroutine may call its methods.
 type Reads struct {
 	Vars []string // their names: their values are not compared
 
-	// Same reports whether a call that was noted with that key would now be noted
-	// with that revision.
+	// Same reports whether a call that was noted with that key would have that revision now.
 	Same func(key, revision any) bool
 
 	mu   sync.Mutex
-	note func(key, revision any) // nil: nothing is rendered
+	note func(key, revision any) // nil: no render is under way
 }
 
-// Note says that a template made a call: key tells calls apart, revision is another
-// one whenever the answer is another one. Keys are comparable.
+// Note says that a template made a call. key tells calls apart, and revision differs
+// whenever the answer does. Keys are comparable.
 func (r *Reads) Note(key, revision any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,12 +60,11 @@ func (r *Reads) follow(note func(key, revision any)) {
 	}
 }
 
-// Each says that an entry is rendered once for each item, one after the other,
-// with the variable Var set to it. In a configuration, a map and a crt-list each
-// item begins on a line of its own. The other entries need the variable, too, as
-// they are rendered with the same [Input.Vars]: put a zero value there, such as
-// a nil pointer. Where that is a map[string]any, an unstructured object is seen as
-// the map inside of it.
+// Each renders an entry once for each item, one after the other, with the variable Var set
+// to the item. In a configuration, a map and a crt-list each item begins on a line of its
+// own. Other entries need the variable, too, because they share [Input.Vars]: put a zero
+// value there, such as a nil pointer. If that value is a map[string]any, templates see an
+// unstructured object as the map inside of it.
 type Each struct {
 	Var   string
 	Items []any // comparable: pointers, strings, ...

@@ -13,10 +13,10 @@ import (
 // remembered is what an entry rendered, and from what. Renders share what they have in
 // common, so none of it changes.
 type remembered struct {
-	vars    map[string]any // that it uses; for those of the host see run.value
-	items   []any          // nil alone for an entry that is rendered once
+	vars    map[string]any // that it uses; see run.values for those of the host
+	items   []any          // one nil for an entry that is rendered once
 	texts   []*text        // of the items
-	content []byte         // of the file that they make, if that was asked for
+	content []byte         // of the file that they make, once it was asked for
 }
 
 // text is what an entry rendered for an item.
@@ -25,20 +25,20 @@ type text struct {
 	notes *notes // nil: it used no variable of the host
 	lead  int    // see part
 
-	end, ended string // the last call of part, and what it returned; of the render under way
+	end, ended string // argument and result of the last call of part, in the render under way
 }
 
-// notes say what a text depends on besides the values of variables, and what its
-// template did besides writing it.
+// notes are what a text depends on besides the values of variables, and what its template
+// did besides writing it.
 type notes struct {
 	read  map[dependency]any // revisions
 	files []dataplane.File   // registered
 }
 
-// maxItemErrors bounds what one render says of the items of one entry.
+// maxItemErrors bounds the errors of one render about the items of one entry.
 const maxItemErrors = 100
 
-// entry renders one entry, but for the items that would render the same again.
+// entry renders one entry, except for the items that would render the same again.
 func (r *run) entry(ctx context.Context, entry string) (piece, error) {
 	each, forItems := r.in.Each[entry]
 	now := &remembered{vars: r.values(entry), items: []any{nil}}
@@ -65,13 +65,13 @@ func (r *run) entry(ctx context.Context, entry string) (piece, error) {
 	return p, nil
 }
 
-// reach is how many items that are gone are looked past for the next one that is still
-// there, before a map of them is made.
+// reach is how many vanished items recall skips to find the next one that is still there,
+// before it makes a map of them.
 const reach = 32
 
-// recall takes over the texts of the items that the last render had, too, and returns
-// the places of the others. Lists that differ in a few places are compared by place.
-// known says whether a text that was rendered before still holds.
+// recall takes over the texts of the items that the last render had, too, and returns the
+// places of the others. It compares lists that differ in a few places by place. known
+// reports whether an earlier text still holds.
 func (m *remembered) recall(before *remembered, known func(item any, t *text) bool) (missing []int) {
 	old, i := before.items, 0
 	for i < min(len(m.items), len(old)) && m.items[i] == old[i] && known(old[i], before.texts[i]) {
@@ -106,7 +106,7 @@ func (m *remembered) recall(before *remembered, known func(item any, t *text) bo
 	for k := j; k < len(old); k++ {
 		gone[old[k]] = before.texts[k]
 	}
-	return slices.DeleteFunc(missing, func(i int) bool { // what has moved
+	return slices.DeleteFunc(missing, func(i int) bool { // items that moved
 		if !canCompare(m.items[i]) {
 			return false
 		}
@@ -119,8 +119,8 @@ func (m *remembered) recall(before *remembered, known func(item any, t *text) bo
 
 func canCompare(item any) bool { return item == nil || reflect.ValueOf(item).Comparable() }
 
-// items renders an entry for the items at these places, one by one where it must be
-// known which of them read what from the host.
+// items renders an entry for the items at these places. It renders them one by one if it
+// must note which of them read what from the host.
 func (r *run) items(ctx context.Context, p piece, places []int) error {
 	if len(places) == 0 {
 		return nil
@@ -179,8 +179,8 @@ func (r *run) item(ctx context.Context, p piece, item any) (string, error) {
 	return made[0], nil
 }
 
-// newText makes the text of what an entry rendered for an item. The replacements of
-// post-processors in a configuration are remembered with it.
+// newText makes the text that an entry rendered for an item. In a configuration it includes
+// the replacements of post-processors.
 func (r *run) newText(entry, s string) *text {
 	if !isMain(entry) {
 		return &text{string: s}
@@ -189,9 +189,9 @@ func (r *run) newText(entry, s string) *text {
 	return &text{string: s, lead: leadOf(s)}
 }
 
-// values returns the variables that an entry uses, without its item. Notes cover
-// the variables of the host: of these only whether there is a current configuration
-// counts here.
+// values returns the variables that an entry uses, without its item. Notes cover the
+// variables of the host. Only one fact about these counts here: whether there is a current
+// configuration.
 func (r *run) values(entry string) map[string]any {
 	values := map[string]any{}
 	each, forItems := r.in.Each[entry]
@@ -236,10 +236,9 @@ func sameVars(a, b map[string]any) bool {
 	return true
 }
 
-// sameValue reports whether two values are the same without looking at what
-// they point to: slices and maps are the same if they are stored in the same
-// place, and structs if their fields are. Values that cannot be told apart that way are
-// not the same.
+// sameValue reports whether two values are the same without looking at what they point to.
+// Slices and maps are the same if they are stored in the same place, and structs if their
+// fields are the same. Values that it cannot compare that way are not the same.
 func sameValue(a, b any) bool { return same(reflect.ValueOf(a), reflect.ValueOf(b)) }
 
 func same(x, y reflect.Value) bool {

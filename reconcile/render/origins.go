@@ -18,8 +18,7 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
-// Error is a failed render. The loop finds the lines of templates and the resources
-// in it.
+// Error is a failed render. The loop finds the template lines and the resources in it.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -27,7 +26,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the engine, or several joined.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Origins gives the line and the message of each failure of a template.
+// Origins yields the origin and the message of each failure of a template.
 func (e *Error) Origins() iter.Seq2[reconcile.Origin, string] {
 	return func(yield func(reconcile.Origin, string) bool) {
 		for _, t := range templating.Errors(e.Err) {
@@ -38,8 +37,8 @@ func (e *Error) Origins() iter.Seq2[reconcile.Origin, string] {
 	}
 }
 
-// located gives an error about what was rendered the lines of the templates that wrote
-// it. Another error, such as that of a template, stays as it is.
+// located adds the template lines to an error about the text that they wrote. It returns any
+// other error unchanged, such as that of a template.
 func located(ctx context.Context, made *reconcile.Rendered, err error) error {
 	var conflict *FileConflictError
 	if errors.As(err, &conflict) && len(templating.Errors(err)) == 0 {
@@ -54,15 +53,15 @@ func located(ctx context.Context, made *reconcile.Rendered, err error) error {
 	}
 	var all []error
 	for at, message := range refused.Positions() {
-		o, _ := made.Origins.Origin(ctx, at) // an error is no reason to say less
+		o, _ := made.Origins.Origin(ctx, at) // the message counts without an origin, too
 		file := cmp.Or(o.File, MainEntry)
 		all = append(all, &templating.Error{Entry: file, File: file, Line: o.Line, Column: o.Column, Text: o.Text, Message: message, Err: err, Owners: o.Owners})
 	}
 	return joined(all)
 }
 
-// origins are the [reconcile.Origins] of a render. They keep only what the render
-// made anyway, and render again what wrote a line when they are asked.
+// origins are the [reconcile.Origins] of a render. They keep only what the render made
+// anyway. To find what wrote a line, they render it again.
 type origins struct {
 	run   *run
 	main  []piece                      // in their order
@@ -83,7 +82,7 @@ type piece struct {
 
 // span is the text of one item in a file.
 type span struct {
-	before int // lines of the file
+	before int // lines of the file that come before it
 	piece  *piece
 	i      int // of the item
 }
@@ -93,8 +92,8 @@ type tracedKey struct {
 	item  any
 }
 
-// Origin finds the entry, and the item, whose text has the line, and renders
-// that one alone once more.
+// Origin finds the entry and the item whose text has the line, and renders only that text
+// once more.
 func (o *origins) Origin(ctx context.Context, at dataplane.Position) (reconcile.Origin, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -134,11 +133,11 @@ func originOf(file string, line, column int, text string, owners []any) reconcil
 	return reconcile.Origin{TemplateLine: reconcile.TemplateLine{File: file, Line: line, Column: column, Text: text}, Owners: owners}
 }
 
-// unknown is a line of an entry of which no more is known.
+// unknown is an origin of which only the entry is known.
 func unknown(entry string) reconcile.Origin { return originOf(entry, 0, 0, "", nil) }
 
-// spansOf are the texts of pieces, one behind the other as [partsOf] puts them. The
-// last span is that of no text.
+// spansOf returns the texts of pieces, one behind the other as [partsOf] puts them. The last
+// span has no text, and marks the end.
 func spansOf(pieces []piece) []span {
 	var spans []span
 	n := 0
@@ -181,8 +180,8 @@ func (o *origins) inSpan(ctx context.Context, s span, line int) (reconcile.Origi
 	return origin, err
 }
 
-// trace renders a text again and returns the origin of a line, but only where
-// the text has as many lines again: no origin is better than a wrong one.
+// trace renders a text again and returns the origin of a line. If the number of lines
+// differs, it names only the entry: a missing line is better than a wrong one.
 func (o *origins) trace(ctx context.Context, entry, text string, vars map[string]any, key tracedKey, line int) (reconcile.Origin, error) {
 	traced := o.traced[key]
 	if traced == nil {
@@ -205,8 +204,8 @@ func (o *origins) trace(ctx context.Context, entry, text string, vars map[string
 	return originOf(wrote.File, wrote.Line, wrote.Column, wrote.Text, wrote.Owners), nil
 }
 
-// Owners finds the objects in the items, the variables and the files, of a list or map
-// in its elements, and those that Input read with [k8swatch.Read].
+// Owners returns the objects in the items, the variables and the files, and those that Input
+// read with [k8swatch.Read]. For a list or a map it looks at the elements.
 //
 // [k8swatch.Read]: https://pkg.go.dev/github.com/hapticsdk/haptic/k8swatch#Read
 func (o *origins) Owners(context.Context) ([]any, error) {
@@ -241,7 +240,7 @@ func (o *origins) Owners(context.Context) ([]any, error) {
 	return slices.AppendSeq(found, o.run.objects.All()), nil
 }
 
-// appendOwners adds an object, or those to which something belongs.
+// appendOwners adds an object or, for another value, the objects that it belongs to.
 func appendOwners(found []any, v any) []any {
 	if rv := reflect.ValueOf(v); !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil() {
 		return found

@@ -2,11 +2,10 @@ package render
 
 import "strings"
 
-// partsOf puts the texts of a configuration one behind the other. Each begins on a line
-// of its own, as its template was escaped for. A part is the text of one item. Empty
-// lines in front of its section go to the part before, as sections begin with their
-// header or the comments above it. The part of a text that stays is the same string in
-// the next render.
+// partsOf puts the texts of a configuration one behind the other. Each begins on a line of
+// its own, because its template was escaped for that. A part is the text of one item. Empty
+// lines in front of a section go to the part before: a section begins with its header or the
+// comments above it. An unchanged text gives the same string in the next render.
 func partsOf(pieces []piece) []string {
 	n := 1
 	for _, p := range pieces {
@@ -33,8 +32,8 @@ func partsOf(pieces []piece) []string {
 	return parts
 }
 
-// part is the text without what goes to the part before, and with what begins the next
-// text.
+// part returns the text without its lead, which belongs to the part before. next is the lead
+// of the text behind it, and becomes the end.
 func (t *text) part(next string) string {
 	body := t.string[t.lead:]
 	if next == "" && strings.HasSuffix(body, "\n") {
@@ -50,8 +49,8 @@ func (t *text) part(next string) string {
 	return t.ended
 }
 
-// leadOf is the length of what stands in front of the section at the beginning of a
-// text: all up to the last empty line, where only comments and empty lines are there.
+// leadOf returns the length of what precedes the section at the beginning of a text. That is
+// everything up to the last empty line, if only comments and empty lines stand there.
 func leadOf(s string) int {
 	n, lead := 0, 0
 	for line := range strings.Lines(s) {
@@ -65,8 +64,8 @@ func leadOf(s string) int {
 	return 0
 }
 
-// fileContent is what the texts of a file make. Each begins on a line of its own unless
-// the file is plain, as HAProxy reads it as a whole.
+// fileContent joins the texts of a file. Each begins on a line of its own, unless the file
+// is plain: HAProxy reads a plain file as a whole.
 func (m *remembered) fileContent(plain bool) []byte {
 	if m.content != nil {
 		return m.content

@@ -6,17 +6,16 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// PathResolver tells templates where a file lies for HAProxy. Give it to them
-// as a global:
+// PathResolver tells templates where HAProxy finds a file. Give it to them as a global:
 //
 //	templating.Options{Globals: map[string]any{"pathResolver": render.PathResolver{Layout: layout}}}
 type PathResolver struct {
 	Layout dataplane.Layout
 }
 
-// Path returns the path of a file of that kind: "map", "cert", "ca", "crt-list"
-// or "file" (also by the names of [dataplane.FileKind]). The file need not
-// exist. Errors are those of an unknown kind and of [dataplane.CheckFileName].
+// Path returns the path of a file. The kind is "map", "cert", "ca", "crt-list" or "file", or
+// a name of [dataplane.FileKind]. The file need not exist. Path fails for an unknown kind,
+// and for a name that [dataplane.CheckFileName] refuses.
 func (p PathResolver) Path(name, kind string) (string, error) {
 	k, err := fileKind(kind)
 	if err != nil {
@@ -28,8 +27,8 @@ func (p PathResolver) Path(name, kind string) (string, error) {
 	return p.Layout.Path(k, name), nil
 }
 
-// GetPath is Path for templates: what is wrong ends the render, with the
-// position of the call. Called from Go it panics with that error.
+// GetPath is Path for templates: an error ends the render, with the position of the call.
+// Called from Go, GetPath panics with that error.
 func (p PathResolver) GetPath(name, kind string) string {
 	path, err := p.Path(name, kind)
 	if err != nil {
@@ -38,7 +37,7 @@ func (p PathResolver) GetPath(name, kind string) string {
 	return path
 }
 
-// fileKind reads a kind as templates name it.
+// fileKind returns the kind that a template names.
 func fileKind(name string) (dataplane.FileKind, error) {
 	switch name {
 	case "map":

@@ -13,34 +13,33 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// PostProcessor changes what templates rendered: it replaces what a regular
-// expression matches, or squeezes blank lines. It works line by line, so that
-// every line is still known by the template that wrote it.
+// PostProcessor changes what templates rendered: it replaces the matches of a regular
+// expression, or squeezes blank lines. It works line by line, so the template that wrote a
+// line stays known.
 //
-// [Templates] applies the replacements of all its processors in their order,
-// then squeezes.
+// [Templates] applies the replacements of all its processors in their order. Then it
+// squeezes.
 type PostProcessor struct {
-	// Pattern is a regular expression of Go, and Replacement what takes the
-	// place of its matches, with $1 or ${name} for groups. Each line is matched on
-	// its own, without its end: ^ and $ are those of the line. A replacement
-	// cannot have line feeds.
+	// Pattern is a regular expression of Go. Replacement takes the place of its matches,
+	// with $1 or ${name} for groups. Each line is matched alone, without its end: ^ and $
+	// are those of the line. A replacement cannot have line feeds.
 	Pattern     string
 	Replacement string
 
-	// Squeeze makes one blank line of several, and takes them away at the start
-	// and at the end of the text.
+	// Squeeze makes one blank line of several, and removes them at the start and at the end
+	// of the text.
 	Squeeze bool
 
-	// Name is what errors call it. Zero: its pattern.
+	// Name stands for the processor in errors. Zero: its pattern.
 	Name string
 
-	// Files says what is changed, by kind and name, such as "map/*.map", with
-	// the patterns of [path.Match] and the kinds of [dataplane.FileKind]. Zero
-	// means haproxy.cfg.
+	// Files selects the files to change, by kind and name, such as "map/*.map". It takes the
+	// patterns of [path.Match] and the kinds of [dataplane.FileKind]. Zero means
+	// haproxy.cfg.
 	Files string
 }
 
-// Check says what is wrong with a processor.
+// Check returns what is wrong with a processor.
 func (p PostProcessor) Check() error {
 	_, err := p.compile()
 	return err
@@ -50,7 +49,7 @@ func (p PostProcessor) Check() error {
 type compiledProcessor struct {
 	PostProcessor
 	re      *regexp.Regexp // nil: nothing to replace
-	literal string         // without which no line matches; "" if that is not known
+	literal string         // no line matches without it; "" if not known
 }
 
 func (p PostProcessor) compile() (*compiledProcessor, error) {
@@ -80,8 +79,8 @@ func (p PostProcessor) compile() (*compiledProcessor, error) {
 	return c, c.checkGroups()
 }
 
-// checkGroups refuses a replacement that names a group which is not there: Go
-// would put nothing in its place.
+// checkGroups refuses a replacement that names a missing group: Go would put an empty text
+// in its place.
 func (c *compiledProcessor) checkGroups() error {
 	for _, m := range groupNames.FindAllStringSubmatch(strings.ReplaceAll(c.Replacement, "$$", ""), -1) {
 		name := m[1] + m[2]
@@ -97,8 +96,7 @@ func (c *compiledProcessor) checkGroups() error {
 
 var groupNames = regexp.MustCompile(`\$(?:\{([\p{L}\p{Nd}_]+)\}|([\p{L}\p{Nd}_]+))`) // constant in effect
 
-// replaceLines replaces within each line. It returns the same string where
-// nothing matches.
+// replaceLines replaces within each line. It returns the same string if nothing matches.
 func (c *compiledProcessor) replaceLines(text string) string {
 	if c.re == nil || !strings.Contains(text, c.literal) {
 		return text
@@ -122,7 +120,7 @@ func (c *compiledProcessor) replaceLines(text string) string {
 	return b.String()
 }
 
-// changedBy names the processors that change a line of what an entry makes.
+// changedBy names the processors that change a line of an entry.
 func (p *postProcessing) changedBy(line, entry string) string {
 	var names []string
 	kind, _ := kindOfEntry(entry)
@@ -138,9 +136,8 @@ func (p *postProcessing) changedBy(line, entry string) string {
 	return strings.Join(names, " and ")
 }
 
-// squeeze makes one blank line of several, and none of those at the start and
-// the end. moved has, for each line of out, the number that it had in text, both
-// from 1: moved[0] is that of line 1.
+// squeeze makes one blank line of several, and removes those at the start and the end. moved
+// has, for each line of out, its number in text, both from 1: moved[0] is that of line 1.
 func squeeze(text string) (out string, moved []int) {
 	var b strings.Builder
 	b.Grow(len(text))
@@ -170,7 +167,7 @@ type postProcessing struct {
 	all  []*compiledProcessor
 }
 
-// postProcessing compiles the processors when they are new.
+// postProcessing compiles the processors if they changed.
 func (t *Templates) postProcessing() (*postProcessing, error) {
 	s := &t.settling
 	s.mu.Lock()
@@ -189,11 +186,11 @@ func (t *Templates) postProcessing() (*postProcessing, error) {
 		return nil, err
 	}
 	s.post = p
-	t.remembered = nil // texts that other processors made
+	t.remembered = nil // other processors made these texts
 	return p, nil
 }
 
-// replace replaces in a part of haproxy.cfg that begins and ends with a line.
+// replace replaces in a part of haproxy.cfg that consists of whole lines.
 func (p *postProcessing) replace(text string) string {
 	for _, c := range p.all {
 		if c.Files == "" {
@@ -208,8 +205,8 @@ func (p *postProcessing) squeezes() bool {
 	return slices.ContainsFunc(p.all, func(c *compiledProcessor) bool { return c.Files == "" && c.Squeeze })
 }
 
-// files changes the files that a processor is for. The lines of those in moved
-// have moved.
+// files applies the processors to their files. moved has the line numbers of files whose
+// lines have moved.
 func (p *postProcessing) files(given []dataplane.File) (files []dataplane.File, moved map[dataplane.Position][]int) {
 	files, moved = given, map[dataplane.Position][]int{}
 	if len(p.all) == 0 {

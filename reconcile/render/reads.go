@@ -12,16 +12,16 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
-// read is a way in which a configuration reads files.
+// read is one way in which a configuration reads files.
 type read struct {
-	hint  string // a line without it has none
+	hint  string // a line without it reads no such file
 	line  *regexp.Regexp
 	kinds []templating.Kind
-	name  string // that such a file has
+	name  string // what such a file is called
 }
 
-// reads says how a configuration reads files whose values are escaped by their names,
-// and of what kind they must be. The group is the path, or flags with paths behind -f.
+// reads lists how a configuration reads files whose values are escaped by their names, and
+// which kinds the files must have. The group is the path, or flags with paths behind -f.
 var reads = []read{ // constant in effect
 	{"map_reg", regexp.MustCompile(`\bmap_reg(?:m|_[a-z]+)?\(["'\\ ]*([^,)"'\\ ]+)`), []templating.Kind{templating.RegMap}, "*_reg.map"},
 	{"map", regexp.MustCompile(`\bmap(?:_(?:str|beg|sub|dir|dom|end|int|ip)(?:_[a-z]+)?)?\(["'\\ ]*([^,)"'\\ ]+)`), []templating.Kind{templating.Map}, "*.map"},
@@ -50,9 +50,9 @@ func (r read) files(line string) (files []string) {
 	return files
 }
 
-// misread finds the files of ours that a text of the configuration reads for something
-// else than their names say: their values are escaped for what that is. A value can look
-// like such a line, so each error has the owners of its line.
+// misread finds the files of ours that a text of the configuration reads in another way than
+// their names say. Their values are escaped for the use in the name. A value can look like
+// such a line, so each error has the owners of its line.
 func (r *run) misread(ctx context.Context, p piece, item any, s string) error {
 	if !isMain(p.entry) {
 		return nil

@@ -10,24 +10,23 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
-// FileRegistry collects the files that templates make while they render the
-// configuration. [Templates] gives each render one of its own, as the variable
-// fileRegistry ([HostVars]).
+// FileRegistry collects the files that templates make while they render the configuration.
+// [Templates] gives each render its own, as the variable fileRegistry ([HostVars]).
 //
-// Where a file has an entry of its own, such as maps/hosts.map, use that: what it
-// shows is escaped for a map. A text that is registered as a whole is checked, but
-// which part of it was a value is unknown.
+// If a file has an entry of its own, such as maps/hosts.map, use that: its values are
+// escaped for a map. The registry checks a registered text, but cannot know which part of it
+// was a value.
 type FileRegistry struct {
 	layout dataplane.Layout
 
 	mu    sync.Mutex
 	given []dataplane.File
-	files map[string]registered // by path, with those that were given; nil: nothing was registered
+	files map[string]registered // by path, with the given ones; nil: nothing was registered
 	order []string              // of registration
 	size  int
 
 	entry string // that is rendered now
-	item  any    // of it, if it is rendered for items
+	item  any    // of the entry, if that is rendered for items
 	now   []dataplane.File
 }
 
@@ -35,7 +34,7 @@ type FileRegistry struct {
 type registered struct {
 	dataplane.File
 	entry string // that made it; "" if it was given
-	item  any    // for which it was made, if for one
+	item  any    // the item for which it was made, if any
 }
 
 // FileConflictError says that one file would have two contents.
@@ -57,39 +56,41 @@ func newFileRegistry(layout dataplane.Layout, given []dataplane.File) *FileRegis
 	return &FileRegistry{layout: layout, given: given}
 }
 
-// index finds the files that were given by their paths. The caller holds r.mu.
+// index maps the given files by path. The caller holds r.mu.
 func (r *FileRegistry) index() {
 	if r.files != nil {
 		return
 	}
 	r.files = make(map[string]registered, len(r.given))
-	for _, f := range r.given { // two of one name are for NewConfig to refuse
+	for _, f := range r.given { // NewConfig refuses two of one name
 		r.files[pathOf(f)] = registered{File: f}
 	}
 }
 
-// pathOf is where a file would lie, whatever the folder is called: kinds that share
-// a folder share their names.
+// pathOf returns the path of a file, whatever its folder is called: kinds that share a
+// folder share their names.
 func pathOf(f dataplane.File) string { return dataplane.Layout{}.Path(f.Kind, f.Name) }
 
-// Register adds a file to the configuration and returns its path. The kind is
-// one of those of [PathResolver.Path].
+// Register adds a file to the configuration and returns its path. The kinds are those of
+// [PathResolver.Path].
 //
-// The content is a text: what a macro wrote, raw(...), a string or bytes. For a
-// map it may also be a map[string]string, and for any kind a []string of lines.
-// It must fit the use that the name says, see [templating.KindOf]: a macro's text is
-// escaped for its template, so it has neither backslashes nor, in a map or a list,
-// quotes. Regular expressions (hosts_reg.map, paths_reg.lst), log-format strings
-// (sorry_lf.html) and files of no known use can only be raw(...).
-// A map and a crt-list of more than one line must be one of these, a macro or
-// raw(...): in a string that a template put together, a line that a value brought
-// along looks like one of the template. Registering the same content again changes
-// nothing.
+// The content is a text: that of a macro, raw(...), a string or bytes. For a map it may also
+// be a map[string]string, and for any kind a []string of lines. It must fit the use that the
+// name says, see [templating.KindOf]:
 //
-// An error ends the render, with the position of the call: an unknown kind,
-// a name that [dataplane.CheckFileName] refuses, an unfit content, and a
-// [*FileConflictError] where the file has another content already. Called from
-// Go, Register panics with that error.
+//   - The text of a macro is escaped for its own template. It must not have backslashes nor,
+//     in a map or a list, quotes.
+//   - Regular expressions (hosts_reg.map, paths_reg.lst), log-format strings (sorry_lf.html)
+//     and files of no known use can only be raw(...).
+//   - A map or a crt-list of several lines cannot be a string or bytes. In a string, a line
+//     that a value brought along looks like a line of the template.
+//
+// Registering the same content again changes nothing.
+//
+// An error ends the render, with the position of the call. Errors are an unknown kind, a
+// name that [dataplane.CheckFileName] refuses, and an unfit content. A file that has another
+// content already is a [*FileConflictError]. Called from Go, Register panics with that
+// error.
 func (r *FileRegistry) Register(kind, name string, content any) string {
 	f, err := newFile(kind, name, content)
 	if err == nil {
@@ -116,8 +117,8 @@ func (r *FileRegistry) add(f dataplane.File) error {
 	return nil
 }
 
-// conflict returns an error if a file that an entry makes is there with another
-// content. The caller holds r.mu.
+// conflict returns an error if another content of a file is there already. entry makes the
+// file. The caller holds r.mu.
 func (r *FileRegistry) conflict(f dataplane.File, entry string) error {
 	before, ok := r.files[pathOf(f)]
 	if !ok || before.Kind == f.Kind && bytes.Equal(before.Content, f.Content) {
@@ -142,7 +143,7 @@ func (r *FileRegistry) put(f dataplane.File) {
 	r.now = append(r.now, f)
 }
 
-// begin says what is rendered from here on.
+// begin says which entry and item is rendered from here on.
 func (r *FileRegistry) begin(entry string, item any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,8 +157,8 @@ func (r *FileRegistry) made() []dataplane.File {
 	return r.now
 }
 
-// again registers what an entry registered when its text was made, nil notes for
-// nothing. It reports false, and does nothing, if that is a conflict now.
+// again registers the files that an entry registered for an earlier text; nil notes have
+// none. If that is a conflict now, it does nothing and returns false.
 func (r *FileRegistry) again(entry string, item any, n *notes) bool {
 	if n == nil || len(n.files) == 0 {
 		return true
@@ -177,7 +178,7 @@ func (r *FileRegistry) again(entry string, item any, n *notes) bool {
 	return true
 }
 
-// origin says what registered a file, and for whom.
+// origin returns the entry that registered a file, and its item.
 func (r *FileRegistry) origin(kind dataplane.FileKind, name string) (o reconcile.Origin) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,8 +190,8 @@ func (r *FileRegistry) origin(kind dataplane.FileKind, name string) (o reconcile
 	return o
 }
 
-// with returns the files given and those that were registered. A file that an
-// entry made must not have been registered with another content.
+// with returns the given files and the registered ones. It fails if an entry made a file
+// that was registered with another content.
 func (r *FileRegistry) with(files []dataplane.File) ([]dataplane.File, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

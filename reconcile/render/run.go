@@ -16,9 +16,9 @@ import (
 //   - currentConfig, a [*CurrentConfig]
 //   - http, a [*fetch.Fetcher]
 //
-// Add them to both the variables that the templates are compiled with and those
-// of an [Input]. Their names are free: Templates puts a value for the render in
-// the place of each variable of these types.
+// Add them to the variables that you compile the templates with, and to those of an [Input].
+// You choose their names: Templates sets each variable of these types to a value for the
+// render.
 func HostVars() map[string]any {
 	return map[string]any{
 		"fileRegistry":  (*FileRegistry)(nil),
@@ -27,13 +27,13 @@ func HostVars() map[string]any {
 	}
 }
 
-// run is one render: its input, with the host's values for the host's variables,
-// and what is noted of the text that is rendered now.
+// run is one render: its input, with the host's values for the host's variables, and notes
+// on the text that is rendered now.
 type run struct {
 	*Templates
 	id       uint64
 	in       *Input
-	objects  *rendering.Read // by Input, with k8swatch.Read
+	objects  *rendering.Read // objects that Input read with k8swatch.Read
 	post     *postProcessing
 	registry *FileRegistry
 	current  *CurrentConfig
@@ -41,7 +41,7 @@ type run struct {
 	now      map[string]*remembered // what this render made, by entry
 
 	mu   sync.Mutex
-	read map[dependency]any // revisions of what is rendered now; nil: nothing is
+	read map[dependency]any // revisions that the current text read; nil: there is none
 }
 
 // dependency is something that was read through a variable of the host.
@@ -83,8 +83,8 @@ func (t *Templates) newRun(ctx context.Context, in *Input, post *postProcessing)
 	return r
 }
 
-// end says that nothing is rendered any more: nothing that is still running, as a
-// template that hung, changes what was noted.
+// end says that the render is over. A template that hung and still runs then changes no
+// notes.
 func (r *run) end() {
 	r.in.Reads.follow(nil)
 	r.begin("", nil)
@@ -98,7 +98,7 @@ func (r *run) noter(of source) func(key, revision any) {
 	}
 }
 
-// begin says what is rendered from here on.
+// begin says which entry and item is rendered from here on.
 func (r *run) begin(entry string, item any) {
 	r.registry.begin(entry, item)
 	r.mu.Lock()
@@ -106,14 +106,14 @@ func (r *run) begin(entry string, item any) {
 	r.read = map[dependency]any{}
 }
 
-// noted returns what the text that was just rendered depends on.
+// noted returns the dependencies of the text that was just rendered.
 func (r *run) noted() *notes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return &notes{read: r.read, files: r.registry.made()}
 }
 
-// same reports whether everything that was read would be read as it was.
+// same reports whether all noted reads would give the same now.
 func (r *run) same(n *notes) bool {
 	if n == nil {
 		return true
@@ -135,27 +135,27 @@ func (r *run) same(n *notes) bool {
 	return true
 }
 
-// settling is what Templates knows of what became of its renders.
+// settling is what Templates knows about the deployment of its renders.
 type settling struct {
 	mu       sync.Mutex
 	last     uint64       // id of the last render
-	previous *previous    // that is deployed
-	deployed uint64       // id of the render that made it, 0 for SetPrevious
-	renders  []settleable // not older than that, by id
+	previous *previous    // the deployed configuration
+	deployed uint64       // id of the render that made it, or of the last one before SetPrevious
+	renders  []settleable // that one and newer ones, by id
 	post     *postProcessing
 }
 
-// settleable is a render that may be deployed some day.
+// settleable is a render that may still be deployed.
 type settleable struct {
 	id   uint64
 	hash string
 	http *fetch.Fetcher
 }
 
-// maxSettleable bounds the renders that are remembered until one is deployed.
+// maxSettleable bounds the renders that wait for their deployment.
 const maxSettleable = 64
 
-// begin numbers a render, and returns what is deployed.
+// begin numbers a render, and returns the deployed configuration.
 func (s *settling) begin(r *run) *previous {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,8 +164,8 @@ func (s *settling) begin(r *run) *previous {
 	return s.previous
 }
 
-// made remembers a render until it is deployed, or settles it at once where it
-// made what is deployed already.
+// made remembers a render until it is deployed. If its configuration is deployed already,
+// made settles it at once.
 func (t *Templates) made(r *run, cfg *dataplane.Config) {
 	if t.Pure {
 		t.remembered, t.last = r.now, cfg
@@ -184,9 +184,9 @@ func (t *Templates) made(r *run, cfg *dataplane.Config) {
 	}
 }
 
-// SetPrevious says what is deployed before the first render, or when another
-// process deployed before this one: what a target has ([dataplane.Local.Current]).
-// Templates see it as currentConfig; nil says that nothing is known.
+// SetPrevious says which configuration is deployed before the first render, or after another
+// process deployed: the one that a target has ([dataplane.Local.Current]). Templates see it
+// as currentConfig; nil says that none is known.
 func (t *Templates) SetPrevious(cfg *dataplane.Config) {
 	s := &t.settling
 	s.mu.Lock()
@@ -195,10 +195,9 @@ func (t *Templates) SetPrevious(cfg *dataplane.Config) {
 	s.deployed = s.last
 }
 
-// Settle implements [reconcile.Settler]. It takes a deployed configuration for what
-// currentConfig says from now on, and lets HTTP accept or reject what the
-// configuration was made with. An older configuration that is deployed after a newer
-// one changes nothing.
+// Settle implements [reconcile.Settler]. A deployed configuration becomes currentConfig.
+// HTTP accepts or rejects the contents that the configuration was made with. An older
+// configuration that is deployed after a newer one changes nothing.
 func (t *Templates) Settle(cfg *dataplane.Config, err error) (again bool) {
 	s := &t.settling
 	s.mu.Lock()

@@ -1,19 +1,29 @@
-// Package render makes configurations of templates: [Templates] is the renderer
-// of a loop.
+// Package render makes configurations from templates: [Templates] is the renderer of a loop.
 //
-// Besides the variables of their [Input], templates get from their host, by
+//	templates := &render.Templates{
+//		Engine: engine, // templating.Compile made it
+//		Layout: local.Layout(),
+//		Input: func(ctx context.Context) (*render.Input, error) {
+//			list := k8swatch.Read[*corev1.Service](ctx, services.Snapshot()).List()
+//			return &render.Input{Vars: map[string]any{"services": list}}, nil
+//		},
+//	}
+//	loop, err := reconcile.New(reconcile.Options{Renderer: templates, Targets: targets})
+//
+// Besides the variables of their [Input], templates get these from their host, by
 // [HostVars]:
 //
 //   - fileRegistry: files that templates make on the way; see [FileRegistry]
-//   - currentConfig: what is deployed, so that a choice survives; see [CurrentConfig]
-//   - http: contents by URL, in use only once something valid was made of them;
-//     see [fetch.Store]
+//   - currentConfig: the deployed configuration, so that a choice survives; see
+//     [CurrentConfig]
+//   - http: contents by URL, used only once a valid configuration was made of them; see
+//     [fetch.Store]
 //
-// and, as a global, a [PathResolver], which knows where files lie. A
-// [PostProcessor] changes what they rendered.
+// As a global they get a [PathResolver], which knows where files lie. A [PostProcessor]
+// changes what they rendered.
 //
-// With [Templates.Pure] the cost of a render follows the change: a text is rendered
-// again only when something that it was made of has changed.
+// With [Templates.Pure] the cost of a render follows the change: a text is rendered again
+// only when something that it was made of has changed.
 package render
 
 import (
@@ -32,34 +42,35 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
-// Templates is a [reconcile.Renderer] made of compiled templates. The path of an
-// entry says what it renders: "haproxy.cfg" the text of the configuration, files in
-// "haproxy.d/" what follows that text, by name, and others a file of the kind
-// of the folder they stand in: "maps/hosts.map", "certificates/x.pem",
-// "ca/x.pem", "crt-lists/x.txt", "general/503.http".
+// Templates is a [reconcile.Renderer] made of compiled templates. The path of an entry says
+// what it renders:
+//
+//   - "haproxy.cfg": the text of the configuration
+//   - files in "haproxy.d/": the text that follows, in the order of their names
+//   - others: a file of the kind of their folder, such as "maps/hosts.map",
+//     "certificates/x.pem", "ca/x.pem", "crt-lists/x.txt", "general/503.http"
 //
 // Render is called from one goroutine at a time; Settle from any.
 type Templates struct {
 	Engine *templating.Engine
 	Input  func(ctx context.Context) (*Input, error)
 
-	// Pure promises that what a template renders depends on its variables
-	// alone: that the functions it calls always answer the same, and that what a
-	// variable points to never changes. Then an entry is rendered again only
-	// when a variable that it uses is another value (for pointers, maps and
-	// slices, also in a struct: is stored elsewhere), and an item of [Each] only when it is
-	// another one. The variables of [HostVars] keep that promise: the revisions of
-	// what an entry or an item read through them are compared, and what it
-	// registered is registered again. Entries that use shared values are rendered each
-	// time.
+	// Pure promises that the text of a template depends on its variables alone. The
+	// functions that it calls always answer the same, and nothing that a variable points to
+	// ever changes. An entry is then rendered again only when a variable that it uses has
+	// another value. For pointers, maps and slices, also in a struct, that means another
+	// place in memory. An item of [Each] is rendered again only when it is another item. The
+	// variables of [HostVars] keep that promise: Templates compares the revisions of what a
+	// text read through them, and registers its files again. Entries that use shared values
+	// are rendered each time.
 	Pure bool
 
 	Layout dataplane.Layout // where HAProxy finds the files that templates register
-	HTTP   *fetch.Store     // for the variable http; nil: nothing is fetched
-	Post   []PostProcessor  // of what was rendered
+	HTTP   *fetch.Store     // for the variable http; nil: it fetches nothing
+	Post   []PostProcessor  // they change what was rendered
 
-	remembered map[string]*remembered // by entry; what the last render made
-	of         *templating.Engine     // that rendered it
+	remembered map[string]*remembered // by entry: what the last render made
+	of         *templating.Engine     // the one that rendered it
 	last       *dataplane.Config      // of that render
 	settling   settling
 }
@@ -70,7 +81,7 @@ const MainEntry = "haproxy.cfg"
 // MainFolder holds the templates whose text follows that of MainEntry.
 const MainFolder = "haproxy.d"
 
-// folders says what the entries of a folder render.
+// folders maps the folder of an entry to the kind of file that it renders.
 var folders = []struct { // constant in effect
 	name string
 	kind dataplane.FileKind
@@ -103,8 +114,9 @@ func entryOf(f dataplane.File) string {
 	return f.Name
 }
 
-// Check reports a missing Engine or, all at once, entries that are of no known kind and a
-// missing haproxy.cfg: call it at start, before the first render. Input may come later.
+// Check reports a missing Engine or, all at once, entries of no known kind, a wrong
+// post-processor and a missing haproxy.cfg. Call it at start, before the first render. Input
+// may come later.
 func (t *Templates) Check() error {
 	if t == nil || t.Engine == nil {
 		return errors.New("render: Templates.Engine is missing: templating.Compile makes it")
@@ -133,10 +145,10 @@ func (t *Templates) Check() error {
 	return errors.Join(errs...)
 }
 
-// Render renders every entry with the same input. An error names every failure,
-// with the objects that were being rendered; the Rendered beside it has Origins, but
-// no configuration. If the failed render used fetched contents that are not deployed
-// yet, Render tries once more without them.
+// Render renders every entry with the same input. An error names every failure, with the
+// objects that were being rendered. The Rendered beside it has Origins, but no
+// configuration. If the failed render used fetched contents that are not deployed yet,
+// Render tries again without them.
 func (t *Templates) Render(ctx context.Context) (*reconcile.Rendered, error) {
 	if t == nil || t.Engine == nil {
 		return nil, t.Check()
@@ -189,7 +201,7 @@ func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
 	rendered := &reconcile.Rendered{Refused: r.in.Refused, Resources: maps.Clone(r.in.Resources), Origins: origins, Accepted: r.in.Accepted}
 	for _, entry := range r.Engine.Entries() { // sorted: haproxy.cfg goes before haproxy.d/
 		p, err := r.entry(ctx, entry)
-		if ctx.Err() != nil && err != nil { // the origins say of what it was made, where it hangs
+		if ctx.Err() != nil && err != nil { // the origins name the objects, if it hangs
 			return rendered, err
 		}
 		if err != nil {
@@ -225,7 +237,7 @@ func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
 	return rendered, err
 }
 
-// joined is errors.Join, but for a single error that error.
+// joined is errors.Join, but returns a single error as it is.
 func joined(errs []error) error {
 	if len(errs) == 1 {
 		return errs[0]
