@@ -7,8 +7,8 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/cases"
 )
 
-// Cases runs the cases in a folder, each as a subtest. That there are none is a
-// failure.
+// Cases runs the cases in a folder, each as a subtest. A folder without cases fails the
+// test.
 func Cases(t *testing.T, runner *cases.Runner, fsys fs.FS) {
 	t.Helper()
 	cases, err := cases.Read(fsys)

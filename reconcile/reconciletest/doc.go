@@ -1,9 +1,8 @@
-// Package reconciletest helps to test a controller that is made with package
-// reconcile: a [Target] is a HAProxy that is not there, and [Cases] runs the cases that
-// stand with templates as tests.
+// Package reconciletest helps to test a controller made with package reconcile. A [Target]
+// is a fake HAProxy. [Cases] runs the cases that stand with templates as tests.
 //
-// Resources come from a source of k8swatchtest, and in a bubble of testing/synctest a
-// minute takes no time:
+// Resources come from a source of k8swatchtest. In a bubble of testing/synctest a minute
+// takes no time:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		source, target := k8swatchtest.NewSource(service), reconciletest.NewTarget("a")
@@ -11,6 +10,6 @@
 //		go loop.Run(ctx)
 //		source.Apply(moved)
 //		synctest.Wait() // all that can happen at this time has happened
-//		target.Current().Main() // is what HAProxy would have
+//		target.Current().Main() // the text that HAProxy would have
 //	})
 package reconciletest

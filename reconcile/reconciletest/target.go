@@ -7,9 +7,9 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// Target is a HAProxy that is not there: it has the configuration that it was
-// given last, and says of the next what it would take, as [dataplane.Diff] does.
-// All methods may be called concurrently.
+// Target is a fake HAProxy. It has the configuration that it was given last, and computes
+// the cost of the next one, as [dataplane.Diff] does. All methods may be called
+// concurrently.
 type Target struct {
 	name string
 
@@ -27,7 +27,7 @@ func NewTarget(name string) *Target { return &Target{name: name} }
 // Name implements reconcile.Target.
 func (t *Target) Name() string { return t.name }
 
-// Current returns what the target has; nil for nothing.
+// Current returns the target's configuration; nil: it has none.
 func (t *Target) Current() *dataplane.Config {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,21 +42,21 @@ func (t *Target) Counts() (deployments, reloads int) {
 	return t.deployments, t.reloads
 }
 
-// Fail makes all calls fail with err from now on; nil ends that, and Hang.
+// Fail makes all calls fail with err from now on. A nil err ends that, and ends Hang.
 func (t *Target) Fail(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.fault, t.hanging = err, false
 }
 
-// Hang makes all calls end with their context only.
+// Hang makes all calls wait until their context ends.
 func (t *Target) Hang() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.hanging = true
 }
 
-// Drift gives the target a configuration behind everybody's back; nil for none.
+// Drift changes the target's configuration without a Sync; nil: it has none then.
 func (t *Target) Drift(cfg *dataplane.Config) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
