@@ -13,8 +13,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// holds says why an assertion does not hold, or, as an error, why that cannot be
-// told.
+// holds says why an assertion does not hold. An error says why that cannot be told.
 func (p *play) holds(ctx context.Context, a *Assertion) (problem string, err error) {
 	switch a.Type {
 	case "haproxy_valid":
@@ -52,7 +51,7 @@ func (p *play) valid(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// text is the text of a target.
+// text returns the text of a target.
 func (p *play) text(target string) (string, error) {
 	switch target {
 	case errorTarget:
@@ -123,8 +122,7 @@ func (p *play) jsonPath(a *Assertion) (string, error) {
 	return fmt.Sprintf("%s is %s, not %s", a.JSONPath, p.mask.shown(got), p.mask.shown(string(*a.Expected))), nil
 }
 
-// asJSON is the render for jsonpath. Certificates are in it by name alone: they
-// hold keys.
+// asJSON returns the render for jsonpath. Certificates appear by name alone: they hold keys.
 func (p *play) asJSON() any {
 	files := map[string]any{}
 	for _, f := range p.rendered.Config.Files() {
@@ -168,7 +166,7 @@ func (t *target) contains(a *Assertion) string {
 	return t.noMatch(a.patterns[0])
 }
 
-// noMatch says that a pattern does not match, and what may be the reason.
+// noMatch says that a pattern does not match, and suggests a reason.
 func (t *target) noMatch(pattern *regexp.Regexp) string {
 	s := "no match in " + t.name
 	if t.text == "" {
@@ -213,7 +211,7 @@ func (t *target) equals(a *Assertion) string {
 	}
 }
 
-// order compares the first matches.
+// order compares the positions of the first matches.
 func (t *target) order(a *Assertion) string {
 	last := -1
 	for i, pattern := range a.patterns {

@@ -19,7 +19,7 @@ import (
 type Case struct {
 	Name        string
 	Description string
-	File        string // where it stands
+	File        string // that it was read from
 	Line        int
 
 	Fixtures   []k8swatch.Object
@@ -28,11 +28,11 @@ type Case struct {
 	Assertions []Assertion
 }
 
-// Assertion is one thing that must hold in a [Case]; see [Parse]. Those that were
-// not made by Parse hold nothing.
+// Assertion is one thing that must hold in a [Case]; see [Parse]. Let Parse make it:
+// otherwise its patterns are not compiled.
 type Assertion struct {
 	Type        string `yaml:"type" required:"true"`
-	Target      string `yaml:"target"` // "haproxy.cfg" where a case does not say
+	Target      string `yaml:"target"` // default: "haproxy.cfg", of jsonpath "rendered"
 	Description string `yaml:"description"`
 	Not         bool   `yaml:"not"` // it must not hold
 	Line        int    `yaml:"-"`   // in the file of the case
@@ -46,7 +46,7 @@ type Assertion struct {
 	count    int              // of match_count
 }
 
-// Text is a string that may be written as a number or a boolean, too.
+// Text is a string that a case may also write as a number or a boolean.
 type Text string
 
 // UnmarshalStrict reads any scalar.
@@ -56,9 +56,9 @@ func (t *Text) UnmarshalStrict(d *strictyaml.Document, path string, n *yaml.Node
 	}
 }
 
-// assertionType says which fields an assertion must have and may have, besides
-// those of all, and how it judges. All but haproxy_valid and deterministic look at a
-// target; those with a text judge the text of it.
+// assertionType says which fields an assertion must and may have, besides the common ones,
+// and how it judges. All types but haproxy_valid and deterministic look at a target. Those
+// with a text function judge its text.
 type assertionType struct {
 	must, may []string
 	text      func(t *target, a *Assertion) (problem string)
@@ -78,7 +78,7 @@ func assertionTypes() map[string]assertionType {
 	}
 }
 
-// The targets of assertions besides files, which are "map:NAME", "file:NAME",
+// These are the targets of assertions besides files, which are "map:NAME", "file:NAME",
 // "cert:NAME", "crt-list:NAME" and "ca:NAME".
 const (
 	mainTarget    = render.MainEntry  // the text of haproxy.cfg
@@ -87,7 +87,7 @@ const (
 	jsonTarget    = "rendered"        // all of it as JSON: config, files, refused, resources
 )
 
-// fileTargets are the kinds of files by what stands before their names.
+// fileTargets are the kinds of files by the prefix of their targets.
 var fileTargets = []struct {
 	prefix string
 	kind   dataplane.FileKind
@@ -99,8 +99,7 @@ var fileTargets = []struct {
 	{"ca:", dataplane.CA},
 }
 
-// fileTarget returns the kind and the name of a file; ok is false for a target
-// that is none.
+// fileTarget returns the kind and the name of a file; ok is false if the target is no file.
 func fileTarget(target string) (kind dataplane.FileKind, name string, ok bool) {
 	for _, t := range fileTargets {
 		if name, ok := strings.CutPrefix(target, t.prefix); ok {
@@ -158,7 +157,7 @@ func (a *Assertion) String() string {
 // multiline makes ^ and $ match at lines.
 const multiline = "(?m)"
 
-// source is a pattern as the case has it.
+// source returns a pattern as the case writes it.
 func source(p *regexp.Regexp) string { return strings.TrimPrefix(p.String(), multiline) }
 
 func compilePattern(text string) (*regexp.Regexp, error) {

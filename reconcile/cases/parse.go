@@ -21,19 +21,19 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 )
 
-// Error is a mistake in a file of cases: its File, Line, Column, Path and Message,
-// and Err, the cause, if there is one.
+// Error is a mistake in a file of cases. It has a File, Line, Column, Path and Message, and
+// in Err the cause, if there is one.
 type Error = strictyaml.Error
 
-// Errors is all that is wrong in files of cases, by line.
+// Errors are all mistakes in files of cases, by line.
 type Errors = strictyaml.Errors
 
-// Folder is where cases stand in a folder of templates; see [Without].
+// Folder is the folder of the cases in a folder of templates; see [Without].
 const Folder = "cases"
 
-// Read reads all cases in a folder and those below it: *.yaml and *.yml, in the
-// order of their names. A folder that does not exist has none. The error is an
-// [Errors] of everything that is wrong in any file; two cases of one name are.
+// Read reads all cases in a folder and those below it: *.yaml and *.yml, in the order of
+// their names. A folder that does not exist has none. The error is an [Errors] of all
+// mistakes in all files. Two cases with one name are a mistake.
 func Read(fsys fs.FS) ([]Case, error) {
 	var cases []Case
 	var errs Errors
@@ -58,7 +58,7 @@ func Read(fsys fs.FS) ([]Case, error) {
 	return cases, nil
 }
 
-// CheckNames finds cases of one name.
+// CheckNames finds cases with the same name.
 func CheckNames(cases []Case) (errs Errors) {
 	first := map[string]*Case{}
 	for i := range cases {
@@ -72,8 +72,8 @@ func CheckNames(cases []Case) (errs Errors) {
 	return errs
 }
 
-// Without is a folder of templates without its cases, for
-// templating.Compile, which would take them for templates.
+// Without returns a folder of templates without its cases. templating.Compile would take
+// them for templates.
 func Without(templates fs.FS) fs.FS { return withoutCases{templates} }
 
 type withoutCases struct{ fs.FS }
@@ -86,10 +86,10 @@ func (w withoutCases) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// Parse reads the cases in a YAML file: one in each document, or a list of
-// them. It is strict: a field that it does not know, a value of another type, a
-// name or an assertion that is missing, a pattern or a manifest that is wrong.
-// The error is an [Errors] with file and line of each; there are no cases then.
+// Parse reads the cases in a YAML file: one in each document, or a list of them. It refuses
+// unknown fields and wrong types. It also refuses a missing name or assertion, and a wrong
+// pattern or manifest. The error is an [Errors] with file and line of each mistake; there
+// are no cases then.
 //
 //	name: a host has a backend
 //	description: ...                # optional
@@ -104,7 +104,7 @@ func (w withoutCases) ReadDir(name string) ([]fs.DirEntry, error) {
 //	  https://example.test/list: text
 //	assertions:
 //	- type: contains
-//	  target: map:hosts.map         # optional: haproxy.cfg
+//	  target: map:hosts.map         # optional: haproxy.cfg, for jsonpath rendered
 //	  pattern: ^shop\.test
 //	  description: ...              # optional
 //	  not: true                     # optional: it must not hold
@@ -116,19 +116,22 @@ func (w withoutCases) ReadDir(name string) ([]fs.DirEntry, error) {
 //   - match_count: pattern matches as many times as expected says;
 //   - match_order: the first matches of patterns follow one another;
 //   - equals: the target is expected, to the byte;
-//   - jsonpath: the expression in jsonpath, as kubectl takes it, has the value
-//     expected or, without one, any; several values stand with a space between;
-//   - deterministic: every render makes the same, in whatever order the fixtures
-//     are.
+//   - jsonpath: the expression in jsonpath, as kubectl takes it, has the value expected or,
+//     without one, any; a space joins several values;
+//   - deterministic: every render makes the same, in any order of the fixtures.
 //
-// A pattern is a regular expression of Go in which ^ and $ stand for the
-// beginning and the end of a line; \Q...\E takes a text as it is.
+// A pattern is a regular expression of Go in which ^ and $ stand for the beginning and the
+// end of a line; \Q...\E takes a text as it is.
 //
-// The targets are haproxy.cfg, map:NAME, file:NAME, cert:NAME, crt-list:NAME,
-// ca:NAME, rendering_error (empty unless the render fails, with which all
-// assertions about other targets fail) and refused (what was left out, one
-// refusal a line). jsonpath looks at a file:NAME, or at "rendered": all of it,
-// with the fields config, files (by target), refused and resources.
+// The targets are
+//
+//   - haproxy.cfg, map:NAME, file:NAME, cert:NAME, crt-list:NAME, ca:NAME: the text of a
+//     file;
+//   - rendering_error: why the render failed, empty if it did not; after a failure,
+//     assertions about all other targets fail;
+//   - refused: the resources left out, one refusal a line;
+//   - rendered, for jsonpath alone: everything, with the fields config, files (by target),
+//     refused and resources. jsonpath also takes a file:NAME.
 func Parse(name string, data []byte) ([]Case, error) {
 	cases, errs := read(name, data)
 	if errs = append(errs, CheckNames(cases)...); len(errs) > 0 {
@@ -155,7 +158,7 @@ func read(name string, data []byte) (cases []Case, errs Errors) {
 	return cases, d.Errs
 }
 
-// caseFields are a case as it is written.
+// caseFields are the fields of a case in YAML.
 type caseFields struct {
 	Name          string            `yaml:"name" required:"true"`
 	Description   string            `yaml:"description"`
@@ -188,7 +191,7 @@ func (c *Case) UnmarshalStrict(d *strictyaml.Document, path string, n *yaml.Node
 		Fixtures: f.Fixtures, Previous: f.CurrentConfig.config, HTTP: f.HTTP, Assertions: f.Assertions}
 }
 
-// fixtures are manifests: one, a list, or lists under names.
+// fixtures are manifests: one, a list, or lists under names of your own.
 type fixtures []k8swatch.Object
 
 // UnmarshalStrict reads manifests.
@@ -276,7 +279,7 @@ func (p *previous) UnmarshalStrict(d *strictyaml.Document, path string, n *yaml.
 
 // UnmarshalStrict reads an assertion.
 func (a *Assertion) UnmarshalStrict(d *strictyaml.Document, path string, n *yaml.Node) {
-	type plain Assertion // which reads itself by its fields
+	type plain Assertion // without UnmarshalStrict: it is read by its fields
 	before := len(d.Errs)
 	if d.Value(path, n, reflect.ValueOf((*plain)(a)).Elem()); len(d.Errs) > before {
 		return
@@ -301,7 +304,7 @@ func (a *Assertion) UnmarshalStrict(d *strictyaml.Document, path string, n *yaml
 	}
 }
 
-// compile checks what the fields say.
+// compile checks the values of the fields, and compiles the patterns.
 func (a *Assertion) compile(d *strictyaml.Document, path string, n *yaml.Node) {
 	fail := func(field string, err error) {
 		if err != nil {
@@ -318,7 +321,7 @@ func (a *Assertion) compile(d *strictyaml.Document, path string, n *yaml.Node) {
 	}
 	for i, text := range append(slices.Clone(a.Patterns), a.Pattern) {
 		if text == "" && i == len(a.Patterns) {
-			break // of patterns
+			break // the field pattern is missing
 		}
 		re, err := compilePattern(text)
 		fail("pattern", err)

@@ -16,8 +16,8 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// Result is what became of a [Case]. It holds no secret of the fixtures and
-// nothing of a certificate.
+// Result is the outcome of a [Case]. It has no secret of the fixtures and nothing of a
+// certificate.
 type Result struct {
 	Name       string            `json:"name"`
 	File       string            `json:"file"`
@@ -27,15 +27,15 @@ type Result struct {
 	Took       time.Duration     `json:"took"` // in nanoseconds
 }
 
-// AssertionResult is what became of an [Assertion].
+// AssertionResult is the outcome of an [Assertion].
 type AssertionResult struct {
 	Assertion   string `json:"assertion"`
 	Description string `json:"description,omitempty"`
 	Line        int    `json:"line"`
 	Problem     string `json:"problem,omitempty"` // empty if it holds
 
-	// Template is the line of a template that wrote what HAProxy refuses, where the
-	// Problem is that and the line is known.
+	// Template is the template line that wrote the line that HAProxy refuses, if that is the
+	// Problem and the template line is known.
 	Template reconcile.TemplateLine `json:"template,omitzero"`
 }
 
@@ -44,7 +44,7 @@ func (r *Result) Passed() bool {
 	return r.Error == "" && !slices.ContainsFunc(r.Assertions, func(a AssertionResult) bool { return a.Problem != "" })
 }
 
-// Problems tells everything that does not hold, each with file and line.
+// Problems lists everything that does not hold, each with file and line.
 func (r *Result) Problems() string {
 	var b strings.Builder
 	write := func(line int, text string) {
@@ -66,7 +66,7 @@ func (r *Result) Problems() string {
 	return b.String()
 }
 
-// String is one line for a case that passed, and more for others.
+// String returns one line for a case that passed, and more for others.
 func (r *Result) String() string {
 	if r.Passed() {
 		return fmt.Sprintf("ok    %s\n", r.Name)
@@ -75,10 +75,10 @@ func (r *Result) String() string {
 	return fmt.Sprintf("FAIL  %s\n    %s\n", r.Name, strings.ReplaceAll(problems, "\n", "\n    "))
 }
 
-// Results are those of several cases. As JSON they are for machines.
+// Results are the results of several cases. Programs can read them as JSON.
 type Results []Result
 
-// Passed reports whether all cases did.
+// Passed reports whether all cases passed.
 func (r Results) Passed() bool { return r.failed() == 0 }
 
 func (r Results) failed() (n int) {
@@ -90,7 +90,7 @@ func (r Results) failed() (n int) {
 	return n
 }
 
-// String tells of every case and ends with a count.
+// String describes every case and ends with a count.
 func (r Results) String() string {
 	var b strings.Builder
 	for i := range r {
@@ -110,7 +110,7 @@ type Failed struct {
 	Results Results // of all cases
 }
 
-// Error tells of those that failed.
+// Error describes the cases that failed.
 func (e *Failed) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Results.summary())
@@ -122,14 +122,14 @@ func (e *Failed) Error() string {
 	return b.String()
 }
 
-// hidden stands for what must not be printed.
+// hidden stands in place of a secret.
 const hidden = "(secret)"
 
-// mask hides what must not be printed.
+// mask hides secrets.
 type mask func(string) string
 
-// maskOf hides the values in the Secrets of a case: as a whole, in base64, by line,
-// in quotes, and as an error of a template shortens them.
+// maskOf hides the values in the Secrets of a case: as a whole, in base64, by line, in
+// quotes, and shortened as in an error of a template.
 func maskOf(c *Case) mask {
 	const least, shortened = 4, 40 // in bytes
 	var values []string
@@ -156,7 +156,7 @@ func maskOf(c *Case) mask {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// shown is a line, fit for a terminal and a log.
+// shown returns a line that is fit for a terminal and a log.
 func (m mask) shown(line string) string {
 	line = strings.TrimSpace(m(line))
 	if line == "" || !utf8.ValidString(line) || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -165,7 +165,7 @@ func (m mask) shown(line string) string {
 	return line
 }
 
-// differing shows where two texts part, and some lines of both.
+// differing shows where two texts begin to differ, and some lines of both.
 func (m mask) differing(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	first := 0

@@ -24,15 +24,15 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
-// Input is what a case gives a renderer in place of a cluster.
+// Input replaces the cluster for the renderer of a case.
 type Input struct {
 	Source   *k8swatch.Static  // the fixtures, for the same watchers as in production
 	Previous *dataplane.Config // what is deployed already; nil for nothing
 	HTTP     map[string]string // what a fetch gets, by URL
 }
 
-// Sync runs watchers of the source until they hold the fixtures, and stops them:
-// what they hold stays readable, and nothing is left running.
+// Sync runs watchers of the source until they hold the fixtures, and stops them. Their
+// objects stay readable, and nothing keeps running.
 func (in *Input) Sync(ctx context.Context, watchers *k8swatch.Group) error {
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
@@ -42,7 +42,7 @@ func (in *Input) Sync(ctx context.Context, watchers *k8swatch.Group) error {
 	return errors.Join(err, <-done)
 }
 
-// HTTPStore is a store that fetches the contents of the case and nothing else.
+// HTTPStore returns a store that fetches only the contents of the case.
 func (in *Input) HTTPStore() *fetch.Store {
 	return &fetch.Store{Client: &http.Client{Transport: caseTransport(in.HTTP)}, Retries: -1}
 }
@@ -59,18 +59,17 @@ func (c caseTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		ContentLength: int64(len(text)), Body: io.NopCloser(strings.NewReader(text)), Request: req}, nil
 }
 
-// Runner runs cases, each by itself: one that fails, panics or hangs never stops
-// another.
+// Runner runs cases independently: one that fails, panics or hangs never stops another.
 type Runner struct {
-	// Renderer makes the renderer of one case, as the controller makes its own.
-	// It is called again for each order of the fixtures that deterministic tries,
-	// and for several cases at once. What it starts must end before it returns;
-	// see [Input.Sync]. A [*render.Templates] gets the previous configuration,
-	// and, where it has none, a store with the contents of the case.
+	// Renderer makes the renderer of one case, as the controller makes its own. The Runner
+	// calls it again for each order of the fixtures that deterministic tries, and for
+	// several cases at once. Everything that Renderer starts must end before it returns; see
+	// [Input.Sync]. A [*render.Templates] gets the previous configuration. If it has no
+	// store, it gets one with the contents of the case.
 	Renderer func(ctx context.Context, in *Input) (reconcile.Renderer, error)
 
-	// Validator is who haproxy_valid asks, one configuration at a time. Without
-	// one such assertions fail.
+	// Validator checks configurations for haproxy_valid, one at a time. Without a Validator
+	// these assertions fail.
 	Validator reconcile.Validator
 
 	Timeout  time.Duration // of one case; zero: 30 s
@@ -80,7 +79,7 @@ type Runner struct {
 	validating chan struct{} // of size 1, full while the validator is asked
 }
 
-// validate asks the validator, once all who asked before have their answer.
+// validate asks the validator, one configuration at a time.
 func (r *Runner) validate(ctx context.Context, cfg *dataplane.Config) error {
 	r.once.Do(func() { r.validating = make(chan struct{}, 1) })
 	select {
@@ -92,8 +91,8 @@ func (r *Runner) validate(ctx context.Context, cfg *dataplane.Config) error {
 	return reconcile.Guard(func() error { return r.Validator.Validate(ctx, cfg) })
 }
 
-// abandon is how long a case may still take after its time is over: what keeps
-// its context has ended by then.
+// abandon is how long a case may still take after its time is over. Code that respects its
+// context has ended by then.
 const abandon = time.Second
 
 // Run runs the cases and returns their results in the same order. Cases that
@@ -112,8 +111,8 @@ func (r *Runner) Run(ctx context.Context, cases []Case) Results {
 	return results
 }
 
-// Check runs the cases, such as before a controller deploys for the first time,
-// and returns a [*Failed] if any fails.
+// Check runs the cases and returns a [*Failed] if any fails. Call it, for example, before a
+// controller deploys for the first time.
 func (r *Runner) Check(ctx context.Context, cases []Case) error {
 	results := r.Run(ctx, cases)
 	if results.Passed() {
@@ -153,7 +152,7 @@ func (r *Runner) one(ctx context.Context, c *Case) Result {
 	return result
 }
 
-// play is a case that runs.
+// play is a case under way.
 type play struct {
 	runner *Runner
 	c      *Case
@@ -161,9 +160,9 @@ type play struct {
 	result Result
 
 	renderer reconcile.Renderer
-	rendered *reconcile.Rendered    // nil where the render failed
-	err      error                  // why
-	refused  reconcile.TemplateLine // by the validator
+	rendered *reconcile.Rendered    // nil if the render failed
+	err      error                  // why the render failed
+	refused  reconcile.TemplateLine // the line that the validator refused
 }
 
 func (p *play) run(ctx context.Context) (err error) {
@@ -214,7 +213,7 @@ func (p *play) prepare(ctx context.Context, fixtures []k8swatch.Object) (rendere
 	return renderer, nil
 }
 
-// renderOnce renders; a panic is an error.
+// renderOnce renders, and turns a panic into an error.
 func renderOnce(ctx context.Context, renderer reconcile.Renderer) (rendered *reconcile.Rendered, err error) {
 	err = reconcile.Guard(func() (err error) {
 		rendered, err = renderer.Render(ctx)
@@ -229,8 +228,8 @@ func renderOnce(ctx context.Context, renderer reconcile.Renderer) (rendered *rec
 	return rendered, nil
 }
 
-// problem says why an assertion does not hold; "" if it does. That nothing could
-// be looked at is never what Not asks for.
+// problem says why an assertion does not hold; "" if it does. An error is a problem with
+// Not, too: the assertion could not be checked.
 func (p *play) problem(ctx context.Context, a *Assertion) (problem string) {
 	if p.err != nil && a.Target != errorTarget {
 		return "the render failed: " + p.err.Error()
@@ -250,7 +249,8 @@ func (p *play) problem(ctx context.Context, a *Assertion) (problem string) {
 	return problem
 }
 
-// sameRenders and otherOrders are how often deterministic renders again.
+// sameRenders and otherOrders are how often deterministic renders again, with the same order
+// and with others.
 const sameRenders, otherOrders = 3, 4
 
 // deterministic renders again with the same renderer, and anew with the fixtures
